@@ -1,0 +1,140 @@
+package echo
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// shutdownGrace is how long requests in flight may go on after the context ended.
+const shutdownGrace = time.Second
+
+// maxHeaderBytes is the size limit of a request's headers.
+const maxHeaderBytes = 64 << 10
+
+// Options configures a [Server].
+type Options struct {
+	// Listen holds the TCP addresses to listen on, such as 127.0.0.1:3000; port
+	// 0 picks a free one.
+	Listen []string
+	// Name is what the answers call this backend.
+	Name string
+	// TLS makes every address speak TLS (HTTP/2 by ALPN); nil is cleartext.
+	TLS *tls.Config
+	// Log takes errors of single connections; nil discards them.
+	Log *slog.Logger
+}
+
+// Server is an echo backend whose ports are open from the moment it exists.
+type Server struct {
+	name      string
+	log       *Log
+	http      *http.Server
+	listeners []net.Listener
+	// upgraded ends when the server shuts down: net/http no longer knows of
+	// connections that became WebSockets.
+	upgraded context.Context
+}
+
+// Serve opens the addresses and answers until ctx ends.
+func Serve(ctx context.Context, o Options) error {
+	s, err := New(ctx, o)
+	if err != nil {
+		return err
+	}
+	return s.Run(ctx)
+}
+
+// New opens the addresses; connections wait in the backlog until [Server.Run].
+func New(ctx context.Context, o Options) (*Server, error) {
+	if len(o.Listen) == 0 {
+		return nil, errors.New("echo: no address to listen on")
+	}
+	logger := o.Log
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{name: o.Name, log: newLog()}
+	s.http = &http.Server{
+		Handler:           s,
+		TLSConfig:         o.TLS,
+		Protocols:         new(http.Protocols),
+		MaxHeaderBytes:    maxHeaderBytes,
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	}
+	upgraded, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.upgraded = upgraded
+	s.http.RegisterOnShutdown(cancel)
+	s.http.Protocols.SetHTTP1(true)
+	s.http.Protocols.SetHTTP2(o.TLS != nil)
+	s.http.Protocols.SetUnencryptedHTTP2(o.TLS == nil)
+	var lc net.ListenConfig
+	for _, address := range o.Listen {
+		l, err := lc.Listen(ctx, "tcp", address)
+		if err != nil {
+			s.closeListeners()
+			cancel()
+			return nil, fmt.Errorf("echo: listen on %s: %w", address, err)
+		}
+		s.listeners = append(s.listeners, l)
+	}
+	return s, nil
+}
+
+// Addresses returns where the server listens, in the order of Options.Listen.
+func (s *Server) Addresses() []net.Addr {
+	addresses := make([]net.Addr, len(s.listeners))
+	for i, l := range s.listeners {
+		addresses[i] = l.Addr()
+	}
+	return addresses
+}
+
+// Requests returns the log of what reached this server.
+func (s *Server) Requests() *Log { return s.log }
+
+// Run answers until ctx ends, then lets requests in flight finish for a moment.
+// It closes the listeners in any case and may be called once.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.closeListeners()
+	group, ctx := errgroup.WithContext(ctx)
+	for _, l := range s.listeners {
+		group.Go(func() error {
+			var err error
+			if s.http.TLSConfig != nil {
+				err = s.http.ServeTLS(l, "", "")
+			} else {
+				err = s.http.Serve(l)
+			}
+			if errors.Is(err, http.ErrServerClosed) {
+				return nil
+			}
+			return fmt.Errorf("echo: serve on %s: %w", l.Addr(), err)
+		})
+	}
+	group.Go(func() error {
+		<-ctx.Done()
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+		defer cancel()
+		if err := s.http.Shutdown(grace); err != nil {
+			// Whoever is still talking after the grace is cut off.
+			return s.http.Close()
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+func (s *Server) closeListeners() {
+	for _, l := range s.listeners {
+		_ = l.Close()
+	}
+}

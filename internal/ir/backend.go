@@ -1,0 +1,47 @@
+package ir
+
+// WeightedBackend is one of a rule's destinations.
+type WeightedBackend struct {
+	// Backend names the destination; empty where the reference can't be used, in
+	// which case its share of the requests is answered with 500.
+	Backend string  `json:"backend,omitempty"`
+	Weight  uint32  `json:"weight"`           // zero ones are left out, unless all are zero
+	Filters Filters `json:"filters,omitzero"` // no mirrors, no CORS
+}
+
+// Protocol is what a backend speaks.
+type Protocol string
+
+// The protocols of backends (GEP-1911).
+const (
+	HTTP1     Protocol = "http/1.1"
+	H2C       Protocol = "h2c"
+	WebSocket Protocol = "ws" // HTTP/1.1 with the upgrade allowed
+)
+
+// Backend is a destination with its own connection pool: one port of a Service.
+type Backend struct {
+	// Name is ns/service:port plus a hash of all else in this struct.
+	Name     string   `json:"name"`
+	Service  Name     `json:"service"`
+	Port     int32    `json:"port"`
+	PortName string   `json:"portName,omitempty"` // selects the EndpointSlices' port
+	Protocol Protocol `json:"protocol"`
+	// DNS is the name to resolve, for a Service of type ExternalName; empty where
+	// the endpoints come from EndpointSlices.
+	DNS string `json:"dns,omitempty"`
+}
+
+// Endpoints is where a backend's requests go.
+type Endpoints struct {
+	Backend   string     `json:"backend"`
+	Endpoints []Endpoint `json:"endpoints,omitempty"` // sorted, each address and port once
+}
+
+// Endpoint is one address of a backend.
+type Endpoint struct {
+	Address string `json:"address"` // an IP address; a host name in slices of type FQDN
+	Port    uint16 `json:"port"`
+	// Draining endpoints get requests only while no other one is there.
+	Draining bool `json:"draining,omitempty"`
+}

@@ -1,0 +1,141 @@
+package ir
+
+import "time"
+
+// Host is one virtual host of a route table.
+type Host struct {
+	Domain string `json:"domain"` // exact, *.suffix, or * for everything else
+	// Misdirected marks a host that another listener owns: the answer is 421.
+	Misdirected bool    `json:"misdirected,omitempty"`
+	Rules       []*Rule `json:"rules,omitempty"` // by precedence; the first match wins
+}
+
+// Rule is one match of a route's rule with what happens to the requests it takes.
+type Rule struct {
+	Source Source `json:"source"`
+	Match  Match  `json:"match"`
+
+	// Exactly one of Redirect, Status and Backends says what the answer is.
+	Redirect *Redirect         `json:"redirect,omitempty"`
+	Status   uint32            `json:"status,omitempty"` // a direct answer without a body
+	Backends []WeightedBackend `json:"backends,omitempty"`
+
+	Filters  Filters   `json:"filters,omitzero"`
+	Timeouts *Timeouts `json:"timeouts,omitempty"`
+	Retry    *Retry    `json:"retry,omitempty"`
+}
+
+// Source says where a rule comes from. It is unique within a host.
+type Source struct {
+	Kind  string `json:"kind"` // HTTPRoute
+	Name         // of the route
+	Rule  int    `json:"rule"`            // position in the route
+	Title string `json:"title,omitempty"` // the rule's name, where it has one
+	Match int    `json:"match"`           // position of the match in the rule
+}
+
+// PathKind is how a path is compared.
+type PathKind string
+
+// The ways to compare a path.
+const (
+	PathPrefix PathKind = "Prefix" // by whole path elements
+	PathExact  PathKind = "Exact"
+	PathRegex  PathKind = "Regex" // RE2, the whole path
+)
+
+// Match is a conjunction: all that is set must hold.
+type Match struct {
+	Path    PathMatch    `json:"path"`
+	Method  string       `json:"method,omitempty"`
+	Headers []ValueMatch `json:"headers,omitempty"` // names in lower case
+	Query   []ValueMatch `json:"query,omitempty"`
+}
+
+// PathMatch compares the path without its query.
+type PathMatch struct {
+	Kind  PathKind `json:"kind"`
+	Value string   `json:"value"` // a prefix has no trailing slash, except "/" itself
+}
+
+// ValueMatch compares a header or a query parameter.
+type ValueMatch struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	Regex bool   `json:"regex,omitempty"` // RE2, the whole value
+}
+
+// Filters changes requests and answers on their way.
+type Filters struct {
+	RequestHeaders  *HeaderChanges `json:"requestHeaders,omitempty"`
+	ResponseHeaders *HeaderChanges `json:"responseHeaders,omitempty"`
+	Rewrite         *Rewrite       `json:"rewrite,omitempty"`
+	Mirrors         []Mirror       `json:"mirrors,omitempty"`
+	CORS            *CORS          `json:"cors,omitempty"`
+}
+
+// HeaderChanges is applied in the order remove, set, add.
+type HeaderChanges struct {
+	Set    []Header `json:"set,omitempty"`
+	Add    []Header `json:"add,omitempty"`
+	Remove []string `json:"remove,omitempty"`
+}
+
+// Header is one header field.
+type Header struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Rewrite changes where a request seems to go, before the backend sees it.
+type Rewrite struct {
+	Hostname string       `json:"hostname,omitempty"`
+	Path     *PathRewrite `json:"path,omitempty"`
+}
+
+// PathRewrite replaces the whole path or the prefix that matched.
+type PathRewrite struct {
+	Full  bool   `json:"full,omitempty"`
+	Value string `json:"value"`
+}
+
+// Redirect answers with a Location instead of forwarding. What is empty stays
+// as in the request.
+type Redirect struct {
+	Scheme   string       `json:"scheme,omitempty"`
+	Hostname string       `json:"hostname,omitempty"`
+	Port     uint16       `json:"port,omitempty"` // 0: none in the Location
+	Path     *PathRewrite `json:"path,omitempty"`
+	Status   uint32       `json:"status"` // 301, 302, 303, 307 or 308
+}
+
+// Mirror sends a copy of a share of the requests to a backend whose answer is
+// ignored.
+type Mirror struct {
+	Backend     string `json:"backend"`
+	Numerator   uint32 `json:"numerator"`
+	Denominator uint32 `json:"denominator"`
+}
+
+// CORS answers preflight requests and decorates answers (Fetch standard).
+type CORS struct {
+	AllowOrigins     []string      `json:"allowOrigins,omitempty"` // exact, with a * wildcard label, or *
+	AllowMethods     []string      `json:"allowMethods,omitempty"`
+	AllowHeaders     []string      `json:"allowHeaders,omitempty"`
+	ExposeHeaders    []string      `json:"exposeHeaders,omitempty"`
+	MaxAge           time.Duration `json:"maxAge,omitempty"`
+	AllowCredentials bool          `json:"allowCredentials,omitempty"`
+}
+
+// Timeouts bound a request. Nil fields leave Envoy's default; zero disables.
+type Timeouts struct {
+	Request *time.Duration `json:"request,omitempty"` // from the request's end to the answer's end, retries included
+	Backend *time.Duration `json:"backend,omitempty"` // one attempt
+}
+
+// Retry says when an attempt is repeated.
+type Retry struct {
+	Attempts    uint32         `json:"attempts"` // retries beyond the first try; 0 means none
+	StatusCodes []uint32       `json:"statusCodes,omitempty"`
+	Backoff     *time.Duration `json:"backoff,omitempty"` // least time between attempts
+}

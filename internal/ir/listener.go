@@ -1,0 +1,51 @@
+package ir
+
+// Listener is one port of a Gateway: all Gateway API listeners that share it.
+type Listener struct {
+	Gateway   Name     `json:"gateway"`
+	Name      string   `json:"name"`      // stable: protocol family and port, such as http-80
+	Port      uint16   `json:"port"`      // as the Gateway says
+	BindPort  uint16   `json:"bindPort"`  // where Envoy listens
+	Addresses []string `json:"addresses"` // IP addresses to bind, at least one, sorted
+	Chains    []Chain  `json:"chains"`    // sorted by hostname; plain HTTP has exactly one
+}
+
+// Chain is what a connection to a listener meets: TLS settings, if any, and the
+// route table behind it.
+type Chain struct {
+	// Hostname is the server name that selects the chain: exact, *.suffix, or
+	// empty for every name without a chain of its own, and for plain HTTP.
+	Hostname string `json:"hostname,omitempty"`
+	TLS      *TLS   `json:"tls,omitempty"`
+	Table    string `json:"table"`
+}
+
+// TLS is how a chain terminates TLS.
+type TLS struct {
+	Certificates []string `json:"certificates"` // names of Secrets, in order of preference
+}
+
+// Secret is a certificate with its key.
+type Secret struct {
+	Name        string    `json:"name"` // ns/name of the Secret it comes from
+	Certificate string    `json:"certificate"`
+	Key         Sensitive `json:"key"`
+}
+
+// Sensitive is text that never leaves the process in readable form other than
+// on its way to a proxy. Every way to print it says [redacted].
+type Sensitive string
+
+const redacted = "[redacted]"
+
+// String returns [redacted].
+func (Sensitive) String() string { return redacted }
+
+// GoString returns [redacted].
+func (Sensitive) GoString() string { return redacted }
+
+// MarshalText returns [redacted], in JSON and YAML too.
+func (Sensitive) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+// Reveal returns the text itself.
+func (s Sensitive) Reveal() string { return string(s) }

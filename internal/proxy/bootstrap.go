@@ -1,0 +1,146 @@
+package proxy
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"runtime"
+)
+
+// BootstrapOptions are what one Envoy's bootstrap depends on.
+type BootstrapOptions struct {
+	// Gateway is "namespace/name"; Envoy shows it as its node id and cluster.
+	Gateway string
+	// XDSSocket is the Unix socket of the control plane, an absolute path.
+	XDSSocket string
+	// AdminSocket is the Unix socket that Envoy's admin interface listens on,
+	// an absolute path in a private directory.
+	AdminSocket string
+}
+
+// xdsCluster is the name of the one static cluster.
+const xdsCluster = "xds"
+
+// keptStats are the prefixes of the statistics that Envoy keeps; all others
+// are not even created.
+//
+// There is deliberately nothing of a cluster: 112 statistics each are half of
+// Envoy's memory at 5,000 clusters and most of its stalls (29 against 58 kB a
+// cluster). What is left grows with the listeners, not with the routes. All are
+// plain prefixes that end in a dot, which Envoy compares without building the
+// string of every statistic that it rejects, as it must for a regex.
+var keptStats = []string{
+	"server.",           // state, uptime, memory, connections
+	"listener_manager.", // what became of LDS updates
+	"cluster_manager.",  // what became of CDS updates
+	"listener.",         // connections and TLS errors by address
+	"http.",             // requests and answers by stat_prefix
+	"tcp.",              // connections by stat_prefix
+	"udp.",              // sessions by stat_prefix
+	"control_plane.",    // connected to us, or not
+}
+
+// maxRegexProgram replaces Envoy's limit of 100 for the size of a compiled
+// regex. Whether a route's regex is acceptable is decided before Envoy sees it,
+// where the answer can name the route; 100 would refuse many harmless ones.
+const maxRegexProgram = 1 << 20
+
+// Bootstrap renders the configuration that Envoy is started with. Equal options
+// give equal bytes.
+func Bootstrap(o BootstrapOptions) ([]byte, error) {
+	for _, path := range []string{o.XDSSocket, o.AdminSocket} {
+		if err := CheckSocketPath(path); err != nil {
+			return nil, err
+		}
+	}
+	patterns := make([]stringMatcher, len(keptStats))
+	for i, prefix := range keptStats {
+		patterns[i] = stringMatcher{Prefix: prefix}
+	}
+	b := bootstrap{
+		Node: node{ID: o.Gateway, Cluster: o.Gateway},
+		// 0600: whoever reaches the admin interface owns the proxy.
+		Admin: admin{Address: address{Pipe: pipe{Path: o.AdminSocket, Mode: 0o600}}},
+		DynamicResources: dynamicResources{
+			ADS: apiConfigSource{
+				APIType:             "DELTA_GRPC",
+				TransportAPIVersion: "V3",
+				// The node does not change while a stream lasts.
+				SetNodeOnFirstMessageOnly: true,
+				GRPCServices: []grpcService{{EnvoyGRPC: envoyGRPC{
+					ClusterName: xdsCluster,
+					// Without it the pause after a lost control plane has
+					// been 10.7 s; with it, about one second.
+					RetryPolicy: retryPolicy{BackOff: backOff{BaseInterval: "0.1s", MaxInterval: "1s"}},
+				}}},
+			},
+			CDS: adsConfigSource{ResourceAPIVersion: "V3"},
+			LDS: adsConfigSource{ResourceAPIVersion: "V3"},
+		},
+		StaticResources: staticResources{Clusters: []staticCluster{xdsClusterAt(o.XDSSocket)}},
+		ClusterManager: clusterManager{
+			// A worker builds its part of a cluster when traffic first needs
+			// it: 24 instead of 29 kB a cluster.
+			EnableDeferredClusterCreation: true,
+		},
+		StatsConfig:         statsConfig{Matcher: statsMatcher{InclusionList: inclusionList{Patterns: patterns}}},
+		DeferredStatOptions: deferredStatOptions{EnableDeferredCreationStats: true},
+		// No sink is configured, so the periodic flush on the main thread
+		// would be work for nobody.
+		StatsFlushOnAdmin: true,
+		LayeredRuntime: layeredRuntime{Layers: []runtimeLayer{{
+			Name:   "gatehouse",
+			Static: map[string]any{"re2.max_program_size.error_level": maxRegexProgram},
+		}}},
+	}
+	raw, err := json.MarshalIndent(b, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("bootstrap of Gateway %s: %w", o.Gateway, err)
+	}
+	return append(raw, '\n'), nil
+}
+
+func xdsClusterAt(socket string) staticCluster {
+	return staticCluster{
+		Name:           xdsCluster,
+		Type:           "STATIC",
+		ConnectTimeout: "1s",
+		LoadAssignment: loadAssignment{
+			ClusterName: xdsCluster,
+			Endpoints: []localityEndpoints{{Endpoints: []lbEndpoint{{
+				Endpoint: endpoint{Address: address{Pipe: pipe{Path: socket}}},
+			}}}},
+		},
+		TypedExtensionProtocolOptions: map[string]httpProtocolOptions{
+			"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+				Type: "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+				ExplicitHTTPConfig: explicitHTTPConfig{HTTP2: http2Options{
+					// A dead peer on a Unix socket is noticed at once; this is
+					// for one that hangs, and generous to one that is busy.
+					Keepalive: keepalive{Interval: "30s", Timeout: "10s"},
+				}},
+			},
+		},
+	}
+}
+
+// maxSocketPath is the longest path that fits a sockaddr_un with its final NUL.
+var maxSocketPath = map[string]int{"linux": 107, "darwin": 103}
+
+// CheckSocketPath says whether a Unix socket can live at this path. Callers
+// check before they choose a directory, since the limit (107 bytes on Linux,
+// 103 on macOS) is met by ordinary temporary directories.
+func CheckSocketPath(path string) error {
+	if !filepath.IsAbs(path) {
+		return fmt.Errorf("the Unix socket path %q is not absolute", path)
+	}
+	limit, ok := maxSocketPath[runtime.GOOS]
+	if !ok {
+		limit = 103
+	}
+	if len(path) > limit {
+		return fmt.Errorf("the Unix socket path %s has %d bytes, the system allows %d: "+
+			"choose a shorter directory", path, len(path), limit)
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func testBootstrap(t *testing.T) []byte {
+	t.Helper()
+	dir := shortDir(t)
+	b, err := Bootstrap(BootstrapOptions{
+		Gateway:     "default/edge",
+		XDSSocket:   filepath.Join(dir, "xds.sock"),
+		AdminSocket: filepath.Join(dir, "admin.sock"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// validate asks the real Envoy, with unknown fields and deprecated ones seen.
+func validate(t *testing.T, bootstrap []byte) (string, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "bootstrap.json")
+	if err := os.WriteFile(path, bootstrap, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(envoy.Path, "--mode", "validate", "--config-path", path,
+		"--disable-hot-restart", "--log-format", logFormat).CombinedOutput()
+	return string(out), err
+}
+
+func TestBootstrapIsValid(t *testing.T) {
+	out, err := validate(t, testBootstrap(t))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for line := range strings.Lines(out) {
+		if l := parseLine(line); l.Level > 0 || l.Time.IsZero() && !strings.HasSuffix(l.Text, "OK") {
+			t.Errorf("Envoy says: %s", line)
+		}
+	}
+}
+
+// A regex beyond Envoy's own limit must be ours to accept.
+func TestBootstrapAllowsLargeRegex(t *testing.T) {
+	var b map[string]any
+	if err := json.Unmarshal(testBootstrap(t), &b); err != nil {
+		t.Fatal(err)
+	}
+	var listener any
+	regex := strings.Repeat("[a-z]{1,9}x", 50)
+	if err := json.Unmarshal([]byte(`{"name": "l", "address": {"pipe": {"path": "/none"}}, "filter_chains": [{"filters": [{"name": "h", "typed_config":
+		{"@type": "`+typeHCM+`", "stat_prefix": "h",
+		 "http_filters": [{"name": "r", "typed_config": {"@type": "`+typeRouter+`"}}],
+		 "route_config": {"virtual_hosts": [{"name": "v", "domains": ["*"], "routes": [
+		   {"match": {"safe_regex": {"regex": "`+regex+`"}}, "direct_response": {"status": 200}}]}]}}}]}]}`), &listener); err != nil {
+		t.Fatal(err)
+	}
+	b["static_resources"].(map[string]any)["listeners"] = []any{listener}
+	check := func() (string, error) {
+		t.Helper()
+		raw, err := json.Marshal(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return validate(t, raw)
+	}
+	if out, err := check(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	delete(b, "layered_runtime")
+	if out, err := check(); err == nil || !strings.Contains(out, "program size") {
+		t.Errorf("the runtime setting makes no difference (%v): it can go", err)
+	}
+}
+
+func TestBootstrapIsDeterministic(t *testing.T) {
+	o := BootstrapOptions{Gateway: "a/b", XDSSocket: "/x", AdminSocket: "/a"}
+	one, err := Bootstrap(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := Bootstrap(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(one, two) {
+		t.Error("equal options, other bytes")
+	}
+}
+
+func TestSocketPaths(t *testing.T) {
+	long := "/" + strings.Repeat("d", 120)
+	for path, want := range map[string]string{long: "choose a shorter directory", "relative": "not absolute"} {
+		for _, o := range []BootstrapOptions{{XDSSocket: path, AdminSocket: "/a"}, {XDSSocket: "/x", AdminSocket: path}} {
+			if _, err := Bootstrap(o); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%.20s: %v", path, err)
+			}
+		}
+	}
+	err := New(Config{Gateway: "a/b", Dir: long, Binary: envoy, XDSSocket: "/x"}).Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "Gateway a/b") || !strings.Contains(err.Error(), "shorter") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,109 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// termTimeout is what Envoy gets to end after SIGTERM; it takes
+	// milliseconds unless its main thread hangs.
+	termTimeout = 3 * time.Second
+	// killTimeout is what the system gets after SIGKILL.
+	killTimeout = 5 * time.Second
+	// drainInterval is how often connections are counted.
+	drainInterval = 50 * time.Millisecond
+)
+
+// stop drains a process and ends it.
+func (s *Supervisor) stop(p *process) error {
+	s.update(func(st *State) { st.Phase, st.Live = PhaseDraining, false })
+	s.markDraining()
+	s.drain(p)
+	if err := s.end(p); err != nil {
+		return err
+	}
+	s.forget()
+	// What it said at last belongs before what follows.
+	s.lastLines()
+	s.log.Info("envoy stopped", "pid", p.pid)
+	s.update(func(st *State) { st.Phase, st.PID = PhaseStopped, 0 })
+	return nil
+}
+
+// end sends SIGTERM, which cuts everything at once (Envoy has no graceful
+// signal), and SIGKILL if that is not heard.
+func (s *Supervisor) end(p *process) error {
+	if err := p.signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	if p.wait(termTimeout) {
+		return nil
+	}
+	s.log.Warn("envoy does not end and is killed", "pid", p.pid)
+	if err := p.signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	if !p.wait(killTimeout) {
+		return fmt.Errorf("the process %d is still there %s after SIGKILL", p.pid, killTimeout)
+	}
+	return nil
+}
+
+// drain asks clients to go and waits until they have, bounded by DrainTimeout.
+// Failing the health check closes every HTTP/1 connection with its next answer
+// and sends GOAWAY to HTTP/2 at once; draining the listeners reaches other
+// protocols. New connections are served until the end. p may be nil.
+func (s *Supervisor) drain(p *process) {
+	// Its own bound instead of the context of Run, which has ended by now.
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.DrainTimeout)
+	defer cancel()
+	for _, path := range []string{"/healthcheck/fail", "/drain_listeners?graceful&skip_exit"} {
+		if _, err := s.admin.do(ctx, http.MethodPost, path); err != nil {
+			// It is not up yet or hangs; neither has clients to wait for.
+			s.log.Debug("envoy can't be drained", "error", err)
+			return
+		}
+	}
+	var ended <-chan struct{}
+	if p != nil {
+		ended = p.done
+	}
+	tick := time.NewTicker(drainInterval)
+	defer tick.Stop()
+	for {
+		active, err := s.activeConnections(ctx)
+		if err == nil && active == 0 {
+			return
+		}
+		select {
+		case <-ended:
+			return
+		case <-ctx.Done():
+			s.log.Info("envoy is stopped with connections open", "connections", active, "waited", s.cfg.DrainTimeout)
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// activeConnections counts the clients of all listeners.
+func (s *Supervisor) activeConnections(ctx context.Context) (uint64, error) {
+	stats, err := s.admin.stats(ctx, `^listener\..*\.downstream_cx_active$`)
+	if err != nil {
+		return 0, err
+	}
+	var n uint64
+	for name, v := range stats {
+		// We are a connection of the admin listener; workers count the same
+		// connections again.
+		if !strings.HasPrefix(name, "listener.admin.") && !strings.Contains(name, ".worker_") {
+			n += v
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,53 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// processIdentity is a name of the process that no other one ever has: a pid
+// may be given out again, but not with the same start time in the same boot.
+// A zombie has no identity, since it serves nothing and may stay for ever
+// where nobody reaps it.
+func processIdentity(pid int) (string, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", err
+	}
+	// The second field is the name in parentheses and may contain anything,
+	// so fields are counted behind its end: state is field 3, start time 22.
+	i := bytes.LastIndexByte(stat, ')')
+	fields := strings.Fields(string(stat[i+1:]))
+	if i < 0 || len(fields) < 20 {
+		return "", fmt.Errorf("/proc/%d/stat: %q", pid, stat)
+	}
+	if state := fields[0]; state == "Z" || state == "X" {
+		return "", errGone
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(boot)) + "/" + fields[19], nil
+}
+
+func processAlive(p *os.Process, identity string) bool {
+	now, err := processIdentity(p.Pid)
+	return err == nil && now == identity
+}
+
+// raiseFileLimit lets the process open as many files as the system allows: the
+// usual soft limit of 1,024 is few for a proxy, and the Go runtime gives its
+// children back the one that it was started with.
+func raiseFileLimit(pid int) error {
+	var limit unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &limit); err != nil {
+		return err
+	}
+	limit.Cur = limit.Max
+	return unix.Prlimit(pid, unix.RLIMIT_NOFILE, &limit, nil)
+}

@@ -1,0 +1,12 @@
+// Package source defines what a configuration source hands to the pipeline:
+// batches of decoded objects, and problems with what could not be used.
+//
+// Invariants:
+//   - A source interprets nothing: it decodes, defaults and validates by the
+//     kind's own schema, and reports. What an object means is topology's matter.
+//   - The first batch is the whole state at the start; later ones are differences.
+//   - An invalid object never displaces a valid one: its last valid version stays
+//     in force and the problem says so.
+//
+// Watching files or an API server lives in the packages below this one.
+package source

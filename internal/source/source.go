@@ -1,0 +1,103 @@
+package source
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Key names one object, independent of its API version.
+type Key struct {
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"` // empty for cluster-scoped kinds
+	Name      string `json:"name"`
+}
+
+// String returns "HTTPRoute ns/name", or "GatewayClass name" for a
+// cluster-scoped kind: the form that every log line and error uses.
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Kind + " " + k.Name
+	}
+	return k.Kind + " " + k.Namespace + "/" + k.Name
+}
+
+// Compare orders keys by group, kind, namespace, name.
+func (k Key) Compare(o Key) int {
+	return cmp.Or(
+		strings.Compare(k.Group, o.Group),
+		strings.Compare(k.Kind, o.Kind),
+		strings.Compare(k.Namespace, o.Namespace),
+		strings.Compare(k.Name, o.Name),
+	)
+}
+
+// Object is a decoded, defaulted and validated object. Nobody changes it after
+// a source has handed it over.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Reason says what kind of thing is wrong with an input.
+type Reason string
+
+// The reasons for which a source reports a problem.
+const (
+	Syntax    Reason = "Syntax"    // not YAML or JSON
+	Invalid   Reason = "Invalid"   // refused by the kind's schema or CEL rules
+	Unknown   Reason = "Unknown"   // a kind that Gatehouse does not read
+	Duplicate Reason = "Duplicate" // defined earlier; this one is not used
+	Unread    Reason = "Unread"    // a file or directory that can't be read
+)
+
+// Problem is something wrong with an input, told where a person would look.
+type Problem struct {
+	Key     Key    `json:"object,omitzero"` // zero when the text can't be attributed to an object
+	File    string `json:"file"`            // as the user named it; "-" for standard input
+	Line    int    `json:"line,omitempty"`  // 1-based; 0 when unknown
+	Field   string `json:"field,omitempty"` // field path such as spec.rules[0].matches; empty when unknown
+	Reason  Reason `json:"reason"`
+	Message string `json:"message"`
+	// Stale is true when an earlier valid version of the object stays in force.
+	Stale bool `json:"stale,omitempty"`
+}
+
+// Error renders the problem on one line, file:line first, as compilers do.
+func (p Problem) Error() string {
+	var b strings.Builder
+	b.WriteString(p.File)
+	if p.Line > 0 {
+		fmt.Fprintf(&b, ":%d", p.Line)
+	}
+	b.WriteString(": ")
+	if p.Key != (Key{}) {
+		b.WriteString(p.Key.String())
+		b.WriteString(": ")
+	}
+	if p.Field != "" {
+		b.WriteString(p.Field)
+		b.WriteString(": ")
+	}
+	b.WriteString(p.Message)
+	return b.String()
+}
+
+// Batch is a set of changes that belong together: everything that one save, one
+// symlink swap or one watch event brought. Consumers apply it as one transaction.
+type Batch struct {
+	Set     []Object
+	Deleted []Key
+	// Problems replaces, per file, everything said earlier of that file; an empty
+	// list takes back what was said.
+	Problems map[string][]Problem
+}
+
+// Empty reports whether the batch says nothing.
+func (b Batch) Empty() bool {
+	return len(b.Set) == 0 && len(b.Deleted) == 0 && len(b.Problems) == 0
+}
