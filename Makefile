@@ -1,0 +1,43 @@
+export GOTOOLCHAIN := auto
+
+GO        ?= go
+BIN       := bin/gatehouse
+VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+TESTFLAGS ?=
+# What `make run` serves, and further flags for it, such as RUN_FLAGS='--bind ::1'.
+DIR       ?= examples/quickstart
+RUN_FLAGS ?= --port-offset 8000
+
+.DEFAULT_GOAL := help
+.PHONY: help build envoy run test lint bench generate clean
+
+help: ## Show what there is to make
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+
+build: ## Build bin/gatehouse
+	$(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o $(BIN) ./cmd/gatehouse
+
+envoy: build ## Fetch the official Envoy into your cache, unless there is one
+	@$(BIN) envoy path >/dev/null 2>&1 || $(BIN) envoy install
+
+# The recipe's shell becomes gatehouse, so that a signal to make reaches it once;
+# the backends watch for that process and end with it, however it ends.
+run: envoy ## Serve examples/quickstart at 127.0.0.1:8080, with two echo backends
+	@( $(BIN) echo --listen v1=127.0.0.1:3001 --listen v2=127.0.0.1:3002 & \
+	   while kill -0 $$$$ 2>/dev/null; do sleep 1; done; kill $$! 2>/dev/null ) & \
+	exec $(BIN) run $(DIR) $(RUN_FLAGS)
+
+test: envoy ## Run all tests, with the real Envoy (TESTFLAGS='-run X -v' for more)
+	GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 20m $(TESTFLAGS) ./...
+
+lint: ## Check style and the import rules
+	$(GO) tool -modfile=tools/go.mod golangci-lint run
+
+bench: envoy ## Measure changes at 100 to 20,000 routes; writes bench/results/latest.json
+	GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) run ./test/bench
+
+generate: ## Rewrite generated files: schemas and the command reference
+	$(GO) generate ./...
+
+clean: ## Remove what was built
+	rm -rf bin

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/gatehouse-dev/gatehouse/internal/cli"
+	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/proxy"
+)
+
+type runFlags struct {
+	bind         []string
+	portOffset   int
+	admin        string
+	envoy        string
+	stateDir     string
+	experimental bool
+	concurrency  int
+	drain        time.Duration
+	logFormat    string
+	logLevel     string
+	envoyLog     bool
+}
+
+func newRun() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run DIR|FILE|-...",
+		Short: "Serve Gateway API manifests from files with Envoy on this machine",
+		Long: `Serve Gateway API manifests from files with Envoy processes on this machine, one
+for each Gateway. Files are watched: what is saved takes effect at once, and what
+is broken is reported while its last valid version goes on serving.
+
+Gateways need a class: 'gatehouse' works by itself, others need a GatewayClass
+object with the controllerName gatehouse.dev/controller.
+
+On a terminal the state of everything is shown and kept up to date; elsewhere,
+log lines are written. If this process is killed, the Envoys go on serving, and
+the next run with the same paths takes them over.`,
+		Example: `  gatehouse run examples/quickstart --port-offset 8000
+  gatehouse run gateway.yaml routes/ --bind 0.0.0.0
+  kubectl get gateways,httproutes,services,endpointslices,secrets -A -o yaml | gatehouse run -`,
+		Args: usage(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), f, args) },
+	}
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.bind, "bind", []string{"127.0.0.1"}, "IP address for the listeners of Gateways without spec.addresses; repeatable")
+	fl.IntVar(&f.portOffset, "port-offset", 0, "added to the port of every listener, so that 80 needs no privileges")
+	fl.StringVar(&f.admin, "admin", "127.0.0.1:19000", "address of the admin interface; port 0 picks one, empty turns it off")
+	fl.StringVar(&f.envoy, "envoy", "", "path of the Envoy binary (default: GATEHOUSE_ENVOY, 'gatehouse envoy install', PATH)")
+	fl.StringVar(&f.stateDir, "state-dir", "", "private directory for sockets and logs (default: one for these paths)")
+	fl.BoolVar(&f.experimental, "experimental", false, "read the experimental channel of the Gateway API")
+	fl.IntVar(&f.concurrency, "concurrency", 0, "worker threads of each Envoy (default: one per CPU)")
+	fl.DurationVar(&f.drain, "drain-timeout", proxy.DefaultDrainTimeout, "how long clients may finish when an Envoy stops")
+	fl.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	fl.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+	fl.BoolVar(&f.envoyLog, "envoy-log", false, "print all that the Envoys log, not only warnings")
+	return cmd
+}
+
+func run(ctx context.Context, f runFlags, paths []string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	binary, err := proxy.Find(ctx, proxy.FindOptions{Explicit: f.envoy})
+	if err != nil {
+		return err
+	}
+	if f.stateDir == "" {
+		if f.stateDir, err = cli.DefaultStateDir(paths); err != nil {
+			return err
+		}
+	}
+	if f.stateDir, err = filepath.Abs(f.stateDir); err != nil {
+		return err
+	}
+	release, err := cli.OpenStateDir(f.stateDir)
+	if err != nil {
+		return err
+	}
+	defer release()
+
+	var screen *cli.Live
+	var logs io.Writer = os.Stderr
+	if f.logFormat == "text" && term.IsTerminal(int(os.Stdout.Fd())) && term.IsTerminal(int(os.Stderr.Fd())) {
+		screen = cli.NewLive(os.Stdout, fmt.Sprint(paths))
+		logs = screen
+	}
+	log := newLogger(logs, f.logFormat, f.logLevel)
+	log.Info("starting", "version", version, "envoy", binary.Path, "envoy_version", binary.Version, "state_dir", f.stateDir)
+
+	announce := announcer(log, screen)
+	s, err := control.NewStandalone(control.StandaloneOptions{
+		Paths: paths, Stdin: os.Stdin, Experimental: f.experimental,
+		Bind: f.bind, PortOffset: f.portOffset,
+		Envoy: binary, Concurrency: f.concurrency, StateDir: f.stateDir, DrainTimeout: f.drain,
+		Log: log, OnCommit: announce.changed,
+		Output: func(gateway string, line proxy.Line) {
+			if f.envoyLog || line.Level >= slog.LevelWarn {
+				log.Log(context.Background(), max(line.Level, slog.LevelInfo), "envoy: "+line.Text, "gateway", gateway, "logger", line.Logger)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	stopAdmin, err := serveAdmin(f, s, log)
+	if err != nil {
+		return err
+	}
+	defer stopAdmin()
+
+	done := make(chan struct{})
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		announce.run(done, s)
+	}()
+	err = s.Run(ctx)
+	close(done)
+	<-finished
+	log.Info("stopped")
+	return err
+}
+
+func (f *runFlags) check() error {
+	for _, addr := range f.bind {
+		if _, err := netip.ParseAddr(addr); err != nil {
+			return usageError{fmt.Errorf("--bind: %q is not an IP address", addr)}
+		}
+	}
+	if f.portOffset < 0 || f.portOffset > 65534 {
+		return usageError{fmt.Errorf("--port-offset: %d is not between 0 and 65534", f.portOffset)}
+	}
+	if f.concurrency < 0 {
+		return usageError{fmt.Errorf("--concurrency: %d is negative", f.concurrency)}
+	}
+	if err := oneOf("log-format", f.logFormat, "text", "json"); err != nil {
+		return err
+	}
+	if err := oneOf("log-level", f.logLevel, "debug", "info", "warn", "error"); err != nil {
+		return err
+	}
+	if f.admin == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(f.admin)
+	if err != nil {
+		return usageError{fmt.Errorf("--admin: %w", err)}
+	}
+	// The admin interface has no authentication.
+	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return usageError{fmt.Errorf("--admin: %q is not a loopback address; the admin interface has no authentication", f.admin)}
+	}
+	return nil
+}
+
+func newLogger(w io.Writer, format, level string) *slog.Logger {
+	var l slog.Level
+	_ = l.UnmarshalText([]byte(level)) // checked with the flags
+	opts := &slog.HandlerOptions{Level: l}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+// serveAdmin serves the admin interface on the state directory's socket, for
+// `gatehouse status`, and on TCP where asked for.
+func serveAdmin(f runFlags, s *control.Standalone, log *slog.Logger) (stop func(), err error) {
+	socket := filepath.Join(f.stateDir, cli.AdminSocket)
+	if err := proxy.CheckSocketPath(socket); err != nil {
+		return nil, err
+	}
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	unix, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	listeners := []net.Listener{unix}
+	if f.admin != "" {
+		tcp, err := net.Listen("tcp", f.admin)
+		if err != nil {
+			_ = unix.Close()
+			return nil, fmt.Errorf("admin interface: %w; choose another address with --admin (port 0 picks a free one)", err)
+		}
+		listeners = append(listeners, tcp)
+		log.Info("admin interface", "address", tcp.Addr().String())
+		if err := os.WriteFile(filepath.Join(f.stateDir, cli.AdminAddress), []byte(tcp.Addr().String()+"\n"), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 5 * time.Second}
+	for _, l := range listeners {
+		go func() {
+			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				log.Error("admin interface stopped", "error", err)
+			}
+		}()
+	}
+	return func() { _ = server.Close() }, nil
+}
+
+// announce tells a person what goes on: on a screen, or by log lines.
+type announce struct {
+	log    *slog.Logger
+	screen *cli.Live
+	wake   chan struct{}
+}
+
+func announcer(log *slog.Logger, screen *cli.Live) *announce {
+	return &announce{log: log, screen: screen, wake: make(chan struct{}, 1)}
+}
+
+func (a *announce) changed() {
+	if a.screen != nil {
+		a.screen.Changed()
+	}
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (a *announce) run(done <-chan struct{}, s *control.Standalone) {
+	if a.screen != nil {
+		a.screen.Run(done, s.View)
+		return
+	}
+	// Without a screen: once ready, say how to reach the routes.
+	for {
+		select {
+		case <-done:
+			return
+		case <-a.wake:
+		}
+		if ok, _ := s.Ready(); ok {
+			break
+		}
+	}
+	v := s.View()
+	a.log.Info("ready", "objects", len(v.Items), "problems", len(v.Problems))
+	for _, t := range cli.Try(v, 5) {
+		a.log.Info("try", "command", t)
+	}
+	<-done
+}

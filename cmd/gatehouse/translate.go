@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gatehouse-dev/gatehouse/internal/control"
+)
+
+func newTranslate() *cobra.Command {
+	var opts control.EvaluateOptions
+	var output string
+	cmd := &cobra.Command{
+		Use:   "translate -f DIR|FILE|-...",
+		Short: "Print what files become, without running anything",
+		Long: `Print what files become: the intermediate representation (ir), Envoy's
+configuration (xds), the status of every object (status), or all of it (yaml).
+The output depends on the input alone. Secrets are not printed.`,
+		Example: `  gatehouse translate -f examples/quickstart -o xds
+  kubectl get gateways,httproutes,services -A -o yaml | gatehouse translate -f - -o status`,
+		Args: usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(opts.Paths) == 0 {
+				return usageError{fmt.Errorf("nothing to translate: name files with -f")}
+			}
+			if err := oneOf("output", output, "ir", "xds", "status", "yaml"); err != nil {
+				return err
+			}
+			opts.Stdin = cmd.InOrStdin()
+			p, err := control.Evaluate(cmd.Context(), opts)
+			if err != nil {
+				return err
+			}
+			if err := p.Print(cmd.OutOrStdout(), control.Stage(output)); err != nil {
+				return err
+			}
+			v := p.View()
+			for _, problem := range v.Problems {
+				fmt.Fprintln(cmd.ErrOrStderr(), problem.Error())
+			}
+			if len(v.Problems) > 0 {
+				return errFound
+			}
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringArrayVarP(&opts.Paths, "filename", "f", nil, "directory, file or - to read; repeatable")
+	fl.StringVarP(&output, "output", "o", "yaml", "ir, xds, status or yaml")
+	fl.BoolVar(&opts.Experimental, "experimental", false, "read the experimental channel of the Gateway API")
+	fl.StringArrayVar(&opts.Bind, "bind", []string{"127.0.0.1"}, "IP address for the listeners of Gateways without spec.addresses; repeatable")
+	fl.IntVar(&opts.PortOffset, "port-offset", 0, "added to the port of every listener")
+	return cmd
+}

@@ -1,0 +1,20 @@
+package condition
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// ClassAccepted says that Gateways of the class are served.
+func ClassAccepted() metav1.Condition {
+	return yes(gwv1.GatewayClassConditionStatusAccepted, gwv1.GatewayClassReasonAccepted,
+		"Gateways of this class are served")
+}
+
+// ClassInvalidParameters says that parametersRef names a kind that can't be used.
+func ClassInvalidParameters(kind, name string) metav1.Condition {
+	return no(gwv1.GatewayClassConditionStatusAccepted, gwv1.GatewayClassReasonInvalidParameters,
+		fmt.Sprintf("spec.parametersRef names %s %q, which is not a kind of parameters that Gatehouse reads; remove parametersRef", kind, name))
+}

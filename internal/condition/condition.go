@@ -1,0 +1,66 @@
+package condition
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// build makes a condition. The type parameters accept the Gateway API's string
+// types, which differ from kind to kind.
+func build[T, R ~string](kind T, status metav1.ConditionStatus, reason R, message string) metav1.Condition {
+	return metav1.Condition{Type: string(kind), Status: status, Reason: string(reason), Message: message}
+}
+
+func yes[T, R ~string](kind T, reason R, message string) metav1.Condition {
+	return build(kind, metav1.ConditionTrue, reason, message)
+}
+
+func no[T, R ~string](kind T, reason R, message string) metav1.Condition {
+	return build(kind, metav1.ConditionFalse, reason, message)
+}
+
+// listed is how many parts of a list a message shows.
+const listed = 5
+
+// join writes a list with sep between its parts, cut after a handful: a message
+// with hundreds of parts is not read.
+func join(parts []string, sep string) string {
+	if len(parts) <= listed {
+		return strings.Join(parts, sep)
+	}
+	return fmt.Sprintf("%s%sand %d more", strings.Join(parts[:listed], sep), sep, len(parts)-listed)
+}
+
+// quoted is join with each part in quotes.
+func quoted(names []string) string {
+	parts := make([]string, len(names))
+	for i, n := range names {
+		parts[i] = fmt.Sprintf("%q", n)
+	}
+	return join(parts, ", ")
+}
+
+// Same reports whether two conditions say the same, whenever they were written.
+func Same(a, b metav1.Condition) bool {
+	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+}
+
+// Find returns the condition of a type.
+func Find(list []metav1.Condition, kind string) (metav1.Condition, bool) {
+	for _, c := range list {
+		if c.Type == kind {
+			return c, true
+		}
+	}
+	return metav1.Condition{}, false
+}
+
+// listenersNamed names listeners as the subject of a sentence does.
+func listenersNamed(names []string) string {
+	if len(names) == 1 {
+		return fmt.Sprintf("listener %q", names[0])
+	}
+	return "listeners " + quoted(names)
+}

@@ -1,0 +1,161 @@
+package condition
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// ListenerAccepted says that the listener is valid.
+func ListenerAccepted() metav1.Condition {
+	return yes(gwv1.ListenerConditionAccepted, gwv1.ListenerReasonAccepted, "The listener is valid")
+}
+
+// ListenerUnsupportedProtocol says that the listener's protocol is not served.
+func ListenerUnsupportedProtocol(protocol, supported string) metav1.Condition {
+	return no(gwv1.ListenerConditionAccepted, gwv1.ListenerReasonUnsupportedProtocol,
+		fmt.Sprintf("Protocol %s is not supported; use %s", protocol, supported))
+}
+
+// ListenerUnsupportedValue says that a field of the listener asks for something
+// that can't be given.
+func ListenerUnsupportedValue(field, problem string) metav1.Condition {
+	return no(gwv1.ListenerConditionAccepted, gwv1.ListenerReasonUnsupportedValue, field+": "+problem)
+}
+
+// ListenerPortOutOfRange says that the shifted port is not a port.
+func ListenerPortOutOfRange(port, offset int) metav1.Condition {
+	return no(gwv1.ListenerConditionAccepted, gwv1.ListenerReasonPortUnavailable,
+		fmt.Sprintf("Port %d with the port offset %d is %d, beyond 65535; choose a smaller --port-offset or another port", port, offset, port+offset))
+}
+
+// ListenerPortTaken says which other Gateway on this host has the port.
+func ListenerPortTaken(port int, winner string) metav1.Condition {
+	return no(gwv1.ListenerConditionAccepted, gwv1.ListenerReasonPortUnavailable,
+		fmt.Sprintf("Gateway %s has port %d of the same address, since the older Gateway gets it, or else the first by name; give one of the two its own spec.addresses or another port", winner, port))
+}
+
+// ListenerPortUnavailable says why a proxy could not bind the port.
+func ListenerPortUnavailable(why string) metav1.Condition {
+	return no(gwv1.ListenerConditionAccepted, gwv1.ListenerReasonPortUnavailable, why)
+}
+
+// ListenerNoConflicts says that the listener differs from all others.
+func ListenerNoConflicts() metav1.Condition {
+	return no(gwv1.ListenerConditionConflicted, gwv1.ListenerReasonNoConflicts, "No other listener claims the same traffic")
+}
+
+// ListenerHostnameConflict says which listeners claim the same port and hostname.
+// It returns Accepted and Conflicted, which say the same.
+func ListenerHostnameConflict(port int, hostname string, others []string) (accepted, conflicted metav1.Condition) {
+	name := "no hostname"
+	if hostname != "" {
+		name = fmt.Sprintf("hostname %q", hostname)
+	}
+	return conflict(gwv1.ListenerReasonHostnameConflict,
+		fmt.Sprintf("Port %d and %s are also those of %s; none of them is served until they differ", port, name, listenersNamed(others)))
+}
+
+// ListenerProtocolConflict says which listeners want another protocol on the same
+// port. It returns Accepted and Conflicted, which say the same.
+func ListenerProtocolConflict(port int, protocol string, others []string) (accepted, conflicted metav1.Condition) {
+	return conflict(gwv1.ListenerReasonProtocolConflict,
+		fmt.Sprintf("Port %d is for %s here and for another protocol in %s; none of them is served until they have different ports", port, protocol, listenersNamed(others)))
+}
+
+func conflict(reason gwv1.ListenerConditionReason, message string) (accepted, conflicted metav1.Condition) {
+	return no(gwv1.ListenerConditionAccepted, reason, message), yes(gwv1.ListenerConditionConflicted, reason, message)
+}
+
+// ListenerOverlappingTLS says which TLS listeners of the port have a hostname that
+// overlaps. It is set only where it is true.
+func ListenerOverlappingTLS(others []string) metav1.Condition {
+	return yes(gwv1.ListenerConditionOverlappingTLSConfig, gwv1.ListenerReasonOverlappingHostnames,
+		fmt.Sprintf("The hostname overlaps with %s; requests that reuse a connection for a host of another listener are answered with 421", listenersNamed(others)))
+}
+
+// ListenerResolvedRefs says that every reference of the listener leads to
+// something usable.
+func ListenerResolvedRefs() metav1.Condition {
+	return yes(gwv1.ListenerConditionResolvedRefs, gwv1.ListenerReasonResolvedRefs, "All references are resolved")
+}
+
+// ListenerNotResolved gathers several problems with references under the reason of
+// the first.
+func ListenerNotResolved(problems []metav1.Condition) metav1.Condition {
+	messages := make([]string, len(problems))
+	for i, p := range problems {
+		messages[i] = p.Message
+	}
+	return no(gwv1.ListenerConditionResolvedRefs, problems[0].Reason, join(messages, "; "))
+}
+
+// ListenerNoCertificate says that an HTTPS listener names no certificate.
+func ListenerNoCertificate() metav1.Condition {
+	return invalidCertificate("tls.certificateRefs is empty; name a Secret with tls.crt and tls.key")
+}
+
+// ListenerCertificateKind says that a certificateRef names something other than a
+// Secret.
+func ListenerCertificateKind(kind, name string) metav1.Condition {
+	return invalidCertificate(fmt.Sprintf("tls.certificateRefs names %s %q; only Secrets can hold certificates", kind, name))
+}
+
+// ListenerCertificateMissing says that a Secret does not exist.
+func ListenerCertificateMissing(secret string) metav1.Condition {
+	return invalidCertificate(fmt.Sprintf("Secret %s does not exist; create it or correct tls.certificateRefs", secret))
+}
+
+// ListenerCertificateInvalid says what is wrong with what a Secret holds.
+func ListenerCertificateInvalid(secret, problem string) metav1.Condition {
+	return invalidCertificate(fmt.Sprintf("Secret %s: %s", secret, problem))
+}
+
+func invalidCertificate(message string) metav1.Condition {
+	return no(gwv1.ListenerConditionResolvedRefs, gwv1.ListenerReasonInvalidCertificateRef, message)
+}
+
+// ListenerRefNotPermitted says that a Secret of another namespace may not be
+// referred to.
+func ListenerRefNotPermitted(secret, namespace, from string) metav1.Condition {
+	return no(gwv1.ListenerConditionResolvedRefs, gwv1.ListenerReasonRefNotPermitted,
+		fmt.Sprintf("Secret %s may not be used from namespace %s; create a ReferenceGrant in namespace %s from Gateways of namespace %s to Secrets", secret, from, namespace, from))
+}
+
+// ListenerInvalidRouteKinds says which of allowedRoutes.kinds can't attach.
+func ListenerInvalidRouteKinds(protocol string, kinds []string, supported string) metav1.Condition {
+	can := "no kind of route can"
+	if supported != "" {
+		can = "only " + supported + " can"
+	}
+	return no(gwv1.ListenerConditionResolvedRefs, gwv1.ListenerReasonInvalidRouteKinds,
+		fmt.Sprintf("allowedRoutes.kinds has %s; %s attach to a listener of protocol %s", quoted(kinds), can, protocol))
+}
+
+// ListenerProgrammed says that a proxy serves the listener.
+func ListenerProgrammed() metav1.Condition {
+	return yes(gwv1.ListenerConditionProgrammed, gwv1.ListenerReasonProgrammed, "A proxy has acknowledged the configuration")
+}
+
+// ListenerPending says what the listener waits for.
+func ListenerPending(what string) metav1.Condition {
+	return no(gwv1.ListenerConditionProgrammed, gwv1.ListenerReasonPending, what)
+}
+
+// ListenerInvalid says why the listener is not programmed.
+func ListenerInvalid(why string) metav1.Condition {
+	return no(gwv1.ListenerConditionProgrammed, gwv1.ListenerReasonInvalid, why)
+}
+
+// ListenerNotProgrammed says that a listener with the given problem is not
+// programmed because of it. Conflicts keep their reason, as the ListenerSet tests
+// of the conformance suite want it.
+func ListenerNotProgrammed(cause metav1.Condition) metav1.Condition {
+	switch gwv1.ListenerConditionReason(cause.Reason) {
+	case gwv1.ListenerReasonHostnameConflict, gwv1.ListenerReasonProtocolConflict:
+		return no(gwv1.ListenerConditionProgrammed, cause.Reason, cause.Message)
+	default:
+		return ListenerInvalid(cause.Message)
+	}
+}

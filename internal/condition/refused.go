@@ -1,0 +1,103 @@
+package condition
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// What a proxy refuses. Messages carry the proxy's own words at the end.
+
+// GatewayProgrammedWithout says that the Gateway is served, but not by all of its
+// listeners.
+func GatewayProgrammedWithout(listeners []string) metav1.Condition {
+	return yes(gwv1.GatewayConditionProgrammed, gwv1.GatewayReasonProgrammed,
+		fmt.Sprintf("A proxy has acknowledged the configuration; the listeners %s do not serve, and their conditions say why", quoted(listeners)))
+}
+
+// GatewayNoListenerProgrammed says that no listener of the Gateway serves.
+func GatewayNoListenerProgrammed(listeners []string) metav1.Condition {
+	if len(listeners) == 0 {
+		return no(gwv1.GatewayConditionProgrammed, gwv1.GatewayReasonInvalid, "The Gateway has no listeners")
+	}
+	return no(gwv1.GatewayConditionProgrammed, gwv1.GatewayReasonInvalid,
+		fmt.Sprintf("No listener serves; the conditions of the listeners %s say why", quoted(listeners)))
+}
+
+// ListenerRefused says that a proxy refuses the listener's configuration.
+func ListenerRefused(envoy string, keepsOld bool) metav1.Condition {
+	return ListenerInvalid(refusal(Refusal{Subject: "the listener", Envoy: envoy, KeepsOld: keepsOld}))
+}
+
+// ListenerCertificateRefused says that a proxy refuses one of the listener's
+// certificates.
+func ListenerCertificateRefused(secret, envoy string, keepsOld bool) metav1.Condition {
+	return ListenerInvalid(refusal(Refusal{Subject: "the certificate in Secret " + secret, Envoy: envoy, KeepsOld: keepsOld}))
+}
+
+// ListenerCertificateExpired says that a certificate is too old.
+func ListenerCertificateExpired(secret string, since time.Time) metav1.Condition {
+	return ListenerCertificateInvalid(secret, fmt.Sprintf("the certificate expired at %s, and clients will refuse it; renew it", since.UTC().Format(time.RFC3339)))
+}
+
+// ListenerCertificateNotYetValid says that a certificate is too new.
+func ListenerCertificateNotYetValid(secret string, until time.Time) metav1.Condition {
+	return ListenerCertificateInvalid(secret, fmt.Sprintf("the certificate is valid from %s on, and clients will refuse it until then; wait, or check this host's clock", until.UTC().Format(time.RFC3339)))
+}
+
+// BindFailure is why a port can't be bound.
+type BindFailure int
+
+// The reasons for which a port can't be bound.
+const (
+	BindDenied    BindFailure = iota // the port needs privileges
+	BindInUse                        // another process has it
+	BindNoAddress                    // the host doesn't have the address
+	BindOther                        // anything else
+)
+
+// ListenerBindFailed says that a proxy could not bind the listener's port, and
+// what to do. The port is the one that was to be bound.
+func ListenerBindFailed(failure BindFailure, port int, envoy string) metav1.Condition {
+	var remedy string
+	switch failure {
+	case BindDenied:
+		remedy = fmt.Sprintf("Port %d needs privileges: shift all ports (--port-offset 8000 makes it %d), or allow Envoy low ports with \"sudo setcap cap_net_bind_service=+ep\" on its binary", port, port+8000)
+	case BindInUse:
+		remedy = fmt.Sprintf("Port %d is used by another process: stop that one (\"ss -ltnp 'sport = :%d'\" names it), or choose another port, address (--bind) or --port-offset", port, port)
+	case BindNoAddress:
+		remedy = "This host does not have the address: correct spec.addresses or --bind"
+	case BindOther:
+		remedy = fmt.Sprintf("Port %d can't be bound: choose another port, address (--bind) or --port-offset", port)
+	}
+	return ListenerPortUnavailable(remedy + ". Envoy says: " + envoy)
+}
+
+// Refusal is something that a proxy refuses.
+type Refusal struct {
+	Subject  string // in words, such as host "a.example.com"
+	Envoy    string // its message
+	KeepsOld bool   // whether the last good version is in force
+}
+
+// RouteRefused says that a proxy refuses what a route needs, such as a host or a
+// backend. The specification has no condition of routes for this; Programmed is
+// its name for it elsewhere, and the condition is set only where it is false.
+func RouteRefused(refusals []Refusal) metav1.Condition {
+	parts := make([]string, len(refusals))
+	for i, r := range refusals {
+		parts[i] = refusal(r)
+	}
+	return no(gwv1.GatewayConditionProgrammed, "RejectedByProxy", join(parts, "; "))
+}
+
+func refusal(r Refusal) string {
+	force := "it is not in force until that is mended"
+	if r.KeepsOld {
+		force = "the last version that it accepted stays in force"
+	}
+	return fmt.Sprintf("Envoy refuses %s, and %s: %s", r.Subject, force, strings.TrimSpace(r.Envoy))
+}

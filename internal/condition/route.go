@@ -1,0 +1,131 @@
+package condition
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// RouteAccepted says that at least one listener of the parent takes the route.
+func RouteAccepted() metav1.Condition {
+	return yes(gwv1.RouteConditionAccepted, gwv1.RouteReasonAccepted, "The route is attached")
+}
+
+// RouteNoGateway says that the parent does not exist.
+func RouteNoGateway(gateway string) metav1.Condition {
+	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonNoMatchingParent,
+		fmt.Sprintf("Gateway %s does not exist; create it or correct parentRefs", gateway))
+}
+
+// RouteNoListener says that the parent has no listener such as the parentRef asks
+// for; wanted and have describe listeners.
+func RouteNoListener(gateway, wanted string, have []string) metav1.Condition {
+	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonNoMatchingParent,
+		fmt.Sprintf("Gateway %s has no listener %s; it has %s", gateway, wanted, join(have, ", ")))
+}
+
+// RouteNotAllowed says why no listener that the parentRef selects lets the route
+// attach, each reason naming a listener.
+func RouteNotAllowed(gateway string, reasons []string) metav1.Condition {
+	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonNotAllowedByListeners,
+		fmt.Sprintf("Gateway %s lets no such route attach: %s; change allowedRoutes of the listener", gateway, join(reasons, "; ")))
+}
+
+// RouteNoHostname says that the route's hostnames have nothing in common with the
+// listeners'.
+func RouteNoHostname(gateway string, hostnames, listeners []string) metav1.Condition {
+	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonNoMatchingListenerHostname,
+		fmt.Sprintf("The hostnames %s match no listener of Gateway %s: %s", quoted(hostnames), gateway, join(listeners, ", ")))
+}
+
+// RouteUnsupportedValue says which field of the route can't be served.
+func RouteUnsupportedValue(field, problem string) metav1.Condition {
+	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonUnsupportedValue, field+": "+problem)
+}
+
+// RouteIncompatibleFilters says which filters of a rule exclude each other.
+func RouteIncompatibleFilters(field, problem string) metav1.Condition {
+	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonIncompatibleFilters, field+": "+problem)
+}
+
+// RoutePartiallyInvalid says which rules are not served, each part naming a rule
+// and why. The prefix is the specification's.
+func RoutePartiallyInvalid(rules []string) metav1.Condition {
+	return yes(gwv1.RouteConditionPartiallyInvalid, gwv1.RouteReasonUnsupportedValue,
+		"Dropped Rule: "+join(rules, "; "))
+}
+
+// RouteResolvedRefs says that every reference of the route leads to something
+// usable.
+func RouteResolvedRefs() metav1.Condition {
+	return yes(gwv1.RouteConditionResolvedRefs, gwv1.RouteReasonResolvedRefs, "All references are resolved")
+}
+
+// RouteNotResolved gathers several problems with references under the reason of
+// the first, each message once.
+func RouteNotResolved(problems []metav1.Condition) metav1.Condition {
+	var messages []string
+	seen := map[string]bool{}
+	for _, p := range problems {
+		if !seen[p.Message] {
+			seen[p.Message] = true
+			messages = append(messages, p.Message)
+		}
+	}
+	return no(gwv1.RouteConditionResolvedRefs, problems[0].Reason, join(messages, "; "))
+}
+
+// BackendKind says that a reference names a kind that can't be a backend.
+func BackendKind(field, kind, name string) metav1.Condition {
+	return unresolved(gwv1.RouteReasonInvalidKind, field,
+		fmt.Sprintf("%s %q can't be a backend; name a Service", kind, name))
+}
+
+// BackendNotFound says that a Service does not exist.
+func BackendNotFound(field, service string) metav1.Condition {
+	return unresolved(gwv1.RouteReasonBackendNotFound, field, fmt.Sprintf("Service %s does not exist; create it or correct the reference", service))
+}
+
+// BackendNoPort says that a reference to a Service names no port.
+func BackendNoPort(field, service string) metav1.Condition {
+	return unresolved(gwv1.RouteReasonBackendNotFound, field,
+		fmt.Sprintf("port is missing; name a port of Service %s", service))
+}
+
+// BackendPortNotFound says that a Service has no such port; ports are those that
+// it has.
+func BackendPortNotFound(field, service string, port int32, ports []string) metav1.Condition {
+	have := "no ports"
+	if len(ports) > 0 {
+		have = strings.Join(ports, ", ")
+	}
+	return unresolved(gwv1.RouteReasonBackendNotFound, field,
+		fmt.Sprintf("Service %s has no TCP port %d; it has %s", service, port, have))
+}
+
+// BackendExternalNameMissing says that a Service of type ExternalName names no
+// host.
+func BackendExternalNameMissing(field, service string) metav1.Condition {
+	return unresolved(gwv1.RouteReasonBackendNotFound, field,
+		fmt.Sprintf("Service %s is of type ExternalName, and its spec.externalName is empty", service))
+}
+
+// BackendNotPermitted says that a Service of another namespace may not be
+// referred to.
+func BackendNotPermitted(field, service, namespace, routeKind, from string) metav1.Condition {
+	return unresolved(gwv1.RouteReasonRefNotPermitted, field,
+		fmt.Sprintf("Service %s may not be used from namespace %s; create a ReferenceGrant in namespace %s from %ss of namespace %s to Services", service, from, namespace, routeKind, from))
+}
+
+// BackendUnsupportedProtocol says that a Service port speaks something that a
+// route of this kind can't be sent to.
+func BackendUnsupportedProtocol(field, service string, port int32, protocol string) metav1.Condition {
+	return unresolved(gwv1.RouteReasonUnsupportedProtocol, field,
+		fmt.Sprintf("port %d of Service %s has appProtocol %q, which is not supported; use http, grpc, kubernetes.io/h2c or kubernetes.io/ws", port, service, protocol))
+}
+
+func unresolved(reason gwv1.RouteConditionReason, field, message string) metav1.Condition {
+	return no(gwv1.RouteConditionResolvedRefs, reason, field+": "+message)
+}

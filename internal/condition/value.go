@@ -1,0 +1,149 @@
+package condition
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// Values of a route that pass its schema and still can't be served. Every
+// constructor names the field by its path, says what is wrong and what to write
+// instead.
+
+func unsupportedValue(field, format string, args ...any) metav1.Condition {
+	return RouteUnsupportedValue(field, fmt.Sprintf(format, args...))
+}
+
+func incompatibleFilters(field, format string, args ...any) metav1.Condition {
+	return RouteIncompatibleFilters(field, fmt.Sprintf(format, args...))
+}
+
+// UnknownValue is a value that the field's list of values doesn't have.
+func UnknownValue(field, value string, allowed ...string) metav1.Condition {
+	return unsupportedValue(field, "%q is not supported; use one of %s", value, strings.Join(allowed, ", "))
+}
+
+// UnsupportedField is a field of the API that has no effect here.
+func UnsupportedField(field string) metav1.Condition {
+	return unsupportedValue(field, "not supported; remove it")
+}
+
+// OutOfRange is a number beyond the bounds of its field.
+func OutOfRange(field string, value, least, most int64) metav1.Condition {
+	return unsupportedValue(field, "%d is out of range; use %d to %d", value, least, most)
+}
+
+// InvalidRegex is a regular expression that RE2 refuses.
+func InvalidRegex(field, pattern string, err error) metav1.Condition {
+	return unsupportedValue(field, "%s is not an RE2 regular expression: %v; see https://github.com/google/re2/wiki/Syntax", quote(pattern), err)
+}
+
+// RegexTooLarge is a regular expression whose compiled form is over the limit.
+func RegexTooLarge(field, pattern string, size, limit int) metav1.Condition {
+	return unsupportedValue(field, "%s compiles to %d instructions, over the limit of %d; shorten it, above all its counted repetitions", quote(pattern), size, limit)
+}
+
+// InvalidPath is a path that can't be compared with, or put into, a request.
+func InvalidPath(field, path, why string) metav1.Condition {
+	return unsupportedValue(field, "%s is not a usable path: %s", quote(path), why)
+}
+
+// InvalidHeaderName is a header name with characters that HTTP doesn't allow.
+func InvalidHeaderName(field, name string) metav1.Condition {
+	return unsupportedValue(field, "%s is not a header name; use letters, digits and !#$%%&'*+-.^_`|~", quote(name))
+}
+
+// InvalidHeaderValue is a header value with characters that HTTP doesn't allow.
+func InvalidHeaderValue(field, name string) metav1.Condition {
+	return unsupportedValue(field, "the value of header %s has control characters; remove them", quote(name))
+}
+
+// HeaderNotModifiable is a change of a header that routing itself depends on.
+func HeaderNotModifiable(field, name string) metav1.Condition {
+	return unsupportedValue(field, "header %s can't be changed by a header modifier; use the URLRewrite filter's hostname to send another Host", quote(name))
+}
+
+// HeaderTwice is a header that one filter changes by several actions.
+func HeaderTwice(field, name string) metav1.Condition {
+	return unsupportedValue(field, "header %s has more than one action in this filter; keep one, and separate several values with commas", quote(name))
+}
+
+// InvalidDuration is a duration that is not written as GEP-2257 says.
+func InvalidDuration(field, value string) metav1.Condition {
+	return unsupportedValue(field, "%s is not a duration; write it like 500ms, 10s or 1h30m, without fractions or signs", quote(value))
+}
+
+// TimeoutExceedsRequest is a backend timeout that the request timeout cuts off.
+func TimeoutExceedsRequest(field, backend, request string) metav1.Condition {
+	return unsupportedValue(field, "%s is longer than the request timeout of %s, which includes it; shorten it or lengthen the other", backend, request)
+}
+
+// InvalidOrigin is a CORS origin that is neither * nor scheme://host[:port].
+func InvalidOrigin(field, origin string) metav1.Condition {
+	return unsupportedValue(field, "%s is not an origin; write *, https://host or https://*.domain, with :port if it is not the scheme's own", quote(origin))
+}
+
+// InvalidHostname is a host name that can't stand in a Host header.
+func InvalidHostname(field, hostname string) metav1.Condition {
+	return unsupportedValue(field, "%s is not a host name; use lower-case letters, digits, hyphens and dots", quote(hostname))
+}
+
+// MissingFilterValue is a filter whose type announces what isn't there.
+func MissingFilterValue(field, filter string) metav1.Condition {
+	return unsupportedValue(field, "a filter of type %s needs its settings beside the type", filter)
+}
+
+// UnsupportedFilter is a filter of a type that is not supported where it stands.
+func UnsupportedFilter(field, filter string) metav1.Condition {
+	return unsupportedValue(field, "filters of type %s are not supported here", filter)
+}
+
+// UnknownFilterKind is an ExtensionRef to a kind that no filter has. Requests
+// must not pass by a filter that can't be found, so the rule answers 500.
+func UnknownFilterKind(field, group, kind, name string) metav1.Condition {
+	return unresolved(gwv1.RouteReasonInvalidKind, field,
+		fmt.Sprintf("there are no filters of kind %s in group %q, so %q can't be used; the rule answers 500 until the filter is removed", kind, group, name))
+}
+
+// RepeatedFilter is a second filter of a type that may stand only once.
+func RepeatedFilter(field, filter string) metav1.Condition {
+	return incompatibleFilters(field, "only one filter of type %s is allowed; merge them into one", filter)
+}
+
+// FiltersExclude is a pair of filters that can't work on the same request.
+func FiltersExclude(field, filter, other string) metav1.Condition {
+	return incompatibleFilters(field, "%s can't be combined with %s; remove one of them", filter, other)
+}
+
+// RedirectWithBackends is a rule that both answers and forwards.
+func RedirectWithBackends(field string) metav1.Condition {
+	return incompatibleFilters(field, "a rule with a RequestRedirect filter can't have backendRefs; remove one of them")
+}
+
+// PrefixRewriteNeedsPrefix is a replacement of a prefix where none is matched.
+func PrefixRewriteNeedsPrefix(field string) metav1.Condition {
+	return unsupportedValue(field, "ReplacePrefixMatch needs path matches of type PathPrefix, and only those, in the same rule; use them, or ReplaceFullPath")
+}
+
+// NoRuleLeft says that none of a route's rules can be served, each part naming a
+// rule and why.
+func NoRuleLeft(reason string, rules []string) metav1.Condition {
+	return no(gwv1.RouteConditionAccepted, reason, "No rule is valid: "+join(rules, "; "))
+}
+
+// quote shows a value in a message, cut where it would drown the rest.
+func quote(s string) string {
+	const most = 120
+	if len(s) > most {
+		return strconv.Quote(s[:most]) + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// UnsupportedStatus is a status code that the field doesn't have.
+func UnsupportedStatus(field string, code int, allowed string) metav1.Condition {
+	return unsupportedValue(field, "%d is not supported; use one of %s", code, allowed)
+}

@@ -1,0 +1,148 @@
+package control
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/pprof"
+	"reflect"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+)
+
+// Handler returns the admin interface. It has no authentication: serve it on
+// loopback or on a private Unix socket only.
+func (s *Standalone) Handler() http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		tableCollector{s.pipeline.engine},
+	)
+	registry.MustRegister(s.server.Collectors()...)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", s.readyz)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.View()) })
+	mux.HandleFunc("GET /debug/tables", s.debugTables)
+	mux.HandleFunc("GET /debug/tables/{name}", s.debugTable)
+	mux.HandleFunc("GET /debug/xds", s.debugXDS)
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "gatehouse admin\n\n"+
+			"/healthz        the process runs\n"+
+			"/readyz         the first configuration is in force\n"+
+			"/metrics        Prometheus metrics\n"+
+			"/status         all objects with their status, as JSON\n"+
+			"/debug/tables   the tables of the pipeline; /debug/tables/NAME prints one\n"+
+			"/debug/xds      proxies' sessions and what each was sent\n"+
+			"/debug/pprof/   Go profiles\n")
+	})
+	return mux
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	_ = enc.Encode(v) // a client that went away is no news
+}
+
+func (s *Standalone) readyz(w http.ResponseWriter, _ *http.Request) {
+	if ok, why := s.Ready(); !ok {
+		http.Error(w, why, http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+func (s *Standalone) debugTables(w http.ResponseWriter, _ *http.Request) {
+	fmt.Fprintf(w, "%-24s %10s %10s %10s %8s %12s\n", "TABLE", "ENTRIES", "RUNS", "CHANGES", "PANICS", "TIME")
+	for _, t := range s.pipeline.engine.Stats() {
+		fmt.Fprintf(w, "%-24s %10d %10d %10d %8d %12s\n", t.Table, t.Entries, t.Runs, t.Changes, t.Panics, t.Spent)
+	}
+}
+
+// maxDump bounds what /debug/tables/NAME prints.
+const maxDump = 10_000
+
+// debugTable prints a table's entries. Values that may hold what nobody should
+// read, the Secrets themselves, are not printed.
+func (s *Standalone) debugTable(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	entries, ok := s.pipeline.engine.Dump(name)
+	if !ok {
+		http.Error(w, "no table is named "+name+"; /debug/tables lists them", http.StatusNotFound)
+		return
+	}
+	n := 0
+	for k, v := range entries {
+		if n++; n > maxDump {
+			fmt.Fprintf(w, "# only the first %d entries are printed\n", maxDump)
+			return
+		}
+		fmt.Fprintf(w, "%v:\n", k)
+		if strings.Contains(strings.ToLower(name), "secret") {
+			fmt.Fprintln(w, "  [redacted]")
+			continue
+		}
+		text, err := yaml.Marshal(v)
+		if err != nil || string(text) == "{}\n" && reflect.ValueOf(v).Kind() == reflect.Pointer {
+			text = []byte(fmt.Sprintf("%+v\n", v))
+		}
+		fmt.Fprintln(w, "  "+strings.ReplaceAll(strings.TrimRight(string(text), "\n"), "\n", "\n  "))
+	}
+}
+
+// tableCollector exposes the engine's counters: a fixed number of series,
+// whatever the number of routes.
+type tableCollector struct{ engine *flow.Engine }
+
+var (
+	tableEntries = prometheus.NewDesc("gatehouse_table_entries", "Entries of a pipeline table.", []string{"table"}, nil)
+	tableRuns    = prometheus.NewDesc("gatehouse_table_runs_total", "Units of work run for a pipeline table.", []string{"table"}, nil)
+	tableChanges = prometheus.NewDesc("gatehouse_table_changes_total", "Entries of a pipeline table added, changed or removed.", []string{"table"}, nil)
+	tablePanics  = prometheus.NewDesc("gatehouse_table_failures_total", "Units of work that failed and kept their last result. Anything but 0 is a defect to report.", []string{"table"}, nil)
+	tableSeconds = prometheus.NewDesc("gatehouse_table_seconds_total", "Time spent in a pipeline table.", []string{"table"}, nil)
+)
+
+func (c tableCollector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
+
+func (c tableCollector) Collect(ch chan<- prometheus.Metric) {
+	for _, t := range c.engine.Stats() {
+		counter := func(d *prometheus.Desc, v float64) {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, t.Table)
+		}
+		ch <- prometheus.MustNewConstMetric(tableEntries, prometheus.GaugeValue, float64(t.Entries), t.Table)
+		counter(tableRuns, float64(t.Runs))
+		counter(tableChanges, float64(t.Changes))
+		counter(tablePanics, float64(t.Panics))
+		counter(tableSeconds, t.Spent.Seconds())
+	}
+}
+
+// debugXDS prints the proxies' sessions and, with ?gateway=NS/NAME, each
+// resource of that Gateway by name and version. It holds no bodies.
+func (s *Standalone) debugXDS(w http.ResponseWriter, r *http.Request) {
+	if name := r.URL.Query().Get("gateway"); name != "" {
+		info, ok := s.server.Gateway(name)
+		if !ok {
+			http.Error(w, "no Gateway "+name+" is served", http.StatusNotFound)
+			return
+		}
+		writeJSON(w, info)
+		return
+	}
+	writeJSON(w, map[string]any{"gateways": s.server.Gateways(), "sessions": s.server.Sessions()})
+}

@@ -1,0 +1,216 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/proxy"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
+)
+
+// fleet runs one Envoy process per Gateway.
+type fleet struct {
+	fleetOptions
+	ctx context.Context
+
+	mu      sync.Mutex
+	members map[ir.Name]*fleetMember
+	leaving map[string]chan struct{} // directory → closed when its last process is gone
+}
+
+type fleetOptions struct {
+	dir         string
+	server      *xds.Server
+	binary      proxy.Binary
+	concurrency int
+	drain       time.Duration
+	log         *slog.Logger
+	output      func(gateway string, line proxy.Line)
+}
+
+// fleetMember is one Gateway's Envoy with the socket that it gets its
+// configuration from. The socket is the proxy's identity: who can reach it is
+// that Gateway, whatever it says of itself.
+type fleetMember struct {
+	supervisor *proxy.Supervisor
+	cancel     context.CancelFunc
+	dir        string
+	done       chan struct{}
+}
+
+func newFleet(ctx context.Context, opts fleetOptions) *fleet {
+	return &fleet{fleetOptions: opts, ctx: ctx, members: map[ir.Name]*fleetMember{}, leaving: map[string]chan struct{}{}}
+}
+
+// directory returns a Gateway's private directory. Its name is a hash: socket
+// paths are limited to about a hundred bytes and Gateways' names are not.
+func (f *fleet) directory(gateway ir.Name) string {
+	sum := sha256.Sum256([]byte(gateway.String()))
+	return filepath.Join(f.dir, hex.EncodeToString(sum[:6]))
+}
+
+func (f *fleet) start(gateway ir.Name) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.members[gateway] != nil {
+		return
+	}
+	dir := f.directory(gateway)
+	m := &fleetMember{dir: dir, done: make(chan struct{}), supervisor: proxy.New(f.config(gateway, dir))}
+	f.members[gateway] = m
+	predecessor := f.leaving[m.dir]
+	ctx, cancel := context.WithCancel(f.ctx)
+	m.cancel = cancel
+	go func() {
+		defer close(m.done)
+		if predecessor != nil {
+			<-predecessor
+		}
+		f.run(ctx, gateway, m)
+	}()
+}
+
+func (f *fleet) config(gateway ir.Name, dir string) proxy.Config {
+	return proxy.Config{
+		Gateway: gateway.String(), Dir: dir, Binary: f.binary,
+		XDSSocket: filepath.Join(dir, "xds.sock"), Concurrency: f.concurrency,
+		DrainTimeout: f.drain, Log: f.log,
+		Output: func(line proxy.Line) {
+			if f.output != nil {
+				f.output(gateway.String(), line)
+			}
+		},
+	}
+}
+
+func (f *fleet) run(ctx context.Context, gateway ir.Name, m *fleetMember) {
+	const retry = 5 * time.Second
+	for {
+		err := f.serve(ctx, gateway, m)
+		if ctx.Err() != nil {
+			if err != nil && !errors.Is(err, context.Canceled) {
+				f.log.Error("the Envoy of a Gateway did not stop cleanly", "gateway", gateway.String(), "error", err)
+			}
+			return
+		}
+		f.log.Error("the Envoy of a Gateway can't run; trying again", "gateway", gateway.String(), "error", err, "in", retry)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(retry):
+		}
+	}
+}
+
+// serve runs a Gateway's xDS socket and Envoy until ctx ends.
+func (f *fleet) serve(ctx context.Context, gateway ir.Name, m *fleetMember) error {
+	if err := os.MkdirAll(m.dir, 0o700); err != nil {
+		return err
+	}
+	socket := filepath.Join(m.dir, "xds.sock")
+	if err := proxy.CheckSocketPath(socket); err != nil {
+		return err
+	}
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		return err
+	}
+	xdsCtx, stop := context.WithCancel(f.ctx) // outlives ctx: a draining Envoy keeps its configuration
+	served := make(chan error, 1)
+	go func() { served <- f.server.Serve(xdsCtx, listener, gateway.String()) }()
+	err = m.supervisor.Run(ctx)
+	stop()
+	return errors.Join(err, ignoreCanceled(<-served))
+}
+
+func ignoreCanceled(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// stop drains a Gateway's Envoy in the background.
+func (f *fleet) stop(gateway ir.Name) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m := f.members[gateway]
+	if m == nil {
+		return
+	}
+	delete(f.members, gateway)
+	f.leaving[m.dir] = m.done
+	m.cancel()
+}
+
+// stopAll drains every Envoy, all at the same time, and waits for them.
+func (f *fleet) stopAll() {
+	f.mu.Lock()
+	var waits []chan struct{}
+	for gateway, m := range f.members {
+		delete(f.members, gateway)
+		m.cancel()
+		waits = append(waits, m.done)
+	}
+	for _, done := range f.leaving {
+		waits = append(waits, done)
+	}
+	f.mu.Unlock()
+	for _, done := range waits {
+		<-done
+	}
+}
+
+// stopLeftovers stops Envoys that an earlier run left behind, for Gateways that
+// no longer exist.
+func (f *fleet) stopLeftovers() {
+	entries, err := os.ReadDir(f.dir)
+	if err != nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	used := map[string]bool{}
+	for _, m := range f.members {
+		used[m.dir] = true
+	}
+	for _, e := range entries {
+		dir := filepath.Join(f.dir, e.Name())
+		if used[dir] || f.leaving[dir] != nil {
+			continue
+		}
+		done := make(chan struct{})
+		f.leaving[dir] = done
+		go func() {
+			defer close(done)
+			if err := proxy.StopLeftover(f.ctx, f.config(ir.Name{Namespace: "removed", Name: e.Name()}, dir)); err != nil {
+				f.log.Warn("an Envoy that an earlier run left behind can't be stopped", "directory", dir, "error", err)
+				return
+			}
+			_ = os.RemoveAll(dir)
+		}()
+	}
+}
+
+// snapshot returns the state of every Gateway's Envoy.
+func (f *fleet) snapshot() map[ir.Name]proxy.State {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := make(map[ir.Name]proxy.State, len(f.members))
+	for gateway, m := range f.members {
+		out[gateway] = m.supervisor.Snapshot()
+	}
+	return out
+}

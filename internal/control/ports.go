@@ -1,0 +1,125 @@
+package control
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/translate"
+)
+
+// portKey names a port of a Gateway: what Envoy calls a listener.
+type portKey struct {
+	Gateway ir.Name
+	Port    uint16
+}
+
+func (k portKey) String() string { return fmt.Sprintf("%s:%d", k.Gateway, k.Port) }
+
+// port is what serves on a port, and the hosts that its listeners claim.
+type port struct {
+	listener *ir.Listener
+	claims   []claim
+}
+
+// claim is a host that has an answer even without a route: 404 where it is the
+// listener's own, 421 where another listener of the port owns it.
+type claim struct {
+	key         ir.HostKey
+	misdirected bool
+}
+
+func (p *port) Equal(o *port) bool { return p == o || reflect.DeepEqual(p, o) }
+
+// declarePorts declares what a Gateway's ports serve, from its listeners.
+func (p *Pipeline) declarePorts() {
+	byPort := flow.NewIndex(p.graph.Listeners,
+		func(k topology.ListenerKey, l *topology.Listener, yield func(portKey)) {
+			if l.Serves {
+				yield(portKey{k.Gateway, l.Port})
+			}
+		}, topology.ListenerKey.Compare)
+
+	p.ports = flow.Group("ports", byPort,
+		func(c *flow.Ctx, k portKey, members flow.Members[topology.ListenerKey, *topology.Listener]) (*port, bool) {
+			gw, ok := flow.Get(c, p.graph.Gateways, k.Gateway)
+			if !ok || gw.Accepted.Status != metav1.ConditionTrue {
+				return nil, false
+			}
+			listeners := make([]*topology.Listener, 0, members.Len())
+			for _, l := range members.All() {
+				listeners = append(listeners, l)
+			}
+			addresses := gw.Addresses
+			if len(addresses) == 0 {
+				addresses = p.opts.Addresses
+			}
+			listener := translate.Listener(translate.ListenerInput{
+				Gateway: k.Gateway, Port: k.Port, Addresses: addresses, Offset: p.opts.PortOffset, Listeners: listeners,
+			})
+			if listener == nil {
+				return nil, false
+			}
+			return &port{listener, claims(k.Gateway, listeners)}, true
+		})
+
+	p.origins = flow.Map("route-tables", p.ports,
+		func(_ *flow.Ctx, _ portKey, v *port, emit func(ir.TableKey, tableOrigin)) {
+			for _, chain := range v.listener.Chains {
+				emit(ir.TableKey{Gateway: v.listener.Gateway, Table: chain.Table},
+					tableOrigin{port: v.listener.BindPort, https: chain.TLS != nil})
+			}
+		}, flow.Equal(flow.Same[tableOrigin]))
+
+	p.claims = flow.Map("host-claims", p.ports,
+		func(_ *flow.Ctx, _ portKey, v *port, emit func(ir.HostKey, bool)) {
+			for _, c := range v.claims {
+				emit(c.key, c.misdirected)
+			}
+		}, flow.Equal(flow.Same[bool]))
+}
+
+// claims lists the hosts that listeners of one port claim. Plain HTTP listeners
+// share a route table, so each claims its hostname there. An HTTPS listener has
+// a table to itself, which a client reaches by its server name; a request in it
+// for a host that belongs to another listener came over the wrong connection.
+func claims(gateway ir.Name, listeners []*topology.Listener) []claim {
+	var out []claim
+	seen := map[ir.HostKey]bool{}
+	add := func(table, hostname string, misdirected bool) {
+		k := ir.HostKey{TableKey: ir.TableKey{Gateway: gateway, Table: table}, Domain: cmp.Or(hostname, "*")}
+		if !seen[k] {
+			seen[k] = true
+			out = append(out, claim{k, misdirected})
+		}
+	}
+	for _, l := range listeners {
+		add(l.Table, l.Hostname, false)
+	}
+	for _, l := range listeners {
+		for _, other := range listeners {
+			if other.Table != l.Table && covers(l.Hostname, other.Hostname) {
+				add(l.Table, other.Hostname, true)
+			}
+		}
+		if l.Protocol == "HTTPS" && l.Hostname != "" {
+			add(l.Table, "", true)
+		}
+	}
+	return out
+}
+
+// covers reports whether every host of the narrower hostname is one of the wider.
+func covers(wide, narrow string) bool {
+	if wide == "" {
+		return true
+	}
+	suffix, wildcard := strings.CutPrefix(wide, "*")
+	return wildcard && strings.HasSuffix(narrow, suffix) && len(narrow) > len(suffix)
+}

@@ -1,0 +1,260 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/proxy"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/source/file"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
+)
+
+// StandaloneOptions configure `gatehouse run`.
+type StandaloneOptions struct {
+	Paths        []string // directories, files, or "-"
+	Stdin        io.Reader
+	Experimental bool     // read the experimental channel's kinds and fields
+	Bind         []string // IP addresses for Gateways that ask for none
+	PortOffset   int
+	Envoy        proxy.Binary
+	Concurrency  int    // Envoy's worker threads; 0 is one per CPU
+	StateDir     string // private to one run at a time; survives it
+	DrainTimeout time.Duration
+	Log          *slog.Logger
+	// OnCommit is called after each commit, from one goroutine; it must be quick.
+	OnCommit func()
+	// Output gets the lines that the Envoys print.
+	Output func(gateway string, line proxy.Line)
+}
+
+// Standalone serves files with Envoy processes on this machine.
+type Standalone struct {
+	opts     StandaloneOptions
+	log      *slog.Logger
+	pipeline *Pipeline
+	server   *xds.Server
+	fleet    *fleet
+	times    *transitions
+	feedback chan feedback
+	batches  chan source.Batch
+
+	serving     context.Context
+	stopServing context.CancelFunc
+
+	gone []ir.Name // Gateways whose fleet went, to be unheard in the next transaction
+
+	mu     sync.Mutex
+	loaded bool
+	states map[string]xds.State
+}
+
+// feedback is what the proxies of a Gateway said.
+type feedback struct {
+	gateway string
+	state   xds.State
+}
+
+// NewStandalone prepares a run. The caller holds the state directory's lock.
+func NewStandalone(opts StandaloneOptions) (*Standalone, error) {
+	if opts.OnCommit == nil {
+		opts.OnCommit = func() {}
+	}
+	options, err := standalonePipeline(opts.Bind, opts.PortOffset)
+	if err != nil {
+		return nil, err
+	}
+	s := &Standalone{
+		opts:     opts,
+		log:      opts.Log,
+		pipeline: NewPipeline(options),
+		times:    newTransitions(time.Now()),
+		feedback: make(chan feedback),
+		batches:  make(chan source.Batch),
+		states:   map[string]xds.State{},
+	}
+	// The xDS server and the Envoys outlive Run's context: draining needs both.
+	s.serving, s.stopServing = context.WithCancel(context.Background())
+	s.server = xds.New(xds.Options{
+		Log: s.log,
+		OnState: func(gateway string, state xds.State) {
+			select {
+			case s.feedback <- feedback{gateway, state}:
+			case <-s.serving.Done():
+			}
+		},
+	})
+	s.fleet = newFleet(s.serving, fleetOptions{
+		dir: filepath.Join(opts.StateDir, "g"), server: s.server, binary: opts.Envoy,
+		concurrency: opts.Concurrency, drain: opts.DrainTimeout, log: s.log, output: opts.Output,
+	})
+	return s, nil
+}
+
+// Run serves until ctx ends, then drains and stops the Envoys.
+func (s *Standalone) Run(ctx context.Context) error {
+	files, err := file.New(file.Options{
+		Paths: s.opts.Paths, Stdin: s.opts.Stdin, Experimental: s.opts.Experimental, Log: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	defer s.stopServing()
+	group, watching := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return files.Run(watching, func(b source.Batch) {
+			select {
+			case s.batches <- b:
+			case <-watching.Done():
+			}
+		})
+	})
+	group.Go(func() error { return s.loop(watching) })
+	err = group.Wait()
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = nil
+	}
+	stopped := make(chan struct{})
+	go func() { // the Envoys' last words must not find a full channel
+		for {
+			select {
+			case <-s.feedback:
+			case <-stopped:
+				return
+			}
+		}
+	}()
+	s.fleet.stopAll()
+	s.stopServing()
+	s.server.Stop()
+	close(stopped)
+	return err
+}
+
+// loop is the one writer: it takes whatever has arrived since the last
+// transaction as the next one, so that a lone event takes effect at once and a
+// storm is worked off in few steps.
+func (s *Standalone) loop(ctx context.Context) error {
+	for {
+		var batches []source.Batch
+		var said []feedback
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case b := <-s.batches:
+			batches = append(batches, b)
+		case f := <-s.feedback:
+			said = append(said, f)
+		}
+		for more := true; more && len(batches)+len(said) < maxBatch; {
+			select {
+			case b := <-s.batches:
+				batches = append(batches, b)
+			case f := <-s.feedback:
+				said = append(said, f)
+			default:
+				more = false
+			}
+		}
+		s.commit(batches, said)
+	}
+}
+
+// maxBatch bounds how many events one transaction takes.
+const maxBatch = 1024
+
+func (s *Standalone) commit(batches []source.Batch, said []feedback) {
+	c := s.pipeline.engine.Update(func(tx *flow.Tx) {
+		s.pipeline.apply(tx, batches)
+		for _, f := range said {
+			s.pipeline.hear(tx, f)
+		}
+		for _, gateway := range s.gone {
+			s.pipeline.unhear(tx, gateway)
+		}
+		s.gone = nil
+	})
+	for _, f := range c.Failures {
+		s.log.Error("a value could not be processed; its last good state stays in force, please report this",
+			"table", f.Table, "key", fmt.Sprint(f.Key), "cause", fmt.Sprint(f.Cause), "stack", f.Stack)
+	}
+	s.times.note(s.pipeline, c, time.Now())
+	s.server.Apply(s.pipeline.Updates(c))
+
+	s.mu.Lock()
+	for _, f := range said {
+		s.states[f.gateway] = f.state
+	}
+	first := len(batches) > 0 && !s.loaded
+	s.loaded = s.loaded || len(batches) > 0
+	s.mu.Unlock()
+
+	for _, ch := range flow.Changes(c, s.pipeline.fleets) {
+		switch {
+		case ch.Has && !ch.Had:
+			s.fleet.start(ch.Key)
+		case ch.Had && !ch.Has:
+			s.fleet.stop(ch.Key)
+			s.forget(ch.Key)
+			s.gone = append(s.gone, ch.Key)
+		}
+	}
+	if first {
+		s.fleet.stopLeftovers()
+	}
+	s.logProblems(c)
+	s.opts.OnCommit()
+}
+
+func (s *Standalone) forget(gateway ir.Name) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.states, gateway.String())
+}
+
+func (s *Standalone) logProblems(c *flow.Commit) {
+	for _, ch := range flow.Changes(c, s.pipeline.problems) {
+		known := map[string]bool{}
+		for _, p := range ch.Old {
+			known[p.Error()] = true
+		}
+		for _, p := range ch.New {
+			if !known[p.Error()] {
+				s.log.Warn("input problem", "problem", p.Error(), "reason", string(p.Reason), "last_good_stays", p.Stale)
+			}
+		}
+	}
+}
+
+// Ready reports whether the first configuration is in force: every Gateway's
+// proxy has acknowledged it, or refused a part of it, which is that part's
+// problem alone.
+func (s *Standalone) Ready() (bool, string) {
+	s.mu.Lock()
+	loaded := s.loaded
+	s.mu.Unlock()
+	if !loaded {
+		return false, "the files have not been read yet"
+	}
+	ready, why := true, ""
+	s.pipeline.engine.View(func(c *flow.Ctx) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for gateway := range flow.All(c, s.pipeline.fleets) {
+			if !s.states[gateway.String()].Synced {
+				ready, why = false, "the proxy of Gateway "+gateway.String()+" has no configuration yet"
+			}
+		}
+	})
+	return ready, why
+}

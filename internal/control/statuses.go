@@ -1,0 +1,185 @@
+package control
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/status"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/translate"
+)
+
+// refusal is something that the proxies of a Gateway refused.
+type refusal struct {
+	Gateway ir.Name
+	status.Ref
+	Table string // of a host
+}
+
+func (k refusal) String() string {
+	return fmt.Sprintf("%s: %s %s%s", k.Gateway, k.Kind, k.Table, k.Name)
+}
+
+func (k refusal) compare(o refusal) int {
+	return cmp.Or(k.Gateway.Compare(o.Gateway), cmp.Compare(k.Kind, o.Kind), cmp.Compare(k.Table, o.Table), cmp.Compare(k.Name, o.Name))
+}
+
+// refusedRoute is a route that a refusal concerns.
+type refusedRoute struct {
+	Route topology.RouteKey
+	refusal
+}
+
+func (k refusedRoute) String() string { return k.Route.String() + " by " + k.refusal.String() }
+
+// hostRoute is a route with rules in a host that Envoy's protos can't express.
+type hostRoute struct {
+	Route topology.RouteKey
+	Host  ir.HostKey
+}
+
+func (k hostRoute) String() string { return k.Route.String() + " on " + k.Host.String() }
+
+// declareStatus declares what people are told.
+func (p *Pipeline) declareStatus() {
+	inexpressible := flow.NewIndex(
+		flow.Map("inexpressible-rules", p.hostParts,
+			func(_ *flow.Ctx, k ir.HostKey, h *hostPart, emit func(hostRoute, []translate.Problem)) {
+				byRoute := map[topology.RouteKey][]translate.Problem{}
+				for _, e := range h.errors {
+					route := topology.RouteKey{Kind: e.Source.Kind, Name: e.Source.Name}
+					byRoute[route] = append(byRoute[route], translate.Inexpressible(e.Source, e.Err))
+				}
+				for route, problems := range byRoute {
+					emit(hostRoute{route, k}, problems)
+				}
+			}),
+		func(k hostRoute, _ []translate.Problem, yield func(topology.RouteKey)) { yield(k.Route) },
+		func(a, b hostRoute) int { return cmp.Or(a.Route.Compare(b.Route), a.Host.Compare(b.Host)) })
+
+	refused := flow.NewIndex(
+		flow.Map("refused-routes", p.rejected,
+			func(c *flow.Ctx, k refusal, r status.Rejection, emit func(refusedRoute, status.Rejection)) {
+				for route := range p.concerned(c, k) {
+					emit(refusedRoute{route, k}, r)
+				}
+			}, flow.Equal(flow.Same[status.Rejection])),
+		func(k refusedRoute, _ status.Rejection, yield func(topology.RouteKey)) { yield(k.Route) },
+		func(a, b refusedRoute) int { return cmp.Or(a.Route.Compare(b.Route), a.refusal.compare(b.refusal)) })
+
+	p.classStatus = flow.Map("class-status", p.graph.Classes,
+		func(_ *flow.Ctx, name string, class *topology.Class, emit func(string, *gwv1.GatewayClassStatus)) {
+			s := status.Class(class)
+			emit(name, &s)
+		})
+
+	p.gatewayStatus = flow.Map("gateway-status", p.graph.Gateways,
+		func(c *flow.Ctx, name ir.Name, gw *topology.Gateway, emit func(ir.Name, *gwv1.GatewayStatus)) {
+			in := status.GatewayInput{
+				Node: gw, BindAddresses: p.opts.Addresses, PortOffset: p.opts.PortOffset,
+				AttachedRoutes: func(k topology.ListenerKey) int32 {
+					n, _ := flow.Get(c, p.graph.AttachedRoutes, k)
+					return int32(n) //nolint:gosec // a count of objects in memory
+				},
+			}
+			if state, ok := flow.Get(c, p.proxies, name); ok {
+				in.Proxy = *state
+			}
+			s := status.Gateway(in)
+			emit(name, &s)
+		})
+
+	p.routeStatus = flow.Map("route-status", p.graph.Routes,
+		func(c *flow.Ctx, k topology.RouteKey, r *topology.Route, emit func(topology.RouteKey, *gwv1.HTTPRouteStatus)) {
+			in := status.RouteInput{ControllerName: p.opts.Topology.ControllerName, Node: r}
+			in.Parents, _ = flow.Get(c, p.graph.Parents, k)
+			if rules, ok := flow.Get(c, p.rules, k); ok {
+				in.Problems = rules.Problems
+			}
+			for _, problems := range flow.Select(c, inexpressible, k).All() {
+				in.Problems = append(slices.Clip(in.Problems), problems...)
+			}
+			for by, r := range flow.Select(c, refused, k).All() {
+				in.Rejected = append(in.Rejected, status.RouteRejection{Gateway: by.Gateway, Ref: by.Ref, Rejection: r})
+			}
+			s := status.Route(in)
+			emit(k, &s)
+		})
+}
+
+// concerned returns the routes that a refusal concerns: those with rules in the
+// host, or with rules that name the backend.
+func (p *Pipeline) concerned(c *flow.Ctx, k refusal) map[topology.RouteKey]bool {
+	out := map[topology.RouteKey]bool{}
+	host := func(h ir.HostKey) {
+		for entry := range flow.Select(c, p.entriesByHost, h).All() {
+			out[entry.Route] = true
+		}
+	}
+	switch k.Kind {
+	case status.RefHost:
+		host(ir.HostKey{TableKey: ir.TableKey{Gateway: k.Gateway, Table: k.Table}, Domain: k.Name})
+	case status.RefBackend:
+		for _, h := range flow.Select(c, p.hostsByBackend, resourceKey{k.Gateway, k.Name}).All() {
+			for _, r := range h.Rules {
+				if names(r, k.Name) {
+					out[topology.RouteKey{Kind: r.Source.Kind, Name: r.Source.Name}] = true
+				}
+			}
+		}
+	case status.RefListener, status.RefSecret: // the Gateway's own status tells
+	}
+	return out
+}
+
+// hear takes in what the proxies of a Gateway said.
+func (p *Pipeline) hear(tx *flow.Tx, f feedback) {
+	gateway := parseName(f.gateway)
+	state := &status.ProxyState{
+		Connected: f.state.Connected > 0,
+		Listeners: map[string]bool{},
+		Rejected:  map[status.Ref]status.Rejection{},
+	}
+	for name := range f.state.Listeners {
+		state.Listeners[name] = true
+	}
+	now := map[refusal]bool{}
+	for _, r := range f.state.Rejected {
+		rejection := status.Rejection{Message: r.Message, KeepsOld: r.ServingOld}
+		k := refusal{Gateway: gateway}
+		switch r.Ref.Type {
+		case envoy.Listeners:
+			state.Rejected[status.Ref{Kind: status.RefListener, Name: r.Ref.Name}] = rejection
+			continue
+		case envoy.Secrets:
+			state.Rejected[status.Ref{Kind: status.RefSecret, Name: r.Ref.Name}] = rejection
+			continue
+		case envoy.Routes:
+			k.Ref, k.Table = status.Ref{Kind: status.RefHost, Name: r.Part}, r.Ref.Name
+		default:
+			k.Ref = status.Ref{Kind: status.RefBackend, Name: r.Ref.Name}
+		}
+		now[k] = true
+		p.rejected.Set(tx, k, rejection)
+	}
+	p.proxies.Set(tx, gateway, state)
+	for k := range p.refusals[gateway] {
+		if !now[k] {
+			p.rejected.Delete(tx, k)
+		}
+	}
+	p.refusals[gateway] = now
+}
+
+// unhear forgets what the proxies of a Gateway said.
+func (p *Pipeline) unhear(tx *flow.Tx, gateway ir.Name) {
+	p.hear(tx, feedback{gateway: gateway.String()})
+	p.proxies.Delete(tx, gateway)
+	delete(p.refusals, gateway)
+}

@@ -1,0 +1,273 @@
+package control
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// View is the state of everything that a person may ask about, at one commit.
+// It is what `gatehouse status` gets and the live table shows.
+type View struct {
+	Ready    bool             `json:"ready"`
+	Why      string           `json:"why,omitempty"` // why it is not ready
+	Items    []Item           `json:"items"`
+	Problems []source.Problem `json:"problems,omitempty"`
+	Proxies  []Proxy          `json:"proxies,omitempty"`
+}
+
+// Item is an object with its status, in the shape that kubectl would show.
+type Item struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        ItemMeta `json:"metadata"`
+	Summary         Summary  `json:"summary"`
+	// Exactly one of the three is set; all marshal as "status".
+	Status any `json:"status"`
+}
+
+// ItemMeta names an object.
+type ItemMeta struct {
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	Generation int64  `json:"generation,omitempty"`
+}
+
+// Summary is an item for a table's row.
+type Summary struct {
+	State     string        `json:"state"` // one word, or the reason of what is wrong
+	OK        bool          `json:"ok"`
+	Message   string        `json:"message,omitempty"`
+	Class     string        `json:"class,omitempty"`
+	Hosts     []string      `json:"hosts,omitempty"`
+	Parents   []string      `json:"parents,omitempty"`
+	Path      string        `json:"path,omitempty"` // a path that the route takes
+	Listeners []ListenerRow `json:"listeners,omitempty"`
+}
+
+// ListenerRow is a listener of a Gateway.
+type ListenerRow struct {
+	Name     string   `json:"name"`
+	Protocol string   `json:"protocol"`
+	Hostname string   `json:"hostname,omitempty"`
+	Port     int      `json:"port"` // where it listens
+	Addrs    []string `json:"addresses,omitempty"`
+	Routes   int32    `json:"routes"`
+	State    string   `json:"state"`
+	OK       bool     `json:"ok"`
+	Message  string   `json:"message,omitempty"`
+}
+
+// Proxy is a Gateway's Envoy process.
+type Proxy struct {
+	Gateway  string    `json:"gateway"`
+	Phase    string    `json:"phase"`
+	Live     bool      `json:"live"`
+	PID      int       `json:"pid,omitempty"`
+	Since    time.Time `json:"since,omitzero"`
+	Restarts int       `json:"restarts"`
+	Adopted  bool      `json:"adopted,omitempty"`
+	LastExit string    `json:"lastExit,omitempty"`
+}
+
+// View returns the current state.
+func (s *Standalone) View() View {
+	v := s.pipeline.View()
+	v.Ready, v.Why = s.Ready()
+	for i := range v.Items {
+		s.times.fill(v.Items[i].key(), v.Items[i].conditions())
+	}
+	for gateway, st := range s.fleet.snapshot() {
+		p := Proxy{
+			Gateway: gateway.String(), Phase: string(st.Phase), Live: st.Live, PID: st.PID,
+			Since: st.Since, Restarts: st.Restarts, Adopted: st.Adopted,
+		}
+		if st.LastExit != nil {
+			p.LastExit = st.LastExit.String()
+		}
+		v.Proxies = append(v.Proxies, p)
+	}
+	slices.SortFunc(v.Proxies, func(a, b Proxy) int { return cmp.Compare(a.Gateway, b.Gateway) })
+	return v
+}
+
+func (i Item) key() string {
+	if i.Metadata.Namespace == "" {
+		return i.Kind + " " + i.Metadata.Name
+	}
+	return i.Kind + " " + i.Metadata.Namespace + "/" + i.Metadata.Name
+}
+
+func (i Item) conditions() conditions {
+	switch s := i.Status.(type) {
+	case *gwv1.GatewayClassStatus:
+		return classConditions(s)
+	case *gwv1.GatewayStatus:
+		return gatewayConditions(s)
+	case *gwv1.HTTPRouteStatus:
+		return routeConditions(s)
+	}
+	return nil
+}
+
+// View returns the objects with their statuses, sorted by kind and name. The
+// statuses are copies.
+func (p *Pipeline) View() View {
+	v := View{Items: []Item{}}
+	p.engine.View(func(c *flow.Ctx) {
+		for name, s := range flow.All(c, p.classStatus) {
+			class, _ := flow.Get(c, p.graph.Classes, name)
+			if class == nil || class.Object == nil {
+				continue
+			}
+			v.Items = append(v.Items, classItem(class, s.DeepCopy()))
+		}
+		for name, s := range flow.All(c, p.gatewayStatus) {
+			gw, _ := flow.Get(c, p.graph.Gateways, name)
+			if gw != nil {
+				v.Items = append(v.Items, p.gatewayItem(c, gw, s.DeepCopy()))
+			}
+		}
+		for key, s := range flow.All(c, p.routeStatus) {
+			r, _ := flow.Get(c, p.graph.Routes, key)
+			if r != nil {
+				v.Items = append(v.Items, routeItem(r, s.DeepCopy()))
+			}
+		}
+		for _, list := range flow.All(c, p.problems) {
+			v.Problems = append(v.Problems, list...)
+		}
+	})
+	order := map[string]int{"GatewayClass": 0, "Gateway": 1}
+	rank := func(kind string) int {
+		if n, ok := order[kind]; ok {
+			return n
+		}
+		return len(order)
+	}
+	slices.SortFunc(v.Items, func(a, b Item) int {
+		return cmp.Or(
+			cmp.Compare(rank(a.Kind), rank(b.Kind)), strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Metadata.Namespace, b.Metadata.Namespace),
+			strings.Compare(a.Metadata.Name, b.Metadata.Name))
+	})
+	slices.SortFunc(v.Problems, func(a, b source.Problem) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Message, b.Message))
+	})
+	return v
+}
+
+func item(kind, namespace, name string, generation int64, status any) Item {
+	return Item{
+		TypeMeta: metav1.TypeMeta{APIVersion: gwv1.GroupVersion.String(), Kind: kind},
+		Metadata: ItemMeta{Namespace: namespace, Name: name, Generation: generation},
+		Status:   status,
+	}
+}
+
+func classItem(class *topology.Class, s *gwv1.GatewayClassStatus) Item {
+	out := item("GatewayClass", "", class.Name, class.Object.Generation, s)
+	out.Summary = summarize("Accepted", s.Conditions)
+	return out
+}
+
+func (p *Pipeline) gatewayItem(c *flow.Ctx, gw *topology.Gateway, s *gwv1.GatewayStatus) Item {
+	out := item("Gateway", gw.Name.Namespace, gw.Name.Name, gw.Object.Generation, s)
+	out.Summary = summarize("Programmed", s.Conditions)
+	out.Summary.Class = string(gw.Object.Spec.GatewayClassName)
+	byName := map[gwv1.SectionName]gwv1.ListenerStatus{}
+	for _, l := range s.Listeners {
+		byName[l.Name] = l
+	}
+	for _, l := range gw.Listeners {
+		row := ListenerRow{
+			Name: l.Key.Name, Protocol: string(l.Protocol), Hostname: l.Hostname,
+			Port: int(l.Port) + p.opts.PortOffset,
+		}
+		if port, ok := flow.Get(c, p.ports, portKey{gw.Name, l.Port}); ok {
+			row.Addrs = port.listener.Addresses
+		}
+		st := byName[gwv1.SectionName(l.Key.Name)]
+		row.Routes = st.AttachedRoutes
+		sum := summarize("Programmed", st.Conditions)
+		row.State, row.OK, row.Message = sum.State, sum.OK, sum.Message
+		out.Summary.Listeners = append(out.Summary.Listeners, row)
+	}
+	return out
+}
+
+func routeItem(r *topology.Route, s *gwv1.HTTPRouteStatus) Item {
+	out := item(r.Key.Kind, r.Key.Namespace, r.Key.Name.Name, r.Object.Generation, s)
+	out.Summary = Summary{State: "Accepted", OK: true}
+	for _, parent := range s.Parents {
+		ns := r.Key.Namespace
+		if parent.ParentRef.Namespace != nil {
+			ns = string(*parent.ParentRef.Namespace)
+		}
+		name := ir.Name{Namespace: ns, Name: string(parent.ParentRef.Name)}.String()
+		if parent.ParentRef.SectionName != nil {
+			name += "/" + string(*parent.ParentRef.SectionName)
+		}
+		out.Summary.Parents = append(out.Summary.Parents, name)
+		if sum := summarize("Accepted", parent.Conditions); !sum.OK && out.Summary.OK {
+			out.Summary.State, out.Summary.OK, out.Summary.Message = sum.State, false, sum.Message
+		}
+	}
+	out.Summary.Path = samplePath(r.Object)
+	for _, h := range r.Object.Spec.Hostnames {
+		out.Summary.Hosts = append(out.Summary.Hosts, string(h))
+	}
+	return out
+}
+
+// bad lists the condition types whose True is bad news.
+var bad = map[string]bool{"Conflicted": true, "PartiallyInvalid": true, "OverlappingTLSConfig": true}
+
+// summarize boils conditions down to one word: the name of the good state where
+// all is well, else the reason of the first thing that is not.
+func summarize(good string, list []metav1.Condition) Summary {
+	if c := find(list, good); c == nil {
+		return Summary{State: "Pending"}
+	}
+	for _, c := range list {
+		ok := c.Status == metav1.ConditionTrue
+		if bad[c.Type] {
+			ok = c.Status == metav1.ConditionFalse
+		}
+		if !ok {
+			return Summary{State: c.Reason, Message: c.Message}
+		}
+	}
+	return Summary{State: good, OK: true}
+}
+
+// samplePath returns a path that a route takes, for a person to try.
+func samplePath(r *gwv1.HTTPRoute) string {
+	for _, rule := range r.Spec.Rules {
+		if len(rule.Matches) == 0 {
+			return "/"
+		}
+		for _, m := range rule.Matches {
+			plain := len(m.Headers) == 0 && len(m.QueryParams) == 0 && m.Method == nil
+			if !plain || m.Path != nil && m.Path.Type != nil && *m.Path.Type == gwv1.PathMatchRegularExpression {
+				continue
+			}
+			if m.Path == nil || m.Path.Value == nil {
+				return "/"
+			}
+			return *m.Path.Value
+		}
+	}
+	return "/"
+}

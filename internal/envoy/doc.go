@@ -1,0 +1,18 @@
+// Package envoy turns ir values into Envoy's configuration, marshalled once.
+//
+// Each function is pure: one ir value in, one resource (or a part of one) out,
+// the same bytes for the same value. Everything that Envoy would refuse is
+// refused here, by the protos' own validation rules, so that one bad value costs
+// one resource and names its culprit.
+//
+// Invariants:
+//   - A resource's version is a hash of its bytes: equal content, equal version,
+//     across restarts and replicas.
+//   - Nothing that a route says changes a listener: every HTTP filter that a
+//     route may need is in the chain from the start, disabled, and a route
+//     enables it for itself.
+//   - A route table is put together from the marshalled bytes of its hosts; one
+//     changed host costs one marshalling.
+//
+// Sessions, ordering and acknowledgements belong to package xds.
+package envoy

@@ -1,0 +1,66 @@
+package envoy
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// LoadAssignment returns a backend's endpoints. Addresses that Envoy would refuse
+// are left out and reported; the resource is whole without them. It is nil only
+// where there is no name to send it under.
+func LoadAssignment(e *ir.Endpoints) (*Resource, error) {
+	var errs []error
+	var ready, draining []*endpointv3.LbEndpoint
+	for _, ep := range e.Endpoints {
+		if _, err := netip.ParseAddr(ep.Address); err != nil {
+			errs = append(errs, fmt.Errorf("backend %s: endpoint %q is not an IP address: "+
+				"use a Service of type ExternalName for a host name", e.Backend, ep.Address))
+			continue
+		}
+		lb := lbEndpoint(ep.Address, uint32(ep.Port))
+		if ep.Draining {
+			draining = append(draining, lb)
+		} else {
+			ready = append(ready, lb)
+		}
+	}
+	m := &endpointv3.ClusterLoadAssignment{ClusterName: e.Backend}
+	// Priorities start at 0 and leave none out. Envoy turns to the next one
+	// when the one before has nobody.
+	for _, lbs := range [][]*endpointv3.LbEndpoint{ready, draining} {
+		if len(lbs) > 0 {
+			m.Endpoints = append(m.Endpoints, &endpointv3.LocalityLbEndpoints{
+				LbEndpoints: lbs,
+				Priority:    uint32(len(m.Endpoints)), //nolint:gosec // 0 or 1
+			})
+		}
+	}
+	r, err := resource(Endpoints, e.Backend, m)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("backend %s: %w", e.Backend, err))
+	}
+	return r, errors.Join(errs...)
+}
+
+// EmptyEndpoints answers a subscription to the endpoints of a cluster that has
+// none: requests get 503. Envoy ignores the removal of endpoints, and holds up
+// a new cluster for 15 s where they don't come.
+func EmptyEndpoints(name string) *Resource {
+	r, _ := LoadAssignment(&ir.Endpoints{Backend: name})
+	return r
+}
+
+func lbEndpoint(host string, port uint32) *endpointv3.LbEndpoint {
+	return &endpointv3.LbEndpoint{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
+		Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+			Address:       host,
+			PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: port},
+		}}},
+	}}}
+}

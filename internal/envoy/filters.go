@@ -1,0 +1,53 @@
+package envoy
+
+import (
+	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
+	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+const corsFilter = "envoy.filters.http.cors"
+
+// httpFilters is the chain of every connection manager, in the order in which
+// requests meet the filters. All but the router are disabled until a route
+// enables them for itself: the first route with CORS changes no listener.
+var httpFilters = []*hcmv3.HttpFilter{
+	// First, since a preflight has no credentials and asks for nothing.
+	optional(corsFilter, &corsv3.Cors{}),
+	{
+		Name: "envoy.filters.http.router",
+		ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: constant(&routerv3.Router{
+			// Headers such as x-envoy-upstream-service-time are no one's
+			// business: clients and backends see HTTP, not Envoy.
+			SuppressEnvoyHeaders: true,
+		})},
+	},
+}
+
+// optional is a filter that routes enable.
+func optional(name string, m message) *hcmv3.HttpFilter {
+	return &hcmv3.HttpFilter{
+		Name:       name,
+		ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: constant(m)},
+		Disabled:   true,
+	}
+}
+
+// routeFilters enables the filters that a rule needs.
+func routeFilters(f *ir.Filters) (map[string]*anypb.Any, error) {
+	if f.CORS == nil {
+		return nil, nil
+	}
+	policy, err := corsPolicy(f.CORS)
+	if err != nil {
+		return nil, err
+	}
+	config, err := pack(policy)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]*anypb.Any{corsFilter: config}, nil
+}

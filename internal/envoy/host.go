@@ -1,0 +1,85 @@
+package envoy
+
+import (
+	"fmt"
+	"net/http"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// virtualHosts is the number of RouteConfiguration.virtual_hosts.
+const virtualHosts = 2
+
+// RuleError says why a rule can't be given to Envoy as it is. The requests of
+// its match are answered with 500, or, where it is the match itself that is
+// wrong, fall to the rules after it.
+type RuleError struct {
+	Source ir.Source
+	Err    error
+}
+
+// Error names the rule and what is wrong with it.
+func (e RuleError) Error() string {
+	return fmt.Sprintf("%s %s rule %d: %v", e.Source.Kind, e.Source.Name, e.Source.Rule, e.Err)
+}
+
+// Unwrap returns what is wrong with the rule.
+func (e RuleError) Unwrap() error { return e.Err }
+
+// HostPart returns a host as one virtual_hosts field of a RouteConfiguration.
+//
+// A rule that Envoy would refuse is reported and costs only itself. The part is
+// nil only where the host's domain itself is at fault, which is then reported
+// for every rule. A path that no rule matches is answered with 404 by Envoy.
+func HostPart(h *ir.Host) (*Part, []RuleError) {
+	vh := &routev3.VirtualHost{
+		// Unique in a table, since the table has each domain once.
+		Name: h.Domain,
+		// Without the port: the table ignores it.
+		Domains: []string{h.Domain},
+	}
+	var errs []RuleError
+	if h.Misdirected {
+		vh.Routes = []*routev3.Route{{
+			Match:  everything(),
+			Action: direct(http.StatusMisdirectedRequest),
+		}}
+	} else {
+		vh.Routes, errs = hostRoutes(h)
+	}
+	body, err := hostField(vh)
+	if err != nil {
+		errs = errs[:0]
+		for _, r := range h.Rules {
+			errs = append(errs, RuleError{Source: r.Source, Err: fmt.Errorf("hostname %q: %w", h.Domain, err)})
+		}
+		return nil, errs
+	}
+	return &Part{Name: h.Domain, Hash: Sum(body), Body: body}, errs
+}
+
+func hostRoutes(h *ir.Host) (routes []*routev3.Route, errs []RuleError) {
+	routes = make([]*routev3.Route, 0, len(h.Rules))
+	for _, r := range h.Rules {
+		rs, err := ruleRoutes(r, h.Domain)
+		if err != nil {
+			errs = append(errs, RuleError{Source: r.Source, Err: err})
+		}
+		routes = append(routes, rs...)
+	}
+	return routes, errs
+}
+
+// hostField checks the host without its routes, which have been checked one by
+// one, and marshals it with them.
+func hostField(vh *routev3.VirtualHost) ([]byte, error) {
+	routes := vh.Routes
+	vh.Routes = nil
+	if err := vh.ValidateAll(); err != nil {
+		return nil, err
+	}
+	vh.Routes = routes
+	return field(virtualHosts, vh)
+}

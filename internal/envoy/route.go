@@ -1,0 +1,73 @@
+package envoy
+
+import (
+	"net/http"
+	"strconv"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// RouteName is what Envoy calls the routes of a rule, in its access log too:
+// kind/namespace/name/rule/match, and the rule's own name where it has one.
+func RouteName(s ir.Source) string {
+	n := s.Kind + "/" + s.Namespace + "/" + s.Name.Name +
+		"/" + strconv.Itoa(s.Rule) + "/" + strconv.Itoa(s.Match)
+	if s.Title != "" {
+		n += "/" + s.Title
+	}
+	return n
+}
+
+// ruleRoutes returns the Envoy routes of a rule of a host: mostly one. With an error
+// they answer 500 to what the rule matches, or are none where the match itself
+// is wrong: any other match would take requests that belong to other rules.
+func ruleRoutes(r *ir.Rule, domain string) ([]*routev3.Route, error) {
+	match, err := routeMatch(&r.Match)
+	if err != nil {
+		return nil, err
+	}
+	routes, err := answer(r, match, domain)
+	for i := 0; err == nil && i < len(routes); i++ {
+		err = routes[i].ValidateAll()
+	}
+	if err != nil {
+		return []*routev3.Route{{
+			Name: RouteName(r.Source), Match: match, Action: direct(http.StatusInternalServerError),
+		}}, err
+	}
+	return routes, nil
+}
+
+// answer returns routes that have a match and do what the rule says.
+func answer(r *ir.Rule, match *routev3.RouteMatch, domain string) ([]*routev3.Route, error) {
+	filters, err := routeFilters(&r.Filters)
+	if err != nil {
+		return nil, err
+	}
+	route := &routev3.Route{Name: RouteName(r.Source), Match: match, TypedPerFilterConfig: filters}
+	backends, usable := weighted(r.Backends)
+	switch {
+	case r.Redirect != nil:
+		return redirectRoutes(r, route, domain)
+	case r.Status != 0:
+		route.Action = direct(r.Status)
+	case usable:
+		return forward(r, route, backends)
+	default:
+		// No backend at all, none valid, or all weights zero: 500, says the
+		// Gateway API of each.
+		route.Action = direct(http.StatusInternalServerError)
+	}
+	// A request that goes nowhere needs no changes; its answer may.
+	if err := setResponseHeaders(route, r.Filters.ResponseHeaders); err != nil {
+		return nil, err
+	}
+	return []*routev3.Route{route}, nil
+}
+
+// direct answers without a backend and without a body.
+func direct(status uint32) *routev3.Route_DirectResponse {
+	return &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: status}}
+}

@@ -1,0 +1,30 @@
+package envoy
+
+import (
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// downstreamTLS terminates TLS with certificates that come by name, so that a
+// renewed one changes no listener. With several of one name, Envoy picks by
+// what the client can verify.
+func downstreamTLS(t *ir.TLS) (*corev3.TransportSocket, error) {
+	common := &tlsv3.CommonTlsContext{
+		TlsParams:     &tlsv3.TlsParameters{TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2},
+		AlpnProtocols: []string{"h2", "http/1.1"},
+	}
+	for _, name := range t.Certificates {
+		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs,
+			&tlsv3.SdsSecretConfig{Name: name, SdsConfig: ads()})
+	}
+	config, err := pack(&tlsv3.DownstreamTlsContext{CommonTlsContext: common})
+	if err != nil {
+		return nil, err
+	}
+	return &corev3.TransportSocket{
+		Name:       "envoy.transport_sockets.tls",
+		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: config},
+	}, nil
+}

@@ -1,0 +1,172 @@
+package flow
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Engine owns a set of tables and runs transactions over them.
+type Engine struct {
+	mu      sync.RWMutex
+	tables  []table
+	names   map[string]bool
+	started bool
+	version uint64
+	commit  *Commit // the transaction under way
+}
+
+// table is what the engine needs of every table, whatever its types.
+type table interface {
+	info() *meta
+	// settle brings the table up to date with the tables declared before it.
+	settle()
+	// finish forgets what was kept only for the length of a transaction.
+	finish()
+	len() int
+	dump(yield func(key, value any) bool)
+}
+
+// New returns an engine without tables.
+func New() *Engine {
+	return &Engine{names: map[string]bool{}}
+}
+
+// meta is a table's name, place and counters.
+type meta struct {
+	engine  *Engine
+	name    string
+	id      int
+	runs    uint64
+	changes uint64
+	panics  uint64
+	spent   time.Duration
+}
+
+func (e *Engine) declare(name string, t table) meta {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.started {
+		panic("flow: table " + name + " declared after the first transaction")
+	}
+	if e.names[name] {
+		panic("flow: two tables are named " + name)
+	}
+	e.names[name] = true
+	e.tables = append(e.tables, t)
+	return meta{engine: e, name: name, id: len(e.tables) - 1}
+}
+
+// Tx is a transaction under way: the licence to change inputs.
+type Tx struct {
+	engine *Engine
+}
+
+// Update runs one transaction: fn changes inputs, then every table that is
+// touched by the changes is brought up to date. It returns what changed.
+func (e *Engine) Update(fn func(tx *Tx)) *Commit {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.started = true
+	e.version++
+	e.commit = &Commit{Version: e.version}
+	tx := &Tx{engine: e}
+	fn(tx)
+	tx.engine = nil // a Tx that outlives its transaction must not write
+	for _, t := range e.tables {
+		t.settle()
+	}
+	for _, t := range e.tables {
+		t.finish()
+	}
+	c := e.commit
+	e.commit = nil
+	return c
+}
+
+// View runs fn with read access to all tables, between two transactions.
+func (e *Engine) View(fn func(c *Ctx)) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	fn(&Ctx{limit: len(e.tables)})
+}
+
+// Failure tells of a unit whose function panicked. Its last outputs stay.
+type Failure struct {
+	Table string
+	Key   any
+	Cause any
+	Stack string
+}
+
+func (f Failure) Error() string {
+	return fmt.Sprintf("table %s, key %v: %v", f.Table, f.Key, f.Cause)
+}
+
+// Commit is the outcome of a transaction.
+type Commit struct {
+	Version  uint64
+	Failures []Failure
+	changes  map[int]any // table id → []Change[K, V], watched tables only
+}
+
+// Stats are a table's counters since the engine was made.
+type Stats struct {
+	Table   string
+	Entries int
+	Runs    uint64        // units of work run
+	Changes uint64        // entries added, changed or removed
+	Panics  uint64        // units that kept their last outputs because they failed
+	Spent   time.Duration // time in the table's functions, with its bookkeeping
+}
+
+// Stats returns the counters of every table, in the order of declaration.
+func (e *Engine) Stats() []Stats {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	out := make([]Stats, 0, len(e.tables))
+	for _, t := range e.tables {
+		m := t.info()
+		out = append(out, Stats{m.name, t.len(), m.runs, m.changes, m.panics, m.spent})
+	}
+	return out
+}
+
+// Dump yields the entries of the named table, ordered by the text of their keys.
+// It reports false when there is no such table.
+func (e *Engine) Dump(name string) (iter.Seq2[any, any], bool) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	i := slices.IndexFunc(e.tables, func(t table) bool { return t.info().name == name })
+	if i < 0 {
+		return nil, false
+	}
+	type entry struct {
+		text       string
+		key, value any
+	}
+	var all []entry
+	e.tables[i].dump(func(k, v any) bool {
+		all = append(all, entry{fmt.Sprint(k), k, v})
+		return true
+	})
+	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.text, b.text) })
+	return func(yield func(any, any) bool) {
+		for _, x := range all {
+			if !yield(x.key, x.value) {
+				return
+			}
+		}
+	}, true
+}
+
+// failed makes a panic a Failure of the current commit.
+func (m *meta) failed(key, cause any) {
+	m.panics++
+	c := m.engine.commit
+	c.Failures = append(c.Failures, Failure{m.name, key, cause, string(debug.Stack())})
+}

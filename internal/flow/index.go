@@ -1,0 +1,202 @@
+package flow
+
+import (
+	"iter"
+	"slices"
+	"sort"
+)
+
+// Index orders the entries of a table under other keys: slices by Service,
+// virtual hosts by route table. An entry may stand under several.
+type Index[I, K comparable, V any] struct {
+	home
+	src     *store[K, V]
+	buckets set[I, *bucket[I, K, V]]
+	compare func(a, b K) int
+	created []func(*bucket[I, K, V])
+}
+
+// bucket holds what stands under one index key, sorted by the entries' keys.
+type bucket[I, K comparable, V any] struct {
+	watch
+	key     I
+	cells   []*cell[K, V]
+	pending int // cells appended since the last sort
+}
+
+func (b *bucket[I, K, V]) is(i I) bool { return b.key == i }
+
+// NewIndex declares an index over a table. by yields the keys under which an
+// entry stands; it depends on nothing but the entry, and an entry for which it
+// panics stands nowhere. compare is a total order of the table's keys.
+func NewIndex[I, K comparable, V any](t Table[K, V], by func(k K, v V, yield func(I)), compare func(a, b K) int) *Index[I, K, V] {
+	x := &Index[I, K, V]{src: t.base(), compare: compare}
+	x.release = x.released
+	was, is := newSorter(&x.src.meta, by), newSorter(&x.src.meta, by)
+	x.src.hooks = append(x.src.hooks, func(c *cell[K, V], old V, had bool) {
+		was.sort(c.key, old, had)
+		is.sort(c.key, c.val, c.ok)
+		for _, i := range was.keys {
+			b := x.buckets.get(i, hash(i))
+			if !slices.Contains(is.keys, i) {
+				b.remove(c, x.compare)
+			}
+			b.wake()
+			x.released(&b.watch)
+		}
+		for _, i := range is.keys {
+			if !slices.Contains(was.keys, i) {
+				b := x.at(i)
+				x.add(b, c)
+				b.wake()
+			}
+		}
+	})
+	return x
+}
+
+func (x *Index[I, K, V]) at(i I) *bucket[I, K, V] {
+	h := hash(i)
+	b := x.buckets.get(i, h)
+	if b == nil {
+		b = &bucket[I, K, V]{home: &x.home, hash: h, key: i}
+		x.buckets.put(b)
+	}
+	return b
+}
+
+// released forgets a bucket that has neither members nor readers.
+func (x *Index[I, K, V]) released(w *watch) {
+	if w.first != nil {
+		return
+	}
+	if slot, b, ok := x.buckets.find(w); ok && len(b.cells) == 0 {
+		x.buckets.cut(slot)
+	}
+}
+
+func (x *Index[I, K, V]) add(b *bucket[I, K, V], c *cell[K, V]) {
+	b.cells = append(b.cells, c)
+	b.pending++
+	if len(b.cells) == 1 {
+		for _, fn := range x.created {
+			fn(b)
+		}
+	}
+}
+
+func (b *bucket[I, K, V]) remove(c *cell[K, V], compare func(a, b K) int) {
+	b.sort(compare)
+	i := b.search(c.key, len(b.cells), compare)
+	b.cells = slices.Delete(b.cells, i, i+1)
+	if len(b.cells) == 0 {
+		b.cells = nil
+	}
+}
+
+func (b *bucket[I, K, V]) search(k K, n int, compare func(a, b K) int) int {
+	return sort.Search(n, func(i int) bool { return compare(b.cells[i].key, k) >= 0 })
+}
+
+// sort puts appended cells in their places: few by insertion, many by sorting,
+// so that a single change moves memory once and a bulk load stays n log n.
+func (b *bucket[I, K, V]) sort(compare func(a, b K) int) {
+	n := len(b.cells)
+	if b.pending <= 4 {
+		for end := n - b.pending; end < n; end++ {
+			c := b.cells[end]
+			i := b.search(c.key, end, compare)
+			copy(b.cells[i+1:end+1], b.cells[i:end])
+			b.cells[i] = c
+		}
+	} else {
+		slices.SortFunc(b.cells, func(a, c *cell[K, V]) int { return compare(a.key, c.key) })
+	}
+	b.pending = 0
+}
+
+// ordered returns the cells in order without touching the bucket: views run
+// side by side.
+func (b *bucket[I, K, V]) ordered(compare func(a, b K) int) []*cell[K, V] {
+	if b.pending == 0 {
+		return b.cells
+	}
+	sorted := bucket[I, K, V]{cells: slices.Clone(b.cells), pending: b.pending}
+	sorted.sort(compare)
+	return sorted.cells
+}
+
+// Members is what stands under one index key, in order. It is valid only during
+// the call that it was handed to.
+type Members[K comparable, V any] struct {
+	cells []*cell[K, V]
+}
+
+// Len returns the number of entries.
+func (m Members[K, V]) Len() int { return len(m.cells) }
+
+// At returns the i-th entry.
+func (m Members[K, V]) At(i int) (K, V) { return m.cells[i].key, m.cells[i].val }
+
+// All yields the entries in order.
+func (m Members[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for _, c := range m.cells {
+			if !yield(c.key, c.val) {
+				return
+			}
+		}
+	}
+}
+
+// Select reads what stands under an index key, in order.
+func Select[I, K comparable, V any](c *Ctx, x *Index[I, K, V], i I) Members[K, V] {
+	c.check(&x.src.meta)
+	if c.unit == nil {
+		b := x.buckets.get(i, hash(i))
+		if b == nil {
+			return Members[K, V]{}
+		}
+		return Members[K, V]{b.ordered(x.compare)}
+	}
+	b := x.at(i)
+	c.depend(&b.watch)
+	b.sort(x.compare)
+	return Members[K, V]{b.cells}
+}
+
+// sorter finds the keys that an entry belongs to, each once. A function that
+// panics yields none, the same for the value that comes and the value that goes.
+type sorter[I, K comparable, V any] struct {
+	of    *meta
+	by    func(k K, v V, yield func(I))
+	yield func(I)
+	keys  []I // of the last entry
+}
+
+func newSorter[I, K comparable, V any](of *meta, by func(k K, v V, yield func(I))) *sorter[I, K, V] {
+	s := &sorter[I, K, V]{of: of, by: by}
+	s.yield = func(i I) {
+		if !slices.Contains(s.keys, i) {
+			s.keys = append(s.keys, i)
+		}
+	}
+	return s
+}
+
+// sort finds the keys of an entry; one that is not there has none.
+func (s *sorter[I, K, V]) sort(k K, v V, there bool) {
+	s.keys = emptied(s.keys)
+	if !there {
+		return
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			s.keys = emptied(s.keys)
+			s.of.failed(k, recover())
+		}
+	}()
+	s.by(k, v, s.yield)
+	returned = true
+}

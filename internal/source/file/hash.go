@@ -1,0 +1,72 @@
+package file
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+)
+
+// hashValue adds a generic value to a hash, the same for equal values whatever
+// the order of keys in the text.
+func hashValue(d *xxhash.Digest, value any) {
+	var buf [9]byte
+	put := func(kind byte, n uint64) {
+		buf[0] = kind
+		binary.LittleEndian.PutUint64(buf[1:], n)
+		_, _ = d.Write(buf[:])
+	}
+	switch value := value.(type) {
+	case nil:
+		put('0', 0)
+	case string:
+		put('s', uint64(len(value)))
+		_, _ = d.WriteString(value)
+	case bool:
+		if value {
+			put('b', 1)
+		} else {
+			put('b', 0)
+		}
+	case int64:
+		put('i', uint64(value))
+	case float64:
+		put('f', math.Float64bits(value))
+	case []any:
+		put('l', uint64(len(value)))
+		for _, item := range value {
+			hashValue(d, item)
+		}
+	case map[string]any:
+		put('m', uint64(len(value)))
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			put('k', uint64(len(key)))
+			_, _ = d.WriteString(key)
+			hashValue(d, value[key])
+		}
+	}
+}
+
+func hashOf(values ...any) uint64 {
+	d := xxhash.New()
+	for _, value := range values {
+		hashValue(d, value)
+	}
+	return d.Sum64()
+}
+
+// uidOf derives an object's uid from its key, in the form of a UUID (RFC 9562,
+// version 8), so that it is the same in every run.
+func uidOf(key source.Key) types.UID {
+	sum := sha256.Sum256([]byte(key.Group + "\x00" + key.Kind + "\x00" + key.Namespace + "\x00" + key.Name))
+	sum[6] = sum[6]&0x0f | 0x80
+	sum[8] = sum[8]&0x3f | 0x80
+	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
+}

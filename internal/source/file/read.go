@@ -1,0 +1,137 @@
+package file
+
+import (
+	"context"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"golang.org/x/sync/errgroup"
+)
+
+// reading is one file on its way from disk to definitions.
+type reading struct {
+	candidate
+	prior  *file // nil for a new file
+	file   *file // the outcome; nil when nothing changed
+	stamp  stamp
+	err    error
+	same   bool
+	chunks []pending
+}
+
+// pending is a document that is new to its file.
+type pending struct {
+	chunk
+	doc *document // when already known by its hash
+}
+
+func (s *state) readFiles(ctx context.Context, todo []*reading) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for _, r := range todo {
+		group.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			s.readFile(r)
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// readFile reads, splits, and recognises the documents that the file had before.
+func (s *state) readFile(r *reading) {
+	var text []byte
+	text, r.stamp, r.err = s.load(r.name)
+	if r.err != nil {
+		return
+	}
+	hash := xxhash.Sum64(text)
+	if r.prior != nil && r.prior.unread == nil && r.prior.hash == hash && r.prior.emptied.IsZero() {
+		r.prior.stamp = r.stamp
+		r.same = true
+		return
+	}
+	r.file = &file{name: r.name, root: r.root, sortKey: sortKey(r.name), real: r.real, hash: hash, stamp: r.stamp}
+	if len(text) == 0 && r.prior != nil && len(r.prior.definitions()) > 0 {
+		since := r.prior.emptied
+		if since.IsZero() {
+			since = time.Now()
+		}
+		if time.Since(since) < emptyGrace {
+			r.prior.emptied = since
+			r.same = true
+			return
+		}
+	}
+
+	known := map[uint64][]*document{}
+	if r.prior != nil {
+		for _, doc := range r.prior.docs {
+			known[doc.hash] = append(known[doc.hash], doc)
+		}
+	}
+	for _, c := range split(text) {
+		p := pending{chunk: c}
+		hash := xxhash.Sum64(c.text)
+		if docs := known[hash]; len(docs) > 0 {
+			p.doc, known[hash] = docs[0], docs[1:]
+			p.text = nil
+		}
+		r.chunks = append(r.chunks, p)
+	}
+}
+
+// readDocuments parses and validates the documents that are new.
+func (s *state) readDocuments(ctx context.Context, todo []*reading) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	reader := &reader{validator: s.validator, foreign: s.foreign}
+	for _, r := range todo {
+		if r.same || r.err != nil {
+			continue
+		}
+		isJSON := strings.EqualFold(filepath.Ext(r.name), ".json")
+		earlier := validByText(r.prior)
+		for i := range r.chunks {
+			p := &r.chunks[i]
+			if p.doc != nil {
+				continue
+			}
+			group.Go(func() error {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				p.doc = reader.read(p.text, isJSON, earlier)
+				p.doc.hash = xxhash.Sum64(p.text)
+				p.text = nil
+				return nil
+			})
+		}
+	}
+	return group.Wait()
+}
+
+// validByText finds a file's valid definitions by the hash of what was written,
+// so that an edit inside a List validates one item of it.
+func validByText(f *file) map[uint64]*definition {
+	if f == nil {
+		return nil
+	}
+	known := map[uint64]*definition{}
+	for _, doc := range f.docs {
+		if len(doc.defs) < 2 {
+			continue // its one object has changed if its text has
+		}
+		for _, def := range doc.defs {
+			if def.object != nil && !def.stale && len(def.faults) == 0 {
+				known[def.raw] = def
+			}
+		}
+	}
+	return known
+}

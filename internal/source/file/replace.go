@@ -1,0 +1,119 @@
+package file
+
+import (
+	"math"
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+)
+
+// replace puts what was read in the place of what was known, and returns the
+// definitions that go and come.
+func (s *state) replace(r *reading) (removed, added []*definition) {
+	if r.err != nil {
+		s.keepUnread(r)
+		return nil, nil
+	}
+	f := r.file
+	s.files[f.name] = f
+	had := map[*definition]bool{}
+	if r.prior != nil {
+		for _, def := range r.prior.definitions() {
+			had[def] = true
+		}
+	}
+	broken := false
+	for i, p := range r.chunks {
+		doc := p.doc
+		doc.file, doc.line, doc.order = f, int32(p.line), int32(i)
+		f.docs = append(f.docs, doc)
+		broken = broken || doc.broken
+		for _, def := range doc.defs {
+			if had[def] {
+				delete(had, def)
+			} else {
+				added = append(added, def)
+			}
+		}
+	}
+	for def := range had {
+		removed = append(removed, def)
+	}
+	keepValid(removed, added)
+	if broken {
+		added = append(added, hold(f, removed)...)
+	}
+	return removed, added
+}
+
+// keepUnread leaves a file as it was known, but for the problem.
+func (s *state) keepUnread(r *reading) {
+	f := r.prior
+	if f == nil {
+		f = &file{name: r.name, root: r.root, sortKey: sortKey(r.name), real: r.real}
+		s.files[f.name] = f
+	}
+	f.unread = &source.Problem{File: r.name, Reason: source.Unread, Message: readMessage(r.err)}
+}
+
+// keepValid gives definitions that are invalid now the object they had before.
+func keepValid(removed, added []*definition) {
+	var last map[source.Key]*definition
+	for _, def := range added {
+		if def.object != nil {
+			continue
+		}
+		if last == nil {
+			last = lastValid(removed)
+		}
+		if was := last[def.key]; was != nil {
+			def.take(was)
+			delete(last, def.key)
+		}
+	}
+}
+
+func lastValid(defs []*definition) map[source.Key]*definition {
+	last := map[source.Key]*definition{}
+	for _, def := range defs {
+		if def.object == nil {
+			continue
+		}
+		if first := last[def.key]; first == nil || def.before(first) {
+			last[def.key] = def
+		}
+	}
+	return last
+}
+
+func (d *definition) before(o *definition) bool {
+	if d.doc.order != o.doc.order {
+		return d.doc.order < o.doc.order
+	}
+	return d.order < o.order
+}
+
+// hold keeps the objects that a file with a broken document defined before and
+// doesn't define elsewhere: they may well be what the broken document is about.
+func hold(f *file, removed []*definition) []*definition {
+	defined := map[source.Key]bool{}
+	for _, doc := range f.docs {
+		for _, def := range doc.defs {
+			defined[def.key] = true
+		}
+	}
+	held := &document{file: f, order: math.MaxInt32}
+	for key, was := range lastValid(removed) {
+		if !defined[key] {
+			def := &definition{key: key, doc: held}
+			def.take(was)
+			held.defs = append(held.defs, def)
+		}
+	}
+	if len(held.defs) == 0 {
+		return nil
+	}
+	slices.SortFunc(held.defs, func(a, b *definition) int { return a.key.Compare(b.key) })
+	f.held = held
+	return held.defs
+}

@@ -1,0 +1,145 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+)
+
+// state is everything that is known of the inputs. One goroutine owns it.
+type state struct {
+	*Source
+	files    map[string]*file // by name
+	tree     *tree
+	index    *index
+	reported map[string][]source.Problem // what consumers were last told, by file
+}
+
+func newState(s *Source) *state {
+	return &state{Source: s, files: map[string]*file{}, tree: &tree{}, index: newIndex(), reported: map[string][]source.Problem{}}
+}
+
+// scanAll looks at every input again.
+func (s *state) scanAll(ctx context.Context, watch watcher) (source.Batch, error) {
+	s.tree = s.walk(watch)
+	seen := map[string]bool{}
+	var todo []*reading
+	for _, c := range s.tree.files {
+		seen[c.name] = true
+		prior := s.files[c.name]
+		if prior != nil && prior.unread == nil && prior.emptied.IsZero() && c.info != nil && prior.stamp.settledAs(c.info) {
+			continue
+		}
+		todo = append(todo, &reading{candidate: c, prior: prior})
+	}
+	var gone []*file
+	for name, f := range s.files {
+		if !seen[name] && !s.tree.covers(name, f.root) {
+			gone = append(gone, f)
+		}
+	}
+	return s.apply(ctx, todo, gone)
+}
+
+// scanFiles looks again at files that a watch event named.
+func (s *state) scanFiles(ctx context.Context, names []string) (source.Batch, error) {
+	var todo []*reading
+	var gone []*file
+	for _, name := range names {
+		dir, ok := s.tree.dirs[s.tree.realDir(name)]
+		prior := s.files[name]
+		info, err := os.Lstat(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if prior != nil {
+				gone = append(gone, prior)
+			}
+		case ok:
+			real := filepath.Join(s.tree.realDir(name), filepath.Base(name))
+			todo = append(todo, &reading{candidate: candidate{name: name, root: dir.root, real: real, info: info}, prior: prior})
+		}
+	}
+	return s.apply(ctx, todo, gone)
+}
+
+// apply reads files, in parallel, and makes one batch of what changed.
+func (s *state) apply(ctx context.Context, todo []*reading, gone []*file) (source.Batch, error) {
+	if err := s.readFiles(ctx, todo); err != nil {
+		return source.Batch{}, err
+	}
+	if err := s.readDocuments(ctx, todo); err != nil {
+		return source.Batch{}, err
+	}
+
+	var removed, added []*definition
+	names := map[string]struct{}{}
+	for _, f := range gone {
+		removed = append(removed, f.definitions()...)
+		names[f.name] = struct{}{}
+		delete(s.files, f.name)
+	}
+	for _, r := range todo {
+		if r.same {
+			continue
+		}
+		out, in := s.replace(r)
+		removed, added = append(removed, out...), append(added, in...)
+		names[r.name] = struct{}{}
+	}
+	batch, touched := s.index.update(removed, added)
+	for f := range touched {
+		names[f.name] = struct{}{}
+	}
+	s.report(&batch, names)
+	return batch, nil
+}
+
+// report adds the problems of the files that may have new ones, and of what
+// could not be walked.
+func (s *state) report(batch *source.Batch, names map[string]struct{}) {
+	for name := range s.tree.faults {
+		names[name] = struct{}{}
+	}
+	for name := range s.reported {
+		if _, ok := s.files[name]; !ok {
+			names[name] = struct{}{}
+		}
+	}
+	for name := range names {
+		var problems []source.Problem
+		if p, ok := s.tree.faults[name]; ok {
+			p.Stale = s.holds(name)
+			problems = append(problems, p)
+		}
+		if f := s.files[name]; f != nil {
+			problems = append(problems, s.index.problems(f)...)
+		}
+		if slices.Equal(problems, s.reported[name]) {
+			continue
+		}
+		if batch.Problems == nil {
+			batch.Problems = map[string][]source.Problem{}
+		}
+		batch.Problems[name] = problems
+		if len(problems) == 0 {
+			delete(s.reported, name)
+		} else {
+			s.reported[name] = problems
+		}
+	}
+}
+
+// holds reports whether objects from below a path are in force.
+func (s *state) holds(path string) bool {
+	for name, f := range s.files {
+		if within(name, path) && (len(f.docs) > 0 || f.held != nil) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,300 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+)
+
+// notifier is fsnotify.Watcher, or nothing at all: a system out of inotify
+// instances is a case to handle, and to test.
+type notifier = *fsnotify.Watcher
+
+func newNotifier() (notifier, error) { return fsnotify.NewBufferedWatcher(1024) }
+
+// watches keeps the notifier's list in line with the last walk.
+type watches struct {
+	fs     notifier
+	wanted map[string]bool            // directories of this walk
+	names  map[string]map[string]bool // single names that matter, by directory
+	whole  map[string]bool            // directories of which everything matters
+	err    error                      // the first failure: the caller polls from then on
+}
+
+func (w *watches) begin() {
+	w.wanted, w.names, w.whole = map[string]bool{}, map[string]map[string]bool{}, map[string]bool{}
+}
+
+func (w *watches) end() {
+	for _, path := range w.fs.WatchList() {
+		if !w.wanted[path] {
+			_ = w.fs.Remove(path) // gone already, as a rule
+		}
+	}
+}
+
+func (w *watches) dir(path string) {
+	w.whole[path] = true
+	w.add(path)
+}
+
+func (w *watches) name(dir, base string) {
+	if w.names[dir] == nil {
+		w.names[dir] = map[string]bool{}
+	}
+	w.names[dir][base] = true
+	w.add(dir)
+}
+
+// add watches a directory. Once more is no mistake: the directory may be another
+// one of the same name.
+func (w *watches) add(path string) {
+	if w.wanted[path] {
+		return
+	}
+	w.wanted[path] = true
+	err := w.fs.Add(path)
+	if err != nil && w.err == nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.ENOTDIR) {
+		w.err = fmt.Errorf("watch %s: %w", path, err)
+	}
+}
+
+// Run reads everything and calls apply with it, empty or not, then with each
+// difference, until ctx ends; then it returns nil. apply is called from this
+// goroutine, one batch at a time; while it runs, changes gather.
+func (s *Source) Run(ctx context.Context, apply func(source.Batch)) error {
+	if slices.Contains(s.paths, stdinName) && !s.awaitStdin(ctx) {
+		return nil
+	}
+	r := &runner{state: newState(s), dirty: map[string]bool{}}
+	defer r.close()
+	if n, err := s.notify(); err != nil {
+		r.poll(err)
+	} else {
+		r.watch = &watches{fs: n}
+	}
+	if err := r.scan(ctx, apply); err != nil {
+		return ended(ctx, err)
+	}
+	return ended(ctx, r.loop(ctx, func(b source.Batch) {
+		if !b.Empty() {
+			apply(b)
+		}
+	}))
+}
+
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// awaitStdin waits for standard input to be read, or for ctx: a read from a
+// terminal can't be interrupted, so it may outlive Run, not hold it up.
+func (s *Source) awaitStdin(ctx context.Context) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = s.readStdin()
+	}()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// runner turns events into scans.
+type runner struct {
+	*state
+	watch *watches // nil when polling
+	// What the next scan is to look at: everything, or these files.
+	all    bool
+	dirty  map[string]bool
+	first  time.Time // of the events gathered; zero when there are none
+	marks  []mark
+	wakeAt time.Time // when emptied files are to be looked at again; zero for none
+}
+
+func (r *runner) close() {
+	if r.watch != nil {
+		_ = r.watch.fs.Close()
+	}
+}
+
+// poll gives up watching, and says why and what would help.
+func (r *runner) poll(err error) {
+	help := "check the system's log"
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		help = "raise fs.inotify.max_user_watches and fs.inotify.max_user_instances with sysctl, then restart"
+	}
+	r.log.Error("files can't be watched, so they are polled", "error", err, "interval", r.timing.poll, "help", help)
+	r.close()
+	r.watch = nil
+}
+
+// scan looks at what is due and hands over what changed.
+func (r *runner) scan(ctx context.Context, apply func(source.Batch)) error {
+	var batch source.Batch
+	var err error
+	if r.all || r.marks == nil || !slices.Equal(r.marks, r.markRoots()) {
+		batch, err = r.scanEverything(ctx)
+	} else {
+		names := make([]string, 0, len(r.dirty))
+		for name := range r.dirty {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		batch, err = r.scanFiles(ctx, names)
+	}
+	if err != nil {
+		return err
+	}
+	r.all, r.first, r.wakeAt = false, time.Time{}, time.Time{}
+	clear(r.dirty)
+	for _, f := range r.files {
+		if !f.emptied.IsZero() {
+			r.all, r.wakeAt = true, time.Now().Add(emptyGrace)
+		}
+	}
+	apply(batch)
+	return nil
+}
+
+func (r *runner) scanEverything(ctx context.Context) (source.Batch, error) {
+	r.marks = r.markRoots()
+	if r.watch == nil {
+		return r.scanAll(ctx, nil)
+	}
+	r.watch.begin()
+	batch, err := r.scanAll(ctx, r.watch)
+	r.watch.end()
+	if r.watch.err != nil {
+		r.poll(r.watch.err)
+	}
+	return batch, err
+}
+
+// mark tells one incarnation of a path from the next.
+type mark struct {
+	device, inode uint64
+}
+
+// markRoots looks at the paths themselves. Some changes raise no event: a parent's
+// parent is renamed, something is mounted over a path.
+func (r *runner) markRoots() []mark {
+	marks := make([]mark, len(r.paths))
+	for i, path := range r.paths {
+		if info, err := os.Stat(path); err == nil {
+			if sys, ok := info.Sys().(*syscall.Stat_t); ok && info.IsDir() {
+				marks[i] = mark{uint64(sys.Dev), sys.Ino}
+			} else {
+				marks[i] = mark{1, 1} // a file is replaced with every save
+			}
+		}
+	}
+	return marks
+}
+
+func (r *runner) loop(ctx context.Context, apply func(source.Batch)) error {
+	settle := time.NewTimer(time.Hour)
+	settle.Stop()
+	defer settle.Stop()
+	check := time.NewTicker(r.timing.check)
+	defer check.Stop()
+	poll := time.NewTicker(r.timing.poll)
+	defer poll.Stop()
+	for {
+		if !r.wakeAt.IsZero() && r.first.IsZero() {
+			settle.Reset(time.Until(r.wakeAt))
+		}
+		var events chan fsnotify.Event
+		var failures chan error
+		if r.watch != nil {
+			events, failures = r.watch.fs.Events, r.watch.fs.Errors
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case event, ok := <-events:
+			if !ok {
+				r.poll(errors.New("the watcher was closed"))
+				continue
+			}
+			if r.note(event) {
+				settle.Reset(r.settleTime())
+			}
+		case err := <-failures:
+			// Most of all an overflow: events were lost, so everything is looked at.
+			r.log.Warn("events of files were lost, so all are read again", "error", err)
+			r.all = true
+			settle.Reset(r.settleTime())
+		case <-check.C:
+			if r.watch != nil && !slices.Equal(r.marks, r.markRoots()) {
+				r.all = true
+				settle.Reset(r.settleTime())
+			}
+		case <-poll.C:
+			if r.watch == nil {
+				r.all = true
+				settle.Reset(r.settleTime())
+			}
+		case <-settle.C:
+			if err := r.scan(ctx, apply); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// settleTime is how long to wait after an event: until it is quiet, but not for ever.
+func (r *runner) settleTime() time.Duration {
+	if r.first.IsZero() {
+		r.first = time.Now()
+	}
+	return max(0, min(r.timing.settle, r.timing.maxSettle-time.Since(r.first)))
+}
+
+// note reports whether an event matters, and remembers what to look at.
+func (r *runner) note(event fsnotify.Event) bool {
+	path := event.Name
+	if r.watch.wanted[path] {
+		// A watched directory itself went away or moved.
+		r.all = true
+		return true
+	}
+	parent, base := filepath.Dir(path), filepath.Base(path)
+	if r.watch.names[parent][base] {
+		r.all = true
+		return true
+	}
+	if !r.watch.whole[parent] || ignored(base) {
+		return false
+	}
+	name := filepath.Join(r.tree.dirs[parent].name, base)
+	info, err := os.Lstat(path)
+	switch {
+	case err == nil && info.Mode().IsRegular(), err != nil && r.files[name] != nil:
+		if !isManifest(base) {
+			return false
+		}
+		r.dirty[name] = true
+	case err != nil && !event.Has(fsnotify.Remove) && !event.Has(fsnotify.Rename) && !isManifest(base):
+		return false
+	default:
+		r.all = true
+	}
+	return true
+}

@@ -1,0 +1,171 @@
+package schema
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+)
+
+//go:embed crds
+var crds embed.FS
+
+// A channel is a release channel of the Gateway API.
+type channel string
+
+const (
+	standard     channel = "standard"
+	experimental channel = "experimental"
+)
+
+type channelVersion struct {
+	channel channel
+	version string
+}
+
+// errNotServed marks a version that the API server would refuse as well.
+var errNotServed = errors.New("not served")
+
+// customSchema is one version of a custom kind, ready to validate. It is safe
+// for concurrent use.
+type customSchema struct {
+	structural *schema.Structural
+	openapi    validation.SchemaValidator
+	rules      *cel.Validator // nil when the schema has no rules
+}
+
+type lazySchema struct {
+	once   sync.Once
+	schema *customSchema
+	err    error
+}
+
+// schemaOf returns the compiled schema of one version. The kind's first caller
+// compiles it, the others wait.
+func (k *kind) schemaOf(ch channel, version string) (*customSchema, error) {
+	at := channelVersion{ch, version}
+	k.mu.Lock()
+	if k.compiled == nil {
+		k.compiled = map[channelVersion]*lazySchema{}
+	}
+	lazy := k.compiled[at]
+	if lazy == nil {
+		lazy = &lazySchema{}
+		k.compiled[at] = lazy
+	}
+	k.mu.Unlock()
+
+	lazy.once.Do(func() { lazy.schema, lazy.err = compile(ch, k.name, version) })
+	return lazy.schema, lazy.err
+}
+
+// versionsOf reads a kind's versions in a channel. A kind that the channel
+// doesn't have gives fs.ErrNotExist.
+func versionsOf(ch channel, kind string) ([]apiextensionsv1.CustomResourceDefinitionVersion, error) {
+	text, err := fs.ReadFile(crds, "crds/"+string(ch)+"/"+strings.ToLower(kind)+".json")
+	if err != nil {
+		return nil, err
+	}
+	var versions []apiextensionsv1.CustomResourceDefinitionVersion
+	if err := json.Unmarshal(text, &versions); err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", kind, err)
+	}
+	return versions, nil
+}
+
+func compile(ch channel, kind, version string) (*customSchema, error) {
+	versions, err := versionsOf(ch, kind)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range versions {
+		if v.Name != version || !v.Served {
+			continue
+		}
+		var internal apiextensions.JSONSchemaProps
+		if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, &internal, nil); err != nil {
+			return nil, fmt.Errorf("schema of %s %s: %w", kind, version, err)
+		}
+		structural, err := schema.NewStructural(&internal)
+		if err != nil {
+			return nil, fmt.Errorf("schema of %s %s: %w", kind, version, err)
+		}
+		openapi, _, err := validation.NewSchemaValidator(&internal)
+		if err != nil {
+			return nil, fmt.Errorf("schema of %s %s: %w", kind, version, err)
+		}
+		return &customSchema{
+			structural: structural,
+			openapi:    openapi,
+			rules:      cel.NewValidator(structural, true, celconfig.PerCallLimit),
+		}, nil
+	}
+	return nil, fmt.Errorf("%s %s: %w", kind, version, errNotServed)
+}
+
+// prune removes what the schema doesn't know and returns the paths of it. The
+// root's metadata is left alone.
+func (s *customSchema) prune(content map[string]any) []string {
+	return pruning.PruneWithOptions(content, s.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+}
+
+// knows reports whether the schema has a field at the path, as prune writes paths.
+func (s *customSchema) knows(path string) bool {
+	at := s.structural
+	for _, step := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
+		switch next, ok := at.Properties[step]; {
+		case ok:
+			at = &next
+		case at.Items != nil:
+			at = at.Items
+		case at.AdditionalProperties != nil && at.AdditionalProperties.Structural != nil:
+			at = at.AdditionalProperties.Structural
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func (s *customSchema) setDefaults(content map[string]any) {
+	defaulting.PruneNonNullableNullsWithoutDefaults(content, s.structural)
+	defaulting.Default(content, s.structural)
+}
+
+// validate runs the API server's stages in its order. Rules are skipped when an
+// error before them would make their answers noise, as the API server does.
+func (s *customSchema) validate(content map[string]any) field.ErrorList {
+	errs := validation.ValidateCustomResource(nil, content, s.openapi)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, content)...)
+	if s.rules == nil || blocksRules(errs) {
+		return errs
+	}
+	broken, _ := s.rules.Validate(context.Background(), nil, s.structural, content, nil, celconfig.RuntimeCELCostBudget)
+	return append(errs, broken...)
+}
+
+func blocksRules(errs field.ErrorList) bool {
+	for _, err := range errs {
+		switch err.Type {
+		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong,
+			field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+			return true
+		}
+	}
+	return false
+}

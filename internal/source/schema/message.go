@@ -1,0 +1,66 @@
+package schema
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// unknownField reports a field that the kind doesn't have. Path is kept as text:
+// it comes from the pruner.
+func unknownField(path, hint string) *field.Error {
+	detail := "unknown field"
+	if hint != "" {
+		detail += ": " + hint
+	}
+	return &field.Error{Type: field.ErrorTypeForbidden, Field: path, BadValue: unknown{}, Detail: detail}
+}
+
+// unknown marks the errors of unknownField.
+type unknown struct{}
+
+// Message renders an error without its path, which is shown beside it, and
+// without values that are objects or lists, which would bury the text.
+func Message(err *field.Error) string {
+	if _, ok := err.BadValue.(unknown); ok {
+		return err.Detail
+	}
+	detail := err.Detail
+	if _, after, ok := strings.Cut(detail, " in body "); ok {
+		detail = after // the OpenAPI validator repeats the path
+	}
+	switch err.Type {
+	case field.ErrorTypeRequired:
+		if detail == "" {
+			return "required, but missing"
+		}
+		return "required, but missing: " + detail
+	case field.ErrorTypeTypeInvalid:
+		if want, got, ok := strings.Cut(detail, ": \""); ok {
+			return want + ", not " + strings.TrimSuffix(got, "\"")
+		}
+		return detail
+	case field.ErrorTypeInvalid, field.ErrorTypeForbidden:
+		if detail != "" && !showable(err.BadValue) {
+			return detail
+		}
+	}
+	short := *err
+	short.Detail = detail
+	return short.ErrorBody()
+}
+
+// showable reports values that say something on a line. CEL gives the name of
+// the type for what is none.
+func showable(value any) bool {
+	switch value := value.(type) {
+	case string:
+		return value != "object" && value != "array"
+	case bool, int64, int32, int, float64:
+		return true
+	}
+	return false
+}
+
+// byText orders errors that come from walking a map.
+func byText(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) }

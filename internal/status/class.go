@@ -1,0 +1,30 @@
+package status
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// Class is the status of a GatewayClass; empty for a class without an object.
+// Features are those that the class supports, sorted by name.
+func Class(c *topology.Class, features ...gwv1.SupportedFeature) gwv1.GatewayClassStatus {
+	if c.Object == nil {
+		return gwv1.GatewayClassStatus{}
+	}
+	return gwv1.GatewayClassStatus{
+		Conditions:        observed(c.Object, c.Accepted),
+		SupportedFeatures: features,
+	}
+}
+
+// observed dates conditions with the generation of the object that they are about.
+func observed(o metav1.Object, conditions ...metav1.Condition) []metav1.Condition {
+	out := make([]metav1.Condition, len(conditions))
+	for i, c := range conditions {
+		c.ObservedGeneration = o.GetGeneration()
+		out[i] = c
+	}
+	return out
+}

@@ -1,0 +1,131 @@
+package status
+
+import (
+	"net/netip"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// GatewayInput is what the status of a Gateway follows from.
+type GatewayInput struct {
+	Node *topology.Gateway
+	// AttachedRoutes counts the routes on a listener.
+	AttachedRoutes func(topology.ListenerKey) int32
+	Proxy          ProxyState
+	// BindAddresses are where the Gateway can be reached if its spec asks for no
+	// addresses: IP addresses, or host names of load balancers.
+	BindAddresses []string
+	// PortOffset is added to every port for binding.
+	PortOffset int
+	// Now, where set, is the time by which certificates are judged.
+	Now time.Time
+}
+
+// Gateway is the status of a Gateway. Listeners that ListenerSets define are in
+// the statuses of those.
+func Gateway(in GatewayInput) gwv1.GatewayStatus {
+	summary := summary{}
+	var listeners []gwv1.ListenerStatus
+	for _, l := range in.Node.Listeners {
+		conditions := in.listener(l)
+		summary.count(l, conditions)
+		if l.Key.Set == (ir.Name{}) {
+			listeners = append(listeners, in.listenerStatus(l, conditions))
+		}
+	}
+	addresses := in.addresses()
+	conditions := []metav1.Condition{in.accepted(&summary), in.programmed(&summary, len(addresses))}
+	if in.Node.ResolvedRefs.Type != "" {
+		conditions = append(conditions, in.Node.ResolvedRefs)
+	}
+	return gwv1.GatewayStatus{
+		Addresses:  addresses,
+		Conditions: observed(in.Node.Object, conditions...),
+		Listeners:  listeners,
+	}
+}
+
+// summary is what a Gateway's conditions follow from, by listener.
+type summary struct {
+	programmed, pending int
+	silent              []string // neither programmed nor pending
+	refused             []string // of the silent ones, those that only the proxy refuses
+}
+
+func (s *summary) count(l *topology.Listener, conditions []metav1.Condition) {
+	p, _ := condition.Find(conditions, string(gwv1.ListenerConditionProgrammed))
+	switch {
+	case p.Status == metav1.ConditionTrue:
+		s.programmed++
+	case p.Reason == string(gwv1.ListenerReasonPending):
+		s.pending++
+	default:
+		s.silent = append(s.silent, l.Key.Name)
+		if l.Serves {
+			s.refused = append(s.refused, l.Key.Name)
+		}
+	}
+}
+
+// accepted is the node's condition, unless the proxy found something invalid that
+// it could not know of.
+func (in *GatewayInput) accepted(s *summary) metav1.Condition {
+	c := in.Node.Accepted
+	if c.Status == metav1.ConditionTrue && c.Reason == string(gwv1.GatewayReasonAccepted) && len(s.refused) > 0 {
+		return condition.GatewaySomeListenersNotValid(s.refused)
+	}
+	return c
+}
+
+func (in *GatewayInput) programmed(s *summary, addresses int) metav1.Condition {
+	switch {
+	case in.Node.Accepted.Status != metav1.ConditionTrue:
+		return condition.GatewayNotProgrammed(in.Node.Accepted)
+	case in.Node.Unusable != nil:
+		return *in.Node.Unusable
+	case addresses == 0:
+		return condition.GatewayAddressNotAssigned("The Gateway has no address yet")
+	case s.programmed > 0 && len(s.silent) == 0:
+		return condition.GatewayProgrammed()
+	case s.programmed > 0:
+		return condition.GatewayProgrammedWithout(s.silent)
+	case s.pending == 0:
+		return condition.GatewayNoListenerProgrammed(s.silent)
+	default:
+		return condition.GatewayPending(in.waitsFor())
+	}
+}
+
+func (in *GatewayInput) waitsFor() string {
+	if in.Proxy.Connected {
+		return "Waiting for the proxy to acknowledge the configuration"
+	}
+	return "Waiting for a proxy to connect"
+}
+
+// maxAddresses is the API's limit.
+const maxAddresses = 16
+
+// addresses are those that the spec asks for and that can be used, else the
+// default ones.
+func (in *GatewayInput) addresses() []gwv1.GatewayStatusAddress {
+	values := in.Node.Addresses
+	if values == nil {
+		values = in.BindAddresses
+	}
+	var out []gwv1.GatewayStatusAddress
+	for _, v := range values[:min(len(values), maxAddresses)] {
+		kind := gwv1.HostnameAddressType
+		if _, err := netip.ParseAddr(v); err == nil {
+			kind = gwv1.IPAddressType
+		}
+		out = append(out, gwv1.GatewayStatusAddress{Type: &kind, Value: v})
+	}
+	return out
+}

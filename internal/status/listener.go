@@ -1,0 +1,121 @@
+package status
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/translate"
+)
+
+func (in *GatewayInput) listenerStatus(l *topology.Listener, conditions []metav1.Condition) gwv1.ListenerStatus {
+	kinds := l.Kinds
+	if kinds == nil {
+		kinds = []gwv1.RouteGroupKind{} // no kind, which is something else than not told
+	}
+	return gwv1.ListenerStatus{
+		Name:           gwv1.SectionName(l.Key.Name),
+		SupportedKinds: kinds,
+		AttachedRoutes: in.AttachedRoutes(l.Key),
+		Conditions:     observed(in.Node.Object, conditions...),
+	}
+}
+
+// listener gives a listener's conditions: the node's, corrected by what only the
+// proxy and the clock know, and Programmed.
+func (in *GatewayInput) listener(l *topology.Listener) []metav1.Condition {
+	conditions := slices.Clone(l.Conditions)
+	switch {
+	case in.Node.Accepted.Status != metav1.ConditionTrue:
+		return append(conditions, condition.ListenerInvalid("The Gateway is not accepted: "+in.Node.Accepted.Message))
+	case !l.Serves:
+		return append(conditions, condition.ListenerNotProgrammed(in.cause(l)))
+	}
+	conditions = in.dated(l, conditions)
+	name := translate.ListenerName(l)
+	if r, ok := in.Proxy.Rejected[Ref{RefListener, name}]; ok {
+		if failure, ok := bindFailure(r.Message); ok {
+			unavailable := condition.ListenerBindFailed(failure, int(l.Port)+in.PortOffset, r.Message)
+			return append(replaced(conditions, unavailable), condition.ListenerNotProgrammed(unavailable))
+		}
+		return append(conditions, condition.ListenerRefused(r.Message, r.KeepsOld))
+	}
+	for _, secret := range l.Certificates {
+		if r, ok := in.Proxy.Rejected[Ref{RefSecret, secret.String()}]; ok {
+			return append(conditions, condition.ListenerCertificateRefused(secret.String(), r.Message, r.KeepsOld))
+		}
+	}
+	if in.Proxy.Connected && in.Proxy.Listeners[name] {
+		return append(conditions, condition.ListenerProgrammed())
+	}
+	return append(conditions, condition.ListenerPending(in.waitsFor()))
+}
+
+// dated adds to ResolvedRefs the certificates that are out of their time. They are
+// served all the same: it is the clients who judge them, by their own clocks.
+func (in *GatewayInput) dated(l *topology.Listener, conditions []metav1.Condition) []metav1.Condition {
+	if in.Now.IsZero() {
+		return conditions
+	}
+	var problems []metav1.Condition
+	for i, v := range l.Validity {
+		switch secret := l.Certificates[i].String(); {
+		case in.Now.After(v.NotAfter):
+			problems = append(problems, condition.ListenerCertificateExpired(secret, v.NotAfter))
+		case in.Now.Before(v.NotBefore):
+			problems = append(problems, condition.ListenerCertificateNotYetValid(secret, v.NotBefore))
+		}
+	}
+	if len(problems) == 0 {
+		return conditions
+	}
+	if c, ok := condition.Find(conditions, string(gwv1.ListenerConditionResolvedRefs)); ok && c.Status == metav1.ConditionFalse {
+		problems = slices.Insert(problems, 0, c)
+	}
+	return replaced(conditions, condition.ListenerNotResolved(problems))
+}
+
+// cause is the condition for which a listener doesn't serve.
+func (in *GatewayInput) cause(l *topology.Listener) metav1.Condition {
+	for _, kind := range []gwv1.ListenerConditionType{gwv1.ListenerConditionAccepted, gwv1.ListenerConditionResolvedRefs} {
+		if c, ok := condition.Find(l.Conditions, string(kind)); ok && c.Status == metav1.ConditionFalse {
+			return c
+		}
+	}
+	if in.Node.Unusable != nil {
+		return *in.Node.Unusable
+	}
+	return metav1.Condition{Message: "The listener is not served"}
+}
+
+// replaced gives the list with c in the place of the condition of its type.
+func replaced(list []metav1.Condition, c metav1.Condition) []metav1.Condition {
+	i := slices.IndexFunc(list, func(o metav1.Condition) bool { return o.Type == c.Type })
+	if i < 0 {
+		return append(list, c)
+	}
+	list[i] = c
+	return list
+}
+
+// bindFailure reads Envoy's message about a listener: whether it is about binding
+// its port, and why that failed. The reasons are strerror's.
+func bindFailure(message string) (condition.BindFailure, bool) {
+	for _, f := range []struct {
+		text string
+		is   condition.BindFailure
+	}{
+		{"Permission denied", condition.BindDenied},
+		{"Address already in use", condition.BindInUse},
+		{"Cannot assign requested address", condition.BindNoAddress},
+	} {
+		if strings.Contains(message, f.text) {
+			return f.is, true
+		}
+	}
+	return condition.BindOther, strings.Contains(message, "cannot bind") || strings.Contains(message, "cannot listen")
+}

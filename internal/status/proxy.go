@@ -1,0 +1,35 @@
+package status
+
+// ProxyState is what the proxies of one Gateway say.
+type ProxyState struct {
+	// Connected says whether at least one proxy is there.
+	Connected bool
+	// Listeners are the Envoy listeners (ir.Listener.Name) that a connected proxy
+	// has acknowledged.
+	Listeners map[string]bool
+	// Rejected is what a proxy refuses.
+	Rejected map[Ref]Rejection
+}
+
+// Ref names something that a proxy can refuse.
+type Ref struct {
+	Kind RefKind
+	Name string
+}
+
+// RefKind is the kind of what a Ref names.
+type RefKind string
+
+// The kinds of what proxies refuse, with what their names look like.
+const (
+	RefListener RefKind = "listener" // http-80
+	RefSecret   RefKind = "secret"   // ns/name
+	RefHost     RefKind = "host"     // the domain
+	RefBackend  RefKind = "backend"  // ns/service:port#hash
+)
+
+// Rejection is why a proxy refuses something.
+type Rejection struct {
+	Message  string // Envoy's
+	KeepsOld bool   // whether the last version that it accepted is in force
+}

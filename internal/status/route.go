@@ -1,0 +1,123 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/translate"
+)
+
+// RouteInput is what the status of a route follows from.
+type RouteInput struct {
+	ControllerName string
+	Node           *topology.Route
+	Parents        []topology.Parent // the parentRefs that are ours to answer
+	Problems       []translate.Problem
+	// Rejected is what proxies refuse of that which the route needs.
+	Rejected []RouteRejection
+}
+
+// RouteRejection is something of a route that the proxies of a Gateway refuse: a
+// host that its rules are in, or a backend.
+type RouteRejection struct {
+	Gateway ir.Name
+	Ref     Ref
+	Rejection
+}
+
+// Route is the status of an HTTPRoute, with an entry for each parentRef that is
+// ours. Entries of other controllers are not in it.
+func Route(in RouteInput) gwv1.HTTPRouteStatus {
+	var out gwv1.HTTPRouteStatus
+	resolved := in.resolved()
+	for _, p := range in.Parents {
+		out.Parents = append(out.Parents, gwv1.RouteParentStatus{
+			ParentRef:      in.Node.Object.Spec.ParentRefs[p.Index],
+			ControllerName: gwv1.GatewayController(in.ControllerName),
+			Conditions:     observed(in.Node.Object, in.parent(p, resolved)...),
+		})
+	}
+	return out
+}
+
+func (in *RouteInput) parent(p topology.Parent, resolved metav1.Condition) []metav1.Condition {
+	if p.Accepted.Status != metav1.ConditionTrue {
+		return []metav1.Condition{p.Accepted, resolved}
+	}
+	invalid, reason := in.invalidRules()
+	conditions := []metav1.Condition{p.Accepted, resolved}
+	switch {
+	case len(invalid) == 0:
+	case len(invalid) == len(in.Node.Object.Spec.Rules):
+		conditions[0] = condition.NoRuleLeft(reason, invalid)
+	default:
+		conditions = append(conditions, condition.RoutePartiallyInvalid(invalid))
+	}
+	if refusals := in.refusals(p.Gateway); len(refusals) > 0 {
+		conditions = append(conditions, condition.RouteRefused(refusals))
+	}
+	return conditions
+}
+
+// resolved adds the problems with references that only the translation knows, such
+// as a filter of an unknown kind, to the node's.
+func (in *RouteInput) resolved() metav1.Condition {
+	var problems []metav1.Condition
+	for _, p := range in.Problems {
+		if p.Condition.Type == string(gwv1.RouteConditionResolvedRefs) {
+			problems = append(problems, p.Condition)
+		}
+	}
+	if len(problems) == 0 {
+		return in.Node.ResolvedRefs
+	}
+	if in.Node.ResolvedRefs.Status == metav1.ConditionFalse {
+		problems = slices.Insert(problems, 0, in.Node.ResolvedRefs)
+	}
+	return condition.RouteNotResolved(problems)
+}
+
+// invalidRules describes each invalid rule with its first problem, and gives the
+// reason of the first. A rule whose references can't be resolved is still valid.
+func (in *RouteInput) invalidRules() (rules []string, reason string) {
+	invalid := slices.DeleteFunc(slices.Clone(in.Problems), func(p translate.Problem) bool {
+		return p.Condition.Type != string(gwv1.RouteConditionAccepted)
+	})
+	slices.SortStableFunc(invalid, func(a, b translate.Problem) int { return cmp.Compare(a.Rule, b.Rule) })
+	invalid = slices.CompactFunc(invalid, func(a, b translate.Problem) bool { return a.Rule == b.Rule })
+	for _, p := range invalid {
+		name := strconv.Itoa(p.Rule)
+		if p.Name != "" {
+			name = fmt.Sprintf("%d (%s)", p.Rule, p.Name)
+		}
+		rules = append(rules, name+": "+p.Condition.Message)
+	}
+	if len(invalid) > 0 {
+		reason = invalid[0].Condition.Reason
+	}
+	return rules, reason
+}
+
+func (in *RouteInput) refusals(gateway ir.Name) []condition.Refusal {
+	var out []condition.Refusal
+	for _, r := range in.Rejected {
+		if r.Gateway == gateway {
+			out = append(out, condition.Refusal{
+				Subject:  fmt.Sprintf("%s %q", r.Ref.Kind, r.Ref.Name),
+				Envoy:    r.Message,
+				KeepsOld: r.KeepsOld,
+			})
+		}
+	}
+	slices.SortFunc(out, func(a, b condition.Refusal) int { return strings.Compare(a.Subject, b.Subject) })
+	return out
+}

@@ -1,0 +1,240 @@
+package topology
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+func (g *Graph) declareParents() flow.Table[RouteKey, []Parent] {
+	return flow.Map("topology-parents", g.in.HTTPRoutes,
+		func(c *flow.Ctx, name ir.Name, o *gwv1.HTTPRoute, emit func(RouteKey, []Parent)) {
+			var parents []Parent
+			r := candidate{key: RouteKey{httpRoute, name}, hostnames: o.Spec.Hostnames}
+			for i := range o.Spec.ParentRefs {
+				ref := &o.Spec.ParentRefs[i]
+				gateway, ok := parentGateway(name, ref)
+				if !ok {
+					continue
+				}
+				if p, ok := g.parent(c, &r, ref, gateway); ok {
+					if parents == nil {
+						parents = make([]Parent, 0, len(o.Spec.ParentRefs)-i)
+					}
+					p.Index = i
+					parents = append(parents, p)
+				}
+			}
+			if parents != nil {
+				emit(r.key, parents)
+			}
+		}, flow.Equal(sameParents))
+}
+
+func (g *Graph) declareAttachments() flow.Table[AttachmentKey, *Attachment] {
+	return flow.Map("topology-attachments", g.Parents,
+		func(_ *flow.Ctx, _ RouteKey, parents []Parent, emit func(AttachmentKey, *Attachment)) {
+			for i, p := range parents {
+				for _, a := range p.attached {
+					if !attachedBefore(parents[:i], a.Key) {
+						emit(a.Key, a)
+					}
+				}
+			}
+		})
+}
+
+// attachedBefore reports whether an earlier parentRef selects the listener too.
+// What the two say of it is the same.
+func attachedBefore(parents []Parent, k AttachmentKey) bool {
+	return slices.ContainsFunc(parents, func(p Parent) bool {
+		return slices.ContainsFunc(p.attached, func(a *Attachment) bool { return a.Key == k })
+	})
+}
+
+func (g *Graph) declareAttachedRoutes() flow.Table[ListenerKey, int] {
+	return flow.Count("topology-attached-routes", g.Attachments,
+		func(k AttachmentKey, _ *Attachment, yield func(ListenerKey)) { yield(k.Listener) })
+}
+
+// candidate is a route as far as attachment depends on it.
+type candidate struct {
+	key       RouteKey
+	hostnames []gwv1.Hostname
+}
+
+// parentGateway returns the Gateway that a parentRef names, if it names one.
+func parentGateway(route ir.Name, ref *gwv1.ParentReference) (ir.Name, bool) {
+	if valueOr(ref.Group, gatewayGroup) != gatewayGroup || valueOr(ref.Kind, "Gateway") != "Gateway" {
+		return ir.Name{}, false
+	}
+	return ir.Name{
+		Namespace: string(valueOr(ref.Namespace, gwv1.Namespace(route.Namespace))),
+		Name:      string(ref.Name),
+	}, true
+}
+
+// abandoned reports whether a Gateway that is not ours is nobody's: it doesn't
+// exist, and no other controller could know better.
+func (g *Graph) abandoned(c *flow.Ctx, gateway ir.Name) bool {
+	if g.options.ImplicitClass == "" {
+		return false
+	}
+	_, exists := flow.Get(c, g.in.Gateways, gateway)
+	return !exists
+}
+
+// parent answers a parentRef. It reports false where the answer is not ours to give.
+func (g *Graph) parent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, gateway ir.Name) (Parent, bool) {
+	all, ours := flow.Get(c, g.sections, gateway)
+	switch {
+	case ours:
+		attached, accepted := g.attach(c, r, ref, gateway, all)
+		return Parent{Gateway: gateway, Accepted: accepted, attached: attached}, true
+	case g.abandoned(c, gateway):
+		return Parent{Gateway: gateway, Accepted: condition.RouteNoGateway(gateway.String())}, true
+	default:
+		return Parent{}, false
+	}
+}
+
+// attach goes through a Gateway's listeners. A listener must be selected by the
+// parentRef, allow the route, and share a hostname with it; the last step at which
+// some listener was left gives the reason.
+func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, gateway ir.Name, all []section) ([]*Attachment, metav1.Condition) {
+	var attached []*Attachment
+	var allowed int
+	var selected []*section
+	for i := range all {
+		s := &all[i]
+		if !selects(ref, s) {
+			continue
+		}
+		selected = append(selected, s)
+		if !hasKind(s.kinds, gatewayGroup, gwv1.Kind(r.key.Kind)) || !g.admits(c, s, r.key.Namespace) {
+			continue
+		}
+		allowed++
+		if hosts, ok := hostsOn(s, all, r.hostnames); ok {
+			attached = append(attached, &Attachment{
+				Key:   AttachmentKey{Route: r.key, Listener: s.key},
+				Table: s.table, Port: s.port, Hosts: hosts,
+			})
+		}
+	}
+	switch {
+	case len(attached) > 0:
+		return attached, condition.RouteAccepted()
+	case len(selected) == 0:
+		return nil, condition.RouteNoListener(gateway.String(), wanted(ref), describe(all, section.String))
+	case allowed == 0:
+		return nil, condition.RouteNotAllowed(gateway.String(), g.refusals(selected, r))
+	default:
+		return nil, condition.RouteNoHostname(gateway.String(), hostnameTexts(r.hostnames), g.listenerHosts(c, selected, r))
+	}
+}
+
+// selects reports whether a parentRef means the section.
+func selects(ref *gwv1.ParentReference, s *section) bool {
+	return (ref.SectionName == nil || *ref.SectionName == "" || string(*ref.SectionName) == s.key.Name) &&
+		(ref.Port == nil || *ref.Port == 0 || *ref.Port == int32(s.port))
+}
+
+// hostsOn returns the hosts that a route with these hostnames serves on a section.
+// It reports false where they have nothing in common.
+func hostsOn(s *section, all []section, hostnames []gwv1.Hostname) (hosts []AttachedHost, ok bool) {
+	if len(hostnames) == 0 {
+		if s.conflicted {
+			return nil, true
+		}
+		return []AttachedHost{{Domain: domain(s.hostname)}}, true
+	}
+	for _, h := range hostnames {
+		host := strings.ToLower(string(h))
+		common, meet := intersect(s.hostname, host)
+		if !meet {
+			continue
+		}
+		ok = true
+		if !s.conflicted && s.owns(all, common) {
+			if hosts == nil {
+				hosts = make([]AttachedHost, 0, len(hostnames))
+			}
+			hosts = append(hosts, AttachedHost{Domain: domain(common), Hostname: host})
+		}
+	}
+	if len(hosts) > 1 {
+		hosts = sortHosts(hosts)
+	}
+	return hosts, ok
+}
+
+// sortHosts orders hosts and keeps each domain once, with the most specific of the
+// hostnames that led to it: that one decides between routes.
+func sortHosts(hosts []AttachedHost) []AttachedHost {
+	slices.SortFunc(hosts, func(a, b AttachedHost) int {
+		if d := strings.Compare(a.Domain, b.Domain); d != 0 {
+			return d
+		}
+		return specificity(b.Hostname) - specificity(a.Hostname)
+	})
+	return slices.CompactFunc(hosts, func(a, b AttachedHost) bool { return a.Domain == b.Domain })
+}
+
+// The rest words refusals.
+
+func wanted(ref *gwv1.ParentReference) string {
+	var parts []string
+	if name := valueOr(ref.SectionName, ""); name != "" {
+		parts = append(parts, fmt.Sprintf("named %q", name))
+	}
+	if port := valueOr(ref.Port, 0); port != 0 {
+		parts = append(parts, fmt.Sprintf("on port %d", port))
+	}
+	return strings.Join(parts, " ")
+}
+
+func describe(all []section, text func(section) string) []string {
+	out := make([]string, len(all))
+	for i, s := range all {
+		out[i] = text(s)
+	}
+	return out
+}
+
+func (g *Graph) refusals(selected []*section, r *candidate) []string {
+	out := make([]string, len(selected))
+	for i, s := range selected {
+		why := "namespace " + r.key.Namespace
+		if !hasKind(s.kinds, gatewayGroup, gwv1.Kind(r.key.Kind)) {
+			why = "kind " + r.key.Kind
+		}
+		out[i] = fmt.Sprintf("listener %q does not allow %s", s.key.Name, why)
+	}
+	return out
+}
+
+func (g *Graph) listenerHosts(c *flow.Ctx, selected []*section, r *candidate) []string {
+	var out []string
+	for _, s := range selected {
+		if hasKind(s.kinds, gatewayGroup, gwv1.Kind(r.key.Kind)) && g.admits(c, s, r.key.Namespace) {
+			out = append(out, fmt.Sprintf("listener %q has %q", s.key.Name, s.hostname))
+		}
+	}
+	return out
+}
+
+func hostnameTexts(hostnames []gwv1.Hostname) []string {
+	out := make([]string, len(hostnames))
+	for i, h := range hostnames {
+		out[i] = string(h)
+	}
+	return out
+}

@@ -1,0 +1,60 @@
+package topology
+
+import (
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+func (g *Graph) declareClasses() flow.Table[string, *Class] {
+	return flow.Map("topology-classes", g.in.Classes,
+		func(_ *flow.Ctx, name string, o *gwv1.GatewayClass, emit func(string, *Class)) {
+			if string(o.Spec.ControllerName) != g.options.ControllerName {
+				return
+			}
+			c := &Class{Name: name, Object: o, Accepted: condition.ClassAccepted()}
+			if p := o.Spec.ParametersRef; p != nil {
+				c.Accepted = condition.ClassInvalidParameters(kindText(p.Group, p.Kind), p.Name)
+			}
+			emit(name, c)
+		})
+}
+
+// Equal reports whether two nodes say the same of the same object.
+func (c *Class) Equal(o *Class) bool { return *c == *o }
+
+// class returns a Gateway's class if it is ours.
+func (g *Graph) class(c *flow.Ctx, gw *gwv1.Gateway) (*Class, bool) {
+	name := string(gw.Spec.GatewayClassName)
+	if class, ok := flow.Get(c, g.Classes, name); ok {
+		return class, true
+	}
+	if name != g.options.ImplicitClass || name == "" {
+		return nil, false
+	}
+	if _, foreign := flow.Get(c, g.in.Classes, name); foreign {
+		return nil, false
+	}
+	return &Class{Name: name, Accepted: condition.ClassAccepted()}, true
+}
+
+// declareOwned keeps the Gateways of our classes: nothing below looks at others.
+func (g *Graph) declareOwned() flow.Table[ir.Name, *gwv1.Gateway] {
+	return flow.Map("topology-owned", g.in.Gateways,
+		func(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(ir.Name, *gwv1.Gateway)) {
+			if _, ok := g.class(c, gw); ok {
+				emit(name, gw)
+			}
+		}, flow.Equal(flow.Same[*gwv1.Gateway]))
+}
+
+// declareOurs names the Gateways of our classes. It spares its readers, who are as
+// many as there are routes, every change of the Gateways themselves.
+func (g *Graph) declareOurs() flow.Table[ir.Name, struct{}] {
+	return flow.Map("topology-ours", g.owned,
+		func(_ *flow.Ctx, name ir.Name, _ *gwv1.Gateway, emit func(ir.Name, struct{})) {
+			emit(name, struct{}{})
+		}, flow.Equal(flow.Same[struct{}]))
+}

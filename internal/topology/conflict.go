@@ -1,0 +1,66 @@
+package topology
+
+import (
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+)
+
+// findConflicts marks listeners that can't be told apart. The specification allows
+// no winner among the listeners of a Gateway: all of them are conflicted
+// (GatewaySpec.Listeners, "Handling indistinct Listeners"). Listeners of protocols
+// that are not supported conflict with nothing.
+func findConflicts(drafts []*draft) {
+	type site struct {
+		port     uint16
+		hostname string
+	}
+	byPort := map[uint16][]*draft{}
+	bySite := map[site][]*draft{}
+	for _, d := range drafts {
+		if d.family != unserved {
+			byPort[d.Port] = append(byPort[d.Port], d)
+			bySite[site{d.Port, d.Hostname}] = append(bySite[site{d.Port, d.Hostname}], d)
+		}
+	}
+	for _, d := range drafts {
+		if d.family == unserved {
+			continue
+		}
+		otherProtocol := others(byPort[d.Port], func(o *draft) bool { return o.family != d.family })
+		sameHost := others(bySite[site{d.Port, d.Hostname}], func(o *draft) bool { return o != d })
+		switch {
+		case len(otherProtocol) > 0:
+			accepted, conflict := condition.ListenerProtocolConflict(int(d.Port), string(d.Protocol), otherProtocol)
+			d.refuse(accepted)
+			d.conflict = conflict
+		case len(sameHost) > 0:
+			accepted, conflict := condition.ListenerHostnameConflict(int(d.Port), d.Hostname, sameHost)
+			d.refuse(accepted)
+			d.conflict = conflict
+		}
+	}
+}
+
+// findOverlaps notes TLS listeners whose hostnames overlap with others' of the
+// port, which the specification wants to be told of: browsers reuse a connection
+// for every host that its certificate names.
+func findOverlaps(drafts []*draft) {
+	for _, d := range drafts {
+		if d.family == encrypted {
+			d.overlaps = others(drafts, func(o *draft) bool {
+				_, overlap := intersect(d.Hostname, o.Hostname)
+				return o != d && o.family == encrypted && o.Port == d.Port && overlap
+			})
+		}
+	}
+}
+
+// others names the listeners for which is holds.
+func others(drafts []*draft, is func(*draft) bool) []string {
+	var names []string
+	for _, d := range drafts {
+		if is(d) {
+			names = append(names, d.Key.Name)
+		}
+	}
+	return names
+}

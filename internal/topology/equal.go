@@ -1,0 +1,82 @@
+package topology
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// Nodes compare by hand: reflection over them would cost more than computing them.
+
+// samePointed compares what two pointers point at.
+func samePointed[T comparable](a, b *T) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}
+
+// Equal reports whether two nodes say the same of the same object.
+func (g *Gateway) Equal(o *Gateway) bool {
+	return g.Name == o.Name && g.Object == o.Object && g.Class == o.Class &&
+		g.Accepted == o.Accepted && g.ResolvedRefs == o.ResolvedRefs &&
+		samePointed[metav1.Condition](g.Unusable, o.Unusable) &&
+		slices.Equal(g.Addresses, o.Addresses) &&
+		slices.EqualFunc(g.Listeners, o.Listeners, (*Listener).Equal)
+}
+
+// Equal reports whether two nodes say the same.
+func (l *Listener) Equal(o *Listener) bool {
+	return l.Key == o.Key && l.Port == o.Port && l.BindPort == o.BindPort &&
+		l.Protocol == o.Protocol && l.Hostname == o.Hostname && l.Table == o.Table && l.Serves == o.Serves &&
+		l.Namespaces.Equal(o.Namespaces) &&
+		slices.EqualFunc(l.Kinds, o.Kinds, sameKind) &&
+		slices.Equal(l.Certificates, o.Certificates) &&
+		slices.Equal(l.Validity, o.Validity) &&
+		slices.Equal(l.Conditions, o.Conditions)
+}
+
+// Equal reports whether two rules let the same namespaces in.
+func (r NamespaceRule) Equal(o NamespaceRule) bool {
+	return r.From == o.From && selectorText(r.Selector) == selectorText(o.Selector)
+}
+
+func selectorText(s labels.Selector) string {
+	if s == nil {
+		return ""
+	}
+	// Nothing and everything both print as nothing.
+	if _, selectable := s.Requirements(); !selectable {
+		return "-"
+	}
+	return s.String()
+}
+
+func sameKind(a, b gwv1.RouteGroupKind) bool {
+	return a.Kind == b.Kind && samePointed(a.Group, b.Group)
+}
+
+// Equal reports whether two nodes say the same of the same object.
+func (r *Route) Equal(o *Route) bool {
+	return r.Object == o.Object && r.Key == o.Key && r.ResolvedRefs == o.ResolvedRefs &&
+		slices.EqualFunc(r.Rules, o.Rules, func(a, b RouteRule) bool {
+			return slices.EqualFunc(a.Backends, b.Backends, BackendRef.Equal) &&
+				slices.EqualFunc(a.Mirrors, b.Mirrors, BackendRef.Equal)
+		})
+}
+
+// Equal reports whether two references resolve to the same.
+func (b BackendRef) Equal(o BackendRef) bool {
+	return samePointed(b.Port, o.Port) && samePointed(b.Problem, o.Problem)
+}
+
+// Equal reports whether two attachments serve the same hosts.
+func (a *Attachment) Equal(o *Attachment) bool {
+	return a.Key == o.Key && a.Table == o.Table && a.Port == o.Port && slices.Equal(a.Hosts, o.Hosts)
+}
+
+func sameParents(a, b []Parent) bool {
+	return slices.EqualFunc(a, b, func(a, b Parent) bool {
+		return a.Index == b.Index && a.Gateway == b.Gateway && a.Accepted == b.Accepted &&
+			slices.EqualFunc(a.attached, b.attached, (*Attachment).Equal)
+	})
+}

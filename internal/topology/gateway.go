@@ -1,0 +1,146 @@
+package topology
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+func (g *Graph) declareGateways() flow.Table[ir.Name, *Gateway] {
+	return flow.Map("topology-gateways", g.owned,
+		func(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(ir.Name, *Gateway)) {
+			if class, ok := g.class(c, gw); ok {
+				emit(name, g.gateway(c, name, gw, class))
+			}
+		})
+}
+
+func (g *Graph) declareListeners() flow.Table[ListenerKey, *Listener] {
+	return flow.Map("topology-listeners", g.Gateways,
+		func(_ *flow.Ctx, _ ir.Name, gw *Gateway, emit func(ListenerKey, *Listener)) {
+			for _, l := range gw.Listeners {
+				emit(l.Key, l)
+			}
+		})
+}
+
+// gateway judges a Gateway with its listeners.
+func (g *Graph) gateway(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, class *Class) *Gateway {
+	a := requestedAddresses(gw, g.options.LocalAddresses)
+	node := &Gateway{
+		Name: name, Object: gw, Class: class.Name,
+		Unusable: a.unusable, Addresses: a.usable,
+		Listeners: make([]*Listener, 0, len(gw.Spec.Listeners)),
+	}
+	var names, invalid, idle, unresolved []string
+	for _, d := range draftListeners(gw, g.options.PortOffset) {
+		if g.ports != nil && d.valid() {
+			if use, ok := flow.Get(c, g.ports, d.Port); ok {
+				if winner, lost := use[name]; lost {
+					d.refuse(condition.ListenerPortTaken(int(d.Port), winner.String()))
+				}
+			}
+		}
+		l := g.listener(c, gw, d)
+		node.Listeners = append(node.Listeners, l)
+		names = append(names, l.Key.Name)
+		if !d.valid() {
+			invalid = append(invalid, l.Key.Name)
+		}
+		if !l.Serves {
+			idle = append(idle, l.Key.Name)
+		}
+		if r, ok := condition.Find(l.Conditions, string(gwv1.ListenerConditionResolvedRefs)); ok && r.Status == metav1.ConditionFalse {
+			unresolved = append(unresolved, l.Key.Name)
+		}
+	}
+	switch refused := refusal(gw, class); {
+	case refused != nil:
+		node.Accepted = *refused
+	case a.refused != nil:
+		node.Accepted = *a.refused
+	case len(invalid) == len(names):
+		node.Accepted = condition.GatewayNoValidListener(names)
+	case len(idle) > 0:
+		node.Accepted = condition.GatewaySomeListenersNotValid(idle)
+	default:
+		node.Accepted = condition.GatewayAccepted()
+	}
+	node.ResolvedRefs = condition.GatewayResolvedRefs()
+	if len(unresolved) > 0 {
+		node.ResolvedRefs = condition.GatewayListenersNotResolved(unresolved)
+	}
+	if node.Accepted.Status != metav1.ConditionTrue || a.none {
+		for _, l := range node.Listeners {
+			l.Serves = false
+		}
+	}
+	return node
+}
+
+// refusal says why a Gateway is not accepted, addresses and listeners aside.
+func refusal(gw *gwv1.Gateway, class *Class) *metav1.Condition {
+	if class.Accepted.Status != metav1.ConditionTrue {
+		c := condition.GatewayClassNotAccepted(class.Name, class.Accepted.Message)
+		return &c
+	}
+	if gw.Spec.Infrastructure != nil && gw.Spec.Infrastructure.ParametersRef != nil {
+		p := gw.Spec.Infrastructure.ParametersRef
+		c := condition.GatewayInvalidParameters(kindText(p.Group, p.Kind), p.Name)
+		return &c
+	}
+	return nil
+}
+
+// listener finishes a draft with what other objects decide.
+func (g *Graph) listener(c *flow.Ctx, gw *gwv1.Gateway, d *draft) *Listener {
+	l := &d.Listener
+	problems := d.problems
+	if d.Protocol == gwv1.HTTPSProtocolType {
+		problems = append(g.resolveCertificates(c, gw, d), problems...)
+	}
+	l.Serves = d.valid() && (d.family != encrypted || len(l.Certificates) > 0)
+	resolved := condition.ListenerResolvedRefs()
+	if len(problems) > 0 {
+		resolved = condition.ListenerNotResolved(problems)
+	}
+	l.Conditions = []metav1.Condition{d.accepted, d.conflict, resolved}
+	if len(d.overlaps) > 0 {
+		l.Conditions = append(l.Conditions, condition.ListenerOverlappingTLS(d.overlaps))
+	}
+	return l
+}
+
+// resolveCertificates follows the listener's certificateRefs. A reference that is
+// not permitted is not followed: its answer says nothing of the Secret.
+func (g *Graph) resolveCertificates(c *flow.Ctx, gw *gwv1.Gateway, d *draft) (problems []metav1.Condition) {
+	refs := certificateRefs(d.spec)
+	if len(refs) == 0 {
+		return []metav1.Condition{condition.ListenerNoCertificate()}
+	}
+	for _, ref := range refs {
+		secret := secretName(gw, ref)
+		if !isSecret(ref) {
+			problems = append(problems, condition.ListenerCertificateKind(kindText(valueOr(ref.Group, ""), valueOr(ref.Kind, "Secret")), string(ref.Name)))
+			continue
+		}
+		if !g.permitted(c, "Gateway", gw.Namespace, "Secret", secret) {
+			problems = append(problems, condition.ListenerRefNotPermitted(secret.String(), secret.Namespace, gw.Namespace))
+			continue
+		}
+		cert, ok := flow.Get(c, g.Certificates, secret)
+		switch {
+		case !ok:
+			problems = append(problems, condition.ListenerCertificateMissing(secret.String()))
+		case cert.Problem != "":
+			problems = append(problems, condition.ListenerCertificateInvalid(secret.String(), cert.Problem))
+		default:
+			d.Certificates = append(d.Certificates, secret)
+			d.Validity = append(d.Validity, cert.Validity)
+		}
+	}
+	return problems
+}

@@ -1,0 +1,76 @@
+package topology
+
+import (
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// Options say what differs between the modes.
+type Options struct {
+	// ControllerName is the spec.controllerName of classes that are ours.
+	ControllerName string
+	// ImplicitClass is the name of a class that works without a GatewayClass object,
+	// unless there is an object of that name with a foreign controllerName. Where it
+	// is set, no other controller shares the objects, and a route whose Gateway does
+	// not exist is told so. Empty for none.
+	ImplicitClass string
+	// LocalAddresses says whether this host can bind an IP address; nil where any
+	// can. It must give the same answer every time.
+	LocalAddresses func(ip string) bool
+	// SharedHost says that the Gateways share one host, so that two of them can't
+	// listen on the same address and port.
+	SharedHost bool
+	// DefaultAddresses are the IP addresses of Gateways that name none.
+	DefaultAddresses []string
+	// PortOffset is added to every listener's port.
+	PortOffset int
+}
+
+// Graph is the tables of nodes.
+type Graph struct {
+	Classes      flow.Table[string, *Class]
+	Gateways     flow.Table[ir.Name, *Gateway]
+	Listeners    flow.Table[ListenerKey, *Listener]
+	Certificates flow.Table[ir.Name, *Certificate]
+	Routes       flow.Table[RouteKey, *Route]
+	// Parents holds, for every route in Routes, the answers to its parentRefs.
+	Parents     flow.Table[RouteKey, []Parent]
+	Attachments flow.Table[AttachmentKey, *Attachment]
+	// AttachedRoutes counts the routes on every listener that has some.
+	AttachedRoutes flow.Table[ListenerKey, int]
+
+	in      *Inputs
+	options Options
+
+	owned    flow.Table[ir.Name, *gwv1.Gateway]
+	ours     flow.Table[ir.Name, struct{}]
+	grants   flow.Table[grant, int]
+	ports    flow.Table[uint16, portUse] // nil unless hosts are shared
+	sections flow.Table[ir.Name, []section]
+	labels   flow.Table[string, namespaceLabels]
+}
+
+// New declares the tables of the graph. The order is the order of computation:
+// each reads only what stands above it.
+func New(e *flow.Engine, in *Inputs, o Options) *Graph {
+	g := &Graph{in: in, options: o}
+	g.Classes = g.declareClasses()
+	g.owned = g.declareOwned()
+	g.ours = g.declareOurs()
+	g.grants = declareGrants(in)
+	g.Certificates = g.declareCertificates()
+	if o.SharedHost {
+		g.ports = g.declarePorts()
+	}
+	g.Gateways = g.declareGateways()
+	g.Listeners = g.declareListeners()
+	g.sections = g.declareSections()
+	g.labels = declareNamespaceLabels(in)
+	g.Routes = g.declareRoutes()
+	g.Parents = g.declareParents()
+	g.Attachments = g.declareAttachments()
+	g.AttachedRoutes = g.declareAttachedRoutes()
+	return g
+}

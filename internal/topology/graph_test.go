@@ -1,0 +1,319 @@
+package topology
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// world is an engine with the whole graph.
+type world struct {
+	engine *flow.Engine
+	in     *Inputs
+	graph  *Graph
+}
+
+func newWorld(o Options) *world {
+	e := flow.New()
+	in := NewInputs(e)
+	return &world{e, in, New(e, in, o)}
+}
+
+// set applies objects as one batch; a function that panicked fails the test.
+func (w *world) set(t testing.TB, objects ...source.Object) *flow.Commit {
+	t.Helper()
+	return w.apply(t, source.Batch{Set: objects})
+}
+
+func (w *world) apply(t testing.TB, b source.Batch) *flow.Commit {
+	t.Helper()
+	c := w.engine.Update(func(tx *flow.Tx) { w.in.Apply(tx, b) })
+	for _, f := range c.Failures {
+		t.Fatalf("%v\n%s", f, f.Stack)
+	}
+	return c
+}
+
+// settings are the options of a golden file.
+type settings struct {
+	ImplicitClass    string   `json:"implicitClass"`
+	Local            []string `json:"local"` // addresses of this host; any when empty
+	SharedHost       bool     `json:"sharedHost"`
+	DefaultAddresses []string `json:"defaultAddresses"`
+	PortOffset       int      `json:"portOffset"`
+}
+
+func (s settings) options() Options {
+	o := Options{
+		ControllerName: "gatehouse.dev/controller", ImplicitClass: s.ImplicitClass,
+		SharedHost: s.SharedHost, DefaultAddresses: s.DefaultAddresses, PortOffset: s.PortOffset,
+	}
+	if len(s.Local) > 0 {
+		o.LocalAddresses = func(ip string) bool { return slices.Contains(s.Local, ip) }
+	}
+	return o
+}
+
+// TestGolden protects every rule of the graph: each file of testdata holds objects
+// and the nodes that they make. ${crt NAME} and ${key NAME} in an object stand for
+// the PEM of a certificate and its key.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no golden files", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sections := map[string]string{}
+			for _, f := range archive.Files {
+				sections[f.Name] = string(f.Data)
+			}
+			s := settings{ImplicitClass: "gatehouse"}
+			if err := yaml.UnmarshalStrict([]byte(sections["options.yaml"]), &s); err != nil {
+				t.Fatal(err)
+			}
+			w := newWorld(s.options())
+			w.set(t, decode(t, sections["objects.yaml"])...)
+			got := w.print(t)
+			if *update {
+				archive.Files = slices.DeleteFunc(archive.Files, func(f txtar.File) bool { return f.Name == "nodes.yaml" })
+				archive.Files = append(archive.Files, txtar.File{Name: "nodes.yaml", Data: []byte(got)})
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if d := gocmp.Diff(sections["nodes.yaml"], got); d != "" {
+				t.Errorf("nodes differ (-want +got), go test -update writes them anew:\n%s", d)
+			}
+		})
+	}
+}
+
+// decode reads objects, each into its Go type.
+func decode(t testing.TB, text string) []source.Object {
+	t.Helper()
+	var out []source.Object
+	for doc := range strings.SplitSeq(expandPairs(t, text), "\n---\n") {
+		var meta metav1.TypeMeta
+		if err := yaml.Unmarshal([]byte(doc), &meta); err != nil {
+			t.Fatal(err)
+		}
+		var o source.Object
+		switch meta.Kind {
+		case "GatewayClass":
+			o = &gwv1.GatewayClass{}
+		case "Gateway":
+			o = &gwv1.Gateway{}
+		case "HTTPRoute":
+			o = &gwv1.HTTPRoute{}
+		case "ReferenceGrant":
+			o = &gwv1.ReferenceGrant{}
+		case "Service":
+			o = &corev1.Service{}
+		case "Secret":
+			o = &corev1.Secret{}
+		case "ConfigMap":
+			o = &corev1.ConfigMap{}
+		case "Namespace":
+			o = &corev1.Namespace{}
+		case "EndpointSlice":
+			o = &discoveryv1.EndpointSlice{}
+		case "TLSRoute":
+			o = &gwv1.TLSRoute{}
+		default:
+			t.Fatalf("no type for kind %q in:\n%s", meta.Kind, doc)
+		}
+		if err := yaml.UnmarshalStrict([]byte(doc), o); err != nil {
+			t.Fatalf("%v in:\n%s", err, doc)
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// The printed forms are for people: conditions and references on one line each,
+// and what is as it should be is left out.
+
+type printed struct {
+	Classes     map[string]string         `json:"classes,omitempty"`
+	Gateways    map[string]printedGateway `json:"gateways,omitempty"`
+	Routes      map[string]printedRoute   `json:"routes,omitempty"`
+	Attachments map[string][]string       `json:"attachments,omitempty"`
+}
+
+type printedGateway struct {
+	Class      string                     `json:"class,omitempty"`
+	Conditions []string                   `json:"conditions,omitempty"`
+	Addresses  []string                   `json:"addresses,omitempty"`
+	Listeners  map[string]printedListener `json:"listeners"`
+}
+
+type printedListener struct {
+	Serves       string   `json:"serves"`
+	Kinds        *string  `json:"kinds,omitempty"`
+	Namespaces   string   `json:"namespaces,omitempty"`
+	Certificates []string `json:"certificates,omitempty"`
+	Conditions   []string `json:"conditions,omitempty"`
+	Attached     int      `json:"attached,omitempty"`
+}
+
+type printedRoute struct {
+	ResolvedRefs string     `json:"resolvedRefs,omitempty"`
+	Parents      []string   `json:"parents"`
+	Rules        [][]string `json:"rules,omitempty"`
+}
+
+// conditions prints those that tell of something wrong.
+func conditions(list ...metav1.Condition) []string {
+	var out []string
+	for _, c := range list {
+		good := c.Status == metav1.ConditionTrue && c.Type == c.Reason ||
+			c.Type == string(gwv1.ListenerConditionConflicted) && c.Status == metav1.ConditionFalse
+		if !good {
+			out = append(out, printCondition(c))
+		}
+	}
+	return out
+}
+
+func printCondition(c metav1.Condition) string {
+	return fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message)
+}
+
+// print renders every node of the graph.
+func (w *world) print(t testing.TB) string {
+	t.Helper()
+	out := printed{map[string]string{}, map[string]printedGateway{}, map[string]printedRoute{}, map[string][]string{}}
+	w.engine.View(func(c *flow.Ctx) {
+		for name, class := range flow.All(c, w.graph.Classes) {
+			out.Classes[name] = printCondition(class.Accepted)
+		}
+		for name, gw := range flow.All(c, w.graph.Gateways) {
+			out.Gateways[name.String()] = printGateway(c, w.graph, gw)
+		}
+		for key, r := range flow.All(c, w.graph.Routes) {
+			out.Routes[key.String()] = printRoute(c, w.graph, key, r)
+		}
+		for key, a := range flow.All(c, w.graph.Attachments) {
+			hosts := make([]string, len(a.Hosts))
+			for i, h := range a.Hosts {
+				hosts[i] = h.Domain
+				if h.Hostname != h.Domain {
+					hosts[i] += fmt.Sprintf(" of %q", h.Hostname)
+				}
+			}
+			out.Attachments[fmt.Sprintf("%s in %s %d", key, a.Table, a.Port)] = hosts
+		}
+		if r, p := maps.Collect(flow.All(c, w.graph.Routes)), maps.Collect(flow.All(c, w.graph.Parents)); len(r) != len(p) {
+			t.Errorf("%d routes, but %d with parents", len(r), len(p))
+		}
+	})
+	text, err := yaml.Marshal(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func printGateway(c *flow.Ctx, g *Graph, gw *Gateway) printedGateway {
+	p := printedGateway{
+		Conditions: conditions(gw.Accepted, gw.ResolvedRefs),
+		Addresses:  gw.Addresses, Listeners: map[string]printedListener{},
+	}
+	if gw.Class != "gatehouse" {
+		p.Class = gw.Class
+	}
+	if gw.Unusable != nil {
+		p.Conditions = append(p.Conditions, printCondition(*gw.Unusable))
+	}
+	for _, l := range gw.Listeners {
+		p.Listeners[strings.TrimSpace(l.Key.Name+" "+l.Hostname)] = printListener(c, g, l)
+	}
+	return p
+}
+
+func printListener(c *flow.Ctx, g *Graph, l *Listener) printedListener {
+	p := printedListener{Serves: "nothing", Conditions: conditions(l.Conditions...)}
+	if l.Serves {
+		p.Serves = fmt.Sprintf("%s %d as %d in %s", l.Protocol, l.Port, l.BindPort, l.Table)
+	}
+	if kinds := kindNames(l.Kinds); kinds != "HTTPRoute" {
+		p.Kinds = &kinds
+	}
+	if l.Namespaces.From != gwv1.NamespacesFromSame {
+		p.Namespaces = strings.TrimSpace(string(l.Namespaces.From) + " " + selectorText(l.Namespaces.Selector))
+	}
+	for i, name := range l.Certificates {
+		p.Certificates = append(p.Certificates, name.String()+" until "+l.Validity[i].NotAfter.Format("2006-01-02"))
+	}
+	p.Attached, _ = flow.Get(c, g.AttachedRoutes, l.Key)
+	if same, ok := flow.Get(c, g.Listeners, l.Key); !ok || !same.Equal(l) {
+		p.Serves += ", and the table of listeners says otherwise"
+	}
+	return p
+}
+
+func printRoute(c *flow.Ctx, g *Graph, key RouteKey, r *Route) printedRoute {
+	var p printedRoute
+	if bad := conditions(r.ResolvedRefs); len(bad) > 0 {
+		p.ResolvedRefs = bad[0]
+	}
+	parents, _ := flow.Get(c, g.Parents, key)
+	for _, parent := range parents {
+		accepted := "accepted"
+		if bad := conditions(parent.Accepted); len(bad) > 0 {
+			accepted = bad[0]
+		}
+		p.Parents = append(p.Parents, fmt.Sprintf("%d %s: %s", parent.Index, parent.Gateway, accepted))
+	}
+	for _, rule := range r.Rules {
+		refs := []string{}
+		for _, b := range rule.Backends {
+			refs = append(refs, printBackend(b))
+		}
+		for _, m := range rule.Mirrors {
+			refs = append(refs, "mirror "+printBackend(m))
+		}
+		p.Rules = append(p.Rules, refs)
+	}
+	return p
+}
+
+func printBackend(b BackendRef) string {
+	if b.Problem != nil {
+		return printCondition(*b.Problem)
+	}
+	text := fmt.Sprintf("%s:%d", b.Port.Service, b.Port.Port)
+	for _, part := range []string{b.Port.PortName, b.Port.AppProtocol} {
+		if part != "" {
+			text += " " + part
+		}
+	}
+	if b.Port.ExternalName != "" {
+		text += fmt.Sprintf(" → %s:%d", b.Port.ExternalName, b.Port.TargetPort)
+	}
+	return text
+}

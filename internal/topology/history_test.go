@@ -1,0 +1,237 @@
+package topology
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"pgregory.net/rapid"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+)
+
+// The generators draw from few names, so that objects miss, find and contradict
+// one another.
+var (
+	someNamespace = rapid.SampledFrom([]string{"one", "two"})
+	someName      = rapid.SampledFrom([]string{"a", "b", "c"})
+	somePort      = rapid.SampledFrom([]int32{80, 443})
+	someHostname  = rapid.SampledFrom([]gwv1.Hostname{"a.test", "b.test", "*.test", "A.test"})
+	someProtocol  = rapid.SampledFrom([]gwv1.ProtocolType{"HTTP", "HTTP", "HTTPS", "TCP"})
+	someFrom      = rapid.SampledFrom([]gwv1.FromNamespaces{"Same", "All", "Selector"})
+	someAddress   = rapid.SampledFrom([]gwv1.GatewaySpecAddress{
+		{Value: "127.0.0.1"}, {Value: "127.0.0.2"}, {Value: "0.0.0.0"}, {Value: "10.0.0.1"}, {},
+		{Type: new(gwv1.HostnameAddressType), Value: "x.test"},
+	})
+	someObject = rapid.Custom(drawObject)
+)
+
+func maybe[T any](t *rapid.T, g *rapid.Generator[T], label string) *T {
+	if rapid.IntRange(0, 1).Draw(t, label+"?") == 0 {
+		return nil
+	}
+	return new(g.Draw(t, label))
+}
+
+func drawMeta(t *rapid.T) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: someNamespace.Draw(t, "namespace"), Name: someName.Draw(t, "name")}
+}
+
+func drawObject(t *rapid.T) source.Object {
+	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	case 0:
+		controller := rapid.SampledFrom([]gwv1.GatewayController{"gatehouse.dev/controller", "example.com/other"})
+		return &gwv1.GatewayClass{
+			ObjectMeta: metav1.ObjectMeta{Name: rapid.SampledFrom([]string{"gatehouse", "other"}).Draw(t, "class")},
+			Spec:       gwv1.GatewayClassSpec{ControllerName: controller.Draw(t, "controller")},
+		}
+	case 1, 2:
+		return drawGateway(t)
+	case 3, 4, 5:
+		return drawRoute(t)
+	case 6:
+		return &corev1.Service{ObjectMeta: drawMeta(t), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{
+			Port: somePort.Draw(t, "port"), TargetPort: intstr.FromInt32(1), AppProtocol: maybe(t, rapid.SampledFrom([]string{"http", "https"}), "app protocol"),
+		}}}}
+	case 7:
+		p := pairs[rapid.SampledFrom([]string{"ecdsa", "other"}).Draw(t, "crt")]
+		k := pairs[rapid.SampledFrom([]string{"ecdsa", "other"}).Draw(t, "key")]
+		return &corev1.Secret{ObjectMeta: drawMeta(t), Data: map[string][]byte{"tls.crt": p.crt, "tls.key": k.key}}
+	case 8:
+		return &gwv1.ReferenceGrant{ObjectMeta: drawMeta(t), Spec: gwv1.ReferenceGrantSpec{
+			From: []gwv1.ReferenceGrantFrom{{
+				Group: gatewayGroup, Kind: rapid.SampledFrom([]gwv1.Kind{"Gateway", "HTTPRoute"}).Draw(t, "from"),
+				Namespace: gwv1.Namespace(someNamespace.Draw(t, "from namespace")),
+			}},
+			To: []gwv1.ReferenceGrantTo{{
+				Kind: rapid.SampledFrom([]gwv1.Kind{"Secret", "Service"}).Draw(t, "to"),
+				Name: maybe(t, rapid.Map(someName, func(s string) gwv1.ObjectName { return gwv1.ObjectName(s) }), "to name"),
+			}},
+		}}
+	default:
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name:   someNamespace.Draw(t, "namespace"),
+			Labels: map[string]string{"team": someName.Draw(t, "team")},
+		}}
+	}
+}
+
+func drawGateway(t *rapid.T) *gwv1.Gateway {
+	gw := &gwv1.Gateway{ObjectMeta: drawMeta(t)}
+	gw.CreationTimestamp.Time = time.Unix(rapid.Int64Range(0, 2).Draw(t, "created"), 0).UTC()
+	gw.Spec.GatewayClassName = rapid.SampledFrom([]gwv1.ObjectName{"gatehouse", "gatehouse", "other"}).Draw(t, "class")
+	gw.Spec.Addresses = rapid.SliceOfN(someAddress, 0, 2).Draw(t, "addresses")
+	for i := range rapid.IntRange(1, 4).Draw(t, "listeners") {
+		l := gwv1.Listener{
+			Name: gwv1.SectionName(fmt.Sprint("l", i)), Port: somePort.Draw(t, "port"),
+			Protocol: someProtocol.Draw(t, "protocol"), Hostname: maybe(t, someHostname, "hostname"),
+			AllowedRoutes: &gwv1.AllowedRoutes{Namespaces: &gwv1.RouteNamespaces{
+				From:     maybe(t, someFrom, "from"),
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": someName.Draw(t, "team")}},
+			}},
+		}
+		if l.Protocol == gwv1.HTTPSProtocolType {
+			l.TLS = &gwv1.ListenerTLSConfig{CertificateRefs: []gwv1.SecretObjectReference{{
+				Name: gwv1.ObjectName(someName.Draw(t, "secret")), Namespace: drawNamespaceRef(t),
+			}}}
+		}
+		gw.Spec.Listeners = append(gw.Spec.Listeners, l)
+	}
+	return gw
+}
+
+func drawNamespaceRef(t *rapid.T) *gwv1.Namespace {
+	return maybe(t, rapid.Map(someNamespace, func(s string) gwv1.Namespace { return gwv1.Namespace(s) }), "namespace")
+}
+
+func drawRoute(t *rapid.T) *gwv1.HTTPRoute {
+	r := &gwv1.HTTPRoute{ObjectMeta: drawMeta(t)}
+	for range rapid.IntRange(0, 2).Draw(t, "parents") {
+		r.Spec.ParentRefs = append(r.Spec.ParentRefs, gwv1.ParentReference{
+			Name: gwv1.ObjectName(someName.Draw(t, "gateway")), Namespace: drawNamespaceRef(t),
+			SectionName: maybe(t, rapid.SampledFrom([]gwv1.SectionName{"l0", "l1", "l9"}), "section"),
+			Port:        maybe(t, somePort, "port"),
+		})
+	}
+	r.Spec.Hostnames = rapid.SliceOfN(someHostname, 0, 2).Draw(t, "hostnames")
+	for range rapid.IntRange(0, 2).Draw(t, "rules") {
+		var ref gwv1.HTTPBackendRef
+		ref.Name, ref.Namespace = gwv1.ObjectName(someName.Draw(t, "service")), drawNamespaceRef(t)
+		ref.Port = maybe(t, somePort, "port")
+		r.Spec.Rules = append(r.Spec.Rules, gwv1.HTTPRouteRule{BackendRefs: []gwv1.HTTPBackendRef{ref}})
+	}
+	return r
+}
+
+// TestIncrementalEqualsFromScratch protects the law that a history leaves no trace:
+// after any of them the nodes are those of the final objects alone, whatever the
+// order in which these come.
+func TestIncrementalEqualsFromScratch(t *testing.T) {
+	makePair(t, "ecdsa")
+	makePair(t, "other")
+	options := settings{
+		ImplicitClass: "gatehouse", SharedHost: true, DefaultAddresses: []string{"127.0.0.1"},
+		Local: []string{"127.0.0.1", "127.0.0.2", "0.0.0.0"},
+	}.options()
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(options)
+		objects := map[source.Key]source.Object{}
+		for range rapid.IntRange(1, 8).Draw(rt, "transactions") {
+			var b source.Batch
+			for range rapid.IntRange(1, 8).Draw(rt, "changes") {
+				o := someObject.Draw(rt, "object")
+				k := keyOf(o)
+				// A batch names an object once.
+				if slices.ContainsFunc(b.Set, func(o source.Object) bool { return keyOf(o) == k }) || slices.Contains(b.Deleted, k) {
+					continue
+				}
+				if rapid.IntRange(0, 3).Draw(rt, "delete?") == 0 {
+					delete(objects, k)
+					b.Deleted = append(b.Deleted, k)
+					continue
+				}
+				objects[k] = o
+				b.Set = append(b.Set, o)
+			}
+			w.apply(t, b)
+		}
+		want := w.print(t)
+
+		fresh := newWorld(options)
+		keys := slices.SortedFunc(maps.Keys(objects), source.Key.Compare)
+		for _, k := range rapid.Permutation(keys).Draw(rt, "order") {
+			fresh.set(t, objects[k])
+		}
+		if d := gocmp.Diff(fresh.print(t), want); d != "" {
+			rt.Fatalf("nodes differ (-from scratch +incremental):\n%s", d)
+		}
+		checkInvariants(rt, w)
+	})
+}
+
+// checkInvariants holds of every graph.
+func checkInvariants(t *rapid.T, w *world) {
+	w.engine.View(func(c *flow.Ctx) {
+		counts := map[ListenerKey]int{}
+		for k, a := range flow.All(c, w.graph.Attachments) {
+			counts[k.Listener]++
+			l, ok := flow.Get(c, w.graph.Listeners, k.Listener)
+			if !ok || l.Table != a.Table || l.Port != a.Port {
+				t.Fatalf("%s: no such listener, or another table", k)
+			}
+			for _, h := range a.Hosts {
+				if !covers(l.Hostname, hostnameOf(h.Domain)) {
+					t.Fatalf("%s: host %q is not the listener's", k, h.Domain)
+				}
+			}
+		}
+		for k, n := range flow.All(c, w.graph.AttachedRoutes) {
+			if counts[k] != n {
+				t.Fatalf("%s: %d routes counted, %d attached", k, n, counts[k])
+			}
+		}
+		for k, l := range flow.All(c, w.graph.Listeners) {
+			if l.Serves && l.Protocol == gwv1.HTTPSProtocolType && len(l.Certificates) == 0 {
+				t.Fatalf("%s serves TLS without a certificate", k)
+			}
+		}
+	})
+}
+
+// hostnameOf is the pattern whose domain is d.
+func hostnameOf(d string) string {
+	if d == "*" {
+		return ""
+	}
+	return d
+}
+
+// keyOf names an object as a source does.
+func keyOf(o source.Object) source.Key {
+	k := source.Key{Namespace: o.GetNamespace(), Name: o.GetName()}
+	switch o.(type) {
+	case *gwv1.GatewayClass:
+		k.Group, k.Kind = gwv1.GroupName, "GatewayClass"
+	case *gwv1.Gateway:
+		k.Group, k.Kind = gwv1.GroupName, "Gateway"
+	case *gwv1.HTTPRoute:
+		k.Group, k.Kind = gwv1.GroupName, "HTTPRoute"
+	case *gwv1.ReferenceGrant:
+		k.Group, k.Kind = gwv1.GroupName, "ReferenceGrant"
+	case *corev1.Service:
+		k.Kind = "Service"
+	case *corev1.Secret:
+		k.Kind = "Secret"
+	case *corev1.Namespace:
+		k.Kind = "Namespace"
+	}
+	return k
+}

@@ -1,0 +1,102 @@
+package topology
+
+import (
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+)
+
+// Inputs are the tables of objects as the sources give them. Two objects are
+// equal when they are one: a source hands over a new object for every change and
+// the same one for none.
+type Inputs struct {
+	Classes    *flow.Input[string, *gwv1.GatewayClass]
+	Gateways   *flow.Input[ir.Name, *gwv1.Gateway]
+	HTTPRoutes *flow.Input[ir.Name, *gwv1.HTTPRoute]
+	Services   *flow.Input[ir.Name, *corev1.Service]
+	Slices     *flow.Input[ir.Name, *discoveryv1.EndpointSlice]
+	Secrets    *flow.Input[ir.Name, *corev1.Secret]
+	ConfigMaps *flow.Input[ir.Name, *corev1.ConfigMap]
+	Namespaces *flow.Input[string, *corev1.Namespace]
+	Grants     *flow.Input[ir.Name, *gwv1.ReferenceGrant]
+
+	// SlicesByService orders the EndpointSlices under the Service that they belong to.
+	SlicesByService *flow.Index[ir.Name, ir.Name, *discoveryv1.EndpointSlice]
+
+	byType map[reflect.Type]*kind
+	byName map[groupKind]*kind
+}
+
+type groupKind struct{ group, kind string }
+
+// kind is one row of the table of kinds: how objects of a kind get into their
+// table and out of it.
+type kind struct {
+	set    func(tx *flow.Tx, o source.Object)
+	delete func(tx *flow.Tx, k source.Key)
+}
+
+// NewInputs declares the input tables.
+func NewInputs(e *flow.Engine) *Inputs {
+	in := &Inputs{byType: map[reflect.Type]*kind{}, byName: map[groupKind]*kind{}}
+	gateway := gwv1.GroupVersion.Group
+	in.Classes = input[*gwv1.GatewayClass](e, in, "gatewayclasses", gateway, "GatewayClass", clusterName)
+	in.Gateways = input[*gwv1.Gateway](e, in, "gateways", gateway, "Gateway", name)
+	in.HTTPRoutes = input[*gwv1.HTTPRoute](e, in, "httproutes", gateway, "HTTPRoute", name)
+	in.Grants = input[*gwv1.ReferenceGrant](e, in, "referencegrants", gateway, "ReferenceGrant", name)
+	in.Services = input[*corev1.Service](e, in, "services", corev1.GroupName, "Service", name)
+	in.Secrets = input[*corev1.Secret](e, in, "secrets", corev1.GroupName, "Secret", name)
+	in.ConfigMaps = input[*corev1.ConfigMap](e, in, "configmaps", corev1.GroupName, "ConfigMap", name)
+	in.Namespaces = input[*corev1.Namespace](e, in, "namespaces", corev1.GroupName, "Namespace", clusterName)
+	in.Slices = input[*discoveryv1.EndpointSlice](e, in, "endpointslices", discoveryv1.GroupName, "EndpointSlice", name)
+
+	in.SlicesByService = flow.NewIndex(in.Slices,
+		func(k ir.Name, s *discoveryv1.EndpointSlice, yield func(ir.Name)) {
+			if service := s.Labels[discoveryv1.LabelServiceName]; service != "" {
+				yield(ir.Name{Namespace: k.Namespace, Name: service})
+			}
+		}, ir.Name.Compare)
+	return in
+}
+
+// input declares the table of a kind and its row in the table of kinds.
+func input[T interface {
+	source.Object
+	comparable
+}, K comparable](e *flow.Engine, in *Inputs, table, group, kindName string, key func(namespace, name string) K) *flow.Input[K, T] {
+	t := flow.NewInput[K, T](e, table, flow.Equal(flow.Same[T]))
+	row := &kind{
+		set: func(tx *flow.Tx, o source.Object) {
+			t.Set(tx, key(o.GetNamespace(), o.GetName()), o.(T))
+		},
+		delete: func(tx *flow.Tx, k source.Key) { t.Delete(tx, key(k.Namespace, k.Name)) },
+	}
+	in.byType[reflect.TypeFor[T]()] = row
+	in.byName[groupKind{group, kindName}] = row
+	return t
+}
+
+func name(namespace, name string) ir.Name { return ir.Name{Namespace: namespace, Name: name} }
+func clusterName(_, name string) string   { return name }
+
+// Apply puts a batch into the tables. Objects of kinds without a table are none of
+// the pipeline's business and ignored. Objects are told by their Go type, since
+// not every source fills in their TypeMeta.
+func (in *Inputs) Apply(tx *flow.Tx, b source.Batch) {
+	for _, k := range b.Deleted {
+		if row := in.byName[groupKind{k.Group, k.Kind}]; row != nil {
+			row.delete(tx, k)
+		}
+	}
+	for _, o := range b.Set {
+		if row := in.byType[reflect.TypeOf(o)]; row != nil {
+			row.set(tx, o)
+		}
+	}
+}

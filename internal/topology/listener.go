@@ -1,0 +1,223 @@
+package topology
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// family is a group of protocols that can share a port. Listeners of one family
+// and port are told apart by their hostnames.
+type family uint8
+
+const (
+	unserved family = iota // protocols that are not supported
+	cleartext
+	encrypted
+)
+
+// protocol is what can be said of listeners by their protocol.
+type protocol struct {
+	family family
+	kinds  []gwv1.RouteGroupKind // that may attach
+}
+
+var (
+	gatewayGroup = gwv1.Group(gwv1.GroupVersion.Group)
+	httpKinds    = []gwv1.RouteGroupKind{{Group: &gatewayGroup, Kind: "HTTPRoute"}}
+	protocols    = map[gwv1.ProtocolType]protocol{
+		gwv1.HTTPProtocolType:  {cleartext, httpKinds},
+		gwv1.HTTPSProtocolType: {encrypted, httpKinds},
+	}
+)
+
+// supportedProtocols is for messages.
+const supportedProtocols = "HTTP or HTTPS"
+
+// draft is a listener as far as its Gateway's spec and the options decide it.
+type draft struct {
+	Listener
+	spec     *gwv1.Listener
+	family   family
+	accepted metav1.Condition
+	conflict metav1.Condition
+	overlaps []string           // TLS listeners with overlapping hostnames
+	problems []metav1.Condition // with references that need no other object to be judged
+}
+
+// valid reports whether the listener is accepted.
+func (d *draft) valid() bool { return d.accepted.Status == metav1.ConditionTrue }
+
+func (d *draft) conflicted() bool { return d.conflict.Status == metav1.ConditionTrue }
+
+// refuse sets why the listener is not accepted; what was found first stays.
+func (d *draft) refuse(why metav1.Condition) {
+	if d.valid() {
+		d.accepted = why
+	}
+}
+
+// draftListeners judges a Gateway's listeners by themselves and against each other.
+func draftListeners(gw *gwv1.Gateway, portOffset int) []*draft {
+	drafts := make([]*draft, len(gw.Spec.Listeners))
+	for i := range gw.Spec.Listeners {
+		drafts[i] = draftListener(gw, &gw.Spec.Listeners[i], portOffset)
+	}
+	findConflicts(drafts)
+	findOverlaps(drafts)
+	return drafts
+}
+
+func draftListener(gw *gwv1.Gateway, l *gwv1.Listener, portOffset int) *draft {
+	p := protocols[l.Protocol]
+	d := &draft{
+		spec: l, family: p.family,
+		accepted: condition.ListenerAccepted(), conflict: condition.ListenerNoConflicts(),
+		Listener: Listener{
+			Key:      ListenerKey{Gateway: ir.Name{Namespace: gw.Namespace, Name: gw.Name}, Name: string(l.Name)},
+			Port:     uint16(l.Port),
+			Protocol: l.Protocol,
+			Hostname: strings.ToLower(string(valueOr(l.Hostname, ""))),
+			Kinds:    p.kinds,
+		},
+	}
+	d.Table = tableName(d)
+	if p.family == unserved {
+		d.refuse(condition.ListenerUnsupportedProtocol(string(l.Protocol), supportedProtocols))
+	}
+	if bind := int(l.Port) + portOffset; bind > 0 && bind <= 65535 {
+		d.BindPort = uint16(bind)
+	} else {
+		d.refuse(condition.ListenerPortOutOfRange(int(l.Port), portOffset))
+	}
+	d.checkTLS(gw)
+	if l.Filters != nil {
+		d.refuse(condition.ListenerUnsupportedValue("filters", "filters on listeners are not supported; put them into routes"))
+	}
+	d.allowRoutes(l.AllowedRoutes)
+	return d
+}
+
+// tableName names the route table behind a listener: plain HTTP learns the host
+// from the request, so that all listeners of a port share a table, while TLS has
+// chosen the listener before there is a request.
+func tableName(d *draft) string {
+	port := strconv.Itoa(int(d.Port))
+	if d.family == encrypted {
+		return "https-" + port + "-" + domain(d.Hostname)
+	}
+	return "http-" + port
+}
+
+// checkTLS judges the settings of TLS, references aside. Settings that restrict
+// who may connect refuse the listener as long as they can't be kept.
+func (d *draft) checkTLS(gw *gwv1.Gateway) {
+	if d.Protocol != gwv1.HTTPSProtocolType {
+		return
+	}
+	if t := d.spec.TLS; t != nil && valueOr(t.Mode, gwv1.TLSModeTerminate) != gwv1.TLSModeTerminate {
+		d.refuse(condition.ListenerUnsupportedValue("tls.mode",
+			fmt.Sprintf("%s is not possible with protocol HTTPS; use Terminate", *t.Mode)))
+	}
+	if gw.Spec.TLS == nil || gw.Spec.TLS.Frontend == nil {
+		return
+	}
+	frontend := gw.Spec.TLS.Frontend
+	config := frontend.Default
+	for _, p := range frontend.PerPort {
+		if p.Port == d.spec.Port {
+			config = p.TLS
+		}
+	}
+	if config.Validation != nil {
+		d.refuse(condition.ListenerUnsupportedValue("spec.tls.frontend",
+			"validation of client certificates is not supported; remove it to serve clients without a check"))
+	}
+}
+
+// allowRoutes reads allowedRoutes.
+func (d *draft) allowRoutes(a *gwv1.AllowedRoutes) {
+	d.Namespaces = NamespaceRule{From: gwv1.NamespacesFromSame}
+	if a == nil {
+		return
+	}
+	if n := a.Namespaces; n != nil {
+		d.Namespaces.From = valueOr(n.From, gwv1.NamespacesFromSame)
+		if d.Namespaces.From == gwv1.NamespacesFromSelector {
+			d.Namespaces.Selector = d.selector(n.Selector)
+		}
+	}
+	if len(a.Kinds) == 0 {
+		return
+	}
+	fitting := d.Kinds
+	d.Kinds = make([]gwv1.RouteGroupKind, 0, len(a.Kinds))
+	var unfit []string
+	for _, k := range a.Kinds {
+		switch {
+		case !hasKind(fitting, valueOr(k.Group, gatewayGroup), k.Kind):
+			unfit = append(unfit, routeKindText(valueOr(k.Group, gatewayGroup), k.Kind))
+		case !hasKind(d.Kinds, gatewayGroup, k.Kind):
+			d.Kinds = append(d.Kinds, gwv1.RouteGroupKind{Group: &gatewayGroup, Kind: k.Kind})
+		}
+	}
+	if len(unfit) > 0 {
+		d.problems = append(d.problems, condition.ListenerInvalidRouteKinds(string(d.Protocol), unfit, kindNames(fitting)))
+	}
+}
+
+// selector reads a selector of namespaces. One that can't be read selects none.
+func (d *draft) selector(s *metav1.LabelSelector) labels.Selector {
+	const field = "allowedRoutes.namespaces.selector"
+	if s == nil {
+		d.refuse(condition.ListenerUnsupportedValue(field, "missing; give one, or set from to All or Same"))
+		return labels.Nothing()
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		d.refuse(condition.ListenerUnsupportedValue(field, err.Error()))
+		return labels.Nothing()
+	}
+	return selector
+}
+
+func hasKind(list []gwv1.RouteGroupKind, group gwv1.Group, kind gwv1.Kind) bool {
+	for _, k := range list {
+		if k.Kind == kind && valueOr(k.Group, gatewayGroup) == group {
+			return true
+		}
+	}
+	return false
+}
+
+func kindNames(list []gwv1.RouteGroupKind) string {
+	names := make([]string, len(list))
+	for i, k := range list {
+		names[i] = string(k.Kind)
+	}
+	return strings.Join(names, " and ")
+}
+
+// kindText names a kind as kubectl does: Kind.group, and Kind alone in the core
+// group.
+func kindText(group gwv1.Group, kind gwv1.Kind) string {
+	if group == "" {
+		return string(kind)
+	}
+	return string(kind) + "." + string(group)
+}
+
+// routeKindText is kindText where the Gateway API's group goes without saying.
+func routeKindText(group gwv1.Group, kind gwv1.Kind) string {
+	if group == gatewayGroup {
+		return string(kind)
+	}
+	return kindText(group, kind)
+}

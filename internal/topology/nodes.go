@@ -1,0 +1,205 @@
+package topology
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// Class is a GatewayClass of ours. A class that works without an object has no
+// entry in the table of classes.
+type Class struct {
+	Name   string
+	Object *gwv1.GatewayClass // nil for a class that works without an object
+	// Accepted is the class's Accepted condition.
+	Accepted metav1.Condition
+}
+
+// Gateway is a Gateway of one of our classes.
+type Gateway struct {
+	Name   ir.Name
+	Object *gwv1.Gateway
+	Class  string
+	// Accepted is the Gateway's Accepted condition. Its listeners serve only while
+	// it is true.
+	Accepted metav1.Condition
+	// Unusable, where set, is why the Gateway can't be Programmed although it is
+	// Accepted, such as an address that this host doesn't have.
+	Unusable *metav1.Condition
+	// ResolvedRefs is the Gateway's ResolvedRefs condition.
+	ResolvedRefs metav1.Condition
+	// Addresses are the IP addresses that spec.addresses asks for and that can be
+	// used, sorted; nil for the default ones. Where it asks for addresses of which
+	// none can be used, no listener serves.
+	Addresses []string
+	Listeners []*Listener // in the order of the spec
+}
+
+// ListenerKey names a listener.
+type ListenerKey struct {
+	Gateway ir.Name // the Gateway that serves it
+	Set     ir.Name // the ListenerSet that defines it; zero for the Gateway itself
+	Name    string
+}
+
+// String returns ns/name/listener, with the ListenerSet's name before the
+// listener's where there is one.
+func (k ListenerKey) String() string {
+	if k.Set != (ir.Name{}) {
+		return k.Gateway.String() + "/" + k.Set.String() + "/" + k.Name
+	}
+	return k.Gateway.String() + "/" + k.Name
+}
+
+// Compare orders keys by Gateway, set, name.
+func (k ListenerKey) Compare(o ListenerKey) int {
+	return cmp.Or(k.Gateway.Compare(o.Gateway), k.Set.Compare(o.Set), strings.Compare(k.Name, o.Name))
+}
+
+// Listener is one listener of a Gateway.
+type Listener struct {
+	Key      ListenerKey
+	Port     uint16
+	BindPort uint16 // Port with the port offset; 0 where that is no port
+	Protocol gwv1.ProtocolType
+	Hostname string // exact or *.suffix in lower case; empty for any
+	// Kinds are the route kinds that may attach: allowed by the listener and
+	// fitting its protocol.
+	Kinds      []gwv1.RouteGroupKind
+	Namespaces NamespaceRule
+	// Certificates are the Secrets to terminate TLS with: those that exist, may be
+	// referred to and hold a usable pair.
+	Certificates []ir.Name
+	// Validity stands beside Certificates, one for one. No table knows what time it
+	// is: whether a certificate has expired is for status to say.
+	Validity []Validity
+	// Serves says whether the listener gets traffic. It does unless its Gateway is
+	// not accepted, it is in conflict, its protocol is not supported, its port is
+	// not available, or TLS has no usable certificate.
+	Serves bool
+	// Conditions are Accepted, Conflicted, ResolvedRefs and, where it is true,
+	// OverlappingTLSConfig; Programmed is decided by what the proxies say.
+	Conditions []metav1.Condition
+	// Table is the route table behind the listener: all plain HTTP listeners of a
+	// port share one, each HTTPS hostname has its own.
+	Table string
+}
+
+// Validity is when a certificate is valid.
+type Validity struct {
+	NotBefore, NotAfter time.Time // of the leaf
+}
+
+// Certificate is what a Secret that a Gateway of ours refers to holds, whether or
+// not the reference is permitted.
+type Certificate struct {
+	Name ir.Name
+	// Problem says why the Secret can't be used; Chain and Key are empty then.
+	Problem  string
+	Chain    string // PEM, the leaf first
+	Key      ir.Sensitive
+	Validity Validity
+}
+
+// NamespaceRule says from which namespaces routes may attach.
+type NamespaceRule struct {
+	From     gwv1.FromNamespaces
+	Selector labels.Selector // for From == Selector
+}
+
+// RouteKey names a route of any kind.
+type RouteKey struct {
+	Kind string
+	ir.Name
+}
+
+// String returns "HTTPRoute ns/name".
+func (k RouteKey) String() string { return k.Kind + " " + k.Name.String() }
+
+// Compare orders keys by kind, then name.
+func (k RouteKey) Compare(o RouteKey) int {
+	return cmp.Or(strings.Compare(k.Kind, o.Kind), k.Name.Compare(o.Name))
+}
+
+// Route is a route with at least one parentRef that is ours to answer.
+type Route struct {
+	Key    RouteKey
+	Object *gwv1.HTTPRoute
+	// Rules stand beside the rules of the spec, one for one.
+	Rules []RouteRule
+	// ResolvedRefs is the condition that all parents of the route share.
+	ResolvedRefs metav1.Condition
+}
+
+// RouteRule is what a rule's references resolve to.
+type RouteRule struct {
+	Backends []BackendRef // one for one with spec.rules[].backendRefs
+	Mirrors  []BackendRef // one for each RequestMirror filter, in order
+}
+
+// BackendRef is a reference and what it resolves to.
+type BackendRef struct {
+	Port    *ServicePort      // nil when the reference can't be used
+	Problem *metav1.Condition // why not; a ResolvedRefs condition
+}
+
+// ServicePort is one port of a Service, as much of it as routing needs.
+type ServicePort struct {
+	Service      ir.Name
+	Port         int32
+	PortName     string // of the Service's port; selects the EndpointSlices' port
+	AppProtocol  string
+	ExternalName string // the name to resolve, for a Service of that type
+	TargetPort   int32  // for ExternalName: the port to connect to
+}
+
+// Parent is one parentRef of a route that is ours, and the answer to it.
+type Parent struct {
+	Index    int // position in spec.parentRefs
+	Gateway  ir.Name
+	Accepted metav1.Condition
+
+	// attached are the listeners that take the route by this parentRef.
+	attached []*Attachment
+}
+
+// AttachmentKey names a route on a listener.
+type AttachmentKey struct {
+	Route    RouteKey
+	Listener ListenerKey
+}
+
+// String returns "HTTPRoute ns/name on ns/name/listener".
+func (k AttachmentKey) String() string { return k.Route.String() + " on " + k.Listener.String() }
+
+// Compare orders keys by listener, then route.
+func (k AttachmentKey) Compare(o AttachmentKey) int {
+	return cmp.Or(k.Listener.Compare(o.Listener), k.Route.Compare(o.Route))
+}
+
+// Attachment is a route on a listener, with the hosts that it serves there.
+type Attachment struct {
+	Key   AttachmentKey
+	Table string // the listener's route table
+	Port  uint16 // the listener's
+	// Hosts are sorted by domain, each once. Hosts that another listener owns are
+	// left out, and all of them where the listener is in conflict: the route counts
+	// as attached, and gets no traffic there.
+	Hosts []AttachedHost
+}
+
+// AttachedHost is one host of an attachment.
+type AttachedHost struct {
+	// Domain is the intersection of the listener's and the route's hostname: exact,
+	// *.suffix, or * for any.
+	Domain string
+	// Hostname is the route's own, which decides precedence between routes with the
+	// same intersection; empty where the route has none.
+	Hostname string
+}

@@ -1,0 +1,117 @@
+package topology
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// section is a listener as far as attachment depends on it: on nothing but its
+// Gateway's spec. A certificate that is rotated, or a status that is written,
+// leaves it as it is, and with it everything that thousands of routes read.
+type section struct {
+	key        ListenerKey
+	port       uint16
+	family     family
+	hostname   string
+	kinds      []gwv1.RouteGroupKind
+	namespaces NamespaceRule
+	table      string
+	conflicted bool
+}
+
+func (s section) equal(o section) bool {
+	return s.key == o.key && s.port == o.port && s.family == o.family && s.hostname == o.hostname &&
+		s.table == o.table && s.conflicted == o.conflicted && s.namespaces.Equal(o.namespaces) &&
+		slices.EqualFunc(s.kinds, o.kinds, sameKind)
+}
+
+// String describes the section in messages to people.
+func (s section) String() string { return fmt.Sprintf("%q (port %d)", s.key.Name, s.port) }
+
+func (g *Graph) declareSections() flow.Table[ir.Name, []section] {
+	return flow.Map("topology-sections", g.owned,
+		func(_ *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(ir.Name, []section)) {
+			drafts := draftListeners(gw, g.options.PortOffset)
+			list := make([]section, len(drafts))
+			for i, d := range drafts {
+				list[i] = section{
+					key: d.Key, port: d.Port, family: d.family, hostname: d.Hostname,
+					kinds: d.Kinds, namespaces: d.Namespaces, table: d.Table, conflicted: d.conflicted(),
+				}
+			}
+			emit(name, list)
+		}, flow.Equal(func(a, b []section) bool { return slices.EqualFunc(a, b, section.equal) }))
+}
+
+// owns reports whether hosts of a pattern that the section covers are its own, and
+// not those of a more specific listener of the same port. A listener owns its
+// hosts even while it can't serve them: that its certificate is broken must not
+// hand its hosts to another's routes.
+func (s section) owns(all []section, pattern string) bool {
+	mine := specificity(s.hostname)
+	for i := range all {
+		o := &all[i]
+		if o.port == s.port && o.family == s.family && specificity(o.hostname) > mine && covers(o.hostname, pattern) {
+			return false
+		}
+	}
+	return true
+}
+
+// namespaceLabels are a namespace's labels.
+type namespaceLabels labels.Set
+
+// Equal reports whether two sets are the same.
+func (n namespaceLabels) Equal(o namespaceLabels) bool {
+	return labels.Equals(labels.Set(n), labels.Set(o))
+}
+
+// declareNamespaceLabels keeps what selectors look at, apart from all else that
+// happens to a Namespace.
+func declareNamespaceLabels(in *Inputs) flow.Table[string, namespaceLabels] {
+	return flow.Map("topology-namespaces", in.Namespaces,
+		func(_ *flow.Ctx, name string, o *corev1.Namespace, emit func(string, namespaceLabels)) {
+			if _, ok := o.Labels[corev1.LabelMetadataName]; ok {
+				emit(name, namespaceLabels(o.Labels))
+				return
+			}
+			with := impliedLabels(name)
+			for k, v := range o.Labels {
+				with[k] = v
+			}
+			emit(name, with)
+		})
+}
+
+// impliedLabels are the labels of a namespace that nothing is known of. An API
+// server gives this one to every namespace.
+func impliedLabels(name string) namespaceLabels {
+	return namespaceLabels{corev1.LabelMetadataName: name}
+}
+
+// admits reports whether routes of a namespace may attach to the section.
+func (g *Graph) admits(c *flow.Ctx, s *section, namespace string) bool {
+	switch s.namespaces.From {
+	case gwv1.NamespacesFromAll:
+		return true
+	case gwv1.NamespacesFromSame:
+		return namespace == s.key.Gateway.Namespace
+	case gwv1.NamespacesFromSelector:
+		set, ok := flow.Get(c, g.labels, namespace)
+		if !ok {
+			set = impliedLabels(namespace)
+		}
+		return s.namespaces.Selector.Matches(labels.Set(set))
+	case gwv1.NamespacesFromNone:
+		return false
+	default:
+		return false
+	}
+}

@@ -1,0 +1,104 @@
+package topology
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// claimKey is a port that a Gateway wants.
+type claimKey struct {
+	Port    uint16
+	Gateway ir.Name
+}
+
+func (k claimKey) compare(o claimKey) int {
+	return cmp.Or(cmp.Compare(k.Port, o.Port), k.Gateway.Compare(o.Gateway))
+}
+
+// claim is where and since when the Gateway wants the port.
+type claim struct {
+	created   time.Time
+	addresses []netip.Addr
+}
+
+// Equal reports whether two claims are the same.
+func (c claim) Equal(o claim) bool {
+	return c.created.Equal(o.created) && slices.Equal(c.addresses, o.addresses)
+}
+
+// portUse names, for each Gateway that can't have a port, the one that has it.
+type portUse map[ir.Name]ir.Name
+
+// Equal reports whether two uses are the same.
+func (p portUse) Equal(o portUse) bool { return maps.Equal(p, o) }
+
+// declarePorts decides which of the Gateways on a shared host get a port. The
+// oldest one does; those that it leaves empty-handed stand in nobody's way.
+func (g *Graph) declarePorts() flow.Table[uint16, portUse] {
+	claims := flow.Map("topology-claims", g.owned,
+		func(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(claimKey, claim)) {
+			class, ok := g.class(c, gw)
+			if !ok || refusal(gw, class) != nil {
+				return
+			}
+			a := requestedAddresses(gw, g.options.LocalAddresses)
+			if a.refused != nil || a.none {
+				return
+			}
+			wants := claim{gw.CreationTimestamp.Time, a.effective(g.options.DefaultAddresses)}
+			claimed := map[uint16]bool{}
+			for _, d := range draftListeners(gw, g.options.PortOffset) {
+				if d.accepted.Status == metav1.ConditionTrue && !claimed[d.Port] {
+					claimed[d.Port] = true
+					emit(claimKey{d.Port, name}, wants)
+				}
+			}
+		})
+	byPort := flow.NewIndex(claims,
+		func(k claimKey, _ claim, yield func(uint16)) { yield(k.Port) }, claimKey.compare)
+	return flow.Group("topology-ports", byPort,
+		func(_ *flow.Ctx, _ uint16, members flow.Members[claimKey, claim]) (portUse, bool) {
+			return settle(members), true
+		})
+}
+
+// settle goes through the claims to one port from the oldest to the youngest.
+func settle(members flow.Members[claimKey, claim]) portUse {
+	type claimant struct {
+		name ir.Name
+		claim
+	}
+	all := make([]claimant, 0, members.Len())
+	for k, c := range members.All() {
+		all = append(all, claimant{k.Gateway, c})
+	}
+	slices.SortFunc(all, func(a, b claimant) int {
+		return cmp.Or(a.created.Compare(b.created), a.name.Compare(b.name))
+	})
+	use := portUse{}
+	var holders []claimant
+	for _, c := range all {
+		i := slices.IndexFunc(holders, func(h claimant) bool { return overlapAny(h.addresses, c.addresses) })
+		if i < 0 {
+			holders = append(holders, c)
+			continue
+		}
+		use[c.name] = holders[i].name
+	}
+	return use
+}
+
+func overlapAny(a, b []netip.Addr) bool {
+	return slices.ContainsFunc(a, func(x netip.Addr) bool {
+		return slices.ContainsFunc(b, func(y netip.Addr) bool { return overlap(x, y) })
+	})
+}

@@ -1,0 +1,60 @@
+package translate
+
+import (
+	"encoding/hex"
+	"hash/fnv"
+	"io"
+	"strconv"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// Backend makes the backend of a Service's port.
+func Backend(p *topology.ServicePort) *ir.Backend {
+	b := &ir.Backend{
+		Service:  p.Service,
+		Port:     p.Port,
+		PortName: p.PortName,
+		Protocol: protocol(p.AppProtocol),
+		DNS:      p.ExternalName,
+	}
+	if b.DNS != "" && p.TargetPort != 0 {
+		b.Port = p.TargetPort // there are no slices to say where the port leads
+	}
+	b.Name = BackendName(p)
+	return b
+}
+
+// BackendName is the name of the backend of a Service's port: ns/service:port and
+// a hash of all else that makes the backend what it is. Two routes to the same
+// port share it; a port that becomes something else gets another one.
+func BackendName(p *topology.ServicePort) string {
+	h := fnv.New32a()
+	for _, part := range [...]string{p.PortName, string(protocol(p.AppProtocol)), p.ExternalName, strconv.Itoa(int(p.TargetPort))} {
+		_, _ = io.WriteString(h, part)
+		_, _ = h.Write([]byte{0})
+	}
+	b := make([]byte, 0, 64)
+	b = append(b, p.Service.Namespace...)
+	b = append(b, '/')
+	b = append(b, p.Service.Name...)
+	b = append(b, ':')
+	b = strconv.AppendInt(b, int64(p.Port), 10)
+	b = append(b, '#')
+	b = hex.AppendEncode(b, h.Sum(nil))
+	return string(b)
+}
+
+// protocol reads a Service's appProtocol (GEP-1911, KEP-3726). Others than these
+// are HTTP/1.1, or have been refused with the reference.
+func protocol(app string) ir.Protocol {
+	switch app {
+	case "kubernetes.io/h2c", "grpc":
+		return ir.H2C
+	case "kubernetes.io/ws":
+		return ir.WebSocket
+	default:
+		return ir.HTTP1
+	}
+}

@@ -1,0 +1,27 @@
+package translate
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// ParseBackendName returns the Service and the port in a name that BackendName
+// made.
+func ParseBackendName(name string) (service ir.Name, port int32, ok bool) {
+	rest, _, ok := strings.Cut(name, "#")
+	if !ok {
+		return ir.Name{}, 0, false
+	}
+	rest, number, ok := strings.Cut(rest, ":")
+	if !ok {
+		return ir.Name{}, 0, false
+	}
+	n, err := strconv.ParseInt(number, 10, 32)
+	if err != nil {
+		return ir.Name{}, 0, false
+	}
+	namespace, title, ok := strings.Cut(rest, "/")
+	return ir.Name{Namespace: namespace, Name: title}, int32(n), ok
+}

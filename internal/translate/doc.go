@@ -1,0 +1,18 @@
+// Package translate turns topology nodes into ir: routes into rules, the rules
+// that meet on a host into their order, Services into backends, listeners into
+// ports with chains.
+//
+// There is one file for each feature of the Gateway API, and the feature has the
+// same file name in package envoy.
+//
+// Invariants:
+//   - Every function is pure and keeps its arguments as they are; results may share
+//     memory with each other and are immutable.
+//   - A value that Envoy would refuse never leaves this package: its rule answers
+//     500 instead and is reported as a Problem, and all other rules are as before.
+//   - A route's rules do not depend on where the route is attached. What does (the
+//     port in a redirect) is finished by Host.
+//
+// Reading tables, attachment, conditions of listeners and Envoy's protos do not
+// belong here.
+package translate

@@ -1,0 +1,98 @@
+package translate
+
+import (
+	"cmp"
+	"iter"
+	"math"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// Endpoints gathers a backend's endpoints from the EndpointSlices of its Service.
+// Ready ones are used; while there are none, those that still serve though they
+// are terminating, which is what kube-proxy does too.
+func Endpoints[K any](b *ir.Backend, from iter.Seq2[K, *discoveryv1.EndpointSlice]) *ir.Endpoints {
+	var ready, draining []ir.Endpoint
+	for _, s := range from {
+		for i := range s.Ports {
+			if port, ok := portOf(&s.Ports[i], b.PortName); ok {
+				ready, draining = gather(s, port, ready, draining)
+			}
+		}
+	}
+	if len(ready) == 0 {
+		ready = draining
+	}
+	return &ir.Endpoints{Backend: b.Name, Endpoints: distinct(ready)}
+}
+
+// portOf gives the number of a slice's port if it is the one of that name. A port
+// without a number stands for all of them, which routing can't use.
+func portOf(p *discoveryv1.EndpointPort, name string) (uint16, bool) {
+	have := ""
+	if p.Name != nil {
+		have = *p.Name
+	}
+	if have != name || p.Port == nil || *p.Port < 1 || *p.Port > math.MaxUint16 {
+		return 0, false
+	}
+	if p.Protocol != nil && *p.Protocol != corev1.ProtocolTCP {
+		return 0, false
+	}
+	return uint16(*p.Port), true //nolint:gosec // checked above
+}
+
+func gather(s *discoveryv1.EndpointSlice, port uint16, ready, draining []ir.Endpoint) (nextReady, nextDraining []ir.Endpoint) {
+	for i := range s.Endpoints {
+		e := &s.Endpoints[i]
+		// A condition that nobody has set counts as ready, and serving as ready.
+		isReady := isTrue(e.Conditions.Ready, true)
+		isDraining := !isReady && isTrue(e.Conditions.Serving, isReady) && isTrue(e.Conditions.Terminating, false)
+		if !isReady && !isDraining {
+			continue
+		}
+		for _, address := range e.Addresses {
+			address, ok := normal(s.AddressType, address)
+			switch {
+			case !ok:
+			case isReady:
+				ready = append(ready, ir.Endpoint{Address: address, Port: port})
+			default:
+				draining = append(draining, ir.Endpoint{Address: address, Port: port, Draining: true})
+			}
+		}
+	}
+	return ready, draining
+}
+
+func isTrue(b *bool, otherwise bool) bool {
+	if b == nil {
+		return otherwise
+	}
+	return *b
+}
+
+// normal writes an address in its one way, so that equal ones are equal text.
+func normal(kind discoveryv1.AddressType, address string) (string, bool) {
+	if kind == discoveryv1.AddressTypeFQDN {
+		return address, address != ""
+	}
+	ip, err := netip.ParseAddr(address)
+	if err != nil || ip.Zone() != "" {
+		return "", false
+	}
+	return ip.Unmap().String(), true
+}
+
+// distinct sorts endpoints and drops repetitions.
+func distinct(list []ir.Endpoint) []ir.Endpoint {
+	slices.SortFunc(list, func(a, b ir.Endpoint) int {
+		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port))
+	})
+	return slices.Compact(list)
+}

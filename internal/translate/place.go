@@ -1,0 +1,46 @@
+package translate
+
+import "strconv"
+
+// place is where in a route something stands. It is a value, so that walking a
+// good route costs nothing; text is made only for a problem.
+type place struct {
+	rule                   int
+	match, backend, filter int // positions plus one; 0 where not inside of one
+}
+
+func inRule(i int) place { return place{rule: i} }
+
+func (p place) inMatch(i int) place   { p.match = i + 1; return p }
+func (p place) inBackend(i int) place { p.backend = i + 1; return p }
+func (p place) inFilter(i int) place  { p.filter = i + 1; return p }
+
+// field is the path of a field at the place, such as
+// spec.rules[0].filters[1].urlRewrite.hostname.
+func (p place) field(name string) string {
+	b := make([]byte, 0, 64)
+	step := func(list string, i int) {
+		b = append(b, list...)
+		b = append(b, '[')
+		b = strconv.AppendInt(b, int64(i), 10)
+		b = append(b, ']')
+	}
+	step("spec.rules", p.rule)
+	if p.match > 0 {
+		step(".matches", p.match-1)
+	}
+	if p.backend > 0 {
+		step(".backendRefs", p.backend-1)
+	}
+	if p.filter > 0 {
+		step(".filters", p.filter-1)
+	}
+	if name != "" {
+		b = append(b, '.')
+		b = append(b, name...)
+	}
+	return string(b)
+}
+
+// item is the path of an element of a list.
+func item(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }

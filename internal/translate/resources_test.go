@@ -1,0 +1,250 @@
+package translate_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/translate"
+)
+
+// TestBackend says what a backend is, and that everything that makes a cluster
+// another one makes its name another one.
+func TestBackend(t *testing.T) {
+	base := topology.ServicePort{Service: ir.Name{Namespace: "shop", Name: "cart"}, Port: 80, PortName: "http"}
+	with := func(change func(*topology.ServicePort)) *topology.ServicePort {
+		p := base
+		change(&p)
+		return &p
+	}
+	names := map[string]string{}
+	for what, c := range map[string]struct {
+		port *topology.ServicePort
+		want ir.Backend
+	}{
+		"plain":     {&base, ir.Backend{Port: 80, PortName: "http", Protocol: ir.HTTP1}},
+		"port":      {with(func(p *topology.ServicePort) { p.Port = 81 }), ir.Backend{Port: 81, PortName: "http", Protocol: ir.HTTP1}},
+		"port name": {with(func(p *topology.ServicePort) { p.PortName = "" }), ir.Backend{Port: 80, Protocol: ir.HTTP1}},
+		"h2c":       {with(func(p *topology.ServicePort) { p.AppProtocol = "kubernetes.io/h2c" }), ir.Backend{Port: 80, PortName: "http", Protocol: ir.H2C}},
+		"websocket": {with(func(p *topology.ServicePort) { p.AppProtocol = "kubernetes.io/ws" }), ir.Backend{Port: 80, PortName: "http", Protocol: ir.WebSocket}},
+		"dns": {
+			with(func(p *topology.ServicePort) { p.ExternalName, p.TargetPort = "example.org", 8080 }),
+			ir.Backend{Port: 8080, PortName: "http", Protocol: ir.HTTP1, DNS: "example.org"},
+		},
+	} {
+		got := translate.Backend(c.port)
+		c.want.Service, c.want.Name = base.Service, translate.BackendName(c.port)
+		if diff := cmp.Diff(&c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+		if !strings.HasPrefix(got.Name, fmt.Sprintf("shop/cart:%d#", c.port.Port)) {
+			t.Errorf("%s: the name is %q", what, got.Name)
+		}
+		if other, ok := names[got.Name]; ok {
+			t.Errorf("%s and %s have the same name", what, other)
+		}
+		names[got.Name] = what
+	}
+	same := with(func(p *topology.ServicePort) { p.AppProtocol = "http" })
+	if translate.BackendName(same) != translate.BackendName(&base) {
+		t.Error("an appProtocol that changes nothing changes the name")
+	}
+}
+
+// TestEndpoints covers what of EndpointSlices gets traffic.
+func TestEndpoints(t *testing.T) {
+	const port = "ports: [{name: http, port: 8080}]\n"
+	for name, c := range map[string]struct {
+		slices []string
+		want   string // address:port, ~ before draining ones
+	}{
+		"sorted, over several slices, each once": {
+			[]string{
+				"addressType: IPv4\n" + port + "endpoints: [{addresses: [10.0.0.2]}, {addresses: [10.0.0.1]}]",
+				"addressType: IPv4\n" + port + "endpoints: [{addresses: [10.0.0.2]}, {addresses: [10.0.0.1], conditions: {ready: true}}]",
+			},
+			"10.0.0.1:8080 10.0.0.2:8080",
+		},
+		"dual stack, in one spelling": {
+			[]string{
+				"addressType: IPv4\n" + port + "endpoints: [{addresses: [10.0.0.1]}]",
+				"addressType: IPv6\n" + port + "endpoints: [{addresses: [\"2001:DB8::0:1\"]}, {addresses: [\"2001:db8::1\"]}]",
+			},
+			"10.0.0.1:8080 2001:db8::1:8080",
+		},
+		"names": {
+			[]string{"addressType: FQDN\n" + port + "endpoints: [{addresses: [a.example.com]}]"},
+			"a.example.com:8080",
+		},
+		"not ready": {
+			[]string{"addressType: IPv4\n" + port + "endpoints: [{addresses: [10.0.0.1], conditions: {ready: false}}, {addresses: [10.0.0.2]}]"},
+			"10.0.0.2:8080",
+		},
+		"draining while others are ready": {
+			[]string{"addressType: IPv4\n" + port + "endpoints: [{addresses: [10.0.0.1], conditions: {ready: false, serving: true, terminating: true}}, {addresses: [10.0.0.2]}]"},
+			"10.0.0.2:8080",
+		},
+		"draining while none is ready": {
+			[]string{"addressType: IPv4\n" + port + "endpoints: [{addresses: [10.0.0.1], conditions: {ready: false, serving: true, terminating: true}}, {addresses: [10.0.0.2], conditions: {ready: false, terminating: true}}]"},
+			"~10.0.0.1:8080",
+		},
+		"each slice has its own number for a port": {
+			[]string{
+				"addressType: IPv4\nports: [{name: http, port: 8080}, {name: admin, port: 9000}]\nendpoints: [{addresses: [10.0.0.1]}]",
+				"addressType: IPv4\nports: [{name: http, port: 8081}]\nendpoints: [{addresses: [10.0.0.1]}]",
+			},
+			"10.0.0.1:8080 10.0.0.1:8081",
+		},
+		"ports that can't be used": {
+			[]string{
+				"addressType: IPv4\nports: [{name: http}, {port: 1}, {name: http, port: 5, protocol: UDP}]\nendpoints: [{addresses: [10.0.0.1]}]",
+				"addressType: IPv4\nendpoints: [{addresses: [10.0.0.1]}]",
+			},
+			"",
+		},
+		"addresses that are none": {
+			[]string{"addressType: IPv4\n" + port + "endpoints: [{addresses: [somewhere]}, {addresses: [\"fe80::1%eth0\"]}]"},
+			"",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var list []*discoveryv1.EndpointSlice
+			for _, text := range c.slices {
+				s := &discoveryv1.EndpointSlice{}
+				if err := yaml.UnmarshalStrict([]byte(text), s); err != nil {
+					t.Fatal(err)
+				}
+				list = append(list, s)
+			}
+			b := &ir.Backend{Name: "b", PortName: "http"}
+			got := translate.Endpoints(b, slices.All(list))
+			var text []string
+			for _, e := range got.Endpoints {
+				mark := ""
+				if e.Draining {
+					mark = "~"
+				}
+				text = append(text, fmt.Sprintf("%s%s:%d", mark, e.Address, e.Port))
+			}
+			if s := strings.Join(text, " "); s != c.want || got.Backend != "b" {
+				t.Errorf("got %q, want %q", s, c.want)
+			}
+			slices.Reverse(list)
+			if diff := cmp.Diff(got, translate.Endpoints(b, slices.All(list))); diff != "" {
+				t.Errorf("the order of the slices makes a difference:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSecretsPrintRedacted protects keys from every print of the ir.
+func TestSecretsPrintRedacted(t *testing.T) {
+	const key = "-----BEGIN PRIVATE KEY-----"
+	s := translate.Secret("ns/name", &corev1.Secret{Data: map[string][]byte{"tls.crt": []byte("certificate"), "tls.key": []byte(key)}})
+	if s.Key.Reveal() != key || s.Certificate != "certificate" || s.Name != "ns/name" {
+		t.Fatal("the Secret was not taken over")
+	}
+	text, err := yaml.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "certificate: certificate\nkey: '[redacted]'\nname: ns/name\n"
+	if string(text) != want {
+		t.Errorf("YAML is\n%s\nwant\n%s", text, want)
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+		if strings.Contains(fmt.Sprintf(verb, *s), "PRIVATE") {
+			t.Errorf("%s shows the key", verb)
+		}
+	}
+	if translate.Secret("ns/name", &corev1.Secret{Data: map[string][]byte{"tls.crt": []byte("certificate")}}) != nil {
+		t.Error("a Secret without a key is taken")
+	}
+}
+
+// TestListener covers the merging of listeners into a port.
+func TestListener(t *testing.T) {
+	gateway := ir.Name{Namespace: "infra", Name: "gw"}
+	node := func(name, hostname string, protocol gwv1.ProtocolType, port uint16, certificates ...ir.Name) *topology.Listener {
+		return &topology.Listener{
+			Key:  topology.ListenerKey{Gateway: gateway, Name: name},
+			Port: port, Protocol: protocol, Hostname: hostname, Certificates: certificates, Serves: true,
+			Table: fmt.Sprintf("%s-%d-%s", strings.ToLower(string(protocol)), port, hostname),
+		}
+	}
+	rsa, ecdsa := ir.Name{Namespace: "infra", Name: "rsa"}, ir.Name{Namespace: "infra", Name: "ecdsa"}
+	for name, c := range map[string]struct {
+		in   translate.ListenerInput
+		want *ir.Listener
+	}{
+		"plain listeners share the table": {
+			translate.ListenerInput{
+				Port: 80, Offset: 8000, Addresses: []string{"::1", "127.0.0.1", "::1"},
+				Listeners: []*topology.Listener{
+					{Key: topology.ListenerKey{Name: "b"}, Port: 80, Protocol: "HTTP", Hostname: "b.example.com", Table: "http-80"},
+					{Key: topology.ListenerKey{Name: "a"}, Port: 80, Protocol: "HTTP", Table: "http-80"},
+				},
+			},
+			&ir.Listener{
+				Name: "http-80", Port: 80, BindPort: 8080, Addresses: []string{"127.0.0.1", "::1"},
+				Chains: []ir.Chain{{Table: "http-80"}},
+			},
+		},
+		"a chain for each hostname, certificates in their order": {
+			translate.ListenerInput{
+				Port: 443, Addresses: []string{"127.0.0.1"},
+				Listeners: []*topology.Listener{
+					node("z", "b.example.com", gwv1.HTTPSProtocolType, 443, rsa, ecdsa),
+					node("y", "", gwv1.HTTPSProtocolType, 443, ecdsa),
+					node("x", "*.example.com", gwv1.HTTPSProtocolType, 443, rsa),
+				},
+			},
+			&ir.Listener{
+				Name: "https-443", Port: 443, BindPort: 443, Addresses: []string{"127.0.0.1"},
+				Chains: []ir.Chain{
+					{Table: "https-443-", TLS: &ir.TLS{Certificates: []string{"infra/ecdsa"}}},
+					{Hostname: "*.example.com", Table: "https-443-*.example.com", TLS: &ir.TLS{Certificates: []string{"infra/rsa"}}},
+					{Hostname: "b.example.com", Table: "https-443-b.example.com", TLS: &ir.TLS{Certificates: []string{"infra/rsa", "infra/ecdsa"}}},
+				},
+			},
+		},
+		"no listeners":     {translate.ListenerInput{Port: 80, Addresses: []string{"127.0.0.1"}}, nil},
+		"beyond all ports": {translate.ListenerInput{Port: 60000, Offset: 8000, Listeners: []*topology.Listener{node("a", "", "HTTP", 60000)}}, nil},
+	} {
+		c.in.Gateway = gateway
+		if c.want != nil {
+			c.want.Gateway = gateway
+		}
+		before := slices.Clone(c.in.Listeners)
+		if diff := cmp.Diff(c.want, translate.Listener(c.in)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if !slices.Equal(before, c.in.Listeners) {
+			t.Errorf("%s: the input was written to", name)
+		}
+	}
+}
+
+// TestParseBackendName says that what BackendName puts together comes apart again.
+func TestParseBackendName(t *testing.T) {
+	p := &topology.ServicePort{Service: ir.Name{Namespace: "a", Name: "b"}, Port: 80}
+	if service, port, ok := translate.ParseBackendName(translate.BackendName(p)); !ok || service != p.Service || port != 80 {
+		t.Errorf("got %v %d %v", service, port, ok)
+	}
+	bad := map[string]bool{"": true, "a/b": true, "a/b#0": true, "a/b:x#0": true, "ab:80#0": true}
+	for _, name := range slices.Sorted(maps.Keys(bad)) {
+		if _, _, ok := translate.ParseBackendName(name); ok {
+			t.Errorf("%q is taken for a name", name)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package translate
+
+import (
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// failed is the answer where a rule or a backend can't do what it says: the
+// specification wants 500 for it.
+const failed = http.StatusInternalServerError
+
+// Rules is what a route says, wherever it is attached.
+type Rules struct {
+	// Rules are in the order of the spec: rule by rule, match by match. Redirects
+	// are templates that Host finishes.
+	Rules    []*ir.Rule
+	Problems []Problem // in the order of the spec
+}
+
+// Problem is a value of a route that can't be served.
+type Problem struct {
+	Rule int    // position in the route
+	Name string // the rule's name, where it has one
+	// Field is the path of the value, such as spec.rules[0].matches[1].path.
+	Field string
+	// Condition is of type Accepted where the value makes its rule invalid, and of
+	// type ResolvedRefs where it refers to something that can't be used.
+	Condition metav1.Condition
+}
+
+// Route translates the rules of a route. A rule with a problem answers 500 by
+// those of its matches that can be expressed.
+func Route(r *topology.Route) Rules {
+	specs := r.Object.Spec.Rules
+	t := translation{key: r.Key}
+	for i := range specs {
+		var refs topology.RouteRule
+		if i < len(r.Rules) {
+			refs = r.Rules[i]
+		}
+		t.rule(i, &specs[i], refs)
+	}
+	return Rules{Rules: t.rules, Problems: t.problems}
+}
+
+// translation is the state of translating one route.
+type translation struct {
+	key      topology.RouteKey
+	rules    []*ir.Rule
+	problems []Problem
+
+	// Of the rule at hand:
+	index   int
+	name    string
+	invalid bool
+	// prefixes says that all matches are by prefix, which a rewrite may then
+	// replace.
+	prefixes bool
+}
+
+// refuse notes that the value of a field can't be served; it makes the rule at
+// hand invalid.
+func (t *translation) refuse(field string, c metav1.Condition) {
+	t.invalid = true
+	t.problems = append(t.problems, Problem{Rule: t.index, Name: t.name, Field: field, Condition: c})
+}
+
+func (t *translation) rule(index int, spec *gwv1.HTTPRouteRule, refs topology.RouteRule) {
+	t.index, t.name, t.invalid = index, "", false
+	if spec.Name != nil {
+		t.name = string(*spec.Name)
+	}
+	matched := t.matches(spec)
+	action := t.action(spec, refs)
+	if t.invalid {
+		action = ir.Rule{Status: failed}
+	}
+	for i := range matched {
+		r := &matched[i]
+		r.Redirect, r.Status, r.Backends = action.Redirect, action.Status, action.Backends
+		r.Filters, r.Timeouts, r.Retry = action.Filters, action.Timeouts, action.Retry
+		t.rules = append(t.rules, r)
+	}
+}
+
+// action is what a rule does with the requests that it takes.
+func (t *translation) action(spec *gwv1.HTTPRouteRule, refs topology.RouteRule) ir.Rule {
+	at := inRule(t.index)
+	t.unsupported(at, spec)
+	var a ir.Rule
+	a.Filters, a.Redirect = t.filters(at, spec.Filters, refs.Mirrors)
+	a.Timeouts = t.timeouts(at, spec.Timeouts)
+	a.Retry = t.retry(at, spec.Retry)
+	a.Backends = t.backends(at, spec.BackendRefs, refs.Backends)
+	t.compatible(at, spec, &a)
+	if a.Redirect == nil && a.Backends == nil {
+		a.Status = failed
+	}
+	if a.Backends == nil {
+		// Nothing is forwarded, so what changes or bounds forwarding is moot.
+		a.Filters = ir.Filters{ResponseHeaders: a.Filters.ResponseHeaders, CORS: a.Filters.CORS}
+		a.Timeouts, a.Retry = nil, nil
+	}
+	return a
+}

@@ -1,0 +1,200 @@
+package xds
+
+import (
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+)
+
+// bisection finds the hosts for which a proxy refuses a route table. The refusal
+// names none, but only hosts that differ from the table in force can be to blame.
+//
+// They are all held back first, so that the rest of the change is live after one
+// push: each is replaced by its last good version, or by a host that answers 500
+// where there is none. Then they are let in again by halves: a half that is
+// acknowledged stays in, one that is refused is split further. k culprits among n
+// suspects cost about k × log2 n pushes.
+//
+// It is a pure state machine: refused, accepted and rebase each leave in table
+// what to serve next.
+type bisection struct {
+	table    *envoy.Resource
+	withheld map[string]*withheld
+	groups   []group // of names in withheld; a stack
+	whole    bool    // the table itself is refused, whatever its hosts
+	trial    bool    // table lets in hosts that have not been acknowledged
+}
+
+// withheld is a host that is held back.
+type withheld struct {
+	hash    envoy.Hash
+	message string
+	culprit bool // proved; otherwise still a suspect
+	old     bool // its last good version is served
+}
+
+type group struct {
+	names []string
+	bad   bool // has a culprit for certain
+	// sibling marks the other half of the group on trial, which was bad: if the
+	// trial passes, this one is.
+	sibling bool
+}
+
+func newBisection() *bisection {
+	return &bisection{withheld: map[string]*withheld{}}
+}
+
+// idle reports whether nothing is held back or on trial.
+func (b *bisection) idle() bool {
+	return !b.whole && len(b.withheld) == 0
+}
+
+// refused takes the refusal of table r, which is what was served.
+func (b *bisection) refused(want, good, r *envoy.Resource, message string) {
+	b.trial = false
+	if n := len(b.groups); n > 0 {
+		b.groups[n-1].sibling = false
+	}
+	before := partHashes(good)
+	var suspects []string
+	for _, p := range r.Parts() {
+		if h, ok := before[p.Name]; ok && h == p.Hash || b.withheld[p.Name] != nil {
+			continue
+		}
+		suspects = append(suspects, p.Name)
+		last, ok := before[p.Name]
+		b.withheld[p.Name] = &withheld{
+			hash:    p.Hash,
+			message: message,
+			old:     ok && last != unavailable(p.Name).Hash,
+		}
+	}
+	if len(suspects) == 0 {
+		// Nothing but its own fields is left to blame.
+		b.whole = true
+		b.groups = nil
+		clear(b.withheld)
+		b.table = good
+		return
+	}
+	b.groups = append(b.groups, group{names: suspects, bad: true})
+	b.build(want, good)
+	if b.table.Equal(good) {
+		b.next(want, good) // in force already: nothing to wait for
+	}
+}
+
+// accepted takes the acknowledgement of table r and reports whether it changes
+// anything.
+func (b *bisection) accepted(want, r *envoy.Resource) bool {
+	if b.whole || !b.table.Equal(r) {
+		return false
+	}
+	if n := len(b.groups); n > 0 && b.trial && b.groups[n-1].sibling {
+		b.groups[n-1].sibling = false
+		b.groups[n-1].bad = true
+	}
+	return b.next(want, r)
+}
+
+// next lets in the next group of suspects and reports whether it changed
+// anything. A group that can only be to blame is not tried.
+func (b *bisection) next(want, good *envoy.Resource) bool {
+	acted := b.trial
+	b.trial = false
+	for len(b.groups) > 0 {
+		g := b.groups[len(b.groups)-1]
+		b.groups = b.groups[:len(b.groups)-1]
+		names := b.suspects(g.names)
+		if len(names) == 0 {
+			continue
+		}
+		acted = true
+		if len(names) < len(g.names) {
+			g.bad = false // the culprit may be among those that left
+		}
+		if g.bad && len(names) == 1 {
+			b.withheld[names[0]].culprit = true
+			continue
+		}
+		if g.bad {
+			half := len(names) / 2
+			b.groups = append(b.groups, group{names: names[half:], sibling: true})
+			names = names[:half]
+		}
+		for _, name := range names {
+			delete(b.withheld, name)
+		}
+		b.trial = true
+		b.build(want, good)
+		return true
+	}
+	return acted
+}
+
+// rebase follows a change of the wanted table: a host that has changed or is gone
+// is no longer held back.
+func (b *bisection) rebase(want, good *envoy.Resource) {
+	b.whole = false
+	now := partHashes(want)
+	for name, w := range b.withheld {
+		if h, ok := now[name]; !ok || h != w.hash {
+			delete(b.withheld, name)
+		}
+	}
+	for i := range b.groups {
+		b.groups[i].bad, b.groups[i].sibling = false, false
+	}
+	b.build(want, good)
+	if b.table.Equal(good) {
+		b.next(want, good)
+	}
+}
+
+// suspects returns those of the names that are held back without proof.
+func (b *bisection) suspects(names []string) []string {
+	var out []string
+	for _, name := range names {
+		if w := b.withheld[name]; w != nil && !w.culprit {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// build puts the table together that is served: the wanted one, with substitutes
+// for what is held back.
+func (b *bisection) build(want, good *envoy.Resource) {
+	if len(b.withheld) == 0 {
+		b.table = want
+		return
+	}
+	last := map[string]*envoy.Part{}
+	if good != nil {
+		for _, p := range good.Parts() {
+			if b.withheld[p.Name] != nil {
+				last[p.Name] = p
+			}
+		}
+	}
+	parts := make([]*envoy.Part, len(want.Parts()))
+	for i, p := range want.Parts() {
+		if w := b.withheld[p.Name]; w != nil && w.hash == p.Hash {
+			if p = last[p.Name]; p == nil {
+				p = unavailable(want.Parts()[i].Name)
+			}
+		}
+		parts[i] = p
+	}
+	b.table = want.WithParts(parts)
+}
+
+func partHashes(r *envoy.Resource) map[string]envoy.Hash {
+	if r == nil {
+		return nil
+	}
+	out := make(map[string]envoy.Hash, len(r.Parts()))
+	for _, p := range r.Parts() {
+		out[p.Name] = p.Hash
+	}
+	return out
+}

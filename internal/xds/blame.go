@@ -1,0 +1,95 @@
+package xds
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+)
+
+// blame returns the resources of a refused response that are at fault, each with
+// its part of the message, fit to be shown; none if the message doesn't tell.
+//
+// Envoy names every culprit among clusters and listeners, and takes the others:
+// "Error adding/updating cluster(s) a: …, b: …" (listeners are separated by line
+// ends). Values that break the proto rules, and all other types, are refused
+// without a name.
+func blame(t envoy.Type, set []*envoy.Resource, message string) map[string]string {
+	if len(set) == 1 {
+		return map[string]string{set[0].Name: clean(strip(t, set[0].Name, message))}
+	}
+	list, ok := strings.CutPrefix(message, prefix(t))
+	if !ok {
+		return nil
+	}
+	type mention struct {
+		name      string
+		from, end int // of the name, and of its text
+	}
+	var found []mention
+	for _, r := range set {
+		if at := mentioned(list, r.Name); at >= 0 {
+			found = append(found, mention{r.Name, at, len(list)})
+		}
+	}
+	slices.SortFunc(found, func(a, b mention) int { return a.from - b.from })
+	out := make(map[string]string, len(found))
+	for i, m := range found {
+		if i+1 < len(found) {
+			m.end = found[i+1].from
+		}
+		out[m.name] = clean(strings.Trim(list[m.from+len(m.name)+len(": "):m.end], ", \n"))
+	}
+	return out
+}
+
+func prefix(t envoy.Type) string {
+	switch t {
+	case envoy.Clusters:
+		return "Error adding/updating cluster(s) "
+	case envoy.Listeners:
+		return "Error adding/updating listener(s) "
+	case envoy.Endpoints, envoy.Secrets, envoy.Routes, envoy.NumTypes:
+	}
+	return "\x00" // names nobody
+}
+
+// mentioned returns where a list of culprits names a resource, or -1.
+func mentioned(list, name string) int {
+	for at := 0; ; {
+		i := strings.Index(list[at:], name+": ")
+		if i < 0 {
+			return -1
+		}
+		at += i
+		if at == 0 || strings.HasSuffix(list[:at], ", ") || list[at-1] == '\n' {
+			return at
+		}
+		at += len(name)
+	}
+}
+
+// strip removes what the report says anyway.
+func strip(t envoy.Type, name, message string) string {
+	if list, ok := strings.CutPrefix(message, prefix(t)); ok {
+		return strings.TrimSpace(strings.TrimPrefix(list, name+": "))
+	}
+	return message
+}
+
+// maxMessage bounds what is kept of a refusal, in bytes.
+const maxMessage = 1024
+
+// A response that Envoy can't parse is quoted whole in its refusal, keys too.
+var pem = regexp.MustCompile(`(?s)-----BEGIN [^-]*-----.*?(-----END [^-]*-----|$)`)
+
+// clean makes a proxy's message fit to be logged and shown.
+func clean(message string) string {
+	message = strings.ToValidUTF8(message, "?")
+	message = pem.ReplaceAllString(message, "[redacted]")
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage-len("…")], "") + "…"
+	}
+	return strings.TrimSpace(message)
+}

@@ -1,0 +1,287 @@
+package xds
+
+import (
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+)
+
+// small is a configuration with one of everything.
+func small() []any {
+	return []any{
+		cluster("a", "1"), ends("a", "1"), cluster("b", "1"), ends("b", "1"), cluster("dns", "1"),
+		secret("s", "1"), listener("l", "1"), table("t", "x:1", "y:1"),
+	}
+}
+
+// connectAll brings a proxy up to small, in the order in which Envoy asks.
+func (h *harness) connectAll() *proxy {
+	h.t.Helper()
+	p := h.connect()
+	p.subscribe(envoy.Clusters)
+	p.expect("cluster +a=1 +b=1 +dns=1", "endpoints +a=1", "endpoints +b=1")
+	p.subscribe(envoy.Endpoints, "a", "b")
+	p.subscribe(envoy.Listeners)
+	p.expect("listener +l=1")
+	p.subscribe(envoy.Secrets, "s")
+	p.expect("secret +s=1")
+	p.subscribe(envoy.Routes, "t")
+	p.expect("routes +t=[x:1 y:1]")
+	p.quiet()
+	return p
+}
+
+// A new proxy gets clusters, their endpoints before it asks, then what it asks
+// for; every resource but clusters and listeners alone.
+func TestFirstConnect(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	h.connectAll()
+	h.state("everything acknowledged", func(s State) bool {
+		return s.Synced && s.Connected == 1 && s.Listeners["l"] == listener("l", "1").Version && len(s.Rejected) == 0
+	})
+}
+
+// A change sends what has changed and nothing else.
+func TestChangeSendsOneResource(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(ends("a", "2"))
+	p.expect("endpoints +a=2")
+	h.apply(table("t", "x:1", "y:2"))
+	p.expect("routes +t=[x:1 y:2]")
+	h.apply(listener("l", "2"))
+	p.expect("listener +l=2")
+	h.apply(secret("s", "2"))
+	p.expect("secret +s=2")
+	h.apply(ends("a", "2"), cluster("b", "1")) // equal
+	p.quiet()
+}
+
+// One commit arrives in the order that never refers to what isn't there.
+func TestOrderWithinACommit(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(
+		table("t", "x:2"), listener("l", "2"), secret("s", "2"),
+		ends("new", "1"), ends("b", "2"), cluster("new", "1"),
+		"-cluster/a", "-endpoints/a",
+	)
+	p.expect("cluster +new=1", "endpoints +b=2", "endpoints +new=1",
+		"secret +s=2", "listener +l=2", "routes +t=[x:2]", "cluster -a")
+	p.unsubscribe(envoy.Endpoints, "a")
+	p.subscribe(envoy.Endpoints, "new")
+	p.quiet()
+}
+
+// Envoy doesn't ask again for the endpoints of a cluster that is replaced, and
+// holds it back without them.
+func TestEndpointsFollowAReplacedCluster(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(cluster("a", "2"))
+	p.expect("cluster +a=2", "endpoints +a=1")
+	h.apply(cluster("dns", "2"))
+	p.expect("cluster +dns=2")
+	p.quiet()
+}
+
+// The acknowledgement of clusters may take as long as DNS does; nothing waits.
+func TestNothingWaitsForClusters(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(cluster("slow", "1"))
+	p.expect("cluster +slow=1 ?")
+	h.apply(cluster("c", "1"), ends("c", "1"), table("t", "x:2"))
+	p.expect("cluster +c=1 ?", "endpoints +c=1", "routes +t=[x:2]")
+	h.apply("-cluster/b", "-endpoints/b")
+	p.expect("cluster -b")
+	p.answer()
+	p.answer()
+	p.quiet()
+}
+
+// What a route used goes when the proxy has acknowledged the routes without it.
+func TestRemovalWaitsForRoutes(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(table("t", "x:2"), "-cluster/a", "-endpoints/a", "-secret/s")
+	p.expect("routes +t=[x:2] ?")
+	h.apply(ends("b", "2"))
+	p.expect("endpoints +b=2")
+	p.quiet()
+	p.answer()
+	p.expect("cluster -a", "secret -s")
+	p.unsubscribe(envoy.Endpoints, "a")
+	p.quiet()
+}
+
+// Without an end to changes, removals still happen.
+func TestRemovalsAreNotStarved(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(table("t", "x:2"), "-cluster/a", "-endpoints/a")
+	p.expect("routes +t=[x:2] ?")
+	h.apply(table("t", "x:3"))
+	p.expect("routes +t=[x:3] ?")
+	p.answer()
+	p.expect("cluster -a")
+	p.answer()
+}
+
+// A cluster that comes back before it has gone was never away.
+func TestRemovalIsUndone(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(table("t", "x:2"), "-cluster/a", "-endpoints/a")
+	p.expect("routes +t=[x:2] ?")
+	h.apply(cluster("a", "1"), ends("a", "1"))
+	p.answer()
+	p.quiet()
+	h.apply(cluster("a", "2"))
+	p.expect("cluster +a=2", "endpoints +a=1")
+}
+
+// Traffic ignores the removal of endpoints and routes: they are emptied.
+func TestRemovedWhileInUse(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply("-endpoints/a")
+	p.expect("endpoints +a=empty")
+	h.apply("-routes/t")
+	p.expect("routes +t=empty")
+	h.apply(ends("a", "3"), table("t", "x:1"))
+	p.expect("endpoints +a=3", "routes +t=[x:1]")
+	p.quiet()
+}
+
+// Connections that a removed listener drains keep its routes.
+func TestRoutesOfARemovedListenerStay(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply("-listener/l", "-routes/t", "-cluster/a", "-endpoints/a")
+	p.expect("listener -l", "cluster -a")
+	p.unsubscribe(envoy.Routes, "t")
+	p.unsubscribe(envoy.Endpoints, "a")
+	p.quiet()
+}
+
+// An address passes from one listener to another within one response, since
+// Envoy would refuse the second while it has the first.
+func TestListenersSwapInOneResponse(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply("-listener/l", listener("m", "1"))
+	p.expect("listener +m=1 -l")
+	p.quiet()
+}
+
+// Nobody waits for an answer that never comes.
+func TestUnknownResources(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	p.subscribe(envoy.Endpoints, "none")
+	p.expect("endpoints +none=empty")
+	p.subscribe(envoy.Routes, "none")
+	p.expect("routes +none=empty")
+	p.subscribe(envoy.Secrets, "none", "nothing")
+	p.expect("secret -none -nothing")
+	p.subscribe(envoy.Secrets, "none") // a client's SNI again
+	p.expect("secret -none")
+	h.apply(secret("none", "1"), table("none", "x:1"), ends("none", "1"))
+	p.expect("endpoints +none=1", "secret +none=1", "routes +none=[x:1]")
+	p.quiet()
+}
+
+// A client that sends the SNI * must not get, or break, everybody's secrets.
+func TestSecretsHaveNoWildcard(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connect()
+	p.subscribe(envoy.Secrets) // Envoy's way to say * in a first request
+	p.expect("secret -*")
+	p.subscribe(envoy.Secrets, "*")
+	p.expect("secret -*")
+	p.subscribe(envoy.Secrets, "*", "s")
+	p.expect("secret +s=1", "secret -*")
+	h.apply(secret("other", "1"))
+	p.quiet()
+	p.subscribe(envoy.Routes, "*")
+	p.expect("routes -*")
+}
+
+// A subscription is answered even if the proxy should have the resource.
+func TestResubscription(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	p.subscribe(envoy.Routes, "t")
+	p.expect("routes +t=[x:1 y:1]")
+	p.unsubscribe(envoy.Endpoints, "a")
+	p.quiet()
+	h.apply(ends("a", "2"))
+	p.quiet()
+	p.subscribe(envoy.Endpoints, "a")
+	p.expect("endpoints +a=2")
+}
+
+// A proxy with nothing to get is told so: it waits for a first answer.
+func TestEmptyGateway(t *testing.T) {
+	h := start(t)
+	h.apply()
+	p := h.connect()
+	p.subscribe(envoy.Clusters)
+	p.expect("cluster")
+	p.subscribe(envoy.Listeners)
+	p.expect("listener")
+	p.quiet()
+	h.state("synced", func(s State) bool { return s.Synced })
+}
+
+// A control plane that has just started knows nothing, which is not the same as
+// that there is nothing.
+func TestNothingIsAnsweredBeforeTheFirstUpdate(t *testing.T) {
+	h := start(t)
+	p := h.connect()
+	all := []*envoy.Resource{cluster("a", "1"), cluster("old", "1")}
+	p.resume(envoy.Clusters, all...)
+	p.resume(envoy.Endpoints, ends("a", "1"))
+	p.resume(envoy.Listeners, listener("l", "1"))
+	p.resume(envoy.Routes, table("t", "x:1"))
+	p.subscribe(envoy.Secrets, "s")
+	waitFor(t, "all requests read", func() bool {
+		i := h.server.Sessions()
+		return len(i) == 1 && len(i[0].Types) == int(envoy.NumTypes)
+	})
+	if len(p.got) > 0 {
+		t.Fatalf("answered: %s", describe(<-p.got))
+	}
+	h.apply(cluster("a", "1"), ends("a", "1"), listener("l", "1"), table("t", "x:2"), secret("s", "1"))
+	p.expect("secret +s=1", "routes +t=[x:2]", "cluster -old")
+	p.quiet()
+}
+
+// A Gateway that is gone takes its listeners with it.
+func TestGone(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.server.Apply([]Update{{Gateway: gw, Gone: true}})
+	p.expect("listener -l", "cluster -a -b -dns", "secret -s")
+	if _, ok := h.server.Gateway(gw); !ok {
+		t.Fatal("forgotten while it is served")
+	}
+	h.apply(small()...)
+	p.expect("cluster +a=1 +b=1 +dns=1", "endpoints +a=1", "endpoints +b=1")
+}

@@ -1,0 +1,18 @@
+// Package xds serves each Gateway's resources to its proxies over the delta
+// aggregated discovery service, and learns from their answers what is in force.
+//
+// Invariants:
+//   - Apply never waits for a proxy, and no proxy waits for another: what a slow
+//     one has not been sent is a set of names, into which later commits merge.
+//   - Make before break, by order on the stream: clusters with their endpoints,
+//     secrets, listeners, routes, removals. Only removals wait for an answer, and
+//     only for that of the listeners and routes sent before them.
+//   - Every subscription is answered at once, with an emptied resource where
+//     there is none, but nothing is answered before a Gateway's first Update.
+//   - A resource that a proxy refuses is quarantined: the last good one stays in
+//     force, everything else of the same change goes live, and nothing but a
+//     change of the resource itself ends it.
+//   - Who a proxy is follows from the listener it dialed, never from its node.
+//
+// What the resources say is package envoy's business.
+package xds

@@ -1,0 +1,257 @@
+package xds
+
+import (
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+)
+
+// gateway is the desired configuration of one Gateway, with what is in
+// quarantine, and the sessions of its proxies.
+//
+// Its mutex also guards the sessions' state. It is held for computing only,
+// never while anything is sent.
+type gateway struct {
+	name   string
+	server *Server
+	users  int // Serve calls; guarded by the server's mutex
+
+	mu       sync.Mutex
+	loaded   bool   // the first Update has come
+	gone     bool   // the last Update said so
+	commit   uint64 // counts changes of what is served, for putting answers in order
+	entries  [envoy.NumTypes]map[string]*entry
+	leaving  map[Ref]*leaver
+	held     map[Ref]*entry
+	sessions map[*session]struct{}
+	synced   bool
+	reported State
+}
+
+// entry is a resource that the Gateway should have.
+type entry struct {
+	want    *envoy.Resource
+	good    *envoy.Resource // what a proxy acknowledged last; want, most of the time
+	goodAt  uint64          // the commit in which good was sent
+	since   uint64          // the commit in which the name appeared
+	holding *hold           // set while want is in quarantine
+}
+
+// leaver is a resource that the Gateway should no longer have, while a proxy may
+// still route to it: it is served on until a proxy has acknowledged the listeners
+// and routes that came with the removal.
+type leaver struct {
+	last *envoy.Resource
+	was  *entry
+}
+
+func newGateway(s *Server, name string) *gateway {
+	g := &gateway{
+		name:     name,
+		server:   s,
+		leaving:  map[Ref]*leaver{},
+		held:     map[Ref]*entry{},
+		sessions: map[*session]struct{}{},
+	}
+	for t := range g.entries {
+		g.entries[t] = map[string]*entry{}
+	}
+	return g
+}
+
+func (g *gateway) isGone() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.gone
+}
+
+func (g *gateway) apply(u *Update, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.commit++
+	g.gone = u.Gone
+	if u.Gone {
+		g.clear(now)
+	} else {
+		for _, r := range u.Set {
+			g.set(r, now)
+		}
+		for _, ref := range u.Remove {
+			g.remove(ref, now)
+		}
+	}
+	if !g.loaded {
+		g.loaded = true
+		for s := range g.sessions {
+			s.markAll(now)
+		}
+	}
+	for s := range g.sessions {
+		s.notify()
+	}
+}
+
+func (g *gateway) set(r *envoy.Resource, now time.Time) {
+	ref := Ref{r.Type, r.Name}
+	e := g.entries[r.Type][r.Name]
+	if e == nil {
+		e = &entry{since: g.commit}
+		if l := g.leaving[ref]; l != nil {
+			delete(g.leaving, ref)
+			e.since, e.good, e.goodAt = l.was.since, l.was.good, l.was.goodAt
+		}
+		g.entries[r.Type][r.Name] = e
+	}
+	if e.want.Equal(r) {
+		return
+	}
+	e.want = r
+	if e.holding != nil {
+		g.reconsider(ref, e, now)
+	}
+	g.mark(ref, now)
+}
+
+func (g *gateway) remove(ref Ref, now time.Time) {
+	e := g.entries[ref.Type][ref.Name]
+	if e == nil {
+		return
+	}
+	last := e.serve()
+	if e.holding != nil {
+		g.unhold(ref, e, now)
+	}
+	delete(g.entries[ref.Type], ref.Name)
+	if !g.known(ref, e) {
+		// No proxy ever had it: a slow one must not pile up such names.
+		for s := range g.sessions {
+			s.unmark(ref)
+		}
+		return
+	}
+	if last != nil && (ref.Type == envoy.Clusters || ref.Type == envoy.Endpoints || ref.Type == envoy.Secrets) {
+		g.leaving[ref] = &leaver{last: last, was: e}
+	}
+	g.mark(ref, now)
+}
+
+// known reports whether a proxy may have a resource.
+func (g *gateway) known(ref Ref, e *entry) bool {
+	if e.good != nil {
+		return true
+	}
+	for s := range g.sessions {
+		if s.types[ref.Type].records[ref.Name] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *gateway) clear(now time.Time) {
+	for t, entries := range g.entries {
+		for name := range entries {
+			g.remove(Ref{envoy.Type(t), name}, now) //nolint:gosec // an index of the types' array
+		}
+	}
+	for ref := range g.leaving {
+		delete(g.leaving, ref)
+		g.mark(ref, now)
+	}
+}
+
+// mark makes every session look at a resource again.
+func (g *gateway) mark(ref Ref, now time.Time) {
+	for s := range g.sessions {
+		delete(s.refused, ref)
+		s.mark(ref, changed, now)
+	}
+}
+
+// changedHold follows a change of what the quarantine serves under a name.
+func (g *gateway) changedHold(ref Ref, now time.Time) {
+	g.commit++
+	g.mark(ref, now)
+	for s := range g.sessions {
+		s.notify()
+	}
+	g.server.reports.add(g)
+}
+
+// target returns what a proxy should have under a name. A resource that exists
+// may have nothing to serve: its only version is in quarantine, and what a proxy
+// has of it stays.
+func (g *gateway) target(ref Ref) (r *envoy.Resource, exists bool) {
+	if e := g.entries[ref.Type][ref.Name]; e != nil {
+		return e.serve(), true
+	}
+	if l := g.leaving[ref]; l != nil {
+		return l.last, true
+	}
+	return nil, false
+}
+
+// release reports whether a resource that should go may go, as far as the
+// quarantine is concerned: a session asks when all that it sent before the
+// removal has been acknowledged.
+func (g *gateway) release(ref Ref, now time.Time) bool {
+	l := g.leaving[ref]
+	if l == nil {
+		return true
+	}
+	if l.was.since < g.retained() {
+		return false
+	}
+	delete(g.leaving, ref)
+	g.mark(ref, now)
+	for s := range g.sessions {
+		s.notify()
+	}
+	return true
+}
+
+// retained returns the commit before which a resource must have appeared for
+// listeners or routes in quarantine to refer to it: their last good versions are
+// older than their quarantine.
+func (g *gateway) retained() (before uint64) {
+	for ref, e := range g.held {
+		if (ref.Type == envoy.Listeners || ref.Type == envoy.Routes) && e.good != nil {
+			before = max(before, e.holding.at)
+		}
+	}
+	return before
+}
+
+// acknowledged notes that a proxy has a resource in force that was picked at a
+// commit.
+func (g *gateway) acknowledged(r *envoy.Resource, at uint64, now time.Time) {
+	ref := Ref{r.Type, r.Name}
+	e := g.entries[r.Type][r.Name]
+	if e == nil || at < e.since || at < e.goodAt {
+		return // of a predecessor under this name, or a slower proxy's answer
+	}
+	e.good, e.goodAt = r, at
+	if e.holding != nil {
+		g.accepted(ref, e, r, now)
+	}
+}
+
+func (g *gateway) attach(s *session, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sessions[s] = struct{}{}
+	for ref := range g.leaving {
+		s.mark(ref, changed, now)
+	}
+	g.server.metrics.sessions.Inc()
+	g.server.reports.add(g)
+}
+
+func (g *gateway) detach(s *session) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.sessions, s)
+	g.server.metrics.sessions.Dec()
+	g.server.reports.add(g)
+}

@@ -1,0 +1,182 @@
+package xds
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+)
+
+// SessionInfo describes a connected proxy.
+type SessionInfo struct {
+	ID        uint64     `json:"id"`
+	Gateway   string     `json:"gateway"`
+	Node      string     `json:"node"` // what the proxy calls itself; never believed
+	Connected time.Time  `json:"connected"`
+	Types     []TypeInfo `json:"types"` // those that the proxy has asked for
+
+	// Pending is the number of resources that are to be looked at, sent or
+	// removed, Unanswered that of responses without an answer.
+	Pending    int `json:"pending"`
+	Unanswered int `json:"unanswered"`
+	// Lag is the age of the oldest change that the proxy has not answered.
+	Lag time.Duration `json:"lagNs"`
+}
+
+// TypeInfo describes what a proxy has of one type.
+type TypeInfo struct {
+	Type      string `json:"type"`
+	Wildcard  bool   `json:"wildcard,omitempty"`
+	Resources int    `json:"resources"` // that the proxy has or is being sent
+	Sent      uint64 `json:"sent"`      // versions sent since it connected
+	Acked     uint64 `json:"acked"`     // versions acknowledged since
+	Nacks     uint64 `json:"nacks"`     // responses refused since
+	LastNack  *Nack  `json:"lastNack,omitempty"`
+}
+
+// Nack is a refusal.
+type Nack struct {
+	At      time.Time `json:"at"`
+	Names   []string  `json:"names,omitempty"` // the culprits, where the refusal tells
+	Message string    `json:"message"`         // bounded, without keys
+}
+
+// GatewayInfo describes what is served to a Gateway's proxies. It has no bodies,
+// hence no secrets.
+type GatewayInfo struct {
+	Name       string         `json:"name"`
+	Loaded     bool           `json:"loaded"` // its configuration has come
+	State      State          `json:"state"`
+	Resources  []ResourceInfo `json:"resources"`
+	Quarantine []Rejected     `json:"quarantine,omitempty"`
+}
+
+// ResourceInfo describes one resource.
+type ResourceInfo struct {
+	Type    string `json:"type"`
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"` // wanted; empty for one that is leaving
+	// Served is the version that proxies are sent, where it is another one: the
+	// wanted one is in quarantine, or something may still use what is leaving.
+	Served string `json:"served,omitempty"`
+}
+
+// Sessions lists the connected proxies by Gateway and age.
+func (s *Server) Sessions() []SessionInfo {
+	now := time.Now()
+	var out []SessionInfo
+	for _, g := range s.all() {
+		g.mu.Lock()
+		for session := range g.sessions {
+			out = append(out, session.info(now))
+		}
+		g.mu.Unlock()
+	}
+	slices.SortFunc(out, func(a, b SessionInfo) int {
+		return cmp.Or(strings.Compare(a.Gateway, b.Gateway), cmp.Compare(a.ID, b.ID))
+	})
+	return out
+}
+
+// Gateways lists the known Gateways.
+func (s *Server) Gateways() []string {
+	var out []string
+	for _, g := range s.all() {
+		out = append(out, g.name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Gateway describes a Gateway; false if it is not known.
+func (s *Server) Gateway(name string) (GatewayInfo, bool) {
+	s.mu.Lock()
+	g := s.gateways[name]
+	s.mu.Unlock()
+	if g == nil {
+		return GatewayInfo{}, false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	info := GatewayInfo{Name: name, Loaded: g.loaded, State: g.state()}
+	info.Quarantine = info.State.Rejected
+	for t, entries := range g.entries {
+		for name, e := range entries {
+			r := ResourceInfo{Type: typeName(t), Name: name, Version: e.want.Version}
+			if served := e.serve(); served == nil {
+				r.Served = "none"
+			} else if !served.Equal(e.want) {
+				r.Served = served.Version
+			}
+			info.Resources = append(info.Resources, r)
+		}
+	}
+	for ref, l := range g.leaving {
+		info.Resources = append(info.Resources, ResourceInfo{
+			Type: ref.Type.String(), Name: ref.Name, Served: l.last.Version,
+		})
+	}
+	slices.SortFunc(info.Resources, func(a, b ResourceInfo) int {
+		return cmp.Or(strings.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name))
+	})
+	return info, true
+}
+
+func (s *Server) all() []*gateway {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]*gateway, 0, len(s.gateways))
+	for _, g := range s.gateways {
+		out = append(out, g)
+	}
+	return out
+}
+
+// info describes the session; the gateway's mutex is held.
+func (s *session) info(now time.Time) SessionInfo {
+	i := SessionInfo{
+		ID:         s.id,
+		Gateway:    s.gateway.name,
+		Node:       s.node,
+		Connected:  s.connected,
+		Pending:    len(s.going),
+		Unanswered: len(s.inflight),
+	}
+	oldest := s.dirty
+	for _, f := range s.inflight {
+		if oldest.IsZero() || f.since.Before(oldest) {
+			oldest = f.since
+		}
+	}
+	if !oldest.IsZero() {
+		i.Lag = now.Sub(oldest)
+	}
+	for t := range s.types {
+		y := &s.types[t]
+		i.Pending += len(y.dirty)
+		if !y.started {
+			continue
+		}
+		info := TypeInfo{
+			Type:      typeName(t),
+			Wildcard:  y.wildcard,
+			Resources: len(y.records),
+			Sent:      y.pushed,
+			Acked:     y.acked,
+			Nacks:     y.nacks,
+		}
+		if y.lastNack != nil {
+			n := *y.lastNack
+			n.Names = slices.Clone(n.Names)
+			info.LastNack = &n
+		}
+		i.Types = append(i.Types, info)
+	}
+	return i
+}
+
+func typeName(t int) string {
+	return envoy.Type(t).String() //nolint:gosec // an index of the types' arrays
+}

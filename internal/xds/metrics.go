@@ -1,0 +1,47 @@
+package xds
+
+import "github.com/prometheus/client_golang/prometheus"
+
+type metrics struct {
+	sessions    prometheus.Gauge
+	pushes      *prometheus.CounterVec
+	bytes       *prometheus.CounterVec
+	nacks       *prometheus.CounterVec
+	quarantined *prometheus.GaugeVec
+	lag         *prometheus.HistogramVec
+}
+
+func newMetrics() *metrics {
+	byType := []string{"type"}
+	return &metrics{
+		sessions: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "gatehouse_xds_sessions",
+			Help: "Connected proxies.",
+		}),
+		pushes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gatehouse_xds_pushes_total",
+			Help: "Responses sent to proxies, by resource type.",
+		}, byType),
+		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gatehouse_xds_pushed_bytes_total",
+			Help: "Bytes of the responses sent to proxies, by resource type.",
+		}, byType),
+		nacks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gatehouse_xds_nacks_total",
+			Help: "Responses that proxies refused, by resource type.",
+		}, byType),
+		quarantined: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "gatehouse_xds_quarantined_resources",
+			Help: "Resources of which a wanted version is held back because a proxy refused it.",
+		}, byType),
+		lag: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "gatehouse_xds_push_lag_seconds",
+			Help:    "Time from a commit to a proxy's acknowledgement.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15, 60},
+		}, byType),
+	}
+}
+
+func (m *metrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.sessions, m.pushes, m.bytes, m.nacks, m.quarantined, m.lag}
+}

@@ -1,0 +1,208 @@
+package xds
+
+import (
+	"strconv"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+)
+
+// receive takes a request: an answer to a response, a change of subscriptions,
+// or both.
+func (s *session) receive(req *discoveryv3.DeltaDiscoveryRequest, now time.Time) {
+	g := s.gateway
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s.node == "" {
+		s.node = req.GetNode().GetId() // in the first request only; for people only
+	}
+	t, ok := envoy.TypeOf(req.GetTypeUrl())
+	if !ok {
+		g.server.log.Warn("proxy subscribes to a type that is not served",
+			"gateway", g.name, "session", s.id, "type", req.GetTypeUrl())
+		return
+	}
+	if req.GetResponseNonce() != "" {
+		s.answered(req, now)
+	}
+	s.subscribe(t, req, now)
+	s.checkSynced(now)
+}
+
+// subscribe changes what the proxy is sent of a type.
+func (s *session) subscribe(t envoy.Type, req *discoveryv3.DeltaDiscoveryRequest, now time.Time) {
+	y := &s.types[t]
+	names, has := req.GetResourceNamesSubscribe(), req.GetInitialResourceVersions()
+	canWildcard := t == envoy.Clusters || t == envoy.Listeners
+	first := !y.started
+	y.started = true
+
+	wildcard := first && canWildcard && len(names) == 0
+	for _, name := range names {
+		switch {
+		case name == "":
+		case name == "*" && canWildcard:
+			wildcard = true
+		case name == "*":
+			// A client's SNI can bring Envoy to ask for this. It is a name like
+			// any other, and there is no such resource.
+			y.absent = append(y.absent, name)
+		default:
+			s.want(Ref{t, name}, has, now)
+		}
+	}
+	if t == envoy.Secrets && first && len(names) == 0 && len(has) == 0 {
+		// Envoy's way to say "*" in its first request for a type.
+		y.absent = append(y.absent, "*")
+	}
+	if wildcard && !y.wildcard {
+		y.wildcard = true
+		y.owed = len(has) == 0
+		for name, version := range has {
+			if r := s.record(Ref{t, name}); r.sent == "" {
+				r.sent, r.acked = version, version
+			}
+		}
+		s.markType(t, now)
+	}
+	for _, name := range req.GetResourceNamesUnsubscribe() {
+		s.unwant(Ref{t, name})
+	}
+}
+
+// want subscribes to a name.
+func (s *session) want(ref Ref, has map[string]string, now time.Time) {
+	r := s.record(ref)
+	pushed := !r.subscribed && r.sent != ""
+	r.subscribed = true
+	version, had := has[ref.Name]
+	switch {
+	case pushed:
+		// Endpoints that went out with their cluster, before they were asked for.
+		s.mark(ref, changed, now)
+	case had && version != "" && r.sent == "":
+		r.sent, r.acked = version, version
+		s.mark(ref, changed, now)
+	default:
+		s.mark(ref, asked, now)
+	}
+}
+
+// unwant ends the subscription to a name: the proxy drops the resource.
+func (s *session) unwant(ref Ref) {
+	y := &s.types[ref.Type]
+	r := y.records[ref.Name]
+	if r == nil {
+		return
+	}
+	r.subscribed = false
+	if y.wildcard {
+		return
+	}
+	s.supersede(r)
+	delete(y.records, ref.Name)
+	delete(s.alone, ref)
+	delete(s.refused, ref)
+}
+
+// answered takes the proxy's verdict on a response.
+func (s *session) answered(req *discoveryv3.DeltaDiscoveryRequest, now time.Time) {
+	nonce, err := strconv.ParseUint(req.GetResponseNonce(), 10, 64)
+	f := s.inflight[nonce]
+	if err != nil || f == nil {
+		return // everything in it has been replaced by newer responses
+	}
+	delete(s.inflight, nonce)
+	s.settle(nonce)
+	if e := req.GetErrorDetail(); e != nil {
+		s.nack(f, e.GetMessage(), now)
+		return
+	}
+	g := s.gateway
+	y := &s.types[f.typ]
+	for _, res := range f.set {
+		r := y.records[res.Name]
+		if r == nil || r.nonce != f.nonce {
+			continue
+		}
+		r.nonce = 0
+		r.acked = res.Version
+		y.acked++
+		ref := Ref{f.typ, res.Name}
+		delete(s.alone, ref)
+		delete(s.refused, ref)
+		g.acknowledged(res, f.commit, now)
+	}
+	g.server.metrics.lag.WithLabelValues(f.typ.String()).Observe(now.Sub(f.since).Seconds())
+	if f.typ == envoy.Listeners {
+		g.server.reports.add(g)
+	}
+}
+
+// settle takes a nonce from those that removals wait for.
+func (s *session) settle(nonce uint64) {
+	for i, n := range s.unanswered {
+		if n == nonce {
+			s.unanswered = append(s.unanswered[:i], s.unanswered[i+1:]...)
+			return
+		}
+	}
+}
+
+// nack takes a refusal: whose fault it is, what the proxy still has, and what
+// else the response had is sent again without the culprit.
+func (s *session) nack(f *flight, message string, now time.Time) {
+	g := s.gateway
+	y := &s.types[f.typ]
+	y.nacks++
+	y.lastNack = &Nack{At: now, Message: clean(message)}
+	g.server.metrics.nacks.WithLabelValues(f.typ.String()).Inc()
+	s.restamp = true
+
+	culprits := blame(f.typ, f.set, message)
+	for _, res := range f.set {
+		r := y.records[res.Name]
+		if r == nil || r.nonce != f.nonce {
+			continue
+		}
+		ref := Ref{f.typ, res.Name}
+		r.nonce = 0
+		r.sent = r.acked
+		why := changed
+		if r.sent == "" && r.subscribed {
+			why = asked
+		}
+		s.mark(ref, why, now)
+		if len(culprits) == 0 {
+			s.alone[ref] = true
+			continue
+		}
+		text, culprit := culprits[res.Name]
+		if !culprit {
+			continue
+		}
+		y.lastNack.Names = append(y.lastNack.Names, res.Name)
+		s.refused[ref] = res.Version
+		g.server.log.Warn("proxy refused a resource", "gateway", g.name, "session", s.id,
+			"type", f.typ.String(), "name", res.Name, "version", res.Version, "message", text)
+		g.refuse(res, text, now)
+	}
+	switch {
+	case len(f.removed) == 0:
+	case len(f.set) == 0:
+		g.server.log.Warn("proxy refused a removal", "gateway", g.name, "session", s.id,
+			"type", f.typ.String(), "names", f.removed, "message", clean(message))
+	default:
+		for _, name := range f.removed {
+			// It may or may not have happened; once more does no harm.
+			ref := Ref{f.typ, name}
+			if y.records[name] == nil {
+				s.record(ref).sent = "unknown"
+			}
+			s.mark(ref, changed, now)
+		}
+	}
+	g.server.reports.add(g)
+}

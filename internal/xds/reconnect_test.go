@@ -1,0 +1,114 @@
+package xds
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+)
+
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(patience)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func (p *proxy) resumeSmall() {
+	p.t.Helper()
+	p.resume(envoy.Clusters, cluster("a", "1"), cluster("b", "1"), cluster("dns", "1"))
+	p.resume(envoy.Endpoints, ends("a", "1"), ends("b", "1"))
+	p.resume(envoy.Listeners, listener("l", "1"))
+	p.resume(envoy.Secrets, secret("s", "1"))
+	p.resume(envoy.Routes, table("t", "x:1", "y:1"))
+}
+
+// A proxy that comes back with what it should have is sent nothing.
+func TestReconnectUnchanged(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connect()
+	p.resumeSmall()
+	p.quiet()
+	h.state("synced without a word", func(s State) bool {
+		return s.Synced && s.Listeners["l"] == listener("l", "1").Version
+	})
+	h.apply(ends("b", "2"))
+	p.expect("endpoints +b=2")
+	p.quiet()
+}
+
+// What has changed meanwhile is sent, and what is left over is taken away, after
+// the routes that may use it.
+func TestReconnectAfterChanges(t *testing.T) {
+	h := start(t)
+	h.apply(
+		cluster("a", "2"), ends("a", "1"), cluster("b", "1"), ends("b", "2"), cluster("c", "1"), ends("c", "1"),
+		listener("l", "1"), table("t", "x:2"),
+	)
+	p := h.connect()
+	p.resumeSmall()
+	p.expect("cluster +a=2 +c=1", "endpoints +a=1")
+	// The endpoints of b come with those of the clusters or with the request
+	// for endpoints, as the requests arrive.
+	seen := map[string]bool{}
+	for range 3 {
+		m := p.next()
+		seen[describe(m)] = true
+		p.ack(m)
+	}
+	for _, line := range []string{"endpoints +b=2", "endpoints +c=1", "routes +t=[x:2]"} {
+		if !seen[line] {
+			t.Errorf("missing %s in %v", line, seen)
+		}
+	}
+	p.expect("cluster -dns", "secret -s")
+	p.subscribe(envoy.Endpoints, "c")
+	p.quiet()
+}
+
+// A proxy may come back with routes it has not named yet: nothing that they may
+// use is taken away before.
+func TestReconnectRemovesAfterRoutesAreKnown(t *testing.T) {
+	h := start(t, func(o *Options) { o.Grace = time.Hour })
+	h.apply(cluster("a", "1"), ends("a", "1"), listener("l", "1"), table("t", "x:2"))
+	p := h.connect()
+	p.resume(envoy.Clusters, cluster("a", "1"), cluster("old", "1"))
+	p.resume(envoy.Listeners, listener("l", "1"))
+	p.quiet()
+	p.resume(envoy.Routes, table("t", "x:1"))
+	p.expect("routes +t=[x:2] ?")
+	p.quiet()
+	p.answer()
+	p.expect("cluster -old")
+}
+
+// A proxy that has no routes at all is not kept from losing clusters.
+func TestReconnectWithoutRoutes(t *testing.T) {
+	h := start(t, func(o *Options) { o.Grace = 10 * time.Millisecond })
+	h.apply(listener("tcp", "1"))
+	p := h.connect()
+	p.resume(envoy.Clusters, cluster("old", "1"))
+	p.resume(envoy.Listeners, listener("tcp", "1"), listener("old", "1"))
+	p.expect("listener -old", "cluster -old")
+}
+
+// Listeners and tables that are left over: removed, emptied.
+func TestReconnectLeftovers(t *testing.T) {
+	h := start(t)
+	h.apply(cluster("a", "1"))
+	p := h.connect()
+	p.resume(envoy.Clusters, cluster("a", "1"))
+	p.resume(envoy.Endpoints, ends("a", "1"))
+	p.resume(envoy.Routes, table("t", "x:1"))
+	p.resume(envoy.Listeners)
+	p.expect("listener", "endpoints +a=empty", "routes +t=empty")
+	p.quiet()
+}

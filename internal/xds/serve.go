@@ -1,0 +1,190 @@
+package xds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+const (
+	// A proxy that comes back names all that it has in one request: about 100
+	// bytes a resource.
+	maxRequest = 256 << 20
+
+	// Envoy pings every 30 s; a server of gRPC takes pings more frequent than
+	// every 5 minutes for an attack unless told otherwise.
+	minPing = 5 * time.Second
+
+	// A proxy that hangs is noticed by our own pings.
+	pingAfter   = 30 * time.Second
+	pingTimeout = 15 * time.Second
+
+	// How long streams get to end before their connections are cut.
+	stopTimeout = 2 * time.Second
+)
+
+// Serve serves a Gateway's configuration to whoever dials the listener, which
+// must be reachable for the Gateway's proxies only. It closes the listener and
+// returns nil when the context ends or the server stops.
+func (s *Server) Serve(ctx context.Context, lis net.Listener, gateway string) error {
+	g := s.enter(gateway)
+	defer s.leave(g)
+
+	service := &discovery{server: s, gateway: g, ending: make(chan struct{})}
+	server := grpc.NewServer(
+		grpc.MaxRecvMsgSize(maxRequest),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
+	)
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, service)
+
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(lis) }()
+	var err error
+	select {
+	case err = <-served:
+		close(service.ending)
+		server.Stop()
+	case <-ctx.Done():
+		service.end(server)
+		<-served
+	case <-s.stop:
+		service.end(server)
+		<-served
+	}
+	if err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		return fmt.Errorf("serve xDS for Gateway %s: %w", gateway, err)
+	}
+	return nil
+}
+
+// discovery is the service behind one listener.
+type discovery struct {
+	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
+	server  *Server
+	gateway *gateway
+	ending  chan struct{}
+}
+
+// end lets the streams end, and cuts those that a proxy doesn't read from.
+func (d *discovery) end(server *grpc.Server) {
+	close(d.ending)
+	cut := time.AfterFunc(stopTimeout, server.Stop)
+	server.GracefulStop()
+	cut.Stop()
+}
+
+// StreamAggregatedResources refuses state-of-the-world streams.
+func (d *discovery) StreamAggregatedResources(grpc.BidiStreamingServer[discoveryv3.DiscoveryRequest, discoveryv3.DiscoveryResponse]) error {
+	return status.Error(codes.Unimplemented,
+		"only the delta protocol is served: set api_type to DELTA_GRPC in the bootstrap's ads_config")
+}
+
+type stream = grpc.BidiStreamingServer[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
+
+// DeltaAggregatedResources is one proxy's session.
+func (d *discovery) DeltaAggregatedResources(stream stream) error {
+	now := time.Now()
+	s := newSession(d.gateway, d.server.nextID(), now)
+	d.gateway.attach(s, now)
+	defer s.close()
+
+	requests, failed := receive(stream)
+	for {
+		select {
+		case <-d.ending:
+			return status.Error(codes.Unavailable, "the control plane is stopping")
+		case err := <-failed:
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		case req := <-requests:
+			s.receive(req, time.Now())
+			// A proxy that comes back asks for all types in one go: what it says
+			// is better heard whole before anything is answered.
+			for more := true; more; {
+				select {
+				case req := <-requests:
+					s.receive(req, time.Now())
+				default:
+					more = false
+				}
+			}
+		case <-s.wake:
+		}
+		if err := d.push(stream, s); err != nil {
+			return err
+		}
+	}
+}
+
+// receive passes a stream's requests on until it ends.
+func receive(stream stream) (<-chan *discoveryv3.DeltaDiscoveryRequest, <-chan error) {
+	requests := make(chan *discoveryv3.DeltaDiscoveryRequest, 16)
+	failed := make(chan error, 1)
+	go func() {
+		for {
+			req, err := stream.Recv()
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case requests <- req:
+			case <-stream.Context().Done():
+				return
+			}
+		}
+	}()
+	return requests, failed
+}
+
+// push sends until there is nothing left to send.
+func (d *discovery) push(stream stream, s *session) error {
+	for {
+		plan := s.plan(time.Now())
+		if len(plan) == 0 {
+			return nil
+		}
+		for _, f := range plan {
+			m := message(f)
+			if err := stream.Send(m); err != nil {
+				return err
+			}
+			t := f.typ.String()
+			d.server.metrics.pushes.WithLabelValues(t).Inc()
+			d.server.metrics.bytes.WithLabelValues(t).Add(float64(proto.Size(m)))
+		}
+	}
+}
+
+// message is a response on the wire. Bodies are used as they are.
+func message(f *flight) *discoveryv3.DeltaDiscoveryResponse {
+	m := &discoveryv3.DeltaDiscoveryResponse{
+		TypeUrl:          f.typ.URL(),
+		Nonce:            strconv.FormatUint(f.nonce, 10),
+		RemovedResources: f.removed,
+		Resources:        make([]*discoveryv3.Resource, len(f.set)),
+	}
+	for i, r := range f.set {
+		m.Resources[i] = &discoveryv3.Resource{
+			Name:     r.Name,
+			Version:  r.Version,
+			Resource: &anypb.Any{TypeUrl: f.typ.URL(), Value: r.Body()},
+		}
+	}
+	return m
+}

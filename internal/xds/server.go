@@ -1,0 +1,131 @@
+package xds
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Options configure a Server.
+type Options struct {
+	// Log gets what an operator should see; slog.Default if nil.
+	Log *slog.Logger
+
+	// OnState is told a Gateway's state when it has changed. Calls come one at a
+	// time and carry the latest state: states that were passed over while a call
+	// ran are not told. It may block, which holds up nothing but further calls.
+	// It must not call Stop.
+	OnState func(gateway string, state State)
+
+	// BindRetry is how long to wait before a listener that could not bind its
+	// address is tried again, 5 s if zero: the port may have become free.
+	BindRetry time.Duration
+
+	// Grace is how long a proxy that connects has for naming all that it
+	// subscribes to, 2 s if zero: until then, unless it has asked for listeners
+	// and routes, nothing is taken from it, since what it may still route to is
+	// not known.
+	Grace time.Duration
+}
+
+// Server holds the desired configuration of every Gateway and serves it.
+type Server struct {
+	log       *slog.Logger
+	bindRetry time.Duration
+	grace     time.Duration
+	metrics   *metrics
+	reports   reports
+
+	stop     chan struct{}
+	stopOnce sync.Once
+
+	mu       sync.Mutex
+	gateways map[string]*gateway
+	lastID   uint64 // of a session
+}
+
+// New returns a server without Gateways.
+func New(o Options) *Server {
+	s := &Server{
+		log:       o.Log,
+		bindRetry: o.BindRetry,
+		grace:     o.Grace,
+		metrics:   newMetrics(),
+		reports:   reports{tell: o.OnState},
+		stop:      make(chan struct{}),
+		gateways:  map[string]*gateway{},
+	}
+	if s.log == nil {
+		s.log = slog.Default()
+	}
+	if s.bindRetry == 0 {
+		s.bindRetry = 5 * time.Second
+	}
+	if s.grace == 0 {
+		s.grace = 2 * time.Second
+	}
+	return s
+}
+
+// Apply makes a commit the desired configuration. It never waits for a proxy.
+func (s *Server) Apply(updates []Update) {
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range updates {
+		u := &updates[i]
+		g := s.gateway(u.Gateway)
+		g.apply(u, now)
+		if u.Gone && g.users == 0 {
+			delete(s.gateways, u.Gateway)
+		}
+	}
+}
+
+// Stop ends every Serve and waits until no call of OnState is under way; none
+// follows.
+func (s *Server) Stop() {
+	s.stopOnce.Do(func() { close(s.stop) })
+	s.reports.close()
+}
+
+// Collectors returns the server's metrics. The number of series is bounded: none
+// is labelled with a Gateway, a proxy or a resource.
+func (s *Server) Collectors() []prometheus.Collector { return s.metrics.all() }
+
+// gateway returns a Gateway's record; s.mu is held.
+func (s *Server) gateway(name string) *gateway {
+	g := s.gateways[name]
+	if g == nil {
+		g = newGateway(s, name)
+		s.gateways[name] = g
+	}
+	return g
+}
+
+// enter returns a Gateway's record and keeps it until leave.
+func (s *Server) enter(name string) *gateway {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.gateway(name)
+	g.users++
+	return g
+}
+
+func (s *Server) leave(g *gateway) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g.users--
+	if g.users == 0 && g.isGone() {
+		delete(s.gateways, g.name)
+	}
+}
+
+func (s *Server) nextID() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastID++
+	return s.lastID
+}

@@ -1,0 +1,172 @@
+package xds
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+)
+
+// session is one proxy's stream. Everything below is guarded by the gateway's
+// mutex; one goroutine sends.
+type session struct {
+	id        uint64
+	gateway   *gateway
+	connected time.Time
+	node      string
+	wake      chan struct{} // has room for one: something is to be looked at
+	timers    []*time.Timer
+
+	types    [envoy.NumTypes]subscription
+	nonce    uint64
+	inflight map[uint64]*flight
+	// unanswered are the nonces of listeners and routes without an answer, in
+	// order: what removals wait for.
+	unanswered []uint64
+	// going is what the proxy should lose, each with the last nonce of listeners
+	// and routes that has to be answered before.
+	going   map[Ref]uint64
+	restamp bool // a refusal: all that is going waits for what is sent next too
+	// refused is the version of a resource that this proxy refused last, which is
+	// not repeated unless something has changed.
+	refused map[Ref]string
+	alone   map[Ref]bool // is sent in a response of its own
+	dirty   time.Time    // since when something waits to be sent
+	settled time.Time    // when nothing was left unanswered first
+}
+
+// subscription is what a session knows about one type.
+type subscription struct {
+	started  bool // the proxy has asked for the type
+	wildcard bool // and for all of it
+	owed     bool // it has had no response yet and nothing to compare with
+	records  map[string]*record
+	dirty    map[string]reason
+	absent   []string // names to be answered with "does not exist"
+	pushed   uint64   // resources sent
+	acked    uint64   // resources acknowledged
+	nacks    uint64
+	lastNack *Nack
+}
+
+// record is one resource as the proxy has it.
+type record struct {
+	sent       string // version that it has, or that is on its way
+	acked      string // version that it has acknowledged, or said it has
+	nonce      uint64 // of the response that sent it
+	subscribed bool   // by name
+}
+
+// reason says why a session looks at a resource. A greater one wins.
+type reason uint8
+
+const (
+	_       reason = iota
+	changed        // is sent unless the proxy has this version
+	forced         // is sent, asked for or not: the endpoints of a cluster just sent
+	asked          // is answered, whatever there is
+)
+
+// flight is a response without an answer.
+type flight struct {
+	typ     envoy.Type
+	nonce   uint64
+	set     []*envoy.Resource
+	removed []string
+	live    int    // resources of set that nothing newer has replaced
+	commit  uint64 // when the resources were picked
+	since   time.Time
+}
+
+// The number of unanswered responses of listeners and routes beyond which a
+// session waits for answers, and lets changes merge meanwhile.
+const maxUnanswered = 1024
+
+func newSession(g *gateway, id uint64, now time.Time) *session {
+	s := &session{
+		id:        id,
+		gateway:   g,
+		connected: now,
+		wake:      make(chan struct{}, 1),
+		inflight:  map[uint64]*flight{},
+		going:     map[Ref]uint64{},
+		refused:   map[Ref]string{},
+		alone:     map[Ref]bool{},
+	}
+	for t := range s.types {
+		s.types[t].records = map[string]*record{}
+		s.types[t].dirty = map[string]reason{}
+	}
+	s.notifyAfter(g.server.grace)
+	return s
+}
+
+// notify makes the session look for something to send.
+func (s *session) notify() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *session) notifyAfter(d time.Duration) {
+	s.timers = append(s.timers, time.AfterFunc(d, s.notify))
+}
+
+func (s *session) close() {
+	s.gateway.detach(s)
+	for _, t := range s.timers {
+		t.Stop()
+	}
+}
+
+// mark makes the session look at a resource again.
+func (s *session) mark(ref Ref, why reason, now time.Time) {
+	dirty := s.types[ref.Type].dirty
+	dirty[ref.Name] = max(dirty[ref.Name], why)
+	if s.dirty.IsZero() {
+		s.dirty = now
+	}
+}
+
+// unmark forgets a resource that the proxy never had.
+func (s *session) unmark(ref Ref) { delete(s.types[ref.Type].dirty, ref.Name) }
+
+// markType makes the session look at everything of a type that concerns it.
+func (s *session) markType(t envoy.Type, now time.Time) {
+	y := &s.types[t]
+	for name, r := range y.records {
+		if r.sent == "" {
+			s.mark(Ref{t, name}, asked, now)
+		} else {
+			s.mark(Ref{t, name}, changed, now)
+		}
+	}
+	if !y.wildcard {
+		return
+	}
+	for name := range s.gateway.entries[t] {
+		s.mark(Ref{t, name}, changed, now)
+	}
+	for ref := range s.gateway.leaving {
+		if ref.Type == t {
+			s.mark(ref, changed, now)
+		}
+	}
+}
+
+func (s *session) markAll(now time.Time) {
+	for t := range s.types {
+		s.markType(envoy.Type(t), now) //nolint:gosec // an index of the types' array
+	}
+}
+
+// record returns the session's record of a resource, a new one if need be.
+func (s *session) record(ref Ref) *record {
+	records := s.types[ref.Type].records
+	r := records[ref.Name]
+	if r == nil {
+		r = &record{}
+		records[ref.Name] = r
+	}
+	return r
+}

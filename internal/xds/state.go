@@ -1,0 +1,193 @@
+package xds
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+)
+
+// State is what the proxies of a Gateway have made of its configuration.
+type State struct {
+	Connected int // sessions
+
+	// Synced is set once a proxy has answered its first whole configuration, and
+	// stays. A resource that was refused doesn't hold it back.
+	Synced bool
+
+	// Listeners has the version of each listener that a connected proxy has
+	// acknowledged; the wanted one, where proxies differ.
+	Listeners map[string]string
+
+	Rejected []Rejected // by type, name and part
+}
+
+// Rejected is a resource, or a part of one, that a proxy has refused.
+type Rejected struct {
+	Ref
+	Part       string // the domain of a virtual host; empty for a whole resource
+	Version    string // of what was refused: the resource's, or the part's hash
+	Message    string // what the proxy said, bounded and without keys
+	ServingOld bool   // the last good version is in force; otherwise there is none
+}
+
+func (s *State) equal(o *State) bool {
+	return s.Connected == o.Connected && s.Synced == o.Synced &&
+		maps.Equal(s.Listeners, o.Listeners) && slices.Equal(s.Rejected, o.Rejected)
+}
+
+// state computes the Gateway's state; g.mu is held.
+func (g *gateway) state() State {
+	st := State{
+		Connected: len(g.sessions),
+		Synced:    g.synced,
+		Listeners: map[string]string{},
+		Rejected:  g.rejected(),
+	}
+	for s := range g.sessions {
+		for name, r := range s.types[envoy.Listeners].records {
+			e := g.entries[envoy.Listeners][name]
+			if r.acked != "" && (st.Listeners[name] == "" || e != nil && e.want.Version == r.acked) {
+				st.Listeners[name] = r.acked
+			}
+		}
+	}
+	return st
+}
+
+// rejected lists the quarantine. Hosts that are only suspected are not in it.
+func (g *gateway) rejected() []Rejected {
+	var out []Rejected
+	for ref, e := range g.held {
+		h := e.holding
+		if b := h.bisect; b == nil || b.whole {
+			out = append(out, Rejected{
+				Ref: ref, Version: e.want.Version, Message: h.message, ServingOld: e.good != nil,
+			})
+			continue
+		}
+		for name, w := range h.bisect.withheld {
+			if w.culprit {
+				out = append(out, Rejected{
+					Ref: ref, Part: name, Version: w.hash.String(), Message: w.message, ServingOld: w.old,
+				})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Rejected) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name), strings.Compare(a.Part, b.Part))
+	})
+	return out
+}
+
+// syncGrace is how long a proxy that has answered everything may take to ask for
+// a route table before the table counts as one that it doesn't use.
+const syncGrace = time.Second
+
+// checkSynced notes when the proxy has answered its whole configuration.
+func (s *session) checkSynced(now time.Time) {
+	g := s.gateway
+	l := &s.types[envoy.Listeners]
+	if g.synced || !g.loaded || !l.started || l.owed || len(s.unanswered) > 0 {
+		return
+	}
+	for t := range s.types {
+		if len(s.types[t].dirty) > 0 {
+			return
+		}
+	}
+	if s.settled.IsZero() {
+		s.settled = now
+		s.notifyAfter(syncGrace)
+	}
+	if s.unknownTables() && now.Sub(s.settled) < syncGrace {
+		return
+	}
+	g.synced = true
+	g.server.reports.add(g)
+}
+
+// unknownTables reports whether there are route tables that the proxy has not
+// asked for: it does so only after the listener that uses them.
+func (s *session) unknownTables() bool {
+	for name, e := range s.gateway.entries[envoy.Routes] {
+		r := s.types[envoy.Routes].records[name]
+		if e.holding == nil && (r == nil || r.acked == "") {
+			return true
+		}
+	}
+	return false
+}
+
+// reports tells Gateways' states, one at a time, from a goroutine that lives as
+// long as there is something to tell.
+type reports struct {
+	tell func(gateway string, state State)
+
+	mu      sync.Mutex
+	pending map[*gateway]struct{}
+	running bool
+	closed  bool
+	done    sync.WaitGroup
+}
+
+// add notes that a Gateway's state may have changed. It never blocks.
+func (r *reports) add(g *gateway) {
+	if r.tell == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	if r.pending == nil {
+		r.pending = map[*gateway]struct{}{}
+	}
+	r.pending[g] = struct{}{}
+	if !r.running {
+		r.running = true
+		r.done.Go(r.run)
+	}
+}
+
+func (r *reports) run() {
+	for {
+		g := r.next()
+		if g == nil {
+			return
+		}
+		g.mu.Lock()
+		st := g.state()
+		same := st.equal(&g.reported)
+		g.reported = st
+		g.mu.Unlock()
+		if !same {
+			r.tell(g.name, st)
+		}
+	}
+}
+
+func (r *reports) next() *gateway {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for g := range r.pending {
+		delete(r.pending, g)
+		if !r.closed {
+			return g
+		}
+	}
+	r.running = false
+	return nil
+}
+
+func (r *reports) close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.done.Wait()
+}

@@ -1,0 +1,60 @@
+package xds
+
+import (
+	"fmt"
+	"net/http"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+)
+
+// emptied returns what answers a subscription to a resource that there isn't;
+// nil for the types whose absence can be said. Traffic ignores the removal of
+// endpoints and routes, and a listener waits for ever for a route table that is
+// said to be absent.
+func emptied(ref Ref) *envoy.Resource {
+	switch ref.Type {
+	case envoy.Endpoints:
+		return envoy.EmptyEndpoints(ref.Name)
+	case envoy.Routes:
+		return envoy.EmptyRoutes(ref.Name)
+	default:
+		return nil
+	}
+}
+
+// virtualHosts is the number of RouteConfiguration's field.
+const virtualHosts protowire.Number = 2
+
+// unavailable returns a host that answers 500 to everything: what a new host is
+// replaced by while a proxy refuses it. Without it the requests would go to
+// another host's rules, that of a wildcard.
+func unavailable(domain string) *envoy.Part {
+	host := marshal(&routev3.VirtualHost{
+		Name:    domain,
+		Domains: []string{domain},
+		Routes: []*routev3.Route{{
+			Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
+			Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{
+				Status: http.StatusInternalServerError,
+				Body: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{
+					InlineString: "The proxy refused the configuration of this host.\n",
+				}},
+			}},
+		}},
+	})
+	body := protowire.AppendBytes(protowire.AppendTag(nil, virtualHosts, protowire.BytesType), host)
+	return &envoy.Part{Name: domain, Hash: envoy.Sum(body), Body: body}
+}
+
+func marshal(m proto.Message) []byte {
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		panic(fmt.Sprintf("xds: marshal %s: %v", m.ProtoReflect().Descriptor().FullName(), err))
+	}
+	return b
+}

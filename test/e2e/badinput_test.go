@@ -1,0 +1,214 @@
+//go:build linux
+
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// badSite is a site with an HTTPS listener whose certificate is good.
+func badSite(t *testing.T) *site {
+	t.Helper()
+	good, err := secretManifest(siteNamespace, "good", "", "*.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startSite(t, map[string]string{
+		"good.yaml":    good,
+		"gateway.yaml": siteGateway(httpListener, tlsListener("good", "good.example")),
+	})
+}
+
+const httpListener = "{name: http, port: 80, protocol: HTTP}"
+
+// tlsListener is a listener named like its Secret.
+func tlsListener(secret, host string) string {
+	return "{name: " + secret + ", port: 443, protocol: HTTPS, hostname: " + host + ", tls: {certificateRefs: [{name: " + secret + "}]}}"
+}
+
+// innocent is a route that comes in the same change as something bad; it must
+// be live although the other is not.
+func (s *site) innocent(name string) (manifest string, check func(*testing.T)) {
+	host := name + ".innocent.example"
+	return siteRoute(name+"-innocent", host, "v2"), func(t *testing.T) {
+		t.Helper()
+		s.serves(t, host, "v2")
+		s.serves(t, "home.example", "v1")
+	}
+}
+
+// TestBadSecrets protects everything else from a Secret that is of no use: only
+// its listener suffers, it says why, the rest of the same change is live, and
+// mending the Secret heals without a restart.
+func TestBadSecrets(t *testing.T) {
+	t.Parallel()
+	s := badSite(t)
+	s.answers(t, "https://good.example/", http.StatusNotFound)
+	for _, flaw := range []string{secretMismatched, secretGarbage, secretEmpty} {
+		t.Run(flaw, func(t *testing.T) {
+			host := flaw + ".example"
+			bad, err := secretManifest(siteNamespace, flaw, flaw, host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			route, innocent := s.innocent(flaw)
+			s.write(t, "bad.yaml", bad+siteRoute(flaw, host, "v1")+route)
+			s.write(t, "gateway.yaml", siteGateway(httpListener, tlsListener("good", "good.example"), tlsListener(flaw, host)))
+			innocent(t)
+			s.conditions(t, "Gateway gw", flaw, "ResolvedRefs=False/InvalidCertificateRef", "Programmed=False")
+			s.conditions(t, "Gateway gw", "good", "Programmed=True")
+			s.says(t, "Gateway gw", siteNamespace+"/"+flaw)
+			s.answers(t, "https://good.example/", http.StatusNotFound)
+			s.serves(t, host, "v1") // over plain HTTP
+
+			mended, err := secretManifest(siteNamespace, flaw, "", host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.write(t, "bad.yaml", mended+siteRoute(flaw, host, "v1")+route)
+			s.answers(t, "https://"+host+"/", http.StatusOK)
+			s.conditions(t, "Gateway gw", flaw, "ResolvedRefs=True", "Programmed=True")
+		})
+	}
+}
+
+// TestExpiredCertificate protects the other listeners, and the one who has to
+// find out why clients complain.
+func TestExpiredCertificate(t *testing.T) {
+	t.Parallel()
+	s := badSite(t)
+	expired, err := secretManifest(siteNamespace, "expired", secretExpired, "expired.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	route, innocent := s.innocent("expired")
+	s.write(t, "bad.yaml", expired+route)
+	s.write(t, "gateway.yaml", siteGateway(httpListener, tlsListener("good", "good.example"), tlsListener("expired", "expired.example")))
+	innocent(t)
+	s.answers(t, "https://good.example/", http.StatusNotFound)
+	s.says(t, "Gateway gw", "expired")
+	s.conditions(t, "Gateway gw", "good", "Programmed=True")
+}
+
+// TestBadValues protects everything else from values that the API's schema lets
+// through and Envoy would not: the rule that has one does not serve, the other
+// rules of the route do, and so does the rest of the same change.
+func TestBadValues(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, nil)
+	for name, rule := range map[string]string{
+		"regex":           `- {matches: [{path: {type: RegularExpression, value: "/(?=bad)"}}], backendRefs: [{name: v1, port: 8080}]}`,
+		"unclosed-regex":  `- {matches: [{path: {type: RegularExpression, value: "/(bad"}}], backendRefs: [{name: v1, port: 8080}]}`,
+		"header-regex":    `- {matches: [{path: {type: PathPrefix, value: /bad}, headers: [{name: x, type: RegularExpression, value: "[a"}]}], backendRefs: [{name: v1, port: 8080}]}`,
+		"huge-regex":      `- {matches: [{path: {type: RegularExpression, value: "/` + strings.Repeat(`(\\pL|\\pN){900}`, 20) + `"}}], backendRefs: [{name: v1, port: 8080}]}`,
+		"reserved-header": `- {matches: [{path: {type: PathPrefix, value: /bad}}], filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: Host, value: x}]}}], backendRefs: [{name: v1, port: 8080}]}`,
+		"header-value":    `- {matches: [{path: {type: PathPrefix, value: /bad}}], filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: X-A, value: "a\nb"}]}}], backendRefs: [{name: v1, port: 8080}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			route, innocent := s.innocent(name)
+			host := name + ".example"
+			good := "\n- {matches: [{path: {type: PathPrefix, value: /good}}], backendRefs: [{name: v2, port: 8080}]}"
+			s.write(t, name+".yaml", siteRules(name, host, rule+good)+route)
+			innocent(t)
+			s.answers(t, "http://"+host+"/good", http.StatusOK)
+			s.conditions(t, "HTTPRoute "+name, "gw", "Accepted=True", "PartiallyInvalid=True/UnsupportedValue")
+			if o, err := s.call("http://" + host + "/bad"); err != nil || o.status == http.StatusOK {
+				t.Errorf("the bad rule answers %+v, %v", o, err)
+			}
+			s.write(t, name+".yaml", siteRules(name, host, "- {matches: [{path: {type: PathPrefix, value: /bad}}], backendRefs: [{name: v1, port: 8080}]}"+good)+route)
+			s.answers(t, "http://"+host+"/bad", http.StatusOK)
+			s.conditions(t, "HTTPRoute "+name, "gw", "Accepted=True", "!PartiallyInvalid")
+		})
+	}
+}
+
+// TestNothingLeftOfRoute protects the reader of the status: a route whose only
+// rule is bad is not accepted.
+func TestNothingLeftOfRoute(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, nil)
+	s.write(t, "bad.yaml", siteRules("bad", "bad.example", `- {matches: [{path: {type: RegularExpression, value: "/(bad"}}], backendRefs: [{name: v1, port: 8080}]}`))
+	s.conditions(t, "HTTPRoute bad", "gw", "Accepted=False/UnsupportedValue")
+	s.says(t, "HTTPRoute bad", "spec.rules[0].matches[0].path.value")
+	s.serves(t, "home.example", "v1")
+}
+
+// refusedRegex is a regular expression that Go's package regexp takes and the RE2
+// inside Envoy does not: long names of character classes came to Go's syntax in
+// 1.25. It stands for whatever the checks in process do not know of.
+const refusedRegex = `/\p{Letter}+`
+
+// TestEnvoyRefusesRoute protects everything else from a configuration that
+// passes our checks and that Envoy refuses: the rest of the same change is live,
+// the route says why in Envoy's words, a version that worked stays in force, and
+// mending it heals without a restart.
+func TestEnvoyRefusesRoute(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, nil)
+	bad := "- {matches: [{path: {type: RegularExpression, value: '" + refusedRegex + "'}}], backendRefs: [{name: v1, port: 8080}]}"
+	route, innocent := s.innocent("nack")
+	s.write(t, "nack.yaml", siteRules("nack", "nack.example", bad)+route+
+		siteRoute("one", "one.example", "v1")+siteRoute("two", "two.example", "v2"))
+	innocent(t)
+	s.serves(t, "one.example", "v1")
+	s.serves(t, "two.example", "v2")
+	s.conditions(t, "HTTPRoute nack", "gw", "Programmed=False/RejectedByProxy")
+	s.says(t, "HTTPRoute nack", "invalid character class range")
+	s.conditions(t, "HTTPRoute one", "gw", "Accepted=True", "!Programmed")
+	if o, err := s.call("http://nack.example/a"); err != nil || o.status == http.StatusOK {
+		t.Errorf("the refused host answers %+v, %v", o, err)
+	}
+
+	// Changes of others go on while it is held back.
+	s.write(t, "home.yaml", siteRoute("home", "home.example", "v2"))
+	s.serves(t, "home.example", "v2")
+
+	// A restart of the proxy finds the same.
+	s.write(t, "home.yaml", siteRoute("home", "home.example", "v1"))
+	innocent(t)
+
+	s.write(t, "nack.yaml", siteRoute("nack", "nack.example", "v1")+route)
+	s.serves(t, "nack.example", "v1")
+	s.conditions(t, "HTTPRoute nack", "gw", "Accepted=True", "!Programmed")
+
+	// Bad again, over a version that worked: that one stays.
+	s.write(t, "nack.yaml", siteRules("nack", "nack.example", bad)+route)
+	s.conditions(t, "HTTPRoute nack", "gw", "Programmed=False/RejectedByProxy")
+	s.serves(t, "nack.example", "v1")
+	innocent(t)
+}
+
+// TestEnvoyRefusesCertificate is the same for a Secret: an ECDSA certificate
+// that is not for signatures is fine for Go's crypto/tls, and BoringSSL refuses
+// it.
+func TestEnvoyRefusesCertificate(t *testing.T) {
+	t.Parallel()
+	s := badSite(t)
+	bad, err := secretManifest(siteNamespace, "nack", secretUsage, "nack.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	route, innocent := s.innocent("nack")
+	s.write(t, "nack.yaml", bad+siteRoute("nack", "nack.example", "v1")+route)
+	s.write(t, "gateway.yaml", siteGateway(httpListener, tlsListener("good", "good.example"), tlsListener("nack", "nack.example")))
+	innocent(t)
+	s.answers(t, "https://good.example/", http.StatusNotFound)
+	s.conditions(t, "Gateway gw", "nack", "Programmed=False")
+	s.conditions(t, "Gateway gw", "good", "Programmed=True")
+	s.says(t, "Gateway gw", siteNamespace+"/nack")
+
+	mended, err := secretManifest(siteNamespace, "nack", "", "nack.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	s.write(t, "nack.yaml", mended+siteRoute("nack", "nack.example", "v1")+route)
+	s.answers(t, "https://nack.example/", http.StatusOK)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("healing took %s", took)
+	}
+	s.conditions(t, "Gateway gw", "nack", "Programmed=True")
+}

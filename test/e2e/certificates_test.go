@@ -1,0 +1,141 @@
+//go:build linux
+
+package e2e
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"sync"
+	"time"
+)
+
+// authority is the certificate authority of this test run.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pool *x509.CertPool
+}
+
+var testAuthority = sync.OnceValues(func() (*authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: "gatehouse e2e"},
+		NotBefore:             time.Now().Add(-48 * time.Hour),
+		NotAfter:              time.Now().Add(24 * time.Hour),
+		KeyUsage:              x509.KeyUsageCertSign,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	a := &authority{cert: cert, key: key, pool: x509.NewCertPool()}
+	a.pool.AddCert(cert)
+	return a, nil
+})
+
+// pair is a certificate with its key, both PEM.
+type pair struct{ cert, key []byte }
+
+// issue signs a certificate for the hosts.
+func issue(notAfter time.Time, usage x509.KeyUsage, hosts ...string) (pair, error) {
+	ca, err := testAuthority()
+	if err != nil {
+		return pair{}, err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return pair{}, err
+	}
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
+	if err != nil {
+		return pair{}, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{CommonName: "e2e server"},
+		DNSNames:     hosts,
+		NotBefore:    time.Now().Add(-24 * time.Hour),
+		NotAfter:     notAfter,
+		KeyUsage:     usage,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, key.Public(), ca.key)
+	if err != nil {
+		return pair{}, err
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return pair{}, err
+	}
+	return pair{
+		cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		key:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
+	}, nil
+}
+
+// The ways in which a Secret can be of no use.
+const (
+	secretExpired    = "expired"
+	secretMismatched = "mismatched" // the key is another certificate's
+	secretGarbage    = "garbage"    // not PEM
+	secretEmpty      = "empty"      // PEM without a certificate in it
+	secretUsage      = "usage"      // an ECDSA certificate that is not for signatures
+)
+
+// secretManifest returns a TLS Secret for the hosts; flaw is empty for a good one.
+func secretManifest(namespace, name, flaw string, hosts ...string) (string, error) {
+	notAfter := time.Now().Add(24 * time.Hour)
+	if flaw == secretExpired {
+		notAfter = time.Now().Add(-time.Hour)
+	}
+	usage := x509.KeyUsageDigitalSignature
+	if flaw == secretUsage {
+		usage = x509.KeyUsageKeyEncipherment
+	}
+	p, err := issue(notAfter, usage, hosts...)
+	if err != nil {
+		return "", err
+	}
+	switch flaw {
+	case "", secretExpired, secretUsage:
+	case secretMismatched:
+		other, err := issue(notAfter, usage, hosts...)
+		if err != nil {
+			return "", err
+		}
+		p.key = other.key
+	case secretGarbage:
+		p.cert = []byte("this is not a certificate")
+	case secretEmpty:
+		p.cert = []byte("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n")
+	default:
+		return "", fmt.Errorf("no such flaw of a Secret: %q", flaw)
+	}
+	encode := base64.StdEncoding.EncodeToString
+	return fmt.Sprintf(`---
+apiVersion: v1
+kind: Secret
+metadata: {name: %s, namespace: %s}
+type: kubernetes.io/tls
+data:
+  tls.crt: %s
+  tls.key: %s
+`, name, namespace, encode(p.cert), encode(p.key)), nil
+}

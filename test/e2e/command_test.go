@@ -1,0 +1,153 @@
+//go:build linux
+
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestStatusCommand protects the command that people look with.
+func TestStatusCommand(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, map[string]string{"bad.yaml": siteRoute("bad", "bad.example", "missing")})
+	s.conditions(t, "HTTPRoute bad", "gw", "ResolvedRefs=False")
+	for _, tc := range []struct {
+		args []string
+		has  []string
+	}{
+		{nil, []string{"gw", "home", "bad", "BackendNotFound"}},
+		{[]string{"-o", "wide"}, []string{"gw", "home.example"}},
+		{[]string{"httproute/home"}, []string{"home"}},
+		{[]string{"gateway"}, []string{"gw"}},
+		{[]string{"-o", "yaml"}, []string{"kind: Gateway", "kind: HTTPRoute"}},
+	} {
+		out, err := s.run(append([]string{"status", "--state-dir", s.state}, tc.args...)...)
+		if err != nil {
+			t.Errorf("status %v: %v", tc.args, err)
+		}
+		for _, want := range tc.has {
+			if !strings.Contains(out, want) {
+				t.Errorf("status %v lacks %q:\n%s", tc.args, want, out)
+			}
+		}
+	}
+	out, err := s.run("status", "-o", "json", "--state-dir", s.state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report statusReport
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if err := (&step{Conditions: "Gateway gw", Are: []string{"Programmed=True"}}).checkStatus(&report, siteNamespace); err != nil {
+		t.Error(err)
+	}
+	if out, err := s.run("status", "httproute/nobody", "--state-dir", s.state); err == nil {
+		t.Errorf("status of a route that doesn't exist succeeds:\n%s", out)
+	}
+	if out, err := s.run("status", "--state-dir", t.TempDir()); err == nil {
+		t.Errorf("status without a process succeeds:\n%s", out)
+	}
+}
+
+// TestOfflineCommands protects the commands that need no running process.
+func TestOfflineCommands(t *testing.T) {
+	t.Parallel()
+	p := &process{tools: needTools(t)}
+	dir := t.TempDir()
+	good := filepath.Join(dir, "good.yaml")
+	text := siteGateway(httpListener) + mustBackend(t, siteNamespace, "v1", "v1") + siteRoute("home", "home.example", "v1")
+	if err := os.WriteFile(good, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bad := filepath.Join(dir, "bad.yaml")
+	if err := os.WriteFile(bad, []byte(strings.Replace(text, "port: 80,", "port: 99999,", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, output := range []string{"ir", "xds", "status", "yaml"} {
+		first, err := p.run("translate", "-f", good, "-o", output)
+		if err != nil {
+			t.Errorf("translate -o %s: %v", output, err)
+		}
+		if second, err := p.run("translate", "-f", good, "-o", output); err != nil || second != first || first == "" {
+			t.Errorf("translate -o %s twice differs or is empty (%v):\n%s", output, err, first)
+		}
+	}
+	if out, err := p.run("status", "--once", good); err != nil || !strings.Contains(out, "home") {
+		t.Errorf("status --once: %v\n%s", err, out)
+	}
+	if out, err := p.run("status", "--once", bad); err == nil {
+		t.Errorf("status --once of a bad file succeeds:\n%s", out)
+	}
+	if out, err := p.run("version"); err != nil || out == "" {
+		t.Errorf("version: %q, %v", out, err)
+	}
+	if out, err := p.run("completion", "bash"); err != nil || !strings.Contains(out, "gatehouse") {
+		t.Errorf("completion: %v", err)
+	}
+	for _, args := range [][]string{
+		{"run"},
+		{"run", "--admin", "", "--envoy", p.envoy, "--state-dir", filepath.Join(dir, "s"), filepath.Join(dir, "missing")},
+		{"run", "--bind", "not-an-address", dir},
+		{"run", "--envoy", filepath.Join(dir, "no-envoy"), dir},
+		{"translate", "-f", good, "-o", "nonsense"},
+		{"nonsense"},
+	} {
+		if out, err := p.run(args...); err == nil {
+			t.Errorf("gatehouse %s succeeds:\n%s", strings.Join(args, " "), out)
+		}
+	}
+}
+
+// TestAdmin protects what probes and Prometheus look at.
+func TestAdmin(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, map[string]string{"bad.yaml": siteRoute("bad", "bad.example", "missing")})
+	for path, has := range map[string]string{
+		"/healthz":                       "",
+		"/readyz":                        "",
+		"/metrics":                       "gatehouse_",
+		"/debug/tables":                  "",
+		"/debug/xds":                     "gw",
+		"/debug/pprof/goroutine?debug=1": "goroutine",
+	} {
+		code, body, err := s.get(path)
+		if err != nil || code != http.StatusOK || !strings.Contains(body, has) {
+			t.Errorf("%s: %d, %v\n%s", path, code, err, clipped([]byte(body)))
+		}
+	}
+	_, before, err := s.get("/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var many strings.Builder
+	for i := range 50 {
+		name := "many-" + string(rune('a'+i%26)) + strings.Repeat("x", i/26)
+		many.WriteString(siteRoute(name, name+".example", "v1"))
+	}
+	s.write(t, "many.yaml", many.String())
+	s.serves(t, "many-a.example", "v1")
+	_, after, err := s.get("/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := series(before), series(after); b > a+20 {
+		t.Errorf("50 routes took the series from %d to %d", a, b)
+	}
+}
+
+// series counts the time series of a Prometheus exposition.
+func series(text string) int {
+	n := 0
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "#") && strings.TrimSpace(line) != "" {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,74 @@
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// envoyStats asks the process's only Envoy for its counters of that prefix.
+func (p *process) envoyStats(t *testing.T, filter string) map[string]int64 {
+	t.Helper()
+	sockets, err := filepath.Glob(filepath.Join(p.state, "g", "*", "admin.sock"))
+	if err != nil || len(sockets) != 1 {
+		t.Fatalf("admin sockets of Envoys: %v %v; want one", sockets, err)
+	}
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", sockets[0])
+		},
+	}}
+	res, err := client.Get("http://envoy/stats?format=json&filter=" + filter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var answer struct {
+		Stats []struct {
+			Name  string      `json:"name"`
+			Value json.Number `json:"value"`
+		} `json:"stats"`
+	}
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]int64{}
+	for _, s := range answer.Stats {
+		if n, err := strconv.ParseInt(s.Value.String(), 10, 64); err == nil {
+			out[s.Name] = n
+		}
+	}
+	return out
+}
+
+// envoy returns the id of the process's only Envoy.
+func (p *process) envoyPID(t *testing.T) int {
+	t.Helper()
+	pids := p.envoys()
+	if len(pids) != 1 {
+		t.Fatalf("Envoys: %v, want one", pids)
+	}
+	return pids[0]
+}
+
+// sameStats compares the counters named, which must be there.
+func sameStats(before, after map[string]int64, names ...string) error {
+	var d differences
+	for _, name := range names {
+		old, ok := before[name]
+		if !ok {
+			d.add("Envoy has no counter %s", name)
+		}
+		d.same(name, fmt.Sprint(old), fmt.Sprint(after[name]))
+	}
+	return d.err()
+}

@@ -1,0 +1,98 @@
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// load is a few clients that send requests as fast as they are answered, over
+// kept connections, as a busy site's would.
+type load struct {
+	sent atomic.Int64
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	mu     sync.Mutex
+	wrong  map[string]int // what was not 200, by what it was
+	target func() string  // the host to ask, looked up for each request
+}
+
+// loadClients is enough to keep both of Envoy's workers busy and leaves the
+// machine time for the control plane.
+const loadClients = 4
+
+// startLoad sends requests to address (host:port) until the test or end ends it.
+func startLoad(t *testing.T, address string, clients int, target func() string) *load {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &load{stop: cancel, wrong: map[string]int{}, target: target}
+	for range clients {
+		l.done.Go(func() { l.client(ctx, address) })
+	}
+	t.Cleanup(func() { l.end() })
+	return l
+}
+
+func (l *load) client(ctx context.Context, address string) {
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, address)
+		},
+	}
+	defer transport.CloseIdleConnections()
+	for ctx.Err() == nil {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.target()+"/", nil)
+		if err != nil {
+			l.note(err.Error())
+			return
+		}
+		res, err := transport.RoundTrip(req)
+		if err == nil {
+			_, err = io.Copy(io.Discard, res.Body)
+			_ = res.Body.Close()
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			l.note(err.Error())
+		case res.StatusCode != http.StatusOK:
+			l.note(fmt.Sprintf("status %d", res.StatusCode))
+		}
+		l.sent.Add(1)
+	}
+}
+
+func (l *load) note(what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wrong[what]++
+}
+
+// more waits until n more requests have been answered.
+func (l *load) more(t *testing.T, n int64) {
+	t.Helper()
+	goal := l.sent.Load() + n
+	eventually(t, 30*time.Second, func() error {
+		if got := l.sent.Load(); got < goal {
+			return fmt.Errorf("%d of %d requests have been answered", got, goal)
+		}
+		return nil
+	})
+}
+
+// end stops the clients and returns what was not 200.
+func (l *load) end() map[string]int {
+	l.stop()
+	l.done.Wait()
+	return l.wrong
+}
