@@ -15,7 +15,7 @@ help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 build: ## Build bin/gatehouse
-	$(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o $(BIN) ./cmd/gatehouse
+	$(GO) build -ldflags '-X main.version=$(VERSION)' -o $(BIN) ./cmd/gatehouse
 
 envoy: build ## Fetch the official Envoy into your cache, unless there is one
 	@$(BIN) envoy path >/dev/null 2>&1 || $(BIN) envoy install
@@ -36,8 +36,9 @@ lint: ## Check style and the import rules
 bench: envoy ## Measure changes at 100 to 20,000 routes; writes bench/results/latest.json
 	GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) run ./test/bench
 
-generate: ## Rewrite generated files: schemas and the command reference
+generate: build ## Rewrite generated files: schemas and the command reference
 	$(GO) generate ./...
+	$(BIN) reference docs/reference/commands.md
 
 clean: ## Remove what was built
 	rm -rf bin

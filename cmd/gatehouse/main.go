@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -30,9 +31,10 @@ func (e usageError) Unwrap() error { return e.err }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	go func() { // a second signal ends the process at once
+	defer stop()
+	go func() { // a second Ctrl-C ends the process at once; SIGTERM stays graceful
 		<-ctx.Done()
-		stop()
+		signal.Reset(os.Interrupt)
 	}()
 	os.Exit(exitCode(newRoot().ExecuteContext(ctx)))
 }
@@ -88,10 +90,8 @@ func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 
 // oneOf reports a flag value that is none of the allowed ones.
 func oneOf(flag, value string, allowed ...string) error {
-	for _, a := range allowed {
-		if value == a {
-			return nil
-		}
+	if slices.Contains(allowed, value) {
+		return nil
 	}
 	return usageError{fmt.Errorf("--%s: %q is none of %v", flag, value, allowed)}
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/cli"
 	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
 type statusFlags struct {
@@ -44,14 +46,19 @@ With --once the exit code is 1 when a file or an object has a problem.`,
 			if err := oneOf("output", f.output, "", "wide", "json", "yaml"); err != nil {
 				return err
 			}
+			var what selection
+			if len(args) == 1 {
+				var err error
+				if what, err = parseSelection(args[0]); err != nil {
+					return err
+				}
+			}
 			v, err := f.view(cmd.Context(), cmd.InOrStdin())
 			if err != nil {
 				return err
 			}
-			if len(args) == 1 {
-				if err := choose(&v, args[0]); err != nil {
-					return err
-				}
+			if err := what.apply(&v); err != nil {
+				return err
 			}
 			if err := printView(cmd.OutOrStdout(), v, f.output); err != nil {
 				return err
@@ -121,29 +128,44 @@ var kinds = map[string]string{
 	"httproute": "HTTPRoute", "httproutes": "HTTPRoute",
 }
 
-// choose leaves the objects of KIND, KIND/NAME or KIND/NAMESPACE/NAME.
-func choose(v *control.View, what string) error {
-	parts := strings.Split(what, "/")
+// selection is the objects that a command line asks for; zero for all.
+type selection struct{ kind, namespace, name string }
+
+// parseSelection reads KIND, KIND/NAME or KIND/NAMESPACE/NAME.
+func parseSelection(text string) (selection, error) {
+	parts := strings.Split(text, "/")
 	kind, ok := kinds[strings.ToLower(parts[0])]
 	if !ok || len(parts) > 3 {
-		return usageError{fmt.Errorf("%q: want gatewayclass, gateway or httproute, with /NAME or /NAMESPACE/NAME", what)}
+		return selection{}, usageError{fmt.Errorf("%q: want gatewayclass, gateway or httproute, with /NAME or /NAMESPACE/NAME", text)}
 	}
-	var items []control.Item
-	for _, it := range v.Items {
-		if it.Kind != kind || len(parts) > 1 && it.Metadata.Name != parts[len(parts)-1] || len(parts) == 3 && it.Metadata.Namespace != parts[1] {
-			continue
-		}
-		items = append(items, it)
+	s := selection{kind: kind}
+	switch len(parts) {
+	case 2:
+		s.name = parts[1]
+	case 3:
+		s.namespace, s.name = parts[1], parts[2]
 	}
-	problems := v.Problems[:0:0]
-	for _, p := range v.Problems {
-		if p.Key.Kind == kind && (len(parts) == 1 || p.Key.Name == parts[len(parts)-1]) {
-			problems = append(problems, p)
-		}
+	return s, nil
+}
+
+func (s selection) matches(kind, namespace, name string) bool {
+	return kind == s.kind && (s.name == "" || name == s.name) && (s.namespace == "" || namespace == s.namespace)
+}
+
+// apply leaves what is asked for.
+func (s selection) apply(v *control.View) error {
+	if s == (selection{}) {
+		return nil
 	}
-	v.Items, v.Problems, v.Proxies = items, problems, nil
-	if len(items) == 0 && len(problems) == 0 && len(parts) > 1 {
-		return fmt.Errorf("%s %s not found", kind, strings.Join(parts[1:], "/"))
+	v.Items = slices.DeleteFunc(v.Items, func(it control.Item) bool {
+		return !s.matches(it.Kind, it.Metadata.Namespace, it.Metadata.Name)
+	})
+	v.Problems = slices.DeleteFunc(v.Problems, func(p source.Problem) bool {
+		return !s.matches(p.Key.Kind, p.Key.Namespace, p.Key.Name)
+	})
+	v.Proxies = nil
+	if len(v.Items) == 0 && len(v.Problems) == 0 && s.name != "" {
+		return fmt.Errorf("%s %s not found", s.kind, s.name)
 	}
 	return nil
 }

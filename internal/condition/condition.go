@@ -42,11 +42,6 @@ func quoted(names []string) string {
 	return join(parts, ", ")
 }
 
-// Same reports whether two conditions say the same, whenever they were written.
-func Same(a, b metav1.Condition) bool {
-	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
-}
-
 // Find returns the condition of a type.
 func Find(list []metav1.Condition, kind string) (metav1.Condition, bool) {
 	for _, c := range list {

@@ -76,11 +76,6 @@ func GatewayNotProgrammed(accepted metav1.Condition) metav1.Condition {
 	return no(gwv1.GatewayConditionProgrammed, gwv1.GatewayReasonInvalid, accepted.Message)
 }
 
-// GatewayNoResources says that the proxies can't be run.
-func GatewayNoResources(why string) metav1.Condition {
-	return no(gwv1.GatewayConditionProgrammed, gwv1.GatewayReasonNoResources, why)
-}
-
 // GatewayAddressNotAssigned says that the Gateway has no address yet.
 func GatewayAddressNotAssigned(why string) metav1.Condition {
 	return no(gwv1.GatewayConditionProgrammed, gwv1.GatewayReasonAddressNotAssigned, why)

@@ -11,20 +11,21 @@ import (
 
 // What a proxy refuses. Messages carry the proxy's own words at the end.
 
-// GatewayProgrammedWithout says that the Gateway is served, but not by all of its
-// listeners.
+// GatewayProgrammedWithout says that the proxies run the Gateway's configuration,
+// but for some of its listeners.
 func GatewayProgrammedWithout(listeners []string) metav1.Condition {
 	return yes(gwv1.GatewayConditionProgrammed, gwv1.GatewayReasonProgrammed,
-		fmt.Sprintf("A proxy has acknowledged the configuration; the listeners %s do not serve, and their conditions say why", quoted(listeners)))
+		fmt.Sprintf("A proxy has acknowledged the configuration, but not of %s; see the conditions there", listenersNamed(listeners)))
 }
 
-// GatewayNoListenerProgrammed says that no listener of the Gateway serves.
+// GatewayNoListenerProgrammed says that the proxies run no listener of the Gateway
+// as it is now.
 func GatewayNoListenerProgrammed(listeners []string) metav1.Condition {
 	if len(listeners) == 0 {
 		return no(gwv1.GatewayConditionProgrammed, gwv1.GatewayReasonInvalid, "The Gateway has no listeners")
 	}
 	return no(gwv1.GatewayConditionProgrammed, gwv1.GatewayReasonInvalid,
-		fmt.Sprintf("No listener serves; the conditions of the listeners %s say why", quoted(listeners)))
+		fmt.Sprintf("No listener is programmed; see the conditions of %s", listenersNamed(listeners)))
 }
 
 // ListenerRefused says that a proxy refuses the listener's configuration.

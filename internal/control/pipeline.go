@@ -31,7 +31,8 @@ type Pipeline struct {
 	graph  *topology.Graph
 	opts   Options
 
-	// Feedback.
+	// What is not an object: the time, to the minute, and feedback.
+	clock    *flow.Input[struct{}, time.Time]
 	proxies  *flow.Input[ir.Name, *status.ProxyState]
 	rejected *flow.Input[refusal, status.Rejection]
 	problems *flow.Input[string, []source.Problem]
@@ -51,7 +52,7 @@ type Pipeline struct {
 
 	// Resources, per Gateway.
 	fleets    *flow.Derived[ir.Name, int]
-	listeners *flow.Derived[portKey, *listenerResource]
+	listeners *flow.Derived[resourceKey, *envoy.Resource]
 	tables    *flow.Derived[ir.TableKey, *envoy.Resource]
 	members   *flow.Derived[resourceKey, member]
 	secrets   *flow.Derived[resourceKey, *envoy.Resource]
@@ -90,6 +91,7 @@ func compareEntries(a, b entryKey) int {
 func NewPipeline(opts Options) *Pipeline {
 	e := flow.New()
 	p := &Pipeline{engine: e, opts: opts, refusals: map[ir.Name]map[refusal]bool{}}
+	p.clock = flow.NewInput[struct{}, time.Time](e, "clock")
 	p.proxies = flow.NewInput[ir.Name, *status.ProxyState](e, "proxies")
 	p.rejected = flow.NewInput[refusal, status.Rejection](e, "refusals", flow.Equal(flow.Same[status.Rejection]))
 	p.problems = flow.NewInput[string, []source.Problem](e, "problems")

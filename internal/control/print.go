@@ -161,8 +161,8 @@ func (p *Pipeline) printedXDS() ([]gatewayXDS, error) {
 		types[r.Type.String()] = append(types[r.Type.String()], printedResource{r.Name, r.Version, text})
 	}
 	p.engine.View(func(c *flow.Ctx) {
-		for k, l := range flow.All(c, p.listeners) {
-			add(k.Gateway, l.resource)
+		for k, r := range flow.All(c, p.listeners) {
+			add(k.Gateway, r)
 		}
 		for k, r := range flow.All(c, p.tables) {
 			add(k.Gateway, r)

@@ -46,7 +46,7 @@ func (p *Pipeline) Updates(c *flow.Commit) []xds.Update {
 		change(ch.Key.Gateway, ch.Old, ch.New)
 	}
 	for _, ch := range flow.Changes(c, p.listeners) {
-		change(ch.Key.Gateway, ch.Old.body(), ch.New.body())
+		change(ch.Key.Gateway, ch.Old, ch.New)
 	}
 	for _, ch := range flow.Changes(c, p.tables) {
 		change(ch.Key.Gateway, ch.Old, ch.New)
@@ -67,11 +67,4 @@ func (p *Pipeline) Updates(c *flow.Commit) []xds.Update {
 	}
 	slices.SortFunc(out, func(a, b xds.Update) int { return strings.Compare(a.Gateway, b.Gateway) })
 	return out
-}
-
-func (l *listenerResource) body() *envoy.Resource {
-	if l == nil {
-		return nil
-	}
-	return l.resource
 }

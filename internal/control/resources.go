@@ -21,16 +21,22 @@ func (h *hostPart) Equal(o *hostPart) bool {
 	return h == o || h.part.Hash == o.part.Hash && h.part.Name == o.part.Name && len(h.errors) == 0 && len(o.errors) == 0
 }
 
-// listenerResource is a listener as Envoy gets it.
-type listenerResource struct {
-	ir       *ir.Listener
-	resource *envoy.Resource
-	errors   []error
+// perAddress splits a listener into one for each of its addresses. Envoy can't
+// change the addresses of a listener that serves without closing its sockets, but
+// it can gain and lose listeners.
+func perAddress(l *ir.Listener) []*ir.Listener {
+	out := make([]*ir.Listener, 0, len(l.Addresses))
+	for _, address := range l.Addresses {
+		one := *l
+		one.Name += addressMark + address
+		one.Addresses = []string{address}
+		out = append(out, &one)
+	}
+	return out
 }
 
-func (l *listenerResource) Equal(o *listenerResource) bool {
-	return l == o || l.resource.Equal(o.resource) && len(l.errors) == 0 && len(o.errors) == 0
-}
+// addressMark stands between a listener's name and the address that it binds.
+const addressMark = "@"
 
 // member is a backend's resources, as one Gateway refers to them.
 type member struct {
@@ -61,10 +67,13 @@ func (p *Pipeline) declareResources() {
 		})
 
 	p.listeners = flow.Map("listener-resources", p.ports,
-		func(_ *flow.Ctx, k portKey, v *port, emit func(portKey, *listenerResource)) {
-			resource, errs := envoy.Listener(v.listener)
-			if resource != nil {
-				emit(k, &listenerResource{v.listener, resource, errs})
+		func(_ *flow.Ctx, k portKey, v *port, emit func(resourceKey, *envoy.Resource)) {
+			for _, l := range perAddress(v.listener) {
+				// Parts of a listener that can't be expressed are left out of it, and
+				// the error says which; the rest serves.
+				if resource, _ := envoy.Listener(l); resource != nil {
+					emit(resourceKey{k.Gateway, l.Name}, resource)
+				}
 			}
 		})
 	p.fleets = flow.Count("fleets", p.ports,

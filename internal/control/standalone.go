@@ -145,6 +145,8 @@ func (s *Standalone) Run(ctx context.Context) error {
 // transaction as the next one, so that a lone event takes effect at once and a
 // storm is worked off in few steps.
 func (s *Standalone) loop(ctx context.Context) error {
+	minute := time.NewTicker(time.Minute)
+	defer minute.Stop()
 	for {
 		var batches []source.Batch
 		var said []feedback
@@ -155,6 +157,7 @@ func (s *Standalone) loop(ctx context.Context) error {
 			batches = append(batches, b)
 		case f := <-s.feedback:
 			said = append(said, f)
+		case <-minute.C:
 		}
 		for more := true; more && len(batches)+len(said) < maxBatch; {
 			select {
@@ -175,6 +178,7 @@ const maxBatch = 1024
 
 func (s *Standalone) commit(batches []source.Batch, said []feedback) {
 	c := s.pipeline.engine.Update(func(tx *flow.Tx) {
+		s.pipeline.clock.Set(tx, struct{}{}, time.Now().Truncate(time.Minute))
 		s.pipeline.apply(tx, batches)
 		for _, f := range said {
 			s.pipeline.hear(tx, f)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -88,6 +89,9 @@ func (p *Pipeline) declareStatus() {
 					return int32(n) //nolint:gosec // a count of objects in memory
 				},
 			}
+			if hasCertificates(gw) {
+				in.Now, _ = flow.Get(c, p.clock, struct{}{})
+			}
 			if state, ok := flow.Get(c, p.proxies, name); ok {
 				in.Proxy = *state
 			}
@@ -111,6 +115,11 @@ func (p *Pipeline) declareStatus() {
 			s := status.Route(in)
 			emit(k, &s)
 		})
+}
+
+// hasCertificates reports whether a Gateway's status depends on the time.
+func hasCertificates(gw *topology.Gateway) bool {
+	return slices.ContainsFunc(gw.Listeners, func(l *topology.Listener) bool { return len(l.Certificates) > 0 })
 }
 
 // concerned returns the routes that a refusal concerns: those with rules in the
@@ -147,6 +156,7 @@ func (p *Pipeline) hear(tx *flow.Tx, f feedback) {
 		Rejected:  map[status.Ref]status.Rejection{},
 	}
 	for name := range f.state.Listeners {
+		name, _, _ = strings.Cut(name, addressMark)
 		state.Listeners[name] = true
 	}
 	now := map[refusal]bool{}
@@ -155,7 +165,8 @@ func (p *Pipeline) hear(tx *flow.Tx, f feedback) {
 		k := refusal{Gateway: gateway}
 		switch r.Ref.Type {
 		case envoy.Listeners:
-			state.Rejected[status.Ref{Kind: status.RefListener, Name: r.Ref.Name}] = rejection
+			name, _, _ := strings.Cut(r.Ref.Name, addressMark)
+			state.Rejected[status.Ref{Kind: status.RefListener, Name: name}] = rejection
 			continue
 		case envoy.Secrets:
 			state.Rejected[status.Ref{Kind: status.RefSecret, Name: r.Ref.Name}] = rejection

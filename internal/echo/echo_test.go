@@ -102,6 +102,26 @@ func TestAnswerTellsTheRequest(t *testing.T) {
 	}
 }
 
+func TestSeveralAddresses(t *testing.T) {
+	s, err := New(t.Context(), Options{Listen: []string{"127.0.0.1:0", "127.0.0.1:0", "[::1]:0"}, Name: "v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	c := client(t, http1)
+	for range 5 {
+		for _, a := range s.Addresses() {
+			get(t, c, "http://"+a.String()+"/")
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestFaultsForTheFirstRequestsOfAKey(t *testing.T) {
 	s, addr := start(t, nil)
 	c := client(t, http1)

@@ -37,6 +37,7 @@ type Server struct {
 	name      string
 	log       *Log
 	http      *http.Server
+	secure    bool // http.Server makes a TLSConfig of its own, so that one tells nothing
 	listeners []net.Listener
 	// upgraded ends when the server shuts down: net/http no longer knows of
 	// connections that became WebSockets.
@@ -61,7 +62,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{name: o.Name, log: newLog()}
+	s := &Server{name: o.Name, log: newLog(), secure: o.TLS != nil}
 	s.http = &http.Server{
 		Handler:           s,
 		TLSConfig:         o.TLS,
@@ -109,7 +110,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for _, l := range s.listeners {
 		group.Go(func() error {
 			var err error
-			if s.http.TLSConfig != nil {
+			if s.secure {
 				err = s.http.ServeTLS(l, "", "")
 			} else {
 				err = s.http.Serve(l)

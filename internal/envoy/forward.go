@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"net/http"
@@ -81,8 +82,10 @@ func toSeveral(r *ir.Rule, route *routev3.Route, backends []*ir.WeightedBackend)
 	if !slices.ContainsFunc(backends, changes) {
 		rule, shared = shared, rule
 	}
+	var total uint64
 	clusters := make([]*routev3.WeightedCluster_ClusterWeight, 0, len(backends))
 	for _, b := range backends {
+		total += uint64(b.Weight)
 		c, err := clusterWeight(rule, b)
 		if err != nil {
 			return err
@@ -91,6 +94,9 @@ func toSeveral(r *ir.Rule, route *routev3.Route, backends []*ir.WeightedBackend)
 			action.ClusterNotFoundResponseCode = routev3.RouteAction_INTERNAL_SERVER_ERROR
 		}
 		clusters = append(clusters, c)
+	}
+	if total > math.MaxUint32 {
+		return fmt.Errorf("the weights of the backends add up to %d, more than %d", total, uint32(math.MaxUint32))
 	}
 	action.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{
 		WeightedClusters: &routev3.WeightedCluster{Clusters: clusters},

@@ -40,18 +40,22 @@ func HostPart(h *ir.Host) (*Part, []RuleError) {
 		// Without the port: the table ignores it.
 		Domains: []string{h.Domain},
 	}
-	var errs []RuleError
 	if h.Misdirected {
 		vh.Routes = []*routev3.Route{{
 			Match:  everything(),
 			Action: direct(http.StatusMisdirectedRequest),
 		}}
-	} else {
-		vh.Routes, errs = hostRoutes(h)
 	}
+	errs := setRoutes(vh, h, (*routev3.Route).ValidateAll)
 	body, err := hostField(vh)
 	if err != nil {
-		errs = errs[:0]
+		// Something in it can't be marshalled, such as text that is not UTF-8,
+		// which the proto rules don't say. Rare enough to look for it only now.
+		errs = setRoutes(vh, h, marshals)
+		body, err = hostField(vh)
+	}
+	if err != nil {
+		errs = make([]RuleError, 0, len(h.Rules))
 		for _, r := range h.Rules {
 			errs = append(errs, RuleError{Source: r.Source, Err: fmt.Errorf("hostname %q: %w", h.Domain, err)})
 		}
@@ -60,16 +64,25 @@ func HostPart(h *ir.Host) (*Part, []RuleError) {
 	return &Part{Name: h.Domain, Hash: Sum(body), Body: body}, errs
 }
 
-func hostRoutes(h *ir.Host) (routes []*routev3.Route, errs []RuleError) {
-	routes = make([]*routev3.Route, 0, len(h.Rules))
+// setRoutes gives a virtual host the routes of its rules.
+func setRoutes(vh *routev3.VirtualHost, h *ir.Host, ok check) (errs []RuleError) {
+	if h.Misdirected {
+		return nil
+	}
+	vh.Routes = make([]*routev3.Route, 0, len(h.Rules))
 	for _, r := range h.Rules {
-		rs, err := ruleRoutes(r, h.Domain)
+		routes, err := ruleRoutes(r, h.Domain, ok)
 		if err != nil {
 			errs = append(errs, RuleError{Source: r.Source, Err: err})
 		}
-		routes = append(routes, rs...)
+		vh.Routes = append(vh.Routes, routes...)
 	}
-	return routes, errs
+	return errs
+}
+
+func marshals(r *routev3.Route) error {
+	_, err := marshal(r)
+	return err
 }
 
 // hostField checks the host without its routes, which have been checked one by

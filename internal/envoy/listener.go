@@ -58,8 +58,14 @@ func (o Options) Listener(l *ir.Listener) (*Resource, []error) {
 			m.AdditionalAddresses = append(m.AdditionalAddresses, &listenerv3.AdditionalAddress{Address: a})
 		}
 	}
+	hostnames := make(map[string]bool, len(l.Chains))
 	for i := range l.Chains {
 		c := &l.Chains[i]
+		if hostnames[c.Hostname] {
+			errs = append(errs, fmt.Errorf("listener %s, hostname %q: served already", l.Name, c.Hostname))
+			continue
+		}
+		hostnames[c.Hostname] = true
 		chain, err := o.filterChain(l.Name, c)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("listener %s, hostname %q: %w", l.Name, c.Hostname, err))

@@ -53,6 +53,7 @@ type setup struct {
 	backends  []*ir.Backend
 	endpoints []*ir.Endpoints
 	secrets   []*ir.Secret
+	options   Options
 }
 
 func decode[T proto.Message](t testing.TB, r *Resource, m T) T {
@@ -79,7 +80,7 @@ func (s *setup) bootstrap(t testing.TB, adminSocket string) *bootstrapv3.Bootstr
 	}
 	static := &bootstrapv3.Bootstrap_StaticResources{}
 	for _, l := range s.listeners {
-		r, errs := Listener(l)
+		r, errs := s.options.Listener(l)
 		if len(errs) > 0 {
 			t.Fatal(errs)
 		}

@@ -6,7 +6,6 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	previoushostsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/previous_hosts/v3"
-	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -32,10 +31,9 @@ func setRetry(a *routev3.RouteAction, r *ir.Retry, t *ir.Timeouts) error {
 	if t != nil && t.Backend != nil {
 		attempt = *t.Backend
 	}
-	// A request timeout that is not longer ends the attempt itself.
 	if attempt > 0 {
 		// Envoy times a single attempt too, even if it is never repeated.
-		a.RetryPolicy = &routev3.RetryPolicy{PerTryTimeout: durationpb.New(attempt)}
+		a.RetryPolicy = &routev3.RetryPolicy{PerTryTimeout: duration(attempt)}
 	}
 	if r == nil || r.Attempts == 0 {
 		return nil
@@ -56,13 +54,17 @@ func setRetry(a *routev3.RouteAction, r *ir.Retry, t *ir.Timeouts) error {
 		p.RetriableStatusCodes = r.StatusCodes
 	}
 	if attempt > 0 {
-		// An attempt that took too long counts as reset.
+		// An attempt that took too long is to be repeated. Envoy has no name
+		// for it but reset, which takes in connections that break while the
+		// backend is at work: whoever limits the attempt has to bear with
+		// repetitions of such requests anyway.
 		p.RetryOn += ",reset"
 	}
 	if r.Backoff != nil && *r.Backoff > 0 {
+		base := min(max(*r.Backoff, time.Millisecond), longest/maxBackoffFactor) // Envoy counts milliseconds
 		p.RetryBackOff = &routev3.RetryPolicy_RetryBackOff{
-			BaseInterval: durationpb.New(*r.Backoff),
-			MaxInterval:  durationpb.New(maxBackoffFactor * *r.Backoff),
+			BaseInterval: duration(base),
+			MaxInterval:  duration(base * maxBackoffFactor),
 		}
 	}
 	p.RetryHostPredicate = []*routev3.RetryPolicy_RetryHostPredicate{{

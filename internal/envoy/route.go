@@ -20,24 +20,32 @@ func RouteName(s ir.Source) string {
 	return n
 }
 
-// ruleRoutes returns the Envoy routes of a rule of a host: mostly one. With an error
-// they answer 500 to what the rule matches, or are none where the match itself
-// is wrong: any other match would take requests that belong to other rules.
-func ruleRoutes(r *ir.Rule, domain string) ([]*routev3.Route, error) {
+// A check says whether Envoy takes a route.
+type check func(*routev3.Route) error
+
+// ruleRoutes returns the Envoy routes of a rule of a host: mostly one. With an
+// error they answer 500 to what the rule matches, or are none where the match
+// itself is wrong: any other match would take requests that belong to other
+// rules.
+func ruleRoutes(r *ir.Rule, domain string, ok check) ([]*routev3.Route, error) {
 	match, err := routeMatch(&r.Match)
 	if err != nil {
 		return nil, err
 	}
 	routes, err := answer(r, match, domain)
 	for i := 0; err == nil && i < len(routes); i++ {
-		err = routes[i].ValidateAll()
+		err = ok(routes[i])
 	}
-	if err != nil {
-		return []*routev3.Route{{
-			Name: RouteName(r.Source), Match: match, Action: direct(http.StatusInternalServerError),
-		}}, err
+	if err == nil {
+		return routes, nil
 	}
-	return routes, nil
+	refused := &routev3.Route{
+		Name: RouteName(r.Source), Match: match, Action: direct(http.StatusInternalServerError),
+	}
+	if ok(refused) != nil {
+		return nil, err
+	}
+	return []*routev3.Route{refused}, err
 }
 
 // answer returns routes that have a match and do what the rule says.

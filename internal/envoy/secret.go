@@ -2,8 +2,11 @@ package envoy
 
 import (
 	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
 	"crypto/rsa"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 
@@ -36,19 +39,39 @@ func Secret(s *ir.Secret) (*Resource, error) {
 	return r, nil
 }
 
+// checkPair holds a pair against what Envoy was seen to refuse. An expired
+// certificate is not among it: clients judge that.
 func checkPair(s *ir.Secret) error {
 	pair, err := tls.X509KeyPair([]byte(s.Certificate), []byte(s.Key.Reveal()))
 	if err != nil {
 		return fmt.Errorf("certificate and key can't be used: %w", err)
 	}
-	switch key := pair.PrivateKey.(type) {
-	case *rsa.PrivateKey:
+	for i, der := range pair.Certificate {
+		if _, err := x509.ParseCertificate(der); err != nil {
+			return fmt.Errorf("certificate %d of the chain can't be read: %w", i+1, err)
+		}
+	}
+	leaf := pair.Leaf
+	if leaf.Subject.CommonName == "" && len(leaf.DNSNames) == 0 && len(leaf.IPAddresses) == 0 && len(leaf.URIs) == 0 {
+		return errors.New("the certificate names nothing: it has neither a common name nor a DNS, IP or URI name")
+	}
+	switch key := leaf.PublicKey.(type) {
+	case *rsa.PublicKey:
 		if n := key.N.BitLen(); n < minRSA {
 			return fmt.Errorf("the RSA key has %d bits, Envoy wants %d or more", n, minRSA)
 		}
-	case *ecdsa.PrivateKey:
+	case *ecdsa.PublicKey:
+		switch key.Curve {
+		case elliptic.P256(), elliptic.P384(), elliptic.P521():
+		default:
+			return fmt.Errorf("the ECDSA key is on curve %s, Envoy takes P-256, P-384 and P-521", key.Params().Name)
+		}
+		if leaf.KeyUsage != 0 && leaf.KeyUsage&x509.KeyUsageDigitalSignature == 0 {
+			return errors.New("the ECDSA certificate's key usage does not allow digital signatures, which TLS needs")
+		}
+	case ed25519.PublicKey:
 	default:
-		return errors.New("the key is neither RSA nor ECDSA, the kinds that Envoy accepts")
+		return fmt.Errorf("the key is of kind %s, Envoy takes RSA, ECDSA and Ed25519", leaf.PublicKeyAlgorithm)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func portOf(p *discoveryv1.EndpointPort, name string) (uint16, bool) {
 	if p.Protocol != nil && *p.Protocol != corev1.ProtocolTCP {
 		return 0, false
 	}
-	return uint16(*p.Port), true //nolint:gosec // checked above
+	return uint16(*p.Port), true
 }
 
 func gather(s *discoveryv1.EndpointSlice, port uint16, ready, draining []ir.Endpoint) (nextReady, nextDraining []ir.Endpoint) {

@@ -96,7 +96,7 @@ func outcome(t *testing.T, archive *txtar.Archive) []txtar.File {
 		for _, e := range entries {
 			rules = append(rules, e.Rules...)
 		}
-		out = append(out, txtar.File{Name: "rules.yaml", Data: print(t, rules)})
+		out = append(out, txtar.File{Name: "rules.yaml", Data: printed(t, rules)})
 	} else {
 		var cases []hostCase
 		if err := yaml.UnmarshalStrict(hosts, &cases); err != nil {
@@ -113,7 +113,7 @@ func outcome(t *testing.T, archive *txtar.Archive) []txtar.File {
 					in.Entries = append(in.Entries, e)
 				}
 			}
-			out = append(out, txtar.File{Name: fmt.Sprintf("host-%d.yaml", i), Data: print(t, translate.Host(in))})
+			out = append(out, txtar.File{Name: fmt.Sprintf("host-%d.yaml", i), Data: printed(t, translate.Host(in))})
 		}
 	}
 	if problems != nil {
@@ -134,7 +134,7 @@ func section(archive *txtar.Archive, name string) []byte {
 func routes(t *testing.T, text []byte) []*gwv1.HTTPRoute {
 	t.Helper()
 	var out []*gwv1.HTTPRoute
-	for _, doc := range bytes.Split(text, []byte("---\n")) {
+	for doc := range bytes.SplitSeq(text, []byte("---\n")) {
 		route := &gwv1.HTTPRoute{}
 		if err := yaml.UnmarshalStrict(doc, route); err != nil {
 			t.Fatalf("%v in\n%s", err, doc)
@@ -183,7 +183,7 @@ func resolve(namespace string, ref gwv1.BackendObjectReference) topology.Backend
 	}}
 }
 
-func print(t *testing.T, v any) []byte {
+func printed(t *testing.T, v any) []byte {
 	t.Helper()
 	text, err := yaml.Marshal(v)
 	if err != nil {

@@ -34,7 +34,7 @@ func Listener(in ListenerInput) *ir.Listener {
 		Gateway:   in.Gateway,
 		Name:      ListenerName(in.Listeners[0]),
 		Port:      in.Port,
-		BindPort:  uint16(bind), //nolint:gosec // checked above
+		BindPort:  uint16(bind),
 		Addresses: slices.Compact(slices.Sorted(slices.Values(in.Addresses))),
 	}
 	sorted := slices.SortedFunc(slices.Values(in.Listeners), func(a, b *topology.Listener) int {

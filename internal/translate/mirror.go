@@ -33,7 +33,7 @@ func (t *translation) share(at place, name string, v, least, most int32) uint32 
 	if v < least || v > most {
 		f := at.field(name)
 		t.refuse(f, condition.OutOfRange(f, int64(v), int64(least), int64(most)))
-		return uint32(least) //nolint:gosec // 0 or 1
+		return uint32(least)
 	}
-	return uint32(v) //nolint:gosec // not below least
+	return uint32(v)
 }

@@ -25,7 +25,7 @@ import (
 // of path, 16 headers and query parameters.
 func rank(hostname string, m *ir.Match) uint64 {
 	r := uint64(0)
-	put := func(bits int, v int) { r = r<<bits | uint64(min(v, 1<<bits-1)) } //nolint:gosec // lengths are not negative
+	put := func(bits, v int) { r = r<<bits | uint64(min(v, 1<<bits-1)) }
 	exact := 0
 	if hostname != "" && !strings.HasPrefix(hostname, "*") {
 		exact = 1

@@ -357,10 +357,8 @@ func BenchmarkRoute(b *testing.B) {
 	value := "/"
 	kind := gwv1.PathMatchPathPrefix
 	route := &gwv1.HTTPRoute{Spec: gwv1.HTTPRouteSpec{Rules: []gwv1.HTTPRouteRule{{
-		Matches: []gwv1.HTTPRouteMatch{{Path: &gwv1.HTTPPathMatch{Type: &kind, Value: &value}}},
-		BackendRefs: []gwv1.HTTPBackendRef{{BackendRef: gwv1.BackendRef{
-			BackendObjectReference: gwv1.BackendObjectReference{Name: "a", Port: &port},
-		}}},
+		Matches:     []gwv1.HTTPRouteMatch{{Path: &gwv1.HTTPPathMatch{Type: &kind, Value: &value}}},
+		BackendRefs: []gwv1.HTTPBackendRef{{Name: "a", Port: &port}},
 	}}}}
 	n := node(route)
 	b.ReportAllocs()

@@ -33,7 +33,7 @@ func (t *translation) redirect(at place, f *gwv1.HTTPRequestRedirectFilter) *ir.
 			field := at.field("requestRedirect.port")
 			t.refuse(field, condition.OutOfRange(field, int64(*f.Port), 1, math.MaxUint16))
 		}
-		r.Port = uint16(*f.Port) //nolint:gosec // checked above
+		r.Port = uint16(*f.Port)
 	}
 	if f.Path != nil {
 		// A Location may have a query, so what replaces the path may.
@@ -43,7 +43,7 @@ func (t *translation) redirect(at place, f *gwv1.HTTPRequestRedirectFilter) *ir.
 		switch *f.StatusCode {
 		case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
 			http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-			r.Status = uint32(*f.StatusCode) //nolint:gosec // one of five
+			r.Status = uint32(*f.StatusCode)
 		default:
 			field := at.field("requestRedirect.statusCode")
 			t.refuse(field, condition.UnsupportedStatus(field, *f.StatusCode, "301, 302, 303, 307, 308"))
@@ -78,7 +78,7 @@ func (in *HostInput) redirectPort(r *ir.Redirect) uint16 {
 
 func (in *HostInput) shifted(port uint16) uint16 {
 	if p := int(port) + in.Offset; p > 0 && p <= math.MaxUint16 {
-		return uint16(p) //nolint:gosec // checked
+		return uint16(p)
 	}
 	return port
 }

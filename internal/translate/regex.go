@@ -42,8 +42,7 @@ func regexSize(pattern string) (int, error) {
 		return 0, err
 	}
 	tree, err := syntax.Parse(pattern, syntax.Perl)
-	var refused *syntax.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*syntax.Error](err); ok {
 		return 0, fmt.Errorf("%s in %q", refused.Code, refused.Expr)
 	}
 	if err != nil {

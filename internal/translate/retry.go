@@ -26,7 +26,7 @@ func (t *translation) retry(at place, spec *gwv1.HTTPRouteRetry) *ir.Retry {
 			t.refuse(f, condition.OutOfRange(f, int64(*spec.Attempts), 0, math.MaxInt32))
 			return nil
 		}
-		r.Attempts = uint32(min(*spec.Attempts, math.MaxInt32)) //nolint:gosec // not negative
+		r.Attempts = uint32(min(*spec.Attempts, math.MaxInt32))
 	}
 	for i, code := range spec.Codes {
 		if code < 400 || code > 599 {

@@ -15,7 +15,7 @@ func small() []any {
 }
 
 // connectAll brings a proxy up to small, in the order in which Envoy asks.
-func (h *harness) connectAll() *proxy {
+func (h *harness) connectAll() *client {
 	h.t.Helper()
 	p := h.connect()
 	p.subscribe(envoy.Clusters)

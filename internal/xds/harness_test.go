@@ -152,8 +152,8 @@ func table(name string, hosts ...string) *envoy.Resource {
 	return envoy.NewComposite(envoy.Routes, name, []byte("table "), parts)
 }
 
-// proxy is a delta client that does as it is told.
-type proxy struct {
+// client is a proxy that does as it is told.
+type client struct {
 	t       *testing.T
 	stream  discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesClient
 	got     chan *discoveryv3.DeltaDiscoveryResponse
@@ -179,7 +179,7 @@ func (h *harness) dial(lis *bufconn.Listener) *grpc.ClientConn {
 }
 
 // connect opens a stream that reads all the time.
-func (h *harness) connect() *proxy {
+func (h *harness) connect() *client {
 	h.t.Helper()
 	p := h.connectSilent()
 	go func() {
@@ -196,9 +196,9 @@ func (h *harness) connect() *proxy {
 }
 
 // connectSilent opens a stream that reads nothing.
-func (h *harness) connectSilent() *proxy {
+func (h *harness) connectSilent() *client {
 	h.t.Helper()
-	p := &proxy{
+	p := &client{
 		t: h.t, first: true, conn: h.dial(h.lis),
 		got: make(chan *discoveryv3.DeltaDiscoveryResponse, 100_000), err: make(chan error, 1),
 	}
@@ -213,7 +213,7 @@ func (h *harness) connectSilent() *proxy {
 	return p
 }
 
-func (p *proxy) send(req *discoveryv3.DeltaDiscoveryRequest) {
+func (p *client) send(req *discoveryv3.DeltaDiscoveryRequest) {
 	p.t.Helper()
 	if p.first {
 		req.Node = &corev3.Node{Id: "somebody else's gateway"}
@@ -225,18 +225,18 @@ func (p *proxy) send(req *discoveryv3.DeltaDiscoveryRequest) {
 }
 
 // subscribe asks for names of a type; for all of it without names.
-func (p *proxy) subscribe(t envoy.Type, names ...string) {
+func (p *client) subscribe(t envoy.Type, names ...string) {
 	p.t.Helper()
 	p.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: t.URL(), ResourceNamesSubscribe: names})
 }
 
-func (p *proxy) unsubscribe(t envoy.Type, names ...string) {
+func (p *client) unsubscribe(t envoy.Type, names ...string) {
 	p.t.Helper()
 	p.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: t.URL(), ResourceNamesUnsubscribe: names})
 }
 
 // resume asks as Envoy does after a reconnect: with what it has.
-func (p *proxy) resume(t envoy.Type, has ...*envoy.Resource) {
+func (p *client) resume(t envoy.Type, has ...*envoy.Resource) {
 	p.t.Helper()
 	req := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: t.URL(), InitialResourceVersions: map[string]string{}}
 	for _, r := range has {
@@ -248,7 +248,7 @@ func (p *proxy) resume(t envoy.Type, has ...*envoy.Resource) {
 	p.send(req)
 }
 
-func (p *proxy) next() *discoveryv3.DeltaDiscoveryResponse {
+func (p *client) next() *discoveryv3.DeltaDiscoveryResponse {
 	p.t.Helper()
 	select {
 	case m := <-p.got:
@@ -262,7 +262,7 @@ func (p *proxy) next() *discoveryv3.DeltaDiscoveryResponse {
 }
 
 // expect reads responses and compares and answers them.
-func (p *proxy) expect(lines ...string) {
+func (p *client) expect(lines ...string) {
 	p.t.Helper()
 	for _, line := range lines {
 		want, text, nack := strings.Cut(line, " ! ")
@@ -282,12 +282,12 @@ func (p *proxy) expect(lines ...string) {
 	}
 }
 
-func (p *proxy) ack(m *discoveryv3.DeltaDiscoveryResponse) {
+func (p *client) ack(m *discoveryv3.DeltaDiscoveryResponse) {
 	p.t.Helper()
 	p.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: m.GetTypeUrl(), ResponseNonce: m.GetNonce()})
 }
 
-func (p *proxy) nack(m *discoveryv3.DeltaDiscoveryResponse, text string) {
+func (p *client) nack(m *discoveryv3.DeltaDiscoveryResponse, text string) {
 	p.t.Helper()
 	p.send(&discoveryv3.DeltaDiscoveryRequest{
 		TypeUrl: m.GetTypeUrl(), ResponseNonce: m.GetNonce(),
@@ -296,7 +296,7 @@ func (p *proxy) nack(m *discoveryv3.DeltaDiscoveryResponse, text string) {
 }
 
 // answer acknowledges the oldest response without an answer.
-func (p *proxy) answer() {
+func (p *client) answer() {
 	p.t.Helper()
 	p.ack(p.pending[0])
 	p.pending = p.pending[1:]
@@ -304,7 +304,7 @@ func (p *proxy) answer() {
 
 // quiet checks that nothing is on its way: what the server answers next is what
 // is asked now.
-func (p *proxy) quiet() {
+func (p *client) quiet() {
 	p.t.Helper()
 	p.fences++
 	name := fmt.Sprintf("fence-%d", p.fences)

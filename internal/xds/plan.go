@@ -188,6 +188,8 @@ func (p *planning) single(t envoy.Type, set []*envoy.Resource) {
 	for _, r := range set {
 		f := p.response(t)
 		f.set = []*envoy.Resource{r}
+		target, _ := p.gateway.target(Ref{t, r.Name})
+		f.filler = target != r
 		p.send(f)
 	}
 	if len(p.absent) > 0 {
@@ -213,6 +215,9 @@ func (p *planning) send(f *flight) {
 		rec := p.record(Ref{f.typ, r.Name})
 		p.supersede(rec)
 		rec.sent, rec.nonce = r.Version, f.nonce
+		if rec.first == 0 {
+			rec.first = f.nonce
+		}
 	}
 	p.inflight[f.nonce] = f
 	if f.typ == envoy.Listeners || f.typ == envoy.Routes {
@@ -221,20 +226,18 @@ func (p *planning) send(f *flight) {
 	p.out = append(p.out, f)
 }
 
-// supersede forgets the response that sent a resource last: the answer to it no
-// longer matters. So a proxy that never answers costs no more than its names.
+// supersede notes that a resource is no longer what the last response made it.
 func (s *session) supersede(r *record) {
 	f := s.inflight[r.nonce]
 	if f == nil {
 		return
 	}
 	f.live--
-	if f.live > 0 {
+	if f.live > 0 || f.typ == envoy.Listeners || f.typ == envoy.Routes || len(f.removed) > 0 {
 		return
 	}
-	f.set = nil
-	if f.typ != envoy.Listeners && f.typ != envoy.Routes && len(f.removed) == 0 {
-		delete(s.inflight, f.nonce) // no removal waits for it
+	if len(s.inflight) > maxReplaced {
+		delete(s.inflight, f.nonce)
 	}
 }
 

@@ -124,22 +124,29 @@ func (s *session) answered(req *discoveryv3.DeltaDiscoveryRequest, now time.Time
 	y := &s.types[f.typ]
 	for _, res := range f.set {
 		r := y.records[res.Name]
-		if r == nil || r.nonce != f.nonce {
+		if r == nil || f.nonce < r.first {
 			continue
 		}
-		r.nonce = 0
 		r.acked = res.Version
 		y.acked++
-		ref := Ref{f.typ, res.Name}
-		delete(s.alone, ref)
-		delete(s.refused, ref)
-		g.acknowledged(res, f.commit, now)
+		if r.nonce == f.nonce {
+			r.nonce = 0
+			ref := Ref{f.typ, res.Name}
+			delete(s.alone, ref)
+			delete(s.refused, ref)
+		}
+		if !f.filler {
+			g.acknowledged(res, f.commit, now)
+		}
 	}
 	g.server.metrics.lag.WithLabelValues(f.typ.String()).Observe(now.Sub(f.since).Seconds())
 	if f.typ == envoy.Listeners {
 		g.server.reports.add(g)
 	}
 }
+
+// unknown stands for a version that the proxy may or may not have.
+const unknown = "unknown"
 
 // settle takes a nonce from those that removals wait for.
 func (s *session) settle(nonce uint64) {
@@ -168,6 +175,7 @@ func (s *session) nack(f *flight, message string, now time.Time) {
 			continue
 		}
 		ref := Ref{f.typ, res.Name}
+		text, culprit := culprits[res.Name]
 		r.nonce = 0
 		r.sent = r.acked
 		why := changed
@@ -179,8 +187,10 @@ func (s *session) nack(f *flight, message string, now time.Time) {
 			s.alone[ref] = true
 			continue
 		}
-		text, culprit := culprits[res.Name]
 		if !culprit {
+			// In force, but the proxy doesn't say so when it comes back: sent
+			// again, it takes note and does nothing.
+			r.sent = unknown
 			continue
 		}
 		y.lastNack.Names = append(y.lastNack.Names, res.Name)
@@ -199,7 +209,7 @@ func (s *session) nack(f *flight, message string, now time.Time) {
 			// It may or may not have happened; once more does no harm.
 			ref := Ref{f.typ, name}
 			if y.records[name] == nil {
-				s.record(ref).sent = "unknown"
+				s.record(ref).sent = unknown
 			}
 			s.mark(ref, changed, now)
 		}

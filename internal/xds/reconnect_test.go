@@ -21,7 +21,7 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func (p *proxy) resumeSmall() {
+func (p *client) resumeSmall() {
 	p.t.Helper()
 	p.resume(envoy.Clusters, cluster("a", "1"), cluster("b", "1"), cluster("dns", "1"))
 	p.resume(envoy.Endpoints, ends("a", "1"), ends("b", "1"))

@@ -52,7 +52,8 @@ type subscription struct {
 type record struct {
 	sent       string // version that it has, or that is on its way
 	acked      string // version that it has acknowledged, or said it has
-	nonce      uint64 // of the response that sent it
+	nonce      uint64 // of the response that sent it last, until that is answered
+	first      uint64 // of the response that sent it first: older ones sent a predecessor
 	subscribed bool   // by name
 }
 
@@ -73,13 +74,20 @@ type flight struct {
 	set     []*envoy.Resource
 	removed []string
 	live    int    // resources of set that nothing newer has replaced
+	filler  bool   // set is what answers for something that there isn't
 	commit  uint64 // when the resources were picked
 	since   time.Time
 }
 
-// The number of unanswered responses of listeners and routes beyond which a
-// session waits for answers, and lets changes merge meanwhile.
-const maxUnanswered = 1024
+// A proxy that never answers must not cost more than its names. Answers to
+// listeners and routes are immediate: beyond this number of missing ones a
+// session waits, and changes merge meanwhile.
+const maxUnanswered = 64
+
+// The answer to clusters may take long, and nothing waits for it. Beyond this
+// number of responses, those that newer ones have replaced are forgotten, and
+// with them what their answers would tell.
+const maxReplaced = 256
 
 func newSession(g *gateway, id uint64, now time.Time) *session {
 	s := &session{

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
@@ -53,8 +54,11 @@ var testAuthority = sync.OnceValues(func() (*authority, error) {
 // pair is a certificate with its key, both PEM.
 type pair struct{ cert, key []byte }
 
-// issue signs a certificate for the hosts.
-func issue(notAfter time.Time, usage x509.KeyUsage, hosts ...string) (pair, error) {
+// mustStaple is the TLS feature extension that asks for OCSP stapling (RFC 7633).
+var mustStaple = pkix.Extension{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 1, 24}, Value: []byte{0x30, 0x03, 0x02, 0x01, 0x05}}
+
+// issue signs a certificate for the hosts, after change has been applied to it.
+func issue(change func(*x509.Certificate), hosts ...string) (pair, error) {
 	ca, err := testAuthority()
 	if err != nil {
 		return pair{}, err
@@ -72,10 +76,11 @@ func issue(notAfter time.Time, usage x509.KeyUsage, hosts ...string) (pair, erro
 		Subject:      pkix.Name{CommonName: "e2e server"},
 		DNSNames:     hosts,
 		NotBefore:    time.Now().Add(-24 * time.Hour),
-		NotAfter:     notAfter,
-		KeyUsage:     usage,
+		NotAfter:     time.Now().Add(24 * time.Hour),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
+	change(template)
 	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, key.Public(), ca.key)
 	if err != nil {
 		return pair{}, err
@@ -96,27 +101,30 @@ const (
 	secretMismatched = "mismatched" // the key is another certificate's
 	secretGarbage    = "garbage"    // not PEM
 	secretEmpty      = "empty"      // PEM without a certificate in it
+	secretStaple     = "staple"     // OCSP must-staple
 	secretUsage      = "usage"      // an ECDSA certificate that is not for signatures
 )
 
 // secretManifest returns a TLS Secret for the hosts; flaw is empty for a good one.
 func secretManifest(namespace, name, flaw string, hosts ...string) (string, error) {
-	notAfter := time.Now().Add(24 * time.Hour)
-	if flaw == secretExpired {
-		notAfter = time.Now().Add(-time.Hour)
+	change := func(c *x509.Certificate) {
+		switch flaw {
+		case secretExpired:
+			c.NotAfter = time.Now().Add(-time.Hour)
+		case secretUsage:
+			c.KeyUsage = x509.KeyUsageKeyEncipherment
+		case secretStaple:
+			c.ExtraExtensions = append(c.ExtraExtensions, mustStaple)
+		}
 	}
-	usage := x509.KeyUsageDigitalSignature
-	if flaw == secretUsage {
-		usage = x509.KeyUsageKeyEncipherment
-	}
-	p, err := issue(notAfter, usage, hosts...)
+	p, err := issue(change, hosts...)
 	if err != nil {
 		return "", err
 	}
 	switch flaw {
-	case "", secretExpired, secretUsage:
+	case "", secretExpired, secretUsage, secretStaple:
 	case secretMismatched:
-		other, err := issue(notAfter, usage, hosts...)
+		other, err := issue(change, hosts...)
 		if err != nil {
 			return "", err
 		}

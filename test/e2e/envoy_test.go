@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 )
@@ -34,8 +33,8 @@ func (p *process) envoyStats(t *testing.T, filter string) map[string]int64 {
 	defer res.Body.Close()
 	var answer struct {
 		Stats []struct {
-			Name  string      `json:"name"`
-			Value json.Number `json:"value"`
+			Name  string `json:"name"`
+			Value any    `json:"value"` // a number, or a text for some
 		} `json:"stats"`
 	}
 	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
@@ -43,14 +42,14 @@ func (p *process) envoyStats(t *testing.T, filter string) map[string]int64 {
 	}
 	out := map[string]int64{}
 	for _, s := range answer.Stats {
-		if n, err := strconv.ParseInt(s.Value.String(), 10, 64); err == nil {
-			out[s.Name] = n
+		if n, ok := s.Value.(float64); ok {
+			out[s.Name] = int64(n)
 		}
 	}
 	return out
 }
 
-// envoy returns the id of the process's only Envoy.
+// envoyPID returns the id of the process's only Envoy.
 func (p *process) envoyPID(t *testing.T) int {
 	t.Helper()
 	pids := p.envoys()

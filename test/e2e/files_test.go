@@ -91,8 +91,9 @@ func TestBrokenFile(t *testing.T) {
 				t.Errorf("the problem is at line %d, want %d: %+v", p.Line, tc.line, p)
 			}
 			s.serves(t, "home.example", "v1")
-			s.write(t, "other.yaml", siteRoute("other", tc.name[:3]+".other.example", "v2"))
-			s.serves(t, tc.name[:3]+".other.example", "v2")
+			other := strings.ToLower(strings.ReplaceAll(tc.name, " ", "-")) + ".example"
+			s.write(t, "other.yaml", siteRoute("other", other, "v2"))
+			s.serves(t, other, "v2")
 			s.write(t, "home.yaml", siteRoute("home", "home.example", "v1"))
 			s.healed(t, "home.yaml")
 		})

@@ -1,0 +1,140 @@
+package envoy
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+func newKey(t testing.TB, kind string) crypto.Signer {
+	t.Helper()
+	var key crypto.Signer
+	var err error
+	switch kind {
+	case "RSA-2048":
+		key, err = rsa.GenerateKey(rand.Reader, 2048)
+	case "P-224":
+		key, err = ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
+	case "P-256":
+		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	case "P-384":
+		key, err = ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	case "P-521":
+		key, err = ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
+	case "Ed25519":
+		_, key, err = ed25519.GenerateKey(rand.Reader)
+	default:
+		t.Fatalf("unknown kind of key %q", kind)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// secret returns a certificate signed by its own key.
+func secret(t testing.TB, name string, key crypto.Signer, change func(*x509.Certificate)) *ir.Secret {
+	t.Helper()
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		Subject:      pkix.Name{CommonName: name},
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     time.Now().Add(time.Hour),
+	}
+	if change != nil {
+		change(c)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &ir.Secret{
+		Name:        name,
+		Certificate: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		Key:         ir.Sensitive(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})),
+	}
+}
+
+func nameless(c *x509.Certificate) { c.Subject = pkix.Name{Organization: []string{"x"}} }
+
+// What we accept, Envoy loads.
+func TestSecretAccepted(t *testing.T) {
+	p256 := newKey(t, "P-256")
+	named := func(change func(*x509.Certificate)) *ir.Secret {
+		return secret(t, "", p256, func(c *x509.Certificate) { nameless(c); change(c) })
+	}
+	secrets := map[string]*ir.Secret{
+		"expired":   secret(t, "x", p256, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }),
+		"DNS name":  named(func(c *x509.Certificate) { c.DNSNames = []string{"a.example"} }),
+		"IP":        named(func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)} }),
+		"URI":       named(func(c *x509.Certificate) { c.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }),
+		"signature": secret(t, "x", p256, func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature }),
+		"RSA usage": secret(t, "x", newKey(t, "RSA-2048"), func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageKeyEncipherment }),
+	}
+	for _, kind := range []string{"RSA-2048", "P-256", "P-384", "P-521", "Ed25519"} {
+		secrets[kind] = secret(t, "x", newKey(t, kind), nil)
+	}
+	text := secret(t, "x", p256, nil)
+	text.Certificate = "a comment\n" + text.Certificate + "\nanother\n"
+	secrets["text around"] = text
+	s := &setup{listeners: []*ir.Listener{{Name: "https", Addresses: []string{"127.0.0.1"}}}}
+	for name, sec := range secrets {
+		sec.Name = name
+		s.secrets = append(s.secrets, sec)
+		s.listeners[0].Chains = append(s.listeners[0].Chains, ir.Chain{
+			Hostname: strings.ReplaceAll(strings.ToLower(name), " ", "-") + ".example",
+			Table:    name, TLS: &ir.TLS{Certificates: []string{name}},
+		})
+	}
+	if err := s.validate(t); err != nil {
+		t.Error(err)
+	}
+}
+
+// What Envoy was seen to refuse, we refuse, and say why without the key.
+func TestSecretRefused(t *testing.T) {
+	p256 := newKey(t, "P-256")
+	good := secret(t, "x", p256, nil)
+	other := secret(t, "x", newKey(t, "P-256"), nil)
+	with := func(certificate, key string) *ir.Secret {
+		return &ir.Secret{Name: "default/tls", Certificate: certificate, Key: ir.Sensitive(key)}
+	}
+	for _, c := range []struct {
+		name   string
+		secret *ir.Secret
+		want   string
+	}{
+		{"mismatch", with(good.Certificate, other.Key.Reveal()), "does not match"},
+		{"no certificate", with("", good.Key.Reveal()), "failed to find any PEM data in certificate"},
+		{"garbage", with("garbage", "garbage"), "failed to find any PEM data"},
+		{"no key", with(good.Certificate, ""), "failed to find any PEM data in key"},
+		{"broken chain", with(good.Certificate+"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", good.Key.Reveal()), "certificate 2 of the chain"},
+		{"curve", secret(t, "x", newKey(t, "P-224"), nil), "P-224"},
+		{"usage", secret(t, "x", p256, func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageCertSign }), "digital signatures"},
+		{"nameless", secret(t, "x", p256, nameless), "names nothing"},
+		{"mail", secret(t, "x", p256, func(c *x509.Certificate) { nameless(c); c.EmailAddresses = []string{"a@b.example"} }), "names nothing"},
+	} {
+		r, err := Secret(c.secret)
+		if err == nil || r != nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "PRIVATE") {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package xds
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+)
+
+// A proxy that reads nothing holds up neither a commit nor another proxy, and
+// when it reads again it gets what is current, not what has passed.
+func TestSlowProxyIsIsolated(t *testing.T) {
+	h := start(t)
+	big := strings.Repeat("x", 1<<20)
+	h.apply(small()...)
+	p := h.connectAll()
+	slow := h.connectSilent()
+	slow.subscribe(envoy.Listeners)
+	slow.subscribe(envoy.Routes, "t")
+	waitFor(t, "both there", func() bool { return len(h.server.Sessions()) == 2 && len(h.server.Sessions()[1].Types) == 2 })
+	const n = 200
+	for i := range n {
+		h.apply(table("t", fmt.Sprint("x:", i, big)))
+		p.expect(fmt.Sprint("routes +t=[x:", i, big, "]"))
+	}
+	info := h.server.Sessions()[1]
+	if info.Unanswered > 20 || info.Pending == 0 || info.Lag == 0 {
+		t.Errorf("%+v", info)
+	}
+	// Now it reads.
+	got := 0
+	for last := fmt.Sprint("routes +t=[x:", n-1, big, "]"); ; got++ {
+		m, err := slow.stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow.ack(m)
+		if describe(m) == last {
+			break
+		}
+	}
+	if got > 10 {
+		t.Errorf("%d of %d states passed through a proxy that did not read", got, n)
+	}
+}
+
+// A proxy that reads and never answers costs its names, not its history.
+func TestSilentProxyIsBounded(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	const n = 3 * (maxUnanswered + maxReplaced)
+	last := 0
+	for i := range n { // one after another, so that nothing merges
+		h.apply(ends("a", fmt.Sprint(i)), cluster("b", fmt.Sprint(i)))
+		waitFor(t, "sent", func() bool { return h.server.Sessions()[0].Pending == 0 })
+	}
+	for i := range n {
+		h.apply(table("t", fmt.Sprint("x:", i)))
+		if last < maxUnanswered {
+			waitFor(t, "sent", func() bool { return h.server.Sessions()[0].Pending == 0 })
+			last++
+		}
+	}
+	if i := h.server.Sessions()[0]; i.Unanswered > maxUnanswered+maxReplaced+5 {
+		t.Errorf("%d unanswered", i.Unanswered)
+	}
+	// It answers, and gets what is current.
+	for m := range p.got {
+		p.ack(m)
+		if describe(m) == fmt.Sprintf("routes +t=[x:%d]", n-1) {
+			break
+		}
+	}
+	p.quiet()
+}
+
+// Names that come and go while a proxy doesn't read don't pile up.
+func TestPassingNamesAreForgotten(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	slow := h.connectSilent()
+	slow.subscribe(envoy.Clusters)
+	waitFor(t, "it has asked", func() bool { return len(h.server.Sessions()) == 1 && len(h.server.Sessions()[0].Types) == 1 })
+	h.apply(cluster("big", strings.Repeat("x", 4<<20)))
+	waitFor(t, "it has too much", func() bool { return h.server.Sessions()[0].Unanswered == 4 })
+	h.apply(cluster("next", "1"))
+	waitFor(t, "it is stuck", func() bool { return h.server.Sessions()[0].Unanswered == 5 })
+	for i := range 1000 {
+		name := fmt.Sprint("passing-", i)
+		h.apply(cluster(name, "1"), ends(name, "1"))
+		h.apply("-cluster/"+name, "-endpoints/"+name)
+	}
+	if n := h.server.Sessions()[0].Pending; n > 20 {
+		t.Errorf("%d names wait for a proxy that never had them", n)
+	}
+	if i, _ := h.server.Gateway(gw); len(i.Resources) != len(small())+2 {
+		t.Errorf("%d resources", len(i.Resources))
+	}
+}
+
+// A listener belongs to a Gateway, whatever the proxy says it is.
+func TestIdentityIsTheListener(t *testing.T) {
+	h := start(t)
+	other := bufconn.Listen(1 << 16)
+	h.serve(other, "default/other")
+	h.apply(small()...)
+	h.server.Apply([]Update{{Gateway: "default/other", Set: []*envoy.Resource{cluster("theirs", "1")}}})
+	h.lis = other
+	p := h.connect()
+	p.subscribe(envoy.Clusters)
+	p.expect("cluster +theirs=1")
+	if i := h.server.Sessions(); i[0].Gateway != "default/other" || i[0].Node != "somebody else's gateway" {
+		t.Errorf("%+v", i)
+	}
+}
+
+func TestStateOfTheWorldIsRefused(t *testing.T) {
+	h := start(t)
+	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(h.dial(h.lis)).StreamAggregatedResources(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = stream.Recv()
+	if status.Code(err) != codes.Unimplemented || !strings.Contains(err.Error(), "DELTA_GRPC") {
+		t.Error(err)
+	}
+}
+
+// Stopping ends streams with a status that makes proxies come back.
+func TestStop(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.server.Stop()
+	if err := <-p.err; status.Code(err) != codes.Unavailable {
+		t.Error(err)
+	}
+}
+
+// follower is a client that keeps what it is sent, as Envoy does, and refuses
+// what has "bad" in it.
+func (p *client) follow(ctx context.Context) map[string]string {
+	have := map[string]string{}
+	for {
+		var m *discoveryv3.DeltaDiscoveryResponse
+		select {
+		case m = <-p.got:
+		case <-ctx.Done():
+			return have
+		}
+		t, _ := envoy.TypeOf(m.GetTypeUrl())
+		var bad []string
+		for _, r := range m.GetResources() {
+			text := body(t, r.GetName(), r.GetResource().GetValue())
+			if strings.Contains(text, "bad") {
+				bad = append(bad, r.GetName()+": bad")
+				continue
+			}
+			if _, known := have[t.String()+"/"+r.GetName()]; !known && t == envoy.Clusters {
+				p.subscribe(envoy.Endpoints, r.GetName())
+			}
+			have[t.String()+"/"+r.GetName()] = text
+		}
+		for _, name := range m.GetRemovedResources() {
+			delete(have, t.String()+"/"+name)
+			if t == envoy.Clusters {
+				delete(have, "endpoints/"+name)
+				p.unsubscribe(envoy.Endpoints, name)
+			}
+		}
+		if len(bad) > 0 {
+			p.nack(m, "Error adding/updating cluster(s) "+strings.Join(bad, ", "))
+		} else {
+			p.ack(m)
+		}
+	}
+}
+
+// Several proxies, random commits with bad resources among them, all at once:
+// in the end each proxy has exactly what is wanted.
+func TestRandomHistoryConverges(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var proxies []*client
+	results := make([]map[string]string, 3)
+	var wg sync.WaitGroup
+	for i := range results {
+		p := h.connect()
+		proxies = append(proxies, p)
+		p.subscribe(envoy.Clusters)
+		p.subscribe(envoy.Listeners)
+		p.subscribe(envoy.Routes, "t", "u")
+		p.subscribe(envoy.Secrets, "s")
+		wg.Go(func() { results[i] = p.follow(ctx) })
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	value := func() string {
+		if random.IntN(4) == 0 {
+			return fmt.Sprint("bad", random.IntN(5))
+		}
+		return fmt.Sprint(random.IntN(5))
+	}
+	for range 500 {
+		var changes []any
+		for range random.IntN(4) {
+			name := string(rune('a' + random.IntN(3)))
+			switch random.IntN(5) {
+			case 0:
+				changes = append(changes, cluster(name, value()), ends(name, value()))
+			case 1:
+				changes = append(changes, "-cluster/"+name, "-endpoints/"+name)
+			case 2:
+				changes = append(changes, table("t", "a:"+value(), "b:"+value(), "c:"+value()))
+			case 3:
+				changes = append(changes, ends("b", value()), secret("s", value()))
+			case 4:
+				changes = append(changes, listener(name, value()), table("u", "x:"+value(), "y:"+value()))
+			}
+		}
+		h.apply(changes...)
+		_ = h.server.Sessions()
+		_, _ = h.server.Gateway(gw)
+	}
+	final := []any{
+		cluster("a", "7"), ends("a", "7"), cluster("b", "7"), ends("b", "7"), "-cluster/c", "-endpoints/c",
+		cluster("dns", "7"), listener("l", "7"), listener("a", "7"), "-listener/b", "-listener/c",
+		secret("s", "7"), table("t", "a:7", "b:bad7", "c:7"), table("u", "x:7", "y:7"),
+	}
+	h.apply(final...)
+	h.state("only b in quarantine", func(s State) bool {
+		return len(s.Rejected) == 1 && s.Rejected[0].Part == "b" && s.Rejected[0].Version == table("", "b:bad7").Parts()[0].Hash.String()
+	})
+	// The table in force may refer to what was removed with its change.
+	h.apply(table("t", "a:7", "b:7", "c:7"))
+	h.state("nothing in quarantine", rejects())
+	waitFor(t, "everybody has everything", func() bool {
+		for _, i := range h.server.Sessions() {
+			if i.Unanswered > 0 || i.Pending > 0 {
+				return false
+			}
+		}
+		return true
+	})
+	cancel()
+	wg.Wait()
+	for i, have := range results {
+		for _, want := range []string{
+			"cluster/a=7", "endpoints/a=7", "cluster/b=7", "endpoints/b=7", "cluster/dns=7",
+			"listener/l=7", "listener/a=7", "secret/s=7", "routes/u=[x:7 y:7]", "routes/t=[a:7 b:7 c:7]",
+		} {
+			ref, body, _ := strings.Cut(want, "=")
+			if have[ref] != body {
+				t.Errorf("proxy %d: %s = %q, want %q", i, ref, have[ref], body)
+			}
+			delete(have, ref)
+		}
+		delete(have, "endpoints/dns") // asked for, like those of any cluster
+		if len(have) > 0 {
+			t.Errorf("proxy %d has more: %v", i, have)
+		}
+	}
+}

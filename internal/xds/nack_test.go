@@ -1,0 +1,302 @@
+package xds
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+)
+
+func rejects(refs ...string) func(State) bool {
+	return func(s State) bool {
+		if len(s.Rejected) != len(refs) {
+			return false
+		}
+		for i, r := range s.Rejected {
+			got := r.Ref.String()
+			if r.Part != "" {
+				got += "/" + r.Part
+			}
+			if r.ServingOld {
+				got += " old"
+			}
+			if got != refs[i] {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// Envoy names the clusters that it refuses: the others of the change are in
+// force, a proxy that comes later gets the last good version, a change heals.
+func TestRefusedClustersAreNamed(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(cluster("a", "bad"), cluster("b", "2"), cluster("c", "bad"), cluster("d", "1"))
+	p.expect("cluster +a=bad +b=2 +c=bad +d=1 ! Error adding/updating cluster(s) a: it's, b: that, c: and: more",
+		"endpoints +a=1", "endpoints +b=1")
+	// b is not among the named ones of the message… but it reads so: it costs
+	// b a round, no more.
+	s := h.state("a, b and c refused", rejects("cluster/a old", "cluster/b old", "cluster/c"))
+	for i, want := range []string{"it's", "that", "and: more"} {
+		if s.Rejected[i].Message != want {
+			t.Errorf("message %q, want %q", s.Rejected[i].Message, want)
+		}
+	}
+	p.expect("cluster +d=1")
+	p.quiet()
+
+	late := h.connect()
+	late.subscribe(envoy.Clusters)
+	late.expect("cluster +a=1 +b=1 +d=1 +dns=1", "endpoints +a=1", "endpoints +b=1")
+
+	h.apply(cluster("a", "3"), cluster("b", "3"), cluster("c", "3"))
+	p.expect("cluster +a=3 +b=3 +c=3", "endpoints +a=1", "endpoints +b=1")
+	h.state("healed", rejects())
+}
+
+func TestRefusedListener(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(listener("l", "bad"), listener("m", "bad"), listener("n", "1"))
+	p.expect("listener +l=bad +m=bad +n=1 ! Error adding/updating listener(s) l: no\nm: neither\n", "listener +n=1")
+	s := h.state("l and m refused", rejects("listener/l old", "listener/m"))
+	if s.Listeners["l"] != listener("l", "1").Version || s.Rejected[1].Message != "neither" {
+		t.Errorf("%+v", s)
+	}
+	h.apply(listener("l", "1"), "-listener/m")
+	h.state("healed", rejects())
+	p.quiet()
+}
+
+// A refusal without names refuses everything: each is sent alone, and the
+// culprit shows.
+func TestRefusedWithoutNames(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(cluster("a", "2"), cluster("b", "bad"), cluster("c", "1"), ends("c", "1"))
+	p.expect("cluster +a=2 +b=bad +c=1 ! Proto constraint validation failed",
+		"endpoints +a=1", "endpoints +b=1", "endpoints +c=1",
+		"cluster +a=2", "cluster +b=bad ! Proto constraint validation failed", "cluster +c=1",
+		"endpoints +a=1", "endpoints +b=1", "endpoints +c=1")
+	h.state("b refused", rejects("cluster/b old"))
+	p.quiet()
+}
+
+// Endpoints, secrets and tables have a response each. What is asked for is
+// answered, if with nothing.
+func TestRefusedAlone(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(ends("a", "bad"), secret("s", "bad"))
+	p.expect("endpoints +a=bad ! malformed IP address", "secret +s=bad ! KEY_VALUES_MISMATCH")
+	h.state("both refused", rejects("endpoints/a old", "secret/s old"))
+	p.quiet()
+	h.apply(cluster("n", "1"), ends("n", "bad"), secret("n", "bad"))
+	p.expect("cluster +n=1", "endpoints +n=bad ! malformed IP address")
+	p.subscribe(envoy.Endpoints, "n")
+	p.expect("endpoints +n=empty")
+	p.subscribe(envoy.Secrets, "n")
+	p.expect("secret +n=bad ! no PEM", "secret -n")
+	h.state("four refused", rejects("endpoints/a old", "endpoints/n", "secret/n", "secret/s old"))
+	h.apply(ends("a", "2"), ends("n", "2"), secret("s", "2"), secret("n", "2"))
+	p.expect("endpoints +a=2", "endpoints +n=2", "secret +n=2", "secret +s=2")
+	h.state("healed", rejects())
+	p.quiet()
+}
+
+// One bad host of a table costs only itself, and the rest of the same change is
+// live after the first answer.
+func TestRefusedHost(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(table("t", "x:bad", "y:1", "z:1"))
+	p.expect(
+		"routes +t=[x:bad y:1 z:1] ! missing ): ((",
+		// Both that have changed are suspects. z is new: 500 for a moment.
+		"routes +t=[x:1 y:1 z:500]",
+		"routes +t=[x:bad y:1 z:500] ! missing ): ((",
+		"routes +t=[x:1 y:1 z:1]",
+	)
+	s := h.state("x refused", rejects("routes/t/x old"))
+	if r := s.Rejected[0]; r.Message != "missing ): ((" || r.Version != table("", "x:bad").Parts()[0].Hash.String() {
+		t.Errorf("%+v", r)
+	}
+	p.quiet()
+	// Other hosts change as ever; so does the bad one.
+	h.apply(table("t", "x:bad", "y:2", "z:1"))
+	p.expect("routes +t=[x:1 y:2 z:1]")
+	h.apply(table("t", "x:worse", "y:3", "z:1"))
+	p.expect(
+		"routes +t=[x:worse y:3 z:1] ! worse",
+		// Without the two, the table is as it is in force.
+		"routes +t=[x:worse y:2 z:1] ! worse",
+		"routes +t=[x:1 y:3 z:1]",
+	)
+	h.state("x refused still", func(s State) bool { return rejects("routes/t/x old")(s) && s.Rejected[0].Message == "worse" })
+	h.apply(table("t", "x:3", "y:3", "z:1"))
+	p.expect("routes +t=[x:3 y:3 z:1]")
+	h.state("healed", rejects())
+	p.quiet()
+}
+
+// A table that is new to the proxy has no last good version: a bad host answers
+// 500, and is not looked for again by the next proxy.
+func TestRefusedHostOfANewTable(t *testing.T) {
+	h := start(t)
+	h.apply(table("t", "x:1", "y:bad"))
+	p := h.connect()
+	p.subscribe(envoy.Routes, "t")
+	p.expect(
+		"routes +t=[x:1 y:bad] ! no",
+		"routes +t=[x:500 y:500]",
+		"routes +t=[x:1 y:500]",
+	)
+	h.state("y refused", rejects("routes/t/y"))
+	late := h.connect()
+	late.subscribe(envoy.Routes, "t")
+	late.expect("routes +t=[x:1 y:500]")
+	h.apply(table("t", "x:1", "y:bad", "z:1"))
+	p.expect("routes +t=[x:1 y:500 z:1]")
+	h.apply(table("t", "x:1"))
+	p.expect("routes +t=[x:1]")
+	h.state("healed", rejects())
+}
+
+// The table's own fields may be to blame: it stays as it was.
+func TestRefusedTable(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	bad := envoy.NewComposite(envoy.Routes, "t", []byte("table bad "), table("", "x:2", "y:1").Parts())
+	h.apply(bad)
+	p.expect("routes +t=[bad x:2 y:1] ! no", "routes +t=[bad x:1 y:1] ! no")
+	h.state("t refused", rejects("routes/t old"))
+	p.quiet()
+	h.apply(table("t", "x:2", "y:1"))
+	p.expect("routes +t=[x:2 y:1]")
+	h.state("healed", rejects())
+}
+
+// While an old table is in force nothing that it may use goes away, for proxies
+// that come later either; what is newer than the table does.
+func TestRemovalWaitsForQuarantine(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(table("t", "x:bad", "y:2"), "-cluster/a", "-endpoints/a", "-secret/s")
+	p.expect(
+		"routes +t=[x:bad y:2] ! no",
+		"routes +t=[x:bad y:1] ! no",
+		"routes +t=[x:1 y:2]",
+	)
+	h.state("x refused", rejects("routes/t/x old"))
+	p.quiet()
+
+	late := h.connect()
+	late.subscribe(envoy.Clusters)
+	late.expect("cluster +a=1 +b=1 +dns=1", "endpoints +a=1", "endpoints +b=1")
+	late.cancel()
+
+	h.apply(cluster("new", "1"), ends("new", "1"))
+	p.expect("cluster +new=1", "endpoints +new=1")
+	h.apply("-cluster/new", "-endpoints/new")
+	p.expect("cluster -new")
+	p.quiet()
+
+	h.apply(table("t", "x:3", "y:2"))
+	p.expect("routes +t=[x:3 y:2] ?")
+	p.quiet()
+	p.answer()
+	p.expect("cluster -a", "secret -s")
+	p.unsubscribe(envoy.Endpoints, "a")
+	p.quiet()
+}
+
+// A port that is taken may become free.
+func TestBindIsRetried(t *testing.T) {
+	h := start(t, func(o *Options) { o.BindRetry = time.Millisecond })
+	h.apply(listener("l", "1"))
+	p := h.connect()
+	p.subscribe(envoy.Listeners)
+	const taken = "Error adding/updating listener(s) l: cannot bind '127.0.0.1:80': Address already in use"
+	p.expect("listener +l=1 ! " + taken)
+	h.state("l refused", rejects("listener/l"))
+	p.expect("listener +l=1 ! "+taken, "listener +l=1")
+	h.state("healed", func(s State) bool { return rejects()(s) && s.Listeners["l"] != "" })
+	p.quiet()
+}
+
+// A proxy's refusal must not take a resource from another that has it.
+func TestProxiesThatDisagree(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p, q := h.connectAll(), h.connectAll()
+	h.apply(listener("l", "2"))
+	p.expect("listener +l=2")
+	p.quiet()
+	q.expect("listener +l=2 ! no")
+	h.state("l refused", rejects("listener/l"))
+	p.quiet()
+	q.quiet()
+	h.apply(listener("l", "3"))
+	p.expect("listener +l=3")
+	q.expect("listener +l=3")
+	h.state("healed", rejects())
+}
+
+// What a proxy says may have keys in it and no end.
+func TestMessagesAreCleaned(t *testing.T) {
+	const key = "-----BEGIN PRIVATE KEY-----\nMIIEsecret\n-----END PRIVATE KEY-----"
+	got := clean("dump: " + key + " and " + key + strings.Repeat("é", 2000) + "\xff")
+	if strings.Contains(got, "MIIE") || len(got) > maxMessage || !strings.HasSuffix(got, "…") {
+		t.Errorf("%d bytes: %s", len(got), got)
+	}
+	if got := clean("-----BEGIN RSA PRIVATE KEY-----\\nMIIEsecret"); got != "[redacted]" {
+		t.Error(got)
+	}
+	h := start(t)
+	h.apply(secret("s", "bad"))
+	p := h.connect()
+	p.subscribe(envoy.Secrets, "s")
+	p.expect("secret +s=bad ! "+key, "secret -s")
+	h.state("without the key", func(s State) bool { return rejects("secret/s")(s) && s.Rejected[0].Message == "[redacted]" })
+	if i := h.server.Sessions(); strings.Contains(fmt.Sprint(i[0].Types[0].LastNack), "MIIE") {
+		t.Error("the session shows a key")
+	}
+}
+
+func TestBlame(t *testing.T) {
+	set := []*envoy.Resource{
+		cluster("a", ""), cluster("b.a", ""), cluster("c: d", ""), cluster("ns/x, y", ""), cluster("é", ""),
+	}
+	for message, want := range map[string]string{
+		"Error adding/updating cluster(s) a: x":                     "a",
+		"Error adding/updating cluster(s) b.a: x":                   "b.a",
+		"Error adding/updating cluster(s) c: d: x, ns/x, y: z":      "c: d ns/x, y",
+		"Error adding/updating cluster(s) é: not a: x, and b.a: y":  "é",
+		"Error adding/updating cluster(s) stranger: x":              "",
+		"Error adding/updating listener(s) a: x":                    "",
+		"Proto constraint validation failed (Cluster.a: x, b.a: y)": "",
+		"": "",
+	} {
+		found := blame(envoy.Clusters, set, message)
+		var got []string
+		for _, r := range set {
+			if _, ok := found[r.Name]; ok {
+				got = append(got, r.Name)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q blames %v, want %s", message, got, want)
+		}
+	}
+}

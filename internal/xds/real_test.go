@@ -1,0 +1,525 @@
+package xds
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/proxy"
+)
+
+// world is a server, a real Envoy connected to it, and a backend that answers
+// with the path that it gets.
+type world struct {
+	*harness
+	dir     string
+	socket  string
+	port    uint16
+	backend *httptest.Server
+	client  *http.Client
+	stop    context.CancelFunc
+}
+
+func realWorld(t *testing.T, options ...func(*Options)) *world {
+	t.Helper()
+	binary, err := proxy.Find(t.Context(), proxy.FindOptions{})
+	if errors.Is(err, proxy.ErrNotFound) {
+		binary, err = proxy.Install(t.Context(), proxy.InstallOptions{Progress: os.Stderr})
+	}
+	if err != nil {
+		t.Fatalf("this test needs the real Envoy: %v", err)
+	}
+	dir, err := os.MkdirTemp("", "xds") // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	w := &world{dir: dir, socket: filepath.Join(dir, "xds.sock"), port: freePort(t), client: &http.Client{
+		Timeout:   patience,
+		Transport: &http.Transport{MaxIdleConnsPerHost: 64},
+	}}
+	w.backend = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(rw, r.URL.Path)
+	}))
+	t.Cleanup(w.backend.Close)
+	t.Cleanup(w.client.CloseIdleConnections)
+	w.serveOn(t, options...)
+	w.run(t, binary.Path)
+	return w
+}
+
+// serveOn starts a new server on the socket.
+func (w *world) serveOn(t *testing.T, options ...func(*Options)) {
+	t.Helper()
+	w.harness = &harness{t: t, states: make(chan State, 10_000)}
+	h := w.harness
+	o := Options{OnState: func(_ string, s State) { h.states <- s }}
+	for _, f := range options {
+		f(&o)
+	}
+	h.server = New(o)
+	lis, err := net.Listen("unix", w.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- h.server.Serve(ctx, lis, gw) }()
+	w.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+		h.server.Stop()
+	})
+	t.Cleanup(w.stop)
+}
+
+// run starts Envoy.
+func (w *world) run(t *testing.T, binary string) {
+	t.Helper()
+	config, err := proxy.Bootstrap(proxy.BootstrapOptions{
+		Gateway: gw, XDSSocket: w.socket, AdminSocket: filepath.Join(w.dir, "admin.sock"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(w.dir, "bootstrap.json")
+	if err := os.WriteFile(path, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var output bytes.Buffer
+	cmd := exec.Command(binary, "-c", path, "--disable-hot-restart", "--concurrency", "1", "--log-level", "warning")
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("Envoy:\n%s", output.Bytes())
+		}
+	})
+}
+
+func freePort(t *testing.T) uint16 {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return netip.MustParseAddrPort(l.Addr().String()).Port()
+}
+
+func must[T any](t *testing.T, v T, errs ...error) T {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func (w *world) httpListener(name string, port uint16) *envoy.Resource {
+	r, errs := envoy.Listener(&ir.Listener{
+		Name: name, Port: port, BindPort: port, Addresses: []string{"127.0.0.1"}, Chains: []ir.Chain{{Table: "t"}},
+	})
+	return must(w.t, r, errs...)
+}
+
+// destination is a cluster with its endpoints.
+func (w *world) destination(name string) []any {
+	c, err := envoy.Cluster(&ir.Backend{Name: name, Protocol: ir.HTTP1})
+	must(w.t, c, err)
+	at := netip.MustParseAddrPort(w.backend.Listener.Addr().String())
+	e, err := envoy.LoadAssignment(&ir.Endpoints{Backend: name, Endpoints: []ir.Endpoint{{
+		Address: at.Addr().String(), Port: at.Port(),
+	}}})
+	return []any{c, must(w.t, e, err)}
+}
+
+// host answers 200 by way of a cluster, with a path that tells its version.
+func (w *world) host(domain, cluster, version string) *envoy.Part {
+	p, errs := envoy.HostPart(&ir.Host{Domain: domain, Rules: []*ir.Rule{{
+		Source:   ir.Source{Kind: "HTTPRoute", Name: ir.Name{Namespace: "default", Name: domain}},
+		Match:    ir.Match{Path: ir.PathMatch{Kind: ir.PathPrefix, Value: "/"}},
+		Backends: []ir.WeightedBackend{{Backend: cluster, Weight: 1}},
+		Filters:  ir.Filters{Rewrite: &ir.Rewrite{Path: &ir.PathRewrite{Full: true, Value: "/" + version}}},
+	}}})
+	if len(errs) > 0 {
+		w.t.Fatal(errs)
+	}
+	return p
+}
+
+// badHost passes the rules of the protos, not Envoy.
+func badHost(domain, regex string) *envoy.Part {
+	b := marshal(&routev3.VirtualHost{Name: domain, Domains: []string{domain}, Routes: []*routev3.Route{{
+		Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_SafeRegex{
+			SafeRegex: &matcherv3.RegexMatcher{Regex: regex},
+		}},
+		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 200}},
+	}}})
+	body := protowire.AppendBytes(protowire.AppendTag(nil, virtualHosts, protowire.BytesType), b)
+	return &envoy.Part{Name: domain, Hash: envoy.Sum(body), Body: body}
+}
+
+// changed returns a resource with a field or two of its message changed.
+func changedResource[M proto.Message](t *testing.T, r *envoy.Resource, m M, change func(M)) *envoy.Resource {
+	t.Helper()
+	if err := proto.Unmarshal(r.Body(), m); err != nil {
+		t.Fatal(err)
+	}
+	change(m)
+	return envoy.NewResource(r.Type, r.Name, marshal(m))
+}
+
+// get returns the status and, for 200, the body.
+func (w *world) get(host string) string { return w.getAt(w.port, host) }
+
+func (w *world) getAt(port uint16, host string) string {
+	req, err := http.NewRequest(http.MethodGet, "http://127.0.0.1:"+strconv.Itoa(int(port)), nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Host = host
+	res, err := w.client.Do(req)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = res.Body.Close() }()
+	b, _ := io.ReadAll(res.Body)
+	if res.StatusCode == http.StatusOK {
+		return string(b)
+	}
+	return res.Status[:3]
+}
+
+func (w *world) serves(host, want string) {
+	w.t.Helper()
+	waitFor(w.t, host+" serves "+want, func() bool { return w.get(host) == want })
+}
+
+// config is a listener and a table of hosts a, b, c, … with a cluster each.
+func (w *world) config(n int) (all []any, parts []*envoy.Part) {
+	for i := range n {
+		name := fmt.Sprintf("h%03d", i)
+		all = append(all, w.destination(name)...)
+		parts = append(parts, w.host(name, name, "1"))
+	}
+	return append(all, w.httpListener("http", w.port), envoy.RouteTable("t", parts)), parts
+}
+
+func TestEnvoyServesAndIsSynced(t *testing.T) {
+	w := realWorld(t)
+	all, _ := w.config(50)
+	w.apply(all...)
+	w.state("synced", func(s State) bool { return s.Synced && s.Listeners["http"] != "" && s.Connected == 1 })
+	for i := range 50 {
+		if got := w.get(fmt.Sprintf("h%03d", i)); got != "/1" {
+			t.Fatalf("host %d: %s", i, got)
+		}
+	}
+	w.settled()
+	for _, y := range w.server.Sessions()[0].Types {
+		if y.Nacks > 0 || y.Sent != y.Acked {
+			t.Errorf("%+v", y)
+		}
+		// What went out unasked is not sent again when it is asked for.
+		if want := uint64(50); y.Type == "endpoints" && y.Sent != want {
+			t.Errorf("%d endpoints sent, want %d", y.Sent, want)
+		}
+	}
+}
+
+func (w *world) settled() {
+	w.t.Helper()
+	waitFor(w.t, "everything answered", func() bool {
+		s := w.server.Sessions()
+		return len(s) == 1 && s[0].Unanswered == 0 && s[0].Pending == 0
+	})
+}
+
+// Routes with brand-new backends come and go under load: a request meets the
+// route or no route, never half of one.
+func TestEnvoyRoutesComeAndGo(t *testing.T) {
+	w := realWorld(t)
+	all, parts := w.config(20)
+	w.apply(all...)
+	w.state("synced", func(s State) bool { return s.Synced })
+
+	var wrong, requests atomic.Int64
+	var first atomic.Pointer[string]
+	done := make(chan struct{})
+	var clients sync.WaitGroup
+	for range 4 {
+		clients.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				requests.Add(1)
+				if got := w.get("new"); got != "404" && got != "/1" {
+					wrong.Add(1)
+					first.CompareAndSwap(nil, &got)
+				}
+			}
+		})
+	}
+	for i := range 60 {
+		name := fmt.Sprint("backend-", i)
+		with := append(append([]*envoy.Part{}, parts...), w.host("new", name, "1"))
+		w.apply(append(w.destination(name), envoy.RouteTable("t", with))...)
+		w.serves("new", "/1")
+		w.apply(envoy.RouteTable("t", parts), "-cluster/"+name, "-endpoints/"+name)
+		if i%2 == 0 {
+			w.serves("new", "404")
+		}
+	}
+	close(done)
+	clients.Wait()
+	if wrong.Load() > 0 {
+		t.Errorf("%d of %d answers were neither 404 nor 200, first: %s", wrong.Load(), requests.Load(), *first.Load())
+	}
+	t.Logf("%d requests", requests.Load())
+	w.settled()
+	if i, _ := w.server.Gateway(gw); len(i.Resources) != 42 {
+		t.Errorf("%d resources are left", len(i.Resources))
+	}
+}
+
+// Two bad hosts among ten that have changed: the other eight serve, the bad ones
+// serve as before, and mending heals them.
+func TestEnvoyRefusesHosts(t *testing.T) {
+	w := realWorld(t)
+	all, parts := w.config(30)
+	w.apply(all...)
+	w.state("synced", func(s State) bool { return s.Synced })
+
+	next := append([]*envoy.Part{}, parts...)
+	for i := 10; i < 20; i++ {
+		name := fmt.Sprintf("h%03d", i)
+		next[i] = w.host(name, name, "2")
+	}
+	next[13], next[17] = badHost("h013", "(("), badHost("h017", "a**")
+	next = append(next, badHost("new", "))"))
+	w.apply(envoy.RouteTable("t", next))
+	s := w.state("the culprits", rejects("routes/t/h013 old", "routes/t/h017 old", "routes/t/new"))
+	for i, message := range []string{"missing )", "repetition", "unexpected )"} {
+		if !strings.Contains(s.Rejected[i].Message, message) {
+			t.Errorf("%s: %s", s.Rejected[i].Part, s.Rejected[i].Message)
+		}
+	}
+	for i := range 30 {
+		want := "/1"
+		if i >= 10 && i < 20 && i != 13 && i != 17 {
+			want = "/2"
+		}
+		w.serves(fmt.Sprintf("h%03d", i), want)
+	}
+	w.serves("new", "500")
+	next[13], next[17], next[30] = w.host("h013", "h013", "3"), w.host("h017", "h017", "3"), w.host("new", "h001", "3")
+	w.apply(envoy.RouteTable("t", next))
+	w.serves("h013", "/3")
+	w.serves("h017", "/3")
+	w.serves("new", "/3")
+	w.state("healed", rejects())
+}
+
+// Refusals of clusters, with names and without, and of listeners.
+func TestEnvoyRefusesClustersAndListeners(t *testing.T) {
+	w := realWorld(t)
+	all, parts := w.config(5)
+	w.apply(all...)
+	w.state("synced", func(s State) bool { return s.Synced })
+	broken := func(name string, change func(*clusterv3.Cluster)) *envoy.Resource {
+		return changedResource(t, w.destination(name)[0].(*envoy.Resource), &clusterv3.Cluster{}, change)
+	}
+	nowhere := func(c *clusterv3.Cluster) { c.EdsClusterConfig = nil }
+	malformed := func(c *clusterv3.Cluster) {
+		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
+		c.EdsClusterConfig = nil
+		c.LoadAssignment = &endpointv3.ClusterLoadAssignment{ClusterName: c.Name, Endpoints: []*endpointv3.LocalityLbEndpoints{{
+			LbEndpoints: []*endpointv3.LbEndpoint{{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
+				Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+					Address: "nowhere", PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: 80},
+				}}},
+			}}}},
+		}}}
+	}
+	good := w.destination("good")
+	parts = append(parts, w.host("good", "good", "1"))
+	w.apply(append(good, broken("h000", nowhere), broken("h001", malformed), envoy.RouteTable("t", parts))...)
+	s := w.state("both named", rejects("cluster/h000 old", "cluster/h001 old"))
+	for i, want := range []string{"cannot create an EDS cluster without an EDS config", "malformed IP address: nowhere"} {
+		if m := s.Rejected[i].Message; !strings.HasPrefix(m, want) || strings.Contains(m, "h001: ") {
+			t.Errorf("message: %s", m)
+		}
+	}
+	w.serves("good", "/1")
+	w.serves("h000", "/1")
+
+	negative := func(c *clusterv3.Cluster) { c.ConnectTimeout = durationpb.New(-time.Second) }
+	w.apply(broken("h002", negative), changedResource(t, w.destination("h003")[0].(*envoy.Resource), &clusterv3.Cluster{},
+		func(c *clusterv3.Cluster) { c.AltStatName = "other" }))
+	w.state("the third found", rejects("cluster/h000 old", "cluster/h001 old", "cluster/h002 old"))
+	w.serves("h002", "/1")
+	w.serves("h003", "/1")
+
+	second := freePort(t)
+	bad := changedResource(t, w.httpListener("bad", freePort(t)), &listenerv3.Listener{}, func(l *listenerv3.Listener) {
+		l.FilterChains = append(l.FilterChains, l.FilterChains[0]) // the same match twice
+	})
+	w.apply(bad, w.httpListener("second", second))
+	w.state("the listener too", rejects("cluster/h000 old", "cluster/h001 old", "cluster/h002 old", "listener/bad"))
+	waitFor(t, "the other listener serves", func() bool { return w.getAt(second, "h004") == "/1" })
+
+	w.apply(append(append(w.destination("h000"), w.destination("h001")...), append(w.destination("h002"), "-listener/bad")...)...)
+	w.state("healed", rejects())
+	w.settled()
+}
+
+// Envoy leaves a cluster whose load balancer it refuses among those that warm,
+// and holds back every answer about clusters from then on, this one too. All goes
+// on as if it had answered, and mending the cluster brings the answers.
+func TestEnvoyHoldsBackAnswers(t *testing.T) {
+	w := realWorld(t)
+	all, parts := w.config(3)
+	w.apply(all...)
+	w.state("synced", func(s State) bool { return s.Synced })
+	w.settled()
+	w.apply(changedResource(t, w.destination("h000")[0].(*envoy.Resource), &clusterv3.Cluster{}, func(c *clusterv3.Cluster) {
+		c.LbPolicy = clusterv3.Cluster_RING_HASH
+		c.LbConfig = &clusterv3.Cluster_RingHashLbConfig_{RingHashLbConfig: &clusterv3.Cluster_RingHashLbConfig{
+			MinimumRingSize: wrapperspb.UInt64(10), MaximumRingSize: wrapperspb.UInt64(5),
+		}}
+	}))
+	for i := range 5 {
+		name := fmt.Sprint("new-", i)
+		parts = append(parts, w.host(name, name, "1"))
+		w.apply(append(w.destination(name), envoy.RouteTable("t", parts))...)
+		w.serves(name, "/1")
+	}
+	w.apply(envoy.RouteTable("t", parts[:3]), "-cluster/new-0", "-endpoints/new-0")
+	w.serves("new-0", "404")
+	w.serves("h000", "/1")
+	if s := w.server.Sessions(); s[0].Unanswered == 0 {
+		t.Error("Envoy answers: the comment above is out of date")
+	}
+	w.apply(w.destination("h000")...)
+	w.settled()
+	w.state("healed", rejects())
+}
+
+// A taken port is reported and tried again; a listener can take over another's
+// address in one change.
+func TestEnvoyPorts(t *testing.T) {
+	w := realWorld(t, func(o *Options) { o.BindRetry = 50 * time.Millisecond })
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, taken, err)
+	port := netip.MustParseAddrPort(taken.Addr().String()).Port()
+	all, _ := w.config(2)
+	w.apply(append(all, w.httpListener("taken", port))...)
+	s := w.state("the taken port", func(s State) bool { return rejects("listener/taken")(s) && s.Synced })
+	if m := s.Rejected[0].Message; !strings.Contains(m, "in use") {
+		t.Error(m)
+	}
+	w.serves("h000", "/1")
+	_ = taken.Close()
+	w.state("bound", func(s State) bool { return rejects()(s) && s.Listeners["taken"] != "" })
+	waitFor(t, "serves", func() bool { return w.getAt(port, "h001") == "/1" })
+
+	w.apply("-listener/http", w.httpListener("renamed", w.port))
+	w.state("renamed", func(s State) bool {
+		return rejects()(s) && s.Listeners["renamed"] != "" && s.Listeners["http"] == ""
+	})
+	w.client.CloseIdleConnections()
+	w.serves("h000", "/1")
+}
+
+// A control plane that restarts under load fails no request and sends nothing
+// that the proxy has; what changed meanwhile is all that goes out.
+func TestEnvoyMeetsANewControlPlane(t *testing.T) {
+	w := realWorld(t)
+	all, parts := w.config(20)
+	left := w.destination("left")
+	w.apply(append(left, all...)...)
+	w.state("synced", func(s State) bool { return s.Synced })
+	w.settled()
+
+	done := make(chan struct{})
+	var wrong atomic.Int64
+	var clients sync.WaitGroup
+	clients.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if got := w.get(fmt.Sprintf("h%03d", i%20)); got != "/1" && got != "/2" {
+				wrong.Add(1)
+			}
+		}
+	})
+	w.stop()
+	w.serveOn(t)
+	waitFor(t, "back", func() bool { s := w.server.Sessions(); return len(s) == 1 && len(s[0].Types) == 4 })
+	w.apply(append(left, all...)...)
+	w.state("synced again", func(s State) bool { return s.Synced && s.Listeners["http"] != "" })
+	for _, y := range w.server.Sessions()[0].Types {
+		if y.Sent > 0 {
+			t.Errorf("%d %s sent to a proxy that has them", y.Sent, y.Type)
+		}
+	}
+	w.stop()
+	w.serveOn(t)
+	parts[3] = w.host("h003", "h003", "2")
+	w.apply(append(all, envoy.RouteTable("t", parts))...)
+	w.serves("h003", "/2")
+	w.settled()
+	close(done)
+	clients.Wait()
+	if wrong.Load() > 0 {
+		t.Errorf("%d requests failed", wrong.Load())
+	}
+	for _, y := range w.server.Sessions()[0].Types {
+		if want := map[string]uint64{"routes": 1}[y.Type]; y.Sent != want {
+			t.Errorf("%d %s sent, want %d", y.Sent, y.Type, want)
+		}
+		if y.Type == "cluster" && y.Resources != 20 {
+			t.Errorf("%d clusters, want 20", y.Resources)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// controlPlaneKilled kills the control plane and starts it again, under load.
+func (w *workload) controlPlaneKilled(ctx context.Context) error {
+	const alone = time.Second // how long Envoy serves without a control plane
+	envoy, err := w.envoyPID()
+	if err != nil {
+		return err
+	}
+	var asked, failed [2]int64
+	load, stop := context.WithCancel(ctx)
+	defer stop()
+	group, load := errgroup.WithContext(load)
+	for i := range asked {
+		group.Go(func() error {
+			asked[i], failed[i] = w.look(load)
+			return nil
+		})
+	}
+	if err := w.kill(); err != nil {
+		return err
+	}
+	if !wait(ctx, alone) {
+		return ctx.Err()
+	}
+	began := time.Now()
+	if err := w.start(); err != nil {
+		return err
+	}
+	if err := w.ready(ctx); err != nil {
+		return err
+	}
+	took := time.Since(began)
+	// A change that comes through shows that the new process leads.
+	edit, err := w.edits().next()
+	if err != nil {
+		return err
+	}
+	sent, err := w.sent(ctx)
+	if err != nil {
+		return err
+	}
+	if err := edit.make(); err != nil {
+		return err
+	}
+	if err := w.inForce(ctx, edit); err != nil {
+		return err
+	}
+	stop()
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	w.add(controlPlaneKilled, "seconds", took.Seconds())
+	w.add(controlPlaneKilled, "requests", float64(asked[0]+asked[1]))
+	w.add(controlPlaneKilled, "failed_requests", float64(failed[0]+failed[1]))
+	w.add(controlPlaneKilled, "sent_bytes", sent)
+	now, err := w.envoyPID()
+	if err != nil {
+		return err
+	}
+	restarts := 0.0
+	if now != envoy {
+		restarts = 1
+	}
+	w.add(controlPlaneKilled, "envoy_restarts", restarts)
+	return nil
+}
+
+// inForce waits for a change that was made.
+func (w *workload) inForce(ctx context.Context, c *change) error {
+	probe := &client{address: w.address()}
+	defer probe.close()
+	return until(ctx, "a change of "+c.host, changeLimit, tick, func() (bool, error) {
+		a, err := probe.get(c.host)
+		return err == nil && c.right(a), errors.Join(err, w.alive())
+	})
+}
+
+// envoyKilled kills Envoy and waits for the next one to serve.
+func (w *workload) envoyKilled(ctx context.Context) error {
+	envoy, err := w.envoyPID()
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(envoy, syscall.SIGKILL); err != nil {
+		return fmt.Errorf("kill Envoy: %w", err)
+	}
+	began := time.Now()
+	last := w.entries[len(w.entries)-1:]
+	if err := w.sweep(ctx, w.standalone, last); err != nil {
+		return err
+	}
+	w.add(envoyKilled, "seconds", time.Since(began).Seconds())
+	if err := w.sweep(ctx, w.standalone, w.entries); err != nil {
+		return err
+	}
+	w.add(envoyKilled, "all_routes_seconds", time.Since(began).Seconds())
+	return nil
+}

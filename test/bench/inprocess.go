@@ -1,0 +1,359 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+
+	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/source/schema"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
+)
+
+// inProcess measures the pipeline alone, from validated objects to the bytes
+// being ready to be sent.
+type inProcess struct {
+	log     *slog.Logger
+	report  *report
+	changes int    // of each shape
+	profile string // directory for profiles; empty for none
+
+	validator *schema.Validator
+	template  objects
+	gateway   source.Object
+}
+
+func newInProcess(log *slog.Logger, r *report, changes int, profile string) (*inProcess, error) {
+	b := &inProcess{log: log, report: r, changes: changes, profile: profile}
+	var err error
+	if b.validator, err = schema.New(false); err != nil {
+		return nil, err
+	}
+	if b.template, err = decodeEntry(b.validator, entry{port: 3000}); err != nil {
+		return nil, err
+	}
+	docs, err := documents([]byte(gatewayManifest))
+	if err != nil {
+		return nil, err
+	}
+	b.gateway, err = decode(b.validator, docs[0])
+	return b, err
+}
+
+// pipelineUnderTest is a pipeline with the objects that it was given.
+type pipelineUnderTest struct {
+	*control.Pipeline
+	objects []objects
+}
+
+// run measures all shapes at one number of routes.
+func (b *inProcess) run(ctx context.Context, routes int) error {
+	p, err := b.build(routes)
+	if err != nil {
+		return err
+	}
+	gc, err := measureCollection()
+	if err != nil {
+		return err
+	}
+	for _, shape := range []string{routeEdit, routeAdd, endpointChange, routeDelete} {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		b.log.Info("in process", "routes", routes, "shape", shape)
+		if err := b.shape(p, gc, routes, shape); err != nil {
+			return fmt.Errorf("%s at %d routes: %w", shape, routes, err)
+		}
+	}
+	return nil
+}
+
+// build makes a pipeline of so many routes and measures what it holds and what
+// it took.
+func (b *inProcess) build(routes int) (*pipelineUnderTest, error) {
+	address := []string{"127.0.0.1"}
+	before := liveHeap()
+	p := &pipelineUnderTest{
+		Pipeline: control.NewPipeline(control.Options{
+			Addresses: address,
+			Topology: topology.Options{
+				ControllerName: control.ControllerName, ImplicitClass: control.StandaloneClass,
+				SharedHost: true, DefaultAddresses: address,
+			},
+		}),
+		objects: make([]objects, 0, routes),
+	}
+	batch := source.Batch{Set: []source.Object{b.gateway}}
+	for i := range routes {
+		o := b.template.as(entry{index: i, port: 3000})
+		p.objects = append(p.objects, o)
+		batch.Set = append(batch.Set, o.all()...)
+	}
+	var updates []xds.Update
+	built, err := spend(func() (err error) { updates, err = p.change(batch); return err })
+	if err != nil {
+		return nil, err
+	}
+	var want [envoy.NumTypes]int
+	for _, u := range updates {
+		for _, r := range u.Set {
+			want[r.Type]++
+		}
+	}
+	if want[envoy.Clusters] != routes || want[envoy.Endpoints] != routes || want[envoy.Listeners] != 1 || want[envoy.Routes] == 0 {
+		return nil, fmt.Errorf("the pipeline made %d clusters, %d endpoint sets, %d listeners and %d tables of %d routes",
+			want[envoy.Clusters], want[envoy.Endpoints], want[envoy.Listeners], want[envoy.Routes], routes)
+	}
+	batch, updates = source.Batch{}, nil
+	heap := liveHeap()
+	if err := b.writeProfile("heap", pipelineBuild, routes); err != nil {
+		return nil, err
+	}
+	b.report.add(pipelineBuild, routes, "cpu_ms", milliseconds(built.cpu))
+	b.report.add(pipelineBuild, routes, "heap_kib_per_route", float64(heap-before)/1024/float64(routes))
+	return p, nil
+}
+
+// change applies a batch and returns what proxies must hear of it.
+func (p *pipelineUnderTest) change(b source.Batch) ([]xds.Update, error) {
+	c := p.Apply(b)
+	if len(c.Failures) > 0 {
+		return nil, c.Failures[0]
+	}
+	return p.Updates(c), nil
+}
+
+// shape measures changes of one shape, each a transaction of its own.
+func (b *inProcess) shape(p *pipelineUnderTest, gc collection, routes int, shape string) error {
+	const (
+		warmUp = 20
+		joins  = 50
+	)
+	batches := b.batches(p, shape, warmUp+b.changes+joins)
+	for _, batch := range batches[:warmUp] {
+		if _, err := p.change(batch); err != nil {
+			return err
+		}
+	}
+	measured := batches[warmUp : warmUp+b.changes]
+	stop, err := b.startProfile(shape, routes)
+	if err != nil {
+		return err
+	}
+	total, err := spend(func() error {
+		for i, batch := range measured {
+			updates, err := p.change(batch)
+			if err != nil {
+				return err
+			}
+			if len(updates) != 1 {
+				return fmt.Errorf("change %d reached %d Gateways, not 1", i, len(updates))
+			}
+		}
+		return nil
+	})
+	if err := stop(); err != nil {
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	n := float64(b.changes)
+	alloc := float64(total.alloc) / n
+	share := gc.of(alloc)
+	b.report.add(shape, routes, "cpu_ms", milliseconds(total.cpu)/n+milliseconds(share))
+	b.report.add(shape, routes, "gc_ms", milliseconds(share))
+	b.report.add(shape, routes, "alloc_kb", alloc/1000)
+
+	if err := b.join(p, routes, shape, batches[warmUp+b.changes:]); err != nil {
+		return err
+	}
+	if shape == routeEdit {
+		return b.decoding(routes)
+	}
+	return nil
+}
+
+// join measures the copy of a table's bytes, and counts what would be sent.
+func (b *inProcess) join(p *pipelineUnderTest, routes int, shape string, batches []source.Batch) error {
+	var total cost
+	bytes, tables := 0, 0
+	for _, batch := range batches {
+		updates, err := p.change(batch)
+		if err != nil {
+			return err
+		}
+		joined, err := spend(func() error {
+			for _, u := range updates {
+				for _, r := range u.Set {
+					bytes += len(r.Body())
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		total.add(joined)
+		if err := expect(shape, updates); err != nil {
+			return err
+		}
+		for _, u := range updates {
+			for _, r := range u.Set {
+				bytes += len(r.Name) + len(r.Version)
+				if r.Type == envoy.Routes || r.Type == envoy.Listeners {
+					tables++
+				}
+			}
+			for _, r := range u.Remove {
+				bytes += len(r.Name)
+			}
+		}
+	}
+	n := float64(len(batches))
+	b.report.add(shape, routes, "join_cpu_ms", milliseconds(total.cpu)/n)
+	b.report.add(shape, routes, "join_kb", float64(total.alloc)/n/1000)
+	b.report.add(shape, routes, "xds_bytes", float64(bytes)/n)
+	if shape == endpointChange {
+		b.report.add(shape, routes, "tables_touched", float64(tables))
+	}
+	return nil
+}
+
+// expect returns an error when proxies would not hear what a change must bring
+// about: figures of work not done are worth nothing.
+func expect(shape string, updates []xds.Update) error {
+	set, removed := map[envoy.Type]bool{}, map[envoy.Type]bool{}
+	for _, u := range updates {
+		for _, r := range u.Set {
+			set[r.Type] = true
+		}
+		for _, r := range u.Remove {
+			removed[r.Type] = true
+		}
+	}
+	missing := false
+	switch shape {
+	case routeEdit:
+		missing = !set[envoy.Routes]
+	case routeAdd:
+		missing = !set[envoy.Routes] || !set[envoy.Clusters] || !set[envoy.Endpoints]
+	case endpointChange:
+		missing = !set[envoy.Endpoints]
+	case routeDelete:
+		missing = !set[envoy.Routes] || !removed[envoy.Clusters] || !removed[envoy.Endpoints]
+	}
+	if missing {
+		return fmt.Errorf("a change sets only %v and removes only %v", set, removed)
+	}
+	return nil
+}
+
+// batches prepares changes, spread over the routes, and keeps book of what the
+// pipeline will hold. Deletions take back what additions brought.
+func (b *inProcess) batches(p *pipelineUnderTest, shape string, n int) []source.Batch {
+	out := make([]source.Batch, 0, n)
+	routes := len(p.objects)
+	for i := range n {
+		at := i * 7919 % routes // a prime: neighbours in time are not neighbours in order
+		switch shape {
+		case routeEdit:
+			o := p.objects[at].route.DeepCopy()
+			o.Spec.Rules[0].Filters[0].ResponseHeaderModifier.Set[0].Value = fmt.Sprint(i + 1)
+			p.objects[at].route = o
+			out = append(out, source.Batch{Set: []source.Object{o}})
+		case endpointChange:
+			o := p.objects[at].slice.DeepCopy()
+			port := *o.Ports[0].Port + 1
+			o.Ports[0].Port = &port
+			p.objects[at].slice = o
+			out = append(out, source.Batch{Set: []source.Object{o}})
+		case routeAdd:
+			o := b.template.as(entry{index: len(p.objects), port: 3000})
+			p.objects = append(p.objects, o)
+			out = append(out, source.Batch{Set: o.all()})
+		case routeDelete:
+			last := len(p.objects) - 1
+			out = append(out, source.Batch{Deleted: p.objects[last].keys()})
+			p.objects = p.objects[:last]
+		}
+	}
+	return out
+}
+
+// decoding measures what an edited route costs before the pipeline sees it: the
+// API server's own decoding, defaulting and validation. It does not depend on
+// the number of routes, and stands in the report beside that which may not.
+func (b *inProcess) decoding(routes int) error {
+	const n = 100
+	docs := make([]document, n)
+	for i := range docs {
+		parsed, err := documents(entry{index: i, port: 3000}.manifest())
+		if err != nil {
+			return err
+		}
+		docs[i] = parsed[0]
+	}
+	total, err := spend(func() error {
+		for _, doc := range docs {
+			if _, err := decode(b.validator, doc); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	b.report.add(routeEdit, routes, "decode_cpu_ms", milliseconds(total.cpu)/n)
+	b.report.add(routeEdit, routes, "decode_alloc_kb", float64(total.alloc)/n/1000)
+	return nil
+}
+
+// startProfile profiles the CPU until stop, which also writes what was allocated.
+func (b *inProcess) startProfile(shape string, routes int) (stop func() error, err error) {
+	if b.profile == "" {
+		return func() error { return nil }, nil
+	}
+	if err := b.writeProfile("allocs", shape+"-before", routes); err != nil {
+		return nil, err
+	}
+	f, err := os.Create(b.profilePath("cpu", shape, routes))
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, err
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		if err := f.Close(); err != nil {
+			return err
+		}
+		return b.writeProfile("allocs", shape, routes)
+	}, nil
+}
+
+func (b *inProcess) writeProfile(kind, shape string, routes int) error {
+	if b.profile == "" {
+		return nil
+	}
+	f, err := os.Create(b.profilePath(kind, shape, routes))
+	if err != nil {
+		return err
+	}
+	if err := pprof.Lookup(kind).WriteTo(f, 0); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func (b *inProcess) profilePath(kind, shape string, routes int) string {
+	return filepath.Join(b.profile, fmt.Sprintf("%s-%d.%s.pprof", shape, routes, kind))
+}

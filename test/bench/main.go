@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Where the figures go. Those of a part of a run must not pass for the whole.
+const (
+	wholeReport = "bench/results/latest.json"
+	partReport  = "bench/results/part.json"
+)
+
+type options struct {
+	routes      []int
+	only        string // inProcessHalf, realHalf or empty for both
+	binary      string
+	out         string
+	changes     int
+	concurrency int
+	profile     string
+	verbose     bool
+}
+
+const (
+	inProcessHalf = "in-process"
+	realHalf      = "real"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	var routes string
+	var quick bool
+	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
+	fs.StringVar(&routes, "routes", "100,1000,5000,20000", "numbers of routes")
+	fs.BoolVar(&quick, "quick", false, "short for --routes 100,1000")
+	fs.StringVar(&o.only, "only", "", "in-process or real: run this half alone")
+	fs.StringVar(&o.binary, "bin", os.Getenv("GATEHOUSE_BIN"), "gatehouse binary (default: GATEHOUSE_BIN, or built for the run)")
+	fs.StringVar(&o.out, "out", "", "where the figures go (default: "+wholeReport+", or "+partReport+" for a part of them)")
+	fs.IntVar(&o.changes, "changes", 200, "changes of each shape in process; half as many with the real Envoy")
+	fs.IntVar(&o.concurrency, "concurrency", 2, "Envoy's worker threads")
+	fs.StringVar(&o.profile, "profile", "", "directory for Go profiles; distorts the figures a little")
+	fs.BoolVar(&o.verbose, "v", false, "log every wrong answer")
+	if err := fs.Parse(args); err != nil {
+		return o, err
+	}
+	if fs.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	if quick {
+		routes = "100,1000"
+	}
+	for field := range strings.SplitSeq(routes, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(field))
+		if err != nil || n < 10 || n > 90_000 { // names have five digits, and additions need some
+			return o, fmt.Errorf("--routes: %q is not a number from 10 to 90000", field)
+		}
+		o.routes = append(o.routes, n)
+	}
+	if o.only != "" && o.only != inProcessHalf && o.only != realHalf {
+		return o, fmt.Errorf("--only: %q is neither %s nor %s", o.only, inProcessHalf, realHalf)
+	}
+	if o.changes < 20 || o.changes > 600 {
+		return o, fmt.Errorf("--changes: %d is not between 20 and 600", o.changes)
+	}
+	if o.concurrency < 1 {
+		return o, fmt.Errorf("--concurrency: %d is not positive", o.concurrency)
+	}
+	if o.only != inProcessHalf && runtime.GOOS != "linux" {
+		return o, errors.New("the real Envoy is measured by /proc, so on Linux only: use --only in-process")
+	}
+	if o.out == "" {
+		o.out = wholeReport
+		whole := routes == fs.Lookup("routes").DefValue && o.only == "" && o.profile == ""
+		if !whole {
+			o.out = partReport
+		}
+	}
+	return o, nil
+}
+
+func run(ctx context.Context, args []string) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	level := slog.LevelInfo
+	if o.verbose {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	if o.profile != "" {
+		runtime.MemProfileRate = 4096 // the default would miss most of a short run
+		if err := os.MkdirAll(o.profile, 0o750); err != nil {
+			return err
+		}
+	}
+	r := &report{Commit: commit(ctx), Machine: machine()}
+	err = measure(ctx, o, log, r)
+	if err != nil && len(r.Results) == 0 {
+		return err
+	}
+	r.markdown(os.Stdout)
+	if err != nil {
+		o.out = partReport // an interrupted run has figures worth seeing, not worth keeping
+	}
+	if err := errors.Join(err, r.write(o.out)); err != nil {
+		return err
+	}
+	log.Info("figures written", "file", o.out)
+	return nil
+}
+
+func measure(ctx context.Context, o options, log *slog.Logger, r *report) error {
+	if o.only != realHalf {
+		b, err := newInProcess(log, r, o.changes, o.profile)
+		if err != nil {
+			return err
+		}
+		for _, n := range o.routes {
+			if err := b.run(ctx, n); err != nil {
+				return err
+			}
+		}
+		debug.FreeOSMemory() // the clients of the other half should not pay for this one's heap
+	}
+	if o.only == inProcessHalf {
+		return nil
+	}
+	binary, remove, err := gatehouse(ctx, o.binary)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	b := &real{log: log, report: r, binary: binary, concurrency: o.concurrency, changes: o.changes / 2, profile: o.profile}
+	defer b.tearDown()
+	if err := b.setUp(ctx); err != nil {
+		return err
+	}
+	for _, n := range o.routes {
+		if err := b.run(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gatehouse returns the binary to measure, and builds one if none was named.
+func gatehouse(ctx context.Context, named string) (path string, remove func(), err error) {
+	if named != "" {
+		path, err = filepath.Abs(named)
+		return path, func() {}, err
+	}
+	dir, err := os.MkdirTemp("", "gatehouse-bench-bin-")
+	if err != nil {
+		return "", nil, err
+	}
+	remove = func() { _ = os.RemoveAll(dir) }
+	path = filepath.Join(dir, "gatehouse")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "github.com/gatehouse-dev/gatehouse/cmd/gatehouse")
+	if text, err := build.CombinedOutput(); err != nil {
+		remove()
+		return "", nil, fmt.Errorf("build gatehouse: %w\n%s", err, text)
+	}
+	return path, remove, nil
+}
+
+// commit names what is measured. A copy without its history has no name.
+func commit(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "--no-optional-locks", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}

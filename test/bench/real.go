@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// real measures a running gatehouse with its Envoy, from files to answers.
+type real struct {
+	log         *slog.Logger
+	report      *report
+	binary      string
+	concurrency int    // Envoy's worker threads
+	changes     int    // of each shape
+	profile     string // directory for the control plane's profiles; empty for none
+
+	backends [2]*backend
+	// base is the control plane's heap with a single route: what every schema
+	// compiled and every table declared take once.
+	base float64
+}
+
+// sizeLimit bounds the time for one number of routes.
+const sizeLimit = 30 * time.Minute
+
+// setUp starts the backends and measures an almost empty control plane.
+func (b *real) setUp(ctx context.Context) error {
+	for i, name := range []string{"a", "b"} {
+		var err error
+		if b.backends[i], err = startBackend(ctx, name); err != nil {
+			return err
+		}
+	}
+	return b.with(ctx, 1, func(ctx context.Context, s *standalone, entries []entry) error {
+		if err := s.start(); err != nil {
+			return err
+		}
+		if err := b.sweep(ctx, s, entries); err != nil {
+			return err
+		}
+		if err := s.ready(ctx); err != nil {
+			return err
+		}
+		var err error
+		b.base, err = s.heap(ctx)
+		return err
+	})
+}
+
+func (b *real) tearDown() {
+	for _, x := range b.backends {
+		if x != nil {
+			x.stop()
+		}
+	}
+}
+
+// with runs fn with a directory of so many routes and cleans up after it.
+func (b *real) with(ctx context.Context, routes int, fn func(context.Context, *standalone, []entry) error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, sizeLimit)
+	defer cancel()
+	s, err := newStandalone(ctx, b.binary, b.concurrency)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	entries := make([]entry, routes)
+	for i := range entries {
+		entries[i] = entry{index: i, port: b.backends[0].port}
+		if err := s.put(entries[i]); err != nil {
+			return err
+		}
+	}
+	return fn(ctx, s, entries)
+}
+
+// run measures everything at one number of routes.
+func (b *real) run(ctx context.Context, routes int) error {
+	return b.with(ctx, routes, func(ctx context.Context, s *standalone, entries []entry) error {
+		w := &workload{real: b, standalone: s, routes: routes, entries: entries}
+		steps := []struct {
+			shape string
+			run   func(context.Context) error
+		}{
+			{coldStart, w.coldStart},
+			{routeEdit, func(ctx context.Context) error { return w.measure(ctx, w.edits()) }},
+			{endpointChange, func(ctx context.Context) error { return w.measure(ctx, w.endpointChanges()) }},
+			{routeAdd, func(ctx context.Context) error { return w.measure(ctx, w.additions()) }},
+			{routeDelete, func(ctx context.Context) error { return w.measure(ctx, w.deletions()) }},
+			{controlPlaneKilled, w.controlPlaneKilled},
+			{envoyKilled, w.envoyKilled},
+		}
+		for _, step := range steps {
+			b.log.Info("with the real Envoy", "routes", routes, "shape", step.shape)
+			if err := step.run(ctx); err != nil {
+				return fmt.Errorf("%s at %d routes: %w", step.shape, routes, errors.Join(err, s.alive()))
+			}
+			if err := b.writeProfiles(ctx, s, step.shape, routes); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// workload is one running system with the routes that it was given.
+type workload struct {
+	*real
+	*standalone
+	routes  int
+	entries []entry
+	added   []entry // by additions, taken back by deletions
+}
+
+func (w *workload) add(shape, metric string, value float64) {
+	w.report.add(shape, w.routes, metric, value)
+}
+
+// sweep waits until every route serves: four clients take turns over the hosts.
+func (b *real) sweep(ctx context.Context, s *standalone, entries []entry) error {
+	const (
+		clients = 4
+		limit   = 3 * time.Minute
+		pause   = 2 * time.Millisecond
+	)
+	group, ctx := errgroup.WithContext(ctx)
+	for part := range clients {
+		group.Go(func() error {
+			c := &client{address: s.address()}
+			defer c.close()
+			for i := part; i < len(entries); i += clients {
+				host := entries[i].host()
+				err := until(ctx, host+" to serve", limit, pause, func() (bool, error) {
+					a, err := c.get(host)
+					return err == nil && a.status == 200, errors.Join(err, s.alive())
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+func (w *workload) coldStart(ctx context.Context) error {
+	began := time.Now()
+	if err := w.start(); err != nil {
+		return err
+	}
+	if err := w.sweep(ctx, w.standalone, w.entries); err != nil {
+		return err
+	}
+	w.add(coldStart, "seconds", time.Since(began).Seconds())
+	if err := w.ready(ctx); err != nil {
+		return err
+	}
+	envoy, err := w.envoyPID()
+	if err != nil {
+		return err
+	}
+	for _, p := range []struct {
+		pid      int
+		cpu, rss string
+	}{{envoy, "envoy_cpu_ms", "envoy_rss_mb"}, {w.pid(), "process_cpu_ms", "rss_mb"}} {
+		cpu, err := processCPU(p.pid)
+		if err != nil {
+			return err
+		}
+		rss, err := processMemory(p.pid)
+		if err != nil {
+			return err
+		}
+		w.add(coldStart, p.cpu, milliseconds(cpu))
+		w.add(coldStart, p.rss, float64(rss)/1e6)
+	}
+	sent, err := w.sent(ctx)
+	if err != nil {
+		return err
+	}
+	w.add(coldStart, "sent_bytes", sent)
+	heap, err := w.heap(ctx)
+	if err != nil {
+		return err
+	}
+	w.add(coldStart, "heap_mb", heap/1e6)
+	w.add(coldStart, "heap_kib_per_route", (heap-w.base)/1024/float64(max(w.routes-1, 1)))
+	return nil
+}
+
+// percentile returns the value that a share of the sorted values does not exceed.
+func percentile(sorted []time.Duration, share float64) time.Duration {
+	at := int(share*float64(len(sorted))+0.9999) - 1
+	return sorted[min(max(at, 0), len(sorted)-1)]
+}
+
+func sorted(d []time.Duration) []time.Duration {
+	slices.Sort(d)
+	return d
+}
+
+// writeProfiles keeps the control plane's heap and allocations as they are after
+// a shape.
+func (b *real) writeProfiles(ctx context.Context, s *standalone, shape string, routes int) error {
+	if b.profile == "" {
+		return nil
+	}
+	for _, kind := range []string{"heap?gc=1", "allocs"} {
+		text, err := s.admin(ctx, "/debug/pprof/"+kind)
+		if err != nil {
+			return err
+		}
+		name, _, _ := strings.Cut(kind, "?")
+		file := filepath.Join(b.profile, fmt.Sprintf("process-%s-%d.%s.pprof", shape, routes, name))
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The shapes: what is done while it is measured.
+const (
+	coldStart          = "cold-start"
+	routeEdit          = "route-edit"
+	routeAdd           = "route-add"
+	endpointChange     = "endpoint-change"
+	routeDelete        = "route-delete"
+	pipelineBuild      = "pipeline-build"
+	controlPlaneKilled = "control-plane-killed"
+	envoyKilled        = "envoy-killed"
+)
+
+var shapes = []string{
+	pipelineBuild, coldStart, routeEdit, routeAdd, endpointChange, routeDelete, controlPlaneKilled, envoyKilled,
+}
+
+// result is one figure.
+type result struct {
+	Shape  string  `json:"shape"`
+	Routes int     `json:"routes"`
+	Metric string  `json:"metric"`
+	Value  float64 `json:"value"`
+}
+
+// report is the file that the bench writes.
+type report struct {
+	Commit  string   `json:"commit"`
+	Machine string   `json:"machine"`
+	Results []result `json:"results"`
+}
+
+func (r *report) add(shape string, routes int, metric string, value float64) {
+	r.Results = append(r.Results, result{shape, routes, metric, significant(value)})
+}
+
+// significant rounds to four digits: more would claim what the method can't give.
+func significant(v float64) float64 {
+	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
+	}
+	scale := math.Pow(10, 3-math.Floor(math.Log10(math.Abs(v))))
+	if scale < 1 {
+		return math.Round(v)
+	}
+	return math.Round(v*scale) / scale
+}
+
+func (r *report) value(shape string, routes int, metric string) (float64, bool) {
+	for _, x := range r.Results {
+		if x.Shape == shape && x.Routes == routes && x.Metric == metric {
+			return x.Value, true
+		}
+	}
+	return 0, false
+}
+
+// write stores the report, whole or not at all.
+func (r *report) write(path string) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return err
+	}
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, append(text, '\n'), 0o600); err != nil {
+		return err
+	}
+	if err := os.Chmod(temporary, 0o644); err != nil { //nolint:gosec // it is checked in for all to read
+		return err
+	}
+	return os.Rename(temporary, path)
+}
+
+// markdown prints a row for each metric of each shape, a column for each number
+// of routes, and what the bars say.
+func (r *report) markdown(w io.Writer) {
+	var sizes []int
+	metrics := map[string][]string{}
+	for _, x := range r.Results {
+		if !slices.Contains(sizes, x.Routes) {
+			sizes = append(sizes, x.Routes)
+		}
+		if !slices.Contains(metrics[x.Shape], x.Metric) {
+			metrics[x.Shape] = append(metrics[x.Shape], x.Metric)
+		}
+	}
+	slices.Sort(sizes)
+
+	fmt.Fprintf(w, "Commit %s on %s.\n\n| shape | metric |", r.Commit, r.Machine)
+	for _, n := range sizes {
+		fmt.Fprintf(w, " %s |", thousands(n))
+	}
+	fmt.Fprintf(w, " bar | |\n|---|---|%s---|---|\n", strings.Repeat("---:|", len(sizes)))
+	for _, shape := range shapes {
+		for _, metric := range metrics[shape] {
+			fmt.Fprintf(w, "| %s | `%s` |", shape, metric)
+			for _, n := range sizes {
+				if v, ok := r.value(shape, n, metric); ok {
+					fmt.Fprintf(w, " %s |", number(v))
+				} else {
+					fmt.Fprint(w, " |")
+				}
+			}
+			told, verdict := judge(r, shape, metric)
+			fmt.Fprintf(w, " %s | %s |\n", told, verdict)
+		}
+	}
+}
+
+func number(v float64) string {
+	if v == math.Trunc(v) && math.Abs(v) < 1e15 {
+		return thousands(int(v))
+	}
+	return strconv.FormatFloat(v, 'f', max(0, 3-int(math.Ceil(math.Log10(cmp.Or(math.Abs(v), 1))))), 64)
+}
+
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
