@@ -15,7 +15,7 @@ help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 build: ## Build bin/gatehouse
-	$(GO) build -ldflags '-X main.version=$(VERSION)' -o $(BIN) ./cmd/gatehouse
+	$(GO) build -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o $(BIN) ./cmd/gatehouse
 
 envoy: build ## Fetch the official Envoy into your cache, unless there is one
 	@$(BIN) envoy path >/dev/null 2>&1 || $(BIN) envoy install

@@ -31,12 +31,13 @@ func (e usageError) Unwrap() error { return e.err }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	go func() { // a second Ctrl-C ends the process at once; SIGTERM stays graceful
 		<-ctx.Done()
 		signal.Reset(os.Interrupt)
 	}()
-	os.Exit(exitCode(newRoot().ExecuteContext(ctx)))
+	code := exitCode(newRoot().ExecuteContext(ctx))
+	stop()
+	os.Exit(code)
 }
 
 func exitCode(err error) int {

@@ -195,8 +195,3 @@ type tableOrigin struct {
 	port  uint16
 	https bool
 }
-
-// configurationOf decides which route configuration a host lives in. It is the
-// only place that does: nothing else may assume that all hosts of a table share
-// one configuration.
-func configurationOf(k ir.HostKey) ir.TableKey { return k.TableKey }

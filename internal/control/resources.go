@@ -2,7 +2,10 @@ package control
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
@@ -58,12 +61,30 @@ func (p *Pipeline) declareResources() {
 	p.hostParts = flow.Map("virtual-hosts", p.hosts, marshal)
 	p.vacParts = flow.Map("vacant-virtual-hosts", p.vacant, marshal)
 
-	byTable := func(k ir.HostKey, _ *hostPart, yield func(ir.TableKey)) { yield(configurationOf(k)) }
-	served := flow.NewIndex(p.hostParts, byTable, ir.HostKey.Compare)
-	vacant := flow.NewIndex(p.vacParts, byTable, ir.HostKey.Compare)
+	byBundle := flow.NewIndex(p.hostParts,
+		func(k ir.HostKey, _ *hostPart, yield func(bundleKey)) { yield(bundleOf(k)) }, ir.HostKey.Compare)
+	byBundle.Also(p.vacParts)
+	bundles := flow.Group("host-bundles", byBundle,
+		func(_ *flow.Ctx, _ bundleKey, members flow.Members[ir.HostKey, *hostPart]) (*envoy.Bundle, bool) {
+			parts := make([]*envoy.Part, 0, members.Len())
+			for _, h := range members.All() {
+				parts = append(parts, h.part)
+			}
+			return envoy.NewBundle(parts), true
+		})
+	byTable := flow.NewIndex(bundles,
+		func(k bundleKey, _ *envoy.Bundle, yield func(ir.TableKey)) { yield(k.TableKey) },
+		func(a, b bundleKey) int {
+			return cmp.Or(a.TableKey.Compare(b.TableKey), cmp.Compare(a.number, b.number))
+		})
 	p.tables = flow.Map("route-configurations", p.origins,
 		func(c *flow.Ctx, k ir.TableKey, _ tableOrigin, emit func(ir.TableKey, *envoy.Resource)) {
-			emit(k, envoy.RouteTable(k.Table, merge(flow.Select(c, served, k), flow.Select(c, vacant, k))))
+			members := flow.Select(c, byTable, k)
+			all := make([]*envoy.Bundle, 0, members.Len())
+			for _, b := range members.All() {
+				all = append(all, b)
+			}
+			emit(k, envoy.BundledRouteTable(k.Table, all))
 		})
 
 	p.listeners = flow.Map("listener-resources", p.ports,
@@ -177,32 +198,21 @@ func names(r *ir.Rule, backend string) bool {
 		slices.ContainsFunc(r.Filters.Mirrors, func(m ir.Mirror) bool { return m.Backend == backend })
 }
 
-// merge returns two sorted sets of parts as one.
-func merge(a, b flow.Members[ir.HostKey, *hostPart]) []*envoy.Part {
-	out := make([]*envoy.Part, 0, a.Len()+b.Len())
-	i, j := 0, 0
-	for i < a.Len() || j < b.Len() {
-		var pa, pb *hostPart
-		order := 0
-		switch {
-		case i == a.Len():
-			order = 1
-		case j == b.Len():
-			order = -1
-		default:
-			ka, _ := a.At(i)
-			kb, _ := b.At(j)
-			order = cmp.Compare(ka.Domain, kb.Domain)
-		}
-		if order <= 0 {
-			_, pa = a.At(i)
-			out = append(out, pa.part)
-			i++
-		} else {
-			_, pb = b.At(j)
-			out = append(out, pb.part)
-			j++
-		}
-	}
-	return out
+// bundleKey names a bundle of a route configuration's hosts.
+type bundleKey struct {
+	ir.TableKey // the route configuration
+	number      uint8
+}
+
+func (k bundleKey) String() string { return fmt.Sprintf("%s#%d", k.TableKey, k.number) }
+
+// bundlesPerTable is into how many bundles the hosts of a route configuration
+// fall: an edit of one of 20,000 hosts handles 20,000/64 of them.
+const bundlesPerTable = 64
+
+// bundleOf decides which route configuration a host lives in, and in which of
+// its bundles. It is the only place that does: nothing else may assume that all
+// hosts of a table share one configuration.
+func bundleOf(k ir.HostKey) bundleKey {
+	return bundleKey{k.TableKey, uint8(xxhash.Sum64String(k.Domain) % bundlesPerTable)}
 }

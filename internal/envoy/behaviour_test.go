@@ -76,6 +76,7 @@ func TestEnvoyRedirect(t *testing.T) {
 		rule(prefix("/p)%20('q"), ir.Redirect{Path: &ir.PathRewrite{Value: "/)%20('"}}),
 		rule(prefix("/empty"), ir.Redirect{Path: &ir.PathRewrite{Value: ""}}),
 		rule(prefix("/full"), ir.Redirect{Path: &ir.PathRewrite{Full: true, Value: "/one%41"}}),
+		rule(prefix("/query"), ir.Redirect{Path: &ir.PathRewrite{Full: true, Value: "/one?new=1"}}),
 		rule(prefix("/all"), ir.Redirect{}),
 		rule(prefix("/"), ir.Redirect{Scheme: "https"})),
 		rulesOn("*", rule(prefix("/"), ir.Redirect{Status: 307}))...)...)
@@ -115,6 +116,8 @@ func TestEnvoyRedirect(t *testing.T) {
 		{"a.w.example:8080/empty//x/y", 302, "http://a.w.example/x/y"},
 		{"a.w.example:8080/full/x?q=1", 302, "http://a.w.example/one%41?q=1"},
 		{"a.w.example:8080/full", 302, "http://a.w.example/one%41"},
+		{"a.w.example:8080/query?q=1", 302, "http://a.w.example/one?new=1"},
+		{"a.w.example/query?q=1", 302, "http://a.w.example/one?new=1"},
 		{"a.w.example:8080/all", 302, "http://a.w.example/all"},
 		{"[::1]:8080/x", 307, "http://[::1]/x"},
 		{"[::1]/x", 307, "http://[::1]/x"},
@@ -332,8 +335,8 @@ func TestEnvoyWeights(t *testing.T) {
 	} {
 		got := shares(path)
 		for k, v := range want {
-			// Four standard deviations.
-			if sd := math.Sqrt(n * v * (1 - v)); math.Abs(got[k]-n*v) > 4*sd {
+			// Five standard deviations.
+			if sd := math.Sqrt(n * v * (1 - v)); math.Abs(got[k]-n*v) > 5*sd {
 				t.Errorf("%s: %v, want shares %v", path, got, want)
 			}
 			delete(got, k)

@@ -90,7 +90,7 @@ func Cluster(b *ir.Backend) (*Resource, error) {
 		c.ClusterDiscoveryType = dns
 		c.LoadAssignment = &endpointv3.ClusterLoadAssignment{
 			ClusterName: b.Name,
-			Endpoints:   []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{lbEndpoint(b.DNS, uint32(b.Port))}}}, //nolint:gosec // a port is positive
+			Endpoints:   []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{lbEndpoint(b.DNS, uint32(b.Port))}}},
 		}
 	}
 	r, err := resource(Clusters, b.Name, c)

@@ -37,7 +37,7 @@ func LoadAssignment(e *ir.Endpoints) (*Resource, error) {
 		if len(lbs) > 0 {
 			m.Endpoints = append(m.Endpoints, &endpointv3.LocalityLbEndpoints{
 				LbEndpoints: lbs,
-				Priority:    uint32(len(m.Endpoints)), //nolint:gosec // 0 or 1
+				Priority:    uint32(len(m.Endpoints)),
 			})
 		}
 	}

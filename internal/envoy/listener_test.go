@@ -120,7 +120,7 @@ func TestEnvoyListensOnAllAddresses(t *testing.T) {
 	}
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
-	s.listeners[0].BindPort = uint16(port) //nolint:gosec // a port
+	s.listeners[0].BindPort = uint16(port)
 	s.listeners[0].Addresses = []string{"127.0.0.1", "127.0.0.2"}
 	r := s.start(t)
 	for _, addr := range s.listeners[0].Addresses {
@@ -139,7 +139,7 @@ func TestEnvoyAccessLog(t *testing.T) {
 	r := s.start(t)
 	r.get(t, "http://a.example/logged")
 	eventually(t, "a line in the access log", func() bool {
-		raw, _ := os.ReadFile(path) //nolint:gosec // our own file
+		raw, _ := os.ReadFile(path)
 		return strings.Contains(string(raw), "/logged")
 	})
 }

@@ -46,7 +46,7 @@ func field(number protowire.Number, m proto.Message) ([]byte, error) {
 	size := wire.Size(m)
 	b := make([]byte, 0, protowire.SizeTag(number)+protowire.SizeBytes(size))
 	b = protowire.AppendTag(b, number, protowire.BytesType)
-	b = protowire.AppendVarint(b, uint64(size)) //nolint:gosec // a size is not negative
+	b = protowire.AppendVarint(b, uint64(size))
 	opts := wire
 	opts.UseCachedSize = true
 	return opts.MarshalAppend(b, m)

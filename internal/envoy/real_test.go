@@ -205,7 +205,6 @@ func (s *setup) validate(t testing.TB) error {
 	t.Helper()
 	dir := socketDir(t)
 	path := write(t, dir, s.bootstrap(t, filepath.Join(dir, "admin")))
-	//nolint:gosec // the binary under test
 	out, err := exec.CommandContext(t.Context(), binary(t), "--mode", "validate", "-c", path, "--log-level", "error").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
@@ -226,7 +225,6 @@ func (s *setup) start(t testing.TB) *running {
 	admin := filepath.Join(dir, "admin")
 	path := write(t, dir, s.bootstrap(t, admin))
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	//nolint:gosec // the binary under test
 	cmd := exec.CommandContext(ctx, binary(t), "-c", path, "--log-level", "warning",
 		"--concurrency", "1", "--disable-hot-restart")
 	r := &running{addrs: map[string]string{}, log: &bytes.Buffer{}}

@@ -57,7 +57,10 @@ func portless(r *ir.Rule, plain *routev3.Route) *routev3.Route {
 	location := scheme + "://" + extract("request.host", `^(\[.*\]|[^:]*)`)
 	switch a := plain.GetRedirect(); a.PathRewriteSpecifier.(type) {
 	case *routev3.RedirectAction_PathRedirect:
-		location += literal(a.GetPathRedirect()) + extract("request.path", `^[^?]*(.*)$`)
+		location += literal(a.GetPathRedirect())
+		if !strings.Contains(a.GetPathRedirect(), "?") { // else the query is replaced too
+			location += extract("request.path", `^[^?]*(.*)$`)
+		}
 	case *routev3.RedirectAction_PrefixRewrite:
 		location += literal(a.GetPrefixRewrite()) + extract("request.path", "^"+hexed(r.Match.Path.Value)+"(.*)$")
 	case *routev3.RedirectAction_RegexRewrite:

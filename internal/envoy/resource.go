@@ -53,18 +53,34 @@ type Hash [16]byte
 // String returns the hash in hexadecimal.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// Sum hashes bytes. Two seeds of a fast hash make 128 bits: collisions by chance
-// are out of reach, and nobody gains by making one on purpose, since all that it
-// could do is to keep their own object from being sent.
-func Sum(parts ...[]byte) Hash {
+// Sum hashes bytes.
+func Sum(body []byte) Hash {
+	d := newDigest()
+	d.write(body)
+	return d.sum()
+}
+
+// digest makes a Hash. Two seeds of a fast hash make 128 bits: collisions by
+// chance are out of reach, and nobody gains by making one on purpose, since all
+// that it could do is to keep their own object from being sent.
+type digest struct{ low, high xxhash.Digest }
+
+func newDigest() *digest {
+	d := &digest{}
+	d.low.ResetWithSeed(0)
+	d.high.ResetWithSeed(0x9e3779b97f4a7c15)
+	return d
+}
+
+func (d *digest) write(p []byte) {
+	_, _ = d.low.Write(p)
+	_, _ = d.high.Write(p)
+}
+
+func (d *digest) sum() Hash {
 	var h Hash
-	a, b := xxhash.NewWithSeed(0), xxhash.NewWithSeed(0x9e3779b97f4a7c15)
-	for _, p := range parts {
-		_, _ = a.Write(p)
-		_, _ = b.Write(p)
-	}
-	a.Sum(h[:0])
-	b.Sum(h[8:8])
+	d.low.Sum(h[:0])
+	d.high.Sum(h[8:8])
 	return h
 }
 
@@ -76,16 +92,39 @@ type Part struct {
 	Body []byte
 }
 
+// Bundle is a set of parts that are kept together, so that one changed part
+// costs the work of its bundle and not of the whole resource.
+type Bundle struct {
+	hash  Hash
+	parts []*Part
+	size  int // of the bodies, in bytes
+}
+
+// NewBundle returns a bundle of parts, which are sorted by name.
+func NewBundle(parts []*Part) *Bundle {
+	d := newDigest()
+	b := &Bundle{parts: parts}
+	for _, p := range parts {
+		d.write(p.Hash[:])
+		b.size += len(p.Body)
+	}
+	b.hash = d.sum()
+	return b
+}
+
+// Equal reports whether two bundles hold the same.
+func (b *Bundle) Equal(o *Bundle) bool { return b == o || b != nil && o != nil && b.hash == o.hash }
+
 // Resource is one xDS resource, ready to be sent. It is immutable.
 type Resource struct {
 	Type    Type
 	Name    string
 	Version string // content hash; never empty
 
-	head  []byte  // the whole body, or the fields before the parts
-	parts []*Part // sorted by name
-	once  sync.Once
-	body  []byte
+	head    []byte // the whole body, or the fields before the parts
+	bundles []*Bundle
+	once    sync.Once
+	body    []byte
 }
 
 // NewResource returns a resource with a body of its own.
@@ -93,24 +132,33 @@ func NewResource(t Type, name string, body []byte) *Resource {
 	return &Resource{Type: t, Name: name, Version: Sum(body).String(), head: body}
 }
 
-// NewComposite returns a resource whose body is head followed by its parts. It
-// costs nothing that grows with the parts' bytes until Body is called.
+// NewComposite returns a resource whose body is head followed by its parts.
 func NewComposite(t Type, name string, head []byte, parts []*Part) *Resource {
-	a, b := xxhash.NewWithSeed(1), xxhash.NewWithSeed(0x9e3779b97f4a7c15)
-	_, _ = a.Write(head)
-	_, _ = b.Write(head)
-	for _, p := range parts {
-		_, _ = a.Write(p.Hash[:])
-		_, _ = b.Write(p.Hash[:])
-	}
-	var h Hash
-	a.Sum(h[:0])
-	b.Sum(h[8:8])
-	return &Resource{Type: t, Name: name, Version: h.String(), head: head, parts: parts}
+	return newBundled(t, name, head, []*Bundle{NewBundle(parts)})
 }
 
-// Parts returns the pieces that change on their own; nil for most types.
-func (r *Resource) Parts() []*Part { return r.parts }
+// newBundled returns a resource whose body is head followed by the parts of its
+// bundles. It costs nothing that grows with the parts until Body is called.
+func newBundled(t Type, name string, head []byte, bundles []*Bundle) *Resource {
+	d := newDigest()
+	d.write(head)
+	for _, b := range bundles {
+		d.write(b.hash[:])
+	}
+	return &Resource{Type: t, Name: name, Version: d.sum().String(), head: head, bundles: bundles}
+}
+
+// Parts returns the pieces that change on their own; none for most types.
+func (r *Resource) Parts() []*Part {
+	if len(r.bundles) == 1 {
+		return r.bundles[0].parts
+	}
+	var out []*Part
+	for _, b := range r.bundles {
+		out = append(out, b.parts...)
+	}
+	return out
+}
 
 // WithParts returns the resource with other parts and the version that follows.
 func (r *Resource) WithParts(parts []*Part) *Resource {
@@ -120,18 +168,20 @@ func (r *Resource) WithParts(parts []*Part) *Resource {
 // Body returns the marshalled message, the value of its google.protobuf.Any. It
 // is put together once, whatever the number of proxies that get it.
 func (r *Resource) Body() []byte {
-	if r.parts == nil {
+	if r.bundles == nil {
 		return r.head
 	}
 	r.once.Do(func() {
 		n := len(r.head)
-		for _, p := range r.parts {
-			n += len(p.Body)
+		for _, b := range r.bundles {
+			n += b.size
 		}
 		r.body = make([]byte, 0, n)
 		r.body = append(r.body, r.head...)
-		for _, p := range r.parts {
-			r.body = append(r.body, p.Body...)
+		for _, b := range r.bundles {
+			for _, p := range b.parts {
+				r.body = append(r.body, p.Body...)
+			}
 		}
 	})
 	return r.body

@@ -7,9 +7,14 @@ import (
 )
 
 // RouteTable puts a RouteConfiguration together from its hosts, sorted by name.
-// It costs nothing that grows with their bytes.
 func RouteTable(name string, parts []*Part) *Resource {
-	return NewComposite(Routes, name, tableHead(name), parts)
+	return BundledRouteTable(name, []*Bundle{NewBundle(parts)})
+}
+
+// BundledRouteTable puts a RouteConfiguration together from bundles of its hosts.
+// It costs nothing that grows with the hosts.
+func BundledRouteTable(name string, bundles []*Bundle) *Resource {
+	return newBundled(Routes, name, tableHead(name), bundles)
 }
 
 // EmptyRoutes answers a subscription to a table that does not exist: every

@@ -188,8 +188,6 @@ func (f *flaky) count(uri string) int {
 	return f.tries[uri]
 }
 
-func of[T any](v T) *T { return &v }
-
 func TestEnvoyRetry(t *testing.T) {
 	f := &flaky{tries: map[string]int{}}
 	b := newBackend(t, "flaky", ir.HTTP1, f)
@@ -198,7 +196,7 @@ func TestEnvoyRetry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused := uint16(l.Addr().(*net.TCPAddr).Port) //nolint:gosec // a port
+	refused := uint16(l.Addr().(*net.TCPAddr).Port)
 	l.Close()
 	dead.eps.Endpoints = append(dead.eps.Endpoints, ir.Endpoint{Address: "127.0.0.1", Port: refused})
 	rule := func(path string, retry *ir.Retry, timeouts *ir.Timeouts) *ir.Rule {
@@ -210,13 +208,13 @@ func TestEnvoyRetry(t *testing.T) {
 		rule("/codes", &ir.Retry{Attempts: 3, StatusCodes: []uint32{500, 503}}, nil),
 		rule("/none", &ir.Retry{StatusCodes: []uint32{500}}, nil),
 		rule("/plain", nil, nil),
-		rule("/backoff", &ir.Retry{Attempts: 1, StatusCodes: []uint32{500}, Backoff: of(200 * time.Millisecond)}, nil),
-		rule("/request", &ir.Retry{Attempts: 5, StatusCodes: []uint32{500}}, &ir.Timeouts{Request: of(300 * time.Millisecond)}),
-		rule("/backend", &ir.Retry{Attempts: 3, StatusCodes: []uint32{500}}, &ir.Timeouts{Backend: of(300 * time.Millisecond), Request: of(15 * time.Second)}),
-		rule("/only-request", nil, &ir.Timeouts{Request: of(200 * time.Millisecond)}),
-		rule("/only-backend", nil, &ir.Timeouts{Backend: of(200 * time.Millisecond)}),
-		rule("/zero-retry-backend", &ir.Retry{Attempts: 0, StatusCodes: []uint32{500}}, &ir.Timeouts{Backend: of(200 * time.Millisecond)}),
-		rule("/disabled", nil, &ir.Timeouts{Request: of(time.Duration(0)), Backend: of(time.Duration(0))}),
+		rule("/backoff", &ir.Retry{Attempts: 1, StatusCodes: []uint32{500}, Backoff: new(200 * time.Millisecond)}, nil),
+		rule("/request", &ir.Retry{Attempts: 5, StatusCodes: []uint32{500}}, &ir.Timeouts{Request: new(1 * time.Second)}),
+		rule("/backend", &ir.Retry{Attempts: 3, StatusCodes: []uint32{500}}, &ir.Timeouts{Backend: new(500 * time.Millisecond), Request: new(15 * time.Second)}),
+		rule("/only-request", nil, &ir.Timeouts{Request: new(200 * time.Millisecond)}),
+		rule("/only-backend", nil, &ir.Timeouts{Backend: new(200 * time.Millisecond)}),
+		rule("/zero-retry-backend", &ir.Retry{Attempts: 0, StatusCodes: []uint32{500}}, &ir.Timeouts{Backend: new(200 * time.Millisecond)}),
+		rule("/disabled", nil, &ir.Timeouts{Request: new(time.Duration(0)), Backend: new(time.Duration(0))}),
 		broken,
 	), b, dead).start(t)
 	for _, c := range []struct {
@@ -231,12 +229,12 @@ func TestEnvoyRetry(t *testing.T) {
 		{"/none?code=500&fail=1", 500, 1},
 		{"/plain?code=503&fail=1", 503, 1},
 		{"/request?code=500&fail=2&delay=20", 200, 3},
-		{"/request?code=500&fail=2&delay=2000", 504, 1},
+		{"/request?code=500&fail=2&delay=20000", 504, 1},
 		{"/backend?code=500&fail=2&delay=20", 200, 3},
-		{"/backend?code=500&fail=2&delay=1000", 200, 3},
-		{"/only-request?code=200&fail=1&delay=2000", 504, 1},
-		{"/only-backend?code=200&fail=1&delay=2000", 504, 1},
-		{"/zero-retry-backend?code=200&fail=1&delay=2000", 504, 1},
+		{"/backend?code=500&fail=2&delay=20000", 200, 3},
+		{"/only-request?code=200&fail=1&delay=20000", 504, 1},
+		{"/only-backend?code=200&fail=1&delay=20000", 504, 1},
+		{"/zero-retry-backend?code=200&fail=1&delay=20000", 504, 1},
 		{"/zero-retry-backend?code=500&fail=1", 500, 1},
 		{"/disabled?code=204&fail=1&delay=300", 204, 1},
 	} {
@@ -245,7 +243,7 @@ func TestEnvoyRetry(t *testing.T) {
 		if got := f.count(c.uri); a.Status != c.status || got != c.tries {
 			t.Errorf("%s: %d after %d tries, want %d after %d", c.uri, a.Status, got, c.status, c.tries)
 		}
-		if took := time.Since(began); took > 1900*time.Millisecond {
+		if took := time.Since(began); took > 10*time.Second {
 			t.Errorf("%s took %v", c.uri, took)
 		}
 	}
@@ -339,7 +337,7 @@ func TestEnvoyWebSocket(t *testing.T) {
 		_, _ = rw.WriteString("echo " + line)
 		_ = rw.Flush()
 	}))
-	r := plain(rulesOn("*", &ir.Rule{Match: prefix("/"), Backends: to(b), Timeouts: &ir.Timeouts{Request: of(100 * time.Millisecond)}}), b).start(t)
+	r := plain(rulesOn("*", &ir.Rule{Match: prefix("/"), Backends: to(b), Timeouts: &ir.Timeouts{Request: new(100 * time.Millisecond)}}), b).start(t)
 	conn, err := net.Dial("tcp", r.addrs["http-80"])
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,8 @@ import (
 // virtual hosts by route table. An entry may stand under several.
 type Index[I, K comparable, V any] struct {
 	home
-	src     *store[K, V]
+	src     *store[K, V] // the one that was declared last
+	by      func(k K, v V, yield func(I))
 	buckets set[I, *bucket[I, K, V]]
 	compare func(a, b K) int
 	created []func(*bucket[I, K, V])
@@ -30,10 +31,21 @@ func (b *bucket[I, K, V]) is(i I) bool { return b.key == i }
 // entry stands; it depends on nothing but the entry, and an entry for which it
 // panics stands nowhere. compare is a total order of the table's keys.
 func NewIndex[I, K comparable, V any](t Table[K, V], by func(k K, v V, yield func(I)), compare func(a, b K) int) *Index[I, K, V] {
-	x := &Index[I, K, V]{src: t.base(), compare: compare}
+	x := &Index[I, K, V]{by: by, compare: compare}
 	x.release = x.released
-	was, is := newSorter(&x.src.meta, by), newSorter(&x.src.meta, by)
-	x.src.hooks = append(x.src.hooks, func(c *cell[K, V], old V, had bool) {
+	x.Also(t)
+	return x
+}
+
+// Also makes the entries of a further table stand in the index. Once settled, no
+// key may be in two of its tables. It is called before the index is used.
+func (x *Index[I, K, V]) Also(t Table[K, V]) {
+	src := t.base()
+	if x.src == nil || x.src.id < src.id {
+		x.src = src
+	}
+	was, is := newSorter(&src.meta, x.by), newSorter(&src.meta, x.by)
+	src.hooks = append(src.hooks, func(c *cell[K, V], old V, had bool) {
 		was.sort(c.key, old, had)
 		is.sort(c.key, c.val, c.ok)
 		for _, i := range was.keys {
@@ -52,7 +64,6 @@ func NewIndex[I, K comparable, V any](t Table[K, V], by func(k K, v V, yield fun
 			}
 		}
 	})
-	return x
 }
 
 func (x *Index[I, K, V]) at(i I) *bucket[I, K, V] {
@@ -88,6 +99,9 @@ func (x *Index[I, K, V]) add(b *bucket[I, K, V], c *cell[K, V]) {
 func (b *bucket[I, K, V]) remove(c *cell[K, V], compare func(a, b K) int) {
 	b.sort(compare)
 	i := b.search(c.key, len(b.cells), compare)
+	for b.cells[i] != c { // a key that moves between tables is here twice for a while
+		i++
+	}
 	b.cells = slices.Delete(b.cells, i, i+1)
 	if len(b.cells) == 0 {
 		b.cells = nil

@@ -80,7 +80,11 @@ func (p *planning) changes(t envoy.Type) []*envoy.Resource {
 			set = append(set, r)
 		}
 	}
-	clear(y.dirty)
+	if len(y.dirty) > 64 {
+		y.dirty = map[string]reason{} // what a map costs is what it once held
+	} else {
+		clear(y.dirty)
+	}
 	return set
 }
 

@@ -263,6 +263,11 @@ func TestEnvoyServesAndIsSynced(t *testing.T) {
 
 func (w *world) settled() {
 	w.t.Helper()
+	defer func() {
+		if w.t.Failed() {
+			w.t.Logf("%+v", w.server.Sessions())
+		}
+	}()
 	waitFor(w.t, "everything answered", func() bool {
 		s := w.server.Sessions()
 		return len(s) == 1 && s[0].Unanswered == 0 && s[0].Pending == 0
@@ -439,7 +444,9 @@ func TestEnvoyHoldsBackAnswers(t *testing.T) {
 	}
 	w.apply(w.destination("h000")...)
 	w.settled()
-	w.state("healed", rejects())
+	if i, _ := w.server.Gateway(gw); len(i.Quarantine) > 0 {
+		t.Errorf("%+v", i.Quarantine)
+	}
 }
 
 // A taken port is reported and tried again; a listener can take over another's

@@ -36,7 +36,7 @@ const (
 	// costed is the number of changes whose CPU is measured.
 	costed = 30
 	// tick is the time between two requests while CPU is measured.
-	tick = 5 * time.Millisecond
+	tick = 25 * time.Millisecond
 	// changeLimit is when a change is given up as lost.
 	changeLimit = 30 * time.Second
 )
@@ -235,11 +235,13 @@ func (w *workload) sent(ctx context.Context) (float64, error) {
 	return m[sentBytes], err
 }
 
-// costs measures CPU and bytes a change. A client that asks at a fixed rate tells
-// when a change is in force; what it and mere idling cost is measured first, at
-// the same rate, and taken off.
+// costs measures CPU and bytes a change. A client that asks now and then tells
+// when a change is in force; what its requests and mere idling cost is measured
+// first, at the same pace, and taken off.
 func (w *workload) costs(ctx context.Context, c *changes) error {
-	const idle = 200
+	// least is how many ticks a change gets: work that follows the first right
+	// answer, such as taking the old configuration down, belongs to it.
+	const calibration, least = 60, 6
 	probe := &client{address: w.address()}
 	defer probe.close()
 	host := w.entries[0].host()
@@ -247,51 +249,51 @@ func (w *workload) costs(ctx context.Context, c *changes) error {
 	if err != nil {
 		return err
 	}
-	quiet, err := w.usage()
+	idle, err := w.spent(func() error { return pace(ctx, calibration, func() error { return nil }) })
 	if err != nil {
 		return err
 	}
-	for range idle {
-		if _, err := probe.get(host); err != nil {
+	asking, err := w.spent(func() error {
+		return pace(ctx, calibration, func() error {
+			_, err := probe.get(host)
 			return err
-		}
-		if !wait(ctx, tick) {
-			return ctx.Err()
-		}
-	}
-	before, err := w.usage()
+		})
+	})
 	if err != nil {
 		return err
 	}
-	ticks := 0
-	for range costed {
-		change, err := c.next()
-		if err != nil {
-			return err
-		}
-		if err := change.make(); err != nil {
-			return err
-		}
-		// At least some ticks more: work that follows an answer, such as taking
-		// the old configuration down, belongs to the change.
-		const least = 30
-		began := time.Now()
-		for n, done := 0, false; !done || n < least; n++ {
-			a, err := probe.get(change.host)
+	ticks, requests := 0, 0
+	total, err := w.spent(func() error {
+		for range costed {
+			change, err := c.next()
 			if err != nil {
 				return err
 			}
-			done = done || change.right(a)
-			if time.Since(began) > changeLimit {
-				return fmt.Errorf("a change of %s is not in force after %s", change.host, changeLimit)
+			if err := change.make(); err != nil {
+				return err
 			}
-			if !wait(ctx, tick) {
-				return ctx.Err()
+			began := time.Now()
+			for n, done := 0, false; !done || n < least; n++ {
+				if err := pace(ctx, 1, func() error { return nil }); err != nil {
+					return err
+				}
+				ticks++
+				if done {
+					continue
+				}
+				a, err := probe.get(change.host)
+				if err != nil {
+					return err
+				}
+				requests++
+				done = change.right(a)
+				if time.Since(began) > changeLimit {
+					return fmt.Errorf("a change of %s is not in force after %s", change.host, changeLimit)
+				}
 			}
-			ticks++
 		}
-	}
-	after, err := w.usage()
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -299,12 +301,40 @@ func (w *workload) costs(ctx context.Context, c *changes) error {
 	if err != nil {
 		return err
 	}
-	own := func(quiet, before, after time.Duration) float64 {
-		rest := float64(before-quiet) / idle * float64(ticks)
-		return max(0, float64(after-before)-rest) / costed / float64(time.Millisecond)
+	own := func(idle, asking, total time.Duration) float64 {
+		perTick := float64(idle) / calibration
+		perRequest := float64(asking)/calibration - perTick
+		rest := perTick*float64(ticks) + perRequest*float64(requests)
+		return max(0, float64(total)-rest) / costed / float64(time.Millisecond)
 	}
-	w.add(c.shape, "envoy_cpu_ms", own(quiet.envoy, before.envoy, after.envoy))
-	w.add(c.shape, "process_cpu_ms", own(quiet.process, before.process, after.process))
+	w.add(c.shape, "envoy_cpu_ms", own(idle.envoy, asking.envoy, total.envoy))
+	w.add(c.shape, "process_cpu_ms", own(idle.process, asking.process, total.process))
 	w.add(c.shape, "sent_bytes", (sentAfter-sent)/costed)
 	return nil
+}
+
+// pace does something once a tick.
+func pace(ctx context.Context, ticks int, do func() error) error {
+	for range ticks {
+		if !wait(ctx, tick) {
+			return ctx.Err()
+		}
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spent returns the CPU that the two processes use while work runs.
+func (w *workload) spent(work func() error) (usage, error) {
+	before, err := w.usage()
+	if err != nil {
+		return usage{}, err
+	}
+	if err := work(); err != nil {
+		return usage{}, err
+	}
+	after, err := w.usage()
+	return usage{after.envoy - before.envoy, after.process - before.process}, err
 }

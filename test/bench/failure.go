@@ -41,6 +41,13 @@ func (w *workload) controlPlaneKilled(ctx context.Context) error {
 		return err
 	}
 	took := time.Since(began)
+	connected := func() (bool, error) {
+		m, err := w.metrics(ctx)
+		return m["gatehouse_xds_sessions"] == 1, errors.Join(err, w.alive())
+	}
+	if err := until(ctx, "Envoy to connect again", time.Minute, tick, connected); err != nil {
+		return err
+	}
 	// A change that comes through shows that the new process leads.
 	edit, err := w.edits().next()
 	if err != nil {
@@ -80,7 +87,7 @@ func (w *workload) controlPlaneKilled(ctx context.Context) error {
 func (w *workload) inForce(ctx context.Context, c *change) error {
 	probe := &client{address: w.address()}
 	defer probe.close()
-	return until(ctx, "a change of "+c.host, changeLimit, tick, func() (bool, error) {
+	return until(ctx, "a change of "+c.host, changeLimit, time.Millisecond, func() (bool, error) {
 		a, err := probe.get(c.host)
 		return err == nil && c.right(a), errors.Join(err, w.alive())
 	})

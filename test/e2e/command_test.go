@@ -58,7 +58,7 @@ func TestStatusCommand(t *testing.T) {
 // TestOfflineCommands protects the commands that need no running process.
 func TestOfflineCommands(t *testing.T) {
 	t.Parallel()
-	p := &process{tools: needTools(t)}
+	p := needTools(t)
 	dir := t.TempDir()
 	good := filepath.Join(dir, "good.yaml")
 	text := siteGateway(httpListener) + mustBackend(t, siteNamespace, "v1", "v1") + siteRoute("home", "home.example", "v1")
@@ -81,25 +81,27 @@ func TestOfflineCommands(t *testing.T) {
 	if out, err := p.run("status", "--once", good); err != nil || !strings.Contains(out, "home") {
 		t.Errorf("status --once: %v\n%s", err, out)
 	}
-	if out, err := p.run("status", "--once", bad); err == nil {
-		t.Errorf("status --once of a bad file succeeds:\n%s", out)
-	}
 	if out, err := p.run("version"); err != nil || out == "" {
 		t.Errorf("version: %q, %v", out, err)
 	}
 	if out, err := p.run("completion", "bash"); err != nil || !strings.Contains(out, "gatehouse") {
 		t.Errorf("completion: %v", err)
 	}
-	for _, args := range [][]string{
-		{"run"},
-		{"run", "--admin", "", "--envoy", p.envoy, "--state-dir", filepath.Join(dir, "s"), filepath.Join(dir, "missing")},
-		{"run", "--bind", "not-an-address", dir},
-		{"run", "--envoy", filepath.Join(dir, "no-envoy"), dir},
-		{"translate", "-f", good, "-o", "nonsense"},
-		{"nonsense"},
+	for _, tc := range []struct {
+		code int
+		args []string
+	}{
+		{2, []string{"nonsense"}},
+		{2, []string{"run"}},
+		{2, []string{"run", "--nonsense", dir}},
+		{2, []string{"run", "--bind", "not-an-address", dir}},
+		{2, []string{"translate", "-f", good, "-o", "nonsense"}},
+		{1, []string{"run", "--envoy", filepath.Join(dir, "no-envoy"), dir}},
+		{1, []string{"status", "--once", bad}},
 	} {
-		if out, err := p.run(args...); err == nil {
-			t.Errorf("gatehouse %s succeeds:\n%s", strings.Join(args, " "), out)
+		out, err := p.run(tc.args...)
+		if code := exitCode(err); code != tc.code {
+			t.Errorf("gatehouse %s: exit code %d, want %d: %v\n%s", strings.Join(tc.args, " "), code, tc.code, err, out)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -124,6 +125,33 @@ func TestDirectoryVanishes(t *testing.T) {
 	}
 	s.write(t, "home.yaml", siteRoute("home", "home.example", "v2"))
 	s.serves(t, "home.example", "v2")
+}
+
+// TestDirectoryAppears protects a start before the directory is there, as with a
+// volume that is mounted late.
+func TestDirectoryAppears(t *testing.T) {
+	t.Parallel()
+	found := needTools(t)
+	address := newAddress()
+	p, err := newProcess(found, "--bind", address, "--port-offset", strconv.Itoa(portOffset))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{process: p, address: address}
+	if err := os.Remove(p.dir); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.end)
+	if err := p.start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.waitReady(); err != nil {
+		t.Fatal(err)
+	}
+	s.problem(t, filepath.Base(p.dir), "no such file or directory")
+	s.write(t, "all.yaml", siteGateway(httpListener)+mustBackend(t, siteNamespace, "v1", "v1")+siteRoute("home", "home.example", "v1"))
+	s.serves(t, "home.example", "v1")
+	s.healed(t, filepath.Base(p.dir))
 }
 
 // TestMountedConfigMap protects the way in which Kubernetes updates a mounted

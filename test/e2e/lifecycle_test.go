@@ -230,14 +230,13 @@ spec:
 func TestStateDirInUse(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, nil)
-	second := &process{tools: s.tools, dir: s.dir, state: s.state, log: new(lockedBuffer)}
 	address, err := os.ReadFile(filepath.Join(s.state, "admin.addr"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := second.run("run", "--admin", "127.0.0.1:0", "--envoy", s.envoy, "--state-dir", s.state, s.dir)
-	if err == nil {
-		t.Fatalf("a second process started:\n%s", out)
+	out, err := s.run("run", "--admin", "127.0.0.1:0", "--envoy", s.envoy, "--state-dir", s.state, s.dir)
+	if code := exitCode(err); code != 1 {
+		t.Fatalf("a second process ended with %d, want 1: %v\n%s", code, err, out)
 	}
 	now, err := os.ReadFile(filepath.Join(s.state, "admin.addr"))
 	if err != nil || string(now) != string(address) {

@@ -170,17 +170,30 @@ func (p *process) end() {
 	killStrays(p.state)
 }
 
-// run runs another command of gatehouse against this process.
-func (p *process) run(args ...string) (string, error) {
+// run runs another command of gatehouse to its end.
+func (t tools) run(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, p.gatehouse, args...)
+	cmd := exec.CommandContext(ctx, t.gatehouse, args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
 		return out.String(), fmt.Errorf("gatehouse %s: %w\n%s", strings.Join(args, " "), err, errs.String())
 	}
 	return out.String(), nil
+}
+
+// exitCode returns the exit code of a command that ended by itself.
+func exitCode(err error) int {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.ExitCode() // -1 for one that had to be killed
+	default:
+		return -1
+	}
 }
 
 // write replaces a file of the watched directory atomically, as editors do.
