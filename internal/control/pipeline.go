@@ -51,7 +51,7 @@ type Pipeline struct {
 	backends  *flow.Derived[string, *ir.Backend]
 
 	// Resources, per Gateway.
-	fleets    *flow.Derived[ir.Name, int]
+	fleets    *flow.Derived[ir.Name, struct{}]
 	listeners *flow.Derived[resourceKey, *envoy.Resource]
 	tables    *flow.Derived[ir.TableKey, *envoy.Resource]
 	members   *flow.Derived[resourceKey, member]
@@ -122,7 +122,15 @@ func (p *Pipeline) Apply(batches ...source.Batch) *flow.Commit {
 
 func (p *Pipeline) apply(tx *flow.Tx, batches []source.Batch) {
 	for _, b := range batches {
-		p.inputs.Apply(tx, b)
+		for _, o := range p.inputs.Apply(tx, b) {
+			p.problems.Set(tx, unsupported(source.KeyOf(o)), []source.Problem{{
+				Key: source.KeyOf(o), Reason: source.Unknown,
+				Message: "this kind is not supported by this version of Gatehouse; the object has no effect",
+			}})
+		}
+		for _, k := range b.Deleted {
+			p.problems.Delete(tx, unsupported(k))
+		}
 		for file, list := range b.Problems {
 			if len(list) == 0 {
 				p.problems.Delete(tx, file)
@@ -132,6 +140,10 @@ func (p *Pipeline) apply(tx *flow.Tx, batches []source.Batch) {
 		}
 	}
 }
+
+// unsupported is the key under which an object without effect stands among the
+// problems of files.
+func unsupported(k source.Key) string { return "\x00" + k.String() }
 
 // declareHosts declares what lies between attachments and virtual hosts.
 func (p *Pipeline) declareHosts() {

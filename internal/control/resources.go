@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
@@ -97,8 +98,14 @@ func (p *Pipeline) declareResources() {
 				}
 			}
 		})
-	p.fleets = flow.Count("fleets", p.ports,
-		func(k portKey, _ *port, yield func(ir.Name)) { yield(k.Gateway) })
+	// An accepted Gateway keeps its proxies even while no listener of it serves:
+	// one bad edit must not cost it the process and every connection.
+	p.fleets = flow.Map("fleets", p.graph.Gateways,
+		func(_ *flow.Ctx, k ir.Name, gw *topology.Gateway, emit func(ir.Name, struct{})) {
+			if gw.Accepted.Status == metav1.ConditionTrue {
+				emit(k, struct{}{})
+			}
+		}, flow.Equal(flow.Same[struct{}]))
 
 	p.declareBackends()
 
@@ -156,7 +163,8 @@ func (p *Pipeline) declareBackends() {
 			}
 			if b.DNS == "" {
 				slices := flow.Select(c, p.inputs.SlicesByService, b.Service)
-				if m.endpoints, err = envoy.LoadAssignment(translate.Endpoints(b, slices.All())); err != nil {
+				// An endpoint that can't be used is left out; the others serve.
+				if m.endpoints, _ = envoy.LoadAssignment(translate.Endpoints(b, slices.All())); m.endpoints == nil {
 					m.endpoints = envoy.EmptyEndpoints(name)
 				}
 			}

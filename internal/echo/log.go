@@ -2,6 +2,7 @@ package echo
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"sync"
 )
@@ -90,10 +91,7 @@ func (l *Log) Count(key string) int {
 func (l *Log) Dump() Dump {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d := Dump{Total: l.total, Counts: make(map[string]int, len(l.counts))}
-	for k, n := range l.counts {
-		d.Counts[k] = n
-	}
+	d := Dump{Total: l.total, Counts: maps.Clone(l.counts)}
 	d.Entries = append(append(make([]Entry, 0, len(l.entries)), l.entries[l.next:]...), l.entries[:l.next]...)
 	return d
 }

@@ -26,6 +26,12 @@ func (k Key) String() string {
 	return k.Kind + " " + k.Namespace + "/" + k.Name
 }
 
+// KeyOf returns the key of an object whose TypeMeta is filled in.
+func KeyOf(o Object) Key {
+	gvk := o.GetObjectKind().GroupVersionKind()
+	return Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
 // Compare orders keys by group, kind, namespace, name.
 func (k Key) Compare(o Key) int {
 	return cmp.Or(
@@ -58,7 +64,7 @@ const (
 // Problem is something wrong with an input, told where a person would look.
 type Problem struct {
 	Key     Key    `json:"object,omitzero"` // zero when the text can't be attributed to an object
-	File    string `json:"file"`            // as the user named it; "-" for standard input
+	File    string `json:"file,omitempty"`  // as the user named it; "-" for standard input
 	Line    int    `json:"line,omitempty"`  // 1-based; 0 when unknown
 	Field   string `json:"field,omitempty"` // field path such as spec.rules[0].matches; empty when unknown
 	Reason  Reason `json:"reason"`
@@ -70,11 +76,13 @@ type Problem struct {
 // Error renders the problem on one line, file:line first, as compilers do.
 func (p Problem) Error() string {
 	var b strings.Builder
-	b.WriteString(p.File)
-	if p.Line > 0 {
-		fmt.Fprintf(&b, ":%d", p.Line)
+	if p.File != "" {
+		b.WriteString(p.File)
+		if p.Line > 0 {
+			fmt.Fprintf(&b, ":%d", p.Line)
+		}
+		b.WriteString(": ")
 	}
-	b.WriteString(": ")
 	if p.Key != (Key{}) {
 		b.WriteString(p.Key.String())
 		b.WriteString(": ")

@@ -23,7 +23,8 @@ type GatewayInput struct {
 	BindAddresses []string
 	// PortOffset is added to every port for binding.
 	PortOffset int
-	// Now, where set, is the time by which certificates are judged.
+	// Now, where set, is the time by which certificates are judged. It may lag by
+	// clockGrain.
 	Now time.Time
 }
 

@@ -3,6 +3,7 @@ package status
 import (
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -55,6 +56,10 @@ func (in *GatewayInput) listener(l *topology.Listener) []metav1.Condition {
 	return append(conditions, condition.ListenerPending(in.waitsFor()))
 }
 
+// clockGrain is by how much the time that statuses are computed with may lag. A
+// certificate that was issued a moment ago is not one from the future.
+const clockGrain = time.Minute
+
 // dated adds to ResolvedRefs the certificates that are out of their time. They are
 // served all the same: it is the clients who judge them, by their own clocks.
 func (in *GatewayInput) dated(l *topology.Listener, conditions []metav1.Condition) []metav1.Condition {
@@ -66,7 +71,7 @@ func (in *GatewayInput) dated(l *topology.Listener, conditions []metav1.Conditio
 		switch secret := l.Certificates[i].String(); {
 		case in.Now.After(v.NotAfter):
 			problems = append(problems, condition.ListenerCertificateExpired(secret, v.NotAfter))
-		case in.Now.Before(v.NotBefore):
+		case in.Now.Add(clockGrain).Before(v.NotBefore):
 			problems = append(problems, condition.ListenerCertificateNotYetValid(secret, v.NotBefore))
 		}
 	}

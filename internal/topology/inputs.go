@@ -2,6 +2,7 @@ package topology
 
 import (
 	"reflect"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -85,10 +86,11 @@ func input[T interface {
 func name(namespace, name string) ir.Name { return ir.Name{Namespace: namespace, Name: name} }
 func clusterName(_, name string) string   { return name }
 
-// Apply puts a batch into the tables. Objects of kinds without a table are none of
-// the pipeline's business and ignored. Objects are told by their Go type, since
-// not every source fills in their TypeMeta.
-func (in *Inputs) Apply(tx *flow.Tx, b source.Batch) {
+// Apply puts a batch into the tables. It returns the objects of the Gateway API's
+// kinds that have no table yet, which must not pass without a word; others are
+// none of the pipeline's business. Objects are told by their Go type, since not
+// every source fills in their TypeMeta.
+func (in *Inputs) Apply(tx *flow.Tx, b source.Batch) (unsupported []source.Object) {
 	for _, k := range b.Deleted {
 		if row := in.byName[groupKind{k.Group, k.Kind}]; row != nil {
 			row.delete(tx, k)
@@ -97,6 +99,9 @@ func (in *Inputs) Apply(tx *flow.Tx, b source.Batch) {
 	for _, o := range b.Set {
 		if row := in.byType[reflect.TypeOf(o)]; row != nil {
 			row.set(tx, o)
+		} else if strings.HasPrefix(o.GetObjectKind().GroupVersionKind().Group, "gateway.networking.") {
+			unsupported = append(unsupported, o)
 		}
 	}
+	return unsupported
 }

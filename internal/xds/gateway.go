@@ -25,6 +25,7 @@ type gateway struct {
 	leaving  map[Ref]*leaver
 	held     map[Ref]*entry
 	sessions map[*session]struct{}
+	ghosts   map[Ref]bool
 	synced   bool
 	reported State
 }
@@ -53,6 +54,7 @@ func newGateway(s *Server, name string) *gateway {
 		leaving:  map[Ref]*leaver{},
 		held:     map[Ref]*entry{},
 		sessions: map[*session]struct{}{},
+		ghosts:   map[Ref]bool{},
 	}
 	for t := range g.entries {
 		g.entries[t] = map[string]*entry{}
@@ -252,6 +254,7 @@ func (g *gateway) detach(s *session) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.sessions, s)
+	g.depart(s)
 	g.server.metrics.sessions.Dec()
 	g.server.reports.add(g)
 }

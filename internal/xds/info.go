@@ -50,7 +50,7 @@ type GatewayInfo struct {
 	Loaded     bool           `json:"loaded"` // its configuration has come
 	State      State          `json:"state"`
 	Resources  []ResourceInfo `json:"resources"`
-	Quarantine []Rejected     `json:"quarantine,omitempty"`
+	Quarantine []Rejected     `json:"-"` // State's
 }
 
 // ResourceInfo describes one resource.

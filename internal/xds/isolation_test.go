@@ -3,6 +3,7 @@ package xds
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -147,65 +148,114 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// follower is a client that keeps what it is sent, as Envoy does, and refuses
-// what has "bad" in it.
-func (p *client) follow(ctx context.Context) map[string]string {
-	have := map[string]string{}
+// follower is a proxy that keeps what it is sent, as Envoy does, refuses what has
+// "bad" in it, and comes back after every few messages.
+type follower struct {
+	h        *harness
+	have     map[string]string // type/name → body
+	versions [envoy.NumTypes]map[string]string
+}
+
+func (f *follower) follow(ctx context.Context, random *rand.Rand) map[string]string {
+	f.have = map[string]string{}
+	for t := range f.versions {
+		f.versions[t] = map[string]string{}
+	}
 	for {
-		var m *discoveryv3.DeltaDiscoveryResponse
-		select {
-		case m = <-p.got:
-		case <-ctx.Done():
-			return have
+		c := f.connect()
+		messages := 1 + random.IntN(200)
+		if random.IntN(10) == 0 {
+			messages = -1
 		}
-		t, _ := envoy.TypeOf(m.GetTypeUrl())
-		var bad []string
-		for _, r := range m.GetResources() {
-			text := body(t, r.GetName(), r.GetResource().GetValue())
-			if strings.Contains(text, "bad") {
-				bad = append(bad, r.GetName()+": bad")
-				continue
-			}
-			if _, known := have[t.String()+"/"+r.GetName()]; !known && t == envoy.Clusters {
-				p.subscribe(envoy.Endpoints, r.GetName())
-			}
-			have[t.String()+"/"+r.GetName()] = text
-		}
-		for _, name := range m.GetRemovedResources() {
-			delete(have, t.String()+"/"+name)
-			if t == envoy.Clusters {
-				delete(have, "endpoints/"+name)
-				p.unsubscribe(envoy.Endpoints, name)
+		for ; messages != 0; messages-- {
+			select {
+			case m := <-c.got:
+				f.take(c, m)
+			case <-ctx.Done():
+				return f.have
 			}
 		}
-		if len(bad) > 0 {
-			p.nack(m, "Error adding/updating cluster(s) "+strings.Join(bad, ", "))
-		} else {
-			p.ack(m)
-		}
+		c.cancel()
 	}
 }
 
-// Several proxies, random commits with bad resources among them, all at once:
+// connect asks for everything as Envoy does when it comes back.
+func (f *follower) connect() *client {
+	c := f.h.connect()
+	names := [envoy.NumTypes][]string{envoy.Secrets: {"s"}, envoy.Routes: {"t", "u"}}
+	for ref := range f.have {
+		if name, ok := strings.CutPrefix(ref, "cluster/"); ok {
+			names[envoy.Endpoints] = append(names[envoy.Endpoints], name)
+		}
+	}
+	for t := range envoy.NumTypes {
+		c.send(&discoveryv3.DeltaDiscoveryRequest{
+			TypeUrl: t.URL(), ResourceNamesSubscribe: names[t], InitialResourceVersions: f.versions[t],
+		})
+	}
+	return c
+}
+
+func (f *follower) take(c *client, m *discoveryv3.DeltaDiscoveryResponse) {
+	t, _ := envoy.TypeOf(m.GetTypeUrl())
+	var bad []string
+	versions := map[string]string{}
+	for _, r := range m.GetResources() {
+		name, ref := r.GetName(), t.String()+"/"+r.GetName()
+		text := body(t, name, r.GetResource().GetValue())
+		if strings.Contains(text, "bad") {
+			bad = append(bad, name+": bad")
+			continue
+		}
+		if _, asked := f.have["cluster/"+name]; !asked && t == envoy.Endpoints {
+			continue
+		}
+		if _, known := f.have[ref]; !known && t == envoy.Clusters {
+			c.subscribe(envoy.Endpoints, name)
+		}
+		f.have[ref] = text
+		versions[name] = r.GetVersion()
+	}
+	for _, name := range m.GetRemovedResources() {
+		if _, known := f.have["cluster/"+name]; known && t == envoy.Clusters {
+			c.unsubscribe(envoy.Endpoints, name)
+			delete(f.have, "endpoints/"+name)
+			delete(f.versions[envoy.Endpoints], name)
+		}
+		delete(f.have, t.String()+"/"+name)
+		if len(bad) == 0 {
+			delete(f.versions[t], name)
+		}
+	}
+	if len(bad) > 0 {
+		c.nack(m, prefix(t)+strings.Join(bad, ", "))
+		return
+	}
+	maps.Copy(f.versions[t], versions) // only what it accepts whole
+	c.ack(m)
+}
+
+// Several proxies that come and go, random commits with bad resources among them:
 // in the end each proxy has exactly what is wanted.
 func TestRandomHistoryConverges(t *testing.T) {
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { randomHistory(t, seed) })
+	}
+}
+
+func randomHistory(t *testing.T, seed uint64) {
 	h := start(t)
 	h.apply(small()...)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var proxies []*client
 	results := make([]map[string]string, 3)
 	var wg sync.WaitGroup
 	for i := range results {
-		p := h.connect()
-		proxies = append(proxies, p)
-		p.subscribe(envoy.Clusters)
-		p.subscribe(envoy.Listeners)
-		p.subscribe(envoy.Routes, "t", "u")
-		p.subscribe(envoy.Secrets, "s")
-		wg.Go(func() { results[i] = p.follow(ctx) })
+		f := &follower{h: h}
+		random := rand.New(rand.NewPCG(seed, uint64(i)))
+		wg.Go(func() { results[i] = f.follow(ctx, random) })
 	}
-	random := rand.New(rand.NewPCG(1, 2))
+	random := rand.New(rand.NewPCG(seed, 2))
 	value := func() string {
 		if random.IntN(4) == 0 {
 			return fmt.Sprint("bad", random.IntN(5))
@@ -230,8 +280,13 @@ func TestRandomHistoryConverges(t *testing.T) {
 			}
 		}
 		h.apply(changes...)
-		_ = h.server.Sessions()
 		_, _ = h.server.Gateway(gw)
+		for random.Uint64N(8) < seed { // the higher the seed, the less merges
+			all := h.server.Sessions()
+			if i := random.IntN(3); i < len(all) && all[i].Unanswered == 0 && all[i].Pending == 0 {
+				break
+			}
+		}
 	}
 	final := []any{
 		cluster("a", "7"), ends("a", "7"), cluster("b", "7"), ends("b", "7"), "-cluster/c", "-endpoints/c",
@@ -245,13 +300,21 @@ func TestRandomHistoryConverges(t *testing.T) {
 	// The table in force may refer to what was removed with its change.
 	h.apply(table("t", "a:7", "b:7", "c:7"))
 	h.state("nothing in quarantine", rejects())
+	defer func() {
+		if t.Failed() {
+			for _, i := range h.server.Sessions() {
+				t.Logf("%+v", i)
+			}
+		}
+	}()
 	waitFor(t, "everybody has everything", func() bool {
-		for _, i := range h.server.Sessions() {
-			if i.Unanswered > 0 || i.Pending > 0 {
+		all := h.server.Sessions()
+		for _, i := range all {
+			if len(i.Types) < int(envoy.NumTypes) || i.Unanswered > 0 || i.Pending > 0 {
 				return false
 			}
 		}
-		return true
+		return len(all) == len(results)
 	})
 	cancel()
 	wg.Wait()

@@ -111,6 +111,9 @@ func (p *planning) change(ref Ref, why reason) *envoy.Resource {
 		p.absent = append(p.absent, ref.Name)
 	case why == forced:
 		return emptied(ref) // the cluster waits for whatever there is
+	case exists && rec != nil && rec.stuck:
+		p.drop(ref)
+		p.absent = append(p.absent, ref.Name)
 	case exists:
 		// In quarantine without a good version: what the proxy has stays.
 	case rec == nil || rec.sent == "":
@@ -218,7 +221,7 @@ func (p *planning) send(f *flight) {
 	for _, r := range f.set {
 		rec := p.record(Ref{f.typ, r.Name})
 		p.supersede(rec)
-		rec.sent, rec.nonce = r.Version, f.nonce
+		rec.sent, rec.nonce, rec.stuck = r.Version, f.nonce, false
 		if rec.first == 0 {
 			rec.first = f.nonce
 		}

@@ -65,6 +65,7 @@ func (s *session) subscribe(t envoy.Type, req *discoveryv3.DeltaDiscoveryRequest
 				r.sent, r.acked = version, version
 			}
 		}
+		s.exorcise(t)
 		s.markType(t, now)
 	}
 	for _, name := range req.GetResourceNamesUnsubscribe() {
@@ -145,9 +146,6 @@ func (s *session) answered(req *discoveryv3.DeltaDiscoveryRequest, now time.Time
 	}
 }
 
-// unknown stands for a version that the proxy may or may not have.
-const unknown = "unknown"
-
 // settle takes a nonce from those that removals wait for.
 func (s *session) settle(nonce uint64) {
 	for i, n := range s.unanswered {
@@ -156,63 +154,4 @@ func (s *session) settle(nonce uint64) {
 			return
 		}
 	}
-}
-
-// nack takes a refusal: whose fault it is, what the proxy still has, and what
-// else the response had is sent again without the culprit.
-func (s *session) nack(f *flight, message string, now time.Time) {
-	g := s.gateway
-	y := &s.types[f.typ]
-	y.nacks++
-	y.lastNack = &Nack{At: now, Message: clean(message)}
-	g.server.metrics.nacks.WithLabelValues(f.typ.String()).Inc()
-	s.restamp = true
-
-	culprits := blame(f.typ, f.set, message)
-	for _, res := range f.set {
-		r := y.records[res.Name]
-		if r == nil || r.nonce != f.nonce {
-			continue
-		}
-		ref := Ref{f.typ, res.Name}
-		text, culprit := culprits[res.Name]
-		r.nonce = 0
-		r.sent = r.acked
-		why := changed
-		if r.sent == "" && r.subscribed {
-			why = asked
-		}
-		s.mark(ref, why, now)
-		if len(culprits) == 0 {
-			s.alone[ref] = true
-			continue
-		}
-		if !culprit {
-			// In force, but the proxy doesn't say so when it comes back: sent
-			// again, it takes note and does nothing.
-			r.sent = unknown
-			continue
-		}
-		y.lastNack.Names = append(y.lastNack.Names, res.Name)
-		s.refused[ref] = res.Version
-		g.server.log.Warn("proxy refused a resource", "gateway", g.name, "session", s.id,
-			"type", f.typ.String(), "name", res.Name, "version", res.Version, "message", text)
-		g.refuse(res, text, now)
-	}
-	switch {
-	case len(f.removed) == 0:
-	case len(f.set) == 0:
-		g.server.log.Warn("proxy refused a removal", "gateway", g.name, "session", s.id,
-			"type", f.typ.String(), "names", f.removed, "message", clean(message))
-	default:
-		for _, name := range f.removed {
-			// It may or may not have happened; once more does no harm.
-			ref := Ref{f.typ, name}
-			if y.records[name] == nil {
-				s.record(ref).sent = unknown
-			}
-			s.mark(ref, changed, now)
-		}
-	}
-	g.server.reports.add(g)
 }

@@ -112,3 +112,20 @@ func TestReconnectLeftovers(t *testing.T) {
 	p.expect("listener", "endpoints +a=empty", "routes +t=empty")
 	p.quiet()
 }
+
+// Envoy takes the good ones of a response that it refuses, and doesn't say so
+// when it comes back. What goes away meanwhile must go there too.
+func TestReconnectAfterARefusal(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(listener("m", "bad"), listener("n", "1"))
+	p.expect("listener +m=bad +n=1 ! Error adding/updating listener(s) m: no\n", "listener +n=1 ?")
+	p.cancel()
+	waitFor(t, "gone", func() bool { return len(h.server.Sessions()) == 0 })
+	h.apply("-listener/m", "-listener/n")
+	p = h.connect()
+	p.resume(envoy.Listeners, listener("l", "1"))
+	p.expect("listener -n")
+	p.quiet()
+}

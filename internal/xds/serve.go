@@ -50,21 +50,21 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, gateway string) er
 	)
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, service)
 
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(lis) }()
-	var err error
-	select {
-	case err = <-served:
-		close(service.ending)
-		server.Stop()
-	case <-ctx.Done():
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-ctx.Done():
+		case <-s.stop:
+		}
 		service.end(server)
-		<-served
-	case <-s.stop:
-		service.end(server)
-		<-served
-	}
-	if err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+	}()
+	defer func() {
+		cancel()
+		<-ended
+	}()
+	if err := server.Serve(lis); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve xDS for Gateway %s: %w", gateway, err)
 	}
 	return nil
@@ -106,6 +106,8 @@ func (d *discovery) DeltaAggregatedResources(stream stream) error {
 		select {
 		case <-d.ending:
 			return status.Error(codes.Unavailable, "the control plane is stopping")
+		case <-stream.Context().Done():
+			return stream.Context().Err()
 		case err := <-failed:
 			if errors.Is(err, io.EOF) {
 				return nil

@@ -55,6 +55,7 @@ type record struct {
 	nonce      uint64 // of the response that sent it last, until that is answered
 	first      uint64 // of the response that sent it first: older ones sent a predecessor
 	subscribed bool   // by name
+	stuck      bool   // refused when it was new, and perhaps half there
 }
 
 // reason says why a session looks at a resource. A greater one wins.
@@ -74,6 +75,7 @@ type flight struct {
 	set     []*envoy.Resource
 	removed []string
 	live    int    // resources of set that nothing newer has replaced
+	haunted bool   // its names are among the ghosts
 	filler  bool   // set is what answers for something that there isn't
 	commit  uint64 // when the resources were picked
 	since   time.Time

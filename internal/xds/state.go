@@ -2,6 +2,7 @@ package xds
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -13,17 +14,17 @@ import (
 
 // State is what the proxies of a Gateway have made of its configuration.
 type State struct {
-	Connected int // sessions
+	Connected int `json:"connected"` // sessions
 
 	// Synced is set once a proxy has answered its first whole configuration, and
 	// stays. A resource that was refused doesn't hold it back.
-	Synced bool
+	Synced bool `json:"synced"`
 
 	// Listeners has the version of each listener that a connected proxy has
 	// acknowledged; the wanted one, where proxies differ.
-	Listeners map[string]string
+	Listeners map[string]string `json:"listeners"`
 
-	Rejected []Rejected // by type, name and part
+	Rejected []Rejected `json:"rejected,omitempty"` // by type, name and part
 }
 
 // Rejected is a resource, or a part of one, that a proxy has refused.
@@ -33,6 +34,18 @@ type Rejected struct {
 	Version    string // of what was refused: the resource's, or the part's hash
 	Message    string // what the proxy said, bounded and without keys
 	ServingOld bool   // the last good version is in force; otherwise there is none
+}
+
+// MarshalJSON writes the type by name.
+func (r Rejected) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Type       string `json:"type"`
+		Name       string `json:"name"`
+		Part       string `json:"part,omitempty"`
+		Version    string `json:"version"`
+		Message    string `json:"message"`
+		ServingOld bool   `json:"servingOld"`
+	}{r.Type.String(), r.Name, r.Part, r.Version, r.Message, r.ServingOld})
 }
 
 func (s *State) equal(o *State) bool {

@@ -69,10 +69,10 @@ func (w *workload) endpointChanges() *changes {
 		i++
 		e := w.pick(i)
 		to := w.backends[0]
-		if e.port == to.port {
+		if e.port == to.port(e.index) {
 			to = w.backends[1]
 		}
-		e.port = to.port
+		e.port = to.port(e.index)
 		return &change{
 			host: e.host(), make: func() error { return w.put(*e) }, legal: ok,
 			right: func(a answer) bool { return ok(a) && a.backend == to.name },
@@ -84,7 +84,8 @@ func (w *workload) endpointChanges() *changes {
 func (w *workload) additions() *changes {
 	const count = 300 // a rare wrong answer shows in many additions only
 	return &changes{shape: routeAdd, count: count, next: func() (*change, error) {
-		e := entry{index: w.routes + len(w.added), port: w.backends[0].port}
+		i := w.routes + len(w.added)
+		e := entry{index: i, port: w.backends[0].port(i)}
 		w.added = append(w.added, e)
 		return &change{
 			host: e.host(), make: func() error { return w.put(e) }, right: ok,

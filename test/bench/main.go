@@ -59,7 +59,7 @@ func parse(args []string) (options, error) {
 	fs.StringVar(&o.only, "only", "", "in-process or real: run this half alone")
 	fs.StringVar(&o.binary, "bin", os.Getenv("GATEHOUSE_BIN"), "gatehouse binary (default: GATEHOUSE_BIN, or built for the run)")
 	fs.StringVar(&o.out, "out", "", "where the figures go (default: "+wholeReport+", or "+partReport+" for a part of them)")
-	fs.IntVar(&o.changes, "changes", 200, "changes of each shape in process; half as many with the real Envoy")
+	fs.IntVar(&o.changes, "changes", 200, "changes of each shape and round in process; half as many, 300 at most, with the real Envoy")
 	fs.IntVar(&o.concurrency, "concurrency", 2, "Envoy's worker threads")
 	fs.StringVar(&o.profile, "profile", "", "directory for Go profiles; distorts the figures a little")
 	fs.BoolVar(&o.verbose, "v", false, "log every wrong answer")
@@ -82,8 +82,8 @@ func parse(args []string) (options, error) {
 	if o.only != "" && o.only != inProcessHalf && o.only != realHalf {
 		return o, fmt.Errorf("--only: %q is neither %s nor %s", o.only, inProcessHalf, realHalf)
 	}
-	if o.changes < 20 || o.changes > 600 {
-		return o, fmt.Errorf("--changes: %d is not between 20 and 600", o.changes)
+	if o.changes < 20 || o.changes > 5000 {
+		return o, fmt.Errorf("--changes: %d is not between 20 and 5000", o.changes)
 	}
 	if o.concurrency < 1 {
 		return o, fmt.Errorf("--concurrency: %d is not positive", o.concurrency)
@@ -154,7 +154,7 @@ func measure(ctx context.Context, o options, log *slog.Logger, r *report) error 
 		return err
 	}
 	defer remove()
-	b := &real{log: log, report: r, binary: binary, concurrency: o.concurrency, changes: o.changes / 2, profile: o.profile}
+	b := &real{log: log, report: r, binary: binary, concurrency: o.concurrency, changes: min(o.changes/2, 300), profile: o.profile}
 	defer b.tearDown()
 	if err := b.setUp(ctx); err != nil {
 		return err

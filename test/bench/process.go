@@ -44,6 +44,12 @@ func processMemory(pid int) (int64, error) {
 	return 0, fmt.Errorf("/proc/%d/status names no resident set", pid)
 }
 
+// roomFor reports whether a process may have so many files open, sockets too.
+func roomFor(files int) bool {
+	var limit unix.Rlimit
+	return unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil && limit.Cur >= uint64(files)
+}
+
 // machine describes where the figures come from.
 func machine() string {
 	model := "unknown CPU"

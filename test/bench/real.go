@@ -73,14 +73,24 @@ func (b *real) with(ctx context.Context, routes int, fn func(context.Context, *s
 		return err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
+	for _, x := range b.backends {
+		x.keep(b.connected(routes))
+	}
 	entries := make([]entry, routes)
 	for i := range entries {
-		entries[i] = entry{index: i, port: b.backends[0].port}
+		entries[i] = entry{index: i, port: b.backends[0].port(i)}
 		if err := s.put(entries[i]); err != nil {
 			return err
 		}
 	}
 	return fn(ctx, s, entries)
+}
+
+// connected reports whether Envoy can keep a connection to the backend of every
+// route on every worker, with some to spare for the routes to come.
+func (b *real) connected(routes int) bool {
+	const spare = 2000
+	return roomFor(b.concurrency*routes + spare)
 }
 
 // run measures everything at one number of routes.
@@ -158,43 +168,58 @@ func (w *workload) coldStart(ctx context.Context) error {
 	if err := w.start(); err != nil {
 		return err
 	}
+	if err := w.ready(ctx); err != nil {
+		return err
+	}
+	// Before any traffic: what the configuration alone takes.
+	if err := w.memory("envoy_rss_mb"); err != nil {
+		return err
+	}
 	if err := w.sweep(ctx, w.standalone, w.entries); err != nil {
 		return err
 	}
 	w.add(coldStart, "seconds", time.Since(began).Seconds())
-	if err := w.ready(ctx); err != nil {
-		return err
+	if w.connected(w.routes) { // now Envoy also holds a connection for every route
+		if err := w.memory("envoy_rss_connected_mb"); err != nil {
+			return err
+		}
 	}
-	envoy, err := w.envoyPID()
+	used, err := w.usage()
 	if err != nil {
 		return err
 	}
-	for _, p := range []struct {
-		pid      int
-		cpu, rss string
-	}{{envoy, "envoy_cpu_ms", "envoy_rss_mb"}, {w.pid(), "process_cpu_ms", "rss_mb"}} {
-		cpu, err := processCPU(p.pid)
-		if err != nil {
-			return err
-		}
-		rss, err := processMemory(p.pid)
-		if err != nil {
-			return err
-		}
-		w.add(coldStart, p.cpu, milliseconds(cpu))
-		w.add(coldStart, p.rss, float64(rss)/1e6)
-	}
+	w.add(coldStart, "envoy_cpu_ms", milliseconds(used.envoy))
+	w.add(coldStart, "process_cpu_ms", milliseconds(used.process))
 	sent, err := w.sent(ctx)
 	if err != nil {
 		return err
 	}
 	w.add(coldStart, "sent_bytes", sent)
+	rss, err := processMemory(w.pid())
+	if err != nil {
+		return err
+	}
+	w.add(coldStart, "rss_mb", float64(rss)/1e6)
 	heap, err := w.heap(ctx)
 	if err != nil {
 		return err
 	}
 	w.add(coldStart, "heap_mb", heap/1e6)
 	w.add(coldStart, "heap_kib_per_route", (heap-w.base)/1024/float64(max(w.routes-1, 1)))
+	return nil
+}
+
+// memory reports Envoy's resident set.
+func (w *workload) memory(metric string) error {
+	pid, err := w.envoyPID()
+	if err != nil {
+		return err
+	}
+	rss, err := processMemory(pid)
+	if err != nil {
+		return err
+	}
+	w.add(coldStart, metric, float64(rss)/1e6)
 	return nil
 }
 

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -47,6 +48,9 @@ func TestControlPlaneKilled(t *testing.T) {
 	before := s.envoyStats(t, "manager")
 	l := startLoad(t, s.listener(), loadClients, func() string { return "home.example" })
 	l.more(t, 100)
+	if s.sent(t) == 0 {
+		t.Error("nothing was sent to a new Envoy")
+	}
 	s.kill()
 	l.more(t, 200)
 	if err := s.start(); err != nil {
@@ -64,6 +68,9 @@ func TestControlPlaneKilled(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+	if n := s.sent(t); n != 0 {
+		t.Errorf("%d resources were sent to an Envoy that had them all", n)
+	}
 	s.conditions(t, "Gateway gw", "", "Programmed=True")
 
 	s.kill()
@@ -78,6 +85,30 @@ func TestControlPlaneKilled(t *testing.T) {
 	if wrong := l.end(); len(wrong) > 0 {
 		t.Errorf("of %d requests, not 200: %v", l.sent.Load(), wrong)
 	}
+}
+
+// sent is how many resources the control plane has sent to its proxies.
+func (p *process) sent(t *testing.T) int {
+	t.Helper()
+	_, body, err := p.get("/debug/xds")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var debug struct {
+		Sessions []struct {
+			Types []struct{ Sent int }
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &debug); err != nil || len(debug.Sessions) == 0 {
+		t.Fatalf("/debug/xds: %v\n%s", err, clipped([]byte(body)))
+	}
+	n := 0
+	for _, session := range debug.Sessions {
+		for _, one := range session.Types {
+			n += one.Sent
+		}
+	}
+	return n
 }
 
 // TestGracefulStop protects requests in flight when the process is asked to end,

@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 // tools is what the tests run: the binary under test and the Envoy it shall use.
 type tools struct{ gatehouse, envoy string }
 
-// findTools builds the binary (or takes GATEHOUSE_BIN) and has it find or
+// findTools builds the binary (or takes GATEHOUSE_BIN, an absolute path) and has it find or
 // install Envoy, once for all tests.
 var findTools = sync.OnceValues(func() (tools, error) {
 	t := tools{gatehouse: os.Getenv("GATEHOUSE_BIN")}
@@ -59,8 +59,6 @@ var findTools = sync.OnceValues(func() (tools, error) {
 		if out, err := build.CombinedOutput(); err != nil {
 			return t, fmt.Errorf("build gatehouse: %w\n%s", err, out)
 		}
-	} else if abs, err := filepath.Abs(t.gatehouse); err == nil {
-		t.gatehouse = abs
 	}
 	path, err := exec.Command(t.gatehouse, "envoy", "path").Output()
 	if err != nil {

@@ -30,8 +30,7 @@ func poll(timeout time.Duration, check func() error) error {
 		if err == nil {
 			return nil
 		}
-		var final permanentError
-		if errors.As(err, &final) {
+		if final, ok := errors.AsType[permanentError](err); ok {
 			return final.err
 		}
 		if !time.Now().Before(deadline) {

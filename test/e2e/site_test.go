@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -39,9 +40,7 @@ func startSite(t *testing.T, manifests map[string]string, args ...string) *site 
 			mustBackend(t, siteNamespace, "v2", "v2"),
 		"home.yaml": siteRoute("home", "home.example", "v1"),
 	}
-	for name, text := range manifests {
-		all[name] = text
-	}
+	maps.Copy(all, manifests)
 	s.process = startProcess(t, all, append([]string{"--bind", s.address, "--port-offset", strconv.Itoa(portOffset)}, args...)...)
 	s.serves(t, "home.example", "v1")
 	return s
@@ -86,7 +85,7 @@ func indent(text string) string {
 // listener is where port 80 listens.
 func (s *site) listener() string { return net.JoinHostPort(s.address, strconv.Itoa(80+portOffset)) }
 
-// get sends one request.
+// call sends one request.
 func (s *site) call(target string) (*outcome, error) {
 	u, err := url.Parse(target)
 	if err != nil {

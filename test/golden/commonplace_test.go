@@ -51,14 +51,20 @@ const (
 	tls     = chain + ".transportSocket.typedConfig"
 )
 
+var (
+	usual     map[string]any
+	usualOnce sync.Once
+)
+
 // commonplace returns the values of the constants in the plain golden file.
 func commonplace(t *testing.T) map[string]any {
 	t.Helper()
-	values, err := commonplaceOnce()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return values
+	usualOnce.Do(func() {
+		p := read(t, filepath.Join("testdata", plain)).evaluate(t)
+		usual = map[string]any{}
+		collect(stage[[]map[string]any](t, p, control.StageXDS), "", usual)
+	})
+	return usual
 }
 
 // collect notes the values of the constants of a document.
@@ -71,9 +77,9 @@ func collect(v any, path string, into map[string]any) {
 }
 
 // subtract removes the constants that have the usual value.
-func subtract(v any, path string, usual map[string]any) {
+func subtract(v any, path string, values map[string]any) {
 	fields(v, path, func(m map[string]any, name, at string) {
-		if value, ok := usual[at]; ok && reflect.DeepEqual(value, m[name]) {
+		if value, ok := values[at]; ok && reflect.DeepEqual(value, m[name]) {
 			delete(m, name)
 		}
 	})

@@ -45,8 +45,6 @@ type options struct {
 	PortOffset   int      `json:"portOffset"`
 	// Whole prints resources with all that every resource of their type has.
 	Whole bool `json:"whole"`
-	// Only names the outputs that matter; empty for all.
-	Only []string `json:"only"`
 }
 
 // each runs a test on every golden file.

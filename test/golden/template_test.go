@@ -1,0 +1,114 @@
+package golden
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"strings"
+	"text/template"
+	"time"
+)
+
+// expand evaluates the expressions of an input; README.md documents them.
+func expand(name, text string) (string, error) {
+	t, err := template.New(name).Option("missingkey=error").Funcs(template.FuncMap{
+		"services": services,
+		"secret": func(namespace, name string, hosts ...string) (string, error) {
+			return secret("", namespace, name, hosts...)
+		},
+		"badSecret": secret,
+	}).Parse(text)
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	if err := t.Execute(&out, nil); err != nil {
+		return "", err
+	}
+	return out.String(), nil
+}
+
+// services returns Services as the conformance suite has them, without endpoints.
+func services(namespace string, names ...string) string {
+	var out strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&out, `---
+apiVersion: v1
+kind: Service
+metadata: {name: %s, namespace: %s}
+spec:
+  selector: {app: %[1]s}
+  ports: [{protocol: TCP, port: 8080, targetPort: 3000}]
+`, name, namespace)
+	}
+	return out.String()
+}
+
+// The ways in which a Secret can be of no use.
+const (
+	mismatched = "mismatched" // the key is another certificate's
+	garbage    = "garbage"    // not PEM
+)
+
+// secret returns a TLS Secret with a new certificate for the hosts. Nothing of it
+// but its name is ever in an output, so that it may be another one each time.
+func secret(flaw, namespace, name string, hosts ...string) (string, error) {
+	cert, key, err := issue(hosts)
+	if err != nil {
+		return "", err
+	}
+	switch flaw {
+	case "":
+	case mismatched:
+		if _, key, err = issue(hosts); err != nil {
+			return "", err
+		}
+	case garbage:
+		cert = []byte("no certificate")
+	default:
+		return "", fmt.Errorf("no such flaw of a Secret: %q", flaw)
+	}
+	encode := base64.StdEncoding.EncodeToString
+	return fmt.Sprintf(`---
+apiVersion: v1
+kind: Secret
+metadata: {name: %s, namespace: %s}
+type: kubernetes.io/tls
+data:
+  tls.crt: %s
+  tls.key: %s
+`, name, namespace, encode(cert), encode(key)), nil
+}
+
+// issue returns a self-signed certificate and its key as PEM. An Ed25519 key has
+// nothing public in it, so that no part of it may show up anywhere.
+func issue(hosts []string) (cert, key []byte, err error) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	leaf := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		Subject:      pkix.Name{CommonName: "golden"},
+		DNSNames:     hosts,
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     time.Now().Add(time.Hour),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, leaf, leaf, public, private)
+	if err != nil {
+		return nil, nil, err
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return nil, nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), nil
+}
