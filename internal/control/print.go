@@ -108,9 +108,9 @@ func (p *Pipeline) printedIR() []*gatewayIR {
 			}
 		}
 		for k := range flow.All(c, p.secrets) {
-			if object, ok := flow.Get(c, p.inputs.Secrets, parseName(k.Name)); ok {
+			if secret := p.secret(c, k.Name); secret != nil {
 				g := at(k.Gateway)
-				g.Secrets = append(g.Secrets, translate.Secret(k.Name, object))
+				g.Secrets = append(g.Secrets, secret)
 			}
 		}
 	})

@@ -122,15 +122,24 @@ func (p *Pipeline) declareResources() {
 		})
 	p.secrets = flow.Map("secret-resources", certificates,
 		func(c *flow.Ctx, k resourceKey, _ int, emit func(resourceKey, *envoy.Resource)) {
-			object, ok := flow.Get(c, p.inputs.Secrets, parseName(k.Name))
-			if !ok {
+			secret := p.secret(c, k.Name)
+			if secret == nil {
 				return
 			}
-			// A pair that can't be used is a problem of its listener already.
-			if resource, err := envoy.Secret(translate.Secret(k.Name, object)); err == nil {
+			// What Envoy would refuse is a problem of its listener already.
+			if resource, err := envoy.Secret(secret); err == nil {
 				emit(k, resource)
 			}
 		})
+}
+
+// secret returns the certificate of a name, nil if there is none that can be used.
+func (p *Pipeline) secret(c *flow.Ctx, name string) *ir.Secret {
+	certificate, ok := flow.Get(c, p.graph.Certificates, parseName(name))
+	if !ok {
+		return nil
+	}
+	return translate.Secret(certificate)
 }
 
 // declareBackends declares clusters and endpoints: marshalled once for each

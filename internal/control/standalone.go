@@ -78,7 +78,7 @@ func NewStandalone(opts StandaloneOptions) (*Standalone, error) {
 		opts:     opts,
 		log:      opts.Log,
 		pipeline: NewPipeline(options),
-		times:    newTransitions(time.Now()),
+		times:    newTransitions(),
 		feedback: make(chan feedback),
 		batches:  make(chan source.Batch),
 		states:   map[string]xds.State{},

@@ -31,48 +31,52 @@ func (k refusal) compare(o refusal) int {
 	return cmp.Or(k.Gateway.Compare(o.Gateway), cmp.Compare(k.Kind, o.Kind), cmp.Compare(k.Table, o.Table), cmp.Compare(k.Name, o.Name))
 }
 
-// refusedRoute is a route that a refusal concerns.
-type refusedRoute struct {
+// inexpressibleHost keeps what Envoy could not be told apart from what it
+// refused, for the same host.
+const inexpressibleHost status.RefKind = "inexpressible"
+
+// issueKey is something about a route that came to light behind translation.
+type issueKey struct {
 	Route topology.RouteKey
-	refusal
+	About refusal
 }
 
-func (k refusedRoute) String() string { return k.Route.String() + " by " + k.refusal.String() }
+func (k issueKey) String() string { return k.Route.String() + ": " + k.About.String() }
 
-// hostRoute is a route with rules in a host that Envoy's protos can't express.
-type hostRoute struct {
-	Route topology.RouteKey
-	Host  ir.HostKey
+func (k issueKey) compare(o issueKey) int {
+	return cmp.Or(k.Route.Compare(o.Route), k.About.compare(o.About))
 }
 
-func (k hostRoute) String() string { return k.Route.String() + " on " + k.Host.String() }
+// issue is one of the two: rules that Envoy's configuration can't express, or a
+// refusal by proxies.
+type issue struct {
+	problems []translate.Problem
+	refused  *status.Rejection
+}
 
 // declareStatus declares what people are told.
 func (p *Pipeline) declareStatus() {
-	inexpressible := flow.NewIndex(
-		flow.Map("inexpressible-rules", p.hostParts,
-			func(_ *flow.Ctx, k ir.HostKey, h *hostPart, emit func(hostRoute, []translate.Problem)) {
-				byRoute := map[topology.RouteKey][]translate.Problem{}
-				for _, e := range h.errors {
-					route := topology.RouteKey{Kind: e.Source.Kind, Name: e.Source.Name}
-					byRoute[route] = append(byRoute[route], translate.Inexpressible(e.Source, e.Err))
-				}
-				for route, problems := range byRoute {
-					emit(hostRoute{route, k}, problems)
-				}
-			}),
-		func(k hostRoute, _ []translate.Problem, yield func(topology.RouteKey)) { yield(k.Route) },
-		func(a, b hostRoute) int { return cmp.Or(a.Route.Compare(b.Route), a.Host.Compare(b.Host)) })
-
-	refused := flow.NewIndex(
-		flow.Map("refused-routes", p.rejected,
-			func(c *flow.Ctx, k refusal, r status.Rejection, emit func(refusedRoute, status.Rejection)) {
-				for route := range p.concerned(c, k) {
-					emit(refusedRoute{route, k}, r)
-				}
-			}, flow.Equal(flow.Same[status.Rejection])),
-		func(k refusedRoute, _ status.Rejection, yield func(topology.RouteKey)) { yield(k.Route) },
-		func(a, b refusedRoute) int { return cmp.Or(a.Route.Compare(b.Route), a.refusal.compare(b.refusal)) })
+	inexpressible := flow.Map("inexpressible-rules", p.hostParts,
+		func(_ *flow.Ctx, k ir.HostKey, h *hostPart, emit func(issueKey, issue)) {
+			byRoute := map[topology.RouteKey][]translate.Problem{}
+			for _, e := range h.errors {
+				route := topology.RouteKey{Kind: e.Source.Kind, Name: e.Source.Name}
+				byRoute[route] = append(byRoute[route], translate.Inexpressible(e.Source, e.Err))
+			}
+			host := refusal{k.Gateway, status.Ref{Kind: inexpressibleHost, Name: k.Domain}, k.Table}
+			for route, problems := range byRoute {
+				emit(issueKey{route, host}, issue{problems: problems})
+			}
+		})
+	refused := flow.Map("refused-routes", p.rejected,
+		func(c *flow.Ctx, k refusal, r status.Rejection, emit func(issueKey, issue)) {
+			for route := range p.concerned(c, k) {
+				emit(issueKey{route, k}, issue{refused: &r})
+			}
+		})
+	issues := flow.NewIndex(inexpressible,
+		func(k issueKey, _ issue, yield func(topology.RouteKey)) { yield(k.Route) }, issueKey.compare)
+	issues.Also(refused)
 
 	p.classStatus = flow.Map("class-status", p.graph.Classes,
 		func(_ *flow.Ctx, name string, class *topology.Class, emit func(string, *gwv1.GatewayClassStatus)) {
@@ -106,11 +110,13 @@ func (p *Pipeline) declareStatus() {
 			if rules, ok := flow.Get(c, p.rules, k); ok {
 				in.Problems = rules.Problems
 			}
-			for _, problems := range flow.Select(c, inexpressible, k).All() {
-				in.Problems = append(slices.Clip(in.Problems), problems...)
-			}
-			for by, r := range flow.Select(c, refused, k).All() {
-				in.Rejected = append(in.Rejected, status.RouteRejection{Gateway: by.Gateway, Ref: by.Ref, Rejection: r})
+			for by, i := range flow.Select(c, issues, k).All() {
+				in.Problems = append(slices.Clip(in.Problems), i.problems...)
+				if i.refused != nil {
+					in.Rejected = append(in.Rejected, status.RouteRejection{
+						Gateway: by.About.Gateway, Ref: by.About.Ref, Rejection: *i.refused,
+					})
+				}
 			}
 			s := status.Route(in)
 			emit(k, &s)
@@ -142,7 +148,7 @@ func (p *Pipeline) concerned(c *flow.Ctx, k refusal) map[topology.RouteKey]bool 
 				}
 			}
 		}
-	case status.RefListener, status.RefSecret: // the Gateway's own status tells
+	case status.RefListener, status.RefSecret, inexpressibleHost: // told elsewhere
 	}
 	return out
 }

@@ -15,19 +15,20 @@ import (
 // only those that did take memory.
 type transitions struct {
 	mu    sync.Mutex
-	start metav1.Time
+	start metav1.Time            // of the first commit
 	at    map[string]metav1.Time // "object path type" → time
 }
 
-func newTransitions(start time.Time) *transitions {
-	return &transitions{start: metav1.NewTime(start.Truncate(time.Second)), at: map[string]metav1.Time{}}
-}
+func newTransitions() *transitions { return &transitions{at: map[string]metav1.Time{}} }
 
 // note takes in a commit.
 func (t *transitions) note(p *Pipeline, c *flow.Commit, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at := metav1.NewTime(now.Truncate(time.Second))
+	if t.start.IsZero() {
+		t.start = at
+	}
 	for _, ch := range flow.Changes(c, p.classStatus) {
 		t.compare("GatewayClass "+ch.Key, ch.Had, ch.Has, at, classConditions(ch.Old), classConditions(ch.New))
 	}
@@ -53,7 +54,7 @@ func (t *transitions) compare(object string, had, has bool, at metav1.Time, old,
 	for path, list := range now {
 		for _, c := range list {
 			was := find(old[path], c.Type)
-			if had && (was == nil || was.Status != c.Status) || !had && at.After(t.start.Time) {
+			if had && (was == nil || was.Status != c.Status) || !had && has && !at.Equal(&t.start) {
 				t.at[object+" "+path+" "+c.Type] = at
 			}
 		}

@@ -1,17 +1,6 @@
 package topology
 
 import (
-	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/elliptic"
-	"crypto/rsa"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
-	"fmt"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -89,96 +78,4 @@ func readCertificate(name ir.Name, s *corev1.Secret) *Certificate {
 	c.Key = ir.Sensitive(s.Data[corev1.TLSPrivateKeyKey])
 	c.Validity = Validity{NotBefore: leaf.NotBefore, NotAfter: leaf.NotAfter}
 	return c
-}
-
-// checkPair returns the leaf of a usable chain and key. Its errors quote nothing
-// of what it was given.
-func checkPair(chain, key []byte) (*x509.Certificate, error) {
-	switch {
-	case len(chain) == 0:
-		return nil, errors.New("tls.crt is missing; it must hold the certificate chain as PEM")
-	case len(key) == 0:
-		return nil, errors.New("tls.key is missing; it must hold the private key as PEM")
-	}
-	leaf, err := checkChain(chain)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkKeyBlock(key); err != nil {
-		return nil, err
-	}
-	if err := checkPublicKey(leaf); err != nil {
-		return nil, err
-	}
-	if _, err := tls.X509KeyPair(chain, key); err != nil {
-		if strings.Contains(err.Error(), "does not match") {
-			return nil, errors.New("tls.key does not belong to the certificate in tls.crt; put the key in with which the certificate was requested")
-		}
-		return nil, errors.New("tls.key is not a private key that can be read; use unencrypted PKCS #8, PKCS #1 or SEC 1")
-	}
-	return leaf, nil
-}
-
-// checkChain parses every certificate: Envoy reads the whole chain too.
-func checkChain(chain []byte) (leaf *x509.Certificate, err error) {
-	n := 0
-	for rest := chain; ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
-		if block.Type != "CERTIFICATE" {
-			continue
-		}
-		n++
-		cert, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, fmt.Errorf("certificate %d in tls.crt can't be read: %w", n, err)
-		}
-		if leaf == nil {
-			leaf = cert
-		}
-	}
-	if leaf == nil {
-		return nil, errors.New("tls.crt holds no certificate in PEM form")
-	}
-	return leaf, nil
-}
-
-func checkKeyBlock(key []byte) error {
-	for rest := key; ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			return errors.New("tls.key holds no private key in PEM form")
-		}
-		if strings.HasPrefix(block.Type, "ENCRYPTED") || block.Headers["DEK-Info"] != "" {
-			return errors.New("tls.key is encrypted; store it without a passphrase")
-		}
-		if strings.HasSuffix(block.Type, "PRIVATE KEY") {
-			return nil
-		}
-	}
-}
-
-// minRSABits is the least that Envoy takes.
-const minRSABits = 2048
-
-// checkPublicKey refuses the keys that Envoy 1.40.0 refuses.
-func checkPublicKey(leaf *x509.Certificate) error {
-	switch key := leaf.PublicKey.(type) {
-	case *rsa.PublicKey:
-		if n := key.N.BitLen(); n < minRSABits {
-			return fmt.Errorf("the RSA key in tls.crt has %d bits; %d are the least", n, minRSABits)
-		}
-	case *ecdsa.PublicKey:
-		switch key.Curve {
-		case elliptic.P256(), elliptic.P384(), elliptic.P521():
-		default:
-			return errors.New("the ECDSA key in tls.crt is on an unsupported curve; use P-256, P-384 or P-521")
-		}
-	case ed25519.PublicKey:
-	default:
-		return fmt.Errorf("tls.crt has a key of type %s; use ECDSA, RSA or Ed25519", leaf.PublicKeyAlgorithm)
-	}
-	return nil
 }

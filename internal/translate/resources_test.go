@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
@@ -150,9 +149,10 @@ func TestEndpoints(t *testing.T) {
 // TestSecretsPrintRedacted protects keys from every print of the ir.
 func TestSecretsPrintRedacted(t *testing.T) {
 	const key = "-----BEGIN PRIVATE KEY-----"
-	s := translate.Secret("ns/name", &corev1.Secret{Data: map[string][]byte{"tls.crt": []byte("certificate"), "tls.key": []byte(key)}})
+	name := ir.Name{Namespace: "ns", Name: "name"}
+	s := translate.Secret(&topology.Certificate{Name: name, Chain: "certificate", Key: key})
 	if s.Key.Reveal() != key || s.Certificate != "certificate" || s.Name != "ns/name" {
-		t.Fatal("the Secret was not taken over")
+		t.Fatal("the pair was not taken over")
 	}
 	text, err := yaml.Marshal(s)
 	if err != nil {
@@ -167,8 +167,8 @@ func TestSecretsPrintRedacted(t *testing.T) {
 			t.Errorf("%s shows the key", verb)
 		}
 	}
-	if translate.Secret("ns/name", &corev1.Secret{Data: map[string][]byte{"tls.crt": []byte("certificate")}}) != nil {
-		t.Error("a Secret without a key is taken")
+	if translate.Secret(&topology.Certificate{Name: name, Problem: "tls.key is missing"}) != nil {
+		t.Error("a Secret that can't be used is taken")
 	}
 }
 

@@ -16,7 +16,8 @@ const plain = "plain.txtar"
 
 // constants are the fields that say the same in every resource that has them, by
 // their path without list indices. They are left out where they are as in the
-// plain golden file, and only there: what differs is always printed.
+// plain golden file, and only there: another value is always printed, and so is,
+// as null, that one is missing which all resources of the plain file have.
 var constants = []string{
 	"resources.cluster.resource.circuitBreakers",
 	"resources.cluster.resource.edsClusterConfig",
@@ -51,56 +52,85 @@ const (
 	tls     = chain + ".transportSocket.typedConfig"
 )
 
+// constant is what the plain golden file says of a constant field.
+type constant struct {
+	value any
+	all   bool // whether every object that could have the field has it
+}
+
 var (
-	usual     map[string]any
+	usual     map[string]constant
 	usualOnce sync.Once
 )
 
-// commonplace returns the values of the constants in the plain golden file.
-func commonplace(t *testing.T) map[string]any {
+// commonplace returns the constants by their path.
+func commonplace(t *testing.T) map[string]constant {
 	t.Helper()
 	usualOnce.Do(func() {
 		p := read(t, filepath.Join("testdata", plain)).evaluate(t)
-		usual = map[string]any{}
-		collect(stage[[]map[string]any](t, p, control.StageXDS), "", usual)
+		usual = collect(stage[[]map[string]any](t, p, control.StageXDS))
 	})
 	return usual
 }
 
-// collect notes the values of the constants of a document.
-func collect(v any, path string, into map[string]any) {
-	fields(v, path, func(m map[string]any, name, at string) {
-		if slices.Contains(constants, at) {
-			into[at] = m[name]
+// collect notes the constants of resources.
+func collect(xds []map[string]any) map[string]constant {
+	found := map[string]constant{}
+	places, taken := map[string]int{}, map[string]int{}
+	inside(xds, func(m map[string]any, at string) {
+		places[at]++
+		for name, value := range m {
+			if field := below(at, name); slices.Contains(constants, field) {
+				found[field] = constant{value: value}
+				taken[field]++
+			}
+		}
+	})
+	for field, c := range found {
+		c.all = taken[field] == places[field[:strings.LastIndexByte(field, '.')]]
+		found[field] = c
+	}
+	return found
+}
+
+// subtract removes the constants that have the usual value from resources.
+func subtract(xds []map[string]any, usual map[string]constant) {
+	inside(xds, func(m map[string]any, at string) {
+		for field, c := range usual {
+			name, ok := strings.CutPrefix(field, at+".")
+			if !ok || strings.Contains(name, ".") {
+				continue
+			}
+			value, has := m[name]
+			switch {
+			case has && reflect.DeepEqual(value, c.value):
+				delete(m, name)
+			case !has && c.all:
+				m[name] = nil
+			}
 		}
 	})
 }
 
-// subtract removes the constants that have the usual value.
-func subtract(v any, path string, values map[string]any) {
-	fields(v, path, func(m map[string]any, name, at string) {
-		if value, ok := values[at]; ok && reflect.DeepEqual(value, m[name]) {
-			delete(m, name)
-		}
-	})
+// inside calls visit for every object of the resources with its path.
+func inside(xds []map[string]any, visit func(m map[string]any, at string)) {
+	for _, gateway := range xds {
+		within(gateway, "", visit)
+	}
 }
 
-// fields calls visit for every field of a document with its path.
-func fields(v any, path string, visit func(m map[string]any, name, at string)) {
+func within(v any, at string, visit func(m map[string]any, at string)) {
 	switch v := v.(type) {
-	case []map[string]any:
-		for _, inner := range v {
-			fields(inner, path, visit)
-		}
 	case []any:
 		for _, inner := range v {
-			fields(inner, path, visit)
+			within(inner, at, visit)
 		}
 	case map[string]any:
 		for name, inner := range v {
-			at := strings.TrimPrefix(path+"."+name, ".")
-			visit(v, name, at)
-			fields(inner, at, visit)
+			within(inner, below(at, name), visit)
 		}
+		visit(v, at)
 	}
 }
+
+func below(at, name string) string { return strings.TrimPrefix(at+"."+name, ".") }

@@ -1,7 +1,6 @@
 package golden
 
 import (
-	"context"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -126,7 +125,7 @@ func (f *file) load(t *testing.T) source.Batch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	batch, err := s.Load(context.WithoutCancel(t.Context()))
+	batch, err := s.Load(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

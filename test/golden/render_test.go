@@ -29,7 +29,7 @@ func (f *file) render(t *testing.T, p *control.Pipeline) map[string]string {
 	keep(statusSection, marshal(t, shortStatus(stage[[]map[string]any](t, p, control.StageStatus))))
 	xds := stage[[]map[string]any](t, p, control.StageXDS)
 	if !f.options.Whole {
-		subtract(xds, "", commonplace(t))
+		subtract(xds, commonplace(t))
 	}
 	keep(xdsSection, marshal(t, shortXDS(xds)))
 	return out

@@ -37,6 +37,7 @@ func (s *state) scanAll(ctx context.Context, watch watcher) (source.Batch, error
 		}
 		todo = append(todo, &reading{candidate: c, prior: prior})
 	}
+	s.tree.files, s.tree.seen = nil, nil // as large as the tree, and of use once
 	var gone []*file
 	for name, f := range s.files {
 		if !seen[name] && !s.tree.covers(name, f.root) {

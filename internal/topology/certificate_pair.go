@@ -1,0 +1,145 @@
+package topology
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// What follows holds a pair against what Envoy 1.40.0 refuses when it loads it; a
+// test of package envoy shows each of the refusals. What a client may refuse, such
+// as an expired certificate or another host's name, is not looked at.
+
+// checkPair returns the leaf of a usable chain and key. Its errors quote nothing
+// of what it was given.
+func checkPair(chain, key []byte) (*x509.Certificate, error) {
+	switch {
+	case len(chain) == 0:
+		return nil, errors.New("tls.crt is missing; it must hold the certificate chain as PEM")
+	case len(key) == 0:
+		return nil, errors.New("tls.key is missing; it must hold the private key as PEM")
+	}
+	leaf, err := checkChain(chain)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkKey(key); err != nil {
+		return nil, err
+	}
+	if err := checkLeaf(leaf); err != nil {
+		return nil, err
+	}
+	if _, err := tls.X509KeyPair(chain, key); err != nil {
+		if strings.Contains(err.Error(), "does not match") {
+			return nil, errors.New("tls.key does not belong to the certificate in tls.crt; put the key in with which the certificate was requested")
+		}
+		return nil, errors.New("tls.key is not a private key that can be read; use unencrypted PKCS #8, PKCS #1 or SEC 1")
+	}
+	return leaf, nil
+}
+
+// pemBlocks returns all blocks of a file. Go skips a block that it can't decode;
+// Envoy refuses the file for it.
+func pemBlocks(file string, text []byte) (blocks []*pem.Block, err error) {
+	if !utf8.Valid(text) {
+		return nil, fmt.Errorf("%s is not UTF-8 text; leave nothing in it but PEM blocks", file)
+	}
+	begun := bytes.Count(append([]byte{'\n'}, text...), []byte("\n-----BEGIN "))
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		blocks = append(blocks, block)
+	}
+	if len(blocks) != begun {
+		return nil, fmt.Errorf("%s holds a PEM block that is damaged or cut off; store the whole file anew", file)
+	}
+	return blocks, nil
+}
+
+// checkChain parses every certificate: Envoy reads the whole chain too.
+func checkChain(chain []byte) (leaf *x509.Certificate, err error) {
+	blocks, err := pemBlocks("tls.crt", chain)
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	for _, block := range blocks {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		n++
+		if len(block.Headers) > 0 {
+			return nil, fmt.Errorf("certificate %d in tls.crt has headers within its PEM block; remove them", n)
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d in tls.crt can't be read: %w", n, err)
+		}
+		if leaf == nil {
+			leaf = cert
+		}
+	}
+	if leaf == nil {
+		return nil, errors.New("tls.crt holds no certificate in PEM form")
+	}
+	return leaf, nil
+}
+
+// checkKey looks at the wrapping of the key; whether it can be read and fits is
+// for crypto/tls to say.
+func checkKey(key []byte) error {
+	blocks, err := pemBlocks("tls.key", key)
+	if err != nil {
+		return err
+	}
+	for _, block := range blocks {
+		switch {
+		case !strings.HasSuffix(block.Type, "PRIVATE KEY"):
+		case strings.HasPrefix(block.Type, "ENCRYPTED"), block.Headers["DEK-Info"] != "":
+			return errors.New("tls.key is encrypted; store it without a passphrase")
+		case len(block.Headers) > 0:
+			return errors.New("tls.key has headers within its PEM block; remove them")
+		case block.Type == "PRIVATE KEY", block.Type == "RSA PRIVATE KEY", block.Type == "EC PRIVATE KEY":
+			return nil
+		default:
+			return errors.New("tls.key is of a kind that is not supported; use unencrypted PKCS #8, PKCS #1 or SEC 1")
+		}
+	}
+	return errors.New("tls.key holds no private key in PEM form")
+}
+
+// minRSABits is the least that Envoy takes.
+const minRSABits = 2048
+
+// checkLeaf checks the server's own certificate.
+func checkLeaf(leaf *x509.Certificate) error {
+	if leaf.Subject.CommonName == "" && len(leaf.DNSNames) == 0 && len(leaf.IPAddresses) == 0 && len(leaf.URIs) == 0 {
+		return errors.New("the certificate in tls.crt names nothing; it needs a DNS name, an IP address, a URI or a common name")
+	}
+	switch key := leaf.PublicKey.(type) {
+	case *rsa.PublicKey:
+		if n := key.N.BitLen(); n < minRSABits {
+			return fmt.Errorf("the RSA key in tls.crt has %d bits; %d are the least", n, minRSABits)
+		}
+	case *ecdsa.PublicKey:
+		switch key.Curve {
+		case elliptic.P256(), elliptic.P384(), elliptic.P521():
+		default:
+			return errors.New("the ECDSA key in tls.crt is on an unsupported curve; use P-256, P-384 or P-521")
+		}
+		if leaf.KeyUsage != 0 && leaf.KeyUsage&x509.KeyUsageDigitalSignature == 0 {
+			return errors.New("the key usage of the ECDSA certificate in tls.crt leaves out digitalSignature, which TLS needs; request it with that usage")
+		}
+	case ed25519.PublicKey:
+	default:
+		return fmt.Errorf("tls.crt has a key of type %s; use ECDSA, RSA or Ed25519", leaf.PublicKeyAlgorithm)
+	}
+	return nil
+}
