@@ -64,6 +64,10 @@ func (s *Standalone) readyz(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, why, http.StatusServiceUnavailable)
 		return
 	}
+	v := s.pipeline.View()
+	for _, path := range s.waiting(v.Problems) {
+		fmt.Fprintf(w, "waiting for %s to appear\n", path)
+	}
 	fmt.Fprintln(w, "ok")
 }
 

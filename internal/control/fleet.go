@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -25,6 +26,8 @@ type fleet struct {
 	mu      sync.Mutex
 	members map[ir.Name]*fleetMember
 	leaving map[string]chan struct{} // directory → closed when its last process is gone
+	// draining are the supervisors of those that were told to stop.
+	draining map[*fleetMember]struct{}
 }
 
 type fleetOptions struct {
@@ -48,7 +51,7 @@ type fleetMember struct {
 }
 
 func newFleet(ctx context.Context, opts fleetOptions) *fleet {
-	return &fleet{fleetOptions: opts, ctx: ctx, members: map[ir.Name]*fleetMember{}, leaving: map[string]chan struct{}{}}
+	return &fleet{fleetOptions: opts, ctx: ctx, members: map[ir.Name]*fleetMember{}, leaving: map[string]chan struct{}{}, draining: map[*fleetMember]struct{}{}}
 }
 
 // directory returns a Gateway's private directory. Its name is a hash: socket
@@ -76,6 +79,9 @@ func (f *fleet) start(gateway ir.Name) {
 			<-predecessor
 		}
 		f.run(ctx, gateway, m)
+		f.mu.Lock()
+		delete(f.draining, m)
+		f.mu.Unlock()
 	}()
 }
 
@@ -99,6 +105,9 @@ func (f *fleet) run(ctx context.Context, gateway ir.Name, m *fleetMember) {
 		if ctx.Err() != nil {
 			if err != nil && !errors.Is(err, context.Canceled) {
 				f.log.Error("the Envoy of a Gateway did not stop cleanly", "gateway", gateway.String(), "error", err)
+			}
+			if err == nil {
+				_ = os.RemoveAll(m.dir) // nothing runs that the next run would have to find
 			}
 			return
 		}
@@ -152,6 +161,7 @@ func (f *fleet) stop(gateway ir.Name) {
 	}
 	delete(f.members, gateway)
 	f.leaving[m.dir] = m.done
+	f.draining[m] = struct{}{}
 	m.cancel()
 }
 
@@ -161,6 +171,7 @@ func (f *fleet) stopAll() {
 	var waits []chan struct{}
 	for gateway, m := range f.members {
 		delete(f.members, gateway)
+		f.draining[m] = struct{}{}
 		m.cancel()
 		waits = append(waits, m.done)
 	}
@@ -170,6 +181,23 @@ func (f *fleet) stopAll() {
 	f.mu.Unlock()
 	for _, done := range waits {
 		<-done
+	}
+}
+
+// hurryTimeout is what an Envoy gets to hear that it shall end now.
+const hurryTimeout = time.Second
+
+// hurry ends every Envoy that is draining. Its supervisor sees that it is gone and
+// waits no longer. One that doesn't hear is still bounded by its drain time.
+func (f *fleet) hurry() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for m := range f.draining {
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), hurryTimeout)
+			defer cancel()
+			_, _ = m.supervisor.Admin(ctx, http.MethodPost, "/quitquitquit") // the answer races with the end
+		}()
 	}
 }
 

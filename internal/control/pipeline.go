@@ -62,6 +62,9 @@ type Pipeline struct {
 	gatewayStatus *flow.Derived[ir.Name, *gwv1.GatewayStatus]
 	routeStatus   *flow.Derived[topology.RouteKey, *gwv1.HTTPRouteStatus]
 
+	uncounted *flow.Derived[topology.ListenerKey, int]
+	notices   *flow.Derived[ir.Name, source.Problem]
+
 	// Orders that several tables read by.
 	entriesByHost  *flow.Index[ir.HostKey, entryKey, string]
 	hostsByBackend *flow.Index[resourceKey, ir.HostKey, *ir.Host]
@@ -100,6 +103,7 @@ func NewPipeline(opts Options) *Pipeline {
 	p.declareHosts()
 	p.declareResources()
 	p.declareStatus()
+	p.declareNotices()
 	flow.Watch(p.fleets)
 	flow.Watch(p.listeners)
 	flow.Watch(p.tables)

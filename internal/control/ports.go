@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -88,7 +87,8 @@ func (p *Pipeline) declarePorts() {
 // claims lists the hosts that listeners of one port claim. Plain HTTP listeners
 // share a route table, so each claims its hostname there. An HTTPS listener has
 // a table to itself, which a client reaches by its server name; a request in it
-// for a host that belongs to another listener came over the wrong connection.
+// for a host of another listener came over the wrong connection, and one for a
+// host of none is not found (Listener.hostname in the Gateway API).
 func claims(gateway ir.Name, listeners []*topology.Listener) []claim {
 	var out []claim
 	seen := map[ir.HostKey]bool{}
@@ -104,22 +104,10 @@ func claims(gateway ir.Name, listeners []*topology.Listener) []claim {
 	}
 	for _, l := range listeners {
 		for _, other := range listeners {
-			if other.Table != l.Table && covers(l.Hostname, other.Hostname) {
+			if other.Table != l.Table {
 				add(l.Table, other.Hostname, true)
 			}
 		}
-		if l.Protocol == "HTTPS" && l.Hostname != "" {
-			add(l.Table, "", true)
-		}
 	}
 	return out
-}
-
-// covers reports whether every host of the narrower hostname is one of the wider.
-func covers(wide, narrow string) bool {
-	if wide == "" {
-		return true
-	}
-	suffix, wildcard := strings.CutPrefix(wide, "*")
-	return wildcard && strings.HasSuffix(narrow, suffix) && len(narrow) > len(suffix)
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +35,9 @@ type StandaloneOptions struct {
 	Log          *slog.Logger
 	// OnCommit is called after each commit, from one goroutine; it must be quick.
 	OnCommit func()
+	// OnStates gets the objects whose state became bad, or good again, in a
+	// commit, from the goroutine of OnCommit; nil if nobody wants to know.
+	OnStates func([]StateChange)
 	// Output gets the lines that the Envoys print.
 	Output func(gateway string, line proxy.Line)
 }
@@ -52,7 +56,8 @@ type Standalone struct {
 	serving     context.Context
 	stopServing context.CancelFunc
 
-	gone []ir.Name // Gateways whose fleet went, to be unheard in the next transaction
+	troubled troubled  // objects that are in a bad state
+	gone     []ir.Name // Gateways whose fleet went, to be unheard in the next transaction
 
 	mu     sync.Mutex
 	loaded bool
@@ -82,6 +87,7 @@ func NewStandalone(opts StandaloneOptions) (*Standalone, error) {
 		feedback: make(chan feedback),
 		batches:  make(chan source.Batch),
 		states:   map[string]xds.State{},
+		troubled: troubled{},
 	}
 	// The xDS server and the Envoys outlive Run's context: draining needs both.
 	s.serving, s.stopServing = context.WithCancel(context.Background())
@@ -217,6 +223,9 @@ func (s *Standalone) commit(batches []source.Batch, said []feedback) {
 		s.fleet.stopLeftovers()
 	}
 	s.logProblems(c)
+	if changes := s.troubled.note(s.pipeline, c); len(changes) > 0 && s.opts.OnStates != nil {
+		s.opts.OnStates(changes)
+	}
 	s.opts.OnCommit()
 }
 
@@ -226,19 +235,48 @@ func (s *Standalone) forget(gateway ir.Name) {
 	delete(s.states, gateway.String())
 }
 
+// maxProblemLines bounds what one commit logs of broken inputs; a tree of files
+// that is replaced by nonsense must not bury what else is said.
+const maxProblemLines = 20
+
 func (s *Standalone) logProblems(c *flow.Commit) {
+	fresh := 0
 	for _, ch := range flow.Changes(c, s.pipeline.problems) {
 		known := map[string]bool{}
 		for _, p := range ch.Old {
 			known[p.Error()] = true
 		}
 		for _, p := range ch.New {
-			if !known[p.Error()] {
+			if known[p.Error()] {
+				continue
+			}
+			if fresh++; fresh <= maxProblemLines {
 				s.log.Warn("input problem", "problem", p.Error(), "reason", string(p.Reason), "last_good_stays", p.Stale)
 			}
 		}
 	}
+	if fresh > maxProblemLines {
+		s.log.Warn("more input problems; `gatehouse status` shows all", "more", fresh-maxProblemLines)
+	}
 }
+
+// waiting returns the paths that the user named, can't be read, and of which
+// nothing is in force: a directory that is mounted late, say.
+func (s *Standalone) waiting(problems []source.Problem) []string {
+	var paths []string
+	for _, p := range problems {
+		if p.Reason == source.Unread && !p.Stale && slices.ContainsFunc(s.opts.Paths, func(path string) bool {
+			return path == p.File || filepath.Clean(path) == filepath.Clean(p.File)
+		}) {
+			paths = append(paths, p.File)
+		}
+	}
+	return paths
+}
+
+// Hurry ends the Envoys that are draining now instead of waiting for their
+// clients. It does nothing before the context of Run has ended.
+func (s *Standalone) Hurry() { s.fleet.hurry() }
 
 // Ready reports whether the first configuration is in force: every Gateway's
 // proxy has acknowledged it, or refused a part of it, which is that part's

@@ -11,6 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
@@ -78,6 +79,31 @@ func (p *Pipeline) declareStatus() {
 		func(k issueKey, _ issue, yield func(topology.RouteKey)) { yield(k.Route) }, issueKey.compare)
 	issues.Also(refused)
 
+	// Routes without a valid rule attach, as far as the topology knows, but must
+	// not be counted as attached.
+	p.uncounted = flow.Count("uncounted-routes",
+		flow.Map("invalid-attachments", p.rules,
+			func(c *flow.Ctx, k topology.RouteKey, r *routeRules, emit func(topology.AttachmentKey, struct{})) {
+				route, ok := flow.Get(c, p.graph.Routes, k)
+				if !ok || !status.NoRuleLeft(route, r.Problems) {
+					return
+				}
+				parents, _ := flow.Get(c, p.graph.Parents, k)
+				for gateway := range gatewaysOf(parents) {
+					gw, ok := flow.Get(c, p.graph.Gateways, gateway)
+					if !ok {
+						continue
+					}
+					for _, l := range gw.Listeners {
+						at := topology.AttachmentKey{Route: k, Listener: l.Key}
+						if _, attached := flow.Get(c, p.graph.Attachments, at); attached {
+							emit(at, struct{}{})
+						}
+					}
+				}
+			}, flow.Equal(flow.Same[struct{}])),
+		func(k topology.AttachmentKey, _ struct{}, yield func(topology.ListenerKey)) { yield(k.Listener) })
+
 	p.classStatus = flow.Map("class-status", p.graph.Classes,
 		func(_ *flow.Ctx, name string, class *topology.Class, emit func(string, *gwv1.GatewayClassStatus)) {
 			s := status.Class(class)
@@ -90,7 +116,8 @@ func (p *Pipeline) declareStatus() {
 				Node: gw, BindAddresses: p.opts.Addresses, PortOffset: p.opts.PortOffset,
 				AttachedRoutes: func(k topology.ListenerKey) int32 {
 					n, _ := flow.Get(c, p.graph.AttachedRoutes, k)
-					return int32(n) //nolint:gosec // a count of objects in memory
+					invalid, _ := flow.Get(c, p.uncounted, k)
+					return int32(n - invalid) //nolint:gosec // a count of objects in memory
 				},
 			}
 			if hasCertificates(gw) {
@@ -123,9 +150,37 @@ func (p *Pipeline) declareStatus() {
 		})
 }
 
+func gatewaysOf(parents []topology.Parent) map[ir.Name]bool {
+	out := map[ir.Name]bool{}
+	for _, p := range parents {
+		out[p.Gateway] = true
+	}
+	return out
+}
+
 // hasCertificates reports whether a Gateway's status depends on the time.
 func hasCertificates(gw *topology.Gateway) bool {
 	return slices.ContainsFunc(gw.Listeners, func(l *topology.Listener) bool { return len(l.Certificates) > 0 })
+}
+
+// declareNotices declares what is told of objects that have no status of ours.
+func (p *Pipeline) declareNotices() {
+	p.notices = flow.Map("classless-gateways", p.inputs.Gateways,
+		func(c *flow.Ctx, k ir.Name, gw *gwv1.Gateway, emit func(ir.Name, source.Problem)) {
+			class := string(gw.Spec.GatewayClassName)
+			implicit := p.opts.Topology.ImplicitClass
+			if implicit == "" || class == implicit {
+				return
+			}
+			if _, ok := flow.Get(c, p.inputs.Classes, class); !ok {
+				emit(k, source.Problem{
+					Key:   source.Key{Group: gwv1.GroupName, Kind: "Gateway", Namespace: k.Namespace, Name: k.Name},
+					Field: "spec.gatewayClassName", Reason: source.Unknown,
+					Message: fmt.Sprintf("there is no GatewayClass %q, so nobody serves this Gateway; use %q, which needs no object, or define the class with controllerName %s",
+						class, implicit, p.opts.Topology.ControllerName),
+				})
+			}
+		})
 }
 
 // concerned returns the routes that a refusal concerns: those with rules in the

@@ -26,6 +26,8 @@ type View struct {
 	Items    []Item           `json:"items"`
 	Problems []source.Problem `json:"problems,omitempty"`
 	Proxies  []Proxy          `json:"proxies,omitempty"`
+	// Waiting are paths of the command line that can't be read yet.
+	Waiting []string `json:"waiting,omitempty"`
 }
 
 // Item is an object with its status, in the shape that kubectl would show.
@@ -52,7 +54,8 @@ type Summary struct {
 	Class     string        `json:"class,omitempty"`
 	Hosts     []string      `json:"hosts,omitempty"`
 	Parents   []string      `json:"parents,omitempty"`
-	Path      string        `json:"path,omitempty"` // a path that the route takes
+	Path      string        `json:"path,omitempty"`     // a path that the route takes
+	Redirect  bool          `json:"redirect,omitempty"` // which is answered by a redirect
 	Listeners []ListenerRow `json:"listeners,omitempty"`
 }
 
@@ -85,6 +88,7 @@ type Proxy struct {
 func (s *Standalone) View() View {
 	v := s.pipeline.View()
 	v.Ready, v.Why = s.Ready()
+	v.Waiting = s.waiting(v.Problems)
 	for i := range v.Items {
 		s.times.fill(v.Items[i].key(), v.Items[i].conditions())
 	}
@@ -148,6 +152,9 @@ func (p *Pipeline) View() View {
 		for _, list := range flow.All(c, p.problems) {
 			v.Problems = append(v.Problems, list...)
 		}
+		for _, notice := range flow.All(c, p.notices) {
+			v.Problems = append(v.Problems, notice)
+		}
 	})
 	order := map[string]int{"GatewayClass": 0, "Gateway": 1}
 	rank := func(kind string) int {
@@ -178,30 +185,26 @@ func item(kind, namespace, name string, generation int64, status any) Item {
 
 func classItem(class *topology.Class, s *gwv1.GatewayClassStatus) Item {
 	out := item("GatewayClass", "", class.Name, class.Object.Generation, s)
-	out.Summary = summarize("Accepted", s.Conditions)
+	out.Summary = classSummary(s)
 	return out
 }
 
 func (p *Pipeline) gatewayItem(c *flow.Ctx, gw *topology.Gateway, s *gwv1.GatewayStatus) Item {
 	out := item("Gateway", gw.Name.Namespace, gw.Name.Name, gw.Object.Generation, s)
-	out.Summary = summarize("Programmed", s.Conditions)
+	out.Summary = gatewaySummary(s)
 	out.Summary.Class = string(gw.Object.Spec.GatewayClassName)
-	byName := map[gwv1.SectionName]gwv1.ListenerStatus{}
-	for _, l := range s.Listeners {
-		byName[l.Name] = l
+	told := map[string]ListenerRow{}
+	for _, row := range out.Summary.Listeners {
+		told[row.Name] = row
 	}
+	out.Summary.Listeners = nil
 	for _, l := range gw.Listeners {
-		row := ListenerRow{
-			Name: l.Key.Name, Protocol: string(l.Protocol), Hostname: l.Hostname,
-			Port: int(l.Port) + p.opts.PortOffset,
-		}
+		row := told[l.Key.Name]
+		row.Name, row.Protocol, row.Hostname = l.Key.Name, string(l.Protocol), l.Hostname
+		row.Port = int(l.Port) + p.opts.PortOffset
 		if port, ok := flow.Get(c, p.ports, portKey{gw.Name, l.Port}); ok {
 			row.Addrs = port.listener.Addresses
 		}
-		st := byName[gwv1.SectionName(l.Key.Name)]
-		row.Routes = st.AttachedRoutes
-		sum := summarize("Programmed", st.Conditions)
-		row.State, row.OK, row.Message = sum.State, sum.OK, sum.Message
 		out.Summary.Listeners = append(out.Summary.Listeners, row)
 	}
 	return out
@@ -209,7 +212,7 @@ func (p *Pipeline) gatewayItem(c *flow.Ctx, gw *topology.Gateway, s *gwv1.Gatewa
 
 func routeItem(r *topology.Route, s *gwv1.HTTPRouteStatus) Item {
 	out := item(r.Key.Kind, r.Key.Namespace, r.Key.Name.Name, r.Object.Generation, s)
-	out.Summary = Summary{State: "Accepted", OK: true}
+	out.Summary = routeSummary(s)
 	for _, parent := range s.Parents {
 		ns := r.Key.Namespace
 		if parent.ParentRef.Namespace != nil {
@@ -220,54 +223,10 @@ func routeItem(r *topology.Route, s *gwv1.HTTPRouteStatus) Item {
 			name += "/" + string(*parent.ParentRef.SectionName)
 		}
 		out.Summary.Parents = append(out.Summary.Parents, name)
-		if sum := summarize("Accepted", parent.Conditions); !sum.OK && out.Summary.OK {
-			out.Summary.State, out.Summary.OK, out.Summary.Message = sum.State, false, sum.Message
-		}
 	}
-	out.Summary.Path = samplePath(r.Object)
+	out.Summary.Path, out.Summary.Redirect = sample(r.Object)
 	for _, h := range r.Object.Spec.Hostnames {
 		out.Summary.Hosts = append(out.Summary.Hosts, string(h))
 	}
 	return out
-}
-
-// bad lists the condition types whose True is bad news.
-var bad = map[string]bool{"Conflicted": true, "PartiallyInvalid": true, "OverlappingTLSConfig": true}
-
-// summarize boils conditions down to one word: the name of the good state where
-// all is well, else the reason of the first thing that is not.
-func summarize(good string, list []metav1.Condition) Summary {
-	if c := find(list, good); c == nil {
-		return Summary{State: "Pending"}
-	}
-	for _, c := range list {
-		ok := c.Status == metav1.ConditionTrue
-		if bad[c.Type] {
-			ok = c.Status == metav1.ConditionFalse
-		}
-		if !ok {
-			return Summary{State: c.Reason, Message: c.Message}
-		}
-	}
-	return Summary{State: good, OK: true}
-}
-
-// samplePath returns a path that a route takes, for a person to try.
-func samplePath(r *gwv1.HTTPRoute) string {
-	for _, rule := range r.Spec.Rules {
-		if len(rule.Matches) == 0 {
-			return "/"
-		}
-		for _, m := range rule.Matches {
-			plain := len(m.Headers) == 0 && len(m.QueryParams) == 0 && m.Method == nil
-			if !plain || m.Path != nil && m.Path.Type != nil && *m.Path.Type == gwv1.PathMatchRegularExpression {
-				continue
-			}
-			if m.Path == nil || m.Path.Value == nil {
-				return "/"
-			}
-			return *m.Path.Value
-		}
-	}
-	return "/"
 }

@@ -70,15 +70,15 @@ func secret(t testing.TB, name string, key crypto.Signer, change func(*x509.Cert
 	}
 	return &ir.Secret{
 		Name:        name,
-		Certificate: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
-		Key:         ir.Sensitive(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})),
+		Certificate: encode("CERTIFICATE", der),
+		Key:         ir.Sensitive(encode("PRIVATE KEY", raw)),
 	}
 }
 
 func nameless(c *x509.Certificate) { c.Subject = pkix.Name{Organization: []string{"x"}} }
 
-// What we accept, Envoy loads.
-func TestSecretAccepted(t *testing.T) {
+// TestEnvoyLoadsPair shows that what package topology accepts, Envoy loads.
+func TestEnvoyLoadsPair(t *testing.T) {
 	p256 := newKey(t, "P-256")
 	named := func(change func(*x509.Certificate)) *ir.Secret {
 		return secret(t, "", p256, func(c *x509.Certificate) { nameless(c); change(c) })
@@ -94,9 +94,33 @@ func TestSecretAccepted(t *testing.T) {
 	for _, kind := range []string{"RSA-2048", "P-256", "P-384", "P-521", "Ed25519"} {
 		secrets[kind] = secret(t, "x", newKey(t, kind), nil)
 	}
-	text := secret(t, "x", p256, nil)
-	text.Certificate = "a comment\n" + text.Certificate + "\nanother\n"
-	secrets["text around"] = text
+	changed := func(name string, key crypto.Signer, change func(*ir.Secret)) {
+		secrets[name] = secret(t, "x", key, nil)
+		change(secrets[name])
+	}
+	changed("text around", p256, func(s *ir.Secret) { s.Certificate = "a comment\n" + s.Certificate + "\nanother\n" })
+	changed("CRLF", p256, func(s *ir.Secret) { s.Certificate = strings.ReplaceAll(s.Certificate, "\n", "\r\n") })
+	changed("both in both", p256, func(s *ir.Secret) {
+		s.Certificate, s.Key = s.Key.Reveal()+s.Certificate, ir.Sensitive(s.Certificate)+s.Key
+	})
+	changed("parameters", p256, func(s *ir.Secret) {
+		s.Key = "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n" + s.Key
+	})
+	changed("PKCS 8 labelled EC", p256, func(s *ir.Secret) {
+		s.Key = ir.Sensitive(strings.ReplaceAll(s.Key.Reveal(), "PRIVATE", "EC PRIVATE"))
+	})
+	changed("PKCS 8 labelled RSA", newKey(t, "RSA-2048"), func(s *ir.Secret) {
+		s.Key = ir.Sensitive(strings.ReplaceAll(s.Key.Reveal(), "PRIVATE", "RSA PRIVATE"))
+	})
+	sec1, err := x509.MarshalECPrivateKey(p256.(*ecdsa.PrivateKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed("SEC 1", p256, func(s *ir.Secret) { s.Key = ir.Sensitive(encode("EC PRIVATE KEY", sec1)) })
+	rsa2048 := newKey(t, "RSA-2048").(*rsa.PrivateKey)
+	changed("PKCS 1", rsa2048, func(s *ir.Secret) {
+		s.Key = ir.Sensitive(encode("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsa2048)))
+	})
 	s := &setup{listeners: []*ir.Listener{{Name: "https", Addresses: []string{"127.0.0.1"}}}}
 	for name, sec := range secrets {
 		sec.Name = name
@@ -122,55 +146,64 @@ func serving(sec *ir.Secret) *setup {
 	}
 }
 
-// What package topology refuses, Envoy refuses too: the checks there would else
-// keep somebody's certificate from being served for nothing.
-func TestSecretRefused(t *testing.T) {
-	p256 := newKey(t, "P-256")
-	good := secret(t, "x", p256, nil)
-	other := secret(t, "x", newKey(t, "P-256"), nil)
+// encode returns key material in PEM form.
+func encode(label string, der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: label, Bytes: der}))
+}
+
+// TestEnvoyRefusesPair shows that package topology refuses a pair for a reason:
+// without one, its checks would keep somebody's certificate from being served.
+func TestEnvoyRefusesPair(t *testing.T) {
+	p256, rsa2048 := newKey(t, "P-256"), newKey(t, "RSA-2048")
+	good, rsaGood := secret(t, "x", p256, nil), secret(t, "x", rsa2048, nil)
+	certificate, key := good.Certificate, good.Key.Reveal()
+	sec1, err := x509.MarshalECPrivateKey(p256.(*ecdsa.PrivateKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs1 := x509.MarshalPKCS1PrivateKey(rsa2048.(*rsa.PrivateKey))
+	damaged := func(label string) string { return "-----BEGIN " + label + "-----\n!!!!\n-----END " + label + "-----\n" }
 	with := func(certificate, key string) *ir.Secret {
 		return &ir.Secret{Name: "x", Certificate: certificate, Key: ir.Sensitive(key)}
 	}
-	block := func(name, body string) string {
-		return "-----BEGIN " + name + "-----\n" + body + "\n-----END " + name + "-----\n"
-	}
-	half := good.Certificate[:len(good.Certificate)/2]
-	for name, sec := range map[string]*ir.Secret{
-		"mismatch":            with(good.Certificate, other.Key.Reveal()),
-		"no certificate":      with("", good.Key.Reveal()),
-		"garbage":             with("garbage", "garbage"),
-		"no key":              with(good.Certificate, "garbage"),
-		"broken chain":        with(good.Certificate+block("CERTIFICATE", "AAAA"), good.Key.Reveal()),
-		"empty second":        with(good.Certificate+block("CERTIFICATE", ""), good.Key.Reveal()),
-		"damaged second":      with(good.Certificate+block("CERTIFICATE", "!!!!"), good.Key.Reveal()),
-		"cut off second":      with(good.Certificate+half, good.Key.Reveal()),
-		"damaged other block": with(good.Certificate+block("X", "!!!!"), good.Key.Reveal()),
-		"other block":         with(good.Certificate+block("X", "AAAA"), good.Key.Reveal()),
-		"damaged first":       with(block("CERTIFICATE", "!!!!")+good.Certificate, good.Key.Reveal()),
-		"key: damaged first":  with(good.Certificate, block("PRIVATE KEY", "!!!!")+good.Key.Reveal()),
-		"key: cert first":     with(good.Certificate, good.Certificate+good.Key.Reveal()),
-		"key: params first":   with(good.Certificate, block("EC PARAMETERS", "BggqhkjOPQMBBw==")+good.Key.Reveal()),
-		"key: mislabelled":    with(good.Certificate, strings.ReplaceAll(good.Key.Reveal(), "PRIVATE KEY", "EC PRIVATE KEY")),
-		"key: odd label":      with(good.Certificate, strings.ReplaceAll(good.Key.Reveal(), "PRIVATE KEY", "X PRIVATE KEY")),
-		"chain in odd label":  with(strings.ReplaceAll(good.Certificate, "CERTIFICATE", "X509 CERTIFICATE"), good.Key.Reveal()),
-		"key in chain":        with(good.Key.Reveal()+good.Certificate, good.Key.Reveal()),
-		"header in cert":      with(strings.Replace(good.Certificate, "-----\n", "-----\nA: b\n\n", 1), good.Key.Reveal()),
-		"crlf":                with(strings.ReplaceAll(good.Certificate, "\n", "\r\n"), good.Key.Reveal()),
-		"trailing blanks":     with(strings.ReplaceAll(good.Certificate, "\n", "  \n"), good.Key.Reveal()),
-		"inner blanks":        with(strings.ReplaceAll(good.Certificate, "\nM", "\n  M"), good.Key.Reveal()),
-		"one line":            with("-----BEGIN CERTIFICATE-----\n"+strings.ReplaceAll(good.Certificate[28:len(good.Certificate)-27], "\n", "")+"\n-----END CERTIFICATE-----\n", good.Key.Reveal()),
-		"nul":                 with(good.Certificate+"\x00\x00", good.Key.Reveal()),
-		"curve":               secret(t, "x", newKey(t, "P-224"), nil),
-		"usage":               secret(t, "x", p256, func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageCertSign }),
-		"usage ed":            secret(t, "x", newKey(t, "Ed25519"), func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageCertSign }),
-		"rsa1024":             secret(t, "x", newKey(t, "RSA-1024"), nil),
-		"nameless":            secret(t, "x", p256, nameless),
-		"mail":                secret(t, "x", p256, func(c *x509.Certificate) { nameless(c); c.EmailAddresses = []string{"a@b.example"} }),
+	for _, c := range []struct {
+		name   string
+		secret *ir.Secret
+		want   string // of what Envoy says
+	}{
+		{"no certificate", with("", key), "certificate chain not set"},
+		{"no key", with(certificate, ""), "private key"},
+		{"garbage", with("garbage", "garbage"), "certificate chain"},
+		{"garbage as key", with(certificate, "garbage"), "private key"},
+		{"mismatch", with(certificate, secret(t, "x", newKey(t, "P-256"), nil).Key.Reveal()), "MISMATCH"},
+		{"unreadable", with(certificate+encode("CERTIFICATE", []byte{0, 0, 0}), key), "certificate chain"},
+		{"damaged", with(certificate+damaged("CERTIFICATE"), key), "certificate chain"},
+		{"damaged before", with(damaged("CERTIFICATE")+certificate, key), "certificate chain"},
+		{"damaged other block", with(certificate+damaged("X"), key), "certificate chain"},
+		{"cut off", with(certificate+certificate[:len(certificate)/2], key), "certificate chain"},
+		{"damaged key", with(certificate, damaged("PRIVATE KEY")+key), "private key"},
+		{"headers", with(strings.Replace(certificate, "-----\n", "-----\nA: b\n\n", 1), key), "certificate chain"},
+		{"headers of a key", with(certificate, strings.Replace(key, "-----\n", "-----\nA: b\n\n", 1)), "private key"},
+		{"SEC 1 labelled PKCS #8", with(certificate, encode("PRIVATE KEY", sec1)), "private key"},
+		{"PKCS #1 labelled PKCS #8", with(rsaGood.Certificate, encode("PRIVATE KEY", pkcs1)), "private key"},
+		{"RSA labelled EC", with(rsaGood.Certificate, strings.ReplaceAll(rsaGood.Key.Reveal(), "PRIVATE", "EC PRIVATE")), "private key"},
+		{"unknown label", with(certificate, strings.ReplaceAll(key, "PRIVATE", "X PRIVATE")), "private key"},
+		{"short RSA", secret(t, "x", newKey(t, "RSA-1024"), nil), "2048-bit or larger"},
+		{"curve", secret(t, "x", newKey(t, "P-224"), nil), "certificate chain"},
+		{"usage", secret(t, "x", p256, func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageCertSign }), "certificate chain"},
+		{"nameless", secret(t, "x", p256, nameless), "neither subject CN nor SAN names"},
+		{"mail", secret(t, "x", p256, func(c *x509.Certificate) { nameless(c); c.EmailAddresses = []string{"a@b.example"} }), "neither subject CN nor SAN names"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			sec.Name = "x"
-			err := serving(sec).validate(t)
-			t.Logf("XX %s: %v", name, err)
-		})
+		if err := serving(c.secret).validate(t); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+// TestSecretErrorHidesKey protects the logs from what can't be marshalled.
+func TestSecretErrorHidesKey(t *testing.T) {
+	r, err := Secret(&ir.Secret{Name: "default/tls", Certificate: "x", Key: "PRIVATE \xff"})
+	if err == nil || r != nil || strings.Contains(err.Error(), "PRIVATE") || !strings.Contains(err.Error(), "default/tls") {
+		t.Errorf("%v, %v", r, err)
 	}
 }

@@ -116,6 +116,9 @@ const maxAddresses = 16
 // addresses are those that the spec asks for and that can be used, else the
 // default ones.
 func (in *GatewayInput) addresses() []gwv1.GatewayStatusAddress {
+	if in.Node.Accepted.Status != metav1.ConditionTrue {
+		return nil // it is not to be reached anywhere
+	}
 	values := in.Node.Addresses
 	if values == nil {
 		values = in.BindAddresses

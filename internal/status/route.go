@@ -107,6 +107,14 @@ func (in *RouteInput) invalidRules() (rules []string, reason string) {
 	return rules, reason
 }
 
+// NoRuleLeft reports whether the problems leave no rule of a route valid, so that
+// no parent accepts it.
+func NoRuleLeft(r *topology.Route, problems []translate.Problem) bool {
+	in := RouteInput{Node: r, Problems: problems}
+	invalid, _ := in.invalidRules()
+	return len(invalid) > 0 && len(invalid) == len(r.Object.Spec.Rules)
+}
+
 func (in *RouteInput) refusals(gateway ir.Name) []condition.Refusal {
 	var out []condition.Refusal
 	for _, r := range in.Rejected {

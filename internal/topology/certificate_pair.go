@@ -2,11 +2,11 @@ package topology
 
 import (
 	"bytes"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rsa"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -28,27 +28,26 @@ func checkPair(chain, key []byte) (*x509.Certificate, error) {
 	case len(key) == 0:
 		return nil, errors.New("tls.key is missing; it must hold the private key as PEM")
 	}
-	leaf, err := checkChain(chain)
+	leaf, err := readChain(chain)
 	if err != nil {
-		return nil, err
-	}
-	if err := checkKey(key); err != nil {
 		return nil, err
 	}
 	if err := checkLeaf(leaf); err != nil {
 		return nil, err
 	}
-	if _, err := tls.X509KeyPair(chain, key); err != nil {
-		if strings.Contains(err.Error(), "does not match") {
-			return nil, errors.New("tls.key does not belong to the certificate in tls.crt; put the key in with which the certificate was requested")
-		}
-		return nil, errors.New("tls.key is not a private key that can be read; use unencrypted PKCS #8, PKCS #1 or SEC 1")
+	public, err := readKey(key)
+	if err != nil {
+		return nil, err
+	}
+	if !public.Equal(leaf.PublicKey) {
+		return nil, errors.New("tls.key does not belong to the certificate in tls.crt; put the key in with which the certificate was requested")
 	}
 	return leaf, nil
 }
 
 // pemBlocks returns all blocks of a file. Go skips a block that it can't decode;
-// Envoy refuses the file for it.
+// Envoy refuses the file for it. Comments reach Envoy too, in a field that has to
+// be UTF-8.
 func pemBlocks(file string, text []byte) (blocks []*pem.Block, err error) {
 	if !utf8.Valid(text) {
 		return nil, fmt.Errorf("%s is not UTF-8 text; leave nothing in it but PEM blocks", file)
@@ -63,8 +62,8 @@ func pemBlocks(file string, text []byte) (blocks []*pem.Block, err error) {
 	return blocks, nil
 }
 
-// checkChain parses every certificate: Envoy reads the whole chain too.
-func checkChain(chain []byte) (leaf *x509.Certificate, err error) {
+// readChain parses every certificate: Envoy reads the whole chain too.
+func readChain(chain []byte) (leaf *x509.Certificate, err error) {
 	blocks, err := pemBlocks("tls.crt", chain)
 	if err != nil {
 		return nil, err
@@ -92,27 +91,57 @@ func checkChain(chain []byte) (leaf *x509.Certificate, err error) {
 	return leaf, nil
 }
 
-// checkKey looks at the wrapping of the key; whether it can be read and fits is
-// for crypto/tls to say.
-func checkKey(key []byte) error {
+// publicKey is what every public key of the standard library can do.
+type publicKey interface{ Equal(crypto.PublicKey) bool }
+
+// readKey returns the public half of the first private key.
+func readKey(key []byte) (publicKey, error) {
 	blocks, err := pemBlocks("tls.key", key)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, block := range blocks {
 		switch {
 		case !strings.HasSuffix(block.Type, "PRIVATE KEY"):
+			continue
 		case strings.HasPrefix(block.Type, "ENCRYPTED"), block.Headers["DEK-Info"] != "":
-			return errors.New("tls.key is encrypted; store it without a passphrase")
+			return nil, errors.New("tls.key is encrypted; store it without a passphrase")
 		case len(block.Headers) > 0:
-			return errors.New("tls.key has headers within its PEM block; remove them")
-		case block.Type == "PRIVATE KEY", block.Type == "RSA PRIVATE KEY", block.Type == "EC PRIVATE KEY":
-			return nil
-		default:
-			return errors.New("tls.key is of a kind that is not supported; use unencrypted PKCS #8, PKCS #1 or SEC 1")
+			return nil, errors.New("tls.key has headers within its PEM block; remove them")
+		}
+		if signer, ok := parseKey(block).(crypto.Signer); ok {
+			if public, ok := signer.Public().(publicKey); ok {
+				return public, nil
+			}
+		}
+		return nil, errors.New("tls.key is not a private key that can be read; use unencrypted PKCS #8, PKCS #1 or SEC 1, each under its own PEM label")
+	}
+	return nil, errors.New("tls.key holds no private key in PEM form")
+}
+
+// parseKey reads a key in the form that its label says, or PKCS #8 of that kind;
+// nil if it can't. Envoy tries no other form, unlike crypto/tls.
+func parseKey(block *pem.Block) any {
+	pkcs8, _ := x509.ParsePKCS8PrivateKey(block.Bytes)
+	switch block.Type {
+	case "PRIVATE KEY":
+		return pkcs8
+	case "RSA PRIVATE KEY":
+		if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+			return key
+		}
+		if key, ok := pkcs8.(*rsa.PrivateKey); ok {
+			return key
+		}
+	case "EC PRIVATE KEY":
+		if key, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
+			return key
+		}
+		if key, ok := pkcs8.(*ecdsa.PrivateKey); ok {
+			return key
 		}
 	}
-	return errors.New("tls.key holds no private key in PEM form")
+	return nil
 }
 
 // minRSABits is the least that Envoy takes.

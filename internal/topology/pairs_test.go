@@ -12,6 +12,8 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"math/big"
+	"net"
+	"net/url"
 	"regexp"
 	"sync"
 	"testing"
@@ -30,6 +32,23 @@ var keys = map[string]func() (crypto.Signer, error){
 	"ed25519": func() (crypto.Signer, error) { _, k, err := ed25519.GenerateKey(rand.Reader); return k, err },
 }
 
+// templates are the pairs whose certificate is special, all with an ECDSA key.
+var templates = map[string]func(*x509.Certificate){
+	"commonname": func(c *x509.Certificate) { c.DNSNames = nil },
+	"nameless":   func(c *x509.Certificate) { c.DNSNames, c.Subject = nil, pkix.Name{Organization: []string{"x"}} },
+	"mail": func(c *x509.Certificate) {
+		c.DNSNames, c.Subject, c.EmailAddresses = nil, pkix.Name{}, []string{"a@b.example"}
+	},
+	"address": func(c *x509.Certificate) {
+		c.DNSNames, c.Subject, c.IPAddresses = nil, pkix.Name{}, []net.IP{{127, 0, 0, 1}}
+	},
+	"uri": func(c *x509.Certificate) {
+		c.DNSNames, c.Subject, c.URIs = nil, pkix.Name{}, []*url.URL{{Scheme: "spiffe", Host: "x"}}
+	},
+	"signs":    func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature },
+	"encrypts": func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageKeyEncipherment },
+}
+
 var (
 	pairsMu sync.Mutex
 	pairs   = map[string]pair{}
@@ -43,7 +62,10 @@ func makePair(t testing.TB, name string) pair {
 	if p, ok := pairs[name]; ok {
 		return p
 	}
-	generate := keys[name]
+	generate, change := keys[name], templates[name]
+	if change != nil {
+		generate = keys["ecdsa"]
+	}
 	if generate == nil {
 		t.Fatalf("no pair is named %q", name)
 	}
@@ -54,6 +76,9 @@ func makePair(t testing.TB, name string) pair {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{"*.example.com"},
 		NotBefore: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	if change != nil {
+		change(template)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {

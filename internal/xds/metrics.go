@@ -1,6 +1,10 @@
 package xds
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+)
 
 type metrics struct {
 	sessions    prometheus.Gauge
@@ -13,7 +17,7 @@ type metrics struct {
 
 func newMetrics() *metrics {
 	byType := []string{"type"}
-	return &metrics{
+	m := &metrics{
 		sessions: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "gatehouse_xds_sessions",
 			Help: "Connected proxies.",
@@ -40,6 +44,14 @@ func newMetrics() *metrics {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15, 60},
 		}, byType),
 	}
+	// A rate or an alert needs the zero before the first event.
+	for t := range envoy.NumTypes {
+		m.pushes.WithLabelValues(t.String())
+		m.bytes.WithLabelValues(t.String())
+		m.nacks.WithLabelValues(t.String())
+		m.quarantined.WithLabelValues(t.String())
+	}
+	return m
 }
 
 func (m *metrics) all() []prometheus.Collector {

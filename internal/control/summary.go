@@ -1,0 +1,121 @@
+package control
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// pending is the state of what only waits for a proxy. It is neither good nor bad.
+const pending = "Pending"
+
+// Trouble says what is wrong with an object, its listeners included. What only
+// waits for a proxy is not wrong.
+func (s Summary) Trouble() (reason, message string, bad bool) {
+	if !s.OK && s.State != pending {
+		return s.State, s.Message, true
+	}
+	for _, l := range s.Listeners {
+		if !l.OK && l.State != pending {
+			return l.State, "listener " + l.Name + ": " + l.Message, true
+		}
+	}
+	return "", "", false
+}
+
+// Settled reports whether nothing is wrong and nothing waits.
+func (s Summary) Settled() bool {
+	for _, l := range s.Listeners {
+		if !l.OK {
+			return false
+		}
+	}
+	return s.OK
+}
+
+// badTypes lists the condition types whose True is bad news.
+var badTypes = map[string]bool{"Conflicted": true, "PartiallyInvalid": true, "OverlappingTLSConfig": true}
+
+// summarize boils conditions down to one word: the name of the good state where
+// all is well, else the reason of the first thing that is not.
+func summarize(good string, list []metav1.Condition) Summary {
+	if c := find(list, good); c == nil {
+		return Summary{State: pending}
+	}
+	for _, c := range list {
+		ok := c.Status == metav1.ConditionTrue
+		if badTypes[c.Type] {
+			ok = c.Status == metav1.ConditionFalse
+		}
+		if !ok {
+			return Summary{State: c.Reason, Message: c.Message}
+		}
+	}
+	return Summary{State: good, OK: true}
+}
+
+func classSummary(s *gwv1.GatewayClassStatus) Summary { return summarize("Accepted", s.Conditions) }
+
+// gatewaySummary tells what the status alone tells: where the listeners are is
+// not in it.
+func gatewaySummary(s *gwv1.GatewayStatus) Summary {
+	out := summarize("Programmed", s.Conditions)
+	accepted := find(s.Conditions, string(gwv1.GatewayConditionAccepted))
+	refused := accepted != nil && accepted.Status != metav1.ConditionTrue
+	for _, l := range s.Listeners {
+		row := ListenerRow{Name: string(l.Name), Routes: l.AttachedRoutes}
+		if refused { // the listeners only repeat why
+			row.State = out.State
+		} else {
+			sum := summarize("Programmed", l.Conditions)
+			row.State, row.OK, row.Message = sum.State, sum.OK, sum.Message
+		}
+		out.Listeners = append(out.Listeners, row)
+	}
+	return out
+}
+
+func routeSummary(s *gwv1.HTTPRouteStatus) Summary {
+	for _, parent := range s.Parents {
+		sum := summarize("Accepted", parent.Conditions)
+		if sum.OK {
+			continue
+		}
+		if len(s.Parents) > 1 {
+			sum.Message = "parent " + string(parent.ParentRef.Name) + ": " + sum.Message
+		}
+		return sum
+	}
+	return Summary{State: "Accepted", OK: true}
+}
+
+// sample returns a path that a route takes, for a person to try, and whether the
+// answer will be a redirect.
+func sample(r *gwv1.HTTPRoute) (path string, redirect bool) {
+	for _, rule := range r.Spec.Rules {
+		if path, ok := plainPath(rule.Matches); ok {
+			for _, f := range rule.Filters {
+				redirect = redirect || f.Type == gwv1.HTTPRouteFilterRequestRedirect
+			}
+			return path, redirect
+		}
+	}
+	return "/", false
+}
+
+// plainPath returns a path that is enough to match one of the matches.
+func plainPath(matches []gwv1.HTTPRouteMatch) (string, bool) {
+	if len(matches) == 0 {
+		return "/", true
+	}
+	for _, m := range matches {
+		plain := len(m.Headers) == 0 && len(m.QueryParams) == 0 && m.Method == nil
+		if !plain || m.Path != nil && m.Path.Type != nil && *m.Path.Type == gwv1.PathMatchRegularExpression {
+			continue
+		}
+		if m.Path == nil || m.Path.Value == nil {
+			return "/", true
+		}
+		return *m.Path.Value, true
+	}
+	return "", false
+}
