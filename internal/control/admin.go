@@ -3,8 +3,10 @@ package control
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
 	"reflect"
 	"strings"
 
@@ -49,7 +51,27 @@ func (s *Standalone) Handler() http.Handler {
 			"/debug/xds      proxies' sessions and what each was sent\n"+
 			"/debug/pprof/   Go profiles\n")
 	})
-	return mux
+	return localOnly(mux)
+}
+
+// localOnly refuses requests for hosts other than this one: a web page whose name
+// was made to resolve to 127.0.0.1 must not read what is here (DNS rebinding).
+func localOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && local.Network() == "unix" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = r.Host
+		}
+		if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+			http.Error(w, "the admin interface answers requests for localhost only", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func writeJSON(w http.ResponseWriter, v any) {

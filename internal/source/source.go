@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -73,8 +74,19 @@ type Problem struct {
 	Stale bool `json:"stale,omitempty"`
 }
 
-// Error renders the problem on one line, file:line first, as compilers do.
+// Error renders the problem on one line, file:line first, as compilers do. File
+// names and texts are the user's: control characters in them are escaped, since
+// this is printed on terminals.
 func (p Problem) Error() string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, p.text())
+}
+
+func (p Problem) text() string {
 	var b strings.Builder
 	if p.File != "" {
 		b.WriteString(p.File)
