@@ -181,6 +181,8 @@ func TestEnvoyRefusesPair(t *testing.T) {
 		{"damaged before", with(damaged("CERTIFICATE")+certificate, key), "certificate chain"},
 		{"damaged other block", with(certificate+damaged("X"), key), "certificate chain"},
 		{"cut off", with(certificate+certificate[:len(certificate)/2], key), "certificate chain"},
+		{"no line break between", with(strings.TrimSpace(certificate)+certificate, key), "certificate chain"},
+		{"encrypted", with(certificate, strings.ReplaceAll(key, "PRIVATE", "ENCRYPTED PRIVATE")), "private key"},
 		{"damaged key", with(certificate, damaged("PRIVATE KEY")+key), "private key"},
 		{"headers", with(strings.Replace(certificate, "-----\n", "-----\nA: b\n\n", 1), key), "certificate chain"},
 		{"headers of a key", with(certificate, strings.Replace(key, "-----\n", "-----\nA: b\n\n", 1)), "private key"},

@@ -75,7 +75,7 @@ type Problem struct {
 }
 
 // Error renders the problem on one line, file:line first, as compilers do. File
-// names and texts are the user's: control characters in them are escaped, since
+// names and texts are the user's: control characters in them are replaced, since
 // this is printed on terminals.
 func (p Problem) Error() string {
 	return strings.Map(func(r rune) rune {

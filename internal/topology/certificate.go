@@ -69,12 +69,12 @@ func valueOr[T any](p *T, otherwise T) T {
 // pair that reaches a proxy stalls every handshake that selects it.
 func readCertificate(name ir.Name, s *corev1.Secret) *Certificate {
 	c := &Certificate{Name: name}
-	leaf, err := checkPair(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey])
+	leaf, chain, err := checkPair(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
 		c.Problem = err.Error()
 		return c
 	}
-	c.Chain = string(s.Data[corev1.TLSCertKey])
+	c.Chain = chain
 	c.Key = ir.Sensitive(s.Data[corev1.TLSPrivateKeyKey])
 	c.Validity = Validity{NotBefore: leaf.NotBefore, NotAfter: leaf.NotAfter}
 	return c

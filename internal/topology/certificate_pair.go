@@ -15,34 +15,35 @@ import (
 	"unicode/utf8"
 )
 
-// What follows holds a pair against what Envoy 1.40.0 refuses when it loads it; a
-// test of package envoy shows each of the refusals. What a client may refuse, such
-// as an expired certificate or another host's name, is not looked at.
+// What follows holds a pair against what Envoy 1.40.0 refuses to load; a test of
+// package envoy shows that it does. What a client may refuse, such as an expired
+// certificate or another host's name, is not looked at.
 
-// checkPair returns the leaf of a usable chain and key. Its errors quote nothing
-// of what it was given.
-func checkPair(chain, key []byte) (*x509.Certificate, error) {
+// checkPair returns the leaf of a usable chain and key, and the chain as PEM with
+// nothing but its certificates: a tls.crt may hold the key too, and the chain is
+// shown to people. Its errors quote nothing of what it was given.
+func checkPair(chain, key []byte) (*x509.Certificate, string, error) {
 	switch {
 	case len(chain) == 0:
-		return nil, errors.New("tls.crt is missing; it must hold the certificate chain as PEM")
+		return nil, "", errors.New("tls.crt is missing; it must hold the certificate chain as PEM")
 	case len(key) == 0:
-		return nil, errors.New("tls.key is missing; it must hold the private key as PEM")
+		return nil, "", errors.New("tls.key is missing; it must hold the private key as PEM")
 	}
-	leaf, err := readChain(chain)
+	leaf, certificates, err := readChain(chain)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if err := checkLeaf(leaf); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	public, err := readKey(key)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if !public.Equal(leaf.PublicKey) {
-		return nil, errors.New("tls.key does not belong to the certificate in tls.crt; put the key in with which the certificate was requested")
+		return nil, "", errors.New("tls.key does not belong to the certificate in tls.crt; put the key in with which the certificate was requested")
 	}
-	return leaf, nil
+	return leaf, certificates, nil
 }
 
 // pemBlocks returns all blocks of a file. Go skips a block that it can't decode;
@@ -62,33 +63,37 @@ func pemBlocks(file string, text []byte) (blocks []*pem.Block, err error) {
 	return blocks, nil
 }
 
-// readChain parses every certificate: Envoy reads the whole chain too.
-func readChain(chain []byte) (leaf *x509.Certificate, err error) {
+// readChain parses every certificate, as Envoy does, and writes them out again.
+func readChain(chain []byte) (leaf *x509.Certificate, certificates string, err error) {
 	blocks, err := pemBlocks("tls.crt", chain)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	n := 0
+	var only bytes.Buffer
 	for _, block := range blocks {
 		if block.Type != "CERTIFICATE" {
 			continue
 		}
 		n++
 		if len(block.Headers) > 0 {
-			return nil, fmt.Errorf("certificate %d in tls.crt has headers within its PEM block; remove them", n)
+			return nil, "", fmt.Errorf("certificate %d in tls.crt has headers within its PEM block; remove them", n)
 		}
 		cert, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("certificate %d in tls.crt can't be read: %w", n, err)
+			return nil, "", fmt.Errorf("certificate %d in tls.crt can't be read: %w", n, err)
 		}
 		if leaf == nil {
 			leaf = cert
 		}
+		if err := pem.Encode(&only, block); err != nil {
+			return nil, "", fmt.Errorf("certificate %d in tls.crt can't be written: %w", n, err)
+		}
 	}
 	if leaf == nil {
-		return nil, errors.New("tls.crt holds no certificate in PEM form")
+		return nil, "", errors.New("tls.crt holds no certificate in PEM form")
 	}
-	return leaf, nil
+	return leaf, only.String(), nil
 }
 
 // publicKey is what every public key of the standard library can do.

@@ -53,7 +53,7 @@ func TestPairAccepted(t *testing.T) {
 		cases[name] = makePair(t, name)
 	}
 	for name, p := range cases {
-		if leaf, err := checkPair(p.crt, p.key); err != nil || leaf == nil {
+		if leaf, _, err := checkPair(p.crt, p.key); err != nil || leaf == nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -99,9 +99,22 @@ func TestPairRefused(t *testing.T) {
 		"nameless":                {makePair(t, "nameless"), "names nothing"},
 		"mail":                    {makePair(t, "mail"), "names nothing"},
 	} {
-		leaf, err := checkPair(c.pair.crt, c.pair.key)
+		leaf, _, err := checkPair(c.pair.crt, c.pair.key)
 		if err == nil || leaf != nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
+	}
+}
+
+// TestChainHoldsNoKey protects the key of a combined file, certificate and key in
+// tls.crt, from being shown with the chain.
+func TestChainHoldsNoKey(t *testing.T) {
+	p := makePair(t, "ecdsa")
+	_, chain, err := checkPair(append(bytes.Clone(p.crt), p.key...), p.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(chain, "PRIVATE") || !strings.Contains(chain, "CERTIFICATE") {
+		t.Errorf("the chain of a combined file is\n%s", chain)
 	}
 }

@@ -102,7 +102,7 @@ type Certificate struct {
 	Name ir.Name
 	// Problem says why the Secret can't be used; Chain and Key are empty then.
 	Problem  string
-	Chain    string // PEM, the leaf first
+	Chain    string // PEM, certificates only, the leaf first
 	Key      ir.Sensitive
 	Validity Validity
 }

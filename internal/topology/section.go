@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -83,9 +84,7 @@ func declareNamespaceLabels(in *Inputs) flow.Table[string, namespaceLabels] {
 				return
 			}
 			with := impliedLabels(name)
-			for k, v := range o.Labels {
-				with[k] = v
-			}
+			maps.Copy(with, o.Labels)
 			emit(name, with)
 		})
 }

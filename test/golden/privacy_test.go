@@ -50,7 +50,7 @@ func privateKeys(batch source.Batch) map[string][]string {
 		}
 		key := secret.Data[corev1.TLSPrivateKeyKey]
 		var forms []string
-		for _, line := range strings.Split(strings.TrimSpace(string(key)), "\n") {
+		for line := range strings.SplitSeq(strings.TrimSpace(string(key)), "\n") {
 			if !strings.HasPrefix(line, "-----") {
 				forms = append(forms, line, base64.StdEncoding.EncodeToString([]byte(line)))
 			}

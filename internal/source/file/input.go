@@ -130,8 +130,7 @@ func readBounded(r io.Reader) ([]byte, error) {
 
 // readMessage drops the path from a system error, since it is shown beside it.
 func readMessage(err error) string {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return "can't be read: " + pathErr.Err.Error()
 	}
 	return "can't be read: " + err.Error()
