@@ -1,7 +1,7 @@
 package control
 
 import (
-	"cmp"
+	"slices"
 	"time"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -40,7 +40,6 @@ type Pipeline struct {
 
 	// Configuration.
 	rules     *flow.Derived[topology.RouteKey, *routeRules]
-	entries   *flow.Derived[entryKey, string]
 	ports     *flow.Derived[portKey, *port]
 	origins   *flow.Derived[ir.TableKey, tableOrigin]
 	claims    *flow.Derived[ir.HostKey, bool]
@@ -66,7 +65,7 @@ type Pipeline struct {
 	notices   *flow.Derived[ir.Name, source.Problem]
 
 	// Orders that several tables read by.
-	entriesByHost  *flow.Index[ir.HostKey, entryKey, string]
+	attachedByHost *flow.Index[ir.HostKey, topology.AttachmentKey, *topology.Attachment]
 	hostsByBackend *flow.Index[resourceKey, ir.HostKey, *ir.Host]
 }
 
@@ -77,18 +76,6 @@ type resourceKey struct {
 }
 
 func (k resourceKey) String() string { return k.Gateway.String() + "/" + k.Name }
-
-// entryKey is a route on a host.
-type entryKey struct {
-	Host  ir.HostKey
-	Route topology.RouteKey
-}
-
-func (k entryKey) String() string { return k.Host.String() + " " + k.Route.String() }
-
-func compareEntries(a, b entryKey) int {
-	return cmp.Or(a.Host.Compare(b.Host), a.Route.Compare(b.Route))
-}
 
 // NewPipeline declares the tables.
 func NewPipeline(opts Options) *Pipeline {
@@ -153,38 +140,36 @@ func unsupported(k source.Key) string { return "\x00" + k.String() }
 func (p *Pipeline) declareHosts() {
 	p.rules = flow.Map("rules", p.graph.Routes,
 		func(_ *flow.Ctx, k topology.RouteKey, r *topology.Route, emit func(topology.RouteKey, *routeRules)) {
-			emit(k, &routeRules{translate.Route(r), r.Object.CreationTimestamp.Time})
+			rules := translate.Route(r)
+			emit(k, &routeRules{rules, r.Object.CreationTimestamp.Time, status.NoRuleLeft(r, rules.Problems)})
 		})
-
-	p.entries = flow.Map("host-entries", p.graph.Attachments,
-		func(_ *flow.Ctx, k topology.AttachmentKey, a *topology.Attachment, emit func(entryKey, string)) {
-			for _, h := range a.Hosts {
-				host := ir.HostKey{TableKey: ir.TableKey{Gateway: k.Listener.Gateway, Table: a.Table}, Domain: h.Domain}
-				emit(entryKey{host, k.Route}, h.Hostname)
-			}
-		}, flow.Equal(flow.Same[string]))
 
 	p.declarePorts()
 
-	p.entriesByHost = flow.NewIndex(p.entries,
-		func(k entryKey, _ string, yield func(ir.HostKey)) { yield(k.Host) }, compareEntries)
-	p.hosts = flow.Group("hosts", p.entriesByHost,
-		func(c *flow.Ctx, k ir.HostKey, entries flow.Members[entryKey, string]) (*ir.Host, bool) {
+	p.attachedByHost = flow.NewIndex(p.graph.Attachments,
+		func(k topology.AttachmentKey, a *topology.Attachment, yield func(ir.HostKey)) {
+			for _, h := range a.Hosts {
+				yield(ir.HostKey{TableKey: ir.TableKey{Gateway: k.Listener.Gateway, Table: a.Table}, Domain: h.Domain})
+			}
+		}, topology.AttachmentKey.Compare)
+	p.hosts = flow.Group("hosts", p.attachedByHost,
+		func(c *flow.Ctx, k ir.HostKey, attached flow.Members[topology.AttachmentKey, *topology.Attachment]) (*ir.Host, bool) {
 			at, ok := flow.Get(c, p.origins, k.TableKey)
 			if !ok {
 				return nil, false // the listener went in this very transaction
 			}
 			in := translate.HostInput{
 				Domain: k.Domain, Port: at.port, HTTPS: at.https, Offset: p.opts.PortOffset,
-				Entries: make([]translate.HostEntry, 0, entries.Len()),
+				Entries: make([]translate.HostEntry, 0, attached.Len()),
 			}
-			for entry, hostname := range entries.All() {
-				rules, ok := flow.Get(c, p.rules, entry.Route)
+			for key, a := range attached.All() {
+				rules, ok := flow.Get(c, p.rules, key.Route)
 				if !ok {
 					continue
 				}
+				i := slices.IndexFunc(a.Hosts, func(h topology.AttachedHost) bool { return h.Domain == k.Domain })
 				in.Entries = append(in.Entries, translate.HostEntry{
-					Route: entry.Route, Hostname: hostname, Created: rules.created, Rules: rules.Rules.Rules,
+					Route: key.Route, Hostname: a.Hosts[i].Hostname, Created: rules.created, Rules: rules.Rules.Rules,
 				})
 			}
 			return translate.Host(in), true
@@ -200,10 +185,11 @@ func (p *Pipeline) declareHosts() {
 		})
 }
 
-// routeRules is a route's translation, with the age that decides between equals.
+// routeRules is a route's translation.
 type routeRules struct {
 	translate.Rules
-	created time.Time
+	created time.Time // the older of two equals wins
+	invalid bool      // no rule is left
 }
 
 // tableOrigin is what a host needs to know of the listener in front of it.

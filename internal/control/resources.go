@@ -224,8 +224,9 @@ type bundleKey struct {
 func (k bundleKey) String() string { return fmt.Sprintf("%s#%d", k.TableKey, k.number) }
 
 // bundlesPerTable is into how many bundles the hosts of a route configuration
-// fall: an edit of one of 20,000 hosts handles 20,000/64 of them.
-const bundlesPerTable = 64
+// fall: about the square root of the number of hosts in the largest tables, so
+// that neither the bundles of a table nor the hosts of a bundle are many.
+const bundlesPerTable = 128
 
 // bundleOf decides which route configuration a host lives in, and in which of
 // its bundles. It is the only place that does: nothing else may assume that all

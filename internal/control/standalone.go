@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -53,6 +54,7 @@ type Standalone struct {
 	feedback chan feedback
 	batches  chan source.Batch
 
+	usualGC     int
 	serving     context.Context
 	stopServing context.CancelFunc
 
@@ -116,6 +118,9 @@ func (s *Standalone) Run(ctx context.Context) error {
 		return err
 	}
 	defer s.stopServing()
+	// The first load makes far more garbage than it keeps, and time counts then.
+	s.usualGC = debug.SetGCPercent(loadingGC)
+	defer s.loadingDone()
 	group, watching := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		return files.Run(watching, func(b source.Batch) {
@@ -146,6 +151,12 @@ func (s *Standalone) Run(ctx context.Context) error {
 	close(stopped)
 	return err
 }
+
+// loadingGC is GOGC until everything has been read once.
+const loadingGC = 400
+
+// loadingDone takes the collector back to what it was set to.
+func (s *Standalone) loadingDone() { debug.SetGCPercent(s.usualGC) }
 
 // loop is the one writer: it takes whatever has arrived since the last
 // transaction as the next one, so that a lone event takes effect at once and a
@@ -220,6 +231,7 @@ func (s *Standalone) commit(batches []source.Batch, said []feedback) {
 		}
 	}
 	if first {
+		s.loadingDone()
 		s.fleet.stopLeftovers()
 	}
 	s.logProblems(c)
@@ -260,22 +272,29 @@ func (s *Standalone) logProblems(c *flow.Commit) {
 	}
 }
 
-// waiting returns the paths that the user named, can't be read, and of which
+// Waiting returns the paths that the user named, can't be read, and of which
 // nothing is in force: a directory that is mounted late, say.
-func (s *Standalone) waiting(problems []source.Problem) []string {
+func (s *Standalone) Waiting() []string {
 	var paths []string
-	for _, p := range problems {
-		if p.Reason == source.Unread && !p.Stale && slices.ContainsFunc(s.opts.Paths, func(path string) bool {
-			return path == p.File || filepath.Clean(path) == filepath.Clean(p.File)
-		}) {
-			paths = append(paths, p.File)
+	s.pipeline.engine.View(func(c *flow.Ctx) {
+		for _, list := range flow.All(c, s.pipeline.problems) {
+			for _, p := range list {
+				if p.Reason == source.Unread && !p.Stale && s.named(p.File) {
+					paths = append(paths, p.File)
+				}
+			}
 		}
-	}
+	})
+	slices.Sort(paths)
 	return paths
 }
 
-// Hurry ends the Envoys that are draining now instead of waiting for their
-// clients. It does nothing before the context of Run has ended.
+func (s *Standalone) named(file string) bool {
+	return slices.ContainsFunc(s.opts.Paths, func(path string) bool { return filepath.Clean(path) == filepath.Clean(file) })
+}
+
+// Hurry ends the Envoys that are draining, and those that shall end later, now
+// instead of waiting for their clients. Whoever calls it wants Run to return.
 func (s *Standalone) Hurry() { s.fleet.hurry() }
 
 // Ready reports whether the first configuration is in force: every Gateway's

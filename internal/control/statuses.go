@@ -57,7 +57,16 @@ type issue struct {
 
 // declareStatus declares what people are told.
 func (p *Pipeline) declareStatus() {
-	inexpressible := flow.Map("inexpressible-rules", p.hostParts,
+	// Few hosts have faults: what has none costs no entry.
+	faulty := flow.Fold("faulty-hosts", p.hostParts,
+		func(k ir.HostKey, h *hostPart, yield func(ir.HostKey)) {
+			if len(h.errors) > 0 {
+				yield(k)
+			}
+		},
+		func(_ *hostPart, _ ir.HostKey, h *hostPart) *hostPart { return h },
+		func(_ *hostPart, _ ir.HostKey, _ *hostPart) *hostPart { return nil })
+	inexpressible := flow.Map("inexpressible-rules", faulty,
 		func(_ *flow.Ctx, k ir.HostKey, h *hostPart, emit func(issueKey, issue)) {
 			byRoute := map[topology.RouteKey][]translate.Problem{}
 			for _, e := range h.errors {
@@ -81,13 +90,15 @@ func (p *Pipeline) declareStatus() {
 
 	// Routes without a valid rule attach, as far as the topology knows, but must
 	// not be counted as attached.
+	invalid := flow.Count("invalid-routes", p.rules,
+		func(k topology.RouteKey, r *routeRules, yield func(topology.RouteKey)) {
+			if r.invalid {
+				yield(k)
+			}
+		})
 	p.uncounted = flow.Count("uncounted-routes",
-		flow.Map("invalid-attachments", p.rules,
-			func(c *flow.Ctx, k topology.RouteKey, r *routeRules, emit func(topology.AttachmentKey, struct{})) {
-				route, ok := flow.Get(c, p.graph.Routes, k)
-				if !ok || !status.NoRuleLeft(route, r.Problems) {
-					return
-				}
+		flow.Map("invalid-attachments", invalid,
+			func(c *flow.Ctx, k topology.RouteKey, _ int, emit func(topology.AttachmentKey, struct{})) {
 				parents, _ := flow.Get(c, p.graph.Parents, k)
 				for gateway := range gatewaysOf(parents) {
 					gw, ok := flow.Get(c, p.graph.Gateways, gateway)
@@ -188,8 +199,8 @@ func (p *Pipeline) declareNotices() {
 func (p *Pipeline) concerned(c *flow.Ctx, k refusal) map[topology.RouteKey]bool {
 	out := map[topology.RouteKey]bool{}
 	host := func(h ir.HostKey) {
-		for entry := range flow.Select(c, p.entriesByHost, h).All() {
-			out[entry.Route] = true
+		for at := range flow.Select(c, p.attachedByHost, h).All() {
+			out[at.Route] = true
 		}
 	}
 	switch k.Kind {
