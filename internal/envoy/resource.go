@@ -121,7 +121,13 @@ type Resource struct {
 	Name    string
 	Version string // content hash; never empty
 
-	head    []byte // the whole body, or the fields before the parts
+	head []byte // the whole body, or the fields before the parts
+	*composite
+}
+
+// composite is what only resources with parts need: most have none, and there
+// are many of them.
+type composite struct {
 	bundles []*Bundle
 	once    sync.Once
 	body    []byte
@@ -145,11 +151,14 @@ func newBundled(t Type, name string, head []byte, bundles []*Bundle) *Resource {
 	for _, b := range bundles {
 		d.write(b.hash[:])
 	}
-	return &Resource{Type: t, Name: name, Version: d.sum().String(), head: head, bundles: bundles}
+	return &Resource{Type: t, Name: name, Version: d.sum().String(), head: head, composite: &composite{bundles: bundles}}
 }
 
 // Parts returns the pieces that change on their own; none for most types.
 func (r *Resource) Parts() []*Part {
+	if r.composite == nil {
+		return nil
+	}
 	if len(r.bundles) == 1 {
 		return r.bundles[0].parts
 	}
@@ -168,7 +177,7 @@ func (r *Resource) WithParts(parts []*Part) *Resource {
 // Body returns the marshalled message, the value of its google.protobuf.Any. It
 // is put together once, whatever the number of proxies that get it.
 func (r *Resource) Body() []byte {
-	if r.bundles == nil {
+	if r.composite == nil {
 		return r.head
 	}
 	r.once.Do(func() {
