@@ -20,12 +20,11 @@ build: ## Build bin/gatehouse
 envoy: build ## Fetch the official Envoy into your cache, unless there is one
 	@$(BIN) envoy path >/dev/null 2>&1 || $(BIN) envoy install
 
-# The recipe's shell becomes gatehouse, so that a signal to make reaches it once;
-# the backends watch for that process and end with it, however it ends.
+# The backends come first: where one of their ports is taken, that is said and
+# nothing runs. They end with what they run.
 run: envoy ## Serve examples/quickstart at 127.0.0.1:8080, with two echo backends
-	@( $(BIN) echo --listen v1=127.0.0.1:3001 --listen v2=127.0.0.1:3002 & \
-	   while kill -0 $$$$ 2>/dev/null; do sleep 1; done; kill $$! 2>/dev/null ) & \
-	exec $(BIN) run $(DIR) $(RUN_FLAGS)
+	@exec $(BIN) echo --listen v1=127.0.0.1:3001 --listen v2=127.0.0.1:3002 -- \
+		$(BIN) run $(DIR) $(RUN_FLAGS)
 
 test: envoy ## Run all tests, with the real Envoy (TESTFLAGS='-run X -v' for more)
 	GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 20m $(TESTFLAGS) ./...

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -15,31 +20,102 @@ import (
 func newEcho() *cobra.Command {
 	var listen []string
 	cmd := &cobra.Command{
-		Use:   "echo --listen NAME=ADDRESS...",
+		Use:   "echo --listen NAME=ADDRESS... [-- COMMAND ARG...]",
 		Short: "Run a small backend that answers with what it was asked",
 		Long: `Run a small backend for trying out routes. It speaks HTTP/1.1, HTTP/2 without
-TLS and WebSocket, and answers with the request that it got, as JSON.`,
-		Example: "  gatehouse echo --listen v1=127.0.0.1:3001 --listen v2=127.0.0.1:3002",
-		Args:    usage(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			group, ctx := errgroup.WithContext(cmd.Context())
-			for _, l := range listen {
-				name, addr, ok := strings.Cut(l, "=")
-				if !ok {
-					name, addr = "echo", l
-				}
-				server, err := echo.New(ctx, echo.Options{
-					Listen: []string{addr}, Name: name, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-				})
-				if err != nil {
-					return err
-				}
-				fmt.Fprintf(cmd.ErrOrStderr(), "echo %s on %s\n", name, addr)
-				group.Go(func() error { return server.Run(ctx) })
+TLS and WebSocket, and answers with the request that it got, as JSON.
+
+A COMMAND is run once the backends listen; they end with it.`,
+		Example: `  gatehouse echo --listen v1=127.0.0.1:3001 --listen v2=127.0.0.1:3002
+  gatehouse echo --listen 127.0.0.1:3000 -- gatehouse run routes.yaml`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
+				return usageError{fmt.Errorf("%q: a command to run stands after --", args[0])}
 			}
-			return group.Wait()
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			// A command of its own decides when it stops; until then it is answered.
+			ctx, stop := cmd.Context(), context.CancelFunc(func() {})
+			if len(args) > 0 {
+				ctx, stop = context.WithCancel(context.WithoutCancel(ctx))
+			}
+			defer stop()
+			group, ctx := errgroup.WithContext(ctx)
+			servers, err := backends(ctx, listen)
+			if err != nil {
+				return err
+			}
+			for i, s := range servers {
+				if len(args) == 0 {
+					fmt.Fprintf(cmd.ErrOrStderr(), "echo %s\n", listen[i])
+				}
+				group.Go(func() error { return s.Run(ctx) })
+			}
+			if len(args) == 0 {
+				return group.Wait()
+			}
+			err = attend(args, hurried(ctx))
+			stop()
+			return errors.Join(err, group.Wait())
 		},
 	}
 	cmd.Flags().StringArrayVar(&listen, "listen", []string{"echo=127.0.0.1:3000"}, "name and address to answer as and on; repeatable")
 	return cmd
+}
+
+// backends opens every address, so that a port that is taken is told before
+// anything runs.
+func backends(ctx context.Context, listen []string) ([]*echo.Server, error) {
+	var servers []*echo.Server
+	for _, l := range listen {
+		name, addr, ok := strings.Cut(l, "=")
+		if !ok {
+			name, addr = "echo", l
+		}
+		server, err := echo.New(ctx, echo.Options{
+			Listen: []string{addr}, Name: name, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		})
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return nil, fmt.Errorf("the backend %s can't listen on %s: another program has that port; stop it (on Linux `ss -ltnp` names it)", name, addr)
+		}
+		if err != nil {
+			return nil, err
+		}
+		servers = append(servers, server)
+	}
+	return servers, nil
+}
+
+// childError is the failure of a command that was run for the user, who has seen
+// what it said.
+type childError struct{ code int }
+
+func (e childError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+// attend runs a command until it ends. The terminal's signals reach it by
+// themselves; those that are sent to this process are passed on.
+func attend(args []string, again <-chan struct{}) error {
+	child := exec.Command(args[0], args[1:]...)
+	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	if err := child.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- child.Wait() }()
+	for {
+		select {
+		case err := <-ended:
+			if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+				return childError{exit.ExitCode()}
+			}
+			return err
+		case <-again: // the terminal's second Ctrl-C is the command's matter too
+		case s := <-signals:
+			_ = child.Process.Signal(s) // it may have ended just now
+		}
+	}
 }

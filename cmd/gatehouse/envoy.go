@@ -12,7 +12,7 @@ func newEnvoy() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "envoy",
 		Short: "Get Envoy, or find the one that would be used",
-		Args:  usage(cobra.NoArgs),
+		Args:  subcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var force bool

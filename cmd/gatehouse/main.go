@@ -2,13 +2,9 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"slices"
-	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -30,25 +26,22 @@ func (e usageError) Error() string { return e.err.Error() }
 func (e usageError) Unwrap() error { return e.err }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	go func() { // a second Ctrl-C ends the process at once; SIGTERM stays graceful
-		<-ctx.Done()
-		signal.Reset(os.Interrupt)
-	}()
-	code := exitCode(newRoot().ExecuteContext(ctx))
-	stop()
-	os.Exit(code)
+	cmd, err := newRoot().ExecuteContextC(untilStopped())
+	os.Exit(exitCode(cmd, err))
 }
 
-func exitCode(err error) int {
+func exitCode(cmd *cobra.Command, err error) int {
 	var usage usageError
+	var child childError
 	switch {
 	case err == nil:
 		return 0
 	case errors.Is(err, errFound):
 		return exitFailed
+	case errors.As(err, &child): // it has told why
+		return max(child.code, exitFailed)
 	case errors.As(err, &usage):
-		fmt.Fprintf(os.Stderr, "gatehouse: %v\nRun 'gatehouse --help' for usage.\n", err)
+		fmt.Fprintf(os.Stderr, "gatehouse: %v\nRun '%s --help' for usage.\n", err, cmd.CommandPath())
 		return exitUsage
 	}
 	fmt.Fprintf(os.Stderr, "gatehouse: %v\n", err)
@@ -65,34 +58,13 @@ Without a cluster, 'gatehouse run DIR' reads manifests from files and serves the
 with Envoy processes on this machine; saving a file takes effect at once.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError{fmt.Errorf("unknown command %q", args[0])}
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Version:       version,
+		Args:          subcommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetVersionTemplate("gatehouse {{.Version}}\n")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{flagError(err)} })
 	root.AddCommand(newRun(), newStatus(), newTranslate(), newEnvoy(), newEcho(), newVersion(), newReference())
 	root.InitDefaultCompletionCmd()
 	return root
-}
-
-// usage wraps an argument check so that its errors count as mistakes of usage.
-func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usageError{err}
-		}
-		return nil
-	}
-}
-
-// oneOf reports a flag value that is none of the allowed ones.
-func oneOf(flag, value string, allowed ...string) error {
-	if slices.Contains(allowed, value) {
-		return nil
-	}
-	return usageError{fmt.Errorf("--%s: %q is none of %v", flag, value, allowed)}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +25,12 @@ func TestCommands(t *testing.T) {
 				return err
 			}
 			env.Setenv("TESTBIN", filepath.Dir(self)) // a PATH without an Envoy
+			free, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return err
+			}
+			defer free.Close()
+			env.Setenv("FREE", free.Addr().String())
 			env.Setenv("XDG_RUNTIME_DIR", filepath.Join(env.WorkDir, "run"))
 			env.Setenv("GATEHOUSE_CACHE", filepath.Join(env.WorkDir, "cache"))
 			return nil

@@ -10,11 +10,13 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/gatehouse-dev/gatehouse/internal/cli"
 	"github.com/gatehouse-dev/gatehouse/internal/control"
@@ -53,7 +55,12 @@ the next run with the same paths takes them over.`,
 		Example: `  gatehouse run examples/quickstart --port-offset 8000
   gatehouse run gateway.yaml routes/ --bind 0.0.0.0
   kubectl get gateways,httproutes,services,endpointslices,secrets -A -o yaml | gatehouse run -`,
-		Args: usage(cobra.MinimumNArgs(1)),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError{errors.New("nothing to serve: name a directory or files with Gateway API manifests, such as examples/quickstart, or - for standard input")}
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), f, args) },
 	}
 	fl := cmd.Flags()
@@ -68,6 +75,10 @@ the next run with the same paths takes them over.`,
 	fl.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	fl.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	fl.BoolVar(&f.envoyLog, "envoy-log", false, "print all that the Envoys log, not only warnings")
+	complete(cmd, "log-format", logFormats...)
+	complete(cmd, "log-level", logLevels...)
+	complete(cmd, "bind", "127.0.0.1", "0.0.0.0", "::1", "::")
+	_ = cmd.MarkFlagDirname("state-dir")
 	return cmd
 }
 
@@ -93,13 +104,13 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 	}
 	defer release()
 
+	survivePipe()
 	var screen *cli.Live
-	var logs io.Writer = os.Stderr
-	if f.logFormat == "text" && term.IsTerminal(int(os.Stdout.Fd())) && term.IsTerminal(int(os.Stderr.Fd())) {
-		screen = cli.NewLive(os.Stdout, fmt.Sprint(paths))
-		logs = screen
+	log := newLogger(os.Stderr, f.logFormat, f.logLevel)
+	if f.logFormat == "text" && cli.Interactive(os.Stdout, os.Stderr) {
+		screen = cli.NewLive(os.Stdout, strings.Join(paths, " "))
+		log = slog.New(screen.Handler(logLevel(f.logLevel)))
 	}
-	log := newLogger(logs, f.logFormat, f.logLevel)
 	log.Info("starting", "version", version, "envoy", binary.Path, "envoy_version", binary.Version, "state_dir", f.stateDir)
 
 	announce := announcer(log, screen)
@@ -107,12 +118,8 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 		Paths: paths, Stdin: os.Stdin, Experimental: f.experimental,
 		Bind: f.bind, PortOffset: f.portOffset,
 		Envoy: binary, Concurrency: f.concurrency, StateDir: f.stateDir, DrainTimeout: f.drain,
-		Log: log, OnCommit: announce.changed,
-		Output: func(gateway string, line proxy.Line) {
-			if f.envoyLog || line.Level >= slog.LevelWarn {
-				log.Log(context.Background(), max(line.Level, slog.LevelInfo), "envoy: "+line.Text, "gateway", gateway, "logger", line.Logger)
-			}
-		},
+		Log: log, OnCommit: announce.changed, OnStates: announce.states,
+		Output: envoyLog{log, f.envoyLog, ctx}.take,
 	})
 	if err != nil {
 		return err
@@ -129,10 +136,26 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 		defer close(finished)
 		announce.run(done, s)
 	}()
+	go func() {
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+			announce.stopping(f.drain.String())
+		}
+		select {
+		case <-done:
+		case <-hurried(ctx):
+			log.Info("ending the Envoys now")
+			s.Hurry()
+		}
+	}()
 	err = s.Run(ctx)
 	close(done)
 	<-finished
-	log.Info("stopped")
+	if screen == nil {
+		log.Info("stopped")
+	}
 	return err
 }
 
@@ -148,10 +171,10 @@ func (f *runFlags) check() error {
 	if f.concurrency < 0 {
 		return usageError{fmt.Errorf("--concurrency: %d is negative", f.concurrency)}
 	}
-	if err := oneOf("log-format", f.logFormat, "text", "json"); err != nil {
+	if err := oneOf("log-format", f.logFormat, logFormats...); err != nil {
 		return err
 	}
-	if err := oneOf("log-level", f.logLevel, "debug", "info", "warn", "error"); err != nil {
+	if err := oneOf("log-level", f.logLevel, logLevels...); err != nil {
 		return err
 	}
 	if f.admin == "" {
@@ -168,14 +191,30 @@ func (f *runFlags) check() error {
 	return nil
 }
 
-func newLogger(w io.Writer, format, level string) *slog.Logger {
+var (
+	logFormats = []string{"text", "json"}
+	logLevels  = []string{"debug", "info", "warn", "error"}
+)
+
+func logLevel(name string) slog.Level {
 	var l slog.Level
-	_ = l.UnmarshalText([]byte(level)) // checked with the flags
-	opts := &slog.HandlerOptions{Level: l}
+	_ = l.UnmarshalText([]byte(name)) // checked with the flags
+	return l
+}
+
+func newLogger(w io.Writer, format, level string) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: logLevel(level)}
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(w, opts))
 	}
 	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+// survivePipe keeps the process alive when whoever reads its log goes away: it has
+// Envoys to drain. The children are not told to ignore the signal, as they would
+// be if this process ignored it.
+func survivePipe() {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
 
 // serveAdmin serves the admin interface on the state directory's socket, for
@@ -213,50 +252,9 @@ func serveAdmin(f runFlags, s *control.Standalone, log *slog.Logger) (stop func(
 			}
 		}()
 	}
-	return func() { _ = server.Close() }, nil
-}
-
-// announce tells a person what goes on: on a screen, or by log lines.
-type announce struct {
-	log    *slog.Logger
-	screen *cli.Live
-	wake   chan struct{}
-}
-
-func announcer(log *slog.Logger, screen *cli.Live) *announce {
-	return &announce{log: log, screen: screen, wake: make(chan struct{}, 1)}
-}
-
-func (a *announce) changed() {
-	if a.screen != nil {
-		a.screen.Changed()
-	}
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (a *announce) run(done <-chan struct{}, s *control.Standalone) {
-	if a.screen != nil {
-		a.screen.Run(done, s.View)
-		return
-	}
-	// Without a screen: once ready, say how to reach the routes.
-	for {
-		select {
-		case <-done:
-			return
-		case <-a.wake:
-		}
-		if ok, _ := s.Ready(); ok {
-			break
-		}
-	}
-	v := s.View()
-	a.log.Info("ready", "objects", len(v.Items), "problems", len(v.Problems))
-	for _, t := range cli.Try(v, 5) {
-		a.log.Info("try", "command", t)
-	}
-	<-done
+	return func() {
+		_ = server.Close()
+		_ = os.Remove(socket)
+		_ = os.Remove(filepath.Join(f.stateDir, cli.AdminAddress))
+	}, nil
 }

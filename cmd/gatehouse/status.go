@@ -8,9 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
-	"slices"
-	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +18,6 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/cli"
 	"github.com/gatehouse-dev/gatehouse/internal/control"
-	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
 type statusFlags struct {
@@ -31,39 +30,37 @@ type statusFlags struct {
 func newStatus() *cobra.Command {
 	var f statusFlags
 	cmd := &cobra.Command{
-		Use:   "status [KIND[/NAME]]",
+		Use:   "status [KIND[/NAME]]...",
 		Short: "Show Gateways, routes and what is wrong with them",
 		Long: `Show the state of Gateways and routes as a running 'gatehouse run' sees it, or,
 with --once, as files on their own would give it, without running anything.
 
-KIND and NAME choose: gateway, httproute/web, httproute/shop/web (with namespace).
+KIND and NAME choose: gateway, httproute/web, httproute/shop/web (with namespace);
+several may be given. Short names work: gw, gc, route.
 With --once the exit code is 1 when a file or an object has a problem.`,
 		Example: `  gatehouse status
   gatehouse status httproute -o wide
   gatehouse status --once examples/quickstart`,
-		Args: usage(cobra.MaximumNArgs(1)),
+		ValidArgs: []string{"gateway", "httproute", "gatewayclass"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := oneOf("output", f.output, "", "wide", "json", "yaml"); err != nil {
 				return err
 			}
-			var what selection
-			if len(args) == 1 {
-				var err error
-				if what, err = parseSelection(args[0]); err != nil {
-					return err
-				}
+			wanted, err := parseSelections(args)
+			if err != nil {
+				return err
 			}
 			v, err := f.view(cmd.Context(), cmd.InOrStdin())
 			if err != nil {
 				return err
 			}
-			if err := what.apply(&v); err != nil {
+			if err := choose(&v, wanted); err != nil {
 				return err
 			}
-			if err := printView(cmd.OutOrStdout(), v, f.output); err != nil {
+			if err := printView(cmd, v, f.output, wanted); err != nil {
 				return err
 			}
-			if len(f.once) > 0 && !healthy(v) {
+			if needed := cli.Needed(v); len(f.once) > 0 && (needed.Objects > 0 || needed.Files > 0) {
 				return errFound
 			}
 			return nil
@@ -74,6 +71,8 @@ With --once the exit code is 1 when a file or an object has a problem.`,
 	fl.StringVar(&f.stateDir, "state-dir", "", "state directory of the running process (default: the only one)")
 	fl.StringArrayVar(&f.once, "once", nil, "evaluate this directory or file and exit; repeatable")
 	fl.BoolVar(&f.experimental, "experimental", false, "with --once: read the experimental channel of the Gateway API")
+	complete(cmd, "output", "wide", "json", "yaml")
+	_ = cmd.MarkFlagDirname("state-dir")
 	return cmd
 }
 
@@ -83,7 +82,7 @@ func (f *statusFlags) view(ctx context.Context, stdin io.Reader) (control.View, 
 		if err != nil {
 			return control.View{}, err
 		}
-		return p.View(), nil
+		return withoutProxies(p.View()), nil
 	}
 	dir := f.stateDir
 	if dir == "" {
@@ -92,6 +91,9 @@ func (f *statusFlags) view(ctx context.Context, stdin io.Reader) (control.View, 
 			return control.View{}, err
 		}
 		dir = found
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return control.View{}, fmt.Errorf("no gatehouse runs with the state directory %s: %w", dir, notThere(err))
 	}
 	return fetchView(ctx, filepath.Join(dir, cli.AdminSocket))
 }
@@ -111,7 +113,8 @@ func fetchView(ctx context.Context, socket string) (control.View, error) {
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return control.View{}, fmt.Errorf("no running gatehouse answers at %s: %w", socket, err)
+		return control.View{}, fmt.Errorf("no gatehouse runs with the state directory %s: start one with `gatehouse run DIR --state-dir %s`, or leave --state-dir out to find the one that runs (%w)",
+			filepath.Dir(socket), filepath.Dir(socket), notThere(err))
 	}
 	defer resp.Body.Close()
 	var v control.View
@@ -121,56 +124,34 @@ func fetchView(ctx context.Context, socket string) (control.View, error) {
 	return v, nil
 }
 
-// kinds are the words that choose a kind, as kubectl has them.
-var kinds = map[string]string{
-	"gatewayclass": "GatewayClass", "gatewayclasses": "GatewayClass", "gc": "GatewayClass",
-	"gateway": "Gateway", "gateways": "Gateway", "gtw": "Gateway",
-	"httproute": "HTTPRoute", "httproutes": "HTTPRoute",
+// notThere takes the words around the reason off a network or file error: they
+// are about the mechanism.
+func notThere(err error) error {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return errno
+	}
+	return err
 }
 
-// selection is the objects that a command line asks for; zero for all.
-type selection struct{ kind, namespace, name string }
-
-// parseSelection reads KIND, KIND/NAME or KIND/NAMESPACE/NAME.
-func parseSelection(text string) (selection, error) {
-	parts := strings.Split(text, "/")
-	kind, ok := kinds[strings.ToLower(parts[0])]
-	if !ok || len(parts) > 3 {
-		return selection{}, usageError{fmt.Errorf("%q: want gatewayclass, gateway or httproute, with /NAME or /NAMESPACE/NAME", text)}
+// withoutProxies says "Valid" of what only waits for a proxy: without one, there is
+// nothing more to know.
+func withoutProxies(v control.View) control.View {
+	for i := range v.Items {
+		sum := &v.Items[i].Summary
+		if sum.State == "Pending" {
+			sum.State, sum.OK, sum.Message = "Valid", true, ""
+		}
+		for j := range sum.Listeners {
+			if l := &sum.Listeners[j]; l.State == "Pending" {
+				l.State, l.OK, l.Message = "Valid", true, ""
+			}
+		}
 	}
-	s := selection{kind: kind}
-	switch len(parts) {
-	case 2:
-		s.name = parts[1]
-	case 3:
-		s.namespace, s.name = parts[1], parts[2]
-	}
-	return s, nil
+	return v
 }
 
-func (s selection) matches(kind, namespace, name string) bool {
-	return kind == s.kind && (s.name == "" || name == s.name) && (s.namespace == "" || namespace == s.namespace)
-}
-
-// apply leaves what is asked for.
-func (s selection) apply(v *control.View) error {
-	if s == (selection{}) {
-		return nil
-	}
-	v.Items = slices.DeleteFunc(v.Items, func(it control.Item) bool {
-		return !s.matches(it.Kind, it.Metadata.Namespace, it.Metadata.Name)
-	})
-	v.Problems = slices.DeleteFunc(v.Problems, func(p source.Problem) bool {
-		return !s.matches(p.Key.Kind, p.Key.Namespace, p.Key.Name)
-	})
-	v.Proxies = nil
-	if len(v.Items) == 0 && len(v.Problems) == 0 && s.name != "" {
-		return fmt.Errorf("%s %s not found", s.kind, s.name)
-	}
-	return nil
-}
-
-func printView(w io.Writer, v control.View, output string) error {
+func printView(cmd *cobra.Command, v control.View, output string, wanted []selection) error {
+	w := cmd.OutOrStdout()
 	switch output {
 	case "json":
 		enc := json.NewEncoder(w)
@@ -185,22 +166,12 @@ func printView(w io.Writer, v control.View, output string) error {
 		return err
 	}
 	if len(v.Items) == 0 && len(v.Problems) == 0 {
-		return errors.New("no objects: the files hold no Gateway of a class of ours and no route to one")
+		if len(wanted) == 0 {
+			return errors.New(nothing(wanted))
+		}
+		fmt.Fprintln(cmd.ErrOrStderr(), nothing(wanted)) // as with kubectl, no failure
+		return nil
 	}
 	cli.PrintStatus(w, v, cli.Wide(output == "wide"))
 	return nil
-}
-
-// healthy reports whether nothing is wrong. What only a running proxy can tell
-// is not.
-func healthy(v control.View) bool {
-	if len(v.Problems) > 0 {
-		return false
-	}
-	for _, it := range v.Items {
-		if !it.Summary.OK && it.Summary.State != "Pending" {
-			return false
-		}
-	}
-	return true
 }

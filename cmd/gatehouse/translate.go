@@ -8,6 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/control"
 )
 
+var stages = []string{"ir", "xds", "status", "yaml"}
+
 func newTranslate() *cobra.Command {
 	var opts control.EvaluateOptions
 	var output string
@@ -24,7 +26,7 @@ The output depends on the input alone. Secrets are not printed.`,
 			if len(opts.Paths) == 0 {
 				return usageError{fmt.Errorf("nothing to translate: name files with -f")}
 			}
-			if err := oneOf("output", output, "ir", "xds", "status", "yaml"); err != nil {
+			if err := oneOf("output", output, stages...); err != nil {
 				return err
 			}
 			opts.Stdin = cmd.InOrStdin()
@@ -51,5 +53,6 @@ The output depends on the input alone. Secrets are not printed.`,
 	fl.BoolVar(&opts.Experimental, "experimental", false, "read the experimental channel of the Gateway API")
 	fl.StringArrayVar(&opts.Bind, "bind", []string{"127.0.0.1"}, "IP address for the listeners of Gateways without spec.addresses; repeatable")
 	fl.IntVar(&opts.PortOffset, "port-offset", 0, "added to the port of every listener")
+	complete(cmd, "output", stages...)
 	return cmd
 }

@@ -2,6 +2,10 @@
 // statuses, the live screen of `gatehouse run`, and the files by which commands
 // find a running process.
 //
-// It prints what control computed and decides nothing itself. Colour appears
-// only on a terminal, and never where NO_COLOR is set.
+// It prints what control computed and decides nothing itself. A frame of the
+// screen is a pure function of the view, the log and the window's size: what is
+// wrong and what to try are always visible, whatever the number of objects, and no
+// line is wider than the window. Text from files and from Envoy is printed without
+// control characters. Off a terminal nothing is cut. Colour appears only on a
+// terminal, and never where NO_COLOR is set.
 package cli

@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
-	"net"
+	"log/slog"
 	"os"
-	"strconv"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/term"
@@ -15,39 +15,55 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/control"
 )
 
-func hostPort(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
+// Control sequences of a terminal. The screen is the alternate one, so that what
+// was on the terminal before is there again afterwards. Lines don't wrap: one that
+// is wider than it seems must not shift the others.
+const (
+	enter     = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J"
+	leave     = "\x1b[?7h\x1b[?25h\x1b[?1049l"
+	beginSync = "\x1b[?2026h" // terminals that know it show a frame as a whole
+	endSync   = "\x1b[?2026l"
+)
 
-// Live redraws a screen with the state of everything whenever it changes. Log
-// lines that are written to it appear below the tables.
+// Live shows the state of everything on a terminal and keeps it up to date. Its
+// Handler takes the log, which has no other place while the screen is on.
 type Live struct {
 	out   *os.File
 	title string
+	style Style
 
 	mu    sync.Mutex
-	lines []string
+	log   []LogLine
+	phase Phase
+	on    bool     // the terminal shows the screen
+	shown []string // what it shows, line by line
 	wake  chan struct{}
 }
 
 // NewLive returns a live screen on a terminal.
 func NewLive(out *os.File, title string) *Live {
-	return &Live{out: out, title: title, wake: make(chan struct{}, 1)}
+	return &Live{out: out, title: title, style: StyleFor(out), wake: make(chan struct{}, 1)}
+}
+
+// Handler returns a handler for the log.
+func (l *Live) Handler(level slog.Level) slog.Handler {
+	return &screenHandler{live: l, level: level}
 }
 
 // keptLines is how many log lines the screen remembers.
-const keptLines = 50
+const keptLines = 100
 
-// Write takes log lines.
-func (l *Live) Write(p []byte) (int, error) {
+func (l *Live) add(line LogLine) {
 	l.mu.Lock()
-	for line := range strings.Lines(string(p)) {
-		l.lines = append(l.lines, strings.TrimRight(line, "\r\n"))
+	l.log = append(l.log, line)
+	if n := len(l.log) - keptLines; n > 0 {
+		l.log = append([]LogLine(nil), l.log[n:]...)
 	}
-	if n := len(l.lines) - keptLines; n > 0 {
-		l.lines = append([]string(nil), l.lines[n:]...)
+	if l.phase == Stopped {
+		fmt.Fprintln(os.Stderr, line.Plain())
 	}
 	l.mu.Unlock()
 	l.Changed()
-	return len(p), nil
 }
 
 // Changed asks for a redraw. It never blocks.
@@ -58,144 +74,138 @@ func (l *Live) Changed() {
 	}
 }
 
+// Stopping says that the Envoys are draining.
+func (l *Live) Stopping() {
+	l.mu.Lock()
+	l.phase = max(l.phase, Stopping)
+	l.mu.Unlock()
+	l.Changed()
+}
+
 // frame is the shortest time between two redraws.
 const frame = 100 * time.Millisecond
 
-// Run redraws until done is closed, then leaves the cursor below the last state.
+// Run shows the screen until done is closed, then gives the terminal back and
+// prints the last state on it, with the errors that the screen has shown.
 func (l *Live) Run(done <-chan struct{}, view func() control.View) {
-	fmt.Fprint(l.out, "\x1b[?25l")
-	defer fmt.Fprint(l.out, "\x1b[?25h")
-	tick := time.NewTicker(2 * time.Second) // also picks up a resized window
-	defer tick.Stop()
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT)
+	defer signal.Stop(signals)
+	quiet := silence(os.Stdin)
+	l.enter()
+	defer func() {
+		l.leave()
+		quiet.restore()
+		l.farewell(view())
+	}()
 	for {
 		l.draw(view())
 		select {
 		case <-done:
-			l.draw(view())
 			return
 		case <-l.wake:
-		case <-tick.C:
+		case s := <-signals:
+			l.signalled(s, quiet)
+			continue // at once
 		}
 		select {
 		case <-done:
+		case s := <-signals:
+			l.signalled(s, quiet)
 		case <-time.After(frame):
 		}
 	}
 }
 
-func (l *Live) draw(v control.View) {
-	width, height, err := term.GetSize(int(l.out.Fd()))
-	if err != nil || width < 20 {
-		width, height = 100, 40
+// signalled keeps the screen whole when the window changes its size, and gives the
+// terminal back while the process is suspended.
+func (l *Live) signalled(s os.Signal, quiet *terminalMode) {
+	switch s {
+	case syscall.SIGTSTP:
+		l.leave()
+		quiet.restore()
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) // goes on here after SIGCONT
+		quiet.apply()
+		l.enter()
+	case syscall.SIGWINCH:
+		l.mu.Lock()
+		l.shown = nil
+		l.mu.Unlock()
 	}
-	var tables bytes.Buffer
-	l.tables(&tables, v)
-	body := strings.Split(strings.TrimRight(tables.String(), "\n"), "\n")
+}
 
+func (l *Live) enter() {
 	l.mu.Lock()
-	logs := append([]string(nil), l.lines...)
-	l.mu.Unlock()
-	const leastLogs = 6
-	if room := height - 2 - min(len(logs), leastLogs) - 1; len(body) > room && room > 1 {
-		hidden := len(body) - room + 1
-		body = append(body[:room-1:room-1], fmt.Sprintf("… %d more lines; `gatehouse status` shows all", hidden))
+	defer l.mu.Unlock()
+	l.on, l.shown = true, nil
+	fmt.Fprint(l.out, enter)
+}
+
+func (l *Live) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.on {
+		l.on = false
+		fmt.Fprint(l.out, leave)
 	}
-	if room := height - 2 - len(body) - 1; len(logs) > room {
-		logs = logs[len(logs)-max(room, 0):]
+}
+
+func (l *Live) screen() Screen {
+	width, height, err := term.GetSize(int(l.out.Fd()))
+	if err != nil || width < 20 || height < 2 {
+		width, height = 80, 24
 	}
+	return Screen{Title: l.title, Width: width, Height: height, Phase: l.phase, Log: l.log, Style: l.style}
+}
+
+// draw writes the lines that differ from what is shown.
+func (l *Live) draw(v control.View) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	screen := l.screen()
+	lines := screen.Frame(v)
 	var b strings.Builder
-	b.WriteString("\x1b[H")
-	line := func(s string) {
-		b.WriteString(clip(s, width))
-		b.WriteString("\x1b[0m\x1b[K\r\n")
+	if l.shown == nil {
+		b.WriteString("\x1b[2J")
 	}
-	for _, s := range body {
-		line(s)
-	}
-	if len(logs) > 0 {
-		line("")
-		for _, s := range logs {
-			line("\x1b[2m" + s)
+	for i, line := range lines {
+		if i >= len(l.shown) || l.shown[i] != line {
+			fmt.Fprintf(&b, "\x1b[%d;1H%s", i+1, line)
+			if visible(line) < screen.Width { // else it would take the last character away
+				b.WriteString("\x1b[K")
+			}
 		}
 	}
-	b.WriteString("\x1b[J")
-	fmt.Fprint(l.out, b.String())
+	if len(lines) < len(l.shown) {
+		fmt.Fprintf(&b, "\x1b[%d;1H\x1b[J", len(lines)+1)
+	}
+	l.shown = lines
+	if b.Len() > 0 {
+		fmt.Fprint(l.out, beginSync+b.String()+endSync)
+	}
 }
 
-// clip cuts a line to the terminal's width, colour codes not counted.
-func clip(s string, width int) string {
-	if visible(s) <= width {
-		return s
+// farewell prints the last state, and what must not be lost with the screen.
+func (l *Live) farewell(v control.View) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.phase = Stopped
+	screen := l.screen()
+	screen.Height = min(screen.Height, 24) // it scrolls by, and `status --once` tells all
+	for _, line := range screen.Frame(v) {
+		fmt.Fprintln(l.out, line)
 	}
-	n, in := 0, false
-	for i, r := range s {
-		switch {
-		case r == '\x1b':
-			in = true
-		case in:
-			in = r != 'm'
-		default:
-			if n++; n > width-1 {
-				return s[:i] + "…"
-			}
+	first := true
+	for _, line := range l.log {
+		if line.Level < slog.LevelError {
+			continue
 		}
-	}
-	return s
-}
-
-func (l *Live) tables(b *bytes.Buffer, v control.View) {
-	s := Style{color: os.Getenv("NO_COLOR") == ""}
-	state := s.green("ready")
-	if !v.Ready {
-		state = s.yellow("starting") + " " + s.dim(v.Why)
-	}
-	fmt.Fprintf(b, "%s  %s   %s\n\n", s.bold("gatehouse"), l.title, state)
-
-	gateways := table{style: s}
-	gateways.add(s.dim("GATEWAY"), s.dim("LISTENER"), s.dim("ADDRESS"), s.dim("HOSTNAME"), s.dim("ROUTES"), s.dim("STATE"))
-	good, wrong := table{style: s}, table{style: s}
-	header := []string{s.dim("ROUTE"), s.dim("HOSTNAMES"), s.dim("PARENTS"), s.dim("STATE")}
-	wrong.add(header...)
-	for _, it := range v.Items {
-		sum := it.Summary
-		name := it.Metadata.Namespace + "/" + it.Metadata.Name
-		switch {
-		case it.Kind == "GatewayClass":
-		case it.Kind == "Gateway":
-			first := name
-			for _, row := range sum.Listeners {
-				gateways.add(first, row.Name, address(row), row.Hostname, fmt.Sprint(row.Routes), s.state(row.State, row.OK)+" "+s.dim(shorten(row.Message, 100)))
-				first = ""
-			}
-			if !sum.OK && first == "" && sum.State != "Pending" || len(sum.Listeners) == 0 {
-				gateways.add(name, "", "", "", "", s.state(sum.State, sum.OK)+" "+s.dim(shorten(sum.Message, 100)))
-			}
-		case sum.OK:
-			good.add(it.Kind+" "+name, list(sum.Hosts, false), list(sum.Parents, false), s.state(sum.State, true))
-		default:
-			wrong.add(it.Kind+" "+name, list(sum.Hosts, false), list(sum.Parents, false), s.state(sum.State, false)+" "+s.dim(shorten(sum.Message, 100)))
+		if first {
+			fmt.Fprintln(l.out)
+			first = false
 		}
-	}
-	gateways.print(b, "  ")
-	if len(good.rows)+len(wrong.rows) > 1 {
-		fmt.Fprintln(b)
-		wrong.rows = append(wrong.rows, good.rows...) // what is wrong comes first
-		wrong.print(b, "  ")
-	}
-	if len(v.Problems) > 0 {
-		fmt.Fprintf(b, "\n  %s\n", s.bold("PROBLEMS"))
-		for _, p := range v.Problems {
-			text := "  " + s.red(p.Error())
-			if p.Stale {
-				text += s.dim(" (last valid version stays in force)")
-			}
-			fmt.Fprintln(b, text)
-		}
-	}
-	if lines := Try(v, 5); len(lines) > 0 {
-		fmt.Fprintf(b, "\n  %s\n", s.bold("TRY"))
-		for _, t := range lines {
-			fmt.Fprintln(b, "  "+t)
+		for _, text := range line.lines(l.style, screen.Width) {
+			fmt.Fprintln(l.out, text)
 		}
 	}
 }

@@ -2,154 +2,155 @@ package cli
 
 import (
 	"fmt"
-	"io"
+	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/gatehouse-dev/gatehouse/internal/control"
 )
 
-// table is rows of cells, aligned when printed. Cells may carry colour.
+// table is rows of cells, aligned when rendered.
 type table struct {
-	style Style
-	rows  [][]string
+	style  Style
+	indent int
+	width  int // of the terminal; 0 is without end
+	head   []string
+	soft   []int // columns that yield first where the terminal is narrow
+	rows   []row
 }
 
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+// row is the cells of an object or of a part of it. The last cell is its state.
+// The remark, plain text, stands behind it if there is room, else below.
+type row struct {
+	cells  []string // may carry colour
+	remark string
+}
 
-// visible returns a cell's width on a terminal, colour codes left out.
-func visible(cell string) int {
-	n, in := 0, false
-	for _, r := range cell {
-		switch {
-		case r == '\x1b':
-			in = true
-		case in:
-			in = r != 'm'
-		default:
-			n++
-		}
+const (
+	// gap is the space between columns.
+	gap = 2
+	// leastColumn is what a column keeps of its width.
+	leastColumn = 8
+	// stateColumn is what the last column needs: the good states fit. A reason
+	// that is longer stands with its message below the row, if need be.
+	stateColumn = 12
+)
+
+// widths returns the columns' widths, of which the last one is without end.
+func (t *table) widths() []int {
+	widths := make([]int, len(t.head))
+	for i, cell := range t.head {
+		widths[i] = visible(cell)
 	}
-	return n
-}
-
-func (t *table) print(w io.Writer, indent string) {
-	var widths []int
-	for _, row := range t.rows {
-		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
+	for _, r := range t.rows {
+		for i, cell := range r.cells {
 			widths[i] = max(widths[i], visible(cell))
 		}
 	}
-	for _, row := range t.rows {
-		line := indent
-		for i, cell := range row {
-			line += cell
-			if i < len(row)-1 {
-				line += strings.Repeat(" ", widths[i]-visible(cell)+2)
+	if t.width == 0 {
+		return widths
+	}
+	last := len(widths) - 1
+	hard := make([]int, last)
+	for i := range hard {
+		hard[i] = i
+	}
+	over := t.indent + min(widths[last], stateColumn) - t.width
+	for _, w := range widths[:last] {
+		over += w + gap
+	}
+	over = shrink(widths, t.soft, over)
+	shrink(widths, hard, over)
+	return widths
+}
+
+// shrink takes characters off the widest of some columns, and returns how many are
+// still too many.
+func shrink(widths, columns []int, over int) int {
+	for ; over > 0; over-- {
+		widest := -1
+		for _, i := range columns {
+			if widths[i] > leastColumn && (widest < 0 || widths[i] > widths[widest]) {
+				widest = i
 			}
 		}
-		fmt.Fprintln(w, strings.TrimRight(line, " "))
+		if widest < 0 {
+			break
+		}
+		widths[widest]--
 	}
+	return over
 }
 
-func (s Style) state(word string, ok bool) string {
-	switch {
-	case ok:
-		return s.green(word)
-	case word == "Pending":
-		return s.yellow(word)
+// render returns the header's line, and the lines of each row.
+func (t *table) render() (head string, rows [][]string) {
+	widths := t.widths()
+	dimmed := make([]string, len(t.head))
+	for i, h := range t.head {
+		dimmed[i] = t.style.dim(h)
 	}
-	return s.red(word)
+	head = t.line(widths, dimmed)
+	for _, r := range t.rows {
+		rows = append(rows, t.rowLines(widths, r))
+	}
+	return head, rows
 }
 
-// shorten cuts a text to n characters.
-func shorten(text string, n int) string {
-	text, _, _ = strings.Cut(text, "\n")
-	if utf8.RuneCountInString(text) <= n {
-		return text
+func (t *table) line(widths []int, cells []string) string {
+	var b strings.Builder
+	b.WriteString(strings.Repeat(" ", t.indent))
+	for i, cell := range cells {
+		if i == len(cells)-1 {
+			b.WriteString(cell)
+		} else {
+			cell = clip(cell, widths[i])
+			b.WriteString(cell)
+			b.WriteString(strings.Repeat(" ", widths[i]-visible(cell)+gap))
+		}
 	}
-	return string([]rune(text)[:max(n-1, 0)]) + "…"
+	return strings.TrimRight(b.String(), " ")
 }
 
-// Wide says whether a table shows messages in full.
+func (t *table) rowLines(widths []int, r row) []string {
+	last := len(widths) - 1
+	state, remark := r.cells[last], clean(r.remark)
+	line := t.line(widths, r.cells)
+	if t.width > 0 && visible(line) > t.width {
+		line = t.line(widths, append(slices.Clone(r.cells[:last]), ""))
+		return append([]string{line}, t.below(state, remark)...)
+	}
+	if remark == "" {
+		return []string{line}
+	}
+	// Aligned with one another where they follow the state.
+	pad := strings.Repeat(" ", max(widths[last]-visible(state), 0)+gap)
+	if t.width == 0 || visible(line)+len(pad)+visible(remark) <= t.width {
+		return []string{line + pad + t.style.dim(remark)}
+	}
+	return append([]string{line}, t.below("", remark)...)
+}
+
+// below returns the lines that go on with a row.
+func (t *table) below(state, remark string) []string {
+	indent := strings.Repeat(" ", t.indent+4)
+	var lines []string
+	room := visible(state)
+	text := remark
+	if room > 0 && remark != "" {
+		text = strings.Repeat("x", room) + ": " + remark // stands for the state, which has colour
+	}
+	for i, l := range wrap(text, t.width-len(indent), 0) {
+		if i == 0 && room > 0 {
+			l = state + t.style.dim(strings.TrimPrefix(l, strings.Repeat("x", room)))
+		} else {
+			l = t.style.dim(l)
+		}
+		lines = append(lines, indent+l)
+	}
+	return lines
+}
+
+// Wide says whether a table shows lists in full, and processes.
 type Wide bool
-
-// PrintStatus writes a view as tables: a block per kind, then problems.
-func PrintStatus(w io.Writer, v control.View, wide Wide) {
-	s := StyleFor(w)
-	limit := 60
-	if wide {
-		limit = 10_000
-	}
-	blocks := 0
-	block := func(title string, t table) {
-		if len(t.rows) <= 1 {
-			return
-		}
-		if blocks++; blocks > 1 {
-			fmt.Fprintln(w)
-		}
-		if title != "" {
-			fmt.Fprintln(w, s.bold(title))
-		}
-		t.print(w, "")
-	}
-
-	classes := table{style: s}
-	classes.add("GATEWAYCLASS", "STATE", "MESSAGE")
-	gateways := table{style: s}
-	gateways.add("GATEWAY", "CLASS", "LISTENER", "ADDRESS", "HOSTNAME", "ROUTES", "STATE", "MESSAGE")
-	routes := table{style: s}
-	routes.add("ROUTE", "HOSTNAMES", "PARENTS", "STATE", "MESSAGE")
-	for _, it := range v.Items {
-		sum := it.Summary
-		name := it.Metadata.Name
-		if it.Metadata.Namespace != "" {
-			name = it.Metadata.Namespace + "/" + name
-		}
-		switch it.Kind {
-		case "GatewayClass":
-			classes.add(name, s.state(sum.State, sum.OK), shorten(sum.Message, limit))
-		case "Gateway":
-			gateways.add(name, sum.Class, "", "", "", "", s.state(sum.State, sum.OK), shorten(sum.Message, limit))
-			for _, l := range sum.Listeners {
-				gateways.add("", "", l.Name, address(l), l.Hostname, fmt.Sprint(l.Routes), s.state(l.State, l.OK), shorten(l.Message, limit))
-			}
-		default:
-			routes.add(it.Kind+" "+name, list(sum.Hosts, wide), list(sum.Parents, wide), s.state(sum.State, sum.OK), shorten(sum.Message, limit))
-		}
-	}
-	block("", classes)
-	block("", gateways)
-	block("", routes)
-	if wide {
-		proxies := table{style: s}
-		proxies.add("ENVOY OF", "PHASE", "PID", "RESTARTS", "SINCE", "LAST EXIT")
-		for _, p := range v.Proxies {
-			proxies.add(p.Gateway, s.state(p.Phase, p.Live), fmt.Sprint(p.PID), fmt.Sprint(p.Restarts), p.Since.Format("15:04:05"), p.LastExit)
-		}
-		block("", proxies)
-	}
-	PrintProblems(w, v)
-}
-
-// PrintProblems writes what is wrong with the input files.
-func PrintProblems(w io.Writer, v control.View) {
-	if len(v.Problems) == 0 {
-		return
-	}
-	s := StyleFor(w)
-	fmt.Fprintf(w, "\n%s\n", s.bold("PROBLEMS"))
-	for _, p := range v.Problems {
-		fmt.Fprintf(w, "  %s\n", s.red(p.Error()))
-		if p.Stale {
-			fmt.Fprintf(w, "      %s\n", s.dim("its last valid version stays in force"))
-		}
-	}
-}
 
 func list(all []string, wide Wide) string {
 	if len(all) == 0 {
@@ -170,4 +171,11 @@ func address(l control.ListenerRow) string {
 		addr += fmt.Sprintf(" +%d", len(l.Addrs)-1)
 	}
 	return addr
+}
+
+func objectName(m control.ItemMeta) string {
+	if m.Namespace == "" {
+		return m.Name
+	}
+	return m.Namespace + "/" + m.Name
 }

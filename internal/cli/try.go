@@ -2,28 +2,35 @@ package cli
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse/internal/control"
 )
 
+func hostPort(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
+
+// front is where a listener can be reached.
+type front struct {
+	scheme, addr, hostname string
+	port                   int
+}
+
 // Try returns up to n curl commands that reach routes which serve.
 func Try(v control.View, n int) []string {
-	type front struct {
-		scheme, addr, hostname string
-		port                   int
-	}
 	fronts := map[string][]front{}
 	for _, it := range v.Items {
 		if it.Kind != "Gateway" {
 			continue
 		}
-		name := it.Metadata.Namespace + "/" + it.Metadata.Name
+		name := objectName(it.Metadata)
 		for _, l := range it.Summary.Listeners {
 			if l.State != "Programmed" || len(l.Addrs) == 0 {
 				continue
 			}
-			f := front{strings.ToLower(l.Protocol), l.Addrs[0], l.Hostname, l.Port}
+			f := front{strings.ToLower(l.Protocol), reachable(l.Addrs[0]), l.Hostname, l.Port}
 			fronts[name] = append(fronts[name], f)
 			fronts[name+"/"+l.Name] = append(fronts[name+"/"+l.Name], f)
 		}
@@ -37,32 +44,103 @@ func Try(v control.View, n int) []string {
 			if len(out) == n {
 				return out
 			}
-			if len(fronts[parent]) == 0 {
-				continue
+			if len(fronts[parent]) > 0 {
+				out = append(out, fronts[parent][0].curl(it.Summary))
+				break
 			}
-			f := fronts[parent][0]
-			host := f.hostname
-			if len(it.Summary.Hosts) > 0 {
-				host = it.Summary.Hosts[0]
-			}
-			host = strings.Replace(host, "*", "any", 1)
-			out = append(out, curl(f.scheme, f.addr, f.port, host, it.Summary.Path))
-			break
 		}
 	}
 	return out
 }
 
-func curl(scheme, addr string, port int, host, path string) string {
+// reachable returns an address to connect to for one to listen on.
+func reachable(addr string) string {
+	ip, err := netip.ParseAddr(addr)
 	switch {
-	case scheme == "https" && host != "":
-		connect := addr
-		if strings.Contains(addr, ":") {
-			connect = "[" + addr + "]"
-		}
-		return fmt.Sprintf("curl -k --connect-to %s:%d:%s:%d https://%s:%d%s", host, port, connect, port, host, port, path)
-	case host == "":
-		return fmt.Sprintf("curl %s://%s%s", scheme, hostPort(addr, port), path)
+	case err != nil || !ip.IsUnspecified():
+		return addr
+	case ip.Is4():
+		return "127.0.0.1"
 	}
-	return fmt.Sprintf("curl -H 'Host: %s' %s://%s%s", host, scheme, hostPort(addr, port), path)
+	return "::1"
+}
+
+func (f front) curl(route control.Summary) string {
+	host := f.hostname
+	if len(route.Hosts) > 0 {
+		host = route.Hosts[0]
+	}
+	host = strings.Replace(host, "*", "any", 1)
+	command := "curl"
+	if route.Redirect {
+		command += " -i" // the answer is in the headers
+	}
+	switch {
+	case f.scheme == "https" && host != "":
+		connect := f.addr
+		if strings.Contains(connect, ":") {
+			connect = "[" + connect + "]"
+		}
+		return fmt.Sprintf("%s -k --connect-to %s:%d:%s:%d https://%s:%d%s", command, host, f.port, connect, f.port, host, f.port, quoted(route.Path))
+	case f.scheme == "https":
+		command += " -k"
+	}
+	if host != "" {
+		command += " -H 'Host: " + host + "'"
+	}
+	return fmt.Sprintf("%s %s://%s%s", command, f.scheme, hostPort(f.addr, f.port), quoted(route.Path))
+}
+
+// quoted makes a path safe for a shell.
+func quoted(path string) string {
+	if strings.ContainsAny(path, "'\"$&;|<>()*?[]#~`\\! {}") {
+		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return path
+}
+
+// commandLines breaks a command over lines of a width, in the way that a shell
+// takes when it is copied.
+func commandLines(command string, width int) []string {
+	const indent, more = "  ", "      "
+	var lines []string
+	line := indent
+	for i, word := range shellWords(command) {
+		switch {
+		case i == 0:
+			line += word
+		case visible(line)+1+visible(word) > width-2: // room for " \"
+			lines = append(lines, line+` \`)
+			line = more + word
+		default:
+			line += " " + word
+		}
+	}
+	return append(lines, line)
+}
+
+// shellWords splits at spaces outside single quotes, and keeps an option with its
+// value together.
+func shellWords(command string) []string {
+	var words []string
+	inQuotes, start := false, 0
+	for i, r := range command {
+		switch {
+		case r == '\'':
+			inQuotes = !inQuotes
+		case r == ' ' && !inQuotes:
+			words = append(words, command[start:i])
+			start = i + 1
+		}
+	}
+	words = append(words, command[start:])
+	var out []string
+	for _, w := range words {
+		if n := len(out); n > 0 && (out[n-1] == "-H" || out[n-1] == "--connect-to") {
+			out[n-1] += " " + w
+			continue
+		}
+		out = append(out, w)
+	}
+	return out
 }

@@ -2,6 +2,7 @@ package condition
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,15 +85,48 @@ type Refusal struct {
 	KeepsOld bool   // whether the last good version is in force
 }
 
-// RouteRefused says that a proxy refuses what a route needs, such as a host or a
-// backend. The specification has no condition of routes for this; Programmed is
-// its name for it elsewhere, and the condition is set only where it is false.
-func RouteRefused(refusals []Refusal) metav1.Condition {
-	parts := make([]string, len(refusals))
-	for i, r := range refusals {
-		parts[i] = refusal(r)
+// RouteNotProgrammed says that a proxy refuses what a route needs, such as a host
+// or a backend, or that a part of a backend can't be given to any. The
+// specification has no condition of routes for this; Programmed is its name for it
+// elsewhere, and the condition is set only where it is false.
+func RouteNotProgrammed(refusals []Refusal, omissions []Omission) metav1.Condition {
+	reason := gwv1.GatewayConditionReason("RejectedByProxy")
+	if len(refusals) == 0 {
+		reason = gwv1.GatewayReasonUnsupportedAddress
 	}
-	return no(gwv1.GatewayConditionProgrammed, "RejectedByProxy", join(parts, "; "))
+	parts := make([]string, 0, len(refusals)+len(omissions))
+	for _, r := range refusals {
+		parts = append(parts, refusal(r))
+	}
+	for _, o := range omissions {
+		parts = append(parts, omission(o))
+	}
+	return no(gwv1.GatewayConditionProgrammed, reason, join(parts, "; "))
+}
+
+// Omission is what of a Service no proxy can be given.
+type Omission struct {
+	Service   string   // namespace/name
+	Addresses []string // in its EndpointSlices
+}
+
+// Equal reports whether two omissions are the same.
+func (o *Omission) Equal(p *Omission) bool {
+	return o == p || o != nil && p != nil && o.Service == p.Service && slices.Equal(o.Addresses, p.Addresses)
+}
+
+func omission(o Omission) string {
+	const most = 3
+	texts := make([]string, 0, most)
+	for _, a := range o.Addresses[:min(most, len(o.Addresses))] {
+		texts = append(texts, quote(a))
+	}
+	names := strings.Join(texts, ", ")
+	if more := len(o.Addresses) - most; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("Endpoints of Service %s get no traffic, since they are no IP addresses: %s; for a DNS name use a Service of type ExternalName",
+		o.Service, names)
 }
 
 func refusal(r Refusal) string {

@@ -66,6 +66,17 @@ func HeaderNotModifiable(field, name string) metav1.Condition {
 	return unsupportedValue(field, "header %s can't be changed by a header modifier; use the URLRewrite filter's hostname to send another Host", quote(name))
 }
 
+// HeaderFramesMessage is a change of a header on which the boundary between one
+// message and the next depends.
+func HeaderFramesMessage(field, name string) metav1.Condition {
+	return unsupportedValue(field, "header %s says where a message ends or how its connection is used, which only Envoy may; changed, it would let one request or answer run into the next; remove it from the filter", quote(name))
+}
+
+// HeaderInternal is a header that is an order to Envoy itself.
+func HeaderInternal(field, name string) metav1.Condition {
+	return unsupportedValue(field, "header %s is an order to Envoy, and no x-envoy- header reaches backends or clients; use the route's own fields, such as timeouts and retry, or another name", quote(name))
+}
+
 // HeaderTwice is a header that one filter changes by several actions.
 func HeaderTwice(field, name string) metav1.Condition {
 	return unsupportedValue(field, "header %s has more than one action in this filter; keep one, and separate several values with commas", quote(name))

@@ -86,8 +86,7 @@ func (s *Standalone) readyz(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, why, http.StatusServiceUnavailable)
 		return
 	}
-	v := s.pipeline.View()
-	for _, path := range s.waiting(v.Problems) {
+	for _, path := range s.Waiting() {
 		fmt.Fprintf(w, "waiting for %s to appear\n", path)
 	}
 	fmt.Fprintln(w, "ok")

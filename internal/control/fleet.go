@@ -6,11 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -26,8 +25,9 @@ type fleet struct {
 	mu      sync.Mutex
 	members map[ir.Name]*fleetMember
 	leaving map[string]chan struct{} // directory → closed when its last process is gone
-	// draining are the supervisors of those that were told to stop.
-	draining map[*fleetMember]struct{}
+
+	hurried context.Context // ends when drains shall not wait for clients any more
+	hurry   context.CancelFunc
 }
 
 type fleetOptions struct {
@@ -40,18 +40,33 @@ type fleetOptions struct {
 	output      func(gateway string, line proxy.Line)
 }
 
+// xdsSocket is the name of the socket in a Gateway's directory.
+const xdsSocket = "xds.sock"
+
 // fleetMember is one Gateway's Envoy with the socket that it gets its
 // configuration from. The socket is the proxy's identity: who can reach it is
 // that Gateway, whatever it says of itself.
 type fleetMember struct {
 	supervisor *proxy.Supervisor
+	socket     atomic.Pointer[proxy.Socket] // while it serves
 	cancel     context.CancelFunc
 	dir        string
 	done       chan struct{}
 }
 
+// restoreSocket lets an Envoy that is about to start find its control plane,
+// whatever has happened to the directory.
+func (m *fleetMember) restoreSocket() error {
+	if socket := m.socket.Load(); socket != nil {
+		return socket.Restore()
+	}
+	return nil
+}
+
 func newFleet(ctx context.Context, opts fleetOptions) *fleet {
-	return &fleet{fleetOptions: opts, ctx: ctx, members: map[ir.Name]*fleetMember{}, leaving: map[string]chan struct{}{}, draining: map[*fleetMember]struct{}{}}
+	f := &fleet{fleetOptions: opts, ctx: ctx, members: map[ir.Name]*fleetMember{}, leaving: map[string]chan struct{}{}}
+	f.hurried, f.hurry = context.WithCancel(ctx)
+	return f
 }
 
 // directory returns a Gateway's private directory. Its name is a hash: socket
@@ -68,9 +83,12 @@ func (f *fleet) start(gateway ir.Name) {
 		return
 	}
 	dir := f.directory(gateway)
-	m := &fleetMember{dir: dir, done: make(chan struct{}), supervisor: proxy.New(f.config(gateway, dir))}
+	m := &fleetMember{dir: dir, done: make(chan struct{})}
+	config := f.config(gateway, dir)
+	config.Prepare = m.restoreSocket
+	m.supervisor = proxy.New(config)
 	f.members[gateway] = m
-	predecessor := f.leaving[m.dir]
+	predecessor := f.leaving[dir]
 	ctx, cancel := context.WithCancel(f.ctx)
 	m.cancel = cancel
 	go func() {
@@ -78,17 +96,26 @@ func (f *fleet) start(gateway ir.Name) {
 		if predecessor != nil {
 			<-predecessor
 		}
+		defer context.AfterFunc(f.hurried, m.supervisor.Hurry)()
 		f.run(ctx, gateway, m)
-		f.mu.Lock()
-		delete(f.draining, m)
-		f.mu.Unlock()
+		f.left(dir, m.done)
 	}()
+}
+
+// left forgets a directory whose last process is gone, unless another one has
+// come and gone, or is on its way out, since.
+func (f *fleet) left(dir string, done chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.leaving[dir] == done {
+		delete(f.leaving, dir)
+	}
 }
 
 func (f *fleet) config(gateway ir.Name, dir string) proxy.Config {
 	return proxy.Config{
 		Gateway: gateway.String(), Dir: dir, Binary: f.binary,
-		XDSSocket: filepath.Join(dir, "xds.sock"), Concurrency: f.concurrency,
+		XDSSocket: filepath.Join(dir, xdsSocket), Concurrency: f.concurrency,
 		DrainTimeout: f.drain, Log: f.log,
 		Output: func(line proxy.Line) {
 			if f.output != nil {
@@ -122,23 +149,15 @@ func (f *fleet) run(ctx context.Context, gateway ir.Name, m *fleetMember) {
 
 // serve runs a Gateway's xDS socket and Envoy until ctx ends.
 func (f *fleet) serve(ctx context.Context, gateway ir.Name, m *fleetMember) error {
-	if err := os.MkdirAll(m.dir, 0o700); err != nil {
-		return err
-	}
-	socket := filepath.Join(m.dir, "xds.sock")
-	if err := proxy.CheckSocketPath(socket); err != nil {
-		return err
-	}
-	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	listener, err := net.Listen("unix", socket)
+	socket, err := proxy.ListenSocket(filepath.Join(m.dir, xdsSocket), f.log.With("gateway", gateway.String()))
 	if err != nil {
 		return err
 	}
+	m.socket.Store(socket)
+	defer m.socket.Store(nil)
 	xdsCtx, stop := context.WithCancel(f.ctx) // outlives ctx: a draining Envoy keeps its configuration
 	served := make(chan error, 1)
-	go func() { served <- f.server.Serve(xdsCtx, listener, gateway.String()) }()
+	go func() { served <- f.server.Serve(xdsCtx, socket, gateway.String()) }()
 	err = m.supervisor.Run(ctx)
 	stop()
 	return errors.Join(err, ignoreCanceled(<-served))
@@ -161,7 +180,6 @@ func (f *fleet) stop(gateway ir.Name) {
 	}
 	delete(f.members, gateway)
 	f.leaving[m.dir] = m.done
-	f.draining[m] = struct{}{}
 	m.cancel()
 }
 
@@ -171,7 +189,6 @@ func (f *fleet) stopAll() {
 	var waits []chan struct{}
 	for gateway, m := range f.members {
 		delete(f.members, gateway)
-		f.draining[m] = struct{}{}
 		m.cancel()
 		waits = append(waits, m.done)
 	}
@@ -181,23 +198,6 @@ func (f *fleet) stopAll() {
 	f.mu.Unlock()
 	for _, done := range waits {
 		<-done
-	}
-}
-
-// hurryTimeout is what an Envoy gets to hear that it shall end now.
-const hurryTimeout = time.Second
-
-// hurry ends every Envoy that is draining. Its supervisor sees that it is gone and
-// waits no longer. One that doesn't hear is still bounded by its drain time.
-func (f *fleet) hurry() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for m := range f.draining {
-		go func() {
-			ctx, cancel := context.WithTimeout(context.Background(), hurryTimeout)
-			defer cancel()
-			_, _ = m.supervisor.Admin(ctx, http.MethodPost, "/quitquitquit") // the answer races with the end
-		}()
 	}
 }
 
@@ -223,7 +223,8 @@ func (f *fleet) stopLeftovers() {
 		f.leaving[dir] = done
 		go func() {
 			defer close(done)
-			if err := proxy.StopLeftover(f.ctx, f.config(ir.Name{Namespace: "removed", Name: e.Name()}, dir)); err != nil {
+			defer f.left(dir, done)
+			if err := proxy.StopLeftover(f.hurried, f.config(ir.Name{Namespace: "removed", Name: e.Name()}, dir)); err != nil {
 				f.log.Warn("an Envoy that an earlier run left behind can't be stopped", "directory", dir, "error", err)
 				return
 			}

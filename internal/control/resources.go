@@ -2,12 +2,14 @@ package control
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -45,10 +47,11 @@ const addressMark = "@"
 // member is a backend's resources, as one Gateway refers to them.
 type member struct {
 	cluster, endpoints *envoy.Resource
+	leftOut            *condition.Omission // nil where nothing is
 }
 
 func (m member) Equal(o member) bool {
-	return m.cluster.Equal(o.cluster) && m.endpoints.Equal(o.endpoints)
+	return m.cluster.Equal(o.cluster) && m.endpoints.Equal(o.endpoints) && m.leftOut.Equal(o.leftOut)
 }
 
 // declareResources declares what proxies are sent.
@@ -172,9 +175,13 @@ func (p *Pipeline) declareBackends() {
 			}
 			if b.DNS == "" {
 				slices := flow.Select(c, p.inputs.SlicesByService, b.Service)
-				// An endpoint that can't be used is left out; the others serve.
-				if m.endpoints, _ = envoy.LoadAssignment(translate.Endpoints(b, slices.All())); m.endpoints == nil {
+				m.endpoints, err = envoy.LoadAssignment(translate.Endpoints(b, slices.All()))
+				if m.endpoints == nil {
 					m.endpoints = envoy.EmptyEndpoints(name)
+				}
+				// An endpoint that can't be used is left out; the others serve.
+				if odd := (*envoy.AddressError)(nil); errors.As(err, &odd) {
+					m.leftOut = &condition.Omission{Service: b.Service.String(), Addresses: odd.Addresses}
 				}
 			}
 			emit(name, m)

@@ -8,6 +8,7 @@ import (
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -36,6 +37,10 @@ func (k refusal) compare(o refusal) int {
 // refused, for the same host.
 const inexpressibleHost status.RefKind = "inexpressible"
 
+// backendLeftOut keeps what of a backend no proxy can be given apart from its
+// refusal.
+const backendLeftOut status.RefKind = "left out"
+
 // issueKey is something about a route that came to light behind translation.
 type issueKey struct {
 	Route topology.RouteKey
@@ -48,11 +53,12 @@ func (k issueKey) compare(o issueKey) int {
 	return cmp.Or(k.Route.Compare(o.Route), k.About.compare(o.About))
 }
 
-// issue is one of the two: rules that Envoy's configuration can't express, or a
-// refusal by proxies.
+// issue is one of three: rules that Envoy's configuration can't express, a refusal
+// by proxies, or a part of a backend that they can't be given.
 type issue struct {
 	problems []translate.Problem
 	refused  *status.Rejection
+	leftOut  *condition.Omission
 }
 
 // declareStatus declares what people are told.
@@ -87,6 +93,7 @@ func (p *Pipeline) declareStatus() {
 	issues := flow.NewIndex(inexpressible,
 		func(k issueKey, _ issue, yield func(topology.RouteKey)) { yield(k.Route) }, issueKey.compare)
 	issues.Also(refused)
+	issues.Also(p.backendProblems())
 
 	// Routes without a valid rule attach, as far as the topology knows, but must
 	// not be counted as attached.
@@ -150,6 +157,9 @@ func (p *Pipeline) declareStatus() {
 			}
 			for by, i := range flow.Select(c, issues, k).All() {
 				in.Problems = append(slices.Clip(in.Problems), i.problems...)
+				if i.leftOut != nil {
+					in.LeftOut = append(in.LeftOut, status.RouteOmission{Gateway: by.About.Gateway, Omission: *i.leftOut})
+				}
 				if i.refused != nil {
 					in.Rejected = append(in.Rejected, status.RouteRejection{
 						Gateway: by.About.Gateway, Ref: by.About.Ref, Rejection: *i.refused,
@@ -158,6 +168,30 @@ func (p *Pipeline) declareStatus() {
 			}
 			s := status.Route(in)
 			emit(k, &s)
+		})
+}
+
+// backendProblems declares the issues of routes with backends of which a part has
+// to be left out. The first of the two tables holds only those backends, so that
+// all others cost nothing.
+func (p *Pipeline) backendProblems() *flow.Derived[issueKey, issue] {
+	incomplete := flow.Count("incomplete-backends", p.members,
+		func(k resourceKey, m member, yield func(resourceKey)) {
+			if m.leftOut != nil {
+				yield(k)
+			}
+		})
+	return flow.Map("endpoint-problems", incomplete,
+		func(c *flow.Ctx, k resourceKey, _ int, emit func(issueKey, issue)) {
+			m, ok := flow.Get(c, p.members, k)
+			if !ok {
+				return
+			}
+			about := refusal{Gateway: k.Gateway, Ref: status.Ref{Kind: backendLeftOut, Name: k.Name}}
+			backend := refusal{Gateway: k.Gateway, Ref: status.Ref{Kind: status.RefBackend, Name: k.Name}}
+			for route := range p.concerned(c, backend) {
+				emit(issueKey{route, about}, issue{leftOut: m.leftOut})
+			}
 		})
 }
 

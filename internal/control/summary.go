@@ -11,13 +11,15 @@ const pending = "Pending"
 // Trouble says what is wrong with an object, its listeners included. What only
 // waits for a proxy is not wrong.
 func (s Summary) Trouble() (reason, message string, bad bool) {
-	if !s.OK && s.State != pending {
-		return s.State, s.Message, true
-	}
+	// A listener that has something to say is nearer to the cause than the Gateway,
+	// whose own condition only counts.
 	for _, l := range s.Listeners {
-		if !l.OK && l.State != pending {
+		if !l.OK && l.State != pending && l.Message != "" {
 			return l.State, "listener " + l.Name + ": " + l.Message, true
 		}
+	}
+	if !s.OK && s.State != pending {
+		return s.State, s.Message, true
 	}
 	return "", "", false
 }

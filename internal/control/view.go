@@ -88,7 +88,7 @@ type Proxy struct {
 func (s *Standalone) View() View {
 	v := s.pipeline.View()
 	v.Ready, v.Why = s.Ready()
-	v.Waiting = s.waiting(v.Problems)
+	v.Waiting = s.Waiting()
 	for i := range v.Items {
 		s.times.fill(v.Items[i].key(), v.Items[i].conditions())
 	}

@@ -88,6 +88,9 @@ func Cluster(b *ir.Backend) (*Resource, error) {
 			return nil, fmt.Errorf("backend %s: %w", b.Name, err)
 		}
 		c.ClusterDiscoveryType = dns
+		// A name that can't be resolved would keep an Envoy that starts from
+		// everything else for 15 s.
+		c.WaitForWarmOnInit = wrapperspb.Bool(false)
 		c.LoadAssignment = &endpointv3.ClusterLoadAssignment{
 			ClusterName: b.Name,
 			Endpoints:   []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{lbEndpoint(b.DNS, uint32(b.Port))}}},

@@ -1,9 +1,9 @@
 package envoy
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -11,16 +11,28 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
+// AddressError names the addresses of a backend's endpoints that Envoy can't be
+// given, because they are no IP addresses.
+type AddressError struct {
+	Backend   string
+	Addresses []string
+}
+
+// Error names the backend and its addresses.
+func (e *AddressError) Error() string {
+	return fmt.Sprintf("backend %s: these endpoints are no IP addresses, use a Service of type ExternalName for a host name: %s",
+		e.Backend, strings.Join(e.Addresses, ", "))
+}
+
 // LoadAssignment returns a backend's endpoints. Addresses that Envoy would refuse
-// are left out and reported; the resource is whole without them. It is nil only
-// where there is no name to send it under.
+// are left out and reported by an AddressError; the resource is whole without
+// them. It is nil only where there is no name to send it under.
 func LoadAssignment(e *ir.Endpoints) (*Resource, error) {
-	var errs []error
+	var odd []string
 	var ready, draining []*endpointv3.LbEndpoint
 	for _, ep := range e.Endpoints {
-		if _, err := netip.ParseAddr(ep.Address); err != nil {
-			errs = append(errs, fmt.Errorf("backend %s: endpoint %q is not an IP address: "+
-				"use a Service of type ExternalName for a host name", e.Backend, ep.Address))
+		if ip, err := netip.ParseAddr(ep.Address); err != nil || ip.Zone() != "" {
+			odd = append(odd, ep.Address)
 			continue
 		}
 		lb := lbEndpoint(ep.Address, uint32(ep.Port))
@@ -43,9 +55,12 @@ func LoadAssignment(e *ir.Endpoints) (*Resource, error) {
 	}
 	r, err := resource(Endpoints, e.Backend, m)
 	if err != nil {
-		errs = append(errs, fmt.Errorf("backend %s: %w", e.Backend, err))
+		return nil, fmt.Errorf("backend %s: %w", e.Backend, err)
 	}
-	return r, errors.Join(errs...)
+	if len(odd) > 0 {
+		return r, &AddressError{Backend: e.Backend, Addresses: odd}
+	}
+	return r, nil
 }
 
 // EmptyEndpoints answers a subscription to the endpoints of a cluster that has

@@ -12,10 +12,16 @@ import (
 const corsFilter = "envoy.filters.http.cors"
 
 // httpFilters is the chain of every connection manager, in the order in which
-// requests meet the filters. All but the router are disabled until a route
+// requests meet the filters. Those that a route may need are disabled until it
 // enables them for itself: the first route with CORS changes no listener.
 var httpFilters = []*hcmv3.HttpFilter{
-	// First, since a preflight has no credentials and asks for nothing.
+	// The first for requests and so the last for answers: no other filter meets
+	// a client's internal headers, nor can leave some behind.
+	{
+		Name:       "envoy.filters.http.header_mutation",
+		ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: constant(edgeFilter)},
+	},
+	// Before all that may refuse, since a preflight has no credentials and asks for nothing.
 	optional(corsFilter, &corsv3.Cors{}),
 	{
 		Name: "envoy.filters.http.router",

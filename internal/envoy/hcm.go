@@ -43,9 +43,11 @@ func connectionManager(table, statPrefix string, o Options) (*anypb.Any, error) 
 		}},
 		HttpFilters: httpFilters,
 
-		// We are the edge: the peer is the client, X-Forwarded-For is extended
-		// with its address.
-		UseRemoteAddress: wrapperspb.Bool(true),
+		// We are the edge: the peer is the client. Its address is appended to
+		// X-Forwarded-For by edgeRequests.
+		UseRemoteAddress:              wrapperspb.Bool(true),
+		SkipXffAppend:                 true,
+		EarlyHeaderMutationExtensions: edgeRequests,
 		// No address is internal. Clients with a private address must not be
 		// able to set timeouts and retries by x-envoy headers.
 		InternalAddressConfig: &hcmv3.HttpConnectionManager_InternalAddressConfig{CidrRanges: noAddresses},

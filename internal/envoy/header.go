@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -72,6 +73,9 @@ func headerOption(h ir.Header, action corev3.HeaderValueOption_HeaderAppendActio
 	if err := checkChange(h.Name); err != nil {
 		return nil, err
 	}
+	if hasPrefixFold(h.Name, internalHeaders) {
+		return nil, fmt.Errorf("header %q would be an order to Envoy: use a name without the prefix %s", h.Name, internalHeaders)
+	}
 	if err := checkHeaderValue(h.Name, h.Value); err != nil {
 		return nil, err
 	}
@@ -87,7 +91,21 @@ func checkChange(name string) error {
 	if isHost(name) {
 		return errors.New("the Host header can only be set, not added to or removed: use a URLRewrite filter with a hostname")
 	}
+	if slices.ContainsFunc(framing, func(f string) bool { return strings.EqualFold(f, name) }) {
+		return fmt.Errorf("header %q belongs to the framing of messages, which is Envoy's: another value would let one message run into the next", name)
+	}
 	return checkHeaderName(name)
+}
+
+// framing are the headers that Envoy makes for what it sends. It does not check
+// what a route makes of them after it.
+var framing = []string{
+	"connection", "content-length", "http2-settings", "keep-alive", "proxy-connection",
+	"te", "trailer", "transfer-encoding", "upgrade",
+}
+
+func hasPrefixFold(s, prefix string) bool {
+	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
 // literal escapes text for fields that Envoy reads as a format string.

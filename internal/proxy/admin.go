@@ -19,17 +19,19 @@ import (
 const maxAdminBody = 256 << 20
 
 // adminClient talks to the admin interface of one Envoy over its Unix socket.
-type adminClient struct{ http http.Client }
+type adminClient struct {
+	heldSocket
+	http http.Client
+}
 
 func newAdminClient(socket string) *adminClient {
-	return &adminClient{http: http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", socket)
-		},
+	a := &adminClient{heldSocket: heldSocket{path: socket}}
+	a.http.Transport = &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return a.dial(ctx) },
 		// The next call may meet another process on the same path.
 		DisableKeepAlives: true,
-	}}}
+	}
+	return a
 }
 
 // do asks for path ("/stats?filter=x") and returns the body of a 200.
@@ -91,12 +93,12 @@ func (a *adminClient) stats(ctx context.Context, filter string) (map[string]uint
 	for lines.Scan() {
 		// Names have colons (IPv6 listeners), values of numbers have none.
 		line := lines.Text()
-		i := strings.LastIndex(line, ": ")
-		if i < 0 {
+		before, after, ok := strings.CutLast(line, ": ")
+		if !ok {
 			continue
 		}
-		if n, err := strconv.ParseUint(line[i+2:], 10, 64); err == nil {
-			stats[line[:i]] = n
+		if n, err := strconv.ParseUint(after, 10, 64); err == nil {
+			stats[before] = n
 		}
 	}
 	if err := lines.Err(); err != nil {

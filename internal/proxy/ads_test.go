@@ -27,6 +27,7 @@ type adsServer struct {
 const (
 	typeListener = "type.googleapis.com/envoy.config.listener.v3.Listener"
 	typeHCM      = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
+	typeFault    = "type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault"
 	typeRouter   = "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"
 )
 
@@ -42,6 +43,15 @@ func (a *adsServer) serve(t *testing.T, socket string) {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = srv.Serve(l) })
 	t.Cleanup(func() { srv.Stop(); wg.Wait() })
+}
+
+// serveIn makes the socket's directory first.
+func (a *adsServer) serveIn(t *testing.T, dir, socket string) {
+	t.Helper()
+	if err := privateDir(dir); err != nil {
+		t.Fatal(err)
+	}
+	a.serve(t, socket)
 }
 
 func (a *adsServer) stream(_ any, s grpc.ServerStream) error {
@@ -83,14 +93,19 @@ func (a *adsServer) streams() []time.Time {
 	return append([]time.Time(nil), a.opened...)
 }
 
-// httpListener answers every request on the address with 200.
-func httpListener(name string, addr *net.TCPAddr) []byte {
-	socketAddress := protowire.AppendVarint(protowire.AppendTag(text(nil, 2, addr.IP.String()), 3, protowire.VarintType), uint64(addr.Port))
-	direct := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 200)
+// httpListener answers every request on the address with 200, after a delay.
+func httpListener(name string, addr *net.TCPAddr, delay time.Duration) []byte {
+	socketAddress := number(text(nil, 2, addr.IP.String()), 3, uint64(addr.Port))
+	direct := number(nil, 1, 200)
 	route := message(message(nil, 1, text(nil, 1, "/")), 7, direct)
 	host := message(text(text(nil, 1, "all"), 2, "*"), 3, route)
 	hcm := text(nil, 2, "edge")
 	hcm = message(hcm, 4, message(text(nil, 1, "routes"), 2, host))
+	if delay > 0 {
+		// HTTPFault.delay: fixed_delay as a Duration, percentage.
+		fixed := message(nil, 3, number(number(nil, 1, uint64(delay/time.Second)), 2, uint64(delay%time.Second)))
+		hcm = message(hcm, 5, message(text(nil, 1, "delay"), 4, anyOf(typeFault, message(nil, 1, message(fixed, 4, number(nil, 1, 100))))))
+	}
 	hcm = message(hcm, 5, message(text(nil, 1, "router"), 4, anyOf(typeRouter, nil)))
 	filter := message(text(nil, 1, "http"), 4, anyOf(typeHCM, hcm))
 	l := message(text(nil, 1, name), 2, message(nil, 1, socketAddress))
@@ -99,6 +114,10 @@ func httpListener(name string, addr *net.TCPAddr) []byte {
 
 func text(b []byte, field protowire.Number, s string) []byte {
 	return protowire.AppendString(protowire.AppendTag(b, field, protowire.BytesType), s)
+}
+
+func number(b []byte, field protowire.Number, n uint64) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), n)
 }
 
 func message(b []byte, field protowire.Number, m []byte) []byte {

@@ -46,7 +46,7 @@ var keptStats = []string{
 const maxRegexProgram = 1 << 20
 
 // Bootstrap renders the configuration that Envoy is started with. Equal options
-// give equal bytes.
+// give equal bytes, as long as the system allows as many open files.
 func Bootstrap(o BootstrapOptions) ([]byte, error) {
 	for _, path := range []string{o.XDSSocket, o.AdminSocket} {
 		if err := CheckSocketPath(path); err != nil {
@@ -88,6 +88,13 @@ func Bootstrap(o BootstrapOptions) ([]byte, error) {
 		// No sink is configured, so the periodic flush on the main thread
 		// would be work for nobody.
 		StatsFlushOnAdmin: true,
+		OverloadManager: overloadManager{Monitors: []resourceMonitor{{
+			Name: "envoy.resource_monitors.global_downstream_max_connections",
+			Config: downstreamConnections{
+				Type: "type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig",
+				Max:  connectionLimit(openFiles()),
+			},
+		}}},
 		LayeredRuntime: layeredRuntime{Layers: []runtimeLayer{{
 			Name:   "gatehouse",
 			Static: map[string]any{"re2.max_program_size.error_level": maxRegexProgram},

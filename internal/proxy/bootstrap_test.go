@@ -3,11 +3,15 @@ package proxy
 import (
 	"bytes"
 	"encoding/json"
+	"io"
+	"math"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func testBootstrap(t *testing.T) []byte {
@@ -78,6 +82,83 @@ func TestBootstrapAllowsLargeRegex(t *testing.T) {
 	delete(b, "layered_runtime")
 	if out, err := check(); err == nil || !strings.Contains(out, "program size") {
 		t.Errorf("the runtime setting makes no difference (%v): it can go", err)
+	}
+}
+
+func TestConnectionLimit(t *testing.T) {
+	for files, want := range map[uint64]uint64{0: 1, 1024: 512, 20_000: 10_000, 1 << 20: 50_000, math.MaxUint64: 50_000} {
+		if got := connectionLimit(files); got != want {
+			t.Errorf("%d open files: %d clients, want %d", files, got, want)
+		}
+	}
+}
+
+// Envoy turns away whom the limit leaves no room for.
+func TestBootstrapLimitsConnections(t *testing.T) {
+	var b map[string]any
+	if err := json.Unmarshal(testBootstrap(t), &b); err != nil {
+		t.Fatal(err)
+	}
+	dir := shortDir(t)
+	socket := filepath.Join(dir, "listener.sock")
+	monitor := b["overload_manager"].(map[string]any)["resource_monitors"].([]any)[0].(map[string]any)
+	monitor["typed_config"].(map[string]any)["max_active_downstream_connections"] = 1
+	delete(b, "dynamic_resources") // nobody serves it
+	b["admin"] = map[string]any{}
+	b["static_resources"].(map[string]any)["listeners"] = []any{map[string]any{
+		"name": "l", "address": map[string]any{"pipe": map[string]any{"path": socket}},
+		"filter_chains": []any{map[string]any{"filters": []any{map[string]any{
+			"name": "echo", "typed_config": map[string]any{"@type": "type.googleapis.com/envoy.extensions.filters.network.echo.v3.Echo"},
+		}}}},
+	}}
+	raw, err := json.Marshal(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "bootstrap.json")
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	cmd := exec.Command(envoy.Path, "--config-path", path, "--disable-hot-restart", "--concurrency", "1", "--log-level", "error")
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("envoy: %s", &log)
+		}
+	}()
+	// echoed tells whether Envoy serves a connection.
+	echoed := func(conn net.Conn) bool {
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		if _, err := conn.Write([]byte("word")); err != nil {
+			return false
+		}
+		_, err := io.ReadFull(conn, make([]byte, 4))
+		return err == nil
+	}
+	client := func() (conn net.Conn, served bool) {
+		conn, err := net.Dial("unix", socket)
+		if err != nil {
+			return nil, false
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn, echoed(conn)
+	}
+	var first net.Conn
+	waitFor(t, "the first client is served", func() (served bool) {
+		first, served = client()
+		return served
+	})
+	if _, served := client(); served {
+		t.Error("a second client is served, over the limit of one")
+	}
+	if !echoed(first) {
+		t.Error("the first client is cut off")
 	}
 }
 

@@ -13,6 +13,7 @@ type bootstrap struct {
 	StatsConfig         statsConfig         `json:"stats_config"`
 	DeferredStatOptions deferredStatOptions `json:"deferred_stat_options"`
 	StatsFlushOnAdmin   bool                `json:"stats_flush_on_admin"`
+	OverloadManager     overloadManager     `json:"overload_manager"`
 	LayeredRuntime      layeredRuntime      `json:"layered_runtime"`
 }
 
@@ -139,6 +140,20 @@ type stringMatcher struct {
 
 type deferredStatOptions struct {
 	EnableDeferredCreationStats bool `json:"enable_deferred_creation_stats"`
+}
+
+type overloadManager struct {
+	Monitors []resourceMonitor `json:"resource_monitors"`
+}
+
+type resourceMonitor struct {
+	Name   string                `json:"name"`
+	Config downstreamConnections `json:"typed_config"`
+}
+
+type downstreamConnections struct {
+	Type string `json:"@type"`
+	Max  uint64 `json:"max_active_downstream_connections"`
 }
 
 type layeredRuntime struct {

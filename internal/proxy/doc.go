@@ -8,6 +8,8 @@
 //     that it was started with has changed.
 //   - At most one Envoy serves a Gateway: the private directory is locked, and
 //     a leftover that can't be adopted is drained and stopped first.
+//   - Files deleted under a running Envoy, by a cleaner of temporary files, cost
+//     neither its traffic nor the invariants above.
 //   - Nothing listens on TCP but the Gateway's own listeners: xDS and admin
 //     are Unix sockets in private directories.
 //

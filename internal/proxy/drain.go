@@ -54,15 +54,20 @@ func (s *Supervisor) end(p *process) error {
 	return nil
 }
 
-// drain asks clients to go and waits until they have, bounded by DrainTimeout.
-// Failing the health check closes every HTTP/1 connection with its next answer
-// and sends GOAWAY to HTTP/2 at once; draining the listeners reaches other
-// protocols. New connections are served until the end. p may be nil.
+// drainCalls are what Envoy is told, in this order. Failing the health check
+// closes every HTTP/1 connection with its next answer and sends GOAWAY to
+// HTTP/2. Closing the listeners refuses new connections: nobody takes the ports
+// over, and a client that is refused knows that nothing of its request was done,
+// while one that is let in might be cut at the end of the drain.
+var drainCalls = []string{"/healthcheck/fail", "/drain_listeners"}
+
+// drain asks clients to go and waits until they have, bounded by DrainTimeout
+// and by Hurry. p may be nil.
 func (s *Supervisor) drain(p *process) {
-	// Its own bound instead of the context of Run, which has ended by now.
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.DrainTimeout)
+	// Not the context of Run, which has ended by now.
+	ctx, cancel := context.WithTimeout(s.hurried, s.cfg.DrainTimeout)
 	defer cancel()
-	for _, path := range []string{"/healthcheck/fail", "/drain_listeners?graceful&skip_exit"} {
+	for _, path := range drainCalls {
 		if _, err := s.admin.do(ctx, http.MethodPost, path); err != nil {
 			// It is not up yet or hangs; neither has clients to wait for.
 			s.log.Debug("envoy can't be drained", "error", err)
@@ -73,18 +78,21 @@ func (s *Supervisor) drain(p *process) {
 	if p != nil {
 		ended = p.done
 	}
+	began := time.Now()
 	tick := time.NewTicker(drainInterval)
 	defer tick.Stop()
+	var active uint64
 	for {
-		active, err := s.activeConnections(ctx)
-		if err == nil && active == 0 {
-			return
+		if n, err := s.activeConnections(ctx); err == nil {
+			if active = n; active == 0 {
+				return
+			}
 		}
 		select {
 		case <-ended:
 			return
 		case <-ctx.Done():
-			s.log.Info("envoy is stopped with connections open", "connections", active, "waited", s.cfg.DrainTimeout)
+			s.log.Info("envoy is stopped with connections open", "connections", active, "waited", time.Since(began).Round(time.Millisecond))
 			return
 		case <-tick.C:
 		}

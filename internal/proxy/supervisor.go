@@ -11,11 +11,6 @@ import (
 )
 
 const (
-	// DefaultDrainTimeout bounds the wait for clients when Run stops Envoy.
-	DefaultDrainTimeout = 5 * time.Second
-	// DefaultLogLevel shows Envoy's life and what is wrong, no traffic.
-	DefaultLogLevel = "info"
-
 	// Envoy is up in under 0.1 s, so the first questions come quickly; one
 	// that waits for its configuration is asked less often.
 	probeFirst = 10 * time.Millisecond
@@ -25,43 +20,17 @@ const (
 	probeTimeout = time.Second
 )
 
-// Config describes the Envoy of one Gateway.
-type Config struct {
-	// Gateway is "namespace/name".
-	Gateway string
-	// Dir is for this Gateway alone, and the same after a restart of the
-	// control plane, or a running Envoy isn't found again. An absolute path,
-	// short enough for CheckSocketPath(Dir/admin.sock). Created with mode 0700.
-	Dir string
-	// Binary is what Find or Install has returned.
-	Binary Binary
-	// XDSSocket is the control plane's Unix socket, an absolute path.
-	XDSSocket string
-	// Concurrency is the number of worker threads; 0 is one per CPU.
-	Concurrency int
-	// DrainTimeout bounds the wait for connections to end before Envoy is
-	// stopped; 0 is DefaultDrainTimeout. Idle keep-alive connections don't
-	// end by themselves, so it is often used up.
-	DrainTimeout time.Duration
-	// LogLevel is Envoy's (trace … critical, off); empty is DefaultLogLevel.
-	LogLevel string
-	// Log gets what happens to the process; nil is slog.Default.
-	Log *slog.Logger
-	// Output gets each line that Envoy prints, one call at a time, and holds
-	// up the following lines until it returns; nil drops them. They are in
-	// Dir/envoy.log too, which is emptied when it exceeds 16 MiB.
-	Output func(Line)
-	// OnState gets each change of the state, in order, from the goroutine of
-	// Run, which it holds up; nil is allowed.
-	OnState func(State)
-}
-
 // Supervisor runs the Envoy of one Gateway.
 type Supervisor struct {
 	cfg   Config
 	log   *slog.Logger
 	admin *adminClient
 	tail  *tail // while Run runs
+	lock  *lock // while Run runs
+
+	hurried    context.Context // ends when a drain shall wait no longer
+	hurry      context.CancelFunc
+	unrecorded bool // it was said that there is no record of the process
 
 	mu    sync.Mutex
 	state State
@@ -69,23 +38,15 @@ type Supervisor struct {
 
 // New prepares a supervisor; nothing happens before Run.
 func New(cfg Config) *Supervisor {
-	if cfg.DrainTimeout == 0 {
-		cfg.DrainTimeout = DefaultDrainTimeout
-	}
-	if cfg.LogLevel == "" {
-		cfg.LogLevel = DefaultLogLevel
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.Default()
-	}
-	if cfg.Output == nil {
-		cfg.Output = func(Line) {}
-	}
+	cfg = cfg.withDefaults()
+	hurried, hurry := context.WithCancel(context.Background())
 	return &Supervisor{
-		cfg:   cfg,
-		log:   cfg.Log.With("gateway", cfg.Gateway),
-		admin: newAdminClient(filepath.Join(cfg.Dir, adminSocket)),
-		state: State{Phase: PhaseStopped},
+		cfg:     cfg,
+		log:     cfg.Log.With("gateway", cfg.Gateway),
+		admin:   newAdminClient(filepath.Join(cfg.Dir, adminSocket)),
+		hurried: hurried,
+		hurry:   hurry,
+		state:   State{Phase: PhaseStopped},
 	}
 }
 
@@ -102,6 +63,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 }
 
 func (s *Supervisor) run(ctx context.Context) error {
+	if err := s.cfg.check(); err != nil {
+		return err
+	}
 	boot, err := Bootstrap(BootstrapOptions{
 		Gateway:     s.cfg.Gateway,
 		XDSSocket:   s.cfg.XDSSocket,
@@ -113,11 +77,11 @@ func (s *Supervisor) run(ctx context.Context) error {
 	if err := privateDir(s.cfg.Dir); err != nil {
 		return err
 	}
-	unlock, err := tryLock(s.path(lockFile))
-	if err != nil {
+	if s.lock, err = tryLock(s.path(lockFile)); err != nil {
 		return fmt.Errorf("another Gatehouse runs it already (directory %s): %w", s.cfg.Dir, err)
 	}
-	defer unlock()
+	defer s.lock.release()
+	defer s.admin.release()
 	stopTail, err := s.followLog()
 	if err != nil {
 		return err
@@ -143,7 +107,7 @@ func (s *Supervisor) keepRunning(ctx context.Context, p *process, boot []byte, h
 		}
 		var lived time.Duration
 		if p != nil {
-			if !s.watch(ctx, p) {
+			if !s.watch(ctx, p, hash) {
 				return s.stop(p)
 			}
 			lived = p.exit.At.Sub(p.started)
@@ -176,20 +140,30 @@ func (s *Supervisor) start(boot []byte, hash string, restarts int) *process {
 }
 
 func (s *Supervisor) spawn(boot []byte, hash string) (*process, error) {
-	// Written each time: whoever has emptied the directory, say a cleaner of
-	// temporary files, has not stopped us for good.
+	// Made sure of each time: whoever has emptied the directory, say a cleaner
+	// of temporary files, has not stopped us for good.
 	if err := privateDir(s.cfg.Dir); err != nil {
+		return nil, err
+	}
+	if err := s.lock.retake(s.path(lockFile)); err != nil {
+		return nil, fmt.Errorf("another Gatehouse has taken the directory %s: %w", s.cfg.Dir, err)
+	}
+	if err := s.cfg.Prepare(); err != nil {
 		return nil, err
 	}
 	if err := writeFile(s.path(bootstrapFile), boot, 0o600); err != nil {
 		return nil, err
 	}
+	s.admin.release()
 	_ = os.Remove(s.path(adminSocket))
 	log, err := openLog(s.cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
+	if err := s.tail.reopen(s.path(logFile)); err != nil {
+		return nil, err
+	}
 	p, err := launch(envoyCommand(s.cfg.Binary, s.cfg.Dir, s.path(bootstrapFile), s.cfg.LogLevel, s.cfg.Concurrency, log))
 	if err != nil {
 		return nil, err
@@ -204,26 +178,42 @@ func (s *Supervisor) spawn(boot []byte, hash string) (*process, error) {
 }
 
 // watch follows a process until it ends (true) or ctx does (false).
-func (s *Supervisor) watch(ctx context.Context, p *process) bool {
+func (s *Supervisor) watch(ctx context.Context, p *process, hash string) bool {
 	interval := probeFirst
 	probe := time.NewTimer(interval)
 	defer probe.Stop()
+	restore := time.NewTicker(restoreInterval)
+	defer restore.Stop()
+	var quiet silence
 	for {
 		select {
 		case <-ctx.Done():
 			return false
 		case <-p.done:
 			return true
+		case <-restore.C:
+			s.restore(p, hash)
+			continue
 		case <-probe.C:
 		}
 		interval = min(interval*5/4, probeSlow)
 		// Fails at once when the process is gone, since its socket is too.
-		if word, err := s.admin.ready(ctx, probeTimeout); err == nil {
+		word, err := s.admin.ready(ctx, probeTimeout)
+		switch {
+		case err == nil:
+			if quiet.heard() {
+				s.log.Info("envoy answers again", "pid", p.pid)
+			}
+			s.admin.hold()
 			live := word == envoyLive
 			if live {
 				interval = probeLive
 			}
 			s.update(func(st *State) { st.Phase, st.Live = PhaseRunning, live })
+		case quiet.missed(time.Now()):
+			s.log.Warn("envoy runs but has not answered for a while, so it takes no changes; "+
+				"if it is not only short of CPU, end it with kill -9 and another one is started",
+				"pid", p.pid, "since", quiet.since, "error", err)
 		}
 		probe.Reset(interval)
 	}
@@ -293,6 +283,10 @@ func (s *Supervisor) Stats(ctx context.Context, filter string) (map[string]uint6
 	}
 	return stats, nil
 }
+
+// Hurry makes the drain that is under way, or the next one, end at once: whoever
+// asks for it waits no longer for clients. It may be called at any time.
+func (s *Supervisor) Hurry() { s.hurry() }
 
 func (s *Supervisor) path(name string) string { return filepath.Join(s.cfg.Dir, name) }
 

@@ -45,15 +45,49 @@ func openTail(path string, emit func(Line)) (*tail, error) {
 	}
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
-		f.Close()
+		_ = f.Close()
 		return nil, err
 	}
 	return &tail{file: f, offset: end, emit: emit}, nil
 }
 
+// reopen goes on with the file at path if that is another one by now, because
+// the first was deleted.
+func (t *tail) reopen(path string) error {
+	if there, err := os.Lstat(path); err == nil && t.at(there) {
+		return nil
+	}
+	next, err := openTail(path, t.emit)
+	if err != nil {
+		return err
+	}
+	if err := t.read(); err != nil {
+		_ = next.file.Close()
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_ = t.file.Close()
+	t.file, t.offset, t.partial = next.file, next.offset, nil
+	return nil
+}
+
+func (t *tail) at(there os.FileInfo) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	info, err := t.file.Stat()
+	return err == nil && os.SameFile(info, there)
+}
+
+func (t *tail) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_ = t.file.Close()
+}
+
 // follow reads until ctx ends, then reads what is left and closes the file.
 func (t *tail) follow(ctx context.Context) error {
-	defer t.file.Close()
+	defer t.close()
 	tick := time.NewTicker(tailInterval)
 	defer tick.Stop()
 	for {

@@ -41,10 +41,12 @@ func (s *Supervisor) takeOver(ctx context.Context, hash string) (*process, error
 
 // StopLeftover drains and stops the Envoy that an earlier run has left in
 // cfg.Dir, if there is one. It is for a Gateway that was deleted while no
-// control plane ran, so that no supervisor comes to take the process over. Of
-// cfg, only Gateway, Dir, DrainTimeout and Log matter.
+// control plane ran, so that no supervisor comes to take the process over. The
+// end of ctx ends the drain, as Hurry does. Of cfg, only Gateway, Dir,
+// DrainTimeout and Log matter.
 func StopLeftover(ctx context.Context, cfg Config) error {
 	s := New(cfg)
+	defer context.AfterFunc(ctx, s.Hurry)()
 	err := s.stopLeftover(ctx)
 	if err != nil {
 		return fmt.Errorf("envoy of Gateway %s: stop what an earlier run has left: %w", cfg.Gateway, err)
@@ -53,14 +55,17 @@ func StopLeftover(ctx context.Context, cfg Config) error {
 }
 
 func (s *Supervisor) stopLeftover(ctx context.Context) error {
-	unlock, err := tryLock(s.path(lockFile))
+	if err := s.cfg.check(); err != nil {
+		return err
+	}
+	lock, err := tryLock(s.path(lockFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // no directory, no Envoy
 	}
 	if err != nil {
 		return fmt.Errorf("directory %s: %w", s.cfg.Dir, err)
 	}
-	defer unlock()
+	defer lock.release()
 	if p, _ := s.leftover(); p != nil {
 		return s.stop(p)
 	}

@@ -103,7 +103,7 @@ func unpackMember(member *zip.File, dst string) error {
 	}
 	// The reader of archive/zip stops at the size that the header promises
 	// and checks the CRC, so the bound above holds for what is written too.
-	if _, err = io.Copy(f, src); err == nil {
+	if _, err = io.Copy(f, src); err == nil { //nolint:gosec // bounded as said above
 		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {

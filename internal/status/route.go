@@ -24,6 +24,14 @@ type RouteInput struct {
 	Problems       []translate.Problem
 	// Rejected is what proxies refuse of that which the route needs.
 	Rejected []RouteRejection
+	// LeftOut is what of its backends no proxy can be given.
+	LeftOut []RouteOmission
+}
+
+// RouteOmission is a part of a backend that a route uses at a Gateway.
+type RouteOmission struct {
+	Gateway ir.Name
+	condition.Omission
 }
 
 // RouteRejection is something of a route that the proxies of a Gateway refuse: a
@@ -62,8 +70,9 @@ func (in *RouteInput) parent(p topology.Parent, resolved metav1.Condition) []met
 	default:
 		conditions = append(conditions, condition.RoutePartiallyInvalid(invalid))
 	}
-	if refusals := in.refusals(p.Gateway); len(refusals) > 0 {
-		conditions = append(conditions, condition.RouteRefused(refusals))
+	refusals, omissions := in.refusals(p.Gateway), in.omissions(p.Gateway)
+	if len(refusals)+len(omissions) > 0 {
+		conditions = append(conditions, condition.RouteNotProgrammed(refusals, omissions))
 	}
 	return conditions
 }
@@ -128,4 +137,16 @@ func (in *RouteInput) refusals(gateway ir.Name) []condition.Refusal {
 	}
 	slices.SortFunc(out, func(a, b condition.Refusal) int { return strings.Compare(a.Subject, b.Subject) })
 	return out
+}
+
+func (in *RouteInput) omissions(gateway ir.Name) []condition.Omission {
+	var out []condition.Omission
+	for _, o := range in.LeftOut {
+		if o.Gateway == gateway {
+			out = append(out, o.Omission)
+		}
+	}
+	slices.SortFunc(out, func(a, b condition.Omission) int { return strings.Compare(a.Service, b.Service) })
+	// Two ports of a Service can have the same endpoints.
+	return slices.CompactFunc(out, func(a, b condition.Omission) bool { return a.Equal(&b) })
 }

@@ -57,13 +57,11 @@ func gather(s *discoveryv1.EndpointSlice, port uint16, ready, draining []ir.Endp
 			continue
 		}
 		for _, address := range e.Addresses {
-			address, ok := normal(s.AddressType, address)
-			switch {
-			case !ok:
-			case isReady:
-				ready = append(ready, ir.Endpoint{Address: address, Port: port})
-			default:
-				draining = append(draining, ir.Endpoint{Address: address, Port: port, Draining: true})
+			ep := ir.Endpoint{Address: normal(address), Port: port, Draining: isDraining}
+			if isReady {
+				ready = append(ready, ep)
+			} else {
+				draining = append(draining, ep)
 			}
 		}
 	}
@@ -77,16 +75,14 @@ func isTrue(b *bool, otherwise bool) bool {
 	return *b
 }
 
-// normal writes an address in its one way, so that equal ones are equal text.
-func normal(kind discoveryv1.AddressType, address string) (string, bool) {
-	if kind == discoveryv1.AddressTypeFQDN {
-		return address, address != ""
-	}
+// normal writes an address in its one way, so that equal ones are equal text. What
+// is no address stays as it is: whoever can't use it says so.
+func normal(address string) string {
 	ip, err := netip.ParseAddr(address)
-	if err != nil || ip.Zone() != "" {
-		return "", false
+	if err != nil {
+		return address
 	}
-	return ip.Unmap().String(), true
+	return ip.Unmap().String()
 }
 
 // distinct sorts endpoints and drops repetitions.

@@ -10,6 +10,21 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
+// framing are the headers that say where a message ends and what becomes of its
+// connection (RFC 9110, section 7.6.1; RFC 9112, section 6). Envoy writes them for
+// what it sends. A change of its words is sent as it is, and then both ends differ
+// on where the next message begins: the rest of one request is taken for another,
+// and that may be another tenant's, since they share connections.
+var framing = []string{
+	"connection", "content-length", "http2-settings", "keep-alive", "proxy-connection",
+	"te", "trailer", "transfer-encoding", "upgrade",
+}
+
+// internalHeaders begins the names by which Envoys tell each other what to do.
+// None enters or leaves at the edge, so that setting one could only have effects
+// inside of Envoy, on timeouts and retries for example.
+const internalHeaders = "x-envoy-"
+
 // headerChanges translates a header modifier of requests or of responses; name is
 // the field of the filter.
 func (t *translation) headerChanges(at place, name string, f *gwv1.HTTPHeaderFilter) *ir.HeaderChanges {
@@ -39,6 +54,10 @@ func (t *translation) headerValues(at place, name string, list []gwv1.HTTPHeader
 	out := make([]ir.Header, 0, len(list))
 	for i := range list {
 		header := t.headerName(at, name, i, string(list[i].Name))
+		if strings.HasPrefix(header, internalHeaders) {
+			f := at.field(item(name, i))
+			t.refuse(f, condition.HeaderInternal(f, string(list[i].Name)))
+		}
 		if !isFieldValue(list[i].Value) {
 			f := at.field(item(name, i) + ".value")
 			t.refuse(f, condition.InvalidHeaderValue(f, header))
@@ -59,6 +78,9 @@ func (t *translation) headerName(at place, list string, i int, name string) stri
 		// other pseudo-header can be named.
 		f := at.field(item(list, i))
 		t.refuse(f, condition.HeaderNotModifiable(f, name))
+	case slices.Contains(framing, lower):
+		f := at.field(item(list, i))
+		t.refuse(f, condition.HeaderFramesMessage(f, name))
 	case !isToken(lower):
 		f := at.field(item(list, i))
 		t.refuse(f, condition.InvalidHeaderName(f, name))

@@ -111,9 +111,9 @@ func TestEndpoints(t *testing.T) {
 			},
 			"",
 		},
-		"addresses that are none": {
+		"addresses that are none, for others to report": {
 			[]string{"addressType: IPv4\n" + port + "endpoints: [{addresses: [somewhere]}, {addresses: [\"fe80::1%eth0\"]}]"},
-			"",
+			"fe80::1%eth0:8080 somewhere:8080",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

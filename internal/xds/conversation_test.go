@@ -19,8 +19,9 @@ func (h *harness) connectAll() *client {
 	h.t.Helper()
 	p := h.connect()
 	p.subscribe(envoy.Clusters)
-	p.expect("cluster +a=1 +b=1 +dns=1", "endpoints +a=1", "endpoints +b=1")
+	p.expect("cluster +a=1 +b=1 +dns=1")
 	p.subscribe(envoy.Endpoints, "a", "b")
+	p.expect("endpoints +a=1", "endpoints +b=1")
 	p.subscribe(envoy.Listeners)
 	p.expect("listener +l=1")
 	p.subscribe(envoy.Secrets, "s")
@@ -31,8 +32,8 @@ func (h *harness) connectAll() *client {
 	return p
 }
 
-// A new proxy gets clusters, their endpoints before it asks, then what it asks
-// for; every resource but clusters and listeners alone.
+// A new proxy gets clusters, then what it asks for; every resource but clusters
+// and listeners alone.
 func TestFirstConnect(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -69,10 +70,49 @@ func TestOrderWithinACommit(t *testing.T) {
 		ends("new", "1"), ends("b", "2"), cluster("new", "1"),
 		"-cluster/a", "-endpoints/a",
 	)
-	p.expect("cluster +new=1", "endpoints +b=2", "endpoints +new=1",
+	p.expect("cluster +new=1")
+	p.subscribe(envoy.Endpoints, "new") // before it reads on
+	p.expect("endpoints +b=2", "endpoints +new=1",
 		"secret +s=2", "listener +l=2", "routes +t=[x:2]", "cluster -a")
 	p.unsubscribe(envoy.Endpoints, "a")
-	p.subscribe(envoy.Endpoints, "new")
+	p.quiet()
+}
+
+// A proxy that starts warms clusters that need DNS before it asks for the
+// endpoints of others, and drops what comes before. One that is up asks at once.
+func TestEndpointsWaitForAStartingProxy(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connect()
+	p.subscribe(envoy.Clusters)
+	p.expect("cluster +a=1 +b=1 +dns=1 ?")
+	h.apply(cluster("c", "1"), ends("c", "1"), ends("b", "2"))
+	p.expect("cluster +c=1 ?")
+	p.quiet()
+	p.subscribe(envoy.Endpoints, "a", "b")
+	p.expect("endpoints +a=1", "endpoints +b=2", "endpoints +c=1")
+	// What it has answered before it asked was lost on it.
+	p.subscribe(envoy.Endpoints, "c")
+	p.expect("endpoints +c=1")
+	p.quiet()
+}
+
+// The first cluster of a proxy that is up: its endpoints follow at once, and
+// again if that was too early.
+func TestFirstEndpoints(t *testing.T) {
+	h := start(t)
+	h.apply(listener("l", "1"), table("t", "x:1"))
+	p := h.connect()
+	p.subscribe(envoy.Clusters)
+	p.expect("cluster")
+	p.subscribe(envoy.Listeners)
+	p.expect("listener +l=1")
+	h.apply(cluster("a", "1"), ends("a", "1"))
+	p.expect("cluster +a=1", "endpoints +a=1 ?")
+	p.subscribe(envoy.Endpoints, "a")
+	p.expect("endpoints +a=1")
+	p.subscribe(envoy.Endpoints, "a") // every subscription is answered
+	p.expect("endpoints +a=1")
 	p.quiet()
 }
 

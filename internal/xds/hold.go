@@ -1,7 +1,6 @@
 package xds
 
 import (
-	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
@@ -13,8 +12,7 @@ type hold struct {
 	message string
 	at      uint64     // the commit in which it began
 	bisect  *bisection // for a route table: which of its hosts are to blame
-	trying  bool       // a refused bind is being tried again
-	retry   *time.Timer
+	bind    *binding   // for a listener that could not bind its address
 }
 
 // serve returns what proxies are sent: the wanted resource, or what the
@@ -22,7 +20,7 @@ type hold struct {
 func (e *entry) serve() *envoy.Resource {
 	h := e.holding
 	switch {
-	case h == nil || h.trying:
+	case h == nil || h.bind != nil && h.bind.trying:
 		return e.want
 	case h.bisect != nil:
 		return h.bisect.table
@@ -33,11 +31,12 @@ func (e *entry) serve() *envoy.Resource {
 
 // refuse puts a resource in quarantine. A refusal of anything but what is served
 // now has been dealt with already, or is of a version that is no longer wanted.
-func (g *gateway) refuse(r *envoy.Resource, message string, now time.Time) {
+// It reports whether the refusal is worth a word.
+func (g *gateway) refuse(r *envoy.Resource, message string, now time.Time) (news bool) {
 	ref := Ref{r.Type, r.Name}
 	e := g.entries[r.Type][r.Name]
 	if e == nil || !e.serve().Equal(r) {
-		return
+		return true
 	}
 	if e.good.Equal(r) {
 		// Another proxy took it. It isn't sent again, but taken from nobody.
@@ -54,15 +53,18 @@ func (g *gateway) refuse(r *envoy.Resource, message string, now time.Time) {
 		g.server.metrics.quarantined.WithLabelValues(r.Type.String()).Inc()
 	}
 	h.message = message
-	h.trying = false
+	news = true
 	switch {
 	case h.bisect != nil:
 		h.bisect.refused(e.want, e.good, r, message)
 		g.endBisection(ref, e, now)
-	case r.Type == envoy.Listeners && cannotBind(message):
-		g.retryBind(ref, e)
+	case cannotBind(r, message):
+		news = g.retryBind(ref, e, now)
+	case h.bind != nil && h.bind.trying:
+		h.bind = nil // bound, and refused for something else
 	}
 	g.changedHold(ref, now)
+	return news
 }
 
 // accepted follows a proxy's acknowledgement of a resource in quarantine.
@@ -74,7 +76,7 @@ func (g *gateway) accepted(ref Ref, e *entry, r *envoy.Resource, now time.Time) 
 			return
 		}
 		g.endBisection(ref, e, now)
-	case h.trying && e.want.Equal(r):
+	case h.bind != nil && h.bind.trying && e.want.Equal(r):
 		g.unhold(ref, e, now)
 	default:
 		return
@@ -102,8 +104,8 @@ func (g *gateway) endBisection(ref Ref, e *entry, now time.Time) {
 }
 
 func (g *gateway) unhold(ref Ref, e *entry, now time.Time) {
-	if t := e.holding.retry; t != nil {
-		t.Stop()
+	if b := e.holding.bind; b != nil {
+		b.retry.Stop()
 	}
 	e.holding = nil
 	delete(g.held, ref)
@@ -116,34 +118,4 @@ func (g *gateway) unhold(ref Ref, e *entry, now time.Time) {
 		g.mark(ref, now)
 	}
 	g.server.reports.add(g)
-}
-
-// retryBind tries a listener again that could not bind its address.
-func (g *gateway) retryBind(ref Ref, e *entry) {
-	h := e.holding
-	h.retry = time.AfterFunc(g.server.bindRetry, func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if g.entries[ref.Type][ref.Name] != e || e.holding != h {
-			return // removed or changed
-		}
-		h.trying = true
-		g.commit++
-		now := time.Now()
-		g.mark(ref, now)
-		for s := range g.sessions {
-			s.notify()
-		}
-	})
-}
-
-// cannotBind reports whether a listener was refused for what other processes on
-// the proxy's machine do, which may pass.
-func cannotBind(message string) bool {
-	for _, s := range []string{"cannot bind", "ddress already in use", "ermission denied", "annot assign requested address"} {
-		if strings.Contains(message, s) {
-			return true
-		}
-	}
-	return false
 }

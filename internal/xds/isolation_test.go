@@ -93,9 +93,9 @@ func TestPassingNamesAreForgotten(t *testing.T) {
 	slow.subscribe(envoy.Clusters)
 	waitFor(t, "it has asked", func() bool { return len(h.server.Sessions()) == 1 && len(h.server.Sessions()[0].Types) == 1 })
 	h.apply(cluster("big", strings.Repeat("x", 4<<20)))
-	waitFor(t, "it has too much", func() bool { return h.server.Sessions()[0].Unanswered == 4 })
+	waitFor(t, "it has too much", func() bool { return h.server.Sessions()[0].Unanswered == 2 })
 	h.apply(cluster("next", "1"))
-	waitFor(t, "it is stuck", func() bool { return h.server.Sessions()[0].Unanswered == 5 })
+	waitFor(t, "it is stuck", func() bool { return h.server.Sessions()[0].Unanswered == 3 })
 	for i := range 1000 {
 		name := fmt.Sprint("passing-", i)
 		h.apply(cluster(name, "1"), ends(name, "1"))

@@ -1,6 +1,8 @@
 package xds
 
 import (
+	"context"
+	"log/slog"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
@@ -77,9 +79,12 @@ func (s *session) culprit(f *flight, r *record, res *envoy.Resource, message str
 	y := &s.types[res.Type]
 	y.lastNack.Names = append(y.lastNack.Names, res.Name)
 	s.refused[ref] = res.Version
-	g.server.log.Warn("proxy refused a resource", "gateway", g.name, "session", s.id,
+	level := slog.LevelDebug
+	if g.refuse(res, message, now) {
+		level = slog.LevelWarn
+	}
+	g.server.log.Log(context.Background(), level, "proxy refused a resource", "gateway", g.name, "session", s.id,
 		"type", res.Type.String(), "name", res.Name, "version", res.Version, "message", message)
-	g.refuse(res, message, now)
 	s.mark(ref, why, now)
 }
 

@@ -42,7 +42,9 @@ func (s *session) plan(now time.Time) []*flight {
 			s.mark(ref, forced, now)
 		}
 	}
-	p.single(envoy.Endpoints, p.changes(envoy.Endpoints))
+	if s.takesUnasked() {
+		p.single(envoy.Endpoints, p.changes(envoy.Endpoints))
+	}
 	p.single(envoy.Secrets, p.changes(envoy.Secrets))
 	// Removals of listeners share the response of additions: Envoy does them
 	// first, so an address can pass from one listener to another.
@@ -53,6 +55,15 @@ func (s *session) plan(now time.Time) []*flight {
 	p.removals()
 	s.checkSynced(now)
 	return p.out
+}
+
+// takesUnasked reports whether the proxy takes endpoints that it is about to ask
+// for. One that starts doesn't: it warms clusters that need DNS first, asks for
+// the endpoints of all others then, and drops what has come before. It asks for
+// listeners when its clusters are ready, and from then on for the endpoints of a
+// cluster before it reads the next response.
+func (s *session) takesUnasked() bool {
+	return s.types[envoy.Endpoints].started || s.types[envoy.Listeners].started
 }
 
 // planning is one run of plan.
@@ -109,7 +120,7 @@ func (p *planning) change(ref Ref, why reason) *envoy.Resource {
 			return e
 		}
 		p.absent = append(p.absent, ref.Name)
-	case why == forced:
+	case why == forced && p.types[envoy.Clusters].records[ref.Name] != nil:
 		return emptied(ref) // the cluster waits for whatever there is
 	case exists && rec != nil && rec.stuck:
 		p.drop(ref)
@@ -224,6 +235,7 @@ func (p *planning) send(f *flight) {
 		rec.sent, rec.nonce, rec.stuck = r.Version, f.nonce, false
 		if rec.first == 0 {
 			rec.first = f.nonce
+			rec.early = !y.started
 		}
 	}
 	p.inflight[f.nonce] = f

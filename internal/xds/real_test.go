@@ -319,6 +319,11 @@ func TestEnvoyRoutesComeAndGo(t *testing.T) {
 	}
 	t.Logf("%d requests", requests.Load())
 	w.settled()
+	for _, y := range w.server.Sessions()[0].Types {
+		if y.Type == "endpoints" && y.Sent != 80 {
+			t.Errorf("%d endpoints sent, want 80", y.Sent)
+		}
+	}
 	if i, _ := w.server.Gateway(gw); len(i.Resources) != 42 {
 		t.Errorf("%d resources are left", len(i.Resources))
 	}
@@ -481,6 +486,44 @@ func TestEnvoyPorts(t *testing.T) {
 	})
 	w.client.CloseIdleConnections()
 	w.serves("h000", "/1")
+}
+
+// A Gateway moves between one address and all: Envoy has the old socket still
+// when it is to open the new one.
+func TestEnvoyAddressesMove(t *testing.T) {
+	w := realWorld(t)
+	all, _ := w.config(1)
+	w.apply(all...)
+	w.serves("h000", "/1")
+	at := func(name, address string) *envoy.Resource {
+		r, errs := envoy.Listener(&ir.Listener{
+			Name: name, Port: w.port, BindPort: w.port, Addresses: []string{address}, Chains: []ir.Chain{{Table: "t"}},
+		})
+		return must(t, r, errs...)
+	}
+	last := "http"
+	for i := range 10 {
+		name, address := fmt.Sprint("http-", i), []string{"0.0.0.0", "127.0.0.1"}[i%2]
+		started := time.Now()
+		w.apply("-listener/"+last, at(name, address))
+		s := w.state("moved", func(s State) bool {
+			if len(s.Rejected) > 0 {
+				t.Errorf("rejected: %+v", s.Rejected)
+			}
+			return s.Listeners[name] != ""
+		})
+		w.client.CloseIdleConnections()
+		w.serves("h000", "/1")
+		if took := time.Since(started); took > time.Second {
+			t.Errorf("it took %s", took)
+		} else {
+			t.Logf("%s after %s", address, took)
+		}
+		if len(s.Listeners) != 1 {
+			t.Errorf("%v", s.Listeners)
+		}
+		last = name
+	}
 }
 
 // A control plane that restarts under load fails no request and sends nothing

@@ -76,12 +76,13 @@ func (s *session) subscribe(t envoy.Type, req *discoveryv3.DeltaDiscoveryRequest
 // want subscribes to a name.
 func (s *session) want(ref Ref, has map[string]string, now time.Time) {
 	r := s.record(ref)
-	pushed := !r.subscribed && r.sent != ""
-	r.subscribed = true
+	// Endpoints go out with their cluster, before they are asked for. What a
+	// proxy has answered before it asks, it has passed over.
+	coming := !r.subscribed && r.nonce != 0 && !r.early
+	r.subscribed, r.early = true, false
 	version, had := has[ref.Name]
 	switch {
-	case pushed:
-		// Endpoints that went out with their cluster, before they were asked for.
+	case coming:
 		s.mark(ref, changed, now)
 	case had && version != "" && r.sent == "":
 		r.sent, r.acked = version, version

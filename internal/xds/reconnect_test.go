@@ -55,9 +55,10 @@ func TestReconnectAfterChanges(t *testing.T) {
 	)
 	p := h.connect()
 	p.resumeSmall()
-	p.expect("cluster +a=2 +c=1", "endpoints +a=1")
-	// The endpoints of b come with those of the clusters or with the request
-	// for endpoints, as the requests arrive.
+	p.expect("cluster +a=2 +c=1")
+	p.subscribe(envoy.Endpoints, "c") // before it reads on
+	p.expect("endpoints +a=1")
+	// The endpoints of b and c and the routes come as the requests arrive.
 	seen := map[string]bool{}
 	for range 3 {
 		m := p.next()
@@ -70,7 +71,6 @@ func TestReconnectAfterChanges(t *testing.T) {
 		}
 	}
 	p.expect("cluster -dns", "secret -s")
-	p.subscribe(envoy.Endpoints, "c")
 	p.quiet()
 }
 

@@ -19,8 +19,9 @@ type Options struct {
 	// It must not call Stop.
 	OnState func(gateway string, state State)
 
-	// BindRetry is how long to wait before a listener that could not bind its
-	// address is tried again, 5 s if zero: the port may have become free.
+	// BindRetry is the longest pause before a listener that could not bind its
+	// address is tried again, 5 s if zero: the port may have become free. The
+	// first pauses are far shorter, and what they mend is never reported.
 	BindRetry time.Duration
 
 	// Grace is how long a proxy that connects has for naming all that it

@@ -55,6 +55,7 @@ type record struct {
 	nonce      uint64 // of the response that sent it last, until that is answered
 	first      uint64 // of the response that sent it first: older ones sent a predecessor
 	subscribed bool   // by name
+	early      bool   // sent before the proxy had asked for the type: it may have dropped it
 	stuck      bool   // refused when it was new, and perhaps half there
 }
 

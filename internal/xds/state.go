@@ -72,11 +72,15 @@ func (g *gateway) state() State {
 	return st
 }
 
-// rejected lists the quarantine. Hosts that are only suspected are not in it.
+// rejected lists the quarantine. Hosts that are only suspected are not in it, nor
+// are listeners whose address may become free at once.
 func (g *gateway) rejected() []Rejected {
 	var out []Rejected
 	for ref, e := range g.held {
 		h := e.holding
+		if h.passing() {
+			continue
+		}
 		if b := h.bisect; b == nil || b.whole {
 			out = append(out, Rejected{
 				Ref: ref, Version: e.want.Version, Message: h.message, ServingOld: e.good != nil,
@@ -105,7 +109,7 @@ const syncGrace = time.Second
 func (s *session) checkSynced(now time.Time) {
 	g := s.gateway
 	l := &s.types[envoy.Listeners]
-	if g.synced || !g.loaded || !l.started || l.owed || len(s.unanswered) > 0 {
+	if g.synced || !g.loaded || !l.started || l.owed || len(s.unanswered) > 0 || g.binding() {
 		return
 	}
 	for t := range s.types {

@@ -12,7 +12,10 @@ import (
 
 // controlPlaneKilled kills the control plane and starts it again, under load.
 func (w *workload) controlPlaneKilled(ctx context.Context) error {
-	const alone = time.Second // how long Envoy serves without a control plane
+	const (
+		alone = time.Second // how long Envoy serves without a control plane
+		quiet = time.Second // how long what the new one sends is watched
+	)
 	envoy, err := w.envoyPID()
 	if err != nil {
 		return err
@@ -48,12 +51,16 @@ func (w *workload) controlPlaneKilled(ctx context.Context) error {
 	if err := until(ctx, "Envoy to connect again", time.Minute, tick, connected); err != nil {
 		return err
 	}
-	// A change that comes through shows that the new process leads.
-	edit, err := w.edits().next()
+	if !wait(ctx, quiet) {
+		return ctx.Err()
+	}
+	sent, err := w.sent(ctx)
 	if err != nil {
 		return err
 	}
-	sent, err := w.sent(ctx)
+	// A change that comes through shows that the new process leads, and that the
+	// bytes are counted.
+	edit, err := w.edits().next()
 	if err != nil {
 		return err
 	}
@@ -62,6 +69,13 @@ func (w *workload) controlPlaneKilled(ctx context.Context) error {
 	}
 	if err := w.inForce(ctx, edit); err != nil {
 		return err
+	}
+	after, err := w.sent(ctx)
+	if err != nil {
+		return err
+	}
+	if after <= sent {
+		return fmt.Errorf("a change is in force, and %s has not moved from %v", sentBytes, sent)
 	}
 	stop()
 	if err := group.Wait(); err != nil {

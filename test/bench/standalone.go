@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -82,17 +83,22 @@ func (s *standalone) start() error {
 		"--port-offset", strconv.Itoa(s.port-listenerPort),
 		"--concurrency", strconv.Itoa(s.concurrency))
 	s.cmd.Stdout, s.cmd.Stderr = log, log
-	// A Ctrl-C at the terminal is for the bench, which stops things in order.
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := s.cmd.Start(); err != nil {
+	s.cmd.SysProcAttr = childAttributes()
+	started, exited := make(chan error, 1), make(chan struct{})
+	s.exited = exited
+	go func(cmd *exec.Cmd) {
+		runtime.LockOSThread() // the thread lives as long as the process, see childAttributes
+		defer close(exited)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // how it ended is in its log
+		}
+	}(s.cmd)
+	if err := <-started; err != nil {
+		s.cmd = nil
 		return errors.Join(fmt.Errorf("start %s: %w", s.binary, err), log.Close())
 	}
-	exited := make(chan struct{})
-	s.exited = exited
-	go func() {
-		_ = s.cmd.Wait() // how it ended is in its log
-		close(exited)
-	}()
 	return nil
 }
 

@@ -56,7 +56,7 @@ func BenchmarkRoute(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if doc := r.read(text, false, nil); doc.defs[0].object == nil {
-			b.Fatal(doc.defs[0].faults)
+			b.Fatal(doc.defs[0].faults())
 		}
 	}
 }

@@ -20,25 +20,87 @@ type document struct {
 	hash  uint64 // of its text
 	line  int32  // where it begins in the file, 1-based
 	order int32  // position in the file
-	defs  []*definition
+	// defs don't move once the document is read: the index points at them.
+	defs []definition
+	rest *rest // nil for most
+}
+
+// rest is what few documents have any of, apart so that the many stay small.
+type rest struct {
 	// faults are those of text that can't be attributed to an object.
 	faults []fault
 	// broken: objects may be missing from defs because of faults.
 	broken bool
+	// written are the hashes of a List's objects as the text has them, in order.
+	written []uint64
 }
 
-// A definition is one object as one place in a file has it.
+// A definition is one object as one place in a file has it. There are as many as
+// objects, so that it holds nothing that most can do without.
 type definition struct {
-	key    source.Key
 	doc    *document
 	object source.Object // nil when it never was valid
-	raw    uint64        // hash of the object as written
 	sum    uint64        // hash of the object with defaults
 	spec   uint64        // the same without metadata: a change is a new generation
+	refused *refusal     // nil for valid text
+	next   *definition   // the index's
+	line   int32         // relative to the document, 0-based
+	order  int32         // position in the document
+}
+
+// A refusal is what is known of a definition whose text is invalid.
+type refusal struct {
+	key    source.Key
 	faults []fault
-	line   int32 // relative to the document, 0-based
-	order  int32 // position in the document
-	stale  bool  // object is an earlier version than the text
+}
+
+// key names the object. Valid definitions have it from there, not a second time.
+func (d *definition) key() source.Key {
+	if d.object != nil {
+		return source.KeyOf(d.object)
+	}
+	return d.refused.key
+}
+
+// faults are what is wrong with the text.
+func (d *definition) faults() []fault {
+	if d.refused == nil {
+		return nil
+	}
+	return d.refused.faults
+}
+
+// definitions returns the addresses of defs, by which they are known.
+func (doc *document) definitions() []*definition {
+	defs := make([]*definition, len(doc.defs))
+	for i := range doc.defs {
+		defs[i] = &doc.defs[i]
+	}
+	return defs
+}
+
+func (doc *document) faults() []fault {
+	if doc.rest == nil {
+		return nil
+	}
+	return doc.rest.faults
+}
+
+func (doc *document) broken() bool { return doc.rest != nil && doc.rest.broken }
+
+// extra is rest, to be written to.
+func (doc *document) extra() *rest {
+	if doc.rest == nil {
+		doc.rest = &rest{}
+	}
+	return doc.rest
+}
+
+// note records a fault that may be about any object.
+func (doc *document) note(f fault) {
+	extra := doc.extra()
+	extra.broken = true
+	extra.faults = append(extra.faults, f)
 }
 
 // A fault is a problem whose place is relative to its document.
@@ -85,24 +147,37 @@ func (r *reader) read(text []byte, isJSON bool, earlier map[uint64]*definition) 
 		case map[string]any:
 			r.define(doc, item{node: n, content: value, duplicates: c.duplicates}, earlier, 0)
 		default:
-			doc.broken = true
-			doc.faults = append(doc.faults, fault{line: n.Line - 1, reason: source.Syntax, message: "a document must be a mapping with apiVersion and kind"})
+			doc.note(fault{line: n.Line - 1, reason: source.Syntax, message: "a document must be a mapping with apiVersion and kind"})
 		}
 	}
 	if err != nil {
 		doc.fail(err)
 	}
+	doc.finish()
 	return doc
+}
+
+// finish drops what reading left over, before anything points at a definition.
+func (doc *document) finish() {
+	if cap(doc.defs) > len(doc.defs) {
+		doc.defs = append(make([]definition, 0, len(doc.defs)), doc.defs...)
+	}
+	switch rest := doc.rest; {
+	case rest == nil || len(doc.defs) > 1:
+	case len(rest.faults) == 0 && !rest.broken:
+		doc.rest = nil
+	default:
+		rest.written = nil
+	}
 }
 
 // fail records that the document, or the rest of it, can't be understood.
 func (doc *document) fail(err error) {
-	doc.broken = true
 	f := fault{reason: source.Syntax, message: err.Error()}
 	if syntax := new(syntaxError); errors.As(err, &syntax) {
 		f.line = max(0, syntax.line-1)
 	}
-	doc.faults = append(doc.faults, f)
+	doc.note(f)
 }
 
 // item is one object's text, parsed.
@@ -128,21 +203,31 @@ func (r *reader) define(doc *document, it item, earlier map[uint64]*definition, 
 		r.unidentified(doc, it, err)
 		return
 	}
-	def := &definition{key: id.Key, doc: doc, raw: raw, line: int32(line), order: int32(len(doc.defs))}
-	doc.defs = append(doc.defs, def)
-
-	if was := earlier[raw]; was != nil && was.key == id.Key && len(it.duplicates) == 0 {
+	def := definition{doc: doc, line: int32(line), order: int32(len(doc.defs))}
+	if was := earlier[raw]; was != nil && was.key() == id.Key && len(it.duplicates) == 0 {
 		def.object, def.sum, def.spec = was.object, was.sum, was.spec
-		return
+	} else {
+		r.decode(&def, id, it)
 	}
+	doc.defs = append(doc.defs, def)
+	if it.path != "" {
+		extra := doc.extra()
+		extra.written = append(extra.written, raw)
+	}
+}
+
+// decode validates an object's text.
+func (r *reader) decode(def *definition, id schema.Identity, it item) {
+	refused := &refusal{key: id.Key}
 	for _, dup := range it.duplicates {
-		def.fault(fault{line: dup.line - 1, field: dup.field, reason: source.Invalid, message: "the field is there twice: remove one"})
+		refused.add(def, fault{line: dup.line - 1, field: dup.field, reason: source.Invalid, message: "the field is there twice: remove one"})
 	}
 	object, errs := r.validator.Decode(id, it.content)
 	for _, err := range errs {
-		def.fault(it.fault(err))
+		refused.add(def, it.fault(err))
 	}
-	if len(def.faults) > 0 {
+	if len(refused.faults) > 0 {
+		def.refused = refused
 		return
 	}
 	meta := it.content["metadata"]
@@ -153,12 +238,12 @@ func (r *reader) define(doc *document, it item, earlier map[uint64]*definition, 
 	def.object = object
 }
 
-func (d *definition) fault(f fault) {
-	switch n := len(d.faults); {
+func (r *refusal) add(def *definition, f fault) {
+	switch n := len(r.faults); {
 	case n < maxFaults:
-		d.faults = append(d.faults, f)
+		r.faults = append(r.faults, f)
 	case n == maxFaults:
-		d.faults = append(d.faults, fault{line: int(d.line), reason: source.Invalid, message: "and more like these"})
+		r.faults = append(r.faults, fault{line: int(def.line), reason: source.Invalid, message: "and more like these"})
 	}
 }
 
@@ -184,16 +269,16 @@ func (r *reader) unidentified(doc *document, it item, err error) {
 	case errors.Is(err, schema.ErrForeign):
 		r.foreign(fmt.Sprint(it.content["apiVersion"]), fmt.Sprint(it.content["kind"]))
 	case errors.As(err, &unknown):
-		doc.faults = append(doc.faults, fault{
+		extra := doc.extra()
+		extra.faults = append(extra.faults, fault{
 			line: lineOf(it.node, unknown.Field) - 1, field: unknown.Field,
 			message: unknown.Text, reason: source.Unknown,
 		})
 	case errors.As(err, &invalid):
 		// Not to be attributed, so it may be any object that was here before.
-		doc.broken = true
 		f := it.fault(invalid)
 		f.field = joinPaths(it.path, f.field)
-		doc.faults = append(doc.faults, f)
+		doc.note(f)
 	default:
 		doc.fail(err)
 	}
@@ -221,8 +306,7 @@ func (r *reader) defineItems(doc *document, list item, items []any, earlier map[
 		node := nodeAt(list.node, path)
 		content, ok := value.(map[string]any)
 		if !ok {
-			doc.broken = true
-			doc.faults = append(doc.faults, fault{line: node.Line - 1, field: joinPaths(list.path, path), reason: source.Syntax, message: "an item of a List must be a mapping"})
+			doc.note(fault{line: node.Line - 1, field: joinPaths(list.path, path), reason: source.Syntax, message: "an item of a List must be a mapping"})
 			continue
 		}
 		if single := strings.TrimSuffix(kind, "List"); single != "" {

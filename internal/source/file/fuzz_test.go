@@ -34,12 +34,12 @@ func FuzzRead(f *testing.F) {
 				t.Fatalf("document at line %d of %d", c.line, lines)
 			}
 			doc := r.read(c.text, isJSON, nil)
-			faults := doc.faults
-			for _, def := range doc.defs {
-				if (def.object == nil) == (len(def.faults) == 0) {
-					t.Fatalf("%s has object %v and faults %v", def.key, def.object, def.faults)
+			faults := doc.faults()
+			for _, def := range doc.definitions() {
+				if (def.object == nil) == (len(def.faults()) == 0) {
+					t.Fatalf("%s has object %v and faults %v", def.key(), def.object, def.faults())
 				}
-				faults = append(faults, def.faults...)
+				faults = append(faults, def.faults()...)
 			}
 			for _, flt := range faults {
 				if line := c.line + flt.line; line < 1 || line > lines+1 {

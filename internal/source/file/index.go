@@ -2,6 +2,7 @@ package file
 
 import (
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strconv"
@@ -9,72 +10,132 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
-// entry is one key: who defines it and which definition is in force.
-type entry struct {
-	defs []*definition // in order; one, but for duplicates
-	// winner is the definition whose object consumers hold; nil when none ever was
-	// valid. It may be one that is gone from its file, while all others are invalid.
-	winner     *definition
-	generation int64
-}
-
-// index decides which definition of each key is in force.
+// index decides which definition of each key is in force: of those whose object
+// is valid or was so before, the first.
 type index struct {
-	entries map[source.Key]*entry
+	seed maphash.Seed
+	// chains hold all definitions, by the hash of their key: a table of keys would
+	// take as much memory as everything else here. Those of one key are in order;
+	// keys that share a hash share a chain.
+	chains map[uint64]*definition
 	// contested are the keys with several definitions. A change anywhere may
 	// reorder them, so they are looked at every time: there are few.
 	contested map[source.Key]struct{}
 }
 
 func newIndex() *index {
-	return &index{entries: map[source.Key]*entry{}, contested: map[source.Key]struct{}{}}
+	return &index{seed: maphash.MakeSeed(), chains: map[uint64]*definition{}, contested: map[source.Key]struct{}{}}
+}
+
+func (x *index) hash(key source.Key) uint64 { return maphash.Comparable(x.seed, key) }
+
+func (x *index) link(def *definition) {
+	hash := x.hash(def.key())
+	def.next, x.chains[hash] = x.chains[hash], def
+}
+
+func (x *index) unlink(def *definition) {
+	hash := x.hash(def.key())
+	if first := x.chains[hash]; first != def {
+		for at := first; at != nil; at = at.next {
+			if at.next == def {
+				at.next = def.next
+				break
+			}
+		}
+	} else if def.next != nil {
+		x.chains[hash] = def.next
+	} else {
+		delete(x.chains, hash)
+	}
+	def.next = nil
+}
+
+// of returns the definitions of a key.
+func (x *index) of(key source.Key) []*definition {
+	var defs []*definition
+	for def := x.chains[x.hash(key)]; def != nil; def = def.next {
+		if def.key() == key {
+			defs = append(defs, def)
+		}
+	}
+	return defs
+}
+
+// winner returns the definition whose object consumers hold; nil when none ever
+// was valid.
+func (x *index) winner(key source.Key) *definition {
+	for def := x.chains[x.hash(key)]; def != nil; def = def.next {
+		if def.object != nil && def.key() == key {
+			return def
+		}
+	}
+	return nil
+}
+
+// order sorts the definitions of a key, all of them, in their chain.
+func (x *index) order(key source.Key, defs []*definition) {
+	slices.SortFunc(defs, (*definition).compare)
+	hash := x.hash(key)
+	var chain *definition
+	for def := x.chains[hash]; def != nil; {
+		next := def.next
+		if def.key() != key {
+			def.next, chain = chain, def
+		}
+		def = next
+	}
+	for _, def := range slices.Backward(defs) {
+		def.next, chain = chain, def
+	}
+	x.chains[hash] = chain
 }
 
 // update replaces definitions and says what that means for consumers. touched
 // are the files whose problems may differ from before.
 func (x *index) update(removed, added []*definition) (batch source.Batch, touched map[*file]struct{}) {
 	touched = map[*file]struct{}{}
-	keys := maps.Clone(x.contested)
+	held := make(map[source.Key]*definition, len(added))
+	for key := range x.contested {
+		held[key] = x.winner(key)
+	}
+	for _, defs := range [][]*definition{removed, added} {
+		for _, def := range defs {
+			held[def.key()] = x.winner(def.key())
+		}
+	}
 	for _, def := range removed {
-		e := x.entries[def.key]
-		e.defs = slices.DeleteFunc(e.defs, func(d *definition) bool { return d == def })
-		keys[def.key] = struct{}{}
+		x.unlink(def)
 	}
 	for _, def := range added {
-		e := x.entries[def.key]
-		if e == nil {
-			e = &entry{}
-			x.entries[def.key] = e
-		}
-		e.defs = append(e.defs, def)
-		keys[def.key] = struct{}{}
+		x.link(def)
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(keys), source.Key.Compare) {
-		e := x.entries[key]
-		for _, def := range e.defs {
+	for _, key := range slices.SortedFunc(maps.Keys(held), source.Key.Compare) {
+		defs := x.of(key)
+		for _, def := range defs {
 			touched[def.doc.file] = struct{}{}
 		}
-		x.settle(key, e, &batch)
+		x.settle(key, defs, held[key], &batch)
 	}
 	return batch, touched
 }
 
-func (x *index) settle(key source.Key, e *entry, batch *source.Batch) {
-	if len(e.defs) > 1 {
-		slices.SortFunc(e.defs, (*definition).compare)
+// settle puts the first valid one of a key's definitions in force, in the place
+// of what is held: a definition that may be gone by now, or nil.
+func (x *index) settle(key source.Key, defs []*definition, held *definition, batch *source.Batch) {
+	if len(defs) > 1 {
+		x.order(key, defs)
 		x.contested[key] = struct{}{}
 	} else {
 		delete(x.contested, key)
 	}
-	held := e.winner
-	if len(e.defs) == 0 {
+	if len(defs) == 0 {
 		if held != nil {
 			batch.Deleted = append(batch.Deleted, key)
 		}
-		delete(x.entries, key)
 		return
 	}
-	valid := slices.IndexFunc(e.defs, func(d *definition) bool { return d.object != nil })
+	valid := slices.IndexFunc(defs, func(d *definition) bool { return d.object != nil })
 	if valid < 0 {
 		// Every text of it is invalid. What is in force, perhaps from a file that is
 		// gone now, stays.
@@ -82,39 +143,42 @@ func (x *index) settle(key source.Key, e *entry, batch *source.Batch) {
 			return
 		}
 		valid = 0
-		e.defs[0].take(held)
+		defs[0].take(held)
 	}
-	e.winner = e.defs[valid]
-	if held != nil && held.sum == e.winner.sum {
-		e.winner.object = held.object // one copy in memory
+	winner := defs[valid]
+	if held != nil && held.sum == winner.sum {
+		winner.object = held.object // one copy in memory
 		return
 	}
-	e.publish(held)
-	batch.Set = append(batch.Set, e.winner.object)
+	winner.publish(held)
+	batch.Set = append(batch.Set, winner.object)
 }
 
 // take gives an invalid definition an earlier version of its object.
 func (d *definition) take(was *definition) {
-	d.object, d.sum, d.spec, d.stale = was.object, was.sum, was.spec, true
+	d.object, d.sum, d.spec = was.object, was.sum, was.spec
 }
 
-// publish puts the winner in force, and gives its object the next generation if
-// anything but metadata differs from what was held.
-func (e *entry) publish(held *definition) {
-	def := e.winner
-	if held == nil || held.spec != def.spec {
-		e.generation++
+// publish gives a definition's object the generation after that of what is held
+// if anything but metadata differs.
+func (d *definition) publish(held *definition) {
+	generation := int64(1)
+	if held != nil {
+		generation = held.object.GetGeneration()
+		if held.spec != d.spec {
+			generation++
+		}
 	}
-	published := def.object.GetResourceVersion() != ""
-	if published && def.object.GetGeneration() == e.generation {
+	published := d.object.GetResourceVersion() != ""
+	if published && d.object.GetGeneration() == generation {
 		return
 	}
 	if published {
 		// Handed over before, so it is not ours to change any more.
-		def.object = def.object.DeepCopyObject().(source.Object)
+		d.object = d.object.DeepCopyObject().(source.Object)
 	}
-	def.object.SetGeneration(e.generation)
-	def.object.SetResourceVersion(strconv.FormatUint(def.sum, 16))
+	d.object.SetGeneration(generation)
+	d.object.SetResourceVersion(strconv.FormatUint(d.sum, 16))
 }
 
 // problems lists what is wrong with a file, from the top.
@@ -126,17 +190,18 @@ func (x *index) problems(f *file) []source.Problem {
 		problems = append(problems, p)
 	}
 	for _, doc := range f.docs {
-		for _, flt := range doc.faults {
+		for _, flt := range doc.faults() {
 			p := flt.problem(f.name, doc)
-			if doc.broken {
+			if doc.broken() {
 				f.tellHeld(&p)
 			}
 			problems = append(problems, p)
 		}
-		for _, def := range doc.defs {
-			for _, flt := range def.faults {
+		for i := range doc.defs {
+			def := &doc.defs[i]
+			for _, flt := range def.faults() {
 				p := flt.problem(f.name, doc)
-				p.Key, p.Stale = def.key, def.object != nil
+				p.Key, p.Stale = def.key(), def.object != nil
 				problems = append(problems, p)
 			}
 			if p, ok := x.duplicate(def); ok {
@@ -154,15 +219,19 @@ func (f fault) problem(file string, doc *document) source.Problem {
 
 // duplicate reports a definition that isn't used because of an earlier one.
 func (x *index) duplicate(def *definition) (source.Problem, bool) {
-	if _, ok := x.contested[def.key]; !ok {
+	if len(x.contested) == 0 {
 		return source.Problem{}, false
 	}
-	winner := x.entries[def.key].winner
+	key := def.key()
+	if _, ok := x.contested[key]; !ok {
+		return source.Problem{}, false
+	}
+	winner := x.winner(key)
 	if winner == nil || winner == def || winner.compare(def) > 0 {
 		return source.Problem{}, false
 	}
 	return source.Problem{
-		Key: def.key, File: def.doc.file.name, Line: int(def.doc.line + def.line), Reason: source.Duplicate,
+		Key: key, File: def.doc.file.name, Line: int(def.doc.line + def.line), Reason: source.Duplicate,
 		Message: fmt.Sprintf("defined first in %s; this one is not used: remove or rename one of them", winner.place()),
 	}, true
 }
@@ -181,7 +250,7 @@ func (f *file) tellHeld(p *source.Problem) {
 	}
 	p.Stale = true
 	if len(f.held.defs) == 1 {
-		p.Key = f.held.defs[0].key
+		p.Key = f.held.defs[0].key()
 		return
 	}
 	p.Message += fmt.Sprintf(" (%d objects that the file defined before stay in force)", len(f.held.defs))

@@ -1,13 +1,12 @@
 package file
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -24,34 +23,32 @@ const emptyGrace = 500 * time.Millisecond
 
 // file is one input as it was last read.
 type file struct {
-	name    string // as the user would name it
-	root    int    // index of the path it was found under
-	sortKey string // name, made to sort directory by directory
-	real    string // what name resolves to, for telling two names of one file
-	hash    uint64
-	stamp   stamp
-	docs    []*document
-	held    *document // objects kept although their document is broken; or nil
-	unread  *source.Problem
-	// emptied is when the file was first seen empty; zero when it isn't, or when
+	name   string // as the user would name it
+	root   int    // index of the path it was found under
+	hash   uint64
+	stamp  stamp
+	docs   []*document
+	held   *document // objects kept although their document is broken; or nil
+	unread *source.Problem
+	// emptied is when the file was first seen empty; nil when it isn't, or when
 	// its objects have been given up since.
-	emptied time.Time
+	emptied *time.Time
 }
 
 func (f *file) compare(o *file) int {
 	if f.root != o.root {
 		return f.root - o.root
 	}
-	return strings.Compare(f.sortKey, o.sortKey)
+	return compareNames(f.name, o.name)
 }
 
 func (f *file) definitions() []*definition {
 	var defs []*definition
 	for _, doc := range f.docs {
-		defs = append(defs, doc.defs...)
+		defs = append(defs, doc.definitions()...)
 	}
 	if f.held != nil {
-		defs = append(defs, f.held.defs...)
+		defs = append(defs, f.held.definitions()...)
 	}
 	return defs
 }
@@ -59,31 +56,44 @@ func (f *file) definitions() []*definition {
 // stamp is what tells an unchanged file without reading it.
 type stamp struct {
 	size     int64
-	modified time.Time
+	modified int64 // Unix time in nanoseconds
 	inode    uint64
-	readAt   time.Time
+	// settled is false for a file that was modified just before it was read: it may
+	// have been modified again within the same tick of its clock.
+	settled bool
 }
 
 func stampOf(info fs.FileInfo) stamp {
-	s := stamp{size: info.Size(), modified: info.ModTime(), readAt: time.Now()}
+	s := stamp{
+		size: info.Size(), modified: info.ModTime().UnixNano(),
+		settled: time.Since(info.ModTime()) > 2*time.Second,
+	}
 	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
 		s.inode = sys.Ino
 	}
 	return s
 }
 
-// settledAs reports whether a file with this info is the one that was read. A file
-// that was modified just before it was read may have been modified again within
-// the same tick of its clock.
+// settledAs reports whether a file with this info is the one that was read.
 func (s stamp) settledAs(info fs.FileInfo) bool {
 	now := stampOf(info)
-	return now.size == s.size && now.inode == s.inode && now.modified.Equal(s.modified) &&
-		s.readAt.Sub(s.modified) > 2*time.Second
+	return now.size == s.size && now.inode == s.inode && now.modified == s.modified && s.settled
 }
 
-// sortKey makes names sort directory by directory: a/b.yaml before a-b.yaml.
-func sortKey(name string) string {
-	return strings.ReplaceAll(filepath.ToSlash(name), "/", "\x00")
+// compareNames sorts names directory by directory: a/b.yaml before a-b.yaml.
+func compareNames(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		switch {
+		case a[i] == b[i]:
+		case os.IsPathSeparator(a[i]):
+			return -1
+		case os.IsPathSeparator(b[i]):
+			return 1
+		default:
+			return cmp.Compare(a[i], b[i])
+		}
+	}
+	return cmp.Compare(len(a), len(b))
 }
 
 var (

@@ -51,18 +51,18 @@ func (s *state) readFile(r *reading) {
 		return
 	}
 	hash := xxhash.Sum64(text)
-	if r.prior != nil && r.prior.unread == nil && r.prior.hash == hash && r.prior.emptied.IsZero() {
+	if r.prior != nil && r.prior.unread == nil && r.prior.hash == hash && r.prior.emptied == nil {
 		r.prior.stamp = r.stamp
 		r.same = true
 		return
 	}
-	r.file = &file{name: r.name, root: r.root, sortKey: sortKey(r.name), real: r.real, hash: hash, stamp: r.stamp}
+	r.file = &file{name: r.name, root: r.root, hash: hash, stamp: r.stamp}
 	if len(text) == 0 && r.prior != nil && len(r.prior.definitions()) > 0 {
 		since := r.prior.emptied
-		if since.IsZero() {
-			since = time.Now()
+		if since == nil {
+			since = new(time.Now())
 		}
-		if time.Since(since) < emptyGrace {
+		if time.Since(*since) < emptyGrace {
 			r.prior.emptied = since
 			r.same = true
 			return
@@ -124,12 +124,12 @@ func validByText(f *file) map[uint64]*definition {
 	}
 	known := map[uint64]*definition{}
 	for _, doc := range f.docs {
-		if len(doc.defs) < 2 {
+		if doc.rest == nil || len(doc.rest.written) != len(doc.defs) {
 			continue // its one object has changed if its text has
 		}
-		for _, def := range doc.defs {
-			if def.object != nil && !def.stale && len(def.faults) == 0 {
-				known[def.raw] = def
+		for i, raw := range doc.rest.written {
+			if def := &doc.defs[i]; def.refused == nil {
+				known[raw] = def
 			}
 		}
 	}

@@ -23,12 +23,13 @@ func (s *state) replace(r *reading) (removed, added []*definition) {
 		}
 	}
 	broken := false
+	f.docs = make([]*document, 0, len(r.chunks))
 	for i, p := range r.chunks {
 		doc := p.doc
 		doc.file, doc.line, doc.order = f, int32(p.line), int32(i)
 		f.docs = append(f.docs, doc)
-		broken = broken || doc.broken
-		for _, def := range doc.defs {
+		broken = broken || doc.broken()
+		for _, def := range doc.definitions() {
 			if had[def] {
 				delete(had, def)
 			} else {
@@ -50,7 +51,7 @@ func (s *state) replace(r *reading) (removed, added []*definition) {
 func (s *state) keepUnread(r *reading) {
 	f := r.prior
 	if f == nil {
-		f = &file{name: r.name, root: r.root, sortKey: sortKey(r.name), real: r.real}
+		f = &file{name: r.name, root: r.root}
 		s.files[f.name] = f
 	}
 	f.unread = &source.Problem{File: r.name, Reason: source.Unread, Message: readMessage(r.err)}
@@ -66,9 +67,9 @@ func keepValid(removed, added []*definition) {
 		if last == nil {
 			last = lastValid(removed)
 		}
-		if was := last[def.key]; was != nil {
+		if was := last[def.key()]; was != nil {
 			def.take(was)
-			delete(last, def.key)
+			delete(last, def.key())
 		}
 	}
 }
@@ -79,8 +80,9 @@ func lastValid(defs []*definition) map[source.Key]*definition {
 		if def.object == nil {
 			continue
 		}
-		if first := last[def.key]; first == nil || def.before(first) {
-			last[def.key] = def
+		key := def.key()
+		if first := last[key]; first == nil || def.before(first) {
+			last[key] = def
 		}
 	}
 	return last
@@ -98,14 +100,14 @@ func (d *definition) before(o *definition) bool {
 func hold(f *file, removed []*definition) []*definition {
 	defined := map[source.Key]bool{}
 	for _, doc := range f.docs {
-		for _, def := range doc.defs {
-			defined[def.key] = true
+		for i := range doc.defs {
+			defined[doc.defs[i].key()] = true
 		}
 	}
 	held := &document{file: f, order: math.MaxInt32}
 	for key, was := range lastValid(removed) {
 		if !defined[key] {
-			def := &definition{key: key, doc: held}
+			def := definition{doc: held}
 			def.take(was)
 			held.defs = append(held.defs, def)
 		}
@@ -113,7 +115,7 @@ func hold(f *file, removed []*definition) []*definition {
 	if len(held.defs) == 0 {
 		return nil
 	}
-	slices.SortFunc(held.defs, func(a, b *definition) int { return a.key.Compare(b.key) })
+	slices.SortFunc(held.defs, func(a, b definition) int { return a.key().Compare(b.key()) })
 	f.held = held
-	return held.defs
+	return held.definitions()
 }

@@ -32,7 +32,7 @@ func (s *state) scanAll(ctx context.Context, watch watcher) (source.Batch, error
 	for _, c := range s.tree.files {
 		seen[c.name] = true
 		prior := s.files[c.name]
-		if prior != nil && prior.unread == nil && prior.emptied.IsZero() && c.info != nil && prior.stamp.settledAs(c.info) {
+		if prior != nil && prior.unread == nil && prior.emptied == nil && c.info != nil && prior.stamp.settledAs(c.info) {
 			continue
 		}
 		todo = append(todo, &reading{candidate: c, prior: prior})

@@ -165,7 +165,7 @@ func (r *runner) scan(ctx context.Context, apply func(source.Batch)) error {
 	r.all, r.first, r.wakeAt = false, time.Time{}, time.Time{}
 	clear(r.dirty)
 	for _, f := range r.files {
-		if !f.emptied.IsZero() {
+		if f.emptied != nil {
 			r.all, r.wakeAt = true, time.Now().Add(emptyGrace)
 		}
 	}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/internal/cli"
+	"github.com/gatehouse-dev/gatehouse/internal/control"
+)
+
+// announce tells a person what goes on: on a screen, or by log lines.
+type announce struct {
+	log    *slog.Logger
+	screen *cli.Live // nil off a terminal
+	wake   chan struct{}
+}
+
+func announcer(log *slog.Logger, screen *cli.Live) *announce {
+	return &announce{log: log, screen: screen, wake: make(chan struct{}, 1)}
+}
+
+// changed is called after each commit.
+func (a *announce) changed() {
+	if a.screen != nil {
+		a.screen.Changed()
+		return
+	}
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// maxStateLines bounds what one commit logs: a Gateway that goes takes all its
+// routes along.
+const maxStateLines = 20
+
+// states logs the objects that became bad, or good again. The screen shows them
+// as they are.
+func (a *announce) states(changes []control.StateChange) {
+	if a.screen != nil {
+		return
+	}
+	bad, healed := 0, 0
+	for _, c := range changes {
+		if c.OK {
+			if healed++; healed <= maxStateLines {
+				a.log.Info("object is in order again", "object", c.Object)
+			}
+			continue
+		}
+		if bad++; bad <= maxStateLines {
+			a.log.Warn("object needs attention", "object", c.Object, "reason", c.Reason, "message", c.Message)
+		}
+	}
+	if bad > maxStateLines {
+		a.log.Warn("more objects need attention; `gatehouse status` shows all", "more", bad-maxStateLines)
+	}
+	if healed > maxStateLines {
+		a.log.Info("more objects are in order again", "more", healed-maxStateLines)
+	}
+}
+
+// stopping says once that the Envoys drain.
+func (a *announce) stopping(drain string) {
+	if a.screen != nil {
+		a.screen.Stopping()
+		return
+	}
+	a.log.Info("stopping: clients may finish; Ctrl-C again ends them now", "at_most", drain)
+}
+
+// run tells until done is closed.
+func (a *announce) run(done <-chan struct{}, s *control.Standalone) {
+	if a.screen != nil {
+		a.screen.Run(done, s.View)
+		return
+	}
+	// Without a screen: once ready, say how to reach the routes.
+	waiting := ""
+	for {
+		select {
+		case <-done:
+			return
+		case <-a.wake:
+		}
+		ok, _ := s.Ready()
+		now := strings.Join(s.Waiting(), ", ")
+		if ok && now != "" && now != waiting {
+			a.log.Warn("waiting for files to appear", "path", now)
+		}
+		waiting = now
+		if ok && (waiting == "" || len(s.View().Items) > 0) {
+			break
+		}
+	}
+	v := s.View()
+	needed := cli.Needed(v)
+	level := slog.LevelInfo
+	attrs := []any{"objects", len(v.Items)}
+	if needed.Objects > 0 || needed.Files > 0 {
+		level = slog.LevelWarn
+		attrs = append(attrs, "need_attention", needed.Objects+needed.Files)
+	}
+	a.log.Log(context.Background(), level, "ready", attrs...)
+	if !hasGateway(v) {
+		a.log.Info("no Gateway of class gatehouse yet: save one with spec.gatewayClassName gatehouse")
+	}
+	for _, t := range cli.Try(v, 5) {
+		a.log.Info("try", "command", t)
+	}
+	<-done
+}
+
+func hasGateway(v control.View) bool {
+	for _, it := range v.Items {
+		if it.Kind == "Gateway" {
+			return true
+		}
+	}
+	return false
+}

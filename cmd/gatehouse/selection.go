@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+)
+
+// kinds are the words that choose a kind, as kubectl has them and as people say.
+var kinds = map[string]string{
+	"gatewayclass": "GatewayClass", "gatewayclasses": "GatewayClass", "gc": "GatewayClass", "class": "GatewayClass", "classes": "GatewayClass",
+	"gateway": "Gateway", "gateways": "Gateway", "gtw": "Gateway", "gw": "Gateway",
+	"httproute": "HTTPRoute", "httproutes": "HTTPRoute", "route": "HTTPRoute", "routes": "HTTPRoute",
+}
+
+// selection is objects that a command line asks for.
+type selection struct{ kind, namespace, name string }
+
+func (s selection) String() string {
+	switch {
+	case s.name == "":
+		return s.kind
+	case s.namespace == "":
+		return s.kind + " " + s.name
+	}
+	return s.kind + " " + s.namespace + "/" + s.name
+}
+
+// parseSelections reads what to show: KIND or KIND/NAME, any number of them, or
+// KIND NAME... as kubectl has it.
+func parseSelections(args []string) ([]selection, error) {
+	var out []selection
+	var failed error
+	for _, arg := range args {
+		s, err := parseSelection(arg)
+		if err != nil && failed == nil {
+			failed = err
+		}
+		out = append(out, s)
+	}
+	if failed == nil || len(args) < 2 || out[0].kind == "" || out[0].name != "" {
+		return out, failed
+	}
+	for i, arg := range args[1:] {
+		s, err := parseSelection(args[0] + "/" + arg)
+		if err != nil {
+			return nil, failed
+		}
+		out[i+1] = s
+	}
+	return out[1:], nil
+}
+
+// parseSelection reads KIND, KIND/NAME or KIND/NAMESPACE/NAME.
+func parseSelection(text string) (selection, error) {
+	parts := strings.Split(text, "/")
+	kind, ok := kinds[strings.ToLower(parts[0])]
+	if !ok || len(parts) > 3 || slices.Contains(parts[1:], "") {
+		return selection{}, usageError{fmt.Errorf("%q: want gatewayclass, gateway or httproute, with /NAME or /NAMESPACE/NAME", text)}
+	}
+	s := selection{kind: kind}
+	switch len(parts) {
+	case 2:
+		s.name = parts[1]
+	case 3:
+		s.namespace, s.name = parts[1], parts[2]
+	}
+	return s, nil
+}
+
+func (s selection) matches(kind, namespace, name string) bool {
+	return kind == s.kind && (s.name == "" || name == s.name) && (s.namespace == "" || namespace == s.namespace)
+}
+
+func (s selection) item(it control.Item) bool {
+	return s.matches(it.Kind, it.Metadata.Namespace, it.Metadata.Name)
+}
+
+func (s selection) problem(p source.Problem) bool {
+	return s.matches(p.Key.Kind, p.Key.Namespace, p.Key.Name)
+}
+
+// choose leaves in a view what is asked for; with nothing asked for, all. A named
+// object that doesn't exist is an error.
+func choose(v *control.View, wanted []selection) error {
+	if len(wanted) == 0 {
+		return nil
+	}
+	for _, s := range wanted {
+		if s.name != "" && !slices.ContainsFunc(v.Items, s.item) && !slices.ContainsFunc(v.Problems, s.problem) {
+			return fmt.Errorf("%s not found%s", s, alternatives(v, s.kind))
+		}
+	}
+	v.Items = slices.DeleteFunc(v.Items, func(it control.Item) bool {
+		return !slices.ContainsFunc(wanted, func(s selection) bool { return s.item(it) })
+	})
+	v.Problems = slices.DeleteFunc(v.Problems, func(p source.Problem) bool {
+		return !slices.ContainsFunc(wanted, func(s selection) bool { return s.problem(p) })
+	})
+	v.Proxies = nil
+	return nil
+}
+
+// alternatives lists the first objects of a kind, for a person who misspelt one.
+func alternatives(v *control.View, kind string) string {
+	const few = 5
+	var names []string
+	for _, it := range v.Items {
+		if it.Kind == kind {
+			names = append(names, it.Metadata.Namespace+"/"+it.Metadata.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	more := ""
+	if len(names) > few {
+		more = fmt.Sprintf(" and %d more", len(names)-few)
+		names = names[:few]
+	}
+	return ": there is " + strings.Join(names, ", ") + more
+}
+
+// nothing says that there is nothing to show, and why that may be.
+func nothing(wanted []selection) string {
+	if len(wanted) == 0 {
+		return "no objects: the files hold no Gateway of a class of ours and no route to one"
+	}
+	var kinds []string
+	for _, s := range wanted {
+		kinds = append(kinds, s.kind)
+	}
+	slices.Sort(kinds)
+	return "no " + strings.Join(slices.Compact(kinds), " and no ") + ": the files hold none that concerns Gatehouse"
+}

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+)
+
+// TestPrintStatus protects scripts: off a terminal a row is a line, with its
+// message in full.
+func TestPrintStatus(t *testing.T) {
+	for name, wide := range map[string]Wide{"status": false, "status-wide": true} {
+		v := views()["broken"]
+		v.Proxies = []control.Proxy{{Gateway: "default/web", Phase: "running", Live: true, PID: 4711, Since: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}}
+		var out bytes.Buffer
+		PrintStatus(&out, v, wide)
+		compare(t, name, out.String())
+	}
+}
+
+// TestTry protects those who copy a command: it reaches the route, and a shell
+// takes it, also when it is broken over lines.
+func TestTry(t *testing.T) {
+	v := views()["quick"]
+	v.Items[0].Summary.Listeners = []control.ListenerRow{
+		{Name: "https", Protocol: "HTTPS", Port: 8443, Addrs: []string{"::"}, Hostname: "*.example.com", State: "Programmed", OK: true},
+	}
+	v.Items[3].Summary.Path = "/it's"
+	want := []string{
+		"curl -k --connect-to any.example.com:8443:[::1]:8443 https://any.example.com:8443/",
+		"curl -i -k --connect-to old.localhost:8443:[::1]:8443 https://old.localhost:8443/",
+		`curl -k --connect-to shop.localhost:8443:[::1]:8443 https://shop.localhost:8443'/it'\''s'`,
+	}
+	have := Try(v, 5)
+	if strings.Join(have, "\n") != strings.Join(want, "\n") {
+		t.Errorf("have\n%s", strings.Join(have, "\n"))
+	}
+	lines := commandLines(have[0], 60)
+	if joined := strings.Join(strings.Fields(strings.ReplaceAll(strings.Join(lines, "\n"), "\\\n", " ")), " "); joined != have[0] {
+		t.Errorf("broken over lines it is %q", joined)
+	}
+	if got := Try(v, 2); len(got) != 2 {
+		t.Errorf("%d commands, want 2", len(got))
+	}
+}
+
+// TestNeeded protects the count in the header: an object counts once, whatever is
+// said of it, and what only waits does not.
+func TestNeeded(t *testing.T) {
+	v := views()["broken"]
+	if got := Needed(v).String(); got != "4 objects need attention" {
+		t.Error(got)
+	}
+	v.Problems = append(v.Problems, source.Problem{Key: source.Key{Kind: "HTTPRoute", Namespace: "default", Name: "shop"}}, source.Problem{File: "a"}, source.Problem{File: "a"})
+	if got := Needed(v).String(); got != "4 objects and 1 file need attention" {
+		t.Error(got)
+	}
+	if got := Needed(views()["starting"]).String(); got != "" {
+		t.Error(got)
+	}
+	if got := Needed(control.View{Problems: []source.Problem{{File: "a"}}}).String(); got != "1 file needs attention" {
+		t.Error(got)
+	}
+}
+
+// TestText protects the screen from what stands in files.
+func TestText(t *testing.T) {
+	if got := clean("a\x1b[31mb\nc\t\u202ed\a"); got != "a[31mb c d" {
+		t.Errorf("%q", got)
+	}
+	if got := clip("\x1b[31mabcdef\x1b[0m", 4); got != "\x1b[31mabc…\x1b[0m" {
+		t.Errorf("%q", got)
+	}
+	got := wrap("one two three "+strings.Repeat("x", 25), 12, 2)
+	want := []string{"one two", "  three", "  xxxxxxxxxx", "  xxxxxxxxxx", "  xxxxx"}
+	if strings.Join(got, "|") != strings.Join(want, "|") {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,8 @@
+package cli
+
+import "golang.org/x/sys/unix"
+
+const (
+	getMode = unix.TCGETS
+	setMode = unix.TCSETS
+)

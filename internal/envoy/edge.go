@@ -1,0 +1,61 @@
+package envoy
+
+import (
+	mutationv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	headermutationv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
+	earlyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/early_header_mutation/header_mutation/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+)
+
+// internalHeaders is the prefix of the headers by which Envoys talk to each
+// other and are told what to do: timeouts, retries, attempts, clusters. At the
+// edge nobody may say such things, so they pass in neither direction, and header
+// modifiers may not make any.
+const internalHeaders = "x-envoy-"
+
+// lookAlikes are names that a backend which takes _ for - (CGI and its heirs)
+// can't tell from a header that the proxy vouches for: by them a client could
+// give itself another address, or frame its request anew. Other names with an
+// underscore are the application's: some, like api_key, are in wide use, and the
+// Gateway API lets routes match them. So Envoy's switch, which rejects or drops
+// all of them, is left alone.
+const lookAlikes = `x_(forwarded|real|request|envoy)[-_].*|x-(forwarded|real|request|envoy)_.*|` +
+	`x-(forwarded|real|request)-.*_.*|content_length|transfer_encoding`
+
+// edgeRequests happens to every request before a route is chosen.
+//
+// The client's address is appended to X-Forwarded-For here and not by the
+// connection manager, which in the place of a client on this very machine would
+// write some other address of the machine.
+var edgeRequests = []*corev3.TypedExtensionConfig{{
+	Name: "envoy.http.early_header_mutation.header_mutation",
+	TypedConfig: constant(&earlyv3.HeaderMutation{Mutations: []*mutationv3.HeaderMutation{
+		removeHeaders(&matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{
+			SafeRegex: &matcherv3.RegexMatcher{Regex: lookAlikes},
+		}}),
+		{Action: &mutationv3.HeaderMutation_Append{Append: &corev3.HeaderValueOption{
+			Header: &corev3.HeaderValue{
+				Key: "x-forwarded-for", Value: "%DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT%",
+			},
+			AppendAction: corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD,
+		}}},
+	}}),
+}}
+
+// edgeFilter removes the internal headers of clients, what the connection manager
+// makes of them, and those of backends that have an Envoy of their own in front.
+var edgeFilter = &headermutationv3.HeaderMutation{Mutations: &headermutationv3.Mutations{
+	RequestMutations:  removeInternal,
+	ResponseMutations: removeInternal,
+}}
+
+var removeInternal = []*mutationv3.HeaderMutation{removeHeaders(&matcherv3.StringMatcher{
+	MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: internalHeaders},
+})}
+
+func removeHeaders(names *matcherv3.StringMatcher) *mutationv3.HeaderMutation {
+	return &mutationv3.HeaderMutation{Action: &mutationv3.HeaderMutation_RemoveOnMatch_{
+		RemoveOnMatch: &mutationv3.HeaderMutation_RemoveOnMatch{KeyMatcher: names},
+	}}
+}
