@@ -41,7 +41,7 @@ func TestEnvoyEdgeHeaders(t *testing.T) {
 		"Content_Length", "Transfer_Encoding", "X_Envoy_Retry_On",
 	}
 	kept := []string{"Api_Key", "X_Tenant", "X-Real-Ip", "X-Envoyage", "_", "X-Forwarded-Host", "Content_Length_2", "Accept"}
-	send := http.Header{"X-Forwarded-For": {"192.0.2.7"}}
+	send := http.Header{"X-Forwarded-For": {"192.0.2.7"}, "X-Forwarded-Proto": {"https"}, "X-Request-Id": {"client"}}
 	for _, name := range append(slices.Clone(lost), kept...) {
 		send[http.CanonicalHeaderKey(name)] = []string{"client"}
 	}
@@ -64,6 +64,9 @@ func TestEnvoyEdgeHeaders(t *testing.T) {
 			if v := a.Seen.Header.Values(name); !slices.Equal(v, []string{"client"}) {
 				t.Errorf("%s: the backend sees %s: %v", path, name, v)
 			}
+		}
+		if id, proto := a.Seen.Header.Get("X-Request-Id"), a.Seen.Header.Get("X-Forwarded-Proto"); id == "" || id == "client" || proto != "http" {
+			t.Errorf("%s: the backend sees request %q by %q", path, id, proto)
 		}
 		// The client's own address, though it is loopback.
 		if diff := cmp.Diff([]string{"192.0.2.7,127.0.0.1"}, a.Seen.Header.Values("X-Forwarded-For")); diff != "" {

@@ -21,7 +21,8 @@ var httpFilters = []*hcmv3.HttpFilter{
 		Name:       "envoy.filters.http.header_mutation",
 		ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: constant(edgeFilter)},
 	},
-	// Before all that may refuse, since a preflight has no credentials and asks for nothing.
+	// Before all that may refuse, since a preflight has no credentials and asks
+	// for nothing.
 	optional(corsFilter, &corsv3.Cors{}),
 	{
 		Name: "envoy.filters.http.router",

@@ -31,21 +31,22 @@ type rest struct {
 	faults []fault
 	// broken: objects may be missing from defs because of faults.
 	broken bool
-	// written are the hashes of a List's objects as the text has them, in order.
+	// written are the hashes of the objects as the text has them, where there are
+	// several.
 	written []uint64
 }
 
 // A definition is one object as one place in a file has it. There are as many as
 // objects, so that it holds nothing that most can do without.
 type definition struct {
-	doc    *document
-	object source.Object // nil when it never was valid
-	sum    uint64        // hash of the object with defaults
-	spec   uint64        // the same without metadata: a change is a new generation
-	refused *refusal     // nil for valid text
-	next   *definition   // the index's
-	line   int32         // relative to the document, 0-based
-	order  int32         // position in the document
+	doc     *document
+	object  source.Object // nil when it never was valid
+	sum     uint64        // hash of the object with defaults
+	spec    uint64        // the same without metadata: a change is a new generation
+	refused *refusal      // nil for valid text
+	next    *definition   // the index's
+	line    int32         // relative to the document, 0-based
+	order   int32         // position in the document
 }
 
 // A refusal is what is known of a definition whose text is invalid.
@@ -210,10 +211,8 @@ func (r *reader) define(doc *document, it item, earlier map[uint64]*definition, 
 		r.decode(&def, id, it)
 	}
 	doc.defs = append(doc.defs, def)
-	if it.path != "" {
-		extra := doc.extra()
-		extra.written = append(extra.written, raw)
-	}
+	extra := doc.extra()
+	extra.written = append(extra.written, raw)
 }
 
 // decode validates an object's text.

@@ -13,7 +13,7 @@ import (
 // index decides which definition of each key is in force: of those whose object
 // is valid or was so before, the first.
 type index struct {
-	seed maphash.Seed
+	hash func(source.Key) uint64
 	// chains hold all definitions, by the hash of their key: a table of keys would
 	// take as much memory as everything else here. Those of one key are in order;
 	// keys that share a hash share a chain.
@@ -24,10 +24,12 @@ type index struct {
 }
 
 func newIndex() *index {
-	return &index{seed: maphash.MakeSeed(), chains: map[uint64]*definition{}, contested: map[source.Key]struct{}{}}
+	seed := maphash.MakeSeed()
+	return &index{
+		hash:   func(key source.Key) uint64 { return maphash.Comparable(seed, key) },
+		chains: map[uint64]*definition{}, contested: map[source.Key]struct{}{},
+	}
 }
-
-func (x *index) hash(key source.Key) uint64 { return maphash.Comparable(x.seed, key) }
 
 func (x *index) link(def *definition) {
 	hash := x.hash(def.key())
@@ -77,18 +79,17 @@ func (x *index) winner(key source.Key) *definition {
 func (x *index) order(key source.Key, defs []*definition) {
 	slices.SortFunc(defs, (*definition).compare)
 	hash := x.hash(key)
-	var chain *definition
-	for def := x.chains[hash]; def != nil; {
-		next := def.next
+	chain := slices.Clone(defs)
+	for def := x.chains[hash]; def != nil; def = def.next {
 		if def.key() != key {
-			def.next, chain = chain, def
+			chain = append(chain, def) // in the order that it has among its own
 		}
-		def = next
 	}
-	for _, def := range slices.Backward(defs) {
-		def.next, chain = chain, def
+	var first *definition
+	for _, def := range slices.Backward(chain) {
+		def.next, first = first, def
 	}
-	x.chains[hash] = chain
+	x.chains[hash] = first
 }
 
 // update replaces definitions and says what that means for consumers. touched

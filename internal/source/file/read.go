@@ -56,6 +56,9 @@ func (s *state) readFile(r *reading) {
 		r.same = true
 		return
 	}
+	if r.prior != nil {
+		r.name = r.prior.name // the copy that the table of files has
+	}
 	r.file = &file{name: r.name, root: r.root, hash: hash, stamp: r.stamp}
 	if len(text) == 0 && r.prior != nil && len(r.prior.definitions()) > 0 {
 		since := r.prior.emptied

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -61,8 +60,7 @@ func (s *state) scanFiles(ctx context.Context, names []string) (source.Batch, er
 				gone = append(gone, prior)
 			}
 		case ok:
-			real := filepath.Join(s.tree.realDir(name), filepath.Base(name))
-			todo = append(todo, &reading{candidate: candidate{name: name, root: dir.root, real: real, info: info}, prior: prior})
+			todo = append(todo, &reading{candidate: candidate{name: name, root: dir.root, info: info}, prior: prior})
 		}
 	}
 	return s.apply(ctx, todo, gone)

@@ -114,11 +114,11 @@ func TestRefusedText(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			doc := (&reader{}).read([]byte(c.text), c.json, nil)
-			if len(doc.faults) != 1 || !doc.broken {
-				t.Fatalf("faults %+v", doc.faults)
+			if len(doc.faults()) != 1 || !doc.broken() {
+				t.Fatalf("faults %+v", doc.faults())
 			}
-			if got := doc.faults[0].line + 1; got != c.line {
-				t.Errorf("line %d, want %d: %s", got, c.line, doc.faults[0].message)
+			if got := doc.faults()[0].line + 1; got != c.line {
+				t.Errorf("line %d, want %d: %s", got, c.line, doc.faults()[0].message)
 			}
 		})
 	}

@@ -25,7 +25,6 @@ type watcher interface {
 type candidate struct {
 	name string // as the user would name it
 	root int
-	real string
 	info fs.FileInfo // nil for standard input
 }
 
@@ -78,7 +77,7 @@ func (s *Source) walk(w watcher) *tree {
 	}
 	for i, root := range s.paths {
 		if root == stdinName {
-			t.files = append(t.files, candidate{name: stdinName, root: i, real: stdinName})
+			t.files = append(t.files, candidate{name: stdinName, root: i})
 			continue
 		}
 		if w != nil {
@@ -160,7 +159,6 @@ func (t *tree) add(c candidate) {
 		return
 	}
 	t.seen[real] = true
-	c.real = real
 	t.files = append(t.files, c)
 }
 
