@@ -162,6 +162,7 @@ func (p *Pipeline) declareBackends() {
 			}
 			if sp := topology.PortOf(object, port); sp != nil {
 				if b := translate.Backend(sp); b.Name == name {
+					b.Name = name // one copy of the text for all
 					emit(name, b)
 				}
 			}

@@ -90,10 +90,20 @@ func (p *Pipeline) declareStatus() {
 				emit(issueKey{route, k}, issue{refused: &r})
 			}
 		})
+	left := p.backendProblems()
 	issues := flow.NewIndex(inexpressible,
 		func(k issueKey, _ issue, yield func(topology.RouteKey)) { yield(k.Route) }, issueKey.compare)
 	issues.Also(refused)
-	issues.Also(p.backendProblems())
+	issues.Also(left)
+	// Routes look for issues only where their namespace has some: every look is
+	// remembered, and hardly any finds something.
+	byNamespace := flow.NewIndex(inexpressible,
+		func(k issueKey, _ issue, yield func(string)) { yield(k.Route.Namespace) }, issueKey.compare)
+	byNamespace.Also(refused)
+	byNamespace.Also(left)
+	troubled := flow.Group("namespaces-with-issues", byNamespace,
+		func(_ *flow.Ctx, _ string, _ flow.Members[issueKey, issue]) (struct{}, bool) { return struct{}{}, true },
+		flow.Equal(flow.Same[struct{}]))
 
 	// Routes without a valid rule attach, as far as the topology knows, but must
 	// not be counted as attached.
@@ -155,15 +165,17 @@ func (p *Pipeline) declareStatus() {
 			if rules, ok := flow.Get(c, p.rules, k); ok {
 				in.Problems = rules.Problems
 			}
-			for by, i := range flow.Select(c, issues, k).All() {
-				in.Problems = append(slices.Clip(in.Problems), i.problems...)
-				if i.leftOut != nil {
-					in.LeftOut = append(in.LeftOut, status.RouteOmission{Gateway: by.About.Gateway, Omission: *i.leftOut})
-				}
-				if i.refused != nil {
-					in.Rejected = append(in.Rejected, status.RouteRejection{
-						Gateway: by.About.Gateway, Ref: by.About.Ref, Rejection: *i.refused,
-					})
+			if _, ok := flow.Get(c, troubled, k.Namespace); ok {
+				for by, i := range flow.Select(c, issues, k).All() {
+					in.Problems = append(slices.Clip(in.Problems), i.problems...)
+					if i.leftOut != nil {
+						in.LeftOut = append(in.LeftOut, status.RouteOmission{Gateway: by.About.Gateway, Omission: *i.leftOut})
+					}
+					if i.refused != nil {
+						in.Rejected = append(in.Rejected, status.RouteRejection{
+							Gateway: by.About.Gateway, Ref: by.About.Ref, Rejection: *i.refused,
+						})
+					}
 				}
 			}
 			s := status.Route(in)

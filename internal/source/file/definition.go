@@ -233,7 +233,6 @@ func (r *reader) decode(def *definition, id schema.Identity, it item) {
 	delete(it.content, "metadata")
 	def.spec = hashOf(it.content)
 	def.sum = hashOf(meta, int64(def.spec))
-	object.SetUID(uidOf(id.Key))
 	def.object = object
 }
 

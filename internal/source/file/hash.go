@@ -1,17 +1,12 @@
 package file
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
 // hashValue adds a generic value to a hash, the same for equal values whatever
@@ -60,13 +55,4 @@ func hashOf(values ...any) uint64 {
 		hashValue(d, value)
 	}
 	return d.Sum64()
-}
-
-// uidOf derives an object's uid from its key, in the form of a UUID (RFC 9562,
-// version 8), so that it is the same in every run.
-func uidOf(key source.Key) types.UID {
-	sum := sha256.Sum256([]byte(key.Group + "\x00" + key.Kind + "\x00" + key.Namespace + "\x00" + key.Name))
-	sum[6] = sum[6]&0x0f | 0x80
-	sum[8] = sum[8]&0x3f | 0x80
-	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
 }

@@ -70,7 +70,7 @@ func change(t *testing.T, random *rand.Rand) {
 func showBatch(b source.Batch) string {
 	var text strings.Builder
 	for _, o := range b.Set {
-		fmt.Fprintf(&text, "%s version %s uid %s generation %d\n", keyOf(o), o.GetResourceVersion(), o.GetUID(), o.GetGeneration())
+		fmt.Fprintf(&text, "%s version %s generation %d\n", keyOf(o), o.GetResourceVersion(), o.GetGeneration())
 	}
 	for _, key := range b.Deleted {
 		fmt.Fprintf(&text, "deleted %s\n", key)
