@@ -95,14 +95,14 @@ func BackendNoPort(field, service string) metav1.Condition {
 }
 
 // BackendPortNotFound says that a Service has no such port; ports are those that
-// it has.
-func BackendPortNotFound(field, service string, port int32, ports []string) metav1.Condition {
+// it has for the protocol.
+func BackendPortNotFound(field, service string, port int32, protocol string, ports []string) metav1.Condition {
 	have := "no ports"
 	if len(ports) > 0 {
 		have = strings.Join(ports, ", ")
 	}
 	return unresolved(gwv1.RouteReasonBackendNotFound, field,
-		fmt.Sprintf("Service %s has no TCP port %d; it has %s", service, port, have))
+		fmt.Sprintf("Service %s has no %s port %d; it has %s", service, protocol, port, have))
 }
 
 // BackendExternalNameMissing says that a Service of type ExternalName names no

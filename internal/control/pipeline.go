@@ -59,7 +59,9 @@ type Pipeline struct {
 	// Status.
 	classStatus   *flow.Derived[string, *gwv1.GatewayClassStatus]
 	gatewayStatus *flow.Derived[ir.Name, *gwv1.GatewayStatus]
-	routeStatus   *flow.Derived[topology.RouteKey, *gwv1.HTTPRouteStatus]
+	routeStatus   *flow.Derived[topology.RouteKey, *gwv1.RouteStatus]
+
+	reported []reported
 
 	uncounted *flow.Derived[topology.ListenerKey, int]
 	notices   *flow.Derived[ir.Name, source.Problem]
@@ -90,15 +92,13 @@ func NewPipeline(opts Options) *Pipeline {
 	p.declareHosts()
 	p.declareResources()
 	p.declareStatus()
+	p.declareReported()
 	p.declareNotices()
 	flow.Watch(p.fleets)
 	flow.Watch(p.listeners)
 	flow.Watch(p.tables)
 	flow.Watch(p.members)
 	flow.Watch(p.secrets)
-	flow.Watch(p.classStatus)
-	flow.Watch(p.gatewayStatus)
-	flow.Watch(p.routeStatus)
 	flow.Watch(p.problems)
 	return p
 }
@@ -141,7 +141,7 @@ func (p *Pipeline) declareHosts() {
 	p.rules = flow.Map("rules", p.graph.Routes,
 		func(_ *flow.Ctx, k topology.RouteKey, r *topology.Route, emit func(topology.RouteKey, *routeRules)) {
 			rules := translate.Route(r)
-			emit(k, &routeRules{rules, r.Object.CreationTimestamp.Time, status.NoRuleLeft(r, rules.Problems)})
+			emit(k, &routeRules{rules, r.Object.GetCreationTimestamp().Time, status.NoRuleLeft(r, rules.Problems)})
 		})
 
 	p.declarePorts()

@@ -3,9 +3,9 @@ package control
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -17,9 +17,20 @@ import (
 type portKey struct {
 	Gateway ir.Name
 	Port    uint16
+	UDP     bool
 }
 
-func (k portKey) String() string { return fmt.Sprintf("%s:%d", k.Gateway, k.Port) }
+func (k portKey) String() string {
+	if k.UDP {
+		return fmt.Sprintf("%s:%d/udp", k.Gateway, k.Port)
+	}
+	return fmt.Sprintf("%s:%d", k.Gateway, k.Port)
+}
+
+// keyOfPort names the port of a listener.
+func keyOfPort(l *topology.Listener) portKey {
+	return portKey{l.Key.Gateway, l.Port, l.Protocol == gwv1.UDPProtocolType}
+}
 
 // port is what serves on a port, and the hosts that its listeners claim.
 type port struct {
@@ -34,14 +45,12 @@ type claim struct {
 	misdirected bool
 }
 
-func (p *port) Equal(o *port) bool { return p == o || reflect.DeepEqual(p, o) }
-
 // declarePorts declares what a Gateway's ports serve, from its listeners.
 func (p *Pipeline) declarePorts() {
 	byPort := flow.NewIndex(p.graph.Listeners,
-		func(k topology.ListenerKey, l *topology.Listener, yield func(portKey)) {
+		func(_ topology.ListenerKey, l *topology.Listener, yield func(portKey)) {
 			if l.Serves {
-				yield(portKey{k.Gateway, l.Port})
+				yield(keyOfPort(l))
 			}
 		}, topology.ListenerKey.Compare)
 

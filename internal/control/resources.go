@@ -152,7 +152,7 @@ func (p *Pipeline) declareBackends() {
 		func(_ ir.HostKey, h *ir.Host, yield func(string)) { backendsOf(h, yield) })
 	p.backends = flow.Map("backends", used,
 		func(c *flow.Ctx, name string, _ int, emit func(string, *ir.Backend)) {
-			service, port, ok := translate.ParseBackendName(name)
+			service, port, use, ok := translate.ParseBackendName(name)
 			if !ok {
 				return
 			}
@@ -160,7 +160,7 @@ func (p *Pipeline) declareBackends() {
 			if !ok {
 				return
 			}
-			if sp := topology.PortOf(object, port); sp != nil {
+			if sp := topology.PortOf(object, port, use); sp != nil {
 				if b := translate.Backend(sp); b.Name == name {
 					b.Name = name // one copy of the text for all
 					emit(name, b)

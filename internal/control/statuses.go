@@ -159,7 +159,7 @@ func (p *Pipeline) declareStatus() {
 		})
 
 	p.routeStatus = flow.Map("route-status", p.graph.Routes,
-		func(c *flow.Ctx, k topology.RouteKey, r *topology.Route, emit func(topology.RouteKey, *gwv1.HTTPRouteStatus)) {
+		func(c *flow.Ctx, k topology.RouteKey, r *topology.Route, emit func(topology.RouteKey, *gwv1.RouteStatus)) {
 			in := status.RouteInput{ControllerName: p.opts.Topology.ControllerName, Node: r}
 			in.Parents, _ = flow.Get(c, p.graph.Parents, k)
 			if rules, ok := flow.Get(c, p.rules, k); ok {

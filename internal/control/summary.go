@@ -3,6 +3,8 @@ package control
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
 // pending is the state of what only waits for a proxy. It is neither good nor bad.
@@ -76,7 +78,7 @@ func gatewaySummary(s *gwv1.GatewayStatus) Summary {
 	return out
 }
 
-func routeSummary(s *gwv1.HTTPRouteStatus) Summary {
+func routeSummary(s *gwv1.RouteStatus) Summary {
 	for _, parent := range s.Parents {
 		sum := summarize("Accepted", parent.Conditions)
 		if sum.OK {
@@ -91,8 +93,12 @@ func routeSummary(s *gwv1.HTTPRouteStatus) Summary {
 }
 
 // sample returns a path that a route takes, for a person to try, and whether the
-// answer will be a redirect.
-func sample(r *gwv1.HTTPRoute) (path string, redirect bool) {
+// answer will be a redirect. Only HTTPRoutes have one.
+func sample(o topology.RouteObject) (path string, redirect bool) {
+	r, ok := o.(*gwv1.HTTPRoute)
+	if !ok {
+		return "", false
+	}
 	for _, rule := range r.Spec.Rules {
 		if path, ok := plainPath(rule.Matches); ok {
 			for _, f := range rule.Filters {

@@ -29,14 +29,10 @@ func (t *transitions) note(p *Pipeline, c *flow.Commit, now time.Time) {
 	if t.start.IsZero() {
 		t.start = at
 	}
-	for _, ch := range flow.Changes(c, p.classStatus) {
-		t.compare("GatewayClass "+ch.Key, ch.Had, ch.Has, at, classConditions(ch.Old), classConditions(ch.New))
-	}
-	for _, ch := range flow.Changes(c, p.gatewayStatus) {
-		t.compare("Gateway "+ch.Key.String(), ch.Had, ch.Has, at, gatewayConditions(ch.Old), gatewayConditions(ch.New))
-	}
-	for _, ch := range flow.Changes(c, p.routeStatus) {
-		t.compare(ch.Key.String(), ch.Had, ch.Has, at, routeConditions(ch.Old), routeConditions(ch.New))
+	for _, kind := range p.reported {
+		kind.changes(c, func(ch statusChange) {
+			t.compare(ch.Object, ch.Old != nil, ch.New != nil, at, conditionsOf(ch.Old), conditionsOf(ch.New))
+		})
 	}
 }
 
@@ -86,16 +82,10 @@ func (t *transitions) fill(object string, all conditions) {
 }
 
 func classConditions(s *gwv1.GatewayClassStatus) conditions {
-	if s == nil {
-		return nil
-	}
 	return conditions{"": s.Conditions}
 }
 
 func gatewayConditions(s *gwv1.GatewayStatus) conditions {
-	if s == nil {
-		return nil
-	}
 	out := conditions{"": s.Conditions}
 	for i := range s.Listeners {
 		out["listener "+string(s.Listeners[i].Name)] = s.Listeners[i].Conditions
@@ -103,10 +93,7 @@ func gatewayConditions(s *gwv1.GatewayStatus) conditions {
 	return out
 }
 
-func routeConditions(s *gwv1.HTTPRouteStatus) conditions {
-	if s == nil {
-		return nil
-	}
+func routeConditions(s *gwv1.RouteStatus) conditions {
 	out := conditions{}
 	for i := range s.Parents {
 		out[parentPath(s.Parents[i].ParentRef)] = s.Parents[i].Conditions

@@ -22,26 +22,14 @@ type troubled map[string]string
 // note takes in a commit and returns what it changed, by name.
 func (t troubled) note(p *Pipeline, c *flow.Commit) []StateChange {
 	var out []StateChange
-	for _, ch := range flow.Changes(c, p.classStatus) {
-		if ch.Has {
-			t.take("GatewayClass "+ch.Key, classSummary(ch.New), &out)
-		} else {
-			delete(t, "GatewayClass "+ch.Key)
-		}
-	}
-	for _, ch := range flow.Changes(c, p.gatewayStatus) {
-		if ch.Has {
-			t.take("Gateway "+ch.Key.String(), gatewaySummary(ch.New), &out)
-		} else {
-			delete(t, "Gateway "+ch.Key.String())
-		}
-	}
-	for _, ch := range flow.Changes(c, p.routeStatus) {
-		if ch.Has {
-			t.take(ch.Key.String(), routeSummary(ch.New), &out)
-		} else {
-			delete(t, ch.Key.String())
-		}
+	for _, kind := range p.reported {
+		kind.changes(c, func(ch statusChange) {
+			if ch.New == nil {
+				delete(t, ch.Object)
+			} else {
+				t.take(ch.Object, summaryOf(ch.New), &out)
+			}
+		})
 	}
 	slices.SortFunc(out, func(a, b StateChange) int { return strings.Compare(a.Object, b.Object) })
 	return out

@@ -35,7 +35,7 @@ type Item struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        ItemMeta `json:"metadata"`
 	Summary         Summary  `json:"summary"`
-	// Exactly one of the three is set; all marshal as "status".
+	// Status is a pointer to the status of the kind.
 	Status any `json:"status"`
 }
 
@@ -90,7 +90,7 @@ func (s *Standalone) View() View {
 	v.Ready, v.Why = s.Ready()
 	v.Waiting = s.Waiting()
 	for i := range v.Items {
-		s.times.fill(v.Items[i].key(), v.Items[i].conditions())
+		s.times.fill(v.Items[i].key(), conditionsOf(v.Items[i].Status))
 	}
 	for gateway, st := range s.fleet.snapshot() {
 		p := Proxy{
@@ -113,41 +113,13 @@ func (i Item) key() string {
 	return i.Kind + " " + i.Metadata.Namespace + "/" + i.Metadata.Name
 }
 
-func (i Item) conditions() conditions {
-	switch s := i.Status.(type) {
-	case *gwv1.GatewayClassStatus:
-		return classConditions(s)
-	case *gwv1.GatewayStatus:
-		return gatewayConditions(s)
-	case *gwv1.HTTPRouteStatus:
-		return routeConditions(s)
-	}
-	return nil
-}
-
 // View returns the objects with their statuses, sorted by kind and name. The
 // statuses are copies.
 func (p *Pipeline) View() View {
 	v := View{Items: []Item{}}
 	p.engine.View(func(c *flow.Ctx) {
-		for name, s := range flow.All(c, p.classStatus) {
-			class, _ := flow.Get(c, p.graph.Classes, name)
-			if class == nil || class.Object == nil {
-				continue
-			}
-			v.Items = append(v.Items, classItem(class, s.DeepCopy()))
-		}
-		for name, s := range flow.All(c, p.gatewayStatus) {
-			gw, _ := flow.Get(c, p.graph.Gateways, name)
-			if gw != nil {
-				v.Items = append(v.Items, p.gatewayItem(c, gw, s.DeepCopy()))
-			}
-		}
-		for key, s := range flow.All(c, p.routeStatus) {
-			r, _ := flow.Get(c, p.graph.Routes, key)
-			if r != nil {
-				v.Items = append(v.Items, routeItem(r, s.DeepCopy()))
-			}
+		for _, kind := range p.reported {
+			kind.items(c, func(it Item) { v.Items = append(v.Items, it) })
 		}
 		for _, list := range flow.All(c, p.problems) {
 			v.Problems = append(v.Problems, list...)
@@ -175,21 +147,21 @@ func (p *Pipeline) View() View {
 	return v
 }
 
-func item(kind, namespace, name string, generation int64, status any) Item {
-	return Item{
+func item(kind, namespace, name string, generation int64, status any) *Item {
+	return &Item{
 		TypeMeta: metav1.TypeMeta{APIVersion: gwv1.GroupVersion.String(), Kind: kind},
 		Metadata: ItemMeta{Namespace: namespace, Name: name, Generation: generation},
 		Status:   status,
 	}
 }
 
-func classItem(class *topology.Class, s *gwv1.GatewayClassStatus) Item {
+func classItem(class *topology.Class, s *gwv1.GatewayClassStatus) *Item {
 	out := item("GatewayClass", "", class.Name, class.Object.Generation, s)
 	out.Summary = classSummary(s)
 	return out
 }
 
-func (p *Pipeline) gatewayItem(c *flow.Ctx, gw *topology.Gateway, s *gwv1.GatewayStatus) Item {
+func (p *Pipeline) gatewayItem(c *flow.Ctx, gw *topology.Gateway, s *gwv1.GatewayStatus) *Item {
 	out := item("Gateway", gw.Name.Namespace, gw.Name.Name, gw.Object.Generation, s)
 	out.Summary = gatewaySummary(s)
 	out.Summary.Class = string(gw.Object.Spec.GatewayClassName)
@@ -202,7 +174,7 @@ func (p *Pipeline) gatewayItem(c *flow.Ctx, gw *topology.Gateway, s *gwv1.Gatewa
 		row := told[l.Key.Name]
 		row.Name, row.Protocol, row.Hostname = l.Key.Name, string(l.Protocol), l.Hostname
 		row.Port = int(l.Port) + p.opts.PortOffset
-		if port, ok := flow.Get(c, p.ports, portKey{gw.Name, l.Port}); ok {
+		if port, ok := flow.Get(c, p.ports, keyOfPort(l)); ok {
 			row.Addrs = port.listener.Addresses
 		}
 		out.Summary.Listeners = append(out.Summary.Listeners, row)
@@ -210,8 +182,8 @@ func (p *Pipeline) gatewayItem(c *flow.Ctx, gw *topology.Gateway, s *gwv1.Gatewa
 	return out
 }
 
-func routeItem(r *topology.Route, s *gwv1.HTTPRouteStatus) Item {
-	out := item(r.Key.Kind, r.Key.Namespace, r.Key.Name.Name, r.Object.Generation, s)
+func routeItem(r *topology.Route, s *gwv1.RouteStatus) *Item {
+	out := item(r.Key.Kind, r.Key.Namespace, r.Key.Name.Name, r.Object.GetGeneration(), s)
 	out.Summary = routeSummary(s)
 	for _, parent := range s.Parents {
 		ns := r.Key.Namespace
@@ -225,7 +197,7 @@ func routeItem(r *topology.Route, s *gwv1.HTTPRouteStatus) Item {
 		out.Summary.Parents = append(out.Summary.Parents, name)
 	}
 	out.Summary.Path, out.Summary.Redirect = sample(r.Object)
-	for _, h := range r.Object.Spec.Hostnames {
+	for _, h := range topology.Hostnames(r.Object) {
 		out.Summary.Hosts = append(out.Summary.Hosts, string(h))
 	}
 	return out

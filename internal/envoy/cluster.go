@@ -75,7 +75,7 @@ func Cluster(b *ir.Backend) (*Resource, error) {
 	switch b.Protocol {
 	case ir.H2C:
 		c.TypedExtensionProtocolOptions = h2c
-	case ir.HTTP1, ir.WebSocket, "":
+	case ir.HTTP1, ir.WebSocket, ir.TCP, ir.UDP, "":
 	default:
 		return nil, fmt.Errorf("backend %s: unknown protocol %q", b.Name, b.Protocol)
 	}

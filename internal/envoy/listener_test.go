@@ -16,7 +16,7 @@ import (
 func TestListenerLeavesOutWhatIsWrong(t *testing.T) {
 	certs := &ir.TLS{Certificates: []string{"default/tls"}}
 	l := &ir.Listener{
-		Name: "https-443", BindPort: 443, Addresses: []string{"localhost", "127.0.0.1"},
+		Name: "tls-443", BindPort: 443, Addresses: []string{"localhost", "127.0.0.1"},
 		Chains: []ir.Chain{
 			{Table: "a", Hostname: "a.example", TLS: certs},
 			{Table: "b", Hostname: "a.example", TLS: certs},
@@ -59,7 +59,7 @@ func TestEnvoyTLS(t *testing.T) {
 	// Envoy chooses among the certificates that are for the server's name.
 	named := func(c *x509.Certificate) { c.DNSNames = []string{"a.example"} }
 	s := &setup{
-		listeners: []*ir.Listener{{Name: "https-443", Addresses: []string{"127.0.0.1"}, Chains: []ir.Chain{
+		listeners: []*ir.Listener{{Name: "tls-443", Addresses: []string{"127.0.0.1"}, Chains: []ir.Chain{
 			chain("any", "", "any"),
 			chain("wild", "*.example", "wild"),
 			chain("exact", "a.example", "rsa", "ecdsa"),
@@ -75,7 +75,7 @@ func TestEnvoyTLS(t *testing.T) {
 		//nolint:gosec // the certificate is what is asked for
 		c := &tls.Config{ServerName: name, InsecureSkipVerify: true, MaxVersion: version}
 		tr := &http.Transport{TLSClientConfig: c, ForceAttemptHTTP2: true, DisableKeepAlives: true}
-		req, err := http.NewRequestWithContext(t.Context(), "GET", "https://"+r.addrs["https-443"], nil)
+		req, err := http.NewRequestWithContext(t.Context(), "GET", "https://"+r.addrs["tls-443"], nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,11 +12,13 @@ type WeightedBackend struct {
 // Protocol is what a backend speaks.
 type Protocol string
 
-// The protocols of backends (GEP-1911).
+// The protocols of backends: of requests (GEP-1911), of bytes, of datagrams.
 const (
 	HTTP1     Protocol = "http/1.1"
 	H2C       Protocol = "h2c"
 	WebSocket Protocol = "ws" // HTTP/1.1 with the upgrade allowed
+	TCP       Protocol = "tcp"
+	UDP       Protocol = "udp"
 )
 
 // Backend is a destination with its own connection pool: one port of a Service.

@@ -1,23 +1,40 @@
 package ir
 
-// Listener is one port of a Gateway: all Gateway API listeners that share it.
+// Listener is one port of a Gateway: all Gateway API listeners that share it. TCP
+// and UDP ports of the same number are two.
 type Listener struct {
 	Gateway   Name     `json:"gateway"`
-	Name      string   `json:"name"`      // stable: protocol family and port, such as http-80
+	Name      string   `json:"name"` // stable: protocol family and port, such as http-80, tls-443
+	UDP       bool     `json:"udp,omitempty"`
 	Port      uint16   `json:"port"`      // as the Gateway says
 	BindPort  uint16   `json:"bindPort"`  // where Envoy listens
 	Addresses []string `json:"addresses"` // IP addresses to bind, at least one, sorted
-	Chains    []Chain  `json:"chains"`    // sorted by hostname; plain HTTP has exactly one
+	Chains    []Chain  `json:"chains"`    // sorted by hostname; without TLS exactly one
 }
 
-// Chain is what a connection to a listener meets: TLS settings, if any, and the
-// route table behind it.
+// Chain is what a connection to a listener meets: TLS settings, if any, and what
+// is behind them.
 type Chain struct {
 	// Hostname is the server name that selects the chain: exact, *.suffix, or
-	// empty for every name without a chain of its own, and for plain HTTP.
+	// empty for every name without a chain of its own, and for listeners that see
+	// no names.
 	Hostname string `json:"hostname,omitempty"`
-	TLS      *TLS   `json:"tls,omitempty"`
-	Table    string `json:"table"`
+	// TLS is how TLS is terminated; nil where it passes through or there is none.
+	TLS *TLS `json:"tls,omitempty"`
+
+	// Exactly one of the two is set: requests go to a route table, bytes and
+	// datagrams are forwarded.
+	Table   string   `json:"table,omitempty"`
+	Forward *Forward `json:"forward,omitempty"`
+}
+
+// Forward sends what comes to backends as it is.
+type Forward struct {
+	// Source is the route; zero where no route is attached.
+	Source Source `json:"source,omitzero"`
+	// Backends share connections, or datagrams' sources, by weight. The share of
+	// those that can't be used is closed or dropped; all of it where there are none.
+	Backends []WeightedBackend `json:"backends,omitempty"`
 }
 
 // TLS is how a chain terminates TLS.

@@ -23,7 +23,7 @@ func (n Name) Compare(o Name) int {
 // manager chooses from.
 type TableKey struct {
 	Gateway Name
-	Table   string // such as http-80, or https-443-*.example.com
+	Table   string // such as http-80, or tls-443-*.example.com
 }
 
 // String returns ns/name/table.

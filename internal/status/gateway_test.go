@@ -100,19 +100,19 @@ func TestGatewayConditions(t *testing.T) {
 			"Programmed=False/Pending: Waiting for the proxy to acknowledge the configuration\n",
 		},
 		"serves": {
-			status.GatewayInput{Node: both(), BindAddresses: local, Proxy: acknowledged("http-80", "https-443")},
+			status.GatewayInput{Node: both(), BindAddresses: local, Proxy: acknowledged("http-80", "tls-443")},
 			accepted + programmed + resolved,
 			serves,
 		},
 		"no address": {
-			status.GatewayInput{Node: both(), Proxy: acknowledged("http-80", "https-443")},
+			status.GatewayInput{Node: both(), Proxy: acknowledged("http-80", "tls-443")},
 			accepted + "Programmed=False/AddressNotAssigned: The Gateway has no address yet\n" + resolved,
 			serves,
 		},
 		"the port needs privileges": {
 			status.GatewayInput{
 				Node: both(), BindAddresses: local,
-				Proxy: rejected(acknowledged("https-443"), status.RefListener, "http-80", "cannot bind '127.0.0.1:80': Permission denied"),
+				Proxy: rejected(acknowledged("tls-443"), status.RefListener, "http-80", "cannot bind '127.0.0.1:80': Permission denied"),
 			},
 			someBad + without + resolved,
 			"Programmed=False/Invalid: Port 80 needs privileges: shift all ports (--port-offset 8000 makes it 8080), or allow Envoy low ports with \"sudo setcap cap_net_bind_service=+ep\" on its binary. Envoy says: cannot bind '127.0.0.1:80': Permission denied\n",
@@ -128,7 +128,7 @@ func TestGatewayConditions(t *testing.T) {
 		"the address is not of this host": {
 			status.GatewayInput{
 				Node: both(), BindAddresses: local,
-				Proxy: rejected(acknowledged("https-443"), status.RefListener, "http-80", "cannot bind '192.0.2.1:80': Cannot assign requested address"),
+				Proxy: rejected(acknowledged("tls-443"), status.RefListener, "http-80", "cannot bind '192.0.2.1:80': Cannot assign requested address"),
 			},
 			someBad + without + resolved,
 			"Programmed=False/Invalid: This host does not have the address: correct spec.addresses or --bind. Envoy says: cannot bind '192.0.2.1:80': Cannot assign requested address\n",
@@ -136,7 +136,7 @@ func TestGatewayConditions(t *testing.T) {
 		"refused for another reason": {
 			status.GatewayInput{
 				Node: both(), BindAddresses: local,
-				Proxy: rejected(acknowledged("https-443"), status.RefListener, "http-80", "bad"),
+				Proxy: rejected(acknowledged("tls-443"), status.RefListener, "http-80", "bad"),
 			},
 			someBad + without + resolved,
 			"Programmed=False/Invalid: Envoy refuses the listener, and the last version that it accepted stays in force: bad\n",
@@ -144,7 +144,7 @@ func TestGatewayConditions(t *testing.T) {
 		"the certificate is refused": {
 			status.GatewayInput{
 				Node: gateway(listener("http", 443, gwv1.HTTPSProtocolType)), BindAddresses: local,
-				Proxy: rejected(acknowledged("https-443"), status.RefSecret, "infra/cert", "KEY_VALUES_MISMATCH"),
+				Proxy: rejected(acknowledged("tls-443"), status.RefSecret, "infra/cert", "KEY_VALUES_MISMATCH"),
 			},
 			someBad + none + resolved,
 			"Programmed=False/Invalid: Envoy refuses the certificate in Secret infra/cert, and the last version that it accepted stays in force: KEY_VALUES_MISMATCH\n",
@@ -156,7 +156,7 @@ func TestGatewayConditions(t *testing.T) {
 					gw.Accepted = unsupported
 					return gw
 				}(),
-				BindAddresses: local, Proxy: acknowledged("http-80", "https-443"),
+				BindAddresses: local, Proxy: acknowledged("http-80", "tls-443"),
 			},
 			say(unsupported, condition.GatewayNotProgrammed(unsupported)) + resolved,
 			"Programmed=False/Invalid: The Gateway is not accepted: " + unsupported.Message + "\n",
@@ -168,7 +168,7 @@ func TestGatewayConditions(t *testing.T) {
 					gw.Unusable, gw.Addresses = &unusable, []string{"127.0.0.2"}
 					return gw
 				}(),
-				Proxy: acknowledged("http-80", "https-443"),
+				Proxy: acknowledged("http-80", "tls-443"),
 			},
 			accepted + say(unusable) + resolved,
 			serves,
@@ -239,7 +239,7 @@ func TestCertificateDates(t *testing.T) {
 		got := status.Gateway(status.GatewayInput{
 			Node: gateway(listener("https", 443, gwv1.HTTPSProtocolType)), BindAddresses: []string{"127.0.0.1"}, Now: now,
 			AttachedRoutes: func(topology.ListenerKey) int32 { return 0 },
-			Proxy:          acknowledged("https-443"),
+			Proxy:          acknowledged("tls-443"),
 		})
 		c, _ := condition.Find(got.Listeners[0].Conditions, "ResolvedRefs")
 		if have := string(c.Status) + "/" + c.Reason; have != want {

@@ -42,14 +42,14 @@ type RouteRejection struct {
 	Rejection
 }
 
-// Route is the status of an HTTPRoute, with an entry for each parentRef that is
+// Route is the status of a route of any kind, with an entry for each parentRef that is
 // ours. Entries of other controllers are not in it.
-func Route(in RouteInput) gwv1.HTTPRouteStatus {
-	var out gwv1.HTTPRouteStatus
+func Route(in RouteInput) gwv1.RouteStatus {
+	var out gwv1.RouteStatus
 	resolved := in.resolved()
 	for _, p := range in.Parents {
 		out.Parents = append(out.Parents, gwv1.RouteParentStatus{
-			ParentRef:      in.Node.Object.Spec.ParentRefs[p.Index],
+			ParentRef:      topology.ParentRefs(in.Node.Object)[p.Index],
 			ControllerName: gwv1.GatewayController(in.ControllerName),
 			Conditions:     observed(in.Node.Object, in.parent(p, resolved)...),
 		})
@@ -65,7 +65,7 @@ func (in *RouteInput) parent(p topology.Parent, resolved metav1.Condition) []met
 	conditions := []metav1.Condition{p.Accepted, resolved}
 	switch {
 	case len(invalid) == 0:
-	case len(invalid) == len(in.Node.Object.Spec.Rules):
+	case len(invalid) == topology.RuleCount(in.Node.Object):
 		conditions[0] = condition.NoRuleLeft(reason, invalid)
 	default:
 		conditions = append(conditions, condition.RoutePartiallyInvalid(invalid))
@@ -121,7 +121,7 @@ func (in *RouteInput) invalidRules() (rules []string, reason string) {
 func NoRuleLeft(r *topology.Route, problems []translate.Problem) bool {
 	in := RouteInput{Node: r, Problems: problems}
 	invalid, _ := in.invalidRules()
-	return len(invalid) > 0 && len(invalid) == len(r.Object.Spec.Rules)
+	return len(invalid) > 0 && len(invalid) == topology.RuleCount(r.Object)
 }
 
 func (in *RouteInput) refusals(gateway ir.Name) []condition.Refusal {

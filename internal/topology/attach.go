@@ -14,19 +14,20 @@ import (
 )
 
 func (g *Graph) declareParents() flow.Table[RouteKey, []Parent] {
-	return flow.Map("topology-parents", g.in.HTTPRoutes,
-		func(c *flow.Ctx, name ir.Name, o *gwv1.HTTPRoute, emit func(RouteKey, []Parent)) {
+	return flow.Map("topology-parents", g.in.Routes,
+		func(c *flow.Ctx, key RouteKey, o RouteObject, emit func(RouteKey, []Parent)) {
 			var parents []Parent
-			r := candidate{key: RouteKey{httpRoute, name}, hostnames: o.Spec.Hostnames}
-			for i := range o.Spec.ParentRefs {
-				ref := &o.Spec.ParentRefs[i]
-				gateway, ok := parentGateway(name, ref)
+			refs := ParentRefs(o)
+			r := candidate{key: key, hostnames: Hostnames(o)}
+			for i := range refs {
+				ref := &refs[i]
+				gateway, ok := parentGateway(key.Name, ref)
 				if !ok {
 					continue
 				}
 				if p, ok := g.parent(c, &r, ref, gateway); ok {
 					if parents == nil {
-						parents = make([]Parent, 0, len(o.Spec.ParentRefs)-i)
+						parents = make([]Parent, 0, len(refs)-i)
 					}
 					p.Index = i
 					parents = append(parents, p)

@@ -14,7 +14,7 @@ import (
 
 // backend follows a route's reference to a Service. A reference that is not
 // permitted is not followed: its answer says nothing of the Service.
-func (g *Graph) backend(c *flow.Ctx, route ir.Name, ref *gwv1.BackendObjectReference, field func() string) BackendRef {
+func (g *Graph) backend(c *flow.Ctx, route RouteKey, use Use, ref *gwv1.BackendObjectReference, field func() string) BackendRef {
 	if group, kind := valueOr(ref.Group, ""), valueOr(ref.Kind, "Service"); kind != "Service" || group != "" {
 		return problem(condition.BackendKind(field(), kindText(group, kind), string(ref.Name)))
 	}
@@ -22,8 +22,8 @@ func (g *Graph) backend(c *flow.Ctx, route ir.Name, ref *gwv1.BackendObjectRefer
 		Namespace: string(valueOr(ref.Namespace, gwv1.Namespace(route.Namespace))),
 		Name:      string(ref.Name),
 	}
-	if !g.permitted(c, httpRoute, route.Namespace, "Service", name) {
-		return problem(condition.BackendNotPermitted(field(), name.String(), name.Namespace, httpRoute, route.Namespace))
+	if !g.permitted(c, route.Kind, route.Namespace, "Service", name) {
+		return problem(condition.BackendNotPermitted(field(), name.String(), name.Namespace, route.Kind, route.Namespace))
 	}
 	service, ok := flow.Get(c, g.in.Services, name)
 	switch {
@@ -32,28 +32,28 @@ func (g *Graph) backend(c *flow.Ctx, route ir.Name, ref *gwv1.BackendObjectRefer
 	case ref.Port == nil:
 		return problem(condition.BackendNoPort(field(), name.String()))
 	case service.Spec.Type == corev1.ServiceTypeExternalName:
-		return externalName(name, service, *ref.Port, field)
+		return externalName(name, service, *ref.Port, use, field)
 	}
-	port := findPort(service, *ref.Port)
+	port := findPort(service, *ref.Port, use)
 	if port == nil {
-		return problem(condition.BackendPortNotFound(field(), name.String(), *ref.Port, portTexts(service)))
+		return problem(condition.BackendPortNotFound(field(), name.String(), *ref.Port, string(transport(use)), portTexts(service, use)))
 	}
 	return servicePort(&ServicePort{
-		Service: name, Port: port.Port, PortName: port.Name, AppProtocol: valueOr(port.AppProtocol, ""),
+		Service: name, Port: port.Port, Use: use, PortName: port.Name, AppProtocol: valueOr(port.AppProtocol, ""),
 	}, field)
 }
 
 // externalName resolves a port of a Service that is another name for a host. Such
 // a Service need not list its ports.
-func externalName(name ir.Name, s *corev1.Service, port int32, field func() string) BackendRef {
+func externalName(name ir.Name, s *corev1.Service, port int32, use Use, field func() string) BackendRef {
 	if s.Spec.ExternalName == "" {
 		return problem(condition.BackendExternalNameMissing(field(), name.String()))
 	}
-	out := &ServicePort{Service: name, Port: port, ExternalName: s.Spec.ExternalName, TargetPort: port}
+	out := &ServicePort{Service: name, Port: port, Use: use, ExternalName: s.Spec.ExternalName, TargetPort: port}
 	if len(s.Spec.Ports) > 0 {
-		p := findPort(s, port)
+		p := findPort(s, port, use)
 		if p == nil {
-			return problem(condition.BackendPortNotFound(field(), name.String(), port, portTexts(s)))
+			return problem(condition.BackendPortNotFound(field(), name.String(), port, string(transport(use)), portTexts(s, use)))
 		}
 		out.PortName, out.AppProtocol = p.Name, valueOr(p.AppProtocol, "")
 		if n := p.TargetPort.IntVal; n > 0 {
@@ -63,35 +63,45 @@ func externalName(name ir.Name, s *corev1.Service, port int32, field func() stri
 	return servicePort(out, field)
 }
 
-// appProtocols are the values of a Service port's appProtocol that HTTP routes can
-// be sent to (GEP-1911, KEP-3726).
+// appProtocols are the values of a Service port's appProtocol that requests can be
+// sent to (GEP-1911, KEP-3726). To bytes and datagrams it makes no difference.
 var appProtocols = map[string]bool{
 	"": true, "http": true, "grpc": true, "kubernetes.io/h2c": true, "kubernetes.io/ws": true,
 }
 
 func servicePort(p *ServicePort, field func() string) BackendRef {
-	if !appProtocols[p.AppProtocol] {
+	if (p.Use == UseHTTP || p.Use == UseGRPC) && !appProtocols[p.AppProtocol] {
 		return problem(condition.BackendUnsupportedProtocol(field(), p.Service.String(), p.Port, p.AppProtocol))
 	}
 	return BackendRef{Port: p}
 }
 
-// findPort returns the TCP port of that number: another protocol may share it.
-func findPort(s *corev1.Service, number int32) *corev1.ServicePort {
+// transport is the protocol that a Service's port must have for a use.
+func transport(use Use) corev1.Protocol {
+	if use == UseUDP {
+		return corev1.ProtocolUDP
+	}
+	return corev1.ProtocolTCP
+}
+
+// findPort returns the port of that number for a use: TCP and UDP may share one.
+func findPort(s *corev1.Service, number int32, use Use) *corev1.ServicePort {
 	for i := range s.Spec.Ports {
-		if p := &s.Spec.Ports[i]; p.Port == number && isTCP(p) {
+		if p := &s.Spec.Ports[i]; p.Port == number && has(p, transport(use)) {
 			return p
 		}
 	}
 	return nil
 }
 
-func isTCP(p *corev1.ServicePort) bool { return p.Protocol == "" || p.Protocol == corev1.ProtocolTCP }
+func has(p *corev1.ServicePort, t corev1.Protocol) bool {
+	return p.Protocol == t || p.Protocol == "" && t == corev1.ProtocolTCP
+}
 
-func portTexts(s *corev1.Service) []string {
+func portTexts(s *corev1.Service, use Use) []string {
 	var out []string
 	for i := range s.Spec.Ports {
-		if p := &s.Spec.Ports[i]; isTCP(p) {
+		if p := &s.Spec.Ports[i]; has(p, transport(use)) {
 			out = append(out, strconv.Itoa(int(p.Port)))
 		}
 	}

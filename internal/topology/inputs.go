@@ -19,7 +19,7 @@ import (
 type Inputs struct {
 	Classes    *flow.Input[string, *gwv1.GatewayClass]
 	Gateways   *flow.Input[ir.Name, *gwv1.Gateway]
-	HTTPRoutes *flow.Input[ir.Name, *gwv1.HTTPRoute]
+	Routes     *flow.Input[RouteKey, RouteObject] // of all kinds
 	Services   *flow.Input[ir.Name, *corev1.Service]
 	Slices     *flow.Input[ir.Name, *discoveryv1.EndpointSlice]
 	Secrets    *flow.Input[ir.Name, *corev1.Secret]
@@ -49,7 +49,12 @@ func NewInputs(e *flow.Engine) *Inputs {
 	gateway := gwv1.GroupVersion.Group
 	in.Classes = input[*gwv1.GatewayClass](e, in, "gatewayclasses", gateway, "GatewayClass", clusterName)
 	in.Gateways = input[*gwv1.Gateway](e, in, "gateways", gateway, "Gateway", name)
-	in.HTTPRoutes = input[*gwv1.HTTPRoute](e, in, "httproutes", gateway, "HTTPRoute", name)
+	in.Routes = flow.NewInput[RouteKey, RouteObject](e, "routes", flow.Equal(flow.Same[RouteObject]))
+	routeKind[*gwv1.HTTPRoute](in, HTTPRoute)
+	routeKind[*gwv1.GRPCRoute](in, GRPCRoute)
+	routeKind[*gwv1.TLSRoute](in, TLSRoute)
+	routeKind[*gwv1.TCPRoute](in, TCPRoute)
+	routeKind[*gwv1.UDPRoute](in, UDPRoute)
 	in.Grants = input[*gwv1.ReferenceGrant](e, in, "referencegrants", gateway, "ReferenceGrant", name)
 	in.Services = input[*corev1.Service](e, in, "services", corev1.GroupName, "Service", name)
 	in.Secrets = input[*corev1.Secret](e, in, "secrets", corev1.GroupName, "Secret", name)
@@ -81,6 +86,20 @@ func input[T interface {
 	in.byType[reflect.TypeFor[T]()] = row
 	in.byName[groupKind{group, kindName}] = row
 	return t
+}
+
+// routeKind puts a kind of route into the table of kinds.
+func routeKind[T RouteObject](in *Inputs, kindName string) {
+	row := &kind{
+		set: func(tx *flow.Tx, o source.Object) {
+			in.Routes.Set(tx, RouteKey{kindName, name(o.GetNamespace(), o.GetName())}, o)
+		},
+		delete: func(tx *flow.Tx, k source.Key) {
+			in.Routes.Delete(tx, RouteKey{kindName, name(k.Namespace, k.Name)})
+		},
+	}
+	in.byType[reflect.TypeFor[T]()] = row
+	in.byName[groupKind{gwv1.GroupVersion.Group, kindName}] = row
 }
 
 func name(namespace, name string) ir.Name { return ir.Name{Namespace: namespace, Name: name} }

@@ -111,7 +111,7 @@ func draftListener(gw *gwv1.Gateway, l *gwv1.Listener, portOffset int) *draft {
 func tableName(d *draft) string {
 	port := strconv.Itoa(int(d.Port))
 	if d.family == encrypted {
-		return "https-" + port + "-" + domain(d.Hostname)
+		return "tls-" + port + "-" + domain(d.Hostname)
 	}
 	return "http-" + port
 }

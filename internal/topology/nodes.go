@@ -113,6 +113,15 @@ type NamespaceRule struct {
 	Selector labels.Selector // for From == Selector
 }
 
+// The kinds of routes.
+const (
+	HTTPRoute = "HTTPRoute"
+	GRPCRoute = "GRPCRoute"
+	TLSRoute  = "TLSRoute"
+	TCPRoute  = "TCPRoute"
+	UDPRoute  = "UDPRoute"
+)
+
 // RouteKey names a route of any kind.
 type RouteKey struct {
 	Kind string
@@ -130,7 +139,7 @@ func (k RouteKey) Compare(o RouteKey) int {
 // Route is a route with at least one parentRef that is ours to answer.
 type Route struct {
 	Key    RouteKey
-	Object *gwv1.HTTPRoute
+	Object RouteObject
 	// Rules stand beside the rules of the spec, one for one.
 	Rules []RouteRule
 	// ResolvedRefs is the condition that all parents of the route share.
@@ -149,10 +158,22 @@ type BackendRef struct {
 	Problem *metav1.Condition // why not; a ResolvedRefs condition
 }
 
+// Use is what a route wants of a backend, which decides how it is spoken to.
+type Use string
+
+// The uses of backends.
+const (
+	UseHTTP Use = ""     // by HTTPRoutes
+	UseGRPC Use = "grpc" // by GRPCRoutes
+	UseTCP  Use = "tcp"  // by TCPRoutes and TLSRoutes: bytes
+	UseUDP  Use = "udp"  // by UDPRoutes: datagrams
+)
+
 // ServicePort is one port of a Service, as much of it as routing needs.
 type ServicePort struct {
 	Service      ir.Name
 	Port         int32
+	Use          Use
 	PortName     string // of the Service's port; selects the EndpointSlices' port
 	AppProtocol  string
 	ExternalName string // the name to resolve, for a Service of that type

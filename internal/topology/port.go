@@ -8,17 +8,17 @@ import (
 
 // PortOf returns a port of a Service as a route's reference to it would resolve,
 // or nil where no route could be sent there.
-func PortOf(s *corev1.Service, number int32) *ServicePort {
+func PortOf(s *corev1.Service, number int32, use Use) *ServicePort {
 	name := ir.Name{Namespace: s.Namespace, Name: s.Name}
 	field := func() string { return "" }
 	if s.Spec.Type == corev1.ServiceTypeExternalName {
-		return externalName(name, s, number, field).Port
+		return externalName(name, s, number, use, field).Port
 	}
-	p := findPort(s, number)
+	p := findPort(s, number, use)
 	if p == nil {
 		return nil
 	}
 	return servicePort(&ServicePort{
-		Service: name, Port: p.Port, PortName: p.Name, AppProtocol: valueOr(p.AppProtocol, ""),
+		Service: name, Port: p.Port, Use: use, PortName: p.Name, AppProtocol: valueOr(p.AppProtocol, ""),
 	}, field).Port
 }

@@ -11,13 +11,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
-const httpRoute = "HTTPRoute"
-
 func (g *Graph) declareRoutes() flow.Table[RouteKey, *Route] {
-	return flow.Map("topology-routes", g.in.HTTPRoutes,
-		func(c *flow.Ctx, name ir.Name, o *gwv1.HTTPRoute, emit func(RouteKey, *Route)) {
-			if g.answers(c, name, o.Spec.ParentRefs) {
-				emit(RouteKey{httpRoute, name}, g.route(c, name, o))
+	return flow.Map("topology-routes", g.in.Routes,
+		func(c *flow.Ctx, key RouteKey, o RouteObject, emit func(RouteKey, *Route)) {
+			if g.answers(c, key.Name, ParentRefs(o)) {
+				emit(key, g.route(c, key, o))
 			}
 		})
 }
@@ -37,39 +35,55 @@ func (g *Graph) answers(c *flow.Ctx, route ir.Name, refs []gwv1.ParentReference)
 }
 
 // route resolves a route's references.
-func (g *Graph) route(c *flow.Ctx, name ir.Name, o *gwv1.HTTPRoute) *Route {
-	r := &Route{
-		Key: RouteKey{httpRoute, name}, Object: o,
-		Rules: make([]RouteRule, len(o.Spec.Rules)),
+func (g *Graph) route(c *flow.Ctx, key RouteKey, o RouteObject) *Route {
+	r := resolver{g: g, c: c, route: key}
+	node := &Route{Key: key, Object: o, ResolvedRefs: condition.RouteResolvedRefs()}
+	if o, ok := o.(*gwv1.HTTPRoute); ok {
+		node.Rules = r.httpRules(o.Spec.Rules)
 	}
-	var problems []metav1.Condition
-	resolve := func(ref *gwv1.BackendObjectReference, field func() string) BackendRef {
-		b := g.backend(c, name, ref, field)
-		if b.Problem != nil {
-			problems = append(problems, *b.Problem)
-		}
-		return b
+	if len(r.problems) > 0 {
+		node.ResolvedRefs = condition.RouteNotResolved(r.problems)
 	}
-	for i := range o.Spec.Rules {
-		rule := &o.Spec.Rules[i]
-		out := &r.Rules[i]
+	return node
+}
+
+// resolver follows the references of one route.
+type resolver struct {
+	g        *Graph
+	c        *flow.Ctx
+	route    RouteKey
+	problems []metav1.Condition
+}
+
+func (r *resolver) backend(use Use, ref *gwv1.BackendObjectReference, field func() string) BackendRef {
+	b := r.g.backend(r.c, r.route, use, ref, field)
+	if b.Problem != nil {
+		r.problems = append(r.problems, *b.Problem)
+	}
+	return b
+}
+
+func (r *resolver) httpRules(rules []gwv1.HTTPRouteRule) []RouteRule {
+	out := make([]RouteRule, len(rules))
+	for i := range rules {
+		rule := &rules[i]
 		if n := len(rule.BackendRefs); n > 0 {
-			out.Backends = make([]BackendRef, n)
+			out[i].Backends = make([]BackendRef, n)
 		}
 		for j := range rule.BackendRefs {
-			out.Backends[j] = resolve(&rule.BackendRefs[j].BackendObjectReference,
-				func() string { return fmt.Sprintf("spec.rules[%d].backendRefs[%d]", i, j) })
+			out[i].Backends[j] = r.backend(UseHTTP, &rule.BackendRefs[j].BackendObjectReference, backendField(i, j))
 		}
 		for j := range rule.Filters {
 			if m := rule.Filters[j].RequestMirror; m != nil {
-				out.Mirrors = append(out.Mirrors, resolve(&m.BackendRef,
+				out[i].Mirrors = append(out[i].Mirrors, r.backend(UseHTTP, &m.BackendRef,
 					func() string { return fmt.Sprintf("spec.rules[%d].filters[%d].requestMirror.backendRef", i, j) }))
 			}
 		}
 	}
-	r.ResolvedRefs = condition.RouteResolvedRefs()
-	if len(problems) > 0 {
-		r.ResolvedRefs = condition.RouteNotResolved(problems)
-	}
-	return r
+	return out
+}
+
+// backendField names a backendRef in messages.
+func backendField(rule, backend int) func() string {
+	return func() string { return fmt.Sprintf("spec.rules[%d].backendRefs[%d]", rule, backend) }
 }

@@ -16,7 +16,7 @@ func Backend(p *topology.ServicePort) *ir.Backend {
 		Service:  p.Service,
 		Port:     p.Port,
 		PortName: p.PortName,
-		Protocol: protocol(p.AppProtocol),
+		Protocol: protocol(p),
 		DNS:      p.ExternalName,
 	}
 	if b.DNS != "" && p.TargetPort != 0 {
@@ -26,12 +26,12 @@ func Backend(p *topology.ServicePort) *ir.Backend {
 	return b
 }
 
-// BackendName is the name of the backend of a Service's port: ns/service:port and
-// a hash of all else that makes the backend what it is. Two routes to the same
+// BackendName is the name of the backend of a Service's port: ns/service:port, with
+// the use after a slash where it is not HTTP, and a hash of all else that makes the backend what it is. Two routes to the same
 // port share it; a port that becomes something else gets another one.
 func BackendName(p *topology.ServicePort) string {
 	h := fnv.New32a()
-	for _, part := range [...]string{p.PortName, string(protocol(p.AppProtocol)), p.ExternalName, strconv.Itoa(int(p.TargetPort))} {
+	for _, part := range [...]string{p.PortName, string(protocol(p)), p.ExternalName, strconv.Itoa(int(p.TargetPort))} {
 		_, _ = io.WriteString(h, part)
 		_, _ = h.Write([]byte{0})
 	}
@@ -41,15 +41,29 @@ func BackendName(p *topology.ServicePort) string {
 	b = append(b, p.Service.Name...)
 	b = append(b, ':')
 	b = strconv.AppendInt(b, int64(p.Port), 10)
+	if p.Use != topology.UseHTTP {
+		b = append(b, '/')
+		b = append(b, p.Use...)
+	}
 	b = append(b, '#')
 	b = hex.AppendEncode(b, h.Sum(nil))
 	return string(b)
 }
 
-// protocol reads a Service's appProtocol (GEP-1911, KEP-3726). Others than these
-// are HTTP/1.1, or have been refused with the reference.
-func protocol(app string) ir.Protocol {
-	switch app {
+// protocol says what to speak, by the use and the Service's appProtocol (GEP-1911,
+// KEP-3726). Others than these are HTTP/1.1, or have been refused with the
+// reference.
+func protocol(p *topology.ServicePort) ir.Protocol {
+	switch p.Use {
+	case topology.UseTCP:
+		return ir.TCP
+	case topology.UseUDP:
+		return ir.UDP
+	case topology.UseGRPC:
+		return ir.H2C
+	case topology.UseHTTP:
+	}
+	switch p.AppProtocol {
 	case "kubernetes.io/h2c", "grpc":
 		return ir.H2C
 	case "kubernetes.io/ws":

@@ -5,23 +5,25 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
-// ParseBackendName returns the Service and the port in a name that BackendName
-// made.
-func ParseBackendName(name string) (service ir.Name, port int32, ok bool) {
+// ParseBackendName returns the Service, the port and the use in a name that
+// BackendName made.
+func ParseBackendName(name string) (service ir.Name, port int32, use topology.Use, ok bool) {
 	rest, _, ok := strings.Cut(name, "#")
 	if !ok {
-		return ir.Name{}, 0, false
+		return ir.Name{}, 0, "", false
 	}
 	rest, number, ok := strings.Cut(rest, ":")
 	if !ok {
-		return ir.Name{}, 0, false
+		return ir.Name{}, 0, "", false
 	}
+	number, text, _ := strings.Cut(number, "/")
 	n, err := strconv.ParseInt(number, 10, 32)
 	if err != nil {
-		return ir.Name{}, 0, false
+		return ir.Name{}, 0, "", false
 	}
 	namespace, title, ok := strings.Cut(rest, "/")
-	return ir.Name{Namespace: namespace, Name: title}, int32(n), ok
+	return ir.Name{Namespace: namespace, Name: title}, int32(n), topology.Use(text), ok
 }

@@ -20,7 +20,7 @@ func Endpoints[K any](b *ir.Backend, from iter.Seq2[K, *discoveryv1.EndpointSlic
 	var ready, draining []ir.Endpoint
 	for _, s := range from {
 		for i := range s.Ports {
-			if port, ok := portOf(&s.Ports[i], b.PortName); ok {
+			if port, ok := portOf(&s.Ports[i], b); ok {
 				ready, draining = gather(s, port, ready, draining)
 			}
 		}
@@ -31,17 +31,23 @@ func Endpoints[K any](b *ir.Backend, from iter.Seq2[K, *discoveryv1.EndpointSlic
 	return &ir.Endpoints{Backend: b.Name, Endpoints: distinct(ready)}
 }
 
-// portOf gives the number of a slice's port if it is the one of that name. A port
-// without a number stands for all of them, which routing can't use.
-func portOf(p *discoveryv1.EndpointPort, name string) (uint16, bool) {
+// portOf gives the number of a slice's port if it is the backend's. A port without a number stands for all of them, which routing can't use.
+func portOf(p *discoveryv1.EndpointPort, b *ir.Backend) (uint16, bool) {
 	have := ""
 	if p.Name != nil {
 		have = *p.Name
 	}
-	if have != name || p.Port == nil || *p.Port < 1 || *p.Port > math.MaxUint16 {
+	if have != b.PortName || p.Port == nil || *p.Port < 1 || *p.Port > math.MaxUint16 {
 		return 0, false
 	}
-	if p.Protocol != nil && *p.Protocol != corev1.ProtocolTCP {
+	transport, want := corev1.ProtocolTCP, corev1.ProtocolTCP
+	if p.Protocol != nil {
+		transport = *p.Protocol
+	}
+	if b.Protocol == ir.UDP {
+		want = corev1.ProtocolUDP
+	}
+	if transport != want {
 		return 0, false
 	}
 	return uint16(*p.Port), true

@@ -53,7 +53,7 @@ func Listener(in ListenerInput) *ir.Listener {
 func ListenerName(l *topology.Listener) string {
 	family := "http-"
 	if encrypted(l) {
-		family = "https-"
+		family = "tls-"
 	}
 	return family + strconv.Itoa(int(l.Port))
 }

@@ -210,11 +210,11 @@ func TestListener(t *testing.T) {
 				},
 			},
 			&ir.Listener{
-				Name: "https-443", Port: 443, BindPort: 443, Addresses: []string{"127.0.0.1"},
+				Name: "tls-443", Port: 443, BindPort: 443, Addresses: []string{"127.0.0.1"},
 				Chains: []ir.Chain{
-					{Table: "https-443-", TLS: &ir.TLS{Certificates: []string{"infra/ecdsa"}}},
-					{Hostname: "*.example.com", Table: "https-443-*.example.com", TLS: &ir.TLS{Certificates: []string{"infra/rsa"}}},
-					{Hostname: "b.example.com", Table: "https-443-b.example.com", TLS: &ir.TLS{Certificates: []string{"infra/rsa", "infra/ecdsa"}}},
+					{Table: "tls-443-", TLS: &ir.TLS{Certificates: []string{"infra/ecdsa"}}},
+					{Hostname: "*.example.com", Table: "tls-443-*.example.com", TLS: &ir.TLS{Certificates: []string{"infra/rsa"}}},
+					{Hostname: "b.example.com", Table: "tls-443-b.example.com", TLS: &ir.TLS{Certificates: []string{"infra/rsa", "infra/ecdsa"}}},
 				},
 			},
 		},
@@ -237,13 +237,16 @@ func TestListener(t *testing.T) {
 
 // TestParseBackendName says that what BackendName puts together comes apart again.
 func TestParseBackendName(t *testing.T) {
-	p := &topology.ServicePort{Service: ir.Name{Namespace: "a", Name: "b"}, Port: 80}
-	if service, port, ok := translate.ParseBackendName(translate.BackendName(p)); !ok || service != p.Service || port != 80 {
-		t.Errorf("got %v %d %v", service, port, ok)
+	for _, use := range []topology.Use{topology.UseHTTP, topology.UseGRPC, topology.UseTCP, topology.UseUDP} {
+		p := &topology.ServicePort{Service: ir.Name{Namespace: "a", Name: "b"}, Port: 80, Use: use}
+		service, port, gotUse, ok := translate.ParseBackendName(translate.BackendName(p))
+		if !ok || service != p.Service || port != 80 || gotUse != use {
+			t.Errorf("got %v %d %q %v", service, port, gotUse, ok)
+		}
 	}
 	bad := map[string]bool{"": true, "a/b": true, "a/b#0": true, "a/b:x#0": true, "ab:80#0": true}
 	for _, name := range slices.Sorted(maps.Keys(bad)) {
-		if _, _, ok := translate.ParseBackendName(name); ok {
+		if _, _, _, ok := translate.ParseBackendName(name); ok {
 			t.Errorf("%q is taken for a name", name)
 		}
 	}

@@ -36,16 +36,21 @@ type Problem struct {
 // Route translates the rules of a route. A rule with a problem answers 500 by
 // those of its matches that can be expressed.
 func Route(r *topology.Route) Rules {
-	specs := r.Object.Spec.Rules
 	t := translation{key: r.Key}
-	for i := range specs {
-		var refs topology.RouteRule
-		if i < len(r.Rules) {
-			refs = r.Rules[i]
+	if o, ok := r.Object.(*gwv1.HTTPRoute); ok {
+		for i := range o.Spec.Rules {
+			t.rule(i, &o.Spec.Rules[i], refsOf(r, i))
 		}
-		t.rule(i, &specs[i], refs)
 	}
 	return Rules{Rules: t.rules, Problems: t.problems}
+}
+
+// refsOf returns what the references of a rule resolve to.
+func refsOf(r *topology.Route, rule int) topology.RouteRule {
+	if rule < len(r.Rules) {
+		return r.Rules[rule]
+	}
+	return topology.RouteRule{}
 }
 
 // translation is the state of translating one route.

@@ -1,0 +1,104 @@
+package control
+
+import (
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// reported is a kind of object with a status, for all that handles statuses
+// alike: the view, the times of conditions, the log of what went wrong.
+type reported struct {
+	changes func(c *flow.Commit, yield func(statusChange))
+	items   func(c *flow.Ctx, yield func(Item))
+}
+
+// statusChange is a change of an object's status. Old and New are pointers to
+// statuses, and nil where there was or is none.
+type statusChange struct {
+	Object   string // "Kind ns/name"
+	Old, New any
+}
+
+// report adds a table of statuses to what is reported. object names an entry, and
+// item is nil where there is no object to show.
+func report[K comparable, S any](p *Pipeline, t *flow.Derived[K, *S], object func(K) string, item func(*flow.Ctx, K, *S) *Item) {
+	flow.Watch(t)
+	p.reported = append(p.reported, reported{
+		changes: func(c *flow.Commit, yield func(statusChange)) {
+			for _, ch := range flow.Changes(c, t) {
+				change := statusChange{Object: object(ch.Key)}
+				if ch.Had {
+					change.Old = ch.Old
+				}
+				if ch.Has {
+					change.New = ch.New
+				}
+				yield(change)
+			}
+		},
+		items: func(c *flow.Ctx, yield func(Item)) {
+			for k, s := range flow.All(c, t) {
+				if it := item(c, k, s); it != nil {
+					yield(*it)
+				}
+			}
+		},
+	})
+}
+
+// declareReported lists the kinds. Statuses in items are copies.
+func (p *Pipeline) declareReported() {
+	report(p, p.classStatus, func(k string) string { return "GatewayClass " + k },
+		func(c *flow.Ctx, k string, s *gwv1.GatewayClassStatus) *Item {
+			class, ok := flow.Get(c, p.graph.Classes, k)
+			if !ok || class.Object == nil {
+				return nil
+			}
+			return classItem(class, s.DeepCopy())
+		})
+	report(p, p.gatewayStatus, func(k ir.Name) string { return "Gateway " + k.String() },
+		func(c *flow.Ctx, k ir.Name, s *gwv1.GatewayStatus) *Item {
+			gw, ok := flow.Get(c, p.graph.Gateways, k)
+			if !ok {
+				return nil
+			}
+			return p.gatewayItem(c, gw, s.DeepCopy())
+		})
+	report(p, p.routeStatus, topology.RouteKey.String,
+		func(c *flow.Ctx, k topology.RouteKey, s *gwv1.RouteStatus) *Item {
+			r, ok := flow.Get(c, p.graph.Routes, k)
+			if !ok {
+				return nil
+			}
+			return routeItem(r, s.DeepCopy())
+		})
+}
+
+// conditionsOf lists a status's conditions by where they stand in it.
+func conditionsOf(status any) conditions {
+	switch s := status.(type) {
+	case *gwv1.GatewayClassStatus:
+		return classConditions(s)
+	case *gwv1.GatewayStatus:
+		return gatewayConditions(s)
+	case *gwv1.RouteStatus:
+		return routeConditions(s)
+	}
+	return nil
+}
+
+// summaryOf boils a status down to what a table's row says of it.
+func summaryOf(status any) Summary {
+	switch s := status.(type) {
+	case *gwv1.GatewayClassStatus:
+		return classSummary(s)
+	case *gwv1.GatewayStatus:
+		return gatewaySummary(s)
+	case *gwv1.RouteStatus:
+		return routeSummary(s)
+	}
+	return Summary{}
+}
