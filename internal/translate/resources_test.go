@@ -179,7 +179,7 @@ func TestListener(t *testing.T) {
 		return &topology.Listener{
 			Key:  topology.ListenerKey{Gateway: gateway, Name: name},
 			Port: port, Protocol: protocol, Hostname: hostname, Certificates: certificates, Serves: true,
-			Table: fmt.Sprintf("%s-%d-%s", strings.ToLower(string(protocol)), port, hostname),
+			Table: fmt.Sprintf("tls-%d-%s", port, hostname),
 		}
 	}
 	rsa, ecdsa := ir.Name{Namespace: "infra", Name: "rsa"}, ir.Name{Namespace: "infra", Name: "ecdsa"}
