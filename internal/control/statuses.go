@@ -10,6 +10,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -132,9 +133,10 @@ func (p *Pipeline) declareStatus() {
 			}, flow.Equal(flow.Same[struct{}])),
 		func(k topology.AttachmentKey, _ struct{}, yield func(topology.ListenerKey)) { yield(k.Listener) })
 
+	supported := features.Status()
 	p.classStatus = flow.Map("class-status", p.graph.Classes,
 		func(_ *flow.Ctx, name string, class *topology.Class, emit func(string, *gwv1.GatewayClassStatus)) {
-			s := status.Class(class)
+			s := status.Class(class, supported...)
 			emit(name, &s)
 		})
 

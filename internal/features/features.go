@@ -1,0 +1,55 @@
+package features
+
+import (
+	"slices"
+	"strings"
+
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/gateway-api/pkg/features"
+)
+
+// Section is a part of the list, about one kind.
+type Section struct {
+	Title string
+	Rows  []Row
+}
+
+// Row is what is told of one or several features.
+type Row struct {
+	// Features are those of the Gateway API that the row is about. A row without
+	// any is about something that the API has no feature name for.
+	Features []features.FeatureName
+	// Title, where it is set, stands for the features' names.
+	Title string
+	// Experimental marks a row without features that belongs to the experimental
+	// channel. Features know their channel.
+	Experimental bool
+	// Cases name the proof: files in test/e2e/testdata without their ending, or
+	// tests in test/e2e. A row without cases is not supported.
+	Cases []string
+	// Note is Markdown: limits, or why the row is not supported.
+	Note string
+}
+
+// Supported says whether the row is supported.
+func (r Row) Supported() bool { return len(r.Cases) > 0 }
+
+// Status returns the supported features in the form of GatewayClass status, sorted
+// by name.
+func Status() []gwv1.SupportedFeature {
+	var out []gwv1.SupportedFeature
+	for _, s := range List {
+		for _, r := range s.Rows {
+			if !r.Supported() {
+				continue
+			}
+			for _, name := range r.Features {
+				out = append(out, gwv1.SupportedFeature{Name: gwv1.FeatureName(name)})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b gwv1.SupportedFeature) int {
+		return strings.Compare(string(a.Name), string(b.Name))
+	})
+	return out
+}

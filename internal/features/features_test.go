@@ -1,0 +1,87 @@
+package features_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/gateway-api/pkg/features"
+
+	ours "github.com/gatehouse-dev/gatehouse/internal/features"
+)
+
+// TestListIsComplete protects against a feature of the API that nobody has looked
+// at, and against one that is told twice.
+func TestListIsComplete(t *testing.T) {
+	told := map[features.FeatureName]int{}
+	for _, s := range ours.List {
+		for _, r := range s.Rows {
+			for _, name := range r.Features {
+				told[name]++
+			}
+		}
+	}
+	for _, f := range features.AllFeatures.UnsortedList() {
+		if mesh := strings.HasPrefix(string(f.Name), "Mesh"); mesh != (told[f.Name] == 0) || told[f.Name] > 1 {
+			t.Errorf("%s is told %d times", f.Name, told[f.Name])
+		}
+		delete(told, f.Name)
+	}
+	for name := range told {
+		t.Errorf("%s is no feature of the Gateway API", name)
+	}
+}
+
+// TestCasesExist protects against a claim whose proof is gone.
+func TestCasesExist(t *testing.T) {
+	tests := map[string]bool{}
+	files, err := filepath.Glob("../../test/e2e/*_test.go")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no tests found", err)
+	}
+	function := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range function.FindAllStringSubmatch(string(text), -1) {
+			tests[m[1]] = true
+		}
+	}
+	for _, s := range ours.List {
+		for _, r := range s.Rows {
+			for _, name := range r.Cases {
+				if _, err := os.Stat("../../test/e2e/testdata/" + name + ".txtar"); err != nil && !tests[name] {
+					t.Errorf("%s: there is no case %s", s.Title, name)
+				}
+			}
+		}
+	}
+}
+
+// TestStatus protects the limits of GatewayClass status.
+func TestStatus(t *testing.T) {
+	list := ours.Status()
+	if len(list) > 64 {
+		t.Errorf("%d features, and the API takes 64", len(list))
+	}
+	if !slices.IsSortedFunc(list, func(a, b gwv1.SupportedFeature) int { return strings.Compare(string(a.Name), string(b.Name)) }) {
+		t.Error("not sorted")
+	}
+}
+
+// TestDocument keeps the document and the list together.
+func TestDocument(t *testing.T) {
+	text, err := os.ReadFile("../../docs/reference/features.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(text) != ours.Markdown() {
+		t.Error("docs/reference/features.md is not what the list says; run make generate")
+	}
+}

@@ -1,0 +1,70 @@
+package features
+
+import (
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/gateway-api/pkg/features"
+)
+
+const intro = `# Features
+
+What of the Gateway API v1.7.0 works, by the names that the API gives its features.
+Everything marked *yes* is tested with the real Envoy: the last column names the cases,
+which are files in [` + "`test/e2e/testdata`" + `](../../test/e2e/testdata) with manifests, requests
+and the answers that must come, or Go tests beside them. The features with a name are also
+in the status of every GatewayClass.
+
+The experimental channel is read with ` + "`--experimental`" + `.
+`
+
+// Markdown returns the list as docs/reference/features.md.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString(intro)
+	for _, s := range List {
+		fmt.Fprintf(&b, "\n## %s\n\n| feature | channel | | notes | case |\n|---|---|---|---|---|\n", s.Title)
+		for _, r := range s.Rows {
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.title(), r.channel(), r.verdict(), r.Note, r.cases())
+		}
+	}
+	return b.String()
+}
+
+func (r Row) title() string {
+	if r.Title != "" {
+		return r.Title
+	}
+	names := make([]string, len(r.Features))
+	for i, n := range r.Features {
+		names[i] = string(n)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (r Row) channel() string {
+	if r.Experimental {
+		return features.FeatureChannelExperimental
+	}
+	for _, name := range r.Features {
+		if features.GetFeature(name).Channel == features.FeatureChannelExperimental {
+			return features.FeatureChannelExperimental
+		}
+	}
+	return features.FeatureChannelStandard
+}
+
+func (r Row) verdict() string {
+	if r.Supported() {
+		return "yes"
+	}
+	return "no"
+}
+
+func (r Row) cases() string {
+	out := make([]string, len(r.Cases))
+	for i, c := range r.Cases {
+		out[i] = "`" + c + "`"
+	}
+	return strings.Join(out, ", ")
+}
