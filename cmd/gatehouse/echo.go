@@ -18,15 +18,18 @@ import (
 )
 
 func newEcho() *cobra.Command {
-	var listen []string
+	var listen, tcp, udp []string
 	cmd := &cobra.Command{
-		Use:   "echo --listen NAME=ADDRESS... [-- COMMAND ARG...]",
+		Use:   "echo [--listen|--tcp|--udp NAME=ADDRESS]... [-- COMMAND ARG...]",
 		Short: "Run a small backend that answers with what it was asked",
 		Long: `Run a small backend for trying out routes. It speaks HTTP/1.1, HTTP/2 without
-TLS and WebSocket, and answers with the request that it got, as JSON.
+TLS, WebSocket and gRPC, and answers with the request that it got, as JSON; a gRPC
+call of any service and method gets it in a google.protobuf.StringValue. Backends
+of TCP and UDP answer each line or datagram with their name and what they got.
 
 A COMMAND is run once the backends listen; they end with it.`,
 		Example: `  gatehouse echo --listen v1=127.0.0.1:3001 --listen v2=127.0.0.1:3002
+  gatehouse echo --tcp db=127.0.0.1:3003 --udp dns=127.0.0.1:3004
   gatehouse echo --listen 127.0.0.1:3000 -- gatehouse run routes.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
@@ -42,47 +45,71 @@ A COMMAND is run once the backends listen; they end with it.`,
 			}
 			defer stop()
 			group, ctx := errgroup.WithContext(ctx)
-			servers, err := backends(ctx, listen)
-			if err != nil {
-				return err
+			if len(tcp)+len(udp) > 0 && !cmd.Flags().Changed("listen") {
+				listen = nil
 			}
-			for i, s := range servers {
-				if len(args) == 0 {
-					fmt.Fprintf(cmd.ErrOrStderr(), "echo %s\n", listen[i])
+			var servers []server
+			for _, k := range []struct {
+				name   string
+				all    []string
+				listen func(context.Context, echo.Options) (server, error)
+			}{{"", listen, listenHTTP}, {"tcp ", tcp, listenTCP}, {"udp ", udp, listenUDP}} {
+				opened, err := backends(ctx, k.all, k.listen)
+				if err != nil {
+					return err
 				}
+				servers = append(servers, opened...)
+				if len(args) == 0 {
+					for _, b := range k.all {
+						fmt.Fprintf(cmd.ErrOrStderr(), "echo %s%s\n", k.name, b)
+					}
+				}
+			}
+			for _, s := range servers {
 				group.Go(func() error { return s.Run(ctx) })
 			}
 			if len(args) == 0 {
 				return group.Wait()
 			}
-			err = attend(args, hurried(ctx))
+			err := attend(args, hurried(ctx))
 			stop()
 			return errors.Join(err, group.Wait())
 		},
 	}
-	cmd.Flags().StringArrayVar(&listen, "listen", []string{"echo=127.0.0.1:3000"}, "name and address to answer as and on; repeatable")
+	cmd.Flags().StringArrayVar(&listen, "listen", []string{"echo=127.0.0.1:3000"}, "name and address of a backend of HTTP and gRPC; repeatable")
+	cmd.Flags().StringArrayVar(&tcp, "tcp", nil, "name and address of a backend that echoes lines over TCP; repeatable")
+	cmd.Flags().StringArrayVar(&udp, "udp", nil, "name and address of a backend that echoes datagrams over UDP; repeatable")
 	return cmd
 }
 
+// server is a backend of any protocol.
+type server interface {
+	Run(ctx context.Context) error
+}
+
+func listenHTTP(ctx context.Context, o echo.Options) (server, error) { return echo.New(ctx, o) }
+func listenTCP(ctx context.Context, o echo.Options) (server, error)  { return echo.NewTCP(ctx, o) }
+func listenUDP(ctx context.Context, o echo.Options) (server, error)  { return echo.NewUDP(ctx, o) }
+
 // backends opens every address, so that a port that is taken is told before
 // anything runs.
-func backends(ctx context.Context, listen []string) ([]*echo.Server, error) {
-	var servers []*echo.Server
-	for _, l := range listen {
-		name, addr, ok := strings.Cut(l, "=")
+func backends(ctx context.Context, all []string, listen func(context.Context, echo.Options) (server, error)) ([]server, error) {
+	var servers []server
+	for _, b := range all {
+		name, addr, ok := strings.Cut(b, "=")
 		if !ok {
-			name, addr = "echo", l
+			name, addr = "echo", b
 		}
-		server, err := echo.New(ctx, echo.Options{
+		s, err := listen(ctx, echo.Options{
 			Listen: []string{addr}, Name: name, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		})
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return nil, fmt.Errorf("the backend %s can't listen on %s: another program has that port; stop it (on Linux `ss -ltnp` names it)", name, addr)
+			return nil, fmt.Errorf("the backend %s can't listen on %s: another program has that port; stop it (on Linux `ss -lntup` names it)", name, addr)
 		}
 		if err != nil {
 			return nil, err
 		}
-		servers = append(servers, server)
+		servers = append(servers, s)
 	}
 	return servers, nil
 }

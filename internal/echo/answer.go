@@ -58,7 +58,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "echo: read body: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	status := http.StatusOK
 	if script.applies(attempt) {
 		if !wait(r, script.Delay) {
 			return
@@ -66,17 +65,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if script.Abort {
 			panic(http.ErrAbortHandler)
 		}
-		if script.Status != 0 {
-			status = script.Status
-		}
 	}
-	for _, h := range script.Headers {
-		w.Header().Add(h.Name, h.Value)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	// An error here means that the client has gone; there is nobody to tell.
-	_ = json.NewEncoder(w).Encode(Answer{
+	answer := Answer{
 		Name:    s.name,
 		Method:  r.Method,
 		Host:    r.Host,
@@ -88,7 +78,23 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Remote:  r.RemoteAddr,
 		TLS:     tlsInfo(r.TLS),
 		Attempt: attempt,
-	})
+	}
+	if isGRPC(r) {
+		answer.Body = grpcBody(body)
+		s.serveGRPC(w, script, answer)
+		return
+	}
+	status := http.StatusOK
+	if script.Status != 0 && script.applies(attempt) {
+		status = script.Status
+	}
+	for _, h := range script.Headers {
+		w.Header().Add(h.Name, h.Value)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	// An error here means that the client has gone; there is nobody to tell.
+	_ = json.NewEncoder(w).Encode(answer)
 }
 
 // readBody returns the start of the body and drains a bounded rest.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"google.golang.org/grpc/codes"
 )
 
 const (
@@ -16,16 +18,19 @@ const (
 )
 
 // Script is what a request asks the backend to do. Each field is a query
-// parameter of that name, or a header with the prefix "Echo-"; the query wins.
+// parameter of that name, or a header with the prefix "Echo-" (metadata of gRPC);
+// the query wins.
 //
 //	status=503   answer with this status (200 to 599)
 //	delay=800ms  wait before answering (at most a minute)
 //	abort=true   cut the connection instead of answering
-//	times=2      status, delay and abort hold for the first 2 requests of the key
+//	code=ABORTED answer a gRPC call with this status code, a name or a number
+//	times=2      status, code, delay, abort hold for the first 2 requests of the key
 //	key=abc      count this request under a key
 //	header=N:V   add a response header; may be repeated, up to 16 times
 type Script struct {
 	Status  int
+	Code    codes.Code
 	Delay   time.Duration
 	Abort   bool
 	Times   int
@@ -62,6 +67,11 @@ func parseScript(r *http.Request) (Script, error) {
 	if v := value("status"); v != "" {
 		if s.Status, err = strconv.Atoi(v); err != nil || s.Status < 200 || s.Status > 599 {
 			return s, fmt.Errorf("status %q is not a number from 200 to 599", v)
+		}
+	}
+	if v := value("code"); v != "" {
+		if s.Code, err = parseCode(v); err != nil {
+			return s, err
 		}
 	}
 	if v := value("delay"); v != "" {

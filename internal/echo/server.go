@@ -19,20 +19,21 @@ const shutdownGrace = time.Second
 // maxHeaderBytes is the size limit of a request's headers.
 const maxHeaderBytes = 64 << 10
 
-// Options configures a [Server].
+// Options configures a [Server], a [TCPServer] or a [UDPServer].
 type Options struct {
-	// Listen holds the TCP addresses to listen on, such as 127.0.0.1:3000; port
+	// Listen holds the addresses to listen on, such as 127.0.0.1:3000; port
 	// 0 picks a free one.
 	Listen []string
 	// Name is what the answers call this backend.
 	Name string
-	// TLS makes every address speak TLS (HTTP/2 by ALPN); nil is cleartext.
+	// TLS makes every address speak TLS (HTTP/2 by ALPN); nil is cleartext. Not
+	// for UDP.
 	TLS *tls.Config
-	// Log takes errors of single connections; nil discards them.
+	// Log takes errors of single connections of HTTP; nil discards them.
 	Log *slog.Logger
 }
 
-// Server is an echo backend whose ports are open from the moment it exists.
+// Server is an echo backend of HTTP and gRPC whose ports are open from the moment it exists.
 type Server struct {
 	name      string
 	log       *Log
@@ -55,14 +56,15 @@ func Serve(ctx context.Context, o Options) error {
 
 // New opens the addresses; connections wait in the backlog until [Server.Run].
 func New(ctx context.Context, o Options) (*Server, error) {
-	if len(o.Listen) == 0 {
-		return nil, errors.New("echo: no address to listen on")
+	listeners, err := listen(ctx, o.Listen)
+	if err != nil {
+		return nil, err
 	}
 	logger := o.Log
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{name: o.Name, log: newLog(), secure: o.TLS != nil}
+	s := &Server{name: o.Name, log: newLog(), secure: o.TLS != nil, listeners: listeners}
 	s.http = &http.Server{
 		Handler:           s,
 		TLSConfig:         o.TLS,
@@ -77,27 +79,11 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	s.http.Protocols.SetHTTP1(true)
 	s.http.Protocols.SetHTTP2(o.TLS != nil)
 	s.http.Protocols.SetUnencryptedHTTP2(o.TLS == nil)
-	var lc net.ListenConfig
-	for _, address := range o.Listen {
-		l, err := lc.Listen(ctx, "tcp", address)
-		if err != nil {
-			s.closeListeners()
-			cancel()
-			return nil, fmt.Errorf("echo: listen on %s: %w", address, err)
-		}
-		s.listeners = append(s.listeners, l)
-	}
 	return s, nil
 }
 
 // Addresses returns where the server listens, in the order of Options.Listen.
-func (s *Server) Addresses() []net.Addr {
-	addresses := make([]net.Addr, len(s.listeners))
-	for i, l := range s.listeners {
-		addresses[i] = l.Addr()
-	}
-	return addresses
-}
+func (s *Server) Addresses() []net.Addr { return addresses(s.listeners) }
 
 // Requests returns the log of what reached this server.
 func (s *Server) Requests() *Log { return s.log }
@@ -105,7 +91,7 @@ func (s *Server) Requests() *Log { return s.log }
 // Run answers until ctx ends, then lets requests in flight finish for a moment.
 // It closes the listeners in any case and may be called once.
 func (s *Server) Run(ctx context.Context) error {
-	defer s.closeListeners()
+	defer closeAll(s.listeners)
 	group, ctx := errgroup.WithContext(ctx)
 	for _, l := range s.listeners {
 		group.Go(func() error {
@@ -132,10 +118,4 @@ func (s *Server) Run(ctx context.Context) error {
 		return nil
 	})
 	return group.Wait()
-}
-
-func (s *Server) closeListeners() {
-	for _, l := range s.listeners {
-		_ = l.Close()
-	}
 }
