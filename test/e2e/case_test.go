@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -31,38 +30,54 @@ type testCase struct {
 	steps   []step
 }
 
-// step is one entry of requests.yaml.
+// step is one entry of requests.yaml. Its first field that is a verb says what
+// is done; verbs lists the fields that go with it.
 type step struct {
 	// A change of the watched files.
 	Apply  []string `json:"apply"`
 	Remove []string `json:"remove"`
 
-	// A request.
-	Request   string            `json:"request"`
-	Headers   map[string]string `json:"headers"`
-	Body      string            `json:"body"`
-	At        string            `json:"at"`
-	SNI       *string           `json:"sni"`
-	HTTP2     bool              `json:"http2"`
-	WebSocket string            `json:"websocket"`
-	Count     int               `json:"count"`
-	Expect    *expectation      `json:"expect"`
+	// What a client sends.
+	Request           string            `json:"request"`
+	GRPC              string            `json:"grpc"`
+	TCP               int               `json:"tcp"`
+	UDP               int               `json:"udp"`
+	TLS               tlsValue          `json:"tls"`
+	At                string            `json:"at"`
+	Headers           map[string]string `json:"headers"`
+	Metadata          map[string]string `json:"metadata"`
+	Host              string            `json:"host"`
+	Port              int               `json:"port"`
+	Body              string            `json:"body"`
+	Send              string            `json:"send"`
+	Finish            bool              `json:"finish"`
+	SNI               *string           `json:"sni"`
+	ALPN              []string          `json:"alpn"`
+	ClientCertificate string            `json:"clientCertificate"`
+	HTTP2             bool              `json:"http2"`
+	Reuse             bool              `json:"reuse"`
+	WebSocket         string            `json:"websocket"`
+	Count             int               `json:"count"`
+	Expect            *expectation      `json:"expect"`
 
 	// A look at the status of an object.
-	Conditions string      `json:"conditions"`
-	Of         string      `json:"of"`
-	Are        []string    `json:"are"`
-	Attached   *int        `json:"attached"`
-	Kinds      *[]string   `json:"kinds"`
-	Addresses  *[]string   `json:"addresses"`
-	Listeners  *[]string   `json:"listeners"`
-	Parents    *int        `json:"parents"`
-	request    *clientCall `json:"-"`
+	Conditions string    `json:"conditions"`
+	Of         string    `json:"of"`
+	Are        []string  `json:"are"`
+	Attached   *int      `json:"attached"`
+	Kinds      *[]string `json:"kinds"`
+	Addresses  *[]string `json:"addresses"`
+	Listeners  *[]string `json:"listeners"`
+	Parents    *int      `json:"parents"`
+	Features   []string  `json:"features"`
+
+	call caller // what is sent; nil when nothing is
 }
 
-// expectation is what a request shall bring about.
+// expectation is what a call shall bring about.
 type expectation struct {
 	Status      codes             `json:"status"`
+	Code        string            `json:"code"`
 	Backend     string            `json:"backend"`
 	Method      string            `json:"method"`
 	Host        string            `json:"host"`
@@ -70,15 +85,26 @@ type expectation struct {
 	Query       *string           `json:"query"`
 	Proto       string            `json:"proto"`
 	Body        string            `json:"body"`
+	Reply       *string           `json:"reply"`
 	Seen        map[string]values `json:"seen"`
+	TLS         *backendTLS       `json:"tls"`
 	Headers     map[string]values `json:"headers"`
 	Redirect    *redirect         `json:"redirect"`
 	Certificate string            `json:"certificate"`
 	Within      duration          `json:"within"`
 	AtLeast     duration          `json:"atLeast"`
 	Failure     bool              `json:"failure"`
+	Closed      bool              `json:"closed"`
+	None        bool              `json:"none"`
 	Arrived     map[string]amount `json:"arrived"`
 	Share       map[string]int    `json:"share"`
+}
+
+// backendTLS is the TLS session that the backend saw.
+type backendTLS struct {
+	SNI  *string `json:"sni"`
+	ALPN *string `json:"alpn"`
+	Peer *string `json:"peer"` // subject of the client's certificate; "" for none
 }
 
 // redirect is the parts of a Location header that shall be so; what is not
@@ -136,8 +162,8 @@ func parseCase(path string, b *bindings) (*testCase, error) {
 			return nil, fmt.Errorf("%s: step %d (%s): %w", path, i+1, c.steps[i].title(), err)
 		}
 	}
-	if e := c.steps[0].Expect; e != nil && slices.Contains(e.Status, http.StatusNotFound) {
-		return nil, fmt.Errorf("%s: the first step expects 404, which is also the answer before anything is configured", path)
+	if answer := c.steps[0].Expect.vacuous(); answer != "" {
+		return nil, fmt.Errorf("%s: the first step expects %s, which is also the answer before anything is configured", path, answer)
 	}
 	return c, nil
 }
@@ -147,12 +173,20 @@ func (s *step) title() string {
 	switch {
 	case s.Request != "":
 		return s.Request
+	case s.GRPC != "":
+		return "grpc " + s.GRPC
+	case s.TCP > 0:
+		return fmt.Sprintf("tcp %d", s.TCP)
+	case s.UDP > 0:
+		return fmt.Sprintf("udp %d", s.UDP)
 	case s.Conditions != "":
 		return "conditions of " + strings.TrimSpace(s.Conditions+" "+s.Of)
 	case len(s.Apply) > 0:
 		return "apply " + strings.Join(s.Apply, " ")
-	default:
+	case len(s.Remove) > 0:
 		return "remove " + strings.Join(s.Remove, " ")
+	default:
+		return fmt.Sprintf("tls %d", s.TLS.port)
 	}
 }
 
@@ -163,24 +197,37 @@ func (s *step) prepare(c *testCase, b *bindings) error {
 			return fmt.Errorf("there is no file %s", name)
 		}
 	}
-	kinds := 0
-	for _, is := range []bool{s.Request != "", s.Conditions != "", len(s.Apply)+len(s.Remove) > 0} {
-		if is {
-			kinds++
+	if err := s.checkFields(); err != nil {
+		return err
+	}
+	at := s.At
+	if at == "" {
+		at = b.target()
+	}
+	switch {
+	case s.Request != "":
+		return s.prepareRequest(at, b.host(), c.requestBefore(s))
+	case s.GRPC != "":
+		return s.prepareGRPC(at, b.host())
+	case s.TCP > 0:
+		return s.prepareLine(&lineCall{address: at, port: s.TCP})
+	case s.TLS.port > 0:
+		sni := b.host()
+		if s.SNI != nil {
+			sni = *s.SNI
 		}
+		return s.prepareLine(&lineCall{
+			address: at, port: s.TLS.port, secure: true, sni: sni, alpn: s.ALPN, clientCertificate: s.ClientCertificate,
+		})
+	case s.UDP > 0:
+		return s.prepareDatagram(at)
 	}
-	if kinds != 1 {
-		return errors.New("a step is either a request, or conditions, or apply and remove")
-	}
-	if s.Request == "" {
-		return nil
-	}
-	if s.Expect == nil {
-		return errors.New("a request needs an expectation")
-	}
-	if s.Count > 0 && s.Expect.Share == nil && s.Expect.Arrived == nil {
-		return errors.New("count needs a share or arrived")
-	}
+	return nil
+}
+
+// prepareRequest makes the call of a request; before is the request step before
+// this one, nil for none.
+func (s *step) prepareRequest(at, host string, before *step) error {
 	if s.Expect.Status == nil && !s.Expect.Failure && s.Expect.Share == nil {
 		s.Expect.Status = codes{http.StatusOK}
 		if s.WebSocket != "" {
@@ -192,19 +239,47 @@ func (s *step) prepare(c *testCase, b *bindings) error {
 		return fmt.Errorf("%q is not METHOD URL", s.Request)
 	}
 	if strings.HasPrefix(target, "/") {
-		target = "http://" + b.host() + target
+		target = "http://" + host + target
 	}
 	u, err := url.Parse(target)
 	if err != nil {
 		return err
 	}
-	at := s.At
-	if at == "" {
-		at = b.target()
-	}
-	s.request = &clientCall{
+	call := &clientCall{
 		method: method, url: u, address: at, headers: s.Headers, body: s.Body,
-		sni: s.SNI, http2: s.HTTP2, websocket: s.WebSocket,
+		sni: s.SNI, http2: s.HTTP2, websocket: s.WebSocket, clientCertificate: s.ClientCertificate,
+	}
+	s.call = call
+	if !s.Reuse {
+		return nil
+	}
+	if before == nil || before.Count > 0 || s.Count > 0 {
+		return errors.New("reuse goes on over the connection of the request step before, neither of them with a count")
+	}
+	first, ok := before.call.(*clientCall)
+	if !ok || !first.http2 || before.Expect.Failure {
+		return errors.New("reuse needs a request step before it that has http2 and gets an answer")
+	}
+	if s.At != "" || s.SNI != nil || s.ClientCertificate != "" || s.WebSocket != "" {
+		return errors.New("reuse can't change at, sni or clientCertificate of a connection that exists, and has no WebSocket")
+	}
+	if first.session == nil {
+		first.session = &session{}
+	}
+	call.session, call.reuse, call.http2 = first.session, true, true
+	return nil
+}
+
+// requestBefore is the last request step before s.
+func (c *testCase) requestBefore(s *step) *step {
+	var before *step
+	for i := range c.steps {
+		if &c.steps[i] == s {
+			return before
+		}
+		if c.steps[i].Request != "" {
+			before = &c.steps[i]
+		}
 	}
 	return nil
 }

@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -123,11 +123,14 @@ func (c *testCase) run(t *testing.T, p *process) {
 	default:
 	}
 	path := func(name string) string { return filepath.Join(c.name, name) }
-	t.Cleanup(func() { p.remove(t, c.name) })
+	t.Cleanup(func() {
+		p.remove(t, c.name)
+		closeSessions(c.steps)
+	})
 	p.write(t, path(objectsFile), c.files[objectsFile])
 	deadline, settled := time.Now().Add(changeTimeout), false
 	for i, s := range c.steps {
-		if s.Request == "" && s.Conditions == "" {
+		if s.call == nil && s.Conditions == "" {
 			for _, name := range s.Apply {
 				p.write(t, path(name), c.files[name])
 			}
@@ -169,6 +172,15 @@ func (c *testCase) run(t *testing.T, p *process) {
 	}
 }
 
+// closeSessions closes the connections that steps have kept.
+func closeSessions(steps []step) {
+	for _, s := range steps {
+		if call, ok := s.call.(*clientCall); ok && call.session != nil {
+			call.session.close()
+		}
+	}
+}
+
 // keyCount makes the keys of requests unique over the test run.
 var keyCount atomic.Uint64
 
@@ -181,23 +193,30 @@ func (s *step) try(ctx context.Context, name string) error {
 	}
 	var err error
 	for range attempts {
-		call := *s.request
-		if s.Expect.Arrived != nil || call.url.Query().Has("times") {
-			call.key = fmt.Sprintf("%s-%d", name, keyCount.Add(1))
+		call, key := s.call, ""
+		if countable, ok := call.(keyedCaller); ok && s.wantsKey() {
+			key = fmt.Sprintf("%s-%d", name, keyCount.Add(1))
+			call = countable.keyed(key)
 		}
 		var off missed
-		if err = s.send(ctx, call); !errors.As(err, &off) {
+		if err = s.send(ctx, call, key); !errors.As(err, &off) {
 			return err
 		}
 	}
 	return err
 }
 
+// wantsKey reports whether the backends have to count the step's requests.
+func (s *step) wantsKey() bool {
+	_, times := s.Metadata["echo-times"]
+	return s.Expect.Arrived != nil || times || strings.Contains(s.Request, "times=")
+}
+
 // missed is a share that is off its tolerance.
 type missed struct{ error }
 
 // send sends the requests of a step once.
-func (s *step) send(ctx context.Context, call clientCall) error {
+func (s *step) send(ctx context.Context, call caller, key string) error {
 	if s.Expect.Share != nil {
 		got, err := countAnswers(ctx, call, s.Count)
 		if err != nil {
@@ -215,8 +234,8 @@ func (s *step) send(ctx context.Context, call clientCall) error {
 			o, err := call.do(ctx)
 			switch {
 			case s.Expect.Failure && err == nil:
-				return fmt.Errorf("answered %d, want no answer at all", o.status)
-			case s.Expect.Failure:
+				return fmt.Errorf("answered by %q, want no answer at all", o.who())
+			case s.Expect.Failure && !errors.Is(err, errHung):
 				return nil
 			case err != nil:
 				return err
@@ -227,7 +246,7 @@ func (s *step) send(ctx context.Context, call clientCall) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	if err := s.checkArrived(call.key); err != nil {
+	if err := s.checkArrived(key); err != nil {
 		return missed{err}
 	}
 	return nil
@@ -235,7 +254,7 @@ func (s *step) send(ctx context.Context, call clientCall) error {
 
 // countAnswers sends n requests and counts the answers by backend, those that
 // no backend gave by their status.
-func countAnswers(ctx context.Context, call clientCall, n int) (map[string]int, error) {
+func countAnswers(ctx context.Context, call caller, n int) (map[string]int, error) {
 	got := map[string]int{}
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
@@ -246,13 +265,9 @@ func countAnswers(ctx context.Context, call clientCall, n int) (map[string]int, 
 			if err != nil {
 				return err
 			}
-			who := o.answer.Name
-			if o.status != http.StatusOK {
-				who = strconv.Itoa(o.status)
-			}
 			mu.Lock()
 			defer mu.Unlock()
-			got[who]++
+			got[o.who()]++
 			return nil
 		})
 	}
@@ -266,11 +281,7 @@ func (s *step) checkArrived(key string) error {
 	return poll(settleTimeout, func() error {
 		var all []error
 		for name, want := range s.Expect.Arrived {
-			b, err := backend(name)
-			if err != nil {
-				return permanent(err)
-			}
-			if err := want.matches(b.Requests().Count(key), max(1, s.Count)); err != nil {
+			if err := want.matches(arrivals(name, key), max(1, s.Count)); err != nil {
 				all = append(all, fmt.Errorf("at %s: %w", name, err))
 			}
 		}

@@ -3,9 +3,11 @@
 package e2e
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
@@ -17,21 +19,29 @@ import (
 	"time"
 )
 
-// authority is the certificate authority of this test run.
+// authority is a certificate authority of this test run.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	pool *x509.CertPool
 }
 
-var testAuthority = sync.OnceValues(func() (*authority, error) {
+var (
+	// testAuthority signs what servers show, clientAuthority what clients show.
+	testAuthority   = sync.OnceValues(func() (*authority, error) { return newAuthority("gatehouse e2e") })
+	clientAuthority = sync.OnceValues(func() (*authority, error) { return newAuthority("gatehouse e2e clients") })
+	// otherAuthority is one that nobody has reason to trust.
+	otherAuthority = sync.OnceValues(func() (*authority, error) { return newAuthority("gatehouse e2e other") })
+)
+
+func newAuthority(name string) (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
 	template := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
-		Subject:               pkix.Name{CommonName: "gatehouse e2e"},
+		Subject:               pkix.Name{CommonName: name},
 		NotBefore:             time.Now().Add(-48 * time.Hour),
 		NotAfter:              time.Now().Add(24 * time.Hour),
 		KeyUsage:              x509.KeyUsageCertSign,
@@ -49,7 +59,7 @@ var testAuthority = sync.OnceValues(func() (*authority, error) {
 	a := &authority{cert: cert, key: key, pool: x509.NewCertPool()}
 	a.pool.AddCert(cert)
 	return a, nil
-})
+}
 
 // pair is a certificate with its key, both PEM.
 type pair struct{ cert, key []byte }
@@ -57,13 +67,36 @@ type pair struct{ cert, key []byte }
 // mustStaple is the TLS feature extension that asks for OCSP stapling (RFC 7633).
 var mustStaple = pkix.Extension{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 1, 24}, Value: []byte{0x30, 0x03, 0x02, 0x01, 0x05}}
 
-// issue signs a certificate for the hosts, after change has been applied to it.
+// issue signs a server's certificate for the hosts, after change has been applied
+// to it.
 func issue(change func(*x509.Certificate), hosts ...string) (pair, error) {
-	ca, err := testAuthority()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return pair{}, err
 	}
+	return sign(testAuthority, key, func(c *x509.Certificate) {
+		c.Subject.CommonName = "e2e server"
+		c.DNSNames = hosts
+		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+		change(c)
+	})
+}
+
+// issueClient signs a client's certificate with the subject CN=subject.
+func issueClient(ca func() (*authority, error), subject string) (pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return pair{}, err
+	}
+	return sign(ca, key, func(c *x509.Certificate) {
+		c.Subject.CommonName = subject
+		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	})
+}
+
+// sign makes a certificate of key that is valid today, with what fill adds to it.
+func sign(ca func() (*authority, error), key crypto.Signer, fill func(*x509.Certificate)) (pair, error) {
+	by, err := ca()
 	if err != nil {
 		return pair{}, err
 	}
@@ -73,15 +106,12 @@ func issue(change func(*x509.Certificate), hosts ...string) (pair, error) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: "e2e server"},
-		DNSNames:     hosts,
 		NotBefore:    time.Now().Add(-24 * time.Hour),
 		NotAfter:     time.Now().Add(24 * time.Hour),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	change(template)
-	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, key.Public(), ca.key)
+	fill(template)
+	der, err := x509.CreateCertificate(rand.Reader, template, by.cert, key.Public(), by.key)
 	if err != nil {
 		return pair{}, err
 	}
@@ -136,6 +166,11 @@ func secretManifest(namespace, name, flaw string, hosts ...string) (string, erro
 	default:
 		return "", fmt.Errorf("no such flaw of a Secret: %q", flaw)
 	}
+	return p.manifest(namespace, name), nil
+}
+
+// manifest is the TLS Secret of a certificate.
+func (p pair) manifest(namespace, name string) string {
 	encode := base64.StdEncoding.EncodeToString
 	return fmt.Sprintf(`---
 apiVersion: v1
@@ -145,5 +180,40 @@ type: kubernetes.io/tls
 data:
   tls.crt: %s
   tls.key: %s
-`, name, namespace, encode(p.cert), encode(p.key)), nil
+`, name, namespace, encode(p.cert), encode(p.key))
+}
+
+// rsaSecretManifest is secretManifest with a key of RSA instead of ECDSA.
+func rsaSecretManifest(namespace, name string, hosts ...string) (string, error) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return "", err
+	}
+	p, err := sign(testAuthority, key, func(c *x509.Certificate) {
+		c.Subject.CommonName = "e2e server"
+		c.DNSNames = hosts
+		c.KeyUsage |= x509.KeyUsageKeyEncipherment
+		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	})
+	if err != nil {
+		return "", err
+	}
+	return p.manifest(namespace, name), nil
+}
+
+// caManifest returns a ConfigMap with the authority's certificate as ca.crt.
+func caManifest(ca func() (*authority, error), namespace, name string) (string, error) {
+	a, err := ca()
+	if err != nil {
+		return "", err
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
+	return fmt.Sprintf(`---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: %s, namespace: %s}
+data:
+  ca.crt: |
+%s
+`, name, namespace, indent(indent(string(text)))), nil
 }

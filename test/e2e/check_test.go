@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/echo"
 )
 
 // sharePoints is the tolerance of shares, in percentage points: over 500
@@ -19,9 +21,16 @@ const sharePoints = 5
 // difference.
 func (e *expectation) check(o *outcome) error {
 	var d differences
-	if !slices.Contains(e.Status, o.status) {
+	if e.Closed != o.closed {
+		d.add("closed without an answer is %t, want %t", o.closed, e.Closed)
+	}
+	if e.None != o.silent {
+		d.add("no answer is %t, want %t", o.silent, e.None)
+	}
+	if e.Status != nil && !slices.Contains(e.Status, o.status) {
 		d.add("status is %d, want %d", o.status, e.Status)
 	}
+	d.want("code", e.Code, o.code)
 	d.want("backend", e.Backend, o.answer.Name)
 	d.want("method seen by the backend", e.Method, o.answer.Method)
 	d.want("host seen by the backend", e.Host, o.answer.Host)
@@ -30,6 +39,12 @@ func (e *expectation) check(o *outcome) error {
 	d.want("body seen by the backend", e.Body, o.answer.Body)
 	if e.Query != nil {
 		d.same("query seen by the backend", *e.Query, o.answer.Query)
+	}
+	if e.Reply != nil && !o.closed && !o.silent {
+		d.same("reply", *e.Reply, o.reply)
+	}
+	if e.TLS != nil {
+		e.TLS.check(o.answer.TLS, &d)
 	}
 	for name, want := range e.Seen {
 		d.header("request header seen by the backend", name, want, o.answer.Headers)
@@ -50,9 +65,28 @@ func (e *expectation) check(o *outcome) error {
 		d.add("took %s, want at least %s", o.took, limit)
 	}
 	if err := d.err(); err != nil {
+		if o.status == 0 {
+			return err
+		}
 		return fmt.Errorf("%w\nanswer: %d %v\n%s", err, o.status, o.headers, clipped(o.body))
 	}
 	return nil
+}
+
+func (b *backendTLS) check(got *echo.TLSInfo, d *differences) {
+	if got == nil {
+		d.add("the backend saw no TLS")
+		return
+	}
+	if b.SNI != nil {
+		d.same("server name seen by the backend", *b.SNI, got.ServerName)
+	}
+	if b.ALPN != nil {
+		d.same("ALPN seen by the backend", *b.ALPN, got.ALPN)
+	}
+	if b.Peer != nil {
+		d.same("client certificate seen by the backend", *b.Peer, strings.Join(got.Peers, " "))
+	}
 }
 
 func (r *redirect) check(location string, d *differences) {

@@ -36,6 +36,58 @@ type clientCall struct {
 	http2     bool
 	websocket string // a message to send over a WebSocket
 	key       string // counts the request at the backends; empty for none
+
+	clientCertificate string   // see clientTLS
+	session           *session // keeps the connection for a later call
+	reuse             bool     // go over the connection that session keeps
+}
+
+// caller is something that a step sends.
+type caller interface {
+	// do sends it once. An error means that there was no answer at all.
+	do(ctx context.Context) (*outcome, error)
+}
+
+// keyedCaller is one that the backends can count.
+type keyedCaller interface {
+	caller
+	keyed(key string) caller
+}
+
+func (c *clientCall) keyed(key string) caller {
+	keyed := *c
+	keyed.key = key
+	return &keyed
+}
+
+// errHung marks a call that was neither answered nor refused, which nobody can
+// mean by a failure.
+var errHung = errors.New("neither answered nor refused in time")
+
+// hung marks an error that comes of waiting.
+func hung(err error) error {
+	timeout, ok := errors.AsType[net.Error](err)
+	if errors.Is(err, context.DeadlineExceeded) || ok && timeout.Timeout() {
+		return fmt.Errorf("%w: %w", errHung, err)
+	}
+	return err
+}
+
+// session is an HTTP/2 connection that outlives a call.
+type session struct {
+	conn        *http.ClientConn
+	certificate []string
+}
+
+func (s *session) keep(conn *http.ClientConn, certificate []string) {
+	s.close()
+	s.conn, s.certificate = conn, certificate
+}
+
+func (s *session) close() {
+	if s.conn != nil {
+		_ = s.conn.Close()
+	}
 }
 
 // outcome is what came back.
@@ -46,6 +98,34 @@ type outcome struct {
 	answer      echo.Answer // zero when the body isn't an echo server's
 	certificate []string    // names in the server's certificate
 	took        time.Duration
+
+	trailers http.Header
+	code     string // name of the status code of gRPC
+	reply    string // lines or datagram of the backend, without its name
+	closed   bool   // the connection ended without an answer
+	silent   bool   // no datagram came
+}
+
+// What is counted for answers that no backend gave.
+const (
+	whoClosed = "closed"
+	whoNone   = "none"
+)
+
+// who names the backend that answered, or what came instead.
+func (o *outcome) who() string {
+	switch {
+	case o.closed:
+		return whoClosed
+	case o.silent:
+		return whoNone
+	case o.code != "" && o.code != grpcCodes[0]:
+		return o.code
+	case o.status != 0 && o.status != http.StatusOK:
+		return strconv.Itoa(o.status)
+	default:
+		return o.answer.Name
+	}
 }
 
 // dialAddress is where the call goes: the listener's port plus the offset.
@@ -68,7 +148,7 @@ func (c *clientCall) do(ctx context.Context) (*outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	out := &outcome{}
-	tlsConfig, err := c.tlsConfig(out)
+	tlsConfig, err := c.tlsConfig(&out.certificate)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +179,7 @@ func (c *clientCall) do(ctx context.Context) (*outcome, error) {
 		err = c.doHTTP(req, tlsConfig, out)
 	}
 	out.took = time.Since(began)
-	return out, err
+	return out, hung(err)
 }
 
 func (c *clientCall) doHTTP(req *http.Request, tlsConfig *tls.Config, out *outcome) error {
@@ -107,7 +187,19 @@ func (c *clientCall) doHTTP(req *http.Request, tlsConfig *tls.Config, out *outco
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return c.dial(ctx, network)
 		},
-		TLSClientConfig:   tlsConfig,
+		// Left to itself, net/http puts a server name where none shall be.
+		DialTLSContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			conn, err := c.dial(ctx, network)
+			if err != nil {
+				return nil, err
+			}
+			secure := tls.Client(conn, tlsConfig)
+			if err := secure.HandshakeContext(ctx); err != nil {
+				_ = conn.Close()
+				return nil, err
+			}
+			return secure, nil
+		},
 		DisableKeepAlives: !c.http2,
 		Protocols:         new(http.Protocols),
 	}
@@ -115,7 +207,25 @@ func (c *clientCall) doHTTP(req *http.Request, tlsConfig *tls.Config, out *outco
 	transport.Protocols.SetHTTP1(!c.http2)
 	transport.Protocols.SetHTTP2(c.http2)
 	transport.Protocols.SetUnencryptedHTTP2(c.http2)
-	res, err := transport.RoundTrip(req)
+	roundTrip := transport.RoundTrip
+	if c.session != nil {
+		if !c.reuse {
+			address, err := c.dialAddress()
+			if err != nil {
+				return err
+			}
+			conn, err := transport.NewClientConn(req.Context(), c.url.Scheme, address)
+			if err != nil {
+				return err
+			}
+			c.session.keep(conn, out.certificate)
+		}
+		if c.session.conn == nil {
+			return errors.New("there is no connection to go on with")
+		}
+		roundTrip, out.certificate = c.session.conn.RoundTrip, c.session.certificate
+	}
+	res, err := roundTrip(req)
 	if err != nil {
 		return err
 	}
@@ -124,6 +234,7 @@ func (c *clientCall) doHTTP(req *http.Request, tlsConfig *tls.Config, out *outco
 	if out.body, err = io.ReadAll(res.Body); err != nil {
 		return fmt.Errorf("read the answer: %w", err)
 	}
+	out.trailers = res.Trailer
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
 		// Other JSON than an echo server's leaves the answer empty, which the
 		// expectations then show.
@@ -141,30 +252,59 @@ func (c *clientCall) dial(ctx context.Context, network string) (net.Conn, error)
 	return d.DialContext(ctx, network, address)
 }
 
-// tlsConfig checks the server's chain but not its names: a test says itself
-// which certificate it expects. What was served is noted in out.
-func (c *clientCall) tlsConfig(out *outcome) (*tls.Config, error) {
+func (c *clientCall) tlsConfig(certificate *[]string) (*tls.Config, error) {
+	sni := c.url.Hostname()
+	if c.sni != nil {
+		sni = *c.sni
+	}
+	var alpn []string
+	if c.http2 {
+		alpn = []string{"h2"}
+	}
+	return clientTLS(sni, alpn, c.clientCertificate, certificate)
+}
+
+// unknownAuthority before the name of a client certificate has it signed by an
+// authority that nobody trusts.
+const unknownAuthority = "other:"
+
+// clientTLS checks the server's chain but not its names: a test says itself
+// which certificate it expects. The names in the one served are noted in served.
+// client is the subject of the client's certificate, empty for none.
+func clientTLS(sni string, alpn []string, client string, served *[]string) (*tls.Config, error) {
 	ca, err := testAuthority()
 	if err != nil {
 		return nil, err
 	}
 	config := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		ServerName:         c.url.Hostname(),
+		ServerName:         sni,
+		NextProtos:         alpn,
 		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection checks the chain
 		VerifyConnection: func(state tls.ConnectionState) error {
 			leaf := state.PeerCertificates[0]
-			out.certificate = leaf.DNSNames
+			*served = leaf.DNSNames
 			_, err := leaf.Verify(x509.VerifyOptions{Roots: ca.pool})
 			return err
 		},
 	}
-	if c.sni != nil {
-		config.ServerName = *c.sni
+	if client == "" {
+		return config, nil
 	}
-	if c.http2 {
-		config.NextProtos = []string{"h2"}
+	by := clientAuthority
+	if name, ok := strings.CutPrefix(client, unknownAuthority); ok {
+		client, by = name, otherAuthority
 	}
+	p, err := issueClient(by, client)
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := tls.X509KeyPair(p.cert, p.key)
+	if err != nil {
+		return nil, err
+	}
+	// Unlike Certificates, this shows it whichever authorities the server names.
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificate, nil }
 	return config, nil
 }
 

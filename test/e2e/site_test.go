@@ -152,8 +152,8 @@ func (s *site) says(t *testing.T, object, text string) {
 		for _, l := range item.Status.Listeners {
 			conditions = append(conditions, l.Conditions...)
 		}
-		for _, p := range item.Status.Parents {
-			conditions = append(conditions, p.Conditions...)
+		for _, p := range item.parts() {
+			conditions = append(conditions, p.conditions...)
 		}
 		var all []string
 		for _, c := range conditions {

@@ -38,14 +38,56 @@ type statusItem struct {
 			Conditions []metav1.Condition `json:"conditions"`
 		} `json:"listeners"`
 		Parents []struct {
-			ParentRef struct {
-				Name        string `json:"name"`
-				SectionName string `json:"sectionName"`
-				Port        int    `json:"port"`
-			} `json:"parentRef"`
+			ParentRef  statusRef          `json:"parentRef"`
 			Conditions []metav1.Condition `json:"conditions"`
 		} `json:"parents"`
+		Ancestors []struct {
+			AncestorRef statusRef          `json:"ancestorRef"`
+			Conditions  []metav1.Condition `json:"conditions"`
+		} `json:"ancestors"`
+		SupportedFeatures []statusFeature `json:"supportedFeatures"`
 	} `json:"status"`
+}
+
+// statusFeature is a feature that a GatewayClass supports.
+type statusFeature struct {
+	Name string `json:"name"`
+}
+
+// statusRef names a parent of a route or an ancestor of a policy.
+type statusRef struct {
+	Kind        string `json:"kind"`
+	Name        string `json:"name"`
+	SectionName string `json:"sectionName"`
+	Port        int    `json:"port"`
+}
+
+// is reports whether of means this one: by its name, NAME/SECTION or NAME:PORT,
+// each also after its kind.
+func (r statusRef) is(of string) bool {
+	names := []string{r.Name, r.Name + "/" + r.SectionName, fmt.Sprintf("%s:%d", r.Name, r.Port)}
+	if kind, name, ok := strings.Cut(of, " "); ok {
+		return r.Kind == kind && slices.Contains(names, name)
+	}
+	return slices.Contains(names, of)
+}
+
+// part is what has conditions of its own.
+type part struct {
+	ref        statusRef
+	conditions []metav1.Condition
+}
+
+// parts are the parents of a route or the ancestors of a policy.
+func (i *statusItem) parts() []part {
+	var all []part
+	for _, p := range i.Status.Parents {
+		all = append(all, part{p.ParentRef, p.Conditions})
+	}
+	for _, a := range i.Status.Ancestors {
+		all = append(all, part{a.AncestorRef, a.Conditions})
+	}
+	return all
 }
 
 // statusProblem is something that is wrong with a file.
@@ -108,15 +150,20 @@ func (s *step) checkStatus(report *statusReport, namespace string) error {
 	if s.Parents != nil && len(item.Status.Parents) != *s.Parents {
 		d.add("%d parents, want %d", len(item.Status.Parents), *s.Parents)
 	}
+	for _, feature := range s.Features {
+		if !slices.Contains(item.Status.SupportedFeatures, statusFeature{feature}) {
+			d.add("supportedFeatures has no %s", feature)
+		}
+	}
 	if s.Of == "" && len(s.Are) == 0 && s.Attached == nil && s.Kinds == nil {
 		return d.err()
 	}
-	conditions, found := item.Status.Conditions, s.Of == ""
+	conditions, found, ofListener := item.Status.Conditions, s.Of == "", false
 	for _, l := range item.Status.Listeners {
 		if l.Name != s.Of {
 			continue
 		}
-		conditions, found = l.Conditions, true
+		conditions, found, ofListener = l.Conditions, true, true
 		if s.Attached != nil && l.AttachedRoutes != *s.Attached {
 			d.add("attachedRoutes is %d, want %d", l.AttachedRoutes, *s.Attached)
 		}
@@ -129,12 +176,14 @@ func (s *step) checkStatus(report *statusReport, namespace string) error {
 			d.same("supportedKinds", strings.Join(*s.Kinds, " "), strings.Join(got, " "))
 		}
 	}
-	for i, p := range item.Status.Parents {
-		names := []string{p.ParentRef.Name, p.ParentRef.Name + "/" + p.ParentRef.SectionName, fmt.Sprintf("%s:%d", p.ParentRef.Name, p.ParentRef.Port)}
-		if slices.Contains(names, s.Of) || s.Of == "" && i == 0 {
-			conditions, found = p.Conditions, true
+	for i, p := range item.parts() {
+		if p.ref.is(s.Of) || s.Of == "" && i == 0 {
+			conditions, found = p.conditions, true
 			break
 		}
+	}
+	if (s.Attached != nil || s.Kinds != nil) && !ofListener {
+		return fmt.Errorf("%s has no listener %q to have attachedRoutes and supportedKinds", s.Conditions, s.Of)
 	}
 	if !found {
 		return fmt.Errorf("the status of %s has no part %q", s.Conditions, s.Of)

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -39,10 +40,21 @@ func (b *bindings) expand(file, text string) (string, error) {
 		"offset":        func(port int) int { return port + portOffset },
 		"backends":      b.backends,
 		"backendsIn":    b.backendsIn,
+		"grpcBackends":  b.servers(grpcBackend),
+		"tcpBackends":   b.servers(tcpBackend),
+		"udpBackends":   b.servers(udpBackend),
+		"tlsBackends":   b.servers(tlsBackend),
+		"httpsBackends": b.serversFor(httpsBackend),
+		"mtlsBackends":  b.serversFor(mtlsBackend),
 		"port":          func(name string) (int, error) { return backendPort(name, 0) },
 		"port6":         func(name string) (int, error) { return backendPort(name, 1) },
 		"refusing":      b.refusingPort,
 		"secret":        b.secret,
+		"rsaSecret":     b.rsaSecret,
+		"clientSecret":  b.clientSecret,
+		"ca":            b.ca(testAuthority),
+		"clientCA":      b.ca(clientAuthority),
+		"otherCA":       b.ca(otherAuthority),
 		"badSecret":     b.badSecret,
 		"repeat":        strings.Repeat,
 	}).Parse(text)
@@ -88,9 +100,30 @@ func (b *bindings) backends(names ...string) (string, error) {
 }
 
 func (b *bindings) backendsIn(namespace string, names ...string) (string, error) {
+	return manifests(httpBackend, namespace, "", names)
+}
+
+// servers makes the function that adds backends of a kind.
+func (b *bindings) servers(kind backendKind) func(names ...string) (string, error) {
+	return func(names ...string) (string, error) {
+		return manifests(kind, b.name, b.host(), names)
+	}
+}
+
+// serversFor is servers for kinds whose certificate is for a host of the case's choice.
+func (b *bindings) serversFor(kind backendKind) func(host string, names ...string) (string, error) {
+	return func(host string, names ...string) (string, error) {
+		if len(names) == 0 {
+			return "", errors.New("first the host of the certificate, then the names of the backends")
+		}
+		return manifests(kind, b.name, host, names)
+	}
+}
+
+func manifests(kind backendKind, namespace, host string, names []string) (string, error) {
 	var out strings.Builder
 	for _, name := range names {
-		manifest, err := backendManifest(namespace, name, name)
+		manifest, err := kind.manifest(namespace, name, name, host)
 		if err != nil {
 			return "", err
 		}
@@ -112,4 +145,18 @@ func (b *bindings) secret(name string, hosts ...string) (string, error) {
 
 func (b *bindings) badSecret(flaw, name string, hosts ...string) (string, error) {
 	return secretManifest(b.name, name, flaw, hosts...)
+}
+
+func (b *bindings) rsaSecret(name string, hosts ...string) (string, error) {
+	return rsaSecretManifest(b.name, name, hosts...)
+}
+
+func (b *bindings) clientSecret(name, subject string) (string, error) {
+	p, err := issueClient(clientAuthority, subject)
+	return p.manifest(b.name, name), err
+}
+
+// ca makes the function that adds a ConfigMap with an authority.
+func (b *bindings) ca(authority func() (*authority, error)) func(name string) (string, error) {
+	return func(name string) (string, error) { return caManifest(authority, b.name, name) }
 }
