@@ -136,8 +136,18 @@ func (p *Pipeline) declareResources() {
 		})
 }
 
-// secret returns the certificate of a name, nil if there is none that can be used.
+// secret returns the certificate or the authorities of a name, nil if there are
+// none that can be used.
 func (p *Pipeline) secret(c *flow.Ctx, name string) *ir.Secret {
+	if refs, ok := translate.ParseAuthoritiesName(name); ok {
+		var all []*topology.Authority
+		for _, ref := range refs {
+			if a, ok := flow.Get(c, p.graph.Authorities, ref); ok {
+				all = append(all, a)
+			}
+		}
+		return translate.Authorities(name, all)
+	}
 	certificate, ok := flow.Get(c, p.graph.Certificates, parseName(name))
 	if !ok {
 		return nil

@@ -9,17 +9,22 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
-// Secret returns a certificate with its key. Whether Envoy can use the pair has
-// been decided before, where a listener says so: see package topology. An error
-// quotes nothing of the pair.
+// Secret returns a certificate with its key, or the authorities to trust. Whether
+// Envoy can use them has been decided before, where an object's status says so: see
+// package topology. An error quotes nothing of what they hold.
 func Secret(s *ir.Secret) (*Resource, error) {
-	r, err := resource(Secrets, s.Name, &tlsv3.Secret{
-		Name: s.Name,
-		Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{
+	secret := &tlsv3.Secret{Name: s.Name}
+	if s.Authorities != "" {
+		secret.Type = &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{
+			TrustedCa: inline(s.Authorities),
+		}}
+	} else {
+		secret.Type = &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{
 			CertificateChain: inline(s.Certificate),
 			PrivateKey:       inline(s.Key.Reveal()),
-		}},
-	})
+		}}
+	}
+	r, err := resource(Secrets, s.Name, secret)
 	if err != nil {
 		// The rules' own text could quote the message.
 		return nil, fmt.Errorf("secret %s: certificate or key is not a text that can be sent", s.Name)

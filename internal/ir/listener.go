@@ -42,11 +42,13 @@ type TLS struct {
 	Certificates []string `json:"certificates"` // names of Secrets, in order of preference
 }
 
-// Secret is a certificate with its key.
+// Secret is a certificate with its key, or the certificates of authorities to
+// trust.
 type Secret struct {
-	Name        string    `json:"name"` // ns/name of the Secret it comes from
-	Certificate string    `json:"certificate"`
-	Key         Sensitive `json:"key"`
+	Name        string    `json:"name"` // ns/name of the Secret it comes from, or see translate.AuthoritiesName
+	Certificate string    `json:"certificate,omitempty"`
+	Key         Sensitive `json:"key,omitempty"`
+	Authorities string    `json:"authorities,omitempty"`
 }
 
 // Sensitive is text that never leaves the process in readable form other than

@@ -34,6 +34,7 @@ type Graph struct {
 	Gateways     flow.Table[ir.Name, *Gateway]
 	Listeners    flow.Table[ListenerKey, *Listener]
 	Certificates flow.Table[ir.Name, *Certificate]
+	Authorities  flow.Table[AuthorityRef, *Authority]
 	Routes       flow.Table[RouteKey, *Route]
 	// Parents holds, for every route in Routes, the answers to its parentRefs.
 	Parents     flow.Table[RouteKey, []Parent]
@@ -61,6 +62,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.ours = g.declareOurs()
 	g.grants = declareGrants(in)
 	g.Certificates = g.declareCertificates()
+	g.Authorities = g.declareAuthorities()
 	if o.SharedHost {
 		g.ports = g.declarePorts()
 	}

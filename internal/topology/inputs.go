@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -26,6 +27,9 @@ type Inputs struct {
 	ConfigMaps *flow.Input[ir.Name, *corev1.ConfigMap]
 	Namespaces *flow.Input[string, *corev1.Namespace]
 	Grants     *flow.Input[ir.Name, *gwv1.ReferenceGrant]
+
+	TrustBundles       *flow.Input[string, *certificatesv1.ClusterTrustBundle]
+	BackendTLSPolicies *flow.Input[ir.Name, *gwv1.BackendTLSPolicy]
 
 	// SlicesByService orders the EndpointSlices under the Service that they belong to.
 	SlicesByService *flow.Index[ir.Name, ir.Name, *discoveryv1.EndpointSlice]
@@ -60,6 +64,8 @@ func NewInputs(e *flow.Engine) *Inputs {
 	in.Secrets = input[*corev1.Secret](e, in, "secrets", corev1.GroupName, "Secret", name)
 	in.ConfigMaps = input[*corev1.ConfigMap](e, in, "configmaps", corev1.GroupName, "ConfigMap", name)
 	in.Namespaces = input[*corev1.Namespace](e, in, "namespaces", corev1.GroupName, "Namespace", clusterName)
+	in.TrustBundles = input[*certificatesv1.ClusterTrustBundle](e, in, "clustertrustbundles", certificatesv1.GroupName, "ClusterTrustBundle", clusterName)
+	in.BackendTLSPolicies = input[*gwv1.BackendTLSPolicy](e, in, "backendtlspolicies", gateway, "BackendTLSPolicy", name)
 	in.Slices = input[*discoveryv1.EndpointSlice](e, in, "endpointslices", discoveryv1.GroupName, "EndpointSlice", name)
 
 	in.SlicesByService = flow.NewIndex(in.Slices,

@@ -3,6 +3,7 @@ package schema
 import (
 	"sync"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -16,6 +17,7 @@ import (
 // The API groups whose objects Gatehouse reads from a source.
 const (
 	coreGroup         = ""
+	certificatesGroup = "certificates.k8s.io"
 	discoveryGroup    = "discovery.k8s.io"
 	gatewayGroup      = "gateway.networking.k8s.io"
 	experimentalGroup = "gateway.networking.x-k8s.io"
@@ -27,8 +29,13 @@ type kind struct {
 	version     string // of the Go type that every served version becomes
 	apiVersion  string // group and version, as objects have it
 	cluster     bool   // cluster-scoped
-	make        func() source.Object
-	validName   validation.ValidateNameFunc
+	// older are versions that are read as well, whose fields are the same.
+	older []string
+	// experimental kinds without a CustomResourceDefinition are read only with the
+	// experimental channel, whose kinds refer to them.
+	experimental bool
+	make         func() source.Object
+	validName    validation.ValidateNameFunc
 	// finish defaults and validates a core kind, whose rules are code in the API
 	// server; nil for kinds with a CustomResourceDefinition.
 	finish func(source.Object) field.ErrorList
@@ -94,6 +101,12 @@ func kinds() []*kind {
 			group: discoveryGroup, version: "v1", apiVersion: discoveryGroup + "/v1", name: "EndpointSlice",
 			make:      func() source.Object { return new(discoveryv1.EndpointSlice) },
 			validName: validation.NameIsDNSSubdomain, finish: finisher(finishEndpointSlice),
+		},
+		{
+			group: certificatesGroup, version: "v1", apiVersion: certificatesGroup + "/v1", name: "ClusterTrustBundle", cluster: true,
+			older: []string{"v1beta1", "v1alpha1"}, experimental: true,
+			make:      func() source.Object { return new(certificatesv1.ClusterTrustBundle) },
+			validName: validTrustBundleName, finish: finisher(finishClusterTrustBundle),
 		},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -139,8 +140,11 @@ func (v *Validator) lookup(group, version, name string) (*kind, error) {
 		}
 		return nil, ErrForeign
 	}
+	if k.experimental && v.channel != experimental {
+		return nil, ErrForeign
+	}
 	if !k.custom() {
-		if version != k.version {
+		if version != k.version && !slices.Contains(k.older, version) {
 			return nil, &UnknownKindError{Field: "apiVersion", Text: fmt.Sprintf("version %s of %s is not served: use %s", version, name, k.apiVersion)}
 		}
 		return k, nil
@@ -227,6 +231,7 @@ func decodeCore(id Identity, content map[string]any) (source.Object, field.Error
 	if len(errs) > 0 {
 		return nil, errs
 	}
+	content["apiVersion"] = id.kind.apiVersion
 	object, errs := convert(id, content)
 	if len(errs) > 0 {
 		return nil, errs

@@ -1,0 +1,228 @@
+package topology
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// The kinds of objects that hold certificates of authorities.
+const (
+	configMapKind          = "ConfigMap"
+	secretKind             = "Secret"
+	clusterTrustBundleKind = "ClusterTrustBundle"
+)
+
+// AuthorityRef names an object that holds certificates of authorities. It has no
+// namespace where it is a ClusterTrustBundle.
+type AuthorityRef struct {
+	Kind string
+	ir.Name
+}
+
+// String returns "ConfigMap ns/name", or "ClusterTrustBundle name".
+func (r AuthorityRef) String() string {
+	if r.Namespace == "" {
+		return r.Kind + " " + r.Name.Name
+	}
+	return r.Kind + " " + r.Name.String()
+}
+
+// Compare orders references by kind, then name.
+func (r AuthorityRef) Compare(o AuthorityRef) int {
+	return cmp.Or(strings.Compare(r.Kind, o.Kind), r.Name.Compare(o.Name))
+}
+
+// authorityRef reads a reference to certificates of authorities. It is not ok where
+// its kind is not one that can hold them.
+func authorityRef(group gwv1.Group, kind gwv1.Kind, namespace string, name gwv1.ObjectName) (ref AuthorityRef, ok bool) {
+	ref = AuthorityRef{Kind: string(kind), Name: ir.Name{Namespace: namespace, Name: string(name)}}
+	switch {
+	case group == corev1.GroupName && (kind == configMapKind || kind == secretKind):
+		return ref, true
+	case group == certificatesv1.GroupName && kind == clusterTrustBundleKind:
+		ref.Namespace = ""
+		return ref, true
+	}
+	return AuthorityRef{}, false
+}
+
+// backendAuthorityRef reads a reference of a BackendTLSPolicy.
+func backendAuthorityRef(policy *gwv1.BackendTLSPolicy, ref gwv1.LocalObjectReference) (AuthorityRef, bool) {
+	return authorityRef(ref.Group, ref.Kind, policy.Namespace, ref.Name)
+}
+
+// clientAuthorityRef reads a reference of a Gateway's spec.tls.frontend.
+func clientAuthorityRef(gw *gwv1.Gateway, ref gwv1.ObjectReference) (AuthorityRef, bool) {
+	return authorityRef(ref.Group, ref.Kind, string(valueOr(ref.Namespace, gwv1.Namespace(gw.Namespace))), ref.Name)
+}
+
+// clientAuthorityRefs yields the references of a Gateway's spec.tls.frontend.
+func clientAuthorityRefs(gw *gwv1.Gateway, yield func(gwv1.ObjectReference)) {
+	if gw.Spec.TLS == nil || gw.Spec.TLS.Frontend == nil {
+		return
+	}
+	configs := []gwv1.TLSConfig{gw.Spec.TLS.Frontend.Default}
+	for _, port := range gw.Spec.TLS.Frontend.PerPort {
+		configs = append(configs, port.TLS)
+	}
+	for _, config := range configs {
+		if config.Validation == nil {
+			continue
+		}
+		for _, ref := range config.Validation.CACertificateRefs {
+			yield(ref)
+		}
+	}
+}
+
+// Authority is the certificates of authorities that an object holds, whether or
+// not the references to it are permitted.
+type Authority struct {
+	Ref AuthorityRef
+	// Problem says why the object can't be used; Certificates is empty then.
+	Problem      string
+	Certificates string // PEM, certificates only, each once
+}
+
+// Equal reports whether two nodes hold the same certificates.
+func (a *Authority) Equal(o *Authority) bool { return *a == *o }
+
+// authorityUser is an object of ours that trusts an authority.
+type authorityUser struct {
+	kind string
+	name ir.Name
+	ref  AuthorityRef
+}
+
+func (u authorityUser) compare(o authorityUser) int {
+	return cmp.Or(strings.Compare(u.kind, o.kind), u.name.Compare(o.name), u.ref.Compare(o.ref))
+}
+
+// declareAuthorities reads the objects with certificates of authorities that
+// BackendTLSPolicies and Gateways of ours refer to, each once for each of its
+// versions, however many refer to it.
+func (g *Graph) declareAuthorities() flow.Table[AuthorityRef, *Authority] {
+	backends := flow.Map("topology-backend-authorities", g.in.BackendTLSPolicies,
+		func(_ *flow.Ctx, k ir.Name, p *gwv1.BackendTLSPolicy, emit func(authorityUser, struct{})) {
+			seen := map[AuthorityRef]bool{}
+			for _, r := range p.Spec.Validation.CACertificateRefs {
+				if ref, ok := backendAuthorityRef(p, r); ok && !seen[ref] {
+					seen[ref] = true
+					emit(authorityUser{"BackendTLSPolicy", k, ref}, struct{}{})
+				}
+			}
+		}, flow.Equal(flow.Same[struct{}]))
+	clients := flow.Map("topology-client-authorities", g.owned,
+		func(_ *flow.Ctx, k ir.Name, gw *gwv1.Gateway, emit func(authorityUser, struct{})) {
+			seen := map[AuthorityRef]bool{}
+			clientAuthorityRefs(gw, func(r gwv1.ObjectReference) {
+				if ref, ok := clientAuthorityRef(gw, r); ok && !seen[ref] {
+					seen[ref] = true
+					emit(authorityUser{"Gateway", k, ref}, struct{}{})
+				}
+			})
+		}, flow.Equal(flow.Same[struct{}]))
+	byRef := flow.NewIndex(backends, func(k authorityUser, _ struct{}, yield func(AuthorityRef)) { yield(k.ref) }, authorityUser.compare)
+	byRef.Also(clients)
+	wanted := flow.Group("topology-authority-refs", byRef,
+		func(_ *flow.Ctx, _ AuthorityRef, _ flow.Members[authorityUser, struct{}]) (struct{}, bool) {
+			return struct{}{}, true
+		}, flow.Equal(flow.Same[struct{}]))
+	return flow.Map("topology-authorities", wanted,
+		func(c *flow.Ctx, ref AuthorityRef, _ struct{}, emit func(AuthorityRef, *Authority)) {
+			if a := g.authority(c, ref); a != nil {
+				emit(ref, a)
+			}
+		})
+}
+
+// authority reads an object; nil where there is none.
+func (g *Graph) authority(c *flow.Ctx, ref AuthorityRef) *Authority {
+	const key = "ca.crt"
+	switch ref.Kind {
+	case configMapKind:
+		if o, ok := flow.Get(c, g.in.ConfigMaps, ref.Name); ok {
+			text, there := o.Data[key]
+			if !there {
+				return readAuthority(ref, key, o.BinaryData[key])
+			}
+			return readAuthority(ref, key, []byte(text))
+		}
+	case secretKind:
+		if o, ok := flow.Get(c, g.in.Secrets, ref.Name); ok {
+			return readAuthority(ref, key, o.Data[key])
+		}
+	case clusterTrustBundleKind:
+		if o, ok := flow.Get(c, g.in.TrustBundles, ref.Name.Name); ok {
+			return readAuthority(ref, "spec.trustBundle", []byte(o.Spec.TrustBundle))
+		}
+	}
+	return nil
+}
+
+// maxAuthorityText bounds what is read: no object of the Kubernetes API can hold more.
+const maxAuthorityText = 1 << 20
+
+func readAuthority(ref AuthorityRef, field string, text []byte) *Authority {
+	a := &Authority{Ref: ref}
+	certificates, err := checkAuthorities(field, text)
+	if err != nil {
+		a.Problem = err.Error()
+		return a
+	}
+	a.Certificates = certificates
+	return a
+}
+
+// checkAuthorities returns the certificates of a bundle as PEM, each once. Its
+// errors quote nothing of what it was given.
+func checkAuthorities(field string, text []byte) (string, error) {
+	switch {
+	case len(text) == 0:
+		return "", fmt.Errorf("%s is missing or empty; it must hold the authorities' certificates as PEM", field)
+	case len(text) > maxAuthorityText:
+		return "", fmt.Errorf("%s has %d bytes; %d are the most", field, len(text), maxAuthorityText)
+	}
+	blocks, err := pemBlocks(field, text)
+	if err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	seen := map[string]bool{}
+	for i, block := range blocks {
+		switch {
+		case strings.HasSuffix(block.Type, "PRIVATE KEY"):
+			return "", fmt.Errorf("%s holds a private key; leave only certificates in it, and replace that key if others could read it", field)
+		case block.Type != "CERTIFICATE":
+			return "", fmt.Errorf("PEM block %d in %s is not a CERTIFICATE; remove it", i+1, field)
+		case len(block.Headers) > 0:
+			return "", fmt.Errorf("certificate %d in %s has headers within its PEM block; remove them", i+1, field)
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return "", fmt.Errorf("certificate %d in %s can't be read: %w", i+1, field, err)
+		}
+		if seen[string(block.Bytes)] {
+			continue
+		}
+		seen[string(block.Bytes)] = true
+		if err := pem.Encode(&out, block); err != nil {
+			return "", fmt.Errorf("certificate %d in %s can't be written: %w", i+1, field, err)
+		}
+	}
+	if out.Len() == 0 {
+		return "", errors.New(field + " holds no certificate in PEM form")
+	}
+	return out.String(), nil
+}
