@@ -159,6 +159,9 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 	return err
 }
 
+// maxDrain is longer than anybody waits for a process to stop.
+const maxDrain = 24 * time.Hour
+
 func (f *runFlags) check() error {
 	for _, addr := range f.bind {
 		if _, err := netip.ParseAddr(addr); err != nil {
@@ -170,6 +173,9 @@ func (f *runFlags) check() error {
 	}
 	if f.concurrency < 0 {
 		return usageError{fmt.Errorf("--concurrency: %d is negative", f.concurrency)}
+	}
+	if f.drain < 0 || f.drain > maxDrain {
+		return usageError{fmt.Errorf("--drain-timeout: %s is not between 0s and %s", f.drain, maxDrain)}
 	}
 	if err := oneOf("log-format", f.logFormat, logFormats...); err != nil {
 		return err
@@ -220,14 +226,7 @@ func survivePipe() {
 // serveAdmin serves the admin interface on the state directory's socket, for
 // `gatehouse status`, and on TCP where asked for.
 func serveAdmin(f runFlags, s *control.Standalone, log *slog.Logger) (stop func(), err error) {
-	socket := filepath.Join(f.stateDir, cli.AdminSocket)
-	if err := proxy.CheckSocketPath(socket); err != nil {
-		return nil, err
-	}
-	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	unix, err := net.Listen("unix", socket)
+	unix, err := proxy.ListenSocket(filepath.Join(f.stateDir, cli.AdminSocket), log)
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +253,6 @@ func serveAdmin(f runFlags, s *control.Standalone, log *slog.Logger) (stop func(
 	}
 	return func() {
 		_ = server.Close()
-		_ = os.Remove(socket)
 		_ = os.Remove(filepath.Join(f.stateDir, cli.AdminAddress))
 	}, nil
 }
