@@ -92,13 +92,13 @@ func (s Screen) problems(v control.View) *section {
 	return out
 }
 
-// gateways has a block for each Gateway with its listeners, those with something
-// wrong first.
+// gateways has a block for each Gateway and each ListenerSet with its listeners,
+// those with something wrong first.
 func (s Screen) gateways(v control.View) *section {
 	t := table{style: s.Style, indent: 2, width: s.Width, soft: []int{3}, head: []string{"GATEWAY", "LISTENER", "ADDRESS", "HOSTNAME", "ROUTES", "STATE"}}
 	var items []control.Item
 	for _, it := range v.Items {
-		if it.Kind == "Gateway" {
+		if it.Kind == "Gateway" || it.Kind == "ListenerSet" {
 			items = append(items, it)
 		}
 	}
@@ -128,6 +128,9 @@ func (s Screen) gateways(v control.View) *section {
 // has one: its listeners would only repeat why.
 func (s Screen) gatewayRows(it control.Item) []row {
 	sum, name := it.Summary, objectName(it.Metadata)
+	if it.Kind != "Gateway" {
+		name = it.Kind + " " + name
+	}
 	state := func(word string, ok bool) string { return s.word(word, ok) }
 	same := !slices.ContainsFunc(sum.Listeners, func(l control.ListenerRow) bool { return l.OK || l.State != sum.State || l.Message != "" })
 	if len(sum.Listeners) == 0 || !sum.OK && same {
@@ -152,7 +155,7 @@ func (s Screen) routes(v control.View) *section {
 	t := table{style: s.Style, indent: 2, width: s.Width, soft: []int{1, 2}, head: []string{"ROUTE", "HOSTNAMES", "PARENTS", "STATE"}}
 	var items []control.Item
 	for _, it := range v.Items {
-		if it.Kind != "Gateway" && it.Kind != "GatewayClass" || it.Kind == "GatewayClass" && !it.Summary.OK {
+		if it.Kind != "Gateway" && it.Kind != "ListenerSet" && it.Kind != "GatewayClass" || it.Kind == "GatewayClass" && !it.Summary.OK {
 			items = append(items, it)
 		}
 	}

@@ -34,9 +34,10 @@ func PrintStatus(w io.Writer, v control.View, wide Wide) {
 			}
 		}
 	}
-	classes, gateways, routes := statusTables(s, v, wide)
+	classes, gateways, sets, routes := statusTables(s, v, wide)
 	print(classes)
 	print(gateways)
+	print(sets)
 	print(routes)
 	if wide {
 		print(processes(s, v))
@@ -54,9 +55,10 @@ func PrintStatus(w io.Writer, v control.View, wide Wide) {
 	}
 }
 
-func statusTables(s Style, v control.View, wide Wide) (classes, gateways, routes table) {
+func statusTables(s Style, v control.View, wide Wide) (classes, gateways, sets, routes table) {
 	classes = table{head: []string{"GATEWAYCLASS", "STATE"}}
 	gateways = table{soft: []int{1, 4}, head: []string{"GATEWAY", "CLASS", "LISTENER", "ADDRESS", "HOSTNAME", "ROUTES", "STATE"}}
+	sets = table{soft: []int{1, 4}, head: []string{"LISTENERSET", "GATEWAY", "LISTENER", "ADDRESS", "HOSTNAME", "ROUTES", "STATE"}}
 	routes = table{soft: []int{1, 2}, head: []string{"ROUTE", "HOSTNAMES", "PARENTS", "STATE"}}
 	for _, it := range v.Items {
 		sum, name := it.Summary, objectName(it.Metadata)
@@ -66,18 +68,28 @@ func statusTables(s Style, v control.View, wide Wide) (classes, gateways, routes
 			classes.rows = append(classes.rows, row{[]string{name, state}, sum.Message})
 		case "Gateway":
 			gateways.rows = append(gateways.rows, row{[]string{name, sum.Class, "", "", "", "", state}, sum.Message})
-			for _, l := range sum.Listeners {
-				gateways.rows = append(gateways.rows, row{
-					[]string{"", "", l.Name, address(l), l.Hostname, fmt.Sprint(l.Routes), s.state(l.State, l.OK)}, l.Message,
-				})
-			}
+			gateways.rows = append(gateways.rows, listenerRows(s, sum.Listeners)...)
+		case "ListenerSet":
+			sets.rows = append(sets.rows, row{[]string{name, list(sum.Parents, wide), "", "", "", "", state}, sum.Message})
+			sets.rows = append(sets.rows, listenerRows(s, sum.Listeners)...)
 		default:
 			routes.rows = append(routes.rows, row{
 				[]string{it.Kind + " " + name, list(sum.Hosts, wide), list(sum.Parents, wide), state}, sum.Message,
 			})
 		}
 	}
-	return classes, gateways, routes
+	return classes, gateways, sets, routes
+}
+
+// listenerRows are the rows of listeners below the object that defines them.
+func listenerRows(s Style, listeners []control.ListenerRow) []row {
+	rows := make([]row, len(listeners))
+	for i, l := range listeners {
+		rows[i] = row{
+			[]string{"", "", l.Name, address(l), l.Hostname, fmt.Sprint(l.Routes), s.state(l.State, l.OK)}, l.Message,
+		}
+	}
+	return rows
 }
 
 func processes(s Style, v control.View) table {

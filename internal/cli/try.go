@@ -22,10 +22,14 @@ type front struct {
 func Try(v control.View, n int) []string {
 	fronts := map[string][]front{}
 	for _, it := range v.Items {
-		if it.Kind != "Gateway" {
+		name := objectName(it.Metadata)
+		switch it.Kind {
+		case "Gateway":
+		case "ListenerSet":
+			name = it.Kind + " " + name
+		default:
 			continue
 		}
-		name := objectName(it.Metadata)
 		for _, l := range it.Summary.Listeners {
 			if l.State != "Programmed" || len(l.Addrs) == 0 {
 				continue

@@ -64,6 +64,24 @@ func ListenerProtocolConflict(port int, protocol string, others []string) (accep
 		fmt.Sprintf("Port %d is for %s here and for another protocol in %s; none of them is served until they have different ports", port, protocol, listenersNamed(others)))
 }
 
+// ListenerHostnameTaken says who has the port and hostname of a ListenerSet's
+// listener: the first one keeps them. It returns Accepted and Conflicted.
+func ListenerHostnameTaken(port int, hostname, holder string) (accepted, conflicted metav1.Condition) {
+	name := "no hostname"
+	if hostname != "" {
+		name = fmt.Sprintf("hostname %q", hostname)
+	}
+	return conflict(gwv1.ListenerReasonHostnameConflict,
+		fmt.Sprintf("Port %d with %s belongs to %s, which goes first; choose another hostname or port", port, name, holder))
+}
+
+// ListenerProtocolTaken says who has the port of a ListenerSet's listener for
+// another protocol: the first one keeps it. It returns Accepted and Conflicted.
+func ListenerProtocolTaken(port int, protocol, holder string) (accepted, conflicted metav1.Condition) {
+	return conflict(gwv1.ListenerReasonProtocolConflict,
+		fmt.Sprintf("Port %d can't serve %s: it belongs to %s, which goes first, for another protocol; choose another port", port, protocol, holder))
+}
+
 func conflict(reason gwv1.ListenerConditionReason, message string) (accepted, conflicted metav1.Condition) {
 	return no(gwv1.ListenerConditionAccepted, reason, message), yes(gwv1.ListenerConditionConflicted, reason, message)
 }
@@ -118,9 +136,9 @@ func invalidCertificate(message string) metav1.Condition {
 
 // ListenerRefNotPermitted says that a Secret of another namespace may not be
 // referred to.
-func ListenerRefNotPermitted(secret, namespace, from string) metav1.Condition {
+func ListenerRefNotPermitted(secret, namespace, fromKind, from string) metav1.Condition {
 	return no(gwv1.ListenerConditionResolvedRefs, gwv1.ListenerReasonRefNotPermitted,
-		fmt.Sprintf("Secret %s may not be used from namespace %s; create a ReferenceGrant in namespace %s from Gateways of namespace %s to Secrets", secret, from, namespace, from))
+		fmt.Sprintf("Secret %s may not be used from namespace %s; create a ReferenceGrant in namespace %s from %ss of namespace %s to Secrets", secret, from, namespace, fromKind, from))
 }
 
 // ListenerInvalidRouteKinds says which of allowedRoutes.kinds can't attach.

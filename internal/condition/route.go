@@ -19,25 +19,38 @@ func RouteNoGateway(gateway string) metav1.Condition {
 		fmt.Sprintf("Gateway %s does not exist; create it or correct parentRefs", gateway))
 }
 
-// RouteNoListener says that the parent has no listener such as the parentRef asks
-// for; wanted and have describe listeners.
-func RouteNoListener(gateway, wanted string, have []string) metav1.Condition {
+// RouteNoListenerSet says that the parent does not exist.
+func RouteNoListenerSet(set string) metav1.Condition {
 	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonNoMatchingParent,
-		fmt.Sprintf("Gateway %s has no listener %s; it has %s", gateway, wanted, join(have, ", ")))
+		fmt.Sprintf("ListenerSet %s does not exist; create it or correct parentRefs", set))
+}
+
+// RouteSetNotAttached says that the parent is a ListenerSet that is not part of a
+// Gateway, and why.
+func RouteSetNotAttached(set, why string) metav1.Condition {
+	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonNoMatchingParent,
+		fmt.Sprintf("ListenerSet %s is not attached to its Gateway: %s", set, why))
+}
+
+// RouteNoListener says that the parent, given as "Gateway ns/name", has no listener
+// such as the parentRef asks for; wanted and have describe listeners.
+func RouteNoListener(parent, wanted string, have []string) metav1.Condition {
+	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonNoMatchingParent,
+		fmt.Sprintf("%s has no listener %s; it has %s", parent, wanted, join(have, ", ")))
 }
 
 // RouteNotAllowed says why no listener that the parentRef selects lets the route
 // attach, each reason naming a listener.
-func RouteNotAllowed(gateway string, reasons []string) metav1.Condition {
+func RouteNotAllowed(parent string, reasons []string) metav1.Condition {
 	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonNotAllowedByListeners,
-		fmt.Sprintf("Gateway %s lets no such route attach: %s; change allowedRoutes of the listener", gateway, join(reasons, "; ")))
+		fmt.Sprintf("%s lets no such route attach: %s; change allowedRoutes of the listener", parent, join(reasons, "; ")))
 }
 
 // RouteNoHostname says that the route's hostnames have nothing in common with the
 // listeners'.
-func RouteNoHostname(gateway string, hostnames, listeners []string) metav1.Condition {
+func RouteNoHostname(parent string, hostnames, listeners []string) metav1.Condition {
 	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonNoMatchingListenerHostname,
-		fmt.Sprintf("The hostnames %s match no listener of Gateway %s: %s", quoted(hostnames), gateway, join(listeners, ", ")))
+		fmt.Sprintf("The hostnames %s match no listener of %s: %s", quoted(hostnames), parent, join(listeners, ", ")))
 }
 
 // RouteUnsupportedValue says which field of the route can't be served.

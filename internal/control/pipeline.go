@@ -59,6 +59,7 @@ type Pipeline struct {
 	// Status.
 	classStatus   *flow.Derived[string, *gwv1.GatewayClassStatus]
 	gatewayStatus *flow.Derived[ir.Name, *gwv1.GatewayStatus]
+	setStatus     *flow.Derived[ir.Name, *gwv1.ListenerSetStatus]
 	routeStatus   *flow.Derived[topology.RouteKey, *gwv1.RouteStatus]
 
 	reported []reported

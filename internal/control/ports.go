@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,13 +37,6 @@ type port struct {
 	claims   []claim
 }
 
-// claim is a host that has an answer even without a route: 404 where it is the
-// listener's own, 421 where another listener of the port owns it.
-type claim struct {
-	key         ir.HostKey
-	misdirected bool
-}
-
 // declarePorts declares what a Gateway's ports serve, from its listeners.
 func (p *Pipeline) declarePorts() {
 	byPort := flow.NewIndex(p.graph.Listeners,
@@ -53,6 +45,7 @@ func (p *Pipeline) declarePorts() {
 				yield(keyOfPort(l))
 			}
 		}, topology.ListenerKey.Compare)
+	byPort.Also(p.graph.SetListeners)
 
 	p.ports = flow.Group("ports", byPort,
 		func(c *flow.Ctx, k portKey, members flow.Members[topology.ListenerKey, *topology.Listener]) (*port, bool) {
@@ -91,32 +84,4 @@ func (p *Pipeline) declarePorts() {
 				emit(c.key, c.misdirected)
 			}
 		}, flow.Equal(flow.Same[bool]))
-}
-
-// claims lists the hosts that listeners of one port claim. Plain HTTP listeners
-// share a route table, so each claims its hostname there. An HTTPS listener has
-// a table to itself, which a client reaches by its server name; a request in it
-// for a host of another listener came over the wrong connection, and one for a
-// host of none is not found (Listener.hostname in the Gateway API).
-func claims(gateway ir.Name, listeners []*topology.Listener) []claim {
-	var out []claim
-	seen := map[ir.HostKey]bool{}
-	add := func(table, hostname string, misdirected bool) {
-		k := ir.HostKey{TableKey: ir.TableKey{Gateway: gateway, Table: table}, Domain: cmp.Or(hostname, "*")}
-		if !seen[k] {
-			seen[k] = true
-			out = append(out, claim{k, misdirected})
-		}
-	}
-	for _, l := range listeners {
-		add(l.Table, l.Hostname, false)
-	}
-	for _, l := range listeners {
-		for _, other := range listeners {
-			if other.Table != l.Table {
-				add(l.Table, other.Hostname, true)
-			}
-		}
-	}
-	return out
 }

@@ -67,6 +67,14 @@ func (p *Pipeline) declareReported() {
 			}
 			return p.gatewayItem(c, gw, s.DeepCopy())
 		})
+	report(p, p.setStatus, func(k ir.Name) string { return "ListenerSet " + k.String() },
+		func(c *flow.Ctx, k ir.Name, s *gwv1.ListenerSetStatus) *Item {
+			set, ok := flow.Get(c, p.graph.ListenerSets, k)
+			if !ok {
+				return nil
+			}
+			return p.setItem(c, set, s.DeepCopy())
+		})
 	report(p, p.routeStatus, topology.RouteKey.String,
 		func(c *flow.Ctx, k topology.RouteKey, s *gwv1.RouteStatus) *Item {
 			r, ok := flow.Get(c, p.graph.Routes, k)
@@ -84,6 +92,8 @@ func conditionsOf(status any) conditions {
 		return classConditions(s)
 	case *gwv1.GatewayStatus:
 		return gatewayConditions(s)
+	case *gwv1.ListenerSetStatus:
+		return setConditions(s)
 	case *gwv1.RouteStatus:
 		return routeConditions(s)
 	}
@@ -97,6 +107,8 @@ func summaryOf(status any) Summary {
 		return classSummary(s)
 	case *gwv1.GatewayStatus:
 		return gatewaySummary(s)
+	case *gwv1.ListenerSetStatus:
+		return setSummary(s)
 	case *gwv1.RouteStatus:
 		return routeSummary(s)
 	}

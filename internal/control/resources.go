@@ -112,19 +112,21 @@ func (p *Pipeline) declareResources() {
 
 	p.declareBackends()
 
-	certificates := flow.Count("certificates", p.ports,
-		func(_ portKey, v *port, yield func(resourceKey)) {
-			for _, chain := range v.listener.Chains {
-				if chain.TLS == nil {
-					continue
-				}
-				for _, name := range chain.TLS.Certificates {
-					yield(resourceKey{v.listener.Gateway, name})
+	byCertificate := flow.NewIndex(p.graph.Listeners,
+		func(k topology.ListenerKey, l *topology.Listener, yield func(resourceKey)) {
+			if l.Serves {
+				for _, name := range l.Certificates {
+					yield(resourceKey{k.Gateway, name.String()})
 				}
 			}
-		})
+		}, topology.ListenerKey.Compare)
+	byCertificate.Also(p.graph.SetListeners)
+	certificates := flow.Group("certificates", byCertificate,
+		func(_ *flow.Ctx, _ resourceKey, _ flow.Members[topology.ListenerKey, *topology.Listener]) (struct{}, bool) {
+			return struct{}{}, true
+		}, flow.Equal(flow.Same[struct{}]))
 	p.secrets = flow.Map("secret-resources", certificates,
-		func(c *flow.Ctx, k resourceKey, _ int, emit func(resourceKey, *envoy.Resource)) {
+		func(c *flow.Ctx, k resourceKey, _ struct{}, emit func(resourceKey, *envoy.Resource)) {
 			secret := p.secret(c, k.Name)
 			if secret == nil {
 				return

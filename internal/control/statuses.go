@@ -118,15 +118,12 @@ func (p *Pipeline) declareStatus() {
 		flow.Map("invalid-attachments", invalid,
 			func(c *flow.Ctx, k topology.RouteKey, _ int, emit func(topology.AttachmentKey, struct{})) {
 				parents, _ := flow.Get(c, p.graph.Parents, k)
-				for gateway := range gatewaysOf(parents) {
-					gw, ok := flow.Get(c, p.graph.Gateways, gateway)
-					if !ok {
-						continue
-					}
-					for _, l := range gw.Listeners {
-						at := topology.AttachmentKey{Route: k, Listener: l.Key}
-						if _, attached := flow.Get(c, p.graph.Attachments, at); attached {
-							emit(at, struct{}{})
+				seen := map[topology.ListenerKey]bool{}
+				for _, parent := range parents {
+					for l := range parent.Attached {
+						if !seen[l] {
+							seen[l] = true
+							emit(topology.AttachmentKey{Route: k, Listener: l}, struct{}{})
 						}
 					}
 				}
@@ -144,19 +141,29 @@ func (p *Pipeline) declareStatus() {
 		func(c *flow.Ctx, name ir.Name, gw *topology.Gateway, emit func(ir.Name, *gwv1.GatewayStatus)) {
 			in := status.GatewayInput{
 				Node: gw, BindAddresses: p.opts.Addresses, PortOffset: p.opts.PortOffset,
-				AttachedRoutes: func(k topology.ListenerKey) int32 {
-					n, _ := flow.Get(c, p.graph.AttachedRoutes, k)
-					invalid, _ := flow.Get(c, p.uncounted, k)
-					return int32(n - invalid) //nolint:gosec // a count of objects in memory
-				},
+				AttachedRoutes: p.attachedRoutes(c),
 			}
-			if hasCertificates(gw) {
+			in.AttachedSets, _ = flow.Get(c, p.graph.AttachedSets, name)
+			if hasCertificates(gw.Listeners) {
 				in.Now, _ = flow.Get(c, p.clock, struct{}{})
 			}
 			if state, ok := flow.Get(c, p.proxies, name); ok {
 				in.Proxy = *state
 			}
 			s := status.Gateway(in)
+			emit(name, &s)
+		})
+
+	p.setStatus = flow.Map("listener-set-status", p.graph.ListenerSets,
+		func(c *flow.Ctx, name ir.Name, set *topology.ListenerSet, emit func(ir.Name, *gwv1.ListenerSetStatus)) {
+			in := status.ListenerSetInput{Node: set, AttachedRoutes: p.attachedRoutes(c), PortOffset: p.opts.PortOffset}
+			if hasCertificates(set.Listeners) {
+				in.Now, _ = flow.Get(c, p.clock, struct{}{})
+			}
+			if state, ok := flow.Get(c, p.proxies, set.Gateway); ok {
+				in.Proxy = *state
+			}
+			s := status.ListenerSet(in)
 			emit(name, &s)
 		})
 
@@ -209,17 +216,18 @@ func (p *Pipeline) backendProblems() *flow.Derived[issueKey, issue] {
 		})
 }
 
-func gatewaysOf(parents []topology.Parent) map[ir.Name]bool {
-	out := map[ir.Name]bool{}
-	for _, p := range parents {
-		out[p.Gateway] = true
+// attachedRoutes counts the valid routes on a listener.
+func (p *Pipeline) attachedRoutes(c *flow.Ctx) func(topology.ListenerKey) int32 {
+	return func(k topology.ListenerKey) int32 {
+		n, _ := flow.Get(c, p.graph.AttachedRoutes, k)
+		invalid, _ := flow.Get(c, p.uncounted, k)
+		return int32(n - invalid) //nolint:gosec // a count of objects in memory
 	}
-	return out
 }
 
-// hasCertificates reports whether a Gateway's status depends on the time.
-func hasCertificates(gw *topology.Gateway) bool {
-	return slices.ContainsFunc(gw.Listeners, func(l *topology.Listener) bool { return len(l.Certificates) > 0 })
+// hasCertificates reports whether a status depends on the time.
+func hasCertificates(listeners []*topology.Listener) bool {
+	return slices.ContainsFunc(listeners, func(l *topology.Listener) bool { return len(l.Certificates) > 0 })
 }
 
 // declareNotices declares what is told of objects that have no status of ours.

@@ -66,16 +66,28 @@ func gatewaySummary(s *gwv1.GatewayStatus) Summary {
 	accepted := find(s.Conditions, string(gwv1.GatewayConditionAccepted))
 	refused := accepted != nil && accepted.Status != metav1.ConditionTrue
 	for _, l := range s.Listeners {
-		row := ListenerRow{Name: string(l.Name), Routes: l.AttachedRoutes}
+		row := listenerSummary(string(l.Name), l.AttachedRoutes, l.Conditions)
 		if refused { // the listeners only repeat why
-			row.State = out.State
-		} else {
-			sum := summarize("Programmed", l.Conditions)
-			row.State, row.OK, row.Message = sum.State, sum.OK, sum.Message
+			row.State, row.OK, row.Message = out.State, false, ""
 		}
 		out.Listeners = append(out.Listeners, row)
 	}
 	return out
+}
+
+// setSummary is gatewaySummary for a ListenerSet, whose own trouble is that of its
+// Gateway or of its listeners.
+func setSummary(s *gwv1.ListenerSetStatus) Summary {
+	out := summarize("Programmed", s.Conditions)
+	for _, l := range s.Listeners {
+		out.Listeners = append(out.Listeners, listenerSummary(string(l.Name), l.AttachedRoutes, l.Conditions))
+	}
+	return out
+}
+
+func listenerSummary(name string, routes int32, list []metav1.Condition) ListenerRow {
+	sum := summarize("Programmed", list)
+	return ListenerRow{Name: name, Routes: routes, State: sum.State, OK: sum.OK, Message: sum.Message}
 }
 
 func routeSummary(s *gwv1.RouteStatus) Summary {
@@ -85,11 +97,19 @@ func routeSummary(s *gwv1.RouteStatus) Summary {
 			continue
 		}
 		if len(s.Parents) > 1 {
-			sum.Message = "parent " + string(parent.ParentRef.Name) + ": " + sum.Message
+			sum.Message = parentName(parent.ParentRef) + ": " + sum.Message
 		}
 		return sum
 	}
 	return Summary{State: "Accepted", OK: true}
+}
+
+// parentName names a parent in messages.
+func parentName(ref gwv1.ParentReference) string {
+	if ref.Kind != nil && *ref.Kind != "Gateway" {
+		return "parent " + string(*ref.Kind) + " " + string(ref.Name)
+	}
+	return "parent " + string(ref.Name)
 }
 
 // sample returns a path that a route takes, for a person to try, and whether the

@@ -93,6 +93,14 @@ func gatewayConditions(s *gwv1.GatewayStatus) conditions {
 	return out
 }
 
+func setConditions(s *gwv1.ListenerSetStatus) conditions {
+	out := conditions{"": s.Conditions}
+	for i := range s.Listeners {
+		out["listener "+string(s.Listeners[i].Name)] = s.Listeners[i].Conditions
+	}
+	return out
+}
+
 func routeConditions(s *gwv1.RouteStatus) conditions {
 	out := conditions{}
 	for i := range s.Parents {
@@ -103,9 +111,13 @@ func routeConditions(s *gwv1.RouteStatus) conditions {
 
 // parentPath tells a route's parents apart.
 func parentPath(ref gwv1.ParentReference) string {
-	path := "parent " + string(ref.Name)
+	name := string(ref.Name)
 	if ref.Namespace != nil {
-		path = "parent " + string(*ref.Namespace) + "/" + string(ref.Name)
+		name = string(*ref.Namespace) + "/" + name
+	}
+	path := "parent " + name
+	if ref.Kind != nil && *ref.Kind != "Gateway" {
+		path = "parent " + string(*ref.Kind) + " " + name
 	}
 	if ref.SectionName != nil {
 		path += "#" + string(*ref.SectionName)

@@ -59,7 +59,7 @@ type Summary struct {
 	Listeners []ListenerRow `json:"listeners,omitempty"`
 }
 
-// ListenerRow is a listener of a Gateway.
+// ListenerRow is a listener of a Gateway or a ListenerSet.
 type ListenerRow struct {
 	Name     string   `json:"name"`
 	Protocol string   `json:"protocol"`
@@ -128,7 +128,7 @@ func (p *Pipeline) View() View {
 			v.Problems = append(v.Problems, notice)
 		}
 	})
-	order := map[string]int{"GatewayClass": 0, "Gateway": 1}
+	order := map[string]int{"GatewayClass": 0, "Gateway": 1, "ListenerSet": 2}
 	rank := func(kind string) int {
 		if n, ok := order[kind]; ok {
 			return n
@@ -165,19 +165,33 @@ func (p *Pipeline) gatewayItem(c *flow.Ctx, gw *topology.Gateway, s *gwv1.Gatewa
 	out := item("Gateway", gw.Name.Namespace, gw.Name.Name, gw.Object.Generation, s)
 	out.Summary = gatewaySummary(s)
 	out.Summary.Class = string(gw.Object.Spec.GatewayClassName)
+	out.Summary.Listeners = p.listenerRows(c, out.Summary.Listeners, gw.Listeners)
+	return out
+}
+
+func (p *Pipeline) setItem(c *flow.Ctx, set *topology.ListenerSet, s *gwv1.ListenerSetStatus) *Item {
+	out := item("ListenerSet", set.Name.Namespace, set.Name.Name, set.Object.Generation, s)
+	out.Summary = setSummary(s)
+	out.Summary.Parents = []string{set.Gateway.String()}
+	out.Summary.Listeners = p.listenerRows(c, out.Summary.Listeners, set.Listeners)
+	return out
+}
+
+// listenerRows adds to what a status tells of listeners where they are.
+func (p *Pipeline) listenerRows(c *flow.Ctx, rows []ListenerRow, listeners []*topology.Listener) []ListenerRow {
 	told := map[string]ListenerRow{}
-	for _, row := range out.Summary.Listeners {
+	for _, row := range rows {
 		told[row.Name] = row
 	}
-	out.Summary.Listeners = nil
-	for _, l := range gw.Listeners {
+	out := make([]ListenerRow, 0, len(listeners))
+	for _, l := range listeners {
 		row := told[l.Key.Name]
 		row.Name, row.Protocol, row.Hostname = l.Key.Name, string(l.Protocol), l.Hostname
 		row.Port = int(l.Port) + p.opts.PortOffset
 		if port, ok := flow.Get(c, p.ports, keyOfPort(l)); ok {
 			row.Addrs = port.listener.Addresses
 		}
-		out.Summary.Listeners = append(out.Summary.Listeners, row)
+		out = append(out, row)
 	}
 	return out
 }
@@ -193,6 +207,9 @@ func routeItem(r *topology.Route, s *gwv1.RouteStatus) *Item {
 		name := ir.Name{Namespace: ns, Name: string(parent.ParentRef.Name)}.String()
 		if parent.ParentRef.SectionName != nil {
 			name += "/" + string(*parent.ParentRef.SectionName)
+		}
+		if kind := parent.ParentRef.Kind; kind != nil && *kind != "Gateway" {
+			name = string(*kind) + " " + name
 		}
 		out.Summary.Parents = append(out.Summary.Parents, name)
 	}

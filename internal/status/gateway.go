@@ -8,7 +8,6 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -18,6 +17,8 @@ type GatewayInput struct {
 	// AttachedRoutes counts the routes on a listener.
 	AttachedRoutes func(topology.ListenerKey) int32
 	Proxy          ProxyState
+	// AttachedSets is how many ListenerSets the Gateway has accepted.
+	AttachedSets int
 	// BindAddresses are where the Gateway can be reached if its spec asks for no
 	// addresses: IP addresses, or host names of load balancers.
 	BindAddresses []string
@@ -31,25 +32,35 @@ type GatewayInput struct {
 // Gateway is the status of a Gateway. Listeners that ListenerSets define are in
 // the statuses of those.
 func Gateway(in GatewayInput) gwv1.GatewayStatus {
+	each := listenerInput{
+		object: in.Node.Object, unusable: in.Node.Unusable,
+		attachedRoutes: in.AttachedRoutes, proxy: in.Proxy, portOffset: in.PortOffset, now: in.Now,
+	}
+	if in.Node.Accepted.Status != metav1.ConditionTrue {
+		each.refused = "The Gateway is not accepted: " + in.Node.Accepted.Message
+	}
 	summary := summary{}
 	var listeners []gwv1.ListenerStatus
 	for _, l := range in.Node.Listeners {
-		conditions := in.listener(l)
+		conditions := each.conditions(l)
 		summary.count(l, conditions)
-		if l.Key.Set == (ir.Name{}) {
-			listeners = append(listeners, in.listenerStatus(l, conditions))
-		}
+		listeners = append(listeners, each.status(l, conditions))
 	}
 	addresses := in.addresses()
-	conditions := []metav1.Condition{in.accepted(&summary), in.programmed(&summary, len(addresses))}
+	conditions := []metav1.Condition{in.accepted(&summary), in.programmed(&summary, &each, len(addresses))}
 	if in.Node.ResolvedRefs.Type != "" {
 		conditions = append(conditions, in.Node.ResolvedRefs)
 	}
-	return gwv1.GatewayStatus{
+	out := gwv1.GatewayStatus{
 		Addresses:  addresses,
 		Conditions: observed(in.Node.Object, conditions...),
 		Listeners:  listeners,
 	}
+	// A Gateway that knows nothing of ListenerSets says nothing of them.
+	if in.AttachedSets > 0 || in.Node.Object.Spec.AllowedListeners != nil {
+		out.AttachedListenerSets = new(int32(in.AttachedSets)) //nolint:gosec // a count of objects in memory
+	}
+	return out
 }
 
 // summary is what a Gateway's conditions follow from, by listener.
@@ -84,7 +95,7 @@ func (in *GatewayInput) accepted(s *summary) metav1.Condition {
 	return c
 }
 
-func (in *GatewayInput) programmed(s *summary, addresses int) metav1.Condition {
+func (in *GatewayInput) programmed(s *summary, each *listenerInput, addresses int) metav1.Condition {
 	switch {
 	case in.Node.Accepted.Status != metav1.ConditionTrue:
 		return condition.GatewayNotProgrammed(in.Node.Accepted)
@@ -99,15 +110,8 @@ func (in *GatewayInput) programmed(s *summary, addresses int) metav1.Condition {
 	case s.pending == 0:
 		return condition.GatewayNoListenerProgrammed(s.silent)
 	default:
-		return condition.GatewayPending(in.waitsFor())
+		return condition.GatewayPending(each.waitsFor())
 	}
-}
-
-func (in *GatewayInput) waitsFor() string {
-	if in.Proxy.Connected {
-		return "Waiting for the proxy to acknowledge the configuration"
-	}
-	return "Waiting for a proxy to connect"
 }
 
 // maxAddresses is the API's limit.

@@ -283,16 +283,6 @@ func TestNoKinds(t *testing.T) {
 	}
 }
 
-// TestListenerSetsApart says that listeners of ListenerSets are not in the
-// Gateway's status.
-func TestListenerSetsApart(t *testing.T) {
-	l := listener("http", 80, gwv1.HTTPProtocolType)
-	l.Key.Set = ir.Name{Namespace: "team", Name: "set"}
-	if got := status.Gateway(status.GatewayInput{Node: gateway(l)}); got.Listeners != nil {
-		t.Errorf("got %+v", got.Listeners)
-	}
-}
-
 // TestClass covers a class with an object and one without.
 func TestClass(t *testing.T) {
 	c := &topology.Class{Name: "c", Accepted: condition.ClassAccepted()}

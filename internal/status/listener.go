@@ -13,7 +13,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
 
-func (in *GatewayInput) listenerStatus(l *topology.Listener, conditions []metav1.Condition) gwv1.ListenerStatus {
+// listenerInput is what the statuses of an object's listeners follow from.
+type listenerInput struct {
+	object         metav1.Object     // that defines them
+	refused        string            // why the Gateway is not accepted; empty where it is
+	unusable       *metav1.Condition // the Gateway's
+	attachedRoutes func(topology.ListenerKey) int32
+	proxy          ProxyState
+	portOffset     int
+	now            time.Time
+}
+
+func (in *listenerInput) status(l *topology.Listener, conditions []metav1.Condition) gwv1.ListenerStatus {
 	kinds := l.Kinds
 	if kinds == nil {
 		kinds = []gwv1.RouteGroupKind{} // no kind, which is something else than not told
@@ -21,36 +32,36 @@ func (in *GatewayInput) listenerStatus(l *topology.Listener, conditions []metav1
 	return gwv1.ListenerStatus{
 		Name:           gwv1.SectionName(l.Key.Name),
 		SupportedKinds: kinds,
-		AttachedRoutes: in.AttachedRoutes(l.Key),
-		Conditions:     observed(in.Node.Object, conditions...),
+		AttachedRoutes: in.attachedRoutes(l.Key),
+		Conditions:     observed(in.object, conditions...),
 	}
 }
 
-// listener gives a listener's conditions: the node's, corrected by what only the
+// conditions gives a listener's conditions: the node's, corrected by what only the
 // proxy and the clock know, and Programmed.
-func (in *GatewayInput) listener(l *topology.Listener) []metav1.Condition {
+func (in *listenerInput) conditions(l *topology.Listener) []metav1.Condition {
 	conditions := slices.Clone(l.Conditions)
 	switch {
-	case in.Node.Accepted.Status != metav1.ConditionTrue:
-		return append(conditions, condition.ListenerInvalid("The Gateway is not accepted: "+in.Node.Accepted.Message))
+	case in.refused != "":
+		return append(conditions, condition.ListenerInvalid(in.refused))
 	case !l.Serves:
 		return append(conditions, condition.ListenerNotProgrammed(in.cause(l)))
 	}
 	conditions = in.dated(l, conditions)
 	name := translate.ListenerName(l)
-	if r, ok := in.Proxy.Rejected[Ref{RefListener, name}]; ok {
+	if r, ok := in.proxy.Rejected[Ref{RefListener, name}]; ok {
 		if failure, ok := bindFailure(r.Message); ok {
-			unavailable := condition.ListenerBindFailed(failure, int(l.Port)+in.PortOffset, r.Message)
+			unavailable := condition.ListenerBindFailed(failure, int(l.Port)+in.portOffset, r.Message)
 			return append(replaced(conditions, unavailable), condition.ListenerNotProgrammed(unavailable))
 		}
 		return append(conditions, condition.ListenerRefused(r.Message, r.KeepsOld))
 	}
 	for _, secret := range l.Certificates {
-		if r, ok := in.Proxy.Rejected[Ref{RefSecret, secret.String()}]; ok {
+		if r, ok := in.proxy.Rejected[Ref{RefSecret, secret.String()}]; ok {
 			return append(conditions, condition.ListenerCertificateRefused(secret.String(), r.Message, r.KeepsOld))
 		}
 	}
-	if in.Proxy.Connected && in.Proxy.Listeners[name] {
+	if in.proxy.Connected && in.proxy.Listeners[name] {
 		return append(conditions, condition.ListenerProgrammed())
 	}
 	return append(conditions, condition.ListenerPending(in.waitsFor()))
@@ -62,16 +73,16 @@ const clockGrain = time.Minute
 
 // dated adds to ResolvedRefs the certificates that are out of their time. They are
 // served all the same: it is the clients who judge them, by their own clocks.
-func (in *GatewayInput) dated(l *topology.Listener, conditions []metav1.Condition) []metav1.Condition {
-	if in.Now.IsZero() {
+func (in *listenerInput) dated(l *topology.Listener, conditions []metav1.Condition) []metav1.Condition {
+	if in.now.IsZero() {
 		return conditions
 	}
 	var problems []metav1.Condition
 	for i, v := range l.Validity {
 		switch secret := l.Certificates[i].String(); {
-		case in.Now.After(v.NotAfter):
+		case in.now.After(v.NotAfter):
 			problems = append(problems, condition.ListenerCertificateExpired(secret, v.NotAfter))
-		case in.Now.Add(clockGrain).Before(v.NotBefore):
+		case in.now.Add(clockGrain).Before(v.NotBefore):
 			problems = append(problems, condition.ListenerCertificateNotYetValid(secret, v.NotBefore))
 		}
 	}
@@ -84,15 +95,22 @@ func (in *GatewayInput) dated(l *topology.Listener, conditions []metav1.Conditio
 	return replaced(conditions, condition.ListenerNotResolved(problems))
 }
 
+func (in *listenerInput) waitsFor() string {
+	if in.proxy.Connected {
+		return "Waiting for the proxy to acknowledge the configuration"
+	}
+	return "Waiting for a proxy to connect"
+}
+
 // cause is the condition for which a listener doesn't serve.
-func (in *GatewayInput) cause(l *topology.Listener) metav1.Condition {
+func (in *listenerInput) cause(l *topology.Listener) metav1.Condition {
 	for _, kind := range []gwv1.ListenerConditionType{gwv1.ListenerConditionAccepted, gwv1.ListenerConditionResolvedRefs} {
 		if c, ok := condition.Find(l.Conditions, string(kind)); ok && c.Status == metav1.ConditionFalse {
 			return c
 		}
 	}
-	if in.Node.Unusable != nil {
-		return *in.Node.Unusable
+	if in.unusable != nil {
+		return *in.unusable
 	}
 	return metav1.Condition{Message: "The listener is not served"}
 }

@@ -21,11 +21,7 @@ func (g *Graph) declareParents() flow.Table[RouteKey, []Parent] {
 			r := candidate{key: key, hostnames: Hostnames(o)}
 			for i := range refs {
 				ref := &refs[i]
-				gateway, ok := parentGateway(key.Name, ref)
-				if !ok {
-					continue
-				}
-				if p, ok := g.parent(c, &r, ref, gateway); ok {
+				if p, ok := g.parent(c, &r, ref); ok {
 					if parents == nil {
 						parents = make([]Parent, 0, len(refs)-i)
 					}
@@ -71,15 +67,19 @@ type candidate struct {
 	hostnames []gwv1.Hostname
 }
 
-// parentGateway returns the Gateway that a parentRef names, if it names one.
-func parentGateway(route ir.Name, ref *gwv1.ParentReference) (ir.Name, bool) {
-	if valueOr(ref.Group, gatewayGroup) != gatewayGroup || valueOr(ref.Kind, "Gateway") != "Gateway" {
-		return ir.Name{}, false
+// gatewayKind is the kind of Gateways, as references name it.
+const gatewayKind = "Gateway"
+
+// parentOf returns what a parentRef names. Kinds other than Gateway and
+// ListenerSet are none of ours.
+func parentOf(route ir.Name, ref *gwv1.ParentReference) (kind gwv1.Kind, name ir.Name) {
+	if valueOr(ref.Group, gatewayGroup) != gatewayGroup {
+		return "", ir.Name{}
 	}
-	return ir.Name{
+	return valueOr(ref.Kind, gatewayKind), ir.Name{
 		Namespace: string(valueOr(ref.Namespace, gwv1.Namespace(route.Namespace))),
 		Name:      string(ref.Name),
-	}, true
+	}
 }
 
 // abandoned reports whether a Gateway that is not ours is nobody's: it doesn't
@@ -93,11 +93,22 @@ func (g *Graph) abandoned(c *flow.Ctx, gateway ir.Name) bool {
 }
 
 // parent answers a parentRef. It reports false where the answer is not ours to give.
-func (g *Graph) parent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, gateway ir.Name) (Parent, bool) {
+func (g *Graph) parent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference) (Parent, bool) {
+	switch kind, name := parentOf(r.key.Name, ref); kind {
+	case gatewayKind:
+		return g.gatewayParent(c, r, ref, name)
+	case listenerSetKind:
+		return g.setParent(c, r, ref, name)
+	default:
+		return Parent{}, false
+	}
+}
+
+func (g *Graph) gatewayParent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, gateway ir.Name) (Parent, bool) {
 	all, ours := flow.Get(c, g.sections, gateway)
 	switch {
 	case ours:
-		attached, accepted := g.attach(c, r, ref, gateway, all)
+		attached, accepted := g.attach(c, r, ref, "Gateway "+gateway.String(), all)
 		return Parent{Gateway: gateway, Accepted: accepted, attached: attached}, true
 	case g.abandoned(c, gateway):
 		return Parent{Gateway: gateway, Accepted: condition.RouteNoGateway(gateway.String())}, true
@@ -106,10 +117,25 @@ func (g *Graph) parent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, gat
 	}
 }
 
-// attach goes through a Gateway's listeners. A listener must be selected by the
+func (g *Graph) setParent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, name ir.Name) (Parent, bool) {
+	s, ours := flow.Get(c, g.setSections, name)
+	switch {
+	case ours && s.refused != "":
+		return Parent{Gateway: s.gateway, Accepted: condition.RouteSetNotAttached(name.String(), s.refused)}, true
+	case ours:
+		attached, accepted := g.attach(c, r, ref, "ListenerSet "+name.String(), s.list)
+		return Parent{Gateway: s.gateway, Accepted: accepted, attached: attached}, true
+	case g.missingSet(c, name):
+		return Parent{Accepted: condition.RouteNoListenerSet(name.String())}, true
+	default:
+		return Parent{}, false
+	}
+}
+
+// attach goes through the listeners of a Gateway or a ListenerSet, the parent. A listener must be selected by the
 // parentRef, allow the route, and share a hostname with it; the last step at which
 // some listener was left gives the reason.
-func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, gateway ir.Name, all []section) ([]*Attachment, metav1.Condition) {
+func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, parent string, all []section) ([]*Attachment, metav1.Condition) {
 	var attached []*Attachment
 	var allowed int
 	var selected []*section
@@ -123,7 +149,7 @@ func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, gat
 			continue
 		}
 		allowed++
-		if hosts, ok := hostsOn(s, all, r.hostnames); ok {
+		if hosts, ok := g.hostsOn(c, s, all, r.hostnames); ok {
 			attached = append(attached, &Attachment{
 				Key:   AttachmentKey{Route: r.key, Listener: s.key},
 				Table: s.table, Port: s.port, Hosts: hosts,
@@ -134,11 +160,11 @@ func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, gat
 	case len(attached) > 0:
 		return attached, condition.RouteAccepted()
 	case len(selected) == 0:
-		return nil, condition.RouteNoListener(gateway.String(), wanted(ref), describe(all, section.String))
+		return nil, condition.RouteNoListener(parent, wanted(ref), describe(all, section.String))
 	case allowed == 0:
-		return nil, condition.RouteNotAllowed(gateway.String(), g.refusals(selected, r))
+		return nil, condition.RouteNotAllowed(parent, g.refusals(selected, r))
 	default:
-		return nil, condition.RouteNoHostname(gateway.String(), hostnameTexts(r.hostnames), g.listenerHosts(c, selected, r))
+		return nil, condition.RouteNoHostname(parent, hostnameTexts(r.hostnames), g.listenerHosts(c, selected, r))
 	}
 }
 
@@ -150,7 +176,7 @@ func selects(ref *gwv1.ParentReference, s *section) bool {
 
 // hostsOn returns the hosts that a route with these hostnames serves on a section.
 // It reports false where they have nothing in common.
-func hostsOn(s *section, all []section, hostnames []gwv1.Hostname) (hosts []AttachedHost, ok bool) {
+func (g *Graph) hostsOn(c *flow.Ctx, s *section, all []section, hostnames []gwv1.Hostname) (hosts []AttachedHost, ok bool) {
 	if len(hostnames) == 0 {
 		if s.conflicted {
 			return nil, true
@@ -164,7 +190,7 @@ func hostsOn(s *section, all []section, hostnames []gwv1.Hostname) (hosts []Atta
 			continue
 		}
 		ok = true
-		if !s.conflicted && s.owns(all, common) {
+		if !s.conflicted && g.owns(c, s, all, common) {
 			if hosts == nil {
 				hosts = make([]AttachedHost, 0, len(hostnames))
 			}

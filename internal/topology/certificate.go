@@ -1,6 +1,11 @@
 package topology
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -11,20 +16,31 @@ import (
 // declareCertificates reads the Secrets that listeners of ours refer to, each once
 // for each of its versions, however many refer to it.
 func (g *Graph) declareCertificates() flow.Table[ir.Name, *Certificate] {
-	bySecret := flow.NewIndex(g.owned, func(_ ir.Name, gw *gwv1.Gateway, yield func(ir.Name)) {
-		seen := map[ir.Name]bool{}
-		for i := range gw.Spec.Listeners {
-			for _, ref := range certificateRefs(&gw.Spec.Listeners[i]) {
-				name := secretName(gw, ref)
-				if isSecret(ref) && !seen[name] {
-					seen[name] = true
-					yield(name)
-				}
+	byGateways := flow.Map("topology-gateway-secrets", g.owned,
+		func(_ *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(secretUse, struct{})) {
+			seen := map[ir.Name]bool{}
+			for i := range gw.Spec.Listeners {
+				wantedSecrets(name, &gw.Spec.Listeners[i], seen)
 			}
-		}
-	}, ir.Name.Compare)
+			for _, secret := range slices.SortedFunc(maps.Keys(seen), ir.Name.Compare) {
+				emit(secretUse{gatewayKind, name, secret}, struct{}{})
+			}
+		}, flow.Equal(flow.Same[struct{}]))
+	bySets := flow.Map("topology-set-secrets", g.sets,
+		func(_ *flow.Ctx, name ir.Name, s *set, emit func(secretUse, struct{})) {
+			seen := map[ir.Name]bool{}
+			for _, d := range s.listeners {
+				wantedSecrets(name, d.spec, seen)
+			}
+			for _, secret := range slices.SortedFunc(maps.Keys(seen), ir.Name.Compare) {
+				emit(secretUse{listenerSetKind, name, secret}, struct{}{})
+			}
+		}, flow.Equal(flow.Same[struct{}]))
+	bySecret := flow.NewIndex(byGateways,
+		func(k secretUse, _ struct{}, yield func(ir.Name)) { yield(k.secret) }, secretUse.compare)
+	bySecret.Also(bySets)
 	wanted := flow.Group("topology-secrets", bySecret,
-		func(_ *flow.Ctx, _ ir.Name, _ flow.Members[ir.Name, *gwv1.Gateway]) (struct{}, bool) {
+		func(_ *flow.Ctx, _ ir.Name, _ flow.Members[secretUse, struct{}]) (struct{}, bool) {
 			return struct{}{}, true
 		}, flow.Equal(flow.Same[struct{}]))
 	return flow.Map("topology-certificates", wanted,
@@ -33,6 +49,26 @@ func (g *Graph) declareCertificates() flow.Table[ir.Name, *Certificate] {
 				emit(name, readCertificate(name, secret))
 			}
 		})
+}
+
+// secretUse says that an object with listeners refers to a Secret.
+type secretUse struct {
+	kind   string
+	user   ir.Name
+	secret ir.Name
+}
+
+func (u secretUse) compare(o secretUse) int {
+	return cmp.Or(strings.Compare(u.kind, o.kind), u.user.Compare(o.user), u.secret.Compare(o.secret))
+}
+
+// wantedSecrets adds the Secrets that a listener refers to.
+func wantedSecrets(owner ir.Name, l *gwv1.Listener, secrets map[ir.Name]bool) {
+	for _, ref := range certificateRefs(l) {
+		if isSecret(ref) {
+			secrets[secretName(owner.Namespace, ref)] = true
+		}
+	}
 }
 
 // Equal reports whether two nodes hold the same certificate.
@@ -50,9 +86,9 @@ func isSecret(ref gwv1.SecretObjectReference) bool {
 	return valueOr(ref.Group, "") == "" && valueOr(ref.Kind, "Secret") == "Secret"
 }
 
-func secretName(gw *gwv1.Gateway, ref gwv1.SecretObjectReference) ir.Name {
+func secretName(namespace string, ref gwv1.SecretObjectReference) ir.Name {
 	return ir.Name{
-		Namespace: string(valueOr(ref.Namespace, gwv1.Namespace(gw.Namespace))),
+		Namespace: string(valueOr(ref.Namespace, gwv1.Namespace(namespace))),
 		Name:      string(ref.Name),
 	}
 }

@@ -24,6 +24,12 @@ func (g *Gateway) Equal(o *Gateway) bool {
 		slices.EqualFunc(g.Listeners, o.Listeners, (*Listener).Equal)
 }
 
+// Equal reports whether two nodes say the same of the same object.
+func (s *ListenerSet) Equal(o *ListenerSet) bool {
+	return s.Name == o.Name && s.Object == o.Object && s.Gateway == o.Gateway && s.Accepted == o.Accepted &&
+		samePointed(s.Unusable, o.Unusable) && slices.EqualFunc(s.Listeners, o.Listeners, (*Listener).Equal)
+}
+
 // Equal reports whether two nodes say the same.
 func (l *Listener) Equal(o *Listener) bool {
 	return l.Key == o.Key && l.Port == o.Port && l.BindPort == o.BindPort &&

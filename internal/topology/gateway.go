@@ -37,14 +37,8 @@ func (g *Graph) gateway(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, class *Clas
 	}
 	var names, invalid, idle, unresolved []string
 	for _, d := range draftListeners(gw, g.options.PortOffset) {
-		if g.ports != nil && d.valid() {
-			if use, ok := flow.Get(c, g.ports, d.Port); ok {
-				if winner, lost := use[name]; lost {
-					d.refuse(condition.ListenerPortTaken(int(d.Port), winner.String()))
-				}
-			}
-		}
-		l := g.listener(c, gw, d)
+		g.claimPort(c, name, d)
+		l := g.listener(c, d)
 		node.Listeners = append(node.Listeners, l)
 		names = append(names, l.Key.Name)
 		if !d.valid() {
@@ -81,6 +75,18 @@ func (g *Graph) gateway(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, class *Clas
 	return node
 }
 
+// claimPort refuses a listener whose port another Gateway of a shared host has.
+func (g *Graph) claimPort(c *flow.Ctx, gateway ir.Name, d *draft) {
+	if g.ports == nil || !d.valid() {
+		return
+	}
+	if use, ok := flow.Get(c, g.ports, d.Port); ok {
+		if winner, lost := use[gateway]; lost {
+			d.refuse(condition.ListenerPortTaken(int(d.Port), winner.String()))
+		}
+	}
+}
+
 // refusal says why a Gateway is not accepted, addresses and listeners aside.
 func refusal(gw *gwv1.Gateway, class *Class) *metav1.Condition {
 	if class.Accepted.Status != metav1.ConditionTrue {
@@ -96,11 +102,11 @@ func refusal(gw *gwv1.Gateway, class *Class) *metav1.Condition {
 }
 
 // listener finishes a draft with what other objects decide.
-func (g *Graph) listener(c *flow.Ctx, gw *gwv1.Gateway, d *draft) *Listener {
+func (g *Graph) listener(c *flow.Ctx, d *draft) *Listener {
 	l := &d.Listener
 	problems := d.problems
 	if d.Protocol == gwv1.HTTPSProtocolType {
-		problems = append(g.resolveCertificates(c, gw, d), problems...)
+		problems = append(g.resolveCertificates(c, d), problems...)
 	}
 	l.Serves = d.valid() && (d.family != encrypted || len(l.Certificates) > 0)
 	resolved := condition.ListenerResolvedRefs()
@@ -116,19 +122,20 @@ func (g *Graph) listener(c *flow.Ctx, gw *gwv1.Gateway, d *draft) *Listener {
 
 // resolveCertificates follows the listener's certificateRefs. A reference that is
 // not permitted is not followed: its answer says nothing of the Secret.
-func (g *Graph) resolveCertificates(c *flow.Ctx, gw *gwv1.Gateway, d *draft) (problems []metav1.Condition) {
+func (g *Graph) resolveCertificates(c *flow.Ctx, d *draft) (problems []metav1.Condition) {
 	refs := certificateRefs(d.spec)
 	if len(refs) == 0 {
 		return []metav1.Condition{condition.ListenerNoCertificate()}
 	}
+	kind, owner := d.Key.Owner()
 	for _, ref := range refs {
-		secret := secretName(gw, ref)
+		secret := secretName(owner.Namespace, ref)
 		if !isSecret(ref) {
 			problems = append(problems, condition.ListenerCertificateKind(kindText(valueOr(ref.Group, ""), valueOr(ref.Kind, "Secret")), string(ref.Name)))
 			continue
 		}
-		if !g.permitted(c, "Gateway", gw.Namespace, "Secret", secret) {
-			problems = append(problems, condition.ListenerRefNotPermitted(secret.String(), secret.Namespace, gw.Namespace))
+		if !g.permitted(c, kind, owner.Namespace, "Secret", secret) {
+			problems = append(problems, condition.ListenerRefNotPermitted(secret.String(), secret.Namespace, kind, owner.Namespace))
 			continue
 		}
 		cert, ok := flow.Get(c, g.Certificates, secret)

@@ -30,9 +30,14 @@ type Options struct {
 
 // Graph is the tables of nodes.
 type Graph struct {
-	Classes      flow.Table[string, *Class]
-	Gateways     flow.Table[ir.Name, *Gateway]
-	Listeners    flow.Table[ListenerKey, *Listener]
+	Classes   flow.Table[string, *Class]
+	Gateways  flow.Table[ir.Name, *Gateway]
+	Listeners flow.Table[ListenerKey, *Listener]
+	// ListenerSets are those of our Gateways, and SetListeners their listeners.
+	ListenerSets flow.Table[ir.Name, *ListenerSet]
+	SetListeners flow.Table[ListenerKey, *Listener]
+	// AttachedSets counts the ListenerSets that a Gateway has accepted.
+	AttachedSets flow.Table[ir.Name, int]
 	Certificates flow.Table[ir.Name, *Certificate]
 	Authorities  flow.Table[AuthorityRef, *Authority]
 	Routes       flow.Table[RouteKey, *Route]
@@ -51,6 +56,17 @@ type Graph struct {
 	ports    flow.Table[uint16, portUse] // nil unless hosts are shared
 	sections flow.Table[ir.Name, []section]
 	labels   flow.Table[string, namespaceLabels]
+
+	// Of ListenerSets:
+	setParents      flow.Table[ir.Name, *gwv1.Gateway]
+	sets            flow.Table[ir.Name, *set]
+	ourSets         flow.Table[ir.Name, struct{}]
+	bySite          *flow.Index[site, ListenerKey, entry]
+	portOwners      flow.Table[gatewayPort, portOwner]
+	setPorts        flow.Table[gatewayPort, int]
+	gatewaySetPorts flow.Table[ir.Name, []gatewayPort]
+	standings       flow.Table[ir.Name, standing]
+	setSections     flow.Table[ir.Name, *setSections]
 }
 
 // New declares the tables of the graph. The order is the order of computation:
@@ -61,6 +77,11 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.owned = g.declareOwned()
 	g.ours = g.declareOurs()
 	g.grants = declareGrants(in)
+	g.labels = declareNamespaceLabels(in)
+	g.setParents = g.declareSetParents()
+	g.sets = g.declareSets()
+	g.ourSets = g.declareOurSets()
+	g.declareEntries()
 	g.Certificates = g.declareCertificates()
 	g.Authorities = g.declareAuthorities()
 	if o.SharedHost {
@@ -68,8 +89,12 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	}
 	g.Gateways = g.declareGateways()
 	g.Listeners = g.declareListeners()
+	g.standings = g.declareStandings()
+	g.ListenerSets = g.declareListenerSets()
+	g.SetListeners = g.declareSetListeners()
+	g.AttachedSets = g.declareAttachedSets()
 	g.sections = g.declareSections()
-	g.labels = declareNamespaceLabels(in)
+	g.setSections = g.declareSetSections()
 	g.Routes = g.declareRoutes()
 	g.Parents = g.declareParents()
 	g.Attachments = g.declareAttachments()

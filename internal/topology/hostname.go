@@ -42,6 +42,16 @@ func specificity(p string) int {
 	return len(p)
 }
 
+// Wider returns the next wider pattern: the wildcard for the parent domain, and
+// any host at last.
+func Wider(p string) string {
+	_, rest, ok := strings.Cut(strings.TrimPrefix(p, "*."), ".")
+	if !ok {
+		return ""
+	}
+	return "*." + rest
+}
+
 func isWildcard(p string) bool { return strings.HasPrefix(p, "*.") }
 
 // domain is a pattern's name as a host of a route table.

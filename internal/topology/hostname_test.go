@@ -67,7 +67,7 @@ func TestOneOwner(t *testing.T) {
 		var owner *section
 		for i := range sections {
 			s := &sections[i]
-			hosts, ok := hostsOn(s, sections, []gwv1.Hostname{gwv1.Hostname(h)})
+			hosts, ok := new(Graph).hostsOn(nil, s, sections, []gwv1.Hostname{gwv1.Hostname(h)})
 			if ok != matches(s.hostname, h) {
 				t.Fatalf("listener %q attaches a route for %q: %t", s.hostname, h, ok)
 			}

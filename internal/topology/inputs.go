@@ -18,15 +18,16 @@ import (
 // equal when they are one: a source hands over a new object for every change and
 // the same one for none.
 type Inputs struct {
-	Classes    *flow.Input[string, *gwv1.GatewayClass]
-	Gateways   *flow.Input[ir.Name, *gwv1.Gateway]
-	Routes     *flow.Input[RouteKey, RouteObject] // of all kinds
-	Services   *flow.Input[ir.Name, *corev1.Service]
-	Slices     *flow.Input[ir.Name, *discoveryv1.EndpointSlice]
-	Secrets    *flow.Input[ir.Name, *corev1.Secret]
-	ConfigMaps *flow.Input[ir.Name, *corev1.ConfigMap]
-	Namespaces *flow.Input[string, *corev1.Namespace]
-	Grants     *flow.Input[ir.Name, *gwv1.ReferenceGrant]
+	Classes      *flow.Input[string, *gwv1.GatewayClass]
+	Gateways     *flow.Input[ir.Name, *gwv1.Gateway]
+	ListenerSets *flow.Input[ir.Name, *gwv1.ListenerSet]
+	Routes       *flow.Input[RouteKey, RouteObject] // of all kinds
+	Services     *flow.Input[ir.Name, *corev1.Service]
+	Slices       *flow.Input[ir.Name, *discoveryv1.EndpointSlice]
+	Secrets      *flow.Input[ir.Name, *corev1.Secret]
+	ConfigMaps   *flow.Input[ir.Name, *corev1.ConfigMap]
+	Namespaces   *flow.Input[string, *corev1.Namespace]
+	Grants       *flow.Input[ir.Name, *gwv1.ReferenceGrant]
 
 	TrustBundles       *flow.Input[string, *certificatesv1.ClusterTrustBundle]
 	BackendTLSPolicies *flow.Input[ir.Name, *gwv1.BackendTLSPolicy]
@@ -52,7 +53,8 @@ func NewInputs(e *flow.Engine) *Inputs {
 	in := &Inputs{byType: map[reflect.Type]*kind{}, byName: map[groupKind]*kind{}}
 	gateway := gwv1.GroupVersion.Group
 	in.Classes = input[*gwv1.GatewayClass](e, in, "gatewayclasses", gateway, "GatewayClass", clusterName)
-	in.Gateways = input[*gwv1.Gateway](e, in, "gateways", gateway, "Gateway", name)
+	in.Gateways = input[*gwv1.Gateway](e, in, "gateways", gateway, gatewayKind, name)
+	in.ListenerSets = input[*gwv1.ListenerSet](e, in, "listenersets", gateway, listenerSetKind, name)
 	in.Routes = flow.NewInput[RouteKey, RouteObject](e, "routes", flow.Equal(flow.Same[RouteObject]))
 	routeKind[*gwv1.HTTPRoute](in, HTTPRoute)
 	routeKind[*gwv1.GRPCRoute](in, GRPCRoute)

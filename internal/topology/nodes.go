@@ -41,6 +41,19 @@ type Gateway struct {
 	Listeners []*Listener // in the order of the spec
 }
 
+// ListenerSet is a ListenerSet of one of our Gateways, or of one that doesn't exist.
+type ListenerSet struct {
+	Name    ir.Name
+	Object  *gwv1.ListenerSet
+	Gateway ir.Name
+	// Accepted is the set's Accepted condition. Its listeners serve only while it is
+	// true.
+	Accepted metav1.Condition
+	// Unusable is the Gateway's.
+	Unusable  *metav1.Condition
+	Listeners []*Listener // in the order of the spec; none where the Gateway refuses the set
+}
+
 // ListenerKey names a listener.
 type ListenerKey struct {
 	Gateway ir.Name // the Gateway that serves it
@@ -55,6 +68,14 @@ func (k ListenerKey) String() string {
 		return k.Gateway.String() + "/" + k.Set.String() + "/" + k.Name
 	}
 	return k.Gateway.String() + "/" + k.Name
+}
+
+// Owner returns the kind and the name of the object that defines the listener.
+func (k ListenerKey) Owner() (kind string, name ir.Name) {
+	if k.Set != (ir.Name{}) {
+		return listenerSetKind, k.Set
+	}
+	return gatewayKind, k.Gateway
 }
 
 // Compare orders keys by Gateway, set, name.
@@ -182,12 +203,23 @@ type ServicePort struct {
 
 // Parent is one parentRef of a route that is ours, and the answer to it.
 type Parent struct {
-	Index    int // position in spec.parentRefs
+	Index int // position in spec.parentRefs
+	// Gateway is the one that the parentRef names, or that of the ListenerSet that it
+	// names; zero for a ListenerSet that doesn't exist.
 	Gateway  ir.Name
 	Accepted metav1.Condition
 
 	// attached are the listeners that take the route by this parentRef.
 	attached []*Attachment
+}
+
+// Attached yields the listeners that take the route by this parentRef.
+func (p Parent) Attached(yield func(ListenerKey) bool) {
+	for _, a := range p.attached {
+		if !yield(a.Key.Listener) {
+			return
+		}
+	}
 }
 
 // AttachmentKey names a route on a listener.

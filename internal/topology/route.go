@@ -23,12 +23,16 @@ func (g *Graph) declareRoutes() flow.Table[RouteKey, *Route] {
 // answers reports whether one of the parentRefs is ours to answer.
 func (g *Graph) answers(c *flow.Ctx, route ir.Name, refs []gwv1.ParentReference) bool {
 	for i := range refs {
-		gateway, ok := parentGateway(route, &refs[i])
-		if !ok {
-			continue
-		}
-		if _, ours := flow.Get(c, g.ours, gateway); ours || g.abandoned(c, gateway) {
-			return true
+		kind, parent := parentOf(route, &refs[i])
+		switch kind {
+		case gatewayKind:
+			if _, ours := flow.Get(c, g.ours, parent); ours || g.abandoned(c, parent) {
+				return true
+			}
+		case listenerSetKind:
+			if _, ours := flow.Get(c, g.ourSets, parent); ours || g.missingSet(c, parent) {
+				return true
+			}
 		}
 	}
 	return false

@@ -25,11 +25,23 @@ type section struct {
 	namespaces NamespaceRule
 	table      string
 	conflicted bool
+	udp        bool
+	// shared says that other objects have listeners on the port too: this
+	// Gateway's ListenerSets, or for a ListenerSet the Gateway and its siblings.
+	shared bool
+}
+
+func sectionOf(d *draft) section {
+	return section{
+		key: d.Key, port: d.Port, family: d.family, hostname: d.Hostname,
+		kinds: d.Kinds, namespaces: d.Namespaces, table: d.Table, conflicted: d.conflicted(),
+		udp: d.Protocol == gwv1.UDPProtocolType,
+	}
 }
 
 func (s section) equal(o section) bool {
 	return s.key == o.key && s.port == o.port && s.family == o.family && s.hostname == o.hostname &&
-		s.table == o.table && s.conflicted == o.conflicted && s.namespaces.Equal(o.namespaces) &&
+		s.table == o.table && s.udp == o.udp && s.shared == o.shared && s.conflicted == o.conflicted && s.namespaces.Equal(o.namespaces) &&
 		slices.EqualFunc(s.kinds, o.kinds, sameKind)
 }
 
@@ -38,13 +50,13 @@ func (s section) String() string { return fmt.Sprintf("%q (port %d)", s.key.Name
 
 func (g *Graph) declareSections() flow.Table[ir.Name, []section] {
 	return flow.Map("topology-sections", g.owned,
-		func(_ *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(ir.Name, []section)) {
+		func(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(ir.Name, []section)) {
 			drafts := draftListeners(gw, g.options.PortOffset)
 			list := make([]section, len(drafts))
 			for i, d := range drafts {
-				list[i] = section{
-					key: d.Key, port: d.Port, family: d.family, hostname: d.Hostname,
-					kinds: d.Kinds, namespaces: d.Namespaces, table: d.Table, conflicted: d.conflicted(),
+				list[i] = sectionOf(d)
+				if gw.Spec.AllowedListeners != nil {
+					_, list[i].shared = flow.Get(c, g.setPorts, portOf(name, d.Port, d.Protocol))
 				}
 			}
 			emit(name, list)
@@ -55,7 +67,10 @@ func (g *Graph) declareSections() flow.Table[ir.Name, []section] {
 // not those of a more specific listener of the same port. A listener owns its
 // hosts even while it can't serve them: that its certificate is broken must not
 // hand its hosts to another's routes.
-func (s section) owns(all []section, pattern string) bool {
+func (g *Graph) owns(c *flow.Ctx, s *section, all []section, pattern string) bool {
+	if s.shared {
+		return !g.ownedElsewhere(c, s, pattern)
+	}
 	mine := specificity(s.hostname)
 	for i := range all {
 		o := &all[i]
@@ -97,17 +112,24 @@ func impliedLabels(name string) namespaceLabels {
 
 // admits reports whether routes of a namespace may attach to the section.
 func (g *Graph) admits(c *flow.Ctx, s *section, namespace string) bool {
-	switch s.namespaces.From {
+	_, owner := s.key.Owner()
+	return g.allows(c, s.namespaces, owner.Namespace, namespace)
+}
+
+// allows reports whether a rule of an object in the namespace home lets a
+// namespace in.
+func (g *Graph) allows(c *flow.Ctx, rule NamespaceRule, home, namespace string) bool {
+	switch rule.From {
 	case gwv1.NamespacesFromAll:
 		return true
 	case gwv1.NamespacesFromSame:
-		return namespace == s.key.Gateway.Namespace
+		return namespace == home
 	case gwv1.NamespacesFromSelector:
 		set, ok := flow.Get(c, g.labels, namespace)
 		if !ok {
 			set = impliedLabels(namespace)
 		}
-		return s.namespaces.Selector.Matches(labels.Set(set))
+		return rule.Selector.Matches(labels.Set(set))
 	case gwv1.NamespacesFromNone:
 		return false
 	default:

@@ -62,6 +62,13 @@ func (g *Graph) declarePorts() flow.Table[uint16, portUse] {
 					emit(claimKey{d.Port, name}, wants)
 				}
 			}
+			ofSets, _ := flow.Get(c, g.gatewaySetPorts, name)
+			for _, p := range ofSets {
+				if !claimed[p.Port] {
+					claimed[p.Port] = true
+					emit(claimKey{p.Port, name}, wants)
+				}
+			}
 		})
 	byPort := flow.NewIndex(claims,
 		func(k claimKey, _ claim, yield func(uint16)) { yield(k.Port) }, claimKey.compare)

@@ -40,8 +40,10 @@ func Listener(in ListenerInput) *ir.Listener {
 	sorted := slices.SortedFunc(slices.Values(in.Listeners), func(a, b *topology.Listener) int {
 		return a.Key.Compare(b.Key)
 	})
+	seen := make(map[string]bool, len(sorted))
 	for _, node := range sorted {
-		if c := chain(node); !slices.ContainsFunc(l.Chains, func(o ir.Chain) bool { return o.Hostname == c.Hostname }) {
+		if c := chain(node); !seen[c.Hostname] {
+			seen[c.Hostname] = true
 			l.Chains = append(l.Chains, c)
 		}
 	}

@@ -1,0 +1,76 @@
+package control
+
+import (
+	"cmp"
+
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// claim is a host that has an answer even without a route: 404 where it is the
+// listener's own, 421 where another listener of the port owns it.
+type claim struct {
+	key         ir.HostKey
+	misdirected bool
+}
+
+// knownHosts is up to how many HTTPS listeners of a port each of them tells the
+// hosts of the others from hosts that nobody has: as many as a Gateway can define
+// by itself. Beyond that every table would list every other listener.
+const knownHosts = 64
+
+// claims lists the hosts that listeners of one port claim. Plain HTTP listeners
+// share a route table, so each claims its hostname there. An HTTPS listener has
+// a table to itself, which a client reaches by its server name; a request in it
+// for a host of another listener came over the wrong connection, and one for a
+// host of none is not found (Listener.hostname in the Gateway API).
+func claims(gateway ir.Name, listeners []*topology.Listener) []claim {
+	var out []claim
+	seen := map[ir.HostKey]bool{}
+	add := func(table, hostname string, misdirected bool) {
+		k := ir.HostKey{TableKey: ir.TableKey{Gateway: gateway, Table: table}, Domain: cmp.Or(hostname, "*")}
+		if !seen[k] {
+			seen[k] = true
+			out = append(out, claim{k, misdirected})
+		}
+	}
+	var https []*topology.Listener
+	tables := map[string]string{} // by hostname
+	for _, l := range listeners {
+		switch l.Protocol {
+		case gwv1.HTTPSProtocolType:
+			https = append(https, l)
+			tables[l.Hostname] = l.Table
+			add(l.Table, l.Hostname, false)
+		case gwv1.HTTPProtocolType:
+			add(l.Table, l.Hostname, false)
+		}
+	}
+	if _, all := tables[""]; !all && len(https) <= knownHosts {
+		for _, l := range https {
+			for _, other := range https {
+				if other.Table != l.Table {
+					add(l.Table, other.Hostname, true)
+				}
+			}
+		}
+		return out
+	}
+	// Either a listener takes every host that no other has, or there are too many:
+	// whatever is not a table's own is somebody else's. What remains to be listed are
+	// the more specific hostnames within a table's.
+	for _, l := range https {
+		for p := l.Hostname; p != ""; {
+			p = topology.Wider(p)
+			if table, ok := tables[p]; ok {
+				add(table, l.Hostname, true)
+			}
+		}
+	}
+	for _, l := range https {
+		add(l.Table, "", true)
+	}
+	return out
+}

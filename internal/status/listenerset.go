@@ -1,0 +1,78 @@
+package status
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// ListenerSetInput is what the status of a ListenerSet follows from. The fields are
+// those of GatewayInput.
+type ListenerSetInput struct {
+	Node           *topology.ListenerSet
+	AttachedRoutes func(topology.ListenerKey) int32
+	// Proxy is what the Gateway's proxies say, of the set's listeners at least.
+	Proxy      ProxyState
+	PortOffset int
+	Now        time.Time
+}
+
+// ListenerSet is the status of a ListenerSet. Its conditions tell of its own
+// listeners only, unless its Gateway is not accepted or not programmed.
+func ListenerSet(in ListenerSetInput) gwv1.ListenerSetStatus {
+	listeners := listenerInput{
+		object: in.Node.Object, unusable: in.Node.Unusable,
+		attachedRoutes: in.AttachedRoutes, proxy: in.Proxy, portOffset: in.PortOffset, now: in.Now,
+	}
+	if in.Node.Accepted.Reason == string(gwv1.ListenerSetReasonParentNotAccepted) {
+		listeners.refused = in.Node.Accepted.Message
+	}
+	summary := summary{}
+	var entries []gwv1.ListenerEntryStatus
+	for _, l := range in.Node.Listeners {
+		conditions := listeners.conditions(l)
+		summary.count(l, conditions)
+		entries = append(entries, entryStatus(listeners.status(l, conditions)))
+	}
+	return gwv1.ListenerSetStatus{
+		Conditions: observed(in.Node.Object, in.accepted(&summary), in.programmed(&summary, &listeners)),
+		Listeners:  entries,
+	}
+}
+
+func entryStatus(s gwv1.ListenerStatus) gwv1.ListenerEntryStatus {
+	return gwv1.ListenerEntryStatus{
+		Name: s.Name, SupportedKinds: s.SupportedKinds, AttachedRoutes: s.AttachedRoutes, Conditions: s.Conditions,
+	}
+}
+
+// accepted is the node's condition, unless the proxy found something invalid that
+// it could not know of.
+func (in *ListenerSetInput) accepted(s *summary) metav1.Condition {
+	c := in.Node.Accepted
+	if c.Status == metav1.ConditionTrue && c.Reason == string(gwv1.ListenerSetReasonAccepted) && len(s.refused) > 0 {
+		return condition.ListenerSetSomeListenersNotValid(s.refused)
+	}
+	return c
+}
+
+func (in *ListenerSetInput) programmed(s *summary, listeners *listenerInput) metav1.Condition {
+	switch {
+	case in.Node.Accepted.Status != metav1.ConditionTrue:
+		return condition.ListenerSetNotProgrammed(in.Node.Accepted)
+	case in.Node.Unusable != nil:
+		return condition.ListenerSetParentNotProgrammed(in.Node.Gateway.String(), in.Node.Unusable.Message)
+	case s.programmed > 0 && len(s.silent) == 0:
+		return condition.ListenerSetProgrammed()
+	case s.programmed > 0:
+		return condition.ListenerSetProgrammedWithout(s.silent)
+	case s.pending == 0:
+		return condition.ListenerSetNoListenerProgrammed(s.silent)
+	default:
+		return condition.ListenerSetPending(listeners.waitsFor())
+	}
+}
