@@ -235,7 +235,7 @@ func (s *step) send(ctx context.Context, call caller, key string) error {
 			switch {
 			case s.Expect.Failure && err == nil:
 				return fmt.Errorf("answered by %q, want no answer at all", o.who())
-			case s.Expect.Failure && !errors.Is(err, errHung):
+			case s.Expect.Failure && failed(err):
 				return nil
 			case err != nil:
 				return err

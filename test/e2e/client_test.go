@@ -60,9 +60,17 @@ func (c *clientCall) keyed(key string) caller {
 	return &keyed
 }
 
-// errHung marks a call that was neither answered nor refused, which nobody can
-// mean by a failure.
-var errHung = errors.New("neither answered nor refused in time")
+// What nobody can mean by a failure: a call that was neither answered nor
+// refused, and one whose answer is not that of an echo backend.
+var (
+	errHung    = errors.New("neither answered nor refused in time")
+	errGarbled = errors.New("an answer that no echo backend gives")
+)
+
+// failed reports whether err is that there was no answer at all.
+func failed(err error) bool {
+	return err != nil && !errors.Is(err, errHung) && !errors.Is(err, errGarbled)
+}
 
 // hung marks an error that comes of waiting.
 func hung(err error) error {

@@ -100,11 +100,15 @@ func (c *grpcCall) do(ctx context.Context) (*outcome, error) {
 		return o, nil
 	}
 	if len(o.body) < 5 || o.body[0] != 0 || int(binary.BigEndian.Uint32(o.body[1:])) != len(o.body)-5 {
-		return nil, fmt.Errorf("an answer that is not one message of gRPC: %q", clipped(o.body))
+		return nil, fmt.Errorf("%w: not one message of gRPC: %q", errGarbled, clipped(o.body))
 	}
 	var message wrapperspb.StringValue
-	if err := proto.Unmarshal(o.body[5:], &message); err != nil {
-		return nil, err
+	err = proto.Unmarshal(o.body[5:], &message)
+	if err == nil {
+		err = json.Unmarshal([]byte(message.GetValue()), &o.answer)
 	}
-	return o, json.Unmarshal([]byte(message.GetValue()), &o.answer)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errGarbled, err)
+	}
+	return o, nil
 }

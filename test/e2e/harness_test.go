@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"path/filepath"
 	"strings"
@@ -53,8 +54,8 @@ func TestCasesAreWellFormed(t *testing.T) {
 // directEcho starts backends where a call to the returned address arrives with
 // these ports: HTTP and gRPC on 80, HTTPS on 443, and with a client's certificate
 // on 444, lines on 9000, in TLS on 8443, datagrams on 5353. On 9001 and 9002 are
-// those that close a connection and that leave it unanswered, on 5354 one that
-// answers no datagram.
+// those that close a connection and that leave it unanswered, on 9004 one that
+// answers and closes without goodbye, on 5354 one that answers no datagram.
 func directEcho(t *testing.T) string {
 	t.Helper()
 	address := newAddress()
@@ -83,20 +84,23 @@ func directEcho(t *testing.T) string {
 		t.Cleanup(func() { cancel(); <-done })
 	}
 	var lc net.ListenConfig
-	closing, err := lc.Listen(t.Context(), "tcp", at(9001))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = closing.Close() })
-	go func() {
-		for {
-			conn, err := closing.Accept()
-			if err != nil {
-				return
-			}
-			_ = conn.Close()
+	for port, answer := range map[int]string{9001: "", 9004: "v1: hello\n"} {
+		closing, err := lc.Listen(t.Context(), "tcp", at(port))
+		if err != nil {
+			t.Fatal(err)
 		}
-	}()
+		t.Cleanup(func() { _ = closing.Close() })
+		go func() {
+			for {
+				conn, err := closing.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = io.WriteString(conn, answer)
+				_ = conn.Close()
+			}
+		}()
+	}
 	occupy(t, at(9002))
 	mute, err := lc.ListenPacket(t.Context(), "udp", at(5354))
 	if err != nil {
@@ -158,6 +162,8 @@ func TestExpectationsHold(t *testing.T) {
 - {tcp: 9000, send: "one\ntwo", finish: true, expect: {backend: v1, reply: "one\ntwo"}}
 - {tcp: 9000, finish: true, count: 20, expect: {share: {v1: 100}}}
 - {tcp: 9001, expect: {closed: true}}
+- {tcp: 9004, expect: {backend: v1, within: 5s}}
+- {grpc: a.B/C, metadata: {echo-delay: 30ms}, expect: {atLeast: 30ms}}
 - {tcp: 9001, count: 5, expect: {share: {closed: 100}}}
 - {tcp: 9003, expect: {failure: true}}
 - {tls: 8443, sni: a.direct.test, alpn: [line], finish: true, expect: {backend: v1, certificate: v1.direct.test, tls: {sni: a.direct.test, alpn: line}}}
@@ -234,8 +240,13 @@ func TestExpectationsFail(t *testing.T) {
 - {tcp: 9000, expect: {tls: {}}}
 - {tcp: 9000, count: 10, expect: {share: {v1: 50, closed: 50}}}
 - {tcp: 80, send: "GET / HTTP/1.0\n", expect: {}}
+- {tcp: 80, send: "GET / HTTP/1.0\n", expect: {failure: true}}
+- {tls: 443, send: "GET / HTTP/1.0\n", expect: {failure: true}}
 - {tcp: 9001, expect: {}}
 - {tcp: 9001, finish: true, expect: {}}
+- {tcp: 9004, finish: true, expect: {}}
+- {tcp: 9000, expect: {atLeast: 5s}}
+- {grpc: a.B/C, metadata: {echo-delay: 30ms}, expect: {within: 10ms}}
 - {tcp: 9001, expect: {failure: true}}
 - {tcp: 9003, expect: {}}
 - {tcp: 9003, expect: {closed: true}}

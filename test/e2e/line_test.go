@@ -96,11 +96,11 @@ func (c *lineCall) talk(ctx context.Context, out *outcome) error {
 	}
 	rest, err := io.ReadAll(r)
 	if err != nil {
-		return fmt.Errorf("after the end of the client's side: %w", err)
+		return fmt.Errorf("%w after the end of the client's side: %w", errGarbled, err)
 	}
 	want := echo.Line{Name: out.answer.Name, TLS: out.answer.TLS, Text: echo.Bye}.String() + "\n"
 	if string(rest) != want {
-		return fmt.Errorf("after the end of the client's side came %q, want %q", rest, want)
+		return fmt.Errorf("%w: after the end of the client's side came %q, want %q", errGarbled, rest, want)
 	}
 	return nil
 }
@@ -117,18 +117,21 @@ func (o *outcome) readLines(r *bufio.Reader, n int) error {
 			if op, ok := errors.AsType[*net.OpError](err); ok {
 				refused = op.Op == "remote error" || op.Timeout()
 			}
-			if refused || i > 0 || text != "" {
-				return fmt.Errorf("after %q: %w", reply, err)
+			if i > 0 || text != "" {
+				return fmt.Errorf("%w: %q, then %w", errGarbled, append(reply, text), err)
+			}
+			if refused {
+				return err
 			}
 			o.closed = true
 			return nil
 		}
 		line, err := echo.ParseLine(strings.TrimSuffix(text, "\n"))
 		if err != nil {
-			return err
+			return fmt.Errorf("%w: %w", errGarbled, err)
 		}
 		if i > 0 && line.Name != o.answer.Name {
-			return fmt.Errorf("lines of one connection came from %s and %s", o.answer.Name, line.Name)
+			return fmt.Errorf("%w: lines of one connection came from %s and %s", errGarbled, o.answer.Name, line.Name)
 		}
 		o.answer.Name, o.answer.TLS = line.Name, line.TLS
 		reply = append(reply, line.Text)

@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -71,7 +72,7 @@ func (c *datagramCall) do(ctx context.Context) (*outcome, error) {
 	}
 	line, err := echo.ParseLine(string(buffer[:n]))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errGarbled, err)
 	}
 	return &outcome{answer: echo.Answer{Name: line.Name}, reply: line.Text}, nil
 }
