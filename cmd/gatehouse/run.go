@@ -35,6 +35,7 @@ type runFlags struct {
 	logFormat    string
 	logLevel     string
 	envoyLog     bool
+	client       clientFlags
 }
 
 func newRun() *cobra.Command {
@@ -75,6 +76,7 @@ the next run with the same paths takes them over.`,
 	fl.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	fl.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	fl.BoolVar(&f.envoyLog, "envoy-log", false, "print all that the Envoys log, not only warnings")
+	f.client.define(fl)
 	complete(cmd, "log-format", logFormats...)
 	complete(cmd, "log-level", logLevels...)
 	complete(cmd, "bind", "127.0.0.1", "0.0.0.0", "::1", "::")
@@ -84,6 +86,10 @@ the next run with the same paths takes them over.`,
 
 func run(ctx context.Context, f runFlags, paths []string) error {
 	if err := f.check(); err != nil {
+		return err
+	}
+	client, err := f.client.options()
+	if err != nil {
 		return err
 	}
 	binary, err := proxy.Find(ctx, proxy.FindOptions{Explicit: f.envoy})
@@ -116,7 +122,7 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 	announce := announcer(log, screen)
 	s, err := control.NewStandalone(control.StandaloneOptions{
 		Paths: paths, Stdin: os.Stdin, Experimental: f.experimental,
-		Bind: f.bind, PortOffset: f.portOffset,
+		Bind: f.bind, PortOffset: f.portOffset, Client: client,
 		Envoy: binary, Concurrency: f.concurrency, StateDir: f.stateDir, DrainTimeout: f.drain,
 		Log: log, OnCommit: announce.changed, OnStates: announce.states,
 		Output: envoyLog{log, f.envoyLog, ctx}.take,

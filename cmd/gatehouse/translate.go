@@ -13,6 +13,7 @@ var stages = []string{"ir", "xds", "status", "yaml"}
 func newTranslate() *cobra.Command {
 	var opts control.EvaluateOptions
 	var output string
+	var client clientFlags
 	cmd := &cobra.Command{
 		Use:   "translate -f DIR|FILE|-...",
 		Short: "Print what files become, without running anything",
@@ -27,6 +28,10 @@ The output depends on the input alone. Secrets are not printed.`,
 				return usageError{fmt.Errorf("nothing to translate: name files with -f")}
 			}
 			if err := oneOf("output", output, stages...); err != nil {
+				return err
+			}
+			var err error
+			if opts.Client, err = client.options(); err != nil {
 				return err
 			}
 			opts.Stdin = cmd.InOrStdin()
@@ -53,6 +58,7 @@ The output depends on the input alone. Secrets are not printed.`,
 	fl.BoolVar(&opts.Experimental, "experimental", false, "read the experimental channel of the Gateway API")
 	fl.StringArrayVar(&opts.Bind, "bind", []string{"127.0.0.1"}, "IP address for the listeners of Gateways without spec.addresses; repeatable")
 	fl.IntVar(&opts.PortOffset, "port-offset", 0, "added to the port of every listener")
+	client.define(fl)
 	complete(cmd, "output", stages...)
 	return cmd
 }

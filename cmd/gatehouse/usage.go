@@ -52,7 +52,7 @@ func flagError(err error) error {
 	}
 	want := "a " + invalid.GetFlag().Value.Type()
 	switch invalid.GetFlag().Value.Type() {
-	case "int":
+	case "int", "uint32":
 		want = "a whole number"
 	case "duration":
 		want = "a duration such as 5s or 2m"

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/source/file"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -18,6 +19,12 @@ const ControllerName = "gatehouse.dev/controller"
 // StandaloneClass is the class that works in standalone mode without an object.
 const StandaloneClass = "gatehouse"
 
+// ClientOptions say how clients are served.
+type ClientOptions struct {
+	ir.Client
+	HTTP3 bool // on HTTPS listeners that don't say otherwise
+}
+
 // EvaluateOptions say what files to evaluate, and how.
 type EvaluateOptions struct {
 	Paths        []string
@@ -25,6 +32,7 @@ type EvaluateOptions struct {
 	Experimental bool
 	Bind         []string // nil is 127.0.0.1
 	PortOffset   int
+	Client       ClientOptions
 }
 
 // Evaluate computes what files become in standalone mode, without running
@@ -33,7 +41,7 @@ func Evaluate(ctx context.Context, opts EvaluateOptions) (*Pipeline, error) {
 	if len(opts.Bind) == 0 {
 		opts.Bind = []string{"127.0.0.1"}
 	}
-	options, err := standalonePipeline(opts.Bind, opts.PortOffset)
+	options, err := standalonePipeline(opts.Bind, opts.PortOffset, opts.Client)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +64,7 @@ func Evaluate(ctx context.Context, opts EvaluateOptions) (*Pipeline, error) {
 }
 
 // standalonePipeline returns the options of the pipeline behind `gatehouse run`.
-func standalonePipeline(bind []string, offset int) (Options, error) {
+func standalonePipeline(bind []string, offset int, client ClientOptions) (Options, error) {
 	addresses := make([]string, 0, len(bind))
 	for _, b := range bind {
 		ip, err := netip.ParseAddr(b)
@@ -68,6 +76,7 @@ func standalonePipeline(bind []string, offset int) (Options, error) {
 	return Options{
 		Addresses:  addresses,
 		PortOffset: offset,
+		Client:     client.Client,
 		Topology: topology.Options{
 			ControllerName:   ControllerName,
 			ImplicitClass:    StandaloneClass,
@@ -75,6 +84,8 @@ func standalonePipeline(bind []string, offset int) (Options, error) {
 			SharedHost:       true,
 			DefaultAddresses: addresses,
 			PortOffset:       offset,
+			HTTP3:            client.HTTP3,
+			ProxyProtocol:    client.ProxyProtocol,
 		},
 	}, nil
 }

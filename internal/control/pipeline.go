@@ -22,6 +22,8 @@ type Options struct {
 	Addresses []string
 	// PortOffset is added to every listener's port.
 	PortOffset int
+	// Client is how all listeners treat clients.
+	Client ir.Client
 }
 
 // Pipeline is the tables from inputs to resources and statuses.

@@ -62,7 +62,7 @@ func (p *Pipeline) declarePorts() {
 				addresses = p.opts.Addresses
 			}
 			listener := translate.Listener(translate.ListenerInput{
-				Gateway: k.Gateway, Port: k.Port, Addresses: addresses, Offset: p.opts.PortOffset, Listeners: listeners,
+				Gateway: k.Gateway, Port: k.Port, Addresses: addresses, Offset: p.opts.PortOffset, Client: p.opts.Client, Listeners: listeners,
 			})
 			if listener == nil {
 				return nil, false

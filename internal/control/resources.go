@@ -27,16 +27,21 @@ func (h *hostPart) Equal(o *hostPart) bool {
 	return h == o || h.part.Hash == o.part.Hash && h.part.Name == o.part.Name && len(h.errors) == 0 && len(o.errors) == 0
 }
 
-// perAddress splits a listener into one for each of its addresses. Envoy can't
+// perAddress splits listeners into one for each of their addresses. Envoy can't
 // change the addresses of a listener that serves without closing its sockets, but
 // it can gain and lose listeners.
-func perAddress(l *ir.Listener) []*ir.Listener {
-	out := make([]*ir.Listener, 0, len(l.Addresses))
-	for _, address := range l.Addresses {
-		one := *l
-		one.Name += addressMark + address
-		one.Addresses = []string{address}
-		out = append(out, &one)
+func perAddress(listeners ...*ir.Listener) []*ir.Listener {
+	var out []*ir.Listener
+	for _, l := range listeners {
+		if l == nil {
+			continue
+		}
+		for _, address := range l.Addresses {
+			one := *l
+			one.Name += addressMark + address
+			one.Addresses = []string{address}
+			out = append(out, &one)
+		}
 	}
 	return out
 }
@@ -93,7 +98,7 @@ func (p *Pipeline) declareResources() {
 
 	p.listeners = flow.Map("listener-resources", p.ports,
 		func(_ *flow.Ctx, k portKey, v *port, emit func(resourceKey, *envoy.Resource)) {
-			for _, l := range perAddress(v.listener) {
+			for _, l := range perAddress(v.listener, translate.QUIC(v.listener)) {
 				// Parts of a listener that can't be expressed are left out of it, and
 				// the error says which; the rest serves.
 				if resource, _ := envoy.Listener(l); resource != nil {

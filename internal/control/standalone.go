@@ -29,6 +29,7 @@ type StandaloneOptions struct {
 	Experimental bool     // read the experimental channel's kinds and fields
 	Bind         []string // IP addresses for Gateways that ask for none
 	PortOffset   int
+	Client       ClientOptions
 	Envoy        proxy.Binary
 	Concurrency  int    // Envoy's worker threads; 0 is one per CPU
 	StateDir     string // private to one run at a time; survives it
@@ -77,7 +78,7 @@ func NewStandalone(opts StandaloneOptions) (*Standalone, error) {
 	if opts.OnCommit == nil {
 		opts.OnCommit = func() {}
 	}
-	options, err := standalonePipeline(opts.Bind, opts.PortOffset)
+	options, err := standalonePipeline(opts.Bind, opts.PortOffset, opts.Client)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	headermutationv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
 	earlyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/early_header_mutation/header_mutation/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
 // internalHeaders is the prefix of the headers by which Envoys talk to each
@@ -23,25 +25,46 @@ const internalHeaders = "x-envoy-"
 const lookAlikes = `x_(forwarded|real|request|envoy)[-_].*|x-(forwarded|real|request|envoy)_.*|` +
 	`x-(forwarded|real|request)-.*_.*|content_length|transfer_encoding`
 
+// hearsay is the headers by which proxies tell what they know of a request, but for
+// those that are always right: X-Forwarded-For, which is a list, X-Forwarded-Proto,
+// which Envoy sets, and X-Forwarded-Client-Cert, which it removes. Nobody may say
+// such things of himself, since there are backends that believe them.
+const hearsay = `forwarded|x-real-ip|x-forwarded-(host|port|prefix|server|scheme|ssl|protocol|by)`
+
 // edgeRequests happens to every request before a route is chosen.
 //
-// The client's address is appended to X-Forwarded-For here and not by the
-// connection manager, which in the place of a client on this very machine would
-// write some other address of the machine.
-var edgeRequests = []*corev3.TypedExtensionConfig{{
-	Name: "envoy.http.early_header_mutation.header_mutation",
-	TypedConfig: constant(&earlyv3.HeaderMutation{Mutations: []*mutationv3.HeaderMutation{
-		removeHeaders(&matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{
-			SafeRegex: &matcherv3.RegexMatcher{Regex: lookAlikes},
+// The address of the peer, or of whom the PROXY protocol names in its place, is
+// appended to X-Forwarded-For here and not by the connection manager, which in the
+// place of a client on this very machine would write some other address of the
+// machine.
+func edgeRequests(c ir.Client) []*corev3.TypedExtensionConfig {
+	if c.TrustedHops > 0 {
+		return requestsOfProxies
+	}
+	return requestsOfClients
+}
+
+var (
+	requestsOfClients = onArrival(hearsay + "|" + lookAlikes)
+	requestsOfProxies = onArrival(lookAlikes)
+)
+
+func onArrival(removed string) []*corev3.TypedExtensionConfig {
+	return []*corev3.TypedExtensionConfig{{
+		Name: "envoy.http.early_header_mutation.header_mutation",
+		TypedConfig: constant(&earlyv3.HeaderMutation{Mutations: []*mutationv3.HeaderMutation{
+			removeHeaders(&matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{
+				SafeRegex: &matcherv3.RegexMatcher{Regex: removed},
+			}}),
+			{Action: &mutationv3.HeaderMutation_Append{Append: &corev3.HeaderValueOption{
+				Header: &corev3.HeaderValue{
+					Key: "x-forwarded-for", Value: "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
+				},
+				AppendAction: corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD,
+			}}},
 		}}),
-		{Action: &mutationv3.HeaderMutation_Append{Append: &corev3.HeaderValueOption{
-			Header: &corev3.HeaderValue{
-				Key: "x-forwarded-for", Value: "%DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT%",
-			},
-			AppendAction: corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD,
-		}}},
-	}}),
-}}
+	}}
+}
 
 // edgeFilter removes the internal headers of clients, what the connection manager
 // makes of them, and those of backends that have an Envoy of their own in front.

@@ -39,8 +39,9 @@ func TestEnvoyEdgeHeaders(t *testing.T) {
 		"X-Envoy-External-Address", "X-Envoy-Internal", "X-Envoy-Expected-Rq-Timeout-Ms", "X-Envoy-Anything",
 		"X_Forwarded_For", "X-Forwarded_For", "X_Forwarded-Proto", "X-Forwarded-Client_Cert", "X_Real_IP", "X_Request_Id",
 		"Content_Length", "Transfer_Encoding", "X_Envoy_Retry_On",
+		"Forwarded", "X-Real-Ip", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Scheme",
 	}
-	kept := []string{"Api_Key", "X_Tenant", "X-Real-Ip", "X-Envoyage", "_", "X-Forwarded-Host", "Content_Length_2", "Accept"}
+	kept := []string{"Api_Key", "X_Tenant", "X-Envoyage", "_", "X-Forwarded-Hostess", "Content_Length_2", "Accept"}
 	send := http.Header{"X-Forwarded-For": {"192.0.2.7"}, "X-Forwarded-Proto": {"https"}, "X-Request-Id": {"client"}}
 	for _, name := range append(slices.Clone(lost), kept...) {
 		send[http.CanonicalHeaderKey(name)] = []string{"client"}

@@ -1,8 +1,6 @@
 package envoy
 
 import (
-	"time"
-
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	fileaccesslogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
@@ -10,16 +8,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
-)
 
-// The limits for clients that nobody knows: those of Envoy's guide for edge
-// proxies.
-const (
-	bufferLimit      = 32 << 10
-	http2Streams     = 100
-	http2StreamBytes = 64 << 10
-	http2ConnBytes   = 1 << 20
-	headersTimeout   = 30 * time.Second
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
 // ads is where all that is named here comes from: the stream that brought the
@@ -31,23 +21,25 @@ func ads() *corev3.ConfigSource {
 	}
 }
 
-// connectionManager returns the HTTP connection manager in front of a table.
+// connectionManager returns the HTTP connection manager of a chain.
 //
 // Anything that changes here drains the chain's connections, so nothing in it
 // depends on routes.
-func connectionManager(table, statPrefix string, o Options) (*anypb.Any, error) {
+func connectionManager(l *ir.Listener, c *ir.Chain, o Options) (*anypb.Any, error) {
+	limit := limits(l.Client.Limits)
 	m := &hcmv3.HttpConnectionManager{
-		StatPrefix: statPrefix,
+		StatPrefix: l.Name,
 		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{
-			ConfigSource: ads(), RouteConfigName: table,
+			ConfigSource: ads(), RouteConfigName: c.Table,
 		}},
 		HttpFilters: httpFilters,
 
-		// We are the edge: the peer is the client. Its address is appended to
-		// X-Forwarded-For by edgeRequests.
+		// We are the edge: the peer is the client, or a proxy that is trusted. Its
+		// address is appended to X-Forwarded-For by edgeRequests, before the hops
+		// are counted here, and so is one more of them.
 		UseRemoteAddress:              wrapperspb.Bool(true),
 		SkipXffAppend:                 true,
-		EarlyHeaderMutationExtensions: edgeRequests,
+		EarlyHeaderMutationExtensions: edgeRequests(l.Client),
 		// No address is internal. Clients with a private address must not be
 		// able to set timeouts and retries by x-envoy headers.
 		InternalAddressConfig: &hcmv3.HttpConnectionManager_InternalAddressConfig{CidrRanges: noAddresses},
@@ -59,18 +51,32 @@ func connectionManager(table, statPrefix string, o Options) (*anypb.Any, error) 
 
 		ServerHeaderTransformation: hcmv3.HttpConnectionManager_PASS_THROUGH,
 
-		// Headers come at once from every honest client. Bodies may take their
-		// time, bounded by the stream's idle timeout (5 min by default); idle
-		// connections are closed after an hour, also by default.
-		RequestHeadersTimeout: durationpb.New(headersTimeout),
+		MaxRequestHeadersKb:   wrapperspb.UInt32(limit.HeadersKiB),
+		RequestHeadersTimeout: durationpb.New(limit.HeadersTimeout),
+		StreamIdleTimeout:     durationpb.New(streamIdleTimeout),
+		CommonHttpProtocolOptions: &corev3.HttpProtocolOptions{
+			MaxHeadersCount: wrapperspb.UInt32(limit.Headers),
+			IdleTimeout:     durationpb.New(limit.IdleTimeout),
+		},
 
 		Http2ProtocolOptions: &corev3.Http2ProtocolOptions{
-			MaxConcurrentStreams:        wrapperspb.UInt32(http2Streams),
-			InitialStreamWindowSize:     wrapperspb.UInt32(http2StreamBytes),
-			InitialConnectionWindowSize: wrapperspb.UInt32(http2ConnBytes),
+			MaxConcurrentStreams:        wrapperspb.UInt32(limit.Streams),
+			InitialStreamWindowSize:     wrapperspb.UInt32(streamWindowBytes),
+			InitialConnectionWindowSize: wrapperspb.UInt32(connWindowBytes),
 			AllowConnect:                true, // WebSockets over HTTP/2 (RFC 8441)
 		},
 		UpgradeConfigs: []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
+	}
+	if l.Client.TrustedHops > 0 {
+		m.XffNumTrustedHops = l.Client.TrustedHops + 1
+	}
+	if limit.Duration > 0 {
+		m.CommonHttpProtocolOptions.MaxConnectionDuration = durationpb.New(limit.Duration)
+	}
+	if c.HTTP3 {
+		if err := serveHTTP3(m, l); err != nil {
+			return nil, err
+		}
 	}
 	if o.AccessLog != "" {
 		log, err := pack(&fileaccesslogv3.FileAccessLog{Path: o.AccessLog})

@@ -4,32 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
-// handshakeTimeout bounds a TLS handshake: a certificate that does not come, or
-// a client that says nothing, must not hold a connection for ever.
-const handshakeTimeout = 10 * time.Second
-
 // Options are what the operator of a proxy chooses for all its listeners.
 type Options struct {
 	// AccessLog is the file for a line per request, such as /dev/stdout; empty
 	// for none.
 	AccessLog string
-}
-
-// tlsInspector reads the server name that a client asks for.
-var tlsInspector = &listenerv3.ListenerFilter{
-	Name:       "envoy.filters.listener.tls_inspector",
-	ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: constant(&tlsinspectorv3.TlsInspector{})},
 }
 
 // Listener returns a listener with default options. See Options.Listener.
@@ -44,7 +32,10 @@ func (o Options) Listener(l *ir.Listener) (*Resource, []error) {
 		// Another process on the port is an error to report. With the default,
 		// the two would share its connections and nobody would know.
 		EnableReusePort:               wrapperspb.Bool(false),
-		PerConnectionBufferLimitBytes: wrapperspb.UInt32(bufferLimit),
+		PerConnectionBufferLimitBytes: wrapperspb.UInt32(limits(l.Client.Limits).BufferKiB << 10),
+	}
+	if l.UDP {
+		overQUIC(m, l)
 	}
 	for _, text := range l.Addresses {
 		addr, err := netip.ParseAddr(text)
@@ -52,7 +43,7 @@ func (o Options) Listener(l *ir.Listener) (*Resource, []error) {
 			errs = append(errs, fmt.Errorf("listener %s: address %q is not an IP address", l.Name, text))
 			continue
 		}
-		if a := socket(addr, l.BindPort); m.Address == nil {
+		if a := socket(addr, l); m.Address == nil {
 			m.Address = a
 		} else {
 			m.AdditionalAddresses = append(m.AdditionalAddresses, &listenerv3.AdditionalAddress{Address: a})
@@ -66,17 +57,14 @@ func (o Options) Listener(l *ir.Listener) (*Resource, []error) {
 			continue
 		}
 		hostnames[c.Hostname] = true
-		chain, err := o.filterChain(l.Name, c)
+		chain, err := o.filterChain(l, c)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("listener %s, hostname %q: %w", l.Name, c.Hostname, err))
 			continue
 		}
 		m.FilterChains = append(m.FilterChains, chain)
-		// Only where it is needed: it waits for the client to speak first.
-		if c.TLS != nil && m.ListenerFilters == nil {
-			m.ListenerFilters = []*listenerv3.ListenerFilter{tlsInspector}
-		}
 	}
+	listenerFilters(m, l)
 	if m.Address == nil {
 		return nil, append(errs, fmt.Errorf("listener %s: no address to listen on", l.Name))
 	}
@@ -90,8 +78,8 @@ func (o Options) Listener(l *ir.Listener) (*Resource, []error) {
 	return r, errs
 }
 
-func (o Options) filterChain(listener string, c *ir.Chain) (*listenerv3.FilterChain, error) {
-	manager, err := connectionManager(c.Table, listener, o)
+func (o Options) filterChain(l *ir.Listener, c *ir.Chain) (*listenerv3.FilterChain, error) {
+	manager, err := connectionManager(l, c, o)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +100,11 @@ func (o Options) filterChain(listener string, c *ir.Chain) (*listenerv3.FilterCh
 		if len(c.TLS.Certificates) == 0 {
 			return nil, errors.New("no certificate")
 		}
-		if chain.TransportSocket, err = downstreamTLS(c.TLS); err != nil {
+		secure := transportSocket
+		if l.UDP {
+			secure = quicSocket
+		}
+		if chain.TransportSocket, err = secure(c.TLS); err != nil {
 			return nil, err
 		}
 		chain.TransportSocketConnectTimeout = durationpb.New(handshakeTimeout)
@@ -120,9 +112,13 @@ func (o Options) filterChain(listener string, c *ir.Chain) (*listenerv3.FilterCh
 	return chain, chain.ValidateAll()
 }
 
-func socket(addr netip.Addr, port uint16) *corev3.Address {
-	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+func socket(addr netip.Addr, l *ir.Listener) *corev3.Address {
+	s := &corev3.SocketAddress{
 		Address:       addr.String(),
-		PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(port)},
-	}}}
+		PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(l.BindPort)},
+	}
+	if l.UDP {
+		s.Protocol = corev3.SocketAddress_UDP
+	}
+	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: s}}
 }

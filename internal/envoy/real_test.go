@@ -54,6 +54,7 @@ type setup struct {
 	endpoints []*ir.Endpoints
 	secrets   []*ir.Secret
 	options   Options
+	adjust    func(*hcmv3.HttpConnectionManager) // nil to leave it as it is
 }
 
 func decode[T proto.Message](t testing.TB, r *Resource, m T) T {
@@ -86,7 +87,7 @@ func (s *setup) bootstrap(t testing.TB, adminSocket string) *bootstrapv3.Bootstr
 		}
 		m := decode(t, r, &listenerv3.Listener{})
 		for _, c := range m.FilterChains {
-			inlineTable(t, c, tables)
+			s.inlineTable(t, c, tables)
 			staticSecrets(t, c)
 		}
 		static.Listeners = append(static.Listeners, m)
@@ -139,7 +140,7 @@ func (s *setup) bootstrap(t testing.TB, adminSocket string) *bootstrapv3.Bootstr
 	}
 }
 
-func inlineTable(t testing.TB, c *listenerv3.FilterChain, tables map[string]*routev3.RouteConfiguration) {
+func (s *setup) inlineTable(t testing.TB, c *listenerv3.FilterChain, tables map[string]*routev3.RouteConfiguration) {
 	t.Helper()
 	m := &hcmv3.HttpConnectionManager{}
 	if err := c.Filters[0].GetTypedConfig().UnmarshalTo(m); err != nil {
@@ -153,6 +154,9 @@ func inlineTable(t testing.TB, c *listenerv3.FilterChain, tables map[string]*rou
 	// As with RDS: a table may name clusters that are not there.
 	table.ValidateClusters = wrapperspb.Bool(false)
 	m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: table}
+	if s.adjust != nil {
+		s.adjust(m)
+	}
 	if err := c.Filters[0].GetTypedConfig().MarshalFrom(m); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 // downstreamTLS terminates TLS with certificates that come by name, so that a
 // renewed one changes no listener. With several of one name, Envoy picks by
 // what the client can verify.
-func downstreamTLS(t *ir.TLS) (*corev3.TransportSocket, error) {
+func downstreamTLS(t *ir.TLS) *tlsv3.DownstreamTlsContext {
 	common := &tlsv3.CommonTlsContext{
 		TlsParams:     &tlsv3.TlsParameters{TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2},
 		AlpnProtocols: []string{"h2", "http/1.1"},
@@ -19,7 +19,12 @@ func downstreamTLS(t *ir.TLS) (*corev3.TransportSocket, error) {
 		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs,
 			&tlsv3.SdsSecretConfig{Name: name, SdsConfig: ads()})
 	}
-	config, err := pack(&tlsv3.DownstreamTlsContext{CommonTlsContext: common})
+	return &tlsv3.DownstreamTlsContext{CommonTlsContext: common}
+}
+
+// transportSocket puts TLS onto connections.
+func transportSocket(t *ir.TLS) (*corev3.TransportSocket, error) {
+	config, err := pack(downstreamTLS(t))
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,8 @@ type Listener struct {
 	Port      uint16   `json:"port"`      // as the Gateway says
 	BindPort  uint16   `json:"bindPort"`  // where Envoy listens
 	Addresses []string `json:"addresses"` // IP addresses to bind, at least one, sorted
-	Chains    []Chain  `json:"chains"`    // sorted by hostname; without TLS exactly one
+	Client    Client   `json:"client,omitzero"`
+	Chains    []Chain  `json:"chains"` // sorted by hostname; without TLS exactly one
 }
 
 // Chain is what a connection to a listener meets: TLS settings, if any, and what
@@ -21,6 +22,9 @@ type Chain struct {
 	Hostname string `json:"hostname,omitempty"`
 	// TLS is how TLS is terminated; nil where it passes through or there is none.
 	TLS *TLS `json:"tls,omitempty"`
+	// HTTP3 says that the chain is also served over QUIC, on the UDP port of the
+	// same number.
+	HTTP3 bool `json:"http3,omitempty"`
 
 	// Exactly one of the two is set: requests go to a route table, bytes and
 	// datagrams are forwarded.

@@ -62,6 +62,9 @@ func (in *listenerInput) conditions(l *topology.Listener) []metav1.Condition {
 		}
 	}
 	if in.proxy.Connected && in.proxy.Listeners[name] {
+		if corrected, ok := in.http3(l, conditions); ok {
+			return corrected
+		}
 		return append(conditions, condition.ListenerProgrammed())
 	}
 	return append(conditions, condition.ListenerPending(in.waitsFor()))

@@ -36,7 +36,7 @@ func (g *Graph) gateway(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, class *Clas
 		Listeners: make([]*Listener, 0, len(gw.Spec.Listeners)),
 	}
 	var names, invalid, idle, unresolved []string
-	for _, d := range draftListeners(gw, g.options.PortOffset) {
+	for _, d := range draftListeners(gw, g.options) {
 		g.claimPort(c, name, d)
 		l := g.listener(c, d)
 		node.Listeners = append(node.Listeners, l)

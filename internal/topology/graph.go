@@ -26,6 +26,11 @@ type Options struct {
 	DefaultAddresses []string
 	// PortOffset is added to every listener's port.
 	PortOffset int
+	// HTTP3 says that HTTPS listeners serve HTTP/3 unless they say otherwise.
+	HTTP3 bool
+	// ProxyProtocol says that clients come through the PROXY protocol, which has no
+	// form for HTTP/3.
+	ProxyProtocol bool
 }
 
 // Graph is the tables of nodes.

@@ -65,17 +65,17 @@ func (d *draft) refuse(why metav1.Condition) {
 }
 
 // draftListeners judges a Gateway's listeners by themselves and against each other.
-func draftListeners(gw *gwv1.Gateway, portOffset int) []*draft {
+func draftListeners(gw *gwv1.Gateway, o Options) []*draft {
 	drafts := make([]*draft, len(gw.Spec.Listeners))
 	for i := range gw.Spec.Listeners {
-		drafts[i] = draftListener(gw, &gw.Spec.Listeners[i], portOffset)
+		drafts[i] = draftListener(gw, &gw.Spec.Listeners[i], o)
 	}
 	findConflicts(drafts)
 	findOverlaps(drafts)
 	return drafts
 }
 
-func draftListener(gw *gwv1.Gateway, l *gwv1.Listener, portOffset int) *draft {
+func draftListener(gw *gwv1.Gateway, l *gwv1.Listener, o Options) *draft {
 	p := protocols[l.Protocol]
 	d := &draft{
 		spec: l, family: p.family,
@@ -92,12 +92,13 @@ func draftListener(gw *gwv1.Gateway, l *gwv1.Listener, portOffset int) *draft {
 	if p.family == unserved {
 		d.refuse(condition.ListenerUnsupportedProtocol(string(l.Protocol), supportedProtocols))
 	}
-	if bind := int(l.Port) + portOffset; bind > 0 && bind <= 65535 {
+	if bind := int(l.Port) + o.PortOffset; bind > 0 && bind <= 65535 {
 		d.BindPort = uint16(bind)
 	} else {
-		d.refuse(condition.ListenerPortOutOfRange(int(l.Port), portOffset))
+		d.refuse(condition.ListenerPortOutOfRange(int(l.Port), o.PortOffset))
 	}
 	d.checkTLS(gw)
+	d.readOptions(o)
 	if l.Filters != nil {
 		d.refuse(condition.ListenerUnsupportedValue("filters", "filters on listeners are not supported; put them into routes"))
 	}

@@ -60,7 +60,7 @@ func (g *Graph) declareSets() flow.Table[ir.Name, *set] {
 			case ours:
 				s.parent = gw
 				if s.refused = g.refusesSet(c, gw, name); s.refused == nil {
-					s.listeners = draftSet(gw, name, o.Spec.Listeners, g.options.PortOffset)
+					s.listeners = draftSet(gw, name, o.Spec.Listeners, g.options)
 				}
 			case g.abandoned(c, s.gateway):
 				refused := condition.ListenerSetNoGateway(s.gateway.String())
@@ -96,11 +96,11 @@ func (g *Graph) refusesSet(c *flow.Ctx, gw *gwv1.Gateway, name ir.Name) *metav1.
 }
 
 // draftSet judges a ListenerSet's listeners, each by itself.
-func draftSet(gw *gwv1.Gateway, name ir.Name, entries []gwv1.ListenerEntry, portOffset int) []*draft {
+func draftSet(gw *gwv1.Gateway, name ir.Name, entries []gwv1.ListenerEntry, o Options) []*draft {
 	drafts := make([]*draft, len(entries))
 	for i := range entries {
 		spec := gwv1.Listener(entries[i])
-		drafts[i] = draftListener(gw, &spec, portOffset)
+		drafts[i] = draftListener(gw, &spec, o)
 		drafts[i].Key.Set = name
 	}
 	return drafts
@@ -180,7 +180,7 @@ func (g *Graph) declareEntries() {
 			if gw.Spec.AllowedListeners == nil {
 				return
 			}
-			for i, d := range draftListeners(gw, g.options.PortOffset) {
+			for i, d := range draftListeners(gw, g.options) {
 				if d.family != unserved {
 					emit(d.Key, entryOf(d, 0, i))
 				}

@@ -100,6 +100,8 @@ type Listener struct {
 	// Validity stands beside Certificates, one for one. No table knows what time it
 	// is: whether a certificate has expired is for status to say.
 	Validity []Validity
+	// HTTP3 says whether an HTTPS listener is served over QUIC too.
+	HTTP3 bool
 	// Serves says whether the listener gets traffic. It does unless its Gateway is
 	// not accepted, it is in conflict, its protocol is not supported, its port is
 	// not available, or TLS has no usable certificate.

@@ -51,7 +51,7 @@ func (s section) String() string { return fmt.Sprintf("%q (port %d)", s.key.Name
 func (g *Graph) declareSections() flow.Table[ir.Name, []section] {
 	return flow.Map("topology-sections", g.owned,
 		func(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(ir.Name, []section)) {
-			drafts := draftListeners(gw, g.options.PortOffset)
+			drafts := draftListeners(gw, g.options)
 			list := make([]section, len(drafts))
 			for i, d := range drafts {
 				list[i] = sectionOf(d)

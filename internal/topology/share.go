@@ -56,7 +56,7 @@ func (g *Graph) declarePorts() flow.Table[uint16, portUse] {
 			}
 			wants := claim{gw.CreationTimestamp.Time, a.effective(g.options.DefaultAddresses)}
 			claimed := map[uint16]bool{}
-			for _, d := range draftListeners(gw, g.options.PortOffset) {
+			for _, d := range draftListeners(gw, g.options) {
 				if d.accepted.Status == metav1.ConditionTrue && !claimed[d.Port] {
 					claimed[d.Port] = true
 					emit(claimKey{d.Port, name}, wants)

@@ -18,6 +18,7 @@ type ListenerInput struct {
 	Port      uint16   // as the Gateway says
 	Offset    int      // added to it for binding
 	Addresses []string // IP addresses to bind, at least one
+	Client    ir.Client
 	// Listeners are those of the port that serve, in any order. They are of one
 	// protocol family: others on the port are in conflict.
 	Listeners []*topology.Listener
@@ -36,6 +37,7 @@ func Listener(in ListenerInput) *ir.Listener {
 		Port:      in.Port,
 		BindPort:  uint16(bind),
 		Addresses: slices.Compact(slices.Sorted(slices.Values(in.Addresses))),
+		Client:    in.Client,
 	}
 	sorted := slices.SortedFunc(slices.Values(in.Listeners), func(a, b *topology.Listener) int {
 		return a.Key.Compare(b.Key)
@@ -66,7 +68,7 @@ func chain(l *topology.Listener) ir.Chain {
 	if !encrypted(l) {
 		return ir.Chain{Table: l.Table}
 	}
-	c := ir.Chain{Hostname: l.Hostname, Table: l.Table, TLS: &ir.TLS{Certificates: make([]string, len(l.Certificates))}}
+	c := ir.Chain{Hostname: l.Hostname, Table: l.Table, HTTP3: l.HTTP3, TLS: &ir.TLS{Certificates: make([]string, len(l.Certificates))}}
 	for i, name := range l.Certificates {
 		c.TLS.Certificates[i] = name.String()
 	}

@@ -55,6 +55,7 @@ type step struct {
 	ALPN              []string          `json:"alpn"`
 	ClientCertificate string            `json:"clientCertificate"`
 	HTTP2             bool              `json:"http2"`
+	HTTP3             bool              `json:"http3"`
 	Reuse             bool              `json:"reuse"`
 	WebSocket         string            `json:"websocket"`
 	Count             int               `json:"count"`
@@ -247,7 +248,7 @@ func (s *step) prepareRequest(at, host string, before *step) error {
 	}
 	call := &clientCall{
 		method: method, url: u, address: at, headers: s.Headers, body: s.Body,
-		sni: s.SNI, http2: s.HTTP2, websocket: s.WebSocket, clientCertificate: s.ClientCertificate,
+		sni: s.SNI, http2: s.HTTP2, http3: s.HTTP3, websocket: s.WebSocket, clientCertificate: s.ClientCertificate,
 	}
 	s.call = call
 	if !s.Reuse {

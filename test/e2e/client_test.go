@@ -34,6 +34,7 @@ type clientCall struct {
 	body      string
 	sni       *string // nil: the host of the URL; empty: none
 	http2     bool
+	http3     bool
 	websocket string // a message to send over a WebSocket
 	key       string // counts the request at the backends; empty for none
 
@@ -191,6 +192,11 @@ func (c *clientCall) do(ctx context.Context) (*outcome, error) {
 }
 
 func (c *clientCall) doHTTP(req *http.Request, tlsConfig *tls.Config, out *outcome) error {
+	if c.http3 {
+		transport := c.quic(tlsConfig)
+		defer func() { _ = transport.Close() }()
+		return out.take(transport.RoundTrip(req))
+	}
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return c.dial(ctx, network)
@@ -233,7 +239,11 @@ func (c *clientCall) doHTTP(req *http.Request, tlsConfig *tls.Config, out *outco
 		}
 		roundTrip, out.certificate = c.session.conn.RoundTrip, c.session.certificate
 	}
-	res, err := roundTrip(req)
+	return out.take(roundTrip(req))
+}
+
+// take reads an answer.
+func (out *outcome) take(res *http.Response, err error) error {
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ var verbs = []verb{
 	},
 	{
 		"request", func(s *step) bool { return s.Request != "" },
-		"request at headers body sni clientCertificate http2 reuse websocket count expect",
+		"request at headers body sni clientCertificate http2 http3 reuse websocket count expect",
 		"status backend method host path query proto body seen tls headers redirect certificate within atLeast failure arrived share",
 	},
 	{

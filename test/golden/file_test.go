@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	sourcefile "github.com/gatehouse-dev/gatehouse/internal/source/file"
 )
@@ -42,6 +43,11 @@ type options struct {
 	Experimental bool     `json:"experimental"`
 	Bind         []string `json:"bind"`
 	PortOffset   int      `json:"portOffset"`
+
+	HTTP3         bool   `json:"http3"`
+	ProxyProtocol bool   `json:"proxyProtocol"`
+	TrustedHops   uint32 `json:"trustedHops"`
+
 	// Whole prints resources with all that every resource of their type has.
 	Whole bool `json:"whole"`
 }
@@ -107,6 +113,9 @@ func (f *file) evaluated(t *testing.T, objects string) *control.Pipeline {
 	p, err := control.Evaluate(t.Context(), control.EvaluateOptions{
 		Paths: []string{"-"}, Stdin: strings.NewReader(objects),
 		Experimental: f.options.Experimental, Bind: f.options.Bind, PortOffset: f.options.PortOffset,
+		Client: control.ClientOptions{
+			HTTP3: f.options.HTTP3, Client: ir.Client{ProxyProtocol: f.options.ProxyProtocol, TrustedHops: f.options.TrustedHops},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,44 @@
+package envoy
+
+import (
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	proxyprotocolv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/proxy_protocol/v3"
+	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// tlsInspector reads the server name that a client asks for.
+var tlsInspector = &listenerv3.ListenerFilter{
+	Name:       "envoy.filters.listener.tls_inspector",
+	ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: constant(&tlsinspectorv3.TlsInspector{})},
+}
+
+// proxyProtocol reads who the client is. A connection without the header is
+// refused: were it let through, anybody could come without.
+var proxyProtocol = &listenerv3.ListenerFilter{
+	Name:       "envoy.filters.listener.proxy_protocol",
+	ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: constant(&proxyprotocolv3.ProxyProtocol{})},
+}
+
+// listenerFilters sets what reads the first bytes of a connection, in the order in
+// which they come, and how long it waits for them.
+func listenerFilters(m *listenerv3.Listener, l *ir.Listener) {
+	if l.UDP {
+		return // QUIC's handshake says it all
+	}
+	if l.Client.ProxyProtocol {
+		m.ListenerFilters = append(m.ListenerFilters, proxyProtocol)
+	}
+	// Only where it is needed: it waits for the client to speak first.
+	for i := range l.Chains {
+		if l.Chains[i].TLS != nil {
+			m.ListenerFilters = append(m.ListenerFilters, tlsInspector)
+			break
+		}
+	}
+	if m.ListenerFilters != nil {
+		m.ListenerFiltersTimeout = durationpb.New(firstBytesTimeout)
+	}
+}
