@@ -12,7 +12,7 @@ import (
 // what the client can verify.
 func downstreamTLS(t *ir.TLS) *tlsv3.DownstreamTlsContext {
 	common := &tlsv3.CommonTlsContext{
-		TlsParams:     &tlsv3.TlsParameters{TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2},
+		TlsParams:     &tlsv3.TlsParameters{TlsMinimumProtocolVersion: minVersion(t.MinVersion)},
 		AlpnProtocols: []string{"h2", "http/1.1"},
 	}
 	for _, name := range t.Certificates {
@@ -32,4 +32,11 @@ func transportSocket(t *ir.TLS) (*corev3.TransportSocket, error) {
 		Name:       "envoy.transport_sockets.tls",
 		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: config},
 	}, nil
+}
+
+func minVersion(v ir.TLSVersion) tlsv3.TlsParameters_TlsProtocol {
+	if v == ir.TLS13 {
+		return tlsv3.TlsParameters_TLSv1_3
+	}
+	return tlsv3.TlsParameters_TLSv1_2
 }

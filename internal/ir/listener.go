@@ -44,7 +44,18 @@ type Forward struct {
 // TLS is how a chain terminates TLS.
 type TLS struct {
 	Certificates []string `json:"certificates"` // names of Secrets, in order of preference
+	// MinVersion is the least that a client must speak; empty for the default.
+	MinVersion TLSVersion `json:"minVersion,omitempty"`
 }
+
+// TLSVersion is a version of TLS.
+type TLSVersion string
+
+// The versions that can be asked for. Older ones are broken.
+const (
+	TLS12 TLSVersion = "1.2"
+	TLS13 TLSVersion = "1.3"
+)
 
 // Secret is a certificate with its key, or the certificates of authorities to
 // trust.

@@ -251,6 +251,35 @@ func TestCertificateDates(t *testing.T) {
 	}
 }
 
+// TestCertificateRenewal says from when on there is a word about a certificate that
+// should have been renewed, and that the condition stays true.
+func TestCertificateRenewal(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, c := range []struct {
+		life, left time.Duration
+		told       bool
+	}{
+		{365 * day, 20 * day, false},
+		{365 * day, 13 * day, true},
+		{90 * day, 15*day + time.Hour, false},
+		{90 * day, 13 * day, true},
+		{day, 5 * time.Hour, false},
+		{day, 3 * time.Hour, true},
+	} {
+		l := listener("https", 443, gwv1.HTTPSProtocolType)
+		l.Validity = []topology.Validity{{NotBefore: expiry.Add(-c.life), NotAfter: expiry}}
+		got := status.Gateway(status.GatewayInput{
+			Node: gateway(l), BindAddresses: []string{"127.0.0.1"}, Now: expiry.Add(-c.left),
+			AttachedRoutes: func(topology.ListenerKey) int32 { return 0 },
+		})
+		resolved, _ := condition.Find(got.Listeners[0].Conditions, "ResolvedRefs")
+		told := strings.Contains(resolved.Message, "the certificate in Secret infra/cert expires at 2026-06-01T00:00:00Z")
+		if told != c.told || resolved.Status != metav1.ConditionTrue {
+			t.Errorf("%v of %v left: %s %s", c.left, c.life, resolved.Status, resolved.Message)
+		}
+	}
+}
+
 // TestAddresses says which addresses a Gateway shows.
 func TestAddresses(t *testing.T) {
 	gw := gateway()

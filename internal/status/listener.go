@@ -81,21 +81,36 @@ func (in *listenerInput) dated(l *topology.Listener, conditions []metav1.Conditi
 		return conditions
 	}
 	var problems []metav1.Condition
+	var notes []string
 	for i, v := range l.Validity {
 		switch secret := l.Certificates[i].String(); {
 		case in.now.After(v.NotAfter):
 			problems = append(problems, condition.ListenerCertificateExpired(secret, v.NotAfter))
 		case in.now.Add(clockGrain).Before(v.NotBefore):
 			problems = append(problems, condition.ListenerCertificateNotYetValid(secret, v.NotBefore))
+		case in.now.After(renewal(v)):
+			notes = append(notes, condition.NoteCertificateExpires(secret, v.NotAfter))
 		}
 	}
-	if len(problems) == 0 {
+	resolved, ok := condition.Find(conditions, string(gwv1.ListenerConditionResolvedRefs))
+	switch unresolved := ok && resolved.Status == metav1.ConditionFalse; {
+	case len(problems) > 0 && unresolved:
+		return replaced(conditions, condition.ListenerNotResolved(slices.Insert(problems, 0, resolved)))
+	case len(problems) > 0:
+		return replaced(conditions, condition.ListenerNotResolved(problems))
+	case len(notes) > 0 && ok:
+		return replaced(conditions, condition.Noted(resolved, notes...))
+	default:
 		return conditions
 	}
-	if c, ok := condition.Find(conditions, string(gwv1.ListenerConditionResolvedRefs)); ok && c.Status == metav1.ConditionFalse {
-		problems = slices.Insert(problems, 0, c)
-	}
-	return replaced(conditions, condition.ListenerNotResolved(problems))
+}
+
+// renewal is when a certificate that nobody has renewed is worth a word: two weeks
+// before its end, or in the last sixth of a short life. Those who renew certificates
+// do it when a third is left.
+func renewal(v topology.Validity) time.Time {
+	const early = 14 * 24 * time.Hour
+	return v.NotAfter.Add(-min(early, v.NotAfter.Sub(v.NotBefore)/6))
 }
 
 func (in *listenerInput) waitsFor() string {

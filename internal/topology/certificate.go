@@ -72,7 +72,9 @@ func wantedSecrets(owner ir.Name, l *gwv1.Listener, secrets map[ir.Name]bool) {
 }
 
 // Equal reports whether two nodes hold the same certificate.
-func (c *Certificate) Equal(o *Certificate) bool { return *c == *o }
+func (c *Certificate) Equal(o *Certificate) bool {
+	return c.Name == o.Name && c.Problem == o.Problem && c.Chain == o.Chain && c.Key == o.Key
+}
 
 // certificateRefs returns the references that the listener's protocol makes use of.
 func certificateRefs(l *gwv1.Listener) []gwv1.SecretObjectReference {
@@ -112,6 +114,7 @@ func readCertificate(name ir.Name, s *corev1.Secret) *Certificate {
 	}
 	c.Chain = chain
 	c.Key = ir.Sensitive(s.Data[corev1.TLSPrivateKeyKey])
+	c.Names = certificateNames(leaf)
 	c.Validity = Validity{NotBefore: leaf.NotBefore, NotAfter: leaf.NotAfter}
 	return c
 }

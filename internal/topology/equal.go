@@ -38,6 +38,7 @@ func (l *Listener) Equal(o *Listener) bool {
 		slices.EqualFunc(l.Kinds, o.Kinds, sameKind) &&
 		slices.Equal(l.Certificates, o.Certificates) &&
 		slices.Equal(l.Validity, o.Validity) &&
+		l.MinTLSVersion == o.MinTLSVersion &&
 		slices.Equal(l.Conditions, o.Conditions)
 }
 

@@ -109,7 +109,7 @@ func (g *Graph) listener(c *flow.Ctx, d *draft) *Listener {
 		problems = append(g.resolveCertificates(c, d), problems...)
 	}
 	l.Serves = d.valid() && (d.family != encrypted || len(l.Certificates) > 0)
-	resolved := condition.ListenerResolvedRefs()
+	resolved := condition.Noted(condition.ListenerResolvedRefs(), d.notes...)
 	if len(problems) > 0 {
 		resolved = condition.ListenerNotResolved(problems)
 	}
@@ -123,6 +123,7 @@ func (g *Graph) listener(c *flow.Ctx, d *draft) *Listener {
 // resolveCertificates follows the listener's certificateRefs. A reference that is
 // not permitted is not followed: its answer says nothing of the Secret.
 func (g *Graph) resolveCertificates(c *flow.Ctx, d *draft) (problems []metav1.Condition) {
+	var names []string
 	refs := certificateRefs(d.spec)
 	if len(refs) == 0 {
 		return []metav1.Condition{condition.ListenerNoCertificate()}
@@ -147,7 +148,11 @@ func (g *Graph) resolveCertificates(c *flow.Ctx, d *draft) (problems []metav1.Co
 		default:
 			d.Certificates = append(d.Certificates, secret)
 			d.Validity = append(d.Validity, cert.Validity)
+			names = append(names, cert.Names...)
 		}
+	}
+	if d.Hostname != "" && !serveable(d.Hostname, names) {
+		d.notes = append(d.notes, condition.NoteCertificateNames(d.Hostname, names))
 	}
 	return problems
 }

@@ -1,44 +1,29 @@
 package topology
 
 import (
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
-
-	"github.com/gatehouse-dev/gatehouse/internal/condition"
 )
 
-// Keys of tls.options. Those with our prefix are ours to judge, all others are for
-// other implementations.
-const (
-	ourOptions  = "gatehouse.dev/"
-	http3Option = ourOptions + "http3"
-)
+// defaultHTTP3 is what a listener gets that doesn't say whether it wants HTTP/3: the
+// default gives way where it can't be had.
+func (d *draft) defaultHTTP3(o Options) {
+	d.HTTP3 = o.HTTP3 && d.Protocol == gwv1.HTTPSProtocolType && !o.ProxyProtocol
+}
 
-// readOptions reads tls.options, of which HTTP/3 is one. Whoever asks for it where
-// it can't be had is told so; the default gives way.
-func (d *draft) readOptions(o Options) {
-	wanted := o.HTTP3
-	if d.spec.TLS != nil {
-		for _, key := range slices.Sorted(maps.Keys(d.spec.TLS.Options)) {
-			value := string(d.spec.TLS.Options[key])
-			switch {
-			case !strings.HasPrefix(string(key), ourOptions):
-			case key != http3Option:
-				d.refuse(condition.ListenerUnsupportedValue("tls.options", fmt.Sprintf("there is no option %q; use %s or remove it", key, http3Option)))
-			case d.Protocol != gwv1.HTTPSProtocolType:
-				d.refuse(condition.ListenerUnsupportedValue("tls.options", fmt.Sprintf("%s is for listeners of protocol HTTPS; remove it", http3Option)))
-			case value != "true" && value != "false":
-				d.refuse(condition.ListenerUnsupportedValue("tls.options", fmt.Sprintf("%s is %q; use \"true\" or \"false\"", http3Option, value)))
-			case value == "true" && o.ProxyProtocol:
-				d.refuse(condition.ListenerUnsupportedValue("tls.options", http3Option+" can't be had together with --proxy-protocol, which there is no way to speak over UDP; remove one of the two"))
-			default:
-				wanted = value == "true"
-			}
-		}
+// readHTTP3 reads the option for HTTP/3. Whoever asks for it where it can't be had is
+// told so.
+func readHTTP3(d *draft, value string, o Options) error {
+	switch {
+	case d.Protocol != gwv1.HTTPSProtocolType:
+		return errors.New("it is for listeners of protocol HTTPS; remove it")
+	case value != "true" && value != "false":
+		return fmt.Errorf("%q is not supported; use \"true\" or \"false\"", value)
+	case value == "true" && o.ProxyProtocol:
+		return errors.New("it can't be had together with --proxy-protocol, which there is no way to speak over UDP; remove one of the two")
 	}
-	d.HTTP3 = wanted && d.Protocol == gwv1.HTTPSProtocolType && !o.ProxyProtocol
+	d.HTTP3 = value == "true"
+	return nil
 }

@@ -50,6 +50,7 @@ type draft struct {
 	conflict metav1.Condition
 	overlaps []string           // TLS listeners with overlapping hostnames
 	problems []metav1.Condition // with references that need no other object to be judged
+	notes    []string           // for people, beside references that are resolved
 }
 
 // valid reports whether the listener is accepted.
@@ -98,7 +99,8 @@ func draftListener(gw *gwv1.Gateway, l *gwv1.Listener, o Options) *draft {
 		d.refuse(condition.ListenerPortOutOfRange(int(l.Port), o.PortOffset))
 	}
 	d.checkTLS(gw)
-	d.readOptions(o)
+	d.defaultHTTP3(o)
+	d.readTLSOptions(o)
 	if l.Filters != nil {
 		d.refuse(condition.ListenerUnsupportedValue("filters", "filters on listeners are not supported; put them into routes"))
 	}

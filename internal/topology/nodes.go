@@ -102,6 +102,8 @@ type Listener struct {
 	Validity []Validity
 	// HTTP3 says whether an HTTPS listener is served over QUIC too.
 	HTTP3 bool
+	// MinTLSVersion is the least that clients must speak; empty for the default.
+	MinTLSVersion ir.TLSVersion
 	// Serves says whether the listener gets traffic. It does unless its Gateway is
 	// not accepted, it is in conflict, its protocol is not supported, its port is
 	// not available, or TLS has no usable certificate.
@@ -127,6 +129,7 @@ type Certificate struct {
 	Problem  string
 	Chain    string // PEM, certificates only, the leaf first
 	Key      ir.Sensitive
+	Names    []string // of hosts: exact or *.suffix, sorted
 	Validity Validity
 }
 

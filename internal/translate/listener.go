@@ -68,7 +68,9 @@ func chain(l *topology.Listener) ir.Chain {
 	if !encrypted(l) {
 		return ir.Chain{Table: l.Table}
 	}
-	c := ir.Chain{Hostname: l.Hostname, Table: l.Table, HTTP3: l.HTTP3, TLS: &ir.TLS{Certificates: make([]string, len(l.Certificates))}}
+	c := ir.Chain{Hostname: l.Hostname, Table: l.Table, HTTP3: l.HTTP3, TLS: &ir.TLS{
+		Certificates: make([]string, len(l.Certificates)), MinVersion: l.MinTLSVersion,
+	}}
 	for i, name := range l.Certificates {
 		c.TLS.Certificates[i] = name.String()
 	}
