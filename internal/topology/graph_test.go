@@ -127,6 +127,8 @@ func decode(t testing.TB, text string) []source.Object {
 			o = &gwv1.GatewayClass{}
 		case "Gateway":
 			o = &gwv1.Gateway{}
+		case "ListenerSet":
+			o = &gwv1.ListenerSet{}
 		case "HTTPRoute":
 			o = &gwv1.HTTPRoute{}
 		case "ReferenceGrant":
@@ -160,6 +162,7 @@ func decode(t testing.TB, text string) []source.Object {
 type printed struct {
 	Classes     map[string]string         `json:"classes,omitempty"`
 	Gateways    map[string]printedGateway `json:"gateways,omitempty"`
+	Sets        map[string]printedSet     `json:"sets,omitempty"`
 	Routes      map[string]printedRoute   `json:"routes,omitempty"`
 	Attachments map[string][]string       `json:"attachments,omitempty"`
 }
@@ -168,7 +171,14 @@ type printedGateway struct {
 	Class      string                     `json:"class,omitempty"`
 	Conditions []string                   `json:"conditions,omitempty"`
 	Addresses  []string                   `json:"addresses,omitempty"`
+	Sets       int                        `json:"sets,omitempty"`
 	Listeners  map[string]printedListener `json:"listeners"`
+}
+
+type printedSet struct {
+	Gateway    string                     `json:"gateway"`
+	Conditions []string                   `json:"conditions,omitempty"`
+	Listeners  map[string]printedListener `json:"listeners,omitempty"`
 }
 
 type printedListener struct {
@@ -206,13 +216,16 @@ func printCondition(c metav1.Condition) string {
 // print renders every node of the graph.
 func (w *world) print(t testing.TB) string {
 	t.Helper()
-	out := printed{map[string]string{}, map[string]printedGateway{}, map[string]printedRoute{}, map[string][]string{}}
+	out := printed{map[string]string{}, map[string]printedGateway{}, map[string]printedSet{}, map[string]printedRoute{}, map[string][]string{}}
 	w.engine.View(func(c *flow.Ctx) {
 		for name, class := range flow.All(c, w.graph.Classes) {
 			out.Classes[name] = printCondition(class.Accepted)
 		}
 		for name, gw := range flow.All(c, w.graph.Gateways) {
 			out.Gateways[name.String()] = printGateway(c, w.graph, gw)
+		}
+		for name, s := range flow.All(c, w.graph.ListenerSets) {
+			out.Sets[name.String()] = printSet(c, w.graph, s)
 		}
 		for key, r := range flow.All(c, w.graph.Routes) {
 			out.Routes[key.String()] = printRoute(c, w.graph, key, r)
@@ -250,12 +263,24 @@ func printGateway(c *flow.Ctx, g *Graph, gw *Gateway) printedGateway {
 		p.Conditions = append(p.Conditions, printCondition(*gw.Unusable))
 	}
 	for _, l := range gw.Listeners {
-		p.Listeners[strings.TrimSpace(l.Key.Name+" "+l.Hostname)] = printListener(c, g, l)
+		p.Listeners[strings.TrimSpace(l.Key.Name+" "+l.Hostname)] = printListener(c, g, g.Listeners, l)
+	}
+	p.Sets, _ = flow.Get(c, g.AttachedSets, gw.Name)
+	return p
+}
+
+func printSet(c *flow.Ctx, g *Graph, s *ListenerSet) printedSet {
+	p := printedSet{Gateway: s.Gateway.String(), Conditions: conditions(s.Accepted), Listeners: map[string]printedListener{}}
+	if s.Unusable != nil {
+		p.Conditions = append(p.Conditions, printCondition(*s.Unusable))
+	}
+	for _, l := range s.Listeners {
+		p.Listeners[strings.TrimSpace(l.Key.Name+" "+l.Hostname)] = printListener(c, g, g.SetListeners, l)
 	}
 	return p
 }
 
-func printListener(c *flow.Ctx, g *Graph, l *Listener) printedListener {
+func printListener(c *flow.Ctx, g *Graph, all flow.Table[ListenerKey, *Listener], l *Listener) printedListener {
 	p := printedListener{Serves: "nothing", Conditions: conditions(l.Conditions...)}
 	if l.Serves {
 		p.Serves = fmt.Sprintf("%s %d as %d in %s", l.Protocol, l.Port, l.BindPort, l.Table)
@@ -270,7 +295,7 @@ func printListener(c *flow.Ctx, g *Graph, l *Listener) printedListener {
 		p.Certificates = append(p.Certificates, name.String()+" until "+l.Validity[i].NotAfter.Format("2006-01-02"))
 	}
 	p.Attached, _ = flow.Get(c, g.AttachedRoutes, l.Key)
-	if same, ok := flow.Get(c, g.Listeners, l.Key); !ok || !same.Equal(l) {
+	if same, ok := flow.Get(c, all, l.Key); !ok || !same.Equal(l) {
 		p.Serves += ", and the table of listeners says otherwise"
 	}
 	return p

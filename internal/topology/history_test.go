@@ -15,6 +15,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -46,7 +47,7 @@ func drawMeta(t *rapid.T) metav1.ObjectMeta {
 }
 
 func drawObject(t *rapid.T) source.Object {
-	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	switch rapid.IntRange(0, 11).Draw(t, "kind") {
 	case 0:
 		controller := rapid.SampledFrom([]gwv1.GatewayController{"gatehouse.dev/controller", "example.com/other"})
 		return &gwv1.GatewayClass{
@@ -57,6 +58,8 @@ func drawObject(t *rapid.T) source.Object {
 		return drawGateway(t)
 	case 3, 4, 5:
 		return drawRoute(t)
+	case 10, 11:
+		return drawSet(t)
 	case 6:
 		return &corev1.Service{ObjectMeta: drawMeta(t), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{
 			Port: somePort.Draw(t, "port"), TargetPort: intstr.FromInt32(1), AppProtocol: maybe(t, rapid.SampledFrom([]string{"http", "https"}), "app protocol"),
@@ -68,7 +71,7 @@ func drawObject(t *rapid.T) source.Object {
 	case 8:
 		return &gwv1.ReferenceGrant{ObjectMeta: drawMeta(t), Spec: gwv1.ReferenceGrantSpec{
 			From: []gwv1.ReferenceGrantFrom{{
-				Group: gatewayGroup, Kind: rapid.SampledFrom([]gwv1.Kind{"Gateway", "HTTPRoute"}).Draw(t, "from"),
+				Group: gatewayGroup, Kind: rapid.SampledFrom([]gwv1.Kind{"Gateway", "ListenerSet", "HTTPRoute"}).Draw(t, "from"),
 				Namespace: gwv1.Namespace(someNamespace.Draw(t, "from namespace")),
 			}},
 			To: []gwv1.ReferenceGrantTo{{
@@ -89,6 +92,27 @@ func drawGateway(t *rapid.T) *gwv1.Gateway {
 	gw.CreationTimestamp.Time = time.Unix(rapid.Int64Range(0, 2).Draw(t, "created"), 0).UTC()
 	gw.Spec.GatewayClassName = rapid.SampledFrom([]gwv1.ObjectName{"gatehouse", "gatehouse", "other"}).Draw(t, "class")
 	gw.Spec.Addresses = rapid.SliceOfN(someAddress, 0, 2).Draw(t, "addresses")
+	gw.Spec.Listeners = drawListeners(t)
+	if from := maybe(t, someFrom, "sets from"); from != nil {
+		gw.Spec.AllowedListeners = &gwv1.AllowedListeners{Namespaces: &gwv1.ListenerNamespaces{
+			From:     from,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": someName.Draw(t, "team")}},
+		}}
+	}
+	return gw
+}
+
+func drawSet(t *rapid.T) *gwv1.ListenerSet {
+	s := &gwv1.ListenerSet{ObjectMeta: drawMeta(t)}
+	s.CreationTimestamp.Time = time.Unix(rapid.Int64Range(0, 2).Draw(t, "created"), 0).UTC()
+	s.Spec.ParentRef = gwv1.ParentGatewayReference{Name: gwv1.ObjectName(someName.Draw(t, "gateway")), Namespace: drawNamespaceRef(t)}
+	for _, l := range drawListeners(t) {
+		s.Spec.Listeners = append(s.Spec.Listeners, gwv1.ListenerEntry(l))
+	}
+	return s
+}
+
+func drawListeners(t *rapid.T) (out []gwv1.Listener) {
 	for i := range rapid.IntRange(1, 4).Draw(t, "listeners") {
 		l := gwv1.Listener{
 			Name: gwv1.SectionName(fmt.Sprint("l", i)), Port: somePort.Draw(t, "port"),
@@ -103,9 +127,9 @@ func drawGateway(t *rapid.T) *gwv1.Gateway {
 				Name: gwv1.ObjectName(someName.Draw(t, "secret")), Namespace: drawNamespaceRef(t),
 			}}}
 		}
-		gw.Spec.Listeners = append(gw.Spec.Listeners, l)
+		out = append(out, l)
 	}
-	return gw
+	return out
 }
 
 func drawNamespaceRef(t *rapid.T) *gwv1.Namespace {
@@ -116,7 +140,8 @@ func drawRoute(t *rapid.T) *gwv1.HTTPRoute {
 	r := &gwv1.HTTPRoute{ObjectMeta: drawMeta(t)}
 	for range rapid.IntRange(0, 2).Draw(t, "parents") {
 		r.Spec.ParentRefs = append(r.Spec.ParentRefs, gwv1.ParentReference{
-			Name: gwv1.ObjectName(someName.Draw(t, "gateway")), Namespace: drawNamespaceRef(t),
+			Kind: maybe(t, rapid.SampledFrom([]gwv1.Kind{"Gateway", "ListenerSet"}), "parent kind"),
+			Name: gwv1.ObjectName(someName.Draw(t, "parent")), Namespace: drawNamespaceRef(t),
 			SectionName: maybe(t, rapid.SampledFrom([]gwv1.SectionName{"l0", "l1", "l9"}), "section"),
 			Port:        maybe(t, somePort, "port"),
 		})
@@ -180,10 +205,15 @@ func TestIncrementalEqualsFromScratch(t *testing.T) {
 // checkInvariants holds of every graph.
 func checkInvariants(t *rapid.T, w *world) {
 	w.engine.View(func(c *flow.Ctx) {
+		all := maps.Collect(flow.All(c, w.graph.Listeners))
+		for k, l := range flow.All(c, w.graph.SetListeners) {
+			all[k] = l
+		}
 		counts := map[ListenerKey]int{}
+		servedBy := map[ir.HostKey]ListenerKey{}
 		for k, a := range flow.All(c, w.graph.Attachments) {
 			counts[k.Listener]++
-			l, ok := flow.Get(c, w.graph.Listeners, k.Listener)
+			l, ok := all[k.Listener]
 			if !ok || l.Table != a.Table || l.Port != a.Port {
 				t.Fatalf("%s: no such listener, or another table", k)
 			}
@@ -191,6 +221,11 @@ func checkInvariants(t *rapid.T, w *world) {
 				if !covers(l.Hostname, hostnameOf(h.Domain)) {
 					t.Fatalf("%s: host %q is not the listener's", k, h.Domain)
 				}
+				host := ir.HostKey{TableKey: ir.TableKey{Gateway: k.Listener.Gateway, Table: a.Table}, Domain: h.Domain}
+				if other, ok := servedBy[host]; ok && other != k.Listener {
+					t.Fatalf("%s: routes of %s and %s are mixed", host, other, k.Listener)
+				}
+				servedBy[host] = k.Listener
 			}
 		}
 		for k, n := range flow.All(c, w.graph.AttachedRoutes) {
@@ -198,8 +233,17 @@ func checkInvariants(t *rapid.T, w *world) {
 				t.Fatalf("%s: %d routes counted, %d attached", k, n, counts[k])
 			}
 		}
-		for k, l := range flow.All(c, w.graph.Listeners) {
-			if l.Serves && l.Protocol == gwv1.HTTPSProtocolType && len(l.Certificates) == 0 {
+		sites := map[site]ListenerKey{}
+		for k, l := range all {
+			if !l.Serves {
+				continue
+			}
+			at := site{gatewayPort: portOf(k.Gateway, l.Port, l.Protocol), hostname: l.Hostname}
+			if other, ok := sites[at]; ok {
+				t.Fatalf("%s and %s serve the same", k, other)
+			}
+			sites[at] = k
+			if l.Protocol == gwv1.HTTPSProtocolType && len(l.Certificates) == 0 {
 				t.Fatalf("%s serves TLS without a certificate", k)
 			}
 		}
@@ -222,6 +266,8 @@ func keyOf(o source.Object) source.Key {
 		k.Group, k.Kind = gwv1.GroupName, "GatewayClass"
 	case *gwv1.Gateway:
 		k.Group, k.Kind = gwv1.GroupName, "Gateway"
+	case *gwv1.ListenerSet:
+		k.Group, k.Kind = gwv1.GroupName, "ListenerSet"
 	case *gwv1.HTTPRoute:
 		k.Group, k.Kind = gwv1.GroupName, "HTTPRoute"
 	case *gwv1.ReferenceGrant:
