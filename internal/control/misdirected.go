@@ -2,6 +2,7 @@ package control
 
 import (
 	"cmp"
+	"slices"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -25,22 +26,28 @@ const knownHosts = 64
 // share a route table, so each claims its hostname there. An HTTPS listener has
 // a table to itself, which a client reaches by its server name; a request in it
 // for a host of another listener came over the wrong connection, and one for a
-// host of none is not found (Listener.hostname in the Gateway API).
+// host of none is not found (Listener.hostname in the Gateway API). The hosts of a
+// listener that doesn't serve are its own all the same.
 func claims(gateway ir.Name, listeners []*topology.Listener) []claim {
 	var out []claim
-	seen := map[ir.HostKey]bool{}
+	seen := map[[2]string]bool{}
 	add := func(table, hostname string, misdirected bool) {
-		k := ir.HostKey{TableKey: ir.TableKey{Gateway: gateway, Table: table}, Domain: cmp.Or(hostname, "*")}
-		if !seen[k] {
-			seen[k] = true
+		at := [2]string{table, hostname}
+		if !seen[at] {
+			seen[at] = true
+			k := ir.HostKey{TableKey: ir.TableKey{Gateway: gateway, Table: table}, Domain: cmp.Or(hostname, "*")}
 			out = append(out, claim{k, misdirected})
 		}
 	}
-	var https []*topology.Listener
+	var https, others []*topology.Listener
 	tables := map[string]string{} // by hostname
 	for _, l := range listeners {
 		switch l.Protocol {
 		case gwv1.HTTPSProtocolType:
+			if !l.Serves {
+				others = append(others, l)
+				continue
+			}
 			https = append(https, l)
 			tables[l.Hostname] = l.Table
 			add(l.Table, l.Hostname, false)
@@ -48,9 +55,9 @@ func claims(gateway ir.Name, listeners []*topology.Listener) []claim {
 			add(l.Table, l.Hostname, false)
 		}
 	}
-	if _, all := tables[""]; !all && len(https) <= knownHosts {
+	if _, all := tables[""]; !all && len(https)+len(others) <= knownHosts {
 		for _, l := range https {
-			for _, other := range https {
+			for _, other := range slices.Concat(https, others) {
 				if other.Table != l.Table {
 					add(l.Table, other.Hostname, true)
 				}
@@ -61,7 +68,7 @@ func claims(gateway ir.Name, listeners []*topology.Listener) []claim {
 	// Either a listener takes every host that no other has, or there are too many:
 	// whatever is not a table's own is somebody else's. What remains to be listed are
 	// the more specific hostnames within a table's.
-	for _, l := range https {
+	for _, l := range slices.Concat(https, others) {
 		for p := l.Hostname; p != ""; {
 			p = topology.Wider(p)
 			if table, ok := tables[p]; ok {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -41,7 +42,9 @@ type port struct {
 func (p *Pipeline) declarePorts() {
 	byPort := flow.NewIndex(p.graph.Listeners,
 		func(_ topology.ListenerKey, l *topology.Listener, yield func(portKey)) {
-			if l.Serves {
+			// An HTTPS listener that can't serve, for want of a certificate for one, keeps
+			// its hosts from others nevertheless.
+			if l.Serves || l.Protocol == gwv1.HTTPSProtocolType {
 				yield(keyOfPort(l))
 			}
 		}, topology.ListenerKey.Compare)
@@ -53,10 +56,11 @@ func (p *Pipeline) declarePorts() {
 			if !ok || gw.Accepted.Status != metav1.ConditionTrue {
 				return nil, false
 			}
-			listeners := make([]*topology.Listener, 0, members.Len())
+			all := make([]*topology.Listener, 0, members.Len())
 			for _, l := range members.All() {
-				listeners = append(listeners, l)
+				all = append(all, l)
 			}
+			listeners := slices.DeleteFunc(slices.Clone(all), func(l *topology.Listener) bool { return !l.Serves })
 			addresses := gw.Addresses
 			if len(addresses) == 0 {
 				addresses = p.opts.Addresses
@@ -67,7 +71,7 @@ func (p *Pipeline) declarePorts() {
 			if listener == nil {
 				return nil, false
 			}
-			return &port{listener, claims(k.Gateway, listeners)}, true
+			return &port{listener, claims(k.Gateway, all)}, true
 		})
 
 	p.origins = flow.Map("route-tables", p.ports,
