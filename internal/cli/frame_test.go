@@ -26,6 +26,12 @@ func gateway(name, state, message string, listeners ...control.ListenerRow) cont
 	}
 }
 
+func listenerSet(name, state, message string, listeners ...control.ListenerRow) control.Item {
+	it := gateway(name, state, message, listeners...)
+	it.Kind, it.Summary.Class, it.Summary.Parents = "ListenerSet", "", []string{"default/web"}
+	return it
+}
+
 func listener(name string, port int, state, message string) control.ListenerRow {
 	return control.ListenerRow{
 		Name: name, Protocol: strings.ToUpper(name), Port: port, Addrs: []string{"127.0.0.1"}, Routes: 3,
@@ -71,6 +77,14 @@ func views() map[string]control.View {
 		route("shop", "shop.example.com", "BackendNotFound", "spec.rules[0].backendRefs[0]: Service default/shop-frontend does not exist: create it, or mend the name"),
 	}}
 
+	sets := control.View{Ready: true, Items: []control.Item{
+		gateway("web", "Programmed", "", listener("http", 8080, "Programmed", "")),
+		listenerSet("shop", "Programmed", "", listener("http", 8081, "Programmed", "")),
+		listenerSet("stranger", "NotAllowed", "Gateway default/web allows no ListenerSets from namespace default"),
+		route("basket", "", "Accepted", ""),
+	}}
+	sets.Items[3].Summary.Parents = []string{"ListenerSet default/shop/http"}
+
 	many := control.View{Ready: true, Items: []control.Item{gateway("web", "Programmed", "", listener("http", 8080, "Programmed", ""))}}
 	for i := range 500 {
 		state, message := "Accepted", ""
@@ -91,6 +105,7 @@ func views() map[string]control.View {
 		"quick":  quick,
 		"broken": broken,
 		"many":   many,
+		"sets":   sets,
 	}
 }
 

@@ -48,6 +48,19 @@ func TestTry(t *testing.T) {
 	}
 }
 
+// TestPrintListenerSets protects the table of ListenerSets, and the commands for
+// routes on them.
+func TestPrintListenerSets(t *testing.T) {
+	v := views()["sets"]
+	var out bytes.Buffer
+	PrintStatus(&out, v, false)
+	compare(t, "status-sets", out.String())
+	want := "curl http://127.0.0.1:8081/"
+	if have := strings.Join(Try(v, 5), "\n"); have != want {
+		t.Errorf("have\n%s", have)
+	}
+}
+
 // TestNeeded protects the count in the header: an object counts once, whatever is
 // said of it, and what only waits does not.
 func TestNeeded(t *testing.T) {
