@@ -1,0 +1,261 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// The tests of this file are clients that nobody wants, each for a short time and
+// with few means, next to one that behaves. What is refused is one thing, that
+// others are served meanwhile the other.
+
+// edgeSite is a site with an HTTPS listener for home.example alone.
+func edgeSite(t *testing.T, manifests map[string]string, args ...string) *site {
+	t.Helper()
+	secret, err := secretManifest(siteNamespace, "home", "", "home.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{
+		"secret.yaml":  secret,
+		"gateway.yaml": siteGateway(httpListener, tlsListener("home", "home.example")),
+	}
+	for name, manifest := range manifests {
+		all[name] = manifest
+	}
+	s := startSite(t, all, args...)
+	s.answers(t, "https://home.example/", http.StatusOK)
+	return s
+}
+
+// port is where a listener's port is.
+func (s *site) port(port int) string { return net.JoinHostPort(s.address, strconv.Itoa(port+portOffset)) }
+
+// open opens a connection that lasts at most as long as the test.
+func (s *site) open(t *testing.T, port int) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.port(port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// closes waits until the other side has closed a connection.
+func closes(conn net.Conn, within time.Duration) error {
+	_ = conn.SetReadDeadline(time.Now().Add(within))
+	_, err := io.Copy(io.Discard, conn)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("still open after %s", within)
+	}
+	return nil // the end, or a reset
+}
+
+// TestServerNames protects everybody from clients with server names that nobody
+// serves, among them one that Envoy might take for a wildcard.
+func TestServerNames(t *testing.T) {
+	t.Parallel()
+	s := edgeSite(t, nil)
+	shake := func(name string) error {
+		conn, err := net.DialTimeout("tcp", s.port(443), callTimeout)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(callTimeout))
+		//nolint:gosec // that there is an answer at all is the question
+		err = tls.Client(conn, &tls.Config{ServerName: name, InsecureSkipVerify: true}).Handshake()
+		switch {
+		case err == nil:
+			return fmt.Errorf("server name %q is served", name)
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return fmt.Errorf("server name %q: %w", name, err)
+		}
+		return nil
+	}
+	s.beside(t, func() {
+		for _, name := range []string{"*", "*.example", ".", "home.example.", "xn--", strings.Repeat("a.", 120) + "example", "127.0.0.1", ""} {
+			if name == "home.example." {
+				continue // Go sends it without the dot
+			}
+			if err := shake(name); err != nil {
+				t.Error(err)
+			}
+		}
+		var names atomic.Int64
+		var clients sync.WaitGroup
+		for range 10 {
+			clients.Go(func() {
+				for names.Add(1) <= 1000 {
+					if err := shake(fmt.Sprintf("n%x.example", rand.Uint64())); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		clients.Wait()
+	})
+}
+
+// TestHalfOpen protects everybody from clients that open connections and say
+// nothing more: the connections go after ten seconds, wherever they stopped.
+func TestHalfOpen(t *testing.T) {
+	t.Parallel()
+	s := edgeSite(t, nil)
+	hello := clientHello(t, "home.example")
+	var conns []net.Conn
+	s.beside(t, func() {
+		for i := range 200 {
+			conn := s.open(t, 443)
+			conns = append(conns, conn)
+			var said []byte
+			switch i % 4 {
+			case 0: // nothing
+			case 1:
+				said = hello[:3]
+			case 2:
+				said = hello[:len(hello)-1]
+			case 3:
+				said = hello // and no word after the server's
+			}
+			if _, err := conn.Write(said); err != nil {
+				t.Fatal(err)
+			}
+		}
+		deadline := time.Now().Add(14 * time.Second)
+		for i, conn := range conns {
+			if err := closes(conn, time.Until(deadline)); err != nil {
+				t.Fatalf("connection %d, kind %d: %v", i, i%4, err)
+			}
+		}
+	})
+}
+
+// clientHello is the first message of a client.
+func clientHello(t *testing.T, name string) []byte {
+	t.Helper()
+	client, server := net.Pipe()
+	defer server.Close()
+	go func() {
+		_ = tls.Client(client, &tls.Config{ServerName: name, MinVersion: tls.VersionTLS12}).Handshake()
+	}()
+	defer client.Close()
+	hello := make([]byte, 4096)
+	n, err := server.Read(hello)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hello[:n]
+}
+
+// TestSlowHeaders protects everybody from clients that send a request a byte at a
+// time: the headers have a time limit as a whole.
+func TestSlowHeaders(t *testing.T) {
+	t.Parallel()
+	s := edgeSite(t, nil, "--limit", "headers-timeout=1s")
+	s.beside(t, func() {
+		var clients sync.WaitGroup
+		for range 50 {
+			conn := s.open(t, 80)
+			clients.Go(func() {
+				began := time.Now()
+				_, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: home.example\r\n")
+				for err == nil && time.Since(began) < 10*time.Second {
+					time.Sleep(100 * time.Millisecond)
+					_, err = io.WriteString(conn, "X: y\r\n")
+				}
+				if took := time.Since(began); took > 5*time.Second {
+					t.Errorf("headers may take %s", took)
+				}
+			})
+		}
+		clients.Wait()
+	})
+}
+
+// TestOversizedHeaders protects memory, Envoy's and the backends'.
+func TestOversizedHeaders(t *testing.T) {
+	t.Parallel()
+	s := edgeSite(t, nil)
+	const start = "GET / HTTP/1.1\r\nHost: home.example\r\n"
+	many := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "X-%d: y\r\n", i)
+		}
+		return b.String()
+	}
+	s.beside(t, func() {
+		for _, c := range []struct {
+			name, request string
+			status        int
+		}{
+			{"50 KiB in one", start + "X: " + strings.Repeat("y", 50<<10) + "\r\n\r\n", 200},
+			{"61 KiB in one", start + "X: " + strings.Repeat("y", 61<<10) + "\r\n\r\n", 431},
+			{"90 of them", start + many(90) + "\r\n", 200},
+			{"101 of them", start + many(101) + "\r\n", 431},
+			{"61 KiB of path", "GET /" + strings.Repeat("y", 61<<10) + " HTTP/1.1\r\nHost: home.example\r\n\r\n", 431},
+			{"1 MiB without an end", start + "X: " + strings.Repeat("y", 1<<20), 431},
+		} {
+			if a := s.raw(t, c.request); a.status != c.status {
+				t.Errorf("%s: %d, want %d", c.name, a.status, c.status)
+			}
+		}
+	})
+}
+
+// rawAnswer is what a connection brought; a status of 0 means that it was closed
+// without an answer.
+type rawAnswer struct {
+	status int
+	header http.Header
+	body   string
+	more   int // further answers on the same connection
+}
+
+// raw sends bytes to the HTTP listener and reads answers until nothing comes any
+// more.
+func (s *site) raw(t *testing.T, bytes string) rawAnswer {
+	t.Helper()
+	conn := s.open(t, 80)
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(callTimeout))
+	go func() { _, _ = io.WriteString(conn, bytes) }()
+	in := bufio.NewReader(conn)
+	var a rawAnswer
+	for {
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) && a.status == 0 {
+				a.status = -1
+			}
+			return a
+		}
+		body, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if a.status == 0 {
+			a = rawAnswer{status: resp.StatusCode, header: resp.Header, body: string(body)}
+			// Whatever else comes on the connection comes soon.
+			_ = conn.SetDeadline(time.Now().Add(300 * time.Millisecond))
+		} else {
+			a.more++
+		}
+	}
+}
