@@ -44,7 +44,9 @@ func edgeSite(t *testing.T, manifests map[string]string, args ...string) *site {
 }
 
 // port is where a listener's port is.
-func (s *site) port(port int) string { return net.JoinHostPort(s.address, strconv.Itoa(port+portOffset)) }
+func (s *site) port(port int) string {
+	return net.JoinHostPort(s.address, strconv.Itoa(port+portOffset))
+}
 
 // open opens a connection that lasts at most as long as the test.
 func (s *site) open(t *testing.T, port int) net.Conn {
