@@ -69,6 +69,8 @@ type Pipeline struct {
 	uncounted *flow.Derived[topology.ListenerKey, int]
 	notices   *flow.Derived[ir.Name, source.Problem]
 
+	undefaulted *flow.Derived[topology.RouteKey, source.Problem]
+
 	// Orders that several tables read by.
 	attachedByHost *flow.Index[ir.HostKey, topology.AttachmentKey, *topology.Attachment]
 	hostsByBackend *flow.Index[resourceKey, ir.HostKey, *ir.Host]
@@ -97,6 +99,7 @@ func NewPipeline(opts Options) *Pipeline {
 	p.declareStatus()
 	p.declareReported()
 	p.declareNotices()
+	p.declareUndefaulted()
 	flow.Watch(p.fleets)
 	flow.Watch(p.listeners)
 	flow.Watch(p.tables)

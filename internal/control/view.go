@@ -127,6 +127,9 @@ func (p *Pipeline) View() View {
 		for _, notice := range flow.All(c, p.notices) {
 			v.Problems = append(v.Problems, notice)
 		}
+		for _, notice := range flow.All(c, p.undefaulted) {
+			v.Problems = append(v.Problems, notice)
+		}
 	})
 	order := map[string]int{"GatewayClass": 0, "Gateway": 1, "ListenerSet": 2}
 	rank := func(kind string) int {

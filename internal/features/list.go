@@ -75,7 +75,12 @@ var gateway = []Row{
 	{Features: names{features.SupportGatewayAddressRoutability}},
 	{Features: names{features.SupportGatewayAddressRoutabilityCluster}},
 	{Features: names{features.SupportClusterTrustBundle}},
-	{Title: "default Gateways (`defaultScope`, `useDefaultGateways`)", Experimental: true},
+	{
+		Title:        "default Gateways (`defaultScope`, `useDefaultGateways`)",
+		Experimental: true,
+		Note:         "see [Gateways](../guide/gateways.md#default-gateways)",
+		Cases:        []string{"default-gateways"},
+	},
 }
 
 var httpRoute = []Row{

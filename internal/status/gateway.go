@@ -51,6 +51,9 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	if in.Node.ResolvedRefs.Type != "" {
 		conditions = append(conditions, in.Node.ResolvedRefs)
 	}
+	if scope, ok := topology.DefaultScope(in.Node.Object.Spec.DefaultScope); ok {
+		conditions = append(conditions, condition.GatewayIsDefault(string(scope)))
+	}
 	out := gwv1.GatewayStatus{
 		Addresses:  addresses,
 		Conditions: observed(in.Node.Object, conditions...),

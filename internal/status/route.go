@@ -42,14 +42,19 @@ type RouteRejection struct {
 	Rejection
 }
 
+// maxParents is the API's limit. Only a route that uses default Gateways can have
+// more: it is attached to those too that its status has no room for.
+const maxParents = 32
+
 // Route is the status of a route of any kind, with an entry for each parentRef that is
-// ours. Entries of other controllers are not in it.
+// ours, and for each default Gateway that it asks for. Entries of other controllers
+// are not in it.
 func Route(in RouteInput) gwv1.RouteStatus {
 	var out gwv1.RouteStatus
 	resolved := in.resolved()
-	for _, p := range in.Parents {
+	for _, p := range in.Parents[:min(len(in.Parents), maxParents)] {
 		out.Parents = append(out.Parents, gwv1.RouteParentStatus{
-			ParentRef:      topology.ParentRefs(in.Node.Object)[p.Index],
+			ParentRef:      *p.Ref,
 			ControllerName: gwv1.GatewayController(in.ControllerName),
 			Conditions:     observed(in.Node.Object, in.parent(p, resolved)...),
 		})

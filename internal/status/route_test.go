@@ -82,7 +82,7 @@ func TestRouteConditions(t *testing.T) {
 			got := status.Route(status.RouteInput{
 				ControllerName: "gatehouse.dev/controller",
 				Node:           &topology.Route{Object: object, ResolvedRefs: c.resolved},
-				Parents:        []topology.Parent{{Index: 1, Gateway: gatewayName, Accepted: c.accepted}},
+				Parents:        []topology.Parent{{Ref: &object.Spec.ParentRefs[1], Gateway: gatewayName, Accepted: c.accepted}},
 				Problems:       c.problems,
 				Rejected:       c.rejected,
 			})
@@ -101,5 +101,18 @@ func TestRouteConditions(t *testing.T) {
 				t.Errorf("the input was written to:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestRouteParentsAreBounded protects the API's limit, which default Gateways could
+// exceed.
+func TestRouteParentsAreBounded(t *testing.T) {
+	const most = 32
+	in := status.RouteInput{Node: &topology.Route{Object: &gwv1.HTTPRoute{}}}
+	for range most + 1 {
+		in.Parents = append(in.Parents, topology.Parent{Ref: &gwv1.ParentReference{}, Accepted: condition.RouteAccepted()})
+	}
+	if got := len(status.Route(in).Parents); got != most {
+		t.Errorf("%d parents, want %d", got, most)
 	}
 }

@@ -25,10 +25,11 @@ func (g *Graph) declareParents() flow.Table[RouteKey, []Parent] {
 					if parents == nil {
 						parents = make([]Parent, 0, len(refs)-i)
 					}
-					p.Index = i
+					p.Ref = ref
 					parents = append(parents, p)
 				}
 			}
+			parents = g.defaultParents(c, &r, o, parents)
 			if parents != nil {
 				emit(r.key, parents)
 			}

@@ -107,12 +107,18 @@ func TestChangesTouchWhatTheyConcern(t *testing.T) {
 		{"a Gateway's address", gateway(func(gw *gwv1.Gateway) {
 			gw.Spec.Addresses = []gwv1.GatewaySpecAddress{{Value: "127.0.0.1"}}
 		}), [3]uint64{}},
+		{"a Gateway that becomes a default one", gateway(func(gw *gwv1.Gateway) {
+			gw.Spec.DefaultScope = gwv1.GatewayDefaultScopeAll
+		}), [3]uint64{1, 1, 1}},
 		{"a listener's hostname", gateway(func(gw *gwv1.Gateway) {
 			gw.Spec.Listeners[1].Hostname = new(gwv1.Hostname("x.test"))
 		}), [3]uint64{0, n, 0}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := populate(t, n)
+			asking := routeObject(n)
+			asking.Spec.ParentRefs, asking.Spec.UseDefaultGateways = nil, gwv1.GatewayDefaultScopeAll
+			w.set(t, asking)
 			before := w.runs()
 			w.set(t, test.object(t))
 			after := w.runs()

@@ -83,7 +83,12 @@ func (a *Attachment) Equal(o *Attachment) bool {
 
 func sameParents(a, b []Parent) bool {
 	return slices.EqualFunc(a, b, func(a, b Parent) bool {
-		return a.Index == b.Index && a.Gateway == b.Gateway && a.Accepted == b.Accepted &&
+		return sameRef(a.Ref, b.Ref) && a.Gateway == b.Gateway && a.Accepted == b.Accepted &&
 			slices.EqualFunc(a.attached, b.attached, (*Attachment).Equal)
 	})
+}
+
+func sameRef(a, b *gwv1.ParentReference) bool {
+	return a == b || a.Name == b.Name && samePointed(a.Group, b.Group) && samePointed(a.Kind, b.Kind) &&
+		samePointed(a.Namespace, b.Namespace) && samePointed(a.SectionName, b.SectionName) && samePointed(a.Port, b.Port)
 }

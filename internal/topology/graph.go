@@ -57,6 +57,7 @@ type Graph struct {
 
 	owned    flow.Table[ir.Name, *gwv1.Gateway]
 	ours     flow.Table[ir.Name, struct{}]
+	defaults *flow.Index[gwv1.GatewayDefaultScope, ir.Name, defaultGateway]
 	grants   flow.Table[grant, int]
 	ports    flow.Table[uint16, portUse] // nil unless hosts are shared
 	sections flow.Table[ir.Name, []section]
@@ -81,6 +82,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.Classes = g.declareClasses()
 	g.owned = g.declareOwned()
 	g.ours = g.declareOurs()
+	g.defaults = g.declareDefaultGateways()
 	g.grants = declareGrants(in)
 	g.labels = declareNamespaceLabels(in)
 	g.setParents = g.declareSetParents()

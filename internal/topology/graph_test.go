@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -307,12 +308,19 @@ func printRoute(c *flow.Ctx, g *Graph, key RouteKey, r *Route) printedRoute {
 		p.ResolvedRefs = bad[0]
 	}
 	parents, _ := flow.Get(c, g.Parents, key)
+	refs := ParentRefs(r.Object)
 	for _, parent := range parents {
+		index := "default"
+		for i := range refs {
+			if parent.Ref == &refs[i] {
+				index = strconv.Itoa(i)
+			}
+		}
 		accepted := "accepted"
 		if bad := conditions(parent.Accepted); len(bad) > 0 {
 			accepted = bad[0]
 		}
-		p.Parents = append(p.Parents, fmt.Sprintf("%d %s: %s", parent.Index, parent.Gateway, accepted))
+		p.Parents = append(p.Parents, fmt.Sprintf("%s %s: %s", index, parent.Gateway, accepted))
 	}
 	for _, rule := range r.Rules {
 		refs := []string{}

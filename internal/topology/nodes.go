@@ -208,7 +208,9 @@ type ServicePort struct {
 
 // Parent is one parentRef of a route that is ours, and the answer to it.
 type Parent struct {
-	Index int // position in spec.parentRefs
+	// Ref is the parentRef: one of spec.parentRefs, or one that stands for a default
+	// Gateway.
+	Ref *gwv1.ParentReference
 	// Gateway is the one that the parentRef names, or that of the ListenerSet that it
 	// names; zero for a ListenerSet that doesn't exist.
 	Gateway  ir.Name

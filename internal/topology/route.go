@@ -14,14 +14,16 @@ import (
 func (g *Graph) declareRoutes() flow.Table[RouteKey, *Route] {
 	return flow.Map("topology-routes", g.in.Routes,
 		func(c *flow.Ctx, key RouteKey, o RouteObject, emit func(RouteKey, *Route)) {
-			if g.answers(c, key.Name, ParentRefs(o)) {
+			if g.answers(c, key.Name, o) {
 				emit(key, g.route(c, key, o))
 			}
 		})
 }
 
-// answers reports whether one of the parentRefs is ours to answer.
-func (g *Graph) answers(c *flow.Ctx, route ir.Name, refs []gwv1.ParentReference) bool {
+// answers reports whether one of the parentRefs is ours to answer, or a default
+// Gateway of ours is asked for.
+func (g *Graph) answers(c *flow.Ctx, route ir.Name, o RouteObject) bool {
+	refs := ParentRefs(o)
 	for i := range refs {
 		kind, parent := parentOf(route, &refs[i])
 		switch kind {
@@ -35,7 +37,8 @@ func (g *Graph) answers(c *flow.Ctx, route ir.Name, refs []gwv1.ParentReference)
 			}
 		}
 	}
-	return false
+	_, asks := g.defaultGatewaysOf(c, o)
+	return asks
 }
 
 // route resolves a route's references.

@@ -26,6 +26,23 @@ func ParentRefs(o RouteObject) []gwv1.ParentReference {
 	return nil
 }
 
+// UseDefaultGateways returns a route's spec.useDefaultGateways.
+func UseDefaultGateways(o RouteObject) gwv1.GatewayDefaultScope {
+	switch o := o.(type) {
+	case *gwv1.HTTPRoute:
+		return o.Spec.UseDefaultGateways
+	case *gwv1.GRPCRoute:
+		return o.Spec.UseDefaultGateways
+	case *gwv1.TLSRoute:
+		return o.Spec.UseDefaultGateways
+	case *gwv1.TCPRoute:
+		return o.Spec.UseDefaultGateways
+	case *gwv1.UDPRoute:
+		return o.Spec.UseDefaultGateways
+	}
+	return ""
+}
+
 // Hostnames returns a route's spec.hostnames; none for kinds that have no such
 // field.
 func Hostnames(o RouteObject) []gwv1.Hostname {

@@ -53,7 +53,7 @@ func sharedProcess(t *testing.T) (*process, string) {
 
 func startShared(t *testing.T, found tools) error {
 	shared.address = newAddress()
-	p, err := newProcess(found, "--bind", shared.address, "--port-offset", strconv.Itoa(portOffset))
+	p, err := newProcess(found, "--experimental", "--bind", shared.address, "--port-offset", strconv.Itoa(portOffset))
 	if err != nil {
 		return err
 	}
