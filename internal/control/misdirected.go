@@ -53,6 +53,7 @@ func claims(gateway ir.Name, listeners []*topology.Listener) []claim {
 			add(l.Table, l.Hostname, false)
 		case gwv1.HTTPProtocolType:
 			add(l.Table, l.Hostname, false)
+		case gwv1.TLSProtocolType, gwv1.TCPProtocolType, gwv1.UDPProtocolType: // no requests
 		}
 	}
 	if _, all := tables[""]; !all && len(https)+len(others) <= knownHosts {

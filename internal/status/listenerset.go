@@ -36,17 +36,11 @@ func ListenerSet(in ListenerSetInput) gwv1.ListenerSetStatus {
 	for _, l := range in.Node.Listeners {
 		conditions := listeners.conditions(l)
 		summary.count(l, conditions)
-		entries = append(entries, entryStatus(listeners.status(l, conditions)))
+		entries = append(entries, gwv1.ListenerEntryStatus(listeners.status(l, conditions)))
 	}
 	return gwv1.ListenerSetStatus{
 		Conditions: observed(in.Node.Object, in.accepted(&summary), in.programmed(&summary, &listeners)),
 		Listeners:  entries,
-	}
-}
-
-func entryStatus(s gwv1.ListenerStatus) gwv1.ListenerEntryStatus {
-	return gwv1.ListenerEntryStatus{
-		Name: s.Name, SupportedKinds: s.SupportedKinds, AttachedRoutes: s.AttachedRoutes, Conditions: s.Conditions,
 	}
 }
 

@@ -206,9 +206,7 @@ func TestIncrementalEqualsFromScratch(t *testing.T) {
 func checkInvariants(t *rapid.T, w *world) {
 	w.engine.View(func(c *flow.Ctx) {
 		all := maps.Collect(flow.All(c, w.graph.Listeners))
-		for k, l := range flow.All(c, w.graph.SetListeners) {
-			all[k] = l
-		}
+		maps.Insert(all, flow.All(c, w.graph.SetListeners))
 		counts := map[ListenerKey]int{}
 		servedBy := map[ir.HostKey]ListenerKey{}
 		for k, a := range flow.All(c, w.graph.Attachments) {
