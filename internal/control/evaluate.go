@@ -9,6 +9,7 @@ import (
 	"net/netip"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/source/file"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -46,6 +47,7 @@ func Evaluate(ctx context.Context, opts EvaluateOptions) (*Pipeline, error) {
 		return nil, err
 	}
 	options.Topology.LocalAddresses = nil
+	options.Topology.SystemAuthorities = proxy.DefaultAuthorities
 	files, err := file.New(file.Options{
 		Paths: opts.Paths, Stdin: opts.Stdin, Experimental: opts.Experimental, Log: slog.New(slog.DiscardHandler),
 	})
@@ -78,14 +80,15 @@ func standalonePipeline(bind []string, offset int, client ClientOptions) (Option
 		PortOffset: offset,
 		Client:     client.Client,
 		Topology: topology.Options{
-			ControllerName:   ControllerName,
-			ImplicitClass:    StandaloneClass,
-			LocalAddresses:   localAddresses(),
-			SharedHost:       true,
-			DefaultAddresses: addresses,
-			PortOffset:       offset,
-			HTTP3:            client.HTTP3,
-			ProxyProtocol:    client.ProxyProtocol,
+			ControllerName:    ControllerName,
+			ImplicitClass:     StandaloneClass,
+			LocalAddresses:    localAddresses(),
+			SharedHost:        true,
+			DefaultAddresses:  addresses,
+			SystemAuthorities: proxy.Authorities(),
+			PortOffset:        offset,
+			HTTP3:             client.HTTP3,
+			ProxyProtocol:     client.ProxyProtocol,
 		},
 	}, nil
 }

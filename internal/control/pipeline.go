@@ -1,7 +1,9 @@
 package control
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -58,6 +60,8 @@ type Pipeline struct {
 	members   *flow.Derived[resourceKey, member]
 	secrets   *flow.Derived[resourceKey, *envoy.Resource]
 
+	policyStatus *flow.Derived[ir.Name, *gwv1.PolicyStatus]
+
 	// Status.
 	classStatus   *flow.Derived[string, *gwv1.GatewayClassStatus]
 	gatewayStatus *flow.Derived[ir.Name, *gwv1.GatewayStatus]
@@ -84,6 +88,10 @@ type resourceKey struct {
 
 func (k resourceKey) String() string { return k.Gateway.String() + "/" + k.Name }
 
+func (k resourceKey) compare(o resourceKey) int {
+	return cmp.Or(k.Gateway.Compare(o.Gateway), strings.Compare(k.Name, o.Name))
+}
+
 // NewPipeline declares the tables.
 func NewPipeline(opts Options) *Pipeline {
 	e := flow.New()
@@ -97,6 +105,7 @@ func NewPipeline(opts Options) *Pipeline {
 	p.declareHosts()
 	p.declareResources()
 	p.declareStatus()
+	p.declarePolicyStatus()
 	p.declareReported()
 	p.declareNotices()
 	p.declareUndefaulted()

@@ -75,6 +75,14 @@ func (p *Pipeline) declareReported() {
 			}
 			return p.setItem(c, set, s.DeepCopy())
 		})
+	report(p, p.policyStatus, func(k ir.Name) string { return "BackendTLSPolicy " + k.String() },
+		func(c *flow.Ctx, k ir.Name, s *gwv1.PolicyStatus) *Item {
+			node, ok := flow.Get(c, p.graph.BackendTLSPolicies, k)
+			if !ok {
+				return nil
+			}
+			return policyItem(node, s.DeepCopy())
+		})
 	report(p, p.routeStatus, topology.RouteKey.String,
 		func(c *flow.Ctx, k topology.RouteKey, s *gwv1.RouteStatus) *Item {
 			r, ok := flow.Get(c, p.graph.Routes, k)
@@ -96,6 +104,8 @@ func conditionsOf(status any) conditions {
 		return setConditions(s)
 	case *gwv1.RouteStatus:
 		return routeConditions(s)
+	case *gwv1.PolicyStatus:
+		return policyConditions(s)
 	}
 	return nil
 }
@@ -111,6 +121,8 @@ func summaryOf(status any) Summary {
 		return setSummary(s)
 	case *gwv1.RouteStatus:
 		return routeSummary(s)
+	case *gwv1.PolicyStatus:
+		return policySummary(s)
 	}
 	return Summary{}
 }

@@ -117,49 +117,7 @@ func (p *Pipeline) declareResources() {
 
 	p.declareBackends()
 
-	byCertificate := flow.NewIndex(p.graph.Listeners,
-		func(k topology.ListenerKey, l *topology.Listener, yield func(resourceKey)) {
-			if l.Serves {
-				for _, name := range l.Certificates {
-					yield(resourceKey{k.Gateway, name.String()})
-				}
-			}
-		}, topology.ListenerKey.Compare)
-	byCertificate.Also(p.graph.SetListeners)
-	certificates := flow.Group("certificates", byCertificate,
-		func(_ *flow.Ctx, _ resourceKey, _ flow.Members[topology.ListenerKey, *topology.Listener]) (struct{}, bool) {
-			return struct{}{}, true
-		}, flow.Equal(flow.Same[struct{}]))
-	p.secrets = flow.Map("secret-resources", certificates,
-		func(c *flow.Ctx, k resourceKey, _ struct{}, emit func(resourceKey, *envoy.Resource)) {
-			secret := p.secret(c, k.Name)
-			if secret == nil {
-				return
-			}
-			// What Envoy would refuse is a problem of its listener already.
-			if resource, err := envoy.Secret(secret); err == nil {
-				emit(k, resource)
-			}
-		})
-}
-
-// secret returns the certificate or the authorities of a name, nil if there are
-// none that can be used.
-func (p *Pipeline) secret(c *flow.Ctx, name string) *ir.Secret {
-	if refs, ok := translate.ParseAuthoritiesName(name); ok {
-		var all []*topology.Authority
-		for _, ref := range refs {
-			if a, ok := flow.Get(c, p.graph.Authorities, ref); ok {
-				all = append(all, a)
-			}
-		}
-		return translate.Authorities(name, all)
-	}
-	certificate, ok := flow.Get(c, p.graph.Certificates, parseName(name))
-	if !ok {
-		return nil
-	}
-	return translate.Secret(certificate)
+	p.declareSecrets()
 }
 
 // declareBackends declares clusters and endpoints: marshalled once for each
@@ -177,7 +135,10 @@ func (p *Pipeline) declareBackends() {
 			if !ok {
 				return
 			}
-			if sp := topology.PortOf(object, port, use); sp != nil {
+			if sp := p.graph.PortOf(c, object, port, use); sp != nil {
+				if !translate.Encrypted(name) {
+					sp.TLS = nil // a connection that is passed through has TLS of its own
+				}
 				if b := translate.Backend(sp); b.Name == name {
 					b.Name = name // one copy of the text for all
 					emit(name, b)
@@ -210,7 +171,11 @@ func (p *Pipeline) declareBackends() {
 		}, ir.HostKey.Compare)
 	p.members = flow.Group("gateway-backends", p.hostsByBackend,
 		func(c *flow.Ctx, k resourceKey, _ flow.Members[ir.HostKey, *ir.Host]) (member, bool) {
-			return flow.Get(c, resources, k.Name)
+			m, ok := flow.Get(c, resources, k.Name)
+			if !ok {
+				return member{}, false
+			}
+			return p.variant(c, k, m), true
 		})
 }
 

@@ -79,6 +79,13 @@ func Cluster(b *ir.Backend) (*Resource, error) {
 	default:
 		return nil, fmt.Errorf("backend %s: unknown protocol %q", b.Name, b.Protocol)
 	}
+	if b.TLS != nil {
+		socket, err := upstreamTLS(b.TLS, b.Protocol)
+		if err != nil {
+			return nil, fmt.Errorf("backend %s: %w", b.Name, err)
+		}
+		c.TransportSocket = socket
+	}
 	if b.DNS == "" {
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
 		// The endpoints' name is the cluster's.
@@ -99,6 +106,10 @@ func Cluster(b *ir.Backend) (*Resource, error) {
 	r, err := resource(Clusters, b.Name, c)
 	if err != nil {
 		return nil, fmt.Errorf("backend %s: %w", b.Name, err)
+	}
+	if b.TLS != nil {
+		secrets := upstreamSecrets(b.TLS)
+		r.waits = &secrets
 	}
 	return r, nil
 }

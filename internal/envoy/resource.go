@@ -121,7 +121,8 @@ type Resource struct {
 	Name    string
 	Version string // content hash; never empty
 
-	head []byte // the whole body, or the fields before the parts
+	head  []byte    // the whole body, or the fields before the parts
+	waits *[]string // see WaitsFor
 	*composite
 }
 
@@ -172,6 +173,15 @@ func (r *Resource) Parts() []*Part {
 // WithParts returns the resource with other parts and the version that follows.
 func (r *Resource) WithParts(parts []*Part) *Resource {
 	return NewComposite(r.Type, r.Name, r.head, parts)
+}
+
+// WaitsFor names the secrets without which a proxy can't use a cluster: it counts
+// as missing until they have come.
+func (r *Resource) WaitsFor() []string {
+	if r.waits == nil {
+		return nil
+	}
+	return *r.waits
 }
 
 // Body returns the marshalled message, the value of its google.protobuf.Any. It

@@ -14,11 +14,12 @@ import (
 // package topology. An error quotes nothing of what they hold.
 func Secret(s *ir.Secret) (*Resource, error) {
 	secret := &tlsv3.Secret{Name: s.Name}
-	if s.Authorities != "" {
-		secret.Type = &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{
-			TrustedCa: inline(s.Authorities),
-		}}
-	} else {
+	switch {
+	case s.AuthoritiesFile != "":
+		secret.Type = trust(&corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: s.AuthoritiesFile}})
+	case s.Authorities != "":
+		secret.Type = trust(inline(s.Authorities))
+	default:
 		secret.Type = &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{
 			CertificateChain: inline(s.Certificate),
 			PrivateKey:       inline(s.Key.Reveal()),
@@ -30,6 +31,11 @@ func Secret(s *ir.Secret) (*Resource, error) {
 		return nil, fmt.Errorf("secret %s: certificate or key is not a text that can be sent", s.Name)
 	}
 	return r, nil
+}
+
+// trust is the secret of authorities.
+func trust(ca *corev3.DataSource) *tlsv3.Secret_ValidationContext {
+	return &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{TrustedCa: ca}}
 }
 
 func inline(text string) *corev3.DataSource {

@@ -32,6 +32,8 @@ type Backend struct {
 	// DNS is the name to resolve, for a Service of type ExternalName; empty where
 	// the endpoints come from EndpointSlices.
 	DNS string `json:"dns,omitempty"`
+	// TLS is nil where the backend is spoken to in clear text.
+	TLS *BackendTLS `json:"tls,omitempty"`
 }
 
 // Endpoints is where a backend's requests go.

@@ -64,6 +64,8 @@ type Secret struct {
 	Certificate string    `json:"certificate,omitempty"`
 	Key         Sensitive `json:"key,omitempty"`
 	Authorities string    `json:"authorities,omitempty"`
+	// AuthoritiesFile is the path, on the proxy's host, of a file with them.
+	AuthoritiesFile string `json:"authoritiesFile,omitempty"`
 }
 
 // Sensitive is text that never leaves the process in readable form other than

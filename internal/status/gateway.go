@@ -8,6 +8,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -49,7 +50,7 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	addresses := in.addresses()
 	conditions := []metav1.Condition{in.accepted(&summary), in.programmed(&summary, &each, len(addresses))}
 	if in.Node.ResolvedRefs.Type != "" {
-		conditions = append(conditions, in.Node.ResolvedRefs)
+		conditions = append(conditions, in.resolvedRefs())
 	}
 	if scope, ok := topology.DefaultScope(in.Node.Object.Spec.DefaultScope); ok {
 		conditions = append(conditions, condition.GatewayIsDefault(string(scope)))
@@ -96,6 +97,16 @@ func (in *GatewayInput) accepted(s *summary) metav1.Condition {
 		return condition.GatewaySomeListenersNotValid(s.refused)
 	}
 	return c
+}
+
+// resolvedRefs is the node's condition, unless the proxy refuses the client
+// certificate.
+func (in *GatewayInput) resolvedRefs() metav1.Condition {
+	secret := in.Node.ClientCertificate.String()
+	if r, ok := in.Proxy.Rejected[Ref{RefSecret, secret}]; ok && in.Node.ClientCertificate != (ir.Name{}) {
+		return condition.GatewayClientCertificateRefused(secret, r.Message)
+	}
+	return in.Node.ResolvedRefs
 }
 
 func (in *GatewayInput) programmed(s *summary, each *listenerInput, addresses int) metav1.Condition {

@@ -24,6 +24,9 @@ const (
 	clusterTrustBundleKind = "ClusterTrustBundle"
 )
 
+// SystemAuthorities stands for the authorities that the proxy's host trusts.
+var SystemAuthorities = AuthorityRef{Kind: "System", Name: ir.Name{Name: "authorities"}}
+
 // AuthorityRef names an object that holds certificates of authorities. It has no
 // namespace where it is a ClusterTrustBundle.
 type AuthorityRef struct {

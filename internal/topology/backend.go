@@ -2,6 +2,7 @@ package topology
 
 import (
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,15 +14,13 @@ import (
 )
 
 // backend follows a route's reference to a Service. A reference that is not
-// permitted is not followed: its answer says nothing of the Service.
+// permitted is not followed: its answer says nothing of the Service. The policies
+// of the Service are for servicePolicies.finish to apply.
 func (g *Graph) backend(c *flow.Ctx, route RouteKey, use Use, ref *gwv1.BackendObjectReference, field func() string) BackendRef {
 	if group, kind := valueOr(ref.Group, ""), valueOr(ref.Kind, "Service"); kind != "Service" || group != "" {
 		return problem(condition.BackendKind(field(), kindText(group, kind), string(ref.Name)))
 	}
-	name := ir.Name{
-		Namespace: string(valueOr(ref.Namespace, gwv1.Namespace(route.Namespace))),
-		Name:      string(ref.Name),
-	}
+	name := serviceName(route, ref)
 	if !g.permitted(c, route.Kind, route.Namespace, "Service", name) {
 		return problem(condition.BackendNotPermitted(field(), name.String(), name.Namespace, route.Kind, route.Namespace))
 	}
@@ -38,9 +37,17 @@ func (g *Graph) backend(c *flow.Ctx, route RouteKey, use Use, ref *gwv1.BackendO
 	if port == nil {
 		return problem(condition.BackendPortNotFound(field(), name.String(), *ref.Port, string(transport(use)), portTexts(service, use)))
 	}
-	return servicePort(&ServicePort{
+	return BackendRef{Port: &ServicePort{
 		Service: name, Port: port.Port, Use: use, PortName: port.Name, AppProtocol: valueOr(port.AppProtocol, ""),
-	}, field)
+	}}
+}
+
+// serviceName is the Service that a reference names.
+func serviceName(route RouteKey, ref *gwv1.BackendObjectReference) ir.Name {
+	return ir.Name{
+		Namespace: string(valueOr(ref.Namespace, gwv1.Namespace(route.Namespace))),
+		Name:      string(ref.Name),
+	}
 }
 
 // externalName resolves a port of a Service that is another name for a host. Such
@@ -60,7 +67,7 @@ func externalName(name ir.Name, s *corev1.Service, port int32, use Use, field fu
 			out.TargetPort = n
 		}
 	}
-	return servicePort(out, field)
+	return BackendRef{Port: out}
 }
 
 // appProtocols are the values of a Service port's appProtocol that requests can be
@@ -69,9 +76,24 @@ var appProtocols = map[string]bool{
 	"": true, "http": true, "grpc": true, "kubernetes.io/h2c": true, "kubernetes.io/ws": true,
 }
 
-func servicePort(p *ServicePort, field func() string) BackendRef {
-	if (p.Use == UseHTTP || p.Use == UseGRPC) && !appProtocols[p.AppProtocol] {
+// encryptedAppProtocols are those of requests over TLS. Which authorities to trust
+// is not for a Service to say (GEP-1897), so they need a policy that does.
+var encryptedAppProtocols = map[string]bool{"https": true, "kubernetes.io/wss": true}
+
+// finish gives a port what the policies of its Service say of it, and checks that
+// it can be spoken to as its Service says.
+func (s *servicePolicies) finish(p *ServicePort, field func() string) BackendRef {
+	if c := s.encrypt(p, field); c != nil {
+		return problem(*c)
+	}
+	if p.Use != UseHTTP && p.Use != UseGRPC || appProtocols[p.AppProtocol] {
+		return BackendRef{Port: p}
+	}
+	switch {
+	case !encryptedAppProtocols[strings.ToLower(p.AppProtocol)]:
 		return problem(condition.BackendUnsupportedProtocol(field(), p.Service.String(), p.Port, p.AppProtocol))
+	case p.TLS == nil:
+		return problem(condition.BackendNeedsPolicy(field(), p.Service.String(), p.Port, p.AppProtocol))
 	}
 	return BackendRef{Port: p}
 }

@@ -19,6 +19,9 @@ func (g *Graph) declareCertificates() flow.Table[ir.Name, *Certificate] {
 	byGateways := flow.Map("topology-gateway-secrets", g.owned,
 		func(_ *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(secretUse, struct{})) {
 			seen := map[ir.Name]bool{}
+			if ref := clientCertificateRef(gw); ref != nil && isSecret(*ref) {
+				seen[secretName(name.Namespace, *ref)] = true
+			}
 			for i := range gw.Spec.Listeners {
 				wantedSecrets(name, &gw.Spec.Listeners[i], seen)
 			}

@@ -20,6 +20,7 @@ func (g *Gateway) Equal(o *Gateway) bool {
 	return g.Name == o.Name && g.Object == o.Object && g.Class == o.Class &&
 		g.Accepted == o.Accepted && g.ResolvedRefs == o.ResolvedRefs &&
 		samePointed[metav1.Condition](g.Unusable, o.Unusable) &&
+		g.ClientCertificate == o.ClientCertificate &&
 		slices.Equal(g.Addresses, o.Addresses) &&
 		slices.EqualFunc(g.Listeners, o.Listeners, (*Listener).Equal)
 }
@@ -65,6 +66,7 @@ func sameKind(a, b gwv1.RouteGroupKind) bool {
 // Equal reports whether two nodes say the same of the same object.
 func (r *Route) Equal(o *Route) bool {
 	return r.Object == o.Object && r.Key == o.Key && r.ResolvedRefs == o.ResolvedRefs &&
+		slices.Equal(r.Governed, o.Governed) &&
 		slices.EqualFunc(r.Rules, o.Rules, func(a, b RouteRule) bool {
 			return slices.EqualFunc(a.Backends, b.Backends, BackendRef.Equal) &&
 				slices.EqualFunc(a.Mirrors, b.Mirrors, BackendRef.Equal)
@@ -73,7 +75,17 @@ func (r *Route) Equal(o *Route) bool {
 
 // Equal reports whether two references resolve to the same.
 func (b BackendRef) Equal(o BackendRef) bool {
-	return samePointed(b.Port, o.Port) && samePointed(b.Problem, o.Problem)
+	return b.Port.Equal(o.Port) && samePointed(b.Problem, o.Problem)
+}
+
+// Equal reports whether two ports are spoken to alike.
+func (p *ServicePort) Equal(o *ServicePort) bool {
+	if p == nil || o == nil {
+		return p == o
+	}
+	a, b := *p, *o
+	a.TLS, b.TLS = nil, nil
+	return a == b && p.TLS.Equal(o.TLS)
 }
 
 // Equal reports whether two attachments serve the same hosts.

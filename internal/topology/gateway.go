@@ -67,6 +67,13 @@ func (g *Graph) gateway(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, class *Clas
 	if len(unresolved) > 0 {
 		node.ResolvedRefs = condition.GatewayListenersNotResolved(unresolved)
 	}
+	var problem *metav1.Condition
+	if node.ClientCertificate, problem = g.clientCertificate(c, gw); problem != nil {
+		if len(unresolved) > 0 {
+			*problem = condition.GatewayNotResolved(*problem, node.ResolvedRefs)
+		}
+		node.ResolvedRefs = *problem
+	}
 	if node.Accepted.Status != metav1.ConditionTrue || a.none {
 		for _, l := range node.Listeners {
 			l.Serves = false

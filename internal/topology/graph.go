@@ -24,6 +24,9 @@ type Options struct {
 	SharedHost bool
 	// DefaultAddresses are the IP addresses of Gateways that name none.
 	DefaultAddresses []string
+	// SystemAuthorities is the path of the file with the certificates of authorities
+	// that the proxies' hosts trust; empty where there is none.
+	SystemAuthorities string
 	// PortOffset is added to every listener's port.
 	PortOffset int
 	// HTTP3 says that HTTPS listeners serve HTTP/3 unless they say otherwise.
@@ -45,12 +48,19 @@ type Graph struct {
 	AttachedSets flow.Table[ir.Name, int]
 	Certificates flow.Table[ir.Name, *Certificate]
 	Authorities  flow.Table[AuthorityRef, *Authority]
-	Routes       flow.Table[RouteKey, *Route]
+	// ClientCertificates are the Secrets whose certificates Gateways show to their
+	// backends.
+	ClientCertificates flow.Table[ir.Name, ir.Name]
+	BackendTLSPolicies flow.Table[ir.Name, *BackendTLSPolicy]
+	Routes             flow.Table[RouteKey, *Route]
 	// Parents holds, for every route in Routes, the answers to its parentRefs.
 	Parents     flow.Table[RouteKey, []Parent]
 	Attachments flow.Table[AttachmentKey, *Attachment]
 	// AttachedRoutes counts the routes on every listener that has some.
 	AttachedRoutes flow.Table[ListenerKey, int]
+	// Ancestors holds, for every BackendTLSPolicy, the Gateways that it concerns,
+	// sorted.
+	Ancestors flow.Table[ir.Name, []Ancestor]
 
 	in      *Inputs
 	options Options
@@ -73,6 +83,9 @@ type Graph struct {
 	gatewaySetPorts flow.Table[ir.Name, []gatewayPort]
 	standings       flow.Table[ir.Name, standing]
 	setSections     flow.Table[ir.Name, *setSections]
+
+	policies      flow.Table[ir.Name, *servicePolicies]
+	policyBuckets flow.Table[bucket, int]
 }
 
 // New declares the tables of the graph. The order is the order of computation:
@@ -95,6 +108,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 		g.ports = g.declarePorts()
 	}
 	g.Gateways = g.declareGateways()
+	g.ClientCertificates = g.declareClientCertificates()
 	g.Listeners = g.declareListeners()
 	g.standings = g.declareStandings()
 	g.ListenerSets = g.declareListenerSets()
@@ -102,8 +116,12 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.AttachedSets = g.declareAttachedSets()
 	g.sections = g.declareSections()
 	g.setSections = g.declareSetSections()
+	g.BackendTLSPolicies = g.declareBackendTLSPolicies()
+	g.policies = g.declareServicePolicies()
+	g.policyBuckets = g.declarePolicyBuckets()
 	g.Routes = g.declareRoutes()
 	g.Parents = g.declareParents()
+	g.Ancestors = g.declareAncestors()
 	g.Attachments = g.declareAttachments()
 	g.AttachedRoutes = g.declareAttachedRoutes()
 	return g

@@ -13,6 +13,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,17 +56,18 @@ func (w *world) apply(t testing.TB, b source.Batch) *flow.Commit {
 
 // settings are the options of a golden file.
 type settings struct {
-	ImplicitClass    string   `json:"implicitClass"`
-	Local            []string `json:"local"` // addresses of this host; any when empty
-	SharedHost       bool     `json:"sharedHost"`
-	DefaultAddresses []string `json:"defaultAddresses"`
-	PortOffset       int      `json:"portOffset"`
+	ImplicitClass     string   `json:"implicitClass"`
+	Local             []string `json:"local"` // addresses of this host; any when empty
+	SharedHost        bool     `json:"sharedHost"`
+	DefaultAddresses  []string `json:"defaultAddresses"`
+	PortOffset        int      `json:"portOffset"`
+	SystemAuthorities string   `json:"systemAuthorities"`
 }
 
 func (s settings) options() Options {
 	o := Options{
 		ControllerName: "gatehouse.dev/controller", ImplicitClass: s.ImplicitClass,
-		SharedHost: s.SharedHost, DefaultAddresses: s.DefaultAddresses, PortOffset: s.PortOffset,
+		SharedHost: s.SharedHost, DefaultAddresses: s.DefaultAddresses, PortOffset: s.PortOffset, SystemAuthorities: s.SystemAuthorities,
 	}
 	if len(s.Local) > 0 {
 		o.LocalAddresses = func(ip string) bool { return slices.Contains(s.Local, ip) }
@@ -75,7 +77,8 @@ func (s settings) options() Options {
 
 // TestGolden protects every rule of the graph: each file of testdata holds objects
 // and the nodes that they make. ${crt NAME} and ${key NAME} in an object stand for
-// the PEM of a certificate and its key.
+// the PEM of a certificate and its key in base64, ${pem NAME} for the certificate's
+// within quotes.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -144,6 +147,10 @@ func decode(t testing.TB, text string) []source.Object {
 			o = &corev1.Namespace{}
 		case "EndpointSlice":
 			o = &discoveryv1.EndpointSlice{}
+		case "BackendTLSPolicy":
+			o = &gwv1.BackendTLSPolicy{}
+		case "ClusterTrustBundle":
+			o = &certificatesv1.ClusterTrustBundle{}
 		case "TLSRoute":
 			o = &gwv1.TLSRoute{}
 		default:
@@ -166,6 +173,7 @@ type printed struct {
 	Sets        map[string]printedSet     `json:"sets,omitempty"`
 	Routes      map[string]printedRoute   `json:"routes,omitempty"`
 	Attachments map[string][]string       `json:"attachments,omitempty"`
+	Policies    map[string][]string       `json:"policies,omitempty"` // their ancestors
 }
 
 type printedGateway struct {
@@ -217,7 +225,7 @@ func printCondition(c metav1.Condition) string {
 // print renders every node of the graph.
 func (w *world) print(t testing.TB) string {
 	t.Helper()
-	out := printed{map[string]string{}, map[string]printedGateway{}, map[string]printedSet{}, map[string]printedRoute{}, map[string][]string{}}
+	out := printed{map[string]string{}, map[string]printedGateway{}, map[string]printedSet{}, map[string]printedRoute{}, map[string][]string{}, map[string][]string{}}
 	w.engine.View(func(c *flow.Ctx) {
 		for name, class := range flow.All(c, w.graph.Classes) {
 			out.Classes[name] = printCondition(class.Accepted)
@@ -240,6 +248,14 @@ func (w *world) print(t testing.TB) string {
 				}
 			}
 			out.Attachments[fmt.Sprintf("%s in %s %d", key, a.Table, a.Port)] = hosts
+		}
+		for name, ancestors := range flow.All(c, w.graph.Ancestors) {
+			policy, _ := flow.Get(c, w.graph.BackendTLSPolicies, name)
+			lines := conditions(policy.ResolvedRefs)
+			for _, a := range ancestors {
+				lines = append(lines, fmt.Sprintf("%s: %s", a.Gateway, printCondition(a.Accepted)))
+			}
+			out.Policies[name.String()] = lines
 		}
 		if r, p := maps.Collect(flow.All(c, w.graph.Routes)), maps.Collect(flow.All(c, w.graph.Parents)); len(r) != len(p) {
 			t.Errorf("%d routes, but %d with parents", len(r), len(p))
@@ -344,6 +360,9 @@ func printBackend(b BackendRef) string {
 		if part != "" {
 			text += " " + part
 		}
+	}
+	if tls := b.Port.TLS; tls != nil {
+		text += fmt.Sprintf(" TLS %s %v %v", tls.Hostname, tls.SubjectAltNames, tls.Authorities)
 	}
 	if b.Port.ExternalName != "" {
 		text += fmt.Sprintf(" → %s:%d", b.Port.ExternalName, b.Port.TargetPort)

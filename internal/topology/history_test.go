@@ -47,7 +47,7 @@ func drawMeta(t *rapid.T) metav1.ObjectMeta {
 }
 
 func drawObject(t *rapid.T) source.Object {
-	switch rapid.IntRange(0, 11).Draw(t, "kind") {
+	switch rapid.IntRange(0, 13).Draw(t, "kind") {
 	case 0:
 		controller := rapid.SampledFrom([]gwv1.GatewayController{"gatehouse.dev/controller", "example.com/other"})
 		return &gwv1.GatewayClass{
@@ -68,6 +68,12 @@ func drawObject(t *rapid.T) source.Object {
 		p := pairs[rapid.SampledFrom([]string{"ecdsa", "other"}).Draw(t, "crt")]
 		k := pairs[rapid.SampledFrom([]string{"ecdsa", "other"}).Draw(t, "key")]
 		return &corev1.Secret{ObjectMeta: drawMeta(t), Data: map[string][]byte{"tls.crt": p.crt, "tls.key": k.key}}
+	case 12:
+		return drawPolicy(t)
+	case 13:
+		return &corev1.ConfigMap{ObjectMeta: drawMeta(t), Data: map[string]string{
+			"ca.crt": string(pairs[rapid.SampledFrom([]string{"ecdsa", "other", "nonesuch"}).Draw(t, "ca")].crt),
+		}}
 	case 8:
 		return &gwv1.ReferenceGrant{ObjectMeta: drawMeta(t), Spec: gwv1.ReferenceGrantSpec{
 			From: []gwv1.ReferenceGrantFrom{{
@@ -130,6 +136,26 @@ func drawListeners(t *rapid.T) (out []gwv1.Listener) {
 		out = append(out, l)
 	}
 	return out
+}
+
+func drawPolicy(t *rapid.T) *gwv1.BackendTLSPolicy {
+	p := &gwv1.BackendTLSPolicy{ObjectMeta: drawMeta(t)}
+	p.CreationTimestamp.Time = time.Unix(rapid.Int64Range(0, 2).Draw(t, "created"), 0).UTC()
+	for range rapid.IntRange(1, 2).Draw(t, "targets") {
+		var target gwv1.LocalPolicyTargetReferenceWithSectionName
+		target.Kind, target.Name = "Service", gwv1.ObjectName(someName.Draw(t, "service"))
+		target.SectionName = maybe(t, rapid.SampledFrom([]gwv1.SectionName{"http", "nonesuch"}), "section")
+		p.Spec.TargetRefs = append(p.Spec.TargetRefs, target)
+	}
+	p.Spec.Validation.Hostname = "a.test"
+	p.Spec.Validation.WellKnownCACertificates = maybe(t, rapid.Just(gwv1.WellKnownCACertificatesSystem), "system")
+	for range rapid.IntRange(0, 2).Draw(t, "authorities") {
+		p.Spec.Validation.CACertificateRefs = append(p.Spec.Validation.CACertificateRefs, gwv1.LocalObjectReference{
+			Kind: rapid.SampledFrom([]gwv1.Kind{"ConfigMap", "Secret", "Bucket"}).Draw(t, "kind"),
+			Name: gwv1.ObjectName(someName.Draw(t, "authority")),
+		})
+	}
+	return p
 }
 
 func drawNamespaceRef(t *rapid.T) *gwv1.Namespace {
@@ -274,6 +300,10 @@ func keyOf(o source.Object) source.Key {
 		k.Kind = "Service"
 	case *corev1.Secret:
 		k.Kind = "Secret"
+	case *gwv1.BackendTLSPolicy:
+		k.Group, k.Kind = gwv1.GroupName, "BackendTLSPolicy"
+	case *corev1.ConfigMap:
+		k.Kind = "ConfigMap"
 	case *corev1.Namespace:
 		k.Kind = "Namespace"
 	}

@@ -38,7 +38,10 @@ type Gateway struct {
 	// used, sorted; nil for the default ones. Where it asks for addresses of which
 	// none can be used, no listener serves.
 	Addresses []string
-	Listeners []*Listener // in the order of the spec
+	// ClientCertificate is the Secret whose certificate is shown to backends; zero
+	// for none.
+	ClientCertificate ir.Name
+	Listeners         []*Listener // in the order of the spec
 }
 
 // ListenerSet is a ListenerSet of one of our Gateways, or of one that doesn't exist.
@@ -170,6 +173,9 @@ type Route struct {
 	Rules []RouteRule
 	// ResolvedRefs is the condition that all parents of the route share.
 	ResolvedRefs metav1.Condition
+	// Governed are the Services with policies that the route refers to, sorted, each
+	// once; nil for most routes.
+	Governed []ir.Name
 }
 
 // RouteRule is what a rule's references resolve to.
@@ -202,8 +208,9 @@ type ServicePort struct {
 	Use          Use
 	PortName     string // of the Service's port; selects the EndpointSlices' port
 	AppProtocol  string
-	ExternalName string // the name to resolve, for a Service of that type
-	TargetPort   int32  // for ExternalName: the port to connect to
+	ExternalName string      // the name to resolve, for a Service of that type
+	TargetPort   int32       // for ExternalName: the port to connect to
+	TLS          *BackendTLS // nil for clear text
 }
 
 // Parent is one parentRef of a route that is ours, and the answer to it.

@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -96,14 +97,17 @@ func makePair(t testing.TB, name string) pair {
 	return p
 }
 
-var pairPattern = regexp.MustCompile(`\$\{(crt|key) (\w+)\}`)
+var pairPattern = regexp.MustCompile(`\$\{(crt|key|pem) (\w+)\}`)
 
 // expandPairs puts base64 of PEM in the place of ${crt NAME} and ${key NAME}.
 func expandPairs(t testing.TB, text string) string {
 	return pairPattern.ReplaceAllStringFunc(text, func(m string) string {
 		parts := pairPattern.FindStringSubmatch(m)
 		p := makePair(t, parts[2])
-		if parts[1] == "crt" {
+		switch parts[1] {
+		case "pem": // within quotes
+			return strings.ReplaceAll(string(p.crt), "\n", "\\n")
+		case "crt":
 			return base64.StdEncoding.EncodeToString(p.crt)
 		}
 		return base64.StdEncoding.EncodeToString(p.key)

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -48,6 +49,8 @@ func (g *Graph) route(c *flow.Ctx, key RouteKey, o RouteObject) *Route {
 	if o, ok := o.(*gwv1.HTTPRoute); ok {
 		node.Rules = r.httpRules(o.Spec.Rules)
 	}
+	slices.SortFunc(r.governed, ir.Name.Compare)
+	node.Governed = slices.Compact(r.governed)
 	if len(r.problems) > 0 {
 		node.ResolvedRefs = condition.RouteNotResolved(r.problems)
 	}
@@ -60,10 +63,23 @@ type resolver struct {
 	c        *flow.Ctx
 	route    RouteKey
 	problems []metav1.Condition
+	governed []ir.Name
 }
 
 func (r *resolver) backend(use Use, ref *gwv1.BackendObjectReference, field func() string) BackendRef {
 	b := r.g.backend(r.c, r.route, use, ref, field)
+	// A policy governs a Service that doesn't exist as well; of one that may not be
+	// referred to, nothing is said.
+	if b.Problem == nil || b.Problem.Reason == string(gwv1.RouteReasonBackendNotFound) {
+		service := serviceName(r.route, ref)
+		policies := r.g.policiesOf(r.c, service)
+		if policies != nil {
+			r.governed = append(r.governed, service)
+		}
+		if b.Port != nil {
+			b = policies.finish(b.Port, field)
+		}
+	}
 	if b.Problem != nil {
 		r.problems = append(r.problems, *b.Problem)
 	}

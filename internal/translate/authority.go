@@ -41,6 +41,15 @@ func ParseAuthoritiesName(name string) (refs []topology.AuthorityRef, ok bool) {
 	return refs, true
 }
 
+// SystemAuthorities returns what a proxy is given of the authorities that its host
+// trusts; path is where it finds them.
+func SystemAuthorities(name, path string) *ir.Secret {
+	if path == "" {
+		return nil
+	}
+	return &ir.Secret{Name: name, AuthoritiesFile: path}
+}
+
 // Authorities returns what a proxy is given of authorities; nil where none of them
 // can be used.
 func Authorities(name string, from []*topology.Authority) *ir.Secret {

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
@@ -18,6 +19,7 @@ func Backend(p *topology.ServicePort) *ir.Backend {
 		PortName: p.PortName,
 		Protocol: protocol(p),
 		DNS:      p.ExternalName,
+		TLS:      backendTLS(p.TLS),
 	}
 	if b.DNS != "" && p.TargetPort != 0 {
 		b.Port = p.TargetPort // there are no slices to say where the port leads
@@ -27,14 +29,16 @@ func Backend(p *topology.ServicePort) *ir.Backend {
 }
 
 // BackendName is the name of the backend of a Service's port: ns/service:port, with
-// the use after a slash where it is not HTTP, and a hash of all else that makes the backend what it is. Two routes to the same
-// port share it; a port that becomes something else gets another one.
+// the use after a slash where it is not HTTP, and +tls where it is spoken to over
+// TLS, and a hash of all else that makes the backend what it is. Two routes to the
+// same port share it; a port that becomes something else gets another one.
 func BackendName(p *topology.ServicePort) string {
 	h := fnv.New32a()
 	for _, part := range [...]string{p.PortName, string(protocol(p)), p.ExternalName, strconv.Itoa(int(p.TargetPort))} {
 		_, _ = io.WriteString(h, part)
 		_, _ = h.Write([]byte{0})
 	}
+	hashBackendTLS(h, p.TLS)
 	b := make([]byte, 0, 64)
 	b = append(b, p.Service.Namespace...)
 	b = append(b, '/')
@@ -44,6 +48,9 @@ func BackendName(p *topology.ServicePort) string {
 	if p.Use != topology.UseHTTP {
 		b = append(b, '/')
 		b = append(b, p.Use...)
+	}
+	if p.TLS != nil {
+		b = append(b, encryptedMark...)
 	}
 	b = append(b, '#')
 	b = hex.AppendEncode(b, h.Sum(nil))
@@ -63,10 +70,10 @@ func protocol(p *topology.ServicePort) ir.Protocol {
 		return ir.H2C
 	case topology.UseHTTP:
 	}
-	switch p.AppProtocol {
-	case "kubernetes.io/h2c", "grpc":
+	switch {
+	case p.AppProtocol == "kubernetes.io/h2c", p.AppProtocol == "grpc":
 		return ir.H2C
-	case "kubernetes.io/ws":
+	case p.AppProtocol == "kubernetes.io/ws", strings.EqualFold(p.AppProtocol, "kubernetes.io/wss"):
 		return ir.WebSocket
 	default:
 		return ir.HTTP1

@@ -19,7 +19,7 @@ func ParseBackendName(name string) (service ir.Name, port int32, use topology.Us
 	if !ok {
 		return ir.Name{}, 0, "", false
 	}
-	number, text, _ := strings.Cut(number, "/")
+	number, text, _ := strings.Cut(strings.TrimSuffix(number, encryptedMark), "/")
 	n, err := strconv.ParseInt(number, 10, 32)
 	if err != nil {
 		return ir.Name{}, 0, "", false

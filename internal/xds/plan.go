@@ -46,6 +46,10 @@ func (s *session) plan(now time.Time) []*flight {
 		p.single(envoy.Endpoints, p.changes(envoy.Endpoints))
 	}
 	p.single(envoy.Secrets, p.changes(envoy.Secrets))
+	if p.await(clusters); p.awaits() {
+		p.postpone()
+		return p.out
+	}
 	// Removals of listeners share the response of additions: Envoy does them
 	// first, so an address can pass from one listener to another.
 	p.share(envoy.Listeners, p.changes(envoy.Listeners))

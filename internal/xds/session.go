@@ -28,10 +28,12 @@ type session struct {
 	restamp bool // a refusal: all that is going waits for what is sent next too
 	// refused is the version of a resource that this proxy refused last, which is
 	// not repeated unless something has changed.
-	refused map[Ref]string
-	alone   map[Ref]bool // is sent in a response of its own
-	dirty   time.Time    // since when something waits to be sent
-	settled time.Time    // when nothing was left unanswered first
+	refused  map[Ref]string
+	alone    map[Ref]bool         // is sent in a response of its own
+	awaited  map[string]time.Time // secrets that clusters wait for, and until when
+	patience *time.Timer          // fires when one has been waited for long enough
+	dirty    time.Time            // since when something waits to be sent
+	settled  time.Time            // when nothing was left unanswered first
 }
 
 // subscription is what a session knows about one type.
@@ -127,6 +129,9 @@ func (s *session) close() {
 	s.gateway.detach(s)
 	for _, t := range s.timers {
 		t.Stop()
+	}
+	if s.patience != nil {
+		s.patience.Stop()
 	}
 }
 

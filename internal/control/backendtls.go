@@ -1,0 +1,162 @@
+package control
+
+import (
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/status"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/translate"
+)
+
+// variant makes of a backend what one Gateway has of its own: the certificate that
+// it shows to backends. All others share their clusters.
+func (p *Pipeline) variant(c *flow.Ctx, k resourceKey, shared member) member {
+	if !translate.Encrypted(k.Name) {
+		return shared
+	}
+	certificate, ok := flow.Get(c, p.graph.ClientCertificates, k.Gateway)
+	if !ok {
+		return shared
+	}
+	b, ok := flow.Get(c, p.backends, k.Name)
+	if !ok {
+		return shared
+	}
+	own, tls := *b, *b.TLS
+	tls.ClientCertificate = certificate.String()
+	own.TLS = &tls
+	if cluster, err := envoy.Cluster(&own); err == nil {
+		shared.cluster = cluster
+	}
+	return shared
+}
+
+// declareSecrets declares the certificates and authorities that proxies are sent:
+// those that listeners and backends name.
+func (p *Pipeline) declareSecrets() {
+	byCertificate := flow.NewIndex(p.graph.Listeners,
+		func(k topology.ListenerKey, l *topology.Listener, yield func(resourceKey)) {
+			if l.Serves {
+				for _, name := range l.Certificates {
+					yield(resourceKey{k.Gateway, name.String()})
+				}
+			}
+		}, topology.ListenerKey.Compare)
+	byCertificate.Also(p.graph.SetListeners)
+	ofListeners := flow.Group("certificates", byCertificate,
+		func(_ *flow.Ctx, _ resourceKey, _ flow.Members[topology.ListenerKey, *topology.Listener]) (struct{}, bool) {
+			return struct{}{}, true
+		}, flow.Equal(flow.Same[struct{}]))
+	ofBackends := flow.Map("backend-secrets",
+		flow.Count("uses-of-backend-secrets", p.members,
+			func(k resourceKey, m member, yield func(resourceKey)) {
+				for _, name := range m.cluster.WaitsFor() {
+					yield(resourceKey{k.Gateway, name})
+				}
+			}),
+		func(_ *flow.Ctx, k resourceKey, _ int, emit func(resourceKey, struct{})) { emit(k, struct{}{}) },
+		flow.Equal(flow.Same[struct{}]))
+	named := flow.NewIndex(ofListeners, func(k resourceKey, _ struct{}, yield func(resourceKey)) { yield(k) }, resourceKey.compare)
+	named.Also(ofBackends)
+	p.secrets = flow.Group("secret-resources", named,
+		func(c *flow.Ctx, k resourceKey, _ flow.Members[resourceKey, struct{}]) (*envoy.Resource, bool) {
+			secret := p.secret(c, k.Name)
+			if secret == nil {
+				return nil, false
+			}
+			// What Envoy would refuse is a problem of its listener or policy already.
+			resource, err := envoy.Secret(secret)
+			return resource, err == nil
+		})
+}
+
+// secret returns the certificate or the authorities of a name, nil if there are
+// none that can be used.
+func (p *Pipeline) secret(c *flow.Ctx, name string) *ir.Secret {
+	refs, ok := translate.ParseAuthoritiesName(name)
+	if !ok {
+		certificate, ok := flow.Get(c, p.graph.Certificates, parseName(name))
+		if !ok {
+			return nil
+		}
+		return translate.Secret(certificate)
+	}
+	var all []*topology.Authority
+	for _, ref := range refs {
+		if ref == topology.SystemAuthorities {
+			return translate.SystemAuthorities(name, p.opts.Topology.SystemAuthorities)
+		}
+		if a, ok := flow.Get(c, p.graph.Authorities, ref); ok {
+			all = append(all, a)
+		}
+	}
+	return translate.Authorities(name, all)
+}
+
+// declarePolicyStatus declares what people are told of BackendTLSPolicies.
+func (p *Pipeline) declarePolicyStatus() {
+	p.policyStatus = flow.Map("backend-tls-policy-status", p.graph.BackendTLSPolicies,
+		func(c *flow.Ctx, k ir.Name, node *topology.BackendTLSPolicy, emit func(ir.Name, *gwv1.PolicyStatus)) {
+			in := status.PolicyInput{ControllerName: p.opts.Topology.ControllerName, Node: node}
+			in.Ancestors, _ = flow.Get(c, p.graph.Ancestors, k)
+			if node.TLS != nil {
+				name := translate.AuthoritiesName(node.TLS.Authorities)
+				in.Refused = func(gateway ir.Name) (status.Rejection, bool) {
+					state, ok := flow.Get(c, p.proxies, gateway)
+					if !ok {
+						return status.Rejection{}, false
+					}
+					r, ok := state.Rejected[status.Ref{Kind: status.RefSecret, Name: name}]
+					return r, ok
+				}
+			}
+			s := status.Policy(in)
+			emit(k, &s)
+		})
+}
+
+// policyItem shows what a policy targets where routes show their parents.
+func policyItem(node *topology.BackendTLSPolicy, s *gwv1.PolicyStatus) *Item {
+	out := item("BackendTLSPolicy", node.Name.Namespace, node.Name.Name, node.Object.Generation, s)
+	out.Summary = policySummary(s)
+	out.Summary.Hosts = []string{string(node.Object.Spec.Validation.Hostname)}
+	for _, t := range node.Object.Spec.TargetRefs {
+		target := node.Name.Namespace + "/" + string(t.Name)
+		if t.SectionName != nil {
+			target += "/" + string(*t.SectionName)
+		}
+		out.Summary.Parents = append(out.Summary.Parents, target)
+	}
+	return out
+}
+
+// unused is the state of a policy that no Gateway is concerned with.
+const unused = "Unused"
+
+func policySummary(s *gwv1.PolicyStatus) Summary {
+	if len(s.Ancestors) == 0 {
+		return Summary{State: unused, OK: true, Message: "no route of a Gateway refers to what the policy targets"}
+	}
+	for _, a := range s.Ancestors {
+		sum := summarize("Accepted", a.Conditions)
+		if sum.OK {
+			continue
+		}
+		if len(s.Ancestors) > 1 {
+			sum.Message = "Gateway " + string(a.AncestorRef.Name) + ": " + sum.Message
+		}
+		return sum
+	}
+	return Summary{State: "Accepted", OK: true}
+}
+
+func policyConditions(s *gwv1.PolicyStatus) conditions {
+	out := conditions{}
+	for i := range s.Ancestors {
+		out["ancestor "+parentPath(s.Ancestors[i].AncestorRef)] = s.Ancestors[i].Conditions
+	}
+	return out
+}

@@ -1,0 +1,77 @@
+package envoy
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// upstreamTLS speaks TLS to a backend, and to nobody but those who show that they
+// are it. Authorities and the client certificate come by name, so that renewed ones
+// change no cluster.
+func upstreamTLS(t *ir.BackendTLS, p ir.Protocol) (*corev3.TransportSocket, error) {
+	validation := &tlsv3.CertificateValidationContext{}
+	for _, name := range t.Names {
+		validation.MatchTypedSubjectAltNames = append(validation.MatchTypedSubjectAltNames, nameMatcher(name))
+	}
+	common := &tlsv3.CommonTlsContext{
+		TlsParams: &tlsv3.TlsParameters{
+			TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
+			TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3, // 1.2 is the default of clients
+		},
+		ValidationContextType: &tlsv3.CommonTlsContext_CombinedValidationContext{
+			CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
+				DefaultValidationContext:         validation,
+				ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: t.Authorities, SdsConfig: ads()},
+			},
+		},
+	}
+	switch p {
+	case ir.H2C:
+		common.AlpnProtocols = []string{"h2"}
+	case ir.HTTP1, ir.WebSocket, "":
+		common.AlpnProtocols = []string{"http/1.1"}
+	case ir.TCP, ir.UDP: // what the bytes are is not known
+	}
+	if t.ClientCertificate != "" {
+		common.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{{Name: t.ClientCertificate, SdsConfig: ads()}}
+	}
+	config, err := pack(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: t.ServerName})
+	if err != nil {
+		return nil, err
+	}
+	return &corev3.TransportSocket{
+		Name:       "envoy.transport_sockets.tls",
+		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: config},
+	}, nil
+}
+
+// upstreamSecrets are the secrets that a backend's cluster waits for.
+func upstreamSecrets(t *ir.BackendTLS) []string {
+	return slices.DeleteFunc([]string{t.Authorities, t.ClientCertificate}, func(s string) bool { return s == "" })
+}
+
+// nameMatcher compares a name of a certificate. An exact DNS name is matched by a
+// wildcard in the certificate too, as everywhere in TLS.
+func nameMatcher(n ir.CertificateName) *tlsv3.SubjectAltNameMatcher {
+	exact := func(s string) *matcherv3.StringMatcher {
+		return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: s}}
+	}
+	if n.URI != "" {
+		return &tlsv3.SubjectAltNameMatcher{SanType: tlsv3.SubjectAltNameMatcher_URI, Matcher: exact(n.URI)}
+	}
+	m := &tlsv3.SubjectAltNameMatcher{SanType: tlsv3.SubjectAltNameMatcher_DNS, Matcher: exact(n.DNS)}
+	if suffix, ok := strings.CutPrefix(n.DNS, "*."); ok {
+		// Any name below the suffix, and the wildcard itself.
+		m.Matcher = &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{
+			Regex: `(?i)[^.]+(\.[^.]+)*\.` + regexp.QuoteMeta(suffix),
+		}}}
+	}
+	return m
+}

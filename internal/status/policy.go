@@ -1,0 +1,46 @@
+package status
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// PolicyInput is what the status of a BackendTLSPolicy follows from.
+type PolicyInput struct {
+	ControllerName string
+	Node           *topology.BackendTLSPolicy
+	Ancestors      []topology.Ancestor
+	// Refused returns what a Gateway's proxies say against the policy's authorities;
+	// nil where there is nothing to refuse.
+	Refused func(gateway ir.Name) (Rejection, bool)
+}
+
+// maxAncestors is the API's limit.
+const maxAncestors = 16
+
+// Policy is the status of a BackendTLSPolicy: our entries in it, one for each
+// Gateway that it concerns.
+func Policy(in PolicyInput) gwv1.PolicyStatus {
+	out := gwv1.PolicyStatus{Ancestors: []gwv1.PolicyAncestorStatus{}}
+	for _, a := range in.Ancestors[:min(len(in.Ancestors), maxAncestors)] {
+		conditions := []metav1.Condition{a.Accepted, in.Node.ResolvedRefs}
+		if in.Refused != nil {
+			if r, ok := in.Refused(a.Gateway); ok {
+				conditions[1] = condition.PolicyAuthoritiesRefused(r.Message, r.KeepsOld)
+			}
+		}
+		out.Ancestors = append(out.Ancestors, gwv1.PolicyAncestorStatus{
+			AncestorRef: gwv1.ParentReference{
+				Group: new(gwv1.Group(gwv1.GroupName)), Kind: new(gwv1.Kind("Gateway")),
+				Namespace: new(gwv1.Namespace(a.Gateway.Namespace)), Name: gwv1.ObjectName(a.Gateway.Name),
+			},
+			ControllerName: gwv1.GatewayController(in.ControllerName),
+			Conditions:     observed(in.Node.Object, conditions...),
+		})
+	}
+	return out
+}

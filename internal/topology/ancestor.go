@@ -1,0 +1,96 @@
+package topology
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// Ancestor is a Gateway that a policy has an effect on, or would have if it could
+// be used: one with a route to a Service that the policy targets.
+type Ancestor struct {
+	Gateway  ir.Name
+	Accepted metav1.Condition
+}
+
+// declareAncestors judges every policy for each Gateway. A policy that no Gateway
+// of ours is concerned with has no ancestors.
+func (g *Graph) declareAncestors() flow.Table[ir.Name, []Ancestor] {
+	byService := flow.NewIndex(g.Routes,
+		func(_ RouteKey, r *Route, yield func(ir.Name)) {
+			for _, service := range r.Governed {
+				yield(service)
+			}
+		}, RouteKey.Compare)
+	return flow.Map("topology-policy-ancestors", g.BackendTLSPolicies,
+		func(c *flow.Ctx, k ir.Name, p *BackendTLSPolicy, emit func(ir.Name, []Ancestor)) {
+			refusals := map[ir.Name]*metav1.Condition{} // by Gateway; nil for none
+			serviceTargets(p.Object, func(t policyTarget) {
+				problem := g.targetProblem(c, p, t)
+				for route := range flow.Select(c, byService, t.service).All() {
+					parents, _ := flow.Get(c, g.Parents, route)
+					for _, parent := range parents {
+						if parent.Accepted.Status == metav1.ConditionTrue && refusals[parent.Gateway] == nil {
+							refusals[parent.Gateway] = problem
+						}
+					}
+				}
+			})
+			out := make([]Ancestor, 0, len(refusals))
+			for gateway, problem := range refusals {
+				a := Ancestor{gateway, condition.PolicyAccepted()}
+				if problem != nil {
+					a.Accepted = *problem
+				}
+				out = append(out, a)
+			}
+			slices.SortFunc(out, func(a, b Ancestor) int { return a.Gateway.Compare(b.Gateway) })
+			emit(k, out)
+		}, flow.Equal(slices.Equal[[]Ancestor]))
+}
+
+// targetProblem says why a policy has no effect on one of its targets; nil where it
+// has.
+func (g *Graph) targetProblem(c *flow.Ctx, p *BackendTLSPolicy, t policyTarget) *metav1.Condition {
+	service, ok := flow.Get(c, g.in.Services, t.service)
+	if !ok {
+		problem := condition.PolicyTargetMissing(t.service.String())
+		return &problem
+	}
+	if t.section != "" && !slices.ContainsFunc(service.Spec.Ports, func(port corev1.ServicePort) bool { return port.Name == t.section }) {
+		problem := condition.PolicySectionMissing(t.service.String(), t.section, portNames(service))
+		return &problem
+	}
+	if p.Refused != nil {
+		return p.Refused
+	}
+	if all, ok := flow.Get(c, g.policies, t.service); ok {
+		if winner := all.of(t.section); winner != nil && winner.Name != p.Name {
+			problem := condition.PolicyConflicted(t.String(), winner.Name.String())
+			return &problem
+		}
+	}
+	return nil
+}
+
+// String names the target in messages.
+func (t policyTarget) String() string {
+	if t.section == "" {
+		return "Service " + t.service.String()
+	}
+	return "port " + t.section + " of Service " + t.service.String()
+}
+
+func portNames(s *corev1.Service) (names []string) {
+	for i := range s.Spec.Ports {
+		if n := s.Spec.Ports[i].Name; n != "" {
+			names = append(names, n)
+		}
+	}
+	return names
+}
