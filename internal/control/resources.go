@@ -196,13 +196,17 @@ func backendsOf(h *ir.Host, yield func(string)) {
 		for _, m := range r.Filters.Mirrors {
 			once(m.Backend)
 		}
+		if a := r.Filters.Auth; a != nil {
+			once(a.Backend)
+		}
 	}
 }
 
 // names reports whether a rule names a backend.
 func names(r *ir.Rule, backend string) bool {
 	return slices.ContainsFunc(r.Backends, func(b ir.WeightedBackend) bool { return b.Backend == backend }) ||
-		slices.ContainsFunc(r.Filters.Mirrors, func(m ir.Mirror) bool { return m.Backend == backend })
+		slices.ContainsFunc(r.Filters.Mirrors, func(m ir.Mirror) bool { return m.Backend == backend }) ||
+		r.Filters.Auth != nil && r.Filters.Auth.Backend == backend
 }
 
 // bundleKey names a bundle of a route configuration's hosts.

@@ -24,6 +24,8 @@ var httpFilters = []*hcmv3.HttpFilter{
 	// Before all that may refuse, since a preflight has no credentials and asks
 	// for nothing.
 	optional(corsFilter, &corsv3.Cors{}),
+	// Before all that answers or forwards.
+	authFilters[0], authFilters[1], authFilters[2],
 	{
 		Name: "envoy.filters.http.router",
 		ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: constant(&routerv3.Router{
@@ -45,16 +47,32 @@ func optional(name string, m message) *hcmv3.HttpFilter {
 
 // routeFilters enables the filters that a rule needs.
 func routeFilters(f *ir.Filters) (map[string]*anypb.Any, error) {
-	if f.CORS == nil {
-		return nil, nil
+	var out map[string]*anypb.Any
+	enable := func(name string, m message, err error) error {
+		if err != nil {
+			return err
+		}
+		config, err := pack(m)
+		if err != nil {
+			return err
+		}
+		if out == nil {
+			out = map[string]*anypb.Any{}
+		}
+		out[name] = config
+		return nil
 	}
-	policy, err := corsPolicy(f.CORS)
-	if err != nil {
-		return nil, err
+	if f.CORS != nil {
+		policy, err := corsPolicy(f.CORS)
+		if err := enable(corsFilter, policy, err); err != nil {
+			return nil, err
+		}
 	}
-	config, err := pack(policy)
-	if err != nil {
-		return nil, err
+	if f.Auth != nil {
+		name, settings, err := routeAuth(f.Auth)
+		if err := enable(name, settings, err); err != nil {
+			return nil, err
+		}
 	}
-	return map[string]*anypb.Any{corsFilter: config}, nil
+	return out, nil
 }

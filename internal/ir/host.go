@@ -72,6 +72,7 @@ type Filters struct {
 	Rewrite         *Rewrite       `json:"rewrite,omitempty"`
 	Mirrors         []Mirror       `json:"mirrors,omitempty"`
 	CORS            *CORS          `json:"cors,omitempty"`
+	Auth            *Auth          `json:"auth,omitempty"`
 }
 
 // HeaderChanges is applied in the order remove, set, add.

@@ -182,6 +182,7 @@ type Route struct {
 type RouteRule struct {
 	Backends []BackendRef // one for one with spec.rules[].backendRefs
 	Mirrors  []BackendRef // one for each RequestMirror filter, in order
+	Auth     *BackendRef  // of the first ExternalAuth filter; nil without one
 }
 
 // BackendRef is a reference and what it resolves to.

@@ -101,6 +101,9 @@ func (r *resolver) httpRules(rules []gwv1.HTTPRouteRule) []RouteRule {
 				out[i].Mirrors = append(out[i].Mirrors, r.backend(UseHTTP, &m.BackendRef,
 					func() string { return fmt.Sprintf("spec.rules[%d].filters[%d].requestMirror.backendRef", i, j) }))
 			}
+			if a := rule.Filters[j].ExternalAuth; a != nil && out[i].Auth == nil {
+				out[i].Auth = r.auth(a, func() string { return fmt.Sprintf("spec.rules[%d].filters[%d].externalAuth.backendRef", i, j) })
+			}
 		}
 	}
 	return out

@@ -13,8 +13,8 @@ import (
 // filters translates the filters of a rule or, inside of a backend, of that
 // backend. Mirrors are what the mirrors among them refer to, in their order.
 //
-// Filters take effect in Envoy's order, not in the list's: CORS, redirect, mirror,
-// request headers, rewrite, response headers.
+// Filters take effect in Envoy's order, not in the list's: CORS, external
+// authorization, redirect, mirror, request headers, rewrite, response headers.
 func (t *translation) filters(at place, list []gwv1.HTTPRouteFilter, mirrors []topology.BackendRef) (out ir.Filters, redirect *ir.Redirect) {
 	mirror := 0
 	for i := range list {
@@ -42,7 +42,9 @@ func (t *translation) filters(at place, list []gwv1.HTTPRouteFilter, mirrors []t
 			}
 		case gwv1.HTTPRouteFilterCORS:
 			out.CORS = t.cors(at, f.CORS)
-		case gwv1.HTTPRouteFilterExtensionRef, gwv1.HTTPRouteFilterExternalAuth:
+		case gwv1.HTTPRouteFilterExternalAuth:
+			// The rule's alone: see auth.
+		case gwv1.HTTPRouteFilterExtensionRef:
 			// Not supported: placed has said so.
 		}
 	}
@@ -77,13 +79,11 @@ func (t *translation) placed(at place, f *gwv1.HTTPRouteFilter, before []gwv1.HT
 		t.refuse(field, condition.UnknownFilterKind(field, string(ref.Group), string(ref.Kind), string(ref.Name)))
 		return false
 	case gwv1.HTTPRouteFilterExternalAuth:
-		field := at.field("")
-		t.refuse(field, condition.UnsupportedFilter(field, kind))
-		return false
+		name, set = "externalAuth", f.ExternalAuth != nil
 	default:
 		field := at.field("type")
 		t.refuse(field, condition.UnknownValue(field, kind,
-			"RequestHeaderModifier", "ResponseHeaderModifier", "RequestRedirect", "URLRewrite", "RequestMirror", "CORS"))
+			"RequestHeaderModifier", "ResponseHeaderModifier", "RequestRedirect", "URLRewrite", "RequestMirror", "CORS", "ExternalAuth"))
 		return false
 	}
 	field := at.field("")

@@ -101,14 +101,19 @@ func (t *translation) action(spec *gwv1.HTTPRouteRule, refs topology.RouteRule) 
 	a.Filters, a.Redirect = t.filters(at, spec.Filters, refs.Mirrors)
 	a.Timeouts = t.timeouts(at, spec.Timeouts)
 	a.Retry = t.retry(at, spec.Retry)
+	a.Filters.Auth = t.auth(at, spec.Filters, refs.Auth, a.Timeouts)
 	a.Backends = t.backends(at, spec.BackendRefs, refs.Backends)
 	t.compatible(at, spec, &a)
 	if a.Redirect == nil && a.Backends == nil {
 		a.Status = failed
 	}
+	if auth := a.Filters.Auth; auth != nil && auth.Backend == "" {
+		// Nobody to ask: nothing may pass, not even a redirect.
+		a.Redirect, a.Backends, a.Filters.Auth, a.Status = nil, nil, nil, failed
+	}
 	if a.Backends == nil {
 		// Nothing is forwarded, so what changes or bounds forwarding is moot.
-		a.Filters = ir.Filters{ResponseHeaders: a.Filters.ResponseHeaders, CORS: a.Filters.CORS}
+		a.Filters = ir.Filters{ResponseHeaders: a.Filters.ResponseHeaders, CORS: a.Filters.CORS, Auth: a.Filters.Auth}
 		a.Timeouts, a.Retry = nil, nil
 	}
 	return a

@@ -1,0 +1,141 @@
+package envoy
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	mutationv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	extauthzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
+	filterchainv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/filter_chain/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// Three filters ask authorization services; a route enables one of them. A route
+// can override the service, and little else: so there is a filter for services
+// whose changes to requests are listed or their own words, one for HTTP services
+// whose headers are all copied, and an empty place for routes that say which
+// headers their service sees. Those bring a filter of their own, which costs
+// Envoy eight times as much of every change of the route's table.
+const (
+	authFilter      = "gatehouse.external_auth"
+	authCopyFilter  = "gatehouse.external_auth.copy"
+	authWholeFilter = "gatehouse.external_auth.whole"
+)
+
+// unaltered are the headers that no authorization service may change in a
+// request: those that say where it ends, by which the next request on the
+// connection, another tenant's perhaps, would begin elsewhere.
+const unaltered = "connection|content-length|http2-settings|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade"
+
+// foreign are the headers of an HTTP service's answer that are about the answer
+// itself. They are not copied unasked: nobody could read a request with the
+// Content-Type of another message.
+const foreign = unaltered + "|content-.*|date|server|host|:.*"
+
+// authFilters stand in every chain.
+var authFilters = []*hcmv3.HttpFilter{
+	optional(authFilter, authDefaults(unaltered)),
+	optional(authCopyFilter, authDefaults(foreign)),
+	optional(authWholeFilter, &filterchainv3.FilterChainConfig{}),
+}
+
+// authDefaults is what routes can't override.
+func authDefaults(kept string) *extauthzv3.ExtAuthz {
+	return &extauthzv3.ExtAuthz{
+		TransportApiVersion: corev3.ApiVersion_V3,
+		// No request passes where the service can't be asked or fails. 403, the
+		// default, would tell the client that it is its fault.
+		StatusOnError:              &typev3.HttpStatus{Code: http.StatusServiceUnavailable},
+		ValidateMutations:          true,
+		DecoderHeaderMutationRules: &mutationv3.HeaderMutationRules{DisallowExpression: regex(kept)},
+		// Every route has its own.
+		Services: &extauthzv3.ExtAuthz_HttpService{HttpService: &extauthzv3.HttpService{
+			ServerUri: authURI(InvalidBackend, time.Second),
+		}},
+	}
+}
+
+// routeAuth returns the filter that a route enables, and its settings.
+func routeAuth(a *ir.Auth) (filter string, settings message, err error) {
+	if a.Backend == "" {
+		return "", nil, errors.New("external authorization: no backend")
+	}
+	filter, kept := authFilter, unaltered
+	if !a.GRPC && len(a.ResponseHeaders) == 0 {
+		filter, kept = authCopyFilter, foreign
+	}
+	var body *extauthzv3.BufferSettings
+	if a.MaxBody > 0 {
+		body = &extauthzv3.BufferSettings{MaxRequestBytes: a.MaxBody}
+	}
+	if len(a.RequestHeaders) > 0 {
+		whole := authDefaults(kept)
+		whole.AllowedHeaders, whole.WithRequestBody = headerNames(a.RequestHeaders), body
+		if a.GRPC {
+			whole.Services = &extauthzv3.ExtAuthz_GrpcService{GrpcService: grpcAuth(a)}
+		} else {
+			whole.Services = &extauthzv3.ExtAuthz_HttpService{HttpService: httpAuth(a)}
+		}
+		config, err := pack(whole)
+		return authWholeFilter, &filterchainv3.FilterChainConfigPerRoute{FilterChain: &filterchainv3.FilterChain{
+			Filters: []*corev3.TypedExtensionConfig{{Name: "envoy.filters.http.ext_authz", TypedConfig: config}},
+		}}, err
+	}
+	check := &extauthzv3.CheckSettings{WithRequestBody: body}
+	if a.GRPC {
+		check.ServiceOverride = &extauthzv3.CheckSettings_GrpcService{GrpcService: grpcAuth(a)}
+	} else {
+		check.ServiceOverride = &extauthzv3.CheckSettings_HttpService{HttpService: httpAuth(a)}
+	}
+	return filter, &extauthzv3.ExtAuthzPerRoute{Override: &extauthzv3.ExtAuthzPerRoute_CheckSettings{CheckSettings: check}}, nil
+}
+
+func grpcAuth(a *ir.Auth) *corev3.GrpcService {
+	return &corev3.GrpcService{
+		TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{
+			ClusterName: a.Backend, Authority: a.Authority,
+		}},
+		Timeout: duration(a.Timeout),
+	}
+}
+
+func httpAuth(a *ir.Auth) *extauthzv3.HttpService {
+	copied := headerNames(a.ResponseHeaders)
+	if copied == nil {
+		copied = &matcherv3.ListStringMatcher{Patterns: []*matcherv3.StringMatcher{matching(".*")}}
+	}
+	return &extauthzv3.HttpService{
+		ServerUri:             authURI(a.Backend, a.Timeout),
+		PathPrefix:            a.PathPrefix,
+		AuthorizationResponse: &extauthzv3.AuthorizationResponse{AllowedUpstreamHeaders: copied},
+	}
+}
+
+// authURI names a service. Envoy wants a URI and doesn't use it: host and path are
+// the client's.
+func authURI(cluster string, timeout time.Duration) *corev3.HttpUri {
+	return &corev3.HttpUri{
+		Uri:              "http://" + cluster,
+		HttpUpstreamType: &corev3.HttpUri_Cluster{Cluster: cluster},
+		Timeout:          duration(timeout),
+	}
+}
+
+// headerNames matches header names in whichever case; nil for none.
+func headerNames(list []string) *matcherv3.ListStringMatcher {
+	if len(list) == 0 {
+		return nil
+	}
+	m := &matcherv3.ListStringMatcher{Patterns: make([]*matcherv3.StringMatcher, len(list))}
+	for i, name := range list {
+		m.Patterns[i] = exactly(name)
+		m.Patterns[i].IgnoreCase = true
+	}
+	return m
+}
