@@ -3,6 +3,8 @@ package envoy
 import (
 	"errors"
 	"net/http"
+	"regexp"
+	"slices"
 	"time"
 
 	mutationv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
@@ -16,16 +18,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
-// Three filters ask authorization services; a route enables one of them. A route
-// can override the service, and little else: so there is a filter for services
-// whose changes to requests are listed or their own words, one for HTTP services
-// whose headers are all copied, and an empty place for routes that say which
-// headers their service sees. Those bring a filter of their own, which costs
-// Envoy eight times as much of every change of the route's table.
+// Three filters ask authorization services; a route enables one of them. It can
+// override the service, and little else: there is one for gRPC, which sends all
+// headers to its service, one for HTTP, which sends the few that the specification
+// lists, and an empty place for routes that say which headers are sent. Those
+// bring a filter of their own, which costs Envoy eight times as much whenever
+// the route's table changes.
 const (
-	authFilter      = "gatehouse.external_auth"
-	authCopyFilter  = "gatehouse.external_auth.copy"
-	authWholeFilter = "gatehouse.external_auth.whole"
+	authGRPC = "gatehouse.external_auth.grpc"
+	authHTTP = "gatehouse.external_auth.http"
+	authOwn  = "gatehouse.external_auth.own"
 )
 
 // unaltered are the headers that no authorization service may change in a
@@ -38,27 +40,36 @@ const unaltered = "connection|content-length|http2-settings|keep-alive|proxy-con
 // Content-Type of another message.
 const foreign = unaltered + "|content-.*|date|server|host|:.*"
 
+var isForeign = regexp.MustCompile("^(" + foreign + ")$").MatchString
+
 // authFilters stand in every chain.
 var authFilters = []*hcmv3.HttpFilter{
-	optional(authFilter, authDefaults(unaltered)),
-	optional(authCopyFilter, authDefaults(foreign)),
-	optional(authWholeFilter, &filterchainv3.FilterChainConfig{}),
+	optional(authGRPC, authDefaults(&ir.Auth{Backend: InvalidBackend, GRPC: true})),
+	optional(authHTTP, authDefaults(&ir.Auth{Backend: InvalidBackend})),
+	optional(authOwn, &filterchainv3.FilterChainConfig{}),
 }
 
-// authDefaults is what routes can't override.
-func authDefaults(kept string) *extauthzv3.ExtAuthz {
-	return &extauthzv3.ExtAuthz{
+// authDefaults is a filter that asks a service, without what only a filter of the
+// route's own can say.
+func authDefaults(a *ir.Auth) *extauthzv3.ExtAuthz {
+	f := &extauthzv3.ExtAuthz{
 		TransportApiVersion: corev3.ApiVersion_V3,
 		// No request passes where the service can't be asked or fails. 403, the
 		// default, would tell the client that it is its fault.
-		StatusOnError:              &typev3.HttpStatus{Code: http.StatusServiceUnavailable},
-		ValidateMutations:          true,
-		DecoderHeaderMutationRules: &mutationv3.HeaderMutationRules{DisallowExpression: regex(kept)},
-		// Every route has its own.
-		Services: &extauthzv3.ExtAuthz_HttpService{HttpService: &extauthzv3.HttpService{
-			ServerUri: authURI(InvalidBackend, time.Second),
-		}},
+		StatusOnError:     &typev3.HttpStatus{Code: http.StatusServiceUnavailable},
+		ValidateMutations: true,
 	}
+	kept := unaltered
+	if a.GRPC {
+		f.Services = &extauthzv3.ExtAuthz_GrpcService{GrpcService: grpcAuth(a)}
+	} else {
+		f.Services = &extauthzv3.ExtAuthz_HttpService{HttpService: httpAuth(a)}
+		if len(a.ResponseHeaders) == 0 {
+			kept = foreign
+		}
+	}
+	f.DecoderHeaderMutationRules = &mutationv3.HeaderMutationRules{DisallowExpression: regex(kept)}
+	return f
 }
 
 // routeAuth returns the filter that a route enables, and its settings.
@@ -66,31 +77,24 @@ func routeAuth(a *ir.Auth) (filter string, settings message, err error) {
 	if a.Backend == "" {
 		return "", nil, errors.New("external authorization: no backend")
 	}
-	filter, kept := authFilter, unaltered
-	if !a.GRPC && len(a.ResponseHeaders) == 0 {
-		filter, kept = authCopyFilter, foreign
-	}
 	var body *extauthzv3.BufferSettings
 	if a.MaxBody > 0 {
 		body = &extauthzv3.BufferSettings{MaxRequestBytes: a.MaxBody}
 	}
-	if len(a.RequestHeaders) > 0 {
-		whole := authDefaults(kept)
-		whole.AllowedHeaders, whole.WithRequestBody = headerNames(a.RequestHeaders), body
-		if a.GRPC {
-			whole.Services = &extauthzv3.ExtAuthz_GrpcService{GrpcService: grpcAuth(a)}
-		} else {
-			whole.Services = &extauthzv3.ExtAuthz_HttpService{HttpService: httpAuth(a)}
-		}
-		config, err := pack(whole)
-		return authWholeFilter, &filterchainv3.FilterChainConfigPerRoute{FilterChain: &filterchainv3.FilterChain{
+	if len(a.RequestHeaders) > 0 || slices.ContainsFunc(a.ResponseHeaders, isForeign) {
+		own := authDefaults(a)
+		own.AllowedHeaders, own.WithRequestBody = headerNames(a.RequestHeaders), body
+		config, err := pack(own)
+		return authOwn, &filterchainv3.FilterChainConfigPerRoute{FilterChain: &filterchainv3.FilterChain{
 			Filters: []*corev3.TypedExtensionConfig{{Name: "envoy.filters.http.ext_authz", TypedConfig: config}},
 		}}, err
 	}
 	check := &extauthzv3.CheckSettings{WithRequestBody: body}
 	if a.GRPC {
+		filter = authGRPC
 		check.ServiceOverride = &extauthzv3.CheckSettings_GrpcService{GrpcService: grpcAuth(a)}
 	} else {
+		filter = authHTTP
 		check.ServiceOverride = &extauthzv3.CheckSettings_HttpService{HttpService: httpAuth(a)}
 	}
 	return filter, &extauthzv3.ExtAuthzPerRoute{Override: &extauthzv3.ExtAuthzPerRoute_CheckSettings{CheckSettings: check}}, nil
@@ -121,7 +125,7 @@ func httpAuth(a *ir.Auth) *extauthzv3.HttpService {
 // the client's.
 func authURI(cluster string, timeout time.Duration) *corev3.HttpUri {
 	return &corev3.HttpUri{
-		Uri:              "http://" + cluster,
+		Uri:              "http://service",
 		HttpUpstreamType: &corev3.HttpUri_Cluster{Cluster: cluster},
 		Timeout:          duration(timeout),
 	}

@@ -41,6 +41,7 @@ func (b *bindings) expand(file, text string) (string, error) {
 		"backends":      b.backends,
 		"backendsIn":    b.backendsIn,
 		"grpcBackends":  b.servers(grpcBackend),
+		"authBackends":  b.servers(authBackend),
 		"tcpBackends":   b.servers(tcpBackend),
 		"udpBackends":   b.servers(udpBackend),
 		"tlsBackends":   b.servers(tlsBackend),
