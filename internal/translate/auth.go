@@ -23,9 +23,6 @@ const (
 // auth translates a rule's ExternalAuth filter; nil without one. The result has
 // no backend where the service can't be used, of which the topology tells.
 func (t *translation) auth(at place, filters []gwv1.HTTPRouteFilter, ref *topology.BackendRef, timeouts *ir.Timeouts) *ir.Auth {
-	if ref == nil {
-		return nil
-	}
 	for i := range filters {
 		f := filters[i].ExternalAuth
 		if f == nil {
@@ -52,10 +49,10 @@ func (t *translation) auth(at place, filters []gwv1.HTTPRouteFilter, ref *topolo
 			field := at.field("externalAuth.protocol")
 			t.refuse(field, condition.UnknownValue(field, string(f.ExternalAuthProtocol), "HTTP", "GRPC"))
 		}
-		if p := ref.Port; p != nil {
-			a.Backend = BackendName(p)
+		if ref != nil && ref.Port != nil {
+			a.Backend = BackendName(ref.Port)
 			if a.GRPC {
-				a.Authority = p.Service.Name + "." + p.Service.Namespace
+				a.Authority = ref.Port.Service.Name + "." + ref.Port.Service.Namespace
 			}
 		}
 		return a
