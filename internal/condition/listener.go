@@ -82,6 +82,22 @@ func ListenerProtocolTaken(port int, protocol, holder string) (accepted, conflic
 		fmt.Sprintf("Port %d can't serve %s: it belongs to %s, which goes first, for another protocol; choose another port", port, protocol, holder))
 }
 
+// ListenerWholePortTaken says who has the port of a ListenerSet's listener, of a
+// protocol by which nothing else tells the two apart: the first one keeps it. It
+// returns Accepted and Conflicted.
+func ListenerWholePortTaken(port int, protocol, holder string) (accepted, conflicted metav1.Condition) {
+	return conflict(gwv1.ListenerReasonProtocolConflict,
+		fmt.Sprintf("%s port %d belongs to %s, which goes first; choose another port", protocol, port, holder))
+}
+
+// ListenerPortConflict says which listeners claim the same port, of a protocol by
+// which nothing else tells them apart. It returns Accepted and Conflicted, which
+// say the same.
+func ListenerPortConflict(port int, protocol string, others []string) (accepted, conflicted metav1.Condition) {
+	return conflict(gwv1.ListenerReasonProtocolConflict,
+		fmt.Sprintf("%s port %d is also that of %s; none of them is served until they have different ports", protocol, port, listenersNamed(others)))
+}
+
 func conflict(reason gwv1.ListenerConditionReason, message string) (accepted, conflicted metav1.Condition) {
 	return no(gwv1.ListenerConditionAccepted, reason, message), yes(gwv1.ListenerConditionConflicted, reason, message)
 }
@@ -91,6 +107,13 @@ func conflict(reason gwv1.ListenerConditionReason, message string) (accepted, co
 func ListenerOverlappingTLS(others []string) metav1.Condition {
 	return yes(gwv1.ListenerConditionOverlappingTLSConfig, gwv1.ListenerReasonOverlappingHostnames,
 		fmt.Sprintf("The hostname overlaps with %s; requests that reuse a connection for a host of another listener are answered with 421", listenersNamed(others)))
+}
+
+// ListenerOverlappingBytes is ListenerOverlappingTLS of a listener that forwards
+// bytes without seeing requests.
+func ListenerOverlappingBytes(others []string) metav1.Condition {
+	return yes(gwv1.ListenerConditionOverlappingTLSConfig, gwv1.ListenerReasonOverlappingHostnames,
+		fmt.Sprintf("The hostname overlaps with %s; requests that reuse a connection for a host of another listener reach the backends of this one", listenersNamed(others)))
 }
 
 // ListenerResolvedRefs says that every reference of the listener leads to

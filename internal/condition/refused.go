@@ -69,7 +69,7 @@ func ListenerBindFailed(failure BindFailure, port int, envoy string) metav1.Cond
 	case BindDenied:
 		remedy = fmt.Sprintf("Port %d needs privileges: shift all ports (--port-offset 8000 makes it %d), or allow Envoy low ports with \"sudo setcap cap_net_bind_service=+ep\" on its binary", port, port+8000)
 	case BindInUse:
-		remedy = fmt.Sprintf("Port %d is used by another process: stop that one (\"ss -ltnp 'sport = :%d'\" names it), or choose another port, address (--bind) or --port-offset", port, port)
+		remedy = fmt.Sprintf("Port %d is used by another process: stop that one (\"ss -ltunp 'sport = :%d'\" names it), or choose another port, address (--bind) or --port-offset", port, port)
 	case BindNoAddress:
 		remedy = "This host does not have the address: correct spec.addresses or --bind"
 	case BindOther:

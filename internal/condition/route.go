@@ -125,6 +125,13 @@ func BackendExternalNameMissing(field, service string) metav1.Condition {
 		fmt.Sprintf("Service %s is of type ExternalName, and its spec.externalName is empty", service))
 }
 
+// BackendExternalNameDatagrams says that datagrams can't be sent to a Service of
+// type ExternalName.
+func BackendExternalNameDatagrams(field, service string) metav1.Condition {
+	return unresolved(gwv1.RouteReasonUnsupportedProtocol, field,
+		fmt.Sprintf("Service %s is of type ExternalName, which UDPRoutes can't be sent to; use a Service with EndpointSlices", service))
+}
+
 // BackendNotPermitted says that a Service of another namespace may not be
 // referred to.
 func BackendNotPermitted(field, service, namespace, routeKind, from string) metav1.Condition {

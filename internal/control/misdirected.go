@@ -27,7 +27,8 @@ const knownHosts = 64
 // a table to itself, which a client reaches by its server name; a request in it
 // for a host of another listener came over the wrong connection, and one for a
 // host of none is not found (Listener.hostname in the Gateway API). The hosts of a
-// listener that doesn't serve are its own all the same.
+// listener that doesn't serve are its own all the same, and so are those of TLS
+// listeners, which see no requests.
 func claims(gateway ir.Name, listeners []*topology.Listener) []claim {
 	var out []claim
 	seen := map[[2]string]bool{}
@@ -53,7 +54,9 @@ func claims(gateway ir.Name, listeners []*topology.Listener) []claim {
 			add(l.Table, l.Hostname, false)
 		case gwv1.HTTPProtocolType:
 			add(l.Table, l.Hostname, false)
-		case gwv1.TLSProtocolType, gwv1.TCPProtocolType, gwv1.UDPProtocolType: // no requests
+		case gwv1.TLSProtocolType:
+			others = append(others, l)
+		case gwv1.TCPProtocolType, gwv1.UDPProtocolType: // no requests, no hosts
 		}
 	}
 	if _, all := tables[""]; !all && len(https)+len(others) <= knownHosts {

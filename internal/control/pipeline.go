@@ -51,6 +51,7 @@ type Pipeline struct {
 	vacant    *flow.Derived[ir.HostKey, *ir.Host]
 	hostParts *flow.Derived[ir.HostKey, *hostPart]
 	vacParts  *flow.Derived[ir.HostKey, *hostPart]
+	forwards  *flow.Derived[ir.HostKey, *ir.Host]
 	backends  *flow.Derived[string, *ir.Backend]
 
 	// Resources, per Gateway.
@@ -160,9 +161,13 @@ func (p *Pipeline) declareHosts() {
 		})
 
 	p.declarePorts()
+	p.declareForwards()
 
 	p.attachedByHost = flow.NewIndex(p.graph.Attachments,
 		func(k topology.AttachmentKey, a *topology.Attachment, yield func(ir.HostKey)) {
+			if a.Table == "" {
+				return // ports read it
+			}
 			for _, h := range a.Hosts {
 				yield(ir.HostKey{TableKey: ir.TableKey{Gateway: k.Listener.Gateway, Table: a.Table}, Domain: h.Domain})
 			}

@@ -42,14 +42,15 @@ type port struct {
 func (p *Pipeline) declarePorts() {
 	byPort := flow.NewIndex(p.graph.Listeners,
 		func(_ topology.ListenerKey, l *topology.Listener, yield func(portKey)) {
-			// An HTTPS listener that can't serve, for want of a certificate for one, keeps
+			// A listener of TLS that can't serve, for want of a certificate for one, keeps
 			// its hosts from others nevertheless.
-			if l.Serves || l.Protocol == gwv1.HTTPSProtocolType {
+			if l.Serves || l.Protocol == gwv1.HTTPSProtocolType || l.Protocol == gwv1.TLSProtocolType {
 				yield(keyOfPort(l))
 			}
 		}, topology.ListenerKey.Compare)
 	byPort.Also(p.graph.SetListeners)
 
+	forwarding := p.indexForwards()
 	p.ports = flow.Group("ports", byPort,
 		func(c *flow.Ctx, k portKey, members flow.Members[topology.ListenerKey, *topology.Listener]) (*port, bool) {
 			gw, ok := flow.Get(c, p.graph.Gateways, k.Gateway)
@@ -67,6 +68,7 @@ func (p *Pipeline) declarePorts() {
 			}
 			listener := translate.Listener(translate.ListenerInput{
 				Gateway: k.Gateway, Port: k.Port, Addresses: addresses, Offset: p.opts.PortOffset, Client: p.opts.Client, Listeners: listeners,
+				Forwards: p.forwardsOn(c, forwarding, k, listeners),
 			})
 			if listener == nil {
 				return nil, false
@@ -77,6 +79,9 @@ func (p *Pipeline) declarePorts() {
 	p.origins = flow.Map("route-tables", p.ports,
 		func(_ *flow.Ctx, _ portKey, v *port, emit func(ir.TableKey, tableOrigin)) {
 			for _, chain := range v.listener.Chains {
+				if chain.Table == "" {
+					continue
+				}
 				emit(ir.TableKey{Gateway: v.listener.Gateway, Table: chain.Table},
 					tableOrigin{port: v.listener.BindPort, https: chain.TLS != nil})
 			}

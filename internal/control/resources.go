@@ -123,8 +123,8 @@ func (p *Pipeline) declareResources() {
 // declareBackends declares clusters and endpoints: marshalled once for each
 // backend in use, then referred to by each Gateway that uses it.
 func (p *Pipeline) declareBackends() {
-	used := flow.Count("used-backends", p.hosts,
-		func(_ ir.HostKey, h *ir.Host, yield func(string)) { backendsOf(h, yield) })
+	used := flow.CountAll("used-backends",
+		func(_ ir.HostKey, h *ir.Host, yield func(string)) { backendsOf(h, yield) }, p.hosts, p.forwards)
 	p.backends = flow.Map("backends", used,
 		func(c *flow.Ctx, name string, _ int, emit func(string, *ir.Backend)) {
 			service, port, use, ok := translate.ParseBackendName(name)
@@ -169,6 +169,7 @@ func (p *Pipeline) declareBackends() {
 		func(k ir.HostKey, h *ir.Host, yield func(resourceKey)) {
 			backendsOf(h, func(name string) { yield(resourceKey{k.Gateway, name}) })
 		}, ir.HostKey.Compare)
+	p.hostsByBackend.Also(p.forwards)
 	p.members = flow.Group("gateway-backends", p.hostsByBackend,
 		func(c *flow.Ctx, k resourceKey, _ flow.Members[ir.HostKey, *ir.Host]) (member, bool) {
 			m, ok := flow.Get(c, resources, k.Name)

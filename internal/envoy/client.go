@@ -32,11 +32,8 @@ func listenerFilters(m *listenerv3.Listener, l *ir.Listener) {
 		m.ListenerFilters = append(m.ListenerFilters, proxyProtocol)
 	}
 	// Only where it is needed: it waits for the client to speak first.
-	for i := range l.Chains {
-		if l.Chains[i].TLS != nil {
-			m.ListenerFilters = append(m.ListenerFilters, tlsInspector)
-			break
-		}
+	if l.TLS {
+		m.ListenerFilters = append(m.ListenerFilters, tlsInspector)
 	}
 	if m.ListenerFilters != nil {
 		m.ListenerFiltersTimeout = durationpb.New(firstBytesTimeout)

@@ -1,9 +1,7 @@
 package envoy
 
 import (
-	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	fileaccesslogv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -78,15 +76,9 @@ func connectionManager(l *ir.Listener, c *ir.Chain, o Options) (*anypb.Any, erro
 			return nil, err
 		}
 	}
-	if o.AccessLog != "" {
-		log, err := pack(&fileaccesslogv3.FileAccessLog{Path: o.AccessLog})
-		if err != nil {
-			return nil, err
-		}
-		m.AccessLog = []*accesslogv3.AccessLog{{
-			Name:       "envoy.access_loggers.file",
-			ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: log},
-		}}
+	var err error
+	if m.AccessLog, err = o.accessLog(""); err != nil {
+		return nil, err
 	}
 	return pack(m)
 }

@@ -46,8 +46,8 @@ func quicProtocol(limit ir.Limits) *corev3.QuicProtocolOptions {
 }
 
 // quicSocket puts TLS onto QUIC.
-func quicSocket(t *ir.TLS) (*corev3.TransportSocket, error) {
-	context := downstreamTLS(t)
+func quicSocket(c *ir.Chain) (*corev3.TransportSocket, error) {
+	context := downstreamTLS(c)
 	context.CommonTlsContext.AlpnProtocols = []string{"h3"}
 	config, err := pack(&quicv3.QuicDownstreamTransport{
 		DownstreamTlsContext: context,

@@ -7,6 +7,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -79,18 +80,23 @@ func (o Options) Listener(l *ir.Listener) (*Resource, []error) {
 }
 
 func (o Options) filterChain(l *ir.Listener, c *ir.Chain) (*listenerv3.FilterChain, error) {
-	manager, err := connectionManager(l, c, o)
+	// The name is the chain's identity when the listener is updated.
+	chain := &listenerv3.FilterChain{Name: c.Table}
+	filter := &listenerv3.Filter{Name: "envoy.filters.network.http_connection_manager"}
+	var config *anypb.Any
+	var err error
+	if c.Forward != nil {
+		chain.Name = forwardName(l.Name, c)
+		filter.Name = "envoy.filters.network.tcp_proxy"
+		config, err = tcpProxy(l, c.Forward, o)
+	} else {
+		config, err = connectionManager(l, c, o)
+	}
 	if err != nil {
 		return nil, err
 	}
-	chain := &listenerv3.FilterChain{
-		// The name is the chain's identity when the listener is updated.
-		Name: c.Table,
-		Filters: []*listenerv3.Filter{{
-			Name:       "envoy.filters.network.http_connection_manager",
-			ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: manager},
-		}},
-	}
+	filter.ConfigType = &listenerv3.Filter_TypedConfig{TypedConfig: config}
+	chain.Filters = []*listenerv3.Filter{filter}
 	// A chain without a hostname has no match: it takes what no other chain
 	// does, clients without a server name too.
 	if c.Hostname != "" {
@@ -104,7 +110,7 @@ func (o Options) filterChain(l *ir.Listener, c *ir.Chain) (*listenerv3.FilterCha
 		if l.UDP {
 			secure = quicSocket
 		}
-		if chain.TransportSocket, err = secure(c.TLS); err != nil {
+		if chain.TransportSocket, err = secure(c); err != nil {
 			return nil, err
 		}
 		chain.TransportSocketConnectTimeout = durationpb.New(handshakeTimeout)

@@ -16,7 +16,7 @@ import (
 func TestListenerLeavesOutWhatIsWrong(t *testing.T) {
 	certs := &ir.TLS{Certificates: []string{"default/tls"}}
 	l := &ir.Listener{
-		Name: "tls-443", BindPort: 443, Addresses: []string{"localhost", "127.0.0.1"},
+		Name: "tls-443", TLS: true, BindPort: 443, Addresses: []string{"localhost", "127.0.0.1"},
 		Chains: []ir.Chain{
 			{Table: "a", Hostname: "a.example", TLS: certs},
 			{Table: "b", Hostname: "a.example", TLS: certs},
@@ -59,7 +59,7 @@ func TestEnvoyTLS(t *testing.T) {
 	// Envoy chooses among the certificates that are for the server's name.
 	named := func(c *x509.Certificate) { c.DNSNames = []string{"a.example"} }
 	s := &setup{
-		listeners: []*ir.Listener{{Name: "tls-443", Addresses: []string{"127.0.0.1"}, Chains: []ir.Chain{
+		listeners: []*ir.Listener{{Name: "tls-443", TLS: true, Addresses: []string{"127.0.0.1"}, Chains: []ir.Chain{
 			chain("any", "", "any"),
 			chain("wild", "*.example", "wild"),
 			chain("exact", "a.example", "rsa", "ecdsa"),

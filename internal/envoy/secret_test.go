@@ -121,7 +121,7 @@ func TestEnvoyLoadsPair(t *testing.T) {
 	changed("PKCS 1", rsa2048, func(s *ir.Secret) {
 		s.Key = ir.Sensitive(encode("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsa2048)))
 	})
-	s := &setup{listeners: []*ir.Listener{{Name: "https", Addresses: []string{"127.0.0.1"}}}}
+	s := &setup{listeners: []*ir.Listener{{Name: "https", TLS: true, Addresses: []string{"127.0.0.1"}}}}
 	for name, sec := range secrets {
 		sec.Name = name
 		s.secrets = append(s.secrets, sec)

@@ -10,12 +10,17 @@ import (
 // downstreamTLS terminates TLS with certificates that come by name, so that a
 // renewed one changes no listener. With several of one name, Envoy picks by
 // what the client can verify.
-func downstreamTLS(t *ir.TLS) *tlsv3.DownstreamTlsContext {
+//
+// Where requests are read, the protocol is negotiated. Who reads the bytes of a
+// chain that forwards them is not known here, so nothing can be promised there.
+func downstreamTLS(c *ir.Chain) *tlsv3.DownstreamTlsContext {
 	common := &tlsv3.CommonTlsContext{
-		TlsParams:     &tlsv3.TlsParameters{TlsMinimumProtocolVersion: minVersion(t.MinVersion)},
-		AlpnProtocols: []string{"h2", "http/1.1"},
+		TlsParams: &tlsv3.TlsParameters{TlsMinimumProtocolVersion: minVersion(c.TLS.MinVersion)},
 	}
-	for _, name := range t.Certificates {
+	if c.Forward == nil {
+		common.AlpnProtocols = []string{"h2", "http/1.1"}
+	}
+	for _, name := range c.TLS.Certificates {
 		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs,
 			&tlsv3.SdsSecretConfig{Name: name, SdsConfig: ads()})
 	}
@@ -23,8 +28,8 @@ func downstreamTLS(t *ir.TLS) *tlsv3.DownstreamTlsContext {
 }
 
 // transportSocket puts TLS onto connections.
-func transportSocket(t *ir.TLS) (*corev3.TransportSocket, error) {
-	config, err := pack(downstreamTLS(t))
+func transportSocket(c *ir.Chain) (*corev3.TransportSocket, error) {
+	config, err := pack(downstreamTLS(c))
 	if err != nil {
 		return nil, err
 	}

@@ -11,15 +11,27 @@ func Fold[I, K comparable, V, A any](
 	add, sub func(a A, k K, v V) A,
 	opts ...Option[A],
 ) *Derived[I, A] {
-	from := src.base()
+	return fold(name, by, add, sub, []Table[K, V]{src}, opts...)
+}
+
+func fold[I, K comparable, V, A any](
+	name string,
+	by func(k K, v V, yield func(I)),
+	add, sub func(a A, k K, v V) A,
+	sources []Table[K, V],
+	opts ...Option[A],
+) *Derived[I, A] {
 	f := &folder[I, K, V, A]{sums: map[I]*sum[A]{}}
-	f.init(from.engine, name, f, opts)
+	f.init(sources[0].base().engine, name, f, opts)
 	f.work = f
 	f.by = newSorter(&f.meta, by)
-	from.hooks = append(from.hooks, func(c *cell[K, V], old V, had bool) {
-		f.apply(sub, -1, c.key, old, had)
-		f.apply(add, +1, c.key, c.val, c.ok)
-	})
+	for _, src := range sources {
+		from := src.base()
+		from.hooks = append(from.hooks, func(c *cell[K, V], old V, had bool) {
+			f.apply(sub, -1, c.key, old, had)
+			f.apply(add, +1, c.key, c.val, c.ok)
+		})
+	}
 	return &f.Derived
 }
 
@@ -93,8 +105,13 @@ func (f *folder[I, K, V, A]) run() {
 
 // Count declares a table of how many entries of src stand under each key.
 func Count[I, K comparable, V any](name string, src Table[K, V], by func(k K, v V, yield func(I))) *Derived[I, int] {
-	return Fold(name, src, by,
+	return CountAll(name, by, src)
+}
+
+// CountAll is Count over the entries of several tables, at least one.
+func CountAll[I, K comparable, V any](name string, by func(k K, v V, yield func(I)), sources ...Table[K, V]) *Derived[I, int] {
+	return fold(name, by,
 		func(n int, _ K, _ V) int { return n + 1 },
 		func(n int, _ K, _ V) int { return n - 1 },
-		Equal(Same[int]))
+		sources, Equal(Same[int]))
 }

@@ -23,6 +23,6 @@ type Limits struct {
 	Streams        uint32        `json:"streams,omitempty"`        // at a time, in a connection of HTTP/2 or HTTP/3
 	BufferKiB      uint32        `json:"bufferKiB,omitempty"`      // that a connection may leave unread, softly
 	HeadersTimeout time.Duration `json:"headersTimeout,omitempty"` // for a request's headers, from their first byte
-	IdleTimeout    time.Duration `json:"idleTimeout,omitempty"`    // of a connection without requests
+	IdleTimeout    time.Duration `json:"idleTimeout,omitempty"`    // of a connection without requests, or bytes
 	Duration       time.Duration `json:"duration,omitempty"`       // of a connection; unlimited by default
 }

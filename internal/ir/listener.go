@@ -3,9 +3,12 @@ package ir
 // Listener is one port of a Gateway: all Gateway API listeners that share it. TCP
 // and UDP ports of the same number are two.
 type Listener struct {
-	Gateway   Name     `json:"gateway"`
-	Name      string   `json:"name"` // stable: protocol family and port, such as http-80, tls-443
-	UDP       bool     `json:"udp,omitempty"`
+	Gateway Name   `json:"gateway"`
+	Name    string `json:"name"` // stable: protocol family and port, such as http-80, tls-443
+	UDP     bool   `json:"udp,omitempty"`
+	// TLS says that clients speak TLS: the server name that they ask for selects
+	// the chain.
+	TLS       bool     `json:"tls,omitempty"`
 	Port      uint16   `json:"port"`      // as the Gateway says
 	BindPort  uint16   `json:"bindPort"`  // where Envoy listens
 	Addresses []string `json:"addresses"` // IP addresses to bind, at least one, sorted

@@ -123,7 +123,7 @@ func TestGatewayConditions(t *testing.T) {
 				Proxy: rejected(acknowledged(), status.RefListener, "http-80", "cannot bind '127.0.0.1:8080': Address already in use"),
 			},
 			someBad + none + resolved,
-			"Programmed=False/Invalid: Port 8080 is used by another process: stop that one (\"ss -ltnp 'sport = :8080'\" names it), or choose another port, address (--bind) or --port-offset. Envoy says: cannot bind '127.0.0.1:8080': Address already in use\n",
+			"Programmed=False/Invalid: Port 8080 is used by another process: stop that one (\"ss -ltunp 'sport = :8080'\" names it), or choose another port, address (--bind) or --port-offset. Envoy says: cannot bind '127.0.0.1:8080': Address already in use\n",
 		},
 		"the address is not of this host": {
 			status.GatewayInput{

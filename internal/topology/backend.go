@@ -53,6 +53,9 @@ func serviceName(route RouteKey, ref *gwv1.BackendObjectReference) ir.Name {
 // externalName resolves a port of a Service that is another name for a host. Such
 // a Service need not list its ports.
 func externalName(name ir.Name, s *corev1.Service, port int32, use Use, field func() string) BackendRef {
+	if use == UseUDP {
+		return problem(condition.BackendExternalNameDatagrams(field(), name.String()))
+	}
 	if s.Spec.ExternalName == "" {
 		return problem(condition.BackendExternalNameMissing(field(), name.String()))
 	}

@@ -79,9 +79,9 @@ func (c *Certificate) Equal(o *Certificate) bool {
 	return c.Name == o.Name && c.Problem == o.Problem && c.Chain == o.Chain && c.Key == o.Key
 }
 
-// certificateRefs returns the references that the listener's protocol makes use of.
+// certificateRefs returns the references that the listener makes use of.
 func certificateRefs(l *gwv1.Listener) []gwv1.SecretObjectReference {
-	if l.Protocol != gwv1.HTTPSProtocolType || l.TLS == nil {
+	if tlsMode(l) == "" || passesThrough(l) || l.TLS == nil {
 		return nil
 	}
 	return l.TLS.CertificateRefs

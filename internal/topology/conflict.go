@@ -9,27 +9,36 @@ import (
 // (GatewaySpec.Listeners, "Handling indistinct Listeners"). Listeners of protocols
 // that are not supported conflict with nothing.
 func findConflicts(drafts []*draft) {
-	type site struct {
-		port     uint16
+	type claimed struct {
+		hostPort
 		hostname string
 	}
-	byPort := map[uint16][]*draft{}
-	bySite := map[site][]*draft{}
+	claim := func(d *draft) claimed { return claimed{d.hostPort(), d.Hostname} }
+	byPort := map[hostPort][]*draft{}
+	byHost := map[claimed][]*draft{}
 	for _, d := range drafts {
 		if d.family != unserved {
-			byPort[d.Port] = append(byPort[d.Port], d)
-			bySite[site{d.Port, d.Hostname}] = append(bySite[site{d.Port, d.Hostname}], d)
+			byPort[d.hostPort()] = append(byPort[d.hostPort()], d)
+			byHost[claim(d)] = append(byHost[claim(d)], d)
 		}
 	}
 	for _, d := range drafts {
 		if d.family == unserved {
 			continue
 		}
-		otherProtocol := others(byPort[d.Port], func(o *draft) bool { return o.family != d.family })
-		sameHost := others(bySite[site{d.Port, d.Hostname}], func(o *draft) bool { return o != d })
+		// HTTPS and TLS can't both have a hostname: nothing in a handshake says
+		// which of them a client wants.
+		otherProtocol := others(byPort[d.hostPort()], func(o *draft) bool {
+			return o.family != d.family || o.Hostname == d.Hostname && o.Protocol != d.Protocol
+		})
+		sameHost := others(byHost[claim(d)], func(o *draft) bool { return o != d })
 		switch {
 		case len(otherProtocol) > 0:
 			accepted, conflict := condition.ListenerProtocolConflict(int(d.Port), string(d.Protocol), otherProtocol)
+			d.refuse(accepted)
+			d.conflict = conflict
+		case len(sameHost) > 0 && !d.family.named():
+			accepted, conflict := condition.ListenerPortConflict(int(d.Port), string(d.Protocol), sameHost)
 			d.refuse(accepted)
 			d.conflict = conflict
 		case len(sameHost) > 0:

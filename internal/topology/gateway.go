@@ -87,7 +87,7 @@ func (g *Graph) claimPort(c *flow.Ctx, gateway ir.Name, d *draft) {
 	if g.ports == nil || !d.valid() {
 		return
 	}
-	if use, ok := flow.Get(c, g.ports, d.Port); ok {
+	if use, ok := flow.Get(c, g.ports, d.hostPort()); ok {
 		if winner, lost := use[gateway]; lost {
 			d.refuse(condition.ListenerPortTaken(int(d.Port), winner.String()))
 		}
@@ -112,17 +112,22 @@ func refusal(gw *gwv1.Gateway, class *Class) *metav1.Condition {
 func (g *Graph) listener(c *flow.Ctx, d *draft) *Listener {
 	l := &d.Listener
 	problems := d.problems
-	if d.Protocol == gwv1.HTTPSProtocolType {
+	terminates := d.family == encrypted && !d.Passthrough
+	if terminates {
 		problems = append(g.resolveCertificates(c, d), problems...)
 	}
-	l.Serves = d.valid() && (d.family != encrypted || len(l.Certificates) > 0)
+	l.Serves = d.valid() && (!terminates || len(l.Certificates) > 0)
 	resolved := condition.Noted(condition.ListenerResolvedRefs(), d.notes...)
 	if len(problems) > 0 {
 		resolved = condition.ListenerNotResolved(problems)
 	}
 	l.Conditions = []metav1.Condition{d.accepted, d.conflict, resolved}
 	if len(d.overlaps) > 0 {
-		l.Conditions = append(l.Conditions, condition.ListenerOverlappingTLS(d.overlaps))
+		overlapping := condition.ListenerOverlappingTLS
+		if d.Protocol == gwv1.TLSProtocolType {
+			overlapping = condition.ListenerOverlappingBytes
+		}
+		l.Conditions = append(l.Conditions, overlapping(d.overlaps))
 	}
 	return l
 }

@@ -69,7 +69,7 @@ type Graph struct {
 	ours     flow.Table[ir.Name, struct{}]
 	defaults *flow.Index[gwv1.GatewayDefaultScope, ir.Name, defaultGateway]
 	grants   flow.Table[grant, int]
-	ports    flow.Table[uint16, portUse] // nil unless hosts are shared
+	ports    flow.Table[hostPort, portUse] // nil unless hosts are shared
 	sections flow.Table[ir.Name, []section]
 	labels   flow.Table[string, namespaceLabels]
 

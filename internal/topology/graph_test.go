@@ -153,6 +153,10 @@ func decode(t testing.TB, text string) []source.Object {
 			o = &certificatesv1.ClusterTrustBundle{}
 		case "TLSRoute":
 			o = &gwv1.TLSRoute{}
+		case "TCPRoute":
+			o = &gwv1.TCPRoute{}
+		case "UDPRoute":
+			o = &gwv1.UDPRoute{}
 		default:
 			t.Fatalf("no type for kind %q in:\n%s", meta.Kind, doc)
 		}
@@ -300,7 +304,10 @@ func printSet(c *flow.Ctx, g *Graph, s *ListenerSet) printedSet {
 func printListener(c *flow.Ctx, g *Graph, all flow.Table[ListenerKey, *Listener], l *Listener) printedListener {
 	p := printedListener{Serves: "nothing", Conditions: conditions(l.Conditions...)}
 	if l.Serves {
-		p.Serves = fmt.Sprintf("%s %d as %d in %s", l.Protocol, l.Port, l.BindPort, l.Table)
+		p.Serves = strings.TrimSuffix(fmt.Sprintf("%s %d as %d in %s", l.Protocol, l.Port, l.BindPort, l.Table), " in ")
+		if l.Passthrough {
+			p.Serves += ", passed through"
+		}
 	}
 	if kinds := kindNames(l.Kinds); kinds != "HTTPRoute" {
 		p.Kinds = &kinds

@@ -14,14 +14,19 @@ import (
 )
 
 // family is a group of protocols that can share a port. Listeners of one family
-// and port are told apart by their hostnames.
+// and port are told apart by their hostnames, if the family has any.
 type family uint8
 
 const (
-	unserved family = iota // protocols that are not supported
-	cleartext
-	encrypted
+	unserved  family = iota // protocols that are not supported
+	cleartext               // HTTP
+	encrypted               // HTTPS and TLS
+	raw                     // TCP
+	datagrams               // UDP
 )
+
+// named reports whether connections of the family can be told apart by hostname.
+func (f family) named() bool { return f == cleartext || f == encrypted }
 
 // protocol is what can be said of listeners by their protocol.
 type protocol struct {
@@ -35,11 +40,13 @@ var (
 	protocols    = map[gwv1.ProtocolType]protocol{
 		gwv1.HTTPProtocolType:  {cleartext, httpKinds},
 		gwv1.HTTPSProtocolType: {encrypted, httpKinds},
+		gwv1.TLSProtocolType:   {encrypted, []gwv1.RouteGroupKind{{Group: &gatewayGroup, Kind: TLSRoute}}},
+		gwv1.TCPProtocolType:   {raw, []gwv1.RouteGroupKind{{Group: &gatewayGroup, Kind: TCPRoute}}},
 	}
 )
 
 // supportedProtocols is for messages.
-const supportedProtocols = "HTTP or HTTPS"
+const supportedProtocols = "HTTP, HTTPS, TLS or TCP"
 
 // draft is a listener as far as its Gateway's spec and the options decide it.
 type draft struct {
@@ -85,9 +92,11 @@ func draftListener(gw *gwv1.Gateway, l *gwv1.Listener, o Options) *draft {
 			Key:      ListenerKey{Gateway: ir.Name{Namespace: gw.Namespace, Name: gw.Name}, Name: string(l.Name)},
 			Port:     uint16(l.Port),
 			Protocol: l.Protocol,
-			Hostname: strings.ToLower(string(valueOr(l.Hostname, ""))),
 			Kinds:    p.kinds,
 		},
+	}
+	if p.family.named() || p.family == unserved {
+		d.Hostname = strings.ToLower(string(valueOr(l.Hostname, "")))
 	}
 	d.Table = tableName(d)
 	if p.family == unserved {
@@ -109,25 +118,53 @@ func draftListener(gw *gwv1.Gateway, l *gwv1.Listener, o Options) *draft {
 }
 
 // tableName names the route table behind a listener: plain HTTP learns the host
-// from the request, so that all listeners of a port share a table, while TLS has
-// chosen the listener before there is a request.
+// from the request, so that all listeners of a port share a table, while HTTPS has
+// chosen the listener before there is a request. Where there are no requests,
+// there is no table.
 func tableName(d *draft) string {
 	port := strconv.Itoa(int(d.Port))
-	if d.family == encrypted {
+	switch {
+	case d.Protocol == gwv1.HTTPSProtocolType:
 		return "tls-" + port + "-" + domain(d.Hostname)
+	case d.family == encrypted, d.family == raw, d.family == datagrams:
+		return ""
+	default:
+		return "http-" + port
 	}
-	return "http-" + port
+}
+
+// tlsMode returns what a listener does with TLS; empty where it has none.
+func tlsMode(l *gwv1.Listener) gwv1.TLSModeType {
+	switch {
+	case protocols[l.Protocol].family != encrypted:
+		return ""
+	case l.TLS == nil:
+		return gwv1.TLSModeTerminate
+	default:
+		return valueOr(l.TLS.Mode, gwv1.TLSModeTerminate)
+	}
+}
+
+// passesThrough reports whether TLS goes through the listener as it is.
+func passesThrough(l *gwv1.Listener) bool {
+	return l.Protocol == gwv1.TLSProtocolType && tlsMode(l) == gwv1.TLSModePassthrough
 }
 
 // checkTLS judges the settings of TLS, references aside. Settings that restrict
 // who may connect refuse the listener as long as they can't be kept.
 func (d *draft) checkTLS(gw *gwv1.Gateway) {
+	d.Passthrough = passesThrough(d.spec)
+	switch mode := tlsMode(d.spec); {
+	case d.Passthrough:
+	case mode == gwv1.TLSModePassthrough:
+		d.refuse(condition.ListenerUnsupportedValue("tls.mode",
+			fmt.Sprintf("%s is not possible with protocol %s; use Terminate", mode, d.Protocol)))
+	case mode != "" && mode != gwv1.TLSModeTerminate:
+		d.refuse(condition.ListenerUnsupportedValue("tls.mode",
+			fmt.Sprintf("%s is not known; use Terminate or Passthrough", mode)))
+	}
 	if d.Protocol != gwv1.HTTPSProtocolType {
 		return
-	}
-	if t := d.spec.TLS; t != nil && valueOr(t.Mode, gwv1.TLSModeTerminate) != gwv1.TLSModeTerminate {
-		d.refuse(condition.ListenerUnsupportedValue("tls.mode",
-			fmt.Sprintf("%s is not possible with protocol HTTPS; use Terminate", *t.Mode)))
 	}
 	if gw.Spec.TLS == nil || gw.Spec.TLS.Frontend == nil {
 		return

@@ -260,7 +260,11 @@ func (g *Graph) settleSet(c *flow.Ctx, s *set) []*draft {
 				winner, best = k, e
 			}
 		}
-		if winner != d.Key {
+		switch {
+		case winner == d.Key:
+		case !d.family.named():
+			d.lose(condition.ListenerWholePortTaken(int(d.Port), string(d.Protocol), holder(winner, d.Key)))
+		default:
 			d.lose(condition.ListenerHostnameTaken(int(d.Port), d.Hostname, holder(winner, d.Key)))
 		}
 	}

@@ -92,7 +92,9 @@ type Listener struct {
 	Port     uint16
 	BindPort uint16 // Port with the port offset; 0 where that is no port
 	Protocol gwv1.ProtocolType
-	Hostname string // exact or *.suffix in lower case; empty for any
+	// Passthrough says that TLS goes through to the backends as it is.
+	Passthrough bool
+	Hostname    string // exact or *.suffix in lower case; empty for any
 	// Kinds are the route kinds that may attach: allowed by the listener and
 	// fitting its protocol.
 	Kinds      []gwv1.RouteGroupKind
@@ -115,7 +117,8 @@ type Listener struct {
 	// OverlappingTLSConfig; Programmed is decided by what the proxies say.
 	Conditions []metav1.Condition
 	// Table is the route table behind the listener: all plain HTTP listeners of a
-	// port share one, each HTTPS hostname has its own.
+	// port share one, each HTTPS hostname has its own. Listeners of protocols without
+	// requests (TLS, TCP, UDP) have none.
 	Table string
 }
 
@@ -254,7 +257,7 @@ func (k AttachmentKey) Compare(o AttachmentKey) int {
 // Attachment is a route on a listener, with the hosts that it serves there.
 type Attachment struct {
 	Key   AttachmentKey
-	Table string // the listener's route table
+	Table string // the listener's route table; empty where it has none
 	Port  uint16 // the listener's
 	// Hosts are sorted by domain, each once. Hosts that another listener owns are
 	// left out, and all of them where the listener is in conflict: the route counts

@@ -46,8 +46,15 @@ func (g *Graph) answers(c *flow.Ctx, route ir.Name, o RouteObject) bool {
 func (g *Graph) route(c *flow.Ctx, key RouteKey, o RouteObject) *Route {
 	r := resolver{g: g, c: c, route: key}
 	node := &Route{Key: key, Object: o, ResolvedRefs: condition.RouteResolvedRefs()}
-	if o, ok := o.(*gwv1.HTTPRoute); ok {
+	switch o := o.(type) {
+	case *gwv1.HTTPRoute:
 		node.Rules = r.httpRules(o.Spec.Rules)
+	case *gwv1.TLSRoute:
+		node.Rules = forwardRules(&r, UseTCP, o.Spec.Rules, func(rule *gwv1.TLSRouteRule) []gwv1.BackendRef { return rule.BackendRefs })
+	case *gwv1.TCPRoute:
+		node.Rules = forwardRules(&r, UseTCP, o.Spec.Rules, func(rule *gwv1.TCPRouteRule) []gwv1.BackendRef { return rule.BackendRefs })
+	case *gwv1.UDPRoute:
+		node.Rules = forwardRules(&r, UseUDP, o.Spec.Rules, func(rule *gwv1.UDPRouteRule) []gwv1.BackendRef { return rule.BackendRefs })
 	}
 	slices.SortFunc(r.governed, ir.Name.Compare)
 	node.Governed = slices.Compact(r.governed)

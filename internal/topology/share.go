@@ -14,14 +14,27 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
+// hostPort is a port of a host: TCP and UDP ports of one number are two.
+type hostPort struct {
+	port uint16
+	udp  bool
+}
+
+func (p hostPort) compare(o hostPort) int {
+	return cmp.Or(cmp.Compare(p.port, o.port), udpLast(p.udp)-udpLast(o.udp))
+}
+
+// hostPort is what the listener needs of a host.
+func (d *draft) hostPort() hostPort { return hostPort{d.Port, d.family == datagrams} }
+
 // claimKey is a port that a Gateway wants.
 type claimKey struct {
-	Port    uint16
+	hostPort
 	Gateway ir.Name
 }
 
 func (k claimKey) compare(o claimKey) int {
-	return cmp.Or(cmp.Compare(k.Port, o.Port), k.Gateway.Compare(o.Gateway))
+	return cmp.Or(k.hostPort.compare(o.hostPort), k.Gateway.Compare(o.Gateway))
 }
 
 // claim is where and since when the Gateway wants the port.
@@ -43,7 +56,7 @@ func (p portUse) Equal(o portUse) bool { return maps.Equal(p, o) }
 
 // declarePorts decides which of the Gateways on a shared host get a port. The
 // oldest one does; those that it leaves empty-handed stand in nobody's way.
-func (g *Graph) declarePorts() flow.Table[uint16, portUse] {
+func (g *Graph) declarePorts() flow.Table[hostPort, portUse] {
 	claims := flow.Map("topology-claims", g.owned,
 		func(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(claimKey, claim)) {
 			class, ok := g.class(c, gw)
@@ -55,25 +68,25 @@ func (g *Graph) declarePorts() flow.Table[uint16, portUse] {
 				return
 			}
 			wants := claim{gw.CreationTimestamp.Time, a.effective(g.options.DefaultAddresses)}
-			claimed := map[uint16]bool{}
+			claimed := map[hostPort]bool{}
 			for _, d := range draftListeners(gw, g.options) {
-				if d.accepted.Status == metav1.ConditionTrue && !claimed[d.Port] {
-					claimed[d.Port] = true
-					emit(claimKey{d.Port, name}, wants)
+				if d.accepted.Status == metav1.ConditionTrue && !claimed[d.hostPort()] {
+					claimed[d.hostPort()] = true
+					emit(claimKey{d.hostPort(), name}, wants)
 				}
 			}
 			ofSets, _ := flow.Get(c, g.gatewaySetPorts, name)
 			for _, p := range ofSets {
-				if !claimed[p.Port] {
-					claimed[p.Port] = true
-					emit(claimKey{p.Port, name}, wants)
+				if !claimed[hostPort{p.Port, p.UDP}] {
+					claimed[hostPort{p.Port, p.UDP}] = true
+					emit(claimKey{hostPort{p.Port, p.UDP}, name}, wants)
 				}
 			}
 		})
 	byPort := flow.NewIndex(claims,
-		func(k claimKey, _ claim, yield func(uint16)) { yield(k.Port) }, claimKey.compare)
+		func(k claimKey, _ claim, yield func(hostPort)) { yield(k.hostPort) }, claimKey.compare)
 	return flow.Group("topology-ports", byPort,
-		func(_ *flow.Ctx, _ uint16, members flow.Members[claimKey, claim]) (portUse, bool) {
+		func(_ *flow.Ctx, _ hostPort, members flow.Members[claimKey, claim]) (portUse, bool) {
 			return settle(members), true
 		})
 }

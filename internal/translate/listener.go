@@ -22,6 +22,9 @@ type ListenerInput struct {
 	// Listeners are those of the port that serve, in any order. They are of one
 	// protocol family: others on the port are in conflict.
 	Listeners []*topology.Listener
+	// Forwards are the routes on those of them that have no route table, in any
+	// order.
+	Forwards []ForwardEntry
 }
 
 // Listener merges the listeners of a port. It is nil where there are none, or
@@ -34,6 +37,8 @@ func Listener(in ListenerInput) *ir.Listener {
 	l := &ir.Listener{
 		Gateway:   in.Gateway,
 		Name:      ListenerName(in.Listeners[0]),
+		UDP:       in.Listeners[0].Protocol == gwv1.UDPProtocolType,
+		TLS:       encrypted(in.Listeners[0]),
 		Port:      in.Port,
 		BindPort:  uint16(bind),
 		Addresses: slices.Compact(slices.Sorted(slices.Values(in.Addresses))),
@@ -42,11 +47,18 @@ func Listener(in ListenerInput) *ir.Listener {
 	sorted := slices.SortedFunc(slices.Values(in.Listeners), func(a, b *topology.Listener) int {
 		return a.Key.Compare(b.Key)
 	})
+	routes := map[topology.ListenerKey][]*ForwardEntry{}
+	for i := range in.Forwards {
+		e := &in.Forwards[i]
+		routes[e.Listener] = append(routes[e.Listener], e)
+	}
 	seen := make(map[string]bool, len(sorted))
 	for _, node := range sorted {
-		if c := chain(node); !seen[c.Hostname] {
-			seen[c.Hostname] = true
-			l.Chains = append(l.Chains, c)
+		for _, c := range chains(node, routes[node.Key]) {
+			if !seen[c.Hostname] {
+				seen[c.Hostname] = true
+				l.Chains = append(l.Chains, c)
+			}
 		}
 	}
 	slices.SortFunc(l.Chains, func(a, b ir.Chain) int { return strings.Compare(a.Hostname, b.Hostname) })
@@ -56,25 +68,42 @@ func Listener(in ListenerInput) *ir.Listener {
 // ListenerName is the name of the ir.Listener that serves a listener.
 func ListenerName(l *topology.Listener) string {
 	family := "http-"
-	if encrypted(l) {
+	switch {
+	case encrypted(l):
 		family = "tls-"
+	case l.Protocol == gwv1.TCPProtocolType:
+		family = "tcp-"
+	case l.Protocol == gwv1.UDPProtocolType:
+		family = "udp-"
 	}
 	return family + strconv.Itoa(int(l.Port))
 }
 
-// chain makes what a connection meets. Hostnames of plain HTTP are the route
-// table's work, where all listeners of the port share one.
-func chain(l *topology.Listener) ir.Chain {
-	if !encrypted(l) {
-		return ir.Chain{Table: l.Table}
+// chains makes what connections to a listener meet. Hostnames of plain HTTP are the
+// route table's work, where all listeners of the port share one.
+func chains(l *topology.Listener, routes []*ForwardEntry) []ir.Chain {
+	switch {
+	case l.Table == "":
+		return forwards(l, routes)
+	case !encrypted(l):
+		return []ir.Chain{{Table: l.Table}}
+	default:
+		return []ir.Chain{{Hostname: l.Hostname, Table: l.Table, HTTP3: l.HTTP3, TLS: terminated(l)}}
 	}
-	c := ir.Chain{Hostname: l.Hostname, Table: l.Table, HTTP3: l.HTTP3, TLS: &ir.TLS{
-		Certificates: make([]string, len(l.Certificates)), MinVersion: l.MinTLSVersion,
-	}}
-	for i, name := range l.Certificates {
-		c.TLS.Certificates[i] = name.String()
-	}
-	return c
 }
 
-func encrypted(l *topology.Listener) bool { return l.Protocol == gwv1.HTTPSProtocolType }
+// terminated says how a listener terminates TLS; nil where it doesn't.
+func terminated(l *topology.Listener) *ir.TLS {
+	if !encrypted(l) || l.Passthrough {
+		return nil
+	}
+	t := &ir.TLS{Certificates: make([]string, len(l.Certificates)), MinVersion: l.MinTLSVersion}
+	for i, name := range l.Certificates {
+		t.Certificates[i] = name.String()
+	}
+	return t
+}
+
+func encrypted(l *topology.Listener) bool {
+	return l.Protocol == gwv1.HTTPSProtocolType || l.Protocol == gwv1.TLSProtocolType
+}

@@ -210,7 +210,7 @@ func TestListener(t *testing.T) {
 				},
 			},
 			&ir.Listener{
-				Name: "tls-443", Port: 443, BindPort: 443, Addresses: []string{"127.0.0.1"},
+				Name: "tls-443", TLS: true, Port: 443, BindPort: 443, Addresses: []string{"127.0.0.1"},
 				Chains: []ir.Chain{
 					{Table: "tls-443-", TLS: &ir.TLS{Certificates: []string{"infra/ecdsa"}}},
 					{Hostname: "*.example.com", Table: "tls-443-*.example.com", TLS: &ir.TLS{Certificates: []string{"infra/rsa"}}},

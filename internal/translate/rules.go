@@ -37,9 +37,22 @@ type Problem struct {
 // those of its matches that can be expressed.
 func Route(r *topology.Route) Rules {
 	t := translation{key: r.Key}
-	if o, ok := r.Object.(*gwv1.HTTPRoute); ok {
+	switch o := r.Object.(type) {
+	case *gwv1.HTTPRoute:
 		for i := range o.Spec.Rules {
 			t.rule(i, &o.Spec.Rules[i], refsOf(r, i))
+		}
+	case *gwv1.TLSRoute:
+		for i := range o.Spec.Rules {
+			t.forward(i, o.Spec.Rules[i].Name, o.Spec.Rules[i].BackendRefs, refsOf(r, i))
+		}
+	case *gwv1.TCPRoute:
+		for i := range o.Spec.Rules {
+			t.forward(i, o.Spec.Rules[i].Name, o.Spec.Rules[i].BackendRefs, refsOf(r, i))
+		}
+	case *gwv1.UDPRoute:
+		for i := range o.Spec.Rules {
+			t.forward(i, o.Spec.Rules[i].Name, o.Spec.Rules[i].BackendRefs, refsOf(r, i))
 		}
 	}
 	return Rules{Rules: t.rules, Problems: t.problems}

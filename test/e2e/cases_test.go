@@ -218,7 +218,7 @@ type missed struct{ error }
 // send sends the requests of a step once.
 func (s *step) send(ctx context.Context, call caller, key string) error {
 	if s.Expect.Share != nil {
-		got, err := countAnswers(ctx, call, s.Count)
+		got, err := countAnswers(ctx, call, s.Count, s.Expect.Share)
 		if err != nil {
 			return err
 		}
@@ -253,8 +253,8 @@ func (s *step) send(ctx context.Context, call caller, key string) error {
 }
 
 // countAnswers sends n requests and counts the answers by backend, those that
-// no backend gave by their status.
-func countAnswers(ctx context.Context, call caller, n int) (map[string]int, error) {
+// no backend gave by their status. Failures count only where some are wanted.
+func countAnswers(ctx context.Context, call caller, n int, want map[string]int) (map[string]int, error) {
 	got := map[string]int{}
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
@@ -262,12 +262,15 @@ func countAnswers(ctx context.Context, call caller, n int) (map[string]int, erro
 	for range n {
 		group.Go(func() error {
 			o, err := call.do(ctx)
-			if err != nil {
+			who := whoFailed
+			if _, counts := want[who]; err != nil && (!counts || errors.Is(err, errHung)) {
 				return err
+			} else if err == nil {
+				who = o.who()
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			got[o.who()]++
+			got[who]++
 			return nil
 		})
 	}

@@ -119,6 +119,7 @@ type outcome struct {
 const (
 	whoClosed = "closed"
 	whoNone   = "none"
+	whoFailed = "failure" // not even a connection, or no handshake
 )
 
 // who names the backend that answered, or what came instead.

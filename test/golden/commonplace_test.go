@@ -54,8 +54,8 @@ var constants = []string{
 
 const (
 	chain   = "resources.listener.resource.filterChains"
-	manager = chain + ".filters.typedConfig"
-	tls     = chain + ".transportSocket.typedConfig"
+	manager = chain + ".filters.typedConfig(HttpConnectionManager)"
+	tls     = chain + ".transportSocket.typedConfig(DownstreamTlsContext)"
 )
 
 // constant is what the plain golden file says of a constant field.
@@ -118,7 +118,8 @@ func subtract(xds []map[string]any, usual map[string]constant) {
 	})
 }
 
-// inside calls visit for every object of the resources with its path.
+// inside calls visit for every object of the resources with its path, in which
+// extensions stand with their types: what one kind of filter has, another lacks.
 func inside(xds []map[string]any, visit func(m map[string]any, at string)) {
 	for _, gateway := range xds {
 		within(gateway, "", visit)
@@ -132,6 +133,9 @@ func within(v any, at string, visit func(m map[string]any, at string)) {
 			within(inner, at, visit)
 		}
 	case map[string]any:
+		if url, ok := v["@type"].(string); ok {
+			at += "(" + url[strings.LastIndexByte(url, '.')+1:] + ")"
+		}
 		for name, inner := range v {
 			within(inner, below(at, name), visit)
 		}

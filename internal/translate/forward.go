@@ -1,0 +1,124 @@
+package translate
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// forward translates a rule of a TLSRoute, TCPRoute or UDPRoute, which takes all
+// that comes to it. The API allows a route one rule; others would never be reached.
+func (t *translation) forward(index int, name *gwv1.SectionName, list []gwv1.BackendRef, refs topology.RouteRule) {
+	t.index, t.name, t.invalid = index, "", false
+	if name != nil {
+		t.name = string(*name)
+	}
+	at := inRule(index)
+	if index > 0 {
+		f := at.field("")
+		t.refuse(f, condition.RouteUnsupportedValue(f, "a "+t.key.Kind+" has one rule, and the first takes everything; put this one into a route of its own"))
+		return
+	}
+	backends := t.plainBackends(at, list, refs.Backends)
+	if t.invalid {
+		backends = nil
+	}
+	t.rules = append(t.rules, &ir.Rule{
+		Source:   ir.Source{Kind: t.key.Kind, Name: t.key.Name, Rule: index, Title: t.name},
+		Backends: backends,
+	})
+}
+
+// plainBackends translates backendRefs without filters; nil where nothing can reach
+// any. A reference that can't be used keeps its share.
+func (t *translation) plainBackends(at place, list []gwv1.BackendRef, refs []topology.BackendRef) []ir.WeightedBackend {
+	out := make([]ir.WeightedBackend, 0, len(list))
+	var total int64
+	usable := false
+	for i := range list {
+		b := ir.WeightedBackend{Weight: t.weight(at.inBackend(i), list[i].Weight)}
+		if i < len(refs) && refs[i].Port != nil {
+			b.Backend = BackendName(refs[i].Port)
+		}
+		if b.Weight == 0 {
+			continue
+		}
+		total += int64(b.Weight)
+		usable = usable || b.Backend != ""
+		out = append(out, b)
+	}
+	if total > math.MaxUint32 {
+		f := at.field("backendRefs")
+		t.refuse(f, condition.RouteUnsupportedValue(f, fmt.Sprintf("the weights add up to %d; make them at most %d together", total, uint32(math.MaxUint32))))
+	}
+	if !usable {
+		return nil
+	}
+	return out
+}
+
+// ForwardEntry is a route on a listener that has no route table.
+type ForwardEntry struct {
+	Listener topology.ListenerKey
+	Route    topology.RouteKey
+	Hosts    []topology.AttachedHost
+	Created  time.Time
+	Rules    []*ir.Rule // as Route gives them
+}
+
+// forwards makes the chains of a listener that has no route table: one for each
+// host of its routes, and one for its own hostname. Where a host has no route,
+// connections are closed: they must not fall through to a listener that is less
+// specific.
+func forwards(l *topology.Listener, routes []*ForwardEntry) []ir.Chain {
+	winners := map[string]*contender{l.Hostname: nil}
+	for _, e := range routes {
+		for _, h := range e.Hosts {
+			hostname := h.Domain
+			if hostname == "*" {
+				hostname = ""
+			}
+			c := &contender{hostname: h.Hostname, entry: e}
+			if was := winners[hostname]; was == nil || c.before(was) {
+				winners[hostname] = c
+			}
+		}
+	}
+	chains := make([]ir.Chain, 0, len(winners))
+	for hostname, c := range winners {
+		forward := &ir.Forward{}
+		if c != nil && len(c.entry.Rules) > 0 {
+			rule := c.entry.Rules[0]
+			forward.Source, forward.Backends = rule.Source, rule.Backends
+		}
+		chains = append(chains, ir.Chain{Hostname: hostname, TLS: terminated(l), Forward: forward})
+	}
+	slices.SortFunc(chains, func(a, b ir.Chain) int { return strings.Compare(a.Hostname, b.Hostname) })
+	return chains
+}
+
+// contender is a route that wants the connections to a host.
+type contender struct {
+	hostname string // the route's own, which led to the host
+	entry    *ForwardEntry
+}
+
+// before reports whether a route has a host rather than another: the one with the
+// more specific hostname of its own, then the older one, then the first by
+// "{namespace}/{name}". The others stay attached without getting anything.
+func (c *contender) before(o *contender) bool {
+	return cmp.Or(
+		cmp.Compare(rank(o.hostname, &ir.Match{}), rank(c.hostname, &ir.Match{})),
+		c.entry.Created.Compare(o.entry.Created),
+		strings.Compare(c.entry.Route.Name.String(), o.entry.Route.Name.String()),
+	) < 0
+}
