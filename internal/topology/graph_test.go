@@ -335,7 +335,7 @@ func printRoute(c *flow.Ctx, g *Graph, key RouteKey, r *Route) printedRoute {
 	for _, parent := range parents {
 		index := "default"
 		for i := range refs {
-			if parent.Ref == &refs[i] {
+			if sameRef(parent.Ref, &refs[i]) {
 				index = strconv.Itoa(i)
 			}
 		}
