@@ -3,6 +3,7 @@ package envoy
 import (
 	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	statefulsessionv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/stateful_session/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -26,6 +27,8 @@ var httpFilters = []*hcmv3.HttpFilter{
 	optional(corsFilter, &corsv3.Cors{}),
 	// Before all that answers or forwards.
 	authFilters[0], authFilters[1], authFilters[2],
+	// Behind what may refuse: whoever is turned away has no session.
+	optional(sessionFilter, &statefulsessionv3.StatefulSession{}),
 	{
 		Name: "envoy.filters.http.router",
 		ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: constant(&routerv3.Router{

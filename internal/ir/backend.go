@@ -7,6 +7,8 @@ type WeightedBackend struct {
 	Backend string  `json:"backend,omitempty"`
 	Weight  uint32  `json:"weight"`           // zero ones are left out, unless all are zero
 	Filters Filters `json:"filters,omitzero"` // no mirrors, no CORS
+	// Session keeps clients with their endpoint of the backend; nil for none.
+	Session *Session `json:"session,omitempty"`
 }
 
 // Protocol is what a backend speaks.

@@ -118,11 +118,3 @@ func (t *translation) compatible(at place, spec *gwv1.HTTPRouteRule, a *ir.Rule)
 		}
 	}
 }
-
-// unsupported refuses fields of a rule that would silently have no effect.
-func (t *translation) unsupported(at place, spec *gwv1.HTTPRouteRule) {
-	if spec.SessionPersistence != nil { //nolint:staticcheck // deprecated, and still there to be written
-		f := at.field("sessionPersistence")
-		t.refuse(f, condition.UnsupportedField(f))
-	}
-}

@@ -50,23 +50,42 @@ const (
 	owned
 )
 
-// finished gives the rules with finished redirects. It copies no more than has to
+// finished gives the rules as they are for the host. It copies no more than has to
 // differ.
 func (in *HostInput) finished(rules []*ir.Rule, may ownership) []*ir.Rule {
 	for i, r := range rules {
-		if r.Redirect == nil {
-			continue
-		}
-		port := in.redirectPort(r.Redirect)
-		if port == r.Redirect.Port {
+		done := in.finish(r)
+		if done == r {
 			continue
 		}
 		if may == shared {
 			rules, may = slices.Clone(rules), owned
 		}
-		redirect, rule := *r.Redirect, *r
-		redirect.Port, rule.Redirect = port, &redirect
-		rules[i] = &rule
+		rules[i] = done
 	}
 	return rules
+}
+
+// finish returns the rule with a finished redirect, and with cookies that stay
+// with HTTPS where clients come by it; the rule itself where that is what it has.
+func (in *HostInput) finish(r *ir.Rule) *ir.Rule {
+	switch {
+	case r.Redirect != nil:
+		if port := in.redirectPort(r.Redirect); port != r.Redirect.Port {
+			redirect, rule := *r.Redirect, *r
+			redirect.Port, rule.Redirect = port, &redirect
+			return &rule
+		}
+	case in.HTTPS && slices.ContainsFunc(r.Backends, hasCookie):
+		rule := *r
+		rule.Backends = slices.Clone(r.Backends)
+		for i := range rule.Backends {
+			if b := &rule.Backends[i]; hasCookie(*b) {
+				session := *b.Session
+				session.Secure, b.Session = true, &session
+			}
+		}
+		return &rule
+	}
+	return r
 }

@@ -109,13 +109,13 @@ func (t *translation) rule(index int, spec *gwv1.HTTPRouteRule, refs topology.Ro
 // action is what a rule does with the requests that it takes.
 func (t *translation) action(spec *gwv1.HTTPRouteRule, refs topology.RouteRule) ir.Rule {
 	at := inRule(t.index)
-	t.unsupported(at, spec)
 	var a ir.Rule
 	a.Filters, a.Redirect = t.filters(at, spec.Filters, refs.Mirrors)
 	a.Timeouts = t.timeouts(at, spec.Timeouts)
 	a.Retry = t.retry(at, spec.Retry)
 	a.Filters.Auth = t.auth(at, spec.Filters, refs.Auth, a.Timeouts)
-	a.Backends = t.backends(at, spec.BackendRefs, refs.Backends)
+	session := t.session(at, spec.SessionPersistence) //nolint:staticcheck // deprecated, and still there to be written
+	a.Backends = t.backends(at, spec.BackendRefs, refs.Backends, session)
 	t.compatible(at, spec, &a)
 	if a.Redirect == nil && a.Backends == nil {
 		a.Status = failed

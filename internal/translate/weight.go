@@ -13,7 +13,7 @@ import (
 // backends translates a rule's backendRefs; nil where no request can reach any:
 // there are none, all have weight zero, or none can be used. A reference that
 // can't be used keeps its share, which answers 500.
-func (t *translation) backends(at place, list []gwv1.HTTPBackendRef, refs []topology.BackendRef) []ir.WeightedBackend {
+func (t *translation) backends(at place, list []gwv1.HTTPBackendRef, refs []topology.BackendRef, session *ir.Session) []ir.WeightedBackend {
 	if len(list) == 0 {
 		return nil
 	}
@@ -25,6 +25,7 @@ func (t *translation) backends(at place, list []gwv1.HTTPBackendRef, refs []topo
 		b.Filters, _ = t.filters(at, list[i].Filters, nil)
 		if i < len(refs) && refs[i].Port != nil {
 			b.Backend = BackendName(refs[i].Port)
+			b.Session = sessionOn(session, refs[i].Port, out)
 		}
 		if b.Weight == 0 {
 			continue
