@@ -53,6 +53,34 @@ func RouteNoHostname(parent string, hostnames, listeners []string) metav1.Condit
 		fmt.Sprintf("The hostnames %s match no listener of %s: %s", quoted(hostnames), parent, join(listeners, ", ")))
 }
 
+// RouteReasonHostnameConflict is why a route is not accepted where routes of
+// another kind have its hosts. The specification has no name for it on routes; on
+// listeners it is this.
+const RouteReasonHostnameConflict gwv1.RouteConditionReason = "HostnameConflict"
+
+// HostTaken says which route has a host of a listener, so that routes of the other
+// kind can't attach with it.
+func HostTaken(listener, host, winner string) string {
+	return fmt.Sprintf("on listener %q, host %q belongs to %s, which is older or comes first by name", listener, host, winner)
+}
+
+// RouteHostsTaken says that no listener of the parent takes the route, since routes
+// of another kind have its hosts. Losses are made by HostTaken.
+func RouteHostsTaken(losses []string) metav1.Condition {
+	return no(gwv1.RouteConditionAccepted, RouteReasonHostnameConflict,
+		fmt.Sprintf("HTTPRoutes and GRPCRoutes can't share a host: %s; %s", join(losses, "; "), shareRemedy))
+}
+
+// RouteAcceptedInPart says that some listeners of the parent take the route, and
+// why others don't. Losses are made by HostTaken.
+func RouteAcceptedInPart(losses []string) metav1.Condition {
+	return yes(gwv1.RouteConditionAccepted, gwv1.RouteReasonAccepted,
+		fmt.Sprintf("The route is attached, but not everywhere, since HTTPRoutes and GRPCRoutes can't share a host: %s; %s",
+			join(losses, "; "), shareRemedy))
+}
+
+const shareRemedy = "give them different hostnames or listeners"
+
 // RouteUnsupportedValue says which field of the route can't be served.
 func RouteUnsupportedValue(field, problem string) metav1.Condition {
 	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonUnsupportedValue, field+": "+problem)

@@ -46,6 +46,21 @@ func RegexTooLarge(field, pattern string, size, limit int) metav1.Condition {
 	return unsupportedValue(field, "%s compiles to %d instructions, over the limit of %d; shorten it, above all its counted repetitions", quote(pattern), size, limit)
 }
 
+// AnchoredRegex is a regular expression with anchors where it can't have any.
+func AnchoredRegex(field, pattern string) metav1.Condition {
+	return unsupportedValue(field, "%s is compared with the whole name, and can't have ^ or $ within; remove them", quote(pattern))
+}
+
+// InvalidMethodName is a name that no service and no method of gRPC can have.
+func InvalidMethodName(field, name string) metav1.Condition {
+	return unsupportedValue(field, "%s is no name of a gRPC service or method; use letters, digits, _ and, in services, dots", quote(name))
+}
+
+// EmptyMethodMatch is a match that names neither a service nor a method.
+func EmptyMethodMatch(field string) metav1.Condition {
+	return unsupportedValue(field, "service and method are both empty; name one, or remove the match to take all")
+}
+
 // InvalidPath is a path that can't be compared with, or put into, a request.
 func InvalidPath(field, path, why string) metav1.Condition {
 	return unsupportedValue(field, "%s is not a usable path: %s", quote(path), why)
@@ -113,10 +128,10 @@ func UnsupportedFilter(field, filter string) metav1.Condition {
 }
 
 // UnknownFilterKind is an ExtensionRef to a kind that no filter has. Requests
-// must not pass by a filter that can't be found, so the rule answers 500.
+// must not pass by a filter that can't be found, so the rule answers with an error.
 func UnknownFilterKind(field, group, kind, name string) metav1.Condition {
 	return unresolved(gwv1.RouteReasonInvalidKind, field,
-		fmt.Sprintf("there are no filters of kind %s in group %q, so %q can't be used; the rule answers 500 until the filter is removed", kind, group, name))
+		fmt.Sprintf("there are no filters of kind %s in group %q, so %q can't be used; the rule answers with an error until the filter is removed", kind, group, name))
 }
 
 // RepeatedFilter is a second filter of a type that may stand only once.

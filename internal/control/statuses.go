@@ -117,7 +117,7 @@ func (p *Pipeline) declareStatus() {
 	p.uncounted = flow.Count("uncounted-routes",
 		flow.Map("invalid-attachments", invalid,
 			func(c *flow.Ctx, k topology.RouteKey, _ int, emit func(topology.AttachmentKey, struct{})) {
-				parents, _ := flow.Get(c, p.graph.Parents, k)
+				parents := p.graph.Parents(c, k)
 				seen := map[topology.ListenerKey]bool{}
 				for _, parent := range parents {
 					for l := range parent.Attached {
@@ -170,7 +170,7 @@ func (p *Pipeline) declareStatus() {
 	p.routeStatus = flow.Map("route-status", p.graph.Routes,
 		func(c *flow.Ctx, k topology.RouteKey, r *topology.Route, emit func(topology.RouteKey, *gwv1.RouteStatus)) {
 			in := status.RouteInput{ControllerName: p.opts.Topology.ControllerName, Node: r}
-			in.Parents, _ = flow.Get(c, p.graph.Parents, k)
+			in.Parents = p.graph.Parents(c, k)
 			if rules, ok := flow.Get(c, p.rules, k); ok {
 				in.Problems = rules.Problems
 			}

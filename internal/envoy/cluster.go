@@ -52,6 +52,15 @@ var h2c = map[string]*anypb.Any{
 	}),
 }
 
+// keepalive finds backends that are gone without a word, since streams of gRPC wait
+// for them without a limit. TCP does it, because servers of gRPC take pings of
+// HTTP/2 for an attack.
+var keepalive = &clusterv3.UpstreamConnectionOptions{TcpKeepalive: &corev3.TcpKeepalive{
+	KeepaliveTime:     wrapperspb.UInt32(60),
+	KeepaliveInterval: wrapperspb.UInt32(30),
+	KeepaliveProbes:   wrapperspb.UInt32(3),
+}}
+
 // dns resolves a name to one endpoint with all its addresses, tried in turn as
 // browsers do: so localhost works whichever of 127.0.0.1 and ::1 is served.
 var dns = &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{
@@ -75,6 +84,7 @@ func Cluster(b *ir.Backend) (*Resource, error) {
 	switch b.Protocol {
 	case ir.H2C:
 		c.TypedExtensionProtocolOptions = h2c
+		c.UpstreamConnectionOptions = keepalive
 	case ir.HTTP1, ir.WebSocket, ir.TCP, ir.UDP, "":
 	default:
 		return nil, fmt.Errorf("backend %s: unknown protocol %q", b.Name, b.Protocol)

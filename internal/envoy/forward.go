@@ -4,20 +4,20 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"net/http"
 	"slices"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
 // InvalidBackend names a cluster that never exists. It gets the share of the
-// requests whose backend can't be used, which Envoy then answers with 500, as
-// the Gateway API demands. Names of real clusters have a slash.
+// requests whose backend can't be used, which Envoy then answers with 500, or
+// UNAVAILABLE for gRPC, as the Gateway API demands. Names of real clusters have a slash.
 const InvalidBackend = "invalid"
 
 // weighted returns the backends that get requests, and whether one of them can
@@ -93,7 +93,8 @@ func toSeveral(r *ir.Rule, route *routev3.Route, backends []*ir.WeightedBackend)
 		if err != nil {
 			return err
 		}
-		if b.Backend == "" {
+		if b.Backend == "" && !r.Match.Path.Kind.GRPC() {
+			// For gRPC it is Envoy's default, 503.
 			action.ClusterNotFoundResponseCode = routev3.RouteAction_INTERNAL_SERVER_ERROR
 		}
 		clusters = append(clusters, c)
@@ -168,7 +169,7 @@ func split(r *ir.Rule, template *routev3.Route, backends []*ir.WeightedBackend) 
 			route.Match = upTo(template.Match, millionths(sum, total))
 		}
 		if b.Backend == "" {
-			route.Action = direct(http.StatusInternalServerError)
+			route.Action = direct(failure(r))
 			if err := setResponseHeaders(route, r.Filters.ResponseHeaders); err != nil {
 				return nil, err
 			}
@@ -201,6 +202,11 @@ func millionths(part, whole uint64) uint32 {
 func routeAction(r *ir.Rule) (*routev3.RouteAction, error) {
 	a := &routev3.RouteAction{RequestMirrorPolicies: mirrors(r.Filters.Mirrors)}
 	setTimeouts(a, r.Timeouts)
+	if r.Match.Path.Kind.GRPC() {
+		// Streams may be silent for as long as they like; whether the other side is
+		// still there is for keepalives to find out.
+		a.IdleTimeout = &durationpb.Duration{}
+	}
 	err := setRetry(a, r.Retry, r.Timeouts)
 	return a, err
 }

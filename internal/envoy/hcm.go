@@ -62,6 +62,9 @@ func connectionManager(l *ir.Listener, c *ir.Chain, o Options) (*anypb.Any, erro
 			InitialStreamWindowSize:     wrapperspb.UInt32(streamWindowBytes),
 			InitialConnectionWindowSize: wrapperspb.UInt32(connWindowBytes),
 			AllowConnect:                true, // WebSockets over HTTP/2 (RFC 8441)
+			ConnectionKeepalive: &corev3.KeepaliveSettings{
+				Interval: durationpb.New(pingInterval), Timeout: durationpb.New(pingTimeout),
+			},
 		},
 		UpgradeConfigs: []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 	}

@@ -13,8 +13,8 @@ import (
 const virtualHosts = 2
 
 // RuleError says why a rule can't be given to Envoy as it is. The requests of
-// its match are answered with 500, or, where it is the match itself that is
-// wrong, fall to the rules after it.
+// its match are answered with 500, gRPC's with UNAVAILABLE, or, where it is the
+// match itself that is wrong, fall to the rules after it.
 type RuleError struct {
 	Source ir.Source
 	Err    error

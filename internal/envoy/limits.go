@@ -41,6 +41,11 @@ const (
 	// a body that stops, a reader that has gone. WebSockets and streams that are
 	// silent for longer need pings.
 	streamIdleTimeout = 5 * time.Minute
+	// pingInterval and pingTimeout find clients of HTTP/2 that are gone without a
+	// word: streams of gRPC have no idle timeout. Rare enough not to keep phones
+	// awake.
+	pingInterval = 5 * time.Minute
+	pingTimeout  = 30 * time.Second
 	// quicIdleTimeout is how long a connection over UDP, where nothing tells that a
 	// client has left, is kept without a packet of it.
 	quicIdleTimeout = 5 * time.Minute

@@ -18,14 +18,14 @@ func everything() *routev3.RouteMatch {
 
 // routeMatch returns a match that is checked.
 func routeMatch(m *ir.Match) (*routev3.RouteMatch, error) {
-	out, err := pathMatch(m.Path)
+	out, err := requestMatch(m)
 	if err != nil {
 		return nil, err
 	}
 	if n := len(m.Headers); n > 0 || m.Method != "" {
 		out.Headers = make([]*routev3.HeaderMatcher, 0, n+1)
 	}
-	if m.Method != "" {
+	if m.Method != "" && !m.Path.Kind.GRPC() {
 		out.Headers = append(out.Headers, headerMatcher(":method", exactly(m.Method)))
 	}
 	for _, h := range m.Headers {
@@ -55,6 +55,14 @@ func routeMatch(m *ir.Match) (*routev3.RouteMatch, error) {
 		})
 	}
 	return out, out.ValidateAll()
+}
+
+// requestMatch looks at the path, and at what tells gRPC from other requests.
+func requestMatch(m *ir.Match) (*routev3.RouteMatch, error) {
+	if m.Path.Kind.GRPC() {
+		return callMatch(m)
+	}
+	return pathMatch(m.Path)
 }
 
 func pathMatch(p ir.PathMatch) (*routev3.RouteMatch, error) {

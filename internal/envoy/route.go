@@ -24,7 +24,7 @@ func RouteName(s ir.Source) string {
 type check func(*routev3.Route) error
 
 // ruleRoutes returns the Envoy routes of a rule of a host: mostly one. With an
-// error they answer 500 to what the rule matches, or are none where the match
+// error they answer failure to what the rule matches, or are none where the match
 // itself is wrong: any other match would take requests that belong to other
 // rules.
 func ruleRoutes(r *ir.Rule, domain string, ok check) ([]*routev3.Route, error) {
@@ -40,7 +40,7 @@ func ruleRoutes(r *ir.Rule, domain string, ok check) ([]*routev3.Route, error) {
 		return routes, nil
 	}
 	refused := &routev3.Route{
-		Name: RouteName(r.Source), Match: match, Action: direct(http.StatusInternalServerError),
+		Name: RouteName(r.Source), Match: match, Action: direct(failure(r)),
 	}
 	if ok(refused) != nil {
 		return nil, err
@@ -64,15 +64,23 @@ func answer(r *ir.Rule, match *routev3.RouteMatch, domain string) ([]*routev3.Ro
 	case usable:
 		return forward(r, route, backends)
 	default:
-		// No backend at all, none valid, or all weights zero: 500, says the
-		// Gateway API of each.
-		route.Action = direct(http.StatusInternalServerError)
+		// No backend at all, none valid, or all weights zero: the Gateway API
+		// says the same of each.
+		route.Action = direct(failure(r))
 	}
 	// A request that goes nowhere needs no changes; its answer may.
 	if err := setResponseHeaders(route, r.Filters.ResponseHeaders); err != nil {
 		return nil, err
 	}
 	return []*routev3.Route{route}, nil
+}
+
+// failure is the answer of a rule that has nowhere to send requests.
+func failure(r *ir.Rule) uint32 {
+	if r.Match.Path.Kind.GRPC() {
+		return http.StatusServiceUnavailable // UNAVAILABLE to clients of gRPC
+	}
+	return http.StatusInternalServerError
 }
 
 // direct answers without a backend and without a body.

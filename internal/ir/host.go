@@ -27,7 +27,7 @@ type Rule struct {
 
 // Source says where a rule comes from. It is unique within a host.
 type Source struct {
-	Kind  string `json:"kind"` // HTTPRoute
+	Kind  string `json:"kind"` // such as HTTPRoute
 	Name         // of the route
 	Rule  int    `json:"rule"`            // position in the route
 	Title string `json:"title,omitempty"` // the rule's name, where it has one
@@ -42,11 +42,20 @@ const (
 	PathPrefix PathKind = "Prefix" // by whole path elements
 	PathExact  PathKind = "Exact"
 	PathRegex  PathKind = "Regex" // RE2, the whole path
+	// Of gRPC requests, whose paths are /service/method, the service is compared,
+	// and Match.Method is their method. No other requests match.
+	Service      PathKind = "Service"      // exact; empty for any
+	ServiceRegex PathKind = "ServiceRegex" // RE2, the whole service; empty for any
 )
+
+// GRPC reports whether matches of the kind are for gRPC requests.
+func (k PathKind) GRPC() bool { return k == Service || k == ServiceRegex }
 
 // Match is a conjunction: all that is set must hold.
 type Match struct {
-	Path    PathMatch    `json:"path"`
+	Path PathMatch `json:"path"`
+	// Method is that of HTTP, or with a path of kind Service that of gRPC, which is
+	// compared in the way of the service.
 	Method  string       `json:"method,omitempty"`
 	Headers []ValueMatch `json:"headers,omitempty"` // names in lower case
 	Query   []ValueMatch `json:"query,omitempty"`

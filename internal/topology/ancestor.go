@@ -33,7 +33,7 @@ func (g *Graph) declareAncestors() flow.Table[ir.Name, []Ancestor] {
 			serviceTargets(p.Object, func(t policyTarget) {
 				problem := g.targetProblem(c, p, t)
 				for route := range flow.Select(c, byService, t.service).All() {
-					parents, _ := flow.Get(c, g.Parents, route)
+					parents := g.Parents(c, route)
 					for _, parent := range parents {
 						if parent.Accepted.Status == metav1.ConditionTrue && refusals[parent.Gateway] == nil {
 							refusals[parent.Gateway] = problem

@@ -37,8 +37,9 @@ func (g *Graph) declareParents() flow.Table[RouteKey, []Parent] {
 }
 
 func (g *Graph) declareAttachments() flow.Table[AttachmentKey, *Attachment] {
-	return flow.Map("topology-attachments", g.Parents,
-		func(_ *flow.Ctx, _ RouteKey, parents []Parent, emit func(AttachmentKey, *Attachment)) {
+	return flow.Map("topology-attachments", g.parents,
+		func(c *flow.Ctx, _ RouteKey, parents []Parent, emit func(AttachmentKey, *Attachment)) {
+			parents = g.afterContests(c, parents)
 			for i, p := range parents {
 				for _, a := range p.attached {
 					if !attachedBefore(parents[:i], a.Key) {
@@ -153,7 +154,7 @@ func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, par
 		if hosts, ok := g.hostsOn(c, s, all, r.hostnames); ok {
 			attached = append(attached, &Attachment{
 				Key:   AttachmentKey{Route: r.key, Listener: s.key},
-				Table: s.table, Port: s.port, Hosts: hosts,
+				Table: s.table, Port: s.port, Hosts: hosts, contested: s.contested,
 			})
 		}
 	}

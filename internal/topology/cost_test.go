@@ -131,6 +131,48 @@ func TestChangesTouchWhatTheyConcern(t *testing.T) {
 	}
 }
 
+// TestContestsTouchWhatTheyConcern protects the cost of a Gateway that has routes of
+// both kinds: only the first GRPCRoute wakes the HTTPRoutes, and a route that takes
+// a host from another wakes that one.
+func TestContestsTouchWhatTheyConcern(t *testing.T) {
+	const n = 100
+	call := func(name, host string) *gwv1.GRPCRoute {
+		r := &gwv1.GRPCRoute{}
+		r.Namespace, r.Name = "default", name
+		r.Spec.ParentRefs = []gwv1.ParentReference{{Name: "g", SectionName: new(gwv1.SectionName("http"))}}
+		r.Spec.Hostnames = []gwv1.Hostname{gwv1.Hostname(host)}
+		return r
+	}
+	edited := func(n int, host string) *gwv1.HTTPRoute {
+		r := routeObject(n)
+		r.Spec.Hostnames[0] = gwv1.Hostname(host)
+		return r
+	}
+	w := populate(t, n)
+	tables := []string{"topology-parents", "topology-attachments", "topology-contests"}
+	for _, step := range []struct {
+		name   string
+		object source.Object
+		want   [3]uint64 // runs of tables
+	}{
+		{"the first GRPCRoute", call("call-1", "call-1.test"), [3]uint64{n + 1, n + 1, 0}},
+		{"the second", call("call-2", "call-2.test"), [3]uint64{1, 1, 0}},
+		{"an HTTPRoute", edited(7, "another.test"), [3]uint64{1, 1, 0}},
+		{"a contest", edited(7, "call-1.test"), [3]uint64{1, 1, 1}},
+		{"its end", edited(7, "another.test"), [3]uint64{1, 1, 1}},
+		{"a contest that takes a host", call("a", "host-00009.test"), [3]uint64{1, 2, 1}},
+	} {
+		before := w.runs()
+		w.set(t, step.object)
+		after := w.runs()
+		for i, table := range tables {
+			if got := after[table] - before[table]; got != step.want[i] {
+				t.Errorf("%s: %s: %d units ran, want %d", step.name, table, got, step.want[i])
+			}
+		}
+	}
+}
+
 // TestForeignObjectsLeaveNothing protects that routes and Gateways of other
 // controllers cost one look.
 func TestForeignObjectsLeaveNothing(t *testing.T) {

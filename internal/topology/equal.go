@@ -91,7 +91,7 @@ func (p *ServicePort) Equal(o *ServicePort) bool {
 
 // Equal reports whether two attachments serve the same hosts.
 func (a *Attachment) Equal(o *Attachment) bool {
-	return a.Key == o.Key && a.Table == o.Table && a.Port == o.Port && slices.Equal(a.Hosts, o.Hosts)
+	return a.Key == o.Key && a.Table == o.Table && a.Port == o.Port && a.contested == o.contested && slices.Equal(a.Hosts, o.Hosts)
 }
 
 func sameParents(a, b []Parent) bool {

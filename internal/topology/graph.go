@@ -53,9 +53,7 @@ type Graph struct {
 	ClientCertificates flow.Table[ir.Name, ir.Name]
 	BackendTLSPolicies flow.Table[ir.Name, *BackendTLSPolicy]
 	Routes             flow.Table[RouteKey, *Route]
-	// Parents holds, for every route in Routes, the answers to its parentRefs.
-	Parents     flow.Table[RouteKey, []Parent]
-	Attachments flow.Table[AttachmentKey, *Attachment]
+	Attachments        flow.Table[AttachmentKey, *Attachment]
 	// AttachedRoutes counts the routes on every listener that has some.
 	AttachedRoutes flow.Table[ListenerKey, int]
 	// Ancestors holds, for every BackendTLSPolicy, the Gateways that it concerns,
@@ -64,6 +62,14 @@ type Graph struct {
 
 	in      *Inputs
 	options Options
+
+	// grpcParents are what GRPCRoutes name as their parents.
+	grpcParents flow.Table[parentName, int]
+	// parents holds, for every route in Routes, the answers to its parentRefs before
+	// contests. The method Parents gives the final ones.
+	parents flow.Table[RouteKey, []Parent]
+	// defeats are the attachments that are lost in contests.
+	defeats flow.Table[AttachmentKey, defeat]
 
 	owned    flow.Table[ir.Name, *gwv1.Gateway]
 	ours     flow.Table[ir.Name, struct{}]
@@ -114,13 +120,15 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.ListenerSets = g.declareListenerSets()
 	g.SetListeners = g.declareSetListeners()
 	g.AttachedSets = g.declareAttachedSets()
+	g.grpcParents = g.declareGRPCParents()
 	g.sections = g.declareSections()
 	g.setSections = g.declareSetSections()
 	g.BackendTLSPolicies = g.declareBackendTLSPolicies()
 	g.policies = g.declareServicePolicies()
 	g.policyBuckets = g.declarePolicyBuckets()
 	g.Routes = g.declareRoutes()
-	g.Parents = g.declareParents()
+	g.parents = g.declareParents()
+	g.defeats = g.declareDefeats()
 	g.Ancestors = g.declareAncestors()
 	g.Attachments = g.declareAttachments()
 	g.AttachedRoutes = g.declareAttachedRoutes()

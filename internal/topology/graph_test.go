@@ -20,6 +20,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
@@ -135,6 +136,8 @@ func decode(t testing.TB, text string) []source.Object {
 			o = &gwv1.ListenerSet{}
 		case "HTTPRoute":
 			o = &gwv1.HTTPRoute{}
+		case "GRPCRoute":
+			o = &gwv1.GRPCRoute{}
 		case "ReferenceGrant":
 			o = &gwv1.ReferenceGrant{}
 		case "Service":
@@ -261,7 +264,7 @@ func (w *world) print(t testing.TB) string {
 			}
 			out.Policies[name.String()] = lines
 		}
-		if r, p := maps.Collect(flow.All(c, w.graph.Routes)), maps.Collect(flow.All(c, w.graph.Parents)); len(r) != len(p) {
+		if r, p := maps.Collect(flow.All(c, w.graph.Routes)), maps.Collect(flow.All(c, w.graph.parents)); len(r) != len(p) {
 			t.Errorf("%d routes, but %d with parents", len(r), len(p))
 		}
 	})
@@ -309,7 +312,7 @@ func printListener(c *flow.Ctx, g *Graph, all flow.Table[ListenerKey, *Listener]
 			p.Serves += ", passed through"
 		}
 	}
-	if kinds := kindNames(l.Kinds); kinds != "HTTPRoute" {
+	if kinds := kindNames(l.Kinds); kinds != "HTTPRoute and GRPCRoute" {
 		p.Kinds = &kinds
 	}
 	if l.Namespaces.From != gwv1.NamespacesFromSame {
@@ -330,7 +333,7 @@ func printRoute(c *flow.Ctx, g *Graph, key RouteKey, r *Route) printedRoute {
 	if bad := conditions(r.ResolvedRefs); len(bad) > 0 {
 		p.ResolvedRefs = bad[0]
 	}
-	parents, _ := flow.Get(c, g.Parents, key)
+	parents := g.Parents(c, key)
 	refs := ParentRefs(r.Object)
 	for _, parent := range parents {
 		index := "default"
@@ -340,8 +343,8 @@ func printRoute(c *flow.Ctx, g *Graph, key RouteKey, r *Route) printedRoute {
 			}
 		}
 		accepted := "accepted"
-		if bad := conditions(parent.Accepted); len(bad) > 0 {
-			accepted = bad[0]
+		if parent.Accepted != condition.RouteAccepted() {
+			accepted = printCondition(parent.Accepted)
 		}
 		p.Parents = append(p.Parents, fmt.Sprintf("%s %s: %s", index, parent.Gateway, accepted))
 	}

@@ -28,6 +28,7 @@ var (
 	someHostname  = rapid.SampledFrom([]gwv1.Hostname{"a.test", "b.test", "*.test", "A.test"})
 	someProtocol  = rapid.SampledFrom([]gwv1.ProtocolType{"HTTP", "HTTP", "HTTPS", "TCP"})
 	someFrom      = rapid.SampledFrom([]gwv1.FromNamespaces{"Same", "All", "Selector"})
+	someScope     = rapid.SampledFrom([]gwv1.GatewayDefaultScope{"", "", gwv1.GatewayDefaultScopeAll})
 	someAddress   = rapid.SampledFrom([]gwv1.GatewaySpecAddress{
 		{Value: "127.0.0.1"}, {Value: "127.0.0.2"}, {Value: "0.0.0.0"}, {Value: "10.0.0.1"}, {},
 		{Type: new(gwv1.HostnameAddressType), Value: "x.test"},
@@ -56,10 +57,12 @@ func drawObject(t *rapid.T) source.Object {
 		}
 	case 1, 2:
 		return drawGateway(t)
-	case 3, 4, 5:
+	case 3, 4:
 		return drawRoute(t)
 	case 10, 11:
 		return drawSet(t)
+	case 5:
+		return drawGRPCRoute(t)
 	case 6:
 		return &corev1.Service{ObjectMeta: drawMeta(t), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{
 			Port: somePort.Draw(t, "port"), TargetPort: intstr.FromInt32(1), AppProtocol: maybe(t, rapid.SampledFrom([]string{"http", "https"}), "app protocol"),
@@ -77,7 +80,7 @@ func drawObject(t *rapid.T) source.Object {
 	case 8:
 		return &gwv1.ReferenceGrant{ObjectMeta: drawMeta(t), Spec: gwv1.ReferenceGrantSpec{
 			From: []gwv1.ReferenceGrantFrom{{
-				Group: gatewayGroup, Kind: rapid.SampledFrom([]gwv1.Kind{"Gateway", "ListenerSet", "HTTPRoute"}).Draw(t, "from"),
+				Group: gatewayGroup, Kind: rapid.SampledFrom([]gwv1.Kind{"Gateway", "ListenerSet", "HTTPRoute", "GRPCRoute"}).Draw(t, "from"),
 				Namespace: gwv1.Namespace(someNamespace.Draw(t, "from namespace")),
 			}},
 			To: []gwv1.ReferenceGrantTo{{
@@ -97,6 +100,7 @@ func drawGateway(t *rapid.T) *gwv1.Gateway {
 	gw := &gwv1.Gateway{ObjectMeta: drawMeta(t)}
 	gw.CreationTimestamp.Time = time.Unix(rapid.Int64Range(0, 2).Draw(t, "created"), 0).UTC()
 	gw.Spec.GatewayClassName = rapid.SampledFrom([]gwv1.ObjectName{"gatehouse", "gatehouse", "other"}).Draw(t, "class")
+	gw.Spec.DefaultScope = someScope.Draw(t, "default")
 	gw.Spec.Addresses = rapid.SliceOfN(someAddress, 0, 2).Draw(t, "addresses")
 	gw.Spec.Listeners = drawListeners(t)
 	if from := maybe(t, someFrom, "sets from"); from != nil {
@@ -164,6 +168,7 @@ func drawNamespaceRef(t *rapid.T) *gwv1.Namespace {
 
 func drawRoute(t *rapid.T) *gwv1.HTTPRoute {
 	r := &gwv1.HTTPRoute{ObjectMeta: drawMeta(t)}
+	r.CreationTimestamp.Time = time.Unix(rapid.Int64Range(0, 2).Draw(t, "created"), 0).UTC()
 	for range rapid.IntRange(0, 2).Draw(t, "parents") {
 		r.Spec.ParentRefs = append(r.Spec.ParentRefs, gwv1.ParentReference{
 			Kind: maybe(t, rapid.SampledFrom([]gwv1.Kind{"Gateway", "ListenerSet"}), "parent kind"),
@@ -172,12 +177,26 @@ func drawRoute(t *rapid.T) *gwv1.HTTPRoute {
 			Port:        maybe(t, somePort, "port"),
 		})
 	}
+	r.Spec.UseDefaultGateways = someScope.Draw(t, "default Gateways")
 	r.Spec.Hostnames = rapid.SliceOfN(someHostname, 0, 2).Draw(t, "hostnames")
 	for range rapid.IntRange(0, 2).Draw(t, "rules") {
 		var ref gwv1.HTTPBackendRef
 		ref.Name, ref.Namespace = gwv1.ObjectName(someName.Draw(t, "service")), drawNamespaceRef(t)
 		ref.Port = maybe(t, somePort, "port")
 		r.Spec.Rules = append(r.Spec.Rules, gwv1.HTTPRouteRule{BackendRefs: []gwv1.HTTPBackendRef{ref}})
+	}
+	return r
+}
+
+// drawGRPCRoute makes a GRPCRoute of an HTTPRoute.
+func drawGRPCRoute(t *rapid.T) *gwv1.GRPCRoute {
+	from := drawRoute(t)
+	r := &gwv1.GRPCRoute{ObjectMeta: from.ObjectMeta}
+	r.Spec.CommonRouteSpec, r.Spec.Hostnames = from.Spec.CommonRouteSpec, from.Spec.Hostnames
+	for _, rule := range from.Spec.Rules {
+		r.Spec.Rules = append(r.Spec.Rules, gwv1.GRPCRouteRule{
+			BackendRefs: []gwv1.GRPCBackendRef{{BackendRef: rule.BackendRefs[0].BackendRef}},
+		})
 	}
 	return r
 }
@@ -235,6 +254,7 @@ func checkInvariants(t *rapid.T, w *world) {
 		maps.Insert(all, flow.All(c, w.graph.SetListeners))
 		counts := map[ListenerKey]int{}
 		servedBy := map[ir.HostKey]ListenerKey{}
+		kinds := map[contestedHost]string{}
 		for k, a := range flow.All(c, w.graph.Attachments) {
 			counts[k.Listener]++
 			l, ok := all[k.Listener]
@@ -250,6 +270,11 @@ func checkInvariants(t *rapid.T, w *world) {
 					t.Fatalf("%s: routes of %s and %s are mixed", host, other, k.Listener)
 				}
 				servedBy[host] = k.Listener
+				contested := contestedHost{k.Listener, h.Domain}
+				if kind := kinds[contested]; kind != "" && kind != k.Route.Kind {
+					t.Fatalf("%s: host %q has a %s too", k, h.Domain, kind)
+				}
+				kinds[contested] = k.Route.Kind
 			}
 		}
 		for k, n := range flow.All(c, w.graph.AttachedRoutes) {
@@ -294,6 +319,8 @@ func keyOf(o source.Object) source.Key {
 		k.Group, k.Kind = gwv1.GroupName, "ListenerSet"
 	case *gwv1.HTTPRoute:
 		k.Group, k.Kind = gwv1.GroupName, "HTTPRoute"
+	case *gwv1.GRPCRoute:
+		k.Group, k.Kind = gwv1.GroupName, "GRPCRoute"
 	case *gwv1.ReferenceGrant:
 		k.Group, k.Kind = gwv1.GroupName, "ReferenceGrant"
 	case *corev1.Service:

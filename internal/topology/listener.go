@@ -36,7 +36,7 @@ type protocol struct {
 
 var (
 	gatewayGroup = gwv1.Group(gwv1.GroupVersion.Group)
-	httpKinds    = []gwv1.RouteGroupKind{{Group: &gatewayGroup, Kind: "HTTPRoute"}}
+	httpKinds    = []gwv1.RouteGroupKind{{Group: &gatewayGroup, Kind: HTTPRoute}, {Group: &gatewayGroup, Kind: GRPCRoute}}
 	protocols    = map[gwv1.ProtocolType]protocol{
 		gwv1.HTTPProtocolType:  {cleartext, httpKinds},
 		gwv1.HTTPSProtocolType: {encrypted, httpKinds},

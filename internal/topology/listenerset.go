@@ -402,6 +402,7 @@ func (g *Graph) declareSetSections() flow.Table[ir.Name, *setSections] {
 			for _, d := range g.settleSet(c, s) {
 				section := sectionOf(d)
 				section.shared = true
+				section.contested = g.contested(c, d, parentName{kind: listenerSetKind, name: name})
 				out.list = append(out.list, section)
 			}
 			emit(name, out)

@@ -259,6 +259,8 @@ type Attachment struct {
 	Key   AttachmentKey
 	Table string // the listener's route table; empty where it has none
 	Port  uint16 // the listener's
+	// contested says that routes of another kind may want the same hosts.
+	contested bool
 	// Hosts are sorted by domain, each once. Hosts that another listener owns are
 	// left out, and all of them where the listener is in conflict: the route counts
 	// as attached, and gets no traffic there.

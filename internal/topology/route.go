@@ -49,6 +49,8 @@ func (g *Graph) route(c *flow.Ctx, key RouteKey, o RouteObject) *Route {
 	switch o := o.(type) {
 	case *gwv1.HTTPRoute:
 		node.Rules = r.httpRules(o.Spec.Rules)
+	case *gwv1.GRPCRoute:
+		node.Rules = r.grpcRules(o.Spec.Rules)
 	case *gwv1.TLSRoute:
 		node.Rules = forwardRules(&r, UseTCP, o.Spec.Rules, func(rule *gwv1.TLSRouteRule) []gwv1.BackendRef { return rule.BackendRefs })
 	case *gwv1.TCPRoute:
@@ -105,8 +107,7 @@ func (r *resolver) httpRules(rules []gwv1.HTTPRouteRule) []RouteRule {
 		}
 		for j := range rule.Filters {
 			if m := rule.Filters[j].RequestMirror; m != nil {
-				out[i].Mirrors = append(out[i].Mirrors, r.backend(UseHTTP, &m.BackendRef,
-					func() string { return fmt.Sprintf("spec.rules[%d].filters[%d].requestMirror.backendRef", i, j) }))
+				out[i].Mirrors = append(out[i].Mirrors, r.backend(UseHTTP, &m.BackendRef, mirrorField(i, j)))
 			}
 			if a := rule.Filters[j].ExternalAuth; a != nil && out[i].Auth == nil {
 				out[i].Auth = r.auth(a, func() string { return fmt.Sprintf("spec.rules[%d].filters[%d].externalAuth.backendRef", i, j) })
@@ -119,4 +120,9 @@ func (r *resolver) httpRules(rules []gwv1.HTTPRouteRule) []RouteRule {
 // backendField names a backendRef in messages.
 func backendField(rule, backend int) func() string {
 	return func() string { return fmt.Sprintf("spec.rules[%d].backendRefs[%d]", rule, backend) }
+}
+
+// mirrorField names the backendRef of a mirror in messages.
+func mirrorField(rule, filter int) func() string {
+	return func() string { return fmt.Sprintf("spec.rules[%d].filters[%d].requestMirror.backendRef", rule, filter) }
 }

@@ -29,6 +29,8 @@ type section struct {
 	// shared says that other objects have listeners on the port too: this
 	// Gateway's ListenerSets, or for a ListenerSet the Gateway and its siblings.
 	shared bool
+	// contested says that HTTPRoutes and GRPCRoutes may meet on the listener.
+	contested bool
 }
 
 func sectionOf(d *draft) section {
@@ -41,7 +43,7 @@ func sectionOf(d *draft) section {
 
 func (s section) equal(o section) bool {
 	return s.key == o.key && s.port == o.port && s.family == o.family && s.hostname == o.hostname &&
-		s.table == o.table && s.udp == o.udp && s.shared == o.shared && s.conflicted == o.conflicted && s.namespaces.Equal(o.namespaces) &&
+		s.table == o.table && s.udp == o.udp && s.shared == o.shared && s.conflicted == o.conflicted && s.contested == o.contested && s.namespaces.Equal(o.namespaces) &&
 		slices.EqualFunc(s.kinds, o.kinds, sameKind)
 }
 
@@ -55,6 +57,7 @@ func (g *Graph) declareSections() flow.Table[ir.Name, []section] {
 			list := make([]section, len(drafts))
 			for i, d := range drafts {
 				list[i] = sectionOf(d)
+				list[i].contested = g.contested(c, d, namesOf(gw)...)
 				if gw.Spec.AllowedListeners != nil {
 					_, list[i].shared = flow.Get(c, g.setPorts, portOf(name, d.Port, d.Protocol))
 				}

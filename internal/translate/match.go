@@ -36,12 +36,14 @@ func (t *translation) matches(spec *gwv1.HTTPRouteRule) []ir.Rule {
 		if list[i].Method != nil {
 			m.Method = string(*list[i].Method)
 		}
-		rules = append(rules, ir.Rule{
-			Source: ir.Source{Kind: t.key.Kind, Name: t.key.Name, Rule: t.index, Title: t.name, Match: i},
-			Match:  m,
-		})
+		rules = append(rules, ir.Rule{Source: t.source(i), Match: m})
 	}
 	return rules
+}
+
+// source says where a match of the rule at hand comes from.
+func (t *translation) source(match int) ir.Source {
+	return ir.Source{Kind: t.key.Kind, Name: t.key.Name, Rule: t.index, Title: t.name, Match: match}
 }
 
 func (t *translation) path(at place, m *gwv1.HTTPPathMatch) (ir.PathMatch, bool) {

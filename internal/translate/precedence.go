@@ -16,6 +16,10 @@ import (
 //  3. a method; the most headers; the most query parameters;
 //  4. the oldest route; the first by namespace/name; the first in the route.
 //
+// Matches of gRPC have in place of 2 and 3 the longest service, the longest method,
+// and the most headers; here too, expressions stand behind exact ones. No host has
+// matches of both kinds.
+//
 // It leaves the place of regular expressions open: they stand between exact paths
 // and prefixes, the longest first, as with other gateways on Envoy, so that a
 // prefix is the fallback of the expressions below it.
@@ -32,6 +36,14 @@ func rank(hostname string, m *ir.Match) uint64 {
 	}
 	put(1, exact)
 	put(8, len(hostname))
+	if m.Path.Kind.GRPC() {
+		for _, name := range [...]string{m.Path.Value, m.Method} {
+			put(1, exactName(m.Path.Kind, name))
+			put(12, len(name))
+		}
+		put(8, len(m.Headers))
+		return r
+	}
 	put(2, pathRank(m.Path.Kind))
 	put(16, pathLength(m.Path))
 	method := 0
@@ -44,13 +56,21 @@ func rank(hostname string, m *ir.Match) uint64 {
 	return r
 }
 
+// exactName is 1 where a service or a method is compared as it is.
+func exactName(k ir.PathKind, name string) int {
+	if k == ir.Service && name != "" {
+		return 1
+	}
+	return 0
+}
+
 func pathRank(k ir.PathKind) int {
 	switch k {
 	case ir.PathExact:
 		return 2
 	case ir.PathRegex:
 		return 1
-	case ir.PathPrefix:
+	case ir.PathPrefix, ir.Service, ir.ServiceRegex:
 		return 0
 	}
 	return 0

@@ -10,9 +10,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
-// failed is the answer where a rule or a backend can't do what it says: the
-// specification wants 500 for it.
-const failed = http.StatusInternalServerError
+// failed is the answer where a rule or a backend can't do what it says. The
+// specification wants 500 for HTTPRoutes, and UNAVAILABLE for GRPCRoutes, which is
+// what Envoy makes of a 503 for clients of gRPC.
+func (t *translation) failed() uint32 {
+	if t.key.Kind == topology.GRPCRoute {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
 
 // Rules is what a route says, wherever it is attached.
 type Rules struct {
@@ -33,14 +39,22 @@ type Problem struct {
 	Condition metav1.Condition
 }
 
-// Route translates the rules of a route. A rule with a problem answers 500 by
+// Route translates the rules of a route. A rule with a problem answers failed by
 // those of its matches that can be expressed.
 func Route(r *topology.Route) Rules {
 	t := translation{key: r.Key}
 	switch o := r.Object.(type) {
 	case *gwv1.HTTPRoute:
 		for i := range o.Spec.Rules {
-			t.rule(i, &o.Spec.Rules[i], refsOf(r, i))
+			rule := &o.Spec.Rules[i]
+			t.begin(i, rule.Name)
+			t.finish(t.matches(rule), rule, refsOf(r, i))
+		}
+	case *gwv1.GRPCRoute:
+		for i := range o.Spec.Rules {
+			rule := &o.Spec.Rules[i]
+			t.begin(i, rule.Name)
+			t.finish(t.grpcMatches(rule), httpRule(rule), refsOf(r, i))
 		}
 	case *gwv1.TLSRoute:
 		for i := range o.Spec.Rules {
@@ -88,15 +102,19 @@ func (t *translation) refuse(field string, c metav1.Condition) {
 	t.problems = append(t.problems, Problem{Rule: t.index, Name: t.name, Field: field, Condition: c})
 }
 
-func (t *translation) rule(index int, spec *gwv1.HTTPRouteRule, refs topology.RouteRule) {
+// begin turns to the next rule.
+func (t *translation) begin(index int, name *gwv1.SectionName) {
 	t.index, t.name, t.invalid = index, "", false
-	if spec.Name != nil {
-		t.name = string(*spec.Name)
+	if name != nil {
+		t.name = string(*name)
 	}
-	matched := t.matches(spec)
+}
+
+// finish gives the rules that matches made what the rule at hand does.
+func (t *translation) finish(matched []ir.Rule, spec *gwv1.HTTPRouteRule, refs topology.RouteRule) {
 	action := t.action(spec, refs)
 	if t.invalid {
-		action = ir.Rule{Status: failed}
+		action = ir.Rule{Status: t.failed()}
 	}
 	for i := range matched {
 		r := &matched[i]
@@ -118,11 +136,11 @@ func (t *translation) action(spec *gwv1.HTTPRouteRule, refs topology.RouteRule) 
 	a.Backends = t.backends(at, spec.BackendRefs, refs.Backends, session)
 	t.compatible(at, spec, &a)
 	if a.Redirect == nil && a.Backends == nil {
-		a.Status = failed
+		a.Status = t.failed()
 	}
 	if auth := a.Filters.Auth; auth != nil && auth.Backend == "" {
 		// Nobody to ask: nothing may pass, not even a redirect.
-		a.Redirect, a.Backends, a.Filters.Auth, a.Status = nil, nil, nil, failed
+		a.Redirect, a.Backends, a.Filters.Auth, a.Status = nil, nil, nil, t.failed()
 	}
 	if a.Backends == nil {
 		// Nothing is forwarded, so what changes or bounds forwarding is moot.

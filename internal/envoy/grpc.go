@@ -1,0 +1,53 @@
+package envoy
+
+import (
+	"fmt"
+	"regexp"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// anyName is a service or a method in the path of a gRPC request.
+const anyName = "[^/]+"
+
+// callMatch matches gRPC requests by service and method. Envoy tells them by their
+// Content-Type, so that gRPC-Web and plain HTTP are not among them.
+func callMatch(m *ir.Match) (*routev3.RouteMatch, error) {
+	out, err := methodMatch(m.Path, m.Method)
+	if err != nil {
+		return nil, fmt.Errorf("method match: %w", err)
+	}
+	out.Grpc = &routev3.RouteMatch_GrpcRouteMatchOptions{}
+	return out, nil
+}
+
+// methodMatch compares a path, /service/method. What is empty is any.
+func methodMatch(service ir.PathMatch, method string) (*routev3.RouteMatch, error) {
+	exact := service.Kind == ir.Service
+	switch {
+	case service.Value == "" && method == "":
+		return everything(), nil
+	case exact && service.Value != "" && method != "":
+		return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Path{Path: "/" + service.Value + "/" + method}}, nil
+	case exact && service.Value != "":
+		return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/" + service.Value + "/"}}, nil
+	}
+	re := "/" + nameRegex(service.Kind, service.Value) + "/" + nameRegex(service.Kind, method)
+	if err := checkRegex(re); err != nil {
+		return nil, err
+	}
+	return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_SafeRegex{SafeRegex: regex(re)}}, nil
+}
+
+func nameRegex(kind ir.PathKind, name string) string {
+	switch {
+	case name == "":
+		return anyName
+	case kind == ir.Service:
+		return regexp.QuoteMeta(name)
+	default:
+		return "(?:" + name + ")"
+	}
+}

@@ -1,0 +1,67 @@
+package topology
+
+import (
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+func (r *resolver) grpcRules(rules []gwv1.GRPCRouteRule) []RouteRule {
+	out := make([]RouteRule, len(rules))
+	for i := range rules {
+		rule := &rules[i]
+		if n := len(rule.BackendRefs); n > 0 {
+			out[i].Backends = make([]BackendRef, n)
+		}
+		for j := range rule.BackendRefs {
+			out[i].Backends[j] = r.backend(UseGRPC, &rule.BackendRefs[j].BackendObjectReference, backendField(i, j))
+		}
+		for j := range rule.Filters {
+			if m := rule.Filters[j].RequestMirror; m != nil {
+				out[i].Mirrors = append(out[i].Mirrors, r.backend(UseGRPC, &m.BackendRef, mirrorField(i, j)))
+			}
+		}
+	}
+	return out
+}
+
+// parentName is a Gateway or a ListenerSet, as parentRefs name it, or all default
+// Gateways of a scope.
+type parentName struct {
+	kind  gwv1.Kind
+	name  ir.Name
+	scope gwv1.GatewayDefaultScope
+}
+
+// namesOf are the names by which routes can mean a Gateway.
+func namesOf(gw *gwv1.Gateway) []parentName {
+	names := []parentName{{kind: gatewayKind, name: ir.Name{Namespace: gw.Namespace, Name: gw.Name}}}
+	if scope, ok := DefaultScope(gw.Spec.DefaultScope); ok {
+		names = append(names, parentName{scope: scope})
+	}
+	return names
+}
+
+// declareGRPCParents counts the GRPCRoutes that name a parent. Readers care only
+// whether there are some: the second one wakes nobody.
+func (g *Graph) declareGRPCParents() flow.Table[parentName, int] {
+	return flow.Fold("topology-grpc-parents", g.in.Routes,
+		func(k RouteKey, o RouteObject, yield func(parentName)) {
+			if k.Kind != GRPCRoute {
+				return
+			}
+			refs := ParentRefs(o)
+			for i := range refs {
+				if kind, name := parentOf(k.Name, &refs[i]); kind != "" {
+					yield(parentName{kind: kind, name: name})
+				}
+			}
+			if scope, ok := DefaultScope(UseDefaultGateways(o)); ok {
+				yield(parentName{scope: scope})
+			}
+		},
+		func(n int, _ RouteKey, _ RouteObject) int { return n + 1 },
+		func(n int, _ RouteKey, _ RouteObject) int { return n - 1 },
+		flow.Equal(func(_, _ int) bool { return true }))
+}

@@ -1,0 +1,166 @@
+package translate
+
+import (
+	"regexp/syntax"
+	"slices"
+	"strings"
+
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// everyCall is what a rule of gRPC without matches takes.
+var everyCall = []gwv1.GRPCRouteMatch{{}}
+
+// grpcMatches is matches for rules of GRPCRoutes.
+func (t *translation) grpcMatches(spec *gwv1.GRPCRouteRule) []ir.Rule {
+	list := spec.Matches
+	if len(list) == 0 {
+		list = everyCall
+	}
+	rules := make([]ir.Rule, 0, len(list))
+	for i := range list {
+		at := inRule(t.index).inMatch(i)
+		m, methodOK := t.grpcMethod(at, list[i].Method)
+		headers, headersOK := t.headers(at, httpHeaders(list[i].Headers))
+		if !methodOK || !headersOK {
+			continue
+		}
+		m.Headers = headers
+		rules = append(rules, ir.Rule{Source: t.source(i), Match: m})
+	}
+	return rules
+}
+
+func (t *translation) grpcMethod(at place, m *gwv1.GRPCMethodMatch) (ir.Match, bool) {
+	if m == nil {
+		return ir.Match{Path: ir.PathMatch{Kind: ir.Service}}, true
+	}
+	kind, service, method := gwv1.GRPCMethodMatchExact, valueOf(m.Service), valueOf(m.Method)
+	if m.Type != nil {
+		kind = *m.Type
+	}
+	if service == "" && method == "" {
+		f := at.field("method")
+		t.refuse(f, condition.EmptyMethodMatch(f))
+		return ir.Match{}, false
+	}
+	switch kind {
+	case gwv1.GRPCMethodMatchExact:
+		serviceOK := t.grpcName(at, "method.service", service)
+		methodOK := t.grpcName(at, "method.method", method)
+		return ir.Match{Path: ir.PathMatch{Kind: ir.Service, Value: service}, Method: method}, serviceOK && methodOK
+	case gwv1.GRPCMethodMatchRegularExpression:
+		service, serviceOK := t.grpcRegex(at, "method.service", service)
+		method, methodOK := t.grpcRegex(at, "method.method", method)
+		return ir.Match{Path: ir.PathMatch{Kind: ir.ServiceRegex, Value: service}, Method: method}, serviceOK && methodOK
+	default:
+		f := at.field("method.type")
+		t.refuse(f, condition.UnknownValue(f, string(kind), "Exact", "RegularExpression"))
+		return ir.Match{}, false
+	}
+}
+
+func valueOf(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// grpcName checks the name of a service or a method.
+func (t *translation) grpcName(at place, name, value string) bool {
+	for i := range len(value) {
+		c := value[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.' {
+			continue
+		}
+		f := at.field(name)
+		t.refuse(f, condition.InvalidMethodName(f, value))
+		return false
+	}
+	return true
+}
+
+// grpcRegex checks the expression of a service or a method, which becomes a part
+// of one for the path. There anchors would match nothing, so that those around an
+// expression, which has to match all anyway, are taken off, and others refused.
+func (t *translation) grpcRegex(at place, name, pattern string) (string, bool) {
+	if pattern == "" {
+		return "", true
+	}
+	if !t.regex(at, name, pattern) {
+		return "", false
+	}
+	inner := strings.TrimPrefix(pattern, "^")
+	if strings.HasSuffix(inner, "$") && !strings.HasSuffix(inner, `\$`) {
+		inner = strings.TrimSuffix(inner, "$")
+	}
+	tree, err := syntax.Parse(inner, syntax.Perl)
+	if err != nil || inner == "" || anchored(tree) {
+		f := at.field(name)
+		t.refuse(f, condition.AnchoredRegex(f, pattern))
+		return "", false
+	}
+	return inner, true
+}
+
+// anchored reports whether an expression looks for the begin or the end of the
+// text.
+func anchored(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText:
+		return true
+	default:
+		return slices.ContainsFunc(re.Sub, anchored)
+	}
+}
+
+// httpHeaders gives matches of headers the form that they have in HTTPRoutes, which
+// differs in nothing but the names of types.
+func httpHeaders(list []gwv1.GRPCHeaderMatch) []gwv1.HTTPHeaderMatch {
+	out := make([]gwv1.HTTPHeaderMatch, len(list))
+	for i, h := range list {
+		out[i] = gwv1.HTTPHeaderMatch{
+			Type: (*gwv1.HeaderMatchType)(h.Type), Name: gwv1.HTTPHeaderName(h.Name), Value: h.Value,
+		}
+	}
+	return out
+}
+
+// httpRule gives all of a rule but its matches the form that it would have in an
+// HTTPRoute. Fields have the same paths in both.
+func httpRule(r *gwv1.GRPCRouteRule) *gwv1.HTTPRouteRule {
+	out := &gwv1.HTTPRouteRule{
+		Name:               r.Name,
+		Filters:            httpFilters(r.Filters),
+		SessionPersistence: r.SessionPersistence, //nolint:staticcheck // deprecated, and still there to be written
+	}
+	if n := len(r.BackendRefs); n > 0 {
+		out.BackendRefs = make([]gwv1.HTTPBackendRef, n)
+	}
+	for i := range r.BackendRefs {
+		b := &r.BackendRefs[i]
+		out.BackendRefs[i] = gwv1.HTTPBackendRef{BackendRef: b.BackendRef, Filters: httpFilters(b.Filters)}
+	}
+	return out
+}
+
+func httpFilters(list []gwv1.GRPCRouteFilter) []gwv1.HTTPRouteFilter {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]gwv1.HTTPRouteFilter, len(list))
+	for i, f := range list {
+		out[i] = gwv1.HTTPRouteFilter{
+			Type:                   gwv1.HTTPRouteFilterType(f.Type),
+			RequestHeaderModifier:  f.RequestHeaderModifier,
+			ResponseHeaderModifier: f.ResponseHeaderModifier,
+			RequestMirror:          f.RequestMirror,
+			ExtensionRef:           f.ExtensionRef,
+		}
+	}
+	return out
+}
