@@ -23,9 +23,11 @@ func (e envoyLog) take(gateway string, line proxy.Line) {
 	e.log.Log(context.Background(), max(line.Level, slog.LevelInfo), "envoy: "+line.Text, "gateway", gateway, "logger", line.Logger)
 }
 
-// harmless are the beginnings of warnings that each start prints, and that tell of
-// nothing to do on a machine of one's own: the system's limits hold.
+// harmless are the beginnings of warnings that tell of nothing to do: one that each
+// start prints, though the system's limits hold, and one that any client of HTTP/3
+// can bring about as often as it likes, and that QUIC makes up for.
 var harmless = []string{
+	"Kernel dropped ",
 	"There is no configured limit to the number of allowed active downstream connections",
 }
 

@@ -5,6 +5,7 @@ package e2e
 import (
 	"bufio"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/echo"
 )
 
 // The tests of this file are clients that nobody wants, each for a short time and
@@ -221,6 +224,95 @@ func TestOversizedHeaders(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestProxyProtocol protects what backends are told of clients behind a load balancer
+// that speaks the PROXY protocol, and the rule that nobody else is served.
+func TestProxyProtocol(t *testing.T) {
+	t.Parallel()
+	secret, err := secretManifest(siteNamespace, "home", "", "home.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, map[string]string{
+		"secret.yaml":  secret,
+		"gateway.yaml": siteGateway(httpListener, tlsListener("home", "home.example")),
+	}, "--proxy-protocol")
+	call := func(port int, header string) (*echo.Answer, error) {
+		conn, err := net.Dial("tcp", s.port(port))
+		if err != nil {
+			return nil, err
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(callTimeout))
+		if _, err := io.WriteString(conn, header); err != nil {
+			return nil, err
+		}
+		if port == 443 {
+			//nolint:gosec // who the client is, is the question
+			conn = tls.Client(conn, &tls.Config{ServerName: "home.example", InsecureSkipVerify: true})
+		}
+		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: home.example\r\nX-Forwarded-For: 192.0.2.7\r\nConnection: close\r\n\r\n"); err != nil {
+			return nil, err
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			return nil, err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return nil, fmt.Errorf("status %d", resp.StatusCode)
+		}
+		answer := &echo.Answer{}
+		return answer, json.NewDecoder(resp.Body).Decode(answer)
+	}
+	for _, port := range []int{80, 443} {
+		eventually(t, siteTimeout, func() error {
+			answer, err := call(port, "PROXY TCP4 198.51.100.7 203.0.113.1 5555 443\r\n")
+			if err != nil {
+				return err
+			}
+			if got := answer.Headers.Get("X-Forwarded-For"); got != "192.0.2.7,198.51.100.7" {
+				return fmt.Errorf("port %d: X-Forwarded-For: %q", port, got)
+			}
+			return nil
+		})
+		for _, header := range []string{"", "PROXY TCP4 nonsense\r\n", "PROXY TCP4 198.51.100.7 203.0.113.1 5555\r\n", "\r\n\r\n\x00\r\nQUIT\n\x2f\xff\x00\x00"} {
+			if answer, err := call(port, header); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("port %d after %q: %+v %v, want a closed connection", port, header, answer, err)
+			}
+		}
+		silent := s.open(t, port)
+		if err := closes(silent, 14*time.Second); err != nil {
+			t.Errorf("port %d, a client that says nothing: %v", port, err)
+		}
+	}
+}
+
+// TestTrustedHops protects what proxies in front say of requests.
+func TestTrustedHops(t *testing.T) {
+	t.Parallel()
+	const request = "GET / HTTP/1.1\r\nHost: home.example\r\nX-Forwarded-For: 192.0.2.1, 192.0.2.2\r\n" +
+		"X-Forwarded-Proto: https\r\nX-Forwarded-Host: shown.example\r\nX-Real-IP: 192.0.2.1\r\nX-Envoy-Retry-On: 5xx\r\nConnection: close\r\n\r\n"
+	for _, c := range []struct {
+		hops string
+		want map[string]string
+	}{
+		{"0", map[string]string{"X-Forwarded-Proto": "http", "X-Forwarded-Host": "", "X-Real-Ip": ""}},
+		{"1", map[string]string{"X-Forwarded-Proto": "https", "X-Forwarded-Host": "shown.example", "X-Real-Ip": "192.0.2.1"}},
+	} {
+		s := startSite(t, nil, "--trusted-hops", c.hops)
+		var seen echo.Answer
+		if err := json.Unmarshal([]byte(s.raw(t, request).body), &seen); err != nil {
+			t.Fatal(err)
+		}
+		c.want["X-Forwarded-For"], c.want["X-Envoy-Retry-On"] = "192.0.2.1, 192.0.2.2,127.0.0.1", ""
+		for name, want := range c.want {
+			if got := seen.Headers.Get(name); got != want {
+				t.Errorf("%s trusted hops: %s is %q, want %q", c.hops, name, got, want)
+			}
+		}
+	}
 }
 
 // rawAnswer is what a connection brought; a status of 0 means that it was closed

@@ -32,6 +32,14 @@ const (
 // manifests by file name.
 func startSite(t *testing.T, manifests map[string]string, args ...string) *site {
 	t.Helper()
+	s := newSite(t, manifests, args...)
+	s.serves(t, "home.example", "v1")
+	return s
+}
+
+// newSite is startSite for those whom plain requests don't reach.
+func newSite(t *testing.T, manifests map[string]string, args ...string) *site {
+	t.Helper()
 	needTools(t)
 	s := &site{address: newAddress()}
 	all := map[string]string{
@@ -42,7 +50,6 @@ func startSite(t *testing.T, manifests map[string]string, args ...string) *site 
 	}
 	maps.Copy(all, manifests)
 	s.process = startProcess(t, all, append([]string{"--bind", s.address, "--port-offset", strconv.Itoa(portOffset)}, args...)...)
-	s.serves(t, "home.example", "v1")
 	return s
 }
 
