@@ -5,7 +5,32 @@ import (
 	"fmt"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 )
+
+const http3Option = ourOptions + "http3"
+
+// leaveDatagrams takes HTTP/3 from listeners whose UDP port another listener of the
+// Gateway has: that one can't do without.
+func leaveDatagrams(drafts []*draft) {
+	for _, d := range drafts {
+		if !d.HTTP3 {
+			continue
+		}
+		holders := others(drafts, func(o *draft) bool {
+			return o.Protocol == gwv1.UDPProtocolType && o.family != unserved && o.Port == d.Port
+		})
+		if len(holders) == 0 {
+			continue
+		}
+		d.HTTP3 = false
+		if d.spec.TLS != nil && d.spec.TLS.Options[http3Option] == "true" {
+			d.refuse(condition.ListenerUnsupportedValue("tls.options["+http3Option+"]",
+				fmt.Sprintf("UDP port %d is that of listener %q; remove the option, or choose another port for one of the two", d.Port, holders[0])))
+		}
+	}
+}
 
 // defaultHTTP3 is what a listener gets that doesn't say whether it wants HTTP/3: the
 // default gives way where it can't be had.

@@ -80,6 +80,7 @@ func draftListeners(gw *gwv1.Gateway, o Options) []*draft {
 	}
 	findConflicts(drafts)
 	findOverlaps(drafts)
+	leaveDatagrams(drafts)
 	return drafts
 }
 

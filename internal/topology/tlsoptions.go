@@ -20,7 +20,7 @@ const ourOptions = "gatehouse.dev/"
 // tlsOptions are our keys of tls.options with what reads their values. An error says
 // what to write instead.
 var tlsOptions = map[gwv1.AnnotationKey]func(d *draft, value string, o Options) error{
-	ourOptions + "http3":           readHTTP3,
+	http3Option:                    readHTTP3,
 	ourOptions + "min-tls-version": readMinVersion,
 }
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -38,9 +39,7 @@ func edgeSite(t *testing.T, manifests map[string]string, args ...string) *site {
 		"secret.yaml":  secret,
 		"gateway.yaml": siteGateway(httpListener, tlsListener("home", "home.example")),
 	}
-	for name, manifest := range manifests {
-		all[name] = manifest
-	}
+	maps.Copy(all, manifests)
 	s := startSite(t, all, args...)
 	s.answers(t, "https://home.example/", http.StatusOK)
 	return s
