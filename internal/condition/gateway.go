@@ -32,13 +32,6 @@ func GatewayUnsupportedAddress(kind, value string) metav1.Condition {
 		fmt.Sprintf("spec.addresses asks for %q of type %s; use type IPAddress, or remove it to get the default address", value, kind))
 }
 
-// GatewayUnsupportedRoutability says that spec.addresses asks for a scope of
-// reachability that can't be given.
-func GatewayUnsupportedRoutability(value, routability string) metav1.Condition {
-	return no(gwv1.GatewayConditionAccepted, gwv1.GatewayReasonUnsupportedAddress,
-		fmt.Sprintf("spec.addresses asks for %q with routability %s; remove routability", value, routability))
-}
-
 // GatewayInvalidParameters says that infrastructure.parametersRef names a kind
 // that can't be used.
 func GatewayInvalidParameters(kind, name string) metav1.Condition {

@@ -46,6 +46,7 @@ func Evaluate(ctx context.Context, opts EvaluateOptions) (*Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
+	options.Topology.Experimental = opts.Experimental
 	options.Topology.LocalAddresses = nil
 	options.Topology.SystemAuthorities = proxy.DefaultAuthorities
 	files, err := file.New(file.Options{

@@ -82,6 +82,7 @@ func NewStandalone(opts StandaloneOptions) (*Standalone, error) {
 	if err != nil {
 		return nil, err
 	}
+	options.Topology.Experimental = opts.Experimental
 	s := &Standalone{
 		opts:     opts,
 		log:      opts.Log,

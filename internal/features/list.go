@@ -72,8 +72,15 @@ var gateway = []Row{
 		Note:     "there is nothing to label where Envoy is a process of this host",
 	},
 	{Features: names{features.SupportGatewayListenerFilters}},
-	{Features: names{features.SupportGatewayAddressRoutability}},
-	{Features: names{features.SupportGatewayAddressRoutabilityCluster}},
+	{
+		Features: names{features.SupportGatewayAddressRoutability},
+		Note:     "`gatehouse.dev/Loopback`, `gatehouse.dev/Private`, `gatehouse.dev/Public`; see [Gateways](../guide/gateways.md#addresses-by-reachability)",
+		Cases:    []string{"address-routability"},
+	},
+	{
+		Features: names{features.SupportGatewayAddressRoutabilityCluster},
+		Note:     "there are no ClusterIPs where Envoy is a process of this host",
+	},
 	{Features: names{features.SupportClusterTrustBundle}},
 	{
 		Title:        "default Gateways (`defaultScope`, `useDefaultGateways`)",

@@ -52,6 +52,9 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	if in.Node.ResolvedRefs.Type != "" {
 		conditions = append(conditions, in.resolvedRefs())
 	}
+	if in.Node.AddressesAssigned != nil && in.Node.Accepted.Status == metav1.ConditionTrue {
+		conditions = append(conditions, *in.Node.AddressesAssigned)
+	}
 	if scope, ok := topology.DefaultScope(in.Node.Object.Spec.DefaultScope); ok {
 		conditions = append(conditions, condition.GatewayIsDefault(string(scope)))
 	}
@@ -132,22 +135,33 @@ func (in *GatewayInput) programmed(s *summary, each *listenerInput, addresses in
 const maxAddresses = 16
 
 // addresses are those that the spec asks for and that can be used, else the
-// default ones.
+// default ones. In the experimental channel each tells its routability.
 func (in *GatewayInput) addresses() []gwv1.GatewayStatusAddress {
-	if in.Node.Accepted.Status != metav1.ConditionTrue {
+	if in.Node.Accepted.Status != metav1.ConditionTrue || in.Node.Nowhere {
 		return nil // it is not to be reached anywhere
 	}
-	values := in.Node.Addresses
-	if values == nil {
-		values = in.BindAddresses
+	list := in.Node.Assigned
+	if list == nil {
+		list = defaultAddresses(in.BindAddresses)
 	}
 	var out []gwv1.GatewayStatusAddress
-	for _, v := range values[:min(len(values), maxAddresses)] {
-		kind := gwv1.HostnameAddressType
-		if _, err := netip.ParseAddr(v); err == nil {
-			kind = gwv1.IPAddressType
+	for _, a := range list[:min(len(list), maxAddresses)] {
+		told := gwv1.GatewayStatusAddress{Type: &a.Type, Value: a.Value}
+		if in.Node.AddressesAssigned != nil {
+			told.Routability = &a.Routability
 		}
-		out = append(out, gwv1.GatewayStatusAddress{Type: &kind, Value: v})
+		out = append(out, told)
+	}
+	return out
+}
+
+func defaultAddresses(values []string) []topology.Address {
+	out := make([]topology.Address, len(values))
+	for i, v := range values {
+		out[i] = topology.Address{Type: gwv1.HostnameAddressType, Value: v}
+		if _, err := netip.ParseAddr(v); err == nil {
+			out[i].Type = gwv1.IPAddressType
+		}
 	}
 	return out
 }

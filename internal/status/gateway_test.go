@@ -283,11 +283,15 @@ func TestCertificateRenewal(t *testing.T) {
 // TestAddresses says which addresses a Gateway shows.
 func TestAddresses(t *testing.T) {
 	gw := gateway()
-	gw.Addresses = []string{"127.0.0.2"}
+	gw.Assigned = []topology.Address{{Type: gwv1.IPAddressType, Value: "127.0.0.2", Routability: "gatehouse.dev/Loopback"}}
 	show := func(in status.GatewayInput) string {
 		var out []string
 		for _, a := range status.Gateway(in).Addresses {
-			out = append(out, string(*a.Type)+" "+a.Value)
+			text := string(*a.Type) + " " + a.Value
+			if a.Routability != nil {
+				text += fmt.Sprintf(" %q", *a.Routability)
+			}
+			out = append(out, text)
 		}
 		return strings.Join(out, ", ")
 	}
@@ -299,6 +303,18 @@ func TestAddresses(t *testing.T) {
 	}
 	if got := show(status.GatewayInput{Node: gateway(), BindAddresses: make([]string, 20)}); strings.Count(got, ",") != 15 {
 		t.Errorf("more than the API takes: %s", got)
+	}
+	gw.AddressesAssigned = new(condition.GatewayAddressesAssigned())
+	if got := show(status.GatewayInput{Node: gw}); got != `IPAddress 127.0.0.2 "gatehouse.dev/Loopback"` {
+		t.Errorf("asked for in the experimental channel: %s", got)
+	}
+	gw.Assigned = nil
+	if got := show(status.GatewayInput{Node: gw, BindAddresses: []string{"::1"}}); got != `IPAddress ::1 ""` {
+		t.Errorf("default in the experimental channel: %s", got)
+	}
+	gw.Nowhere = true
+	if got := show(status.GatewayInput{Node: gw, BindAddresses: []string{"::1"}}); got != "" {
+		t.Errorf("none of what was asked for: %s", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -20,54 +21,139 @@ type addresses struct {
 	unusable *metav1.Condition // Programmed=False, where some can't be bound
 	usable   []string          // sorted; nil for the default ones
 	none     bool              // some were asked for, and none can be used
+	assigned []Address         // one for each entry that got what it asks for
+	outcome  metav1.Condition  // AddressesAssigned
 }
 
 // requestedAddresses goes through spec.addresses.
-func requestedAddresses(gw *gwv1.Gateway, local func(string) bool) addresses {
-	var a addresses
-	var problems []string
-	fallback := false // an entry without a value asks for any address
-	for _, want := range gw.Spec.Addresses {
-		kind := valueOr(want.Type, gwv1.IPAddressType)
-		switch {
-		case want.Routability != gwv1.GatewayAddressRoutabilityDefault:
-			c := condition.GatewayUnsupportedRoutability(want.Value, string(want.Routability))
-			return addresses{refused: &c}
-		case kind == gwv1.HostnameAddressType && want.Value == localhost:
-			a.usable = append(a.usable, "127.0.0.1")
-			if local != nil && local("::1") {
-				a.usable = append(a.usable, "::1")
-			}
-		case kind != gwv1.IPAddressType:
-			c := condition.GatewayUnsupportedAddress(string(kind), want.Value)
-			return addresses{refused: &c}
-		case want.Value == "":
-			fallback = true
-		default:
-			ip, err := netip.ParseAddr(want.Value)
-			if err != nil {
-				problems = append(problems, want.Value+" is not an IP address")
-				continue
-			}
-			text := ip.Unmap().String()
-			if local != nil && !local(text) {
-				problems = append(problems, want.Value+" is not an address of this host")
-				continue
-			}
-			a.usable = append(a.usable, text)
+func (g *Graph) requestedAddresses(gw *gwv1.Gateway) addresses {
+	r := addressRequest{
+		local:    func(ip string) bool { return g.options.LocalAddresses == nil || g.options.LocalAddresses(ip) },
+		defaults: g.options.DefaultAddresses,
+		loopback: []string{"127.0.0.1"},
+		unmet:    make([]string, len(gw.Spec.Addresses)),
+	}
+	if g.options.LocalAddresses != nil && g.options.LocalAddresses("::1") {
+		r.loopback = append(r.loopback, "::1")
+	}
+	for i := range gw.Spec.Addresses {
+		if refused := r.named(i, &gw.Spec.Addresses[i]); refused != nil {
+			return addresses{refused: refused}
 		}
 	}
-	if len(problems) > 0 {
-		c := condition.GatewayAddressNotUsable(problems)
-		a.unusable = &c
+	for i := range gw.Spec.Addresses {
+		r.unnamed(i, &gw.Spec.Addresses[i])
 	}
+	a := addresses{usable: r.usable, assigned: r.assigned, outcome: condition.GatewayAddressesAssigned()}
 	slices.Sort(a.usable)
 	a.usable = slices.Compact(a.usable)
-	a.none = len(problems) > 0 && len(a.usable) == 0 && !fallback
-	if len(a.usable) == 0 {
-		a.usable = nil
+	a.none = len(gw.Spec.Addresses) > 0 && len(a.usable) == 0 && !r.fallback
+	unmet := slices.DeleteFunc(r.unmet, func(why string) bool { return why == "" })
+	switch {
+	case a.none:
+		a.outcome = condition.GatewayAddressesNotAssigned(unmet)
+	case len(unmet) > 0:
+		a.outcome = condition.GatewayAddressesPartiallyAssigned(unmet)
+	}
+	switch {
+	case a.none && (g.options.Experimental || len(r.unusable) == 0):
+		a.unusable = new(condition.GatewayAddressNotAssigned(a.outcome.Message))
+	case len(r.unusable) > 0:
+		a.unusable = new(condition.GatewayAddressNotUsable(r.unusable))
 	}
 	return a
+}
+
+// addressRequest goes through spec.addresses, each entry by itself.
+type addressRequest struct {
+	local    func(ip string) bool
+	defaults []string
+	loopback []string // what localhost resolves to
+
+	usable   []string
+	assigned []Address
+	fallback bool     // an entry asks for any address, and which those are is not known here
+	unusable []string // addresses that can't be bound, and why
+	unmet    []string // why the entry of that index doesn't get what it asks for
+}
+
+// named takes an entry with a value. It returns why the Gateway is refused where
+// the entry's type is not supported, value or not.
+func (r *addressRequest) named(i int, want *gwv1.GatewaySpecAddress) *metav1.Condition {
+	kind := valueOr(want.Type, gwv1.IPAddressType)
+	switch {
+	case kind == gwv1.HostnameAddressType && want.Value == localhost:
+		if r.scoped(i, want, netip.IPv6Loopback()) {
+			r.usable = append(r.usable, r.loopback...)
+			r.assign(want, localhost)
+		}
+	case kind != gwv1.IPAddressType:
+		return new(condition.GatewayUnsupportedAddress(string(kind), want.Value))
+	case want.Value != "":
+		ip, err := netip.ParseAddr(want.Value)
+		if err != nil {
+			r.refuse(i, want.Value+" is not an IP address")
+			break
+		}
+		ip = ip.Unmap()
+		if !r.local(ip.String()) {
+			r.refuse(i, want.Value+" is not an address of this host")
+			break
+		}
+		if r.scoped(i, want, ip) {
+			r.usable = append(r.usable, ip.String())
+			r.assign(want, ip.String())
+		}
+	}
+	return nil
+}
+
+// unnamed takes an entry without a value: it gets one of the default addresses
+// that no other entry has.
+func (r *addressRequest) unnamed(i int, want *gwv1.GatewaySpecAddress) {
+	if want.Value != "" || !r.known(i, want.Routability) {
+		return
+	}
+	candidates := r.defaults
+	switch want.Routability {
+	case gwv1.GatewayAddressRoutabilityDefault, routabilitySentinel:
+		if len(candidates) == 0 {
+			r.fallback = true
+			return
+		}
+	case RoutabilityLoopback:
+		// Whoever listens on all addresses by default has this one too.
+		if slices.Contains(candidates, "0.0.0.0") || slices.Contains(candidates, "::") {
+			candidates = append(slices.Clone(candidates), "127.0.0.1")
+		}
+	}
+	for _, text := range candidates {
+		ip, err := netip.ParseAddr(text)
+		if err == nil && meets(ip, want.Routability) && !slices.Contains(r.usable, text) {
+			r.usable = append(r.usable, text)
+			r.assign(want, text)
+			return
+		}
+	}
+	r.miss(i, condition.AddressNoneLeft(string(want.Routability), r.defaults))
+}
+
+func (r *addressRequest) assign(want *gwv1.GatewaySpecAddress, value string) {
+	a := Address{Type: valueOr(want.Type, gwv1.IPAddressType), Value: value, Routability: want.Routability}
+	if !slices.Contains(r.assigned, a) {
+		r.assigned = append(r.assigned, a)
+	}
+}
+
+// refuse notes an address that can't be bound.
+func (r *addressRequest) refuse(i int, why string) {
+	r.unusable = append(r.unusable, why)
+	r.miss(i, why)
+}
+
+// miss notes an entry that doesn't get what it asks for.
+func (r *addressRequest) miss(i int, why string) {
+	r.unmet[i] = fmt.Sprintf("spec.addresses[%d]: %s", i, why)
 }
 
 // effective returns the addresses that the Gateway listens on.

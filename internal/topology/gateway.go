@@ -29,11 +29,14 @@ func (g *Graph) declareListeners() flow.Table[ListenerKey, *Listener] {
 
 // gateway judges a Gateway with its listeners.
 func (g *Graph) gateway(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, class *Class) *Gateway {
-	a := requestedAddresses(gw, g.options.LocalAddresses)
+	a := g.requestedAddresses(gw)
 	node := &Gateway{
 		Name: name, Object: gw, Class: class.Name,
-		Unusable: a.unusable, Addresses: a.usable,
+		Unusable: a.unusable, Addresses: a.usable, Assigned: a.assigned, Nowhere: a.none,
 		Listeners: make([]*Listener, 0, len(gw.Spec.Listeners)),
+	}
+	if g.options.Experimental {
+		node.AddressesAssigned = &a.outcome
 	}
 	var names, invalid, idle, unresolved []string
 	for _, d := range draftListeners(gw, g.options) {

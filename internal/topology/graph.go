@@ -29,6 +29,9 @@ type Options struct {
 	SystemAuthorities string
 	// PortOffset is added to every listener's port.
 	PortOffset int
+	// Experimental says that the objects and their statuses have the fields of the
+	// API's experimental channel.
+	Experimental bool
 	// HTTP3 says that HTTPS listeners serve HTTP/3 unless they say otherwise.
 	HTTP3 bool
 	// ProxyProtocol says that clients come through the PROXY protocol, which has no

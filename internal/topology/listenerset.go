@@ -308,7 +308,7 @@ func (g *Graph) declareStandings() flow.Table[ir.Name, standing] {
 			if gw.Accepted.Status == metav1.ConditionTrue {
 				s.accepted = condition.GatewayAccepted()
 			}
-			s.nowhere = gw.Unusable != nil && requestedAddresses(gw.Object, g.options.LocalAddresses).none
+			s.nowhere = gw.Nowhere
 			emit(name, s)
 		}, flow.Equal(standing.equal))
 }

@@ -35,13 +35,28 @@ type Gateway struct {
 	// ResolvedRefs is the Gateway's ResolvedRefs condition.
 	ResolvedRefs metav1.Condition
 	// Addresses are the IP addresses that spec.addresses asks for and that can be
-	// used, sorted; nil for the default ones. Where it asks for addresses of which
-	// none can be used, no listener serves.
+	// used, sorted; nil for the default ones.
 	Addresses []string
+	// Assigned are those addresses as the spec asks for them; none for the default
+	// ones.
+	Assigned []Address
+	// Nowhere says that the spec asks for addresses of which none can be used. No
+	// listener serves then.
+	Nowhere bool
+	// AddressesAssigned is the condition of that type; nil in the API's standard
+	// channel, which doesn't have it.
+	AddressesAssigned *metav1.Condition
 	// ClientCertificate is the Secret whose certificate is shown to backends; zero
 	// for none.
 	ClientCertificate ir.Name
 	Listeners         []*Listener // in the order of the spec
+}
+
+// Address is an address of a Gateway for people to see.
+type Address struct {
+	Type        gwv1.AddressType
+	Value       string
+	Routability gwv1.GatewayAddressRoutabilityType
 }
 
 // ListenerSet is a ListenerSet of one of our Gateways, or of one that doesn't exist.

@@ -63,7 +63,7 @@ func (g *Graph) declarePorts() flow.Table[hostPort, portUse] {
 			if !ok || refusal(gw, class) != nil {
 				return
 			}
-			a := requestedAddresses(gw, g.options.LocalAddresses)
+			a := g.requestedAddresses(gw)
 			if a.refused != nil || a.none {
 				return
 			}
