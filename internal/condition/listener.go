@@ -125,11 +125,15 @@ func ListenerResolvedRefs() metav1.Condition {
 // ListenerNotResolved gathers several problems with references under the reason of
 // the first.
 func ListenerNotResolved(problems []metav1.Condition) metav1.Condition {
-	messages := make([]string, len(problems))
+	return no(gwv1.ListenerConditionResolvedRefs, problems[0].Reason, messages(problems))
+}
+
+func messages(problems []metav1.Condition) string {
+	parts := make([]string, len(problems))
 	for i, p := range problems {
-		messages[i] = p.Message
+		parts[i] = p.Message
 	}
-	return no(gwv1.ListenerConditionResolvedRefs, problems[0].Reason, join(messages, "; "))
+	return join(parts, "; ")
 }
 
 // ListenerNoCertificate says that an HTTPS listener names no certificate.

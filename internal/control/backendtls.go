@@ -43,6 +43,9 @@ func (p *Pipeline) declareSecrets() {
 				for _, name := range l.Certificates {
 					yield(resourceKey{k.Gateway, name.String()})
 				}
+				if l.Clients != nil {
+					yield(resourceKey{k.Gateway, translate.AuthoritiesName(l.Clients.Authorities)})
+				}
 			}
 		}, topology.ListenerKey.Compare)
 	byCertificate.Also(p.graph.SetListeners)

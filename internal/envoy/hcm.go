@@ -68,6 +68,7 @@ func connectionManager(l *ir.Listener, c *ir.Chain, o Options) (*anypb.Any, erro
 		},
 		UpgradeConfigs: []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 	}
+	tellClients(m, c.TLS)
 	if l.Client.TrustedHops > 0 {
 		m.XffNumTrustedHops = l.Client.TrustedHops + 1
 	}

@@ -24,7 +24,11 @@ func downstreamTLS(c *ir.Chain) *tlsv3.DownstreamTlsContext {
 		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs,
 			&tlsv3.SdsSecretConfig{Name: name, SdsConfig: ads()})
 	}
-	return &tlsv3.DownstreamTlsContext{CommonTlsContext: common}
+	context := &tlsv3.DownstreamTlsContext{CommonTlsContext: common}
+	if c.TLS.Clients != nil {
+		checkClients(context, c.TLS.Clients)
+	}
+	return context
 }
 
 // transportSocket puts TLS onto connections.

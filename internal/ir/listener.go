@@ -49,6 +49,15 @@ type TLS struct {
 	Certificates []string `json:"certificates"` // names of Secrets, in order of preference
 	// MinVersion is the least that a client must speak; empty for the default.
 	MinVersion TLSVersion `json:"minVersion,omitempty"`
+	// Clients is how certificates of clients are checked; nil where none is asked for.
+	Clients *Clients `json:"clients,omitempty"`
+}
+
+// Clients is how certificates of clients are checked.
+type Clients struct {
+	Authorities string `json:"authorities"` // name of the Secret with those who may sign them
+	// Fallback lets clients in that have no certificate or one that doesn't pass.
+	Fallback bool `json:"fallback,omitempty"`
 }
 
 // TLSVersion is a version of TLS.

@@ -58,6 +58,9 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	if scope, ok := topology.DefaultScope(in.Node.Object.Spec.DefaultScope); ok {
 		conditions = append(conditions, condition.GatewayIsDefault(string(scope)))
 	}
+	if in.Node.InsecureFrontend() {
+		conditions = append(conditions, condition.GatewayInsecureFrontend())
+	}
 	out := gwv1.GatewayStatus{
 		Addresses:  addresses,
 		Conditions: observed(in.Node.Object, conditions...),

@@ -61,6 +61,11 @@ func (in *listenerInput) conditions(l *topology.Listener) []metav1.Condition {
 			return append(conditions, condition.ListenerCertificateRefused(secret.String(), r.Message, r.KeepsOld))
 		}
 	}
+	if v := l.Clients; v != nil {
+		if r, ok := in.proxy.Rejected[Ref{RefSecret, translate.AuthoritiesName(v.Authorities)}]; ok {
+			return append(conditions, condition.ListenerAuthoritiesRefused(authorityNames(v), r.Message, r.KeepsOld))
+		}
+	}
 	if in.proxy.Connected && in.proxy.Listeners[name] {
 		if corrected, ok := in.http3(l, conditions); ok {
 			return corrected
@@ -68,6 +73,14 @@ func (in *listenerInput) conditions(l *topology.Listener) []metav1.Condition {
 		return append(conditions, condition.ListenerProgrammed())
 	}
 	return append(conditions, condition.ListenerPending(in.waitsFor()))
+}
+
+func authorityNames(v *topology.ClientValidation) []string {
+	names := make([]string, len(v.Authorities))
+	for i, ref := range v.Authorities {
+		names[i] = ref.String()
+	}
+	return names
 }
 
 // clockGrain is by how much the time that statuses are computed with may lag. A

@@ -66,9 +66,10 @@ func backendAuthorityRef(policy *gwv1.BackendTLSPolicy, ref gwv1.LocalObjectRefe
 	return authorityRef(ref.Group, ref.Kind, policy.Namespace, ref.Name)
 }
 
-// clientAuthorityRef reads a reference of a Gateway's spec.tls.frontend.
-func clientAuthorityRef(gw *gwv1.Gateway, ref gwv1.ObjectReference) (AuthorityRef, bool) {
-	return authorityRef(ref.Group, ref.Kind, string(valueOr(ref.Namespace, gwv1.Namespace(gw.Namespace))), ref.Name)
+// clientAuthorityRef reads a reference of spec.tls.frontend of a Gateway in a
+// namespace.
+func clientAuthorityRef(namespace string, ref gwv1.ObjectReference) (AuthorityRef, bool) {
+	return authorityRef(ref.Group, ref.Kind, string(valueOr(ref.Namespace, gwv1.Namespace(namespace))), ref.Name)
 }
 
 // clientAuthorityRefs yields the references of a Gateway's spec.tls.frontend.
@@ -131,7 +132,7 @@ func (g *Graph) declareAuthorities() flow.Table[AuthorityRef, *Authority] {
 		func(_ *flow.Ctx, k ir.Name, gw *gwv1.Gateway, emit func(authorityUser, struct{})) {
 			seen := map[AuthorityRef]bool{}
 			clientAuthorityRefs(gw, func(r gwv1.ObjectReference) {
-				if ref, ok := clientAuthorityRef(gw, r); ok && !seen[ref] {
+				if ref, ok := clientAuthorityRef(k.Namespace, r); ok && !seen[ref] {
 					seen[ref] = true
 					emit(authorityUser{"Gateway", k, ref}, struct{}{})
 				}

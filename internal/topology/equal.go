@@ -40,7 +40,7 @@ func (l *Listener) Equal(o *Listener) bool {
 		slices.EqualFunc(l.Kinds, o.Kinds, sameKind) &&
 		slices.Equal(l.Certificates, o.Certificates) &&
 		slices.Equal(l.Validity, o.Validity) &&
-		l.MinTLSVersion == o.MinTLSVersion &&
+		l.MinTLSVersion == o.MinTLSVersion && l.Clients.Equal(o.Clients) &&
 		slices.Equal(l.Conditions, o.Conditions)
 }
 

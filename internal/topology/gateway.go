@@ -1,6 +1,8 @@
 package topology
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -115,9 +117,9 @@ func refusal(gw *gwv1.Gateway, class *Class) *metav1.Condition {
 func (g *Graph) listener(c *flow.Ctx, d *draft) *Listener {
 	l := &d.Listener
 	problems := d.problems
-	terminates := d.family == encrypted && !d.Passthrough
+	terminates := d.terminatesTLS()
 	if terminates {
-		problems = append(g.resolveCertificates(c, d), problems...)
+		problems = slices.Concat(g.resolveCertificates(c, d), g.resolveClients(c, d), problems)
 	}
 	l.Serves = d.valid() && (!terminates || len(l.Certificates) > 0)
 	resolved := condition.Noted(condition.ListenerResolvedRefs(), d.notes...)

@@ -35,7 +35,7 @@ func leaveDatagrams(drafts []*draft) {
 // defaultHTTP3 is what a listener gets that doesn't say whether it wants HTTP/3: the
 // default gives way where it can't be had.
 func (d *draft) defaultHTTP3(o Options) {
-	d.HTTP3 = o.HTTP3 && d.Protocol == gwv1.HTTPSProtocolType && !o.ProxyProtocol
+	d.HTTP3 = o.HTTP3 && d.Protocol == gwv1.HTTPSProtocolType && !o.ProxyProtocol && d.clients == nil
 }
 
 // readHTTP3 reads the option for HTTP/3. Whoever asks for it where it can't be had is
@@ -48,6 +48,8 @@ func readHTTP3(d *draft, value string, o Options) error {
 		return fmt.Errorf("%q is not supported; use \"true\" or \"false\"", value)
 	case value == "true" && o.ProxyProtocol:
 		return errors.New("it can't be had together with --proxy-protocol, which there is no way to speak over UDP; remove one of the two")
+	case value == "true" && d.clients != nil:
+		return errors.New("Envoy asks for no certificates of clients over HTTP/3, and the Gateway's spec.tls.frontend wants them; remove one of the two")
 	}
 	d.HTTP3 = value == "true"
 	return nil

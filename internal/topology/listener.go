@@ -58,6 +58,7 @@ type draft struct {
 	overlaps []string           // TLS listeners with overlapping hostnames
 	problems []metav1.Condition // with references that need no other object to be judged
 	notes    []string           // for people, beside references that are resolved
+	clients  *gwv1.FrontendTLSValidation
 }
 
 // valid reports whether the listener is accepted.
@@ -151,8 +152,7 @@ func passesThrough(l *gwv1.Listener) bool {
 	return l.Protocol == gwv1.TLSProtocolType && tlsMode(l) == gwv1.TLSModePassthrough
 }
 
-// checkTLS judges the settings of TLS, references aside. Settings that restrict
-// who may connect refuse the listener as long as they can't be kept.
+// checkTLS judges the settings of TLS, references aside.
 func (d *draft) checkTLS(gw *gwv1.Gateway) {
 	d.Passthrough = passesThrough(d.spec)
 	switch mode := tlsMode(d.spec); {
@@ -164,22 +164,8 @@ func (d *draft) checkTLS(gw *gwv1.Gateway) {
 		d.refuse(condition.ListenerUnsupportedValue("tls.mode",
 			fmt.Sprintf("%s is not known; use Terminate or Passthrough", mode)))
 	}
-	if d.Protocol != gwv1.HTTPSProtocolType {
-		return
-	}
-	if gw.Spec.TLS == nil || gw.Spec.TLS.Frontend == nil {
-		return
-	}
-	frontend := gw.Spec.TLS.Frontend
-	config := frontend.Default
-	for _, p := range frontend.PerPort {
-		if p.Port == d.spec.Port {
-			config = p.TLS
-		}
-	}
-	if config.Validation != nil {
-		d.refuse(condition.ListenerUnsupportedValue("spec.tls.frontend",
-			"validation of client certificates is not supported; remove it to serve clients without a check"))
+	if d.terminatesTLS() {
+		d.clients = clientValidation(gw, d.spec.Port)
 	}
 }
 

@@ -124,9 +124,12 @@ type Listener struct {
 	HTTP3 bool
 	// MinTLSVersion is the least that clients must speak; empty for the default.
 	MinTLSVersion ir.TLSVersion
+	// Clients is how certificates of clients are checked; nil where none is asked for.
+	Clients *ClientValidation
 	// Serves says whether the listener gets traffic. It does unless its Gateway is
 	// not accepted, it is in conflict, its protocol is not supported, its port is
-	// not available, or TLS has no usable certificate.
+	// not available, TLS has no usable certificate, or certificates of clients are to
+	// be checked and there is nothing to check them with.
 	Serves bool
 	// Conditions are Accepted, Conflicted, ResolvedRefs and, where it is true,
 	// OverlappingTLSConfig; Programmed is decided by what the proxies say.

@@ -67,4 +67,4 @@ func readMinVersion(d *draft, value string, _ Options) error {
 }
 
 // terminatesTLS reports whether the listener needs certificates.
-func (d *draft) terminatesTLS() bool { return d.Protocol == gwv1.HTTPSProtocolType }
+func (d *draft) terminatesTLS() bool { return d.family == encrypted && !d.Passthrough }

@@ -101,6 +101,9 @@ func terminated(l *topology.Listener) *ir.TLS {
 	for i, name := range l.Certificates {
 		t.Certificates[i] = name.String()
 	}
+	if l.Clients != nil {
+		t.Clients = &ir.Clients{Authorities: AuthoritiesName(l.Clients.Authorities), Fallback: l.Clients.Fallback}
+	}
 	return t
 }
 

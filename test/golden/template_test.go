@@ -22,6 +22,7 @@ func expand(name, text string) (string, error) {
 			return secret("", namespace, name, hosts...)
 		},
 		"badSecret": secret,
+		"authority": authority,
 	}).Parse(text)
 	if err != nil {
 		return "", err
@@ -83,6 +84,21 @@ data:
   tls.crt: %s
   tls.key: %s
 `, name, namespace, encode(cert), encode(key)), nil
+}
+
+// authority returns a ConfigMap with the certificate of an authority, another one
+// each time, as with secret.
+func authority(namespace, name string) (string, error) {
+	cert, _, err := issue(nil)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(`---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: %s, namespace: %s}
+data: {ca.crt: %q}
+`, name, namespace, cert), nil
 }
 
 // issue returns a self-signed certificate and its key as PEM. An Ed25519 key has

@@ -1,0 +1,88 @@
+package topology
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+)
+
+// ClientValidation is how a listener checks the certificates of clients.
+type ClientValidation struct {
+	// Authorities sign the certificates of clients: those that exist, may be referred
+	// to and can be used; at least one.
+	Authorities []AuthorityRef
+	// Fallback lets clients in that have no certificate or another one.
+	Fallback bool
+}
+
+// Equal reports whether two listeners check alike.
+func (v *ClientValidation) Equal(o *ClientValidation) bool {
+	return v == o || v != nil && o != nil && v.Fallback == o.Fallback && slices.Equal(v.Authorities, o.Authorities)
+}
+
+// InsecureFrontend reports whether clients without a valid certificate are let in
+// somewhere although their certificates are checked.
+func (g *Gateway) InsecureFrontend() bool {
+	insecure := func(c gwv1.TLSConfig) bool {
+		return c.Validation != nil && c.Validation.Mode == gwv1.AllowInsecureFallback
+	}
+	tls := g.Object.Spec.TLS
+	return tls != nil && tls.Frontend != nil && (insecure(tls.Frontend.Default) ||
+		slices.ContainsFunc(tls.Frontend.PerPort, func(p gwv1.TLSPortConfig) bool { return insecure(p.TLS) }))
+}
+
+// clientValidation returns what a Gateway asks of the clients of a port; nil where
+// it asks for nothing.
+func clientValidation(gw *gwv1.Gateway, port gwv1.PortNumber) *gwv1.FrontendTLSValidation {
+	if gw.Spec.TLS == nil || gw.Spec.TLS.Frontend == nil {
+		return nil
+	}
+	for _, p := range gw.Spec.TLS.Frontend.PerPort {
+		if p.Port == port {
+			return p.TLS.Validation
+		}
+	}
+	return gw.Spec.TLS.Frontend.Default.Validation
+}
+
+// resolveClients follows the references to the authorities that clients'
+// certificates are checked with. They are the Gateway's, also for the listeners of a
+// ListenerSet. Without any of them nobody could be told from anybody, and the
+// listener is not served.
+func (g *Graph) resolveClients(c *flow.Ctx, d *draft) (problems []metav1.Condition) {
+	if d.clients == nil {
+		return nil
+	}
+	var refs []AuthorityRef
+	from := d.Key.Gateway.Namespace
+	for _, r := range d.clients.CACertificateRefs {
+		ref, ok := clientAuthorityRef(from, r)
+		if !ok {
+			problems = append(problems, condition.ListenerAuthorityKind(kindText(r.Group, r.Kind), string(r.Name)))
+			continue
+		}
+		if ref.Namespace != "" && !g.permitted(c, gatewayKind, from, ref.Kind, ref.Name) {
+			problems = append(problems, condition.ListenerAuthorityNotPermitted(ref.String(), ref.Namespace, ref.Kind, from))
+			continue
+		}
+		authority, ok := flow.Get(c, g.Authorities, ref)
+		switch {
+		case !ok:
+			problems = append(problems, condition.ListenerAuthorityMissing(ref.String()))
+		case authority.Problem != "":
+			problems = append(problems, condition.ListenerAuthorityInvalid(ref.String(), authority.Problem))
+		case !slices.Contains(refs, ref):
+			refs = append(refs, ref)
+		}
+	}
+	if refs == nil {
+		d.refuse(condition.ListenerNoValidAuthority(problems))
+		return problems
+	}
+	d.Clients = &ClientValidation{Authorities: refs, Fallback: d.clients.Mode == gwv1.AllowInsecureFallback}
+	return problems
+}
