@@ -59,8 +59,11 @@ func (b *bindings) expand(file, text string) (string, error) {
 		"ca":            b.ca(testAuthority),
 		"clientCA":      b.ca(clientAuthority),
 		"otherCA":       b.ca(otherAuthority),
-		"badSecret":     b.badSecret,
-		"repeat":        strings.Repeat,
+		"clientCAIn": func(namespace, name string) (string, error) {
+			return caManifest(clientAuthority, namespace, name)
+		},
+		"badSecret": b.badSecret,
+		"repeat":    strings.Repeat,
 	}).Parse(text)
 	if err != nil {
 		return "", err
