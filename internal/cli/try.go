@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,21 @@ type front struct {
 	port                   int
 }
 
-// Try returns up to n curl commands that reach routes which serve.
+// takes reports whether routes of a kind attach to the listener.
+func (f front) takes(kind string) bool {
+	switch kind {
+	case "TLSRoute":
+		return f.scheme == "tls"
+	case "TCPRoute":
+		return f.scheme == "tcp"
+	case "UDPRoute":
+		return f.scheme == "udp"
+	default:
+		return f.scheme == "http" || f.scheme == "https"
+	}
+}
+
+// Try returns up to n commands that reach routes which serve.
 func Try(v control.View, n int) []string {
 	fronts := map[string][]front{}
 	for _, it := range v.Items {
@@ -48,8 +63,9 @@ func Try(v control.View, n int) []string {
 			if len(out) == n {
 				return out
 			}
-			if len(fronts[parent]) > 0 {
-				out = append(out, fronts[parent][0].curl(it.Summary))
+			i := slices.IndexFunc(fronts[parent], func(f front) bool { return f.takes(it.Kind) })
+			if i >= 0 {
+				out = append(out, fronts[parent][i].command(it.Summary))
 				break
 			}
 		}
@@ -67,6 +83,33 @@ func reachable(addr string) string {
 		return "127.0.0.1"
 	}
 	return "::1"
+}
+
+// command returns what a person can type to reach a route.
+func (f front) command(route control.Summary) string {
+	switch f.scheme {
+	case "tcp":
+		return fmt.Sprintf("nc %s %d", f.addr, f.port)
+	case "udp":
+		return fmt.Sprintf("nc -u %s %d", f.addr, f.port)
+	case "tls":
+		command := "openssl s_client -connect " + hostPort(f.addr, f.port)
+		if host := f.host(route); host != "" {
+			command += " -servername " + host
+		}
+		return command
+	default:
+		return f.curl(route)
+	}
+}
+
+// host is a name to ask for; empty where any will do.
+func (f front) host(route control.Summary) string {
+	host := f.hostname
+	if len(route.Hosts) > 0 && (host == "" || strings.HasPrefix(host, "*")) {
+		host = route.Hosts[0]
+	}
+	return strings.Replace(host, "*", "any", 1)
 }
 
 func (f front) curl(route control.Summary) string {

@@ -45,7 +45,8 @@ func (p *Pipeline) forwardsOn(c *flow.Ctx, attached *attachedIndex, k portKey, l
 
 // declareForwards declares what ports forward without looking at it, in the shape
 // of hosts with one rule each, so that backends are counted, and refusals of them
-// attributed to routes, in one way for all kinds.
+// attributed to routes, in one way for all kinds. The backends of a UDP port are one
+// pool.
 func (p *Pipeline) declareForwards() {
 	p.forwards = flow.Map("forwards", p.ports,
 		func(_ *flow.Ctx, _ portKey, v *port, emit func(ir.HostKey, *ir.Host)) {
@@ -56,9 +57,11 @@ func (p *Pipeline) declareForwards() {
 				k := ir.HostKey{
 					TableKey: ir.TableKey{Gateway: v.listener.Gateway, Table: v.listener.Name}, Domain: chain.Hostname,
 				}
-				emit(k, &ir.Host{Domain: chain.Hostname, Rules: []*ir.Rule{{
-					Source: chain.Forward.Source, Backends: chain.Forward.Backends,
-				}}})
+				backends := chain.Forward.Backends
+				if pool := chain.Forward.Pool; pool != "" {
+					backends = []ir.WeightedBackend{{Backend: pool, Weight: 1}}
+				}
+				emit(k, &ir.Host{Domain: chain.Hostname, Rules: []*ir.Rule{{Source: chain.Forward.Source, Backends: backends}}})
 			}
 		})
 }

@@ -52,6 +52,7 @@ type Pipeline struct {
 	hostParts *flow.Derived[ir.HostKey, *hostPart]
 	vacParts  *flow.Derived[ir.HostKey, *hostPart]
 	forwards  *flow.Derived[ir.HostKey, *ir.Host]
+	pools     *flow.Derived[resourceKey, member] // of UDP ports
 	backends  *flow.Derived[string, *ir.Backend]
 
 	// Resources, per Gateway.
@@ -162,6 +163,7 @@ func (p *Pipeline) declareHosts() {
 
 	p.declarePorts()
 	p.declareForwards()
+	p.declarePools()
 
 	p.attachedByHost = flow.NewIndex(p.graph.Attachments,
 		func(k topology.AttachmentKey, a *topology.Attachment, yield func(ir.HostKey)) {

@@ -127,22 +127,9 @@ func (p *Pipeline) declareBackends() {
 		func(_ ir.HostKey, h *ir.Host, yield func(string)) { backendsOf(h, yield) }, p.hosts, p.forwards)
 	p.backends = flow.Map("backends", used,
 		func(c *flow.Ctx, name string, _ int, emit func(string, *ir.Backend)) {
-			service, port, use, ok := translate.ParseBackendName(name)
-			if !ok {
-				return
-			}
-			object, ok := flow.Get(c, p.inputs.Services, service)
-			if !ok {
-				return
-			}
-			if sp := p.graph.PortOf(c, object, port, use); sp != nil {
-				if !translate.Encrypted(name) {
-					sp.TLS = nil // a connection that is passed through has TLS of its own
-				}
-				if b := translate.Backend(sp); b.Name == name {
-					b.Name = name // one copy of the text for all
-					emit(name, b)
-				}
+			if b := p.backend(c, name); b != nil {
+				b.Name = name // one copy of the text for all
+				emit(name, b)
 			}
 		})
 	resources := flow.Map("backend-resources", p.backends,
@@ -174,10 +161,33 @@ func (p *Pipeline) declareBackends() {
 		func(c *flow.Ctx, k resourceKey, _ flow.Members[ir.HostKey, *ir.Host]) (member, bool) {
 			m, ok := flow.Get(c, resources, k.Name)
 			if !ok {
-				return member{}, false
+				return flow.Get(c, p.pools, k)
 			}
 			return p.variant(c, k, m), true
 		})
+}
+
+// backend returns the backend of a name, nil where there is none any more.
+func (p *Pipeline) backend(c *flow.Ctx, name string) *ir.Backend {
+	service, port, use, ok := translate.ParseBackendName(name)
+	if !ok {
+		return nil
+	}
+	object, ok := flow.Get(c, p.inputs.Services, service)
+	if !ok {
+		return nil
+	}
+	sp := p.graph.PortOf(c, object, port, use)
+	if sp == nil {
+		return nil
+	}
+	if !translate.Encrypted(name) {
+		sp.TLS = nil // a connection that is passed through has TLS of its own
+	}
+	if b := translate.Backend(sp); b.Name == name {
+		return b
+	}
+	return nil
 }
 
 // backendsOf yields every backend that a host's rules name, each once.

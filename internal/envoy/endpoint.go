@@ -7,6 +7,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
@@ -36,6 +37,9 @@ func LoadAssignment(e *ir.Endpoints) (*Resource, error) {
 			continue
 		}
 		lb := lbEndpoint(ep.Address, uint32(ep.Port))
+		if ep.Weight > 0 {
+			lb.LoadBalancingWeight = wrapperspb.UInt32(ep.Weight)
+		}
 		if ep.Draining {
 			draining = append(draining, lb)
 		} else {

@@ -35,7 +35,8 @@ func (o Options) Listener(l *ir.Listener) (*Resource, []error) {
 		EnableReusePort:               wrapperspb.Bool(false),
 		PerConnectionBufferLimitBytes: wrapperspb.UInt32(limits(l.Client.Limits).BufferKiB << 10),
 	}
-	if l.UDP {
+	datagrams := l.UDP && len(l.Chains) > 0 && l.Chains[0].Forward != nil
+	if l.UDP && !datagrams {
 		overQUIC(m, l)
 	}
 	for _, text := range l.Addresses {
@@ -49,6 +50,15 @@ func (o Options) Listener(l *ir.Listener) (*Resource, []error) {
 		} else {
 			m.AdditionalAddresses = append(m.AdditionalAddresses, &listenerv3.AdditionalAddress{Address: a})
 		}
+	}
+	if datagrams {
+		if m.Address == nil {
+			return nil, append(errs, fmt.Errorf("listener %s: no address to listen on", l.Name))
+		}
+		if err := o.udpProxy(m, l); err != nil {
+			return nil, append(errs, fmt.Errorf("listener %s: %w", l.Name, err))
+		}
+		return sent(m, errs)
 	}
 	hostnames := make(map[string]bool, len(l.Chains))
 	for i := range l.Chains {
@@ -72,9 +82,14 @@ func (o Options) Listener(l *ir.Listener) (*Resource, []error) {
 	if len(m.FilterChains) == 0 {
 		return nil, append(errs, fmt.Errorf("listener %s: nothing to serve", l.Name))
 	}
-	r, err := resource(Listeners, l.Name, m)
+	return sent(m, errs)
+}
+
+// sent marshals a listener that is ready.
+func sent(m *listenerv3.Listener, errs []error) (*Resource, []error) {
+	r, err := resource(Listeners, m.Name, m)
 	if err != nil {
-		return nil, append(errs, fmt.Errorf("listener %s: %w", l.Name, err))
+		return nil, append(errs, fmt.Errorf("listener %s: %w", m.Name, err))
 	}
 	return r, errs
 }

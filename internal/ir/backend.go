@@ -50,4 +50,6 @@ type Endpoint struct {
 	Port    uint16 `json:"port"`
 	// Draining endpoints get requests only while no other one is there.
 	Draining bool `json:"draining,omitempty"`
+	// Weight is the endpoint's share among those of a pool; 0 where all are equal.
+	Weight uint32 `json:"weight,omitempty"`
 }

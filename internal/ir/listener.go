@@ -42,6 +42,9 @@ type Forward struct {
 	// Backends share connections, or datagrams' sources, by weight. The share of
 	// those that can't be used is closed or dropped; all of it where there are none.
 	Backends []WeightedBackend `json:"backends,omitempty"`
+	// Pool, for datagrams, names all backends taken together: a proxy has one set of
+	// endpoints for a UDP port, whatever is routed there. See package translate.
+	Pool string `json:"pool,omitempty"`
 }
 
 // TLS is how a chain terminates TLS.

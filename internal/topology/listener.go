@@ -42,11 +42,12 @@ var (
 		gwv1.HTTPSProtocolType: {encrypted, httpKinds},
 		gwv1.TLSProtocolType:   {encrypted, []gwv1.RouteGroupKind{{Group: &gatewayGroup, Kind: TLSRoute}}},
 		gwv1.TCPProtocolType:   {raw, []gwv1.RouteGroupKind{{Group: &gatewayGroup, Kind: TCPRoute}}},
+		gwv1.UDPProtocolType:   {datagrams, []gwv1.RouteGroupKind{{Group: &gatewayGroup, Kind: UDPRoute}}},
 	}
 )
 
 // supportedProtocols is for messages.
-const supportedProtocols = "HTTP, HTTPS, TLS or TCP"
+const supportedProtocols = "HTTP, HTTPS, TLS, TCP or UDP"
 
 // draft is a listener as far as its Gateway's spec and the options decide it.
 type draft struct {

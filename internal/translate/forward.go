@@ -96,6 +96,9 @@ func forwards(l *topology.Listener, routes []*ForwardEntry) []ir.Chain {
 	chains := make([]ir.Chain, 0, len(winners))
 	for hostname, c := range winners {
 		forward := &ir.Forward{}
+		if l.Protocol == gwv1.UDPProtocolType {
+			forward.Pool = ListenerName(l)
+		}
 		if c != nil && len(c.entry.Rules) > 0 {
 			rule := c.entry.Rules[0]
 			forward.Source, forward.Backends = rule.Source, rule.Backends

@@ -1,0 +1,74 @@
+package envoy
+
+import (
+	xdscorev3 "github.com/cncf/xds/go/xds/core/v3"
+	matcherv3 "github.com/cncf/xds/go/xds/type/matcher/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	udpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/udp/udp_proxy/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// maxDatagram is the size of the largest datagrams that are forwarded, beyond which
+// IP has none. Envoy's 1,500 bytes cut off what has been put together from fragments.
+const maxDatagram = 65535
+
+// udpLog is the line of a session in the access log.
+const udpLog = "[%START_TIME%] \"UDP %DOWNSTREAM_LOCAL_ADDRESS%\" " +
+	"%BYTES_RECEIVED% %BYTES_SENT% %DURATION% \"%DOWNSTREAM_REMOTE_ADDRESS%\" \"%UPSTREAM_HOST%\"\n"
+
+// udpProxy makes a listener forward datagrams. Each source address and port is a
+// session, which stays with an endpoint until nothing has moved for a minute,
+// Envoy's default, or the endpoint goes.
+//
+// Nothing that a route says is in the listener: when it changes, Envoy
+// replaces it with its sessions. What a route says is in the endpoints.
+func (o Options) udpProxy(m *listenerv3.Listener, l *ir.Listener) error {
+	// A socket for each worker: the kernel gives all packets of a source to the same.
+	m.EnableReusePort = wrapperspb.Bool(true)
+	m.PerConnectionBufferLimitBytes = nil
+	m.UdpListenerConfig = &listenerv3.UdpListenerConfig{
+		DownstreamSocketConfig: &corev3.UdpSocketConfig{MaxRxDatagramSize: wrapperspb.UInt64(maxDatagram)},
+	}
+	route, err := pack(&udpproxyv3.Route{Cluster: l.Chains[0].Forward.Pool})
+	if err != nil {
+		return err
+	}
+	proxy := &udpproxyv3.UdpProxyConfig{
+		StatPrefix: l.Name,
+		RouteSpecifier: &udpproxyv3.UdpProxyConfig_Matcher{Matcher: &matcherv3.Matcher{
+			OnNoMatch: &matcherv3.Matcher_OnMatch{OnMatch: &matcherv3.Matcher_OnMatch_Action{
+				Action: &xdscorev3.TypedExtensionConfig{Name: "route", TypedConfig: route},
+			}},
+		}},
+		UpstreamSocketConfig: &corev3.UdpSocketConfig{MaxRxDatagramSize: wrapperspb.UInt64(maxDatagram)},
+	}
+	if proxy.AccessLog, err = o.accessLog(udpLog); err != nil {
+		return err
+	}
+	config, err := pack(proxy)
+	if err != nil {
+		return err
+	}
+	m.ListenerFilters = []*listenerv3.ListenerFilter{{
+		Name:       "envoy.filters.udp_listener.udp_proxy",
+		ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: config},
+	}}
+	return nil
+}
+
+// PoolCluster returns the cluster of a UDP port's endpoints. By turns they get
+// exactly their shares of the sources; by least requests those with many sources
+// would be passed over, though datagrams come and go by themselves.
+func PoolCluster(name string) (*Resource, error) {
+	return resource(Clusters, name, &clusterv3.Cluster{
+		Name:                 name,
+		LbPolicy:             clusterv3.Cluster_ROUND_ROBIN,
+		CircuitBreakers:      breakers,
+		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
+		EdsClusterConfig:     &clusterv3.Cluster_EdsClusterConfig{EdsConfig: ads()},
+	})
+}

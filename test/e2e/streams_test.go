@@ -1,0 +1,249 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/echo"
+)
+
+// stream is a connection to a backend of lines that stays open.
+type stream struct {
+	conn net.Conn
+	r    *bufio.Reader
+}
+
+// stream connects to a listener's port, with TLS where there is a server name.
+func (s *site) stream(port int, sni string) (*stream, error) {
+	conn, err := net.DialTimeout("tcp", net.JoinHostPort(s.address, strconv.Itoa(port+portOffset)), time.Second)
+	if err != nil {
+		return nil, err
+	}
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		return nil, err
+	}
+	if sni != "" {
+		var certificate []string
+		config, err := clientTLS(sni, nil, "", &certificate)
+		if err != nil {
+			return nil, err
+		}
+		conn = tls.Client(conn, config)
+	}
+	return &stream{conn, bufio.NewReader(conn)}, nil
+}
+
+// ask sends a line and returns the name of the backend that answers.
+func (s *stream) ask() (string, error) {
+	if _, err := io.WriteString(s.conn, "hello\n"); err != nil {
+		return "", err
+	}
+	text, err := s.r.ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	line, err := echo.ParseLine(strings.TrimSuffix(text, "\n"))
+	return line.Name, err
+}
+
+// get sends a request for web.test over the connection, and wants it to stay open.
+func (s *stream) get() error {
+	if _, err := io.WriteString(s.conn, "GET / HTTP/1.1\r\nHost: web.test\r\n\r\n"); err != nil {
+		return err
+	}
+	answer, err := http.ReadResponse(s.r, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusOK || answer.Close {
+		return fmt.Errorf("answered %d, close %v", answer.StatusCode, answer.Close)
+	}
+	return nil
+}
+
+// reaches waits until new connections reach a backend; "" is that they are closed.
+func (s *site) reaches(t *testing.T, port int, sni, name string) *stream {
+	t.Helper()
+	var last *stream
+	eventually(t, siteTimeout, func() error {
+		c, err := s.stream(port, sni)
+		if err != nil {
+			return err
+		}
+		got, err := c.ask()
+		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
+			return err
+		}
+		if got != name {
+			_ = c.conn.Close()
+			return fmt.Errorf("a new connection reaches %q, want %q: %w", got, name, err)
+		}
+		last = c
+		return nil
+	})
+	t.Cleanup(func() { _ = last.conn.Close() })
+	return last
+}
+
+// forwardRoute returns a route of a kind to a Service; more is for its spec.
+func forwardRoute(kind, name, section, more string, backends ...string) string {
+	return fmt.Sprintf(`---
+apiVersion: gateway.networking.k8s.io/v1
+kind: %s
+metadata: {name: %s, namespace: %s}
+spec:
+  parentRefs: [{name: gw, sectionName: %s}]
+  %s
+  rules: [{backendRefs: [%s]}]
+`, kind, name, siteNamespace, section, more, strings.Join(backends, ", "))
+}
+
+func (k backendKind) must(t *testing.T, name, host string) string {
+	t.Helper()
+	text, err := k.manifest(siteNamespace, name, name, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestTCPRouteRemovedUnderConnection protects open connections of a TCPRoute that is
+// changed and removed, while new ones follow at once.
+func TestTCPRouteRemovedUnderConnection(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, map[string]string{
+		"gateway.yaml": siteGateway("{name: http, port: 80, protocol: HTTP}", "{name: tcp, port: 9000, protocol: TCP}"),
+		"tcp.yaml":     tcpBackend.must(t, "t1", "") + tcpBackend.must(t, "t2", ""),
+		"route.yaml":   forwardRoute("TCPRoute", "r", "tcp", "", "{name: t1, port: 9000}"),
+	})
+	first := s.reaches(t, 9000, "", "t1")
+	s.write(t, "route.yaml", forwardRoute("TCPRoute", "r", "tcp", "", "{name: t2, port: 9000}"))
+	second := s.reaches(t, 9000, "", "t2")
+	s.remove(t, "route.yaml")
+	s.reaches(t, 9000, "", "")
+	for want, c := range map[string]*stream{"t1": first, "t2": second} {
+		if got, err := c.ask(); got != want {
+			t.Errorf("the connection to %s reaches %q: %v", want, got, err)
+		}
+	}
+}
+
+// TestTLSRoutesComeAndGo protects what is open on a TLS port, in other chains, while
+// a TLSRoute is added and removed.
+func TestTLSRoutesComeAndGo(t *testing.T) {
+	t.Parallel()
+	secret, err := issue(func(*x509.Certificate) {}, "web.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startSite(t, map[string]string{
+		"gateway.yaml": siteGateway("{name: http, port: 80, protocol: HTTP}",
+			"{name: https, port: 443, protocol: HTTPS, hostname: web.test, tls: {certificateRefs: [{name: cert}]}}",
+			"{name: tls, port: 443, protocol: TLS, hostname: \"*.pass.test\", tls: {mode: Passthrough}}"),
+		"cert.yaml": secret.manifest(siteNamespace, "cert"),
+		"tls.yaml":  tlsBackend.must(t, "s1", "pass.test") + tlsBackend.must(t, "s2", "pass.test"),
+		"web.yaml":  siteRoute("web", "web.test", "v1"),
+		"a.yaml":    forwardRoute("TLSRoute", "a", "tls", "hostnames: [a.pass.test]", "{name: s1, port: 8443}"),
+	})
+	open := s.reaches(t, 443, "a.pass.test", "s1")
+	web, err := s.stream(443, "web.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = web.conn.Close() }()
+	for range 20 {
+		s.write(t, "b.yaml", forwardRoute("TLSRoute", "b", "tls", "hostnames: [b.pass.test]", "{name: s2, port: 8443}"))
+		s.reaches(t, 443, "b.pass.test", "s2")
+		s.remove(t, "b.yaml")
+		s.reaches(t, 443, "b.pass.test", "")
+		if got, err := open.ask(); got != "s1" {
+			t.Fatalf("the open connection reaches %q: %v", got, err)
+		}
+		if err := web.get(); err != nil {
+			t.Fatalf("the connection of HTTPS: %v", err)
+		}
+	}
+}
+
+// TestUDPSessionsSurviveEdits protects the sources of a UDP port while its route, the
+// weights and the backends change: they stay with their endpoint as long as it is
+// among them, and nothing about them touches a listener.
+func TestUDPSessionsSurviveEdits(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, map[string]string{
+		"gateway.yaml": siteGateway("{name: http, port: 80, protocol: HTTP}", "{name: udp, port: 5353, protocol: UDP}"),
+		"udp.yaml":     udpBackend.must(t, "u1", "") + udpBackend.must(t, "u2", ""),
+		"route.yaml":   forwardRoute("UDPRoute", "r", "udp", "", "{name: u1, port: 5353}"),
+	})
+	conn, err := net.Dial("udp", net.JoinHostPort(s.address, strconv.Itoa(5353+portOffset)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	ask := func() string {
+		_ = conn.SetDeadline(time.Now().Add(datagramTimeout))
+		_, _ = io.WriteString(conn, "hello")
+		buffer := make([]byte, 1024)
+		n, err := conn.Read(buffer)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return "nobody"
+		}
+		line, _ := echo.ParseLine(string(buffer[:n]))
+		return line.Name
+	}
+	newcomer := func(want string) {
+		t.Helper()
+		eventually(t, siteTimeout, func() error {
+			o, err := (&datagramCall{address: s.address, port: 5353, send: "hello", timeout: silence}).do(t.Context())
+			if err != nil {
+				return err
+			}
+			if o.answer.Name != want {
+				return fmt.Errorf("a new source reaches %q, want %q", o.answer.Name, want)
+			}
+			return nil
+		})
+	}
+	newcomer("u1")
+	before := s.envoyStats(t, "listener_manager")
+	if got := ask(); got != "u1" {
+		t.Fatalf("the first datagram reaches %s", got)
+	}
+	s.write(t, "route.yaml", forwardRoute("UDPRoute", "r", "udp", "", "{name: u1, port: 5353, weight: 1}", "{name: u2, port: 5353, weight: 999999}"))
+	newcomer("u2")
+	if got := ask(); got != "u1" {
+		t.Errorf("after a change of weights the source reaches %s", got)
+	}
+	s.write(t, "route.yaml", forwardRoute("UDPRoute", "r", "udp", "", "{name: u2, port: 5353}"))
+	eventually(t, siteTimeout, func() error {
+		if got := ask(); got != "u2" {
+			return fmt.Errorf("after its endpoint has gone, the source reaches %s", got)
+		}
+		return nil
+	})
+	s.remove(t, "route.yaml")
+	newcomer("")
+	err = sameStats(before, s.envoyStats(t, "listener_manager"), "listener_manager.listener_added",
+		"listener_manager.listener_modified", "listener_manager.listener_removed", "listener_manager.listener_in_place_updated")
+	if err != nil {
+		t.Error(err)
+	}
+	s.answers(t, "http://home.example/", http.StatusOK)
+}
