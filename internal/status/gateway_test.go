@@ -251,6 +251,24 @@ func TestCertificateDates(t *testing.T) {
 	}
 }
 
+// TestAuthoritiesRefused says that a listener tells when a proxy refuses the
+// authorities that its clients are checked with.
+func TestAuthoritiesRefused(t *testing.T) {
+	ref := topology.AuthorityRef{Kind: "ConfigMap", Name: ir.Name{Namespace: "infra", Name: "ca"}}
+	l := listener("https", 443, gwv1.HTTPSProtocolType)
+	l.Clients = &topology.ClientValidation{Authorities: []topology.AuthorityRef{ref}}
+	got := status.Gateway(status.GatewayInput{
+		Node: gateway(l), BindAddresses: []string{"127.0.0.1"},
+		AttachedRoutes: func(topology.ListenerKey) int32 { return 0 },
+		Proxy:          rejected(acknowledged("tls-443"), status.RefSecret, "ca:ConfigMap/infra/ca", "bad CA"),
+	})
+	c, _ := condition.Find(got.Listeners[0].Conditions, "Programmed")
+	want := "Envoy refuses the certificates of authorities in ConfigMap infra/ca, and the last version that it accepted stays in force: bad CA"
+	if c.Status != metav1.ConditionFalse || c.Message != want {
+		t.Errorf("Programmed is %s: %s", c.Status, c.Message)
+	}
+}
+
 // TestCertificateRenewal says from when on there is a word about a certificate that
 // should have been renewed, and that the condition stays true.
 func TestCertificateRenewal(t *testing.T) {
