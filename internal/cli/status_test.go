@@ -39,12 +39,22 @@ func TestTry(t *testing.T) {
 	if strings.Join(have, "\n") != strings.Join(want, "\n") {
 		t.Errorf("have\n%s", strings.Join(have, "\n"))
 	}
+	v.Items[1].Kind, v.Items[1].Summary.Call = "GRPCRoute", "list"
+	v.Items[2].Kind, v.Items[2].Summary.Call = "GRPCRoute", "shop.v1.Cart/Add"
+	v.Items[3].Kind = "GRPCRoute" // of which no call is known
+	want = []string{
+		"grpcurl -insecure -authority any.example.com [::1]:8443 list",
+		"grpcurl -insecure -proto FILE -authority old.localhost [::1]:8443 shop.v1.Cart/Add",
+	}
+	if calls := Try(v, 5); strings.Join(calls, "\n") != strings.Join(want, "\n") {
+		t.Errorf("have\n%s", strings.Join(calls, "\n"))
+	}
 	lines := commandLines(have[0], 60)
 	if joined := strings.Join(strings.Fields(strings.ReplaceAll(strings.Join(lines, "\n"), "\\\n", " ")), " "); joined != have[0] {
 		t.Errorf("broken over lines it is %q", joined)
 	}
-	if got := Try(v, 2); len(got) != 2 {
-		t.Errorf("%d commands, want 2", len(got))
+	if got := Try(v, 1); len(got) != 1 {
+		t.Errorf("%d commands, want 1", len(got))
 	}
 }
 

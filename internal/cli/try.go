@@ -65,7 +65,9 @@ func Try(v control.View, n int) []string {
 			}
 			i := slices.IndexFunc(fronts[parent], func(f front) bool { return f.takes(it.Kind) })
 			if i >= 0 {
-				out = append(out, fronts[parent][i].command(it.Summary))
+				if command := fronts[parent][i].command(it); command != "" {
+					out = append(out, command)
+				}
 				break
 			}
 		}
@@ -85,19 +87,23 @@ func reachable(addr string) string {
 	return "::1"
 }
 
-// command returns what a person can type to reach a route.
-func (f front) command(route control.Summary) string {
-	switch f.scheme {
-	case "tcp":
+// command returns what a person can type to reach a route; it is empty where no
+// command is known to.
+func (f front) command(it control.Item) string {
+	route := it.Summary
+	switch {
+	case f.scheme == "tcp":
 		return fmt.Sprintf("nc %s %d", f.addr, f.port)
-	case "udp":
+	case f.scheme == "udp":
 		return fmt.Sprintf("nc -u %s %d", f.addr, f.port)
-	case "tls":
+	case f.scheme == "tls":
 		command := "openssl s_client -connect " + hostPort(f.addr, f.port)
 		if host := f.host(route); host != "" {
 			command += " -servername " + host
 		}
 		return command
+	case it.Kind == "GRPCRoute":
+		return f.grpcurl(route)
 	default:
 		return f.curl(route)
 	}
@@ -112,12 +118,27 @@ func (f front) host(route control.Summary) string {
 	return strings.Replace(host, "*", "any", 1)
 }
 
-func (f front) curl(route control.Summary) string {
-	host := f.hostname
-	if len(route.Hosts) > 0 {
-		host = route.Hosts[0]
+// grpcurl asks a server what it serves, or calls a method. It needs the file that
+// describes the method where calls that ask for descriptions don't get through.
+func (f front) grpcurl(route control.Summary) string {
+	if route.Call == "" {
+		return ""
 	}
-	host = strings.Replace(host, "*", "any", 1)
+	command := "grpcurl -plaintext"
+	if f.scheme == "https" {
+		command = "grpcurl -insecure"
+	}
+	if route.Call != control.ListServices {
+		command += " -proto FILE"
+	}
+	if host := f.host(route); host != "" {
+		command += " -authority " + host
+	}
+	return command + " " + hostPort(f.addr, f.port) + " " + route.Call
+}
+
+func (f front) curl(route control.Summary) string {
+	host := f.host(route)
 	command := "curl"
 	if route.Redirect {
 		command += " -i" // the answer is in the headers
@@ -166,6 +187,9 @@ func commandLines(command string, width int) []string {
 	return append(lines, line)
 }
 
+// withValue are options that a value follows.
+var withValue = []string{"-H", "--connect-to", "-authority", "-proto"}
+
 // shellWords splits at spaces outside single quotes, and keeps an option with its
 // value together.
 func shellWords(command string) []string {
@@ -183,7 +207,7 @@ func shellWords(command string) []string {
 	words = append(words, command[start:])
 	var out []string
 	for _, w := range words {
-		if n := len(out); n > 0 && (out[n-1] == "-H" || out[n-1] == "--connect-to") {
+		if n := len(out); n > 0 && slices.Contains(withValue, out[n-1]) {
 			out[n-1] += " " + w
 			continue
 		}

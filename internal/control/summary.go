@@ -130,6 +130,47 @@ func sample(o topology.RouteObject) (path string, redirect bool) {
 	return "/", false
 }
 
+// ListServices is the call that asks a server for what it serves.
+const ListServices = "list"
+
+// sampleCall returns what a person can ask of a GRPCRoute: the list of services
+// where it takes every call, else a method. It is empty where metadata or
+// expressions decide, and for other kinds.
+func sampleCall(o topology.RouteObject) string {
+	r, ok := o.(*gwv1.GRPCRoute)
+	if !ok {
+		return ""
+	}
+	var call string
+	for _, rule := range r.Spec.Rules {
+		if len(rule.Matches) == 0 {
+			return ListServices
+		}
+		for _, m := range rule.Matches {
+			switch {
+			case len(m.Headers) > 0:
+			case m.Method == nil:
+				return ListServices
+			case call == "" && (m.Method.Type == nil || *m.Method.Type == gwv1.GRPCMethodMatchExact):
+				call = callOf(m.Method)
+			}
+		}
+	}
+	return call
+}
+
+// callOf names a method; what the match leaves open is for the person to fill in.
+func callOf(m *gwv1.GRPCMethodMatch) string {
+	service, method := "SERVICE", "METHOD"
+	if m.Service != nil && *m.Service != "" {
+		service = *m.Service
+	}
+	if m.Method != nil && *m.Method != "" {
+		method = *m.Method
+	}
+	return service + "/" + method
+}
+
 // plainPath returns a path that is enough to match one of the matches.
 func plainPath(matches []gwv1.HTTPRouteMatch) (string, bool) {
 	if len(matches) == 0 {

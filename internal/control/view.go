@@ -56,6 +56,7 @@ type Summary struct {
 	Parents   []string      `json:"parents,omitempty"`
 	Path      string        `json:"path,omitempty"`     // a path that the route takes
 	Redirect  bool          `json:"redirect,omitempty"` // which is answered by a redirect
+	Call      string        `json:"call,omitempty"`     // of a GRPCRoute: what to ask with grpcurl
 	Listeners []ListenerRow `json:"listeners,omitempty"`
 }
 
@@ -217,6 +218,7 @@ func routeItem(r *topology.Route, s *gwv1.RouteStatus) *Item {
 		out.Summary.Parents = append(out.Summary.Parents, name)
 	}
 	out.Summary.Path, out.Summary.Redirect = sample(r.Object)
+	out.Summary.Call = sampleCall(r.Object)
 	for _, h := range topology.Hostnames(r.Object) {
 		out.Summary.Hosts = append(out.Summary.Hosts, string(h))
 	}
