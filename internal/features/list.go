@@ -71,7 +71,10 @@ var gateway = []Row{
 		Features: names{features.SupportGatewayInfrastructure},
 		Note:     "there is nothing to label where Envoy is a process of this host",
 	},
-	{Features: names{features.SupportGatewayListenerFilters}},
+	{
+		Features: names{features.SupportGatewayListenerFilters},
+		Note:     "the listener is refused (`UnsupportedValue`); use `ExternalAuth` in the rules of routes",
+	},
 	{
 		Features: names{features.SupportGatewayAddressRoutability},
 		Note:     "`gatehouse.dev/Loopback`, `gatehouse.dev/Private`, `gatehouse.dev/Public`; see [Gateways](../guide/gateways.md#addresses-by-reachability)",

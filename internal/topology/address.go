@@ -114,18 +114,14 @@ func (r *addressRequest) unnamed(i int, want *gwv1.GatewaySpecAddress) {
 	if want.Value != "" || !r.known(i, want.Routability) {
 		return
 	}
+	if len(r.defaults) == 0 && meets(netip.Addr{}, want.Routability) {
+		r.fallback = true
+		return
+	}
 	candidates := r.defaults
-	switch want.Routability {
-	case gwv1.GatewayAddressRoutabilityDefault, routabilitySentinel:
-		if len(candidates) == 0 {
-			r.fallback = true
-			return
-		}
-	case RoutabilityLoopback:
-		// Whoever listens on all addresses by default has this one too.
-		if slices.Contains(candidates, "0.0.0.0") || slices.Contains(candidates, "::") {
-			candidates = append(slices.Clone(candidates), "127.0.0.1")
-		}
+	// Whoever listens on all addresses by default has this one too.
+	if want.Routability == RoutabilityLoopback && (slices.Contains(candidates, "0.0.0.0") || slices.Contains(candidates, "::")) {
+		candidates = append(slices.Clone(candidates), "127.0.0.1")
 	}
 	for _, text := range candidates {
 		ip, err := netip.ParseAddr(text)

@@ -113,9 +113,7 @@ func draftListener(gw *gwv1.Gateway, l *gwv1.Listener, o Options) *draft {
 	d.checkTLS(gw)
 	d.defaultHTTP3(o)
 	d.readTLSOptions(o)
-	if l.Filters != nil {
-		d.refuse(condition.ListenerUnsupportedValue("filters", "filters on listeners are not supported; put them into routes"))
-	}
+	d.checkFilters()
 	d.allowRoutes(l.AllowedRoutes)
 	return d
 }

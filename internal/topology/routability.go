@@ -24,11 +24,11 @@ const routabilitySentinel gwv1.GatewayAddressRoutabilityType = "testing.x-k8s.io
 // shared is the range of RFC 6598, behind the NAT of a provider.
 var shared = netip.MustParsePrefix("100.64.0.0/10")
 
-// routabilityOf returns from where an address can be reached. The address for all
-// of a host's addresses is of no kind.
+// routabilityOf returns from where an address can be reached. No address, and the one
+// for all of a host's addresses, are of no kind.
 func routabilityOf(ip netip.Addr) gwv1.GatewayAddressRoutabilityType {
 	switch {
-	case ip.IsUnspecified(), ip.IsMulticast():
+	case !ip.IsValid(), ip.IsUnspecified(), ip.IsMulticast():
 		return gwv1.GatewayAddressRoutabilityDefault
 	case ip.IsLoopback():
 		return RoutabilityLoopback
