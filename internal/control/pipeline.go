@@ -62,7 +62,8 @@ type Pipeline struct {
 	members   *flow.Derived[resourceKey, member]
 	secrets   *flow.Derived[resourceKey, *envoy.Resource]
 
-	policyStatus *flow.Derived[ir.Name, *gwv1.PolicyStatus]
+	policyStatus  *flow.Derived[ir.Name, *gwv1.PolicyStatus]
+	trafficStatus *flow.Derived[ir.Name, *gwv1.PolicyStatus]
 
 	// Status.
 	classStatus   *flow.Derived[string, *gwv1.GatewayClassStatus]
@@ -108,6 +109,7 @@ func NewPipeline(opts Options) *Pipeline {
 	p.declareResources()
 	p.declareStatus()
 	p.declarePolicyStatus()
+	p.declareTrafficStatus()
 	p.declareReported()
 	p.declareNotices()
 	p.declareUndefaulted()

@@ -83,6 +83,14 @@ func (p *Pipeline) declareReported() {
 			}
 			return policyItem(node, s.DeepCopy())
 		})
+	report(p, p.trafficStatus, func(k ir.Name) string { return "XBackendTrafficPolicy " + k.String() },
+		func(c *flow.Ctx, k ir.Name, s *gwv1.PolicyStatus) *Item {
+			node, ok := flow.Get(c, p.graph.TrafficPolicies, k)
+			if !ok {
+				return nil
+			}
+			return trafficItem(node, s.DeepCopy())
+		})
 	report(p, p.routeStatus, topology.RouteKey.String,
 		func(c *flow.Ctx, k topology.RouteKey, s *gwv1.RouteStatus) *Item {
 			r, ok := flow.Get(c, p.graph.Routes, k)

@@ -78,7 +78,7 @@ func Cluster(b *ir.Backend) (*Resource, error) {
 	c := &clusterv3.Cluster{
 		Name:                          b.Name,
 		LbPolicy:                      clusterv3.Cluster_LEAST_REQUEST,
-		CircuitBreakers:               breakers,
+		CircuitBreakers:               circuitBreakers(b.Retry),
 		PerConnectionBufferLimitBytes: wrapperspb.UInt32(bufferLimit),
 	}
 	switch b.Protocol {

@@ -36,6 +36,8 @@ type Backend struct {
 	DNS string `json:"dns,omitempty"`
 	// TLS is nil where the backend is spoken to in clear text.
 	TLS *BackendTLS `json:"tls,omitempty"`
+	// Retry is nil where the limits of retries are the proxies' own.
+	Retry *RetryBudget `json:"retry,omitempty"`
 }
 
 // Endpoints is where a backend's requests go.

@@ -25,21 +25,34 @@ const maxAncestors = 16
 // Policy is the status of a BackendTLSPolicy: our entries in it, one for each
 // Gateway that it concerns.
 func Policy(in PolicyInput) gwv1.PolicyStatus {
-	out := gwv1.PolicyStatus{Ancestors: []gwv1.PolicyAncestorStatus{}}
-	for _, a := range in.Ancestors[:min(len(in.Ancestors), maxAncestors)] {
+	return ancestors(in.ControllerName, in.Node.Object, in.Ancestors, func(a topology.Ancestor) []metav1.Condition {
 		conditions := []metav1.Condition{a.Accepted, in.Node.ResolvedRefs}
 		if in.Refused != nil {
 			if r, ok := in.Refused(a.Gateway); ok {
 				conditions[1] = condition.PolicyAuthoritiesRefused(r.Message, r.KeepsOld)
 			}
 		}
+		return conditions
+	})
+}
+
+// TrafficPolicy is the status of an XBackendTrafficPolicy, likewise.
+func TrafficPolicy(controllerName string, node *topology.TrafficPolicy, list []topology.Ancestor) gwv1.PolicyStatus {
+	return ancestors(controllerName, node.Object, list, func(a topology.Ancestor) []metav1.Condition {
+		return []metav1.Condition{a.Accepted}
+	})
+}
+
+func ancestors(controllerName string, o metav1.Object, list []topology.Ancestor, conditions func(topology.Ancestor) []metav1.Condition) gwv1.PolicyStatus {
+	out := gwv1.PolicyStatus{Ancestors: []gwv1.PolicyAncestorStatus{}}
+	for _, a := range list[:min(len(list), maxAncestors)] {
 		out.Ancestors = append(out.Ancestors, gwv1.PolicyAncestorStatus{
 			AncestorRef: gwv1.ParentReference{
 				Group: new(gwv1.Group(gwv1.GroupName)), Kind: new(gwv1.Kind("Gateway")),
 				Namespace: new(gwv1.Namespace(a.Gateway.Namespace)), Name: gwv1.ObjectName(a.Gateway.Name),
 			},
-			ControllerName: gwv1.GatewayController(in.ControllerName),
-			Conditions:     observed(in.Node.Object, conditions...),
+			ControllerName: gwv1.GatewayController(controllerName),
+			Conditions:     observed(o, conditions(a)...),
 		})
 	}
 	return out

@@ -20,18 +20,28 @@ type Ancestor struct {
 
 // declareAncestors judges every policy for each Gateway. A policy that no Gateway
 // of ours is concerned with has no ancestors.
-func (g *Graph) declareAncestors() flow.Table[ir.Name, []Ancestor] {
+func (g *Graph) declareAncestors() {
 	byService := flow.NewIndex(g.Routes,
 		func(_ RouteKey, r *Route, yield func(ir.Name)) {
 			for _, service := range r.Governed {
 				yield(service)
 			}
 		}, RouteKey.Compare)
-	return flow.Map("topology-policy-ancestors", g.BackendTLSPolicies,
-		func(c *flow.Ctx, k ir.Name, p *BackendTLSPolicy, emit func(ir.Name, []Ancestor)) {
+	g.Ancestors = ancestors(g, "topology-policy-ancestors", g.BackendTLSPolicies, byService,
+		func(p *BackendTLSPolicy, yield func(policyTarget)) { serviceTargets(p.Object, yield) }, g.targetProblem)
+	g.TrafficAncestors = ancestors(g, "topology-traffic-policy-ancestors", g.TrafficPolicies, byService,
+		trafficTargets, g.trafficProblem)
+}
+
+// ancestors judges the policies of a kind by their targets.
+func ancestors[P any](g *Graph, table string, policies flow.Table[ir.Name, P], byService *flow.Index[ir.Name, RouteKey, *Route],
+	targets func(P, func(policyTarget)), judge func(*flow.Ctx, P, policyTarget) *metav1.Condition,
+) flow.Table[ir.Name, []Ancestor] {
+	return flow.Map(table, policies,
+		func(c *flow.Ctx, k ir.Name, p P, emit func(ir.Name, []Ancestor)) {
 			refusals := map[ir.Name]*metav1.Condition{} // by Gateway; nil for none
-			serviceTargets(p.Object, func(t policyTarget) {
-				problem := g.targetProblem(c, p, t)
+			targets(p, func(t policyTarget) {
+				problem := judge(c, p, t)
 				for route := range flow.Select(c, byService, t.service).All() {
 					parents := g.Parents(c, route)
 					for _, parent := range parents {

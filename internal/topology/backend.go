@@ -89,6 +89,7 @@ func (s *servicePolicies) finish(p *ServicePort, field func() string) BackendRef
 	if c := s.encrypt(p, field); c != nil {
 		return problem(*c)
 	}
+	s.limitRetries(p)
 	if p.Use != UseHTTP && p.Use != UseGRPC || appProtocols[p.AppProtocol] {
 		return BackendRef{Port: p}
 	}

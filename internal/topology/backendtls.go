@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -176,6 +177,7 @@ func serviceTargets(o *gwv1.BackendTLSPolicy, yield func(policyTarget)) {
 // section the one that takes precedence.
 type servicePolicies struct {
 	winners []servicePolicy // sorted by section
+	traffic *TrafficPolicy  // nil for none
 }
 
 type servicePolicy struct {
@@ -185,7 +187,7 @@ type servicePolicy struct {
 
 // Equal reports whether the same policies say the same of the same ports.
 func (s *servicePolicies) Equal(o *servicePolicies) bool {
-	return slices.EqualFunc(s.winners, o.winners, func(a, b servicePolicy) bool {
+	return s.traffic.says(o.traffic) && slices.EqualFunc(s.winners, o.winners, func(a, b servicePolicy) bool {
 		// The object is not compared: its status, or what it says of others, is
 		// none of the Service's routes' business.
 		return a.section == b.section && a.policy.Name == b.policy.Name &&
@@ -218,39 +220,88 @@ func (s *servicePolicies) port(name string) *BackendTLSPolicy {
 // precedes reports whether a policy takes precedence over another for the same
 // target.
 func (p *BackendTLSPolicy) precedes(o *BackendTLSPolicy) bool {
-	a, b := p.Object.CreationTimestamp.Time, o.Object.CreationTimestamp.Time
-	if !a.Equal(b) {
-		return a.Before(b)
+	return seniority(p.Object, o.Object) < 0
+}
+
+// seniority orders policies by precedence: the older comes first, and of two that
+// are of an age the one whose name does.
+func seniority(a, b metav1.Object) int {
+	return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time),
+		name(a.GetNamespace(), a.GetName()).Compare(name(b.GetNamespace(), b.GetName())))
+}
+
+// anyPolicy is a policy of either kind.
+type anyPolicy struct {
+	tls     *BackendTLSPolicy
+	traffic *TrafficPolicy
+}
+
+func (p anyPolicy) targets(yield func(policyTarget)) {
+	if p.tls != nil {
+		serviceTargets(p.tls.Object, yield)
+	} else {
+		trafficTargets(p.traffic, yield)
 	}
-	return p.Name.Compare(o.Name) < 0
+}
+
+// policyKey names a policy of either kind.
+type policyKey struct {
+	traffic bool
+	ir.Name
+}
+
+func (k policyKey) compare(o policyKey) int {
+	switch {
+	case k.traffic == o.traffic:
+		return k.Name.Compare(o.Name)
+	case o.traffic:
+		return -1
+	default:
+		return 1
+	}
 }
 
 // declareServicePolicies finds the policies of every Service that has some.
 func (g *Graph) declareServicePolicies() flow.Table[ir.Name, *servicePolicies] {
-	byService := flow.NewIndex(g.BackendTLSPolicies,
-		func(_ ir.Name, p *BackendTLSPolicy, yield func(ir.Name)) {
+	tls := flow.Map("topology-tls-policies-by-kind", g.BackendTLSPolicies,
+		func(_ *flow.Ctx, k ir.Name, p *BackendTLSPolicy, emit func(policyKey, anyPolicy)) {
+			emit(policyKey{Name: k}, anyPolicy{tls: p})
+		}, flow.Equal(flow.Same[anyPolicy]))
+	traffic := flow.Map("topology-traffic-policies-by-kind", g.TrafficPolicies,
+		func(_ *flow.Ctx, k ir.Name, p *TrafficPolicy, emit func(policyKey, anyPolicy)) {
+			emit(policyKey{true, k}, anyPolicy{traffic: p})
+		}, flow.Equal(flow.Same[anyPolicy]))
+	byService := flow.NewIndex(tls,
+		func(_ policyKey, p anyPolicy, yield func(ir.Name)) {
 			seen := map[ir.Name]bool{}
-			serviceTargets(p.Object, func(t policyTarget) {
+			p.targets(func(t policyTarget) {
 				if !seen[t.service] {
 					seen[t.service] = true
 					yield(t.service)
 				}
 			})
-		}, ir.Name.Compare)
+		}, policyKey.compare)
+	byService.Also(traffic)
 	return flow.Group("topology-service-policies", byService,
-		func(_ *flow.Ctx, service ir.Name, members flow.Members[ir.Name, *BackendTLSPolicy]) (*servicePolicies, bool) {
+		func(_ *flow.Ctx, service ir.Name, members flow.Members[policyKey, anyPolicy]) (*servicePolicies, bool) {
 			winners := map[string]*BackendTLSPolicy{}
+			out := &servicePolicies{}
 			for _, p := range members.All() {
-				serviceTargets(p.Object, func(t policyTarget) {
+				if p.traffic != nil {
+					if out.traffic == nil || p.traffic.precedes(out.traffic) {
+						out.traffic = p.traffic
+					}
+					continue
+				}
+				serviceTargets(p.tls.Object, func(t policyTarget) {
 					if t.service != service {
 						return
 					}
-					if w := winners[t.section]; w == nil || p.precedes(w) {
-						winners[t.section] = p
+					if w := winners[t.section]; w == nil || p.tls.precedes(w) {
+						winners[t.section] = p.tls
 					}
 				})
 			}
-			out := &servicePolicies{}
 			for section, p := range winners {
 				out.winners = append(out.winners, servicePolicy{section, p})
 			}

@@ -86,8 +86,8 @@ func (p *ServicePort) Equal(o *ServicePort) bool {
 		return p == o
 	}
 	a, b := *p, *o
-	a.TLS, b.TLS = nil, nil
-	return a == b && p.TLS.Equal(o.TLS)
+	a.TLS, b.TLS, a.Retry, b.Retry = nil, nil, nil, nil
+	return a == b && p.TLS.Equal(o.TLS) && samePointed(p.Retry, o.Retry)
 }
 
 // Equal reports whether two attachments serve the same hosts.

@@ -62,6 +62,9 @@ type Graph struct {
 	// Ancestors holds, for every BackendTLSPolicy, the Gateways that it concerns,
 	// sorted.
 	Ancestors flow.Table[ir.Name, []Ancestor]
+	// TrafficPolicies and TrafficAncestors are the same of XBackendTrafficPolicies.
+	TrafficPolicies  flow.Table[ir.Name, *TrafficPolicy]
+	TrafficAncestors flow.Table[ir.Name, []Ancestor]
 
 	in      *Inputs
 	options Options
@@ -127,12 +130,13 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.sections = g.declareSections()
 	g.setSections = g.declareSetSections()
 	g.BackendTLSPolicies = g.declareBackendTLSPolicies()
+	g.TrafficPolicies = g.declareTrafficPolicies()
 	g.policies = g.declareServicePolicies()
 	g.policyBuckets = g.declarePolicyBuckets()
 	g.Routes = g.declareRoutes()
 	g.parents = g.declareParents()
 	g.defeats = g.declareDefeats()
-	g.Ancestors = g.declareAncestors()
+	g.declareAncestors()
 	g.Attachments = g.declareAttachments()
 	g.AttachedRoutes = g.declareAttachedRoutes()
 	return g

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -31,6 +32,7 @@ type Inputs struct {
 
 	TrustBundles       *flow.Input[string, *certificatesv1.ClusterTrustBundle]
 	BackendTLSPolicies *flow.Input[ir.Name, *gwv1.BackendTLSPolicy]
+	TrafficPolicies    *flow.Input[ir.Name, *gwxv1alpha1.XBackendTrafficPolicy]
 
 	// SlicesByService orders the EndpointSlices under the Service that they belong to.
 	SlicesByService *flow.Index[ir.Name, ir.Name, *discoveryv1.EndpointSlice]
@@ -68,6 +70,7 @@ func NewInputs(e *flow.Engine) *Inputs {
 	in.Namespaces = input[*corev1.Namespace](e, in, "namespaces", corev1.GroupName, "Namespace", clusterName)
 	in.TrustBundles = input[*certificatesv1.ClusterTrustBundle](e, in, "clustertrustbundles", certificatesv1.GroupName, "ClusterTrustBundle", clusterName)
 	in.BackendTLSPolicies = input[*gwv1.BackendTLSPolicy](e, in, "backendtlspolicies", gateway, "BackendTLSPolicy", name)
+	in.TrafficPolicies = input[*gwxv1alpha1.XBackendTrafficPolicy](e, in, "xbackendtrafficpolicies", gwxv1alpha1.GroupVersion.Group, "XBackendTrafficPolicy", name)
 	in.Slices = input[*discoveryv1.EndpointSlice](e, in, "endpointslices", discoveryv1.GroupName, "EndpointSlice", name)
 
 	in.SlicesByService = flow.NewIndex(in.Slices,

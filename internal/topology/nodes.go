@@ -233,6 +233,7 @@ type ServicePort struct {
 	ExternalName string      // the name to resolve, for a Service of that type
 	TargetPort   int32       // for ExternalName: the port to connect to
 	TLS          *BackendTLS // nil for clear text
+	Retry        *ir.RetryBudget
 }
 
 // Parent is one parentRef of a route that is ours, and the answer to it.

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"encoding/hex"
+	"fmt"
 	"hash/fnv"
 	"io"
 	"strconv"
@@ -20,6 +21,7 @@ func Backend(p *topology.ServicePort) *ir.Backend {
 		Protocol: protocol(p),
 		DNS:      p.ExternalName,
 		TLS:      backendTLS(p.TLS),
+		Retry:    p.Retry,
 	}
 	if b.DNS != "" && p.TargetPort != 0 {
 		b.Port = p.TargetPort // there are no slices to say where the port leads
@@ -39,6 +41,9 @@ func BackendName(p *topology.ServicePort) string {
 		_, _ = h.Write([]byte{0})
 	}
 	hashBackendTLS(h, p.TLS)
+	if p.Retry != nil {
+		_, _ = fmt.Fprintf(h, "retry %+v", *p.Retry)
+	}
 	b := make([]byte, 0, 64)
 	b = append(b, p.Service.Namespace...)
 	b = append(b, '/')
