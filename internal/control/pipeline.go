@@ -7,6 +7,7 @@ import (
 	"time"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
@@ -62,8 +63,9 @@ type Pipeline struct {
 	members   *flow.Derived[resourceKey, member]
 	secrets   *flow.Derived[resourceKey, *envoy.Resource]
 
-	policyStatus  *flow.Derived[ir.Name, *gwv1.PolicyStatus]
-	trafficStatus *flow.Derived[ir.Name, *gwv1.PolicyStatus]
+	policyStatus   *flow.Derived[ir.Name, *gwv1.PolicyStatus]
+	trafficStatus  *flow.Derived[ir.Name, *gwv1.PolicyStatus]
+	xBackendStatus *flow.Derived[ir.Name, *gwxv1alpha1.BackendStatus]
 
 	// Status.
 	classStatus   *flow.Derived[string, *gwv1.GatewayClassStatus]
@@ -110,6 +112,7 @@ func NewPipeline(opts Options) *Pipeline {
 	p.declareStatus()
 	p.declarePolicyStatus()
 	p.declareTrafficStatus()
+	p.declareXBackendStatus()
 	p.declareReported()
 	p.declareNotices()
 	p.declareUndefaulted()

@@ -2,6 +2,7 @@ package control
 
 import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -91,6 +92,14 @@ func (p *Pipeline) declareReported() {
 			}
 			return trafficItem(node, s.DeepCopy())
 		})
+	report(p, p.xBackendStatus, func(k ir.Name) string { return "XBackend " + k.String() },
+		func(c *flow.Ctx, k ir.Name, s *gwxv1alpha1.BackendStatus) *Item {
+			node, ok := flow.Get(c, p.graph.XBackends, k)
+			if !ok {
+				return nil
+			}
+			return xBackendItem(node, s.DeepCopy())
+		})
 	report(p, p.routeStatus, topology.RouteKey.String,
 		func(c *flow.Ctx, k topology.RouteKey, s *gwv1.RouteStatus) *Item {
 			r, ok := flow.Get(c, p.graph.Routes, k)
@@ -114,6 +123,8 @@ func conditionsOf(status any) conditions {
 		return routeConditions(s)
 	case *gwv1.PolicyStatus:
 		return policyConditions(s)
+	case *gwxv1alpha1.BackendStatus:
+		return xBackendConditions(s)
 	}
 	return nil
 }
@@ -131,6 +142,8 @@ func summaryOf(status any) Summary {
 		return routeSummary(s)
 	case *gwv1.PolicyStatus:
 		return policySummary(s)
+	case *gwxv1alpha1.BackendStatus:
+		return xBackendSummary(s)
 	}
 	return Summary{}
 }

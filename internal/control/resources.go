@@ -169,15 +169,7 @@ func (p *Pipeline) declareBackends() {
 
 // backend returns the backend of a name, nil where there is none any more.
 func (p *Pipeline) backend(c *flow.Ctx, name string) *ir.Backend {
-	service, port, use, ok := translate.ParseBackendName(name)
-	if !ok {
-		return nil
-	}
-	object, ok := flow.Get(c, p.inputs.Services, service)
-	if !ok {
-		return nil
-	}
-	sp := p.graph.PortOf(c, object, port, use)
+	sp := p.portOf(c, name)
 	if sp == nil {
 		return nil
 	}
@@ -188,6 +180,22 @@ func (p *Pipeline) backend(c *flow.Ctx, name string) *ir.Backend {
 		return b
 	}
 	return nil
+}
+
+// portOf returns what the name of a backend stands for; nil where nothing does.
+func (p *Pipeline) portOf(c *flow.Ctx, name string) *topology.ServicePort {
+	if backend, use, ok := translate.ParseXBackendName(name); ok {
+		return p.graph.XBackendPort(c, backend, use)
+	}
+	service, port, use, ok := translate.ParseBackendName(name)
+	if !ok {
+		return nil
+	}
+	object, ok := flow.Get(c, p.inputs.Services, service)
+	if !ok {
+		return nil
+	}
+	return p.graph.PortOf(c, object, port, use)
 }
 
 // backendsOf yields every backend that a host's rules name, each once.

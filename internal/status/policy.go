@@ -47,13 +47,18 @@ func ancestors(controllerName string, o metav1.Object, list []topology.Ancestor,
 	out := gwv1.PolicyStatus{Ancestors: []gwv1.PolicyAncestorStatus{}}
 	for _, a := range list[:min(len(list), maxAncestors)] {
 		out.Ancestors = append(out.Ancestors, gwv1.PolicyAncestorStatus{
-			AncestorRef: gwv1.ParentReference{
-				Group: new(gwv1.Group(gwv1.GroupName)), Kind: new(gwv1.Kind("Gateway")),
-				Namespace: new(gwv1.Namespace(a.Gateway.Namespace)), Name: gwv1.ObjectName(a.Gateway.Name),
-			},
+			AncestorRef:    gatewayRef(a.Gateway),
 			ControllerName: gwv1.GatewayController(controllerName),
 			Conditions:     observed(o, conditions(a)...),
 		})
 	}
 	return out
+}
+
+// gatewayRef is how a status names a Gateway.
+func gatewayRef(gateway ir.Name) gwv1.ParentReference {
+	return gwv1.ParentReference{
+		Group: new(gwv1.Group(gwv1.GroupName)), Kind: new(gwv1.Kind("Gateway")),
+		Namespace: new(gwv1.Namespace(gateway.Namespace)), Name: gwv1.ObjectName(gateway.Name),
+	}
 }

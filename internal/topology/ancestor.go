@@ -28,14 +28,15 @@ func (g *Graph) declareAncestors() {
 			}
 		}, RouteKey.Compare)
 	g.Ancestors = ancestors(g, "topology-policy-ancestors", g.BackendTLSPolicies, byService,
-		func(p *BackendTLSPolicy, yield func(policyTarget)) { serviceTargets(p.Object, yield) }, g.targetProblem)
+		func(p *BackendTLSPolicy, yield func(policyTarget)) { serviceTargets(p.Object, yield) }, g.targetProblem, condition.PolicyAccepted())
 	g.TrafficAncestors = ancestors(g, "topology-traffic-policy-ancestors", g.TrafficPolicies, byService,
-		trafficTargets, g.trafficProblem)
+		trafficTargets, g.trafficProblem, condition.PolicyAccepted())
 }
 
-// ancestors judges the policies of a kind by their targets.
+// ancestors judges the objects of a kind by what they target; accepted is the
+// condition of those that nothing is wrong with.
 func ancestors[P any](g *Graph, table string, policies flow.Table[ir.Name, P], byService *flow.Index[ir.Name, RouteKey, *Route],
-	targets func(P, func(policyTarget)), judge func(*flow.Ctx, P, policyTarget) *metav1.Condition,
+	targets func(P, func(policyTarget)), judge func(*flow.Ctx, P, policyTarget) *metav1.Condition, accepted metav1.Condition,
 ) flow.Table[ir.Name, []Ancestor] {
 	return flow.Map(table, policies,
 		func(c *flow.Ctx, k ir.Name, p P, emit func(ir.Name, []Ancestor)) {
@@ -53,7 +54,7 @@ func ancestors[P any](g *Graph, table string, policies flow.Table[ir.Name, P], b
 			})
 			out := make([]Ancestor, 0, len(refusals))
 			for gateway, problem := range refusals {
-				a := Ancestor{gateway, condition.PolicyAccepted()}
+				a := Ancestor{gateway, accepted}
 				if problem != nil {
 					a.Accepted = *problem
 				}

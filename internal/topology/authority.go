@@ -12,6 +12,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -140,6 +141,20 @@ func (g *Graph) declareAuthorities() flow.Table[AuthorityRef, *Authority] {
 		}, flow.Equal(flow.Same[struct{}]))
 	byRef := flow.NewIndex(backends, func(k authorityUser, _ struct{}, yield func(AuthorityRef)) { yield(k.ref) }, authorityUser.compare)
 	byRef.Also(clients)
+	byRef.Also(flow.Map("topology-xbackend-authorities", g.in.XBackends,
+		func(_ *flow.Ctx, k ir.Name, o *gwxv1alpha1.XBackend, emit func(authorityUser, struct{})) {
+			p := validationOf(o)
+			if p == nil {
+				return
+			}
+			seen := map[AuthorityRef]bool{}
+			for _, r := range p.Spec.Validation.CACertificateRefs {
+				if ref, ok := backendAuthorityRef(p, r); ok && !seen[ref] {
+					seen[ref] = true
+					emit(authorityUser{xBackendKind, k, ref}, struct{}{})
+				}
+			}
+		}, flow.Equal(flow.Same[struct{}])))
 	wanted := flow.Group("topology-authority-refs", byRef,
 		func(_ *flow.Ctx, _ AuthorityRef, _ flow.Members[authorityUser, struct{}]) (struct{}, bool) {
 			return struct{}{}, true

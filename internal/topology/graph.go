@@ -65,6 +65,9 @@ type Graph struct {
 	// TrafficPolicies and TrafficAncestors are the same of XBackendTrafficPolicies.
 	TrafficPolicies  flow.Table[ir.Name, *TrafficPolicy]
 	TrafficAncestors flow.Table[ir.Name, []Ancestor]
+	// XBackends and XBackendAncestors are the same of XBackends.
+	XBackends         flow.Table[ir.Name, *XBackend]
+	XBackendAncestors flow.Table[ir.Name, []Ancestor]
 
 	in      *Inputs
 	options Options
@@ -131,12 +134,14 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.setSections = g.declareSetSections()
 	g.BackendTLSPolicies = g.declareBackendTLSPolicies()
 	g.TrafficPolicies = g.declareTrafficPolicies()
+	g.XBackends = g.declareXBackends()
 	g.policies = g.declareServicePolicies()
 	g.policyBuckets = g.declarePolicyBuckets()
 	g.Routes = g.declareRoutes()
 	g.parents = g.declareParents()
 	g.defeats = g.declareDefeats()
 	g.declareAncestors()
+	g.XBackendAncestors = g.declareXBackendAncestors()
 	g.Attachments = g.declareAttachments()
 	g.AttachedRoutes = g.declareAttachedRoutes()
 	return g

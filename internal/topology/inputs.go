@@ -33,6 +33,7 @@ type Inputs struct {
 	TrustBundles       *flow.Input[string, *certificatesv1.ClusterTrustBundle]
 	BackendTLSPolicies *flow.Input[ir.Name, *gwv1.BackendTLSPolicy]
 	TrafficPolicies    *flow.Input[ir.Name, *gwxv1alpha1.XBackendTrafficPolicy]
+	XBackends          *flow.Input[ir.Name, *gwxv1alpha1.XBackend]
 
 	// SlicesByService orders the EndpointSlices under the Service that they belong to.
 	SlicesByService *flow.Index[ir.Name, ir.Name, *discoveryv1.EndpointSlice]
@@ -71,6 +72,7 @@ func NewInputs(e *flow.Engine) *Inputs {
 	in.TrustBundles = input[*certificatesv1.ClusterTrustBundle](e, in, "clustertrustbundles", certificatesv1.GroupName, "ClusterTrustBundle", clusterName)
 	in.BackendTLSPolicies = input[*gwv1.BackendTLSPolicy](e, in, "backendtlspolicies", gateway, "BackendTLSPolicy", name)
 	in.TrafficPolicies = input[*gwxv1alpha1.XBackendTrafficPolicy](e, in, "xbackendtrafficpolicies", gwxv1alpha1.GroupVersion.Group, "XBackendTrafficPolicy", name)
+	in.XBackends = input[*gwxv1alpha1.XBackend](e, in, "xbackends", gwxv1alpha1.GroupVersion.Group, xBackendKind, name)
 	in.Slices = input[*discoveryv1.EndpointSlice](e, in, "endpointslices", discoveryv1.GroupName, "EndpointSlice", name)
 
 	in.SlicesByService = flow.NewIndex(in.Slices,

@@ -225,6 +225,7 @@ const (
 
 // ServicePort is one port of a Service, as much of it as routing needs.
 type ServicePort struct {
+	Kind         string // XBackend; empty for a Service
 	Service      ir.Name
 	Port         int32
 	Use          Use

@@ -79,7 +79,7 @@ func (r *resolver) backend(use Use, ref *gwv1.BackendObjectReference, field func
 	b := r.g.backend(r.c, r.route, use, ref, field)
 	// A policy governs a Service that doesn't exist as well; of one that may not be
 	// referred to, nothing is said.
-	if b.Problem == nil || b.Problem.Reason == string(gwv1.RouteReasonBackendNotFound) {
+	if valueOr(ref.Kind, "Service") == "Service" && (b.Problem == nil || b.Problem.Reason == string(gwv1.RouteReasonBackendNotFound)) {
 		service := serviceName(r.route, ref)
 		policies := r.g.policiesOf(r.c, service)
 		if policies != nil {

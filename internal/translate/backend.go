@@ -45,6 +45,10 @@ func BackendName(p *topology.ServicePort) string {
 		_, _ = fmt.Fprintf(h, "retry %+v", *p.Retry)
 	}
 	b := make([]byte, 0, 64)
+	if p.Kind != "" {
+		b = append(b, p.Kind...)
+		b = append(b, '/') // no namespace has capitals
+	}
 	b = append(b, p.Service.Namespace...)
 	b = append(b, '/')
 	b = append(b, p.Service.Name...)

@@ -8,6 +8,20 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
+// xBackendMark begins the names of backends that are XBackends.
+const xBackendMark = "XBackend/"
+
+// ParseXBackendName returns the XBackend and the use in a name that BackendName
+// made; false for backends that are Services.
+func ParseXBackendName(name string) (backend ir.Name, use topology.Use, ok bool) {
+	rest, ok := strings.CutPrefix(name, xBackendMark)
+	if !ok {
+		return ir.Name{}, "", false
+	}
+	backend, _, use, ok = ParseBackendName(rest)
+	return backend, use, ok
+}
+
 // ParseBackendName returns the Service, the port and the use in a name that
 // BackendName made.
 func ParseBackendName(name string) (service ir.Name, port int32, use topology.Use, ok bool) {

@@ -133,7 +133,7 @@ func sessionOn(s *ir.Session, p *topology.ServicePort, others []ir.WeightedBacke
 // what else there is to it.
 func sessionMark(p *topology.ServicePort) string {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(p.Service.String() + ":" + strconv.Itoa(int(p.Port))))
+	_, _ = h.Write([]byte(p.Kind + p.Service.String() + ":" + strconv.Itoa(int(p.Port))))
 	return hex.EncodeToString(h.Sum(nil))
 }
 

@@ -51,6 +51,7 @@ func (b *bindings) expand(file, text string) (string, error) {
 		"httpsBackends": b.serversFor(httpsBackend),
 		"mtlsBackends":  b.serversFor(mtlsBackend),
 		"port":          func(name string) (int, error) { return backendPort(name, 0) },
+		"httpsPort":     httpsPort,
 		"port6":         func(name string) (int, error) { return backendPort(name, 1) },
 		"refusing":      b.refusingPort,
 		"secret":        b.secret,

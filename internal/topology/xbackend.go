@@ -1,0 +1,230 @@
+package topology
+
+import (
+	"net/netip"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+const (
+	xGroup       = gwxv1alpha1.GroupName
+	xBackendKind = "XBackend"
+)
+
+// XBackend is an XBackend, whoever refers to it.
+type XBackend struct {
+	Name   ir.Name
+	Object *gwxv1alpha1.XBackend
+	// Refused, where set, is why the backend can't be used: an Accepted condition.
+	Refused  *metav1.Condition
+	Hostname string // to resolve
+	Port     int32
+	Protocol gwxv1alpha1.BackendProtocol // empty for what the route speaks
+	TLS      *BackendTLS                 // nil for clear text
+}
+
+// Equal reports whether two nodes say the same of the same object.
+func (b *XBackend) Equal(o *XBackend) bool {
+	return b.Object == o.Object && b.Name == o.Name && samePointed(b.Refused, o.Refused) &&
+		b.Hostname == o.Hostname && b.Port == o.Port && b.Protocol == o.Protocol && b.TLS.Equal(o.TLS)
+}
+
+func (g *Graph) declareXBackends() flow.Table[ir.Name, *XBackend] {
+	return flow.Map("topology-xbackends", g.in.XBackends,
+		func(c *flow.Ctx, k ir.Name, o *gwxv1alpha1.XBackend, emit func(ir.Name, *XBackend)) {
+			emit(k, g.xBackend(c, k, o))
+		})
+}
+
+// xBackend judges an XBackend.
+func (g *Graph) xBackend(c *flow.Ctx, name ir.Name, o *gwxv1alpha1.XBackend) *XBackend {
+	b := &XBackend{Name: name, Object: o, Port: int32(o.Spec.Port.Number), Protocol: valueOr(o.Spec.Protocol, "")}
+	refuse := func(c metav1.Condition) *XBackend {
+		b.Refused = &c
+		return b
+	}
+	switch {
+	case o.Spec.Type == gwxv1alpha1.BackendTypeEndpointSelector:
+		return refuse(condition.XBackendSelector())
+	case o.Spec.ExternalHostname == nil || o.Spec.Type != gwxv1alpha1.BackendTypeExternalHostname:
+		return refuse(condition.XBackendInvalid("spec.type", "must be ExternalHostname, with externalHostname beside it"))
+	case b.Port < 1 || b.Port > 65535:
+		return refuse(condition.XBackendInvalid("spec.port.number", "is not between 1 and 65535"))
+	}
+	b.Hostname = strings.ToLower(string(o.Spec.ExternalHostname.Hostname))
+	if _, err := netip.ParseAddr(b.Hostname); err == nil || b.Hostname == "" || strings.HasSuffix(b.Hostname, ".cluster.local") {
+		return refuse(condition.XBackendInvalid("spec.externalHostname.hostname", "must be the DNS name of a host outside of the cluster"))
+	}
+	if t := o.Spec.TLS; t != nil && t.Mode != gwxv1alpha1.BackendTLSModeNone {
+		if t.Mode != gwxv1alpha1.BackendTLSModeServerOnly {
+			return refuse(condition.XBackendInvalid("spec.tls.mode", "is not supported; use ServerOnly, and spec.tls.backend.clientCertificateRef of the Gateway for a client's certificate"))
+		}
+		policy := validationOf(o)
+		if policy == nil {
+			return refuse(condition.XBackendInvalid("spec.tls.validation", "is missing"))
+		}
+		judged := g.backendTLSPolicy(c, name, policy)
+		if judged.Refused != nil {
+			return refuse(condition.XBackendTLS(judged.Refused.Message))
+		}
+		if judged.ResolvedRefs.Status != metav1.ConditionTrue {
+			return refuse(condition.XBackendTLS(judged.ResolvedRefs.Message))
+		}
+		b.TLS = judged.TLS
+	}
+	encrypted := b.Protocol == gwxv1alpha1.BackendProtocolHTTP2 || b.Protocol == gwxv1alpha1.BackendProtocolWSS
+	switch {
+	case b.Protocol == gwxv1alpha1.BackendProtocolMCP:
+		return refuse(condition.XBackendInvalid("spec.protocol", "is not supported; leave it out"))
+	case encrypted && b.TLS == nil:
+		return refuse(condition.XBackendInvalid("spec.protocol", "needs tls"))
+	case b.Protocol == gwxv1alpha1.BackendProtocolH2C && b.TLS != nil:
+		return refuse(condition.XBackendInvalid("spec.protocol", "is without tls; use HTTP2"))
+	}
+	return b
+}
+
+// validationOf gives an XBackend's TLS the form of a policy, whose fields are the
+// same; nil where it has none.
+func validationOf(o *gwxv1alpha1.XBackend) *gwv1.BackendTLSPolicy {
+	if o.Spec.TLS == nil || o.Spec.TLS.Validation == nil {
+		return nil
+	}
+	p := &gwv1.BackendTLSPolicy{}
+	p.Namespace, p.Name = o.Namespace, o.Name
+	p.Spec.Validation = *o.Spec.TLS.Validation
+	return p
+}
+
+// xBackendPort follows a route's reference to an XBackend, which must be in its
+// own namespace (GEP-4894) and says its port itself.
+func (g *Graph) xBackendPort(c *flow.Ctx, route RouteKey, use Use, ref *gwv1.BackendObjectReference, field func() string) BackendRef {
+	name := serviceName(route, ref)
+	if name.Namespace != route.Namespace {
+		return problem(condition.XBackendElsewhere(field(), name.String()))
+	}
+	b, ok := flow.Get(c, g.XBackends, name)
+	switch {
+	case !ok:
+		return problem(condition.XBackendNotFound(field(), name.String()))
+	case b.Refused != nil:
+		return problem(condition.XBackendRefused(field(), name.String(), b.Refused.Message))
+	}
+	if p := b.port(use); p != nil {
+		return BackendRef{Port: p}
+	}
+	return problem(condition.XBackendProtocol(field(), name.String(), string(b.Protocol), route.Kind))
+}
+
+// XBackendPort returns the port of an XBackend as a route's reference to it would
+// resolve, or nil where no route could be sent there.
+func (g *Graph) XBackendPort(c *flow.Ctx, name ir.Name, use Use) *ServicePort {
+	b, ok := flow.Get(c, g.XBackends, name)
+	if !ok || b.Refused != nil {
+		return nil
+	}
+	return b.port(use)
+}
+
+// spoken are the Service ports' appProtocols that stand for the protocols of
+// XBackends, by use.
+var spoken = map[Use]map[gwxv1alpha1.BackendProtocol]string{
+	UseHTTP: {
+		"": "", gwxv1alpha1.BackendProtocolHTTP: "", gwxv1alpha1.BackendProtocolHTTP11: "",
+		gwxv1alpha1.BackendProtocolHTTP2: "grpc", gwxv1alpha1.BackendProtocolH2C: "grpc", gwxv1alpha1.BackendProtocolGRPC: "grpc",
+		gwxv1alpha1.BackendProtocolWSS: "kubernetes.io/wss",
+	},
+	UseGRPC: {
+		"": "", gwxv1alpha1.BackendProtocolHTTP: "",
+		gwxv1alpha1.BackendProtocolHTTP2: "", gwxv1alpha1.BackendProtocolH2C: "", gwxv1alpha1.BackendProtocolGRPC: "",
+	},
+	UseTCP: {"": "", gwxv1alpha1.BackendProtocolTCP: ""},
+}
+
+// port is the backend as what a route wants of it; nil where it can't be that.
+func (b *XBackend) port(use Use) *ServicePort {
+	app, ok := spoken[use][b.Protocol]
+	if !ok {
+		return nil
+	}
+	return &ServicePort{
+		Kind: xBackendKind, Service: b.Name, Port: b.Port, Use: use, AppProtocol: app,
+		ExternalName: b.Hostname, TargetPort: b.Port, TLS: b.TLS,
+	}
+}
+
+// declareXBackendAncestors finds the Gateways with routes that refer to each
+// XBackend, sorted.
+func (g *Graph) declareXBackendAncestors() flow.Table[ir.Name, []Ancestor] {
+	byBackend := flow.NewIndex(g.Routes,
+		func(k RouteKey, r *Route, yield func(ir.Name)) {
+			seen := map[ir.Name]bool{}
+			xBackendRefs(k, r.Object, func(name ir.Name) {
+				if !seen[name] {
+					seen[name] = true
+					yield(name)
+				}
+			})
+		}, RouteKey.Compare)
+	targets := func(b *XBackend, yield func(policyTarget)) { yield(policyTarget{service: b.Name}) }
+	judge := func(_ *flow.Ctx, b *XBackend, _ policyTarget) *metav1.Condition { return b.Refused }
+	return ancestors(g, "topology-xbackend-ancestors", g.XBackends, byBackend, targets, judge, condition.XBackendAccepted())
+}
+
+// xBackendRefs yields the XBackends that a route's backendRefs name.
+func xBackendRefs(route RouteKey, o RouteObject, yield func(ir.Name)) {
+	visit := func(ref *gwv1.BackendObjectReference) {
+		if ref.Kind != nil && *ref.Kind == xBackendKind && valueOr(ref.Group, "") == xGroup {
+			if name := serviceName(route, ref); name.Namespace == route.Namespace {
+				yield(name)
+			}
+		}
+	}
+	switch o := o.(type) {
+	case *gwv1.HTTPRoute:
+		for i := range o.Spec.Rules {
+			for j := range o.Spec.Rules[i].BackendRefs {
+				visit(&o.Spec.Rules[i].BackendRefs[j].BackendObjectReference)
+			}
+			for j := range o.Spec.Rules[i].Filters {
+				f := &o.Spec.Rules[i].Filters[j]
+				if f.RequestMirror != nil {
+					visit(&f.RequestMirror.BackendRef)
+				}
+				if f.ExternalAuth != nil {
+					visit(&f.ExternalAuth.BackendRef)
+				}
+			}
+		}
+	case *gwv1.GRPCRoute:
+		for i := range o.Spec.Rules {
+			for j := range o.Spec.Rules[i].BackendRefs {
+				visit(&o.Spec.Rules[i].BackendRefs[j].BackendObjectReference)
+			}
+			for j := range o.Spec.Rules[i].Filters {
+				if m := o.Spec.Rules[i].Filters[j].RequestMirror; m != nil {
+					visit(&m.BackendRef)
+				}
+			}
+		}
+	case *gwv1.TLSRoute:
+		for i := range o.Spec.Rules {
+			for j := range o.Spec.Rules[i].BackendRefs {
+				visit(&o.Spec.Rules[i].BackendRefs[j].BackendObjectReference)
+			}
+		}
+	case *gwv1.TCPRoute:
+		for i := range o.Spec.Rules {
+			for j := range o.Spec.Rules[i].BackendRefs {
+				visit(&o.Spec.Rules[i].BackendRefs[j].BackendObjectReference)
+			}
+		}
+	}
+}
