@@ -9,6 +9,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"math/big"
 	"net"
@@ -77,6 +78,13 @@ func secret(t testing.TB, name string, key crypto.Signer, change func(*x509.Cert
 
 func nameless(c *x509.Certificate) { c.Subject = pkix.Name{Organization: []string{"x"}} }
 
+// tlsFeature demands an extension of TLS from the server; 5 is a stapled OCSP response.
+func tlsFeature(number byte) func(*x509.Certificate) {
+	return func(c *x509.Certificate) {
+		c.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 1, 24}, Value: []byte{0x30, 3, 2, 1, number}}}
+	}
+}
+
 // TestEnvoyLoadsPair shows that what package topology accepts, Envoy loads.
 func TestEnvoyLoadsPair(t *testing.T) {
 	p256 := newKey(t, "P-256")
@@ -89,6 +97,7 @@ func TestEnvoyLoadsPair(t *testing.T) {
 		"IP":        named(func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)} }),
 		"URI":       named(func(c *x509.Certificate) { c.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }),
 		"signature": secret(t, "x", p256, func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature }),
+		"feature":   secret(t, "x", p256, tlsFeature(17)),
 		"RSA usage": secret(t, "x", newKey(t, "RSA-2048"), func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageKeyEncipherment }),
 	}
 	for _, kind := range []string{"RSA-2048", "P-256", "P-384", "P-521", "Ed25519"} {
@@ -195,6 +204,7 @@ func TestEnvoyRefusesPair(t *testing.T) {
 		{"usage", secret(t, "x", p256, func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageCertSign }), "certificate chain"},
 		{"nameless", secret(t, "x", p256, nameless), "neither subject CN nor SAN names"},
 		{"mail", secret(t, "x", p256, func(c *x509.Certificate) { nameless(c); c.EmailAddresses = []string{"a@b.example"} }), "neither subject CN nor SAN names"},
+		{"must-staple", secret(t, "x", p256, tlsFeature(5)), "OCSP response is required"},
 	} {
 		if err := serving(c.secret).validate(t); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)

@@ -8,9 +8,12 @@ import (
 	"crypto/elliptic"
 	"crypto/rsa"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -157,6 +160,9 @@ func checkLeaf(leaf *x509.Certificate) error {
 	if leaf.Subject.CommonName == "" && len(leaf.DNSNames) == 0 && len(leaf.IPAddresses) == 0 && len(leaf.URIs) == 0 {
 		return errors.New("the certificate in tls.crt names nothing; it needs a DNS name, an IP address, a URI or a common name")
 	}
+	if mustStaple(leaf) {
+		return errors.New("the certificate in tls.crt has the extension must-staple, which needs OCSP responses, and there are none to staple; request it without that extension")
+	}
 	switch key := leaf.PublicKey.(type) {
 	case *rsa.PublicKey:
 		if n := key.N.BitLen(); n < minRSABits {
@@ -176,4 +182,14 @@ func checkLeaf(leaf *x509.Certificate) error {
 		return fmt.Errorf("tls.crt has a key of type %s; use ECDSA, RSA or Ed25519", leaf.PublicKeyAlgorithm)
 	}
 	return nil
+}
+
+// mustStaple reports whether a certificate holds only together with a stapled OCSP
+// response (RFC 7633).
+func mustStaple(leaf *x509.Certificate) bool {
+	feature := asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 1, 24}
+	statusRequest := []byte{0x30, 3, 2, 1, 5}
+	return slices.ContainsFunc(leaf.Extensions, func(e pkix.Extension) bool {
+		return e.Id.Equal(feature) && bytes.Equal(e.Value, statusRequest)
+	})
 }

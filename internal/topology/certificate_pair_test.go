@@ -49,7 +49,7 @@ func TestPairAccepted(t *testing.T) {
 		"PKCS #8, RSA": {rsaPair.crt, wrap(t, rsaPair.key, "PKCS #8", "RSA PRIVATE KEY")},
 		"PKCS #1":      {rsaPair.crt, wrap(t, rsaPair.key, "PKCS #1", "RSA PRIVATE KEY")},
 	}
-	for _, name := range []string{"ecdsa", "other", "rsa", "ed25519", "commonname", "address", "uri", "signs"} {
+	for _, name := range []string{"ecdsa", "other", "rsa", "ed25519", "commonname", "address", "uri", "signs", "feature"} {
 		cases[name] = makePair(t, name)
 	}
 	for name, p := range cases {
@@ -98,6 +98,7 @@ func TestPairRefused(t *testing.T) {
 		"usage":                   {makePair(t, "encrypts"), "digitalSignature"},
 		"nameless":                {makePair(t, "nameless"), "names nothing"},
 		"mail":                    {makePair(t, "mail"), "names nothing"},
+		"must-staple":             {makePair(t, "staple"), "must-staple"},
 	} {
 		leaf, _, err := checkPair(c.pair.crt, c.pair.key)
 		if err == nil || leaf != nil || !strings.Contains(err.Error(), c.want) {

@@ -9,6 +9,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/base64"
 	"encoding/pem"
 	"math/big"
@@ -48,6 +49,13 @@ var templates = map[string]func(*x509.Certificate){
 	},
 	"signs":    func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature },
 	"encrypts": func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageKeyEncipherment },
+	"staple":   func(c *x509.Certificate) { c.ExtraExtensions = tlsFeature(5) },
+	"feature":  func(c *x509.Certificate) { c.ExtraExtensions = tlsFeature(17) },
+}
+
+// tlsFeature demands an extension of TLS from the server; 5 is a stapled OCSP response.
+func tlsFeature(number byte) []pkix.Extension {
+	return []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 1, 24}, Value: []byte{0x30, 3, 2, 1, number}}}
 }
 
 var (
