@@ -42,6 +42,7 @@ func (g *Graph) gateway(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, class *Clas
 	}
 	var names, invalid, idle, unresolved []string
 	for _, d := range draftListeners(gw, g.options) {
+		g.leaveOwner(c, d)
 		g.claimPort(c, name, d)
 		l := g.listener(c, d)
 		node.Listeners = append(node.Listeners, l)

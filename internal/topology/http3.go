@@ -7,6 +7,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
 )
 
 const http3Option = ourOptions + "http3"
@@ -24,12 +25,34 @@ func leaveDatagrams(drafts []*draft) {
 		if len(holders) == 0 {
 			continue
 		}
-		d.HTTP3 = false
-		if d.spec.TLS != nil && d.spec.TLS.Options[http3Option] == "true" {
-			d.refuse(condition.ListenerUnsupportedValue("tls.options["+http3Option+"]",
-				fmt.Sprintf("UDP port %d is that of listener %q; remove the option, or choose another port for one of the two", d.Port, holders[0])))
-		}
+		d.leave(fmt.Sprintf("listener %q", holders[0]))
 	}
+}
+
+// leaveOwner does the same where listeners of ListenerSets have a part in it: the UDP
+// port is that of the first who asks for it, be it for HTTP/3 or for datagrams. The
+// default gives way to all of them.
+func (g *Graph) leaveOwner(c *flow.Ctx, d *draft) {
+	if !d.HTTP3 {
+		return
+	}
+	first, ok := flow.Get(c, g.portOwners, gatewayPort{d.Key.Gateway, d.Port, true})
+	if ok && first.family == datagrams {
+		d.leave(holder(first.key, d.Key))
+	}
+}
+
+// leave takes HTTP/3 from a listener. Who has asked for it is told who has the port.
+func (d *draft) leave(holder string) {
+	d.HTTP3 = false
+	if d.asksHTTP3() {
+		d.refuse(condition.ListenerUnsupportedValue("tls.options["+http3Option+"]",
+			fmt.Sprintf("UDP port %d is that of %s; remove the option, or choose another port for one of the two", d.Port, holder)))
+	}
+}
+
+func (d *draft) asksHTTP3() bool {
+	return d.spec.TLS != nil && d.spec.TLS.Options[http3Option] == "true"
 }
 
 // defaultHTTP3 is what a listener gets that doesn't say whether it wants HTTP/3: the

@@ -115,6 +115,7 @@ type entry struct {
 	created  int64 // of its set, in seconds since 1970; of no meaning for the Gateway's own
 	index    int   // in its set
 	valid    bool
+	http3    bool // asks for HTTP/3, and so for the UDP port too
 }
 
 // gatewayPort is a port of a Gateway.
@@ -148,6 +149,7 @@ func entryOf(d *draft, created int64, index int) entry {
 	return entry{
 		gatewayPort: portOf(d.Key.Gateway, d.Port, d.Protocol),
 		family:      d.family, hostname: d.Hostname, created: created, index: index, valid: d.valid(),
+		http3: d.HTTP3 && d.asksHTTP3(),
 	}
 }
 
@@ -198,7 +200,12 @@ func (g *Graph) declareEntries() {
 	g.bySite = flow.NewIndex(own, func(_ ListenerKey, e entry, yield func(site)) { yield(e.site()) }, ListenerKey.Compare)
 	g.bySite.Also(ofSets)
 
-	byPort := flow.NewIndex(own, func(_ ListenerKey, e entry, yield func(gatewayPort)) { yield(e.gatewayPort) }, ListenerKey.Compare)
+	byPort := flow.NewIndex(own, func(_ ListenerKey, e entry, yield func(gatewayPort)) {
+		yield(e.gatewayPort)
+		if e.http3 {
+			yield(gatewayPort{e.Gateway, e.Port, true})
+		}
+	}, ListenerKey.Compare)
 	byPort.Also(ofSets)
 	g.portOwners = flow.Group("topology-port-owners", byPort,
 		func(_ *flow.Ctx, _ gatewayPort, members flow.Members[ListenerKey, entry]) (portOwner, bool) {
@@ -249,6 +256,7 @@ func (g *Graph) settleSet(c *flow.Ctx, s *set) []*draft {
 		if d.family == unserved {
 			continue
 		}
+		g.leaveOwner(c, &d)
 		me := entryOf(&d, s.object.CreationTimestamp.Unix(), i)
 		if first, ok := flow.Get(c, g.portOwners, me.gatewayPort); ok && first.family != d.family {
 			d.lose(condition.ListenerProtocolTaken(int(d.Port), string(d.Protocol), holder(first.key, d.Key)))
