@@ -37,7 +37,7 @@ func (p *Pipeline) variant(c *flow.Ctx, k resourceKey, shared member) member {
 // declareSecrets declares the certificates and authorities that proxies are sent:
 // those that listeners and backends name.
 func (p *Pipeline) declareSecrets() {
-	byCertificate := flow.NewIndex(p.graph.Listeners,
+	ofListeners := flow.Keys("secrets-of-listeners",
 		func(k topology.ListenerKey, l *topology.Listener, yield func(resourceKey)) {
 			if l.Serves {
 				for _, name := range l.Certificates {
@@ -47,32 +47,25 @@ func (p *Pipeline) declareSecrets() {
 					yield(resourceKey{k.Gateway, translate.AuthoritiesName(l.Clients.Authorities)})
 				}
 			}
-		}, topology.ListenerKey.Compare)
-	byCertificate.Also(p.graph.SetListeners)
-	ofListeners := flow.Group("certificates", byCertificate,
-		func(_ *flow.Ctx, _ resourceKey, _ flow.Members[topology.ListenerKey, *topology.Listener]) (struct{}, bool) {
-			return struct{}{}, true
-		}, flow.Equal(flow.Same[struct{}]))
-	ofBackends := flow.Map("backend-secrets",
-		flow.Count("uses-of-backend-secrets", p.members,
-			func(k resourceKey, m member, yield func(resourceKey)) {
-				for _, name := range m.cluster.WaitsFor() {
-					yield(resourceKey{k.Gateway, name})
-				}
-			}),
-		func(_ *flow.Ctx, k resourceKey, _ int, emit func(resourceKey, struct{})) { emit(k, struct{}{}) },
-		flow.Equal(flow.Same[struct{}]))
-	named := flow.NewIndex(ofListeners, func(k resourceKey, _ struct{}, yield func(resourceKey)) { yield(k) }, resourceKey.compare)
-	named.Also(ofBackends)
-	p.secrets = flow.Group("secret-resources", named,
-		func(c *flow.Ctx, k resourceKey, _ flow.Members[resourceKey, struct{}]) (*envoy.Resource, bool) {
+		}, p.graph.Listeners, p.graph.SetListeners)
+	ofBackends := flow.Keys("secrets-of-backends",
+		func(k resourceKey, m member, yield func(resourceKey)) {
+			for _, name := range m.cluster.WaitsFor() {
+				yield(resourceKey{k.Gateway, name})
+			}
+		}, p.members)
+	named := flow.Keys("secrets-of-proxies",
+		func(k resourceKey, _ struct{}, yield func(resourceKey)) { yield(k) }, ofListeners, ofBackends)
+	p.secrets = flow.Map("secret-resources", named,
+		func(c *flow.Ctx, k resourceKey, _ struct{}, emit func(resourceKey, *envoy.Resource)) {
 			secret := p.secret(c, k.Name)
 			if secret == nil {
-				return nil, false
+				return
 			}
 			// What Envoy would refuse is a problem of its listener or policy already.
-			resource, err := envoy.Secret(secret)
-			return resource, err == nil
+			if resource, err := envoy.Secret(secret); err == nil {
+				emit(k, resource)
+			}
 		})
 }
 

@@ -98,13 +98,8 @@ func (p *Pipeline) declareStatus() {
 	issues.Also(left)
 	// Routes look for issues only where their namespace has some: every look is
 	// remembered, and hardly any finds something.
-	byNamespace := flow.NewIndex(inexpressible,
-		func(k issueKey, _ issue, yield func(string)) { yield(k.Route.Namespace) }, issueKey.compare)
-	byNamespace.Also(refused)
-	byNamespace.Also(left)
-	troubled := flow.Group("namespaces-with-issues", byNamespace,
-		func(_ *flow.Ctx, _ string, _ flow.Members[issueKey, issue]) (struct{}, bool) { return struct{}{}, true },
-		flow.Equal(flow.Same[struct{}]))
+	troubled := flow.Keys("namespaces-with-issues",
+		func(k issueKey, _ issue, yield func(string)) { yield(k.Route.Namespace) }, inexpressible, refused, left)
 
 	// Routes without a valid rule attach, as far as the topology knows, but must
 	// not be counted as attached.

@@ -87,17 +87,18 @@ func newNetwork() *network {
 		emit(part, fmt.Sprint(r, ok))
 	})
 	counts := Count("counts", resolved, func(_ string, port int, yield func(int)) { yield(port % 3) })
+	keys := Keys("keys", func(_ string, port int, yield func(int)) { yield(port % 5) }, resolved)
 	total := Fold("total", counts,
 		func(_, _ int, yield func(string)) { yield("all") },
 		func(sum, _, n int) int { return sum + n },
 		func(sum, _, n int) int { return sum - n })
 
 	n.derived = []func(c *Ctx) map[string]string{
-		contents(endpoints), contents(resolved), contents(tables), contents(answers), contents(counts), contents(total),
+		contents(endpoints), contents(resolved), contents(tables), contents(answers), contents(counts), contents(keys), contents(total),
 	}
 	n.weights = []func() weight{
 		tableWeight(n.routes), tableWeight(n.services), tableWeight(n.slices),
-		tableWeight(endpoints), tableWeight(resolved), tableWeight(tables), tableWeight(answers), tableWeight(counts), tableWeight(total),
+		tableWeight(endpoints), tableWeight(resolved), tableWeight(tables), tableWeight(answers), tableWeight(counts), tableWeight(keys), tableWeight(total),
 		indexWeight(byService), indexWeight(bySize), indexWeight(byPart),
 	}
 	return n

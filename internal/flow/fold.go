@@ -103,6 +103,14 @@ func (f *folder[I, K, V, A]) run() {
 	f.moved = emptied(f.moved)
 }
 
+// Keys declares a table of the keys under which entries of some tables stand, at
+// least one table. A key changes with its first entry and with its last: who wants to
+// know only whether there are some is not woken by the second.
+func Keys[I, K comparable, V any](name string, by func(k K, v V, yield func(I)), sources ...Table[K, V]) *Derived[I, struct{}] {
+	keep := func(s struct{}, _ K, _ V) struct{} { return s }
+	return fold(name, by, keep, keep, sources, Equal(Same[struct{}]))
+}
+
 // Count declares a table of how many entries of src stand under each key.
 func Count[I, K comparable, V any](name string, src Table[K, V], by func(k K, v V, yield func(I))) *Derived[I, int] {
 	return CountAll(name, by, src)

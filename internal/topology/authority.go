@@ -104,67 +104,46 @@ type Authority struct {
 // Equal reports whether two nodes hold the same certificates.
 func (a *Authority) Equal(o *Authority) bool { return *a == *o }
 
-// authorityUser is an object of ours that trusts an authority.
-type authorityUser struct {
-	kind string
-	name ir.Name
-	ref  AuthorityRef
-}
-
-func (u authorityUser) compare(o authorityUser) int {
-	return cmp.Or(strings.Compare(u.kind, o.kind), u.name.Compare(o.name), u.ref.Compare(o.ref))
-}
-
 // declareAuthorities reads the objects with certificates of authorities that
-// BackendTLSPolicies and Gateways of ours refer to, each once for each of its
-// versions, however many refer to it.
+// BackendTLSPolicies, XBackends and Gateways of ours refer to.
 func (g *Graph) declareAuthorities() flow.Table[AuthorityRef, *Authority] {
-	backends := flow.Map("topology-backend-authorities", g.in.BackendTLSPolicies,
-		func(_ *flow.Ctx, k ir.Name, p *gwv1.BackendTLSPolicy, emit func(authorityUser, struct{})) {
-			seen := map[AuthorityRef]bool{}
-			for _, r := range p.Spec.Validation.CACertificateRefs {
-				if ref, ok := backendAuthorityRef(p, r); ok && !seen[ref] {
-					seen[ref] = true
-					emit(authorityUser{"BackendTLSPolicy", k, ref}, struct{}{})
-				}
+	policies := flow.Map("topology-policy-authorities", g.in.BackendTLSPolicies,
+		func(_ *flow.Ctx, k ir.Name, p *gwv1.BackendTLSPolicy, emit func(use[AuthorityRef], struct{})) {
+			authoritiesOf("BackendTLSPolicy", k, p, emit)
+		}, flow.Equal(flow.Same[struct{}]))
+	backends := flow.Map("topology-xbackend-authorities", g.in.XBackends,
+		func(_ *flow.Ctx, k ir.Name, o *gwxv1alpha1.XBackend, emit func(use[AuthorityRef], struct{})) {
+			if p := validationOf(o); p != nil {
+				authoritiesOf(xBackendKind, k, p, emit)
 			}
 		}, flow.Equal(flow.Same[struct{}]))
 	clients := flow.Map("topology-client-authorities", g.owned,
-		func(_ *flow.Ctx, k ir.Name, gw *gwv1.Gateway, emit func(authorityUser, struct{})) {
+		func(_ *flow.Ctx, k ir.Name, gw *gwv1.Gateway, emit func(use[AuthorityRef], struct{})) {
 			seen := map[AuthorityRef]bool{}
 			clientAuthorityRefs(gw, func(r gwv1.ObjectReference) {
 				if ref, ok := clientAuthorityRef(k.Namespace, r); ok && !seen[ref] {
 					seen[ref] = true
-					emit(authorityUser{"Gateway", k, ref}, struct{}{})
+					emit(use[AuthorityRef]{gatewayKind, k, ref}, struct{}{})
 				}
 			})
 		}, flow.Equal(flow.Same[struct{}]))
-	byRef := flow.NewIndex(backends, func(k authorityUser, _ struct{}, yield func(AuthorityRef)) { yield(k.ref) }, authorityUser.compare)
-	byRef.Also(clients)
-	byRef.Also(flow.Map("topology-xbackend-authorities", g.in.XBackends,
-		func(_ *flow.Ctx, k ir.Name, o *gwxv1alpha1.XBackend, emit func(authorityUser, struct{})) {
-			p := validationOf(o)
-			if p == nil {
-				return
-			}
-			seen := map[AuthorityRef]bool{}
-			for _, r := range p.Spec.Validation.CACertificateRefs {
-				if ref, ok := backendAuthorityRef(p, r); ok && !seen[ref] {
-					seen[ref] = true
-					emit(authorityUser{xBackendKind, k, ref}, struct{}{})
-				}
-			}
-		}, flow.Equal(flow.Same[struct{}])))
-	wanted := flow.Group("topology-authority-refs", byRef,
-		func(_ *flow.Ctx, _ AuthorityRef, _ flow.Members[authorityUser, struct{}]) (struct{}, bool) {
-			return struct{}{}, true
-		}, flow.Equal(flow.Same[struct{}]))
-	return flow.Map("topology-authorities", wanted,
+	return flow.Map("topology-authorities", declareUsed("topology-authority-refs", policies, backends, clients),
 		func(c *flow.Ctx, ref AuthorityRef, _ struct{}, emit func(AuthorityRef, *Authority)) {
 			if a := g.authority(c, ref); a != nil {
 				emit(ref, a)
 			}
 		})
+}
+
+// authoritiesOf emits what a policy, or what stands for one, refers to, each once.
+func authoritiesOf(kind string, user ir.Name, p *gwv1.BackendTLSPolicy, emit func(use[AuthorityRef], struct{})) {
+	seen := map[AuthorityRef]bool{}
+	for _, r := range p.Spec.Validation.CACertificateRefs {
+		if ref, ok := backendAuthorityRef(p, r); ok && !seen[ref] {
+			seen[ref] = true
+			emit(use[AuthorityRef]{kind, user, ref}, struct{}{})
+		}
+	}
 }
 
 // authority reads an object; nil where there is none.

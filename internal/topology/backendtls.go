@@ -51,9 +51,6 @@ func (p *BackendTLSPolicy) Equal(o *BackendTLSPolicy) bool {
 		samePointed(p.Refused, o.Refused) && p.TLS.Equal(o.TLS)
 }
 
-// optionPrefix is that of the options that are ours.
-const optionPrefix = "gatehouse.dev/"
-
 func (g *Graph) declareBackendTLSPolicies() flow.Table[ir.Name, *BackendTLSPolicy] {
 	return flow.Map("topology-backend-tls-policies", g.in.BackendTLSPolicies,
 		func(c *flow.Ctx, k ir.Name, o *gwv1.BackendTLSPolicy, emit func(ir.Name, *BackendTLSPolicy)) {
@@ -81,10 +78,8 @@ func (g *Graph) backendTLSPolicy(c *flow.Ctx, name ir.Name, o *gwv1.BackendTLSPo
 		p.Refused = &c
 		return p
 	}
-	for key := range o.Spec.Options {
-		if strings.HasPrefix(string(key), optionPrefix) {
-			return refuse(condition.PolicyUnknownOption(firstOption(o.Spec.Options)))
-		}
+	if key := firstOption(o.Spec.Options); key != "" {
+		return refuse(condition.PolicyUnknownOption(key))
 	}
 	system := valueOr(v.WellKnownCACertificates, "")
 	switch {
@@ -115,11 +110,12 @@ func (g *Graph) backendTLSPolicy(c *flow.Ctx, name ir.Name, o *gwv1.BackendTLSPo
 	return p
 }
 
-// firstOption returns the first of our keys, so that messages stay the same.
+// firstOption returns the first of our keys, so that messages stay the same; empty
+// where there is none. A BackendTLSPolicy has no options of ours.
 func firstOption(options map[gwv1.AnnotationKey]gwv1.AnnotationValue) string {
 	first := ""
 	for key := range options {
-		if k := string(key); strings.HasPrefix(k, optionPrefix) && (first == "" || k < first) {
+		if k := string(key); strings.HasPrefix(k, ourOptions) && (first == "" || k < first) {
 			first = k
 		}
 	}
@@ -323,12 +319,9 @@ func bucketOf(service ir.Name) bucket {
 	return bucket{service.Namespace, uint8(xxhash.Sum64String(service.Name))} //nolint:gosec // a part of the hash
 }
 
-func (g *Graph) declarePolicyBuckets() flow.Table[bucket, int] {
-	return flow.Fold("topology-policy-buckets", g.policies,
-		func(service ir.Name, _ *servicePolicies, yield func(bucket)) { yield(bucketOf(service)) },
-		func(n int, _ ir.Name, _ *servicePolicies) int { return n + 1 },
-		func(n int, _ ir.Name, _ *servicePolicies) int { return n - 1 },
-		flow.Equal(func(_, _ int) bool { return true }))
+func (g *Graph) declarePolicyBuckets() flow.Table[bucket, struct{}] {
+	return flow.Keys("topology-policy-buckets",
+		func(service ir.Name, _ *servicePolicies, yield func(bucket)) { yield(bucketOf(service)) }, g.policies)
 }
 
 // policiesOf returns the policies of a Service; nil for most.

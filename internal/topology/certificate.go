@@ -1,10 +1,8 @@
 package topology
 
 import (
-	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -13,11 +11,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
-// declareCertificates reads the Secrets that listeners of ours refer to, each once
-// for each of its versions, however many refer to it.
+// declareCertificates reads the Secrets with certificates that Gateways and
+// ListenerSets of ours refer to.
 func (g *Graph) declareCertificates() flow.Table[ir.Name, *Certificate] {
 	byGateways := flow.Map("topology-gateway-secrets", g.owned,
-		func(_ *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(secretUse, struct{})) {
+		func(_ *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(use[ir.Name], struct{})) {
 			seen := map[ir.Name]bool{}
 			if ref := clientCertificateRef(gw); ref != nil && isSecret(*ref) {
 				seen[secretName(name.Namespace, *ref)] = true
@@ -26,43 +24,25 @@ func (g *Graph) declareCertificates() flow.Table[ir.Name, *Certificate] {
 				wantedSecrets(name, &gw.Spec.Listeners[i], seen)
 			}
 			for _, secret := range slices.SortedFunc(maps.Keys(seen), ir.Name.Compare) {
-				emit(secretUse{gatewayKind, name, secret}, struct{}{})
+				emit(use[ir.Name]{gatewayKind, name, secret}, struct{}{})
 			}
 		}, flow.Equal(flow.Same[struct{}]))
 	bySets := flow.Map("topology-set-secrets", g.sets,
-		func(_ *flow.Ctx, name ir.Name, s *set, emit func(secretUse, struct{})) {
+		func(_ *flow.Ctx, name ir.Name, s *set, emit func(use[ir.Name], struct{})) {
 			seen := map[ir.Name]bool{}
 			for _, d := range s.listeners {
 				wantedSecrets(name, d.spec, seen)
 			}
 			for _, secret := range slices.SortedFunc(maps.Keys(seen), ir.Name.Compare) {
-				emit(secretUse{listenerSetKind, name, secret}, struct{}{})
+				emit(use[ir.Name]{listenerSetKind, name, secret}, struct{}{})
 			}
 		}, flow.Equal(flow.Same[struct{}]))
-	bySecret := flow.NewIndex(byGateways,
-		func(k secretUse, _ struct{}, yield func(ir.Name)) { yield(k.secret) }, secretUse.compare)
-	bySecret.Also(bySets)
-	wanted := flow.Group("topology-secrets", bySecret,
-		func(_ *flow.Ctx, _ ir.Name, _ flow.Members[secretUse, struct{}]) (struct{}, bool) {
-			return struct{}{}, true
-		}, flow.Equal(flow.Same[struct{}]))
-	return flow.Map("topology-certificates", wanted,
+	return flow.Map("topology-certificates", declareUsed("topology-secrets", byGateways, bySets),
 		func(c *flow.Ctx, name ir.Name, _ struct{}, emit func(ir.Name, *Certificate)) {
 			if secret, ok := flow.Get(c, g.in.Secrets, name); ok {
 				emit(name, readCertificate(name, secret))
 			}
 		})
-}
-
-// secretUse says that an object with listeners refers to a Secret.
-type secretUse struct {
-	kind   string
-	user   ir.Name
-	secret ir.Name
-}
-
-func (u secretUse) compare(o secretUse) int {
-	return cmp.Or(strings.Compare(u.kind, o.kind), u.user.Compare(o.user), u.secret.Compare(o.secret))
 }
 
 // wantedSecrets adds the Secrets that a listener refers to.

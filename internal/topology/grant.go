@@ -15,10 +15,10 @@ type grant struct {
 	toName                             string // empty for all
 }
 
-// declareGrants counts how often each pair is permitted. Readers care only whether
-// it is, so that a second grant for a pair wakes nobody.
-func declareGrants(in *Inputs) flow.Table[grant, int] {
-	return flow.Fold("topology-grants", in.Grants,
+// declareGrants lists the pairs that are permitted. A second grant for a pair wakes
+// nobody.
+func declareGrants(in *Inputs) flow.Table[grant, struct{}] {
+	return flow.Keys("topology-grants",
 		func(k ir.Name, o *gwv1.ReferenceGrant, yield func(grant)) {
 			for _, from := range o.Spec.From {
 				for _, to := range o.Spec.To {
@@ -32,10 +32,7 @@ func declareGrants(in *Inputs) flow.Table[grant, int] {
 					yield(pair)
 				}
 			}
-		},
-		func(n int, _ ir.Name, _ *gwv1.ReferenceGrant) int { return n + 1 },
-		func(n int, _ ir.Name, _ *gwv1.ReferenceGrant) int { return n - 1 },
-		flow.Equal(func(_, _ int) bool { return true }))
+		}, in.Grants)
 }
 
 // permitted reports whether Gateway API objects of a kind in a namespace may refer

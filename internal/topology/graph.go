@@ -73,7 +73,7 @@ type Graph struct {
 	options Options
 
 	// grpcParents are what GRPCRoutes name as their parents.
-	grpcParents flow.Table[parentName, int]
+	grpcParents flow.Table[parentName, struct{}]
 	// parents holds, for every route in Routes, the answers to its parentRefs before
 	// contests. The method Parents gives the final ones.
 	parents flow.Table[RouteKey, []Parent]
@@ -83,7 +83,7 @@ type Graph struct {
 	owned    flow.Table[ir.Name, *gwv1.Gateway]
 	ours     flow.Table[ir.Name, struct{}]
 	defaults *flow.Index[gwv1.GatewayDefaultScope, ir.Name, defaultGateway]
-	grants   flow.Table[grant, int]
+	grants   flow.Table[grant, struct{}]
 	ports    flow.Table[hostPort, portUse] // nil unless hosts are shared
 	sections flow.Table[ir.Name, []section]
 	labels   flow.Table[string, namespaceLabels]
@@ -94,13 +94,13 @@ type Graph struct {
 	ourSets         flow.Table[ir.Name, struct{}]
 	bySite          *flow.Index[site, ListenerKey, entry]
 	portOwners      flow.Table[gatewayPort, portOwner]
-	setPorts        flow.Table[gatewayPort, int]
+	setPorts        flow.Table[gatewayPort, struct{}]
 	gatewaySetPorts flow.Table[ir.Name, []gatewayPort]
 	standings       flow.Table[ir.Name, standing]
 	setSections     flow.Table[ir.Name, *setSections]
 
 	policies      flow.Table[ir.Name, *servicePolicies]
-	policyBuckets flow.Table[bucket, int]
+	policyBuckets flow.Table[bucket, struct{}]
 }
 
 // New declares the tables of the graph. The order is the order of computation:

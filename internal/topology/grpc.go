@@ -43,10 +43,9 @@ func namesOf(gw *gwv1.Gateway) []parentName {
 	return names
 }
 
-// declareGRPCParents counts the GRPCRoutes that name a parent. Readers care only
-// whether there are some: the second one wakes nobody.
-func (g *Graph) declareGRPCParents() flow.Table[parentName, int] {
-	return flow.Fold("topology-grpc-parents", g.in.Routes,
+// declareGRPCParents names the parents of GRPCRoutes.
+func (g *Graph) declareGRPCParents() flow.Table[parentName, struct{}] {
+	return flow.Keys("topology-grpc-parents",
 		func(k RouteKey, o RouteObject, yield func(parentName)) {
 			if k.Kind != GRPCRoute {
 				return
@@ -60,8 +59,5 @@ func (g *Graph) declareGRPCParents() flow.Table[parentName, int] {
 			if scope, ok := DefaultScope(UseDefaultGateways(o)); ok {
 				yield(parentName{scope: scope})
 			}
-		},
-		func(n int, _ RouteKey, _ RouteObject) int { return n + 1 },
-		func(n int, _ RouteKey, _ RouteObject) int { return n - 1 },
-		flow.Equal(func(_, _ int) bool { return true }))
+		}, g.in.Routes)
 }

@@ -231,12 +231,8 @@ func (g *Graph) declareEntries() {
 			}
 			return slices.SortedFunc(maps.Keys(seen), gatewayPort.compare), true
 		}, flow.Equal(slices.Equal[[]gatewayPort]))
-	// Readers care only whether there are some.
-	g.setPorts = flow.Fold("topology-set-ports", ofSets,
-		func(_ ListenerKey, e entry, yield func(gatewayPort)) { yield(e.gatewayPort) },
-		func(n int, _ ListenerKey, _ entry) int { return n + 1 },
-		func(n int, _ ListenerKey, _ entry) int { return n - 1 },
-		flow.Equal(func(_, _ int) bool { return true }))
+	g.setPorts = flow.Keys("topology-set-ports",
+		func(_ ListenerKey, e entry, yield func(gatewayPort)) { yield(e.gatewayPort) }, ofSets)
 }
 
 // portOwner is the listener that goes first on a port: the others must be of its
