@@ -8,9 +8,10 @@
 // Invariants:
 //   - A resource's version is a hash of its bytes: equal content, equal version,
 //     across restarts and replicas.
-//   - Nothing that a route says changes a listener: every HTTP filter that a
-//     route may need is in the chain from the start, disabled, and a route
-//     enables it for itself.
+//   - Nothing that a route of requests says changes a listener: every HTTP filter
+//     that a route may need is in the chain from the start, disabled, and a route
+//     enables it for itself. TLSRoutes and TCPRoutes have no other place than the
+//     listener; UDPRoutes are in endpoints.
 //   - A route table is put together from the marshalled bytes of its hosts; one
 //     changed host costs one marshalling.
 //

@@ -2,8 +2,9 @@
 // are ours, which listeners they have, which routes attach to which listeners,
 // which Services and Secrets are behind them, and what is wrong with each.
 //
-// Nodes are values of flow tables: Class, Gateway, Listener, Certificate, Route,
-// Parent, Attachment. Sections are nodes with an identity of their own. A missing
+// Nodes are values of flow tables: Class, Gateway, ListenerSet, Listener,
+// Certificate, Authority, BackendTLSPolicy, Route of every kind, Attachment, and
+// what else is in Graph. Sections are nodes with an identity of their own. A missing
 // object is a fact about the node that misses it, and its arrival wakes exactly
 // that node.
 //

@@ -9,9 +9,10 @@
 //   - Every function is pure and keeps its arguments as they are; results may share
 //     memory with each other and are immutable.
 //   - A value that Envoy would refuse never leaves this package: its rule answers
-//     500 instead and is reported as a Problem, and all other rules are as before.
+//     with an error (or, where there are no requests, forwards nothing) instead and
+//     is reported as a Problem, and all other rules are as before.
 //   - A route's rules do not depend on where the route is attached. What does (the
-//     port in a redirect) is finished by Host.
+//     port in a redirect, cookies for HTTPS only) is finished by Host.
 //
 // Reading tables, attachment, conditions of listeners and Envoy's protos do not
 // belong here.

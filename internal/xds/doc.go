@@ -5,8 +5,10 @@
 //   - Apply never waits for a proxy, and no proxy waits for another: what a slow
 //     one has not been sent is a set of names, into which later commits merge.
 //   - Make before break, by order on the stream: clusters with their endpoints,
-//     secrets, listeners, routes, removals. Only removals wait for an answer, and
-//     only for that of the listeners and routes sent before them.
+//     secrets, listeners, routes, removals. Removals wait for the answer to the
+//     listeners and routes sent before them; listeners and routes wait, and not for
+//     long, until the proxy has asked for the secrets of new clusters. Nothing else
+//     waits.
 //   - Every subscription is answered at once, with an emptied resource where
 //     there is none, but nothing is answered before a Gateway's first Update.
 //   - A resource that a proxy refuses is quarantined: the last good one stays in
