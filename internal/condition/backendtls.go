@@ -66,11 +66,7 @@ func PolicyResolvedRefs() metav1.Condition {
 // PolicyNotResolved gathers the problems of references under the reason of the
 // first.
 func PolicyNotResolved(problems []metav1.Condition) metav1.Condition {
-	messages := make([]string, len(problems))
-	for i, p := range problems {
-		messages[i] = p.Message
-	}
-	return no(gwv1.BackendTLSPolicyConditionResolvedRefs, problems[0].Reason, join(messages, "; "))
+	return no(gwv1.BackendTLSPolicyConditionResolvedRefs, problems[0].Reason, messages(problems))
 }
 
 func authorityRef(reason gwv1.PolicyConditionReason, index int, message string) metav1.Condition {

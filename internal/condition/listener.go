@@ -128,6 +128,7 @@ func ListenerNotResolved(problems []metav1.Condition) metav1.Condition {
 	return no(gwv1.ListenerConditionResolvedRefs, problems[0].Reason, messages(problems))
 }
 
+// messages are those of several conditions.
 func messages(problems []metav1.Condition) string {
 	parts := make([]string, len(problems))
 	for i, p := range problems {

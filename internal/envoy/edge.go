@@ -53,9 +53,7 @@ func onArrival(removed string) []*corev3.TypedExtensionConfig {
 	return []*corev3.TypedExtensionConfig{{
 		Name: "envoy.http.early_header_mutation.header_mutation",
 		TypedConfig: constant(&earlyv3.HeaderMutation{Mutations: []*mutationv3.HeaderMutation{
-			removeHeaders(&matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{
-				SafeRegex: &matcherv3.RegexMatcher{Regex: removed},
-			}}),
+			removeHeaders(matching(removed)),
 			{Action: &mutationv3.HeaderMutation_Append{Append: &corev3.HeaderValueOption{
 				Header: &corev3.HeaderValue{
 					Key: "x-forwarded-for", Value: "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",

@@ -17,7 +17,8 @@ import (
 
 // InvalidBackend names a cluster that never exists. It gets the share of the
 // requests whose backend can't be used, which Envoy then answers with 500, or
-// UNAVAILABLE for gRPC, as the Gateway API demands. Names of real clusters have a slash.
+// UNAVAILABLE for gRPC, as the Gateway API demands. Names of real clusters have a
+// slash.
 const InvalidBackend = "invalid"
 
 // weighted returns the backends that get requests, and whether one of them can
@@ -187,6 +188,7 @@ func upTo(m *routev3.RouteMatch, millionths uint32) *routev3.RouteMatch {
 		PathSpecifier:   m.PathSpecifier,
 		Headers:         m.Headers,
 		QueryParameters: m.QueryParameters,
+		Grpc:            m.Grpc,
 		RuntimeFraction: &corev3.RuntimeFractionalPercent{DefaultValue: &typev3.FractionalPercent{
 			Numerator: millionths, Denominator: typev3.FractionalPercent_MILLION,
 		}},

@@ -49,19 +49,12 @@ func quicProtocol(limit ir.Limits) *corev3.QuicProtocolOptions {
 func quicSocket(c *ir.Chain) (*corev3.TransportSocket, error) {
 	context := downstreamTLS(c)
 	context.CommonTlsContext.AlpnProtocols = []string{"h3"}
-	config, err := pack(&quicv3.QuicDownstreamTransport{
+	return securedBy("envoy.transport_sockets.quic", &quicv3.QuicDownstreamTransport{
 		DownstreamTlsContext: context,
 		// What a client sends before the handshake is done can be sent again by
 		// whoever has seen it.
 		EnableEarlyData: wrapperspb.Bool(false),
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &corev3.TransportSocket{
-		Name:       "envoy.transport_sockets.quic",
-		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: config},
-	}, nil
 }
 
 // serveHTTP3 makes a connection manager speak HTTP/3, or say where it is spoken.

@@ -20,7 +20,7 @@ var defaultLimits = ir.Limits{
 	Streams: 100,
 	// Beyond it, whoever sends waits for whoever reads. It bounds what slow readers
 	// cost in memory, for backends too.
-	BufferKiB: 32,
+	BufferKiB: bufferLimit >> 10,
 	// Headers come at once from every honest client. Bodies may take their time,
 	// bounded by streamIdleTimeout.
 	HeadersTimeout: 30 * time.Second,
@@ -56,7 +56,8 @@ const (
 	connWindowBytes   = 1 << 20
 )
 
-// bufferLimit is defaultLimits.BufferKiB in bytes, for the side of the backends.
+// bufferLimit is how many bytes a connection may leave unread, softly: always for
+// backends, by default for clients.
 const bufferLimit = 32 << 10
 
 // limits completes what was chosen.

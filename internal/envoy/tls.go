@@ -33,12 +33,17 @@ func downstreamTLS(c *ir.Chain) *tlsv3.DownstreamTlsContext {
 
 // transportSocket puts TLS onto connections.
 func transportSocket(c *ir.Chain) (*corev3.TransportSocket, error) {
-	config, err := pack(downstreamTLS(c))
+	return securedBy("envoy.transport_sockets.tls", downstreamTLS(c))
+}
+
+// securedBy is the transport socket of a name.
+func securedBy(name string, m message) (*corev3.TransportSocket, error) {
+	config, err := pack(m)
 	if err != nil {
 		return nil, err
 	}
 	return &corev3.TransportSocket{
-		Name:       "envoy.transport_sockets.tls",
+		Name:       name,
 		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: config},
 	}, nil
 }

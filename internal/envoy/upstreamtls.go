@@ -7,7 +7,6 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
-	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
@@ -42,14 +41,7 @@ func upstreamTLS(t *ir.BackendTLS, p ir.Protocol) (*corev3.TransportSocket, erro
 	if t.ClientCertificate != "" {
 		common.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{{Name: t.ClientCertificate, SdsConfig: ads()}}
 	}
-	config, err := pack(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: t.ServerName})
-	if err != nil {
-		return nil, err
-	}
-	return &corev3.TransportSocket{
-		Name:       "envoy.transport_sockets.tls",
-		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: config},
-	}, nil
+	return securedBy("envoy.transport_sockets.tls", &tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: t.ServerName})
 }
 
 // upstreamSecrets are the secrets that a backend's cluster waits for.
@@ -60,18 +52,13 @@ func upstreamSecrets(t *ir.BackendTLS) []string {
 // nameMatcher compares a name of a certificate. An exact DNS name is matched by a
 // wildcard in the certificate too, as everywhere in TLS.
 func nameMatcher(n ir.CertificateName) *tlsv3.SubjectAltNameMatcher {
-	exact := func(s string) *matcherv3.StringMatcher {
-		return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: s}}
-	}
 	if n.URI != "" {
-		return &tlsv3.SubjectAltNameMatcher{SanType: tlsv3.SubjectAltNameMatcher_URI, Matcher: exact(n.URI)}
+		return &tlsv3.SubjectAltNameMatcher{SanType: tlsv3.SubjectAltNameMatcher_URI, Matcher: exactly(n.URI)}
 	}
-	m := &tlsv3.SubjectAltNameMatcher{SanType: tlsv3.SubjectAltNameMatcher_DNS, Matcher: exact(n.DNS)}
+	m := &tlsv3.SubjectAltNameMatcher{SanType: tlsv3.SubjectAltNameMatcher_DNS, Matcher: exactly(n.DNS)}
 	if suffix, ok := strings.CutPrefix(n.DNS, "*."); ok {
 		// Any name below the suffix, and the wildcard itself.
-		m.Matcher = &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{
-			Regex: `(?i)[^.]+(\.[^.]+)*\.` + regexp.QuoteMeta(suffix),
-		}}}
+		m.Matcher = matching(`(?i)[^.]+(\.[^.]+)*\.` + regexp.QuoteMeta(suffix))
 	}
 	return m
 }

@@ -3,7 +3,8 @@ package ir
 // WeightedBackend is one of a rule's destinations.
 type WeightedBackend struct {
 	// Backend names the destination; empty where the reference can't be used, in
-	// which case its share of the requests is answered with 500, or UNAVAILABLE for gRPC.
+	// which case its share of the requests is answered with 500, or UNAVAILABLE for
+	// gRPC.
 	Backend string  `json:"backend,omitempty"`
 	Weight  uint32  `json:"weight"`           // zero ones are left out, unless all are zero
 	Filters Filters `json:"filters,omitzero"` // no mirrors, no CORS

@@ -134,9 +134,9 @@ func (g *Graph) setParent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, 
 	}
 }
 
-// attach goes through the listeners of a Gateway or a ListenerSet, the parent. A listener must be selected by the
-// parentRef, allow the route, and share a hostname with it; the last step at which
-// some listener was left gives the reason.
+// attach goes through the listeners of a Gateway or a ListenerSet, the parent. A
+// listener must be selected by the parentRef, allow the route, and share a hostname
+// with it; the last step at which some listener was left gives the reason.
 func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, parent string, all []section) ([]*Attachment, metav1.Condition) {
 	var attached []*Attachment
 	var allowed int

@@ -35,7 +35,8 @@ func (s *ListenerSet) Equal(o *ListenerSet) bool {
 // Equal reports whether two nodes say the same.
 func (l *Listener) Equal(o *Listener) bool {
 	return l.Key == o.Key && l.Port == o.Port && l.BindPort == o.BindPort &&
-		l.Protocol == o.Protocol && l.Passthrough == o.Passthrough && l.Hostname == o.Hostname && l.Table == o.Table && l.Serves == o.Serves && l.HTTP3 == o.HTTP3 &&
+		l.Protocol == o.Protocol && l.Passthrough == o.Passthrough && l.Hostname == o.Hostname &&
+		l.Table == o.Table && l.Serves == o.Serves && l.HTTP3 == o.HTTP3 &&
 		l.Namespaces.Equal(o.Namespaces) &&
 		slices.EqualFunc(l.Kinds, o.Kinds, sameKind) &&
 		slices.Equal(l.Certificates, o.Certificates) &&

@@ -43,7 +43,8 @@ func sectionOf(d *draft) section {
 
 func (s section) equal(o section) bool {
 	return s.key == o.key && s.port == o.port && s.family == o.family && s.hostname == o.hostname &&
-		s.table == o.table && s.udp == o.udp && s.shared == o.shared && s.conflicted == o.conflicted && s.contested == o.contested && s.namespaces.Equal(o.namespaces) &&
+		s.table == o.table && s.udp == o.udp && s.shared == o.shared &&
+		s.conflicted == o.conflicted && s.contested == o.contested && s.namespaces.Equal(o.namespaces) &&
 		slices.EqualFunc(s.kinds, o.kinds, sameKind)
 }
 
@@ -53,11 +54,11 @@ func (s section) String() string { return fmt.Sprintf("%q (port %d)", s.key.Name
 func (g *Graph) declareSections() flow.Table[ir.Name, []section] {
 	return flow.Map("topology-sections", g.owned,
 		func(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(ir.Name, []section)) {
-			drafts := draftListeners(gw, g.options)
+			drafts, names := draftListeners(gw, g.options), namesOf(gw)
 			list := make([]section, len(drafts))
 			for i, d := range drafts {
 				list[i] = sectionOf(d)
-				list[i].contested = g.contested(c, d, namesOf(gw)...)
+				list[i].contested = g.contested(c, d, names...)
 				if gw.Spec.AllowedListeners != nil {
 					_, list[i].shared = flow.Get(c, g.setPorts, portOf(name, d.Port, d.Protocol))
 				}

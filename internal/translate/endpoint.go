@@ -31,7 +31,8 @@ func Endpoints[K any](b *ir.Backend, from iter.Seq2[K, *discoveryv1.EndpointSlic
 	return &ir.Endpoints{Backend: b.Name, Endpoints: distinct(ready)}
 }
 
-// portOf gives the number of a slice's port if it is the backend's. A port without a number stands for all of them, which routing can't use.
+// portOf gives the number of a slice's port if it is the backend's. A port without a
+// number stands for all of them, which routing can't use.
 func portOf(p *discoveryv1.EndpointPort, b *ir.Backend) (uint16, bool) {
 	have := ""
 	if p.Name != nil {

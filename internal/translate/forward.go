@@ -18,10 +18,7 @@ import (
 // forward translates a rule of a TLSRoute, TCPRoute or UDPRoute, which takes all
 // that comes to it. The API allows a route one rule; others would never be reached.
 func (t *translation) forward(index int, name *gwv1.SectionName, list []gwv1.BackendRef, refs topology.RouteRule) {
-	t.index, t.name, t.invalid = index, "", false
-	if name != nil {
-		t.name = string(*name)
-	}
+	t.begin(index, name)
 	at := inRule(index)
 	if index > 0 {
 		f := at.field("")
@@ -33,7 +30,7 @@ func (t *translation) forward(index int, name *gwv1.SectionName, list []gwv1.Bac
 		backends = nil
 	}
 	t.rules = append(t.rules, &ir.Rule{
-		Source:   ir.Source{Kind: t.key.Kind, Name: t.key.Name, Rule: index, Title: t.name},
+		Source:   t.source(0),
 		Backends: backends,
 	})
 }
