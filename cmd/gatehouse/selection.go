@@ -13,6 +13,7 @@ import (
 var kinds = map[string]string{
 	"gatewayclass": "GatewayClass", "gatewayclasses": "GatewayClass", "gc": "GatewayClass", "class": "GatewayClass", "classes": "GatewayClass",
 	"gateway": "Gateway", "gateways": "Gateway", "gtw": "Gateway", "gw": "Gateway",
+	"backendtlspolicy": "BackendTLSPolicy", "backendtlspolicies": "BackendTLSPolicy", "btlspolicy": "BackendTLSPolicy", "btls": "BackendTLSPolicy",
 	"httproute": "HTTPRoute", "httproutes": "HTTPRoute", "route": "HTTPRoute", "routes": "HTTPRoute",
 }
 

@@ -39,6 +39,7 @@ func PrintStatus(w io.Writer, v control.View, wide Wide) {
 	print(gateways)
 	print(sets)
 	print(routes)
+	print(policyTable(s, v, wide))
 	if wide {
 		print(processes(s, v))
 	}
@@ -72,6 +73,7 @@ func statusTables(s Style, v control.View, wide Wide) (classes, gateways, sets, 
 		case "ListenerSet":
 			sets.rows = append(sets.rows, row{[]string{name, list(sum.Parents, wide), "", "", "", "", state}, sum.Message})
 			sets.rows = append(sets.rows, listenerRows(s, sum.Listeners)...)
+		case backendTLSPolicy:
 		default:
 			routes.rows = append(routes.rows, row{
 				[]string{it.Kind + " " + name, list(sum.Hosts, wide), list(sum.Parents, wide), state}, sum.Message,
@@ -79,6 +81,21 @@ func statusTables(s Style, v control.View, wide Wide) (classes, gateways, sets, 
 		}
 	}
 	return classes, gateways, sets, routes
+}
+
+const backendTLSPolicy = "BackendTLSPolicy"
+
+// policyTable shows policies, each with what it targets.
+func policyTable(s Style, v control.View, wide Wide) table {
+	t := table{soft: []int{1, 2}, head: []string{"POLICY", "HOSTNAME", "TARGETS", "STATE"}}
+	for _, it := range v.Items {
+		if sum := it.Summary; it.Kind == backendTLSPolicy {
+			t.rows = append(t.rows, row{
+				[]string{it.Kind + " " + objectName(it.Metadata), list(sum.Hosts, wide), list(sum.Parents, wide), s.state(sum.State, sum.OK)}, sum.Message,
+			})
+		}
+	}
+	return t
 }
 
 // listenerRows are the rows of listeners below the object that defines them.

@@ -11,27 +11,34 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
 
-// variant makes of a backend what one Gateway has of its own: the certificate that
-// it shows to backends. All others share their clusters.
-func (p *Pipeline) variant(c *flow.Ctx, k resourceKey, shared member) member {
+// ownBackend is a backend as one Gateway has it for its own, with the certificate
+// that it shows there. Nearly all are shared.
+func (p *Pipeline) ownBackend(c *flow.Ctx, k resourceKey) (own *ir.Backend, ok bool) {
 	if !translate.Encrypted(k.Name) {
-		return shared
+		return nil, false
 	}
 	certificate, ok := flow.Get(c, p.graph.ClientCertificates, k.Gateway)
 	if !ok {
-		return shared
+		return nil, false
 	}
-	b, ok := flow.Get(c, p.backends, k.Name)
-	if !ok {
-		return shared
+	shared, ok := flow.Get(c, p.backends, k.Name)
+	if !ok || shared.TLS == nil {
+		return nil, false
 	}
-	own, tls := *b, *b.TLS
+	b, tls := *shared, *shared.TLS
 	tls.ClientCertificate = certificate.String()
-	own.TLS = &tls
-	if cluster, err := envoy.Cluster(&own); err == nil {
-		shared.cluster = cluster
+	b.TLS = &tls
+	return &b, true
+}
+
+// ownMember puts a Gateway's own cluster in the place of the shared one.
+func (p *Pipeline) ownMember(c *flow.Ctx, k resourceKey, m member) member {
+	if b, ok := p.ownBackend(c, k); ok {
+		if cluster, err := envoy.Cluster(b); err == nil {
+			m.cluster = cluster
+		}
 	}
-	return shared
+	return m
 }
 
 // declareSecrets declares the certificates and authorities that proxies are sent:

@@ -101,6 +101,9 @@ func (p *Pipeline) printedIR() []*gatewayIR {
 			if !ok {
 				continue
 			}
+			if own, ok := p.ownBackend(c, k); ok {
+				b = own
+			}
 			g := at(k.Gateway)
 			g.Backends = append(g.Backends, b)
 			if b.DNS == "" {

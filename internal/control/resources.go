@@ -163,7 +163,7 @@ func (p *Pipeline) declareBackends() {
 			if !ok {
 				return flow.Get(c, p.pools, k)
 			}
-			return p.variant(c, k, m), true
+			return p.ownMember(c, k, m), true
 		})
 }
 

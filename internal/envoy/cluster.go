@@ -118,8 +118,7 @@ func Cluster(b *ir.Backend) (*Resource, error) {
 		return nil, fmt.Errorf("backend %s: %w", b.Name, err)
 	}
 	if b.TLS != nil {
-		secrets := upstreamSecrets(b.TLS)
-		r.waits = &secrets
+		r = r.Awaiting(upstreamSecrets(b.TLS)...)
 	}
 	return r, nil
 }

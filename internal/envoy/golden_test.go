@@ -130,6 +130,9 @@ func render(t *testing.T, f txtar.File, all *setup) (text string, errs []string)
 		r, err := Cluster(b)
 		failed(err)
 		all.backends = append(all.backends, b)
+		if b.TLS != nil {
+			all.upstreamSetup(t, b)
+		}
 		return format(t, decode(t, r, &clusterv3.Cluster{})), errs
 	case "endpoints":
 		e := &ir.Endpoints{}

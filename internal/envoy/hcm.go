@@ -47,6 +47,11 @@ func connectionManager(l *ir.Listener, c *ir.Chain, o Options) (*anypb.Any, erro
 		// many backends (a URL in a path, a name with a slash).
 		NormalizePath: wrapperspb.Bool(true),
 
+		// The scheme in HTTP/2 says how the backend is spoken to: servers refuse one
+		// that differs from the connection. How the client came is for
+		// X-Forwarded-Proto to say.
+		SchemeHeaderTransformation: &corev3.SchemeHeaderTransformation{MatchUpstream: true},
+
 		ServerHeaderTransformation: hcmv3.HttpConnectionManager_PASS_THROUGH,
 
 		MaxRequestHeadersKb:   wrapperspb.UInt32(limit.HeadersKiB),

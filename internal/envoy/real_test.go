@@ -106,6 +106,7 @@ func (s *setup) bootstrap(t testing.TB, adminSocket string) *bootstrapv3.Bootstr
 			t.Fatal(err)
 		}
 		c := decode(t, r, &clusterv3.Cluster{})
+		staticUpstreamSecrets(t, c)
 		if c.EdsClusterConfig != nil {
 			c.EdsClusterConfig = nil
 			c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}

@@ -184,6 +184,13 @@ func (r *Resource) WaitsFor() []string {
 	return *r.waits
 }
 
+// Awaiting returns a cluster that a proxy can't use without some secrets.
+func (r *Resource) Awaiting(secrets ...string) *Resource {
+	out := *r
+	out.waits = &secrets
+	return &out
+}
+
 // Body returns the marshalled message, the value of its google.protobuf.Any. It
 // is put together once, whatever the number of proxies that get it.
 func (r *Resource) Body() []byte {

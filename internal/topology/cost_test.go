@@ -103,6 +103,15 @@ func TestChangesTouchWhatTheyConcern(t *testing.T) {
 			s.Namespace, s.Name = "default", "unrelated"
 			return s
 		}, [3]uint64{}},
+		{"a BackendTLSPolicy", func(*testing.T) source.Object {
+			p := &gwv1.BackendTLSPolicy{}
+			p.Namespace, p.Name = "default", "p"
+			var target gwv1.LocalPolicyTargetReferenceWithSectionName
+			target.Kind, target.Name = "Service", "service-00007"
+			p.Spec.TargetRefs = []gwv1.LocalPolicyTargetReferenceWithSectionName{target}
+			p.Spec.Validation.Hostname = "x.test"
+			return p
+		}, [3]uint64{1, 0, 0}},
 		{"a Gateway's status", gateway(func(*gwv1.Gateway) {}), [3]uint64{}},
 		{"a Gateway's address", gateway(func(gw *gwv1.Gateway) {
 			gw.Spec.Addresses = []gwv1.GatewaySpecAddress{{Value: "127.0.0.1"}}

@@ -228,11 +228,11 @@ type ServicePort struct {
 	Kind         string // XBackend; empty for a Service
 	Service      ir.Name
 	Port         int32
+	TargetPort   int32 // for ExternalName: the port to connect to
 	Use          Use
 	PortName     string // of the Service's port; selects the EndpointSlices' port
 	AppProtocol  string
 	ExternalName string      // the name to resolve, for a Service of that type
-	TargetPort   int32       // for ExternalName: the port to connect to
 	TLS          *BackendTLS // nil for clear text
 	Retry        *ir.RetryBudget
 }

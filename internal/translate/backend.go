@@ -31,8 +31,8 @@ func Backend(p *topology.ServicePort) *ir.Backend {
 }
 
 // BackendName is the name of the backend of a Service's port: ns/service:port, with
-// the use after a slash where it is not HTTP, and +tls where it is spoken to over
-// TLS, and a hash of all else that makes the backend what it is. Two routes to the
+// the use after a slash where it is not HTTP, +tls. with a hash of the TLS where there
+// is some, and a hash of all else that makes the backend what it is. Two routes to the
 // same port share it; a port that becomes something else gets another one.
 func BackendName(p *topology.ServicePort) string {
 	h := fnv.New32a()
@@ -40,10 +40,13 @@ func BackendName(p *topology.ServicePort) string {
 		_, _ = io.WriteString(h, part)
 		_, _ = h.Write([]byte{0})
 	}
+<<<<<<< HEAD
 	hashBackendTLS(h, p.TLS)
 	if p.Retry != nil {
 		_, _ = fmt.Fprintf(h, "retry %+v", *p.Retry)
 	}
+=======
+>>>>>>> d388958 (envoy, xds, test, docs, cli: TLS to backends: the scheme that backends see, connections that pass through, tests, a guide)
 	b := make([]byte, 0, 64)
 	if p.Kind != "" {
 		b = append(b, p.Kind...)
@@ -58,9 +61,7 @@ func BackendName(p *topology.ServicePort) string {
 		b = append(b, '/')
 		b = append(b, p.Use...)
 	}
-	if p.TLS != nil {
-		b = append(b, encryptedMark...)
-	}
+	b = appendTLS(b, p.TLS)
 	b = append(b, '#')
 	b = hex.AppendEncode(b, h.Sum(nil))
 	return string(b)

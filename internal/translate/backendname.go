@@ -29,11 +29,12 @@ func ParseBackendName(name string) (service ir.Name, port int32, use topology.Us
 	if !ok {
 		return ir.Name{}, 0, "", false
 	}
+	rest, _, _ = strings.Cut(rest, encryptedMark)
 	rest, number, ok := strings.Cut(rest, ":")
 	if !ok {
 		return ir.Name{}, 0, "", false
 	}
-	number, text, _ := strings.Cut(strings.TrimSuffix(number, encryptedMark), "/")
+	number, text, _ := strings.Cut(number, "/")
 	n, err := strconv.ParseInt(number, 10, 32)
 	if err != nil {
 		return ir.Name{}, 0, "", false

@@ -1,7 +1,10 @@
 package translate
 
 import (
+	"encoding/hex"
+	"hash/fnv"
 	"io"
+	"slices"
 	"strings"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -10,14 +13,26 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
-// encryptedMark ends the part of a backend's name before the hash where the backend
-// is spoken to over TLS.
-const encryptedMark = "+tls"
+// encryptedMark stands in a backend's name before the hash of its TLS.
+const encryptedMark = "+tls."
 
 // Encrypted reports whether the backend of a name is spoken to over TLS.
 func Encrypted(backend string) bool {
 	rest, _, _ := strings.Cut(backend, "#")
-	return strings.HasSuffix(rest, encryptedMark)
+	return strings.Contains(rest, encryptedMark)
+}
+
+// unencrypted returns backends as they are for connections that are passed through
+// with the client's own TLS, to which none is added.
+func unencrypted(backends []ir.WeightedBackend) []ir.WeightedBackend {
+	out := slices.Clone(backends)
+	for i := range out {
+		before, rest, _ := strings.Cut(out[i].Backend, encryptedMark)
+		if _, hash, ok := strings.Cut(rest, "#"); ok {
+			out[i].Backend = before + "#" + hash
+		}
+	}
+	return out
 }
 
 // backendTLS makes the TLS of a backend; nil for none. A hostname authenticates the
@@ -40,16 +55,18 @@ func backendTLS(t *topology.BackendTLS) *ir.BackendTLS {
 	return out
 }
 
-// hashBackendTLS adds what makes one TLS different from another to a backend's hash.
-func hashBackendTLS(w io.Writer, t *topology.BackendTLS) {
+// appendTLS adds what tells one TLS from another to a backend's name.
+func appendTLS(name []byte, t *topology.BackendTLS) []byte {
 	if t == nil {
-		return
+		return name
 	}
+	h := fnv.New32a()
 	tls := backendTLS(t)
 	for _, text := range []string{tls.ServerName, tls.Authorities} {
-		_, _ = io.WriteString(w, text+"\x00")
+		_, _ = io.WriteString(h, text+"\x00")
 	}
 	for _, n := range tls.Names {
-		_, _ = io.WriteString(w, n.DNS+"\x00"+n.URI+"\x00")
+		_, _ = io.WriteString(h, n.DNS+"\x00"+n.URI+"\x00")
 	}
+	return hex.AppendEncode(append(name, encryptedMark...), h.Sum(nil))
 }

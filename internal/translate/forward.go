@@ -99,6 +99,9 @@ func forwards(l *topology.Listener, routes []*ForwardEntry) []ir.Chain {
 		if c != nil && len(c.entry.Rules) > 0 {
 			rule := c.entry.Rules[0]
 			forward.Source, forward.Backends = rule.Source, rule.Backends
+			if l.Protocol == gwv1.TLSProtocolType && terminated(l) == nil {
+				forward.Backends = unencrypted(rule.Backends)
+			}
 		}
 		chains = append(chains, ir.Chain{Hostname: hostname, TLS: terminated(l), Forward: forward})
 	}

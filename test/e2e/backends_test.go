@@ -173,6 +173,15 @@ func backendPort(name string, index int) (int, error) {
 	return portOf(s, index)
 }
 
+// httpsPort returns the port of an HTTPS backend, whose certificate is for host.
+func httpsPort(host, name string) (int, error) {
+	s, err := httpsBackend.start(name, host)
+	if err != nil {
+		return 0, err
+	}
+	return portOf(s, 0)
+}
+
 // manifest returns a Service "name" and its EndpointSlice, pointing to the echo
 // server "server", whose certificate, if any, is for host.
 func (k backendKind) manifest(namespace, name, server, host string) (string, error) {

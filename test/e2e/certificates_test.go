@@ -217,3 +217,15 @@ data:
 %s
 `, name, namespace, indent(indent(string(text)))), nil
 }
+
+// trustBundle returns a ClusterTrustBundle with the run's own authority. It has no
+// namespace.
+func trustBundle(name string) (string, error) {
+	a, err := testAuthority()
+	if err != nil {
+		return "", err
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
+	return fmt.Sprintf("---\napiVersion: certificates.k8s.io/v1\nkind: ClusterTrustBundle\nmetadata: {name: %s}\nspec:\n  trustBundle: |\n%s\n",
+		name, indent(indent(string(text)))), nil
+}

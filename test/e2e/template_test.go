@@ -53,6 +53,7 @@ func (b *bindings) expand(file, text string) (string, error) {
 		"port":          func(name string) (int, error) { return backendPort(name, 0) },
 		"httpsPort":     httpsPort,
 		"port6":         func(name string) (int, error) { return backendPort(name, 1) },
+		"httpsPort":     httpsPort,
 		"refusing":      b.refusingPort,
 		"secret":        b.secret,
 		"rsaSecret":     b.rsaSecret,
@@ -63,8 +64,9 @@ func (b *bindings) expand(file, text string) (string, error) {
 		"clientCAIn": func(namespace, name string) (string, error) {
 			return caManifest(clientAuthority, namespace, name)
 		},
-		"badSecret": b.badSecret,
-		"repeat":    strings.Repeat,
+		"trustBundle": trustBundle,
+		"badSecret":   b.badSecret,
+		"repeat":      strings.Repeat,
 	}).Parse(text)
 	if err != nil {
 		return "", err

@@ -36,6 +36,7 @@ var constants = []string{
 	manager + ".normalizePath",
 	manager + ".rds.configSource",
 	manager + ".requestHeadersTimeout",
+	manager + ".schemeHeaderTransformation",
 	manager + ".serverHeaderTransformation",
 	manager + ".skipXffAppend",
 	manager + ".streamIdleTimeout",

@@ -1,0 +1,51 @@
+package xds
+
+import (
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+)
+
+// A cluster counts as missing until its secrets have come: routes to it follow them,
+// whatever else of the commit there is.
+func TestRoutesFollowTheSecretsOfClusters(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(cluster("tls", "1").Awaiting("ca"), ends("tls", "1"), secret("ca", "1"), table("t", "x:2"), "-cluster/a", "-endpoints/a")
+	p.expect("cluster +tls=1", "endpoints +tls=1")
+	p.subscribe(envoy.Secrets, "ca")
+	p.expect("secret +ca=1", "routes +t=[x:2]", "cluster -a")
+	p.unsubscribe(envoy.Endpoints, "a")
+	p.quiet()
+	// The next cluster with the same secret waits for nothing.
+	h.apply(cluster("other", "1").Awaiting("ca"), ends("other", "1"), table("t", "x:3"))
+	p.expect("cluster +other=1", "endpoints +other=1", "routes +t=[x:3]")
+	p.quiet()
+}
+
+// A proxy that doesn't ask is not waited for long: its name server may be down.
+func TestSecretsThatNobodyAsksFor(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(cluster("tls", "1").Awaiting("ca"), secret("ca", "1"), table("t", "x:2"))
+	p.expect("cluster +tls=1 ?", "routes +t=[x:2]")
+	p.subscribe(envoy.Secrets, "ca")
+	p.expect("secret +ca=1")
+}
+
+// A secret that is gone before the proxy has asked for it holds up nothing, and the
+// proxy is told that it is gone, lest the cluster waits for ever.
+func TestSecretsThatAreGoneAtOnce(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(cluster("tls", "1").Awaiting("ca"), ends("tls", "1"), secret("ca", "1"), table("t", "x:2"))
+	p.expect("cluster +tls=1 ?", "endpoints +tls=1")
+	h.apply("-cluster/tls", "-endpoints/tls", "-secret/ca", table("t", "x:3"))
+	p.expect("routes +t=[x:3]", "cluster -tls")
+	p.subscribe(envoy.Secrets, "ca")
+	p.expect("secret -ca")
+	p.quiet()
+}
