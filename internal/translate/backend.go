@@ -40,13 +40,9 @@ func BackendName(p *topology.ServicePort) string {
 		_, _ = io.WriteString(h, part)
 		_, _ = h.Write([]byte{0})
 	}
-<<<<<<< HEAD
-	hashBackendTLS(h, p.TLS)
 	if p.Retry != nil {
 		_, _ = fmt.Fprintf(h, "retry %+v", *p.Retry)
 	}
-=======
->>>>>>> d388958 (envoy, xds, test, docs, cli: TLS to backends: the scheme that backends see, connections that pass through, tests, a guide)
 	b := make([]byte, 0, 64)
 	if p.Kind != "" {
 		b = append(b, p.Kind...)
