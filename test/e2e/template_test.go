@@ -53,7 +53,6 @@ func (b *bindings) expand(file, text string) (string, error) {
 		"port":          func(name string) (int, error) { return backendPort(name, 0) },
 		"httpsPort":     httpsPort,
 		"port6":         func(name string) (int, error) { return backendPort(name, 1) },
-		"httpsPort":     httpsPort,
 		"refusing":      b.refusingPort,
 		"secret":        b.secret,
 		"rsaSecret":     b.rsaSecret,
