@@ -22,8 +22,8 @@ var gateway = []Row{
 	},
 	{
 		Title: "HTTPS listeners, `mode: Terminate`",
-		Note:  "wildcard hostnames, HTTP/2; TLS 1.2 and up",
-		Cases: []string{"https", "certificate-rotation", "invalid-certificates"},
+		Note:  "wildcard hostnames, HTTP/2, [HTTP/3](../guide/edge.md); several certificates, RSA and ECDSA; TLS 1.2 and up",
+		Cases: []string{"https", "http3", "certificate-choice", "certificate-rotation", "invalid-certificates", "TestCertificateRotation", "TestTLSVersionsAndKeys"},
 	},
 	{
 		Title: "`allowedRoutes` by kind, namespace, selector",
@@ -40,8 +40,8 @@ var gateway = []Row{
 	},
 	{
 		Features: names{features.SupportGatewayHTTPSListenerDetectMisdirectedRequests},
-		Note:     "421",
-		Cases:    []string{"https-misdirected"},
+		Note:     "421; beyond 64 HTTPS listeners on a port, none of them without a hostname, also for hosts that nobody has",
+		Cases:    []string{"https-misdirected", "listener-set-tls", "listener-set-many"},
 	},
 	{
 		Features: names{features.SupportGatewayStaticAddresses},
@@ -56,17 +56,32 @@ var gateway = []Row{
 	},
 	{
 		Features: names{features.SupportGatewayRouteHostnameIntersectionPrecedence},
-		Cases:    []string{"hostname-precedence", "hostname-intersection"},
+		Cases:    []string{"hostname-precedence", "hostname-intersection", "grpc-hostname-precedence", "tls-route"},
 	},
 	{
 		Features: names{features.SupportReferenceGrant},
 		Note:     "to Services and Secrets",
 		Cases:    []string{"reference-grant", "secret-grant"},
 	},
-	{Features: names{features.SupportListenerSet}},
-	{Features: names{features.SupportGatewayFrontendClientCertificateValidation}},
-	{Features: names{features.SupportGatewayFrontendClientCertificateValidationInsecureFallback}},
-	{Features: names{features.SupportGatewayBackendClientCertificate}},
+	{
+		Features: names{features.SupportListenerSet},
+		Note:     "the Gateway's own listeners go first, then the oldest set; see [ListenerSets](../guide/listener-sets.md)",
+		Cases:    []string{"listener-set-routing", "listener-set-allowed", "listener-set-conflicts", "listener-set-tls", "listener-set-many", "TestListenerSetsComeAndGo"},
+	},
+	{
+		Features: names{features.SupportGatewayFrontendClientCertificateValidation},
+		Note:     "for HTTPS, and for TLS that is terminated; not with HTTP/3",
+		Cases:    []string{"client-certificates", "client-certificates-invalid", "client-certificates-isolation", "client-certificates-tls", "TestClientCertificates", "TestResumptionChecksClients"},
+	},
+	{
+		Features: names{features.SupportGatewayFrontendClientCertificateValidationInsecureFallback},
+		Note:     "backends are told nothing of the client's certificate",
+		Cases:    []string{"client-certificates-fallback"},
+	},
+	{
+		Features: names{features.SupportGatewayBackendClientCertificate},
+		Cases:    []string{"backend-client-certificate", "TestBackendTLSComesAndGoes"},
+	},
 	{
 		Features: names{features.SupportGatewayInfrastructure},
 		Note:     "there is nothing to label where Envoy is a process of this host",
@@ -84,7 +99,11 @@ var gateway = []Row{
 		Features: names{features.SupportGatewayAddressRoutabilityCluster},
 		Note:     "there are no ClusterIPs where Envoy is a process of this host",
 	},
-	{Features: names{features.SupportClusterTrustBundle}},
+	{
+		Features: names{features.SupportClusterTrustBundle},
+		Note:     "as authorities of backends and of clients",
+		Cases:    []string{"backend-tls-trust-bundle"},
+	},
 	{
 		Title:        "default Gateways (`defaultScope`, `useDefaultGateways`)",
 		Experimental: true,
@@ -191,25 +210,65 @@ var httpRoute = []Row{
 		Title: "`ExtensionRef` filters",
 		Note:  "there is none to refer to; the rule answers 500",
 	},
-	{Title: "`ExternalAuth` filters", Experimental: true},
-	{Title: "`sessionPersistence`", Experimental: true},
+	{
+		Title:        "`ExternalAuth` filters",
+		Experimental: true,
+		Note:         "HTTP and gRPC; see [External authorization](../guide/external-auth.md)",
+		Cases:        []string{"external-auth"},
+	},
+	{
+		Title:        "`sessionPersistence`",
+		Experimental: true,
+		Note:         "by cookie and by header, of GRPCRoutes too",
+		Cases:        []string{"session-persistence"},
+	},
 }
 
 var grpcRoute = []Row{
-	{Features: names{features.SupportGRPCRoute}},
-	{Features: names{features.SupportGRPCRouteNamedRouteRule}},
-	{Features: names{features.SupportGRPCRouteRequestHeaderModifier}},
+	{
+		Features: names{features.SupportGRPCRoute},
+		Note:     "exact and regular expression; a hostname belongs to HTTPRoutes or to GRPCRoutes, to the older one",
+		Cases: []string{
+			"grpc-method-match", "grpc-header-match", "grpc-precedence", "grpc-listener-hostname", "grpc-hostname-precedence",
+			"grpc-shared-host", "grpc-multiple-gateways", "grpc-weights", "grpc-invalid-backends", "grpc-mirror", "grpc-https", "TestGRPCStreams",
+		},
+	},
+	{Features: names{features.SupportGRPCRouteNamedRouteRule}, Cases: []string{"grpc-named-rules"}},
+	{
+		Features: names{features.SupportGRPCRouteRequestHeaderModifier},
+		Note:     "response headers, and those of a backend, too",
+		Cases:    []string{"grpc-headers"},
+	},
 }
 
 var tlsRoute = []Row{
-	{Features: names{features.SupportTLSRoute}},
-	{Features: names{features.SupportTLSRouteModeTerminate}},
-	{Features: names{features.SupportTLSRouteModeMixed}},
+	{
+		Features: names{features.SupportTLSRoute},
+		Note:     "passed through by server name; connections for a name without a route are closed",
+		Cases:    []string{"tls-route", "TestTLSRoutesComeAndGo"},
+	},
+	{
+		Features: names{features.SupportTLSRouteModeTerminate},
+		Cases:    []string{"tls-route", "backend-tls-tls-route"},
+	},
+	{
+		Features: names{features.SupportTLSRouteModeMixed},
+		Note:     "and beside HTTPS on the same port",
+		Cases:    []string{"tls-route"},
+	},
 }
 
 var streamRoutes = []Row{
-	{Features: names{features.SupportTCPRoute}},
-	{Features: names{features.SupportUDPRoute}},
+	{
+		Features: names{features.SupportTCPRoute},
+		Note:     "weights by connection, half-close",
+		Cases:    []string{"tcp", "TestTCPRouteRemovedUnderConnection"},
+	},
+	{
+		Features: names{features.SupportUDPRoute},
+		Note:     "weights by source address and port",
+		Cases:    []string{"udp", "TestUDPSessionsSurviveEdits"},
+	},
 }
 
 var backends = []Row{
@@ -230,8 +289,29 @@ var backends = []Row{
 		Title: "other kinds",
 		Note:  "`ResolvedRefs: False`, `InvalidKind` (`invalid-backends`)",
 	},
-	{Features: names{features.SupportBackendTLSPolicy}},
-	{Features: names{features.SupportBackendTLSPolicySANValidation}},
-	{Title: "XBackendTrafficPolicy", Experimental: true},
-	{Title: "XBackend", Experimental: true},
+	{
+		Features: names{features.SupportBackendTLSPolicy},
+		Note:     "for HTTP, gRPC and terminated TLS; see [TLS to backends](../guide/backend-tls.md)",
+		Cases: []string{
+			"backend-tls", "backend-tls-grpc", "backend-tls-tls-route", "backend-tls-protocols", "backend-tls-conflict", "backend-tls-invalid",
+			"TestBackendTLSComesAndGoes", "TestAuthoritiesRotateUnderLoad", "TestBackendTLSPolicyUnderLoad", "TestSystemAuthorities",
+		},
+	},
+	{
+		Features: names{features.SupportBackendTLSPolicySANValidation},
+		Note:     "DNS names and URIs",
+		Cases:    []string{"backend-tls-names"},
+	},
+	{
+		Title:        "XBackendTrafficPolicy: `retryConstraint`",
+		Experimental: true,
+		Note:         "a budget by percentage",
+		Cases:        []string{"TestRetryBudget"},
+	},
+	{
+		Title:        "XBackend",
+		Experimental: true,
+		Note:         "external hosts",
+		Cases:        []string{"xbackend"},
+	},
 }
