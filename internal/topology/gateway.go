@@ -98,6 +98,14 @@ func (g *Graph) claimPort(c *flow.Ctx, gateway ir.Name, d *draft) {
 			d.refuse(condition.ListenerPortTaken(int(d.Port), winner.String()))
 		}
 	}
+	if !d.HTTP3 {
+		return
+	}
+	if use, ok := flow.Get(c, g.ports, hostPort{d.Port, true}); ok {
+		if winner, lost := use[gateway]; lost {
+			d.leave("Gateway " + winner.String())
+		}
+	}
 }
 
 // refusal says why a Gateway is not accepted, addresses and listeners aside.

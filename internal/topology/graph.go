@@ -95,7 +95,7 @@ type Graph struct {
 	bySite          *flow.Index[site, ListenerKey, entry]
 	portOwners      flow.Table[gatewayPort, portOwner]
 	setPorts        flow.Table[gatewayPort, struct{}]
-	gatewaySetPorts flow.Table[ir.Name, []gatewayPort]
+	gatewaySetPorts flow.Table[ir.Name, []setPort]
 	standings       flow.Table[ir.Name, standing]
 	setSections     flow.Table[ir.Name, *setSections]
 

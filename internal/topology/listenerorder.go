@@ -22,7 +22,8 @@ type entry struct {
 	created  int64 // of its set, in seconds since 1970; of no meaning for the Gateway's own
 	index    int   // in its set
 	valid    bool
-	http3    bool // asks for HTTP/3, and so for the UDP port too
+	quic     bool // would have HTTP/3, and so the UDP port too
+	http3    bool // asks for it by itself
 }
 
 // gatewayPort is a port of a Gateway.
@@ -33,14 +34,24 @@ type gatewayPort struct {
 }
 
 func (p gatewayPort) compare(o gatewayPort) int {
-	return cmp.Or(p.Gateway.Compare(o.Gateway), cmp.Compare(p.Port, o.Port), udpLast(p.UDP)-udpLast(o.UDP))
+	return cmp.Or(p.Gateway.Compare(o.Gateway), cmp.Compare(p.Port, o.Port), last(p.UDP)-last(o.UDP))
 }
 
-func udpLast(udp bool) int {
-	if udp {
+func last(b bool) int {
+	if b {
 		return 1
 	}
 	return 0
+}
+
+// setPort is a port that ListenerSets of a Gateway want; yields is claim's.
+type setPort struct {
+	hostPort
+	yields bool
+}
+
+func (p setPort) compare(o setPort) int {
+	return cmp.Or(p.hostPort.compare(o.hostPort), last(p.yields)-last(o.yields))
 }
 
 // site is what only one listener can have.
@@ -56,7 +67,7 @@ func entryOf(d *draft, created int64, index int) entry {
 	return entry{
 		gatewayPort: portOf(d.Key.Gateway, d.Port, d.Protocol),
 		family:      d.family, hostname: d.Hostname, created: created, index: index, valid: d.valid(),
-		http3: d.HTTP3 && d.asksHTTP3(),
+		quic: d.HTTP3, http3: d.HTTP3 && d.asksHTTP3(),
 	}
 }
 
@@ -131,13 +142,16 @@ func (g *Graph) declareEntries() {
 				yield(k.Gateway)
 			}
 		}, ListenerKey.Compare),
-		func(_ *flow.Ctx, _ ir.Name, members flow.Members[ListenerKey, entry]) ([]gatewayPort, bool) {
-			seen := map[gatewayPort]bool{}
+		func(_ *flow.Ctx, _ ir.Name, members flow.Members[ListenerKey, entry]) ([]setPort, bool) {
+			seen := map[setPort]bool{}
 			for _, e := range members.All() {
-				seen[e.gatewayPort] = true
+				seen[setPort{hostPort{e.Port, e.UDP}, false}] = true
+				if e.quic {
+					seen[setPort{hostPort{e.Port, true}, !e.http3}] = true
+				}
 			}
-			return slices.SortedFunc(maps.Keys(seen), gatewayPort.compare), true
-		}, flow.Equal(slices.Equal[[]gatewayPort]))
+			return slices.SortedFunc(maps.Keys(seen), setPort.compare), true
+		}, flow.Equal(slices.Equal[[]setPort]))
 	g.setPorts = flow.Keys("topology-set-ports",
 		func(_ ListenerKey, e entry, yield func(gatewayPort)) { yield(e.gatewayPort) }, ofSets)
 }

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"net/netip"
 	"slices"
@@ -21,7 +22,7 @@ type hostPort struct {
 }
 
 func (p hostPort) compare(o hostPort) int {
-	return cmp.Or(cmp.Compare(p.port, o.port), udpLast(p.udp)-udpLast(o.udp))
+	return cmp.Or(cmp.Compare(p.port, o.port), last(p.udp)-last(o.udp))
 }
 
 // hostPort is what the listener needs of a host.
@@ -41,11 +42,12 @@ func (k claimKey) compare(o claimKey) int {
 type claim struct {
 	created   time.Time
 	addresses []netip.Addr
+	yields    bool // to all who don't: HTTP/3 that nobody has asked for
 }
 
 // Equal reports whether two claims are the same.
 func (c claim) Equal(o claim) bool {
-	return c.created.Equal(o.created) && slices.Equal(c.addresses, o.addresses)
+	return c.created.Equal(o.created) && c.yields == o.yields && slices.Equal(c.addresses, o.addresses)
 }
 
 // portUse names, for each Gateway that can't have a port, the one that has it.
@@ -53,6 +55,15 @@ type portUse map[ir.Name]ir.Name
 
 // Equal reports whether two uses are the same.
 func (p portUse) Equal(o portUse) bool { return maps.Equal(p, o) }
+
+// MarshalJSON prints names as text, for people.
+func (p portUse) MarshalJSON() ([]byte, error) {
+	out := make(map[string]string, len(p))
+	for loser, winner := range p {
+		out[loser.String()] = winner.String()
+	}
+	return json.Marshal(out)
+}
 
 // declarePorts decides which of the Gateways on a shared host get a port. The
 // oldest one does; those that it leaves empty-handed stand in nobody's way.
@@ -67,20 +78,27 @@ func (g *Graph) declarePorts() flow.Table[hostPort, portUse] {
 			if a.refused != nil || a.none {
 				return
 			}
-			wants := claim{gw.CreationTimestamp.Time, a.effective(g.options.DefaultAddresses)}
-			claimed := map[hostPort]bool{}
+			yields := map[hostPort]bool{} // of each port, whether all that is wanted of it gives way
+			add := func(p hostPort, yield bool) {
+				before, claimed := yields[p]
+				yields[p] = yield && (before || !claimed)
+			}
 			for _, d := range draftListeners(gw, g.options) {
-				if d.accepted.Status == metav1.ConditionTrue && !claimed[d.hostPort()] {
-					claimed[d.hostPort()] = true
-					emit(claimKey{d.hostPort(), name}, wants)
+				if d.accepted.Status != metav1.ConditionTrue {
+					continue
+				}
+				add(d.hostPort(), false)
+				if d.HTTP3 {
+					add(hostPort{d.Port, true}, !d.asksHTTP3())
 				}
 			}
 			ofSets, _ := flow.Get(c, g.gatewaySetPorts, name)
 			for _, p := range ofSets {
-				if !claimed[hostPort{p.Port, p.UDP}] {
-					claimed[hostPort{p.Port, p.UDP}] = true
-					emit(claimKey{hostPort{p.Port, p.UDP}, name}, wants)
-				}
+				add(p.hostPort, p.yields)
+			}
+			addresses := a.effective(g.options.DefaultAddresses)
+			for _, p := range slices.SortedFunc(maps.Keys(yields), hostPort.compare) {
+				emit(claimKey{p, name}, claim{gw.CreationTimestamp.Time, addresses, yields[p]})
 			}
 		})
 	byPort := flow.NewIndex(claims,
@@ -91,7 +109,8 @@ func (g *Graph) declarePorts() flow.Table[hostPort, portUse] {
 		})
 }
 
-// settle goes through the claims to one port from the oldest to the youngest.
+// settle goes through the claims to one port from the oldest to the youngest, and
+// then through those that give way to all others.
 func settle(members flow.Members[claimKey, claim]) portUse {
 	type claimant struct {
 		name ir.Name
@@ -102,6 +121,9 @@ func settle(members flow.Members[claimKey, claim]) portUse {
 		all = append(all, claimant{k.Gateway, c})
 	}
 	slices.SortFunc(all, func(a, b claimant) int {
+		if a.yields != b.yields {
+			return last(a.yields) - last(b.yields)
+		}
 		return cmp.Or(a.created.Compare(b.created), a.name.Compare(b.name))
 	})
 	use := portUse{}
