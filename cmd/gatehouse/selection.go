@@ -9,12 +9,44 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
+// anyRoute stands for the kinds of routes, all of them.
+const anyRoute = "Route"
+
 // kinds are the words that choose a kind, as kubectl has them and as people say.
+// Plurals and capitals are taken care of.
 var kinds = map[string]string{
-	"gatewayclass": "GatewayClass", "gatewayclasses": "GatewayClass", "gc": "GatewayClass", "class": "GatewayClass", "classes": "GatewayClass",
-	"gateway": "Gateway", "gateways": "Gateway", "gtw": "Gateway", "gw": "Gateway",
-	"backendtlspolicy": "BackendTLSPolicy", "backendtlspolicies": "BackendTLSPolicy", "btlspolicy": "BackendTLSPolicy", "btls": "BackendTLSPolicy",
-	"httproute": "HTTPRoute", "httproutes": "HTTPRoute", "route": "HTTPRoute", "routes": "HTTPRoute",
+	"gatewayclass": "GatewayClass", "gc": "GatewayClass", "class": "GatewayClass",
+	"gateway": "Gateway", "gtw": "Gateway", "gw": "Gateway",
+	"listenerset": "ListenerSet", "lset": "ListenerSet",
+	"httproute": "HTTPRoute", "grpcroute": "GRPCRoute", "tlsroute": "TLSRoute", "tcproute": "TCPRoute", "udproute": "UDPRoute",
+	"route":            anyRoute,
+	"backendtlspolicy": "BackendTLSPolicy", "btlspolicy": "BackendTLSPolicy", "btls": "BackendTLSPolicy",
+	"xbackend": "XBackend", "xbackendtrafficpolicy": "XBackendTrafficPolicy",
+}
+
+// kindWords are the kinds to complete a command line with.
+func kindWords() []string {
+	words := []string{"route"}
+	for word, kind := range kinds {
+		if word == strings.ToLower(kind) && kind != anyRoute {
+			words = append(words, word)
+		}
+	}
+	slices.Sort(words)
+	return words
+}
+
+// kindOf returns the kind that a word chooses.
+func kindOf(word string) (string, bool) {
+	word = strings.ToLower(word)
+	for _, singular := range []string{
+		word, strings.TrimSuffix(word, "s"), strings.TrimSuffix(word, "es"), strings.TrimSuffix(word, "ies") + "y",
+	} {
+		if kind, ok := kinds[singular]; ok {
+			return kind, true
+		}
+	}
+	return "", false
 }
 
 // selection is objects that a command line asks for.
@@ -58,9 +90,9 @@ func parseSelections(args []string) ([]selection, error) {
 // parseSelection reads KIND, KIND/NAME or KIND/NAMESPACE/NAME.
 func parseSelection(text string) (selection, error) {
 	parts := strings.Split(text, "/")
-	kind, ok := kinds[strings.ToLower(parts[0])]
+	kind, ok := kindOf(parts[0])
 	if !ok || len(parts) > 3 || slices.Contains(parts[1:], "") {
-		return selection{}, usageError{fmt.Errorf("%q: want gatewayclass, gateway or httproute, with /NAME or /NAMESPACE/NAME", text)}
+		return selection{}, usageError{fmt.Errorf("%q: want gatewayclass, gateway, listenerset, httproute, grpcroute, tlsroute, tcproute, udproute, route for all of these, backendtlspolicy, xbackend or xbackendtrafficpolicy, with /NAME or /NAMESPACE/NAME", text)}
 	}
 	s := selection{kind: kind}
 	switch len(parts) {
@@ -72,8 +104,12 @@ func parseSelection(text string) (selection, error) {
 	return s, nil
 }
 
+func (s selection) chooses(kind string) bool {
+	return kind == s.kind || s.kind == anyRoute && strings.HasSuffix(kind, anyRoute)
+}
+
 func (s selection) matches(kind, namespace, name string) bool {
-	return kind == s.kind && (s.name == "" || name == s.name) && (s.namespace == "" || namespace == s.namespace)
+	return s.chooses(kind) && (s.name == "" || name == s.name) && (s.namespace == "" || namespace == s.namespace)
 }
 
 func (s selection) item(it control.Item) bool {
@@ -92,7 +128,7 @@ func choose(v *control.View, wanted []selection) error {
 	}
 	for _, s := range wanted {
 		if s.name != "" && !slices.ContainsFunc(v.Items, s.item) && !slices.ContainsFunc(v.Problems, s.problem) {
-			return fmt.Errorf("%s not found%s", s, alternatives(v, s.kind))
+			return fmt.Errorf("%s not found%s", s, alternatives(v, s))
 		}
 	}
 	v.Items = slices.DeleteFunc(v.Items, func(it control.Item) bool {
@@ -105,12 +141,12 @@ func choose(v *control.View, wanted []selection) error {
 	return nil
 }
 
-// alternatives lists the first objects of a kind, for a person who misspelt one.
-func alternatives(v *control.View, kind string) string {
+// alternatives lists the first objects of the kind, for a person who misspelt one.
+func alternatives(v *control.View, wanted selection) string {
 	const few = 5
 	var names []string
 	for _, it := range v.Items {
-		if it.Kind == kind {
+		if wanted.chooses(it.Kind) {
 			names = append(names, it.Metadata.Namespace+"/"+it.Metadata.Name)
 		}
 	}

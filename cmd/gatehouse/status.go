@@ -35,13 +35,14 @@ func newStatus() *cobra.Command {
 		Long: `Show the state of Gateways and routes as a running 'gatehouse run' sees it, or,
 with --once, as files on their own would give it, without running anything.
 
-KIND and NAME choose: gateway, httproute/web, httproute/shop/web (with namespace);
-several may be given. Short names work: gw, gc, route.
+KIND and NAME choose: gateway, route (of any kind), httproute/web,
+httproute/shop/web (with namespace); several may be given. Short names work: gw,
+gc, lset.
 With --once the exit code is 1 when a file or an object has a problem.`,
 		Example: `  gatehouse status
   gatehouse status httproute -o wide
   gatehouse status --once examples/quickstart`,
-		ValidArgs: []string{"gateway", "httproute", "gatewayclass"},
+		ValidArgs: kindWords(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := oneOf("output", f.output, "", "wide", "json", "yaml"); err != nil {
 				return err

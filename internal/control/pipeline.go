@@ -1,9 +1,7 @@
 package control
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -92,10 +90,6 @@ type resourceKey struct {
 }
 
 func (k resourceKey) String() string { return k.Gateway.String() + "/" + k.Name }
-
-func (k resourceKey) compare(o resourceKey) int {
-	return cmp.Or(k.Gateway.Compare(o.Gateway), strings.Compare(k.Name, o.Name))
-}
 
 // NewPipeline declares the tables.
 func NewPipeline(opts Options) *Pipeline {

@@ -33,10 +33,6 @@ type gatewayPort struct {
 	UDP     bool
 }
 
-func (p gatewayPort) compare(o gatewayPort) int {
-	return cmp.Or(p.Gateway.Compare(o.Gateway), cmp.Compare(p.Port, o.Port), last(p.UDP)-last(o.UDP))
-}
-
 func last(b bool) int {
 	if b {
 		return 1

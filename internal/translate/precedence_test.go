@@ -297,6 +297,8 @@ func firstQuery(list []gwv1.HTTPQueryParamMatch) map[string]string {
 // takes matches a request against ir, as Envoy does.
 func takes(m *ir.Match, r request) bool {
 	switch m.Path.Kind {
+	case ir.Service, ir.ServiceRegex:
+		return false // of gRPC requests
 	case ir.PathExact:
 		if r.path != m.Path.Value {
 			return false
