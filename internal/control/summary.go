@@ -64,10 +64,13 @@ func classSummary(s *gwv1.GatewayClassStatus) Summary { return summarize("Accept
 func gatewaySummary(s *gwv1.GatewayStatus) Summary {
 	out := summarize("Programmed", s.Conditions)
 	accepted := find(s.Conditions, string(gwv1.GatewayConditionAccepted))
-	refused := accepted != nil && accepted.Status != metav1.ConditionTrue
+	// Unless it is they that are at fault, the listeners of a Gateway that is not
+	// accepted only repeat why.
+	refused := accepted != nil && accepted.Status != metav1.ConditionTrue &&
+		accepted.Reason != string(gwv1.GatewayReasonListenersNotValid)
 	for _, l := range s.Listeners {
 		row := listenerSummary(string(l.Name), l.AttachedRoutes, l.Conditions)
-		if refused { // the listeners only repeat why
+		if refused {
 			row.State, row.OK, row.Message = out.State, false, ""
 		}
 		out.Listeners = append(out.Listeners, row)

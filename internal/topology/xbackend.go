@@ -164,15 +164,7 @@ func (b *XBackend) port(use Use) *ServicePort {
 // XBackend, sorted.
 func (g *Graph) declareXBackendAncestors() flow.Table[ir.Name, []Ancestor] {
 	byBackend := flow.NewIndex(g.Routes,
-		func(k RouteKey, r *Route, yield func(ir.Name)) {
-			seen := map[ir.Name]bool{}
-			xBackendRefs(k, r.Object, func(name ir.Name) {
-				if !seen[name] {
-					seen[name] = true
-					yield(name)
-				}
-			})
-		}, RouteKey.Compare)
+		func(k RouteKey, r *Route, yield func(ir.Name)) { xBackendRefs(k, r.Object, yield) }, RouteKey.Compare)
 	targets := func(b *XBackend, yield func(policyTarget)) { yield(policyTarget{service: b.Name}) }
 	judge := func(_ *flow.Ctx, b *XBackend, _ policyTarget) *metav1.Condition { return b.Refused }
 	return ancestors(g, "topology-xbackend-ancestors", g.XBackends, byBackend, targets, judge, condition.XBackendAccepted())
