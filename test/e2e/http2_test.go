@@ -162,6 +162,11 @@ func TestHTTP2UnreadAnswers(t *testing.T) {
 		if tcp, ok := f.conn.(*net.TCPConn); ok {
 			_ = tcp.SetReadBuffer(4096)
 		}
+		// The sockets between hold hundreds of thousands of answers, which takes its
+		// time on a busy machine.
+		if err := f.conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
 		var err error
 		i := 0
 		for ; i < 2_000_000 && err == nil; i++ {

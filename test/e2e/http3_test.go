@@ -52,7 +52,7 @@ func TestHTTP3Connection(t *testing.T) {
 	defer func() { _ = transport.Close() }()
 	send := func(body string) *outcome {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*callTimeout)
 		defer cancel()
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, call.url.String(), strings.NewReader(body))
 		if err != nil {
