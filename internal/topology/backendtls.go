@@ -269,13 +269,7 @@ func (g *Graph) declareServicePolicies() flow.Table[ir.Name, *servicePolicies] {
 		}, flow.Equal(flow.Same[anyPolicy]))
 	byService := flow.NewIndex(tls,
 		func(_ policyKey, p anyPolicy, yield func(ir.Name)) {
-			seen := map[ir.Name]bool{}
-			p.targets(func(t policyTarget) {
-				if !seen[t.service] {
-					seen[t.service] = true
-					yield(t.service)
-				}
-			})
+			p.targets(func(t policyTarget) { yield(t.service) })
 		}, policyKey.compare)
 	byService.Also(traffic)
 	return flow.Group("topology-service-policies", byService,

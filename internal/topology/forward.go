@@ -7,10 +7,9 @@ func forwardRules[R any](r *resolver, use Use, rules []R, backendsOf func(*R) []
 	out := make([]RouteRule, len(rules))
 	for i := range rules {
 		refs := backendsOf(&rules[i])
-		out[i].Backends = make([]BackendRef, len(refs))
-		for j := range refs {
-			out[i].Backends[j] = r.backend(use, &refs[j].BackendObjectReference, backendField(i, j))
-		}
+		out[i].Backends = r.backends(use, i, len(refs), func(j int) *gwv1.BackendObjectReference {
+			return &refs[j].BackendObjectReference
+		})
 	}
 	return out
 }

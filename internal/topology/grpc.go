@@ -11,16 +11,11 @@ func (r *resolver) grpcRules(rules []gwv1.GRPCRouteRule) []RouteRule {
 	out := make([]RouteRule, len(rules))
 	for i := range rules {
 		rule := &rules[i]
-		if n := len(rule.BackendRefs); n > 0 {
-			out[i].Backends = make([]BackendRef, n)
-		}
-		for j := range rule.BackendRefs {
-			out[i].Backends[j] = r.backend(UseGRPC, &rule.BackendRefs[j].BackendObjectReference, backendField(i, j))
-		}
+		out[i].Backends = r.backends(UseGRPC, i, len(rule.BackendRefs), func(j int) *gwv1.BackendObjectReference {
+			return &rule.BackendRefs[j].BackendObjectReference
+		})
 		for j := range rule.Filters {
-			if m := rule.Filters[j].RequestMirror; m != nil {
-				out[i].Mirrors = append(out[i].Mirrors, r.backend(UseGRPC, &m.BackendRef, mirrorField(i, j)))
-			}
+			r.mirror(&out[i], UseGRPC, i, j, rule.Filters[j].RequestMirror)
 		}
 	}
 	return out

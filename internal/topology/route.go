@@ -99,16 +99,11 @@ func (r *resolver) httpRules(rules []gwv1.HTTPRouteRule) []RouteRule {
 	out := make([]RouteRule, len(rules))
 	for i := range rules {
 		rule := &rules[i]
-		if n := len(rule.BackendRefs); n > 0 {
-			out[i].Backends = make([]BackendRef, n)
-		}
-		for j := range rule.BackendRefs {
-			out[i].Backends[j] = r.backend(UseHTTP, &rule.BackendRefs[j].BackendObjectReference, backendField(i, j))
-		}
+		out[i].Backends = r.backends(UseHTTP, i, len(rule.BackendRefs), func(j int) *gwv1.BackendObjectReference {
+			return &rule.BackendRefs[j].BackendObjectReference
+		})
 		for j := range rule.Filters {
-			if m := rule.Filters[j].RequestMirror; m != nil {
-				out[i].Mirrors = append(out[i].Mirrors, r.backend(UseHTTP, &m.BackendRef, mirrorField(i, j)))
-			}
+			r.mirror(&out[i], UseHTTP, i, j, rule.Filters[j].RequestMirror)
 			if a := rule.Filters[j].ExternalAuth; a != nil && out[i].Auth == nil {
 				out[i].Auth = r.auth(a, func() string { return fmt.Sprintf("spec.rules[%d].filters[%d].externalAuth.backendRef", i, j) })
 			}
@@ -117,12 +112,22 @@ func (r *resolver) httpRules(rules []gwv1.HTTPRouteRule) []RouteRule {
 	return out
 }
 
-// backendField names a backendRef in messages.
-func backendField(rule, backend int) func() string {
-	return func() string { return fmt.Sprintf("spec.rules[%d].backendRefs[%d]", rule, backend) }
+// backends resolves the n backendRefs of a rule.
+func (r *resolver) backends(use Use, rule, n int, at func(int) *gwv1.BackendObjectReference) []BackendRef {
+	if n == 0 {
+		return nil
+	}
+	out := make([]BackendRef, n)
+	for j := range out {
+		out[j] = r.backend(use, at(j), func() string { return fmt.Sprintf("spec.rules[%d].backendRefs[%d]", rule, j) })
+	}
+	return out
 }
 
-// mirrorField names the backendRef of a mirror in messages.
-func mirrorField(rule, filter int) func() string {
-	return func() string { return fmt.Sprintf("spec.rules[%d].filters[%d].requestMirror.backendRef", rule, filter) }
+// mirror resolves the backend of a filter that mirrors, if it is one.
+func (r *resolver) mirror(out *RouteRule, use Use, rule, filter int, m *gwv1.HTTPRequestMirrorFilter) {
+	if m != nil {
+		out.Mirrors = append(out.Mirrors, r.backend(use, &m.BackendRef,
+			func() string { return fmt.Sprintf("spec.rules[%d].filters[%d].requestMirror.backendRef", rule, filter) }))
+	}
 }

@@ -9,39 +9,28 @@ import (
 // TCPRoute or UDPRoute. What follows reads what all kinds have.
 type RouteObject interface{ metav1.Object }
 
-// ParentRefs returns a route's spec.parentRefs.
-func ParentRefs(o RouteObject) []gwv1.ParentReference {
+// common returns the part of a route's spec that all kinds share.
+func common(o RouteObject) *gwv1.CommonRouteSpec {
 	switch o := o.(type) {
 	case *gwv1.HTTPRoute:
-		return o.Spec.ParentRefs
+		return &o.Spec.CommonRouteSpec
 	case *gwv1.GRPCRoute:
-		return o.Spec.ParentRefs
+		return &o.Spec.CommonRouteSpec
 	case *gwv1.TLSRoute:
-		return o.Spec.ParentRefs
+		return &o.Spec.CommonRouteSpec
 	case *gwv1.TCPRoute:
-		return o.Spec.ParentRefs
+		return &o.Spec.CommonRouteSpec
 	case *gwv1.UDPRoute:
-		return o.Spec.ParentRefs
+		return &o.Spec.CommonRouteSpec
 	}
-	return nil
+	return &gwv1.CommonRouteSpec{}
 }
 
+// ParentRefs returns a route's spec.parentRefs.
+func ParentRefs(o RouteObject) []gwv1.ParentReference { return common(o).ParentRefs }
+
 // UseDefaultGateways returns a route's spec.useDefaultGateways.
-func UseDefaultGateways(o RouteObject) gwv1.GatewayDefaultScope {
-	switch o := o.(type) {
-	case *gwv1.HTTPRoute:
-		return o.Spec.UseDefaultGateways
-	case *gwv1.GRPCRoute:
-		return o.Spec.UseDefaultGateways
-	case *gwv1.TLSRoute:
-		return o.Spec.UseDefaultGateways
-	case *gwv1.TCPRoute:
-		return o.Spec.UseDefaultGateways
-	case *gwv1.UDPRoute:
-		return o.Spec.UseDefaultGateways
-	}
-	return ""
-}
+func UseDefaultGateways(o RouteObject) gwv1.GatewayDefaultScope { return common(o).UseDefaultGateways }
 
 // Hostnames returns a route's spec.hostnames; none for kinds that have no such
 // field.
