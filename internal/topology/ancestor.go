@@ -21,16 +21,23 @@ type Ancestor struct {
 // declareAncestors judges every policy for each Gateway. A policy that no Gateway
 // of ours is concerned with has no ancestors.
 func (g *Graph) declareAncestors() {
-	byService := flow.NewIndex(g.Routes,
-		func(_ RouteKey, r *Route, yield func(ir.Name)) {
-			for _, service := range r.Governed {
-				yield(service)
-			}
-		}, RouteKey.Compare)
+	byService := g.routesByGoverned("Service")
 	g.Ancestors = ancestors(g, "topology-policy-ancestors", g.BackendTLSPolicies, byService,
 		func(p *BackendTLSPolicy, yield func(policyTarget)) { serviceTargets(p.Object, yield) }, g.targetProblem, condition.PolicyAccepted())
 	g.TrafficAncestors = ancestors(g, "topology-traffic-policy-ancestors", g.TrafficPolicies, byService,
 		trafficTargets, g.trafficProblem, condition.PolicyAccepted())
+}
+
+// routesByGoverned orders the routes under the objects of a kind that they refer to.
+func (g *Graph) routesByGoverned(kind string) *flow.Index[ir.Name, RouteKey, *Route] {
+	return flow.NewIndex(g.Routes,
+		func(_ RouteKey, r *Route, yield func(ir.Name)) {
+			for _, o := range r.Governed {
+				if o.Kind == kind {
+					yield(o.Name)
+				}
+			}
+		}, RouteKey.Compare)
 }
 
 // ancestors judges the objects of a kind by what they target; accepted is the

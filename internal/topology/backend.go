@@ -18,7 +18,7 @@ import (
 // of the Service are for servicePolicies.finish to apply.
 func (g *Graph) backend(c *flow.Ctx, route RouteKey, use Use, ref *gwv1.BackendObjectReference, field func() string) BackendRef {
 	if group, kind := valueOr(ref.Group, ""), valueOr(ref.Kind, "Service"); kind != "Service" || group != "" {
-		if kind == xBackendKind && group == xGroup {
+		if isXBackend(ref) {
 			return g.xBackendPort(c, route, use, ref, field)
 		}
 		return problem(condition.BackendKind(field(), kindText(group, kind), string(ref.Name)))

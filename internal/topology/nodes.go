@@ -194,9 +194,20 @@ type Route struct {
 	Rules []RouteRule
 	// ResolvedRefs is the condition that all parents of the route share.
 	ResolvedRefs metav1.Condition
-	// Governed are the Services with policies that the route refers to, sorted, each
-	// once; nil for most routes.
-	Governed []ir.Name
+	// Governed are the Services with policies and the XBackends that the route refers
+	// to, sorted, each once; nil for most routes.
+	Governed []Governed
+}
+
+// Governed is what a route refers to and what has to do with a status of ancestors.
+type Governed struct {
+	Kind string
+	ir.Name
+}
+
+// Compare orders by kind, then name.
+func (o Governed) Compare(p Governed) int {
+	return cmp.Or(strings.Compare(o.Kind, p.Kind), o.Name.Compare(p.Name))
 }
 
 // RouteRule is what a rule's references resolve to.

@@ -58,7 +58,7 @@ func (g *Graph) route(c *flow.Ctx, key RouteKey, o RouteObject) *Route {
 	case *gwv1.UDPRoute:
 		node.Rules = forwardRules(&r, UseUDP, o.Spec.Rules, func(rule *gwv1.UDPRouteRule) []gwv1.BackendRef { return rule.BackendRefs })
 	}
-	slices.SortFunc(r.governed, ir.Name.Compare)
+	slices.SortFunc(r.governed, Governed.Compare)
 	node.Governed = slices.Compact(r.governed)
 	if len(r.problems) > 0 {
 		node.ResolvedRefs = condition.RouteNotResolved(r.problems)
@@ -72,7 +72,7 @@ type resolver struct {
 	c        *flow.Ctx
 	route    RouteKey
 	problems []metav1.Condition
-	governed []ir.Name
+	governed []Governed
 }
 
 func (r *resolver) backend(use Use, ref *gwv1.BackendObjectReference, field func() string) BackendRef {
@@ -83,11 +83,15 @@ func (r *resolver) backend(use Use, ref *gwv1.BackendObjectReference, field func
 		service := serviceName(r.route, ref)
 		policies := r.g.policiesOf(r.c, service)
 		if policies != nil {
-			r.governed = append(r.governed, service)
+			r.governed = append(r.governed, Governed{"Service", service})
 		}
 		if b.Port != nil {
 			b = policies.finish(b.Port, field)
 		}
+	}
+	// No XBackend takes datagrams.
+	if name := serviceName(r.route, ref); isXBackend(ref) && name.Namespace == r.route.Namespace && use != UseUDP {
+		r.governed = append(r.governed, Governed{xBackendKind, name})
 	}
 	if b.Problem != nil {
 		r.problems = append(r.problems, *b.Problem)

@@ -103,6 +103,10 @@ func validationOf(o *gwxv1alpha1.XBackend) *gwv1.BackendTLSPolicy {
 	return p
 }
 
+func isXBackend(ref *gwv1.BackendObjectReference) bool {
+	return valueOr(ref.Kind, "") == xBackendKind && valueOr(ref.Group, "") == xGroup
+}
+
 // xBackendPort follows a route's reference to an XBackend, which must be in its
 // own namespace (GEP-4894) and says its port itself.
 func (g *Graph) xBackendPort(c *flow.Ctx, route RouteKey, use Use, ref *gwv1.BackendObjectReference, field func() string) BackendRef {
@@ -163,60 +167,8 @@ func (b *XBackend) port(use Use) *ServicePort {
 // declareXBackendAncestors finds the Gateways with routes that refer to each
 // XBackend, sorted.
 func (g *Graph) declareXBackendAncestors() flow.Table[ir.Name, []Ancestor] {
-	byBackend := flow.NewIndex(g.Routes,
-		func(k RouteKey, r *Route, yield func(ir.Name)) { xBackendRefs(k, r.Object, yield) }, RouteKey.Compare)
+	byBackend := g.routesByGoverned(xBackendKind)
 	targets := func(b *XBackend, yield func(policyTarget)) { yield(policyTarget{service: b.Name}) }
 	judge := func(_ *flow.Ctx, b *XBackend, _ policyTarget) *metav1.Condition { return b.Refused }
 	return ancestors(g, "topology-xbackend-ancestors", g.XBackends, byBackend, targets, judge, condition.XBackendAccepted())
-}
-
-// xBackendRefs yields the XBackends that a route's backendRefs name.
-func xBackendRefs(route RouteKey, o RouteObject, yield func(ir.Name)) {
-	visit := func(ref *gwv1.BackendObjectReference) {
-		if ref.Kind != nil && *ref.Kind == xBackendKind && valueOr(ref.Group, "") == xGroup {
-			if name := serviceName(route, ref); name.Namespace == route.Namespace {
-				yield(name)
-			}
-		}
-	}
-	switch o := o.(type) {
-	case *gwv1.HTTPRoute:
-		for i := range o.Spec.Rules {
-			for j := range o.Spec.Rules[i].BackendRefs {
-				visit(&o.Spec.Rules[i].BackendRefs[j].BackendObjectReference)
-			}
-			for j := range o.Spec.Rules[i].Filters {
-				f := &o.Spec.Rules[i].Filters[j]
-				if f.RequestMirror != nil {
-					visit(&f.RequestMirror.BackendRef)
-				}
-				if f.ExternalAuth != nil {
-					visit(&f.ExternalAuth.BackendRef)
-				}
-			}
-		}
-	case *gwv1.GRPCRoute:
-		for i := range o.Spec.Rules {
-			for j := range o.Spec.Rules[i].BackendRefs {
-				visit(&o.Spec.Rules[i].BackendRefs[j].BackendObjectReference)
-			}
-			for j := range o.Spec.Rules[i].Filters {
-				if m := o.Spec.Rules[i].Filters[j].RequestMirror; m != nil {
-					visit(&m.BackendRef)
-				}
-			}
-		}
-	case *gwv1.TLSRoute:
-		for i := range o.Spec.Rules {
-			for j := range o.Spec.Rules[i].BackendRefs {
-				visit(&o.Spec.Rules[i].BackendRefs[j].BackendObjectReference)
-			}
-		}
-	case *gwv1.TCPRoute:
-		for i := range o.Spec.Rules {
-			for j := range o.Spec.Rules[i].BackendRefs {
-				visit(&o.Spec.Rules[i].BackendRefs[j].BackendObjectReference)
-			}
-		}
-	}
 }
