@@ -272,3 +272,32 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 	})
 }
+
+// What functions look for is known, found or not, and no longer once nobody does.
+func TestAsked(t *testing.T) {
+	e := New()
+	wishes := NewInput[string, string](e, "wishes")
+	things := NewInput[string, int](e, "things")
+	Map("granted", wishes, func(c *Ctx, k, thing string, emit func(string, int)) {
+		if n, ok := Get(c, things, thing); ok {
+			emit(k, n)
+		}
+	})
+	asked := func() []string { return slices.Sorted(things.Asked) }
+	e.Update(func(tx *Tx) {
+		wishes.Set(tx, "a", "moon")
+		wishes.Set(tx, "b", "bread")
+		things.Set(tx, "bread", 1)
+		things.Set(tx, "salt", 1)
+	})
+	if got, want := asked(), []string{"bread", "moon"}; !slices.Equal(got, want) {
+		t.Errorf("asked for %v, want %v", got, want)
+	}
+	e.Update(func(tx *Tx) {
+		wishes.Delete(tx, "a")
+		wishes.Set(tx, "b", "salt")
+	})
+	if got, want := asked(), []string{"salt"}; !slices.Equal(got, want) {
+		t.Errorf("asked for %v, want %v", got, want)
+	}
+}

@@ -250,3 +250,14 @@ func (t *Input[K, V]) licensed(tx *Tx) {
 }
 
 func (t *Input[K, V]) settle() {}
+
+// Asked yields, in no order, the keys that table functions have read of an input,
+// those of values that are not there too: a source that fetches on demand learns
+// here what to fetch. Like All it is for outside of transactions.
+func (t *Input[K, V]) Asked(yield func(K) bool) {
+	for _, c := range t.cells.slots {
+		if c != nil && c.first != nil && !yield(c.key) {
+			return
+		}
+	}
+}
