@@ -1,0 +1,44 @@
+package config
+
+import (
+	"fmt"
+	"os"
+
+	"sigs.k8s.io/yaml"
+)
+
+// maxFile is more than any configuration needs.
+const maxFile = 1 << 20
+
+// Load reads a configuration file; without a path the default holds.
+func Load(path string) (*Configuration, error) {
+	c := Default()
+	if path == "" {
+		return c, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	c, err = Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("configuration %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// Parse reads a configuration, lays it over the default and checks it.
+func Parse(text []byte) (*Configuration, error) {
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("%d bytes, at most %d are read", len(text), maxFile)
+	}
+	c := Default()
+	c.APIVersion, c.Kind = "", ""
+	if err := yaml.UnmarshalStrict(text, c); err != nil {
+		return nil, err
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
