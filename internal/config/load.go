@@ -33,9 +33,13 @@ func Parse(text []byte) (*Configuration, error) {
 		return nil, fmt.Errorf("%d bytes, at most %d are read", len(text), maxFile)
 	}
 	c := Default()
-	c.APIVersion, c.Kind = "", ""
+	sources := c.Sources
+	c.APIVersion, c.Kind, c.Sources = "", "", nil // a list isn't laid over another
 	if err := yaml.UnmarshalStrict(text, c); err != nil {
 		return nil, err
+	}
+	if c.Sources == nil {
+		c.Sources = sources
 	}
 	if err := c.Validate(); err != nil {
 		return nil, err
