@@ -6,6 +6,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -19,13 +20,13 @@ type reported struct {
 // statusChange is a change of an object's status. Old and New are pointers to
 // statuses, and nil where there was or is none.
 type statusChange struct {
-	Object   string // "Kind ns/name"
+	Object   source.Key
 	Old, New any
 }
 
 // report adds a table of statuses to what is reported. object names an entry, and
 // item is nil where there is no object to show.
-func report[K comparable, S any](p *Pipeline, t *flow.Derived[K, *S], object func(K) string, item func(*flow.Ctx, K, *S) *Item) {
+func report[K comparable, S any](p *Pipeline, t *flow.Derived[K, *S], object func(K) source.Key, item func(*flow.Ctx, K, *S) *Item) {
 	flow.Watch(t)
 	p.reported = append(p.reported, reported{
 		changes: func(c *flow.Commit, yield func(statusChange)) {
@@ -50,9 +51,18 @@ func report[K comparable, S any](p *Pipeline, t *flow.Derived[K, *S], object fun
 	})
 }
 
+// gatewayAPI and experimentalAPI name objects of the two groups.
+func gatewayAPI(kind string, name ir.Name) source.Key {
+	return source.Key{Group: gwv1.GroupName, Kind: kind, Namespace: name.Namespace, Name: name.Name}
+}
+
+func experimentalAPI(kind string, name ir.Name) source.Key {
+	return source.Key{Group: gwxv1alpha1.GroupName, Kind: kind, Namespace: name.Namespace, Name: name.Name}
+}
+
 // declareReported lists the kinds. Statuses in items are copies.
 func (p *Pipeline) declareReported() {
-	report(p, p.classStatus, func(k string) string { return "GatewayClass " + k },
+	report(p, p.classStatus, func(k string) source.Key { return gatewayAPI("GatewayClass", ir.Name{Name: k}) },
 		func(c *flow.Ctx, k string, s *gwv1.GatewayClassStatus) *Item {
 			class, ok := flow.Get(c, p.graph.Classes, k)
 			if !ok || class.Object == nil {
@@ -60,7 +70,7 @@ func (p *Pipeline) declareReported() {
 			}
 			return classItem(class, s.DeepCopy())
 		})
-	report(p, p.gatewayStatus, func(k ir.Name) string { return "Gateway " + k.String() },
+	report(p, p.gatewayStatus, func(k ir.Name) source.Key { return gatewayAPI("Gateway", k) },
 		func(c *flow.Ctx, k ir.Name, s *gwv1.GatewayStatus) *Item {
 			gw, ok := flow.Get(c, p.graph.Gateways, k)
 			if !ok {
@@ -68,7 +78,7 @@ func (p *Pipeline) declareReported() {
 			}
 			return p.gatewayItem(c, gw, s.DeepCopy())
 		})
-	report(p, p.setStatus, func(k ir.Name) string { return "ListenerSet " + k.String() },
+	report(p, p.setStatus, func(k ir.Name) source.Key { return gatewayAPI("ListenerSet", k) },
 		func(c *flow.Ctx, k ir.Name, s *gwv1.ListenerSetStatus) *Item {
 			set, ok := flow.Get(c, p.graph.ListenerSets, k)
 			if !ok {
@@ -76,7 +86,7 @@ func (p *Pipeline) declareReported() {
 			}
 			return p.setItem(c, set, s.DeepCopy())
 		})
-	report(p, p.policyStatus, func(k ir.Name) string { return "BackendTLSPolicy " + k.String() },
+	report(p, p.policyStatus, func(k ir.Name) source.Key { return gatewayAPI("BackendTLSPolicy", k) },
 		func(c *flow.Ctx, k ir.Name, s *gwv1.PolicyStatus) *Item {
 			node, ok := flow.Get(c, p.graph.BackendTLSPolicies, k)
 			if !ok {
@@ -84,7 +94,7 @@ func (p *Pipeline) declareReported() {
 			}
 			return policyItem(node, s.DeepCopy())
 		})
-	report(p, p.trafficStatus, func(k ir.Name) string { return "XBackendTrafficPolicy " + k.String() },
+	report(p, p.trafficStatus, func(k ir.Name) source.Key { return experimentalAPI("XBackendTrafficPolicy", k) },
 		func(c *flow.Ctx, k ir.Name, s *gwv1.PolicyStatus) *Item {
 			node, ok := flow.Get(c, p.graph.TrafficPolicies, k)
 			if !ok {
@@ -92,7 +102,7 @@ func (p *Pipeline) declareReported() {
 			}
 			return trafficItem(node, s.DeepCopy())
 		})
-	report(p, p.xBackendStatus, func(k ir.Name) string { return "XBackend " + k.String() },
+	report(p, p.xBackendStatus, func(k ir.Name) source.Key { return experimentalAPI("XBackend", k) },
 		func(c *flow.Ctx, k ir.Name, s *gwxv1alpha1.BackendStatus) *Item {
 			node, ok := flow.Get(c, p.graph.XBackends, k)
 			if !ok {
@@ -100,7 +110,7 @@ func (p *Pipeline) declareReported() {
 			}
 			return xBackendItem(node, s.DeepCopy())
 		})
-	report(p, p.routeStatus, topology.RouteKey.String,
+	report(p, p.routeStatus, func(k topology.RouteKey) source.Key { return gatewayAPI(k.Kind, k.Name) },
 		func(c *flow.Ctx, k topology.RouteKey, s *gwv1.RouteStatus) *Item {
 			r, ok := flow.Get(c, p.graph.Routes, k)
 			if !ok {

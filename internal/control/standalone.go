@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"path/filepath"
@@ -52,8 +51,7 @@ type Standalone struct {
 	server   *xds.Server
 	fleet    *fleet
 	times    *transitions
-	feedback chan feedback
-	batches  chan source.Batch
+	events   events
 
 	usualGC     int
 	serving     context.Context
@@ -65,12 +63,6 @@ type Standalone struct {
 	mu     sync.Mutex
 	loaded bool
 	states map[string]xds.State
-}
-
-// feedback is what the proxies of a Gateway said.
-type feedback struct {
-	gateway string
-	state   xds.State
 }
 
 // NewStandalone prepares a run. The caller holds the state directory's lock.
@@ -88,8 +80,7 @@ func NewStandalone(opts StandaloneOptions) (*Standalone, error) {
 		log:      opts.Log,
 		pipeline: NewPipeline(options),
 		times:    newTransitions(),
-		feedback: make(chan feedback),
-		batches:  make(chan source.Batch),
+		events:   newEvents(),
 		states:   map[string]xds.State{},
 		troubled: troubled{},
 	}
@@ -97,12 +88,7 @@ func NewStandalone(opts StandaloneOptions) (*Standalone, error) {
 	s.serving, s.stopServing = context.WithCancel(context.Background())
 	s.server = xds.New(xds.Options{
 		Log: s.log,
-		OnState: func(gateway string, state xds.State) {
-			select {
-			case s.feedback <- feedback{gateway, state}:
-			case <-s.serving.Done():
-			}
-		},
+		OnState: func(gateway string, state xds.State) { s.events.tell(s.serving, gateway, state) },
 	})
 	s.fleet = newFleet(s.serving, fleetOptions{
 		dir: filepath.Join(opts.StateDir, "g"), server: s.server, binary: opts.Envoy,
@@ -125,14 +111,9 @@ func (s *Standalone) Run(ctx context.Context) error {
 	defer s.loadingDone()
 	group, watching := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return files.Run(watching, func(b source.Batch) {
-			select {
-			case s.batches <- b:
-			case <-watching.Done():
-			}
-		})
+		return files.Run(watching, func(b source.Batch) { s.events.emit(watching, b) })
 	})
-	group.Go(func() error { return s.loop(watching) })
+	group.Go(func() error { return s.events.loop(watching, s.commit) })
 	err = group.Wait()
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = nil
@@ -141,7 +122,7 @@ func (s *Standalone) Run(ctx context.Context) error {
 	go func() { // the Envoys' last words must not find a full channel
 		for {
 			select {
-			case <-s.feedback:
+			case <-s.events.said:
 			case <-stopped:
 				return
 			}
@@ -160,41 +141,6 @@ const loadingGC = 400
 // loadingDone takes the collector back to what it was set to.
 func (s *Standalone) loadingDone() { debug.SetGCPercent(s.usualGC) }
 
-// loop is the one writer: it takes whatever has arrived since the last
-// transaction as the next one, so that a lone event takes effect at once and a
-// storm is worked off in few steps.
-func (s *Standalone) loop(ctx context.Context) error {
-	minute := time.NewTicker(time.Minute)
-	defer minute.Stop()
-	for {
-		var batches []source.Batch
-		var said []feedback
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case b := <-s.batches:
-			batches = append(batches, b)
-		case f := <-s.feedback:
-			said = append(said, f)
-		case <-minute.C:
-		}
-		for more := true; more && len(batches)+len(said) < maxBatch; {
-			select {
-			case b := <-s.batches:
-				batches = append(batches, b)
-			case f := <-s.feedback:
-				said = append(said, f)
-			default:
-				more = false
-			}
-		}
-		s.commit(batches, said)
-	}
-}
-
-// maxBatch bounds how many events one transaction takes.
-const maxBatch = 1024
-
 func (s *Standalone) commit(batches []source.Batch, said []feedback) {
 	c := s.pipeline.engine.Update(func(tx *flow.Tx) {
 		s.pipeline.clock.Set(tx, struct{}{}, time.Now().Truncate(time.Minute))
@@ -207,10 +153,7 @@ func (s *Standalone) commit(batches []source.Batch, said []feedback) {
 		}
 		s.gone = nil
 	})
-	for _, f := range c.Failures {
-		s.log.Error("a value could not be processed; its last good state stays in force, please report this",
-			"table", f.Table, "key", fmt.Sprint(f.Key), "cause", fmt.Sprint(f.Cause), "stack", f.Stack)
-	}
+	logFailures(s.log, c)
 	s.times.note(s.pipeline, c, time.Now())
 	s.server.Apply(s.pipeline.Updates(c))
 

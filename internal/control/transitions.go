@@ -31,7 +31,7 @@ func (t *transitions) note(p *Pipeline, c *flow.Commit, now time.Time) {
 	}
 	for _, kind := range p.reported {
 		kind.changes(c, func(ch statusChange) {
-			t.compare(ch.Object, ch.Old != nil, ch.New != nil, at, conditionsOf(ch.Old), conditionsOf(ch.New))
+			t.compare(ch.Object.String(), ch.Old != nil, ch.New != nil, at, conditionsOf(ch.Old), conditionsOf(ch.New))
 		})
 	}
 }

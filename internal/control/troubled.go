@@ -25,9 +25,9 @@ func (t troubled) note(p *Pipeline, c *flow.Commit) []StateChange {
 	for _, kind := range p.reported {
 		kind.changes(c, func(ch statusChange) {
 			if ch.New == nil {
-				delete(t, ch.Object)
+				delete(t, ch.Object.String())
 			} else {
-				t.take(ch.Object, summaryOf(ch.New), &out)
+				t.take(ch.Object.String(), summaryOf(ch.New), &out)
 			}
 		})
 	}

@@ -1,0 +1,87 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
+)
+
+// feedback is what the proxies of a Gateway said.
+type feedback struct {
+	gateway string
+	state   xds.State
+}
+
+// events is what a mode's loop takes in: what sources and proxies tell.
+type events struct {
+	batches chan source.Batch
+	said    chan feedback
+}
+
+func newEvents() events {
+	return events{batches: make(chan source.Batch), said: make(chan feedback)}
+}
+
+// maxBatch bounds how many events one transaction takes.
+const maxBatch = 1024
+
+// loop is the one writer: it takes whatever has arrived since the last
+// transaction as the next one, so that a lone event takes effect at once and a
+// storm is worked off in few steps. Each minute is an event too, since
+// certificates expire.
+func (e events) loop(ctx context.Context, commit func([]source.Batch, []feedback)) error {
+	minute := time.NewTicker(time.Minute)
+	defer minute.Stop()
+	for {
+		var batches []source.Batch
+		var said []feedback
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case b := <-e.batches:
+			batches = append(batches, b)
+		case f := <-e.said:
+			said = append(said, f)
+		case <-minute.C:
+		}
+		for more := true; more && len(batches)+len(said) < maxBatch; {
+			select {
+			case b := <-e.batches:
+				batches = append(batches, b)
+			case f := <-e.said:
+				said = append(said, f)
+			default:
+				more = false
+			}
+		}
+		commit(batches, said)
+	}
+}
+
+// emit hands a batch to the loop unless ctx ends first.
+func (e events) emit(ctx context.Context, b source.Batch) {
+	select {
+	case e.batches <- b:
+	case <-ctx.Done():
+	}
+}
+
+// tell hands feedback to the loop unless ctx ends first.
+func (e events) tell(ctx context.Context, gateway string, state xds.State) {
+	select {
+	case e.said <- feedback{gateway, state}:
+	case <-ctx.Done():
+	}
+}
+
+func logFailures(log *slog.Logger, c *flow.Commit) {
+	for _, f := range c.Failures {
+		log.Error("a value could not be processed; its last good state stays in force, please report this",
+			"table", f.Table, "key", fmt.Sprint(f.Key), "cause", fmt.Sprint(f.Cause), "stack", f.Stack)
+	}
+}

@@ -1,0 +1,74 @@
+package source
+
+import "slices"
+
+// Merge lays several sources over each other: of two that define the same object
+// the first one wins, and the other's object is kept in case the winner's goes. It
+// is for one goroutine.
+type Merge struct {
+	// Shadowed is told which objects are not used, and which source they are of, when
+	// that begins (true) and when it ends.
+	Shadowed func(k Key, by, from int, begins bool)
+
+	owners map[Key][]Object // by source; nil where a source doesn't define the object
+	n      int
+}
+
+// NewMerge lays n sources over each other.
+func NewMerge(n int) *Merge {
+	return &Merge{owners: map[Key][]Object{}, n: n}
+}
+
+// Take turns a batch of one source into what it changes for all. Objects need
+// their TypeMeta.
+func (m *Merge) Take(from int, b Batch) Batch {
+	out := Batch{Problems: b.Problems}
+	for _, k := range b.Deleted {
+		if m.put(k, from, nil) {
+			if now := m.winner(k); now >= 0 {
+				out.Set = append(out.Set, m.owners[k][now])
+			} else {
+				delete(m.owners, k)
+				out.Deleted = append(out.Deleted, k)
+			}
+		}
+	}
+	for _, o := range b.Set {
+		if k := KeyOf(o); m.put(k, from, o) {
+			out.Set = append(out.Set, o)
+		}
+	}
+	return out
+}
+
+// Owner returns the source whose object is used; -1 if there is none.
+func (m *Merge) Owner(k Key) int { return m.winner(k) }
+
+// put notes an object, nil for none, and reports whether that changes what is used.
+func (m *Merge) put(k Key, from int, o Object) (counts bool) {
+	list := m.owners[k]
+	if list == nil {
+		if o == nil {
+			return false
+		}
+		list = make([]Object, m.n)
+		m.owners[k] = list
+	}
+	before := m.winner(k)
+	was := slices.Clone(list)
+	list[from] = o
+	after := m.winner(k)
+	if m.Shadowed != nil {
+		for i := range list {
+			hidden := was[i] != nil && i != before
+			if hides := list[i] != nil && i != after; hides != hidden {
+				m.Shadowed(k, after, i, hides)
+			}
+		}
+	}
+	return from == before || from == after
+}
+
+func (m *Merge) winner(k Key) int {
+	return slices.IndexFunc(m.owners[k], func(o Object) bool { return o != nil })
+}
