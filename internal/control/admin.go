@@ -16,26 +16,40 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
 // Handler returns the admin interface. It has no authentication: serve it on
 // loopback or on a private Unix socket only.
 func (s *Standalone) Handler() http.Handler {
+	return admin{s.pipeline, s.server, s.View, s.readyz}.handler()
+}
+
+// admin is what the admin interface shows.
+type admin struct {
+	pipeline *Pipeline
+	server   *xds.Server
+	view     func() View
+	ready    http.HandlerFunc
+}
+
+// collectors are the metrics of a pipeline and its xDS server.
+func (a admin) collectors() []prometheus.Collector {
+	return append([]prometheus.Collector{tableCollector{a.pipeline.engine}}, a.server.Collectors()...)
+}
+
+func (a admin) handler() http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		tableCollector{s.pipeline.engine},
-	)
-	registry.MustRegister(s.server.Collectors()...)
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(a.collectors()...)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", s.readyz)
+	mux.HandleFunc("GET /readyz", a.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.View()) })
-	mux.HandleFunc("GET /debug/tables", s.debugTables)
-	mux.HandleFunc("GET /debug/tables/{name}", s.debugTable)
-	mux.HandleFunc("GET /debug/xds", s.debugXDS)
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.view()) })
+	mux.HandleFunc("GET /debug/tables", a.debugTables)
+	mux.HandleFunc("GET /debug/tables/{name}", a.debugTable)
+	mux.HandleFunc("GET /debug/xds", a.debugXDS)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
@@ -92,9 +106,9 @@ func (s *Standalone) readyz(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintln(w, "ok")
 }
 
-func (s *Standalone) debugTables(w http.ResponseWriter, _ *http.Request) {
+func (a admin) debugTables(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(w, "%-24s %10s %10s %10s %8s %12s\n", "TABLE", "ENTRIES", "RUNS", "CHANGES", "PANICS", "TIME")
-	for _, t := range s.pipeline.engine.Stats() {
+	for _, t := range a.pipeline.engine.Stats() {
 		fmt.Fprintf(w, "%-24s %10d %10d %10d %8d %12s\n", t.Table, t.Entries, t.Runs, t.Changes, t.Panics, t.Spent)
 	}
 }
@@ -104,9 +118,9 @@ const maxDump = 10_000
 
 // debugTable prints a table's entries. Values that may hold what nobody should
 // read, the Secrets themselves, are not printed.
-func (s *Standalone) debugTable(w http.ResponseWriter, r *http.Request) {
+func (a admin) debugTable(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	entries, ok := s.pipeline.engine.Dump(name)
+	entries, ok := a.pipeline.engine.Dump(name)
 	if !ok {
 		http.Error(w, "no table is named "+name+"; /debug/tables lists them", http.StatusNotFound)
 		return
@@ -159,9 +173,9 @@ func (c tableCollector) Collect(ch chan<- prometheus.Metric) {
 
 // debugXDS prints the proxies' sessions and, with ?gateway=NS/NAME, each
 // resource of that Gateway by name and version. It holds no bodies.
-func (s *Standalone) debugXDS(w http.ResponseWriter, r *http.Request) {
+func (a admin) debugXDS(w http.ResponseWriter, r *http.Request) {
 	if name := r.URL.Query().Get("gateway"); name != "" {
-		info, ok := s.server.Gateway(name)
+		info, ok := a.server.Gateway(name)
 		if !ok {
 			http.Error(w, "no Gateway "+name+" is served", http.StatusNotFound)
 			return
@@ -169,5 +183,5 @@ func (s *Standalone) debugXDS(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, info)
 		return
 	}
-	writeJSON(w, map[string]any{"gateways": s.server.Gateways(), "sessions": s.server.Sessions()})
+	writeJSON(w, map[string]any{"gateways": a.server.Gateways(), "sessions": a.server.Sessions()})
 }

@@ -1,6 +1,10 @@
 package xds
 
-import "github.com/gatehouse-dev/gatehouse/internal/envoy"
+import (
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+)
 
 // Ref names a resource of one Gateway.
 type Ref struct {
@@ -19,4 +23,47 @@ type Update struct {
 	Set     []*envoy.Resource
 	Remove  []Ref
 	Gone    bool // the Gateway no longer exists; its proxies lose everything
+}
+
+// Merge returns one list of updates that leaves each Gateway as the two lists do
+// one after the other. What the first one set and the second one takes back is
+// never seen by a proxy.
+func Merge(first, second []Update) []Update {
+	if len(first) == 0 {
+		return second
+	}
+	out := append([]Update(nil), first...)
+	for _, u := range second {
+		i := slices.IndexFunc(out, func(o Update) bool { return o.Gateway == u.Gateway })
+		if i < 0 || out[i].Gone || u.Gone {
+			out = append(out, u) // in order, which is as good
+			continue
+		}
+		out[i] = merge(out[i], u)
+	}
+	return out
+}
+
+func merge(a, b Update) Update {
+	changed := map[Ref]bool{}
+	for _, r := range b.Set {
+		changed[Ref{r.Type, r.Name}] = true
+	}
+	for _, ref := range b.Remove {
+		changed[ref] = true
+	}
+	out := Update{Gateway: a.Gateway}
+	for _, r := range a.Set {
+		if !changed[Ref{r.Type, r.Name}] {
+			out.Set = append(out.Set, r)
+		}
+	}
+	for _, ref := range a.Remove {
+		if !changed[ref] {
+			out.Remove = append(out.Remove, ref)
+		}
+	}
+	out.Set = append(out.Set, b.Set...)
+	out.Remove = append(out.Remove, b.Remove...)
+	return out
 }
