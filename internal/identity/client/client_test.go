@@ -1,0 +1,375 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = 20 * time.Second
+
+// ca is a root that signs whatever is asked of it.
+type ca struct {
+	key  *ecdsa.PrivateKey
+	cert *x509.Certificate
+}
+
+func newCA(t *testing.T, name string) *ca {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &ca{key: key, cert: &x509.Certificate{
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
+	}}
+	c.cert.Subject.CommonName = name
+	c.cert = c.sign(t, c.cert, &key.PublicKey)
+	return c
+}
+
+func (c *ca) sign(t *testing.T, template *x509.Certificate, key any) *x509.Certificate {
+	t.Helper()
+	template.SerialNumber = big.NewInt(time.Now().UnixNano())
+	der, err := x509.CreateCertificate(rand.Reader, template, c.cert, key, c.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert
+}
+
+func (c *ca) pem() []byte { return encode(c.cert) }
+
+func encode(cert *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
+}
+
+// controller answers requests for certificates.
+type controller struct {
+	t      *testing.T
+	server *httptest.Server
+	tokens chan string // that requests came with
+
+	mu     sync.Mutex
+	signer *ca
+	life   time.Duration
+	refuse string
+}
+
+func startController(t *testing.T, c *ca, life time.Duration) *controller {
+	t.Helper()
+	s := &controller{t: t, signer: c, life: life, tokens: make(chan string, 1000)}
+	s.server = httptest.NewUnstartedServer(s)
+	s.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	s.server.TLS = &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{serving(t, c, "controller.test")}}
+	s.server.StartTLS()
+	t.Cleanup(s.server.Close)
+	return s
+}
+
+func serving(t *testing.T, c *ca, name string) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := c.sign(t, &x509.Certificate{
+		DNSNames: []string{name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
+	}, &key.PublicKey)
+	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+}
+
+func (s *controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tokens <- strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if s.refuse != "" {
+		w.WriteHeader(http.StatusForbidden)
+		_ = json.NewEncoder(w).Encode(Problem{Error: s.refuse})
+		return
+	}
+	var req Request
+	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+		s.t.Error(err)
+	}
+	block, _ := pem.Decode([]byte(req.CSR))
+	csr, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		s.t.Error(err)
+	}
+	cert := s.signer.sign(s.t, &x509.Certificate{
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		NotBefore:   time.Now().Add(-time.Minute), NotAfter: time.Now().Add(s.life),
+	}, csr.PublicKey)
+	_ = json.NewEncoder(w).Encode(Response{Certificate: string(encode(cert)), Authorities: string(s.signer.pem())})
+}
+
+func (s *controller) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+type pod struct {
+	*Client
+	token, authorities string // files
+}
+
+func startPod(t *testing.T, s *controller, xds string, trusts *ca, log io.Writer) *pod {
+	t.Helper()
+	dir := t.TempDir()
+	p := &pod{token: filepath.Join(dir, "token"), authorities: filepath.Join(dir, "ca.crt")}
+	p.write(t, p.token, "token-1\n")
+	p.write(t, p.authorities, string(trusts.pem()))
+	var err error
+	p.Client, err = New(Options{
+		API: s.server.Listener.Addr().String(), XDS: xds, ServerName: "controller.test",
+		TokenFile: p.token, CAFile: p.authorities, Log: slog.New(slog.NewTextHandler(log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); p.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return p
+}
+
+func (p *pod) write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *controller) token() string {
+	s.t.Helper()
+	select {
+	case token := <-s.tokens:
+		return token
+	case <-time.After(patience):
+		s.t.Fatal("no certificate is asked for")
+		return ""
+	}
+}
+
+func (p *pod) wait(t *testing.T) {
+	t.Helper()
+	select {
+	case <-p.Ready():
+	case <-time.After(patience):
+		t.Fatal("there is no certificate")
+	}
+}
+
+// xdsServer accepts whom it trusts, greets them, and tells about them.
+func xdsServer(t *testing.T, serves, trusts *ca) (address string, accepted chan *x509.Certificate) {
+	t.Helper()
+	pool := x509.NewCertPool()
+	pool.AddCert(trusts.cert)
+	lis, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{serving(t, serves, "controller.test")},
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted = make(chan *x509.Certificate, 100)
+	var done sync.WaitGroup
+	done.Go(func() {
+		for {
+			conn, err := lis.Accept()
+			if err != nil {
+				return
+			}
+			if tc := conn.(*tls.Conn); tc.HandshakeContext(t.Context()) == nil {
+				accepted <- tc.ConnectionState().PeerCertificates[0]
+				fmt.Fprint(conn, "hello")
+			}
+			_ = conn.Close()
+		}
+	})
+	t.Cleanup(func() { _ = lis.Close(); done.Wait() })
+	return lis.Addr().String(), accepted
+}
+
+func (p *pod) greeting(t *testing.T) (string, error) {
+	t.Helper()
+	conn, err := p.Dial(t.Context())
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	b, err := io.ReadAll(conn)
+	return string(b), err
+}
+
+func TestCertificateIsRenewedWithTheTokenOfTheDay(t *testing.T) {
+	c := newCA(t, "one")
+	s := startController(t, c, 3*time.Second)
+	xds, accepted := xdsServer(t, c, c)
+	p := startPod(t, s, xds, c, io.Discard)
+	if got := s.token(); got != "token-1" {
+		t.Fatalf("the first request has the token %q", got)
+	}
+	p.write(t, p.token, "token-2")
+	p.wait(t)
+	if got, err := p.greeting(t); got != "hello" {
+		t.Fatalf("got %q, %v", got, err)
+	}
+	first := <-accepted
+	if got := s.token(); got != "token-2" {
+		t.Errorf("the second request has the token %q", got)
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		if got, err := p.greeting(t); got != "hello" {
+			t.Fatalf("got %q, %v", got, err)
+		}
+		second := <-accepted
+		if !second.Equal(first) {
+			if first.PublicKey.(*ecdsa.PublicKey).Equal(second.PublicKey) {
+				t.Error("the certificate was renewed for the same key")
+			}
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the renewed certificate is not used")
+		}
+	}
+}
+
+func TestRefusalIsRetriedAndToldWithoutTheToken(t *testing.T) {
+	c := newCA(t, "one")
+	s := startController(t, c, time.Hour)
+	s.refuse = "the pod default/a has no address yet"
+	var log lines
+	p := startPod(t, s, "127.0.0.1:1", c, &log)
+	s.token()
+	s.token()
+	s.set(func() { s.refuse = "" })
+	p.wait(t)
+	if !strings.Contains(log.String(), "the pod default/a has no address yet") {
+		t.Errorf("the log doesn't have the reason:\n%s", log.String())
+	}
+	if strings.Contains(log.String(), "token-1") {
+		t.Errorf("the log has the token:\n%s", log.String())
+	}
+}
+
+func TestControllerOfAnotherAuthorityGetsNoToken(t *testing.T) {
+	s := startController(t, newCA(t, "false"), time.Hour)
+	var log lines
+	startPod(t, s, "127.0.0.1:1", newCA(t, "true"), &log)
+	for deadline := time.Now().Add(patience); !strings.Contains(log.String(), "unknown authority"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("nothing is said about the authority:\n%s", log.String())
+		}
+	}
+	if len(s.tokens) > 0 {
+		t.Error("a token was sent to a server that can't be trusted")
+	}
+}
+
+func TestNewAuthorityBringsNewCertificate(t *testing.T) {
+	old, next := newCA(t, "old"), newCA(t, "next")
+	s := startController(t, old, time.Hour)
+	p := startPod(t, s, "127.0.0.1:1", old, io.Discard)
+	p.wait(t)
+	s.token()
+	s.set(func() { s.signer = next })
+	s.server.TLS.Certificates[0] = serving(t, next, "controller.test")
+	p.write(t, p.authorities, string(next.pem()))
+	s.token()
+}
+
+func TestCertificateThatTheControllerRefusesIsReplaced(t *testing.T) {
+	c := newCA(t, "one")
+	s := startController(t, newCA(t, "issuer"), time.Hour)
+	s.server.TLS.Certificates[0] = serving(t, c, "controller.test")
+	xds, _ := xdsServer(t, c, c)
+	p := startPod(t, s, xds, c, io.Discard)
+	p.write(t, p.authorities, string(c.pem())+string(s.signer.pem()))
+	p.wait(t)
+	s.token()
+	if got, err := p.greeting(t); err == nil {
+		t.Fatalf("got %q with a certificate of a stranger", got)
+	}
+	s.token()
+}
+
+// lines is a log that can be read while it is written.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// Two things that a certificate must not be taken for: it ends, and it is for the
+// key that was asked for.
+func TestAnswerIsChecked(t *testing.T) {
+	c := newCA(t, "one")
+	key, other := newCA(t, "a").key, newCA(t, "b").key
+	sign := func(key *ecdsa.PrivateKey, until time.Duration) string {
+		return string(encode(c.sign(t, &x509.Certificate{
+			NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(until),
+		}, &key.PublicKey)))
+	}
+	for name, tc := range map[string]struct{ certificate, want string }{
+		"empty":       {"", "has no certificate"},
+		"not a cert":  {"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "malformed"},
+		"another key": {sign(other, time.Hour), "for another key"},
+		"over":        {sign(key, -time.Minute), "do the clocks agree"},
+		"good":        {sign(key, time.Hour), ""},
+	} {
+		_, err := certificate(&Response{Certificate: tc.certificate}, key)
+		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+var _ net.Conn = (*conn)(nil)
