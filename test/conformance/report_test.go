@@ -1,0 +1,97 @@
+package conformance
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	confv1 "sigs.k8s.io/gateway-api/conformance/apis/v1"
+	"sigs.k8s.io/gateway-api/conformance/tests"
+	"sigs.k8s.io/gateway-api/pkg/features"
+	"sigs.k8s.io/yaml"
+)
+
+// TestReports checks each report that is kept: upstream would take it, each profile
+// succeeded with nothing failed and nothing skipped, and no feature that has a test in
+// the suite is left out.
+func TestReports(t *testing.T) {
+	files, err := filepath.Glob("reports/*/*/*-report.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), "-report.yaml"), func(t *testing.T) {
+			r := read(t, file)
+			if err := r.Implementation.Validate(); err != nil {
+				t.Error(err)
+			}
+			if want := reportName(r.GatewayAPIChannel, r.Implementation.Version, r.Mode); want != filepath.Base(file) {
+				t.Errorf("the file should be named %s", want)
+			}
+			for _, p := range r.ProfileReports {
+				check(t, p, r.GatewayAPIChannel)
+			}
+			if !strings.Contains(string(readme(t, file)), filepath.Base(file)) {
+				t.Error("README.md beside it has no line about it")
+			}
+		})
+	}
+}
+
+// check says what of a profile is not as it should be.
+func check(t *testing.T, p confv1.ProfileReport, channel string) {
+	t.Helper()
+	levels := map[string]confv1.Status{"core": p.Core}
+	if p.Extended != nil {
+		levels["extended"] = p.Extended.Status
+		for _, name := range p.Extended.UnsupportedFeatures {
+			if tested(features.FeatureName(name), channel) {
+				t.Errorf("%s: feature %s is not supported", p.Name, name)
+			}
+		}
+	}
+	for level, s := range levels {
+		if s.Result != confv1.Success || s.Statistics.Failed != 0 || s.Statistics.Skipped != 0 {
+			t.Errorf("%s, %s: %s; %d failed %v, %d skipped %v", p.Name, level, s.Result,
+				s.Statistics.Failed, s.FailedTests, s.Statistics.Skipped, s.SkippedTests)
+		}
+	}
+}
+
+// tested says whether the suite has a test for a feature of the channel.
+func tested(name features.FeatureName, channel string) bool {
+	if channel == "standard" && features.GetFeature(name).Channel != features.FeatureChannelStandard {
+		return false
+	}
+	for _, test := range tests.ConformanceTests {
+		for _, f := range test.Features {
+			if f == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func read(t *testing.T, file string) confv1.ConformanceReport {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r confv1.ConformanceReport
+	if err := yaml.UnmarshalStrict(data, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func readme(t *testing.T, report string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(filepath.Dir(report), "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
