@@ -35,7 +35,7 @@ lint: ## Check style and the import rules
 bench: envoy ## Measure changes at 100 to 20,000 routes; writes bench/results/latest.json
 	GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) run ./test/bench
 
-generate: build ## Rewrite generated files: schemas and the command reference
+generate: build ## Rewrite generated files: kinds, schemas and the command reference
 	$(GO) generate ./...
 	$(BIN) reference docs/reference/commands.md
 

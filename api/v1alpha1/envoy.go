@@ -1,0 +1,125 @@
+package v1alpha1
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// Envoy is how the Envoy process runs.
+type Envoy struct {
+	// Concurrency is the number of worker threads; 0 is one per CPU. By default it is
+	// the container's CPU limit, rounded up, or one per CPU without one.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1024
+	Concurrency *int32 `json:"concurrency,omitempty"`
+
+	// LogLevel is what Envoy logs of itself, info by default.
+	// +optional
+	LogLevel *LogLevel `json:"logLevel,omitempty"`
+
+	// Bootstrap is merged into the configuration that Envoy starts with: objects
+	// field by field, lists are appended. What connects Envoy with its controller can't
+	// be set: node, admin, dynamic_resources, the cluster named xds, and the like.
+	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	Bootstrap *apiextensionsv1.JSON `json:"bootstrap,omitempty"`
+}
+
+// LogLevel is one of Envoy's levels.
+//
+// +kubebuilder:validation:Enum=trace;debug;info;warning;error;critical;off
+type LogLevel string
+
+// Drain is how a proxy ends: it stops being ready, waits for Delay, stops taking
+// connections, and waits for those that it has, at most Timeout.
+type Drain struct {
+	// Delay is how long load balancers may take to notice, 5s by default.
+	// +optional
+	Delay *gwv1.Duration `json:"delay,omitempty"`
+
+	// Timeout is how long clients may finish, 30s by default.
+	// +optional
+	Timeout *gwv1.Duration `json:"timeout,omitempty"`
+}
+
+// Metrics is what the proxies count.
+type Metrics struct {
+	// Scrape says whether pods carry the annotations prometheus.io/scrape, port and
+	// path, by which Prometheus finds them. True by default.
+	// +optional
+	Scrape *bool `json:"scrape,omitempty"`
+
+	// Backends says whether there are statistics of every backend. They double the
+	// memory that a backend takes, so the default is false.
+	// +optional
+	Backends *bool `json:"backends,omitempty"`
+}
+
+// Client is how those who connect are treated.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.http3) && has(self.proxyProtocol) && self.http3 && self.proxyProtocol)",message="http3 and proxyProtocol can't be had together: there is no PROXY protocol over UDP"
+type Client struct {
+	// HTTP3 serves HTTP/3 on HTTPS listeners that don't say otherwise.
+	// +optional
+	HTTP3 *bool `json:"http3,omitempty"`
+
+	// ProxyProtocol takes the addresses of clients from the PROXY protocol, and
+	// refuses connections without it.
+	// +optional
+	ProxyProtocol *bool `json:"proxyProtocol,omitempty"`
+
+	// TrustedHops is how many proxies in front of this one are believed what they say
+	// in X-Forwarded headers, 0 by default.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	TrustedHops *int32 `json:"trustedHops,omitempty"`
+
+	// Limits bound what one client may take.
+	// +optional
+	Limits *Limits `json:"limits,omitempty"`
+}
+
+// Limits bound what one client may take.
+type Limits struct {
+	// HeadersKiB is the size of a request's headers, 60 by default.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=8192
+	HeadersKiB *int32 `json:"headersKiB,omitempty"`
+
+	// Headers is the number of a request's headers, 100 by default.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	Headers *int32 `json:"headers,omitempty"`
+
+	// Streams is how many requests may be under way in a connection of HTTP/2 or
+	// HTTP/3, 100 by default.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
+	Streams *int32 `json:"streams,omitempty"`
+
+	// BufferKiB is how much a connection may leave unread, softly, 32 by default.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1048576
+	BufferKiB *int32 `json:"bufferKiB,omitempty"`
+
+	// HeadersTimeout is how long a request's headers may take, 30s by default.
+	// +optional
+	HeadersTimeout *gwv1.Duration `json:"headersTimeout,omitempty"`
+
+	// IdleTimeout ends a connection without requests, or bytes, 1h by default.
+	// +optional
+	IdleTimeout *gwv1.Duration `json:"idleTimeout,omitempty"`
+
+	// ConnectionDuration ends a connection however busy it is. There is no such limit
+	// by default.
+	// +optional
+	ConnectionDuration *gwv1.Duration `json:"connectionDuration,omitempty"`
+}
