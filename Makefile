@@ -1,4 +1,8 @@
 export GOTOOLCHAIN := auto
+# Programs that run on any Linux, the same bytes wherever the checkout is, and
+# everything compiled once for them, for tests and for the linter.
+export CGO_ENABLED := 0
+export GOFLAGS := -trimpath -buildvcs=false
 
 GO        ?= go
 BIN       := bin/gatehouse
@@ -7,15 +11,18 @@ TESTFLAGS ?=
 # What `make run` serves, and further flags for it, such as RUN_FLAGS='--bind ::1'.
 DIR       ?= examples/quickstart
 RUN_FLAGS ?= --port-offset 8000
+# The image's name, and what `make image` does with it: IMAGE_TO=--push pushes.
+IMAGE     ?= ghcr.io/gatehouse-dev/gatehouse:$(VERSION)
+IMAGE_TO  ?= --output $(CURDIR)/bin/image.tar
 
 .DEFAULT_GOAL := help
-.PHONY: help build envoy run test lint bench generate clean
+.PHONY: help build envoy run image test lint bench generate clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 build: ## Build bin/gatehouse
-	$(GO) build -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o $(BIN) ./cmd/gatehouse
+	$(GO) build -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN) ./cmd/gatehouse
 
 envoy: build ## Fetch the official Envoy into your cache, unless there is one
 	@$(BIN) envoy path >/dev/null 2>&1 || $(BIN) envoy install
@@ -25,6 +32,12 @@ envoy: build ## Fetch the official Envoy into your cache, unless there is one
 run: envoy ## Serve examples/quickstart at 127.0.0.1:8080, with two echo backends
 	@exec $(BIN) echo --listen v1=127.0.0.1:3001 --listen v2=127.0.0.1:3002 -- \
 		$(BIN) run $(DIR) $(RUN_FLAGS)
+
+# A module of its own, so that its dependencies never meet ours.
+image: envoy ## Pack Gatehouse and Envoy as bin/image.tar, for docker load or ctr import
+	@$(GO) run -C tools/image . --name $(IMAGE) $(IMAGE_TO) \
+		--labels org.opencontainers.image.title=gatehouse,org.opencontainers.image.version=$(VERSION) \
+		$(CURDIR)/$(BIN) "$$($(BIN) envoy path)"
 
 test: envoy ## Run all tests, with the real Envoy (TESTFLAGS='-run X -v' for more)
 	GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 20m $(TESTFLAGS) ./...
