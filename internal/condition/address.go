@@ -50,6 +50,34 @@ func AddressNoneLeft(want string, defaults []string) string {
 		strings.Join(defaults, ", "), that(want))
 }
 
+// AddressNoneYet is about a Gateway that asks for nothing in particular.
+func AddressNoneYet() string { return "The Gateway has no address yet" }
+
+// AddressNotGiven is about an address that the Service in front of the proxies
+// doesn't have.
+func AddressNotGiven(value string, has []string) string {
+	return fmt.Sprintf("the Gateway's Service doesn't have %s but %s", value, theirs(has))
+}
+
+// AddressHostnameNotGiven is about a host name that the Service in front of the
+// proxies doesn't have.
+func AddressHostnameNotGiven(value string) string {
+	return fmt.Sprintf("%s can't be requested, since host names are for load balancers to choose", value)
+}
+
+// AddressNoneGiven is about an entry without a value that the Service in front of
+// the proxies has nothing for.
+func AddressNoneGiven(kind, want string, has []string) string {
+	return fmt.Sprintf("the Gateway's Service has no further %s%s; it has %s", kind, that(want), theirs(has))
+}
+
+func theirs(addresses []string) string {
+	if len(addresses) == 0 {
+		return "none yet"
+	}
+	return strings.Join(addresses, ", ")
+}
+
 func that(want string) string {
 	if want == "" {
 		return ""

@@ -52,6 +52,13 @@ func GatewayAddressNotUsable(problems []string) metav1.Condition {
 		fmt.Sprintf("spec.addresses: %s; name addresses of this host, or remove them to get the default address", join(problems, "; ")))
 }
 
+// GatewayAddressNotGiven is GatewayAddressNotUsable where addresses are those of a
+// Service.
+func GatewayAddressNotGiven(problems []string) metav1.Condition {
+	return no(gwv1.GatewayConditionProgrammed, gwv1.GatewayReasonAddressNotUsable,
+		fmt.Sprintf("spec.addresses: %s; name addresses that the cluster's load balancer can give, or remove them to get any", join(problems, "; ")))
+}
+
 // GatewayProgrammed says that the proxies run the Gateway's configuration.
 func GatewayProgrammed() metav1.Condition {
 	return yes(gwv1.GatewayConditionProgrammed, gwv1.GatewayReasonProgrammed,

@@ -30,6 +30,18 @@ func ListenerPortOutOfRange(port, offset int) metav1.Condition {
 		fmt.Sprintf("Port %d with the port offset %d is %d, beyond 65535; choose a smaller --port-offset or another port", port, offset, port+offset))
 }
 
+// ListenerPortReserved says that the proxies need the port for themselves.
+func ListenerPortReserved(port int) metav1.Condition {
+	return no(gwv1.ListenerConditionAccepted, gwv1.ListenerReasonPortUnavailable,
+		fmt.Sprintf("Port %d is where the proxies answer for their health; choose another port", port))
+}
+
+// ListenerBindPortTaken says which other listener is bound where this one would be.
+func ListenerBindPortTaken(port, bind, other int, holder string) metav1.Condition {
+	return no(gwv1.ListenerConditionAccepted, gwv1.ListenerReasonPortUnavailable,
+		fmt.Sprintf("The proxies would listen for port %d on %d, and they do so for port %d of %s, which goes first; choose another port", port, bind, other, holder))
+}
+
 // ListenerPortTaken says which other Gateway on this host has the port.
 func ListenerPortTaken(port int, winner string) metav1.Condition {
 	return no(gwv1.ListenerConditionAccepted, gwv1.ListenerReasonPortUnavailable,

@@ -77,9 +77,8 @@ func standalonePipeline(bind []string, offset int, client ClientOptions) (Option
 		addresses = append(addresses, ip.String())
 	}
 	return Options{
-		Addresses:  addresses,
-		PortOffset: offset,
-		Client:     client.Client,
+		Addresses: addresses,
+		Client:    client.Client,
 		Topology: topology.Options{
 			ControllerName:    ControllerName,
 			ImplicitClass:     StandaloneClass,

@@ -21,8 +21,6 @@ type Options struct {
 	Topology topology.Options
 	// Addresses are bound where a Gateway asks for none of its own.
 	Addresses []string
-	// PortOffset is added to every listener's port.
-	PortOffset int
 	// Client is how all listeners treat clients.
 	Client ir.Client
 }
@@ -180,7 +178,7 @@ func (p *Pipeline) declareHosts() {
 				return nil, false // the listener went in this very transaction
 			}
 			in := translate.HostInput{
-				Domain: k.Domain, Port: at.port, HTTPS: at.https, Offset: p.opts.PortOffset,
+				Domain: k.Domain, Port: at.port, HTTPS: at.https, Offset: p.opts.Topology.ClientOffset(),
 				Entries: make([]translate.HostEntry, 0, attached.Len()),
 			}
 			for key, a := range attached.All() {

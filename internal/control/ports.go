@@ -66,8 +66,9 @@ func (p *Pipeline) declarePorts() {
 			if len(addresses) == 0 {
 				addresses = p.opts.Addresses
 			}
+			bind, _ := p.opts.Topology.BindPort(k.Port)
 			listener := translate.Listener(translate.ListenerInput{
-				Gateway: k.Gateway, Port: k.Port, Addresses: addresses, Offset: p.opts.PortOffset, Client: p.opts.Client, Listeners: listeners,
+				Gateway: k.Gateway, Port: k.Port, BindPort: bind, Mapped: p.opts.Topology.Provisioned, Addresses: addresses, Client: p.opts.Client, Listeners: listeners,
 				Forwards: p.forwardsOn(c, forwarding, k, listeners),
 			})
 			if listener == nil {
@@ -83,7 +84,7 @@ func (p *Pipeline) declarePorts() {
 					continue
 				}
 				emit(ir.TableKey{Gateway: v.listener.Gateway, Table: chain.Table},
-					tableOrigin{port: v.listener.BindPort, https: chain.TLS != nil})
+					tableOrigin{port: v.listener.ClientPort(), https: chain.TLS != nil})
 			}
 		}, flow.Equal(flow.Same[tableOrigin]))
 

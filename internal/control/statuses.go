@@ -133,8 +133,10 @@ func (p *Pipeline) declareStatus() {
 	p.gatewayStatus = flow.Map("gateway-status", p.graph.Gateways,
 		func(c *flow.Ctx, name ir.Name, gw *topology.Gateway, emit func(ir.Name, *gwv1.GatewayStatus)) {
 			in := status.GatewayInput{
-				Node: gw, BindAddresses: p.opts.Addresses, PortOffset: p.opts.PortOffset,
-				AttachedRoutes: p.attachedRoutes(c),
+				Node: gw, AttachedRoutes: p.attachedRoutes(c),
+			}
+			if !gw.Provisioned {
+				in.BindAddresses = p.opts.Addresses
 			}
 			in.AttachedSets, _ = flow.Get(c, p.graph.AttachedSets, name)
 			if hasCertificates(gw.Listeners) {
@@ -149,7 +151,7 @@ func (p *Pipeline) declareStatus() {
 
 	p.setStatus = flow.Map("listener-set-status", p.graph.ListenerSets,
 		func(c *flow.Ctx, name ir.Name, set *topology.ListenerSet, emit func(ir.Name, *gwv1.ListenerSetStatus)) {
-			in := status.ListenerSetInput{Node: set, AttachedRoutes: p.attachedRoutes(c), PortOffset: p.opts.PortOffset}
+			in := status.ListenerSetInput{Node: set, AttachedRoutes: p.attachedRoutes(c)}
 			if hasCertificates(set.Listeners) {
 				in.Now, _ = flow.Get(c, p.clock, struct{}{})
 			}

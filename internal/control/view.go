@@ -191,7 +191,7 @@ func (p *Pipeline) listenerRows(c *flow.Ctx, rows []ListenerRow, listeners []*to
 	for _, l := range listeners {
 		row := told[l.Key.Name]
 		row.Name, row.Protocol, row.Hostname = l.Key.Name, string(l.Protocol), l.Hostname
-		row.Port = int(l.Port) + p.opts.PortOffset
+		row.Port = int(l.Port) + p.opts.Topology.ClientOffset()
 		if port, ok := flow.Get(c, p.ports, keyOfPort(l)); ok {
 			row.Addrs = port.listener.Addresses
 		}

@@ -70,7 +70,7 @@ func serveHTTP3(m *hcmv3.HttpConnectionManager, l *ir.Listener) error {
 		RequestMutations: edgeFilter.Mutations.RequestMutations,
 		ResponseMutations: append(slices.Clip(edgeFilter.Mutations.ResponseMutations), &mutationv3.HeaderMutation{
 			Action: &mutationv3.HeaderMutation_Append{Append: &corev3.HeaderValueOption{
-				Header: &corev3.HeaderValue{Key: "alt-svc", Value: fmt.Sprintf(`h3=":%d"; ma=%d`, l.BindPort, altSvcAge)},
+				Header: &corev3.HeaderValue{Key: "alt-svc", Value: fmt.Sprintf(`h3=":%d"; ma=%d`, l.ClientPort(), altSvcAge)},
 				// A backend's own is about its own ports.
 				AppendAction: corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD,
 			}},

@@ -8,12 +8,22 @@ type Listener struct {
 	UDP     bool   `json:"udp,omitempty"`
 	// TLS says that clients speak TLS: the server name that they ask for selects
 	// the chain.
-	TLS       bool     `json:"tls,omitempty"`
-	Port      uint16   `json:"port"`      // as the Gateway says
-	BindPort  uint16   `json:"bindPort"`  // where Envoy listens
+	TLS      bool   `json:"tls,omitempty"`
+	Port     uint16 `json:"port"`     // as the Gateway says
+	BindPort uint16 `json:"bindPort"` // where Envoy listens
+	// Mapped says that clients connect to Port, and are led to BindPort on the way.
+	Mapped    bool     `json:"mapped,omitempty"`
 	Addresses []string `json:"addresses"` // IP addresses to bind, at least one, sorted
 	Client    Client   `json:"client,omitzero"`
 	Chains    []Chain  `json:"chains"` // sorted by hostname; without TLS exactly one
+}
+
+// ClientPort is the port that clients connect to.
+func (l *Listener) ClientPort() uint16 {
+	if l.Mapped {
+		return l.Port
+	}
+	return l.BindPort
 }
 
 // Chain is what a connection to a listener meets: TLS settings, if any, and what

@@ -1,7 +1,6 @@
 package status
 
 import (
-	"net/netip"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,8 +22,13 @@ type GatewayInput struct {
 	// BindAddresses are where the Gateway can be reached if its spec asks for no
 	// addresses: IP addresses, or host names of load balancers.
 	BindAddresses []string
-	// PortOffset is added to every port for binding.
-	PortOffset int
+	// ClusterAddresses are the ClusterIPs of the Service in front of the proxies, if
+	// there is one.
+	ClusterAddresses []string
+	// NoAddress says, where that is known, why the Gateway has no address.
+	NoAddress string
+	// NoProxy says, where that is known, why no proxy is connected.
+	NoProxy string
 	// Now, where set, is the time by which certificates are judged. It may lag by
 	// clockGrain.
 	Now time.Time
@@ -35,7 +39,7 @@ type GatewayInput struct {
 func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	each := listenerInput{
 		object: in.Node.Object, unusable: in.Node.Unusable,
-		attachedRoutes: in.AttachedRoutes, proxy: in.Proxy, portOffset: in.PortOffset, now: in.Now,
+		attachedRoutes: in.AttachedRoutes, proxy: in.Proxy, noProxy: in.NoProxy, now: in.Now,
 	}
 	if in.Node.Accepted.Status != metav1.ConditionTrue {
 		each.refused = "The Gateway is not accepted: " + in.Node.Accepted.Message
@@ -47,13 +51,14 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 		summary.count(l, conditions)
 		listeners = append(listeners, each.status(l, conditions))
 	}
-	addresses := in.addresses()
-	conditions := []metav1.Condition{in.accepted(&summary), in.programmed(&summary, &each, len(addresses))}
+	assigned := in.assigned()
+	addresses := in.addresses(assigned.Addresses)
+	conditions := []metav1.Condition{in.accepted(&summary), in.programmed(&summary, &each, &assigned)}
 	if in.Node.ResolvedRefs.Type != "" {
 		conditions = append(conditions, in.resolvedRefs())
 	}
 	if in.Node.AddressesAssigned != nil && in.Node.Accepted.Status == metav1.ConditionTrue {
-		conditions = append(conditions, *in.Node.AddressesAssigned)
+		conditions = append(conditions, assigned.Outcome)
 	}
 	if scope, ok := topology.DefaultScope(in.Node.Object.Spec.DefaultScope); ok {
 		conditions = append(conditions, condition.GatewayIsDefault(string(scope)))
@@ -115,14 +120,16 @@ func (in *GatewayInput) resolvedRefs() metav1.Condition {
 	return in.Node.ResolvedRefs
 }
 
-func (in *GatewayInput) programmed(s *summary, each *listenerInput, addresses int) metav1.Condition {
+func (in *GatewayInput) programmed(s *summary, each *listenerInput, a *topology.Assignment) metav1.Condition {
 	switch {
 	case in.Node.Accepted.Status != metav1.ConditionTrue:
 		return condition.GatewayNotProgrammed(in.Node.Accepted)
-	case in.Node.Unusable != nil:
-		return *in.Node.Unusable
-	case addresses == 0:
-		return condition.GatewayAddressNotAssigned("The Gateway has no address yet")
+	case len(a.Addresses) == 0 && in.NoAddress != "":
+		return condition.GatewayAddressNotAssigned(in.NoAddress)
+	case a.Unusable != nil:
+		return *a.Unusable
+	case len(a.Addresses) == 0:
+		return condition.GatewayAddressNotAssigned(condition.AddressNoneYet())
 	case s.programmed > 0 && len(s.silent) == 0:
 		return condition.GatewayProgrammed()
 	case s.programmed > 0:
@@ -137,16 +144,30 @@ func (in *GatewayInput) programmed(s *summary, each *listenerInput, addresses in
 // maxAddresses is the API's limit.
 const maxAddresses = 16
 
-// addresses are those that the spec asks for and that can be used, else the
-// default ones. In the experimental channel each tells its routability.
-func (in *GatewayInput) addresses() []gwv1.GatewayStatusAddress {
-	if in.Node.Accepted.Status != metav1.ConditionTrue || in.Node.Nowhere {
-		return nil // it is not to be reached anywhere
+// assigned are the addresses that the spec asks for and that can be used, else the
+// default ones.
+func (in *GatewayInput) assigned() topology.Assignment {
+	switch node := in.Node; {
+	case node.Accepted.Status != metav1.ConditionTrue:
+		return topology.Assignment{} // it is not to be reached anywhere
+	case node.Provisioned:
+		return node.Assign(topology.Live{Addresses: in.BindAddresses, Cluster: in.ClusterAddresses})
+	default:
+		a := topology.Assignment{Addresses: node.Assigned, Unusable: node.Unusable}
+		if node.AddressesAssigned != nil {
+			a.Outcome = *node.AddressesAssigned
+		}
+		if node.Nowhere {
+			a.Addresses = nil
+		} else if node.Assigned == nil {
+			a.Addresses = topology.Live{Addresses: in.BindAddresses}.All()
+		}
+		return a
 	}
-	list := in.Node.Assigned
-	if list == nil {
-		list = defaultAddresses(in.BindAddresses)
-	}
+}
+
+// addresses shows them. In the experimental channel each tells its routability.
+func (in *GatewayInput) addresses(list []topology.Address) []gwv1.GatewayStatusAddress {
 	var out []gwv1.GatewayStatusAddress
 	for _, a := range list[:min(len(list), maxAddresses)] {
 		told := gwv1.GatewayStatusAddress{Type: &a.Type, Value: a.Value}
@@ -154,17 +175,6 @@ func (in *GatewayInput) addresses() []gwv1.GatewayStatusAddress {
 			told.Routability = &a.Routability
 		}
 		out = append(out, told)
-	}
-	return out
-}
-
-func defaultAddresses(values []string) []topology.Address {
-	out := make([]topology.Address, len(values))
-	for i, v := range values {
-		out[i] = topology.Address{Type: gwv1.HostnameAddressType, Value: v}
-		if _, err := netip.ParseAddr(v); err == nil {
-			out[i].Type = gwv1.IPAddressType
-		}
 	}
 	return out
 }

@@ -25,7 +25,7 @@ var (
 func listener(name string, port uint16, protocol gwv1.ProtocolType) *topology.Listener {
 	l := &topology.Listener{
 		Key:  topology.ListenerKey{Gateway: gatewayName, Name: name},
-		Port: port, Protocol: protocol, Serves: true,
+		Port: port, BindPort: port, Protocol: protocol, Serves: true,
 		Kinds:      []gwv1.RouteGroupKind{{Kind: "HTTPRoute"}},
 		Conditions: []metav1.Condition{condition.ListenerAccepted(), condition.ListenerNoConflicts(), condition.ListenerResolvedRefs()},
 	}
@@ -33,6 +33,11 @@ func listener(name string, port uint16, protocol gwv1.ProtocolType) *topology.Li
 		l.Certificates = []ir.Name{secretName}
 		l.Validity = []topology.Validity{{NotBefore: expiry.AddDate(-1, 0, 0), NotAfter: expiry}}
 	}
+	return l
+}
+
+func shifted(l *topology.Listener, offset uint16) *topology.Listener {
+	l.BindPort = l.Port + offset
 	return l
 }
 
@@ -119,7 +124,7 @@ func TestGatewayConditions(t *testing.T) {
 		},
 		"the port is taken, and shifted": {
 			status.GatewayInput{
-				Node: gateway(listener("http", 80, gwv1.HTTPProtocolType)), BindAddresses: local, PortOffset: 8000,
+				Node: gateway(shifted(listener("http", 80, gwv1.HTTPProtocolType), 8000)), BindAddresses: local,
 				Proxy: rejected(acknowledged(), status.RefListener, "http-80", "cannot bind '127.0.0.1:8080': Address already in use"),
 			},
 			someBad + none + resolved,

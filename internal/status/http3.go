@@ -18,7 +18,7 @@ func (in *listenerInput) http3(l *topology.Listener, conditions []metav1.Conditi
 	}
 	if r, ok := in.proxy.Rejected[Ref{RefListener, name}]; ok {
 		if failure, ok := bindFailure(r.Message); ok {
-			unavailable := condition.ListenerHTTP3BindFailed(failure, int(l.Port)+in.portOffset, r.Message)
+			unavailable := condition.ListenerHTTP3BindFailed(failure, int(l.BindPort), r.Message)
 			return append(replaced(conditions, unavailable), condition.ListenerNotProgrammed(unavailable)), true
 		}
 		return append(conditions, condition.ListenerRefused(r.Message, r.KeepsOld)), true

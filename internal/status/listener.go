@@ -20,7 +20,7 @@ type listenerInput struct {
 	unusable       *metav1.Condition // the Gateway's
 	attachedRoutes func(topology.ListenerKey) int32
 	proxy          ProxyState
-	portOffset     int
+	noProxy        string // why no proxy is connected; empty where that is not known
 	now            time.Time
 }
 
@@ -51,7 +51,7 @@ func (in *listenerInput) conditions(l *topology.Listener) []metav1.Condition {
 	name := translate.ListenerName(l)
 	if r, ok := in.proxy.Rejected[Ref{RefListener, name}]; ok {
 		if failure, ok := bindFailure(r.Message); ok {
-			unavailable := condition.ListenerBindFailed(failure, int(l.Port)+in.portOffset, r.Message)
+			unavailable := condition.ListenerBindFailed(failure, int(l.BindPort), r.Message)
 			return append(replaced(conditions, unavailable), condition.ListenerNotProgrammed(unavailable))
 		}
 		return append(conditions, condition.ListenerRefused(r.Message, r.KeepsOld))
@@ -129,6 +129,9 @@ func renewal(v topology.Validity) time.Time {
 func (in *listenerInput) waitsFor() string {
 	if in.proxy.Connected {
 		return "Waiting for the proxy to acknowledge the configuration"
+	}
+	if in.noProxy != "" {
+		return "Waiting for a proxy to connect: " + in.noProxy
 	}
 	return "Waiting for a proxy to connect"
 }

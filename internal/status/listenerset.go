@@ -16,9 +16,9 @@ type ListenerSetInput struct {
 	Node           *topology.ListenerSet
 	AttachedRoutes func(topology.ListenerKey) int32
 	// Proxy is what the Gateway's proxies say, of the set's listeners at least.
-	Proxy      ProxyState
-	PortOffset int
-	Now        time.Time
+	Proxy   ProxyState
+	NoProxy string
+	Now     time.Time
 }
 
 // ListenerSet is the status of a ListenerSet. Its conditions tell of its own
@@ -26,7 +26,7 @@ type ListenerSetInput struct {
 func ListenerSet(in ListenerSetInput) gwv1.ListenerSetStatus {
 	listeners := listenerInput{
 		object: in.Node.Object, unusable: in.Node.Unusable,
-		attachedRoutes: in.AttachedRoutes, proxy: in.Proxy, portOffset: in.PortOffset, now: in.Now,
+		attachedRoutes: in.AttachedRoutes, proxy: in.Proxy, noProxy: in.NoProxy, now: in.Now,
 	}
 	if in.Node.Accepted.Reason == string(gwv1.ListenerSetReasonParentNotAccepted) {
 		listeners.refused = in.Node.Accepted.Message

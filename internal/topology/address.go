@@ -27,6 +27,9 @@ type addresses struct {
 
 // requestedAddresses goes through spec.addresses.
 func (g *Graph) requestedAddresses(gw *gwv1.Gateway) addresses {
+	if g.options.Provisioned {
+		return provisionedAddresses(gw)
+	}
 	r := addressRequest{
 		local:    func(ip string) bool { return g.options.LocalAddresses == nil || g.options.LocalAddresses(ip) },
 		defaults: g.options.DefaultAddresses,
@@ -44,24 +47,32 @@ func (g *Graph) requestedAddresses(gw *gwv1.Gateway) addresses {
 	for i := range gw.Spec.Addresses {
 		r.unnamed(i, &gw.Spec.Addresses[i])
 	}
-	a := addresses{usable: r.usable, assigned: r.assigned, outcome: condition.GatewayAddressesAssigned()}
+	a := addresses{usable: r.usable, assigned: r.assigned}
 	slices.Sort(a.usable)
 	a.usable = slices.Compact(a.usable)
 	a.none = len(gw.Spec.Addresses) > 0 && len(a.usable) == 0 && !r.fallback
+	a.outcome, a.unusable = r.outcome(a.none, g.options.Experimental, condition.GatewayAddressNotUsable)
+	return a
+}
+
+// outcome says what has become of the entries, and why that keeps the Gateway from
+// being Programmed where it does. none is that no entry has what it asks for.
+func (r *addressRequest) outcome(none, experimental bool, notUsable func([]string) metav1.Condition) (outcome metav1.Condition, unusable *metav1.Condition) {
+	outcome = condition.GatewayAddressesAssigned()
 	unmet := slices.DeleteFunc(r.unmet, func(why string) bool { return why == "" })
 	switch {
-	case a.none:
-		a.outcome = condition.GatewayAddressesNotAssigned(unmet)
+	case none:
+		outcome = condition.GatewayAddressesNotAssigned(unmet)
 	case len(unmet) > 0:
-		a.outcome = condition.GatewayAddressesPartiallyAssigned(unmet)
+		outcome = condition.GatewayAddressesPartiallyAssigned(unmet)
 	}
 	switch {
-	case a.none && (g.options.Experimental || len(r.unusable) == 0):
-		a.unusable = new(condition.GatewayAddressNotAssigned(a.outcome.Message))
+	case none && (experimental || len(r.unusable) == 0):
+		unusable = new(condition.GatewayAddressNotAssigned(outcome.Message))
 	case len(r.unusable) > 0:
-		a.unusable = new(condition.GatewayAddressNotUsable(r.unusable))
+		unusable = new(notUsable(r.unusable))
 	}
-	return a
+	return outcome, unusable
 }
 
 // addressRequest goes through spec.addresses, each entry by itself.

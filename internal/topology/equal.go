@@ -21,7 +21,7 @@ func (g *Gateway) Equal(o *Gateway) bool {
 		g.Accepted == o.Accepted && g.ResolvedRefs == o.ResolvedRefs &&
 		samePointed[metav1.Condition](g.Unusable, o.Unusable) &&
 		g.ClientCertificate == o.ClientCertificate &&
-		g.Nowhere == o.Nowhere && samePointed(g.AddressesAssigned, o.AddressesAssigned) &&
+		g.Provisioned == o.Provisioned && g.Nowhere == o.Nowhere && samePointed(g.AddressesAssigned, o.AddressesAssigned) &&
 		slices.Equal(g.Addresses, o.Addresses) && slices.Equal(g.Assigned, o.Assigned) &&
 		slices.EqualFunc(g.Listeners, o.Listeners, (*Listener).Equal)
 }

@@ -35,7 +35,8 @@ func (g *Graph) gateway(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, class *Clas
 	node := &Gateway{
 		Name: name, Object: gw, Class: class.Name,
 		Unusable: a.unusable, Addresses: a.usable, Assigned: a.assigned, Nowhere: a.none,
-		Listeners: make([]*Listener, 0, len(gw.Spec.Listeners)),
+		Provisioned: g.options.Provisioned,
+		Listeners:   make([]*Listener, 0, len(gw.Spec.Listeners)),
 	}
 	if g.options.Experimental {
 		node.AddressesAssigned = &a.outcome

@@ -29,6 +29,12 @@ type Options struct {
 	SystemAuthorities string
 	// PortOffset is added to every listener's port.
 	PortOffset int
+	// Unprivileged says that ports below 1024 can't be bound: they are elsewhere. See
+	// BindPort.
+	Unprivileged bool
+	// Provisioned says that a Service leads clients to a Gateway's proxies: addresses
+	// are the Service's, and its ports are the listeners'.
+	Provisioned bool
 	// Experimental says that the objects and their statuses have the fields of the
 	// API's experimental channel.
 	Experimental bool

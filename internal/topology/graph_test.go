@@ -63,12 +63,15 @@ type settings struct {
 	DefaultAddresses  []string `json:"defaultAddresses"`
 	PortOffset        int      `json:"portOffset"`
 	SystemAuthorities string   `json:"systemAuthorities"`
+	Provisioned       bool     `json:"provisioned"` // and unprivileged
+	HTTP3             bool     `json:"http3"`
 }
 
 func (s settings) options() Options {
 	o := Options{
 		ControllerName: "gatehouse.dev/controller", ImplicitClass: s.ImplicitClass,
 		SharedHost: s.SharedHost, DefaultAddresses: s.DefaultAddresses, PortOffset: s.PortOffset, SystemAuthorities: s.SystemAuthorities,
+		Provisioned: s.Provisioned, Unprivileged: s.Provisioned, HTTP3: s.HTTP3,
 	}
 	if len(s.Local) > 0 {
 		o.LocalAddresses = func(ip string) bool { return slices.Contains(s.Local, ip) }

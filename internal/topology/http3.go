@@ -20,7 +20,7 @@ func leaveDatagrams(drafts []*draft) {
 			continue
 		}
 		holders := others(drafts, func(o *draft) bool {
-			return o.Protocol == gwv1.UDPProtocolType && o.family != unserved && o.Port == d.Port
+			return o.Protocol == gwv1.UDPProtocolType && o.family != unserved && o.BindPort == d.BindPort
 		})
 		if len(holders) == 0 {
 			continue
@@ -36,7 +36,7 @@ func (g *Graph) leaveOwner(c *flow.Ctx, d *draft) {
 	if !d.HTTP3 {
 		return
 	}
-	first, ok := flow.Get(c, g.portOwners, gatewayPort{d.Key.Gateway, d.Port, true})
+	first, ok := flow.Get(c, g.portOwners, gatewayPort{d.Key.Gateway, d.BindPort, true})
 	if ok && first.family == datagrams {
 		d.leave(holder(first.key, d.Key))
 	}

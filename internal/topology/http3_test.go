@@ -13,7 +13,8 @@ import (
 func TestHTTP3LeavesDatagrams(t *testing.T) {
 	listener := func(protocol gwv1.ProtocolType, f family, port uint16, asks bool) *draft {
 		d := &draft{spec: &gwv1.Listener{}, family: f, accepted: condition.ListenerAccepted()}
-		d.Key.Name, d.Protocol, d.Port, d.HTTP3 = string(protocol), protocol, port, protocol == gwv1.HTTPSProtocolType
+		d.Key.Name, d.Protocol, d.Port, d.BindPort = string(protocol), protocol, port, port
+		d.HTTP3 = protocol == gwv1.HTTPSProtocolType
 		if asks {
 			d.spec.TLS = &gwv1.ListenerTLSConfig{Options: map[gwv1.AnnotationKey]gwv1.AnnotationValue{http3Option: "true"}}
 		}

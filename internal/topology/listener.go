@@ -81,6 +81,7 @@ func draftListeners(gw *gwv1.Gateway, o Options) []*draft {
 		drafts[i] = draftListener(gw, &gw.Spec.Listeners[i], o)
 	}
 	findConflicts(drafts)
+	findBindConflicts(drafts)
 	findOverlaps(drafts)
 	leaveDatagrams(drafts)
 	return drafts
@@ -105,11 +106,7 @@ func draftListener(gw *gwv1.Gateway, l *gwv1.Listener, o Options) *draft {
 	if p.family == unserved {
 		d.refuse(condition.ListenerUnsupportedProtocol(string(l.Protocol), supportedProtocols))
 	}
-	if bind := int(l.Port) + o.PortOffset; bind > 0 && bind <= 65535 {
-		d.BindPort = uint16(bind)
-	} else {
-		d.refuse(condition.ListenerPortOutOfRange(int(l.Port), o.PortOffset))
-	}
+	d.bind(o)
 	d.checkTLS(gw)
 	d.defaultHTTP3(o)
 	d.readTLSOptions(o)

@@ -17,6 +17,7 @@ import (
 // allows ListenerSets. Its order decides who gets what two of them want.
 type entry struct {
 	gatewayPort
+	bind     uint16
 	family   family
 	hostname string
 	created  int64 // of its set, in seconds since 1970; of no meaning for the Gateway's own
@@ -57,11 +58,15 @@ type site struct {
 	hostname string
 }
 
+// place is where the listener is bound.
+func (e entry) place() gatewayPort { return gatewayPort{e.Gateway, e.bind, e.UDP} }
+
 func (e entry) site() site { return site{e.gatewayPort, e.family, e.hostname} }
 
 func entryOf(d *draft, created int64, index int) entry {
 	return entry{
 		gatewayPort: portOf(d.Key.Gateway, d.Port, d.Protocol),
+		bind:        d.BindPort,
 		family:      d.family, hostname: d.Hostname, created: created, index: index, valid: d.valid(),
 		quic: d.HTTP3, http3: d.HTTP3 && d.asksHTTP3(),
 	}
@@ -77,8 +82,8 @@ func portOf(gateway ir.Name, port uint16, protocol gwv1.ProtocolType) gatewayPor
 func before(a ListenerKey, x entry, b ListenerKey, y entry) bool {
 	aOwn, bOwn := a.Set == (ir.Name{}), b.Set == (ir.Name{})
 	switch {
-	case aOwn || bOwn:
-		return aOwn && !bOwn
+	case aOwn != bOwn:
+		return aOwn
 	case a.Set == b.Set:
 		return x.index < y.index
 	case x.created != y.created:
@@ -115,9 +120,9 @@ func (g *Graph) declareEntries() {
 	g.bySite.Also(ofSets)
 
 	byPort := flow.NewIndex(own, func(_ ListenerKey, e entry, yield func(gatewayPort)) {
-		yield(e.gatewayPort)
+		yield(e.place())
 		if e.http3 {
-			yield(gatewayPort{e.Gateway, e.Port, true})
+			yield(gatewayPort{e.Gateway, e.bind, true})
 		}
 	}, ListenerKey.Compare)
 	byPort.Also(ofSets)
@@ -129,7 +134,7 @@ func (g *Graph) declareEntries() {
 					first, e = k, o
 				}
 			}
-			return portOwner{first, e.family}, true
+			return portOwner{first, e.Port, e.family}, true
 		}, flow.Equal(flow.Same[portOwner]))
 
 	g.gatewaySetPorts = flow.Group("topology-gateway-set-ports",
@@ -152,10 +157,11 @@ func (g *Graph) declareEntries() {
 		func(_ ListenerKey, e entry, yield func(gatewayPort)) { yield(e.gatewayPort) }, ofSets)
 }
 
-// portOwner is the listener that goes first on a port: the others must be of its
-// family.
+// portOwner is the listener that goes first where a port is bound: the others must
+// be of its port and family.
 type portOwner struct {
 	key    ListenerKey
+	port   uint16
 	family family
 }
 
@@ -171,7 +177,11 @@ func (g *Graph) settleSet(c *flow.Ctx, s *set) []*draft {
 		}
 		g.leaveOwner(c, &d)
 		me := entryOf(&d, s.object.CreationTimestamp.Unix(), i)
-		if first, ok := flow.Get(c, g.portOwners, me.gatewayPort); ok && first.family != d.family {
+		switch first, ok := flow.Get(c, g.portOwners, me.place()); {
+		case ok && first.port != d.Port:
+			d.losePlace(first.key, first.port)
+			continue
+		case ok && first.family != d.family:
 			d.lose(condition.ListenerProtocolTaken(int(d.Port), string(d.Protocol), holder(first.key, d.Key)))
 			continue
 		}

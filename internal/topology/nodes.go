@@ -46,6 +46,10 @@ type Gateway struct {
 	// AddressesAssigned is the condition of that type; nil in the API's standard
 	// channel, which doesn't have it.
 	AddressesAssigned *metav1.Condition
+	// Provisioned says that the Gateway's addresses are those of a Service: what it has
+	// of them is for Assign to say, and the fields above say nothing. AddressesAssigned
+	// tells the channel.
+	Provisioned bool
 	// ClientCertificate is the Secret whose certificate is shown to backends; zero
 	// for none.
 	ClientCertificate ir.Name

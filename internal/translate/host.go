@@ -11,10 +11,10 @@ import (
 // HostInput is what a host is made of.
 type HostInput struct {
 	Domain string // exact, *.suffix, or * for everything else
-	// Port is the port that clients connect to: the listener's plus Offset.
+	// Port is the port that clients connect to.
 	Port   uint16
 	HTTPS  bool // whether clients come by TLS
-	Offset int  // by how much all ports of the Gateway are shifted
+	Offset int  // by how much all ports of the Gateway are shifted for clients
 	// Misdirected marks a host that another listener owns; it has no entries.
 	Misdirected bool
 	Entries     []HostEntry // in any order

@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,9 +13,11 @@ import (
 
 // ListenerInput is what a port of a Gateway is made of.
 type ListenerInput struct {
-	Gateway   ir.Name
-	Port      uint16   // as the Gateway says
-	Offset    int      // added to it for binding
+	Gateway  ir.Name
+	Port     uint16 // as the Gateway says
+	BindPort uint16 // where it is bound; 0 where that is no port
+	// Mapped says that a Service leads clients from Port to BindPort.
+	Mapped    bool
 	Addresses []string // IP addresses to bind, at least one
 	Client    ir.Client
 	// Listeners are those of the port that serve, in any order. They are of one
@@ -28,10 +29,9 @@ type ListenerInput struct {
 }
 
 // Listener merges the listeners of a port. It is nil where there are none, or
-// where the shifted port is none.
+// where there is nowhere to bind it.
 func Listener(in ListenerInput) *ir.Listener {
-	bind := int(in.Port) + in.Offset
-	if len(in.Listeners) == 0 || bind < 1 || bind > math.MaxUint16 {
+	if len(in.Listeners) == 0 || in.BindPort == 0 {
 		return nil
 	}
 	l := &ir.Listener{
@@ -40,7 +40,8 @@ func Listener(in ListenerInput) *ir.Listener {
 		UDP:       in.Listeners[0].Protocol == gwv1.UDPProtocolType,
 		TLS:       encrypted(in.Listeners[0]),
 		Port:      in.Port,
-		BindPort:  uint16(bind),
+		BindPort:  in.BindPort,
+		Mapped:    in.Mapped,
 		Addresses: slices.Compact(slices.Sorted(slices.Values(in.Addresses))),
 		Client:    in.Client,
 	}

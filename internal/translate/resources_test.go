@@ -189,7 +189,7 @@ func TestListener(t *testing.T) {
 	}{
 		"plain listeners share the table": {
 			translate.ListenerInput{
-				Port: 80, Offset: 8000, Addresses: []string{"::1", "127.0.0.1", "::1"},
+				Port: 80, BindPort: 8080, Addresses: []string{"::1", "127.0.0.1", "::1"},
 				Listeners: []*topology.Listener{
 					{Key: topology.ListenerKey{Name: "b"}, Port: 80, Protocol: "HTTP", Hostname: "b.example.com", Table: "http-80"},
 					{Key: topology.ListenerKey{Name: "a"}, Port: 80, Protocol: "HTTP", Table: "http-80"},
@@ -202,7 +202,7 @@ func TestListener(t *testing.T) {
 		},
 		"a chain for each hostname, certificates in their order": {
 			translate.ListenerInput{
-				Port: 443, Addresses: []string{"127.0.0.1"},
+				Port: 443, BindPort: 443, Addresses: []string{"127.0.0.1"},
 				Listeners: []*topology.Listener{
 					node("z", "b.example.com", gwv1.HTTPSProtocolType, 443, rsa, ecdsa),
 					node("y", "", gwv1.HTTPSProtocolType, 443, ecdsa),
@@ -218,8 +218,8 @@ func TestListener(t *testing.T) {
 				},
 			},
 		},
-		"no listeners":     {translate.ListenerInput{Port: 80, Addresses: []string{"127.0.0.1"}}, nil},
-		"beyond all ports": {translate.ListenerInput{Port: 60000, Offset: 8000, Listeners: []*topology.Listener{node("a", "", "HTTP", 60000)}}, nil},
+		"no listeners":     {translate.ListenerInput{Port: 80, BindPort: 80, Addresses: []string{"127.0.0.1"}}, nil},
+		"beyond all ports": {translate.ListenerInput{Port: 60000, Listeners: []*topology.Listener{node("a", "", "HTTP", 60000)}}, nil},
 	} {
 		c.in.Gateway = gateway
 		if c.want != nil {
