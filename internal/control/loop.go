@@ -15,16 +15,18 @@ import (
 type feedback struct {
 	gateway string
 	state   xds.State
+	replica string // that they are connected to; empty for this process
 }
 
 // events is what a mode's loop takes in: what sources and proxies tell.
 type events struct {
 	batches chan source.Batch
 	said    chan feedback
+	calls   chan func() // what else is to be done between two transactions
 }
 
 func newEvents() events {
-	return events{batches: make(chan source.Batch), said: make(chan feedback)}
+	return events{batches: make(chan source.Batch), said: make(chan feedback), calls: make(chan func())}
 }
 
 // maxBatch bounds how many events one transaction takes.
@@ -47,6 +49,9 @@ func (e events) loop(ctx context.Context, commit func([]source.Batch, []feedback
 			batches = append(batches, b)
 		case f := <-e.said:
 			said = append(said, f)
+		case do := <-e.calls:
+			do()
+			continue
 		case <-minute.C:
 		}
 		for more := true; more && len(batches)+len(said) < maxBatch; {
@@ -74,7 +79,15 @@ func (e events) emit(ctx context.Context, b source.Batch) {
 // tell hands feedback to the loop unless ctx ends first.
 func (e events) tell(ctx context.Context, gateway string, state xds.State) {
 	select {
-	case e.said <- feedback{gateway, state}:
+	case e.said <- feedback{gateway: gateway, state: state}:
+	case <-ctx.Done():
+	}
+}
+
+// call runs a function between two transactions, unless ctx ends first.
+func (e events) call(ctx context.Context, do func()) {
+	select {
+	case e.calls <- do:
 	case <-ctx.Done():
 	}
 }

@@ -14,6 +14,7 @@ import (
 // alike: the view, the times of conditions, the log of what went wrong.
 type reported struct {
 	changes func(c *flow.Commit, yield func(statusChange))
+	all     func(c *flow.Ctx, yield func(source.Key, any))
 	items   func(c *flow.Ctx, yield func(Item))
 }
 
@@ -39,6 +40,11 @@ func report[K comparable, S any](p *Pipeline, t *flow.Derived[K, *S], object fun
 					change.New = ch.New
 				}
 				yield(change)
+			}
+		},
+		all: func(c *flow.Ctx, yield func(source.Key, any)) {
+			for k, s := range flow.All(c, t) {
+				yield(object(k), s)
 			}
 		},
 		items: func(c *flow.Ctx, yield func(Item)) {

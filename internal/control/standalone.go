@@ -87,7 +87,7 @@ func NewStandalone(opts StandaloneOptions) (*Standalone, error) {
 	// The xDS server and the Envoys outlive Run's context: draining needs both.
 	s.serving, s.stopServing = context.WithCancel(context.Background())
 	s.server = xds.New(xds.Options{
-		Log: s.log,
+		Log:     s.log,
 		OnState: func(gateway string, state xds.State) { s.events.tell(s.serving, gateway, state) },
 	})
 	s.fleet = newFleet(s.serving, fleetOptions{
