@@ -1,0 +1,224 @@
+package apiserver
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// The channels of the Gateway API.
+const (
+	Standard     = "standard"
+	Experimental = "experimental"
+)
+
+// Options say what is to be there at the start. The zero value is a bare
+// Kubernetes.
+type Options struct {
+	// Channel of the Gateway API whose CustomResourceDefinitions are installed,
+	// together with Gatehouse's own; empty for none at all.
+	Channel string
+	// Args are further arguments of kube-apiserver.
+	Args []string
+}
+
+// Server is a running API server.
+type Server struct {
+	// Config is an administrator's.
+	Config *rest.Config
+	// ServiceAccountKey signs the tokens of ServiceAccounts.
+	ServiceAccountKey *rsa.PrivateKey
+	// Issuer is who those tokens are from.
+	Issuer string
+
+	t      testing.TB
+	binary string
+	args   []string
+	log    string
+	server *process
+}
+
+// token is the administrator's.
+const token = "administrator"
+
+// Start starts an API server, and stops it when the test ends. It returns when
+// the server answers and all kinds are served.
+func Start(t testing.TB, opts Options) *Server {
+	t.Helper()
+	bin := binaries(t)
+	dir := t.TempDir()
+
+	peers, clients, port := freePort(t), freePort(t), freePort(t)
+	etcd, err := launch(filepath.Join(dir, "etcd.log"), filepath.Join(bin, "etcd"),
+		"--data-dir", filepath.Join(dir, "etcd"), "--unsafe-no-fsync",
+		"--listen-peer-urls", "http://"+peers, "--initial-advertise-peer-urls", "http://"+peers,
+		"--initial-cluster", "default=http://"+peers,
+		"--listen-client-urls", "http://"+clients, "--advertise-client-urls", "http://"+clients)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(etcd.kill)
+
+	key, keyFile := serviceAccountKey(t, dir)
+	tokens := filepath.Join(dir, "tokens.csv")
+	write(t, tokens, []byte(token+",admin,admin,system:masters\n"))
+	_, number, _ := net.SplitHostPort(port)
+	s := &Server{
+		Config: &rest.Config{
+			Host: "https://" + port, BearerToken: token,
+			TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(dir, "apiserver.crt")},
+			QPS:             -1, // tests make thousands of objects
+		},
+		ServiceAccountKey: key,
+		Issuer:            "https://kubernetes.default.svc",
+		t:                 t,
+		binary:            filepath.Join(bin, "kube-apiserver"),
+		log:               filepath.Join(dir, "apiserver.log"),
+	}
+	s.args = append([]string{
+		"--etcd-servers=http://" + clients,
+		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + number,
+		"--cert-dir=" + dir, // the server makes its own certificate
+		"--token-auth-file=" + tokens, "--authorization-mode=RBAC",
+		"--service-account-issuer=" + s.Issuer,
+		"--service-account-key-file=" + keyFile, "--service-account-signing-key-file=" + keyFile,
+		"--service-cluster-ip-range=10.0.0.0/24", "--allow-privileged=true",
+		// No controller makes the ServiceAccounts that this one would wait for.
+		"--disable-admission-plugins=ServiceAccount",
+		"--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000",
+	}, opts.Args...)
+	s.Resume()
+	t.Cleanup(func() { s.server.stop() })
+	if opts.Channel != "" {
+		InstallCRDs(t, s.Config, CRDs(t, opts.Channel)...)
+	}
+	return s
+}
+
+// Kill ends the API server at once; what it stored stays.
+func (s *Server) Kill() { s.server.kill() }
+
+// Resume starts the API server again after Kill, at its old address.
+func (s *Server) Resume() {
+	s.t.Helper()
+	server, err := launch(s.log, s.binary, s.args...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.server = server
+	if err := s.ready(); err != nil {
+		text, _ := os.ReadFile(s.log)
+		server.kill()
+		s.t.Fatalf("the API server is not ready: %v; it says:\n%s", err, text[max(0, len(text)-4000):])
+	}
+}
+
+// startTime bounds how long a server may take, on a machine that has much to do.
+const startTime = 2 * time.Minute
+
+// ready waits until the server answers. Its certificate is there only then.
+func (s *Server) ready() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	defer cancel()
+	var last error
+	for {
+		if last = s.ask(ctx); last == nil {
+			return nil
+		}
+		select {
+		case <-s.server.done:
+			return fmt.Errorf("it has ended: %w", last)
+		case <-ctx.Done():
+			return last
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (s *Server) ask(ctx context.Context) error {
+	transport, err := rest.HTTPClientFor(s.Config)
+	if err != nil {
+		return err
+	}
+	defer transport.CloseIdleConnections()
+	client, err := kubernetes.NewForConfigAndClient(s.Config, transport)
+	if err != nil {
+		return err
+	}
+	if err := client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
+		return err
+	}
+	code := 0
+	err = client.CoreV1().RESTClient().Get().AbsPath("/api/v1/namespaces/default").Do(ctx).StatusCode(&code).Error()
+	if err == nil && code != http.StatusOK {
+		err = fmt.Errorf("namespace default: %d", code)
+	}
+	return err
+}
+
+// binaries returns the directory that holds them.
+func binaries(t testing.TB) string {
+	t.Helper()
+	named := os.Getenv("GATEHOUSE_KUBE_BIN")
+	dir := named
+	if dir == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			t.Skip("no Kubernetes API server for this test: set GATEHOUSE_KUBE_BIN to a directory with etcd and kube-apiserver")
+		}
+		dir = filepath.Join(home, "lab", "bin")
+	}
+	for _, name := range []string{"etcd", "kube-apiserver"} {
+		_, err := os.Stat(filepath.Join(dir, name))
+		switch {
+		case err == nil:
+		case named != "":
+			t.Fatalf("GATEHOUSE_KUBE_BIN: %v", err)
+		default:
+			t.Skipf("no Kubernetes API server for this test (%v): set GATEHOUSE_KUBE_BIN to a directory with etcd and kube-apiserver", err)
+		}
+	}
+	return dir
+}
+
+// freePort returns a loopback address that nobody listens on.
+func freePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return "127.0.0.1:" + strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}
+
+func serviceAccountKey(t testing.TB, dir string) (*rsa.PrivateKey, string) {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "sa.key")
+	write(t, file, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
+	return key, file
+}
+
+func write(t testing.TB, file string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,147 @@
+package apiserver
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// CRDs reads the CustomResourceDefinitions of a channel of the Gateway API, in the
+// version that go.mod requires, and Gatehouse's own.
+func CRDs(t testing.TB, channel string) []*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	_, here, _, _ := runtime.Caller(0)
+	root := filepath.Join(filepath.Dir(here), "..", "..")
+	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api")
+	list.Dir = root
+	module, err := list.Output()
+	if err != nil {
+		t.Fatalf("where the Gateway API's definitions are: %v", err)
+	}
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, pattern := range []string{
+		filepath.Join(strings.TrimSpace(string(module)), "config", "crd", channel, "gateway.networking.*.yaml"),
+		filepath.Join(root, "config", "crd", "*.yaml"),
+	} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			crd := &apiextensionsv1.CustomResourceDefinition{}
+			if err := yaml.Unmarshal(text, crd); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if crd.Kind == "CustomResourceDefinition" { // beside them lie admission policies
+				crds = append(crds, crd)
+			}
+		}
+	}
+	return crds
+}
+
+// InstallCRDs creates or replaces definitions and waits until their kinds are served.
+func InstallCRDs(t testing.TB, config *rest.Config, crds ...*apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	defer cancel()
+	c := crdClient(t, config)
+	for _, crd := range crds {
+		crd := crd.DeepCopy()
+		err := c.Create(ctx, crd)
+		if apierrors.IsAlreadyExists(err) {
+			live := &apiextensionsv1.CustomResourceDefinition{}
+			if err = c.Get(ctx, client.ObjectKeyFromObject(crd), live); err == nil {
+				crd.ResourceVersion = live.ResourceVersion
+				err = c.Update(ctx, crd)
+			}
+		}
+		if err != nil {
+			t.Fatalf("CustomResourceDefinition %s: %v", crd.Name, err)
+		}
+	}
+	for _, crd := range crds {
+		for !served(t, ctx, c, crd) {
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+}
+
+// RemoveCRDs deletes definitions, and with them all objects of their kinds, and
+// waits until they are gone.
+func RemoveCRDs(t testing.TB, config *rest.Config, crds ...*apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	defer cancel()
+	c := crdClient(t, config)
+	for _, crd := range crds {
+		if err := c.Delete(ctx, crd.DeepCopy()); client.IgnoreNotFound(err) != nil {
+			t.Fatalf("CustomResourceDefinition %s: %v", crd.Name, err)
+		}
+		for !apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(crd), &apiextensionsv1.CustomResourceDefinition{})) {
+			if ctx.Err() != nil {
+				t.Fatalf("CustomResourceDefinition %s does not go", crd.Name)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+}
+
+func served(t testing.TB, ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	t.Helper()
+	live := &apiextensionsv1.CustomResourceDefinition{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(crd), live); err != nil {
+		t.Fatalf("CustomResourceDefinition %s: %v", crd.Name, err)
+	}
+	if !slices.ContainsFunc(live.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+	}) {
+		return false
+	}
+	// The server's handlers learn of it a moment later.
+	for _, version := range crd.Spec.Versions {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.ListKind})
+		if version.Served && c.List(ctx, list, client.Limit(1)) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func crdClient(t testing.TB, config *rest.Config) client.Client {
+	t.Helper()
+	scheme := kruntime.NewScheme()
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	c, err := client.New(config, client.Options{Scheme: scheme, HTTPClient: transport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

@@ -1,0 +1,11 @@
+// Package apiserver starts a real Kubernetes API server with its etcd for a test:
+// on free loopback ports, without kubelet, scheduler or controllers, with the
+// Gateway API's CustomResourceDefinitions of a channel and Gatehouse's own.
+//
+// The binaries etcd and kube-apiserver are taken from $GATEHOUSE_KUBE_BIN, or from
+// ~/lab/bin. A test that needs them is skipped where neither has them, and fails
+// if the variable is set and they are not there: who names binaries wants the
+// tests run.
+//
+// The processes end with the test, and with the test process however it ends.
+package apiserver
