@@ -16,10 +16,17 @@ type BootstrapOptions struct {
 	// AdminSocket is the Unix socket that Envoy's admin interface listens on,
 	// an absolute path in a private directory.
 	AdminSocket string
+	// Additions, if not empty, are YAML or JSON of a Bootstrap that is merged
+	// into ours: objects are merged, lists appended, null removes a field.
+	Additions []byte
 }
 
 // xdsCluster is the name of the one static cluster.
 const xdsCluster = "xds"
+
+// untilThere makes Envoy wait for its first clusters and listeners however long
+// that takes. By default it gives up after 15 s and calls itself live with none.
+const untilThere = "0s"
 
 // keptStats are the prefixes of the statistics that Envoy keeps; all others
 // are not even created.
@@ -74,8 +81,8 @@ func Bootstrap(o BootstrapOptions) ([]byte, error) {
 					RetryPolicy: retryPolicy{BackOff: backOff{BaseInterval: "0.1s", MaxInterval: "1s"}},
 				}}},
 			},
-			CDS: adsConfigSource{ResourceAPIVersion: "V3"},
-			LDS: adsConfigSource{ResourceAPIVersion: "V3"},
+			CDS: adsConfigSource{ResourceAPIVersion: "V3", InitialFetchTimeout: untilThere},
+			LDS: adsConfigSource{ResourceAPIVersion: "V3", InitialFetchTimeout: untilThere},
 		},
 		StaticResources: staticResources{Clusters: []staticCluster{xdsClusterAt(o.XDSSocket)}},
 		ClusterManager: clusterManager{
@@ -103,6 +110,11 @@ func Bootstrap(o BootstrapOptions) ([]byte, error) {
 	raw, err := json.MarshalIndent(b, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("bootstrap of Gateway %s: %w", o.Gateway, err)
+	}
+	if len(o.Additions) > 0 {
+		if raw, err = mergeBootstrap(raw, o.Additions); err != nil {
+			return nil, fmt.Errorf("bootstrap of Gateway %s: %w", o.Gateway, err)
+		}
 	}
 	return append(raw, '\n'), nil
 }

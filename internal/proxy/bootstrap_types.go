@@ -49,8 +49,9 @@ type apiConfigSource struct {
 }
 
 type adsConfigSource struct {
-	ADS                struct{} `json:"ads"`
-	ResourceAPIVersion string   `json:"resource_api_version"`
+	ADS                 struct{} `json:"ads"`
+	ResourceAPIVersion  string   `json:"resource_api_version"`
+	InitialFetchTimeout string   `json:"initial_fetch_timeout"`
 }
 
 type grpcService struct {

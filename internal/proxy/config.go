@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 )
 
@@ -31,6 +32,11 @@ type Config struct {
 	// stopped; 0 is DefaultDrainTimeout, a negative one is an error. Idle
 	// keep-alive connections don't end by themselves, so it is often used up.
 	DrainTimeout time.Duration
+	// Additions are merged into the bootstrap, see BootstrapOptions.
+	Additions []byte
+	// Stdout is what Envoy gets as its standard output, which it prints access
+	// logs to. nil is Dir/envoy.log, where its own log is in any case.
+	Stdout *os.File
 	// LogLevel is Envoy's (trace … critical, off); empty is DefaultLogLevel.
 	LogLevel string
 	// Prepare is called before each start of Envoy, from the goroutine of Run,

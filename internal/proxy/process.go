@@ -28,7 +28,7 @@ type process struct {
 
 // launch starts the command and waits for its end in the background.
 func launch(cmd *exec.Cmd) (*process, error) {
-	if err := cmd.Start(); err != nil {
+	if err := children.start(cmd); err != nil {
 		return nil, err
 	}
 	p := &process{
@@ -40,6 +40,7 @@ func launch(cmd *exec.Cmd) (*process, error) {
 	go func() {
 		// The error repeats what ProcessState says, as nothing is copied.
 		_ = cmd.Wait()
+		children.ended(p.pid)
 		p.exit = Exit{At: time.Now(), PID: p.pid, Code: cmd.ProcessState.ExitCode()}
 		if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 			p.exit.Signal = ws.Signal().String()
@@ -101,22 +102,25 @@ func (p *process) wait(timeout time.Duration) bool {
 // envoyCommand is the command line of a supervised Envoy. Output goes to a file
 // that outlives us, and the process gets a session of its own: neither our end
 // nor a Ctrl-C on our terminal reaches it.
-func envoyCommand(b Binary, dir, bootstrap, level string, concurrency int, log *os.File) *exec.Cmd {
+func envoyCommand(c Config, bootstrap string, log *os.File) *exec.Cmd {
 	args := []string{
 		"--config-path", bootstrap,
 		// Without a parent, a hot restart panics; restarts are ours.
 		"--disable-hot-restart",
-		"--log-level", level,
+		"--log-level", c.LogLevel,
 		"--log-format", logFormat,
 		"--skip-deprecated-logs",
 	}
-	if concurrency > 0 {
-		args = append(args, "--concurrency", fmt.Sprint(concurrency))
+	if c.Concurrency > 0 {
+		args = append(args, "--concurrency", fmt.Sprint(c.Concurrency))
 	}
-	cmd := exec.Command(b.Path, args...)
-	cmd.Dir = dir
+	cmd := exec.Command(c.Binary.Path, args...)
+	cmd.Dir = c.Dir
 	cmd.Env = envoyEnviron()
 	cmd.Stdout, cmd.Stderr = log, log
+	if c.Stdout != nil {
+		cmd.Stdout = c.Stdout
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd
 }

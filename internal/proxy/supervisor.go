@@ -70,6 +70,7 @@ func (s *Supervisor) run(ctx context.Context) error {
 		Gateway:     s.cfg.Gateway,
 		XDSSocket:   s.cfg.XDSSocket,
 		AdminSocket: s.path(adminSocket),
+		Additions:   s.cfg.Additions,
 	})
 	if err != nil {
 		return err
@@ -164,7 +165,7 @@ func (s *Supervisor) spawn(boot []byte, hash string) (*process, error) {
 	if err := s.tail.reopen(s.path(logFile)); err != nil {
 		return nil, err
 	}
-	p, err := launch(envoyCommand(s.cfg.Binary, s.cfg.Dir, s.path(bootstrapFile), s.cfg.LogLevel, s.cfg.Concurrency, log))
+	p, err := launch(envoyCommand(s.cfg, s.path(bootstrapFile), log))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package proxy
+
+import "context"
+
+// ReapOrphans is for containers.
+func ReapOrphans(context.Context) {}
