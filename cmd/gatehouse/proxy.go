@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gatehouse-dev/gatehouse/internal/agent"
+	identity "github.com/gatehouse-dev/gatehouse/internal/identity/client"
+	"github.com/gatehouse-dev/gatehouse/internal/proxy"
+)
+
+type proxyFlags struct {
+	gateway, controller string
+	xdsPort, apiPort    int
+	tokenFile, caFile   string
+	stateDir, health    string
+	drainDelay          time.Duration
+	drainTimeout        time.Duration
+	concurrency         int
+	envoy, logLevel     string
+	bootstrap           string
+}
+
+func newProxy() *cobra.Command {
+	var f proxyFlags
+	cmd := &cobra.Command{
+		Use:   "proxy --gateway NAMESPACE/NAME --controller HOST",
+		Short: "Run the Envoy of a Gateway inside its pod (started by the controller)",
+		Long: `Run the Envoy of a Gateway inside its pod. 'gatehouse controller' starts it; nobody
+else needs to.
+
+It gets a short-lived certificate for the pod from the controller, and Envoy its
+configuration by it. The pod is ready once the first configuration is in force. On
+SIGTERM it is unready at once, serves on for the drain delay, then asks clients to
+leave and waits for them; a second SIGTERM ends it without waiting. Envoy's access
+log goes to standard output, all else as JSON lines to standard error.`,
+		Args: usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return runProxy(cmd.Context(), f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.gateway, "gateway", "", "the Gateway that is served, as NAMESPACE/NAME")
+	fl.StringVar(&f.controller, "controller", "", "host name of the controller's Service; its certificate must be for that name")
+	fl.IntVar(&f.xdsPort, "xds-port", 18000, "the controller's port for configuration")
+	fl.IntVar(&f.apiPort, "api-port", 18001, "the controller's port for certificates")
+	fl.StringVar(&f.tokenFile, "token-file", "/var/run/secrets/gatehouse.dev/token/token", "the pod's ServiceAccount token, with the audience gatehouse.dev")
+	fl.StringVar(&f.caFile, "ca-file", "/var/run/secrets/gatehouse.dev/ca/ca.crt", "the certificates of the controller's authority")
+	fl.StringVar(&f.stateDir, "state-dir", "/var/run/gatehouse", "directory for sockets and Envoy's log; nothing is written elsewhere")
+	fl.StringVar(&f.health, "health", ":19001", "address for /healthz, /readyz and /metrics")
+	fl.DurationVar(&f.drainDelay, "drain-delay", 5*time.Second, "how long it serves on, unready, before clients are asked to leave")
+	fl.DurationVar(&f.drainTimeout, "drain-timeout", 30*time.Second, "how long clients may take to leave after that")
+	fl.IntVar(&f.concurrency, "concurrency", 0, "worker threads of Envoy (default: one per CPU that the container may use)")
+	fl.StringVar(&f.envoy, "envoy", "", "path of the Envoy binary (default: the cache of 'gatehouse envoy install', PATH)")
+	fl.StringVar(&f.logLevel, "log-level", "warning", "of Envoy: "+strings.Join(envoyLevels, ", "))
+	fl.StringVar(&f.bootstrap, "bootstrap-merge", "", "YAML or JSON that is merged into Envoy's bootstrap: objects are merged, lists appended, null removes")
+	complete(cmd, "log-level", envoyLevels...)
+	environment(cmd)
+	return cmd
+}
+
+var envoyLevels = []string{"trace", "debug", "info", "warning", "error", "critical", "off"}
+
+func (f *proxyFlags) check() error {
+	if namespace, name, ok := strings.Cut(f.gateway, "/"); !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return usageError{fmt.Errorf("--gateway: %q is not NAMESPACE/NAME", f.gateway)}
+	}
+	if f.controller == "" {
+		return usageError{errors.New("--controller: name the controller's host")}
+	}
+	for flag, port := range map[string]int{"xds-port": f.xdsPort, "api-port": f.apiPort} {
+		if port < 1 || port > 65535 {
+			return usageError{fmt.Errorf("--%s: %d is not between 1 and 65535", flag, port)}
+		}
+	}
+	for flag, d := range map[string]time.Duration{"drain-delay": f.drainDelay, "drain-timeout": f.drainTimeout} {
+		if d < 0 || d > maxDrain {
+			return usageError{fmt.Errorf("--%s: %s is not between 0s and %s", flag, d, maxDrain)}
+		}
+	}
+	if f.concurrency < 0 {
+		return usageError{fmt.Errorf("--concurrency: %d is negative", f.concurrency)}
+	}
+	if f.concurrency == 0 {
+		// The Go runtime has read the container's limits; Envoy would count the
+		// machine's CPUs.
+		f.concurrency = runtime.GOMAXPROCS(0)
+	}
+	if !filepath.IsAbs(f.stateDir) {
+		return usageError{fmt.Errorf("--state-dir: %q is not an absolute path", f.stateDir)}
+	}
+	return oneOf("log-level", f.logLevel, envoyLevels...)
+}
+
+func runProxy(ctx context.Context, f proxyFlags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	var additions []byte
+	if f.bootstrap != "" {
+		var err error
+		if additions, err = os.ReadFile(f.bootstrap); err != nil {
+			return err
+		}
+	}
+	binary, err := proxy.Find(ctx, proxy.FindOptions{Explicit: f.envoy})
+	if err != nil {
+		return err
+	}
+	level := "info"
+	if f.logLevel == "trace" || f.logLevel == "debug" {
+		level = "debug"
+	}
+	log := newLogger(os.Stderr, "json", level)
+	client, err := identity.New(identity.Options{
+		API:       net.JoinHostPort(f.controller, strconv.Itoa(f.apiPort)),
+		XDS:       net.JoinHostPort(f.controller, strconv.Itoa(f.xdsPort)),
+		TokenFile: f.tokenFile, CAFile: f.caFile, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	health, err := net.Listen("tcp", f.health)
+	if err != nil {
+		return fmt.Errorf("--health: %w", err)
+	}
+	log.Info("starting", "version", version, "gateway", f.gateway, "envoy_version", binary.Version, "workers", f.concurrency)
+	a := agent.New(agent.Config{
+		Gateway: f.gateway, Dial: client.Dial, StateDir: f.stateDir, Binary: binary,
+		Concurrency: f.concurrency, LogLevel: f.logLevel, Additions: additions, Health: health,
+		DrainDelay: f.drainDelay, DrainTimeout: f.drainTimeout,
+		Collectors: client.Collectors(), Log: log, Output: proxyLog{log, ctx}.take, Stdout: os.Stdout,
+	})
+
+	// The certificate must be there, and renewed, for as long as Envoy is.
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer end()
+	beside.Go(func() { client.Run(life) })
+	beside.Go(func() { proxy.ReapOrphans(life) })
+	beside.Go(func() { hurryWhenToldTwice(life, a.Hurry) })
+	err = a.Run(ctx)
+	log.Info("stopped")
+	return err
+}
+
+// hurryWhenToldTwice waits for a second SIGTERM or Ctrl-C.
+func hurryWhenToldTwice(ctx context.Context, hurry func()) {
+	terms := make(chan os.Signal, 2)
+	signal.Notify(terms, syscall.SIGTERM)
+	defer signal.Stop(terms)
+	for told := 0; told < 2; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hurried(ctx):
+			told = 2
+		case <-terms:
+			told++
+		}
+	}
+	hurry()
+}
+
+// proxyLog passes on what Envoy prints, which its own level has chosen.
+type proxyLog struct {
+	log *slog.Logger
+	run context.Context // only asked whether it is over
+}
+
+func (p proxyLog) take(line proxy.Line) {
+	quiet := envoyLog{p.log, false, p.run}
+	if line.Level == slog.LevelWarn && !quiet.matters(line) {
+		return
+	}
+	p.log.Log(context.Background(), max(line.Level, slog.LevelInfo), "envoy: "+line.Text, "logger", line.Logger)
+}
