@@ -13,9 +13,15 @@ import (
 // envoy is the real Envoy that the tests run.
 var envoy Binary
 
+// initEnv makes the test binary the first process of a container.
+const initEnv = "GATEHOUSE_TEST_INIT"
+
 func TestMain(m *testing.M) {
 	if spec := os.Getenv(helperEnv); spec != "" {
 		os.Exit(superviseForParent(spec))
+	}
+	if os.Getenv(initEnv) != "" {
+		os.Exit(beInit())
 	}
 	var err error
 	envoy, err = Find(context.Background(), FindOptions{})

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package proxy
+
+func beInit() int { return 1 }
