@@ -3,20 +3,28 @@ package infra
 import (
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
-// Gateway is what a Gateway's fleet follows from.
+// Gateway is what a Gateway's fleet follows from. Values are immutable.
 type Gateway struct {
-	Name  ir.Name
-	UID   types.UID
-	Class string
+	Name  ir.Name   `json:"name"`
+	UID   types.UID `json:"uid,omitempty"`
+	Class string    `json:"class"`
 	// Labels and Annotations are those of spec.infrastructure.
-	Labels, Annotations map[string]string
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
 	// Ports are what clients connect to, sorted; a Gateway without any has no fleet.
-	Ports []Port
+	Ports []Port `json:"ports,omitempty"`
 	// Addresses are the IP addresses that the Gateway asks for.
-	Addresses []string
+	Addresses []string `json:"addresses,omitempty"`
+	// Settings are the parameters of the Gateway and its class, merged; nil for the
+	// default of everything.
+	Settings *v1alpha1.Settings `json:"settings,omitempty"`
+	// Held says that the fleet is to stay as it is, be there one or none: what it
+	// should be can't be said at present.
+	Held bool `json:"held,omitempty"`
 }
 
 // Port is a port of the Service in front of a fleet.

@@ -1,0 +1,46 @@
+package infra
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// applicable is an object as it is applied: it has the fields that we want to own
+// and no others, and says by a hash what they are.
+func (f *fleet) applicable(object client.Object) (*unstructured.Unstructured, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	// Fields that the types have without anybody having set them.
+	delete(fields, "status")
+	unset(fields, "metadata", "creationTimestamp")
+	unset(fields, "spec", "template", "metadata", "creationTimestamp")
+	unsetEmpty(fields, "spec", "strategy")
+	unsetEmpty(fields, "spec", "updateStrategy")
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(text)
+	out := &unstructured.Unstructured{Object: fields}
+	annotations := out.GetAnnotations()
+	annotations[appliedAnnotation] = hex.EncodeToString(sum[:16])
+	out.SetAnnotations(annotations)
+	return out, nil
+}
+
+func unset(fields map[string]any, path ...string) {
+	unstructured.RemoveNestedField(fields, path...)
+}
+
+func unsetEmpty(fields map[string]any, path ...string) {
+	if m, ok, _ := unstructured.NestedMap(fields, path...); ok && len(m) == 0 {
+		unset(fields, path...)
+	}
+}

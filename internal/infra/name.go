@@ -1,0 +1,92 @@
+package infra
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// The labels of all objects of a fleet, its pods too.
+const (
+	GatewayLabel   = gwv1.GatewayNameLabelKey
+	ClassLabel     = "gateway.networking.k8s.io/gateway-class-name"
+	nameLabel      = "app.kubernetes.io/name"
+	instanceLabel  = "app.kubernetes.io/instance"
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+	componentLabel = "app.kubernetes.io/component"
+)
+
+// ManagedBy is the value of ManagedByLabel, and the field manager of what is
+// applied.
+const ManagedBy = "gatehouse"
+
+// Annotations of the objects of a fleet.
+const (
+	gatewayAnnotation    = "gatehouse.dev/gateway"    // ns/name; the label's value may be a hash
+	classAnnotation      = "gatehouse.dev/class"      // likewise
+	controllerAnnotation = "gatehouse.dev/controller" // whose fleet it is; several controllers may share a cluster
+	appliedAnnotation    = "gatehouse.dev/applied"    // hash of what was applied last
+)
+
+// maxName is the longest name of a Service and the longest value of a label.
+const maxName = 63
+
+// Name returns the name of a Gateway's objects, in the Gateway's namespace:
+// <gateway>-<class>, as GEP-1762 has it. It is the name of a Service too, whose
+// rules are the strictest: no more than 63 letters, digits and dashes, a letter
+// first. A hash ends the name where those rules cost it something, and where the
+// class has a dash: Gateway a-b of class c must not share the name of Gateway a of
+// class b-c.
+func Name(gateway ir.Name, class string) string {
+	name := gateway.Name + "-" + class
+	plain := strings.ReplaceAll(name, ".", "-")
+	if first := plain[0]; first < 'a' || first > 'z' {
+		plain = "gw-" + plain
+	}
+	if plain == name && len(name) <= maxName && !strings.Contains(class, "-") {
+		return name
+	}
+	return shortened(plain, gateway.Name+"/"+class)
+}
+
+// shortened ends a text with the hash of what it stands for, and cuts it where it
+// is too long for that.
+func shortened(text, whole string) string {
+	sum := sha256.Sum256([]byte(whole))
+	end := "-" + hex.EncodeToString(sum[:4])
+	if len(text) > maxName-len(end) {
+		text = strings.TrimRight(text[:maxName-len(end)], "-._")
+	}
+	return text + end
+}
+
+// LabelValue is a name as the value of a label.
+func LabelValue(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	return shortened(name, name)
+}
+
+// Labels are those of every object of a fleet.
+func Labels(gateway ir.Name, class string) map[string]string {
+	return map[string]string{
+		GatewayLabel:   LabelValue(gateway.Name),
+		ClassLabel:     LabelValue(class),
+		nameLabel:      "gatehouse-proxy",
+		instanceLabel:  Name(gateway, class),
+		ManagedByLabel: ManagedBy,
+		componentLabel: "proxy",
+	}
+}
+
+// selector picks a fleet's pods. It can't be changed later: it says no more than
+// what tells fleets of a namespace apart.
+func selector(gateway ir.Name, class string) map[string]string {
+	all := Labels(gateway, class)
+	return map[string]string{nameLabel: all[nameLabel], instanceLabel: all[instanceLabel]}
+}

@@ -1,0 +1,340 @@
+package infra
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+)
+
+// Where things are in a proxy's container.
+const (
+	tokenDir     = "/var/run/secrets/gatehouse.dev/token" //nolint:gosec // a path
+	caDir        = "/var/run/secrets/gatehouse.dev/ca"
+	bootstrapDir = "/etc/gatehouse"
+	stateDir     = "/var/run/gatehouse"
+)
+
+const (
+	// healthPort answers for a proxy's health and has its metrics. Listeners can't
+	// have it.
+	healthPort = 19001
+	// tokenAudience keeps the token of a proxy from being of use anywhere else.
+	tokenAudience = "gatehouse.dev"
+	tokenSeconds  = 3600
+	user          = 65532
+)
+
+const (
+	defaultDrainDelay   = 5 * time.Second
+	defaultDrainTimeout = 30 * time.Second
+	// graceAfterDrain is what ending takes beside draining.
+	graceAfterDrain = 10 * time.Second
+)
+
+// podTemplate is the proxies' pods. Nothing in it depends on listeners or routes,
+// nor on the authorities, which are rotated: proxies learn of all that while they
+// run, and a change of the template would replace them.
+func (f *fleet) podTemplate() (corev1.PodTemplateSpec, error) {
+	pod := f.settings.Pod
+	if pod == nil {
+		pod = &v1alpha1.Pod{}
+	}
+	drain, err := f.drain()
+	if err != nil {
+		return corev1.PodTemplateSpec{}, err
+	}
+	grace := int64(math.Ceil((drain.delay + drain.timeout + graceAfterDrain).Seconds()))
+	container, err := f.container(drain)
+	if err != nil {
+		return corev1.PodTemplateSpec{}, err
+	}
+	security, err := overlaid(corev1.PodSecurityContext{
+		RunAsNonRoot:   new(true),
+		RunAsUser:      new(int64(user)),
+		RunAsGroup:     new(int64(user)),
+		FSGroup:        new(int64(user)), // reads the token
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}, pod.SecurityContext)
+	if err != nil {
+		return corev1.PodTemplateSpec{}, err
+	}
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: f.labels(pod.Labels), Annotations: f.podAnnotations(pod.Annotations)},
+		Spec: corev1.PodSpec{
+			ServiceAccountName:            f.name,
+			AutomountServiceAccountToken:  new(false),
+			EnableServiceLinks:            new(false),
+			TerminationGracePeriodSeconds: new(valueOr(pod.TerminationGracePeriodSeconds, grace)),
+			SecurityContext:               &security,
+			NodeSelector:                  pod.NodeSelector,
+			Affinity:                      pod.Affinity,
+			Tolerations:                   pod.Tolerations,
+			TopologySpreadConstraints:     f.spread(pod.TopologySpreadConstraints),
+			PriorityClassName:             valueOr(pod.PriorityClassName, ""),
+			ImagePullSecrets:              pod.ImagePullSecrets,
+			InitContainers:                pod.InitContainers,
+			Containers:                    append([]corev1.Container{container}, pod.Containers...),
+			Volumes:                       append(f.volumes(), pod.Volumes...),
+		},
+	}, nil
+}
+
+func (f *fleet) podAnnotations(further map[string]string) map[string]string {
+	out := map[string]string{}
+	if m := f.settings.Metrics; m == nil || valueOr(m.Scrape, true) {
+		out["prometheus.io/scrape"] = "true"
+		out["prometheus.io/port"] = strconv.Itoa(healthPort)
+		out["prometheus.io/path"] = "/metrics"
+	}
+	maps.Copy(out, f.Annotations)
+	maps.Copy(out, further)
+	out[gatewayAnnotation], out[classAnnotation] = f.Name.String(), f.Class
+	// Envoy reads its bootstrap configuration once: another one takes another pod.
+	if b := f.bootstrap(); b != nil {
+		sum := sha256.Sum256(b)
+		out["gatehouse.dev/bootstrap"] = hex.EncodeToString(sum[:8])
+	}
+	return out
+}
+
+// spread completes the constraints of the parameters, or returns the default ones.
+// A DaemonSet is spread anyway.
+func (f *fleet) spread(constraints []corev1.TopologySpreadConstraint) []corev1.TopologySpreadConstraint {
+	if constraints == nil && f.settings.DaemonSet == nil {
+		for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
+			constraints = append(constraints, corev1.TopologySpreadConstraint{
+				MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.ScheduleAnyway,
+			})
+		}
+	}
+	out := make([]corev1.TopologySpreadConstraint, len(constraints))
+	for i, c := range constraints {
+		if c.LabelSelector == nil {
+			c.LabelSelector = &metav1.LabelSelector{MatchLabels: selector(f.Name, f.Class)}
+		}
+		out[i] = c
+	}
+	return out
+}
+
+func (f *fleet) volumes() []corev1.Volume {
+	configMap := func(name, key string) corev1.Volume {
+		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: f.name},
+			Items:                []corev1.KeyToPath{{Key: key, Path: key}},
+		}}}
+	}
+	empty := func(name string) corev1.Volume {
+		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
+	}
+	out := []corev1.Volume{
+		{Name: "gatehouse-token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+			Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
+				Audience: tokenAudience, ExpirationSeconds: new(int64(tokenSeconds)), Path: "token",
+			}}},
+		}}},
+		configMap("gatehouse-ca", authoritiesKey),
+		empty("gatehouse-state"),
+		empty("gatehouse-tmp"),
+	}
+	if f.bootstrap() != nil {
+		out = append(out, configMap("gatehouse-bootstrap", bootstrapKey))
+	}
+	return out
+}
+
+// container is the proxy's own.
+func (f *fleet) container(drain drain) (corev1.Container, error) {
+	c := f.settings.Container
+	if c == nil {
+		c = &v1alpha1.Container{}
+	}
+	security, err := overlaid(corev1.SecurityContext{
+		AllowPrivilegeEscalation: new(false),
+		ReadOnlyRootFilesystem:   new(true),
+		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}, c.SecurityContext)
+	if err != nil {
+		return corev1.Container{}, err
+	}
+	mounts := []corev1.VolumeMount{
+		{Name: "gatehouse-token", MountPath: tokenDir, ReadOnly: true},
+		{Name: "gatehouse-ca", MountPath: caDir, ReadOnly: true},
+		{Name: "gatehouse-state", MountPath: stateDir},
+		{Name: "gatehouse-tmp", MountPath: "/tmp"},
+	}
+	if f.bootstrap() != nil {
+		mounts = append(mounts, corev1.VolumeMount{Name: "gatehouse-bootstrap", MountPath: bootstrapDir, ReadOnly: true})
+	}
+	probe := func(path string, period, timeout, failures int32) *corev1.Probe {
+		return &corev1.Probe{
+			ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+				Path: path, Port: intstr.FromInt32(healthPort), Scheme: corev1.URISchemeHTTP,
+			}},
+			PeriodSeconds: period, TimeoutSeconds: timeout, SuccessThreshold: 1, FailureThreshold: failures,
+		}
+	}
+	out := corev1.Container{
+		Name:            "proxy",
+		Image:           imageOf(f.options.Image, c.Image),
+		Args:            f.args(drain),
+		Env:             c.Env,
+		Ports:           []corev1.ContainerPort{{Name: "metrics", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP}},
+		Resources:       f.resources(c.Resources),
+		SecurityContext: &security,
+		VolumeMounts:    append(mounts, c.VolumeMounts...),
+		// A proxy is ready a second after its first configuration is in force. It takes
+		// longer to lose that: while its node is busy it serves nevertheless.
+		StartupProbe:   probe("/healthz", 1, 1, 60),
+		ReadinessProbe: probe("/readyz", 1, 2, 5),
+		LivenessProbe:  probe("/healthz", 10, 5, 6),
+	}
+	if c.Image != nil && c.Image.PullPolicy != nil {
+		out.ImagePullPolicy = *c.Image.PullPolicy
+	}
+	return out, nil
+}
+
+func (f *fleet) args(drain drain) []string {
+	args := []string{
+		"proxy",
+		"--gateway=" + f.Name.String(),
+		fmt.Sprintf("--controller=%s.%s.svc", f.options.ControllerService, f.options.ControllerNamespace),
+		fmt.Sprintf("--xds-port=%d", f.options.XDSPort),
+		fmt.Sprintf("--api-port=%d", f.options.APIPort),
+		"--token-file=" + tokenDir + "/token",
+		"--ca-file=" + caDir + "/" + authoritiesKey,
+		"--state-dir=" + stateDir,
+		fmt.Sprintf("--health=:%d", healthPort),
+		"--drain-delay=" + drain.delay.String(),
+		"--drain-timeout=" + drain.timeout.String(),
+	}
+	e := f.settings.Envoy
+	if e == nil {
+		e = &v1alpha1.Envoy{}
+	}
+	if e.Concurrency != nil {
+		args = append(args, fmt.Sprintf("--concurrency=%d", *e.Concurrency))
+	}
+	if e.LogLevel != nil {
+		args = append(args, "--log-level="+string(*e.LogLevel))
+	}
+	if f.bootstrap() != nil {
+		args = append(args, "--bootstrap-merge="+bootstrapDir+"/"+bootstrapKey)
+	}
+	return args
+}
+
+// drain is how long a proxy takes to end.
+type drain struct{ delay, timeout time.Duration }
+
+func (f *fleet) drain() (drain, error) {
+	out := drain{defaultDrainDelay, defaultDrainTimeout}
+	s := f.settings.Drain
+	if s == nil {
+		return out, nil
+	}
+	var err error
+	if s.Delay != nil {
+		if out.delay, err = time.ParseDuration(string(*s.Delay)); err != nil {
+			return out, fmt.Errorf("drain.delay: %w", err)
+		}
+	}
+	if s.Timeout != nil {
+		if out.timeout, err = time.ParseDuration(string(*s.Timeout)); err != nil {
+			return out, fmt.Errorf("drain.timeout: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// What a proxy requests of its node. It needs this little when idle. One that is
+// scaled by the CPU that it uses needs a share to be measured by.
+const (
+	defaultCPU    = "10m"
+	autoscaledCPU = "250m"
+	defaultMemory = "64Mi"
+)
+
+// resources completes what the parameters say by the default requests. A limit
+// stands for a request too.
+func (f *fleet) resources(given *corev1.ResourceRequirements) corev1.ResourceRequirements {
+	var out corev1.ResourceRequirements
+	if given != nil {
+		out = *given.DeepCopy()
+	}
+	cpu := defaultCPU
+	if d := f.settings.Deployment; d != nil && d.Autoscaling != nil && len(d.Autoscaling.Metrics) == 0 {
+		cpu = autoscaledCPU
+	}
+	for name, amount := range map[corev1.ResourceName]string{corev1.ResourceCPU: cpu, corev1.ResourceMemory: defaultMemory} {
+		_, requested := out.Requests[name]
+		if _, limited := out.Limits[name]; requested || limited {
+			continue
+		}
+		if out.Requests == nil {
+			out.Requests = corev1.ResourceList{}
+		}
+		out.Requests[name] = resource.MustParse(amount)
+	}
+	return out
+}
+
+// imageOf lays an image of the parameters over the default one, part by part.
+func imageOf(image string, over *v1alpha1.Image) string {
+	if over == nil {
+		return image
+	}
+	repository, version := image, ""
+	if i := strings.IndexByte(image, '@'); i >= 0 {
+		repository, version = image[:i], image[i:]
+	}
+	if i := strings.LastIndexByte(repository, ':'); i > strings.LastIndexByte(repository, '/') {
+		if version == "" {
+			version = repository[i:]
+		}
+		repository = repository[:i]
+	}
+	switch {
+	case over.Digest != nil:
+		version = "@" + *over.Digest
+	case over.Tag != nil:
+		version = ":" + *over.Tag
+	}
+	return valueOr(over.Repository, repository) + version
+}
+
+// overlaid merges settings into default ones, field by field.
+func overlaid[T any](base T, over *T) (T, error) {
+	if over == nil {
+		return base, nil
+	}
+	var out T
+	below, err := json.Marshal(base)
+	if err != nil {
+		return out, err
+	}
+	above, err := json.Marshal(over)
+	if err != nil {
+		return out, err
+	}
+	merged, err := jsonpatch.MergePatch(below, above)
+	if err != nil {
+		return out, err
+	}
+	return out, json.Unmarshal(merged, &out)
+}

@@ -1,0 +1,143 @@
+package infra
+
+import (
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+)
+
+// Options are what all fleets of a controller have in common.
+type Options struct {
+	// ControllerName is that of the controller's GatewayClasses.
+	ControllerName string
+	// Image is what proxies run where their parameters don't say otherwise.
+	Image string
+	// ControllerNamespace and ControllerService name the Service of the controller.
+	ControllerNamespace string
+	ControllerService   string
+	XDSPort, APIPort    int // of that Service
+	// Authorities are the certificates, PEM, by which proxies know their controller.
+	Authorities []byte
+}
+
+// fleet is what the objects of a Gateway are rendered from.
+type fleet struct {
+	*Gateway
+	options  *Options
+	name     string // of all objects
+	settings *v1alpha1.Settings
+}
+
+// Render returns the objects of a Gateway's fleet, as they are applied, in the
+// order in which they are: what the proxies need comes before them. The result
+// depends on the arguments alone. The errors are those of parameters that can't be
+// put into effect.
+func Render(o Options, g *Gateway) ([]client.Object, error) {
+	f := &fleet{Gateway: g, options: &o, name: Name(g.Name, g.Class), settings: g.Settings}
+	if f.settings == nil {
+		f.settings = &v1alpha1.Settings{}
+	}
+	workload, err := f.workload()
+	if err != nil {
+		return nil, err
+	}
+	objects := []client.Object{f.serviceAccount(), f.configMap(), f.service(), workload}
+	autoscaler, err := f.autoscaler()
+	if err != nil {
+		return nil, err
+	}
+	if autoscaler != nil {
+		objects = append(objects, autoscaler)
+	}
+	if budget := f.budget(); budget != nil {
+		objects = append(objects, budget)
+	}
+	for i, object := range objects {
+		if object, err = f.patched(object); err != nil {
+			return nil, err
+		}
+		if objects[i], err = f.applicable(object); err != nil {
+			return nil, fmt.Errorf("%s: %w", object.GetObjectKind().GroupVersionKind().Kind, err)
+		}
+	}
+	return objects, nil
+}
+
+func (f *fleet) serviceAccount() *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+		ObjectMeta: f.meta(nil, nil),
+		// Proxies need nothing of the API server. The token by which the controller
+		// knows them is mounted by itself.
+		AutomountServiceAccountToken: new(false),
+	}
+}
+
+// Keys of the ConfigMap.
+const (
+	authoritiesKey = "ca.crt"
+	bootstrapKey   = "bootstrap.json"
+)
+
+func (f *fleet) configMap() *corev1.ConfigMap {
+	data := map[string]string{authoritiesKey: string(f.options.Authorities)}
+	if b := f.bootstrap(); b != nil {
+		data[bootstrapKey] = string(b)
+	}
+	return &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: f.meta(nil, nil),
+		Data:       data,
+	}
+}
+
+// bootstrap returns what is merged into the configuration that Envoy starts with;
+// nil for nothing.
+func (f *fleet) bootstrap() []byte {
+	if e := f.settings.Envoy; e != nil && e.Bootstrap != nil {
+		return e.Bootstrap.Raw
+	}
+	return nil
+}
+
+// meta is the metadata of an object, with further labels and annotations beside
+// those that all objects have.
+func (f *fleet) meta(labels, annotations map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace:   f.Name.Namespace,
+		Name:        f.name,
+		Labels:      f.labels(labels),
+		Annotations: f.annotations(annotations),
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: gwv1.GroupVersion.String(), Kind: "Gateway", Name: f.Name.Name, UID: f.UID,
+			Controller: new(true),
+		}},
+	}
+}
+
+// labels are those of spec.infrastructure, overlaid by further ones and by those
+// that we find our objects by.
+func (f *fleet) labels(further map[string]string) map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, f.Labels)
+	maps.Copy(out, further)
+	maps.Copy(out, Labels(f.Name, f.Class))
+	return out
+}
+
+func (f *fleet) annotations(further map[string]string) map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, f.Annotations)
+	maps.Copy(out, further)
+	maps.Copy(out, map[string]string{
+		gatewayAnnotation: f.Name.String(), classAnnotation: f.Class, controllerAnnotation: f.options.ControllerName,
+	})
+	return out
+}

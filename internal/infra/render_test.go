@@ -1,0 +1,178 @@
+package infra
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+var update = flag.Bool("update", false, "write what is rendered into testdata")
+
+// testOptions are those of the golden cases.
+var testOptions = Options{
+	ControllerName:      "gatehouse.dev/controller",
+	Image:               "registry.example/gatehouse:v1",
+	ControllerNamespace: "gatehouse-system",
+	ControllerService:   "gatehouse",
+	XDSPort:             18000,
+	APIPort:             18001,
+	Authorities:         []byte("-----BEGIN CERTIFICATE-----\n"),
+}
+
+// TestRender renders the Gateway of each case. Of most cases only the objects are
+// compared that the case is about: those of which the file has the output.
+func TestRender(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no cases", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := &Gateway{}
+			if err := yaml.UnmarshalStrict(archive.Files[0].Data, g); err != nil {
+				t.Fatal(err)
+			}
+			rendered := render(t, g)
+			var kinds []string
+			for i := range archive.Files[1:] {
+				f := &archive.Files[i+1]
+				if got := rendered[f.Name]; !bytes.Equal(got, f.Data) {
+					if !*update {
+						t.Errorf("%s (-want +got):\n%s", f.Name, cmp.Diff(string(f.Data), string(got)))
+					}
+					f.Data = got
+				}
+				kinds = append(kinds, f.Name)
+			}
+			if *update && len(kinds) > 0 {
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if again := render(t, g); !cmp.Equal(rendered, again) {
+				t.Errorf("rendered twice, it differs:\n%s", cmp.Diff(rendered, again))
+			}
+		})
+	}
+}
+
+// render gives the objects as YAML by kind; under "kinds" it lists them, and under
+// "error" stands why there are none.
+func render(t *testing.T, g *Gateway) map[string][]byte {
+	t.Helper()
+	objects, err := Render(testOptions, g)
+	if err != nil {
+		return map[string][]byte{"error": []byte(err.Error() + "\n")}
+	}
+	out := map[string][]byte{}
+	var kinds strings.Builder
+	for _, o := range objects {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind := o.GetObjectKind().GroupVersionKind().Kind
+		fmt.Fprintln(&kinds, kind)
+		out[kind] = text
+	}
+	out["kinds"] = []byte(kinds.String())
+	return out
+}
+
+// What runs must not be replaced because a listener or an authority is.
+func TestPodsOutliveChanges(t *testing.T) {
+	g := &Gateway{Name: ir.Name{Namespace: "team", Name: "web"}, Class: "gatehouse", Ports: []Port{{Port: 80, Target: 10080}}}
+	before := render(t, g)["Deployment"]
+	changed := *g
+	changed.Ports = []Port{{Port: 443, Target: 10443}, {Port: 53, Target: 10053, UDP: true}}
+	changed.Addresses = []string{"192.0.2.1"}
+	defer func(o Options) { testOptions = o }(testOptions)
+	testOptions.Authorities = []byte("others")
+	if diff := cmp.Diff(string(before), string(render(t, &changed)["Deployment"])); diff != "" {
+		t.Errorf("the Deployment changes (-before +after):\n%s", diff)
+	}
+}
+
+// Names are fit for every kind, and no two fleets of a namespace share one.
+func TestNames(t *testing.T) {
+	names := map[string][2]string{}
+	rapid.Check(t, func(t *rapid.T) {
+		gateway := rapid.StringMatching(`[a-c0]([a-c.-]{0,3}[a-c0])?(x{50,240}y)?`).Draw(t, "gateway")
+		class := rapid.StringMatching(`[a-c0]([a-c.-]{0,3}[a-c0])?(x{50,240}y)?`).Draw(t, "class")
+		name := Name(ir.Name{Namespace: "ns", Name: gateway}, class)
+		if !isLabel(name) {
+			t.Errorf("Name(%q, %q) = %q is no name for a Service", gateway, class, name)
+		}
+		pair := [2]string{gateway, class}
+		if other, taken := names[name]; taken && other != pair {
+			t.Errorf("%q is the name of the fleets of %q and %q", name, other, pair)
+		}
+		names[name] = pair
+		for key, value := range Labels(ir.Name{Namespace: "ns", Name: gateway}, class) {
+			if len(value) > maxName || strings.Trim(value, "-._") != value {
+				t.Errorf("label %s: %q is no value", key, value)
+			}
+		}
+	})
+}
+
+func isLabel(s string) bool {
+	if len(s) > 63 || s[0] < 'a' || s[0] > 'z' || strings.HasSuffix(s, "-") {
+		return false
+	}
+	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
+
+// Names are kept across versions: whoever changes them orphans every fleet.
+func TestNamesAreStable(t *testing.T) {
+	long := strings.Repeat("long-", 50) + "end"
+	for _, c := range []struct{ gateway, class, want string }{
+		{"web", "gatehouse", "web-gatehouse"},
+		{"web", "gatehouse-internal", "web-gatehouse-internal-9b76e6e6"},
+		{"a-b", "c", "a-b-c"},
+		{"a", "b-c", "a-b-c-b88f83c8"},
+		{"web.example", "gatehouse", "web-example-gatehouse-f3a9a81b"},
+		{"0web", "gatehouse", "gw-0web-gatehouse-dc1e8c78"},
+		{long, "gatehouse", "long-long-long-long-long-long-long-long-long-long-long-87da95a6"},
+	} {
+		if got := Name(ir.Name{Namespace: "ns", Name: c.gateway}, c.class); got != c.want {
+			t.Errorf("Name(%q, %q) = %q, want %q", c.gateway, c.class, got, c.want)
+		}
+	}
+}
+
+func TestImage(t *testing.T) {
+	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	for _, c := range []struct{ image, over, want string }{
+		{"r:5000/g:v1", `{}`, "r:5000/g:v1"},
+		{"r:5000/g:v1", `{repository: other/g}`, "other/g:v1"},
+		{"r:5000/g:v1", `{tag: v2}`, "r:5000/g:v2"},
+		{"r:5000/g", `{tag: v2}`, "r:5000/g:v2"},
+		{"g:v1@" + digest, `{repository: h}`, "h@" + digest},
+		{"g@" + digest, `{tag: v2}`, "g:v2"},
+		{"g:v1", `{digest: "` + digest + `"}`, "g@" + digest},
+	} {
+		g := &Gateway{}
+		if err := yaml.UnmarshalStrict([]byte("settings: {container: {image: "+c.over+"}}"), g); err != nil {
+			t.Fatal(err)
+		}
+		if got := imageOf(c.image, g.Settings.Container.Image); got != c.want {
+			t.Errorf("%s with %s is %s, want %s", c.image, c.over, got, c.want)
+		}
+	}
+}

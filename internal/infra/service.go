@@ -1,0 +1,84 @@
+package infra
+
+import (
+	"cmp"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+)
+
+// service leads clients to the proxies. Fields that the type of the Service
+// doesn't have are left out: the API server refuses them.
+func (f *fleet) service() *corev1.Service {
+	s := f.settings.Service
+	if s == nil {
+		s = &v1alpha1.Service{}
+	}
+	out := &corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: f.meta(s.Labels, s.Annotations),
+		Spec: corev1.ServiceSpec{
+			Type:                  valueOr(s.Type, corev1.ServiceTypeLoadBalancer),
+			Selector:              selector(f.Name, f.Class),
+			InternalTrafficPolicy: s.InternalTrafficPolicy,
+			IPFamilyPolicy:        s.IPFamilyPolicy,
+			IPFamilies:            s.IPFamilies,
+			ExternalIPs:           f.Addresses,
+		},
+	}
+	nodePorts := out.Spec.Type == corev1.ServiceTypeNodePort
+	switch out.Spec.Type {
+	case corev1.ServiceTypeLoadBalancer:
+		out.Spec.LoadBalancerClass = s.LoadBalancerClass
+		out.Spec.LoadBalancerSourceRanges = s.LoadBalancerSourceRanges
+		out.Spec.AllocateLoadBalancerNodePorts = s.AllocateLoadBalancerNodePorts
+		nodePorts = valueOr(s.AllocateLoadBalancerNodePorts, true)
+		if len(f.Addresses) > 0 {
+			out.Spec.LoadBalancerIP, out.Spec.ExternalIPs = f.Addresses[0], f.Addresses[1:]
+		}
+		fallthrough
+	case corev1.ServiceTypeNodePort:
+		// Local keeps the addresses of clients, and spares them a hop.
+		out.Spec.ExternalTrafficPolicy = valueOr(s.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyLocal)
+	}
+	out.Spec.Ports = make([]corev1.ServicePort, len(f.Ports))
+	for i, p := range f.Ports {
+		port := corev1.ServicePort{
+			Name: fmt.Sprintf("tcp-%d", p.Port), Protocol: corev1.ProtocolTCP,
+			Port: int32(p.Port), TargetPort: intstr.FromInt32(int32(p.Target)),
+		}
+		if p.UDP {
+			port.Name, port.Protocol = fmt.Sprintf("udp-%d", p.Port), corev1.ProtocolUDP
+		}
+		for _, fixed := range s.NodePorts {
+			if nodePorts && fixed.ListenerPort == port.Port {
+				port.NodePort = fixed.NodePort
+			}
+		}
+		out.Spec.Ports[i] = port
+	}
+	return out
+}
+
+// valueOr returns what p points to, or a default.
+func valueOr[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}
+
+// ComparePorts orders ports as a Service has them.
+func ComparePorts(a, b Port) int {
+	udp := func(p Port) int {
+		if p.UDP {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(udp(a), udp(b)))
+}
