@@ -5,6 +5,8 @@ export CGO_ENABLED := 0
 export GOFLAGS := -trimpath -buildvcs=false
 
 GO        ?= go
+# A tool with a module of its own.
+HELM      := $(GO) tool -modfile=tools/helm/go.mod helm
 BIN       := bin/gatehouse
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TESTFLAGS ?=
@@ -48,9 +50,12 @@ lint: ## Check style and the import rules
 bench: envoy ## Measure changes at 100 to 20,000 routes; writes bench/results/latest.json
 	GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) run ./test/bench
 
-generate: build ## Rewrite generated files: kinds, schemas and the command reference
+generate: build ## Rewrite generated files: kinds, schemas, the command reference, the manifest
 	$(GO) generate ./...
 	$(BIN) reference docs/reference/commands.md
+	cp config/crd/*.yaml charts/gatehouse/files/crds/
+	cp config/namespace.yaml config/install.yaml
+	$(HELM) template gatehouse charts/gatehouse --namespace gatehouse-system >>config/install.yaml
 
 clean: ## Remove what was built
 	rm -rf bin

@@ -1,0 +1,44 @@
+{{/* The name of all objects: that of the release, with "gatehouse" in it. */}}
+{{- define "gatehouse.name" -}}
+{{- $name := .Release.Name -}}
+{{- if not (contains "gatehouse" $name) -}}{{- $name = printf "%s-gatehouse" $name -}}{{- end -}}
+{{- $name | trunc 53 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "gatehouse.selector" -}}
+app.kubernetes.io/name: gatehouse
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "gatehouse.labels" -}}
+{{ include "gatehouse.selector" . }}
+app.kubernetes.io/component: controller
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- end -}}
+
+{{- define "gatehouse.image" -}}
+{{- $i := .Values.image -}}
+{{- if $i.digest -}}{{ $i.repository }}@{{ $i.digest }}{{- else -}}{{ $i.repository }}:{{ $i.tag | default .Chart.AppVersion }}{{- end -}}
+{{- end -}}
+
+{{/* The Configuration: values.config laid over what follows from the release. */}}
+{{- define "gatehouse.config" -}}
+{{- $name := include "gatehouse.name" . -}}
+{{- $own := dict
+    "apiVersion" "config.gatehouse.dev/v1alpha1"
+    "kind" "Configuration"
+    "controllerName" "gatehouse.dev/controller"
+    "infrastructure" (dict "service" $name "imagePullPolicy" .Values.image.pullPolicy)
+    "leaderElection" (dict "name" (printf "%s-leader" $name))
+    "ports" (dict "xds" 18000 "api" 18001 "metrics" 8080 "health" 8081) -}}
+{{- mergeOverwrite $own (deepCopy .Values.config) | toYaml -}}
+{{- end -}}
+
+{{/* The namespaces that are watched, as JSON: an empty list stands for all. */}}
+{{- define "gatehouse.namespaces" -}}
+{{- $names := list -}}
+{{- range (.Values.config.sources | default list) -}}
+{{- if .kubernetes -}}{{- $names = concat $names (.kubernetes.namespaces | default list) -}}{{- end -}}
+{{- end -}}
+{{- $names | uniq | toJson -}}
+{{- end -}}

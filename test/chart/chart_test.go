@@ -1,0 +1,195 @@
+package chart
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+)
+
+var update = flag.Bool("update", false, "write what is rendered into testdata")
+
+const chart = "../../charts/gatehouse"
+
+// withoutCRDs leaves out what is long and does not depend on any other value.
+const withoutCRDs = "crds.install=false"
+
+// TestCases renders the values of each case. What is compared is how the result
+// differs from that of the chart's own values.
+func TestCases(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no cases", err)
+	}
+	standard := render(t, "--set", withoutCRDs)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			manifest := render(t, "--set", withoutCRDs, "--values", write(t, archive.Files[0].Data))
+			valid(t, manifest)
+			got := difference(t, standard, manifest)
+			if *update {
+				archive.Files = append(archive.Files[:1], txtar.File{Name: "diff", Data: got})
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(string(archive.Files[1].Data), string(got)); diff != "" {
+				t.Errorf("run with -update and read what changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestMistakes has values that are refused, each with a word of the message.
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	for values, word := range map[string]string{
+		"replcias: 3":                              "replcias",
+		"replicas: many":                           "/replicas",
+		"image: {pullPolicy: Sometimes}":           "/image/pullPolicy",
+		"image: {digest: abc}":                     "/image/digest",
+		"config: {kind: Configuration}":            "kind",
+		"config: {ports: {xds: 0}}":                "/config/ports/xds",
+		"config: {sources: []}":                    "/config/sources",
+		"config: {controllerName: nonsense}":       "/config/controllerName",
+		"gatewayClass: {parametersRef: {name: a}}": "namespace",
+	} {
+		t.Run(values, func(t *testing.T) {
+			t.Parallel()
+			out, err := helm("template", "gatehouse", chart, "--values", write(t, []byte(values)))
+			if err == nil {
+				t.Fatalf("rendered:\n%s", out)
+			}
+			if !strings.Contains(err.Error(), word) {
+				t.Errorf("the message has no %q: %v", word, err)
+			}
+		})
+	}
+}
+
+func TestLint(t *testing.T) {
+	t.Parallel()
+	if out, err := helm("lint", "--strict", chart); err != nil {
+		t.Errorf("%s%v", out, err)
+	}
+}
+
+// The plain manifest is the chart's, in a namespace that it brings along.
+func TestManifest(t *testing.T) {
+	t.Parallel()
+	namespace := read(t, "../../config/namespace.yaml")
+	standard := render(t)
+	if diff := cmp.Diff(string(read(t, "../../config/install.yaml")), string(namespace)+string(standard)); diff != "" {
+		t.Errorf("run make generate (-is +want):\n%s", diff)
+	}
+	valid(t, standard)
+}
+
+// The chart has the CRDs that the API has, and keeps them when it goes.
+func TestCRDs(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../config/crd/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no CRDs", err)
+	}
+	if keep := []byte("helm.sh/resource-policy: keep"); !bytes.Contains(render(t), keep) || bytes.Contains(render(t, "--set", withoutCRDs), keep) {
+		t.Error("CRDs should be there, to be kept, unless they are not wanted")
+	}
+	for _, file := range files {
+		if !bytes.Equal(read(t, file), read(t, filepath.Join(chart, "files/crds", filepath.Base(file)))) {
+			t.Errorf("%s: run make generate", file)
+		}
+	}
+}
+
+// valid checks that the controller takes the configuration that it is given.
+func valid(t *testing.T, manifest []byte) {
+	t.Helper()
+	for doc := range strings.SplitSeq(string(manifest), "\n---\n") {
+		var cm corev1.ConfigMap
+		if err := yaml.Unmarshal([]byte(doc), &cm); err != nil {
+			t.Fatal(err)
+		}
+		if text, ok := cm.Data["config.yaml"]; ok {
+			if _, err := config.Parse([]byte(text)); err != nil {
+				t.Errorf("%v\n%s", err, text)
+			}
+			return
+		}
+	}
+	t.Error("there is no configuration")
+}
+
+// render runs `helm template` the way `make generate` does.
+func render(t *testing.T, args ...string) []byte {
+	t.Helper()
+	out, err := helm(append([]string{"template", "gatehouse", chart, "--namespace", "gatehouse-system"}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func helm(args ...string) ([]byte, error) {
+	cmd := exec.Command("go", append([]string{"tool", "-modfile=../../tools/helm/go.mod", "helm"}, args...)...)
+	out, err := cmd.Output()
+	if exit := (&exec.ExitError{}); errors.As(err, &exit) {
+		err = fmt.Errorf("helm %s: %w\n%s", args[0], err, exit.Stderr)
+	}
+	return out, err
+}
+
+// place is where a change is: of no interest, and another one with each line that is
+// added somewhere.
+var place = regexp.MustCompile(`(?m)^@@ .*$`)
+
+// difference is the changed lines, with three lines around them.
+func difference(t *testing.T, a, b []byte) []byte {
+	t.Helper()
+	out, err := exec.Command("diff", "-U3", "--label", "standard", "--label", "values", write(t, a), write(t, b)).Output()
+	if exit := (&exec.ExitError{}); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+		t.Fatal(err)
+	}
+	return place.ReplaceAll(out, []byte("@@"))
+}
+
+func write(t *testing.T, data []byte) string {
+	t.Helper()
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	return f.Name()
+}
+
+func read(t *testing.T, file string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
