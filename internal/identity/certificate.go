@@ -1,0 +1,125 @@
+package identity
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/identity/client"
+)
+
+const (
+	maxBody    = 16 << 10
+	bodyTime   = 5 * time.Second
+	reviewTime = 10 * time.Second
+
+	// Requests that may keep the API server busy at the same time.
+	maxReviews = 16
+)
+
+// certificate answers a request for a certificate.
+func (s *Server) certificate(w http.ResponseWriter, r *http.Request) {
+	source := sourceOf(r)
+	answer, err := s.issue(w, r, source)
+	if err == nil {
+		reply(w, http.StatusOK, answer)
+		return
+	}
+	var no *refusal
+	if !errors.As(err, &no) {
+		s.failures.Do(func() { s.log.Error("a certificate can't be issued", "source", source, "error", err) })
+		reply(w, http.StatusServiceUnavailable, client.Problem{Error: "the controller can't tell at the moment; try again"})
+		return
+	}
+	s.refusals.add(no.reason, no.text, source.String())
+	if no.reason == reasonRate {
+		w.Header().Set("Retry-After", "5")
+	}
+	reply(w, no.status, client.Problem{Error: no.text})
+}
+
+// issue makes the checks, the cheapest first.
+func (s *Server) issue(w http.ResponseWriter, r *http.Request, source netip.Addr) (*client.Response, error) {
+	now := time.Now()
+	if !s.limiter.allow(source.String(), now) {
+		return nil, refuse(reasonRate, "too many requests from "+source.String())
+	}
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok || token == "" {
+		return nil, refuse(reasonNoToken, "there is no token: send it as Authorization: Bearer")
+	}
+	if no := inspect(token, now); no != nil {
+		return nil, no
+	}
+	key, no := readKey(w, r)
+	if no != nil {
+		return nil, no
+	}
+
+	ctx, cancel := context.WithTimeout(r.Context(), reviewTime)
+	defer cancel()
+	select {
+	case s.reviews <- struct{}{}:
+		defer func() { <-s.reviews }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	h, err := review(ctx, s.o.Client, token)
+	if err != nil {
+		return nil, err
+	}
+	pod, err := s.pod(ctx, h, now)
+	if err != nil {
+		return nil, err
+	}
+	gateway, no := s.fleetOf(pod, h)
+	if no != nil {
+		return nil, no
+	}
+	if !s.o.AnySource {
+		if no := sentBy(pod, source); no != nil {
+			return nil, no
+		}
+	}
+	chain, authorities, until, err := s.o.Authority.Issue(key, gateway, pod.Name)
+	if err != nil {
+		return nil, err
+	}
+	s.limiter.granted(source.String())
+	s.issued.Inc()
+	s.log.Debug("certificate issued", "gateway", gateway, "pod", pod.Name, "until", until)
+	return &client.Response{Certificate: string(chain), Authorities: string(authorities)}, nil
+}
+
+func readKey(w http.ResponseWriter, r *http.Request) (key any, no *refusal) {
+	// A request must not keep its connection by coming slowly.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
+	var req client.Request
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&req); err != nil {
+		return nil, refuse(reasonRequest, "the body is not as {\"csr\": PEM}, or longer than 16 KiB")
+	}
+	key, err := parseCSR([]byte(req.CSR))
+	if err != nil {
+		return nil, refuse(reasonRequest, err.Error())
+	}
+	return key, nil
+}
+
+func reply(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the caller is gone
+}
+
+func sourceOf(r *http.Request) netip.Addr {
+	a, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return a.Addr().Unmap()
+}

@@ -1,0 +1,80 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+const (
+	// labelGateway is on every pod of a fleet. Its value may be a hash;
+	// annotationGateway has namespace/name in full.
+	labelGateway      = "gateway.networking.k8s.io/gateway-name"
+	annotationGateway = "gatehouse.dev/gateway"
+)
+
+// fleetOf returns the Gateway of a token's pod. What the pod says of itself only
+// names the fleet; that it is of it shows in the ServiceAccount, of which the token
+// is the proof.
+func (s *Server) fleetOf(pod *corev1.Pod, h *holder) (ir.Name, *refusal) {
+	gateway := ir.Name{Namespace: pod.Namespace, Name: pod.Labels[labelGateway]}
+	if gateway.Name == "" {
+		return gateway, refuse(reasonForeign, fmt.Sprintf("Pod %s/%s is not of a fleet: it has no label %s", pod.Namespace, pod.Name, labelGateway))
+	}
+	if full, ok := pod.Annotations[annotationGateway]; ok {
+		namespace, name, _ := strings.Cut(full, "/")
+		if namespace != pod.Namespace {
+			return gateway, refuse(reasonForeign, fmt.Sprintf("Pod %s/%s is not of the fleet of a Gateway of its own namespace: its annotation %s is %q",
+				pod.Namespace, pod.Name, annotationGateway, full))
+		}
+		gateway.Name = name
+	}
+	account, ok := s.o.Fleet(gateway)
+	if !ok {
+		return gateway, refuse(reasonForeign, fmt.Sprintf("Gateway %s has no fleet", gateway))
+	}
+	if h.serviceAccount != account || pod.Spec.ServiceAccountName != account {
+		return gateway, refuse(reasonForeign, fmt.Sprintf("ServiceAccount %s/%s is not that of the fleet of Gateway %s",
+			h.namespace, h.serviceAccount, gateway))
+	}
+	return gateway, nil
+}
+
+// pod returns the pod that a token is bound to, if it runs.
+func (s *Server) pod(ctx context.Context, h *holder, now time.Time) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	err := s.o.Client.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: h.pod}, pod)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && string(pod.UID) != h.podUID:
+		return nil, refuse(reasonPodGone, fmt.Sprintf("the token's Pod %s/%s does not exist any more", h.namespace, h.pod))
+	case err != nil:
+		return nil, fmt.Errorf("Pod %s/%s: %w", h.namespace, h.pod, err) //nolint:revive // a kind's name
+	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		return nil, refuse(reasonPodGone, fmt.Sprintf("the token's Pod %s/%s has ended", h.namespace, h.pod))
+	case pod.DeletionTimestamp != nil && now.After(pod.DeletionTimestamp.Time):
+		// Until then it drains, and may well need another certificate.
+		return nil, refuse(reasonPodGone, fmt.Sprintf("the token's Pod %s/%s should have ended", h.namespace, h.pod))
+	}
+	return pod, nil
+}
+
+// sentBy refuses a token that comes from another address than its pod's.
+func sentBy(pod *corev1.Pod, source netip.Addr) *refusal {
+	if len(pod.Status.PodIPs) == 0 {
+		return refuse(reasonNoAddress, fmt.Sprintf("the token's Pod %s/%s has no address yet", pod.Namespace, pod.Name))
+	}
+	for _, ip := range pod.Status.PodIPs {
+		if a, err := netip.ParseAddr(ip.IP); err == nil && a.Unmap() == source {
+			return nil
+		}
+	}
+	return refuse(reasonAddress, fmt.Sprintf("the token of Pod %s/%s comes from %s, which is not its address", pod.Namespace, pod.Name, source))
+}

@@ -1,0 +1,73 @@
+package identity
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+)
+
+// ServerTLS returns what a controller's port is served with: our newest
+// certificate, and the authorities as they are at each handshake. With mode
+// RequireAndVerifyClientCert nobody without a certificate of ours gets through the
+// handshake.
+func (a *Authority) ServerTLS(mode tls.ClientAuthType, protocols ...string) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		NextProtos: protocols,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			if a.own == nil {
+				return nil, errNotReady
+			}
+			return &tls.Config{
+				MinVersion:   tls.VersionTLS13,
+				NextProtos:   protocols,
+				Certificates: []tls.Certificate{*a.own},
+				ClientAuth:   mode,
+				ClientCAs:    a.pool,
+				// A resumed session would be that of a certificate which may be
+				// over by now.
+				SessionTicketsDisabled: true,
+			}, nil
+		},
+	}
+}
+
+// ClientTLS returns what a controller dials another with.
+func (a *Authority) ClientTLS() (*tls.Config, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.own == nil {
+		return nil, errNotReady
+	}
+	return &tls.Config{
+		MinVersion:   tls.VersionTLS13,
+		RootCAs:      a.pool,
+		ServerName:   a.o.Service + "." + a.o.Namespace + ".svc",
+		Certificates: []tls.Certificate{*a.own},
+		VerifyConnection: func(cs tls.ConnectionState) error {
+			_, err := Controller(cs)
+			return err
+		},
+	}, nil
+}
+
+// Check says whether the peer of an open connection would still be let in: its
+// certificate is not over, and its authority is still trusted.
+func (a *Authority) Check(cs tls.ConnectionState) error {
+	if len(cs.PeerCertificates) == 0 {
+		return errors.New("there is no certificate")
+	}
+	a.mu.Lock()
+	pool := a.pool
+	a.mu.Unlock()
+	if pool == nil {
+		return errNotReady // without roots, Go would take the system's
+	}
+	_, err := cs.PeerCertificates[0].Verify(x509.VerifyOptions{
+		Roots:     pool,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	return err
+}
