@@ -14,7 +14,8 @@
 //   - A resource that a proxy refuses is quarantined: the last good one stays in
 //     force, everything else of the same change goes live, and nothing but a
 //     change of the resource itself ends it.
-//   - Who a proxy is follows from the listener it dialed, never from its node.
+//   - Who a proxy is follows from the listener that it dialed or from its
+//     certificate, never from its node.
 //
 // What the resources say is package envoy's business.
 package xds

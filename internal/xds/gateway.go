@@ -15,7 +15,7 @@ import (
 type gateway struct {
 	name   string
 	server *Server
-	users  int // Serve calls; guarded by the server's mutex
+	users  int // Serve calls and streams; guarded by the server's mutex
 
 	mu       sync.Mutex
 	loaded   bool   // the first Update has come
@@ -66,6 +66,12 @@ func (g *gateway) isGone() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.gone
+}
+
+func (g *gateway) isLoaded() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.loaded
 }
 
 func (g *gateway) apply(u *Update, now time.Time) {

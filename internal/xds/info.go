@@ -13,7 +13,8 @@ import (
 type SessionInfo struct {
 	ID        uint64     `json:"id"`
 	Gateway   string     `json:"gateway"`
-	Node      string     `json:"node"` // what the proxy calls itself; never believed
+	Node      string     `json:"node"`          // what the proxy calls itself; never believed
+	Pod       string     `json:"pod,omitempty"` // by its certificate
 	Connected time.Time  `json:"connected"`
 	Types     []TypeInfo `json:"types"` // those that the proxy has asked for
 
@@ -140,6 +141,7 @@ func (s *session) info(now time.Time) SessionInfo {
 		ID:         s.id,
 		Gateway:    s.gateway.name,
 		Node:       s.node,
+		Pod:        s.pod,
 		Connected:  s.connected,
 		Pending:    len(s.going),
 		Unanswered: len(s.inflight),

@@ -11,6 +11,7 @@ type metrics struct {
 	pushes      *prometheus.CounterVec
 	bytes       *prometheus.CounterVec
 	nacks       *prometheus.CounterVec
+	refused     *prometheus.CounterVec
 	quarantined *prometheus.GaugeVec
 	lag         *prometheus.HistogramVec
 }
@@ -34,6 +35,10 @@ func newMetrics() *metrics {
 			Name: "gatehouse_xds_nacks_total",
 			Help: "Responses that proxies refused, by resource type.",
 		}, byType),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gatehouse_xds_refused_total",
+			Help: "Proxies that were refused or cut off, by reason.",
+		}, []string{"reason"}),
 		quarantined: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "gatehouse_xds_quarantined_resources",
 			Help: "Resources of which a wanted version is held back because a proxy refused it.",
@@ -55,5 +60,5 @@ func newMetrics() *metrics {
 }
 
 func (m *metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.sessions, m.pushes, m.bytes, m.nacks, m.quarantined, m.lag}
+	return []prometheus.Collector{m.sessions, m.pushes, m.bytes, m.nacks, m.refused, m.quarantined, m.lag}
 }

@@ -41,13 +41,19 @@ const (
 func (s *Server) Serve(ctx context.Context, lis net.Listener, gateway string) error {
 	g := s.enter(gateway)
 	defer s.leave(g)
+	if err := s.serve(ctx, lis, &discovery{server: s, gateway: g}); err != nil {
+		return fmt.Errorf("serve xDS for Gateway %s: %w", gateway, err)
+	}
+	return nil
+}
 
-	service := &discovery{server: s, gateway: g, ending: make(chan struct{})}
-	server := grpc.NewServer(
+func (s *Server) serve(ctx context.Context, lis net.Listener, service *discovery, options ...grpc.ServerOption) error {
+	service.ending = make(chan struct{})
+	server := grpc.NewServer(append(options,
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
-	)
+	)...)
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, service)
 
 	ctx, cancel := context.WithCancel(ctx)
@@ -65,7 +71,7 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, gateway string) er
 		<-ended
 	}()
 	if err := server.Serve(lis); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-		return fmt.Errorf("serve xDS for Gateway %s: %w", gateway, err)
+		return err
 	}
 	return nil
 }
@@ -74,7 +80,7 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, gateway string) er
 type discovery struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	server  *Server
-	gateway *gateway
+	gateway *gateway // whose listener it is; nil if the certificates tell
 	ending  chan struct{}
 }
 
@@ -96,9 +102,31 @@ type stream = grpc.BidiStreamingServer[discoveryv3.DeltaDiscoveryRequest, discov
 
 // DeltaAggregatedResources is one proxy's session.
 func (d *discovery) DeltaAggregatedResources(stream stream) error {
+	if d.gateway != nil {
+		return d.converse(stream, d.gateway, nil)
+	}
+	c, err := connectionOf(stream.Context())
+	if err != nil {
+		return err
+	}
+	g := d.server.enter(c.gateway)
+	defer d.server.leave(g)
+	return d.converse(stream, g, c)
+}
+
+// converse talks with one proxy of a Gateway, over a connection that is nil if it
+// has no certificate.
+func (d *discovery) converse(stream stream, g *gateway, c *connection) error {
 	now := time.Now()
-	s := newSession(d.gateway, d.server.nextID(), now)
-	d.gateway.attach(s, now)
+	s := newSession(g, d.server.nextID(), now)
+	var unknown <-chan time.Time
+	if c != nil {
+		s.pod = c.pod
+		timer := time.NewTimer(unknownTimeout)
+		defer timer.Stop()
+		unknown = timer.C
+	}
+	g.attach(s, now)
 	defer s.close()
 
 	requests, failed := receive(stream)
@@ -113,14 +141,22 @@ func (d *discovery) DeltaAggregatedResources(stream stream) error {
 				return nil
 			}
 			return err
+		case <-unknown:
+			if !g.isLoaded() {
+				c.cut("")
+			}
 		case req := <-requests:
-			s.receive(req, time.Now())
+			if err := s.hear(req, c); err != nil {
+				return err
+			}
 			// A proxy that comes back asks for all types in one go: what it says
 			// is better heard whole before anything is answered.
 			for more := true; more; {
 				select {
 				case req := <-requests:
-					s.receive(req, time.Now())
+					if err := s.hear(req, c); err != nil {
+						return err
+					}
 				default:
 					more = false
 				}
@@ -131,6 +167,17 @@ func (d *discovery) DeltaAggregatedResources(stream stream) error {
 			return err
 		}
 	}
+}
+
+// hear takes a request, unless the proxy passes for another.
+func (s *session) hear(req *discoveryv3.DeltaDiscoveryRequest, c *connection) error {
+	if c != nil {
+		if err := c.claim(req.GetNode()); err != nil {
+			return err
+		}
+	}
+	s.receive(req, time.Now())
+	return nil
 }
 
 // receive passes a stream's requests on until it ends.

@@ -37,6 +37,7 @@ type Server struct {
 	bindRetry time.Duration
 	grace     time.Duration
 	metrics   *metrics
+	refusals  *refusals
 	reports   reports
 
 	stop     chan struct{}
@@ -67,6 +68,7 @@ func New(o Options) *Server {
 	if s.grace == 0 {
 		s.grace = 2 * time.Second
 	}
+	s.refusals = newRefusals(s.log, s.metrics)
 	return s
 }
 
@@ -119,7 +121,8 @@ func (s *Server) leave(g *gateway) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g.users--
-	if g.users == 0 && g.isGone() {
+	// A record that no Update has come for is there for the proxies alone.
+	if g.users == 0 && (g.isGone() || !g.isLoaded()) {
 		delete(s.gateways, g.name)
 	}
 }

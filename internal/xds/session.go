@@ -13,6 +13,7 @@ type session struct {
 	gateway   *gateway
 	connected time.Time
 	node      string
+	pod       string        // by its certificate
 	wake      chan struct{} // has room for one: something is to be looked at
 	timers    []*time.Timer
 

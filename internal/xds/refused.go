@@ -1,0 +1,39 @@
+package xds
+
+import (
+	"log/slog"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Why proxies are refused, or cut off, in the log and in metrics.
+const (
+	refusedHandshake   = "handshake"   // no TLS 1.3, or a certificate that isn't ours
+	refusedCertificate = "certificate" // one that is not, or no longer, a proxy's
+	refusedExpired     = "expired"     // a certificate that ended while it was in use
+	refusedNode        = "foreign-node"
+	refusedConnections = "too-many-connections"
+)
+
+// refusals logs and counts. A flood of them costs the log some lines at first, and
+// then one a second for each reason.
+type refusals struct {
+	log     *slog.Logger
+	metrics *metrics
+	lines   map[string]*rate.Sometimes
+}
+
+func newRefusals(log *slog.Logger, m *metrics) *refusals {
+	r := &refusals{log: log, metrics: m, lines: map[string]*rate.Sometimes{}}
+	for _, why := range []string{refusedHandshake, refusedCertificate, refusedExpired, refusedNode, refusedConnections} {
+		m.refused.WithLabelValues(why)
+		r.lines[why] = &rate.Sometimes{First: 20, Interval: time.Second}
+	}
+	return r
+}
+
+func (r *refusals) add(why string, args ...any) {
+	r.metrics.refused.WithLabelValues(why).Inc()
+	r.lines[why].Do(func() { r.log.Warn("proxy refused", append([]any{"reason", why}, args...)...) })
+}

@@ -1,0 +1,244 @@
+package xds
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	// Proxies move to another replica now and then, so that replicas share them.
+	// Whoever moves has what it needs: nothing is sent again.
+	defaultMaxAge = time.Hour
+
+	// A pod has one connection, or two while it replaces one that hangs.
+	maxConnections = 4
+
+	// Envoy has one stream.
+	maxStreams = 8
+
+	handshakeTimeout = 10 * time.Second
+
+	// How long a proxy waits for a Gateway that this replica doesn't know, before
+	// it is to try another one.
+	unknownTimeout = 30 * time.Second
+)
+
+// TLS says whose proxies may connect, and what makes them leave.
+type TLS struct {
+	// Config must demand certificates and verify them.
+	Config *tls.Config
+
+	// Identify returns the Gateway ("namespace/name") and the pod that a verified
+	// certificate names, or why it is refused. It is asked again for connections
+	// that are open when there is something to read from Changed.
+	Identify func(tls.ConnectionState) (gateway, pod string, err error)
+	Changed  <-chan struct{}
+
+	// MaxAge is how long a connection lasts at the most, one hour if zero. Each
+	// lasts at least half of it, unless its certificate ends.
+	MaxAge time.Duration
+}
+
+// ServeTLS serves every Gateway's configuration to the Gateway's proxies, which
+// their certificates tell: what they say of themselves changes nothing, and a proxy
+// that claims to be another Gateway's is refused. A connection ends when its
+// certificate does. ServeTLS closes the listener and returns nil when the context
+// ends or the server stops.
+func (s *Server) ServeTLS(ctx context.Context, lis net.Listener, o TLS) error {
+	if o.MaxAge == 0 {
+		o.MaxAge = defaultMaxAge
+	}
+	c := &connections{
+		TransportCredentials: credentials.NewTLS(o.Config),
+		server:               s,
+		o:                    o,
+		pods:                 map[string][]*connection{},
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var rechecks sync.WaitGroup
+	rechecks.Go(func() { c.recheck(ctx) })
+	defer rechecks.Wait()
+	defer cancel()
+	err := s.serve(ctx, lis, &discovery{server: s},
+		grpc.Creds(c), grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(handshakeTimeout))
+	if err != nil {
+		return fmt.Errorf("serve xDS: %w", err)
+	}
+	return nil
+}
+
+// connections are those of ServeTLS. It is the credentials that they are made with.
+type connections struct {
+	credentials.TransportCredentials
+	server *Server
+	o      TLS
+
+	mu   sync.Mutex
+	pods map[string][]*connection // by namespace/name/pod, the oldest first
+}
+
+// connection is an open one.
+type connection struct {
+	net.Conn
+	credentials.TLSInfo
+	all          *connections
+	gateway, pod string
+	end          *time.Timer
+}
+
+// AuthType is part of the credentials' contract.
+func (c *connection) AuthType() string { return "tls" }
+
+// ServerHandshake lets a proxy in, or not.
+func (c *connections) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
+	if err != nil {
+		if !errors.Is(err, io.EOF) { // a probe of the port
+			c.server.refusals.add(refusedHandshake, "source", raw.RemoteAddr().String(), "error", err)
+		}
+		return nil, nil, err
+	}
+	t := info.(credentials.TLSInfo)
+	gateway, pod, err := c.o.Identify(t.State)
+	if err != nil {
+		c.server.refusals.add(refusedCertificate, "source", raw.RemoteAddr().String(), "error", err)
+		_ = conn.Close()
+		return nil, nil, err
+	}
+	open := &connection{Conn: conn, TLSInfo: t, all: c, gateway: gateway, pod: pod}
+	c.add(open)
+	return open, open, nil
+}
+
+// Clone is part of the credentials' contract.
+func (c *connections) Clone() credentials.TransportCredentials { return c }
+
+func (c *connections) add(open *connection) {
+	now := time.Now()
+	age := c.o.MaxAge/2 + rand.N(c.o.MaxAge/2+1)
+	why := ""
+	for _, cert := range open.State.VerifiedChains[0] {
+		if left := cert.NotAfter.Sub(now); left < age {
+			age, why = left, refusedExpired
+		}
+	}
+	c.mu.Lock()
+	open.end = time.AfterFunc(age, func() { open.cut(why) })
+	name := open.gateway + "/" + open.pod
+	pods := append(c.pods[name], open)
+	c.pods[name] = pods
+	c.mu.Unlock()
+	if len(pods) > maxConnections {
+		pods[0].cut(refusedConnections)
+	}
+}
+
+// Close ends the connection.
+func (c *connection) Close() error {
+	all := c.all
+	all.mu.Lock()
+	c.end.Stop()
+	name := c.gateway + "/" + c.pod
+	pods := all.pods[name]
+	for i, open := range pods {
+		if open == c {
+			pods = append(pods[:i:i], pods[i+1:]...)
+			break
+		}
+	}
+	if len(pods) == 0 {
+		delete(all.pods, name)
+	} else {
+		all.pods[name] = pods
+	}
+	all.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// cut ends the connection, for a reason that is to be known if there is one.
+func (c *connection) cut(why string, args ...any) {
+	if why != "" {
+		c.all.server.refusals.add(why, append([]any{
+			"gateway", c.gateway, "pod", c.pod, "source", c.RemoteAddr().String(),
+		}, args...)...)
+	}
+	_ = c.Close()
+}
+
+// recheck cuts the connections that would not be let in any more.
+func (c *connections) recheck(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.o.Changed:
+		}
+		for _, open := range c.open() {
+			if _, _, err := c.o.Identify(open.State); err != nil {
+				open.cut(refusedCertificate, "error", err)
+			}
+		}
+	}
+}
+
+func (c *connections) open() []*connection {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []*connection
+	for _, pods := range c.pods {
+		out = append(out, pods...)
+	}
+	return out
+}
+
+// connectionOf returns the connection of a stream that came by ServeTLS.
+func connectionOf(ctx context.Context) (*connection, error) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return nil, status.Error(codes.Unauthenticated, "there is no certificate")
+	}
+	c, ok := p.AuthInfo.(*connection)
+	if !ok {
+		return nil, status.Error(codes.Unauthenticated, "there is no certificate")
+	}
+	return c, nil
+}
+
+// claim refuses a node that passes for another Gateway's. What it says is not used
+// for anything, but whoever lies is not to be served.
+func (c *connection) claim(node *corev3.Node) error {
+	for _, claimed := range []string{node.GetId(), node.GetCluster()} {
+		if claimed == "" || claimed == c.gateway || strings.HasPrefix(claimed, c.gateway+"/") {
+			continue
+		}
+		c.all.server.refusals.add(refusedNode, "gateway", c.gateway, "pod", c.pod, "source", c.RemoteAddr().String(),
+			"claimed", bounded(claimed))
+		return status.Errorf(codes.PermissionDenied, "the certificate is for Gateway %s, and the node says %q", c.gateway, bounded(claimed))
+	}
+	return nil
+}
+
+// bounded cuts what a proxy says.
+func bounded(s string) string {
+	const most = 300
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}
