@@ -116,7 +116,7 @@ func (f *fleet) meta(labels, annotations map[string]string) metav1.ObjectMeta {
 		Labels:      f.labels(labels),
 		Annotations: f.annotations(annotations),
 		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: gwv1.GroupVersion.String(), Kind: "Gateway", Name: f.Name.Name, UID: f.UID,
+			APIVersion: gwv1.GroupVersion.String(), Kind: gatewayKind, Name: f.Name.Name, UID: f.UID,
 			Controller: new(true),
 		}},
 	}

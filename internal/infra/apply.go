@@ -1,0 +1,180 @@
+package infra
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// foreignError says that an object of a fleet's name is somebody else's.
+type foreignError struct{ text string }
+
+func (e *foreignError) Error() string { return e.text }
+
+// errGoing says that an object has to be gone before it can come back. Its end is
+// seen by the watch.
+var errGoing = errors.New("the object is being deleted")
+
+// lasting reports whether an error stays until somebody does something.
+func lasting(err error) bool {
+	var foreign *foreignError
+	return errors.As(err, &foreign) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+}
+
+// applyAll applies the objects of a fleet, in order. One that fails doesn't keep
+// the others back, unless proxies can't run without it.
+func (a *Applier) applyAll(ctx context.Context, c cache.Cache, g *Gateway, objects []client.Object) error {
+	var failed []error
+	for _, o := range objects {
+		want := o.(*unstructured.Unstructured)
+		err := a.applyOne(ctx, c, g, want)
+		if errors.Is(err, errGoing) {
+			continue
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s %s/%s: %w", want.GetKind(), want.GetNamespace(), want.GetName(), err))
+			if kind := want.GetKind(); kind == "ServiceAccount" || kind == "ConfigMap" {
+				break
+			}
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// applyOne applies an object unless it is already so.
+func (a *Applier) applyOne(ctx context.Context, c cache.Cache, g *Gateway, want *unstructured.Unstructured) error {
+	live, err := cached(ctx, c, want)
+	if err != nil {
+		return err
+	}
+	seen := live != nil
+	if !seen {
+		// The cache has only what is labelled as ours.
+		if live, err = a.read(ctx, want); err != nil {
+			return err
+		}
+	}
+	key := keyOfObject(want.GetKind(), want)
+	if live == nil {
+		_, err := a.apply(ctx, key, want)
+		return err
+	}
+	if of, ok := gatewayOf(live); !ok || of != g.Name {
+		return &foreignError{"there is one already that is not this Gateway's; rename it or the Gateway"}
+	}
+	if live.GetDeletionTimestamp() != nil {
+		if seen {
+			return errGoing
+		}
+		return errors.New("it is being deleted")
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	if err != nil {
+		return err
+	}
+	if holds(fields, want.Object) || a.isSettled(key, want, fields) {
+		return nil
+	}
+	switch want.GetKind() {
+	case "Service":
+		return a.applyService(ctx, g, key, live, want)
+	case "Deployment":
+		if err := a.leaveReplicas(ctx, want); err != nil {
+			return err
+		}
+	}
+	_, err = a.apply(ctx, key, want)
+	return err
+}
+
+// read asks the API server for an object; nil if there is none.
+func (a *Applier) read(ctx context.Context, want *unstructured.Unstructured) (client.Object, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(want.GroupVersionKind())
+	err := a.client.Get(ctx, client.ObjectKeyFromObject(want), live)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return live, err
+}
+
+// apply writes an object. What the API server doesn't take over as it is, for an
+// admission controller changes it or the server is too old for a field, is
+// remembered: to apply it again and again would lead nowhere.
+func (a *Applier) apply(ctx context.Context, key objectKey, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	got := want.DeepCopy()
+	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(got), client.FieldOwner(ManagedBy), client.ForceOwnership)
+	a.count(want.GetKind(), "apply", err)
+	if err != nil {
+		return nil, err
+	}
+	a.log.Info("an object of a fleet is applied", "object", key.kind+" "+key.Name.String())
+	fields, err := typed(got)
+	if err != nil {
+		return nil, err
+	}
+	settled := ""
+	if !holds(fields, want.Object) {
+		if settled, err = settlement(want, fields); err != nil {
+			return nil, err
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if delete(a.settled, key); settled != "" {
+		a.settled[key] = settled
+	}
+	return got, nil
+}
+
+// isSettled reports whether a live object is what the API server makes of a wanted
+// one.
+func (a *Applier) isSettled(key objectKey, want *unstructured.Unstructured, live map[string]any) bool {
+	a.mu.Lock()
+	settled, ok := a.settled[key]
+	a.mu.Unlock()
+	if !ok {
+		return false
+	}
+	print, err := settlement(want, live)
+	return err == nil && print == settled
+}
+
+func settlement(want *unstructured.Unstructured, live map[string]any) (string, error) {
+	print, err := fingerprint(live)
+	return want.GetAnnotations()[appliedAnnotation] + print, err
+}
+
+func (a *Applier) count(kind, verb string, err error) {
+	result := "ok"
+	if err != nil {
+		result = "error"
+	}
+	a.writes.WithLabelValues(kind, verb, result).Inc()
+}
+
+// delete deletes the very object that was looked at.
+func (a *Applier) delete(ctx context.Context, kind string, live client.Object) error {
+	uid := live.GetUID()
+	err := a.client.Delete(ctx, live.DeepCopyObject().(client.Object),
+		client.Preconditions(metav1.Preconditions{UID: &uid}), client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	a.count(kind, "delete", err)
+	if err != nil {
+		return fmt.Errorf("delete %s %s/%s: %w", kind, live.GetNamespace(), live.GetName(), err)
+	}
+	a.log.Info("an object of a fleet is deleted", "object", kind+" "+live.GetNamespace()+"/"+live.GetName())
+	a.mu.Lock()
+	delete(a.settled, keyOfObject(kind, live))
+	a.mu.Unlock()
+	return nil
+}

@@ -1,0 +1,195 @@
+package infra
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// kind is a kind of object that fleets consist of.
+type kind struct {
+	name   string
+	object client.Object
+	list   func() client.ObjectList
+	// eager says that an object of the kind goes as soon as it is not wanted. Others
+	// stay until what takes their place works.
+	eager bool
+}
+
+// kinds are those that fleets consist of; what others depend on goes last.
+var kinds = []kind{
+	{"HorizontalPodAutoscaler", &autoscalingv2.HorizontalPodAutoscaler{}, func() client.ObjectList { return &autoscalingv2.HorizontalPodAutoscalerList{} }, true},
+	{"PodDisruptionBudget", &policyv1.PodDisruptionBudget{}, func() client.ObjectList { return &policyv1.PodDisruptionBudgetList{} }, true},
+	{"Service", &corev1.Service{}, func() client.ObjectList { return &corev1.ServiceList{} }, false},
+	{"Deployment", &appsv1.Deployment{}, func() client.ObjectList { return &appsv1.DeploymentList{} }, false},
+	{"DaemonSet", &appsv1.DaemonSet{}, func() client.ObjectList { return &appsv1.DaemonSetList{} }, false},
+	{"ConfigMap", &corev1.ConfigMap{}, func() client.ObjectList { return &corev1.ConfigMapList{} }, false},
+	{"ServiceAccount", &corev1.ServiceAccount{}, func() client.ObjectList { return &corev1.ServiceAccountList{} }, false},
+}
+
+// newCache returns a cache of what is labelled as ours, and of nothing else.
+func newCache(config *rest.Config, namespaces []string) (cache.Cache, error) {
+	opts := cache.Options{
+		Scheme:               clientgoscheme.Scheme,
+		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{ManagedByLabel: ManagedBy}),
+		DefaultTransform:     cache.TransformStripManagedFields(),
+		ByObject:             map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: stripPod}},
+	}
+	if len(namespaces) > 0 {
+		opts.DefaultNamespaces = map[string]cache.Config{}
+		for _, ns := range namespaces {
+			opts.DefaultNamespaces[ns] = cache.Config{}
+		}
+	}
+	return cache.New(config, opts)
+}
+
+// stripPod keeps of a pod what says whether it works.
+func stripPod(o any) (any, error) {
+	pod, ok := o.(*corev1.Pod)
+	if !ok {
+		return o, nil
+	}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+			Labels: pod.Labels, Annotations: map[string]string{gatewayAnnotation: pod.Annotations[gatewayAnnotation]},
+			DeletionTimestamp: pod.DeletionTimestamp, CreationTimestamp: pod.CreationTimestamp,
+		},
+		Status: corev1.PodStatus{
+			Phase: pod.Status.Phase, Reason: pod.Status.Reason, Message: pod.Status.Message, Conditions: pod.Status.Conditions,
+			InitContainerStatuses: pod.Status.InitContainerStatuses, ContainerStatuses: pod.Status.ContainerStatuses,
+		},
+	}, nil
+}
+
+// gatewayOf names the Gateway that a live object is for; false where it is for none.
+func gatewayOf(o client.Object) (ir.Name, bool) {
+	if owner := metav1.GetControllerOf(o); owner != nil {
+		if isGateway(owner) {
+			return ir.Name{Namespace: o.GetNamespace(), Name: owner.Name}, true
+		}
+		if _, pod := o.(*corev1.Pod); !pod { // pods are their Deployment's
+			return ir.Name{}, false
+		}
+	}
+	if o.GetLabels()[ManagedByLabel] != ManagedBy {
+		return ir.Name{}, false
+	}
+	name := o.GetAnnotations()[gatewayAnnotation]
+	namespace := o.GetNamespace() + "/"
+	if len(name) <= len(namespace) || name[:len(namespace)] != namespace {
+		return ir.Name{}, false
+	}
+	return ir.Name{Namespace: o.GetNamespace(), Name: name[len(namespace):]}, true
+}
+
+const gatewayKind = "Gateway"
+
+func isGateway(owner *metav1.OwnerReference) bool {
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && gv.Group == gwv1.GroupVersion.Group && owner.Kind == gatewayKind
+}
+
+// children returns what the cache has of a Gateway's fleets, of all its classes.
+func children(ctx context.Context, c client.Reader, k kind, gateway ir.Name) ([]client.Object, error) {
+	all, err := list(ctx, c, k, client.InNamespace(gateway.Namespace), client.MatchingLabels{GatewayLabel: LabelValue(gateway.Name)})
+	if err != nil {
+		return nil, err
+	}
+	var out []client.Object
+	for _, o := range all {
+		if of, ok := gatewayOf(o); ok && of == gateway {
+			out = append(out, o)
+		}
+	}
+	return out, nil
+}
+
+// list returns objects of the cache, which nobody may change.
+func list(ctx context.Context, c client.Reader, k kind, opts ...client.ListOption) ([]client.Object, error) {
+	l := k.list()
+	if err := c.List(ctx, l, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, fmt.Errorf("list %ss: %w", k.name, err)
+	}
+	var out []client.Object
+	err := meta.EachListItem(l, func(o runtime.Object) error {
+		out = append(out, o.(client.Object))
+		return nil
+	})
+	return out, err
+}
+
+// fingerprint is what a live object is, apart from what changes by itself.
+func fingerprint(fields map[string]any) (string, error) {
+	short := make(map[string]any, len(fields))
+	for k, v := range fields {
+		switch k {
+		case "apiVersion", "kind", "status": // objects of the cache don't have the former
+		case "metadata":
+			m, _ := v.(map[string]any)
+			short[k] = map[string]any{"labels": m["labels"], "annotations": m["annotations"], "ownerReferences": m["ownerReferences"]}
+		default:
+			short[k] = v
+		}
+	}
+	text, err := json.Marshal(short)
+	return string(text), err
+}
+
+// typed returns the fields of an object as one of the cache has them.
+func typed(o *unstructured.Unstructured) (map[string]any, error) {
+	k, err := kindOf(o)
+	if err != nil {
+		return nil, err
+	}
+	as := k.object.DeepCopyObject()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, as); err != nil {
+		return nil, err
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(as)
+}
+
+func kindOf(o client.Object) (kind, error) {
+	name := o.GetObjectKind().GroupVersionKind().Kind
+	for _, k := range kinds {
+		if k.name == name {
+			return k, nil
+		}
+	}
+	return kind{}, fmt.Errorf("%s is not a kind of a fleet", name)
+}
+
+// cached returns an object of the cache, which nobody may change; nil if there is
+// none.
+func cached(ctx context.Context, c client.Reader, want client.Object) (client.Object, error) {
+	k, err := kindOf(want)
+	if err != nil {
+		return nil, err
+	}
+	live := k.object.DeepCopyObject().(client.Object)
+	err = c.Get(ctx, client.ObjectKeyFromObject(want), live, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return live, err
+}

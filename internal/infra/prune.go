@@ -1,0 +1,109 @@
+package infra
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// workload returns the live Deployment or DaemonSet of a fleet; nil if there is
+// none yet.
+func (a *Applier) workload(ctx context.Context, c cache.Cache, objects []client.Object) (client.Object, error) {
+	for _, o := range objects {
+		switch o.GetObjectKind().GroupVersionKind().Kind {
+		case "Deployment", "DaemonSet":
+			return cached(ctx, c, o)
+		}
+	}
+	return nil, nil
+}
+
+// prune deletes what a fleet doesn't consist of any more. When a fleet moves, to a
+// DaemonSet or another class, what served until now goes on until the new proxies
+// do.
+func (a *Applier) prune(ctx context.Context, c cache.Cache, g *Gateway, objects []client.Object, moved bool) error {
+	wanted := map[objectKey]bool{}
+	for _, o := range objects {
+		wanted[keyOfObject(o.GetObjectKind().GroupVersionKind().Kind, o)] = true
+	}
+	var failed []error
+	for _, k := range kinds {
+		if !k.eager && !moved {
+			continue
+		}
+		live, err := children(ctx, c, k, g.Name)
+		if err != nil {
+			return err
+		}
+		for _, o := range live {
+			if !wanted[keyOfObject(k.name, o)] {
+				failed = append(failed, a.discard(ctx, k, o))
+			}
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// remove deletes the fleets of a Gateway that is to have none. Of one that nobody
+// has spoken of only those go that are nobody's.
+func (a *Applier) remove(ctx context.Context, c cache.Cache, gateway ir.Name, certain bool) error {
+	var failed []error
+	for _, k := range kinds {
+		live, err := children(ctx, c, k, gateway)
+		if err != nil {
+			return err
+		}
+		for _, o := range live {
+			if !certain {
+				orphan, err := a.isOrphan(ctx, gateway, o)
+				if err != nil {
+					return err
+				}
+				if !orphan {
+					return nil
+				}
+				certain = true
+			}
+			failed = append(failed, a.discard(ctx, k, o))
+		}
+	}
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	a.forget(gateway)
+	return nil
+}
+
+// isOrphan asks the API server whether an object of a fleet has lost its Gateway.
+// That we don't know a Gateway may have other causes: it may be in a namespace that
+// we don't watch, or we may not be allowed to read it.
+func (a *Applier) isOrphan(ctx context.Context, gateway ir.Name, o client.Object) (bool, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(gwv1.SchemeGroupVersion.WithKind(gatewayKind))
+	err := a.client.Get(ctx, client.ObjectKey{Namespace: gateway.Namespace, Name: gateway.Name}, live)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read Gateway %s: %w", gateway, err)
+	}
+	class, _, _ := unstructured.NestedString(live.Object, "spec", "gatewayClassName")
+	return class != o.GetAnnotations()[classAnnotation], nil
+}
+
+// discard deletes an object of a fleet, if the fleet is ours: another controller of
+// another name may have one for the same Gateway.
+func (a *Applier) discard(ctx context.Context, k kind, o client.Object) error {
+	if o.GetDeletionTimestamp() != nil || o.GetAnnotations()[controllerAnnotation] != a.options.ControllerName {
+		return nil
+	}
+	return a.delete(ctx, k.name, o)
+}

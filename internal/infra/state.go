@@ -1,0 +1,137 @@
+package infra
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// State is what is to be said of a Gateway's fleet.
+type State struct {
+	// Problem is why the fleet can't be made what it should be; empty while it can.
+	Problem string `json:"problem,omitempty"`
+	// Waiting is why no proxy is ready; empty while one is, and while none is just a
+	// matter of seconds.
+	Waiting string `json:"waiting,omitempty"`
+}
+
+// ready reports whether a workload has a proxy that is ready, or is to have none.
+func ready(workload client.Object) bool {
+	switch w := workload.(type) {
+	case *appsv1.Deployment:
+		return w.Status.ObservedGeneration >= w.Generation &&
+			(w.Status.AvailableReplicas > 0 || w.Spec.Replicas != nil && *w.Spec.Replicas == 0)
+	case *appsv1.DaemonSet:
+		return w.Status.ObservedGeneration >= w.Generation && w.Status.NumberReady > 0 &&
+			w.Status.NumberReady >= w.Status.DesiredNumberScheduled
+	default:
+		return false
+	}
+}
+
+// waiting says why a workload has no proxy that is ready; empty where it has one.
+func waiting(ctx context.Context, c client.Reader, workload client.Object) string {
+	switch w := workload.(type) {
+	case *appsv1.Deployment:
+		if w.Status.AvailableReplicas > 0 {
+			return ""
+		}
+		if w.Spec.Replicas != nil && *w.Spec.Replicas == 0 {
+			return fmt.Sprintf("Deployment %s/%s is scaled to 0", w.Namespace, w.Name)
+		}
+		for _, condition := range w.Status.Conditions {
+			if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
+				return fmt.Sprintf("Deployment %s/%s: %s", w.Namespace, w.Name, condition.Message)
+			}
+		}
+	case *appsv1.DaemonSet:
+		if w.Status.NumberReady > 0 {
+			return ""
+		}
+		if w.Status.ObservedGeneration >= w.Generation && w.Status.DesiredNumberScheduled == 0 {
+			return fmt.Sprintf("DaemonSet %s/%s has no node that its pods may run on", w.Namespace, w.Name)
+		}
+	}
+	return podTrouble(ctx, c, workload)
+}
+
+// podTrouble says what the pods of a workload lack.
+func podTrouble(ctx context.Context, c client.Reader, workload client.Object) string {
+	pods := &corev1.PodList{}
+	err := c.List(ctx, pods, client.InNamespace(workload.GetNamespace()),
+		client.MatchingLabels{instanceLabel: workload.GetName()}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return ""
+	}
+	// The pod that came last is the one that things depend on.
+	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	for i := range pods.Items {
+		if trouble := trouble(&pods.Items[i]); trouble != "" {
+			return fmt.Sprintf("Pod %s/%s %s", workload.GetNamespace(), pods.Items[i].Name, trouble)
+		}
+	}
+	return ""
+}
+
+// trouble says what keeps a pod from working, beside that it takes its time.
+func trouble(pod *corev1.Pod) string {
+	if pod.DeletionTimestamp != nil {
+		return ""
+	}
+	if pod.Status.Phase == corev1.PodFailed {
+		return fmt.Sprintf("has failed: %s %s", pod.Status.Reason, pod.Status.Message)
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			return "can't be scheduled: " + condition.Message
+		}
+	}
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if w := status.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
+			text := fmt.Sprintf("waits for its container %s: %s", status.Name, w.Reason)
+			if w.Message != "" {
+				text += ": " + w.Message
+			}
+			if last := status.LastTerminationState.Terminated; last != nil {
+				text += fmt.Sprintf(" (it ended with exit code %d; see its log)", last.ExitCode)
+			}
+			return text
+		}
+	}
+	return ""
+}
+
+// said is what was last said of each Gateway's fleet.
+type said map[ir.Name]State
+
+// report tells a state if it is news.
+func (a *Applier) report(gateway ir.Name, s State) {
+	a.mu.Lock()
+	last, known := a.said[gateway]
+	a.said[gateway] = s
+	a.mu.Unlock()
+	if a.onState != nil && (!known || last != s) {
+		a.onState(gateway, &s)
+	}
+}
+
+// forget tells that there is no fleet any more.
+func (a *Applier) forget(gateway ir.Name) {
+	a.mu.Lock()
+	_, known := a.said[gateway]
+	delete(a.said, gateway)
+	a.mu.Unlock()
+	if a.onState != nil && known {
+		a.onState(gateway, nil)
+	}
+}
