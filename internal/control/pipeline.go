@@ -9,6 +9,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
@@ -37,7 +38,9 @@ type Pipeline struct {
 	proxies  *flow.Input[ir.Name, *status.ProxyState]
 	rejected *flow.Input[refusal, status.Rejection]
 	problems *flow.Input[string, []source.Problem]
-	refusals map[ir.Name]map[refusal]bool // the keys of rejected, by Gateway
+	// fleetStates is what there is to say of provisioned fleets; few have an entry.
+	fleetStates *flow.Input[ir.Name, infra.State]
+	refusals    map[ir.Name]map[refusal]bool // the keys of rejected, by Gateway
 
 	// Configuration.
 	rules     *flow.Derived[topology.RouteKey, *routeRules]
@@ -51,6 +54,9 @@ type Pipeline struct {
 	forwards  *flow.Derived[ir.HostKey, *ir.Host]
 	pools     *flow.Derived[resourceKey, member] // of UDP ports
 	backends  *flow.Derived[string, *ir.Backend]
+
+	// infra is what provisioned fleets follow from; nil where none are.
+	infra *flow.Derived[ir.Name, *infra.Gateway]
 
 	// Resources, per Gateway.
 	fleets    *flow.Derived[ir.Name, struct{}]
@@ -97,10 +103,12 @@ func NewPipeline(opts Options) *Pipeline {
 	p.proxies = flow.NewInput[ir.Name, *status.ProxyState](e, "proxies")
 	p.rejected = flow.NewInput[refusal, status.Rejection](e, "refusals", flow.Equal(flow.Same[status.Rejection]))
 	p.problems = flow.NewInput[string, []source.Problem](e, "problems")
+	p.fleetStates = flow.NewInput[ir.Name, infra.State](e, "fleet-states", flow.Equal(flow.Same[infra.State]))
 	p.inputs = topology.NewInputs(e)
 	p.graph = topology.New(e, p.inputs, opts.Topology)
 	p.declareHosts()
 	p.declareResources()
+	p.declareInfra()
 	p.declareStatus()
 	p.declarePolicyStatus()
 	p.declareTrafficStatus()

@@ -135,9 +135,7 @@ func (p *Pipeline) declareStatus() {
 			in := status.GatewayInput{
 				Node: gw, AttachedRoutes: p.attachedRoutes(c),
 			}
-			if !gw.Provisioned {
-				in.BindAddresses = p.opts.Addresses
-			}
+			p.locate(c, gw, &in)
 			in.AttachedSets, _ = flow.Get(c, p.graph.AttachedSets, name)
 			if hasCertificates(gw.Listeners) {
 				in.Now, _ = flow.Get(c, p.clock, struct{}{})
@@ -157,6 +155,10 @@ func (p *Pipeline) declareStatus() {
 			}
 			if state, ok := flow.Get(c, p.proxies, set.Gateway); ok {
 				in.Proxy = *state
+			}
+			if p.opts.Topology.Provisioned {
+				state, _ := flow.Get(c, p.fleetStates, set.Gateway)
+				in.NoProxy = state.Waiting
 			}
 			s := status.ListenerSet(in)
 			emit(name, &s)

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,9 @@ type GatewayInput struct {
 	NoAddress string
 	// NoProxy says, where that is known, why no proxy is connected.
 	NoProxy string
+	// FleetProblem is why the Gateway's proxies and their Service can't be made what
+	// they should be; empty where they can.
+	FleetProblem string
 	// Now, where set, is the time by which certificates are judged. It may lag by
 	// clockGrain.
 	Now time.Time
@@ -53,7 +57,11 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	}
 	assigned := in.assigned()
 	addresses := in.addresses(assigned.Addresses)
-	conditions := []metav1.Condition{in.accepted(&summary), in.programmed(&summary, &each, &assigned)}
+	programmed := in.programmed(&summary, &each, &assigned)
+	if in.FleetProblem != "" && !strings.Contains(programmed.Message, in.FleetProblem) {
+		programmed = condition.Noted(programmed, condition.NoteFleetProblem(in.FleetProblem))
+	}
+	conditions := []metav1.Condition{in.accepted(&summary), programmed}
 	if in.Node.ResolvedRefs.Type != "" {
 		conditions = append(conditions, in.resolvedRefs())
 	}

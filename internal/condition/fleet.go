@@ -1,0 +1,25 @@
+package condition
+
+import "fmt"
+
+// AddressNoService says that there is no Service yet that could have an address, and
+// why if that is known.
+func AddressNoService(service, problem string) string {
+	if problem != "" {
+		return problem
+	}
+	return fmt.Sprintf("Service %s is not there yet", service)
+}
+
+// AddressServicePending says that a Service has no address.
+func AddressServicePending(service, kind string) string {
+	if kind == "LoadBalancer" {
+		return fmt.Sprintf("Service %s of type LoadBalancer has no address yet; is there a load balancer controller in the cluster? Else choose another service.type by GatewayParameters", service)
+	}
+	return fmt.Sprintf("Service %s of type %s has no address", service, kind)
+}
+
+// NoteFleetProblem says that a fleet is not what it should be, although it serves.
+func NoteFleetProblem(problem string) string {
+	return "the proxies can't be made as they should be: " + problem
+}
