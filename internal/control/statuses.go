@@ -123,7 +123,11 @@ func (p *Pipeline) declareStatus() {
 			}, flow.Equal(flow.Same[struct{}])),
 		func(k topology.AttachmentKey, _ struct{}, yield func(topology.ListenerKey)) { yield(k.Listener) })
 
-	supported := features.Status()
+	channel := features.Standard
+	if p.opts.Topology.Experimental {
+		channel = features.Experimental
+	}
+	supported := features.Status(channel)
 	p.classStatus = flow.Map("class-status", p.graph.Classes,
 		func(_ *flow.Ctx, name string, class *topology.Class, emit func(string, *gwv1.GatewayClassStatus)) {
 			s := status.Class(class, supported...)

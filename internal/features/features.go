@@ -34,9 +34,21 @@ type Row struct {
 // Supported says whether the row is supported.
 func (r Row) Supported() bool { return len(r.Cases) > 0 }
 
-// Status returns the supported features in the form of GatewayClass status, sorted
-// by name.
-func Status() []gwv1.SupportedFeature {
+// The channels of the API.
+const (
+	Standard     = features.FeatureChannel(features.FeatureChannelStandard)
+	Experimental = features.FeatureChannel(features.FeatureChannelExperimental)
+)
+
+// standardFields are the features of the experimental channel whose fields the
+// standard channel has too.
+var standardFields = map[features.FeatureName]bool{
+	features.SupportHTTPRouteDestinationPortMatching: true, // parentRefs[].port
+}
+
+// Status returns the features that are supported where the API is of this channel,
+// in the form of GatewayClass status, sorted by name.
+func Status(channel features.FeatureChannel) []gwv1.SupportedFeature {
 	var out []gwv1.SupportedFeature
 	for _, s := range List {
 		for _, r := range s.Rows {
@@ -44,6 +56,10 @@ func Status() []gwv1.SupportedFeature {
 				continue
 			}
 			for _, name := range r.Features {
+				if channel == Standard && !standardFields[name] &&
+					features.GetFeature(name).Channel == Experimental {
+					continue
+				}
 				out = append(out, gwv1.SupportedFeature{Name: gwv1.FeatureName(name)})
 			}
 		}

@@ -66,12 +66,30 @@ func TestCasesExist(t *testing.T) {
 
 // TestStatus protects the limits of GatewayClass status.
 func TestStatus(t *testing.T) {
-	list := ours.Status()
+	list := ours.Status(ours.Experimental)
 	if len(list) > 64 {
 		t.Errorf("%d features, and the API takes 64", len(list))
 	}
 	if !slices.IsSortedFunc(list, func(a, b gwv1.SupportedFeature) int { return strings.Compare(string(a.Name), string(b.Name)) }) {
 		t.Error("not sorted")
+	}
+}
+
+// TestStatusOfChannels protects the standard channel from features whose fields it
+// doesn't have.
+func TestStatusOfChannels(t *testing.T) {
+	all, standard := ours.Status(ours.Experimental), ours.Status(ours.Standard)
+	for _, f := range standard {
+		if !slices.Contains(all, f) {
+			t.Errorf("%s is in the standard channel only", f.Name)
+		}
+	}
+	for name, want := range map[features.FeatureName]bool{
+		features.SupportHTTPRoute: true, features.SupportHTTPRouteDestinationPortMatching: true, features.SupportClusterTrustBundle: false,
+	} {
+		if got := slices.Contains(standard, gwv1.SupportedFeature{Name: gwv1.FeatureName(name)}); got != want {
+			t.Errorf("%s in the standard channel: %v", name, got)
+		}
 	}
 }
 
