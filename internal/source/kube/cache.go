@@ -1,0 +1,137 @@
+package kube
+
+import (
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/gateway-api/pkg/consts"
+)
+
+// CacheOptions are what the manager's cache must be made with. With namespaces,
+// nothing is read of others, and no right to do so is needed.
+func CacheOptions(namespaces ...string) cache.Options {
+	types := typeMetas()
+	transform := func(strip func(client.Object)) toolscache.TransformFunc { return transform(types, strip) }
+	opts := cache.Options{
+		DefaultTransform: transform(stripMeta),
+		NewInformer:      newInformer,
+		// A kind is read because somebody watches it, never as a side effect of a Get.
+		ReaderFailOnMissingInformer: true,
+		// Only kinds that each cluster has can stand here.
+		ByObject: map[client.Object]cache.ByObject{
+			&discoveryv1.EndpointSlice{}:                                                             {Transform: transform(stripSlice)},
+			metadata(corev1.SchemeGroupVersion.WithKind(secretKind)).make():                          {Transform: transform(stripContent)},
+			metadata(corev1.SchemeGroupVersion.WithKind(configMapKind)).make():                       {Transform: transform(stripContent)},
+			metadata(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")).make(): {Transform: transform(stripDefinition)},
+		},
+	}
+	for _, ns := range namespaces {
+		if opts.DefaultNamespaces == nil {
+			opts.DefaultNamespaces = map[string]cache.Config{}
+		}
+		opts.DefaultNamespaces[ns] = cache.Config{}
+	}
+	return opts
+}
+
+// transform makes a cache's transformation, which gets each object before the cache
+// has it. It also says in the object what kind it is, which decoding leaves out.
+func transform(types map[reflect.Type]metav1.TypeMeta, strip func(client.Object)) toolscache.TransformFunc {
+	return func(in any) (any, error) {
+		o, ok := in.(client.Object)
+		if !ok {
+			return in, nil
+		}
+		strip(o)
+		if t, ok := types[reflect.TypeOf(o)]; ok {
+			setType(o, t)
+		}
+		return in, nil
+	}
+}
+
+// typeMetas returns what objects say of themselves, by Go type.
+func typeMetas() map[reflect.Type]metav1.TypeMeta {
+	types := map[reflect.Type]metav1.TypeMeta{}
+	for _, k := range kinds() {
+		for _, v := range k.versions {
+			if o := v.make(); o.GetObjectKind().GroupVersionKind().Empty() {
+				types[reflect.TypeOf(o)] = k.typeMeta(v.name)
+			}
+		}
+	}
+	return types
+}
+
+// setType fills in an object's TypeMeta with strings that all objects share.
+func setType(o client.Object, t metav1.TypeMeta) {
+	if meta, ok := o.GetObjectKind().(*metav1.TypeMeta); ok {
+		*meta = t
+	}
+}
+
+// stripMeta removes what is about how an object came to be: often half of it.
+func stripMeta(o client.Object) {
+	if o.GetManagedFields() != nil {
+		o.SetManagedFields(nil)
+	}
+	if a := o.GetAnnotations(); a[corev1.LastAppliedConfigAnnotation] != "" {
+		delete(a, corev1.LastAppliedConfigAnnotation)
+		if len(a) == 0 {
+			o.SetAnnotations(nil)
+		}
+	}
+}
+
+// stripSlice leaves what routing reads. Annotations change with each write.
+func stripSlice(o client.Object) {
+	s, ok := o.(*discoveryv1.EndpointSlice)
+	if !ok {
+		stripMeta(o)
+		return
+	}
+	var service map[string]string
+	if name := s.Labels[discoveryv1.LabelServiceName]; name != "" {
+		service = map[string]string{discoveryv1.LabelServiceName: name}
+	}
+	s.ObjectMeta = metav1.ObjectMeta{
+		Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion, Labels: service,
+	}
+	for i := range s.Endpoints {
+		e := &s.Endpoints[i]
+		s.Endpoints[i] = discoveryv1.Endpoint{Addresses: e.Addresses, Conditions: e.Conditions}
+	}
+}
+
+// stripContent leaves the name and the version of what is read when it is wanted.
+func stripContent(o client.Object) {
+	m, ok := o.(*metav1.PartialObjectMetadata)
+	if !ok {
+		stripMeta(o)
+		return
+	}
+	m.ObjectMeta = metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion}
+}
+
+// stripDefinition leaves of a CustomResourceDefinition what is said of its version.
+func stripDefinition(o client.Object) {
+	m, ok := o.(*metav1.PartialObjectMetadata)
+	if !ok {
+		stripMeta(o)
+		return
+	}
+	said := map[string]string{}
+	for _, key := range []string{consts.BundleVersionAnnotation, consts.ChannelAnnotation} {
+		if value, ok := m.Annotations[key]; ok && strings.HasSuffix(m.Name, "k8s.io") {
+			said[key] = value
+		}
+	}
+	m.ObjectMeta = metav1.ObjectMeta{Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Generation: m.Generation, Annotations: said}
+}

@@ -1,0 +1,51 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/gateway-api/pkg/consts"
+)
+
+// experimentalChannel is what the definitions of the Gateway API say of their
+// channel when they have its experimental fields.
+const experimentalChannel = "experimental"
+
+// gatewayDefinition is the definition that tells the channel of all: nobody does
+// without Gateways.
+const gatewayDefinition = "gateways.gateway.networking.k8s.io"
+
+// Channel returns the Gateway API's channel that the cluster has, "standard" or
+// "experimental"; empty if it doesn't have the API.
+func Channel(ctx context.Context, r client.Reader) (string, error) {
+	o := metadata(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")).make()
+	if err := r.Get(ctx, client.ObjectKey{Name: gatewayDefinition}, o); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return "", nil
+		}
+		return "", fmt.Errorf("the Gateway API's channel: %w", err)
+	}
+	return o.GetAnnotations()[consts.ChannelAnnotation], nil
+}
+
+// tellChannel logs when the cluster has another channel than what is read.
+func (s *Source) tellChannel() {
+	s.mu.Lock()
+	w := s.watched[s.byName[groupKind{apiextensionsv1.GroupName, "CustomResourceDefinition"}]]
+	var channel string
+	if w != nil {
+		if o := w.objects[name{name: gatewayDefinition}]; o != nil {
+			channel = o.GetAnnotations()[consts.ChannelAnnotation]
+		}
+	}
+	s.mu.Unlock()
+	if channel == s.channel || channel == "" {
+		return
+	}
+	s.channel = channel
+	if (channel == experimentalChannel) != s.opts.Experimental {
+		s.log.Warn("the Gateway API's channel is another than at the start: restart to take it up", "channel", channel)
+	}
+}

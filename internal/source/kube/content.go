@@ -1,0 +1,218 @@
+package kube
+
+import (
+	"context"
+	"reflect"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+)
+
+// content is a Secret or ConfigMap that the pipeline wants.
+type content struct {
+	object client.Object // as it was handed over; nil if it doesn't exist
+	stale  bool          // it is to be read
+	// answered says that it was read once, or that reading it failed.
+	answered bool
+	failure  string // of the last attempt; empty if it went well
+}
+
+// Reading contents: how many at once, how long the loop may wait for all of them,
+// and when a failure is tried again.
+const (
+	readers     = 16
+	patience    = 5 * time.Second
+	firstRetry  = time.Second
+	latestRetry = 30 * time.Second
+)
+
+// Want says which Secrets and ConfigMaps the pipeline asks for. It returns the
+// contents of those newly wanted that exist, and the end of those no longer wanted.
+// It reads only what is new, and not for long: what could not be read in time comes
+// through Run, as all later changes do. For one goroutine, that of the loop.
+func (s *Source) Want(ctx context.Context, secrets, configMaps []ir.Name) source.Batch {
+	wanted := make(map[source.Key]bool, len(secrets)+len(configMaps))
+	for _, n := range secrets {
+		wanted[source.Key{Kind: secretKind, Namespace: n.Namespace, Name: n.Name}] = true
+	}
+	for _, n := range configMaps {
+		wanted[source.Key{Kind: configMapKind, Namespace: n.Namespace, Name: n.Name}] = true
+	}
+
+	var out source.Batch
+	fresh := map[source.Key]*content{}
+	s.mu.Lock()
+	for k, c := range s.contents {
+		if !wanted[k] {
+			delete(s.contents, k)
+			delete(s.pending, k)
+			if c.object != nil {
+				out.Deleted = append(out.Deleted, k)
+			}
+		}
+	}
+	for k := range wanted {
+		if s.contents[k] == nil {
+			fresh[k] = &content{}
+			s.contents[k] = fresh[k]
+		}
+	}
+	s.mu.Unlock()
+	if len(fresh) == 0 {
+		return out
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if failed := s.readAll(ctx, fresh, func(_ source.Key, c *content, o client.Object) {
+		if c.object == nil && o != nil { // else a change has come already
+			c.object = o
+			out.Set = append(out.Set, o)
+		}
+	}); failed {
+		signal(s.stale)
+	}
+	return out
+}
+
+// Unread counts the wanted Secrets and ConfigMaps of which nothing is known yet.
+func (s *Source) Unread() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, c := range s.contents {
+		if !c.answered {
+			n++
+		}
+	}
+	return n
+}
+
+// expire has a content read again if it is wanted. The caller holds the lock.
+func (s *Source) expire(k source.Key) {
+	if c := s.contents[k]; c != nil {
+		c.stale = true
+		signal(s.stale)
+	}
+}
+
+// followContents reads what changed, and again what could not be read, until ctx
+// ends.
+func (s *Source) followContents(ctx context.Context) error {
+	wait := firstRetry
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.stale:
+		}
+		failed := s.readAll(ctx, s.takeStale(), func(k source.Key, c *content, o client.Object) {
+			if !sameContent(c.object, o) {
+				c.object = o
+				s.put(k, o)
+			}
+		})
+		if !failed {
+			wait = firstRetry
+			continue
+		}
+		time.AfterFunc(wait, func() { signal(s.stale) })
+		wait = min(2*wait, latestRetry)
+	}
+}
+
+func (s *Source) takeStale() map[source.Key]*content {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stale := map[source.Key]*content{}
+	for k, c := range s.contents {
+		if c.stale {
+			c.stale = false
+			stale[k] = c
+		}
+	}
+	return stale
+}
+
+// readAll reads contents and gives each one that is still wanted to done, which
+// is called with the lock held. What could not be read is stale afterwards.
+func (s *Source) readAll(ctx context.Context, list map[source.Key]*content, done func(source.Key, *content, client.Object)) (failed bool) {
+	var failures atomic.Bool
+	var group errgroup.Group
+	group.SetLimit(readers)
+	for k, c := range list {
+		group.Go(func() error {
+			o, err := s.read(ctx, k)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.contents[k] != c {
+				return nil // no longer wanted
+			}
+			if err == nil {
+				c.answered, c.failure = true, ""
+				done(k, c, o)
+				return nil
+			}
+			c.stale = true
+			failures.Store(true)
+			if ctx.Err() == nil && c.failure != err.Error() {
+				c.answered, c.failure = true, err.Error()
+				s.log.Warn("an object can't be read; it is tried again", "object", k.String(), "error", err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // none of them returns an error
+	return failures.Load()
+}
+
+// read reads one content; nil if it doesn't exist.
+func (s *Source) read(ctx context.Context, k source.Key) (client.Object, error) {
+	if s.absent(k) {
+		return nil, nil
+	}
+	var o client.Object = &corev1.Secret{}
+	if k.Kind == configMapKind {
+		o = &corev1.ConfigMap{}
+	}
+	if err := s.opts.Client.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: k.Name}, o); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	stripMeta(o)
+	setType(o, metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.Version, Kind: k.Kind})
+	return o, nil
+}
+
+// absent reports whether it is known without asking that there is nothing to read.
+func (s *Source) absent(k source.Key) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.reads(k.Namespace) {
+		return true
+	}
+	w := s.watched[s.byName[groupKind{k.Group, k.Kind}]]
+	return w != nil && w.objects[name{k.Namespace, k.Name}] == nil
+}
+
+// sameContent reports whether two versions of a content hold the same.
+func sameContent(a, b client.Object) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	switch a := a.(type) {
+	case *corev1.Secret:
+		b, ok := b.(*corev1.Secret)
+		return ok && a.Type == b.Type && reflect.DeepEqual(a.Data, b.Data)
+	case *corev1.ConfigMap:
+		b, ok := b.(*corev1.ConfigMap)
+		return ok && reflect.DeepEqual(a.Data, b.Data) && reflect.DeepEqual(a.BinaryData, b.BinaryData)
+	}
+	return false
+}

@@ -1,0 +1,165 @@
+package kube
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// Waiting for kinds: soon after a definition changed, then less and less often.
+const (
+	soonest = time.Second
+	latest  = time.Minute
+)
+
+// followKinds watches kinds that come, and forgets those that go, until ctx ends.
+// A definition that changed is the sign to look; what no definition tells of, such
+// as a right that was granted, is found by looking now and then.
+func (s *Source) followKinds(ctx context.Context) error {
+	wait := soonest
+	for {
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-s.recall:
+			timer.Stop()
+			wait = soonest
+			s.tellChannel()
+			if err := s.forget(ctx); err != nil {
+				return err
+			}
+		case <-timer.C:
+			wait = min(2*wait, latest)
+		}
+		s.look(ctx)
+	}
+}
+
+// look begins to watch the kinds that are served and not watched yet. It returns
+// those of which it can't be told now.
+func (s *Source) look(ctx context.Context) (unknown []*kind) {
+	for _, k := range s.kinds {
+		if s.isWatched(k) {
+			continue
+		}
+		v, why, err := s.served(ctx, k)
+		if err == nil && v != nil {
+			err = s.watch(ctx, k, *v)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return s.kinds
+		case err != nil:
+			s.sayOff(k, err.Error())
+			unknown = append(unknown, k)
+		case v == nil:
+			s.sayOff(k, why)
+		case s.off[k] != "":
+			s.log.Info("a kind is read from now on", "kind", k.String(), "version", v.name)
+			delete(s.off, k)
+		}
+	}
+	return unknown
+}
+
+// forget stops to watch kinds that are not served any more. Each is asked for
+// twice, lest a server that is just starting is taken at its word.
+func (s *Source) forget(ctx context.Context) error {
+	gone := s.unserved(ctx, s.watches())
+	if len(gone) == 0 {
+		return nil
+	}
+	if err := sleep(ctx, time.Second); err != nil {
+		return err
+	}
+	for _, w := range s.unserved(ctx, gone) {
+		s.log.Warn("a kind is not served any more; its objects have no effect", "kind", w.kind.String(), "version", w.version.name)
+		s.off[w.kind] = "gone"
+		if err := s.unwatch(ctx, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unserved returns those kinds with a definition that the cluster doesn't know.
+func (s *Source) unserved(ctx context.Context, list []*watched) []*watched {
+	var out []*watched
+	for _, w := range list {
+		if w.kind.custom && notServed(s.try(ctx, w.kind, w.version)) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+func (s *Source) isWatched(k *kind) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.watched[k] != nil
+}
+
+// served returns the best version of a kind that the cluster serves and lets us
+// read, or why there is none.
+func (s *Source) served(ctx context.Context, k *kind) (v *version, why string, err error) {
+	for i := range k.versions {
+		err := s.try(ctx, k, k.versions[i])
+		switch {
+		case err == nil:
+			return &k.versions[i], "", nil
+		case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+			return nil, err.Error(), nil
+		case !notServed(err):
+			return nil, "", err
+		}
+	}
+	if s.defined(k) {
+		return nil, "its CustomResourceDefinition doesn't serve " + k.versions[0].name, nil
+	}
+	return nil, notDefined, nil
+}
+
+// notDefined is why most kinds that are not read are not read.
+const notDefined = "the cluster doesn't serve it"
+
+// defined reports whether a kind's definition is known.
+func (s *Source) defined(k *kind) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.watched[s.byName[groupKind{apiextensionsv1.GroupName, "CustomResourceDefinition"}]]
+	return w != nil && w.objects[name{name: k.crd()}] != nil
+}
+
+// try reads one object of a kind.
+func (s *Source) try(ctx context.Context, k *kind, v version) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	opts := []client.ListOption{client.Limit(1)}
+	if len(s.opts.Namespaces) > 0 && !k.cluster {
+		opts = append(opts, client.InNamespace(s.opts.Namespaces[0]))
+	}
+	return s.opts.Client.List(ctx, v.list(), opts...)
+}
+
+func notServed(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
+
+// sayOff logs why a kind is not read, when that is news.
+func (s *Source) sayOff(k *kind, why string) {
+	if s.off[k] == why {
+		return
+	}
+	s.off[k] = why
+	level := slog.LevelWarn
+	if why == notDefined && k.group != gwv1.GroupVersion.Group {
+		level = slog.LevelInfo // few need it
+	}
+	s.log.Log(context.Background(), level, "a kind is not read", "kind", k.String(), "reason", why)
+}

@@ -1,0 +1,210 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+)
+
+// Options configure a Source.
+type Options struct {
+	// Cache is the manager's, made with CacheOptions. The Source does not start it.
+	Cache cache.Cache
+	// Client reads past the cache.
+	Client client.Reader
+	// Namespaces are those whose objects are read, or those whose labels Selector
+	// matches; all if both are empty. Objects of others are as good as absent.
+	Namespaces []string
+	Selector   labels.Selector
+	// Experimental reads the kinds of the experimental channel too.
+	Experimental bool
+	Log          *slog.Logger
+	// Changed is told of each change of an object that is watched, also of those that
+	// are not handed over. It must be quick; nil if nobody wants to know.
+	Changed func(source.Key)
+}
+
+// Source reads a cluster.
+type Source struct {
+	opts   Options
+	log    *slog.Logger
+	kinds  []*kind
+	recall chan struct{} // a CustomResourceDefinition changed
+	wake   chan struct{} // something is pending
+	stale  chan struct{} // contents are to be read
+
+	mu      sync.Mutex
+	watched map[*kind]*watched
+	byName  map[groupKind]*kind
+	// pending is what the next batch brings; nil for an object that is gone.
+	pending map[source.Key]client.Object
+	// selected are the namespaces that the selector matches.
+	selected map[string]bool
+	contents map[source.Key]*content
+
+	// Of the goroutine that looks for kinds.
+	off     map[*kind]string // why a kind is not read
+	channel string           // of the Gateway API, when it was last told
+}
+
+type groupKind struct{ group, kind string }
+
+// New prepares reading; Run begins it.
+func New(opts Options) (*Source, error) {
+	if len(opts.Namespaces) > 0 && opts.Selector != nil {
+		return nil, fmt.Errorf("namespaces by name and by labels: only one of them can be used")
+	}
+	if opts.Changed == nil {
+		opts.Changed = func(source.Key) {}
+	}
+	s := &Source{
+		opts: opts, log: opts.Log,
+		recall:   make(chan struct{}, 1),
+		wake:     make(chan struct{}, 1),
+		stale:    make(chan struct{}, 1),
+		watched:  map[*kind]*watched{},
+		byName:   map[groupKind]*kind{},
+		pending:  map[source.Key]client.Object{},
+		selected: map[string]bool{},
+		contents: map[source.Key]*content{},
+		off:      map[*kind]string{},
+	}
+	for _, k := range kinds() {
+		if k.experimental && !opts.Experimental {
+			continue
+		}
+		s.kinds = append(s.kinds, k)
+		s.byName[groupKind{k.group, k.name}] = k
+	}
+	return s, nil
+}
+
+// Run reads until ctx ends. The first batch is everything; emit gets one batch at a
+// time.
+func (s *Source) Run(ctx context.Context, emit func(source.Batch)) error {
+	defer s.unwatchAll()
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.followKinds(ctx) })
+	group.Go(func() error { return s.followContents(ctx) })
+	group.Go(func() error {
+		first := s.take()
+		first.Deleted = nil // nobody has heard of it
+		emit(first)
+		for {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-s.wake:
+			}
+			if b := s.take(); !b.Empty() {
+				emit(b)
+			}
+		}
+	})
+	return group.Wait()
+}
+
+// begin starts to watch what is there, and returns when all of it is known.
+func (s *Source) begin(ctx context.Context) error {
+	for {
+		unknown := s.look(ctx)
+		synced := s.settle(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !synced: // a kind that went meanwhile is never known
+			if err := s.forget(ctx); err != nil {
+				return err
+			}
+		case len(unknown) == 0:
+			return nil
+		default: // the API server doesn't say
+			if err := sleep(ctx, time.Second); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// settle waits until all that is watched is known, for a while.
+func (s *Source) settle(ctx context.Context) (synced bool) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for _, w := range s.watches() {
+		select {
+		case <-w.registration.HasSyncedChecker().Done():
+		case <-ctx.Done():
+			s.log.Warn("objects are still being read", "kind", w.kind.String())
+			return false
+		}
+	}
+	return true
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// take returns what is pending, and forgets it.
+func (s *Source) take() source.Batch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b source.Batch
+	if len(s.pending) == 0 {
+		return b
+	}
+	for k, o := range s.pending {
+		if o == nil {
+			b.Deleted = append(b.Deleted, k)
+		} else {
+			b.Set = append(b.Set, o)
+		}
+	}
+	s.pending = map[source.Key]client.Object{} // maps don't shrink
+	return b
+}
+
+// put makes a change pending. The caller holds the lock.
+func (s *Source) put(k source.Key, o client.Object) {
+	s.pending[k] = o
+	signal(s.wake)
+}
+
+// signal wakes whoever reads the channel, once for any number of calls.
+func signal(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// Live returns the newest object, status included, which nobody may change; nil if
+// there is none.
+func (s *Source) Live(k source.Key) client.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.watched[s.byName[groupKind{k.Group, k.Kind}]]
+	if w == nil {
+		return nil
+	}
+	return w.objects[name{k.Namespace, k.Name}]
+}
