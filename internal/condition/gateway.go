@@ -94,8 +94,11 @@ func GatewayListenersNotResolved(listeners []string) metav1.Condition {
 		fmt.Sprintf("Not all references of %s can be used; see the conditions there", listenersNamed(listeners)))
 }
 
+// defaultGateway is a type of condition.
+const defaultGateway = "DefaultGateway"
+
 // GatewayIsDefault says that the Gateway takes routes that ask for default Gateways
 // of a scope. The API has no constants for it yet; the type is that of GEP-3793.
 func GatewayIsDefault(scope string) metav1.Condition {
-	return yes("DefaultGateway", "DefaultScope", fmt.Sprintf("The Gateway has default scope %s, so routes with useDefaultGateways: %[1]s attach to it", scope))
+	return yes(defaultGateway, "DefaultScope", fmt.Sprintf("The Gateway has default scope %s, so routes with useDefaultGateways: %[1]s attach to it", scope))
 }

@@ -20,5 +20,5 @@ func ListenerHTTP3BindFailed(failure BindFailure, port int, envoy string) metav1
 	case BindOther:
 	}
 	return ListenerPortUnavailable(why + ", so there is no HTTP/3, only what goes over TCP: " +
-		"free the port, choose another, or turn HTTP/3 off with gatehouse.dev/http3: \"false\" in tls.options. Envoy says: " + envoy)
+		"free the port, choose another, or turn HTTP/3 off with gatehouse.dev/http3: \"false\" in tls.options" + envoySays + envoy)
 }

@@ -75,7 +75,7 @@ func ListenerBindFailed(failure BindFailure, port int, envoy string) metav1.Cond
 	case BindOther:
 		remedy = fmt.Sprintf("Port %d can't be bound: choose another port, address (--bind) or --port-offset", port)
 	}
-	return ListenerPortUnavailable(remedy + ". Envoy says: " + envoy)
+	return ListenerPortUnavailable(remedy + envoySays + envoy)
 }
 
 // Refusal is something that a proxy refuses.
@@ -134,5 +134,5 @@ func refusal(r Refusal) string {
 	if r.KeepsOld {
 		force = "the last version that it accepted stays in force"
 	}
-	return fmt.Sprintf("Envoy refuses %s, and %s: %s", r.Subject, force, strings.TrimSpace(r.Envoy))
+	return envoyRefuses + fmt.Sprintf("%s, and %s: %s", r.Subject, force, strings.TrimSpace(r.Envoy))
 }

@@ -1,0 +1,39 @@
+package condition
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// ours are the types of all conditions that there are constructors for.
+var ours = []string{
+	string(gwv1.GatewayConditionAccepted),
+	string(gwv1.GatewayConditionProgrammed),
+	string(gwv1.GatewayConditionResolvedRefs),
+	string(gwv1.GatewayConditionAddressesAssigned),
+	string(gwv1.GatewayConditionInsecureFrontendValidationMode),
+	string(gwv1.ListenerConditionConflicted),
+	string(gwv1.ListenerConditionOverlappingTLSConfig),
+	string(gwv1.RouteConditionPartiallyInvalid),
+	string(gwv1.GatewayClassConditionStatusSupportedVersion),
+	defaultGateway,
+}
+
+// Ours reports whether conditions of a type are for us to set and to take away. Those
+// of other types are others'.
+func Ours(kind string) bool { return slices.Contains(ours, kind) }
+
+// How messages begin or go on that tell what a proxy says.
+const (
+	envoyRefuses = "Envoy refuses "
+	envoySays    = ". Envoy says: "
+)
+
+// RefusedByProxy reports whether a condition tells of something that a proxy refuses.
+func RefusedByProxy(c metav1.Condition) bool {
+	return c.Status == metav1.ConditionFalse &&
+		(strings.Contains(c.Message, envoyRefuses) || strings.Contains(c.Message, envoySays))
+}

@@ -1,0 +1,55 @@
+package writer
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+)
+
+const (
+	// eventGap is the least time between two events of an object: a proxy that is told
+	// something new every second is no news.
+	eventGap = 10 * time.Second
+	// eventLength is how much of a message an event can hold, in bytes.
+	eventLength = 1024
+)
+
+// tell makes events of what proxies have come to refuse.
+func (w *Writer) tell(o *object, live client.Object, before, after any, now time.Time) {
+	if w.opts.Events == nil || now.Sub(o.told) < eventGap {
+		return
+	}
+	known := map[string]bool{}
+	conditionLists(before, func(_ any, list []metav1.Condition) {
+		for _, c := range list {
+			if condition.RefusedByProxy(c) {
+				known[c.Message] = true
+			}
+		}
+	})
+	conditionLists(after, func(_ any, list []metav1.Condition) {
+		for _, c := range list {
+			if condition.RefusedByProxy(c) && !known[c.Message] {
+				known[c.Message] = true
+				o.told = now
+				w.opts.Events.Eventf(live, nil, corev1.EventTypeWarning, "RejectedByProxy", "Program", "%s", cut(c.Message))
+			}
+		}
+	})
+}
+
+func cut(text string) string {
+	const more = " …"
+	if len(text) <= eventLength {
+		return text
+	}
+	end := eventLength - len(more)
+	for end > 0 && text[end]&0xc0 == 0x80 { // not within a character
+		end--
+	}
+	return text[:end] + more
+}
