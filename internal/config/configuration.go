@@ -48,6 +48,16 @@ type Kubernetes struct {
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 }
 
+// Cluster returns the source that is the cluster; a valid configuration has one.
+func (c *Configuration) Cluster() Kubernetes {
+	for _, s := range c.Sources {
+		if s.Kubernetes != nil {
+			return *s.Kubernetes
+		}
+	}
+	return Kubernetes{}
+}
+
 // Files reads manifests from files and directories, which are watched.
 type Files struct {
 	Paths []string `json:"paths"`

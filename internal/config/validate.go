@@ -49,6 +49,11 @@ func (c *Configuration) sources(path *field.Path) (errs field.ErrorList) {
 		errs = append(errs, field.Required(path, "name at least one source, such as kubernetes: {}"))
 	}
 	clusters := 0
+	defer func() {
+		if len(c.Sources) > 0 && clusters == 0 {
+			errs = append(errs, field.Required(path, "one source must be kubernetes; 'gatehouse run' serves files alone"))
+		}
+	}()
 	for i, s := range c.Sources {
 		p := path.Index(i)
 		switch {

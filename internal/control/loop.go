@@ -18,15 +18,15 @@ type feedback struct {
 	replica string // that they are connected to; empty for this process
 }
 
-// events is what a mode's loop takes in: what sources and proxies tell.
-type events struct {
+// eventQueue is what a mode's loop takes in: what sources and proxies tell.
+type eventQueue struct {
 	batches chan source.Batch
 	said    chan feedback
 	calls   chan func() // what else is to be done between two transactions
 }
 
-func newEvents() events {
-	return events{batches: make(chan source.Batch), said: make(chan feedback), calls: make(chan func())}
+func newEventQueue() eventQueue {
+	return eventQueue{batches: make(chan source.Batch), said: make(chan feedback), calls: make(chan func())}
 }
 
 // maxBatch bounds how many events one transaction takes.
@@ -36,7 +36,7 @@ const maxBatch = 1024
 // transaction as the next one, so that a lone event takes effect at once and a
 // storm is worked off in few steps. Each minute is an event too, since
 // certificates expire.
-func (e events) loop(ctx context.Context, commit func([]source.Batch, []feedback)) error {
+func (e eventQueue) loop(ctx context.Context, commit func([]source.Batch, []feedback)) error {
 	minute := time.NewTicker(time.Minute)
 	defer minute.Stop()
 	for {
@@ -69,7 +69,7 @@ func (e events) loop(ctx context.Context, commit func([]source.Batch, []feedback
 }
 
 // emit hands a batch to the loop unless ctx ends first.
-func (e events) emit(ctx context.Context, b source.Batch) {
+func (e eventQueue) emit(ctx context.Context, b source.Batch) {
 	select {
 	case e.batches <- b:
 	case <-ctx.Done():
@@ -77,7 +77,7 @@ func (e events) emit(ctx context.Context, b source.Batch) {
 }
 
 // tell hands feedback to the loop unless ctx ends first.
-func (e events) tell(ctx context.Context, gateway string, state xds.State) {
+func (e eventQueue) tell(ctx context.Context, gateway string, state xds.State) {
 	select {
 	case e.said <- feedback{gateway: gateway, state: state}:
 	case <-ctx.Done():
@@ -85,7 +85,7 @@ func (e events) tell(ctx context.Context, gateway string, state xds.State) {
 }
 
 // call runs a function between two transactions, unless ctx ends first.
-func (e events) call(ctx context.Context, do func()) {
+func (e eventQueue) call(ctx context.Context, do func()) {
 	select {
 	case e.calls <- do:
 	case <-ctx.Done():

@@ -133,6 +133,14 @@ func (p *Pipeline) Apply(batches ...source.Batch) *flow.Commit {
 	return p.engine.Update(func(tx *flow.Tx) { p.apply(tx, batches) })
 }
 
+// asked returns the Secrets and ConfigMaps that the tables look for.
+func (p *Pipeline) asked() (secrets, configMaps []ir.Name) {
+	p.engine.View(func(*flow.Ctx) {
+		secrets, configMaps = slices.Collect(p.inputs.Secrets.Asked), slices.Collect(p.inputs.ConfigMaps.Asked)
+	})
+	return secrets, configMaps
+}
+
 func (p *Pipeline) apply(tx *flow.Tx, batches []source.Batch) {
 	for _, b := range batches {
 		for _, o := range p.inputs.Apply(tx, b) {

@@ -163,3 +163,37 @@ func summaryOf(status any) Summary {
 	}
 	return Summary{}
 }
+
+// objects names all objects of the kinds with a status, others' too.
+func (p *Pipeline) objects() []source.Key {
+	var out []source.Key
+	p.engine.View(func(c *flow.Ctx) {
+		for name := range flow.All(c, p.inputs.Classes) {
+			out = append(out, gatewayAPI("GatewayClass", ir.Name{Name: name}))
+		}
+		for k := range flow.All(c, p.inputs.Routes) {
+			out = append(out, gatewayAPI(k.Kind, k.Name))
+		}
+		each := func(names func(yield func(ir.Name) bool), key func(ir.Name) source.Key) {
+			for name := range names {
+				out = append(out, key(name))
+			}
+		}
+		each(keys(c, p.inputs.Gateways), func(n ir.Name) source.Key { return gatewayAPI("Gateway", n) })
+		each(keys(c, p.inputs.ListenerSets), func(n ir.Name) source.Key { return gatewayAPI("ListenerSet", n) })
+		each(keys(c, p.inputs.BackendTLSPolicies), func(n ir.Name) source.Key { return gatewayAPI("BackendTLSPolicy", n) })
+		each(keys(c, p.inputs.TrafficPolicies), func(n ir.Name) source.Key { return experimentalAPI("XBackendTrafficPolicy", n) })
+		each(keys(c, p.inputs.XBackends), func(n ir.Name) source.Key { return experimentalAPI("XBackend", n) })
+	})
+	return out
+}
+
+func keys[V any](c *flow.Ctx, t flow.Table[ir.Name, V]) func(yield func(ir.Name) bool) {
+	return func(yield func(ir.Name) bool) {
+		for name := range flow.All(c, t) {
+			if !yield(name) {
+				return
+			}
+		}
+	}
+}

@@ -51,7 +51,7 @@ type Standalone struct {
 	server   *xds.Server
 	fleet    *fleet
 	times    *transitions
-	events   events
+	events   eventQueue
 
 	usualGC     int
 	serving     context.Context
@@ -80,7 +80,7 @@ func NewStandalone(opts StandaloneOptions) (*Standalone, error) {
 		log:      opts.Log,
 		pipeline: NewPipeline(options),
 		times:    newTransitions(),
-		events:   newEvents(),
+		events:   newEventQueue(),
 		states:   map[string]xds.State{},
 		troubled: troubled{},
 	}

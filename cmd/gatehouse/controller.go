@@ -1,0 +1,241 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	crlog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/control"
+)
+
+type controllerFlags struct {
+	config         string
+	kubeconfig     string
+	context        string
+	admin          string
+	controllerName string
+	namespaces     []string
+	image          string
+	infrastructure string
+	leaderElection bool
+	logLevel       string
+	logFormat      string
+	podName        string
+	podNamespace   string
+	podIP          string
+}
+
+func newController() *cobra.Command {
+	var f controllerFlags
+	cmd := &cobra.Command{
+		Use:   "controller",
+		Short: "Serve the Gateway API objects of a Kubernetes cluster, with a fleet of proxies for each Gateway",
+		Long: `Serve the Gateway API objects of a Kubernetes cluster: each Gateway of a class with
+our controllerName gets a fleet of Envoy proxies of its own, its configuration, and
+a status that says what is true.
+
+It runs in the cluster, as the chart installs it. All replicas serve configuration;
+one of them, the leader, writes status and infrastructure. A configuration file
+(--config) says what differs from the defaults; when it changes, the controller
+starts anew with it, and the proxies serve on meanwhile.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runController(cmd, f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.config, "config", "", "file with a Configuration; flags win over what it says")
+	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file, to run outside of the cluster (default: the Pod's ServiceAccount, else kubectl's rules)")
+	fl.StringVar(&f.context, "context", "", "context of the kubeconfig")
+	fl.StringVar(&f.admin, "admin", "127.0.0.1:19000", "address of the admin interface, on loopback; empty turns it off")
+	fl.StringVar(&f.controllerName, "controller-name", "", "controllerName of the GatewayClasses to serve")
+	fl.StringSliceVar(&f.namespaces, "namespaces", nil, "read the objects of these namespaces only")
+	fl.StringVar(&f.infrastructure, "infrastructure", "", "Kubernetes, or None where somebody else runs the proxies")
+	fl.StringVar(&f.image, "image", "", "image of the proxies")
+	fl.BoolVar(&f.leaderElection, "leader-election", true, "elect one replica to write; off only where there is one")
+	fl.StringVar(&f.logLevel, "log-level", "", "debug, info, warn or error")
+	fl.StringVar(&f.logFormat, "log-format", "", "json or text")
+	fl.StringVar(&f.podName, "pod-name", "", "name of this Pod (default: POD_NAME, else the host's name)")
+	fl.StringVar(&f.podNamespace, "pod-namespace", "", "namespace of this Pod (default: POD_NAMESPACE, else the ServiceAccount's, else gatehouse-system)")
+	fl.StringVar(&f.podIP, "pod-ip", "", "IP address where other replicas reach this one (default: POD_IP)")
+	complete(cmd, "log-format", config.Formats...)
+	complete(cmd, "log-level", config.Levels...)
+	complete(cmd, "infrastructure", string(config.InfrastructureKubernetes), string(config.InfrastructureNone))
+	environment(cmd)
+	return cmd
+}
+
+// overlay lays the flags that are set over a configuration.
+func (f *controllerFlags) overlay(cmd *cobra.Command, c *config.Configuration) error {
+	set := cmd.Flags().Changed
+	if set("controller-name") {
+		c.ControllerName = f.controllerName
+	}
+	if set("namespaces") {
+		i := slices.IndexFunc(c.Sources, func(s config.Source) bool { return s.Kubernetes != nil })
+		if i < 0 {
+			return errors.New("--namespaces: the configuration has no source kubernetes")
+		}
+		c.Sources[i].Kubernetes = &config.Kubernetes{Namespaces: f.namespaces}
+	}
+	if set("infrastructure") {
+		c.Infrastructure.Type = config.InfrastructureType(f.infrastructure)
+	}
+	if set("image") {
+		c.Infrastructure.Image = f.image
+	}
+	if set("leader-election") {
+		c.LeaderElection.Disabled = !f.leaderElection
+	}
+	if set("log-level") {
+		c.Log.Level = f.logLevel
+	}
+	if set("log-format") {
+		c.Log.Format = f.logFormat
+	}
+	return c.Validate()
+}
+
+// load reads the configuration with the flags laid over it.
+func (f *controllerFlags) load(cmd *cobra.Command) (*config.Configuration, error) {
+	c, err := config.Load(f.config)
+	if err != nil {
+		return nil, err
+	}
+	return c, f.overlay(cmd, c)
+}
+
+// errReload ends a controller that is to start anew with another configuration.
+var errReload = errors.New("the configuration has changed")
+
+// runController runs a controller, and another one each time the configuration
+// changes.
+func runController(cmd *cobra.Command, f controllerFlags) error {
+	c, err := f.load(cmd)
+	if err != nil {
+		return usageError{err}
+	}
+	for {
+		next, err := f.serve(cmd, c)
+		if !errors.Is(err, errReload) {
+			return err
+		}
+		c = next
+	}
+}
+
+// serve runs a controller until it is stopped, or its configuration changes: then
+// it returns the next one and errReload.
+func (f *controllerFlags) serve(cmd *cobra.Command, c *config.Configuration) (next *config.Configuration, err error) {
+	logs := config.NewLogs(c.Log, os.Stderr)
+	log := logs.For("")
+	kubernetesLogs(logs.For("source"))
+	rest, err := f.cluster()
+	if err != nil {
+		return nil, err
+	}
+	self, err := f.self()
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancelCause(cmd.Context())
+	defer stop(nil)
+	log.Info("starting", "version", version, "controller_name", c.ControllerName, "replica", self.Name, "namespace", self.Namespace)
+	if f.config != "" {
+		go f.follow(ctx, cmd, log, func(c *config.Configuration) {
+			next = c
+			stop(errReload)
+		})
+	}
+	cluster, err := control.NewCluster(ctx, control.ClusterOptions{
+		Config: c, REST: rest, Self: self, Logs: logs, Admin: f.admin,
+	})
+	if err == nil {
+		err = cluster.Run(ctx)
+	}
+	if errors.Is(context.Cause(ctx), errReload) {
+		return next, errReload
+	}
+	if err == nil {
+		log.Info("stopped")
+	}
+	return nil, err
+}
+
+// follow watches the configuration file.
+func (f *controllerFlags) follow(ctx context.Context, cmd *cobra.Command, log *slog.Logger, reload func(*config.Configuration)) {
+	failed := func(err error) {
+		log.Error("the changed configuration is not used; the last good one stays in force", "error", err)
+	}
+	err := config.Watch(ctx, f.config, func(c *config.Configuration) {
+		if err := f.overlay(cmd, c); err != nil {
+			failed(err)
+			return
+		}
+		log.Info("the configuration has changed; starting anew with it", "file", f.config)
+		reload(c)
+	}, failed)
+	if err != nil {
+		failed(err)
+	}
+}
+
+// cluster returns how to reach the API server.
+func (f *controllerFlags) cluster() (*rest.Config, error) {
+	if f.kubeconfig == "" && f.context == "" {
+		if c, err := rest.InClusterConfig(); !errors.Is(err, rest.ErrNotInCluster) {
+			return c, err
+		}
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	c, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("no cluster to serve: %w; run in a Pod, or name one with --kubeconfig", err)
+	}
+	return c, nil
+}
+
+// namespaceFile is where a Pod finds its namespace.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// self says which replica this is.
+func (f *controllerFlags) self() (control.Replica, error) {
+	r := control.Replica{
+		Namespace: cmp.Or(f.podNamespace, os.Getenv("POD_NAMESPACE")),
+		Name:      cmp.Or(f.podName, os.Getenv("POD_NAME")),
+		IP:        cmp.Or(f.podIP, os.Getenv("POD_IP")),
+	}
+	if r.Namespace == "" {
+		r.Namespace = "gatehouse-system"
+		if text, err := os.ReadFile(namespaceFile); err == nil {
+			r.Namespace = strings.TrimSpace(string(text))
+		}
+	}
+	if r.Name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return r, fmt.Errorf("--pod-name is not set, and the host has no name: %w", err)
+		}
+		r.Name = host
+	}
+	return r, nil
+}
+
+// kubernetesLogs sends what the Kubernetes libraries log where ours goes.
+func kubernetesLogs(log *slog.Logger) {
+	l := logr.FromSlogHandler(log.Handler())
+	klog.SetLogger(l)
+	crlog.SetLogger(l)
+}

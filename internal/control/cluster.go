@@ -1,0 +1,312 @@
+package control
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/identity"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/proxy"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/source/file"
+	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
+)
+
+// ClusterOptions configure `gatehouse controller`.
+type ClusterOptions struct {
+	Config *config.Configuration
+	REST   *rest.Config
+	Self   Replica
+	Logs   config.Logs
+	// Admin is the address of the admin interface, on loopback; empty for none.
+	Admin string
+}
+
+// Replica names one of several controllers that share the work.
+type Replica struct {
+	Namespace, Name string
+	IP              string // where other replicas reach it
+}
+
+// Cluster serves the objects of a Kubernetes cluster. All replicas compute and
+// serve everything; the one that leads writes status and infrastructure.
+type Cluster struct {
+	opts        ClusterOptions
+	config      *config.Configuration
+	log         *slog.Logger
+	registry    *prometheus.Registry
+	scheme      *runtime.Scheme
+	direct      client.Client // to the API server itself
+	set         kubernetes.Interface
+	recorder    events.EventRecorder
+	broadcaster events.EventBroadcaster
+	cache       cache.Cache
+	source      *kube.Source
+	merge       *source.Merge // nil with one source
+	pipeline    *Pipeline
+	server      *xds.Server
+	events      eventQueue
+	identity    *identity.Authority
+	running     context.Context // ends with Run
+	stop        context.CancelFunc
+
+	// Of the loop:
+	states proxyStates
+	gone   []ir.Name // Gateways whose fleet went, to be unheard in the next transaction
+	term   *term     // while this replica leads
+
+	published chan struct{} // closed when the first whole configuration is there
+	fleets    fleets
+	leads     atomic.Pointer[term]   // term, for other goroutines
+	leader    atomic.Pointer[string] // where the leader is reached, unless it is us
+}
+
+// NewCluster prepares a controller. It asks the API server for what it serves.
+func NewCluster(ctx context.Context, opts ClusterOptions) (*Cluster, error) {
+	c := &Cluster{
+		opts: opts, config: opts.Config, log: opts.Logs.For("control"), registry: prometheus.NewRegistry(),
+		scheme: runtime.NewScheme(), events: newEventQueue(), states: proxyStates{}, published: make(chan struct{}),
+	}
+	c.running, c.stop = context.WithCancel(context.WithoutCancel(ctx))
+	opts.REST.QPS, opts.REST.Burst = c.config.APIServer.QPS, c.config.APIServer.Burst
+	opts.REST.UserAgent = "gatehouse"
+	if err := errors.Join(clientgoscheme.AddToScheme(c.scheme), kube.AddToScheme(c.scheme)); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.direct, err = client.New(opts.REST, client.Options{Scheme: c.scheme}); err != nil {
+		return nil, fmt.Errorf("reach the API server: %w", err)
+	}
+	if c.set, err = kubernetes.NewForConfig(opts.REST); err != nil {
+		return nil, fmt.Errorf("reach the API server: %w", err)
+	}
+	if err := c.watchCluster(ctx); err != nil {
+		return nil, err
+	}
+	c.server = xds.New(xds.Options{
+		Log:     opts.Logs.For("xds"),
+		OnState: c.hear,
+	})
+	c.identity = identity.NewAuthority(identity.Options{
+		Client: c.direct, Namespace: opts.Self.Namespace, Pod: opts.Self.Name, Service: c.config.Infrastructure.Service,
+		RootLife: c.config.Identity.AuthorityLifetime.Duration, Life: c.config.Identity.ProxyLifetime.Duration,
+		Log: opts.Logs.For("identity"),
+	})
+	c.broadcaster = events.NewBroadcaster(&events.EventSinkImpl{Interface: c.set.EventsV1()})
+	c.recorder = c.broadcaster.NewRecorder(c.scheme, "gatehouse")
+	c.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	c.registry.MustRegister(c.admin().collectors()...)
+	return c, nil
+}
+
+// watchCluster prepares the cache and what reads it.
+func (c *Cluster) watchCluster(ctx context.Context) error {
+	channel, err := kube.Channel(ctx, c.direct)
+	if err != nil {
+		return err
+	}
+	experimental := channel == "experimental"
+	from := c.config.Cluster()
+	options := kube.CacheOptions(from.Namespaces...)
+	options.Scheme = c.scheme
+	if c.cache, err = cache.New(c.opts.REST, options); err != nil {
+		return fmt.Errorf("watch the API server: %w", err)
+	}
+	o := kube.Options{
+		Cache: c.cache, Client: c.direct, Namespaces: from.Namespaces, Experimental: experimental,
+		Log: c.opts.Logs.For("source"), Changed: c.changed,
+	}
+	if from.NamespaceSelector != nil {
+		if o.Selector, err = metav1.LabelSelectorAsSelector(from.NamespaceSelector); err != nil {
+			return err
+		}
+	}
+	if c.source, err = kube.New(o); err != nil {
+		return err
+	}
+	c.pipeline = NewPipeline(clusterPipeline(c.config, experimental))
+	return nil
+}
+
+// clusterPipeline returns the options of the pipeline behind `gatehouse controller`.
+func clusterPipeline(cfg *config.Configuration, experimental bool) Options {
+	return Options{
+		Addresses: []string{"0.0.0.0"},
+		Topology: topology.Options{
+			ControllerName:    cfg.ControllerName,
+			Experimental:      experimental,
+			Provisioned:       true,
+			Unprivileged:      true,
+			SystemAuthorities: proxy.DefaultAuthorities,
+		},
+	}
+}
+
+// Run serves until ctx ends. Proxies go on with what they have, and find another
+// replica or the next process.
+func (c *Cluster) Run(ctx context.Context) error {
+	defer c.stop()
+	group, ctx := errgroup.WithContext(ctx)
+	run := func(what string, f func(context.Context) error) {
+		group.Go(func() error {
+			if err := f(ctx); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("%s: %w", what, err)
+			}
+			return ctx.Err()
+		})
+	}
+	ports := c.config.Ports
+	if ports.Health != 0 {
+		run("health", func(ctx context.Context) error { return serveHTTP(ctx, everywhere(ports.Health), c.health()) })
+	}
+	if ports.Metrics != 0 {
+		run("metrics", func(ctx context.Context) error { return serveHTTP(ctx, everywhere(ports.Metrics), c.metrics()) })
+	}
+	if c.opts.Admin != "" {
+		run("admin interface", func(ctx context.Context) error { return serveHTTP(ctx, c.opts.Admin, c.admin().handler()) })
+	}
+	run("watch the API server", c.cache.Start)
+	run("events", c.record)
+	run("loop", func(ctx context.Context) error { return c.events.loop(ctx, c.commit) })
+	c.runSources(run)
+	run("identity", func(ctx context.Context) error { c.identity.Run(ctx); return nil })
+	run("xDS", c.serveXDS)
+	run("API", c.serveAPI)
+	run("leader election", c.elect)
+	err := group.Wait()
+	c.stop()
+	c.server.Stop()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// record sends what is recorded to the API server.
+func (c *Cluster) record(ctx context.Context) error {
+	if err := c.broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	c.broadcaster.Shutdown()
+	return nil
+}
+
+// runSources runs the sources, and notes when all have told all they have.
+func (c *Cluster) runSources(run func(string, func(context.Context) error)) {
+	silent := len(c.config.Sources) // of the loop
+	if silent > 1 {
+		c.merge = source.NewMerge(silent)
+		c.merge.Shadowed = c.shadowed
+	}
+	for i, s := range c.config.Sources {
+		first := true
+		emit := func(ctx context.Context, b source.Batch) {
+			if c.merge == nil {
+				c.events.emit(ctx, b)
+			} else { // in the loop, which also asks whose an object is
+				c.events.call(ctx, func() { c.commit([]source.Batch{c.merge.Take(i, b)}, nil) })
+			}
+			if !first {
+				return
+			}
+			first = false
+			c.events.call(ctx, func() {
+				if silent--; silent == 0 {
+					close(c.published)
+				}
+			})
+		}
+		if s.Kubernetes != nil {
+			run("Kubernetes source", func(ctx context.Context) error {
+				return c.source.Run(ctx, func(b source.Batch) { emit(ctx, b) })
+			})
+			continue
+		}
+		run("file source", func(ctx context.Context) error {
+			files, err := file.New(file.Options{Paths: s.Files.Paths, Experimental: c.pipeline.opts.Topology.Experimental, Log: c.opts.Logs.For("source")})
+			if err != nil {
+				return err
+			}
+			return files.Run(ctx, func(b source.Batch) { emit(ctx, b) })
+		})
+	}
+}
+
+// shadowed logs an object that is defined by two sources.
+func (c *Cluster) shadowed(k source.Key, by, from int, begins bool) {
+	if begins {
+		c.log.Warn("two sources define an object; the one listed first wins",
+			"object", k.String(), "used", "sources["+itoa(by)+"]", "not_used", "sources["+itoa(from)+"]")
+	}
+}
+
+// serveXDS serves proxies once there is a whole configuration.
+func (c *Cluster) serveXDS(ctx context.Context) error {
+	if !c.whole(ctx) {
+		return nil
+	}
+	lis, err := net.Listen("tcp", everywhere(c.config.Ports.XDS))
+	if err != nil {
+		return err
+	}
+	return c.server.ServeTLS(ctx, lis, xds.TLS{
+		Config: c.identity.ServerTLS(tls.RequireAndVerifyClientCert, "h2"), Identify: c.identify, Changed: c.identity.Changed(),
+	})
+}
+
+// identify says whose proxy a certificate is of.
+func (c *Cluster) identify(cs tls.ConnectionState) (gateway, pod string, err error) {
+	if err := c.identity.Check(cs); err != nil {
+		return "", "", err
+	}
+	name, pod, err := identity.Gateway(cs)
+	return name.String(), pod, err
+}
+
+// serveAPI serves certificates to proxies, and leads the other replicas.
+func (c *Cluster) serveAPI(ctx context.Context) error {
+	if !c.whole(ctx) {
+		return nil
+	}
+	lis, err := net.Listen("tcp", everywhere(c.config.Ports.API))
+	if err != nil {
+		return err
+	}
+	server := identity.NewServer(identity.ServerOptions{
+		Authority: c.identity, Client: c.direct, Fleet: c.fleets.serviceAccount,
+		AnySource: c.config.Identity.AnyAddress, Log: c.opts.Logs.For("identity"),
+	})
+	c.registry.MustRegister(server.Collectors()...)
+	return server.Serve(ctx, lis)
+}
+
+// whole waits for the first whole configuration; false means that ctx ended first.
+func (c *Cluster) whole(ctx context.Context) bool {
+	select {
+	case <-c.published:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,118 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
+)
+
+// outcome is what transactions that are published together come to.
+type outcome struct {
+	updates  []xds.Update
+	statuses map[source.Key]any
+	fleets   map[ir.Name]*infra.Gateway // nil for one that is to go
+}
+
+func newOutcome() outcome {
+	return outcome{statuses: map[source.Key]any{}, fleets: map[ir.Name]*infra.Gateway{}}
+}
+
+// maxRounds bounds how often contents are fetched for one publication: a
+// certificate may be named by what another fetch has brought, but not for ever.
+const maxRounds = 4
+
+// fetchTimeout is how long the API server may take for contents before what there
+// is, is published without them.
+const fetchTimeout = 3 * time.Second
+
+// commit takes in what has arrived, fetches what is asked for because of it, and
+// publishes the whole: nobody sees a listener between its certificate's mention
+// and its content.
+func (c *Cluster) commit(batches []source.Batch, said []feedback) {
+	out := newOutcome()
+	c.transact(&out, batches, said)
+	for range maxRounds {
+		ctx, cancel := context.WithTimeout(c.running, fetchTimeout)
+		secrets, configMaps := c.pipeline.asked()
+		contents := c.source.Want(ctx, secrets, configMaps)
+		cancel()
+		if contents.Empty() {
+			break
+		}
+		c.transact(&out, []source.Batch{contents}, nil)
+	}
+	c.publish(&out)
+}
+
+// transact runs one transaction and adds what it changes to an outcome.
+func (c *Cluster) transact(out *outcome, batches []source.Batch, said []feedback) {
+	c.update(out, func(tx *flow.Tx) {
+		c.pipeline.clock.Set(tx, struct{}{}, time.Now().Truncate(time.Minute))
+		c.pipeline.apply(tx, batches)
+		for _, f := range said {
+			state := c.states.take(f.replica, parseName(f.gateway), f.state)
+			c.pipeline.hear(tx, feedback{gateway: f.gateway, state: state})
+		}
+		for _, gateway := range c.gone {
+			c.pipeline.unhear(tx, gateway)
+		}
+		c.gone = nil
+	})
+}
+
+func (c *Cluster) update(out *outcome, change func(*flow.Tx)) {
+	commit := c.pipeline.engine.Update(change)
+	logFailures(c.log, commit)
+	out.updates = xds.Merge(out.updates, c.pipeline.Updates(commit))
+	for _, kind := range c.pipeline.reported {
+		kind.changes(commit, func(ch statusChange) { out.statuses[ch.Object] = ch.New })
+	}
+	for _, ch := range flow.Changes(commit, c.pipeline.infra) {
+		out.fleets[ch.Key] = ch.New
+	}
+	for _, ch := range flow.Changes(commit, c.pipeline.fleets) {
+		if ch.Had && !ch.Has {
+			c.gone = append(c.gone, ch.Key)
+			delete(c.states, ch.Key)
+		}
+	}
+}
+
+// publish tells proxies, and those who write.
+func (c *Cluster) publish(out *outcome) {
+	c.server.Apply(out.updates)
+	c.fleets.update(out.fleets)
+	if c.term == nil {
+		return
+	}
+	for k, status := range out.statuses {
+		c.write(k, status)
+	}
+	if c.term.fleets == nil {
+		return
+	}
+	for name, fleet := range out.fleets {
+		if fleet == nil {
+			c.term.fleets.Delete(name)
+		} else {
+			c.term.fleets.Set(fleet)
+		}
+	}
+}
+
+// hear takes in what this process's own proxies say.
+func (c *Cluster) hear(gateway string, state xds.State) {
+	c.events.tell(c.running, gateway, state)
+}
+
+// fleetState takes in what is to be said of a Gateway's fleet.
+func (c *Cluster) fleetState(gateway ir.Name, s *infra.State) {
+	out := newOutcome()
+	c.update(&out, func(tx *flow.Tx) { c.pipeline.fleetState(tx, gateway, s) })
+	c.publish(&out)
+}

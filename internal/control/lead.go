@@ -1,0 +1,250 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/status/writer"
+)
+
+// term is what a replica does while it leads.
+type term struct {
+	statuses *writer.Writer
+	fleets   *infra.Applier // nil where somebody else runs the proxies
+	metrics  *prometheus.Registry
+	since    time.Time
+	// silent are statuses that wait for proxies to be heard, see patience.
+	silent map[source.Key]any
+}
+
+// holder is how a replica signs the Lease: its name and where others reach it.
+func (r Replica) holder() string { return r.Name + "_" + r.IP }
+
+// address returns where the holder of a Lease is reached.
+func address(holder string) (ip string, ok bool) {
+	i := strings.LastIndexByte(holder, '_')
+	return holder[i+1:], i >= 0
+}
+
+// elect leads whenever the Lease is ours, until ctx ends.
+func (c *Cluster) elect(ctx context.Context) error {
+	le := c.opts.Config.LeaderElection
+	if le.Disabled {
+		c.lead(ctx)
+		return ctx.Err()
+	}
+	lock := &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: c.opts.Self.Namespace, Name: le.Name},
+		Client:     c.set.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: c.opts.Self.holder()},
+	}
+	for ctx.Err() == nil {
+		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+			Lock: lock, Name: le.Name, ReleaseOnCancel: true,
+			LeaseDuration: le.LeaseDuration.Duration, RenewDeadline: le.RenewDeadline.Duration, RetryPeriod: le.RetryPeriod.Duration,
+			Callbacks: leaderelection.LeaderCallbacks{
+				OnStartedLeading: c.lead,
+				OnStoppedLeading: func() {},
+				OnNewLeader:      c.follow,
+			},
+		})
+		if err != nil {
+			return fmt.Errorf("leader election: %w", err)
+		}
+		elector.Run(ctx)
+	}
+	return ctx.Err()
+}
+
+// follow notes who leads.
+func (c *Cluster) follow(holder string) {
+	if ip, ok := address(holder); ok && holder != c.opts.Self.holder() {
+		c.log.Info("following: another replica leads", "leader", holder)
+		c.leader.Store(&ip)
+	}
+}
+
+// lead writes status and infrastructure until ctx ends.
+func (c *Cluster) lead(ctx context.Context) {
+	select {
+	case <-c.published: // before, nothing is known that could be written
+	case <-ctx.Done():
+		return
+	}
+	t, err := c.newTerm()
+	if err != nil {
+		c.log.Error("this replica can't lead", "error", err)
+		return
+	}
+	c.log.Info("leading: this replica writes status and infrastructure from now on")
+	c.leader.Store(nil)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return t.statuses.Run(ctx) })
+	if t.fleets != nil {
+		group.Go(func() error { return t.fleets.Run(ctx) })
+		group.Go(func() error { return c.distribute(ctx, t) })
+	}
+	group.Go(func() error {
+		c.events.call(ctx, func() { c.begin(t) })
+		select {
+		case <-time.After(patience):
+			c.events.call(ctx, t.speak)
+		case <-ctx.Done():
+		}
+		return nil
+	})
+	err = group.Wait()
+	c.leads.Store(nil)
+	c.events.call(c.running, func() { c.term = nil })
+	if err != nil && ctx.Err() == nil {
+		c.log.Error("leading ended", "error", err)
+	} else {
+		c.log.Info("leading ended")
+	}
+}
+
+// newTerm prepares those who write.
+func (c *Cluster) newTerm() (*term, error) {
+	t := &term{metrics: prometheus.NewRegistry(), since: time.Now(), silent: map[source.Key]any{}}
+	t.statuses = writer.New(writer.Options{
+		Client: c.direct, Live: c.source.Live, ControllerName: c.config.ControllerName,
+		Events: c.recorder, Log: c.opts.Logs.For("status"), Registerer: t.metrics,
+	})
+	if c.config.Infrastructure.Type != config.InfrastructureKubernetes {
+		return t, nil
+	}
+	in := c.config.Infrastructure
+	var err error
+	t.fleets, err = infra.New(infra.ApplierOptions{
+		Options: infra.Options{
+			ControllerName: c.config.ControllerName, Image: in.Image,
+			ControllerNamespace: c.opts.Self.Namespace, ControllerService: in.Service,
+			XDSPort: c.config.Ports.XDS, APIPort: c.config.Ports.API,
+		},
+		REST: c.opts.REST, Client: c.direct, Events: c.recorder, Log: c.opts.Logs.For("infra"), Registerer: t.metrics,
+		OnState: func(gateway ir.Name, s *infra.State) {
+			c.events.call(c.running, func() { c.fleetState(gateway, s) })
+		},
+	})
+	return t, err
+}
+
+// distribute tells those who make fleets by what proxies know their controller.
+func (c *Cluster) distribute(ctx context.Context, t *term) error {
+	select {
+	case <-c.identity.Ready():
+	case <-ctx.Done():
+		return nil
+	}
+	for {
+		changed := c.identity.Changed()
+		t.fleets.SetAuthorities(c.identity.Bundle())
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// begin hands a term all that there is; the loop runs it.
+func (c *Cluster) begin(t *term) {
+	c.term = t
+	c.leads.Store(t)
+	c.pipeline.engine.View(func(ctx *flow.Ctx) {
+		for _, kind := range c.pipeline.reported {
+			kind.all(ctx, c.write)
+		}
+		if t.fleets == nil {
+			return
+		}
+		for _, fleet := range flow.All(ctx, c.pipeline.infra) {
+			t.fleets.Set(fleet)
+		}
+	})
+	t.statuses.Complete(slices.Values(c.pipeline.objects()))
+	if t.fleets != nil {
+		t.fleets.Complete()
+	}
+}
+
+// write has a status written, unless it is one that silence would make false.
+func (c *Cluster) write(k source.Key, status any) {
+	t := c.term
+	if t == nil || c.merge != nil && c.merge.Owner(k) >= 0 && c.config.Sources[c.merge.Owner(k)].Kubernetes == nil {
+		return // the object that is used is in a file
+	}
+	if status != nil && c.tooEarly(k) {
+		t.silent[k] = status
+		return
+	}
+	delete(t.silent, k)
+	t.statuses.Set(k, status)
+}
+
+// tooEarly reports whether a status speaks of proxies that may just not have come
+// back yet.
+func (c *Cluster) tooEarly(k source.Key) bool {
+	if time.Since(c.term.since) > patience || !c.programmed(k) {
+		return false
+	}
+	switch k.Kind {
+	case "Gateway":
+		return !c.states.heard(ir.Name{Namespace: k.Namespace, Name: k.Name})
+	case "ListenerSet":
+		set, ok := c.source.Live(k).(*gwv1.ListenerSet)
+		if !ok {
+			return false
+		}
+		ref := set.Spec.ParentRef
+		gateway := ir.Name{Namespace: set.Namespace, Name: string(ref.Name)}
+		if ref.Namespace != nil {
+			gateway.Namespace = string(*ref.Namespace)
+		}
+		return !c.states.heard(gateway)
+	}
+	return false
+}
+
+// changed notes that a live object changed, by whomever.
+func (c *Cluster) changed(k source.Key) {
+	if t := c.leads.Load(); t != nil {
+		t.statuses.Changed(k)
+	}
+}
+
+// programmed reports whether an object's status, as it is, says Programmed.
+func (c *Cluster) programmed(k source.Key) bool {
+	var conditions []metav1.Condition
+	switch o := c.source.Live(k).(type) {
+	case *gwv1.Gateway:
+		conditions = o.Status.Conditions
+	case *gwv1.ListenerSet:
+		conditions = o.Status.Conditions
+	}
+	return meta.IsStatusConditionTrue(conditions, string(gwv1.GatewayConditionProgrammed))
+}
+
+// speak has all written that has waited.
+func (t *term) speak() {
+	for k, status := range t.silent {
+		t.statuses.Set(k, status)
+	}
+	clear(t.silent)
+}

@@ -1,0 +1,59 @@
+package control
+
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
+)
+
+// proxyStates is what the proxies of each Gateway say, by the replica of the
+// controller that they are connected to. This process is the replica "".
+type proxyStates map[ir.Name]map[string]xds.State
+
+// take notes what a replica has heard and returns what all have.
+func (p proxyStates) take(replica string, gateway ir.Name, state xds.State) xds.State {
+	if p[gateway] == nil {
+		p[gateway] = map[string]xds.State{}
+	}
+	p[gateway][replica] = state
+	return p.merged(gateway)
+}
+
+// drop forgets what a replica has said, and returns the Gateways concerned.
+func (p proxyStates) drop(replica string) []ir.Name {
+	var concerned []ir.Name
+	for gateway, states := range p {
+		if _, ok := states[replica]; ok {
+			delete(states, replica)
+			concerned = append(concerned, gateway)
+		}
+	}
+	return concerned
+}
+
+func (p proxyStates) merged(gateway ir.Name) xds.State {
+	var all []xds.State
+	for _, state := range p[gateway] {
+		all = append(all, state)
+	}
+	if len(all) > 0 {
+		return all[0]
+	}
+	return xds.State{}
+}
+
+// heard reports whether a proxy of the Gateway has taken a whole configuration.
+func (p proxyStates) heard(gateway ir.Name) bool {
+	for _, state := range p[gateway] {
+		if state.Connected > 0 && state.Synced {
+			return true
+		}
+	}
+	return false
+}
+
+// patience is how long a leader that has just begun waits for the proxies to
+// connect, to it or to other replicas, before it takes their silence for an
+// answer: a restart must not turn every Gateway's Programmed off and on.
+const patience = 15 * time.Second
