@@ -156,6 +156,6 @@ func Default() *Configuration {
 		},
 		Ports:     Ports{XDS: 18000, API: 18001, Metrics: 8080, Health: 8081},
 		Log:       Log{Level: "info", Format: "json"},
-		APIServer: APIServer{QPS: 100, Burst: 200},
+		APIServer: APIServer{QPS: 500, Burst: 1000},
 	}
 }

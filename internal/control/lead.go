@@ -137,7 +137,8 @@ func (c *Cluster) newTerm() (*term, error) {
 			ControllerNamespace: c.opts.Self.Namespace, ControllerService: in.Service,
 			XDSPort: c.config.Ports.XDS, APIPort: c.config.Ports.API,
 		},
-		REST: c.opts.REST, Client: c.direct, Events: c.recorder, Log: c.opts.Logs.For("infra"), Registerer: t.metrics,
+		REST: c.opts.REST, Client: c.direct, Namespaces: c.config.Cluster().Namespaces,
+		Events: c.recorder, Log: c.opts.Logs.For("infra"), Registerer: t.metrics,
 		OnState: func(gateway ir.Name, s *infra.State) {
 			c.events.call(c.running, func() { c.fleetState(gateway, s) })
 		},
