@@ -18,7 +18,7 @@ IMAGE     ?= ghcr.io/gatehouse-dev/gatehouse:$(VERSION)
 IMAGE_TO  ?= --output $(CURDIR)/bin/image.tar
 
 .DEFAULT_GOAL := help
-.PHONY: help build envoy run image test lint bench generate clean
+.PHONY: help build envoy run image test conformance lint bench generate clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,9 @@ image: envoy ## Pack Gatehouse and Envoy as bin/image.tar, for docker load or ct
 
 test: envoy ## Run all tests, with the real Envoy (TESTFLAGS='-run X -v' for more)
 	GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 20m $(TESTFLAGS) ./...
+
+conformance: ## Run the Gateway API's own suite in a cluster of its own (Linux, root; CHANNEL=standard)
+	test/conformance/run $(CONFORMANCE_FLAGS)
 
 lint: ## Check style and the import rules
 	$(GO) tool -modfile=tools/go.mod golangci-lint run

@@ -1,0 +1,156 @@
+package conformance
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"flag"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+)
+
+var auditLog = flag.String("audit-log", "", "The API server's audit log of a run, which TestRights compares with the roles of the manifest.")
+
+// controller is the name by which the API server knows the controllers.
+const controller = "system:serviceaccount:gatehouse-system:gatehouse"
+
+// right is one thing that a role allows, or that was done.
+type right struct{ group, resource, verb string }
+
+// rare are the rights that a run of the suite doesn't use, with what uses them.
+var rare = map[right]string{
+	{"", "serviceaccounts", "patch"}: "a fleet's ServiceAccount whose labels change",
+}
+
+// TestRights compares what the roles of the manifest grant with what controllers did
+// while the suite ran: nothing more, nothing less.
+func TestRights(t *testing.T) {
+	if *auditLog == "" {
+		t.Skip("-audit-log names the audit log of a run")
+	}
+	granted, used := granted(t, "../../config/install.yaml"), used(t, *auditLog)
+	if len(used) == 0 {
+		t.Fatalf("%s has nothing of %s", *auditLog, controller)
+	}
+	for _, r := range sorted(granted) {
+		_, isRare := rare[r]
+		switch {
+		case !used[r] && !isRare:
+			t.Errorf("a role grants %s, which nobody used", r)
+		case used[r] && isRare:
+			t.Logf("%s was used; it need not be in the list of those that rarely are", r)
+		}
+	}
+	for r := range rare {
+		if !granted[r] {
+			t.Errorf("no role grants %s", r)
+		}
+	}
+}
+
+func (r right) String() string {
+	if r.group == "" {
+		return r.verb + " " + r.resource
+	}
+	return r.verb + " " + r.resource + "." + r.group
+}
+
+// granted reads the roles of a manifest.
+func granted(t *testing.T, manifest string) map[right]bool {
+	t.Helper()
+	text, err := os.ReadFile(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[right]bool{}
+	for doc := range strings.SplitSeq(string(text), "\n---\n") {
+		var role rbacv1.ClusterRole
+		if err := yaml.Unmarshal([]byte(doc), &role); err != nil {
+			t.Fatal(err)
+		}
+		if role.Kind != "ClusterRole" && role.Kind != "Role" {
+			continue
+		}
+		for _, rule := range role.Rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						out[right{group, resource, verb}] = true
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// event is what matters of an audit event.
+type event struct {
+	Verb string `json:"verb"`
+	User struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	ObjectRef *struct {
+		Resource    string `json:"resource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+		APIGroup    string `json:"apiGroup"`
+		Subresource string `json:"subresource"`
+	} `json:"objectRef"`
+	ResponseStatus *struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	} `json:"responseStatus"`
+}
+
+// used reads what controllers did. What they were refused is an error.
+func used(t *testing.T, file string) map[right]bool {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	out := map[right]bool{}
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.User.Username != controller || e.ObjectRef == nil {
+			continue
+		}
+		resource := e.ObjectRef.Resource
+		if e.ObjectRef.Subresource != "" {
+			resource += "/" + e.ObjectRef.Subresource
+		}
+		r := right{e.ObjectRef.APIGroup, resource, e.Verb}
+		if s := e.ResponseStatus; s != nil && s.Code == http.StatusForbidden && !out[r] {
+			t.Errorf("refused: %s %s/%s: %s", r, e.ObjectRef.Namespace, e.ObjectRef.Name, s.Message)
+		}
+		out[r] = true
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func sorted(rights map[right]bool) []right {
+	out := make([]right, 0, len(rights))
+	for r := range rights {
+		out = append(out, r)
+	}
+	slices.SortFunc(out, func(a, b right) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource), cmp.Compare(a.verb, b.verb))
+	})
+	return out
+}
