@@ -3,7 +3,6 @@ package identity
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 )
 
 // ServerTLS returns what a controller's port is served with: our newest
@@ -53,21 +52,23 @@ func (a *Authority) ClientTLS() (*tls.Config, error) {
 	}, nil
 }
 
-// Check says whether the peer of an open connection would still be let in: its
-// certificate is not over, and its authority is still trusted.
-func (a *Authority) Check(cs tls.ConnectionState) error {
-	if len(cs.PeerCertificates) == 0 {
-		return errors.New("there is no certificate")
+// Proxy returns the Gateway, as namespace/name, and the pod that the certificate of
+// a connection names. It is right for a connection that has long been open, too: a
+// certificate that is over, or whose root is trusted no more, is refused.
+func (a *Authority) Proxy(cs tls.ConnectionState) (gateway, pod string, err error) {
+	name, pod, err := Gateway(cs)
+	if err != nil {
+		return "", "", err
 	}
 	a.mu.Lock()
 	pool := a.pool
 	a.mu.Unlock()
 	if pool == nil {
-		return errNotReady // without roots, Go would take the system's
+		return "", "", errNotReady // without roots, Go would take the system's
 	}
-	_, err := cs.PeerCertificates[0].Verify(x509.VerifyOptions{
+	_, err = cs.PeerCertificates[0].Verify(x509.VerifyOptions{
 		Roots:     pool,
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
-	return err
+	return name.String(), pod, err
 }

@@ -154,7 +154,8 @@ func (h *tlsHarness) stream(cert tls.Certificate, node *corev3.Node) *client {
 	h.t.Helper()
 	conn, err := grpc.NewClient("passthrough:"+h.address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
 		MinVersion: tls.VersionTLS13, RootCAs: h.ca.pool(), ServerName: "controller.test",
-		Certificates: []tls.Certificate{cert},
+		// Sent also to those who say that they don't know its authority.
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &cert, nil },
 	})))
 	if err != nil {
 		h.t.Fatal(err)
