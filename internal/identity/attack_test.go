@@ -192,7 +192,7 @@ func (c *cluster) attackByToken(t *testing.T, h *controller, a, b, stranger *cor
 	gone := c.pod(t, "ns", "gone-1", "gone-sa", "gone", "127.0.0.1")
 	unlabelled := c.pod(t, "ns", "a-plain", "a-sa", "", "127.0.0.1")
 	foreign := c.pod(t, "ns", "a-annotated", "a-sa", "a", "127.0.0.1")
-	foreign.Annotations = map[string]string{"gatehouse.dev/gateway": "other/a"}
+	foreign.Annotations = map[string]string{"gatehouse.dev/gateway": "third/a"}
 	if err := c.client.Update(t.Context(), foreign); err != nil {
 		t.Fatal(err)
 	}

@@ -176,7 +176,7 @@ func (c *cluster) controller(t *testing.T, o identity.Options) *controller {
 	t.Helper()
 	h := &controller{
 		t: t, log: &buffer{}, registry: prometheus.NewRegistry(),
-		fleets: map[ir.Name]string{{Namespace: "ns", Name: "a"}: "a-sa", {Namespace: "ns", Name: "b"}: "b-sa"},
+		fleets: map[ir.Name]string{{Namespace: "ns", Name: "a"}: "a-sa", {Namespace: "ns", Name: "b"}: "b-sa", {Namespace: "third", Name: "a"}: "a-sa"},
 	}
 	log := slog.New(slog.NewTextHandler(h.log, nil))
 	o.Log = log
