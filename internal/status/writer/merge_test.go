@@ -2,6 +2,7 @@ package writer
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -190,6 +191,9 @@ func TestPatch(t *testing.T) {
 			done, err := patch.Apply(doc)
 			if err != nil {
 				t.Fatalf("%v: %s", err, text)
+			}
+			if required := strings.Contains(string(doc), `"parents"`); required && !strings.Contains(string(done), `"parents":[`) {
+				t.Errorf("a required list is gone: %s", done)
 			}
 			var got struct{ Status any }
 			if err := json.Unmarshal(done, &got); err != nil {

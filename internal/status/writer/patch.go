@@ -14,7 +14,7 @@ import (
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
+	Value any    `json:"value,omitzero"`
 }
 
 // patchOf returns the patch that makes one status of another, for no other version of
@@ -92,11 +92,14 @@ func ofObjects(out []operation, path string, from, to map[string]any) []operatio
 	slices.Sort(names)
 	for _, name := range names {
 		at := path + "/" + escape.Replace(name)
+		_, required := to[name] // and empty
 		switch had, has := present(from[name]), present(to[name]); {
 		case had && has:
 			out = differences(out, at, from[name], to[name])
 		case has:
 			out = append(out, operation{"add", at, to[name]})
+		case had && required:
+			out = append(out, operation{"add", at, empty})
 		case had:
 			out = append(out, operation{Op: "remove", Path: at})
 		}
@@ -106,12 +109,12 @@ func ofObjects(out []operation, path string, from, to map[string]any) []operatio
 
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
+// empty is what stands in a required list without elements.
+var empty = []any{}
+
 // ofLists takes out what is gone, corrects what has stayed, and adds the rest at the
 // end. A list that has another order is replaced.
 func ofLists(out []operation, path string, from, to []any) []operation {
-	if len(to) == 0 {
-		return append(out, operation{Op: "remove", Path: path})
-	}
 	wanted := map[string]bool{}
 	for _, e := range to {
 		wanted[identity(e)] = true

@@ -386,6 +386,12 @@ func testForeign(t *testing.T, b *bench) {
 	b.Set(k, nil)
 	eventually(t, "ours go", func() bool { return cmp.Equal(foreign, b.raw(t, k, "status", "parents")) })
 
+	alone := b.route(t, "alone")
+	b.Set(alone, routeStatus(1, "g"))
+	eventually(t, "it has an entry", func() bool { return len(b.status(t, alone).(gwv1.RouteStatus).Parents) == 1 })
+	b.Set(alone, nil)
+	eventually(t, "the last entry goes", func() bool { return len(b.status(t, alone).(gwv1.RouteStatus).Parents) == 0 })
+
 	g := b.gateway(t, "g")
 	b.Set(g, gatewayStatus(1, 0))
 	accepted := func() bool {
