@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
@@ -24,7 +23,7 @@ func (p *Pipeline) locate(c *flow.Ctx, gw *topology.Gateway, in *status.GatewayI
 	in.FleetProblem, in.NoProxy = state.Problem, state.Waiting
 	name := ir.Name{Namespace: gw.Name.Namespace, Name: infra.Name(gw.Name, gw.Class)}
 	s, ok := flow.Get(c, p.inputs.Services, name)
-	if !ok || !metav1.IsControlledBy(s, gw.Object) {
+	if !ok || !belongs(s, gw.Name) {
 		in.NoAddress = condition.AddressNoService(name.String(), state.Problem)
 		return
 	}
@@ -50,4 +49,11 @@ func serviceAddresses(s *corev1.Service) (addresses, cluster []string) {
 		}
 	}
 	return append(addresses, s.Spec.ExternalIPs...), cluster
+}
+
+// belongs reports whether a Service is of a Gateway's fleet, and not somebody else's
+// of the same name.
+func belongs(s *corev1.Service, gateway ir.Name) bool {
+	of, ok := infra.GatewayOf(s)
+	return ok && of == gateway
 }

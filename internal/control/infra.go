@@ -3,6 +3,7 @@ package control
 import (
 	"net/netip"
 	"reflect"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -64,7 +65,7 @@ func (p *Pipeline) declareInfra() {
 			if i := gw.Object.Spec.Infrastructure; i != nil {
 				g.Labels, g.Annotations = texts(i.Labels), texts(i.Annotations)
 			}
-			g.Addresses = requestedIPs(gw.Object)
+			g.Addresses, g.Internal = requestedIPs(gw.Object), isInternal(gw.Object)
 			emit(name, g)
 		}, flow.Equal(func(a, b *infra.Gateway) bool { return reflect.DeepEqual(a, b) }))
 	flow.Watch(p.infra)
@@ -94,6 +95,14 @@ func requestedIPs(gw *gwv1.Gateway) []string {
 		}
 	}
 	return out
+}
+
+// isInternal reports whether all that a Gateway asks for is to be reached from within
+// the cluster, so that it must not be from outside (GEP-5093).
+func isInternal(gw *gwv1.Gateway) bool {
+	return len(gw.Spec.Addresses) > 0 && !slices.ContainsFunc(gw.Spec.Addresses, func(a gwv1.GatewaySpecAddress) bool {
+		return a.Routability != gwv1.GatewayAddressRoutabilityCluster
+	})
 }
 
 // texts turns a map of the API's types of strings into one of strings.

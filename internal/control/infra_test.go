@@ -80,6 +80,9 @@ func (p *provisioned) fleet() string {
 				}
 				ports = append(ports, text)
 			}
+			if g.Internal {
+				ports = append(ports, "internal")
+			}
 			out = fmt.Sprintf("%s %s %v %v %v", g.Class, strings.Join(ports, " "), g.Addresses, g.Labels, g.Annotations)
 		}
 	})
@@ -123,6 +126,10 @@ func TestFleets(t *testing.T) {
 		"no listener that isn't": {`listeners: [{name: bad, port: 81, protocol: example.com/none}]`, "none"},
 		"addresses": {`listeners: [` + httpListener + `], addresses: [{value: 192.0.2.1}, {type: Hostname, value: a.test}, {type: IPAddress}, {type: IPAddress, value: "2001:DB8::1"}]`,
 			"gatehouse 80→10080 [192.0.2.1 2001:db8::1] map[] map[]"},
+		"addresses in the cluster": {`listeners: [` + httpListener + `], addresses: [{routability: Cluster}]`,
+			"gatehouse 80→10080 internal [] map[] map[]"},
+		"addresses in the cluster and elsewhere": {`listeners: [` + httpListener + `], addresses: [{routability: Cluster}, {value: 192.0.2.1}]`,
+			"gatehouse 80→10080 [192.0.2.1] map[] map[]"},
 		"addresses of a type that is not supported": {`listeners: [` + httpListener + `], addresses: [{type: example.com/a, value: x}]`, "none"},
 		"infrastructure": {`listeners: [` + httpListener + `], infrastructure: {labels: {a: b}, annotations: {c: d}}`,
 			"gatehouse 80→10080 [] map[a:b] map[c:d]"},

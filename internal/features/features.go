@@ -25,7 +25,7 @@ type Row struct {
 	// channel. Features know their channel.
 	Experimental bool
 	// Cases name the proof: files in test/e2e/testdata without their ending, or
-	// tests in test/e2e. A row without cases is not supported.
+	// tests in test/e2e, or in internal/infra for what is made in clusters. A row without cases is not supported.
 	Cases []string
 	// Note is Markdown: limits, or why the row is not supported.
 	Note string

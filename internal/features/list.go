@@ -84,7 +84,8 @@ var gateway = []Row{
 	},
 	{
 		Features: names{features.SupportGatewayInfrastructure},
-		Note:     "there is nothing to label where Envoy is a process of this host",
+		Note:     "labels and annotations are on all that is made for a Gateway in a cluster, see [Fleets](../architecture/fleets.md); where Envoy is a process of this host there is nothing to label",
+		Cases:    []string{"TestRender", "TestApplier"},
 	},
 	{
 		Features: names{features.SupportGatewayListenerFilters},

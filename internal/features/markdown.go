@@ -12,7 +12,8 @@ const intro = `# Features
 What of the Gateway API v1.7.0 works, by the names that the API gives its features.
 Everything marked *yes* is tested with the real Envoy: the last column names the cases,
 which are files in [` + "`test/e2e/testdata`" + `](../../test/e2e/testdata) with manifests, requests
-and the answers that must come, or Go tests beside them. The features with a name are also
+and the answers that must come, or Go tests beside them. What is made in clusters is tested
+with a real API server in [` + "`internal/infra`" + `](../../internal/infra). The features with a name are also
 in the status of every GatewayClass.
 
 The experimental channel is read with ` + "`--experimental`" + `.

@@ -61,6 +61,7 @@ type Applier struct {
 	cache       cache.Cache // while Run runs and what exists is known
 	said        said
 	settled     map[objectKey]string // see apply
+	pods        map[ir.Name]map[string]*corev1.Pod
 }
 
 // objectKey names an object of a fleet.
@@ -83,7 +84,7 @@ const (
 func New(o ApplierOptions) (*Applier, error) {
 	a := &Applier{
 		options: o.Options, rest: o.REST, client: o.Client, scope: o.Namespaces, events: o.Events, log: o.Log, onState: o.OnState,
-		wanted: map[ir.Name]*Gateway{}, deleted: map[ir.Name]bool{}, said: said{}, settled: map[objectKey]string{},
+		wanted: map[ir.Name]*Gateway{}, deleted: map[ir.Name]bool{}, said: said{}, settled: map[objectKey]string{}, pods: map[ir.Name]map[string]*corev1.Pod{},
 		authorities: o.Authorities,
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[ir.Name](firstRetry, lastRetry)),
@@ -191,18 +192,14 @@ func (a *Applier) watch(ctx context.Context, c cache.Cache) error {
 			o = gone.Obj
 		}
 		if object, ok := o.(client.Object); ok {
-			if gateway, ok := gatewayOf(object); ok {
+			if gateway, ok := GatewayOf(object); ok {
 				a.queue.Add(gateway)
 			}
 		}
 	}
 	handler := toolscache.ResourceEventHandlerFuncs{AddFunc: wake, UpdateFunc: func(_, o any) { wake(o) }, DeleteFunc: wake}
-	watched := []client.Object{&corev1.Pod{}}
 	for _, k := range kinds {
-		watched = append(watched, k.object)
-	}
-	for _, object := range watched {
-		informer, err := c.GetInformer(ctx, object)
+		informer, err := c.GetInformer(ctx, k.object)
 		if err != nil {
 			return fmt.Errorf("watch fleets: %w", err)
 		}
@@ -211,7 +208,7 @@ func (a *Applier) watch(ctx context.Context, c cache.Cache) error {
 		}
 	}
 	c.WaitForCacheSync(ctx) // false only when ctx ends
-	return nil
+	return a.watchPods(ctx, c)
 }
 
 // enqueueAll wakes every Gateway that has something in the cache.
@@ -223,7 +220,7 @@ func (a *Applier) enqueueAll(ctx context.Context, c cache.Cache) {
 			return
 		}
 		for _, o := range objects {
-			if gateway, ok := gatewayOf(o); ok {
+			if gateway, ok := GatewayOf(o); ok {
 				a.queue.Add(gateway)
 			}
 		}
@@ -277,7 +274,7 @@ func (a *Applier) sync(ctx context.Context, c cache.Cache, gateway ir.Name) erro
 		err = errors.Join(err, found)
 	}
 	if workload != nil {
-		state.Waiting = waiting(ctx, c, workload)
+		state.Waiting = a.waiting(gateway, workload)
 	}
 	if pruned := a.prune(ctx, c, g, objects, workload != nil && ready(workload)); pruned != nil {
 		err = errors.Join(err, pruned)

@@ -60,6 +60,7 @@ func TestApplier(t *testing.T) {
 		"what is held stays":                      testHeld,
 		"authorities":                             testAuthorities,
 		"ends with its Gateway":                   testDelete,
+		"a Gateway of a file": testFile,
 		"a Gateway that comes back":               testComesBack,
 		"says why it can't":                       testForbidden,
 		"says why nothing works":                  testWaiting,
@@ -77,7 +78,10 @@ func TestApplier(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+	// Of a kind that may not be listed, controller-runtime waits for ever.
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction("sigs.k8s.io/controller-runtime/pkg/cache.newMultiNamespaceInformer.func1"),
+		goleak.IgnoreTopFunction("sigs.k8s.io/controller-runtime/pkg/cache.newMultiNamespaceInformerHandlerRegistration.func1"))
 }
 
 // permit grants the user that Appliers run as what a controller may do to fleets.
@@ -95,6 +99,7 @@ func permit(t *testing.T, admin client.Client) {
 	}}
 	weak := role.DeepCopy()
 	weak.Name = "weak"
+	weak.Rules = slices.DeleteFunc(weak.Rules, func(r rbacv1.PolicyRule) bool { return r.Resources[0] == "pods" })
 	weak.Rules[0].Resources = []string{"serviceaccounts", "configmaps"}
 	weak.Rules = append(weak.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: read})
 	for _, r := range []*rbacv1.ClusterRole{role, weak} {
@@ -608,6 +613,17 @@ func testDelete(t *testing.T, at *applierTest) {
 	}
 }
 
+// A Gateway of which the cluster knows nothing, for it is in a file, can't be the owner
+// of anything.
+func testFile(t *testing.T, at *applierTest) {
+	g := at.gateway(func(g *Gateway) { g.UID = "" })
+	a := at.start()
+	a.Set(g)
+	at.await("a Deployment", func() bool { return at.get(g, &appsv1.Deployment{}) })
+	a.Delete(g.Name)
+	at.await("its end", func() bool { return !at.get(g, &corev1.ServiceAccount{}) })
+}
+
 // A Gateway that is deleted and made again finds the objects of its predecessor,
 // before they are collected, and takes them over as they are.
 func testComesBack(t *testing.T, at *applierTest) {
@@ -671,6 +687,14 @@ func testWaiting(t *testing.T, at *applierTest) {
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available"}}
 	at.must(at.Status().Update(t.Context(), pod))
 	waits("Pod says-why-nothing-works/web-gatehouse-1 can't be scheduled: 0/1 nodes are available")
+
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now()}}
+	at.must(at.Status().Update(t.Context(), pod))
+	waits("")
+	pod.Status.Conditions[0].LastTransitionTime = metav1.NewTime(time.Now().Add(-time.Minute))
+	at.must(at.Status().Update(t.Context(), pod))
+	waits("Pod says-why-nothing-works/web-gatehouse-1 runs but is not ready; its log says whether it reaches the controller")
 
 	deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota"}}
 	at.must(at.Status().Update(t.Context(), deployment))

@@ -66,7 +66,7 @@ func (a *Applier) applyOne(ctx context.Context, c cache.Cache, g *Gateway, want 
 		_, err := a.apply(ctx, key, want)
 		return err
 	}
-	if of, ok := gatewayOf(live); !ok || of != g.Name {
+	if of, ok := GatewayOf(live); !ok || of != g.Name {
 		return &foreignError{"there is one already that is not this Gateway's; rename it or the Gateway"}
 	}
 	if live.GetDeletionTimestamp() != nil {

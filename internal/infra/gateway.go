@@ -19,6 +19,8 @@ type Gateway struct {
 	Ports []Port `json:"ports,omitempty"`
 	// Addresses are the IP addresses that the Gateway asks for.
 	Addresses []string `json:"addresses,omitempty"`
+	// Internal says that the Gateway is not to be reached from outside of the cluster.
+	Internal bool `json:"internal,omitempty"`
 	// Settings are the parameters of the Gateway and its class, merged; nil for the
 	// default of everything.
 	Settings *v1alpha1.Settings `json:"settings,omitempty"`

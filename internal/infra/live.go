@@ -82,8 +82,9 @@ func stripPod(o any) (any, error) {
 	}, nil
 }
 
-// gatewayOf names the Gateway that a live object is for; false where it is for none.
-func gatewayOf(o client.Object) (ir.Name, bool) {
+// GatewayOf names the Gateway whose fleet a live object belongs to; false where it
+// belongs to none.
+func GatewayOf(o client.Object) (ir.Name, bool) {
 	if owner := metav1.GetControllerOf(o); owner != nil {
 		if isGateway(owner) {
 			return ir.Name{Namespace: o.GetNamespace(), Name: owner.Name}, true
@@ -118,7 +119,7 @@ func children(ctx context.Context, c client.Reader, k kind, gateway ir.Name) ([]
 	}
 	var out []client.Object
 	for _, o := range all {
-		if of, ok := gatewayOf(o); ok && of == gateway {
+		if of, ok := GatewayOf(o); ok && of == gateway {
 			out = append(out, o)
 		}
 	}

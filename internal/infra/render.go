@@ -110,16 +110,19 @@ func (f *fleet) bootstrap() []byte {
 // meta is the metadata of an object, with further labels and annotations beside
 // those that all objects have.
 func (f *fleet) meta(labels, annotations map[string]string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
+	out := metav1.ObjectMeta{
 		Namespace:   f.Name.Namespace,
 		Name:        f.name,
 		Labels:      f.labels(labels),
 		Annotations: f.annotations(annotations),
-		OwnerReferences: []metav1.OwnerReference{{
+	}
+	if f.UID != "" { // else the Gateway is from a file, and the cluster doesn't know it
+		out.OwnerReferences = []metav1.OwnerReference{{
 			APIVersion: gwv1.GroupVersion.String(), Kind: gatewayKind, Name: f.Name.Name, UID: f.UID,
 			Controller: new(true),
-		}},
+		}}
 	}
+	return out
 }
 
 // labels are those of spec.infrastructure, overlaid by further ones and by those

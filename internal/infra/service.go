@@ -30,6 +30,9 @@ func (f *fleet) service() *corev1.Service {
 			ExternalIPs:           f.Addresses,
 		},
 	}
+	if f.Internal {
+		out.Spec.Type = corev1.ServiceTypeClusterIP
+	}
 	nodePorts := out.Spec.Type == corev1.ServiceTypeNodePort
 	switch out.Spec.Type {
 	case corev1.ServiceTypeLoadBalancer:

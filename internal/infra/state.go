@@ -1,11 +1,7 @@
 package infra
 
 import (
-	"cmp"
-	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,7 +34,7 @@ func ready(workload client.Object) bool {
 }
 
 // waiting says why a workload has no proxy that is ready; empty where it has one.
-func waiting(ctx context.Context, c client.Reader, workload client.Object) string {
+func (a *Applier) waiting(gateway ir.Name, workload client.Object) string {
 	switch w := workload.(type) {
 	case *appsv1.Deployment:
 		if w.Status.AvailableReplicas > 0 {
@@ -60,55 +56,7 @@ func waiting(ctx context.Context, c client.Reader, workload client.Object) strin
 			return fmt.Sprintf("DaemonSet %s/%s has no node that its pods may run on", w.Namespace, w.Name)
 		}
 	}
-	return podTrouble(ctx, c, workload)
-}
-
-// podTrouble says what the pods of a workload lack.
-func podTrouble(ctx context.Context, c client.Reader, workload client.Object) string {
-	pods := &corev1.PodList{}
-	err := c.List(ctx, pods, client.InNamespace(workload.GetNamespace()),
-		client.MatchingLabels{instanceLabel: workload.GetName()}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return ""
-	}
-	// The pod that came last is the one that things depend on.
-	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int {
-		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
-	})
-	for i := range pods.Items {
-		if trouble := trouble(&pods.Items[i]); trouble != "" {
-			return fmt.Sprintf("Pod %s/%s %s", workload.GetNamespace(), pods.Items[i].Name, trouble)
-		}
-	}
-	return ""
-}
-
-// trouble says what keeps a pod from working, beside that it takes its time.
-func trouble(pod *corev1.Pod) string {
-	if pod.DeletionTimestamp != nil {
-		return ""
-	}
-	if pod.Status.Phase == corev1.PodFailed {
-		return fmt.Sprintf("has failed: %s %s", pod.Status.Reason, pod.Status.Message)
-	}
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			return "can't be scheduled: " + condition.Message
-		}
-	}
-	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if w := status.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
-			text := fmt.Sprintf("waits for its container %s: %s", status.Name, w.Reason)
-			if w.Message != "" {
-				text += ": " + w.Message
-			}
-			if last := status.LastTerminationState.Terminated; last != nil {
-				text += fmt.Sprintf(" (it ended with exit code %d; see its log)", last.ExitCode)
-			}
-			return text
-		}
-	}
-	return ""
+	return a.podTrouble(gateway, workload.GetName())
 }
 
 // said is what was last said of each Gateway's fleet.

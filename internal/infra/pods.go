@@ -1,0 +1,134 @@
+package infra
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// watchPods follows the pods of fleets, for what keeps them from working. Fleets are
+// applied whether that is known or not.
+func (a *Applier) watchPods(ctx context.Context, c cache.Cache) error {
+	informer, err := c.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch the pods of fleets: %w", err)
+	}
+	set := func(o any) {
+		if pod, ok := o.(*corev1.Pod); ok {
+			a.notePod(pod, pod)
+		}
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: set, UpdateFunc: func(_, o any) { set(o) },
+		DeleteFunc: func(o any) {
+			if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+				o = gone.Obj
+			}
+			if pod, ok := o.(*corev1.Pod); ok {
+				a.notePod(pod, nil)
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watch the pods of fleets: %w", err)
+	}
+	return nil
+}
+
+// notePod remembers a pod as it is now; nil if it is gone.
+func (a *Applier) notePod(pod, now *corev1.Pod) {
+	gateway, ok := GatewayOf(pod)
+	if !ok {
+		return
+	}
+	a.mu.Lock()
+	pods := a.pods[gateway]
+	switch {
+	case now == nil:
+		if delete(pods, pod.Name); len(pods) == 0 {
+			delete(a.pods, gateway)
+		}
+	case pods == nil:
+		a.pods[gateway] = map[string]*corev1.Pod{pod.Name: now}
+	default:
+		pods[pod.Name] = now
+	}
+	a.mu.Unlock()
+	a.queue.Add(gateway)
+}
+
+// slowStart is after how long a pod that runs should be ready.
+const slowStart = 15 * time.Second
+
+// podTrouble says what the pods of a workload lack; empty where that is only time.
+func (a *Applier) podTrouble(gateway ir.Name, workload string) string {
+	a.mu.Lock()
+	pods := slices.Collect(maps.Values(a.pods[gateway]))
+	a.mu.Unlock()
+	// The pod that came last is the one that things depend on.
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	for _, pod := range pods {
+		if pod.Labels[instanceLabel] != workload || pod.DeletionTimestamp != nil {
+			continue
+		}
+		trouble := trouble(pod)
+		if since, starting := unready(pod); trouble == "" && starting {
+			if left := slowStart - time.Since(since); left > 0 {
+				a.queue.AddAfter(gateway, left)
+				continue
+			}
+			trouble = "runs but is not ready; its log says whether it reaches the controller"
+		}
+		if trouble != "" {
+			return fmt.Sprintf("Pod %s/%s %s", pod.Namespace, pod.Name, trouble)
+		}
+	}
+	return ""
+}
+
+// unready returns since when a pod is not ready; false where it is, or doesn't run.
+func unready(pod *corev1.Pod) (time.Time, bool) {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionFalse {
+			return condition.LastTransitionTime.Time, pod.Status.Phase == corev1.PodRunning
+		}
+	}
+	return time.Time{}, false
+}
+
+// trouble says what keeps a pod from running, beside that it takes its time.
+func trouble(pod *corev1.Pod) string {
+	if pod.Status.Phase == corev1.PodFailed {
+		return fmt.Sprintf("has failed: %s %s", pod.Status.Reason, pod.Status.Message)
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			return "can't be scheduled: " + condition.Message
+		}
+	}
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if w := status.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
+			text := fmt.Sprintf("waits for its container %s: %s", status.Name, w.Reason)
+			if w.Message != "" {
+				text += ": " + w.Message
+			}
+			if last := status.LastTerminationState.Terminated; last != nil {
+				text += fmt.Sprintf(" (it ended with exit code %d; see its log)", last.ExitCode)
+			}
+			return text
+		}
+	}
+	return ""
+}
