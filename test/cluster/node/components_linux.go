@@ -1,0 +1,160 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const nodeName = "node"
+
+// components are what runs on the node, with their files. They need no order:
+// whoever can't do without another is started again until it is there.
+func components(name, dir string) ([]component, error) {
+	replace := strings.NewReplacer(
+		"DIR", dir,
+		"CGROUP", controlGroup(name),
+		"PLUGINS", filepath.Dir(plugins),
+		"PAUSE", pauseImage,
+		"PODS", podRange,
+		"NODE_ADDRESS", nodeAddress,
+		"DNS", dnsService,
+	)
+	for file, text := range files {
+		path := filepath.Join(dir, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(path, []byte(replace.Replace(text)), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	pki := filepath.Join(dir, "pki") + "/"
+	return []component{
+		{"etcd", []string{
+			"--data-dir=" + dir + "/etcd",
+			"--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
+			"--listen-peer-urls=http://127.0.0.1:2380",
+			"--unsafe-no-fsync", // nothing here is worth keeping
+		}},
+		{"kube-apiserver", []string{
+			"--etcd-servers=http://127.0.0.1:2379",
+			"--advertise-address=" + nodeAddress,
+			"--secure-port=6443",
+			"--tls-cert-file=" + pki + "apiserver.crt", "--tls-private-key-file=" + pki + "apiserver.key",
+			"--client-ca-file=" + pki + "ca.crt",
+			"--service-account-key-file=" + pki + "serviceaccounts.pub",
+			"--service-account-signing-key-file=" + pki + "serviceaccounts.key",
+			"--service-account-issuer=https://kubernetes.default.svc",
+			"--service-cluster-ip-range=" + serviceRange,
+			"--authorization-mode=Node,RBAC",
+			"--allow-privileged=true",
+			// Tests create thousands of objects at once.
+			"--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000",
+			"--kubelet-client-certificate=" + pki + "apiserver-kubelet.crt", "--kubelet-client-key=" + pki + "apiserver-kubelet.key",
+			// Else it looks for the node's name in DNS to read logs of pods.
+			"--kubelet-preferred-address-types=InternalIP",
+			// What is written, and all that Gatehouse asks for.
+			"--audit-policy-file=" + dir + "/audit-policy.yaml", "--audit-log-path=" + dir + "/log/audit.log",
+			"--audit-log-maxsize=1000",
+		}},
+		{"kube-controller-manager", []string{
+			"--kubeconfig=" + dir + "/kube-controller-manager.conf",
+			"--service-account-private-key-file=" + pki + "serviceaccounts.key",
+			"--root-ca-file=" + pki + "ca.crt",
+			"--use-service-account-credentials=true",
+			"--cluster-signing-cert-file=" + pki + "ca.crt", "--cluster-signing-key-file=" + pki + "ca.key",
+			"--leader-elect=false", "--allocate-node-cidrs=false",
+		}},
+		{"kube-scheduler", []string{"--kubeconfig=" + dir + "/kube-scheduler.conf", "--leader-elect=false"}},
+		{"containerd", []string{"--config=" + dir + "/containerd.toml"}},
+		{"kubelet", []string{
+			"--config=" + dir + "/kubelet.yaml", "--kubeconfig=" + dir + "/kubelet.conf",
+			"--hostname-override=" + nodeName, "--node-ip=" + nodeAddress,
+			"--root-dir=" + dir + "/kubelet",
+		}},
+		{"kube-proxy", []string{"--config=" + dir + "/kube-proxy.yaml"}},
+	}, nil
+}
+
+var files = map[string]string{
+	"audit-policy.yaml": `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- {level: Metadata, users: ["system:serviceaccount:gatehouse-system:gatehouse"]}
+- {level: None, userGroups: ["system:nodes", "system:serviceaccounts:kube-system"]}
+- {level: Metadata, verbs: [create, update, patch, delete, deletecollection]}
+`,
+
+	// Without CAP_SYS_RESOURCE, as in many containers, oom_score_adj can't be
+	// lowered, and runc would fail with "can't get final child's PID from pipe".
+	"containerd.toml": `version = 2
+root = "DIR/containerd"
+[plugins."io.containerd.grpc.v1.cri"]
+  restrict_oom_score_adj = true
+  sandbox_image = "PAUSE"
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "PLUGINS"
+    conf_dir = "DIR/cni"
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      SystemdCgroup = false
+`,
+
+	"cni/10-pods.conflist": `{
+  "cniVersion": "0.4.0",
+  "name": "pods",
+  "plugins": [
+    {"type": "bridge", "bridge": "pods", "isGateway": true, "hairpinMode": true, "ipMasq": false,
+     "ipam": {"type": "host-local", "ranges": [[{"subnet": "PODS"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
+    {"type": "portmap", "capabilities": {"portMappings": true}}
+  ]
+}
+`,
+
+	// failCgroupV1: control groups may be of version 1, or of both.
+	// cgroupDriver: there may be no systemd.
+	// cgroupRoot: see controlGroup.
+	// imageGCHighThresholdPercent: images can't be fetched again.
+	// resolvConf: nobody out there could be asked.
+	"kubelet.yaml": `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+authentication:
+  x509: {clientCAFile: DIR/pki/ca.crt}
+  webhook: {enabled: true}
+  anonymous: {enabled: false}
+authorization: {mode: Webhook}
+tlsCertFile: DIR/pki/kubelet.crt
+tlsPrivateKeyFile: DIR/pki/kubelet.key
+failCgroupV1: false
+cgroupDriver: cgroupfs
+cgroupRoot: /CGROUP
+enforceNodeAllocatable: []
+failSwapOn: false
+oomScoreAdj: 0
+containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+podLogsDir: DIR/log/pods
+volumePluginDir: DIR/kubelet/plugins
+resolvConf: DIR/resolv.conf
+clusterDNS: [DNS]
+clusterDomain: cluster.local
+maxPods: 250
+imageGCHighThresholdPercent: 100
+evictionHard: {memory.available: 100Mi}
+`,
+	"resolv.conf": "",
+
+	// mode: nftables serves ClusterIPs, NodePorts and addresses of load balancers
+	// from the node itself.
+	// conntrack: a network namespace may not set the kernel's limits.
+	"kube-proxy.yaml": `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+clientConnection: {kubeconfig: DIR/kube-proxy.conf}
+mode: nftables
+clusterCIDR: PODS
+hostnameOverride: node
+conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
+`,
+}
