@@ -25,7 +25,7 @@ type Envoy struct {
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
-	Bootstrap *apiextensionsv1.JSON `json:"bootstrap,omitempty"`
+	Bootstrap *apiextensionsv1.JSON `json:"bootstrap,omitempty" merge:"whole"`
 }
 
 // LogLevel is one of Envoy's levels.

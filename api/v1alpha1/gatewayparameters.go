@@ -48,7 +48,9 @@ type GatewayParametersSpec struct {
 // the class's overrides.
 //
 // A field that isn't set is inherited. Structures and maps are merged key by key,
-// lists are replaced, and so an empty one removes what would be inherited.
+// lists are replaced. An empty list or map removes what would be inherited. What is
+// Kubernetes' own, such as an affinity or a securityContext, is merged by its direct
+// fields.
 //
 // The tag merge says where that isn't so. Of the fields of a structure that are a
 // choice, one that is set removes the inherited others. A field that is whole is

@@ -73,5 +73,5 @@ type Tracing struct {
 
 	// SamplingFraction is the same for less than one in a hundred.
 	// +optional
-	SamplingFraction *gwv1.Fraction `json:"samplingFraction,omitempty" merge:"choice"`
+	SamplingFraction *gwv1.Fraction `json:"samplingFraction,omitempty" merge:"choice,whole"`
 }

@@ -78,7 +78,6 @@ func standalonePipeline(bind []string, offset int, client ClientOptions) (Option
 	}
 	return Options{
 		Addresses: addresses,
-		Client:    client.Client,
 		Topology: topology.Options{
 			ControllerName:    ControllerName,
 			ImplicitClass:     StandaloneClass,
@@ -87,8 +86,7 @@ func standalonePipeline(bind []string, offset int, client ClientOptions) (Option
 			DefaultAddresses:  addresses,
 			SystemAuthorities: proxy.Authorities(),
 			PortOffset:        offset,
-			HTTP3:             client.HTTP3,
-			ProxyProtocol:     client.ProxyProtocol,
+			Settings:          client.settings(),
 		},
 	}, nil
 }

@@ -22,8 +22,6 @@ type Options struct {
 	Topology topology.Options
 	// Addresses are bound where a Gateway asks for none of its own.
 	Addresses []string
-	// Client is how all listeners treat clients.
-	Client ir.Client
 }
 
 // Pipeline is the tables from inputs to resources and statuses.
@@ -41,6 +39,8 @@ type Pipeline struct {
 	// fleetStates is what there is to say of provisioned fleets; few have an entry.
 	fleetStates *flow.Input[ir.Name, infra.State]
 	refusals    map[ir.Name]map[refusal]bool // the keys of rejected, by Gateway
+
+	unsettled []flow.Change[ir.Name, *topology.Gateway] // of the last transaction
 
 	// Configuration.
 	rules     *flow.Derived[topology.RouteKey, *routeRules]
@@ -116,6 +116,7 @@ func NewPipeline(opts Options) *Pipeline {
 	p.declareReported()
 	p.declareNotices()
 	p.declareUndefaulted()
+	flow.Watch(p.graph.Gateways)
 	flow.Watch(p.fleets)
 	flow.Watch(p.listeners)
 	flow.Watch(p.tables)
@@ -142,6 +143,7 @@ func (p *Pipeline) asked() (secrets, configMaps []ir.Name) {
 }
 
 func (p *Pipeline) apply(tx *flow.Tx, batches []source.Batch) {
+	p.settle(tx)
 	for _, b := range batches {
 		for _, o := range p.inputs.Apply(tx, b) {
 			p.problems.Set(tx, unsupported(source.KeyOf(o)), []source.Problem{{

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
@@ -54,7 +53,7 @@ func (p *Pipeline) declarePorts() {
 	p.ports = flow.Group("ports", byPort,
 		func(c *flow.Ctx, k portKey, members flow.Members[topology.ListenerKey, *topology.Listener]) (*port, bool) {
 			gw, ok := flow.Get(c, p.graph.Gateways, k.Gateway)
-			if !ok || gw.Accepted.Status != metav1.ConditionTrue {
+			if !ok || !gw.Served() {
 				return nil, false
 			}
 			all := make([]*topology.Listener, 0, members.Len())
@@ -68,7 +67,7 @@ func (p *Pipeline) declarePorts() {
 			}
 			bind, _ := p.opts.Topology.BindPort(k.Port)
 			listener := translate.Listener(translate.ListenerInput{
-				Gateway: k.Gateway, Port: k.Port, BindPort: bind, Mapped: p.opts.Topology.Provisioned, Addresses: addresses, Client: p.opts.Client, Listeners: listeners,
+				Gateway: k.Gateway, Port: k.Port, BindPort: bind, Mapped: p.opts.Topology.Provisioned, Addresses: addresses, Client: translate.Client(gw.Parameters.Client), Listeners: listeners,
 				Forwards: p.forwardsOn(c, forwarding, k, listeners),
 			})
 			if listener == nil {

@@ -19,6 +19,7 @@ func parseName(s string) ir.Name {
 
 // Updates turns a commit into what each Gateway's proxies must hear of it.
 func (p *Pipeline) Updates(c *flow.Commit) []xds.Update {
+	p.unsettle(c)
 	byGateway := map[ir.Name]*xds.Update{}
 	at := func(gateway ir.Name) *xds.Update {
 		u := byGateway[gateway]

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
@@ -110,7 +109,7 @@ func (p *Pipeline) declareResources() {
 	// one bad edit must not cost it the process and every connection.
 	p.fleets = flow.Map("fleets", p.graph.Gateways,
 		func(_ *flow.Ctx, k ir.Name, gw *topology.Gateway, emit func(ir.Name, struct{})) {
-			if gw.Accepted.Status == metav1.ConditionTrue {
+			if gw.Served() {
 				emit(k, struct{}{})
 			}
 		}, flow.Equal(flow.Same[struct{}]))

@@ -45,7 +45,7 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 		object: in.Node.Object, unusable: in.Node.Unusable,
 		attachedRoutes: in.AttachedRoutes, proxy: in.Proxy, noProxy: in.NoProxy, now: in.Now,
 	}
-	if in.Node.Accepted.Status != metav1.ConditionTrue {
+	if !in.Node.Served() {
 		each.refused = "The Gateway is not accepted: " + in.Node.Accepted.Message
 	}
 	summary := summary{}
@@ -65,7 +65,7 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	if in.Node.ResolvedRefs.Type != "" {
 		conditions = append(conditions, in.resolvedRefs())
 	}
-	if in.Node.AddressesAssigned != nil && in.Node.Accepted.Status == metav1.ConditionTrue {
+	if in.Node.AddressesAssigned != nil && in.Node.Served() {
 		conditions = append(conditions, assigned.Outcome)
 	}
 	if scope, ok := topology.DefaultScope(in.Node.Object.Spec.DefaultScope); ok {
@@ -130,7 +130,7 @@ func (in *GatewayInput) resolvedRefs() metav1.Condition {
 
 func (in *GatewayInput) programmed(s *summary, each *listenerInput, a *topology.Assignment) metav1.Condition {
 	switch {
-	case in.Node.Accepted.Status != metav1.ConditionTrue:
+	case !in.Node.Served():
 		return condition.GatewayNotProgrammed(in.Node.Accepted)
 	case len(a.Addresses) == 0 && in.NoAddress != "":
 		return condition.GatewayAddressNotAssigned(in.NoAddress)
@@ -156,7 +156,7 @@ const maxAddresses = 16
 // default ones.
 func (in *GatewayInput) assigned() topology.Assignment {
 	switch node := in.Node; {
-	case node.Accepted.Status != metav1.ConditionTrue:
+	case !node.Served():
 		return topology.Assignment{} // it is not to be reached anywhere
 	case node.Provisioned:
 		return node.Assign(topology.Live{Addresses: in.BindAddresses, Cluster: in.ClusterAddresses})

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
@@ -10,20 +11,24 @@ import (
 
 func (g *Graph) declareClasses() flow.Table[string, *Class] {
 	return flow.Map("topology-classes", g.in.Classes,
-		func(_ *flow.Ctx, name string, o *gwv1.GatewayClass, emit func(string, *Class)) {
+		func(c *flow.Ctx, name string, o *gwv1.GatewayClass, emit func(string, *Class)) {
 			if string(o.Spec.ControllerName) != g.options.ControllerName {
 				return
 			}
-			c := &Class{Name: name, Object: o, Accepted: condition.ClassAccepted()}
-			if p := o.Spec.ParametersRef; p != nil {
-				c.Accepted = condition.ClassInvalidParameters(kindText(p.Group, p.Kind), p.Name)
-			}
-			emit(name, c)
+			class := &Class{Name: name, Object: o, Accepted: condition.ClassAccepted()}
+			g.resolveParameters(c, class)
+			emit(name, class)
 		})
 }
 
 // Equal reports whether two nodes say the same of the same object.
 func (c *Class) Equal(o *Class) bool { return *c == *o }
+
+// refuses reports whether the class refuses Gateways for other reasons than its
+// parameters, which leave those alone that are served.
+func (c *Class) refuses() bool {
+	return c.Accepted.Status != metav1.ConditionTrue && !c.InvalidParameters
+}
 
 // class returns a Gateway's class if it is ours.
 func (g *Graph) class(c *flow.Ctx, gw *gwv1.Gateway) (*Class, bool) {

@@ -32,8 +32,9 @@ func (g *Graph) declareListeners() flow.Table[ListenerKey, *Listener] {
 // gateway judges a Gateway with its listeners.
 func (g *Graph) gateway(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, class *Class) *Gateway {
 	a := g.requestedAddresses(gw)
+	parameters := g.parametersOf(c, name)
 	node := &Gateway{
-		Name: name, Object: gw, Class: class.Name,
+		Name: name, Object: gw, Class: class.Name, Parameters: parameters.settings,
 		Unusable: a.unusable, Addresses: a.usable, Assigned: a.assigned, Nowhere: a.none,
 		Provisioned: g.options.Provisioned,
 		Listeners:   make([]*Listener, 0, len(gw.Spec.Listeners)),
@@ -42,7 +43,7 @@ func (g *Graph) gateway(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, class *Clas
 		node.AddressesAssigned = &a.outcome
 	}
 	var names, invalid, idle, unresolved []string
-	for _, d := range draftListeners(gw, g.options) {
+	for _, d := range draftListeners(gw, g.options, parameters.edge()) {
 		g.leaveOwner(c, d)
 		g.claimPort(c, name, d)
 		l := g.listener(c, d)
@@ -58,17 +59,19 @@ func (g *Graph) gateway(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, class *Clas
 			unresolved = append(unresolved, l.Key.Name)
 		}
 	}
-	switch refused := refusal(gw, class); {
-	case refused != nil:
-		node.Accepted = *refused
+	switch {
+	case class.refuses():
+		node.Accepted = condition.GatewayClassNotAccepted(class.Name, class.Accepted.Message)
 	case a.refused != nil:
 		node.Accepted = *a.refused
+	case parameters.refused != nil:
+		node.Accepted, node.ParametersHeld = *parameters.refused, parameters.held
 	case len(invalid) == len(names):
 		node.Accepted = condition.GatewayNoValidListener(names)
 	case len(idle) > 0:
 		node.Accepted = condition.GatewaySomeListenersNotValid(idle)
 	default:
-		node.Accepted = condition.GatewayAccepted()
+		node.Accepted = condition.Noted(condition.GatewayAccepted(), parameters.notes...)
 	}
 	node.ResolvedRefs = condition.GatewayResolvedRefs()
 	if len(unresolved) > 0 {
@@ -81,7 +84,7 @@ func (g *Graph) gateway(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, class *Clas
 		}
 		node.ResolvedRefs = *problem
 	}
-	if node.Accepted.Status != metav1.ConditionTrue || a.none {
+	if !node.Served() || a.none {
 		for _, l := range node.Listeners {
 			l.Serves = false
 		}
@@ -107,20 +110,6 @@ func (g *Graph) claimPort(c *flow.Ctx, gateway ir.Name, d *draft) {
 			d.leave("Gateway " + winner.String())
 		}
 	}
-}
-
-// refusal says why a Gateway is not accepted, addresses and listeners aside.
-func refusal(gw *gwv1.Gateway, class *Class) *metav1.Condition {
-	if class.Accepted.Status != metav1.ConditionTrue {
-		c := condition.GatewayClassNotAccepted(class.Name, class.Accepted.Message)
-		return &c
-	}
-	if gw.Spec.Infrastructure != nil && gw.Spec.Infrastructure.ParametersRef != nil {
-		p := gw.Spec.Infrastructure.ParametersRef
-		c := condition.GatewayInvalidParameters(kindText(p.Group, p.Kind), p.Name)
-		return &c
-	}
-	return nil
 }
 
 // listener finishes a draft with what other objects decide.

@@ -1,8 +1,10 @@
 package topology
 
 import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
@@ -38,11 +40,12 @@ type Options struct {
 	// Experimental says that the objects and their statuses have the fields of the
 	// API's experimental channel.
 	Experimental bool
-	// HTTP3 says that HTTPS listeners serve HTTP/3 unless they say otherwise.
-	HTTP3 bool
-	// ProxyProtocol says that clients come through the PROXY protocol, which has no
-	// form for HTTP/3.
-	ProxyProtocol bool
+	// Settings are those of Gateways where their parameters say nothing; nil for none.
+	Settings *v1alpha1.Settings
+	// CheckSettings finds what can't be used of the settings of a Gateway, all levels
+	// taken together, such as a patch that can't be applied; nil where nobody knows
+	// better. It must give the same answer every time.
+	CheckSettings func(*v1alpha1.Settings) field.ErrorList
 }
 
 // Graph is the tables of nodes.
@@ -86,13 +89,15 @@ type Graph struct {
 	// defeats are the attachments that are lost in contests.
 	defeats flow.Table[AttachmentKey, defeat]
 
-	owned    flow.Table[ir.Name, *gwv1.Gateway]
-	ours     flow.Table[ir.Name, struct{}]
-	defaults *flow.Index[gwv1.GatewayDefaultScope, ir.Name, defaultGateway]
-	grants   flow.Table[grant, struct{}]
-	ports    flow.Table[hostPort, portUse] // nil unless hosts are shared
-	sections flow.Table[ir.Name, []section]
-	labels   flow.Table[string, namespaceLabels]
+	owned      flow.Table[ir.Name, *gwv1.Gateway]
+	parameters flow.Table[ir.Name, *parameters]
+	usual      parameters // of all who have no entry there
+	ours       flow.Table[ir.Name, struct{}]
+	defaults   *flow.Index[gwv1.GatewayDefaultScope, ir.Name, defaultGateway]
+	grants     flow.Table[grant, struct{}]
+	ports      flow.Table[hostPort, portUse] // nil unless hosts are shared
+	sections   flow.Table[ir.Name, []section]
+	labels     flow.Table[string, namespaceLabels]
 
 	// Of ListenerSets:
 	setParents      flow.Table[ir.Name, *gwv1.Gateway]
@@ -112,10 +117,11 @@ type Graph struct {
 // New declares the tables of the graph. The order is the order of computation:
 // each reads only what stands above it.
 func New(e *flow.Engine, in *Inputs, o Options) *Graph {
-	g := &Graph{in: in, options: o}
+	g := &Graph{in: in, options: o, usual: parameters{settings: mergeSettings(o.Settings)}}
 	g.Classes = g.declareClasses()
 	g.owned = g.declareOwned()
 	g.ours = g.declareOurs()
+	g.parameters = g.declareParameters()
 	g.defaults = g.declareDefaultGateways()
 	g.grants = declareGrants(in)
 	g.labels = declareNamespaceLabels(in)

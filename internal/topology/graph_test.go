@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -71,7 +73,10 @@ func (s settings) options() Options {
 	o := Options{
 		ControllerName: "gatehouse.dev/controller", ImplicitClass: s.ImplicitClass,
 		SharedHost: s.SharedHost, DefaultAddresses: s.DefaultAddresses, PortOffset: s.PortOffset, SystemAuthorities: s.SystemAuthorities,
-		Provisioned: s.Provisioned, Unprivileged: s.Provisioned, HTTP3: s.HTTP3,
+		Provisioned: s.Provisioned, Unprivileged: s.Provisioned,
+	}
+	if s.HTTP3 {
+		o.Settings = &v1alpha1.Settings{Client: &v1alpha1.Client{HTTP3: &s.HTTP3}}
 	}
 	if len(s.Local) > 0 {
 		o.LocalAddresses = func(ip string) bool { return slices.Contains(s.Local, ip) }
@@ -163,6 +168,8 @@ func decode(t testing.TB, text string) []source.Object {
 			o = &gwv1.TCPRoute{}
 		case "UDPRoute":
 			o = &gwv1.UDPRoute{}
+		case "GatewayParameters":
+			o = &v1alpha1.GatewayParameters{}
 		default:
 			t.Fatalf("no type for kind %q in:\n%s", meta.Kind, doc)
 		}
@@ -188,6 +195,8 @@ type printed struct {
 
 type printedGateway struct {
 	Class      string                     `json:"class,omitempty"`
+	Held       bool                       `json:"held,omitempty"`
+	Parameters *v1alpha1.Settings         `json:"parameters,omitempty"`
 	Conditions []string                   `json:"conditions,omitempty"`
 	Addresses  []string                   `json:"addresses,omitempty"`
 	Sets       int                        `json:"sets,omitempty"`
@@ -285,6 +294,10 @@ func printGateway(c *flow.Ctx, g *Graph, gw *Gateway) printedGateway {
 	}
 	if gw.Class != "gatehouse" {
 		p.Class = gw.Class
+	}
+	p.Held = gw.ParametersHeld
+	if !reflect.ValueOf(*gw.Parameters).IsZero() {
+		p.Parameters = gw.Parameters
 	}
 	if gw.Unusable != nil {
 		p.Conditions = append(p.Conditions, printCondition(*gw.Unusable))

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -48,12 +49,25 @@ func drawMeta(t *rapid.T) metav1.ObjectMeta {
 }
 
 func drawObject(t *rapid.T) source.Object {
-	switch rapid.IntRange(0, 13).Draw(t, "kind") {
+	switch rapid.IntRange(0, 14).Draw(t, "kind") {
+	case 14:
+		return &v1alpha1.GatewayParameters{ObjectMeta: drawMeta(t), Spec: v1alpha1.GatewayParametersSpec{
+			Settings:  *drawSettings(t),
+			Overrides: maybe(t, rapid.Custom(func(t *rapid.T) v1alpha1.Settings { return *drawSettings(t) }), "overrides"),
+		}}
 	case 0:
 		controller := rapid.SampledFrom([]gwv1.GatewayController{"gatehouse.dev/controller", "example.com/other"})
 		return &gwv1.GatewayClass{
 			ObjectMeta: metav1.ObjectMeta{Name: rapid.SampledFrom([]string{"gatehouse", "other"}).Draw(t, "class")},
-			Spec:       gwv1.GatewayClassSpec{ControllerName: controller.Draw(t, "controller")},
+			Spec: gwv1.GatewayClassSpec{
+				ControllerName: controller.Draw(t, "controller"),
+				ParametersRef: maybe(t, rapid.Custom(func(t *rapid.T) gwv1.ParametersReference {
+					return gwv1.ParametersReference{
+						Group: "gatehouse.dev", Kind: "GatewayParameters",
+						Name: someName.Draw(t, "parameters"), Namespace: drawNamespaceRef(t),
+					}
+				}), "parameters"),
+			},
 		}
 	case 1, 2:
 		return drawGateway(t)
@@ -160,6 +174,17 @@ func drawPolicy(t *rapid.T) *gwv1.BackendTLSPolicy {
 		})
 	}
 	return p
+}
+
+func drawSettings(t *rapid.T) *v1alpha1.Settings {
+	return &v1alpha1.Settings{
+		Client: &v1alpha1.Client{HTTP3: maybe(t, rapid.Bool(), "http3"), ProxyProtocol: maybe(t, rapid.Bool(), "PROXY protocol")},
+		Deployment: maybe(t, rapid.Custom(func(t *rapid.T) v1alpha1.Deployment {
+			return v1alpha1.Deployment{Replicas: maybe(t, rapid.Int32Range(0, 1), "replicas")}
+		}), "deployment"),
+		DaemonSet: maybe(t, rapid.Just(v1alpha1.DaemonSet{}), "daemonSet"),
+		Tracing:   maybe(t, rapid.Just(v1alpha1.Tracing{}), "tracing"),
+	}
 }
 
 func drawNamespaceRef(t *rapid.T) *gwv1.Namespace {

@@ -57,20 +57,20 @@ func (d *draft) asksHTTP3() bool {
 
 // defaultHTTP3 is what a listener gets that doesn't say whether it wants HTTP/3: the
 // default gives way where it can't be had.
-func (d *draft) defaultHTTP3(o Options) {
-	d.HTTP3 = o.HTTP3 && d.Protocol == gwv1.HTTPSProtocolType && !o.ProxyProtocol && d.clients == nil
+func (d *draft) defaultHTTP3(e edge) {
+	d.HTTP3 = e.http3 && d.Protocol == gwv1.HTTPSProtocolType && !e.proxyProtocol && d.clients == nil
 }
 
 // readHTTP3 reads the option for HTTP/3. Whoever asks for it where it can't be had is
 // told so.
-func readHTTP3(d *draft, value string, o Options) error {
+func readHTTP3(d *draft, value string, e edge) error {
 	switch {
 	case d.Protocol != gwv1.HTTPSProtocolType:
 		return errors.New("it is for listeners of protocol HTTPS; remove it")
 	case value != "true" && value != "false":
 		return fmt.Errorf("%q is not supported; use \"true\" or \"false\"", value)
-	case value == "true" && o.ProxyProtocol:
-		return errors.New("it can't be had together with --proxy-protocol, which there is no way to speak over UDP; remove one of the two")
+	case value == "true" && e.proxyProtocol:
+		return errors.New("it can't be had together with the PROXY protocol (--proxy-protocol, or client.proxyProtocol of the parameters), which there is no way to speak over UDP; remove one of the two")
 	case value == "true" && d.clients != nil:
 		return errors.New("Envoy asks for no certificates of clients over HTTP/3, and the Gateway's spec.tls.frontend wants them; remove one of the two")
 	}

@@ -10,6 +10,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -34,6 +35,11 @@ type Inputs struct {
 	BackendTLSPolicies *flow.Input[ir.Name, *gwv1.BackendTLSPolicy]
 	TrafficPolicies    *flow.Input[ir.Name, *gwxv1alpha1.XBackendTrafficPolicy]
 	XBackends          *flow.Input[ir.Name, *gwxv1alpha1.XBackend]
+	Parameters         *flow.Input[ir.Name, *v1alpha1.GatewayParameters]
+
+	// Settled are no objects: the settings that a Gateway had when its parameters could
+	// be used last. They are those that it goes on with while they can't.
+	Settled *flow.Input[ir.Name, *v1alpha1.Settings]
 
 	// SlicesByService orders the EndpointSlices under the Service that they belong to.
 	SlicesByService *flow.Index[ir.Name, ir.Name, *discoveryv1.EndpointSlice]
@@ -73,6 +79,8 @@ func NewInputs(e *flow.Engine) *Inputs {
 	in.BackendTLSPolicies = input[*gwv1.BackendTLSPolicy](e, in, "backendtlspolicies", gateway, "BackendTLSPolicy", name)
 	in.TrafficPolicies = input[*gwxv1alpha1.XBackendTrafficPolicy](e, in, "xbackendtrafficpolicies", gwxv1alpha1.GroupVersion.Group, "XBackendTrafficPolicy", name)
 	in.XBackends = input[*gwxv1alpha1.XBackend](e, in, "xbackends", gwxv1alpha1.GroupVersion.Group, xBackendKind, name)
+	in.Parameters = input[*v1alpha1.GatewayParameters](e, in, "gatewayparameters", v1alpha1.GroupVersion.Group, parametersKind, name)
+	in.Settled = flow.NewInput[ir.Name, *v1alpha1.Settings](e, "settled-parameters", flow.Equal(flow.Same[*v1alpha1.Settings]))
 	in.Slices = input[*discoveryv1.EndpointSlice](e, in, "endpointslices", discoveryv1.GroupName, "EndpointSlice", name)
 
 	in.SlicesByService = flow.NewIndex(in.Slices,

@@ -75,10 +75,10 @@ func (d *draft) refuse(why metav1.Condition) {
 }
 
 // draftListeners judges a Gateway's listeners by themselves and against each other.
-func draftListeners(gw *gwv1.Gateway, o Options) []*draft {
+func draftListeners(gw *gwv1.Gateway, o Options, e edge) []*draft {
 	drafts := make([]*draft, len(gw.Spec.Listeners))
 	for i := range gw.Spec.Listeners {
-		drafts[i] = draftListener(gw, &gw.Spec.Listeners[i], o)
+		drafts[i] = draftListener(gw, &gw.Spec.Listeners[i], o, e)
 	}
 	findConflicts(drafts)
 	findBindConflicts(drafts)
@@ -87,7 +87,7 @@ func draftListeners(gw *gwv1.Gateway, o Options) []*draft {
 	return drafts
 }
 
-func draftListener(gw *gwv1.Gateway, l *gwv1.Listener, o Options) *draft {
+func draftListener(gw *gwv1.Gateway, l *gwv1.Listener, o Options, e edge) *draft {
 	p := protocols[l.Protocol]
 	d := &draft{
 		spec: l, family: p.family,
@@ -108,8 +108,8 @@ func draftListener(gw *gwv1.Gateway, l *gwv1.Listener, o Options) *draft {
 	}
 	d.bind(o)
 	d.checkTLS(gw)
-	d.defaultHTTP3(o)
-	d.readTLSOptions(o)
+	d.defaultHTTP3(e)
+	d.readTLSOptions(e)
 	d.checkFilters()
 	d.allowRoutes(l.AllowedRoutes)
 	return d

@@ -97,11 +97,11 @@ func before(a ListenerKey, x entry, b ListenerKey, y entry) bool {
 // Gateways that allow no ListenerSets have no part in it.
 func (g *Graph) declareEntries() {
 	own := flow.Map("topology-gateway-entries", g.owned,
-		func(_ *flow.Ctx, _ ir.Name, gw *gwv1.Gateway, emit func(ListenerKey, entry)) {
+		func(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(ListenerKey, entry)) {
 			if gw.Spec.AllowedListeners == nil {
 				return
 			}
-			for i, d := range draftListeners(gw, g.options) {
+			for i, d := range draftListeners(gw, g.options, g.parametersOf(c, name).edge()) {
 				if d.family != unserved {
 					emit(d.Key, entryOf(d, 0, i))
 				}

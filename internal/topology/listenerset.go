@@ -26,6 +26,7 @@ type set struct {
 	refused   *metav1.Condition
 	listeners []*draft      // shared: whoever changes one copies it
 	parent    *gwv1.Gateway // that the drafts follow from
+	edge      edge          // and its settings
 }
 
 // declareSetParents keeps what of a Gateway its ListenerSets depend on. A status
@@ -58,7 +59,8 @@ func (g *Graph) declareSets() flow.Table[ir.Name, *set] {
 			case ours:
 				s.parent = gw
 				if s.refused = g.refusesSet(c, gw, name); s.refused == nil {
-					s.listeners = draftSet(gw, name, o.Spec.Listeners, g.options)
+					s.edge = g.parametersOf(c, s.gateway).edge()
+					s.listeners = draftSet(gw, name, o.Spec.Listeners, g.options, s.edge)
 				}
 			case g.abandoned(c, s.gateway):
 				refused := condition.ListenerSetNoGateway(s.gateway.String())
@@ -71,7 +73,7 @@ func (g *Graph) declareSets() flow.Table[ir.Name, *set] {
 }
 
 func (s *set) equal(o *set) bool {
-	return s.object == o.object && s.gateway == o.gateway && samePointed(s.refused, o.refused) && s.parent == o.parent
+	return s.object == o.object && s.gateway == o.gateway && samePointed(s.refused, o.refused) && s.parent == o.parent && s.edge == o.edge
 }
 
 // refusesSet says why a Gateway doesn't let a ListenerSet in.
@@ -94,11 +96,11 @@ func (g *Graph) refusesSet(c *flow.Ctx, gw *gwv1.Gateway, name ir.Name) *metav1.
 }
 
 // draftSet judges a ListenerSet's listeners, each by itself.
-func draftSet(gw *gwv1.Gateway, name ir.Name, entries []gwv1.ListenerEntry, o Options) []*draft {
+func draftSet(gw *gwv1.Gateway, name ir.Name, entries []gwv1.ListenerEntry, o Options, e edge) []*draft {
 	drafts := make([]*draft, len(entries))
 	for i := range entries {
 		spec := gwv1.Listener(entries[i])
-		drafts[i] = draftListener(gw, &spec, o)
+		drafts[i] = draftListener(gw, &spec, o, e)
 		drafts[i].Key.Set = name
 	}
 	return drafts
@@ -119,7 +121,7 @@ func (g *Graph) declareStandings() flow.Table[ir.Name, standing] {
 	return flow.Map("topology-standings", g.Gateways,
 		func(_ *flow.Ctx, name ir.Name, gw *Gateway, emit func(ir.Name, standing)) {
 			s := standing{accepted: gw.Accepted, unusable: gw.Unusable}
-			if gw.Accepted.Status == metav1.ConditionTrue {
+			if gw.Served() {
 				s.accepted = condition.GatewayAccepted()
 			}
 			s.nowhere = gw.Nowhere

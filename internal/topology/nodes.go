@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
@@ -19,6 +20,10 @@ type Class struct {
 	Object *gwv1.GatewayClass // nil for a class that works without an object
 	// Accepted is the class's Accepted condition.
 	Accepted metav1.Condition
+	// InvalidParameters says that the class is not accepted for its parameters. Its
+	// Gateways go on as they are.
+	InvalidParameters bool
+	parameters        *v1alpha1.GatewayParameters // nil for none that can be used
 }
 
 // Gateway is a Gateway of one of our classes.
@@ -26,8 +31,15 @@ type Gateway struct {
 	Name   ir.Name
 	Object *gwv1.Gateway
 	Class  string
-	// Accepted is the Gateway's Accepted condition. Its listeners serve only while
-	// it is true.
+	// Parameters are the settings of the Gateway's proxies: those of the parameters of
+	// its class and its own, merged; never nil.
+	Parameters *v1alpha1.Settings
+	// ParametersHeld says that the parameters can't be used, and that what runs goes
+	// on as it is: it is served although it is not accepted, and its fleet is neither
+	// changed nor, where there is none, created.
+	ParametersHeld bool
+	// Accepted is the Gateway's Accepted condition. See Served for what it means to
+	// its listeners.
 	Accepted metav1.Condition
 	// Unusable, where set, is why the Gateway can't be Programmed although it is
 	// Accepted, such as an address that this host doesn't have.
@@ -54,6 +66,12 @@ type Gateway struct {
 	// for none.
 	ClientCertificate ir.Name
 	Listeners         []*Listener // in the order of the spec
+}
+
+// Served reports whether the Gateway's listeners serve, as far as that is for the
+// Gateway to say.
+func (g *Gateway) Served() bool {
+	return g.Accepted.Status == metav1.ConditionTrue || g.ParametersHeld
 }
 
 // Address is an address of a Gateway for people to see.

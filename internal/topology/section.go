@@ -54,7 +54,7 @@ func (s section) String() string { return fmt.Sprintf("%q (port %d)", s.key.Name
 func (g *Graph) declareSections() flow.Table[ir.Name, []section] {
 	return flow.Map("topology-sections", g.owned,
 		func(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(ir.Name, []section)) {
-			drafts, names := draftListeners(gw, g.options), namesOf(gw)
+			drafts, names := draftListeners(gw, g.options, edge{}), namesOf(gw)
 			list := make([]section, len(drafts))
 			for i, d := range drafts {
 				list[i] = sectionOf(d)

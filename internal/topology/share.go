@@ -71,7 +71,11 @@ func (g *Graph) declarePorts() flow.Table[hostPort, portUse] {
 	claims := flow.Map("topology-claims", g.owned,
 		func(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(claimKey, claim)) {
 			class, ok := g.class(c, gw)
-			if !ok || refusal(gw, class) != nil {
+			if !ok || class.refuses() {
+				return
+			}
+			parameters := g.parametersOf(c, name)
+			if parameters.refused != nil && !parameters.held {
 				return
 			}
 			a := g.requestedAddresses(gw)
@@ -83,7 +87,7 @@ func (g *Graph) declarePorts() flow.Table[hostPort, portUse] {
 				before, claimed := yields[p]
 				yields[p] = yield && (before || !claimed)
 			}
-			for _, d := range draftListeners(gw, g.options) {
+			for _, d := range draftListeners(gw, g.options, parameters.edge()) {
 				if d.accepted.Status != metav1.ConditionTrue {
 					continue
 				}

@@ -19,14 +19,14 @@ const ourOptions = "gatehouse.dev/"
 
 // tlsOptions are our keys of tls.options with what reads their values. An error says
 // what to write instead.
-var tlsOptions = map[gwv1.AnnotationKey]func(d *draft, value string, o Options) error{
+var tlsOptions = map[gwv1.AnnotationKey]func(d *draft, value string, e edge) error{
 	http3Option:                    readHTTP3,
 	ourOptions + "min-tls-version": readMinVersion,
 }
 
 // readTLSOptions reads tls.options. A misspelt option refuses the listener: it may be
 // one that keeps somebody out.
-func (d *draft) readTLSOptions(o Options) {
+func (d *draft) readTLSOptions(e edge) {
 	if d.spec.TLS == nil {
 		return
 	}
@@ -40,7 +40,7 @@ func (d *draft) readTLSOptions(o Options) {
 			d.refuse(condition.ListenerUnsupportedValue(field, "there is no such option; the options are "+optionNames()))
 			continue
 		}
-		if err := read(d, string(d.spec.TLS.Options[key]), o); err != nil {
+		if err := read(d, string(d.spec.TLS.Options[key]), e); err != nil {
 			d.refuse(condition.ListenerUnsupportedValue(field, err.Error()))
 		}
 	}
@@ -54,7 +54,7 @@ func optionNames() string {
 	return strings.Join(names, ", ")
 }
 
-func readMinVersion(d *draft, value string, _ Options) error {
+func readMinVersion(d *draft, value string, _ edge) error {
 	switch version := ir.TLSVersion(value); {
 	case !d.terminatesTLS():
 		return errors.New("only listeners that terminate TLS have a version; remove it")

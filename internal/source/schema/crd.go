@@ -74,10 +74,14 @@ func (k *kind) schemaOf(ch channel, version string) (*customSchema, error) {
 	return lazy.schema, lazy.err
 }
 
-// versionsOf reads a kind's versions in a channel. A kind that the channel
-// doesn't have gives fs.ErrNotExist.
+// versionsOf reads a kind's versions in a channel; our own kinds are in all of them.
+// A kind that the channel doesn't have gives fs.ErrNotExist.
 func versionsOf(ch channel, kind string) ([]apiextensionsv1.CustomResourceDefinitionVersion, error) {
-	text, err := fs.ReadFile(crds, "crds/"+string(ch)+"/"+strings.ToLower(kind)+".json")
+	file := strings.ToLower(kind) + ".json"
+	text, err := fs.ReadFile(crds, "crds/"+string(ch)+"/"+file)
+	if errors.Is(err, fs.ErrNotExist) {
+		text, err = fs.ReadFile(crds, "crds/own/"+file)
+	}
 	if err != nil {
 		return nil, err
 	}

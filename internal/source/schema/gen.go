@@ -1,7 +1,7 @@
 //go:build ignore
 
 // Command gen writes crds/: the Gateway API's CustomResourceDefinitions of the
-// version that go.mod requires, one JSON file per channel and kind.
+// version that go.mod requires, one JSON file per channel and kind, and our own.
 //
 // Left out is what plays no part in validation and would be two thirds of the
 // bytes: descriptions, and the schema of status, which the API server drops from
@@ -39,12 +39,16 @@ func generate() error {
 		return fmt.Errorf("locate module %s: %w", module, err)
 	}
 	root := filepath.Join(strings.TrimSpace(string(out)), "config", "crd")
-	for _, channel := range []string{"standard", "experimental"} {
-		files, err := filepath.Glob(filepath.Join(root, channel, "gateway.networking.*.yaml"))
+	for dir, pattern := range map[string]string{
+		"standard":     filepath.Join(root, "standard", "gateway.networking.*.yaml"),
+		"experimental": filepath.Join(root, "experimental", "gateway.networking.*.yaml"),
+		"own":          filepath.Join("..", "..", "..", "config", "crd", "*.yaml"),
+	} {
+		files, err := filepath.Glob(pattern)
 		if err != nil {
 			return err
 		}
-		dir := filepath.Join("crds", channel)
+		dir := filepath.Join("crds", dir)
 		if err := os.RemoveAll(dir); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -77,6 +78,7 @@ func kinds() []*kind {
 		customKind(gatewayGroup, "v1", "BackendTLSPolicy", func() source.Object { return new(gatewayv1.BackendTLSPolicy) }),
 		customKind(experimentalGroup, "v1alpha1", "XBackend", func() source.Object { return new(gatewayxv1alpha1.XBackend) }),
 		customKind(experimentalGroup, "v1alpha1", "XBackendTrafficPolicy", func() source.Object { return new(gatewayxv1alpha1.XBackendTrafficPolicy) }),
+		customKind(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "GatewayParameters", func() source.Object { return new(v1alpha1.GatewayParameters) }),
 		{
 			group: coreGroup, version: "v1", apiVersion: "v1", name: "Service",
 			make:      func() source.Object { return new(corev1.Service) },

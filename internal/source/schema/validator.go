@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -135,7 +136,7 @@ func requiredString(object map[string]any, path *field.Path, key string) (string
 func (v *Validator) lookup(group, version, name string) (*kind, error) {
 	k := v.kinds[groupKind{group, name}]
 	if k == nil {
-		if group == gatewayGroup || group == experimentalGroup {
+		if group == gatewayGroup || group == experimentalGroup || group == v1alpha1.GroupVersion.Group {
 			return nil, &UnknownKindError{Field: "kind", Text: fmt.Sprintf("%s is not a kind of %s that Gatehouse reads", name, group)}
 		}
 		return nil, ErrForeign

@@ -1,0 +1,44 @@
+package v1alpha1_test
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"sigs.k8s.io/yaml"
+)
+
+// TestDefinition protects the installation: the API server takes the definition,
+// the estimated cost of its rules included, and kubectl apply can keep it in an
+// annotation.
+func TestDefinition(t *testing.T) {
+	text, err := os.ReadFile("../../config/crd/gatehouse.dev_gatewayparameters.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(text, &crd); err != nil {
+		t.Fatal(err)
+	}
+	apiextensionsv1.SetDefaults_CustomResourceDefinition(&crd)
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
+	var internal apiextensions.CustomResourceDefinition
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&crd, &internal, nil); err != nil {
+		t.Fatal(err)
+	}
+	internal.Status.StoredVersions = []string{"v1alpha1"} // as the API server sets it
+	for _, err := range validation.ValidateCustomResourceDefinition(t.Context(), &internal) {
+		t.Error(err)
+	}
+	const annotation = 256 << 10
+	compact, err := json.Marshal(crd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(compact) > annotation*3/4 {
+		t.Errorf("%d bytes as JSON; kubectl apply has room for %d, and some must be left to grow", len(compact), annotation)
+	}
+}

@@ -1,0 +1,54 @@
+package condition
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// goesOn is what becomes of proxies whose parameters can't be used.
+const goesOn = "proxies that run already go on as they are, and no new ones are started"
+
+func classParameters(format string, args ...any) metav1.Condition {
+	return no(gwv1.GatewayClassConditionStatusAccepted, gwv1.GatewayClassReasonInvalidParameters,
+		fmt.Sprintf(format, args...)+"; until then "+goesOn)
+}
+
+// ClassParametersWithoutNamespace says that parametersRef lacks the namespace of
+// its object.
+func ClassParametersWithoutNamespace(name string) metav1.Condition {
+	return classParameters("spec.parametersRef names GatewayParameters %q without its namespace; add it", name)
+}
+
+// ClassParametersMissing says that parametersRef names what doesn't exist.
+func ClassParametersMissing(name string) metav1.Condition {
+	return classParameters("spec.parametersRef names GatewayParameters %s, which doesn't exist; create it, or remove parametersRef", name)
+}
+
+// ClassParametersInvalid says what is wrong with a class's parameters.
+func ClassParametersInvalid(name string, problems []string) metav1.Condition {
+	return classParameters("GatewayParameters %s can't be used: %s; mend it", name, join(problems, "; "))
+}
+
+func gatewayParameters(format string, args ...any) metav1.Condition {
+	return no(gwv1.GatewayConditionAccepted, gwv1.GatewayReasonInvalidParameters,
+		fmt.Sprintf(format, args...)+"; until then "+goesOn)
+}
+
+// GatewayParametersMissing says that infrastructure.parametersRef names what doesn't
+// exist.
+func GatewayParametersMissing(name string) metav1.Condition {
+	return gatewayParameters("spec.infrastructure.parametersRef names GatewayParameters %s, which doesn't exist; create it, or remove parametersRef", name)
+}
+
+// GatewayParametersInvalid says what is wrong with a Gateway's parameters, or with
+// what they and those of its class make together.
+func GatewayParametersInvalid(name string, problems []string) metav1.Condition {
+	return gatewayParameters("GatewayParameters %s can't be used: %s; mend it", name, join(problems, "; "))
+}
+
+// NoteParametersWithoutEffect says which settings are for Kubernetes only.
+func NoteParametersWithoutEffect(fields []string) string {
+	return fmt.Sprintf("the parameters set %s, which has no effect outside of Kubernetes", join(fields, ", "))
+}

@@ -1,0 +1,198 @@
+package topology
+
+import (
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+const parametersKind = "GatewayParameters"
+
+// isParameters reports whether a reference is to the kind of parameters that we
+// read.
+func isParameters(group gwv1.Group, kind gwv1.Kind) bool {
+	return string(group) == v1alpha1.GroupVersion.Group && kind == parametersKind
+}
+
+// resolveParameters follows a class's parametersRef.
+func (g *Graph) resolveParameters(c *flow.Ctx, class *Class) {
+	ref := class.Object.Spec.ParametersRef
+	if ref == nil {
+		return
+	}
+	class.InvalidParameters = true
+	if !isParameters(ref.Group, ref.Kind) {
+		class.Accepted = condition.ClassInvalidParameters(kindText(ref.Group, ref.Kind), ref.Name)
+		return
+	}
+	if ref.Namespace == nil {
+		class.Accepted = condition.ClassParametersWithoutNamespace(ref.Name)
+		return
+	}
+	name := ir.Name{Namespace: string(*ref.Namespace), Name: ref.Name}
+	object, ok := flow.Get(c, g.in.Parameters, name)
+	if !ok {
+		class.Accepted = condition.ClassParametersMissing(name.String())
+		return
+	}
+	errs := checkParameters(object)
+	if len(errs) == 0 {
+		merged := mergeSettings(g.options.Settings, &object.Spec.Settings, object.Spec.Overrides)
+		errs = g.checkWhole(merged)
+	}
+	if len(errs) > 0 {
+		class.Accepted = condition.ClassParametersInvalid(name.String(), errorTexts(errs))
+		return
+	}
+	class.InvalidParameters = false
+	class.parameters = object
+}
+
+// parameters is what the parameters of a Gateway and its class come to.
+type parameters struct {
+	settings *v1alpha1.Settings
+	// refused is the Accepted condition of a Gateway whose parameters can't be used,
+	// and held says that it goes on as it is nevertheless.
+	refused *metav1.Condition
+	held    bool
+	notes   []string // on what has no effect
+}
+
+func (p *parameters) equal(o *parameters) bool { return reflect.DeepEqual(p, o) }
+
+// declareParameters keeps the settings of the Gateways for which anything is set.
+func (g *Graph) declareParameters() flow.Table[ir.Name, *parameters] {
+	return flow.Map("topology-parameters", g.owned,
+		func(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(ir.Name, *parameters)) {
+			class, ok := g.class(c, gw)
+			if !ok {
+				return
+			}
+			own, refused := g.ownParameters(c, gw)
+			if own == nil && refused == nil && class.parameters == nil && !class.InvalidParameters {
+				return
+			}
+			p := &parameters{settings: g.levels(class, own), refused: refused}
+			if own != nil {
+				if errs := g.checkWhole(p.settings); len(errs) > 0 {
+					p.refused = new(condition.GatewayParametersInvalid(own.Namespace+"/"+own.Name, errorTexts(errs)))
+					p.settings = g.levels(class, nil)
+				}
+			}
+			if class.InvalidParameters {
+				p.refused = new(condition.GatewayClassNotAccepted(class.Name, class.Accepted.Message))
+			}
+			switch {
+			case p.refused != nil:
+				g.hold(c, name, p)
+			case !g.options.Provisioned:
+				p.notes = ineffective(p.settings)
+			}
+			emit(name, p)
+		}, flow.Equal((*parameters).equal))
+}
+
+// levels merges the settings of the options, of a class, and of a Gateway's own
+// parameters, which are nil for none.
+func (g *Graph) levels(class *Class, own *v1alpha1.GatewayParameters) *v1alpha1.Settings {
+	levels := make([]*v1alpha1.Settings, 4)
+	levels[0] = g.options.Settings
+	if class.parameters != nil {
+		levels[1], levels[3] = &class.parameters.Spec.Settings, class.parameters.Spec.Overrides
+	}
+	if own != nil {
+		levels[2] = &own.Spec.Settings
+	}
+	return mergeSettings(levels...)
+}
+
+// ownParameters follows a Gateway's infrastructure.parametersRef.
+func (g *Graph) ownParameters(c *flow.Ctx, gw *gwv1.Gateway) (*v1alpha1.GatewayParameters, *metav1.Condition) {
+	if gw.Spec.Infrastructure == nil || gw.Spec.Infrastructure.ParametersRef == nil {
+		return nil, nil
+	}
+	ref := gw.Spec.Infrastructure.ParametersRef
+	if !isParameters(ref.Group, ref.Kind) {
+		return nil, new(condition.GatewayInvalidParameters(kindText(ref.Group, ref.Kind), ref.Name))
+	}
+	name := ir.Name{Namespace: gw.Namespace, Name: ref.Name}
+	object, ok := flow.Get(c, g.in.Parameters, name)
+	if !ok {
+		return nil, new(condition.GatewayParametersMissing(name.String()))
+	}
+	errs := checkParameters(object)
+	if object.Spec.Overrides != nil {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "overrides"),
+			"overrides are for the parameters of a GatewayClass; put the fields directly under spec"))
+	}
+	if len(errs) > 0 {
+		return nil, new(condition.GatewayParametersInvalid(name.String(), errorTexts(errs)))
+	}
+	return object, nil
+}
+
+// hold lets a Gateway whose parameters can't be used go on with those that it had:
+// a mistake in them must not cost what runs. In a cluster it goes on in any case,
+// since its proxies may be there although this process has never seen it well.
+func (g *Graph) hold(c *flow.Ctx, name ir.Name, p *parameters) {
+	p.held = g.options.Provisioned
+	if last, ok := flow.Get(c, g.in.Settled, name); ok {
+		p.held, p.settings = true, last
+	}
+}
+
+// parametersOf returns what the parameters of a Gateway come to.
+func (g *Graph) parametersOf(c *flow.Ctx, name ir.Name) *parameters {
+	if p, ok := flow.Get(c, g.parameters, name); ok {
+		return p
+	}
+	return &g.usual
+}
+
+// edge is what of a Gateway's settings its listeners depend on.
+type edge struct{ http3, proxyProtocol bool }
+
+func (p *parameters) edge() edge {
+	client := p.settings.Client
+	if client == nil {
+		return edge{}
+	}
+	return edge{http3: valueOr(client.HTTP3, false), proxyProtocol: valueOr(client.ProxyProtocol, false)}
+}
+
+// errorTexts says what is wrong, each with its field.
+func errorTexts(errs field.ErrorList) []string {
+	texts := make([]string, len(errs))
+	for i, e := range errs {
+		texts[i] = e.Error()
+	}
+	return texts
+}
+
+// ineffective says which settings have no effect where no pods are provisioned.
+func ineffective(s *v1alpha1.Settings) []string {
+	var fields []string
+	note := func(name string, isSet bool) {
+		if isSet {
+			fields = append(fields, name)
+		}
+	}
+	note("deployment", s.Deployment != nil)
+	note("daemonSet", s.DaemonSet != nil)
+	note("pod", s.Pod != nil)
+	note("container", s.Container != nil)
+	note("service", s.Service != nil)
+	note("patches", len(s.Patches) > 0)
+	note("metrics", s.Metrics != nil)
+	if len(fields) == 0 {
+		return nil
+	}
+	return []string{condition.NoteParametersWithoutEffect(fields)}
+}

@@ -1,0 +1,51 @@
+package translate
+
+import (
+	"time"
+
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// Client returns how listeners treat clients by settings that topology has checked;
+// nil is the default of everything.
+func Client(c *v1alpha1.Client) ir.Client {
+	if c == nil {
+		return ir.Client{}
+	}
+	out := ir.Client{
+		ProxyProtocol: c.ProxyProtocol != nil && *c.ProxyProtocol,
+		TrustedHops:   number(c.TrustedHops),
+	}
+	if l := c.Limits; l != nil {
+		out.Limits = ir.Limits{
+			HeadersKiB:     number(l.HeadersKiB),
+			Headers:        number(l.Headers),
+			Streams:        number(l.Streams),
+			BufferKiB:      number(l.BufferKiB),
+			HeadersTimeout: lasting(l.HeadersTimeout),
+			IdleTimeout:    lasting(l.IdleTimeout),
+			Duration:       lasting(l.ConnectionDuration),
+		}
+	}
+	return out
+}
+
+// number is what the schema has bounded; 0 where it isn't set.
+func number(p *int32) uint32 {
+	if p == nil {
+		return 0
+	}
+	return uint32(*p)
+}
+
+// lasting is a duration that has been checked; 0 where it isn't set.
+func lasting(d *gwv1.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	out, _ := time.ParseDuration(string(*d))
+	return out
+}
