@@ -35,9 +35,10 @@ type relay struct {
 	log  *slog.Logger
 
 	mu        sync.Mutex
-	failures  int       // in a row
+	failures  int       // in a row, also of connections that were cut soon
 	next      time.Time // not before then
-	lastError error     // of the latest failure, if none has succeeded since
+	missed    int       // tries since the last that has succeeded
+	lastError error     // of the latest of them
 	connected map[net.Conn]time.Time
 	succeeded int // all that were ever opened
 	failed    int
@@ -100,9 +101,8 @@ func (r *relay) pause() time.Duration {
 	return time.Until(r.next)
 }
 
-// missed counts a failure and says whether it is worth a line: the first of a row
-// is, and then each that doubles it.
-func (r *relay) missed() bool {
+// slower makes the next try come later than the last; r.mu is held.
+func (r *relay) slower() {
 	r.failures++
 	pause := pauseMax
 	if shift := r.failures - 1; shift < 6 {
@@ -111,24 +111,25 @@ func (r *relay) missed() bool {
 	// The last half is random: after a restart of the control plane, all proxies
 	// have the same reason to come.
 	r.next = time.Now().Add(pause/2 + rand.N(pause/2+1))
-	return r.failures&(r.failures-1) == 0
 }
 
 func (r *relay) refused(err error) {
 	r.mu.Lock()
 	r.failed++
+	r.missed++
 	r.lastError = err
-	tell := r.missed()
+	r.slower()
+	missed := r.missed
 	r.mu.Unlock()
-	if tell {
-		r.log.Warn("the control plane can't be reached; trying again, and serving on meanwhile", "error", err)
+	if missed&(missed-1) == 0 { // a line for the first, and whenever they have doubled
+		r.log.Warn("the control plane can't be reached; trying again, and serving on meanwhile", "tries", missed, "error", err)
 	}
 }
 
 func (r *relay) opened(conn net.Conn) {
 	r.mu.Lock()
 	r.succeeded++
-	r.lastError = nil
+	r.missed, r.lastError = 0, nil
 	r.connected[conn] = time.Now()
 	r.mu.Unlock()
 	r.log.Info("connected to the control plane", "address", conn.RemoteAddr().String())
@@ -141,7 +142,7 @@ func (r *relay) closed(conn net.Conn) {
 	if lasted >= steadyAfter {
 		r.failures = 0
 	}
-	r.missed()
+	r.slower()
 	r.mu.Unlock()
 	r.log.Info("the connection to the control plane has ended", "lasted", lasted.Round(time.Millisecond).String())
 }
