@@ -33,6 +33,7 @@ type proxyFlags struct {
 	concurrency         int
 	envoy, logLevel     string
 	bootstrap           string
+	backendMetrics      bool
 }
 
 func newProxy() *cobra.Command {
@@ -66,6 +67,7 @@ log goes to standard output, all else as JSON lines to standard error.`,
 	fl.StringVar(&f.envoy, "envoy", "", "path of the Envoy binary (default: the cache of 'gatehouse envoy install', PATH)")
 	fl.StringVar(&f.logLevel, "log-level", "warning", "of Envoy: "+strings.Join(envoyLevels, ", "))
 	fl.StringVar(&f.bootstrap, "bootstrap-merge", "", "YAML or JSON that is merged into Envoy's bootstrap: objects are merged, lists appended, null removes")
+	fl.BoolVar(&f.backendMetrics, "backend-metrics", false, "count for each backend too, which doubles the memory that one takes")
 	complete(cmd, "log-level", envoyLevels...)
 	environment(cmd)
 	return cmd
@@ -139,7 +141,7 @@ func runProxy(ctx context.Context, f proxyFlags) error {
 	log.Info("starting", "version", version, "gateway", f.gateway, "envoy_version", binary.Version, "workers", f.concurrency)
 	a := agent.New(agent.Config{
 		Gateway: f.gateway, Dial: client.Dial, StateDir: f.stateDir, Binary: binary,
-		Concurrency: f.concurrency, LogLevel: f.logLevel, Additions: additions, Health: health,
+		Concurrency: f.concurrency, LogLevel: f.logLevel, BackendStats: f.backendMetrics, Additions: additions, Health: health,
 		DrainDelay: f.drainDelay, DrainTimeout: f.drainTimeout,
 		Collectors: client.Collectors(), Log: log, Output: proxyLog{log, ctx}.take, Stdout: os.Stdout,
 	})

@@ -33,6 +33,8 @@ type Config struct {
 	Concurrency int
 	// LogLevel is Envoy's.
 	LogLevel string
+	// BackendStats adds metrics of every backend.
+	BackendStats bool
 	// Additions are merged into Envoy's bootstrap, see proxy.BootstrapOptions.
 	Additions []byte
 	// Health is where health and metrics are served. It is closed in the end.
@@ -72,7 +74,7 @@ func New(c Config) *Agent {
 	a.supervisor = proxy.New(proxy.Config{
 		Gateway: c.Gateway, Dir: a.dir(), Binary: c.Binary, XDSSocket: a.xdsSocket(),
 		Concurrency: c.Concurrency, DrainTimeout: max(c.DrainTimeout, time.Nanosecond), LogLevel: c.LogLevel,
-		Additions: c.Additions, Stdout: c.Stdout, Prepare: a.restoreSocket,
+		BackendStats: c.BackendStats, Additions: c.Additions, Stdout: c.Stdout, Prepare: a.restoreSocket,
 		Log: c.Log, Output: c.Output, OnState: a.changed,
 	})
 	return a

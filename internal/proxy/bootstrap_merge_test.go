@@ -93,3 +93,18 @@ func TestBootstrapAdditionsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestBootstrapBackendStats(t *testing.T) {
+	for _, want := range []bool{false, true} {
+		raw, err := Bootstrap(BootstrapOptions{Gateway: "a/b", XDSSocket: "/x", AdminSocket: "/a", BackendStats: want})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(raw), `"prefix": "cluster."`); got != want {
+			t.Errorf("%t:\n%s", want, raw)
+		}
+		if out, err := validate(t, raw); err != nil {
+			t.Errorf("Envoy refuses it: %v\n%s", err, out)
+		}
+	}
+}

@@ -32,6 +32,8 @@ type Config struct {
 	// stopped; 0 is DefaultDrainTimeout, a negative one is an error. Idle
 	// keep-alive connections don't end by themselves, so it is often used up.
 	DrainTimeout time.Duration
+	// BackendStats keeps statistics of every backend: they double its memory.
+	BackendStats bool
 	// Additions are merged into the bootstrap, see BootstrapOptions.
 	Additions []byte
 	// Stdout is what Envoy gets as its standard output, which it prints access

@@ -67,10 +67,11 @@ func (s *Supervisor) run(ctx context.Context) error {
 		return err
 	}
 	boot, err := Bootstrap(BootstrapOptions{
-		Gateway:     s.cfg.Gateway,
-		XDSSocket:   s.cfg.XDSSocket,
-		AdminSocket: s.path(adminSocket),
-		Additions:   s.cfg.Additions,
+		Gateway:      s.cfg.Gateway,
+		XDSSocket:    s.cfg.XDSSocket,
+		AdminSocket:  s.path(adminSocket),
+		BackendStats: s.cfg.BackendStats,
+		Additions:    s.cfg.Additions,
 	})
 	if err != nil {
 		return err
