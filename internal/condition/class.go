@@ -18,3 +18,9 @@ func ClassInvalidParameters(kind, name string) metav1.Condition {
 	return no(gwv1.GatewayClassConditionStatusAccepted, gwv1.GatewayClassReasonInvalidParameters,
 		fmt.Sprintf("spec.parametersRef names %s %q, which is not a kind of parameters that Gatehouse reads; remove parametersRef", kind, name))
 }
+
+// ClassConflict says that a process serves one GatewayClass, and this is another one.
+func ClassConflict() metav1.Condition {
+	return no(gwv1.GatewayClassConditionStatusAccepted, gwv1.GatewayClassConditionReason("GatewayClassConflict"),
+		"The resource is ignored due to a conflicting GatewayClass resource")
+}

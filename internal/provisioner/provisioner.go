@@ -1,0 +1,132 @@
+package provisioner
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// Options describe a provisioner.
+type Options struct {
+	// ControllerName is what the GatewayClass must name.
+	ControllerName string
+	// Class is the one GatewayClass whose Gateways are served.
+	Class string
+	// Namespace is where Deployments are made.
+	Namespace string
+	// Image and PullPolicy are those of the Gateways' processes.
+	Image, PullPolicy string
+	// REST leads to the API server; nil is as kubectl and pods find it.
+	REST *rest.Config
+	Log  *slog.Logger
+}
+
+// provisioner is one run.
+type provisioner struct {
+	o      Options
+	client client.Client
+	made   map[ir.Name]bool // Gateways that have a Deployment; the one worker's
+}
+
+// Run provisions until ctx ends. Errors are those of the start.
+func Run(ctx context.Context, o Options) error {
+	if o.REST == nil {
+		var err error
+		if o.REST, err = ctrlconfig.GetConfig(); err != nil {
+			return err
+		}
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, gwv1.Install} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	m, err := manager.New(o.REST, manager.Options{
+		Scheme:  scheme,
+		Logger:  logr.FromSlogHandler(o.Log.Handler()),
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache:   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		// Only one runs in a process, except in tests.
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	})
+	if err != nil {
+		return err
+	}
+	p := &provisioner{o: o, client: m.GetClient(), made: map[ir.Name]bool{}}
+	leftovers, err := p.leftovers(ctx, m.GetAPIReader())
+	if err != nil {
+		return err
+	}
+	for _, gateway := range leftovers {
+		p.made[gateway] = true
+	}
+	if err := p.watch(m, leftovers); err != nil {
+		return err
+	}
+	return m.Start(ctx)
+}
+
+func (p *provisioner) watch(m manager.Manager, leftovers []ir.Name) error {
+	err := builder.ControllerManagedBy(m).Named("gateways").For(&gwv1.Gateway{}).
+		Watches(&gwv1.GatewayClass{}, handler.EnqueueRequestsFromMapFunc(p.gatewaysOf)).
+		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			for _, gateway := range leftovers {
+				queue.Add(request(gateway))
+			}
+			return nil
+		})).
+		Complete(reconcile.Func(p.reconcileGateway))
+	if err != nil {
+		return fmt.Errorf("watch Gateways: %w", err)
+	}
+	err = builder.ControllerManagedBy(m).Named("classes").For(&gwv1.GatewayClass{}).
+		Complete(reconcile.Func(p.reconcileClass))
+	if err != nil {
+		return fmt.Errorf("watch GatewayClasses: %w", err)
+	}
+	return nil
+}
+
+// gatewaysOf names the Gateways of our class, when it is that one.
+func (p *provisioner) gatewaysOf(ctx context.Context, class client.Object) []reconcile.Request {
+	if class.GetName() != p.o.Class {
+		return nil
+	}
+	var all gwv1.GatewayList
+	if err := p.client.List(ctx, &all); err != nil {
+		p.o.Log.Error("the Gateways of the class can't be listed", "class", p.o.Class, "error", err)
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range all.Items {
+		if string(all.Items[i].Spec.GatewayClassName) == p.o.Class {
+			out = append(out, request(ir.Name{Namespace: all.Items[i].Namespace, Name: all.Items[i].Name}))
+		}
+	}
+	return out
+}
+
+func request(gateway ir.Name) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: gateway.Namespace, Name: gateway.Name}}
+}
