@@ -128,6 +128,15 @@ func podIP() (netip.Addr, error) {
 	return addr, nil
 }
 
+// podVariable is what the pod's manifest says of the pod.
+func podVariable(name string) (string, error) {
+	value := os.Getenv(name)
+	if value == "" {
+		return "", usageError{fmt.Errorf("error validating %s environment variable: %w", name, errUnset)}
+	}
+	return value, nil
+}
+
 // logFlags say what is logged, and how.
 type logFlags struct{ format, level string }
 

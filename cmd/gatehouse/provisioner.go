@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -26,8 +24,9 @@ Gateway. It is for tests of conformance, not for production.`,
 			if err := logs.check(); err != nil {
 				return err
 			}
-			if o.Namespace = os.Getenv("POD_NAMESPACE"); o.Namespace == "" {
-				return usageError{errors.New("error validating POD_NAMESPACE environment variable: the namespace to make Deployments in must be set")}
+			var err error
+			if o.Namespace, err = podVariable("POD_NAMESPACE"); err != nil {
+				return err
 			}
 			o.Log = logs.logger()
 			o.ControllerName, o.Class = class.controller, class.name
