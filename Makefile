@@ -13,15 +13,17 @@ TESTFLAGS ?=
 # What `make run` serves, and further flags for it, such as RUN_FLAGS='--bind ::1'.
 DIR       ?= examples/quickstart
 RUN_FLAGS ?= --port-offset 8000
+# Such as CLUSTER_FLAGS='--channel standard'.
+CLUSTER_FLAGS ?=
 # The image's name, and what `make image` does with it: IMAGE_TO=--push pushes.
 IMAGE     ?= ghcr.io/gatehouse-dev/gatehouse:$(VERSION)
 IMAGE_TO  ?= --output $(CURDIR)/bin/image.tar
 
 .DEFAULT_GOAL := help
-.PHONY: help build envoy run image test conformance lint bench generate clean
+.PHONY: help build envoy run image cluster cluster-down test conformance lint bench generate clean
 
 help: ## Show what there is to make
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 build: ## Build bin/gatehouse
 	$(GO) build -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN) ./cmd/gatehouse
@@ -40,6 +42,12 @@ image: envoy ## Pack Gatehouse and Envoy as bin/image.tar, for docker load or ct
 	@$(GO) run -C tools/image . --name $(IMAGE) $(IMAGE_TO) \
 		--labels org.opencontainers.image.title=gatehouse,org.opencontainers.image.version=$(VERSION) \
 		$(CURDIR)/$(BIN) "$$($(BIN) envoy path)"
+
+cluster: ## Bring up a one-node Kubernetes to test with (Linux, root)
+	$(GO) run ./test/cluster/node up $(CLUSTER_FLAGS)
+
+cluster-down: ## Remove it
+	$(GO) run ./test/cluster/node down
 
 test: envoy ## Run all tests, with the real Envoy (TESTFLAGS='-run X -v' for more)
 	GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 20m $(TESTFLAGS) ./...
