@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
+)
+
+// namespace has all that is made.
+const namespace = "gatehouse-scale"
+
+// patience is for what takes seconds.
+const patience = 3 * time.Minute
+
+type options struct {
+	class      string
+	controller string // namespace/name
+	metrics    int
+	routes     int
+	rate       int
+	idle       time.Duration
+	image      string
+}
+
+type bench struct {
+	options
+	cluster *cluster.Cluster
+	client  client.WithWatch
+	web     *http.Transport
+	audit   *audit
+	address string // of the Gateway
+	figures map[string]float64
+}
+
+func newBench(o options) (*bench, error) {
+	c, err := cluster.Open()
+	if err != nil {
+		return nil, err
+	}
+	if c.Dir == "" {
+		return nil, errors.New("writes are counted in the audit log of a cluster that `make cluster` brought up: unset KUBECONFIG")
+	}
+	config, err := c.Config()
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1 // the API server may slow us down, nothing else
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, gwv1.Install, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	k, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	account := "system:serviceaccount:" + strings.Replace(o.controller, "/", ":", 1)
+	return &bench{
+		options: o,
+		cluster: c,
+		client:  k,
+		web:     &http.Transport{DialContext: c.Dial, MaxIdleConnsPerHost: 16},
+		audit:   &audit{path: filepath.Join(c.Dir, "log", "audit.log"), user: account},
+		figures: map[string]float64{},
+	}, nil
+}
+
+func (b *bench) close() { b.web.CloseIdleConnections() }
+
+// setUp makes a backend, and a Gateway with a fleet of one that serves it.
+func (b *bench) setUp(ctx context.Context) error {
+	if err := b.tearDown(); err != nil {
+		return err
+	}
+	selector := map[string]string{"app": "echo"}
+	field := func(name, path string) corev1.EnvVar {
+		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
+	}
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		&appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Name: "echo", Namespace: namespace},
+			Spec: appsv1.DeploymentSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: selector},
+				Template: corev1.PodTemplateSpec{
+					ObjectMeta: metav1.ObjectMeta{Labels: selector},
+					Spec: corev1.PodSpec{Containers: []corev1.Container{{
+						Name: "echo", Image: b.image,
+						Env: []corev1.EnvVar{field("POD_NAME", "metadata.name"), field("NAMESPACE", "metadata.namespace")},
+					}}},
+				},
+			},
+		},
+		&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "echo", Namespace: namespace},
+			Spec:       corev1.ServiceSpec{Selector: selector, Ports: []corev1.ServicePort{{Port: 3000}}},
+		},
+		&v1alpha1.GatewayParameters{
+			ObjectMeta: metav1.ObjectMeta{Name: "two", Namespace: namespace},
+			Spec: v1alpha1.GatewayParametersSpec{Settings: v1alpha1.Settings{
+				Deployment: &v1alpha1.Deployment{Replicas: new(int32(2))},
+			}},
+		},
+		b.gateway("one", nil),
+		b.route("one", "one"),
+	} {
+		if err := b.client.Create(ctx, object); err != nil {
+			return err
+		}
+	}
+	var err error
+	b.address, err = b.ready(ctx, "one")
+	return err
+}
+
+// ready waits until a Gateway is programmed and the route of its name answers, and
+// returns its address.
+func (b *bench) ready(ctx context.Context, name string) (string, error) {
+	var address string
+	err := wait(ctx, func() error {
+		var g gwv1.Gateway
+		if err := b.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &g); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(g.Status.Conditions, string(gwv1.GatewayConditionProgrammed)) || len(g.Status.Addresses) == 0 {
+			return fmt.Errorf("the Gateway %s is not programmed: %v", name, g.Status.Conditions)
+		}
+		address = g.Status.Addresses[0].Value
+		return b.get(ctx, address, name)
+	})
+	return address, err
+}
+
+// get asks a Gateway for a route's host, and wants the backend's answer.
+func (b *bench) get(ctx context.Context, address, host string) error {
+	return request(ctx, b.web, address, host)
+}
+
+func request(ctx context.Context, transport *http.Transport, address, host string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/", nil)
+	if err != nil {
+		return err
+	}
+	r.Host = host + ".example.com"
+	response, err := transport.RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return errors.New(response.Status)
+	}
+	return nil
+}
+
+// tearDown removes the namespace and waits for its end.
+func (b *bench) tearDown() error {
+	ctx := context.Background() // it is removed after an interrupt too
+	return wait(ctx, func() error {
+		err := b.client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err == nil || apierrors.IsConflict(err) {
+			err = fmt.Errorf("the namespace %s is still there", namespace)
+		}
+		return err
+	})
+}
+
+func (b *bench) gateway(name string, parameters *gwv1.LocalParametersReference) *gwv1.Gateway {
+	return &gwv1.Gateway{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Spec: gwv1.GatewaySpec{
+			GatewayClassName: gwv1.ObjectName(b.class),
+			Infrastructure:   &gwv1.GatewayInfrastructure{ParametersRef: parameters},
+			Listeners:        []gwv1.Listener{{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType}},
+		},
+	}
+}
+
+// route sends a host of its name to the backend.
+func (b *bench) route(name, gateway string) *gwv1.HTTPRoute {
+	return &gwv1.HTTPRoute{
+		TypeMeta:   metav1.TypeMeta{APIVersion: gwv1.GroupVersion.String(), Kind: "HTTPRoute"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Spec: gwv1.HTTPRouteSpec{
+			CommonRouteSpec: gwv1.CommonRouteSpec{ParentRefs: []gwv1.ParentReference{{Name: gwv1.ObjectName(gateway)}}},
+			Hostnames:       []gwv1.Hostname{gwv1.Hostname(name + ".example.com")},
+			Rules: []gwv1.HTTPRouteRule{{
+				BackendRefs: []gwv1.HTTPBackendRef{{BackendRef: gwv1.BackendRef{
+					BackendObjectReference: gwv1.BackendObjectReference{Name: "echo", Port: new(gwv1.PortNumber(3000))},
+				}}},
+			}},
+		},
+	}
+}
+
+// wait calls f until it succeeds.
+func wait(ctx context.Context, f func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
