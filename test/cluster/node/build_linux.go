@@ -49,7 +49,7 @@ var packages = map[string]string{
 }
 
 // plugins is where Debian has the network's plugins.
-const plugins = "/usr/lib/cni/bridge"
+const plugins = "/usr/lib/cni/ptp"
 
 // build makes what is not there yet. The modules under test/cluster/build pin
 // all versions.

@@ -103,11 +103,14 @@ root = "DIR/containerd"
       SystemdCgroup = false
 `,
 
+	// ptp: everything between pods is routed. On a bridge, what a pod answers to
+	// another by way of a Service would pass the rules that rewrite it only where
+	// the kernel has br_netfilter.
 	"cni/10-pods.conflist": `{
   "cniVersion": "0.4.0",
   "name": "pods",
   "plugins": [
-    {"type": "bridge", "bridge": "pods", "isGateway": true, "hairpinMode": true, "ipMasq": false,
+    {"type": "ptp", "ipMasq": false,
      "ipam": {"type": "host-local", "ranges": [[{"subnet": "PODS"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
     {"type": "portmap", "capabilities": {"portMappings": true}}
   ]

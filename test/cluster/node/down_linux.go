@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -22,12 +23,23 @@ func down(ctx context.Context, name, dir string) error {
 	} else if !errors.Is(err, cluster.ErrNone) {
 		return err
 	}
+	lock, err := cluster.Lock(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return removeControlGroups(name)
+	}
+	if err != nil {
+		return err
+	}
+	if lock == nil {
+		return fmt.Errorf("another command is bringing %q up", name)
+	}
+	defer func() { _ = lock.Close() }()
 	return errors.Join(removeControlGroups(name), os.RemoveAll(dir))
 }
 
 // end kills the node's first process and waits for its end. The kernel ends
-// every process of its namespace before it, and takes mounts, bridges and
-// addresses away with their namespaces.
+// every process of its namespace before it, and takes mounts, interfaces
+// and addresses away with their namespaces.
 func end(ctx context.Context, pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {

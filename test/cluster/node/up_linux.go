@@ -76,7 +76,7 @@ func start(name, dir, channel string, b built) error {
 		return err
 	}
 	if lock == nil {
-		return fmt.Errorf("another one is bringing %q up", name)
+		return fmt.Errorf("another command is bringing %q up", name)
 	}
 	defer func() { _ = lock.Close() }()
 	if err := credentials(dir); err != nil {
