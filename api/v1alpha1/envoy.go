@@ -14,7 +14,7 @@ type Envoy struct {
 	// +kubebuilder:validation:Maximum=1024
 	Concurrency *int32 `json:"concurrency,omitempty"`
 
-	// LogLevel is what Envoy logs of itself, info by default.
+	// LogLevel is what Envoy logs of itself, warning by default.
 	// +optional
 	LogLevel *LogLevel `json:"logLevel,omitempty"`
 

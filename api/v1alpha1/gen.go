@@ -1,7 +1,7 @@
 //go:build ignore
 
-// Command gen writes what follows from the types: their deep copies, and the
-// CustomResourceDefinition in config/crd.
+// Command gen writes what follows from the types: their deep copies, the
+// CustomResourceDefinition in config/crd, and the reference in docs.
 //
 // Left out of the latter are the descriptions of fields that are Kubernetes' own,
 // which would be five sixths of the bytes: `kubectl apply` keeps the whole text in
@@ -10,15 +10,21 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 )
 
-const directory = "../../config/crd"
+const (
+	directory = "../../config/crd"
+	reference = "../../docs/reference/parameters.md"
+)
 
 // foreign are the fields whose types are Kubernetes' own.
 var foreign = map[string]bool{
@@ -73,6 +79,11 @@ func shorten(file string) error {
 		walk(&spec)
 		crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["spec"] = spec
 	}
+	if crd.Spec.Names.Kind == "GatewayParameters" {
+		if err := document(crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]); err != nil {
+			return err
+		}
+	}
 	object["spec"] = crd.Spec
 	if text, err = yaml.Marshal(object); err != nil {
 		return err
@@ -110,5 +121,79 @@ func strip(s *apiextensionsv1.JSONSchemaProps) {
 	}
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
 		strip(s.AdditionalProperties.Schema)
+	}
+}
+
+// document writes the reference, from the descriptions that have been left.
+func document(spec apiextensionsv1.JSONSchemaProps) error {
+	var b strings.Builder
+	b.WriteString(`# Parameters
+
+The fields of ` + "`spec`" + ` of GatewayParameters (gatehouse.dev/v1alpha1), and, for those of a
+GatewayClass, of ` + "`spec.overrides`" + `. [Parameters](../guide/parameters.md) explains how to use
+them. This page is generated: ` + "`go generate ./api/...`" + ` writes it.
+`)
+	for _, name := range slices.Sorted(maps.Keys(spec.Properties)) {
+		s := spec.Properties[name]
+		if name == "overrides" {
+			continue
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n", name, s.Description)
+		rows := fields("", &s)
+		if s.Items != nil {
+			rows = fields("", s.Items.Schema)
+		}
+		if len(rows) > 0 {
+			b.WriteString("\n| field | type | |\n|---|---|---|\n" + strings.Join(rows, ""))
+		}
+	}
+	return os.WriteFile(reference, []byte(b.String()), 0o644)
+}
+
+// fields returns the rows of an object's fields.
+func fields(under string, s *apiextensionsv1.JSONSchemaProps) (rows []string) {
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		child := s.Properties[name]
+		path := under + name
+		at := &child
+		if child.Type == "array" && child.Items != nil {
+			at = child.Items.Schema
+		}
+		description := strings.NewReplacer("\n", " ", "|", "\\|").Replace(child.Description)
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |\n", path, typeText(&child), description))
+		if foreign[name] || name == "metrics" && under == "autoscaling." {
+			continue
+		}
+		next := path + "."
+		if at != &child {
+			next = path + "[]."
+		}
+		rows = append(rows, fields(next, at)...)
+	}
+	return rows
+}
+
+func typeText(s *apiextensionsv1.JSONSchemaProps) string {
+	switch {
+	case s.XIntOrString:
+		return "number or percentage"
+	case len(s.Enum) > 0:
+		values := make([]string, len(s.Enum))
+		for i, v := range s.Enum {
+			values[i] = strings.Trim(string(v.Raw), `"`)
+		}
+		return strings.Join(values, ", ")
+	case s.Type == "array":
+		return "list"
+	case s.Type == "object" && s.AdditionalProperties != nil:
+		return "map"
+	case s.Type == "integer" && s.Minimum != nil && s.Maximum != nil:
+		return fmt.Sprintf("%.0f to %.0f", *s.Minimum, *s.Maximum)
+	case strings.Contains(s.Pattern, "h|m|s|ms"):
+		return "duration"
+	case s.Type == "":
+		return "any"
+	default:
+		return s.Type
 	}
 }

@@ -86,6 +86,7 @@ func standalonePipeline(bind []string, offset int, client ClientOptions) (Option
 			DefaultAddresses:  addresses,
 			SystemAuthorities: proxy.Authorities(),
 			PortOffset:        offset,
+			CheckSettings:     checkSettings,
 			Settings:          client.settings(),
 		},
 	}, nil

@@ -59,11 +59,12 @@ type Pipeline struct {
 	infra *flow.Derived[ir.Name, *infra.Gateway]
 
 	// Resources, per Gateway.
-	fleets    *flow.Derived[ir.Name, struct{}]
-	listeners *flow.Derived[resourceKey, *envoy.Resource]
-	tables    *flow.Derived[ir.TableKey, *envoy.Resource]
-	members   *flow.Derived[resourceKey, member]
-	secrets   *flow.Derived[resourceKey, *envoy.Resource]
+	fleets     *flow.Derived[ir.Name, struct{}]
+	listeners  *flow.Derived[resourceKey, *envoy.Resource]
+	tables     *flow.Derived[ir.TableKey, *envoy.Resource]
+	members    *flow.Derived[resourceKey, member]
+	collectors *flow.Derived[resourceKey, *envoy.Resource]
+	secrets    *flow.Derived[resourceKey, *envoy.Resource]
 
 	policyStatus   *flow.Derived[ir.Name, *gwv1.PolicyStatus]
 	trafficStatus  *flow.Derived[ir.Name, *gwv1.PolicyStatus]
@@ -121,6 +122,7 @@ func NewPipeline(opts Options) *Pipeline {
 	flow.Watch(p.listeners)
 	flow.Watch(p.tables)
 	flow.Watch(p.members)
+	flow.Watch(p.collectors)
 	flow.Watch(p.secrets)
 	flow.Watch(p.problems)
 	return p

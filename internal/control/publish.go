@@ -43,6 +43,9 @@ func (p *Pipeline) Updates(c *flow.Commit) []xds.Update {
 		change(ch.Key.Gateway, ch.Old.cluster, ch.New.cluster)
 		change(ch.Key.Gateway, ch.Old.endpoints, ch.New.endpoints)
 	}
+	for _, ch := range flow.Changes(c, p.collectors) {
+		change(ch.Key.Gateway, ch.Old, ch.New)
+	}
 	for _, ch := range flow.Changes(c, p.secrets) {
 		change(ch.Key.Gateway, ch.Old, ch.New)
 	}

@@ -115,7 +115,7 @@ func (p *Pipeline) declareResources() {
 		}, flow.Equal(flow.Same[struct{}]))
 
 	p.declareBackends()
-
+	p.declareCollectors()
 	p.declareSecrets()
 }
 

@@ -1,13 +1,19 @@
 package control
 
 import (
+	"errors"
+	"maps"
+	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -54,4 +60,51 @@ func (p *Pipeline) settle(tx *flow.Tx) {
 // unsettle notes what settle has to do.
 func (p *Pipeline) unsettle(c *flow.Commit) {
 	p.unsettled = append(p.unsettled, flow.Changes[ir.Name, *topology.Gateway](c, p.graph.Gateways)...)
+}
+
+// ProvisionedSettings are the settings of Gateways with pods, where their
+// parameters say nothing: what is served is logged, since nobody can ask for it
+// after the fact.
+func ProvisionedSettings() *v1alpha1.Settings {
+	return &v1alpha1.Settings{AccessLog: []v1alpha1.AccessLog{{}}}
+}
+
+// checkSettings finds what Envoy would refuse of settings.
+func checkSettings(s *v1alpha1.Settings) (errs field.ErrorList) {
+	at := field.NewPath("spec")
+	for i := range s.AccessLog {
+		log, at := &s.AccessLog[i], at.Child("accessLog").Index(i)
+		if log.Text != nil {
+			errs = append(errs, checkFormat(at.Child("text"), *log.Text)...)
+		}
+		for _, name := range slices.Sorted(maps.Keys(log.JSON)) {
+			errs = append(errs, checkFormat(at.Child("json").Key(name), log.JSON[name])...)
+		}
+	}
+	if s.Envoy != nil && s.Envoy.Bootstrap != nil {
+		if err := checkBootstrap(s.Envoy.Bootstrap.Raw); err != nil {
+			errs = append(errs, field.Invalid(at.Child("envoy", "bootstrap"), field.OmitValueType{}, err.Error()))
+		}
+	}
+	return errs
+}
+
+func checkFormat(at *field.Path, format string) field.ErrorList {
+	if err := envoy.CheckFormat(format); err != nil {
+		return field.ErrorList{field.Invalid(at, format, err.Error())}
+	}
+	return nil
+}
+
+func checkBootstrap(additions []byte) error {
+	whole, err := proxy.Bootstrap(proxy.BootstrapOptions{
+		Gateway: "namespace/name", XDSSocket: "/xds", AdminSocket: "/admin", Additions: additions,
+	})
+	if err != nil {
+		if cause := errors.Unwrap(err); cause != nil { // it isn't about that Gateway
+			err = cause
+		}
+		return err
+	}
+	return envoy.CheckBootstrap(whole)
 }

@@ -23,7 +23,7 @@ func ads() *corev3.ConfigSource {
 //
 // Anything that changes here drains the chain's connections, so nothing in it
 // depends on routes.
-func connectionManager(l *ir.Listener, c *ir.Chain, o Options) (*anypb.Any, error) {
+func connectionManager(l *ir.Listener, c *ir.Chain) (*anypb.Any, error) {
 	limit := limits(l.Client.Limits)
 	m := &hcmv3.HttpConnectionManager{
 		StatPrefix: l.Name,
@@ -86,7 +86,10 @@ func connectionManager(l *ir.Listener, c *ir.Chain, o Options) (*anypb.Any, erro
 		}
 	}
 	var err error
-	if m.AccessLog, err = o.accessLog(""); err != nil {
+	if m.AccessLog, err = accessLogs(&l.Telemetry, requestLog); err != nil {
+		return nil, err
+	}
+	if m.Tracing, err = tracing(l.Telemetry.Tracing); err != nil {
 		return nil, err
 	}
 	return pack(m)

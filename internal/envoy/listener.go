@@ -14,19 +14,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
-// Options are what the operator of a proxy chooses for all its listeners.
-type Options struct {
-	// AccessLog is the file for a line per request, such as /dev/stdout; empty
-	// for none.
-	AccessLog string
-}
-
-// Listener returns a listener with default options. See Options.Listener.
-func Listener(l *ir.Listener) (*Resource, []error) { return Options{}.Listener(l) }
-
 // Listener returns a listener. A chain or an address that Envoy would refuse is
 // reported and left out; the resource is nil where nothing is left to serve.
-func (o Options) Listener(l *ir.Listener) (*Resource, []error) {
+func Listener(l *ir.Listener) (*Resource, []error) {
 	var errs []error
 	m := &listenerv3.Listener{
 		Name: l.Name,
@@ -55,7 +45,7 @@ func (o Options) Listener(l *ir.Listener) (*Resource, []error) {
 		if m.Address == nil {
 			return nil, append(errs, fmt.Errorf("listener %s: no address to listen on", l.Name))
 		}
-		if err := o.udpProxy(m, l); err != nil {
+		if err := udpProxy(m, l); err != nil {
 			return nil, append(errs, fmt.Errorf("listener %s: %w", l.Name, err))
 		}
 		return sent(m, errs)
@@ -68,7 +58,7 @@ func (o Options) Listener(l *ir.Listener) (*Resource, []error) {
 			continue
 		}
 		hostnames[c.Hostname] = true
-		chain, err := o.filterChain(l, c)
+		chain, err := filterChain(l, c)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("listener %s, hostname %q: %w", l.Name, c.Hostname, err))
 			continue
@@ -94,7 +84,7 @@ func sent(m *listenerv3.Listener, errs []error) (*Resource, []error) {
 	return r, errs
 }
 
-func (o Options) filterChain(l *ir.Listener, c *ir.Chain) (*listenerv3.FilterChain, error) {
+func filterChain(l *ir.Listener, c *ir.Chain) (*listenerv3.FilterChain, error) {
 	// The name is the chain's identity when the listener is updated.
 	chain := &listenerv3.FilterChain{Name: c.Table}
 	filter := &listenerv3.Filter{Name: "envoy.filters.network.http_connection_manager"}
@@ -103,9 +93,9 @@ func (o Options) filterChain(l *ir.Listener, c *ir.Chain) (*listenerv3.FilterCha
 	if c.Forward != nil {
 		chain.Name = forwardName(l.Name, c)
 		filter.Name = "envoy.filters.network.tcp_proxy"
-		config, err = tcpProxy(l, c.Forward, o)
+		config, err = tcpProxy(l, c.Forward)
 	} else {
-		config, err = connectionManager(l, c, o)
+		config, err = connectionManager(l, c)
 	}
 	if err != nil {
 		return nil, err

@@ -135,7 +135,7 @@ func TestEnvoyListensOnAllAddresses(t *testing.T) {
 func TestEnvoyAccessLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "access.log")
 	s := plain(rulesOn("*", &ir.Rule{Match: prefix("/"), Status: 204}))
-	s.options.AccessLog = path
+	s.listeners[0].Telemetry.AccessLogs = []ir.AccessLog{{Path: path}}
 	r := s.start(t)
 	r.get(t, "http://a.example/logged")
 	eventually(t, "a line in the access log", func() bool {

@@ -53,7 +53,6 @@ type setup struct {
 	backends  []*ir.Backend
 	endpoints []*ir.Endpoints
 	secrets   []*ir.Secret
-	options   Options
 	adjust    func(*hcmv3.HttpConnectionManager) // nil to leave it as it is
 }
 
@@ -81,7 +80,7 @@ func (s *setup) bootstrap(t testing.TB, adminSocket string) *bootstrapv3.Bootstr
 	}
 	static := &bootstrapv3.Bootstrap_StaticResources{}
 	for _, l := range s.listeners {
-		r, errs := s.options.Listener(l)
+		r, errs := Listener(l)
 		if len(errs) > 0 {
 			t.Fatal(errs)
 		}

@@ -16,10 +16,27 @@ import (
 // Nothing has been sent to those that failed, so that trying another one is safe.
 const connectAttempts = 3
 
-// tcpLog is the line of a connection in the access log.
-const tcpLog = "[%START_TIME%] \"TCP %DOWNSTREAM_LOCAL_ADDRESS% %REQUESTED_SERVER_NAME%\" " +
-	"%RESPONSE_FLAGS% %BYTES_RECEIVED% %BYTES_SENT% %DURATION% " +
-	"\"%DOWNSTREAM_REMOTE_ADDRESS%\" \"%UPSTREAM_HOST%\"\n"
+// tcpLog is for connections.
+var tcpLog = logFormat{
+	line: `[%START_TIME%] "TCP %DOWNSTREAM_LOCAL_ADDRESS% %REQUESTED_SERVER_NAME%" ` +
+		`%RESPONSE_FLAGS% %BYTES_RECEIVED% %BYTES_SENT% %DURATION% ` +
+		`"%DOWNSTREAM_REMOTE_ADDRESS%" "%UPSTREAM_HOST%"`,
+	fields: map[string]string{
+		"bytes_received":                    "%BYTES_RECEIVED%",
+		"bytes_sent":                        "%BYTES_SENT%",
+		"connection_termination_details":    "%CONNECTION_TERMINATION_DETAILS%",
+		"downstream_local_address":          "%DOWNSTREAM_LOCAL_ADDRESS%",
+		"downstream_remote_address":         "%DOWNSTREAM_REMOTE_ADDRESS%",
+		"duration":                          "%DURATION%",
+		"protocol":                          "TCP",
+		"requested_server_name":             "%REQUESTED_SERVER_NAME%",
+		"response_flags":                    "%RESPONSE_FLAGS%",
+		"start_time":                        "%START_TIME%",
+		"upstream_cluster":                  "%UPSTREAM_CLUSTER%",
+		"upstream_host":                     "%UPSTREAM_HOST%",
+		"upstream_transport_failure_reason": "%UPSTREAM_TRANSPORT_FAILURE_REASON%",
+	},
+}
 
 // forwardName names a chain that forwards bytes, among those of its listener.
 func forwardName(listener string, c *ir.Chain) string {
@@ -34,7 +51,7 @@ func forwardName(listener string, c *ir.Chain) string {
 //
 // Half-closed connections stay open in the other direction. The idle timeout, in
 // which no byte moves, is the one bound on peers that went without a word.
-func tcpProxy(l *ir.Listener, f *ir.Forward, o Options) (*anypb.Any, error) {
+func tcpProxy(l *ir.Listener, f *ir.Forward) (*anypb.Any, error) {
 	limit := limits(l.Client.Limits)
 	m := &tcpproxyv3.TcpProxy{
 		StatPrefix:         l.Name,
@@ -71,7 +88,7 @@ func tcpProxy(l *ir.Listener, f *ir.Forward, o Options) (*anypb.Any, error) {
 		}
 	}
 	var err error
-	if m.AccessLog, err = o.accessLog(tcpLog); err != nil {
+	if m.AccessLog, err = accessLogs(&l.Telemetry, tcpLog); err != nil {
 		return nil, err
 	}
 	return pack(m)

@@ -16,9 +16,22 @@ import (
 // IP has none. Envoy's 1,500 bytes cut off what has been put together from fragments.
 const maxDatagram = 65535
 
-// udpLog is the line of a session in the access log.
-const udpLog = "[%START_TIME%] \"UDP %DOWNSTREAM_LOCAL_ADDRESS%\" " +
-	"%BYTES_RECEIVED% %BYTES_SENT% %DURATION% \"%DOWNSTREAM_REMOTE_ADDRESS%\" \"%UPSTREAM_HOST%\"\n"
+// udpLog is for sessions.
+var udpLog = logFormat{
+	line: `[%START_TIME%] "UDP %DOWNSTREAM_LOCAL_ADDRESS%" ` +
+		`%BYTES_RECEIVED% %BYTES_SENT% %DURATION% "%DOWNSTREAM_REMOTE_ADDRESS%" "%UPSTREAM_HOST%"`,
+	fields: map[string]string{
+		"bytes_received":            "%BYTES_RECEIVED%",
+		"bytes_sent":                "%BYTES_SENT%",
+		"downstream_local_address":  "%DOWNSTREAM_LOCAL_ADDRESS%",
+		"downstream_remote_address": "%DOWNSTREAM_REMOTE_ADDRESS%",
+		"duration":                  "%DURATION%",
+		"protocol":                  "UDP",
+		"start_time":                "%START_TIME%",
+		"upstream_cluster":          "%UPSTREAM_CLUSTER%",
+		"upstream_host":             "%UPSTREAM_HOST%",
+	},
+}
 
 // udpProxy makes a listener forward datagrams. Each source address and port is a
 // session, which stays with an endpoint until nothing has moved for a minute,
@@ -26,7 +39,7 @@ const udpLog = "[%START_TIME%] \"UDP %DOWNSTREAM_LOCAL_ADDRESS%\" " +
 //
 // Nothing that a route says is in the listener: when it changes, Envoy
 // replaces it with its sessions. What a route says is in the endpoints.
-func (o Options) udpProxy(m *listenerv3.Listener, l *ir.Listener) error {
+func udpProxy(m *listenerv3.Listener, l *ir.Listener) error {
 	// A socket for each worker: the kernel gives all packets of a source to the same.
 	m.EnableReusePort = wrapperspb.Bool(true)
 	m.PerConnectionBufferLimitBytes = nil
@@ -46,7 +59,7 @@ func (o Options) udpProxy(m *listenerv3.Listener, l *ir.Listener) error {
 		}},
 		UpstreamSocketConfig: &corev3.UdpSocketConfig{MaxRxDatagramSize: wrapperspb.UInt64(maxDatagram)},
 	}
-	if proxy.AccessLog, err = o.accessLog(udpLog); err != nil {
+	if proxy.AccessLog, err = accessLogs(&l.Telemetry, udpLog); err != nil {
 		return err
 	}
 	config, err := pack(proxy)

@@ -12,10 +12,11 @@ type Listener struct {
 	Port     uint16 `json:"port"`     // as the Gateway says
 	BindPort uint16 `json:"bindPort"` // where Envoy listens
 	// Mapped says that clients connect to Port, and are led to BindPort on the way.
-	Mapped    bool     `json:"mapped,omitempty"`
-	Addresses []string `json:"addresses"` // IP addresses to bind, at least one, sorted
-	Client    Client   `json:"client,omitzero"`
-	Chains    []Chain  `json:"chains"` // sorted by hostname; without TLS exactly one
+	Mapped    bool      `json:"mapped,omitempty"`
+	Addresses []string  `json:"addresses"` // IP addresses to bind, at least one, sorted
+	Client    Client    `json:"client,omitzero"`
+	Telemetry Telemetry `json:"telemetry,omitzero"`
+	Chains    []Chain   `json:"chains"` // sorted by hostname; without TLS exactly one
 }
 
 // ClientPort is the port that clients connect to.

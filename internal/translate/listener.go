@@ -20,6 +20,7 @@ type ListenerInput struct {
 	Mapped    bool
 	Addresses []string // IP addresses to bind, at least one
 	Client    ir.Client
+	Telemetry ir.Telemetry
 	// Listeners are those of the port that serve, in any order. They are of one
 	// protocol family: others on the port are in conflict.
 	Listeners []*topology.Listener
@@ -44,6 +45,7 @@ func Listener(in ListenerInput) *ir.Listener {
 		Mapped:    in.Mapped,
 		Addresses: slices.Compact(slices.Sorted(slices.Values(in.Addresses))),
 		Client:    in.Client,
+		Telemetry: in.Telemetry,
 	}
 	sorted := slices.SortedFunc(slices.Values(in.Listeners), func(a, b *topology.Listener) int {
 		return a.Key.Compare(b.Key)

@@ -1,0 +1,29 @@
+package control
+
+import (
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/translate"
+)
+
+// declareCollectors declares the clusters of those who take a Gateway's telemetry.
+func (p *Pipeline) declareCollectors() {
+	p.collectors = flow.Map("collectors", p.graph.Gateways,
+		func(_ *flow.Ctx, k ir.Name, gw *topology.Gateway, emit func(resourceKey, *envoy.Resource)) {
+			if !gw.Served() {
+				return
+			}
+			told := translate.Telemetry(k, gw.Parameters)
+			seen := map[string]bool{}
+			for c := range told.Collectors {
+				if name := envoy.CollectorName(c); !seen[name] {
+					seen[name] = true
+					if resource, err := envoy.Collector(c); err == nil { // its host has been checked
+						emit(resourceKey{k, name}, resource)
+					}
+				}
+			}
+		})
+}
