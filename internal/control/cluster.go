@@ -271,17 +271,8 @@ func (c *Cluster) serveXDS(ctx context.Context) error {
 		return err
 	}
 	return c.server.ServeTLS(ctx, lis, xds.TLS{
-		Config: c.identity.ServerTLS(tls.RequireAndVerifyClientCert, "h2"), Identify: c.identify, Changed: c.identity.Changed(),
+		Config: c.identity.ServerTLS(tls.RequireAndVerifyClientCert, "h2"), Identify: c.identity.Proxy, Changed: c.identity.Changed(),
 	})
-}
-
-// identify says whose proxy a certificate is of.
-func (c *Cluster) identify(cs tls.ConnectionState) (gateway, pod string, err error) {
-	if err := c.identity.Check(cs); err != nil {
-		return "", "", err
-	}
-	name, pod, err := identity.Gateway(cs)
-	return name.String(), pod, err
 }
 
 // serveAPI serves certificates to proxies, and leads the other replicas.

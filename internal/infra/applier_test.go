@@ -60,7 +60,7 @@ func TestApplier(t *testing.T) {
 		"what is held stays":                      testHeld,
 		"authorities":                             testAuthorities,
 		"ends with its Gateway":                   testDelete,
-		"a Gateway of a file": testFile,
+		"a Gateway of a file":                     testFile,
 		"a Gateway that comes back":               testComesBack,
 		"says why it can't":                       testForbidden,
 		"says why nothing works":                  testWaiting,

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwfeatures "sigs.k8s.io/gateway-api/pkg/features"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/features"
@@ -33,7 +34,7 @@ func (p *provisioner) reconcileClass(ctx context.Context, req reconcile.Request)
 	}
 	if class.Name == p.o.Class {
 		set(condition.ClassAccepted())
-		next.Status.SupportedFeatures = features.Status()
+		next.Status.SupportedFeatures = features.Status(gwfeatures.FeatureChannelStandard)
 	} else {
 		set(condition.ClassConflict())
 	}

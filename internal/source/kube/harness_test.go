@@ -281,7 +281,9 @@ func namespace(name string, labels map[string]string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 }
 
-func objectMeta(ns, name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: ns, Name: name} }
+func objectMeta(ns, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: ns, Name: name}
+}
 
 func route(ns, name string) *gwv1.HTTPRoute {
 	return &gwv1.HTTPRoute{ObjectMeta: objectMeta(ns, name), Spec: gwv1.HTTPRouteSpec{
