@@ -161,15 +161,18 @@ func alternatives(v *control.View, wanted selection) string {
 	return ": there is " + strings.Join(names, ", ") + more
 }
 
+// inFiles is where objects are from, unless they are from a cluster.
+const inFiles = "the files hold"
+
 // nothing says that there is nothing to show, and why that may be.
-func nothing(wanted []selection) string {
+func nothing(wanted []selection, where string) string {
 	if len(wanted) == 0 {
-		return "no objects: the files hold no Gateway of a class of ours and no route to one"
+		return "no objects: " + where + " no Gateway of a class of ours and no route to one"
 	}
 	var kinds []string
 	for _, s := range wanted {
 		kinds = append(kinds, s.kind)
 	}
 	slices.Sort(kinds)
-	return "no " + strings.Join(slices.Compact(kinds), " and no ") + ": the files hold none that concerns Gatehouse"
+	return "no " + strings.Join(slices.Compact(kinds), " and no ") + ": " + where + " none that concerns Gatehouse"
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -21,6 +20,7 @@ import (
 )
 
 type statusFlags struct {
+	cluster      clusterFlags
 	output       string
 	stateDir     string
 	once         []string
@@ -32,8 +32,13 @@ func newStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [KIND[/NAME]]...",
 		Short: "Show Gateways, routes and what is wrong with them",
-		Long: `Show the state of Gateways and routes as a running 'gatehouse run' sees it, or,
-with --once, as files on their own would give it, without running anything.
+		Long: `Show the state of Gateways and routes as a running 'gatehouse run' sees it, as
+their status in a Kubernetes cluster tells it, or, with --once, as files on their
+own would give it, without running anything.
+
+A cluster is asked where a flag says so (--namespace, --all-namespaces, --context,
+--kubeconfig), and where no 'gatehouse run' runs here. Which cluster and namespace is
+decided as kubectl does it.
 
 KIND and NAME choose: gateway, route (of any kind), httproute/web,
 httproute/shop/web (with namespace); several may be given. Short names work: gw,
@@ -41,6 +46,8 @@ gc, lset.
 With --once the exit code is 1 when a file or an object has a problem.`,
 		Example: `  gatehouse status
   gatehouse status httproute -o wide
+  gatehouse status -A
+  gatehouse status -n shop gateway/web
   gatehouse status --once examples/quickstart`,
 		ValidArgs: kindWords(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,14 +58,14 @@ With --once the exit code is 1 when a file or an object has a problem.`,
 			if err != nil {
 				return err
 			}
-			v, err := f.view(cmd.Context(), cmd.InOrStdin())
+			v, where, err := f.view(cmd)
 			if err != nil {
 				return err
 			}
 			if err := choose(&v, wanted); err != nil {
 				return err
 			}
-			if err := printView(cmd, v, f.output, wanted); err != nil {
+			if err := printView(cmd, v, f.output, wanted, where); err != nil {
 				return err
 			}
 			if needed := cli.Needed(v); len(f.once) > 0 && (needed.Objects > 0 || needed.Files > 0) {
@@ -72,31 +79,46 @@ With --once the exit code is 1 when a file or an object has a problem.`,
 	fl.StringVar(&f.stateDir, "state-dir", "", "state directory of the running process (default: the only one)")
 	fl.StringArrayVar(&f.once, "once", nil, "evaluate this directory or file and exit; repeatable")
 	fl.BoolVar(&f.experimental, "experimental", false, "with --once: read the experimental channel of the Gateway API")
+	f.cluster.define(fl)
+	cmd.MarkFlagsMutuallyExclusive("once", "state-dir")
+	for _, flag := range clusterFlagNames {
+		cmd.MarkFlagsMutuallyExclusive("once", flag)
+		cmd.MarkFlagsMutuallyExclusive("state-dir", flag)
+	}
 	complete(cmd, "output", "wide", "json", "yaml")
 	_ = cmd.MarkFlagDirname("state-dir")
 	return cmd
 }
 
-func (f *statusFlags) view(ctx context.Context, stdin io.Reader) (control.View, error) {
-	if len(f.once) > 0 {
-		p, err := control.Evaluate(ctx, control.EvaluateOptions{Paths: f.once, Stdin: stdin, Experimental: f.experimental})
+// view returns what there is to show, and where it is from, for a sentence about
+// what is missing.
+func (f *statusFlags) view(cmd *cobra.Command) (v control.View, where string, err error) {
+	ctx := cmd.Context()
+	switch {
+	case len(f.once) > 0:
+		p, err := control.Evaluate(ctx, control.EvaluateOptions{Paths: f.once, Stdin: cmd.InOrStdin(), Experimental: f.experimental})
 		if err != nil {
-			return control.View{}, err
+			return control.View{}, "", err
 		}
-		return withoutProxies(p.View()), nil
+		return withoutProxies(p.View()), inFiles, nil
+	case f.cluster.asked(cmd):
+		return f.cluster.view(ctx)
 	}
 	dir := f.stateDir
 	if dir == "" {
-		found, err := cli.FindRunning()
-		if err != nil {
-			return control.View{}, err
+		dir, err = cli.FindRunning()
+		if errors.Is(err, cli.ErrNotRunning) && f.cluster.configured() {
+			return f.cluster.view(ctx)
 		}
-		dir = found
+		if err != nil {
+			return control.View{}, "", err
+		}
 	}
 	if _, err := os.Stat(dir); err != nil {
-		return control.View{}, fmt.Errorf("no gatehouse runs with the state directory %s: %w", dir, notThere(err))
+		return control.View{}, "", fmt.Errorf("no gatehouse runs with the state directory %s: %w", dir, notThere(err))
 	}
-	return fetchView(ctx, filepath.Join(dir, cli.AdminSocket))
+	v, err = fetchView(ctx, filepath.Join(dir, cli.AdminSocket))
+	return v, inFiles, err
 }
 
 func fetchView(ctx context.Context, socket string) (control.View, error) {
@@ -151,7 +173,7 @@ func withoutProxies(v control.View) control.View {
 	return v
 }
 
-func printView(cmd *cobra.Command, v control.View, output string, wanted []selection) error {
+func printView(cmd *cobra.Command, v control.View, output string, wanted []selection, where string) error {
 	w := cmd.OutOrStdout()
 	switch output {
 	case "json":
@@ -168,9 +190,9 @@ func printView(cmd *cobra.Command, v control.View, output string, wanted []selec
 	}
 	if len(v.Items) == 0 && len(v.Problems) == 0 {
 		if len(wanted) == 0 {
-			return errors.New(nothing(wanted))
+			return errors.New(nothing(wanted, where))
 		}
-		fmt.Fprintln(cmd.ErrOrStderr(), nothing(wanted)) // as with kubectl, no failure
+		fmt.Fprintln(cmd.ErrOrStderr(), nothing(wanted, where)) // as with kubectl, no failure
 		return nil
 	}
 	cli.PrintStatus(w, v, cli.Wide(output == "wide"))

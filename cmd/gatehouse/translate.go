@@ -14,18 +14,26 @@ func newTranslate() *cobra.Command {
 	var opts control.EvaluateOptions
 	var output string
 	var client clientFlags
+	var cluster clusterFlags
 	cmd := &cobra.Command{
-		Use:   "translate -f DIR|FILE|-...",
-		Short: "Print what files become, without running anything",
+		Use:   "translate -f DIR|FILE|-... | -n NAMESPACE | -A",
+		Short: "Print what files or a cluster's objects become, without running anything",
 		Long: `Print what files become: the intermediate representation (ir), Envoy's
 configuration (xds), the status of every object (status), or all of it (yaml).
-The output depends on the input alone. Secrets are not printed.`,
+The output depends on the input alone. Secrets are not printed.
+
+With --namespace, --all-namespaces, --context or --kubeconfig the objects of a
+Kubernetes cluster are read instead, as kubectl would choose it: all that the
+Gateways of the namespace need, wherever it is. The status is then what this
+gatehouse would say before any proxy has answered; see 'gatehouse status' for what
+the cluster says.`,
 		Example: `  gatehouse translate -f examples/quickstart -o xds
-  kubectl get gateways,httproutes,services -A -o yaml | gatehouse translate -f - -o status`,
+  kubectl get gateways,httproutes,services -A -o yaml | gatehouse translate -f - -o status
+  gatehouse translate -n shop -o xds`,
 		Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if len(opts.Paths) == 0 {
-				return usageError{fmt.Errorf("nothing to translate: name files with -f")}
+			if len(opts.Paths) == 0 && !cluster.asked(cmd) {
+				return usageError{fmt.Errorf("nothing to translate: name files with -f, or a cluster's objects with -n NAMESPACE or -A")}
 			}
 			if err := oneOf("output", output, stages...); err != nil {
 				return err
@@ -35,11 +43,17 @@ The output depends on the input alone. Secrets are not printed.`,
 				return err
 			}
 			opts.Stdin = cmd.InOrStdin()
-			p, err := control.Evaluate(cmd.Context(), opts)
+			var p *control.Pipeline
+			var namespace string
+			if len(opts.Paths) > 0 {
+				p, err = control.Evaluate(cmd.Context(), opts)
+			} else {
+				p, namespace, err = cluster.evaluate(cmd.Context())
+			}
 			if err != nil {
 				return err
 			}
-			if err := p.Print(cmd.OutOrStdout(), control.Stage(output)); err != nil {
+			if err := p.PrintNamespace(cmd.OutOrStdout(), control.Stage(output), namespace); err != nil {
 				return err
 			}
 			v := p.View()
@@ -59,6 +73,10 @@ The output depends on the input alone. Secrets are not printed.`,
 	fl.StringArrayVar(&opts.Bind, "bind", []string{"127.0.0.1"}, "IP address for the listeners of Gateways without spec.addresses; repeatable")
 	fl.IntVar(&opts.PortOffset, "port-offset", 0, "added to the port of every listener")
 	client.define(fl)
+	cluster.define(fl)
+	for _, flag := range clusterFlagNames {
+		cmd.MarkFlagsMutuallyExclusive("filename", flag)
+	}
 	complete(cmd, "output", stages...)
 	return cmd
 }

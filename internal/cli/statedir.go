@@ -93,12 +93,15 @@ func Running() []string {
 	return dirs
 }
 
+// ErrNotRunning says that there is no running process to be found.
+var ErrNotRunning = errors.New("no running gatehouse found: start one with `gatehouse run DIR`, name its --state-dir, evaluate files with --once DIR, or ask a cluster with -A")
+
 // FindRunning returns the state directory of the one running process, or an
 // error that says what to do.
 func FindRunning() (string, error) {
 	switch dirs := Running(); len(dirs) {
 	case 0:
-		return "", errors.New("no running gatehouse found: start one with `gatehouse run DIR`, name its --state-dir, or evaluate files with --once DIR")
+		return "", ErrNotRunning
 	case 1:
 		return dirs[0], nil
 	default:

@@ -39,6 +39,7 @@ type Pipeline struct {
 	// fleetStates is what there is to say of provisioned fleets; few have an entry.
 	fleetStates *flow.Input[ir.Name, infra.State]
 	refusals    map[ir.Name]map[refusal]bool // the keys of rejected, by Gateway
+	gate        versionGate
 
 	unsettled []flow.Change[ir.Name, *topology.Gateway] // of the last transaction
 
@@ -147,6 +148,7 @@ func (p *Pipeline) asked() (secrets, configMaps []ir.Name) {
 func (p *Pipeline) apply(tx *flow.Tx, batches []source.Batch) {
 	p.settle(tx)
 	for _, b := range batches {
+		b = p.gate.take(b)
 		for _, o := range p.inputs.Apply(tx, b) {
 			p.problems.Set(tx, unsupported(source.KeyOf(o)), []source.Problem{{
 				Key: source.KeyOf(o), Reason: source.Unknown,

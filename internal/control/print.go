@@ -28,19 +28,27 @@ const (
 
 // Print writes a stage of the pipeline as YAML, in an order that depends on the
 // content alone.
-func (p *Pipeline) Print(w io.Writer, stage Stage) error {
+func (p *Pipeline) Print(w io.Writer, stage Stage) error { return p.PrintNamespace(w, stage, "") }
+
+// PrintNamespace is Print for what is in a namespace; all if it is empty.
+func (p *Pipeline) PrintNamespace(w io.Writer, stage Stage, namespace string) error {
+	elsewhere := func(ns string) bool { return namespace != "" && ns != "" && ns != namespace }
 	out := map[string]any{}
-	var err error
 	if stage == StageStatus || stage == StageAll {
-		out["status"] = p.printedStatus()
+		out["status"] = p.printedStatus(elsewhere)
 	}
 	if stage == StageIR || stage == StageAll {
-		out["ir"] = p.printedIR()
+		out["ir"] = slices.DeleteFunc(p.printedIR(), func(g *gatewayIR) bool { return elsewhere(g.Gateway.Namespace) })
 	}
 	if stage == StageXDS || stage == StageAll {
-		if out["xds"], err = p.printedXDS(); err != nil {
+		list, err := p.printedXDS()
+		if err != nil {
 			return err
 		}
+		out["xds"] = slices.DeleteFunc(list, func(g gatewayXDS) bool {
+			ns, _, _ := strings.Cut(g.Gateway, "/")
+			return elsewhere(ns)
+		})
 	}
 	var doc any = out
 	if stage != StageAll {
@@ -54,9 +62,12 @@ func (p *Pipeline) Print(w io.Writer, stage Stage) error {
 	return err
 }
 
-func (p *Pipeline) printedStatus() []any {
+func (p *Pipeline) printedStatus(elsewhere func(namespace string) bool) []any {
 	out := []any{}
 	for _, it := range p.View().Items {
+		if elsewhere(it.Metadata.Namespace) {
+			continue
+		}
 		out = append(out, map[string]any{
 			"apiVersion": it.APIVersion, "kind": it.Kind, "metadata": it.Metadata, "status": it.Status,
 		})

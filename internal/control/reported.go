@@ -15,7 +15,9 @@ import (
 type reported struct {
 	changes func(c *flow.Commit, yield func(statusChange))
 	all     func(c *flow.Ctx, yield func(source.Key, any))
-	items   func(c *flow.Ctx, yield func(Item))
+	// items shows the objects, with the statuses that told gives for them in place of
+	// those of the table; nil for these.
+	items func(c *flow.Ctx, told func(source.Key) any, yield func(Item))
 }
 
 // statusChange is a change of an object's status. Old and New are pointers to
@@ -47,8 +49,14 @@ func report[K comparable, S any](p *Pipeline, t *flow.Derived[K, *S], object fun
 				yield(object(k), s)
 			}
 		},
-		items: func(c *flow.Ctx, yield func(Item)) {
+		items: func(c *flow.Ctx, told func(source.Key) any, yield func(Item)) {
 			for k, s := range flow.All(c, t) {
+				if told != nil {
+					var ok bool
+					if s, ok = told(object(k)).(*S); !ok {
+						continue
+					}
+				}
 				if it := item(c, k, s); it != nil {
 					yield(*it)
 				}

@@ -116,11 +116,14 @@ func (i Item) key() string {
 
 // View returns the objects with their statuses, sorted by kind and name. The
 // statuses are copies.
-func (p *Pipeline) View() View {
+func (p *Pipeline) View() View { return p.view(nil) }
+
+// view is View with the statuses that told gives, where it is not nil.
+func (p *Pipeline) view(told func(source.Key) any) View {
 	v := View{Items: []Item{}}
 	p.engine.View(func(c *flow.Ctx) {
 		for _, kind := range p.reported {
-			kind.items(c, func(it Item) { v.Items = append(v.Items, it) })
+			kind.items(c, told, func(it Item) { v.Items = append(v.Items, it) })
 		}
 		for _, list := range flow.All(c, p.problems) {
 			v.Problems = append(v.Problems, list...)

@@ -13,8 +13,12 @@ func Class(c *topology.Class, features ...gwv1.SupportedFeature) gwv1.GatewayCla
 	if c.Object == nil {
 		return gwv1.GatewayClassStatus{}
 	}
+	conditions := []metav1.Condition{c.Accepted}
+	if c.SupportedVersion.Type != "" {
+		conditions = append(conditions, c.SupportedVersion)
+	}
 	return gwv1.GatewayClassStatus{
-		Conditions:        observed(c.Object, c.Accepted),
+		Conditions:        observed(c.Object, conditions...),
 		SupportedFeatures: features,
 	}
 }

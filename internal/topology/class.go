@@ -17,6 +17,12 @@ func (g *Graph) declareClasses() flow.Table[string, *Class] {
 			}
 			class := &Class{Name: name, Object: o, Accepted: condition.ClassAccepted()}
 			g.resolveParameters(c, class)
+			if v, ok := flow.Get(c, g.version, struct{}{}); ok {
+				class.SupportedVersion = v.Supported
+				if !v.Usable() {
+					class.Accepted, class.InvalidParameters = v.Refused, false
+				}
+			}
 			emit(name, class)
 		})
 }

@@ -80,6 +80,7 @@ type Graph struct {
 
 	in      *Inputs
 	options Options
+	version flow.Table[struct{}, Version]
 
 	// grpcParents are what GRPCRoutes name as their parents.
 	grpcParents flow.Table[parentName, struct{}]
@@ -118,6 +119,7 @@ type Graph struct {
 // each reads only what stands above it.
 func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g := &Graph{in: in, options: o, usual: parameters{settings: mergeSettings(o.Settings)}}
+	g.version = g.declareVersion()
 	g.Classes = g.declareClasses()
 	g.owned = g.declareOwned()
 	g.ours = g.declareOurs()

@@ -7,6 +7,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
@@ -30,6 +31,8 @@ type Inputs struct {
 	ConfigMaps   *flow.Input[ir.Name, *corev1.ConfigMap]
 	Namespaces   *flow.Input[string, *corev1.Namespace]
 	Grants       *flow.Input[ir.Name, *gwv1.ReferenceGrant]
+	// Definitions are the CustomResourceDefinitions of the Gateway API; files have none.
+	Definitions *flow.Input[string, *metav1.PartialObjectMetadata]
 
 	TrustBundles       *flow.Input[string, *certificatesv1.ClusterTrustBundle]
 	BackendTLSPolicies *flow.Input[ir.Name, *gwv1.BackendTLSPolicy]
@@ -71,6 +74,7 @@ func NewInputs(e *flow.Engine) *Inputs {
 	routeKind[*gwv1.TCPRoute](in, TCPRoute)
 	routeKind[*gwv1.UDPRoute](in, UDPRoute)
 	in.Grants = input[*gwv1.ReferenceGrant](e, in, "referencegrants", gateway, "ReferenceGrant", name)
+	in.Definitions = input[*metav1.PartialObjectMetadata](e, in, "definitions", "apiextensions.k8s.io", "CustomResourceDefinition", clusterName)
 	in.Services = input[*corev1.Service](e, in, "services", corev1.GroupName, "Service", name)
 	in.Secrets = input[*corev1.Secret](e, in, "secrets", corev1.GroupName, "Secret", name)
 	in.ConfigMaps = input[*corev1.ConfigMap](e, in, "configmaps", corev1.GroupName, "ConfigMap", name)

@@ -24,6 +24,9 @@ type Class struct {
 	// Gateways go on as they are.
 	InvalidParameters bool
 	parameters        *v1alpha1.GatewayParameters // nil for none that can be used
+	// SupportedVersion is the condition of that type; zero where nothing tells the
+	// version.
+	SupportedVersion metav1.Condition
 }
 
 // Gateway is a Gateway of one of our classes.

@@ -1,0 +1,176 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+)
+
+// Reader reads a cluster once, to answer a person's question. What the person may
+// not read is left out, with a problem that says so.
+type Reader struct {
+	client client.Reader
+	types  func(client.Object)
+	// namespace is read where the right to read all is missing.
+	namespace string
+}
+
+// The keys of a Reader's problems.
+const (
+	listProblems    = "cluster"
+	contentProblems = "cluster contents"
+)
+
+// Open makes a Reader. Where objects of all namespaces may not be read, those of the
+// namespace are.
+func Open(config *rest.Config, namespace string) (*Reader, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // the server's own limits do
+	scheme := runtime.NewScheme()
+	if err := AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("reach the cluster: %w", err)
+	}
+	complete := transform(typeMetas(), stripMeta)
+	return &Reader{client: c, namespace: namespace, types: func(o client.Object) { _, _ = complete(o) }}, nil
+}
+
+// Channel returns the Gateway API's channel that the cluster has, as Channel does.
+// Who may not ask is told of the standard one's objects.
+func (r *Reader) Channel(ctx context.Context) (string, error) {
+	channel, err := Channel(ctx, r.client)
+	if apierrors.IsForbidden(errors.Unwrap(err)) {
+		return "", nil
+	}
+	return channel, err
+}
+
+// Load reads all objects of the kinds that a Source watches, but contents. The error
+// is about the cluster as a whole.
+func (r *Reader) Load(ctx context.Context, channel string) (source.Batch, error) {
+	var out source.Batch
+	var problems []source.Problem
+	for _, k := range kinds() {
+		if k.content || k.experimental && channel != experimentalChannel {
+			continue
+		}
+		list, problem, err := r.loadKind(ctx, k)
+		if err != nil {
+			return source.Batch{}, fmt.Errorf("read %s: %w", k, err)
+		}
+		out.Set = append(out.Set, list...)
+		if problem != "" {
+			problems = append(problems, source.Problem{Key: source.Key{Group: k.group, Kind: k.name}, Reason: source.Unread, Message: problem})
+		}
+	}
+	out.Problems = map[string][]source.Problem{listProblems: problems}
+	return out, nil
+}
+
+// loadKind reads a kind in its best version.
+func (r *Reader) loadKind(ctx context.Context, k *kind) (list []source.Object, problem string, err error) {
+	for _, v := range k.versions {
+		list, err := r.list(ctx, k, v)
+		switch {
+		case err == nil:
+			return list, "", nil
+		case notServed(err):
+		case !apierrors.IsForbidden(err):
+			return nil, "", err
+		case k.cluster || r.namespace == "":
+			return nil, "not read: " + err.Error(), nil
+		default:
+			list, here := r.list(ctx, k, v, client.InNamespace(r.namespace))
+			if here != nil {
+				return nil, "not read: " + err.Error(), nil //nolint:nilerror // it is told
+			}
+			return list, "read in namespace " + r.namespace + " only: " + err.Error(), nil
+		}
+	}
+	if k.name == "GatewayClass" {
+		return nil, "the cluster doesn't have the Gateway API: install its CustomResourceDefinitions", nil
+	}
+	return nil, "", nil
+}
+
+// page is how many objects are asked for at a time.
+const page = 500
+
+func (r *Reader) list(ctx context.Context, k *kind, v version, opts ...client.ListOption) ([]source.Object, error) {
+	var out []source.Object
+	next := ""
+	for {
+		list := v.list()
+		if err := r.client.List(ctx, list, append(opts, client.Limit(page), client.Continue(next))...); err != nil {
+			return nil, err
+		}
+		err := apimeta.EachListItem(list, func(item runtime.Object) error {
+			o, ok := item.(client.Object)
+			if !ok || definition(k) && !ofGatewayAPI(o) {
+				return nil
+			}
+			r.types(o)
+			if m, ok := o.(*metav1.PartialObjectMetadata); ok {
+				m.TypeMeta = k.typeMeta(v.name)
+			}
+			if v.convert != nil {
+				o = v.convert(o)
+			}
+			out = append(out, o)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if next = list.GetContinue(); next == "" {
+			return out, nil
+		}
+	}
+}
+
+// Contents reads Secrets and ConfigMaps. Those that don't exist are left out.
+func (r *Reader) Contents(ctx context.Context, secrets, configMaps []ir.Name) source.Batch {
+	var out source.Batch
+	var problems []source.Problem
+	read := func(kind string, names []ir.Name, create func() client.Object) {
+		denied := 0
+		var first error
+		for _, n := range names {
+			o := create()
+			switch err := r.client.Get(ctx, client.ObjectKey{Namespace: n.Namespace, Name: n.Name}, o); {
+			case err == nil:
+				stripMeta(o)
+				setType(o, metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.Version, Kind: kind})
+				out.Set = append(out.Set, o)
+			case client.IgnoreNotFound(err) != nil:
+				if denied++; first == nil {
+					first = err
+				}
+			}
+		}
+		if denied > 0 {
+			problems = append(problems, source.Problem{
+				Key: source.Key{Kind: kind}, Reason: source.Unread,
+				Message: fmt.Sprintf("%d of %d can't be read, and count as missing: %v", denied, len(names), first),
+			})
+		}
+	}
+	read(secretKind, secrets, func() client.Object { return &corev1.Secret{} })
+	read(configMapKind, configMaps, func() client.Object { return &corev1.ConfigMap{} })
+	out.Problems = map[string][]source.Problem{contentProblems: problems}
+	return out
+}
