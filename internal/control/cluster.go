@@ -25,6 +25,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/identity"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
+	"github.com/gatehouse-dev/gatehouse/internal/relay"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/file"
 	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
@@ -65,6 +66,7 @@ type Cluster struct {
 	merge       *source.Merge // nil with one source
 	pipeline    *Pipeline
 	server      *xds.Server
+	relay       *relay.Client
 	events      eventQueue
 	identity    *identity.Authority
 	running     context.Context // ends with Run
@@ -112,6 +114,7 @@ func NewCluster(ctx context.Context, opts ClusterOptions) (*Cluster, error) {
 		RootLife: c.config.Identity.AuthorityLifetime.Duration, Life: c.config.Identity.ProxyLifetime.Duration,
 		Log: opts.Logs.For("identity"),
 	})
+	c.relay = c.newRelay()
 	c.broadcaster = events.NewBroadcaster(&events.EventSinkImpl{Interface: c.set.EventsV1()})
 	c.recorder = c.broadcaster.NewRecorder(c.scheme, "gatehouse")
 	c.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -192,6 +195,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	run("identity", func(ctx context.Context) error { c.identity.Run(ctx); return nil })
 	run("xDS", c.serveXDS)
 	run("API", c.serveAPI)
+	run("relay", c.relay.Run)
 	run("leader election", c.elect)
 	err := group.Wait()
 	c.stop()
@@ -289,6 +293,7 @@ func (c *Cluster) serveAPI(ctx context.Context) error {
 		AnySource: c.config.Identity.AnyAddress, Log: c.opts.Logs.For("identity"),
 	})
 	c.registry.MustRegister(server.Collectors()...)
+	server.HandleControllers("POST "+relay.Path, c.relayed())
 	return server.Serve(ctx, lis)
 }
 

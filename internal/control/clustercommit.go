@@ -79,6 +79,7 @@ func (c *Cluster) update(out *outcome, change func(*flow.Tx)) {
 		if ch.Had && !ch.Has {
 			c.gone = append(c.gone, ch.Key)
 			delete(c.states, ch.Key)
+			c.relay.Forget(ch.Key.String())
 		}
 	}
 }
@@ -107,6 +108,7 @@ func (c *Cluster) publish(out *outcome) {
 
 // hear takes in what this process's own proxies say.
 func (c *Cluster) hear(gateway string, state xds.State) {
+	c.relay.Send(gateway, state)
 	c.events.tell(c.running, gateway, state)
 }
 

@@ -1,6 +1,8 @@
 package control
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -17,6 +19,9 @@ func (p proxyStates) take(replica string, gateway ir.Name, state xds.State) xds.
 		p[gateway] = map[string]xds.State{}
 	}
 	p[gateway][replica] = state
+	if state.Connected == 0 && !state.Synced && len(state.Rejected) == 0 {
+		delete(p[gateway], replica) // it has said nothing
+	}
 	return p.merged(gateway)
 }
 
@@ -33,14 +38,7 @@ func (p proxyStates) drop(replica string) []ir.Name {
 }
 
 func (p proxyStates) merged(gateway ir.Name) xds.State {
-	var all []xds.State
-	for _, state := range p[gateway] {
-		all = append(all, state)
-	}
-	if len(all) > 0 {
-		return all[0]
-	}
-	return xds.State{}
+	return xds.MergeStates(slices.Collect(maps.Values(p[gateway]))...)
 }
 
 // heard reports whether a proxy of the Gateway has taken a whole configuration.

@@ -3,6 +3,7 @@ package xds
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -46,6 +47,24 @@ func (r Rejected) MarshalJSON() ([]byte, error) {
 		Message    string `json:"message"`
 		ServingOld bool   `json:"servingOld"`
 	}{r.Type.String(), r.Name, r.Part, r.Version, r.Message, r.ServingOld})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (r *Rejected) UnmarshalJSON(text []byte) error {
+	var in struct {
+		Type, Name, Part, Version, Message string
+		ServingOld                         bool
+	}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	for t := range envoy.NumTypes {
+		if t.String() == in.Type {
+			*r = Rejected{Ref{t, in.Name}, in.Part, in.Version, in.Message, in.ServingOld}
+			return nil
+		}
+	}
+	return fmt.Errorf("a resource of type %q", in.Type)
 }
 
 func (s *State) equal(o *State) bool {

@@ -1,0 +1,55 @@
+package xds
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// MergeStates is what the proxies of a Gateway make of its configuration where they
+// are connected to several servers. Something is in force as soon as one proxy has
+// it, and refused as soon as one refuses it. A server without proxies knows only what
+// was, and has no say where another has some.
+func MergeStates(states ...State) State {
+	connected := slices.ContainsFunc(states, func(s State) bool { return s.Connected > 0 })
+	out := State{Listeners: map[string]string{}}
+	type place struct {
+		Ref
+		part string
+	}
+	refused := map[place]int{} // its index in out
+	for _, s := range states {
+		out.Synced = out.Synced || s.Synced
+		if connected && s.Connected == 0 {
+			continue
+		}
+		out.Connected += s.Connected
+		for name, version := range s.Listeners {
+			out.Listeners[name] = max(out.Listeners[name], version)
+		}
+		for _, r := range s.Rejected {
+			at := place{r.Ref, r.Part}
+			i, ok := refused[at]
+			switch {
+			case !ok:
+				refused[at] = len(out.Rejected)
+				out.Rejected = append(out.Rejected, r)
+			case r.worse(out.Rejected[i]):
+				out.Rejected[i] = r
+			}
+		}
+	}
+	slices.SortFunc(out.Rejected, func(a, b Rejected) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name), strings.Compare(a.Part, b.Part))
+	})
+	return out
+}
+
+// worse reports whether a refusal is the one to tell of two of the same thing: the one
+// that leaves nothing in force, and otherwise always the same.
+func (r Rejected) worse(o Rejected) bool {
+	if r.ServingOld != o.ServingOld {
+		return o.ServingOld
+	}
+	return cmp.Or(strings.Compare(r.Version, o.Version), strings.Compare(r.Message, o.Message)) > 0
+}

@@ -1,0 +1,61 @@
+package xds
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+)
+
+func refusal(name, part, version string, old bool) Rejected {
+	return Rejected{Ref: Ref{Type: envoy.Routes, Name: name}, Part: part, Version: version, Message: "bad", ServingOld: old}
+}
+
+// TestMergeStates says what the proxies of several servers say together.
+func TestMergeStates(t *testing.T) {
+	a := State{
+		Connected: 2, Synced: true, Listeners: map[string]string{"http-80": "1", "tls-443": "1"},
+		Rejected: []Rejected{refusal("http-80", "b", "1", true), refusal("http-80", "c", "1", true)},
+	}
+	b := State{
+		Connected: 1, Listeners: map[string]string{"http-80": "2"},
+		Rejected: []Rejected{refusal("http-80", "a", "1", true), refusal("http-80", "b", "1", false)},
+	}
+	deserted := State{Synced: true, Rejected: []Rejected{refusal("http-80", "z", "1", false)}}
+	want := State{
+		Connected: 3, Synced: true, Listeners: map[string]string{"http-80": "2", "tls-443": "1"},
+		Rejected: []Rejected{refusal("http-80", "a", "1", true), refusal("http-80", "b", "1", false), refusal("http-80", "c", "1", true)},
+	}
+	for _, list := range [][]State{{a, b, deserted}, {deserted, b, a}, {b, deserted, a, {}}} {
+		if d := cmp.Diff(want, MergeStates(list...)); d != "" {
+			t.Errorf("-want +got:\n%s", d)
+		}
+	}
+	if d := cmp.Diff(deserted.Rejected, MergeStates(State{}, deserted).Rejected); d != "" {
+		t.Errorf("without any proxy, what was said last is gone:\n%s", d)
+	}
+}
+
+// TestStateJSON says that a state can be told to another process.
+func TestStateJSON(t *testing.T) {
+	want := State{
+		Connected: 1, Synced: true, Listeners: map[string]string{"http-80": "1"},
+		Rejected: []Rejected{refusal("http-80", "a", "1", true), {Ref: Ref{Type: envoy.Secrets, Name: "ns/s"}, Version: "2", Message: "worse"}},
+	}
+	text, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got State
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	if err := json.Unmarshal([]byte(`{"rejected": [{"type": "moon"}]}`), &got); err == nil {
+		t.Error("an unknown type is read")
+	}
+}
