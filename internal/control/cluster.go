@@ -275,7 +275,7 @@ func (c *Cluster) serveXDS(ctx context.Context) error {
 		return err
 	}
 	return c.server.ServeTLS(ctx, lis, xds.TLS{
-		Config: c.identity.ServerTLS(tls.RequireAndVerifyClientCert, "h2"), Identify: c.identity.Proxy, Changed: c.identity.Changed(),
+		Config: c.identity.ServerTLS(tls.RequireAndVerifyClientCert, "h2"), Identify: c.identity.Proxy, Changed: c.identity.Next,
 	})
 }
 

@@ -153,8 +153,8 @@ func (c *Cluster) distribute(ctx context.Context, t *term) error {
 	case <-ctx.Done():
 		return nil
 	}
-	changed := c.identity.Changed()
 	for {
+		changed := c.identity.Next()
 		t.fleets.SetAuthorities(c.identity.Bundle())
 		select {
 		case <-changed:

@@ -24,21 +24,21 @@ type Authority struct {
 
 	ready chan struct{} // closed when there are roots and a certificate of our own
 
-	mu      sync.Mutex
-	secret  *corev1.Secret // as it was read last
-	roots   *roots
-	pool    *x509.CertPool
-	bundle  []byte
-	own     *tls.Certificate
-	renew   time.Time       // when own is to be renewed
-	signer  *root           // that signed own
-	changed []chan struct{} // told when the bundle changes
+	mu     sync.Mutex
+	secret *corev1.Secret // as it was read last
+	roots  *roots
+	pool   *x509.CertPool
+	bundle []byte
+	next   chan struct{} // closed when the bundle changes
+	own    *tls.Certificate
+	renew  time.Time // when own is to be renewed
+	signer *root     // that signed own
 }
 
 // NewAuthority returns an authority that can do nothing before Run.
 func NewAuthority(o Options) *Authority {
 	o = o.withDefaults()
-	return &Authority{o: o, log: o.Log, ready: make(chan struct{})}
+	return &Authority{o: o, log: o.Log, ready: make(chan struct{}), next: make(chan struct{})}
 }
 
 // Ready is closed when the authority can sign and be trusted.
@@ -51,17 +51,12 @@ func (a *Authority) Bundle() []byte {
 	return a.bundle
 }
 
-// Changed returns a channel that has something to read after the bundle has
-// changed, once for each call of Changed.
-func (a *Authority) Changed() <-chan struct{} {
+// Next returns a channel that is closed when the bundle changes next. Who follows
+// it takes the channel, then the bundle, then waits, and so on.
+func (a *Authority) Next() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := make(chan struct{}, 1)
-	if a.roots != nil {
-		c <- struct{}{}
-	}
-	a.changed = append(a.changed, c)
-	return c
+	return a.next
 }
 
 // Run follows the Secret until the context ends. What it can't read or do is
@@ -193,11 +188,7 @@ func (a *Authority) use(secret *corev1.Secret, r *roots) {
 	a.roots, a.pool = r, r.pool()
 	if bundle := r.bundle(); string(bundle) != string(a.bundle) {
 		a.bundle = bundle
-		for _, c := range a.changed {
-			select {
-			case c <- struct{}{}:
-			default:
-			}
-		}
+		close(a.next)
+		a.next = make(chan struct{})
 	}
 }

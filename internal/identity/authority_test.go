@@ -95,8 +95,7 @@ func (c *cluster) revoke(t *testing.T) {
 	h := c.controller(t, identity.Options{Secret: "revoke"})
 	second := c.authority(t, identity.Options{Secret: "revoke", Pod: "controller-2"})
 	ready(t, second)
-	changed := h.authority.Changed()
-	<-changed // what is there when one begins to listen
+	changed := h.authority.Next()
 	old := string(h.authority.Bundle())
 	cert := c.certificate(t, h.authority, "a", "a-1")
 	got, ended := stream(t, h.dial(cert), nil)
@@ -149,7 +148,7 @@ func (c *cluster) rotate(t *testing.T) {
 	}
 	write(o.TokenFile, c.token(t, "ns", "a-sa", pod, identity.Audience))
 	write(o.CAFile, string(h.authority.Bundle()))
-	changed := h.authority.Changed()
+	changed := h.authority.Next()
 	run(t, func(ctx context.Context) {
 		for {
 			select {
@@ -157,6 +156,7 @@ func (c *cluster) rotate(t *testing.T) {
 			case <-ctx.Done():
 				return
 			}
+			changed = h.authority.Next()
 			select {
 			case <-time.After(time.Second): // as the kubelet, it takes its time
 			case <-ctx.Done():

@@ -203,7 +203,7 @@ func (c *cluster) controller(t *testing.T, o identity.Options) *controller {
 		if err := h.xds.ServeTLS(ctx, ads, xds.TLS{
 			Config:   h.authority.ServerTLS(tls.RequireAndVerifyClientCert, "h2"),
 			Identify: h.authority.Proxy,
-			Changed:  h.authority.Changed(),
+			Changed:  h.authority.Next,
 		}); err != nil {
 			t.Error(err)
 		}

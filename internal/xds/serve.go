@@ -122,7 +122,7 @@ func (d *discovery) converse(stream stream, g *gateway, c *connection) error {
 	var unknown <-chan time.Time
 	if c != nil {
 		s.pod = c.pod
-		timer := time.NewTimer(unknownTimeout)
+		timer := time.NewTimer(d.server.unknown)
 		defer timer.Stop()
 		unknown = timer.C
 	}

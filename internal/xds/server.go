@@ -36,6 +36,7 @@ type Server struct {
 	log       *slog.Logger
 	bindRetry time.Duration
 	grace     time.Duration
+	unknown   time.Duration // see unknownTimeout
 	metrics   *metrics
 	refusals  *refusals
 	reports   reports
@@ -54,6 +55,7 @@ func New(o Options) *Server {
 		log:       o.Log,
 		bindRetry: o.BindRetry,
 		grace:     o.Grace,
+		unknown:   unknownTimeout,
 		metrics:   newMetrics(),
 		reports:   reports{tell: o.OnState},
 		stop:      make(chan struct{}),

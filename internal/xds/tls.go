@@ -44,10 +44,11 @@ type TLS struct {
 	Config *tls.Config
 
 	// Identify returns the Gateway ("namespace/name") and the pod that a verified
-	// certificate names, or why it is refused. It is asked again for connections
-	// that are open when there is something to read from Changed.
+	// certificate names, or why it is refused.
 	Identify func(tls.ConnectionState) (gateway, pod string, err error)
-	Changed  <-chan struct{}
+	// Changed returns a channel that is closed when Identify is to be asked again
+	// for the connections that are open.
+	Changed func() <-chan struct{}
 
 	// MaxAge is how long a connection lasts at the most, one hour if zero. Each
 	// lasts at least half of it, unless its certificate ends.
@@ -72,7 +73,8 @@ func (s *Server) ServeTLS(ctx context.Context, lis net.Listener, o TLS) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var rechecks sync.WaitGroup
-	rechecks.Go(func() { c.recheck(ctx) })
+	changed := o.Changed()
+	rechecks.Go(func() { c.recheck(ctx, changed) })
 	defer rechecks.Wait()
 	defer cancel()
 	err := s.serve(ctx, lis, &discovery{server: s},
@@ -123,6 +125,11 @@ func (c *connections) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthI
 	}
 	open := &connection{Conn: conn, TLSInfo: t, all: c, gateway: gateway, pod: pod}
 	c.add(open)
+	// What has changed meanwhile was not yet asked of this connection.
+	if _, _, err := c.o.Identify(t.State); err != nil {
+		open.cut(refusedCertificate, "error", err)
+		return nil, nil, err
+	}
 	return open, open, nil
 }
 
@@ -182,13 +189,14 @@ func (c *connection) cut(why string, args ...any) {
 }
 
 // recheck cuts the connections that would not be let in any more.
-func (c *connections) recheck(ctx context.Context) {
+func (c *connections) recheck(ctx context.Context, changed <-chan struct{}) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.o.Changed:
+		case <-changed:
 		}
+		changed = c.o.Changed()
 		for _, open := range c.open() {
 			if _, _, err := c.o.Identify(open.State); err != nil {
 				open.cut(refusedCertificate, "error", err)

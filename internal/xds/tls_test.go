@@ -88,16 +88,16 @@ type tlsHarness struct {
 	*harness
 	ca      *ca
 	address string
-	changed chan struct{}
 	log     *syncBuffer
 
 	mu      sync.Mutex
+	changed chan struct{} // closed when revoked may have changed
 	revoked bool
 }
 
 func startTLS(t *testing.T, maxAge time.Duration) *tlsHarness {
 	t.Helper()
-	h := &tlsHarness{ca: newCA(t), changed: make(chan struct{}, 1), log: &syncBuffer{}}
+	h := &tlsHarness{ca: newCA(t), changed: make(chan struct{}), log: &syncBuffer{}}
 	h.harness = &harness{t: t, states: make(chan State, 1000)}
 	h.server = New(Options{
 		Log:     slog.New(slog.NewTextHandler(h.log, nil)),
@@ -121,7 +121,7 @@ func startTLS(t *testing.T, maxAge time.Duration) *tlsHarness {
 				ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: h.ca.pool(),
 			},
 			Identify: h.identify,
-			Changed:  h.changed,
+			Changed:  h.next,
 			MaxAge:   maxAge,
 		})
 	}()
@@ -146,6 +146,20 @@ func (h *tlsHarness) identify(cs tls.ConnectionState) (gateway, pod string, err 
 		return "", "", errors.New("not a proxy")
 	}
 	return gateway, pod, nil
+}
+
+func (h *tlsHarness) next() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.changed
+}
+
+func (h *tlsHarness) change(revoked bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.revoked = revoked
+	close(h.changed)
+	h.changed = make(chan struct{})
 }
 
 // stream dials with a certificate, and asks for listeners as a node. It returns
@@ -298,12 +312,9 @@ func TestConnectionEndsWithItsAuthority(t *testing.T) {
 	h.server.Apply([]Update{{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}}})
 	p := h.stream(h.ca.proxy(t, "ns/a:pod", time.Hour), nil)
 	p.expect("listener +l=A's")
-	h.changed <- struct{}{}
+	h.change(false)
 	p.quiet() // what is still trusted stays
-	h.mu.Lock()
-	h.revoked = true
-	h.mu.Unlock()
-	h.changed <- struct{}{}
+	h.change(true)
 	p.ended()
 	h.refused(refusedCertificate, 1)
 }
@@ -367,6 +378,21 @@ func TestUnknownGatewayCostsNothing(t *testing.T) {
 			t.Fatalf("records are left of %v", h.server.Gateways())
 		}
 	}
+}
+
+// A replica that doesn't know a Gateway doesn't keep its proxies from those that do.
+func TestProxyOfUnknownGatewayMovesOn(t *testing.T) {
+	h := startTLS(t, 0)
+	h.server.unknown = 100 * time.Millisecond
+	h.server.Apply([]Update{{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}}})
+	p := h.stream(h.ca.proxy(t, "ns/later:pod", time.Hour), nil)
+	if err := p.ended(); status.Code(err) != codes.Unavailable {
+		t.Errorf("the stream ended with %v", err)
+	}
+	p = h.stream(h.ca.proxy(t, "ns/a:pod", time.Hour), nil)
+	p.expect("listener +l=A's")
+	time.Sleep(2 * h.server.unknown)
+	p.quiet()
 }
 
 func TestPodHasFewConnections(t *testing.T) {
