@@ -267,7 +267,10 @@ func (a *Applier) sync(ctx context.Context, c cache.Cache, gateway ir.Name) erro
 		a.report(gateway, State{Problem: err.Error()})
 		return nil // until the parameters change
 	}
-	err = a.applyAll(ctx, c, g, objects)
+	applied, err := a.applyAll(ctx, c, g, objects)
+	if len(applied) > 0 {
+		a.log.Info("the fleet of a Gateway is applied", "gateway", gateway.String(), "kinds", applied)
+	}
 	state := State{}
 	workload, found := a.workload(ctx, c, objects)
 	if found != nil {

@@ -29,14 +29,18 @@ func lasting(err error) bool {
 }
 
 // applyAll applies the objects of a fleet, in order. One that fails doesn't keep
-// the others back, unless proxies can't run without it.
-func (a *Applier) applyAll(ctx context.Context, c cache.Cache, g *Gateway, objects []client.Object) error {
+// the others back, unless proxies can't run without it. It returns the kinds of those
+// that have been written.
+func (a *Applier) applyAll(ctx context.Context, c cache.Cache, g *Gateway, objects []client.Object) (applied []string, err error) {
 	var failed []error
 	for _, o := range objects {
 		want := o.(*unstructured.Unstructured)
-		err := a.applyOne(ctx, c, g, want)
+		done, err := a.applyOne(ctx, c, g, want)
 		if errors.Is(err, errGoing) {
 			continue
+		}
+		if done {
+			applied = append(applied, want.GetKind())
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s %s/%s: %w", want.GetKind(), want.GetNamespace(), want.GetName(), err))
@@ -45,53 +49,54 @@ func (a *Applier) applyAll(ctx context.Context, c cache.Cache, g *Gateway, objec
 			}
 		}
 	}
-	return errors.Join(failed...)
+	return applied, errors.Join(failed...)
 }
 
-// applyOne applies an object unless it is already so.
-func (a *Applier) applyOne(ctx context.Context, c cache.Cache, g *Gateway, want *unstructured.Unstructured) error {
+// applyOne applies an object unless it is already so, and reports whether it has.
+func (a *Applier) applyOne(ctx context.Context, c cache.Cache, g *Gateway, want *unstructured.Unstructured) (bool, error) {
 	live, err := cached(ctx, c, want)
 	if err != nil {
-		return err
+		return false, err
 	}
 	seen := live != nil
 	if !seen {
 		// The cache has only what is labelled as ours.
 		if live, err = a.read(ctx, want); err != nil {
-			return err
+			return false, err
 		}
 	}
 	key := keyOfObject(want.GetKind(), want)
 	if live == nil {
 		_, err := a.apply(ctx, key, want)
-		return err
+		return err == nil, err
 	}
 	if of, ok := GatewayOf(live); !ok || of != g.Name {
-		return &foreignError{"there is one already that is not this Gateway's; rename it or the Gateway"}
+		return false, &foreignError{"there is one already that is not this Gateway's; rename it or the Gateway"}
 	}
 	if live.GetDeletionTimestamp() != nil {
 		if seen {
-			return errGoing
+			return false, errGoing
 		}
-		return errors.New("it is being deleted")
+		return false, errors.New("it is being deleted")
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if holds(fields, want.Object) || a.isSettled(key, want, fields) {
-		return nil
+		return false, nil
 	}
 	switch want.GetKind() {
 	case "Service":
-		return a.applyService(ctx, g, key, live, want)
+		err := a.applyService(ctx, g, key, live, want)
+		return err == nil, err
 	case "Deployment":
 		if err := a.leaveReplicas(ctx, want); err != nil {
-			return err
+			return false, err
 		}
 	}
 	_, err = a.apply(ctx, key, want)
-	return err
+	return err == nil, err
 }
 
 // read asks the API server for an object; nil if there is none.
@@ -115,7 +120,7 @@ func (a *Applier) apply(ctx context.Context, key objectKey, want *unstructured.U
 	if err != nil {
 		return nil, err
 	}
-	a.log.Info("an object of a fleet is applied", "object", key.kind+" "+key.Name.String())
+	a.log.Debug("an object of a fleet is applied", "object", key.kind+" "+key.Name.String())
 	fields, err := typed(got)
 	if err != nil {
 		return nil, err
@@ -172,7 +177,7 @@ func (a *Applier) delete(ctx context.Context, kind string, live client.Object) e
 	if err != nil {
 		return fmt.Errorf("delete %s %s/%s: %w", kind, live.GetNamespace(), live.GetName(), err)
 	}
-	a.log.Info("an object of a fleet is deleted", "object", kind+" "+live.GetNamespace()+"/"+live.GetName())
+	a.log.Debug("an object of a fleet is deleted", "object", kind+" "+live.GetNamespace()+"/"+live.GetName())
 	a.mu.Lock()
 	delete(a.settled, keyOfObject(kind, live))
 	a.mu.Unlock()

@@ -199,7 +199,7 @@ func (f *fleet) container(drain drain) (corev1.Container, error) {
 		VolumeMounts:    append(mounts, c.VolumeMounts...),
 		// A proxy is ready a second after its first configuration is in force. It takes
 		// longer to lose that: while its node is busy it serves nevertheless.
-		StartupProbe:   probe("/healthz", 1, 1, 60),
+		StartupProbe:   probe("/healthz", 1, 2, 120),
 		ReadinessProbe: probe("/readyz", 1, 2, 5),
 		LivenessProbe:  probe("/healthz", 10, 5, 6),
 	}
