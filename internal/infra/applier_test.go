@@ -344,6 +344,7 @@ func testDrift(t *testing.T, at *applierTest) {
 	for _, patch := range []string{
 		`{"spec": {"ports": [{"port": 9, "protocol": "TCP"}]}}`,
 		`{"spec": {"ports": [{"name": "tcp-80", "port": 80, "targetPort": 10080, "protocol": "TCP"}, {"name": "a", "port": 9, "protocol": "TCP"}]}}`,
+		`{"spec": {"ports": [{"name": "tcp-80", "port": 80, "targetPort": 10080, "protocol": "TCP"}, {"name": "tcp-443", "port": 443, "targetPort": 10443, "protocol": "TCP"}, {"name": "udp-443", "port": 443, "targetPort": 10443, "protocol": "UDP"}, {"name": "a", "port": 9, "protocol": "TCP"}]}}`,
 		`{"spec": {"selector": {"app": "evil"}}}`,
 	} {
 		at.patch(service, patch)
@@ -470,7 +471,10 @@ func testLoadBalancerClass(t *testing.T, at *applierTest) {
 	service := &corev1.Service{}
 	at.await("a Service", func() bool { return at.get(g, service) && *service.Spec.LoadBalancerClass == "lb.example/a" })
 	first := service.UID
+	at.patch(service, `{"metadata": {"finalizers": ["lb.example/cleanup"]}}`) // as load balancers do
 	a.Set(at.gateway(class("lb.example/b")))
+	at.await("the Service's end", func() bool { return at.get(g, service) && service.DeletionTimestamp != nil })
+	at.patch(service, `{"metadata": {"finalizers": null}}`)
 	at.await("another Service", func() bool {
 		return at.get(g, service) && service.UID != first && *service.Spec.LoadBalancerClass == "lb.example/b"
 	})
