@@ -161,6 +161,8 @@ func clusterPipeline(cfg *config.Configuration, experimental bool) Options {
 			Provisioned:       true,
 			Unprivileged:      true,
 			SystemAuthorities: proxy.DefaultAuthorities,
+			Settings:          provisionedSettings(),
+			CheckSettings:     checkFleetSettings,
 		},
 	}
 }

@@ -66,6 +66,7 @@ func (p *Pipeline) declareInfra() {
 				g.Labels, g.Annotations = texts(i.Labels), texts(i.Annotations)
 			}
 			g.Addresses, g.Internal = requestedIPs(gw.Object), isInternal(gw.Object)
+			g.Settings = gw.Parameters
 			emit(name, g)
 		}, flow.Equal(func(a, b *infra.Gateway) bool { return reflect.DeepEqual(a, b) }))
 	flow.Watch(p.infra)
@@ -75,7 +76,7 @@ func (p *Pipeline) declareInfra() {
 // Gateway says: its class or its parameters can't be understood at present, or it is
 // on its way out and takes the fleet along.
 func (p *Pipeline) isHeld(c *flow.Ctx, gw *topology.Gateway) bool {
-	if gw.Object.DeletionTimestamp != nil {
+	if gw.Object.DeletionTimestamp != nil || gw.ParametersHeld {
 		return true
 	}
 	class, ok := flow.Get(c, p.graph.Classes, gw.Class)

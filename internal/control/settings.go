@@ -12,6 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
@@ -62,10 +63,9 @@ func (p *Pipeline) unsettle(c *flow.Commit) {
 	p.unsettled = append(p.unsettled, flow.Changes[ir.Name, *topology.Gateway](c, p.graph.Gateways)...)
 }
 
-// ProvisionedSettings are the settings of Gateways with pods, where their
-// parameters say nothing: what is served is logged, since nobody can ask for it
-// after the fact.
-func ProvisionedSettings() *v1alpha1.Settings {
+// provisionedSettings are those of Gateways with pods where their parameters say
+// nothing: what is served is logged, since nobody can ask for it after the fact.
+func provisionedSettings() *v1alpha1.Settings {
 	return &v1alpha1.Settings{AccessLog: []v1alpha1.AccessLog{{}}}
 }
 
@@ -85,6 +85,20 @@ func checkSettings(s *v1alpha1.Settings) (errs field.ErrorList) {
 		if err := checkBootstrap(s.Envoy.Bootstrap.Raw); err != nil {
 			errs = append(errs, field.Invalid(at.Child("envoy", "bootstrap"), field.OmitValueType{}, err.Error()))
 		}
+	}
+	return errs
+}
+
+// checkFleetSettings finds what can't be put into effect of settings of pods, beside
+// what checkSettings does.
+func checkFleetSettings(s *v1alpha1.Settings) field.ErrorList {
+	errs := checkSettings(s)
+	_, err := infra.Render(infra.Options{Image: "image", Authorities: []byte("authorities")}, &infra.Gateway{
+		Name: ir.Name{Namespace: "namespace", Name: "name"}, Class: "class", Settings: s,
+		Ports: []infra.Port{{Port: 80, Target: 10080}},
+	})
+	if err != nil {
+		errs = append(errs, field.Invalid(field.NewPath("spec"), field.OmitValueType{}, err.Error()))
 	}
 	return errs
 }
