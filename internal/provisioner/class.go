@@ -9,11 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
-	gwfeatures "sigs.k8s.io/gateway-api/pkg/features"
 
-	"github.com/gatehouse-dev/gatehouse/internal/condition"
-	"github.com/gatehouse-dev/gatehouse/internal/features"
-)
+	"github.com/gatehouse-dev/gatehouse/internal/condition")
 
 // reconcileClass writes the status of a class with our controller's name.
 func (p *provisioner) reconcileClass(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -34,7 +31,7 @@ func (p *provisioner) reconcileClass(ctx context.Context, req reconcile.Request)
 	}
 	if class.Name == p.o.Class {
 		set(condition.ClassAccepted())
-		next.Status.SupportedFeatures = features.Status(gwfeatures.FeatureChannelStandard)
+		next.Status.SupportedFeatures = p.features
 	} else {
 		set(condition.ClassConflict())
 	}

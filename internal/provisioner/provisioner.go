@@ -22,8 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwfeatures "sigs.k8s.io/gateway-api/pkg/features"
 
+	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
 )
 
 // Options describe a provisioner.
@@ -46,6 +49,8 @@ type provisioner struct {
 	o      Options
 	client client.Client
 	made   map[ir.Name]bool // Gateways that have a Deployment; the one worker's
+	// features are those that the class supports.
+	features []gwv1.SupportedFeature
 }
 
 // Run provisions until ctx ends. Errors are those of the start.
@@ -73,7 +78,12 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	p := &provisioner{o: o, client: m.GetClient(), made: map[ir.Name]bool{}}
+	channel, err := kube.Channel(ctx, m.GetAPIReader())
+	if err != nil {
+		return err
+	}
+	supported := features.Status(gwfeatures.FeatureChannel(channel))
+	p := &provisioner{o: o, client: m.GetClient(), made: map[ir.Name]bool{}, features: supported}
 	leftovers, err := p.leftovers(ctx, m.GetAPIReader())
 	if err != nil {
 		return err

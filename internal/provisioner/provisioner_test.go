@@ -24,7 +24,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
-	gwfeatures "sigs.k8s.io/gateway-api/pkg/features"
 
 	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -225,7 +224,7 @@ func testGatewayClasses(t *testing.T, c *cluster) {
 		t.Errorf("%+v", got)
 	}
 	o := &gwv1.GatewayClass{}
-	if err := c.Get(context.Background(), client.ObjectKey{Name: class}, o); err != nil || len(o.Status.SupportedFeatures) != len(features.Status(gwfeatures.FeatureChannelStandard)) {
+	if err := c.Get(context.Background(), client.ObjectKey{Name: class}, o); err != nil || len(o.Status.SupportedFeatures) != len(features.Status(features.Standard)) {
 		t.Errorf("%d features, %v", len(o.Status.SupportedFeatures), err)
 	}
 	c.until("in conflict", func() bool { return c.condition("second").Reason == "GatewayClassConflict" })
