@@ -12,6 +12,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
@@ -33,7 +34,7 @@ func newProvisioned(t *testing.T) *provisioned {
 	p := &provisioned{t, NewPipeline(Options{Topology: topology.Options{
 		ControllerName: ControllerName, Provisioned: true, Unprivileged: true,
 	}}), runtime.NewScheme()}
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, gwv1.Install} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, gwv1.Install, v1alpha1.AddToScheme} {
 		if err := add(p.scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -82,6 +83,9 @@ func (p *provisioned) fleet() string {
 			}
 			if g.Internal {
 				ports = append(ports, "internal")
+			}
+			if s := g.Settings; s != nil && s.Deployment != nil {
+				ports = append(ports, fmt.Sprintf("×%d", *s.Deployment.Replicas))
 			}
 			out = fmt.Sprintf("%s %s %v %v %v", g.Class, strings.Join(ports, " "), g.Addresses, g.Labels, g.Annotations)
 		}
@@ -151,6 +155,16 @@ func TestFleetsAreHeld(t *testing.T) {
 	p.set(`{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: gatehouse}, spec: {controllerName: gatehouse.dev/controller, parametersRef: {group: example.com, kind: Unknown, name: x}}}`)
 	if got := p.fleet(); got != "held" {
 		t.Errorf("with a class that isn't accepted: %s", got)
+	}
+	p = newProvisioned(t)
+	p.set(`{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayParameters, metadata: {namespace: team, name: p}, spec: {deployment: {replicas: 3}}}`)
+	p.set(gatewayYAML(`listeners: [` + httpListener + `], infrastructure: {parametersRef: {group: gatehouse.dev, kind: GatewayParameters, name: p}}`))
+	if got, want := p.fleet(), "gatehouse 80→10080 ×3 [] map[] map[]"; got != want {
+		t.Errorf("with parameters: %s, want %s", got, want)
+	}
+	p.set(`{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayParameters, metadata: {namespace: team, name: p}, spec: {deployment: {autoscaling: {minReplicas: 3}}}}`)
+	if got := p.fleet(); got != "held" {
+		t.Errorf("with parameters that can't be put into force: %s", got)
 	}
 	p = newProvisioned(t)
 	p.set(strings.Replace(gatewayYAML(`listeners: [`+httpListener+`]`), "uid: u1", "uid: u1, deletionTimestamp: 2026-01-01T00:00:00Z", 1))
