@@ -20,7 +20,7 @@ func (g *Graph) declareClasses() flow.Table[string, *Class] {
 			if v, ok := flow.Get(c, g.version, struct{}{}); ok {
 				class.SupportedVersion = v.Supported
 				if !v.Usable() {
-					class.Accepted, class.InvalidParameters = v.Refused, false
+					class.Accepted, class.frozen = v.Refused, true
 				}
 			}
 			emit(name, class)
@@ -31,9 +31,10 @@ func (g *Graph) declareClasses() flow.Table[string, *Class] {
 func (c *Class) Equal(o *Class) bool { return *c == *o }
 
 // refuses reports whether the class refuses Gateways for other reasons than its
-// parameters, which leave those alone that are served.
+// parameters and the version of the cluster's definitions, which leave those alone
+// that are served.
 func (c *Class) refuses() bool {
-	return c.Accepted.Status != metav1.ConditionTrue && !c.InvalidParameters
+	return c.Accepted.Status != metav1.ConditionTrue && !c.InvalidParameters && !c.frozen
 }
 
 // class returns a Gateway's class if it is ours.
