@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gatehouse-dev/gatehouse/internal/control"
 	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
@@ -58,6 +60,7 @@ func (f *clusterFlags) configured() bool {
 
 // snapshot reads the cluster. The namespace is the one to show, empty for all.
 func (f *clusterFlags) snapshot(ctx context.Context) (s *control.Snapshot, r *kube.Reader, namespace string, err error) {
+	ctrllog.SetLogger(logr.Discard()) // what went wrong is returned
 	config := f.config()
 	rest, err := config.ClientConfig()
 	if err != nil {

@@ -77,7 +77,9 @@ type Cluster struct {
 	gone   []ir.Name // Gateways whose fleet went, to be unheard in the next transaction
 	term   *term     // while this replica leads
 
-	published chan struct{} // closed when the first whole configuration is there
+	published chan struct{} // closed when all that exists has been taken in
+	usable    chan struct{} // closed when that is a whole configuration too
+	serves    bool          // usable is closed; of the loop
 	fleets    fleets
 	leads     atomic.Pointer[term]   // term, for other goroutines
 	leader    atomic.Pointer[string] // where the leader is reached, unless it is us
@@ -87,7 +89,7 @@ type Cluster struct {
 func NewCluster(ctx context.Context, opts ClusterOptions) (*Cluster, error) {
 	c := &Cluster{
 		opts: opts, config: opts.Config, log: opts.Logs.For("control"), registry: prometheus.NewRegistry(),
-		scheme: runtime.NewScheme(), events: newEventQueue(), states: proxyStates{}, published: make(chan struct{}),
+		scheme: runtime.NewScheme(), events: newEventQueue(), states: proxyStates{}, published: make(chan struct{}), usable: make(chan struct{}),
 	}
 	c.running, c.stop = context.WithCancel(context.WithoutCancel(ctx))
 	opts.REST.QPS, opts.REST.Burst = c.config.APIServer.QPS, c.config.APIServer.Burst
@@ -240,6 +242,7 @@ func (c *Cluster) runSources(run func(string, func(context.Context) error)) {
 			c.events.call(ctx, func() {
 				if silent--; silent == 0 {
 					close(c.published)
+					c.settle()
 				}
 			})
 		}
@@ -302,7 +305,7 @@ func (c *Cluster) serveAPI(ctx context.Context) error {
 // whole waits for the first whole configuration; false means that ctx ended first.
 func (c *Cluster) whole(ctx context.Context) bool {
 	select {
-	case <-c.published:
+	case <-c.usable:
 		return true
 	case <-ctx.Done():
 		return false

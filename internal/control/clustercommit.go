@@ -47,6 +47,7 @@ func (c *Cluster) commit(batches []source.Batch, said []feedback) {
 		c.transact(&out, []source.Batch{contents}, nil)
 	}
 	c.publish(&out)
+	c.settle()
 }
 
 // transact runs one transaction and adds what it changes to an outcome.

@@ -17,7 +17,7 @@ import (
 // Ready reports whether this replica has the whole configuration and serves it.
 func (c *Cluster) Ready() (bool, string) {
 	select {
-	case <-c.published:
+	case <-c.usable:
 		return true, ""
 	default:
 		return false, "the objects of the cluster have not all been read yet"

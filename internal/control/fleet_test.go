@@ -19,8 +19,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 )
 
-// waiting bounds every wait of these tests; none waits that long.
-const waiting = 20 * time.Second
+// longestWait bounds every wait of these tests; none waits that long.
+const longestWait = 20 * time.Second
 
 // served is a Standalone that serves a directory with a Gateway, default/edge.
 type served struct {
@@ -112,7 +112,7 @@ func (s *served) until(what string, ok func() bool) {
 	s.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(waiting); !ok(); <-tick.C {
+	for deadline := time.Now().Add(longestWait); !ok(); <-tick.C {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("not so: %s", what)
 		}
@@ -121,7 +121,7 @@ func (s *served) until(what string, ok func() bool) {
 
 // answers says whether the Gateway answers; without routes, that is a 404.
 func (s *served) answers() bool {
-	client := http.Client{Timeout: waiting, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{Timeout: longestWait, Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Get("http://" + s.address)
 	if err != nil {
 		return false
@@ -229,7 +229,7 @@ func TestHurry(t *testing.T) {
 			began := time.Now()
 			s.Hurry()
 			s.end()
-			if took := time.Since(began); took > waiting {
+			if took := time.Since(began); took > longestWait {
 				t.Errorf("ended after %s", took)
 			}
 		})

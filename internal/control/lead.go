@@ -27,6 +27,7 @@ import (
 type term struct {
 	statuses *writer.Writer
 	fleets   *infra.Applier // nil where somebody else runs the proxies
+	complete bool           // all fleets are known
 	metrics  *prometheus.Registry
 	since    time.Time
 	// silent are statuses that wait for proxies to be heard, see patience.
@@ -180,7 +181,28 @@ func (c *Cluster) begin(t *term) {
 		}
 	})
 	t.statuses.Complete(slices.Values(c.pipeline.objects()))
-	if t.fleets != nil {
+	c.settle()
+}
+
+// settle lets those go on who need to know everything, when everything is known:
+// who serves proxies, and who removes fleets of Gateways that don't exist. While
+// objects are held back for the version of the cluster's definitions, it isn't. The
+// loop runs it.
+func (c *Cluster) settle() {
+	select {
+	case <-c.published:
+	default:
+		return
+	}
+	if c.pipeline.VersionRefused() {
+		return
+	}
+	if !c.serves {
+		c.serves = true
+		close(c.usable)
+	}
+	if t := c.term; t != nil && t.fleets != nil && !t.complete {
+		t.complete = true
 		t.fleets.Complete()
 	}
 }

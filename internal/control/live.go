@@ -9,11 +9,10 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
-	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
-	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
 // Snapshot is a cluster's objects at one time, and what they become.
@@ -34,14 +33,10 @@ func TakeSnapshot(ctx context.Context, r *kube.Reader, controller string) (*Snap
 	if err != nil {
 		return nil, err
 	}
+	cfg := config.Default()
+	cfg.ControllerName = controller
 	s := &Snapshot{
-		Pipeline: NewPipeline(Options{
-			Addresses: []string{"0.0.0.0"},
-			Topology: topology.Options{
-				ControllerName: controller, Experimental: channel == "experimental",
-				Provisioned: true, Unprivileged: true, SystemAuthorities: proxy.DefaultAuthorities,
-			},
-		}),
+		Pipeline:   NewPipeline(clusterPipeline(cfg, channel == "experimental")),
 		controller: controller,
 		objects:    make(map[source.Key]source.Object, len(batch.Set)),
 	}

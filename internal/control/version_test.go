@@ -57,8 +57,11 @@ func TestUnknownVersionHoldsChanges(t *testing.T) {
 				n++
 			}
 			for _, name := range gateways {
-				if _, ok := flow.Get(c, p.graph.Gateways, ir.Name{Namespace: "ns", Name: name}); !ok || n != len(gateways) {
+				gw, ok := flow.Get(c, p.graph.Gateways, ir.Name{Namespace: "ns", Name: name})
+				if !ok || n != len(gateways) {
 					t.Errorf("%s: there are %d Gateways, want %v", when, n, gateways)
+				} else if !gw.Listeners[0].Serves {
+					t.Errorf("%s: %s is not served: %v", when, name, gw.Accepted)
 				}
 			}
 			if len(gateways) == 0 && n > 0 {

@@ -20,13 +20,14 @@ type Class struct {
 	Object *gwv1.GatewayClass // nil for a class that works without an object
 	// Accepted is the class's Accepted condition.
 	Accepted metav1.Condition
+	// SupportedVersion is the condition of that type; zero where nothing tells the
+	// version.
+	SupportedVersion metav1.Condition
+	frozen           bool // the version is why the class is not accepted
 	// InvalidParameters says that the class is not accepted for its parameters. Its
 	// Gateways go on as they are.
 	InvalidParameters bool
 	parameters        *v1alpha1.GatewayParameters // nil for none that can be used
-	// SupportedVersion is the condition of that type; zero where nothing tells the
-	// version.
-	SupportedVersion metav1.Condition
 }
 
 // Gateway is a Gateway of one of our classes.
