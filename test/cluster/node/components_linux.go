@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 const nodeName = "node"
@@ -11,21 +10,21 @@ const nodeName = "node"
 // components are what runs on the node, with their files. They need no order:
 // whoever can't do without another is started again until it is there.
 func components(name, dir string) ([]component, error) {
-	replace := strings.NewReplacer(
-		"DIR", dir,
-		"CGROUP", controlGroup(name),
-		"PLUGINS", filepath.Dir(plugins),
-		"PAUSE", pauseImage,
-		"PODS", podRange,
-		"NODE_ADDRESS", nodeAddress,
-		"DNS", dnsService,
-	)
+	values := map[string]string{
+		"dir":     dir,
+		"cgroup":  controlGroup(name),
+		"plugins": filepath.Dir(plugins),
+		"pause":   pauseImage,
+		"pods":    podRange,
+		"node":    nodeName,
+		"dns":     dnsService,
+	}
 	for file, text := range files {
 		path := filepath.Join(dir, file)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(path, []byte(replace.Replace(text)), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(os.Expand(text, func(key string) string { return values[key] })), 0o644); err != nil {
 			return nil, err
 		}
 	}
@@ -90,13 +89,13 @@ rules:
 	// Without CAP_SYS_RESOURCE, as in many containers, oom_score_adj can't be
 	// lowered, and runc would fail with "can't get final child's PID from pipe".
 	"containerd.toml": `version = 2
-root = "DIR/containerd"
+root = "${dir}/containerd"
 [plugins."io.containerd.grpc.v1.cri"]
   restrict_oom_score_adj = true
-  sandbox_image = "PAUSE"
+  sandbox_image = "${pause}"
   [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "PLUGINS"
-    conf_dir = "DIR/cni"
+    bin_dir = "${plugins}"
+    conf_dir = "${dir}/cni"
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
@@ -111,7 +110,7 @@ root = "DIR/containerd"
   "name": "pods",
   "plugins": [
     {"type": "ptp", "ipMasq": false,
-     "ipam": {"type": "host-local", "ranges": [[{"subnet": "PODS"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
+     "ipam": {"type": "host-local", "ranges": [[{"subnet": "${pods}"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
     {"type": "portmap", "capabilities": {"portMappings": true}}
   ]
 }
@@ -125,23 +124,23 @@ root = "DIR/containerd"
 	"kubelet.yaml": `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication:
-  x509: {clientCAFile: DIR/pki/ca.crt}
+  x509: {clientCAFile: ${dir}/pki/ca.crt}
   webhook: {enabled: true}
   anonymous: {enabled: false}
 authorization: {mode: Webhook}
-tlsCertFile: DIR/pki/kubelet.crt
-tlsPrivateKeyFile: DIR/pki/kubelet.key
+tlsCertFile: ${dir}/pki/kubelet.crt
+tlsPrivateKeyFile: ${dir}/pki/kubelet.key
 failCgroupV1: false
 cgroupDriver: cgroupfs
-cgroupRoot: /CGROUP
+cgroupRoot: /${cgroup}
 enforceNodeAllocatable: []
 failSwapOn: false
 oomScoreAdj: 0
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
-podLogsDir: DIR/log/pods
-volumePluginDir: DIR/kubelet/plugins
-resolvConf: DIR/resolv.conf
-clusterDNS: [DNS]
+podLogsDir: ${dir}/log/pods
+volumePluginDir: ${dir}/kubelet/plugins
+resolvConf: ${dir}/resolv.conf
+clusterDNS: [${dns}]
 clusterDomain: cluster.local
 maxPods: 250
 imageGCHighThresholdPercent: 100
@@ -154,10 +153,10 @@ evictionHard: {memory.available: 100Mi}
 	// conntrack: a network namespace may not set the kernel's limits.
 	"kube-proxy.yaml": `apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
-clientConnection: {kubeconfig: DIR/kube-proxy.conf}
+clientConnection: {kubeconfig: ${dir}/kube-proxy.conf}
 mode: nftables
-clusterCIDR: PODS
-hostnameOverride: node
+clusterCIDR: ${pods}
+hostnameOverride: ${node}
 conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
 `,
 }

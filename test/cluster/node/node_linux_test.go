@@ -73,6 +73,7 @@ func TestUpAndDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	serve(t, c)
+	resolve(t, s.PID)
 	if err := up(t.Context(), name, dir, "experimental"); err == nil || !strings.Contains(err.Error(), "standard") {
 		t.Errorf("another channel while it runs: %v", err)
 	}
@@ -146,6 +147,25 @@ func serve(t *testing.T, c *cluster.Cluster) {
 	if out, err := inside(t.Context(), c.Dir, "kubectl", "get", "nodes", "-o", "name"); err != nil || out != "node/"+nodeName {
 		t.Errorf("kubectl get nodes: %q, %v", out, err)
 	}
+}
+
+// resolve sees that pods ask the cluster's DNS.
+func resolve(t *testing.T, pid int) {
+	for p := range descendants(t, pid) {
+		proc := fmt.Sprintf("/proc/%d/", p.pid)
+		if name, _ := os.ReadFile(proc + "cmdline"); !strings.HasPrefix(string(name), "/usr/local/bin/echo-basic") {
+			continue
+		}
+		config, err := os.ReadFile(proc + "root/etc/resolv.conf")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(config), "nameserver "+dnsService) {
+			t.Errorf("the pod's resolv.conf is %s", config)
+		}
+		return
+	}
+	t.Error("no process of the pod")
 }
 
 // hello asks the Service, and wants its own answer.
