@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -81,6 +83,7 @@ type Cluster struct {
 	usable    chan struct{} // closed when that is a whole configuration too
 	serves    bool          // usable is closed; of the loop
 	fleets    fleets
+	turn      sync.Mutex             // of a term
 	leads     atomic.Pointer[term]   // term, for other goroutines
 	leader    atomic.Pointer[string] // where the leader is reached, unless it is us
 }
@@ -172,8 +175,8 @@ func clusterPipeline(cfg *config.Configuration, experimental bool) Options {
 // Run serves until ctx ends. Proxies go on with what they have, and find another
 // replica or the next process.
 func (c *Cluster) Run(ctx context.Context) error {
-	defer c.stop()
 	group, ctx := errgroup.WithContext(ctx)
+	defer context.AfterFunc(ctx, c.stop)() // who waits for the loop must not outlive it
 	run := func(what string, f func(context.Context) error) {
 		group.Go(func() error {
 			if err := f(ctx); err != nil && ctx.Err() == nil {
@@ -202,7 +205,6 @@ func (c *Cluster) Run(ctx context.Context) error {
 	run("relay", c.relay.Run)
 	run("leader election", c.elect)
 	err := group.Wait()
-	c.stop()
 	c.server.Stop()
 	if errors.Is(err, context.Canceled) {
 		return nil
@@ -259,6 +261,29 @@ func (c *Cluster) runSources(run func(string, func(context.Context) error)) {
 			}
 			return files.Run(ctx, func(b source.Batch) { emit(ctx, b) })
 		})
+	}
+}
+
+// opening lets proxies in as soon as the contents that were asked for are known, or
+// known not to be had: a listener must not be taken away because its certificate
+// comes a second late.
+func (c *Cluster) opening(ctx context.Context) {
+	for try := time.NewTicker(fetchTimeout / 4); ; <-try.C {
+		missing := 0
+		c.events.call(ctx, func() {
+			if missing = c.source.Unread(); missing > 0 {
+				c.commit(nil, nil)
+				missing = c.source.Unread()
+			}
+		})
+		if missing == 0 || ctx.Err() != nil {
+			try.Stop()
+			break
+		}
+		c.log.Warn("waiting for the contents of Secrets and ConfigMaps before proxies are served", "missing", missing)
+	}
+	if ctx.Err() == nil {
+		close(c.published)
 	}
 }
 

@@ -70,6 +70,8 @@ func (c *Cluster) elect(ctx context.Context) error {
 		}
 		elector.Run(ctx)
 	}
+	c.turn.Lock() // the last term has ended
+	defer c.turn.Unlock()
 	return ctx.Err()
 }
 
@@ -81,20 +83,40 @@ func (c *Cluster) follow(holder string) {
 	}
 }
 
-// lead writes status and infrastructure until ctx ends.
+// lead writes status and infrastructure until ctx ends. The election does not wait
+// for it, so that a term may begin before the last one has ended: it waits here.
 func (c *Cluster) lead(ctx context.Context) {
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	select {
 	case <-c.published: // before, nothing is known that could be written
 	case <-ctx.Done():
 		return
 	}
-	t, err := c.newTerm()
-	if err != nil {
-		c.log.Error("this replica can't lead", "error", err)
-		return
-	}
 	c.log.Info("leading: this replica writes status and infrastructure from now on")
 	c.leader.Store(nil)
+	for ctx.Err() == nil {
+		// Whoever holds the Lease must write: nobody else does.
+		if err := c.serve(ctx); err != nil && ctx.Err() == nil {
+			c.log.Error("status and infrastructure can't be written; trying again", "error", err, "in", termRetry)
+			select {
+			case <-time.After(termRetry):
+			case <-ctx.Done():
+			}
+		}
+	}
+	c.log.Info("leading ended")
+}
+
+// termRetry is how long a leader that could not begin waits.
+const termRetry = 5 * time.Second
+
+// serve is a term.
+func (c *Cluster) serve(ctx context.Context) error {
+	t, err := c.newTerm()
+	if err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return t.statuses.Run(ctx) })
 	if t.fleets != nil {
@@ -113,11 +135,7 @@ func (c *Cluster) lead(ctx context.Context) {
 	err = group.Wait()
 	c.leads.Store(nil)
 	c.events.call(c.running, func() { c.term = nil })
-	if err != nil && ctx.Err() == nil {
-		c.log.Error("leading ended", "error", err)
-	} else {
-		c.log.Info("leading ended")
-	}
+	return err
 }
 
 // newTerm prepares those who write.

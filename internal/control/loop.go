@@ -84,10 +84,13 @@ func (e eventQueue) tell(ctx context.Context, gateway string, state xds.State) {
 	}
 }
 
-// call runs a function between two transactions, unless ctx ends first.
+// call runs a function between two transactions and waits for it, unless ctx ends
+// before it has begun. It must not be used by what the loop runs itself.
 func (e eventQueue) call(ctx context.Context, do func()) {
+	done := make(chan struct{})
 	select {
-	case e.calls <- do:
+	case e.calls <- func() { defer close(done); do() }:
+		<-done
 	case <-ctx.Done():
 	}
 }
