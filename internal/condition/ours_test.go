@@ -1,12 +1,10 @@
-package condition_test
+package condition
 
 import (
 	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
-
-	"github.com/gatehouse-dev/gatehouse/internal/condition"
 )
 
 // TestOurs says that every type of condition that we set is known as ours: one that
@@ -24,7 +22,7 @@ func TestOurs(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range written.FindAllStringSubmatch(string(text), -1) {
-			if found[m[1]] = true; !condition.Ours(m[1]) {
+			if found[m[1]] = true; !Ours(m[1]) {
 				t.Errorf("%s: condition %s is not known as ours", file, m[1])
 			}
 		}
@@ -32,7 +30,7 @@ func TestOurs(t *testing.T) {
 	if len(found) < 8 {
 		t.Errorf("only %v found", found)
 	}
-	if condition.Ours("example.com/Policy") || condition.Ours("Ready") {
+	if Ours("example.com/Policy") || Ours("Ready") {
 		t.Error("others' conditions are ours")
 	}
 }

@@ -143,8 +143,11 @@ func (c *Client) stream(ctx context.Context, leader string) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- exchange(transport, request) }()
-	sent := make(chan error, 1)
-	go func() { sent <- c.send(ctx, lines) }()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		_ = c.send(ctx, lines) // it ends with the exchange, which has the reason
+	}()
 
 	check := time.NewTicker(lookUp)
 	defer check.Stop()
@@ -161,7 +164,7 @@ func (c *Client) stream(ctx context.Context, leader string) error {
 			}
 			cancel()
 			_ = body.CloseWithError(context.Canceled)
-			<-ended
+			_ = <-ended
 			<-sent
 			return nil
 		}

@@ -2,6 +2,7 @@ package writer
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,7 +86,7 @@ func TestParents(t *testing.T) {
 			[]gwv1.RouteParentStatus{foreign, parent(ourName, "g", theirs, accepted), parent(ourName, "new", cond("Accepted", "True", "", now))},
 		},
 		"nothing of ours stays": {[]gwv1.RouteParentStatus{parent(ourName, "g", accepted), foreign}, nil, []gwv1.RouteParentStatus{foreign}},
-		"there is room for one": {many, []gwv1.RouteParentStatus{parent(ourName, "a"), parent(ourName, "b")}, append(many[:len(many):len(many)], parent(ourName, "a"))},
+		"there is room for one": {many, []gwv1.RouteParentStatus{parent(ourName, "a"), parent(ourName, "b")}, append(slices.Clip(many), parent(ourName, "a"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live, desired := &gwv1.RouteStatus{Parents: c.live}, &gwv1.RouteStatus{Parents: c.desired}
