@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
@@ -76,7 +77,9 @@ func (f *fleet) directory(gateway ir.Name) string {
 	return filepath.Join(f.dir, hex.EncodeToString(sum[:6]))
 }
 
-func (f *fleet) start(gateway ir.Name) {
+// start runs a Gateway's Envoy by settings, as they are now: later ones count when it
+// starts the next time.
+func (f *fleet) start(gateway ir.Name, settings *v1alpha1.Settings) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.members[gateway] != nil {
@@ -84,7 +87,7 @@ func (f *fleet) start(gateway ir.Name) {
 	}
 	dir := f.directory(gateway)
 	m := &fleetMember{dir: dir, done: make(chan struct{})}
-	config := f.config(gateway, dir)
+	config := f.config(gateway, dir, settings)
 	config.Prepare = m.restoreSocket
 	m.supervisor = proxy.New(config)
 	f.members[gateway] = m
@@ -112,8 +115,8 @@ func (f *fleet) left(dir string, done chan struct{}) {
 	}
 }
 
-func (f *fleet) config(gateway ir.Name, dir string) proxy.Config {
-	return proxy.Config{
+func (f *fleet) config(gateway ir.Name, dir string, settings *v1alpha1.Settings) proxy.Config {
+	config := proxy.Config{
 		Gateway: gateway.String(), Dir: dir, Binary: f.binary,
 		XDSSocket: filepath.Join(dir, xdsSocket), Concurrency: f.concurrency,
 		DrainTimeout: f.drain, Log: f.log,
@@ -123,6 +126,23 @@ func (f *fleet) config(gateway ir.Name, dir string) proxy.Config {
 			}
 		},
 	}
+	if e := settings.Envoy; e != nil {
+		if e.Concurrency != nil {
+			config.Concurrency = int(*e.Concurrency)
+		}
+		if e.LogLevel != nil {
+			config.LogLevel = string(*e.LogLevel)
+		}
+		if e.Bootstrap != nil {
+			config.Additions = e.Bootstrap.Raw
+		}
+	}
+	if d := settings.Drain; d != nil && d.Timeout != nil {
+		// A timeout of 0 would be the default one.
+		timeout, _ := time.ParseDuration(string(*d.Timeout)) // it has been checked
+		config.DrainTimeout = max(timeout, time.Millisecond)
+	}
+	return config
 }
 
 func (f *fleet) run(ctx context.Context, gateway ir.Name, m *fleetMember) {
@@ -224,7 +244,7 @@ func (f *fleet) stopLeftovers() {
 		go func() {
 			defer close(done)
 			defer f.left(dir, done)
-			if err := proxy.StopLeftover(f.hurried, f.config(ir.Name{Namespace: "removed", Name: e.Name()}, dir)); err != nil {
+			if err := proxy.StopLeftover(f.hurried, f.config(ir.Name{Namespace: "removed", Name: e.Name()}, dir, &v1alpha1.Settings{})); err != nil {
 				f.log.Warn("an Envoy that an earlier run left behind can't be stopped", "directory", dir, "error", err)
 				return
 			}

@@ -122,3 +122,14 @@ func checkBootstrap(additions []byte) error {
 	}
 	return envoy.CheckBootstrap(whole)
 }
+
+// settingsOf returns the settings of a Gateway.
+func (p *Pipeline) settingsOf(gateway ir.Name) *v1alpha1.Settings {
+	out := &v1alpha1.Settings{}
+	p.engine.View(func(c *flow.Ctx) {
+		if gw, ok := flow.Get(c, p.graph.Gateways, gateway); ok {
+			out = gw.Parameters
+		}
+	})
+	return out
+}

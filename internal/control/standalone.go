@@ -168,7 +168,7 @@ func (s *Standalone) commit(batches []source.Batch, said []feedback) {
 	for _, ch := range flow.Changes(c, s.pipeline.fleets) {
 		switch {
 		case ch.Has && !ch.Had:
-			s.fleet.start(ch.Key)
+			s.fleet.start(ch.Key, s.pipeline.settingsOf(ch.Key))
 		case ch.Had && !ch.Has:
 			s.fleet.stop(ch.Key)
 			s.forget(ch.Key)
