@@ -3,6 +3,7 @@ package infra
 import (
 	"fmt"
 	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -115,9 +116,9 @@ next:
 
 func keyOf(item any, fields []string) string {
 	m, _ := item.(map[string]any)
-	key := ""
+	var key strings.Builder
 	for _, field := range fields {
-		key += fmt.Sprintf("%v\x00", m[field])
+		fmt.Fprintf(&key, "%v\x00", m[field])
 	}
-	return key
+	return key.String()
 }

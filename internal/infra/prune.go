@@ -87,7 +87,8 @@ func (a *Applier) remove(ctx context.Context, c cache.Cache, gateway ir.Name, ce
 // we don't watch, or we may not be allowed to read it.
 func (a *Applier) isOrphan(ctx context.Context, gateway ir.Name, o client.Object) (bool, error) {
 	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(gwv1.SchemeGroupVersion.WithKind(gatewayKind))
+	live.SetAPIVersion(gwv1.GroupVersion.String())
+	live.SetKind(gatewayKind)
 	err := a.client.Get(ctx, client.ObjectKey{Namespace: gateway.Namespace, Name: gateway.Name}, live)
 	if apierrors.IsNotFound(err) {
 		return true, nil

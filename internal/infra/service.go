@@ -33,18 +33,17 @@ func (f *fleet) service() *corev1.Service {
 	if f.Internal {
 		out.Spec.Type = corev1.ServiceTypeClusterIP
 	}
-	nodePorts := out.Spec.Type == corev1.ServiceTypeNodePort
-	switch out.Spec.Type {
-	case corev1.ServiceTypeLoadBalancer:
+	balanced := out.Spec.Type == corev1.ServiceTypeLoadBalancer
+	nodePorts := out.Spec.Type == corev1.ServiceTypeNodePort || balanced && valueOr(s.AllocateLoadBalancerNodePorts, true)
+	if balanced {
 		out.Spec.LoadBalancerClass = s.LoadBalancerClass
 		out.Spec.LoadBalancerSourceRanges = s.LoadBalancerSourceRanges
 		out.Spec.AllocateLoadBalancerNodePorts = s.AllocateLoadBalancerNodePorts
-		nodePorts = valueOr(s.AllocateLoadBalancerNodePorts, true)
 		if len(f.Addresses) > 0 {
 			out.Spec.LoadBalancerIP, out.Spec.ExternalIPs = f.Addresses[0], f.Addresses[1:]
 		}
-		fallthrough
-	case corev1.ServiceTypeNodePort:
+	}
+	if out.Spec.Type != corev1.ServiceTypeClusterIP {
 		// Local keeps the addresses of clients, and spares them a hop.
 		out.Spec.ExternalTrafficPolicy = valueOr(s.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyLocal)
 	}
