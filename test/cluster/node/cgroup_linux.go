@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,8 +14,12 @@ import (
 
 // controlGroup is above all control groups of a cluster's pods. Without one of
 // its own, a kubelet would take the pods of another on this machine for orphans,
-// and end them.
-func controlGroup(name string) string { return "gatehouse-" + name }
+// and end them. Clusters have the same name where their caches differ.
+func controlGroup(dir string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(dir))
+	return fmt.Sprintf("gatehouse-%s-%08x", filepath.Base(dir), h.Sum32())
+}
 
 // hierarchies are the roots of control groups: one with version 2, one for each
 // controller with version 1, both on hybrid machines.
@@ -34,13 +40,13 @@ func hierarchies() ([]string, error) {
 }
 
 // controlGroups makes what the kubelet wants to find.
-func controlGroups(name string) error {
+func controlGroups(dir string) error {
 	roots, err := hierarchies()
 	if err != nil {
 		return err
 	}
 	for _, root := range roots {
-		if err := os.MkdirAll(filepath.Join(root, controlGroup(name)), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(root, controlGroup(dir)), 0o755); err != nil {
 			return err
 		}
 	}
@@ -49,13 +55,13 @@ func controlGroups(name string) error {
 
 // removeControlGroups takes them away, the deepest first. The kernel may need a
 // moment after the last process ended.
-func removeControlGroups(name string) error {
+func removeControlGroups(dir string) error {
 	roots, err := hierarchies()
 	if err != nil {
 		return err
 	}
 	for _, root := range roots {
-		top := filepath.Join(root, controlGroup(name))
+		top := filepath.Join(root, controlGroup(dir))
 		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 			err := removeDirectories(top)
 			if err == nil {

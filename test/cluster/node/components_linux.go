@@ -9,10 +9,10 @@ const nodeName = "node"
 
 // components are what runs on the node, with their files. They need no order:
 // whoever can't do without another is started again until it is there.
-func components(name, dir string) ([]component, error) {
+func components(dir string) ([]component, error) {
 	values := map[string]string{
 		"dir":     dir,
-		"cgroup":  controlGroup(name),
+		"cgroup":  controlGroup(dir),
 		"plugins": filepath.Dir(plugins),
 		"pause":   pauseImage,
 		"pods":    podRange,

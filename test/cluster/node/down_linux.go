@@ -25,7 +25,7 @@ func down(ctx context.Context, name, dir string) error {
 	}
 	lock, err := cluster.Lock(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return removeControlGroups(name)
+		return removeControlGroups(dir)
 	}
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func down(ctx context.Context, name, dir string) error {
 		return fmt.Errorf("another command is bringing %q up", name)
 	}
 	defer func() { _ = lock.Close() }()
-	return errors.Join(removeControlGroups(name), os.RemoveAll(dir))
+	return errors.Join(removeControlGroups(dir), os.RemoveAll(dir))
 }
 
 // end kills the node's first process and waits for its end. The kernel ends

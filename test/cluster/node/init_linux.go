@@ -19,7 +19,7 @@ const lockFD = 3
 
 // initialize is that process: it makes mounts and network, then starts what a
 // node runs and keeps it running, until it is killed, and all with it.
-func initialize(ctx context.Context, name, dir string) error {
+func initialize(ctx context.Context, dir string) error {
 	unix.CloseOnExec(lockFD)
 	cache, err := cluster.Cache()
 	if err != nil {
@@ -31,10 +31,10 @@ func initialize(ctx context.Context, name, dir string) error {
 	if err := network(ctx); err != nil {
 		return fmt.Errorf("network: %w", err)
 	}
-	if err := controlGroups(name); err != nil {
+	if err := controlGroups(dir); err != nil {
 		return fmt.Errorf("control groups: %w", err)
 	}
-	components, err := components(name, dir)
+	components, err := components(dir)
 	if err != nil {
 		return err
 	}

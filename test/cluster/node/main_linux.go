@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string) error {
 	case "image":
 		return load(ctx, dir, flags.Args())
 	case initCommand:
-		return initialize(ctx, *name, dir)
+		return initialize(ctx, dir)
 	}
 	return fmt.Errorf("no command %q\n%s", args[0], usage)
 }

@@ -49,7 +49,7 @@ func TestUpAndDown(t *testing.T) {
 	if _, err := build(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	before := machine(t, name)
+	before := machine(t, dir)
 	t.Cleanup(func() {
 		if err := down(context.Background(), name, dir); err != nil {
 			t.Error(err)
@@ -58,7 +58,7 @@ func TestUpAndDown(t *testing.T) {
 	if err := up(t.Context(), name, dir, "standard"); err != nil {
 		t.Fatal(err)
 	}
-	during := machine(t, name)
+	during := machine(t, dir)
 	s, err := cluster.ReadState(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestUpAndDown(t *testing.T) {
 			t.Errorf("process %d is left", process.pid)
 		}
 	}
-	after := machine(t, name)
+	after := machine(t, dir)
 	for thing := range after {
 		if !before[thing] {
 			t.Errorf("left behind: %s", thing)
@@ -184,7 +184,7 @@ func hello(client *http.Client, address string) (string, error) {
 
 // machine is what a cluster could leave: mounts, interfaces, control groups,
 // entries of directories that programs like to write to.
-func machine(t *testing.T, name string) map[string]bool {
+func machine(t *testing.T, dir string) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
 	data, err := os.ReadFile("/proc/self/mountinfo")
@@ -206,7 +206,7 @@ func machine(t *testing.T, name string) map[string]bool {
 		t.Fatal(err)
 	}
 	for _, root := range roots {
-		_ = filepath.WalkDir(filepath.Join(root, controlGroup(name)), func(path string, _ fs.DirEntry, err error) error {
+		_ = filepath.WalkDir(filepath.Join(root, controlGroup(dir)), func(path string, _ fs.DirEntry, err error) error {
 			if err == nil {
 				all["control group "+path] = true
 			}
@@ -217,11 +217,11 @@ func machine(t *testing.T, name string) map[string]bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"/", "/etc", "/opt", "/run", "/run/netns", "/usr/libexec", "/var/lib", "/var/log", "/var/log/pods", nodes} {
-		entries, _ := os.ReadDir(dir)
+	for _, parent := range []string{"/", "/etc", "/opt", "/run", "/run/netns", "/usr/libexec", "/var/lib", "/var/log", "/var/log/pods", nodes} {
+		entries, _ := os.ReadDir(parent)
 		for _, e := range entries {
 			if !strings.HasPrefix(e.Name(), "cni-") { // another cluster's pods may come meanwhile
-				all["file "+filepath.Join(dir, e.Name())] = true
+				all["file "+filepath.Join(parent, e.Name())] = true
 			}
 		}
 	}
