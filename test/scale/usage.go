@@ -1,14 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,19 +47,21 @@ func (b *bench) scrape(ctx context.Context, url string) (usage, error) {
 		return usage{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(response.Body)
-	if err != nil {
-		return usage{}, err
+	var u usage
+	var bytes float64
+	found := 0
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		for metric, value := range map[string]*float64{"process_resident_memory_bytes": &bytes, "process_cpu_seconds_total": &u.cpu} {
+			if n, _ := fmt.Sscanf(lines.Text(), metric+" %g", value); n == 1 {
+				found++
+			}
+		}
 	}
-	memory, cpu := families["process_resident_memory_bytes"], families["process_cpu_seconds_total"]
-	if memory == nil || cpu == nil {
+	if found != 2 {
 		return usage{}, errors.New("no metrics of the process")
 	}
-	return usage{
-		memory: memory.Metric[0].GetGauge().GetValue() / (1 << 20),
-		cpu:    cpu.Metric[0].GetCounter().GetValue(),
-	}, nil
+	u.memory = bytes / (1 << 20)
+	return u, nil
 }
 
 // controllers are the running pods of the controller.
