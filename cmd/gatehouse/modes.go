@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
 // What provisioner-mode and static-mode have in common. Their flags, and the errors
@@ -94,6 +97,37 @@ func checkClass(s string) error {
 	return nil
 }
 
+func checkGateway(s string) error {
+	if s == "" {
+		return errUnset
+	}
+	parts := strings.Split(s, "/")
+	if len(parts) != 2 {
+		return errors.New("invalid format; must be NAMESPACE/NAME")
+	}
+	if problems := validation.IsDNS1123Label(parts[0]); len(problems) > 0 {
+		return fmt.Errorf("invalid namespace name: %s", strings.Join(problems, "; "))
+	}
+	if problems := validation.IsDNS1123Subdomain(parts[1]); len(problems) > 0 {
+		return fmt.Errorf("invalid resource name: %s", strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+// podIP is the address of the pod, which is that of its Gateway.
+func podIP() (netip.Addr, error) {
+	const name = "POD_IP"
+	text := os.Getenv(name)
+	if text == "" {
+		return netip.Addr{}, usageError{fmt.Errorf("error validating %s environment variable: IP address must be set", name)}
+	}
+	addr, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Addr{}, usageError{fmt.Errorf("error validating %s environment variable: %q must be a valid IP address", name, text)}
+	}
+	return addr, nil
+}
+
 // podVariable is what the pod's manifest says of the pod.
 func podVariable(name string) (string, error) {
 	value := os.Getenv(name)
@@ -121,3 +155,9 @@ func (f *logFlags) check() error {
 }
 
 func (f *logFlags) logger() *slog.Logger { return newLogger(os.Stderr, f.format, f.level) }
+
+// gatewayName takes apart what checkGateway has let through.
+func gatewayName(s string) ir.Name {
+	namespace, name, _ := strings.Cut(s, "/")
+	return ir.Name{Namespace: namespace, Name: name}
+}

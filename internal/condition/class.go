@@ -24,3 +24,10 @@ func ClassConflict() metav1.Condition {
 	return no(gwv1.GatewayClassConditionStatusAccepted, gwv1.GatewayClassConditionReason("GatewayClassConflict"),
 		"The resource is ignored due to a conflicting GatewayClass resource")
 }
+
+// GatewayConflict says that a process serves one Gateway of a class, and this is
+// another one.
+func GatewayConflict(served string) metav1.Condition {
+	return no(gwv1.GatewayConditionAccepted, gwv1.GatewayConditionReason("GatewayConflict"),
+		fmt.Sprintf("One Gateway of the class is served, the oldest, which is %s: delete that one, or run a process for this one with --gateway", served))
+}

@@ -43,6 +43,8 @@ type ClusterOptions struct {
 	Logs   config.Logs
 	// Admin is the address of the admin interface, on loopback; empty for none.
 	Admin string
+	// Static, if not nil, makes it `gatehouse static-mode`.
+	Static *Static
 }
 
 // Replica names one of several controllers that share the work.
@@ -71,6 +73,7 @@ type Cluster struct {
 	relay       *relay.Client
 	events      eventQueue
 	identity    *identity.Authority
+	static      *static         // nil where fleets are elsewhere
 	running     context.Context // ends with Run
 	stop        context.CancelFunc
 
@@ -120,6 +123,9 @@ func NewCluster(ctx context.Context, opts ClusterOptions) (*Cluster, error) {
 		Log: opts.Logs.For("identity"),
 	})
 	c.relay = c.newRelay()
+	if opts.Static != nil {
+		c.serveStatic(*opts.Static)
+	}
 	c.broadcaster = events.NewBroadcaster(&events.EventSinkImpl{Interface: c.set.EventsV1()})
 	c.recorder = c.broadcaster.NewRecorder(c.scheme, "gatehouse")
 	c.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -152,7 +158,11 @@ func (c *Cluster) watchCluster(ctx context.Context) error {
 	if c.source, err = kube.New(o); err != nil {
 		return err
 	}
-	c.pipeline = NewPipeline(clusterPipeline(c.config, experimental))
+	pipeline := clusterPipeline(c.config, experimental)
+	if s := c.opts.Static; s != nil {
+		pipeline = staticPipeline(c.config.ControllerName, experimental, s.Address)
+	}
+	c.pipeline = NewPipeline(pipeline)
 	return nil
 }
 
@@ -199,12 +209,17 @@ func (c *Cluster) Run(ctx context.Context) error {
 	run("events", c.record)
 	run("loop", func(ctx context.Context) error { return c.events.loop(ctx, c.commit) })
 	c.runSources(run)
-	run("identity", func(ctx context.Context) error { c.identity.Run(ctx); return nil })
-	run("xDS", c.serveXDS)
-	run("API", c.serveAPI)
-	run("relay", c.relay.Run)
+	if c.static == nil {
+		run("identity", func(ctx context.Context) error { c.identity.Run(ctx); return nil })
+		run("xDS", c.serveXDS)
+		run("API", c.serveAPI)
+		run("relay", c.relay.Run)
+	}
 	run("leader election", c.elect)
 	err := group.Wait()
+	if c.static != nil {
+		c.static.drain()
+	}
 	c.server.Stop()
 	if errors.Is(err, context.Canceled) {
 		return nil

@@ -35,6 +35,11 @@ const fetchTimeout = 3 * time.Second
 // and its content.
 func (c *Cluster) commit(batches []source.Batch, said []feedback) {
 	out := newOutcome()
+	if c.static != nil {
+		for i := range batches {
+			batches[i] = c.static.take(batches[i])
+		}
+	}
 	c.transact(&out, batches, said)
 	for range maxRounds {
 		ctx, cancel := context.WithTimeout(c.running, fetchTimeout)
@@ -73,8 +78,12 @@ func (c *Cluster) update(out *outcome, change func(*flow.Tx)) {
 	for _, kind := range c.pipeline.reported {
 		kind.changes(commit, func(ch statusChange) { out.statuses[ch.Object] = ch.New })
 	}
-	for _, ch := range flow.Changes(commit, c.pipeline.infra) {
-		out.fleets[ch.Key] = ch.New
+	if c.static != nil {
+		c.static.run(c.pipeline, commit)
+	} else {
+		for _, ch := range flow.Changes(commit, c.pipeline.infra) {
+			out.fleets[ch.Key] = ch.New
+		}
 	}
 	for _, ch := range flow.Changes(commit, c.pipeline.fleets) {
 		if ch.Had && !ch.Has {
@@ -88,6 +97,10 @@ func (c *Cluster) update(out *outcome, change func(*flow.Tx)) {
 // publish tells proxies, and those who write.
 func (c *Cluster) publish(out *outcome) {
 	c.server.Apply(out.updates)
+	if c.static != nil {
+		c.static.conflicts(out.statuses)
+		c.static.note(c)
+	}
 	c.fleets.update(out.fleets)
 	if c.term == nil {
 		return

@@ -18,6 +18,9 @@ import (
 func (c *Cluster) Ready() (bool, string) {
 	select {
 	case <-c.usable:
+		if c.static != nil && !c.static.configured.Load() {
+			return false, "the proxy has no configuration yet"
+		}
 		return true, ""
 	default:
 		return false, "the objects of the cluster have not all been read yet"

@@ -141,10 +141,14 @@ func (c *Cluster) serve(ctx context.Context) error {
 // newTerm prepares those who write.
 func (c *Cluster) newTerm() (*term, error) {
 	t := &term{metrics: prometheus.NewRegistry(), since: time.Now(), silent: map[source.Key]any{}}
-	t.statuses = writer.New(writer.Options{
+	statuses := writer.Options{
 		Client: c.direct, Live: c.source.Live, ControllerName: c.config.ControllerName,
 		Events: c.recorder, Log: c.opts.Logs.For("status"), Registerer: t.metrics,
-	})
+	}
+	if c.static != nil {
+		statuses.Owns = c.owns
+	}
+	t.statuses = writer.New(statuses)
 	if c.config.Infrastructure.Type != config.InfrastructureKubernetes {
 		return t, nil
 	}
@@ -191,6 +195,11 @@ func (c *Cluster) begin(t *term) {
 		for _, kind := range c.pipeline.reported {
 			kind.all(ctx, c.write)
 		}
+		if c.static != nil {
+			for gateway, status := range c.static.losers {
+				c.write(gatewayKey(gateway), status)
+			}
+		}
 		if t.fleets == nil {
 			return
 		}
@@ -230,6 +239,9 @@ func (c *Cluster) write(k source.Key, status any) {
 	t := c.term
 	if t == nil || c.merge != nil && c.merge.Owner(k) >= 0 && c.config.Sources[c.merge.Owner(k)].Kubernetes == nil {
 		return // the object that is used is in a file
+	}
+	if c.static != nil && k.Kind == kindGatewayClass && !c.static.ClassStatus {
+		return
 	}
 	if status != nil && c.tooEarly(k) {
 		t.silent[k] = status

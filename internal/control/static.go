@@ -1,0 +1,244 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/proxy"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// Kinds by which Gateways and what is attached to them are told apart.
+const (
+	kindGatewayClass = "GatewayClass"
+	kindGateway      = "Gateway"
+	kindListenerSet  = "ListenerSet"
+)
+
+// Static makes a Cluster serve one Gateway with an Envoy of its own: `gatehouse
+// static-mode`. Other processes, with the same controllerName, may serve others.
+type Static struct {
+	// Class is the GatewayClass that counts.
+	Class string
+	// Gateway is the one that is served; zero for the oldest of the class.
+	Gateway ir.Name
+	// ClassStatus says whether the status of the class is this process's to write.
+	ClassStatus bool
+	// Address is where listeners are: the pod's.
+	Address netip.Addr
+	// Envoy is run with these, see proxy.Config.
+	Envoy        proxy.Binary
+	Concurrency  int
+	StateDir     string
+	DrainTimeout time.Duration
+	Output       func(gateway string, line proxy.Line)
+}
+
+// static is the state of a Cluster that serves one Gateway. All of it is the loop's.
+type static struct {
+	Static
+	// all are the Gateways of the class, if the oldest is to be found.
+	all    map[ir.Name]*gwv1.Gateway
+	chosen ir.Name
+	// losers are the Gateways whose status says that another one is served.
+	losers map[ir.Name]*gwv1.GatewayStatus
+	fleet  *fleet
+	stop   context.CancelFunc // the service of xDS, which a draining Envoy needs
+
+	configured atomic.Bool // the proxy has its first configuration, or there is none
+}
+
+// serveStatic prepares the Gateway's Envoy, which outlives the context of Run.
+func (c *Cluster) serveStatic(o Static) {
+	c.static = &static{Static: o, all: map[ir.Name]*gwv1.Gateway{}, chosen: o.Gateway, losers: map[ir.Name]*gwv1.GatewayStatus{}}
+	serving, stop := context.WithCancel(context.Background())
+	c.static.stop = stop
+	c.static.fleet = newFleet(serving, fleetOptions{
+		dir: filepath.Join(o.StateDir, "g"), server: c.server, binary: o.Envoy, concurrency: o.Concurrency,
+		drain: o.DrainTimeout, log: c.opts.Logs.For("proxy"), output: o.Output,
+	})
+}
+
+// staticPipeline returns the options of the pipeline behind `gatehouse static-mode`:
+// listeners are where the Gateway says, at the pod's address.
+func staticPipeline(controllerName string, experimental bool, address netip.Addr) Options {
+	return Options{
+		Addresses: []string{address.String()},
+		Topology: topology.Options{
+			ControllerName: controllerName, Experimental: experimental, SystemAuthorities: proxy.Authorities(),
+			LocalAddresses: localAddresses(), DefaultAddresses: []string{address.String()},
+			CheckSettings: checkSettings, Settings: ClientOptions{}.settings(),
+		},
+	}
+}
+
+// run starts and stops Envoys as a commit says, in the loop.
+func (s *static) run(p *Pipeline, c *flow.Commit) {
+	for _, ch := range flow.Changes(c, p.fleets) {
+		switch {
+		case ch.Has && !ch.Had:
+			s.fleet.start(ch.Key)
+		case ch.Had && !ch.Has:
+			s.fleet.stop(ch.Key)
+		}
+	}
+}
+
+// drain ends the Envoys; what they say at last is heard by nobody.
+func (s *static) drain() {
+	s.fleet.stopAll()
+	s.stop()
+}
+
+// note tells whether every Gateway's proxy has been heard, for readiness.
+func (s *static) note(c *Cluster) {
+	ready := true
+	c.pipeline.engine.View(func(ctx *flow.Ctx) {
+		for gateway := range flow.All(ctx, c.pipeline.fleets) {
+			ready = ready && c.states.heard(gateway)
+		}
+	})
+	if ready {
+		s.configured.Store(true)
+	}
+}
+
+// take leaves of a batch what concerns the Gateway: other Gateways and classes are
+// other processes' business, and their routes look like those of nobody here.
+func (s *static) take(b source.Batch) source.Batch {
+	elects := s.Gateway == ir.Name{}
+	var touched []ir.Name // Gateways of the batch, if one is to be chosen
+	kept := b.Set[:0:0]
+	for _, o := range b.Set {
+		switch o := o.(type) {
+		case *gwv1.GatewayClass:
+			if o.Name != s.Class {
+				continue
+			}
+		case *gwv1.Gateway:
+			name := ir.Name{Namespace: o.Namespace, Name: o.Name}
+			if elects {
+				touched = append(touched, name)
+				if string(o.Spec.GatewayClassName) == s.Class {
+					s.all[name] = o
+				} else {
+					delete(s.all, name)
+				}
+				continue
+			}
+			if name != s.Gateway {
+				continue
+			}
+		}
+		kept = append(kept, o)
+	}
+	b.Set = kept
+	if !elects {
+		return b
+	}
+	for _, k := range b.Deleted {
+		if k.Kind == kindGateway {
+			delete(s.all, ir.Name{Namespace: k.Namespace, Name: k.Name})
+			touched = append(touched, ir.Name{Namespace: k.Namespace, Name: k.Name})
+		}
+	}
+	if len(touched) > 0 {
+		s.choose(&b, touched)
+	}
+	return b
+}
+
+// choose makes the oldest Gateway of the class the one that is served.
+func (s *static) choose(b *source.Batch, touched []ir.Name) {
+	oldest := ir.Name{}
+	for name, o := range s.all {
+		if oldest == (ir.Name{}) || older(o, s.all[oldest]) < 0 {
+			oldest = name
+		}
+	}
+	if s.chosen != oldest {
+		if s.chosen != (ir.Name{}) && !slices.Contains(b.Deleted, gatewayKey(s.chosen)) {
+			b.Deleted = append(b.Deleted, gatewayKey(s.chosen))
+		}
+		s.chosen = oldest
+		touched = append(touched, oldest)
+	}
+	if o := s.all[oldest]; o != nil && slices.Contains(touched, oldest) {
+		b.Set = append(b.Set, o)
+	}
+}
+
+// older compares Gateways by age, then by name.
+func older(a, b *gwv1.Gateway) int {
+	return cmp.Or(
+		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name),
+	)
+}
+
+func gatewayKey(name ir.Name) source.Key {
+	return source.Key{Group: gwv1.GroupName, Kind: kindGateway, Namespace: name.Namespace, Name: name.Name}
+}
+
+// conflicts adds the statuses of the Gateways that lose, as far as they change.
+func (s *static) conflicts(statuses map[source.Key]any) {
+	if s.Gateway != (ir.Name{}) {
+		return
+	}
+	losers := map[ir.Name]*gwv1.GatewayStatus{}
+	for name, o := range s.all {
+		if name == s.chosen {
+			continue
+		}
+		c := condition.GatewayConflict(s.chosen.String())
+		c.ObservedGeneration = o.Generation
+		losers[name] = &gwv1.GatewayStatus{Conditions: []metav1.Condition{c}}
+		if was := s.losers[name]; was == nil || was.Conditions[0] != c {
+			statuses[gatewayKey(name)] = losers[name]
+		}
+	}
+	for name := range s.losers {
+		if losers[name] == nil && name != s.chosen {
+			statuses[gatewayKey(name)] = nil
+		}
+	}
+	s.losers = losers
+}
+
+// owns says whether an entry of a status is this process's, by what it refers to.
+func (c *Cluster) owns(o client.Object, ref *gwv1.ParentReference) bool {
+	name := ir.Name{Namespace: o.GetNamespace(), Name: string(ref.Name)}
+	if ref.Namespace != nil {
+		name.Namespace = string(*ref.Namespace)
+	}
+	if ref.Kind != nil && *ref.Kind == kindListenerSet {
+		set, ok := c.source.Live(source.Key{Group: gwv1.GroupName, Kind: kindListenerSet, Namespace: name.Namespace, Name: name.Name}).(*gwv1.ListenerSet)
+		if !ok {
+			return false
+		}
+		gateway := set.Spec.ParentRef
+		name = ir.Name{Namespace: set.Namespace, Name: string(gateway.Name)}
+		if gateway.Namespace != nil {
+			name.Namespace = string(*gateway.Namespace)
+		}
+	}
+	if one := c.opts.Static.Gateway; one != (ir.Name{}) {
+		return name == one
+	}
+	gateway, ok := c.source.Live(gatewayKey(name)).(*gwv1.Gateway)
+	return !ok || string(gateway.Spec.GatewayClassName) == c.opts.Static.Class
+}
