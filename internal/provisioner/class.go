@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/condition")
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+)
 
 // reconcileClass writes the status of a class with our controller's name.
 func (p *provisioner) reconcileClass(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
