@@ -258,8 +258,7 @@ func (c *Cluster) runSources(run func(string, func(context.Context) error)) {
 			first = false
 			c.events.call(ctx, func() {
 				if silent--; silent == 0 {
-					close(c.published)
-					c.settle()
+					go c.opening(ctx)
 				}
 			})
 		}
@@ -283,22 +282,23 @@ func (c *Cluster) runSources(run func(string, func(context.Context) error)) {
 // known not to be had: a listener must not be taken away because its certificate
 // comes a second late.
 func (c *Cluster) opening(ctx context.Context) {
-	for try := time.NewTicker(fetchTimeout / 4); ; <-try.C {
-		missing := 0
+	try := time.NewTicker(fetchTimeout / 4)
+	defer try.Stop()
+	for missing := 1; missing > 0 && ctx.Err() == nil; {
 		c.events.call(ctx, func() {
 			if missing = c.source.Unread(); missing > 0 {
 				c.commit(nil, nil)
 				missing = c.source.Unread()
 			}
+			if missing == 0 {
+				close(c.published)
+				c.settle()
+			}
 		})
-		if missing == 0 || ctx.Err() != nil {
-			try.Stop()
-			break
+		if missing > 0 {
+			c.log.Warn("waiting for the contents of Secrets and ConfigMaps before proxies are served", "missing", missing)
+			<-try.C
 		}
-		c.log.Warn("waiting for the contents of Secrets and ConfigMaps before proxies are served", "missing", missing)
-	}
-	if ctx.Err() == nil {
-		close(c.published)
 	}
 }
 
