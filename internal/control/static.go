@@ -91,7 +91,7 @@ func (s *static) run(p *Pipeline, c *flow.Commit) {
 	for _, ch := range flow.Changes(c, p.fleets) {
 		switch {
 		case ch.Has && !ch.Had:
-			s.fleet.start(ch.Key)
+			s.fleet.start(ch.Key, p.settingsOf(ch.Key))
 		case ch.Had && !ch.Has:
 			s.fleet.stop(ch.Key)
 		}
