@@ -29,8 +29,8 @@ type Config struct {
 	// Concurrency is the number of worker threads; 0 is one per CPU.
 	Concurrency int
 	// DrainTimeout bounds the wait for connections to end before Envoy is
-	// stopped; 0 is DefaultDrainTimeout, a negative one is an error. Idle
-	// keep-alive connections don't end by themselves, so it is often used up.
+	// stopped; 0 is DefaultDrainTimeout, a negative one is an error. Connections
+	// on which there has been no request for 5 s are not waited for.
 	DrainTimeout time.Duration
 	// BackendStats keeps statistics of every backend: they double its memory.
 	BackendStats bool

@@ -17,6 +17,10 @@ const (
 	killTimeout = 5 * time.Second
 	// drainInterval is how often connections are counted.
 	drainInterval = 50 * time.Millisecond
+	// drainIdle is how long nothing may be under way on the connections that are
+	// left before they count as idle: clients keep connections for later, and would
+	// hold up every drain until its end.
+	drainIdle = 5 * time.Second
 )
 
 // stop drains a process and ends it.
@@ -81,37 +85,62 @@ func (s *Supervisor) drain(p *process) {
 	began := time.Now()
 	tick := time.NewTicker(drainInterval)
 	defer tick.Stop()
-	var active uint64
+	var active clients
+	busy := time.Now()
 	for {
-		if n, err := s.activeConnections(ctx); err == nil {
-			if active = n; active == 0 {
+		if now, err := s.activeClients(ctx); err == nil {
+			if active = now; active.connections == 0 {
 				return
 			}
+		}
+		if active.underWay() {
+			busy = time.Now()
+		} else if time.Since(busy) > drainIdle {
+			s.log.Info("envoy is stopped with idle connections open", "connections", active.connections)
+			return
 		}
 		select {
 		case <-ended:
 			return
 		case <-ctx.Done():
-			s.log.Info("envoy is stopped with connections open", "connections", active, "waited", time.Since(began).Round(time.Millisecond))
+			s.log.Info("envoy is stopped with connections open", "connections", active.connections,
+				"requests", active.requests, "waited", time.Since(began).Round(time.Millisecond))
 			return
 		case <-tick.C:
 		}
 	}
 }
 
-// activeConnections counts the clients of all listeners.
-func (s *Supervisor) activeConnections(ctx context.Context) (uint64, error) {
-	stats, err := s.admin.stats(ctx, `^listener\..*\.downstream_cx_active$`)
+// clients are what a drain waits for.
+type clients struct {
+	connections uint64 // of all listeners
+	http        uint64 // of these, the ones that carry requests
+	requests    uint64
+}
+
+// underWay reports whether something would be cut: a request, or a connection of
+// which only its ends know whether it is done.
+func (c clients) underWay() bool { return c.requests > 0 || c.connections > c.http }
+
+// activeClients counts the clients of all listeners.
+func (s *Supervisor) activeClients(ctx context.Context) (clients, error) {
+	stats, err := s.admin.stats(ctx, `^(listener\..*\.downstream_cx_active|http\..*\.downstream_(cx|rq)_active)$`)
 	if err != nil {
-		return 0, err
+		return clients{}, err
 	}
-	var n uint64
+	var c clients
 	for name, v := range stats {
 		// We are a connection of the admin listener; workers count the same
 		// connections again.
-		if !strings.HasPrefix(name, "listener.admin.") && !strings.Contains(name, ".worker_") {
-			n += v
+		switch {
+		case strings.HasPrefix(name, "listener.admin."), strings.HasPrefix(name, "http.admin."), strings.Contains(name, ".worker_"):
+		case strings.HasPrefix(name, "listener."):
+			c.connections += v
+		case strings.HasSuffix(name, "_rq_active"):
+			c.requests += v
+		default:
+			c.http += v
 		}
 	}
-	return n, nil
+	return c, nil
 }

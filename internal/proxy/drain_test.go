@@ -169,13 +169,46 @@ func TestDrainIsBounded(t *testing.T) {
 	const bound = 500 * time.Millisecond
 	r, addr := serving(t, bound)
 	idle(t, addr)
-	if n, err := r.activeConnections(t.Context()); err != nil || n != 1 {
-		t.Errorf("%d connections: %v", n, err)
+	want := clients{connections: 1, http: 1}
+	if got, err := r.activeClients(t.Context()); err != nil || got != want {
+		t.Errorf("clients are %+v, want %+v: %v", got, want, err)
 	}
 	began := time.Now()
 	r.stop()
 	if took := time.Since(began); took < bound || took > bound+2*time.Second {
 		t.Errorf("stopped after %s", took)
+	}
+}
+
+// One that stays idle is not waited for until the bound.
+func TestDrainLeavesIdleConnections(t *testing.T) {
+	r, addr := serving(t, time.Minute)
+	idle(t, addr)
+	began := time.Now()
+	r.stop()
+	if took := time.Since(began); took < drainIdle || took > drainIdle+5*time.Second {
+		t.Errorf("stopped after %s", took)
+	}
+}
+
+// A request that is slower than that is.
+func TestDrainWaitsForSlowRequests(t *testing.T) {
+	r, addr := servingSlowly(t, time.Minute, drainIdle+time.Second)
+	answer := make(chan error, 1)
+	go func() {
+		resp, err := http.Get("http://" + addr.String())
+		if err == nil {
+			resp.Body.Close()
+		}
+		answer <- err
+	}()
+	for busy := false; !busy; {
+		c, err := r.activeClients(t.Context())
+		busy = err == nil && c.requests == 1
+	}
+	r.stop()
+	if err := <-answer; err != nil {
+		t.Error(err)
 	}
 }
 
