@@ -78,11 +78,8 @@ func startFleetController(t *testing.T, c client.Client, api, port int) *fleetCo
 	})
 	all.Go(func() {
 		err := f.server.ServeTLS(ctx, listenOn(t, port), xds.TLS{
-			Config: authority.ServerTLS(tls.RequireAndVerifyClientCert, "h2"), Changed: authority.Changed(),
-			Identify: func(cs tls.ConnectionState) (string, string, error) {
-				gateway, pod, err := identity.Gateway(cs)
-				return gateway.String(), pod, err
-			},
+			Config: authority.ServerTLS(tls.RequireAndVerifyClientCert, "h2"), Changed: authority.Next,
+			Identify: authority.Proxy,
 		})
 		if err != nil {
 			t.Error(err)
