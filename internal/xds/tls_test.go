@@ -214,13 +214,11 @@ func (p *client) ended() error {
 
 func (h *tlsHarness) refused(why string, n float64) {
 	h.t.Helper()
-	for deadline := time.Now().Add(patience); h.counted(why) < n; time.Sleep(5 * time.Millisecond) {
+	told := func() bool { return strings.Contains(h.log.String(), "reason="+why) } // after it is counted
+	for deadline := time.Now().Add(patience); h.counted(why) < n || !told(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			h.t.Fatalf("fewer than %v refusals are counted as %s", n, why)
+			h.t.Fatalf("fewer than %v refusals are counted as %s, or the log doesn't say so:\n%s", n, why, h.log)
 		}
-	}
-	if !strings.Contains(h.log.String(), "reason="+why) {
-		h.t.Errorf("the log doesn't say %s:\n%s", why, h.log)
 	}
 }
 
