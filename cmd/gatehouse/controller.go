@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -62,7 +63,7 @@ starts anew with it, and the proxies serve on meanwhile.`,
 	fl.StringVar(&f.controllerName, "controller-name", "", "controllerName of the GatewayClasses to serve")
 	fl.StringSliceVar(&f.namespaces, "namespaces", nil, "read the objects of these namespaces only")
 	fl.StringVar(&f.infrastructure, "infrastructure", "", "Kubernetes, or None where somebody else runs the proxies")
-	fl.StringVar(&f.image, "image", "", "image of the proxies")
+	fl.StringVar(&f.image, "proxy-image", "", "image of the proxies")
 	fl.BoolVar(&f.leaderElection, "leader-election", true, "elect one replica to write; off only where there is one")
 	fl.StringVar(&f.logLevel, "log-level", "", "debug, info, warn or error")
 	fl.StringVar(&f.logFormat, "log-format", "", "json or text")
@@ -92,7 +93,7 @@ func (f *controllerFlags) overlay(cmd *cobra.Command, c *config.Configuration) e
 	if set("infrastructure") {
 		c.Infrastructure.Type = config.InfrastructureType(f.infrastructure)
 	}
-	if set("image") {
+	if set("proxy-image") {
 		c.Infrastructure.Image = f.image
 	}
 	if set("leader-election") {
@@ -108,12 +109,18 @@ func (f *controllerFlags) overlay(cmd *cobra.Command, c *config.Configuration) e
 }
 
 // load reads the configuration with the flags laid over it.
-func (f *controllerFlags) load(cmd *cobra.Command) (*config.Configuration, error) {
-	c, err := config.Load(f.config)
+func (f *controllerFlags) load(cmd *cobra.Command) (loaded, error) {
+	c, text, err := config.Load(f.config)
 	if err != nil {
-		return nil, err
+		return loaded{}, err
 	}
-	return c, f.overlay(cmd, c)
+	return loaded{c, text}, f.overlay(cmd, c)
+}
+
+// loaded is a configuration, with the content of the file that it comes from.
+type loaded struct {
+	*config.Configuration
+	text []byte
 }
 
 // errReload ends a controller that is to start anew with another configuration.
@@ -126,8 +133,8 @@ func runController(cmd *cobra.Command, f controllerFlags) error {
 	if err != nil {
 		return usageError{err}
 	}
-	for {
-		next, err := f.serve(cmd, c)
+	for first := true; ; first = false {
+		next, err := f.serve(cmd, c, first)
 		if !errors.Is(err, errReload) {
 			return err
 		}
@@ -137,30 +144,37 @@ func runController(cmd *cobra.Command, f controllerFlags) error {
 
 // serve runs a controller until it is stopped, or its configuration changes: then
 // it returns the next one and errReload.
-func (f *controllerFlags) serve(cmd *cobra.Command, c *config.Configuration) (next *config.Configuration, err error) {
+func (f *controllerFlags) serve(cmd *cobra.Command, c loaded, first bool) (next loaded, err error) {
 	logs := config.NewLogs(c.Log, os.Stderr)
 	log := logs.For("")
 	kubernetesLogs(logs.For("source"))
 	rest, err := f.cluster()
 	if err != nil {
-		return nil, err
+		return next, err
 	}
 	self, err := f.self()
 	if err != nil {
-		return nil, err
+		return next, err
 	}
 	ctx, stop := context.WithCancelCause(cmd.Context())
 	defer stop(nil)
 	log.Info("starting", "version", version, "controller_name", c.ControllerName, "replica", self.Name, "namespace", self.Namespace)
 	if f.config != "" {
-		go f.follow(ctx, cmd, log, func(c *config.Configuration) {
+		go f.follow(ctx, cmd, log, c.text, func(c loaded) {
 			next = c
 			stop(errReload)
 		})
 	}
-	cluster, err := control.NewCluster(ctx, control.ClusterOptions{
-		Config: c, REST: rest, Self: self, Logs: logs, Admin: f.admin,
-	})
+	options := control.ClusterOptions{Config: c.Configuration, REST: rest, Self: self, Logs: logs, Admin: f.admin}
+	cluster, err := control.NewCluster(ctx, options)
+	// Who has run already doesn't end because the API server is away for a while.
+	for ; err != nil && !first && ctx.Err() == nil; cluster, err = control.NewCluster(ctx, options) {
+		log.Error("the controller can't start with the changed configuration; trying again", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(startRetry):
+		}
+	}
 	if err == nil {
 		err = cluster.Run(ctx)
 	}
@@ -170,21 +184,24 @@ func (f *controllerFlags) serve(cmd *cobra.Command, c *config.Configuration) (ne
 	if err == nil {
 		log.Info("stopped")
 	}
-	return nil, err
+	return next, err
 }
 
-// follow watches the configuration file.
-func (f *controllerFlags) follow(ctx context.Context, cmd *cobra.Command, log *slog.Logger, reload func(*config.Configuration)) {
+// startRetry is the pause between two tries to start anew.
+const startRetry = 5 * time.Second
+
+// follow watches the configuration file, whose content was text.
+func (f *controllerFlags) follow(ctx context.Context, cmd *cobra.Command, log *slog.Logger, text []byte, reload func(loaded)) {
 	failed := func(err error) {
 		log.Error("the changed configuration is not used; the last good one stays in force", "error", err)
 	}
-	err := config.Watch(ctx, f.config, func(c *config.Configuration) {
+	err := config.Watch(ctx, f.config, text, func(c *config.Configuration, text []byte) {
 		if err := f.overlay(cmd, c); err != nil {
 			failed(err)
 			return
 		}
 		log.Info("the configuration has changed; starting anew with it", "file", f.config)
-		reload(c)
+		reload(loaded{c, text})
 	}, failed)
 	if err != nil {
 		failed(err)

@@ -106,7 +106,7 @@ func TestWatchFollowsSwappedLinks(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	changes, failures, done := make(chan *Configuration), make(chan error), make(chan error, 1)
 	go func() {
-		done <- Watch(ctx, path, func(c *Configuration) { changes <- c }, func(err error) { failures <- err })
+		done <- Watch(ctx, path, []byte(head), func(c *Configuration, _ []byte) { changes <- c }, func(err error) { failures <- err })
 	}()
 	deadline := time.After(20 * time.Second)
 	// The watch may begin after a write; so write until it is seen.

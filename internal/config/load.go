@@ -10,21 +10,21 @@ import (
 // maxFile is more than any configuration needs.
 const maxFile = 1 << 20
 
-// Load reads a configuration file; without a path the default holds.
-func Load(path string) (*Configuration, error) {
-	c := Default()
+// Load reads a configuration file, and returns its content too; without a path the
+// default holds.
+func Load(path string) (c *Configuration, text []byte, err error) {
 	if path == "" {
-		return c, nil
+		return Default(), nil, nil
 	}
-	text, err := os.ReadFile(path)
+	text, err = os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
+		return nil, nil, fmt.Errorf("configuration: %w", err)
 	}
 	c, err = Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("configuration %s: %w", path, err)
+		return nil, nil, fmt.Errorf("configuration %s: %w", path, err)
 	}
-	return c, nil
+	return c, text, nil
 }
 
 // Parse reads a configuration, lays it over the default and checks it.

@@ -19,7 +19,10 @@ const settle = 200 * time.Millisecond
 // and failed each time it has got one that isn't, until ctx ends. What is in force
 // stays so until changed is called. Files are often links that are swapped, so
 // the directory is watched.
-func Watch(ctx context.Context, path string, changed func(*Configuration), failed func(error)) error {
+//
+// loaded is the content that is in force when it begins: what has changed since is a
+// change.
+func Watch(ctx context.Context, path string, loaded []byte, changed func(c *Configuration, text []byte), failed func(error)) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watch configuration: %w", err)
@@ -28,7 +31,7 @@ func Watch(ctx context.Context, path string, changed func(*Configuration), faile
 	if err := watcher.Add(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("watch configuration: %w", err)
 	}
-	last, _ := os.ReadFile(path)
+	last := loaded
 	quiet := time.NewTimer(0)
 	defer quiet.Stop()
 	for {
@@ -50,7 +53,7 @@ func Watch(ctx context.Context, path string, changed func(*Configuration), faile
 				failed(fmt.Errorf("configuration %s: %w", path, err))
 				continue
 			}
-			changed(c)
+			changed(c, text)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,9 +79,11 @@ type Cluster struct {
 	stop        context.CancelFunc
 
 	// Of the loop:
-	states proxyStates
-	gone   []ir.Name // Gateways whose fleet went, to be unheard in the next transaction
-	term   *term     // while this replica leads
+	states    proxyStates
+	present   map[ir.Name]bool // Gateways with a fleet
+	lingering lingering
+	gone      []ir.Name // Gateways whose fleet went, to be unheard in the next transaction
+	term      *term     // while this replica leads
 
 	published chan struct{} // closed when all that exists has been taken in
 	usable    chan struct{} // closed when that is a whole configuration too
@@ -95,9 +98,9 @@ type Cluster struct {
 func NewCluster(ctx context.Context, opts ClusterOptions) (*Cluster, error) {
 	c := &Cluster{
 		opts: opts, config: opts.Config, log: opts.Logs.For("control"), registry: prometheus.NewRegistry(),
-		scheme: runtime.NewScheme(), events: newEventQueue(), states: proxyStates{}, published: make(chan struct{}), usable: make(chan struct{}),
+		scheme: runtime.NewScheme(), events: newEventQueue(), states: proxyStates{}, present: map[ir.Name]bool{}, lingering: lingering{}, published: make(chan struct{}), usable: make(chan struct{}),
 	}
-	c.running, c.stop = context.WithCancel(context.WithoutCancel(ctx))
+	c.running, c.stop = context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // Run calls it
 	opts.REST.QPS, opts.REST.Burst = c.config.APIServer.QPS, c.config.APIServer.Burst
 	opts.REST.UserAgent = "gatehouse"
 	if err := errors.Join(clientgoscheme.AddToScheme(c.scheme), kube.AddToScheme(c.scheme)); err != nil {
@@ -276,6 +279,11 @@ func (c *Cluster) runSources(run func(string, func(context.Context) error)) {
 			return files.Run(ctx, func(b source.Batch) { emit(ctx, b) })
 		})
 	}
+}
+
+// clusterSource is the index of the source that is the cluster.
+func (c *Cluster) clusterSource() int {
+	return slices.IndexFunc(c.config.Sources, func(s config.Source) bool { return s.Kubernetes != nil })
 }
 
 // opening lets proxies in as soon as the contents that were asked for are known, or

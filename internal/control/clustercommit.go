@@ -40,7 +40,11 @@ func (c *Cluster) commit(batches []source.Batch, said []feedback) {
 			batches[i] = c.static.take(batches[i])
 		}
 	}
+	c.lingering.take(c.pipeline, batches)
 	c.transact(&out, batches, said)
+	if gone := c.lingering.release(c.pipeline); !gone.Empty() {
+		c.transact(&out, []source.Batch{gone}, nil)
+	}
 	for range maxRounds {
 		ctx, cancel := context.WithTimeout(c.running, fetchTimeout)
 		secrets, configMaps := c.pipeline.asked()
@@ -49,9 +53,15 @@ func (c *Cluster) commit(batches []source.Batch, said []feedback) {
 		if contents.Empty() {
 			break
 		}
+		if c.merge != nil {
+			contents = c.merge.Take(c.clusterSource(), contents)
+		}
 		c.transact(&out, []source.Batch{contents}, nil)
 	}
 	c.publish(&out)
+	if len(said) > 0 {
+		c.heed()
+	}
 	c.settle()
 }
 
@@ -60,14 +70,18 @@ func (c *Cluster) transact(out *outcome, batches []source.Batch, said []feedback
 	c.update(out, func(tx *flow.Tx) {
 		c.pipeline.clock.Set(tx, struct{}{}, time.Now().Truncate(time.Minute))
 		c.pipeline.apply(tx, batches)
-		for _, f := range said {
-			state := c.states.take(f.replica, parseName(f.gateway), f.state)
-			c.pipeline.hear(tx, feedback{gateway: f.gateway, state: state})
-		}
 		for _, gateway := range c.gone {
 			c.pipeline.unhear(tx, gateway)
 		}
 		c.gone = nil
+		for _, f := range said {
+			gateway := parseName(f.gateway)
+			if !c.present[gateway] {
+				continue // the last words of proxies whose Gateway is gone
+			}
+			state := c.states.take(f.replica, gateway, f.state)
+			c.pipeline.hear(tx, feedback{gateway: f.gateway, state: state})
+		}
 	})
 }
 
@@ -86,7 +100,10 @@ func (c *Cluster) update(out *outcome, change func(*flow.Tx)) {
 		}
 	}
 	for _, ch := range flow.Changes(commit, c.pipeline.fleets) {
-		if ch.Had && !ch.Has {
+		if ch.Has {
+			c.present[ch.Key] = true
+		} else if ch.Had {
+			delete(c.present, ch.Key)
 			c.gone = append(c.gone, ch.Key)
 			delete(c.states, ch.Key)
 			c.relay.Forget(ch.Key.String())

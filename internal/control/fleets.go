@@ -20,7 +20,7 @@ func (f *fleets) update(changes map[ir.Name]*infra.Gateway) {
 		f.classes = map[ir.Name]string{}
 	}
 	for name, fleet := range changes {
-		if fleet == nil {
+		if fleet == nil || len(fleet.Ports) == 0 && !fleet.Held {
 			delete(f.classes, name)
 		} else {
 			f.classes[name] = fleet.Class

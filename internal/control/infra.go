@@ -48,18 +48,18 @@ func (p *Pipeline) declareInfra() {
 	p.infra = flow.Map("infrastructure", p.graph.Gateways,
 		func(c *flow.Ctx, name ir.Name, gw *topology.Gateway, emit func(ir.Name, *infra.Gateway)) {
 			g := &infra.Gateway{Name: name, UID: gw.Object.UID, Class: gw.Class}
-			if p.isHeld(c, gw) {
+			// A mistake in a Gateway that serves must not cost its address: what is there
+			// stays until the mistake is mended.
+			if p.isHeld(c, gw) || gw.Accepted.Status != metav1.ConditionTrue {
 				g.Held = true
 				emit(name, g)
-				return
-			}
-			if gw.Accepted.Status != metav1.ConditionTrue {
 				return
 			}
 			for k := range flow.Select(c, byGateway, name).All() {
 				g.Ports = append(g.Ports, k.Port)
 			}
 			if len(g.Ports) == 0 {
+				emit(name, g) // it is to have no fleet, which is more than that nothing is known
 				return
 			}
 			if i := gw.Object.Spec.Infrastructure; i != nil {

@@ -77,7 +77,9 @@ func (c *Cluster) elect(ctx context.Context) error {
 
 // follow notes who leads.
 func (c *Cluster) follow(holder string) {
-	if ip, ok := address(holder); ok && holder != c.opts.Self.holder() {
+	if holder == c.opts.Self.holder() {
+		c.leader.Store(nil)
+	} else if ip, ok := address(holder); ok {
 		c.log.Info("following: another replica leads", "leader", holder)
 		c.leader.Store(&ip)
 	}
@@ -91,10 +93,11 @@ func (c *Cluster) lead(ctx context.Context) {
 	select {
 	case <-c.published: // before, nothing is known that could be written
 	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
 		return
 	}
 	c.log.Info("leading: this replica writes status and infrastructure from now on")
-	c.leader.Store(nil)
 	for ctx.Err() == nil {
 		// Whoever holds the Lease must write: nobody else does.
 		if err := c.serve(ctx); err != nil && ctx.Err() == nil {
@@ -292,6 +295,18 @@ func (c *Cluster) programmed(k source.Key) bool {
 		conditions = o.Status.Conditions
 	}
 	return meta.IsStatusConditionTrue(conditions, string(gwv1.GatewayConditionProgrammed))
+}
+
+// heed has written what has waited for proxies that are heard by now.
+func (c *Cluster) heed() {
+	if c.term == nil {
+		return
+	}
+	for k, status := range c.term.silent {
+		if !c.tooEarly(k) {
+			c.write(k, status)
+		}
+	}
 }
 
 // speak has all written that has waited.

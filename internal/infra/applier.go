@@ -258,7 +258,7 @@ func (a *Applier) sync(ctx context.Context, c cache.Cache, gateway ir.Name) erro
 		a.report(gateway, State{})
 		return nil
 	case g == nil || len(g.Ports) == 0:
-		return a.remove(ctx, c, gateway, deleted || g != nil)
+		return a.remove(ctx, c, gateway, g != nil)
 	case len(o.Authorities) == 0:
 		return nil // SetAuthorities comes back to it
 	}

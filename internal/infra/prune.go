@@ -52,10 +52,12 @@ func (a *Applier) prune(ctx context.Context, c cache.Cache, g *Gateway, objects 
 	return errors.Join(failed...)
 }
 
-// remove deletes the fleets of a Gateway that is to have none. Of one that nobody
-// has spoken of only those go that are nobody's.
+// remove deletes the fleets of a Gateway that is to have none. Where that is not
+// certain, because the Gateway is just not seen any more, only those go that are
+// nobody's.
 func (a *Applier) remove(ctx context.Context, c cache.Cache, gateway ir.Name, certain bool) error {
 	var failed []error
+	kept := false
 	for _, k := range kinds {
 		live, err := children(ctx, c, k, gateway)
 		if err != nil {
@@ -68,9 +70,9 @@ func (a *Applier) remove(ctx context.Context, c cache.Cache, gateway ir.Name, ce
 					return err
 				}
 				if !orphan {
-					return nil
+					kept = true
+					continue
 				}
-				certain = true
 			}
 			failed = append(failed, a.discard(ctx, k, o))
 		}
@@ -78,7 +80,9 @@ func (a *Applier) remove(ctx context.Context, c cache.Cache, gateway ir.Name, ce
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
-	a.forget(gateway)
+	if !kept {
+		a.forget(gateway)
+	}
 	return nil
 }
 

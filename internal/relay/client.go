@@ -164,7 +164,7 @@ func (c *Client) stream(ctx context.Context, leader string) error {
 			}
 			cancel()
 			_ = body.CloseWithError(context.Canceled)
-			_ = <-ended
+			<-ended
 			<-sent
 			return nil
 		}

@@ -21,7 +21,7 @@ import (
 const (
 	// A proxy that comes back names all that it has in one request: about 100
 	// bytes a resource.
-	maxRequest = 256 << 20
+	maxRequest = 32 << 20
 
 	// Envoy pings every 30 s; a server of gRPC takes pings more frequent than
 	// every 5 minutes for an attack unless told otherwise.
@@ -182,7 +182,7 @@ func (s *session) hear(req *discoveryv3.DeltaDiscoveryRequest, c *connection) er
 
 // receive passes a stream's requests on until it ends.
 func receive(stream stream) (<-chan *discoveryv3.DeltaDiscoveryRequest, <-chan error) {
-	requests := make(chan *discoveryv3.DeltaDiscoveryRequest, 16)
+	requests := make(chan *discoveryv3.DeltaDiscoveryRequest, 4)
 	failed := make(chan error, 1)
 	go func() {
 		for {

@@ -28,8 +28,8 @@ const (
 	// A pod has one connection, or two while it replaces one that hangs.
 	maxConnections = 4
 
-	// Envoy has one stream.
-	maxStreams = 8
+	// Envoy has one stream, and for a moment a second one.
+	maxStreams = 2
 
 	handshakeTimeout = 10 * time.Second
 

@@ -52,7 +52,7 @@ func share(last, next any) {
 		return
 	}
 	for i := range to.NumField() {
-		if meta, ok := to.Field(i).Addr().Interface().(*metav1.ObjectMeta); ok {
+		if meta, ok := reflect.TypeAssert[*metav1.ObjectMeta](to.Field(i).Addr()); ok {
 			share(from.Field(i).Addr().Interface(), meta)
 			continue
 		}

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"sync"
@@ -13,7 +14,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -399,10 +399,7 @@ func TestServerRestarts(t *testing.T) {
 	r, _ := read(t, c.Config, Options{})
 	r.want([]ir.Name{{Namespace: "restart", Name: "s"}}, nil)
 	r.mu.Lock()
-	before := map[source.Key]int{}
-	for k, n := range r.changed {
-		before[k] = n
-	}
+	before := maps.Clone(r.changed)
 	r.mu.Unlock()
 	c.Kill()
 	c.Resume()
@@ -439,7 +436,7 @@ func TestTypeMeta(t *testing.T) {
 				o = v.convert(o)
 			}
 			want := source.Key{Group: k.group, Kind: k.name}
-			if got := source.KeyOf(o.(client.Object)); got != want {
+			if got := source.KeyOf(o); got != want {
 				t.Errorf("%s %s says of itself %v", k, v.name, got)
 			}
 		}

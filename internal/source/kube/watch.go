@@ -2,7 +2,6 @@ package kube
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,11 +78,6 @@ func (s *Source) watches() []*watched {
 		}
 	}
 	return out
-}
-
-// synced reports whether all that is watched is known.
-func (s *Source) synced() bool {
-	return !slices.ContainsFunc(s.watches(), func(w *watched) bool { return !w.registration.HasSynced() })
 }
 
 // seen takes in a new or changed object.
