@@ -40,7 +40,7 @@ type Drain struct {
 	// +optional
 	Delay *gwv1.Duration `json:"delay,omitempty"`
 
-	// Timeout is how long clients may finish, 30s by default.
+	// Timeout is how long clients may finish, 20s by default.
 	// +optional
 	Timeout *gwv1.Duration `json:"timeout,omitempty"`
 }

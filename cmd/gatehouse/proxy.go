@@ -62,7 +62,7 @@ log goes to standard output, all else as JSON lines to standard error.`,
 	fl.StringVar(&f.stateDir, "state-dir", "/var/run/gatehouse", "directory for sockets and Envoy's log; nothing is written elsewhere")
 	fl.StringVar(&f.health, "health", ":19001", "address for /healthz, /readyz and /metrics")
 	fl.DurationVar(&f.drainDelay, "drain-delay", 5*time.Second, "how long it serves on, unready, before clients are asked to leave")
-	fl.DurationVar(&f.drainTimeout, "drain-timeout", 30*time.Second, "how long clients may take to leave after that")
+	fl.DurationVar(&f.drainTimeout, "drain-timeout", 20*time.Second, "how long clients may take to leave after that")
 	fl.IntVar(&f.concurrency, "concurrency", 0, "worker threads of Envoy (default: one per CPU that the container may use)")
 	fl.StringVar(&f.envoy, "envoy", "", "path of the Envoy binary (default: the cache of 'gatehouse envoy install', PATH)")
 	fl.StringVar(&f.logLevel, "log-level", "warning", "of Envoy: "+strings.Join(envoyLevels, ", "))

@@ -40,9 +40,10 @@ const (
 
 const (
 	defaultDrainDelay   = 5 * time.Second
-	defaultDrainTimeout = 30 * time.Second
-	// graceAfterDrain is what ending takes beside draining.
-	graceAfterDrain = 10 * time.Second
+	defaultDrainTimeout = 20 * time.Second
+	// graceAfterDrain is what ending takes beside draining. By default all is as long
+	// as Kubernetes gives a pod, which is what deleting a namespace is fast with.
+	graceAfterDrain = 5 * time.Second
 )
 
 // podTemplate is the proxies' pods. Nothing in it depends on listeners or routes,
