@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,17 +24,16 @@ import (
 // version that go.mod requires, and Gatehouse's own.
 func CRDs(t testing.TB, channel string) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	root := filepath.Join(filepath.Dir(here), "..", "..")
-	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api")
-	list.Dir = root
-	module, err := list.Output()
-	if err != nil {
-		t.Fatalf("where the Gateway API's definitions are: %v", err)
+	// A test runs in its package's directory, which is in the module.
+	dirs, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}",
+		"github.com/gatehouse-dev/gatehouse", "sigs.k8s.io/gateway-api").Output()
+	root, module, ok := strings.Cut(strings.TrimSpace(string(dirs)), "\n")
+	if err != nil || !ok {
+		t.Fatalf("where the Gateway API's definitions are: %q: %v", dirs, err)
 	}
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, pattern := range []string{
-		filepath.Join(strings.TrimSpace(string(module)), "config", "crd", channel, "gateway.networking.*.yaml"),
+		filepath.Join(module, "config", "crd", channel, "gateway.networking.*.yaml"),
 		filepath.Join(root, "config", "crd", "*.yaml"),
 	} {
 		files, err := filepath.Glob(pattern)
@@ -130,7 +128,7 @@ func served(t testing.TB, ctx context.Context, c client.Client, crd *apiextensio
 
 func crdClient(t testing.TB, config *rest.Config) client.Client {
 	t.Helper()
-	scheme := kruntime.NewScheme()
+	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
