@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,6 +39,9 @@ func TestConformance(t *testing.T) {
 	if len(o.ConformanceProfiles) == 0 {
 		o.ConformanceProfiles = profiles
 	}
+	// A namespace with fleets goes when their proxies have ended, and Kubernetes looks
+	// at that only after half of the time that they are granted.
+	o.TimeoutConfig.DeleteTimeout = max(o.TimeoutConfig.DeleteTimeout, 2*time.Minute)
 	o.Implementation = implementation(o.Implementation)
 	if *reportDir != "" && o.ReportOutputPath == "" && o.RunTest == "" {
 		if err := os.MkdirAll(*reportDir, 0o750); err != nil {
