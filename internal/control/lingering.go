@@ -13,16 +13,17 @@ type lingering map[string]source.Key
 // take keeps the deletions of classes in use out of batches.
 func (l lingering) take(p *Pipeline, batches []source.Batch) {
 	for i := range batches {
-		kept := batches[i].Deleted[:0:0]
-		for _, k := range batches[i].Deleted {
+		b := &batches[i]
+		kept := b.Deleted[:0:0]
+		for _, k := range b.Deleted {
 			if k.Kind == kindGatewayClass && p.classInUse(k.Name) {
 				l[k.Name] = k
 				continue
 			}
 			kept = append(kept, k)
 		}
-		batches[i].Deleted = kept
-		for _, o := range batches[i].Set {
+		b.Deleted = kept
+		for _, o := range b.Set {
 			if source.KeyOf(o).Kind == kindGatewayClass {
 				delete(l, o.GetName())
 			}

@@ -164,7 +164,7 @@ func (c *Client) stream(ctx context.Context, leader string) error {
 			}
 			cancel()
 			_ = body.CloseWithError(context.Canceled)
-			<-ended
+			<-ended //nolint:errcheck // why it ended is known here
 			<-sent
 			return nil
 		}
