@@ -1,8 +1,6 @@
 package writer
 
 import (
-	"slices"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
@@ -75,31 +73,31 @@ func (m *merging) merge(live, desired, left any) any {
 func (m *merging) gateway(live, desired *gwv1.GatewayStatus) *gwv1.GatewayStatus {
 	out := desired.DeepCopy()
 	out.Conditions = m.conditions(live.Conditions, desired.Conditions)
-	for i := range out.Listeners {
-		l := &out.Listeners[i]
-		was := slices.IndexFunc(live.Listeners, func(o gwv1.ListenerStatus) bool { return o.Name == l.Name })
-		if was >= 0 {
-			l.Conditions = m.conditions(live.Listeners[was].Conditions, l.Conditions)
-		} else {
-			l.Conditions = m.conditions(nil, l.Conditions)
-		}
-	}
+	listeners(m, live.Listeners, out.Listeners, func(l *gwv1.ListenerStatus) (gwv1.SectionName, *[]metav1.Condition) { return l.Name, &l.Conditions })
 	return out
 }
 
 func (m *merging) listenerSet(live, desired *gwv1.ListenerSetStatus) *gwv1.ListenerSetStatus {
 	out := desired.DeepCopy()
 	out.Conditions = m.conditions(live.Conditions, desired.Conditions)
-	for i := range out.Listeners {
-		l := &out.Listeners[i]
-		was := slices.IndexFunc(live.Listeners, func(o gwv1.ListenerEntryStatus) bool { return o.Name == l.Name })
-		if was >= 0 {
-			l.Conditions = m.conditions(live.Listeners[was].Conditions, l.Conditions)
-		} else {
-			l.Conditions = m.conditions(nil, l.Conditions)
-		}
-	}
+	listeners(m, live.Listeners, out.Listeners, func(l *gwv1.ListenerEntryStatus) (gwv1.SectionName, *[]metav1.Condition) {
+		return l.Name, &l.Conditions
+	})
 	return out
+}
+
+// listeners merges the conditions of listeners with those that the live ones of the
+// same name have.
+func listeners[L any](m *merging, live, out []L, part func(*L) (gwv1.SectionName, *[]metav1.Condition)) {
+	was := map[gwv1.SectionName][]metav1.Condition{}
+	for i := range live {
+		name, conditions := part(&live[i])
+		was[name] = *conditions
+	}
+	for i := range out {
+		name, conditions := part(&out[i])
+		*conditions = m.conditions(was[name], *conditions)
+	}
 }
 
 // conditions merges two lists: ours in the place that they have, new ones at the end,
