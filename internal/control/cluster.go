@@ -142,7 +142,7 @@ func (c *Cluster) watchCluster(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	experimental := channel == "experimental"
+	experimental := channel == kube.Experimental
 	from := c.config.Cluster()
 	options := kube.CacheOptions(from.Namespaces...)
 	options.Scheme = c.scheme

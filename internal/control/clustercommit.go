@@ -140,7 +140,7 @@ func (c *Cluster) publish(out *outcome) {
 // hear takes in what this process's own proxies say.
 func (c *Cluster) hear(gateway string, state xds.State) {
 	c.relay.Send(gateway, state)
-	c.events.tell(c.running, gateway, state)
+	c.events.tell(c.running, feedback{gateway: gateway, state: state})
 }
 
 // fleetState takes in what is to be said of a Gateway's fleet.

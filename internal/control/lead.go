@@ -21,6 +21,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/status/writer"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
 // term is what a replica does while it leads.
@@ -130,7 +131,7 @@ func (c *Cluster) serve(ctx context.Context) error {
 		c.events.call(ctx, func() { c.begin(t) })
 		select {
 		case <-time.After(patience):
-			c.events.call(ctx, t.speak)
+			c.events.call(ctx, c.heed)
 		case <-ctx.Done():
 		}
 		return nil
@@ -240,8 +241,13 @@ func (c *Cluster) settle() {
 // write has a status written, unless it is one that silence would make false.
 func (c *Cluster) write(k source.Key, status any) {
 	t := c.term
-	if t == nil || c.merge != nil && c.merge.Owner(k) >= 0 && c.config.Sources[c.merge.Owner(k)].Kubernetes == nil {
-		return // the object that is used is in a file
+	if t == nil {
+		return
+	}
+	if c.merge != nil {
+		if owner := c.merge.Owner(k); owner >= 0 && owner != c.clusterSource() {
+			return // the object that is used is in a file
+		}
 	}
 	if c.static != nil && k.Kind == kindGatewayClass && !c.static.ClassStatus {
 		return
@@ -255,27 +261,22 @@ func (c *Cluster) write(k source.Key, status any) {
 }
 
 // tooEarly reports whether a status speaks of proxies that may just not have come
-// back yet.
+// back yet: as it is, it says Programmed.
 func (c *Cluster) tooEarly(k source.Key) bool {
-	if time.Since(c.term.since) > patience || !c.programmed(k) {
+	if time.Since(c.term.since) > patience {
 		return false
 	}
-	switch k.Kind {
-	case "Gateway":
-		return !c.states.heard(ir.Name{Namespace: k.Namespace, Name: k.Name})
-	case "ListenerSet":
-		set, ok := c.source.Live(k).(*gwv1.ListenerSet)
-		if !ok {
-			return false
-		}
-		ref := set.Spec.ParentRef
-		gateway := ir.Name{Namespace: set.Namespace, Name: string(ref.Name)}
-		if ref.Namespace != nil {
-			gateway.Namespace = string(*ref.Namespace)
-		}
-		return !c.states.heard(gateway)
+	var conditions []metav1.Condition
+	var gateway ir.Name
+	switch o := c.source.Live(k).(type) {
+	case *gwv1.Gateway:
+		conditions, gateway = o.Status.Conditions, ir.Name{Namespace: o.Namespace, Name: o.Name}
+	case *gwv1.ListenerSet:
+		conditions, gateway = o.Status.Conditions, topology.ParentOfSet(o)
+	default:
+		return false
 	}
-	return false
+	return meta.IsStatusConditionTrue(conditions, string(gwv1.GatewayConditionProgrammed)) && !c.states.heard(gateway)
 }
 
 // changed notes that a live object changed, by whomever.
@@ -285,34 +286,12 @@ func (c *Cluster) changed(k source.Key) {
 	}
 }
 
-// programmed reports whether an object's status, as it is, says Programmed.
-func (c *Cluster) programmed(k source.Key) bool {
-	var conditions []metav1.Condition
-	switch o := c.source.Live(k).(type) {
-	case *gwv1.Gateway:
-		conditions = o.Status.Conditions
-	case *gwv1.ListenerSet:
-		conditions = o.Status.Conditions
-	}
-	return meta.IsStatusConditionTrue(conditions, string(gwv1.GatewayConditionProgrammed))
-}
-
-// heed has written what has waited for proxies that are heard by now.
+// heed has written what has waited, unless it is still too early for it.
 func (c *Cluster) heed() {
 	if c.term == nil {
 		return
 	}
 	for k, status := range c.term.silent {
-		if !c.tooEarly(k) {
-			c.write(k, status)
-		}
+		c.write(k, status)
 	}
-}
-
-// speak has all written that has waited.
-func (t *term) speak() {
-	for k, status := range t.silent {
-		t.statuses.Set(k, status)
-	}
-	clear(t.silent)
 }

@@ -36,7 +36,7 @@ func TakeSnapshot(ctx context.Context, r *kube.Reader, controller string) (*Snap
 	cfg := config.Default()
 	cfg.ControllerName = controller
 	s := &Snapshot{
-		Pipeline:   NewPipeline(clusterPipeline(cfg, channel == "experimental")),
+		Pipeline:   NewPipeline(clusterPipeline(cfg, channel == kube.Experimental)),
 		controller: controller,
 		objects:    make(map[source.Key]source.Object, len(batch.Set)),
 	}
@@ -78,7 +78,7 @@ func (s *Snapshot) Live(namespace string) View {
 	for i := range v.Items {
 		it := &v.Items[i]
 		gateway := it.Metadata.Namespace + "/" + it.Metadata.Name
-		if it.Kind == "ListenerSet" && len(it.Summary.Parents) > 0 {
+		if it.Kind == kindListenerSet && len(it.Summary.Parents) > 0 {
 			gateway = it.Summary.Parents[0]
 		}
 		for j := range it.Summary.Listeners {

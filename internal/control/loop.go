@@ -77,9 +77,9 @@ func (e eventQueue) emit(ctx context.Context, b source.Batch) {
 }
 
 // tell hands feedback to the loop unless ctx ends first.
-func (e eventQueue) tell(ctx context.Context, gateway string, state xds.State) {
+func (e eventQueue) tell(ctx context.Context, f feedback) {
 	select {
-	case e.said <- feedback{gateway: gateway, state: state}:
+	case e.said <- f:
 	case <-ctx.Done():
 	}
 }

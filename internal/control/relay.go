@@ -30,10 +30,7 @@ func (c *Cluster) relayed() http.Handler {
 		Replica: func(r *http.Request) (string, error) { return identity.Controller(*r.TLS) },
 		Leads:   func() bool { return c.leads.Load() != nil },
 		Said: func(replica, gateway string, state xds.State) {
-			select {
-			case c.events.said <- feedback{gateway: gateway, state: state, replica: replica}:
-			case <-c.running.Done():
-			}
+			c.events.tell(c.running, feedback{gateway: gateway, state: state, replica: replica})
 		},
 		Gone: func(replica string) { c.events.call(c.running, func() { c.forget(replica) }) },
 		Log:  c.opts.Logs.For("relay"),

@@ -65,6 +65,13 @@ func report[K comparable, S any](p *Pipeline, t *flow.Derived[K, *S], object fun
 	})
 }
 
+// Kinds by which Gateways and what is attached to them are told apart.
+const (
+	kindGatewayClass = "GatewayClass"
+	kindGateway      = "Gateway"
+	kindListenerSet  = "ListenerSet"
+)
+
 // gatewayAPI and experimentalAPI name objects of the two groups.
 func gatewayAPI(kind string, name ir.Name) source.Key {
 	return source.Key{Group: gwv1.GroupName, Kind: kind, Namespace: name.Namespace, Name: name.Name}
@@ -76,7 +83,7 @@ func experimentalAPI(kind string, name ir.Name) source.Key {
 
 // declareReported lists the kinds. Statuses in items are copies.
 func (p *Pipeline) declareReported() {
-	report(p, p.classStatus, func(k string) source.Key { return gatewayAPI("GatewayClass", ir.Name{Name: k}) },
+	report(p, p.classStatus, func(k string) source.Key { return gatewayAPI(kindGatewayClass, ir.Name{Name: k}) },
 		func(c *flow.Ctx, k string, s *gwv1.GatewayClassStatus) *Item {
 			class, ok := flow.Get(c, p.graph.Classes, k)
 			if !ok || class.Object == nil {
@@ -84,7 +91,7 @@ func (p *Pipeline) declareReported() {
 			}
 			return classItem(class, s.DeepCopy())
 		})
-	report(p, p.gatewayStatus, func(k ir.Name) source.Key { return gatewayAPI("Gateway", k) },
+	report(p, p.gatewayStatus, func(k ir.Name) source.Key { return gatewayAPI(kindGateway, k) },
 		func(c *flow.Ctx, k ir.Name, s *gwv1.GatewayStatus) *Item {
 			gw, ok := flow.Get(c, p.graph.Gateways, k)
 			if !ok {
@@ -92,7 +99,7 @@ func (p *Pipeline) declareReported() {
 			}
 			return p.gatewayItem(c, gw, s.DeepCopy())
 		})
-	report(p, p.setStatus, func(k ir.Name) source.Key { return gatewayAPI("ListenerSet", k) },
+	report(p, p.setStatus, func(k ir.Name) source.Key { return gatewayAPI(kindListenerSet, k) },
 		func(c *flow.Ctx, k ir.Name, s *gwv1.ListenerSetStatus) *Item {
 			set, ok := flow.Get(c, p.graph.ListenerSets, k)
 			if !ok {
@@ -177,7 +184,7 @@ func (p *Pipeline) objects() []source.Key {
 	var out []source.Key
 	p.engine.View(func(c *flow.Ctx) {
 		for name := range flow.All(c, p.inputs.Classes) {
-			out = append(out, gatewayAPI("GatewayClass", ir.Name{Name: name}))
+			out = append(out, gatewayAPI(kindGatewayClass, ir.Name{Name: name}))
 		}
 		for k := range flow.All(c, p.inputs.Routes) {
 			out = append(out, gatewayAPI(k.Kind, k.Name))
@@ -187,8 +194,8 @@ func (p *Pipeline) objects() []source.Key {
 				out = append(out, key(name))
 			}
 		}
-		each(keys(c, p.inputs.Gateways), func(n ir.Name) source.Key { return gatewayAPI("Gateway", n) })
-		each(keys(c, p.inputs.ListenerSets), func(n ir.Name) source.Key { return gatewayAPI("ListenerSet", n) })
+		each(keys(c, p.inputs.Gateways), func(n ir.Name) source.Key { return gatewayAPI(kindGateway, n) })
+		each(keys(c, p.inputs.ListenerSets), func(n ir.Name) source.Key { return gatewayAPI(kindListenerSet, n) })
 		each(keys(c, p.inputs.BackendTLSPolicies), func(n ir.Name) source.Key { return gatewayAPI("BackendTLSPolicy", n) })
 		each(keys(c, p.inputs.TrafficPolicies), func(n ir.Name) source.Key { return experimentalAPI("XBackendTrafficPolicy", n) })
 		each(keys(c, p.inputs.XBackends), func(n ir.Name) source.Key { return experimentalAPI("XBackend", n) })

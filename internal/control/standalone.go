@@ -87,8 +87,10 @@ func NewStandalone(opts StandaloneOptions) (*Standalone, error) {
 	// The xDS server and the Envoys outlive Run's context: draining needs both.
 	s.serving, s.stopServing = context.WithCancel(context.Background())
 	s.server = xds.New(xds.Options{
-		Log:     s.log,
-		OnState: func(gateway string, state xds.State) { s.events.tell(s.serving, gateway, state) },
+		Log: s.log,
+		OnState: func(gateway string, state xds.State) {
+			s.events.tell(s.serving, feedback{gateway: gateway, state: state})
+		},
 	})
 	s.fleet = newFleet(s.serving, fleetOptions{
 		dir: filepath.Join(opts.StateDir, "g"), server: s.server, binary: opts.Envoy,

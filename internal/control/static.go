@@ -22,13 +22,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
-// Kinds by which Gateways and what is attached to them are told apart.
-const (
-	kindGatewayClass = "GatewayClass"
-	kindGateway      = "Gateway"
-	kindListenerSet  = "ListenerSet"
-)
-
 // Static makes a Cluster serve one Gateway with an Envoy of its own: `gatehouse
 // static-mode`. Other processes, with the same controllerName, may serve others.
 type Static struct {

@@ -242,7 +242,7 @@ func (p *Pipeline) declareNotices() {
 			}
 			if _, ok := flow.Get(c, p.inputs.Classes, class); !ok {
 				emit(k, source.Problem{
-					Key:   source.Key{Group: gwv1.GroupName, Kind: "Gateway", Namespace: k.Namespace, Name: k.Name},
+					Key:   source.Key{Group: gwv1.GroupName, Kind: kindGateway, Namespace: k.Namespace, Name: k.Name},
 					Field: "spec.gatewayClassName", Reason: source.Unknown,
 					Message: fmt.Sprintf("there is no GatewayClass %q, so nobody serves this Gateway; use %q, which needs no object, or define the class with controllerName %s",
 						class, implicit, p.opts.Topology.ControllerName),

@@ -88,5 +88,5 @@ const definitionKind = "CustomResourceDefinition"
 
 // passes tells the objects that are never held back.
 func passes(k source.Key) bool {
-	return k.Kind == definitionKind || k.Group == gwv1.GroupName && k.Kind == "GatewayClass"
+	return k.Kind == definitionKind || k.Group == gwv1.GroupName && k.Kind == kindGatewayClass
 }

@@ -135,7 +135,7 @@ func (p *Pipeline) view(told func(source.Key) any) View {
 			v.Problems = append(v.Problems, notice)
 		}
 	})
-	order := map[string]int{"GatewayClass": 0, "Gateway": 1, "ListenerSet": 2}
+	order := map[string]int{kindGatewayClass: 0, kindGateway: 1, kindListenerSet: 2}
 	rank := func(kind string) int {
 		if n, ok := order[kind]; ok {
 			return n
@@ -163,13 +163,13 @@ func item(kind, namespace, name string, generation int64, status any) *Item {
 }
 
 func classItem(class *topology.Class, s *gwv1.GatewayClassStatus) *Item {
-	out := item("GatewayClass", "", class.Name, class.Object.Generation, s)
+	out := item(kindGatewayClass, "", class.Name, class.Object.Generation, s)
 	out.Summary = classSummary(s)
 	return out
 }
 
 func (p *Pipeline) gatewayItem(c *flow.Ctx, gw *topology.Gateway, s *gwv1.GatewayStatus) *Item {
-	out := item("Gateway", gw.Name.Namespace, gw.Name.Name, gw.Object.Generation, s)
+	out := item(kindGateway, gw.Name.Namespace, gw.Name.Name, gw.Object.Generation, s)
 	out.Summary = gatewaySummary(s)
 	out.Summary.Class = string(gw.Object.Spec.GatewayClassName)
 	out.Summary.Listeners = p.listenerRows(c, out.Summary.Listeners, gw.Listeners)
@@ -177,7 +177,7 @@ func (p *Pipeline) gatewayItem(c *flow.Ctx, gw *topology.Gateway, s *gwv1.Gatewa
 }
 
 func (p *Pipeline) setItem(c *flow.Ctx, set *topology.ListenerSet, s *gwv1.ListenerSetStatus) *Item {
-	out := item("ListenerSet", set.Name.Namespace, set.Name.Name, set.Object.Generation, s)
+	out := item(kindListenerSet, set.Name.Namespace, set.Name.Name, set.Object.Generation, s)
 	out.Summary = setSummary(s)
 	out.Summary.Parents = []string{set.Gateway.String()}
 	out.Summary.Listeners = p.listenerRows(c, out.Summary.Listeners, set.Listeners)
@@ -215,7 +215,7 @@ func routeItem(r *topology.Route, s *gwv1.RouteStatus) *Item {
 		if parent.ParentRef.SectionName != nil {
 			name += "/" + string(*parent.ParentRef.SectionName)
 		}
-		if kind := parent.ParentRef.Kind; kind != nil && *kind != "Gateway" {
+		if kind := parent.ParentRef.Kind; kind != nil && *kind != kindGateway {
 			name = string(*kind) + " " + name
 		}
 		out.Summary.Parents = append(out.Summary.Parents, name)

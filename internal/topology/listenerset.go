@@ -41,6 +41,12 @@ func (g *Graph) declareSetParents() flow.Table[ir.Name, *gwv1.Gateway] {
 		}, flow.Equal(func(a, b *gwv1.Gateway) bool { return reflect.DeepEqual(a.Spec, b.Spec) }))
 }
 
+// ParentOfSet returns the Gateway that a ListenerSet names.
+func ParentOfSet(o *gwv1.ListenerSet) ir.Name {
+	ref := &o.Spec.ParentRef
+	return ir.Name{Namespace: string(valueOr(ref.Namespace, gwv1.Namespace(o.Namespace))), Name: string(ref.Name)}
+}
+
 // declareSets keeps the ListenerSets that are ours to answer: those of our
 // Gateways, and those of Gateways that don't exist where nobody else could know.
 func (g *Graph) declareSets() flow.Table[ir.Name, *set] {
@@ -50,10 +56,7 @@ func (g *Graph) declareSets() flow.Table[ir.Name, *set] {
 			if valueOr(ref.Group, gatewayGroup) != gatewayGroup || valueOr(ref.Kind, gatewayKind) != gatewayKind {
 				return
 			}
-			s := &set{object: o, gateway: ir.Name{
-				Namespace: string(valueOr(ref.Namespace, gwv1.Namespace(name.Namespace))),
-				Name:      string(ref.Name),
-			}}
+			s := &set{object: o, gateway: ParentOfSet(o)}
 			gw, ours := flow.Get(c, g.setParents, s.gateway)
 			switch {
 			case ours:

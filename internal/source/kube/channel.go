@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/gateway-api/pkg/consts"
 )
 
-// experimentalChannel is what the definitions of the Gateway API say of their
+// Experimental is what the definitions of the Gateway API say of their
 // channel when they have its experimental fields.
-const experimentalChannel = "experimental"
+const Experimental = "experimental"
 
 // gatewayDefinition is the definition that tells the channel of all: nobody does
 // without Gateways.
@@ -45,7 +45,7 @@ func (s *Source) tellChannel() {
 		return
 	}
 	s.channel = channel
-	if (channel == experimentalChannel) != s.opts.Experimental {
+	if (channel == Experimental) != s.opts.Experimental {
 		s.log.Warn("the Gateway API's channel is another than at the start: restart to take it up", "channel", channel)
 	}
 }

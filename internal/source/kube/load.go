@@ -65,7 +65,7 @@ func (r *Reader) Load(ctx context.Context, channel string) (source.Batch, error)
 	var out source.Batch
 	var problems []source.Problem
 	for _, k := range kinds() {
-		if k.content || k.experimental && channel != experimentalChannel {
+		if k.content || k.experimental && channel != Experimental {
 			continue
 		}
 		list, problem, err := r.loadKind(ctx, k)
