@@ -28,6 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type leader struct {
 	*httptest.Server
 	leads atomic.Bool
+	tries atomic.Int32 // while it doesn't lead
 
 	mu   sync.Mutex
 	said map[string]xds.State // "replica gateway"; the zero State is none
@@ -45,7 +46,13 @@ func newLeader(t *testing.T) *leader {
 			}
 			return r.TLS.ServerName, nil
 		},
-		Leads: l.leads.Load,
+		Leads: func() bool {
+			if l.leads.Load() {
+				return true
+			}
+			l.tries.Add(1)
+			return false
+		},
 		Said: func(replica, gateway string, state xds.State) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
@@ -247,7 +254,7 @@ func TestRefused(t *testing.T) {
 	f := newFollower(t, "one")
 	f.Send("ns/a", proxies(1))
 	f.leader.Store(l)
-	time.Sleep(2 * time.Second)
+	eventually(t, "it is tried again", func() bool { return l.tries.Load() > 1 })
 	if heard := l.heard(); len(heard) > 0 {
 		t.Errorf("it hears %v", heard)
 	}
