@@ -52,6 +52,8 @@ type ClusterOptions struct {
 type Replica struct {
 	Namespace, Name string
 	IP              string // where other replicas reach it
+	// Host is where its ports are opened; empty for all addresses.
+	Host string
 }
 
 // Cluster serves the objects of a Kubernetes cluster. All replicas compute and
@@ -115,6 +117,11 @@ func NewCluster(ctx context.Context, opts ClusterOptions) (*Cluster, error) {
 	}
 	if err := c.watchCluster(ctx); err != nil {
 		return nil, err
+	}
+	if opts.Static == nil {
+		if err := c.remember(ctx); err != nil {
+			return nil, err
+		}
 	}
 	c.server = xds.New(xds.Options{
 		Log:     opts.Logs.For("xds"),
@@ -200,10 +207,10 @@ func (c *Cluster) Run(ctx context.Context) error {
 	}
 	ports := c.config.Ports
 	if ports.Health != 0 {
-		run("health", func(ctx context.Context) error { return serveHTTP(ctx, everywhere(ports.Health), c.health()) })
+		run("health", func(ctx context.Context) error { return serveHTTP(ctx, c.at(ports.Health), c.health()) })
 	}
 	if ports.Metrics != 0 {
-		run("metrics", func(ctx context.Context) error { return serveHTTP(ctx, everywhere(ports.Metrics), c.metrics()) })
+		run("metrics", func(ctx context.Context) error { return serveHTTP(ctx, c.at(ports.Metrics), c.metrics()) })
 	}
 	if c.opts.Admin != "" {
 		run("admin interface", func(ctx context.Context) error { return serveHTTP(ctx, c.opts.Admin, c.admin().handler()) })
@@ -323,7 +330,7 @@ func (c *Cluster) serveXDS(ctx context.Context) error {
 	if !c.whole(ctx) {
 		return nil
 	}
-	lis, err := net.Listen("tcp", everywhere(c.config.Ports.XDS))
+	lis, err := net.Listen("tcp", c.at(c.config.Ports.XDS))
 	if err != nil {
 		return err
 	}
@@ -337,7 +344,7 @@ func (c *Cluster) serveAPI(ctx context.Context) error {
 	if !c.whole(ctx) {
 		return nil
 	}
-	lis, err := net.Listen("tcp", everywhere(c.config.Ports.API))
+	lis, err := net.Listen("tcp", c.at(c.config.Ports.API))
 	if err != nil {
 		return err
 	}

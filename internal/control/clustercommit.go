@@ -16,10 +16,11 @@ type outcome struct {
 	updates  []xds.Update
 	statuses map[source.Key]any
 	fleets   map[ir.Name]*infra.Gateway // nil for one that is to go
+	kept     map[ir.Name]*kept          // likewise
 }
 
 func newOutcome() outcome {
-	return outcome{statuses: map[source.Key]any{}, fleets: map[ir.Name]*infra.Gateway{}}
+	return outcome{statuses: map[source.Key]any{}, fleets: map[ir.Name]*infra.Gateway{}, kept: map[ir.Name]*kept{}}
 }
 
 // maxRounds bounds how often contents are fetched for one publication: a
@@ -98,6 +99,9 @@ func (c *Cluster) update(out *outcome, change func(*flow.Tx)) {
 		for _, ch := range flow.Changes(commit, c.pipeline.infra) {
 			out.fleets[ch.Key] = ch.New
 		}
+		for _, ch := range flow.Changes(commit, c.pipeline.kept) {
+			out.kept[ch.Key] = ch.New
+		}
 	}
 	for _, ch := range flow.Changes(commit, c.pipeline.fleets) {
 		if ch.Has {
@@ -124,6 +128,9 @@ func (c *Cluster) publish(out *outcome) {
 	}
 	for k, status := range out.statuses {
 		c.write(k, status)
+	}
+	for name, settings := range out.kept {
+		c.term.keeper.set(name, settings)
 	}
 	if c.term.fleets == nil {
 		return

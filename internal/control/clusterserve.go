@@ -84,4 +84,5 @@ func serveHTTP(ctx context.Context, address string, handler http.Handler) error 
 	return nil
 }
 
-func everywhere(port int) string { return net.JoinHostPort("", strconv.Itoa(port)) }
+// at returns the address of a port.
+func (c *Cluster) at(port int) string { return net.JoinHostPort(c.opts.Self.Host, strconv.Itoa(port)) }

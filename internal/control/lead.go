@@ -28,7 +28,8 @@ import (
 type term struct {
 	statuses *writer.Writer
 	fleets   *infra.Applier // nil where somebody else runs the proxies
-	complete bool           // all fleets are known
+	keeper   *keeper
+	complete bool // all Gateways are known
 	metrics  *prometheus.Registry
 	since    time.Time
 	// silent are statuses that wait for proxies to be heard, see patience.
@@ -123,6 +124,9 @@ func (c *Cluster) serve(ctx context.Context) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return t.statuses.Run(ctx) })
+	if c.static == nil {
+		group.Go(func() error { t.keeper.run(ctx); return nil })
+	}
 	if t.fleets != nil {
 		group.Go(func() error { return t.fleets.Run(ctx) })
 		group.Go(func() error { return c.distribute(ctx, t) })
@@ -145,6 +149,7 @@ func (c *Cluster) serve(ctx context.Context) error {
 // newTerm prepares those who write.
 func (c *Cluster) newTerm() (*term, error) {
 	t := &term{metrics: prometheus.NewRegistry(), since: time.Now(), silent: map[source.Key]any{}}
+	t.keeper = newKeeper(c.memory(), c.log)
 	statuses := writer.Options{
 		Client: c.direct, Live: c.source.Live, ControllerName: c.config.ControllerName,
 		Events: c.recorder, Log: c.opts.Logs.For("status"), Registerer: t.metrics,
@@ -204,6 +209,9 @@ func (c *Cluster) begin(t *term) {
 				c.write(gatewayKey(gateway), status)
 			}
 		}
+		for name, settings := range flow.All(ctx, c.pipeline.kept) {
+			t.keeper.set(name, settings)
+		}
 		if t.fleets == nil {
 			return
 		}
@@ -232,9 +240,12 @@ func (c *Cluster) settle() {
 		c.serves = true
 		close(c.usable)
 	}
-	if t := c.term; t != nil && t.fleets != nil && !t.complete {
+	if t := c.term; t != nil && !t.complete {
 		t.complete = true
-		t.fleets.Complete()
+		t.keeper.finish()
+		if t.fleets != nil {
+			t.fleets.Complete()
+		}
 	}
 }
 

@@ -58,6 +58,7 @@ type Pipeline struct {
 
 	// infra is what provisioned fleets follow from; nil where none are.
 	infra *flow.Derived[ir.Name, *infra.Gateway]
+	kept  *flow.Derived[ir.Name, *kept]
 
 	// Resources, per Gateway.
 	fleets     *flow.Derived[ir.Name, struct{}]
@@ -111,6 +112,7 @@ func NewPipeline(opts Options) *Pipeline {
 	p.declareHosts()
 	p.declareResources()
 	p.declareInfra()
+	p.declareKept()
 	p.declareStatus()
 	p.declarePolicyStatus()
 	p.declareTrafficStatus()

@@ -52,7 +52,7 @@ func (p *Pipeline) settle(tx *flow.Tx) {
 		case !ch.Has:
 			p.inputs.Settled.Delete(tx, ch.Key)
 		case ch.New.Served() && !ch.New.ParametersHeld:
-			p.inputs.Settled.Set(tx, ch.Key, ch.New.Parameters)
+			p.inputs.Settled.Set(tx, ch.Key, topology.Settled{UID: ch.New.Object.UID, Settings: ch.New.Parameters})
 		}
 	}
 	p.unsettled = nil

@@ -40,9 +40,9 @@ type Inputs struct {
 	XBackends          *flow.Input[ir.Name, *gwxv1alpha1.XBackend]
 	Parameters         *flow.Input[ir.Name, *v1alpha1.GatewayParameters]
 
-	// Settled are no objects: the settings that a Gateway had when its parameters could
-	// be used last. They are those that it goes on with while they can't.
-	Settled *flow.Input[ir.Name, *v1alpha1.Settings]
+	// Settled are no objects: what a Gateway goes on with while its parameters can't be
+	// used.
+	Settled *flow.Input[ir.Name, Settled]
 
 	// SlicesByService orders the EndpointSlices under the Service that they belong to.
 	SlicesByService *flow.Index[ir.Name, ir.Name, *discoveryv1.EndpointSlice]
@@ -84,7 +84,7 @@ func NewInputs(e *flow.Engine) *Inputs {
 	in.TrafficPolicies = input[*gwxv1alpha1.XBackendTrafficPolicy](e, in, "xbackendtrafficpolicies", gwxv1alpha1.GroupVersion.Group, "XBackendTrafficPolicy", name)
 	in.XBackends = input[*gwxv1alpha1.XBackend](e, in, "xbackends", gwxv1alpha1.GroupVersion.Group, xBackendKind, name)
 	in.Parameters = input[*v1alpha1.GatewayParameters](e, in, "gatewayparameters", v1alpha1.GroupVersion.Group, parametersKind, name)
-	in.Settled = flow.NewInput[ir.Name, *v1alpha1.Settings](e, "settled-parameters", flow.Equal(flow.Same[*v1alpha1.Settings]))
+	in.Settled = flow.NewInput[ir.Name, Settled](e, "settled-parameters", flow.Equal(flow.Same[Settled]))
 	in.Slices = input[*discoveryv1.EndpointSlice](e, in, "endpointslices", discoveryv1.GroupName, "EndpointSlice", name)
 
 	in.SlicesByService = flow.NewIndex(in.Slices,

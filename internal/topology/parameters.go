@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -91,7 +92,7 @@ func (g *Graph) declareParameters() flow.Table[ir.Name, *parameters] {
 			}
 			switch {
 			case p.refused != nil:
-				g.hold(c, name, p)
+				g.hold(c, gw, p)
 			case !g.options.Provisioned:
 				p.notes = ineffective(p.settings)
 			}
@@ -141,12 +142,29 @@ func (g *Graph) ownParameters(c *flow.Ctx, gw *gwv1.Gateway) (*v1alpha1.GatewayP
 // hold lets a Gateway whose parameters can't be used go on with those that it had:
 // a mistake in them must not cost what runs. In a cluster it goes on in any case,
 // since its proxies may be there although this process has never seen it well.
-func (g *Graph) hold(c *flow.Ctx, name ir.Name, p *parameters) {
+func (g *Graph) hold(c *flow.Ctx, gw *gwv1.Gateway, p *parameters) {
 	p.held = g.options.Provisioned
-	if last, ok := flow.Get(c, g.in.Settled, name); ok {
+	if last, ok := g.SettledOf(c, gw); ok {
 		p.held, p.settings = true, last
 	}
 }
+
+// Settled is the settings that a Gateway had when its parameters could be used last.
+// A Gateway of the same name that is another one has nothing of them.
+type Settled struct {
+	UID      types.UID
+	Settings *v1alpha1.Settings
+}
+
+// SettledOf returns what a Gateway goes on with while its parameters can't be used.
+func (g *Graph) SettledOf(c *flow.Ctx, gw *gwv1.Gateway) (*v1alpha1.Settings, bool) {
+	last, ok := flow.Get(c, g.in.Settled, name(gw.Namespace, gw.Name))
+	return last.Settings, ok && last.UID == gw.UID
+}
+
+// HasParameters reports whether a Gateway has parameters that can be used, its own or
+// its class's.
+func (g *Graph) HasParameters(gw *Gateway) bool { return gw.Parameters != g.usual.settings }
 
 // parametersOf returns what the parameters of a Gateway come to.
 func (g *Graph) parametersOf(c *flow.Ctx, name ir.Name) *parameters {

@@ -130,7 +130,7 @@ spec:
 		if !good.Served() || good.ParametersHeld {
 			t.Fatalf("not served: %s", good.Accepted.Message)
 		}
-		w.engine.Update(func(tx *flow.Tx) { w.in.Settled.Set(tx, name, good.Parameters) })
+		w.engine.Update(func(tx *flow.Tx) { w.in.Settled.Set(tx, name, Settled{good.Object.UID, good.Parameters}) })
 		w.set(t, decode(t, "kind: GatewayParameters\nmetadata: {namespace: default, name: p}\nspec: {client: {trustedHops: 9}, tracing: {}}")...)
 		held := node()
 		if !held.ParametersHeld || !held.Served() || !held.Listeners[0].Serves || held.Parameters != good.Parameters {

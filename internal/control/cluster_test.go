@@ -1,0 +1,185 @@
+package control
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	crlog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
+	"github.com/gatehouse-dev/gatehouse/test/apiserver"
+)
+
+func TestMain(m *testing.M) {
+	crlog.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
+
+// installed is a real API server with what the manifest installs, but controllers.
+type installed struct {
+	*testing.T
+	*apiserver.Server
+	client  client.Client
+	decoder runtime.Decoder
+	writes  atomic.Int32 // of what is kept
+}
+
+func install(t *testing.T) *installed {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{kube.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := apiserver.Start(t, apiserver.Options{Channel: apiserver.Experimental})
+	c, err := client.New(server.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &installed{T: t, Server: server, client: c, decoder: serializer.NewCodecFactory(scheme).UniversalDeserializer()}
+	manifest, err := os.ReadFile("../../config/install.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range strings.Split(string(manifest), "\n---\n") {
+		var kind struct{ Kind string }
+		if err := yaml.Unmarshal([]byte(text), &kind); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains([]string{"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "GatewayClass"}, kind.Kind) {
+			in.apply(text)
+		}
+	}
+	in.apply(`{apiVersion: v1, kind: Namespace, metadata: {name: team}}`)
+	return in
+}
+
+// apply makes objects as they are given in YAML, or replaces their content.
+func (in *installed) apply(texts ...string) {
+	in.Helper()
+	for _, text := range texts {
+		raw, err := yaml.YAMLToJSONStrict([]byte(text))
+		if err != nil {
+			in.Fatal(err)
+		}
+		decoded, _, err := in.decoder.Decode(raw, nil, nil)
+		if err != nil {
+			in.Fatal(err)
+		}
+		o := decoded.(client.Object)
+		live := o.DeepCopyObject().(client.Object)
+		switch err := in.client.Get(in.Context(), client.ObjectKeyFromObject(o), live); {
+		case client.IgnoreNotFound(err) != nil:
+			in.Fatal(err)
+		case err != nil:
+			err = in.client.Create(in.Context(), o)
+			if err != nil {
+				in.Fatalf("%s: %v", text, err)
+			}
+		default:
+			o.SetResourceVersion(live.GetResourceVersion())
+			if err := in.client.Update(in.Context(), o); err != nil {
+				in.Fatalf("%s: %v", text, err)
+			}
+		}
+	}
+}
+
+// replica is a controller that runs with the rights that the manifest gives it.
+type replica struct {
+	*Cluster
+	end func()
+}
+
+var (
+	nextReplica      atomic.Int32
+	replicaPorts     sync.Once
+	xdsPort, apiPort int
+)
+
+// start runs a replica until end is called, or the test ends. It returns when the
+// replica is ready.
+func (in *installed) start() *replica {
+	in.Helper()
+	replicaPorts.Do(func() { xdsPort, apiPort = freePort(in.T), freePort(in.T) })
+	cfg := config.Default()
+	cfg.Ports = config.Ports{XDS: xdsPort, API: apiPort}
+	cfg.Infrastructure.Image = "gatehouse"
+	cfg.LeaderElection.LeaseDuration.Duration, cfg.LeaderElection.RenewDeadline.Duration, cfg.LeaderElection.RetryPeriod.Duration =
+		3*time.Second, 2*time.Second, 200*time.Millisecond
+	n := nextReplica.Add(1)
+	self := Replica{Namespace: "gatehouse-system", Name: "replica-" + itoa(int(n)), IP: "127.77.0." + itoa(int(n))}
+	self.Host = self.IP
+	as := rest.CopyConfig(in.Config)
+	as.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:gatehouse-system:gatehouse",
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:gatehouse-system", "system:authenticated"},
+	}
+	as.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method != http.MethodGet && strings.HasSuffix(r.URL.Path, "/gatehouse-settings") {
+				in.writes.Add(1)
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	cluster, err := NewCluster(ctx, ClusterOptions{Config: cfg, REST: as, Self: self, Logs: config.NewLogs(cfg.Log, in.Output())})
+	if err != nil {
+		cancel()
+		in.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := cluster.Run(ctx); err != nil {
+			in.Error(err)
+		}
+	}()
+	r := &replica{cluster, sync.OnceFunc(func() { cancel(); <-done })}
+	in.Cleanup(r.end)
+	in.until("the replica is ready", func() bool { ok, _ := r.Ready(); return ok })
+	return r
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// until polls: most of what a test waits for is done by other processes.
+func (in *installed) until(what string, done func() bool) {
+	in.Helper()
+	for deadline := time.Now().Add(longestWait); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			in.Fatalf("it didn't happen that %s", what)
+		}
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lis.Close()
+	return lis.Addr().(*net.TCPAddr).Port
+}

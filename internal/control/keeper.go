@@ -1,0 +1,170 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// memory is the ConfigMap that holds what is kept. It is in the namespace of the
+// controllers: who may write parameters must not be able to write here, where no
+// override of a class counts.
+type memory struct {
+	client client.Client
+	name   ir.Name
+}
+
+// memoryKey is the key of its data.
+const memoryKey = "gateways.json"
+
+func (c *Cluster) memory() memory {
+	return memory{c.direct, ir.Name{Namespace: c.opts.Self.Namespace, Name: c.config.Infrastructure.Service + "-settings"}}
+}
+
+// read returns what is written; that nothing is, is no error.
+func (m memory) read(ctx context.Context) (string, error) {
+	var o corev1.ConfigMap
+	err := m.client.Get(ctx, client.ObjectKey{Namespace: m.name.Namespace, Name: m.name.Name}, &o)
+	return o.Data[memoryKey], client.IgnoreNotFound(err)
+}
+
+func (m memory) write(ctx context.Context, text string) error {
+	o := corev1ac.ConfigMap(m.name.Name, m.name.Namespace).
+		WithAnnotations(map[string]string{"kubernetes.io/description": "What Gateways go on with while their GatewayParameters can't be used. " +
+			"Written by the controller that leads, read by controllers that start."}).
+		WithData(map[string]string{memoryKey: text})
+	return m.client.Apply(ctx, o, client.FieldOwner(infra.ManagedBy), client.ForceOwnership)
+}
+
+// remember has the pipeline go on with what earlier controllers have kept.
+func (c *Cluster) remember(ctx context.Context) error {
+	text, err := c.memory().read(ctx)
+	switch {
+	case apierrors.IsForbidden(err):
+		c.log.Error("settings that were kept may not be read: Gateways whose GatewayParameters can't be used go on with those of their class; apply the roles of this version", "error", err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("settings that were kept: %w", err)
+	}
+	all, err := decodeKept(text)
+	if err != nil {
+		c.log.Error("settings that were kept can't be understood: Gateways whose GatewayParameters can't be used go on with those of their class",
+			"object", "ConfigMap "+c.memory().name.String(), "error", err)
+	}
+	c.pipeline.seed(all)
+	return nil
+}
+
+// keeper writes what is kept while a replica leads.
+type keeper struct {
+	memory
+	log     *slog.Logger
+	changed chan struct{}
+
+	mu       sync.Mutex
+	all      map[ir.Name]*kept
+	complete bool
+}
+
+func newKeeper(m memory, log *slog.Logger) *keeper {
+	return &keeper{memory: m, log: log, changed: make(chan struct{}, 1), all: map[ir.Name]*kept{}}
+}
+
+// set says what is to be kept of a Gateway; nil for nothing.
+func (k *keeper) set(name ir.Name, v *kept) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if v == nil {
+		delete(k.all, name)
+	} else {
+		k.all[name] = v
+	}
+	k.signal()
+}
+
+// finish says that all that is to be kept has been set: what is not among it may go.
+func (k *keeper) finish() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.complete = true
+	k.signal()
+}
+
+// signal has the changes written, once all is known. The caller holds the lock.
+func (k *keeper) signal() {
+	if k.complete {
+		select {
+		case k.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// keepPause is the time between two writes: changes come in crowds.
+const keepPause = time.Second
+
+// run writes until ctx ends. What is written already is not written again.
+func (k *keeper) run(ctx context.Context) {
+	var written *string // nil as long as it is not known
+	for {
+		select {
+		case <-k.changed:
+		case <-ctx.Done():
+			return
+		}
+		pause := keepPause
+		text, err := k.update(ctx, written)
+		if err == nil {
+			written = &text
+		} else if ctx.Err() == nil {
+			k.log.Error("settings can't be kept: a controller that restarts may not know them; trying again",
+				"object", "ConfigMap "+k.name.String(), "error", err, "in", termRetry)
+			written, pause = nil, termRetry
+			k.mu.Lock()
+			k.signal()
+			k.mu.Unlock()
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// update writes what is to be kept unless it is written, and returns it.
+func (k *keeper) update(ctx context.Context, written *string) (string, error) {
+	k.mu.Lock()
+	all := maps.Clone(k.all)
+	k.mu.Unlock()
+	text, left, err := encodeKept(all, maxKept)
+	if err != nil {
+		return "", err
+	}
+	if written == nil {
+		there, err := k.read(ctx)
+		if err != nil {
+			return "", err
+		}
+		written = &there
+	}
+	if text == *written {
+		return text, nil
+	}
+	if len(left) > 0 {
+		k.log.Warn("settings of some Gateways are too many to be kept: should their GatewayParameters be bad when the controller restarts, they go on with those of their class",
+			"object", "ConfigMap "+k.name.String(), "gateways", left)
+	}
+	return text, k.write(ctx, text)
+}
