@@ -25,16 +25,26 @@ func (p *provisioner) reconcileClass(ctx context.Context, req reconcile.Request)
 		}
 		return reconcile.Result{}, nil
 	}
+	version, err := p.version(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	next := class.DeepCopy()
 	set := func(c metav1.Condition) {
 		c.ObservedGeneration = class.Generation
 		meta.SetStatusCondition(&next.Status.Conditions, c)
 	}
-	if class.Name == p.o.Class {
-		set(condition.ClassAccepted())
-		next.Status.SupportedFeatures = p.features
-	} else {
+	switch {
+	case class.Name != p.o.Class:
 		set(condition.ClassConflict())
+	case version.Usable():
+		set(condition.ClassAccepted())
+	default:
+		set(version.Refused)
+	}
+	if class.Name == p.o.Class {
+		set(version.Supported)
+		next.Status.SupportedFeatures = p.features
 	}
 	if equality.Semantic.DeepEqual(class.Status, next.Status) {
 		return reconcile.Result{}, nil

@@ -60,7 +60,21 @@ func (p *provisioner) wanted(ctx context.Context, req reconcile.Request) (want, 
 		return no, nil
 	case err != nil:
 		return held, err
-	case string(gateway.Spec.GatewayClassName) != p.o.Class || gateway.DeletionTimestamp != nil:
+	case gateway.DeletionTimestamp != nil:
+		return no, nil
+	}
+	version, err := p.version(ctx)
+	if err != nil {
+		return held, err
+	}
+	ours := string(gateway.Spec.GatewayClassName) == p.o.Class
+	switch {
+	case !version.Usable():
+		if ours {
+			p.o.Log.Warn("a Gateway can't be understood, and stays as it is: "+version.Refused.Message, "gateway", req.String())
+		}
+		return held, nil
+	case !ours:
 		return no, nil
 	}
 	class := &gwv1.GatewayClass{}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
@@ -97,8 +98,11 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func (p *provisioner) watch(m manager.Manager, leftovers []ir.Name) error {
+	definition := &metav1.PartialObjectMetadata{}
+	definition.SetGroupVersionKind(kube.DefinitionKind)
 	err := builder.ControllerManagedBy(m).Named("gateways").For(&gwv1.Gateway{}).
 		Watches(&gwv1.GatewayClass{}, handler.EnqueueRequestsFromMapFunc(p.gatewaysOf)).
+		Watches(definition, handler.EnqueueRequestsFromMapFunc(p.gatewaysBy)).
 		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			for _, gateway := range leftovers {
 				queue.Add(request(gateway))
@@ -110,6 +114,7 @@ func (p *provisioner) watch(m manager.Manager, leftovers []ir.Name) error {
 		return fmt.Errorf("watch Gateways: %w", err)
 	}
 	err = builder.ControllerManagedBy(m).Named("classes").For(&gwv1.GatewayClass{}).
+		Watches(definition, handler.EnqueueRequestsFromMapFunc(p.classesBy)).
 		Complete(reconcile.Func(p.reconcileClass))
 	if err != nil {
 		return fmt.Errorf("watch GatewayClasses: %w", err)
@@ -117,21 +122,49 @@ func (p *provisioner) watch(m manager.Manager, leftovers []ir.Name) error {
 	return nil
 }
 
-// gatewaysOf names the Gateways of our class, when it is that one.
+// gatewaysOf names all Gateways, when the class is ours.
 func (p *provisioner) gatewaysOf(ctx context.Context, class client.Object) []reconcile.Request {
 	if class.GetName() != p.o.Class {
 		return nil
 	}
+	return p.gateways(ctx)
+}
+
+// gatewaysBy names all Gateways, when a definition of the Gateway API has changed.
+func (p *provisioner) gatewaysBy(ctx context.Context, definition client.Object) []reconcile.Request {
+	if !kube.OfGatewayAPI(definition) {
+		return nil
+	}
+	return p.gateways(ctx)
+}
+
+// gateways names all of them: those that may have left our class too.
+func (p *provisioner) gateways(ctx context.Context) []reconcile.Request {
 	var all gwv1.GatewayList
 	if err := p.client.List(ctx, &all); err != nil {
-		p.o.Log.Error("the Gateways of the class can't be listed", "class", p.o.Class, "error", err)
+		p.o.Log.Error("the Gateways can't be listed", "error", err)
 		return nil
 	}
 	var out []reconcile.Request
 	for i := range all.Items {
-		if string(all.Items[i].Spec.GatewayClassName) == p.o.Class {
-			out = append(out, request(ir.Name{Namespace: all.Items[i].Namespace, Name: all.Items[i].Name}))
-		}
+		out = append(out, request(ir.Name{Namespace: all.Items[i].Namespace, Name: all.Items[i].Name}))
+	}
+	return out
+}
+
+// classesBy names all GatewayClasses, when a definition of the Gateway API has changed.
+func (p *provisioner) classesBy(ctx context.Context, definition client.Object) []reconcile.Request {
+	if !kube.OfGatewayAPI(definition) {
+		return nil
+	}
+	var all gwv1.GatewayClassList
+	if err := p.client.List(ctx, &all); err != nil {
+		p.o.Log.Error("the GatewayClasses can't be listed", "error", err)
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range all.Items {
+		out = append(out, request(ir.Name{Name: all.Items[i].Name}))
 	}
 	return out
 }

@@ -2,11 +2,8 @@ package provisioner
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,12 +15,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/gateway-api/pkg/consts"
 
 	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -37,6 +33,12 @@ const (
 	controller = "gatehouse.dev/provisioner"
 )
 
+// The conditions of a GatewayClass.
+const (
+	accepted  = gwv1.GatewayClassConditionStatusAccepted
+	supported = gwv1.GatewayClassConditionStatusSupportedVersion
+)
+
 // patience bounds every wait of these tests; none waits that long.
 const patience = 30 * time.Second
 
@@ -45,6 +47,7 @@ func TestProvisioner(t *testing.T) {
 	c := startCluster(t)
 	for name, test := range map[string]func(*testing.T, *cluster){
 		"GatewayClasses": testGatewayClasses, "Deployments": testDeployments, "ClassGone": testClassGone, "Refused": testRefused,
+		"Versions": testVersions,
 	} {
 		t.Run(name, func(t *testing.T) {
 			here := *c
@@ -94,20 +97,7 @@ func startCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	c := &cluster{Client: admin, t: t, config: s.Config}
-	f, err := os.Open("../../config/provisioner.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for d := yaml.NewYAMLOrJSONDecoder(f, 4096); ; {
-		o := &unstructured.Unstructured{}
-		if err := d.Decode(o); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		c.create(o)
-	}
+	apiserver.Install(t, s.Config, "../../config/provisioner.yaml")
 	return c
 }
 
@@ -200,13 +190,13 @@ func (c *cluster) untilDeployed(gateways ...string) {
 	c.until(fmt.Sprintf("deployed for %.200v", gateways), func() bool { return slices.Equal(c.deployments(), gateways) })
 }
 
-func (c *cluster) condition(class string) *metav1.Condition {
+func (c *cluster) condition(class string, kind gwv1.GatewayClassConditionType) *metav1.Condition {
 	c.t.Helper()
 	o := &gwv1.GatewayClass{}
 	if err := c.Get(context.Background(), client.ObjectKey{Name: class}, o); err != nil {
 		c.t.Fatal(err)
 	}
-	return meta.FindStatusCondition(o.Status.Conditions, string(gwv1.GatewayClassConditionStatusAccepted))
+	return meta.FindStatusCondition(o.Status.Conditions, string(kind))
 }
 
 func (c *cluster) class(name, controller string) *gwv1.GatewayClass {
@@ -219,20 +209,22 @@ func testGatewayClasses(t *testing.T, c *cluster) {
 	c.create(c.class("second", controller))
 	c.create(c.class("foreign", "example.com/x"))
 	c.run()
-	c.until("accepted", func() bool { return c.condition(class) != nil && c.condition(class).Status == metav1.ConditionTrue })
-	if got := c.condition(class); got.Reason != "Accepted" || got.ObservedGeneration != 1 {
+	c.until("accepted", func() bool {
+		return c.condition(class, accepted) != nil && c.condition(class, accepted).Status == metav1.ConditionTrue
+	})
+	if got := c.condition(class, accepted); got.Reason != "Accepted" || got.ObservedGeneration != 1 {
 		t.Errorf("%+v", got)
 	}
 	o := &gwv1.GatewayClass{}
 	if err := c.Get(context.Background(), client.ObjectKey{Name: class}, o); err != nil || len(o.Status.SupportedFeatures) != len(features.Status(features.Standard)) {
 		t.Errorf("%d features, %v", len(o.Status.SupportedFeatures), err)
 	}
-	c.until("in conflict", func() bool { return c.condition("second").Reason == "GatewayClassConflict" })
-	if got := c.condition("second"); got.Status != metav1.ConditionFalse ||
+	c.until("in conflict", func() bool { return c.condition("second", accepted).Reason == "GatewayClassConflict" })
+	if got := c.condition("second", accepted); got.Status != metav1.ConditionFalse ||
 		got.Message != "The resource is ignored due to a conflicting GatewayClass resource" {
 		t.Errorf("%+v", got)
 	}
-	if got := c.condition("foreign"); got.Status != metav1.ConditionUnknown { // the API server's default
+	if got := c.condition("foreign", accepted); got.Status != metav1.ConditionUnknown { // the API server's default
 		t.Errorf("a foreign class: %+v", got)
 	}
 }
@@ -366,11 +358,55 @@ func testRefused(t *testing.T, c *cluster) {
 	}
 	c.gateway(ir.Name{Namespace: "a", Name: "one"}, class)
 	c.run()
-	c.until("accepted", func() bool { return c.condition(class) != nil && c.condition(class).Status == metav1.ConditionTrue })
+	c.until("accepted", func() bool {
+		return c.condition(class, accepted) != nil && c.condition(class, accepted).Status == metav1.ConditionTrue
+	})
 	c.untilDeployed()
 	role.Rules = rules
 	if err := c.Update(context.Background(), role); err != nil {
 		t.Fatal(err)
 	}
 	c.untilDeployed("a/one")
+}
+
+// The class says of which version the cluster's definitions are. While they are of one
+// that may mean something else, nothing is made, what runs stays, and Gateways that are
+// gone lose their Deployments all the same.
+func testVersions(t *testing.T, c *cluster) {
+	gateway := func(name string) ir.Name { return ir.Name{Namespace: "a", Name: name} }
+	remove := func(name string) {
+		t.Helper()
+		if err := c.Delete(context.Background(), &gwv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(version string, wantAccepted, wantSupported metav1.ConditionStatus, reason gwv1.GatewayClassConditionReason) {
+		t.Helper()
+		apiserver.SetBundleVersion(t, c.config, version)
+		c.until("told of version "+version, func() bool {
+			a, s := c.condition(class, accepted), c.condition(class, supported)
+			return a != nil && s != nil && a.Status == wantAccepted && s.Status == wantSupported && s.Reason == string(reason)
+		})
+	}
+	defer apiserver.SetBundleVersion(t, c.config, consts.BundleVersion)
+	c.gateway(gateway("one"), class)
+	c.gateway(gateway("two"), class)
+	leaves := c.gateway(gateway("leaves"), class)
+	c.run()
+	check(consts.BundleVersion, metav1.ConditionTrue, metav1.ConditionTrue, gwv1.GatewayClassReasonSupportedVersion)
+	check("v1.2.3", metav1.ConditionTrue, metav1.ConditionFalse, gwv1.GatewayClassReasonUnsupportedVersion)
+	c.untilDeployed("a/leaves", "a/one", "a/two")
+	check("v2.0.0", metav1.ConditionFalse, metav1.ConditionFalse, gwv1.GatewayClassReasonUnsupportedVersion)
+	if got := c.condition(class, accepted); got.Reason != string(gwv1.GatewayClassReasonUnsupportedVersion) {
+		t.Errorf("%+v", got)
+	}
+	leaves.Spec.GatewayClassName = "other"
+	if err := c.Update(context.Background(), leaves); err != nil {
+		t.Fatal(err)
+	}
+	c.gateway(gateway("three"), class)
+	remove("one")
+	c.untilDeployed("a/leaves", "a/two")
+	check("v1.7.9", metav1.ConditionTrue, metav1.ConditionTrue, gwv1.GatewayClassReasonSupportedVersion)
+	c.untilDeployed("a/three", "a/two")
 }

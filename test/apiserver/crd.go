@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,8 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/gateway-api/pkg/consts"
 	"sigs.k8s.io/yaml"
 )
 
@@ -101,6 +104,16 @@ func RemoveCRDs(t testing.TB, config *rest.Config, crds ...*apiextensionsv1.Cust
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
+	}
+}
+
+// SetBundleVersion makes the definition of Gateways say that it is of a version.
+func SetBundleVersion(t testing.TB, config *rest.Config, version string) {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "gateways.gateway.networking.k8s.io"}}
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, consts.BundleVersionAnnotation, version)
+	if err := crdClient(t, config).Patch(context.Background(), crd, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -120,7 +120,7 @@ func (r *Reader) list(ctx context.Context, k *kind, v version, opts ...client.Li
 		}
 		err := apimeta.EachListItem(list, func(item runtime.Object) error {
 			o, ok := item.(client.Object)
-			if !ok || definition(k) && !ofGatewayAPI(o) {
+			if !ok || definition(k) && !OfGatewayAPI(o) {
 				return nil
 			}
 			r.types(o)

@@ -2,7 +2,6 @@ package kube
 
 import (
 	"context"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -143,7 +142,7 @@ func (s *Source) change(k *kind, o, newest client.Object) {
 	case !s.reads(o.GetNamespace()):
 	case k.content:
 		s.expire(key)
-	case definition(k) && !ofGatewayAPI(o): // somebody else's
+	case definition(k) && !OfGatewayAPI(o): // somebody else's
 	default:
 		s.put(key, newest)
 	}
@@ -154,9 +153,3 @@ func (s *Source) change(k *kind, o, newest client.Object) {
 
 // definition tells the kind whose objects define kinds.
 func definition(k *kind) bool { return k.name == "CustomResourceDefinition" }
-
-// ofGatewayAPI reports whether a definition is one of the Gateway API's.
-func ofGatewayAPI(o client.Object) bool {
-	_, group, _ := strings.Cut(o.GetName(), ".")
-	return group == "gateway.networking.k8s.io" || group == "gateway.networking.x-k8s.io"
-}

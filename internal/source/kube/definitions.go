@@ -1,0 +1,36 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// DefinitionKind is the kind whose objects define kinds.
+var DefinitionKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
+
+// Definitions returns the metadata of the cluster's definitions of the Gateway API.
+func Definitions(ctx context.Context, r client.Reader) ([]*metav1.PartialObjectMetadata, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(DefinitionKind.GroupVersion().WithKind(DefinitionKind.Kind + "List"))
+	if err := r.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("the Gateway API's definitions: %w", err)
+	}
+	var out []*metav1.PartialObjectMetadata
+	for i := range list.Items {
+		if OfGatewayAPI(&list.Items[i]) {
+			out = append(out, &list.Items[i])
+		}
+	}
+	return out, nil
+}
+
+// OfGatewayAPI reports whether a definition is one of the Gateway API's.
+func OfGatewayAPI(o client.Object) bool {
+	_, group, _ := strings.Cut(o.GetName(), ".")
+	return group == "gateway.networking.k8s.io" || group == "gateway.networking.x-k8s.io"
+}
