@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -18,7 +17,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -176,12 +174,7 @@ func fleetPod(t *testing.T, c client.Client, clients kubernetes.Interface) strin
 }
 
 // fleetProxy is the process in such a pod.
-type fleetProxy struct {
-	*exec.Cmd
-	health         string
-	stdout, stderr bytes.Buffer
-	done           chan struct{}
-}
+type fleetProxy struct{ pod }
 
 func startFleetProxy(t *testing.T, f *fleetController, ca, token, drainDelay string) *fleetProxy {
 	t.Helper()
@@ -195,47 +188,15 @@ func startFleetProxy(t *testing.T, f *fleetController, ca, token, drainDelay str
 			t.Fatal(err)
 		}
 	}
-	p := &fleetProxy{health: net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(t))), done: make(chan struct{})}
+	p := &fleetProxy{pod{health: net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(t)))}}
 	p.Cmd = exec.Command(tools.gatehouse, "proxy", "--gateway", fleetGateway.String(), "--controller", "localhost",
 		"--xds-port", strconv.Itoa(f.xds), "--api-port", strconv.Itoa(f.api),
 		"--token-file", filepath.Join(dir, "token"), "--ca-file", filepath.Join(dir, "ca.crt"),
 		"--state-dir", filepath.Join(dir, "state"), "--health", p.health, "--concurrency", "1", "--drain-timeout", "20s")
 	// What is not on the command line comes from the environment.
 	p.Env = append(os.Environ(), "GATEHOUSE_ENVOY="+tools.envoy, "GATEHOUSE_DRAIN_DELAY="+drainDelay, "GATEHOUSE_DRAIN_TIMEOUT=nonsense")
-	p.Stdout, p.Stderr = &p.stdout, &p.stderr
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { defer close(p.done); _ = p.Wait() }()
-	t.Cleanup(func() {
-		_ = p.Process.Kill()
-		<-p.done
-		if t.Failed() {
-			t.Logf("gatehouse proxy:\n%s", p.stderr.String())
-		}
-	})
+	p.run(t)
 	return p
-}
-
-func (p *fleetProxy) get(path string) (int, string) {
-	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	res, err := client.Get("http://" + p.health + path)
-	if err != nil {
-		return 0, err.Error()
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		return 0, err.Error()
-	}
-	return res.StatusCode, string(body)
-}
-
-func (p *fleetProxy) ready() error {
-	if code, text := p.get("/readyz"); code != http.StatusOK {
-		return fmt.Errorf("/readyz: %d %s", code, text)
-	}
-	return nil
 }
 
 func (p *fleetProxy) draining() error {
@@ -243,25 +204,6 @@ func (p *fleetProxy) draining() error {
 		return fmt.Errorf("/readyz: %d %s", code, text)
 	}
 	return nil
-}
-
-func (p *fleetProxy) signal(t *testing.T) {
-	t.Helper()
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (p *fleetProxy) ends(t *testing.T) {
-	t.Helper()
-	select {
-	case <-p.done:
-	case <-time.After(siteTimeout):
-		t.Fatal("it does not end")
-	}
-	if code := p.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
 }
 
 // metric returns the value of a metric without labels other than those given.
