@@ -17,6 +17,8 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
 )
 
 // The channels of the Gateway API.
@@ -172,14 +174,15 @@ func (s *Server) ask(ctx context.Context) error {
 // binaries returns the directory that holds them.
 func binaries(t testing.TB) string {
 	t.Helper()
+	const how = "run `go run ./test/cluster/node build`, or set GATEHOUSE_KUBE_BIN to a directory with etcd and kube-apiserver"
 	named := os.Getenv("GATEHOUSE_KUBE_BIN")
 	dir := named
 	if dir == "" {
-		home, err := os.UserHomeDir()
+		cache, err := cluster.Cache()
 		if err != nil {
-			t.Skip("no Kubernetes API server for this test: set GATEHOUSE_KUBE_BIN to a directory with etcd and kube-apiserver")
+			t.Skip("no Kubernetes API server for this test: " + how)
 		}
-		dir = filepath.Join(home, "lab", "bin")
+		dir = filepath.Join(cache, "bin")
 	}
 	for _, name := range []string{"etcd", "kube-apiserver"} {
 		_, err := os.Stat(filepath.Join(dir, name))
@@ -188,7 +191,7 @@ func binaries(t testing.TB) string {
 		case named != "":
 			t.Fatalf("GATEHOUSE_KUBE_BIN: %v", err)
 		default:
-			t.Skipf("no Kubernetes API server for this test (%v): set GATEHOUSE_KUBE_BIN to a directory with etcd and kube-apiserver", err)
+			t.Skipf("no Kubernetes API server for this test (%v): %s", err, how)
 		}
 	}
 	return dir

@@ -3,9 +3,9 @@
 // Gateway API's CustomResourceDefinitions of a channel and Gatehouse's own.
 //
 // The binaries etcd and kube-apiserver are taken from $GATEHOUSE_KUBE_BIN, or from
-// ~/lab/bin. A test that needs them is skipped where neither has them, and fails
-// if the variable is set and they are not there: who names binaries wants the
-// tests run.
+// where test/cluster has them. A test that needs them is skipped where neither has
+// them, and fails if the variable is set and they are not there: who names binaries
+// wants the tests run.
 //
 // The processes end with the test, and with the test process however it ends.
 package apiserver

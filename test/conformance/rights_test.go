@@ -58,6 +58,10 @@ func TestRights(t *testing.T) {
 		t.Fatalf("%s has nothing of %s", *auditLog, controller)
 	}
 	for _, r := range sorted(granted) {
+		// A watch starts with a list where the API server can't stream one.
+		if r.verb == "list" && used[right{r.group, r.resource, "watch"}] {
+			continue
+		}
 		if !used[r] && rare(r) == "" {
 			t.Errorf("a role grants %s, which nobody used", r)
 		}
