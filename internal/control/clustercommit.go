@@ -47,8 +47,11 @@ func (c *Cluster) commit(batches []source.Batch, said []feedback) {
 		c.transact(&out, []source.Batch{gone}, nil)
 	}
 	for range maxRounds {
+		secrets, configMaps, changed := c.pipeline.asked()
+		if !changed {
+			break
+		}
 		ctx, cancel := context.WithTimeout(c.running, fetchTimeout)
-		secrets, configMaps := c.pipeline.asked()
 		contents := c.source.Want(ctx, secrets, configMaps)
 		cancel()
 		if contents.Empty() {

@@ -40,6 +40,7 @@ type Pipeline struct {
 	fleetStates *flow.Input[ir.Name, infra.State]
 	refusals    map[ir.Name]map[refusal]bool // the keys of rejected, by Gateway
 	gate        versionGate
+	lastAsked   askedVersions
 
 	unsettled []flow.Change[ir.Name, *topology.Gateway] // of the last transaction
 
@@ -139,13 +140,22 @@ func (p *Pipeline) Apply(batches ...source.Batch) *flow.Commit {
 	return p.engine.Update(func(tx *flow.Tx) { p.apply(tx, batches) })
 }
 
-// asked returns the Secrets and ConfigMaps that the tables look for.
-func (p *Pipeline) asked() (secrets, configMaps []ir.Name) {
+// asked returns the Secrets and ConfigMaps that the tables look for, unless they are
+// those of the last call: most transactions ask for nothing new, and looking through
+// what thousands of listeners ask for would cost more than many of them.
+func (p *Pipeline) asked() (secrets, configMaps []ir.Name, changed bool) {
 	p.engine.View(func(*flow.Ctx) {
-		secrets, configMaps = slices.Collect(p.inputs.Secrets.Asked), slices.Collect(p.inputs.ConfigMaps.Asked)
+		now := askedVersions{p.inputs.Secrets.AskedVersion(), p.inputs.ConfigMaps.AskedVersion()}
+		if changed = now != p.lastAsked; changed {
+			p.lastAsked = now
+			secrets, configMaps = slices.Collect(p.inputs.Secrets.Asked), slices.Collect(p.inputs.ConfigMaps.Asked)
+		}
 	})
-	return secrets, configMaps
+	return secrets, configMaps, changed
 }
+
+// askedVersions tell what is asked for from what was.
+type askedVersions struct{ secrets, configMaps uint64 }
 
 func (p *Pipeline) apply(tx *flow.Tx, batches []source.Batch) {
 	p.settle(tx)

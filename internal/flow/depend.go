@@ -19,6 +19,7 @@ type watch struct {
 // reader has left, and forgets what nobody needs.
 type home struct {
 	release func(w *watch)
+	asks    uint64 // how often something has got its first reader, or lost its last
 }
 
 func (w *watch) self() *watch { return w }
@@ -40,6 +41,8 @@ func (e *edge) link(u *unit, on *watch) {
 	*e = edge{on: on, unit: u, next: on.first}
 	if e.next != nil {
 		e.next.prev = e
+	} else {
+		on.home.asks++
 	}
 	on.first = e
 }
@@ -69,6 +72,7 @@ func (e *edge) unlink() {
 	on := e.on
 	*e = edge{}
 	if on.first == nil {
+		on.home.asks++
 		on.home.release(on)
 	}
 }

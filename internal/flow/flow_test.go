@@ -284,20 +284,40 @@ func TestAsked(t *testing.T) {
 		}
 	})
 	asked := func() []string { return slices.Sorted(things.Asked) }
+	version := things.AskedVersion()
+	moved := func() bool {
+		before := version
+		version = things.AskedVersion()
+		return version != before
+	}
 	e.Update(func(tx *Tx) {
 		wishes.Set(tx, "a", "moon")
 		wishes.Set(tx, "b", "bread")
 		things.Set(tx, "bread", 1)
 		things.Set(tx, "salt", 1)
 	})
-	if got, want := asked(), []string{"bread", "moon"}; !slices.Equal(got, want) {
+	if got, want := asked(), []string{"bread", "moon"}; !slices.Equal(got, want) || !moved() {
 		t.Errorf("asked for %v, want %v", got, want)
+	}
+	e.Update(func(tx *Tx) {
+		things.Set(tx, "bread", 2)
+		things.Set(tx, "moon", 1)
+		things.Delete(tx, "salt")
+		things.Set(tx, "salt", 2)
+		wishes.Set(tx, "c", "bread")
+	})
+	if moved() {
+		t.Error("the version is another although the same is asked for")
 	}
 	e.Update(func(tx *Tx) {
 		wishes.Delete(tx, "a")
 		wishes.Set(tx, "b", "salt")
 	})
-	if got, want := asked(), []string{"salt"}; !slices.Equal(got, want) {
+	if got, want := asked(), []string{"bread", "salt"}; !slices.Equal(got, want) || !moved() {
+		t.Errorf("asked for %v, want %v", got, want)
+	}
+	e.Update(func(tx *Tx) { wishes.Delete(tx, "c") })
+	if got, want := asked(), []string{"salt"}; !slices.Equal(got, want) || !moved() {
 		t.Errorf("asked for %v, want %v", got, want)
 	}
 }

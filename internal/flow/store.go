@@ -261,3 +261,7 @@ func (t *Input[K, V]) Asked(yield func(K) bool) {
 		}
 	}
 }
+
+// AskedVersion is another number whenever Asked yields other keys. It costs nothing
+// to ask for, however many these are.
+func (t *Input[K, V]) AskedVersion() uint64 { return t.asks }
