@@ -23,3 +23,12 @@ func AddressServicePending(service, kind string) string {
 func NoteFleetProblem(problem string) string {
 	return "the proxies can't be made as they should be: " + problem
 }
+
+// NoteMoving says that a Gateway has got another class, while its proxies of the former
+// one serve on.
+func NoteMoving(former, own, why string) string {
+	return fmt.Sprintf("the proxies of its former class serve behind Service %s, until those behind Service %s can: %s", former, own, why)
+}
+
+// ProxiesNotReady says what a fleet lacks that has begun to work.
+func ProxiesNotReady() string { return "its proxies are not all ready yet" }

@@ -1,7 +1,7 @@
 package control
 
 import (
-	"slices"
+	"cmp"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -21,34 +21,46 @@ func (p *Pipeline) locate(c *flow.Ctx, gw *topology.Gateway, in *status.GatewayI
 	}
 	state, _ := flow.Get(c, p.fleetStates, gw.Name)
 	in.FleetProblem, in.NoProxy = state.Problem, state.Waiting
-	name := ir.Name{Namespace: gw.Name.Namespace, Name: infra.Name(gw.Name, gw.Class)}
-	s, ok := flow.Get(c, p.inputs.Services, name)
-	if !ok || !belongs(s, gw.Name) {
-		in.NoAddress = condition.AddressNoService(name.String(), state.Problem)
-		return
-	}
-	in.BindAddresses, in.ClusterAddresses = serviceAddresses(s)
-	if len(in.BindAddresses) == 0 {
-		in.NoAddress = condition.AddressServicePending(name.String(), string(s.Spec.Type))
+	own := ir.Name{Namespace: gw.Name.Namespace, Name: infra.Name(gw.Name, gw.Class)}
+	in.NoAddress = p.locateAt(c, gw.Name, own, state, in)
+	if former, ok := p.formerService(c, gw.Name, own, state); ok {
+		why := cmp.Or(state.Waiting, in.NoAddress, condition.ProxiesNotReady())
+		in.Moving = condition.NoteMoving(former.String(), own.String(), why)
+		in.NoAddress = p.locateAt(c, gw.Name, former, state, in)
 	}
 }
 
-// serviceAddresses are where clients reach a Service from outside of the cluster, if
-// its type lets them, and its ClusterIPs.
-func serviceAddresses(s *corev1.Service) (addresses, cluster []string) {
-	cluster = slices.DeleteFunc(slices.Clone(s.Spec.ClusterIPs), func(ip string) bool { return ip == corev1.ClusterIPNone || ip == "" })
-	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
-		return slices.Concat(cluster, s.Spec.ExternalIPs), cluster
+// locateAt fills in the addresses of a Service, and returns why it has none.
+func (p *Pipeline) locateAt(c *flow.Ctx, gateway, service ir.Name, state infra.State, in *status.GatewayInput) string {
+	in.BindAddresses, in.ClusterAddresses = nil, nil
+	s, ok := flow.Get(c, p.inputs.Services, service)
+	if !ok || !belongs(s, gateway) {
+		return condition.AddressNoService(service.String(), state.Problem)
 	}
-	for _, i := range s.Status.LoadBalancer.Ingress {
-		if i.IP != "" {
-			addresses = append(addresses, i.IP)
-		}
-		if i.Hostname != "" {
-			addresses = append(addresses, i.Hostname)
+	in.BindAddresses, in.ClusterAddresses = infra.Addresses(s)
+	if len(in.BindAddresses) == 0 {
+		return condition.AddressServicePending(service.String(), string(s.Spec.Type))
+	}
+	return ""
+}
+
+// formerService returns the Service that clients are to use while a Gateway moves from
+// one class to another; false if that is the Gateway's own. Before anything is known
+// of the new fleet, a former one that has an address is as good as it was.
+func (p *Pipeline) formerService(c *flow.Ctx, gateway, own ir.Name, state infra.State) (former ir.Name, ok bool) {
+	for name, s := range flow.Select(c, p.fleetServices, gateway).All() {
+		switch addresses, _ := infra.Addresses(s); {
+		case name == own:
+			if state.Serving == own.Name {
+				return name, false
+			}
+		case name.Name == state.Serving:
+			return name, true
+		case !ok && len(addresses) > 0:
+			former, ok = name, true
 		}
 	}
-	return append(addresses, s.Spec.ExternalIPs...), cluster
+	return former, ok
 }
 
 // belongs reports whether a Service is of a Gateway's fleet, and not somebody else's

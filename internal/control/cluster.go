@@ -348,10 +348,14 @@ func (c *Cluster) serveAPI(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server := identity.NewServer(identity.ServerOptions{
+	options := identity.ServerOptions{
 		Authority: c.identity, Client: c.direct, Fleet: c.fleets.serviceAccount,
 		AnySource: c.config.Identity.AnyAddress, Log: c.opts.Logs.For("identity"),
-	})
+	}
+	if c.config.Infrastructure.Type == config.InfrastructureKubernetes { // else fleets are somebody else's
+		options.Former = c.isFormer
+	}
+	server := identity.NewServer(options)
 	c.registry.MustRegister(server.Collectors()...)
 	server.HandleControllers("POST "+relay.Path, c.relayed())
 	return server.Serve(ctx, lis)

@@ -1,7 +1,11 @@
 package control
 
 import (
+	"context"
 	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -34,4 +38,17 @@ func (f *fleets) serviceAccount(gateway ir.Name) (string, bool) {
 	defer f.mu.Unlock()
 	class, ok := f.classes[gateway]
 	return infra.Name(gateway, class), ok
+}
+
+// isFormer reports whether a ServiceAccount is of a fleet that a Gateway had under
+// another class, and has not left yet: it is there still. What it is, is for the API
+// server to say, so that it is known after a restart and to every replica.
+func (c *Cluster) isFormer(ctx context.Context, gateway ir.Name, serviceAccount string) (bool, error) {
+	live := &corev1.ServiceAccount{}
+	err := c.direct.Get(ctx, client.ObjectKey{Namespace: gateway.Namespace, Name: serviceAccount}, live)
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	of, ok := infra.OfFleet(live, c.config.ControllerName)
+	return ok && of == gateway, nil
 }

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -70,6 +71,12 @@ func (p *Pipeline) declareInfra() {
 			emit(name, g)
 		}, flow.Equal(func(a, b *infra.Gateway) bool { return reflect.DeepEqual(a, b) }))
 	flow.Watch(p.infra)
+	p.fleetServices = flow.NewIndex(p.inputs.Services,
+		func(_ ir.Name, s *corev1.Service, yield func(ir.Name)) {
+			if gateway, ok := infra.OfFleet(s, p.opts.Topology.ControllerName); ok {
+				yield(gateway)
+			}
+		}, ir.Name.Compare)
 }
 
 // isHeld reports whether a Gateway's fleet is to stay as it is, whatever else the

@@ -221,3 +221,51 @@ func TestFleetStatus(t *testing.T) {
 	p.say(&infra.State{Problem: "Deployment team/web-gatehouse: exceeded quota"})
 	check("10.0.0.9 Programmed: A proxy has acknowledged the configuration; the proxies can't be made as they should be: Deployment team/web-gatehouse: exceeded quota")
 }
+
+// TestMovingStatus protects the address that clients use while a Gateway moves from
+// one class to another: the former one, until the new fleet takes over.
+func TestMovingStatus(t *testing.T) {
+	p := newProvisioned(t)
+	p.set(`{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: other}, spec: {controllerName: gatehouse.dev/controller}}`)
+	check := func(when, want string) {
+		t.Helper()
+		if diff := cmp.Diff(want, p.told()); diff != "" {
+			t.Errorf("%s, -want +got:\n%s", when, diff)
+		}
+	}
+	service := func(class, controller, ingress string) {
+		p.set(`{apiVersion: v1, kind: Service, metadata: {namespace: team, name: web-` + class + `, annotations: {gatehouse.dev/class: ` + class + `, gatehouse.dev/controller: ` + controller + `}, ` +
+			`ownerReferences: [{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, name: web, uid: u1, controller: true}]}, ` +
+			`spec: {type: LoadBalancer}, status: {loadBalancer: {ingress: [` + ingress + `]}}}`)
+	}
+	gateway := func(class string) {
+		p.set(strings.Replace(gatewayYAML(`listeners: [`+httpListener+`]`), "gatewayClassName: gatehouse", "gatewayClassName: "+class, 1))
+	}
+	gateway("gatehouse")
+	service("gatehouse", "gatehouse.dev/controller", "{ip: 192.0.2.1}")
+	service("foreign", "example.com/controller", "{ip: 192.0.2.9}")
+	p.engine.Update(func(tx *flow.Tx) {
+		p.hear(tx, feedback{gateway: "team/web", state: xds.State{Connected: 1, Listeners: map[string]string{"http-80": "1"}}})
+	})
+	programmed := "Programmed: A proxy has acknowledged the configuration"
+	until := "192.0.2.1 " + programmed + "; the proxies of its former class serve behind Service team/web-gatehouse, until those behind Service team/web-other can: "
+	pending := "Service team/web-other of type LoadBalancer has no address yet; is there a load balancer controller in the cluster? Else choose another service.type by GatewayParameters"
+	check("before", "192.0.2.1 "+programmed)
+	gateway("other")
+	check("at once", until+"Service team/web-other is not there yet")
+	service("other", "gatehouse.dev/controller", "")
+	check("without an address", until+pending)
+	p.say(&infra.State{Serving: "web-gatehouse", Waiting: "Pod team/p can't be scheduled: 0/1 nodes are available"})
+	check("without a proxy", until+"Pod team/p can't be scheduled: 0/1 nodes are available")
+	p.say(&infra.State{Serving: "web-gatehouse"})
+	service("other", "gatehouse.dev/controller", "{ip: 192.0.2.2}")
+	check("before it is ready", until+"its proxies are not all ready yet")
+	p.say(nil)
+	check("when nothing is known, after a restart", until+"its proxies are not all ready yet")
+	p.say(&infra.State{Serving: "web-other"})
+	check("when it is ready", "192.0.2.2 "+programmed)
+	gateway("gatehouse")
+	check("on its way back", "192.0.2.2 "+strings.NewReplacer("web-gatehouse", "web-other", "web-other", "web-gatehouse").Replace(until[len("192.0.2.1 "):])+"its proxies are not all ready yet")
+	p.say(&infra.State{Serving: "web-gatehouse"})
+	check("back", "192.0.2.1 "+programmed)
+}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
@@ -60,6 +61,9 @@ type Pipeline struct {
 	// infra is what provisioned fleets follow from; nil where none are.
 	infra *flow.Derived[ir.Name, *infra.Gateway]
 	kept  *flow.Derived[ir.Name, *kept]
+	// fleetServices are the Services in front of fleets, of former classes of a Gateway
+	// too.
+	fleetServices *flow.Index[ir.Name, ir.Name, *corev1.Service]
 
 	// Resources, per Gateway.
 	fleets     *flow.Derived[ir.Name, struct{}]

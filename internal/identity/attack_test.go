@@ -196,6 +196,8 @@ func (c *cluster) attackByToken(t *testing.T, h *controller, a, b, stranger *cor
 	if err := c.client.Update(t.Context(), foreign); err != nil {
 		t.Fatal(err)
 	}
+	disguisedFormer := c.pod(t, "ns", "b-former", "a-former-sa", "b", "127.0.0.1")
+	goneFormer := c.pod(t, "ns", "gone-former", "a-former-sa", "gone", "127.0.0.1")
 	unborn := c.pod(t, "ns", "a-unborn", "a-sa", "a")
 
 	token := func(pod *corev1.Pod) string {
@@ -220,6 +222,8 @@ func (c *cluster) attackByToken(t *testing.T, h *controller, a, b, stranger *cor
 		{"not bound to a pod", c.token(t, "ns", "a-sa", nil, identity.Audience), "", 403, "unbound-token"},
 		{"of a foreign ServiceAccount", token(stranger), "", 403, "foreign-pod"},
 		{"of A's ServiceAccount in a pod labelled as B's", token(disguised), "", 403, "foreign-pod"},
+		{"of A's former ServiceAccount in a pod labelled as B's", token(disguisedFormer), "", 403, "foreign-pod"},
+		{"of A's former ServiceAccount in a pod labelled as of a Gateway that is gone", token(goneFormer), "", 403, "foreign-pod"},
 		{"of another namespace", token(elsewhere), "", 403, "foreign-pod"},
 		{"of a pod that claims another namespace's Gateway", token(foreign), "", 403, "foreign-pod"},
 		{"of a pod without a label", token(unlabelled), "", 403, "foreign-pod"},
@@ -252,6 +256,14 @@ func (c *cluster) attackByToken(t *testing.T, h *controller, a, b, stranger *cor
 			}
 		})
 	}
+
+	// A proxy of the class that a Gateway had before serves until it has moved.
+	t.Run("of A's former fleet", func(t *testing.T) {
+		former := c.pod(t, "ns", "a-former", "a-former-sa", "a", "127.0.0.1")
+		if code, answer := h.in(t).asker("127.0.0.1").ask(token(former)); code != 200 {
+			t.Errorf("it is refused: %d %s", code, answer)
+		}
+	})
 
 	t.Run("of a pod deleted a moment after it was good", func(t *testing.T) {
 		h := h.in(t)

@@ -76,9 +76,9 @@ func (s *Server) issue(w http.ResponseWriter, r *http.Request, source netip.Addr
 	if err != nil {
 		return nil, err
 	}
-	gateway, no := s.fleetOf(pod, h)
-	if no != nil {
-		return nil, no
+	gateway, err := s.fleetOf(ctx, pod, h)
+	if err != nil {
+		return nil, err
 	}
 	if !s.o.AnySource {
 		if no := sentBy(pod, source); no != nil {

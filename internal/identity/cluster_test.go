@@ -184,7 +184,7 @@ func (c *cluster) controller(t *testing.T, o identity.Options) *controller {
 		o.Pod = "controller-1"
 	}
 	h.authority = c.authority(t, o)
-	h.server = identity.NewServer(identity.ServerOptions{Authority: h.authority, Client: c.client, Fleet: h.fleet, Log: log})
+	h.server = identity.NewServer(identity.ServerOptions{Authority: h.authority, Client: c.client, Fleet: h.fleet, Former: h.former, Log: log})
 	h.xds = xds.New(xds.Options{Log: log})
 	h.registry.MustRegister(h.server.Collectors()...)
 	h.registry.MustRegister(h.xds.Collectors()...)
@@ -218,6 +218,11 @@ func (h *controller) fleet(gateway ir.Name) (serviceAccount string, ok bool) {
 	defer h.mu.Unlock()
 	serviceAccount, ok = h.fleets[gateway]
 	return serviceAccount, ok
+}
+
+// former is what Gateway a was before.
+func (h *controller) former(_ context.Context, gateway ir.Name, serviceAccount string) (bool, error) {
+	return gateway == ir.Name{Namespace: "ns", Name: "a"} && serviceAccount == "a-former-sa", nil
 }
 
 // counted returns the value of a counter for a reason.

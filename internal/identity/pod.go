@@ -24,7 +24,7 @@ const (
 // fleetOf returns the Gateway of a token's pod. What the pod says of itself only
 // names the fleet; that it is of it shows in the ServiceAccount, of which the token
 // is the proof.
-func (s *Server) fleetOf(pod *corev1.Pod, h *holder) (ir.Name, *refusal) {
+func (s *Server) fleetOf(ctx context.Context, pod *corev1.Pod, h *holder) (ir.Name, error) {
 	gateway := ir.Name{Namespace: pod.Namespace, Name: pod.Labels[labelGateway]}
 	if gateway.Name == "" {
 		return gateway, refuse(reasonForeign, fmt.Sprintf("Pod %s/%s is not of a fleet: it has no label %s", pod.Namespace, pod.Name, labelGateway))
@@ -40,6 +40,15 @@ func (s *Server) fleetOf(pod *corev1.Pod, h *holder) (ir.Name, *refusal) {
 	account, ok := s.o.Fleet(gateway)
 	if !ok {
 		return gateway, refuse(reasonForeign, fmt.Sprintf("Gateway %s has no fleet", gateway))
+	}
+	if h.serviceAccount != account && s.o.Former != nil {
+		former, err := s.o.Former(ctx, gateway, h.serviceAccount)
+		if err != nil {
+			return gateway, err
+		}
+		if former {
+			account = h.serviceAccount
+		}
 	}
 	if h.serviceAccount != account || pod.Spec.ServiceAccountName != account {
 		return gateway, refuse(reasonForeign, fmt.Sprintf("ServiceAccount %s/%s is not that of the fleet of Gateway %s",

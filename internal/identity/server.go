@@ -39,6 +39,10 @@ type ServerOptions struct {
 	// namespace; false if the Gateway is to have none.
 	Fleet func(gateway ir.Name) (serviceAccount string, ok bool)
 
+	// Former, if not nil, reports whether another ServiceAccount is of a fleet that
+	// serves the Gateway still: that of a class which the Gateway had before.
+	Former func(ctx context.Context, gateway ir.Name, serviceAccount string) (bool, error)
+
 	// AnySource takes tokens from any address, for networks that hide those of
 	// pods. Otherwise a token counts from its own pod's addresses only.
 	AnySource bool

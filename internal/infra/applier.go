@@ -53,6 +53,8 @@ type Applier struct {
 	writes  *prometheus.CounterVec
 	queue   workqueue.TypedRateLimitingInterface[ir.Name]
 
+	handoverPatience time.Duration
+
 	mu          sync.Mutex
 	wanted      map[ir.Name]*Gateway
 	deleted     map[ir.Name]bool // Gateways that are to have no fleet; until they are Set again
@@ -85,7 +87,7 @@ func New(o ApplierOptions) (*Applier, error) {
 	a := &Applier{
 		options: o.Options, rest: o.REST, client: o.Client, scope: o.Namespaces, events: o.Events, log: o.Log, onState: o.OnState,
 		wanted: map[ir.Name]*Gateway{}, deleted: map[ir.Name]bool{}, said: said{}, settled: map[objectKey]string{}, pods: map[ir.Name]map[string]*corev1.Pod{},
-		authorities: o.Authorities,
+		authorities: o.Authorities, handoverPatience: handoverPatience,
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[ir.Name](firstRetry, lastRetry)),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -254,24 +256,34 @@ func (a *Applier) sync(ctx context.Context, c cache.Cache, gateway ir.Name) erro
 	switch {
 	case g == nil && !deleted && !complete: // who knows
 		return nil
-	case g != nil && g.Held:
-		a.report(gateway, State{})
-		return nil
-	case g == nil || len(g.Ports) == 0:
+	case g == nil || !g.Held && len(g.Ports) == 0:
 		return a.remove(ctx, c, gateway, g != nil)
-	case len(o.Authorities) == 0:
+	case !g.Held && len(o.Authorities) == 0:
 		return nil // SetAuthorities comes back to it
+	}
+	move, err := a.moving(ctx, c, g)
+	if err != nil {
+		return err
+	}
+	state := State{}
+	if move != nil {
+		state.Serving = move.serving
+		a.reportServing(gateway, move.serving)
+	}
+	if g.Held {
+		a.report(gateway, state)
+		return nil
 	}
 	objects, err := Render(o, g)
 	if err != nil {
-		a.report(gateway, State{Problem: err.Error()})
+		state.Problem = err.Error()
+		a.report(gateway, state)
 		return nil // until the parameters change
 	}
 	applied, err := a.applyAll(ctx, c, g, objects)
 	if len(applied) > 0 {
 		a.log.Info("the fleet of a Gateway is applied", "gateway", gateway.String(), "kinds", applied)
 	}
-	state := State{}
 	workload, found := a.workload(ctx, c, objects)
 	if found != nil {
 		err = errors.Join(err, found)
@@ -286,6 +298,9 @@ func (a *Applier) sync(ctx context.Context, c cache.Cache, gateway ir.Name) erro
 		state.Problem = err.Error()
 	}
 	a.report(gateway, state)
+	if move != nil && (move.arrived || move.handover) {
+		err = errors.Join(err, a.leave(ctx, g, move))
+	}
 	return err
 }
 

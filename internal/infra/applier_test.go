@@ -54,6 +54,8 @@ func TestApplier(t *testing.T) {
 		"autoscaling has the replicas":            testAutoscaling,
 		"moves to a DaemonSet":                    testDaemonSet,
 		"moves with its class":                    testClass,
+		"moves and goes back":                     testClassAndBack,
+		"moves with its address":                  testClassWithAddress,
 		"a Service that can't be changed":         testLoadBalancerClass,
 		"types of Services":                       testServiceTypes,
 		"orphans":                                 testOrphans,
@@ -267,11 +269,40 @@ func (t *applierTest) setReady(o client.Object) {
 	t.Helper()
 	switch o := o.(type) {
 	case *appsv1.Deployment:
-		o.Status = appsv1.DeploymentStatus{ObservedGeneration: o.Generation, Replicas: 1, ReadyReplicas: 1, AvailableReplicas: 1}
+		n := *o.Spec.Replicas
+		o.Status = appsv1.DeploymentStatus{ObservedGeneration: o.Generation, Replicas: n, ReadyReplicas: n, AvailableReplicas: n}
 	case *appsv1.DaemonSet:
 		o.Status = appsv1.DaemonSetStatus{ObservedGeneration: o.Generation, DesiredNumberScheduled: 1, NumberReady: 1}
 	}
 	t.must(t.Status().Update(t.Context(), o))
+}
+
+// balance gives a Service addresses, as a load balancer does.
+func (t *applierTest) balance(g *Gateway, ips ...string) {
+	t.Helper()
+	service := &corev1.Service{}
+	if !t.get(g, service) {
+		t.Fatal("there is no Service")
+	}
+	service.Status.LoadBalancer.Ingress = nil
+	for _, ip := range ips {
+		service.Status.LoadBalancer.Ingress = append(service.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: ip})
+	}
+	t.must(t.Status().Update(t.Context(), service))
+}
+
+// pod makes a pod of a fleet.
+func (t *applierTest) pod(g *Gateway, name string) *corev1.Pod {
+	t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: t.namespace, Name: name, Labels: Labels(g.Name, g.Class), Annotations: map[string]string{gatewayAnnotation: g.Name.String()},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-gatehouse", UID: "r", Controller: new(true)}},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "proxy", Image: "nowhere"}}},
+	}
+	t.must(t.Create(t.Context(), pod))
+	return pod
 }
 
 func testWrites(t *testing.T, at *applierTest) {
@@ -442,22 +473,128 @@ func testDaemonSet(t *testing.T, at *applierTest) {
 	}
 }
 
+// A Gateway that gets another class is served by its former fleet, as it is, until the
+// new one is ready and has an address, and the Gateway's status says so.
 func testClass(t *testing.T, at *applierTest) {
+	live := &gwv1.Gateway{
+		ObjectMeta: metav1.ObjectMeta{Namespace: at.namespace, Name: "web"},
+		Spec:       gwv1.GatewaySpec{GatewayClassName: "gatehouse", Listeners: []gwv1.Listener{{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType}}},
+	}
+	at.must(at.Create(t.Context(), live))
+	tell := func(address string) {
+		t.Helper()
+		ip := gwv1.IPAddressType
+		live.Status.Addresses = []gwv1.GatewayStatusAddress{{Type: &ip, Value: address}}
+		at.must(at.Status().Update(t.Context(), live))
+	}
+	g := at.gateway(func(g *Gateway) { g.UID = live.UID }, with(v1alpha1.Settings{Deployment: &v1alpha1.Deployment{Autoscaling: &v1alpha1.Autoscaling{MaxReplicas: new(int32(3))}}}))
+	moved := at.gateway(func(g *Gateway) { g.UID, g.Class = live.UID, "other" })
+	a := at.start()
+	serving := func(service string) {
+		t.Helper()
+		at.await("serving "+service, func() bool { s := a.state(g.Name); return s != nil && s.Serving == service })
+	}
+	stays := func(why string) {
+		t.Helper()
+		for _, ports := range []int{1, 3} { // what it does about the first is done when it has done the second
+			again := *moved
+			again.Ports = moved.Ports[:ports]
+			a.Set(&again)
+			service := &corev1.Service{}
+			at.await("the ports", func() bool { return at.get(moved, service) && len(service.Spec.Ports) == ports })
+		}
+		if s := a.state(g.Name).Serving; s != "web-gatehouse" && !strings.Contains(why, "status") {
+			t.Errorf("clients are to use %s %s", s, why)
+		}
+		for _, o := range []client.Object{
+			&corev1.Service{}, &appsv1.Deployment{}, &autoscalingv2.HorizontalPodAutoscaler{}, &corev1.ConfigMap{}, &corev1.ServiceAccount{},
+		} {
+			if !at.get(g, o) {
+				t.Errorf("the former %T goes %s", o, why)
+			}
+		}
+	}
+	a.Set(g)
+	former, deployment := &appsv1.Deployment{}, &appsv1.Deployment{}
+	at.await("an autoscaler", func() bool { return at.get(g, &autoscalingv2.HorizontalPodAutoscaler{}) })
+	at.get(g, former)
+	at.setReady(former)
+	at.balance(g, "192.0.2.1")
+	tell("192.0.2.1")
+	pod := at.pod(g, "web-gatehouse-1")
+
+	a.Set(moved)
+	at.await("another Deployment", func() bool { return at.get(moved, deployment) })
+	stays("before anything works")
+	at.balance(moved, "192.0.2.2")
+	stays("before the new proxies are ready")
+	at.balance(moved)
+	at.setReady(deployment)
+	stays("before the new Service has an address")
+	at.balance(moved, "192.0.2.2")
+	serving("web-other")
+	stays("before the Gateway's status tells")
+	tell("192.0.2.2")
+	at.await("no Deployment of the former fleet", func() bool {
+		return !at.get(g, former) && !at.get(g, &autoscalingv2.HorizontalPodAutoscaler{})
+	})
+	if !at.get(g, &corev1.Service{}) || !at.get(g, &corev1.ServiceAccount{}) || !at.get(g, &corev1.ConfigMap{}) {
+		t.Error("the former Service goes before its last proxy")
+	}
+	at.must(at.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
+	at.await("no ServiceAccount of the former fleet", func() bool { return !at.get(g, &corev1.ServiceAccount{}) })
+	serving("")
+	if at.get(g, &corev1.Service{}) || at.get(g, &corev1.ConfigMap{}) || !at.get(moved, &corev1.Service{}) {
+		t.Error("the fleet has not moved")
+	}
+}
+
+// A Gateway that goes back to its former class has never left.
+func testClassAndBack(t *testing.T, at *applierTest) {
 	g := at.gateway()
 	moved := at.gateway(func(g *Gateway) { g.Class = "other" })
 	a := at.start()
 	a.Set(g)
-	at.await("a Deployment", func() bool { return at.get(g, &appsv1.Deployment{}) })
+	deployment, service := &appsv1.Deployment{}, &corev1.Service{}
+	at.await("a Deployment", func() bool { return at.get(g, deployment) })
+	at.setReady(deployment)
+	at.balance(g, "192.0.2.1")
+	at.get(g, service)
 	a.Set(moved)
+	at.await("another Deployment", func() bool { return at.get(moved, &appsv1.Deployment{}) })
+	a.Set(g)
+	at.await("its end", func() bool { return !at.get(moved, &corev1.ServiceAccount{}) })
+	before := service.UID
+	if !at.get(g, service) || service.UID != before || !at.get(g, deployment) {
+		t.Error("the fleet is another")
+	}
+}
+
+// An address that a Gateway asks for can't be that of two Services: the new one gets it
+// when it is all that is missing.
+func testClassWithAddress(t *testing.T, at *applierTest) {
+	asks := func(g *Gateway) { g.Addresses = []string{"192.0.2.1"} }
+	g, moved := at.gateway(asks), at.gateway(asks, func(g *Gateway) { g.Class = "other" })
+	a := at.start()
+	a.handoverPatience = time.Second
+	a.Set(g)
 	deployment := &appsv1.Deployment{}
+	at.await("a Deployment", func() bool { return at.get(g, deployment) })
+	at.setReady(deployment)
+	at.balance(g, "192.0.2.1")
+	pod := at.pod(g, "web-gatehouse-1")
+	a.Set(moved)
 	at.await("another Deployment", func() bool { return at.get(moved, deployment) })
 	if !at.get(g, &corev1.Service{}) {
-		t.Error("the old fleet goes before the new one is ready")
+		t.Error("the address goes before the new proxies are ready")
 	}
 	at.setReady(deployment)
-	at.await("no ServiceAccount of the old fleet", func() bool { return !at.get(g, &corev1.ServiceAccount{}) })
-	if at.get(g, &appsv1.Deployment{}) || at.get(g, &corev1.Service{}) || !at.get(moved, &corev1.Service{}) {
-		t.Error("the fleet has not moved")
+	at.await("the address", func() bool { return !at.get(g, &corev1.Service{}) })
+	at.balance(moved, "192.0.2.1")
+	at.must(at.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
+	at.await("the former fleet's end", func() bool { return !at.get(g, &corev1.ServiceAccount{}) })
+	if !at.get(moved, &corev1.Service{}) {
+		t.Error("the new Service is gone")
 	}
 }
 
@@ -668,15 +805,7 @@ func testWaiting(t *testing.T, at *applierTest) {
 	a.Set(g)
 	deployment := &appsv1.Deployment{}
 	at.await("a Deployment", func() bool { return at.get(g, deployment) })
-	labels := Labels(g.Name, g.Class)
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: at.namespace, Name: "web-gatehouse-1", Labels: labels, Annotations: map[string]string{gatewayAnnotation: g.Name.String()},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-gatehouse", UID: "r", Controller: new(true)}},
-		},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "proxy", Image: "nowhere"}}},
-	}
-	at.must(at.Create(t.Context(), pod))
+	pod := at.pod(g, "web-gatehouse-1")
 	waits := func(want string) {
 		t.Helper()
 		at.await(fmt.Sprintf("%q", want), func() bool { s := a.state(g.Name); return s != nil && s.Waiting == want })

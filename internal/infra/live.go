@@ -104,6 +104,14 @@ func GatewayOf(o client.Object) (ir.Name, bool) {
 	return ir.Name{Namespace: o.GetNamespace(), Name: name[len(namespace):]}, true
 }
 
+// OfFleet names the Gateway whose fleet, of a controller of a name, a live object is
+// part of: that of its present class, or one that it had under another.
+func OfFleet(o client.Object, controllerName string) (ir.Name, bool) {
+	gateway, ok := GatewayOf(o)
+	annotations := o.GetAnnotations()
+	return gateway, ok && annotations[controllerAnnotation] == controllerName && o.GetName() == Name(gateway, annotations[classAnnotation])
+}
+
 const gatewayKind = "Gateway"
 
 func isGateway(owner *metav1.OwnerReference) bool {

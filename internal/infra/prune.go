@@ -26,17 +26,17 @@ func (a *Applier) workload(ctx context.Context, c cache.Cache, objects []client.
 	return nil, nil
 }
 
-// prune deletes what a fleet doesn't consist of any more. When a fleet moves, to a
-// DaemonSet or another class, what served until now goes on until the new proxies
-// do.
-func (a *Applier) prune(ctx context.Context, c cache.Cache, g *Gateway, objects []client.Object, moved bool) error {
+// prune deletes what a fleet doesn't consist of any more. When it becomes a DaemonSet,
+// or a Deployment, what served until now goes on until the new proxies do.
+func (a *Applier) prune(ctx context.Context, c cache.Cache, g *Gateway, objects []client.Object, replaced bool) error {
 	wanted := map[objectKey]bool{}
 	for _, o := range objects {
 		wanted[keyOfObject(o.GetObjectKind().GroupVersionKind().Kind, o)] = true
 	}
+	name := Name(g.Name, g.Class)
 	var failed []error
 	for _, k := range kinds {
-		if !k.eager && !moved {
+		if !k.eager && !replaced {
 			continue
 		}
 		live, err := children(ctx, c, k, g.Name)
@@ -44,7 +44,7 @@ func (a *Applier) prune(ctx context.Context, c cache.Cache, g *Gateway, objects 
 			return err
 		}
 		for _, o := range live {
-			if !wanted[keyOfObject(k.name, o)] {
+			if o.GetName() == name && !wanted[keyOfObject(k.name, o)] {
 				failed = append(failed, a.discard(ctx, k, o))
 			}
 		}
@@ -90,18 +90,26 @@ func (a *Applier) remove(ctx context.Context, c cache.Cache, gateway ir.Name, ce
 // That we don't know a Gateway may have other causes: it may be in a namespace that
 // we don't watch, or we may not be allowed to read it.
 func (a *Applier) isOrphan(ctx context.Context, gateway ir.Name, o client.Object) (bool, error) {
-	live := &unstructured.Unstructured{}
-	live.SetAPIVersion(gwv1.GroupVersion.String())
-	live.SetKind(gatewayKind)
-	err := a.client.Get(ctx, client.ObjectKey{Namespace: gateway.Namespace, Name: gateway.Name}, live)
+	live, err := a.readGateway(ctx, gateway)
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("read Gateway %s: %w", gateway, err)
+		return false, err
 	}
 	class, _, _ := unstructured.NestedString(live.Object, "spec", "gatewayClassName")
 	return class != o.GetAnnotations()[classAnnotation], nil
+}
+
+// readGateway asks the API server for a Gateway.
+func (a *Applier) readGateway(ctx context.Context, gateway ir.Name) (*unstructured.Unstructured, error) {
+	live := &unstructured.Unstructured{}
+	live.SetAPIVersion(gwv1.GroupVersion.String())
+	live.SetKind(gatewayKind)
+	if err := a.client.Get(ctx, client.ObjectKey{Namespace: gateway.Namespace, Name: gateway.Name}, live); err != nil {
+		return nil, fmt.Errorf("read Gateway %s: %w", gateway, err)
+	}
+	return live, nil
 }
 
 // discard deletes an object of a fleet, if the fleet is ours: another controller of

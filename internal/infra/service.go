@@ -3,6 +3,7 @@ package infra
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,6 +65,33 @@ func (f *fleet) service() *corev1.Service {
 		out.Spec.Ports[i] = port
 	}
 	return out
+}
+
+// Addresses are where clients reach a Service from outside of the cluster, if its
+// type lets them, and its ClusterIPs.
+func Addresses(s *corev1.Service) (addresses, cluster []string) {
+	cluster = slices.DeleteFunc(slices.Clone(s.Spec.ClusterIPs), func(ip string) bool { return ip == corev1.ClusterIPNone || ip == "" })
+	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		return slices.Concat(cluster, s.Spec.ExternalIPs), cluster
+	}
+	for _, i := range s.Status.LoadBalancer.Ingress {
+		if i.IP != "" {
+			addresses = append(addresses, i.IP)
+		}
+		if i.Hostname != "" {
+			addresses = append(addresses, i.Hostname)
+		}
+	}
+	return append(addresses, s.Spec.ExternalIPs...), cluster
+}
+
+// addressed reports whether a Service has the address that its type is for.
+func addressed(s *corev1.Service) bool {
+	if s.Spec.Type == corev1.ServiceTypeLoadBalancer {
+		return len(s.Status.LoadBalancer.Ingress) > 0
+	}
+	addresses, _ := Addresses(s)
+	return len(addresses) > 0
 }
 
 // valueOr returns what p points to, or a default.

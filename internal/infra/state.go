@@ -17,14 +17,17 @@ type State struct {
 	// Waiting is why no proxy is ready; empty while one is, and while none is just a
 	// matter of seconds.
 	Waiting string `json:"waiting,omitempty"`
+	// Serving is the Service that clients are to use, while the Gateway moves here from
+	// fleets of other classes; empty where it doesn't.
+	Serving string `json:"serving,omitempty"`
 }
 
-// ready reports whether a workload has a proxy that is ready, or is to have none.
+// ready reports whether a workload has all the proxies that it is to have, so that it
+// can take the place of another.
 func ready(workload client.Object) bool {
 	switch w := workload.(type) {
 	case *appsv1.Deployment:
-		return w.Status.ObservedGeneration >= w.Generation &&
-			(w.Status.AvailableReplicas > 0 || w.Spec.Replicas != nil && *w.Spec.Replicas == 0)
+		return w.Status.ObservedGeneration >= w.Generation && w.Status.AvailableReplicas >= valueOr(w.Spec.Replicas, 1)
 	case *appsv1.DaemonSet:
 		return w.Status.ObservedGeneration >= w.Generation && w.Status.NumberReady > 0 &&
 			w.Status.NumberReady >= w.Status.DesiredNumberScheduled
@@ -71,6 +74,16 @@ func (a *Applier) report(gateway ir.Name, s State) {
 	if a.onState != nil && (!known || last != s) {
 		a.onState(gateway, &s)
 	}
+}
+
+// reportServing tells which Service is to be used before anything else is known: the
+// new one must not be there before that.
+func (a *Applier) reportServing(gateway ir.Name, service string) {
+	a.mu.Lock()
+	s := a.said[gateway]
+	a.mu.Unlock()
+	s.Serving = service
+	a.report(gateway, s)
 }
 
 // forget tells that there is no fleet any more.

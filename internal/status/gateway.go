@@ -33,6 +33,9 @@ type GatewayInput struct {
 	// FleetProblem is why the Gateway's proxies and their Service can't be made what
 	// they should be; empty where they can.
 	FleetProblem string
+	// Moving says, where the Gateway is served by the proxies of its former class, until
+	// when; empty otherwise.
+	Moving string
 	// Now, where set, is the time by which certificates are judged. It may lag by
 	// clockGrain.
 	Now time.Time
@@ -60,6 +63,9 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	programmed := in.programmed(&summary, &each, &assigned)
 	if in.FleetProblem != "" && !strings.Contains(programmed.Message, in.FleetProblem) {
 		programmed = condition.Noted(programmed, condition.NoteFleetProblem(in.FleetProblem))
+	}
+	if in.Moving != "" {
+		programmed = condition.Noted(programmed, in.Moving)
 	}
 	conditions := []metav1.Condition{in.accepted(&summary), programmed}
 	if in.Node.ResolvedRefs.Type != "" {

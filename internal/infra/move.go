@@ -1,0 +1,207 @@
+package infra
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A Gateway that gets another class of ours moves from one fleet to another, which
+// has another Service with other addresses. The former fleet serves on as it is until
+//
+//  1. the new proxies are ready and their Service has an address,
+//  2. the Gateway's status names that address, and no more the former ones.
+//
+// Then its proxies drain. Its Service goes when the last of them has ended, so that
+// whoever still uses the former address is served by them.
+
+// member is an object of a fleet.
+type member struct {
+	kind
+	client.Object
+}
+
+// move is a Gateway's, from fleets of other classes to that of its own.
+type move struct {
+	former []member // objects of the fleets that it comes from
+	// serving is the Service that clients are to use: one of those fleets that works,
+	// until the Gateway's own can take over.
+	serving string
+	// leaves are the addresses that only those have.
+	leaves map[string]bool
+	// arrived says that the Gateway's own fleet works and has an address.
+	arrived bool
+	// handover says that it works, and asks for an address that the former fleet has to
+	// let go of before.
+	handover bool
+}
+
+// moving finds what is there of a Gateway's move; nil where it doesn't move.
+func (a *Applier) moving(ctx context.Context, c cache.Cache, g *Gateway) (*move, error) {
+	m := &move{serving: Name(g.Name, g.Class), leaves: map[string]bool{}}
+	services, workloads := map[string]*corev1.Service{}, map[string]client.Object{}
+	for _, k := range kinds {
+		live, err := children(ctx, c, k, g.Name)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range live {
+			if _, ours := OfFleet(o, a.options.ControllerName); !ours {
+				continue
+			}
+			if o.GetName() != m.serving {
+				m.former = append(m.former, member{k, o})
+			}
+			if o.GetDeletionTimestamp() != nil {
+				continue
+			}
+			switch o := o.(type) {
+			case *corev1.Service:
+				services[o.Name] = o
+			case *appsv1.Deployment, *appsv1.DaemonSet:
+				if w := workloads[o.GetName()]; w == nil || !ready(w) {
+					workloads[o.GetName()] = o
+				}
+			}
+		}
+	}
+	if len(m.former) == 0 {
+		return nil, nil
+	}
+	service, workload := services[m.serving], workloads[m.serving]
+	delete(services, m.serving)
+	for _, s := range services {
+		for _, address := range allAddresses(s) {
+			m.leaves[address] = true
+		}
+	}
+	if service != nil && workload != nil && ready(workload) {
+		m.arrived = addressed(service)
+		m.handover = !m.arrived && a.handsOver(g, m, service)
+		for _, address := range allAddresses(service) {
+			delete(m.leaves, address)
+		}
+	}
+	if m.arrived || m.handover {
+		return m, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(services)) {
+		if w := workloads[name]; w != nil && serves(w) && addressed(services[name]) {
+			m.serving = name
+			break
+		}
+	}
+	return m, nil
+}
+
+// handsOver reports whether a Service without an address asks for one that a former
+// fleet has, and has waited for it.
+func (a *Applier) handsOver(g *Gateway, m *move, service *corev1.Service) bool {
+	if !slices.ContainsFunc(g.Addresses, func(ip string) bool { return m.leaves[ip] }) {
+		return false
+	}
+	left := a.handoverPatience - time.Since(service.CreationTimestamp.Time)
+	if left > 0 {
+		a.queue.AddAfter(g.Name, left)
+	}
+	return left <= 0
+}
+
+func allAddresses(s *corev1.Service) []string {
+	addresses, cluster := Addresses(s)
+	return slices.Concat(addresses, cluster)
+}
+
+// handoverPatience is how long a load balancer has to give an address to a second
+// Service, while the first still has it. Most never do.
+const handoverPatience = 30 * time.Second
+
+// serves reports whether a workload has a proxy that is ready.
+func serves(workload client.Object) bool {
+	switch w := workload.(type) {
+	case *appsv1.Deployment:
+		return w.Status.AvailableReplicas > 0
+	case *appsv1.DaemonSet:
+		return w.Status.NumberReady > 0
+	default:
+		return false
+	}
+}
+
+// leave ends the former fleets of a Gateway that has arrived, step by step.
+func (a *Applier) leave(ctx context.Context, g *Gateway, m *move) error {
+	told, err := a.isTold(ctx, g, m)
+	if err != nil {
+		return err
+	}
+	if !told {
+		a.queue.AddAfter(g.Name, statusPoll)
+		return nil
+	}
+	drained := !a.hasPods(g, m)
+	for _, o := range m.former {
+		switch o.name {
+		case "Service":
+			if !drained && !m.handover {
+				continue
+			}
+		case "ConfigMap", "ServiceAccount": // proxies need them as long as they run
+			if !drained {
+				continue
+			}
+		}
+		if err := a.discard(ctx, o.kind, o.Object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// statusPoll is how often a Gateway's status is looked at for whether it tells of a
+// move.
+const statusPoll = time.Second
+
+// isTold reports whether a Gateway's status has nothing more of the addresses that
+// only its former fleets have.
+func (a *Applier) isTold(ctx context.Context, g *Gateway, m *move) (bool, error) {
+	live, err := a.readGateway(ctx, g.Name)
+	if apierrors.IsNotFound(err) { // it is in a file, and has no status
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	list, _, _ := unstructured.NestedSlice(live.Object, "status", "addresses")
+	for _, entry := range list {
+		fields, _ := entry.(map[string]any)
+		if value, _ := fields["value"].(string); m.leaves[value] {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// hasPods reports whether proxies of a Gateway's former fleets are there still. Where
+// pods can't be watched, there seem to be none.
+func (a *Applier) hasPods(g *Gateway, m *move) bool {
+	names := map[string]bool{}
+	for _, o := range m.former {
+		names[o.GetName()] = true
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, pod := range a.pods[g.Name] {
+		if names[pod.Labels[instanceLabel]] {
+			return true
+		}
+	}
+	return false
+}
