@@ -9,10 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -35,8 +33,6 @@ func balance(ctx context.Context, kubeconfig string) {
 	}
 	b := &balancer{client: client}
 	factory := informers.NewSharedInformerFactory(client, 0)
-	informer := factory.Core().V1().Services()
-	b.services = informer.Lister()
 	changed := make(chan struct{}, 1)
 	wake := func() {
 		select {
@@ -44,7 +40,7 @@ func balance(ctx context.Context, kubeconfig string) {
 		default:
 		}
 	}
-	_, err = informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, err = factory.Core().V1().Services().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { wake() },
 		UpdateFunc: func(any, any) { wake() },
 		DeleteFunc: func(any) { wake() },
@@ -64,32 +60,33 @@ func balance(ctx context.Context, kubeconfig string) {
 }
 
 type balancer struct {
-	client   kubernetes.Interface
-	services corelisters.ServiceLister
+	client kubernetes.Interface
 }
 
-// assign gives each Service what it should have and does not.
+// assign gives each Service what it should have and does not. It asks the API server
+// itself: a cache that lags behind our own writes would have us give one address to two.
 func (b *balancer) assign(ctx context.Context) error {
-	services, err := b.services.List(labels.Everything())
+	list, err := b.client.CoreV1().Services("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
+	services := list.Items
 	// Who came first has the address that two ask for.
-	slices.SortFunc(services, func(x, y *corev1.Service) int {
+	slices.SortStableFunc(services, func(x, y corev1.Service) int {
 		return x.CreationTimestamp.Compare(y.CreationTimestamp.Time)
 	})
 	taken := map[string]bool{}
-	for _, s := range services {
-		for _, ingress := range s.Status.LoadBalancer.Ingress {
+	for i := range services {
+		for _, ingress := range services[i].Status.LoadBalancer.Ingress {
 			taken[ingress.IP] = true
 		}
 	}
-	for _, s := range services {
+	for i := range services {
+		s := &services[i]
 		ingress, ok := b.ingress(s, taken)
 		if !ok {
 			continue
 		}
-		s = s.DeepCopy()
 		s.Status.LoadBalancer.Ingress = ingress
 		if _, err := b.client.CoreV1().Services(s.Namespace).UpdateStatus(ctx, s, metav1.UpdateOptions{}); err != nil {
 			return fmt.Errorf("%s/%s: %w", s.Namespace, s.Name, err)

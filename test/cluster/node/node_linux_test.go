@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -73,6 +74,7 @@ func TestUpAndDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	serve(t, c)
+	distribute(t, c)
 	resolve(t, s.PID)
 	if err := up(t.Context(), name, dir, "experimental"); err == nil || !strings.Contains(err.Error(), "standard") {
 		t.Errorf("another channel while it runs: %v", err)
@@ -146,6 +148,60 @@ func serve(t *testing.T, c *cluster.Cluster) {
 	}
 	if out, err := inside(t.Context(), c.Dir, "kubectl", "get", "nodes", "-o", "name"); err != nil || out != "node/"+nodeName {
 		t.Errorf("kubectl get nodes: %q, %v", out, err)
+	}
+}
+
+// distribute has many Services made at once, each of which gets an address of its own.
+func distribute(t *testing.T, c *cluster.Cluster) {
+	config, err := c.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	services := client.CoreV1().Services("default")
+	const many = 16
+	for round := range 5 {
+		var group errgroup.Group
+		for i := range many {
+			group.Go(func() error {
+				_, err := services.Create(t.Context(), &corev1.Service{
+					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("at-once-%d-%d", round, i)},
+					Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}},
+				}, metav1.CreateOptions{})
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err = retry(ctx, func() error {
+		list, err := services.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		of := map[string]string{}
+		for _, s := range list.Items {
+			switch has := s.Status.LoadBalancer.Ingress; {
+			case s.Spec.Type != corev1.ServiceTypeLoadBalancer:
+			case len(has) == 0:
+				return fmt.Errorf("%s has no address yet", s.Name)
+			case of[has[0].IP] != "":
+				t.Errorf("%s and %s both have %s", s.Name, of[has[0].IP], has[0].IP)
+			default:
+				of[has[0].IP] = s.Name
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 
