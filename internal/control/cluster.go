@@ -64,7 +64,7 @@ type Cluster struct {
 	log         *slog.Logger
 	registry    *prometheus.Registry
 	scheme      *runtime.Scheme
-	direct      client.Client // to the API server itself
+	direct      client.WithWatch // to the API server itself
 	set         kubernetes.Interface
 	recorder    events.EventRecorder
 	broadcaster events.EventBroadcaster
@@ -109,7 +109,7 @@ func NewCluster(ctx context.Context, opts ClusterOptions) (*Cluster, error) {
 		return nil, err
 	}
 	var err error
-	if c.direct, err = client.New(opts.REST, client.Options{Scheme: c.scheme}); err != nil {
+	if c.direct, err = client.NewWithWatch(opts.REST, client.Options{Scheme: c.scheme}); err != nil {
 		return nil, fmt.Errorf("reach the API server: %w", err)
 	}
 	if c.set, err = kubernetes.NewForConfig(opts.REST); err != nil {

@@ -61,13 +61,18 @@ func (h *controller) asker(from string) *asker {
 }
 
 func (a *asker) do(method, path, token, body string) (code int, answer []byte, err error) {
+	return a.doFor(context.Background(), method, path, token, body)
+}
+
+// doFor is do until the context ends.
+func (a *asker) doFor(ctx context.Context, method, path, token, body string) (code int, answer []byte, err error) {
 	transport := &http.Transport{
 		TLSClientConfig:   a.tls,
 		DisableKeepAlives: true,
 		DialContext:       (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(a.from)}}).DialContext,
 	}
 	defer transport.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(context.Background(), method, "https://"+a.h.api+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, "https://"+a.h.api+path, strings.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}

@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gatehouse-dev/gatehouse/internal/identity/client"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
 const (
@@ -19,6 +22,11 @@ const (
 
 	// Requests that may keep the API server busy at the same time.
 	maxReviews = 16
+
+	// Requests that may wait for their pods' addresses, and for how long: the kubelet
+	// tells of them a second or two after the pod has begun to run.
+	maxWaits    = 64
+	addressTime = 5 * time.Second
 )
 
 // certificate answers a request for a certificate.
@@ -60,27 +68,14 @@ func (s *Server) issue(w http.ResponseWriter, r *http.Request, source netip.Addr
 		return nil, no
 	}
 
-	ctx, cancel := context.WithTimeout(r.Context(), reviewTime)
-	defer cancel()
-	select {
-	case s.reviews <- struct{}{}:
-		defer func() { <-s.reviews }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	h, err := review(ctx, s.o.Client, token)
-	if err != nil {
-		return nil, err
-	}
-	pod, err := s.pod(ctx, h, now)
-	if err != nil {
-		return nil, err
-	}
-	gateway, err := s.fleetOf(ctx, pod, h)
+	pod, gateway, err := s.identify(r.Context(), token, now)
 	if err != nil {
 		return nil, err
 	}
 	if !s.o.AnySource {
+		if pod, err = s.addressed(r.Context(), pod); err != nil {
+			return nil, err
+		}
 		if no := sentBy(pod, source); no != nil {
 			return nil, no
 		}
@@ -95,9 +90,33 @@ func (s *Server) issue(w http.ResponseWriter, r *http.Request, source netip.Addr
 	return &client.Response{Certificate: string(chain), Authorities: string(authorities)}, nil
 }
 
+// identify asks the API server whose token it is: a pod's, of a Gateway's fleet.
+func (s *Server) identify(ctx context.Context, token string, now time.Time) (*corev1.Pod, ir.Name, error) {
+	ctx, cancel := context.WithTimeout(ctx, reviewTime)
+	defer cancel()
+	select {
+	case s.reviews <- struct{}{}:
+		defer func() { <-s.reviews }()
+	case <-ctx.Done():
+		return nil, ir.Name{}, ctx.Err()
+	}
+	h, err := review(ctx, s.o.Client, token)
+	if err != nil {
+		return nil, ir.Name{}, err
+	}
+	pod, err := s.pod(ctx, h, now)
+	if err != nil {
+		return nil, ir.Name{}, err
+	}
+	gateway, err := s.fleetOf(ctx, pod, h)
+	return pod, gateway, err
+}
+
 func readKey(w http.ResponseWriter, r *http.Request) (key any, no *refusal) {
 	// A request must not keep its connection by coming slowly.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTime))
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }() // the answer may take longer
 	var req client.Request
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&req); err != nil {
 		return nil, refuse(reasonRequest, "the body is not as {\"csr\": PEM}, or longer than 16 KiB")

@@ -47,8 +47,9 @@ const system = "gatehouse-system"
 // cluster is a real API server, whose pods have no kubelet.
 type cluster struct {
 	*apiserver.Server
-	client  kube.Client
+	client  kube.WithWatch
 	reviews atomic.Int64 // of tokens, that were asked for
+	watches atomic.Int64 // of pods, that are open
 }
 
 func startCluster(t *testing.T) *cluster {
@@ -60,11 +61,15 @@ func startCluster(t *testing.T) *cluster {
 			if strings.HasSuffix(r.URL.Path, "/tokenreviews") {
 				c.reviews.Add(1)
 			}
+			if strings.HasSuffix(r.URL.Path, "/pods") && r.URL.Query().Get("watch") != "" {
+				c.watches.Add(1)
+				context.AfterFunc(r.Context(), func() { c.watches.Add(-1) })
+			}
 			return next.RoundTrip(r)
 		})
 	})
 	var err error
-	if c.client, err = kube.New(config, kube.Options{Scheme: scheme.Scheme}); err != nil {
+	if c.client, err = kube.NewWithWatch(config, kube.Options{Scheme: scheme.Scheme}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{system, "ns", "other"} {

@@ -27,7 +27,8 @@ type Options struct {
 	// when two thirds are over.
 	RootLife time.Duration
 	// Distribution is how long a new root is only trusted before it signs: so long
-	// that every proxy has it by then, a day if zero.
+	// that every proxy has it by then, but not so long that the old root ends before
+	// what it signs. If zero, a twelfth of RootLife, and a day at most.
 	Distribution time.Duration
 	// Life is how long a certificate of a proxy or controller is valid, an hour if
 	// zero. They are renewed when two thirds are over.
@@ -44,7 +45,7 @@ func (o Options) withDefaults() Options {
 		o.Secret = "gatehouse-ca"
 	}
 	o.RootLife = orElse(o.RootLife, 365*24*time.Hour)
-	o.Distribution = orElse(o.Distribution, 24*time.Hour)
+	o.Distribution = orElse(o.Distribution, min(24*time.Hour, o.RootLife/12))
 	o.Life = orElse(o.Life, time.Hour)
 	o.Interval = orElse(o.Interval, 10*time.Second)
 	if o.Log == nil {

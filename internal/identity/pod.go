@@ -63,16 +63,30 @@ func (s *Server) pod(ctx context.Context, h *holder, now time.Time) (*corev1.Pod
 	err := s.o.Client.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: h.pod}, pod)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && string(pod.UID) != h.podUID:
-		return nil, refuse(reasonPodGone, fmt.Sprintf("the token's Pod %s/%s does not exist any more", h.namespace, h.pod))
+		return nil, gone(h.namespace, h.pod)
 	case err != nil:
 		return nil, fmt.Errorf("Pod %s/%s: %w", h.namespace, h.pod, err) //nolint:revive // a kind's name
-	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
-		return nil, refuse(reasonPodGone, fmt.Sprintf("the token's Pod %s/%s has ended", h.namespace, h.pod))
-	case pod.DeletionTimestamp != nil && now.After(pod.DeletionTimestamp.Time):
-		// Until then it drains, and may well need another certificate.
-		return nil, refuse(reasonPodGone, fmt.Sprintf("the token's Pod %s/%s should have ended", h.namespace, h.pod))
+	}
+	if no := runs(pod, now); no != nil {
+		return nil, no
 	}
 	return pod, nil
+}
+
+func gone(namespace, name string) *refusal {
+	return refuse(reasonPodGone, fmt.Sprintf("the token's Pod %s/%s does not exist any more", namespace, name))
+}
+
+// runs refuses the token of a pod that has ended.
+func runs(pod *corev1.Pod, now time.Time) *refusal {
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		return refuse(reasonPodGone, fmt.Sprintf("the token's Pod %s/%s has ended", pod.Namespace, pod.Name))
+	case pod.DeletionTimestamp != nil && now.After(pod.DeletionTimestamp.Time):
+		// Until then it drains, and may well need another certificate.
+		return refuse(reasonPodGone, fmt.Sprintf("the token's Pod %s/%s should have ended", pod.Namespace, pod.Name))
+	}
+	return nil
 }
 
 // sentBy refuses a token that comes from another address than its pod's.

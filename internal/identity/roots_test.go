@@ -71,6 +71,42 @@ func TestRotationKeepsEverybodyTrusted(t *testing.T) {
 	}
 }
 
+// The shortest lives that the configuration allows: a certificate is a quarter of its
+// root. Each root signs for as long as its certificates are good in full, and its
+// successor has been told about by then.
+func TestShortLives(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, life := range []time.Duration{40 * time.Minute, 48 * time.Hour, 20 * 24 * time.Hour} {
+		p := Options{RootLife: life, Life: life / 4}.withDefaults()
+		const steps = 600 // of a life
+		var r *roots
+		var last *x509.CertPool // that somebody knows who is late
+		for i := range 5 * steps {
+			now := start.Add(time.Duration(i) * life / steps)
+			next, err := r.advance(now, p.periods())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r = next
+			cert, err := r.current.sign(&x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, now, p.Life, &r.current.key.PublicKey)
+			if err != nil {
+				t.Fatalf("%s, step %d: %v", life, i, err)
+			}
+			if got := cert.NotAfter.Sub(now); got < p.Life*9/10 {
+				t.Fatalf("%s, step %d: a certificate of %s instead of %s", life, i, got, p.Life)
+			}
+			if i%(steps/24) == 0 { // half of the time for which a successor is only trusted
+				if last != nil {
+					if _, err := cert.Verify(x509.VerifyOptions{Roots: last, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+						t.Fatalf("%s, step %d: who is a little late doesn't trust what is signed: %v", life, i, err)
+					}
+				}
+				last = r.pool()
+			}
+		}
+	}
+}
+
 func TestRootThatIsOverIsReplaced(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	r := mustAdvance(t, nil, start)

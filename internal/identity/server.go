@@ -32,8 +32,8 @@ type ServerOptions struct {
 
 	// Client reads the API server itself, not a cache: a pod that was deleted a
 	// moment ago gets nothing. It must be allowed to create TokenReviews, and to
-	// get pods where there are Gateways.
-	Client kube.Client
+	// get and watch pods where there are Gateways.
+	Client kube.WithWatch
 
 	// Fleet returns the ServiceAccount of a Gateway's fleet, in the Gateway's
 	// namespace; false if the Gateway is to have none.
@@ -61,6 +61,7 @@ type Server struct {
 	refusals *refusals
 	issued   prometheus.Counter
 	reviews  chan struct{}
+	waits    chan struct{}
 	failures rate.Sometimes
 }
 
@@ -72,6 +73,7 @@ func NewServer(o ServerOptions) *Server {
 		mux:      http.NewServeMux(),
 		limiter:  newLimiter(),
 		reviews:  make(chan struct{}, maxReviews),
+		waits:    make(chan struct{}, maxWaits),
 		failures: rate.Sometimes{First: firstLines, Interval: lineInterval},
 		issued: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gatehouse_identity_certificates_total",

@@ -54,7 +54,7 @@ type fleetController struct {
 	stop     func()
 }
 
-func startFleetController(t *testing.T, c client.Client, api, port int) *fleetController {
+func startFleetController(t *testing.T, c client.WithWatch, api, port int) *fleetController {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	authority := identity.NewAuthority(identity.Options{
@@ -139,7 +139,7 @@ func fleetListener(t *testing.T, port int) *envoy.Resource {
 
 // fleetPod makes a pod of the fleet, as far as the API server knows, and returns a
 // token that is bound to it.
-func fleetPod(t *testing.T, c client.Client, clients kubernetes.Interface) string {
+func fleetPod(t *testing.T, c client.WithWatch, clients kubernetes.Interface) string {
 	t.Helper()
 	ctx := t.Context()
 	for _, namespace := range []string{"gatehouse-system", fleetGateway.Namespace} {
@@ -228,7 +228,7 @@ func TestProxyCommand(t *testing.T) {
 	t.Parallel()
 	needTools(t)
 	server := apiserver.Start(t, apiserver.Options{})
-	c, err := client.New(server.Config, client.Options{})
+	c, err := client.NewWithWatch(server.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

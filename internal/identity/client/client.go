@@ -19,8 +19,7 @@ const (
 	// A request that is not answered in this time is given up.
 	askTimeout = 10 * time.Second
 
-	// Pauses between requests that fail, with some chance in each: a pod that is
-	// so new that its address is not known yet is refused for a second or two.
+	// Pauses between requests that fail, with some chance in each.
 	firstPause = 250 * time.Millisecond
 	lastPause  = 30 * time.Second
 
