@@ -54,6 +54,44 @@ func TestSlowProxyIsIsolated(t *testing.T) {
 	}
 }
 
+// A proxy names what there is and some more, and no name is without end.
+func TestNamesAreBounded(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	names := func(from, n int) (out []string) {
+		for i := range n {
+			out = append(out, fmt.Sprint("name-", from+i))
+		}
+		return out
+	}
+	expectEnd := func(p *client, text string) {
+		t.Helper()
+		if err := p.ended(); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), text) {
+			t.Errorf("the stream ends with %v", err)
+		}
+	}
+	// As after a time without a controller: much that it knows is gone.
+	p := h.connectAll()
+	p.subscribe(envoy.Endpoints, names(0, maxStrange)...)
+	p.subscribe(envoy.Endpoints, names(0, maxStrange)...)
+	p.next()
+	p.unsubscribe(envoy.Endpoints, names(0, maxStrange)...)
+	p.subscribe(envoy.Secrets, names(0, maxStrange)...)
+	p.unsubscribe(envoy.Secrets, names(0, maxStrange)...)
+	for i := range 5 {
+		p.subscribe(envoy.Routes, names(i*maxStrange/4, maxStrange/4)...)
+	}
+	expectEnd(p, "is the most for this Gateway")
+
+	p = h.connect()
+	p.resume(envoy.Endpoints, ends(strings.Repeat("x", maxName+1), "1"))
+	expectEnd(p, "a name")
+	p = h.connectAll()
+	p.subscribe(envoy.Secrets, strings.Repeat("x", maxName+1))
+	expectEnd(p, "a name of a resource has 2049 bytes")
+	h.connectAll().quiet()
+}
+
 // A proxy that reads and never answers costs its names, not its history.
 func TestSilentProxyIsBounded(t *testing.T) {
 	h := start(t)

@@ -10,8 +10,8 @@ import (
 )
 
 // receive takes a request: an answer to a response, a change of subscriptions,
-// or both.
-func (s *session) receive(req *discoveryv3.DeltaDiscoveryRequest, now time.Time) {
+// or both. An error ends the stream.
+func (s *session) receive(req *discoveryv3.DeltaDiscoveryRequest, now time.Time) error {
 	g := s.gateway
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -22,13 +22,17 @@ func (s *session) receive(req *discoveryv3.DeltaDiscoveryRequest, now time.Time)
 	if !ok {
 		g.server.log.Warn("proxy subscribes to a type that is not served",
 			"gateway", g.name, "session", s.id, "type", req.GetTypeUrl())
-		return
+		return nil
+	}
+	if err := s.admits(t, req); err != nil {
+		return err
 	}
 	if req.GetResponseNonce() != "" {
 		s.answered(req, now)
 	}
 	s.subscribe(t, req, now)
 	s.checkSynced(now)
+	return nil
 }
 
 // subscribe changes what the proxy is sent of a type.

@@ -14,6 +14,7 @@ const (
 	refusedExpired     = "expired"     // a certificate that ended while it was in use
 	refusedNode        = "foreign-node"
 	refusedConnections = "too-many-connections"
+	refusedNames       = "too-many-names" // or too long ones
 )
 
 // refusals logs and counts. A flood of them costs the log some lines at first, and
@@ -26,7 +27,7 @@ type refusals struct {
 
 func newRefusals(log *slog.Logger, m *metrics) *refusals {
 	r := &refusals{log: log, metrics: m, lines: map[string]*rate.Sometimes{}}
-	for _, why := range []string{refusedHandshake, refusedCertificate, refusedExpired, refusedNode, refusedConnections} {
+	for _, why := range []string{refusedHandshake, refusedCertificate, refusedExpired, refusedNode, refusedConnections, refusedNames} {
 		m.refused.WithLabelValues(why)
 		r.lines[why] = &rate.Sometimes{First: 20, Interval: time.Second}
 	}

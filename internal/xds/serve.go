@@ -176,8 +176,7 @@ func (s *session) hear(req *discoveryv3.DeltaDiscoveryRequest, c *connection) er
 			return err
 		}
 	}
-	s.receive(req, time.Now())
-	return nil
+	return s.receive(req, time.Now())
 }
 
 // receive passes a stream's requests on until it ends.
