@@ -84,6 +84,7 @@ type Cluster struct {
 	states    proxyStates
 	present   map[ir.Name]bool // Gateways with a fleet
 	lingering lingering
+	came      []ir.Name // Gateways of which proxies had said something, to be heard in the next transaction
 	gone      []ir.Name // Gateways whose fleet went, to be unheard in the next transaction
 	term      *term     // while this replica leads
 

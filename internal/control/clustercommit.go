@@ -43,6 +43,9 @@ func (c *Cluster) commit(batches []source.Batch, said []feedback) {
 	}
 	c.lingering.take(c.pipeline, batches)
 	c.transact(&out, batches, said)
+	if len(c.came) > 0 {
+		c.transact(&out, nil, nil)
+	}
 	if gone := c.lingering.release(c.pipeline); !gone.Empty() {
 		c.transact(&out, []source.Batch{gone}, nil)
 	}
@@ -78,14 +81,22 @@ func (c *Cluster) transact(out *outcome, batches []source.Batch, said []feedback
 			c.pipeline.unhear(tx, gateway)
 		}
 		c.gone = nil
+		// Replicas don't see Gateways come and go at the same time: what they say of one
+		// that isn't there may be the last of its proxies' words, or the first of its
+		// successor's.
 		for _, f := range said {
 			gateway := parseName(f.gateway)
-			if !c.present[gateway] {
-				continue // the last words of proxies whose Gateway is gone
-			}
 			state := c.states.take(f.replica, gateway, f.state)
-			c.pipeline.hear(tx, feedback{gateway: f.gateway, state: state})
+			if c.present[gateway] {
+				c.pipeline.hear(tx, feedback{gateway: f.gateway, state: state})
+			}
 		}
+		for _, gateway := range c.came {
+			if c.present[gateway] {
+				c.pipeline.hear(tx, feedback{gateway: gateway.String(), state: c.states.merged(gateway)})
+			}
+		}
+		c.came = nil
 	})
 }
 
@@ -109,10 +120,13 @@ func (c *Cluster) update(out *outcome, change func(*flow.Tx)) {
 	for _, ch := range flow.Changes(commit, c.pipeline.fleets) {
 		if ch.Has {
 			c.present[ch.Key] = true
+			if len(c.states[ch.Key]) > 0 {
+				c.came = append(c.came, ch.Key)
+			}
 		} else if ch.Had {
 			delete(c.present, ch.Key)
 			c.gone = append(c.gone, ch.Key)
-			delete(c.states, ch.Key)
+			c.states.take("", ch.Key, xds.State{})
 			c.relay.Forget(ch.Key.String())
 		}
 	}

@@ -19,8 +19,8 @@ func (p proxyStates) take(replica string, gateway ir.Name, state xds.State) xds.
 		p[gateway] = map[string]xds.State{}
 	}
 	p[gateway][replica] = state
-	if state.Connected == 0 && !state.Synced && len(state.Rejected) == 0 {
-		delete(p[gateway], replica) // it has said nothing
+	if state.Silent() {
+		p.forget(gateway, replica)
 	}
 	return p.merged(gateway)
 }
@@ -30,11 +30,17 @@ func (p proxyStates) drop(replica string) []ir.Name {
 	var concerned []ir.Name
 	for gateway, states := range p {
 		if _, ok := states[replica]; ok {
-			delete(states, replica)
+			p.forget(gateway, replica)
 			concerned = append(concerned, gateway)
 		}
 	}
 	return concerned
+}
+
+func (p proxyStates) forget(gateway ir.Name, replica string) {
+	if delete(p[gateway], replica); len(p[gateway]) == 0 {
+		delete(p, gateway)
+	}
 }
 
 func (p proxyStates) merged(gateway ir.Name) xds.State {

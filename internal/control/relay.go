@@ -46,6 +46,9 @@ func (c *Cluster) forget(replica string) {
 	out := newOutcome()
 	c.update(&out, func(tx *flow.Tx) {
 		for _, gateway := range gateways {
+			if !c.present[gateway] {
+				continue
+			}
 			c.pipeline.hear(tx, feedback{gateway: gateway.String(), state: c.states.merged(gateway)})
 		}
 	})

@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -782,6 +783,32 @@ func testComesBack(t *testing.T, at *applierTest) {
 	})
 	if len(deployment.OwnerReferences) != 1 || deployment.UID != before {
 		t.Errorf("the owners are %v", deployment.OwnerReferences)
+	}
+
+	// It comes back a third time, while what it had is being collected.
+	third := at.gateway(func(g *Gateway) { g.UID = "33333333-0000-0000-0000-000000000000" })
+	service := &corev1.Service{}
+	former := map[client.Object]types.UID{deployment: "", service: "", &corev1.ConfigMap{}: "", &corev1.ServiceAccount{}: ""}
+	at.get(g, service)
+	at.patch(service, `{"metadata": {"finalizers": ["lb.example/cleanup"]}}`) // as load balancers do
+	for o := range former {
+		at.get(g, o)
+		former[o] = o.GetUID()
+		at.must(at.Client.Delete(t.Context(), o))
+	}
+	a.Delete(g.Name)
+	a.Set(third)
+	at.await("another Deployment", func() bool { return at.get(g, deployment) && deployment.UID != former[deployment] })
+	if at.get(g, service); service.UID != former[service] {
+		t.Error("the Service is gone before its finalizer")
+	}
+	at.patch(service, `{"metadata": {"finalizers": null}}`)
+	for o, uid := range former {
+		at.await(fmt.Sprintf("another %T", o), func() bool {
+			there := at.get(g, o)
+			owner := metav1.GetControllerOf(o)
+			return there && o.GetUID() != uid && owner != nil && owner.UID == third.UID
+		})
 	}
 }
 

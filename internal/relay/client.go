@@ -45,6 +45,10 @@ func NewClient(opts ClientOptions) *Client {
 
 // Send says what the proxies of a Gateway make of its configuration. It never blocks.
 func (c *Client) Send(gateway string, state xds.State) {
+	if state.Silent() {
+		c.Forget(gateway)
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.states[gateway] = state

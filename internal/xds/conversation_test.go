@@ -1,7 +1,10 @@
 package xds
 
 import (
+	"io"
+	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
@@ -324,4 +327,57 @@ func TestGone(t *testing.T) {
 	}
 	h.apply(small()...)
 	p.expect("cluster +a=1 +b=1 +dns=1", "endpoints +a=1", "endpoints +b=1")
+}
+
+// A Gateway that is gone and comes back at once has a state of its own, which is told
+// although its proxies have answered nothing new: what was told of its predecessor has
+// been forgotten.
+func TestComesBack(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connect()
+	p.resumeSmall()
+	works := func(s State) bool { return s.Synced && s.Connected == 1 && s.Listeners["l"] != "" }
+	h.state("all in force", works)
+	p.quiet()
+	for len(h.states) > 0 {
+		<-h.states
+	}
+	h.server.Apply([]Update{{Gateway: gw, Gone: true}, h.update(small()...)})
+	h.state("all in force again", works)
+	p.quiet()
+	h.server.Apply([]Update{{Gateway: gw, Gone: true}})
+	h.state("nothing in force", func(s State) bool { return !s.Synced && len(s.Listeners) == 0 })
+}
+
+// A proxy that comes back while the record of its Gateway is another one is told of
+// last: the end of its former connection doesn't hide it.
+func TestStateOfTheLastRecord(t *testing.T) {
+	told := State{}
+	server := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), OnState: func(_ string, s State) { told = s }})
+	connect := func() (end func()) {
+		g := server.enter(gw)
+		s := newSession(g, server.nextID(), time.Now())
+		g.attach(s, time.Now())
+		return func() {
+			s.close()
+			server.leave(g)
+		}
+	}
+	end := connect()
+	server.reports.done.Wait()
+	for range 100 {
+		end()
+		end = connect()
+		server.reports.done.Wait()
+		if told.Connected != 1 {
+			t.Fatalf("%d proxies are connected", told.Connected)
+		}
+	}
+	end()
+	server.reports.done.Wait()
+	server.Stop()
+	if told.Connected != 0 {
+		t.Fatalf("%d proxies are connected at the end", told.Connected)
+	}
 }

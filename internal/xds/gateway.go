@@ -27,7 +27,6 @@ type gateway struct {
 	sessions map[*session]struct{}
 	ghosts   map[Ref]bool
 	synced   bool
-	reported State
 }
 
 // entry is a resource that the Gateway should have.
@@ -78,7 +77,10 @@ func (g *gateway) apply(u *Update, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.commit++
-	g.gone = u.Gone
+	if g.gone != u.Gone {
+		g.gone = u.Gone
+		g.restart()
+	}
 	if u.Gone {
 		g.clear(now)
 	} else {
@@ -98,6 +100,16 @@ func (g *gateway) apply(u *Update, now time.Time) {
 	for s := range g.sessions {
 		s.notify()
 	}
+}
+
+// restart makes the Gateway another one of the same name, of which proxies have said
+// nothing yet.
+func (g *gateway) restart() {
+	g.synced = false
+	for s := range g.sessions {
+		s.settled = time.Time{}
+	}
+	g.server.reports.again(g)
 }
 
 func (g *gateway) set(r *envoy.Resource, now time.Time) {

@@ -89,6 +89,11 @@ func (h *harness) serve(lis net.Listener, gateway string) {
 // apply sets resources; a name after "-" is removed: "-cluster/a".
 func (h *harness) apply(changes ...any) {
 	h.t.Helper()
+	h.server.Apply([]Update{h.update(changes...)})
+}
+
+func (h *harness) update(changes ...any) Update {
+	h.t.Helper()
 	u := Update{Gateway: gw}
 	for _, c := range changes {
 		switch c := c.(type) {
@@ -100,7 +105,7 @@ func (h *harness) apply(changes ...any) {
 			h.t.Fatalf("%T", c)
 		}
 	}
-	h.server.Apply([]Update{u})
+	return u
 }
 
 // state waits for a state.

@@ -70,6 +70,7 @@ func New(o Options) *Server {
 	if s.grace == 0 {
 		s.grace = 2 * time.Second
 	}
+	s.reports.state = s.state
 	s.refusals = newRefusals(s.log, s.metrics)
 	return s
 }
@@ -108,6 +109,19 @@ func (s *Server) gateway(name string) *gateway {
 		s.gateways[name] = g
 	}
 	return g
+}
+
+// state returns what a Gateway's proxies say now.
+func (s *Server) state(gateway string) State {
+	s.mu.Lock()
+	g := s.gateways[gateway]
+	s.mu.Unlock()
+	if g == nil {
+		return State{}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.state()
 }
 
 // enter returns a Gateway's record and keeps it until leave.

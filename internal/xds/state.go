@@ -67,6 +67,9 @@ func (r *Rejected) UnmarshalJSON(text []byte) error {
 	return fmt.Errorf("a resource of type %q", in.Type)
 }
 
+// Silent reports whether proxies have said nothing.
+func (s *State) Silent() bool { return s.Connected == 0 && !s.Synced && len(s.Rejected) == 0 }
+
 func (s *State) equal(o *State) bool {
 	return s.Connected == o.Connected && s.Synced == o.Synced &&
 		maps.Equal(s.Listeners, o.Listeners) && slices.Equal(s.Rejected, o.Rejected)
@@ -128,7 +131,7 @@ const syncGrace = time.Second
 func (s *session) checkSynced(now time.Time) {
 	g := s.gateway
 	l := &s.types[envoy.Listeners]
-	if g.synced || !g.loaded || !l.started || l.owed || len(s.unanswered) > 0 || g.binding() {
+	if g.synced || !g.loaded || g.gone || !l.started || l.owed || len(s.unanswered) > 0 || g.binding() {
 		return
 	}
 	for t := range s.types {
@@ -163,16 +166,33 @@ func (s *session) unknownTables() bool {
 // long as there is something to tell.
 type reports struct {
 	tell func(gateway string, state State)
+	// state is that of the Gateway's record, if there is one now: proxies that come may
+	// find another than those that go have left.
+	state func(gateway string) State
 
 	mu      sync.Mutex
-	pending map[*gateway]struct{}
+	pending map[string]news  // by Gateway
+	told    map[string]State // what is not here has no proxies
 	running bool
 	closed  bool
 	done    sync.WaitGroup
 }
 
+// news is why a Gateway is looked at.
+type news int
+
+const (
+	perhaps news = iota // its state may have changed
+	anyhow              // it is to be told whether it has changed or not
+)
+
 // add notes that a Gateway's state may have changed. It never blocks.
-func (r *reports) add(g *gateway) {
+func (r *reports) add(g *gateway) { r.note(g.name, perhaps) }
+
+// again notes that what was told of a Gateway doesn't count any more.
+func (r *reports) again(g *gateway) { r.note(g.name, anyhow) }
+
+func (r *reports) note(gateway string, n news) {
 	if r.tell == nil {
 		return
 	}
@@ -182,9 +202,9 @@ func (r *reports) add(g *gateway) {
 		return
 	}
 	if r.pending == nil {
-		r.pending = map[*gateway]struct{}{}
+		r.pending, r.told = map[string]news{}, map[string]State{}
 	}
-	r.pending[g] = struct{}{}
+	r.pending[gateway] = max(r.pending[gateway], n)
 	if !r.running {
 		r.running = true
 		r.done.Go(r.run)
@@ -193,32 +213,40 @@ func (r *reports) add(g *gateway) {
 
 func (r *reports) run() {
 	for {
-		g := r.next()
-		if g == nil {
+		gateway, n, ok := r.next()
+		if !ok {
 			return
 		}
-		g.mu.Lock()
-		st := g.state()
-		same := st.equal(&g.reported)
-		g.reported = st
-		g.mu.Unlock()
-		if !same {
-			r.tell(g.name, st)
+		if st := r.state(gateway); r.isNews(gateway, n, st) {
+			r.tell(gateway, st)
 		}
 	}
 }
 
-func (r *reports) next() *gateway {
+func (r *reports) next() (gateway string, n news, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for g := range r.pending {
-		delete(r.pending, g)
+	for gateway, n := range r.pending {
+		delete(r.pending, gateway)
 		if !r.closed {
-			return g
+			return gateway, n, true
 		}
 	}
 	r.running = false
-	return nil
+	return "", perhaps, false
+}
+
+// isNews reports whether a state is to be told, and remembers it.
+func (r *reports) isNews(gateway string, n news, st State) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.told[gateway]
+	if st.equal(&State{}) {
+		delete(r.told, gateway)
+	} else {
+		r.told[gateway] = st
+	}
+	return n == anyhow || !st.equal(&last)
 }
 
 func (r *reports) close() {
