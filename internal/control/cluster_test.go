@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -106,7 +107,14 @@ func (in *installed) apply(texts ...string) {
 // replica is a controller that runs with the rights that the manifest gives it.
 type replica struct {
 	*Cluster
-	end func()
+	end  func()
+	away atomic.Bool // nothing that it asks of the API server is answered
+}
+
+// vanish ends a replica as a crash does: it takes leave of nobody.
+func (r *replica) vanish() {
+	r.away.Store(true)
+	r.end()
 }
 
 var (
@@ -133,12 +141,16 @@ func (in *installed) start() *replica {
 		UserName: "system:serviceaccount:gatehouse-system:gatehouse",
 		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:gatehouse-system", "system:authenticated"},
 	}
+	r := &replica{}
 	as.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			if r.Method != http.MethodGet && strings.HasSuffix(r.URL.Path, "/gatehouse-settings") {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			if r.away.Load() {
+				return nil, errors.New("the replica is gone")
+			}
+			if request.Method != http.MethodGet && strings.HasSuffix(request.URL.Path, "/gatehouse-settings") {
 				in.writes.Add(1)
 			}
-			return next.RoundTrip(r)
+			return next.RoundTrip(request)
 		})
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -154,7 +166,7 @@ func (in *installed) start() *replica {
 			in.Error(err)
 		}
 	}()
-	r := &replica{cluster, sync.OnceFunc(func() { cancel(); <-done })}
+	r.Cluster, r.end = cluster, sync.OnceFunc(func() { cancel(); <-done })
 	in.Cleanup(r.end)
 	in.until("the replica is ready", func() bool { ok, _ := r.Ready(); return ok })
 	return r

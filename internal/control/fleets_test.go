@@ -18,7 +18,7 @@ import (
 // those of fleets that it had, by what the API server says, and no other's.
 func TestFormerFleet(t *testing.T) {
 	server := apiserver.Start(t, apiserver.Options{})
-	direct, err := client.New(server.Config, client.Options{})
+	direct, err := client.NewWithWatch(server.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
