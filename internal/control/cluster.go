@@ -81,12 +81,11 @@ type Cluster struct {
 	stop        context.CancelFunc
 
 	// Of the loop:
-	states    proxyStates
-	present   map[ir.Name]bool // Gateways with a fleet
-	lingering lingering
-	came      []ir.Name // Gateways of which proxies had said something, to be heard in the next transaction
-	gone      []ir.Name // Gateways whose fleet went, to be unheard in the next transaction
-	term      *term     // while this replica leads
+	states  proxyStates
+	present map[ir.Name]bool // Gateways with a fleet
+	came    []ir.Name        // Gateways of which proxies had said something, to be heard in the next transaction
+	gone    []ir.Name        // Gateways whose fleet went, to be unheard in the next transaction
+	term    *term            // while this replica leads
 
 	published chan struct{} // closed when all that exists has been taken in
 	usable    chan struct{} // closed when that is a whole configuration too
@@ -101,7 +100,7 @@ type Cluster struct {
 func NewCluster(ctx context.Context, opts ClusterOptions) (*Cluster, error) {
 	c := &Cluster{
 		opts: opts, config: opts.Config, log: opts.Logs.For("control"), registry: prometheus.NewRegistry(),
-		scheme: runtime.NewScheme(), events: newEventQueue(), states: proxyStates{}, present: map[ir.Name]bool{}, lingering: lingering{}, published: make(chan struct{}), usable: make(chan struct{}),
+		scheme: runtime.NewScheme(), events: newEventQueue(), states: proxyStates{}, present: map[ir.Name]bool{}, published: make(chan struct{}), usable: make(chan struct{}),
 	}
 	c.running, c.stop = context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // Run calls it
 	opts.REST.QPS, opts.REST.Burst = c.config.APIServer.QPS, c.config.APIServer.Burst

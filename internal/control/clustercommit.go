@@ -17,10 +17,11 @@ type outcome struct {
 	statuses map[source.Key]any
 	fleets   map[ir.Name]*infra.Gateway // nil for one that is to go
 	kept     map[ir.Name]*kept          // likewise
+	used     map[string]bool            // whether classes are
 }
 
 func newOutcome() outcome {
-	return outcome{statuses: map[source.Key]any{}, fleets: map[ir.Name]*infra.Gateway{}, kept: map[ir.Name]*kept{}}
+	return outcome{statuses: map[source.Key]any{}, fleets: map[ir.Name]*infra.Gateway{}, kept: map[ir.Name]*kept{}, used: map[string]bool{}}
 }
 
 // maxRounds bounds how often contents are fetched for one publication: a
@@ -41,13 +42,9 @@ func (c *Cluster) commit(batches []source.Batch, said []feedback) {
 			batches[i] = c.static.take(batches[i])
 		}
 	}
-	c.lingering.take(c.pipeline, batches)
 	c.transact(&out, batches, said)
 	if len(c.came) > 0 {
 		c.transact(&out, nil, nil)
-	}
-	if gone := c.lingering.release(c.pipeline); !gone.Empty() {
-		c.transact(&out, []source.Batch{gone}, nil)
 	}
 	for range maxRounds {
 		secrets, configMaps, changed := c.pipeline.asked()
@@ -116,6 +113,9 @@ func (c *Cluster) update(out *outcome, change func(*flow.Tx)) {
 		for _, ch := range flow.Changes(commit, c.pipeline.kept) {
 			out.kept[ch.Key] = ch.New
 		}
+		for _, ch := range flow.Changes(commit, c.pipeline.used) {
+			out.used[ch.Key] = ch.New
+		}
 	}
 	for _, ch := range flow.Changes(commit, c.pipeline.fleets) {
 		if ch.Has {
@@ -148,6 +148,9 @@ func (c *Cluster) publish(out *outcome) {
 	}
 	for name, settings := range out.kept {
 		c.term.keeper.set(name, settings)
+	}
+	for class, used := range out.used {
+		c.term.classes.set(class, used)
 	}
 	if c.term.fleets == nil {
 		return

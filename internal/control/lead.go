@@ -29,7 +29,8 @@ type term struct {
 	statuses *writer.Writer
 	fleets   *infra.Applier // nil where somebody else runs the proxies
 	keeper   *keeper
-	complete bool // all Gateways are known
+	classes  *finalizers // nil where they are somebody else's to keep
+	complete bool        // all Gateways are known
 	metrics  *prometheus.Registry
 	since    time.Time
 	// silent are statuses that wait for proxies to be heard, see patience.
@@ -126,6 +127,7 @@ func (c *Cluster) serve(ctx context.Context) error {
 	group.Go(func() error { return t.statuses.Run(ctx) })
 	if c.static == nil {
 		group.Go(func() error { t.keeper.run(ctx); return nil })
+		group.Go(func() error { t.classes.run(ctx); return nil })
 	}
 	if t.fleets != nil {
 		group.Go(func() error { return t.fleets.Run(ctx) })
@@ -156,6 +158,8 @@ func (c *Cluster) newTerm() (*term, error) {
 	}
 	if c.static != nil {
 		statuses.Owns = c.owns
+	} else {
+		t.classes = newFinalizers(c.direct, c.source.Live, c.config.ControllerName, c.log)
 	}
 	t.statuses = writer.New(statuses)
 	if c.config.Infrastructure.Type != config.InfrastructureKubernetes {
@@ -212,6 +216,11 @@ func (c *Cluster) begin(t *term) {
 		for name, settings := range flow.All(ctx, c.pipeline.kept) {
 			t.keeper.set(name, settings)
 		}
+		if t.classes != nil {
+			for class, used := range flow.All(ctx, c.pipeline.used) {
+				t.classes.set(class, used)
+			}
+		}
 		if t.fleets == nil {
 			return
 		}
@@ -243,6 +252,9 @@ func (c *Cluster) settle() {
 	if t := c.term; t != nil && !t.complete {
 		t.complete = true
 		t.keeper.finish()
+		if t.classes != nil {
+			t.classes.finish()
+		}
 		if t.fleets != nil {
 			t.fleets.Complete()
 		}
@@ -294,6 +306,9 @@ func (c *Cluster) tooEarly(k source.Key) bool {
 func (c *Cluster) changed(k source.Key) {
 	if t := c.leads.Load(); t != nil {
 		t.statuses.Changed(k)
+		if t.classes != nil && k.Kind == kindGatewayClass {
+			t.classes.changed(k.Name)
+		}
 	}
 }
 

@@ -61,6 +61,8 @@ type Pipeline struct {
 	// infra is what provisioned fleets follow from; nil where none are.
 	infra *flow.Derived[ir.Name, *infra.Gateway]
 	kept  *flow.Derived[ir.Name, *kept]
+	// used says of our classes whether Gateways use them.
+	used *flow.Derived[string, bool]
 	// fleetServices are the Services in front of fleets, of former classes of a Gateway
 	// too.
 	fleetServices *flow.Index[ir.Name, ir.Name, *corev1.Service]
@@ -118,6 +120,7 @@ func NewPipeline(opts Options) *Pipeline {
 	p.declareResources()
 	p.declareInfra()
 	p.declareKept()
+	p.declareUsed()
 	p.declareStatus()
 	p.declarePolicyStatus()
 	p.declareTrafficStatus()
