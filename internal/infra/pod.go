@@ -234,6 +234,9 @@ func (f *fleet) args(drain drain) []string {
 	if e.LogLevel != nil {
 		args = append(args, "--log-level="+string(*e.LogLevel))
 	}
+	if m := f.settings.Metrics; m != nil && valueOr(m.Backends, false) {
+		args = append(args, "--backend-metrics")
+	}
 	if f.bootstrap() != nil {
 		args = append(args, "--bootstrap-merge="+bootstrapDir+"/"+bootstrapKey)
 	}
