@@ -52,3 +52,9 @@ func GatewayParametersInvalid(name string, problems []string) metav1.Condition {
 func NoteParametersWithoutEffect(fields []string) string {
 	return fmt.Sprintf("the parameters set %s, which has no effect outside of Kubernetes", join(fields, ", "))
 }
+
+// NotePatchesBarred says that a class doesn't let a Gateway's patches through.
+func NotePatchesBarred(parameters, class string) string {
+	return fmt.Sprintf("the patches of GatewayParameters %s have no effect, since GatewayClass %s has overrides, which patches could undo; "+
+		"remove them, or ask for them in the parameters of the class", parameters, class)
+}

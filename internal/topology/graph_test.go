@@ -224,13 +224,13 @@ type printedRoute struct {
 	Rules        [][]string `json:"rules,omitempty"`
 }
 
-// conditions prints those that tell of something wrong.
+// conditions prints those that tell of something wrong, or have a note.
 func conditions(list ...metav1.Condition) []string {
 	var out []string
 	for _, c := range list {
 		good := c.Status == metav1.ConditionTrue && c.Type == c.Reason ||
 			c.Type == string(gwv1.ListenerConditionConflicted) && c.Status == metav1.ConditionFalse
-		if !good {
+		if !good || strings.Contains(c.Message, "; ") {
 			out = append(out, printCondition(c))
 		}
 	}

@@ -95,6 +95,8 @@ func (g *Graph) declareParameters() flow.Table[ir.Name, *parameters] {
 				g.hold(c, gw, p)
 			case !g.options.Provisioned:
 				p.notes = ineffective(p.settings)
+			case class.bars(own):
+				p.notes = []string{condition.NotePatchesBarred(own.Namespace+"/"+own.Name, class.Name)}
 			}
 			emit(name, p)
 		}, flow.Equal((*parameters).equal))
@@ -110,8 +112,20 @@ func (g *Graph) levels(class *Class, own *v1alpha1.GatewayParameters) *v1alpha1.
 	}
 	if own != nil {
 		levels[2] = &own.Spec.Settings
+		if class.bars(own) {
+			levels[2] = new(own.Spec.Settings)
+			levels[2].Patches = nil
+		}
 	}
 	return mergeSettings(levels...)
+}
+
+// bars reports whether the patches of a Gateway's parameters, which are nil for none,
+// count for nothing: patches have the last word over a Gateway's objects, and could
+// undo whatever its class overrides.
+func (c *Class) bars(own *v1alpha1.GatewayParameters) bool {
+	return own != nil && len(own.Spec.Patches) > 0 && c.parameters != nil &&
+		c.parameters.Spec.Overrides != nil && !reflect.ValueOf(*c.parameters.Spec.Overrides).IsZero()
 }
 
 // ownParameters follows a Gateway's infrastructure.parametersRef.
