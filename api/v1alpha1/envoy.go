@@ -14,7 +14,8 @@ type Envoy struct {
 	// +kubebuilder:validation:Maximum=1024
 	Concurrency *int32 `json:"concurrency,omitempty"`
 
-	// LogLevel is what Envoy logs of itself, warning by default.
+	// LogLevel is what Envoy logs of itself. By default that is warning in a cluster,
+	// and info where Envoy is a process beside Gatehouse.
 	// +optional
 	LogLevel *LogLevel `json:"logLevel,omitempty"`
 

@@ -2,6 +2,7 @@ package condition
 
 import (
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -80,14 +81,20 @@ func PolicyAuthorityKind(index int, kind, name string) metav1.Condition {
 		fmt.Sprintf("%s %q can't hold certificates of authorities; name a ConfigMap, a Secret or a ClusterTrustBundle", kind, name))
 }
 
-// PolicyAuthorityMissing says that an object with certificates does not exist.
-func PolicyAuthorityMissing(index int, object string, experimental bool) metav1.Condition {
-	hint := ""
-	if experimental {
-		hint = "; without --experimental, ClusterTrustBundles are not read"
+// PolicyAuthorityMissing says that an object with certificates does not exist, or, if
+// unread says why, that none of its kind is read.
+func PolicyAuthorityMissing(index int, object, unread string) metav1.Condition {
+	text := object + " does not exist; create it or correct the reference"
+	if unread != "" {
+		text = unreadAuthority(object, unread)
 	}
-	return authorityRef(gwv1.BackendTLSPolicyReasonInvalidCACertificateRef, index,
-		fmt.Sprintf("%s does not exist; create it or correct the reference%s", object, hint))
+	return authorityRef(gwv1.BackendTLSPolicyReasonInvalidCACertificateRef, index, text)
+}
+
+// unreadAuthority says that whether an object exists is not known.
+func unreadAuthority(object, why string) string {
+	kind, _, _ := strings.Cut(object, " ")
+	return fmt.Sprintf("%s can't be used, since no %ss are read: %s; name a ConfigMap or a Secret instead, or see to it that they are", object, kind, why)
 }
 
 // PolicyAuthorityInvalid says what is wrong with an object's certificates.

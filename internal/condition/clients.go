@@ -18,8 +18,11 @@ func ListenerAuthorityKind(kind, name string) metav1.Condition {
 }
 
 // ListenerAuthorityMissing says that an object with certificates of authorities
-// does not exist.
-func ListenerAuthorityMissing(ref string) metav1.Condition {
+// does not exist, or, if unread says why, that none of its kind is read.
+func ListenerAuthorityMissing(ref, unread string) metav1.Condition {
+	if unread != "" {
+		return invalidAuthority("caCertificateRefs in the Gateway's spec.tls.frontend: " + unreadAuthority(ref, unread))
+	}
 	return invalidAuthority(ref + " does not exist; create it or correct caCertificateRefs in the Gateway's spec.tls.frontend")
 }
 

@@ -32,7 +32,7 @@ type provisioned struct {
 func newProvisioned(t *testing.T) *provisioned {
 	t.Helper()
 	p := &provisioned{t, NewPipeline(Options{Topology: topology.Options{
-		ControllerName: ControllerName, Provisioned: true, Unprivileged: true,
+		ControllerName: ControllerName, Provisioned: true, Unprivileged: true, Experimental: true,
 	}}), runtime.NewScheme()}
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, gwv1.Install, v1alpha1.AddToScheme} {
 		if err := add(p.scheme); err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwfeatures "sigs.k8s.io/gateway-api/pkg/features"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/features"
@@ -128,9 +129,15 @@ func (p *Pipeline) declareStatus() {
 		channel = features.Experimental
 	}
 	supported := features.Status(channel)
+	withoutBundles := slices.DeleteFunc(slices.Clone(supported), func(f gwv1.SupportedFeature) bool {
+		return f.Name == gwv1.FeatureName(gwfeatures.SupportClusterTrustBundle)
+	})
 	p.classStatus = flow.Map("class-status", p.graph.Classes,
-		func(_ *flow.Ctx, name string, class *topology.Class, emit func(string, *gwv1.GatewayClassStatus)) {
+		func(c *flow.Ctx, name string, class *topology.Class, emit func(string, *gwv1.GatewayClassStatus)) {
 			s := status.Class(class, supported...)
+			if _, unread := flow.Get(c, p.inputs.Unread, "ClusterTrustBundle"); unread {
+				s = status.Class(class, withoutBundles...)
+			}
 			emit(name, &s)
 		})
 

@@ -32,7 +32,7 @@ func (g *versionGate) take(b source.Batch) source.Batch {
 	if !g.closed && len(g.held) == 0 {
 		return b
 	}
-	out := source.Batch{Problems: b.Problems}
+	out := source.Batch{Problems: b.Problems, Unread: b.Unread}
 	if g.held == nil {
 		g.held = map[source.Key]source.Object{}
 	}

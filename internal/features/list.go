@@ -102,7 +102,7 @@ var gateway = []Row{
 	},
 	{
 		Features: names{features.SupportClusterTrustBundle},
-		Note:     "as authorities of backends and of clients",
+		Note:     "as authorities of backends and of clients; claimed by a GatewayClass where the cluster serves the kind",
 		Cases:    []string{"backend-tls-trust-bundle"},
 	},
 	{

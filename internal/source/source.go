@@ -115,9 +115,12 @@ type Batch struct {
 	// Problems replaces, per file, everything said earlier of that file; an empty
 	// list takes back what was said.
 	Problems map[string][]Problem
+	// Unread says of kinds why none of their objects is read; an empty reason takes
+	// back what was said.
+	Unread map[string]string
 }
 
 // Empty reports whether the batch says nothing.
 func (b Batch) Empty() bool {
-	return len(b.Set) == 0 && len(b.Deleted) == 0 && len(b.Problems) == 0
+	return len(b.Set) == 0 && len(b.Deleted) == 0 && len(b.Problems) == 0 && len(b.Unread) == 0
 }

@@ -170,6 +170,15 @@ func (g *Graph) authority(c *flow.Ctx, ref AuthorityRef) *Authority {
 	return nil
 }
 
+// unread says why no object of a kind can be found; empty where they are read.
+func (g *Graph) unread(c *flow.Ctx, kind string) string {
+	if kind == clusterTrustBundleKind && !g.options.Experimental {
+		return "they belong to the experimental channel (--experimental)"
+	}
+	why, _ := flow.Get(c, g.in.Unread, kind)
+	return why
+}
+
 // maxAuthorityText bounds what is read: no object of the Kubernetes API can hold more.
 const maxAuthorityText = 1 << 20
 

@@ -131,7 +131,7 @@ func (g *Graph) backendAuthority(c *flow.Ctx, o *gwv1.BackendTLSPolicy, index in
 	}
 	authority, ok := flow.Get(c, g.Authorities, ref)
 	if !ok {
-		problem := condition.PolicyAuthorityMissing(index, ref.String(), ref.Kind == clusterTrustBundleKind)
+		problem := condition.PolicyAuthorityMissing(index, ref.String(), g.unread(c, ref.Kind))
 		return ref, &problem
 	}
 	if authority.Problem != "" {

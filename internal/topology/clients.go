@@ -72,7 +72,7 @@ func (g *Graph) resolveClients(c *flow.Ctx, d *draft) (problems []metav1.Conditi
 		authority, ok := flow.Get(c, g.Authorities, ref)
 		switch {
 		case !ok:
-			problems = append(problems, condition.ListenerAuthorityMissing(ref.String()))
+			problems = append(problems, condition.ListenerAuthorityMissing(ref.String(), g.unread(c, ref.Kind)))
 		case authority.Problem != "":
 			problems = append(problems, condition.ListenerAuthorityInvalid(ref.String(), authority.Problem))
 		case !slices.Contains(refs, ref):

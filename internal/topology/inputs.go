@@ -44,6 +44,9 @@ type Inputs struct {
 	// used.
 	Settled *flow.Input[ir.Name, Settled]
 
+	// Unread says of kinds why the source reads none of their objects.
+	Unread *flow.Input[string, string]
+
 	// SlicesByService orders the EndpointSlices under the Service that they belong to.
 	SlicesByService *flow.Index[ir.Name, ir.Name, *discoveryv1.EndpointSlice]
 
@@ -85,6 +88,7 @@ func NewInputs(e *flow.Engine) *Inputs {
 	in.XBackends = input[*gwxv1alpha1.XBackend](e, in, "xbackends", gwxv1alpha1.GroupVersion.Group, xBackendKind, name)
 	in.Parameters = input[*v1alpha1.GatewayParameters](e, in, "gatewayparameters", v1alpha1.GroupVersion.Group, parametersKind, name)
 	in.Settled = flow.NewInput[ir.Name, Settled](e, "settled-parameters", flow.Equal(flow.Same[Settled]))
+	in.Unread = flow.NewInput[string, string](e, "unread-kinds", flow.Equal(flow.Same[string]))
 	in.Slices = input[*discoveryv1.EndpointSlice](e, in, "endpointslices", discoveryv1.GroupName, "EndpointSlice", name)
 
 	in.SlicesByService = flow.NewIndex(in.Slices,
@@ -135,6 +139,13 @@ func clusterName(_, name string) string   { return name }
 // none of the pipeline's business. Objects are told by their Go type, since not
 // every source fills in their TypeMeta.
 func (in *Inputs) Apply(tx *flow.Tx, b source.Batch) (unsupported []source.Object) {
+	for kind, why := range b.Unread {
+		if why == "" {
+			in.Unread.Delete(tx, kind)
+		} else {
+			in.Unread.Set(tx, kind, why)
+		}
+	}
 	for _, k := range b.Deleted {
 		if row := in.byName[groupKind{k.Group, k.Kind}]; row != nil {
 			row.delete(tx, k)

@@ -61,10 +61,14 @@ func (s *Source) look(ctx context.Context) (unknown []*kind) {
 			s.sayOff(k, err.Error())
 			unknown = append(unknown, k)
 		case v == nil:
+			if s.off[k] != why {
+				s.tellUnread(k, why)
+			}
 			s.sayOff(k, why)
 		case s.off[k] != "":
 			s.log.Info("a kind is read from now on", "kind", k.String(), "version", v.name)
 			delete(s.off, k)
+			s.tellUnread(k, "")
 		}
 	}
 	return unknown
@@ -150,6 +154,14 @@ func (s *Source) try(ctx context.Context, k *kind, v version) error {
 }
 
 func notServed(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
+
+// tellUnread hands over why a kind is not read; an empty reason says that it is.
+func (s *Source) tellUnread(k *kind, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unread[k.name] = why
+	signal(s.wake)
+}
 
 // sayOff logs why a kind is not read, when that is news.
 func (s *Source) sayOff(k *kind, why string) {

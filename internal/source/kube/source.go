@@ -47,6 +47,7 @@ type Source struct {
 	byName  map[groupKind]*kind
 	// pending is what the next batch brings; nil for an object that is gone.
 	pending map[source.Key]client.Object
+	unread  map[string]string // likewise, by kind
 	// selected are the namespaces that the selector matches.
 	selected map[string]bool
 	contents map[source.Key]*content
@@ -74,6 +75,7 @@ func New(opts Options) (*Source, error) {
 		watched:  map[*kind]*watched{},
 		byName:   map[groupKind]*kind{},
 		pending:  map[source.Key]client.Object{},
+		unread:   map[string]string{},
 		selected: map[string]bool{},
 		contents: map[source.Key]*content{},
 		off:      map[*kind]string{},
@@ -168,7 +170,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 func (s *Source) take() source.Batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var b source.Batch
+	b := source.Batch{Unread: s.unread}
+	s.unread = map[string]string{}
 	if len(s.pending) == 0 {
 		return b
 	}

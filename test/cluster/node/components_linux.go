@@ -48,6 +48,8 @@ func components(dir string) ([]component, error) {
 			"--service-cluster-ip-range=" + serviceRange,
 			"--authorization-mode=Node,RBAC",
 			"--allow-privileged=true",
+			// Gatehouse says of itself that it supports them, where they are.
+			"--feature-gates=ClusterTrustBundle=true", "--runtime-config=certificates.k8s.io/v1beta1/clustertrustbundles=true",
 			// Tests create thousands of objects at once.
 			"--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000",
 			"--kubelet-client-certificate=" + pki + "apiserver-kubelet.crt", "--kubelet-client-key=" + pki + "apiserver-kubelet.key",

@@ -1,0 +1,82 @@
+package kube
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"testing"
+	"time"
+
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/test/apiserver"
+)
+
+// unread is why a kind is not read, as far as that was handed over.
+func (r *reading) unread(kind string) (why string) {
+	for _, b := range r.batches {
+		if now, told := b.Unread[kind]; told {
+			why = now
+		}
+	}
+	return why
+}
+
+// TestUnreadKindsAreTold protects users from features that the cluster doesn't have.
+func TestUnreadKindsAreTold(t *testing.T) {
+	c := newCluster(t, apiserver.Options{})
+	r, _ := read(t, c.Config, Options{Experimental: true})
+	first := r.batches[0].Unread
+	for _, kind := range []string{"ClusterTrustBundle", "HTTPRoute", "XBackend"} {
+		if first[kind] != notDefined {
+			t.Errorf("of %s it is said: %q", kind, first[kind])
+		}
+	}
+	if why, told := first["Service"]; told {
+		t.Errorf("of Services it is said: %q", why)
+	}
+	apiserver.InstallCRDs(t, c.Config, apiserver.CRDs(t, apiserver.Standard)...)
+	r.wait("HTTPRoutes are said to be read", func() bool { return r.unread("HTTPRoute") == "" })
+}
+
+// TestTrustBundles reads the version of ClusterTrustBundles that many clusters have.
+func TestTrustBundles(t *testing.T) {
+	c := newCluster(t, apiserver.Options{Args: []string{
+		"--feature-gates=ClusterTrustBundle=true", "--runtime-config=certificates.k8s.io/v1beta1/clustertrustbundles=true",
+	}})
+	c.create(t, &certificatesv1beta1.ClusterTrustBundle{
+		ObjectMeta: metav1.ObjectMeta{Name: "clients"},
+		Spec:       certificatesv1beta1.ClusterTrustBundleSpec{TrustBundle: authority(t)},
+	})
+	r, _ := read(t, c.Config, Options{Experimental: true})
+	if why, told := r.batches[0].Unread["ClusterTrustBundle"]; told {
+		t.Errorf("ClusterTrustBundles are not read: %s", why)
+	}
+	if r.object(source.Key{Group: "certificates.k8s.io", Kind: "ClusterTrustBundle", Name: "clients"}) == nil {
+		t.Error("the ClusterTrustBundle is not handed over")
+	}
+}
+
+// authority makes the certificate of one, in PEM.
+func authority(t *testing.T) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
