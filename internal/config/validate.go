@@ -106,7 +106,8 @@ func (l *LeaderElection) validate(path *field.Path) (errs field.ErrorList) {
 	for _, wrong := range validation.IsDNS1123Subdomain(l.Name) {
 		errs = append(errs, field.Invalid(path.Child("name"), l.Name, wrong))
 	}
-	// client-go demands as much of the three, with its jitter of 1.2.
+	// client-go demands as much of the three, with its jitter of 1.2. That leaseDuration
+	// is more than renewDeadline also keeps two replicas from writing at the same time.
 	switch {
 	case l.RetryPeriod.Duration <= 0:
 		errs = append(errs, field.Invalid(path.Child("retryPeriod"), l.RetryPeriod.Duration.String(), "must be above 0"))

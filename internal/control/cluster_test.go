@@ -109,6 +109,7 @@ type replica struct {
 	*Cluster
 	end  func()
 	away atomic.Bool // nothing that it asks of the API server is answered
+	mute atomic.Bool // requests about the Lease are not answered
 }
 
 // vanish ends a replica as a crash does: it takes leave of nobody.
@@ -149,6 +150,10 @@ func (in *installed) start() *replica {
 			}
 			if request.Method != http.MethodGet && strings.HasSuffix(request.URL.Path, "/gatehouse-settings") {
 				in.writes.Add(1)
+			}
+			if r.mute.Load() && strings.Contains(request.URL.Path, "/leases/") {
+				<-request.Context().Done()
+				return nil, request.Context().Err()
 			}
 			return next.RoundTrip(request)
 		})

@@ -50,20 +50,22 @@ func address(holder string) (ip string, ok bool) {
 func (c *Cluster) elect(ctx context.Context) error {
 	le := c.opts.Config.LeaderElection
 	if le.Disabled {
-		c.lead(ctx)
+		c.lead(ctx, func(ctx context.Context) (context.Context, context.CancelFunc, error) {
+			return ctx, func() {}, ctx.Err()
+		})
 		return ctx.Err()
 	}
-	lock := &resourcelock.LeaseLock{
+	lease := newLease(&resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: c.opts.Self.Namespace, Name: le.Name},
 		Client:     c.set.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: c.opts.Self.holder()},
-	}
+	}, le.RenewDeadline.Duration)
 	for ctx.Err() == nil {
 		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-			Lock: lock, Name: le.Name, ReleaseOnCancel: true,
+			Lock: lease, Name: le.Name,
 			LeaseDuration: le.LeaseDuration.Duration, RenewDeadline: le.RenewDeadline.Duration, RetryPeriod: le.RetryPeriod.Duration,
 			Callbacks: leaderelection.LeaderCallbacks{
-				OnStartedLeading: c.lead,
+				OnStartedLeading: func(ctx context.Context) { c.lead(ctx, lease.ours) },
 				OnStoppedLeading: func() {},
 				OnNewLeader:      c.follow,
 			},
@@ -75,6 +77,11 @@ func (c *Cluster) elect(ctx context.Context) error {
 	}
 	c.turn.Lock() // the last term has ended
 	defer c.turn.Unlock()
+	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), le.RetryPeriod.Duration)
+	defer cancel()
+	if err := lease.release(releasing); err != nil {
+		c.log.Warn("the lease is not released; another replica leads when it has run out", "error", err)
+	}
 	return ctx.Err()
 }
 
@@ -88,9 +95,10 @@ func (c *Cluster) follow(holder string) {
 	}
 }
 
-// lead writes status and infrastructure until ctx ends. The election does not wait
-// for it, so that a term may begin before the last one has ended: it waits here.
-func (c *Cluster) lead(ctx context.Context) {
+// lead writes status and infrastructure until ctx ends, as long as nobody else may; ours
+// returns a context that ends then. The election does not wait for it, so that a term
+// may begin before the last one has ended: it waits here.
+func (c *Cluster) lead(ctx context.Context, ours func(context.Context) (context.Context, context.CancelFunc, error)) {
 	c.turn.Lock()
 	defer c.turn.Unlock()
 	select {
@@ -100,10 +108,18 @@ func (c *Cluster) lead(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	c.log.Info("leading: this replica writes status and infrastructure from now on")
-	for ctx.Err() == nil {
-		// Whoever holds the Lease must write: nobody else does.
-		if err := c.serve(ctx); err != nil && ctx.Err() == nil {
+	// Whoever holds the Lease must write: nobody else does.
+	for {
+		held, cancel, err := ours(ctx)
+		if err != nil {
+			return
+		}
+		c.log.Info("leading: this replica writes status and infrastructure from now on")
+		err = c.serve(held)
+		lost := held.Err() != nil
+		cancel()
+		c.log.Info("leading ended")
+		if err != nil && !lost {
 			c.log.Error("status and infrastructure can't be written; trying again", "error", err, "in", termRetry)
 			select {
 			case <-time.After(termRetry):
@@ -111,7 +127,6 @@ func (c *Cluster) lead(ctx context.Context) {
 			}
 		}
 	}
-	c.log.Info("leading ended")
 }
 
 // termRetry is how long a leader that could not begin waits.
