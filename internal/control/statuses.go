@@ -128,7 +128,7 @@ func (p *Pipeline) declareStatus() {
 	if p.opts.Topology.Experimental {
 		channel = features.Experimental
 	}
-	supported := features.Status(channel)
+	supported := features.Status(channel, p.opts.Topology.Provisioned)
 	withoutBundles := slices.DeleteFunc(slices.Clone(supported), func(f gwv1.SupportedFeature) bool {
 		return f.Name == gwv1.FeatureName(gwfeatures.SupportClusterTrustBundle)
 	})

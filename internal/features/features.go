@@ -24,8 +24,11 @@ type Row struct {
 	// Experimental marks a row without features that belongs to the experimental
 	// channel. Features know their channel.
 	Experimental bool
+	// Provisioned marks what is supported only where Gateways get fleets in a cluster.
+	Provisioned bool
 	// Cases name the proof: files in test/e2e/testdata without their ending, or
-	// tests in test/e2e, or in internal/infra for what is made in clusters. A row without cases is not supported.
+	// tests in test/e2e, or in internal/infra and internal/control for what is made in
+	// clusters. A row without cases is not supported.
 	Cases []string
 	// Note is Markdown: limits, or why the row is not supported.
 	Note string
@@ -46,13 +49,13 @@ var standardFields = map[features.FeatureName]bool{
 	features.SupportHTTPRouteDestinationPortMatching: true, // parentRefs[].port
 }
 
-// Status returns the features that are supported where the API is of this channel,
-// in the form of GatewayClass status, sorted by name.
-func Status(channel features.FeatureChannel) []gwv1.SupportedFeature {
+// Status returns the features that are supported where the API is of this channel and
+// Gateways get fleets, or don't, in the form of GatewayClass status, sorted by name.
+func Status(channel features.FeatureChannel, provisioned bool) []gwv1.SupportedFeature {
 	var out []gwv1.SupportedFeature
 	for _, s := range List {
 		for _, r := range s.Rows {
-			if !r.Supported() {
+			if !r.Supported() || r.Provisioned && !provisioned {
 				continue
 			}
 			for _, name := range r.Features {

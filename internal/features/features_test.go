@@ -40,7 +40,7 @@ func TestListIsComplete(t *testing.T) {
 func TestCasesExist(t *testing.T) {
 	tests := map[string]bool{}
 	var files []string
-	for _, dir := range []string{"../../test/e2e", "../infra"} {
+	for _, dir := range []string{"../../test/e2e", "../infra", "../control"} {
 		found, err := filepath.Glob(dir + "/*_test.go")
 		if err != nil || len(found) == 0 {
 			t.Fatal("no tests found in", dir, err)
@@ -70,7 +70,7 @@ func TestCasesExist(t *testing.T) {
 
 // TestStatus protects the limits of GatewayClass status.
 func TestStatus(t *testing.T) {
-	list := ours.Status(ours.Experimental)
+	list := ours.Status(ours.Experimental, true)
 	if len(list) > 64 {
 		t.Errorf("%d features, and the API takes 64", len(list))
 	}
@@ -82,7 +82,7 @@ func TestStatus(t *testing.T) {
 // TestStatusOfChannels protects the standard channel from features whose fields it
 // doesn't have.
 func TestStatusOfChannels(t *testing.T) {
-	all, standard := ours.Status(ours.Experimental), ours.Status(ours.Standard)
+	all, standard := ours.Status(ours.Experimental, true), ours.Status(ours.Standard, true)
 	for _, f := range standard {
 		if !slices.Contains(all, f) {
 			t.Errorf("%s is in the standard channel only", f.Name)
@@ -93,6 +93,16 @@ func TestStatusOfChannels(t *testing.T) {
 	} {
 		if got := slices.Contains(standard, gwv1.SupportedFeature{Name: gwv1.FeatureName(name)}); got != want {
 			t.Errorf("%s in the standard channel: %v", name, got)
+		}
+	}
+}
+
+// TestStatusOfModes protects those without fleets from features that need one.
+func TestStatusOfModes(t *testing.T) {
+	cluster := gwv1.SupportedFeature{Name: gwv1.FeatureName(features.SupportGatewayAddressRoutabilityCluster)}
+	for provisioned, want := range map[bool]bool{false: false, true: true} {
+		if got := slices.Contains(ours.Status(ours.Experimental, provisioned), cluster); got != want {
+			t.Errorf("%s where Gateways have fleets, %v: %v", cluster.Name, provisioned, got)
 		}
 	}
 }

@@ -97,8 +97,10 @@ var gateway = []Row{
 		Cases:    []string{"address-routability"},
 	},
 	{
-		Features: names{features.SupportGatewayAddressRoutabilityCluster},
-		Note:     "there are no ClusterIPs where Envoy is a process of this host",
+		Features:    names{features.SupportGatewayAddressRoutabilityCluster},
+		Note:        "the ClusterIP of the Gateway's Service; where Envoy is a process of this host there is none",
+		Provisioned: true,
+		Cases:       []string{"TestRoutabilityCluster"},
 	},
 	{
 		Features: names{features.SupportClusterTrustBundle},

@@ -82,7 +82,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	supported := features.Status(gwfeatures.FeatureChannel(channel))
+	supported := features.Status(gwfeatures.FeatureChannel(channel), false)
 	p := &provisioner{o: o, client: m.GetClient(), made: map[ir.Name]bool{}, features: supported}
 	leftovers, err := p.leftovers(ctx, m.GetAPIReader())
 	if err != nil {

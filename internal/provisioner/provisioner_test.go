@@ -216,7 +216,7 @@ func testGatewayClasses(t *testing.T, c *cluster) {
 		t.Errorf("%+v", got)
 	}
 	o := &gwv1.GatewayClass{}
-	if err := c.Get(context.Background(), client.ObjectKey{Name: class}, o); err != nil || len(o.Status.SupportedFeatures) != len(features.Status(features.Standard)) {
+	if err := c.Get(context.Background(), client.ObjectKey{Name: class}, o); err != nil || len(o.Status.SupportedFeatures) != len(features.Status(features.Standard, false)) {
 		t.Errorf("%d features, %v", len(o.Status.SupportedFeatures), err)
 	}
 	c.until("in conflict", func() bool { return c.condition("second", accepted).Reason == "GatewayClassConflict" })
