@@ -61,12 +61,12 @@ lint: ## Check style and the import rules
 bench: envoy ## Measure changes at 100 to 20,000 routes; writes bench/results/latest.json
 	GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) run ./test/bench
 
-generate: build ## Rewrite generated files: kinds, schemas, the command reference, the manifest
+generate: build ## Rewrite generated files: kinds, schemas, the command reference, the manifests
 	$(GO) generate ./...
 	$(BIN) reference docs/reference/commands.md
 	cp config/crd/*.yaml charts/gatehouse/files/crds/
-	cp config/namespace.yaml config/install.yaml
-	$(HELM) template gatehouse charts/gatehouse --namespace gatehouse-system >>config/install.yaml
+	cat config/namespace.yaml config/crd/*.yaml >config/base.yaml
+	$(HELM) template gatehouse charts/gatehouse --namespace gatehouse-system --set crds.install=false >config/install.yaml
 
 clean: ## Remove what was built
 	rm -rf bin

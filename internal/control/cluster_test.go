@@ -56,6 +56,11 @@ func install(t *testing.T) *installed {
 		t.Fatal(err)
 	}
 	in := &installed{T: t, Server: server, client: c, decoder: serializer.NewCodecFactory(scheme).UniversalDeserializer()}
+	namespace, err := os.ReadFile("../../config/namespace.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.apply(string(namespace))
 	manifest, err := os.ReadFile("../../config/install.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +70,7 @@ func install(t *testing.T) *installed {
 		if err := yaml.Unmarshal([]byte(text), &kind); err != nil {
 			t.Fatal(err)
 		}
-		if slices.Contains([]string{"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "GatewayClass"}, kind.Kind) {
+		if slices.Contains([]string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "GatewayClass"}, kind.Kind) {
 			in.apply(text)
 		}
 	}

@@ -2,12 +2,14 @@ package chart
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -63,14 +65,23 @@ func TestCases(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	for values, word := range map[string]string{
-		"replcias: 3":                              "replcias",
-		"replicas: many":                           "/replicas",
-		"image: {pullPolicy: Sometimes}":           "/image/pullPolicy",
-		"image: {digest: abc}":                     "/image/digest",
-		"config: {kind: Configuration}":            "kind",
-		"config: {ports: {xds: 0}}":                "/config/ports/xds",
-		"config: {sources: []}":                    "/config/sources",
-		"config: {controllerName: nonsense}":       "/config/controllerName",
+		"replcias: 3":                                "replcias",
+		"replicas: many":                             "/replicas",
+		"image: {pullPolicy: Sometimes}":             "/image/pullPolicy",
+		"image: {digest: abc}":                       "/image/digest",
+		"config: {kind: Configuration}":              "kind",
+		"config: {ports: {xds: 0}}":                  "/config/ports/xds",
+		"config: {sources: []}":                      "/config/sources",
+		"config: {controllerName: nonsense}":         "/config/controllerName",
+		"config: {sources: [{files: {paths: [x]}}]}": "/config/sources",
+		"config: {log: {levl: debug}}":               "levl",
+		"config: {log: {level: verbose}}":            "/config/log/level",
+		"config: {log: {levels: {moon: debug}}}":     "moon",
+		"config: {apiServer: {qps: 0}}":              "/config/apiServer/qps",
+		"config: {infrastructure: {type: Moon}}":     "/config/infrastructure/type",
+		"config: {identity: {proxyLifetime: 1d}}":    "/config/identity/proxyLifetime",
+		"config: {leaderElection: {retryPeriod: 2}}": "/config/leaderElection/retryPeriod",
+		"{config: {sources: [{kubernetes: {namespaces: [a]}}]}, gatewayClass: {parametersRef: {name: p, namespace: b}}}": "namespace b is not read",
 		"gatewayClass: {parametersRef: {name: a}}": "namespace",
 	} {
 		t.Run(values, func(t *testing.T) {
@@ -86,6 +97,72 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// TestSchema protects against a field that the controller knows and the chart refuses,
+// and against one whose mistakes only show when the pods end.
+func TestSchema(t *testing.T) {
+	t.Parallel()
+	var values struct {
+		Properties struct{ Config schema }
+	}
+	if err := json.Unmarshal(read(t, filepath.Join(chart, "values.schema.json")), &values); err != nil {
+		t.Fatal(err)
+	}
+	values.Properties.Config.covers(t, "config", reflect.TypeFor[config.Configuration]())
+}
+
+// schema is what of a JSON schema the test of it reads.
+type schema struct {
+	Ref        string `json:"$ref"`
+	Type       any
+	Enum       []any
+	Properties map[string]schema
+	Additional any `json:"additionalProperties"`
+	Items      *schema
+}
+
+// covers compares a schema with the fields of the type that the values become.
+func (s schema) covers(t *testing.T, path string, typ reflect.Type) {
+	switch typ.Kind() {
+	case reflect.Pointer:
+		s.covers(t, path, typ.Elem())
+	case reflect.Slice:
+		if s.Items == nil {
+			t.Errorf("%s: anything may be an item", path)
+			return
+		}
+		s.Items.covers(t, path+"[]", typ.Elem())
+	case reflect.Struct:
+		if typ.PkgPath() != reflect.TypeFor[config.Configuration]().PkgPath() {
+			break // Kubernetes' own, such as a duration
+		}
+		if s.Additional != false {
+			t.Errorf("%s: further fields pass", path)
+		}
+		fields := map[string]bool{}
+		for i := range typ.NumField() {
+			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+			if name == "" {
+				continue // apiVersion and kind, which the chart adds
+			}
+			fields[name] = true
+			if property, ok := s.Properties[name]; !ok {
+				t.Errorf("%s.%s is not known", path, name)
+			} else {
+				property.covers(t, path+"."+name, typ.Field(i).Type)
+			}
+		}
+		for name := range s.Properties {
+			if !fields[name] {
+				t.Errorf("%s.%s is not known to the controller", path, name)
+			}
+		}
+		return
+	}
+	if s.Ref == "" && s.Type == nil && s.Enum == nil || s.Type == "object" && s.Additional == nil {
+		t.Errorf("%s: anything passes", path)
+	}
+}
+
 func TestLint(t *testing.T) {
 	t.Parallel()
 	if out, err := helm("lint", "--strict", chart); err != nil {
@@ -93,32 +170,49 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// The plain manifest is the chart's, in a namespace that it brings along.
-func TestManifest(t *testing.T) {
+// The plain manifests are the chart's. Whoever deletes what install.yaml has must not
+// delete what others wrote or what the next installation needs: that is in base.yaml.
+func TestManifests(t *testing.T) {
 	t.Parallel()
-	namespace := read(t, "../../config/namespace.yaml")
-	standard := render(t)
-	if diff := cmp.Diff(string(read(t, "../../config/install.yaml")), string(namespace)+string(standard)); diff != "" {
-		t.Errorf("run make generate (-is +want):\n%s", diff)
+	base := read(t, "../../config/namespace.yaml")
+	for _, file := range crds(t) {
+		base = append(base, read(t, file)...)
+	}
+	standard := render(t, "--set", withoutCRDs)
+	for file, want := range map[string][]byte{"base.yaml": base, "install.yaml": standard} {
+		if diff := cmp.Diff(string(read(t, filepath.Join("../../config", file))), string(want)); diff != "" {
+			t.Errorf("%s: run make generate (-is +want):\n%s", file, diff)
+		}
 	}
 	valid(t, standard)
+	for _, kind := range []string{"kind: Namespace\n", "kind: CustomResourceDefinition\n", "kind: Secret\n"} {
+		if bytes.Contains(standard, []byte("\n"+kind)) {
+			t.Errorf("install.yaml has a %s", kind)
+		}
+	}
 }
 
 // The chart has the CRDs that the API has, and keeps them when it goes.
 func TestCRDs(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../../config/crd/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no CRDs", err)
-	}
 	if keep := []byte("helm.sh/resource-policy: keep"); !bytes.Contains(render(t), keep) || bytes.Contains(render(t, "--set", withoutCRDs), keep) {
 		t.Error("CRDs should be there, to be kept, unless they are not wanted")
 	}
-	for _, file := range files {
+	for _, file := range crds(t) {
 		if !bytes.Equal(read(t, file), read(t, filepath.Join(chart, "files/crds", filepath.Base(file)))) {
 			t.Errorf("%s: run make generate", file)
 		}
 	}
+}
+
+// crds are the files of our own CRDs.
+func crds(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../config/crd/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no CRDs", err)
+	}
+	return files
 }
 
 // valid checks that the controller takes the configuration that it is given.
