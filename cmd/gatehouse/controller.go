@@ -30,6 +30,7 @@ type controllerFlags struct {
 	controllerName string
 	namespaces     []string
 	image          string
+	pullPolicy     string
 	infrastructure string
 	leaderElection bool
 	logLevel       string
@@ -64,6 +65,7 @@ starts anew with it, and the proxies serve on meanwhile.`,
 	fl.StringSliceVar(&f.namespaces, "namespaces", nil, "read the objects of these namespaces only")
 	fl.StringVar(&f.infrastructure, "infrastructure", "", "Kubernetes, or None where somebody else runs the proxies")
 	fl.StringVar(&f.image, "proxy-image", "", "image of the proxies")
+	fl.StringVar(&f.pullPolicy, "proxy-image-pull-policy", "", "when that image is pulled: Always, IfNotPresent or Never")
 	fl.BoolVar(&f.leaderElection, "leader-election", true, "elect one replica to write; off only where there is one")
 	fl.StringVar(&f.logLevel, "log-level", "", "debug, info, warn or error")
 	fl.StringVar(&f.logFormat, "log-format", "", "json or text")
@@ -95,6 +97,9 @@ func (f *controllerFlags) overlay(cmd *cobra.Command, c *config.Configuration) e
 	}
 	if set("proxy-image") {
 		c.Infrastructure.Image = f.image
+	}
+	if set("proxy-image-pull-policy") {
+		c.Infrastructure.ImagePullPolicy = f.pullPolicy
 	}
 	if set("leader-election") {
 		c.LeaderElection.Disabled = !f.leaderElection

@@ -10,6 +10,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -123,6 +124,16 @@ func texts[K, V ~string](m map[K]V) map[string]string {
 		out[string(k)] = string(v)
 	}
 	return out
+}
+
+// FleetOptions are what all fleets of a controller in a namespace have in common.
+func FleetOptions(c *config.Configuration, namespace string) infra.Options {
+	in := c.Infrastructure
+	return infra.Options{
+		ControllerName: c.ControllerName, Image: in.Image, PullPolicy: corev1.PullPolicy(in.ImagePullPolicy),
+		ControllerNamespace: namespace, ControllerService: in.Service,
+		XDSPort: c.Ports.XDS, APIPort: c.Ports.API,
+	}
 }
 
 // fleetState takes in what is to be said of a Gateway's fleet; nil for none.

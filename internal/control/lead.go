@@ -180,15 +180,10 @@ func (c *Cluster) newTerm() (*term, error) {
 	if c.config.Infrastructure.Type != config.InfrastructureKubernetes {
 		return t, nil
 	}
-	in := c.config.Infrastructure
 	var err error
 	t.fleets, err = infra.New(infra.ApplierOptions{
-		Options: infra.Options{
-			ControllerName: c.config.ControllerName, Image: in.Image,
-			ControllerNamespace: c.opts.Self.Namespace, ControllerService: in.Service,
-			XDSPort: c.config.Ports.XDS, APIPort: c.config.Ports.API,
-		},
-		REST: c.opts.REST, Client: c.direct, Namespaces: c.config.Cluster().Namespaces,
+		Options: FleetOptions(c.config, c.opts.Self.Namespace),
+		REST:    c.opts.REST, Client: c.direct, Namespaces: c.config.Cluster().Namespaces,
 		Events: c.recorder, Log: c.opts.Logs.For("infra"), Registerer: t.metrics,
 		OnState: func(gateway ir.Name, s *infra.State) {
 			c.events.call(c.running, func() { c.fleetState(gateway, s) })

@@ -192,6 +192,7 @@ func (f *fleet) container(drain drain) (corev1.Container, error) {
 	out := corev1.Container{
 		Name:            "proxy",
 		Image:           imageOf(f.options.Image, c.Image),
+		ImagePullPolicy: f.options.PullPolicy,
 		Args:            f.args(drain),
 		Env:             c.Env,
 		Ports:           []corev1.ContainerPort{{Name: "metrics", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP}},

@@ -19,6 +19,9 @@ type Options struct {
 	ControllerName string
 	// Image is what proxies run where their parameters don't say otherwise.
 	Image string
+	// PullPolicy says when that is fetched, where their parameters don't; empty is the
+	// cluster's default.
+	PullPolicy corev1.PullPolicy
 	// ControllerNamespace and ControllerService name the Service of the controller.
 	ControllerNamespace string
 	ControllerService   string

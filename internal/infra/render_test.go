@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
+	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
@@ -23,6 +24,7 @@ var update = flag.Bool("update", false, "write what is rendered into testdata")
 var testOptions = Options{
 	ControllerName:      "gatehouse.dev/controller",
 	Image:               "registry.example/gatehouse:v1",
+	PullPolicy:          corev1.PullIfNotPresent,
 	ControllerNamespace: "gatehouse-system",
 	ControllerService:   "gatehouse",
 	XDSPort:             18000,

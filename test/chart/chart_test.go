@@ -16,10 +16,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
 var update = flag.Bool("update", false, "write what is rendered into testdata")
@@ -192,6 +197,96 @@ func TestManifests(t *testing.T) {
 	}
 }
 
+// The image of the chart and its pull policy are those of the proxies, too: what is
+// rendered here is what the controller makes of its environment and configuration.
+func TestProxyImage(t *testing.T) {
+	for name, c := range map[string]struct {
+		values   []string
+		settings v1alpha1.Settings
+		want     string
+	}{
+		"the chart's own": {want: "ghcr.io/gatehouse-dev/gatehouse:" + appVersion(t) + " IfNotPresent"},
+		"another one": {
+			values: []string{"--set", "image.repository=registry.example/gatehouse,image.tag=v2,image.pullPolicy=Never"},
+			want:   "registry.example/gatehouse:v2 Never",
+		},
+		"of the proxies only": {
+			values: []string{"--set", "image.pullPolicy=Never,config.infrastructure.image=registry.example/proxy:v3,config.infrastructure.imagePullPolicy=Always"},
+			want:   "registry.example/proxy:v3 Always",
+		},
+		"by parameters": {
+			values: []string{"--set", "image.repository=registry.example/gatehouse,image.tag=v2,image.pullPolicy=Never"},
+			settings: v1alpha1.Settings{Container: &v1alpha1.Container{Image: &v1alpha1.Image{
+				Tag: new("v4"), PullPolicy: new(corev1.PullAlways),
+			}}},
+			want: "registry.example/gatehouse:v4 Always",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			manifest := render(t, append(c.values, "--set", withoutCRDs)...)
+			for _, env := range object[appsv1.Deployment](t, manifest, "Deployment").Spec.Template.Spec.Containers[0].Env {
+				if strings.HasPrefix(env.Name, "GATEHOUSE_") && env.Value != "" {
+					t.Setenv(env.Name, env.Value)
+				}
+			}
+			configuration, err := config.Parse([]byte(object[corev1.ConfigMap](t, manifest, "ConfigMap").Data["config.yaml"]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			fleet, err := infra.Render(control.FleetOptions(configuration, "gatehouse-system"), &infra.Gateway{
+				Name: ir.Name{Namespace: "shop", Name: "web"}, Class: "gatehouse", Settings: &c.settings,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			for _, o := range fleet {
+				text, err := yaml.Marshal(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out.WriteString("\n---\n" + string(text))
+			}
+			proxy := object[appsv1.Deployment](t, out.Bytes(), "Deployment").Spec.Template.Spec.Containers[0]
+			if got := proxy.Image + " " + string(proxy.ImagePullPolicy); got != c.want {
+				t.Errorf("proxies run %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// appVersion is what the chart calls its image where it isn't told.
+func appVersion(t *testing.T) string {
+	t.Helper()
+	var chart struct {
+		AppVersion string `json:"appVersion"`
+	}
+	if err := yaml.Unmarshal(read(t, "../../charts/gatehouse/Chart.yaml"), &chart); err != nil {
+		t.Fatal(err)
+	}
+	return chart.AppVersion
+}
+
+// object returns the first object of a kind in a manifest.
+func object[T any](t *testing.T, manifest []byte, kind string) *T {
+	t.Helper()
+	for doc := range strings.SplitSeq(string(manifest), "\n---\n") {
+		var meta struct{ Kind string }
+		if err := yaml.Unmarshal([]byte(doc), &meta); err != nil {
+			t.Fatal(err)
+		}
+		if meta.Kind == kind {
+			out := new(T)
+			if err := yaml.Unmarshal([]byte(doc), out); err != nil {
+				t.Fatal(err)
+			}
+			return out
+		}
+	}
+	t.Fatalf("there is no %s", kind)
+	return nil
+}
+
 // The chart has the CRDs that the API has, and keeps them when it goes.
 func TestCRDs(t *testing.T) {
 	t.Parallel()
@@ -218,19 +313,10 @@ func crds(t *testing.T) []string {
 // valid checks that the controller takes the configuration that it is given.
 func valid(t *testing.T, manifest []byte) {
 	t.Helper()
-	for doc := range strings.SplitSeq(string(manifest), "\n---\n") {
-		var cm corev1.ConfigMap
-		if err := yaml.Unmarshal([]byte(doc), &cm); err != nil {
-			t.Fatal(err)
-		}
-		if text, ok := cm.Data["config.yaml"]; ok {
-			if _, err := config.Parse([]byte(text)); err != nil {
-				t.Errorf("%v\n%s", err, text)
-			}
-			return
-		}
+	text := object[corev1.ConfigMap](t, manifest, "ConfigMap").Data["config.yaml"]
+	if _, err := config.Parse([]byte(text)); err != nil {
+		t.Errorf("%v\n%s", err, text)
 	}
-	t.Error("there is no configuration")
 }
 
 // render runs `helm template` the way `make generate` does.
