@@ -13,18 +13,8 @@ import (
 	"sigs.k8s.io/gateway-api/conformance"
 	confv1 "sigs.k8s.io/gateway-api/conformance/apis/v1"
 	"sigs.k8s.io/gateway-api/conformance/utils/flags"
-	"sigs.k8s.io/gateway-api/conformance/utils/suite"
 	"sigs.k8s.io/gateway-api/pkg/consts"
 )
-
-// The profiles are all that are about gateways.
-var profiles = []suite.ConformanceProfileName{
-	suite.GatewayHTTPConformanceProfileName,
-	suite.GatewayGRPCConformanceProfileName,
-	suite.GatewayTLSConformanceProfileName,
-	suite.GatewayTCPConformanceProfileName,
-	suite.GatewayUDPConformanceProfileName,
-}
 
 // reportDir, when set, gets the report, named as upstream wants it.
 var reportDir = flag.String("report-dir", "", "Folder for the report, which is named by channel, version and mode.")
@@ -33,11 +23,18 @@ var reportDir = flag.String("report-dir", "", "Folder for the report, which is n
 // what is set here; -kubeconfig and KUBECONFIG name the cluster.
 func TestConformance(t *testing.T) {
 	o := conformance.DefaultOptions(t)
+	m, ok := modes[o.Mode]
+	if !ok {
+		t.Fatalf("-mode: there is no mode %q", o.Mode)
+	}
 	if o.GatewayClassName == flags.DefaultGatewayClassName {
-		o.GatewayClassName = "gatehouse"
+		o.GatewayClassName = m.class
 	}
 	if len(o.ConformanceProfiles) == 0 {
-		o.ConformanceProfiles = profiles
+		o.ConformanceProfiles = m.profiles
+	}
+	if len(o.SupportedFeatures) == 0 {
+		o.SupportedFeatures = m.features
 	}
 	// A namespace with fleets goes when their proxies have ended, and Kubernetes looks
 	// at that only after half of the time that they are granted.

@@ -12,13 +12,17 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
 var auditLog = flag.String("audit-log", "", "The API server's audit log of a run, which TestRights compares with the roles of the manifest.")
 
-// controller is the name by which the API server knows the controllers.
-const controller = "system:serviceaccount:gatehouse-system:gatehouse"
+// account is a ServiceAccount.
+type account struct{ namespace, name string }
+
+// user is the name by which the API server knows it.
+func (a account) user() string { return "system:serviceaccount:" + a.namespace + ":" + a.name }
 
 // right is one thing that a role allows, or that was done.
 type right struct{ group, resource, verb string }
@@ -47,24 +51,29 @@ func rare(r right) string {
 	return ""
 }
 
-// TestRights compares what the roles of the manifest grant with what controllers did
+// TestRights compares what the roles of the mode's manifest grant with what was done
 // while the suite ran: nothing more, nothing less.
 func TestRights(t *testing.T) {
 	if *auditLog == "" {
 		t.Skip("-audit-log names the audit log of a run")
 	}
-	granted, used := granted(t, "../../config/install.yaml"), used(t, *auditLog)
-	if len(used) == 0 {
-		t.Fatalf("%s has nothing of %s", *auditLog, controller)
-	}
-	for _, r := range sorted(granted) {
-		// A watch starts with a list where the API server can't stream one.
-		if r.verb == "list" && used[right{r.group, r.resource, "watch"}] {
-			continue
-		}
-		if !used[r] && rare(r) == "" {
-			t.Errorf("a role grants %s, which nobody used", r)
-		}
+	m := modes[flag.Lookup("mode").Value.String()]
+	for _, a := range m.accounts {
+		t.Run(a.name, func(t *testing.T) {
+			granted, used := granted(t, m.manifest, a), used(t, *auditLog, a)
+			if len(used) == 0 {
+				t.Fatalf("%s has nothing of %s", *auditLog, a.user())
+			}
+			for _, r := range sorted(granted) {
+				// A watch starts with a list where the API server can't stream one.
+				if r.verb == "list" && used[right{r.group, r.resource, "watch"}] {
+					continue
+				}
+				if !used[r] && rare(r) == "" {
+					t.Errorf("a role grants %s, which nobody used", r)
+				}
+			}
+		})
 	}
 }
 
@@ -75,23 +84,40 @@ func (r right) String() string {
 	return r.verb + " " + r.resource + "." + r.group
 }
 
-// granted reads the roles of a manifest.
-func granted(t *testing.T, manifest string) map[right]bool {
+// granted reads the roles of a manifest that are an account's.
+func granted(t *testing.T, manifest string, a account) map[right]bool {
 	t.Helper()
 	text, err := os.ReadFile(manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[right]bool{}
+	rules := map[string][]rbacv1.PolicyRule{} // by kind and name of a role
+	var roles []string                        // of the account
 	for doc := range strings.SplitSeq(string(text), "\n---\n") {
-		var role rbacv1.ClusterRole
-		if err := yaml.Unmarshal([]byte(doc), &role); err != nil {
+		var o struct { // a role, or what binds one
+			metav1.TypeMeta `json:",inline"`
+			Metadata        metav1.ObjectMeta   `json:"metadata"`
+			Rules           []rbacv1.PolicyRule `json:"rules"`
+			RoleRef         rbacv1.RoleRef      `json:"roleRef"`
+			Subjects        []rbacv1.Subject    `json:"subjects"`
+		}
+		if err := yaml.Unmarshal([]byte(doc), &o); err != nil {
 			t.Fatal(err)
 		}
-		if role.Kind != "ClusterRole" && role.Kind != "Role" {
-			continue
+		switch o.Kind {
+		case "ClusterRole", "Role":
+			rules[o.Kind+" "+o.Metadata.Name] = o.Rules
+		case "ClusterRoleBinding", "RoleBinding":
+			for _, s := range o.Subjects {
+				if (account{s.Namespace, s.Name}) == a {
+					roles = append(roles, o.RoleRef.Kind+" "+o.RoleRef.Name)
+				}
+			}
 		}
-		for _, rule := range role.Rules {
+	}
+	out := map[right]bool{}
+	for _, role := range roles {
+		for _, rule := range rules[role] {
 			for _, group := range rule.APIGroups {
 				for _, resource := range rule.Resources {
 					for _, verb := range rule.Verbs {
@@ -123,8 +149,8 @@ type event struct {
 	} `json:"responseStatus"`
 }
 
-// used reads what controllers did. What they were refused is an error.
-func used(t *testing.T, file string) map[right]bool {
+// used reads what an account did. What it was refused is an error.
+func used(t *testing.T, file string, a account) map[right]bool {
 	t.Helper()
 	f, err := os.Open(file)
 	if err != nil {
@@ -139,7 +165,7 @@ func used(t *testing.T, file string) map[right]bool {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			t.Fatal(err)
 		}
-		if e.User.Username != controller || e.ObjectRef == nil {
+		if e.User.Username != a.user() || e.ObjectRef == nil {
 			continue
 		}
 		resource := e.ObjectRef.Resource

@@ -83,7 +83,11 @@ var files = map[string]string{
 kind: Policy
 omitStages: [RequestReceived]
 rules:
-- {level: Metadata, users: ["system:serviceaccount:gatehouse-system:gatehouse"]}
+- level: Metadata
+  users:
+  - system:serviceaccount:gatehouse-system:gatehouse
+  - system:serviceaccount:gatehouse-provisioner:gatehouse-provisioner
+  - system:serviceaccount:gatehouse-provisioner:gatehouse-static
 - {level: None, userGroups: ["system:nodes", "system:serviceaccounts:kube-system"]}
 - {level: Metadata, verbs: [create, update, patch, delete, deletecollection]}
 `,

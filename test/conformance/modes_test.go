@@ -1,0 +1,51 @@
+package conformance
+
+import (
+	"sigs.k8s.io/gateway-api/conformance/utils/flags"
+	"sigs.k8s.io/gateway-api/conformance/utils/suite"
+	"sigs.k8s.io/gateway-api/pkg/features"
+)
+
+// mode is a way in which Gatehouse runs, and what of it is tested.
+type mode struct {
+	class    string
+	profiles []suite.ConformanceProfileName
+	// features are what is tested beside the core of the profiles; none for all that
+	// the class says it supports.
+	features []features.FeatureName
+	// manifest is what is installed, and accounts are what has rights in it.
+	manifest string
+	accounts []account
+}
+
+// modes are by what -mode and reports call them.
+var modes = map[string]mode{
+	flags.DefaultMode: {
+		class: "gatehouse",
+		profiles: []suite.ConformanceProfileName{ // all that are about gateways
+			suite.GatewayHTTPConformanceProfileName,
+			suite.GatewayGRPCConformanceProfileName,
+			suite.GatewayTLSConformanceProfileName,
+			suite.GatewayTCPConformanceProfileName,
+			suite.GatewayUDPConformanceProfileName,
+		},
+		manifest: "../../config/install.yaml",
+		accounts: []account{{"gatehouse-system", "gatehouse"}},
+	},
+	"static-mode": {
+		class:    "gatehouse-static",
+		profiles: []suite.ConformanceProfileName{suite.GatewayHTTPConformanceProfileName},
+		features: []features.FeatureName{features.SupportGateway}, // core itself
+		manifest: "../../config/provisioner.yaml",
+		accounts: []account{{"gatehouse-provisioner", "gatehouse-provisioner"}, {"gatehouse-provisioner", "gatehouse-static"}},
+	},
+}
+
+// names returns what a mode's report must have.
+func (m mode) names() map[string]bool {
+	out := map[string]bool{}
+	for _, name := range m.profiles {
+		out[string(name)] = true
+	}
+	return out
+}
