@@ -165,7 +165,16 @@ func (c *cluster) deployments() []string {
 		if d.Namespace != namespace || *d.Spec.Replicas != 1 || d.Spec.Template.Labels["app"] != d.Name {
 			c.t.Errorf("%s/%s: %d replicas, pods of app %s", d.Namespace, d.Name, *d.Spec.Replicas, d.Spec.Template.Labels["app"])
 		}
-		for _, arg := range d.Spec.Template.Spec.Containers[0].Args {
+		args := d.Spec.Template.Spec.Containers[0].Args
+		for _, want := range []string{
+			"static-mode", "--gateway-ctlr-name=" + controller, "--gatewayclass=" + class,
+			"--update-gatewayclass-status=false", "--leader-election-lock-name=" + d.Name, // no two have one name
+		} {
+			if !slices.Contains(args, want) {
+				c.t.Errorf("%s/%s: no %s in %v", d.Namespace, d.Name, want, args)
+			}
+		}
+		for _, arg := range args {
 			if gateway, ok := strings.CutPrefix(arg, "--gateway="); ok {
 				out = append(out, gateway)
 			}
