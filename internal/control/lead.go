@@ -219,8 +219,8 @@ func (c *Cluster) begin(t *term) {
 			kind.all(ctx, c.write)
 		}
 		if c.static != nil {
-			for gateway, status := range c.static.losers {
-				c.write(gatewayKey(gateway), status)
+			for k, status := range c.static.losers {
+				c.write(k, status)
 			}
 		}
 		for name, settings := range flow.All(ctx, c.pipeline.kept) {

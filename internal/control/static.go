@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/netip"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -44,20 +45,30 @@ type Static struct {
 // static is the state of a Cluster that serves one Gateway. All of it is the loop's.
 type static struct {
 	Static
+	controllerName string
 	// all are the Gateways of the class, if the oldest is to be found.
 	all    map[ir.Name]*gwv1.Gateway
 	chosen ir.Name
-	// losers are the Gateways whose status says that another one is served.
-	losers map[ir.Name]*gwv1.GatewayStatus
+	// others are further classes of the controllerName, if their status is ours to write.
+	others map[string]*gwv1.GatewayClass
+	// losers are the Gateways and classes whose status says that another one is served.
+	losers map[source.Key]any
 	fleet  *fleet
 	stop   context.CancelFunc // the service of xDS, which a draining Envoy needs
 
 	configured atomic.Bool // the proxy has its first configuration, or there is none
 }
 
+func newStatic(o Static, controllerName string) *static {
+	return &static{
+		Static: o, controllerName: controllerName, chosen: o.Gateway,
+		all: map[ir.Name]*gwv1.Gateway{}, others: map[string]*gwv1.GatewayClass{},
+	}
+}
+
 // serveStatic prepares the Gateway's Envoy, which outlives the context of Run.
 func (c *Cluster) serveStatic(o Static) {
-	c.static = &static{Static: o, all: map[ir.Name]*gwv1.Gateway{}, chosen: o.Gateway, losers: map[ir.Name]*gwv1.GatewayStatus{}}
+	c.static = newStatic(o, c.config.ControllerName)
 	serving, stop := context.WithCancel(context.Background())
 	c.static.stop = stop
 	c.static.fleet = newFleet(serving, fleetOptions{
@@ -120,6 +131,7 @@ func (s *static) take(b source.Batch) source.Batch {
 		switch o := o.(type) {
 		case *gwv1.GatewayClass:
 			if o.Name != s.Class {
+				s.passOver(o)
 				continue
 			}
 		case *gwv1.Gateway:
@@ -140,11 +152,11 @@ func (s *static) take(b source.Batch) source.Batch {
 		kept = append(kept, o)
 	}
 	b.Set = kept
-	if !elects {
-		return b
-	}
 	for _, k := range b.Deleted {
-		if k.Kind == kindGateway {
+		switch {
+		case k.Kind == kindGatewayClass:
+			delete(s.others, k.Name)
+		case elects && k.Kind == kindGateway:
 			delete(s.all, ir.Name{Namespace: k.Namespace, Name: k.Name})
 			touched = append(touched, ir.Name{Namespace: k.Namespace, Name: k.Name})
 		}
@@ -153,6 +165,15 @@ func (s *static) take(b source.Batch) source.Batch {
 		s.choose(&b, touched)
 	}
 	return b
+}
+
+// passOver notes a class that is not served.
+func (s *static) passOver(class *gwv1.GatewayClass) {
+	if s.ClassStatus && string(class.Spec.ControllerName) == s.controllerName {
+		s.others[class.Name] = class
+	} else {
+		delete(s.others, class.Name)
+	}
 }
 
 // choose makes the oldest Gateway of the class the one that is served.
@@ -187,29 +208,35 @@ func gatewayKey(name ir.Name) source.Key {
 	return source.Key{Group: gwv1.GroupName, Kind: kindGateway, Namespace: name.Namespace, Name: name.Name}
 }
 
-// conflicts adds the statuses of the Gateways that lose, as far as they change.
+// conflicts adds the statuses of those that lose, as far as they change.
 func (s *static) conflicts(statuses map[source.Key]any) {
-	if s.Gateway != (ir.Name{}) {
-		return
-	}
-	losers := map[ir.Name]*gwv1.GatewayStatus{}
+	losers := map[source.Key]any{}
 	for name, o := range s.all {
-		if name == s.chosen {
-			continue
-		}
-		c := condition.GatewayConflict(s.chosen.String())
-		c.ObservedGeneration = o.Generation
-		losers[name] = &gwv1.GatewayStatus{Conditions: []metav1.Condition{c}}
-		if was := s.losers[name]; was == nil || was.Conditions[0] != c {
-			statuses[gatewayKey(name)] = losers[name]
+		if name != s.chosen {
+			losers[gatewayKey(name)] = &gwv1.GatewayStatus{Conditions: lost(o, condition.GatewayConflict(s.chosen.String()))}
 		}
 	}
-	for name := range s.losers {
-		if losers[name] == nil && name != s.chosen {
-			statuses[gatewayKey(name)] = nil
+	for name, o := range s.others {
+		key := source.Key{Group: gwv1.GroupName, Kind: kindGatewayClass, Name: name}
+		losers[key] = &gwv1.GatewayClassStatus{Conditions: lost(o, condition.ClassConflict())}
+	}
+	for k, status := range losers {
+		if !reflect.DeepEqual(s.losers[k], status) {
+			statuses[k] = status
+		}
+	}
+	for k := range s.losers {
+		if losers[k] == nil && k != gatewayKey(s.chosen) {
+			statuses[k] = nil
 		}
 	}
 	s.losers = losers
+}
+
+// lost is all that is said of an object that loses.
+func lost(o client.Object, c metav1.Condition) []metav1.Condition {
+	c.ObservedGeneration = o.GetGeneration()
+	return []metav1.Condition{c}
 }
 
 // owns says whether an entry of a status is this process's, by what it refers to.

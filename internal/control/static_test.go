@@ -20,10 +20,6 @@ func staticGateway(name, class string, second int64) *gwv1.Gateway {
 	return g
 }
 
-func newTestStatic(o Static) *static {
-	return &static{Static: o, all: map[ir.Name]*gwv1.Gateway{}, chosen: o.Gateway}
-}
-
 // told is what a batch comes to: names set, and after a minus names deleted.
 func told(b source.Batch) []string {
 	out := []string{}
@@ -39,7 +35,7 @@ func told(b source.Batch) []string {
 
 // A process for one Gateway sees no other, and no other class; all else it does.
 func TestStaticNamedGateway(t *testing.T) {
-	s := newTestStatic(Static{Class: "c", Gateway: ir.Name{Namespace: "ns", Name: "mine"}})
+	s := newStatic(Static{Class: "c", Gateway: ir.Name{Namespace: "ns", Name: "mine"}}, "")
 	got := told(s.take(source.Batch{
 		Set: []source.Object{
 			&gwv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, &gwv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "d"}},
@@ -60,7 +56,7 @@ func TestStaticNamedGateway(t *testing.T) {
 // Without a name, the oldest Gateway of the class is served, the first by name of
 // those of one age; the others are told, and take over when it goes.
 func TestStaticOldestGateway(t *testing.T) {
-	s := newTestStatic(Static{Class: "c"})
+	s := newStatic(Static{Class: "c"}, "")
 	for _, step := range []struct {
 		what     string
 		set      []source.Object

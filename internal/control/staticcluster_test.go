@@ -42,6 +42,8 @@ func TestStaticCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
+	s.create(&gwv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "second"}, Spec: gwv1.GatewayClassSpec{ControllerName: staticController}})
+	s.create(&gwv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}, Spec: gwv1.GatewayClassSpec{ControllerName: "example.com/x"}})
 	s.gateway("a")
 	s.gateway("b")
 	route := &gwv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "route"}}
@@ -66,8 +68,10 @@ func TestStaticCluster(t *testing.T) {
 		if got := s.condition("a", gwv1.GatewayConditionAccepted); got != "Pending" {
 			t.Errorf("the other Gateway is %s", got)
 		}
-		if got := s.classCondition(gwv1.GatewayClassConditionStatusAccepted); got != "Unknown Pending" {
-			t.Errorf("the class is %s", got)
+		for _, class := range []string{staticClass, "second"} {
+			if got := s.classCondition(class, gwv1.GatewayClassConditionStatusAccepted); got != "Unknown Pending" {
+				t.Errorf("class %s is %s", class, got)
+			}
 		}
 		if log := logged(); strings.Contains(log, "forbidden") {
 			t.Errorf("a right is missing:\n%s", log)
@@ -79,6 +83,12 @@ func TestStaticCluster(t *testing.T) {
 		s.run(server.Config, Static{ClassStatus: true})
 		s.untilCondition("the status of the oldest", "a", gwv1.GatewayConditionAccepted, "Accepted")
 		s.untilCondition("the status of the other", "b", gwv1.GatewayConditionAccepted, "GatewayConflict")
+		s.until("the other class is told", func() bool {
+			return s.classCondition("second", gwv1.GatewayClassConditionStatusAccepted) == "False GatewayClassConflict"
+		})
+		if got := s.classCondition("foreign", gwv1.GatewayClassConditionStatusAccepted); got != "Unknown Pending" {
+			t.Errorf("a foreign class is %s", got)
+		}
 		for _, c := range []struct{ version, accepted, supported string }{
 			{consts.BundleVersion, "True Accepted", "True SupportedVersion"},
 			{"v1.2.3", "True Accepted", "False UnsupportedVersion"},
@@ -86,8 +96,8 @@ func TestStaticCluster(t *testing.T) {
 		} {
 			apiserver.SetBundleVersion(t, server.Config, c.version)
 			s.until("the class knows of version "+c.version, func() bool {
-				return s.classCondition(gwv1.GatewayClassConditionStatusAccepted) == c.accepted &&
-					s.classCondition(gwv1.GatewayClassConditionStatusSupportedVersion) == c.supported
+				return s.classCondition(staticClass, gwv1.GatewayClassConditionStatusAccepted) == c.accepted &&
+					s.classCondition(staticClass, gwv1.GatewayClassConditionStatusSupportedVersion) == c.supported
 			})
 		}
 		apiserver.SetBundleVersion(t, server.Config, consts.BundleVersion)
@@ -196,11 +206,11 @@ func (s *staticCluster) untilCondition(what, gateway string, kind gwv1.GatewayCo
 	s.until(what, func() bool { return s.condition(gateway, kind) == reason })
 }
 
-// classCondition returns the status and the reason of a condition of the class.
-func (s *staticCluster) classCondition(kind gwv1.GatewayClassConditionType) string {
+// classCondition returns the status and the reason of a condition of a class.
+func (s *staticCluster) classCondition(name string, kind gwv1.GatewayClassConditionType) string {
 	s.t.Helper()
 	class := &gwv1.GatewayClass{}
-	s.get("", staticClass, class)
+	s.get("", name, class)
 	if c := meta.FindStatusCondition(class.Status.Conditions, string(kind)); c != nil {
 		return string(c.Status) + " " + c.Reason
 	}
