@@ -82,6 +82,9 @@ func (c *Cluster) elect(ctx context.Context) error {
 	if err := lease.release(releasing); err != nil {
 		c.log.Warn("the lease is not released; another replica leads when it has run out", "error", err)
 	}
+	if c.static != nil {
+		c.removeLease(context.WithoutCancel(ctx))
+	}
 	return ctx.Err()
 }
 

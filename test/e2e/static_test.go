@@ -117,6 +117,9 @@ func TestStaticMode(t *testing.T) {
 	}
 	p.signal(t)
 	p.ends(t)
+	if err := c.List(t.Context(), &leases, client.InNamespace(staticNamespace)); err != nil || len(leases.Items) > 0 {
+		t.Errorf("Leases are left: %v %v", leases.Items, err)
+	}
 	if log := p.stderr.String(); strings.Contains(log, "forbidden") {
 		t.Errorf("a right is missing:\n%s", log)
 	}
