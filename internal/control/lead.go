@@ -261,6 +261,9 @@ func (c *Cluster) settle() {
 	if !c.serves {
 		c.serves = true
 		close(c.usable)
+		if c.static != nil {
+			c.static.note(c)
+		}
 	}
 	if t := c.term; t != nil && !t.complete {
 		t.complete = true

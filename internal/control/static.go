@@ -108,9 +108,10 @@ func (s *static) drain() {
 	s.stop()
 }
 
-// note tells whether every Gateway's proxy has been heard, for readiness.
+// note tells whether every Gateway's proxy has been heard, for readiness. Before all
+// is known, there may be a Gateway that is not.
 func (s *static) note(c *Cluster) {
-	ready := true
+	ready := c.serves
 	c.pipeline.engine.View(func(ctx *flow.Ctx) {
 		for gateway := range flow.All(ctx, c.pipeline.fleets) {
 			ready = ready && c.states.heard(gateway)

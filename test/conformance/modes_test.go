@@ -16,6 +16,8 @@ type mode struct {
 	// manifest is what is installed, and accounts are what has rights in it.
 	manifest string
 	accounts []account
+	// rare are the resources that the mode's tests need not use, and what uses them.
+	rare map[string]string
 }
 
 // modes are by what -mode and reports call them.
@@ -38,6 +40,16 @@ var modes = map[string]mode{
 		features: []features.FeatureName{features.SupportGateway}, // core itself
 		manifest: "../../config/provisioner.yaml",
 		accounts: []account{{"gatehouse-provisioner", "gatehouse-provisioner"}, {"gatehouse-provisioner", "gatehouse-static"}},
+		rare: map[string]string{
+			"backendtlspolicies/status": "core has none",
+			"configmaps":                "core has none that are referred to",
+			"grpcroutes/status":         "GRPC is not tested",
+			"listenersets/status":       "core has none",
+			"tcproutes/status":          "TCP is not tested",
+			"tlsroutes/status":          "TLS is not tested",
+			"udproutes/status":          "UDP is not tested",
+			"gatewayparameters":         "the manifest doesn't define them",
+		},
 	},
 }
 
