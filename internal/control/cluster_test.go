@@ -65,7 +65,7 @@ func install(t *testing.T) *installed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range strings.Split(string(manifest), "\n---\n") {
+	for text := range strings.SplitSeq(string(manifest), "\n---\n") {
 		var kind struct{ Kind string }
 		if err := yaml.Unmarshal([]byte(text), &kind); err != nil {
 			t.Fatal(err)
