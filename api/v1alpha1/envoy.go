@@ -7,8 +7,9 @@ import (
 
 // Envoy is how the Envoy process runs.
 type Envoy struct {
-	// Concurrency is the number of worker threads; 0 is one per CPU. By default it is
-	// the container's CPU limit, rounded up, or one per CPU without one.
+	// Concurrency is the number of worker threads. 0, the default, is one for each CPU
+	// of the container's limit, rounded up and at least two, or for each CPU of the node
+	// without a limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1024

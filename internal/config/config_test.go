@@ -32,6 +32,23 @@ func TestDefaultIsValidAndReadsBack(t *testing.T) {
 	}
 }
 
+// The reference shows the defaults.
+func TestReference(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "```yaml\n")
+	text, _, _ = strings.Cut(text, "```")
+	shown := &Configuration{}
+	if err := yaml.UnmarshalStrict([]byte(text), shown); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Default(), shown); diff != "" {
+		t.Errorf("docs/reference/configuration.md shows other defaults:\n%s", diff)
+	}
+}
+
 func TestFileIsLaidOverTheDefault(t *testing.T) {
 	c, err := Parse([]byte(head + "log: {level: debug}\nports: {metrics: 0}\nsources: [{files: {paths: [/etc/x]}}, {kubernetes: {namespaces: [a]}}]\n"))
 	if err != nil {

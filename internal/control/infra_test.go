@@ -171,6 +171,11 @@ func TestFleetsAreHeld(t *testing.T) {
 	if got := p.fleet(); got != "held" {
 		t.Errorf("while the Gateway is deleted: %s", got)
 	}
+	p = newProvisioned(t)
+	p.set(gatewayYAML(`listeners: [{name: http, port: 80, protocol: example.com/unknown}]`))
+	if got := p.fleet(); got != "held" {
+		t.Errorf("with no valid listener: %s", got)
+	}
 }
 
 // TestFleetsOfSets protects the ports of ListenerSets.
