@@ -29,6 +29,7 @@ Gateway. It is for tests of conformance, not for production.`,
 				return err
 			}
 			o.Log = logs.logger()
+			kubernetesLogs(o.Log)
 			o.ControllerName, o.Class = class.controller, class.name
 			o.Log.Warn("provisioner-mode is not for production: it is for tests of conformance; use 'gatehouse controller' instead")
 			o.Log.Info("starting", "version", version, "class", o.Class, "controller", o.ControllerName, "namespace", o.Namespace)

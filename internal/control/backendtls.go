@@ -122,7 +122,7 @@ func (p *Pipeline) declarePolicyStatus() {
 }
 
 // policyItem shows what a policy targets where routes show their parents.
-func policyItem(node *topology.BackendTLSPolicy, s *gwv1.PolicyStatus) *Item {
+func policyItem(_ *flow.Ctx, node *topology.BackendTLSPolicy, s *gwv1.PolicyStatus) *Item {
 	out := item("BackendTLSPolicy", node.Name.Namespace, node.Name.Name, node.Object.Generation, s)
 	out.Summary = policySummary(s)
 	out.Summary.Hosts = []string{string(node.Object.Spec.Validation.Hostname)}

@@ -27,9 +27,18 @@ type statusChange struct {
 	Old, New any
 }
 
-// report adds a table of statuses to what is reported. object names an entry, and
-// item is nil where there is no object to show.
-func report[K comparable, S any](p *Pipeline, t *flow.Derived[K, *S], object func(K) source.Key, item func(*flow.Ctx, K, *S) *Item) {
+// copied is the pointer to a status, of which a copy can be made.
+type copied[S any] interface {
+	*S
+	DeepCopy() *S
+}
+
+// report adds a table of statuses to what is reported. object names an entry, nodes
+// have what it is about, and item shows that with a copy of the status, nil where
+// there is no object to show.
+func report[K comparable, N, S any, P copied[S]](p *Pipeline, t *flow.Derived[K, *S], object func(K) source.Key,
+	nodes flow.Table[K, N], item func(*flow.Ctx, N, *S) *Item,
+) {
 	flow.Watch(t)
 	p.reported = append(p.reported, reported{
 		changes: func(c *flow.Commit, yield func(statusChange)) {
@@ -57,7 +66,11 @@ func report[K comparable, S any](p *Pipeline, t *flow.Derived[K, *S], object fun
 						continue
 					}
 				}
-				if it := item(c, k, s); it != nil {
+				node, ok := flow.Get(c, nodes, k)
+				if !ok {
+					continue
+				}
+				if it := item(c, node, P(s).DeepCopy()); it != nil {
 					yield(*it)
 				}
 			}
@@ -81,64 +94,18 @@ func experimentalAPI(kind string, name ir.Name) source.Key {
 	return source.Key{Group: gwxv1alpha1.GroupName, Kind: kind, Namespace: name.Namespace, Name: name.Name}
 }
 
-// declareReported lists the kinds. Statuses in items are copies.
+// declareReported lists the kinds.
 func (p *Pipeline) declareReported() {
-	report(p, p.classStatus, func(k string) source.Key { return gatewayAPI(kindGatewayClass, ir.Name{Name: k}) },
-		func(c *flow.Ctx, k string, s *gwv1.GatewayClassStatus) *Item {
-			class, ok := flow.Get(c, p.graph.Classes, k)
-			if !ok || class.Object == nil {
-				return nil
-			}
-			return classItem(class, s.DeepCopy())
-		})
-	report(p, p.gatewayStatus, func(k ir.Name) source.Key { return gatewayAPI(kindGateway, k) },
-		func(c *flow.Ctx, k ir.Name, s *gwv1.GatewayStatus) *Item {
-			gw, ok := flow.Get(c, p.graph.Gateways, k)
-			if !ok {
-				return nil
-			}
-			return p.gatewayItem(c, gw, s.DeepCopy())
-		})
-	report(p, p.setStatus, func(k ir.Name) source.Key { return gatewayAPI(kindListenerSet, k) },
-		func(c *flow.Ctx, k ir.Name, s *gwv1.ListenerSetStatus) *Item {
-			set, ok := flow.Get(c, p.graph.ListenerSets, k)
-			if !ok {
-				return nil
-			}
-			return p.setItem(c, set, s.DeepCopy())
-		})
-	report(p, p.policyStatus, func(k ir.Name) source.Key { return gatewayAPI("BackendTLSPolicy", k) },
-		func(c *flow.Ctx, k ir.Name, s *gwv1.PolicyStatus) *Item {
-			node, ok := flow.Get(c, p.graph.BackendTLSPolicies, k)
-			if !ok {
-				return nil
-			}
-			return policyItem(node, s.DeepCopy())
-		})
-	report(p, p.trafficStatus, func(k ir.Name) source.Key { return experimentalAPI("XBackendTrafficPolicy", k) },
-		func(c *flow.Ctx, k ir.Name, s *gwv1.PolicyStatus) *Item {
-			node, ok := flow.Get(c, p.graph.TrafficPolicies, k)
-			if !ok {
-				return nil
-			}
-			return trafficItem(node, s.DeepCopy())
-		})
-	report(p, p.xBackendStatus, func(k ir.Name) source.Key { return experimentalAPI("XBackend", k) },
-		func(c *flow.Ctx, k ir.Name, s *gwxv1alpha1.BackendStatus) *Item {
-			node, ok := flow.Get(c, p.graph.XBackends, k)
-			if !ok {
-				return nil
-			}
-			return xBackendItem(node, s.DeepCopy())
-		})
-	report(p, p.routeStatus, func(k topology.RouteKey) source.Key { return gatewayAPI(k.Kind, k.Name) },
-		func(c *flow.Ctx, k topology.RouteKey, s *gwv1.RouteStatus) *Item {
-			r, ok := flow.Get(c, p.graph.Routes, k)
-			if !ok {
-				return nil
-			}
-			return routeItem(r, s.DeepCopy())
-		})
+	of := func(api func(string, ir.Name) source.Key, kind string) func(ir.Name) source.Key {
+		return func(name ir.Name) source.Key { return api(kind, name) }
+	}
+	report(p, p.classStatus, func(k string) source.Key { return gatewayAPI(kindGatewayClass, ir.Name{Name: k}) }, p.graph.Classes, classItem)
+	report(p, p.gatewayStatus, of(gatewayAPI, kindGateway), p.graph.Gateways, p.gatewayItem)
+	report(p, p.setStatus, of(gatewayAPI, kindListenerSet), p.graph.ListenerSets, p.setItem)
+	report(p, p.policyStatus, of(gatewayAPI, "BackendTLSPolicy"), p.graph.BackendTLSPolicies, policyItem)
+	report(p, p.trafficStatus, of(experimentalAPI, "XBackendTrafficPolicy"), p.graph.TrafficPolicies, trafficItem)
+	report(p, p.xBackendStatus, of(experimentalAPI, "XBackend"), p.graph.XBackends, xBackendItem)
+	report(p, p.routeStatus, func(k topology.RouteKey) source.Key { return gatewayAPI(k.Kind, k.Name) }, p.graph.Routes, routeItem)
 }
 
 // conditionsOf lists a status's conditions by where they stand in it.

@@ -20,7 +20,7 @@ func (p *Pipeline) declareTrafficStatus() {
 }
 
 // trafficItem shows what a policy targets where routes show their parents.
-func trafficItem(node *topology.TrafficPolicy, s *gwv1.PolicyStatus) *Item {
+func trafficItem(_ *flow.Ctx, node *topology.TrafficPolicy, s *gwv1.PolicyStatus) *Item {
 	out := item("XBackendTrafficPolicy", node.Name.Namespace, node.Name.Name, node.Object.Generation, s)
 	out.Summary = policySummary(s)
 	for _, t := range node.Object.Spec.TargetRefs {

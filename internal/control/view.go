@@ -162,7 +162,10 @@ func item(kind, namespace, name string, generation int64, status any) *Item {
 	}
 }
 
-func classItem(class *topology.Class, s *gwv1.GatewayClassStatus) *Item {
+func classItem(_ *flow.Ctx, class *topology.Class, s *gwv1.GatewayClassStatus) *Item {
+	if class.Object == nil {
+		return nil
+	}
 	out := item(kindGatewayClass, "", class.Name, class.Object.Generation, s)
 	out.Summary = classSummary(s)
 	return out
@@ -203,7 +206,7 @@ func (p *Pipeline) listenerRows(c *flow.Ctx, rows []ListenerRow, listeners []*to
 	return out
 }
 
-func routeItem(r *topology.Route, s *gwv1.RouteStatus) *Item {
+func routeItem(_ *flow.Ctx, r *topology.Route, s *gwv1.RouteStatus) *Item {
 	out := item(r.Key.Kind, r.Key.Namespace, r.Key.Name.Name, r.Object.GetGeneration(), s)
 	out.Summary = routeSummary(s)
 	for _, parent := range s.Parents {

@@ -19,7 +19,7 @@ func (p *Pipeline) declareXBackendStatus() {
 		})
 }
 
-func xBackendItem(node *topology.XBackend, s *gwxv1alpha1.BackendStatus) *Item {
+func xBackendItem(_ *flow.Ctx, node *topology.XBackend, s *gwxv1alpha1.BackendStatus) *Item {
 	out := item("XBackend", node.Name.Namespace, node.Name.Name, node.Object.Generation, s)
 	out.Summary = xBackendSummary(s)
 	if node.Hostname != "" {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
+	crlog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/identity"
@@ -31,6 +33,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	crlog.SetLogger(logr.Discard())
 	goleak.VerifyTestMain(m,
 		// What is kept of connections to the API server, by its address.
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/go-logr/logr"
+	crlog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // parallelCases is how many tests run at a time unless -parallel says
@@ -23,6 +26,7 @@ var scratch string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	crlog.SetLogger(logr.Discard()) // of clients of the API server; tests see their errors
 	explicit := false
 	flag.Visit(func(f *flag.Flag) { explicit = explicit || f.Name == "test.parallel" })
 	if !explicit {

@@ -1,0 +1,335 @@
+package writer_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/status/writer"
+	"github.com/gatehouse-dev/gatehouse/test/apiserver"
+)
+
+// bench is a writer at work in a namespace of its own.
+type bench struct {
+	client.Client // an administrator's, without a cache
+	*writer.Writer
+	namespace string
+	cache     cache.Cache
+	requests  *requests
+	events    *events.FakeRecorder
+	log       *lockedBuffer
+	registry  *prometheus.Registry
+}
+
+// requests records the writes of a client.
+type requests struct {
+	next  http.RoundTripper
+	mu    sync.Mutex
+	list  []string // method and path
+	fault func(*http.Request) *http.Response
+}
+
+func (r *requests) RoundTrip(q *http.Request) (*http.Response, error) {
+	r.mu.Lock()
+	r.list = append(r.list, q.Method+" "+q.URL.Path)
+	fault := r.fault
+	r.mu.Unlock()
+	if fault != nil {
+		if answer := fault(q); answer != nil {
+			return answer, nil
+		}
+	}
+	return r.next.RoundTrip(q)
+}
+
+func (r *requests) count(path string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, q := range r.list {
+		if strings.Contains(q, path) {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *requests) answer(fault func(*http.Request) *http.Response) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fault = fault
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *lockedBuffer) text() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.String()
+}
+
+var (
+	gvks = map[string]client.Object{
+		"GatewayClass": &gwv1.GatewayClass{}, "Gateway": &gwv1.Gateway{}, "ListenerSet": &gwv1.ListenerSet{},
+		"HTTPRoute": &gwv1.HTTPRoute{}, "GRPCRoute": &gwv1.GRPCRoute{}, "TLSRoute": &gwv1.TLSRoute{}, "TCPRoute": &gwv1.TCPRoute{}, "UDPRoute": &gwv1.UDPRoute{},
+		"BackendTLSPolicy": &gwv1.BackendTLSPolicy{}, "XBackendTrafficPolicy": &gwxv1alpha1.XBackendTrafficPolicy{}, "XBackend": &gwxv1alpha1.XBackend{},
+	}
+	namespaces atomic.Int32
+)
+
+func start(t *testing.T, server *apiserver.Server) *bench {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, install := range []func(*runtime.Scheme) error{gwv1.Install, gwxv1alpha1.Install, apiextensionsv1.AddToScheme} {
+		if err := install(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := &bench{
+		namespace: fmt.Sprintf("test-%d", namespaces.Add(1)), requests: &requests{}, events: events.NewFakeRecorder(100),
+		log: &lockedBuffer{}, registry: prometheus.NewRegistry(),
+	}
+	config := *server.Config
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		b.requests.next = next
+		return b.requests
+	})
+	writing, err := client.New(&config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.Client, err = client.New(server.Config, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
+	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+	namespace.SetName(b.namespace)
+	if err := b.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	b.cache, err = cache.New(server.Config, cache.Options{Scheme: scheme, DefaultNamespaces: map[string]cache.Config{b.namespace: {}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Writer = writer.New(writer.Options{
+		Client: writing, Live: b.live, ControllerName: controllerName, Events: b.events,
+		Log: slog.New(slog.NewTextHandler(b.log, nil)), Registerer: b.registry,
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() {
+		if err := b.cache.Start(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, kind := range slices.Sorted(maps.Keys(gvks)) {
+		informer, err := b.cache.GetInformer(ctx, gvks[kind])
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := func(o any) {
+			if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+				o = gone.Obj
+			}
+			b.Changed(keyOf(kind, o.(client.Object)))
+		}
+		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc: changed, UpdateFunc: func(_, o any) { changed(o) }, DeleteFunc: changed,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.cache.WaitForCacheSync(ctx)
+	group.Go(func() { _ = b.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		group.Wait()
+	})
+	return b
+}
+
+func keyOf(kind string, o client.Object) source.Key {
+	group := gwv1.GroupName
+	if strings.HasPrefix(kind, "X") {
+		group = gwxv1alpha1.GroupVersion.Group
+	}
+	return source.Key{Group: group, Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// live reads the cache, as source/kube does.
+func (b *bench) live(k source.Key) client.Object {
+	o := gvks[k.Kind].DeepCopyObject().(client.Object)
+	if err := b.cache.Get(context.Background(), types.NamespacedName{Namespace: k.Namespace, Name: k.Name}, o); err != nil {
+		return nil
+	}
+	return o
+}
+
+// make creates an object and waits until the cache has it.
+func (b *bench) make(t *testing.T, kind string, o client.Object) source.Key {
+	t.Helper()
+	if kind != "GatewayClass" {
+		o.SetNamespace(b.namespace)
+	}
+	if err := b.Create(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	k := keyOf(kind, o)
+	eventually(t, "the cache has "+k.String(), func() bool {
+		live := b.live(k)
+		return live != nil && live.GetUID() == o.GetUID()
+	})
+	return k
+}
+
+func (b *bench) gateway(t *testing.T, name string) source.Key {
+	t.Helper()
+	gw := &gwv1.Gateway{}
+	gw.Name, gw.Spec.GatewayClassName = name, "example"
+	gw.Spec.Listeners = []gwv1.Listener{{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType}}
+	return b.make(t, "Gateway", gw)
+}
+
+func (b *bench) route(t *testing.T, name string) source.Key {
+	t.Helper()
+	r := &gwv1.HTTPRoute{}
+	r.Name, r.Spec.ParentRefs = name, []gwv1.ParentReference{{Name: "g"}}
+	return b.make(t, "HTTPRoute", r)
+}
+
+// stored returns an object as the API server has it.
+func (b *bench) stored(t *testing.T, k source.Key) client.Object {
+	t.Helper()
+	o := gvks[k.Kind].DeepCopyObject().(client.Object)
+	if err := b.Get(t.Context(), types.NamespacedName{Namespace: k.Namespace, Name: k.Name}, o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func (b *bench) status(t *testing.T, k source.Key) any {
+	t.Helper()
+	switch o := b.stored(t, k).(type) {
+	case *gwv1.Gateway:
+		return o.Status
+	case *gwv1.HTTPRoute:
+		return o.Status.RouteStatus
+	}
+	t.Fatal(k)
+	return nil
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it doesn't come true that %s", what)
+		}
+	}
+}
+
+// settled waits until nothing has been written for a while.
+func (b *bench) settled(t *testing.T) {
+	t.Helper()
+	const quiet = 1500 * time.Millisecond // more than the longest gap between writes
+	last, since := -1, time.Now()
+	eventually(t, "the writer comes to rest", func() bool {
+		if n := b.requests.count("PATCH"); n != last {
+			last, since = n, time.Now()
+		}
+		return time.Since(since) > quiet
+	})
+}
+
+func observed(generation int64, list ...metav1.Condition) []metav1.Condition {
+	for i := range list {
+		list[i].ObservedGeneration = generation
+	}
+	return list
+}
+
+func gatewayStatus(generation int64, attached int32) *gwv1.GatewayStatus {
+	return &gwv1.GatewayStatus{
+		Addresses:  []gwv1.GatewayStatusAddress{{Type: new(gwv1.IPAddressType), Value: "192.0.2.1"}},
+		Conditions: observed(generation, condition.GatewayAccepted(), condition.GatewayProgrammed()),
+		Listeners: []gwv1.ListenerStatus{{
+			Name: "http", AttachedRoutes: attached,
+			SupportedKinds: []gwv1.RouteGroupKind{{Group: new(gwv1.Group(gwv1.GroupName)), Kind: "HTTPRoute"}},
+			Conditions:     observed(generation, condition.ListenerAccepted(), condition.ListenerProgrammed()),
+		}},
+	}
+}
+
+func routeStatus(generation int64, gateways ...string) *gwv1.RouteStatus {
+	out := &gwv1.RouteStatus{}
+	for _, name := range gateways {
+		out.Parents = append(out.Parents, gwv1.RouteParentStatus{
+			ParentRef: gwv1.ParentReference{Name: gwv1.ObjectName(name)}, ControllerName: controllerName,
+			Conditions: observed(generation, condition.RouteAccepted(), condition.RouteResolvedRefs()),
+		})
+	}
+	return out
+}
+
+// merge writes into a status as another controller would.
+func (b *bench) merge(t *testing.T, k source.Key, patch string) {
+	t.Helper()
+	o := gvks[k.Kind].DeepCopyObject().(client.Object)
+	o.SetNamespace(k.Namespace)
+	o.SetName(k.Name)
+	if err := b.Status().Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// raw returns a field of an object as the API server has it.
+func (b *bench) raw(t *testing.T, k source.Key, fields ...string) any {
+	t.Helper()
+	o := &unstructured.Unstructured{}
+	version := "v1"
+	if k.Group != gwv1.GroupName {
+		version = "v1alpha1"
+	}
+	o.SetAPIVersion(k.Group + "/" + version)
+	o.SetKind(k.Kind)
+	if err := b.Get(t.Context(), types.NamespacedName{Namespace: k.Namespace, Name: k.Name}, o); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := unstructured.NestedFieldCopy(o.Object, fields...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

@@ -1,0 +1,111 @@
+package writer_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+)
+
+// All kinds with a status can be written.
+func testKinds(t *testing.T, b *bench) {
+	accepted := observed(1, condition.PolicyAccepted())
+	ancestor := gwv1.ParentReference{Name: "g"}
+	policy := &gwv1.PolicyStatus{Ancestors: []gwv1.PolicyAncestorStatus{{AncestorRef: ancestor, ControllerName: controllerName, Conditions: accepted}}}
+	target := gwv1.LocalPolicyTargetReference{Kind: "Service", Name: "s"}
+	meta := metav1.ObjectMeta{Name: "all-kinds"}
+	parents := gwv1.CommonRouteSpec{ParentRefs: []gwv1.ParentReference{ancestor}}
+	backends := []gwv1.BackendRef{{Name: "s", Port: new(gwv1.PortNumber(80))}}
+	for kind, c := range map[string]struct {
+		object client.Object
+		status any
+	}{
+		"GatewayClass": {
+			&gwv1.GatewayClass{ObjectMeta: meta, Spec: gwv1.GatewayClassSpec{ControllerName: controllerName}},
+			&gwv1.GatewayClassStatus{Conditions: observed(1, condition.ClassAccepted()), SupportedFeatures: []gwv1.SupportedFeature{{Name: "Gateway"}}},
+		},
+		"ListenerSet": {
+			&gwv1.ListenerSet{ObjectMeta: meta, Spec: gwv1.ListenerSetSpec{
+				ParentRef: gwv1.ParentGatewayReference{Name: "g"}, Listeners: []gwv1.ListenerEntry{{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType}},
+			}},
+			&gwv1.ListenerSetStatus{Conditions: observed(1, condition.ListenerSetAccepted()), Listeners: []gwv1.ListenerEntryStatus{{
+				Name: "http", SupportedKinds: []gwv1.RouteGroupKind{}, Conditions: observed(1, condition.ListenerAccepted()),
+			}}},
+		},
+		"HTTPRoute": {&gwv1.HTTPRoute{ObjectMeta: meta, Spec: gwv1.HTTPRouteSpec{CommonRouteSpec: parents}}, routeStatus(1, "g")},
+		"GRPCRoute": {&gwv1.GRPCRoute{ObjectMeta: meta, Spec: gwv1.GRPCRouteSpec{CommonRouteSpec: parents}}, routeStatus(1, "g")},
+		"TLSRoute": {&gwv1.TLSRoute{ObjectMeta: meta, Spec: gwv1.TLSRouteSpec{
+			CommonRouteSpec: parents, Hostnames: []gwv1.Hostname{"a.test"}, Rules: []gwv1.TLSRouteRule{{BackendRefs: backends}},
+		}}, routeStatus(1, "g")},
+		"TCPRoute": {&gwv1.TCPRoute{ObjectMeta: meta, Spec: gwv1.TCPRouteSpec{CommonRouteSpec: parents, Rules: []gwv1.TCPRouteRule{{BackendRefs: backends}}}}, routeStatus(1, "g")},
+		"UDPRoute": {&gwv1.UDPRoute{ObjectMeta: meta, Spec: gwv1.UDPRouteSpec{CommonRouteSpec: parents, Rules: []gwv1.UDPRouteRule{{BackendRefs: backends}}}}, routeStatus(1, "g")},
+		"BackendTLSPolicy": {&gwv1.BackendTLSPolicy{ObjectMeta: meta, Spec: gwv1.BackendTLSPolicySpec{
+			TargetRefs: []gwv1.LocalPolicyTargetReferenceWithSectionName{{LocalPolicyTargetReference: target}},
+			Validation: gwv1.BackendTLSPolicyValidation{Hostname: "a.test", WellKnownCACertificates: new(gwv1.WellKnownCACertificatesSystem)},
+		}}, policy},
+		"XBackendTrafficPolicy": {&gwxv1alpha1.XBackendTrafficPolicy{ObjectMeta: meta, Spec: gwxv1alpha1.BackendTrafficPolicySpec{
+			TargetRefs: []gwv1.LocalPolicyTargetReference{target},
+		}}, policy},
+	} {
+		k := b.make(t, kind, c.object)
+		b.Set(k, c.status)
+		eventually(t, k.String()+" is written", func() bool {
+			text, _ := json.Marshal(b.raw(t, k, "status"))
+			return strings.Contains(string(text), `"observedGeneration":1`)
+		})
+	}
+	b.settled(t)
+	if n := b.requests.count("PATCH"); n != 9 {
+		t.Errorf("%d writes of 9 kinds", n)
+	}
+}
+
+// A field that the cluster's version of a kind doesn't have is written in vain only
+// once.
+func testPruned(t *testing.T, b *bench) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := b.Get(t.Context(), types.NamespacedName{Name: "gateways." + gwv1.GroupName}, crd); err != nil {
+		t.Fatal(err)
+	}
+	whole := crd.DeepCopy()
+	for i := range crd.Spec.Versions {
+		delete(crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["status"].Properties, "attachedListenerSets")
+	}
+	if err := b.Update(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		whole.ResourceVersion = crd.ResourceVersion
+		if err := b.Get(context.Background(), types.NamespacedName{Name: crd.Name}, crd); err == nil {
+			whole.ResourceVersion = crd.ResourceVersion
+		}
+		if err := b.Update(context.Background(), whole); err != nil {
+			t.Error(err)
+		}
+	}()
+	k := b.gateway(t, "g")
+	eventually(t, "the field is not kept", func() bool {
+		b.merge(t, k, `{"status": {"attachedListenerSets": 3}}`)
+		return b.status(t, k).(gwv1.GatewayStatus).AttachedListenerSets == nil
+	})
+	s := gatewayStatus(1, 0)
+	s.AttachedListenerSets = new(int32(3))
+	b.Set(k, s)
+	b.settled(t)
+	if n := b.requests.count("PATCH"); n != 1 {
+		t.Errorf("%d writes", n)
+	}
+	next := s.DeepCopy()
+	next.Listeners[0].AttachedRoutes = 1
+	b.Set(k, next)
+	eventually(t, "what is kept is written", func() bool { return b.status(t, k).(gwv1.GatewayStatus).Listeners[0].AttachedRoutes == 1 })
+}
