@@ -83,9 +83,10 @@ type Cluster struct {
 	// Of the loop:
 	states  proxyStates
 	present map[ir.Name]bool // Gateways with a fleet
-	came    []ir.Name        // Gateways of which proxies had said something, to be heard in the next transaction
-	gone    []ir.Name        // Gateways whose fleet went, to be unheard in the next transaction
-	term    *term            // while this replica leads
+	shadows shadows
+	came    []ir.Name // Gateways of which proxies had said something, to be heard in the next transaction
+	gone    []ir.Name // Gateways whose fleet went, to be unheard in the next transaction
+	term    *term     // while this replica leads
 
 	published chan struct{} // closed when all that exists has been taken in
 	usable    chan struct{} // closed when that is a whole configuration too
@@ -100,7 +101,7 @@ type Cluster struct {
 func NewCluster(ctx context.Context, opts ClusterOptions) (*Cluster, error) {
 	c := &Cluster{
 		opts: opts, config: opts.Config, log: opts.Logs.For("control"), registry: prometheus.NewRegistry(),
-		scheme: runtime.NewScheme(), events: newEventQueue(), states: proxyStates{}, present: map[ir.Name]bool{}, published: make(chan struct{}), usable: make(chan struct{}),
+		scheme: runtime.NewScheme(), events: newEventQueue(), states: proxyStates{}, present: map[ir.Name]bool{}, shadows: newShadows(), published: make(chan struct{}), usable: make(chan struct{}),
 	}
 	c.running, c.stop = context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // Run calls it
 	opts.REST.QPS, opts.REST.Burst = c.config.APIServer.QPS, c.config.APIServer.Burst
@@ -252,7 +253,7 @@ func (c *Cluster) runSources(run func(string, func(context.Context) error)) {
 	silent := len(c.config.Sources) // of the loop
 	if silent > 1 {
 		c.merge = source.NewMerge(silent)
-		c.merge.Shadowed = c.shadowed
+		c.merge.Shadowed = c.shadows.note
 	}
 	for i, s := range c.config.Sources {
 		first := true
@@ -314,14 +315,6 @@ func (c *Cluster) opening(ctx context.Context) {
 			c.log.Warn("waiting for the contents of Secrets and ConfigMaps before proxies are served", "missing", missing)
 			<-try.C
 		}
-	}
-}
-
-// shadowed logs an object that is defined by two sources.
-func (c *Cluster) shadowed(k source.Key, by, from int, begins bool) {
-	if begins {
-		c.log.Warn("two sources define an object; the one listed first wins",
-			"object", k.String(), "used", "sources["+itoa(by)+"]", "not_used", "sources["+itoa(from)+"]")
 	}
 }
 

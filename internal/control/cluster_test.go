@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -45,7 +46,7 @@ type installed struct {
 func install(t *testing.T) *installed {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{kube.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{kube.AddToScheme, corev1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +132,7 @@ var (
 
 // start runs a replica until end is called, or the test ends. It returns when the
 // replica is ready.
-func (in *installed) start() *replica {
+func (in *installed) start(change ...func(*config.Configuration)) *replica {
 	in.Helper()
 	replicaPorts.Do(func() { xdsPort, apiPort = freePort(in.T), freePort(in.T) })
 	cfg := config.Default()
@@ -139,6 +140,9 @@ func (in *installed) start() *replica {
 	cfg.Infrastructure.Image = "gatehouse"
 	cfg.LeaderElection.LeaseDuration.Duration, cfg.LeaderElection.RenewDeadline.Duration, cfg.LeaderElection.RetryPeriod.Duration =
 		3*time.Second, 2*time.Second, 200*time.Millisecond
+	for _, f := range change {
+		f(cfg)
+	}
 	n := nextReplica.Add(1)
 	self := Replica{Namespace: "gatehouse-system", Name: "replica-" + itoa(int(n)), IP: "127.77.0." + itoa(int(n))}
 	self.Host = self.IP

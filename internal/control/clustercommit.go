@@ -74,6 +74,7 @@ func (c *Cluster) transact(out *outcome, batches []source.Batch, said []feedback
 	c.update(out, func(tx *flow.Tx) {
 		c.pipeline.clock.Set(tx, struct{}{}, time.Now().Truncate(time.Minute))
 		c.pipeline.apply(tx, batches)
+		c.tellShadows(tx)
 		for _, gateway := range c.gone {
 			c.pipeline.unhear(tx, gateway)
 		}
@@ -100,6 +101,7 @@ func (c *Cluster) transact(out *outcome, batches []source.Batch, said []feedback
 func (c *Cluster) update(out *outcome, change func(*flow.Tx)) {
 	commit := c.pipeline.engine.Update(change)
 	logFailures(c.log, commit)
+	logProblems(c.log, c.pipeline, commit)
 	out.updates = xds.Merge(out.updates, c.pipeline.Updates(commit))
 	for _, kind := range c.pipeline.reported {
 		kind.changes(commit, func(ch statusChange) { out.statuses[ch.Object] = ch.New })
@@ -140,6 +142,7 @@ func (c *Cluster) publish(out *outcome) {
 		c.static.note(c)
 	}
 	c.fleets.update(out.fleets)
+	c.reportShadows()
 	if c.term == nil {
 		return
 	}

@@ -241,6 +241,7 @@ func (c *Cluster) begin(t *term) {
 			t.fleets.Set(fleet)
 		}
 	})
+	c.beginShadows()
 	t.statuses.Complete(slices.Values(c.pipeline.objects()))
 	c.settle()
 }

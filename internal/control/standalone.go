@@ -181,7 +181,7 @@ func (s *Standalone) commit(batches []source.Batch, said []feedback) {
 		s.loadingDone()
 		s.fleet.stopLeftovers()
 	}
-	s.logProblems(c)
+	logProblems(s.log, s.pipeline, c)
 	if changes := s.troubled.note(s.pipeline, c); len(changes) > 0 && s.opts.OnStates != nil {
 		s.opts.OnStates(changes)
 	}
@@ -192,31 +192,6 @@ func (s *Standalone) forget(gateway ir.Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.states, gateway.String())
-}
-
-// maxProblemLines bounds what one commit logs of broken inputs; a tree of files
-// that is replaced by nonsense must not bury what else is said.
-const maxProblemLines = 20
-
-func (s *Standalone) logProblems(c *flow.Commit) {
-	fresh := 0
-	for _, ch := range flow.Changes(c, s.pipeline.problems) {
-		known := map[string]bool{}
-		for _, p := range ch.Old {
-			known[p.Error()] = true
-		}
-		for _, p := range ch.New {
-			if known[p.Error()] {
-				continue
-			}
-			if fresh++; fresh <= maxProblemLines {
-				s.log.Warn("input problem", "problem", p.Error(), "reason", string(p.Reason), "last_good_stays", p.Stale)
-			}
-		}
-	}
-	if fresh > maxProblemLines {
-		s.log.Warn("more input problems; `gatehouse status` shows all", "more", fresh-maxProblemLines)
-	}
 }
 
 // Waiting returns the paths that the user named, can't be read, and of which

@@ -87,6 +87,8 @@ func TestMistakes(t *testing.T) {
 		"config: {identity: {proxyLifetime: 1d}}":    "/config/identity/proxyLifetime",
 		"config: {leaderElection: {retryPeriod: 2}}": "/config/leaderElection/retryPeriod",
 		"{config: {sources: [{kubernetes: {namespaces: [a]}}]}, gatewayClass: {parametersRef: {name: p, namespace: b}}}": "namespace b is not read",
+		"extraVolumes: [{name: a}]":                "/extraVolumes/0",
+		"extraVolumeMounts: [{name: a}]":           "mountPath",
 		"gatewayClass: {parametersRef: {name: a}}": "namespace",
 	} {
 		t.Run(values, func(t *testing.T) {
