@@ -131,8 +131,8 @@ type loaded struct {
 // errReload ends a controller that is to start anew with another configuration.
 var errReload = errors.New("the configuration has changed")
 
-// runController runs a controller, and another one each time the configuration
-// changes.
+// runController runs a controller, and another one each time the configuration or the
+// channel of the cluster's Gateway API changes.
 func runController(cmd *cobra.Command, f controllerFlags) error {
 	c, err := f.load(cmd)
 	if err != nil {
@@ -147,8 +147,8 @@ func runController(cmd *cobra.Command, f controllerFlags) error {
 	}
 }
 
-// serve runs a controller until it is stopped, or its configuration changes: then
-// it returns the next one and errReload.
+// serve runs a controller until it is stopped, or is to start anew: then it returns the
+// configuration to do so with, and errReload.
 func (f *controllerFlags) serve(cmd *cobra.Command, c loaded, first bool) (next loaded, err error) {
 	logs := config.NewLogs(c.Log, os.Stderr)
 	log := logs.For("")
@@ -185,6 +185,10 @@ func (f *controllerFlags) serve(cmd *cobra.Command, c loaded, first bool) (next 
 	}
 	if errors.Is(context.Cause(ctx), errReload) {
 		return next, errReload
+	}
+	if errors.Is(err, control.ErrOtherChannel) {
+		log.Info("the Gateway API's channel has changed; starting anew with it")
+		return c, errReload
 	}
 	if err == nil {
 		log.Info("stopped")

@@ -88,6 +88,7 @@ type Cluster struct {
 	gone    []ir.Name // Gateways whose fleet went, to be unheard in the next transaction
 	term    *term     // while this replica leads
 
+	channel   chan struct{} // closed when the Gateway API's channel is another
 	published chan struct{} // closed when all that exists has been taken in
 	usable    chan struct{} // closed when that is a whole configuration too
 	serves    bool          // usable is closed; of the loop
@@ -97,11 +98,15 @@ type Cluster struct {
 	leader    atomic.Pointer[string] // where the leader is reached, unless it is us
 }
 
+// ErrOtherChannel ends a Cluster that is to start anew, since the cluster has another
+// channel of the Gateway API than at the start.
+var ErrOtherChannel = errors.New("the Gateway API's channel has changed")
+
 // NewCluster prepares a controller. It asks the API server for what it serves.
 func NewCluster(ctx context.Context, opts ClusterOptions) (*Cluster, error) {
 	c := &Cluster{
 		opts: opts, config: opts.Config, log: opts.Logs.For("control"), registry: prometheus.NewRegistry(),
-		scheme: runtime.NewScheme(), events: newEventQueue(), states: proxyStates{}, present: map[ir.Name]bool{}, shadows: newShadows(), published: make(chan struct{}), usable: make(chan struct{}),
+		scheme: runtime.NewScheme(), events: newEventQueue(), states: proxyStates{}, present: map[ir.Name]bool{}, shadows: newShadows(), channel: make(chan struct{}), published: make(chan struct{}), usable: make(chan struct{}),
 	}
 	c.running, c.stop = context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // Run calls it
 	opts.REST.QPS, opts.REST.Burst = c.config.APIServer.QPS, c.config.APIServer.Burst
@@ -161,6 +166,9 @@ func (c *Cluster) watchCluster(ctx context.Context) error {
 		Cache: c.cache, Client: c.direct, Namespaces: from.Namespaces, Experimental: experimental,
 		Log: c.opts.Logs.For("source"), Changed: c.changed,
 	}
+	if c.opts.Static == nil { // whose Envoy would end with it
+		o.OtherChannel = sync.OnceFunc(func() { close(c.channel) })
+	}
 	if from.NamespaceSelector != nil {
 		if o.Selector, err = metav1.LabelSelectorAsSelector(from.NamespaceSelector); err != nil {
 			return err
@@ -217,6 +225,14 @@ func (c *Cluster) Run(ctx context.Context) error {
 		run("admin interface", func(ctx context.Context) error { return serveHTTP(ctx, c.opts.Admin, c.admin().handler()) })
 	}
 	run("watch the API server", c.cache.Start)
+	run("Gateway API", func(ctx context.Context) error {
+		select {
+		case <-c.channel:
+			return ErrOtherChannel
+		case <-ctx.Done():
+			return nil
+		}
+	})
 	run("events", c.record)
 	run("loop", func(ctx context.Context) error { return c.events.loop(ctx, c.commit) })
 	c.runSources(run)

@@ -115,6 +115,7 @@ type replica struct {
 	*Cluster
 	end  func()
 	away atomic.Bool // nothing that it asks of the API server is answered
+	anew atomic.Bool // it has ended to start anew
 	mute atomic.Bool // requests about the Lease are not answered
 }
 
@@ -176,7 +177,8 @@ func (in *installed) start(change ...func(*config.Configuration)) *replica {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := cluster.Run(ctx); err != nil {
+		err := cluster.Run(ctx)
+		if r.anew.Store(errors.Is(err, ErrOtherChannel)); err != nil && !r.anew.Load() {
 			in.Error(err)
 		}
 	}()

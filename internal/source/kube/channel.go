@@ -30,7 +30,7 @@ func Channel(ctx context.Context, r client.Reader) (string, error) {
 	return o.GetAnnotations()[consts.ChannelAnnotation], nil
 }
 
-// tellChannel logs when the cluster has another channel than what is read.
+// tellChannel tells when the cluster has another channel than what is read.
 func (s *Source) tellChannel() {
 	s.mu.Lock()
 	w := s.watched[s.byName[groupKind{apiextensionsv1.GroupName, "CustomResourceDefinition"}]]
@@ -46,6 +46,9 @@ func (s *Source) tellChannel() {
 	}
 	s.channel = channel
 	if (channel == Experimental) != s.opts.Experimental {
-		s.log.Warn("the Gateway API's channel is another than at the start: restart to take it up", "channel", channel)
+		s.log.Warn("the Gateway API's channel is another than at the start: a restart takes it up", "channel", channel)
+		if s.opts.OtherChannel != nil {
+			s.opts.OtherChannel()
+		}
 	}
 }

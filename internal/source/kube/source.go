@@ -31,6 +31,9 @@ type Options struct {
 	// Changed is told of each change of an object that is watched, also of those that
 	// are not handed over. It must be quick; nil if nobody wants to know.
 	Changed func(source.Key)
+	// OtherChannel is told when the cluster has another channel than what is read; nil if
+	// nobody wants to know.
+	OtherChannel func()
 }
 
 // Source reads a cluster.
