@@ -52,7 +52,7 @@ cluster-down: ## Remove it
 test: envoy ## Run all tests, with the real Envoy (TESTFLAGS='-run X -v' for more)
 	GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 20m $(TESTFLAGS) ./...
 
-conformance: ## Run the Gateway API's own suite in a cluster of its own (Linux, root; CHANNEL=standard)
+conformance: ## Run the Gateway API's own suite in a cluster of its own (Linux, root; CHANNEL=standard, MODE=static-mode)
 	test/conformance/run $(CONFORMANCE_FLAGS)
 
 lint: ## Check style and the import rules
