@@ -188,6 +188,45 @@ func TestFleetsOfSets(t *testing.T) {
 	}
 }
 
+// TestSetWithoutAddress protects that a ListenerSet doesn't promise what its Gateway
+// can't hold: nobody reaches its listeners while that has no address.
+func TestSetWithoutAddress(t *testing.T) {
+	p := newProvisioned(t)
+	told := func() (out string) {
+		p.engine.View(func(c *flow.Ctx) {
+			s, _ := flow.Get(c, p.setStatus, ir.Name{Namespace: "team", Name: "more"})
+			programmed, _ := condition.Find(s.Conditions, string(gwv1.ListenerSetConditionProgrammed))
+			out = string(programmed.Status) + " " + programmed.Reason + ": " + programmed.Message
+		})
+		return out
+	}
+	service := func(status string) {
+		p.set(`{apiVersion: v1, kind: Service, metadata: {namespace: team, name: web-gatehouse, ownerReferences: [{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, name: web, uid: u1, controller: true}]}, spec: {type: LoadBalancer}, status: ` + status + `}`)
+	}
+	p.set(gatewayYAML(`listeners: [` + httpListener + `], allowedListeners: {namespaces: {from: Same}}`))
+	p.set(`{apiVersion: gateway.networking.k8s.io/v1, kind: ListenerSet, metadata: {namespace: team, name: more}, spec: {parentRef: {name: web}, listeners: [{name: a, port: 81, protocol: HTTP}]}}`)
+	p.engine.Update(func(tx *flow.Tx) {
+		p.hear(tx, feedback{gateway: "team/web", state: xds.State{Connected: 1, Listeners: map[string]string{"http-80": "1", "http-81": "1"}}})
+	})
+	const without = "False ParentNotProgrammed: Gateway team/web is not programmed: "
+	for _, c := range []struct{ status, want string }{
+		{"", without + "Service team/web-gatehouse is not there yet"},
+		{"{}", without + "Service team/web-gatehouse of type LoadBalancer has no address yet; is there a load balancer controller in the cluster? Else choose another service.type by GatewayParameters"},
+		{"{loadBalancer: {ingress: [{ip: 192.0.2.1}]}}", "True Programmed: A proxy has acknowledged the configuration"},
+	} {
+		if c.status != "" {
+			service(c.status)
+		}
+		if diff := cmp.Diff(c.want, told()); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+	p.set(gatewayYAML(`listeners: [` + httpListener + `], allowedListeners: {namespaces: {from: Same}}, addresses: [{value: 192.0.2.9}]`))
+	if got := told(); !strings.Contains(got, "False") || !strings.Contains(got, "the Gateway's Service doesn't have 192.0.2.9 but 192.0.2.1") {
+		t.Errorf("with another address than it asks for: %s", got)
+	}
+}
+
 // TestFleetStatus protects what a Gateway says of its fleet: addresses, and why it
 // has none.
 func TestFleetStatus(t *testing.T) {

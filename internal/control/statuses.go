@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwfeatures "sigs.k8s.io/gateway-api/pkg/features"
 
@@ -158,6 +159,15 @@ func (p *Pipeline) declareStatus() {
 			emit(name, &s)
 		})
 
+	// What ListenerSets need to know of their Gateways changes far less often than those.
+	unreachable := flow.Map("unreachable-gateways", p.graph.Gateways,
+		func(c *flow.Ctx, name ir.Name, gw *topology.Gateway, emit func(ir.Name, metav1.Condition)) {
+			in := status.GatewayInput{Node: gw}
+			p.locate(c, gw, &in)
+			if why := status.Unreachable(in); why != nil {
+				emit(name, *why)
+			}
+		}, flow.Equal(flow.Same[metav1.Condition]))
 	p.setStatus = flow.Map("listener-set-status", p.graph.ListenerSets,
 		func(c *flow.Ctx, name ir.Name, set *topology.ListenerSet, emit func(ir.Name, *gwv1.ListenerSetStatus)) {
 			in := status.ListenerSetInput{Node: set, AttachedRoutes: p.attachedRoutes(c)}
@@ -170,6 +180,9 @@ func (p *Pipeline) declareStatus() {
 			if p.opts.Topology.Provisioned {
 				state, _ := flow.Get(c, p.fleetStates, set.Gateway)
 				in.NoProxy = state.Waiting
+			}
+			if why, ok := flow.Get(c, unreachable, set.Gateway); ok {
+				in.Unreachable = &why
 			}
 			s := status.ListenerSet(in)
 			emit(name, &s)

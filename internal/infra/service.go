@@ -68,7 +68,9 @@ func (f *fleet) service() *corev1.Service {
 }
 
 // Addresses are where clients reach a Service from outside of the cluster, if its
-// type lets them, and its ClusterIPs.
+// type lets them, and its ClusterIPs. An external IP counts from when the Service has
+// it: then every node takes what comes to it, and that it comes to a node at all is for
+// the network, of which Kubernetes knows nothing.
 func Addresses(s *corev1.Service) (addresses, cluster []string) {
 	cluster = slices.DeleteFunc(slices.Clone(s.Spec.ClusterIPs), func(ip string) bool { return ip == corev1.ClusterIPNone || ip == "" })
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
@@ -85,9 +87,10 @@ func Addresses(s *corev1.Service) (addresses, cluster []string) {
 	return append(addresses, s.Spec.ExternalIPs...), cluster
 }
 
-// addressed reports whether a Service has the address that its type is for.
+// addressed reports whether a Service has an address, and the one that its load
+// balancer was asked for if there is one.
 func addressed(s *corev1.Service) bool {
-	if s.Spec.Type == corev1.ServiceTypeLoadBalancer {
+	if s.Spec.LoadBalancerIP != "" {
 		return len(s.Status.LoadBalancer.Ingress) > 0
 	}
 	addresses, _ := Addresses(s)

@@ -60,7 +60,7 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	}
 	assigned := in.assigned()
 	addresses := in.addresses(assigned.Addresses)
-	programmed := in.programmed(&summary, &each, &assigned)
+	programmed := in.programmed(&summary, &each, in.unreachable(&assigned))
 	if in.FleetProblem != "" && !strings.Contains(programmed.Message, in.FleetProblem) {
 		programmed = condition.Noted(programmed, condition.NoteFleetProblem(in.FleetProblem))
 	}
@@ -134,16 +134,32 @@ func (in *GatewayInput) resolvedRefs() metav1.Condition {
 	return in.Node.ResolvedRefs
 }
 
-func (in *GatewayInput) programmed(s *summary, each *listenerInput, a *topology.Assignment) metav1.Condition {
+// Unreachable is why a Gateway is not Programmed whatever its proxies do: it lacks
+// addresses. It is nil where it has those that it asks for.
+func Unreachable(in GatewayInput) *metav1.Condition {
+	assigned := in.assigned()
+	return in.unreachable(&assigned)
+}
+
+func (in *GatewayInput) unreachable(a *topology.Assignment) *metav1.Condition {
+	switch {
+	case len(a.Addresses) == 0 && in.NoAddress != "":
+		return new(condition.GatewayAddressNotAssigned(in.NoAddress))
+	case a.Unusable != nil:
+		return a.Unusable
+	case len(a.Addresses) == 0:
+		return new(condition.GatewayAddressNotAssigned(condition.AddressNoneYet()))
+	default:
+		return nil
+	}
+}
+
+func (in *GatewayInput) programmed(s *summary, each *listenerInput, unreachable *metav1.Condition) metav1.Condition {
 	switch {
 	case !in.Node.Served():
 		return condition.GatewayNotProgrammed(in.Node.Accepted)
-	case len(a.Addresses) == 0 && in.NoAddress != "":
-		return condition.GatewayAddressNotAssigned(in.NoAddress)
-	case a.Unusable != nil:
-		return *a.Unusable
-	case len(a.Addresses) == 0:
-		return condition.GatewayAddressNotAssigned(condition.AddressNoneYet())
+	case unreachable != nil:
+		return *unreachable
 	case s.programmed > 0 && len(s.silent) == 0:
 		return condition.GatewayProgrammed()
 	case s.programmed > 0:

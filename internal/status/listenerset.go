@@ -18,7 +18,9 @@ type ListenerSetInput struct {
 	// Proxy is what the Gateway's proxies say, of the set's listeners at least.
 	Proxy   ProxyState
 	NoProxy string
-	Now     time.Time
+	// Unreachable, where set, is why the Gateway lacks addresses.
+	Unreachable *metav1.Condition
+	Now         time.Time
 }
 
 // ListenerSet is the status of a ListenerSet. Its conditions tell of its own
@@ -58,8 +60,8 @@ func (in *ListenerSetInput) programmed(s *summary, listeners *listenerInput) met
 	switch {
 	case in.Node.Accepted.Status != metav1.ConditionTrue:
 		return condition.ListenerSetNotProgrammed(in.Node.Accepted)
-	case in.Node.Unusable != nil:
-		return condition.ListenerSetParentNotProgrammed(in.Node.Gateway.String(), in.Node.Unusable.Message)
+	case in.Unreachable != nil:
+		return condition.ListenerSetParentNotProgrammed(in.Node.Gateway.String(), in.Unreachable.Message)
 	case s.programmed > 0 && len(s.silent) == 0:
 		return condition.ListenerSetProgrammed()
 	case s.programmed > 0:

@@ -87,10 +87,10 @@ func TestListenerSetConditions(t *testing.T) {
 			node := &topology.ListenerSet{
 				Name: ir.Name{Namespace: "team", Name: "set"}, Gateway: gatewayName,
 				Object:   &gwv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Generation: 5}},
-				Accepted: c.accepted, Unusable: c.unusable, Listeners: c.listeners,
+				Accepted: c.accepted, Listeners: c.listeners,
 			}
 			got := status.ListenerSet(status.ListenerSetInput{
-				Node: node, Proxy: c.proxy, AttachedRoutes: func(topology.ListenerKey) int32 { return 3 },
+				Node: node, Proxy: c.proxy, Unreachable: c.unusable, AttachedRoutes: func(topology.ListenerKey) int32 { return 3 },
 			})
 			if diff := cmp.Diff(c.want, short(got.Conditions)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
