@@ -46,6 +46,7 @@ func TestApplier(t *testing.T) {
 		"authorities":                             testAuthorities,
 		"ends with its Gateway":                   testDelete,
 		"a Gateway of a file":                     testFile,
+		"faults of the API server":                testFaults,
 		"a Gateway that comes back":               testComesBack,
 		"says why it can't":                       testForbidden,
 		"says why nothing works":                  testWaiting,
