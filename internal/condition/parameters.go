@@ -26,6 +26,13 @@ func ClassParametersMissing(name string) metav1.Condition {
 	return classParameters("spec.parametersRef names GatewayParameters %s, which doesn't exist; create it, or remove parametersRef", name)
 }
 
+// ClassParametersNotRead says that parametersRef leads to a namespace that this
+// controller doesn't read.
+func ClassParametersNotRead(name, namespace string) metav1.Condition {
+	return classParameters("spec.parametersRef names GatewayParameters %s, but the configuration of the controller (sources[].kubernetes) "+
+		"leaves namespace %s out; add it there, or move the parameters", name, namespace)
+}
+
 // ClassParametersInvalid says what is wrong with a class's parameters.
 func ClassParametersInvalid(name string, problems []string) metav1.Condition {
 	return classParameters("GatewayParameters %s can't be used: %s; mend it", name, join(problems, "; "))

@@ -192,6 +192,7 @@ func clusterPipeline(cfg *config.Configuration, experimental bool) Options {
 		Topology: topology.Options{
 			ControllerName:    cfg.ControllerName,
 			Experimental:      experimental,
+			Reads:             reads(cfg.Cluster()),
 			Provisioned:       true,
 			Unprivileged:      true,
 			SystemAuthorities: proxy.DefaultAuthorities,

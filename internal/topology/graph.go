@@ -1,6 +1,7 @@
 package topology
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -37,6 +38,9 @@ type Options struct {
 	// Provisioned says that a Service leads clients to a Gateway's proxies: addresses
 	// are the Service's, and its ports are the listeners'.
 	Provisioned bool
+	// Reads says whether the objects of a namespace are read; nil where all are. It must
+	// depend on nothing but the namespace.
+	Reads func(*corev1.Namespace) bool
 	// Experimental says that the objects and their statuses have the fields of the
 	// API's experimental channel.
 	Experimental bool

@@ -41,6 +41,9 @@ func (g *Graph) resolveParameters(c *flow.Ctx, class *Class) {
 	object, ok := flow.Get(c, g.in.Parameters, name)
 	if !ok {
 		class.Accepted = condition.ClassParametersMissing(name.String())
+		if !g.reads(c, name.Namespace) {
+			class.Accepted = condition.ClassParametersNotRead(name.String(), name.Namespace)
+		}
 		return
 	}
 	errs := checkParameters(object)
@@ -54,6 +57,16 @@ func (g *Graph) resolveParameters(c *flow.Ctx, class *Class) {
 	}
 	class.InvalidParameters = false
 	class.parameters = object
+}
+
+// reads reports whether objects of a namespace are read, or would be if there were such
+// a namespace.
+func (g *Graph) reads(c *flow.Ctx, namespace string) bool {
+	if g.options.Reads == nil {
+		return true
+	}
+	object, ok := flow.Get(c, g.in.Namespaces, namespace)
+	return !ok || g.options.Reads(object)
 }
 
 // parameters is what the parameters of a Gateway and its class come to.
