@@ -56,7 +56,7 @@ conformance: ## Run the Gateway API's own suite in a cluster of its own (Linux, 
 	test/conformance/run $(CONFORMANCE_FLAGS)
 
 lint: ## Check style and the import rules
-	$(GO) tool -modfile=tools/go.mod golangci-lint run
+	$(GO) tool -modfile=tools/go.mod golangci-lint run --allow-parallel-runners
 
 bench: envoy ## Measure changes at 100 to 20,000 routes; writes bench/results/latest.json
 	GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) run ./test/bench
