@@ -146,8 +146,8 @@ func (s schema) covers(t *testing.T, path string, typ reflect.Type) {
 			t.Errorf("%s: further fields pass", path)
 		}
 		fields := map[string]bool{}
-		for i := range typ.NumField() {
-			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+		for field := range typ.Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			if name == "" {
 				continue // apiVersion and kind, which the chart adds
 			}
@@ -155,7 +155,7 @@ func (s schema) covers(t *testing.T, path string, typ reflect.Type) {
 			if property, ok := s.Properties[name]; !ok {
 				t.Errorf("%s.%s is not known", path, name)
 			} else {
-				property.covers(t, path+"."+name, typ.Field(i).Type)
+				property.covers(t, path+"."+name, field.Type)
 			}
 		}
 		for name := range s.Properties {
