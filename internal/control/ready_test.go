@@ -42,9 +42,9 @@ func TestReadyWithAllRoutes(t *testing.T) {
 
 	replicaPorts.Do(func() { xdsPort, apiPort = freePort(t), freePort(t) })
 	health := freePort(t)
+	ip := "127.77.0." + itoa(int(nextReplica.Load())+1) // of the replica to be started
 	stop, unready := make(chan struct{}), 0
 	group.Go(func() {
-		ip := "127.77.0." + itoa(int(nextReplica.Load())+1)
 		for {
 			select {
 			case <-stop:
