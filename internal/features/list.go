@@ -83,9 +83,10 @@ var gateway = []Row{
 		Cases:    []string{"backend-client-certificate", "TestBackendTLSComesAndGoes"},
 	},
 	{
-		Features: names{features.SupportGatewayInfrastructure},
-		Note:     "labels and annotations are on all that is made for a Gateway in a cluster, see [Fleets](../architecture/fleets.md); where Envoy is a process of this host there is nothing to label",
-		Cases:    []string{"TestRender", "TestApplier"},
+		Features:    names{features.SupportGatewayInfrastructure},
+		Provisioned: true,
+		Note:        "labels and annotations are on all that is made for a Gateway, see [Fleets](../architecture/fleets.md); where Envoy is a process of this host there is nothing to label",
+		Cases:       []string{"TestRender", "TestApplier"},
 	},
 	{
 		Features: names{features.SupportGatewayListenerFilters},

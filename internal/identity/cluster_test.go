@@ -265,11 +265,11 @@ func (h *controller) expectRefusal(metric, reason string, attack func()) {
 		if n := h.counted(metric, reason) - before; n != 1 {
 			return fmt.Sprintf("%v refusals are counted as %s", n, reason)
 		}
+		if text := h.log.String()[from:]; !strings.Contains(text, "reason="+reason) {
+			return fmt.Sprintf("the log doesn't say %s:\n%s", reason, text)
+		}
 		return ""
 	})
-	if text := h.log.String()[from:]; !strings.Contains(text, "reason="+reason) {
-		h.t.Errorf("the log doesn't say %s:\n%s", reason, text)
-	}
 }
 
 // eventually waits until a complaint is empty.
