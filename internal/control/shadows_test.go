@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -123,7 +124,11 @@ func TestFilesBesideTheCluster(t *testing.T) {
 	})
 	port := func() int32 {
 		s := &corev1.Service{}
-		if err := in.client.Get(in.Context(), client.ObjectKey{Namespace: "team", Name: infra.Name(webGateway, "gatehouse")}, s); err != nil {
+		err := in.client.Get(in.Context(), client.ObjectKey{Namespace: "team", Name: infra.Name(webGateway, "gatehouse")}, s)
+		if apierrors.IsNotFound(err) {
+			return 0 // the fleet is still being made
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		return s.Spec.Ports[0].Port
