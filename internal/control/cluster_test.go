@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// installed is a real API server with what the manifest installs, but controllers.
+// installed is a real API server with what the manifest installs, of which nothing runs.
 type installed struct {
 	*testing.T
 	*apiserver.Server
@@ -57,23 +56,8 @@ func install(t *testing.T) *installed {
 		t.Fatal(err)
 	}
 	in := &installed{T: t, Server: server, client: c, decoder: serializer.NewCodecFactory(scheme).UniversalDeserializer()}
-	namespace, err := os.ReadFile("../../config/namespace.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	in.apply(string(namespace))
-	manifest, err := os.ReadFile("../../config/install.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for text := range strings.SplitSeq(string(manifest), "\n---\n") {
-		var kind struct{ Kind string }
-		if err := yaml.Unmarshal([]byte(text), &kind); err != nil {
-			t.Fatal(err)
-		}
-		if slices.Contains([]string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "GatewayClass"}, kind.Kind) {
-			in.apply(text)
-		}
+	for _, manifest := range []string{"namespace", "install"} {
+		apiserver.Install(t, server.Config, "../../config/"+manifest+".yaml")
 	}
 	in.apply(`{apiVersion: v1, kind: Namespace, metadata: {name: team}}`)
 	return in
