@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // What provisioner-mode and static-mode have in common. Their flags, and the errors
@@ -157,7 +157,7 @@ func (f *logFlags) check() error {
 func (f *logFlags) logger() *slog.Logger { return newLogger(os.Stderr, f.format, f.level) }
 
 // gatewayName takes apart what checkGateway has let through.
-func gatewayName(s string) ir.Name {
+func gatewayName(s string) object.Name {
 	namespace, name, _ := strings.Cut(s, "/")
-	return ir.Name{Namespace: namespace, Name: name}
+	return object.Name{Namespace: namespace, Name: name}
 }

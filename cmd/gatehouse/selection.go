@@ -117,7 +117,7 @@ func (s selection) item(it control.Item) bool {
 }
 
 func (s selection) problem(p source.Problem) bool {
-	return s.matches(p.Key.Kind, p.Key.Namespace, p.Key.Name)
+	return s.matches(p.Key.Kind.Name(), p.Key.Namespace, p.Key.Name.Name)
 }
 
 // choose leaves in a view what is asked for; with nothing asked for, all. A named

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gatehouse-dev/gatehouse/internal/control"
-	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // Attention counts what a person should look at: objects that are not as they
@@ -20,7 +20,7 @@ func Needed(v control.View) Attention {
 		}
 	}
 	for _, p := range v.Problems {
-		if p.Key == (source.Key{}) {
+		if p.Key == (object.Key{}) {
 			files[p.File] = true
 		} else {
 			objects[p.Key.String()] = true

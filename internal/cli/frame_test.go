@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -52,7 +54,7 @@ func route(name, host, state, message string) control.Item {
 
 func problem(n int) source.Problem {
 	return source.Problem{
-		Key:  source.Key{Kind: "HTTPRoute", Namespace: "default", Name: fmt.Sprintf("bad-%d", n)},
+		Key:  object.Key{Kind: kind.HTTPRoute, Name: object.Name{Namespace: "default", Name: fmt.Sprintf("bad-%d", n)}},
 		File: fmt.Sprintf("manifests/bad-%d.yaml", n), Line: 12, Field: "spec.rules[0].backendRefs[0].port",
 		Reason: source.Invalid, Message: "Invalid value: 99999: must be between 1 and 65535, inclusive", Stale: n == 0,
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -78,7 +80,7 @@ func TestNeeded(t *testing.T) {
 	if got := Needed(v).String(); got != "4 objects need attention" {
 		t.Error(got)
 	}
-	v.Problems = append(v.Problems, source.Problem{Key: source.Key{Kind: "HTTPRoute", Namespace: "default", Name: "shop"}}, source.Problem{File: "a"}, source.Problem{File: "a"})
+	v.Problems = append(v.Problems, source.Problem{Key: object.Key{Kind: kind.HTTPRoute, Name: object.Name{Namespace: "default", Name: "shop"}}}, source.Problem{File: "a"}, source.Problem{File: "a"})
 	if got := Needed(v).String(); got != "4 objects and 1 file need attention" {
 		t.Error(got)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -21,7 +21,7 @@ func (p *Pipeline) locate(c *flow.Ctx, gw *topology.Gateway, in *status.GatewayI
 	}
 	state, _ := flow.Get(c, p.fleetStates, gw.Name)
 	in.FleetProblem, in.NoProxy = state.Problem, state.Waiting
-	own := ir.Name{Namespace: gw.Name.Namespace, Name: infra.Name(gw.Name, gw.Class)}
+	own := object.Name{Namespace: gw.Name.Namespace, Name: infra.Name(gw.Name, gw.Class)}
 	in.NoAddress = p.locateAt(c, gw.Name, own, state, in)
 	if former, ok := p.formerService(c, gw.Name, own, state); ok {
 		why := cmp.Or(state.Waiting, in.NoAddress, condition.ProxiesNotReady())
@@ -31,7 +31,7 @@ func (p *Pipeline) locate(c *flow.Ctx, gw *topology.Gateway, in *status.GatewayI
 }
 
 // locateAt fills in the addresses of a Service, and returns why it has none.
-func (p *Pipeline) locateAt(c *flow.Ctx, gateway, service ir.Name, state infra.State, in *status.GatewayInput) string {
+func (p *Pipeline) locateAt(c *flow.Ctx, gateway, service object.Name, state infra.State, in *status.GatewayInput) string {
 	in.BindAddresses, in.ClusterAddresses = nil, nil
 	s, ok := flow.Get(c, p.inputs.Services, service)
 	if !ok || !belongs(s, gateway) {
@@ -47,7 +47,7 @@ func (p *Pipeline) locateAt(c *flow.Ctx, gateway, service ir.Name, state infra.S
 // formerService returns the Service that clients are to use while a Gateway moves from
 // one class to another; false if that is the Gateway's own. Before anything is known
 // of the new fleet, a former one that has an address is as good as it was.
-func (p *Pipeline) formerService(c *flow.Ctx, gateway, own ir.Name, state infra.State) (former ir.Name, ok bool) {
+func (p *Pipeline) formerService(c *flow.Ctx, gateway, own object.Name, state infra.State) (former object.Name, ok bool) {
 	for name, s := range flow.Select(c, p.fleetServices, gateway).All() {
 		switch addresses, _ := infra.Addresses(s); {
 		case name == own:
@@ -65,7 +65,7 @@ func (p *Pipeline) formerService(c *flow.Ctx, gateway, own ir.Name, state infra.
 
 // belongs reports whether a Service is of a Gateway's fleet, and not somebody else's
 // of the same name.
-func belongs(s *corev1.Service, gateway ir.Name) bool {
+func belongs(s *corev1.Service, gateway object.Name) bool {
 	of, ok := infra.GatewayOf(s)
 	return ok && of == gateway
 }

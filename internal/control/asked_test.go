@@ -10,7 +10,8 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -70,7 +71,7 @@ func TestEndpointsAskForNothing(t *testing.T) {
 	}); allocs > 4 {
 		t.Errorf("%v allocations to find that nothing is asked for", allocs)
 	}
-	p.Apply(source.Batch{Deleted: []source.Key{gatewayAPI(kindGateway, ir.Name{Namespace: "team", Name: "gw-0"})}})
+	p.Apply(source.Batch{Deleted: []object.Key{{Kind: kind.Gateway, Name: object.Name{Namespace: "team", Name: "gw-0"}}}})
 	if secrets, _, changed := p.asked(); !changed || len(secrets) != 0 {
 		t.Errorf("without a Gateway %d Secrets are asked for, changed %t", len(secrets), changed)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
@@ -102,12 +103,12 @@ func (p *Pipeline) secret(c *flow.Ctx, name string) *ir.Secret {
 // declarePolicyStatus declares what people are told of BackendTLSPolicies.
 func (p *Pipeline) declarePolicyStatus() {
 	p.policyStatus = flow.Map("backend-tls-policy-status", p.graph.BackendTLSPolicies,
-		func(c *flow.Ctx, k ir.Name, node *topology.BackendTLSPolicy, emit func(ir.Name, *gwv1.PolicyStatus)) {
+		func(c *flow.Ctx, k object.Name, node *topology.BackendTLSPolicy, emit func(object.Name, *gwv1.PolicyStatus)) {
 			in := status.PolicyInput{ControllerName: p.opts.Topology.ControllerName, Node: node}
 			in.Ancestors, _ = flow.Get(c, p.graph.Ancestors, k)
 			if node.TLS != nil {
 				name := translate.AuthoritiesName(node.TLS.Authorities)
-				in.Refused = func(gateway ir.Name) (status.Rejection, bool) {
+				in.Refused = func(gateway object.Name) (status.Rejection, bool) {
 					state, ok := flow.Get(c, p.proxies, gateway)
 					if !ok {
 						return status.Rejection{}, false

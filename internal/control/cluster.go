@@ -26,7 +26,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/identity"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/relay"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -82,11 +82,11 @@ type Cluster struct {
 
 	// Of the loop:
 	states  proxyStates
-	present map[ir.Name]bool // Gateways with a fleet
+	present map[object.Name]bool // Gateways with a fleet
 	shadows shadows
-	came    []ir.Name // Gateways of which proxies had said something, to be heard in the next transaction
-	gone    []ir.Name // Gateways whose fleet went, to be unheard in the next transaction
-	term    *term     // while this replica leads
+	came    []object.Name // Gateways of which proxies had said something, to be heard in the next transaction
+	gone    []object.Name // Gateways whose fleet went, to be unheard in the next transaction
+	term    *term         // while this replica leads
 
 	channel   chan struct{} // closed when the Gateway API's channel is another
 	published chan struct{} // closed when all that exists has been taken in
@@ -106,7 +106,7 @@ var ErrOtherChannel = errors.New("the Gateway API's channel has changed")
 func NewCluster(ctx context.Context, opts ClusterOptions) (*Cluster, error) {
 	c := &Cluster{
 		opts: opts, config: opts.Config, log: opts.Logs.For("control"), registry: prometheus.NewRegistry(),
-		scheme: runtime.NewScheme(), events: newEventQueue(), states: proxyStates{}, present: map[ir.Name]bool{}, shadows: newShadows(), channel: make(chan struct{}), published: make(chan struct{}), usable: make(chan struct{}),
+		scheme: runtime.NewScheme(), events: newEventQueue(), states: proxyStates{}, present: map[object.Name]bool{}, shadows: newShadows(), channel: make(chan struct{}), published: make(chan struct{}), usable: make(chan struct{}),
 	}
 	c.running, c.stop = context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // Run calls it
 	opts.REST.QPS, opts.REST.Burst = c.config.APIServer.QPS, c.config.APIServer.Burst

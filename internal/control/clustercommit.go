@@ -6,7 +6,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
@@ -14,14 +14,14 @@ import (
 // outcome is what transactions that are published together come to.
 type outcome struct {
 	updates  []xds.Update
-	statuses map[source.Key]any
-	fleets   map[ir.Name]*infra.Gateway // nil for one that is to go
-	kept     map[ir.Name]*kept          // likewise
-	used     map[string]bool            // whether classes are
+	statuses map[object.Key]any
+	fleets   map[object.Name]*infra.Gateway // nil for one that is to go
+	kept     map[object.Name]*kept          // likewise
+	used     map[string]bool                // whether classes are
 }
 
 func newOutcome() outcome {
-	return outcome{statuses: map[source.Key]any{}, fleets: map[ir.Name]*infra.Gateway{}, kept: map[ir.Name]*kept{}, used: map[string]bool{}}
+	return outcome{statuses: map[object.Key]any{}, fleets: map[object.Name]*infra.Gateway{}, kept: map[object.Name]*kept{}, used: map[string]bool{}}
 }
 
 // maxRounds bounds how often contents are fetched for one publication: a
@@ -174,7 +174,7 @@ func (c *Cluster) hear(gateway string, state xds.State) {
 }
 
 // fleetState takes in what is to be said of a Gateway's fleet.
-func (c *Cluster) fleetState(gateway ir.Name, s *infra.State) {
+func (c *Cluster) fleetState(gateway object.Name, s *infra.State) {
 	out := newOutcome()
 	c.update(&out, func(tx *flow.Tx) { c.pipeline.fleetState(tx, gateway, s) })
 	c.publish(&out)

@@ -3,7 +3,7 @@ package control
 import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
@@ -11,7 +11,7 @@ import (
 // declareCollectors declares the clusters of those who take a Gateway's telemetry.
 func (p *Pipeline) declareCollectors() {
 	p.collectors = flow.Map("collectors", p.graph.Gateways,
-		func(_ *flow.Ctx, k ir.Name, gw *topology.Gateway, emit func(resourceKey, *envoy.Resource)) {
+		func(_ *flow.Ctx, k object.Name, gw *topology.Gateway, emit func(resourceKey, *envoy.Resource)) {
 			if !gw.Served() {
 				return
 			}

@@ -7,7 +7,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
@@ -17,7 +17,7 @@ import (
 func TestGatewayComesBack(t *testing.T) {
 	in := install(t)
 	c := in.start()
-	name := ir.Name{Namespace: "team", Name: "web"}
+	name := object.Name{Namespace: "team", Name: "web"}
 	const web = `{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {namespace: team, name: web}, ` +
 		`spec: {gatewayClassName: gatehouse, listeners: [{name: http, port: 80, protocol: HTTP}]}}`
 	gateway := &gwv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"}}

@@ -1,9 +1,8 @@
 package control
 
 import (
-	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
-
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -13,13 +12,13 @@ import (
 // Gateway that takes the route.
 func (p *Pipeline) declareUndefaulted() {
 	asking := flow.Count("defaulted-routes", p.inputs.Routes,
-		func(k topology.RouteKey, o topology.RouteObject, yield func(topology.RouteKey)) {
+		func(k object.Key, o topology.RouteObject, yield func(object.Key)) {
 			if _, ok := topology.DefaultScope(topology.UseDefaultGateways(o)); ok {
 				yield(k)
 			}
 		})
 	p.undefaulted = flow.Map("routes-without-default-gateway", asking,
-		func(c *flow.Ctx, k topology.RouteKey, _ int, emit func(topology.RouteKey, source.Problem)) {
+		func(c *flow.Ctx, k object.Key, _ int, emit func(object.Key, source.Problem)) {
 			if p.opts.Topology.ImplicitClass == "" {
 				return // another controller may have one
 			}
@@ -27,7 +26,7 @@ func (p *Pipeline) declareUndefaulted() {
 				return
 			}
 			emit(k, source.Problem{
-				Key:   source.Key{Group: gwv1.GroupName, Kind: k.Kind, Namespace: k.Namespace, Name: k.Name.Name},
+				Key:   k,
 				Field: "spec.useDefaultGateways", Reason: source.Unknown,
 				Message: "there is no default Gateway, so nobody serves this route; set spec.defaultScope: All on a Gateway, or name one in parentRefs",
 			})

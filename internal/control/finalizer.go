@@ -14,15 +14,15 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
-	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
 // declareUsed declares which of our classes have a Gateway.
 func (p *Pipeline) declareUsed() {
 	named := flow.Keys("named-classes",
-		func(_ ir.Name, gw *gwv1.Gateway, yield func(string)) { yield(string(gw.Spec.GatewayClassName)) }, p.inputs.Gateways)
+		func(_ object.Name, gw *gwv1.Gateway, yield func(string)) { yield(string(gw.Spec.GatewayClassName)) }, p.inputs.Gateways)
 	p.used = flow.Map("used-classes", p.graph.Classes,
 		func(c *flow.Ctx, name string, _ *topology.Class, emit func(string, bool)) {
 			_, used := flow.Get(c, named, name)
@@ -36,7 +36,7 @@ func (p *Pipeline) declareUsed() {
 // what serves. A deleted class goes on to count until its last Gateway goes.
 type finalizers struct {
 	client     client.Client
-	live       func(source.Key) client.Object
+	live       func(object.Key) client.Object
 	controller gwv1.GatewayController
 	log        *slog.Logger
 	queue      workqueue.TypedRateLimitingInterface[string]
@@ -48,7 +48,7 @@ type finalizers struct {
 	written map[string]string // the version of a class that the last write was over; of run
 }
 
-func newFinalizers(c client.Client, live func(source.Key) client.Object, controllerName string, log *slog.Logger) *finalizers {
+func newFinalizers(c client.Client, live func(object.Key) client.Object, controllerName string, log *slog.Logger) *finalizers {
 	return &finalizers{
 		client: c, live: live, controller: gwv1.GatewayController(controllerName), log: log,
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](200*time.Millisecond, 30*time.Second)),
@@ -91,7 +91,7 @@ func (f *finalizers) run(ctx context.Context) {
 			f.queue.Forget(class)
 		case ctx.Err() == nil:
 			if !apierrors.IsConflict(err) {
-				f.log.Error("the finalizer of a GatewayClass can't be written; trying again", "object", kindGatewayClass+" "+class, "error", err)
+				f.log.Error("the finalizer of a GatewayClass can't be written; trying again", "object", "GatewayClass"+" "+class, "error", err)
 			}
 			f.queue.AddRateLimited(class)
 		}
@@ -101,7 +101,7 @@ func (f *finalizers) run(ctx context.Context) {
 
 // write adds the finalizer to a class, or takes it away, unless it is so already.
 func (f *finalizers) write(ctx context.Context, class string) error {
-	live, ok := f.live(gatewayAPI(kindGatewayClass, ir.Name{Name: class})).(*gwv1.GatewayClass)
+	live, ok := f.live(object.Key{Kind: kind.GatewayClass, Name: object.Name{Name: class}}).(*gwv1.GatewayClass)
 	f.mu.Lock()
 	used, known := f.used[class]
 	complete := f.complete

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
@@ -24,7 +24,7 @@ type fleet struct {
 	ctx context.Context
 
 	mu      sync.Mutex
-	members map[ir.Name]*fleetMember
+	members map[object.Name]*fleetMember
 	leaving map[string]chan struct{} // directory → closed when its last process is gone
 
 	hurried context.Context // ends when drains shall not wait for clients any more
@@ -65,21 +65,21 @@ func (m *fleetMember) restoreSocket() error {
 }
 
 func newFleet(ctx context.Context, opts fleetOptions) *fleet {
-	f := &fleet{fleetOptions: opts, ctx: ctx, members: map[ir.Name]*fleetMember{}, leaving: map[string]chan struct{}{}}
+	f := &fleet{fleetOptions: opts, ctx: ctx, members: map[object.Name]*fleetMember{}, leaving: map[string]chan struct{}{}}
 	f.hurried, f.hurry = context.WithCancel(ctx)
 	return f
 }
 
 // directory returns a Gateway's private directory. Its name is a hash: socket
 // paths are limited to about a hundred bytes and Gateways' names are not.
-func (f *fleet) directory(gateway ir.Name) string {
+func (f *fleet) directory(gateway object.Name) string {
 	sum := sha256.Sum256([]byte(gateway.String()))
 	return filepath.Join(f.dir, hex.EncodeToString(sum[:6]))
 }
 
 // start runs a Gateway's Envoy by settings, as they are now: later ones count when it
 // starts the next time.
-func (f *fleet) start(gateway ir.Name, settings *v1alpha1.Settings) {
+func (f *fleet) start(gateway object.Name, settings *v1alpha1.Settings) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.members[gateway] != nil {
@@ -115,7 +115,7 @@ func (f *fleet) left(dir string, done chan struct{}) {
 	}
 }
 
-func (f *fleet) config(gateway ir.Name, dir string, settings *v1alpha1.Settings) proxy.Config {
+func (f *fleet) config(gateway object.Name, dir string, settings *v1alpha1.Settings) proxy.Config {
 	config := proxy.Config{
 		Gateway: gateway.String(), Dir: dir, Binary: f.binary,
 		XDSSocket: filepath.Join(dir, xdsSocket), Concurrency: f.concurrency,
@@ -145,7 +145,7 @@ func (f *fleet) config(gateway ir.Name, dir string, settings *v1alpha1.Settings)
 	return config
 }
 
-func (f *fleet) run(ctx context.Context, gateway ir.Name, m *fleetMember) {
+func (f *fleet) run(ctx context.Context, gateway object.Name, m *fleetMember) {
 	const retry = 5 * time.Second
 	for {
 		err := f.serve(ctx, gateway, m)
@@ -168,7 +168,7 @@ func (f *fleet) run(ctx context.Context, gateway ir.Name, m *fleetMember) {
 }
 
 // serve runs a Gateway's xDS socket and Envoy until ctx ends.
-func (f *fleet) serve(ctx context.Context, gateway ir.Name, m *fleetMember) error {
+func (f *fleet) serve(ctx context.Context, gateway object.Name, m *fleetMember) error {
 	socket, err := proxy.ListenSocket(filepath.Join(m.dir, xdsSocket), f.log.With("gateway", gateway.String()))
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func ignoreCanceled(err error) error {
 }
 
 // stop drains a Gateway's Envoy in the background.
-func (f *fleet) stop(gateway ir.Name) {
+func (f *fleet) stop(gateway object.Name) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m := f.members[gateway]
@@ -244,7 +244,7 @@ func (f *fleet) stopLeftovers() {
 		go func() {
 			defer close(done)
 			defer f.left(dir, done)
-			if err := proxy.StopLeftover(f.hurried, f.config(ir.Name{Namespace: "removed", Name: e.Name()}, dir, &v1alpha1.Settings{})); err != nil {
+			if err := proxy.StopLeftover(f.hurried, f.config(object.Name{Namespace: "removed", Name: e.Name()}, dir, &v1alpha1.Settings{})); err != nil {
 				f.log.Warn("an Envoy that an earlier run left behind can't be stopped", "directory", dir, "error", err)
 				return
 			}
@@ -254,10 +254,10 @@ func (f *fleet) stopLeftovers() {
 }
 
 // snapshot returns the state of every Gateway's Envoy.
-func (f *fleet) snapshot() map[ir.Name]proxy.State {
+func (f *fleet) snapshot() map[object.Name]proxy.State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := make(map[ir.Name]proxy.State, len(f.members))
+	out := make(map[object.Name]proxy.State, len(f.members))
 	for gateway, m := range f.members {
 		out[gateway] = m.supervisor.Snapshot()
 	}

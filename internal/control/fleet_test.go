@@ -15,7 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 )
 
@@ -34,7 +34,7 @@ type served struct {
 	err     error
 }
 
-var edge = ir.Name{Namespace: "default", Name: "edge"}
+var edge = object.Name{Namespace: "default", Name: "edge"}
 
 func serve(t *testing.T, drain time.Duration) *served {
 	t.Helper()

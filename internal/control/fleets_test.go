@@ -10,7 +10,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
 )
 
@@ -50,7 +50,7 @@ func TestFormerFleet(t *testing.T) {
 	for name, want := range map[string]bool{
 		"web-former": true, "web-foreign": false, "web-nobodys": false, "api-former": false, "web-renamed": false, "web-gone": false, "default": false,
 	} {
-		got, err := c.isFormer(t.Context(), ir.Name{Namespace: "team", Name: "web"}, name)
+		got, err := c.isFormer(t.Context(), object.Name{Namespace: "team", Name: "web"}, name)
 		if err != nil || got != want {
 			t.Errorf("%s: %t, %v; want %t", name, got, err, want)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
@@ -17,7 +18,7 @@ func (p *Pipeline) indexForwards() *attachedIndex {
 	return flow.NewIndex(p.graph.Attachments,
 		func(k topology.AttachmentKey, a *topology.Attachment, yield func(portKey)) {
 			if a.Table == "" {
-				yield(portKey{k.Listener.Gateway, a.Port, k.Route.Kind == topology.UDPRoute})
+				yield(portKey{k.Listener.Gateway, a.Port, k.Route.Kind == kind.UDPRoute})
 			}
 		}, topology.AttachmentKey.Compare)
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
-	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
 // concerned returns the routes that a refusal concerns: those with rules in the
 // host, or with rules that name the backend.
-func (p *Pipeline) concerned(c *flow.Ctx, k refusal) map[topology.RouteKey]bool {
-	out := map[topology.RouteKey]bool{}
+func (p *Pipeline) concerned(c *flow.Ctx, k refusal) map[object.Key]bool {
+	out := map[object.Key]bool{}
 	host := func(h ir.HostKey) {
 		for at := range flow.Select(c, p.attachedByHost, h).All() {
 			out[at.Route] = true
@@ -26,7 +26,7 @@ func (p *Pipeline) concerned(c *flow.Ctx, k refusal) map[topology.RouteKey]bool 
 		for _, h := range flow.Select(c, p.hostsByBackend, resourceKey{k.Gateway, k.Name}).All() {
 			for _, r := range h.Rules {
 				if names(r, k.Name) {
-					out[topology.RouteKey{Kind: r.Source.Kind, Name: r.Source.Name}] = true
+					out[object.Key{Kind: r.Source.Kind, Name: r.Source.Name}] = true
 				}
 			}
 		}
@@ -77,7 +77,7 @@ func (p *Pipeline) hear(tx *flow.Tx, f feedback) {
 }
 
 // unhear forgets what the proxies of a Gateway said.
-func (p *Pipeline) unhear(tx *flow.Tx, gateway ir.Name) {
+func (p *Pipeline) unhear(tx *flow.Tx, gateway object.Name) {
 	p.hear(tx, feedback{gateway: gateway.String()})
 	p.proxies.Delete(tx, gateway)
 	delete(p.refusals, gateway)

@@ -13,13 +13,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
 // fleetPort is a port of a Gateway's Service.
 type fleetPort struct {
-	Gateway ir.Name
+	Gateway object.Name
 	infra.Port
 }
 
@@ -45,10 +45,10 @@ func (p *Pipeline) declareInfra() {
 			}
 		}, p.graph.Listeners, p.graph.SetListeners)
 	byGateway := flow.NewIndex(ports,
-		func(k fleetPort, _ struct{}, yield func(ir.Name)) { yield(k.Gateway) },
+		func(k fleetPort, _ struct{}, yield func(object.Name)) { yield(k.Gateway) },
 		func(a, b fleetPort) int { return infra.ComparePorts(a.Port, b.Port) })
 	p.infra = flow.Map("infrastructure", p.graph.Gateways,
-		func(c *flow.Ctx, name ir.Name, gw *topology.Gateway, emit func(ir.Name, *infra.Gateway)) {
+		func(c *flow.Ctx, name object.Name, gw *topology.Gateway, emit func(object.Name, *infra.Gateway)) {
 			g := &infra.Gateway{Name: name, UID: gw.Object.UID, Class: gw.Class}
 			// A mistake in a Gateway that serves must not cost its address: what is there
 			// stays until the mistake is mended.
@@ -73,11 +73,11 @@ func (p *Pipeline) declareInfra() {
 		}, flow.Equal(func(a, b *infra.Gateway) bool { return reflect.DeepEqual(a, b) }))
 	flow.Watch(p.infra)
 	p.fleetServices = flow.NewIndex(p.inputs.Services,
-		func(_ ir.Name, s *corev1.Service, yield func(ir.Name)) {
+		func(_ object.Name, s *corev1.Service, yield func(object.Name)) {
 			if gateway, ok := infra.OfFleet(s, p.opts.Topology.ControllerName); ok {
 				yield(gateway)
 			}
-		}, ir.Name.Compare)
+		}, object.Name.Compare)
 }
 
 // isHeld reports whether a Gateway's fleet is to stay as it is, whatever else the
@@ -137,7 +137,7 @@ func FleetOptions(c *config.Configuration, namespace string) infra.Options {
 }
 
 // fleetState takes in what is to be said of a Gateway's fleet; nil for none.
-func (p *Pipeline) fleetState(tx *flow.Tx, gateway ir.Name, s *infra.State) {
+func (p *Pipeline) fleetState(tx *flow.Tx, gateway object.Name, s *infra.State) {
 	if s == nil || *s == (infra.State{}) {
 		p.fleetStates.Delete(tx, gateway)
 		return

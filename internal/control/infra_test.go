@@ -16,7 +16,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
@@ -60,14 +60,14 @@ func (p *provisioned) set(text string) {
 }
 
 func (p *provisioned) say(s *infra.State) {
-	p.engine.Update(func(tx *flow.Tx) { p.fleetState(tx, ir.Name{Namespace: "team", Name: "web"}, s) })
+	p.engine.Update(func(tx *flow.Tx) { p.fleetState(tx, object.Name{Namespace: "team", Name: "web"}, s) })
 }
 
 // fleet tells in a line what the Gateway's fleet follows from.
 func (p *provisioned) fleet() string {
 	out := "none"
 	p.engine.View(func(c *flow.Ctx) {
-		g, ok := flow.Get(c, p.infra, ir.Name{Namespace: "team", Name: "web"})
+		g, ok := flow.Get(c, p.infra, object.Name{Namespace: "team", Name: "web"})
 		switch {
 		case !ok:
 		case g.Held:
@@ -97,7 +97,7 @@ func (p *provisioned) fleet() string {
 func (p *provisioned) told() string {
 	out := ""
 	p.engine.View(func(c *flow.Ctx) {
-		s, ok := flow.Get(c, p.gatewayStatus, ir.Name{Namespace: "team", Name: "web"})
+		s, ok := flow.Get(c, p.gatewayStatus, object.Name{Namespace: "team", Name: "web"})
 		if !ok {
 			return
 		}
@@ -194,7 +194,7 @@ func TestSetWithoutAddress(t *testing.T) {
 	p := newProvisioned(t)
 	told := func() (out string) {
 		p.engine.View(func(c *flow.Ctx) {
-			s, _ := flow.Get(c, p.setStatus, ir.Name{Namespace: "team", Name: "more"})
+			s, _ := flow.Get(c, p.setStatus, object.Name{Namespace: "team", Name: "more"})
 			programmed, _ := condition.Find(s.Conditions, string(gwv1.ListenerSetConditionProgrammed))
 			out = string(programmed.Status) + " " + programmed.Reason + ": " + programmed.Message
 		})

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // memory is the ConfigMap that holds what is kept. It is in the namespace of the
@@ -22,14 +22,14 @@ import (
 // override of a class counts.
 type memory struct {
 	client client.Client
-	name   ir.Name
+	name   object.Name
 }
 
 // memoryKey is the key of its data.
 const memoryKey = "gateways.json"
 
 func (c *Cluster) memory() memory {
-	return memory{c.direct, ir.Name{Namespace: c.opts.Self.Namespace, Name: c.config.Infrastructure.Service + "-settings"}}
+	return memory{c.direct, object.Name{Namespace: c.opts.Self.Namespace, Name: c.config.Infrastructure.Service + "-settings"}}
 }
 
 // read returns what is written; that nothing is, is no error.
@@ -73,16 +73,16 @@ type keeper struct {
 	changed chan struct{}
 
 	mu       sync.Mutex
-	all      map[ir.Name]*kept
+	all      map[object.Name]*kept
 	complete bool
 }
 
 func newKeeper(m memory, log *slog.Logger) *keeper {
-	return &keeper{memory: m, log: log, changed: make(chan struct{}, 1), all: map[ir.Name]*kept{}}
+	return &keeper{memory: m, log: log, changed: make(chan struct{}, 1), all: map[object.Name]*kept{}}
 }
 
 // set says what is to be kept of a Gateway; nil for nothing.
-func (k *keeper) set(name ir.Name, v *kept) {
+func (k *keeper) set(name object.Name, v *kept) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if v == nil {

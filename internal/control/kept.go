@@ -12,7 +12,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -27,7 +27,7 @@ type kept struct {
 // declareKept declares what is to outlive the controller.
 func (p *Pipeline) declareKept() {
 	p.kept = flow.Map("kept-settings", p.graph.Gateways,
-		func(c *flow.Ctx, name ir.Name, gw *topology.Gateway, emit func(ir.Name, *kept)) {
+		func(c *flow.Ctx, name object.Name, gw *topology.Gateway, emit func(object.Name, *kept)) {
 			settings := gw.Parameters
 			switch {
 			case gw.ParametersHeld || p.graph.HasParameters(gw) && !gw.Served():
@@ -47,7 +47,7 @@ func (p *Pipeline) declareKept() {
 
 // seed takes in what an earlier controller has kept, before the first transaction
 // with objects.
-func (p *Pipeline) seed(all map[ir.Name]*kept) {
+func (p *Pipeline) seed(all map[object.Name]*kept) {
 	p.engine.Update(func(tx *flow.Tx) {
 		for name, k := range all {
 			p.inputs.Settled.Set(tx, name, topology.Settled{UID: k.UID, Settings: k.Settings})
@@ -60,9 +60,9 @@ const maxKept = 1 << 20
 
 // encodeKept writes what is kept as JSON, a line for each Gateway. What doesn't fit is
 // left out, the largest first: nobody can crowd out others by writing much.
-func encodeKept(all map[ir.Name]*kept, limit int) (text string, left []ir.Name, err error) {
+func encodeKept(all map[object.Name]*kept, limit int) (text string, left []object.Name, err error) {
 	type line struct {
-		name ir.Name
+		name object.Name
 		text string
 	}
 	var lines []line
@@ -98,7 +98,7 @@ func encodeKept(all map[ir.Name]*kept, limit int) (text string, left []ir.Name, 
 
 // decodeKept reads what encodeKept wrote. Settings that Envoy would refuse, for
 // another version has written them, are not among it.
-func decodeKept(text string) (map[ir.Name]*kept, error) {
+func decodeKept(text string) (map[object.Name]*kept, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -106,7 +106,7 @@ func decodeKept(text string) (map[ir.Name]*kept, error) {
 	if err := json.Unmarshal([]byte(text), &all); err != nil {
 		return nil, err
 	}
-	out := make(map[ir.Name]*kept, len(all))
+	out := make(map[object.Name]*kept, len(all))
 	for name, k := range all {
 		if k != nil && k.Settings != nil && len(checkSettings(k.Settings)) == 0 {
 			out[parseName(name)] = k

@@ -16,10 +16,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-var webGateway = ir.Name{Namespace: "team", Name: "web"}
+var webGateway = object.Name{Namespace: "team", Name: "web"}
 
 const (
 	parametrizedGateway = `{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {namespace: team, name: web}, spec: {gatewayClassName: gatehouse,
@@ -29,7 +29,7 @@ const (
 )
 
 // listenersOf are the Envoy listeners of a Gateway, as they are sent.
-func (r *replica) listenersOf(gateway ir.Name) map[string]string {
+func (r *replica) listenersOf(gateway object.Name) map[string]string {
 	out := map[string]string{}
 	r.pipeline.engine.View(func(c *flow.Ctx) {
 		for k, l := range flow.All(c, r.pipeline.listeners) {
@@ -113,16 +113,16 @@ func TestSettingsOutliveTheController(t *testing.T) {
 // TestKeptIsBounded protects the ConfigMap from more than it takes: the largest are
 // left out.
 func TestKeptIsBounded(t *testing.T) {
-	all := map[ir.Name]*kept{}
+	all := map[object.Name]*kept{}
 	for i, size := range []int{10, 4000, 20, 30} {
-		name := ir.Name{Namespace: "ns", Name: fmt.Sprint("gw-", i)}
+		name := object.Name{Namespace: "ns", Name: fmt.Sprint("gw-", i)}
 		all[name] = &kept{"uid", &v1alpha1.Settings{AccessLog: []v1alpha1.AccessLog{{Text: new(strings.Repeat("x", size))}}}}
 	}
 	text, left, err := encodeKept(all, 1000)
 	if err != nil || len(text) > 1000 {
 		t.Fatalf("%d bytes, %v", len(text), err)
 	}
-	if diff := cmp.Diff([]ir.Name{{Namespace: "ns", Name: "gw-1"}}, left); diff != "" {
+	if diff := cmp.Diff([]object.Name{{Namespace: "ns", Name: "gw-1"}}, left); diff != "" {
 		t.Errorf("left out (-want +got):\n%s", diff)
 	}
 	delete(all, left[0])

@@ -18,8 +18,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
-	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/status/writer"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -34,7 +34,7 @@ type term struct {
 	metrics  *prometheus.Registry
 	since    time.Time
 	// silent are statuses that wait for proxies to be heard, see patience.
-	silent map[source.Key]any
+	silent map[object.Key]any
 }
 
 // holder is how a replica signs the Lease: its name and where others reach it.
@@ -168,7 +168,7 @@ func (c *Cluster) serve(ctx context.Context) error {
 
 // newTerm prepares those who write.
 func (c *Cluster) newTerm() (*term, error) {
-	t := &term{metrics: prometheus.NewRegistry(), since: time.Now(), silent: map[source.Key]any{}}
+	t := &term{metrics: prometheus.NewRegistry(), since: time.Now(), silent: map[object.Key]any{}}
 	t.keeper = newKeeper(c.memory(), c.log)
 	statuses := writer.Options{
 		Client: c.direct, Live: c.source.Live, ControllerName: c.config.ControllerName,
@@ -188,7 +188,7 @@ func (c *Cluster) newTerm() (*term, error) {
 		Options: FleetOptions(c.config, c.opts.Self.Namespace),
 		REST:    c.opts.REST, Client: c.direct, Namespaces: c.config.Cluster().Namespaces,
 		Events: c.recorder, Log: c.opts.Logs.For("infra"), Registerer: t.metrics,
-		OnState: func(gateway ir.Name, s *infra.State) {
+		OnState: func(gateway object.Name, s *infra.State) {
 			c.events.call(c.running, func() { c.fleetState(gateway, s) })
 		},
 	})
@@ -279,7 +279,7 @@ func (c *Cluster) settle() {
 }
 
 // write has a status written, unless it is one that silence would make false.
-func (c *Cluster) write(k source.Key, status any) {
+func (c *Cluster) write(k object.Key, status any) {
 	t := c.term
 	if t == nil {
 		return
@@ -289,7 +289,7 @@ func (c *Cluster) write(k source.Key, status any) {
 			return // the object that is used is in a file
 		}
 	}
-	if c.static != nil && k.Kind == kindGatewayClass && !c.static.ClassStatus {
+	if c.static != nil && k.Kind == kind.GatewayClass && !c.static.ClassStatus {
 		return
 	}
 	if status != nil && c.tooEarly(k) {
@@ -302,15 +302,15 @@ func (c *Cluster) write(k source.Key, status any) {
 
 // tooEarly reports whether a status speaks of proxies that may just not have come
 // back yet: as it is, it says Programmed.
-func (c *Cluster) tooEarly(k source.Key) bool {
+func (c *Cluster) tooEarly(k object.Key) bool {
 	if time.Since(c.term.since) > patience {
 		return false
 	}
 	var conditions []metav1.Condition
-	var gateway ir.Name
+	var gateway object.Name
 	switch o := c.source.Live(k).(type) {
 	case *gwv1.Gateway:
-		conditions, gateway = o.Status.Conditions, ir.Name{Namespace: o.Namespace, Name: o.Name}
+		conditions, gateway = o.Status.Conditions, object.Name{Namespace: o.Namespace, Name: o.Name}
 	case *gwv1.ListenerSet:
 		conditions, gateway = o.Status.Conditions, topology.ParentOfSet(o)
 	default:
@@ -320,11 +320,11 @@ func (c *Cluster) tooEarly(k source.Key) bool {
 }
 
 // changed notes that a live object changed, by whomever.
-func (c *Cluster) changed(k source.Key) {
+func (c *Cluster) changed(k object.Key) {
 	if t := c.leads.Load(); t != nil {
 		t.statuses.Changed(k)
-		if t.classes != nil && k.Kind == kindGatewayClass {
-			t.classes.changed(k.Name)
+		if t.classes != nil && k.Kind == kind.GatewayClass {
+			t.classes.changed(k.Name.Name)
 		}
 	}
 }

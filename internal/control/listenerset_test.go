@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -98,9 +100,9 @@ func BenchmarkListenerSetAdded(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d", protocol, n), func(b *testing.B) {
 				p := pipelineOf(b, manySets(b, n, protocol))
 				more := oneSet(n, protocol)
-				gone := []source.Key{
-					{Group: gwv1.GroupName, Kind: "ListenerSet", Namespace: more[0].GetNamespace(), Name: more[0].GetName()},
-					{Group: gwv1.GroupName, Kind: "HTTPRoute", Namespace: more[1].GetNamespace(), Name: more[1].GetName()},
+				gone := []object.Key{
+					{Kind: kind.ListenerSet, Name: object.Name{Namespace: more[0].GetNamespace(), Name: more[0].GetName()}},
+					{Kind: kind.HTTPRoute, Name: object.Name{Namespace: more[1].GetNamespace(), Name: more[1].GetName()}},
 				}
 				var sent int
 				b.ReportAllocs()

@@ -10,7 +10,7 @@ import (
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
 )
@@ -19,7 +19,7 @@ import (
 type Snapshot struct {
 	*Pipeline
 	controller string
-	objects    map[source.Key]source.Object
+	objects    map[object.Key]source.Object
 }
 
 // TakeSnapshot reads a cluster as the controller of a name sees it, without Secrets
@@ -38,7 +38,7 @@ func TakeSnapshot(ctx context.Context, r *kube.Reader, controller string) (*Snap
 	s := &Snapshot{
 		Pipeline:   NewPipeline(clusterPipeline(cfg, channel == kube.Experimental)),
 		controller: controller,
-		objects:    make(map[source.Key]source.Object, len(batch.Set)),
+		objects:    make(map[object.Key]source.Object, len(batch.Set)),
 	}
 	for _, o := range batch.Set {
 		s.objects[source.KeyOf(o)] = o
@@ -49,8 +49,8 @@ func TakeSnapshot(ctx context.Context, r *kube.Reader, controller string) (*Snap
 // Complete reads the Secrets and ConfigMaps that the objects refer to.
 func (s *Snapshot) Complete(ctx context.Context, r *kube.Reader) error {
 	secrets, configMaps := slices.Collect(s.inputs.Secrets.Asked), slices.Collect(s.inputs.ConfigMaps.Asked)
-	slices.SortFunc(secrets, ir.Name.Compare)
-	slices.SortFunc(configMaps, ir.Name.Compare)
+	slices.SortFunc(secrets, object.Name.Compare)
+	slices.SortFunc(configMaps, object.Name.Compare)
 	return s.add(r.Contents(ctx, secrets, configMaps))
 }
 
@@ -64,7 +64,7 @@ func (s *Snapshot) add(b source.Batch) error {
 // Live returns the objects with the statuses that they have in the cluster, those of
 // a namespace and of none; all if it is empty.
 func (s *Snapshot) Live(namespace string) View {
-	v := s.view(func(k source.Key) any { return ownStatus(s.objects[k], s.controller) })
+	v := s.view(func(k object.Key) any { return ownStatus(s.objects[k], s.controller) })
 	addresses := map[string][]string{} // of Gateways
 	for i := range v.Items {
 		if status, ok := v.Items[i].Status.(*gwv1.GatewayStatus); ok {
@@ -78,7 +78,7 @@ func (s *Snapshot) Live(namespace string) View {
 	for i := range v.Items {
 		it := &v.Items[i]
 		gateway := it.Metadata.Namespace + "/" + it.Metadata.Name
-		if it.Kind == kindListenerSet && len(it.Summary.Parents) > 0 {
+		if it.Kind == "ListenerSet" && len(it.Summary.Parents) > 0 {
 			gateway = it.Summary.Parents[0]
 		}
 		for j := range it.Summary.Listeners {

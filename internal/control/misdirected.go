@@ -7,6 +7,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -29,7 +30,7 @@ const knownHosts = 64
 // host of none is not found (Listener.hostname in the Gateway API). The hosts of a
 // listener that doesn't serve are its own all the same, and so are those of TLS
 // listeners, which see no requests.
-func claims(gateway ir.Name, listeners []*topology.Listener) []claim {
+func claims(gateway object.Name, listeners []*topology.Listener) []claim {
 	var out []claim
 	seen := map[[2]string]bool{}
 	add := func(table, hostname string, misdirected bool) {

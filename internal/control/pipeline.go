@@ -12,6 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
@@ -34,19 +35,19 @@ type Pipeline struct {
 
 	// What is not an object: the time, to the minute, and feedback.
 	clock    *flow.Input[struct{}, time.Time]
-	proxies  *flow.Input[ir.Name, *status.ProxyState]
+	proxies  *flow.Input[object.Name, *status.ProxyState]
 	rejected *flow.Input[refusal, status.Rejection]
 	problems *flow.Input[string, []source.Problem]
 	// fleetStates is what there is to say of provisioned fleets; few have an entry.
-	fleetStates *flow.Input[ir.Name, infra.State]
-	refusals    map[ir.Name]map[refusal]bool // the keys of rejected, by Gateway
+	fleetStates *flow.Input[object.Name, infra.State]
+	refusals    map[object.Name]map[refusal]bool // the keys of rejected, by Gateway
 	gate        versionGate
 	lastAsked   askedVersions
 
-	unsettled []flow.Change[ir.Name, *topology.Gateway] // of the last transaction
+	unsettled []flow.Change[object.Name, *topology.Gateway] // of the last transaction
 
 	// Configuration.
-	rules     *flow.Derived[topology.RouteKey, *routeRules]
+	rules     *flow.Derived[object.Key, *routeRules]
 	ports     *flow.Derived[portKey, *port]
 	origins   *flow.Derived[ir.TableKey, tableOrigin]
 	claims    *flow.Derived[ir.HostKey, bool]
@@ -59,38 +60,38 @@ type Pipeline struct {
 	backends  *flow.Derived[string, *ir.Backend]
 
 	// infra is what provisioned fleets follow from; nil where none are.
-	infra *flow.Derived[ir.Name, *infra.Gateway]
-	kept  *flow.Derived[ir.Name, *kept]
+	infra *flow.Derived[object.Name, *infra.Gateway]
+	kept  *flow.Derived[object.Name, *kept]
 	// used says of our classes whether Gateways use them.
 	used *flow.Derived[string, bool]
 	// fleetServices are the Services in front of fleets, of former classes of a Gateway
 	// too.
-	fleetServices *flow.Index[ir.Name, ir.Name, *corev1.Service]
+	fleetServices *flow.Index[object.Name, object.Name, *corev1.Service]
 
 	// Resources, per Gateway.
-	fleets     *flow.Derived[ir.Name, struct{}]
+	fleets     *flow.Derived[object.Name, struct{}]
 	listeners  *flow.Derived[resourceKey, *envoy.Resource]
 	tables     *flow.Derived[ir.TableKey, *envoy.Resource]
 	members    *flow.Derived[resourceKey, member]
 	collectors *flow.Derived[resourceKey, *envoy.Resource]
 	secrets    *flow.Derived[resourceKey, *envoy.Resource]
 
-	policyStatus   *flow.Derived[ir.Name, *gwv1.PolicyStatus]
-	trafficStatus  *flow.Derived[ir.Name, *gwv1.PolicyStatus]
-	xBackendStatus *flow.Derived[ir.Name, *gwxv1alpha1.BackendStatus]
+	policyStatus   *flow.Derived[object.Name, *gwv1.PolicyStatus]
+	trafficStatus  *flow.Derived[object.Name, *gwv1.PolicyStatus]
+	xBackendStatus *flow.Derived[object.Name, *gwxv1alpha1.BackendStatus]
 
 	// Status.
 	classStatus   *flow.Derived[string, *gwv1.GatewayClassStatus]
-	gatewayStatus *flow.Derived[ir.Name, *gwv1.GatewayStatus]
-	setStatus     *flow.Derived[ir.Name, *gwv1.ListenerSetStatus]
-	routeStatus   *flow.Derived[topology.RouteKey, *gwv1.RouteStatus]
+	gatewayStatus *flow.Derived[object.Name, *gwv1.GatewayStatus]
+	setStatus     *flow.Derived[object.Name, *gwv1.ListenerSetStatus]
+	routeStatus   *flow.Derived[object.Key, *gwv1.RouteStatus]
 
 	reported []reported
 
 	uncounted *flow.Derived[topology.ListenerKey, int]
-	notices   *flow.Derived[ir.Name, source.Problem]
+	notices   *flow.Derived[object.Name, source.Problem]
 
-	undefaulted *flow.Derived[topology.RouteKey, source.Problem]
+	undefaulted *flow.Derived[object.Key, source.Problem]
 
 	// Orders that several tables read by.
 	attachedByHost *flow.Index[ir.HostKey, topology.AttachmentKey, *topology.Attachment]
@@ -99,7 +100,7 @@ type Pipeline struct {
 
 // resourceKey names a resource of one Gateway.
 type resourceKey struct {
-	Gateway ir.Name
+	Gateway object.Name
 	Name    string
 }
 
@@ -108,12 +109,12 @@ func (k resourceKey) String() string { return k.Gateway.String() + "/" + k.Name 
 // NewPipeline declares the tables.
 func NewPipeline(opts Options) *Pipeline {
 	e := flow.New()
-	p := &Pipeline{engine: e, opts: opts, refusals: map[ir.Name]map[refusal]bool{}}
+	p := &Pipeline{engine: e, opts: opts, refusals: map[object.Name]map[refusal]bool{}}
 	p.clock = flow.NewInput[struct{}, time.Time](e, "clock")
-	p.proxies = flow.NewInput[ir.Name, *status.ProxyState](e, "proxies")
+	p.proxies = flow.NewInput[object.Name, *status.ProxyState](e, "proxies")
 	p.rejected = flow.NewInput[refusal, status.Rejection](e, "refusals", flow.Equal(flow.Same[status.Rejection]))
 	p.problems = flow.NewInput[string, []source.Problem](e, "problems")
-	p.fleetStates = flow.NewInput[ir.Name, infra.State](e, "fleet-states", flow.Equal(flow.Same[infra.State]))
+	p.fleetStates = flow.NewInput[object.Name, infra.State](e, "fleet-states", flow.Equal(flow.Same[infra.State]))
 	p.inputs = topology.NewInputs(e)
 	p.graph = topology.New(e, p.inputs, opts.Topology)
 	p.declareHosts()
@@ -150,7 +151,7 @@ func (p *Pipeline) Apply(batches ...source.Batch) *flow.Commit {
 // asked returns the Secrets and ConfigMaps that the tables look for, unless they are
 // those of the last call: most transactions ask for nothing new, and looking through
 // what thousands of listeners ask for would cost more than many of them.
-func (p *Pipeline) asked() (secrets, configMaps []ir.Name, changed bool) {
+func (p *Pipeline) asked() (secrets, configMaps []object.Name, changed bool) {
 	p.engine.View(func(*flow.Ctx) {
 		now := askedVersions{p.inputs.Secrets.AskedVersion(), p.inputs.ConfigMaps.AskedVersion()}
 		if changed = now != p.lastAsked; changed {
@@ -189,12 +190,12 @@ func (p *Pipeline) apply(tx *flow.Tx, batches []source.Batch) {
 
 // unsupported is the key under which an object without effect stands among the
 // problems of files.
-func unsupported(k source.Key) string { return "\x00" + k.String() }
+func unsupported(k object.Key) string { return "\x00" + k.String() }
 
 // declareHosts declares what lies between attachments and virtual hosts.
 func (p *Pipeline) declareHosts() {
 	p.rules = flow.Map("rules", p.graph.Routes,
-		func(_ *flow.Ctx, k topology.RouteKey, r *topology.Route, emit func(topology.RouteKey, *routeRules)) {
+		func(_ *flow.Ctx, k object.Key, r *topology.Route, emit func(object.Key, *routeRules)) {
 			rules := translate.Route(r)
 			emit(k, &routeRules{rules, r.Object.GetCreationTimestamp().Time, status.NoRuleLeft(r, rules.Problems)})
 		})

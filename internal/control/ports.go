@@ -8,13 +8,14 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
 
 // portKey names a port of a Gateway: what Envoy calls a listener.
 type portKey struct {
-	Gateway ir.Name
+	Gateway object.Name
 	Port    uint16
 	UDP     bool
 }

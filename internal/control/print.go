@@ -12,6 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
 
@@ -77,7 +78,7 @@ func (p *Pipeline) printedStatus(elsewhere func(namespace string) bool) []any {
 
 // gatewayIR is all that a Gateway is to serve.
 type gatewayIR struct {
-	Gateway   ir.Name               `json:"gateway"`
+	Gateway   object.Name           `json:"gateway"`
 	Listeners []*ir.Listener        `json:"listeners"`
 	Tables    map[string][]*ir.Host `json:"tables"`
 	Backends  []*ir.Backend         `json:"backends,omitempty"`
@@ -86,8 +87,8 @@ type gatewayIR struct {
 }
 
 func (p *Pipeline) printedIR() []*gatewayIR {
-	all := map[ir.Name]*gatewayIR{}
-	at := func(gateway ir.Name) *gatewayIR {
+	all := map[object.Name]*gatewayIR{}
+	at := func(gateway object.Name) *gatewayIR {
 		if all[gateway] == nil {
 			all[gateway] = &gatewayIR{Gateway: gateway, Listeners: []*ir.Listener{}, Tables: map[string][]*ir.Host{}}
 		}
@@ -158,7 +159,7 @@ type gatewayXDS struct {
 func (p *Pipeline) printedXDS() ([]gatewayXDS, error) {
 	byGateway := map[string]map[string][]printedResource{}
 	var failed error
-	add := func(gateway ir.Name, r *envoy.Resource) {
+	add := func(gateway object.Name, r *envoy.Resource) {
 		if r == nil {
 			return
 		}

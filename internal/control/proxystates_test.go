@@ -6,14 +6,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
 // TestProxyStates says that a refusal which any replica has heard of counts, for as
 // long as the replica is there and says so.
 func TestProxyStates(t *testing.T) {
-	gateway, other := ir.Name{Namespace: "infra", Name: "a"}, ir.Name{Namespace: "infra", Name: "b"}
+	gateway, other := object.Name{Namespace: "infra", Name: "a"}, object.Name{Namespace: "infra", Name: "b"}
 	serves := xds.State{Connected: 1, Synced: true, Listeners: map[string]string{"http-80": "1"}}
 	refuses := serves
 	refuses.Rejected = []xds.Rejected{{Ref: xds.Ref{Type: envoy.Listeners, Name: "http-80"}, Message: "bad"}}
@@ -28,7 +28,7 @@ func TestProxyStates(t *testing.T) {
 		t.Errorf("what is taken back stays: %+v", got)
 	}
 	p.take("one", gateway, refuses)
-	if d := cmp.Diff(map[ir.Name]bool{gateway: true, other: true}, setOf(p.drop("one"))); d != "" {
+	if d := cmp.Diff(map[object.Name]bool{gateway: true, other: true}, setOf(p.drop("one"))); d != "" {
 		t.Error(d)
 	}
 	if d := cmp.Diff(serves, p.merged(gateway)); d != "" {
@@ -42,8 +42,8 @@ func TestProxyStates(t *testing.T) {
 	}
 }
 
-func setOf(names []ir.Name) map[ir.Name]bool {
-	out := map[ir.Name]bool{}
+func setOf(names []object.Name) map[object.Name]bool {
+	out := map[object.Name]bool{}
 	for _, name := range names {
 		out[name] = true
 	}

@@ -7,21 +7,21 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
-// parseName is the inverse of ir.Name.String.
-func parseName(s string) ir.Name {
+// parseName is the inverse of object.Name.String.
+func parseName(s string) object.Name {
 	namespace, name, _ := strings.Cut(s, "/")
-	return ir.Name{Namespace: namespace, Name: name}
+	return object.Name{Namespace: namespace, Name: name}
 }
 
 // Updates turns a commit into what each Gateway's proxies must hear of it.
 func (p *Pipeline) Updates(c *flow.Commit) []xds.Update {
 	p.unsettle(c)
-	byGateway := map[ir.Name]*xds.Update{}
-	at := func(gateway ir.Name) *xds.Update {
+	byGateway := map[object.Name]*xds.Update{}
+	at := func(gateway object.Name) *xds.Update {
 		u := byGateway[gateway]
 		if u == nil {
 			u = &xds.Update{Gateway: gateway.String()}
@@ -29,7 +29,7 @@ func (p *Pipeline) Updates(c *flow.Commit) []xds.Update {
 		}
 		return u
 	}
-	change := func(gateway ir.Name, old, now *envoy.Resource) {
+	change := func(gateway object.Name, old, now *envoy.Resource) {
 		switch {
 		case now != nil && !now.Equal(old):
 			u := at(gateway)

@@ -5,25 +5,24 @@ import (
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
-	"github.com/gatehouse-dev/gatehouse/internal/source"
-	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // reported is a kind of object with a status, for all that handles statuses
 // alike: the view, the times of conditions, the log of what went wrong.
 type reported struct {
 	changes func(c *flow.Commit, yield func(statusChange))
-	all     func(c *flow.Ctx, yield func(source.Key, any))
+	all     func(c *flow.Ctx, yield func(object.Key, any))
 	// items shows the objects, with the statuses that told gives for them in place of
 	// those of the table; nil for these.
-	items func(c *flow.Ctx, told func(source.Key) any, yield func(Item))
+	items func(c *flow.Ctx, told func(object.Key) any, yield func(Item))
 }
 
 // statusChange is a change of an object's status. Old and New are pointers to
 // statuses, and nil where there was or is none.
 type statusChange struct {
-	Object   source.Key
+	Object   object.Key
 	Old, New any
 }
 
@@ -33,17 +32,17 @@ type copied[S any] interface {
 	DeepCopy() *S
 }
 
-// report adds a table of statuses to what is reported. object names an entry, nodes
+// report adds a table of statuses to what is reported. keyOf names an entry, nodes
 // have what it is about, and item shows that with a copy of the status, nil where
 // there is no object to show.
-func report[K comparable, N, S any, P copied[S]](p *Pipeline, t *flow.Derived[K, *S], object func(K) source.Key,
+func report[K comparable, N, S any, P copied[S]](p *Pipeline, t *flow.Derived[K, *S], keyOf func(K) object.Key,
 	nodes flow.Table[K, N], item func(*flow.Ctx, N, *S) *Item,
 ) {
 	flow.Watch(t)
 	p.reported = append(p.reported, reported{
 		changes: func(c *flow.Commit, yield func(statusChange)) {
 			for _, ch := range flow.Changes(c, t) {
-				change := statusChange{Object: object(ch.Key)}
+				change := statusChange{Object: keyOf(ch.Key)}
 				if ch.Had {
 					change.Old = ch.Old
 				}
@@ -53,16 +52,16 @@ func report[K comparable, N, S any, P copied[S]](p *Pipeline, t *flow.Derived[K,
 				yield(change)
 			}
 		},
-		all: func(c *flow.Ctx, yield func(source.Key, any)) {
+		all: func(c *flow.Ctx, yield func(object.Key, any)) {
 			for k, s := range flow.All(c, t) {
-				yield(object(k), s)
+				yield(keyOf(k), s)
 			}
 		},
-		items: func(c *flow.Ctx, told func(source.Key) any, yield func(Item)) {
+		items: func(c *flow.Ctx, told func(object.Key) any, yield func(Item)) {
 			for k, s := range flow.All(c, t) {
 				if told != nil {
 					var ok bool
-					if s, ok = told(object(k)).(*S); !ok {
+					if s, ok = told(keyOf(k)).(*S); !ok {
 						continue
 					}
 				}
@@ -78,34 +77,18 @@ func report[K comparable, N, S any, P copied[S]](p *Pipeline, t *flow.Derived[K,
 	})
 }
 
-// Kinds by which Gateways and what is attached to them are told apart.
-const (
-	kindGatewayClass = "GatewayClass"
-	kindGateway      = "Gateway"
-	kindListenerSet  = "ListenerSet"
-)
-
-// gatewayAPI and experimentalAPI name objects of the two groups.
-func gatewayAPI(kind string, name ir.Name) source.Key {
-	return source.Key{Group: gwv1.GroupName, Kind: kind, Namespace: name.Namespace, Name: name.Name}
-}
-
-func experimentalAPI(kind string, name ir.Name) source.Key {
-	return source.Key{Group: gwxv1alpha1.GroupName, Kind: kind, Namespace: name.Namespace, Name: name.Name}
-}
-
 // declareReported lists the kinds.
 func (p *Pipeline) declareReported() {
-	of := func(api func(string, ir.Name) source.Key, kind string) func(ir.Name) source.Key {
-		return func(name ir.Name) source.Key { return api(kind, name) }
+	of := func(k object.Kind) func(object.Name) object.Key {
+		return func(name object.Name) object.Key { return object.Key{Kind: k, Name: name} }
 	}
-	report(p, p.classStatus, func(k string) source.Key { return gatewayAPI(kindGatewayClass, ir.Name{Name: k}) }, p.graph.Classes, classItem)
-	report(p, p.gatewayStatus, of(gatewayAPI, kindGateway), p.graph.Gateways, p.gatewayItem)
-	report(p, p.setStatus, of(gatewayAPI, kindListenerSet), p.graph.ListenerSets, p.setItem)
-	report(p, p.policyStatus, of(gatewayAPI, "BackendTLSPolicy"), p.graph.BackendTLSPolicies, policyItem)
-	report(p, p.trafficStatus, of(experimentalAPI, "XBackendTrafficPolicy"), p.graph.TrafficPolicies, trafficItem)
-	report(p, p.xBackendStatus, of(experimentalAPI, "XBackend"), p.graph.XBackends, xBackendItem)
-	report(p, p.routeStatus, func(k topology.RouteKey) source.Key { return gatewayAPI(k.Kind, k.Name) }, p.graph.Routes, routeItem)
+	report(p, p.classStatus, func(k string) object.Key { return object.Key{Kind: kind.GatewayClass, Name: object.Name{Name: k}} }, p.graph.Classes, classItem)
+	report(p, p.gatewayStatus, of(kind.Gateway), p.graph.Gateways, p.gatewayItem)
+	report(p, p.setStatus, of(kind.ListenerSet), p.graph.ListenerSets, p.setItem)
+	report(p, p.policyStatus, of(kind.BackendTLSPolicy), p.graph.BackendTLSPolicies, policyItem)
+	report(p, p.trafficStatus, of(kind.BackendTrafficPolicy), p.graph.TrafficPolicies, trafficItem)
+	report(p, p.xBackendStatus, of(kind.XBackend), p.graph.XBackends, xBackendItem)
+	report(p, p.routeStatus, func(k object.Key) object.Key { return k }, p.graph.Routes, routeItem)
 }
 
 // conditionsOf lists a status's conditions by where they stand in it.
@@ -147,31 +130,31 @@ func summaryOf(status any) Summary {
 }
 
 // objects names all objects of the kinds with a status, others' too.
-func (p *Pipeline) objects() []source.Key {
-	var out []source.Key
+func (p *Pipeline) objects() []object.Key {
+	var out []object.Key
 	p.engine.View(func(c *flow.Ctx) {
 		for name := range flow.All(c, p.inputs.Classes) {
-			out = append(out, gatewayAPI(kindGatewayClass, ir.Name{Name: name}))
+			out = append(out, object.Key{Kind: kind.GatewayClass, Name: object.Name{Name: name}})
 		}
 		for k := range flow.All(c, p.inputs.Routes) {
-			out = append(out, gatewayAPI(k.Kind, k.Name))
+			out = append(out, k)
 		}
-		each := func(names func(yield func(ir.Name) bool), key func(ir.Name) source.Key) {
+		each := func(names func(yield func(object.Name) bool), of object.Kind) {
 			for name := range names {
-				out = append(out, key(name))
+				out = append(out, object.Key{Kind: of, Name: name})
 			}
 		}
-		each(keys(c, p.inputs.Gateways), func(n ir.Name) source.Key { return gatewayAPI(kindGateway, n) })
-		each(keys(c, p.inputs.ListenerSets), func(n ir.Name) source.Key { return gatewayAPI(kindListenerSet, n) })
-		each(keys(c, p.inputs.BackendTLSPolicies), func(n ir.Name) source.Key { return gatewayAPI("BackendTLSPolicy", n) })
-		each(keys(c, p.inputs.TrafficPolicies), func(n ir.Name) source.Key { return experimentalAPI("XBackendTrafficPolicy", n) })
-		each(keys(c, p.inputs.XBackends), func(n ir.Name) source.Key { return experimentalAPI("XBackend", n) })
+		each(keys(c, p.inputs.Gateways), kind.Gateway)
+		each(keys(c, p.inputs.ListenerSets), kind.ListenerSet)
+		each(keys(c, p.inputs.BackendTLSPolicies), kind.BackendTLSPolicy)
+		each(keys(c, p.inputs.TrafficPolicies), kind.BackendTrafficPolicy)
+		each(keys(c, p.inputs.XBackends), kind.XBackend)
 	})
 	return out
 }
 
-func keys[V any](c *flow.Ctx, t flow.Table[ir.Name, V]) func(yield func(ir.Name) bool) {
-	return func(yield func(ir.Name) bool) {
+func keys[V any](c *flow.Ctx, t flow.Table[object.Name, V]) func(yield func(object.Name) bool) {
+	return func(yield func(object.Name) bool) {
 		for name := range flow.All(c, t) {
 			if !yield(name) {
 				return

@@ -12,6 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
@@ -108,7 +109,7 @@ func (p *Pipeline) declareResources() {
 	// An accepted Gateway keeps its proxies even while no listener of it serves:
 	// one bad edit must not cost it the process and every connection.
 	p.fleets = flow.Map("fleets", p.graph.Gateways,
-		func(_ *flow.Ctx, k ir.Name, gw *topology.Gateway, emit func(ir.Name, struct{})) {
+		func(_ *flow.Ctx, k object.Name, gw *topology.Gateway, emit func(object.Name, struct{})) {
 			if gw.Served() {
 				emit(k, struct{}{})
 			}

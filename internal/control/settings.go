@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -60,7 +60,7 @@ func (p *Pipeline) settle(tx *flow.Tx) {
 
 // unsettle notes what settle has to do.
 func (p *Pipeline) unsettle(c *flow.Commit) {
-	p.unsettled = append(p.unsettled, flow.Changes[ir.Name, *topology.Gateway](c, p.graph.Gateways)...)
+	p.unsettled = append(p.unsettled, flow.Changes[object.Name, *topology.Gateway](c, p.graph.Gateways)...)
 }
 
 // provisionedSettings are those of Gateways with pods where their parameters say
@@ -94,7 +94,7 @@ func checkSettings(s *v1alpha1.Settings) (errs field.ErrorList) {
 func checkFleetSettings(s *v1alpha1.Settings) field.ErrorList {
 	errs := checkSettings(s)
 	_, err := infra.Render(infra.Options{Image: "image", Authorities: []byte("authorities")}, &infra.Gateway{
-		Name: ir.Name{Namespace: "namespace", Name: "name"}, Class: "class", Settings: s,
+		Name: object.Name{Namespace: "namespace", Name: "name"}, Class: "class", Settings: s,
 		Ports: []infra.Port{{Port: 80, Target: 10080}},
 	})
 	if err != nil {
@@ -124,7 +124,7 @@ func checkBootstrap(additions []byte) error {
 }
 
 // settingsOf returns the settings of a Gateway.
-func (p *Pipeline) settingsOf(gateway ir.Name) *v1alpha1.Settings {
+func (p *Pipeline) settingsOf(gateway object.Name) *v1alpha1.Settings {
 	out := &v1alpha1.Settings{}
 	p.engine.View(func(c *flow.Ctx) {
 		if gw, ok := flow.Get(c, p.graph.Gateways, gateway); ok {

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 func readSettings(t *testing.T, text string) *v1alpha1.Settings {
@@ -22,7 +22,7 @@ func readSettings(t *testing.T, text string) *v1alpha1.Settings {
 // TestFleetSettings protects what parameters say of an Envoy of this machine.
 func TestFleetSettings(t *testing.T) {
 	f := &fleet{fleetOptions: fleetOptions{concurrency: 3, drain: time.Minute}}
-	gateway := ir.Name{Namespace: "a", Name: "b"}
+	gateway := object.Name{Namespace: "a", Name: "b"}
 	usual := f.config(gateway, "/x", &v1alpha1.Settings{})
 	if usual.Concurrency != 3 || usual.DrainTimeout != time.Minute || usual.LogLevel != "" || usual.Additions != nil {
 		t.Errorf("without parameters: %+v", usual)

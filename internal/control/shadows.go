@@ -12,7 +12,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -20,7 +20,7 @@ import (
 // shadow is an object that is not used, since a source that is listed before its own
 // defines it too.
 type shadow struct {
-	source.Key
+	object.Key
 	from int // its source
 }
 
@@ -28,15 +28,15 @@ type shadow struct {
 type shadows struct {
 	by      map[shadow]int // the source that is used instead
 	changed map[shadow]bool
-	told    map[source.Key]any // the statuses of the cluster's objects among them
+	told    map[object.Key]any // the statuses of the cluster's objects among them
 }
 
 func newShadows() shadows {
-	return shadows{by: map[shadow]int{}, changed: map[shadow]bool{}, told: map[source.Key]any{}}
+	return shadows{by: map[shadow]int{}, changed: map[shadow]bool{}, told: map[object.Key]any{}}
 }
 
 // note notes that an object is not used from now on, or is used again, or gone.
-func (s *shadows) note(k source.Key, by, from int, begins bool) {
+func (s *shadows) note(k object.Key, by, from int, begins bool) {
 	sh := shadow{k, from}
 	s.changed[sh] = true
 	if begins {
@@ -90,7 +90,7 @@ func (c *Cluster) reportShadows() {
 	if c.merge == nil || c.term == nil {
 		return
 	}
-	again := map[source.Key]bool{} // objects whose own status counts again
+	again := map[object.Key]bool{} // objects whose own status counts again
 	for sh := range c.shadows.changed {
 		if sh.from != c.clusterSource() {
 			continue
@@ -108,7 +108,7 @@ func (c *Cluster) reportShadows() {
 	c.pipeline.engine.View(func(ctx *flow.Ctx) {
 		if len(again) > 0 {
 			for _, kind := range c.pipeline.reported {
-				kind.all(ctx, func(k source.Key, status any) {
+				kind.all(ctx, func(k object.Key, status any) {
 					if again[k] {
 						c.write(k, status)
 					}
@@ -137,7 +137,7 @@ func (c *Cluster) shadowStatus(ctx *flow.Ctx, o client.Object, by string) any {
 		accepted.ObservedGeneration = o.GetGeneration()
 		conditions = []metav1.Condition{accepted}
 	}
-	isOurs := func(gateway ir.Name) bool {
+	isOurs := func(gateway object.Name) bool {
 		_, ok := flow.Get(ctx, c.pipeline.graph.Gateways, gateway)
 		return ok
 	}
@@ -171,17 +171,17 @@ func (c *Cluster) shadowStatus(ctx *flow.Ctx, o client.Object, by string) any {
 }
 
 // gatewayOf returns the Gateway that a parent is, or is a set of.
-func (c *Cluster) gatewayOf(ctx *flow.Ctx, namespace string, ref gwv1.ParentReference) ir.Name {
-	name := ir.Name{Namespace: namespace, Name: string(ref.Name)}
+func (c *Cluster) gatewayOf(ctx *flow.Ctx, namespace string, ref gwv1.ParentReference) object.Name {
+	name := object.Name{Namespace: namespace, Name: string(ref.Name)}
 	if ref.Namespace != nil {
 		name.Namespace = string(*ref.Namespace)
 	}
-	if ref.Kind == nil || *ref.Kind != kindListenerSet {
+	if ref.Kind == nil || *ref.Kind != "ListenerSet" {
 		return name
 	}
 	set, ok := flow.Get(ctx, c.pipeline.inputs.ListenerSets, name)
 	if !ok {
-		return ir.Name{}
+		return object.Name{}
 	}
 	return topology.ParentOfSet(set)
 }

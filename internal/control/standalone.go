@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/file"
@@ -57,8 +57,8 @@ type Standalone struct {
 	serving     context.Context
 	stopServing context.CancelFunc
 
-	troubled troubled  // objects that are in a bad state
-	gone     []ir.Name // Gateways whose fleet went, to be unheard in the next transaction
+	troubled troubled      // objects that are in a bad state
+	gone     []object.Name // Gateways whose fleet went, to be unheard in the next transaction
 
 	mu     sync.Mutex
 	loaded bool
@@ -188,7 +188,7 @@ func (s *Standalone) commit(batches []source.Batch, said []feedback) {
 	s.opts.OnCommit()
 }
 
-func (s *Standalone) forget(gateway ir.Name) {
+func (s *Standalone) forget(gateway object.Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.states, gateway.String())

@@ -17,7 +17,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
@@ -29,7 +30,7 @@ type Static struct {
 	// Class is the GatewayClass that counts.
 	Class string
 	// Gateway is the one that is served; zero for the oldest of the class.
-	Gateway ir.Name
+	Gateway object.Name
 	// ClassStatus says whether the status of the class is this process's to write.
 	ClassStatus bool
 	// Address is where listeners are: the pod's.
@@ -47,12 +48,12 @@ type static struct {
 	Static
 	controllerName string
 	// all are the Gateways of the class, if the oldest is to be found.
-	all    map[ir.Name]*gwv1.Gateway
-	chosen ir.Name
+	all    map[object.Name]*gwv1.Gateway
+	chosen object.Name
 	// others are further classes of the controllerName, if their status is ours to write.
 	others map[string]*gwv1.GatewayClass
 	// losers are the Gateways and classes whose status says that another one is served.
-	losers map[source.Key]any
+	losers map[object.Key]any
 	fleet  *fleet
 	stop   context.CancelFunc // the service of xDS, which a draining Envoy needs
 
@@ -62,7 +63,7 @@ type static struct {
 func newStatic(o Static, controllerName string) *static {
 	return &static{
 		Static: o, controllerName: controllerName, chosen: o.Gateway,
-		all: map[ir.Name]*gwv1.Gateway{}, others: map[string]*gwv1.GatewayClass{},
+		all: map[object.Name]*gwv1.Gateway{}, others: map[string]*gwv1.GatewayClass{},
 	}
 }
 
@@ -125,8 +126,8 @@ func (s *static) note(c *Cluster) {
 // take leaves of a batch what concerns the Gateway: other Gateways and classes are
 // other processes' business, and their routes look like those of nobody here.
 func (s *static) take(b source.Batch) source.Batch {
-	elects := s.Gateway == ir.Name{}
-	var touched []ir.Name // Gateways of the batch, if one is to be chosen
+	elects := s.Gateway == object.Name{}
+	var touched []object.Name // Gateways of the batch, if one is to be chosen
 	kept := b.Set[:0:0]
 	for _, o := range b.Set {
 		switch o := o.(type) {
@@ -136,7 +137,7 @@ func (s *static) take(b source.Batch) source.Batch {
 				continue
 			}
 		case *gwv1.Gateway:
-			name := ir.Name{Namespace: o.Namespace, Name: o.Name}
+			name := object.Name{Namespace: o.Namespace, Name: o.Name}
 			if elects {
 				touched = append(touched, name)
 				if string(o.Spec.GatewayClassName) == s.Class {
@@ -155,11 +156,11 @@ func (s *static) take(b source.Batch) source.Batch {
 	b.Set = kept
 	for _, k := range b.Deleted {
 		switch {
-		case k.Kind == kindGatewayClass:
-			delete(s.others, k.Name)
-		case elects && k.Kind == kindGateway:
-			delete(s.all, ir.Name{Namespace: k.Namespace, Name: k.Name})
-			touched = append(touched, ir.Name{Namespace: k.Namespace, Name: k.Name})
+		case k.Kind == kind.GatewayClass:
+			delete(s.others, k.Name.Name)
+		case elects && k.Kind == kind.Gateway:
+			delete(s.all, k.Name)
+			touched = append(touched, k.Name)
 		}
 	}
 	if len(touched) > 0 {
@@ -178,15 +179,15 @@ func (s *static) passOver(class *gwv1.GatewayClass) {
 }
 
 // choose makes the oldest Gateway of the class the one that is served.
-func (s *static) choose(b *source.Batch, touched []ir.Name) {
-	oldest := ir.Name{}
+func (s *static) choose(b *source.Batch, touched []object.Name) {
+	oldest := object.Name{}
 	for name, o := range s.all {
-		if oldest == (ir.Name{}) || older(o, s.all[oldest]) < 0 {
+		if oldest == (object.Name{}) || older(o, s.all[oldest]) < 0 {
 			oldest = name
 		}
 	}
 	if s.chosen != oldest {
-		if s.chosen != (ir.Name{}) && !slices.Contains(b.Deleted, gatewayKey(s.chosen)) {
+		if s.chosen != (object.Name{}) && !slices.Contains(b.Deleted, gatewayKey(s.chosen)) {
 			b.Deleted = append(b.Deleted, gatewayKey(s.chosen))
 		}
 		s.chosen = oldest
@@ -205,20 +206,20 @@ func older(a, b *gwv1.Gateway) int {
 	)
 }
 
-func gatewayKey(name ir.Name) source.Key {
-	return source.Key{Group: gwv1.GroupName, Kind: kindGateway, Namespace: name.Namespace, Name: name.Name}
+func gatewayKey(name object.Name) object.Key {
+	return object.Key{Kind: kind.Gateway, Name: name}
 }
 
 // conflicts adds the statuses of those that lose, as far as they change.
-func (s *static) conflicts(statuses map[source.Key]any) {
-	losers := map[source.Key]any{}
+func (s *static) conflicts(statuses map[object.Key]any) {
+	losers := map[object.Key]any{}
 	for name, o := range s.all {
 		if name != s.chosen {
 			losers[gatewayKey(name)] = &gwv1.GatewayStatus{Conditions: lost(o, condition.GatewayConflict(s.chosen.String()))}
 		}
 	}
 	for name, o := range s.others {
-		key := source.Key{Group: gwv1.GroupName, Kind: kindGatewayClass, Name: name}
+		key := object.Key{Kind: kind.GatewayClass, Name: object.Name{Name: name}}
 		losers[key] = &gwv1.GatewayClassStatus{Conditions: lost(o, condition.ClassConflict())}
 	}
 	for k, status := range losers {
@@ -242,22 +243,22 @@ func lost(o client.Object, c metav1.Condition) []metav1.Condition {
 
 // owns says whether an entry of a status is this process's, by what it refers to.
 func (c *Cluster) owns(o client.Object, ref *gwv1.ParentReference) bool {
-	name := ir.Name{Namespace: o.GetNamespace(), Name: string(ref.Name)}
+	name := object.Name{Namespace: o.GetNamespace(), Name: string(ref.Name)}
 	if ref.Namespace != nil {
 		name.Namespace = string(*ref.Namespace)
 	}
-	if ref.Kind != nil && *ref.Kind == kindListenerSet {
-		set, ok := c.source.Live(source.Key{Group: gwv1.GroupName, Kind: kindListenerSet, Namespace: name.Namespace, Name: name.Name}).(*gwv1.ListenerSet)
+	if ref.Kind != nil && *ref.Kind == "ListenerSet" {
+		set, ok := c.source.Live(object.Key{Kind: kind.ListenerSet, Name: name}).(*gwv1.ListenerSet)
 		if !ok {
 			return false
 		}
 		gateway := set.Spec.ParentRef
-		name = ir.Name{Namespace: set.Namespace, Name: string(gateway.Name)}
+		name = object.Name{Namespace: set.Namespace, Name: string(gateway.Name)}
 		if gateway.Namespace != nil {
 			name.Namespace = string(*gateway.Namespace)
 		}
 	}
-	if one := c.opts.Static.Gateway; one != (ir.Name{}) {
+	if one := c.opts.Static.Gateway; one != (object.Name{}) {
 		return name == one
 	}
 	gateway, ok := c.source.Live(gatewayKey(name)).(*gwv1.Gateway)

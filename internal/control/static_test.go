@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -27,7 +28,7 @@ func told(b source.Batch) []string {
 		out = append(out, o.GetName())
 	}
 	for _, k := range b.Deleted {
-		out = append(out, "-"+k.Name)
+		out = append(out, "-"+k.Name.Name)
 	}
 	slices.Sort(out)
 	return out
@@ -35,18 +36,18 @@ func told(b source.Batch) []string {
 
 // A process for one Gateway sees no other, and no other class; all else it does.
 func TestStaticNamedGateway(t *testing.T) {
-	s := newStatic(Static{Class: "c", Gateway: ir.Name{Namespace: "ns", Name: "mine"}}, "")
+	s := newStatic(Static{Class: "c", Gateway: object.Name{Namespace: "ns", Name: "mine"}}, "")
 	got := told(s.take(source.Batch{
 		Set: []source.Object{
 			&gwv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, &gwv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "d"}},
 			staticGateway("mine", "c", 2), staticGateway("other", "c", 1), &gwv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Name: "route"}},
 		},
-		Deleted: []source.Key{{Kind: "HTTPRoute", Name: "gone"}},
+		Deleted: []object.Key{{Kind: kind.HTTPRoute, Name: object.Name{Name: "gone"}}},
 	}))
 	if diff := cmp.Diff([]string{"-gone", "c", "mine", "route"}, got); diff != "" {
 		t.Error(diff)
 	}
-	statuses := map[source.Key]any{}
+	statuses := map[object.Key]any{}
 	s.conflicts(statuses)
 	if len(statuses) > 0 {
 		t.Errorf("statuses of others: %v", statuses)
@@ -79,16 +80,16 @@ func TestStaticOldestGateway(t *testing.T) {
 	} {
 		b := source.Batch{Set: step.set}
 		for _, name := range step.deleted {
-			b.Deleted = append(b.Deleted, gatewayKey(ir.Name{Namespace: "ns", Name: name}))
+			b.Deleted = append(b.Deleted, gatewayKey(object.Name{Namespace: "ns", Name: name}))
 		}
 		if diff := cmp.Diff(step.seen, told(s.take(b))); diff != "" {
 			t.Errorf("%s: %s", step.what, diff)
 		}
-		statuses := map[source.Key]any{}
+		statuses := map[object.Key]any{}
 		s.conflicts(statuses)
 		got := map[string]bool{}
 		for k, status := range statuses {
-			got[k.Name] = status != nil
+			got[k.Name.Name] = status != nil
 		}
 		if step.statuses == nil {
 			step.statuses = map[string]bool{}

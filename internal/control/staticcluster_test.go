@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/gateway-api/pkg/consts"
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
@@ -59,7 +59,7 @@ func TestStaticCluster(t *testing.T) {
 			UserName: "system:serviceaccount:" + staticNamespace + ":gatehouse-static",
 			Groups:   []string{"system:serviceaccounts", "system:authenticated"},
 		}
-		logged := s.run(process, Static{Gateway: ir.Name{Namespace: "ns", Name: "b"}})
+		logged := s.run(process, Static{Gateway: object.Name{Namespace: "ns", Name: "b"}})
 		s.untilCondition("the Gateway's status", "b", gwv1.GatewayConditionAccepted, "Accepted")
 		s.until("the route has one parent", func() bool {
 			s.get("ns", "route", route)

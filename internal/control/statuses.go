@@ -13,6 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
@@ -21,7 +23,7 @@ import (
 
 // refusal is something that the proxies of a Gateway refused.
 type refusal struct {
-	Gateway ir.Name
+	Gateway object.Name
 	status.Ref
 	Table string // of a host
 }
@@ -44,7 +46,7 @@ const backendLeftOut status.RefKind = "left out"
 
 // issueKey is something about a route that came to light behind translation.
 type issueKey struct {
-	Route topology.RouteKey
+	Route object.Key
 	About refusal
 }
 
@@ -75,9 +77,9 @@ func (p *Pipeline) declareStatus() {
 		func(_ *hostPart, _ ir.HostKey, _ *hostPart) *hostPart { return nil })
 	inexpressible := flow.Map("inexpressible-rules", faulty,
 		func(_ *flow.Ctx, k ir.HostKey, h *hostPart, emit func(issueKey, issue)) {
-			byRoute := map[topology.RouteKey][]translate.Problem{}
+			byRoute := map[object.Key][]translate.Problem{}
 			for _, e := range h.errors {
-				route := topology.RouteKey{Kind: e.Source.Kind, Name: e.Source.Name}
+				route := object.Key{Kind: e.Source.Kind, Name: e.Source.Name}
 				byRoute[route] = append(byRoute[route], translate.Inexpressible(e.Source, e.Err))
 			}
 			host := refusal{k.Gateway, status.Ref{Kind: inexpressibleHost, Name: k.Domain}, k.Table}
@@ -93,7 +95,7 @@ func (p *Pipeline) declareStatus() {
 		})
 	left := p.backendProblems()
 	issues := flow.NewIndex(inexpressible,
-		func(k issueKey, _ issue, yield func(topology.RouteKey)) { yield(k.Route) }, issueKey.compare)
+		func(k issueKey, _ issue, yield func(object.Key)) { yield(k.Route) }, issueKey.compare)
 	issues.Also(refused)
 	issues.Also(left)
 	// Routes look for issues only where their namespace has some: every look is
@@ -104,14 +106,14 @@ func (p *Pipeline) declareStatus() {
 	// Routes without a valid rule attach, as far as the topology knows, but must
 	// not be counted as attached.
 	invalid := flow.Count("invalid-routes", p.rules,
-		func(k topology.RouteKey, r *routeRules, yield func(topology.RouteKey)) {
+		func(k object.Key, r *routeRules, yield func(object.Key)) {
 			if r.invalid {
 				yield(k)
 			}
 		})
 	p.uncounted = flow.Count("uncounted-routes",
 		flow.Map("invalid-attachments", invalid,
-			func(c *flow.Ctx, k topology.RouteKey, _ int, emit func(topology.AttachmentKey, struct{})) {
+			func(c *flow.Ctx, k object.Key, _ int, emit func(topology.AttachmentKey, struct{})) {
 				parents := p.graph.Parents(c, k)
 				seen := map[topology.ListenerKey]bool{}
 				for _, parent := range parents {
@@ -143,7 +145,7 @@ func (p *Pipeline) declareStatus() {
 		})
 
 	p.gatewayStatus = flow.Map("gateway-status", p.graph.Gateways,
-		func(c *flow.Ctx, name ir.Name, gw *topology.Gateway, emit func(ir.Name, *gwv1.GatewayStatus)) {
+		func(c *flow.Ctx, name object.Name, gw *topology.Gateway, emit func(object.Name, *gwv1.GatewayStatus)) {
 			in := status.GatewayInput{
 				Node: gw, AttachedRoutes: p.attachedRoutes(c),
 			}
@@ -161,7 +163,7 @@ func (p *Pipeline) declareStatus() {
 
 	// What ListenerSets need to know of their Gateways changes far less often than those.
 	unreachable := flow.Map("unreachable-gateways", p.graph.Gateways,
-		func(c *flow.Ctx, name ir.Name, gw *topology.Gateway, emit func(ir.Name, metav1.Condition)) {
+		func(c *flow.Ctx, name object.Name, gw *topology.Gateway, emit func(object.Name, metav1.Condition)) {
 			in := status.GatewayInput{Node: gw}
 			p.locate(c, gw, &in)
 			if why := status.Unreachable(in); why != nil {
@@ -169,7 +171,7 @@ func (p *Pipeline) declareStatus() {
 			}
 		}, flow.Equal(flow.Same[metav1.Condition]))
 	p.setStatus = flow.Map("listener-set-status", p.graph.ListenerSets,
-		func(c *flow.Ctx, name ir.Name, set *topology.ListenerSet, emit func(ir.Name, *gwv1.ListenerSetStatus)) {
+		func(c *flow.Ctx, name object.Name, set *topology.ListenerSet, emit func(object.Name, *gwv1.ListenerSetStatus)) {
 			in := status.ListenerSetInput{Node: set, AttachedRoutes: p.attachedRoutes(c)}
 			if hasCertificates(set.Listeners) {
 				in.Now, _ = flow.Get(c, p.clock, struct{}{})
@@ -189,7 +191,7 @@ func (p *Pipeline) declareStatus() {
 		})
 
 	p.routeStatus = flow.Map("route-status", p.graph.Routes,
-		func(c *flow.Ctx, k topology.RouteKey, r *topology.Route, emit func(topology.RouteKey, *gwv1.RouteStatus)) {
+		func(c *flow.Ctx, k object.Key, r *topology.Route, emit func(object.Key, *gwv1.RouteStatus)) {
 			in := status.RouteInput{ControllerName: p.opts.Topology.ControllerName, Node: r}
 			in.Parents = p.graph.Parents(c, k)
 			if rules, ok := flow.Get(c, p.rules, k); ok {
@@ -254,7 +256,7 @@ func hasCertificates(listeners []*topology.Listener) bool {
 // declareNotices declares what is told of objects that have no status of ours.
 func (p *Pipeline) declareNotices() {
 	p.notices = flow.Map("classless-gateways", p.inputs.Gateways,
-		func(c *flow.Ctx, k ir.Name, gw *gwv1.Gateway, emit func(ir.Name, source.Problem)) {
+		func(c *flow.Ctx, k object.Name, gw *gwv1.Gateway, emit func(object.Name, source.Problem)) {
 			class := string(gw.Spec.GatewayClassName)
 			implicit := p.opts.Topology.ImplicitClass
 			if implicit == "" || class == implicit {
@@ -262,7 +264,7 @@ func (p *Pipeline) declareNotices() {
 			}
 			if _, ok := flow.Get(c, p.inputs.Classes, class); !ok {
 				emit(k, source.Problem{
-					Key:   source.Key{Group: gwv1.GroupName, Kind: kindGateway, Namespace: k.Namespace, Name: k.Name},
+					Key:   object.Key{Kind: kind.Gateway, Name: object.Name{Namespace: k.Namespace, Name: k.Name}},
 					Field: "spec.gatewayClassName", Reason: source.Unknown,
 					Message: fmt.Sprintf("there is no GatewayClass %q, so nobody serves this Gateway; use %q, which needs no object, or define the class with controllerName %s",
 						class, implicit, p.opts.Topology.ControllerName),

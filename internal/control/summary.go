@@ -109,7 +109,7 @@ func routeSummary(s *gwv1.RouteStatus) Summary {
 
 // parentName names a parent in messages.
 func parentName(ref gwv1.ParentReference) string {
-	if ref.Kind != nil && *ref.Kind != kindGateway {
+	if ref.Kind != nil && *ref.Kind != "Gateway" {
 		return "parent " + string(*ref.Kind) + " " + string(ref.Name)
 	}
 	return "parent " + string(ref.Name)

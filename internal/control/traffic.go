@@ -4,7 +4,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -12,7 +12,7 @@ import (
 // declareTrafficStatus declares what people are told of XBackendTrafficPolicies.
 func (p *Pipeline) declareTrafficStatus() {
 	p.trafficStatus = flow.Map("traffic-policy-status", p.graph.TrafficPolicies,
-		func(c *flow.Ctx, k ir.Name, node *topology.TrafficPolicy, emit func(ir.Name, *gwv1.PolicyStatus)) {
+		func(c *flow.Ctx, k object.Name, node *topology.TrafficPolicy, emit func(object.Name, *gwv1.PolicyStatus)) {
 			ancestors, _ := flow.Get(c, p.graph.TrafficAncestors, k)
 			s := status.TrafficPolicy(p.opts.Topology.ControllerName, node, ancestors)
 			emit(k, &s)

@@ -116,7 +116,7 @@ func parentPath(ref gwv1.ParentReference) string {
 		name = string(*ref.Namespace) + "/" + name
 	}
 	path := "parent " + name
-	if ref.Kind != nil && *ref.Kind != kindGateway {
+	if ref.Kind != nil && *ref.Kind != "Gateway" {
 		path = "parent " + string(*ref.Kind) + " " + name
 	}
 	if ref.SectionName != nil {

@@ -8,7 +8,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -25,7 +25,7 @@ func TestUnreadKinds(t *testing.T) {
 			if claims != claimed || len(class.SupportedFeatures) < 50 {
 				t.Errorf("the class claims ClusterTrustBundles: %t, and %d features in all", claims, len(class.SupportedFeatures))
 			}
-			gw, _ := flow.Get(c, p.gatewayStatus, ir.Name{Namespace: "team", Name: "web"})
+			gw, _ := flow.Get(c, p.gatewayStatus, object.Name{Namespace: "team", Name: "web"})
 			found := false
 			for _, condition := range gw.Listeners[0].Conditions {
 				found = found || strings.Contains(condition.Message, message)

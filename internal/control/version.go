@@ -4,8 +4,9 @@ import (
 	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -17,7 +18,7 @@ type versionGate struct {
 	definitions map[string]*metav1.PartialObjectMetadata
 	closed      bool
 	// held is what came meanwhile, the newest of each; nil for what is gone.
-	held map[source.Key]source.Object
+	held map[object.Key]source.Object
 }
 
 // VersionRefused reports whether objects are held back.
@@ -34,7 +35,7 @@ func (g *versionGate) take(b source.Batch) source.Batch {
 	}
 	out := source.Batch{Problems: b.Problems, Unread: b.Unread}
 	if g.held == nil {
-		g.held = map[source.Key]source.Object{}
+		g.held = map[object.Key]source.Object{}
 	}
 	for _, k := range b.Deleted {
 		if passes(k) {
@@ -67,13 +68,13 @@ func (g *versionGate) take(b source.Batch) source.Batch {
 // note takes in definitions, and reports whether there were any.
 func (g *versionGate) note(b source.Batch) (changed bool) {
 	for _, k := range b.Deleted {
-		if k.Kind == definitionKind {
-			delete(g.definitions, k.Name)
+		if k.Kind == kind.Definition {
+			delete(g.definitions, k.Name.Name)
 			changed = true
 		}
 	}
 	for _, o := range b.Set {
-		if d, ok := o.(*metav1.PartialObjectMetadata); ok && d.Kind == definitionKind {
+		if d, ok := o.(*metav1.PartialObjectMetadata); ok && d.Kind == kind.Definition.Name() {
 			if g.definitions == nil {
 				g.definitions = map[string]*metav1.PartialObjectMetadata{}
 			}
@@ -84,9 +85,7 @@ func (g *versionGate) note(b source.Batch) (changed bool) {
 	return changed
 }
 
-const definitionKind = "CustomResourceDefinition"
-
 // passes tells the objects that are never held back.
-func passes(k source.Key) bool {
-	return k.Kind == definitionKind || k.Group == gwv1.GroupName && k.Kind == kindGatewayClass
+func passes(k object.Key) bool {
+	return k.Kind == kind.Definition || k.Kind == kind.GatewayClass
 }

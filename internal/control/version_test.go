@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/gateway-api/pkg/consts"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -57,7 +57,7 @@ func TestUnknownVersionHoldsChanges(t *testing.T) {
 				n++
 			}
 			for _, name := range gateways {
-				gw, ok := flow.Get(c, p.graph.Gateways, ir.Name{Namespace: "ns", Name: name})
+				gw, ok := flow.Get(c, p.graph.Gateways, object.Name{Namespace: "ns", Name: name})
 				if !ok || n != len(gateways) {
 					t.Errorf("%s: there are %d Gateways, want %v", when, n, gateways)
 				} else if !gw.Listeners[0].Serves {
@@ -78,8 +78,8 @@ func TestUnknownVersionHoldsChanges(t *testing.T) {
 	set(definition("v1.6.1"))
 	check("with another minor version", "True/Accepted", "False/UnsupportedVersion", "a")
 	set(definition(""))
-	p.Apply(source.Batch{Set: []source.Object{gateway("b"), gateway("c")}, Deleted: []source.Key{source.KeyOf(gateway("a"))}})
-	p.Apply(source.Batch{Deleted: []source.Key{source.KeyOf(gateway("c"))}})
+	p.Apply(source.Batch{Set: []source.Object{gateway("b"), gateway("c")}, Deleted: []object.Key{source.KeyOf(gateway("a"))}})
+	p.Apply(source.Batch{Deleted: []object.Key{source.KeyOf(gateway("c"))}})
 	check("without a version", "False/UnsupportedVersion", "False/UnsupportedVersion", "a")
 	if !p.VersionRefused() {
 		t.Error("the refusal is not told")

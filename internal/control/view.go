@@ -11,7 +11,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -119,7 +119,7 @@ func (i Item) key() string {
 func (p *Pipeline) View() View { return p.view(nil) }
 
 // view is View with the statuses that told gives, where it is not nil.
-func (p *Pipeline) view(told func(source.Key) any) View {
+func (p *Pipeline) view(told func(object.Key) any) View {
 	v := View{Items: []Item{}}
 	p.engine.View(func(c *flow.Ctx) {
 		for _, kind := range p.reported {
@@ -135,7 +135,7 @@ func (p *Pipeline) view(told func(source.Key) any) View {
 			v.Problems = append(v.Problems, notice)
 		}
 	})
-	order := map[string]int{kindGatewayClass: 0, kindGateway: 1, kindListenerSet: 2}
+	order := map[string]int{"GatewayClass": 0, "Gateway": 1, "ListenerSet": 2}
 	rank := func(kind string) int {
 		if n, ok := order[kind]; ok {
 			return n
@@ -166,13 +166,13 @@ func classItem(_ *flow.Ctx, class *topology.Class, s *gwv1.GatewayClassStatus) *
 	if class.Object == nil {
 		return nil
 	}
-	out := item(kindGatewayClass, "", class.Name, class.Object.Generation, s)
+	out := item("GatewayClass", "", class.Name, class.Object.Generation, s)
 	out.Summary = classSummary(s)
 	return out
 }
 
 func (p *Pipeline) gatewayItem(c *flow.Ctx, gw *topology.Gateway, s *gwv1.GatewayStatus) *Item {
-	out := item(kindGateway, gw.Name.Namespace, gw.Name.Name, gw.Object.Generation, s)
+	out := item("Gateway", gw.Name.Namespace, gw.Name.Name, gw.Object.Generation, s)
 	out.Summary = gatewaySummary(s)
 	out.Summary.Class = string(gw.Object.Spec.GatewayClassName)
 	out.Summary.Listeners = p.listenerRows(c, out.Summary.Listeners, gw.Listeners)
@@ -180,7 +180,7 @@ func (p *Pipeline) gatewayItem(c *flow.Ctx, gw *topology.Gateway, s *gwv1.Gatewa
 }
 
 func (p *Pipeline) setItem(c *flow.Ctx, set *topology.ListenerSet, s *gwv1.ListenerSetStatus) *Item {
-	out := item(kindListenerSet, set.Name.Namespace, set.Name.Name, set.Object.Generation, s)
+	out := item("ListenerSet", set.Name.Namespace, set.Name.Name, set.Object.Generation, s)
 	out.Summary = setSummary(s)
 	out.Summary.Parents = []string{set.Gateway.String()}
 	out.Summary.Listeners = p.listenerRows(c, out.Summary.Listeners, set.Listeners)
@@ -207,18 +207,18 @@ func (p *Pipeline) listenerRows(c *flow.Ctx, rows []ListenerRow, listeners []*to
 }
 
 func routeItem(_ *flow.Ctx, r *topology.Route, s *gwv1.RouteStatus) *Item {
-	out := item(r.Key.Kind, r.Key.Namespace, r.Key.Name.Name, r.Object.GetGeneration(), s)
+	out := item(r.Key.Kind.Name(), r.Key.Namespace, r.Key.Name.Name, r.Object.GetGeneration(), s)
 	out.Summary = routeSummary(s)
 	for _, parent := range s.Parents {
 		ns := r.Key.Namespace
 		if parent.ParentRef.Namespace != nil {
 			ns = string(*parent.ParentRef.Namespace)
 		}
-		name := ir.Name{Namespace: ns, Name: string(parent.ParentRef.Name)}.String()
+		name := object.Name{Namespace: ns, Name: string(parent.ParentRef.Name)}.String()
 		if parent.ParentRef.SectionName != nil {
 			name += "/" + string(*parent.ParentRef.SectionName)
 		}
-		if kind := parent.ParentRef.Kind; kind != nil && *kind != kindGateway {
+		if kind := parent.ParentRef.Kind; kind != nil && *kind != "Gateway" {
 			name = string(*kind) + " " + name
 		}
 		out.Summary.Parents = append(out.Summary.Parents, name)

@@ -4,7 +4,7 @@ import (
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -12,7 +12,7 @@ import (
 // declareXBackendStatus declares what people are told of XBackends.
 func (p *Pipeline) declareXBackendStatus() {
 	p.xBackendStatus = flow.Map("xbackend-status", p.graph.XBackends,
-		func(c *flow.Ctx, k ir.Name, node *topology.XBackend, emit func(ir.Name, *gwxv1alpha1.BackendStatus)) {
+		func(c *flow.Ctx, k object.Name, node *topology.XBackend, emit func(object.Name, *gwxv1alpha1.BackendStatus)) {
 			ancestors, _ := flow.Get(c, p.graph.XBackendAncestors, k)
 			s := status.XBackend(p.opts.Topology.ControllerName, node, ancestors)
 			emit(k, &s)

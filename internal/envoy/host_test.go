@@ -10,6 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 func simpleHost(i int) *ir.Host {
@@ -17,7 +19,7 @@ func simpleHost(i int) *ir.Host {
 	return &ir.Host{
 		Domain: name + ".bench.example",
 		Rules: []*ir.Rule{{
-			Source:   ir.Source{Kind: "HTTPRoute", Name: ir.Name{Namespace: "bench", Name: name}},
+			Source:   ir.Source{Kind: kind.HTTPRoute, Name: object.Name{Namespace: "bench", Name: name}},
 			Match:    ir.Match{Path: ir.PathMatch{Kind: ir.PathPrefix, Value: "/"}},
 			Backends: []ir.WeightedBackend{{Backend: "bench/" + name + ":8080|0123456789abcdef", Weight: 1}},
 		}},
@@ -27,7 +29,7 @@ func simpleHost(i int) *ir.Host {
 func simpleBackend() *ir.Backend {
 	return &ir.Backend{
 		Name: "bench/app-00001:8080|0123456789abcdef", Protocol: ir.HTTP1, Port: 8080,
-		Service: ir.Name{Namespace: "bench", Name: "app-00001"},
+		Service: object.Name{Namespace: "bench", Name: "app-00001"},
 	}
 }
 

@@ -29,6 +29,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 )
 
@@ -354,7 +356,7 @@ func newBackend(t testing.TB, name string, protocol ir.Protocol, handler http.Ha
 	srv.Start()
 	t.Cleanup(srv.Close)
 	addr := netip.MustParseAddrPort(srv.Listener.Addr().String())
-	b.ir = &ir.Backend{Name: "default/" + name + ":80", Protocol: protocol, Port: 80, Service: ir.Name{Namespace: "default", Name: name}}
+	b.ir = &ir.Backend{Name: "default/" + name + ":80", Protocol: protocol, Port: 80, Service: object.Name{Namespace: "default", Name: name}}
 	b.eps = &ir.Endpoints{Backend: b.ir.Name, Endpoints: []ir.Endpoint{{Address: addr.Addr().String(), Port: addr.Port()}}}
 	return b
 }
@@ -363,7 +365,7 @@ func newBackend(t testing.TB, name string, protocol ir.Protocol, handler http.Ha
 func plain(hosts []*ir.Host, backends ...*backend) *setup {
 	s := &setup{
 		listeners: []*ir.Listener{{
-			Gateway: ir.Name{Namespace: "default", Name: "web"}, Name: "http-80", Port: 80,
+			Gateway: object.Name{Namespace: "default", Name: "web"}, Name: "http-80", Port: 80,
 			Addresses: []string{"127.0.0.1"}, Chains: []ir.Chain{{Table: "http-80"}},
 		}},
 		tables: map[string][]*ir.Host{"http-80": hosts},
@@ -421,7 +423,7 @@ func (r *running) get(t testing.TB, url string) answered {
 // echo is a host with rules on a.example.
 func rulesOn(domain string, rules ...*ir.Rule) []*ir.Host {
 	for i, r := range rules {
-		r.Source = ir.Source{Kind: "HTTPRoute", Name: ir.Name{Namespace: "default", Name: "web"}, Rule: i}
+		r.Source = ir.Source{Kind: kind.HTTPRoute, Name: object.Name{Namespace: "default", Name: "web"}, Rule: i}
 	}
 	return []*ir.Host{{Domain: domain, Rules: rules}}
 }

@@ -12,7 +12,7 @@ import (
 // RouteName is what Envoy calls the routes of a rule, in its access log too:
 // kind/namespace/name/rule/match, and the rule's own name where it has one.
 func RouteName(s ir.Source) string {
-	n := s.Kind + "/" + s.Namespace + "/" + s.Name.Name +
+	n := s.Kind.Name() + "/" + s.Namespace + "/" + s.Name.Name +
 		"/" + strconv.Itoa(s.Rule) + "/" + strconv.Itoa(s.Match)
 	if s.Title != "" {
 		n += "/" + s.Title

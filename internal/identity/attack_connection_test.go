@@ -20,14 +20,14 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/identity"
 	"github.com/gatehouse-dev/gatehouse/internal/identity/client"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // certificate has the controller sign one for a pod, for a life.
 func (c *cluster) certificate(t *testing.T, a *identity.Authority, gateway, pod string) tls.Certificate {
 	t.Helper()
 	key := newKey(t)
-	chain, _, _, err := a.Issue(&key.PublicKey, ir.Name{Namespace: "ns", Name: gateway}, pod)
+	chain, _, _, err := a.Issue(&key.PublicKey, object.Name{Namespace: "ns", Name: gateway}, pod)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/identity/client"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 const (
@@ -91,22 +91,22 @@ func (s *Server) issue(w http.ResponseWriter, r *http.Request, source netip.Addr
 }
 
 // identify asks the API server whose token it is: a pod's, of a Gateway's fleet.
-func (s *Server) identify(ctx context.Context, token string, now time.Time) (*corev1.Pod, ir.Name, error) {
+func (s *Server) identify(ctx context.Context, token string, now time.Time) (*corev1.Pod, object.Name, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTime)
 	defer cancel()
 	select {
 	case s.reviews <- struct{}{}:
 		defer func() { <-s.reviews }()
 	case <-ctx.Done():
-		return nil, ir.Name{}, ctx.Err()
+		return nil, object.Name{}, ctx.Err()
 	}
 	h, err := review(ctx, s.o.Client, token)
 	if err != nil {
-		return nil, ir.Name{}, err
+		return nil, object.Name{}, err
 	}
 	pod, err := s.pod(ctx, h, now)
 	if err != nil {
-		return nil, ir.Name{}, err
+		return nil, object.Name{}, err
 	}
 	gateway, err := s.fleetOf(ctx, pod, h)
 	return pod, gateway, err

@@ -27,7 +27,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/identity"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
 )
@@ -157,7 +157,7 @@ type controller struct {
 	registry  *prometheus.Registry
 
 	mu     sync.Mutex
-	fleets map[ir.Name]string // ServiceAccounts
+	fleets map[object.Name]string // ServiceAccounts
 }
 
 func (c *cluster) authority(t *testing.T, o identity.Options) *identity.Authority {
@@ -184,7 +184,7 @@ func (c *cluster) controller(t *testing.T, o identity.Options) *controller {
 	t.Helper()
 	h := &controller{
 		t: t, log: &buffer{}, registry: prometheus.NewRegistry(),
-		fleets: map[ir.Name]string{{Namespace: "ns", Name: "a"}: "a-sa", {Namespace: "ns", Name: "b"}: "b-sa", {Namespace: "third", Name: "a"}: "a-sa"},
+		fleets: map[object.Name]string{{Namespace: "ns", Name: "a"}: "a-sa", {Namespace: "ns", Name: "b"}: "b-sa", {Namespace: "third", Name: "a"}: "a-sa"},
 	}
 	log := slog.New(slog.NewTextHandler(h.log, nil))
 	o.Log = log
@@ -221,7 +221,7 @@ func (c *cluster) controller(t *testing.T, o identity.Options) *controller {
 	return h
 }
 
-func (h *controller) fleet(gateway ir.Name) (serviceAccount string, ok bool) {
+func (h *controller) fleet(gateway object.Name) (serviceAccount string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	serviceAccount, ok = h.fleets[gateway]
@@ -229,8 +229,8 @@ func (h *controller) fleet(gateway ir.Name) (serviceAccount string, ok bool) {
 }
 
 // former is what Gateway a was before.
-func (h *controller) former(_ context.Context, gateway ir.Name, serviceAccount string) (bool, error) {
-	return gateway == ir.Name{Namespace: "ns", Name: "a"} && serviceAccount == "a-former-sa", nil
+func (h *controller) former(_ context.Context, gateway object.Name, serviceAccount string) (bool, error) {
+	return gateway == object.Name{Namespace: "ns", Name: "a"} && serviceAccount == "a-former-sa", nil
 }
 
 // counted returns the value of a counter for a reason.

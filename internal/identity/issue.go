@@ -12,7 +12,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // errNotReady is returned before there are roots.
@@ -20,7 +20,7 @@ var errNotReady = errors.New("the authority is not ready yet")
 
 // Issue signs a certificate for a pod of a Gateway's fleet. It returns the chain
 // and the authorities, in PEM.
-func (a *Authority) Issue(key any, gateway ir.Name, pod string) (chain, authorities []byte, until time.Time, err error) {
+func (a *Authority) Issue(key any, gateway object.Name, pod string) (chain, authorities []byte, until time.Time, err error) {
 	a.mu.Lock()
 	r, bundle := a.roots, a.bundle
 	a.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // trustDomain is the authority of every name. Each installation has roots of its
@@ -23,7 +23,7 @@ var ErrNoProxy = errors.New("the certificate is not one of a proxy")
 var ErrNoController = errors.New("the certificate is not one of a controller")
 
 // proxyURI names a pod of a Gateway's fleet: spiffe://gatehouse.dev/ns/NS/gateway/NAME/pod/POD.
-func proxyURI(gateway ir.Name, pod string) *url.URL {
+func proxyURI(gateway object.Name, pod string) *url.URL {
 	return spiffe("ns", gateway.Namespace, "gateway", gateway.Name, "pod", pod)
 }
 
@@ -36,15 +36,15 @@ func spiffe(segments ...string) *url.URL {
 
 // Gateway returns the Gateway and the pod that the peer's certificate names. The
 // certificate must have been verified, by the handshake.
-func Gateway(cs tls.ConnectionState) (gateway ir.Name, pod string, err error) {
+func Gateway(cs tls.ConnectionState) (gateway object.Name, pod string, err error) {
 	segments, err := peer(cs)
 	if err != nil {
-		return ir.Name{}, "", err
+		return object.Name{}, "", err
 	}
 	if len(segments) != 6 || segments[0] != "ns" || segments[2] != "gateway" || segments[4] != "pod" {
-		return ir.Name{}, "", ErrNoProxy
+		return object.Name{}, "", ErrNoProxy
 	}
-	return ir.Name{Namespace: segments[1], Name: segments[3]}, segments[5], nil
+	return object.Name{Namespace: segments[1], Name: segments[3]}, segments[5], nil
 }
 
 // Controller returns the pod of the controller that the peer's certificate names.

@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 const (
@@ -24,8 +24,8 @@ const (
 // fleetOf returns the Gateway of a token's pod. What the pod says of itself only
 // names the fleet; that it is of it shows in the ServiceAccount, of which the token
 // is the proof.
-func (s *Server) fleetOf(ctx context.Context, pod *corev1.Pod, h *holder) (ir.Name, error) {
-	gateway := ir.Name{Namespace: pod.Namespace, Name: pod.Labels[labelGateway]}
+func (s *Server) fleetOf(ctx context.Context, pod *corev1.Pod, h *holder) (object.Name, error) {
+	gateway := object.Name{Namespace: pod.Namespace, Name: pod.Labels[labelGateway]}
 	if gateway.Name == "" {
 		return gateway, refuse(reasonForeign, fmt.Sprintf("Pod %s/%s is not of a fleet: it has no label %s", pod.Namespace, pod.Name, labelGateway))
 	}

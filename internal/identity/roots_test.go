@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 var testPeriods = periods{root: 300 * time.Hour, distribution: 24 * time.Hour, overlap: 2 * time.Hour}
@@ -192,7 +192,7 @@ func TestNames(t *testing.T) {
 		return u
 	}
 	type who struct {
-		Gateway          ir.Name
+		Gateway          object.Name
 		Pod, Controller  string
 		NotProxy, NotOur bool
 	}
@@ -201,7 +201,7 @@ func TestNames(t *testing.T) {
 		state tls.ConnectionState
 		want  who
 	}{
-		{"proxy", state(proxyURI(ir.Name{Namespace: "a", Name: "edge.b"}, "edge-1")), who{Gateway: ir.Name{Namespace: "a", Name: "edge.b"}, Pod: "edge-1", NotOur: true}},
+		{"proxy", state(proxyURI(object.Name{Namespace: "a", Name: "edge.b"}, "edge-1")), who{Gateway: object.Name{Namespace: "a", Name: "edge.b"}, Pod: "edge-1", NotOur: true}},
 		{"controller", state(controllerURI("gatehouse-1")), who{Controller: "gatehouse-1", NotProxy: true}},
 		{"nothing verified", tls.ConnectionState{PeerCertificates: []*x509.Certificate{{URIs: []*url.URL{controllerURI("x")}}}}, who{NotProxy: true, NotOur: true}},
 		{"no name", state(), who{NotProxy: true, NotOur: true}},

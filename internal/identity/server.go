@@ -16,7 +16,7 @@ import (
 	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/internal/identity/client"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 const (
@@ -37,11 +37,11 @@ type ServerOptions struct {
 
 	// Fleet returns the ServiceAccount of a Gateway's fleet, in the Gateway's
 	// namespace; false if the Gateway is to have none.
-	Fleet func(gateway ir.Name) (serviceAccount string, ok bool)
+	Fleet func(gateway object.Name) (serviceAccount string, ok bool)
 
 	// Former, if not nil, reports whether another ServiceAccount is of a fleet that
 	// serves the Gateway still: that of a class which the Gateway had before.
-	Former func(ctx context.Context, gateway ir.Name, serviceAccount string) (bool, error)
+	Former func(ctx context.Context, gateway object.Name, serviceAccount string) (bool, error)
 
 	// AnySource takes tokens from any address, for networks that hide those of
 	// pods. Otherwise a token counts from its own pod's addresses only.

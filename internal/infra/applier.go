@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // ApplierOptions configure an Applier.
@@ -37,7 +37,7 @@ type ApplierOptions struct {
 	Registerer prometheus.Registerer // may be nil
 	// OnState is told what is to be said of a Gateway's fleet, when that changes; nil
 	// when there is no fleet any more. It is called by several goroutines.
-	OnState func(gateway ir.Name, s *State)
+	OnState func(gateway object.Name, s *State)
 }
 
 // Applier makes fleets what they are to be, and keeps them so. All methods but Run
@@ -49,31 +49,31 @@ type Applier struct {
 	scope   []string
 	events  events.EventRecorder
 	log     *slog.Logger
-	onState func(ir.Name, *State)
+	onState func(object.Name, *State)
 	writes  *prometheus.CounterVec
-	queue   workqueue.TypedRateLimitingInterface[ir.Name]
+	queue   workqueue.TypedRateLimitingInterface[object.Name]
 
 	handoverPatience time.Duration
 
 	mu          sync.Mutex
-	wanted      map[ir.Name]*Gateway
-	deleted     map[ir.Name]bool // Gateways that are to have no fleet; until they are Set again
+	wanted      map[object.Name]*Gateway
+	deleted     map[object.Name]bool // Gateways that are to have no fleet; until they are Set again
 	complete    bool
 	authorities []byte
 	cache       cache.Cache // while Run runs and what exists is known
 	said        said
 	settled     map[objectKey]string // see apply
-	pods        map[ir.Name]map[string]*corev1.Pod
+	pods        map[object.Name]map[string]*corev1.Pod
 }
 
 // objectKey names an object of a fleet.
 type objectKey struct {
 	kind string
-	ir.Name
+	object.Name
 }
 
 func keyOfObject(kind string, o client.Object) objectKey {
-	return objectKey{kind, ir.Name{Namespace: o.GetNamespace(), Name: o.GetName()}}
+	return objectKey{kind, object.Name{Namespace: o.GetNamespace(), Name: o.GetName()}}
 }
 
 const (
@@ -86,10 +86,10 @@ const (
 func New(o ApplierOptions) (*Applier, error) {
 	a := &Applier{
 		options: o.Options, rest: o.REST, client: o.Client, scope: o.Namespaces, events: o.Events, log: o.Log, onState: o.OnState,
-		wanted: map[ir.Name]*Gateway{}, deleted: map[ir.Name]bool{}, said: said{}, settled: map[objectKey]string{}, pods: map[ir.Name]map[string]*corev1.Pod{},
+		wanted: map[object.Name]*Gateway{}, deleted: map[object.Name]bool{}, said: said{}, settled: map[objectKey]string{}, pods: map[object.Name]map[string]*corev1.Pod{},
 		authorities: o.Authorities, handoverPatience: handoverPatience,
 		queue: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[ir.Name](firstRetry, lastRetry)),
+			workqueue.NewTypedItemExponentialFailureRateLimiter[object.Name](firstRetry, lastRetry)),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gatehouse_infrastructure_writes_total",
 			Help: "Writes of objects that belong to fleets, by kind, verb (apply or delete) and result (ok or error).",
@@ -114,7 +114,7 @@ func (a *Applier) Set(g *Gateway) {
 }
 
 // Delete says that a Gateway is to have no fleet.
-func (a *Applier) Delete(gateway ir.Name) {
+func (a *Applier) Delete(gateway object.Name) {
 	a.mu.Lock()
 	delete(a.wanted, gateway)
 	a.deleted[gateway] = true
@@ -141,7 +141,7 @@ func (a *Applier) SetAuthorities(pem []byte) {
 	a.mu.Lock()
 	changed := !bytes.Equal(a.authorities, pem)
 	a.authorities = bytes.Clone(pem)
-	var all []ir.Name
+	var all []object.Name
 	for name := range a.wanted {
 		all = append(all, name)
 	}
@@ -247,7 +247,7 @@ func (a *Applier) next(ctx context.Context, c cache.Cache) bool {
 }
 
 // sync makes a Gateway's fleet what it is to be.
-func (a *Applier) sync(ctx context.Context, c cache.Cache, gateway ir.Name) error {
+func (a *Applier) sync(ctx context.Context, c cache.Cache, gateway object.Name) error {
 	a.mu.Lock()
 	g, deleted, complete := a.wanted[gateway], a.deleted[gateway], a.complete
 	o := a.options

@@ -4,14 +4,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // Gateway is what a Gateway's fleet follows from. Values are immutable.
 type Gateway struct {
-	Name  ir.Name   `json:"name"`
-	UID   types.UID `json:"uid,omitempty"`
-	Class string    `json:"class"`
+	Name  object.Name `json:"name"`
+	UID   types.UID   `json:"uid,omitempty"`
+	Class string      `json:"class"`
 	// Labels and Annotations are those of spec.infrastructure.
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`

@@ -21,7 +21,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 func TestMain(m *testing.M) {
@@ -81,13 +81,13 @@ type running struct {
 
 	mu     sync.Mutex
 	writes []string
-	states map[ir.Name]*State
+	states map[object.Name]*State
 	told   int
 }
 
 func (t *applierTest) start() *running {
 	t.Helper()
-	r := &running{t: t, events: events.NewFakeRecorder(100), states: map[ir.Name]*State{}}
+	r := &running{t: t, events: events.NewFakeRecorder(100), states: map[object.Name]*State{}}
 	config := rest.CopyConfig(t.rest)
 	config.Impersonate.UserName = t.user
 	if t.user == "" {
@@ -112,7 +112,7 @@ func (t *applierTest) start() *running {
 	r.Applier, err = New(ApplierOptions{
 		Options: o, REST: config, Client: direct, Namespaces: []string{t.namespace}, Events: r.events,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		OnState: func(gateway ir.Name, s *State) {
+		OnState: func(gateway object.Name, s *State) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.states[gateway] = s
@@ -156,7 +156,7 @@ func (r *running) finish() {
 	r.stop()
 }
 
-func (r *running) state(gateway ir.Name) *State {
+func (r *running) state(gateway object.Name) *State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.states[gateway]
@@ -174,7 +174,7 @@ func (t *applierTest) await(what string, holds func() bool) {
 
 func (t *applierTest) gateway(change ...func(*Gateway)) *Gateway {
 	g := &Gateway{
-		Name: ir.Name{Namespace: t.namespace, Name: "web"}, UID: "11111111-0000-0000-0000-000000000000", Class: "gatehouse",
+		Name: object.Name{Namespace: t.namespace, Name: "web"}, UID: "11111111-0000-0000-0000-000000000000", Class: "gatehouse",
 		Ports: []Port{{Port: 80, Target: 10080}, {Port: 443, Target: 10443}, {Port: 443, Target: 10443, UDP: true}},
 	}
 	for _, c := range change {

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // kind is a kind of object that fleets consist of.
@@ -84,29 +84,29 @@ func stripPod(o any) (any, error) {
 
 // GatewayOf names the Gateway whose fleet a live object belongs to; false where it
 // belongs to none.
-func GatewayOf(o client.Object) (ir.Name, bool) {
+func GatewayOf(o client.Object) (object.Name, bool) {
 	if owner := metav1.GetControllerOf(o); owner != nil {
 		if isGateway(owner) {
-			return ir.Name{Namespace: o.GetNamespace(), Name: owner.Name}, true
+			return object.Name{Namespace: o.GetNamespace(), Name: owner.Name}, true
 		}
 		if _, pod := o.(*corev1.Pod); !pod { // pods are their Deployment's
-			return ir.Name{}, false
+			return object.Name{}, false
 		}
 	}
 	if o.GetLabels()[ManagedByLabel] != ManagedBy {
-		return ir.Name{}, false
+		return object.Name{}, false
 	}
 	name := o.GetAnnotations()[gatewayAnnotation]
 	namespace := o.GetNamespace() + "/"
 	if len(name) <= len(namespace) || name[:len(namespace)] != namespace {
-		return ir.Name{}, false
+		return object.Name{}, false
 	}
-	return ir.Name{Namespace: o.GetNamespace(), Name: name[len(namespace):]}, true
+	return object.Name{Namespace: o.GetNamespace(), Name: name[len(namespace):]}, true
 }
 
 // OfFleet names the Gateway whose fleet, of a controller of a name, a live object is
 // part of: that of its present class, or one that it had under another.
-func OfFleet(o client.Object, controllerName string) (ir.Name, bool) {
+func OfFleet(o client.Object, controllerName string) (object.Name, bool) {
 	gateway, ok := GatewayOf(o)
 	annotations := o.GetAnnotations()
 	return gateway, ok && annotations[controllerAnnotation] == controllerName && o.GetName() == Name(gateway, annotations[classAnnotation])
@@ -120,7 +120,7 @@ func isGateway(owner *metav1.OwnerReference) bool {
 }
 
 // children returns what the cache has of a Gateway's fleets, of all its classes.
-func children(ctx context.Context, c client.Reader, k kind, gateway ir.Name) ([]client.Object, error) {
+func children(ctx context.Context, c client.Reader, k kind, gateway object.Name) ([]client.Object, error) {
 	all, err := list(ctx, c, k, client.InNamespace(gateway.Namespace), client.MatchingLabels{GatewayLabel: LabelValue(gateway.Name)})
 	if err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // The labels of all objects of a fleet, its pods too.
@@ -41,7 +41,7 @@ const maxName = 63
 // first. A hash ends the name where those rules cost it something, and where the
 // class has a dash: Gateway a-b of class c must not share the name of Gateway a of
 // class b-c.
-func Name(gateway ir.Name, class string) string {
+func Name(gateway object.Name, class string) string {
 	name := gateway.Name + "-" + class
 	plain := strings.ReplaceAll(name, ".", "-")
 	if first := plain[0]; first < 'a' || first > 'z' {
@@ -73,7 +73,7 @@ func LabelValue(name string) string {
 }
 
 // Labels are those of every object of a fleet.
-func Labels(gateway ir.Name, class string) map[string]string {
+func Labels(gateway object.Name, class string) map[string]string {
 	return map[string]string{
 		GatewayLabel:   LabelValue(gateway.Name),
 		ClassLabel:     LabelValue(class),
@@ -86,7 +86,7 @@ func Labels(gateway ir.Name, class string) map[string]string {
 
 // selector picks a fleet's pods. It can't be changed later: it says no more than
 // what tells fleets of a namespace apart.
-func selector(gateway ir.Name, class string) map[string]string {
+func selector(gateway object.Name, class string) map[string]string {
 	all := Labels(gateway, class)
 	return map[string]string{nameLabel: all[nameLabel], instanceLabel: all[instanceLabel]}
 }

@@ -13,7 +13,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // watchPods follows the pods of fleets, for what keeps them from working. Fleets are
@@ -71,7 +71,7 @@ func (a *Applier) notePod(pod, now *corev1.Pod) {
 const slowStart = 15 * time.Second
 
 // podTrouble says what the pods of a workload lack; empty where that is only time.
-func (a *Applier) podTrouble(gateway ir.Name, workload string) string {
+func (a *Applier) podTrouble(gateway object.Name, workload string) string {
 	a.mu.Lock()
 	pods := slices.Collect(maps.Values(a.pods[gateway]))
 	a.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // workload returns the live Deployment or DaemonSet of a fleet; nil if there is
@@ -55,7 +55,7 @@ func (a *Applier) prune(ctx context.Context, c cache.Cache, g *Gateway, objects 
 // remove deletes the fleets of a Gateway that is to have none. Where that is not
 // certain, because the Gateway is just not seen any more, only those go that are
 // nobody's.
-func (a *Applier) remove(ctx context.Context, c cache.Cache, gateway ir.Name, certain bool) error {
+func (a *Applier) remove(ctx context.Context, c cache.Cache, gateway object.Name, certain bool) error {
 	var failed []error
 	kept := false
 	for _, k := range kinds {
@@ -89,7 +89,7 @@ func (a *Applier) remove(ctx context.Context, c cache.Cache, gateway ir.Name, ce
 // isOrphan asks the API server whether an object of a fleet has lost its Gateway.
 // That we don't know a Gateway may have other causes: it may be in a namespace that
 // we don't watch, or we may not be allowed to read it.
-func (a *Applier) isOrphan(ctx context.Context, gateway ir.Name, o client.Object) (bool, error) {
+func (a *Applier) isOrphan(ctx context.Context, gateway object.Name, o client.Object) (bool, error) {
 	live, err := a.readGateway(ctx, gateway)
 	if apierrors.IsNotFound(err) {
 		return true, nil
@@ -102,7 +102,7 @@ func (a *Applier) isOrphan(ctx context.Context, gateway ir.Name, o client.Object
 }
 
 // readGateway asks the API server for a Gateway.
-func (a *Applier) readGateway(ctx context.Context, gateway ir.Name) (*unstructured.Unstructured, error) {
+func (a *Applier) readGateway(ctx context.Context, gateway object.Name) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetAPIVersion(gwv1.GroupVersion.String())
 	live.SetKind(gatewayKind)

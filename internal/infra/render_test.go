@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 var update = flag.Bool("update", false, "write what is rendered into testdata")
@@ -98,7 +98,7 @@ func render(t *testing.T, g *Gateway) map[string][]byte {
 
 // What runs must not be replaced because a listener or an authority is.
 func TestPodsOutliveChanges(t *testing.T) {
-	g := &Gateway{Name: ir.Name{Namespace: "team", Name: "web"}, Class: "gatehouse", Ports: []Port{{Port: 80, Target: 10080}}}
+	g := &Gateway{Name: object.Name{Namespace: "team", Name: "web"}, Class: "gatehouse", Ports: []Port{{Port: 80, Target: 10080}}}
 	before := render(t, g)["Deployment"]
 	changed := *g
 	changed.Ports = []Port{{Port: 443, Target: 10443}, {Port: 53, Target: 10053, UDP: true}}
@@ -116,7 +116,7 @@ func TestNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		gateway := rapid.StringMatching(`[a-c0]([a-c.-]{0,3}[a-c0])?(x{50,240}y)?`).Draw(t, "gateway")
 		class := rapid.StringMatching(`[a-c0]([a-c.-]{0,3}[a-c0])?(x{50,240}y)?`).Draw(t, "class")
-		name := Name(ir.Name{Namespace: "ns", Name: gateway}, class)
+		name := Name(object.Name{Namespace: "ns", Name: gateway}, class)
 		if !isLabel(name) {
 			t.Errorf("Name(%q, %q) = %q is no name for a Service", gateway, class, name)
 		}
@@ -125,7 +125,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q is the name of the fleets of %q and %q", name, other, pair)
 		}
 		names[name] = pair
-		for key, value := range Labels(ir.Name{Namespace: "ns", Name: gateway}, class) {
+		for key, value := range Labels(object.Name{Namespace: "ns", Name: gateway}, class) {
 			if len(value) > maxName || strings.Trim(value, "-._") != value {
 				t.Errorf("label %s: %q is no value", key, value)
 			}
@@ -152,7 +152,7 @@ func TestNamesAreStable(t *testing.T) {
 		{"0web", "gatehouse", "gw-0web-gatehouse-dc1e8c78"},
 		{long, "gatehouse", "long-long-long-long-long-long-long-long-long-long-long-87da95a6"},
 	} {
-		if got := Name(ir.Name{Namespace: "ns", Name: c.gateway}, c.class); got != c.want {
+		if got := Name(object.Name{Namespace: "ns", Name: c.gateway}, c.class); got != c.want {
 			t.Errorf("Name(%q, %q) = %q, want %q", c.gateway, c.class, got, c.want)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // State is what is to be said of a Gateway's fleet.
@@ -37,7 +37,7 @@ func ready(workload client.Object) bool {
 }
 
 // waiting says why a workload has no proxy that is ready; empty where it has one.
-func (a *Applier) waiting(gateway ir.Name, workload client.Object) string {
+func (a *Applier) waiting(gateway object.Name, workload client.Object) string {
 	switch w := workload.(type) {
 	case *appsv1.Deployment:
 		if w.Status.AvailableReplicas > 0 {
@@ -63,10 +63,10 @@ func (a *Applier) waiting(gateway ir.Name, workload client.Object) string {
 }
 
 // said is what was last said of each Gateway's fleet.
-type said map[ir.Name]State
+type said map[object.Name]State
 
 // report tells a state if it is news.
-func (a *Applier) report(gateway ir.Name, s State) {
+func (a *Applier) report(gateway object.Name, s State) {
 	a.mu.Lock()
 	last, known := a.said[gateway]
 	a.said[gateway] = s
@@ -78,7 +78,7 @@ func (a *Applier) report(gateway ir.Name, s State) {
 
 // reportServing tells which Service is to be used before anything else is known: the
 // new one must not be there before that.
-func (a *Applier) reportServing(gateway ir.Name, service string) {
+func (a *Applier) reportServing(gateway object.Name, service string) {
 	a.mu.Lock()
 	s := a.said[gateway]
 	a.mu.Unlock()
@@ -87,7 +87,7 @@ func (a *Applier) reportServing(gateway ir.Name, service string) {
 }
 
 // forget tells that there is no fleet any more.
-func (a *Applier) forget(gateway ir.Name) {
+func (a *Applier) forget(gateway object.Name) {
 	a.mu.Lock()
 	_, known := a.said[gateway]
 	delete(a.said, gateway)

@@ -1,5 +1,7 @@
 package ir
 
+import "github.com/gatehouse-dev/gatehouse/internal/object"
+
 // WeightedBackend is one of a rule's destinations.
 type WeightedBackend struct {
 	// Backend names the destination; empty where the reference can't be used, in
@@ -27,11 +29,11 @@ const (
 // Backend is a destination with its own connection pool: one port of a Service.
 type Backend struct {
 	// Name is ns/service:port plus a hash of all else in this struct.
-	Name     string   `json:"name"`
-	Service  Name     `json:"service"`
-	Port     int32    `json:"port"`
-	PortName string   `json:"portName,omitempty"` // selects the EndpointSlices' port
-	Protocol Protocol `json:"protocol"`
+	Name     string      `json:"name"`
+	Service  object.Name `json:"service"`
+	Port     int32       `json:"port"`
+	PortName string      `json:"portName,omitempty"` // selects the EndpointSlices' port
+	Protocol Protocol    `json:"protocol"`
 	// DNS is the name to resolve, for a Service of type ExternalName; empty where
 	// the endpoints come from EndpointSlices.
 	DNS string `json:"dns,omitempty"`

@@ -1,6 +1,10 @@
 package ir
 
-import "time"
+import (
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+)
 
 // Host is one virtual host of a route table.
 type Host struct {
@@ -27,12 +31,15 @@ type Rule struct {
 
 // Source says where a rule comes from. It is unique within a host.
 type Source struct {
-	Kind  string `json:"kind"` // such as HTTPRoute
-	Name         // of the route
-	Rule  int    `json:"rule"`            // position in the route
-	Title string `json:"title,omitempty"` // the rule's name, where it has one
-	Match int    `json:"match"`           // position of the match in the rule
+	Kind        object.Kind `json:"kind"` // of the route
+	object.Name             // of the route
+	Rule        int         `json:"rule"`            // position in the route
+	Title       string      `json:"title,omitempty"` // the rule's name, where it has one
+	Match       int         `json:"match"`           // position of the match in the rule
 }
+
+// Route names the route.
+func (s Source) Route() object.Key { return object.Key{Kind: s.Kind, Name: s.Name} }
 
 // PathKind is how a path is compared.
 type PathKind string

@@ -1,11 +1,13 @@
 package ir
 
+import "github.com/gatehouse-dev/gatehouse/internal/object"
+
 // Listener is one port of a Gateway: all Gateway API listeners that share it. TCP
 // and UDP ports of the same number are two.
 type Listener struct {
-	Gateway Name   `json:"gateway"`
-	Name    string `json:"name"` // stable: protocol family and port, such as http-80, tls-443
-	UDP     bool   `json:"udp,omitempty"`
+	Gateway object.Name `json:"gateway"`
+	Name    string      `json:"name"` // stable: protocol family and port, such as http-80, tls-443
+	UDP     bool        `json:"udp,omitempty"`
 	// TLS says that clients speak TLS: the server name that they ask for selects
 	// the chain.
 	TLS      bool   `json:"tls,omitempty"`

@@ -3,26 +3,14 @@ package ir
 import (
 	"cmp"
 	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
-
-// Name is a namespaced name.
-type Name struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-}
-
-// String returns ns/name.
-func (n Name) String() string { return n.Namespace + "/" + n.Name }
-
-// Compare orders names by namespace, then name.
-func (n Name) Compare(o Name) int {
-	return cmp.Or(strings.Compare(n.Namespace, o.Namespace), strings.Compare(n.Name, o.Name))
-}
 
 // TableKey names a route table: the set of hosts that one HTTP connection
 // manager chooses from.
 type TableKey struct {
-	Gateway Name
+	Gateway object.Name
 	Table   string // such as http-80, or tls-443-*.example.com
 }
 

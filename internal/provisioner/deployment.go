@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 //go:embed deployment.yaml
@@ -27,7 +27,7 @@ const (
 
 // nameOf returns the name of a Gateway's Deployment: what it begins with is for
 // people, the hash keeps those of equal names, or of another class, apart.
-func nameOf(gateway ir.Name, class string) string {
+func nameOf(gateway object.Name, class string) string {
 	const most = 63 - 1 - hashLength // it is a label's value too
 	name := strings.ReplaceAll(gateway.Name, ".", "-")
 	if len(name) > most {
@@ -44,7 +44,7 @@ func hash(s string) string {
 }
 
 // deployment returns what runs the process of a Gateway.
-func (o *Options) deployment(gateway ir.Name) (*appsv1.Deployment, error) {
+func (o *Options) deployment(gateway object.Name) (*appsv1.Deployment, error) {
 	d := &appsv1.Deployment{}
 	if err := yaml.UnmarshalStrict(manifest, d); err != nil {
 		return nil, fmt.Errorf("the manifest of Deployments: %w", err)

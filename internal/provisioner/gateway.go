@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // reconcileGateway makes a Gateway's Deployment, or deletes it. One that is there is
 // left as it is.
 func (p *provisioner) reconcileGateway(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	gateway := ir.Name{Namespace: req.Namespace, Name: req.Name}
+	gateway := object.Name{Namespace: req.Namespace, Name: req.Name}
 	wanted, err := p.wanted(ctx, req)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -92,7 +92,7 @@ func (p *provisioner) wanted(ctx context.Context, req reconcile.Request) (want, 
 	return yes, nil
 }
 
-func (p *provisioner) create(ctx context.Context, gateway ir.Name) error {
+func (p *provisioner) create(ctx context.Context, gateway object.Name) error {
 	d, err := p.o.deployment(gateway)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (p *provisioner) create(ctx context.Context, gateway ir.Name) error {
 	return nil
 }
 
-func (p *provisioner) delete(ctx context.Context, gateway ir.Name) error {
+func (p *provisioner) delete(ctx context.Context, gateway object.Name) error {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: p.o.Namespace, Name: nameOf(gateway, p.o.Class)}}
 	err := p.client.Delete(ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -117,15 +117,15 @@ func (p *provisioner) delete(ctx context.Context, gateway ir.Name) error {
 
 // leftovers finds what was made before this process ran: some of it may be for
 // Gateways that are gone.
-func (p *provisioner) leftovers(ctx context.Context, reader client.Reader) ([]ir.Name, error) {
+func (p *provisioner) leftovers(ctx context.Context, reader client.Reader) ([]object.Name, error) {
 	var all appsv1.DeploymentList
 	if err := reader.List(ctx, &all, client.InNamespace(p.o.Namespace), client.MatchingLabels{classLabel: hash(p.o.Class)}); err != nil {
 		return nil, fmt.Errorf("list the Deployments in %s: %w", p.o.Namespace, err)
 	}
-	var gateways []ir.Name
+	var gateways []object.Name
 	for i := range all.Items {
 		namespace, name, ok := strings.Cut(all.Items[i].Annotations[gatewayAnnotation], "/")
-		gateway := ir.Name{Namespace: namespace, Name: name}
+		gateway := object.Name{Namespace: namespace, Name: name}
 		if ok && all.Items[i].Name == nameOf(gateway, p.o.Class) {
 			gateways = append(gateways, gateway)
 		}

@@ -25,7 +25,7 @@ import (
 	gwfeatures "sigs.k8s.io/gateway-api/pkg/features"
 
 	"github.com/gatehouse-dev/gatehouse/internal/features"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
 )
 
@@ -48,7 +48,7 @@ type Options struct {
 type provisioner struct {
 	o      Options
 	client client.Client
-	made   map[ir.Name]bool // Gateways that have a Deployment; the one worker's
+	made   map[object.Name]bool // Gateways that have a Deployment; the one worker's
 	// features are those that the class supports.
 	features []gwv1.SupportedFeature
 }
@@ -83,7 +83,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	supported := features.Status(gwfeatures.FeatureChannel(channel), false)
-	p := &provisioner{o: o, client: m.GetClient(), made: map[ir.Name]bool{}, features: supported}
+	p := &provisioner{o: o, client: m.GetClient(), made: map[object.Name]bool{}, features: supported}
 	leftovers, err := p.leftovers(ctx, m.GetAPIReader())
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func Run(ctx context.Context, o Options) error {
 	return m.Start(ctx)
 }
 
-func (p *provisioner) watch(m manager.Manager, leftovers []ir.Name) error {
+func (p *provisioner) watch(m manager.Manager, leftovers []object.Name) error {
 	definition := &metav1.PartialObjectMetadata{}
 	definition.SetGroupVersionKind(kube.DefinitionKind)
 	err := builder.ControllerManagedBy(m).Named("gateways").For(&gwv1.Gateway{}).
@@ -147,7 +147,7 @@ func (p *provisioner) gateways(ctx context.Context) []reconcile.Request {
 	}
 	var out []reconcile.Request
 	for i := range all.Items {
-		out = append(out, request(ir.Name{Namespace: all.Items[i].Namespace, Name: all.Items[i].Name}))
+		out = append(out, request(object.Name{Namespace: all.Items[i].Namespace, Name: all.Items[i].Name}))
 	}
 	return out
 }
@@ -164,11 +164,11 @@ func (p *provisioner) classesBy(ctx context.Context, definition client.Object) [
 	}
 	var out []reconcile.Request
 	for i := range all.Items {
-		out = append(out, request(ir.Name{Name: all.Items[i].Name}))
+		out = append(out, request(object.Name{Name: all.Items[i].Name}))
 	}
 	return out
 }
 
-func request(gateway ir.Name) reconcile.Request {
+func request(gateway object.Name) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: gateway.Namespace, Name: gateway.Name}}
 }

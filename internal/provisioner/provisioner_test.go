@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/gateway-api/pkg/consts"
 
 	"github.com/gatehouse-dev/gatehouse/internal/features"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
 )
 
@@ -140,7 +140,7 @@ func (c *cluster) run() (stop func()) {
 	return stop
 }
 
-func (c *cluster) gateway(name ir.Name, class string) *gwv1.Gateway {
+func (c *cluster) gateway(name object.Name, class string) *gwv1.Gateway {
 	c.t.Helper()
 	err := c.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name.Namespace}})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -239,11 +239,11 @@ func testGatewayClasses(t *testing.T, c *cluster) {
 }
 
 func testDeployments(t *testing.T, c *cluster) {
-	long := ir.Name{Namespace: strings.Repeat("n", 63), Name: strings.Repeat("g", 63) + "." + strings.Repeat("h", 189)}
-	for _, g := range []ir.Name{{Namespace: "a", Name: "b-c"}, {Namespace: "a-b", Name: "c"}, {Namespace: "b", Name: "same"}, {Namespace: "c", Name: "same"}, long} {
+	long := object.Name{Namespace: strings.Repeat("n", 63), Name: strings.Repeat("g", 63) + "." + strings.Repeat("h", 189)}
+	for _, g := range []object.Name{{Namespace: "a", Name: "b-c"}, {Namespace: "a-b", Name: "c"}, {Namespace: "b", Name: "same"}, {Namespace: "c", Name: "same"}, long} {
 		c.gateway(g, class)
 	}
-	other := c.gateway(ir.Name{Namespace: "a", Name: "other"}, "other")
+	other := c.gateway(object.Name{Namespace: "a", Name: "other"}, "other")
 	stop := c.run()
 	all := []string{"a/b-c", "a-b/c", "b/same", "c/same", long.String()}
 	c.untilDeployed(all...)
@@ -268,13 +268,13 @@ func testDeployments(t *testing.T, c *cluster) {
 
 	// A restart makes nothing anew, and finds what has gone meanwhile.
 	stop()
-	c.gateway(ir.Name{Namespace: "d", Name: "new"}, class)
+	c.gateway(object.Name{Namespace: "d", Name: "new"}, class)
 	if err := c.Delete(context.Background(), g); err != nil {
 		t.Fatal(err)
 	}
 	stop = c.run()
 	c.untilDeployed("a/b-c", "a-b/c", "c/same", long.String(), "a/other", "d/new")
-	delete(before, nameOf(ir.Name{Namespace: "b", Name: "same"}, class))
+	delete(before, nameOf(object.Name{Namespace: "b", Name: "same"}, class))
 	c.same(before)
 
 	// One that leaves the class loses its Deployment, as does one that is deleted.
@@ -332,14 +332,14 @@ func (c *cluster) same(before map[string]string) {
 // Without its class, or with one of another controller, nothing is made; what runs
 // stays while the class is gone, and goes when it is somebody else's.
 func testClassGone(t *testing.T, c *cluster) {
-	c.gateway(ir.Name{Namespace: "a", Name: "one"}, class)
+	c.gateway(object.Name{Namespace: "a", Name: "one"}, class)
 	c.run()
 	c.untilDeployed("a/one")
 	if err := c.Delete(context.Background(), c.class(class, "")); err != nil {
 		t.Fatal(err)
 	}
 	// It has been seen when a Gateway, which comes later, has no Deployment.
-	c.gateway(ir.Name{Namespace: "a", Name: "two"}, class)
+	c.gateway(object.Name{Namespace: "a", Name: "two"}, class)
 	if err := c.Delete(context.Background(), &gwv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "two"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +365,7 @@ func testRefused(t *testing.T, c *cluster) {
 	if err := c.Update(context.Background(), role); err != nil {
 		t.Fatal(err)
 	}
-	c.gateway(ir.Name{Namespace: "a", Name: "one"}, class)
+	c.gateway(object.Name{Namespace: "a", Name: "one"}, class)
 	c.run()
 	c.until("accepted", func() bool {
 		return c.condition(class, accepted) != nil && c.condition(class, accepted).Status == metav1.ConditionTrue
@@ -382,7 +382,7 @@ func testRefused(t *testing.T, c *cluster) {
 // that may mean something else, nothing is made, what runs stays, and Gateways that are
 // gone lose their Deployments all the same.
 func testVersions(t *testing.T, c *cluster) {
-	gateway := func(name string) ir.Name { return ir.Name{Namespace: "a", Name: name} }
+	gateway := func(name string) object.Name { return object.Name{Namespace: "a", Name: name} }
 	remove := func(name string) {
 		t.Helper()
 		if err := c.Delete(context.Background(), &gwv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}); err != nil {

@@ -1,6 +1,10 @@
 package source
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+)
 
 // Merge lays several sources over each other: of two that define the same object
 // the first one wins, and the other's object is kept in case the winner's goes. It
@@ -8,15 +12,15 @@ import "slices"
 type Merge struct {
 	// Shadowed is told which objects are not used, and which source they are of, when
 	// that begins (true) and when it ends.
-	Shadowed func(k Key, by, from int, begins bool)
+	Shadowed func(k object.Key, by, from int, begins bool)
 
-	owners map[Key][]Object // by source; nil where a source doesn't define the object
+	owners map[object.Key][]Object // by source; nil where a source doesn't define the object
 	n      int
 }
 
 // NewMerge lays n sources over each other.
 func NewMerge(n int) *Merge {
-	return &Merge{owners: map[Key][]Object{}, n: n}
+	return &Merge{owners: map[object.Key][]Object{}, n: n}
 }
 
 // Take turns a batch of one source into what it changes for all. Objects need
@@ -42,10 +46,10 @@ func (m *Merge) Take(from int, b Batch) Batch {
 }
 
 // Owner returns the source whose object is used; -1 if there is none.
-func (m *Merge) Owner(k Key) int { return m.winner(k) }
+func (m *Merge) Owner(k object.Key) int { return m.winner(k) }
 
 // put notes an object, nil for none, and reports whether that changes what is used.
-func (m *Merge) put(k Key, from int, o Object) (counts bool) {
+func (m *Merge) put(k object.Key, from int, o Object) (counts bool) {
 	list := m.owners[k]
 	if list == nil {
 		if o == nil {
@@ -69,6 +73,6 @@ func (m *Merge) put(k Key, from int, o Object) (counts bool) {
 	return from == before || from == after
 }
 
-func (m *Merge) winner(k Key) int {
+func (m *Merge) winner(k object.Key) int {
 	return slices.IndexFunc(m.owners[k], func(o Object) bool { return o != nil })
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // Whatever comes and goes in whatever order, the first source that defines an
@@ -21,7 +23,9 @@ func TestMergeFirstSourceWins(t *testing.T) {
 	key := KeyOf(gateway(""))
 	var told []string
 	m := NewMerge(2)
-	m.Shadowed = func(_ Key, by, from int, begins bool) { told = append(told, fmt.Sprintln(from, "by", by, begins)) }
+	m.Shadowed = func(_ object.Key, by, from int, begins bool) {
+		told = append(told, fmt.Sprintln(from, "by", by, begins))
+	}
 	for i, step := range []struct {
 		from    int
 		set     string // empty deletes
@@ -41,7 +45,7 @@ func TestMergeFirstSourceWins(t *testing.T) {
 		{1, "", "", "", -1},
 	} {
 		told = nil
-		b := Batch{Deleted: []Key{key}}
+		b := Batch{Deleted: []object.Key{key}}
 		if step.set != "" {
 			b = Batch{Set: []Object{gateway(step.set)}}
 		}

@@ -1,46 +1,23 @@
 package source
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// Key names one object, independent of its API version.
-type Key struct {
-	Group     string `json:"group,omitempty"`
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace,omitempty"` // empty for cluster-scoped kinds
-	Name      string `json:"name"`
-}
-
-// String returns "HTTPRoute ns/name", or "GatewayClass name" for a
-// cluster-scoped kind: the form that every log line and error uses.
-func (k Key) String() string {
-	if k.Namespace == "" {
-		return k.Kind + " " + k.Name
-	}
-	return k.Kind + " " + k.Namespace + "/" + k.Name
-}
-
 // KeyOf returns the key of an object whose TypeMeta is filled in.
-func KeyOf(o Object) Key {
+func KeyOf(o Object) object.Key {
 	gvk := o.GetObjectKind().GroupVersionKind()
-	return Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
-}
-
-// Compare orders keys by group, kind, namespace, name.
-func (k Key) Compare(o Key) int {
-	return cmp.Or(
-		strings.Compare(k.Group, o.Group),
-		strings.Compare(k.Kind, o.Kind),
-		strings.Compare(k.Namespace, o.Namespace),
-		strings.Compare(k.Name, o.Name),
-	)
+	return object.Key{
+		Kind: object.KindOf(gvk.Group, gvk.Kind),
+		Name: object.Name{Namespace: o.GetNamespace(), Name: o.GetName()},
+	}
 }
 
 // Object is a decoded, defaulted and validated object. Nobody changes it after
@@ -64,12 +41,12 @@ const (
 
 // Problem is something wrong with an input, told where a person would look.
 type Problem struct {
-	Key     Key    `json:"object,omitzero"` // zero when the text can't be attributed to an object
-	File    string `json:"file,omitempty"`  // as the user named it; "-" for standard input
-	Line    int    `json:"line,omitempty"`  // 1-based; 0 when unknown
-	Field   string `json:"field,omitempty"` // field path such as spec.rules[0].matches; empty when unknown
-	Reason  Reason `json:"reason"`
-	Message string `json:"message"`
+	Key     object.Key `json:"object,omitzero"` // zero when the text can't be attributed to an object
+	File    string     `json:"file,omitempty"`  // as the user named it; "-" for standard input
+	Line    int        `json:"line,omitempty"`  // 1-based; 0 when unknown
+	Field   string     `json:"field,omitempty"` // field path such as spec.rules[0].matches; empty when unknown
+	Reason  Reason     `json:"reason"`
+	Message string     `json:"message"`
 	// Stale is true when an earlier valid version of the object stays in force.
 	Stale bool `json:"stale,omitempty"`
 }
@@ -95,7 +72,7 @@ func (p Problem) text() string {
 		}
 		b.WriteString(": ")
 	}
-	if p.Key != (Key{}) {
+	if p.Key != (object.Key{}) {
 		b.WriteString(p.Key.String())
 		b.WriteString(": ")
 	}
@@ -111,7 +88,7 @@ func (p Problem) text() string {
 // symlink swap or one watch event brought. Consumers apply it as one transaction.
 type Batch struct {
 	Set     []Object
-	Deleted []Key
+	Deleted []object.Key
 	// Problems replaces, per file, everything said earlier of that file; an empty
 	// list takes back what was said.
 	Problems map[string][]Problem

@@ -8,7 +8,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -128,7 +128,7 @@ func (in *GatewayInput) accepted(s *summary) metav1.Condition {
 // certificate.
 func (in *GatewayInput) resolvedRefs() metav1.Condition {
 	secret := in.Node.ClientCertificate.String()
-	if r, ok := in.Proxy.Rejected[Ref{RefSecret, secret}]; ok && in.Node.ClientCertificate != (ir.Name{}) {
+	if r, ok := in.Proxy.Rejected[Ref{RefSecret, secret}]; ok && in.Node.ClientCertificate != (object.Name{}) {
 		return condition.GatewayClientCertificateRefused(secret, r.Message)
 	}
 	return in.Node.ResolvedRefs

@@ -11,14 +11,15 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
 var (
-	gatewayName = ir.Name{Namespace: "infra", Name: "gw"}
-	secretName  = ir.Name{Namespace: "infra", Name: "cert"}
+	gatewayName = object.Name{Namespace: "infra", Name: "gw"}
+	secretName  = object.Name{Namespace: "infra", Name: "cert"}
 	expiry      = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 )
 
@@ -30,7 +31,7 @@ func listener(name string, port uint16, protocol gwv1.ProtocolType) *topology.Li
 		Conditions: []metav1.Condition{condition.ListenerAccepted(), condition.ListenerNoConflicts(), condition.ListenerResolvedRefs()},
 	}
 	if protocol == gwv1.HTTPSProtocolType {
-		l.Certificates = []ir.Name{secretName}
+		l.Certificates = []object.Name{secretName}
 		l.Validity = []topology.Validity{{NotBefore: expiry.AddDate(-1, 0, 0), NotAfter: expiry}}
 	}
 	return l
@@ -259,9 +260,9 @@ func TestCertificateDates(t *testing.T) {
 // TestAuthoritiesRefused says that a listener tells when a proxy refuses the
 // authorities that its clients are checked with.
 func TestAuthoritiesRefused(t *testing.T) {
-	ref := topology.AuthorityRef{Kind: "ConfigMap", Name: ir.Name{Namespace: "infra", Name: "ca"}}
+	ref := object.Key{Kind: kind.ConfigMap, Name: object.Name{Namespace: "infra", Name: "ca"}}
 	l := listener("https", 443, gwv1.HTTPSProtocolType)
-	l.Clients = &topology.ClientValidation{Authorities: []topology.AuthorityRef{ref}}
+	l.Clients = &topology.ClientValidation{Authorities: []object.Key{ref}}
 	got := status.Gateway(status.GatewayInput{
 		Node: gateway(l), BindAddresses: []string{"127.0.0.1"},
 		AttachedRoutes: func(topology.ListenerKey) int32 { return 0 },

@@ -8,7 +8,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -85,7 +85,7 @@ func TestListenerSetConditions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := &topology.ListenerSet{
-				Name: ir.Name{Namespace: "team", Name: "set"}, Gateway: gatewayName,
+				Name: object.Name{Namespace: "team", Name: "set"}, Gateway: gatewayName,
 				Object:   &gwv1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Generation: 5}},
 				Accepted: c.accepted, Listeners: c.listeners,
 			}

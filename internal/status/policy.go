@@ -5,7 +5,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -16,7 +16,7 @@ type PolicyInput struct {
 	Ancestors      []topology.Ancestor
 	// Refused returns what a Gateway's proxies say against the policy's authorities;
 	// nil where there is nothing to refuse.
-	Refused func(gateway ir.Name) (Rejection, bool)
+	Refused func(gateway object.Name) (Rejection, bool)
 }
 
 // maxAncestors is the API's limit.
@@ -56,7 +56,7 @@ func ancestors(controllerName string, o metav1.Object, list []topology.Ancestor,
 }
 
 // gatewayRef is how a status names a Gateway.
-func gatewayRef(gateway ir.Name) gwv1.ParentReference {
+func gatewayRef(gateway object.Name) gwv1.ParentReference {
 	return gwv1.ParentReference{
 		Group: new(gwv1.Group(gwv1.GroupName)), Kind: new(gwv1.Kind("Gateway")),
 		Namespace: new(gwv1.Namespace(gateway.Namespace)), Name: gwv1.ObjectName(gateway.Name),

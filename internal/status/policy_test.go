@@ -8,7 +8,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -23,7 +23,7 @@ func TestPolicy(t *testing.T) {
 			Object:       &gwv1.BackendTLSPolicy{ObjectMeta: metav1.ObjectMeta{Generation: 7}},
 			ResolvedRefs: condition.PolicyResolvedRefs(),
 		},
-		Refused: func(gateway ir.Name) (status.Rejection, bool) {
+		Refused: func(gateway object.Name) (status.Rejection, bool) {
 			return status.Rejection{Message: "no such file"}, gateway.Name == "gw-01"
 		},
 	}
@@ -32,7 +32,7 @@ func TestPolicy(t *testing.T) {
 	}
 	for i := range 20 {
 		in.Ancestors = append(in.Ancestors, topology.Ancestor{
-			Gateway: ir.Name{Namespace: "infra", Name: fmt.Sprintf("gw-%02d", i)}, Accepted: condition.PolicyAccepted(),
+			Gateway: object.Name{Namespace: "infra", Name: fmt.Sprintf("gw-%02d", i)}, Accepted: condition.PolicyAccepted(),
 		})
 	}
 	got := status.Policy(in).Ancestors

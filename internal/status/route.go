@@ -11,7 +11,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
@@ -30,14 +30,14 @@ type RouteInput struct {
 
 // RouteOmission is a part of a backend that a route uses at a Gateway.
 type RouteOmission struct {
-	Gateway ir.Name
+	Gateway object.Name
 	condition.Omission
 }
 
 // RouteRejection is something of a route that the proxies of a Gateway refuse: a
 // host that its rules are in, or a backend.
 type RouteRejection struct {
-	Gateway ir.Name
+	Gateway object.Name
 	Ref     Ref
 	Rejection
 }
@@ -129,7 +129,7 @@ func NoRuleLeft(r *topology.Route, problems []translate.Problem) bool {
 	return len(invalid) > 0 && len(invalid) == topology.RuleCount(r.Object)
 }
 
-func (in *RouteInput) refusals(gateway ir.Name) []condition.Refusal {
+func (in *RouteInput) refusals(gateway object.Name) []condition.Refusal {
 	var out []condition.Refusal
 	for _, r := range in.Rejected {
 		if r.Gateway == gateway {
@@ -144,7 +144,7 @@ func (in *RouteInput) refusals(gateway ir.Name) []condition.Refusal {
 	return out
 }
 
-func (in *RouteInput) omissions(gateway ir.Name) []condition.Omission {
+func (in *RouteInput) omissions(gateway object.Name) []condition.Omission {
 	var out []condition.Omission
 	for _, o := range in.LeftOut {
 		if o.Gateway == gateway {

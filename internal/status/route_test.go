@@ -8,7 +8,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
@@ -62,7 +62,7 @@ func TestRouteConditions(t *testing.T) {
 			rejected: []status.RouteRejection{
 				{Gateway: gatewayName, Ref: status.Ref{Kind: status.RefHost, Name: "b.example.com"}, Message: "odd"},
 				{Gateway: gatewayName, Ref: status.Ref{Kind: status.RefHost, Name: "a.example.com"}, Message: "bad", KeepsOld: true},
-				{Gateway: ir.Name{Name: "other"}, Ref: status.Ref{Kind: status.RefHost, Name: "c.example.com"}},
+				{Gateway: object.Name{Name: "other"}, Ref: status.Ref{Kind: status.RefHost, Name: "c.example.com"}},
 			},
 			want: accepted + resolved + `Programmed=False/RejectedByProxy: Envoy refuses host "a.example.com", and the last version that it accepted stays in force: bad; ` +
 				`Envoy refuses host "b.example.com", and it is not in force until that is mended: odd` + "\n",

@@ -8,20 +8,21 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // Ancestor is a Gateway that a policy has an effect on, or would have if it could
 // be used: one with a route to a Service that the policy targets.
 type Ancestor struct {
-	Gateway  ir.Name
+	Gateway  object.Name
 	Accepted metav1.Condition
 }
 
 // declareAncestors judges every policy for each Gateway. A policy that no Gateway
 // of ours is concerned with has no ancestors.
 func (g *Graph) declareAncestors() {
-	byService := g.routesByGoverned("Service")
+	byService := g.routesByGoverned(kind.Service)
 	g.Ancestors = ancestors(g, "topology-policy-ancestors", g.BackendTLSPolicies, byService,
 		func(p *BackendTLSPolicy, yield func(policyTarget)) { serviceTargets(p.Object, yield) }, g.targetProblem, condition.PolicyAccepted())
 	g.TrafficAncestors = ancestors(g, "topology-traffic-policy-ancestors", g.TrafficPolicies, byService,
@@ -29,25 +30,25 @@ func (g *Graph) declareAncestors() {
 }
 
 // routesByGoverned orders the routes under the objects of a kind that they refer to.
-func (g *Graph) routesByGoverned(kind string) *flow.Index[ir.Name, RouteKey, *Route] {
+func (g *Graph) routesByGoverned(of object.Kind) *flow.Index[object.Name, object.Key, *Route] {
 	return flow.NewIndex(g.Routes,
-		func(_ RouteKey, r *Route, yield func(ir.Name)) {
+		func(_ object.Key, r *Route, yield func(object.Name)) {
 			for _, o := range r.Governed {
-				if o.Kind == kind {
+				if o.Kind == of {
 					yield(o.Name)
 				}
 			}
-		}, RouteKey.Compare)
+		}, object.Key.Compare)
 }
 
 // ancestors judges the objects of a kind by what they target; accepted is the
 // condition of those that nothing is wrong with.
-func ancestors[P any](g *Graph, table string, policies flow.Table[ir.Name, P], byService *flow.Index[ir.Name, RouteKey, *Route],
+func ancestors[P any](g *Graph, table string, policies flow.Table[object.Name, P], byService *flow.Index[object.Name, object.Key, *Route],
 	targets func(P, func(policyTarget)), judge func(*flow.Ctx, P, policyTarget) *metav1.Condition, accepted metav1.Condition,
-) flow.Table[ir.Name, []Ancestor] {
+) flow.Table[object.Name, []Ancestor] {
 	return flow.Map(table, policies,
-		func(c *flow.Ctx, k ir.Name, p P, emit func(ir.Name, []Ancestor)) {
-			refusals := map[ir.Name]*metav1.Condition{} // by Gateway; nil for none
+		func(c *flow.Ctx, k object.Name, p P, emit func(object.Name, []Ancestor)) {
+			refusals := map[object.Name]*metav1.Condition{} // by Gateway; nil for none
 			targets(p, func(t policyTarget) {
 				problem := judge(c, p, t)
 				for route := range flow.Select(c, byService, t.service).All() {

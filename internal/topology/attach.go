@@ -10,12 +10,12 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-func (g *Graph) declareParents() flow.Table[RouteKey, []Parent] {
+func (g *Graph) declareParents() flow.Table[object.Key, []Parent] {
 	return flow.Map("topology-parents", g.in.Routes,
-		func(c *flow.Ctx, key RouteKey, o RouteObject, emit func(RouteKey, []Parent)) {
+		func(c *flow.Ctx, key object.Key, o RouteObject, emit func(object.Key, []Parent)) {
 			var parents []Parent
 			refs := ParentRefs(o)
 			r := candidate{key: key, hostnames: Hostnames(o)}
@@ -38,7 +38,7 @@ func (g *Graph) declareParents() flow.Table[RouteKey, []Parent] {
 
 func (g *Graph) declareAttachments() flow.Table[AttachmentKey, *Attachment] {
 	return flow.Map("topology-attachments", g.parents,
-		func(c *flow.Ctx, _ RouteKey, parents []Parent, emit func(AttachmentKey, *Attachment)) {
+		func(c *flow.Ctx, _ object.Key, parents []Parent, emit func(AttachmentKey, *Attachment)) {
 			parents = g.afterContests(c, parents)
 			for i, p := range parents {
 				for _, a := range p.attached {
@@ -65,7 +65,7 @@ func (g *Graph) declareAttachedRoutes() flow.Table[ListenerKey, int] {
 
 // candidate is a route as far as attachment depends on it.
 type candidate struct {
-	key       RouteKey
+	key       object.Key
 	hostnames []gwv1.Hostname
 }
 
@@ -74,11 +74,11 @@ const gatewayKind = "Gateway"
 
 // parentOf returns what a parentRef names. Kinds other than Gateway and
 // ListenerSet are none of ours.
-func parentOf(route ir.Name, ref *gwv1.ParentReference) (kind gwv1.Kind, name ir.Name) {
+func parentOf(route object.Name, ref *gwv1.ParentReference) (kind gwv1.Kind, name object.Name) {
 	if valueOr(ref.Group, gatewayGroup) != gatewayGroup {
-		return "", ir.Name{}
+		return "", object.Name{}
 	}
-	return valueOr(ref.Kind, gatewayKind), ir.Name{
+	return valueOr(ref.Kind, gatewayKind), object.Name{
 		Namespace: string(valueOr(ref.Namespace, gwv1.Namespace(route.Namespace))),
 		Name:      string(ref.Name),
 	}
@@ -86,7 +86,7 @@ func parentOf(route ir.Name, ref *gwv1.ParentReference) (kind gwv1.Kind, name ir
 
 // abandoned reports whether a Gateway that is not ours is nobody's: it doesn't
 // exist, and no other controller could know better.
-func (g *Graph) abandoned(c *flow.Ctx, gateway ir.Name) bool {
+func (g *Graph) abandoned(c *flow.Ctx, gateway object.Name) bool {
 	if g.options.ImplicitClass == "" {
 		return false
 	}
@@ -106,7 +106,7 @@ func (g *Graph) parent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference) (Pa
 	}
 }
 
-func (g *Graph) gatewayParent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, gateway ir.Name) (Parent, bool) {
+func (g *Graph) gatewayParent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, gateway object.Name) (Parent, bool) {
 	all, ours := flow.Get(c, g.sections, gateway)
 	switch {
 	case ours:
@@ -119,7 +119,7 @@ func (g *Graph) gatewayParent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReferen
 	}
 }
 
-func (g *Graph) setParent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, name ir.Name) (Parent, bool) {
+func (g *Graph) setParent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, name object.Name) (Parent, bool) {
 	s, ours := flow.Get(c, g.setSections, name)
 	switch {
 	case ours && s.refused != "":
@@ -147,7 +147,7 @@ func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, par
 			continue
 		}
 		selected = append(selected, s)
-		if !hasKind(s.kinds, gatewayGroup, gwv1.Kind(r.key.Kind)) || !g.admits(c, s, r.key.Namespace) {
+		if !hasKind(s.kinds, gatewayGroup, gwv1.Kind(r.key.Kind.Name())) || !g.admits(c, s, r.key.Namespace) {
 			continue
 		}
 		allowed++
@@ -242,8 +242,8 @@ func (g *Graph) refusals(selected []*section, r *candidate) []string {
 	out := make([]string, len(selected))
 	for i, s := range selected {
 		why := "namespace " + r.key.Namespace
-		if !hasKind(s.kinds, gatewayGroup, gwv1.Kind(r.key.Kind)) {
-			why = "kind " + r.key.Kind
+		if !hasKind(s.kinds, gatewayGroup, gwv1.Kind(r.key.Kind.Name())) {
+			why = "kind " + r.key.Kind.Name()
 		}
 		out[i] = fmt.Sprintf("listener %q does not allow %s", s.key.Name, why)
 	}
@@ -253,7 +253,7 @@ func (g *Graph) refusals(selected []*section, r *candidate) []string {
 func (g *Graph) listenerHosts(c *flow.Ctx, selected []*section, r *candidate) []string {
 	var out []string
 	for _, s := range selected {
-		if hasKind(s.kinds, gatewayGroup, gwv1.Kind(r.key.Kind)) && g.admits(c, s, r.key.Namespace) {
+		if hasKind(s.kinds, gatewayGroup, gwv1.Kind(r.key.Kind.Name())) && g.admits(c, s, r.key.Namespace) {
 			out = append(out, fmt.Sprintf("listener %q has %q", s.key.Name, s.hostname))
 		}
 	}

@@ -2,74 +2,45 @@ package topology
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"strings"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
-	corev1 "k8s.io/api/core/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
-)
-
-// The kinds of objects that hold certificates of authorities.
-const (
-	configMapKind          = "ConfigMap"
-	secretKind             = "Secret"
-	clusterTrustBundleKind = "ClusterTrustBundle"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // SystemAuthorities stands for the authorities that the proxy's host trusts.
-var SystemAuthorities = AuthorityRef{Kind: "System", Name: ir.Name{Name: "authorities"}}
-
-// AuthorityRef names an object that holds certificates of authorities. It has no
-// namespace where it is a ClusterTrustBundle.
-type AuthorityRef struct {
-	Kind string
-	ir.Name
-}
-
-// String returns "ConfigMap ns/name", or "ClusterTrustBundle name".
-func (r AuthorityRef) String() string {
-	if r.Namespace == "" {
-		return r.Kind + " " + r.Name.Name
-	}
-	return r.Kind + " " + r.Name.String()
-}
-
-// Compare orders references by kind, then name.
-func (r AuthorityRef) Compare(o AuthorityRef) int {
-	return cmp.Or(strings.Compare(r.Kind, o.Kind), r.Name.Compare(o.Name))
-}
+var SystemAuthorities = object.Key{Kind: object.KindOf(kind.Gatehouse, "System"), Name: object.Name{Name: "authorities"}}
 
 // authorityRef reads a reference to certificates of authorities. It is not ok where
 // its kind is not one that can hold them.
-func authorityRef(group gwv1.Group, kind gwv1.Kind, namespace string, name gwv1.ObjectName) (ref AuthorityRef, ok bool) {
-	ref = AuthorityRef{Kind: string(kind), Name: ir.Name{Namespace: namespace, Name: string(name)}}
-	switch {
-	case group == corev1.GroupName && (kind == configMapKind || kind == secretKind):
+func authorityRef(group gwv1.Group, of gwv1.Kind, namespace string, name gwv1.ObjectName) (ref object.Key, ok bool) {
+	ref = object.Key{Kind: object.KindOf(string(group), string(of)), Name: object.Name{Namespace: namespace, Name: string(name)}}
+	switch ref.Kind {
+	case kind.ConfigMap, kind.Secret:
 		return ref, true
-	case group == certificatesv1.GroupName && kind == clusterTrustBundleKind:
+	case kind.ClusterTrustBundle:
 		ref.Namespace = ""
 		return ref, true
 	}
-	return AuthorityRef{}, false
+	return object.Key{}, false
 }
 
 // backendAuthorityRef reads a reference of a BackendTLSPolicy.
-func backendAuthorityRef(policy *gwv1.BackendTLSPolicy, ref gwv1.LocalObjectReference) (AuthorityRef, bool) {
+func backendAuthorityRef(policy *gwv1.BackendTLSPolicy, ref gwv1.LocalObjectReference) (object.Key, bool) {
 	return authorityRef(ref.Group, ref.Kind, policy.Namespace, ref.Name)
 }
 
 // clientAuthorityRef reads a reference of spec.tls.frontend of a Gateway in a
 // namespace.
-func clientAuthorityRef(namespace string, ref gwv1.ObjectReference) (AuthorityRef, bool) {
+func clientAuthorityRef(namespace string, ref gwv1.ObjectReference) (object.Key, bool) {
 	return authorityRef(ref.Group, ref.Kind, string(valueOr(ref.Namespace, gwv1.Namespace(namespace))), ref.Name)
 }
 
@@ -95,7 +66,7 @@ func clientAuthorityRefs(gw *gwv1.Gateway, yield func(gwv1.ObjectReference)) {
 // Authority is the certificates of authorities that an object holds, whether or
 // not the references to it are permitted.
 type Authority struct {
-	Ref AuthorityRef
+	Ref object.Key
 	// Problem says why the object can't be used; Certificates is empty then.
 	Problem      string
 	Certificates string // PEM, certificates only, each once
@@ -106,29 +77,29 @@ func (a *Authority) Equal(o *Authority) bool { return *a == *o }
 
 // declareAuthorities reads the objects with certificates of authorities that
 // BackendTLSPolicies, XBackends and Gateways of ours refer to.
-func (g *Graph) declareAuthorities() flow.Table[AuthorityRef, *Authority] {
+func (g *Graph) declareAuthorities() flow.Table[object.Key, *Authority] {
 	policies := flow.Map("topology-policy-authorities", g.in.BackendTLSPolicies,
-		func(_ *flow.Ctx, k ir.Name, p *gwv1.BackendTLSPolicy, emit func(use[AuthorityRef], struct{})) {
-			authoritiesOf("BackendTLSPolicy", k, p, emit)
+		func(_ *flow.Ctx, k object.Name, p *gwv1.BackendTLSPolicy, emit func(use[object.Key], struct{})) {
+			authoritiesOf(kind.BackendTLSPolicy, k, p, emit)
 		}, flow.Equal(flow.Same[struct{}]))
 	backends := flow.Map("topology-xbackend-authorities", g.in.XBackends,
-		func(_ *flow.Ctx, k ir.Name, o *gwxv1alpha1.XBackend, emit func(use[AuthorityRef], struct{})) {
+		func(_ *flow.Ctx, k object.Name, o *gwxv1alpha1.XBackend, emit func(use[object.Key], struct{})) {
 			if p := validationOf(o); p != nil {
-				authoritiesOf(xBackendKind, k, p, emit)
+				authoritiesOf(kind.XBackend, k, p, emit)
 			}
 		}, flow.Equal(flow.Same[struct{}]))
 	clients := flow.Map("topology-client-authorities", g.owned,
-		func(_ *flow.Ctx, k ir.Name, gw *gwv1.Gateway, emit func(use[AuthorityRef], struct{})) {
-			seen := map[AuthorityRef]bool{}
+		func(_ *flow.Ctx, k object.Name, gw *gwv1.Gateway, emit func(use[object.Key], struct{})) {
+			seen := map[object.Key]bool{}
 			clientAuthorityRefs(gw, func(r gwv1.ObjectReference) {
 				if ref, ok := clientAuthorityRef(k.Namespace, r); ok && !seen[ref] {
 					seen[ref] = true
-					emit(use[AuthorityRef]{gatewayKind, k, ref}, struct{}{})
+					emit(use[object.Key]{kind.Gateway, k, ref}, struct{}{})
 				}
 			})
 		}, flow.Equal(flow.Same[struct{}]))
 	return flow.Map("topology-authorities", declareUsed("topology-authority-refs", policies, backends, clients),
-		func(c *flow.Ctx, ref AuthorityRef, _ struct{}, emit func(AuthorityRef, *Authority)) {
+		func(c *flow.Ctx, ref object.Key, _ struct{}, emit func(object.Key, *Authority)) {
 			if a := g.authority(c, ref); a != nil {
 				emit(ref, a)
 			}
@@ -136,21 +107,21 @@ func (g *Graph) declareAuthorities() flow.Table[AuthorityRef, *Authority] {
 }
 
 // authoritiesOf emits what a policy, or what stands for one, refers to, each once.
-func authoritiesOf(kind string, user ir.Name, p *gwv1.BackendTLSPolicy, emit func(use[AuthorityRef], struct{})) {
-	seen := map[AuthorityRef]bool{}
+func authoritiesOf(of object.Kind, user object.Name, p *gwv1.BackendTLSPolicy, emit func(use[object.Key], struct{})) {
+	seen := map[object.Key]bool{}
 	for _, r := range p.Spec.Validation.CACertificateRefs {
 		if ref, ok := backendAuthorityRef(p, r); ok && !seen[ref] {
 			seen[ref] = true
-			emit(use[AuthorityRef]{kind, user, ref}, struct{}{})
+			emit(use[object.Key]{of, user, ref}, struct{}{})
 		}
 	}
 }
 
 // authority reads an object; nil where there is none.
-func (g *Graph) authority(c *flow.Ctx, ref AuthorityRef) *Authority {
+func (g *Graph) authority(c *flow.Ctx, ref object.Key) *Authority {
 	const key = "ca.crt"
 	switch ref.Kind {
-	case configMapKind:
+	case kind.ConfigMap:
 		if o, ok := flow.Get(c, g.in.ConfigMaps, ref.Name); ok {
 			text, there := o.Data[key]
 			if !there {
@@ -158,11 +129,11 @@ func (g *Graph) authority(c *flow.Ctx, ref AuthorityRef) *Authority {
 			}
 			return readAuthority(ref, key, []byte(text))
 		}
-	case secretKind:
+	case kind.Secret:
 		if o, ok := flow.Get(c, g.in.Secrets, ref.Name); ok {
 			return readAuthority(ref, key, o.Data[key])
 		}
-	case clusterTrustBundleKind:
+	case kind.ClusterTrustBundle:
 		if o, ok := flow.Get(c, g.in.TrustBundles, ref.Name.Name); ok {
 			return readAuthority(ref, "spec.trustBundle", []byte(o.Spec.TrustBundle))
 		}
@@ -171,18 +142,18 @@ func (g *Graph) authority(c *flow.Ctx, ref AuthorityRef) *Authority {
 }
 
 // unread says why no object of a kind can be found; empty where they are read.
-func (g *Graph) unread(c *flow.Ctx, kind string) string {
-	if kind == clusterTrustBundleKind && !g.options.Experimental {
+func (g *Graph) unread(c *flow.Ctx, of object.Kind) string {
+	if of == kind.ClusterTrustBundle && !g.options.Experimental {
 		return "they belong to the experimental channel (--experimental)"
 	}
-	why, _ := flow.Get(c, g.in.Unread, kind)
+	why, _ := flow.Get(c, g.in.Unread, of.Name())
 	return why
 }
 
 // maxAuthorityText bounds what is read: no object of the Kubernetes API can hold more.
 const maxAuthorityText = 1 << 20
 
-func readAuthority(ref AuthorityRef, field string, text []byte) *Authority {
+func readAuthority(ref object.Key, field string, text []byte) *Authority {
 	a := &Authority{Ref: ref}
 	certificates, err := checkAuthorities(field, text)
 	if err != nil {

@@ -10,13 +10,14 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // backend follows a route's reference to a Service. A reference that is not
 // permitted is not followed: its answer says nothing of the Service. The policies
 // of the Service are for servicePolicies.finish to apply.
-func (g *Graph) backend(c *flow.Ctx, route RouteKey, use Use, ref *gwv1.BackendObjectReference, field func() string) BackendRef {
+func (g *Graph) backend(c *flow.Ctx, route object.Key, use Use, ref *gwv1.BackendObjectReference, field func() string) BackendRef {
 	if group, kind := valueOr(ref.Group, ""), valueOr(ref.Kind, "Service"); kind != "Service" || group != "" {
 		if isXBackend(ref) {
 			return g.xBackendPort(c, route, use, ref, field)
@@ -24,8 +25,8 @@ func (g *Graph) backend(c *flow.Ctx, route RouteKey, use Use, ref *gwv1.BackendO
 		return problem(condition.BackendKind(field(), kindText(group, kind), string(ref.Name)))
 	}
 	name := serviceName(route, ref)
-	if !g.permitted(c, route.Kind, route.Namespace, "Service", name) {
-		return problem(condition.BackendNotPermitted(field(), name.String(), name.Namespace, route.Kind, route.Namespace))
+	if !g.permitted(c, route.Kind, route.Namespace, object.Key{Kind: kind.Service, Name: name}) {
+		return problem(condition.BackendNotPermitted(field(), name.String(), name.Namespace, route.Kind.Name(), route.Namespace))
 	}
 	service, ok := flow.Get(c, g.in.Services, name)
 	switch {
@@ -46,8 +47,8 @@ func (g *Graph) backend(c *flow.Ctx, route RouteKey, use Use, ref *gwv1.BackendO
 }
 
 // serviceName is the Service that a reference names.
-func serviceName(route RouteKey, ref *gwv1.BackendObjectReference) ir.Name {
-	return ir.Name{
+func serviceName(route object.Key, ref *gwv1.BackendObjectReference) object.Name {
+	return object.Name{
 		Namespace: string(valueOr(ref.Namespace, gwv1.Namespace(route.Namespace))),
 		Name:      string(ref.Name),
 	}
@@ -55,7 +56,7 @@ func serviceName(route RouteKey, ref *gwv1.BackendObjectReference) ir.Name {
 
 // externalName resolves a port of a Service that is another name for a host. Such
 // a Service need not list its ports.
-func externalName(name ir.Name, s *corev1.Service, port int32, use Use, field func() string) BackendRef {
+func externalName(name object.Name, s *corev1.Service, port int32, use Use, field func() string) BackendRef {
 	if use == UseUDP {
 		return problem(condition.BackendExternalNameDatagrams(field(), name.String()))
 	}

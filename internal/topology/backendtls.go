@@ -11,7 +11,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // BackendTLS is how a backend is spoken to with TLS.
@@ -21,7 +21,7 @@ type BackendTLS struct {
 	Hostname        string
 	SubjectAltNames []gwv1.SubjectAltName
 	// Authorities are those to trust, sorted; never empty.
-	Authorities []AuthorityRef
+	Authorities []object.Key
 }
 
 // Equal reports whether two say the same; nil is no TLS.
@@ -35,7 +35,7 @@ func (t *BackendTLS) Equal(o *BackendTLS) bool {
 
 // BackendTLSPolicy is a policy, whatever it is for.
 type BackendTLSPolicy struct {
-	Name   ir.Name
+	Name   object.Name
 	Object *gwv1.BackendTLSPolicy
 	// Refused, where set, is why the policy can't be used: an Accepted condition.
 	// What it targets can't be reached then.
@@ -51,15 +51,15 @@ func (p *BackendTLSPolicy) Equal(o *BackendTLSPolicy) bool {
 		samePointed(p.Refused, o.Refused) && p.TLS.Equal(o.TLS)
 }
 
-func (g *Graph) declareBackendTLSPolicies() flow.Table[ir.Name, *BackendTLSPolicy] {
+func (g *Graph) declareBackendTLSPolicies() flow.Table[object.Name, *BackendTLSPolicy] {
 	return flow.Map("topology-backend-tls-policies", g.in.BackendTLSPolicies,
-		func(c *flow.Ctx, k ir.Name, o *gwv1.BackendTLSPolicy, emit func(ir.Name, *BackendTLSPolicy)) {
+		func(c *flow.Ctx, k object.Name, o *gwv1.BackendTLSPolicy, emit func(object.Name, *BackendTLSPolicy)) {
 			emit(k, g.backendTLSPolicy(c, k, o))
 		})
 }
 
 // backendTLSPolicy judges a policy, its targets aside.
-func (g *Graph) backendTLSPolicy(c *flow.Ctx, name ir.Name, o *gwv1.BackendTLSPolicy) *BackendTLSPolicy {
+func (g *Graph) backendTLSPolicy(c *flow.Ctx, name object.Name, o *gwv1.BackendTLSPolicy) *BackendTLSPolicy {
 	v := &o.Spec.Validation
 	p := &BackendTLSPolicy{Name: name, Object: o, ResolvedRefs: condition.PolicyResolvedRefs()}
 	tls := &BackendTLS{Hostname: string(v.Hostname), SubjectAltNames: v.SubjectAltNames}
@@ -97,14 +97,14 @@ func (g *Graph) backendTLSPolicy(c *flow.Ctx, name ir.Name, o *gwv1.BackendTLSPo
 	case g.options.SystemAuthorities == "":
 		return refuse(condition.PolicyNoSystemAuthorities())
 	default:
-		tls.Authorities = []AuthorityRef{SystemAuthorities}
+		tls.Authorities = []object.Key{SystemAuthorities}
 	}
 	for _, san := range v.SubjectAltNames {
 		if problem := checkSubjectAltName(san); problem != "" {
 			return refuse(condition.PolicyInvalid("spec.validation.subjectAltNames", problem))
 		}
 	}
-	slices.SortFunc(tls.Authorities, AuthorityRef.Compare)
+	slices.SortFunc(tls.Authorities, object.Key.Compare)
 	tls.Authorities = slices.Compact(tls.Authorities)
 	p.TLS = tls
 	return p
@@ -123,7 +123,7 @@ func firstOption(options map[gwv1.AnnotationKey]gwv1.AnnotationValue) string {
 }
 
 // backendAuthority follows a policy's reference to certificates of authorities.
-func (g *Graph) backendAuthority(c *flow.Ctx, o *gwv1.BackendTLSPolicy, index int, r gwv1.LocalObjectReference) (AuthorityRef, *metav1.Condition) {
+func (g *Graph) backendAuthority(c *flow.Ctx, o *gwv1.BackendTLSPolicy, index int, r gwv1.LocalObjectReference) (object.Key, *metav1.Condition) {
 	ref, ok := backendAuthorityRef(o, r)
 	if !ok {
 		problem := condition.PolicyAuthorityKind(index, kindText(r.Group, r.Kind), string(r.Name))
@@ -156,7 +156,7 @@ func checkSubjectAltName(san gwv1.SubjectAltName) string {
 
 // policyTarget is what a policy is attached to: a Service, or one port of it.
 type policyTarget struct {
-	service ir.Name
+	service object.Name
 	section string // the port's name; empty for all ports
 }
 
@@ -243,7 +243,7 @@ func (p anyPolicy) targets(yield func(policyTarget)) {
 // policyKey names a policy of either kind.
 type policyKey struct {
 	traffic bool
-	ir.Name
+	object.Name
 }
 
 func (k policyKey) compare(o policyKey) int {
@@ -258,22 +258,22 @@ func (k policyKey) compare(o policyKey) int {
 }
 
 // declareServicePolicies finds the policies of every Service that has some.
-func (g *Graph) declareServicePolicies() flow.Table[ir.Name, *servicePolicies] {
+func (g *Graph) declareServicePolicies() flow.Table[object.Name, *servicePolicies] {
 	tls := flow.Map("topology-tls-policies-by-kind", g.BackendTLSPolicies,
-		func(_ *flow.Ctx, k ir.Name, p *BackendTLSPolicy, emit func(policyKey, anyPolicy)) {
+		func(_ *flow.Ctx, k object.Name, p *BackendTLSPolicy, emit func(policyKey, anyPolicy)) {
 			emit(policyKey{Name: k}, anyPolicy{tls: p})
 		}, flow.Equal(flow.Same[anyPolicy]))
 	traffic := flow.Map("topology-traffic-policies-by-kind", g.TrafficPolicies,
-		func(_ *flow.Ctx, k ir.Name, p *TrafficPolicy, emit func(policyKey, anyPolicy)) {
+		func(_ *flow.Ctx, k object.Name, p *TrafficPolicy, emit func(policyKey, anyPolicy)) {
 			emit(policyKey{true, k}, anyPolicy{traffic: p})
 		}, flow.Equal(flow.Same[anyPolicy]))
 	byService := flow.NewIndex(tls,
-		func(_ policyKey, p anyPolicy, yield func(ir.Name)) {
+		func(_ policyKey, p anyPolicy, yield func(object.Name)) {
 			p.targets(func(t policyTarget) { yield(t.service) })
 		}, policyKey.compare)
 	byService.Also(traffic)
 	return flow.Group("topology-service-policies", byService,
-		func(_ *flow.Ctx, service ir.Name, members flow.Members[policyKey, anyPolicy]) (*servicePolicies, bool) {
+		func(_ *flow.Ctx, service object.Name, members flow.Members[policyKey, anyPolicy]) (*servicePolicies, bool) {
 			winners := map[string]*BackendTLSPolicy{}
 			out := &servicePolicies{}
 			for _, p := range members.All() {
@@ -309,17 +309,17 @@ type bucket struct {
 	number    uint8
 }
 
-func bucketOf(service ir.Name) bucket {
+func bucketOf(service object.Name) bucket {
 	return bucket{service.Namespace, uint8(xxhash.Sum64String(service.Name))} //nolint:gosec // a part of the hash
 }
 
 func (g *Graph) declarePolicyBuckets() flow.Table[bucket, struct{}] {
 	return flow.Keys("topology-policy-buckets",
-		func(service ir.Name, _ *servicePolicies, yield func(bucket)) { yield(bucketOf(service)) }, g.policies)
+		func(service object.Name, _ *servicePolicies, yield func(bucket)) { yield(bucketOf(service)) }, g.policies)
 }
 
 // policiesOf returns the policies of a Service; nil for most.
-func (g *Graph) policiesOf(c *flow.Ctx, service ir.Name) *servicePolicies {
+func (g *Graph) policiesOf(c *flow.Ctx, service object.Name) *servicePolicies {
 	if _, some := flow.Get(c, g.policyBuckets, bucketOf(service)); !some {
 		return nil
 	}

@@ -9,36 +9,38 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // declareCertificates reads the Secrets with certificates that Gateways and
 // ListenerSets of ours refer to.
-func (g *Graph) declareCertificates() flow.Table[ir.Name, *Certificate] {
+func (g *Graph) declareCertificates() flow.Table[object.Name, *Certificate] {
 	byGateways := flow.Map("topology-gateway-secrets", g.owned,
-		func(_ *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(use[ir.Name], struct{})) {
-			seen := map[ir.Name]bool{}
+		func(_ *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(use[object.Name], struct{})) {
+			seen := map[object.Name]bool{}
 			if ref := clientCertificateRef(gw); ref != nil && isSecret(*ref) {
 				seen[secretName(name.Namespace, *ref)] = true
 			}
 			for i := range gw.Spec.Listeners {
 				wantedSecrets(name, &gw.Spec.Listeners[i], seen)
 			}
-			for _, secret := range slices.SortedFunc(maps.Keys(seen), ir.Name.Compare) {
-				emit(use[ir.Name]{gatewayKind, name, secret}, struct{}{})
+			for _, secret := range slices.SortedFunc(maps.Keys(seen), object.Name.Compare) {
+				emit(use[object.Name]{kind.Gateway, name, secret}, struct{}{})
 			}
 		}, flow.Equal(flow.Same[struct{}]))
 	bySets := flow.Map("topology-set-secrets", g.sets,
-		func(_ *flow.Ctx, name ir.Name, s *set, emit func(use[ir.Name], struct{})) {
-			seen := map[ir.Name]bool{}
+		func(_ *flow.Ctx, name object.Name, s *set, emit func(use[object.Name], struct{})) {
+			seen := map[object.Name]bool{}
 			for _, d := range s.listeners {
 				wantedSecrets(name, d.spec, seen)
 			}
-			for _, secret := range slices.SortedFunc(maps.Keys(seen), ir.Name.Compare) {
-				emit(use[ir.Name]{listenerSetKind, name, secret}, struct{}{})
+			for _, secret := range slices.SortedFunc(maps.Keys(seen), object.Name.Compare) {
+				emit(use[object.Name]{kind.ListenerSet, name, secret}, struct{}{})
 			}
 		}, flow.Equal(flow.Same[struct{}]))
 	return flow.Map("topology-certificates", declareUsed("topology-secrets", byGateways, bySets),
-		func(c *flow.Ctx, name ir.Name, _ struct{}, emit func(ir.Name, *Certificate)) {
+		func(c *flow.Ctx, name object.Name, _ struct{}, emit func(object.Name, *Certificate)) {
 			if secret, ok := flow.Get(c, g.in.Secrets, name); ok {
 				emit(name, readCertificate(name, secret))
 			}
@@ -46,7 +48,7 @@ func (g *Graph) declareCertificates() flow.Table[ir.Name, *Certificate] {
 }
 
 // wantedSecrets adds the Secrets that a listener refers to.
-func wantedSecrets(owner ir.Name, l *gwv1.Listener, secrets map[ir.Name]bool) {
+func wantedSecrets(owner object.Name, l *gwv1.Listener, secrets map[object.Name]bool) {
 	for _, ref := range certificateRefs(l) {
 		if isSecret(ref) {
 			secrets[secretName(owner.Namespace, ref)] = true
@@ -71,8 +73,8 @@ func isSecret(ref gwv1.SecretObjectReference) bool {
 	return valueOr(ref.Group, "") == "" && valueOr(ref.Kind, "Secret") == "Secret"
 }
 
-func secretName(namespace string, ref gwv1.SecretObjectReference) ir.Name {
-	return ir.Name{
+func secretName(namespace string, ref gwv1.SecretObjectReference) object.Name {
+	return object.Name{
 		Namespace: string(valueOr(ref.Namespace, gwv1.Namespace(namespace))),
 		Name:      string(ref.Name),
 	}
@@ -88,7 +90,7 @@ func valueOr[T any](p *T, otherwise T) T {
 // readCertificate takes the pair out of a Secret, or says what is wrong with it.
 // What Envoy would refuse is refused here, where one listener pays for it: a bad
 // pair that reaches a proxy stalls every handshake that selects it.
-func readCertificate(name ir.Name, s *corev1.Secret) *Certificate {
+func readCertificate(name object.Name, s *corev1.Secret) *Certificate {
 	c := &Certificate{Name: name}
 	leaf, chain, err := checkPair(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {

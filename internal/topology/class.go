@@ -6,7 +6,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 func (g *Graph) declareClasses() flow.Table[string, *Class] {
@@ -53,9 +53,9 @@ func (g *Graph) class(c *flow.Ctx, gw *gwv1.Gateway) (*Class, bool) {
 }
 
 // declareOwned keeps the Gateways of our classes: nothing below looks at others.
-func (g *Graph) declareOwned() flow.Table[ir.Name, *gwv1.Gateway] {
+func (g *Graph) declareOwned() flow.Table[object.Name, *gwv1.Gateway] {
 	return flow.Map("topology-owned", g.in.Gateways,
-		func(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(ir.Name, *gwv1.Gateway)) {
+		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(object.Name, *gwv1.Gateway)) {
 			if _, ok := g.class(c, gw); ok {
 				emit(name, gw)
 			}
@@ -64,9 +64,9 @@ func (g *Graph) declareOwned() flow.Table[ir.Name, *gwv1.Gateway] {
 
 // declareOurs names the Gateways of our classes. It spares its readers, who are as
 // many as there are routes, every change of the Gateways themselves.
-func (g *Graph) declareOurs() flow.Table[ir.Name, struct{}] {
+func (g *Graph) declareOurs() flow.Table[object.Name, struct{}] {
 	return flow.Map("topology-ours", g.owned,
-		func(_ *flow.Ctx, name ir.Name, _ *gwv1.Gateway, emit func(ir.Name, struct{})) {
+		func(_ *flow.Ctx, name object.Name, _ *gwv1.Gateway, emit func(object.Name, struct{})) {
 			emit(name, struct{}{})
 		}, flow.Equal(flow.Same[struct{}]))
 }

@@ -6,7 +6,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // clientCertificateRef returns the reference to the certificate that a Gateway
@@ -20,39 +21,39 @@ func clientCertificateRef(gw *gwv1.Gateway) *gwv1.SecretObjectReference {
 
 // clientCertificate follows that reference. One that is not permitted is not
 // followed: its answer says nothing of the Secret.
-func (g *Graph) clientCertificate(c *flow.Ctx, gw *gwv1.Gateway) (ir.Name, *metav1.Condition) {
+func (g *Graph) clientCertificate(c *flow.Ctx, gw *gwv1.Gateway) (object.Name, *metav1.Condition) {
 	ref := clientCertificateRef(gw)
 	if ref == nil {
-		return ir.Name{}, nil
+		return object.Name{}, nil
 	}
 	secret := secretName(gw.Namespace, *ref)
 	if !isSecret(*ref) {
 		problem := condition.GatewayClientCertificateKind(kindText(valueOr(ref.Group, ""), valueOr(ref.Kind, "Secret")), string(ref.Name))
-		return ir.Name{}, &problem
+		return object.Name{}, &problem
 	}
-	if !g.permitted(c, "Gateway", gw.Namespace, "Secret", secret) {
+	if !g.permitted(c, kind.Gateway, gw.Namespace, object.Key{Kind: kind.Secret, Name: secret}) {
 		problem := condition.GatewayClientCertificateNotPermitted(secret.String(), secret.Namespace, gw.Namespace)
-		return ir.Name{}, &problem
+		return object.Name{}, &problem
 	}
 	cert, ok := flow.Get(c, g.Certificates, secret)
 	if !ok {
 		problem := condition.GatewayClientCertificateMissing(secret.String())
-		return ir.Name{}, &problem
+		return object.Name{}, &problem
 	}
 	if cert.Problem != "" {
 		problem := condition.GatewayClientCertificateInvalid(secret.String(), cert.Problem)
-		return ir.Name{}, &problem
+		return object.Name{}, &problem
 	}
 	return secret, nil
 }
 
 // declareClientCertificates says which Gateways show which Secret's certificate to
 // their backends, so that whoever needs it depends on nothing else of the Gateway.
-func (g *Graph) declareClientCertificates() flow.Table[ir.Name, ir.Name] {
+func (g *Graph) declareClientCertificates() flow.Table[object.Name, object.Name] {
 	return flow.Map("topology-client-certificates", g.Gateways,
-		func(_ *flow.Ctx, k ir.Name, gw *Gateway, emit func(ir.Name, ir.Name)) {
-			if gw.ClientCertificate != (ir.Name{}) {
+		func(_ *flow.Ctx, k object.Name, gw *Gateway, emit func(object.Name, object.Name)) {
+			if gw.ClientCertificate != (object.Name{}) {
 				emit(k, gw.ClientCertificate)
 			}
-		}, flow.Equal(flow.Same[ir.Name]))
+		}, flow.Equal(flow.Same[object.Name]))
 }

@@ -8,13 +8,15 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // ClientValidation is how a listener checks the certificates of clients.
 type ClientValidation struct {
 	// Authorities sign the certificates of clients: those that exist, may be referred
 	// to and can be used; at least one.
-	Authorities []AuthorityRef
+	Authorities []object.Key
 	// Fallback lets clients in that have no certificate or another one.
 	Fallback bool
 }
@@ -57,7 +59,7 @@ func (g *Graph) resolveClients(c *flow.Ctx, d *draft) (problems []metav1.Conditi
 	if d.clients == nil {
 		return nil
 	}
-	var refs []AuthorityRef
+	var refs []object.Key
 	from := d.Key.Gateway.Namespace
 	for _, r := range d.clients.CACertificateRefs {
 		ref, ok := clientAuthorityRef(from, r)
@@ -65,8 +67,8 @@ func (g *Graph) resolveClients(c *flow.Ctx, d *draft) (problems []metav1.Conditi
 			problems = append(problems, condition.ListenerAuthorityKind(kindText(r.Group, r.Kind), string(r.Name)))
 			continue
 		}
-		if ref.Namespace != "" && !g.permitted(c, gatewayKind, from, ref.Kind, ref.Name) {
-			problems = append(problems, condition.ListenerAuthorityNotPermitted(ref.String(), ref.Namespace, ref.Kind, from))
+		if ref.Namespace != "" && !g.permitted(c, kind.Gateway, from, ref) {
+			problems = append(problems, condition.ListenerAuthorityNotPermitted(ref.String(), ref.Namespace, ref.Kind.Name(), from))
 			continue
 		}
 		authority, ok := flow.Get(c, g.Authorities, ref)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // The rules of HTTPRoutes and GRPCRoutes must not be merged (GRPCRouteRule.matches),
@@ -24,7 +25,7 @@ import (
 // contested reports whether HTTPRoutes and GRPCRoutes may meet on a listener: it
 // takes both, and GRPCRoutes name its Gateway or ListenerSet.
 func (g *Graph) contested(c *flow.Ctx, d *draft, names ...parentName) bool {
-	if !hasKind(d.Kinds, gatewayGroup, HTTPRoute) || !hasKind(d.Kinds, gatewayGroup, GRPCRoute) {
+	if !hasKind(d.Kinds, gatewayGroup, "HTTPRoute") || !hasKind(d.Kinds, gatewayGroup, "GRPCRoute") {
 		return false
 	}
 	return slices.ContainsFunc(names, func(n parentName) bool {
@@ -45,7 +46,7 @@ func (k contestedHost) compare(o contestedHost) int {
 
 // contender is a route that wants a contested host.
 type contender struct {
-	route   RouteKey
+	route   object.Key
 	created time.Time
 }
 
@@ -53,7 +54,7 @@ type contender struct {
 // specification has it, in which a-b/x comes before a/x.
 func (a contender) compare(b contender) int {
 	return cmp.Or(a.created.Compare(b.created),
-		strings.Compare(a.route.Name.String(), b.route.Name.String()), strings.Compare(a.route.Kind, b.route.Kind))
+		strings.Compare(a.route.Name.String(), b.route.Name.String()), a.route.Kind.Compare(b.route.Kind))
 }
 
 // contenders are in the order of their keys.
@@ -67,13 +68,13 @@ func (a contender) equal(b contender) bool { return a.route == b.route && a.crea
 // defeat is how a route lost its place on a listener.
 type defeat struct {
 	domain string
-	winner RouteKey
+	winner object.Key
 }
 
 // declareDefeats says which routes have to leave which listeners.
 func (g *Graph) declareDefeats() flow.Table[AttachmentKey, defeat] {
 	byHost := flow.NewIndex(g.parents,
-		func(_ RouteKey, parents []Parent, yield func(contestedHost)) {
+		func(_ object.Key, parents []Parent, yield func(contestedHost)) {
 			for i := range parents {
 				for _, a := range parents[i].attached {
 					if a.contested {
@@ -83,10 +84,10 @@ func (g *Graph) declareDefeats() flow.Table[AttachmentKey, defeat] {
 					}
 				}
 			}
-		}, RouteKey.Compare)
+		}, object.Key.Compare)
 	hosts := flow.Group("topology-contested-hosts", byHost,
-		func(c *flow.Ctx, _ contestedHost, members flow.Members[RouteKey, []Parent]) (contenders, bool) {
-			kinds := map[string]bool{}
+		func(c *flow.Ctx, _ contestedHost, members flow.Members[object.Key, []Parent]) (contenders, bool) {
+			kinds := map[object.Kind]bool{}
 			for k := range members.All() {
 				kinds[k.Kind] = true
 			}
@@ -104,11 +105,11 @@ func (g *Graph) declareDefeats() flow.Table[AttachmentKey, defeat] {
 	byListener := flow.NewIndex(hosts,
 		func(k contestedHost, _ contenders, yield func(ListenerKey)) { yield(k.Listener) }, contestedHost.compare)
 	contests := flow.Group("topology-contests", byListener,
-		func(_ *flow.Ctx, _ ListenerKey, members flow.Members[contestedHost, contenders]) (map[RouteKey]defeat, bool) {
+		func(_ *flow.Ctx, _ ListenerKey, members flow.Members[contestedHost, contenders]) (map[object.Key]defeat, bool) {
 			return decide(members), true
-		}, flow.Equal(maps.Equal[map[RouteKey]defeat]))
+		}, flow.Equal(maps.Equal[map[object.Key]defeat]))
 	return flow.Map("topology-defeats", contests,
-		func(_ *flow.Ctx, listener ListenerKey, lost map[RouteKey]defeat, emit func(AttachmentKey, defeat)) {
+		func(_ *flow.Ctx, listener ListenerKey, lost map[object.Key]defeat, emit func(AttachmentKey, defeat)) {
 			for route, d := range lost {
 				emit(AttachmentKey{Route: route, Listener: listener}, d)
 			}
@@ -117,8 +118,8 @@ func (g *Graph) declareDefeats() flow.Table[AttachmentKey, defeat] {
 
 // decide goes through the contenders for the hosts of a listener from the oldest
 // to the youngest. Those that lose stand in nobody's way.
-func decide(hosts flow.Members[contestedHost, contenders]) map[RouteKey]defeat {
-	wanted := map[RouteKey][]string{}
+func decide(hosts flow.Members[contestedHost, contenders]) map[object.Key]defeat {
+	wanted := map[object.Key][]string{}
 	var all contenders
 	for k, list := range hosts.All() {
 		for _, r := range list {
@@ -129,8 +130,8 @@ func decide(hosts flow.Members[contestedHost, contenders]) map[RouteKey]defeat {
 		}
 	}
 	slices.SortFunc(all, contender.compare)
-	holders := map[string]RouteKey{} // the oldest of them
-	lost := map[RouteKey]defeat{}
+	holders := map[string]object.Key{} // the oldest of them
+	lost := map[object.Key]defeat{}
 	for _, r := range all {
 		domains := wanted[r.route]
 		taken := func(domain string) bool {
@@ -152,7 +153,7 @@ func decide(hosts flow.Members[contestedHost, contenders]) map[RouteKey]defeat {
 
 // Parents returns the answers to a route's parentRefs that are ours; none for a
 // route that is not in Routes.
-func (g *Graph) Parents(c *flow.Ctx, route RouteKey) []Parent {
+func (g *Graph) Parents(c *flow.Ctx, route object.Key) []Parent {
 	parents, _ := flow.Get(c, g.parents, route)
 	return g.afterContests(c, parents)
 }

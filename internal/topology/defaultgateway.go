@@ -4,7 +4,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // defaultGateway is a Gateway of ours that takes routes which name none.
@@ -17,9 +17,9 @@ type defaultGateway struct {
 
 // declareDefaultGateways orders the default Gateways by their scope. A route that
 // doesn't ask for them never looks here.
-func (g *Graph) declareDefaultGateways() *flow.Index[gwv1.GatewayDefaultScope, ir.Name, defaultGateway] {
+func (g *Graph) declareDefaultGateways() *flow.Index[gwv1.GatewayDefaultScope, object.Name, defaultGateway] {
 	gateways := flow.Map("topology-default-gateways", g.owned,
-		func(_ *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(ir.Name, defaultGateway)) {
+		func(_ *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(object.Name, defaultGateway)) {
 			if scope, ok := DefaultScope(gw.Spec.DefaultScope); ok {
 				emit(name, defaultGateway{scope, &gwv1.ParentReference{
 					Group: &gatewayGroup, Kind: new(gwv1.Kind(gatewayKind)),
@@ -28,7 +28,7 @@ func (g *Graph) declareDefaultGateways() *flow.Index[gwv1.GatewayDefaultScope, i
 			}
 		}, flow.Equal(func(a, b defaultGateway) bool { return a.scope == b.scope }))
 	return flow.NewIndex(gateways,
-		func(_ ir.Name, d defaultGateway, yield func(gwv1.GatewayDefaultScope)) { yield(d.scope) }, ir.Name.Compare)
+		func(_ object.Name, d defaultGateway, yield func(gwv1.GatewayDefaultScope)) { yield(d.scope) }, object.Name.Compare)
 }
 
 // DefaultScope returns the scope of a Gateway's defaultScope or a route's
@@ -38,10 +38,10 @@ func DefaultScope(s gwv1.GatewayDefaultScope) (gwv1.GatewayDefaultScope, bool) {
 }
 
 // defaultGatewaysOf returns the default Gateways that a route asks for.
-func (g *Graph) defaultGatewaysOf(c *flow.Ctx, o RouteObject) (flow.Members[ir.Name, defaultGateway], bool) {
+func (g *Graph) defaultGatewaysOf(c *flow.Ctx, o RouteObject) (flow.Members[object.Name, defaultGateway], bool) {
 	scope, ok := DefaultScope(UseDefaultGateways(o))
 	if !ok {
-		return flow.Members[ir.Name, defaultGateway]{}, false
+		return flow.Members[object.Name, defaultGateway]{}, false
 	}
 	members := flow.Select(c, g.defaults, scope)
 	return members, members.Len() > 0
@@ -68,7 +68,7 @@ func (g *Graph) defaultParents(c *flow.Ctx, r *candidate, o RouteObject, parents
 
 // namesWhole reports whether one of the parentRefs names the Gateway with all of
 // its listeners.
-func namesWhole(route ir.Name, refs []gwv1.ParentReference, gateway ir.Name) bool {
+func namesWhole(route object.Name, refs []gwv1.ParentReference, gateway object.Name) bool {
 	for i := range refs {
 		kind, name := parentOf(route, &refs[i])
 		if kind == gatewayKind && name == gateway &&

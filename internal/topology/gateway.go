@@ -8,12 +8,13 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-func (g *Graph) declareGateways() flow.Table[ir.Name, *Gateway] {
+func (g *Graph) declareGateways() flow.Table[object.Name, *Gateway] {
 	return flow.Map("topology-gateways", g.owned,
-		func(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(ir.Name, *Gateway)) {
+		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(object.Name, *Gateway)) {
 			if class, ok := g.class(c, gw); ok {
 				emit(name, g.gateway(c, name, gw, class))
 			}
@@ -22,7 +23,7 @@ func (g *Graph) declareGateways() flow.Table[ir.Name, *Gateway] {
 
 func (g *Graph) declareListeners() flow.Table[ListenerKey, *Listener] {
 	return flow.Map("topology-listeners", g.Gateways,
-		func(_ *flow.Ctx, _ ir.Name, gw *Gateway, emit func(ListenerKey, *Listener)) {
+		func(_ *flow.Ctx, _ object.Name, gw *Gateway, emit func(ListenerKey, *Listener)) {
 			for _, l := range gw.Listeners {
 				emit(l.Key, l)
 			}
@@ -30,7 +31,7 @@ func (g *Graph) declareListeners() flow.Table[ListenerKey, *Listener] {
 }
 
 // gateway judges a Gateway with its listeners.
-func (g *Graph) gateway(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, class *Class) *Gateway {
+func (g *Graph) gateway(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, class *Class) *Gateway {
 	a := g.requestedAddresses(gw)
 	parameters := g.parametersOf(c, name)
 	node := &Gateway{
@@ -93,7 +94,7 @@ func (g *Graph) gateway(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, class *Clas
 }
 
 // claimPort refuses a listener whose port another Gateway of a shared host has.
-func (g *Graph) claimPort(c *flow.Ctx, gateway ir.Name, d *draft) {
+func (g *Graph) claimPort(c *flow.Ctx, gateway object.Name, d *draft) {
 	if g.ports == nil || !d.valid() {
 		return
 	}
@@ -144,15 +145,15 @@ func (g *Graph) resolveCertificates(c *flow.Ctx, d *draft) (problems []metav1.Co
 	if len(refs) == 0 {
 		return []metav1.Condition{condition.ListenerNoCertificate()}
 	}
-	kind, owner := d.Key.Owner()
+	owner := d.Key.Owner()
 	for _, ref := range refs {
 		secret := secretName(owner.Namespace, ref)
 		if !isSecret(ref) {
 			problems = append(problems, condition.ListenerCertificateKind(kindText(valueOr(ref.Group, ""), valueOr(ref.Kind, "Secret")), string(ref.Name)))
 			continue
 		}
-		if !g.permitted(c, kind, owner.Namespace, "Secret", secret) {
-			problems = append(problems, condition.ListenerRefNotPermitted(secret.String(), secret.Namespace, kind, owner.Namespace))
+		if !g.permitted(c, owner.Kind, owner.Namespace, object.Key{Kind: kind.Secret, Name: secret}) {
+			problems = append(problems, condition.ListenerRefNotPermitted(secret.String(), secret.Namespace, owner.Kind.Name(), owner.Namespace))
 			continue
 		}
 		cert, ok := flow.Get(c, g.Certificates, secret)

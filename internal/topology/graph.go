@@ -7,7 +7,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // Options say what differs between the modes.
@@ -55,32 +55,32 @@ type Options struct {
 // Graph is the tables of nodes.
 type Graph struct {
 	Classes   flow.Table[string, *Class]
-	Gateways  flow.Table[ir.Name, *Gateway]
+	Gateways  flow.Table[object.Name, *Gateway]
 	Listeners flow.Table[ListenerKey, *Listener]
 	// ListenerSets are those of our Gateways, and SetListeners their listeners.
-	ListenerSets flow.Table[ir.Name, *ListenerSet]
+	ListenerSets flow.Table[object.Name, *ListenerSet]
 	SetListeners flow.Table[ListenerKey, *Listener]
 	// AttachedSets counts the ListenerSets that a Gateway has accepted.
-	AttachedSets flow.Table[ir.Name, int]
-	Certificates flow.Table[ir.Name, *Certificate]
-	Authorities  flow.Table[AuthorityRef, *Authority]
+	AttachedSets flow.Table[object.Name, int]
+	Certificates flow.Table[object.Name, *Certificate]
+	Authorities  flow.Table[object.Key, *Authority]
 	// ClientCertificates are the Secrets whose certificates Gateways show to their
 	// backends.
-	ClientCertificates flow.Table[ir.Name, ir.Name]
-	BackendTLSPolicies flow.Table[ir.Name, *BackendTLSPolicy]
-	Routes             flow.Table[RouteKey, *Route]
+	ClientCertificates flow.Table[object.Name, object.Name]
+	BackendTLSPolicies flow.Table[object.Name, *BackendTLSPolicy]
+	Routes             flow.Table[object.Key, *Route]
 	Attachments        flow.Table[AttachmentKey, *Attachment]
 	// AttachedRoutes counts the routes on every listener that has some.
 	AttachedRoutes flow.Table[ListenerKey, int]
 	// Ancestors holds, for every BackendTLSPolicy, the Gateways that it concerns,
 	// sorted.
-	Ancestors flow.Table[ir.Name, []Ancestor]
+	Ancestors flow.Table[object.Name, []Ancestor]
 	// TrafficPolicies and TrafficAncestors are the same of XBackendTrafficPolicies.
-	TrafficPolicies  flow.Table[ir.Name, *TrafficPolicy]
-	TrafficAncestors flow.Table[ir.Name, []Ancestor]
+	TrafficPolicies  flow.Table[object.Name, *TrafficPolicy]
+	TrafficAncestors flow.Table[object.Name, []Ancestor]
 	// XBackends and XBackendAncestors are the same of XBackends.
-	XBackends         flow.Table[ir.Name, *XBackend]
-	XBackendAncestors flow.Table[ir.Name, []Ancestor]
+	XBackends         flow.Table[object.Name, *XBackend]
+	XBackendAncestors flow.Table[object.Name, []Ancestor]
 
 	in      *Inputs
 	options Options
@@ -90,32 +90,32 @@ type Graph struct {
 	grpcParents flow.Table[parentName, struct{}]
 	// parents holds, for every route in Routes, the answers to its parentRefs before
 	// contests. The method Parents gives the final ones.
-	parents flow.Table[RouteKey, []Parent]
+	parents flow.Table[object.Key, []Parent]
 	// defeats are the attachments that are lost in contests.
 	defeats flow.Table[AttachmentKey, defeat]
 
-	owned      flow.Table[ir.Name, *gwv1.Gateway]
-	parameters flow.Table[ir.Name, *parameters]
+	owned      flow.Table[object.Name, *gwv1.Gateway]
+	parameters flow.Table[object.Name, *parameters]
 	usual      parameters // of all who have no entry there
-	ours       flow.Table[ir.Name, struct{}]
-	defaults   *flow.Index[gwv1.GatewayDefaultScope, ir.Name, defaultGateway]
+	ours       flow.Table[object.Name, struct{}]
+	defaults   *flow.Index[gwv1.GatewayDefaultScope, object.Name, defaultGateway]
 	grants     flow.Table[grant, struct{}]
 	ports      flow.Table[hostPort, portUse] // nil unless hosts are shared
-	sections   flow.Table[ir.Name, []section]
+	sections   flow.Table[object.Name, []section]
 	labels     flow.Table[string, namespaceLabels]
 
 	// Of ListenerSets:
-	setParents      flow.Table[ir.Name, *gwv1.Gateway]
-	sets            flow.Table[ir.Name, *set]
-	ourSets         flow.Table[ir.Name, struct{}]
+	setParents      flow.Table[object.Name, *gwv1.Gateway]
+	sets            flow.Table[object.Name, *set]
+	ourSets         flow.Table[object.Name, struct{}]
 	bySite          *flow.Index[site, ListenerKey, entry]
 	portOwners      flow.Table[gatewayPort, portOwner]
 	setPorts        flow.Table[gatewayPort, struct{}]
-	gatewaySetPorts flow.Table[ir.Name, []setPort]
-	standings       flow.Table[ir.Name, standing]
-	setSections     flow.Table[ir.Name, *setSections]
+	gatewaySetPorts flow.Table[object.Name, []setPort]
+	standings       flow.Table[object.Name, standing]
+	setSections     flow.Table[object.Name, *setSections]
 
-	policies      flow.Table[ir.Name, *servicePolicies]
+	policies      flow.Table[object.Name, *servicePolicies]
 	policyBuckets flow.Table[bucket, struct{}]
 }
 

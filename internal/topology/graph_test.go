@@ -24,6 +24,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -344,7 +345,7 @@ func printListener(c *flow.Ctx, g *Graph, all flow.Table[ListenerKey, *Listener]
 	return p
 }
 
-func printRoute(c *flow.Ctx, g *Graph, key RouteKey, r *Route) printedRoute {
+func printRoute(c *flow.Ctx, g *Graph, key object.Key, r *Route) printedRoute {
 	var p printedRoute
 	if bad := conditions(r.ResolvedRefs); len(bad) > 0 {
 		p.ResolvedRefs = bad[0]

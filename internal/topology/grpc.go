@@ -4,7 +4,8 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 func (r *resolver) grpcRules(rules []gwv1.GRPCRouteRule) []RouteRule {
@@ -25,13 +26,13 @@ func (r *resolver) grpcRules(rules []gwv1.GRPCRouteRule) []RouteRule {
 // Gateways of a scope.
 type parentName struct {
 	kind  gwv1.Kind
-	name  ir.Name
+	name  object.Name
 	scope gwv1.GatewayDefaultScope
 }
 
 // namesOf are the names by which routes can mean a Gateway.
 func namesOf(gw *gwv1.Gateway) []parentName {
-	names := []parentName{{kind: gatewayKind, name: ir.Name{Namespace: gw.Namespace, Name: gw.Name}}}
+	names := []parentName{{kind: gatewayKind, name: object.Name{Namespace: gw.Namespace, Name: gw.Name}}}
 	if scope, ok := DefaultScope(gw.Spec.DefaultScope); ok {
 		names = append(names, parentName{scope: scope})
 	}
@@ -41,8 +42,8 @@ func namesOf(gw *gwv1.Gateway) []parentName {
 // declareGRPCParents names the parents of GRPCRoutes.
 func (g *Graph) declareGRPCParents() flow.Table[parentName, struct{}] {
 	return flow.Keys("topology-grpc-parents",
-		func(k RouteKey, o RouteObject, yield func(parentName)) {
-			if k.Kind != GRPCRoute {
+		func(k object.Key, o RouteObject, yield func(parentName)) {
+			if k.Kind != kind.GRPCRoute {
 				return
 			}
 			refs := ParentRefs(o)

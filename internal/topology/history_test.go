@@ -17,6 +17,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -238,7 +240,7 @@ func TestIncrementalEqualsFromScratch(t *testing.T) {
 	}.options()
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(options)
-		objects := map[source.Key]source.Object{}
+		objects := map[object.Key]source.Object{}
 		for range rapid.IntRange(1, 8).Draw(rt, "transactions") {
 			var b source.Batch
 			for range rapid.IntRange(1, 8).Draw(rt, "changes") {
@@ -261,7 +263,7 @@ func TestIncrementalEqualsFromScratch(t *testing.T) {
 		want := w.print(t)
 
 		fresh := newWorld(options)
-		keys := slices.SortedFunc(maps.Keys(objects), source.Key.Compare)
+		keys := slices.SortedFunc(maps.Keys(objects), object.Key.Compare)
 		for _, k := range rapid.Permutation(keys).Draw(rt, "order") {
 			fresh.set(t, objects[k])
 		}
@@ -279,7 +281,7 @@ func checkInvariants(t *rapid.T, w *world) {
 		maps.Insert(all, flow.All(c, w.graph.SetListeners))
 		counts := map[ListenerKey]int{}
 		servedBy := map[ir.HostKey]ListenerKey{}
-		kinds := map[contestedHost]string{}
+		kinds := map[contestedHost]object.Kind{}
 		for k, a := range flow.All(c, w.graph.Attachments) {
 			counts[k.Listener]++
 			l, ok := all[k.Listener]
@@ -296,8 +298,8 @@ func checkInvariants(t *rapid.T, w *world) {
 				}
 				servedBy[host] = k.Listener
 				contested := contestedHost{k.Listener, h.Domain}
-				if kind := kinds[contested]; kind != "" && kind != k.Route.Kind {
-					t.Fatalf("%s: host %q has a %s too", k, h.Domain, kind)
+				if of, some := kinds[contested]; some && of != k.Route.Kind {
+					t.Fatalf("%s: host %q has a %s too", k, h.Domain, of)
 				}
 				kinds[contested] = k.Route.Kind
 			}
@@ -333,31 +335,35 @@ func hostnameOf(d string) string {
 }
 
 // keyOf names an object as a source does.
-func keyOf(o source.Object) source.Key {
-	k := source.Key{Namespace: o.GetNamespace(), Name: o.GetName()}
+func keyOf(o source.Object) object.Key {
+	k := object.Key{Name: nameOf(o)}
 	switch o.(type) {
 	case *gwv1.GatewayClass:
-		k.Group, k.Kind = gwv1.GroupName, "GatewayClass"
+		k.Kind = kind.GatewayClass
 	case *gwv1.Gateway:
-		k.Group, k.Kind = gwv1.GroupName, "Gateway"
+		k.Kind = kind.Gateway
 	case *gwv1.ListenerSet:
-		k.Group, k.Kind = gwv1.GroupName, "ListenerSet"
+		k.Kind = kind.ListenerSet
 	case *gwv1.HTTPRoute:
-		k.Group, k.Kind = gwv1.GroupName, "HTTPRoute"
+		k.Kind = kind.HTTPRoute
 	case *gwv1.GRPCRoute:
-		k.Group, k.Kind = gwv1.GroupName, "GRPCRoute"
+		k.Kind = kind.GRPCRoute
 	case *gwv1.ReferenceGrant:
-		k.Group, k.Kind = gwv1.GroupName, "ReferenceGrant"
+		k.Kind = kind.ReferenceGrant
 	case *corev1.Service:
-		k.Kind = "Service"
+		k.Kind = kind.Service
 	case *corev1.Secret:
-		k.Kind = "Secret"
+		k.Kind = kind.Secret
 	case *gwv1.BackendTLSPolicy:
-		k.Group, k.Kind = gwv1.GroupName, "BackendTLSPolicy"
+		k.Kind = kind.BackendTLSPolicy
 	case *corev1.ConfigMap:
-		k.Kind = "ConfigMap"
+		k.Kind = kind.ConfigMap
 	case *corev1.Namespace:
-		k.Kind = "Namespace"
+		k.Kind = kind.Namespace
+	case *v1alpha1.GatewayParameters:
+		k.Kind = kind.GatewayParameters
+	default:
+		panic(fmt.Sprintf("%T has no kind here", o))
 	}
 	return k
 }

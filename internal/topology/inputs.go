@@ -13,7 +13,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -22,81 +23,79 @@ import (
 // the same one for none.
 type Inputs struct {
 	Classes      *flow.Input[string, *gwv1.GatewayClass]
-	Gateways     *flow.Input[ir.Name, *gwv1.Gateway]
-	ListenerSets *flow.Input[ir.Name, *gwv1.ListenerSet]
-	Routes       *flow.Input[RouteKey, RouteObject] // of all kinds
-	Services     *flow.Input[ir.Name, *corev1.Service]
-	Slices       *flow.Input[ir.Name, *discoveryv1.EndpointSlice]
-	Secrets      *flow.Input[ir.Name, *corev1.Secret]
-	ConfigMaps   *flow.Input[ir.Name, *corev1.ConfigMap]
+	Gateways     *flow.Input[object.Name, *gwv1.Gateway]
+	ListenerSets *flow.Input[object.Name, *gwv1.ListenerSet]
+	Routes       *flow.Input[object.Key, RouteObject] // of all kinds
+	Services     *flow.Input[object.Name, *corev1.Service]
+	Slices       *flow.Input[object.Name, *discoveryv1.EndpointSlice]
+	Secrets      *flow.Input[object.Name, *corev1.Secret]
+	ConfigMaps   *flow.Input[object.Name, *corev1.ConfigMap]
 	Namespaces   *flow.Input[string, *corev1.Namespace]
-	Grants       *flow.Input[ir.Name, *gwv1.ReferenceGrant]
+	Grants       *flow.Input[object.Name, *gwv1.ReferenceGrant]
 	// Definitions are the CustomResourceDefinitions of the Gateway API; files have none.
 	Definitions *flow.Input[string, *metav1.PartialObjectMetadata]
 
 	TrustBundles       *flow.Input[string, *certificatesv1.ClusterTrustBundle]
-	BackendTLSPolicies *flow.Input[ir.Name, *gwv1.BackendTLSPolicy]
-	TrafficPolicies    *flow.Input[ir.Name, *gwxv1alpha1.XBackendTrafficPolicy]
-	XBackends          *flow.Input[ir.Name, *gwxv1alpha1.XBackend]
-	Parameters         *flow.Input[ir.Name, *v1alpha1.GatewayParameters]
+	BackendTLSPolicies *flow.Input[object.Name, *gwv1.BackendTLSPolicy]
+	TrafficPolicies    *flow.Input[object.Name, *gwxv1alpha1.XBackendTrafficPolicy]
+	XBackends          *flow.Input[object.Name, *gwxv1alpha1.XBackend]
+	Parameters         *flow.Input[object.Name, *v1alpha1.GatewayParameters]
 
 	// Settled are no objects: what a Gateway goes on with while its parameters can't be
 	// used.
-	Settled *flow.Input[ir.Name, Settled]
+	Settled *flow.Input[object.Name, Settled]
 
 	// Unread says of kinds why the source reads none of their objects.
 	Unread *flow.Input[string, string]
 
 	// SlicesByService orders the EndpointSlices under the Service that they belong to.
-	SlicesByService *flow.Index[ir.Name, ir.Name, *discoveryv1.EndpointSlice]
+	SlicesByService *flow.Index[object.Name, object.Name, *discoveryv1.EndpointSlice]
 
-	byType map[reflect.Type]*kind
-	byName map[groupKind]*kind
+	byType map[reflect.Type]*row
+	byKind map[object.Kind]*row
 }
 
-type groupKind struct{ group, kind string }
-
-// kind is one row of the table of kinds: how objects of a kind get into their
+// row is one of the table of kinds: how objects of a kind get into their
 // table and out of it.
-type kind struct {
+type row struct {
+	kind   object.Kind
 	set    func(tx *flow.Tx, o source.Object)
-	delete func(tx *flow.Tx, k source.Key)
+	delete func(tx *flow.Tx, k object.Key)
 }
 
 // NewInputs declares the input tables.
 func NewInputs(e *flow.Engine) *Inputs {
-	in := &Inputs{byType: map[reflect.Type]*kind{}, byName: map[groupKind]*kind{}}
-	gateway := gwv1.GroupVersion.Group
-	in.Classes = input[*gwv1.GatewayClass](e, in, "gatewayclasses", gateway, "GatewayClass", clusterName)
-	in.Gateways = input[*gwv1.Gateway](e, in, "gateways", gateway, gatewayKind, name)
-	in.ListenerSets = input[*gwv1.ListenerSet](e, in, "listenersets", gateway, listenerSetKind, name)
-	in.Routes = flow.NewInput[RouteKey, RouteObject](e, "routes", flow.Equal(flow.Same[RouteObject]))
-	routeKind[*gwv1.HTTPRoute](in, HTTPRoute)
-	routeKind[*gwv1.GRPCRoute](in, GRPCRoute)
-	routeKind[*gwv1.TLSRoute](in, TLSRoute)
-	routeKind[*gwv1.TCPRoute](in, TCPRoute)
-	routeKind[*gwv1.UDPRoute](in, UDPRoute)
-	in.Grants = input[*gwv1.ReferenceGrant](e, in, "referencegrants", gateway, "ReferenceGrant", name)
-	in.Definitions = input[*metav1.PartialObjectMetadata](e, in, "definitions", "apiextensions.k8s.io", "CustomResourceDefinition", clusterName)
-	in.Services = input[*corev1.Service](e, in, "services", corev1.GroupName, "Service", name)
-	in.Secrets = input[*corev1.Secret](e, in, "secrets", corev1.GroupName, "Secret", name)
-	in.ConfigMaps = input[*corev1.ConfigMap](e, in, "configmaps", corev1.GroupName, "ConfigMap", name)
-	in.Namespaces = input[*corev1.Namespace](e, in, "namespaces", corev1.GroupName, "Namespace", clusterName)
-	in.TrustBundles = input[*certificatesv1.ClusterTrustBundle](e, in, "clustertrustbundles", certificatesv1.GroupName, "ClusterTrustBundle", clusterName)
-	in.BackendTLSPolicies = input[*gwv1.BackendTLSPolicy](e, in, "backendtlspolicies", gateway, "BackendTLSPolicy", name)
-	in.TrafficPolicies = input[*gwxv1alpha1.XBackendTrafficPolicy](e, in, "xbackendtrafficpolicies", gwxv1alpha1.GroupVersion.Group, "XBackendTrafficPolicy", name)
-	in.XBackends = input[*gwxv1alpha1.XBackend](e, in, "xbackends", gwxv1alpha1.GroupVersion.Group, xBackendKind, name)
-	in.Parameters = input[*v1alpha1.GatewayParameters](e, in, "gatewayparameters", v1alpha1.GroupVersion.Group, parametersKind, name)
-	in.Settled = flow.NewInput[ir.Name, Settled](e, "settled-parameters", flow.Equal(flow.Same[Settled]))
+	in := &Inputs{byType: map[reflect.Type]*row{}, byKind: map[object.Kind]*row{}}
+	in.Classes = input[*gwv1.GatewayClass](e, in, "gatewayclasses", kind.GatewayClass, clusterScoped)
+	in.Gateways = input[*gwv1.Gateway](e, in, "gateways", kind.Gateway, namespaced)
+	in.ListenerSets = input[*gwv1.ListenerSet](e, in, "listenersets", kind.ListenerSet, namespaced)
+	in.Routes = flow.NewInput[object.Key, RouteObject](e, "routes", flow.Equal(flow.Same[RouteObject]))
+	routeKind[*gwv1.HTTPRoute](in, kind.HTTPRoute)
+	routeKind[*gwv1.GRPCRoute](in, kind.GRPCRoute)
+	routeKind[*gwv1.TLSRoute](in, kind.TLSRoute)
+	routeKind[*gwv1.TCPRoute](in, kind.TCPRoute)
+	routeKind[*gwv1.UDPRoute](in, kind.UDPRoute)
+	in.Grants = input[*gwv1.ReferenceGrant](e, in, "referencegrants", kind.ReferenceGrant, namespaced)
+	in.Definitions = input[*metav1.PartialObjectMetadata](e, in, "definitions", kind.Definition, clusterScoped)
+	in.Services = input[*corev1.Service](e, in, "services", kind.Service, namespaced)
+	in.Secrets = input[*corev1.Secret](e, in, "secrets", kind.Secret, namespaced)
+	in.ConfigMaps = input[*corev1.ConfigMap](e, in, "configmaps", kind.ConfigMap, namespaced)
+	in.Namespaces = input[*corev1.Namespace](e, in, "namespaces", kind.Namespace, clusterScoped)
+	in.TrustBundles = input[*certificatesv1.ClusterTrustBundle](e, in, "clustertrustbundles", kind.ClusterTrustBundle, clusterScoped)
+	in.BackendTLSPolicies = input[*gwv1.BackendTLSPolicy](e, in, "backendtlspolicies", kind.BackendTLSPolicy, namespaced)
+	in.TrafficPolicies = input[*gwxv1alpha1.XBackendTrafficPolicy](e, in, "xbackendtrafficpolicies", kind.BackendTrafficPolicy, namespaced)
+	in.XBackends = input[*gwxv1alpha1.XBackend](e, in, "xbackends", kind.XBackend, namespaced)
+	in.Parameters = input[*v1alpha1.GatewayParameters](e, in, "gatewayparameters", kind.GatewayParameters, namespaced)
+	in.Settled = flow.NewInput[object.Name, Settled](e, "settled-parameters", flow.Equal(flow.Same[Settled]))
 	in.Unread = flow.NewInput[string, string](e, "unread-kinds", flow.Equal(flow.Same[string]))
-	in.Slices = input[*discoveryv1.EndpointSlice](e, in, "endpointslices", discoveryv1.GroupName, "EndpointSlice", name)
+	in.Slices = input[*discoveryv1.EndpointSlice](e, in, "endpointslices", kind.EndpointSlice, namespaced)
 
 	in.SlicesByService = flow.NewIndex(in.Slices,
-		func(k ir.Name, s *discoveryv1.EndpointSlice, yield func(ir.Name)) {
+		func(k object.Name, s *discoveryv1.EndpointSlice, yield func(object.Name)) {
 			if service := s.Labels[discoveryv1.LabelServiceName]; service != "" {
-				yield(ir.Name{Namespace: k.Namespace, Name: service})
+				yield(object.Name{Namespace: k.Namespace, Name: service})
 			}
-		}, ir.Name.Compare)
+		}, object.Name.Compare)
 	return in
 }
 
@@ -104,35 +103,52 @@ func NewInputs(e *flow.Engine) *Inputs {
 func input[T interface {
 	source.Object
 	comparable
-}, K comparable](e *flow.Engine, in *Inputs, table, group, kindName string, key func(namespace, name string) K) *flow.Input[K, T] {
+}, K comparable](e *flow.Engine, in *Inputs, table string, of object.Kind, key func(object.Name) K) *flow.Input[K, T] {
 	t := flow.NewInput[K, T](e, table, flow.Equal(flow.Same[T]))
-	row := &kind{
+	row := &row{
+		kind: of,
 		set: func(tx *flow.Tx, o source.Object) {
-			t.Set(tx, key(o.GetNamespace(), o.GetName()), o.(T))
+			t.Set(tx, key(nameOf(o)), o.(T))
 		},
-		delete: func(tx *flow.Tx, k source.Key) { t.Delete(tx, key(k.Namespace, k.Name)) },
+		delete: func(tx *flow.Tx, k object.Key) { t.Delete(tx, key(k.Name)) },
 	}
 	in.byType[reflect.TypeFor[T]()] = row
-	in.byName[groupKind{group, kindName}] = row
+	in.byKind[of] = row
 	return t
 }
 
 // routeKind puts a kind of route into the table of kinds.
-func routeKind[T RouteObject](in *Inputs, kindName string) {
-	row := &kind{
+func routeKind[T RouteObject](in *Inputs, of object.Kind) {
+	row := &row{
+		kind: of,
 		set: func(tx *flow.Tx, o source.Object) {
-			in.Routes.Set(tx, RouteKey{kindName, name(o.GetNamespace(), o.GetName())}, o)
+			in.Routes.Set(tx, object.Key{Kind: of, Name: nameOf(o)}, o)
 		},
-		delete: func(tx *flow.Tx, k source.Key) {
-			in.Routes.Delete(tx, RouteKey{kindName, name(k.Namespace, k.Name)})
+		delete: func(tx *flow.Tx, k object.Key) {
+			in.Routes.Delete(tx, k)
 		},
 	}
 	in.byType[reflect.TypeFor[T]()] = row
-	in.byName[groupKind{gwv1.GroupVersion.Group, kindName}] = row
+	in.byKind[of] = row
 }
 
-func name(namespace, name string) ir.Name { return ir.Name{Namespace: namespace, Name: name} }
-func clusterName(_, name string) string   { return name }
+func name(namespace, name string) object.Name { return object.Name{Namespace: namespace, Name: name} }
+
+func nameOf(o source.Object) object.Name { return name(o.GetNamespace(), o.GetName()) }
+
+// The keys of tables: kinds that are cluster-scoped have no namespace in theirs.
+func namespaced(n object.Name) object.Name { return n }
+func clusterScoped(n object.Name) string   { return n.Name }
+
+// KeyOf names an object by its Go type: not every source fills in its TypeMeta. It is
+// not ok for kinds without a table.
+func (in *Inputs) KeyOf(o source.Object) (key object.Key, ok bool) {
+	row := in.byType[reflect.TypeOf(o)]
+	if row == nil {
+		return object.Key{}, false
+	}
+	return object.Key{Kind: row.kind, Name: nameOf(o)}, true
+}
 
 // Apply puts a batch into the tables. It returns the objects of the Gateway API's
 // kinds that have no table yet, which must not pass without a word; others are
@@ -147,7 +163,7 @@ func (in *Inputs) Apply(tx *flow.Tx, b source.Batch) (unsupported []source.Objec
 		}
 	}
 	for _, k := range b.Deleted {
-		if row := in.byName[groupKind{k.Group, k.Kind}]; row != nil {
+		if row := in.byKind[k.Kind]; row != nil {
 			row.delete(tx, k)
 		}
 	}

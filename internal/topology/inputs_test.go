@@ -4,11 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
-	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
-
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -64,12 +61,9 @@ metadata: {namespace: default, name: o}`)
 
 	gone := source.Batch{}
 	for _, o := range objects {
-		k := source.Key{Namespace: o.GetNamespace(), Name: o.GetName(), Kind: o.GetObjectKind().GroupVersionKind().Kind}
-		switch k.Kind {
-		case "GatewayClass", "Gateway", "HTTPRoute", "ReferenceGrant", "TLSRoute":
-			k.Group = gwv1.GroupName
-		case "EndpointSlice":
-			k.Group = discoveryv1.GroupName
+		k, ok := w.in.KeyOf(o)
+		if !ok {
+			t.Fatalf("%T has no table", o)
 		}
 		gone.Deleted = append(gone.Deleted, k)
 	}
@@ -99,7 +93,7 @@ metadata: {namespace: default, name: nobodys}
 addressType: IPv4`)...)
 	w.engine.View(func(c *flow.Ctx) {
 		var got []string
-		for k := range flow.Select(c, w.in.SlicesByService, ir.Name{Namespace: "default", Name: "web"}).All() {
+		for k := range flow.Select(c, w.in.SlicesByService, object.Name{Namespace: "default", Name: "web"}).All() {
 			got = append(got, k.Name)
 		}
 		if !slices.Equal(got, []string{"a", "b"}) {
@@ -114,7 +108,7 @@ func TestCertificatesAreNotPrinted(t *testing.T) {
 	w := newWorld(settings{ImplicitClass: "gatehouse"}.options())
 	w.set(t, decode(t, fleet)...)
 	w.engine.View(func(c *flow.Ctx) {
-		cert, ok := flow.Get(c, w.graph.Certificates, ir.Name{Namespace: "default", Name: "cert"})
+		cert, ok := flow.Get(c, w.graph.Certificates, object.Name{Namespace: "default", Name: "cert"})
 		if !ok || cert.Key.Reveal() != string(p.key) || cert.Chain != string(p.crt) {
 			t.Fatal("the pair is not that of the Secret")
 		}

@@ -10,7 +10,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // family is a group of protocols that can share a port. Listeners of one family
@@ -36,13 +36,13 @@ type protocol struct {
 
 var (
 	gatewayGroup = gwv1.Group(gwv1.GroupVersion.Group)
-	httpKinds    = []gwv1.RouteGroupKind{{Group: &gatewayGroup, Kind: HTTPRoute}, {Group: &gatewayGroup, Kind: GRPCRoute}}
+	httpKinds    = []gwv1.RouteGroupKind{{Group: &gatewayGroup, Kind: "HTTPRoute"}, {Group: &gatewayGroup, Kind: "GRPCRoute"}}
 	protocols    = map[gwv1.ProtocolType]protocol{
 		gwv1.HTTPProtocolType:  {cleartext, httpKinds},
 		gwv1.HTTPSProtocolType: {encrypted, httpKinds},
-		gwv1.TLSProtocolType:   {encrypted, []gwv1.RouteGroupKind{{Group: &gatewayGroup, Kind: TLSRoute}}},
-		gwv1.TCPProtocolType:   {raw, []gwv1.RouteGroupKind{{Group: &gatewayGroup, Kind: TCPRoute}}},
-		gwv1.UDPProtocolType:   {datagrams, []gwv1.RouteGroupKind{{Group: &gatewayGroup, Kind: UDPRoute}}},
+		gwv1.TLSProtocolType:   {encrypted, []gwv1.RouteGroupKind{{Group: &gatewayGroup, Kind: "TLSRoute"}}},
+		gwv1.TCPProtocolType:   {raw, []gwv1.RouteGroupKind{{Group: &gatewayGroup, Kind: "TCPRoute"}}},
+		gwv1.UDPProtocolType:   {datagrams, []gwv1.RouteGroupKind{{Group: &gatewayGroup, Kind: "UDPRoute"}}},
 	}
 )
 
@@ -93,7 +93,7 @@ func draftListener(gw *gwv1.Gateway, l *gwv1.Listener, o Options, e edge) *draft
 		spec: l, family: p.family,
 		accepted: condition.ListenerAccepted(), conflict: condition.ListenerNoConflicts(),
 		Listener: Listener{
-			Key:      ListenerKey{Gateway: ir.Name{Namespace: gw.Namespace, Name: gw.Name}, Name: string(l.Name)},
+			Key:      ListenerKey{Gateway: object.Name{Namespace: gw.Namespace, Name: gw.Name}, Name: string(l.Name)},
 			Port:     uint16(l.Port),
 			Protocol: l.Protocol,
 			Kinds:    p.kinds,

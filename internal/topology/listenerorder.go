@@ -10,7 +10,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // entry is a listener's place in the list of all listeners of a Gateway that
@@ -29,7 +29,7 @@ type entry struct {
 
 // gatewayPort is a port of a Gateway.
 type gatewayPort struct {
-	Gateway ir.Name
+	Gateway object.Name
 	Port    uint16
 	UDP     bool
 }
@@ -72,7 +72,7 @@ func entryOf(d *draft, created int64, index int) entry {
 	}
 }
 
-func portOf(gateway ir.Name, port uint16, protocol gwv1.ProtocolType) gatewayPort {
+func portOf(gateway object.Name, port uint16, protocol gwv1.ProtocolType) gatewayPort {
 	return gatewayPort{gateway, port, protocol == gwv1.UDPProtocolType}
 }
 
@@ -80,7 +80,7 @@ func portOf(gateway ir.Name, port uint16, protocol gwv1.ProtocolType) gatewayPor
 // Gateway's own first, then those of ListenerSets by age, then by name
 // (ListenerSetSpec.Listeners).
 func before(a ListenerKey, x entry, b ListenerKey, y entry) bool {
-	aOwn, bOwn := a.Set == (ir.Name{}), b.Set == (ir.Name{})
+	aOwn, bOwn := a.Set == (object.Name{}), b.Set == (object.Name{})
 	switch {
 	case aOwn != bOwn:
 		return aOwn
@@ -97,7 +97,7 @@ func before(a ListenerKey, x entry, b ListenerKey, y entry) bool {
 // Gateways that allow no ListenerSets have no part in it.
 func (g *Graph) declareEntries() {
 	own := flow.Map("topology-gateway-entries", g.owned,
-		func(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(ListenerKey, entry)) {
+		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(ListenerKey, entry)) {
 			if gw.Spec.AllowedListeners == nil {
 				return
 			}
@@ -108,7 +108,7 @@ func (g *Graph) declareEntries() {
 			}
 		}, flow.Equal(flow.Same[entry]))
 	ofSets := flow.Map("topology-set-entries", g.sets,
-		func(_ *flow.Ctx, _ ir.Name, s *set, emit func(ListenerKey, entry)) {
+		func(_ *flow.Ctx, _ object.Name, s *set, emit func(ListenerKey, entry)) {
 			for i, d := range s.listeners {
 				if d.family != unserved {
 					emit(d.Key, entryOf(d, s.object.CreationTimestamp.Unix(), i))
@@ -138,12 +138,12 @@ func (g *Graph) declareEntries() {
 		}, flow.Equal(flow.Same[portOwner]))
 
 	g.gatewaySetPorts = flow.Group("topology-gateway-set-ports",
-		flow.NewIndex(ofSets, func(k ListenerKey, e entry, yield func(ir.Name)) {
+		flow.NewIndex(ofSets, func(k ListenerKey, e entry, yield func(object.Name)) {
 			if e.valid {
 				yield(k.Gateway)
 			}
 		}, ListenerKey.Compare),
-		func(_ *flow.Ctx, _ ir.Name, members flow.Members[ListenerKey, entry]) ([]setPort, bool) {
+		func(_ *flow.Ctx, _ object.Name, members flow.Members[ListenerKey, entry]) ([]setPort, bool) {
 			seen := map[setPort]bool{}
 			for _, e := range members.All() {
 				seen[setPort{hostPort{e.Port, e.UDP}, false}] = true
@@ -212,7 +212,7 @@ func (d *draft) lose(accepted, conflict metav1.Condition) {
 // objects are not for everyone to know.
 func holder(winner, loser ListenerKey) string {
 	switch winner.Set {
-	case ir.Name{}:
+	case object.Name{}:
 		return "Gateway " + winner.Gateway.String()
 	case loser.Set:
 		return "listener \"" + winner.Name + "\" of this ListenerSet"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // listenerSetKind is the kind of sets of listeners, as references name it.
@@ -20,7 +20,7 @@ const listenerSetKind = "ListenerSet"
 // other listeners aside.
 type set struct {
 	object  *gwv1.ListenerSet
-	gateway ir.Name
+	gateway object.Name
 	// refused is the Accepted condition of a set that the Gateway doesn't let in; it
 	// has no listeners then.
 	refused   *metav1.Condition
@@ -31,9 +31,9 @@ type set struct {
 
 // declareSetParents keeps what of a Gateway its ListenerSets depend on. A status
 // that is written into the Gateway leaves it as it is.
-func (g *Graph) declareSetParents() flow.Table[ir.Name, *gwv1.Gateway] {
+func (g *Graph) declareSetParents() flow.Table[object.Name, *gwv1.Gateway] {
 	return flow.Map("topology-set-parents", g.owned,
-		func(_ *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(ir.Name, *gwv1.Gateway)) {
+		func(_ *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(object.Name, *gwv1.Gateway)) {
 			emit(name, &gwv1.Gateway{
 				ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name},
 				Spec:       gwv1.GatewaySpec{AllowedListeners: gw.Spec.AllowedListeners, TLS: gw.Spec.TLS},
@@ -42,16 +42,16 @@ func (g *Graph) declareSetParents() flow.Table[ir.Name, *gwv1.Gateway] {
 }
 
 // ParentOfSet returns the Gateway that a ListenerSet names.
-func ParentOfSet(o *gwv1.ListenerSet) ir.Name {
+func ParentOfSet(o *gwv1.ListenerSet) object.Name {
 	ref := &o.Spec.ParentRef
-	return ir.Name{Namespace: string(valueOr(ref.Namespace, gwv1.Namespace(o.Namespace))), Name: string(ref.Name)}
+	return object.Name{Namespace: string(valueOr(ref.Namespace, gwv1.Namespace(o.Namespace))), Name: string(ref.Name)}
 }
 
 // declareSets keeps the ListenerSets that are ours to answer: those of our
 // Gateways, and those of Gateways that don't exist where nobody else could know.
-func (g *Graph) declareSets() flow.Table[ir.Name, *set] {
+func (g *Graph) declareSets() flow.Table[object.Name, *set] {
 	return flow.Map("topology-sets", g.in.ListenerSets,
-		func(c *flow.Ctx, name ir.Name, o *gwv1.ListenerSet, emit func(ir.Name, *set)) {
+		func(c *flow.Ctx, name object.Name, o *gwv1.ListenerSet, emit func(object.Name, *set)) {
 			ref := &o.Spec.ParentRef
 			if valueOr(ref.Group, gatewayGroup) != gatewayGroup || valueOr(ref.Kind, gatewayKind) != gatewayKind {
 				return
@@ -80,7 +80,7 @@ func (s *set) equal(o *set) bool {
 }
 
 // refusesSet says why a Gateway doesn't let a ListenerSet in.
-func (g *Graph) refusesSet(c *flow.Ctx, gw *gwv1.Gateway, name ir.Name) *metav1.Condition {
+func (g *Graph) refusesSet(c *flow.Ctx, gw *gwv1.Gateway, name object.Name) *metav1.Condition {
 	rule := NamespaceRule{From: gwv1.NamespacesFromNone}
 	if a := gw.Spec.AllowedListeners; a != nil && a.Namespaces != nil {
 		rule.From = valueOr(a.Namespaces.From, gwv1.NamespacesFromNone)
@@ -99,7 +99,7 @@ func (g *Graph) refusesSet(c *flow.Ctx, gw *gwv1.Gateway, name ir.Name) *metav1.
 }
 
 // draftSet judges a ListenerSet's listeners, each by itself.
-func draftSet(gw *gwv1.Gateway, name ir.Name, entries []gwv1.ListenerEntry, o Options, e edge) []*draft {
+func draftSet(gw *gwv1.Gateway, name object.Name, entries []gwv1.ListenerEntry, o Options, e edge) []*draft {
 	drafts := make([]*draft, len(entries))
 	for i := range entries {
 		spec := gwv1.Listener(entries[i])
@@ -120,9 +120,9 @@ func (s standing) equal(o standing) bool {
 	return s.accepted == o.accepted && s.nowhere == o.nowhere && samePointed(s.unusable, o.unusable)
 }
 
-func (g *Graph) declareStandings() flow.Table[ir.Name, standing] {
+func (g *Graph) declareStandings() flow.Table[object.Name, standing] {
 	return flow.Map("topology-standings", g.Gateways,
-		func(_ *flow.Ctx, name ir.Name, gw *Gateway, emit func(ir.Name, standing)) {
+		func(_ *flow.Ctx, name object.Name, gw *Gateway, emit func(object.Name, standing)) {
 			s := standing{accepted: gw.Accepted, unusable: gw.Unusable}
 			if gw.Served() {
 				s.accepted = condition.GatewayAccepted()
@@ -132,9 +132,9 @@ func (g *Graph) declareStandings() flow.Table[ir.Name, standing] {
 		}, flow.Equal(standing.equal))
 }
 
-func (g *Graph) declareListenerSets() flow.Table[ir.Name, *ListenerSet] {
+func (g *Graph) declareListenerSets() flow.Table[object.Name, *ListenerSet] {
 	return flow.Map("topology-listener-sets", g.sets,
-		func(c *flow.Ctx, name ir.Name, s *set, emit func(ir.Name, *ListenerSet)) {
+		func(c *flow.Ctx, name object.Name, s *set, emit func(object.Name, *ListenerSet)) {
 			node := &ListenerSet{Name: name, Object: s.object, Gateway: s.gateway}
 			if s.refused != nil {
 				node.Accepted = *s.refused
@@ -181,7 +181,7 @@ func (g *Graph) listenerSet(c *flow.Ctx, node *ListenerSet, s *set, at standing)
 
 func (g *Graph) declareSetListeners() flow.Table[ListenerKey, *Listener] {
 	return flow.Map("topology-set-listeners", g.ListenerSets,
-		func(_ *flow.Ctx, _ ir.Name, s *ListenerSet, emit func(ListenerKey, *Listener)) {
+		func(_ *flow.Ctx, _ object.Name, s *ListenerSet, emit func(ListenerKey, *Listener)) {
 			for _, l := range s.Listeners {
 				emit(l.Key, l)
 			}
@@ -189,9 +189,9 @@ func (g *Graph) declareSetListeners() flow.Table[ListenerKey, *Listener] {
 }
 
 // declareAttachedSets counts the ListenerSets that Gateways have accepted.
-func (g *Graph) declareAttachedSets() flow.Table[ir.Name, int] {
+func (g *Graph) declareAttachedSets() flow.Table[object.Name, int] {
 	return flow.Count("topology-attached-sets", g.ListenerSets,
-		func(_ ir.Name, s *ListenerSet, yield func(ir.Name)) {
+		func(_ object.Name, s *ListenerSet, yield func(object.Name)) {
 			if s.Accepted.Status == metav1.ConditionTrue {
 				yield(s.Gateway)
 			}
@@ -200,7 +200,7 @@ func (g *Graph) declareAttachedSets() flow.Table[ir.Name, int] {
 
 // setSections is a ListenerSet as far as attachment to it depends on it.
 type setSections struct {
-	gateway ir.Name
+	gateway object.Name
 	refused string // why the set is not attached to its Gateway; empty where it is
 	list    []section
 }
@@ -211,9 +211,9 @@ func (s *setSections) equal(o *setSections) bool {
 
 // declareSetSections keeps the sections of each set by themselves, so that the
 // change of one wakes nobody else's routes.
-func (g *Graph) declareSetSections() flow.Table[ir.Name, *setSections] {
+func (g *Graph) declareSetSections() flow.Table[object.Name, *setSections] {
 	return flow.Map("topology-set-sections", g.sets,
-		func(c *flow.Ctx, name ir.Name, s *set, emit func(ir.Name, *setSections)) {
+		func(c *flow.Ctx, name object.Name, s *set, emit func(object.Name, *setSections)) {
 			out := &setSections{gateway: s.gateway}
 			if s.refused != nil {
 				out.refused = s.refused.Message
@@ -230,15 +230,15 @@ func (g *Graph) declareSetSections() flow.Table[ir.Name, *setSections] {
 
 // declareOurSets names the sets that are ours to answer, as declareOurs does the
 // Gateways.
-func (g *Graph) declareOurSets() flow.Table[ir.Name, struct{}] {
+func (g *Graph) declareOurSets() flow.Table[object.Name, struct{}] {
 	return flow.Map("topology-our-sets", g.sets,
-		func(_ *flow.Ctx, name ir.Name, _ *set, emit func(ir.Name, struct{})) { emit(name, struct{}{}) },
+		func(_ *flow.Ctx, name object.Name, _ *set, emit func(object.Name, struct{})) { emit(name, struct{}{}) },
 		flow.Equal(flow.Same[struct{}]))
 }
 
 // missingSet reports whether a ListenerSet doesn't exist, and no other controller
 // could know better.
-func (g *Graph) missingSet(c *flow.Ctx, name ir.Name) bool {
+func (g *Graph) missingSet(c *flow.Ctx, name object.Name) bool {
 	if g.options.ImplicitClass == "" {
 		return false
 	}

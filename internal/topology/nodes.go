@@ -11,6 +11,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // Class is a GatewayClass of ours. A class that works without an object has no
@@ -32,7 +34,7 @@ type Class struct {
 
 // Gateway is a Gateway of one of our classes.
 type Gateway struct {
-	Name   ir.Name
+	Name   object.Name
 	Object *gwv1.Gateway
 	Class  string
 	// Parameters are the settings of the Gateway's proxies: those of the parameters of
@@ -68,7 +70,7 @@ type Gateway struct {
 	Provisioned bool
 	// ClientCertificate is the Secret whose certificate is shown to backends; zero
 	// for none.
-	ClientCertificate ir.Name
+	ClientCertificate object.Name
 	Listeners         []*Listener // in the order of the spec
 }
 
@@ -87,9 +89,9 @@ type Address struct {
 
 // ListenerSet is a ListenerSet of one of our Gateways, or of one that doesn't exist.
 type ListenerSet struct {
-	Name    ir.Name
+	Name    object.Name
 	Object  *gwv1.ListenerSet
-	Gateway ir.Name
+	Gateway object.Name
 	// Accepted is the set's Accepted condition. Its listeners serve only while it is
 	// true.
 	Accepted metav1.Condition
@@ -100,26 +102,26 @@ type ListenerSet struct {
 
 // ListenerKey names a listener.
 type ListenerKey struct {
-	Gateway ir.Name // the Gateway that serves it
-	Set     ir.Name // the ListenerSet that defines it; zero for the Gateway itself
+	Gateway object.Name // the Gateway that serves it
+	Set     object.Name // the ListenerSet that defines it; zero for the Gateway itself
 	Name    string
 }
 
 // String returns ns/name/listener, with the ListenerSet's name before the
 // listener's where there is one.
 func (k ListenerKey) String() string {
-	if k.Set != (ir.Name{}) {
+	if k.Set != (object.Name{}) {
 		return k.Gateway.String() + "/" + k.Set.String() + "/" + k.Name
 	}
 	return k.Gateway.String() + "/" + k.Name
 }
 
-// Owner returns the kind and the name of the object that defines the listener.
-func (k ListenerKey) Owner() (kind string, name ir.Name) {
-	if k.Set != (ir.Name{}) {
-		return listenerSetKind, k.Set
+// Owner names the object that defines the listener.
+func (k ListenerKey) Owner() object.Key {
+	if k.Set != (object.Name{}) {
+		return object.Key{Kind: kind.ListenerSet, Name: k.Set}
 	}
-	return gatewayKind, k.Gateway
+	return object.Key{Kind: kind.Gateway, Name: k.Gateway}
 }
 
 // Compare orders keys by Gateway, set, name.
@@ -142,7 +144,7 @@ type Listener struct {
 	Namespaces NamespaceRule
 	// Certificates are the Secrets to terminate TLS with: those that exist, may be
 	// referred to and hold a usable pair.
-	Certificates []ir.Name
+	Certificates []object.Name
 	// Validity stands beside Certificates, one for one. No table knows what time it
 	// is: whether a certificate has expired is for status to say.
 	Validity []Validity
@@ -174,7 +176,7 @@ type Validity struct {
 // Certificate is what a Secret that a Gateway of ours refers to holds, whether or
 // not the reference is permitted.
 type Certificate struct {
-	Name ir.Name
+	Name object.Name
 	// Problem says why the Secret can't be used; Chain and Key are empty then.
 	Problem  string
 	Chain    string // PEM, certificates only, the leaf first
@@ -189,32 +191,9 @@ type NamespaceRule struct {
 	Selector labels.Selector // for From == Selector
 }
 
-// The kinds of routes.
-const (
-	HTTPRoute = "HTTPRoute"
-	GRPCRoute = "GRPCRoute"
-	TLSRoute  = "TLSRoute"
-	TCPRoute  = "TCPRoute"
-	UDPRoute  = "UDPRoute"
-)
-
-// RouteKey names a route of any kind.
-type RouteKey struct {
-	Kind string
-	ir.Name
-}
-
-// String returns "HTTPRoute ns/name".
-func (k RouteKey) String() string { return k.Kind + " " + k.Name.String() }
-
-// Compare orders keys by kind, then name.
-func (k RouteKey) Compare(o RouteKey) int {
-	return cmp.Or(strings.Compare(k.Kind, o.Kind), k.Name.Compare(o.Name))
-}
-
 // Route is a route with at least one parentRef that is ours to answer.
 type Route struct {
-	Key    RouteKey
+	Key    object.Key
 	Object RouteObject
 	// Rules stand beside the rules of the spec, one for one.
 	Rules []RouteRule
@@ -222,18 +201,7 @@ type Route struct {
 	ResolvedRefs metav1.Condition
 	// Governed are the Services with policies and the XBackends that the route refers
 	// to, sorted, each once; nil for most routes.
-	Governed []Governed
-}
-
-// Governed is what a route refers to and what has to do with a status of ancestors.
-type Governed struct {
-	Kind string
-	ir.Name
-}
-
-// Compare orders by kind, then name.
-func (o Governed) Compare(p Governed) int {
-	return cmp.Or(strings.Compare(o.Kind, p.Kind), o.Name.Compare(p.Name))
+	Governed []object.Key
 }
 
 // RouteRule is what a rule's references resolve to.
@@ -263,7 +231,7 @@ const (
 // ServicePort is one port of a Service, as much of it as routing needs.
 type ServicePort struct {
 	Kind         string // XBackend; empty for a Service
-	Service      ir.Name
+	Service      object.Name
 	Port         int32
 	TargetPort   int32 // for ExternalName: the port to connect to
 	Use          Use
@@ -281,7 +249,7 @@ type Parent struct {
 	Ref *gwv1.ParentReference
 	// Gateway is the one that the parentRef names, or that of the ListenerSet that it
 	// names; zero for a ListenerSet that doesn't exist.
-	Gateway  ir.Name
+	Gateway  object.Name
 	Accepted metav1.Condition
 
 	// attached are the listeners that take the route by this parentRef.
@@ -299,7 +267,7 @@ func (p Parent) Attached(yield func(ListenerKey) bool) {
 
 // AttachmentKey names a route on a listener.
 type AttachmentKey struct {
-	Route    RouteKey
+	Route    object.Key
 	Listener ListenerKey
 }
 

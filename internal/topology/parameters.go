@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 const parametersKind = "GatewayParameters"
@@ -37,7 +37,7 @@ func (g *Graph) resolveParameters(c *flow.Ctx, class *Class) {
 		class.Accepted = condition.ClassParametersWithoutNamespace(ref.Name)
 		return
 	}
-	name := ir.Name{Namespace: string(*ref.Namespace), Name: ref.Name}
+	name := object.Name{Namespace: string(*ref.Namespace), Name: ref.Name}
 	object, ok := flow.Get(c, g.in.Parameters, name)
 	if !ok {
 		class.Accepted = condition.ClassParametersMissing(name.String())
@@ -82,9 +82,9 @@ type parameters struct {
 func (p *parameters) equal(o *parameters) bool { return reflect.DeepEqual(p, o) }
 
 // declareParameters keeps the settings of the Gateways for which anything is set.
-func (g *Graph) declareParameters() flow.Table[ir.Name, *parameters] {
+func (g *Graph) declareParameters() flow.Table[object.Name, *parameters] {
 	return flow.Map("topology-parameters", g.owned,
-		func(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(ir.Name, *parameters)) {
+		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(object.Name, *parameters)) {
 			class, ok := g.class(c, gw)
 			if !ok {
 				return
@@ -150,7 +150,7 @@ func (g *Graph) ownParameters(c *flow.Ctx, gw *gwv1.Gateway) (*v1alpha1.GatewayP
 	if !isParameters(ref.Group, ref.Kind) {
 		return nil, new(condition.GatewayInvalidParameters(kindText(ref.Group, ref.Kind), ref.Name))
 	}
-	name := ir.Name{Namespace: gw.Namespace, Name: ref.Name}
+	name := object.Name{Namespace: gw.Namespace, Name: ref.Name}
 	object, ok := flow.Get(c, g.in.Parameters, name)
 	if !ok {
 		return nil, new(condition.GatewayParametersMissing(name.String()))
@@ -194,7 +194,7 @@ func (g *Graph) SettledOf(c *flow.Ctx, gw *gwv1.Gateway) (*v1alpha1.Settings, bo
 func (g *Graph) HasParameters(gw *Gateway) bool { return gw.Parameters != g.usual.settings }
 
 // parametersOf returns what the parameters of a Gateway come to.
-func (g *Graph) parametersOf(c *flow.Ctx, name ir.Name) *parameters {
+func (g *Graph) parametersOf(c *flow.Ctx, name object.Name) *parameters {
 	if p, ok := flow.Get(c, g.parameters, name); ok {
 		return p
 	}

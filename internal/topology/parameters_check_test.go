@@ -10,7 +10,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // TestCheckParameters protects fleets from settings that pass the schema and that
@@ -116,7 +116,7 @@ spec:
   listeners: [{name: http, port: 80, protocol: HTTP}]`
 	for _, provisioned := range []bool{false, true} {
 		w := newWorld(settings{ImplicitClass: "gatehouse", Provisioned: provisioned}.options())
-		name := ir.Name{Namespace: "default", Name: "g"}
+		name := object.Name{Namespace: "default", Name: "g"}
 		node := func() (gw *Gateway) {
 			w.engine.View(func(c *flow.Ctx) { gw, _ = flow.Get(c, w.graph.Gateways, name) })
 			return gw

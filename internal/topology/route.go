@@ -9,12 +9,13 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-func (g *Graph) declareRoutes() flow.Table[RouteKey, *Route] {
+func (g *Graph) declareRoutes() flow.Table[object.Key, *Route] {
 	return flow.Map("topology-routes", g.in.Routes,
-		func(c *flow.Ctx, key RouteKey, o RouteObject, emit func(RouteKey, *Route)) {
+		func(c *flow.Ctx, key object.Key, o RouteObject, emit func(object.Key, *Route)) {
 			if g.answers(c, key.Name, o) {
 				emit(key, g.route(c, key, o))
 			}
@@ -23,7 +24,7 @@ func (g *Graph) declareRoutes() flow.Table[RouteKey, *Route] {
 
 // answers reports whether one of the parentRefs is ours to answer, or a default
 // Gateway of ours is asked for.
-func (g *Graph) answers(c *flow.Ctx, route ir.Name, o RouteObject) bool {
+func (g *Graph) answers(c *flow.Ctx, route object.Name, o RouteObject) bool {
 	refs := ParentRefs(o)
 	for i := range refs {
 		kind, parent := parentOf(route, &refs[i])
@@ -43,7 +44,7 @@ func (g *Graph) answers(c *flow.Ctx, route ir.Name, o RouteObject) bool {
 }
 
 // route resolves a route's references.
-func (g *Graph) route(c *flow.Ctx, key RouteKey, o RouteObject) *Route {
+func (g *Graph) route(c *flow.Ctx, key object.Key, o RouteObject) *Route {
 	r := resolver{g: g, c: c, route: key}
 	node := &Route{Key: key, Object: o, ResolvedRefs: condition.RouteResolvedRefs()}
 	switch o := o.(type) {
@@ -58,7 +59,7 @@ func (g *Graph) route(c *flow.Ctx, key RouteKey, o RouteObject) *Route {
 	case *gwv1.UDPRoute:
 		node.Rules = forwardRules(&r, UseUDP, o.Spec.Rules, func(rule *gwv1.UDPRouteRule) []gwv1.BackendRef { return rule.BackendRefs })
 	}
-	slices.SortFunc(r.governed, Governed.Compare)
+	slices.SortFunc(r.governed, object.Key.Compare)
 	node.Governed = slices.Compact(r.governed)
 	if len(r.problems) > 0 {
 		node.ResolvedRefs = condition.RouteNotResolved(r.problems)
@@ -70,9 +71,9 @@ func (g *Graph) route(c *flow.Ctx, key RouteKey, o RouteObject) *Route {
 type resolver struct {
 	g        *Graph
 	c        *flow.Ctx
-	route    RouteKey
+	route    object.Key
 	problems []metav1.Condition
-	governed []Governed
+	governed []object.Key
 }
 
 func (r *resolver) backend(use Use, ref *gwv1.BackendObjectReference, field func() string) BackendRef {
@@ -83,7 +84,7 @@ func (r *resolver) backend(use Use, ref *gwv1.BackendObjectReference, field func
 		service := serviceName(r.route, ref)
 		policies := r.g.policiesOf(r.c, service)
 		if policies != nil {
-			r.governed = append(r.governed, Governed{"Service", service})
+			r.governed = append(r.governed, object.Key{Kind: kind.Service, Name: service})
 		}
 		if b.Port != nil {
 			b = policies.finish(b.Port, field)
@@ -91,7 +92,7 @@ func (r *resolver) backend(use Use, ref *gwv1.BackendObjectReference, field func
 	}
 	// No XBackend takes datagrams.
 	if name := serviceName(r.route, ref); isXBackend(ref) && name.Namespace == r.route.Namespace && use != UseUDP {
-		r.governed = append(r.governed, Governed{xBackendKind, name})
+		r.governed = append(r.governed, object.Key{Kind: kind.XBackend, Name: name})
 	}
 	if b.Problem != nil {
 		r.problems = append(r.problems, *b.Problem)

@@ -10,7 +10,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // section is a listener as far as attachment depends on it: on nothing but its
@@ -51,9 +51,9 @@ func (s section) equal(o section) bool {
 // String describes the section in messages to people.
 func (s section) String() string { return fmt.Sprintf("%q (port %d)", s.key.Name, s.port) }
 
-func (g *Graph) declareSections() flow.Table[ir.Name, []section] {
+func (g *Graph) declareSections() flow.Table[object.Name, []section] {
 	return flow.Map("topology-sections", g.owned,
-		func(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(ir.Name, []section)) {
+		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(object.Name, []section)) {
 			drafts, names := draftListeners(gw, g.options, edge{}), namesOf(gw)
 			list := make([]section, len(drafts))
 			for i, d := range drafts {
@@ -116,7 +116,7 @@ func impliedLabels(name string) namespaceLabels {
 
 // admits reports whether routes of a namespace may attach to the section.
 func (g *Graph) admits(c *flow.Ctx, s *section, namespace string) bool {
-	_, owner := s.key.Owner()
+	owner := s.key.Owner()
 	return g.allows(c, s.namespaces, owner.Namespace, namespace)
 }
 

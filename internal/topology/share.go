@@ -12,7 +12,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // hostPort is a port of a host: TCP and UDP ports of one number are two.
@@ -31,7 +31,7 @@ func (d *draft) hostPort() hostPort { return hostPort{d.Port, d.family == datagr
 // claimKey is a port that a Gateway wants.
 type claimKey struct {
 	hostPort
-	Gateway ir.Name
+	Gateway object.Name
 }
 
 func (k claimKey) compare(o claimKey) int {
@@ -51,7 +51,7 @@ func (c claim) Equal(o claim) bool {
 }
 
 // portUse names, for each Gateway that can't have a port, the one that has it.
-type portUse map[ir.Name]ir.Name
+type portUse map[object.Name]object.Name
 
 // Equal reports whether two uses are the same.
 func (p portUse) Equal(o portUse) bool { return maps.Equal(p, o) }
@@ -69,7 +69,7 @@ func (p portUse) MarshalJSON() ([]byte, error) {
 // oldest one does; those that it leaves empty-handed stand in nobody's way.
 func (g *Graph) declarePorts() flow.Table[hostPort, portUse] {
 	claims := flow.Map("topology-claims", g.owned,
-		func(c *flow.Ctx, name ir.Name, gw *gwv1.Gateway, emit func(claimKey, claim)) {
+		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(claimKey, claim)) {
 			class, ok := g.class(c, gw)
 			if !ok || class.refuses() {
 				return
@@ -117,7 +117,7 @@ func (g *Graph) declarePorts() flow.Table[hostPort, portUse] {
 // then through those that give way to all others.
 func settle(members flow.Members[claimKey, claim]) portUse {
 	type claimant struct {
-		name ir.Name
+		name object.Name
 		claim
 	}
 	all := make([]claimant, 0, members.Len())

@@ -10,11 +10,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // TrafficPolicy is an XBackendTrafficPolicy, whatever it is for.
 type TrafficPolicy struct {
-	Name   ir.Name
+	Name   object.Name
 	Object *gwxv1alpha1.XBackendTrafficPolicy
 	// Refused, where set, is why the policy can't be used: an Accepted condition.
 	// What it targets is served as if there were none.
@@ -34,9 +35,9 @@ func (p *TrafficPolicy) says(o *TrafficPolicy) bool {
 		samePointed(p.Refused, o.Refused) && samePointed(p.Retry, o.Retry)
 }
 
-func (g *Graph) declareTrafficPolicies() flow.Table[ir.Name, *TrafficPolicy] {
+func (g *Graph) declareTrafficPolicies() flow.Table[object.Name, *TrafficPolicy] {
 	return flow.Map("topology-traffic-policies", g.in.TrafficPolicies,
-		func(_ *flow.Ctx, k ir.Name, o *gwxv1alpha1.XBackendTrafficPolicy, emit func(ir.Name, *TrafficPolicy)) {
+		func(_ *flow.Ctx, k object.Name, o *gwxv1alpha1.XBackendTrafficPolicy, emit func(object.Name, *TrafficPolicy)) {
 			emit(k, trafficPolicy(k, o))
 		})
 }
@@ -50,7 +51,7 @@ const (
 )
 
 // trafficPolicy judges a policy, its targets aside.
-func trafficPolicy(name ir.Name, o *gwxv1alpha1.XBackendTrafficPolicy) *TrafficPolicy {
+func trafficPolicy(name object.Name, o *gwxv1alpha1.XBackendTrafficPolicy) *TrafficPolicy {
 	p := &TrafficPolicy{Name: name, Object: o}
 	refuse := func(field, problem string) *TrafficPolicy {
 		c := condition.PolicyInvalid(field, problem)

@@ -2,13 +2,13 @@ package topology
 
 import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // use says that an object of ours refers to another.
 type use[R comparable] struct {
-	kind string
-	user ir.Name
+	kind object.Kind
+	user object.Name
 	ref  R
 }
 

@@ -10,7 +10,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 
 // XBackend is an XBackend, whoever refers to it.
 type XBackend struct {
-	Name   ir.Name
+	Name   object.Name
 	Object *gwxv1alpha1.XBackend
 	// Refused, where set, is why the backend can't be used: an Accepted condition.
 	Refused  *metav1.Condition
@@ -36,15 +37,15 @@ func (b *XBackend) Equal(o *XBackend) bool {
 		b.Hostname == o.Hostname && b.Port == o.Port && b.Protocol == o.Protocol && b.TLS.Equal(o.TLS)
 }
 
-func (g *Graph) declareXBackends() flow.Table[ir.Name, *XBackend] {
+func (g *Graph) declareXBackends() flow.Table[object.Name, *XBackend] {
 	return flow.Map("topology-xbackends", g.in.XBackends,
-		func(c *flow.Ctx, k ir.Name, o *gwxv1alpha1.XBackend, emit func(ir.Name, *XBackend)) {
+		func(c *flow.Ctx, k object.Name, o *gwxv1alpha1.XBackend, emit func(object.Name, *XBackend)) {
 			emit(k, g.xBackend(c, k, o))
 		})
 }
 
 // xBackend judges an XBackend.
-func (g *Graph) xBackend(c *flow.Ctx, name ir.Name, o *gwxv1alpha1.XBackend) *XBackend {
+func (g *Graph) xBackend(c *flow.Ctx, name object.Name, o *gwxv1alpha1.XBackend) *XBackend {
 	b := &XBackend{Name: name, Object: o, Port: int32(o.Spec.Port.Number), Protocol: valueOr(o.Spec.Protocol, "")}
 	refuse := func(c metav1.Condition) *XBackend {
 		b.Refused = &c
@@ -109,7 +110,7 @@ func isXBackend(ref *gwv1.BackendObjectReference) bool {
 
 // xBackendPort follows a route's reference to an XBackend, which must be in its
 // own namespace (GEP-4894) and says its port itself.
-func (g *Graph) xBackendPort(c *flow.Ctx, route RouteKey, use Use, ref *gwv1.BackendObjectReference, field func() string) BackendRef {
+func (g *Graph) xBackendPort(c *flow.Ctx, route object.Key, use Use, ref *gwv1.BackendObjectReference, field func() string) BackendRef {
 	name := serviceName(route, ref)
 	if name.Namespace != route.Namespace {
 		return problem(condition.XBackendElsewhere(field(), name.String()))
@@ -124,12 +125,12 @@ func (g *Graph) xBackendPort(c *flow.Ctx, route RouteKey, use Use, ref *gwv1.Bac
 	if p := b.port(use); p != nil {
 		return BackendRef{Port: p}
 	}
-	return problem(condition.XBackendProtocol(field(), name.String(), string(b.Protocol), route.Kind))
+	return problem(condition.XBackendProtocol(field(), name.String(), string(b.Protocol), route.Kind.Name()))
 }
 
 // XBackendPort returns the port of an XBackend as a route's reference to it would
 // resolve, or nil where no route could be sent there.
-func (g *Graph) XBackendPort(c *flow.Ctx, name ir.Name, use Use) *ServicePort {
+func (g *Graph) XBackendPort(c *flow.Ctx, name object.Name, use Use) *ServicePort {
 	b, ok := flow.Get(c, g.XBackends, name)
 	if !ok || b.Refused != nil {
 		return nil
@@ -166,8 +167,8 @@ func (b *XBackend) port(use Use) *ServicePort {
 
 // declareXBackendAncestors finds the Gateways with routes that refer to each
 // XBackend, sorted.
-func (g *Graph) declareXBackendAncestors() flow.Table[ir.Name, []Ancestor] {
-	byBackend := g.routesByGoverned(xBackendKind)
+func (g *Graph) declareXBackendAncestors() flow.Table[object.Name, []Ancestor] {
+	byBackend := g.routesByGoverned(kind.XBackend)
 	targets := func(b *XBackend, yield func(policyTarget)) { yield(policyTarget{service: b.Name}) }
 	judge := func(_ *flow.Ctx, b *XBackend, _ policyTarget) *metav1.Condition { return b.Refused }
 	return ancestors(g, "topology-xbackend-ancestors", g.XBackends, byBackend, targets, judge, condition.XBackendAccepted())

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -15,28 +17,28 @@ const authoritiesMark = "ca:"
 // AuthoritiesName is the name of the secret with the certificates of objects: it
 // stays the same when they are rotated, and is the same for all that trust the
 // same objects, in whatever order they name them.
-func AuthoritiesName(refs []topology.AuthorityRef) string {
-	sorted := slices.Compact(slices.SortedFunc(slices.Values(refs), topology.AuthorityRef.Compare))
+func AuthoritiesName(refs []object.Key) string {
+	sorted := slices.Compact(slices.SortedFunc(slices.Values(refs), object.Key.Compare))
 	parts := make([]string, len(sorted))
 	for i, ref := range sorted {
-		parts[i] = ref.Kind + "/" + ref.Namespace + "/" + ref.Name.Name
+		parts[i] = ref.Kind.Name() + "/" + ref.Namespace + "/" + ref.Name.Name
 	}
 	return authoritiesMark + strings.Join(parts, ",")
 }
 
 // ParseAuthoritiesName returns the objects in a name that AuthoritiesName made.
-func ParseAuthoritiesName(name string) (refs []topology.AuthorityRef, ok bool) {
+func ParseAuthoritiesName(name string) (refs []object.Key, ok bool) {
 	rest, ok := strings.CutPrefix(name, authoritiesMark)
 	if !ok {
 		return nil, false
 	}
 	for part := range strings.SplitSeq(rest, ",") {
-		kind, full, _ := strings.Cut(part, "/")
-		namespace, title, ok := strings.Cut(full, "/")
+		title, full, _ := strings.Cut(part, "/")
+		namespace, name, ok := strings.Cut(full, "/")
 		if !ok {
 			return nil, false
 		}
-		refs = append(refs, topology.AuthorityRef{Kind: kind, Name: ir.Name{Namespace: namespace, Name: title}})
+		refs = append(refs, object.Key{Kind: authorityKind(title), Name: object.Name{Namespace: namespace, Name: name}})
 	}
 	return refs, true
 }
@@ -61,4 +63,14 @@ func Authorities(name string, from []*topology.Authority) *ir.Secret {
 		return nil
 	}
 	return &ir.Secret{Name: name, Authorities: all.String()}
+}
+
+// authorityKind returns the kind of objects with certificates that has a name.
+func authorityKind(name string) object.Kind {
+	for _, k := range []object.Kind{kind.ConfigMap, kind.Secret, kind.ClusterTrustBundle, topology.SystemAuthorities.Kind} {
+		if k.Name() == name {
+			return k
+		}
+	}
+	return object.Kind{}
 }

@@ -4,20 +4,22 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
 // A backend over TLS is another than the same one in clear, and another than one that
 // trusts others; its name leads to its port, and to the one in clear.
 func TestBackendTLSName(t *testing.T) {
-	port := &topology.ServicePort{Service: ir.Name{Namespace: "a", Name: "b"}, Port: 443, Use: topology.UseTCP}
+	port := &topology.ServicePort{Service: object.Name{Namespace: "a", Name: "b"}, Port: 443, Use: topology.UseTCP}
 	clear := BackendName(port)
 	names := map[string]bool{clear: true}
-	authority := topology.AuthorityRef{Kind: "ConfigMap", Name: ir.Name{Namespace: "a", Name: "ca"}}
+	authority := object.Key{Kind: kind.ConfigMap, Name: object.Name{Namespace: "a", Name: "ca"}}
 	for _, tls := range []*topology.BackendTLS{
-		{Hostname: "x.test", Authorities: []topology.AuthorityRef{authority}},
-		{Hostname: "y.test", Authorities: []topology.AuthorityRef{authority}},
-		{Hostname: "x.test", Authorities: []topology.AuthorityRef{topology.SystemAuthorities}},
+		{Hostname: "x.test", Authorities: []object.Key{authority}},
+		{Hostname: "y.test", Authorities: []object.Key{authority}},
+		{Hostname: "x.test", Authorities: []object.Key{topology.SystemAuthorities}},
 	} {
 		secure := *port
 		secure.TLS = tls

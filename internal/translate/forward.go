@@ -12,6 +12,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -22,7 +23,7 @@ func (t *translation) forward(index int, name *gwv1.SectionName, list []gwv1.Bac
 	at := inRule(index)
 	if index > 0 {
 		f := at.field("")
-		t.refuse(f, condition.RouteUnsupportedValue(f, "a "+t.key.Kind+" has one rule, and the first takes everything; put this one into a route of its own"))
+		t.refuse(f, condition.RouteUnsupportedValue(f, "a "+t.key.Kind.Name()+" has one rule, and the first takes everything; put this one into a route of its own"))
 		return
 	}
 	backends := t.plainBackends(at, list, refs.Backends)
@@ -66,7 +67,7 @@ func (t *translation) plainBackends(at place, list []gwv1.BackendRef, refs []top
 // ForwardEntry is a route on a listener that has no route table.
 type ForwardEntry struct {
 	Listener topology.ListenerKey
-	Route    topology.RouteKey
+	Route    object.Key
 	Hosts    []topology.AttachedHost
 	Created  time.Time
 	Rules    []*ir.Rule // as Route gives them

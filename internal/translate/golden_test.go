@@ -18,6 +18,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
@@ -85,7 +87,7 @@ func outcome(t *testing.T, archive *txtar.Archive) []txtar.File {
 			problems = append(problems, fmt.Sprintf("%s rule %d: %s %s", route.Name, p.Rule, p.Condition.Type, p.Condition.Reason), "    "+p.Condition.Message)
 		}
 		entries = append(entries, translate.HostEntry{
-			Route:   topology.RouteKey{Kind: "HTTPRoute", Name: ir.Name{Namespace: route.Namespace, Name: route.Name}},
+			Route:   object.Key{Kind: kind.HTTPRoute, Name: object.Name{Namespace: route.Namespace, Name: route.Name}},
 			Created: route.CreationTimestamp.Time,
 			Rules:   rules.Rules,
 		})
@@ -150,7 +152,7 @@ func routes(t *testing.T, text []byte) []*gwv1.HTTPRoute {
 // node resolves a route as the topology would.
 func node(route *gwv1.HTTPRoute) *topology.Route {
 	n := &topology.Route{
-		Key:          topology.RouteKey{Kind: "HTTPRoute", Name: ir.Name{Namespace: route.Namespace, Name: route.Name}},
+		Key:          object.Key{Kind: kind.HTTPRoute, Name: object.Name{Namespace: route.Namespace, Name: route.Name}},
 		Object:       route,
 		ResolvedRefs: condition.RouteResolvedRefs(),
 	}
@@ -178,7 +180,7 @@ func resolve(namespace string, ref gwv1.BackendObjectReference) topology.Backend
 		namespace = string(*ref.Namespace)
 	}
 	return topology.BackendRef{Port: &topology.ServicePort{
-		Service: ir.Name{Namespace: namespace, Name: string(ref.Name)},
+		Service: object.Name{Namespace: namespace, Name: string(ref.Name)},
 		Port:    int32(*ref.Port),
 	}}
 }

@@ -12,6 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
@@ -24,7 +26,7 @@ type calls struct {
 
 func grpcNode(route *gwv1.GRPCRoute) *topology.Route {
 	return &topology.Route{
-		Key:    topology.RouteKey{Kind: topology.GRPCRoute, Name: ir.Name{Namespace: route.Namespace, Name: route.Name}},
+		Key:    object.Key{Kind: kind.GRPCRoute, Name: object.Name{Namespace: route.Namespace, Name: route.Name}},
 		Object: route,
 	}
 }
@@ -189,7 +191,7 @@ func grpcWinner(routes []calls, service, method string, headers map[string]strin
 	if best == nil {
 		return "none"
 	}
-	return describe(ir.Name{Namespace: best.route.Namespace, Name: best.route.Name}, best.rule, best.index)
+	return describe(object.Name{Namespace: best.route.Namespace, Name: best.route.Name}, best.rule, best.index)
 }
 
 // TestAnyGRPC translates rules with arbitrary values, such as no schema lets pass:

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
-	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // HostInput is what a host is made of.
@@ -22,7 +22,7 @@ type HostInput struct {
 
 // HostEntry is a route on a host.
 type HostEntry struct {
-	Route    topology.RouteKey
+	Route    object.Key
 	Hostname string // the route's own, which led to the host; empty for none
 	Created  time.Time
 	Rules    []*ir.Rule // as Route gives them

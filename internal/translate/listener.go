@@ -8,12 +8,13 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
 // ListenerInput is what a port of a Gateway is made of.
 type ListenerInput struct {
-	Gateway  ir.Name
+	Gateway  object.Name
 	Port     uint16 // as the Gateway says
 	BindPort uint16 // where it is bound; 0 where that is no port
 	// Mapped says that a Service leads clients from Port to BindPort.

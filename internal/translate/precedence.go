@@ -143,7 +143,7 @@ func (e HostEntry) compare(o HostEntry) int {
 		return c
 	}
 	if e.Route != o.Route {
-		return cmp.Or(strings.Compare(e.Route.Name.String(), o.Route.Name.String()), strings.Compare(e.Route.Kind, o.Route.Kind))
+		return cmp.Or(strings.Compare(e.Route.Name.String(), o.Route.Name.String()), e.Route.Kind.Compare(o.Route.Kind))
 	}
 	return cmp.Or(cmp.Compare(rank(o.Hostname, &ir.Match{}), rank(e.Hostname, &ir.Match{})), strings.Compare(e.Hostname, o.Hostname))
 }

@@ -13,7 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
-	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
 
@@ -65,7 +66,7 @@ func TestPrecedence(t *testing.T) {
 	})
 }
 
-func describe(route ir.Name, rule, match int) string {
+func describe(route object.Name, rule, match int) string {
 	return fmt.Sprintf("%s rule %d match %d", route, rule, match)
 }
 
@@ -230,7 +231,7 @@ func winner(routes []attached, r request) string {
 	if best == nil {
 		return "none"
 	}
-	return describe(ir.Name{Namespace: best.route.Namespace, Name: best.route.Name}, best.rule, best.index)
+	return describe(object.Name{Namespace: best.route.Namespace, Name: best.route.Name}, best.rule, best.index)
 }
 
 // satisfies matches a request against the API's own types.
@@ -335,7 +336,7 @@ func TestHostShares(t *testing.T) {
 	route := &gwv1.HTTPRoute{Spec: gwv1.HTTPRouteSpec{Rules: []gwv1.HTTPRouteRule{{}}}}
 	rules := translate.Route(node(route)).Rules
 	in := translate.HostInput{Domain: "a.example.com", Port: 80, Entries: []translate.HostEntry{{
-		Route: topology.RouteKey{Kind: "HTTPRoute"}, Rules: rules,
+		Route: object.Key{Kind: kind.HTTPRoute}, Rules: rules,
 	}}}
 	host := translate.Host(in)
 	if &host.Rules[0] != &rules[0] {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
@@ -20,7 +21,7 @@ import (
 // TestBackend says what a backend is, and that everything that makes a cluster
 // another one makes its name another one.
 func TestBackend(t *testing.T) {
-	base := topology.ServicePort{Service: ir.Name{Namespace: "shop", Name: "cart"}, Port: 80, PortName: "http"}
+	base := topology.ServicePort{Service: object.Name{Namespace: "shop", Name: "cart"}, Port: 80, PortName: "http"}
 	with := func(change func(*topology.ServicePort)) *topology.ServicePort {
 		p := base
 		change(&p)
@@ -149,7 +150,7 @@ func TestEndpoints(t *testing.T) {
 // TestSecretsPrintRedacted protects keys from every print of the ir.
 func TestSecretsPrintRedacted(t *testing.T) {
 	const key = "-----BEGIN PRIVATE KEY-----"
-	name := ir.Name{Namespace: "ns", Name: "name"}
+	name := object.Name{Namespace: "ns", Name: "name"}
 	s := translate.Secret(&topology.Certificate{Name: name, Chain: "certificate", Key: key})
 	if s.Key.Reveal() != key || s.Certificate != "certificate" || s.Name != "ns/name" {
 		t.Fatal("the pair was not taken over")
@@ -174,15 +175,15 @@ func TestSecretsPrintRedacted(t *testing.T) {
 
 // TestListener covers the merging of listeners into a port.
 func TestListener(t *testing.T) {
-	gateway := ir.Name{Namespace: "infra", Name: "gw"}
-	node := func(name, hostname string, protocol gwv1.ProtocolType, port uint16, certificates ...ir.Name) *topology.Listener {
+	gateway := object.Name{Namespace: "infra", Name: "gw"}
+	node := func(name, hostname string, protocol gwv1.ProtocolType, port uint16, certificates ...object.Name) *topology.Listener {
 		return &topology.Listener{
 			Key:  topology.ListenerKey{Gateway: gateway, Name: name},
 			Port: port, Protocol: protocol, Hostname: hostname, Certificates: certificates, Serves: true,
 			Table: fmt.Sprintf("tls-%d-%s", port, hostname),
 		}
 	}
-	rsa, ecdsa := ir.Name{Namespace: "infra", Name: "rsa"}, ir.Name{Namespace: "infra", Name: "ecdsa"}
+	rsa, ecdsa := object.Name{Namespace: "infra", Name: "rsa"}, object.Name{Namespace: "infra", Name: "ecdsa"}
 	for name, c := range map[string]struct {
 		in   translate.ListenerInput
 		want *ir.Listener
@@ -238,7 +239,7 @@ func TestListener(t *testing.T) {
 // TestParseBackendName says that what BackendName puts together comes apart again.
 func TestParseBackendName(t *testing.T) {
 	for _, use := range []topology.Use{topology.UseHTTP, topology.UseGRPC, topology.UseTCP, topology.UseUDP} {
-		p := &topology.ServicePort{Service: ir.Name{Namespace: "a", Name: "b"}, Port: 80, Use: use}
+		p := &topology.ServicePort{Service: object.Name{Namespace: "a", Name: "b"}, Port: 80, Use: use}
 		service, port, gotUse, ok := translate.ParseBackendName(translate.BackendName(p))
 		if !ok || service != p.Service || port != 80 || gotUse != use {
 			t.Errorf("got %v %d %q %v", service, port, gotUse, ok)

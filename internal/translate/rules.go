@@ -7,6 +7,8 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -14,7 +16,7 @@ import (
 // specification wants 500 for HTTPRoutes, and UNAVAILABLE for GRPCRoutes, which is
 // what Envoy makes of a 503 for clients of gRPC.
 func (t *translation) failed() uint32 {
-	if t.key.Kind == topology.GRPCRoute {
+	if t.key.Kind == kind.GRPCRoute {
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError
@@ -82,7 +84,7 @@ func refsOf(r *topology.Route, rule int) topology.RouteRule {
 
 // translation is the state of translating one route.
 type translation struct {
-	key      topology.RouteKey
+	key      object.Key
 	rules    []*ir.Rule
 	problems []Problem
 

@@ -3,6 +3,7 @@ package translate
 import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -11,7 +12,7 @@ const defaultPath = "/dev/stdout"
 
 // Telemetry returns what listeners tell of what they serve, by the settings of
 // their Gateway, which topology has checked.
-func Telemetry(gateway ir.Name, s *v1alpha1.Settings) ir.Telemetry {
+func Telemetry(gateway object.Name, s *v1alpha1.Settings) ir.Telemetry {
 	var out ir.Telemetry
 	for i := range s.AccessLog {
 		spec := &s.AccessLog[i]
@@ -37,7 +38,7 @@ func Telemetry(gateway ir.Name, s *v1alpha1.Settings) ir.Telemetry {
 // collectorPort is OTLP's port for gRPC, which the schema sets too.
 const collectorPort = 4317
 
-func collector(gateway ir.Name, o *v1alpha1.OpenTelemetry) ir.Collector {
+func collector(gateway object.Name, o *v1alpha1.OpenTelemetry) ir.Collector {
 	c := ir.Collector{Host: o.Host, Port: uint16(o.Port), Service: gateway.Name + "." + gateway.Namespace}
 	if c.Port == 0 {
 		c.Port = collectorPort

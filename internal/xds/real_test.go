@@ -33,6 +33,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 )
 
@@ -170,7 +172,7 @@ func (w *world) destination(name string) []any {
 // host answers 200 by way of a cluster, with a path that tells its version.
 func (w *world) host(domain, cluster, version string) *envoy.Part {
 	p, errs := envoy.HostPart(&ir.Host{Domain: domain, Rules: []*ir.Rule{{
-		Source:   ir.Source{Kind: "HTTPRoute", Name: ir.Name{Namespace: "default", Name: domain}},
+		Source:   ir.Source{Kind: kind.HTTPRoute, Name: object.Name{Namespace: "default", Name: domain}},
 		Match:    ir.Match{Path: ir.PathMatch{Kind: ir.PathPrefix, Value: "/"}},
 		Backends: []ir.WeightedBackend{{Backend: cluster, Weight: 1}},
 		Filters:  ir.Filters{Rewrite: &ir.Rewrite{Path: &ir.PathRewrite{Full: true, Value: "/" + version}}},

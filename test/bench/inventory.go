@@ -11,6 +11,8 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/schema"
 )
@@ -143,11 +145,11 @@ type objects struct {
 
 func (o objects) all() []source.Object { return []source.Object{o.route, o.service, o.slice} }
 
-func (o objects) keys() []source.Key {
-	return []source.Key{
-		{Group: gwv1.GroupName, Kind: "HTTPRoute", Namespace: namespace, Name: o.route.Name},
-		{Kind: "Service", Namespace: namespace, Name: o.service.Name},
-		{Group: discoveryv1.GroupName, Kind: "EndpointSlice", Namespace: namespace, Name: o.slice.Name},
+func (o objects) keys() []object.Key {
+	return []object.Key{
+		{Kind: kind.HTTPRoute, Name: object.Name{Namespace: namespace, Name: o.route.Name}},
+		{Kind: kind.Service, Name: object.Name{Namespace: namespace, Name: o.service.Name}},
+		{Kind: kind.EndpointSlice, Name: object.Name{Namespace: namespace, Name: o.slice.Name}},
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/control"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 var update = flag.Bool("update", false, "write what is rendered into testdata")
@@ -226,17 +226,17 @@ func TestProxyImage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			manifest := render(t, append(c.values, "--set", withoutCRDs)...)
-			for _, env := range object[appsv1.Deployment](t, manifest, "Deployment").Spec.Template.Spec.Containers[0].Env {
+			for _, env := range objectOf[appsv1.Deployment](t, manifest, "Deployment").Spec.Template.Spec.Containers[0].Env {
 				if strings.HasPrefix(env.Name, "GATEHOUSE_") && env.Value != "" {
 					t.Setenv(env.Name, env.Value)
 				}
 			}
-			configuration, err := config.Parse([]byte(object[corev1.ConfigMap](t, manifest, "ConfigMap").Data["config.yaml"]))
+			configuration, err := config.Parse([]byte(objectOf[corev1.ConfigMap](t, manifest, "ConfigMap").Data["config.yaml"]))
 			if err != nil {
 				t.Fatal(err)
 			}
 			fleet, err := infra.Render(control.FleetOptions(configuration, "gatehouse-system"), &infra.Gateway{
-				Name: ir.Name{Namespace: "shop", Name: "web"}, Class: "gatehouse", Settings: &c.settings,
+				Name: object.Name{Namespace: "shop", Name: "web"}, Class: "gatehouse", Settings: &c.settings,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -249,7 +249,7 @@ func TestProxyImage(t *testing.T) {
 				}
 				out.WriteString("\n---\n" + string(text))
 			}
-			proxy := object[appsv1.Deployment](t, out.Bytes(), "Deployment").Spec.Template.Spec.Containers[0]
+			proxy := objectOf[appsv1.Deployment](t, out.Bytes(), "Deployment").Spec.Template.Spec.Containers[0]
 			if got := proxy.Image + " " + string(proxy.ImagePullPolicy); got != c.want {
 				t.Errorf("proxies run %s, want %s", got, c.want)
 			}
@@ -269,8 +269,8 @@ func appVersion(t *testing.T) string {
 	return chart.AppVersion
 }
 
-// object returns the first object of a kind in a manifest.
-func object[T any](t *testing.T, manifest []byte, kind string) *T {
+// objectOf returns the first object of a kind in a manifest.
+func objectOf[T any](t *testing.T, manifest []byte, kind string) *T {
 	t.Helper()
 	for doc := range strings.SplitSeq(string(manifest), "\n---\n") {
 		var meta struct{ Kind string }
@@ -315,7 +315,7 @@ func crds(t *testing.T) []string {
 // valid checks that the controller takes the configuration that it is given.
 func valid(t *testing.T, manifest []byte) {
 	t.Helper()
-	text := object[corev1.ConfigMap](t, manifest, "ConfigMap").Data["config.yaml"]
+	text := objectOf[corev1.ConfigMap](t, manifest, "ConfigMap").Data["config.yaml"]
 	if _, err := config.Parse([]byte(text)); err != nil {
 		t.Errorf("%v\n%s", err, text)
 	}

@@ -34,13 +34,13 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/identity"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
 )
 
 // A pod of the fleet of the Gateway infra/edge, whose ServiceAccount is edge-fleet.
-var fleetGateway = ir.Name{Namespace: "infra", Name: "edge"}
+var fleetGateway = object.Name{Namespace: "infra", Name: "edge"}
 
 const fleetAccount = "edge-fleet"
 
@@ -62,7 +62,7 @@ func startFleetController(t *testing.T, c client.WithWatch, api, port int) *flee
 	})
 	certificates := identity.NewServer(identity.ServerOptions{
 		Authority: authority, Client: c, Log: log,
-		Fleet: func(gateway ir.Name) (string, bool) { return fleetAccount, gateway == fleetGateway },
+		Fleet: func(gateway object.Name) (string, bool) { return fleetAccount, gateway == fleetGateway },
 	})
 	f := &fleetController{api: api, xds: port, server: xds.New(xds.Options{Log: log})}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -57,7 +58,7 @@ func (s *steps) each(objects []source.Object, do func(source.Object)) {
 func (s *steps) set(o source.Object) { s.apply(source.Batch{Set: []source.Object{o}}) }
 
 func (s *steps) remove(o source.Object) {
-	s.apply(source.Batch{Deleted: []source.Key{keyOf(o)}})
+	s.apply(source.Batch{Deleted: []object.Key{keyOf(o)}})
 }
 
 func (s *steps) apply(b source.Batch) {
@@ -67,9 +68,9 @@ func (s *steps) apply(b source.Batch) {
 	}
 }
 
-func keyOf(o source.Object) source.Key {
+func keyOf(o source.Object) object.Key {
 	kind := o.GetObjectKind().GroupVersionKind()
-	return source.Key{Group: kind.Group, Kind: kind.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+	return object.Key{Kind: object.KindOf(kind.Group, kind.Kind), Name: object.Name{Namespace: o.GetNamespace(), Name: o.GetName()}}
 }
 
 func (s *steps) same(want, how string) {

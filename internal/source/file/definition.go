@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/schema"
 )
@@ -51,12 +52,12 @@ type definition struct {
 
 // A refusal is what is known of a definition whose text is invalid.
 type refusal struct {
-	key    source.Key
+	key    object.Key
 	faults []fault
 }
 
 // key names the object. Valid definitions have it from there, not a second time.
-func (d *definition) key() source.Key {
+func (d *definition) key() object.Key {
 	if d.object != nil {
 		return source.KeyOf(d.object)
 	}

@@ -7,27 +7,28 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
 // index decides which definition of each key is in force: of those whose object
 // is valid or was so before, the first.
 type index struct {
-	hash func(source.Key) uint64
+	hash func(object.Key) uint64
 	// chains hold all definitions, by the hash of their key: a table of keys would
 	// take as much memory as everything else here. Those of one key are in order;
 	// keys that share a hash share a chain.
 	chains map[uint64]*definition
 	// contested are the keys with several definitions. A change anywhere may
 	// reorder them, so they are looked at every time: there are few.
-	contested map[source.Key]struct{}
+	contested map[object.Key]struct{}
 }
 
 func newIndex() *index {
 	seed := maphash.MakeSeed()
 	return &index{
-		hash:   func(key source.Key) uint64 { return maphash.Comparable(seed, key) },
-		chains: map[uint64]*definition{}, contested: map[source.Key]struct{}{},
+		hash:   func(key object.Key) uint64 { return maphash.Comparable(seed, key) },
+		chains: map[uint64]*definition{}, contested: map[object.Key]struct{}{},
 	}
 }
 
@@ -54,7 +55,7 @@ func (x *index) unlink(def *definition) {
 }
 
 // of returns the definitions of a key.
-func (x *index) of(key source.Key) []*definition {
+func (x *index) of(key object.Key) []*definition {
 	var defs []*definition
 	for def := x.chains[x.hash(key)]; def != nil; def = def.next {
 		if def.key() == key {
@@ -66,7 +67,7 @@ func (x *index) of(key source.Key) []*definition {
 
 // winner returns the definition whose object consumers hold; nil when none ever
 // was valid.
-func (x *index) winner(key source.Key) *definition {
+func (x *index) winner(key object.Key) *definition {
 	for def := x.chains[x.hash(key)]; def != nil; def = def.next {
 		if def.object != nil && def.key() == key {
 			return def
@@ -76,7 +77,7 @@ func (x *index) winner(key source.Key) *definition {
 }
 
 // order sorts the definitions of a key, all of them, in their chain.
-func (x *index) order(key source.Key, defs []*definition) {
+func (x *index) order(key object.Key, defs []*definition) {
 	slices.SortFunc(defs, (*definition).compare)
 	hash := x.hash(key)
 	chain := slices.Clone(defs)
@@ -96,7 +97,7 @@ func (x *index) order(key source.Key, defs []*definition) {
 // are the files whose problems may differ from before.
 func (x *index) update(removed, added []*definition) (batch source.Batch, touched map[*file]struct{}) {
 	touched = map[*file]struct{}{}
-	held := make(map[source.Key]*definition, len(added))
+	held := make(map[object.Key]*definition, len(added))
 	for key := range x.contested {
 		held[key] = x.winner(key)
 	}
@@ -111,7 +112,7 @@ func (x *index) update(removed, added []*definition) (batch source.Batch, touche
 	for _, def := range added {
 		x.link(def)
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(held), source.Key.Compare) {
+	for _, key := range slices.SortedFunc(maps.Keys(held), object.Key.Compare) {
 		defs := x.of(key)
 		for _, def := range defs {
 			touched[def.doc.file] = struct{}{}
@@ -123,7 +124,7 @@ func (x *index) update(removed, added []*definition) (batch source.Batch, touche
 
 // settle puts the first valid one of a key's definitions in force, in the place
 // of what is held: a definition that may be gone by now, or nil.
-func (x *index) settle(key source.Key, defs []*definition, held *definition, batch *source.Batch) {
+func (x *index) settle(key object.Key, defs []*definition, held *definition, batch *source.Batch) {
 	if len(defs) > 1 {
 		x.order(key, defs)
 		x.contested[key] = struct{}{}

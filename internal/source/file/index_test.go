@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -24,7 +25,7 @@ func TestCollisions(t *testing.T) {
 	}
 	s := newSource(t, Options{Paths: []string{"in"}})
 	plain, single := newState(s), newState(s)
-	single.index.hash = func(source.Key) uint64 { return 0 }
+	single.index.hash = func(object.Key) uint64 { return 0 }
 	random := rand.New(rand.NewPCG(1, 2))
 	for step := range 150 {
 		change(t, random)

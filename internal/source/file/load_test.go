@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/tools/txtar"
 
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -90,9 +91,9 @@ func write(t testing.TB, name, text string) {
 	}
 }
 
-func keyOf(o source.Object) source.Key {
+func keyOf(o source.Object) object.Key {
 	gvk := o.GetObjectKind().GroupVersionKind()
-	return source.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+	return object.Key{Kind: object.KindOf(gvk.Group, gvk.Kind), Name: object.Name{Namespace: o.GetNamespace(), Name: o.GetName()}}
 }
 
 func showObjects(objects []source.Object) string {

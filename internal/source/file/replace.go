@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -59,7 +60,7 @@ func (s *state) keepUnread(r *reading) {
 
 // keepValid gives definitions that are invalid now the object they had before.
 func keepValid(removed, added []*definition) {
-	var last map[source.Key]*definition
+	var last map[object.Key]*definition
 	for _, def := range added {
 		if def.object != nil {
 			continue
@@ -74,8 +75,8 @@ func keepValid(removed, added []*definition) {
 	}
 }
 
-func lastValid(defs []*definition) map[source.Key]*definition {
-	last := map[source.Key]*definition{}
+func lastValid(defs []*definition) map[object.Key]*definition {
+	last := map[object.Key]*definition{}
 	for _, def := range defs {
 		if def.object == nil {
 			continue
@@ -98,7 +99,7 @@ func (d *definition) before(o *definition) bool {
 // hold keeps the objects that a file with a broken document defined before and
 // doesn't define elsewhere: they may well be what the broken document is about.
 func hold(f *file, removed []*definition) []*definition {
-	defined := map[source.Key]bool{}
+	defined := map[object.Key]bool{}
 	for _, doc := range f.docs {
 		for i := range doc.defs {
 			defined[doc.defs[i].key()] = true

@@ -292,7 +292,7 @@ func TestLastValidVersionStays(t *testing.T) {
 
 	write(t, "in/a.yaml", config("a", "1")+"wrong: field\n---\n"+config("b", "2"))
 	p := w.untilProblem("in/a.yaml", "wrong")
-	if p.Line != 6 || p.Field != "wrong" || p.Key.Name != "a" || !p.Stale {
+	if p.Line != 6 || p.Field != "wrong" || p.Key.Name.Name != "a" || !p.Stale {
 		t.Errorf("problem %+v", p)
 	}
 	if w.value("a") != "1" || w.value("b") != "2" {
@@ -301,7 +301,7 @@ func TestLastValidVersionStays(t *testing.T) {
 
 	write(t, "in/a.yaml", config("a", "2")+" bad indent\n---\n"+config("b", "3"))
 	p = w.untilProblem("in/a.yaml", "not YAML")
-	if p.Line != 6 || p.Key.Name != "a" || !p.Stale || p.Reason != source.Syntax {
+	if p.Line != 6 || p.Key.Name.Name != "a" || !p.Stale || p.Reason != source.Syntax {
 		t.Errorf("problem %+v", p)
 	}
 	if w.value("a") != "1" || w.value("b") != "3" {

@@ -7,6 +7,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/gateway-api/pkg/consts"
+
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // Experimental is what the definitions of the Gateway API say of their
@@ -33,10 +36,10 @@ func Channel(ctx context.Context, r client.Reader) (string, error) {
 // tellChannel tells when the cluster has another channel than what is read.
 func (s *Source) tellChannel() {
 	s.mu.Lock()
-	w := s.watched[s.byName[groupKind{apiextensionsv1.GroupName, "CustomResourceDefinition"}]]
+	w := s.watched[s.byName[kind.Definition]]
 	var channel string
 	if w != nil {
-		if o := w.objects[name{name: gatewayDefinition}]; o != nil {
+		if o := w.objects[object.Name{Name: gatewayDefinition}]; o != nil {
 			channel = o.GetAnnotations()[consts.ChannelAnnotation]
 		}
 	}

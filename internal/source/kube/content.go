@@ -11,7 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -37,17 +38,17 @@ const (
 // contents of those newly wanted that exist, and the end of those no longer wanted.
 // It reads only what is new, and not for long: what could not be read in time comes
 // through Run, as all later changes do. For one goroutine, that of the loop.
-func (s *Source) Want(ctx context.Context, secrets, configMaps []ir.Name) source.Batch {
-	wanted := make(map[source.Key]bool, len(secrets)+len(configMaps))
+func (s *Source) Want(ctx context.Context, secrets, configMaps []object.Name) source.Batch {
+	wanted := make(map[object.Key]bool, len(secrets)+len(configMaps))
 	for _, n := range secrets {
-		wanted[source.Key{Kind: secretKind, Namespace: n.Namespace, Name: n.Name}] = true
+		wanted[object.Key{Kind: kind.Secret, Name: n}] = true
 	}
 	for _, n := range configMaps {
-		wanted[source.Key{Kind: configMapKind, Namespace: n.Namespace, Name: n.Name}] = true
+		wanted[object.Key{Kind: kind.ConfigMap, Name: n}] = true
 	}
 
 	var out source.Batch
-	fresh := map[source.Key]*content{}
+	fresh := map[object.Key]*content{}
 	s.mu.Lock()
 	for k, c := range s.contents {
 		if !wanted[k] {
@@ -71,7 +72,7 @@ func (s *Source) Want(ctx context.Context, secrets, configMaps []ir.Name) source
 
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if failed := s.readAll(ctx, fresh, func(_ source.Key, c *content, o client.Object) {
+	if failed := s.readAll(ctx, fresh, func(_ object.Key, c *content, o client.Object) {
 		if c.object == nil && o != nil { // else a change has come already
 			c.object = o
 			out.Set = append(out.Set, o)
@@ -96,7 +97,7 @@ func (s *Source) Unread() int {
 }
 
 // expire has a content read again if it is wanted. The caller holds the lock.
-func (s *Source) expire(k source.Key) {
+func (s *Source) expire(k object.Key) {
 	if c := s.contents[k]; c != nil {
 		c.stale = true
 		signal(s.stale)
@@ -113,7 +114,7 @@ func (s *Source) followContents(ctx context.Context) error {
 			return ctx.Err()
 		case <-s.stale:
 		}
-		failed := s.readAll(ctx, s.takeStale(), func(k source.Key, c *content, o client.Object) {
+		failed := s.readAll(ctx, s.takeStale(), func(k object.Key, c *content, o client.Object) {
 			if !sameContent(c.object, o) {
 				c.object = o
 				s.put(k, o)
@@ -128,10 +129,10 @@ func (s *Source) followContents(ctx context.Context) error {
 	}
 }
 
-func (s *Source) takeStale() map[source.Key]*content {
+func (s *Source) takeStale() map[object.Key]*content {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stale := map[source.Key]*content{}
+	stale := map[object.Key]*content{}
 	for k, c := range s.contents {
 		if c.stale {
 			c.stale = false
@@ -143,7 +144,7 @@ func (s *Source) takeStale() map[source.Key]*content {
 
 // readAll reads contents and gives each one that is still wanted to done, which
 // is called with the lock held. What could not be read is stale afterwards.
-func (s *Source) readAll(ctx context.Context, list map[source.Key]*content, done func(source.Key, *content, client.Object)) (failed bool) {
+func (s *Source) readAll(ctx context.Context, list map[object.Key]*content, done func(object.Key, *content, client.Object)) (failed bool) {
 	var failures atomic.Bool
 	var group errgroup.Group
 	group.SetLimit(readers)
@@ -174,31 +175,31 @@ func (s *Source) readAll(ctx context.Context, list map[source.Key]*content, done
 }
 
 // read reads one content; nil if it doesn't exist.
-func (s *Source) read(ctx context.Context, k source.Key) (client.Object, error) {
+func (s *Source) read(ctx context.Context, k object.Key) (client.Object, error) {
 	if s.absent(k) {
 		return nil, nil
 	}
 	var o client.Object = &corev1.Secret{}
-	if k.Kind == configMapKind {
+	if k.Kind == kind.ConfigMap {
 		o = &corev1.ConfigMap{}
 	}
-	if err := s.opts.Client.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: k.Name}, o); err != nil {
+	if err := s.opts.Client.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: k.Name.Name}, o); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	stripMeta(o)
-	setType(o, metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.Version, Kind: k.Kind})
+	setType(o, metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.Version, Kind: k.Kind.Name()})
 	return o, nil
 }
 
 // absent reports whether it is known without asking that there is nothing to read.
-func (s *Source) absent(k source.Key) bool {
+func (s *Source) absent(k object.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.reads(k.Namespace) {
 		return true
 	}
-	w := s.watched[s.byName[groupKind{k.Group, k.Kind}]]
-	return w != nil && w.objects[name{k.Namespace, k.Name}] == nil
+	w := s.watched[s.byName[k.Kind]]
+	return w != nil && w.objects[k.Name] == nil
 }
 
 // sameContent reports whether two versions of a content hold the same.

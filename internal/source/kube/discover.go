@@ -5,11 +5,13 @@ import (
 	"log/slog"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // Waiting for kinds: soon after a definition changed, then less and less often.
@@ -45,7 +47,7 @@ func (s *Source) followKinds(ctx context.Context) error {
 
 // look begins to watch the kinds that are served and not watched yet. It returns
 // those of which it can't be told now.
-func (s *Source) look(ctx context.Context) (unknown []*kind) {
+func (s *Source) look(ctx context.Context) (unknown []*row) {
 	for _, k := range s.kinds {
 		if s.isWatched(k) {
 			continue
@@ -105,7 +107,7 @@ func (s *Source) unserved(ctx context.Context, list []*watched) []*watched {
 	return out
 }
 
-func (s *Source) isWatched(k *kind) bool {
+func (s *Source) isWatched(k *row) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.watched[k] != nil
@@ -113,7 +115,7 @@ func (s *Source) isWatched(k *kind) bool {
 
 // served returns the best version of a kind that the cluster serves and lets us
 // read, or why there is none.
-func (s *Source) served(ctx context.Context, k *kind) (v *version, why string, err error) {
+func (s *Source) served(ctx context.Context, k *row) (v *version, why string, err error) {
 	for i := range k.versions {
 		err := s.try(ctx, k, k.versions[i])
 		switch {
@@ -135,15 +137,15 @@ func (s *Source) served(ctx context.Context, k *kind) (v *version, why string, e
 const notDefined = "the cluster doesn't serve it"
 
 // defined reports whether a kind's definition is known.
-func (s *Source) defined(k *kind) bool {
+func (s *Source) defined(k *row) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := s.watched[s.byName[groupKind{apiextensionsv1.GroupName, "CustomResourceDefinition"}]]
-	return w != nil && w.objects[name{name: k.crd()}] != nil
+	w := s.watched[s.byName[kind.Definition]]
+	return w != nil && w.objects[object.Name{Name: k.crd()}] != nil
 }
 
 // try reads one object of a kind.
-func (s *Source) try(ctx context.Context, k *kind, v version) error {
+func (s *Source) try(ctx context.Context, k *row, v version) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	opts := []client.ListOption{client.Limit(1)}
@@ -156,7 +158,7 @@ func (s *Source) try(ctx context.Context, k *kind, v version) error {
 func notServed(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 
 // tellUnread hands over why a kind is not read; an empty reason says that it is.
-func (s *Source) tellUnread(k *kind, why string) {
+func (s *Source) tellUnread(k *row, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unread[k.name] = why
@@ -164,7 +166,7 @@ func (s *Source) tellUnread(k *kind, why string) {
 }
 
 // sayOff logs why a kind is not read, when that is news.
-func (s *Source) sayOff(k *kind, why string) {
+func (s *Source) sayOff(k *row, why string) {
 	if s.off[k] == why {
 		return
 	}

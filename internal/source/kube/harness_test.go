@@ -21,7 +21,8 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
 )
@@ -114,9 +115,9 @@ type reading struct {
 
 	mu      sync.Mutex
 	batches []source.Batch
-	objects map[source.Key]source.Object
-	changed map[source.Key]int // how often an object was handed over
-	live    map[source.Key]int // how often it was seen to change
+	objects map[object.Key]source.Object
+	changed map[object.Key]int // how often an object was handed over
+	live    map[object.Key]int // how often it was seen to change
 }
 
 // read starts a Source, which runs until the test ends or stop is called. It
@@ -132,7 +133,7 @@ func begin(t *testing.T, config *rest.Config, opts Options) (*reading, func()) {
 	t.Helper()
 	r := &reading{
 		t: t, log: &logged{},
-		objects: map[source.Key]source.Object{}, changed: map[source.Key]int{}, live: map[source.Key]int{},
+		objects: map[object.Key]source.Object{}, changed: map[object.Key]int{}, live: map[object.Key]int{},
 	}
 	reader, scheme := connect(t, config)
 	cacheOptions := CacheOptions(opts.Namespaces...)
@@ -148,7 +149,7 @@ func begin(t *testing.T, config *rest.Config, opts Options) (*reading, func()) {
 	}
 	opts.Client = reader
 	opts.Log = slog.New(slog.NewTextHandler(r.log, nil))
-	opts.Changed = func(k source.Key) {
+	opts.Changed = func(k object.Key) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.live[k]++
@@ -198,7 +199,7 @@ func (r *reading) apply(b source.Batch) {
 }
 
 // want tells the Source what is asked for, as a loop does.
-func (r *reading) want(secrets, configMaps []ir.Name) source.Batch {
+func (r *reading) want(secrets, configMaps []object.Name) source.Batch {
 	b := r.Want(r.t.Context(), secrets, configMaps)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -234,10 +235,10 @@ func (r *reading) has(kind string, names ...string) {
 	r.wait(fmt.Sprintf("objects of kind %s are %q", kind, names), func() bool {
 		n := 0
 		for k := range r.objects {
-			if k.Kind != kind {
+			if k.Kind.Name() != kind {
 				continue
 			}
-			if n++; !want[k.Namespace+"/"+k.Name] {
+			if n++; !want[k.Name.String()] {
 				return false
 			}
 		}
@@ -246,13 +247,13 @@ func (r *reading) has(kind string, names ...string) {
 }
 
 // count returns how often an object was handed over, and was seen to change.
-func (r *reading) count(k source.Key) (handed, seen int) {
+func (r *reading) count(k object.Key) (handed, seen int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.changed[k], r.live[k]
 }
 
-func (r *reading) object(k source.Key) source.Object {
+func (r *reading) object(k object.Key) source.Object {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.objects[k]
@@ -292,8 +293,8 @@ func route(ns, name string) *gwv1.HTTPRoute {
 	}}
 }
 
-func routeKey(ns, name string) source.Key {
-	return source.Key{Group: gwv1.GroupName, Kind: "HTTPRoute", Namespace: ns, Name: name}
+func routeKey(ns, name string) object.Key {
+	return object.Key{Kind: kind.HTTPRoute, Name: object.Name{Namespace: ns, Name: name}}
 }
 
 func routeStatus(message string) gwv1.HTTPRouteStatus {

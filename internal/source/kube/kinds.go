@@ -15,11 +15,11 @@ import (
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
-	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// kind is one row of the table of kinds.
-type kind struct {
+// row is one of the table of kinds.
+type row struct {
 	group, name string
 	resource    string    // as rules for access have it
 	versions    []version // to be read, the best first
@@ -40,19 +40,19 @@ type version struct {
 	convert func(client.Object) client.Object
 }
 
-func (k *kind) key(o client.Object) source.Key {
-	return source.Key{Group: k.group, Kind: k.name, Namespace: o.GetNamespace(), Name: o.GetName()}
+func (k *row) key(o client.Object) object.Key {
+	return object.Key{Kind: object.KindOf(k.group, k.name), Name: object.Name{Namespace: o.GetNamespace(), Name: o.GetName()}}
 }
 
 // typeMeta is what objects of a version say of themselves.
-func (k *kind) typeMeta(version string) metav1.TypeMeta {
+func (k *row) typeMeta(version string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: schema.GroupVersion{Group: k.group, Version: version}.String(), Kind: k.name}
 }
 
 // crd is the name of the kind's CustomResourceDefinition.
-func (k *kind) crd() string { return k.resource + "." + k.group }
+func (k *row) crd() string { return k.resource + "." + k.group }
 
-func (k *kind) String() string {
+func (k *row) String() string {
 	if k.group == "" {
 		return k.resource
 	}
@@ -92,12 +92,12 @@ func metadata(gvk schema.GroupVersionKind) version {
 }
 
 // gateway is a row of the Gateway API.
-func gateway(name, resource string, versions ...version) *kind {
-	return &kind{group: gwv1.GroupVersion.Group, name: name, resource: resource, versions: versions, custom: true}
+func gateway(name, resource string, versions ...version) *row {
+	return &row{group: gwv1.GroupVersion.Group, name: name, resource: resource, versions: versions, custom: true}
 }
 
 // kinds is the table.
-func kinds() []*kind {
+func kinds() []*row {
 	class := gateway("GatewayClass", "gatewayclasses", typed[gwv1.GatewayClass, gwv1.GatewayClassList]("v1"))
 	class.cluster = true
 
@@ -118,7 +118,7 @@ func kinds() []*kind {
 		}
 	}
 
-	return []*kind{
+	return []*row{
 		{
 			group: apiextensionsv1.GroupName, name: "CustomResourceDefinition", resource: "customresourcedefinitions", cluster: true,
 			versions: []version{metadata(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))},

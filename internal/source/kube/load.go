@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -74,7 +74,7 @@ func (r *Reader) Load(ctx context.Context, channel string) (source.Batch, error)
 		}
 		out.Set = append(out.Set, list...)
 		if problem != "" {
-			problems = append(problems, source.Problem{Key: source.Key{Group: k.group, Kind: k.name}, Reason: source.Unread, Message: problem})
+			problems = append(problems, source.Problem{Key: object.Key{Kind: object.KindOf(k.group, k.name)}, Reason: source.Unread, Message: problem})
 		}
 	}
 	out.Problems = map[string][]source.Problem{listProblems: problems}
@@ -82,7 +82,7 @@ func (r *Reader) Load(ctx context.Context, channel string) (source.Batch, error)
 }
 
 // loadKind reads a kind in its best version.
-func (r *Reader) loadKind(ctx context.Context, k *kind) (list []source.Object, problem string, err error) {
+func (r *Reader) loadKind(ctx context.Context, k *row) (list []source.Object, problem string, err error) {
 	for _, v := range k.versions {
 		list, err := r.list(ctx, k, v)
 		switch {
@@ -110,7 +110,7 @@ func (r *Reader) loadKind(ctx context.Context, k *kind) (list []source.Object, p
 // page is how many objects are asked for at a time.
 const page = 500
 
-func (r *Reader) list(ctx context.Context, k *kind, v version, opts ...client.ListOption) ([]source.Object, error) {
+func (r *Reader) list(ctx context.Context, k *row, v version, opts ...client.ListOption) ([]source.Object, error) {
 	var out []source.Object
 	next := ""
 	for {
@@ -143,10 +143,10 @@ func (r *Reader) list(ctx context.Context, k *kind, v version, opts ...client.Li
 }
 
 // Contents reads Secrets and ConfigMaps. Those that don't exist are left out.
-func (r *Reader) Contents(ctx context.Context, secrets, configMaps []ir.Name) source.Batch {
+func (r *Reader) Contents(ctx context.Context, secrets, configMaps []object.Name) source.Batch {
 	var out source.Batch
 	var problems []source.Problem
-	read := func(kind string, names []ir.Name, create func() client.Object) {
+	read := func(kind string, names []object.Name, create func() client.Object) {
 		denied := 0
 		var first error
 		for _, n := range names {
@@ -164,7 +164,7 @@ func (r *Reader) Contents(ctx context.Context, secrets, configMaps []ir.Name) so
 		}
 		if denied > 0 {
 			problems = append(problems, source.Problem{
-				Key: source.Key{Kind: kind}, Reason: source.Unread,
+				Key: object.Key{Kind: object.KindOf(corev1.GroupName, kind)}, Reason: source.Unread,
 				Message: fmt.Sprintf("%d of %d can't be read, and count as missing: %v", denied, len(names), first),
 			})
 		}

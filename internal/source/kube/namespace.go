@@ -29,7 +29,7 @@ func (s *Source) selectNamespace(namespace string, matches bool) {
 		}
 		for n, o := range w.objects {
 			switch {
-			case n.namespace != namespace:
+			case n.Namespace != namespace:
 			case matches:
 				s.put(w.kind.key(o), o)
 			default:

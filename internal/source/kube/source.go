@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -30,7 +31,7 @@ type Options struct {
 	Log          *slog.Logger
 	// Changed is told of each change of an object that is watched, also of those that
 	// are not handed over. It must be quick; nil if nobody wants to know.
-	Changed func(source.Key)
+	Changed func(object.Key)
 	// OtherChannel is told when the cluster has another channel than what is read; nil if
 	// nobody wants to know.
 	OtherChannel func()
@@ -40,27 +41,25 @@ type Options struct {
 type Source struct {
 	opts   Options
 	log    *slog.Logger
-	kinds  []*kind
+	kinds  []*row
 	recall chan struct{} // a CustomResourceDefinition changed
 	wake   chan struct{} // something is pending
 	stale  chan struct{} // contents are to be read
 
 	mu      sync.Mutex
-	watched map[*kind]*watched
-	byName  map[groupKind]*kind
+	watched map[*row]*watched
+	byName  map[object.Kind]*row
 	// pending is what the next batch brings; nil for an object that is gone.
-	pending map[source.Key]client.Object
+	pending map[object.Key]client.Object
 	unread  map[string]string // likewise, by kind
 	// selected are the namespaces that the selector matches.
 	selected map[string]bool
-	contents map[source.Key]*content
+	contents map[object.Key]*content
 
 	// Of the goroutine that looks for kinds.
-	off     map[*kind]string // why a kind is not read
-	channel string           // of the Gateway API, when it was last told
+	off     map[*row]string // why a kind is not read
+	channel string          // of the Gateway API, when it was last told
 }
-
-type groupKind struct{ group, kind string }
 
 // New prepares reading; Run begins it.
 func New(opts Options) (*Source, error) {
@@ -68,27 +67,27 @@ func New(opts Options) (*Source, error) {
 		return nil, fmt.Errorf("namespaces by name and by labels: only one of them can be used")
 	}
 	if opts.Changed == nil {
-		opts.Changed = func(source.Key) {}
+		opts.Changed = func(object.Key) {}
 	}
 	s := &Source{
 		opts: opts, log: opts.Log,
 		recall:   make(chan struct{}, 1),
 		wake:     make(chan struct{}, 1),
 		stale:    make(chan struct{}, 1),
-		watched:  map[*kind]*watched{},
-		byName:   map[groupKind]*kind{},
-		pending:  map[source.Key]client.Object{},
+		watched:  map[*row]*watched{},
+		byName:   map[object.Kind]*row{},
+		pending:  map[object.Key]client.Object{},
 		unread:   map[string]string{},
 		selected: map[string]bool{},
-		contents: map[source.Key]*content{},
-		off:      map[*kind]string{},
+		contents: map[object.Key]*content{},
+		off:      map[*row]string{},
 	}
 	for _, k := range kinds() {
 		if k.experimental && !opts.Experimental {
 			continue
 		}
 		s.kinds = append(s.kinds, k)
-		s.byName[groupKind{k.group, k.name}] = k
+		s.byName[object.KindOf(k.group, k.name)] = k
 	}
 	return s, nil
 }
@@ -185,12 +184,12 @@ func (s *Source) take() source.Batch {
 			b.Set = append(b.Set, o)
 		}
 	}
-	s.pending = map[source.Key]client.Object{} // maps don't shrink
+	s.pending = map[object.Key]client.Object{} // maps don't shrink
 	return b
 }
 
 // put makes a change pending. The caller holds the lock.
-func (s *Source) put(k source.Key, o client.Object) {
+func (s *Source) put(k object.Key, o client.Object) {
 	s.pending[k] = o
 	signal(s.wake)
 }
@@ -205,12 +204,12 @@ func signal(ch chan struct{}) {
 
 // Live returns the newest object, status included, which nobody may change; nil if
 // there is none.
-func (s *Source) Live(k source.Key) client.Object {
+func (s *Source) Live(k object.Key) client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := s.watched[s.byName[groupKind{k.Group, k.Kind}]]
+	w := s.watched[s.byName[k.Kind]]
 	if w == nil {
 		return nil
 	}
-	return w.objects[name{k.Namespace, k.Name}]
+	return w.objects[k.Name]
 }

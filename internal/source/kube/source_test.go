@@ -16,7 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
 )
@@ -58,7 +59,7 @@ func testChanges(t *testing.T, c *cluster) {
 	if r.Live(routeKey("changes", "first")) != nil {
 		t.Error("what is deleted is still live")
 	}
-	definition := source.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: gatewayDefinition}
+	definition := object.Key{Kind: kind.Definition, Name: object.Name{Name: gatewayDefinition}}
 	if o := r.object(definition); o == nil || o.GetAnnotations()["gateway.networking.k8s.io/bundle-version"] == "" {
 		t.Errorf("the definition of Gateways doesn't tell its version: %v", o)
 	}
@@ -90,7 +91,7 @@ func testStatus(t *testing.T, c *cluster) {
 	r.wait("the spec is handed over", func() bool { return r.changed[key] == 2 })
 
 	// A Service's addresses count, other conditions of it don't.
-	key = source.Key{Kind: "Service", Namespace: "status", Name: "s"}
+	key = object.Key{Kind: kind.Service, Name: object.Name{Namespace: "status", Name: "s"}}
 	updateStatus(t, c, backend, func(o *corev1.Service) {
 		o.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
 	})
@@ -112,7 +113,7 @@ func testStripped(t *testing.T, c *cluster) {
 	if diff := cmp.Diff(map[string]string{"mine": "stays"}, live.GetAnnotations()); diff != "" {
 		t.Error(diff)
 	}
-	key := source.Key{Group: discoveryv1.GroupName, Kind: "EndpointSlice", Namespace: "stripped", Name: "s"}
+	key := object.Key{Kind: kind.EndpointSlice, Name: object.Name{Namespace: "stripped", Name: "s"}}
 	got := r.Live(key).(*discoveryv1.EndpointSlice)
 	if got.Annotations != nil || len(got.Labels) != 1 || got.Endpoints[0].NodeName != nil || got.Endpoints[0].Addresses[0] != "192.0.2.1" {
 		t.Errorf("the EndpointSlice is %v", got)
@@ -137,10 +138,10 @@ func testSelector(t *testing.T, c *cluster) {
 		route("selected", "a"), route("unselected", "b"), secret("selected", "s", "1"), secret("unselected", "s", "2"))
 	selector := labels.SelectorFromSet(in)
 	r, _ := read(t, c.Config, Options{Selector: selector})
-	r.want([]ir.Name{{Namespace: "selected", Name: "s"}, {Namespace: "unselected", Name: "s"}}, nil)
+	r.want([]object.Name{{Namespace: "selected", Name: "s"}, {Namespace: "unselected", Name: "s"}}, nil)
 	r.has("HTTPRoute", "selected/a")
 	r.has("Secret", "selected/s")
-	if r.object(source.Key{Kind: "Namespace", Name: "unselected"}) == nil {
+	if r.object(object.Key{Kind: kind.Namespace, Name: object.Name{Name: "unselected"}}) == nil {
 		t.Error("a namespace's labels are always read")
 	}
 
@@ -184,14 +185,14 @@ func testContents(t *testing.T, c *cluster) {
 	c.create(t, namespace(ns, nil), secret(ns, "a", "1"), secret(ns, "other", "1"), config)
 	r, _ := read(t, c.Config, Options{})
 	r.has("Secret")
-	names := func(list ...string) (out []ir.Name) {
+	names := func(list ...string) (out []object.Name) {
 		for _, n := range list {
-			out = append(out, ir.Name{Namespace: ns, Name: n})
+			out = append(out, object.Name{Namespace: ns, Name: n})
 		}
 		return out
 	}
 	value := func(name string) string {
-		if s, ok := r.objects[source.Key{Kind: "Secret", Namespace: ns, Name: name}].(*corev1.Secret); ok {
+		if s, ok := r.objects[object.Key{Kind: kind.Secret, Name: object.Name{Namespace: ns, Name: name}}].(*corev1.Secret); ok {
 			return string(s.Data["value"])
 		}
 		return ""
@@ -211,13 +212,13 @@ func testContents(t *testing.T, c *cluster) {
 	r.wait("the Secret goes", func() bool { return value("missing") == "" })
 
 	// A change of metadata alone is none.
-	key := source.Key{Kind: "Secret", Namespace: ns, Name: "a"}
+	key := object.Key{Kind: kind.Secret, Name: object.Name{Namespace: ns, Name: "a"}}
 	handed, seen := r.count(key)
 	update(t, c, secret(ns, "a", ""), func(o *corev1.Secret) { o.Labels = map[string]string{"a": "b"} })
 	r.wait("the label is seen", func() bool { return r.live[key] > seen })
 	update(t, c, config, func(o *corev1.ConfigMap) { o.Data["ca.crt"] = "2" })
 	r.wait("the ConfigMap's change comes", func() bool {
-		return r.changed[source.Key{Kind: "ConfigMap", Namespace: ns, Name: "ca"}] == 2
+		return r.changed[object.Key{Kind: kind.ConfigMap, Name: object.Name{Namespace: ns, Name: "ca"}}] == 2
 	})
 	if again, _ := r.count(key); again != handed {
 		t.Error("a label of a Secret was handed over")
@@ -241,7 +242,7 @@ func testSecretRights(t *testing.T, c *cluster) {
 		{APIGroups: []string{"*"}, Resources: everythingBut("secrets"), Verbs: []string{"get", "list", "watch"}},
 	})
 	r, _ := read(t, as(c.Config, "secretive"), Options{})
-	r.want([]ir.Name{{Namespace: ns, Name: "a"}, {Namespace: ns, Name: "b"}}, nil)
+	r.want([]object.Name{{Namespace: ns, Name: "a"}, {Namespace: ns, Name: "b"}}, nil)
 	r.has("Secret", ns+"/a")
 	for _, text := range []string{`"secretive" cannot list resource "secrets"`, `Secret secret-rights/b`, `cannot get resource`} {
 		if !strings.Contains(strings.ReplaceAll(r.log.String(), `\"`, `"`), strings.ReplaceAll(text, `\"`, `"`)) {
@@ -341,7 +342,7 @@ func TestFirstBatchIsWhole(t *testing.T) {
 	r, _ := read(t, c.Config, Options{})
 	n := 0
 	for _, o := range r.batches[0].Set {
-		if source.KeyOf(o).Kind == "HTTPRoute" {
+		if source.KeyOf(o).Kind == kind.HTTPRoute {
 			n++
 		}
 	}
@@ -387,7 +388,7 @@ func TestDefinitionsComeAndGo(t *testing.T) {
 	apiserver.InstallCRDs(t, c.Config, crds...)
 	c.create(t, route("late", "b"))
 	r.has("HTTPRoute", "late/b")
-	if r.object(source.Key{Kind: "Service", Namespace: "late", Name: "s"}) == nil {
+	if r.object(object.Key{Kind: kind.Service, Name: object.Name{Namespace: "late", Name: "s"}}) == nil {
 		t.Error("a Service went with others' definitions")
 	}
 }
@@ -397,7 +398,7 @@ func TestServerRestarts(t *testing.T) {
 	c := newCluster(t, apiserver.Options{Channel: apiserver.Standard})
 	c.create(t, namespace("restart", nil), route("restart", "stays"), route("restart", "goes"), secret("restart", "s", "1"))
 	r, _ := read(t, c.Config, Options{})
-	r.want([]ir.Name{{Namespace: "restart", Name: "s"}}, nil)
+	r.want([]object.Name{{Namespace: "restart", Name: "s"}}, nil)
 	r.mu.Lock()
 	before := maps.Clone(r.changed)
 	r.mu.Unlock()
@@ -408,7 +409,7 @@ func TestServerRestarts(t *testing.T) {
 	update(t, c, secret("restart", "s", ""), func(o *corev1.Secret) { o.Data["value"] = []byte("2") })
 	r.has("HTTPRoute", "restart/stays", "restart/comes")
 	r.wait("the Secret's change comes", func() bool {
-		s := r.objects[source.Key{Kind: "Secret", Namespace: "restart", Name: "s"}].(*corev1.Secret)
+		s := r.objects[object.Key{Kind: kind.Secret, Name: object.Name{Namespace: "restart", Name: "s"}}].(*corev1.Secret)
 		return string(s.Data["value"]) == "2"
 	})
 	r.mu.Lock()
@@ -435,7 +436,7 @@ func TestTypeMeta(t *testing.T) {
 			if v.convert != nil {
 				o = v.convert(o)
 			}
-			want := source.Key{Group: k.group, Kind: k.name}
+			want := object.Key{Kind: object.KindOf(k.group, k.name)}
 			if got := source.KeyOf(o); got != want {
 				t.Errorf("%s %s says of itself %v", k, v.name, got)
 			}

@@ -14,7 +14,8 @@ import (
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
 )
 
@@ -58,7 +59,7 @@ func TestTrustBundles(t *testing.T) {
 	if why, told := r.batches[0].Unread["ClusterTrustBundle"]; told {
 		t.Errorf("ClusterTrustBundles are not read: %s", why)
 	}
-	if r.object(source.Key{Group: "certificates.k8s.io", Kind: "ClusterTrustBundle", Name: "clients"}) == nil {
+	if r.object(object.Key{Kind: kind.ClusterTrustBundle, Name: object.Name{Name: "clients"}}) == nil {
 		t.Error("the ClusterTrustBundle is not handed over")
 	}
 }

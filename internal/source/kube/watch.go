@@ -8,29 +8,31 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // watched is a kind that is being read.
 type watched struct {
-	kind         *kind
+	kind         *row
 	version      version
 	informer     cache.Informer
 	registration toolscache.ResourceEventHandlerRegistration
-	objects      map[name]client.Object // the newest of each, also in namespaces that are not read
+	objects      map[object.Name]client.Object // the newest of each, also in namespaces that are not read
 	ended        bool
 }
 
-type name struct{ namespace, name string }
-
-func nameOf(o client.Object) name { return name{o.GetNamespace(), o.GetName()} }
+func nameOf(o client.Object) object.Name {
+	return object.Name{Namespace: o.GetNamespace(), Name: o.GetName()}
+}
 
 // watch begins to read a kind.
-func (s *Source) watch(ctx context.Context, k *kind, v version) error {
+func (s *Source) watch(ctx context.Context, k *row, v version) error {
 	informer, err := s.opts.Cache.GetInformer(ctx, v.make(), cache.BlockUntilSynced(false))
 	if err != nil {
 		return err
 	}
-	w := &watched{kind: k, version: v, informer: informer, objects: map[name]client.Object{}}
+	w := &watched{kind: k, version: v, informer: informer, objects: map[object.Name]client.Object{}}
 	s.mu.Lock()
 	s.watched[k] = w
 	s.mu.Unlock()
@@ -137,7 +139,7 @@ func (s *Source) gone(w *watched, last any) {
 
 // change makes an object's newest version pending, nil for its end. The caller
 // holds the lock.
-func (s *Source) change(k *kind, o, newest client.Object) {
+func (s *Source) change(k *row, o, newest client.Object) {
 	switch key := k.key(o); {
 	case !s.reads(o.GetNamespace()):
 	case k.content:
@@ -152,4 +154,4 @@ func (s *Source) change(k *kind, o, newest client.Object) {
 }
 
 // definition tells the kind whose objects define kinds.
-func definition(k *kind) bool { return k.name == "CustomResourceDefinition" }
+func definition(k *row) bool { return k.name == "CustomResourceDefinition" }

@@ -57,7 +57,7 @@ type lazySchema struct {
 
 // schemaOf returns the compiled schema of one version. The kind's first caller
 // compiles it, the others wait.
-func (k *kind) schemaOf(ch channel, version string) (*customSchema, error) {
+func (k *row) schemaOf(ch channel, version string) (*customSchema, error) {
 	at := channelVersion{ch, version}
 	k.mu.Lock()
 	if k.compiled == nil {

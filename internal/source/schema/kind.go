@@ -24,8 +24,8 @@ const (
 	experimentalGroup = "gateway.networking.x-k8s.io"
 )
 
-// A kind is one row of the table of kinds: everything that differs between them.
-type kind struct {
+// A row is one row of the table of kinds: everything that differs between them.
+type row struct {
 	group, name string
 	version     string // of the Go type that every served version becomes
 	apiVersion  string // group and version, as objects have it
@@ -46,7 +46,7 @@ type kind struct {
 }
 
 // custom reports whether the kind is defined by a CustomResourceDefinition.
-func (k *kind) custom() bool { return k.finish == nil }
+func (k *row) custom() bool { return k.finish == nil }
 
 // finisher adapts a typed rule set to the table.
 func finisher[T source.Object](finish func(T) field.ErrorList) func(source.Object) field.ErrorList {
@@ -54,18 +54,18 @@ func finisher[T source.Object](finish func(T) field.ErrorList) func(source.Objec
 }
 
 // customKind is a row for a kind with a CustomResourceDefinition.
-func customKind(group, version, name string, create func() source.Object) *kind {
-	return &kind{
+func customKind(group, version, name string, create func() source.Object) *row {
+	return &row{
 		group: group, version: version, apiVersion: group + "/" + version, name: name,
 		make: create, validName: validation.NameIsDNSSubdomain,
 	}
 }
 
 // kinds is the table, a fresh one for each Validator, since rows hold compiled schemas.
-func kinds() []*kind {
+func kinds() []*row {
 	class := customKind(gatewayGroup, "v1", "GatewayClass", func() source.Object { return new(gatewayv1.GatewayClass) })
 	class.cluster = true
-	return []*kind{
+	return []*row{
 		class,
 		customKind(gatewayGroup, "v1", "Gateway", func() source.Object { return new(gatewayv1.Gateway) }),
 		customKind(gatewayGroup, "v1", "ListenerSet", func() source.Object { return new(gatewayv1.ListenerSet) }),

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -19,7 +20,7 @@ import (
 // concurrent use.
 type Validator struct {
 	channel channel
-	kinds   map[groupKind]*kind
+	kinds   map[groupKind]*row
 }
 
 type groupKind struct{ group, kind string }
@@ -28,7 +29,7 @@ type groupKind struct{ group, kind string }
 // experimental, for the experimental one. It fails only when the embedded
 // definitions are broken.
 func New(experimentalChannel bool) (*Validator, error) {
-	v := &Validator{channel: standard, kinds: map[groupKind]*kind{}}
+	v := &Validator{channel: standard, kinds: map[groupKind]*row{}}
 	if experimentalChannel {
 		v.channel = experimental
 	}
@@ -49,8 +50,8 @@ var ErrForeign = errors.New("a kind that Gatehouse does not read")
 
 // Identity says which object a document defines.
 type Identity struct {
-	Key     source.Key
-	kind    *kind
+	Key     object.Key
+	kind    *row
 	version string
 }
 
@@ -90,12 +91,12 @@ func (v *Validator) Identify(content map[string]any) (Identity, error) {
 		return Identity{}, field.Required(field.NewPath("metadata", "name"), "")
 	}
 	path := field.NewPath("metadata")
-	id := Identity{Key: source.Key{Group: k.group, Kind: k.name}, kind: k, version: version}
-	if id.Key.Name, err = requiredString(meta, path, "name"); err != nil {
+	id := Identity{Key: object.Key{Kind: object.KindOf(k.group, k.name)}, kind: k, version: version}
+	if id.Key.Name.Name, err = requiredString(meta, path, "name"); err != nil {
 		return Identity{}, err
 	}
-	if msgs := k.validName(id.Key.Name, false); len(msgs) > 0 {
-		return Identity{}, field.Invalid(path.Child("name"), id.Key.Name, strings.Join(msgs, "; "))
+	if msgs := k.validName(id.Key.Name.Name, false); len(msgs) > 0 {
+		return Identity{}, field.Invalid(path.Child("name"), id.Key.Name.Name, strings.Join(msgs, "; "))
 	}
 	namespace, _ := meta["namespace"].(string)
 	if bad, ok := meta["namespace"]; ok && bad != nil {
@@ -133,7 +134,7 @@ func requiredString(object map[string]any, path *field.Path, key string) (string
 }
 
 // lookup finds the kind and checks that the version is served in the channel.
-func (v *Validator) lookup(group, version, name string) (*kind, error) {
+func (v *Validator) lookup(group, version, name string) (*row, error) {
 	k := v.kinds[groupKind{group, name}]
 	if k == nil {
 		if group == gatewayGroup || group == experimentalGroup || group == v1alpha1.GroupVersion.Group {

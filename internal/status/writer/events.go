@@ -19,7 +19,7 @@ const (
 )
 
 // tell makes events of what proxies have come to refuse.
-func (w *Writer) tell(o *object, live client.Object, before, after any, now time.Time) {
+func (w *Writer) tell(o *tracked, live client.Object, before, after any, now time.Time) {
 	if w.opts.Events == nil || now.Sub(o.told) < eventGap {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
-	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 const foreignParent = `{"controllerName": "example.com/other", "parentRef": {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "g"},
@@ -96,7 +96,7 @@ func testLeftBehind(t *testing.T, b *bench) {
 	ours := strings.ReplaceAll(foreignParent, "example.com/other", controllerName)
 	b.merge(t, left, `{"status": {"parents": [`+ours+`,`+foreignParent+`]}}`)
 	b.merge(t, foreign, `{"status": {"parents": [`+foreignParent+`]}}`)
-	has := func(k source.Key, n int) func() bool {
+	has := func(k object.Key, n int) func() bool {
 		return func() bool { return len(b.live(k).(*gwv1.HTTPRoute).Status.Parents) == n }
 	}
 	eventually(t, "the cache has them", func() bool { return has(left, 2)() && has(foreign, 1)() })
@@ -104,7 +104,7 @@ func testLeftBehind(t *testing.T, b *bench) {
 	if n := b.requests.count("PATCH"); n != 0 {
 		t.Fatalf("%d writes before it is known what there is", n)
 	}
-	b.Complete(slices.Values([]source.Key{left, foreign}))
+	b.Complete(slices.Values([]object.Key{left, foreign}))
 	eventually(t, "ours is gone", has(left, 1))
 	b.settled(t)
 	if n := b.requests.count("PATCH"); n != 1 {

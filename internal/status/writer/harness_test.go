@@ -28,7 +28,7 @@ import (
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
-	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/status/writer"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
 )
@@ -180,25 +180,25 @@ func start(t *testing.T, server *apiserver.Server) *bench {
 	return b
 }
 
-func keyOf(kind string, o client.Object) source.Key {
+func keyOf(kind string, o client.Object) object.Key {
 	group := gwv1.GroupName
 	if strings.HasPrefix(kind, "X") {
 		group = gwxv1alpha1.GroupVersion.Group
 	}
-	return source.Key{Group: group, Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+	return object.Key{Kind: object.KindOf(group, kind), Name: object.Name{Namespace: o.GetNamespace(), Name: o.GetName()}}
 }
 
 // live reads the cache, as source/kube does.
-func (b *bench) live(k source.Key) client.Object {
-	o := gvks[k.Kind].DeepCopyObject().(client.Object)
-	if err := b.cache.Get(context.Background(), types.NamespacedName{Namespace: k.Namespace, Name: k.Name}, o); err != nil {
+func (b *bench) live(k object.Key) client.Object {
+	o := gvks[k.Kind.Name()].DeepCopyObject().(client.Object)
+	if err := b.cache.Get(context.Background(), types.NamespacedName{Namespace: k.Namespace, Name: k.Name.Name}, o); err != nil {
 		return nil
 	}
 	return o
 }
 
 // make creates an object and waits until the cache has it.
-func (b *bench) make(t *testing.T, kind string, o client.Object) source.Key {
+func (b *bench) make(t *testing.T, kind string, o client.Object) object.Key {
 	t.Helper()
 	if kind != "GatewayClass" {
 		o.SetNamespace(b.namespace)
@@ -214,7 +214,7 @@ func (b *bench) make(t *testing.T, kind string, o client.Object) source.Key {
 	return k
 }
 
-func (b *bench) gateway(t *testing.T, name string) source.Key {
+func (b *bench) gateway(t *testing.T, name string) object.Key {
 	t.Helper()
 	gw := &gwv1.Gateway{}
 	gw.Name, gw.Spec.GatewayClassName = name, "example"
@@ -222,7 +222,7 @@ func (b *bench) gateway(t *testing.T, name string) source.Key {
 	return b.make(t, "Gateway", gw)
 }
 
-func (b *bench) route(t *testing.T, name string) source.Key {
+func (b *bench) route(t *testing.T, name string) object.Key {
 	t.Helper()
 	r := &gwv1.HTTPRoute{}
 	r.Name, r.Spec.ParentRefs = name, []gwv1.ParentReference{{Name: "g"}}
@@ -230,16 +230,16 @@ func (b *bench) route(t *testing.T, name string) source.Key {
 }
 
 // stored returns an object as the API server has it.
-func (b *bench) stored(t *testing.T, k source.Key) client.Object {
+func (b *bench) stored(t *testing.T, k object.Key) client.Object {
 	t.Helper()
-	o := gvks[k.Kind].DeepCopyObject().(client.Object)
-	if err := b.Get(t.Context(), types.NamespacedName{Namespace: k.Namespace, Name: k.Name}, o); err != nil {
+	o := gvks[k.Kind.Name()].DeepCopyObject().(client.Object)
+	if err := b.Get(t.Context(), types.NamespacedName{Namespace: k.Namespace, Name: k.Name.Name}, o); err != nil {
 		t.Fatal(err)
 	}
 	return o
 }
 
-func (b *bench) status(t *testing.T, k source.Key) any {
+func (b *bench) status(t *testing.T, k object.Key) any {
 	t.Helper()
 	switch o := b.stored(t, k).(type) {
 	case *gwv1.Gateway:
@@ -304,27 +304,27 @@ func routeStatus(generation int64, gateways ...string) *gwv1.RouteStatus {
 }
 
 // merge writes into a status as another controller would.
-func (b *bench) merge(t *testing.T, k source.Key, patch string) {
+func (b *bench) merge(t *testing.T, k object.Key, patch string) {
 	t.Helper()
-	o := gvks[k.Kind].DeepCopyObject().(client.Object)
+	o := gvks[k.Kind.Name()].DeepCopyObject().(client.Object)
 	o.SetNamespace(k.Namespace)
-	o.SetName(k.Name)
+	o.SetName(k.Name.Name)
 	if err := b.Status().Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // raw returns a field of an object as the API server has it.
-func (b *bench) raw(t *testing.T, k source.Key, fields ...string) any {
+func (b *bench) raw(t *testing.T, k object.Key, fields ...string) any {
 	t.Helper()
 	o := &unstructured.Unstructured{}
 	version := "v1"
-	if k.Group != gwv1.GroupName {
+	if k.Kind.Group() != gwv1.GroupName {
 		version = "v1alpha1"
 	}
-	o.SetAPIVersion(k.Group + "/" + version)
-	o.SetKind(k.Kind)
-	if err := b.Get(t.Context(), types.NamespacedName{Namespace: k.Namespace, Name: k.Name}, o); err != nil {
+	o.SetAPIVersion(k.Kind.Group() + "/" + version)
+	o.SetKind(k.Kind.Name())
+	if err := b.Get(t.Context(), types.NamespacedName{Namespace: k.Namespace, Name: k.Name.Name}, o); err != nil {
 		t.Fatal(err)
 	}
 	out, _, err := unstructured.NestedFieldCopy(o.Object, fields...)

@@ -3,7 +3,7 @@ package writer
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // What becomes of a write.
@@ -29,4 +29,6 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) count(k source.Key, result string) { m.writes.WithLabelValues(k.Kind, result).Inc() }
+func (m *metrics) count(k object.Key, result string) {
+	m.writes.WithLabelValues(k.Kind.Name(), result).Inc()
+}

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // A thousand routes that come within seconds cost a Gateway few writes, and the count
@@ -47,7 +47,7 @@ func testBurst(t *testing.T, b *bench) {
 func testMany(t *testing.T, b *bench) {
 	const routes = 200
 	g := b.gateway(t, "g")
-	keys := make([]source.Key, routes)
+	keys := make([]object.Key, routes)
 	for i := range keys {
 		keys[i] = b.route(t, fmt.Sprintf("r-%d", i))
 	}

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // Options configure a Writer.
@@ -28,7 +28,7 @@ type Options struct {
 	Client client.Client
 	// Live returns the newest known object, status included, and nil if there is none.
 	// It is called often, and from several goroutines.
-	Live func(source.Key) client.Object
+	Live func(object.Key) client.Object
 	// ControllerName marks our entries in lists that controllers share.
 	ControllerName string
 	// Owns says which of the entries with our name are this writer's, by the object that
@@ -48,16 +48,16 @@ type Writer struct {
 
 	// Routes are many, and have a queue of their own: what they are attached to must
 	// not wait for all of them.
-	routes, others workqueue.TypedDelayingInterface[source.Key]
+	routes, others workqueue.TypedDelayingInterface[object.Key]
 
 	mu       sync.Mutex
-	objects  map[source.Key]*object
+	objects  map[object.Key]*tracked
 	complete bool
 }
 
-// object is what the writer knows of an object. Fields below mu's are those of the
+// tracked is what the writer knows of an object. Fields below mu's are those of the
 // one worker that has the key.
-type object struct {
+type tracked struct {
 	desired any // guarded by Writer.mu
 	left    any // the last desired status before there was none; guarded by Writer.mu
 
@@ -77,20 +77,20 @@ type pruned struct{ desired, kept any }
 // New returns a writer that is at rest until Run.
 func New(opts Options) *Writer {
 	return &Writer{
-		opts: opts, metrics: newMetrics(opts.Registerer), objects: map[source.Key]*object{},
-		routes: workqueue.NewTypedDelayingQueue[source.Key](),
-		others: workqueue.NewTypedDelayingQueue[source.Key](),
+		opts: opts, metrics: newMetrics(opts.Registerer), objects: map[object.Key]*tracked{},
+		routes: workqueue.NewTypedDelayingQueue[object.Key](),
+		others: workqueue.NewTypedDelayingQueue[object.Key](),
 	}
 }
 
 // Set says what the status of an object should be: a pointer to a status of the
 // Gateway API, which nobody changes any more. nil is that nothing of ours is to stay.
 // Set never blocks, and the last one wins.
-func (w *Writer) Set(k source.Key, desired any) {
+func (w *Writer) Set(k object.Key, desired any) {
 	w.mu.Lock()
 	o := w.objects[k]
 	if o == nil {
-		o = &object{}
+		o = &tracked{}
 		w.objects[k] = o
 	}
 	if desired == nil && o.desired != nil {
@@ -102,7 +102,7 @@ func (w *Writer) Set(k source.Key, desired any) {
 }
 
 // Changed says that a live object is another than before, by whomever.
-func (w *Writer) Changed(k source.Key) {
+func (w *Writer) Changed(k object.Key) {
 	w.mu.Lock()
 	_, known := w.objects[k]
 	complete := w.complete
@@ -117,7 +117,7 @@ func (w *Writer) Changed(k source.Key) {
 
 // Complete says that every object that has a status of ours has been Set. From then
 // on our entries are taken out of all others: first of those given here.
-func (w *Writer) Complete(all iter.Seq[source.Key]) {
+func (w *Writer) Complete(all iter.Seq[object.Key]) {
 	w.mu.Lock()
 	w.complete = true
 	w.mu.Unlock()
@@ -127,13 +127,13 @@ func (w *Writer) Complete(all iter.Seq[source.Key]) {
 }
 
 // leftBehind reports whether an object has entries of ours.
-func (w *Writer) leftBehind(k source.Key) bool {
+func (w *Writer) leftBehind(k object.Key) bool {
 	live := w.opts.Live(k)
 	return live != nil && w.merging(live).mentioned(statusOf(live))
 }
 
-func (w *Writer) queue(k source.Key) workqueue.TypedDelayingInterface[source.Key] {
-	if strings.HasSuffix(k.Kind, "Route") {
+func (w *Writer) queue(k object.Key) workqueue.TypedDelayingInterface[object.Key] {
+	if strings.HasSuffix(k.Kind.Name(), "Route") {
 		return w.routes
 	}
 	return w.others
@@ -161,7 +161,7 @@ func (w *Writer) Run(ctx context.Context) error {
 	return nil
 }
 
-func (w *Writer) work(ctx context.Context, queue workqueue.TypedDelayingInterface[source.Key]) {
+func (w *Writer) work(ctx context.Context, queue workqueue.TypedDelayingInterface[object.Key]) {
 	for {
 		k, shutdown := queue.Get()
 		if shutdown {
@@ -178,7 +178,7 @@ func (w *Writer) work(ctx context.Context, queue workqueue.TypedDelayingInterfac
 
 // settle makes the live status of an object what it should be. It returns after how
 // long it wants to be called again, 0 where that has no need.
-func (w *Writer) settle(ctx context.Context, k source.Key) time.Duration {
+func (w *Writer) settle(ctx context.Context, k object.Key) time.Duration {
 	w.mu.Lock()
 	o := w.objects[k]
 	if o == nil {
@@ -223,7 +223,7 @@ func (w *Writer) settle(ctx context.Context, k source.Key) time.Duration {
 
 // write writes one status. Where that fails, it returns after how long to try again;
 // 0 where there is nothing to try.
-func (w *Writer) write(ctx context.Context, k source.Key, o *object, live client.Object, status, next any) (time.Duration, error) {
+func (w *Writer) write(ctx context.Context, k object.Key, o *tracked, live client.Object, status, next any) (time.Duration, error) {
 	patch, err := patchOf(live.GetResourceVersion(), status, next)
 	if err != nil {
 		w.fail(k, o, err)
@@ -272,14 +272,14 @@ const (
 	errorRetryMost    = 30 * time.Second
 )
 
-func (o *object) retry(first, most time.Duration) time.Duration {
+func (o *tracked) retry(first, most time.Duration) time.Duration {
 	wait := min(most, first<<min(o.retries, 16))
 	o.retries++
 	return wait
 }
 
 // latest returns the newer one of the cache's object and what the last write left.
-func (o *object) latest(live client.Object) client.Object {
+func (o *tracked) latest(live client.Object) client.Object {
 	if o.written == nil {
 		return live
 	}
@@ -291,7 +291,7 @@ func (o *object) latest(live client.Object) client.Object {
 }
 
 // forget drops what is known of an object that there is nothing left to do for.
-func (w *Writer) forget(k source.Key, o *object) {
+func (w *Writer) forget(k object.Key, o *tracked) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if o.desired == nil && o.written == nil && w.objects[k] == o {
@@ -300,14 +300,14 @@ func (w *Writer) forget(k source.Key, o *object) {
 }
 
 // fail notes an error. It is logged once for an object, until it passes.
-func (w *Writer) fail(k source.Key, o *object, err error) {
+func (w *Writer) fail(k object.Key, o *tracked, err error) {
 	if o.failure == "" {
 		w.opts.Log.Warn("a status can't be written", "object", k.String(), "error", err)
 	}
 	o.failure = err.Error()
 }
 
-func (w *Writer) succeed(k source.Key, o *object) {
+func (w *Writer) succeed(k object.Key, o *tracked) {
 	if o.failure != "" {
 		w.opts.Log.Info("the status could be written again", "object", k.String())
 	}

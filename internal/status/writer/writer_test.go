@@ -18,7 +18,8 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
-	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/status/writer"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
 )
@@ -59,16 +60,16 @@ func TestWriter(t *testing.T) {
 // TestStops says that a writer that has ended leaves nothing behind.
 func TestStops(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	w := writer.New(writer.Options{Live: func(source.Key) client.Object { return nil }, Log: slog.New(slog.DiscardHandler)})
+	w := writer.New(writer.Options{Live: func(object.Key) client.Object { return nil }, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- w.Run(ctx) }()
-	w.Set(source.Key{Kind: "Gateway", Name: "g"}, gatewayStatus(1, 0))
+	w.Set(object.Key{Kind: kind.Gateway, Name: object.Name{Name: "g"}}, gatewayStatus(1, 0))
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	w.Set(source.Key{Kind: "Gateway", Name: "g"}, nil)
+	w.Set(object.Key{Kind: kind.Gateway, Name: object.Name{Name: "g"}}, nil)
 }
 
 // What is so already is not written: not when it is set again, nor by another writer
