@@ -6,7 +6,8 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse/internal/cli"
-	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/standalone"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 // announce tells a person what goes on: on a screen, or by log lines.
@@ -38,7 +39,7 @@ const maxStateLines = 20
 
 // states logs the objects that became bad, or good again. The screen shows them
 // as they are.
-func (a *announce) states(changes []control.StateChange) {
+func (a *announce) states(changes []view.StateChange) {
 	if a.screen != nil {
 		return
 	}
@@ -72,7 +73,7 @@ func (a *announce) stopping(drain string) {
 }
 
 // run tells until done is closed.
-func (a *announce) run(done <-chan struct{}, s *control.Standalone) {
+func (a *announce) run(done <-chan struct{}, s *standalone.Standalone) {
 	if a.screen != nil {
 		a.screen.Run(done, s.View)
 		return
@@ -113,7 +114,7 @@ func (a *announce) run(done <-chan struct{}, s *control.Standalone) {
 	<-done
 }
 
-func hasGateway(v control.View) bool {
+func hasGateway(v view.View) bool {
 	for _, it := range v.Items {
 		if it.Kind == "Gateway" {
 			return true

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/gatehouse-dev/gatehouse/internal/control"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/standalone"
 )
 
 // clientFlags say how clients are served, by all listeners alike.
@@ -34,8 +34,8 @@ func (f *clientFlags) define(fl *pflag.FlagSet) {
 // maxTrustedHops is beyond every chain of proxies that there is.
 const maxTrustedHops = 100
 
-func (f *clientFlags) options() (control.ClientOptions, error) {
-	o := control.ClientOptions{HTTP3: f.http3, Client: ir.Client{ProxyProtocol: f.proxyProtocol, TrustedHops: f.trustedHops}}
+func (f *clientFlags) options() (standalone.ClientOptions, error) {
+	o := standalone.ClientOptions{HTTP3: f.http3, Client: ir.Client{ProxyProtocol: f.proxyProtocol, TrustedHops: f.trustedHops}}
 	if f.http3 && f.proxyProtocol {
 		return o, usageError{errors.New("--http3 and --proxy-protocol can't be had together: there is no PROXY protocol over UDP")}
 	}

@@ -10,8 +10,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/cluster"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 // clusterFlags choose a cluster and a namespace as kubectl does.
@@ -31,7 +33,7 @@ func (f *clusterFlags) define(fl *pflag.FlagSet) {
 	fl.StringVar(&f.context, "context", "", "context of the kubeconfig (default: the current one)")
 	fl.StringVarP(&f.namespace, "namespace", "n", "", "namespace in the cluster (default: the context's)")
 	fl.BoolVarP(&f.all, "all-namespaces", "A", false, "all namespaces of the cluster")
-	fl.StringVar(&f.controllerName, "controller-name", control.ControllerName, "in a cluster: controllerName of our GatewayClasses")
+	fl.StringVar(&f.controllerName, "controller-name", pipeline.ControllerName, "in a cluster: controllerName of our GatewayClasses")
 }
 
 // asked reports whether the command line asks for a cluster.
@@ -59,7 +61,7 @@ func (f *clusterFlags) configured() bool {
 }
 
 // snapshot reads the cluster. The namespace is the one to show, empty for all.
-func (f *clusterFlags) snapshot(ctx context.Context) (s *control.Snapshot, r *kube.Reader, namespace string, err error) {
+func (f *clusterFlags) snapshot(ctx context.Context) (s *cluster.Snapshot, r *kube.Reader, namespace string, err error) {
 	ctrllog.SetLogger(logr.Discard()) // what went wrong is returned
 	config := f.config()
 	rest, err := config.ClientConfig()
@@ -75,15 +77,15 @@ func (f *clusterFlags) snapshot(ctx context.Context) (s *control.Snapshot, r *ku
 	if f.all {
 		namespace = ""
 	}
-	s, err = control.TakeSnapshot(ctx, r, f.controllerName)
+	s, err = cluster.TakeSnapshot(ctx, r, f.controllerName)
 	return s, r, namespace, err
 }
 
 // view shows the statuses in the cluster.
-func (f *clusterFlags) view(ctx context.Context) (v control.View, where string, err error) {
+func (f *clusterFlags) view(ctx context.Context) (v view.View, where string, err error) {
 	s, _, namespace, err := f.snapshot(ctx)
 	if err != nil {
-		return control.View{}, "", err
+		return view.View{}, "", err
 	}
 	where = "the cluster has"
 	if namespace != "" {
@@ -93,7 +95,7 @@ func (f *clusterFlags) view(ctx context.Context) (v control.View, where string, 
 }
 
 // evaluate computes what the cluster's objects become.
-func (f *clusterFlags) evaluate(ctx context.Context) (p *control.Pipeline, namespace string, err error) {
+func (f *clusterFlags) evaluate(ctx context.Context) (p *pipeline.Pipeline, namespace string, err error) {
 	s, r, namespace, err := f.snapshot(ctx)
 	if err != nil {
 		return nil, "", err

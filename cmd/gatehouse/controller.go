@@ -18,8 +18,8 @@ import (
 	"k8s.io/klog/v2"
 	crlog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/gatehouse-dev/gatehouse/internal/cluster"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
-	"github.com/gatehouse-dev/gatehouse/internal/control"
 )
 
 type controllerFlags struct {
@@ -170,10 +170,10 @@ func (f *controllerFlags) serve(cmd *cobra.Command, c loaded, first bool) (next 
 			stop(errReload)
 		})
 	}
-	options := control.ClusterOptions{Config: c.Configuration, REST: rest, Self: self, Logs: logs, Admin: f.admin}
-	cluster, err := control.NewCluster(ctx, options)
+	options := cluster.Options{Config: c.Configuration, REST: rest, Self: self, Logs: logs, Admin: f.admin}
+	controller, err := cluster.New(ctx, options)
 	// Who has run already doesn't end because the API server is away for a while.
-	for ; err != nil && !first && ctx.Err() == nil; cluster, err = control.NewCluster(ctx, options) {
+	for ; err != nil && !first && ctx.Err() == nil; controller, err = cluster.New(ctx, options) {
 		log.Error("the controller can't start with the changed configuration; trying again", "error", err)
 		select {
 		case <-ctx.Done():
@@ -181,12 +181,12 @@ func (f *controllerFlags) serve(cmd *cobra.Command, c loaded, first bool) (next 
 		}
 	}
 	if err == nil {
-		err = cluster.Run(ctx)
+		err = controller.Run(ctx)
 	}
 	if errors.Is(context.Cause(ctx), errReload) {
 		return next, errReload
 	}
-	if errors.Is(err, control.ErrOtherChannel) {
+	if errors.Is(err, cluster.ErrOtherChannel) {
 		log.Info("the Gateway API's channel has changed; starting anew with it")
 		return c, errReload
 	}
@@ -237,8 +237,8 @@ func (f *controllerFlags) cluster() (*rest.Config, error) {
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // self says which replica this is.
-func (f *controllerFlags) self() (control.Replica, error) {
-	r := control.Replica{
+func (f *controllerFlags) self() (cluster.Replica, error) {
+	r := cluster.Replica{
 		Namespace: cmp.Or(f.podNamespace, os.Getenv("POD_NAMESPACE")),
 		Name:      cmp.Or(f.podName, os.Getenv("POD_NAME")),
 		IP:        cmp.Or(f.podIP, os.Getenv("POD_IP")),

@@ -19,8 +19,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gatehouse-dev/gatehouse/internal/cli"
-	"github.com/gatehouse-dev/gatehouse/internal/control"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
+	"github.com/gatehouse-dev/gatehouse/internal/standalone"
 )
 
 type runFlags struct {
@@ -120,7 +120,7 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 	log.Info("starting", "version", version, "envoy", binary.Path, "envoy_version", binary.Version, "state_dir", f.stateDir)
 
 	announce := announcer(log, screen)
-	s, err := control.NewStandalone(control.StandaloneOptions{
+	s, err := standalone.New(standalone.Options{
 		Paths: paths, Stdin: os.Stdin, Experimental: f.experimental,
 		Bind: f.bind, PortOffset: f.portOffset, Client: client,
 		Envoy: binary, Concurrency: f.concurrency, StateDir: f.stateDir, DrainTimeout: f.drain,
@@ -231,7 +231,7 @@ func survivePipe() {
 
 // serveAdmin serves the admin interface on the state directory's socket, for
 // `gatehouse status`, and on TCP where asked for.
-func serveAdmin(f runFlags, s *control.Standalone, log *slog.Logger) (stop func(), err error) {
+func serveAdmin(f runFlags, s *standalone.Standalone, log *slog.Logger) (stop func(), err error) {
 	unix, err := proxy.ListenSocket(filepath.Join(f.stateDir, cli.AdminSocket), log)
 	if err != nil {
 		return nil, err

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gatehouse-dev/gatehouse/internal/control"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 // anyRoute stands for the kinds of routes, all of them.
@@ -112,7 +112,7 @@ func (s selection) matches(kind, namespace, name string) bool {
 	return s.chooses(kind) && (s.name == "" || name == s.name) && (s.namespace == "" || namespace == s.namespace)
 }
 
-func (s selection) item(it control.Item) bool {
+func (s selection) item(it view.Item) bool {
 	return s.matches(it.Kind, it.Metadata.Namespace, it.Metadata.Name)
 }
 
@@ -122,7 +122,7 @@ func (s selection) problem(p source.Problem) bool {
 
 // choose leaves in a view what is asked for; with nothing asked for, all. A named
 // object that doesn't exist is an error.
-func choose(v *control.View, wanted []selection) error {
+func choose(v *view.View, wanted []selection) error {
 	if len(wanted) == 0 {
 		return nil
 	}
@@ -131,7 +131,7 @@ func choose(v *control.View, wanted []selection) error {
 			return fmt.Errorf("%s not found%s", s, alternatives(v, s))
 		}
 	}
-	v.Items = slices.DeleteFunc(v.Items, func(it control.Item) bool {
+	v.Items = slices.DeleteFunc(v.Items, func(it view.Item) bool {
 		return !slices.ContainsFunc(wanted, func(s selection) bool { return s.item(it) })
 	})
 	v.Problems = slices.DeleteFunc(v.Problems, func(p source.Problem) bool {
@@ -142,7 +142,7 @@ func choose(v *control.View, wanted []selection) error {
 }
 
 // alternatives lists the first objects of the kind, for a person who misspelt one.
-func alternatives(v *control.View, wanted selection) string {
+func alternatives(v *view.View, wanted selection) string {
 	const few = 5
 	var names []string
 	for _, it := range v.Items {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gatehouse-dev/gatehouse/internal/cluster"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
-	"github.com/gatehouse-dev/gatehouse/internal/control"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 )
 
@@ -110,7 +110,7 @@ func runStatic(cmd *cobra.Command, f staticFlags) error {
 	if err != nil {
 		return err
 	}
-	self := control.Replica{IP: address.String()}
+	self := cluster.Replica{IP: address.String()}
 	if self.Namespace, err = podVariable("POD_NAMESPACE"); err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func runStatic(cmd *cobra.Command, f staticFlags) error {
 	logs := config.NewLogs(c.Log, cmd.ErrOrStderr())
 	log := logs.For("")
 	kubernetesLogs(logs.For("source"))
-	static := &control.Static{
+	static := &cluster.Static{
 		Class: f.class.name, ClassStatus: f.classStatus, Address: address,
 		Envoy: binary, Concurrency: f.concurrency, StateDir: f.stateDir, DrainTimeout: f.drain,
 		Output: envoyLog{log, false, ctx}.take,
@@ -143,11 +143,11 @@ func runStatic(cmd *cobra.Command, f staticFlags) error {
 	}
 	log.Info("starting", "version", version, "class", static.Class, "controller_name", c.ControllerName,
 		"gateway", f.gateway, "address", address.String(), "envoy_version", binary.Version)
-	cluster, err := control.NewCluster(ctx, control.ClusterOptions{Config: c, REST: rest, Self: self, Logs: logs, Static: static})
+	process, err := cluster.New(ctx, cluster.Options{Config: c, REST: rest, Self: self, Logs: logs, Static: static})
 	if err != nil {
 		return err
 	}
-	if err := cluster.Run(ctx); err != nil {
+	if err := process.Run(ctx); err != nil {
 		return err
 	}
 	log.Info("stopped")

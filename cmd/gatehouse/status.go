@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gatehouse-dev/gatehouse/internal/cli"
-	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/standalone"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 type statusFlags struct {
@@ -92,15 +93,15 @@ With --once the exit code is 1 when a file or an object has a problem.`,
 
 // view returns what there is to show, and where it is from, for a sentence about
 // what is missing.
-func (f *statusFlags) view(cmd *cobra.Command) (v control.View, where string, err error) {
+func (f *statusFlags) view(cmd *cobra.Command) (v view.View, where string, err error) {
 	ctx := cmd.Context()
 	switch {
 	case len(f.once) > 0:
-		p, err := control.Evaluate(ctx, control.EvaluateOptions{Paths: f.once, Stdin: cmd.InOrStdin(), Experimental: f.experimental})
+		p, err := standalone.Evaluate(ctx, standalone.EvaluateOptions{Paths: f.once, Stdin: cmd.InOrStdin(), Experimental: f.experimental})
 		if err != nil {
-			return control.View{}, "", err
+			return view.View{}, "", err
 		}
-		return withoutProxies(p.View()), inFiles, nil
+		return withoutProxies(view.Of(p)), inFiles, nil
 	case f.cluster.asked(cmd):
 		return f.cluster.view(ctx)
 	}
@@ -111,17 +112,17 @@ func (f *statusFlags) view(cmd *cobra.Command) (v control.View, where string, er
 			return f.cluster.view(ctx)
 		}
 		if err != nil {
-			return control.View{}, "", err
+			return view.View{}, "", err
 		}
 	}
 	if _, err := os.Stat(dir); err != nil {
-		return control.View{}, "", fmt.Errorf("no gatehouse runs with the state directory %s: %w", dir, notThere(err))
+		return view.View{}, "", fmt.Errorf("no gatehouse runs with the state directory %s: %w", dir, notThere(err))
 	}
 	v, err = fetchView(ctx, filepath.Join(dir, cli.AdminSocket))
 	return v, inFiles, err
 }
 
-func fetchView(ctx context.Context, socket string) (control.View, error) {
+func fetchView(ctx context.Context, socket string) (view.View, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	client := http.Client{Transport: &http.Transport{
@@ -132,17 +133,17 @@ func fetchView(ctx context.Context, socket string) (control.View, error) {
 	}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://gatehouse/status", nil)
 	if err != nil {
-		return control.View{}, err
+		return view.View{}, err
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return control.View{}, fmt.Errorf("no gatehouse runs with the state directory %s: start one with `gatehouse run DIR --state-dir %s`, or leave --state-dir out to find the one that runs (%w)",
+		return view.View{}, fmt.Errorf("no gatehouse runs with the state directory %s: start one with `gatehouse run DIR --state-dir %s`, or leave --state-dir out to find the one that runs (%w)",
 			filepath.Dir(socket), filepath.Dir(socket), notThere(err))
 	}
 	defer resp.Body.Close()
-	var v control.View
+	var v view.View
 	if err := json.NewDecoder(resp.Body).Decode(&v); err != nil {
-		return control.View{}, fmt.Errorf("answer of the running gatehouse: %w", err)
+		return view.View{}, fmt.Errorf("answer of the running gatehouse: %w", err)
 	}
 	return v, nil
 }
@@ -158,7 +159,7 @@ func notThere(err error) error {
 
 // withoutProxies says "Valid" of what only waits for a proxy: without one, there is
 // nothing more to know.
-func withoutProxies(v control.View) control.View {
+func withoutProxies(v view.View) view.View {
 	for i := range v.Items {
 		sum := &v.Items[i].Summary
 		if sum.State == "Pending" {
@@ -173,7 +174,7 @@ func withoutProxies(v control.View) control.View {
 	return v
 }
 
-func printView(cmd *cobra.Command, v control.View, output string, wanted []selection, where string) error {
+func printView(cmd *cobra.Command, v view.View, output string, wanted []selection, where string) error {
 	w := cmd.OutOrStdout()
 	switch output {
 	case "json":

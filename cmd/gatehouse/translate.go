@@ -5,13 +5,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/standalone"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 var stages = []string{"ir", "xds", "status", "yaml"}
 
 func newTranslate() *cobra.Command {
-	var opts control.EvaluateOptions
+	var opts standalone.EvaluateOptions
 	var output string
 	var client clientFlags
 	var cluster clusterFlags
@@ -43,20 +45,20 @@ the cluster says.`,
 				return err
 			}
 			opts.Stdin = cmd.InOrStdin()
-			var p *control.Pipeline
+			var p *pipeline.Pipeline
 			var namespace string
 			if len(opts.Paths) > 0 {
-				p, err = control.Evaluate(cmd.Context(), opts)
+				p, err = standalone.Evaluate(cmd.Context(), opts)
 			} else {
 				p, namespace, err = cluster.evaluate(cmd.Context())
 			}
 			if err != nil {
 				return err
 			}
-			if err := p.PrintNamespace(cmd.OutOrStdout(), control.Stage(output), namespace); err != nil {
+			if err := view.PrintNamespace(cmd.OutOrStdout(), p, view.Stage(output), namespace); err != nil {
 				return err
 			}
-			v := p.View()
+			v := view.Of(p)
 			for _, problem := range v.Problems {
 				fmt.Fprintln(cmd.ErrOrStderr(), problem.Error())
 			}

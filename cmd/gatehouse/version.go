@@ -6,8 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"sigs.k8s.io/gateway-api/pkg/consts"
+
+	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 )
 
 // version is set by the Makefile.

@@ -3,8 +3,8 @@ package cli
 import (
 	"fmt"
 
-	"github.com/gatehouse-dev/gatehouse/internal/control"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 // Attention counts what a person should look at: objects that are not as they
@@ -12,7 +12,7 @@ import (
 type Attention struct{ Objects, Files int }
 
 // Needed counts in a view.
-func Needed(v control.View) Attention {
+func Needed(v view.View) Attention {
 	objects, files := map[string]bool{}, map[string]bool{}
 	for _, it := range v.Items {
 		if _, _, bad := it.Summary.Trouble(); bad {

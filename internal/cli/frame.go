@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 // Phase is where a run is in its life, as far as the view does not tell.
@@ -29,7 +29,7 @@ type Screen struct {
 
 // Frame returns the lines of the screen, at most Height and none wider than Width.
 // It depends on its inputs alone.
-func (s Screen) Frame(v control.View) []string {
+func (s Screen) Frame(v view.View) []string {
 	problems, gateways, routes, try, log := s.problems(v), s.gateways(v), s.routes(v), s.try(v), s.log()
 	share(s.Height-1, []claim{
 		// What must be seen whatever the number of routes.
@@ -55,7 +55,7 @@ func (s Screen) Frame(v control.View) []string {
 	return out
 }
 
-func (s Screen) header(v control.View) string {
+func (s Screen) header(v view.View) string {
 	name, state := s.Style.bold("gatehouse"), s.state(v)
 	title := s.Title
 	if room := s.Width - visible(name) - visible(state) - 5; visible(title) > room && room > 8 {
@@ -64,7 +64,7 @@ func (s Screen) header(v control.View) string {
 	return name + "  " + title + "   " + state
 }
 
-func (s Screen) state(v control.View) string {
+func (s Screen) state(v view.View) string {
 	switch {
 	case s.Phase == Stopping:
 		return s.Style.yellow("stopping (Ctrl-C again to end now)")
@@ -82,7 +82,7 @@ func (s Screen) state(v control.View) string {
 	return state
 }
 
-func (s Screen) problems(v control.View) *section {
+func (s Screen) problems(v view.View) *section {
 	out := &section{head: "  " + s.Style.bold("PROBLEMS"), more: func(n int) string {
 		return "  " + s.Style.red(fmt.Sprintf("… %s", more(len(v.Problems)-n, "problem")))
 	}}
@@ -94,9 +94,9 @@ func (s Screen) problems(v control.View) *section {
 
 // gateways has a block for each Gateway and each ListenerSet with its listeners,
 // those with something wrong first.
-func (s Screen) gateways(v control.View) *section {
+func (s Screen) gateways(v view.View) *section {
 	t := table{style: s.Style, indent: 2, width: s.Width, soft: []int{3}, head: []string{"GATEWAY", "LISTENER", "ADDRESS", "HOSTNAME", "ROUTES", "STATE"}}
-	var items []control.Item
+	var items []view.Item
 	for _, it := range v.Items {
 		if it.Kind == "Gateway" || it.Kind == "ListenerSet" {
 			items = append(items, it)
@@ -126,17 +126,17 @@ func (s Screen) gateways(v control.View) *section {
 
 // gatewayRows has a row for each listener. A Gateway that is refused as a whole
 // has one: its listeners would only repeat why.
-func (s Screen) gatewayRows(it control.Item) []row {
+func (s Screen) gatewayRows(it view.Item) []row {
 	sum, name := it.Summary, objectName(it.Metadata)
 	if it.Kind != "Gateway" {
 		name = it.Kind + " " + name
 	}
 	state := func(word string, ok bool) string { return s.word(word, ok) }
-	same := !slices.ContainsFunc(sum.Listeners, func(l control.ListenerRow) bool { return l.OK || l.State != sum.State || l.Message != "" })
+	same := !slices.ContainsFunc(sum.Listeners, func(l view.ListenerRow) bool { return l.OK || l.State != sum.State || l.Message != "" })
 	if len(sum.Listeners) == 0 || !sum.OK && same {
 		return []row{{[]string{name, "", "", "", "", state(sum.State, sum.OK)}, sum.Message}}
 	}
-	wrong := slices.ContainsFunc(sum.Listeners, func(l control.ListenerRow) bool { return !l.OK })
+	wrong := slices.ContainsFunc(sum.Listeners, func(l view.ListenerRow) bool { return !l.OK })
 	var rows []row
 	for i, l := range sum.Listeners {
 		r := row{[]string{"", l.Name, address(l), l.Hostname, fmt.Sprint(l.Routes), state(l.State, l.OK)}, l.Message}
@@ -151,9 +151,9 @@ func (s Screen) gatewayRows(it control.Item) []row {
 	return rows
 }
 
-func (s Screen) routes(v control.View) *section {
+func (s Screen) routes(v view.View) *section {
 	t := table{style: s.Style, indent: 2, width: s.Width, soft: []int{1, 2}, head: []string{"ROUTE", "HOSTNAMES", "PARENTS", "STATE"}}
-	var items []control.Item
+	var items []view.Item
 	for _, it := range v.Items {
 		if it.Kind != "Gateway" && it.Kind != "ListenerSet" && it.Kind != "GatewayClass" || it.Kind == "GatewayClass" && !it.Summary.OK {
 			items = append(items, it)
@@ -181,21 +181,21 @@ func (s Screen) word(state string, ok bool) string {
 }
 
 // wrongFirst sorts items, those with something wrong first, and returns how many.
-func wrongFirst(items []control.Item) int {
+func wrongFirst(items []view.Item) int {
 	n := 0
 	rank := map[bool]int{true: 0, false: 1}
-	bad := func(it control.Item) bool { _, _, bad := it.Summary.Trouble(); return bad }
+	bad := func(it view.Item) bool { _, _, bad := it.Summary.Trouble(); return bad }
 	for _, it := range items {
 		if bad(it) {
 			n++
 		}
 	}
-	slices.SortStableFunc(items, func(a, b control.Item) int { return rank[bad(a)] - rank[bad(b)] })
+	slices.SortStableFunc(items, func(a, b view.Item) int { return rank[bad(a)] - rank[bad(b)] })
 	return n
 }
 
 // moreOf returns the line that stands for the items from the n-th on.
-func (s Screen) moreOf(items []control.Item, urgent int, noun string) func(n int) string {
+func (s Screen) moreOf(items []view.Item, urgent int, noun string) func(n int) string {
 	return func(n int) string {
 		wrong := max(urgent-n, 0)
 		fine := len(items) - n - wrong
@@ -231,7 +231,7 @@ func first(s *section) int {
 // tries is how many commands to try are shown.
 const tries = 5
 
-func (s Screen) try(v control.View) *section {
+func (s Screen) try(v view.View) *section {
 	out := &section{head: "  " + s.Style.bold("TRY")}
 	if s.Phase != Serving {
 		return out

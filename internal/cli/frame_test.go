@@ -13,38 +13,38 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/control"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 var update = flag.Bool("update", false, "rewrite the expectations in testdata")
 
-func gateway(name, state, message string, listeners ...control.ListenerRow) control.Item {
-	return control.Item{
-		TypeMeta: metav1.TypeMeta{Kind: "Gateway"}, Metadata: control.ItemMeta{Namespace: "default", Name: name},
-		Summary: control.Summary{State: state, OK: state == "Programmed", Message: message, Class: "gatehouse", Listeners: listeners},
+func gateway(name, state, message string, listeners ...view.ListenerRow) view.Item {
+	return view.Item{
+		TypeMeta: metav1.TypeMeta{Kind: "Gateway"}, Metadata: view.ItemMeta{Namespace: "default", Name: name},
+		Summary: view.Summary{State: state, OK: state == "Programmed", Message: message, Class: "gatehouse", Listeners: listeners},
 	}
 }
 
-func listenerSet(name, state, message string, listeners ...control.ListenerRow) control.Item {
+func listenerSet(name, state, message string, listeners ...view.ListenerRow) view.Item {
 	it := gateway(name, state, message, listeners...)
 	it.Kind, it.Summary.Class, it.Summary.Parents = "ListenerSet", "", []string{"default/web"}
 	return it
 }
 
-func listener(name string, port int, state, message string) control.ListenerRow {
-	return control.ListenerRow{
+func listener(name string, port int, state, message string) view.ListenerRow {
+	return view.ListenerRow{
 		Name: name, Protocol: strings.ToUpper(name), Port: port, Addrs: []string{"127.0.0.1"}, Routes: 3,
 		State: state, OK: state == "Programmed", Message: message,
 	}
 }
 
-func route(name, host, state, message string) control.Item {
-	it := control.Item{
-		TypeMeta: metav1.TypeMeta{Kind: "HTTPRoute"}, Metadata: control.ItemMeta{Namespace: "default", Name: name},
-		Summary: control.Summary{State: state, OK: state == "Accepted", Message: message, Parents: []string{"default/web"}, Path: "/"},
+func route(name, host, state, message string) view.Item {
+	it := view.Item{
+		TypeMeta: metav1.TypeMeta{Kind: "HTTPRoute"}, Metadata: view.ItemMeta{Namespace: "default", Name: name},
+		Summary: view.Summary{State: state, OK: state == "Accepted", Message: message, Parents: []string{"default/web"}, Path: "/"},
 	}
 	if host != "" {
 		it.Summary.Hosts = []string{host}
@@ -61,8 +61,8 @@ func problem(n int) source.Problem {
 }
 
 // views are states of the world that a person may look at.
-func views() map[string]control.View {
-	quick := control.View{Ready: true, Items: []control.Item{
+func views() map[string]view.View {
+	quick := view.View{Ready: true, Items: []view.Item{
 		gateway("web", "Programmed", "", listener("http", 8080, "Programmed", "")),
 		route("hello", "", "Accepted", ""),
 		route("old-shop", "old.localhost", "Accepted", ""),
@@ -70,16 +70,16 @@ func views() map[string]control.View {
 	}}
 	quick.Items[2].Summary.Redirect = true
 
-	broken := control.View{Ready: true, Problems: []source.Problem{problem(0)}, Items: []control.Item{
+	broken := view.View{Ready: true, Problems: []source.Problem{problem(0)}, Items: []view.Item{
 		gateway("refused", "UnsupportedAddress", `spec.addresses asks for "nowhere" of type NamedAddress; use type IPAddress or none`,
-			control.ListenerRow{Name: "http", Port: 8081, State: "UnsupportedAddress"}, control.ListenerRow{Name: "https", Port: 8443, State: "UnsupportedAddress"}),
+			view.ListenerRow{Name: "http", Port: 8081, State: "UnsupportedAddress"}, view.ListenerRow{Name: "https", Port: 8443, State: "UnsupportedAddress"}),
 		gateway("web", "Programmed", "", listener("http", 8080, "Programmed", ""),
 			listener("https", 8443, "InvalidCertificateRef", "Secret default/wildcard-certificate does not exist")),
 		route("hello", "", "Accepted", ""),
 		route("shop", "shop.example.com", "BackendNotFound", "spec.rules[0].backendRefs[0]: Service default/shop-frontend does not exist: create it, or mend the name"),
 	}}
 
-	sets := control.View{Ready: true, Items: []control.Item{
+	sets := view.View{Ready: true, Items: []view.Item{
 		gateway("web", "Programmed", "", listener("http", 8080, "Programmed", "")),
 		listenerSet("shop", "Programmed", "", listener("http", 8081, "Programmed", "")),
 		listenerSet("stranger", "NotAllowed", "Gateway default/web allows no ListenerSets from namespace default"),
@@ -87,7 +87,7 @@ func views() map[string]control.View {
 	}}
 	sets.Items[3].Summary.Parents = []string{"ListenerSet default/shop/http"}
 
-	many := control.View{Ready: true, Items: []control.Item{gateway("web", "Programmed", "", listener("http", 8080, "Programmed", ""))}}
+	many := view.View{Ready: true, Items: []view.Item{gateway("web", "Programmed", "", listener("http", 8080, "Programmed", ""))}}
 	for i := range 500 {
 		state, message := "Accepted", ""
 		if i%50 == 49 {
@@ -98,9 +98,9 @@ func views() map[string]control.View {
 	for i := range 12 {
 		many.Problems = append(many.Problems, problem(i))
 	}
-	return map[string]control.View{
+	return map[string]view.View{
 		"empty":    {Ready: true},
-		"starting": {Why: "the proxy of Gateway default/web has no configuration yet", Items: []control.Item{gateway("web", "Pending", "Waiting for a proxy to connect", listener("http", 8080, "Pending", "Waiting for a proxy to connect"))}},
+		"starting": {Why: "the proxy of Gateway default/web has no configuration yet", Items: []view.Item{gateway("web", "Pending", "Waiting for a proxy to connect", listener("http", 8080, "Pending", "Waiting for a proxy to connect"))}},
 		"waiting": {Ready: true, Waiting: []string{"manifests"}, Problems: []source.Problem{
 			{File: "manifests", Reason: source.Unread, Message: "can't be read: no such file or directory"},
 		}},

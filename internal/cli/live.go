@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 // Control sequences of a terminal. The screen is the alternate one, so that what
@@ -87,7 +87,7 @@ const frame = 100 * time.Millisecond
 
 // Run shows the screen until done is closed, then gives the terminal back and
 // prints the last state on it, with the errors that the screen has shown.
-func (l *Live) Run(done <-chan struct{}, view func() control.View) {
+func (l *Live) Run(done <-chan struct{}, view func() view.View) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT)
 	defer signal.Stop(signals)
@@ -159,7 +159,7 @@ func (l *Live) screen() Screen {
 }
 
 // draw writes the lines that differ from what is shown.
-func (l *Live) draw(v control.View) {
+func (l *Live) draw(v view.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	screen := l.screen()
@@ -186,7 +186,7 @@ func (l *Live) draw(v control.View) {
 }
 
 // farewell prints the last state, and what must not be lost with the screen.
-func (l *Live) farewell(v control.View) {
+func (l *Live) farewell(v view.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.phase = Stopped

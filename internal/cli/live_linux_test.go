@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 // openTerminal returns the two ends of a terminal of 80x24: the one that a person
@@ -53,7 +53,7 @@ func TestLiveGivesTheTerminalBack(t *testing.T) {
 	done, finished := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(finished)
-		live.Run(done, func() control.View { return views()["quick"] })
+		live.Run(done, func() view.View { return views()["quick"] })
 		fmt.Fprint(program, "$ ")
 	}()
 	var seen strings.Builder

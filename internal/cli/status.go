@@ -5,13 +5,13 @@ import (
 	"io"
 	"strings"
 
-	"github.com/gatehouse-dev/gatehouse/internal/control"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 // PrintStatus writes a view as tables: one per kind, then problems. Messages are
 // never cut: on a terminal they go on below their row, elsewhere a row is a line.
-func PrintStatus(w io.Writer, v control.View, wide Wide) {
+func PrintStatus(w io.Writer, v view.View, wide Wide) {
 	s := StyleFor(w)
 	width := terminalWidth(w)
 	if wide {
@@ -56,7 +56,7 @@ func PrintStatus(w io.Writer, v control.View, wide Wide) {
 	}
 }
 
-func statusTables(s Style, v control.View, wide Wide) (classes, gateways, sets, routes table) {
+func statusTables(s Style, v view.View, wide Wide) (classes, gateways, sets, routes table) {
 	classes = table{head: []string{"GATEWAYCLASS", "STATE"}}
 	gateways = table{soft: []int{1, 4}, head: []string{"GATEWAY", "CLASS", "LISTENER", "ADDRESS", "HOSTNAME", "ROUTES", "STATE"}}
 	sets = table{soft: []int{1, 4}, head: []string{"LISTENERSET", "GATEWAY", "LISTENER", "ADDRESS", "HOSTNAME", "ROUTES", "STATE"}}
@@ -86,7 +86,7 @@ func statusTables(s Style, v control.View, wide Wide) (classes, gateways, sets, 
 const backendTLSPolicy = "BackendTLSPolicy"
 
 // policyTable shows policies, each with what it targets.
-func policyTable(s Style, v control.View, wide Wide) table {
+func policyTable(s Style, v view.View, wide Wide) table {
 	t := table{soft: []int{1, 2}, head: []string{"POLICY", "HOSTNAME", "TARGETS", "STATE"}}
 	for _, it := range v.Items {
 		if sum := it.Summary; it.Kind == backendTLSPolicy {
@@ -99,7 +99,7 @@ func policyTable(s Style, v control.View, wide Wide) table {
 }
 
 // listenerRows are the rows of listeners below the object that defines them.
-func listenerRows(s Style, listeners []control.ListenerRow) []row {
+func listenerRows(s Style, listeners []view.ListenerRow) []row {
 	rows := make([]row, len(listeners))
 	for i, l := range listeners {
 		rows[i] = row{
@@ -109,7 +109,7 @@ func listenerRows(s Style, listeners []control.ListenerRow) []row {
 	return rows
 }
 
-func processes(s Style, v control.View) table {
+func processes(s Style, v view.View) table {
 	t := table{head: []string{"ENVOY OF", "PHASE", "PID", "RESTARTS", "SINCE", "LAST EXIT"}}
 	for _, p := range v.Proxies {
 		t.rows = append(t.rows, row{cells: []string{

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gatehouse-dev/gatehouse/internal/control"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 // TestPrintStatus protects scripts: off a terminal a row is a line, with its
@@ -17,7 +17,7 @@ import (
 func TestPrintStatus(t *testing.T) {
 	for name, wide := range map[string]Wide{"status": false, "status-wide": true} {
 		v := views()["broken"]
-		v.Proxies = []control.Proxy{{Gateway: "default/web", Phase: "running", Live: true, PID: 4711, Since: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}}
+		v.Proxies = []view.Proxy{{Gateway: "default/web", Phase: "running", Live: true, PID: 4711, Since: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}}
 		var out bytes.Buffer
 		PrintStatus(&out, v, wide)
 		compare(t, name, out.String())
@@ -28,7 +28,7 @@ func TestPrintStatus(t *testing.T) {
 // takes it, also when it is broken over lines.
 func TestTry(t *testing.T) {
 	v := views()["quick"]
-	v.Items[0].Summary.Listeners = []control.ListenerRow{
+	v.Items[0].Summary.Listeners = []view.ListenerRow{
 		{Name: "https", Protocol: "HTTPS", Port: 8443, Addrs: []string{"::"}, Hostname: "*.example.com", State: "Programmed", OK: true},
 	}
 	v.Items[3].Summary.Path = "/it's"
@@ -87,7 +87,7 @@ func TestNeeded(t *testing.T) {
 	if got := Needed(views()["starting"]).String(); got != "" {
 		t.Error(got)
 	}
-	if got := Needed(control.View{Problems: []source.Problem{{File: "a"}}}).String(); got != "1 file needs attention" {
+	if got := Needed(view.View{Problems: []source.Problem{{File: "a"}}}).String(); got != "1 file needs attention" {
 		t.Error(got)
 	}
 }

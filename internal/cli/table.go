@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 // table is rows of cells, aligned when rendered.
@@ -162,7 +162,7 @@ func list(all []string, wide Wide) string {
 	return fmt.Sprintf("%s,%s +%d", all[0], all[1], len(all)-2)
 }
 
-func address(l control.ListenerRow) string {
+func address(l view.ListenerRow) string {
 	if len(l.Addrs) == 0 {
 		return fmt.Sprintf("-:%d", l.Port)
 	}
@@ -173,7 +173,7 @@ func address(l control.ListenerRow) string {
 	return addr
 }
 
-func objectName(m control.ItemMeta) string {
+func objectName(m view.ItemMeta) string {
 	if m.Namespace == "" {
 		return m.Name
 	}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 func hostPort(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
@@ -34,7 +34,7 @@ func (f front) takes(kind string) bool {
 }
 
 // Try returns up to n commands that reach routes which serve.
-func Try(v control.View, n int) []string {
+func Try(v view.View, n int) []string {
 	fronts := map[string][]front{}
 	for _, it := range v.Items {
 		name := objectName(it.Metadata)
@@ -89,7 +89,7 @@ func reachable(addr string) string {
 
 // command returns what a person can type to reach a route; it is empty where no
 // command is known to.
-func (f front) command(it control.Item) string {
+func (f front) command(it view.Item) string {
 	route := it.Summary
 	switch {
 	case f.scheme == "tcp":
@@ -110,7 +110,7 @@ func (f front) command(it control.Item) string {
 }
 
 // host is a name to ask for; empty where any will do.
-func (f front) host(route control.Summary) string {
+func (f front) host(route view.Summary) string {
 	host := f.hostname
 	if len(route.Hosts) > 0 && (host == "" || strings.HasPrefix(host, "*")) {
 		host = route.Hosts[0]
@@ -120,7 +120,7 @@ func (f front) host(route control.Summary) string {
 
 // grpcurl asks a server what it serves, or calls a method. It needs the file that
 // describes the method where calls that ask for descriptions don't get through.
-func (f front) grpcurl(route control.Summary) string {
+func (f front) grpcurl(route view.Summary) string {
 	if route.Call == "" {
 		return ""
 	}
@@ -128,7 +128,7 @@ func (f front) grpcurl(route control.Summary) string {
 	if f.scheme == "https" {
 		command = "grpcurl -insecure"
 	}
-	if route.Call != control.ListServices {
+	if route.Call != view.ListServices {
 		command += " -proto FILE"
 	}
 	if host := f.host(route); host != "" {
@@ -137,7 +137,7 @@ func (f front) grpcurl(route control.Summary) string {
 	return command + " " + hostPort(f.addr, f.port) + " " + route.Call
 }
 
-func (f front) curl(route control.Summary) string {
+func (f front) curl(route view.Summary) string {
 	host := f.host(route)
 	command := "curl"
 	if route.Redirect {

@@ -27,7 +27,7 @@ type Row struct {
 	// Provisioned marks what is supported only where Gateways get fleets in a cluster.
 	Provisioned bool
 	// Cases name the proof: files in test/e2e/testdata without their ending, or
-	// tests in test/e2e, or in internal/infra and internal/control for what is made in
+	// tests in test/e2e, or in internal/infra and internal/cluster for what is made in
 	// clusters. A row without cases is not supported.
 	Cases []string
 	// Note is Markdown: limits, or why the row is not supported.

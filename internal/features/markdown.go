@@ -14,7 +14,7 @@ Everything marked *yes* is tested with the real Envoy: the last column names the
 which are files in [` + "`test/e2e/testdata`" + `](../../test/e2e/testdata) with manifests, requests
 and the answers that must come, or Go tests beside them. What is made in clusters is tested
 with a real API server in [` + "`internal/infra`" + `](../../internal/infra) and
-[` + "`internal/control`" + `](../../internal/control); *in clusters* marks what there is only where Gateways
+[` + "`internal/cluster`" + `](../../internal/cluster); *in clusters* marks what there is only where Gateways
 get fleets. The features with a name are also in the status of every GatewayClass.
 
 The experimental channel is read with ` + "`--experimental`" + `.

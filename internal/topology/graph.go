@@ -2,12 +2,12 @@ package topology
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/parameters"
 )
 
 // Options say what differs between the modes.
@@ -46,10 +46,14 @@ type Options struct {
 	Experimental bool
 	// Settings are those of Gateways where their parameters say nothing; nil for none.
 	Settings *v1alpha1.Settings
-	// CheckSettings finds what can't be used of the settings of a Gateway, all levels
-	// taken together, such as a patch that can't be applied; nil where nobody knows
-	// better. It must give the same answer every time.
-	CheckSettings func(*v1alpha1.Settings) field.ErrorList
+}
+
+// place is where proxies run.
+func (o Options) place() parameters.Place {
+	if o.Provisioned {
+		return parameters.Pods
+	}
+	return parameters.Host
 }
 
 // Graph is the tables of nodes.
@@ -95,8 +99,8 @@ type Graph struct {
 	defeats flow.Table[AttachmentKey, defeat]
 
 	owned      flow.Table[object.Name, *gwv1.Gateway]
-	parameters flow.Table[object.Name, *parameters]
-	usual      parameters // of all who have no entry there
+	parameters flow.Table[object.Name, *gatewayParameters]
+	usual      gatewayParameters // of all who have no entry there
 	ours       flow.Table[object.Name, struct{}]
 	defaults   *flow.Index[gwv1.GatewayDefaultScope, object.Name, defaultGateway]
 	grants     flow.Table[grant, struct{}]
@@ -122,7 +126,7 @@ type Graph struct {
 // New declares the tables of the graph. The order is the order of computation:
 // each reads only what stands above it.
 func New(e *flow.Engine, in *Inputs, o Options) *Graph {
-	g := &Graph{in: in, options: o, usual: parameters{settings: mergeSettings(o.Settings)}}
+	g := &Graph{in: in, options: o, usual: gatewayParameters{settings: parameters.Merge(o.Settings)}}
 	g.version = g.declareVersion()
 	g.Classes = g.declareClasses()
 	g.owned = g.declareOwned()

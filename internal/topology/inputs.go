@@ -15,6 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/parameters"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -41,9 +42,9 @@ type Inputs struct {
 	XBackends          *flow.Input[object.Name, *gwxv1alpha1.XBackend]
 	Parameters         *flow.Input[object.Name, *v1alpha1.GatewayParameters]
 
-	// Settled are no objects: what a Gateway goes on with while its parameters can't be
+	// Kept are no objects: what a Gateway goes on with while its parameters can't be
 	// used.
-	Settled *flow.Input[object.Name, Settled]
+	Kept *flow.Input[object.Name, parameters.Kept]
 
 	// Unread says of kinds why the source reads none of their objects.
 	Unread *flow.Input[string, string]
@@ -86,7 +87,7 @@ func NewInputs(e *flow.Engine) *Inputs {
 	in.TrafficPolicies = input[*gwxv1alpha1.XBackendTrafficPolicy](e, in, "xbackendtrafficpolicies", kind.BackendTrafficPolicy, namespaced)
 	in.XBackends = input[*gwxv1alpha1.XBackend](e, in, "xbackends", kind.XBackend, namespaced)
 	in.Parameters = input[*v1alpha1.GatewayParameters](e, in, "gatewayparameters", kind.GatewayParameters, namespaced)
-	in.Settled = flow.NewInput[object.Name, Settled](e, "settled-parameters", flow.Equal(flow.Same[Settled]))
+	in.Kept = flow.NewInput[object.Name, parameters.Kept](e, "kept-parameters", flow.Equal(flow.Same[parameters.Kept]))
 	in.Unread = flow.NewInput[string, string](e, "unread-kinds", flow.Equal(flow.Same[string]))
 	in.Slices = input[*discoveryv1.EndpointSlice](e, in, "endpointslices", kind.EndpointSlice, namespaced)
 

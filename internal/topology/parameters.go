@@ -4,7 +4,6 @@ import (
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/parameters"
 )
 
 const parametersKind = "GatewayParameters"
@@ -46,10 +46,10 @@ func (g *Graph) resolveParameters(c *flow.Ctx, class *Class) {
 		}
 		return
 	}
-	errs := checkParameters(object)
+	errs := parameters.Check(object)
 	if len(errs) == 0 {
-		merged := mergeSettings(g.options.Settings, &object.Spec.Settings, object.Spec.Overrides)
-		errs = g.checkWhole(merged)
+		merged := parameters.Merge(g.options.Settings, &object.Spec.Settings, object.Spec.Overrides)
+		errs = parameters.CheckWhole(merged, g.options.place())
 	}
 	if len(errs) > 0 {
 		class.Accepted = condition.ClassParametersInvalid(name.String(), errorTexts(errs))
@@ -69,8 +69,8 @@ func (g *Graph) reads(c *flow.Ctx, namespace string) bool {
 	return !ok || g.options.Reads(object)
 }
 
-// parameters is what the parameters of a Gateway and its class come to.
-type parameters struct {
+// gatewayParameters is what the parameters of a Gateway and its class come to.
+type gatewayParameters struct {
 	settings *v1alpha1.Settings
 	// refused is the Accepted condition of a Gateway whose parameters can't be used,
 	// and held says that it goes on as it is nevertheless.
@@ -79,12 +79,12 @@ type parameters struct {
 	notes   []string // on what has no effect
 }
 
-func (p *parameters) equal(o *parameters) bool { return reflect.DeepEqual(p, o) }
+func (p *gatewayParameters) equal(o *gatewayParameters) bool { return reflect.DeepEqual(p, o) }
 
 // declareParameters keeps the settings of the Gateways for which anything is set.
-func (g *Graph) declareParameters() flow.Table[object.Name, *parameters] {
+func (g *Graph) declareParameters() flow.Table[object.Name, *gatewayParameters] {
 	return flow.Map("topology-parameters", g.owned,
-		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(object.Name, *parameters)) {
+		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(object.Name, *gatewayParameters)) {
 			class, ok := g.class(c, gw)
 			if !ok {
 				return
@@ -93,9 +93,9 @@ func (g *Graph) declareParameters() flow.Table[object.Name, *parameters] {
 			if own == nil && refused == nil && class.parameters == nil && !class.InvalidParameters {
 				return
 			}
-			p := &parameters{settings: g.levels(class, own), refused: refused}
+			p := &gatewayParameters{settings: g.levels(class, own), refused: refused}
 			if own != nil {
-				if errs := g.checkWhole(p.settings); len(errs) > 0 {
+				if errs := parameters.CheckWhole(p.settings, g.options.place()); len(errs) > 0 {
 					p.refused = new(condition.GatewayParametersInvalid(own.Namespace+"/"+own.Name, errorTexts(errs)))
 					p.settings = g.levels(class, nil)
 				}
@@ -112,7 +112,7 @@ func (g *Graph) declareParameters() flow.Table[object.Name, *parameters] {
 				p.notes = []string{condition.NotePatchesBarred(own.Namespace+"/"+own.Name, class.Name)}
 			}
 			emit(name, p)
-		}, flow.Equal((*parameters).equal))
+		}, flow.Equal((*gatewayParameters).equal))
 }
 
 // levels merges the settings of the options, of a class, and of a Gateway's own
@@ -130,7 +130,7 @@ func (g *Graph) levels(class *Class, own *v1alpha1.GatewayParameters) *v1alpha1.
 			levels[2].Patches = nil
 		}
 	}
-	return mergeSettings(levels...)
+	return parameters.Merge(levels...)
 }
 
 // bars reports whether the patches of a Gateway's parameters, which are nil for none,
@@ -155,7 +155,7 @@ func (g *Graph) ownParameters(c *flow.Ctx, gw *gwv1.Gateway) (*v1alpha1.GatewayP
 	if !ok {
 		return nil, new(condition.GatewayParametersMissing(name.String()))
 	}
-	errs := checkParameters(object)
+	errs := parameters.Check(object)
 	if object.Spec.Overrides != nil {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "overrides"),
 			"overrides are for the parameters of a GatewayClass; put the fields directly under spec"))
@@ -169,23 +169,16 @@ func (g *Graph) ownParameters(c *flow.Ctx, gw *gwv1.Gateway) (*v1alpha1.GatewayP
 // hold lets a Gateway whose parameters can't be used go on with those that it had:
 // a mistake in them must not cost what runs. In a cluster it goes on in any case,
 // since its proxies may be there although this process has never seen it well.
-func (g *Graph) hold(c *flow.Ctx, gw *gwv1.Gateway, p *parameters) {
+func (g *Graph) hold(c *flow.Ctx, gw *gwv1.Gateway, p *gatewayParameters) {
 	p.held = g.options.Provisioned
-	if last, ok := g.SettledOf(c, gw); ok {
+	if last, ok := g.KeptOf(c, gw); ok {
 		p.held, p.settings = true, last
 	}
 }
 
-// Settled is the settings that a Gateway had when its parameters could be used last.
-// A Gateway of the same name that is another one has nothing of them.
-type Settled struct {
-	UID      types.UID
-	Settings *v1alpha1.Settings
-}
-
-// SettledOf returns what a Gateway goes on with while its parameters can't be used.
-func (g *Graph) SettledOf(c *flow.Ctx, gw *gwv1.Gateway) (*v1alpha1.Settings, bool) {
-	last, ok := flow.Get(c, g.in.Settled, name(gw.Namespace, gw.Name))
+// KeptOf returns what a Gateway goes on with while its parameters can't be used.
+func (g *Graph) KeptOf(c *flow.Ctx, gw *gwv1.Gateway) (*v1alpha1.Settings, bool) {
+	last, ok := flow.Get(c, g.in.Kept, name(gw.Namespace, gw.Name))
 	return last.Settings, ok && last.UID == gw.UID
 }
 
@@ -194,7 +187,7 @@ func (g *Graph) SettledOf(c *flow.Ctx, gw *gwv1.Gateway) (*v1alpha1.Settings, bo
 func (g *Graph) HasParameters(gw *Gateway) bool { return gw.Parameters != g.usual.settings }
 
 // parametersOf returns what the parameters of a Gateway come to.
-func (g *Graph) parametersOf(c *flow.Ctx, name object.Name) *parameters {
+func (g *Graph) parametersOf(c *flow.Ctx, name object.Name) *gatewayParameters {
 	if p, ok := flow.Get(c, g.parameters, name); ok {
 		return p
 	}
@@ -204,7 +197,7 @@ func (g *Graph) parametersOf(c *flow.Ctx, name object.Name) *parameters {
 // edge is what of a Gateway's settings its listeners depend on.
 type edge struct{ http3, proxyProtocol bool }
 
-func (p *parameters) edge() edge {
+func (p *gatewayParameters) edge() edge {
 	client := p.settings.Client
 	if client == nil {
 		return edge{}

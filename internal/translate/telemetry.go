@@ -4,7 +4,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
-	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/parameters"
 )
 
 // defaultPath is where an access log without a path goes.
@@ -28,7 +28,7 @@ func Telemetry(gateway object.Name, s *v1alpha1.Settings) ir.Telemetry {
 		out.AccessLogs = append(out.AccessLogs, log)
 	}
 	if t := s.Tracing; t != nil && t.OpenTelemetry != nil {
-		if sampling := topology.Sampling(t); sampling > 0 {
+		if sampling := parameters.Sampling(t); sampling > 0 {
 			out.Tracing = &ir.Tracing{Collector: collector(gateway, t.OpenTelemetry), Sampling: sampling}
 		}
 	}

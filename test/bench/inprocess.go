@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/gatehouse-dev/gatehouse/internal/control"
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/schema"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
@@ -53,7 +53,7 @@ func newInProcess(log *slog.Logger, r *report, changes int, profile string) (*in
 
 // pipelineUnderTest is a pipeline with the objects that it was given.
 type pipelineUnderTest struct {
-	*control.Pipeline
+	*pipeline.Pipeline
 	objects []objects
 	edits   int
 }
@@ -114,10 +114,10 @@ func (b *inProcess) build(routes int) (*pipelineUnderTest, error) {
 	address := []string{"127.0.0.1"}
 	before := liveHeap()
 	p := &pipelineUnderTest{
-		Pipeline: control.NewPipeline(control.Options{
+		Pipeline: pipeline.New(pipeline.Options{
 			Addresses: address,
 			Topology: topology.Options{
-				ControllerName: control.ControllerName, ImplicitClass: control.StandaloneClass,
+				ControllerName: pipeline.ControllerName, ImplicitClass: pipeline.StandaloneClass,
 				SharedHost: true, DefaultAddresses: address,
 			},
 		}),

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/cluster"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
-	"github.com/gatehouse-dev/gatehouse/internal/control"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
@@ -235,7 +235,7 @@ func TestProxyImage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			fleet, err := infra.Render(control.FleetOptions(configuration, "gatehouse-system"), &infra.Gateway{
+			fleet, err := infra.Render(cluster.FleetOptions(configuration, "gatehouse-system"), &infra.Gateway{
 				Name: object.Name{Namespace: "shop", Name: "web"}, Class: "gatehouse", Settings: &c.settings,
 			})
 			if err != nil {

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 // plain is the golden file that prints what every other leaves out.
@@ -75,7 +75,7 @@ func commonplace(t *testing.T) map[string]constant {
 	t.Helper()
 	usualOnce.Do(func() {
 		p := read(t, filepath.Join("testdata", plain)).evaluate(t)
-		usual = collect(stage[[]map[string]any](t, p, control.StageXDS))
+		usual = collect(stage[[]map[string]any](t, p, view.StageXDS))
 	})
 	return usual
 }

@@ -10,10 +10,11 @@ import (
 	"golang.org/x/tools/txtar"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gatehouse-dev/gatehouse/internal/control"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	sourcefile "github.com/gatehouse-dev/gatehouse/internal/source/file"
+	"github.com/gatehouse-dev/gatehouse/internal/standalone"
 )
 
 // The sections that are not objects.
@@ -103,17 +104,17 @@ func read(t *testing.T, path string) *file {
 
 // evaluate puts all objects through the pipeline at once, as `gatehouse
 // translate` does.
-func (f *file) evaluate(t *testing.T) *control.Pipeline {
+func (f *file) evaluate(t *testing.T) *pipeline.Pipeline {
 	t.Helper()
 	return f.evaluated(t, f.objects)
 }
 
-func (f *file) evaluated(t *testing.T, objects string) *control.Pipeline {
+func (f *file) evaluated(t *testing.T, objects string) *pipeline.Pipeline {
 	t.Helper()
-	p, err := control.Evaluate(t.Context(), control.EvaluateOptions{
+	p, err := standalone.Evaluate(t.Context(), standalone.EvaluateOptions{
 		Paths: []string{"-"}, Stdin: strings.NewReader(objects),
 		Experimental: f.options.Experimental, Bind: f.options.Bind, PortOffset: f.options.PortOffset,
-		Client: control.ClientOptions{
+		Client: standalone.ClientOptions{
 			HTTP3: f.options.HTTP3, Client: ir.Client{ProxyProtocol: f.options.ProxyProtocol, TrustedHops: f.options.TrustedHops},
 		},
 	})
@@ -142,9 +143,9 @@ func (f *file) load(t *testing.T) source.Batch {
 }
 
 // failed fails the test where a table's function panicked.
-func failed(t *testing.T, p *control.Pipeline) {
+func failed(t *testing.T, p *pipeline.Pipeline) {
 	t.Helper()
-	for _, s := range p.Engine().Stats() {
+	for _, s := range p.Engine.Stats() {
 		if s.Panics > 0 {
 			t.Errorf("table %s: %d units failed", s.Table, s.Panics)
 		}

@@ -9,8 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 // TestPrivacy prints every stage of every file, and the tables that are not about
@@ -64,18 +65,18 @@ func privateKeys(batch source.Batch) map[string][]string {
 }
 
 // everything returns all that can be printed of a pipeline, by where it is.
-func everything(t *testing.T, p *control.Pipeline) map[string]string {
+func everything(t *testing.T, p *pipeline.Pipeline) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, stage := range []control.Stage{control.StageIR, control.StageXDS, control.StageStatus, control.StageAll} {
+	for _, stage := range []view.Stage{view.StageIR, view.StageXDS, view.StageStatus, view.StageAll} {
 		out["stage "+string(stage)] = string(printed(t, p, stage))
 	}
-	for _, table := range p.Engine().Stats() {
+	for _, table := range p.Engine.Stats() {
 		if strings.Contains(table.Table, "secret") {
 			continue
 		}
 		var text strings.Builder
-		entries, _ := p.Engine().Dump(table.Table)
+		entries, _ := p.Engine.Dump(table.Table)
 		for k, v := range entries {
 			asYAML, err := yaml.Marshal(v)
 			if err != nil {

@@ -9,11 +9,12 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/gatehouse-dev/gatehouse/internal/control"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 // render returns the outputs of a pipeline, in the short form of README.md.
-func (f *file) render(t *testing.T, p *control.Pipeline) map[string]string {
+func (f *file) render(t *testing.T, p *pipeline.Pipeline) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	keep := func(name, text string) {
@@ -22,12 +23,12 @@ func (f *file) render(t *testing.T, p *control.Pipeline) map[string]string {
 		}
 	}
 	var problems strings.Builder
-	for _, problem := range p.View().Problems {
+	for _, problem := range view.Of(p).Problems {
 		fmt.Fprintln(&problems, problem.Error())
 	}
 	keep(problemsSection, problems.String())
-	keep(statusSection, marshal(t, shortStatus(stage[[]map[string]any](t, p, control.StageStatus))))
-	xds := stage[[]map[string]any](t, p, control.StageXDS)
+	keep(statusSection, marshal(t, shortStatus(stage[[]map[string]any](t, p, view.StageStatus))))
+	xds := stage[[]map[string]any](t, p, view.StageXDS)
 	if !f.options.Whole {
 		subtract(xds, commonplace(t))
 	}
@@ -36,7 +37,7 @@ func (f *file) render(t *testing.T, p *control.Pipeline) map[string]string {
 }
 
 // stage returns a stage of the pipeline as `gatehouse translate` prints it.
-func stage[T any](t *testing.T, p *control.Pipeline, name control.Stage) (out T) {
+func stage[T any](t *testing.T, p *pipeline.Pipeline, name view.Stage) (out T) {
 	t.Helper()
 	if err := yaml.Unmarshal(printed(t, p, name), &out); err != nil {
 		t.Fatal(err)
@@ -44,10 +45,10 @@ func stage[T any](t *testing.T, p *control.Pipeline, name control.Stage) (out T)
 	return out
 }
 
-func printed(t *testing.T, p *control.Pipeline, name control.Stage) []byte {
+func printed(t *testing.T, p *pipeline.Pipeline, name view.Stage) []byte {
 	t.Helper()
 	var text bytes.Buffer
-	if err := p.Print(&text, name); err != nil {
+	if err := view.Print(&text, p, name); err != nil {
 		t.Fatal(err)
 	}
 	return text.Bytes()

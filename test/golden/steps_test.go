@@ -7,9 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gatehouse-dev/gatehouse/internal/control"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 // shuffles is how many orders of a file's objects are tried. The seeds are fixed,
@@ -25,7 +26,7 @@ func TestSteps(t *testing.T) {
 		objects := f.load(t).Set
 		once := &steps{t: t, p: f.evaluated(t, "")}
 		once.apply(source.Batch{Set: objects})
-		want := string(printed(t, once.p, control.StageAll))
+		want := string(printed(t, once.p, view.StageAll))
 		for seed := range uint64(shuffles) {
 			s := &steps{t: t, p: f.evaluated(t, ""), random: rand.New(rand.NewPCG(seed, 0))}
 			s.each(objects, s.set)
@@ -44,7 +45,7 @@ func TestSteps(t *testing.T) {
 // steps changes the objects of a pipeline one by one.
 type steps struct {
 	t      *testing.T
-	p      *control.Pipeline
+	p      *pipeline.Pipeline
 	random *rand.Rand
 }
 
@@ -75,7 +76,7 @@ func keyOf(o source.Object) object.Key {
 
 func (s *steps) same(want, how string) {
 	s.t.Helper()
-	if diff := cmp.Diff(want, string(printed(s.t, s.p, control.StageAll))); diff != "" {
+	if diff := cmp.Diff(want, string(printed(s.t, s.p, view.StageAll))); diff != "" {
 		s.t.Errorf("%s, it is not as at once (-at once):\n%s", how, diff)
 	}
 }
@@ -83,7 +84,7 @@ func (s *steps) same(want, how string) {
 // empty checks that no table has an entry left.
 func (s *steps) empty() {
 	s.t.Helper()
-	for _, table := range s.p.Engine().Stats() {
+	for _, table := range s.p.Engine.Stats() {
 		if table.Entries > 0 {
 			s.t.Errorf("table %s has %d entries, though all objects are gone: %s", table.Table, table.Entries, s.keys(table.Table))
 		}
@@ -91,7 +92,7 @@ func (s *steps) empty() {
 }
 
 func (s *steps) keys(table string) (keys []string) {
-	entries, _ := s.p.Engine().Dump(table)
+	entries, _ := s.p.Engine.Dump(table)
 	for k := range entries {
 		keys = append(keys, fmt.Sprint(k))
 	}

@@ -1,11 +1,13 @@
 package file
 
 import (
+	"cmp"
 	"fmt"
 	"hash/maphash"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -112,7 +114,7 @@ func (x *index) update(removed, added []*definition) (batch source.Batch, touche
 	for _, def := range added {
 		x.link(def)
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(held), object.Key.Compare) {
+	for _, key := range slices.SortedFunc(maps.Keys(held), byGroup) {
 		defs := x.of(key)
 		for _, def := range defs {
 			touched[def.doc.file] = struct{}{}
@@ -256,4 +258,9 @@ func (f *file) tellHeld(p *source.Problem) {
 		return
 	}
 	p.Message += fmt.Sprintf(" (%d objects that the file defined before stay in force)", len(f.held.defs))
+}
+
+// byGroup orders objects by API group, then kind, then name.
+func byGroup(a, b object.Key) int {
+	return cmp.Or(strings.Compare(a.Kind.Group(), b.Kind.Group()), a.Compare(b))
 }

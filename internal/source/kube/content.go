@@ -34,11 +34,13 @@ const (
 	latestRetry = 30 * time.Second
 )
 
-// Want says which Secrets and ConfigMaps the pipeline asks for. It returns the
-// contents of those newly wanted that exist, and the end of those no longer wanted.
-// It reads only what is new, and not for long: what could not be read in time comes
-// through Run, as all later changes do. For one goroutine, that of the loop.
-func (s *Source) Want(ctx context.Context, secrets, configMaps []object.Name) source.Batch {
+// Want says which Secrets and ConfigMaps the pipeline asks for. It returns the end of
+// those no longer wanted, and a function that reads those newly wanted and returns those
+// that exist; nil where there are none. It reads only what is new, and not for long:
+// what could not be read in time comes through Run, as all later changes do. Neither
+// Want nor a function that it returned may be called before the last such function has
+// returned.
+func (s *Source) Want(secrets, configMaps []object.Name) (gone source.Batch, read func(context.Context) source.Batch) {
 	wanted := make(map[object.Key]bool, len(secrets)+len(configMaps))
 	for _, n := range secrets {
 		wanted[object.Key{Kind: kind.Secret, Name: n}] = true
@@ -47,15 +49,15 @@ func (s *Source) Want(ctx context.Context, secrets, configMaps []object.Name) so
 		wanted[object.Key{Kind: kind.ConfigMap, Name: n}] = true
 	}
 
-	var out source.Batch
 	fresh := map[object.Key]*content{}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	for k, c := range s.contents {
 		if !wanted[k] {
 			delete(s.contents, k)
 			delete(s.pending, k)
 			if c.object != nil {
-				out.Deleted = append(out.Deleted, k)
+				gone.Deleted = append(gone.Deleted, k)
 			}
 		}
 	}
@@ -65,11 +67,14 @@ func (s *Source) Want(ctx context.Context, secrets, configMaps []object.Name) so
 			s.contents[k] = fresh[k]
 		}
 	}
-	s.mu.Unlock()
 	if len(fresh) == 0 {
-		return out
+		return gone, nil
 	}
+	return gone, func(ctx context.Context) source.Batch { return s.readFresh(ctx, fresh) }
+}
 
+// readFresh reads contents for the first time.
+func (s *Source) readFresh(ctx context.Context, fresh map[object.Key]*content) (out source.Batch) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if failed := s.readAll(ctx, fresh, func(_ object.Key, c *content, o client.Object) {

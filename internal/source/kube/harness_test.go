@@ -200,7 +200,11 @@ func (r *reading) apply(b source.Batch) {
 
 // want tells the Source what is asked for, as a loop does.
 func (r *reading) want(secrets, configMaps []object.Name) source.Batch {
-	b := r.Want(r.t.Context(), secrets, configMaps)
+	b, read := r.Want(secrets, configMaps)
+	if read != nil {
+		fresh := read(r.t.Context())
+		b.Set = append(b.Set, fresh.Set...)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.apply(b)

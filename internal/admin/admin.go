@@ -1,0 +1,174 @@
+package admin
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"net/netip"
+	"reflect"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
+)
+
+// Admin is the admin interface. It has no authentication: it is to be served on
+// loopback or on a private Unix socket only.
+type Admin struct {
+	Pipeline *pipeline.Pipeline
+	Server   *xds.Server
+	View     func() view.View
+	Ready    http.HandlerFunc
+}
+
+// Collectors are the metrics of a pipeline and its xDS server.
+func (a Admin) Collectors() []prometheus.Collector {
+	return append([]prometheus.Collector{tableCollector{a.Pipeline.Engine}}, a.Server.Collectors()...)
+}
+
+// Handler serves it.
+func (a Admin) Handler() http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(a.Collectors()...)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", a.Ready)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.View()) })
+	mux.HandleFunc("GET /debug/tables", a.debugTables)
+	mux.HandleFunc("GET /debug/tables/{name}", a.debugTable)
+	mux.HandleFunc("GET /debug/xds", a.debugXDS)
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "gatehouse admin\n\n"+
+			"/healthz        the process runs\n"+
+			"/readyz         the first configuration is in force\n"+
+			"/metrics        Prometheus metrics\n"+
+			"/status         all objects with their status, as JSON\n"+
+			"/debug/tables   the tables of the pipeline; /debug/tables/NAME prints one\n"+
+			"/debug/xds      proxies' sessions and what each was sent\n"+
+			"/debug/pprof/   Go profiles\n")
+	})
+	return localOnly(mux)
+}
+
+// localOnly refuses requests for hosts other than this one: a web page whose name
+// was made to resolve to 127.0.0.1 must not read what is here (DNS rebinding).
+func localOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && local.Network() == "unix" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = r.Host
+		}
+		if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+			http.Error(w, "the admin interface answers requests for localhost only", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	_ = enc.Encode(v) // a client that went away is no news
+}
+
+func (a Admin) debugTables(w http.ResponseWriter, _ *http.Request) {
+	fmt.Fprintf(w, "%-24s %10s %10s %10s %8s %12s\n", "TABLE", "ENTRIES", "RUNS", "CHANGES", "PANICS", "TIME")
+	for _, t := range a.Pipeline.Engine.Stats() {
+		fmt.Fprintf(w, "%-24s %10d %10d %10d %8d %12s\n", t.Table, t.Entries, t.Runs, t.Changes, t.Panics, t.Spent)
+	}
+}
+
+// maxDump bounds what /debug/tables/NAME prints.
+const maxDump = 10_000
+
+// debugTable prints a table's entries. Values that may hold what nobody should
+// read, the Secrets themselves, are not printed.
+func (a Admin) debugTable(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	entries, ok := a.Pipeline.Engine.Dump(name)
+	if !ok {
+		http.Error(w, "no table is named "+name+"; /debug/tables lists them", http.StatusNotFound)
+		return
+	}
+	n := 0
+	for k, v := range entries {
+		if n++; n > maxDump {
+			fmt.Fprintf(w, "# only the first %d entries are printed\n", maxDump)
+			return
+		}
+		fmt.Fprintf(w, "%v:\n", k)
+		if strings.Contains(strings.ToLower(name), "secret") {
+			fmt.Fprintln(w, "  [redacted]")
+			continue
+		}
+		text, err := yaml.Marshal(v)
+		if err != nil || string(text) == "{}\n" && reflect.ValueOf(v).Kind() == reflect.Pointer {
+			text = []byte(fmt.Sprintf("%+v\n", v))
+		}
+		fmt.Fprintln(w, "  "+strings.ReplaceAll(strings.TrimRight(string(text), "\n"), "\n", "\n  "))
+	}
+}
+
+// tableCollector exposes the engine's counters: a fixed number of series,
+// whatever the number of routes.
+type tableCollector struct{ engine *flow.Engine }
+
+var (
+	tableEntries = prometheus.NewDesc("gatehouse_table_entries", "Entries of a pipeline table.", []string{"table"}, nil)
+	tableRuns    = prometheus.NewDesc("gatehouse_table_runs_total", "Units of work run for a pipeline table.", []string{"table"}, nil)
+	tableChanges = prometheus.NewDesc("gatehouse_table_changes_total", "Entries of a pipeline table added, changed or removed.", []string{"table"}, nil)
+	tablePanics  = prometheus.NewDesc("gatehouse_table_failures_total", "Units of work that failed and kept their last result. Anything but 0 is a defect to report.", []string{"table"}, nil)
+	tableSeconds = prometheus.NewDesc("gatehouse_table_seconds_total", "Time spent in a pipeline table.", []string{"table"}, nil)
+)
+
+func (c tableCollector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
+
+func (c tableCollector) Collect(ch chan<- prometheus.Metric) {
+	for _, t := range c.engine.Stats() {
+		counter := func(d *prometheus.Desc, v float64) {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, t.Table)
+		}
+		ch <- prometheus.MustNewConstMetric(tableEntries, prometheus.GaugeValue, float64(t.Entries), t.Table)
+		counter(tableRuns, float64(t.Runs))
+		counter(tableChanges, float64(t.Changes))
+		counter(tablePanics, float64(t.Panics))
+		counter(tableSeconds, t.Spent.Seconds())
+	}
+}
+
+// debugXDS prints the proxies' sessions and, with ?gateway=NS/NAME, each
+// resource of that Gateway by name and version. It holds no bodies.
+func (a Admin) debugXDS(w http.ResponseWriter, r *http.Request) {
+	if name := r.URL.Query().Get("gateway"); name != "" {
+		info, ok := a.Server.Gateway(name)
+		if !ok {
+			http.Error(w, "no Gateway "+name+" is served", http.StatusNotFound)
+			return
+		}
+		writeJSON(w, info)
+		return
+	}
+	writeJSON(w, map[string]any{"gateways": a.Server.Gateways(), "sessions": a.Server.Sessions()})
+}

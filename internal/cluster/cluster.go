@@ -1,0 +1,375 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/admin"
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/loop"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/proxy"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/source/file"
+	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
+)
+
+// Options configure a Cluster.
+type Options struct {
+	Config *config.Configuration
+	REST   *rest.Config
+	Self   Replica
+	Logs   config.Logs
+	// Admin is the address of the admin interface, on loopback; empty for none.
+	Admin string
+	// Static, if not nil, makes it `gatehouse static-mode`: it serves one Gateway with an
+	// Envoy of its own.
+	Static *Static
+}
+
+// Replica names one of several controllers that share the work.
+type Replica struct {
+	Namespace, Name string
+	IP              string // where other replicas reach it
+	// Host is where its ports are opened; empty for all addresses.
+	Host string
+}
+
+// Cluster serves the objects of a Kubernetes cluster. All replicas compute and serve
+// everything; the one that leads writes status and infrastructure.
+type Cluster struct {
+	opts        Options
+	config      *config.Configuration
+	log         *slog.Logger
+	registry    *prometheus.Registry
+	scheme      *runtime.Scheme
+	direct      client.WithWatch // to the API server itself
+	set         kubernetes.Interface
+	recorder    events.EventRecorder
+	broadcaster events.EventBroadcaster
+	cache       cache.Cache
+	source      *kube.Source
+	pipeline    *pipeline.Pipeline
+	server      *xds.Server
+	loop        *loop.Loop
+	proxies     proxies         // where they run
+	selection   selection       // what this process serves
+	running     context.Context // ends with Run
+	stop        context.CancelFunc
+
+	// Of the loop:
+	shadows  shadows
+	statuses map[object.Key]any // that have changed since the last publication
+	term     *term              // while this replica leads
+	serves   bool               // usable is closed
+
+	channel   chan struct{}          // closed when the Gateway API's channel is another
+	published chan struct{}          // closed when all that exists has been taken in
+	usable    chan struct{}          // closed when that is a whole configuration too
+	turn      sync.Mutex             // of a term
+	leads     atomic.Pointer[term]   // term, for other goroutines
+	leader    atomic.Pointer[string] // where the leader is reached, unless it is us
+}
+
+// proxies is where the proxies of Gateways run.
+type proxies interface {
+	loop.Observer
+	// services are what runs beside the loop, each until its context ends.
+	services() map[string]func(context.Context) error
+	// work is what a replica that leads does for the proxies.
+	work(metrics prometheus.Registerer) ([]work, error)
+	// ready reports whether proxies are served, once all objects have been read.
+	ready() (ok bool, why string)
+	// heard notes what the proxies of this process say.
+	heard(gateway string, state xds.State)
+	// ended is called when no leader is elected any more.
+	ended(ctx context.Context)
+	// stop ends what runs in this process, when all else has ended.
+	stop()
+}
+
+// work is something that a replica does while it leads. The loop calls its methods,
+// but for run.
+type work interface {
+	// begin takes in all that there is, and committed what a commit changes.
+	begin(ctx *flow.Ctx)
+	committed(c *flow.Commit)
+	// complete says that all Gateways are known: what is not among them may go.
+	complete()
+	// changed notes that a live object is another than before; any goroutine calls it.
+	changed(k object.Key)
+	// run does the work until ctx ends.
+	run(ctx context.Context) error
+}
+
+// selection is what of a cluster a process serves.
+type selection interface {
+	// take leaves of a batch what is served.
+	take(b source.Batch) source.Batch
+	// statuses adds the statuses of objects that are not served for that, as far as they
+	// have changed, and passed yields all of them.
+	statuses(changed map[object.Key]any)
+	passed(yield func(object.Key, any))
+	// owns says which of the entries with our name in a status are this process's, by
+	// what they refer to; nil for all.
+	owns() func(client.Object, *gwv1.ParentReference) bool
+	// writes reports whether the status of an object is this process's to write.
+	writes(k object.Key) bool
+}
+
+// ErrOtherChannel ends a Cluster that is to start anew, since the cluster has another
+// channel of the Gateway API than at the start.
+var ErrOtherChannel = errors.New("the Gateway API's channel has changed")
+
+// New prepares a controller. It asks the API server for what it serves.
+func New(ctx context.Context, opts Options) (*Cluster, error) {
+	c := &Cluster{
+		opts: opts, config: opts.Config, log: opts.Logs.For("control"), registry: prometheus.NewRegistry(),
+		scheme: runtime.NewScheme(), shadows: newShadows(), statuses: map[object.Key]any{},
+		channel: make(chan struct{}), published: make(chan struct{}), usable: make(chan struct{}),
+	}
+	c.running, c.stop = context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // Run calls it
+	if err := c.connect(); err != nil {
+		return nil, err
+	}
+	channel, err := kube.Channel(ctx, c.direct)
+	if err != nil {
+		return nil, err
+	}
+	c.server = xds.New(xds.Options{Log: opts.Logs.For("xds"), OnState: c.hear})
+	if opts.Static != nil {
+		c.composeStatic(*opts.Static, channel)
+	} else if err := c.composeProvisioned(ctx, channel); err != nil {
+		return nil, err
+	}
+	if err := c.watch(channel); err != nil {
+		return nil, err
+	}
+	c.loop = loop.New(loop.Options{
+		Pipeline: c.pipeline, Server: c.server, Log: c.log, Sources: len(c.config.Sources),
+		Shadowed: c.shadows.note, Select: c.selection.take,
+		Contents: c.source, ContentsSource: c.clusterSource(),
+		Transact: c.tellShadows, Observers: []loop.Observer{c.proxies, c},
+	})
+	c.broadcaster = events.NewBroadcaster(&events.EventSinkImpl{Interface: c.set.EventsV1()})
+	c.recorder = c.broadcaster.NewRecorder(c.scheme, "gatehouse")
+	c.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	c.registry.MustRegister(c.admin().Collectors()...)
+	return c, nil
+}
+
+// connect makes the clients of the API server.
+func (c *Cluster) connect() error {
+	rest := c.opts.REST
+	rest.QPS, rest.Burst = c.config.APIServer.QPS, c.config.APIServer.Burst
+	rest.UserAgent = "gatehouse"
+	if err := errors.Join(clientgoscheme.AddToScheme(c.scheme), kube.AddToScheme(c.scheme)); err != nil {
+		return err
+	}
+	var err error
+	if c.direct, err = client.NewWithWatch(rest, client.Options{Scheme: c.scheme}); err != nil {
+		return fmt.Errorf("reach the API server: %w", err)
+	}
+	if c.set, err = kubernetes.NewForConfig(rest); err != nil {
+		return fmt.Errorf("reach the API server: %w", err)
+	}
+	return nil
+}
+
+// watch prepares the cache and what reads it.
+func (c *Cluster) watch(channel string) error {
+	from := c.config.Cluster()
+	options := kube.CacheOptions(from.Namespaces...)
+	options.Scheme = c.scheme
+	var err error
+	if c.cache, err = cache.New(c.opts.REST, options); err != nil {
+		return fmt.Errorf("watch the API server: %w", err)
+	}
+	o := kube.Options{
+		Cache: c.cache, Client: c.direct, Namespaces: from.Namespaces, Experimental: channel == kube.Experimental,
+		Log: c.opts.Logs.For("source"), Changed: c.changed,
+	}
+	if c.opts.Static == nil { // whose Envoy would end with it
+		o.OtherChannel = sync.OnceFunc(func() { close(c.channel) })
+	}
+	if from.NamespaceSelector != nil {
+		if o.Selector, err = metav1.LabelSelectorAsSelector(from.NamespaceSelector); err != nil {
+			return err
+		}
+	}
+	c.source, err = kube.New(o)
+	return err
+}
+
+// pipelineOptions returns the options of the pipeline behind `gatehouse controller`.
+func pipelineOptions(cfg *config.Configuration, channel string) pipeline.Options {
+	o := pipeline.Provisioned(cfg.ControllerName, proxy.DefaultAuthorities, reads(cfg.Cluster()))
+	o.Topology.Experimental = channel == kube.Experimental
+	return o
+}
+
+// Run serves until ctx ends. Proxies go on with what they have, and find another
+// replica or the next process.
+func (c *Cluster) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	defer context.AfterFunc(ctx, c.stop)() // who waits for the loop must not outlive it
+	run := func(what string, f func(context.Context) error) {
+		group.Go(func() error {
+			if err := f(ctx); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("%s: %w", what, err)
+			}
+			return ctx.Err()
+		})
+	}
+	ports := c.config.Ports
+	if ports.Health != 0 {
+		run("health", func(ctx context.Context) error { return admin.Serve(ctx, c.at(ports.Health), c.health()) })
+	}
+	if ports.Metrics != 0 {
+		run("metrics", func(ctx context.Context) error { return admin.Serve(ctx, c.at(ports.Metrics), c.metrics()) })
+	}
+	if c.opts.Admin != "" {
+		run("admin interface", func(ctx context.Context) error { return admin.Serve(ctx, c.opts.Admin, c.admin().Handler()) })
+	}
+	run("watch the API server", c.cache.Start)
+	run("Gateway API", func(ctx context.Context) error {
+		select {
+		case <-c.channel:
+			return ErrOtherChannel
+		case <-ctx.Done():
+			return nil
+		}
+	})
+	run("events", c.record)
+	run("loop", c.loop.Run)
+	c.runSources(run)
+	for what, service := range c.proxies.services() {
+		run(what, service)
+	}
+	run("leader election", c.elect)
+	err := group.Wait()
+	c.proxies.stop()
+	c.server.Stop()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// record sends what is recorded to the API server.
+func (c *Cluster) record(ctx context.Context) error {
+	if err := c.broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	c.broadcaster.Shutdown()
+	return nil
+}
+
+// runSources runs the sources, and notes when all have told all they have.
+func (c *Cluster) runSources(run func(string, func(context.Context) error)) {
+	silent := len(c.config.Sources) // of the loop
+	for i, s := range c.config.Sources {
+		first := true
+		emit := func(ctx context.Context, b source.Batch) {
+			c.loop.Emit(ctx, i, b)
+			if !first {
+				return
+			}
+			first = false
+			c.loop.Call(ctx, func() {
+				if silent--; silent == 0 {
+					go c.opening(ctx)
+				}
+			})
+		}
+		if s.Kubernetes != nil {
+			run("Kubernetes source", func(ctx context.Context) error {
+				return c.source.Run(ctx, func(b source.Batch) { emit(ctx, b) })
+			})
+			continue
+		}
+		run("file source", func(ctx context.Context) error {
+			files, err := file.New(file.Options{Paths: s.Files.Paths, Experimental: c.pipeline.Options.Topology.Experimental, Log: c.opts.Logs.For("source")})
+			if err != nil {
+				return err
+			}
+			return files.Run(ctx, func(b source.Batch) { emit(ctx, b) })
+		})
+	}
+}
+
+// clusterSource is the index of the source that is the cluster.
+func (c *Cluster) clusterSource() int {
+	return slices.IndexFunc(c.config.Sources, func(s config.Source) bool { return s.Kubernetes != nil })
+}
+
+// opening lets proxies in as soon as the contents that were asked for are known, or
+// known not to be had: a listener must not be taken away because its certificate
+// comes a second late.
+func (c *Cluster) opening(ctx context.Context) {
+	try := time.NewTicker(openingRetry)
+	defer try.Stop()
+	warned := time.Now()
+	for opened := false; !opened && ctx.Err() == nil; {
+		missing := 0
+		c.loop.Call(ctx, func() {
+			if missing = c.source.Unread(); missing > 0 && !c.loop.Waits() {
+				c.loop.Retry()
+			}
+			if opened = missing == 0 && !c.loop.Waits(); opened {
+				close(c.published)
+				c.settle()
+			}
+		})
+		if !opened {
+			if missing > 0 && time.Since(warned) > openingWarning {
+				warned = time.Now()
+				c.log.Warn("waiting for the contents of Secrets and ConfigMaps before proxies are served", "missing", missing)
+			}
+			select {
+			case <-try.C:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// How often it is looked whether all contents are known, and how often it is said that
+// they are not.
+const (
+	openingRetry   = 50 * time.Millisecond
+	openingWarning = time.Second
+)
+
+// whole waits for the first whole configuration; false means that ctx ended first.
+func (c *Cluster) whole(ctx context.Context) bool {
+	select {
+	case <-c.usable:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

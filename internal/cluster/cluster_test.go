@@ -1,0 +1,201 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	crlog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
+	"github.com/gatehouse-dev/gatehouse/test/apiserver"
+)
+
+func TestMain(m *testing.M) {
+	crlog.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
+
+// installed is a real API server with what the manifest installs, of which nothing runs.
+type installed struct {
+	*testing.T
+	*apiserver.Server
+	client  client.Client
+	decoder runtime.Decoder
+	writes  atomic.Int32 // of what is kept
+}
+
+func install(t *testing.T) *installed {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{kube.AddToScheme, corev1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := apiserver.Start(t, apiserver.Options{Channel: apiserver.Experimental})
+	c, err := client.New(server.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &installed{T: t, Server: server, client: c, decoder: serializer.NewCodecFactory(scheme).UniversalDeserializer()}
+	for _, manifest := range []string{"namespace", "install"} {
+		apiserver.Install(t, server.Config, "../../config/"+manifest+".yaml")
+	}
+	in.apply(`{apiVersion: v1, kind: Namespace, metadata: {name: team}}`)
+	return in
+}
+
+// apply makes objects as they are given in YAML, or replaces their content.
+func (in *installed) apply(texts ...string) {
+	in.Helper()
+	for _, text := range texts {
+		raw, err := yaml.YAMLToJSONStrict([]byte(text))
+		if err != nil {
+			in.Fatal(err)
+		}
+		decoded, _, err := in.decoder.Decode(raw, nil, nil)
+		if err != nil {
+			in.Fatal(err)
+		}
+		o := decoded.(client.Object)
+		live := o.DeepCopyObject().(client.Object)
+		switch err := in.client.Get(in.Context(), client.ObjectKeyFromObject(o), live); {
+		case client.IgnoreNotFound(err) != nil:
+			in.Fatal(err)
+		case err != nil:
+			err = in.client.Create(in.Context(), o)
+			if err != nil {
+				in.Fatalf("%s: %v", text, err)
+			}
+		default:
+			o.SetResourceVersion(live.GetResourceVersion())
+			if err := in.client.Update(in.Context(), o); err != nil {
+				in.Fatalf("%s: %v", text, err)
+			}
+		}
+	}
+}
+
+// replica is a controller that runs with the rights that the manifest gives it.
+type replica struct {
+	*Cluster
+	end  func()
+	away atomic.Bool // nothing that it asks of the API server is answered
+	anew atomic.Bool // it has ended to start anew
+	mute atomic.Bool // requests about the Lease are not answered
+}
+
+// vanish ends a replica as a crash does: it takes leave of nobody.
+func (r *replica) vanish() {
+	r.away.Store(true)
+	r.end()
+}
+
+var (
+	nextReplica      atomic.Int32
+	replicaPorts     sync.Once
+	xdsPort, apiPort int
+)
+
+// start runs a replica until end is called, or the test ends. It returns when the
+// replica is ready.
+func (in *installed) start(change ...func(*config.Configuration)) *replica {
+	in.Helper()
+	replicaPorts.Do(func() { xdsPort, apiPort = freePort(in.T), freePort(in.T) })
+	cfg := config.Default()
+	cfg.Ports = config.Ports{XDS: xdsPort, API: apiPort}
+	cfg.Infrastructure.Image = "gatehouse"
+	cfg.LeaderElection.LeaseDuration.Duration, cfg.LeaderElection.RenewDeadline.Duration, cfg.LeaderElection.RetryPeriod.Duration =
+		3*time.Second, 2*time.Second, 200*time.Millisecond
+	for _, f := range change {
+		f(cfg)
+	}
+	n := nextReplica.Add(1)
+	self := Replica{Namespace: "gatehouse-system", Name: "replica-" + strconv.Itoa(int(n)), IP: "127.77.0." + strconv.Itoa(int(n))}
+	self.Host = self.IP
+	as := rest.CopyConfig(in.Config)
+	as.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:gatehouse-system:gatehouse",
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:gatehouse-system", "system:authenticated"},
+	}
+	r := &replica{}
+	as.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			if r.away.Load() {
+				return nil, errors.New("the replica is gone")
+			}
+			if request.Method != http.MethodGet && strings.HasSuffix(request.URL.Path, "/gatehouse-settings") {
+				in.writes.Add(1)
+			}
+			if r.mute.Load() && strings.Contains(request.URL.Path, "/leases/") {
+				<-request.Context().Done()
+				return nil, request.Context().Err()
+			}
+			return next.RoundTrip(request)
+		})
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	cluster, err := New(ctx, Options{Config: cfg, REST: as, Self: self, Logs: config.NewLogs(cfg.Log, in.Output())})
+	if err != nil {
+		cancel()
+		in.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err := cluster.Run(ctx)
+		if r.anew.Store(errors.Is(err, ErrOtherChannel)); err != nil && !r.anew.Load() {
+			in.Error(err)
+		}
+	}()
+	r.Cluster, r.end = cluster, sync.OnceFunc(func() { cancel(); <-done })
+	in.Cleanup(r.end)
+	in.until("the replica is ready", func() bool { ok, _ := r.Ready(); return ok })
+	return r
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// longestWait bounds every wait of these tests; none waits that long.
+const longestWait = 20 * time.Second
+
+// until polls: most of what a test waits for is done by other processes.
+func (in *installed) until(what string, done func() bool) {
+	in.Helper()
+	for deadline := time.Now().Add(longestWait); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			in.Fatalf("it didn't happen that %s", what)
+		}
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lis.Close()
+	return lis.Addr().(*net.TCPAddr).Port
+}

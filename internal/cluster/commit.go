@@ -1,0 +1,41 @@
+package cluster
+
+import (
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/loop"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
+)
+
+// Committed takes in a commit, for the leader to write.
+func (c *Cluster) Committed(commit *flow.Commit) {
+	for _, table := range c.pipeline.Statuses {
+		table.Changes(commit, func(ch pipeline.StatusChange) { c.statuses[ch.Object] = ch.New })
+	}
+	if c.term != nil {
+		for _, w := range c.term.work {
+			w.committed(commit)
+		}
+	}
+}
+
+// Published has statuses written of what proxies have been told.
+func (c *Cluster) Published() {
+	c.selection.statuses(c.statuses)
+	c.reportShadows()
+	if c.term != nil {
+		for k, status := range c.statuses {
+			c.write(k, status)
+		}
+		c.writeDelayed()
+	}
+	clear(c.statuses)
+	c.settle()
+}
+
+// hear takes in what this process's own proxies say.
+func (c *Cluster) hear(gateway string, state xds.State) {
+	c.proxies.heard(gateway, state)
+	c.loop.Tell(c.running, loop.Feedback{Gateway: object.ParseName(gateway), State: state})
+}

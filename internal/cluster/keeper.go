@@ -1,0 +1,187 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/parameters"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+)
+
+// memory is the ConfigMap that holds what is kept. It is in the namespace of the
+// controllers: who may write parameters must not be able to write here, where no
+// override of a class counts.
+type memory struct {
+	client client.Client
+	name   object.Name
+}
+
+// memoryKey is the key of its data.
+const memoryKey = "gateways.json"
+
+func (c *Cluster) memory() memory {
+	return memory{c.direct, object.Name{Namespace: c.opts.Self.Namespace, Name: c.config.Infrastructure.Service + "-settings"}}
+}
+
+// read returns what is written; that nothing is, is no error.
+func (m memory) read(ctx context.Context) (string, error) {
+	var o corev1.ConfigMap
+	err := m.client.Get(ctx, client.ObjectKey{Namespace: m.name.Namespace, Name: m.name.Name}, &o)
+	return o.Data[memoryKey], client.IgnoreNotFound(err)
+}
+
+func (m memory) write(ctx context.Context, text string) error {
+	o := corev1ac.ConfigMap(m.name.Name, m.name.Namespace).
+		WithAnnotations(map[string]string{"kubernetes.io/description": "What Gateways go on with while their GatewayParameters can't be used. " +
+			"Written by the controller that leads, read by controllers that start."}).
+		WithData(map[string]string{memoryKey: text})
+	return m.client.Apply(ctx, o, client.FieldOwner(infra.ManagedBy), client.ForceOwnership)
+}
+
+// remember has the pipeline go on with what earlier controllers have kept.
+func (c *Cluster) remember(ctx context.Context) error {
+	text, err := c.memory().read(ctx)
+	switch {
+	case apierrors.IsForbidden(err):
+		c.log.Error("settings that were kept may not be read: Gateways whose GatewayParameters can't be used go on with those of their class; apply the roles of this version", "error", err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("settings that were kept: %w", err)
+	}
+	all, err := parameters.Decode(text)
+	if err != nil {
+		c.log.Error("settings that were kept can't be understood: Gateways whose GatewayParameters can't be used go on with those of their class",
+			"object", "ConfigMap "+c.memory().name.String(), "error", err)
+	}
+	c.pipeline.Seed(all)
+	return nil
+}
+
+// keeper writes what is kept while a replica leads.
+type keeper struct {
+	memory
+	pipeline *pipeline.Pipeline
+	log      *slog.Logger
+	news     chan struct{} // there is something to write
+
+	mu    sync.Mutex
+	all   map[object.Name]*parameters.Kept
+	whole bool // all that is to be kept has been set
+}
+
+func newKeeper(m memory, p *pipeline.Pipeline, log *slog.Logger) *keeper {
+	return &keeper{memory: m, pipeline: p, log: log, news: make(chan struct{}, 1), all: map[object.Name]*parameters.Kept{}}
+}
+
+func (k *keeper) begin(ctx *flow.Ctx) {
+	for name, settings := range flow.All(ctx, k.pipeline.Kept) {
+		k.set(name, settings)
+	}
+}
+
+func (k *keeper) committed(c *flow.Commit) {
+	for _, ch := range flow.Changes(c, k.pipeline.Kept) {
+		k.set(ch.Key, ch.New)
+	}
+}
+
+func (k *keeper) changed(object.Key) {}
+
+// set says what is to be kept of a Gateway; nil for nothing.
+func (k *keeper) set(name object.Name, v *parameters.Kept) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if v == nil {
+		delete(k.all, name)
+	} else {
+		k.all[name] = v
+	}
+	k.signal()
+}
+
+func (k *keeper) complete() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.whole = true
+	k.signal()
+}
+
+// signal has the changes written, once all is known. The caller holds the lock.
+func (k *keeper) signal() {
+	if k.whole {
+		select {
+		case k.news <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// keepPause is the time between two writes: changes come in crowds.
+const keepPause = time.Second
+
+// run writes until ctx ends. What is written already is not written again.
+func (k *keeper) run(ctx context.Context) error {
+	var written *string // nil as long as it is not known
+	for {
+		select {
+		case <-k.news:
+		case <-ctx.Done():
+			return nil
+		}
+		pause := keepPause
+		text, err := k.update(ctx, written)
+		if err == nil {
+			written = &text
+		} else if ctx.Err() == nil {
+			k.log.Error("settings can't be kept: a controller that restarts may not know them; trying again",
+				"object", "ConfigMap "+k.name.String(), "error", err, "in", termRetry)
+			written, pause = nil, termRetry
+			k.mu.Lock()
+			k.signal()
+			k.mu.Unlock()
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// update writes what is to be kept unless it is written, and returns it.
+func (k *keeper) update(ctx context.Context, written *string) (string, error) {
+	k.mu.Lock()
+	all := maps.Clone(k.all)
+	k.mu.Unlock()
+	text, left, err := parameters.Encode(all, parameters.MaxKept)
+	if err != nil {
+		return "", err
+	}
+	if written == nil {
+		there, err := k.read(ctx)
+		if err != nil {
+			return "", err
+		}
+		written = &there
+	}
+	if text == *written {
+		return text, nil
+	}
+	if len(left) > 0 {
+		k.log.Warn("settings of some Gateways are too many to be kept: should their GatewayParameters be bad when the controller restarts, they go on with those of their class",
+			"object", "ConfigMap "+k.name.String(), "gateways", left)
+	}
+	return text, k.write(ctx, text)
+}

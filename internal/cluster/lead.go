@@ -1,0 +1,274 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/status/writer"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// term is what a replica does while it leads.
+type term struct {
+	statuses *writer.Writer
+	work     []work
+	complete bool // all Gateways are known
+	metrics  *prometheus.Registry
+	since    time.Time
+	// delayed are statuses that wait for proxies to be heard, see patience.
+	delayed map[object.Key]any
+}
+
+// holder is how a replica signs the Lease: its name and where others reach it.
+func (r Replica) holder() string { return r.Name + "_" + r.IP }
+
+// address returns where the holder of a Lease is reached.
+func address(holder string) (ip string, ok bool) {
+	i := strings.LastIndexByte(holder, '_')
+	return holder[i+1:], i >= 0
+}
+
+// elect leads whenever the Lease is ours, until ctx ends.
+func (c *Cluster) elect(ctx context.Context) error {
+	le := c.opts.Config.LeaderElection
+	if le.Disabled {
+		c.lead(ctx, func(ctx context.Context) (context.Context, context.CancelFunc, error) {
+			return ctx, func() {}, ctx.Err()
+		})
+		return ctx.Err()
+	}
+	lease := newLease(&resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: c.opts.Self.Namespace, Name: le.Name},
+		Client:     c.set.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: c.opts.Self.holder()},
+	}, le.RenewDeadline.Duration)
+	for ctx.Err() == nil {
+		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+			Lock: lease, Name: le.Name,
+			LeaseDuration: le.LeaseDuration.Duration, RenewDeadline: le.RenewDeadline.Duration, RetryPeriod: le.RetryPeriod.Duration,
+			Callbacks: leaderelection.LeaderCallbacks{
+				OnStartedLeading: func(ctx context.Context) { c.lead(ctx, lease.ours) },
+				OnStoppedLeading: func() {},
+				OnNewLeader:      c.follow,
+			},
+		})
+		if err != nil {
+			return fmt.Errorf("leader election: %w", err)
+		}
+		elector.Run(ctx)
+	}
+	c.turn.Lock() // the last term has ended
+	defer c.turn.Unlock()
+	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), le.RetryPeriod.Duration)
+	defer cancel()
+	if err := lease.release(releasing); err != nil {
+		c.log.Warn("the lease is not released; another replica leads when it has run out", "error", err)
+	}
+	c.proxies.ended(context.WithoutCancel(ctx))
+	return ctx.Err()
+}
+
+// follow notes who leads.
+func (c *Cluster) follow(holder string) {
+	if holder == c.opts.Self.holder() {
+		c.leader.Store(nil)
+	} else if ip, ok := address(holder); ok {
+		c.log.Info("following: another replica leads", "leader", holder)
+		c.leader.Store(&ip)
+	}
+}
+
+// lead writes status and infrastructure until ctx ends, as long as nobody else may; ours
+// returns a context that ends then. The election does not wait for it, so that a term
+// may begin before the last one has ended: it waits here.
+func (c *Cluster) lead(ctx context.Context, ours func(context.Context) (context.Context, context.CancelFunc, error)) {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	select {
+	case <-c.published: // before, nothing is known that could be written
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	// Whoever holds the Lease must write: nobody else does.
+	for {
+		held, cancel, err := ours(ctx)
+		if err != nil {
+			return
+		}
+		c.log.Info("leading: this replica writes status and infrastructure from now on")
+		err = c.serve(held)
+		lost := held.Err() != nil
+		cancel()
+		c.log.Info("leading ended")
+		if err != nil && !lost {
+			c.log.Error("status and infrastructure can't be written; trying again", "error", err, "in", termRetry)
+			select {
+			case <-time.After(termRetry):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// termRetry is how long a leader that could not begin waits.
+const termRetry = 5 * time.Second
+
+// serve is a term.
+func (c *Cluster) serve(ctx context.Context) error {
+	t, err := c.newTerm()
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return t.statuses.Run(ctx) })
+	for _, w := range t.work {
+		group.Go(func() error { return w.run(ctx) })
+	}
+	group.Go(func() error {
+		c.loop.Call(ctx, func() { c.begin(t) })
+		select {
+		case <-time.After(patience):
+			c.loop.Call(ctx, c.writeDelayed)
+		case <-ctx.Done():
+		}
+		return nil
+	})
+	err = group.Wait()
+	c.leads.Store(nil)
+	c.loop.Call(c.running, func() { c.term = nil })
+	return err
+}
+
+// newTerm prepares those who write.
+func (c *Cluster) newTerm() (*term, error) {
+	t := &term{metrics: prometheus.NewRegistry(), since: time.Now(), delayed: map[object.Key]any{}}
+	t.statuses = writer.New(writer.Options{
+		Client: c.direct, Live: c.source.Live, ControllerName: c.config.ControllerName, Owns: c.selection.owns(),
+		Events: c.recorder, Log: c.opts.Logs.For("status"), Registerer: t.metrics,
+	})
+	var err error
+	t.work, err = c.proxies.work(t.metrics)
+	return t, err
+}
+
+// begin hands a term all that there is; the loop runs it.
+func (c *Cluster) begin(t *term) {
+	c.term = t
+	c.leads.Store(t)
+	c.pipeline.Engine.View(func(ctx *flow.Ctx) {
+		for _, table := range c.pipeline.Statuses {
+			table.All(ctx, c.write)
+		}
+		c.selection.passed(c.write)
+		for _, w := range t.work {
+			w.begin(ctx)
+		}
+	})
+	c.beginShadows()
+	t.statuses.Complete(slices.Values(c.pipeline.Objects()))
+	c.settle()
+}
+
+// settle lets those go on who need to know everything, when everything is known:
+// who serves proxies, and who removes fleets of Gateways that don't exist. While
+// objects are held back for the version of the cluster's definitions, it isn't. The
+// loop runs it.
+func (c *Cluster) settle() {
+	select {
+	case <-c.published:
+	default:
+		return
+	}
+	if c.pipeline.VersionRefused() || c.loop.Waits() {
+		return
+	}
+	if !c.serves {
+		c.serves = true
+		close(c.usable)
+	}
+	if t := c.term; t != nil && !t.complete {
+		t.complete = true
+		for _, w := range t.work {
+			w.complete()
+		}
+	}
+}
+
+// write has a status written, unless it is one that silence would make false.
+func (c *Cluster) write(k object.Key, status any) {
+	t := c.term
+	if t == nil {
+		return
+	}
+	if owner := c.loop.Owner(k); owner >= 0 && owner != c.clusterSource() {
+		return // the object that is used is in a file
+	}
+	if !c.selection.writes(k) {
+		return
+	}
+	if status != nil && c.tooEarly(k) {
+		t.delayed[k] = status
+		return
+	}
+	delete(t.delayed, k)
+	t.statuses.Set(k, status)
+}
+
+// tooEarly reports whether a status speaks of proxies that may just not have come
+// back yet: as it is, it says Programmed.
+func (c *Cluster) tooEarly(k object.Key) bool {
+	if time.Since(c.term.since) > patience {
+		return false
+	}
+	var conditions []metav1.Condition
+	var gateway object.Name
+	switch o := c.source.Live(k).(type) {
+	case *gwv1.Gateway:
+		conditions, gateway = o.Status.Conditions, object.Name{Namespace: o.Namespace, Name: o.Name}
+	case *gwv1.ListenerSet:
+		conditions, gateway = o.Status.Conditions, topology.ParentOfSet(o)
+	default:
+		return false
+	}
+	return meta.IsStatusConditionTrue(conditions, string(gwv1.GatewayConditionProgrammed)) && !c.loop.States.Heard(gateway)
+}
+
+// changed notes that a live object changed, by whomever.
+func (c *Cluster) changed(k object.Key) {
+	if t := c.leads.Load(); t != nil {
+		t.statuses.Changed(k)
+		for _, w := range t.work {
+			w.changed(k)
+		}
+	}
+}
+
+// writeDelayed has written what has waited, unless it is still too early for it.
+func (c *Cluster) writeDelayed() {
+	if c.term == nil {
+		return
+	}
+	for k, status := range c.term.delayed {
+		c.write(k, status)
+	}
+}
+
+// patience is how long a leader that has just begun waits for the proxies to
+// connect, to it or to other replicas, before it takes their silence for an
+// answer: a restart must not turn every Gateway's Programmed off and on.
+const patience = 15 * time.Second

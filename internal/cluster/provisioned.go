@@ -1,0 +1,211 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/identity"
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/relay"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
+)
+
+// provisioned is where the proxies of `gatehouse controller` run: in pods of a fleet for
+// each Gateway, that a replica which leads makes, and that find any replica.
+type provisioned struct {
+	cluster  *Cluster
+	identity *identity.Authority
+	relay    *relay.Client
+	fleets   fleets
+}
+
+// composeProvisioned makes a Cluster serve fleets of pods.
+func (c *Cluster) composeProvisioned(ctx context.Context, channel string) error {
+	p := &provisioned{cluster: c}
+	p.identity = identity.NewAuthority(identity.Options{
+		Client: c.direct, Namespace: c.opts.Self.Namespace, Pod: c.opts.Self.Name, Service: c.config.Infrastructure.Service,
+		RootLife: c.config.Identity.AuthorityLifetime.Duration, Life: c.config.Identity.ProxyLifetime.Duration,
+		Log: c.opts.Logs.For("identity"),
+	})
+	p.relay = p.newRelay()
+	c.proxies, c.selection = p, everything{}
+	c.pipeline = pipeline.New(pipelineOptions(c.config, channel))
+	return c.remember(ctx)
+}
+
+// everything is the selection of a process that serves all Gateways of its classes.
+type everything struct{}
+
+func (everything) take(b source.Batch) source.Batch { return b }
+
+func (everything) statuses(map[object.Key]any) {}
+
+func (everything) passed(func(object.Key, any)) {}
+
+func (everything) owns() func(client.Object, *gwv1.ParentReference) bool { return nil }
+
+func (everything) writes(object.Key) bool { return true }
+
+func (p *provisioned) services() map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"identity": func(ctx context.Context) error { p.identity.Run(ctx); return nil },
+		"xDS":      p.serveXDS,
+		"API":      p.serveAPI,
+		"relay":    p.relay.Run,
+	}
+}
+
+// Committed notes which Gateways have a fleet.
+func (p *provisioned) Committed(c *flow.Commit) {
+	p.fleets.update(flow.Changes(c, p.cluster.pipeline.Infrastructure))
+	for _, ch := range flow.Changes(c, p.cluster.pipeline.Fleets) {
+		if ch.Had && !ch.Has {
+			p.relay.Forget(ch.Key.String())
+		}
+	}
+}
+
+// Published has nothing to do: proxies are told over xDS, fleets are the leader's.
+func (p *provisioned) Published() {}
+
+func (p *provisioned) heard(gateway string, state xds.State) { p.relay.Send(gateway, state) }
+
+func (p *provisioned) ready() (bool, string) { return true, "" }
+
+func (p *provisioned) ended(context.Context) {}
+
+func (p *provisioned) stop() {}
+
+// work keeps settings and classes, and makes fleets unless somebody else does.
+func (p *provisioned) work(metrics prometheus.Registerer) ([]work, error) {
+	c := p.cluster
+	list := []work{
+		newKeeper(c.memory(), c.pipeline, c.log),
+		newFinalizers(c.direct, c.source.Live, c.pipeline, c.config.ControllerName, c.log),
+	}
+	if c.config.Infrastructure.Type != config.InfrastructureKubernetes {
+		return list, nil
+	}
+	applier, err := infra.New(infra.ApplierOptions{
+		Options: FleetOptions(c.config, c.opts.Self.Namespace),
+		REST:    c.opts.REST, Client: c.direct, Namespaces: c.config.Cluster().Namespaces,
+		Events: c.recorder, Log: c.opts.Logs.For("infra"), Registerer: metrics,
+		OnState: func(gateway object.Name, s *infra.State) {
+			c.loop.Call(c.running, func() {
+				c.loop.Update(func(tx *flow.Tx) { c.pipeline.SetFleet(tx, gateway, s) })
+			})
+		},
+	})
+	return append(list, &fleetWork{Applier: applier, pipeline: c.pipeline, identity: p.identity}), err
+}
+
+// fleetWork makes the fleets of Gateways.
+type fleetWork struct {
+	*infra.Applier
+	pipeline *pipeline.Pipeline
+	identity *identity.Authority
+}
+
+func (w *fleetWork) begin(ctx *flow.Ctx) {
+	for _, fleet := range flow.All(ctx, w.pipeline.Infrastructure) {
+		w.Set(fleet)
+	}
+}
+
+func (w *fleetWork) committed(c *flow.Commit) {
+	for _, ch := range flow.Changes(c, w.pipeline.Infrastructure) {
+		if ch.Has {
+			w.Set(ch.New)
+		} else {
+			w.Delete(ch.Key)
+		}
+	}
+}
+
+func (w *fleetWork) complete() { w.Complete() }
+
+func (w *fleetWork) changed(object.Key) {}
+
+func (w *fleetWork) run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return w.Run(ctx) })
+	group.Go(func() error { return w.distribute(ctx) })
+	return group.Wait()
+}
+
+// distribute tells those who make fleets by what proxies know their controller.
+func (w *fleetWork) distribute(ctx context.Context) error {
+	select {
+	case <-w.identity.Ready():
+	case <-ctx.Done():
+		return nil
+	}
+	for {
+		changed := w.identity.Next()
+		w.SetAuthorities(w.identity.Bundle())
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// FleetOptions are what all fleets of a controller in a namespace have in common.
+func FleetOptions(c *config.Configuration, namespace string) infra.Options {
+	in := c.Infrastructure
+	return infra.Options{
+		ControllerName: c.ControllerName, Image: in.Image, PullPolicy: corev1.PullPolicy(in.ImagePullPolicy),
+		ControllerNamespace: namespace, ControllerService: in.Service,
+		XDSPort: c.Ports.XDS, APIPort: c.Ports.API,
+	}
+}
+
+// serveXDS serves proxies once there is a whole configuration.
+func (p *provisioned) serveXDS(ctx context.Context) error {
+	if !p.cluster.whole(ctx) {
+		return nil
+	}
+	lis, err := net.Listen("tcp", p.cluster.at(p.cluster.config.Ports.XDS))
+	if err != nil {
+		return err
+	}
+	return p.cluster.server.ServeTLS(ctx, lis, xds.TLS{
+		Config: p.identity.ServerTLS(tls.RequireAndVerifyClientCert, "h2"), Identify: p.identity.Proxy, Changed: p.identity.Next,
+	})
+}
+
+// serveAPI serves certificates to proxies, and leads the other replicas.
+func (p *provisioned) serveAPI(ctx context.Context) error {
+	if !p.cluster.whole(ctx) {
+		return nil
+	}
+	lis, err := net.Listen("tcp", p.cluster.at(p.cluster.config.Ports.API))
+	if err != nil {
+		return err
+	}
+	options := identity.ServerOptions{
+		Authority: p.identity, Client: p.cluster.direct, Fleet: p.fleets.serviceAccount,
+		AnySource: p.cluster.config.Identity.AnyAddress, Log: p.cluster.opts.Logs.For("identity"),
+	}
+	if p.cluster.config.Infrastructure.Type == config.InfrastructureKubernetes { // else fleets are somebody else's
+		options.Former = p.isFormer
+	}
+	server := identity.NewServer(options)
+	p.cluster.registry.MustRegister(server.Collectors()...)
+	server.HandleControllers("POST "+relay.Path, p.relayed())
+	return server.Serve(ctx, lis)
+}

@@ -1,0 +1,56 @@
+package cluster
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
+)
+
+// Whoever restricts the namespaces is told that the parameters of a class are in
+// another one, instead of being asked to make what is there.
+func TestParametersThatAreNotRead(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		source config.Kubernetes
+		labels map[string]string
+		want   string
+	}{
+		{"all", config.Kubernetes{}, nil, "doesn't exist"},
+		{"listed", config.Kubernetes{Namespaces: []string{"shop", "infra"}}, nil, "doesn't exist"},
+		{"not listed", config.Kubernetes{Namespaces: []string{"shop"}}, nil, "leaves namespace infra out"},
+		{"selected", config.Kubernetes{NamespaceSelector: metav1.AddLabelToSelector(&metav1.LabelSelector{}, "read", "yes")}, map[string]string{"read": "yes"}, "doesn't exist"},
+		{"not selected", config.Kubernetes{NamespaceSelector: metav1.AddLabelToSelector(&metav1.LabelSelector{}, "read", "yes")}, nil, "leaves namespace infra out"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cfg := config.Default()
+			cfg.Sources = []config.Source{{Kubernetes: &test.source}}
+			p := pipeline.New(pipelineOptions(cfg, kube.Experimental))
+			namespace := gwv1.Namespace("infra")
+			p.Apply(source.Batch{Set: []source.Object{&gwv1.GatewayClass{
+				ObjectMeta: metav1.ObjectMeta{Name: "gatehouse"},
+				Spec: gwv1.GatewayClassSpec{
+					ControllerName: pipeline.ControllerName,
+					ParametersRef:  &gwv1.ParametersReference{Group: "gatehouse.dev", Kind: "GatewayParameters", Namespace: &namespace, Name: "p"},
+				},
+			}}})
+			// The namespace is heard of last: the class must be looked at again.
+			p.Apply(source.Batch{Set: []source.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "infra", Labels: test.labels}}}})
+			p.Engine.View(func(c *flow.Ctx) {
+				class, _ := flow.Get(c, p.Graph.Classes, "gatehouse")
+				if !strings.Contains(class.Accepted.Message, test.want) {
+					t.Errorf("got %q, want one with %q", class.Accepted.Message, test.want)
+				}
+			})
+		})
+	}
+}

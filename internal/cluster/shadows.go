@@ -1,0 +1,188 @@
+package cluster
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// shadow is an object that is not used, since a source that is listed before its own
+// defines it too.
+type shadow struct {
+	object.Key
+	from int // its source
+}
+
+// shadows are the objects that are not used. All of it is the loop's.
+type shadows struct {
+	by      map[shadow]int // the source that is used instead
+	changed map[shadow]bool
+	told    map[object.Key]any // the statuses of the cluster's objects among them
+}
+
+func newShadows() shadows {
+	return shadows{by: map[shadow]int{}, changed: map[shadow]bool{}, told: map[object.Key]any{}}
+}
+
+// note notes that an object is not used from now on, or is used again, or gone.
+func (s *shadows) note(k object.Key, by, from int, begins bool) {
+	sh := shadow{k, from}
+	s.changed[sh] = true
+	if begins {
+		s.by[sh] = by
+	} else {
+		delete(s.by, sh)
+	}
+}
+
+// problem is the key under which a shadow stands among the problems of files.
+func (s shadow) problem() string { return fmt.Sprintf("\x00%s of %d", s.Key, s.from) }
+
+// tellShadows makes what has changed of shadows part of a transaction.
+func (c *Cluster) tellShadows(tx *flow.Tx) {
+	for sh := range c.shadows.changed {
+		by, shadowed := c.shadows.by[sh]
+		if !shadowed {
+			c.pipeline.Problems.Delete(tx, sh.problem())
+			continue
+		}
+		c.pipeline.Problems.Set(tx, sh.problem(), []source.Problem{{
+			Key: sh.Key, Reason: source.Duplicate,
+			Message: fmt.Sprintf("%s and %s define this object; the source listed first wins, so that this one of %s is not used",
+				c.sourceName(by), c.sourceName(sh.from), c.sourceName(sh.from)),
+		}})
+	}
+}
+
+// sourceName says which source one is.
+func (c *Cluster) sourceName(i int) string {
+	at := "sources[" + strconv.Itoa(i) + "]"
+	if files := c.config.Sources[i].Files; files != nil {
+		return at + " (" + strings.Join(files.Paths, ", ") + ")"
+	}
+	return at + " (the cluster)"
+}
+
+// beginShadows has all of them told by a replica that begins to lead.
+func (c *Cluster) beginShadows() {
+	clear(c.shadows.told)
+	for sh := range c.shadows.by {
+		c.shadows.changed[sh] = true
+	}
+	c.reportShadows()
+}
+
+// reportShadows says at the cluster's objects that they are not used, while this
+// replica leads.
+func (c *Cluster) reportShadows() {
+	defer clear(c.shadows.changed)
+	if len(c.config.Sources) < 2 || c.term == nil {
+		return
+	}
+	again := map[object.Key]bool{} // objects whose own status counts again
+	for sh := range c.shadows.changed {
+		if sh.from != c.clusterSource() {
+			continue
+		}
+		by, shadowed := c.shadows.by[sh]
+		if !shadowed {
+			delete(c.shadows.told, sh.Key)
+			again[sh.Key] = true
+			continue
+		}
+		if live := c.source.Live(sh.Key); live != nil {
+			c.recorder.Eventf(live, nil, corev1.EventTypeWarning, "Conflicted", "Merge", "%s", condition.Shadowed(c.sourceName(by)).Message)
+		}
+	}
+	c.pipeline.Engine.View(func(ctx *flow.Ctx) {
+		if len(again) > 0 {
+			for _, table := range c.pipeline.Statuses {
+				table.All(ctx, func(k object.Key, status any) {
+					if again[k] {
+						c.write(k, status)
+					}
+				})
+			}
+		}
+		for sh, by := range c.shadows.by {
+			if sh.from != c.clusterSource() {
+				continue
+			}
+			status := c.shadowStatus(ctx, c.source.Live(sh.Key), c.sourceName(by))
+			if was, told := c.shadows.told[sh.Key]; !told || !reflect.DeepEqual(was, status) {
+				c.shadows.told[sh.Key] = status
+				c.term.statuses.Set(sh.Key, status)
+			}
+		}
+	})
+}
+
+// shadowStatus returns the status of an object of the cluster that is not used: where
+// it would be ours to serve, it says so.
+func (c *Cluster) shadowStatus(ctx *flow.Ctx, o client.Object, by string) any {
+	var conditions []metav1.Condition
+	if o != nil {
+		accepted := condition.Shadowed(by)
+		accepted.ObservedGeneration = o.GetGeneration()
+		conditions = []metav1.Condition{accepted}
+	}
+	isOurs := func(gateway object.Name) bool {
+		_, ok := flow.Get(ctx, c.pipeline.Graph.Gateways, gateway)
+		return ok
+	}
+	switch o := o.(type) {
+	case *gwv1.GatewayClass:
+		if string(o.Spec.ControllerName) == c.config.ControllerName {
+			return &gwv1.GatewayClassStatus{Conditions: conditions}
+		}
+	case *gwv1.Gateway:
+		if _, ok := flow.Get(ctx, c.pipeline.Graph.Classes, string(o.Spec.GatewayClassName)); ok {
+			return &gwv1.GatewayStatus{Conditions: conditions}
+		}
+	case *gwv1.ListenerSet:
+		if isOurs(topology.ParentOfSet(o)) {
+			return &gwv1.ListenerSetStatus{Conditions: conditions}
+		}
+	case *gwv1.HTTPRoute, *gwv1.GRPCRoute, *gwv1.TLSRoute, *gwv1.TCPRoute, *gwv1.UDPRoute:
+		status := &gwv1.RouteStatus{}
+		for _, ref := range topology.ParentRefs(o) {
+			if isOurs(c.gatewayOf(ctx, o.GetNamespace(), ref)) {
+				status.Parents = append(status.Parents, gwv1.RouteParentStatus{
+					ParentRef: ref, ControllerName: gwv1.GatewayController(c.config.ControllerName), Conditions: conditions,
+				})
+			}
+		}
+		if len(status.Parents) > 0 {
+			return status
+		}
+	}
+	return nil
+}
+
+// gatewayOf returns the Gateway that a parent is, or is a set of.
+func (c *Cluster) gatewayOf(ctx *flow.Ctx, namespace string, ref gwv1.ParentReference) object.Name {
+	name := object.Name{Namespace: namespace, Name: string(ref.Name)}
+	if ref.Namespace != nil {
+		name.Namespace = string(*ref.Namespace)
+	}
+	if ref.Kind == nil || *ref.Kind != "ListenerSet" {
+		return name
+	}
+	set, ok := flow.Get(ctx, c.pipeline.Inputs.ListenerSets, name)
+	if !ok {
+		return object.Name{}
+	}
+	return topology.ParentOfSet(set)
+}

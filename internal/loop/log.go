@@ -1,0 +1,42 @@
+package loop
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+)
+
+func logFailures(log *slog.Logger, c *flow.Commit) {
+	for _, f := range c.Failures {
+		log.Error("a value could not be processed; its last good state stays in force, please report this",
+			"table", f.Table, "key", fmt.Sprint(f.Key), "cause", fmt.Sprint(f.Cause), "stack", f.Stack)
+	}
+}
+
+// maxProblemLines bounds what one commit logs of broken inputs; a tree of files
+// that is replaced by nonsense must not bury what else is said.
+const maxProblemLines = 20
+
+// logProblems logs what a commit brings of broken inputs.
+func logProblems(log *slog.Logger, p *pipeline.Pipeline, c *flow.Commit) {
+	fresh := 0
+	for _, ch := range flow.Changes(c, p.Problems) {
+		known := map[string]bool{}
+		for _, problem := range ch.Old {
+			known[problem.Error()] = true
+		}
+		for _, problem := range ch.New {
+			if known[problem.Error()] {
+				continue
+			}
+			if fresh++; fresh <= maxProblemLines {
+				log.Warn("input problem", "problem", problem.Error(), "reason", string(problem.Reason), "last_good_stays", problem.Stale)
+			}
+		}
+	}
+	if fresh > maxProblemLines {
+		log.Warn("more input problems; `gatehouse status` shows all", "more", fresh-maxProblemLines)
+	}
+}

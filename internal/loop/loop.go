@@ -1,0 +1,217 @@
+package loop
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
+)
+
+// Options configure a Loop.
+type Options struct {
+	Pipeline *pipeline.Pipeline
+	// Server serves the proxies of this process.
+	Server *xds.Server
+	Log    *slog.Logger
+	// Sources is how many there are. Of two that define an object the first one counts.
+	Sources int
+	// Shadowed, if not nil, is told of objects that don't count, see source.Merge.
+	Shadowed func(k object.Key, by, from int, begins bool)
+	// Select, if not nil, leaves of a batch what this process is to serve.
+	Select func(source.Batch) source.Batch
+	// Contents, if not nil, reads the Secrets and ConfigMaps that the pipeline asks for;
+	// they count as of the source ContentsSource. Without it they come with the batches.
+	Contents       Contents
+	ContentsSource int
+	// Transact, if not nil, adds to a transaction what the mode has to say.
+	Transact func(*flow.Tx)
+	// Observers follow the commits, in this order.
+	Observers []Observer
+}
+
+// Contents reads Secrets and ConfigMaps.
+type Contents interface {
+	// Want says which are wanted from now on. It returns the end of those that no longer
+	// are, and a function that reads those newly wanted; nil where there are none. The
+	// loop calls Want, and another goroutine the function.
+	Want(secrets, configMaps []object.Name) (gone source.Batch, read func(context.Context) source.Batch)
+}
+
+// Observer follows the commits of a loop. The loop calls its methods, which must not
+// wait for anything.
+type Observer interface {
+	// Committed takes in a commit.
+	Committed(c *flow.Commit)
+	// Published is called when proxies have been told of all commits so far.
+	Published()
+}
+
+// Loop drives a pipeline. Its fields are the goroutine's that runs it.
+type Loop struct {
+	Options
+	queue queue
+	merge *source.Merge // nil with one source
+
+	// States is what proxies say, and Heard the Gateways of which they have said
+	// something since the last publication.
+	States States
+	Heard  []object.Name
+	// present are the Gateways with proxies. What the proxies of one had said before it
+	// came takes effect in the next transaction, and so does the end of one that went.
+	present    map[object.Name]bool
+	came, gone []object.Name
+
+	publication publication
+}
+
+// New prepares a loop.
+func New(o Options) *Loop {
+	l := &Loop{Options: o, queue: newQueue(), States: States{}, present: map[object.Name]bool{}}
+	l.publication.known = map[string]bool{}
+	if o.Sources > 1 {
+		l.merge = source.NewMerge(o.Sources)
+		l.merge.Shadowed = o.Shadowed
+	}
+	return l
+}
+
+// Run runs transactions until ctx ends.
+func (l *Loop) Run(ctx context.Context) error {
+	l.publication.running = ctx
+	return l.queue.run(ctx, l.commit)
+}
+
+// Emit hands a batch of a source to the loop, unless ctx ends first.
+func (l *Loop) Emit(ctx context.Context, from int, b source.Batch) {
+	if l.merge == nil {
+		l.queue.emit(ctx, b)
+		return
+	}
+	l.Call(ctx, func() { l.commit([]source.Batch{l.merge.Take(from, b)}, nil) })
+}
+
+// Tell hands feedback to the loop, unless ctx ends first.
+func (l *Loop) Tell(ctx context.Context, f Feedback) { l.queue.tell(ctx, f) }
+
+// Ignore takes what proxies say without listening to it, until the channel is closed:
+// proxies that end after the loop must not find a full queue.
+func (l *Loop) Ignore(until <-chan struct{}) {
+	for {
+		select {
+		case <-l.queue.said:
+		case <-until:
+			return
+		}
+	}
+}
+
+// Call runs a function between two transactions and waits for it, unless ctx ends
+// before it has begun. It must not be used by what the loop runs itself.
+func (l *Loop) Call(ctx context.Context, do func()) { l.queue.call(ctx, do) }
+
+// Update runs a transaction of its own. For functions that Call runs.
+func (l *Loop) Update(change func(*flow.Tx)) {
+	l.update(change)
+	l.proceed()
+}
+
+// Retry has the contents that are asked for looked for again. For functions that Call
+// runs.
+func (l *Loop) Retry() { l.commit(nil, nil) }
+
+// Forget takes back what a replica of the controller has said. For functions that Call
+// runs.
+func (l *Loop) Forget(replica string) {
+	gateways := l.States.Drop(replica)
+	if len(gateways) == 0 {
+		return
+	}
+	l.Update(func(tx *flow.Tx) {
+		for _, gateway := range gateways {
+			if l.present[gateway] {
+				l.Pipeline.TakeFeedback(tx, gateway, l.States.Merged(gateway))
+			}
+		}
+	})
+}
+
+// Has reports whether a Gateway has proxies. For functions that Call runs.
+func (l *Loop) Has(gateway object.Name) bool { return l.present[gateway] }
+
+// Owner returns the source whose object counts; -1 if there is none, and 0 where there
+// is one source only.
+func (l *Loop) Owner(k object.Key) int {
+	if l.merge == nil {
+		return 0
+	}
+	return l.merge.Owner(k)
+}
+
+// commit takes in what has arrived.
+func (l *Loop) commit(batches []source.Batch, said []Feedback) {
+	if l.Select != nil {
+		for i := range batches {
+			batches[i] = l.Select(batches[i])
+		}
+	}
+	l.transact(batches, said)
+	l.proceed()
+}
+
+// transact runs one transaction.
+func (l *Loop) transact(batches []source.Batch, said []Feedback) {
+	l.update(func(tx *flow.Tx) {
+		l.Pipeline.Tick(tx, time.Now())
+		l.Pipeline.Take(tx, batches)
+		if l.Transact != nil {
+			l.Transact(tx)
+		}
+		for _, gateway := range l.gone {
+			l.Pipeline.DropFeedback(tx, gateway)
+		}
+		l.gone = nil
+		// Replicas don't see Gateways come and go at the same time: what they say of one
+		// that isn't there may be the last of its proxies' words, or the first of its
+		// successor's.
+		for _, f := range said {
+			state := l.States.Take(f.Replica, f.Gateway, f.State)
+			l.Heard = append(l.Heard, f.Gateway)
+			if l.present[f.Gateway] {
+				l.Pipeline.TakeFeedback(tx, f.Gateway, state)
+			}
+		}
+		for _, gateway := range l.came {
+			if l.present[gateway] {
+				l.Pipeline.TakeFeedback(tx, gateway, l.States.Merged(gateway))
+			}
+		}
+		l.came = nil
+	})
+}
+
+func (l *Loop) update(change func(*flow.Tx)) {
+	c := l.Pipeline.Update(change)
+	logFailures(l.Log, c)
+	logProblems(l.Log, l.Pipeline, c)
+	l.publication.add(l.Pipeline.Updates(c))
+	for _, ch := range flow.Changes(c, l.Pipeline.Fleets) {
+		if ch.Has {
+			l.present[ch.Key] = true
+			if len(l.States[ch.Key]) > 0 {
+				l.came = append(l.came, ch.Key)
+			}
+		} else if ch.Had {
+			delete(l.present, ch.Key)
+			l.gone = append(l.gone, ch.Key)
+			l.States.Take("", ch.Key, xds.State{})
+		}
+	}
+	for _, o := range l.Observers {
+		o.Committed(c)
+	}
+}

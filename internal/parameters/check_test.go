@@ -1,0 +1,97 @@
+package parameters
+
+import (
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+)
+
+// TestCheckParameters protects fleets from settings that pass the schema and that
+// no API server or Envoy would take.
+func TestCheckParameters(t *testing.T) {
+	for text, want := range map[string][]string{
+		"pod: {labels: {a: b}, annotations: {c: d e}, nodeSelector: {e: f}}": nil,
+		"pod: {labels: {a: b c}}":                                          {"spec.pod.labels"},
+		"pod: {annotations: {'a b': c}}":                                   {"spec.pod.annotations"},
+		"pod: {nodeSelector: {a: b c}}":                                    {"spec.pod.nodeSelector"},
+		"service: {labels: {'-': c}}":                                      {"spec.service.labels"},
+		"service: {annotations: {'a b': ''}}":                              {"spec.service.annotations"},
+		"service: {loadBalancerSourceRanges: [10.0.0.0/8, 2001:db8::/32]}": nil,
+		"service: {loadBalancerSourceRanges: [10.0.0.0/8, 10.0.0.1]}":      {"spec.service.loadBalancerSourceRanges[1]"},
+		"service: {nodePorts: [{listenerPort: 80, nodePort: 30080}, {listenerPort: 443, nodePort: 30443}]}": nil,
+		"service: {nodePorts: [{listenerPort: 80, nodePort: 30080}, {listenerPort: 80, nodePort: 30080}]}":  {"spec.service.nodePorts[1].listenerPort", "spec.service.nodePorts[1].nodePort"},
+		"service: {ipFamilies: [IPv4, IPv4]}": {"spec.service.ipFamilies[1]"},
+		"patches: [{target: {kind: Service}, value: {a: 1}}, {target: {kind: Service}, type: JSONPatch, value: [{op: test}]}]": nil,
+		"patches: [{target: {kind: Service}, value: [1]}]":                                                                     {"spec.patches[0].value"},
+		"patches: [{target: {kind: Service}, type: JSONPatch, value: {a: 1}}]":                                                 {"spec.patches[0].value"},
+		"patches: [{target: {kind: Service}}]":                                                                                 {"spec.patches[0].value"},
+		"envoy: {bootstrap: {a: 1}}":                                                                                           nil,
+		"envoy: {bootstrap: 5}":                                                                                                {"spec.envoy.bootstrap"},
+		"drain: {delay: 0s, timeout: 1h30m}":                                                                                   nil,
+		"drain: {delay: 99h, timeout: x}":                                                                                      {"spec.drain.delay", "spec.drain.timeout"},
+		"accessLog: [{path: /var/log/access}, {openTelemetry: {host: collector.svc, port: 4317}}, {openTelemetry: {host: '::1', port: 4317}}]": nil,
+		"accessLog: [{path: /var/../log}]":                         {"spec.accessLog[0].path"},
+		"accessLog: [{openTelemetry: {host: 'a b', port: 1}}]":     {"spec.accessLog[0].openTelemetry.host"},
+		"tracing: {openTelemetry: {host: 'http://x', port: 1}}":    {"spec.tracing.openTelemetry.host"},
+		"client: {limits: {headersTimeout: 0s, idleTimeout: 1ms}}": {"spec.client.limits.headersTimeout"},
+		"overrides: {envoy: {bootstrap: []}}":                      {"spec.overrides.envoy.bootstrap"},
+	} {
+		o := &v1alpha1.GatewayParameters{}
+		if err := yaml.UnmarshalStrict([]byte("spec: {"+text+"}"), o); err != nil {
+			t.Fatalf("%v in %s", err, text)
+		}
+		if d := gocmp.Diff(want, fields(Check(o))); d != "" {
+			t.Errorf("%s: -want +got:\n%s", text, d)
+		}
+	}
+}
+
+// TestCheckWhole protects them from levels that are right by themselves and wrong
+// together.
+func TestCheckWhole(t *testing.T) {
+	for text, want := range map[string][]string{
+		"deployment: {autoscaling: {maxReplicas: 2}}":                                 nil,
+		"deployment: {autoscaling: {minReplicas: 2}}":                                 {"spec.deployment.autoscaling.maxReplicas"},
+		"deployment: {autoscaling: {minReplicas: 2, maxReplicas: 1}}":                 {"spec.deployment.autoscaling.minReplicas"},
+		"container: {resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 1}}}": nil,
+		"container: {resources: {requests: {cpu: 2}, limits: {cpu: 1, memory: -1}}}":  {"spec.container.resources.limits[memory]", "spec.container.resources.requests[cpu]"},
+		"tracing: {samplingPercent: 5}":                                               {"spec.tracing.openTelemetry"},
+		"tracing: {samplingPercent: 0}":                                               nil,
+		"tracing: {samplingFraction: {numerator: 1, denominator: 1000}}":              {"spec.tracing.openTelemetry"},
+		"client: {http3: true, proxyProtocol: true}":                                  {"spec.client.http3"},
+		"patches: [{target: {kind: Service}, value: {spec: {nonesuch: 1}}}]":          {"spec"},
+	} {
+		if d := gocmp.Diff(want, fields(CheckWhole(readSettings(t, text), Pods))); d != "" {
+			t.Errorf("%s: -want +got:\n%s", text, d)
+		}
+	}
+}
+
+// TestSampling protects the share of requests that is traced.
+func TestSampling(t *testing.T) {
+	for text, want := range map[string]uint32{
+		"{}":                                 1_000_000,
+		"{samplingPercent: 0}":               0,
+		"{samplingPercent: 7}":               70_000,
+		"{samplingFraction: {numerator: 7}}": 70_000,
+		"{samplingFraction: {numerator: 1, denominator: 1000}}":                1_000,
+		"{samplingFraction: {numerator: 2147483647, denominator: 2147483647}}": 1_000_000,
+	} {
+		if got := Sampling(readSettings(t, "tracing: "+text).Tracing); got != want {
+			t.Errorf("%s: got %d, want %d", text, got, want)
+		}
+	}
+}
+
+func fields(errs field.ErrorList) (out []string) {
+	for _, e := range errs {
+		out = append(out, e.Field)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,71 @@
+package pipeline
+
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/status"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// locate fills in where a Gateway can be reached, and what is known of why it can't.
+func (p *Pipeline) locate(c *flow.Ctx, gw *topology.Gateway, in *status.GatewayInput) {
+	if !gw.Provisioned {
+		in.BindAddresses = p.Options.Addresses
+		return
+	}
+	state, _ := flow.Get(c, p.fleetStates, gw.Name)
+	in.FleetProblem, in.NoProxy = state.Problem, state.Waiting
+	own := object.Name{Namespace: gw.Name.Namespace, Name: infra.Name(gw.Name, gw.Class)}
+	in.NoAddress = p.locateAt(c, gw.Name, own, state, in)
+	if former, ok := p.formerService(c, gw.Name, own, state); ok {
+		why := cmp.Or(state.Waiting, in.NoAddress, condition.ProxiesNotReady())
+		in.Moving = condition.NoteMoving(former.String(), own.String(), why)
+		in.NoAddress = p.locateAt(c, gw.Name, former, state, in)
+	}
+}
+
+// locateAt fills in the addresses of a Service, and returns why it has none.
+func (p *Pipeline) locateAt(c *flow.Ctx, gateway, service object.Name, state infra.State, in *status.GatewayInput) string {
+	in.BindAddresses, in.ClusterAddresses = nil, nil
+	s, ok := flow.Get(c, p.Inputs.Services, service)
+	if !ok || !belongs(s, gateway) {
+		return condition.AddressNoService(service.String(), state.Problem)
+	}
+	in.BindAddresses, in.ClusterAddresses = infra.Addresses(s)
+	if len(in.BindAddresses) == 0 {
+		return condition.AddressServicePending(service.String(), string(s.Spec.Type))
+	}
+	return ""
+}
+
+// formerService returns the Service that clients are to use while a Gateway moves from
+// one class to another; false if that is the Gateway's own. Before anything is known
+// of the new fleet, a former one that has an address is as good as it was.
+func (p *Pipeline) formerService(c *flow.Ctx, gateway, own object.Name, state infra.State) (former object.Name, ok bool) {
+	for name, s := range flow.Select(c, p.fleetServices, gateway).All() {
+		switch addresses, _ := infra.Addresses(s); {
+		case name == own:
+			if state.Serving == own.Name {
+				return name, false
+			}
+		case name.Name == state.Serving:
+			return name, true
+		case !ok && len(addresses) > 0:
+			former, ok = name, true
+		}
+	}
+	return former, ok
+}
+
+// belongs reports whether a Service is of a Gateway's fleet, and not somebody else's
+// of the same name.
+func belongs(s *corev1.Service, gateway object.Name) bool {
+	of, ok := infra.GatewayOf(s)
+	return ok && of == gateway
+}

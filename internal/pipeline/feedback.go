@@ -1,0 +1,89 @@
+package pipeline
+
+import (
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/status"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
+)
+
+// concerned returns the routes that a refusal concerns: those with rules in the
+// host, or with rules that name the backend.
+func (p *Pipeline) concerned(c *flow.Ctx, k refusal) map[object.Key]bool {
+	out := map[object.Key]bool{}
+	host := func(h ir.HostKey) {
+		for at := range flow.Select(c, p.attachedByHost, h).All() {
+			out[at.Route] = true
+		}
+	}
+	switch k.Kind {
+	case status.RefHost:
+		host(ir.HostKey{TableKey: ir.TableKey{Gateway: k.Gateway, Table: k.Table}, Domain: k.Name})
+	case status.RefBackend:
+		for _, h := range flow.Select(c, p.hostsByBackend, ResourceKey{k.Gateway, k.Name}).All() {
+			for _, r := range h.Rules {
+				if names(r, k.Name) {
+					out[object.Key{Kind: r.Source.Kind, Name: r.Source.Name}] = true
+				}
+			}
+		}
+	case status.RefListener, status.RefSecret, inexpressibleHost: // told elsewhere
+	}
+	return out
+}
+
+// TakeFeedback takes in what the proxies of a Gateway say.
+func (p *Pipeline) TakeFeedback(tx *flow.Tx, gateway object.Name, said xds.State) {
+	state := &status.ProxyState{
+		Connected: said.Connected > 0,
+		Listeners: map[string]bool{},
+		Rejected:  map[status.Ref]status.Rejection{},
+	}
+	for name := range said.Listeners {
+		name, _, _ = strings.Cut(name, addressMark)
+		state.Listeners[name] = true
+	}
+	now := map[refusal]bool{}
+	for _, r := range said.Rejected {
+		rejection := status.Rejection{Message: r.Message, KeepsOld: r.ServingOld}
+		k := refusal{Gateway: gateway}
+		switch r.Ref.Type {
+		case envoy.Listeners:
+			name, _, _ := strings.Cut(r.Ref.Name, addressMark)
+			state.Rejected[status.Ref{Kind: status.RefListener, Name: name}] = rejection
+			continue
+		case envoy.Secrets:
+			state.Rejected[status.Ref{Kind: status.RefSecret, Name: r.Ref.Name}] = rejection
+			continue
+		case envoy.Routes:
+			k.Ref, k.Table = status.Ref{Kind: status.RefHost, Name: r.Part}, r.Ref.Name
+		default:
+			k.Ref = status.Ref{Kind: status.RefBackend, Name: r.Ref.Name}
+		}
+		now[k] = true
+		p.rejected.Set(tx, k, rejection)
+	}
+	p.proxies.Set(tx, gateway, state)
+	for k := range p.refusals[gateway] {
+		if !now[k] {
+			p.rejected.Delete(tx, k)
+		}
+	}
+	p.refusals[gateway] = now
+}
+
+// DropFeedback forgets what the proxies of a Gateway have said.
+func (p *Pipeline) DropFeedback(tx *flow.Tx, gateway object.Name) {
+	p.TakeFeedback(tx, gateway, xds.State{})
+	p.proxies.Delete(tx, gateway)
+	delete(p.refusals, gateway)
+}
+
+// ProxyState returns what the proxies of a Gateway have said.
+func (p *Pipeline) ProxyState(c *flow.Ctx, gateway object.Name) (*status.ProxyState, bool) {
+	return flow.Get(c, p.proxies, gateway)
+}

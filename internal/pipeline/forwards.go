@@ -1,0 +1,68 @@
+package pipeline
+
+import (
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/translate"
+)
+
+// attachedIndex orders the attachments to listeners without a route table under
+// the ports that they are at.
+type attachedIndex = flow.Index[PortKey, topology.AttachmentKey, *topology.Attachment]
+
+func (p *Pipeline) indexForwards() *attachedIndex {
+	return flow.NewIndex(p.Graph.Attachments,
+		func(k topology.AttachmentKey, a *topology.Attachment, yield func(PortKey)) {
+			if a.Table == "" {
+				yield(PortKey{k.Listener.Gateway, a.Port, k.Route.Kind == kind.UDPRoute})
+			}
+		}, topology.AttachmentKey.Compare)
+}
+
+// forwardsOn returns the routes on the listeners of a port that have no route
+// table. A port of HTTP reads nothing.
+func (p *Pipeline) forwardsOn(c *flow.Ctx, attached *attachedIndex, k PortKey, listeners []*topology.Listener) []translate.ForwardEntry {
+	if !slices.ContainsFunc(listeners, func(l *topology.Listener) bool { return l.Table == "" }) {
+		return nil
+	}
+	members := flow.Select(c, attached, k)
+	out := make([]translate.ForwardEntry, 0, members.Len())
+	for key, a := range members.All() {
+		rules, ok := flow.Get(c, p.rules, key.Route)
+		if !ok {
+			continue
+		}
+		out = append(out, translate.ForwardEntry{
+			Listener: key.Listener, Route: key.Route, Hosts: a.Hosts,
+			Created: rules.created, Rules: rules.Rules.Rules,
+		})
+	}
+	return out
+}
+
+// declareForwards declares what ports forward without looking at it, in the shape
+// of hosts with one rule each, so that backends are counted, and refusals of them
+// attributed to routes, in one way for all kinds. The backends of a UDP port are one
+// pool.
+func (p *Pipeline) declareForwards() {
+	p.forwards = flow.Map("forwards", p.Ports,
+		func(_ *flow.Ctx, _ PortKey, v *Port, emit func(ir.HostKey, *ir.Host)) {
+			for _, chain := range v.Listener.Chains {
+				if chain.Forward == nil || len(chain.Forward.Backends) == 0 {
+					continue
+				}
+				k := ir.HostKey{
+					TableKey: ir.TableKey{Gateway: v.Listener.Gateway, Table: v.Listener.Name}, Domain: chain.Hostname,
+				}
+				backends := chain.Forward.Backends
+				if pool := chain.Forward.Pool; pool != "" {
+					backends = []ir.WeightedBackend{{Backend: pool, Weight: 1}}
+				}
+				emit(k, &ir.Host{Domain: chain.Hostname, Rules: []*ir.Rule{{Source: chain.Forward.Source, Backends: backends}}})
+			}
+		})
+}

@@ -1,0 +1,135 @@
+package pipeline
+
+import (
+	"net/netip"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// fleetPort is a port of a Gateway's Service.
+type fleetPort struct {
+	Gateway object.Name
+	infra.Port
+}
+
+// declareInfra declares the fleets that Gateways are to have, where they are
+// provisioned.
+func (p *Pipeline) declareInfra() {
+	if !p.Options.Topology.Provisioned {
+		return
+	}
+	// Listeners may be many, and change more often than the ports that they share. One
+	// that waits for its certificate has its port: addresses take time too.
+	ports := flow.Keys("fleet-ports",
+		func(k topology.ListenerKey, l *topology.Listener, yield func(fleetPort)) {
+			accepted, ok := condition.Find(l.Conditions, string(gwv1.ListenerConditionAccepted))
+			if !ok || accepted.Status != metav1.ConditionTrue {
+				return
+			}
+			at := fleetPort{k.Gateway, infra.Port{Port: l.Port, Target: l.BindPort, UDP: l.Protocol == gwv1.UDPProtocolType}}
+			yield(at)
+			if l.HTTP3 {
+				at.UDP = true
+				yield(at)
+			}
+		}, p.Graph.Listeners, p.Graph.SetListeners)
+	byGateway := flow.NewIndex(ports,
+		func(k fleetPort, _ struct{}, yield func(object.Name)) { yield(k.Gateway) },
+		func(a, b fleetPort) int { return infra.ComparePorts(a.Port, b.Port) })
+	p.Infrastructure = flow.Map("infrastructure", p.Graph.Gateways,
+		func(c *flow.Ctx, name object.Name, gw *topology.Gateway, emit func(object.Name, *infra.Gateway)) {
+			g := &infra.Gateway{Name: name, UID: gw.Object.UID, Class: gw.Class}
+			// A mistake in a Gateway that serves must not cost its address: what is there
+			// stays until the mistake is mended.
+			if p.isHeld(c, gw) || gw.Accepted.Status != metav1.ConditionTrue {
+				g.Held = true
+				emit(name, g)
+				return
+			}
+			for k := range flow.Select(c, byGateway, name).All() {
+				g.Ports = append(g.Ports, k.Port)
+			}
+			if len(g.Ports) == 0 {
+				emit(name, g) // it is to have no fleet, which is more than that nothing is known
+				return
+			}
+			if i := gw.Object.Spec.Infrastructure; i != nil {
+				g.Labels, g.Annotations = texts(i.Labels), texts(i.Annotations)
+			}
+			g.Addresses, g.Internal = requestedIPs(gw.Object), isInternal(gw.Object)
+			g.Settings = gw.Parameters
+			emit(name, g)
+		}, flow.Equal(func(a, b *infra.Gateway) bool { return reflect.DeepEqual(a, b) }))
+	flow.Watch(p.Infrastructure)
+	p.fleetServices = flow.NewIndex(p.Inputs.Services,
+		func(_ object.Name, s *corev1.Service, yield func(object.Name)) {
+			if gateway, ok := infra.OfFleet(s, p.Options.Topology.ControllerName); ok {
+				yield(gateway)
+			}
+		}, object.Name.Compare)
+}
+
+// isHeld reports whether a Gateway's fleet is to stay as it is, whatever else the
+// Gateway says: its class or its parameters can't be understood at present, or it is
+// on its way out and takes the fleet along.
+func (p *Pipeline) isHeld(c *flow.Ctx, gw *topology.Gateway) bool {
+	if gw.Object.DeletionTimestamp != nil || gw.ParametersHeld {
+		return true
+	}
+	class, ok := flow.Get(c, p.Graph.Classes, gw.Class)
+	return ok && class.Accepted.Status != metav1.ConditionTrue
+}
+
+// requestedIPs are the addresses that a Gateway wants its Service to have. ClusterIPs
+// are not among them: those are chosen when the Service is made.
+func requestedIPs(gw *gwv1.Gateway) []string {
+	var out []string
+	for _, a := range gw.Spec.Addresses {
+		if a.Type != nil && *a.Type != gwv1.IPAddressType || a.Routability == gwv1.GatewayAddressRoutabilityCluster {
+			continue
+		}
+		if ip, err := netip.ParseAddr(a.Value); err == nil {
+			out = append(out, ip.Unmap().String())
+		}
+	}
+	return out
+}
+
+// isInternal reports whether all that a Gateway asks for is to be reached from within
+// the cluster, so that it must not be from outside (GEP-5093).
+func isInternal(gw *gwv1.Gateway) bool {
+	return len(gw.Spec.Addresses) > 0 && !slices.ContainsFunc(gw.Spec.Addresses, func(a gwv1.GatewaySpecAddress) bool {
+		return a.Routability != gwv1.GatewayAddressRoutabilityCluster
+	})
+}
+
+// texts turns a map of the API's types of strings into one of strings.
+func texts[K, V ~string](m map[K]V) map[string]string {
+	if len(m) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		out[string(k)] = string(v)
+	}
+	return out
+}
+
+// SetFleet takes in what is to be said of a Gateway's fleet; nil for none.
+func (p *Pipeline) SetFleet(tx *flow.Tx, gateway object.Name, s *infra.State) {
+	if s == nil || *s == (infra.State{}) {
+		p.fleetStates.Delete(tx, gateway)
+		return
+	}
+	p.fleetStates.Set(tx, gateway, *s)
+}

@@ -1,0 +1,315 @@
+package pipeline
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
+)
+
+// provisioned is a pipeline whose Gateways have fleets.
+type provisioned struct {
+	*testing.T
+	*Pipeline
+	scheme *runtime.Scheme
+}
+
+func newProvisioned(t *testing.T) *provisioned {
+	t.Helper()
+	p := &provisioned{t, New(Options{Topology: topology.Options{
+		ControllerName: ControllerName, Provisioned: true, Unprivileged: true, Experimental: true,
+	}}), runtime.NewScheme()}
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, gwv1.Install, v1alpha1.AddToScheme} {
+		if err := add(p.scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.set(`{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: gatehouse}, spec: {controllerName: gatehouse.dev/controller}}`)
+	return p
+}
+
+// set sets an object, given in YAML.
+func (p *provisioned) set(text string) {
+	p.Helper()
+	raw, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
+		p.Fatal(err)
+	}
+	o, _, err := serializer.NewCodecFactory(p.scheme).UniversalDeserializer().Decode(raw, nil, nil)
+	if err != nil {
+		p.Fatal(err)
+	}
+	if c := p.Apply(source.Batch{Set: []source.Object{o.(source.Object)}}); len(c.Failures) > 0 {
+		p.Fatal(c.Failures)
+	}
+}
+
+func (p *provisioned) say(s *infra.State) {
+	p.Update(func(tx *flow.Tx) { p.SetFleet(tx, object.Name{Namespace: "team", Name: "web"}, s) })
+}
+
+// fleet tells in a line what the Gateway's fleet follows from.
+func (p *provisioned) fleet() string {
+	out := "none"
+	p.Engine.View(func(c *flow.Ctx) {
+		g, ok := flow.Get(c, p.Infrastructure, object.Name{Namespace: "team", Name: "web"})
+		switch {
+		case !ok:
+		case g.Held:
+			out = "held"
+		default:
+			var ports []string
+			for _, port := range g.Ports {
+				text := fmt.Sprintf("%d→%d", port.Port, port.Target)
+				if port.UDP {
+					text += "/udp"
+				}
+				ports = append(ports, text)
+			}
+			if g.Internal {
+				ports = append(ports, "internal")
+			}
+			if s := g.Settings; s != nil && s.Deployment != nil {
+				ports = append(ports, fmt.Sprintf("×%d", *s.Deployment.Replicas))
+			}
+			out = fmt.Sprintf("%s %s %v %v %v", g.Class, strings.Join(ports, " "), g.Addresses, g.Labels, g.Annotations)
+		}
+	})
+	return out
+}
+
+// told tells in a line the Gateway's addresses and why it isn't Programmed.
+func (p *provisioned) told() string {
+	out := ""
+	p.Engine.View(func(c *flow.Ctx) {
+		s, ok := flow.Get(c, p.GatewayStatus, object.Name{Namespace: "team", Name: "web"})
+		if !ok {
+			return
+		}
+		for _, a := range s.Addresses {
+			out += a.Value + " "
+		}
+		programmed, _ := condition.Find(s.Conditions, string(gwv1.GatewayConditionProgrammed))
+		out += programmed.Reason + ": " + programmed.Message
+	})
+	return out
+}
+
+const httpListener = `{name: http, port: 80, protocol: HTTP}`
+
+func gatewayYAML(spec string) string {
+	return `{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {namespace: team, name: web, uid: u1}, spec: {gatewayClassName: gatehouse, ` + spec + `}}`
+}
+
+// TestFleets protects what a fleet follows from.
+func TestFleets(t *testing.T) {
+	for name, c := range map[string]struct{ spec, want string }{
+		"ports": {`listeners: [` + httpListener + `, {name: dns, port: 53, protocol: UDP}, {name: tcp-dns, port: 53, protocol: TCP}, {name: high, port: 8080, protocol: HTTP}, {name: other, port: 80, protocol: HTTP, hostname: a.test}]`,
+			"gatehouse 53→10053 53→10053/udp 80→10080 8080→8080 [] map[] map[]"},
+		"a listener that waits for its certificate": {`listeners: [` + httpListener + `, {name: https, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: later}]}}]`,
+			"gatehouse 80→10080 443→10443 [] map[] map[]"},
+		"HTTP/3": {`listeners: [{name: https, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: later}], options: {gatehouse.dev/http3: "true"}}}]`,
+			"gatehouse 443→10443 443→10443/udp [] map[] map[]"},
+		"a listener that is refused": {`listeners: [` + httpListener + `, {name: bad, port: 81, protocol: example.com/none}]`,
+			"gatehouse 80→10080 [] map[] map[]"},
+		"no listener that isn't": {`listeners: [{name: bad, port: 81, protocol: example.com/none}]`, "held"},
+		"addresses": {`listeners: [` + httpListener + `], addresses: [{value: 192.0.2.1}, {type: Hostname, value: a.test}, {type: IPAddress}, {type: IPAddress, value: "2001:DB8::1"}]`,
+			"gatehouse 80→10080 [192.0.2.1 2001:db8::1] map[] map[]"},
+		"addresses in the cluster": {`listeners: [` + httpListener + `], addresses: [{routability: Cluster}]`,
+			"gatehouse 80→10080 internal [] map[] map[]"},
+		"addresses in the cluster and elsewhere": {`listeners: [` + httpListener + `], addresses: [{routability: Cluster}, {value: 192.0.2.1}]`,
+			"gatehouse 80→10080 [192.0.2.1] map[] map[]"},
+		"addresses of a type that is not supported": {`listeners: [` + httpListener + `], addresses: [{type: example.com/a, value: x}]`, "held"},
+		"infrastructure": {`listeners: [` + httpListener + `], infrastructure: {labels: {a: b}, annotations: {c: d}}`,
+			"gatehouse 80→10080 [] map[a:b] map[c:d]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProvisioned(t)
+			p.set(gatewayYAML(c.spec))
+			if diff := cmp.Diff(c.want, p.fleet()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestFleetsAreHeld protects fleets from being torn down, or made, for what will pass.
+func TestFleetsAreHeld(t *testing.T) {
+	p := newProvisioned(t)
+	p.set(gatewayYAML(`listeners: [` + httpListener + `]`))
+	p.set(`{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: gatehouse}, spec: {controllerName: gatehouse.dev/controller, parametersRef: {group: example.com, kind: Unknown, name: x}}}`)
+	if got := p.fleet(); got != "held" {
+		t.Errorf("with a class that isn't accepted: %s", got)
+	}
+	p = newProvisioned(t)
+	p.set(`{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayParameters, metadata: {namespace: team, name: p}, spec: {deployment: {replicas: 3}}}`)
+	p.set(gatewayYAML(`listeners: [` + httpListener + `], infrastructure: {parametersRef: {group: gatehouse.dev, kind: GatewayParameters, name: p}}`))
+	if got, want := p.fleet(), "gatehouse 80→10080 ×3 [] map[] map[]"; got != want {
+		t.Errorf("with parameters: %s, want %s", got, want)
+	}
+	p.set(`{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayParameters, metadata: {namespace: team, name: p}, spec: {deployment: {autoscaling: {minReplicas: 3}}}}`)
+	if got := p.fleet(); got != "held" {
+		t.Errorf("with parameters that can't be put into force: %s", got)
+	}
+	p = newProvisioned(t)
+	p.set(strings.Replace(gatewayYAML(`listeners: [`+httpListener+`]`), "uid: u1", "uid: u1, deletionTimestamp: 2026-01-01T00:00:00Z", 1))
+	if got := p.fleet(); got != "held" {
+		t.Errorf("while the Gateway is deleted: %s", got)
+	}
+	p = newProvisioned(t)
+	p.set(gatewayYAML(`listeners: [{name: http, port: 80, protocol: example.com/unknown}]`))
+	if got := p.fleet(); got != "held" {
+		t.Errorf("with no valid listener: %s", got)
+	}
+}
+
+// TestFleetsOfSets protects the ports of ListenerSets.
+func TestFleetsOfSets(t *testing.T) {
+	p := newProvisioned(t)
+	p.set(gatewayYAML(`listeners: [` + httpListener + `], allowedListeners: {namespaces: {from: Same}}`))
+	p.set(`{apiVersion: gateway.networking.k8s.io/v1, kind: ListenerSet, metadata: {namespace: team, name: more}, spec: {parentRef: {name: web}, listeners: [{name: a, port: 81, protocol: HTTP}, {name: b, port: 80, protocol: HTTP, hostname: b.test}]}}`)
+	if got, want := p.fleet(), "gatehouse 80→10080 81→10081 [] map[] map[]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestSetWithoutAddress protects that a ListenerSet doesn't promise what its Gateway
+// can't hold: nobody reaches its listeners while that has no address.
+func TestSetWithoutAddress(t *testing.T) {
+	p := newProvisioned(t)
+	told := func() (out string) {
+		p.Engine.View(func(c *flow.Ctx) {
+			s, _ := flow.Get(c, p.ListenerSetStatus, object.Name{Namespace: "team", Name: "more"})
+			programmed, _ := condition.Find(s.Conditions, string(gwv1.ListenerSetConditionProgrammed))
+			out = string(programmed.Status) + " " + programmed.Reason + ": " + programmed.Message
+		})
+		return out
+	}
+	service := func(status string) {
+		p.set(`{apiVersion: v1, kind: Service, metadata: {namespace: team, name: web-gatehouse, ownerReferences: [{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, name: web, uid: u1, controller: true}]}, spec: {type: LoadBalancer}, status: ` + status + `}`)
+	}
+	p.set(gatewayYAML(`listeners: [` + httpListener + `], allowedListeners: {namespaces: {from: Same}}`))
+	p.set(`{apiVersion: gateway.networking.k8s.io/v1, kind: ListenerSet, metadata: {namespace: team, name: more}, spec: {parentRef: {name: web}, listeners: [{name: a, port: 81, protocol: HTTP}]}}`)
+	p.Update(func(tx *flow.Tx) {
+		p.TakeFeedback(tx, object.ParseName("team/web"), xds.State{Connected: 1, Listeners: map[string]string{"http-80": "1", "http-81": "1"}})
+	})
+	const without = "False ParentNotProgrammed: Gateway team/web is not programmed: "
+	for _, c := range []struct{ status, want string }{
+		{"", without + "Service team/web-gatehouse is not there yet"},
+		{"{}", without + "Service team/web-gatehouse of type LoadBalancer has no address yet; is there a load balancer controller in the cluster? Else choose another service.type by GatewayParameters"},
+		{"{loadBalancer: {ingress: [{ip: 192.0.2.1}]}}", "True Programmed: A proxy has acknowledged the configuration"},
+	} {
+		if c.status != "" {
+			service(c.status)
+		}
+		if diff := cmp.Diff(c.want, told()); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+	p.set(gatewayYAML(`listeners: [` + httpListener + `], allowedListeners: {namespaces: {from: Same}}, addresses: [{value: 192.0.2.9}]`))
+	if got := told(); !strings.Contains(got, "False") || !strings.Contains(got, "the Gateway's Service doesn't have 192.0.2.9 but 192.0.2.1") {
+		t.Errorf("with another address than it asks for: %s", got)
+	}
+}
+
+// TestFleetStatus protects what a Gateway says of its fleet: addresses, and why it
+// has none.
+func TestFleetStatus(t *testing.T) {
+	p := newProvisioned(t)
+	check := func(want string) {
+		t.Helper()
+		if diff := cmp.Diff(want, p.told()); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+	p.set(gatewayYAML(`listeners: [` + httpListener + `]`))
+	check("AddressNotAssigned: Service team/web-gatehouse is not there yet")
+	p.say(&infra.State{Problem: "Service team/web-gatehouse: exceeded quota"})
+	check("AddressNotAssigned: Service team/web-gatehouse: exceeded quota")
+	p.say(&infra.State{})
+	service := func(spec string) {
+		p.set(`{apiVersion: v1, kind: Service, metadata: {namespace: team, name: web-gatehouse, ownerReferences: [{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, name: web, uid: u1, controller: true}]}, ` + spec + `}`)
+	}
+	p.set(`{apiVersion: v1, kind: Service, metadata: {namespace: team, name: web-gatehouse}, spec: {type: ClusterIP, clusterIPs: [10.0.0.9]}}`)
+	check("AddressNotAssigned: Service team/web-gatehouse is not there yet")
+	service(`spec: {type: LoadBalancer, clusterIPs: [10.0.0.9]}`)
+	check("AddressNotAssigned: Service team/web-gatehouse of type LoadBalancer has no address yet; is there a load balancer controller in the cluster? Else choose another service.type by GatewayParameters")
+	service(`spec: {type: LoadBalancer, clusterIPs: [10.0.0.9], externalIPs: [192.0.2.2]}, status: {loadBalancer: {ingress: [{ip: 192.0.2.1}, {hostname: lb.test}]}}`)
+	check("192.0.2.1 lb.test 192.0.2.2 Pending: Waiting for a proxy to connect")
+	p.say(&infra.State{Waiting: "Pod team/p waits for its container proxy: ImagePullBackOff"})
+	check("192.0.2.1 lb.test 192.0.2.2 Pending: Waiting for a proxy to connect: Pod team/p waits for its container proxy: ImagePullBackOff")
+	service(`spec: {type: NodePort, clusterIPs: [10.0.0.9, "2001:db8::9"]}`)
+	check("10.0.0.9 2001:db8::9 Pending: Waiting for a proxy to connect: Pod team/p waits for its container proxy: ImagePullBackOff")
+	service(`spec: {type: ClusterIP, clusterIPs: [None]}`)
+	check("AddressNotAssigned: Service team/web-gatehouse of type ClusterIP has no address")
+	service(`spec: {type: ClusterIP, clusterIPs: [10.0.0.9]}`)
+	p.Update(func(tx *flow.Tx) {
+		p.TakeFeedback(tx, object.ParseName("team/web"), xds.State{Connected: 1, Listeners: map[string]string{"http-80": "1"}})
+	})
+	check("10.0.0.9 Programmed: A proxy has acknowledged the configuration")
+	p.say(&infra.State{Problem: "Deployment team/web-gatehouse: exceeded quota"})
+	check("10.0.0.9 Programmed: A proxy has acknowledged the configuration; the proxies can't be made as they should be: Deployment team/web-gatehouse: exceeded quota")
+}
+
+// TestMovingStatus protects the address that clients use while a Gateway moves from
+// one class to another: the former one, until the new fleet takes over.
+func TestMovingStatus(t *testing.T) {
+	p := newProvisioned(t)
+	p.set(`{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: other}, spec: {controllerName: gatehouse.dev/controller}}`)
+	check := func(when, want string) {
+		t.Helper()
+		if diff := cmp.Diff(want, p.told()); diff != "" {
+			t.Errorf("%s, -want +got:\n%s", when, diff)
+		}
+	}
+	service := func(class, controller, ingress string) {
+		p.set(`{apiVersion: v1, kind: Service, metadata: {namespace: team, name: web-` + class + `, annotations: {gatehouse.dev/class: ` + class + `, gatehouse.dev/controller: ` + controller + `}, ` +
+			`ownerReferences: [{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, name: web, uid: u1, controller: true}]}, ` +
+			`spec: {type: LoadBalancer}, status: {loadBalancer: {ingress: [` + ingress + `]}}}`)
+	}
+	gateway := func(class string) {
+		p.set(strings.Replace(gatewayYAML(`listeners: [`+httpListener+`]`), "gatewayClassName: gatehouse", "gatewayClassName: "+class, 1))
+	}
+	gateway("gatehouse")
+	service("gatehouse", "gatehouse.dev/controller", "{ip: 192.0.2.1}")
+	service("foreign", "example.com/controller", "{ip: 192.0.2.9}")
+	p.Update(func(tx *flow.Tx) {
+		p.TakeFeedback(tx, object.ParseName("team/web"), xds.State{Connected: 1, Listeners: map[string]string{"http-80": "1"}})
+	})
+	programmed := "Programmed: A proxy has acknowledged the configuration"
+	until := "192.0.2.1 " + programmed + "; the proxies of its former class serve behind Service team/web-gatehouse, until those behind Service team/web-other can: "
+	pending := "Service team/web-other of type LoadBalancer has no address yet; is there a load balancer controller in the cluster? Else choose another service.type by GatewayParameters"
+	check("before", "192.0.2.1 "+programmed)
+	gateway("other")
+	check("at once", until+"Service team/web-other is not there yet")
+	service("other", "gatehouse.dev/controller", "")
+	check("without an address", until+pending)
+	p.say(&infra.State{Serving: "web-gatehouse", Waiting: "Pod team/p can't be scheduled: 0/1 nodes are available"})
+	check("without a proxy", until+"Pod team/p can't be scheduled: 0/1 nodes are available")
+	p.say(&infra.State{Serving: "web-gatehouse"})
+	service("other", "gatehouse.dev/controller", "{ip: 192.0.2.2}")
+	check("before it is ready", until+"its proxies are not all ready yet")
+	p.say(nil)
+	check("when nothing is known, after a restart", until+"its proxies are not all ready yet")
+	p.say(&infra.State{Serving: "web-other"})
+	check("when it is ready", "192.0.2.2 "+programmed)
+	gateway("gatehouse")
+	check("on its way back", "192.0.2.2 "+strings.NewReplacer("web-gatehouse", "web-other", "web-other", "web-gatehouse").Replace(until[len("192.0.2.1 "):])+"its proxies are not all ready yet")
+	p.say(&infra.State{Serving: "web-gatehouse"})
+	check("back", "192.0.2.1 "+programmed)
+}

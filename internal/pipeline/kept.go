@@ -1,0 +1,42 @@
+package pipeline
+
+import (
+	"reflect"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/parameters"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// declareKept declares what is to outlive the controller.
+func (p *Pipeline) declareKept() {
+	p.Kept = flow.Map("kept-settings", p.Graph.Gateways,
+		func(c *flow.Ctx, name object.Name, gw *topology.Gateway, emit func(object.Name, *parameters.Kept)) {
+			settings := gw.Parameters
+			switch {
+			case gw.ParametersHeld || p.Graph.HasParameters(gw) && !gw.Served():
+				var ok bool
+				if settings, ok = p.Graph.KeptOf(c, gw.Object); !ok {
+					return
+				}
+			case !p.Graph.HasParameters(gw):
+				return
+			}
+			emit(name, &parameters.Kept{UID: gw.Object.UID, Settings: &v1alpha1.Settings{
+				Client: settings.Client, AccessLog: settings.AccessLog, Tracing: settings.Tracing,
+			}})
+		}, flow.Equal(func(a, b *parameters.Kept) bool { return reflect.DeepEqual(a, b) }))
+	flow.Watch(p.Kept)
+}
+
+// Seed takes in what an earlier controller has kept, before the first transaction
+// with objects.
+func (p *Pipeline) Seed(all map[object.Name]*parameters.Kept) {
+	p.Engine.Update(func(tx *flow.Tx) {
+		for name, k := range all {
+			p.Inputs.Kept.Set(tx, name, *k)
+		}
+	})
+}

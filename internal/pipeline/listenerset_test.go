@@ -1,0 +1,125 @@
+package pipeline
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// newPair returns a certificate and its key.
+func newPair(t testing.TB) (crt, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"*.test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})
+}
+
+// manySets returns a Gateway, a Secret, and n ListenerSets with a listener and a
+// route each.
+func manySets(t testing.TB, n int, protocol gwv1.ProtocolType) []source.Object {
+	gw := &gwv1.Gateway{}
+	gw.Namespace, gw.Name = "default", "edge"
+	gw.Spec.GatewayClassName = StandaloneClass
+	gw.Spec.AllowedListeners = &gwv1.AllowedListeners{Namespaces: &gwv1.ListenerNamespaces{From: new(gwv1.NamespacesFromAll)}}
+	gw.Spec.Listeners = []gwv1.Listener{{Name: "plain", Port: 8080, Protocol: gwv1.HTTPProtocolType}}
+	secret := &corev1.Secret{}
+	secret.Namespace, secret.Name = "default", "cert"
+	crt, key := newPair(t)
+	secret.Data = map[string][]byte{corev1.TLSCertKey: crt, corev1.TLSPrivateKeyKey: key}
+	objects := []source.Object{gw, secret}
+	for i := range n {
+		objects = append(objects, oneSet(i, protocol)...)
+	}
+	return objects
+}
+
+func oneSet(i int, protocol gwv1.ProtocolType) []source.Object {
+	set := &gwv1.ListenerSet{}
+	set.Namespace, set.Name = "default", fmt.Sprintf("set-%05d", i)
+	set.Spec.ParentRef.Name = "edge"
+	entry := gwv1.ListenerEntry{Name: "l", Port: 443, Protocol: protocol, Hostname: new(gwv1.Hostname(fmt.Sprintf("host-%05d.test", i)))}
+	if protocol == gwv1.HTTPSProtocolType {
+		entry.TLS = &gwv1.ListenerTLSConfig{CertificateRefs: []gwv1.SecretObjectReference{{Name: "cert"}}}
+	}
+	set.Spec.Listeners = []gwv1.ListenerEntry{entry}
+	route := &gwv1.HTTPRoute{}
+	route.Namespace, route.Name = set.Namespace, set.Name
+	route.Spec.ParentRefs = []gwv1.ParentReference{{Kind: new(gwv1.Kind("ListenerSet")), Name: gwv1.ObjectName(set.Name)}}
+	route.Spec.Rules = []gwv1.HTTPRouteRule{{}}
+	return []source.Object{set, route}
+}
+
+func pipelineOf(t testing.TB, objects []source.Object) *Pipeline {
+	t.Helper()
+	p := New(Options{
+		Addresses: []string{"127.0.0.1"},
+		Topology: topology.Options{
+			ControllerName: ControllerName, ImplicitClass: StandaloneClass, SharedHost: true, DefaultAddresses: []string{"127.0.0.1"},
+		},
+	})
+	if c := p.Apply(source.Batch{Set: objects}); len(c.Failures) > 0 {
+		t.Fatal(c.Failures[0])
+	}
+	return p
+}
+
+// BenchmarkListenerSetAdded measures one ListenerSet more, with its route, and its
+// removal, among many on one port: time, and bytes for the proxies.
+func BenchmarkListenerSetAdded(b *testing.B) {
+	for _, protocol := range []gwv1.ProtocolType{gwv1.HTTPProtocolType, gwv1.HTTPSProtocolType} {
+		for _, n := range []int{100, 2000} {
+			b.Run(fmt.Sprintf("%s/%d", protocol, n), func(b *testing.B) {
+				p := pipelineOf(b, manySets(b, n, protocol))
+				more := oneSet(n, protocol)
+				gone := []object.Key{
+					{Kind: kind.ListenerSet, Name: object.Name{Namespace: more[0].GetNamespace(), Name: more[0].GetName()}},
+					{Kind: kind.HTTPRoute, Name: object.Name{Namespace: more[1].GetNamespace(), Name: more[1].GetName()}},
+				}
+				var sent int
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					batch := source.Batch{Set: more}
+					if i%2 == 1 {
+						batch = source.Batch{Deleted: gone}
+					}
+					c := p.Apply(batch)
+					for _, u := range p.Updates(c) {
+						for _, r := range u.Set {
+							sent += len(r.Body())
+						}
+					}
+				}
+				b.ReportMetric(float64(sent)/float64(b.N), "sent-B/op")
+			})
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package pipeline
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/parameters"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// ControllerName is the controllerName of the GatewayClasses that are ours, unless the
+// configuration says otherwise.
+const ControllerName = "gatehouse.dev/controller"
+
+// StandaloneClass is the class that works in standalone mode without an object.
+const StandaloneClass = "gatehouse"
+
+// Options are what a mode decides about a pipeline.
+type Options struct {
+	Topology topology.Options
+	// Addresses are bound where a Gateway asks for none of its own.
+	Addresses []string
+}
+
+// Provisioned returns the options where proxies run in pods behind a Service. reads
+// says of a namespace whether its objects are read; nil where all are.
+func Provisioned(controllerName, systemAuthorities string, reads func(*corev1.Namespace) bool) Options {
+	return Options{
+		Addresses: []string{"0.0.0.0"},
+		Topology: topology.Options{
+			ControllerName:    controllerName,
+			Reads:             reads,
+			Provisioned:       true,
+			Unprivileged:      true,
+			SystemAuthorities: systemAuthorities,
+			Settings:          parameters.Provisioned(),
+		},
+	}
+}
+
+// Local returns the options where proxies run on this host, for the Gateways of a
+// cluster or of files. settings are those of Gateways whose parameters say nothing.
+func Local(controllerName, systemAuthorities string, addresses []string, settings *v1alpha1.Settings) Options {
+	return Options{
+		Addresses: addresses,
+		Topology: topology.Options{
+			ControllerName:    controllerName,
+			DefaultAddresses:  addresses,
+			SystemAuthorities: systemAuthorities,
+			Settings:          settings,
+		},
+	}
+}

@@ -1,0 +1,282 @@
+package pipeline
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/parameters"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/status"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/translate"
+)
+
+// Pipeline is the tables from inputs to resources and statuses. Those that the stages
+// behind it read are exported; nobody else writes into them.
+type Pipeline struct {
+	Engine  *flow.Engine
+	Inputs  *topology.Inputs
+	Graph   *topology.Graph
+	Options Options
+
+	// What is not an object: the time, to the minute, and feedback.
+	clock    *flow.Input[struct{}, time.Time]
+	proxies  *flow.Input[object.Name, *status.ProxyState]
+	rejected *flow.Input[refusal, status.Rejection]
+	// Problems are what sources say of inputs, by file or by object.
+	Problems *flow.Input[string, []source.Problem]
+	// fleetStates is what there is to say of provisioned fleets; few have an entry.
+	fleetStates *flow.Input[object.Name, infra.State]
+	refusals    map[object.Name]map[refusal]bool // the keys of rejected, by Gateway
+	gate        versionGate
+	lastAsked   askedVersions
+
+	changedGateways []flow.Change[object.Name, *topology.Gateway] // since the last transaction with batches
+
+	// Configuration.
+	rules       *flow.Derived[object.Key, *routeRules]
+	Ports       *flow.Derived[PortKey, *Port]
+	RouteTables *flow.Derived[ir.TableKey, TableFront]
+	fallbacks   *flow.Derived[ir.HostKey, bool]
+	Hosts       *flow.Derived[ir.HostKey, *ir.Host]
+	// FallbackHosts are the hosts that have an answer although no route serves them.
+	FallbackHosts *flow.Derived[ir.HostKey, *ir.Host]
+	hostParts     *flow.Derived[ir.HostKey, *hostPart]
+	fallbackParts *flow.Derived[ir.HostKey, *hostPart]
+	forwards      *flow.Derived[ir.HostKey, *ir.Host]
+	pools         *flow.Derived[ResourceKey, Member] // of UDP ports
+	Backends      *flow.Derived[string, *ir.Backend]
+
+	// Infrastructure is what provisioned fleets follow from; nil where none are.
+	Infrastructure *flow.Derived[object.Name, *infra.Gateway]
+	// Kept is what is to outlive this process, see parameters.Kept.
+	Kept *flow.Derived[object.Name, *parameters.Kept]
+	// UsedClasses says of our classes whether Gateways use them.
+	UsedClasses *flow.Derived[string, bool]
+	// fleetServices are the Services in front of fleets, of former classes of a Gateway
+	// too.
+	fleetServices *flow.Index[object.Name, object.Name, *corev1.Service]
+
+	// Fleets are the Gateways that have proxies.
+	Fleets *flow.Derived[object.Name, struct{}]
+	// Resources, per Gateway.
+	Listeners           *flow.Derived[ResourceKey, *envoy.Resource]
+	RouteConfigurations *flow.Derived[ir.TableKey, *envoy.Resource]
+	Members             *flow.Derived[ResourceKey, Member]
+	Collectors          *flow.Derived[ResourceKey, *envoy.Resource]
+	Secrets             *flow.Derived[ResourceKey, *envoy.Resource]
+
+	// Status.
+	ClassStatus            *flow.Derived[string, *gwv1.GatewayClassStatus]
+	GatewayStatus          *flow.Derived[object.Name, *gwv1.GatewayStatus]
+	ListenerSetStatus      *flow.Derived[object.Name, *gwv1.ListenerSetStatus]
+	RouteStatus            *flow.Derived[object.Key, *gwv1.RouteStatus]
+	BackendTLSPolicyStatus *flow.Derived[object.Name, *gwv1.PolicyStatus]
+	TrafficPolicyStatus    *flow.Derived[object.Name, *gwv1.PolicyStatus]
+	XBackendStatus         *flow.Derived[object.Name, *gwxv1alpha1.BackendStatus]
+	// Statuses are the tables of statuses, for all that handles them alike.
+	Statuses []StatusTable
+
+	uncounted *flow.Derived[topology.ListenerKey, int]
+	// notices are what there is to say of objects that have no status of ours.
+	notices     *flow.Derived[object.Name, source.Problem]
+	undefaulted *flow.Derived[object.Key, source.Problem]
+
+	// Orders that several tables read by.
+	attachedByHost *flow.Index[ir.HostKey, topology.AttachmentKey, *topology.Attachment]
+	hostsByBackend *flow.Index[ResourceKey, ir.HostKey, *ir.Host]
+}
+
+// ResourceKey names a resource of one Gateway.
+type ResourceKey struct {
+	Gateway object.Name
+	Name    string
+}
+
+func (k ResourceKey) String() string { return k.Gateway.String() + "/" + k.Name }
+
+// New declares the tables.
+func New(opts Options) *Pipeline {
+	e := flow.New()
+	p := &Pipeline{Engine: e, Options: opts, refusals: map[object.Name]map[refusal]bool{}}
+	p.clock = flow.NewInput[struct{}, time.Time](e, "clock")
+	p.proxies = flow.NewInput[object.Name, *status.ProxyState](e, "proxies")
+	p.rejected = flow.NewInput[refusal, status.Rejection](e, "refusals", flow.Equal(flow.Same[status.Rejection]))
+	p.Problems = flow.NewInput[string, []source.Problem](e, "problems")
+	p.fleetStates = flow.NewInput[object.Name, infra.State](e, "fleet-states", flow.Equal(flow.Same[infra.State]))
+	p.Inputs = topology.NewInputs(e)
+	p.Graph = topology.New(e, p.Inputs, opts.Topology)
+	p.declareHosts()
+	p.declareResources()
+	p.declareInfra()
+	p.declareKept()
+	p.declareUsed()
+	p.declareStatus()
+	p.declarePolicyStatus()
+	p.declareTrafficStatus()
+	p.declareXBackendStatus()
+	p.declareReported()
+	p.declareNotices()
+	p.declareUndefaulted()
+	flow.Watch(p.Graph.Gateways)
+	flow.Watch(p.Fleets)
+	flow.Watch(p.Listeners)
+	flow.Watch(p.RouteConfigurations)
+	flow.Watch(p.Members)
+	flow.Watch(p.Collectors)
+	flow.Watch(p.Secrets)
+	flow.Watch(p.Problems)
+	return p
+}
+
+// Apply runs one transaction with batches from sources.
+func (p *Pipeline) Apply(batches ...source.Batch) *flow.Commit {
+	return p.Update(func(tx *flow.Tx) { p.Take(tx, batches) })
+}
+
+// Update runs one transaction. Updates says what of it proxies must be told.
+func (p *Pipeline) Update(change func(*flow.Tx)) *flow.Commit {
+	return p.Engine.Update(change)
+}
+
+// Tick takes in what time it is. Statuses speak of minutes: certificates expire.
+func (p *Pipeline) Tick(tx *flow.Tx, now time.Time) {
+	p.clock.Set(tx, struct{}{}, now.Truncate(time.Minute))
+}
+
+// Asked returns the Secrets and ConfigMaps that the tables look for, unless they are
+// those of the last call: most transactions ask for nothing new, and looking through
+// what thousands of listeners ask for would cost more than many of them.
+func (p *Pipeline) Asked() (secrets, configMaps []object.Name, changed bool) {
+	p.Engine.View(func(*flow.Ctx) {
+		now := askedVersions{p.Inputs.Secrets.AskedVersion(), p.Inputs.ConfigMaps.AskedVersion()}
+		if changed = now != p.lastAsked; changed {
+			p.lastAsked = now
+			secrets, configMaps = slices.Collect(p.Inputs.Secrets.Asked), slices.Collect(p.Inputs.ConfigMaps.Asked)
+		}
+	})
+	return secrets, configMaps, changed
+}
+
+// askedVersions tell what is asked for from what was.
+type askedVersions struct{ secrets, configMaps uint64 }
+
+// Take takes in batches from sources.
+func (p *Pipeline) Take(tx *flow.Tx, batches []source.Batch) {
+	p.keep(tx)
+	for _, b := range batches {
+		b = p.gate.take(b)
+		for _, o := range p.Inputs.Apply(tx, b) {
+			p.Problems.Set(tx, unsupported(source.KeyOf(o)), []source.Problem{{
+				Key: source.KeyOf(o), Reason: source.Unknown,
+				Message: "this kind is not supported by this version of Gatehouse; the object has no effect",
+			}})
+		}
+		for _, k := range b.Deleted {
+			p.Problems.Delete(tx, unsupported(k))
+		}
+		for file, list := range b.Problems {
+			if len(list) == 0 {
+				p.Problems.Delete(tx, file)
+			} else {
+				p.Problems.Set(tx, file, list)
+			}
+		}
+	}
+}
+
+// AllProblems yields what is wrong with inputs, and what there is to say of objects
+// that have no status of ours.
+func (p *Pipeline) AllProblems(c *flow.Ctx, yield func(source.Problem)) {
+	for _, list := range flow.All(c, p.Problems) {
+		for _, problem := range list {
+			yield(problem)
+		}
+	}
+	for _, notice := range flow.All(c, p.notices) {
+		yield(notice)
+	}
+	for _, notice := range flow.All(c, p.undefaulted) {
+		yield(notice)
+	}
+}
+
+// unsupported is the key under which an object without effect stands among the
+// problems of files.
+func unsupported(k object.Key) string { return "\x00" + k.String() }
+
+// declareHosts declares what lies between attachments and virtual hosts.
+func (p *Pipeline) declareHosts() {
+	p.rules = flow.Map("rules", p.Graph.Routes,
+		func(_ *flow.Ctx, k object.Key, r *topology.Route, emit func(object.Key, *routeRules)) {
+			rules := translate.Route(r)
+			emit(k, &routeRules{rules, r.Object.GetCreationTimestamp().Time, status.NoRuleLeft(r, rules.Problems)})
+		})
+
+	p.declarePorts()
+	p.declareForwards()
+	p.declarePools()
+
+	p.attachedByHost = flow.NewIndex(p.Graph.Attachments,
+		func(k topology.AttachmentKey, a *topology.Attachment, yield func(ir.HostKey)) {
+			if a.Table == "" {
+				return // ports read it
+			}
+			for _, h := range a.Hosts {
+				yield(ir.HostKey{TableKey: ir.TableKey{Gateway: k.Listener.Gateway, Table: a.Table}, Domain: h.Domain})
+			}
+		}, topology.AttachmentKey.Compare)
+	p.Hosts = flow.Group("hosts", p.attachedByHost,
+		func(c *flow.Ctx, k ir.HostKey, attached flow.Members[topology.AttachmentKey, *topology.Attachment]) (*ir.Host, bool) {
+			at, ok := flow.Get(c, p.RouteTables, k.TableKey)
+			if !ok {
+				return nil, false // the listener went in this very transaction
+			}
+			in := translate.HostInput{
+				Domain: k.Domain, Port: at.port, HTTPS: at.https, Offset: p.Options.Topology.ClientOffset(),
+				Entries: make([]translate.HostEntry, 0, attached.Len()),
+			}
+			for key, a := range attached.All() {
+				rules, ok := flow.Get(c, p.rules, key.Route)
+				if !ok {
+					continue
+				}
+				i := slices.IndexFunc(a.Hosts, func(h topology.AttachedHost) bool { return h.Domain == k.Domain })
+				in.Entries = append(in.Entries, translate.HostEntry{
+					Route: key.Route, Hostname: a.Hosts[i].Hostname, Created: rules.created, Rules: rules.Rules.Rules,
+				})
+			}
+			return translate.Host(in), true
+		})
+
+	// A host that a listener owns and no route serves answers 404 itself, lest a
+	// less specific host answers in its place.
+	p.FallbackHosts = flow.Map("fallback-hosts", p.fallbacks,
+		func(c *flow.Ctx, k ir.HostKey, misdirected bool, emit func(ir.HostKey, *ir.Host)) {
+			if _, taken := flow.Get(c, p.Hosts, k); !taken {
+				emit(k, &ir.Host{Domain: k.Domain, Misdirected: misdirected})
+			}
+		})
+}
+
+// routeRules is a route's translation.
+type routeRules struct {
+	translate.Rules
+	created time.Time // the older of two equals wins
+	invalid bool      // no rule is left
+}
+
+// TableFront is what a host needs to know of the listener in front of it.
+type TableFront struct {
+	port  uint16
+	https bool
+}

@@ -1,0 +1,33 @@
+package pipeline
+
+import (
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/parameters"
+)
+
+// keep remembers the settings of Gateways whose parameters can be used, for the
+// day when they can't. It lags one transaction behind: nobody needs it before.
+func (p *Pipeline) keep(tx *flow.Tx) {
+	for _, ch := range p.changedGateways {
+		switch {
+		case !ch.Has:
+			p.Inputs.Kept.Delete(tx, ch.Key)
+		case ch.New.Served() && !ch.New.ParametersHeld:
+			p.Inputs.Kept.Set(tx, ch.Key, parameters.Kept{UID: ch.New.Object.UID, Settings: ch.New.Parameters})
+		}
+	}
+	p.changedGateways = nil
+}
+
+// SettingsOf returns the settings of a Gateway.
+func (p *Pipeline) SettingsOf(gateway object.Name) *v1alpha1.Settings {
+	out := &v1alpha1.Settings{}
+	p.Engine.View(func(c *flow.Ctx) {
+		if gw, ok := flow.Get(c, p.Graph.Gateways, gateway); ok {
+			out = gw.Parameters
+		}
+	})
+	return out
+}

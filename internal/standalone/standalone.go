@@ -1,0 +1,224 @@
+package standalone
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/local"
+	"github.com/gatehouse-dev/gatehouse/internal/loop"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/proxy"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/source/file"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
+)
+
+// Options configure `gatehouse run`.
+type Options struct {
+	Paths        []string // directories, files, or "-"
+	Stdin        io.Reader
+	Experimental bool     // read the experimental channel's kinds and fields
+	Bind         []string // IP addresses for Gateways that ask for none
+	PortOffset   int
+	Client       ClientOptions
+	Envoy        proxy.Binary
+	Concurrency  int    // Envoy's worker threads; 0 is one per CPU
+	StateDir     string // private to one run at a time; survives it
+	DrainTimeout time.Duration
+	Log          *slog.Logger
+	// OnCommit is called after each commit, from one goroutine; it must be quick.
+	OnCommit func()
+	// OnStates gets the objects whose state became bad, or good again, in a
+	// commit, from the goroutine of OnCommit; nil if nobody wants to know.
+	OnStates func([]view.StateChange)
+	// Output gets the lines that the Envoys print.
+	Output func(gateway string, line proxy.Line)
+}
+
+// Standalone serves files with Envoy processes on this machine.
+type Standalone struct {
+	opts     Options
+	pipeline *pipeline.Pipeline
+	server   *xds.Server
+	fleet    *local.Fleet
+	loop     *loop.Loop
+	times    *view.Transitions
+	troubled view.Troubled // of the loop
+	changes  []view.StateChange
+
+	usualGC     int
+	serving     context.Context
+	stopServing context.CancelFunc
+
+	mu     sync.Mutex
+	loaded bool
+	synced map[object.Name]bool // Gateways whose proxy has a whole configuration
+}
+
+// New prepares a run. The caller holds the state directory's lock.
+func New(opts Options) (*Standalone, error) {
+	if opts.OnCommit == nil {
+		opts.OnCommit = func() {}
+	}
+	options, err := pipelineOptions(opts.Bind, opts.PortOffset, opts.Client)
+	if err != nil {
+		return nil, err
+	}
+	options.Topology.Experimental = opts.Experimental
+	s := &Standalone{
+		opts: opts, pipeline: pipeline.New(options),
+		times: view.NewTransitions(), troubled: view.Troubled{}, synced: map[object.Name]bool{},
+	}
+	// The service of xDS outlives Run's context: draining needs it.
+	s.serving, s.stopServing = context.WithCancel(context.Background())
+	s.server = xds.New(xds.Options{
+		Log: opts.Log,
+		OnState: func(gateway string, state xds.State) {
+			s.loop.Tell(s.serving, loop.Feedback{Gateway: object.ParseName(gateway), State: state})
+		},
+	})
+	s.fleet = local.New(local.Options{
+		Pipeline: s.pipeline, Server: s.server, StateDir: opts.StateDir, Envoy: opts.Envoy,
+		Concurrency: opts.Concurrency, DrainTimeout: opts.DrainTimeout, Log: opts.Log, Output: opts.Output,
+	})
+	s.loop = loop.New(loop.Options{
+		Pipeline: s.pipeline, Server: s.server, Log: opts.Log, Sources: 1, Observers: []loop.Observer{s, s.fleet},
+	})
+	return s, nil
+}
+
+// Run serves until ctx ends, then drains and stops the Envoys.
+func (s *Standalone) Run(ctx context.Context) error {
+	files, err := file.New(file.Options{
+		Paths: s.opts.Paths, Stdin: s.opts.Stdin, Experimental: s.opts.Experimental, Log: s.opts.Log,
+	})
+	if err != nil {
+		return err
+	}
+	// The first load makes far more garbage than it keeps, and time counts then.
+	s.usualGC = debug.SetGCPercent(loadingGC)
+	defer s.loadingDone()
+	group, watching := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		load := sync.OnceFunc(func() { s.loop.Call(watching, s.load) })
+		return files.Run(watching, func(b source.Batch) {
+			s.loop.Emit(watching, 0, b)
+			load()
+		})
+	})
+	group.Go(func() error { return s.loop.Run(watching) })
+	err = group.Wait()
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = nil
+	}
+	stopped := make(chan struct{})
+	go s.loop.Ignore(stopped)
+	s.fleet.StopAll()
+	s.stopServing()
+	s.server.Stop()
+	close(stopped)
+	return err
+}
+
+// loadingGC is GOGC until everything has been read once.
+const loadingGC = 400
+
+// loadingDone takes the collector back to what it was set to.
+func (s *Standalone) loadingDone() { debug.SetGCPercent(s.usualGC) }
+
+// load notes that the files have been read once; the loop runs it.
+func (s *Standalone) load() {
+	s.mu.Lock()
+	s.loaded = true
+	s.mu.Unlock()
+	s.loadingDone()
+	s.fleet.StopLeftovers()
+	s.opts.OnCommit()
+}
+
+// Committed takes in a commit for those who look at this process.
+func (s *Standalone) Committed(c *flow.Commit) {
+	s.times.Take(s.pipeline, c, time.Now())
+	s.changes = append(s.changes, s.troubled.Take(s.pipeline, c)...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ch := range flow.Changes(c, s.pipeline.Fleets) {
+		if !ch.Has {
+			delete(s.synced, ch.Key)
+		}
+	}
+}
+
+// Published tells who wants to know that there was a commit.
+func (s *Standalone) Published() {
+	s.mu.Lock()
+	for _, gateway := range s.loop.Heard {
+		s.synced[gateway] = s.loop.States.Merged(gateway).Synced
+	}
+	s.mu.Unlock()
+	if len(s.changes) > 0 && s.opts.OnStates != nil {
+		s.opts.OnStates(s.changes)
+	}
+	s.changes = nil
+	s.opts.OnCommit()
+}
+
+// Waiting returns the paths that the user named, can't be read, and of which
+// nothing is in force: a directory that is mounted late, say.
+func (s *Standalone) Waiting() []string {
+	var paths []string
+	s.pipeline.Engine.View(func(c *flow.Ctx) {
+		for _, list := range flow.All(c, s.pipeline.Problems) {
+			for _, p := range list {
+				if p.Reason == source.Unread && !p.Stale && s.named(p.File) {
+					paths = append(paths, p.File)
+				}
+			}
+		}
+	})
+	slices.Sort(paths)
+	return paths
+}
+
+func (s *Standalone) named(file string) bool {
+	return slices.ContainsFunc(s.opts.Paths, func(path string) bool { return filepath.Clean(path) == filepath.Clean(file) })
+}
+
+// Hurry ends the Envoys that are draining, and those that shall end later, now
+// instead of waiting for their clients. Whoever calls it wants Run to return.
+func (s *Standalone) Hurry() { s.fleet.Hurry() }
+
+// Ready reports whether the first configuration is in force: every Gateway's
+// proxy has acknowledged it, or refused a part of it, which is that part's
+// problem alone.
+func (s *Standalone) Ready() (bool, string) {
+	s.mu.Lock()
+	loaded := s.loaded
+	s.mu.Unlock()
+	if !loaded {
+		return false, "the files have not been read yet"
+	}
+	ready, why := true, ""
+	s.pipeline.Engine.View(func(c *flow.Ctx) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for gateway := range flow.All(c, s.pipeline.Fleets) {
+			if !s.synced[gateway] {
+				ready, why = false, "the proxy of Gateway "+gateway.String()+" has no configuration yet"
+			}
+		}
+	})
+	return ready, why
+}

@@ -1,0 +1,47 @@
+package standalone
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse/internal/admin"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
+)
+
+// View returns the current state.
+func (s *Standalone) View() view.View {
+	v := view.Of(s.pipeline)
+	v.Ready, v.Why = s.Ready()
+	v.Waiting = s.Waiting()
+	s.times.Fill(&v)
+	for gateway, st := range s.fleet.Snapshot() {
+		p := view.Proxy{
+			Gateway: gateway.String(), Phase: string(st.Phase), Live: st.Live, PID: st.PID,
+			Since: st.Since, Restarts: st.Restarts, Adopted: st.Adopted,
+		}
+		if st.LastExit != nil {
+			p.LastExit = st.LastExit.String()
+		}
+		v.Proxies = append(v.Proxies, p)
+	}
+	slices.SortFunc(v.Proxies, func(a, b view.Proxy) int { return cmp.Compare(a.Gateway, b.Gateway) })
+	return v
+}
+
+// Handler returns the admin interface, see admin.Admin.
+func (s *Standalone) Handler() http.Handler {
+	return admin.Admin{Pipeline: s.pipeline, Server: s.server, View: s.View, Ready: s.readyz}.Handler()
+}
+
+func (s *Standalone) readyz(w http.ResponseWriter, _ *http.Request) {
+	if ok, why := s.Ready(); !ok {
+		http.Error(w, why, http.StatusServiceUnavailable)
+		return
+	}
+	for _, path := range s.Waiting() {
+		fmt.Fprintf(w, "waiting for %s to appear\n", path)
+	}
+	fmt.Fprintln(w, "ok")
+}

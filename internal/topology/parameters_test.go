@@ -1,0 +1,75 @@
+package topology
+
+import (
+	"testing"
+
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/parameters"
+)
+
+// TestHeld protects what runs from a mistake in its parameters: it goes on with
+// those that it had.
+func TestHeld(t *testing.T) {
+	const gateway = `
+kind: Gateway
+metadata: {namespace: default, name: g}
+spec:
+  gatewayClassName: gatehouse
+  infrastructure: {parametersRef: {group: gatehouse.dev, kind: GatewayParameters, name: p}}
+  listeners: [{name: http, port: 80, protocol: HTTP}]`
+	for _, provisioned := range []bool{false, true} {
+		w := newWorld(settings{ImplicitClass: "gatehouse", Provisioned: provisioned}.options())
+		name := object.Name{Namespace: "default", Name: "g"}
+		node := func() (gw *Gateway) {
+			w.engine.View(func(c *flow.Ctx) { gw, _ = flow.Get(c, w.graph.Gateways, name) })
+			return gw
+		}
+		w.set(t, decode(t, gateway)...)
+		if gw := node(); gw.Accepted.Reason != string(gwv1.GatewayReasonInvalidParameters) || gw.Served() != provisioned || gw.Listeners[0].Serves != provisioned {
+			t.Errorf("provisioned %t, nothing known: served %t, %s", provisioned, gw.Served(), gw.Accepted.Message)
+		}
+		w.set(t, decode(t, "kind: GatewayParameters\nmetadata: {namespace: default, name: p}\nspec: {client: {trustedHops: 3}}")...)
+		good := node()
+		if !good.Served() || good.ParametersHeld {
+			t.Fatalf("not served: %s", good.Accepted.Message)
+		}
+		w.engine.Update(func(tx *flow.Tx) {
+			w.in.Kept.Set(tx, name, parameters.Kept{UID: good.Object.UID, Settings: good.Parameters})
+		})
+		w.set(t, decode(t, "kind: GatewayParameters\nmetadata: {namespace: default, name: p}\nspec: {client: {trustedHops: 9}, tracing: {}}")...)
+		held := node()
+		if !held.ParametersHeld || !held.Served() || !held.Listeners[0].Serves || held.Parameters != good.Parameters {
+			t.Errorf("provisioned %t: not held: %s", provisioned, held.Accepted.Message)
+		}
+		w.set(t, decode(t, "kind: GatewayParameters\nmetadata: {namespace: default, name: p}\nspec: {client: {trustedHops: 9}}")...)
+		if gw := node(); gw.ParametersHeld || *gw.Parameters.Client.TrustedHops != 9 {
+			t.Errorf("provisioned %t: still held: %s", provisioned, gw.Accepted.Message)
+		}
+	}
+}
+
+// TestParametersConcernWhoUsesThem protects the cost of a change of parameters.
+func TestParametersConcernWhoUsesThem(t *testing.T) {
+	w := populate(t, 50)
+	w.set(t, decode(t, `
+kind: GatewayParameters
+metadata: {namespace: default, name: p}
+spec: {client: {trustedHops: 3}}
+---
+kind: Gateway
+metadata: {namespace: default, name: user}
+spec:
+  gatewayClassName: gatehouse
+  infrastructure: {parametersRef: {group: gatehouse.dev, kind: GatewayParameters, name: p}}
+  listeners: [{name: http, port: 80, protocol: HTTP}]`)...)
+	before := w.runs()
+	w.set(t, decode(t, "kind: GatewayParameters\nmetadata: {namespace: default, name: p}\nspec: {client: {trustedHops: 4}}")...)
+	for table, n := range w.runs() {
+		if ran := n - before[table]; ran > 1 || ran > 0 && (table == "topology-routes" || table == "topology-parents" || table == "topology-sections") {
+			t.Errorf("%s ran %d times", table, ran)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+)
+
+// Live returns the objects of a pipeline with the statuses that a controller has
+// written into them, those of a namespace and of none; all if it is empty. objects are
+// those of the pipeline, as they are in the cluster.
+func Live(p *pipeline.Pipeline, objects map[object.Key]source.Object, controller, namespace string) View {
+	v := of(p, func(k object.Key) any { return ownStatus(objects[k], controller) })
+	addresses := map[string][]string{} // of Gateways
+	for i := range v.Items {
+		if status, ok := v.Items[i].Status.(*gwv1.GatewayStatus); ok {
+			list := []string{}
+			for _, a := range status.Addresses {
+				list = append(list, a.Value)
+			}
+			addresses[v.Items[i].Metadata.Namespace+"/"+v.Items[i].Metadata.Name] = list
+		}
+	}
+	for i := range v.Items {
+		it := &v.Items[i]
+		gateway := it.Metadata.Namespace + "/" + it.Metadata.Name
+		if it.Kind == "ListenerSet" && len(it.Summary.Parents) > 0 {
+			gateway = it.Summary.Parents[0]
+		}
+		for j := range it.Summary.Listeners {
+			l := &it.Summary.Listeners[j]
+			l.Addrs = addresses[gateway]
+			if l.State == "" {
+				l.State = pending // the status doesn't have it yet
+			}
+		}
+		it.waits()
+	}
+	if namespace != "" {
+		elsewhere := func(ns string) bool { return ns != "" && ns != namespace }
+		v.Items = slices.DeleteFunc(v.Items, func(it Item) bool { return elsewhere(it.Metadata.Namespace) })
+		v.Problems = slices.DeleteFunc(v.Problems, func(p source.Problem) bool { return elsewhere(p.Key.Namespace) })
+	}
+	return v
+}
+
+// waits says that a status is older than its object, or not there at all: that is
+// nothing that the controller has said.
+func (it *Item) waits() {
+	said, newest := false, int64(0)
+	for _, list := range conditionsOf(it.Status) {
+		for _, c := range list {
+			said = said || c.Status != metav1.ConditionUnknown
+			newest = max(newest, c.ObservedGeneration)
+		}
+	}
+	switch {
+	case !said:
+		it.Summary.State, it.Summary.OK = pending, false
+		it.Summary.Message = "the controller has not answered: see that it runs"
+	case newest < it.Metadata.Generation:
+		it.Summary.State, it.Summary.OK = pending, false
+		it.Summary.Message = fmt.Sprintf("the controller has not seen generation %d yet; the status is of %d", it.Metadata.Generation, newest)
+	}
+}
+
+// ownStatus returns a copy of what a controller says in an object's status, as a
+// pointer to the kind's status; nil for kinds without one.
+func ownStatus(o source.Object, controller string) any {
+	own := gwv1.GatewayController(controller)
+	switch o := o.(type) {
+	case *gwv1.GatewayClass:
+		return o.Status.DeepCopy()
+	case *gwv1.Gateway:
+		return o.Status.DeepCopy()
+	case *gwv1.ListenerSet:
+		return o.Status.DeepCopy()
+	case *gwv1.HTTPRoute:
+		return ownParents(&o.Status.RouteStatus, own)
+	case *gwv1.GRPCRoute:
+		return ownParents(&o.Status.RouteStatus, own)
+	case *gwv1.TLSRoute:
+		return ownParents(&o.Status.RouteStatus, own)
+	case *gwv1.TCPRoute:
+		return ownParents(&o.Status.RouteStatus, own)
+	case *gwv1.UDPRoute:
+		return ownParents(&o.Status.RouteStatus, own)
+	case *gwv1.BackendTLSPolicy:
+		return ownAncestors(&o.Status, own)
+	case *gwxv1alpha1.XBackendTrafficPolicy:
+		return ownAncestors(&o.Status, own)
+	case *gwxv1alpha1.XBackend:
+		s := o.Status.DeepCopy()
+		s.Ancestors = slices.DeleteFunc(s.Ancestors, func(a gwxv1alpha1.BackendAncestorStatus) bool { return a.ControllerName != own })
+		return s
+	}
+	return nil
+}
+
+func ownParents(s *gwv1.RouteStatus, own gwv1.GatewayController) *gwv1.RouteStatus {
+	s = s.DeepCopy()
+	s.Parents = slices.DeleteFunc(s.Parents, func(p gwv1.RouteParentStatus) bool { return p.ControllerName != own })
+	return s
+}
+
+func ownAncestors(s *gwv1.PolicyStatus, own gwv1.GatewayController) *gwv1.PolicyStatus {
+	s = s.DeepCopy()
+	s.Ancestors = slices.DeleteFunc(s.Ancestors, func(a gwv1.PolicyAncestorStatus) bool { return a.ControllerName != own })
+	return s
+}

@@ -1,0 +1,51 @@
+package view
+
+import (
+	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
+
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// unused is the state of a policy that no Gateway is concerned with.
+const unused = "Unused"
+
+func policySummary(s *gwv1.PolicyStatus) Summary {
+	if len(s.Ancestors) == 0 {
+		return Summary{State: unused, OK: true, Message: "no route of a Gateway refers to what the policy targets"}
+	}
+	for _, a := range s.Ancestors {
+		sum := summarize("Accepted", a.Conditions)
+		if sum.OK {
+			continue
+		}
+		if len(s.Ancestors) > 1 {
+			sum.Message = "Gateway " + string(a.AncestorRef.Name) + ": " + sum.Message
+		}
+		return sum
+	}
+	return Summary{State: "Accepted", OK: true}
+}
+
+func policyConditions(s *gwv1.PolicyStatus) conditions {
+	out := conditions{}
+	for i := range s.Ancestors {
+		out["ancestor "+parentPath(s.Ancestors[i].AncestorRef)] = s.Ancestors[i].Conditions
+	}
+	return out
+}
+
+func xBackendSummary(s *gwxv1alpha1.BackendStatus) Summary {
+	if len(s.Ancestors) == 0 {
+		return Summary{State: unused, OK: true, Message: "no route of a Gateway refers to the backend"}
+	}
+	// What is wrong with a backend is the same for all Gateways.
+	return summarize("Accepted", s.Ancestors[0].Conditions)
+}
+
+func xBackendConditions(s *gwxv1alpha1.BackendStatus) conditions {
+	out := conditions{}
+	for i := range s.Ancestors {
+		out["ancestor "+parentPath(s.Ancestors[i].AncestorRef)] = s.Ancestors[i].Conditions
+	}
+	return out
+}

@@ -1,0 +1,206 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/translate"
+)
+
+// Stage is a stage of the pipeline that can be printed.
+type Stage string
+
+// The stages.
+const (
+	StageIR     Stage = "ir"
+	StageXDS    Stage = "xds"
+	StageStatus Stage = "status"
+	StageAll    Stage = "yaml"
+)
+
+// Print writes a stage of the pipeline as YAML, in an order that depends on the
+// content alone.
+func Print(w io.Writer, p *pipeline.Pipeline, stage Stage) error {
+	return PrintNamespace(w, p, stage, "")
+}
+
+// PrintNamespace is Print for what is in a namespace; all if it is empty.
+func PrintNamespace(w io.Writer, p *pipeline.Pipeline, stage Stage, namespace string) error {
+	elsewhere := func(ns string) bool { return namespace != "" && ns != "" && ns != namespace }
+	out := map[string]any{}
+	if stage == StageStatus || stage == StageAll {
+		out["status"] = printedStatus(p, elsewhere)
+	}
+	if stage == StageIR || stage == StageAll {
+		out["ir"] = slices.DeleteFunc(printedIR(p), func(g *gatewayIR) bool { return elsewhere(g.Gateway.Namespace) })
+	}
+	if stage == StageXDS || stage == StageAll {
+		list, err := printedXDS(p)
+		if err != nil {
+			return err
+		}
+		out["xds"] = slices.DeleteFunc(list, func(g gatewayXDS) bool {
+			ns, _, _ := strings.Cut(g.Gateway, "/")
+			return elsewhere(ns)
+		})
+	}
+	var doc any = out
+	if stage != StageAll {
+		doc = out[string(stage)]
+	}
+	text, err := yaml.Marshal(doc)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(text)
+	return err
+}
+
+func printedStatus(p *pipeline.Pipeline, elsewhere func(namespace string) bool) []any {
+	out := []any{}
+	for _, it := range Of(p).Items {
+		if elsewhere(it.Metadata.Namespace) {
+			continue
+		}
+		out = append(out, map[string]any{
+			"apiVersion": it.APIVersion, "kind": it.Kind, "metadata": it.Metadata, "status": it.Status,
+		})
+	}
+	return out
+}
+
+// gatewayIR is all that a Gateway is to serve.
+type gatewayIR struct {
+	Gateway   object.Name           `json:"gateway"`
+	Listeners []*ir.Listener        `json:"listeners"`
+	Tables    map[string][]*ir.Host `json:"tables"`
+	Backends  []*ir.Backend         `json:"backends,omitempty"`
+	Endpoints []*ir.Endpoints       `json:"endpoints,omitempty"`
+	Secrets   []*ir.Secret          `json:"secrets,omitempty"`
+}
+
+func printedIR(p *pipeline.Pipeline) []*gatewayIR {
+	all := map[object.Name]*gatewayIR{}
+	at := func(gateway object.Name) *gatewayIR {
+		if all[gateway] == nil {
+			all[gateway] = &gatewayIR{Gateway: gateway, Listeners: []*ir.Listener{}, Tables: map[string][]*ir.Host{}}
+		}
+		return all[gateway]
+	}
+	p.Engine.View(func(c *flow.Ctx) {
+		for _, port := range flow.All(c, p.Ports) {
+			g := at(port.Listener.Gateway)
+			g.Listeners = append(g.Listeners, port.Listener)
+		}
+		for k := range flow.All(c, p.RouteTables) {
+			at(k.Gateway).Tables[k.Table] = []*ir.Host{}
+		}
+		for _, table := range []*flow.Derived[ir.HostKey, *ir.Host]{p.Hosts, p.FallbackHosts} {
+			for k, h := range flow.All(c, table) {
+				g := at(k.Gateway)
+				g.Tables[k.Table] = append(g.Tables[k.Table], h)
+			}
+		}
+		for k := range flow.All(c, p.Members) {
+			b, ok := flow.Get(c, p.Backends, k.Name)
+			if !ok {
+				continue
+			}
+			if own, ok := p.OwnBackend(c, k); ok {
+				b = own
+			}
+			g := at(k.Gateway)
+			g.Backends = append(g.Backends, b)
+			if b.DNS == "" {
+				g.Endpoints = append(g.Endpoints, translate.Endpoints(b, flow.Select(c, p.Inputs.SlicesByService, b.Service).All()))
+			}
+		}
+		for k := range flow.All(c, p.Secrets) {
+			if secret := p.Secret(c, k.Name); secret != nil {
+				g := at(k.Gateway)
+				g.Secrets = append(g.Secrets, secret)
+			}
+		}
+	})
+	out := make([]*gatewayIR, 0, len(all))
+	for _, g := range all {
+		slices.SortFunc(g.Listeners, func(a, b *ir.Listener) int { return int(a.Port) - int(b.Port) })
+		for _, hosts := range g.Tables {
+			slices.SortFunc(hosts, func(a, b *ir.Host) int { return strings.Compare(a.Domain, b.Domain) })
+		}
+		slices.SortFunc(g.Backends, func(a, b *ir.Backend) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(g.Endpoints, func(a, b *ir.Endpoints) int { return strings.Compare(a.Backend, b.Backend) })
+		slices.SortFunc(g.Secrets, func(a, b *ir.Secret) int { return strings.Compare(a.Name, b.Name) })
+		out = append(out, g)
+	}
+	slices.SortFunc(out, func(a, b *gatewayIR) int { return a.Gateway.Compare(b.Gateway) })
+	return out
+}
+
+// printedResource is a resource in the shape of Envoy's own configuration dump.
+type printedResource struct {
+	Name     string          `json:"name"`
+	Version  string          `json:"version"`
+	Resource json.RawMessage `json:"resource"`
+}
+
+type gatewayXDS struct {
+	Gateway   string                       `json:"gateway"`
+	Resources map[string][]printedResource `json:"resources"`
+}
+
+func printedXDS(p *pipeline.Pipeline) ([]gatewayXDS, error) {
+	byGateway := map[string]map[string][]printedResource{}
+	var failed error
+	add := func(gateway object.Name, r *envoy.Resource) {
+		if r == nil {
+			return
+		}
+		text, err := r.JSON()
+		if err != nil {
+			failed = fmt.Errorf("%s %s: %w", r.Type, r.Name, err)
+			return
+		}
+		types := byGateway[gateway.String()]
+		if types == nil {
+			types = map[string][]printedResource{}
+			byGateway[gateway.String()] = types
+		}
+		types[r.Type.String()] = append(types[r.Type.String()], printedResource{r.Name, r.Version, text})
+	}
+	p.Engine.View(func(c *flow.Ctx) {
+		for k, r := range flow.All(c, p.Listeners) {
+			add(k.Gateway, r)
+		}
+		for k, r := range flow.All(c, p.RouteConfigurations) {
+			add(k.Gateway, r)
+		}
+		for k, m := range flow.All(c, p.Members) {
+			add(k.Gateway, m.Cluster)
+			add(k.Gateway, m.Endpoints)
+		}
+		for k, r := range flow.All(c, p.Secrets) {
+			add(k.Gateway, r)
+		}
+	})
+	out := make([]gatewayXDS, 0, len(byGateway))
+	for _, gateway := range slices.Sorted(maps.Keys(byGateway)) {
+		types := byGateway[gateway]
+		for _, list := range types {
+			slices.SortFunc(list, func(a, b printedResource) int { return strings.Compare(a.Name, b.Name) })
+		}
+		out = append(out, gatewayXDS{gateway, types})
+	}
+	return out, failed
+}

@@ -1,0 +1,193 @@
+package view
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// pending is the state of what only waits for a proxy. It is neither good nor bad.
+const pending = "Pending"
+
+// Trouble says what is wrong with an object, its listeners included. What only
+// waits for a proxy is not wrong.
+func (s Summary) Trouble() (reason, message string, bad bool) {
+	// A listener that has something to say is nearer to the cause than the Gateway,
+	// whose own condition only counts.
+	for _, l := range s.Listeners {
+		if !l.OK && l.State != pending && l.Message != "" {
+			return l.State, "listener " + l.Name + ": " + l.Message, true
+		}
+	}
+	if !s.OK && s.State != pending {
+		return s.State, s.Message, true
+	}
+	return "", "", false
+}
+
+// Settled reports whether nothing is wrong and nothing waits.
+func (s Summary) Settled() bool {
+	for _, l := range s.Listeners {
+		if !l.OK {
+			return false
+		}
+	}
+	return s.OK
+}
+
+// badTypes lists the condition types whose True is bad news.
+var badTypes = map[string]bool{"Conflicted": true, "PartiallyInvalid": true, "OverlappingTLSConfig": true}
+
+// summarize boils conditions down to one word: the name of the good state where
+// all is well, else the reason of the first thing that is not.
+func summarize(good string, list []metav1.Condition) Summary {
+	if c := find(list, good); c == nil {
+		return Summary{State: pending}
+	}
+	for _, c := range list {
+		ok := c.Status == metav1.ConditionTrue
+		if badTypes[c.Type] {
+			ok = c.Status == metav1.ConditionFalse
+		}
+		if !ok {
+			return Summary{State: c.Reason, Message: c.Message}
+		}
+	}
+	return Summary{State: good, OK: true}
+}
+
+func classSummary(s *gwv1.GatewayClassStatus) Summary { return summarize("Accepted", s.Conditions) }
+
+// gatewaySummary tells what the status alone tells: where the listeners are is
+// not in it.
+func gatewaySummary(s *gwv1.GatewayStatus) Summary {
+	out := summarize("Programmed", s.Conditions)
+	accepted := find(s.Conditions, string(gwv1.GatewayConditionAccepted))
+	// Unless it is they that are at fault, the listeners of a Gateway that is not
+	// accepted only repeat why.
+	refused := accepted != nil && accepted.Status != metav1.ConditionTrue &&
+		accepted.Reason != string(gwv1.GatewayReasonListenersNotValid)
+	for _, l := range s.Listeners {
+		row := listenerSummary(string(l.Name), l.AttachedRoutes, l.Conditions)
+		if refused {
+			row.State, row.OK, row.Message = out.State, false, ""
+		}
+		out.Listeners = append(out.Listeners, row)
+	}
+	return out
+}
+
+// setSummary is gatewaySummary for a ListenerSet, whose own trouble is that of its
+// Gateway or of its listeners.
+func setSummary(s *gwv1.ListenerSetStatus) Summary {
+	out := summarize("Programmed", s.Conditions)
+	for _, l := range s.Listeners {
+		out.Listeners = append(out.Listeners, listenerSummary(string(l.Name), l.AttachedRoutes, l.Conditions))
+	}
+	return out
+}
+
+func listenerSummary(name string, routes int32, list []metav1.Condition) ListenerRow {
+	sum := summarize("Programmed", list)
+	return ListenerRow{Name: name, Routes: routes, State: sum.State, OK: sum.OK, Message: sum.Message}
+}
+
+func routeSummary(s *gwv1.RouteStatus) Summary {
+	for _, parent := range s.Parents {
+		sum := summarize("Accepted", parent.Conditions)
+		if sum.OK {
+			continue
+		}
+		if len(s.Parents) > 1 {
+			sum.Message = parentName(parent.ParentRef) + ": " + sum.Message
+		}
+		return sum
+	}
+	return Summary{State: "Accepted", OK: true}
+}
+
+// parentName names a parent in messages.
+func parentName(ref gwv1.ParentReference) string {
+	if ref.Kind != nil && *ref.Kind != "Gateway" {
+		return "parent " + string(*ref.Kind) + " " + string(ref.Name)
+	}
+	return "parent " + string(ref.Name)
+}
+
+// sample returns a path that a route takes, for a person to try, and whether the
+// answer will be a redirect. Only HTTPRoutes have one.
+func sample(o topology.RouteObject) (path string, redirect bool) {
+	r, ok := o.(*gwv1.HTTPRoute)
+	if !ok {
+		return "", false
+	}
+	for _, rule := range r.Spec.Rules {
+		if path, ok := plainPath(rule.Matches); ok {
+			for _, f := range rule.Filters {
+				redirect = redirect || f.Type == gwv1.HTTPRouteFilterRequestRedirect
+			}
+			return path, redirect
+		}
+	}
+	return "/", false
+}
+
+// ListServices is the call that asks a server for what it serves.
+const ListServices = "list"
+
+// sampleCall returns what a person can ask of a GRPCRoute: the list of services
+// where it takes every call, else a method. It is empty where metadata or
+// expressions decide, and for other kinds.
+func sampleCall(o topology.RouteObject) string {
+	r, ok := o.(*gwv1.GRPCRoute)
+	if !ok {
+		return ""
+	}
+	var call string
+	for _, rule := range r.Spec.Rules {
+		if len(rule.Matches) == 0 {
+			return ListServices
+		}
+		for _, m := range rule.Matches {
+			switch {
+			case len(m.Headers) > 0:
+			case m.Method == nil:
+				return ListServices
+			case call == "" && (m.Method.Type == nil || *m.Method.Type == gwv1.GRPCMethodMatchExact):
+				call = callOf(m.Method)
+			}
+		}
+	}
+	return call
+}
+
+// callOf names a method; what the match leaves open is for the person to fill in.
+func callOf(m *gwv1.GRPCMethodMatch) string {
+	service, method := "SERVICE", "METHOD"
+	if m.Service != nil && *m.Service != "" {
+		service = *m.Service
+	}
+	if m.Method != nil && *m.Method != "" {
+		method = *m.Method
+	}
+	return service + "/" + method
+}
+
+// plainPath returns a path that is enough to match one of the matches.
+func plainPath(matches []gwv1.HTTPRouteMatch) (string, bool) {
+	if len(matches) == 0 {
+		return "/", true
+	}
+	for _, m := range matches {
+		plain := len(m.Headers) == 0 && len(m.QueryParams) == 0 && m.Method == nil
+		if !plain || m.Path != nil && m.Path.Type != nil && *m.Path.Type == gwv1.PathMatchRegularExpression {
+			continue
+		}
+		if m.Path == nil || m.Path.Value == nil {
+			return "/", true
+		}
+		return *m.Path.Value, true
+	}
+	return "", false
+}

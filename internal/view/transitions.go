@@ -1,0 +1,86 @@
+package view
+
+import (
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+)
+
+// Transitions remembers when conditions last changed their status. The tables
+// don't know the time, by law; most conditions never change after the start, so
+// only those that did take memory.
+type Transitions struct {
+	mu    sync.Mutex
+	start metav1.Time            // of the first commit
+	at    map[string]metav1.Time // "object path type" → time
+}
+
+// NewTransitions returns one that knows of no change.
+func NewTransitions() *Transitions { return &Transitions{at: map[string]metav1.Time{}} }
+
+// Take takes in a commit.
+func (t *Transitions) Take(p *pipeline.Pipeline, c *flow.Commit, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at := metav1.NewTime(now.Truncate(time.Second))
+	if t.start.IsZero() {
+		t.start = at
+	}
+	for _, table := range p.Statuses {
+		table.Changes(c, func(ch pipeline.StatusChange) {
+			t.compare(ch.Object.String(), ch.Old != nil, ch.New != nil, at, conditionsOf(ch.Old), conditionsOf(ch.New))
+		})
+	}
+}
+
+func (t *Transitions) compare(object string, had, has bool, at metav1.Time, old, now conditions) {
+	for path, list := range old {
+		for _, c := range list {
+			if !has || find(now[path], c.Type) == nil {
+				delete(t.at, object+" "+path+" "+c.Type)
+			}
+		}
+	}
+	for path, list := range now {
+		for _, c := range list {
+			was := find(old[path], c.Type)
+			if had && (was == nil || was.Status != c.Status) || !had && has && !at.Equal(&t.start) {
+				t.at[object+" "+path+" "+c.Type] = at
+			}
+		}
+	}
+}
+
+func find(list []metav1.Condition, kind string) *metav1.Condition {
+	for i := range list {
+		if list[i].Type == kind {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// Fill sets the transition times in the conditions of a view.
+func (t *Transitions) Fill(v *View) {
+	for i := range v.Items {
+		t.fill(v.Items[i].Key(), conditionsOf(v.Items[i].Status))
+	}
+}
+
+func (t *Transitions) fill(object string, all conditions) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for path, list := range all {
+		for i := range list {
+			at, ok := t.at[object+" "+path+" "+list[i].Type]
+			if !ok {
+				at = t.start
+			}
+			list[i].LastTransitionTime = at
+		}
+	}
+}

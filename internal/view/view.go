@@ -1,0 +1,122 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+)
+
+// View is the state of everything that a person may ask about, at one commit.
+// It is what `gatehouse status` gets and the live table shows.
+type View struct {
+	Ready    bool             `json:"ready"`
+	Why      string           `json:"why,omitempty"` // why it is not ready
+	Items    []Item           `json:"items"`
+	Problems []source.Problem `json:"problems,omitempty"`
+	Proxies  []Proxy          `json:"proxies,omitempty"`
+	// Waiting are paths of the command line that can't be read yet.
+	Waiting []string `json:"waiting,omitempty"`
+}
+
+// Item is an object with its status, in the shape that kubectl would show.
+type Item struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        ItemMeta `json:"metadata"`
+	Summary         Summary  `json:"summary"`
+	// Status is a pointer to the status of the kind.
+	Status any `json:"status"`
+}
+
+// ItemMeta names an object.
+type ItemMeta struct {
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	Generation int64  `json:"generation,omitempty"`
+}
+
+// Summary is an item for a table's row.
+type Summary struct {
+	State     string        `json:"state"` // one word, or the reason of what is wrong
+	OK        bool          `json:"ok"`
+	Message   string        `json:"message,omitempty"`
+	Class     string        `json:"class,omitempty"`
+	Hosts     []string      `json:"hosts,omitempty"`
+	Parents   []string      `json:"parents,omitempty"`
+	Path      string        `json:"path,omitempty"`     // a path that the route takes
+	Redirect  bool          `json:"redirect,omitempty"` // which is answered by a redirect
+	Call      string        `json:"call,omitempty"`     // of a GRPCRoute: what to ask with grpcurl
+	Listeners []ListenerRow `json:"listeners,omitempty"`
+}
+
+// ListenerRow is a listener of a Gateway or a ListenerSet.
+type ListenerRow struct {
+	Name     string   `json:"name"`
+	Protocol string   `json:"protocol"`
+	Hostname string   `json:"hostname,omitempty"`
+	Port     int      `json:"port"` // where it listens
+	Addrs    []string `json:"addresses,omitempty"`
+	Routes   int32    `json:"routes"`
+	State    string   `json:"state"`
+	OK       bool     `json:"ok"`
+	Message  string   `json:"message,omitempty"`
+}
+
+// Proxy is a Gateway's Envoy process.
+type Proxy struct {
+	Gateway  string    `json:"gateway"`
+	Phase    string    `json:"phase"`
+	Live     bool      `json:"live"`
+	PID      int       `json:"pid,omitempty"`
+	Since    time.Time `json:"since,omitzero"`
+	Restarts int       `json:"restarts"`
+	Adopted  bool      `json:"adopted,omitempty"`
+	LastExit string    `json:"lastExit,omitempty"`
+}
+
+// Key names the object as logs do: kind, namespace and name.
+func (i Item) Key() string {
+	if i.Metadata.Namespace == "" {
+		return i.Kind + " " + i.Metadata.Name
+	}
+	return i.Kind + " " + i.Metadata.Namespace + "/" + i.Metadata.Name
+}
+
+// Of returns the objects of a pipeline with their statuses, sorted by kind and name.
+// The statuses are copies.
+func Of(p *pipeline.Pipeline) View { return of(p, nil) }
+
+// of is Of with the statuses that told gives, where it is not nil.
+func of(p *pipeline.Pipeline, told func(object.Key) any) View {
+	v := View{Items: []Item{}}
+	p.Engine.View(func(c *flow.Ctx) {
+		for _, show := range rows(p) {
+			show(c, told, func(it Item) { v.Items = append(v.Items, it) })
+		}
+		p.AllProblems(c, func(problem source.Problem) { v.Problems = append(v.Problems, problem) })
+	})
+	order := map[string]int{"GatewayClass": 0, "Gateway": 1, "ListenerSet": 2}
+	rank := func(kind string) int {
+		if n, ok := order[kind]; ok {
+			return n
+		}
+		return len(order)
+	}
+	slices.SortFunc(v.Items, func(a, b Item) int {
+		return cmp.Or(
+			cmp.Compare(rank(a.Kind), rank(b.Kind)), strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Metadata.Namespace, b.Metadata.Namespace),
+			strings.Compare(a.Metadata.Name, b.Metadata.Name))
+	})
+	slices.SortFunc(v.Problems, func(a, b source.Problem) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Message, b.Message))
+	})
+	return v
+}
