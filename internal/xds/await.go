@@ -13,35 +13,36 @@ import (
 // name to be resolved, is not waited for longer than secretPatience.
 const secretPatience = 500 * time.Millisecond
 
-// await notes the secrets that clusters about to be sent wait for.
-func (p *planning) await(clusters []*envoy.Resource) {
-	for _, c := range clusters {
-		for _, name := range c.WaitsFor() {
-			if _, known := p.awaited[name]; !known && !p.hasSecret(name) {
+// await remembers what the resources wait for that have just been sent.
+func (p *planning) await(set []*envoy.Resource) {
+	for _, r := range set {
+		for _, name := range r.WaitsFor() {
+			ref := Ref{*p.types[r.Type].waitsFor, name}
+			if _, known := p.awaited[ref]; !known && !p.has(ref) {
 				if p.awaited == nil {
-					p.awaited = map[string]time.Time{}
+					p.awaited = map[Ref]time.Time{}
 				}
-				p.awaited[name] = p.now.Add(secretPatience)
+				p.awaited[ref] = p.now.Add(secretPatience)
 				p.lookAgain(secretPatience)
 			}
 		}
 	}
 }
 
-// awaits reports whether a secret is still waited for.
+// awaits reports whether something is still waited for.
 func (p *planning) awaits() bool {
-	for name, until := range p.awaited {
-		_, exists := p.gateway.target(Ref{envoy.Secrets, name})
-		if !exists || p.hasSecret(name) || !p.now.Before(until) {
-			delete(p.awaited, name)
+	for ref, until := range p.awaited {
+		_, exists := p.gateway.target(ref)
+		if !exists || p.has(ref) || !p.now.Before(until) {
+			delete(p.awaited, ref)
 		}
 	}
 	return len(p.awaited) > 0
 }
 
-// hasSecret reports whether the proxy has been sent a secret.
-func (p *planning) hasSecret(name string) bool {
-	r := p.types[envoy.Secrets].records[name]
+// has reports whether the proxy has been sent a resource.
+func (p *planning) has(ref Ref) bool {
+	r := p.types[ref.Type].records[ref.Name]
 	return r != nil && r.sent != ""
 }
 

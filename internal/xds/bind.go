@@ -3,8 +3,6 @@ package xds
 import (
 	"strings"
 	"time"
-
-	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
 // A listener whose address is taken is tried again. Soon at first: Envoy closes
@@ -75,12 +73,9 @@ func (g *gateway) binding() bool {
 // passing reports whether a refusal is likely to pass at once.
 func (h *hold) passing() bool { return h.bind != nil && !h.bind.lasts }
 
-// cannotBind reports whether a listener was refused for what holds its address,
+// isBindError reports whether a listener was refused for what holds its address,
 // which may pass.
-func cannotBind(r *envoy.Resource, message string) bool {
-	if r.Type != envoy.Listeners {
-		return false
-	}
+func isBindError(message string) bool {
 	for _, s := range []string{"cannot bind", "ddress already in use", "ermission denied", "annot assign requested address"} {
 		if strings.Contains(message, s) {
 			return true

@@ -16,6 +16,8 @@ import (
 // It is a pure state machine: refused, accepted and rebase each leave in table
 // what to serve next.
 type bisection struct {
+	substitute func(host string) *envoy.Part // of a host that has no good version
+
 	table    *envoy.Resource
 	withheld map[string]*withheld
 	groups   []group // of names in withheld; a stack
@@ -39,8 +41,8 @@ type group struct {
 	sibling bool
 }
 
-func newBisection() *bisection {
-	return &bisection{withheld: map[string]*withheld{}}
+func newBisection(substitute func(string) *envoy.Part) *bisection {
+	return &bisection{substitute: substitute, withheld: map[string]*withheld{}}
 }
 
 // idle reports whether nothing is held back or on trial.
@@ -65,7 +67,7 @@ func (b *bisection) refused(want, good, r *envoy.Resource, message string) {
 		b.withheld[p.Name] = &withheld{
 			hash:    p.Hash,
 			message: message,
-			old:     ok && last != unavailable(p.Name).Hash,
+			old:     ok && last != b.substitute(p.Name).Hash,
 		}
 	}
 	if len(suspects) == 0 {
@@ -180,7 +182,7 @@ func (b *bisection) build(want, good *envoy.Resource) {
 	for i, p := range want.Parts() {
 		if w := b.withheld[p.Name]; w != nil && w.hash == p.Hash {
 			if p = last[p.Name]; p == nil {
-				p = unavailable(want.Parts()[i].Name)
+				p = b.substitute(want.Parts()[i].Name)
 			}
 		}
 		parts[i] = p

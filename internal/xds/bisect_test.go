@@ -67,7 +67,7 @@ func TestBisectionFindsExactlyTheCulprits(t *testing.T) {
 		if rapid.Bool().Draw(t, "known") {
 			e.good = hosts(n, nil, "0")
 		}
-		b := newBisection()
+		b := newBisection(unavailable)
 		bad := map[int]bool{}
 		for round := range rapid.IntRange(1, 4).Draw(t, "rounds") {
 			for _, i := range rapid.SliceOfN(rapid.IntRange(0, n-1), 0, 5).Draw(t, "bad") {
@@ -104,7 +104,7 @@ func TestBisectionIsLogarithmic(t *testing.T) {
 			bad[i*c.n/c.bad+c.n/(2*c.bad)] = true
 		}
 		e := &entry{want: hosts(c.n, bad, "2"), good: hosts(c.n, nil, "1")}
-		b := newBisection()
+		b := newBisection(unavailable)
 		b.refused(e.want, e.good, e.want, "no")
 		got, limit := judge(t, e, b), 2*c.bad*bits.Len(uint(c.n))+3
 		t.Logf("%d of %d hosts found in %d pushes", c.bad, c.n, got)

@@ -15,12 +15,12 @@ import (
 // "Error adding/updating cluster(s) a: …, b: …" (listeners are separated by line
 // ends). Values that break the proto rules, and all other types, are refused
 // without a name.
-func blame(t envoy.Type, set []*envoy.Resource, message string) map[string]string {
+func blame(atFault string, set []*envoy.Resource, message string) map[string]string {
 	if len(set) == 1 {
-		return map[string]string{set[0].Name: clean(strip(t, set[0].Name, message))}
+		return map[string]string{set[0].Name: clean(strip(atFault, set[0].Name, message))}
 	}
-	list, ok := strings.CutPrefix(message, prefix(t))
-	if !ok {
+	list, ok := strings.CutPrefix(message, atFault)
+	if !ok || atFault == "" {
 		return nil
 	}
 	type mention struct {
@@ -44,17 +44,6 @@ func blame(t envoy.Type, set []*envoy.Resource, message string) map[string]strin
 	return out
 }
 
-func prefix(t envoy.Type) string {
-	switch t {
-	case envoy.Clusters:
-		return "Error adding/updating cluster(s) "
-	case envoy.Listeners:
-		return "Error adding/updating listener(s) "
-	case envoy.Endpoints, envoy.Secrets, envoy.Routes, envoy.NumTypes:
-	}
-	return "\x00" // names nobody
-}
-
 // mentioned returns where a list of culprits names a resource, or -1.
 func mentioned(list, name string) int {
 	for at := 0; ; {
@@ -71,8 +60,8 @@ func mentioned(list, name string) int {
 }
 
 // strip removes what the report says anyway.
-func strip(t envoy.Type, name, message string) string {
-	if list, ok := strings.CutPrefix(message, prefix(t)); ok {
+func strip(atFault, name, message string) string {
+	if list, ok := strings.CutPrefix(message, atFault); ok && atFault != "" {
 		return strings.TrimSpace(strings.TrimPrefix(list, name+": "))
 	}
 	return message

@@ -17,5 +17,9 @@
 //   - Who a proxy is follows from the listener that it dialed or from its
 //     certificate, never from its node.
 //
+//   - A type of resources is a row of the table in types.go: its place in the order,
+//     what it waits for, how it is refused and removed. Nothing else tells types
+//     apart, but for State, which tells what listeners are in force.
+//
 // What the resources say is package envoy's business.
 package xds

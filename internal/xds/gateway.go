@@ -18,10 +18,10 @@ type gateway struct {
 	users  int // Serve calls and streams; guarded by the server's mutex
 
 	mu       sync.Mutex
-	loaded   bool   // the first Update has come
-	gone     bool   // the last Update said so
-	commit   uint64 // counts changes of what is served, for putting answers in order
-	entries  [envoy.NumTypes]map[string]*entry
+	loaded   bool                // the first Update has come
+	gone     bool                // the last Update said so
+	commit   uint64              // counts changes of what is served, for putting answers in order
+	entries  []map[string]*entry // by envoy.Type
 	leaving  map[Ref]*leaver
 	held     map[Ref]*entry
 	sessions map[*session]struct{}
@@ -50,6 +50,7 @@ func newGateway(s *Server, name string) *gateway {
 	g := &gateway{
 		name:     name,
 		server:   s,
+		entries:  make([]map[string]*entry, len(s.types)),
 		leaving:  map[Ref]*leaver{},
 		held:     map[Ref]*entry{},
 		sessions: map[*session]struct{}{},
@@ -150,7 +151,7 @@ func (g *gateway) remove(ref Ref, now time.Time) {
 		}
 		return
 	}
-	if last != nil && (ref.Type == envoy.Clusters || ref.Type == envoy.Endpoints || ref.Type == envoy.Secrets) {
+	if last != nil && !g.server.types[ref.Type].refers {
 		g.leaving[ref] = &leaver{last: last, was: e}
 	}
 	g.mark(ref, now)
@@ -236,7 +237,7 @@ func (g *gateway) release(ref Ref, now time.Time) bool {
 // older than their quarantine.
 func (g *gateway) retained() (before uint64) {
 	for ref, e := range g.held {
-		if (ref.Type == envoy.Listeners || ref.Type == envoy.Routes) && e.good != nil {
+		if g.server.types[ref.Type].refers && e.good != nil {
 			before = max(before, e.holding.at)
 		}
 	}

@@ -14,10 +14,13 @@ const maxGhosts = 1 << 14
 // depart remembers the resources of an ended session whose fate is open.
 func (g *gateway) depart(s *session) {
 	g.haunt(s)
-	for _, t := range []envoy.Type{envoy.Clusters, envoy.Listeners} {
+	for t := range s.types {
+		if !s.types[t].hasWildcard {
+			continue
+		}
 		for name, r := range s.types[t].records {
 			if r.sent == unknown {
-				g.addGhost(Ref{t, name})
+				g.addGhost(Ref{envoy.Type(t), name}) //nolint:gosec // an index of the table
 			}
 		}
 	}
@@ -26,7 +29,7 @@ func (g *gateway) depart(s *session) {
 // haunt remembers what is in a session's responses without an answer.
 func (g *gateway) haunt(s *session) {
 	for _, f := range s.inflight {
-		if f.haunted || f.typ != envoy.Clusters && f.typ != envoy.Listeners {
+		if f.haunted || !s.types[f.typ].hasWildcard {
 			continue
 		}
 		f.haunted = true // once, however many proxies connect

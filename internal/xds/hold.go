@@ -34,6 +34,7 @@ func (e *entry) serve() *envoy.Resource {
 // It reports whether the refusal is worth a word.
 func (g *gateway) refuse(r *envoy.Resource, message string, now time.Time) (news bool) {
 	ref := Ref{r.Type, r.Name}
+	t := &g.server.types[r.Type]
 	e := g.entries[r.Type][r.Name]
 	if e == nil || !e.serve().Equal(r) {
 		return true
@@ -45,12 +46,12 @@ func (g *gateway) refuse(r *envoy.Resource, message string, now time.Time) (news
 	h := e.holding
 	if h == nil {
 		h = &hold{at: g.commit}
-		if len(r.Parts()) > 0 {
-			h.bisect = newBisection()
+		if t.substitute != nil && len(r.Parts()) > 0 {
+			h.bisect = newBisection(t.substitute)
 		}
 		e.holding = h
 		g.held[ref] = e
-		g.server.metrics.quarantined.WithLabelValues(r.Type.String()).Inc()
+		g.server.metrics.quarantined.WithLabelValues(t.name).Inc()
 	}
 	h.message = message
 	news = true
@@ -58,7 +59,7 @@ func (g *gateway) refuse(r *envoy.Resource, message string, now time.Time) (news
 	case h.bisect != nil:
 		h.bisect.refused(e.want, e.good, r, message)
 		g.endBisection(ref, e, now)
-	case cannotBind(r, message):
+	case t.passing != nil && t.passing(message):
 		news = g.retryBind(ref, e, now)
 	case h.bind != nil && h.bind.trying:
 		h.bind = nil // bound, and refused for something else
@@ -109,8 +110,8 @@ func (g *gateway) unhold(ref Ref, e *entry, now time.Time) {
 	}
 	e.holding = nil
 	delete(g.held, ref)
-	g.server.metrics.quarantined.WithLabelValues(ref.Type.String()).Dec()
-	if ref.Type != envoy.Listeners && ref.Type != envoy.Routes {
+	g.server.metrics.quarantined.WithLabelValues(g.server.nameOf(ref.Type)).Dec()
+	if !g.server.types[ref.Type].refers {
 		return
 	}
 	// What waited for this may be able to go.

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
 // SessionInfo describes a connected proxy.
@@ -105,7 +103,7 @@ func (s *Server) Gateway(name string) (GatewayInfo, bool) {
 	info.Quarantine = info.State.Rejected
 	for t, entries := range g.entries {
 		for name, e := range entries {
-			r := ResourceInfo{Type: typeName(t), Name: name, Version: e.want.Version}
+			r := ResourceInfo{Type: s.types[t].name, Name: name, Version: e.want.Version}
 			if served := e.serve(); served == nil {
 				r.Served = "none"
 			} else if !served.Equal(e.want) {
@@ -116,7 +114,7 @@ func (s *Server) Gateway(name string) (GatewayInfo, bool) {
 	}
 	for ref, l := range g.leaving {
 		info.Resources = append(info.Resources, ResourceInfo{
-			Type: ref.Type.String(), Name: ref.Name, Served: l.last.Version,
+			Type: s.nameOf(ref.Type), Name: ref.Name, Served: l.last.Version,
 		})
 	}
 	slices.SortFunc(info.Resources, func(a, b ResourceInfo) int {
@@ -162,7 +160,7 @@ func (s *session) info(now time.Time) SessionInfo {
 			continue
 		}
 		info := TypeInfo{
-			Type:      typeName(t),
+			Type:      y.name,
 			Wildcard:  y.wildcard,
 			Resources: len(y.records),
 			Sent:      y.pushed,
@@ -177,8 +175,4 @@ func (s *session) info(now time.Time) SessionInfo {
 		i.Types = append(i.Types, info)
 	}
 	return i
-}
-
-func typeName(t int) string {
-	return envoy.Type(t).String() //nolint:gosec // an index of the types' arrays
 }

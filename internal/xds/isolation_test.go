@@ -266,7 +266,7 @@ func (f *follower) take(c *client, m *discoveryv3.DeltaDiscoveryResponse) {
 		}
 	}
 	if len(bad) > 0 {
-		c.nack(m, prefix(t)+strings.Join(bad, ", "))
+		c.nack(m, resourceTypes()[t].atFault+strings.Join(bad, ", "))
 		return
 	}
 	maps.Copy(f.versions[t], versions) // only what it accepts whole

@@ -18,10 +18,10 @@ func (s *session) nack(f *flight, message string, now time.Time) {
 	y := &s.types[f.typ]
 	y.nacks++
 	y.lastNack = &Nack{At: now, Message: clean(message)}
-	g.server.metrics.nacks.WithLabelValues(f.typ.String()).Inc()
+	g.server.metrics.nacks.WithLabelValues(y.name).Inc()
 	s.restamp = true
 
-	culprits := blame(f.typ, f.set, message)
+	culprits := blame(y.atFault, f.set, message)
 	for _, res := range f.set {
 		r := y.records[res.Name]
 		if r == nil || r.nonce != f.nonce {
@@ -39,7 +39,7 @@ func (s *session) nack(f *flight, message string, now time.Time) {
 	case len(f.removed) == 0:
 	case len(f.set) == 0:
 		g.server.log.Warn("proxy refused a removal", "gateway", g.name, "session", s.id,
-			"type", f.typ.String(), "names", f.removed, "message", clean(message))
+			"type", y.name, "names", f.removed, "message", clean(message))
 	default:
 		for _, name := range f.removed {
 			// It may or may not have happened; once more does no harm.
@@ -56,11 +56,12 @@ func (s *session) nack(f *flight, message string, now time.Time) {
 // culprit deals with a resource that was refused.
 func (s *session) culprit(f *flight, r *record, res *envoy.Resource, message string, now time.Time) {
 	g := s.gateway
+	y := &s.types[res.Type]
 	ref := Ref{res.Type, res.Name}
 	why := changed
 	isNew := r.acked == "" && r.first == f.nonce
 	switch {
-	case res.Type == envoy.Clusters:
+	case y.stays:
 		// Envoy may have left it among the clusters that warm, and would never
 		// answer about clusters again: the last good version takes its place
 		// there, or its removal.
@@ -71,12 +72,11 @@ func (s *session) culprit(f *flight, r *record, res *envoy.Resource, message str
 		if r.subscribed {
 			why = asked // and waits for an answer
 		}
-	case res.Type == envoy.Listeners:
+	case y.shared:
 		r.sent = unknown // an earlier one may have been a bystander
 	default:
 		r.sent = r.acked
 	}
-	y := &s.types[res.Type]
 	y.lastNack.Names = append(y.lastNack.Names, res.Name)
 	s.refused[ref] = res.Version
 	level := slog.LevelDebug
@@ -84,7 +84,7 @@ func (s *session) culprit(f *flight, r *record, res *envoy.Resource, message str
 		level = slog.LevelWarn
 	}
 	g.server.log.Log(context.Background(), level, "proxy refused a resource", "gateway", g.name, "session", s.id,
-		"type", res.Type.String(), "name", res.Name, "version", res.Version, "message", message)
+		"type", y.name, "name", res.Name, "version", res.Version, "message", message)
 	s.mark(ref, why, now)
 }
 

@@ -1,10 +1,8 @@
 package xds
 
 import (
-	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
@@ -32,28 +30,9 @@ func (s *session) plan(now time.Time) []*flight {
 	}
 	s.dirty = time.Time{}
 
-	clusters := p.changes(envoy.Clusters)
-	p.share(envoy.Clusters, clusters)
-	for _, c := range clusters {
-		// Envoy subscribes to the endpoints of a cluster once, and expects them
-		// again whenever the cluster has been replaced.
-		ref := Ref{envoy.Endpoints, c.Name}
-		if _, exists := g.target(ref); exists || s.types[envoy.Endpoints].records[c.Name] != nil {
-			s.mark(ref, forced, now)
-		}
-	}
-	if s.takesUnasked() {
-		p.single(envoy.Endpoints, p.changes(envoy.Endpoints))
-	}
-	p.single(envoy.Secrets, p.changes(envoy.Secrets))
-	if p.await(clusters); p.awaits() {
-		p.postpone()
+	if !p.additions() {
 		return p.out
 	}
-	// Removals of listeners share the response of additions: Envoy does them
-	// first, so an address can pass from one listener to another.
-	p.share(envoy.Listeners, p.changes(envoy.Listeners))
-	p.single(envoy.Routes, p.changes(envoy.Routes))
 	s.dirty = time.Time{} // what was forced has been sent
 	p.stamp()
 	p.removals()
@@ -61,13 +40,51 @@ func (s *session) plan(now time.Time) []*flight {
 	return p.out
 }
 
-// takesUnasked reports whether the proxy takes endpoints that it is about to ask
-// for. One that starts doesn't: it warms clusters that need DNS first, asks for
-// the endpoints of all others then, and drops what has come before. It asks for
-// listeners when its clusters are ready, and from then on for the endpoints of a
-// cluster before it reads the next response.
-func (s *session) takesUnasked() bool {
-	return s.types[envoy.Endpoints].started || s.types[envoy.Listeners].started
+// additions sends what is new of each type in turn, and reports whether that was
+// all: what refers to others may have to wait for what they wait for.
+func (p *planning) additions() bool {
+	var waiting []*envoy.Resource
+	referring := false
+	for i := range p.types {
+		t := envoy.Type(i) //nolint:gosec // an index of the table
+		y := &p.types[t]
+		if y.refers && !referring {
+			referring = true
+			if p.await(waiting); p.awaits() {
+				p.postpone()
+				return false
+			}
+		}
+		if y.after != nil && !y.started && !p.types[*y.after].started {
+			continue
+		}
+		set := p.changes(t)
+		p.respond(t, set)
+		if y.waitsFor != nil {
+			waiting = append(waiting, set...)
+		}
+		p.follow(t, set)
+	}
+	return true
+}
+
+// follow makes what belongs to resources just sent be sent after them.
+func (p *planning) follow(t envoy.Type, set []*envoy.Resource) {
+	if len(set) == 0 {
+		return
+	}
+	for i := range p.types {
+		y := &p.types[i]
+		if y.with == nil || *y.with != t {
+			continue
+		}
+		for _, r := range set {
+			ref := Ref{envoy.Type(i), r.Name} //nolint:gosec // an index of the table
+			if _, exists := p.gateway.target(ref); exists || y.records[r.Name] != nil {
+				p.mark(ref, forced, p.now)
+			}
+		}
+	}
 }
 
 // planning is one run of plan.
@@ -120,33 +137,39 @@ func (p *planning) change(ref Ref, why reason) *envoy.Resource {
 	case target != nil:
 		return p.unlessHad(target, rec, why)
 	case why == asked && (rec == nil || rec.sent == ""):
-		if e := emptied(ref); e != nil {
-			return e
+		if y.empty != nil {
+			return y.empty(ref.Name)
 		}
 		p.absent = append(p.absent, ref.Name)
-	case why == forced && p.types[envoy.Clusters].records[ref.Name] != nil:
-		return emptied(ref) // the cluster waits for whatever there is
+	case why == forced && y.empty != nil && p.hasOwner(ref):
+		return y.empty(ref.Name) // the owner waits for whatever there is
 	case exists && rec != nil && rec.stuck:
 		p.drop(ref)
 		p.absent = append(p.absent, ref.Name)
 	case exists:
 		// In quarantine without a good version: what the proxy has stays.
 	case rec == nil || rec.sent == "":
-	case ref.Type == envoy.Listeners:
+	case y.removedAtOnce:
 		p.drop(ref)
 		p.absent = append(p.absent, ref.Name)
-	case ref.Type == envoy.Routes && p.sentListeners():
-		// The listener that used the table has changed with it. Connections
-		// that it drains go on with the table as it was.
+	case y.usedBy != nil && p.sent(*y.usedBy):
+		// What used it has changed with it, and goes on with it as it was.
+	case y.empty == nil:
+		p.leaving = append(p.leaving, ref)
 	default:
-		e := emptied(ref)
-		if e == nil || rec.sent != e.Version {
+		if e := y.empty(ref.Name); rec.sent != e.Version {
 			p.leaving = append(p.leaving, ref)
 		} else if why == asked {
 			return e
 		}
 	}
 	return nil
+}
+
+// hasOwner reports whether the proxy has, or is sent, what a resource belongs to.
+func (s *session) hasOwner(ref Ref) bool {
+	with := s.types[ref.Type].with
+	return with != nil && s.types[*with].records[ref.Name] != nil
 }
 
 // unlessHad returns a resource unless the proxy has it or has refused it.
@@ -164,13 +187,23 @@ func (p *planning) unlessHad(r *envoy.Resource, rec *record, why reason) *envoy.
 	return nil
 }
 
-func (p *planning) sentListeners() bool {
+// sent reports whether something of a type has been sent or removed.
+func (p *planning) sent(t envoy.Type) bool {
 	for _, f := range p.out {
-		if f.typ == envoy.Listeners && len(f.set)+len(f.removed) > 0 {
+		if f.typ == t && len(f.set)+len(f.removed) > 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// respond sends resources of a type, and what is absent of it.
+func (p *planning) respond(t envoy.Type, set []*envoy.Resource) {
+	if p.types[t].shared {
+		p.share(t, set)
+	} else {
+		p.single(t, set)
+	}
 }
 
 // share puts resources and removals of one type into as few responses as their
@@ -214,7 +247,7 @@ func (p *planning) single(t envoy.Type, set []*envoy.Resource) {
 		f.filler = target != r
 		p.send(f)
 	}
-	if len(p.absent) > 0 {
+	if len(p.absent) > 0 || p.types[t].owed {
 		f := p.response(t)
 		f.removed = p.absent
 		p.send(f)
@@ -243,7 +276,7 @@ func (p *planning) send(f *flight) {
 		}
 	}
 	p.inflight[f.nonce] = f
-	if f.typ == envoy.Listeners || f.typ == envoy.Routes {
+	if y.refers {
 		p.unanswered = append(p.unanswered, f.nonce)
 	}
 	p.out = append(p.out, f)
@@ -256,7 +289,7 @@ func (s *session) supersede(r *record) {
 		return
 	}
 	f.live--
-	if f.live > 0 || f.typ == envoy.Listeners || f.typ == envoy.Routes || len(f.removed) > 0 {
+	if f.live > 0 || s.types[f.typ].refers || len(f.removed) > 0 {
 		return
 	}
 	if len(s.inflight) > maxReplaced {
@@ -279,82 +312,4 @@ func (s *session) drop(ref Ref) {
 	} else {
 		delete(y.records, ref.Name)
 	}
-}
-
-// stamp notes what has to be answered before what is leaving can go: all
-// listeners and routes that have been sent.
-func (p *planning) stamp() {
-	if p.restamp {
-		for ref := range p.going {
-			p.going[ref] = p.lastUnanswered()
-		}
-		p.restamp = false
-	}
-	for _, ref := range p.leaving {
-		p.going[ref] = p.lastUnanswered()
-	}
-}
-
-func (s *session) lastUnanswered() uint64 {
-	if n := len(s.unanswered); n > 0 {
-		return s.unanswered[n-1]
-	}
-	return 0
-}
-
-// removals sends what may go now: clusters first, then the endpoints and secrets
-// that something still subscribes to.
-func (p *planning) removals() {
-	if len(p.going) == 0 {
-		return
-	}
-	if !p.mayRemove() {
-		p.restamp = true
-		return
-	}
-	var refs []Ref
-	for ref, after := range p.going {
-		if len(p.unanswered) == 0 || p.unanswered[0] > after {
-			refs = append(refs, ref)
-		}
-	}
-	slices.SortFunc(refs, func(a, b Ref) int {
-		return cmp.Or(cmp.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name))
-	})
-	var gone [envoy.NumTypes][]string
-	var empty []*envoy.Resource
-	for _, ref := range refs {
-		delete(p.going, ref)
-		rec := p.types[ref.Type].records[ref.Name]
-		if !p.gateway.release(ref, p.now) || rec == nil {
-			continue // a quarantine needs it, and says when it no longer does
-		}
-		if _, exists := p.gateway.target(ref); exists {
-			continue
-		}
-		switch e := emptied(ref); {
-		case e == nil:
-			p.drop(ref)
-			gone[ref.Type] = append(gone[ref.Type], ref.Name)
-		case ref.Type == envoy.Endpoints && p.types[envoy.Clusters].records[ref.Name] == nil:
-			p.drop(ref) // went with its cluster
-		case rec.subscribed:
-			empty = append(empty, e)
-		}
-	}
-	p.absent = gone[envoy.Clusters]
-	p.share(envoy.Clusters, nil)
-	p.absent = nil
-	for _, r := range empty {
-		p.single(r.Type, []*envoy.Resource{r})
-	}
-	p.absent = gone[envoy.Secrets]
-	p.single(envoy.Secrets, nil)
-}
-
-// mayRemove reports whether the proxy has had the time to say what it uses: it
-// may have come back with routes that it has not asked for yet.
-func (s *session) mayRemove() bool {
-	return s.types[envoy.Listeners].started && s.types[envoy.Routes].started ||
-		time.Since(s.connected) >= s.gateway.server.grace
 }

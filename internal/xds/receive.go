@@ -18,7 +18,7 @@ func (s *session) receive(req *discoveryv3.DeltaDiscoveryRequest, now time.Time)
 	if s.node == "" {
 		s.node = req.GetNode().GetId() // in the first request only; for people only
 	}
-	t, ok := envoy.TypeOf(req.GetTypeUrl())
+	t, ok := g.server.typeOf(req.GetTypeUrl())
 	if !ok {
 		g.server.log.Warn("proxy subscribes to a type that is not served",
 			"gateway", g.name, "session", s.id, "type", req.GetTypeUrl())
@@ -39,15 +39,14 @@ func (s *session) receive(req *discoveryv3.DeltaDiscoveryRequest, now time.Time)
 func (s *session) subscribe(t envoy.Type, req *discoveryv3.DeltaDiscoveryRequest, now time.Time) {
 	y := &s.types[t]
 	names, has := req.GetResourceNamesSubscribe(), req.GetInitialResourceVersions()
-	canWildcard := t == envoy.Clusters || t == envoy.Listeners
 	first := !y.started
 	y.started = true
 
-	wildcard := first && canWildcard && len(names) == 0
+	wildcard := first && y.hasWildcard && len(names) == 0
 	for _, name := range names {
 		switch {
 		case name == "":
-		case name == "*" && canWildcard:
+		case name == "*" && y.hasWildcard:
 			wildcard = true
 		case name == "*":
 			// A client's SNI can bring Envoy to ask for this. It is a name like
@@ -57,7 +56,7 @@ func (s *session) subscribe(t envoy.Type, req *discoveryv3.DeltaDiscoveryRequest
 			s.want(Ref{t, name}, has, now)
 		}
 	}
-	if t == envoy.Secrets && first && len(names) == 0 && len(has) == 0 {
+	if y.clientNames && first && len(names) == 0 && len(has) == 0 {
 		// Envoy's way to say "*" in its first request for a type.
 		y.absent = append(y.absent, "*")
 	}
@@ -145,8 +144,8 @@ func (s *session) answered(req *discoveryv3.DeltaDiscoveryRequest, now time.Time
 			g.acknowledged(res, f.commit, now)
 		}
 	}
-	g.server.metrics.lag.WithLabelValues(f.typ.String()).Observe(now.Sub(f.since).Seconds())
-	if f.typ == envoy.Listeners {
+	g.server.metrics.lag.WithLabelValues(y.name).Observe(now.Sub(f.since).Seconds())
+	if f.typ == envoy.Listeners { // of which State tells what is in force
 		g.server.reports.add(g)
 	}
 }

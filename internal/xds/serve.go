@@ -208,11 +208,11 @@ func (d *discovery) push(stream stream, s *session) error {
 			return nil
 		}
 		for _, f := range plan {
-			m := message(f)
+			m := d.server.message(f)
 			if err := stream.Send(m); err != nil {
 				return err
 			}
-			t := f.typ.String()
+			t := d.server.nameOf(f.typ)
 			d.server.metrics.pushes.WithLabelValues(t).Inc()
 			d.server.metrics.bytes.WithLabelValues(t).Add(float64(proto.Size(m)))
 		}
@@ -220,9 +220,10 @@ func (d *discovery) push(stream stream, s *session) error {
 }
 
 // message is a response on the wire. Bodies are used as they are.
-func message(f *flight) *discoveryv3.DeltaDiscoveryResponse {
+func (s *Server) message(f *flight) *discoveryv3.DeltaDiscoveryResponse {
+	url := s.types[f.typ].url
 	m := &discoveryv3.DeltaDiscoveryResponse{
-		TypeUrl:          f.typ.URL(),
+		TypeUrl:          url,
 		Nonce:            strconv.FormatUint(f.nonce, 10),
 		RemovedResources: f.removed,
 		Resources:        make([]*discoveryv3.Resource, len(f.set)),
@@ -231,7 +232,7 @@ func message(f *flight) *discoveryv3.DeltaDiscoveryResponse {
 		m.Resources[i] = &discoveryv3.Resource{
 			Name:     r.Name,
 			Version:  r.Version,
-			Resource: &anypb.Any{TypeUrl: f.typ.URL(), Value: r.Body()},
+			Resource: &anypb.Any{TypeUrl: url, Value: r.Body()},
 		}
 	}
 	return m

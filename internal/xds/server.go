@@ -33,6 +33,7 @@ type Options struct {
 
 // Server holds the desired configuration of every Gateway and serves it.
 type Server struct {
+	types     []resourceType // by envoy.Type
 	log       *slog.Logger
 	bindRetry time.Duration
 	grace     time.Duration
@@ -50,13 +51,16 @@ type Server struct {
 }
 
 // New returns a server without Gateways.
-func New(o Options) *Server {
+func New(o Options) *Server { return newServer(o, resourceTypes()) }
+
+func newServer(o Options, types []resourceType) *Server {
 	s := &Server{
+		types:     types,
 		log:       o.Log,
 		bindRetry: o.BindRetry,
 		grace:     o.Grace,
 		unknown:   unknownTimeout,
-		metrics:   newMetrics(),
+		metrics:   newMetrics(types),
 		reports:   reports{tell: o.OnState},
 		stop:      make(chan struct{}),
 		gateways:  map[string]*gateway{},

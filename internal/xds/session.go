@@ -17,7 +17,7 @@ type session struct {
 	wake      chan struct{} // has room for one: something is to be looked at
 	timers    []*time.Timer
 
-	types    [envoy.NumTypes]subscription
+	types    []subscription // by envoy.Type
 	nonce    uint64
 	inflight map[uint64]*flight
 	// unanswered are the nonces of listeners and routes without an answer, in
@@ -30,15 +30,16 @@ type session struct {
 	// refused is the version of a resource that this proxy refused last, which is
 	// not repeated unless something has changed.
 	refused  map[Ref]string
-	alone    map[Ref]bool         // is sent in a response of its own
-	awaited  map[string]time.Time // secrets that clusters wait for, and until when
-	patience *time.Timer          // fires when one has been waited for long enough
-	dirty    time.Time            // since when something waits to be sent
-	settled  time.Time            // when nothing was left unanswered first
+	alone    map[Ref]bool      // is sent in a response of its own
+	awaited  map[Ref]time.Time // what sent resources wait for, and until when
+	patience *time.Timer       // fires when one has been waited for long enough
+	dirty    time.Time         // since when something waits to be sent
+	settled  time.Time         // when nothing was left unanswered first
 }
 
 // subscription is what a session knows about one type.
 type subscription struct {
+	*resourceType
 	started  bool // the proxy has asked for the type
 	wildcard bool // and for all of it
 	owed     bool // it has had no response yet and nothing to compare with
@@ -101,12 +102,14 @@ func newSession(g *gateway, id uint64, now time.Time) *session {
 		gateway:   g,
 		connected: now,
 		wake:      make(chan struct{}, 1),
+		types:     make([]subscription, len(g.server.types)),
 		inflight:  map[uint64]*flight{},
 		going:     map[Ref]uint64{},
 		refused:   map[Ref]string{},
 		alone:     map[Ref]bool{},
 	}
 	for t := range s.types {
+		s.types[t].resourceType = &g.server.types[t]
 		s.types[t].records = map[string]*record{}
 		s.types[t].dirty = map[string]reason{}
 	}

@@ -130,12 +130,12 @@ const syncGrace = time.Second
 // checkSynced notes when the proxy has answered its whole configuration.
 func (s *session) checkSynced(now time.Time) {
 	g := s.gateway
-	l := &s.types[envoy.Listeners]
-	if g.synced || !g.loaded || g.gone || !l.started || l.owed || len(s.unanswered) > 0 || g.binding() {
+	if g.synced || !g.loaded || g.gone || len(s.unanswered) > 0 || g.binding() {
 		return
 	}
 	for t := range s.types {
-		if len(s.types[t].dirty) > 0 {
+		y := &s.types[t]
+		if y.startup && (!y.started || y.owed) || len(y.dirty) > 0 {
 			return
 		}
 	}
@@ -143,20 +143,26 @@ func (s *session) checkSynced(now time.Time) {
 		s.settled = now
 		s.notifyAfter(syncGrace)
 	}
-	if s.unknownTables() && now.Sub(s.settled) < syncGrace {
+	if s.hasUnasked() && now.Sub(s.settled) < syncGrace {
 		return
 	}
 	g.synced = true
 	g.server.reports.add(g)
 }
 
-// unknownTables reports whether there are route tables that the proxy has not
-// asked for: it does so only after the listener that uses them.
-func (s *session) unknownTables() bool {
-	for name, e := range s.gateway.entries[envoy.Routes] {
-		r := s.types[envoy.Routes].records[name]
-		if e.holding == nil && (r == nil || r.acked == "") {
-			return true
+// hasUnasked reports whether there are route tables, or others of their kind, that
+// the proxy has not asked for: it does so only when it has what uses them.
+func (s *session) hasUnasked() bool {
+	for t := range s.types {
+		y := &s.types[t]
+		if y.usedBy == nil {
+			continue
+		}
+		for name, e := range s.gateway.entries[t] {
+			r := y.records[name]
+			if e.holding == nil && (r == nil || r.acked == "") {
+				return true
+			}
 		}
 	}
 	return false

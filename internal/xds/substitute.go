@@ -12,21 +12,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
-// emptied returns what answers a subscription to a resource that there isn't;
-// nil for the types whose absence can be said. Traffic ignores the removal of
-// endpoints and routes, and a listener waits for ever for a route table that is
-// said to be absent.
-func emptied(ref Ref) *envoy.Resource {
-	switch ref.Type {
-	case envoy.Endpoints:
-		return envoy.EmptyEndpoints(ref.Name)
-	case envoy.Routes:
-		return envoy.EmptyRoutes(ref.Name)
-	default:
-		return nil
-	}
-}
-
 // virtualHosts is the number of RouteConfiguration's field.
 const virtualHosts protowire.Number = 2
 
