@@ -11,7 +11,7 @@ import (
 type SessionInfo struct {
 	ID        uint64     `json:"id"`
 	Gateway   string     `json:"gateway"`
-	Node      string     `json:"node"`          // what the proxy calls itself; never believed
+	Node      string     `json:"node"`          // what the proxy calls itself, without proof
 	Pod       string     `json:"pod,omitempty"` // by its certificate
 	Connected time.Time  `json:"connected"`
 	Types     []TypeInfo `json:"types"` // those that the proxy has asked for
@@ -38,7 +38,7 @@ type TypeInfo struct {
 // Nack is a refusal.
 type Nack struct {
 	At      time.Time `json:"at"`
-	Names   []string  `json:"names,omitempty"` // the culprits, where the refusal tells
+	Names   []string  `json:"names,omitempty"` // of those at fault, if the refusal tells
 	Message string    `json:"message"`         // bounded, without keys
 }
 
@@ -46,7 +46,7 @@ type Nack struct {
 // hence no secrets.
 type GatewayInfo struct {
 	Name       string         `json:"name"`
-	Loaded     bool           `json:"loaded"` // its configuration has come
+	Loaded     bool           `json:"loaded"` // its first Update has come
 	State      State          `json:"state"`
 	Resources  []ResourceInfo `json:"resources"`
 	Quarantine []Rejected     `json:"-"` // State's
@@ -56,9 +56,9 @@ type GatewayInfo struct {
 type ResourceInfo struct {
 	Type    string `json:"type"`
 	Name    string `json:"name"`
-	Version string `json:"version,omitempty"` // wanted; empty for one that is leaving
+	Version string `json:"version,omitempty"` // wanted; empty for one that is being removed
 	// Served is the version that proxies are sent, where it is another one: the
-	// wanted one is in quarantine, or something may still use what is leaving.
+	// wanted one is in quarantine, or something may still use what is being removed.
 	Served string `json:"served,omitempty"`
 }
 
@@ -112,7 +112,7 @@ func (s *Server) Gateway(name string) (GatewayInfo, bool) {
 			info.Resources = append(info.Resources, r)
 		}
 	}
-	for ref, l := range g.leaving {
+	for ref, l := range g.removals {
 		info.Resources = append(info.Resources, ResourceInfo{
 			Type: s.nameOf(ref.Type), Name: ref.Name, Served: l.last.Version,
 		})
@@ -141,7 +141,7 @@ func (s *session) info(now time.Time) SessionInfo {
 		Node:       s.node,
 		Pod:        s.pod,
 		Connected:  s.connected,
-		Pending:    len(s.going),
+		Pending:    len(s.removing),
 		Unanswered: len(s.inflight),
 	}
 	oldest := s.dirty

@@ -72,14 +72,14 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 	// As after a time without a controller: much that it knows is gone.
 	p := h.connectAll()
-	p.subscribe(envoy.Endpoints, names(0, maxStrange)...)
-	p.subscribe(envoy.Endpoints, names(0, maxStrange)...)
+	p.subscribe(envoy.Endpoints, names(0, maxUnknownNames)...)
+	p.subscribe(envoy.Endpoints, names(0, maxUnknownNames)...)
 	p.next()
-	p.unsubscribe(envoy.Endpoints, names(0, maxStrange)...)
-	p.subscribe(envoy.Secrets, names(0, maxStrange)...)
-	p.unsubscribe(envoy.Secrets, names(0, maxStrange)...)
+	p.unsubscribe(envoy.Endpoints, names(0, maxUnknownNames)...)
+	p.subscribe(envoy.Secrets, names(0, maxUnknownNames)...)
+	p.unsubscribe(envoy.Secrets, names(0, maxUnknownNames)...)
 	for i := range 5 {
-		p.subscribe(envoy.Routes, names(i*maxStrange/4, maxStrange/4)...)
+		p.subscribe(envoy.Routes, names(i*maxUnknownNames/4, maxUnknownNames/4)...)
 	}
 	expectEnd(p, "is the most for this Gateway")
 

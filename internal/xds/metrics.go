@@ -45,7 +45,7 @@ func newMetrics(types []resourceType) *metrics {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15, 60},
 		}, byType),
 	}
-	// A rate or an alert needs the zero before the first event.
+	// A rate or an alert needs the series to start with 0.
 	for i := range types {
 		name := types[i].name
 		m.pushes.WithLabelValues(name)

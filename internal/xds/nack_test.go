@@ -316,7 +316,7 @@ func TestBlame(t *testing.T) {
 		"Proto constraint validation failed (Cluster.a: x, b.a: y)": "",
 		"": "",
 	} {
-		found := blame(resourceTypes()[envoy.Clusters].atFault, set, message)
+		found := culpritsOf(resourceTypes()[envoy.Clusters].atFault, set, message)
 		var got []string
 		for _, r := range set {
 			if _, ok := found[r.Name]; ok {

@@ -8,15 +8,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
-// maxResponse bounds a response that several resources share, in bytes of their
-// bodies. It is far above what a change is made of.
+// maxResponse is the most that resources have a response together for, in bytes of their
+// bodies. It is far above the size of a change.
 const maxResponse = 3 << 20
 
-// plan returns what to send now, in order, and takes it as sent. What it returns
-// is sent whole before the next plan, so that each is consistent in itself.
+// plan returns what to send now, in order, and counts it as sent. All of it is sent before
+// the next plan, so that each is consistent in itself.
 //
-// The order makes before it breaks: a cluster counts as missing while it waits
-// for its endpoints, so they follow at once; only then may anything refer to it.
+// The order makes before it breaks: a cluster counts as missing while it waits for its
+// endpoints, so they follow at once; what refers to it comes after them.
 func (s *session) plan(now time.Time) []*flight {
 	g := s.gateway
 	g.mu.Lock()
@@ -40,8 +40,8 @@ func (s *session) plan(now time.Time) []*flight {
 	return p.out
 }
 
-// additions sends what is new of each type in turn, and reports whether that was
-// all: what refers to others may have to wait for what they wait for.
+// additions sends what is new, type by type, and reports whether that was all: what refers
+// to others may have to wait until these can be used.
 func (p *planning) additions() bool {
 	var waiting []*envoy.Resource
 	referring := false
@@ -68,7 +68,7 @@ func (p *planning) additions() bool {
 	return true
 }
 
-// follow makes what belongs to resources just sent be sent after them.
+// follow marks what belongs to resources that have just been sent: it is sent after them.
 func (p *planning) follow(t envoy.Type, set []*envoy.Resource) {
 	if len(set) == 0 {
 		return
@@ -90,15 +90,15 @@ func (p *planning) follow(t envoy.Type, set []*envoy.Resource) {
 // planning is one run of plan.
 type planning struct {
 	*session
-	now     time.Time
-	since   time.Time
-	out     []*flight
-	absent  []string // of the type at hand: does not exist, or no longer
-	leaving []Ref    // should be taken from the proxy
+	now      time.Time
+	since    time.Time
+	out      []*flight
+	absent   []string // of the present type: names that do not exist, or no longer
+	toRemove []Ref    // what the proxy should no longer have
 }
 
-// changes returns the resources of a type to be sent, sorted by name, and notes
-// what is to be taken away.
+// changes returns the resources of a type that are to be sent, sorted by name, and collects
+// what is to be removed.
 func (p *planning) changes(t envoy.Type) []*envoy.Resource {
 	y := &p.types[t]
 	p.absent = y.absent
@@ -113,7 +113,7 @@ func (p *planning) changes(t envoy.Type) []*envoy.Resource {
 		}
 	}
 	if len(y.dirty) > 64 {
-		y.dirty = map[string]reason{} // what a map costs is what it once held
+		y.dirty = map[string]reason{} // a map never shrinks
 	} else {
 		clear(y.dirty)
 	}
@@ -123,10 +123,10 @@ func (p *planning) changes(t envoy.Type) []*envoy.Resource {
 // change decides on one resource.
 func (p *planning) change(ref Ref, why reason) *envoy.Resource {
 	g, y := p.gateway, &p.types[ref.Type]
-	if g.leaving[ref] != nil {
-		p.leaving = append(p.leaving, ref)
+	if g.removals[ref] != nil {
+		p.toRemove = append(p.toRemove, ref)
 	} else {
-		delete(p.going, ref)
+		delete(p.removing, ref)
 	}
 	rec := y.records[ref.Name]
 	if !y.wildcard && rec == nil && why != forced {
@@ -142,23 +142,23 @@ func (p *planning) change(ref Ref, why reason) *envoy.Resource {
 		}
 		p.absent = append(p.absent, ref.Name)
 	case why == forced && y.empty != nil && p.hasOwner(ref):
-		return y.empty(ref.Name) // the owner waits for whatever there is
-	case exists && rec != nil && rec.stuck:
+		return y.empty(ref.Name) // the owner waits for an answer
+	case exists && rec != nil && rec.warming:
 		p.drop(ref)
 		p.absent = append(p.absent, ref.Name)
 	case exists:
-		// In quarantine without a good version: what the proxy has stays.
+		// It is in quarantine without a good version: what the proxy has stays.
 	case rec == nil || rec.sent == "":
 	case y.removedAtOnce:
 		p.drop(ref)
 		p.absent = append(p.absent, ref.Name)
 	case y.usedBy != nil && p.sent(*y.usedBy):
-		// What used it has changed with it, and goes on with it as it was.
+		// What used it has changed too, and goes on with it while it drains.
 	case y.empty == nil:
-		p.leaving = append(p.leaving, ref)
+		p.toRemove = append(p.toRemove, ref)
 	default:
 		if e := y.empty(ref.Name); rec.sent != e.Version {
-			p.leaving = append(p.leaving, ref)
+			p.toRemove = append(p.toRemove, ref)
 		} else if why == asked {
 			return e
 		}
@@ -181,7 +181,7 @@ func (p *planning) unlessHad(r *envoy.Resource, rec *record, why reason) *envoy.
 		return r
 	}
 	if rec.acked == r.Version && rec.nonce == 0 {
-		// It came back with it: as good as an acknowledgement.
+		// The proxy connected with it, which is as good as an acknowledgement.
 		p.gateway.acknowledged(r, p.gateway.commit, p.now)
 	}
 	return nil
@@ -197,7 +197,7 @@ func (p *planning) sent(t envoy.Type) bool {
 	return false
 }
 
-// respond sends resources of a type, and what is absent of it.
+// respond sends resources of a type, and the names that are absent of it.
 func (p *planning) respond(t envoy.Type, set []*envoy.Resource) {
 	if p.types[t].shared {
 		p.share(t, set)
@@ -206,9 +206,9 @@ func (p *planning) respond(t envoy.Type, set []*envoy.Resource) {
 	}
 }
 
-// share puts resources and removals of one type into as few responses as their
-// size allows. Envoy's refusal names the culprits and the others are in force,
-// unless a resource is marked as to go alone.
+// share puts resources and removals of one type into as few responses as their size allows.
+// A refusal names the resources at fault and Envoy accepts the others. A resource that is
+// marked as alone has a response of its own all the same.
 func (p *planning) share(t envoy.Type, set []*envoy.Resource) {
 	f := p.response(t)
 	f.removed = p.absent
@@ -237,8 +237,8 @@ func (p *planning) share(t envoy.Type, set []*envoy.Resource) {
 	}
 }
 
-// single puts each resource into a response of its own, so that a refusal tells
-// whose it is and costs nothing else.
+// single puts each resource into a response of its own, so that a refusal concerns one
+// resource, which is known.
 func (p *planning) single(t envoy.Type, set []*envoy.Resource) {
 	for _, r := range set {
 		f := p.response(t)
@@ -258,18 +258,18 @@ func (p *planning) response(t envoy.Type) *flight {
 	return &flight{typ: t, commit: p.gateway.commit, since: p.since}
 }
 
-// send takes a response as sent.
+// send numbers a response and counts it as sent.
 func (p *planning) send(f *flight) {
 	y := &p.types[f.typ]
 	y.owed = false
 	y.pushed += uint64(len(f.set))
 	p.nonce++
 	f.nonce = p.nonce
-	f.live = len(f.set)
+	f.current = len(f.set)
 	for _, r := range f.set {
 		rec := p.record(Ref{f.typ, r.Name})
 		p.supersede(rec)
-		rec.sent, rec.nonce, rec.stuck = r.Version, f.nonce, false
+		rec.sent, rec.nonce, rec.warming = r.Version, f.nonce, false
 		if rec.first == 0 {
 			rec.first = f.nonce
 			rec.early = !y.started
@@ -282,14 +282,14 @@ func (p *planning) send(f *flight) {
 	p.out = append(p.out, f)
 }
 
-// supersede notes that a resource is no longer what the last response made it.
+// supersede records that a newer response replaces what the last one said of a resource.
 func (s *session) supersede(r *record) {
 	f := s.inflight[r.nonce]
 	if f == nil {
 		return
 	}
-	f.live--
-	if f.live > 0 || s.types[f.typ].refers || len(f.removed) > 0 {
+	f.current--
+	if f.current > 0 || s.types[f.typ].refers || len(f.removed) > 0 {
 		return
 	}
 	if len(s.inflight) > maxReplaced {

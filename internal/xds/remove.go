@@ -9,17 +9,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
-// stamp notes what has to be answered before what is leaving can go: all
+// stamp records which answers have to come before something can be removed: those to all
 // listeners and routes that have been sent.
 func (p *planning) stamp() {
 	if p.restamp {
-		for ref := range p.going {
-			p.going[ref] = p.lastUnanswered()
+		for ref := range p.removing {
+			p.removing[ref] = p.lastUnanswered()
 		}
 		p.restamp = false
 	}
-	for _, ref := range p.leaving {
-		p.going[ref] = p.lastUnanswered()
+	for _, ref := range p.toRemove {
+		p.removing[ref] = p.lastUnanswered()
 	}
 }
 
@@ -30,9 +30,9 @@ func (s *session) lastUnanswered() uint64 {
 	return 0
 }
 
-// removals sends what may go now.
+// removals removes what no longer has to wait, type by type.
 func (p *planning) removals() {
-	if len(p.going) == 0 {
+	if len(p.removing) == 0 {
 		return
 	}
 	if !p.mayRemove() {
@@ -40,13 +40,13 @@ func (p *planning) removals() {
 		return
 	}
 	var refs []Ref
-	for ref, after := range p.going {
+	for ref, after := range p.removing {
 		if len(p.unanswered) == 0 || p.unanswered[0] > after {
 			refs = append(refs, ref)
 		}
 	}
 	slices.SortFunc(refs, func(a, b Ref) int {
-		return cmp.Or(cmp.Compare(p.types[a.Type].removal, p.types[b.Type].removal), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(p.types[a.Type].removalOrder, p.types[b.Type].removalOrder), strings.Compare(a.Name, b.Name))
 	})
 	for len(refs) > 0 {
 		t := refs[0].Type
@@ -55,20 +55,20 @@ func (p *planning) removals() {
 			n = len(refs)
 		}
 		p.absent = nil
-		p.respond(t, p.removal(refs[:n]))
+		p.respond(t, p.replacements(refs[:n]))
 		refs = refs[n:]
 	}
 }
 
-// removal returns what takes the place of resources of one type that go now. What
-// nothing needs to take the place of becomes absent.
-func (p *planning) removal(refs []Ref) (set []*envoy.Resource) {
+// replacements returns the emptied resources that replace those of one type which are
+// removed now. What Envoy can be told to remove becomes absent instead.
+func (p *planning) replacements(refs []Ref) (set []*envoy.Resource) {
 	for _, ref := range refs {
-		delete(p.going, ref)
+		delete(p.removing, ref)
 		y := &p.types[ref.Type]
 		rec := y.records[ref.Name]
 		if !p.gateway.release(ref, p.now) || rec == nil {
-			continue // a quarantine needs it, and says when it no longer does
+			continue // a quarantine needs it, and marks it again when it ends
 		}
 		if _, exists := p.gateway.target(ref); exists {
 			continue
@@ -78,7 +78,7 @@ func (p *planning) removal(refs []Ref) (set []*envoy.Resource) {
 			p.drop(ref)
 			p.absent = append(p.absent, ref.Name)
 		case y.with != nil && !p.hasOwner(ref):
-			p.drop(ref) // went with its owner
+			p.drop(ref) // Envoy dropped it with its owner
 		case rec.subscribed:
 			set = append(set, y.empty(ref.Name))
 		}
@@ -86,8 +86,8 @@ func (p *planning) removal(refs []Ref) (set []*envoy.Resource) {
 	return set
 }
 
-// mayRemove reports whether the proxy has had the time to say what it uses: it
-// may have come back with routes that it has not asked for yet.
+// mayRemove reports whether the proxy has had the time to name what it uses: it may have
+// connected with routes that it has not asked for yet.
 func (s *session) mayRemove() bool {
 	for i := range s.types {
 		if y := &s.types[i]; y.refers && !y.started {

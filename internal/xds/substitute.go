@@ -15,9 +15,8 @@ import (
 // virtualHosts is the number of RouteConfiguration's field.
 const virtualHosts protowire.Number = 2
 
-// unavailable returns a host that answers 500 to everything: what a new host is
-// replaced by while a proxy refuses it. Without it the requests would go to
-// another host's rules, that of a wildcard.
+// unavailable returns a host that answers 500 to everything. It replaces a new host that a
+// proxy refuses: without it, the requests would be served by a wildcard host.
 func unavailable(domain string) *envoy.Part {
 	host := marshal(&routev3.VirtualHost{
 		Name:    domain,

@@ -381,7 +381,7 @@ func TestUnknownGatewayCostsNothing(t *testing.T) {
 // A replica that doesn't know a Gateway doesn't keep its proxies from those that do.
 func TestProxyOfUnknownGatewayMovesOn(t *testing.T) {
 	h := startTLS(t, 0)
-	h.server.unknown = 100 * time.Millisecond
+	h.server.unknownTimeout = 100 * time.Millisecond
 	h.server.Apply([]Update{{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}}})
 	p := h.stream(h.ca.proxy(t, "ns/later:pod", time.Hour), nil)
 	if err := p.ended(); status.Code(err) != codes.Unavailable {
@@ -389,7 +389,7 @@ func TestProxyOfUnknownGatewayMovesOn(t *testing.T) {
 	}
 	p = h.stream(h.ca.proxy(t, "ns/a:pod", time.Hour), nil)
 	p.expect("listener +l=A's")
-	time.Sleep(2 * h.server.unknown)
+	time.Sleep(2 * h.server.unknownTimeout)
 	p.quiet()
 }
 

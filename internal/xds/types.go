@@ -6,9 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
-// resourceType is all that the conversation about one type of resources depends on.
-// The zero values of what it doesn't mention are those of a type that a proxy asks for
-// by name, that refers to nothing and that can be removed.
+// resourceType describes how the resources of one type are served. The zero value is that
+// of a type that a proxy asks for by name, that refers to nothing, and that can be removed.
 type resourceType struct {
 	name string // for people
 	url  string // in xDS
@@ -27,55 +26,53 @@ type resourceType struct {
 
 	// Order
 
-	// with is the type whose resources these belong to, name by name: they follow
-	// each new version of it at once, whether asked for or not, and go with it.
+	// with is the type whose resources these belong to, by equal names: they are sent again
+	// after each new version of their owner, also unasked, and Envoy drops them with it.
 	with *envoy.Type
-	// after is a type that a proxy asks for only when it accepts resources of this
-	// one that it has not asked for.
+	// after is a type for which Envoy asks late: resources of this one that Envoy has not
+	// asked for are sent only then, since it drops what comes before.
 	after *envoy.Type
-	// waitsFor is the type of the resources that envoy.Resource.WaitsFor names: what
-	// may refer to this type is sent when the proxy has them.
+	// waitsFor is the type of the resources that envoy.Resource.WaitsFor names. What refers
+	// to others is sent when the proxy has them.
 	waitsFor *envoy.Type
-	// refers says that resources of the type refer to those of other types: they are
-	// sent when what they refer to can be used, and what they may have referred to is
-	// removed after the proxy's answer to them.
+	// refers says that resources of the type refer to those of other types. They are sent
+	// when these can be used, and a removal of others waits for the answer to them.
 	refers bool
-	// usedBy is a type whose resources use these while it removes or replaces them:
-	// a change of it leaves these alone.
+	// usedBy is a type whose resources use these, also while Envoy replaces or removes them.
+	// In a plan that changes what uses it, a resource is not emptied. Envoy asks for it only
+	// when it has what uses it.
 	usedBy *envoy.Type
 
 	// Responses
 
-	// shared says that resources have a response together, because a refusal names
-	// the resources at fault and Envoy accepts the others. Each resource of the other
-	// types has a response of its own, and that tells.
+	// shared says that resources have responses together: a refusal names those at fault,
+	// and Envoy accepts the others. Otherwise each has a response of its own.
 	shared bool
-	// atFault is how a refusal begins that names the resources at fault.
+	// atFault is the beginning of a refusal that names the resources at fault.
 	atFault string
 
 	// Removal
 
-	// removedAtOnce says that a removal waits for nothing, and has its place among the
+	// removedAtOnce says that a removal waits for no answer, and is in the same response as
 	// additions.
 	removedAtOnce bool
-	// removal is the place in the order of all other removals, the lowest first.
-	removal int
-	// empty returns what takes the place of a resource that does not exist, for types
-	// of which Envoy ignores a removal. Nil where Envoy can be told that there is
-	// none. Only for types that are asked for by name.
+	// removalOrder is the place in the order of all other removals, the lowest first.
+	removalOrder int
+	// empty returns what replaces a resource that does not exist, for types of which Envoy
+	// ignores a removal. Nil where Envoy can be told that there is none. Only for types that
+	// are asked for by name.
 	empty func(name string) *envoy.Resource
 
 	// Refusal
 
-	// stays says that Envoy may keep a resource that it refuses, and may not answer
-	// any more as long as it does: the last good version is sent again, or else its
-	// removal.
+	// stays says that Envoy may keep a resource that it refuses among those that warm, and
+	// may not answer for the type as long as it does. The last good version replaces it, or
+	// its removal does.
 	stays bool
-	// passing reports whether a refusal with this message may pass by itself: the same
-	// version is then tried again.
+	// passing reports whether a refusal with this message may pass: the same version is then
+	// sent again.
 	passing func(message string) bool
-	// substitute returns what takes the place of a part of a resource that is refused,
-	// for types whose resources have parts.
+	// substitute returns what replaces a refused part of a resource, for types that have parts.
 	substitute func(part string) *envoy.Part
 }
 
@@ -85,24 +82,24 @@ func resourceTypes() []resourceType {
 	return []resourceType{
 		envoy.Clusters: {
 			name: envoy.Clusters.String(), url: envoy.Clusters.URL(),
-			hasWildcard: true,
-			waitsFor:    new(envoy.Secrets),
-			shared:      true,
-			atFault:     "Error adding/updating cluster(s) ",
-			removal:     1, // before the secrets that it would wait for
-			stays:       true,
+			hasWildcard:  true,
+			waitsFor:     new(envoy.Secrets),
+			shared:       true,
+			atFault:      "Error adding/updating cluster(s) ",
+			removalOrder: 1, // before the secrets that it would wait for
+			stays:        true,
 		},
 		envoy.Endpoints: {
 			name: envoy.Endpoints.String(), url: envoy.Endpoints.URL(),
-			with:    new(envoy.Clusters),
-			after:   new(envoy.Listeners),
-			removal: 2,
-			empty:   envoy.EmptyEndpoints,
+			with:         new(envoy.Clusters),
+			after:        new(envoy.Listeners),
+			removalOrder: 2,
+			empty:        envoy.EmptyEndpoints,
 		},
 		envoy.Secrets: {
 			name: envoy.Secrets.String(), url: envoy.Secrets.URL(),
-			clientNames: true, // by the server name that a client asks for
-			removal:     4,
+			clientNames:  true, // by the server name that a client asks for
+			removalOrder: 4,
 		},
 		envoy.Listeners: {
 			name: envoy.Listeners.String(), url: envoy.Listeners.URL(),
@@ -111,18 +108,18 @@ func resourceTypes() []resourceType {
 			refers:      true,
 			shared:      true,
 			atFault:     "Error adding/updating listener(s) ",
-			// Of one response Envoy does the removals first: so an address can pass
-			// from one listener to another.
+			// Envoy does the removals of a response first: so an address can pass from one
+			// listener to another.
 			removedAtOnce: true,
 			passing:       isBindError,
 		},
 		envoy.Routes: {
 			name: envoy.Routes.String(), url: envoy.Routes.URL(),
-			refers:     true,
-			usedBy:     new(envoy.Listeners), // whose connections drain with the routes as they were
-			removal:    3,
-			empty:      envoy.EmptyRoutes,
-			substitute: unavailable,
+			refers:       true,
+			usedBy:       new(envoy.Listeners), // whose connections drain with the routes as they were
+			removalOrder: 3,
+			empty:        envoy.EmptyRoutes,
+			substitute:   unavailable,
 		},
 	}
 }

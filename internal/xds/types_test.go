@@ -21,16 +21,16 @@ func testTypes() []resourceType {
 	return append(resourceTypes(),
 		resourceType{
 			name: "scope", url: "type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration",
-			hasWildcard: true,
-			refers:      true,
-			removal:     5,
+			hasWildcard:  true,
+			refers:       true,
+			removalOrder: 5,
 		},
 		resourceType{
 			name: "vhost", url: "type.googleapis.com/envoy.config.route.v3.VirtualHost",
-			with:    new(scopes),
-			removal: 6,
-			empty:   func(name string) *envoy.Resource { return vhost(name, "nothing") },
-			passing: func(message string) bool { return message == "busy" },
+			with:         new(scopes),
+			removalOrder: 6,
+			empty:        func(name string) *envoy.Resource { return vhost(name, "nothing") },
+			passing:      func(message string) bool { return message == "busy" },
 		},
 	)
 }
@@ -216,14 +216,14 @@ func TestTypesFitTogether(t *testing.T) {
 			t.Errorf("%s: its name or URL is missing or another type's", y.name)
 		}
 		names[y.name], urls[y.url] = true, true
-		if !y.removedAtOnce && (removals[y.removal] || y.removal == 0) {
+		if !y.removedAtOnce && (removals[y.removalOrder] || y.removalOrder == 0) {
 			t.Errorf("%s: its place among the removals is missing or another type's", y.name)
 		}
-		removals[y.removal] = !y.removedAtOnce
-		if y.with != nil && (int(*y.with) >= i || y.removal <= types[*y.with].removal) {
+		removals[y.removalOrder] = !y.removedAtOnce
+		if y.with != nil && (int(*y.with) >= i || y.removalOrder <= types[*y.with].removalOrder) {
 			t.Errorf("%s: what it belongs to must be sent and removed before it", y.name)
 		}
-		if y.waitsFor != nil && (types[*y.waitsFor].refers || y.removal >= types[*y.waitsFor].removal) {
+		if y.waitsFor != nil && (types[*y.waitsFor].refers || y.removalOrder >= types[*y.waitsFor].removalOrder) {
 			t.Errorf("%s: what it waits for must be sent before what refers to it, and removed after it", y.name)
 		}
 		if referring && y.waitsFor != nil {

@@ -8,14 +8,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
-// blame returns the resources of a refused response that are at fault, each with
-// its part of the message, fit to be shown; none if the message doesn't tell.
+// culpritsOf returns the resources of a refused response that are at fault, each with its
+// part of the message, fit to be shown; none if the message names none.
 //
-// Envoy names every culprit among clusters and listeners, and takes the others:
-// "Error adding/updating cluster(s) a: …, b: …" (listeners are separated by line
-// ends). Values that break the proto rules, and all other types, are refused
-// without a name.
-func blame(atFault string, set []*envoy.Resource, message string) map[string]string {
+// Envoy names every cluster and listener that it refuses, and accepts the others:
+// "Error adding/updating cluster(s) a: …, b: …" (listeners are separated by line ends).
+// Values that break the proto rules, and all other types, are refused without a name.
+func culpritsOf(atFault string, set []*envoy.Resource, message string) map[string]string {
 	if len(set) == 1 {
 		return map[string]string{set[0].Name: clean(strip(atFault, set[0].Name, message))}
 	}
@@ -59,7 +58,7 @@ func mentioned(list, name string) int {
 	}
 }
 
-// strip removes what the report says anyway.
+// strip removes the beginning of a message, which names the resource that it is shown with.
 func strip(atFault, name, message string) string {
 	if list, ok := strings.CutPrefix(message, atFault); ok && atFault != "" {
 		return strings.TrimSpace(strings.TrimPrefix(list, name+": "))
@@ -67,13 +66,13 @@ func strip(atFault, name, message string) string {
 	return message
 }
 
-// maxMessage bounds what is kept of a refusal, in bytes.
+// maxMessage is how much of a refusal is kept, in bytes.
 const maxMessage = 1024
 
-// A response that Envoy can't parse is quoted whole in its refusal, keys too.
+// The refusal of a response that Envoy can't parse quotes all of it, also keys.
 var pem = regexp.MustCompile(`(?s)-----BEGIN [^-]*-----.*?(-----END [^-]*-----|$)`)
 
-// clean makes a proxy's message fit to be logged and shown.
+// clean makes a proxy's message fit to be logged and shown: bounded, valid UTF-8, without keys.
 func clean(message string) string {
 	message = strings.ToValidUTF8(message, "?")
 	message = pem.ReplaceAllString(message, "[redacted]")
