@@ -163,7 +163,7 @@ func table(name string, hosts ...string) *envoy.Resource {
 	return envoy.NewComposite(envoy.Routes, name, []byte("table "), parts)
 }
 
-// client is a proxy that does as it is told.
+// client is a proxy that answers as the test says.
 type client struct {
 	t       *testing.T
 	stream  discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesClient

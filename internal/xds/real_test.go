@@ -183,7 +183,7 @@ func (w *world) host(domain, cluster, version string) *envoy.Part {
 	return p
 }
 
-// badHost passes the rules of the protos, not Envoy.
+// badHost satisfies the rules of the protos, and Envoy refuses it.
 func badHost(domain, regex string) *envoy.Part {
 	b := marshal(&routev3.VirtualHost{Name: domain, Domains: []string{domain}, Routes: []*routev3.Route{{
 		Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_SafeRegex{
@@ -276,8 +276,8 @@ func (w *world) settled() {
 	})
 }
 
-// Routes with brand-new backends come and go under load: a request meets the
-// route or no route, never half of one.
+// Routes with new backends are added and removed under load: every request gets the
+// route or 404, and nothing in between.
 func TestEnvoyRoutesComeAndGo(t *testing.T) {
 	w := realWorld(t)
 	all, parts := w.config(20)
@@ -331,8 +331,8 @@ func TestEnvoyRoutesComeAndGo(t *testing.T) {
 	}
 }
 
-// Two bad hosts among ten that have changed: the other eight serve, the bad ones
-// serve as before, and mending heals them.
+// Two of ten hosts that have changed are bad: the other eight are in force, the bad ones
+// are as before, and a change ends the quarantine.
 func TestEnvoyRefusesHosts(t *testing.T) {
 	w := realWorld(t)
 	all, parts := w.config(30)
@@ -422,8 +422,8 @@ func TestEnvoyRefusesClustersAndListeners(t *testing.T) {
 	w.settled()
 }
 
-// Envoy leaves a cluster whose load balancer it refuses among those that warm,
-// and holds back its answers about clusters as long as one warms.
+// Envoy keeps a cluster whose load balancer it refuses among those that warm, and does not
+// answer about clusters as long as one warms.
 func TestEnvoyHoldsBackAnswers(t *testing.T) {
 	w := realWorld(t)
 	all, parts := w.config(3)
@@ -464,8 +464,8 @@ func TestEnvoyHoldsBackAnswers(t *testing.T) {
 	waitFor(t, "nothing in quarantine", func() bool { i, _ := w.server.Gateway(gw); return len(i.Quarantine) == 0 })
 }
 
-// A taken port is reported and tried again; a listener can take over another's
-// address in one change.
+// A port in use is reported and tried again. A listener can get another's address in one
+// change.
 func TestEnvoyPorts(t *testing.T) {
 	w := realWorld(t, func(o *Options) { o.BindRetry = 50 * time.Millisecond })
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -490,8 +490,8 @@ func TestEnvoyPorts(t *testing.T) {
 	w.serves("h000", "/1")
 }
 
-// A Gateway moves between one address and all: Envoy has the old socket still
-// when it is to open the new one.
+// A Gateway changes from one address to all and back: Envoy still has the old socket when
+// it opens the new one.
 func TestEnvoyAddressesMove(t *testing.T) {
 	w := realWorld(t)
 	all, _ := w.config(1)
@@ -528,8 +528,8 @@ func TestEnvoyAddressesMove(t *testing.T) {
 	}
 }
 
-// A control plane that restarts under load fails no request and sends nothing
-// that the proxy has; what changed meanwhile is all that goes out.
+// A control plane that restarts under load fails no request and sends nothing that the
+// proxy has, only what has changed meanwhile.
 func TestEnvoyMeetsANewControlPlane(t *testing.T) {
 	w := realWorld(t)
 	all, parts := w.config(20)

@@ -276,7 +276,7 @@ func TestCertificateSelectsTheConfiguration(t *testing.T) {
 	b.expect("listener +l=B's")
 }
 
-// A proxy can't change its mind either.
+// A node that names another Gateway is refused in a later request too.
 func TestNodeIsCheckedInEveryRequest(t *testing.T) {
 	h := startTLS(t, 0)
 	h.server.Apply([]Update{{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}}})
@@ -348,8 +348,8 @@ func TestForeignCertificatesAreRefused(t *testing.T) {
 	}
 }
 
-// Whoever has a certificate of a Gateway that doesn't exist waits, and leaves
-// nothing behind.
+// A proxy with the certificate of a Gateway that does not exist waits, and nothing is kept
+// of it.
 func TestUnknownGatewayCostsNothing(t *testing.T) {
 	h := startTLS(t, 0)
 	cert := h.ca.proxy(t, "ns/later:pod", time.Hour)
@@ -378,7 +378,8 @@ func TestUnknownGatewayCostsNothing(t *testing.T) {
 	}
 }
 
-// A replica that doesn't know a Gateway doesn't keep its proxies from those that do.
+// A replica that does not know a Gateway cuts its proxies' connections, so that they try
+// another one.
 func TestProxyOfUnknownGatewayMovesOn(t *testing.T) {
 	h := startTLS(t, 0)
 	h.server.unknownTimeout = 100 * time.Millisecond
