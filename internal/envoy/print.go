@@ -5,10 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
-	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -17,21 +13,10 @@ import (
 // JSON returns the resource as Envoy's documentation writes it, for a person to
 // read. Private keys are left out.
 func (r *Resource) JSON() (json.RawMessage, error) {
-	var m proto.Message
-	switch r.Type {
-	case Clusters:
-		m = &clusterv3.Cluster{}
-	case Endpoints:
-		m = &endpointv3.ClusterLoadAssignment{}
-	case Secrets:
-		m = &tlsv3.Secret{}
-	case Listeners:
-		m = &listenerv3.Listener{}
-	case Routes:
-		m = &routev3.RouteConfiguration{}
-	default:
-		return nil, fmt.Errorf("no type %d", r.Type)
+	if r.Type >= NumTypes {
+		return nil, fmt.Errorf("resource %s: %s has no message", r.Name, r.Type)
 	}
+	m := types[r.Type].message()
 	if err := proto.Unmarshal(r.Body(), m); err != nil {
 		return nil, err
 	}

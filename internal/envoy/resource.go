@@ -7,46 +7,6 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Type is a kind of xDS resource.
-type Type uint8
-
-// The types that Gatehouse serves, in the order in which additions must reach a
-// proxy; removals go the other way round.
-const (
-	Clusters Type = iota
-	Endpoints
-	Secrets
-	Listeners
-	Routes
-	NumTypes
-)
-
-var urls = [NumTypes]string{
-	Clusters:  "type.googleapis.com/envoy.config.cluster.v3.Cluster",
-	Endpoints: "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
-	Secrets:   "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret",
-	Listeners: "type.googleapis.com/envoy.config.listener.v3.Listener",
-	Routes:    "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
-}
-
-var names = [NumTypes]string{"cluster", "endpoints", "secret", "listener", "routes"}
-
-// URL returns the type's xDS name.
-func (t Type) URL() string { return urls[t] }
-
-// String returns a short name for people.
-func (t Type) String() string { return names[t] }
-
-// TypeOf returns the type with an xDS name.
-func TypeOf(url string) (Type, bool) {
-	for t, u := range urls {
-		if u == url {
-			return Type(t), true
-		}
-	}
-	return 0, false
-}
-
 // Hash is a content hash.
 type Hash [16]byte
 

@@ -6,58 +6,58 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
-// A cluster whose secrets the proxy has never had counts as missing until they have
-// come, and the proxy asks for them only when it has the cluster. What may refer to
-// the cluster, listeners and routes, is therefore held back for the time that this
-// takes: a few ms. A proxy that never asks, such as one that starts or waits for a
-// name to be resolved, is not waited for longer than secretPatience.
-const secretPatience = 500 * time.Millisecond
+// Envoy counts a cluster as missing until it has the cluster's secrets, and asks for them
+// only when it has the cluster. Listeners and routes, which may refer to the cluster,
+// therefore wait until they are sent: a few ms. A proxy that starts, or that waits for a
+// name to be resolved, may never ask: the wait ends after maxAwait at the latest.
+const maxAwait = 500 * time.Millisecond
 
-// await notes the secrets that clusters about to be sent wait for.
-func (p *planning) await(clusters []*envoy.Resource) {
-	for _, c := range clusters {
-		for _, name := range c.WaitsFor() {
-			if _, known := p.awaited[name]; !known && !p.hasSecret(name) {
+// await remembers what the resources that have just been sent wait for.
+func (p *planning) await(set []*envoy.Resource) {
+	for _, r := range set {
+		for _, name := range r.WaitsFor() {
+			ref := Ref{*p.types[r.Type].waitsFor, name}
+			if _, known := p.awaited[ref]; !known && !p.has(ref) {
 				if p.awaited == nil {
-					p.awaited = map[string]time.Time{}
+					p.awaited = map[Ref]time.Time{}
 				}
-				p.awaited[name] = p.now.Add(secretPatience)
-				p.lookAgain(secretPatience)
+				p.awaited[ref] = p.now.Add(maxAwait)
+				p.wakeAfter(maxAwait)
 			}
 		}
 	}
 }
 
-// awaits reports whether a secret is still waited for.
+// awaits reports whether something is still waited for.
 func (p *planning) awaits() bool {
-	for name, until := range p.awaited {
-		_, exists := p.gateway.target(Ref{envoy.Secrets, name})
-		if !exists || p.hasSecret(name) || !p.now.Before(until) {
-			delete(p.awaited, name)
+	for ref, until := range p.awaited {
+		_, exists := p.gateway.target(ref)
+		if !exists || p.has(ref) || !p.now.Before(until) {
+			delete(p.awaited, ref)
 		}
 	}
 	return len(p.awaited) > 0
 }
 
-// hasSecret reports whether the proxy has been sent a secret.
-func (p *planning) hasSecret(name string) bool {
-	r := p.types[envoy.Secrets].records[name]
+// has reports whether the proxy has been sent a resource.
+func (p *planning) has(ref Ref) bool {
+	r := p.types[ref.Type].records[ref.Name]
 	return r != nil && r.sent != ""
 }
 
-// lookAgain wakes the session after a while; the last call counts.
-func (s *session) lookAgain(after time.Duration) {
-	if s.patience == nil {
-		s.patience = time.AfterFunc(after, s.notify)
+// wakeAfter wakes the session after some time. A later call replaces an earlier one.
+func (s *session) wakeAfter(after time.Duration) {
+	if s.awaitTimer == nil {
+		s.awaitTimer = time.AfterFunc(after, s.notify)
 	} else {
-		s.patience.Reset(after)
+		s.awaitTimer.Reset(after)
 	}
 }
 
-// postpone leaves the rest of a plan for later. What is to be taken away can't go
-// before what still refers to it has been sent, so that it is looked at again then.
+// postpone leaves the rest of a plan for a later one. A removal has to wait until what
+// still refers to the resource has been sent, so that it is marked again.
 func (p *planning) postpone() {
-	for _, ref := range p.leaving {
+	for _, ref := range p.toRemove {
 		p.mark(ref, changed, p.now)
 	}
 	p.dirty = p.since

@@ -6,8 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
-// A cluster counts as missing until its secrets have come: routes to it follow them,
-// whatever else of the commit there is.
+// A cluster counts as missing until its secrets have come: routes to it are sent after them.
 func TestRoutesFollowTheSecretsOfClusters(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -24,7 +23,7 @@ func TestRoutesFollowTheSecretsOfClusters(t *testing.T) {
 	p.quiet()
 }
 
-// A proxy that doesn't ask is not waited for long: its name server may be down.
+// The wait for a proxy that does not ask is short: its name server may be down.
 func TestSecretsThatNobodyAsksFor(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -35,8 +34,8 @@ func TestSecretsThatNobodyAsksFor(t *testing.T) {
 	p.expect("secret +ca=1")
 }
 
-// A secret that is gone before the proxy has asked for it holds up nothing, and the
-// proxy is told that it is gone, lest the cluster waits for ever.
+// A secret that is removed before the proxy has asked for it delays nothing. The proxy is
+// told that there is none, so that the cluster does not wait for ever.
 func TestSecretsThatAreGoneAtOnce(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)

@@ -55,7 +55,7 @@ func exchange(b *testing.B, s *session) (sent int) {
 			return sent
 		}
 		for _, f := range plan {
-			wire, err := proto.Marshal(message(f))
+			wire, err := proto.Marshal(s.gateway.server.message(f))
 			if err != nil {
 				b.Fatal(err)
 			}

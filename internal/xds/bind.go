@@ -3,58 +3,56 @@ package xds
 import (
 	"strings"
 	"time"
-
-	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
-// A listener whose address is taken is tried again. Soon at first: Envoy closes
-// the socket of a listener that it removes only when its workers have let go of
-// it, a few ms after it has read on, and by then has refused another listener of
-// the same port. Then ever less often: what is left is what other processes hold.
+// A listener whose address is in use is tried again. The first pauses are short: when Envoy
+// removes a listener, its workers close the socket some ms later, and meanwhile Envoy has
+// refused another listener of the same port. The pauses grow, since an address that is
+// still in use after that belongs to another process.
 const (
 	firstBindRetry  = 5 * time.Millisecond
 	bindRetryGrowth = 4
-	// bindPatience is how long a refusal is nobody's business, four tries.
-	bindPatience = 400 * time.Millisecond
+	// reportBindAfter is the time, enough for four tries, before a refusal is reported.
+	reportBindAfter = 400 * time.Millisecond
 )
 
 // binding is the state of a listener that could not bind its address.
 type binding struct {
-	since  time.Time     // the first refusal
-	pause  time.Duration // before the next try
-	trying bool          // the wanted version is served, to see
-	lasts  bool          // long enough to be reported
-	retry  *time.Timer
+	since    time.Time     // the first refusal
+	pause    time.Duration // before the next try
+	trying   bool          // the wanted version is being sent again
+	reported bool          // it has lasted for reportBindAfter
+	retry    *time.Timer
 }
 
-// retryBind follows a refusal to bind and reports whether it is news: one that
-// may pass at once isn't, nor one more of those that are known.
-func (g *gateway) retryBind(ref Ref, e *entry, now time.Time) (news bool) {
-	h := e.holding
-	b := h.bind
+// retryBind schedules another try after a refusal to bind. It returns whether to report the
+// refusal: only once, and only when the address has been in use for some time.
+func (g *gateway) retryBind(ref Ref, e *entry, now time.Time) (report bool) {
+	q := e.quarantine
+	b := q.bind
 	if b == nil {
 		b = &binding{since: now, pause: firstBindRetry}
-		h.bind = b
+		q.bind = b
 	} else {
 		b.retry.Stop()
 	}
-	news = !b.lasts && now.Sub(b.since) >= bindPatience
-	b.lasts = b.lasts || news
+	report = !b.reported && now.Sub(b.since) >= reportBindAfter
+	b.reported = b.reported || report
 	b.trying = false
 	b.pause = min(b.pause, g.server.bindRetry)
-	b.retry = time.AfterFunc(b.pause, func() { g.tryBind(ref, e, h) })
+	b.retry = time.AfterFunc(b.pause, func() { g.tryBind(ref, e, q) })
 	b.pause *= bindRetryGrowth
-	return news
+	return report
 }
 
 // tryBind sends a listener again unless it has been removed or changed.
-func (g *gateway) tryBind(ref Ref, e *entry, h *hold) {
+func (g *gateway) tryBind(ref Ref, e *entry, q *quarantine) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.entries[ref.Type][ref.Name] != e || e.holding != h || h.bind == nil {
+	if g.entries[ref.Type][ref.Name] != e || e.quarantine != q || q.bind == nil {
 		return
 	}
-	h.bind.trying = true
+	q.bind.trying = true
 	g.commit++
 	g.mark(ref, time.Now())
 	for s := range g.sessions {
@@ -62,25 +60,22 @@ func (g *gateway) tryBind(ref Ref, e *entry, h *hold) {
 	}
 }
 
-// binding reports whether it is open if a listener can bind its address.
-func (g *gateway) binding() bool {
-	for _, e := range g.held {
-		if e.holding.passing() {
+// isBinding reports whether it is not known yet if a listener can bind its address.
+func (g *gateway) isBinding() bool {
+	for _, e := range g.quarantined {
+		if e.quarantine.mayPass() {
 			return true
 		}
 	}
 	return false
 }
 
-// passing reports whether a refusal is likely to pass at once.
-func (h *hold) passing() bool { return h.bind != nil && !h.bind.lasts }
+// mayPass reports whether the next try is likely to succeed.
+func (q *quarantine) mayPass() bool { return q.bind != nil && !q.bind.reported }
 
-// cannotBind reports whether a listener was refused for what holds its address,
-// which may pass.
-func cannotBind(r *envoy.Resource, message string) bool {
-	if r.Type != envoy.Listeners {
-		return false
-	}
+// isBindError reports whether a listener was refused because it could not bind its address,
+// which another try may mend.
+func isBindError(message string) bool {
 	for _, s := range []string{"cannot bind", "ddress already in use", "ermission denied", "annot assign requested address"} {
 		if strings.Contains(message, s) {
 			return true

@@ -4,51 +4,53 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
-// bisection finds the hosts for which a proxy refuses a route table. The refusal
-// names none, but only hosts that differ from the table in force can be to blame.
+// bisection finds the hosts because of which a proxy refuses a route table. The refusal
+// names none, but only a host that differs from the table in force can be at fault.
 //
-// They are all held back first, so that the rest of the change is live after one
-// push: each is replaced by its last good version, or by a host that answers 500
-// where there is none. Then they are let in again by halves: a half that is
-// acknowledged stays in, one that is refused is split further. k culprits among n
-// suspects cost about k × log2 n pushes.
+// All these are withheld first, so that the rest of the change is in force after one
+// response: each is replaced by its last good version, or by a host that answers 500 if
+// there is none. Then they are put back by halves: a half that is acknowledged stays, one
+// that is refused is divided further. To find k hosts among n takes about k × log2 n
+// responses.
 //
-// It is a pure state machine: refused, accepted and rebase each leave in table
-// what to serve next.
+// It is a state machine without I/O: refused, accepted and rebase each leave in table what
+// to serve next.
 type bisection struct {
+	substitute func(host string) *envoy.Part // of a host that has no good version
+
 	table    *envoy.Resource
 	withheld map[string]*withheld
 	groups   []group // of names in withheld; a stack
-	whole    bool    // the table itself is refused, whatever its hosts
-	trial    bool    // table lets in hosts that have not been acknowledged
+	whole    bool    // the table's own fields are refused
+	trial    bool    // table has hosts that have not been acknowledged yet
 }
 
-// withheld is a host that is held back.
+// withheld is a host that is not served as it is wanted.
 type withheld struct {
 	hash    envoy.Hash
 	message string
-	culprit bool // proved; otherwise still a suspect
+	culprit bool // certainly at fault; otherwise perhaps
 	old     bool // its last good version is served
 }
 
 type group struct {
 	names []string
-	bad   bool // has a culprit for certain
-	// sibling marks the other half of the group on trial, which was bad: if the
-	// trial passes, this one is.
+	bad   bool // at least one of them is at fault
+	// sibling marks the other half of a group on trial, one of which is at fault: if the
+	// half on trial is acknowledged, it is this one.
 	sibling bool
 }
 
-func newBisection() *bisection {
-	return &bisection{withheld: map[string]*withheld{}}
+func newBisection(substitute func(string) *envoy.Part) *bisection {
+	return &bisection{substitute: substitute, withheld: map[string]*withheld{}}
 }
 
-// idle reports whether nothing is held back or on trial.
+// idle reports whether nothing is withheld or on trial.
 func (b *bisection) idle() bool {
 	return !b.whole && len(b.withheld) == 0
 }
 
-// refused takes the refusal of table r, which is what was served.
+// refused handles the refusal of table r, which is what was served.
 func (b *bisection) refused(want, good, r *envoy.Resource, message string) {
 	b.trial = false
 	if n := len(b.groups); n > 0 {
@@ -65,11 +67,11 @@ func (b *bisection) refused(want, good, r *envoy.Resource, message string) {
 		b.withheld[p.Name] = &withheld{
 			hash:    p.Hash,
 			message: message,
-			old:     ok && last != unavailable(p.Name).Hash,
+			old:     ok && last != b.substitute(p.Name).Hash,
 		}
 	}
 	if len(suspects) == 0 {
-		// Nothing but its own fields is left to blame.
+		// Only the table's own fields can be at fault.
 		b.whole = true
 		b.groups = nil
 		clear(b.withheld)
@@ -79,12 +81,11 @@ func (b *bisection) refused(want, good, r *envoy.Resource, message string) {
 	b.groups = append(b.groups, group{names: suspects, bad: true})
 	b.build(want, good)
 	if b.table.Equal(good) {
-		b.next(want, good) // in force already: nothing to wait for
+		b.next(want, good) // it is in force: no answer will come
 	}
 }
 
-// accepted takes the acknowledgement of table r and reports whether it changes
-// anything.
+// accepted handles the acknowledgement of table r and reports whether it changes anything.
 func (b *bisection) accepted(want, r *envoy.Resource) bool {
 	if b.whole || !b.table.Equal(r) {
 		return false
@@ -96,8 +97,8 @@ func (b *bisection) accepted(want, r *envoy.Resource) bool {
 	return b.next(want, r)
 }
 
-// next lets in the next group of suspects and reports whether it changed
-// anything. A group that can only be to blame is not tried.
+// next puts back the next group of hosts and reports whether it changed anything. A group
+// that is certainly at fault is not tried.
 func (b *bisection) next(want, good *envoy.Resource) bool {
 	acted := b.trial
 	b.trial = false
@@ -110,7 +111,7 @@ func (b *bisection) next(want, good *envoy.Resource) bool {
 		}
 		acted = true
 		if len(names) < len(g.names) {
-			g.bad = false // the culprit may be among those that left
+			g.bad = false // the host at fault may be one that is no longer withheld
 		}
 		if g.bad && len(names) == 1 {
 			b.withheld[names[0]].culprit = true
@@ -131,8 +132,8 @@ func (b *bisection) next(want, good *envoy.Resource) bool {
 	return acted
 }
 
-// rebase follows a change of the wanted table: a host that has changed or is gone
-// is no longer held back.
+// rebase handles a change of the wanted table: a host that has changed, or is no longer in
+// it, is no longer withheld.
 func (b *bisection) rebase(want, good *envoy.Resource) {
 	b.whole = false
 	now := partHashes(want)
@@ -150,7 +151,7 @@ func (b *bisection) rebase(want, good *envoy.Resource) {
 	}
 }
 
-// suspects returns those of the names that are held back without proof.
+// suspects returns those of the names that are withheld and may not be at fault.
 func (b *bisection) suspects(names []string) []string {
 	var out []string
 	for _, name := range names {
@@ -161,8 +162,7 @@ func (b *bisection) suspects(names []string) []string {
 	return out
 }
 
-// build puts the table together that is served: the wanted one, with substitutes
-// for what is held back.
+// build makes the table that is served: the wanted one, with substitutes for what is withheld.
 func (b *bisection) build(want, good *envoy.Resource) {
 	if len(b.withheld) == 0 {
 		b.table = want
@@ -180,7 +180,7 @@ func (b *bisection) build(want, good *envoy.Resource) {
 	for i, p := range want.Parts() {
 		if w := b.withheld[p.Name]; w != nil && w.hash == p.Hash {
 			if p = last[p.Name]; p == nil {
-				p = unavailable(want.Parts()[i].Name)
+				p = b.substitute(want.Parts()[i].Name)
 			}
 		}
 		parts[i] = p

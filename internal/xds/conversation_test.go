@@ -35,8 +35,8 @@ func (h *harness) connectAll() *client {
 	return p
 }
 
-// A new proxy gets clusters, then what it asks for; every resource but clusters
-// and listeners alone.
+// A new proxy gets clusters, then what it asks for. Every resource has a response of its
+// own, except clusters and listeners.
 func TestFirstConnect(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -63,7 +63,7 @@ func TestChangeSendsOneResource(t *testing.T) {
 	p.quiet()
 }
 
-// One commit arrives in the order that never refers to what isn't there.
+// The order within one commit never refers to what is not there.
 func TestOrderWithinACommit(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -81,8 +81,8 @@ func TestOrderWithinACommit(t *testing.T) {
 	p.quiet()
 }
 
-// A proxy that starts warms clusters that need DNS before it asks for the
-// endpoints of others, and drops what comes before. One that is up asks at once.
+// A proxy that starts warms clusters that need DNS before it asks for the endpoints of
+// others, and drops endpoints that come before. One that is up asks at once.
 func TestEndpointsWaitForAStartingProxy(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -100,8 +100,8 @@ func TestEndpointsWaitForAStartingProxy(t *testing.T) {
 	p.quiet()
 }
 
-// The first cluster of a proxy that is up: its endpoints follow at once, and
-// again if that was too early.
+// The endpoints of the first cluster of a proxy that is up are sent at once, and again if
+// that was too early.
 func TestFirstEndpoints(t *testing.T) {
 	h := start(t)
 	h.apply(listener("l", "1"), table("t", "x:1"))
@@ -119,8 +119,8 @@ func TestFirstEndpoints(t *testing.T) {
 	p.quiet()
 }
 
-// Envoy doesn't ask again for the endpoints of a cluster that is replaced, and
-// holds it back without them.
+// Envoy does not ask again for the endpoints of a cluster that is replaced, and does not
+// use the new one without them.
 func TestEndpointsFollowAReplacedCluster(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -148,7 +148,7 @@ func TestNothingWaitsForClusters(t *testing.T) {
 	p.quiet()
 }
 
-// What a route used goes when the proxy has acknowledged the routes without it.
+// What a route used is removed when the proxy has acknowledged the routes without it.
 func TestRemovalWaitsForRoutes(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -164,7 +164,7 @@ func TestRemovalWaitsForRoutes(t *testing.T) {
 	p.quiet()
 }
 
-// Without an end to changes, removals still happen.
+// Removals happen also while there are always further changes.
 func TestRemovalsAreNotStarved(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -178,7 +178,7 @@ func TestRemovalsAreNotStarved(t *testing.T) {
 	p.answer()
 }
 
-// A cluster that comes back before it has gone was never away.
+// A cluster that is added again before it is removed from the proxy stays there.
 func TestRemovalIsUndone(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -192,7 +192,7 @@ func TestRemovalIsUndone(t *testing.T) {
 	p.expect("cluster +a=2", "endpoints +a=1")
 }
 
-// Traffic ignores the removal of endpoints and routes: they are emptied.
+// Envoy's traffic ignores the removal of endpoints and routes: they are emptied.
 func TestRemovedWhileInUse(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -229,7 +229,7 @@ func TestListenersSwapInOneResponse(t *testing.T) {
 	p.quiet()
 }
 
-// Nobody waits for an answer that never comes.
+// Every subscription is answered, also to what does not exist.
 func TestUnknownResources(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -247,7 +247,7 @@ func TestUnknownResources(t *testing.T) {
 	p.quiet()
 }
 
-// A client that sends the SNI * must not get, or break, everybody's secrets.
+// A client that sends the SNI * gets no secrets, and changes nothing for other clients.
 func TestSecretsHaveNoWildcard(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -279,7 +279,7 @@ func TestResubscription(t *testing.T) {
 	p.expect("endpoints +a=2")
 }
 
-// A proxy with nothing to get is told so: it waits for a first answer.
+// A proxy for which there is nothing gets an empty response: it waits for a first one.
 func TestEmptyGateway(t *testing.T) {
 	h := start(t)
 	h.apply()
@@ -292,8 +292,8 @@ func TestEmptyGateway(t *testing.T) {
 	h.state("synced", func(s State) bool { return s.Synced })
 }
 
-// A control plane that has just started knows nothing, which is not the same as
-// that there is nothing.
+// A control plane that has just started does not know yet what there is, and must not
+// answer that there is nothing.
 func TestNothingIsAnsweredBeforeTheFirstUpdate(t *testing.T) {
 	h := start(t)
 	p := h.connect()
@@ -315,7 +315,7 @@ func TestNothingIsAnsweredBeforeTheFirstUpdate(t *testing.T) {
 	p.quiet()
 }
 
-// A Gateway that is gone takes its listeners with it.
+// The proxies of a Gateway that is removed lose its listeners.
 func TestGone(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -329,9 +329,9 @@ func TestGone(t *testing.T) {
 	p.expect("cluster +a=1 +b=1 +dns=1", "endpoints +a=1", "endpoints +b=1")
 }
 
-// A Gateway that is gone and comes back at once has a state of its own, which is told
-// although its proxies have answered nothing new: what was told of its predecessor has
-// been forgotten.
+// A Gateway that is removed and added again at once has a state of its own. It is reported
+// although its proxies have answered nothing new, since the report on its predecessor does
+// not count any more.
 func TestComesBack(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -350,8 +350,8 @@ func TestComesBack(t *testing.T) {
 	h.state("nothing in force", func(s State) bool { return !s.Synced && len(s.Listeners) == 0 })
 }
 
-// A proxy that comes back while the record of its Gateway is another one is told of
-// last: the end of its former connection doesn't hide it.
+// A proxy connects again while its Gateway gets another record: the last report is of the
+// new connection, not of the end of the old one.
 func TestStateOfTheLastRecord(t *testing.T) {
 	told := State{}
 	server := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), OnState: func(_ string, s State) { told = s }})

@@ -2,20 +2,22 @@
 // aggregated discovery service, and learns from their answers what is in force.
 //
 // Invariants:
-//   - Apply never waits for a proxy, and no proxy waits for another: what a slow
-//     one has not been sent is a set of names, into which later commits merge.
+//   - Apply never waits for a proxy, and no proxy waits for another: a session has a
+//     set of the names that it has not sent yet, and later commits merge into it.
 //   - Make before break, by order on the stream: clusters with their endpoints,
 //     secrets, listeners, routes, removals. Removals wait for the answer to the
-//     listeners and routes sent before them; listeners and routes wait, and not for
-//     long, until the proxy has asked for the secrets of new clusters. Nothing else
-//     waits.
-//   - Every subscription is answered at once, with an emptied resource where
-//     there is none, but nothing is answered before a Gateway's first Update.
-//   - A resource that a proxy refuses is quarantined: the last good one stays in
-//     force, everything else of the same change goes live, and nothing but a
-//     change of the resource itself ends it.
-//   - Who a proxy is follows from the listener that it dialed or from its
-//     certificate, never from its node.
+//     listeners and routes that are sent before them. Listeners and routes wait, for a
+//     short time at most, until the proxy has asked for the secrets of new clusters.
+//     Nothing else waits.
+//   - Every subscription is answered at once, with an emptied resource for one that
+//     does not exist. Nothing is answered before a Gateway's first Update.
+//   - A resource that a proxy refuses is in quarantine until it changes: its last good
+//     version stays in force, and everything else of the same change goes into force.
+//   - Which Gateway a proxy belongs to follows from the listener that it dialed or from
+//     its certificate, never from its node.
+//   - A type of resources is a row of the table in types.go: its place in the order,
+//     what it waits for, how it is refused and removed. Nothing else distinguishes
+//     types, except State, which has the listeners in force.
 //
-// What the resources say is package envoy's business.
+// What the resources contain is the concern of package envoy.
 package xds

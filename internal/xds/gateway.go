@@ -17,43 +17,44 @@ type gateway struct {
 	server *Server
 	users  int // Serve calls and streams; guarded by the server's mutex
 
-	mu       sync.Mutex
-	loaded   bool   // the first Update has come
-	gone     bool   // the last Update said so
-	commit   uint64 // counts changes of what is served, for putting answers in order
-	entries  [envoy.NumTypes]map[string]*entry
-	leaving  map[Ref]*leaver
-	held     map[Ref]*entry
-	sessions map[*session]struct{}
-	ghosts   map[Ref]bool
-	synced   bool
+	mu          sync.Mutex
+	loaded      bool                // the first Update has come
+	gone        bool                // the last Update has Gone
+	commit      uint64              // counts changes of what is served, by which answers are ordered
+	entries     []map[string]*entry // by envoy.Type
+	removals    map[Ref]*removal
+	quarantined map[Ref]*entry
+	sessions    map[*session]struct{}
+	leftovers   map[Ref]bool
+	synced      bool
 }
 
 // entry is a resource that the Gateway should have.
 type entry struct {
-	want    *envoy.Resource
-	good    *envoy.Resource // what a proxy acknowledged last; want, most of the time
-	goodAt  uint64          // the commit in which good was sent
-	since   uint64          // the commit in which the name appeared
-	holding *hold           // set while want is in quarantine
+	want       *envoy.Resource
+	good       *envoy.Resource // what a proxy has acknowledged last, usually want
+	goodAt     uint64          // the commit in which good was sent
+	since      uint64          // the commit in which the name appeared
+	quarantine *quarantine     // set while want is in quarantine
 }
 
-// leaver is a resource that the Gateway should no longer have, while a proxy may
-// still route to it: it is served on until a proxy has acknowledged the listeners
-// and routes that came with the removal.
-type leaver struct {
+// removal is a resource that the Gateway should no longer have, while a proxy may still
+// route to it: it is served until a proxy has acknowledged the listeners and routes that
+// came with its removal.
+type removal struct {
 	last *envoy.Resource
 	was  *entry
 }
 
 func newGateway(s *Server, name string) *gateway {
 	g := &gateway{
-		name:     name,
-		server:   s,
-		leaving:  map[Ref]*leaver{},
-		held:     map[Ref]*entry{},
-		sessions: map[*session]struct{}{},
-		ghosts:   map[Ref]bool{},
+		name:        name,
+		server:      s,
+		entries:     make([]map[string]*entry, len(s.types)),
+		removals:    map[Ref]*removal{},
+		quarantined: map[Ref]*entry{},
+		sessions:    map[*session]struct{}{},
+		leftovers:   map[Ref]bool{},
 	}
 	for t := range g.entries {
 		g.entries[t] = map[string]*entry{}
@@ -102,14 +103,14 @@ func (g *gateway) apply(u *Update, now time.Time) {
 	}
 }
 
-// restart makes the Gateway another one of the same name, of which proxies have said
-// nothing yet.
+// restart forgets what proxies have acknowledged: the Gateway is another one of the same
+// name from now on.
 func (g *gateway) restart() {
 	g.synced = false
 	for s := range g.sessions {
-		s.settled = time.Time{}
+		s.answeredAt = time.Time{}
 	}
-	g.server.reports.again(g)
+	g.server.reports.addAlways(g)
 }
 
 func (g *gateway) set(r *envoy.Resource, now time.Time) {
@@ -117,8 +118,8 @@ func (g *gateway) set(r *envoy.Resource, now time.Time) {
 	e := g.entries[r.Type][r.Name]
 	if e == nil {
 		e = &entry{since: g.commit}
-		if l := g.leaving[ref]; l != nil {
-			delete(g.leaving, ref)
+		if l := g.removals[ref]; l != nil {
+			delete(g.removals, ref)
 			e.since, e.good, e.goodAt = l.was.since, l.was.good, l.was.goodAt
 		}
 		g.entries[r.Type][r.Name] = e
@@ -127,7 +128,7 @@ func (g *gateway) set(r *envoy.Resource, now time.Time) {
 		return
 	}
 	e.want = r
-	if e.holding != nil {
+	if e.quarantine != nil {
 		g.reconsider(ref, e, now)
 	}
 	g.mark(ref, now)
@@ -139,19 +140,20 @@ func (g *gateway) remove(ref Ref, now time.Time) {
 		return
 	}
 	last := e.serve()
-	if e.holding != nil {
-		g.unhold(ref, e, now)
+	if e.quarantine != nil {
+		g.endQuarantine(ref, e, now)
 	}
 	delete(g.entries[ref.Type], ref.Name)
 	if !g.known(ref, e) {
-		// No proxy ever had it: a slow one must not pile up such names.
+		// No proxy has had it. Names that a slow one has never had must not
+		// accumulate.
 		for s := range g.sessions {
 			s.unmark(ref)
 		}
 		return
 	}
-	if last != nil && (ref.Type == envoy.Clusters || ref.Type == envoy.Endpoints || ref.Type == envoy.Secrets) {
-		g.leaving[ref] = &leaver{last: last, was: e}
+	if last != nil && !g.server.types[ref.Type].refers {
+		g.removals[ref] = &removal{last: last, was: e}
 	}
 	g.mark(ref, now)
 }
@@ -175,13 +177,13 @@ func (g *gateway) clear(now time.Time) {
 			g.remove(Ref{envoy.Type(t), name}, now) //nolint:gosec // an index of the types' array
 		}
 	}
-	for ref := range g.leaving {
-		delete(g.leaving, ref)
+	for ref := range g.removals {
+		delete(g.removals, ref)
 		g.mark(ref, now)
 	}
 }
 
-// mark makes every session look at a resource again.
+// mark makes the next plan of every session decide on a resource.
 func (g *gateway) mark(ref Ref, now time.Time) {
 	for s := range g.sessions {
 		delete(s.refused, ref)
@@ -189,8 +191,8 @@ func (g *gateway) mark(ref Ref, now time.Time) {
 	}
 }
 
-// changedHold follows a change of what the quarantine serves under a name.
-func (g *gateway) changedHold(ref Ref, now time.Time) {
+// quarantineChanged sends what a quarantine serves now under a name.
+func (g *gateway) quarantineChanged(ref Ref, now time.Time) {
 	g.commit++
 	g.mark(ref, now)
 	for s := range g.sessions {
@@ -206,24 +208,23 @@ func (g *gateway) target(ref Ref) (r *envoy.Resource, exists bool) {
 	if e := g.entries[ref.Type][ref.Name]; e != nil {
 		return e.serve(), true
 	}
-	if l := g.leaving[ref]; l != nil {
+	if l := g.removals[ref]; l != nil {
 		return l.last, true
 	}
 	return nil, false
 }
 
-// release reports whether a resource that should go may go, as far as the
-// quarantine is concerned: a session asks when all that it sent before the
-// removal has been acknowledged.
+// release reports whether the quarantine lets a resource be removed. A session calls it
+// when the proxy has acknowledged all that was sent before the removal.
 func (g *gateway) release(ref Ref, now time.Time) bool {
-	l := g.leaving[ref]
+	l := g.removals[ref]
 	if l == nil {
 		return true
 	}
 	if l.was.since < g.retained() {
 		return false
 	}
-	delete(g.leaving, ref)
+	delete(g.removals, ref)
 	g.mark(ref, now)
 	for s := range g.sessions {
 		s.notify()
@@ -231,20 +232,18 @@ func (g *gateway) release(ref Ref, now time.Time) bool {
 	return true
 }
 
-// retained returns the commit before which a resource must have appeared for
-// listeners or routes in quarantine to refer to it: their last good versions are
-// older than their quarantine.
+// retained returns a commit: resources that appeared before it may be referred to by the
+// last good versions of listeners and routes in quarantine, and can't be removed.
 func (g *gateway) retained() (before uint64) {
-	for ref, e := range g.held {
-		if (ref.Type == envoy.Listeners || ref.Type == envoy.Routes) && e.good != nil {
-			before = max(before, e.holding.at)
+	for ref, e := range g.quarantined {
+		if g.server.types[ref.Type].refers && e.good != nil {
+			before = max(before, e.quarantine.at)
 		}
 	}
 	return before
 }
 
-// acknowledged notes that a proxy has a resource in force that was picked at a
-// commit.
+// acknowledged records that a proxy has a resource in force, as it was at a commit.
 func (g *gateway) acknowledged(r *envoy.Resource, at uint64, now time.Time) {
 	ref := Ref{r.Type, r.Name}
 	e := g.entries[r.Type][r.Name]
@@ -252,7 +251,7 @@ func (g *gateway) acknowledged(r *envoy.Resource, at uint64, now time.Time) {
 		return // of a predecessor under this name, or a slower proxy's answer
 	}
 	e.good, e.goodAt = r, at
-	if e.holding != nil {
+	if e.quarantine != nil {
 		g.accepted(ref, e, r, now)
 	}
 }
@@ -261,7 +260,7 @@ func (g *gateway) attach(s *session, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.sessions[s] = struct{}{}
-	for ref := range g.leaving {
+	for ref := range g.removals {
 		s.mark(ref, changed, now)
 	}
 	g.server.metrics.sessions.Inc()
@@ -272,7 +271,7 @@ func (g *gateway) detach(s *session) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.sessions, s)
-	g.depart(s)
+	g.rememberLeftovers(s)
 	g.server.metrics.sessions.Dec()
 	g.server.reports.add(g)
 }

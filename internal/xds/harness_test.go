@@ -60,6 +60,12 @@ type harness struct {
 
 func start(t *testing.T, options ...func(*Options)) *harness {
 	t.Helper()
+	return startWith(t, resourceTypes(), options...)
+}
+
+// startWith starts a server of these types.
+func startWith(t *testing.T, types []resourceType, options ...func(*Options)) *harness {
+	t.Helper()
 	h := &harness{t: t, states: make(chan State, 1000), lis: bufconn.Listen(1 << 16)}
 	o := Options{
 		Log:     slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -68,7 +74,7 @@ func start(t *testing.T, options ...func(*Options)) *harness {
 	for _, f := range options {
 		f(&o)
 	}
-	h.server = New(o)
+	h.server = newServer(o, types)
 	h.serve(h.lis, gw)
 	return h
 }
@@ -128,9 +134,9 @@ func (h *harness) state(what string, ok func(State) bool) State {
 func ref(t testing.TB, s string) Ref {
 	t.Helper()
 	kind, name, _ := strings.Cut(s, "/")
-	for y := range envoy.NumTypes {
-		if y.String() == kind {
-			return Ref{y, name}
+	for i, y := range testTypes() {
+		if y.name == kind {
+			return Ref{envoy.Type(i), name}
 		}
 	}
 	t.Fatalf("no type %q", kind)
@@ -157,7 +163,7 @@ func table(name string, hosts ...string) *envoy.Resource {
 	return envoy.NewComposite(envoy.Routes, name, []byte("table "), parts)
 }
 
-// client is a proxy that does as it is told.
+// client is a proxy that answers as the test says.
 type client struct {
 	t       *testing.T
 	stream  discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesClient
@@ -232,21 +238,21 @@ func (p *client) send(req *discoveryv3.DeltaDiscoveryRequest) {
 // subscribe asks for names of a type; for all of it without names.
 func (p *client) subscribe(t envoy.Type, names ...string) {
 	p.t.Helper()
-	p.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: t.URL(), ResourceNamesSubscribe: names})
+	p.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: testTypes()[t].url, ResourceNamesSubscribe: names})
 }
 
 func (p *client) unsubscribe(t envoy.Type, names ...string) {
 	p.t.Helper()
-	p.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: t.URL(), ResourceNamesUnsubscribe: names})
+	p.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: testTypes()[t].url, ResourceNamesUnsubscribe: names})
 }
 
 // resume asks as Envoy does after a reconnect: with what it has.
 func (p *client) resume(t envoy.Type, has ...*envoy.Resource) {
 	p.t.Helper()
-	req := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: t.URL(), InitialResourceVersions: map[string]string{}}
+	req := &discoveryv3.DeltaDiscoveryRequest{TypeUrl: testTypes()[t].url, InitialResourceVersions: map[string]string{}}
 	for _, r := range has {
 		req.InitialResourceVersions[r.Name] = r.Version
-		if t != envoy.Clusters && t != envoy.Listeners {
+		if !testTypes()[t].hasWildcard {
 			req.ResourceNamesSubscribe = append(req.ResourceNamesSubscribe, r.Name)
 		}
 	}
@@ -319,13 +325,14 @@ func (p *client) quiet() {
 }
 
 func describe(m *discoveryv3.DeltaDiscoveryResponse) string {
-	t, _ := envoy.TypeOf(m.GetTypeUrl())
-	words := []string{t.String()}
+	types := testTypes()
+	t := slices.IndexFunc(types, func(y resourceType) bool { return y.url == m.GetTypeUrl() })
+	words := []string{types[t].name}
 	for _, r := range m.GetResources() {
 		if r.GetVersion() == "" || r.GetResource().GetTypeUrl() != m.GetTypeUrl() {
 			return "malformed " + r.String()
 		}
-		words = append(words, "+"+r.GetName()+"="+body(t, r.GetName(), r.GetResource().GetValue()))
+		words = append(words, "+"+r.GetName()+"="+body(envoy.Type(t), r.GetName(), r.GetResource().GetValue()))
 	}
 	removed := slices.Sorted(slices.Values(m.GetRemovedResources()))
 	for _, name := range removed {
@@ -335,7 +342,7 @@ func describe(m *discoveryv3.DeltaDiscoveryResponse) string {
 }
 
 func body(t envoy.Type, name string, b []byte) string {
-	if e := emptied(Ref{t, name}); e != nil && bytes.Equal(e.Body(), b) {
+	if empty := testTypes()[t].empty; empty != nil && bytes.Equal(empty(name).Body(), b) {
 		return "empty"
 	}
 	rest, ok := strings.CutPrefix(string(b), "table ")

@@ -5,15 +5,13 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
 // SessionInfo describes a connected proxy.
 type SessionInfo struct {
 	ID        uint64     `json:"id"`
 	Gateway   string     `json:"gateway"`
-	Node      string     `json:"node"`          // what the proxy calls itself; never believed
+	Node      string     `json:"node"`          // what the proxy calls itself, without proof
 	Pod       string     `json:"pod,omitempty"` // by its certificate
 	Connected time.Time  `json:"connected"`
 	Types     []TypeInfo `json:"types"` // those that the proxy has asked for
@@ -40,7 +38,7 @@ type TypeInfo struct {
 // Nack is a refusal.
 type Nack struct {
 	At      time.Time `json:"at"`
-	Names   []string  `json:"names,omitempty"` // the culprits, where the refusal tells
+	Names   []string  `json:"names,omitempty"` // of those at fault, if the refusal tells
 	Message string    `json:"message"`         // bounded, without keys
 }
 
@@ -48,7 +46,7 @@ type Nack struct {
 // hence no secrets.
 type GatewayInfo struct {
 	Name       string         `json:"name"`
-	Loaded     bool           `json:"loaded"` // its configuration has come
+	Loaded     bool           `json:"loaded"` // its first Update has come
 	State      State          `json:"state"`
 	Resources  []ResourceInfo `json:"resources"`
 	Quarantine []Rejected     `json:"-"` // State's
@@ -58,9 +56,9 @@ type GatewayInfo struct {
 type ResourceInfo struct {
 	Type    string `json:"type"`
 	Name    string `json:"name"`
-	Version string `json:"version,omitempty"` // wanted; empty for one that is leaving
+	Version string `json:"version,omitempty"` // wanted; empty for one that is being removed
 	// Served is the version that proxies are sent, where it is another one: the
-	// wanted one is in quarantine, or something may still use what is leaving.
+	// wanted one is in quarantine, or something may still use what is being removed.
 	Served string `json:"served,omitempty"`
 }
 
@@ -105,7 +103,7 @@ func (s *Server) Gateway(name string) (GatewayInfo, bool) {
 	info.Quarantine = info.State.Rejected
 	for t, entries := range g.entries {
 		for name, e := range entries {
-			r := ResourceInfo{Type: typeName(t), Name: name, Version: e.want.Version}
+			r := ResourceInfo{Type: s.types[t].name, Name: name, Version: e.want.Version}
 			if served := e.serve(); served == nil {
 				r.Served = "none"
 			} else if !served.Equal(e.want) {
@@ -114,9 +112,9 @@ func (s *Server) Gateway(name string) (GatewayInfo, bool) {
 			info.Resources = append(info.Resources, r)
 		}
 	}
-	for ref, l := range g.leaving {
+	for ref, l := range g.removals {
 		info.Resources = append(info.Resources, ResourceInfo{
-			Type: ref.Type.String(), Name: ref.Name, Served: l.last.Version,
+			Type: s.nameOf(ref.Type), Name: ref.Name, Served: l.last.Version,
 		})
 	}
 	slices.SortFunc(info.Resources, func(a, b ResourceInfo) int {
@@ -143,7 +141,7 @@ func (s *session) info(now time.Time) SessionInfo {
 		Node:       s.node,
 		Pod:        s.pod,
 		Connected:  s.connected,
-		Pending:    len(s.going),
+		Pending:    len(s.removing),
 		Unanswered: len(s.inflight),
 	}
 	oldest := s.dirty
@@ -162,7 +160,7 @@ func (s *session) info(now time.Time) SessionInfo {
 			continue
 		}
 		info := TypeInfo{
-			Type:      typeName(t),
+			Type:      y.name,
 			Wildcard:  y.wildcard,
 			Resources: len(y.records),
 			Sent:      y.pushed,
@@ -177,8 +175,4 @@ func (s *session) info(now time.Time) SessionInfo {
 		i.Types = append(i.Types, info)
 	}
 	return i
-}
-
-func typeName(t int) string {
-	return envoy.Type(t).String() //nolint:gosec // an index of the types' arrays
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
-// A proxy that reads nothing holds up neither a commit nor another proxy, and
-// when it reads again it gets what is current, not what has passed.
+// A proxy that does not read delays neither a commit nor another proxy. When it reads again
+// it gets the present state, without those in between.
 func TestSlowProxyIsIsolated(t *testing.T) {
 	h := start(t)
 	big := strings.Repeat("x", 1<<20)
@@ -54,7 +54,7 @@ func TestSlowProxyIsIsolated(t *testing.T) {
 	}
 }
 
-// A proxy names what there is and some more, and no name is without end.
+// The number of names that a proxy may use is bounded, and so is their length.
 func TestNamesAreBounded(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -72,14 +72,14 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 	// As after a time without a controller: much that it knows is gone.
 	p := h.connectAll()
-	p.subscribe(envoy.Endpoints, names(0, maxStrange)...)
-	p.subscribe(envoy.Endpoints, names(0, maxStrange)...)
+	p.subscribe(envoy.Endpoints, names(0, maxUnknownNames)...)
+	p.subscribe(envoy.Endpoints, names(0, maxUnknownNames)...)
 	p.next()
-	p.unsubscribe(envoy.Endpoints, names(0, maxStrange)...)
-	p.subscribe(envoy.Secrets, names(0, maxStrange)...)
-	p.unsubscribe(envoy.Secrets, names(0, maxStrange)...)
+	p.unsubscribe(envoy.Endpoints, names(0, maxUnknownNames)...)
+	p.subscribe(envoy.Secrets, names(0, maxUnknownNames)...)
+	p.unsubscribe(envoy.Secrets, names(0, maxUnknownNames)...)
 	for i := range 5 {
-		p.subscribe(envoy.Routes, names(i*maxStrange/4, maxStrange/4)...)
+		p.subscribe(envoy.Routes, names(i*maxUnknownNames/4, maxUnknownNames/4)...)
 	}
 	expectEnd(p, "is the most for this Gateway")
 
@@ -92,7 +92,7 @@ func TestNamesAreBounded(t *testing.T) {
 	h.connectAll().quiet()
 }
 
-// A proxy that reads and never answers costs its names, not its history.
+// What is kept for a proxy that never answers does not grow with the number of changes.
 func TestSilentProxyIsBounded(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -123,7 +123,7 @@ func TestSilentProxyIsBounded(t *testing.T) {
 	p.quiet()
 }
 
-// Names that come and go while a proxy doesn't read don't pile up.
+// Names that are added and removed while a proxy does not read don't accumulate.
 func TestPassingNamesAreForgotten(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -147,7 +147,7 @@ func TestPassingNamesAreForgotten(t *testing.T) {
 	}
 }
 
-// A listener belongs to a Gateway, whatever the proxy says it is.
+// A listener belongs to a Gateway, whatever the proxy calls itself.
 func TestIdentityIsTheListener(t *testing.T) {
 	h := start(t)
 	other := bufconn.Listen(1 << 16)
@@ -175,7 +175,7 @@ func TestStateOfTheWorldIsRefused(t *testing.T) {
 	}
 }
 
-// Stopping ends streams with a status that makes proxies come back.
+// Stopping ends streams with a status after which proxies connect again.
 func TestStop(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -186,8 +186,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// follower is a proxy that keeps what it is sent, as Envoy does, refuses what has
-// "bad" in it, and comes back after every few messages.
+// follower is a proxy that keeps what it is sent, as Envoy does, refuses what has "bad" in
+// it, and connects again after every few messages.
 type follower struct {
 	h        *harness
 	have     map[string]string // type/name → body
@@ -266,15 +266,15 @@ func (f *follower) take(c *client, m *discoveryv3.DeltaDiscoveryResponse) {
 		}
 	}
 	if len(bad) > 0 {
-		c.nack(m, prefix(t)+strings.Join(bad, ", "))
+		c.nack(m, resourceTypes()[t].atFault+strings.Join(bad, ", "))
 		return
 	}
 	maps.Copy(f.versions[t], versions) // only what it accepts whole
 	c.ack(m)
 }
 
-// Several proxies that come and go, random commits with bad resources among them:
-// in the end each proxy has exactly what is wanted.
+// Several proxies connect again and again during random commits with bad resources among
+// them: in the end each proxy has exactly what is wanted.
 func TestRandomHistoryConverges(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { randomHistory(t, seed) })

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// MergeStates is what the proxies of a Gateway make of its configuration where they
-// are connected to several servers. Something is in force as soon as one proxy has
-// it, and refused as soon as one refuses it. A server without proxies knows only what
-// was, and has no say where another has some.
+// MergeStates joins the states that several servers have of one Gateway. Something is in
+// force as soon as one proxy has it, and refused as soon as one refuses it. The state of a
+// server without proxies is old: it counts only if no server has any.
 func MergeStates(states ...State) State {
 	connected := slices.ContainsFunc(states, func(s State) bool { return s.Connected > 0 })
 	out := State{Listeners: map[string]string{}}
@@ -45,8 +44,8 @@ func MergeStates(states ...State) State {
 	return out
 }
 
-// worse reports whether a refusal is the one to tell of two of the same thing: the one
-// that leaves nothing in force, and otherwise always the same.
+// worse reports which of two refusals of the same thing is kept: the one that leaves
+// nothing in force, and otherwise the same whatever the order of the two.
 func (r Rejected) worse(o Rejected) bool {
 	if r.ServingOld != o.ServingOld {
 		return o.ServingOld

@@ -1,10 +1,6 @@
 package xds
 
-import (
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/gatehouse-dev/gatehouse/internal/envoy"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 type metrics struct {
 	sessions    prometheus.Gauge
@@ -16,7 +12,7 @@ type metrics struct {
 	lag         *prometheus.HistogramVec
 }
 
-func newMetrics() *metrics {
+func newMetrics(types []resourceType) *metrics {
 	byType := []string{"type"}
 	m := &metrics{
 		sessions: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -49,12 +45,13 @@ func newMetrics() *metrics {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15, 60},
 		}, byType),
 	}
-	// A rate or an alert needs the zero before the first event.
-	for t := range envoy.NumTypes {
-		m.pushes.WithLabelValues(t.String())
-		m.bytes.WithLabelValues(t.String())
-		m.nacks.WithLabelValues(t.String())
-		m.quarantined.WithLabelValues(t.String())
+	// A rate or an alert needs the series to start with 0.
+	for i := range types {
+		name := types[i].name
+		m.pushes.WithLabelValues(name)
+		m.bytes.WithLabelValues(name)
+		m.nacks.WithLabelValues(name)
+		m.quarantined.WithLabelValues(name)
 	}
 	return m
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
-// unknown stands for a version that the proxy may or may not have.
-const unknown = "unknown"
+// unknownVersion stands for a version that the proxy may or may not have.
+const unknownVersion = "unknown"
 
-// nack takes a refusal: whose fault it is, and what the proxy may have of the
-// response all the same. The next plan puts that right.
+// nack handles a refusal: it finds which resources are at fault, and what the proxy may
+// have of the response all the same. The next plan corrects that.
 func (s *session) nack(f *flight, message string, now time.Time) {
 	g := s.gateway
 	y := &s.types[f.typ]
 	y.nacks++
 	y.lastNack = &Nack{At: now, Message: clean(message)}
-	g.server.metrics.nacks.WithLabelValues(f.typ.String()).Inc()
+	g.server.metrics.nacks.WithLabelValues(y.name).Inc()
 	s.restamp = true
 
-	culprits := blame(f.typ, f.set, message)
+	culprits := culpritsOf(y.atFault, f.set, message)
 	for _, res := range f.set {
 		r := y.records[res.Name]
 		if r == nil || r.nonce != f.nonce {
@@ -29,9 +29,9 @@ func (s *session) nack(f *flight, message string, now time.Time) {
 		}
 		r.nonce = 0
 		if text, culprit := culprits[res.Name]; culprit {
-			s.culprit(f, r, res, text, now)
+			s.refusedResource(f, r, res, text, now)
 		} else {
-			s.bystander(r, res, now)
+			s.resend(r, res, now)
 			s.alone[Ref{f.typ, res.Name}] = len(culprits) == 0
 		}
 	}
@@ -39,13 +39,13 @@ func (s *session) nack(f *flight, message string, now time.Time) {
 	case len(f.removed) == 0:
 	case len(f.set) == 0:
 		g.server.log.Warn("proxy refused a removal", "gateway", g.name, "session", s.id,
-			"type", f.typ.String(), "names", f.removed, "message", clean(message))
+			"type", y.name, "names", f.removed, "message", clean(message))
 	default:
 		for _, name := range f.removed {
-			// It may or may not have happened; once more does no harm.
+			// The proxy may have done it. To do it again changes nothing.
 			ref := Ref{f.typ, name}
 			if y.records[name] == nil {
-				s.record(ref).sent = unknown
+				s.record(ref).sent = unknownVersion
 			}
 			s.mark(ref, changed, now)
 		}
@@ -53,30 +53,29 @@ func (s *session) nack(f *flight, message string, now time.Time) {
 	g.server.reports.add(g)
 }
 
-// culprit deals with a resource that was refused.
-func (s *session) culprit(f *flight, r *record, res *envoy.Resource, message string, now time.Time) {
+// refusedResource handles a resource that is at fault for a refusal.
+func (s *session) refusedResource(f *flight, r *record, res *envoy.Resource, message string, now time.Time) {
 	g := s.gateway
+	y := &s.types[res.Type]
 	ref := Ref{res.Type, res.Name}
 	why := changed
 	isNew := r.acked == "" && r.first == f.nonce
 	switch {
-	case res.Type == envoy.Clusters:
-		// Envoy may have left it among the clusters that warm, and would never
-		// answer about clusters again: the last good version takes its place
-		// there, or its removal.
-		r.sent = unknown
-		r.stuck = isNew
+	case y.stays:
+		// Envoy may have left it among the clusters that warm, and would never answer about
+		// clusters again. Its last good version replaces it there, or its removal does.
+		r.sent = unknownVersion
+		r.warming = isNew
 	case isNew:
 		r.sent, r.first = "", 0
 		if r.subscribed {
-			why = asked // and waits for an answer
+			why = asked // the proxy waits for an answer
 		}
-	case res.Type == envoy.Listeners:
-		r.sent = unknown // an earlier one may have been a bystander
+	case y.shared:
+		r.sent = unknownVersion // the last good one may have been in a refused response
 	default:
 		r.sent = r.acked
 	}
-	y := &s.types[res.Type]
 	y.lastNack.Names = append(y.lastNack.Names, res.Name)
 	s.refused[ref] = res.Version
 	level := slog.LevelDebug
@@ -84,14 +83,14 @@ func (s *session) culprit(f *flight, r *record, res *envoy.Resource, message str
 		level = slog.LevelWarn
 	}
 	g.server.log.Log(context.Background(), level, "proxy refused a resource", "gateway", g.name, "session", s.id,
-		"type", res.Type.String(), "name", res.Name, "version", res.Version, "message", message)
+		"type", y.name, "name", res.Name, "version", res.Version, "message", message)
 	s.mark(ref, why, now)
 }
 
-// bystander deals with a resource that shared a response with a culprit. It may
-// be in force, but the proxy would not say so when it comes back: sent again, it
-// takes note and does nothing.
-func (s *session) bystander(r *record, res *envoy.Resource, now time.Time) {
-	r.sent = unknown
+// resend handles a resource that shared a response with one at fault. It may be in force,
+// but the proxy would not name it when it connects again. Envoy ignores an equal resource,
+// but counts it from then on as one that it has.
+func (s *session) resend(r *record, res *envoy.Resource, now time.Time) {
+	r.sent = unknownVersion
 	s.mark(Ref{res.Type, res.Name}, changed, now)
 }

@@ -30,8 +30,8 @@ func rejects(refs ...string) func(State) bool {
 	}
 }
 
-// Envoy names the clusters that it refuses: the others of the change are in
-// force, a proxy that comes later gets the last good version, a change heals.
+// Envoy names the clusters that it refuses: the others of the change are in force, a proxy
+// that connects later gets the last good version, and a change ends the quarantine.
 func TestRefusedClustersAreNamed(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -78,8 +78,8 @@ func TestRefusedListener(t *testing.T) {
 	p.quiet()
 }
 
-// A refusal without names refuses everything: each is sent alone, and the
-// culprit shows.
+// A refusal without names refuses the whole response: each resource is then sent alone,
+// which shows the one at fault.
 func TestRefusedWithoutNames(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -94,8 +94,8 @@ func TestRefusedWithoutNames(t *testing.T) {
 	p.quiet()
 }
 
-// Endpoints, secrets and tables have a response each. What is asked for is
-// answered, if with nothing.
+// Endpoints, secrets and tables have a response each. A subscription is answered also while
+// the only version is refused.
 func TestRefusedAlone(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -117,8 +117,8 @@ func TestRefusedAlone(t *testing.T) {
 	p.quiet()
 }
 
-// One bad host of a table costs only itself, and the rest of the same change is
-// live after the first answer.
+// One bad host of a table costs only itself, and the rest of the same change is in force
+// after the first answer.
 func TestRefusedHost(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -153,8 +153,8 @@ func TestRefusedHost(t *testing.T) {
 	p.quiet()
 }
 
-// A table that is new to the proxy has no last good version: a bad host answers
-// 500, and is not looked for again by the next proxy.
+// A table that is new to the proxy has no last good version: a bad host answers 500, and is
+// not searched again with the next proxy.
 func TestRefusedHostOfANewTable(t *testing.T) {
 	h := start(t)
 	h.apply(table("t", "x:1", "y:bad"))
@@ -176,7 +176,7 @@ func TestRefusedHostOfANewTable(t *testing.T) {
 	h.state("healed", rejects())
 }
 
-// The table's own fields may be to blame: it stays as it was.
+// The table's own fields may be at fault: the table in force stays as it is.
 func TestRefusedTable(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -191,8 +191,8 @@ func TestRefusedTable(t *testing.T) {
 	h.state("healed", rejects())
 }
 
-// While an old table is in force nothing that it may use goes away, for proxies
-// that come later either; what is newer than the table does.
+// While an old table is in force, nothing that it may use is removed, also not from proxies
+// that connect later. What is newer than the table is removed.
 func TestRemovalWaitsForQuarantine(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -230,8 +230,8 @@ func TestRemovalWaitsForQuarantine(t *testing.T) {
 
 const taken = "Error adding/updating listener(s) l: cannot bind '127.0.0.1:80': Address already in use"
 
-// The socket of a listener that has been removed is closed a little later: that
-// is no rejection.
+// The socket of a listener that has been removed is closed a little later: that is not
+// reported as a rejection.
 func TestBindIsRetriedAtOnce(t *testing.T) {
 	h := start(t, func(o *Options) { o.BindRetry = time.Millisecond })
 	h.apply(listener("l", "1"))
@@ -263,7 +263,7 @@ func TestBindIsRetried(t *testing.T) {
 	p.quiet()
 }
 
-// A proxy's refusal must not take a resource from another that has it.
+// What one proxy refuses stays with another that has accepted it.
 func TestProxiesThatDisagree(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -281,7 +281,7 @@ func TestProxiesThatDisagree(t *testing.T) {
 	h.state("healed", rejects())
 }
 
-// What a proxy says may have keys in it and no end.
+// A proxy's message may have keys in it, and any length.
 func TestMessagesAreCleaned(t *testing.T) {
 	const key = "-----BEGIN PRIVATE KEY-----\nMIIEsecret\n-----END PRIVATE KEY-----"
 	got := clean("dump: " + key + " and " + key + strings.Repeat("é", 2000) + "\xff")
@@ -316,7 +316,7 @@ func TestBlame(t *testing.T) {
 		"Proto constraint validation failed (Cluster.a: x, b.a: y)": "",
 		"": "",
 	} {
-		found := blame(envoy.Clusters, set, message)
+		found := culpritsOf(resourceTypes()[envoy.Clusters].atFault, set, message)
 		var got []string
 		for _, r := range set {
 			if _, ok := found[r.Name]; ok {

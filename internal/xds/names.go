@@ -8,12 +8,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
-// What a session remembers of a proxy is by name. An Envoy names what it has been told
-// of: what there is, and after a time without a controller also what is gone since. A
-// proxy beside which there is somebody else must not fill the memory with other names.
+// A session keeps something for each name that a proxy uses. An Envoy uses names that it
+// has been sent: of what there is, and after a time without a controller also of what has
+// been removed since. Another process in the proxy's place must not fill the memory with
+// names of its own.
 const (
-	// maxStrange is how many names there may be beside those that the Gateway has.
-	maxStrange = 20_000
+	// maxUnknownNames is how many names there may be in addition to those that the Gateway has.
+	maxUnknownNames = 20_000
 	// maxName is more than the longest name of a resource.
 	maxName = 2 << 10
 )
@@ -33,7 +34,7 @@ func (s *session) admits(t envoy.Type, req *discoveryv3.DeltaDiscoveryRequest) e
 		}
 	}
 	g := s.gateway
-	most := maxStrange + len(g.leaving)
+	most := maxUnknownNames + len(g.removals)
 	n := len(names) + len(has)
 	for t := range s.types {
 		most += len(g.entries[t])
@@ -62,7 +63,7 @@ func (s *session) admits(t envoy.Type, req *discoveryv3.DeltaDiscoveryRequest) e
 	return s.refuse("%d resources are named; %d is the most for this Gateway", n, most)
 }
 
-// refuse ends the stream of a proxy that asks for what no Envoy does.
+// refuse ends the stream of a proxy whose requests are not those of an Envoy.
 func (s *session) refuse(format string, args ...any) error {
 	err := status.Errorf(codes.ResourceExhausted, format, args...)
 	s.gateway.server.refusals.add(refusedNames, "gateway", s.gateway.name, "pod", s.pod, "session", s.id, "error", status.Convert(err).Message())

@@ -1,24 +1,22 @@
 package xds
 
 import (
-	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
-// maxResponse bounds a response that several resources share, in bytes of their
-// bodies. It is far above what a change is made of.
+// maxResponse is the most that resources have a response together for, in bytes of their
+// bodies. It is far above the size of a change.
 const maxResponse = 3 << 20
 
-// plan returns what to send now, in order, and takes it as sent. What it returns
-// is sent whole before the next plan, so that each is consistent in itself.
+// plan returns what to send now, in order, and counts it as sent. All of it is sent before
+// the next plan, so that each is consistent in itself.
 //
-// The order makes before it breaks: a cluster counts as missing while it waits
-// for its endpoints, so they follow at once; only then may anything refer to it.
+// The order makes before it breaks: a cluster counts as missing while it waits for its
+// endpoints, so they follow at once; what refers to it comes after them.
 func (s *session) plan(now time.Time) []*flight {
 	g := s.gateway
 	g.mu.Lock()
@@ -32,28 +30,9 @@ func (s *session) plan(now time.Time) []*flight {
 	}
 	s.dirty = time.Time{}
 
-	clusters := p.changes(envoy.Clusters)
-	p.share(envoy.Clusters, clusters)
-	for _, c := range clusters {
-		// Envoy subscribes to the endpoints of a cluster once, and expects them
-		// again whenever the cluster has been replaced.
-		ref := Ref{envoy.Endpoints, c.Name}
-		if _, exists := g.target(ref); exists || s.types[envoy.Endpoints].records[c.Name] != nil {
-			s.mark(ref, forced, now)
-		}
-	}
-	if s.takesUnasked() {
-		p.single(envoy.Endpoints, p.changes(envoy.Endpoints))
-	}
-	p.single(envoy.Secrets, p.changes(envoy.Secrets))
-	if p.await(clusters); p.awaits() {
-		p.postpone()
+	if !p.additions() {
 		return p.out
 	}
-	// Removals of listeners share the response of additions: Envoy does them
-	// first, so an address can pass from one listener to another.
-	p.share(envoy.Listeners, p.changes(envoy.Listeners))
-	p.single(envoy.Routes, p.changes(envoy.Routes))
 	s.dirty = time.Time{} // what was forced has been sent
 	p.stamp()
 	p.removals()
@@ -61,27 +40,65 @@ func (s *session) plan(now time.Time) []*flight {
 	return p.out
 }
 
-// takesUnasked reports whether the proxy takes endpoints that it is about to ask
-// for. One that starts doesn't: it warms clusters that need DNS first, asks for
-// the endpoints of all others then, and drops what has come before. It asks for
-// listeners when its clusters are ready, and from then on for the endpoints of a
-// cluster before it reads the next response.
-func (s *session) takesUnasked() bool {
-	return s.types[envoy.Endpoints].started || s.types[envoy.Listeners].started
+// additions sends what is new, type by type, and reports whether that was all: what refers
+// to others may have to wait until these can be used.
+func (p *planning) additions() bool {
+	var waiting []*envoy.Resource
+	referring := false
+	for i := range p.types {
+		t := envoy.Type(i) //nolint:gosec // an index of the table
+		y := &p.types[t]
+		if y.refers && !referring {
+			referring = true
+			if p.await(waiting); p.awaits() {
+				p.postpone()
+				return false
+			}
+		}
+		if y.after != nil && !y.started && !p.types[*y.after].started {
+			continue
+		}
+		set := p.changes(t)
+		p.respond(t, set)
+		if y.waitsFor != nil {
+			waiting = append(waiting, set...)
+		}
+		p.follow(t, set)
+	}
+	return true
+}
+
+// follow marks what belongs to resources that have just been sent: it is sent after them.
+func (p *planning) follow(t envoy.Type, set []*envoy.Resource) {
+	if len(set) == 0 {
+		return
+	}
+	for i := range p.types {
+		y := &p.types[i]
+		if y.with == nil || *y.with != t {
+			continue
+		}
+		for _, r := range set {
+			ref := Ref{envoy.Type(i), r.Name} //nolint:gosec // an index of the table
+			if _, exists := p.gateway.target(ref); exists || y.records[r.Name] != nil {
+				p.mark(ref, forced, p.now)
+			}
+		}
+	}
 }
 
 // planning is one run of plan.
 type planning struct {
 	*session
-	now     time.Time
-	since   time.Time
-	out     []*flight
-	absent  []string // of the type at hand: does not exist, or no longer
-	leaving []Ref    // should be taken from the proxy
+	now      time.Time
+	since    time.Time
+	out      []*flight
+	absent   []string // of the present type: names that do not exist, or no longer
+	toRemove []Ref    // what the proxy should no longer have
 }
 
-// changes returns the resources of a type to be sent, sorted by name, and notes
-// what is to be taken away.
+// changes returns the resources of a type that are to be sent, sorted by name, and collects
+// what is to be removed.
 func (p *planning) changes(t envoy.Type) []*envoy.Resource {
 	y := &p.types[t]
 	p.absent = y.absent
@@ -96,7 +113,7 @@ func (p *planning) changes(t envoy.Type) []*envoy.Resource {
 		}
 	}
 	if len(y.dirty) > 64 {
-		y.dirty = map[string]reason{} // what a map costs is what it once held
+		y.dirty = map[string]reason{} // a map never shrinks
 	} else {
 		clear(y.dirty)
 	}
@@ -106,10 +123,10 @@ func (p *planning) changes(t envoy.Type) []*envoy.Resource {
 // change decides on one resource.
 func (p *planning) change(ref Ref, why reason) *envoy.Resource {
 	g, y := p.gateway, &p.types[ref.Type]
-	if g.leaving[ref] != nil {
-		p.leaving = append(p.leaving, ref)
+	if g.removals[ref] != nil {
+		p.toRemove = append(p.toRemove, ref)
 	} else {
-		delete(p.going, ref)
+		delete(p.removing, ref)
 	}
 	rec := y.records[ref.Name]
 	if !y.wildcard && rec == nil && why != forced {
@@ -120,33 +137,39 @@ func (p *planning) change(ref Ref, why reason) *envoy.Resource {
 	case target != nil:
 		return p.unlessHad(target, rec, why)
 	case why == asked && (rec == nil || rec.sent == ""):
-		if e := emptied(ref); e != nil {
-			return e
+		if y.empty != nil {
+			return y.empty(ref.Name)
 		}
 		p.absent = append(p.absent, ref.Name)
-	case why == forced && p.types[envoy.Clusters].records[ref.Name] != nil:
-		return emptied(ref) // the cluster waits for whatever there is
-	case exists && rec != nil && rec.stuck:
+	case why == forced && y.empty != nil && p.hasOwner(ref):
+		return y.empty(ref.Name) // the owner waits for an answer
+	case exists && rec != nil && rec.warming:
 		p.drop(ref)
 		p.absent = append(p.absent, ref.Name)
 	case exists:
-		// In quarantine without a good version: what the proxy has stays.
+		// It is in quarantine without a good version: what the proxy has stays.
 	case rec == nil || rec.sent == "":
-	case ref.Type == envoy.Listeners:
+	case y.removedAtOnce:
 		p.drop(ref)
 		p.absent = append(p.absent, ref.Name)
-	case ref.Type == envoy.Routes && p.sentListeners():
-		// The listener that used the table has changed with it. Connections
-		// that it drains go on with the table as it was.
+	case y.usedBy != nil && p.sent(*y.usedBy):
+		// What used it has changed too, and goes on with it while it drains.
+	case y.empty == nil:
+		p.toRemove = append(p.toRemove, ref)
 	default:
-		e := emptied(ref)
-		if e == nil || rec.sent != e.Version {
-			p.leaving = append(p.leaving, ref)
+		if e := y.empty(ref.Name); rec.sent != e.Version {
+			p.toRemove = append(p.toRemove, ref)
 		} else if why == asked {
 			return e
 		}
 	}
 	return nil
+}
+
+// hasOwner reports whether the proxy has, or is sent, what a resource belongs to.
+func (s *session) hasOwner(ref Ref) bool {
+	with := s.types[ref.Type].with
+	return with != nil && s.types[*with].records[ref.Name] != nil
 }
 
 // unlessHad returns a resource unless the proxy has it or has refused it.
@@ -158,24 +181,34 @@ func (p *planning) unlessHad(r *envoy.Resource, rec *record, why reason) *envoy.
 		return r
 	}
 	if rec.acked == r.Version && rec.nonce == 0 {
-		// It came back with it: as good as an acknowledgement.
+		// The proxy connected with it, which is as good as an acknowledgement.
 		p.gateway.acknowledged(r, p.gateway.commit, p.now)
 	}
 	return nil
 }
 
-func (p *planning) sentListeners() bool {
+// sent reports whether something of a type has been sent or removed.
+func (p *planning) sent(t envoy.Type) bool {
 	for _, f := range p.out {
-		if f.typ == envoy.Listeners && len(f.set)+len(f.removed) > 0 {
+		if f.typ == t && len(f.set)+len(f.removed) > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// share puts resources and removals of one type into as few responses as their
-// size allows. Envoy's refusal names the culprits and the others are in force,
-// unless a resource is marked as to go alone.
+// respond sends resources of a type, and the names that are absent of it.
+func (p *planning) respond(t envoy.Type, set []*envoy.Resource) {
+	if p.types[t].shared {
+		p.share(t, set)
+	} else {
+		p.single(t, set)
+	}
+}
+
+// share puts resources and removals of one type into as few responses as their size allows.
+// A refusal names the resources at fault and Envoy accepts the others. A resource that is
+// marked as alone has a response of its own all the same.
 func (p *planning) share(t envoy.Type, set []*envoy.Resource) {
 	f := p.response(t)
 	f.removed = p.absent
@@ -204,8 +237,8 @@ func (p *planning) share(t envoy.Type, set []*envoy.Resource) {
 	}
 }
 
-// single puts each resource into a response of its own, so that a refusal tells
-// whose it is and costs nothing else.
+// single puts each resource into a response of its own, so that a refusal concerns one
+// resource, which is known.
 func (p *planning) single(t envoy.Type, set []*envoy.Resource) {
 	for _, r := range set {
 		f := p.response(t)
@@ -214,7 +247,7 @@ func (p *planning) single(t envoy.Type, set []*envoy.Resource) {
 		f.filler = target != r
 		p.send(f)
 	}
-	if len(p.absent) > 0 {
+	if len(p.absent) > 0 || p.types[t].owed {
 		f := p.response(t)
 		f.removed = p.absent
 		p.send(f)
@@ -225,38 +258,38 @@ func (p *planning) response(t envoy.Type) *flight {
 	return &flight{typ: t, commit: p.gateway.commit, since: p.since}
 }
 
-// send takes a response as sent.
+// send numbers a response and counts it as sent.
 func (p *planning) send(f *flight) {
 	y := &p.types[f.typ]
 	y.owed = false
 	y.pushed += uint64(len(f.set))
 	p.nonce++
 	f.nonce = p.nonce
-	f.live = len(f.set)
+	f.current = len(f.set)
 	for _, r := range f.set {
 		rec := p.record(Ref{f.typ, r.Name})
 		p.supersede(rec)
-		rec.sent, rec.nonce, rec.stuck = r.Version, f.nonce, false
+		rec.sent, rec.nonce, rec.warming = r.Version, f.nonce, false
 		if rec.first == 0 {
 			rec.first = f.nonce
 			rec.early = !y.started
 		}
 	}
 	p.inflight[f.nonce] = f
-	if f.typ == envoy.Listeners || f.typ == envoy.Routes {
+	if y.refers {
 		p.unanswered = append(p.unanswered, f.nonce)
 	}
 	p.out = append(p.out, f)
 }
 
-// supersede notes that a resource is no longer what the last response made it.
+// supersede records that a newer response replaces what the last one said of a resource.
 func (s *session) supersede(r *record) {
 	f := s.inflight[r.nonce]
 	if f == nil {
 		return
 	}
-	f.live--
-	if f.live > 0 || f.typ == envoy.Listeners || f.typ == envoy.Routes || len(f.removed) > 0 {
+	f.current--
+	if f.current > 0 || s.types[f.typ].refers || len(f.removed) > 0 {
 		return
 	}
 	if len(s.inflight) > maxReplaced {
@@ -279,82 +312,4 @@ func (s *session) drop(ref Ref) {
 	} else {
 		delete(y.records, ref.Name)
 	}
-}
-
-// stamp notes what has to be answered before what is leaving can go: all
-// listeners and routes that have been sent.
-func (p *planning) stamp() {
-	if p.restamp {
-		for ref := range p.going {
-			p.going[ref] = p.lastUnanswered()
-		}
-		p.restamp = false
-	}
-	for _, ref := range p.leaving {
-		p.going[ref] = p.lastUnanswered()
-	}
-}
-
-func (s *session) lastUnanswered() uint64 {
-	if n := len(s.unanswered); n > 0 {
-		return s.unanswered[n-1]
-	}
-	return 0
-}
-
-// removals sends what may go now: clusters first, then the endpoints and secrets
-// that something still subscribes to.
-func (p *planning) removals() {
-	if len(p.going) == 0 {
-		return
-	}
-	if !p.mayRemove() {
-		p.restamp = true
-		return
-	}
-	var refs []Ref
-	for ref, after := range p.going {
-		if len(p.unanswered) == 0 || p.unanswered[0] > after {
-			refs = append(refs, ref)
-		}
-	}
-	slices.SortFunc(refs, func(a, b Ref) int {
-		return cmp.Or(cmp.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name))
-	})
-	var gone [envoy.NumTypes][]string
-	var empty []*envoy.Resource
-	for _, ref := range refs {
-		delete(p.going, ref)
-		rec := p.types[ref.Type].records[ref.Name]
-		if !p.gateway.release(ref, p.now) || rec == nil {
-			continue // a quarantine needs it, and says when it no longer does
-		}
-		if _, exists := p.gateway.target(ref); exists {
-			continue
-		}
-		switch e := emptied(ref); {
-		case e == nil:
-			p.drop(ref)
-			gone[ref.Type] = append(gone[ref.Type], ref.Name)
-		case ref.Type == envoy.Endpoints && p.types[envoy.Clusters].records[ref.Name] == nil:
-			p.drop(ref) // went with its cluster
-		case rec.subscribed:
-			empty = append(empty, e)
-		}
-	}
-	p.absent = gone[envoy.Clusters]
-	p.share(envoy.Clusters, nil)
-	p.absent = nil
-	for _, r := range empty {
-		p.single(r.Type, []*envoy.Resource{r})
-	}
-	p.absent = gone[envoy.Secrets]
-	p.single(envoy.Secrets, nil)
-}
-
-// mayRemove reports whether the proxy has had the time to say what it uses: it
-// may have come back with routes that it has not asked for yet.
-func (s *session) mayRemove() bool {
-	return s.types[envoy.Listeners].started && s.types[envoy.Routes].started ||
-		time.Since(s.connected) >= s.gateway.server.grace
 }

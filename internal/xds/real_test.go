@@ -1,19 +1,9 @@
 package xds
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"net/netip"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,222 +14,12 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
-	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
-	"github.com/gatehouse-dev/gatehouse/internal/kind"
-	"github.com/gatehouse-dev/gatehouse/internal/object"
-	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 )
-
-// world is a server, a real Envoy connected to it, and a backend that answers
-// with the path that it gets.
-type world struct {
-	*harness
-	dir     string
-	socket  string
-	port    uint16
-	backend *httptest.Server
-	client  *http.Client
-	stop    context.CancelFunc
-}
-
-func realWorld(t *testing.T, options ...func(*Options)) *world {
-	t.Helper()
-	binary, err := proxy.Find(t.Context(), proxy.FindOptions{})
-	if errors.Is(err, proxy.ErrNotFound) {
-		binary, err = proxy.Install(t.Context(), proxy.InstallOptions{Progress: os.Stderr})
-	}
-	if err != nil {
-		t.Fatalf("this test needs the real Envoy: %v", err)
-	}
-	dir, err := os.MkdirTemp("", "xds") // t.TempDir is too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	w := &world{dir: dir, socket: filepath.Join(dir, "xds.sock"), port: freePort(t), client: &http.Client{
-		Timeout:   patience,
-		Transport: &http.Transport{MaxIdleConnsPerHost: 64},
-	}}
-	w.backend = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(rw, r.URL.Path)
-	}))
-	t.Cleanup(w.backend.Close)
-	t.Cleanup(w.client.CloseIdleConnections)
-	w.serveOn(t, options...)
-	w.run(t, binary.Path)
-	return w
-}
-
-// serveOn starts a new server on the socket.
-func (w *world) serveOn(t *testing.T, options ...func(*Options)) {
-	t.Helper()
-	w.harness = &harness{t: t, states: make(chan State, 10_000)}
-	h := w.harness
-	o := Options{OnState: func(_ string, s State) { h.states <- s }}
-	for _, f := range options {
-		f(&o)
-	}
-	h.server = New(o)
-	lis, err := net.Listen("unix", w.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- h.server.Serve(ctx, lis, gw) }()
-	w.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Errorf("Serve: %v", err)
-		}
-		h.server.Stop()
-	})
-	t.Cleanup(w.stop)
-}
-
-// run starts Envoy.
-func (w *world) run(t *testing.T, binary string) {
-	t.Helper()
-	config, err := proxy.Bootstrap(proxy.BootstrapOptions{
-		Gateway: gw, XDSSocket: w.socket, AdminSocket: filepath.Join(w.dir, "admin.sock"),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(w.dir, "bootstrap.json")
-	if err := os.WriteFile(path, config, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var output bytes.Buffer
-	cmd := exec.Command(binary, "-c", path, "--disable-hot-restart", "--concurrency", "1", "--log-level", "warning")
-	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("Envoy:\n%s", output.Bytes())
-		}
-	})
-}
-
-func freePort(t *testing.T) uint16 {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return netip.MustParseAddrPort(l.Addr().String()).Port()
-}
-
-func must[T any](t *testing.T, v T, errs ...error) T {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
-func (w *world) httpListener(name string, port uint16) *envoy.Resource {
-	r, errs := envoy.Listener(&ir.Listener{
-		Name: name, Port: port, BindPort: port, Addresses: []string{"127.0.0.1"}, Chains: []ir.Chain{{Table: "t"}},
-	})
-	return must(w.t, r, errs...)
-}
-
-// destination is a cluster with its endpoints.
-func (w *world) destination(name string) []any {
-	c, err := envoy.Cluster(&ir.Backend{Name: name, Protocol: ir.HTTP1})
-	must(w.t, c, err)
-	at := netip.MustParseAddrPort(w.backend.Listener.Addr().String())
-	e, err := envoy.LoadAssignment(&ir.Endpoints{Backend: name, Endpoints: []ir.Endpoint{{
-		Address: at.Addr().String(), Port: at.Port(),
-	}}})
-	return []any{c, must(w.t, e, err)}
-}
-
-// host answers 200 by way of a cluster, with a path that tells its version.
-func (w *world) host(domain, cluster, version string) *envoy.Part {
-	p, errs := envoy.HostPart(&ir.Host{Domain: domain, Rules: []*ir.Rule{{
-		Source:   ir.Source{Kind: kind.HTTPRoute, Name: object.Name{Namespace: "default", Name: domain}},
-		Match:    ir.Match{Path: ir.PathMatch{Kind: ir.PathPrefix, Value: "/"}},
-		Backends: []ir.WeightedBackend{{Backend: cluster, Weight: 1}},
-		Filters:  ir.Filters{Rewrite: &ir.Rewrite{Path: &ir.PathRewrite{Full: true, Value: "/" + version}}},
-	}}})
-	if len(errs) > 0 {
-		w.t.Fatal(errs)
-	}
-	return p
-}
-
-// badHost passes the rules of the protos, not Envoy.
-func badHost(domain, regex string) *envoy.Part {
-	b := marshal(&routev3.VirtualHost{Name: domain, Domains: []string{domain}, Routes: []*routev3.Route{{
-		Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_SafeRegex{
-			SafeRegex: &matcherv3.RegexMatcher{Regex: regex},
-		}},
-		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 200}},
-	}}})
-	body := protowire.AppendBytes(protowire.AppendTag(nil, virtualHosts, protowire.BytesType), b)
-	return &envoy.Part{Name: domain, Hash: envoy.Sum(body), Body: body}
-}
-
-// changed returns a resource with a field or two of its message changed.
-func changedResource[M proto.Message](t *testing.T, r *envoy.Resource, m M, change func(M)) *envoy.Resource {
-	t.Helper()
-	if err := proto.Unmarshal(r.Body(), m); err != nil {
-		t.Fatal(err)
-	}
-	change(m)
-	return envoy.NewResource(r.Type, r.Name, marshal(m))
-}
-
-// get returns the status and, for 200, the body.
-func (w *world) get(host string) string { return w.getAt(w.port, host) }
-
-func (w *world) getAt(port uint16, host string) string {
-	req, err := http.NewRequest(http.MethodGet, "http://127.0.0.1:"+strconv.Itoa(int(port)), nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	req.Host = host
-	res, err := w.client.Do(req)
-	if err != nil {
-		return err.Error()
-	}
-	defer func() { _ = res.Body.Close() }()
-	b, _ := io.ReadAll(res.Body)
-	if res.StatusCode == http.StatusOK {
-		return string(b)
-	}
-	return res.Status[:3]
-}
-
-func (w *world) serves(host, want string) {
-	w.t.Helper()
-	waitFor(w.t, host+" serves "+want, func() bool { return w.get(host) == want })
-}
-
-// config is a listener and a table of hosts a, b, c, … with a cluster each.
-func (w *world) config(n int) (all []any, parts []*envoy.Part) {
-	for i := range n {
-		name := fmt.Sprintf("h%03d", i)
-		all = append(all, w.destination(name)...)
-		parts = append(parts, w.host(name, name, "1"))
-	}
-	return append(all, w.httpListener("http", w.port), envoy.RouteTable("t", parts)), parts
-}
 
 func TestEnvoyServesAndIsSynced(t *testing.T) {
 	w := realWorld(t)
@@ -276,8 +56,8 @@ func (w *world) settled() {
 	})
 }
 
-// Routes with brand-new backends come and go under load: a request meets the
-// route or no route, never half of one.
+// Routes with new backends are added and removed under load: every request gets the
+// route or 404, and nothing in between.
 func TestEnvoyRoutesComeAndGo(t *testing.T) {
 	w := realWorld(t)
 	all, parts := w.config(20)
@@ -331,8 +111,8 @@ func TestEnvoyRoutesComeAndGo(t *testing.T) {
 	}
 }
 
-// Two bad hosts among ten that have changed: the other eight serve, the bad ones
-// serve as before, and mending heals them.
+// Two of ten hosts that have changed are bad: the other eight are in force, the bad ones
+// are as before, and a change ends the quarantine.
 func TestEnvoyRefusesHosts(t *testing.T) {
 	w := realWorld(t)
 	all, parts := w.config(30)
@@ -422,8 +202,8 @@ func TestEnvoyRefusesClustersAndListeners(t *testing.T) {
 	w.settled()
 }
 
-// Envoy leaves a cluster whose load balancer it refuses among those that warm,
-// and holds back its answers about clusters as long as one warms.
+// Envoy keeps a cluster whose load balancer it refuses among those that warm, and does not
+// answer about clusters as long as one warms.
 func TestEnvoyHoldsBackAnswers(t *testing.T) {
 	w := realWorld(t)
 	all, parts := w.config(3)
@@ -464,8 +244,8 @@ func TestEnvoyHoldsBackAnswers(t *testing.T) {
 	waitFor(t, "nothing in quarantine", func() bool { i, _ := w.server.Gateway(gw); return len(i.Quarantine) == 0 })
 }
 
-// A taken port is reported and tried again; a listener can take over another's
-// address in one change.
+// A port in use is reported and tried again. A listener can get another's address in one
+// change.
 func TestEnvoyPorts(t *testing.T) {
 	w := realWorld(t, func(o *Options) { o.BindRetry = 50 * time.Millisecond })
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -490,8 +270,8 @@ func TestEnvoyPorts(t *testing.T) {
 	w.serves("h000", "/1")
 }
 
-// A Gateway moves between one address and all: Envoy has the old socket still
-// when it is to open the new one.
+// A Gateway changes from one address to all and back: Envoy still has the old socket when
+// it opens the new one.
 func TestEnvoyAddressesMove(t *testing.T) {
 	w := realWorld(t)
 	all, _ := w.config(1)
@@ -528,8 +308,8 @@ func TestEnvoyAddressesMove(t *testing.T) {
 	}
 }
 
-// A control plane that restarts under load fails no request and sends nothing
-// that the proxy has; what changed meanwhile is all that goes out.
+// A control plane that restarts under load fails no request and sends nothing that the
+// proxy has, only what has changed meanwhile.
 func TestEnvoyMeetsANewControlPlane(t *testing.T) {
 	w := realWorld(t)
 	all, parts := w.config(20)

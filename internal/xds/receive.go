@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
-// receive takes a request: an answer to a response, a change of subscriptions,
-// or both. An error ends the stream.
+// receive handles a request: an answer to a response, a change of subscriptions, or both.
+// An error ends the stream.
 func (s *session) receive(req *discoveryv3.DeltaDiscoveryRequest, now time.Time) error {
 	g := s.gateway
 	g.mu.Lock()
@@ -18,7 +18,7 @@ func (s *session) receive(req *discoveryv3.DeltaDiscoveryRequest, now time.Time)
 	if s.node == "" {
 		s.node = req.GetNode().GetId() // in the first request only; for people only
 	}
-	t, ok := envoy.TypeOf(req.GetTypeUrl())
+	t, ok := g.server.typeOf(req.GetTypeUrl())
 	if !ok {
 		g.server.log.Warn("proxy subscribes to a type that is not served",
 			"gateway", g.name, "session", s.id, "type", req.GetTypeUrl())
@@ -39,26 +39,25 @@ func (s *session) receive(req *discoveryv3.DeltaDiscoveryRequest, now time.Time)
 func (s *session) subscribe(t envoy.Type, req *discoveryv3.DeltaDiscoveryRequest, now time.Time) {
 	y := &s.types[t]
 	names, has := req.GetResourceNamesSubscribe(), req.GetInitialResourceVersions()
-	canWildcard := t == envoy.Clusters || t == envoy.Listeners
 	first := !y.started
 	y.started = true
 
-	wildcard := first && canWildcard && len(names) == 0
+	wildcard := first && y.hasWildcard && len(names) == 0
 	for _, name := range names {
 		switch {
 		case name == "":
-		case name == "*" && canWildcard:
+		case name == "*" && y.hasWildcard:
 			wildcard = true
 		case name == "*":
-			// A client's SNI can bring Envoy to ask for this. It is a name like
-			// any other, and there is no such resource.
+			// A client that sends this as its SNI makes Envoy ask for it. It is a name like any
+			// other, and there is no such resource.
 			y.absent = append(y.absent, name)
 		default:
-			s.want(Ref{t, name}, has, now)
+			s.subscribeTo(Ref{t, name}, has, now)
 		}
 	}
-	if t == envoy.Secrets && first && len(names) == 0 && len(has) == 0 {
-		// Envoy's way to say "*" in its first request for a type.
+	if y.clientNames && first && len(names) == 0 && len(has) == 0 {
+		// This is how Envoy writes "*" in its first request for a type.
 		y.absent = append(y.absent, "*")
 	}
 	if wildcard && !y.wildcard {
@@ -69,19 +68,19 @@ func (s *session) subscribe(t envoy.Type, req *discoveryv3.DeltaDiscoveryRequest
 				r.sent, r.acked = version, version
 			}
 		}
-		s.exorcise(t)
+		s.removeLeftovers(t)
 		s.markType(t, now)
 	}
 	for _, name := range req.GetResourceNamesUnsubscribe() {
-		s.unwant(Ref{t, name})
+		s.unsubscribeFrom(Ref{t, name})
 	}
 }
 
-// want subscribes to a name.
-func (s *session) want(ref Ref, has map[string]string, now time.Time) {
+// subscribeTo subscribes to a name.
+func (s *session) subscribeTo(ref Ref, has map[string]string, now time.Time) {
 	r := s.record(ref)
-	// Endpoints go out with their cluster, before they are asked for. What a
-	// proxy has answered before it asks, it has passed over.
+	// Endpoints are sent with their cluster, before the proxy asks for them. If it has
+	// answered them before it asks, it has not used them.
 	coming := !r.subscribed && r.nonce != 0 && !r.early
 	r.subscribed, r.early = true, false
 	version, had := has[ref.Name]
@@ -96,8 +95,8 @@ func (s *session) want(ref Ref, has map[string]string, now time.Time) {
 	}
 }
 
-// unwant ends the subscription to a name: the proxy drops the resource.
-func (s *session) unwant(ref Ref) {
+// unsubscribeFrom ends the subscription to a name: the proxy drops the resource.
+func (s *session) unsubscribeFrom(ref Ref) {
 	y := &s.types[ref.Type]
 	r := y.records[ref.Name]
 	if r == nil {
@@ -113,15 +112,15 @@ func (s *session) unwant(ref Ref) {
 	delete(s.refused, ref)
 }
 
-// answered takes the proxy's verdict on a response.
+// answered handles the proxy's answer to a response.
 func (s *session) answered(req *discoveryv3.DeltaDiscoveryRequest, now time.Time) {
 	nonce, err := strconv.ParseUint(req.GetResponseNonce(), 10, 64)
 	f := s.inflight[nonce]
 	if err != nil || f == nil {
-		return // everything in it has been replaced by newer responses
+		return // newer responses have replaced all that it had
 	}
 	delete(s.inflight, nonce)
-	s.settle(nonce)
+	s.markAnswered(nonce)
 	if e := req.GetErrorDetail(); e != nil {
 		s.nack(f, e.GetMessage(), now)
 		return
@@ -145,14 +144,14 @@ func (s *session) answered(req *discoveryv3.DeltaDiscoveryRequest, now time.Time
 			g.acknowledged(res, f.commit, now)
 		}
 	}
-	g.server.metrics.lag.WithLabelValues(f.typ.String()).Observe(now.Sub(f.since).Seconds())
-	if f.typ == envoy.Listeners {
+	g.server.metrics.lag.WithLabelValues(y.name).Observe(now.Sub(f.since).Seconds())
+	if f.typ == envoy.Listeners { // State has those in force
 		g.server.reports.add(g)
 	}
 }
 
-// settle takes a nonce from those that removals wait for.
-func (s *session) settle(nonce uint64) {
+// markAnswered removes a nonce from those that removals wait for.
+func (s *session) markAnswered(nonce uint64) {
 	for i, n := range s.unanswered {
 		if n == nonce {
 			s.unanswered = append(s.unanswered[:i], s.unanswered[i+1:]...)

@@ -30,7 +30,7 @@ func (p *client) resumeSmall() {
 	p.resume(envoy.Routes, table("t", "x:1", "y:1"))
 }
 
-// A proxy that comes back with what it should have is sent nothing.
+// A proxy that connects again with all that it should have is sent nothing.
 func TestReconnectUnchanged(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
@@ -45,8 +45,8 @@ func TestReconnectUnchanged(t *testing.T) {
 	p.quiet()
 }
 
-// What has changed meanwhile is sent, and what is left over is taken away, after
-// the routes that may use it.
+// What has changed meanwhile is sent, and what is left over is removed, after the routes
+// that may use it.
 func TestReconnectAfterChanges(t *testing.T) {
 	h := start(t)
 	h.apply(
@@ -74,8 +74,8 @@ func TestReconnectAfterChanges(t *testing.T) {
 	p.quiet()
 }
 
-// A proxy may come back with routes it has not named yet: nothing that they may
-// use is taken away before.
+// A proxy may connect again with routes that it has not named yet: nothing that they may
+// use is removed before.
 func TestReconnectRemovesAfterRoutesAreKnown(t *testing.T) {
 	h := start(t, func(o *Options) { o.Grace = time.Hour })
 	h.apply(cluster("a", "1"), ends("a", "1"), listener("l", "1"), table("t", "x:2"))
@@ -90,7 +90,7 @@ func TestReconnectRemovesAfterRoutesAreKnown(t *testing.T) {
 	p.expect("cluster -old")
 }
 
-// A proxy that has no routes at all is not kept from losing clusters.
+// A proxy without any routes loses clusters all the same.
 func TestReconnectWithoutRoutes(t *testing.T) {
 	h := start(t, func(o *Options) { o.Grace = 10 * time.Millisecond })
 	h.apply(listener("tcp", "1"))
@@ -100,7 +100,7 @@ func TestReconnectWithoutRoutes(t *testing.T) {
 	p.expect("listener -old", "cluster -old")
 }
 
-// Listeners and tables that are left over: removed, emptied.
+// Listeners that are left over are removed, tables and endpoints emptied.
 func TestReconnectLeftovers(t *testing.T) {
 	h := start(t)
 	h.apply(cluster("a", "1"))
@@ -113,8 +113,8 @@ func TestReconnectLeftovers(t *testing.T) {
 	p.quiet()
 }
 
-// Envoy takes the good ones of a response that it refuses, and doesn't say so
-// when it comes back. What goes away meanwhile must go there too.
+// Envoy accepts the good resources of a response that it refuses, and does not name them
+// when it connects again. What is removed meanwhile must be removed there too.
 func TestReconnectAfterARefusal(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)

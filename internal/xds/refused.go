@@ -7,18 +7,18 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Why proxies are refused, or cut off, in the log and in metrics.
+// The reasons for which proxies are refused or cut off, in the log and in metrics.
 const (
 	refusedHandshake   = "handshake"   // no TLS 1.3, or a certificate that isn't ours
-	refusedCertificate = "certificate" // one that is not, or no longer, a proxy's
+	refusedCertificate = "certificate" // a certificate that is not a proxy's, or no longer
 	refusedExpired     = "expired"     // a certificate that ended while it was in use
 	refusedNode        = "foreign-node"
 	refusedConnections = "too-many-connections"
-	refusedNames       = "too-many-names" // or too long ones
+	refusedNames       = "too-many-names" // or names that are too long
 )
 
-// refusals logs and counts. A flood of them costs the log some lines at first, and
-// then one a second for each reason.
+// refusals logs and counts refused proxies. Of many refusals for one reason the log has the
+// first ones, and then one a second.
 type refusals struct {
 	log     *slog.Logger
 	metrics *metrics

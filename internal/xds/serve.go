@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// A proxy that comes back names all that it has in one request: about 100
-	// bytes a resource.
+	// A proxy that connects again names all that it has in one request: about 100 bytes
+	// for each resource.
 	maxRequest = 32 << 20
 
-	// Envoy pings every 30 s; a server of gRPC takes pings more frequent than
-	// every 5 minutes for an attack unless told otherwise.
+	// Envoy pings every 30 s. A gRPC server closes connections with pings more frequent
+	// than every 5 minutes unless it is configured otherwise.
 	minPing = 5 * time.Second
 
-	// A proxy that hangs is noticed by our own pings.
+	// Our own pings detect a proxy that hangs.
 	pingAfter   = 30 * time.Second
 	pingTimeout = 15 * time.Second
 
@@ -84,7 +84,7 @@ type discovery struct {
 	ending  chan struct{}
 }
 
-// end lets the streams end, and cuts those that a proxy doesn't read from.
+// end waits for the streams to end, and cuts those from which a proxy does not read.
 func (d *discovery) end(server *grpc.Server) {
 	close(d.ending)
 	cut := time.AfterFunc(stopTimeout, server.Stop)
@@ -114,15 +114,15 @@ func (d *discovery) DeltaAggregatedResources(stream stream) error {
 	return d.converse(stream, g, c)
 }
 
-// converse talks with one proxy of a Gateway, over a connection that is nil if it
-// has no certificate.
+// converse runs the session of one proxy of a Gateway. The connection is nil if it has no
+// certificate.
 func (d *discovery) converse(stream stream, g *gateway, c *connection) error {
 	now := time.Now()
 	s := newSession(g, d.server.nextID(), now)
 	var unknown <-chan time.Time
 	if c != nil {
 		s.pod = c.pod
-		timer := time.NewTimer(d.server.unknown)
+		timer := time.NewTimer(d.server.unknownTimeout)
 		defer timer.Stop()
 		unknown = timer.C
 	}
@@ -146,15 +146,15 @@ func (d *discovery) converse(stream stream, g *gateway, c *connection) error {
 				c.cut("")
 			}
 		case req := <-requests:
-			if err := s.hear(req, c); err != nil {
+			if err := s.handle(req, c); err != nil {
 				return err
 			}
-			// A proxy that comes back asks for all types in one go: what it says
-			// is better heard whole before anything is answered.
+			// A proxy that connects again asks for all types at once: all its requests are
+			// read before anything is answered.
 			for more := true; more; {
 				select {
 				case req := <-requests:
-					if err := s.hear(req, c); err != nil {
+					if err := s.handle(req, c); err != nil {
 						return err
 					}
 				default:
@@ -169,10 +169,10 @@ func (d *discovery) converse(stream stream, g *gateway, c *connection) error {
 	}
 }
 
-// hear takes a request, unless the proxy passes for another.
-func (s *session) hear(req *discoveryv3.DeltaDiscoveryRequest, c *connection) error {
+// handle handles a request, unless its node is another Gateway's.
+func (s *session) handle(req *discoveryv3.DeltaDiscoveryRequest, c *connection) error {
 	if c != nil {
-		if err := c.claim(req.GetNode()); err != nil {
+		if err := c.checkNode(req.GetNode()); err != nil {
 			return err
 		}
 	}
@@ -208,21 +208,22 @@ func (d *discovery) push(stream stream, s *session) error {
 			return nil
 		}
 		for _, f := range plan {
-			m := message(f)
+			m := d.server.message(f)
 			if err := stream.Send(m); err != nil {
 				return err
 			}
-			t := f.typ.String()
+			t := d.server.nameOf(f.typ)
 			d.server.metrics.pushes.WithLabelValues(t).Inc()
 			d.server.metrics.bytes.WithLabelValues(t).Add(float64(proto.Size(m)))
 		}
 	}
 }
 
-// message is a response on the wire. Bodies are used as they are.
-func message(f *flight) *discoveryv3.DeltaDiscoveryResponse {
+// message returns a response as it is sent. Bodies are not copied.
+func (s *Server) message(f *flight) *discoveryv3.DeltaDiscoveryResponse {
+	url := s.types[f.typ].url
 	m := &discoveryv3.DeltaDiscoveryResponse{
-		TypeUrl:          f.typ.URL(),
+		TypeUrl:          url,
 		Nonce:            strconv.FormatUint(f.nonce, 10),
 		RemovedResources: f.removed,
 		Resources:        make([]*discoveryv3.Resource, len(f.set)),
@@ -231,7 +232,7 @@ func message(f *flight) *discoveryv3.DeltaDiscoveryResponse {
 		m.Resources[i] = &discoveryv3.Resource{
 			Name:     r.Name,
 			Version:  r.Version,
-			Resource: &anypb.Any{TypeUrl: f.typ.URL(), Value: r.Body()},
+			Resource: &anypb.Any{TypeUrl: url, Value: r.Body()},
 		}
 	}
 	return m

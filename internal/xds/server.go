@@ -10,36 +10,35 @@ import (
 
 // Options configure a Server.
 type Options struct {
-	// Log gets what an operator should see; slog.Default if nil.
+	// Log is for operators; slog.Default if nil.
 	Log *slog.Logger
 
-	// OnState is told a Gateway's state when it has changed. Calls come one at a
-	// time and carry the latest state: states that were passed over while a call
-	// ran are not told. It may block, which holds up nothing but further calls.
-	// It must not call Stop.
+	// OnState is called with a Gateway's state when it has changed. Calls come one at a
+	// time, each with the latest state: states between two calls are left out. It may block,
+	// which delays only further calls. It must not call Stop.
 	OnState func(gateway string, state State)
 
-	// BindRetry is the longest pause before a listener that could not bind its
-	// address is tried again, 5 s if zero: the port may have become free. The
-	// first pauses are far shorter, and what they mend is never reported.
+	// BindRetry is the longest pause before a listener that could not bind its address is
+	// tried again, 5 s if zero: the port may have become free. The first pauses are far
+	// shorter, and a listener that can bind after them is never reported.
 	BindRetry time.Duration
 
-	// Grace is how long a proxy that connects has for naming all that it
-	// subscribes to, 2 s if zero: until then, unless it has asked for listeners
-	// and routes, nothing is taken from it, since what it may still route to is
-	// not known.
+	// Grace is how long a proxy that connects has to name all that it subscribes to, 2 s if
+	// zero. Until then nothing is removed from it, unless it has asked for listeners and
+	// routes, since it is not known what it may still route to.
 	Grace time.Duration
 }
 
 // Server holds the desired configuration of every Gateway and serves it.
 type Server struct {
-	log       *slog.Logger
-	bindRetry time.Duration
-	grace     time.Duration
-	unknown   time.Duration // see unknownTimeout
-	metrics   *metrics
-	refusals  *refusals
-	reports   reports
+	types          []resourceType // by envoy.Type
+	log            *slog.Logger
+	bindRetry      time.Duration
+	grace          time.Duration
+	unknownTimeout time.Duration // how long a proxy waits for a Gateway that has no Update
+	metrics        *metrics
+	refusals       *refusals
+	reports        reports
 
 	stop     chan struct{}
 	stopOnce sync.Once
@@ -50,16 +49,19 @@ type Server struct {
 }
 
 // New returns a server without Gateways.
-func New(o Options) *Server {
+func New(o Options) *Server { return newServer(o, resourceTypes()) }
+
+func newServer(o Options, types []resourceType) *Server {
 	s := &Server{
-		log:       o.Log,
-		bindRetry: o.BindRetry,
-		grace:     o.Grace,
-		unknown:   unknownTimeout,
-		metrics:   newMetrics(),
-		reports:   reports{tell: o.OnState},
-		stop:      make(chan struct{}),
-		gateways:  map[string]*gateway{},
+		types:          types,
+		log:            o.Log,
+		bindRetry:      o.BindRetry,
+		grace:          o.Grace,
+		unknownTimeout: defaultUnknownTimeout,
+		metrics:        newMetrics(types),
+		reports:        reports{onState: o.OnState},
+		stop:           make(chan struct{}),
+		gateways:       map[string]*gateway{},
 	}
 	if s.log == nil {
 		s.log = slog.Default()
@@ -90,8 +92,7 @@ func (s *Server) Apply(updates []Update) {
 	}
 }
 
-// Stop ends every Serve and waits until no call of OnState is under way; none
-// follows.
+// Stop ends every Serve and waits until no call of OnState runs; none comes later.
 func (s *Server) Stop() {
 	s.stopOnce.Do(func() { close(s.stop) })
 	s.reports.close()
@@ -111,7 +112,7 @@ func (s *Server) gateway(name string) *gateway {
 	return g
 }
 
-// state returns what a Gateway's proxies say now.
+// state returns the present state of a Gateway.
 func (s *Server) state(gateway string) State {
 	s.mu.Lock()
 	g := s.gateways[gateway]
@@ -137,7 +138,7 @@ func (s *Server) leave(g *gateway) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g.users--
-	// A record that no Update has come for is there for the proxies alone.
+	// A record without an Update exists for the proxies alone.
 	if g.users == 0 && (g.isGone() || !g.isLoaded()) {
 		delete(s.gateways, g.name)
 	}

@@ -14,34 +14,35 @@ type session struct {
 	connected time.Time
 	node      string
 	pod       string        // by its certificate
-	wake      chan struct{} // has room for one: something is to be looked at
+	wake      chan struct{} // has room for one: there may be something to send
 	timers    []*time.Timer
 
-	types    [envoy.NumTypes]subscription
+	types    []subscription // by envoy.Type
 	nonce    uint64
 	inflight map[uint64]*flight
-	// unanswered are the nonces of listeners and routes without an answer, in
-	// order: what removals wait for.
+	// unanswered are the nonces of listeners and routes without an answer, in order.
+	// Removals wait for them.
 	unanswered []uint64
-	// going is what the proxy should lose, each with the last nonce of listeners
-	// and routes that has to be answered before.
-	going   map[Ref]uint64
-	restamp bool // a refusal: all that is going waits for what is sent next too
-	// refused is the version of a resource that this proxy refused last, which is
-	// not repeated unless something has changed.
-	refused  map[Ref]string
-	alone    map[Ref]bool         // is sent in a response of its own
-	awaited  map[string]time.Time // secrets that clusters wait for, and until when
-	patience *time.Timer          // fires when one has been waited for long enough
-	dirty    time.Time            // since when something waits to be sent
-	settled  time.Time            // when nothing was left unanswered first
+	// removing is what the proxy should no longer have, each with the last nonce of
+	// listeners and routes that has to be answered before.
+	removing map[Ref]uint64
+	restamp  bool // after a refusal: all removals wait for what is sent next too
+	// refused is the version of a resource that this proxy has refused last. It is not sent
+	// again unless something has changed.
+	refused    map[Ref]string
+	alone      map[Ref]bool      // resources that are sent in a response of their own
+	awaited    map[Ref]time.Time // what sent resources wait for, and until when
+	awaitTimer *time.Timer       // fires when the wait for one of them ends
+	dirty      time.Time         // since when something waits to be sent
+	answeredAt time.Time         // when everything was answered for the first time
 }
 
 // subscription is what a session knows about one type.
 type subscription struct {
+	*resourceType
 	started  bool // the proxy has asked for the type
 	wildcard bool // and for all of it
-	owed     bool // it has had no response yet and nothing to compare with
+	owed     bool // it must get a response, if an empty one: it has nothing of the type yet
 	records  map[string]*record
 	dirty    map[string]reason
 	absent   []string // names to be answered with "does not exist"
@@ -54,45 +55,45 @@ type subscription struct {
 // record is one resource as the proxy has it.
 type record struct {
 	sent       string // version that it has, or that is on its way
-	acked      string // version that it has acknowledged, or said it has
+	acked      string // version that it has acknowledged, or has named when it connected
 	nonce      uint64 // of the response that sent it last, until that is answered
-	first      uint64 // of the response that sent it first: older ones sent a predecessor
+	first      uint64 // of the response that sent it first: older ones were of another resource of the name
 	subscribed bool   // by name
 	early      bool   // sent before the proxy had asked for the type: it may have dropped it
-	stuck      bool   // refused when it was new, and perhaps half there
+	warming    bool   // refused when it was new: Envoy may have it among those that warm
 }
 
-// reason says why a session looks at a resource. A greater one wins.
+// reason says why a resource is marked. A greater one replaces a smaller one.
 type reason uint8
 
 const (
 	_       reason = iota
 	changed        // is sent unless the proxy has this version
-	forced         // is sent, asked for or not: the endpoints of a cluster just sent
-	asked          // is answered, whatever there is
+	forced         // is sent, asked for or not: it belongs to a resource that has just been sent
+	asked          // is answered, also if it does not exist
 )
 
 // flight is a response without an answer.
 type flight struct {
-	typ     envoy.Type
-	nonce   uint64
-	set     []*envoy.Resource
-	removed []string
-	live    int    // resources of set that nothing newer has replaced
-	haunted bool   // its names are among the ghosts
-	filler  bool   // set is what answers for something that there isn't
-	commit  uint64 // when the resources were picked
-	since   time.Time
+	typ        envoy.Type
+	nonce      uint64
+	set        []*envoy.Resource
+	removed    []string
+	current    int    // how many of set no newer response has replaced
+	remembered bool   // its names are among the leftovers
+	filler     bool   // set has what stands for a resource that does not exist
+	commit     uint64 // when the resources were picked
+	since      time.Time
 }
 
-// A proxy that never answers must not cost more than its names. Answers to
-// listeners and routes are immediate: beyond this number of missing ones a
-// session waits, and changes merge meanwhile.
+// A proxy that never answers must not cost more than its names. Envoy answers listeners and
+// routes at once: when so many answers are missing, a session sends nothing more, and
+// changes merge meanwhile.
 const maxUnanswered = 64
 
-// The answer to clusters may take long, and nothing waits for it. Beyond this
-// number of responses, those that newer ones have replaced are forgotten, and
-// with them what their answers would tell.
+// The answer to clusters may take long, and nothing waits for it. When there are more
+// responses without an answer, those that newer ones have replaced are forgotten, and their
+// answers are ignored.
 const maxReplaced = 256
 
 func newSession(g *gateway, id uint64, now time.Time) *session {
@@ -101,12 +102,14 @@ func newSession(g *gateway, id uint64, now time.Time) *session {
 		gateway:   g,
 		connected: now,
 		wake:      make(chan struct{}, 1),
+		types:     make([]subscription, len(g.server.types)),
 		inflight:  map[uint64]*flight{},
-		going:     map[Ref]uint64{},
+		removing:  map[Ref]uint64{},
 		refused:   map[Ref]string{},
 		alone:     map[Ref]bool{},
 	}
 	for t := range s.types {
+		s.types[t].resourceType = &g.server.types[t]
 		s.types[t].records = map[string]*record{}
 		s.types[t].dirty = map[string]reason{}
 	}
@@ -114,7 +117,7 @@ func newSession(g *gateway, id uint64, now time.Time) *session {
 	return s
 }
 
-// notify makes the session look for something to send.
+// notify makes the session send what there is to send.
 func (s *session) notify() {
 	select {
 	case s.wake <- struct{}{}:
@@ -131,12 +134,12 @@ func (s *session) close() {
 	for _, t := range s.timers {
 		t.Stop()
 	}
-	if s.patience != nil {
-		s.patience.Stop()
+	if s.awaitTimer != nil {
+		s.awaitTimer.Stop()
 	}
 }
 
-// mark makes the session look at a resource again.
+// mark makes the next plan decide on a resource.
 func (s *session) mark(ref Ref, why reason, now time.Time) {
 	dirty := s.types[ref.Type].dirty
 	dirty[ref.Name] = max(dirty[ref.Name], why)
@@ -148,7 +151,7 @@ func (s *session) mark(ref Ref, why reason, now time.Time) {
 // unmark forgets a resource that the proxy never had.
 func (s *session) unmark(ref Ref) { delete(s.types[ref.Type].dirty, ref.Name) }
 
-// markType makes the session look at everything of a type that concerns it.
+// markType marks everything of a type that concerns the session.
 func (s *session) markType(t envoy.Type, now time.Time) {
 	y := &s.types[t]
 	for name, r := range y.records {
@@ -164,7 +167,7 @@ func (s *session) markType(t envoy.Type, now time.Time) {
 	for name := range s.gateway.entries[t] {
 		s.mark(Ref{t, name}, changed, now)
 	}
-	for ref := range s.gateway.leaving {
+	for ref := range s.gateway.removals {
 		if ref.Type == t {
 			s.mark(ref, changed, now)
 		}

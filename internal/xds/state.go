@@ -7,18 +7,17 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
-// State is what the proxies of a Gateway have made of its configuration.
+// State is what the proxies of a Gateway have answered to its configuration.
 type State struct {
 	Connected int `json:"connected"` // sessions
 
-	// Synced is set once a proxy has answered its first whole configuration, and
-	// stays. A resource that was refused doesn't hold it back.
+	// Synced is set once a proxy has answered its first whole configuration, and stays set.
+	// A resource that was refused does not prevent it.
 	Synced bool `json:"synced"`
 
 	// Listeners has the version of each listener that a connected proxy has
@@ -67,7 +66,7 @@ func (r *Rejected) UnmarshalJSON(text []byte) error {
 	return fmt.Errorf("a resource of type %q", in.Type)
 }
 
-// Silent reports whether proxies have said nothing.
+// Silent reports whether no proxy has answered anything.
 func (s *State) Silent() bool { return s.Connected == 0 && !s.Synced && len(s.Rejected) == 0 }
 
 func (s *State) equal(o *State) bool {
@@ -94,22 +93,22 @@ func (g *gateway) state() State {
 	return st
 }
 
-// rejected lists the quarantine. Hosts that are only suspected are not in it, nor
-// are listeners whose address may become free at once.
+// rejected lists the quarantine, without hosts that may not be at fault and without
+// listeners whose address may become free at once.
 func (g *gateway) rejected() []Rejected {
 	var out []Rejected
-	for ref, e := range g.held {
-		h := e.holding
-		if h.passing() {
+	for ref, e := range g.quarantined {
+		q := e.quarantine
+		if q.mayPass() {
 			continue
 		}
-		if b := h.bisect; b == nil || b.whole {
+		if b := q.bisect; b == nil || b.whole {
 			out = append(out, Rejected{
-				Ref: ref, Version: e.want.Version, Message: h.message, ServingOld: e.good != nil,
+				Ref: ref, Version: e.want.Version, Message: q.message, ServingOld: e.good != nil,
 			})
 			continue
 		}
-		for name, w := range h.bisect.withheld {
+		for name, w := range q.bisect.withheld {
 			if w.culprit {
 				out = append(out, Rejected{
 					Ref: ref, Part: name, Version: w.hash.String(), Message: w.message, ServingOld: w.old,
@@ -127,131 +126,43 @@ func (g *gateway) rejected() []Rejected {
 // a route table before the table counts as one that it doesn't use.
 const syncGrace = time.Second
 
-// checkSynced notes when the proxy has answered its whole configuration.
+// checkSynced records that the proxy has answered its whole configuration, if so.
 func (s *session) checkSynced(now time.Time) {
 	g := s.gateway
-	l := &s.types[envoy.Listeners]
-	if g.synced || !g.loaded || g.gone || !l.started || l.owed || len(s.unanswered) > 0 || g.binding() {
+	if g.synced || !g.loaded || g.gone || len(s.unanswered) > 0 || g.isBinding() {
 		return
 	}
 	for t := range s.types {
-		if len(s.types[t].dirty) > 0 {
+		y := &s.types[t]
+		if y.startup && (!y.started || y.owed) || len(y.dirty) > 0 {
 			return
 		}
 	}
-	if s.settled.IsZero() {
-		s.settled = now
+	if s.answeredAt.IsZero() {
+		s.answeredAt = now
 		s.notifyAfter(syncGrace)
 	}
-	if s.unknownTables() && now.Sub(s.settled) < syncGrace {
+	if s.hasUnasked() && now.Sub(s.answeredAt) < syncGrace {
 		return
 	}
 	g.synced = true
 	g.server.reports.add(g)
 }
 
-// unknownTables reports whether there are route tables that the proxy has not
-// asked for: it does so only after the listener that uses them.
-func (s *session) unknownTables() bool {
-	for name, e := range s.gateway.entries[envoy.Routes] {
-		r := s.types[envoy.Routes].records[name]
-		if e.holding == nil && (r == nil || r.acked == "") {
-			return true
+// hasUnasked reports whether there are route tables, or others like them, that the proxy has
+// not asked for: it asks only when it has what uses them.
+func (s *session) hasUnasked() bool {
+	for t := range s.types {
+		y := &s.types[t]
+		if y.usedBy == nil {
+			continue
+		}
+		for name, e := range s.gateway.entries[t] {
+			r := y.records[name]
+			if e.quarantine == nil && (r == nil || r.acked == "") {
+				return true
+			}
 		}
 	}
 	return false
-}
-
-// reports tells Gateways' states, one at a time, from a goroutine that lives as
-// long as there is something to tell.
-type reports struct {
-	tell func(gateway string, state State)
-	// state is that of the Gateway's record, if there is one now: proxies that come may
-	// find another than those that go have left.
-	state func(gateway string) State
-
-	mu      sync.Mutex
-	pending map[string]news  // by Gateway
-	told    map[string]State // what is not here has no proxies
-	running bool
-	closed  bool
-	done    sync.WaitGroup
-}
-
-// news is why a Gateway is looked at.
-type news int
-
-const (
-	perhaps news = iota // its state may have changed
-	anyhow              // it is to be told whether it has changed or not
-)
-
-// add notes that a Gateway's state may have changed. It never blocks.
-func (r *reports) add(g *gateway) { r.note(g.name, perhaps) }
-
-// again notes that what was told of a Gateway doesn't count any more.
-func (r *reports) again(g *gateway) { r.note(g.name, anyhow) }
-
-func (r *reports) note(gateway string, n news) {
-	if r.tell == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return
-	}
-	if r.pending == nil {
-		r.pending, r.told = map[string]news{}, map[string]State{}
-	}
-	r.pending[gateway] = max(r.pending[gateway], n)
-	if !r.running {
-		r.running = true
-		r.done.Go(r.run)
-	}
-}
-
-func (r *reports) run() {
-	for {
-		gateway, n, ok := r.next()
-		if !ok {
-			return
-		}
-		if st := r.state(gateway); r.isNews(gateway, n, st) {
-			r.tell(gateway, st)
-		}
-	}
-}
-
-func (r *reports) next() (gateway string, n news, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for gateway, n := range r.pending {
-		delete(r.pending, gateway)
-		if !r.closed {
-			return gateway, n, true
-		}
-	}
-	r.running = false
-	return "", perhaps, false
-}
-
-// isNews reports whether a state is to be told, and remembers it.
-func (r *reports) isNews(gateway string, n news, st State) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last := r.told[gateway]
-	if st.equal(&State{}) {
-		delete(r.told, gateway)
-	} else {
-		r.told[gateway] = st
-	}
-	return n == anyhow || !st.equal(&last)
-}
-
-func (r *reports) close() {
-	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
-	r.done.Wait()
 }

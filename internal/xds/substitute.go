@@ -12,27 +12,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
-// emptied returns what answers a subscription to a resource that there isn't;
-// nil for the types whose absence can be said. Traffic ignores the removal of
-// endpoints and routes, and a listener waits for ever for a route table that is
-// said to be absent.
-func emptied(ref Ref) *envoy.Resource {
-	switch ref.Type {
-	case envoy.Endpoints:
-		return envoy.EmptyEndpoints(ref.Name)
-	case envoy.Routes:
-		return envoy.EmptyRoutes(ref.Name)
-	default:
-		return nil
-	}
-}
-
 // virtualHosts is the number of RouteConfiguration's field.
 const virtualHosts protowire.Number = 2
 
-// unavailable returns a host that answers 500 to everything: what a new host is
-// replaced by while a proxy refuses it. Without it the requests would go to
-// another host's rules, that of a wildcard.
+// unavailable returns a host that answers 500 to everything. It replaces a new host that a
+// proxy refuses: without it, the requests would be served by a wildcard host.
 func unavailable(domain string) *envoy.Part {
 	host := marshal(&routev3.VirtualHost{
 		Name:    domain,

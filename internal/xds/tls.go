@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// Proxies move to another replica now and then, so that replicas share them.
-	// Whoever moves has what it needs: nothing is sent again.
+	// Proxies connect to another replica now and then, so that replicas share them. A proxy
+	// that does keeps what it has: nothing is sent again.
 	defaultMaxAge = time.Hour
 
 	// A pod has one connection, or two while it replaces one that hangs.
@@ -33,12 +33,12 @@ const (
 
 	handshakeTimeout = 10 * time.Second
 
-	// How long a proxy waits for a Gateway that this replica doesn't know, before
-	// it is to try another one.
-	unknownTimeout = 30 * time.Second
+	// How long a proxy waits for a Gateway that this replica does not know, before its
+	// connection is cut, so that it tries another one.
+	defaultUnknownTimeout = 30 * time.Second
 )
 
-// TLS says whose proxies may connect, and what makes them leave.
+// TLS says whose proxies may connect, and when their connections end.
 type TLS struct {
 	// Config must demand certificates and verify them.
 	Config *tls.Config
@@ -46,20 +46,19 @@ type TLS struct {
 	// Identify returns the Gateway ("namespace/name") and the pod that a verified
 	// certificate names, or why it is refused.
 	Identify func(tls.ConnectionState) (gateway, pod string, err error)
-	// Changed returns a channel that is closed when Identify is to be asked again
-	// for the connections that are open.
+	// Changed returns a channel that is closed when Identify has to be called again for all
+	// open connections.
 	Changed func() <-chan struct{}
 
-	// MaxAge is how long a connection lasts at the most, one hour if zero. Each
-	// lasts at least half of it, unless its certificate ends.
+	// MaxAge is how long a connection lasts at most, one hour if zero. Each lasts at least
+	// half of it, unless its certificate expires.
 	MaxAge time.Duration
 }
 
-// ServeTLS serves every Gateway's configuration to the Gateway's proxies, which
-// their certificates tell: what they say of themselves changes nothing, and a proxy
-// that claims to be another Gateway's is refused. A connection ends when its
-// certificate does. ServeTLS closes the listener and returns nil when the context
-// ends or the server stops.
+// ServeTLS serves every Gateway's configuration to the Gateway's proxies. The certificate
+// alone tells whose proxy it is; one whose node names another Gateway is refused. A
+// connection ends when its certificate expires. ServeTLS closes the listener and returns
+// nil when the context ends or the server stops.
 func (s *Server) ServeTLS(ctx context.Context, lis net.Listener, o TLS) error {
 	if o.MaxAge == 0 {
 		o.MaxAge = defaultMaxAge
@@ -85,7 +84,7 @@ func (s *Server) ServeTLS(ctx context.Context, lis net.Listener, o TLS) error {
 	return nil
 }
 
-// connections are those of ServeTLS. It is the credentials that they are made with.
+// connections are those of ServeTLS. They are made by it, as transport credentials.
 type connections struct {
 	credentials.TransportCredentials
 	server *Server
@@ -95,7 +94,7 @@ type connections struct {
 	pods map[string][]*connection // by namespace/name/pod, the oldest first
 }
 
-// connection is an open one.
+// connection is an open connection.
 type connection struct {
 	net.Conn
 	credentials.TLSInfo
@@ -107,7 +106,7 @@ type connection struct {
 // AuthType is part of the credentials' contract.
 func (c *connection) AuthType() string { return "tls" }
 
-// ServerHandshake lets a proxy in, or not.
+// ServerHandshake accepts or refuses a connection.
 func (c *connections) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
@@ -125,7 +124,7 @@ func (c *connections) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthI
 	}
 	open := &connection{Conn: conn, TLSInfo: t, all: c, gateway: gateway, pod: pod}
 	c.add(open)
-	// What has changed meanwhile was not yet asked of this connection.
+	// A change between the two calls was not checked for this connection.
 	if _, _, err := c.o.Identify(t.State); err != nil {
 		open.cut(refusedCertificate, "error", err)
 		return nil, nil, err
@@ -178,7 +177,7 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// cut ends the connection, for a reason that is to be known if there is one.
+// cut ends the connection. A reason that is not empty is logged and counted.
 func (c *connection) cut(why string, args ...any) {
 	if why != "" {
 		c.all.server.refusals.add(why, append([]any{
@@ -188,7 +187,7 @@ func (c *connection) cut(why string, args ...any) {
 	_ = c.Close()
 }
 
-// recheck cuts the connections that would not be let in any more.
+// recheck cuts the connections that would no longer be accepted.
 func (c *connections) recheck(ctx context.Context, changed <-chan struct{}) {
 	for {
 		select {
@@ -228,21 +227,21 @@ func connectionOf(ctx context.Context) (*connection, error) {
 	return c, nil
 }
 
-// claim refuses a node that passes for another Gateway's. What it says is not used
-// for anything, but whoever lies is not to be served.
-func (c *connection) claim(node *corev3.Node) error {
-	for _, claimed := range []string{node.GetId(), node.GetCluster()} {
-		if claimed == "" || claimed == c.gateway || strings.HasPrefix(claimed, c.gateway+"/") {
+// checkNode refuses a node that names another Gateway. The node is not used for anything,
+// but a proxy that names a false one is not served.
+func (c *connection) checkNode(node *corev3.Node) error {
+	for _, named := range []string{node.GetId(), node.GetCluster()} {
+		if named == "" || named == c.gateway || strings.HasPrefix(named, c.gateway+"/") {
 			continue
 		}
 		c.all.server.refusals.add(refusedNode, "gateway", c.gateway, "pod", c.pod, "source", c.RemoteAddr().String(),
-			"claimed", bounded(claimed))
-		return status.Errorf(codes.PermissionDenied, "the certificate is for Gateway %s, and the node says %q", c.gateway, bounded(claimed))
+			"claimed", bounded(named))
+		return status.Errorf(codes.PermissionDenied, "the certificate is for Gateway %s, and the node says %q", c.gateway, bounded(named))
 	}
 	return nil
 }
 
-// bounded cuts what a proxy says.
+// bounded shortens what a proxy sends.
 func bounded(s string) string {
 	const most = 300
 	if len(s) > most {

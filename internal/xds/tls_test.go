@@ -2,17 +2,7 @@ package xds
 
 import (
 	"bytes"
-	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
-	"log/slog"
-	"math/big"
-	"net"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -20,224 +10,11 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
-
-// ca signs certificates of proxies, whose name is gateway:pod.
-type ca struct {
-	key  *ecdsa.PrivateKey
-	cert *x509.Certificate
-}
-
-func newCA(t *testing.T) *ca {
-	t.Helper()
-	c := &ca{cert: &x509.Certificate{
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-		NotAfter: time.Now().Add(time.Hour),
-	}}
-	made := c.sign(t, c.cert)
-	c.key, c.cert = made.PrivateKey.(*ecdsa.PrivateKey), made.Leaf
-	return c
-}
-
-func (c *ca) sign(t *testing.T, template *x509.Certificate) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer := c.key
-	if signer == nil {
-		signer = key
-	}
-	template.SerialNumber = big.NewInt(time.Now().UnixNano())
-	template.NotBefore = time.Now().Add(-time.Minute)
-	der, err := x509.CreateCertificate(rand.Reader, template, c.cert, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
-}
-
-func (c *ca) proxy(t *testing.T, name string, life time.Duration) tls.Certificate {
-	t.Helper()
-	return c.sign(t, &x509.Certificate{
-		URIs: []*url.URL{{Scheme: "test", Opaque: name}}, NotAfter: time.Now().Add(life),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
-}
-
-func (c *ca) pool() *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AddCert(c.cert)
-	return pool
-}
-
-// tlsHarness is a harness whose server is reached by TLS.
-type tlsHarness struct {
-	*harness
-	ca      *ca
-	address string
-	log     *syncBuffer
-
-	mu      sync.Mutex
-	changed chan struct{} // closed when revoked may have changed
-	revoked bool
-}
-
-func startTLS(t *testing.T, maxAge time.Duration) *tlsHarness {
-	t.Helper()
-	h := &tlsHarness{ca: newCA(t), changed: make(chan struct{}), log: &syncBuffer{}}
-	h.harness = &harness{t: t, states: make(chan State, 1000)}
-	h.server = New(Options{
-		Log:     slog.New(slog.NewTextHandler(h.log, nil)),
-		OnState: func(_ string, s State) { h.states <- s },
-	})
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.address = lis.Addr().String()
-	serving := h.ca.sign(t, &x509.Certificate{
-		DNSNames: []string{"controller.test"}, NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	})
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() {
-		served <- h.server.ServeTLS(ctx, lis, TLS{
-			Config: &tls.Config{
-				MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{serving},
-				ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: h.ca.pool(),
-			},
-			Identify: h.identify,
-			Changed:  h.next,
-			MaxAge:   maxAge,
-		})
-	}()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Errorf("ServeTLS: %v", err)
-		}
-		h.server.Stop()
-	})
-	return h
-}
-
-func (h *tlsHarness) identify(cs tls.ConnectionState) (gateway, pod string, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.revoked {
-		return "", "", errors.New("nobody is trusted any more")
-	}
-	gateway, pod, ok := strings.Cut(cs.VerifiedChains[0][0].URIs[0].Opaque, ":")
-	if !ok {
-		return "", "", errors.New("not a proxy")
-	}
-	return gateway, pod, nil
-}
-
-func (h *tlsHarness) next() <-chan struct{} {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.changed
-}
-
-func (h *tlsHarness) change(revoked bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.revoked = revoked
-	close(h.changed)
-	h.changed = make(chan struct{})
-}
-
-// stream dials with a certificate, and asks for listeners as a node. It returns
-// the stream with what answers.
-func (h *tlsHarness) stream(cert tls.Certificate, node *corev3.Node) *client {
-	h.t.Helper()
-	conn, err := grpc.NewClient("passthrough:"+h.address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
-		MinVersion: tls.VersionTLS13, RootCAs: h.ca.pool(), ServerName: "controller.test",
-		// Sent also to those who say that they don't know its authority.
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &cert, nil },
-	})))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	h.t.Cleanup(func() { _ = conn.Close() })
-	p := &client{t: h.t, conn: conn, got: make(chan *discoveryv3.DeltaDiscoveryResponse, 100), err: make(chan error, 1)}
-	ctx, cancel := context.WithCancel(context.Background())
-	p.cancel = cancel
-	h.t.Cleanup(cancel)
-	p.stream, err = discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
-	if err != nil {
-		p.err <- err
-		return p
-	}
-	_ = p.stream.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: envoy.Listeners.URL(), Node: node})
-	go func() {
-		for {
-			m, err := p.stream.Recv()
-			if err != nil {
-				p.err <- err
-				return
-			}
-			p.got <- m
-		}
-	}()
-	return p
-}
-
-// ended waits for the end of a stream.
-func (p *client) ended() error {
-	p.t.Helper()
-	for {
-		select {
-		case err := <-p.err:
-			return err
-		case <-p.got:
-		case <-time.After(patience):
-			p.t.Fatal("the stream doesn't end")
-		}
-	}
-}
-
-func (h *tlsHarness) refused(why string, n float64) {
-	h.t.Helper()
-	told := func() bool { return strings.Contains(h.log.String(), "reason="+why) } // after it is counted
-	for deadline := time.Now().Add(patience); h.counted(why) < n || !told(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			h.t.Fatalf("fewer than %v refusals are counted as %s, or the log doesn't say so:\n%s", n, why, h.log)
-		}
-	}
-}
-
-func (h *tlsHarness) counted(why string) float64 {
-	h.t.Helper()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(h.server.metrics.refused)
-	families, err := registry.Gather()
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	for _, m := range families[0].GetMetric() {
-		if m.GetLabel()[0].GetValue() == why {
-			return m.GetCounter().GetValue()
-		}
-	}
-	h.t.Fatalf("no metric for %s", why)
-	return 0
-}
 
 func TestCertificateSelectsTheConfiguration(t *testing.T) {
 	h := startTLS(t, 0)
@@ -276,7 +53,7 @@ func TestCertificateSelectsTheConfiguration(t *testing.T) {
 	b.expect("listener +l=B's")
 }
 
-// A proxy can't change its mind either.
+// A node that names another Gateway is refused in a later request too.
 func TestNodeIsCheckedInEveryRequest(t *testing.T) {
 	h := startTLS(t, 0)
 	h.server.Apply([]Update{{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}}})
@@ -348,8 +125,8 @@ func TestForeignCertificatesAreRefused(t *testing.T) {
 	}
 }
 
-// Whoever has a certificate of a Gateway that doesn't exist waits, and leaves
-// nothing behind.
+// A proxy with the certificate of a Gateway that does not exist waits, and nothing is kept
+// of it.
 func TestUnknownGatewayCostsNothing(t *testing.T) {
 	h := startTLS(t, 0)
 	cert := h.ca.proxy(t, "ns/later:pod", time.Hour)
@@ -378,10 +155,11 @@ func TestUnknownGatewayCostsNothing(t *testing.T) {
 	}
 }
 
-// A replica that doesn't know a Gateway doesn't keep its proxies from those that do.
+// A replica that does not know a Gateway cuts its proxies' connections, so that they try
+// another one.
 func TestProxyOfUnknownGatewayMovesOn(t *testing.T) {
 	h := startTLS(t, 0)
-	h.server.unknown = 100 * time.Millisecond
+	h.server.unknownTimeout = 100 * time.Millisecond
 	h.server.Apply([]Update{{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}}})
 	p := h.stream(h.ca.proxy(t, "ns/later:pod", time.Hour), nil)
 	if err := p.ended(); status.Code(err) != codes.Unavailable {
@@ -389,7 +167,7 @@ func TestProxyOfUnknownGatewayMovesOn(t *testing.T) {
 	}
 	p = h.stream(h.ca.proxy(t, "ns/a:pod", time.Hour), nil)
 	p.expect("listener +l=A's")
-	time.Sleep(2 * h.server.unknown)
+	time.Sleep(2 * h.server.unknownTimeout)
 	p.quiet()
 }
 

@@ -15,9 +15,9 @@ type Ref struct {
 // String returns type/name.
 func (r Ref) String() string { return r.Type.String() + "/" + r.Name }
 
-// Update is what one commit changes for the proxies of one Gateway. The first
-// Update of a Gateway is its whole configuration: until it comes nothing is
-// answered, since "not loaded yet" must not look like "empty".
+// Update is what one commit changes for the proxies of one Gateway. The first Update of a
+// Gateway is its whole configuration: nothing is answered before it, since "not loaded yet"
+// must not look like "empty".
 type Update struct {
 	Gateway string // namespace/name
 	Set     []*envoy.Resource
@@ -25,9 +25,8 @@ type Update struct {
 	Gone    bool // the Gateway no longer exists; its proxies lose everything
 }
 
-// Merge returns one list of updates that leaves each Gateway as the two lists do
-// one after the other. What the first one set and the second one takes back is
-// never seen by a proxy.
+// Merge returns one list of updates with the effect of the two lists, one after the other.
+// What the first one sets and the second one removes is never sent.
 func Merge(first, second []Update) []Update {
 	if len(first) == 0 {
 		return second
@@ -36,7 +35,7 @@ func Merge(first, second []Update) []Update {
 	for _, u := range second {
 		i := slices.IndexFunc(out, func(o Update) bool { return o.Gateway == u.Gateway })
 		if i < 0 || out[i].Gone || u.Gone {
-			out = append(out, u) // in order, which is as good
+			out = append(out, u) // one after the other, which has the same effect
 			continue
 		}
 		out[i] = merge(out[i], u)

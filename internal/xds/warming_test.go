@@ -115,8 +115,8 @@ func waits(t *testing.T, r *envoy.Resource) *envoy.Resource {
 	return changedResource(t, r, &clusterv3.Cluster{}, func(c *clusterv3.Cluster) { c.WaitForWarmOnInit = nil })
 }
 
-// An Envoy that starts asks for endpoints when DNS has spoken, and drops what it
-// got before: it must be answered then.
+// An Envoy that starts asks for endpoints when DNS has answered, and drops those that it got
+// before: it must be answered then.
 func TestEnvoyAsksForEndpointsAfterDNS(t *testing.T) {
 	w := realWorld(t)
 	n := newNameServer(t)
@@ -136,8 +136,8 @@ func TestEnvoyAsksForEndpointsAfterDNS(t *testing.T) {
 	w.settled()
 }
 
-// A name that can't be resolved holds up nobody else, neither at the start nor
-// later, and serves as soon as it can be.
+// A name that can't be resolved delays nothing else, neither at the start nor later, and is
+// served as soon as it can be resolved.
 func TestEnvoyDoesNotWaitForDNS(t *testing.T) {
 	w := realWorld(t)
 	n := newNameServer(t)

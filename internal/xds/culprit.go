@@ -8,19 +8,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
-// blame returns the resources of a refused response that are at fault, each with
-// its part of the message, fit to be shown; none if the message doesn't tell.
+// culpritsOf returns the resources of a refused response that are at fault, each with its
+// part of the message, fit to be shown; none if the message names none.
 //
-// Envoy names every culprit among clusters and listeners, and takes the others:
-// "Error adding/updating cluster(s) a: …, b: …" (listeners are separated by line
-// ends). Values that break the proto rules, and all other types, are refused
-// without a name.
-func blame(t envoy.Type, set []*envoy.Resource, message string) map[string]string {
+// Envoy names every cluster and listener that it refuses, and accepts the others:
+// "Error adding/updating cluster(s) a: …, b: …" (listeners are separated by line ends).
+// Values that break the proto rules, and all other types, are refused without a name.
+func culpritsOf(atFault string, set []*envoy.Resource, message string) map[string]string {
 	if len(set) == 1 {
-		return map[string]string{set[0].Name: clean(strip(t, set[0].Name, message))}
+		return map[string]string{set[0].Name: clean(strip(atFault, set[0].Name, message))}
 	}
-	list, ok := strings.CutPrefix(message, prefix(t))
-	if !ok {
+	list, ok := strings.CutPrefix(message, atFault)
+	if !ok || atFault == "" {
 		return nil
 	}
 	type mention struct {
@@ -44,17 +43,6 @@ func blame(t envoy.Type, set []*envoy.Resource, message string) map[string]strin
 	return out
 }
 
-func prefix(t envoy.Type) string {
-	switch t {
-	case envoy.Clusters:
-		return "Error adding/updating cluster(s) "
-	case envoy.Listeners:
-		return "Error adding/updating listener(s) "
-	case envoy.Endpoints, envoy.Secrets, envoy.Routes, envoy.NumTypes:
-	}
-	return "\x00" // names nobody
-}
-
 // mentioned returns where a list of culprits names a resource, or -1.
 func mentioned(list, name string) int {
 	for at := 0; ; {
@@ -70,21 +58,21 @@ func mentioned(list, name string) int {
 	}
 }
 
-// strip removes what the report says anyway.
-func strip(t envoy.Type, name, message string) string {
-	if list, ok := strings.CutPrefix(message, prefix(t)); ok {
+// strip removes the beginning of a message, which names the resource that it is shown with.
+func strip(atFault, name, message string) string {
+	if list, ok := strings.CutPrefix(message, atFault); ok && atFault != "" {
 		return strings.TrimSpace(strings.TrimPrefix(list, name+": "))
 	}
 	return message
 }
 
-// maxMessage bounds what is kept of a refusal, in bytes.
+// maxMessage is how much of a refusal is kept, in bytes.
 const maxMessage = 1024
 
-// A response that Envoy can't parse is quoted whole in its refusal, keys too.
+// The refusal of a response that Envoy can't parse quotes all of it, also keys.
 var pem = regexp.MustCompile(`(?s)-----BEGIN [^-]*-----.*?(-----END [^-]*-----|$)`)
 
-// clean makes a proxy's message fit to be logged and shown.
+// clean makes a proxy's message fit to be logged and shown: bounded, valid UTF-8, without keys.
 func clean(message string) string {
 	message = strings.ToValidUTF8(message, "?")
 	message = pem.ReplaceAllString(message, "[redacted]")

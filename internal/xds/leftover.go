@@ -1,0 +1,68 @@
+package xds
+
+import "github.com/gatehouse-dev/gatehouse/internal/envoy"
+
+// A leftover is a resource that a proxy may have although it does not say so: Envoy accepts
+// the good resources of a response that it refuses, but does not name them when it connects
+// again. What is removed meanwhile would stay there for ever. Whoever connects next is told
+// to remove it; to a proxy that does not have it this does nothing.
+
+// maxLeftovers is about what a large Gateway has.
+const maxLeftovers = 1 << 14
+
+// rememberLeftovers remembers the resources of an ended session of which it is not known
+// whether the proxy has them.
+func (g *gateway) rememberLeftovers(s *session) {
+	g.rememberUnanswered(s)
+	for t := range s.types {
+		if !s.types[t].hasWildcard {
+			continue
+		}
+		for name, r := range s.types[t].records {
+			if r.sent == unknownVersion {
+				g.addLeftover(Ref{envoy.Type(t), name}) //nolint:gosec // an index of the table
+			}
+		}
+	}
+}
+
+// rememberUnanswered remembers what is in a session's responses without an answer.
+func (g *gateway) rememberUnanswered(s *session) {
+	for _, f := range s.inflight {
+		if f.remembered || !s.types[f.typ].hasWildcard {
+			continue
+		}
+		f.remembered = true // do it once, not for each proxy that connects
+		for _, r := range f.set {
+			g.addLeftover(Ref{f.typ, r.Name})
+		}
+		for _, name := range f.removed {
+			g.addLeftover(Ref{f.typ, name})
+		}
+	}
+}
+
+func (g *gateway) addLeftover(ref Ref) {
+	if len(g.leftovers) < maxLeftovers {
+		g.leftovers[ref] = true
+	}
+}
+
+// removeLeftovers makes a session that has just subscribed to all of a type remove the
+// leftovers of that type.
+func (s *session) removeLeftovers(t envoy.Type) {
+	g := s.gateway
+	for other := range g.sessions {
+		if other != s {
+			g.rememberUnanswered(other) // perhaps of the same proxy, and not known yet to have ended
+		}
+	}
+	for ref := range g.leftovers {
+		if r, _ := g.target(ref); ref.Type != t || r != nil {
+			continue
+		}
+		if r := s.record(ref); r.sent == "" {
+			r.sent = unknownVersion
+		}
+	}
+}

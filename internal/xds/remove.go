@@ -1,0 +1,98 @@
+package xds
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+)
+
+// stamp records which answers have to come before something can be removed: those to all
+// listeners and routes that have been sent.
+func (p *planning) stamp() {
+	if p.restamp {
+		for ref := range p.removing {
+			p.removing[ref] = p.lastUnanswered()
+		}
+		p.restamp = false
+	}
+	for _, ref := range p.toRemove {
+		p.removing[ref] = p.lastUnanswered()
+	}
+}
+
+func (s *session) lastUnanswered() uint64 {
+	if n := len(s.unanswered); n > 0 {
+		return s.unanswered[n-1]
+	}
+	return 0
+}
+
+// removals removes what no longer has to wait, type by type.
+func (p *planning) removals() {
+	if len(p.removing) == 0 {
+		return
+	}
+	if !p.mayRemove() {
+		p.restamp = true
+		return
+	}
+	var refs []Ref
+	for ref, after := range p.removing {
+		if len(p.unanswered) == 0 || p.unanswered[0] > after {
+			refs = append(refs, ref)
+		}
+	}
+	slices.SortFunc(refs, func(a, b Ref) int {
+		return cmp.Or(cmp.Compare(p.types[a.Type].removalOrder, p.types[b.Type].removalOrder), strings.Compare(a.Name, b.Name))
+	})
+	for len(refs) > 0 {
+		t := refs[0].Type
+		n := slices.IndexFunc(refs, func(r Ref) bool { return r.Type != t })
+		if n < 0 {
+			n = len(refs)
+		}
+		p.absent = nil
+		p.respond(t, p.replacements(refs[:n]))
+		refs = refs[n:]
+	}
+}
+
+// replacements returns the emptied resources that replace those of one type which are
+// removed now. What Envoy can be told to remove becomes absent instead.
+func (p *planning) replacements(refs []Ref) (set []*envoy.Resource) {
+	for _, ref := range refs {
+		delete(p.removing, ref)
+		y := &p.types[ref.Type]
+		rec := y.records[ref.Name]
+		if !p.gateway.release(ref, p.now) || rec == nil {
+			continue // a quarantine needs it, and marks it again when it ends
+		}
+		if _, exists := p.gateway.target(ref); exists {
+			continue
+		}
+		switch {
+		case y.empty == nil:
+			p.drop(ref)
+			p.absent = append(p.absent, ref.Name)
+		case y.with != nil && !p.hasOwner(ref):
+			p.drop(ref) // Envoy dropped it with its owner
+		case rec.subscribed:
+			set = append(set, y.empty(ref.Name))
+		}
+	}
+	return set
+}
+
+// mayRemove reports whether the proxy has had the time to name what it uses: it may have
+// connected with routes that it has not asked for yet.
+func (s *session) mayRemove() bool {
+	for i := range s.types {
+		if y := &s.types[i]; y.refers && !y.started {
+			return time.Since(s.connected) >= s.gateway.server.grace
+		}
+	}
+	return true
+}

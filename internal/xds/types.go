@@ -1,0 +1,134 @@
+package xds
+
+import (
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+)
+
+// resourceType describes how the resources of one type are served. The zero value is that
+// of a type that a proxy asks for by name, that refers to nothing, and that can be removed.
+type resourceType struct {
+	name string // for people
+	url  string // in xDS
+
+	// Subscriptions
+
+	// hasWildcard says that proxies subscribe to all of the type, without names.
+	hasWildcard bool
+	// clientNames says that the names in subscriptions come from a proxy's clients.
+	// One of them can be "*", which Envoy writes as no name at all in its first
+	// request.
+	clientNames bool
+	// startup says that a proxy has its whole configuration only when it has asked
+	// for this type and has been answered.
+	startup bool
+
+	// Order
+
+	// with is the type whose resources these belong to, by equal names: they are sent again
+	// after each new version of their owner, also unasked, and Envoy drops them with it.
+	with *envoy.Type
+	// after is a type for which Envoy asks late: resources of this one that Envoy has not
+	// asked for are sent only then, since it drops what comes before.
+	after *envoy.Type
+	// waitsFor is the type of the resources that envoy.Resource.WaitsFor names. What refers
+	// to others is sent when the proxy has them.
+	waitsFor *envoy.Type
+	// refers says that resources of the type refer to those of other types. They are sent
+	// when these can be used, and a removal of others waits for the answer to them.
+	refers bool
+	// usedBy is a type whose resources use these, also while Envoy replaces or removes them.
+	// In a plan that changes what uses it, a resource is not emptied. Envoy asks for it only
+	// when it has what uses it.
+	usedBy *envoy.Type
+
+	// Responses
+
+	// shared says that resources have responses together: a refusal names those at fault,
+	// and Envoy accepts the others. Otherwise each has a response of its own.
+	shared bool
+	// atFault is the beginning of a refusal that names the resources at fault.
+	atFault string
+
+	// Removal
+
+	// removedAtOnce says that a removal waits for no answer, and is in the same response as
+	// additions.
+	removedAtOnce bool
+	// removalOrder is the place in the order of all other removals, the lowest first.
+	removalOrder int
+	// empty returns what replaces a resource that does not exist, for types of which Envoy
+	// ignores a removal. Nil where Envoy can be told that there is none. Only for types that
+	// are asked for by name.
+	empty func(name string) *envoy.Resource
+
+	// Refusal
+
+	// stays says that Envoy may keep a resource that it refuses among those that warm, and
+	// may not answer for the type as long as it does. The last good version replaces it, or
+	// its removal does.
+	stays bool
+	// passing reports whether a refusal with this message may pass: the same version is then
+	// sent again.
+	passing func(message string) bool
+	// substitute returns what replaces a refused part of a resource, for types that have parts.
+	substitute func(part string) *envoy.Part
+}
+
+// resourceTypes returns the types that are served, in the order in which additions
+// must reach a proxy. An index is an envoy.Type.
+func resourceTypes() []resourceType {
+	return []resourceType{
+		envoy.Clusters: {
+			name: envoy.Clusters.String(), url: envoy.Clusters.URL(),
+			hasWildcard:  true,
+			waitsFor:     new(envoy.Secrets),
+			shared:       true,
+			atFault:      "Error adding/updating cluster(s) ",
+			removalOrder: 1, // before the secrets that it would wait for
+			stays:        true,
+		},
+		envoy.Endpoints: {
+			name: envoy.Endpoints.String(), url: envoy.Endpoints.URL(),
+			with:         new(envoy.Clusters),
+			after:        new(envoy.Listeners),
+			removalOrder: 2,
+			empty:        envoy.EmptyEndpoints,
+		},
+		envoy.Secrets: {
+			name: envoy.Secrets.String(), url: envoy.Secrets.URL(),
+			clientNames:  true, // by the server name that a client asks for
+			removalOrder: 4,
+		},
+		envoy.Listeners: {
+			name: envoy.Listeners.String(), url: envoy.Listeners.URL(),
+			hasWildcard: true,
+			startup:     true,
+			refers:      true,
+			shared:      true,
+			atFault:     "Error adding/updating listener(s) ",
+			// Envoy does the removals of a response first: so an address can pass from one
+			// listener to another.
+			removedAtOnce: true,
+			passing:       isBindError,
+		},
+		envoy.Routes: {
+			name: envoy.Routes.String(), url: envoy.Routes.URL(),
+			refers:       true,
+			usedBy:       new(envoy.Listeners), // whose connections drain with the routes as they were
+			removalOrder: 3,
+			empty:        envoy.EmptyRoutes,
+			substitute:   unavailable,
+		},
+	}
+}
+
+// typeOf returns the type with an xDS name.
+func (s *Server) typeOf(url string) (envoy.Type, bool) {
+	i := slices.IndexFunc(s.types, func(t resourceType) bool { return t.url == url })
+	return envoy.Type(max(i, 0)), i >= 0 //nolint:gosec // an index of the table
+}
+
+// nameOf returns a type's name for people.
+func (s *Server) nameOf(t envoy.Type) string { return s.types[t].name }
