@@ -64,6 +64,16 @@ func (m *fleetMember) restoreSocket() error {
 	return nil
 }
 
+// changed makes an Envoy that stands still one that is not connected.
+func (m *fleetMember) changed(s proxy.State) {
+	if s.Phase != proxy.PhaseStalled {
+		return
+	}
+	if socket := m.socket.Load(); socket != nil {
+		socket.Cut()
+	}
+}
+
 func newFleet(ctx context.Context, opts fleetOptions) *fleet {
 	f := &fleet{fleetOptions: opts, ctx: ctx, members: map[object.Name]*fleetMember{}, leaving: map[string]chan struct{}{}}
 	f.hurried, f.hurry = context.WithCancel(ctx)
@@ -89,6 +99,7 @@ func (f *fleet) start(gateway object.Name, settings *v1alpha1.Settings) {
 	m := &fleetMember{dir: dir, done: make(chan struct{})}
 	config := f.config(gateway, dir, settings)
 	config.Prepare = m.restoreSocket
+	config.OnState = m.changed
 	m.supervisor = proxy.New(config)
 	f.members[gateway] = m
 	predecessor := f.leaving[dir]
