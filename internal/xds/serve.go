@@ -27,9 +27,13 @@ const (
 	// every 5 minutes for an attack unless told otherwise.
 	minPing = 5 * time.Second
 
-	// A proxy that hangs is noticed by our own pings.
-	pingAfter   = 30 * time.Second
-	pingTimeout = 15 * time.Second
+	// A proxy that has been silent for this long is asked for a sign of life. The
+	// question is one of ours at the same time: an agent that gets none takes this
+	// process for one that stands still (agent.silenceLimit).
+	pingAfter = time.Second
+	// Envoy's main thread answers nothing while it takes in a large configuration, and
+	// for longer where its machine is busy.
+	pingTimeout = 30 * time.Second
 
 	// How long streams get to end before their connections are cut.
 	stopTimeout = 2 * time.Second
