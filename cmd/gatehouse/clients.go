@@ -27,7 +27,7 @@ type clientFlags struct {
 func (f *clientFlags) define(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.http3, "http3", false, "serve HTTP/3 on HTTPS listeners that don't say otherwise")
 	fl.BoolVar(&f.proxyProtocol, "proxy-protocol", false, "take clients' addresses from the PROXY protocol, and refuse connections without it")
-	fl.Uint32Var(&f.trustedHops, "trusted-hops", 0, "proxies in front of this one whose X-Forwarded headers are believed")
+	boundedVar(fl, &f.trustedHops, "trusted-hops", 0, 0, maxTrustedHops, "proxies in front of this one whose X-Forwarded headers are believed")
 	fl.StringArrayVar(&f.limits, "limit", nil, "NAME=VALUE: what one client may take, of "+strings.Join(limitNames(), ", ")+"; repeatable")
 }
 
@@ -38,9 +38,6 @@ func (f *clientFlags) options() (standalone.ClientOptions, error) {
 	o := standalone.ClientOptions{HTTP3: f.http3, Client: ir.Client{ProxyProtocol: f.proxyProtocol, TrustedHops: f.trustedHops}}
 	if f.http3 && f.proxyProtocol {
 		return o, usageError{errors.New("--http3 and --proxy-protocol can't be had together: there is no PROXY protocol over UDP")}
-	}
-	if f.trustedHops > maxTrustedHops {
-		return o, usageError{fmt.Errorf("--trusted-hops: %d is more than %d", f.trustedHops, maxTrustedHops)}
 	}
 	for _, text := range f.limits {
 		name, value, ok := strings.Cut(text, "=")

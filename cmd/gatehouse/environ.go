@@ -21,7 +21,7 @@ func environment(cmd *cobra.Command) {
 				return
 			}
 			if set := cmd.Flags().Set(f.Name, value); set != nil {
-				err = usageError{fmt.Errorf("environment variable %s: %w", variable(f), set)}
+				err = usageError{fmt.Errorf("environment variable %s: %w", variable(f), withFlag(set))}
 			}
 		})
 		return err

@@ -28,8 +28,8 @@ func (f *classFlags) define(cmd *cobra.Command) {
 	cmd.Flags().Var(checked{&f.controller, checkControllerName}, "gateway-ctlr-name",
 		"controllerName of the GatewayClass, as DOMAIN/PATH; the domain is "+controllerDomain)
 	cmd.Flags().Var(checked{&f.name, checkClass}, "gatewayclass", "name of the GatewayClass; there is one for a process")
-	// The errors are those of the flags' own checks.
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	// The errors are those of the flags' own checks, without words of ours.
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{withFlag(err)} })
 	environment(cmd)
 	fromEnvironment := cmd.PreRunE
 	_ = cmd.MarkFlagRequired("gateway-ctlr-name")

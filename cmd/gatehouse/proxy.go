@@ -55,15 +55,15 @@ log goes to standard output, all else as JSON lines to standard error.`,
 	fl := cmd.Flags()
 	fl.StringVar(&f.gateway, "gateway", "", "the Gateway that is served, as NAMESPACE/NAME")
 	fl.StringVar(&f.controller, "controller", "", "host name of the controller's Service; its certificate must be for that name")
-	fl.IntVar(&f.xdsPort, "xds-port", 18000, "the controller's port for configuration")
-	fl.IntVar(&f.apiPort, "api-port", 18001, "the controller's port for certificates")
+	boundedVar(fl, &f.xdsPort, "xds-port", 18000, 1, maxPort, "the controller's port for configuration")
+	boundedVar(fl, &f.apiPort, "api-port", 18001, 1, maxPort, "the controller's port for certificates")
 	fl.StringVar(&f.tokenFile, "token-file", "/var/run/secrets/gatehouse.dev/token/token", "the pod's ServiceAccount token, with the audience gatehouse.dev")
 	fl.StringVar(&f.caFile, "ca-file", "/var/run/secrets/gatehouse.dev/ca/ca.crt", "the certificates of the controller's authority")
 	fl.StringVar(&f.stateDir, "state-dir", "/var/run/gatehouse", "directory for sockets and Envoy's log; nothing is written elsewhere")
 	fl.StringVar(&f.health, "health", ":19001", "address for /healthz, /readyz and /metrics")
-	fl.DurationVar(&f.drainDelay, "drain-delay", 5*time.Second, "how long it serves on, unready, before clients are asked to leave")
-	fl.DurationVar(&f.drainTimeout, "drain-timeout", 20*time.Second, "how long clients may take to leave after that")
-	fl.IntVar(&f.concurrency, "concurrency", 0, "worker threads of Envoy (default: one per CPU that the container may use)")
+	boundedVar(fl, &f.drainDelay, "drain-delay", 5*time.Second, 0, maxDrain, "how long it serves on, unready, before clients are asked to leave")
+	boundedVar(fl, &f.drainTimeout, "drain-timeout", 20*time.Second, 0, maxDrain, "how long clients may take to leave after that")
+	boundedVar(fl, &f.concurrency, "concurrency", 0, 0, maxConcurrency, "worker threads of Envoy (default: one per CPU that the container may use)")
 	fl.StringVar(&f.envoy, "envoy", "", "path of the Envoy binary (default: the cache of 'gatehouse envoy install', PATH)")
 	fl.StringVar(&f.logLevel, "log-level", "warning", "of Envoy: "+strings.Join(envoyLevels, ", "))
 	fl.StringVar(&f.bootstrap, "bootstrap-merge", "", "YAML or JSON that is merged into Envoy's bootstrap: objects are merged, lists appended, null removes")
@@ -81,19 +81,6 @@ func (f *proxyFlags) check() error {
 	}
 	if f.controller == "" {
 		return usageError{errors.New("--controller: name the controller's host")}
-	}
-	for flag, port := range map[string]int{"xds-port": f.xdsPort, "api-port": f.apiPort} {
-		if port < 1 || port > 65535 {
-			return usageError{fmt.Errorf("--%s: %d is not between 1 and 65535", flag, port)}
-		}
-	}
-	for flag, d := range map[string]time.Duration{"drain-delay": f.drainDelay, "drain-timeout": f.drainTimeout} {
-		if d < 0 || d > maxDrain {
-			return usageError{fmt.Errorf("--%s: %s is not between 0s and %s", flag, d, maxDrain)}
-		}
-	}
-	if f.concurrency < 0 {
-		return usageError{fmt.Errorf("--concurrency: %d is negative", f.concurrency)}
 	}
 	if f.concurrency == 0 {
 		// The Go runtime has read the container's limits; Envoy would count the

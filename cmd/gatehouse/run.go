@@ -66,13 +66,13 @@ the next run with the same paths takes them over.`,
 	}
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.bind, "bind", []string{"127.0.0.1"}, "IP address for the listeners of Gateways without spec.addresses; repeatable")
-	fl.IntVar(&f.portOffset, "port-offset", 0, "added to the port of every listener, so that 80 needs no privileges")
+	boundedVar(fl, &f.portOffset, "port-offset", 0, 0, maxPortOffset, "added to the port of every listener, so that 80 needs no privileges")
 	fl.StringVar(&f.admin, "admin", "127.0.0.1:19000", "address of the admin interface; port 0 picks one, empty turns it off")
 	fl.StringVar(&f.envoy, "envoy", "", "path of the Envoy binary (default: GATEHOUSE_ENVOY, 'gatehouse envoy install', PATH)")
 	fl.StringVar(&f.stateDir, "state-dir", "", "private directory for sockets and logs (default: one for these paths)")
 	fl.BoolVar(&f.experimental, "experimental", false, "read the experimental channel of the Gateway API")
-	fl.IntVar(&f.concurrency, "concurrency", 0, "worker threads of each Envoy (default: one per CPU)")
-	fl.DurationVar(&f.drain, "drain-timeout", proxy.DefaultDrainTimeout, "how long clients may finish when an Envoy stops")
+	boundedVar(fl, &f.concurrency, "concurrency", 0, 0, maxConcurrency, "worker threads of each Envoy (default: one per CPU)")
+	boundedVar(fl, &f.drain, "drain-timeout", proxy.DefaultDrainTimeout, 0, maxDrain, "how long clients may finish when an Envoy stops")
 	fl.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	fl.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	fl.BoolVar(&f.envoyLog, "envoy-log", false, "print all that the Envoys log, not only warnings")
@@ -165,23 +165,11 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 	return err
 }
 
-// maxDrain is longer than anybody waits for a process to stop.
-const maxDrain = 24 * time.Hour
-
 func (f *runFlags) check() error {
 	for _, addr := range f.bind {
 		if _, err := netip.ParseAddr(addr); err != nil {
 			return usageError{fmt.Errorf("--bind: %q is not an IP address", addr)}
 		}
-	}
-	if f.portOffset < 0 || f.portOffset > 65534 {
-		return usageError{fmt.Errorf("--port-offset: %d is not between 0 and 65534", f.portOffset)}
-	}
-	if f.concurrency < 0 {
-		return usageError{fmt.Errorf("--concurrency: %d is negative", f.concurrency)}
-	}
-	if f.drain < 0 || f.drain > maxDrain {
-		return usageError{fmt.Errorf("--drain-timeout: %s is not between 0s and %s", f.drain, maxDrain)}
 	}
 	if err := oneOf("log-format", f.logFormat, logFormats...); err != nil {
 		return err

@@ -45,36 +45,25 @@ POD_NAME name the pod. Listeners have the ports that the Gateway says, so ports 
 	fl := cmd.Flags()
 	fl.Var(checked{&f.gateway, checkGateway}, "gateway", "the one Gateway to serve, as NAMESPACE/NAME (default: the oldest of the class)")
 	fl.BoolVar(&f.classStatus, "update-gatewayclass-status", true, "write the status of the GatewayClass")
-	fl.IntVar(&f.metricsPort, "metrics-port", 9113, "port of the metrics, 1024 to 65535")
+	boundedVar(fl, &f.metricsPort, "metrics-port", 9113, leastPort, maxPort, "port of the metrics, 1024 to 65535")
 	fl.BoolVar(&f.metricsDisable, "metrics-disable", false, "serve no metrics")
-	fl.IntVar(&f.healthPort, "health-port", 8081, "port of /healthz and /readyz, 1024 to 65535")
+	boundedVar(fl, &f.healthPort, "health-port", 8081, leastPort, maxPort, "port of /healthz and /readyz, 1024 to 65535")
 	fl.BoolVar(&f.healthDisable, "health-disable", false, "serve neither")
 	fl.BoolVar(&f.electionDisable, "leader-election-disable", false, "write status without being elected, where there is one pod")
 	fl.StringVar(&f.electionLock, "leader-election-lock-name", "gatehouse-leader-election-lock", "name of the Lease; each Gateway needs its own")
 	fl.StringVar(&f.envoy, "envoy", "", "path of the Envoy binary (default: the cache of 'gatehouse envoy install', PATH)")
 	fl.StringVar(&f.stateDir, "state-dir", "/var/run/gatehouse", "directory for sockets and Envoy's log")
 	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file, to run outside of the cluster (default: the Pod's ServiceAccount, else kubectl's rules)")
-	fl.IntVar(&f.concurrency, "concurrency", 0, "worker threads of Envoy (default: one per CPU)")
-	fl.DurationVar(&f.drain, "drain-timeout", 30*time.Second, "how long clients may finish when it stops")
+	boundedVar(fl, &f.concurrency, "concurrency", 0, 0, maxConcurrency, "worker threads of Envoy (default: one per CPU)")
+	boundedVar(fl, &f.drain, "drain-timeout", 30*time.Second, 0, maxDrain, "how long clients may finish when it stops")
 	f.logs.define(cmd)
 	f.class.define(cmd)
 	return cmd
 }
 
 func (f *staticFlags) check() error {
-	for flag, port := range map[string]int{"metrics-port": f.metricsPort, "health-port": f.healthPort} {
-		if port < 1024 || port > 65535 {
-			return usageError{fmt.Errorf("--%s: %d is not between 1024 and 65535", flag, port)}
-		}
-	}
 	if f.metricsPort == f.healthPort && !f.metricsDisable && !f.healthDisable {
 		return usageError{fmt.Errorf("--metrics-port and --health-port are both %d", f.metricsPort)}
-	}
-	if f.drain < 0 || f.drain > maxDrain {
-		return usageError{fmt.Errorf("--drain-timeout: %s is not between 0s and %s", f.drain, maxDrain)}
-	}
-	if f.concurrency < 0 {
-		return usageError{fmt.Errorf("--concurrency: %d is negative", f.concurrency)}
 	}
 	if !filepath.IsAbs(f.stateDir) {
 		return usageError{fmt.Errorf("--state-dir: %q is not an absolute path", f.stateDir)}

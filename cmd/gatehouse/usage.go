@@ -47,19 +47,10 @@ func oneOf(flag, value string, allowed ...string) error {
 // a parser.
 func flagError(err error) error {
 	var invalid *pflag.InvalidValueError
-	if !errors.As(err, &invalid) {
-		return err
+	if !errors.As(err, &invalid) || invalid.GetFlag().Value.Type() != "bool" {
+		return withFlag(err)
 	}
-	want := "a " + invalid.GetFlag().Value.Type()
-	switch invalid.GetFlag().Value.Type() {
-	case "int", "uint32":
-		want = "a whole number"
-	case "duration":
-		want = "a duration such as 5s or 2m"
-	case "bool":
-		want = "true or false"
-	}
-	return fmt.Errorf("--%s: %q is not %s", invalid.GetFlag().Name, invalid.GetValue(), want)
+	return fmt.Errorf("--%s: %q is not true or false", invalid.GetFlag().Name, invalid.GetValue())
 }
 
 // complete offers values of a flag to the shell.

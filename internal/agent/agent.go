@@ -157,6 +157,10 @@ func (a *Agent) restoreSocket() error {
 }
 
 func (a *Agent) changed(s proxy.State) {
+	if s.Phase == proxy.PhaseStalled {
+		// The control plane shall count a proxy less.
+		a.socket.Load().Cut()
+	}
 	if s.Live && !a.wasReady.Swap(true) {
 		a.log.Info("ready: the first configuration is in force")
 	}

@@ -6,6 +6,8 @@
 //   - Envoy serves on while the control plane is away, for however long.
 //   - Ready means that the first configuration is in force. It ends with the first
 //     signal to stop, a while before the first client notices anything else.
+//   - A control plane that stands still is left within 5 s and dialled anew. A busy
+//     machine is not taken for one.
 //   - What Envoy and the control plane say to each other is carried as bytes:
 //     nothing here can change it, or must know it.
 //   - Everything that it writes lies in its state directory.

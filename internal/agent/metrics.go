@@ -57,11 +57,13 @@ var (
 		"Unix time since when there is a connection to the control plane; 0 without one.", nil, nil)
 	connectionsDesc = prometheus.NewDesc("gatehouse_proxy_controller_connections_total",
 		"Tries to connect to the control plane.", []string{"result"}, nil)
+	silentDesc = prometheus.NewDesc("gatehouse_proxy_controller_silent_total",
+		"Connections to the control plane that were ended because nothing came over them.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{readyDesc, drainingDesc, restartsDesc, connectedDesc, connectionsDesc} {
+	for _, d := range []*prometheus.Desc{readyDesc, drainingDesc, restartsDesc, connectedDesc, connectionsDesc, silentDesc} {
 		out <- d
 	}
 }
@@ -83,6 +85,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	gauge(connectedDesc, since)
 	counter(connectionsDesc, relay.succeeded, "ok")
 	counter(connectionsDesc, relay.failed, "failed")
+	counter(silentDesc, relay.silent)
 }
 
 func oneIf(b bool) float64 {

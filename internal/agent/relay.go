@@ -42,6 +42,7 @@ type relay struct {
 	connected map[net.Conn]time.Time
 	succeeded int // all that were ever opened
 	failed    int
+	silent    int // of the opened ones, those that were ended for their silence
 }
 
 func newRelay(dial func(context.Context) (net.Conn, error), log *slog.Logger) *relay {
@@ -91,7 +92,27 @@ func (r *relay) carry(ctx context.Context, envoy net.Conn) {
 	defer controller.Close()
 	r.opened(controller)
 	defer r.closed(controller)
-	join(ctx, envoy, controller)
+	heard := &heardConn{Conn: controller}
+	ctx, end := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer end()
+	watch.Go(func() {
+		if heard.untilSilent(ctx) {
+			r.standsStill(controller)
+			end()
+		}
+	})
+	join(ctx, envoy, heard)
+}
+
+// standsStill notes a connection that is ended because nothing comes over it.
+func (r *relay) standsStill(conn net.Conn) {
+	r.mu.Lock()
+	r.silent++
+	r.mu.Unlock()
+	r.log.Warn("the control plane stands still or is cut off; connecting anew, and serving on meanwhile",
+		"address", conn.RemoteAddr().String(), "silent", silenceLimit.String())
 }
 
 // pause is how long to wait before the control plane is asked again.
@@ -152,13 +173,14 @@ type relayState struct {
 	connected         bool
 	since             time.Time // of the oldest connection
 	succeeded, failed int
+	silent            int
 	lastError         error
 }
 
 func (r *relay) state() relayState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := relayState{connected: len(r.connected) > 0, succeeded: r.succeeded, failed: r.failed, lastError: r.lastError}
+	s := relayState{connected: len(r.connected) > 0, succeeded: r.succeeded, failed: r.failed, silent: r.silent, lastError: r.lastError}
 	for _, since := range r.connected {
 		if s.since.IsZero() || since.Before(s.since) {
 			s.since = since

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
@@ -40,9 +41,7 @@ func PrintStatus(w io.Writer, v view.View, wide Wide) {
 	print(sets)
 	print(routes)
 	print(policyTable(s, v, wide))
-	if wide {
-		print(processes(s, v))
-	}
+	print(processes(s, v, wide))
 	if len(v.Problems) > 0 {
 		if blocks > 0 {
 			fmt.Fprintln(w)
@@ -109,9 +108,13 @@ func listenerRows(s Style, listeners []view.ListenerRow) []row {
 	return rows
 }
 
-func processes(s Style, v view.View) table {
+// processes are the Envoys; if not wide, only those that don't do what they are there for.
+func processes(s Style, v view.View, wide Wide) table {
 	t := table{head: []string{"ENVOY OF", "PHASE", "PID", "RESTARTS", "SINCE", "LAST EXIT"}}
 	for _, p := range v.Proxies {
+		if troubled := p.Phase == string(proxy.PhaseStalled) || p.Phase == string(proxy.PhaseBackoff); !troubled && !bool(wide) {
+			continue
+		}
 		t.rows = append(t.rows, row{cells: []string{
 			p.Gateway, s.state(p.Phase, p.Live), fmt.Sprint(p.PID), fmt.Sprint(p.Restarts), p.Since.Format("15:04:05"), p.LastExit,
 		}})

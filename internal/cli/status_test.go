@@ -24,6 +24,20 @@ func TestPrintStatus(t *testing.T) {
 	}
 }
 
+// TestPrintTroubledEnvoy protects whoever looks for why nothing answers: an Envoy that
+// doesn't work is shown without being asked for.
+func TestPrintTroubledEnvoy(t *testing.T) {
+	v := views()["quick"]
+	v.Proxies = []view.Proxy{
+		{Gateway: "default/still", Phase: "stalled", PID: 4711}, {Gateway: "default/web", Phase: "running", Live: true, PID: 4712},
+	}
+	var out bytes.Buffer
+	PrintStatus(&out, v, false)
+	if text := out.String(); !strings.Contains(text, "default/still  stalled  4711") || strings.Contains(text, "4712") {
+		t.Errorf("it says\n%s", text)
+	}
+}
+
 // TestTry protects those who copy a command: it reaches the route, and a shell
 // takes it, also when it is broken over lines.
 func TestTry(t *testing.T) {

@@ -2,6 +2,7 @@ package condition
 
 import (
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -114,18 +115,43 @@ func conflict(reason gwv1.ListenerConditionReason, message string) (accepted, co
 	return no(gwv1.ListenerConditionAccepted, reason, message), yes(gwv1.ListenerConditionConflicted, reason, message)
 }
 
+// Overlaps are the TLS listeners of the port that have hostnames that overlap.
+type Overlaps struct {
+	Listeners []string // of the same object
+	Gateway   string   // whose listeners do, where the listener is a ListenerSet's
+	Sets      bool     // whether listeners of ListenerSets do, other than its own
+}
+
+// Some reports whether there are any.
+func (o Overlaps) Some() bool { return len(o.Listeners) > 0 || o.Gateway != "" || o.Sets }
+
+// named doesn't name ListenerSets: those of other teams are not for everyone to know.
+func (o Overlaps) named() string {
+	var all []string
+	if len(o.Listeners) > 0 {
+		all = append(all, listenersNamed(o.Listeners))
+	}
+	if o.Gateway != "" {
+		all = append(all, "listeners of Gateway "+o.Gateway)
+	}
+	if o.Sets {
+		all = append(all, "listeners of ListenerSets")
+	}
+	return strings.Join(all, " and ")
+}
+
 // ListenerOverlappingTLS says which TLS listeners of the port have a hostname that
 // overlaps. It is set only where it is true.
-func ListenerOverlappingTLS(others []string) metav1.Condition {
+func ListenerOverlappingTLS(others Overlaps) metav1.Condition {
 	return yes(gwv1.ListenerConditionOverlappingTLSConfig, gwv1.ListenerReasonOverlappingHostnames,
-		fmt.Sprintf("The hostname overlaps with %s; requests that reuse a connection for a host of another listener are answered with 421", listenersNamed(others)))
+		fmt.Sprintf("The hostname overlaps with %s; requests that reuse a connection for a host of another listener are answered with 421", others.named()))
 }
 
 // ListenerOverlappingBytes is ListenerOverlappingTLS of a listener that forwards
 // bytes without seeing requests.
-func ListenerOverlappingBytes(others []string) metav1.Condition {
+func ListenerOverlappingBytes(others Overlaps) metav1.Condition {
 	return yes(gwv1.ListenerConditionOverlappingTLSConfig, gwv1.ListenerReasonOverlappingHostnames,
-		fmt.Sprintf("The hostname overlaps with %s; requests that reuse a connection for a host of another listener reach the backends of this one", listenersNamed(others)))
+		fmt.Sprintf("The hostname overlaps with %s; requests that reuse a connection for a host of another listener reach the backends of this one", others.named()))
 }
 
 // ListenerResolvedRefs says that every reference of the listener leads to

@@ -73,6 +73,16 @@ func (m *member) restoreSocket() error {
 	return nil
 }
 
+// changed makes an Envoy that stands still one that is not connected.
+func (m *member) changed(s proxy.State) {
+	if s.Phase != proxy.PhaseStalled {
+		return
+	}
+	if socket := m.socket.Load(); socket != nil {
+		socket.Cut()
+	}
+}
+
 // New prepares a Fleet. It ends with StopAll.
 func New(o Options) *Fleet {
 	f := &Fleet{Options: o, members: map[object.Name]*member{}, leaving: map[string]chan struct{}{}}
@@ -118,6 +128,7 @@ func (f *Fleet) start(gateway object.Name, settings *v1alpha1.Settings) {
 	m := &member{dir: dir, done: make(chan struct{})}
 	config := f.config(gateway, dir, settings)
 	config.Prepare = m.restoreSocket
+	config.OnState = m.changed
 	m.supervisor = proxy.New(config)
 	f.members[gateway] = m
 	predecessor := f.leaving[dir]

@@ -6,6 +6,9 @@
 //   - Serving traffic does not depend on this process. An Envoy survives a
 //     kill -9 of its supervisor, and the next supervisor adopts it when nothing
 //     that it was started with has changed.
+//   - An Envoy that stands still (it answers nothing, and its main thread does no
+//     work) is ended and started anew. One that is busy is left alone, however long
+//     it answers nothing.
 //   - At most one Envoy serves a Gateway: the private directory is locked, and
 //     a leftover that can't be adopted is drained and stopped first.
 //   - Files deleted under a running Envoy, by a cleaner of temporary files, cost

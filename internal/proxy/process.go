@@ -20,6 +20,7 @@ type process struct {
 	started time.Time
 	adopted bool
 	handle  *os.Process
+	stalled bool // it stood still, so that we have ended it
 
 	// done is closed when the process has ended; exit is valid from then on.
 	done chan struct{}

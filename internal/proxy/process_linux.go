@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,6 +40,34 @@ func processIdentity(pid int) (string, error) {
 func processAlive(p *os.Process, identity string) bool {
 	now, err := processIdentity(p.Pid)
 	return err == nil && now == identity
+}
+
+// mainThreadTime is the processor time that the main thread of a process has used; 0
+// if the system doesn't tell. The kernel may be built without the file that has it
+// exactly, or fill it with zeros.
+func mainThreadTime(pid int) time.Duration {
+	exact, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/schedstat", pid, pid))
+	if err == nil {
+		if ns, _, _ := strings.Cut(string(exact), " "); ns != "0" {
+			n, _ := strconv.ParseInt(ns, 10, 64)
+			return time.Duration(n)
+		}
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/stat", pid, pid))
+	if err != nil {
+		return 0
+	}
+	// As in processIdentity; utime and stime are fields 14 and 15, in hundredths.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 13 {
+		return 0
+	}
+	var ticks int64
+	for _, field := range fields[11:13] {
+		n, _ := strconv.ParseInt(field, 10, 64)
+		ticks += n
+	}
+	return time.Duration(ticks) * (time.Second / 100)
 }
 
 // raiseFileLimit lets the process open as many files as the system allows: the

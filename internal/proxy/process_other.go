@@ -33,3 +33,6 @@ func processAlive(p *os.Process, _ string) bool {
 
 // raiseFileLimit: only Linux can change the limits of another process.
 func raiseFileLimit(int) error { return nil }
+
+// mainThreadTime: only Linux tells it of another process's thread.
+func mainThreadTime(int) time.Duration { return 0 }

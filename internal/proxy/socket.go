@@ -28,6 +28,7 @@ type Socket struct {
 	inner  *net.UnixListener
 	file   os.FileInfo // what inner is bound to
 	closed bool
+	conns  map[*socketConn]struct{} // that are open
 }
 
 var _ net.Listener = (*Socket)(nil)
@@ -39,7 +40,7 @@ func ListenSocket(path string, log *slog.Logger) (*Socket, error) {
 	if err := CheckSocketPath(path); err != nil {
 		return nil, err
 	}
-	s := &Socket{path: path, log: log, ending: make(chan struct{}), ended: make(chan struct{})}
+	s := &Socket{path: path, log: log, ending: make(chan struct{}), ended: make(chan struct{}), conns: map[*socketConn]struct{}{}}
 	if err := s.listen(); err != nil {
 		return nil, err
 	}
@@ -123,9 +124,12 @@ func (s *Socket) Accept() (net.Conn, error) {
 		s.mu.Lock()
 		inner := s.inner
 		s.mu.Unlock()
-		conn, err := inner.Accept()
-		if err == nil || !s.replaced(inner) {
-			return conn, err
+		conn, err := inner.AcceptUnix()
+		if err == nil {
+			return s.keepConn(conn), nil
+		}
+		if !s.replaced(inner) {
+			return nil, err
 		}
 	}
 }

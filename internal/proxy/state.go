@@ -15,6 +15,9 @@ const (
 	// PhaseRunning: the process runs and its admin interface answers. Whether
 	// it has its first configuration is State.Live.
 	PhaseRunning Phase = "running"
+	// PhaseStalled: the process runs and stands still, as one that was stopped does.
+	// It is ended unless it goes on within seconds.
+	PhaseStalled Phase = "stalled"
 	// PhaseBackoff: it has died or could not be started; State.Next says when
 	// it is tried again.
 	PhaseBackoff Phase = "backoff"
@@ -56,6 +59,8 @@ type Exit struct {
 	Signal string
 	// Err is why the process could not be started.
 	Err error
+	// Stalled says that we have ended the process because it stood still.
+	Stalled bool
 	// Lines are the last that it printed, at most 20.
 	Lines []string
 }
@@ -65,6 +70,8 @@ func (e *Exit) String() string {
 	switch {
 	case e.Err != nil:
 		return "could not be started: " + e.Err.Error()
+	case e.Stalled:
+		return "stood still and was ended"
 	case e.Signal != "":
 		return "ended by signal: " + e.Signal
 	case e.Code >= 0:

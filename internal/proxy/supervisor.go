@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -15,8 +16,9 @@ const (
 	// that waits for its configuration is asked less often.
 	probeFirst = 10 * time.Millisecond
 	probeSlow  = 100 * time.Millisecond
-	// A live Envoy leaves that state only when somebody drains it by hand.
-	probeLive    = 5 * time.Second
+	// A live Envoy leaves that state only when somebody drains it by hand, or when it
+	// stands still.
+	probeLive    = 2 * time.Second
 	probeTimeout = time.Second
 )
 
@@ -187,6 +189,7 @@ func (s *Supervisor) watch(ctx context.Context, p *process, hash string) bool {
 	restore := time.NewTicker(restoreInterval)
 	defer restore.Stop()
 	var quiet silence
+	var still standstill
 	for {
 		select {
 		case <-ctx.Done():
@@ -201,29 +204,48 @@ func (s *Supervisor) watch(ctx context.Context, p *process, hash string) bool {
 		interval = min(interval*5/4, probeSlow)
 		// Fails at once when the process is gone, since its socket is too.
 		word, err := s.admin.ready(ctx, probeTimeout)
-		switch {
-		case err == nil:
+		if err == nil {
 			if quiet.heard() {
 				s.log.Info("envoy answers again", "pid", p.pid)
 			}
+			still = standstill{}
 			s.admin.hold()
 			live := word == envoyLive
 			if live {
 				interval = probeLive
 			}
 			s.update(func(st *State) { st.Phase, st.Live = PhaseRunning, live })
-		case quiet.missed(time.Now()):
-			s.log.Warn("envoy runs but has not answered for a while, so it takes no changes; "+
-				"if it is not only short of CPU, end it with kill -9 and another one is started",
-				"pid", p.pid, "since", quiet.since, "error", err)
+		} else {
+			s.unanswered(p, &quiet, &still, err)
 		}
 		probe.Reset(interval)
+	}
+}
+
+// unanswered judges a process that has not answered: one that stands still is ended.
+func (s *Supervisor) unanswered(p *process, quiet *silence, still *standstill, err error) {
+	now := time.Now()
+	switch lasted := still.look(now, mainThreadTime(p.pid)); {
+	case lasted >= stillLimit:
+		s.log.Error("envoy stands still and is ended; another one is started", "pid", p.pid, "error", err)
+		p.stalled = true
+		if err := p.signal(syscall.SIGKILL); err != nil {
+			s.log.Error("envoy can't be ended", "pid", p.pid, "error", err)
+		}
+		*still = standstill{} // the system may take a while
+	case lasted >= stillNoted:
+		s.update(func(st *State) { st.Phase, st.Live = PhaseStalled, false })
+	case quiet.missed(now):
+		s.log.Warn("envoy works but has not answered for a while, so it takes no changes; "+
+			"if it is not only short of CPU, end it with kill -9 and another one is started",
+			"pid", p.pid, "since", quiet.since, "error", err)
 	}
 }
 
 // ended records how a process has ended.
 func (s *Supervisor) ended(p *process) {
 	exit := p.exit
+	exit.Stalled = p.stalled
 	exit.Lines = s.lastLines()
 	s.log.Error("envoy ended", "pid", p.pid, "reason", exit.String(), "lived", exit.At.Sub(p.started).Round(time.Millisecond))
 	s.update(func(st *State) {

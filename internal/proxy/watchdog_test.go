@@ -5,6 +5,27 @@ import (
 	"time"
 )
 
+// A standstill is time without any work. A busy process has none, nor has one of which
+// the system doesn't tell, and a pause of our own counts for little.
+func TestStandstill(t *testing.T) {
+	var s standstill
+	now := time.Now()
+	look := func(after, used, want time.Duration) {
+		t.Helper()
+		now = now.Add(after)
+		if got := s.look(now, used); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	look(0, 5, 0)
+	look(time.Second, 5, time.Second)
+	look(time.Hour, 5, time.Second+stillStep)
+	look(time.Second, 6, 0)
+	look(time.Second, 6, time.Second)
+	look(time.Second, 0, 0)
+	look(time.Second, 0, 0)
+}
+
 // A hung Envoy is told of once, not for being slow, and not for ever.
 func TestSilence(t *testing.T) {
 	var s silence

@@ -49,20 +49,6 @@ func findConflicts(drafts []*draft) {
 	}
 }
 
-// findOverlaps notes TLS listeners whose hostnames overlap with others' of the
-// port, which the specification wants to be told of: browsers reuse a connection
-// for every host that its certificate names.
-func findOverlaps(drafts []*draft) {
-	for _, d := range drafts {
-		if d.family == encrypted {
-			d.overlaps = others(drafts, func(o *draft) bool {
-				_, overlap := intersect(d.Hostname, o.Hostname)
-				return o != d && o.family == encrypted && o.Port == d.Port && overlap
-			})
-		}
-	}
-}
-
 // others names the listeners for which is holds.
 func others(drafts []*draft, is func(*draft) bool) []string {
 	var names []string

@@ -86,3 +86,39 @@ func TestSetsTouchWhatTheyConcern(t *testing.T) {
 		})
 	}
 }
+
+// TestOverlappingSetsWakeNobody protects the cost of a set whose hostnames overlap with
+// those of many others: it is the first one on a wildcard's host that makes a
+// difference to the wildcard.
+func TestOverlappingSetsWakeNobody(t *testing.T) {
+	const n = 100
+	const fleet = `
+kind: Gateway
+metadata: {namespace: default, name: g}
+spec:
+  gatewayClassName: gatehouse
+  allowedListeners: {namespaces: {from: All}}
+  listeners:
+  - {name: all, port: 443, protocol: HTTPS, hostname: "*.test"}`
+	encrypted := func(i int) *gwv1.ListenerSet {
+		s := setObject(i)
+		s.Spec.Listeners[0].Port, s.Spec.Listeners[0].Protocol = 443, gwv1.HTTPSProtocolType
+		return s
+	}
+	w := newWorld(settings{ImplicitClass: "gatehouse"}.options())
+	objects := decode(t, fleet)
+	for i := range n {
+		objects = append(objects, encrypted(i))
+	}
+	wide := encrypted(n + 1)
+	wide.Spec.Listeners[0].Hostname = nil
+	w.set(t, append(objects, wide)...)
+	before := w.runs()
+	w.set(t, encrypted(n))
+	after := w.runs()
+	for table, want := range map[string]uint64{"topology-listener-sets": 1, "topology-gateways": 0} {
+		if got := after[table] - before[table]; got != want {
+			t.Errorf("%s: %d units ran, want %d", table, got, want)
+		}
+	}
+}

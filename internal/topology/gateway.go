@@ -47,6 +47,9 @@ func (g *Graph) gateway(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, class *
 	for _, d := range draftListeners(gw, g.options, parameters.edge()) {
 		g.leaveOwner(c, d)
 		g.claimPort(c, name, d)
+		if gw.Spec.AllowedListeners != nil {
+			g.overlapSets(c, d)
+		}
 		l := g.listener(c, d)
 		node.Listeners = append(node.Listeners, l)
 		names = append(names, l.Key.Name)
@@ -127,7 +130,7 @@ func (g *Graph) listener(c *flow.Ctx, d *draft) *Listener {
 		resolved = condition.ListenerNotResolved(problems)
 	}
 	l.Conditions = []metav1.Condition{d.accepted, d.conflict, resolved}
-	if len(d.overlaps) > 0 {
+	if d.overlaps.Some() {
 		overlapping := condition.ListenerOverlappingTLS
 		if d.Protocol == gwv1.TLSProtocolType {
 			overlapping = condition.ListenerOverlappingBytes

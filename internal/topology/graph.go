@@ -115,6 +115,7 @@ type Graph struct {
 	bySite          *flow.Index[site, ListenerKey, entry]
 	portOwners      flow.Table[gatewayPort, portOwner]
 	setPorts        flow.Table[gatewayPort, struct{}]
+	overlaps        flow.Table[overlapKey, struct{}]
 	gatewaySetPorts flow.Table[object.Name, []setPort]
 	standings       flow.Table[object.Name, standing]
 	setSections     flow.Table[object.Name, *setSections]

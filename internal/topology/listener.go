@@ -56,7 +56,7 @@ type draft struct {
 	family   family
 	accepted metav1.Condition
 	conflict metav1.Condition
-	overlaps []string           // TLS listeners with overlapping hostnames
+	overlaps condition.Overlaps // what TLS listeners have hostnames that overlap with this one's
 	problems []metav1.Condition // with references that need no other object to be judged
 	notes    []string           // for people, beside references that are resolved
 	clients  *gwv1.FrontendTLSValidation

@@ -153,6 +153,7 @@ func (g *Graph) declareEntries() {
 			}
 			return slices.SortedFunc(maps.Keys(seen), setPort.compare), true
 		}, flow.Equal(slices.Equal[[]setPort]))
+	g.overlaps = declareOverlaps(own, ofSets)
 	g.setPorts = flow.Keys("topology-set-ports",
 		func(_ ListenerKey, e entry, yield func(gatewayPort)) { yield(e.gatewayPort) }, ofSets)
 }

@@ -154,8 +154,12 @@ func (g *Graph) declareListenerSets() flow.Table[object.Name, *ListenerSet] {
 func (g *Graph) listenerSet(c *flow.Ctx, node *ListenerSet, s *set, at standing) {
 	node.Unusable = at.unusable
 	var idle []string
-	for _, d := range g.settleSet(c, s) {
+	drafts := g.settleSet(c, s)
+	for _, d := range drafts {
 		g.claimPort(c, s.gateway, d)
+	}
+	g.findSetOverlaps(c, s, drafts)
+	for _, d := range drafts {
 		l := g.listener(c, d)
 		node.Listeners = append(node.Listeners, l)
 		if !l.Serves {

@@ -27,9 +27,13 @@ const (
 	// than every 5 minutes unless it is configured otherwise.
 	minPing = 5 * time.Second
 
-	// Our own pings detect a proxy that hangs.
-	pingAfter   = 30 * time.Second
-	pingTimeout = 15 * time.Second
+	// A proxy that has been silent for this long is asked for a sign of life. The
+	// question is one of ours at the same time: an agent that gets none takes this
+	// process for one that stands still (agent.silenceLimit).
+	pingAfter = time.Second
+	// Envoy's main thread answers nothing while it takes in a large configuration, and
+	// for longer where its machine is busy.
+	pingTimeout = 30 * time.Second
 
 	// How long streams get to end before their connections are cut.
 	stopTimeout = 2 * time.Second

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -34,6 +35,36 @@ func TestEnvoyKilled(t *testing.T) {
 	s.serves(t, "home.example", "v1")
 	if took := time.Since(killed); took > 2*time.Second {
 		t.Errorf("it took %s until Envoy served again", took)
+	}
+	s.conditions(t, "Gateway gw", "", "Programmed=True")
+}
+
+// TestEnvoyStandsStill protects against a proxy that is there and does nothing: the
+// status says so, and another one is there in the documented time.
+func TestEnvoyStandsStill(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, nil)
+	pid := s.envoyPID(t)
+	stopped := time.Now()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, siteTimeout, func() error {
+		if out, err := s.run("status", "--state-dir", s.state); err != nil || !strings.Contains(out, "stalled") {
+			return fmt.Errorf("%w: no stalled Envoy in\n%s", err, out)
+		}
+		return nil
+	})
+	s.says(t, "Gateway gw", "Waiting for a proxy to connect")
+	eventually(t, siteTimeout, func() error {
+		if pids := s.envoys(); len(pids) != 1 || pids[0] == pid {
+			return fmt.Errorf("Envoys: %v", pids)
+		}
+		return nil
+	})
+	s.serves(t, "home.example", "v1")
+	if took := time.Since(stopped); took > 20*time.Second {
+		t.Errorf("it took %s until another Envoy served", took)
 	}
 	s.conditions(t, "Gateway gw", "", "Programmed=True")
 }

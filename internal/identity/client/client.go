@@ -31,6 +31,11 @@ const (
 	fileInterval = 5 * time.Second
 
 	dialTimeout = 5 * time.Second
+
+	// A replica that stands still is not waited for: so much later the connection is
+	// tried for again, while the first try goes on.
+	dialAgain  = 1500 * time.Millisecond
+	dialRacers = 3
 )
 
 // Options say where the controller is, and how each knows the other.

@@ -237,6 +237,54 @@ func (p *pod) greeting(t *testing.T) (string, error) {
 	return string(b), err
 }
 
+// behindService is an address whose first connection leads to a replica that stands
+// still: it is taken, and nothing comes of it. The others lead to the given one.
+func behindService(t *testing.T, replica string) string {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var done sync.WaitGroup
+	done.Go(func() {
+		for n := 0; ; n++ {
+			conn, err := lis.Accept()
+			if err != nil {
+				return
+			}
+			if n == 0 {
+				defer conn.Close()
+				continue
+			}
+			to, err := net.Dial("tcp", replica)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			done.Go(func() { _, _ = io.Copy(to, conn); to.Close() })
+			done.Go(func() { _, _ = io.Copy(conn, to); conn.Close() })
+		}
+	})
+	t.Cleanup(func() { lis.Close(); done.Wait() })
+	return lis.Addr().String()
+}
+
+// A replica that stands still doesn't keep a proxy from the others of the Service.
+func TestDialPassesAReplicaThatStandsStill(t *testing.T) {
+	c := newCA(t, "one")
+	s := startController(t, c, time.Hour)
+	xds, _ := xdsServer(t, c, c)
+	p := startPod(t, s, behindService(t, xds), c, io.Discard)
+	p.wait(t)
+	began := time.Now()
+	if got, err := p.greeting(t); got != "hello" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("connected after %s", took)
+	}
+}
+
 func TestCertificateIsRenewedWithTheTokenOfTheDay(t *testing.T) {
 	c := newCA(t, "one")
 	s := startController(t, c, 3*time.Second)

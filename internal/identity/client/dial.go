@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 )
 
 // Dial connects to the controller's xDS port, with the newest certificate. It
@@ -17,12 +18,51 @@ func (c *Client) Dial(ctx context.Context) (net.Conn, error) {
 	}
 	// Go's servers of gRPC insist on the protocol's name.
 	config.NextProtos = []string{"h2"}
-	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: config}
-	raw, err := d.DialContext(ctx, "tcp", c.o.XDS)
+	raw, err := race(ctx, &tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: config}, c.o.XDS)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the controller at %s: %w", c.o.XDS, err)
 	}
 	return &conn{Conn: raw.(*tls.Conn), client: c}, nil
+}
+
+// race returns the first of up to dialRacers connections, each begun dialAgain after
+// the one before. The address is a Service's, which leads each connection to a replica
+// of its choice: one that stands still takes connections and completes none.
+func race(ctx context.Context, d *tls.Dialer, address string) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	results := make(chan result, dialRacers)
+	again := time.NewTimer(0)
+	defer again.Stop()
+	for begun, ended := 0, 0; ; {
+		select {
+		case <-again.C:
+			begun++
+			go func() {
+				conn, err := d.DialContext(ctx, "tcp", address)
+				results <- result{conn, err}
+			}()
+			if begun < dialRacers {
+				again.Reset(dialAgain)
+			}
+		case r := <-results:
+			ended++
+			if r.err != nil && ended < begun {
+				continue
+			}
+			cancel()
+			for ; ended < begun; ended++ {
+				if late := <-results; late.conn != nil {
+					_ = late.conn.Close()
+				}
+			}
+			return r.conn, r.err
+		}
+	}
 }
 
 // TLS returns what a connection to the controller is made with: the newest
