@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
@@ -79,13 +80,13 @@ func (f *fleet) podTemplate() (corev1.PodTemplateSpec, error) {
 			ServiceAccountName:            f.name,
 			AutomountServiceAccountToken:  new(false),
 			EnableServiceLinks:            new(false),
-			TerminationGracePeriodSeconds: new(valueOr(pod.TerminationGracePeriodSeconds, grace)),
+			TerminationGracePeriodSeconds: new(ptr.Deref(pod.TerminationGracePeriodSeconds, grace)),
 			SecurityContext:               &security,
 			NodeSelector:                  pod.NodeSelector,
 			Affinity:                      pod.Affinity,
 			Tolerations:                   pod.Tolerations,
 			TopologySpreadConstraints:     f.spread(pod.TopologySpreadConstraints),
-			PriorityClassName:             valueOr(pod.PriorityClassName, ""),
+			PriorityClassName:             ptr.Deref(pod.PriorityClassName, ""),
 			ImagePullSecrets:              pod.ImagePullSecrets,
 			InitContainers:                pod.InitContainers,
 			Containers:                    append([]corev1.Container{container}, pod.Containers...),
@@ -96,7 +97,7 @@ func (f *fleet) podTemplate() (corev1.PodTemplateSpec, error) {
 
 func (f *fleet) podAnnotations(further map[string]string) map[string]string {
 	out := map[string]string{}
-	if m := f.settings.Metrics; m == nil || valueOr(m.Scrape, true) {
+	if m := f.settings.Metrics; m == nil || ptr.Deref(m.Scrape, true) {
 		out["prometheus.io/scrape"] = "true"
 		out["prometheus.io/port"] = strconv.Itoa(healthPort)
 		out["prometheus.io/path"] = "/metrics"
@@ -235,7 +236,7 @@ func (f *fleet) args(drain drain) []string {
 	if e.LogLevel != nil {
 		args = append(args, "--log-level="+string(*e.LogLevel))
 	}
-	if m := f.settings.Metrics; m != nil && valueOr(m.Backends, false) {
+	if m := f.settings.Metrics; m != nil && ptr.Deref(m.Backends, false) {
 		args = append(args, "--backend-metrics")
 	}
 	if f.bootstrap() != nil {
@@ -320,7 +321,7 @@ func imageOf(image string, over *v1alpha1.Image) string {
 	case over.Tag != nil:
 		version = ":" + *over.Tag
 	}
-	return valueOr(over.Repository, repository) + version
+	return ptr.Deref(over.Repository, repository) + version
 }
 
 // overlaid merges settings into default ones, field by field.

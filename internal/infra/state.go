@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -27,7 +28,7 @@ type State struct {
 func ready(workload client.Object) bool {
 	switch w := workload.(type) {
 	case *appsv1.Deployment:
-		return w.Status.ObservedGeneration >= w.Generation && w.Status.AvailableReplicas >= valueOr(w.Spec.Replicas, 1)
+		return w.Status.ObservedGeneration >= w.Generation && w.Status.AvailableReplicas >= ptr.Deref(w.Spec.Replicas, 1)
 	case *appsv1.DaemonSet:
 		return w.Status.ObservedGeneration >= w.Generation && w.Status.NumberReady > 0 &&
 			w.Status.NumberReady >= w.Status.DesiredNumberScheduled
