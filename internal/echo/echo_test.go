@@ -244,7 +244,7 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
-// dialWebSocket shakes hands by the book and returns the connection.
+// dialWebSocket makes the handshake of RFC 6455 and returns the connection.
 func dialWebSocket(t *testing.T, addr string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)

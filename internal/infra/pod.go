@@ -21,7 +21,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
-// Where things are in a proxy's container.
+// These are paths in a proxy's container.
 const (
 	tokenDir     = "/var/run/secrets/gatehouse.dev/token" //nolint:gosec // a path
 	caDir        = "/var/run/secrets/gatehouse.dev/ca"
@@ -42,8 +42,9 @@ const (
 const (
 	defaultDrainDelay   = 5 * time.Second
 	defaultDrainTimeout = 20 * time.Second
-	// graceAfterDrain is what ending takes beside draining. By default all is as long
-	// as Kubernetes gives a pod, which is what deleting a namespace is fast with.
+	// graceAfterDrain is the time for what comes after draining. With the default drain
+	// it adds up to the time that Kubernetes gives a pod, so that a namespace can be
+	// deleted quickly.
 	graceAfterDrain = 5 * time.Second
 )
 
@@ -200,8 +201,8 @@ func (f *fleet) container(drain drain) (corev1.Container, error) {
 		Resources:       f.resources(c.Resources),
 		SecurityContext: &security,
 		VolumeMounts:    append(mounts, c.VolumeMounts...),
-		// A proxy is ready a second after its first configuration is in force. It takes
-		// longer to lose that: while its node is busy it serves nevertheless.
+		// A proxy is ready a second after its first configuration is in force. It stays
+		// ready for longer when probes fail, because on a busy node it still serves.
 		StartupProbe:   probe("/healthz", 1, 2, 120),
 		ReadinessProbe: probe("/readyz", 1, 2, 5),
 		LivenessProbe:  probe("/healthz", 10, 5, 6),
@@ -268,8 +269,8 @@ func (f *fleet) drain() (drain, error) {
 	return out, nil
 }
 
-// What a proxy requests of its node. It needs this little when idle. One that is
-// scaled by the CPU that it uses needs a share to be measured by.
+// These are the requests of a proxy. An idle proxy needs as little as this. A proxy
+// that is scaled by the CPU that it uses needs a share by which that is measured.
 const (
 	defaultCPU    = "10m"
 	autoscaledCPU = "250m"

@@ -68,10 +68,10 @@ func (f *fleet) service() *corev1.Service {
 	return out
 }
 
-// Addresses are where clients reach a Service from outside of the cluster, if its
-// type lets them, and its ClusterIPs. An external IP counts from when the Service has
-// it: then every node takes what comes to it, and that it comes to a node at all is for
-// the network, of which Kubernetes knows nothing.
+// Addresses are those at which clients outside of the cluster reach a Service, if its
+// type lets them, and its ClusterIPs. An external IP counts as soon as the Service has
+// it: every node takes traffic for it then. Whether the traffic gets to a node depends
+// on the network, and Kubernetes does not know that.
 func Addresses(s *corev1.Service) (addresses, cluster []string) {
 	cluster = slices.DeleteFunc(slices.Clone(s.Spec.ClusterIPs), func(ip string) bool { return ip == corev1.ClusterIPNone || ip == "" })
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {

@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// State is what is to be said of a Gateway's fleet.
+// State is what there is to say of a Gateway's fleet.
 type State struct {
 	// Problem is why the fleet can't be made what it should be; empty while it can.
 	Problem string `json:"problem,omitempty"`
@@ -66,7 +66,7 @@ func (a *Applier) waiting(gateway object.Name, workload client.Object) string {
 // said is what was last said of each Gateway's fleet.
 type said map[object.Name]State
 
-// report tells a state if it is news.
+// report passes a state on if it is new.
 func (a *Applier) report(gateway object.Name, s State) {
 	a.mu.Lock()
 	last, known := a.said[gateway]
@@ -77,8 +77,8 @@ func (a *Applier) report(gateway object.Name, s State) {
 	}
 }
 
-// reportServing tells which Service is to be used before anything else is known: the
-// new one must not be there before that.
+// reportServing passes on which Service is to be used before anything else is known, so
+// that the new Service is not used too early.
 func (a *Applier) reportServing(gateway object.Name, service string) {
 	a.mu.Lock()
 	s := a.said[gateway]
@@ -87,7 +87,7 @@ func (a *Applier) reportServing(gateway object.Name, service string) {
 	a.report(gateway, s)
 }
 
-// forget tells that there is no fleet any more.
+// forget reports that there is no fleet any more.
 func (a *Applier) forget(gateway object.Name) {
 	a.mu.Lock()
 	_, known := a.said[gateway]
