@@ -1,7 +1,6 @@
 package xds
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -27,6 +26,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/test/output"
 )
 
 // ca signs certificates of proxies, whose name is gateway:pod.
@@ -88,7 +88,7 @@ type tlsHarness struct {
 	*harness
 	ca      *ca
 	address string
-	log     *syncBuffer
+	log     *output.Buffer
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when revoked may have changed
@@ -97,7 +97,7 @@ type tlsHarness struct {
 
 func startTLS(t *testing.T, maxAge time.Duration) *tlsHarness {
 	t.Helper()
-	h := &tlsHarness{ca: newCA(t), changed: make(chan struct{}), log: &syncBuffer{}}
+	h := &tlsHarness{ca: newCA(t), changed: make(chan struct{}), log: &output.Buffer{}}
 	h.harness = &harness{t: t, states: make(chan State, 1000)}
 	h.server = New(Options{
 		Log:     slog.New(slog.NewTextHandler(h.log, nil)),
@@ -410,21 +410,4 @@ func TestPodHasFewConnections(t *testing.T) {
 	for _, p := range others {
 		p.quiet()
 	}
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(b)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
