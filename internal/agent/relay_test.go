@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/test/output"
 )
 
 // pair returns both ends of a TCP connection.
@@ -88,7 +90,7 @@ func TestRelayBacksOff(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var asked []time.Time
-	var log lockedBuffer
+	var log output.Buffer
 	r := newRelay(func(context.Context) (net.Conn, error) {
 		mu.Lock()
 		defer mu.Unlock()

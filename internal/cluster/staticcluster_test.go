@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +22,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
+	"github.com/gatehouse-dev/gatehouse/test/output"
 )
 
 // What static-mode writes and what it leaves alone, as an API server sees it. There
@@ -130,7 +130,7 @@ func (s *staticCluster) run(as *rest.Config, o Static) (logged func() string) {
 	c.Ports.Health, c.Ports.Metrics = 0, 0
 	o.Class, o.Address, o.StateDir = staticClass, netip.MustParseAddr("192.0.2.1"), s.t.TempDir()
 	o.Envoy = proxy.Binary{Path: "/nonexistent/envoy"}
-	log := &lockedText{}
+	log := &output.Buffer{}
 	cluster, err := New(s.t.Context(), Options{
 		Config: c, REST: rest.CopyConfig(as), Logs: config.NewLogs(c.Log, log), Static: &o,
 		Self: Replica{Namespace: staticNamespace, Name: "pod", IP: o.Address.String()},
@@ -148,24 +148,6 @@ func (s *staticCluster) run(as *rest.Config, o Static) (logged func() string) {
 		}
 	})
 	return log.String
-}
-
-// lockedText is a text that several write.
-type lockedText struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lockedText) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lockedText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 func (s *staticCluster) create(o client.Object) {

@@ -24,14 +24,14 @@ func GatewayAddressesNotAssigned(unmet []string) metav1.Condition {
 	return no(gwv1.GatewayConditionAddressesAssigned, gwv1.GatewayReasonAddressesNotAssigned, strings.Join(unmet, "; "))
 }
 
-// The rest says why an entry of spec.addresses has no address.
+// The functions below say why an entry of spec.addresses has no address.
 
 // AddressNoClusterIP is about routability Cluster.
 func AddressNoClusterIP() string {
 	return "routability Cluster is the ClusterIP of a Service, and there is none here; use " + routabilities
 }
 
-// AddressUnknownRoutability is about a routability that nobody knows.
+// AddressUnknownRoutability is about a routability that Gatehouse does not know.
 func AddressUnknownRoutability(want string) string {
 	return fmt.Sprintf("routability %s is not known; use %s", quote(want), routabilities)
 }
@@ -44,13 +44,15 @@ func AddressOtherRoutability(value, want, is string) string {
 	return fmt.Sprintf("%s is %s, not %s; name another address, or correct routability", value, is, want)
 }
 
-// AddressNoneLeft is about an entry without a value.
+// AddressNoneLeft is about an entry without a value, for which no default address is
+// left.
 func AddressNoneLeft(want string, defaults []string) string {
 	return fmt.Sprintf("of the default addresses (%s) none is left%s; name an address in value",
 		strings.Join(defaults, ", "), that(want))
 }
 
-// AddressNoneYet is about a Gateway that asks for nothing in particular.
+// AddressNoneYet is about a Gateway without an address that asks for none in
+// particular.
 func AddressNoneYet() string { return "The Gateway has no address yet" }
 
 // AddressNotGiven is about an address that the Service in front of the proxies
@@ -85,5 +87,5 @@ func that(want string) string {
 	return " that is " + want
 }
 
-// routabilities is for messages.
+// routabilities is the part of a message that says what can be used instead.
 const routabilities = "gatehouse.dev/Loopback, gatehouse.dev/Private or gatehouse.dev/Public, or remove it"

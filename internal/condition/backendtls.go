@@ -91,7 +91,7 @@ func PolicyAuthorityMissing(index int, object, unread string) metav1.Condition {
 	return authorityRef(gwv1.BackendTLSPolicyReasonInvalidCACertificateRef, index, text)
 }
 
-// unreadAuthority says that whether an object exists is not known.
+// unreadAuthority says that it is not known whether an object exists.
 func unreadAuthority(object, why string) string {
 	kind, _, _ := strings.Cut(object, " ")
 	return fmt.Sprintf("%s can't be used, since no %ss are read: %s; name a ConfigMap or a Secret instead, or see to it that they are", object, kind, why)

@@ -7,8 +7,9 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// The validation of clients' certificates. The references are in the Gateway, and
-// the listeners that they matter to say what is wrong with them.
+// The conditions below are about the validation of clients' certificates. The
+// references are in the Gateway. The listeners for which they matter say what is wrong
+// with them.
 
 // ListenerAuthorityKind says that a caCertificateRef names something that holds no
 // certificates of authorities.

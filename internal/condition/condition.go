@@ -24,8 +24,8 @@ func no[T, R ~string](kind T, reason R, message string) metav1.Condition {
 // listed is how many parts of a list a message shows.
 const listed = 5
 
-// join writes a list with sep between its parts, cut after a handful: a message
-// with hundreds of parts is not read.
+// join writes a list with sep between its parts. It stops after a handful of parts,
+// because nobody reads a message with hundreds of them.
 func join(parts []string, sep string) string {
 	if len(parts) <= listed {
 		return strings.Join(parts, sep)

@@ -1,8 +1,8 @@
 // Package condition makes every status condition that Gatehouse sets, one
 // constructor for each thing that can be said.
 //
-// A message is for a person who was woken by it: it names the object, says what
-// is wrong, and what to do.
+// A message is for a person who knows nothing else of the problem: it names the
+// object, says what is wrong, and what to do.
 //
 // Invariants:
 //   - Types and reasons are the Gateway API's wherever it has one that fits.
@@ -11,5 +11,5 @@
 //   - Equal arguments give equal conditions. Lists in a message keep the order in
 //     which they were given.
 //
-// What decides which condition holds does not belong here.
+// The decision which condition holds does not belong here.
 package condition

@@ -95,17 +95,17 @@ func ListenerProtocolTaken(port int, protocol, holder string) (accepted, conflic
 		fmt.Sprintf("Port %d can't serve %s: it belongs to %s, which goes first, for another protocol; choose another port", port, protocol, holder))
 }
 
-// ListenerWholePortTaken says who has the port of a ListenerSet's listener, of a
-// protocol by which nothing else tells the two apart: the first one keeps it. It
-// returns Accepted and Conflicted.
+// ListenerWholePortTaken says who has the port of a ListenerSet's listener: the first
+// one keeps it. It is for protocols in which two listeners of one port can't be told
+// apart. It returns Accepted and Conflicted.
 func ListenerWholePortTaken(port int, protocol, holder string) (accepted, conflicted metav1.Condition) {
 	return conflict(gwv1.ListenerReasonProtocolConflict,
 		fmt.Sprintf("%s port %d belongs to %s, which goes first; choose another port", protocol, port, holder))
 }
 
-// ListenerPortConflict says which listeners claim the same port, of a protocol by
-// which nothing else tells them apart. It returns Accepted and Conflicted, which
-// say the same.
+// ListenerPortConflict says which listeners claim the same port. It is for protocols in
+// which two listeners of one port can't be told apart. It returns Accepted and
+// Conflicted, which say the same.
 func ListenerPortConflict(port int, protocol string, others []string) (accepted, conflicted metav1.Condition) {
 	return conflict(gwv1.ListenerReasonProtocolConflict,
 		fmt.Sprintf("%s port %d is also that of %s; none of them is served until they have different ports", protocol, port, listenersNamed(others)))

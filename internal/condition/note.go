@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Noted adds to a condition's message what is good to know and makes it neither
-// true nor false.
+// Noted adds to a condition's message something that is good to know. It does not
+// change the condition's status.
 func Noted(c metav1.Condition, notes ...string) metav1.Condition {
 	for _, n := range notes {
 		c.Message += "; " + n
@@ -26,8 +26,8 @@ func NoteCertificateNames(hostname string, names []string) string {
 	return fmt.Sprintf("clients will refuse the certificates for %q, since they %s", hostname, have)
 }
 
-// NoteCertificateExpires says until when a certificate is valid, where it should
-// have been renewed by now.
+// NoteCertificateExpires says until when a certificate is valid that should have been
+// renewed by now.
 func NoteCertificateExpires(secret string, at time.Time) string {
 	return fmt.Sprintf("the certificate in Secret %s expires at %s; renew it", secret, at.UTC().Format(time.RFC3339))
 }

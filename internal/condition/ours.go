@@ -22,17 +22,17 @@ var ours = []string{
 	defaultGateway,
 }
 
-// Ours reports whether conditions of a type are for us to set and to take away. Those
-// of other types are others'.
+// Ours reports whether we set and remove conditions of a type. Conditions of other
+// types belong to others.
 func Ours(kind string) bool { return slices.Contains(ours, kind) }
 
-// How messages begin or go on that tell what a proxy says.
+// Messages with what a proxy says have one of these parts.
 const (
 	envoyRefuses = "Envoy refuses "
 	envoySays    = ". Envoy says: "
 )
 
-// RefusedByProxy reports whether a condition tells of something that a proxy refuses.
+// RefusedByProxy reports whether a condition is about something that a proxy refuses.
 func RefusedByProxy(c metav1.Condition) bool {
 	return c.Status == metav1.ConditionFalse &&
 		(strings.Contains(c.Message, envoyRefuses) || strings.Contains(c.Message, envoySays))

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestOurs says that every type of condition that we set is known as ours: one that
-// isn't would stay in the cluster for ever. The types are those of all golden files.
+// TestOurs checks that every type of condition that we set is known as ours. A
+// condition of another type would stay in the cluster for ever. The types are those of
+// all golden files.
 func TestOurs(t *testing.T) {
 	files, err := filepath.Glob("../../test/golden/testdata/*.txtar")
 	if err != nil || len(files) == 0 {

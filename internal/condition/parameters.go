@@ -7,7 +7,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// goesOn is what becomes of proxies whose parameters can't be used.
+// goesOn says what happens to proxies whose parameters can't be used.
 const goesOn = "proxies that run already go on as they are, and no new ones are started"
 
 func classParameters(format string, args ...any) metav1.Condition {
@@ -26,8 +26,8 @@ func ClassParametersMissing(name string) metav1.Condition {
 	return classParameters("spec.parametersRef names GatewayParameters %s, which doesn't exist; create it, or remove parametersRef", name)
 }
 
-// ClassParametersNotRead says that parametersRef leads to a namespace that this
-// controller doesn't read.
+// ClassParametersNotRead says that parametersRef names an object of a namespace that
+// this controller doesn't read.
 func ClassParametersNotRead(name, namespace string) metav1.Condition {
 	return classParameters("spec.parametersRef names GatewayParameters %s, but the configuration of the controller (sources[].kubernetes) "+
 		"leaves namespace %s out; add it there, or move the parameters", name, namespace)
@@ -60,7 +60,7 @@ func NoteParametersWithoutEffect(fields []string) string {
 	return fmt.Sprintf("the parameters set %s, which has no effect outside of Kubernetes", join(fields, ", "))
 }
 
-// NotePatchesBarred says that a class doesn't let a Gateway's patches through.
+// NotePatchesBarred says that a class doesn't allow the patches of its Gateways.
 func NotePatchesBarred(parameters, class string) string {
 	return fmt.Sprintf("the patches of GatewayParameters %s have no effect, since GatewayClass %s has overrides, which patches could undo; "+
 		"remove them, or ask for them in the parameters of the class", parameters, class)

@@ -10,7 +10,8 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// What a proxy refuses. Messages carry the proxy's own words at the end.
+// The conditions below say what a proxy refuses. Their messages end with the proxy's
+// own words.
 
 // GatewayProgrammedWithout says that the proxies run the Gateway's configuration,
 // but for some of its listeners.
@@ -104,7 +105,7 @@ func RouteNotProgrammed(refusals []Refusal, omissions []Omission) metav1.Conditi
 	return no(gwv1.GatewayConditionProgrammed, reason, join(parts, "; "))
 }
 
-// Omission is what of a Service no proxy can be given.
+// Omission is the part of a Service that can't be given to any proxy.
 type Omission struct {
 	Service   string   // namespace/name
 	Addresses []string // in its EndpointSlices

@@ -9,8 +9,8 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Values of a route that pass its schema and still can't be served. Every
-// constructor names the field by its path, says what is wrong and what to write
+// The functions below are about values of a route that pass its schema and still can't
+// be served. Each names the field by its path, says what is wrong and what to write
 // instead.
 
 func unsupportedValue(field, format string, args ...any) metav1.Condition {
@@ -117,7 +117,7 @@ func InvalidHostname(field, hostname string) metav1.Condition {
 	return unsupportedValue(field, "%s is not a host name; use lower-case letters, digits, hyphens and dots", quote(hostname))
 }
 
-// MissingFilterValue is a filter whose type announces what isn't there.
+// MissingFilterValue is a filter without the field that its type requires.
 func MissingFilterValue(field, filter string) metav1.Condition {
 	return unsupportedValue(field, "a filter of type %s needs its settings beside the type", filter)
 }
@@ -160,7 +160,8 @@ func NoRuleLeft(reason string, rules []string) metav1.Condition {
 	return no(gwv1.RouteConditionAccepted, reason, "No rule is valid: "+join(rules, "; "))
 }
 
-// quote shows a value in a message, cut where it would drown the rest.
+// quote shows a value in a message. A long value is cut, so that the rest of the
+// message can be found.
 func quote(s string) string {
 	const most = 120
 	if len(s) > most {

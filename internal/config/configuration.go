@@ -75,7 +75,7 @@ const (
 	InfrastructureNone InfrastructureType = "None"
 )
 
-// Infrastructure is how the fleets of Gateways are made.
+// Infrastructure says how the fleets of Gateways are made.
 type Infrastructure struct {
 	Type InfrastructureType `json:"type"`
 	// Image is the image of the proxies; empty is that of the controller itself.
@@ -97,13 +97,13 @@ type LeaderElection struct {
 	RetryPeriod   metav1.Duration `json:"retryPeriod"`
 }
 
-// Identity is how long certificates are good for.
+// Identity says how long certificates are valid, and who may ask for them.
 type Identity struct {
-	// AuthorityLifetime is that of the certificate authority. It is replaced, with
-	// both valid for a while, after two thirds of it.
+	// AuthorityLifetime is how long the certificate of the authority is valid. After
+	// two thirds of it there is a new one, and both are trusted for a while.
 	AuthorityLifetime metav1.Duration `json:"authorityLifetime"`
-	// ProxyLifetime is that of a proxy's certificate, which the proxy renews after
-	// two thirds of it.
+	// ProxyLifetime is how long a proxy's certificate is valid. The proxy renews it
+	// after two thirds of that time.
 	ProxyLifetime metav1.Duration `json:"proxyLifetime"`
 	// AnyAddress accepts a proxy's request for a certificate from another address than
 	// its pod's, for networks that translate addresses.

@@ -34,7 +34,7 @@ func Parse(text []byte) (*Configuration, error) {
 	}
 	c := Default()
 	sources := c.Sources
-	c.APIVersion, c.Kind, c.Sources = "", "", nil // a list isn't laid over another
+	c.APIVersion, c.Kind, c.Sources = "", "", nil // the list of a file replaces the default one
 	if err := yaml.UnmarshalStrict(text, c); err != nil {
 		return nil, err
 	}

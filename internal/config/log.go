@@ -14,7 +14,7 @@ type Logs struct {
 // NewLogs returns loggers that write to sink.
 func NewLogs(l Log, sink io.Writer) Logs { return Logs{l, sink} }
 
-// For returns the logger of a component; an empty name is that of the rest.
+// For returns the logger of a component. The empty name stands for all others.
 func (l Logs) For(component string) *slog.Logger {
 	name := l.log.Level
 	if own, ok := l.log.Levels[component]; ok {

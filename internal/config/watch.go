@@ -45,7 +45,7 @@ func Watch(ctx context.Context, path string, loaded []byte, changed func(c *Conf
 		case <-quiet.C:
 			text, err := os.ReadFile(path)
 			if err != nil || bytes.Equal(text, last) {
-				continue // between two links, or only touched
+				continue // a link is being replaced, or nothing has changed
 			}
 			last = text
 			c, err := Parse(text)

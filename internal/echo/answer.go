@@ -93,7 +93,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	// An error here means that the client has gone; there is nobody to tell.
+	// An error here means that the client is gone, so nobody can be told.
 	_ = json.NewEncoder(w).Encode(answer)
 }
 

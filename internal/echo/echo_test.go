@@ -244,7 +244,7 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
-// dialWebSocket shakes hands by the book and returns the connection.
+// dialWebSocket makes the handshake of RFC 6455 and returns the connection.
 func dialWebSocket(t *testing.T, addr string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -269,17 +269,29 @@ func dialWebSocket(t *testing.T, addr string) (net.Conn, *bufio.Reader) {
 	return conn, r
 }
 
-// masked builds a client's frame.
-func masked(opcode byte, payload string) []byte {
-	var b []byte
+// The opcodes of RFC 6455 §5.2.
+const (
+	opText  = 0x1
+	opClose = 0x8
+	opPing  = 0x9
+)
+
+// framed builds a server's frame (RFC 6455 §5.2), or a client's with the bit that says
+// that it is masked.
+func framed(opcode, maskBit byte, payload string) []byte {
 	switch n := len(payload); {
 	case n < 126:
-		b = []byte{0x80 | opcode, 0x80 | byte(n)}
+		return []byte{0x80 | opcode, maskBit | byte(n)}
 	case n <= 0xffff:
-		b = binary.BigEndian.AppendUint16([]byte{0x80 | opcode, 0x80 | 126}, uint16(n))
+		return binary.BigEndian.AppendUint16([]byte{0x80 | opcode, maskBit | 126}, uint16(n))
 	default:
-		b = binary.BigEndian.AppendUint64([]byte{0x80 | opcode, 0x80 | 127}, uint64(n))
+		return binary.BigEndian.AppendUint64([]byte{0x80 | opcode, maskBit | 127}, uint64(n))
 	}
+}
+
+// masked builds a client's frame.
+func masked(opcode byte, payload string) []byte {
+	b := framed(opcode, 0x80, payload)
 	mask := [4]byte{1, 2, 3, 4}
 	b = append(b, mask[:]...)
 	for i := range len(payload) {
@@ -291,17 +303,13 @@ func masked(opcode byte, payload string) []byte {
 func TestWebSocketEchoes(t *testing.T) {
 	_, addr := start(t, nil)
 	conn, r := dialWebSocket(t, addr)
-	for _, payload := range []string{"", "hello", strings.Repeat("m", 300), strings.Repeat("l", maxFrame)} {
+	for _, payload := range []string{"", "hello", strings.Repeat("m", 300), strings.Repeat("l", maxMessage)} {
 		if _, err := conn.Write(masked(opText, payload)); err != nil {
 			t.Fatal(err)
 		}
-		want := httptest.NewRecorder()
-		w := bufio.NewWriter(want)
-		if err := writeFrame(w, frame{final: true, opcode: opText, payload: []byte(payload)}); err != nil {
-			t.Fatal(err)
-		}
-		got := make([]byte, want.Body.Len())
-		if _, err := io.ReadFull(r, got); err != nil || string(got) != want.Body.String() {
+		want := string(framed(opText, 0, payload)) + payload
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(r, got); err != nil || string(got) != want {
 			t.Fatalf("echo of %d bytes differs (%v)", len(payload), err)
 		}
 	}
@@ -314,19 +322,31 @@ func TestWebSocketEchoes(t *testing.T) {
 	}
 }
 
+// A frame that breaks the protocol is never echoed: it ends the socket, with a close
+// frame that says why (RFC 6455 §7.4.1) where the client can be expected to read one.
 func TestWebSocketRefusesBrokenFrames(t *testing.T) {
 	_, addr := start(t, nil)
-	for name, bytes := range map[string]string{
-		"unmasked":       "\x81\x01a",
-		"huge":           "\x81\xff\x7f\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x00",
-		"unknown opcode": "\x83\x80\x00\x00\x00\x00",
+	for name, tc := range map[string]struct {
+		bytes string
+		code  uint16
+	}{
+		"unmasked":       {"\x81\x01a", 0},
+		"huge":           {"\x81\xff\x7f\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x00" + strings.Repeat("h", maxMessage+1), 1009},
+		"unknown opcode": {"\x83\x80\x00\x00\x00\x00", 1002},
 	} {
 		conn, r := dialWebSocket(t, addr)
-		if _, err := io.WriteString(conn, bytes); err != nil {
+		if _, err := io.WriteString(conn, tc.bytes); err != nil {
 			t.Fatal(err)
 		}
-		if rest, _ := io.ReadAll(r); len(rest) != 0 {
-			t.Errorf("%s: answered %q", name, rest)
+		rest, _ := io.ReadAll(r)
+		if tc.code == 0 {
+			if len(rest) != 0 {
+				t.Errorf("%s: answered %q", name, rest)
+			}
+			continue
+		}
+		if len(rest) < 4 || rest[0] != 0x80|opClose || int(rest[1]) != len(rest)-2 || binary.BigEndian.Uint16(rest[2:]) != tc.code {
+			t.Errorf("%s: answered %q, want nothing but a close frame of code %d", name, rest, tc.code)
 		}
 	}
 }

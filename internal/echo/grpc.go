@@ -21,8 +21,8 @@ func isGRPC(r *http.Request) bool {
 }
 
 // serveGRPC answers a call of any service and method. The answer is one
-// google.protobuf.StringValue that holds the [Answer] as JSON; a request of the
-// same type is told as its body. What a client streams is read to its end.
+// google.protobuf.StringValue that holds the [Answer] as JSON. A request of the same
+// type is shown as its body. A stream of the client is read to its end.
 func (s *Server) serveGRPC(w http.ResponseWriter, script Script, answer Answer) {
 	header := w.Header()
 	header.Set("Content-Type", "application/grpc")
@@ -45,7 +45,7 @@ func (s *Server) serveGRPC(w http.ResponseWriter, script Script, answer Answer) 
 		return
 	}
 	frame := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message)))
-	// An error here means that the client has gone; there is nobody to tell.
+	// An error here means that the client is gone, so nobody can be told.
 	_, _ = w.Write(append(frame, message...))
 	header.Set(http.TrailerPrefix+"Grpc-Status", "0")
 }

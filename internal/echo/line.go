@@ -9,8 +9,8 @@ import (
 // Bye is the last line that a TCP backend sends when the client has closed its side.
 const Bye = "bye"
 
-// Line is what a TCP or UDP backend answers, "name: text". One that speaks TLS
-// tells of the session after its name: "name {"version":"TLS 1.3"}: text".
+// Line is what a TCP or UDP backend answers, "name: text". A backend that speaks TLS
+// adds the session after its name: "name {"version":"TLS 1.3"}: text".
 type Line struct {
 	Name string
 	TLS  *TLSInfo

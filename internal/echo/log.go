@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// logPath answers the log (GET) and forgets it (DELETE).
+	// logPath is where the log can be read (GET) and emptied (DELETE).
 	logPath = "/_echo/log"
 	// maxEntries and maxEntryBytes bound the log at about 4 MiB.
 	maxEntries    = 2048
@@ -47,7 +47,8 @@ type Dump struct {
 
 func newLog() *Log { return &Log{counts: map[string]int{}} }
 
-// record notes r and returns how many requests its key has had; 0 without a key.
+// record adds r to the log and returns how many requests its key has had; 0 without a
+// key.
 func (l *Log) record(name, key string, r *http.Request) int {
 	entry := Entry{
 		Name:   name,

@@ -48,8 +48,8 @@ func (s Script) applies(attempt int) bool {
 
 func parseScript(r *http.Request) (Script, error) {
 	var s Script
-	// A malformed query is the business of whoever is being tested, not ours: the
-	// pairs that do parse are used.
+	// A malformed query may be what somebody tests, so it is no error: the pairs that
+	// do parse are used.
 	query, _ := url.ParseQuery(r.URL.RawQuery)
 	values := func(name string) []string {
 		if v, ok := query[name]; ok {

@@ -38,10 +38,10 @@ type Server struct {
 	name      string
 	log       *Log
 	http      *http.Server
-	secure    bool // http.Server makes a TLSConfig of its own, so that one tells nothing
+	secure    bool // there is TLS; http.Server always has a TLSConfig, so that one doesn't say
 	listeners []net.Listener
-	// upgraded ends when the server shuts down: net/http no longer knows of
-	// connections that became WebSockets.
+	// upgraded ends when the server shuts down. net/http does not track connections
+	// that became WebSockets.
 	upgraded context.Context
 }
 
@@ -112,7 +112,7 @@ func (s *Server) Run(ctx context.Context) error {
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
 		defer cancel()
 		if err := s.http.Shutdown(grace); err != nil {
-			// Whoever is still talking after the grace is cut off.
+			// Connections that are still in use after the grace are cut.
 			return s.http.Close()
 		}
 		return nil

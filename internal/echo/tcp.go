@@ -22,9 +22,9 @@ const (
 	handshakeTimeout = 10 * time.Second
 )
 
-// TCPServer is a backend that answers each line with a [Line]. It says nothing
-// before the client does. A client that closes its side gets the line [Bye] and
-// then the end of the connection.
+// TCPServer is a backend that answers each line with a [Line]. It sends nothing before
+// the client does. A client that closes its side gets the line [Bye] and then the end
+// of the connection.
 type TCPServer struct {
 	name      string
 	tls       *tls.Config
@@ -69,15 +69,15 @@ func (s *TCPServer) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// serve answers one connection. Errors mean that the client has gone or can't
-// speak TLS; there is nobody to tell.
+// serve answers one connection. An error means that the client is gone or can't speak
+// TLS, so nobody can be told.
 func (s *TCPServer) serve(ctx context.Context, conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	answer := Line{Name: s.name}
 	if s.tls != nil {
 		secure := tls.Server(conn, s.tls)
-		// To say goodbye in TLS too; on a broken connection it does nothing.
+		// This ends the TLS session too. On a broken connection it does nothing.
 		defer func() { _ = secure.Close() }()
 		handshake, cancel := context.WithTimeout(ctx, handshakeTimeout)
 		defer cancel()

@@ -1,12 +1,13 @@
 package flow
 
-// Dependencies are edges between what is read and the unit of work that read it.
-// An edge lies in its unit's array and is linked into the list of what it reads,
-// so that it is cut in constant time however many readers a value has: a Gateway
-// is read by each of its thousands of routes. Edges, cells and units are most of
-// what the engine weighs, so their fields are counted.
+// A dependency is an edge between what is read and the unit of work that read it. An
+// edge lies in its unit's array and is linked into the list of what it reads, so that
+// it is cut in constant time however many readers a value has: a Gateway is read by
+// each of its thousands of routes. Edges, cells and units take most of the engine's
+// memory, so each of their fields counts.
 
-// watch is the readers' end of edges, a part of everything that can be read.
+// watch is the list of the edges to something that can be read. It is a part of
+// everything that can be read.
 type watch struct {
 	first *edge
 	home  *home
@@ -15,11 +16,11 @@ type watch struct {
 	mark  mark   // cells only: see Derived.publish
 }
 
-// home is where something readable is kept. release is called when the last
-// reader has left, and forgets what nobody needs.
+// home is where something readable is kept. release is called when the last reader is
+// gone, and removes what nothing needs any more.
 type home struct {
 	release func(w *watch)
-	asks    uint64 // how often something has got its first reader, or lost its last
+	asks    uint64 // how often something got its first reader, or lost its last one
 }
 
 func (w *watch) self() *watch { return w }
@@ -181,8 +182,8 @@ func (c *Ctx) end() {
 	c.fresh = emptied(c.fresh)
 }
 
-// emptied returns a scratch slice for reuse: without what it held, and without
-// the space that only a bulk load needed.
+// emptied returns a scratch slice for reuse. It holds nothing, and space that only a
+// bulk load needed is given back.
 func emptied[T any](s []T) []T {
 	if cap(s) > 1024 {
 		return nil

@@ -6,9 +6,9 @@ import "time"
 type Derived[K comparable, V any] struct {
 	store[K, V]
 	queue     []*unit
-	contested []*unit // units that emit what is another's
+	contested []*unit // units that emit a key of another unit
 
-	// Scratch of the run under way.
+	// The fields below are scratch space of the run under way.
 	ctx       Ctx
 	keys      []K
 	vals      []V
@@ -63,8 +63,8 @@ func (t *Derived[K, V]) begin(u *unit, source *watch) *Ctx {
 	return &t.ctx
 }
 
-// end publishes what was emitted if the function has returned. Otherwise the
-// unit's last outputs stay, and what it has read until then will wake it.
+// end publishes what was emitted if the function has returned. Otherwise the unit keeps
+// its last outputs, and runs again when something changes that it has read until then.
 func (t *Derived[K, V]) end(u *unit, o *outputs[K, V], returned bool) {
 	t.ctx.end()
 	if returned && !t.publish(o) && !u.again {
@@ -80,8 +80,8 @@ func (t *Derived[K, V]) retire(u *unit, o *outputs[K, V]) {
 	u.cut(0)
 }
 
-// outputs are the cells that a unit's last run emitted. Nearly always it is one,
-// which costs no slice.
+// outputs are the cells that a unit's last run emitted. Nearly always there is one,
+// which needs no slice.
 type outputs[K comparable, V any] struct {
 	first *cell[K, V]
 	more  *[]*cell[K, V]
@@ -117,9 +117,9 @@ const (
 	emitted       // an output of this run
 )
 
-// publish makes what was emitted the unit's outputs. If a key was emitted twice,
-// by this unit or by another, it returns false, and of the unit's outputs those
-// stay that were emitted again, with their old values.
+// publish makes what was emitted the unit's outputs. If a key was emitted twice, by
+// this unit or by another one, it returns false. The unit then keeps those of its
+// outputs that were emitted again, with their old values.
 func (t *Derived[K, V]) publish(o *outputs[K, V]) bool {
 	old := o.appendTo(t.old[:0])
 	t.old = old

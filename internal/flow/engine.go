@@ -61,7 +61,7 @@ func (e *Engine) declare(name string, t table) meta {
 	return meta{engine: e, name: name, id: len(e.tables) - 1}
 }
 
-// Tx is a transaction under way: the licence to change inputs.
+// Tx is a transaction under way. Only with it can inputs be changed.
 type Tx struct {
 	engine *Engine
 }
@@ -95,7 +95,7 @@ func (e *Engine) View(fn func(c *Ctx)) {
 	fn(&Ctx{limit: len(e.tables)})
 }
 
-// Failure tells of a unit whose function panicked. Its last outputs stay.
+// Failure describes a unit whose function panicked. The unit keeps its last outputs.
 type Failure struct {
 	Table string
 	Key   any

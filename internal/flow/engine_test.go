@@ -104,7 +104,7 @@ func TestOutputKeyEmittedTwice(t *testing.T) {
 	}
 }
 
-// TestPanicKeepsLastOutputs protects the availability of what a unit had made.
+// TestPanicKeepsLastOutputs protects the outputs of a unit whose function panics later.
 func TestPanicKeepsLastOutputs(t *testing.T) {
 	e, in, out := scattered()
 	e.Update(func(tx *Tx) { in.Set(tx, "a", "x y"); in.Set(tx, "b", "z") })
@@ -236,7 +236,7 @@ func TestDump(t *testing.T) {
 	}
 }
 
-// TestMisuse protects the programmer: what breaks a law says so at once.
+// TestMisuse protects the programmer: code that breaks a law panics at once.
 func TestMisuse(t *testing.T) {
 	panics := func(want string, fn func()) {
 		t.Helper()

@@ -273,7 +273,8 @@ func TestNothingIsLeft(t *testing.T) {
 	})
 }
 
-// What functions look for is known, found or not, and no longer once nobody does.
+// The keys that functions look for are known, whether they have a value or not, until
+// no function looks for them any more.
 func TestAsked(t *testing.T) {
 	e := New()
 	wishes := NewInput[string, string](e, "wishes")

@@ -35,8 +35,8 @@ func fold[I, K comparable, V, A any](
 	return &f.Derived
 }
 
-// folder is the table and its one unit, which publishes once a transaction the
-// aggregates that entries moved in.
+// folder is the table and its one unit. The unit publishes, once in a transaction, the
+// aggregates that have changed.
 type folder[I, K comparable, V, A any] struct {
 	Derived[I, A]
 	unit
@@ -67,7 +67,7 @@ func (f *folder[I, K, V, A]) apply(fn func(A, K, V) A, n int, k K, v V, there bo
 			f.moved = append(f.moved, i)
 		}
 		if s.n += n; s.n == 0 {
-			*s = sum[A]{moved: true} // no trace of what has been, such as a rounding error
+			*s = sum[A]{moved: true} // nothing is left of former entries, such as a rounding error
 			continue
 		}
 		f.step(s, fn, k, v)
@@ -77,7 +77,7 @@ func (f *folder[I, K, V, A]) apply(fn func(A, K, V) A, n int, k K, v V, there bo
 	}
 }
 
-// step moves an aggregate; one whose function panics stays as it is.
+// step changes an aggregate. If the function panics, the aggregate stays as it is.
 func (f *folder[I, K, V, A]) step(s *sum[A], fn func(A, K, V) A, k K, v V) {
 	returned := false
 	defer func() {
@@ -103,9 +103,9 @@ func (f *folder[I, K, V, A]) run() {
 	f.moved = emptied(f.moved)
 }
 
-// Keys declares a table of the keys under which entries of some tables stand, at
-// least one table. A key changes with its first entry and with its last: who wants to
-// know only whether there are some is not woken by the second.
+// Keys declares a table of the keys under which entries of some tables stand, at least
+// one table. A key changes with its first entry and with its last one. A function that
+// only needs to know whether there are entries does not run again for the second.
 func Keys[I, K comparable, V any](name string, by func(k K, v V, yield func(I)), sources ...Table[K, V]) *Derived[I, struct{}] {
 	keep := func(s struct{}, _ K, _ V) struct{} { return s }
 	return fold(name, by, keep, keep, sources, Equal(Same[struct{}]))

@@ -10,7 +10,7 @@ import (
 // virtual hosts by route table. An entry may stand under several.
 type Index[I, K comparable, V any] struct {
 	home
-	src     *store[K, V] // the one that was declared last
+	src     *store[K, V] // the table of the index that was declared last
 	by      func(k K, v V, yield func(I))
 	buckets set[I, *bucket[I, K, V]]
 	compare func(a, b K) int
@@ -112,8 +112,8 @@ func (b *bucket[I, K, V]) search(k K, n int, compare func(a, b K) int) int {
 	return sort.Search(n, func(i int) bool { return compare(b.cells[i].key, k) >= 0 })
 }
 
-// sort puts appended cells in their places: few by insertion, many by sorting,
-// so that a single change moves memory once and a bulk load stays n log n.
+// sort puts appended cells in their places. It inserts a few and sorts many, so that a
+// single change moves memory once and a bulk load takes n log n.
 func (b *bucket[I, K, V]) sort(compare func(a, b K) int) {
 	n := len(b.cells)
 	if b.pending <= 4 {
@@ -129,8 +129,8 @@ func (b *bucket[I, K, V]) sort(compare func(a, b K) int) {
 	b.pending = 0
 }
 
-// ordered returns the cells in order without touching the bucket: views run
-// side by side.
+// ordered returns the cells in order and leaves the bucket as it is, because several
+// views may read it at once.
 func (b *bucket[I, K, V]) ordered(compare func(a, b K) int) []*cell[K, V] {
 	if b.pending == 0 {
 		return b.cells
@@ -179,8 +179,8 @@ func Select[I, K comparable, V any](c *Ctx, x *Index[I, K, V], i I) Members[K, V
 	return Members[K, V]{b.cells}
 }
 
-// sorter finds the keys that an entry belongs to, each once. A function that
-// panics yields none, the same for the value that comes and the value that goes.
+// sorter finds the keys that an entry belongs to, each once. A function that panics
+// yields none, both when the value comes and when it goes.
 type sorter[I, K comparable, V any] struct {
 	of    *meta
 	by    func(k K, v V, yield func(I))
@@ -198,7 +198,7 @@ func newSorter[I, K comparable, V any](of *meta, by func(k K, v V, yield func(I)
 	return s
 }
 
-// sort finds the keys of an entry; one that is not there has none.
+// sort finds the keys of an entry. An entry that is not there has none.
 func (s *sorter[I, K, V]) sort(k K, v V, there bool) {
 	s.keys = emptied(s.keys)
 	if !there {

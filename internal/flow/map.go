@@ -26,7 +26,7 @@ func Map[K, K2 comparable, V, V2 any](
 type mapper[K, K2 comparable, V, V2 any] struct {
 	Derived[K2, V2]
 	fn      func(c *Ctx, k K, v V, emit func(K2, V2))
-	emitter func(K2, V2) // emit as a value, made once
+	emitter func(K2, V2) // the method emit as a value, which is made once
 }
 
 type mapUnit[K, K2 comparable, V, V2 any] struct {

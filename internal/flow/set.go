@@ -2,10 +2,10 @@ package flow
 
 import "hash/maphash"
 
-// set finds nodes by key. A node carries its key and its hash, so the set itself
-// costs a pointer and a little air for each; a Go map would hold every key a
-// second time, and keys are most of what a small entry weighs. It is a table
-// with linear probing, at most three quarters full.
+// set finds nodes by key. A node carries its key and its hash, so the set itself needs
+// one pointer for a node and some free slots. A Go map would hold every key a second
+// time, and keys take most of the memory of a small entry. It is a table with linear
+// probing, at most three quarters full.
 type set[K comparable, N node[K]] struct {
 	slots []N // a power of two long, or nil
 	n     int
@@ -83,8 +83,8 @@ func (s *set[K, N]) find(w *watch) (slot int, n N, ok bool) {
 	return 0, none, false
 }
 
-// cut takes the node in a slot out, and moves up those behind it that had been
-// pushed on by it.
+// cut removes the node in a slot, and moves up the nodes behind it that had to go
+// further because of it.
 func (s *set[K, N]) cut(slot int) {
 	var none N
 	mask := len(s.slots) - 1

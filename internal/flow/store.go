@@ -8,8 +8,8 @@ type Table[K comparable, V any] interface {
 	base() *store[K, V]
 }
 
-// store is the part that every table shares: cells by key, who reads them, and
-// what hangs on the table as a whole.
+// store is the part that every table shares: cells by key, their readers, and the hooks
+// of the table as a whole.
 type store[K comparable, V any] struct {
 	meta
 	home
@@ -118,7 +118,7 @@ func (s *store[K, V]) dump(yield func(key, value any) bool) {
 	s.entries(func(k K, v V) bool { return yield(k, v) })
 }
 
-// put gives a key a value and tells everyone concerned, unless nothing changed.
+// put gives a key a value. If that changes something, readers and hooks are told.
 func (s *store[K, V]) put(c *cell[K, V], v V) {
 	if c.ok && s.same(c, v) {
 		return
@@ -126,7 +126,7 @@ func (s *store[K, V]) put(c *cell[K, V], v V) {
 	s.changed(c, v, true)
 }
 
-// same compares; values whose comparison panics count as different.
+// same compares two values. Values whose comparison panics count as different.
 func (s *store[K, V]) same(c *cell[K, V], v V) (same bool) {
 	returned := false
 	defer func() {
@@ -185,7 +185,7 @@ func (s *store[K, V]) finish() {
 			ch.New, ch.Has = c.val, true
 		}
 		if ch.Had == ch.Has && (!ch.Has || s.same(c, ch.Old)) {
-			continue // changed back within the transaction
+			continue // the value has changed back within the transaction
 		}
 		out = append(out, ch)
 	}
@@ -251,9 +251,9 @@ func (t *Input[K, V]) licensed(tx *Tx) {
 
 func (t *Input[K, V]) settle() {}
 
-// Asked yields, in no order, the keys that table functions have read of an input,
-// those of values that are not there too: a source that fetches on demand learns
-// here what to fetch. Like All it is for outside of transactions.
+// Asked yields, in no order, the keys of an input that table functions have read,
+// whether there is a value or not. A source that fetches on demand learns here what to
+// fetch. Like All it is for outside of transactions.
 func (t *Input[K, V]) Asked(yield func(K) bool) {
 	for _, c := range t.cells.slots {
 		if c != nil && c.first != nil && !yield(c.key) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/identity"
 	"github.com/gatehouse-dev/gatehouse/internal/identity/client"
+	"github.com/gatehouse-dev/gatehouse/test/output"
 )
 
 func TestAuthority(t *testing.T) {
@@ -53,7 +54,7 @@ func (c *cluster) agree(t *testing.T) {
 }
 
 func (c *cluster) spoil(t *testing.T) {
-	log := &buffer{}
+	log := &output.Buffer{}
 	a := c.authority(t, identity.Options{Secret: "spoil", Pod: "controller-1", Log: slog.New(slog.NewTextHandler(log, nil))})
 	ready(t, a)
 	bundle := string(a.Bundle())

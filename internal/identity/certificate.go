@@ -20,11 +20,11 @@ const (
 	bodyTime   = 5 * time.Second
 	reviewTime = 10 * time.Second
 
-	// Requests that may keep the API server busy at the same time.
+	// This many requests may use the API server at the same time.
 	maxReviews = 16
 
-	// Requests that may wait for their pods' addresses, and for how long: the kubelet
-	// tells of them a second or two after the pod has begun to run.
+	// This many requests may wait for their pods' addresses, and for so long. The
+	// kubelet reports an address a second or two after the pod has begun to run.
 	maxWaits    = 64
 	addressTime = 5 * time.Second
 )
@@ -113,7 +113,7 @@ func (s *Server) identify(ctx context.Context, token string, now time.Time) (*co
 }
 
 func readKey(w http.ResponseWriter, r *http.Request) (key any, no *refusal) {
-	// A request must not keep its connection by coming slowly.
+	// A client must not keep its connection by sending a request slowly.
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTime))
 	defer func() { _ = control.SetReadDeadline(time.Time{}) }() // the answer may take longer

@@ -1,7 +1,6 @@
 package identity_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -30,6 +29,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
+	"github.com/gatehouse-dev/gatehouse/test/output"
 )
 
 func TestMain(m *testing.M) {
@@ -152,7 +152,7 @@ type controller struct {
 	authority *identity.Authority
 	server    *identity.Server
 	xds       *xds.Server
-	log       *buffer
+	log       *output.Buffer
 	api, ads  string // addresses
 	registry  *prometheus.Registry
 
@@ -183,7 +183,7 @@ func ready(t *testing.T, a *identity.Authority) {
 func (c *cluster) controller(t *testing.T, o identity.Options) *controller {
 	t.Helper()
 	h := &controller{
-		t: t, log: &buffer{}, registry: prometheus.NewRegistry(),
+		t: t, log: &output.Buffer{}, registry: prometheus.NewRegistry(),
 		fleets: map[object.Name]string{{Namespace: "ns", Name: "a"}: "a-sa", {Namespace: "ns", Name: "b"}: "b-sa", {Namespace: "third", Name: "a"}: "a-sa"},
 	}
 	log := slog.New(slog.NewTextHandler(h.log, nil))
@@ -304,22 +304,4 @@ func run(t *testing.T, f func(context.Context)) {
 	done := make(chan struct{})
 	go func() { defer close(done); f(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
-}
-
-// buffer is a log that can be read while it is written.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *buffer) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(b)
-}
-
-func (l *buffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

@@ -6,15 +6,16 @@ import (
 )
 
 const (
-	// What one address may ask in vain: some at once, then so many a second.
+	// One address may have so many requests refused at once, and then so many a second.
 	limitBurst = 20
 	limitRate  = 2.0
 
-	// Addresses that are remembered.
+	// This many addresses are remembered.
 	maxSources = 4096
 )
 
-// limiter bounds what each address may ask in vain, by a bucket of tokens for each.
+// limiter bounds the requests of each address that are refused, by a bucket of tokens
+// for each.
 type limiter struct {
 	mu      sync.Mutex
 	sources map[string]*bucket
@@ -47,7 +48,7 @@ func (l *limiter) allow(source string, now time.Time) bool {
 	return true
 }
 
-// granted gives back what allow took: what is not in vain costs nothing.
+// granted gives back what allow took, because a request that is granted does not count.
 func (l *limiter) granted(source string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,8 +62,8 @@ func (b *bucket) fill(now time.Time) {
 	b.at = now
 }
 
-// forget makes room: addresses that have long been silent go, and if there are
-// none, any one does.
+// forget makes room. It removes the addresses whose buckets are full again, and any
+// others if that is not enough.
 func (l *limiter) forget(now time.Time) {
 	for source, b := range l.sources {
 		if b.fill(now); b.tokens >= limitBurst {

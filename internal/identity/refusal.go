@@ -25,8 +25,8 @@ const (
 	reasonUnbound   reason = "unbound-token" // it names no pod
 	reasonPodGone   reason = "pod-gone"
 	reasonForeign   reason = "foreign-pod"     // not of the fleet that it claims to be of
-	reasonNoAddress reason = "pod-no-address"  // which mends itself
-	reasonAddress   reason = "foreign-address" // a token that another than its pod sends
+	reasonNoAddress reason = "pod-no-address"  // this passes by itself
+	reasonAddress   reason = "foreign-address" // the token was not sent by its pod
 )
 
 var reasons = []reason{
@@ -57,8 +57,8 @@ func refuse(why reason, text string) *refusal {
 	return &refusal{status: status, reason: why, text: text}
 }
 
-// A flood of refusals costs the log some lines at first, and then one a second for
-// each reason. All are counted.
+// Of a flood of refusals, some are logged at first, and then one a second for each
+// reason. All are counted.
 const (
 	firstLines   = 20
 	lineInterval = time.Second

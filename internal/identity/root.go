@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// skew is how far the clocks of pods and controllers may disagree: certificates
-// begin so much before they are made.
+// skew is how much the clocks of pods and controllers may differ. Certificates are
+// valid from so much before they are made.
 const skew = 5 * time.Minute
 
 // root is a certificate that others are signed with. One that only verifies has

@@ -35,16 +35,16 @@ type periods struct {
 	overlap      time.Duration // from a root's last signature until it may go
 }
 
-// advance returns what the roots should be at this time: themselves, if nothing is
-// to be done. One step is made at a time, each of which every controller and proxy
-// gets to see.
+// advance returns what the roots should be at this time: themselves, if nothing is to
+// be done. It makes one step at a time, so that every controller and proxy gets to know
+// each of them.
 func (r *roots) advance(now time.Time, p periods) (*roots, error) {
 	over := r != nil && !now.Before(r.current.cert.NotAfter)
 	switch {
 	case over && r.next != nil && now.Before(r.next.cert.NotAfter):
 		return &roots{current: r.next}, nil
 	case r == nil || over:
-		// There is nobody left who could still use what the old root signed.
+		// No certificate is valid any more that the old root signed.
 		current, err := newRoot(now, p.root)
 		if err != nil {
 			return nil, err

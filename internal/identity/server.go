@@ -145,8 +145,8 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener) error {
 	return nil
 }
 
-// handshakes finds refused handshakes among what net/http logs: it has no other
-// way to tell about them.
+// handshakes finds refused handshakes in the log of net/http, which reports them in no
+// other way.
 type handshakes struct {
 	slog.Handler
 	refusals *refusals

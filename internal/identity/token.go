@@ -17,14 +17,14 @@ import (
 // else, are refused here, and ours are worth nothing there.
 const Audience = "gatehouse.dev"
 
-// holder is whose token it is, by the word of the API server.
+// holder is the pod that a token belongs to, as the API server says.
 type holder struct {
 	namespace, serviceAccount string
 	pod, podUID               string
 }
 
-// claims are what a token says of itself. Nothing is believed for it: they only
-// save the API server the work with tokens that can't be good, and say why.
+// claims are what a token says of itself. They are not trusted. They spare the API
+// server the tokens that can't be good, and give the reason.
 type claims struct {
 	Audience audiences `json:"aud"`
 	Expiry   float64   `json:"exp"`

@@ -17,7 +17,7 @@ func (f *fleet) applicable(object client.Object) (*unstructured.Unstructured, er
 	if err != nil {
 		return nil, err
 	}
-	// Fields that the types have without anybody having set them.
+	// The types encode these fields even if nobody has set them.
 	delete(fields, "status")
 	unset(fields, "metadata", "creationTimestamp")
 	unset(fields, "spec", "template", "metadata", "creationTimestamp")

@@ -31,16 +31,16 @@ type ApplierOptions struct {
 	Client client.Client
 	// Namespaces are those that Gateways may be in; nil is all.
 	Namespaces []string
-	// Events tells of what is out of the ordinary, at the Gateway; may be nil.
+	// Events gets Events at the Gateway about what is out of the ordinary; may be nil.
 	Events     events.EventRecorder
 	Log        *slog.Logger
 	Registerer prometheus.Registerer // may be nil
-	// OnState is told what is to be said of a Gateway's fleet, when that changes; nil
-	// when there is no fleet any more. It is called by several goroutines.
+	// OnState is called when the state of a Gateway's fleet changes. The state is nil
+	// when there is no fleet any more. Several goroutines call it.
 	OnState func(gateway object.Name, s *State)
 }
 
-// Applier makes fleets what they are to be, and keeps them so. All methods but Run
+// Applier makes fleets what they should be, and keeps them so. All methods but Run
 // return at once and may be called at any time, by any goroutine.
 type Applier struct {
 	options Options // but Authorities
@@ -103,8 +103,8 @@ func New(o ApplierOptions) (*Applier, error) {
 	return a, nil
 }
 
-// Set says what a Gateway's fleet is to follow from. A Gateway of another class or
-// without ports than before moves or ends its fleet.
+// Set says what a Gateway's fleet is made from. A Gateway that has got another class
+// moves to a new fleet, and one that has no ports any more loses its fleet.
 func (a *Applier) Set(g *Gateway) {
 	a.mu.Lock()
 	a.wanted[g.Name] = g
@@ -246,7 +246,7 @@ func (a *Applier) next(ctx context.Context, c cache.Cache) bool {
 	return true
 }
 
-// sync makes a Gateway's fleet what it is to be.
+// sync makes a Gateway's fleet what it should be.
 func (a *Applier) sync(ctx context.Context, c cache.Cache, gateway object.Name) error {
 	a.mu.Lock()
 	g, deleted, complete := a.wanted[gateway], a.deleted[gateway], a.complete
@@ -254,12 +254,12 @@ func (a *Applier) sync(ctx context.Context, c cache.Cache, gateway object.Name) 
 	o.Authorities = a.authorities
 	a.mu.Unlock()
 	switch {
-	case g == nil && !deleted && !complete: // who knows
+	case g == nil && !deleted && !complete: // whether the Gateway exists is not known yet
 		return nil
 	case g == nil || !g.Held && len(g.Ports) == 0:
 		return a.remove(ctx, c, gateway, g != nil)
 	case !g.Held && len(o.Authorities) == 0:
-		return nil // SetAuthorities comes back to it
+		return nil // SetAuthorities runs this again
 	}
 	move, err := a.moving(ctx, c, g)
 	if err != nil {
@@ -304,6 +304,6 @@ func (a *Applier) sync(ctx context.Context, c cache.Cache, gateway object.Name) 
 	return err
 }
 
-// patience is how often something is tried again before people are told: most
-// failures pass.
+// patience is how many attempts may fail before people are told. Most failures pass by
+// themselves.
 const patience = 3

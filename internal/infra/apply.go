@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// foreignError says that an object of a fleet's name is somebody else's.
+// foreignError says that an object has the name of a fleet's object and belongs to
+// somebody else.
 type foreignError struct{ text string }
 
 func (e *foreignError) Error() string { return e.text }
@@ -28,9 +29,9 @@ func lasting(err error) bool {
 	return errors.As(err, &foreign) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }
 
-// applyAll applies the objects of a fleet, in order. One that fails doesn't keep
-// the others back, unless proxies can't run without it. It returns the kinds of those
-// that have been written.
+// applyAll applies the objects of a fleet, in order. If one fails, the others are still
+// applied, unless proxies can't run without it. It returns the kinds of those that have
+// been written.
 func (a *Applier) applyAll(ctx context.Context, c cache.Cache, g *Gateway, objects []client.Object) (applied []string, err error) {
 	var failed []error
 	for _, o := range objects {
@@ -110,9 +111,9 @@ func (a *Applier) read(ctx context.Context, want *unstructured.Unstructured) (cl
 	return live, err
 }
 
-// apply writes an object. What the API server doesn't take over as it is, for an
-// admission controller changes it or the server is too old for a field, is
-// remembered: to apply it again and again would lead nowhere.
+// apply writes an object. An admission controller may change it, and an old API server
+// may not know one of its fields. It is remembered that this was applied, because to
+// apply it again would change nothing.
 func (a *Applier) apply(ctx context.Context, key objectKey, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	got := want.DeepCopy()
 	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(got), client.FieldOwner(ManagedBy), client.ForceOwnership)

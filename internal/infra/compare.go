@@ -31,7 +31,7 @@ func hasFurtherItems(live, want map[string]any, path ...string) bool {
 	return len(l) > len(w)
 }
 
-// atomicMaps are the fields of maps that are somebody's as a whole.
+// atomicMaps are the fields of maps that have one owner as a whole.
 var atomicMaps = map[string]bool{"selector": true, "matchLabels": true, "nodeSelector": true}
 
 func hasValue(field string, live, want any) bool {
@@ -55,8 +55,8 @@ func hasValue(field string, live, want any) bool {
 	}
 }
 
-// hasItems compares lists. The API merges some, by the keys of their items: there
-// others may have items too. All other lists are somebody's as a whole.
+// hasItems compares lists. The API merges some lists by the keys of their items: these
+// may have items of others too. All other lists have one owner as a whole.
 func hasItems(live, want []any) bool {
 	if len(want) == 0 {
 		return len(live) == 0

@@ -1,16 +1,17 @@
 // Package infra gives each Gateway its fleet: the Kubernetes objects that run its
 // proxies and lead traffic to them.
 //
-// Render is the pure part: what a Gateway's objects are to be. Applier is the rim:
-// it makes the cluster so, and keeps it so.
+// Render is the pure part: it returns the objects that a Gateway should have. Applier
+// does the I/O: it applies them to the cluster, and keeps them as they should be.
 //
 // Invariants:
 //   - Names depend on the Gateway and its class alone, so that a restart finds what
 //     it made before.
-//   - Nothing is written that is already so. What others have changed is set right,
-//     what they have deleted comes back.
-//   - Every object has its Gateway as owner: it ends with it, whether we run or not.
+//   - An object that is already as it should be is not written. What others have
+//     changed is changed back, what they have deleted is made again.
+//   - Every object has its Gateway as owner, so that Kubernetes deletes it with the
+//     Gateway, whether we run or not.
 //   - A Gateway whose parameters can't be understood keeps the fleet that it has.
 //
-// What a Gateway serves reaches its proxies over xDS and is no part of this.
+// What a Gateway serves does not belong here. Its proxies get that over xDS.
 package infra

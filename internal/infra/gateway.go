@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// Gateway is what a Gateway's fleet follows from. Values are immutable.
+// Gateway is all that a Gateway's fleet is made from. Values are immutable.
 type Gateway struct {
 	Name  object.Name `json:"name"`
 	UID   types.UID   `json:"uid,omitempty"`
@@ -24,8 +24,8 @@ type Gateway struct {
 	// Settings are the parameters of the Gateway and its class, merged; nil for the
 	// default of everything.
 	Settings *v1alpha1.Settings `json:"settings,omitempty"`
-	// Held says that the fleet is to stay as it is, be there one or none: what it
-	// should be can't be said at present.
+	// Held says that the fleet stays as it is, whether there is one or not, because
+	// what it should be is not known at present.
 	Held bool `json:"held,omitempty"`
 }
 

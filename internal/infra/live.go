@@ -30,12 +30,13 @@ type kind struct {
 	name   string
 	object client.Object
 	list   func() client.ObjectList
-	// eager says that an object of the kind goes as soon as it is not wanted. Others
-	// stay until what takes their place works.
+	// eager says that an object of the kind is deleted as soon as it is not wanted.
+	// Other objects stay until what replaces them works.
 	eager bool
 }
 
-// kinds are those that fleets consist of; what others depend on goes last.
+// kinds are the kinds of objects of a fleet. Objects that others depend on are deleted
+// last.
 var kinds = []kind{
 	{"HorizontalPodAutoscaler", &autoscalingv2.HorizontalPodAutoscaler{}, func() client.ObjectList { return &autoscalingv2.HorizontalPodAutoscalerList{} }, true},
 	{"PodDisruptionBudget", &policyv1.PodDisruptionBudget{}, func() client.ObjectList { return &policyv1.PodDisruptionBudgetList{} }, true},
@@ -104,8 +105,9 @@ func GatewayOf(o client.Object) (object.Name, bool) {
 	return object.Name{Namespace: o.GetNamespace(), Name: name[len(namespace):]}, true
 }
 
-// OfFleet names the Gateway whose fleet, of a controller of a name, a live object is
-// part of: that of its present class, or one that it had under another.
+// OfFleet names the Gateway that a live object belongs to, if the object is part of a
+// fleet of the controller with this name. The fleet may be that of the Gateway's class
+// or of a former class.
 func OfFleet(o client.Object, controllerName string) (object.Name, bool) {
 	gateway, ok := GatewayOf(o)
 	annotations := o.GetAnnotations()
@@ -148,7 +150,7 @@ func list(ctx context.Context, c client.Reader, k kind, opts ...client.ListOptio
 	return out, err
 }
 
-// fingerprint is what a live object is, apart from what changes by itself.
+// fingerprint identifies the content of a live object, without what changes by itself.
 func fingerprint(fields map[string]any) (string, error) {
 	short := make(map[string]any, len(fields))
 	for k, v := range fields {

@@ -29,22 +29,22 @@ type member struct {
 	client.Object
 }
 
-// move is a Gateway's, from fleets of other classes to that of its own.
+// move is the move of a Gateway from fleets of other classes to that of its own.
 type move struct {
 	former []member // objects of the fleets that it comes from
 	// serving is the Service that clients are to use: one of those fleets that works,
 	// until the Gateway's own can take over.
 	serving string
-	// leaves are the addresses that only those have.
+	// leaves are the addresses that only the former fleets have.
 	leaves map[string]bool
 	// arrived says that the Gateway's own fleet works and has an address.
 	arrived bool
-	// handover says that it works, and asks for an address that the former fleet has to
-	// let go of before.
+	// handover says that the new fleet works, and asks for an address that the former
+	// fleet has to give up first.
 	handover bool
 }
 
-// moving finds what is there of a Gateway's move; nil where it doesn't move.
+// moving finds the objects of a Gateway's move; nil where it doesn't move.
 func (a *Applier) moving(ctx context.Context, c cache.Cache, g *Gateway) (*move, error) {
 	m := &move{serving: Name(g.Name, g.Class), leaves: map[string]bool{}}
 	services, workloads := map[string]*corev1.Service{}, map[string]client.Object{}
@@ -120,8 +120,8 @@ func allAddresses(s *corev1.Service) []string {
 	return slices.Concat(addresses, cluster)
 }
 
-// handoverPatience is how long a load balancer has to give an address to a second
-// Service, while the first still has it. Most never do.
+// handoverPatience is how long a load balancer may take to give an address to a second
+// Service while the first one still has it. Most never do.
 const handoverPatience = 30 * time.Second
 
 // serves reports whether a workload has a proxy that is ready.

@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// The labels of all objects of a fleet, its pods too.
+// These labels are on all objects of a fleet, its pods too.
 const (
 	GatewayLabel   = gwv1.GatewayNameLabelKey
 	ClassLabel     = "gateway.networking.k8s.io/gateway-class-name"
@@ -24,7 +24,7 @@ const (
 // applied.
 const ManagedBy = "gatehouse"
 
-// Annotations of the objects of a fleet.
+// These annotations are on the objects of a fleet.
 const (
 	gatewayAnnotation    = "gatehouse.dev/gateway"    // ns/name; the label's value may be a hash
 	classAnnotation      = "gatehouse.dev/class"      // likewise

@@ -15,8 +15,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
-// patched applies the parameters' patches of an object's kind, in order. What we
-// find our objects by is beyond them.
+// patched applies the parameters' patches of an object's kind, in order. They can't
+// change the fields by which we find our objects.
 func (f *fleet) patched(object client.Object) (client.Object, error) {
 	kind := object.GetObjectKind().GroupVersionKind().Kind
 	for i, p := range f.settings.Patches {

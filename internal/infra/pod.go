@@ -16,11 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
-// Where things are in a proxy's container.
+// These are paths in a proxy's container.
 const (
 	tokenDir     = "/var/run/secrets/gatehouse.dev/token" //nolint:gosec // a path
 	caDir        = "/var/run/secrets/gatehouse.dev/ca"
@@ -41,8 +42,9 @@ const (
 const (
 	defaultDrainDelay   = 5 * time.Second
 	defaultDrainTimeout = 20 * time.Second
-	// graceAfterDrain is what ending takes beside draining. By default all is as long
-	// as Kubernetes gives a pod, which is what deleting a namespace is fast with.
+	// graceAfterDrain is the time for what comes after draining. With the default drain
+	// it adds up to the time that Kubernetes gives a pod, so that a namespace can be
+	// deleted quickly.
 	graceAfterDrain = 5 * time.Second
 )
 
@@ -79,13 +81,13 @@ func (f *fleet) podTemplate() (corev1.PodTemplateSpec, error) {
 			ServiceAccountName:            f.name,
 			AutomountServiceAccountToken:  new(false),
 			EnableServiceLinks:            new(false),
-			TerminationGracePeriodSeconds: new(valueOr(pod.TerminationGracePeriodSeconds, grace)),
+			TerminationGracePeriodSeconds: new(ptr.Deref(pod.TerminationGracePeriodSeconds, grace)),
 			SecurityContext:               &security,
 			NodeSelector:                  pod.NodeSelector,
 			Affinity:                      pod.Affinity,
 			Tolerations:                   pod.Tolerations,
 			TopologySpreadConstraints:     f.spread(pod.TopologySpreadConstraints),
-			PriorityClassName:             valueOr(pod.PriorityClassName, ""),
+			PriorityClassName:             ptr.Deref(pod.PriorityClassName, ""),
 			ImagePullSecrets:              pod.ImagePullSecrets,
 			InitContainers:                pod.InitContainers,
 			Containers:                    append([]corev1.Container{container}, pod.Containers...),
@@ -96,7 +98,7 @@ func (f *fleet) podTemplate() (corev1.PodTemplateSpec, error) {
 
 func (f *fleet) podAnnotations(further map[string]string) map[string]string {
 	out := map[string]string{}
-	if m := f.settings.Metrics; m == nil || valueOr(m.Scrape, true) {
+	if m := f.settings.Metrics; m == nil || ptr.Deref(m.Scrape, true) {
 		out["prometheus.io/scrape"] = "true"
 		out["prometheus.io/port"] = strconv.Itoa(healthPort)
 		out["prometheus.io/path"] = "/metrics"
@@ -199,8 +201,8 @@ func (f *fleet) container(drain drain) (corev1.Container, error) {
 		Resources:       f.resources(c.Resources),
 		SecurityContext: &security,
 		VolumeMounts:    append(mounts, c.VolumeMounts...),
-		// A proxy is ready a second after its first configuration is in force. It takes
-		// longer to lose that: while its node is busy it serves nevertheless.
+		// A proxy is ready a second after its first configuration is in force. It stays
+		// ready for longer when probes fail, because on a busy node it still serves.
 		StartupProbe:   probe("/healthz", 1, 2, 120),
 		ReadinessProbe: probe("/readyz", 1, 2, 5),
 		LivenessProbe:  probe("/healthz", 10, 5, 6),
@@ -235,7 +237,7 @@ func (f *fleet) args(drain drain) []string {
 	if e.LogLevel != nil {
 		args = append(args, "--log-level="+string(*e.LogLevel))
 	}
-	if m := f.settings.Metrics; m != nil && valueOr(m.Backends, false) {
+	if m := f.settings.Metrics; m != nil && ptr.Deref(m.Backends, false) {
 		args = append(args, "--backend-metrics")
 	}
 	if f.bootstrap() != nil {
@@ -267,8 +269,8 @@ func (f *fleet) drain() (drain, error) {
 	return out, nil
 }
 
-// What a proxy requests of its node. It needs this little when idle. One that is
-// scaled by the CPU that it uses needs a share to be measured by.
+// These are the requests of a proxy. An idle proxy needs as little as this. A proxy
+// that is scaled by the CPU that it uses needs a share by which that is measured.
 const (
 	defaultCPU    = "10m"
 	autoscaledCPU = "250m"
@@ -320,7 +322,7 @@ func imageOf(image string, over *v1alpha1.Image) string {
 	case over.Tag != nil:
 		version = ":" + *over.Tag
 	}
-	return valueOr(over.Repository, repository) + version
+	return ptr.Deref(over.Repository, repository) + version
 }
 
 // overlaid merges settings into default ones, field by field.

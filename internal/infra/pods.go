@@ -16,8 +16,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// watchPods follows the pods of fleets, for what keeps them from working. Fleets are
-// applied whether that is known or not.
+// watchPods follows the pods of fleets, to know what keeps them from working. Fleets
+// are applied whether that is known or not.
 func (a *Applier) watchPods(ctx context.Context, c cache.Cache) error {
 	informer, err := c.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -70,12 +70,13 @@ func (a *Applier) notePod(pod, now *corev1.Pod) {
 // slowStart is after how long a pod that runs should be ready.
 const slowStart = 15 * time.Second
 
-// podTrouble says what the pods of a workload lack; empty where that is only time.
+// podTrouble says what is wrong with the pods of a workload; empty where they only need
+// time.
 func (a *Applier) podTrouble(gateway object.Name, workload string) string {
 	a.mu.Lock()
 	pods := slices.Collect(maps.Values(a.pods[gateway]))
 	a.mu.Unlock()
-	// The pod that came last is the one that things depend on.
+	// The newest pod is the one to report.
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
@@ -108,7 +109,7 @@ func unready(pod *corev1.Pod) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// trouble says what keeps a pod from running, beside that it takes its time.
+// trouble says what keeps a pod from running, unless it only needs time.
 func trouble(pod *corev1.Pod) string {
 	if pod.Status.Phase == corev1.PodFailed {
 		return fmt.Sprintf("has failed: %s %s", pod.Status.Reason, pod.Status.Message)

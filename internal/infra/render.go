@@ -83,7 +83,7 @@ func (f *fleet) serviceAccount() *corev1.ServiceAccount {
 	}
 }
 
-// Keys of the ConfigMap.
+// These are the keys of the ConfigMap.
 const (
 	authoritiesKey = "ca.crt"
 	bootstrapKey   = "bootstrap.json"

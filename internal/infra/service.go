@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
@@ -23,7 +24,7 @@ func (f *fleet) service() *corev1.Service {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		ObjectMeta: f.meta(s.Labels, s.Annotations),
 		Spec: corev1.ServiceSpec{
-			Type:                  valueOr(s.Type, corev1.ServiceTypeLoadBalancer),
+			Type:                  ptr.Deref(s.Type, corev1.ServiceTypeLoadBalancer),
 			Selector:              selector(f.Name, f.Class),
 			InternalTrafficPolicy: s.InternalTrafficPolicy,
 			IPFamilyPolicy:        s.IPFamilyPolicy,
@@ -35,7 +36,7 @@ func (f *fleet) service() *corev1.Service {
 		out.Spec.Type = corev1.ServiceTypeClusterIP
 	}
 	balanced := out.Spec.Type == corev1.ServiceTypeLoadBalancer
-	nodePorts := out.Spec.Type == corev1.ServiceTypeNodePort || balanced && valueOr(s.AllocateLoadBalancerNodePorts, true)
+	nodePorts := out.Spec.Type == corev1.ServiceTypeNodePort || balanced && ptr.Deref(s.AllocateLoadBalancerNodePorts, true)
 	if balanced {
 		out.Spec.LoadBalancerClass = s.LoadBalancerClass
 		out.Spec.LoadBalancerSourceRanges = s.LoadBalancerSourceRanges
@@ -46,7 +47,7 @@ func (f *fleet) service() *corev1.Service {
 	}
 	if out.Spec.Type != corev1.ServiceTypeClusterIP {
 		// Local keeps the addresses of clients, and spares them a hop.
-		out.Spec.ExternalTrafficPolicy = valueOr(s.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyLocal)
+		out.Spec.ExternalTrafficPolicy = ptr.Deref(s.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyLocal)
 	}
 	out.Spec.Ports = make([]corev1.ServicePort, len(f.Ports))
 	for i, p := range f.Ports {
@@ -67,10 +68,10 @@ func (f *fleet) service() *corev1.Service {
 	return out
 }
 
-// Addresses are where clients reach a Service from outside of the cluster, if its
-// type lets them, and its ClusterIPs. An external IP counts from when the Service has
-// it: then every node takes what comes to it, and that it comes to a node at all is for
-// the network, of which Kubernetes knows nothing.
+// Addresses are those at which clients outside of the cluster reach a Service, if its
+// type lets them, and its ClusterIPs. An external IP counts as soon as the Service has
+// it: every node takes traffic for it then. Whether the traffic gets to a node depends
+// on the network, and Kubernetes does not know that.
 func Addresses(s *corev1.Service) (addresses, cluster []string) {
 	cluster = slices.DeleteFunc(slices.Clone(s.Spec.ClusterIPs), func(ip string) bool { return ip == corev1.ClusterIPNone || ip == "" })
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
@@ -95,14 +96,6 @@ func addressed(s *corev1.Service) bool {
 	}
 	addresses, _ := Addresses(s)
 	return len(addresses) > 0
-}
-
-// valueOr returns what p points to, or a default.
-func valueOr[T any](p *T, otherwise T) T {
-	if p == nil {
-		return otherwise
-	}
-	return *p
 }
 
 // ComparePorts orders ports as a Service has them.

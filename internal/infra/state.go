@@ -5,12 +5,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// State is what is to be said of a Gateway's fleet.
+// State is what there is to say of a Gateway's fleet.
 type State struct {
 	// Problem is why the fleet can't be made what it should be; empty while it can.
 	Problem string `json:"problem,omitempty"`
@@ -27,7 +28,7 @@ type State struct {
 func ready(workload client.Object) bool {
 	switch w := workload.(type) {
 	case *appsv1.Deployment:
-		return w.Status.ObservedGeneration >= w.Generation && w.Status.AvailableReplicas >= valueOr(w.Spec.Replicas, 1)
+		return w.Status.ObservedGeneration >= w.Generation && w.Status.AvailableReplicas >= ptr.Deref(w.Spec.Replicas, 1)
 	case *appsv1.DaemonSet:
 		return w.Status.ObservedGeneration >= w.Generation && w.Status.NumberReady > 0 &&
 			w.Status.NumberReady >= w.Status.DesiredNumberScheduled
@@ -65,7 +66,7 @@ func (a *Applier) waiting(gateway object.Name, workload client.Object) string {
 // said is what was last said of each Gateway's fleet.
 type said map[object.Name]State
 
-// report tells a state if it is news.
+// report passes a state on if it is new.
 func (a *Applier) report(gateway object.Name, s State) {
 	a.mu.Lock()
 	last, known := a.said[gateway]
@@ -76,8 +77,8 @@ func (a *Applier) report(gateway object.Name, s State) {
 	}
 }
 
-// reportServing tells which Service is to be used before anything else is known: the
-// new one must not be there before that.
+// reportServing passes on which Service is to be used before anything else is known, so
+// that the new Service is not used too early.
 func (a *Applier) reportServing(gateway object.Name, service string) {
 	a.mu.Lock()
 	s := a.said[gateway]
@@ -86,7 +87,7 @@ func (a *Applier) reportServing(gateway object.Name, service string) {
 	a.report(gateway, s)
 }
 
-// forget tells that there is no fleet any more.
+// forget reports that there is no fleet any more.
 func (a *Applier) forget(gateway object.Name) {
 	a.mu.Lock()
 	_, known := a.said[gateway]

@@ -9,6 +9,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -39,7 +40,7 @@ func (f *fleet) workload() (client.Object, error) {
 		Spec: appsv1.DeploymentSpec{
 			Selector: pods, Template: template,
 			// A new proxy is there before an old one goes, however few there are.
-			Strategy: valueOr(d.Strategy, appsv1.DeploymentStrategy{
+			Strategy: ptr.Deref(d.Strategy, appsv1.DeploymentStrategy{
 				Type: appsv1.RollingUpdateDeploymentStrategyType,
 				RollingUpdate: &appsv1.RollingUpdateDeployment{
 					MaxUnavailable: new(intstr.FromInt32(0)), MaxSurge: new(intstr.FromString("25%")),
@@ -48,7 +49,7 @@ func (f *fleet) workload() (client.Object, error) {
 		},
 	}
 	if d.Autoscaling == nil { // else the number is the autoscaler's
-		out.Spec.Replicas = new(valueOr(d.Replicas, 1))
+		out.Spec.Replicas = new(ptr.Deref(d.Replicas, 1))
 	}
 	return out, nil
 }
@@ -89,7 +90,7 @@ func (f *fleet) autoscaler() (client.Object, error) {
 		ObjectMeta: f.meta(nil, nil),
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: f.name},
-			MinReplicas:    new(valueOr(a.MinReplicas, 1)),
+			MinReplicas:    new(ptr.Deref(a.MinReplicas, 1)),
 			MaxReplicas:    *a.MaxReplicas,
 			Metrics:        metrics,
 			Behavior:       a.Behavior,

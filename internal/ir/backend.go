@@ -4,11 +4,11 @@ import "github.com/gatehouse-dev/gatehouse/internal/object"
 
 // WeightedBackend is one of a rule's destinations.
 type WeightedBackend struct {
-	// Backend names the destination; empty where the reference can't be used, in
-	// which case its share of the requests is answered with 500, or UNAVAILABLE for
-	// gRPC.
+	// Backend names the destination. It is empty where the reference can't be used. The
+	// backend's share of the requests is then answered with 500, or with UNAVAILABLE
+	// for gRPC.
 	Backend string  `json:"backend,omitempty"`
-	Weight  uint32  `json:"weight"`           // zero ones are left out, unless all are zero
+	Weight  uint32  `json:"weight"`           // those of weight zero are left out, unless all are zero
 	Filters Filters `json:"filters,omitzero"` // no mirrors, no CORS
 	// Session keeps clients with their endpoint of the backend; nil for none.
 	Session *Session `json:"session,omitempty"`
@@ -17,7 +17,8 @@ type WeightedBackend struct {
 // Protocol is what a backend speaks.
 type Protocol string
 
-// The protocols of backends: of requests (GEP-1911), of bytes, of datagrams.
+// These are the protocols of backends: of requests (GEP-1911), of bytes and of
+// datagrams.
 const (
 	HTTP1     Protocol = "http/1.1"
 	H2C       Protocol = "h2c"
@@ -53,7 +54,7 @@ type Endpoints struct {
 type Endpoint struct {
 	Address string `json:"address"` // an IP address; a host name in slices of type FQDN
 	Port    uint16 `json:"port"`
-	// Draining endpoints get requests only while no other one is there.
+	// Draining endpoints get requests only while there is no other one.
 	Draining bool `json:"draining,omitempty"`
 	// Weight is the endpoint's share among those of a pool; 0 where all are equal.
 	Weight uint32 `json:"weight,omitempty"`

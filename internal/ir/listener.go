@@ -29,8 +29,8 @@ func (l *Listener) ClientPort() uint16 {
 	return l.BindPort
 }
 
-// Chain is what a connection to a listener meets: TLS settings, if any, and what
-// is behind them.
+// Chain says what becomes of a connection to a listener: the TLS settings, if there are
+// any, and what serves the connection.
 type Chain struct {
 	// Hostname is the server name that selects the chain: exact, *.suffix, or
 	// empty for every name without a chain of its own, and for listeners that see
@@ -52,8 +52,9 @@ type Chain struct {
 type Forward struct {
 	// Source is the route; zero where no route is attached.
 	Source Source `json:"source,omitzero"`
-	// Backends share connections, or datagrams' sources, by weight. The share of
-	// those that can't be used is closed or dropped; all of it where there are none.
+	// Backends share connections, or the sources of datagrams, by weight. The share of
+	// a backend that can't be used is closed or dropped. Where there are no backends,
+	// everything is.
 	Backends []WeightedBackend `json:"backends,omitempty"`
 	// Pool, for datagrams, names all backends taken together: a proxy has one set of
 	// endpoints for a UDP port, whatever is routed there. See package translate.

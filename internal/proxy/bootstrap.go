@@ -71,7 +71,8 @@ func Bootstrap(o BootstrapOptions) ([]byte, error) {
 	}
 	b := bootstrap{
 		Node: node{ID: o.Gateway, Cluster: o.Gateway},
-		// 0600: whoever reaches the admin interface owns the proxy.
+		// The mode is 0600, because whoever reaches the admin interface controls the
+		// proxy.
 		Admin: admin{Address: address{Pipe: pipe{Path: o.AdminSocket, Mode: 0o600}}},
 		DynamicResources: dynamicResources{
 			ADS: apiConfigSource{

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxConnections is the most clients that one Envoy serves at a time, where the
-// system allows it as many open files. The others are turned away at once;
-// without a limit they would take the memory of those who are there.
+// maxConnections is the most clients that one Envoy serves at a time, where the system
+// allows it as many open files. Further clients are refused at once. Without a limit
+// they would take the memory that the others need.
 const maxConnections = 50_000
 
 // connectionLimit is how many clients an Envoy may have with so many open files.

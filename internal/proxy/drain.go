@@ -32,15 +32,15 @@ func (s *Supervisor) stop(p *process) error {
 		return err
 	}
 	s.forget()
-	// What it said at last belongs before what follows.
+	// Its last lines belong before the line below.
 	s.lastLines()
 	s.log.Info("envoy stopped", "pid", p.pid)
 	s.update(func(st *State) { st.Phase, st.PID = PhaseStopped, 0 })
 	return nil
 }
 
-// end sends SIGTERM, which cuts everything at once (Envoy has no graceful
-// signal), and SIGKILL if that is not heard.
+// end sends SIGTERM, which cuts everything at once (Envoy has no graceful signal), and
+// SIGKILL if the process does not end.
 func (s *Supervisor) end(p *process) error {
 	if err := p.signal(syscall.SIGTERM); err != nil {
 		return err
@@ -58,22 +58,22 @@ func (s *Supervisor) end(p *process) error {
 	return nil
 }
 
-// drainCalls are what Envoy is told, in this order. Failing the health check
-// closes every HTTP/1 connection with its next answer and sends GOAWAY to
-// HTTP/2. Closing the listeners refuses new connections: nobody takes the ports
-// over, and a client that is refused knows that nothing of its request was done,
-// while one that is let in might be cut at the end of the drain.
+// drainCalls are the calls to Envoy's admin interface, in this order. Failing the
+// health check closes every HTTP/1 connection with its next answer and sends GOAWAY to
+// HTTP/2. Closing the listeners refuses new connections. No other process takes the
+// ports over, and a client that is refused knows that nothing of its request was done,
+// while a client that is let in might be cut at the end of the drain.
 var drainCalls = []string{"/healthcheck/fail", "/drain_listeners"}
 
 // drain asks clients to go and waits until they have, bounded by DrainTimeout
 // and by Hurry. p may be nil.
 func (s *Supervisor) drain(p *process) {
-	// Not the context of Run, which has ended by now.
+	// The context of Run has ended by now, so another one is needed.
 	ctx, cancel := context.WithTimeout(s.hurried, s.cfg.DrainTimeout)
 	defer cancel()
 	for _, path := range drainCalls {
 		if _, err := s.admin.do(ctx, http.MethodPost, path); err != nil {
-			// It is not up yet or hangs; neither has clients to wait for.
+			// An Envoy that is not up yet, or hangs, has no clients to wait for.
 			s.log.Debug("envoy can't be drained", "error", err)
 			return
 		}
@@ -130,7 +130,7 @@ func (s *Supervisor) activeClients(ctx context.Context) (clients, error) {
 	}
 	var c clients
 	for name, v := range stats {
-		// We are a connection of the admin listener; workers count the same
+		// This call is a connection of the admin listener, and workers count the same
 		// connections again.
 		switch {
 		case strings.HasPrefix(name, "listener.admin."), strings.HasPrefix(name, "http.admin."), strings.Contains(name, ".worker_"):

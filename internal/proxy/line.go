@@ -19,7 +19,8 @@ type Line struct {
 	// an access log's).
 	Time  time.Time
 	Level slog.Level
-	// Logger is the part of Envoy that speaks ("main", "config", "upstream").
+	// Logger is the part of Envoy that has written the line ("main", "config",
+	// "upstream").
 	Logger string
 	// Text is the message, without a final newline.
 	Text string

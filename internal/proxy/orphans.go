@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// children are the processes whose end a Wait of ours is to hear of.
+// children are the processes whose end a Wait of ours must learn.
 var children = family{pids: map[int]bool{}}
 
 type family struct {

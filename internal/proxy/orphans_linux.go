@@ -14,9 +14,9 @@ import (
 // orphanInterval is how long a process that has ended may wait to be reaped.
 const orphanInterval = 5 * time.Second
 
-// ReapOrphans takes leave of processes that have ended and that nobody else will,
-// until ctx ends: the first process of a container is made the parent of all whose
-// own has gone, such as those of a shell that somebody ran in it. Elsewhere it
+// ReapOrphans reaps processes that have ended and that nobody else reaps, until ctx
+// ends. The first process of a container becomes the parent of all whose own parent has
+// ended, such as those of a shell that somebody ran in it. In any other process it
 // returns at once. No other child than an Envoy may be started meanwhile.
 func ReapOrphans(ctx context.Context) {
 	if os.Getpid() != 1 {
@@ -34,8 +34,8 @@ func ReapOrphans(ctx context.Context) {
 	}
 }
 
-// reapOthers takes leave of our children that have ended, without those that a
-// Wait is to hear of.
+// reapOthers reaps our children that have ended, except those whose end a Wait must
+// learn.
 func (f *family) reapOthers() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

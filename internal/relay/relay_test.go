@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// leader is a replica that takes in what others say.
+// leader is a replica that receives what others say.
 type leader struct {
 	*httptest.Server
 	leads atomic.Bool
@@ -161,7 +161,7 @@ func hears(t *testing.T, l *leader, want map[string]int) {
 	eventually(t, fmt.Sprintf("the leader hears %v", want), func() bool { return cmp.Equal(l.heard(), want) })
 }
 
-// TestSend says that the leader hears what followers say, the last of it for each
+// TestSend says that the leader gets what followers say, the last state of each
 // Gateway, whenever it was said.
 func TestSend(t *testing.T) {
 	t.Parallel()
@@ -183,7 +183,7 @@ func TestSend(t *testing.T) {
 	hears(t, l, map[string]int{"one.example.com ns/a": 1000, "two.example.com ns/a": 5})
 }
 
-// TestNewLeader says that a new leader hears everything, and the old one no more.
+// TestNewLeader says that a new leader gets everything, and the old one no more.
 func TestNewLeader(t *testing.T) {
 	t.Parallel()
 	old, young := newLeader(t), newLeader(t)
@@ -200,13 +200,13 @@ func TestNewLeader(t *testing.T) {
 	hears(t, young, want)
 	eventually(t, "the old leader knows that the replica is gone", func() bool { return len(old.heard()) == 0 })
 
-	// Who has become the leader itself sends nothing.
+	// A process that has become the leader itself sends nothing.
 	f.leader.Store(nil)
 	eventually(t, "the other one knows too", func() bool { return len(young.heard()) == 0 })
 }
 
-// TestReconnect says that a stream which breaks is none of the leader's concern, as
-// long as it comes back; and what is not said again was taken back.
+// TestReconnect says that nothing is taken back when a stream breaks and comes back,
+// and that what is not said again then is taken back.
 func TestReconnect(t *testing.T) {
 	t.Parallel()
 	l := newLeader(t)
@@ -245,8 +245,8 @@ func TestReplaced(t *testing.T) {
 	hears(t, l, map[string]int{"one.example.com ns/b": 2})
 }
 
-// TestRefused says that nobody but the leader takes anything in, that the sender
-// tries again, and that it says so once.
+// TestRefused says that a process that is not the leader refuses all, that the sender
+// tries again, and that it logs this once.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	l := newLeader(t)
@@ -266,7 +266,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestStranger says that who may not speak is not heard.
+// TestStranger says that a sender that may not speak is refused.
 func TestStranger(t *testing.T) {
 	t.Parallel()
 	l := newLeader(t)

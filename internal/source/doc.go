@@ -3,10 +3,10 @@
 //
 // Invariants:
 //   - A source interprets nothing: it decodes, defaults and validates by the
-//     kind's own schema, and reports. What an object means is topology's matter.
+//     kind's own schema, and reports. What an object means is up to package topology.
 //   - The first batch is the whole state at the start; later ones are differences.
-//   - An invalid object never displaces a valid one: its last valid version stays
+//   - An invalid object never replaces a valid one: its last valid version stays
 //     in force and the problem says so.
 //
-// Watching files or an API server lives in the packages below this one.
+// The packages below this one watch files or an API server.
 package source

@@ -6,19 +6,20 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// Merge lays several sources over each other: of two that define the same object
-// the first one wins, and the other's object is kept in case the winner's goes. It
-// is for one goroutine.
+// Merge combines several sources. Of two that define the same object the first one
+// wins, and the other's object is kept, to be used when the winner's is deleted. It is
+// for one goroutine.
 type Merge struct {
-	// Shadowed is told which objects are not used, and which source they are of, when
-	// that begins (true) and when it ends.
+	// Shadowed is called when an object begins (true) or ends not to be used because
+	// another source defines it too. by is the source that wins, from the one whose
+	// object is not used.
 	Shadowed func(k object.Key, by, from int, begins bool)
 
 	owners map[object.Key][]Object // by source; nil where a source doesn't define the object
 	n      int
 }
 
-// NewMerge lays n sources over each other.
+// NewMerge combines n sources.
 func NewMerge(n int) *Merge {
 	return &Merge{owners: map[object.Key][]Object{}, n: n}
 }
@@ -48,7 +49,7 @@ func (m *Merge) Take(from int, b Batch) Batch {
 // Owner returns the source whose object is used; -1 if there is none.
 func (m *Merge) Owner(k object.Key) int { return m.winner(k) }
 
-// put notes an object, nil for none, and reports whether that changes what is used.
+// put stores an object, nil for none, and reports whether that changes what is used.
 func (m *Merge) put(k object.Key, from int, o Object) (counts bool) {
 	list := m.owners[k]
 	if list == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// Whatever comes and goes in whatever order, the first source that defines an
+// Whatever is set and deleted in whatever order, the first source that defines an
 // object wins, and each change says so.
 func TestMergeFirstSourceWins(t *testing.T) {
 	gateway := func(source string) *gwv1.Gateway {

@@ -20,8 +20,8 @@ func KeyOf(o Object) object.Key {
 	}
 }
 
-// Object is a decoded, defaulted and validated object. Nobody changes it after
-// a source has handed it over.
+// Object is a decoded, defaulted and validated object. A source does not change it
+// after it has passed it on, and neither does anybody else.
 type Object interface {
 	metav1.Object
 	runtime.Object
@@ -39,7 +39,7 @@ const (
 	Unread    Reason = "Unread"    // a file or directory that can't be read
 )
 
-// Problem is something wrong with an input, told where a person would look.
+// Problem says what is wrong with an input, and where a person should look.
 type Problem struct {
 	Key     object.Key `json:"object,omitzero"` // zero when the text can't be attributed to an object
 	File    string     `json:"file,omitempty"`  // as the user named it; "-" for standard input
@@ -92,8 +92,7 @@ type Batch struct {
 	// Problems replaces, per file, everything said earlier of that file; an empty
 	// list takes back what was said.
 	Problems map[string][]Problem
-	// Unread says of kinds why none of their objects is read; an empty reason takes
-	// back what was said.
+	// Unread says why no object of a kind is read. An empty reason takes that back.
 	Unread map[string]string
 }
 

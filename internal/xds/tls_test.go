@@ -1,10 +1,8 @@
 package xds
 
 import (
-	"bytes"
 	"crypto/tls"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -188,21 +186,4 @@ func TestPodHasFewConnections(t *testing.T) {
 	for _, p := range others {
 		p.quiet()
 	}
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(b)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/test/output"
 )
 
 // ca signs certificates of proxies, whose name is gateway:pod.
@@ -85,7 +86,7 @@ type tlsHarness struct {
 	*harness
 	ca      *ca
 	address string
-	log     *syncBuffer
+	log     *output.Buffer
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when revoked may have changed
@@ -94,7 +95,7 @@ type tlsHarness struct {
 
 func startTLS(t *testing.T, maxAge time.Duration) *tlsHarness {
 	t.Helper()
-	h := &tlsHarness{ca: newCA(t), changed: make(chan struct{}), log: &syncBuffer{}}
+	h := &tlsHarness{ca: newCA(t), changed: make(chan struct{}), log: &output.Buffer{}}
 	h.harness = &harness{t: t, states: make(chan State, 1000)}
 	h.server = New(Options{
 		Log:     slog.New(slog.NewTextHandler(h.log, nil)),

@@ -14,10 +14,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/test/output"
 )
 
 const (
@@ -33,7 +34,7 @@ type process struct {
 	args     []string
 	admin    string // address of the admin server, once ready
 	cmd      *exec.Cmd
-	log      *lockedBuffer
+	log      *output.Buffer
 	finished chan struct{} // closed when the process has ended
 }
 
@@ -44,7 +45,7 @@ func newProcess(found tools, args ...string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{tools: found, dir: filepath.Join(base, "d"), state: filepath.Join(base, "s"), args: args, log: new(lockedBuffer)}
+	p := &process{tools: found, dir: filepath.Join(base, "d"), state: filepath.Join(base, "s"), args: args, log: new(output.Buffer)}
 	if err := os.Mkdir(p.dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func startProcess(t *testing.T, manifests map[string]string, args ...string) *pr
 	t.Cleanup(func() {
 		p.end()
 		if t.Failed() {
-			t.Logf("end of gatehouse's log:\n%s", p.log.tail(60))
+			t.Logf("end of gatehouse's log:\n%s", p.log.Tail(60))
 		}
 	})
 	if err := p.start(); err != nil {
@@ -105,7 +106,7 @@ func (p *process) waitReady() error {
 	err := poll(readyTimeout, func() error {
 		select {
 		case <-p.finished:
-			return permanent(fmt.Errorf("gatehouse ended early: %s\n%s", p.cmd.ProcessState, p.log.tail(40)))
+			return permanent(fmt.Errorf("gatehouse ended early: %s\n%s", p.cmd.ProcessState, p.log.Tail(40)))
 		default:
 		}
 		b, err := os.ReadFile(address)
@@ -123,7 +124,7 @@ func (p *process) waitReady() error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("gatehouse is not ready: %w\n%s", err, p.log.tail(40))
+		return fmt.Errorf("gatehouse is not ready: %w\n%s", err, p.log.Tail(40))
 	}
 	return nil
 }
@@ -260,28 +261,4 @@ func killStrays(path string) {
 	for _, pid := range processesNaming(path) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-}
-
-// lockedBuffer collects the output of a process while tests read it.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-// tail returns the last n lines.
-func (l *lockedBuffer) tail(n int) string {
-	lines := strings.Split(strings.TrimRight(l.String(), "\n"), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }

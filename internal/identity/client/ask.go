@@ -58,8 +58,8 @@ func (c *Client) ask(ctx context.Context) (*tls.Certificate, error) {
 	return certificate(answer, key)
 }
 
-// post sends one request over a connection of its own: they are rare, and a new
-// one finds whichever controller there is.
+// post sends one request over a connection of its own. Requests are rare, and a new
+// connection reaches any controller that is there.
 func (c *Client) post(ctx context.Context, token string, body []byte) (*Response, error) {
 	config, err := c.trust()
 	if err != nil {

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -25,6 +24,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/gatehouse-dev/gatehouse/test/output"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -323,7 +324,7 @@ func TestRefusalIsRetriedAndToldWithoutTheToken(t *testing.T) {
 	c := newCA(t, "one")
 	s := startController(t, c, time.Hour)
 	s.refuse = "the pod default/a has no address yet"
-	var log lines
+	var log output.Buffer
 	p := startPod(t, s, "127.0.0.1:1", c, &log)
 	s.token()
 	s.token()
@@ -339,7 +340,7 @@ func TestRefusalIsRetriedAndToldWithoutTheToken(t *testing.T) {
 
 func TestControllerOfAnotherAuthorityGetsNoToken(t *testing.T) {
 	s := startController(t, newCA(t, "false"), time.Hour)
-	var log lines
+	var log output.Buffer
 	startPod(t, s, "127.0.0.1:1", newCA(t, "true"), &log)
 	for deadline := time.Now().Add(patience); !strings.Contains(log.String(), "unknown authority"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -376,24 +377,6 @@ func TestCertificateThatTheControllerRefusesIsReplaced(t *testing.T) {
 		t.Fatalf("got %q with a certificate of a stranger", got)
 	}
 	s.token()
-}
-
-// lines is a log that can be read while it is written.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(b)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // Two things that a certificate must not be taken for: it ends, and it is for the

@@ -7,7 +7,7 @@
 //   - The controller is trusted by the authorities in a file, which is read again
 //     as it changes; nothing that the controller says adds to them.
 //   - A certificate is renewed long before it ends. When it can't be, the last one
-//     is used for as long as it is valid, and the proxy serves on in any case.
+//     is used for as long as it is valid, and the proxy goes on serving in any case.
 //
 // What the certificate is used for is up to the caller. Nothing here knows
 // Kubernetes or Envoy.

@@ -26,7 +26,7 @@ type document struct {
 	rest *rest // nil for most
 }
 
-// rest is what few documents have any of, apart so that the many stay small.
+// rest is what only few documents have. It is apart, so that all others stay small.
 type rest struct {
 	// faults are those of text that can't be attributed to an object.
 	faults []fault
@@ -37,8 +37,8 @@ type rest struct {
 	written []uint64
 }
 
-// A definition is one object as one place in a file has it. There are as many as
-// objects, so that it holds nothing that most can do without.
+// A definition is one object as one place in a file has it. There is one for each
+// object, so it has no field that most objects can do without.
 type definition struct {
 	doc     *document
 	object  source.Object // nil when it never was valid
@@ -56,7 +56,8 @@ type refusal struct {
 	faults []fault
 }
 
-// key names the object. Valid definitions have it from there, not a second time.
+// key names the object. A valid definition has it in its object, so it is not stored a
+// second time.
 func (d *definition) key() object.Key {
 	if d.object != nil {
 		return source.KeyOf(d.object)
@@ -72,7 +73,7 @@ func (d *definition) faults() []fault {
 	return d.refused.faults
 }
 
-// definitions returns the addresses of defs, by which they are known.
+// definitions returns pointers to defs. The pointer identifies a definition.
 func (doc *document) definitions() []*definition {
 	defs := make([]*definition, len(doc.defs))
 	for i := range doc.defs {
@@ -90,7 +91,7 @@ func (doc *document) faults() []fault {
 
 func (doc *document) broken() bool { return doc.rest != nil && doc.rest.broken }
 
-// extra is rest, to be written to.
+// extra returns rest, and makes it first if there is none.
 func (doc *document) extra() *rest {
 	if doc.rest == nil {
 		doc.rest = &rest{}
@@ -125,8 +126,8 @@ func (d *definition) compare(o *definition) int {
 // maxFaults bounds what is said about one object.
 const maxFaults = 20
 
-// reader turns the text of documents into definitions. It has no state but what
-// it is made of, so that documents can be read in parallel.
+// reader turns the text of documents into definitions. Its fields never change, so that
+// documents can be read in parallel.
 type reader struct {
 	validator *schema.Validator
 	foreign   func(apiVersion, kind string) // told of kinds that are left alone
@@ -274,7 +275,8 @@ func (r *reader) unidentified(doc *document, it item, err error) {
 			message: unknown.Text, reason: source.Unknown,
 		})
 	case errors.As(err, &invalid):
-		// Not to be attributed, so it may be any object that was here before.
+		// The fault can't be attributed, so it may be about any object that was here
+		// before.
 		f := it.fault(invalid)
 		f.field = joinPaths(it.path, f.field)
 		doc.note(f)

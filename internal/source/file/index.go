@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
-// index decides which definition of each key is in force: of those whose object
-// is valid or was so before, the first.
+// index decides which definition of each key is in force: the first one whose object is
+// valid, or was valid before.
 type index struct {
 	hash func(object.Key) uint64
 	// chains hold all definitions, by the hash of their key: a table of keys would
@@ -124,8 +124,8 @@ func (x *index) update(removed, added []*definition) (batch source.Batch, touche
 	return batch, touched
 }
 
-// settle puts the first valid one of a key's definitions in force, in the place
-// of what is held: a definition that may be gone by now, or nil.
+// settle puts the first valid definition of a key in force. It replaces held, the one
+// that is in force now, which may be nil or have left its file.
 func (x *index) settle(key object.Key, defs []*definition, held *definition, batch *source.Batch) {
 	if len(defs) > 1 {
 		x.order(key, defs)
@@ -141,8 +141,8 @@ func (x *index) settle(key object.Key, defs []*definition, held *definition, bat
 	}
 	valid := slices.IndexFunc(defs, func(d *definition) bool { return d.object != nil })
 	if valid < 0 {
-		// Every text of it is invalid. What is in force, perhaps from a file that is
-		// gone now, stays.
+		// All texts of the key are invalid. The object in force stays, even if its file
+		// is gone.
 		if held == nil {
 			return
 		}
@@ -178,7 +178,7 @@ func (d *definition) publish(held *definition) {
 		return
 	}
 	if published {
-		// Handed over before, so it is not ours to change any more.
+		// The object was passed on before, so it must not be changed any more.
 		d.object = d.object.DeepCopyObject().(source.Object)
 	}
 	d.object.SetGeneration(generation)

@@ -29,8 +29,8 @@ func lineOf(n *yaml.Node, path string) int {
 	return line
 }
 
-// step goes one field down. Keys may contain dots, so that of all keys that the
-// path could begin with, the longest is meant.
+// step goes one field down. Keys may contain dots, so several keys may be a beginning
+// of the path. The longest one is meant.
 func step(n *yaml.Node, path string) (line int, child *yaml.Node, rest string) {
 	switch n.Kind {
 	case yaml.SequenceNode:

@@ -30,8 +30,8 @@ func (e *syntaxError) Error() string { return e.text }
 // so that everything after this point is the same for both.
 func parse(text []byte, isJSON bool) (nodes []*yaml.Node, err error) {
 	defer func() {
-		// The YAML parser is a port from C and indexes by trust: what it doesn't
-		// survive is a syntax error like any other.
+		// The YAML parser is a port from C and does not check every index. Text on
+		// which it panics counts as a syntax error.
 		if r := recover(); r != nil {
 			err = &syntaxError{text: fmt.Sprintf("the YAML parser gave up: %v", r)}
 		}
@@ -94,9 +94,10 @@ func yamlError(err error) *syntaxError {
 // maxProbed bounds the lines that failingLine tries one by one.
 const maxProbed = 400
 
-// failingLine finds the line that breaks a document. The parser names where the
-// construct around it began, which may be far above. Text that ends before the
-// mistake is valid as a rule, so the longest valid beginning ends just above it.
+// failingLine finds the line that breaks a document. The parser names the line where
+// the construct around it began, which may be far above. Text that ends before the
+// mistake is usually valid, so the mistake is in the line after the longest valid
+// beginning.
 func failingLine(text []byte, hint int) int {
 	ends := []int{0} // ends[i] is where line i ends, 1-based
 	for line := range bytes.Lines(text) {

@@ -48,7 +48,7 @@ func (s *state) replace(r *reading) (removed, added []*definition) {
 	return removed, added
 }
 
-// keepUnread leaves a file as it was known, but for the problem.
+// keepUnread keeps what is known of a file that can't be read, and sets its problem.
 func (s *state) keepUnread(r *reading) {
 	f := r.prior
 	if f == nil {
@@ -96,8 +96,8 @@ func (d *definition) before(o *definition) bool {
 	return d.order < o.order
 }
 
-// hold keeps the objects that a file with a broken document defined before and
-// doesn't define elsewhere: they may well be what the broken document is about.
+// hold keeps the objects that a file with a broken document defined before and doesn't
+// define elsewhere. The broken document may be about them.
 func hold(f *file, removed []*definition) []*definition {
 	defined := map[object.Key]bool{}
 	for _, doc := range f.docs {

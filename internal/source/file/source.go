@@ -105,7 +105,7 @@ func (s *Source) readStdin() ([]byte, error) {
 	return s.stdinText, s.stdinErr
 }
 
-// timing is how long things take to settle. Tests shorten what they wait for.
+// timing is how long things may take. Tests use shorter times.
 type timing struct {
 	settle    time.Duration // quiet after the last event before reading
 	maxSettle time.Duration // the same, when events don't end

@@ -21,8 +21,8 @@ type duplicate struct {
 }
 
 // converter turns a tree into the generic value that kubectl would send for it:
-// mappings with string keys, int64 and float64 for numbers, and YAML 1.1's
-// booleans (yes, on, …), since that is what clusters are fed by.
+// mappings with string keys, int64 and float64 for numbers, and YAML 1.1's booleans
+// (yes, on, …).
 type converter struct {
 	path       []string
 	duplicates []duplicate
@@ -147,8 +147,9 @@ func (c *converter) merge(object map[string]any, n *yaml.Node, depth int) error 
 	}
 }
 
-// repeats are the fields whose values are the same few in every object: one copy
-// of each serves all, which is a good part of the memory of many small objects.
+// repeats are the fields that have the same few values in every object. All objects
+// share one copy of each value, which saves a good part of the memory of many small
+// objects.
 var repeats = map[string]bool{
 	"apiVersion": true, "kind": true, "group": true, "namespace": true,
 	"type": true, "protocol": true, "addressType": true, "appProtocol": true,
@@ -213,8 +214,8 @@ var booleans = map[string]bool{
 	"off": false, "Off": false, "OFF": false, "n": false, "N": false,
 }
 
-// number returns int64 for everything integral that fits, 1.0 and 1e3 included:
-// on the way to an API server they lose their point as well.
+// number returns int64 for everything integral that fits. That includes 1.0 and 1e3,
+// which are sent to an API server without their point as well.
 func number(n *yaml.Node) (any, error) {
 	plain := strings.ReplaceAll(n.Value, "_", "")
 	if n.Tag == "!!int" {

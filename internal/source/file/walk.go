@@ -10,9 +10,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
-// watcher is told of the places whose changes matter, each before it is looked
-// at, so that no change falls between looking and watching. A one-shot walk has
-// none.
+// watcher is told the places whose changes matter. It is told a place before the walk
+// looks at it, so that no change is missed in between. A walk that is done only once
+// has none.
 type watcher interface {
 	// dir asks for everything in a directory.
 	dir(path string)

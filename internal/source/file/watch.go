@@ -16,8 +16,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
-// notifier is fsnotify.Watcher, or nothing at all: a system out of inotify
-// instances is a case to handle, and to test.
+// notifier reports changes of files. Where there is none, such as on a system that has no
+// inotify instances left, the source polls.
 type notifier = *fsnotify.Watcher
 
 func newNotifier() (notifier, error) { return fsnotify.NewBufferedWatcher(1024) }
@@ -56,8 +56,8 @@ func (w *watches) name(dir, base string) {
 	w.add(dir)
 }
 
-// add watches a directory. Once more is no mistake: the directory may be another
-// one of the same name.
+// add watches a directory. A directory that is watched already is added again, because
+// it may be another one of the same name.
 func (w *watches) add(path string) {
 	if w.wanted[path] {
 		return
@@ -100,8 +100,8 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// awaitStdin waits for standard input to be read, or for ctx: a read from a
-// terminal can't be interrupted, so it may outlive Run, not hold it up.
+// awaitStdin waits for standard input to be read, or for ctx. A read from a terminal
+// can't be interrupted, so it may go on after Run has returned, but does not delay it.
 func (s *Source) awaitStdin(ctx context.Context) bool {
 	done := make(chan struct{})
 	go func() {
@@ -134,7 +134,7 @@ func (r *runner) close() {
 	}
 }
 
-// poll gives up watching, and says why and what would help.
+// poll stops watching, and logs why and what would help.
 func (r *runner) poll(err error) {
 	help := "check the system's log"
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
@@ -187,7 +187,7 @@ func (r *runner) scanEverything(ctx context.Context) (source.Batch, error) {
 	return batch, err
 }
 
-// mark tells one incarnation of a path from the next.
+// mark identifies a directory. Another directory of the same path has another mark.
 type mark struct {
 	device, inode uint64
 }
@@ -237,7 +237,8 @@ func (r *runner) loop(ctx context.Context, apply func(source.Batch)) error {
 				settle.Reset(r.settleTime())
 			}
 		case err := <-failures:
-			// Most of all an overflow: events were lost, so everything is looked at.
+			// The usual failure is an overflow: events were lost, so everything is
+			// looked at.
 			r.log.Warn("events of files were lost, so all are read again", "error", err)
 			r.all = true
 			settle.Reset(r.settleTime())

@@ -85,7 +85,7 @@ func testDeleted(t *testing.T, b *bench) {
 	}
 	b.route(t, "r")
 	eventually(t, "the new one is written", written)
-	if text := b.log.text(); text != "" {
+	if text := b.log.String(); text != "" {
 		t.Errorf("something was logged: %s", text)
 	}
 }

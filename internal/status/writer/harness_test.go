@@ -1,7 +1,6 @@
 package writer_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -31,6 +30,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/status/writer"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
+	"github.com/gatehouse-dev/gatehouse/test/output"
 )
 
 // bench is a writer at work in a namespace of its own.
@@ -41,7 +41,7 @@ type bench struct {
 	cache     cache.Cache
 	requests  *requests
 	events    *events.FakeRecorder
-	log       *lockedBuffer
+	log       *output.Buffer
 	registry  *prometheus.Registry
 }
 
@@ -84,23 +84,6 @@ func (r *requests) answer(fault func(*http.Request) *http.Response) {
 	r.fault = fault
 }
 
-type lockedBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *lockedBuffer) text() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.String()
-}
-
 var (
 	gvks = map[string]client.Object{
 		"GatewayClass": &gwv1.GatewayClass{}, "Gateway": &gwv1.Gateway{}, "ListenerSet": &gwv1.ListenerSet{},
@@ -120,7 +103,7 @@ func start(t *testing.T, server *apiserver.Server) *bench {
 	}
 	b := &bench{
 		namespace: fmt.Sprintf("test-%d", namespaces.Add(1)), requests: &requests{}, events: events.NewFakeRecorder(100),
-		log: &lockedBuffer{}, registry: prometheus.NewRegistry(),
+		log: &output.Buffer{}, registry: prometheus.NewRegistry(),
 	}
 	config := *server.Config
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {

@@ -2,6 +2,7 @@ package writer
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
@@ -191,17 +192,10 @@ func placed[E any](m *merging, e E, live []metav1.Condition, of func(*E) entry) 
 // same reports whether two references mean the same: the API server fills in what one
 // of them may leave out.
 func (m *merging) same(a, b *gwv1.ParentReference) bool {
-	return valueOr(a.Group, gwv1.GroupName) == valueOr(b.Group, gwv1.GroupName) &&
-		valueOr(a.Kind, "Gateway") == valueOr(b.Kind, "Gateway") &&
-		string(valueOr(a.Namespace, gwv1.Namespace(m.namespace))) == string(valueOr(b.Namespace, gwv1.Namespace(m.namespace))) &&
-		a.Name == b.Name && valueOr(a.SectionName, "") == valueOr(b.SectionName, "") && valueOr(a.Port, 0) == valueOr(b.Port, 0)
-}
-
-func valueOr[T any](p *T, fallback T) T {
-	if p == nil {
-		return fallback
-	}
-	return *p
+	return ptr.Deref(a.Group, gwv1.GroupName) == ptr.Deref(b.Group, gwv1.GroupName) &&
+		ptr.Deref(a.Kind, "Gateway") == ptr.Deref(b.Kind, "Gateway") &&
+		string(ptr.Deref(a.Namespace, gwv1.Namespace(m.namespace))) == string(ptr.Deref(b.Namespace, gwv1.Namespace(m.namespace))) &&
+		a.Name == b.Name && ptr.Deref(a.SectionName, "") == ptr.Deref(b.SectionName, "") && ptr.Deref(a.Port, 0) == ptr.Deref(b.Port, 0)
 }
 
 // mentioned reports whether a status has entries of ours.

@@ -207,12 +207,12 @@ func testErrors(t *testing.T, b *bench) {
 	b.Set(good, routeStatus(1, "g"))
 	eventually(t, "the good one is written", func() bool { return len(b.status(t, good).(gwv1.RouteStatus).Parents) == 1 })
 	eventually(t, "the bad one is tried again", func() bool { return b.requests.count("/bad/") >= 3 })
-	if n := strings.Count(b.log.text(), "can't be written"); n != 1 {
-		t.Errorf("%d lines: %s", n, b.log.text())
+	if n := strings.Count(b.log.String(), "can't be written"); n != 1 {
+		t.Errorf("%d lines: %s", n, b.log.String())
 	}
 	b.requests.answer(nil)
 	eventually(t, "it is written in the end", func() bool { return len(b.status(t, bad).(gwv1.RouteStatus).Parents) == 1 })
-	eventually(t, "it is told", func() bool { return strings.Contains(b.log.text(), "could be written again") })
+	eventually(t, "it is told", func() bool { return strings.Contains(b.log.String(), "could be written again") })
 	families, err := b.registry.Gather()
 	if err != nil || len(families) != 1 {
 		t.Fatal(families, err)
