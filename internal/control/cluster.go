@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/identity"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
@@ -187,8 +188,12 @@ func (c *Cluster) watchCluster(ctx context.Context) error {
 
 // clusterPipeline returns the options of the pipeline behind `gatehouse controller`.
 func clusterPipeline(cfg *config.Configuration, experimental bool) Options {
+	mode := features.Fleets
+	if cfg.Infrastructure.Type == config.InfrastructureNone {
+		mode = features.Unmanaged
+	}
 	return Options{
-		Addresses: []string{"0.0.0.0"},
+		Addresses: []string{"0.0.0.0"}, Mode: mode,
 		Topology: topology.Options{
 			ControllerName:    cfg.ControllerName,
 			Experimental:      experimental,

@@ -9,6 +9,7 @@ import (
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -24,6 +25,8 @@ type Options struct {
 	Topology topology.Options
 	// Addresses are bound where a Gateway asks for none of its own.
 	Addresses []string
+	// Mode is who runs the proxies, and where.
+	Mode features.Mode
 }
 
 // Pipeline is the tables from inputs to resources and statuses.

@@ -16,6 +16,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -82,7 +83,7 @@ func (c *Cluster) serveStatic(o Static) {
 // listeners are where the Gateway says, at the pod's address.
 func staticPipeline(controllerName string, experimental bool, address netip.Addr) Options {
 	return Options{
-		Addresses: []string{address.String()},
+		Addresses: []string{address.String()}, Mode: features.Pod,
 		Topology: topology.Options{
 			ControllerName: controllerName, Experimental: experimental, SystemAuthorities: proxy.Authorities(),
 			LocalAddresses: localAddresses(), DefaultAddresses: []string{address.String()},
