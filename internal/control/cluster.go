@@ -134,8 +134,12 @@ func NewCluster(ctx context.Context, opts ClusterOptions) (*Cluster, error) {
 		Log:     opts.Logs.For("xds"),
 		OnState: c.hear,
 	})
+	published := ""
+	if c.config.Infrastructure.Type == config.InfrastructureNone {
+		published = "gatehouse-ca" // else each fleet has it
+	}
 	c.identity = identity.NewAuthority(identity.Options{
-		Client: c.direct, Namespace: opts.Self.Namespace, Pod: opts.Self.Name, Service: c.config.Infrastructure.Service,
+		Client: c.direct, Published: published, Namespace: opts.Self.Namespace, Pod: opts.Self.Name, Service: c.config.Infrastructure.Service,
 		RootLife: c.config.Identity.AuthorityLifetime.Duration, Life: c.config.Identity.ProxyLifetime.Duration,
 		Log: opts.Logs.For("identity"),
 	})
