@@ -66,7 +66,7 @@ generate: build ## Rewrite generated files: kinds, schemas, the command referenc
 	$(BIN) reference docs/reference/commands.md
 	cp config/crd/*.yaml charts/gatehouse/files/crds/
 	cat config/namespace.yaml config/crd/*.yaml >config/base.yaml
-	$(HELM) template gatehouse charts/gatehouse --namespace gatehouse-system --set crds.install=false >config/install.yaml
+	$(HELM) template gatehouse charts/gatehouse --namespace gatehouse-system --set crds.install=false --no-hooks >config/install.yaml
 
 clean: ## Remove what was built
 	rm -rf bin

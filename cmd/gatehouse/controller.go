@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -53,7 +54,7 @@ It runs in the cluster, as the chart installs it. All replicas serve configurati
 one of them, the leader, writes status and infrastructure. A configuration file
 (--config) says what differs from the defaults; when it changes, the controller
 starts anew with it, and the proxies serve on meanwhile.`,
-		Args: cobra.NoArgs,
+		Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runController(cmd, f) },
 	}
 	fl := cmd.Flags()
@@ -134,12 +135,19 @@ var errReload = errors.New("the configuration has changed")
 // runController runs a controller, and another one each time the configuration or the
 // channel of the cluster's Gateway API changes.
 func runController(cmd *cobra.Command, f controllerFlags) error {
+	if err := checkAdmin(f.admin); err != nil {
+		return err
+	}
+	self, err := f.self()
+	if err != nil {
+		return err
+	}
 	c, err := f.load(cmd)
 	if err != nil {
 		return usageError{err}
 	}
 	for first := true; ; first = false {
-		next, err := f.serve(cmd, c, first)
+		next, err := f.serve(cmd, c, self, first)
 		if !errors.Is(err, errReload) {
 			return err
 		}
@@ -149,15 +157,11 @@ func runController(cmd *cobra.Command, f controllerFlags) error {
 
 // serve runs a controller until it is stopped, or is to start anew: then it returns the
 // configuration to do so with, and errReload.
-func (f *controllerFlags) serve(cmd *cobra.Command, c loaded, first bool) (next loaded, err error) {
+func (f *controllerFlags) serve(cmd *cobra.Command, c loaded, self cluster.Replica, first bool) (next loaded, err error) {
 	logs := config.NewLogs(c.Log, os.Stderr)
 	log := logs.For("")
 	kubernetesLogs(logs.For("source"))
 	rest, err := f.cluster()
-	if err != nil {
-		return next, err
-	}
-	self, err := f.self()
 	if err != nil {
 		return next, err
 	}
@@ -242,6 +246,9 @@ func (f *controllerFlags) self() (cluster.Replica, error) {
 		Namespace: cmp.Or(f.podNamespace, os.Getenv("POD_NAMESPACE")),
 		Name:      cmp.Or(f.podName, os.Getenv("POD_NAME")),
 		IP:        cmp.Or(f.podIP, os.Getenv("POD_IP")),
+	}
+	if _, err := netip.ParseAddr(r.IP); err != nil && r.IP != "" {
+		return r, usageError{fmt.Errorf("--pod-ip: %q is not an IP address", r.IP)}
 	}
 	if r.Namespace == "" {
 		r.Namespace = "gatehouse-system"

@@ -41,8 +41,8 @@ func newProxy() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "proxy --gateway NAMESPACE/NAME --controller HOST",
 		Short: "Run the Envoy of a Gateway inside its pod (started by the controller)",
-		Long: `Run the Envoy of a Gateway inside its pod. 'gatehouse controller' starts it; nobody
-else needs to.
+		Long: `Run the Envoy of a Gateway inside its pod. 'gatehouse controller' starts it, unless
+its infrastructure.type is None: then whoever makes the pods does.
 
 It gets a short-lived certificate for the pod from the controller, and Envoy its
 configuration by it. The pod is ready once the first configuration is in force. On

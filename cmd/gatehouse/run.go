@@ -177,16 +177,20 @@ func (f *runFlags) check() error {
 	if err := oneOf("log-level", f.logLevel, logLevels...); err != nil {
 		return err
 	}
-	if f.admin == "" {
+	return checkAdmin(f.admin)
+}
+
+// checkAdmin checks where the admin interface is to be, which has no authentication.
+func checkAdmin(address string) error {
+	if address == "" {
 		return nil
 	}
-	host, _, err := net.SplitHostPort(f.admin)
+	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return usageError{fmt.Errorf("--admin: %w", err)}
 	}
-	// The admin interface has no authentication.
 	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return usageError{fmt.Errorf("--admin: %q is not a loopback address; the admin interface has no authentication", f.admin)}
+		return usageError{fmt.Errorf("--admin: %q is not a loopback address; the admin interface has no authentication", address)}
 	}
 	return nil
 }

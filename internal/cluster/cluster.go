@@ -25,6 +25,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/admin"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/loop"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -226,6 +227,9 @@ func (c *Cluster) watch(channel string) error {
 // pipelineOptions returns the options of the pipeline behind `gatehouse controller`.
 func pipelineOptions(cfg *config.Configuration, channel string) pipeline.Options {
 	o := pipeline.Provisioned(cfg.ControllerName, proxy.DefaultAuthorities, reads(cfg.Cluster()))
+	if cfg.Infrastructure.Type == config.InfrastructureNone {
+		o.Mode = features.Unmanaged
+	}
 	o.Topology.Experimental = channel == kube.Experimental
 	return o
 }

@@ -5,10 +5,9 @@ import (
 	"crypto/tls"
 	"net"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -35,8 +34,12 @@ type provisioned struct {
 // composeProvisioned makes a Cluster serve fleets of pods.
 func (c *Cluster) composeProvisioned(ctx context.Context, channel string) error {
 	p := &provisioned{cluster: c}
+	published := ""
+	if c.config.Infrastructure.Type == config.InfrastructureNone {
+		published = "gatehouse-ca" // else each fleet has it
+	}
 	p.identity = identity.NewAuthority(identity.Options{
-		Client: c.direct, Namespace: c.opts.Self.Namespace, Pod: c.opts.Self.Name, Service: c.config.Infrastructure.Service,
+		Client: c.direct, Published: published, Namespace: c.opts.Self.Namespace, Pod: c.opts.Self.Name, Service: c.config.Infrastructure.Service,
 		RootLife: c.config.Identity.AuthorityLifetime.Duration, Life: c.config.Identity.ProxyLifetime.Duration,
 		Log: c.opts.Logs.For("identity"),
 	})

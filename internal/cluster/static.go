@@ -10,14 +10,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/local"
@@ -53,6 +53,7 @@ type Static struct {
 func (c *Cluster) composeStatic(o Static, channel string) {
 	options := pipeline.Local(c.config.ControllerName, proxy.Authorities(), []string{o.Address.String()}, &v1alpha1.Settings{})
 	options.Topology.LocalAddresses = local.Addresses()
+	options.Mode = features.Pod
 	options.Topology.Experimental = channel == kube.Experimental
 	c.pipeline = pipeline.New(options)
 	c.selection = newOneGateway(o, c)

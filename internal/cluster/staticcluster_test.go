@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/gateway-api/pkg/consts"
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
@@ -88,6 +90,11 @@ func TestStaticCluster(t *testing.T) {
 		})
 		if got := s.classCondition("foreign", gwv1.GatewayClassConditionStatusAccepted); got != "Unknown Pending" {
 			t.Errorf("a foreign class is %s", got)
+		}
+		class := &gwv1.GatewayClass{}
+		s.get("", staticClass, class)
+		if diff := cmp.Diff(features.Status(features.Standard, features.Pod), class.Status.SupportedFeatures); diff != "" {
+			t.Errorf("features (-want +got):\n%s", diff)
 		}
 		for _, c := range []struct{ version, accepted, supported string }{
 			{consts.BundleVersion, "True Accepted", "True SupportedVersion"},

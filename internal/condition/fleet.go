@@ -11,6 +11,12 @@ func AddressNoService(service, problem string) string {
 	return fmt.Sprintf("Service %s is not there yet", service)
 }
 
+// AddressNoUnmanagedService says that nobody has made the Service that a Gateway is to be
+// reached by, where that is not the controller's business.
+func AddressNoUnmanagedService(service, label, value string) string {
+	return fmt.Sprintf("there is no Service %s with the label %s: %s; make it, since infrastructure.type is None", service, label, value)
+}
+
 // AddressServicePending says that a Service has no address.
 func AddressServicePending(service, kind string) string {
 	if kind == "LoadBalancer" {

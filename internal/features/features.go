@@ -24,8 +24,8 @@ type Row struct {
 	// Experimental marks a row without features that belongs to the experimental
 	// channel. Features know their channel.
 	Experimental bool
-	// Provisioned marks what is supported only where Gateways get fleets in a cluster.
-	Provisioned bool
+	// Modes are those that support the row; none stands for all.
+	Modes []Mode
 	// Cases name the proof: files in test/e2e/testdata without their ending, or
 	// tests in test/e2e, or in internal/infra and internal/cluster for what is made in
 	// clusters. A row without cases is not supported.
@@ -49,13 +49,29 @@ var standardFields = map[features.FeatureName]bool{
 	features.SupportHTTPRouteDestinationPortMatching: true, // parentRefs[].port
 }
 
-// Status returns the features that are supported where the API is of this channel and
-// Gateways get fleets, or don't, in the form of GatewayClass status, sorted by name.
-func Status(channel features.FeatureChannel, provisioned bool) []gwv1.SupportedFeature {
+// Mode is who runs the proxies of a Gateway, and where.
+type Mode int
+
+// The modes.
+const (
+	Host      Mode = iota // `gatehouse run`: processes of this host
+	Fleets                // `gatehouse controller`: a fleet for each Gateway
+	Unmanaged             // the same with infrastructure.type None: pods that somebody else runs
+	Pod                   // `gatehouse static-mode`: a process beside it, in the same pod
+)
+
+// in says whether the row is supported in a mode.
+func (r Row) in(m Mode) bool {
+	return r.Supported() && (len(r.Modes) == 0 || slices.Contains(r.Modes, m))
+}
+
+// Status returns the features that are supported where the API is of this channel, in a
+// mode, in the form of GatewayClass status, sorted by name.
+func Status(channel features.FeatureChannel, mode Mode) []gwv1.SupportedFeature {
 	var out []gwv1.SupportedFeature
 	for _, s := range List {
 		for _, r := range s.Rows {
-			if !r.Supported() || r.Provisioned && !provisioned {
+			if !r.in(mode) {
 				continue
 			}
 			for _, name := range r.Features {

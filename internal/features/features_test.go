@@ -70,7 +70,7 @@ func TestCasesExist(t *testing.T) {
 
 // TestStatus protects the limits of GatewayClass status.
 func TestStatus(t *testing.T) {
-	list := ours.Status(ours.Experimental, true)
+	list := ours.Status(ours.Experimental, ours.Fleets)
 	if len(list) > 64 {
 		t.Errorf("%d features, and the API takes 64", len(list))
 	}
@@ -82,7 +82,7 @@ func TestStatus(t *testing.T) {
 // TestStatusOfChannels protects the standard channel from features whose fields it
 // doesn't have.
 func TestStatusOfChannels(t *testing.T) {
-	all, standard := ours.Status(ours.Experimental, true), ours.Status(ours.Standard, true)
+	all, standard := ours.Status(ours.Experimental, ours.Fleets), ours.Status(ours.Standard, ours.Fleets)
 	for _, f := range standard {
 		if !slices.Contains(all, f) {
 			t.Errorf("%s is in the standard channel only", f.Name)
@@ -97,12 +97,21 @@ func TestStatusOfChannels(t *testing.T) {
 	}
 }
 
-// TestStatusOfModes protects those without fleets from features that need one.
+// TestStatusOfModes protects each mode from features that it can't have: where nobody
+// makes anything for a Gateway there is nothing to label, and an address that a Gateway
+// asks for can't be had.
 func TestStatusOfModes(t *testing.T) {
-	cluster := gwv1.SupportedFeature{Name: gwv1.FeatureName(features.SupportGatewayAddressRoutabilityCluster)}
-	for provisioned, want := range map[bool]bool{false: false, true: true} {
-		if got := slices.Contains(ours.Status(ours.Experimental, provisioned), cluster); got != want {
-			t.Errorf("%s where Gateways have fleets, %v: %v", cluster.Name, provisioned, got)
+	for name, modes := range map[features.FeatureName][]ours.Mode{
+		features.SupportGateway:                          {ours.Host, ours.Fleets, ours.Unmanaged, ours.Pod},
+		features.SupportGatewayStaticAddresses:           {ours.Host, ours.Fleets},
+		features.SupportGatewayInfrastructure:            {ours.Fleets},
+		features.SupportGatewayAddressRoutabilityCluster: {ours.Fleets},
+	} {
+		for _, mode := range []ours.Mode{ours.Host, ours.Fleets, ours.Unmanaged, ours.Pod} {
+			claimed := slices.Contains(ours.Status(ours.Experimental, mode), gwv1.SupportedFeature{Name: gwv1.FeatureName(name)})
+			if claimed != slices.Contains(modes, mode) {
+				t.Errorf("%s in mode %d: %v", name, mode, claimed)
+			}
 		}
 	}
 }

@@ -45,7 +45,8 @@ var gateway = []Row{
 	},
 	{
 		Features: names{features.SupportGatewayStaticAddresses},
-		Note:     "`type: IPAddress`",
+		Modes:    []Mode{Host, Fleets}, // else the address is that of a pod, or of a Service that isn't ours
+		Note:     "`type: IPAddress`; not with `infrastructure.type: None`",
 		Cases:    []string{"static-addresses"},
 	},
 	{Features: names{features.SupportGatewayAddressEmpty}, Cases: []string{"empty-address"}},
@@ -83,10 +84,10 @@ var gateway = []Row{
 		Cases:    []string{"backend-client-certificate", "TestBackendTLSComesAndGoes"},
 	},
 	{
-		Features:    names{features.SupportGatewayInfrastructure},
-		Provisioned: true,
-		Note:        "labels and annotations are on all that is made for a Gateway, see [Fleets](../architecture/fleets.md); where Envoy is a process of this host there is nothing to label",
-		Cases:       []string{"TestRender", "TestApplier"},
+		Features: names{features.SupportGatewayInfrastructure},
+		Modes:    []Mode{Fleets},
+		Note:     "labels and annotations are on all that is made for a Gateway, see [Fleets](../architecture/fleets.md); where Envoy is a process of this host there is nothing to label",
+		Cases:    []string{"TestRender", "TestApplier"},
 	},
 	{
 		Features: names{features.SupportGatewayListenerFilters},
@@ -98,10 +99,10 @@ var gateway = []Row{
 		Cases:    []string{"address-routability"},
 	},
 	{
-		Features:    names{features.SupportGatewayAddressRoutabilityCluster},
-		Note:        "the ClusterIP of the Gateway's Service; where Envoy is a process of this host there is none",
-		Provisioned: true,
-		Cases:       []string{"TestRoutabilityCluster"},
+		Features: names{features.SupportGatewayAddressRoutabilityCluster},
+		Modes:    []Mode{Fleets},
+		Note:     "the ClusterIP of the Gateway's Service; where Envoy is a process of this host there is none",
+		Cases:    []string{"TestRoutabilityCluster"},
 	},
 	{
 		Features: names{features.SupportClusterTrustBundle},

@@ -60,7 +60,7 @@ func (r Row) verdict() string {
 	switch {
 	case !r.Supported():
 		return "no"
-	case r.Provisioned:
+	case len(r.Modes) > 0 && !r.in(Host):
 		return "in clusters"
 	default:
 		return "yes"

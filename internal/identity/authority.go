@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -111,7 +112,7 @@ func (a *Authority) follow(ctx context.Context, now time.Time) error {
 			"trusted", len(next.trusted()), "signs-until", next.current.cert.NotAfter.UTC().Format(time.RFC3339))
 	}
 	a.use(secret, next)
-	return a.serve(now)
+	return errors.Join(a.serve(now), a.publish(ctx))
 }
 
 // read returns the Secret and what it says; nil if there is none.

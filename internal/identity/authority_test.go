@@ -25,6 +25,7 @@ func TestAuthority(t *testing.T) {
 	t.Run("many start at once and agree", c.agree)
 	t.Run("a Secret that can't be understood changes nothing", c.spoil)
 	t.Run("deleting the Secret makes a new root", c.revoke)
+	t.Run("the roots are published", c.publish)
 	t.Run("a root is replaced under way", c.rotate)
 }
 
@@ -125,6 +126,50 @@ func (c *cluster) revoke(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// Who makes proxies himself finds the certificates of the roots in a ConfigMap, whatever
+// happens to it, and never a key.
+func (c *cluster) publish(t *testing.T) {
+	a := c.authority(t, identity.Options{Secret: "publish", Pod: "controller-1", Published: "published"})
+	ready(t, a)
+	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "published"}}
+	published := func() {
+		t.Helper()
+		eventually(t, func() string {
+			if err := c.client.Get(t.Context(), kube.ObjectKeyFromObject(o), o); err != nil {
+				return err.Error()
+			}
+			if o.Data["ca.crt"] != string(a.Bundle()) {
+				return "it has " + o.Data["ca.crt"]
+			}
+			return ""
+		})
+	}
+	published()
+	if len(o.Data) != 1 || strings.Contains(o.Data["ca.crt"], "KEY") {
+		t.Errorf("published are %v", o.Data)
+	}
+	o.Data["ca.crt"] = "none"
+	if err := c.client.Update(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	published()
+	if err := c.client.Delete(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	published()
+	if err := c.client.Delete(t.Context(), secret("publish")); err != nil {
+		t.Fatal(err)
+	}
+	before := o.Data["ca.crt"]
+	eventually(t, func() string {
+		if string(a.Bundle()) == before {
+			return "the root is not replaced"
+		}
+		return ""
+	})
+	published()
 }
 
 // While a root is replaced, proxies that hear of roots by a file get certificates

@@ -10,13 +10,18 @@ import (
 // Options configure an Authority.
 type Options struct {
 	// Client reads and writes the API server itself, not a cache. It must be
-	// allowed to create Secrets in the namespace, and to get and update this one.
+	// allowed to create Secrets in the namespace, and to get and update this one; where
+	// there is Published, to get, create and patch that.
 	Client client.Client
 
 	// Namespace and Secret are where the roots are: the controllers' namespace and
 	// "gatehouse-ca" if empty. The first controller makes the Secret.
 	Namespace string
 	Secret    string
+
+	// Published, if not empty, names a ConfigMap in Namespace that has the certificates
+	// of all roots to trust, in PEM, as ca.crt: for proxies that somebody else makes.
+	Published string
 
 	// Pod is this controller's name, Service the name that proxies reach all
 	// controllers by, in the same namespace.

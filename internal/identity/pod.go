@@ -51,8 +51,8 @@ func (s *Server) fleetOf(ctx context.Context, pod *corev1.Pod, h *holder) (objec
 		}
 	}
 	if h.serviceAccount != account || pod.Spec.ServiceAccountName != account {
-		return gateway, refuse(reasonForeign, fmt.Sprintf("ServiceAccount %s/%s is not that of the fleet of Gateway %s",
-			h.namespace, h.serviceAccount, gateway))
+		return gateway, refuse(reasonForeign, fmt.Sprintf("ServiceAccount %s/%s is not that of the fleet of Gateway %s, which is %s",
+			h.namespace, h.serviceAccount, gateway, account))
 	}
 	return gateway, nil
 }

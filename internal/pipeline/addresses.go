@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -34,7 +35,11 @@ func (p *Pipeline) locate(c *flow.Ctx, gw *topology.Gateway, in *status.GatewayI
 func (p *Pipeline) locateAt(c *flow.Ctx, gateway, service object.Name, state infra.State, in *status.GatewayInput) string {
 	in.BindAddresses, in.ClusterAddresses = nil, nil
 	s, ok := flow.Get(c, p.Inputs.Services, service)
-	if !ok || !belongs(s, gateway) {
+	if p.Options.Mode == features.Unmanaged {
+		if label := infra.LabelValue(gateway.Name); !ok || s.Labels[infra.GatewayLabel] != label {
+			return condition.AddressNoUnmanagedService(service.String(), infra.GatewayLabel, label)
+		}
+	} else if !ok || !belongs(s, gateway) {
 		return condition.AddressNoService(service.String(), state.Problem)
 	}
 	in.BindAddresses, in.ClusterAddresses = infra.Addresses(s)

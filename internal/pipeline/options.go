@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/parameters"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -20,13 +21,15 @@ type Options struct {
 	Topology topology.Options
 	// Addresses are bound where a Gateway asks for none of its own.
 	Addresses []string
+	// Mode is who runs the proxies, and where.
+	Mode features.Mode
 }
 
 // Provisioned returns the options where proxies run in pods behind a Service. reads
 // says of a namespace whether its objects are read; nil where all are.
 func Provisioned(controllerName, systemAuthorities string, reads func(*corev1.Namespace) bool) Options {
 	return Options{
-		Addresses: []string{"0.0.0.0"},
+		Addresses: []string{"0.0.0.0"}, Mode: features.Fleets,
 		Topology: topology.Options{
 			ControllerName:    controllerName,
 			Reads:             reads,

@@ -131,7 +131,7 @@ func (p *Pipeline) declareStatus() {
 	if p.Options.Topology.Experimental {
 		channel = features.Experimental
 	}
-	supported := features.Status(channel, p.Options.Topology.Provisioned)
+	supported := features.Status(channel, p.Options.Mode)
 	withoutBundles := slices.DeleteFunc(slices.Clone(supported), func(f gwv1.SupportedFeature) bool {
 		return f.Name == gwv1.FeatureName(gwfeatures.SupportClusterTrustBundle)
 	})

@@ -24,7 +24,6 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwfeatures "sigs.k8s.io/gateway-api/pkg/features"
 
-	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
 )
@@ -82,8 +81,10 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	supported := features.Status(gwfeatures.FeatureChannel(channel), false)
-	p := &provisioner{o: o, client: m.GetClient(), made: map[object.Name]bool{}, features: supported}
+	p := &provisioner{o: o, client: m.GetClient(), made: map[object.Name]bool{}}
+	if p.features, err = supportedBy(m.GetRESTMapper(), gwfeatures.FeatureChannel(channel)); err != nil {
+		return err
+	}
 	leftovers, err := p.leftovers(ctx, m.GetAPIReader())
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/gateway-api/pkg/consts"
+	gwfeatures "sigs.k8s.io/gateway-api/pkg/features"
 
 	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -83,9 +85,11 @@ type cluster struct {
 	config *rest.Config
 }
 
-func startCluster(t *testing.T) *cluster {
+func startCluster(t *testing.T) *cluster { return startClusterOf(t, apiserver.Standard) }
+
+func startClusterOf(t *testing.T, channel string) *cluster {
 	t.Helper()
-	s := apiserver.Start(t, apiserver.Options{Channel: apiserver.Standard})
+	s := apiserver.Start(t, apiserver.Options{Channel: channel})
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme, gwv1.Install} {
 		if err := add(scheme); err != nil {
@@ -208,6 +212,41 @@ func (c *cluster) condition(class string, kind gwv1.GatewayClassConditionType) *
 	return meta.FindStatusCondition(o.Status.Conditions, string(kind))
 }
 
+// features are what the class says that it supports.
+func (c *cluster) features() []gwv1.SupportedFeature {
+	c.t.Helper()
+	o := &gwv1.GatewayClass{}
+	if err := c.Get(context.Background(), client.ObjectKey{Name: class}, o); err != nil {
+		c.t.Fatal(err)
+	}
+	return o.Status.SupportedFeatures
+}
+
+// TestFeatures protects users from a class that claims what its processes don't do: they
+// have no other address than their pod's, nothing is made that could be labelled, and the
+// cluster serves no ClusterTrustBundles.
+func TestFeatures(t *testing.T) {
+	c := startClusterOf(t, apiserver.Experimental)
+	c.run()
+	c.until("accepted", func() bool {
+		got := c.condition(class, accepted)
+		return got != nil && got.Status == metav1.ConditionTrue
+	})
+	claimed := map[gwfeatures.FeatureName]bool{}
+	for _, f := range c.features() {
+		claimed[gwfeatures.FeatureName(f.Name)] = true
+	}
+	for name, want := range map[gwfeatures.FeatureName]bool{
+		gwfeatures.SupportGateway: true, gwfeatures.SupportUDPRoute: true, gwfeatures.SupportGatewayAddressEmpty: true,
+		gwfeatures.SupportGatewayStaticAddresses: false, gwfeatures.SupportGatewayInfrastructure: false,
+		gwfeatures.SupportGatewayAddressRoutabilityCluster: false, gwfeatures.SupportClusterTrustBundle: false,
+	} {
+		if claimed[name] != want {
+			t.Errorf("%s is claimed: %v", name, claimed[name])
+		}
+	}
+}
+
 func (c *cluster) class(name, controller string) *gwv1.GatewayClass {
 	o := &gwv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	o.Spec.ControllerName = gwv1.GatewayController(controller)
@@ -224,9 +263,8 @@ func testGatewayClasses(t *testing.T, c *cluster) {
 	if got := c.condition(class, accepted); got.Reason != "Accepted" || got.ObservedGeneration != 1 {
 		t.Errorf("%+v", got)
 	}
-	o := &gwv1.GatewayClass{}
-	if err := c.Get(context.Background(), client.ObjectKey{Name: class}, o); err != nil || len(o.Status.SupportedFeatures) != len(features.Status(features.Standard, false)) {
-		t.Errorf("%d features, %v", len(o.Status.SupportedFeatures), err)
+	if diff := cmp.Diff(features.Status(features.Standard, features.Pod), c.features()); diff != "" {
+		t.Errorf("features (-want +got):\n%s", diff)
 	}
 	c.until("in conflict", func() bool { return c.condition("second", accepted).Reason == "GatewayClassConflict" })
 	if got := c.condition("second", accepted); got.Status != metav1.ConditionFalse ||

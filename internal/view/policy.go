@@ -1,9 +1,8 @@
 package view
 
 import (
-	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
-
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 )
 
 // unused is the state of a policy that no Gateway is concerned with.

@@ -3,10 +3,9 @@ package view
 import (
 	"strconv"
 
-	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 )
 
 // conditions are the lists of conditions of an object, by where they stand in it.

@@ -66,7 +66,7 @@ func TestStaticMode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig := staticKubeconfig(t, server)
+	kubeconfig := accountKubeconfig(t, server, staticNamespace, "gatehouse-static")
 	start := func() *pod {
 		tools := needTools(t)
 		health := freePort(t)
@@ -125,8 +125,17 @@ func TestStaticMode(t *testing.T) {
 	}
 }
 
-// staticKubeconfig is for the ServiceAccount of the provisioner's processes.
-func staticKubeconfig(t *testing.T, server *apiserver.Server) string {
+// accountKubeconfig is for a ServiceAccount, with the rights that it has.
+func accountKubeconfig(t *testing.T, server *apiserver.Server, namespace, name string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	writeKubeconfig(t, server, "system:serviceaccount:"+namespace+":"+name,
+		[]string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}, file)
+	return file
+}
+
+// writeKubeconfig writes a kubeconfig for somebody; the administrator if there is no name.
+func writeKubeconfig(t *testing.T, server *apiserver.Server, name string, groups []string, file string) {
 	t.Helper()
 	config := clientcmdapi.NewConfig()
 	config.Clusters["test"] = &clientcmdapi.Cluster{
@@ -134,14 +143,11 @@ func staticKubeconfig(t *testing.T, server *apiserver.Server) string {
 		InsecureSkipTLSVerify: server.Config.Insecure,
 	}
 	config.AuthInfos["test"] = &clientcmdapi.AuthInfo{
-		Token: server.Config.BearerToken, Impersonate: "system:serviceaccount:" + staticNamespace + ":gatehouse-static",
-		ImpersonateGroups: []string{"system:serviceaccounts", "system:authenticated"},
+		Token: server.Config.BearerToken, Impersonate: name, ImpersonateGroups: groups,
 	}
 	config.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
 	config.CurrentContext = "test"
-	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := clientcmd.WriteToFile(*config, file); err != nil {
 		t.Fatal(err)
 	}
-	return file
 }

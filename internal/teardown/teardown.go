@@ -1,0 +1,133 @@
+package teardown
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// Options say what ends.
+type Options struct {
+	REST *rest.Config
+	// ControllerName is that of the GatewayClasses.
+	ControllerName string
+	// Namespace and Deployment are where the controllers are.
+	Namespace, Deployment string
+	// Tell is called for each thing that is done, with a sentence for a person.
+	Tell func(string)
+}
+
+// Run stops the controllers, then releases their GatewayClasses. It waits for the
+// controllers until ctx ends.
+func Run(ctx context.Context, o Options) error {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, gwv1.Install} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	c, err := client.New(o.REST, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("reach the API server: %w", err)
+	}
+	if err := stop(ctx, c, o); err != nil {
+		return fmt.Errorf("stop the controllers: %w", err)
+	}
+	return release(ctx, c, o)
+}
+
+// stop scales the Deployment to zero and waits until its pods have gone. That there is no
+// Deployment is as good.
+func stop(ctx context.Context, c client.Client, o Options) error {
+	d := &appsv1.Deployment{}
+	err := c.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Deployment}, d)
+	name := "Deployment " + o.Namespace + "/" + o.Deployment
+	switch {
+	case apierrors.IsNotFound(err):
+		o.Tell(name + ": there is none, so no controller is stopped")
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":0}}`))
+	if err := c.Patch(ctx, d, patch); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	pods, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		var left corev1.PodList
+		err := c.List(ctx, &left, client.InNamespace(o.Namespace), client.MatchingLabelsSelector{Selector: pods})
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("pods of %s: %w", name, err)
+		}
+		if err == nil && len(left.Items) == 0 {
+			o.Tell(name + ": stopped")
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			var names []string
+			for i := range left.Items {
+				names = append(names, left.Items[i].Name)
+			}
+			return fmt.Errorf("%s: pods are left: %s; delete them, or give them longer", name, strings.Join(names, ", "))
+		}
+	}
+}
+
+// pause is the time between two looks at the pods, which take seconds to end.
+const pause = 250 * time.Millisecond
+
+// release takes our finalizer from the GatewayClasses.
+func release(ctx context.Context, c client.Client, o Options) error {
+	var classes gwv1.GatewayClassList
+	if err := c.List(ctx, &classes); err != nil {
+		return fmt.Errorf("list the GatewayClasses: %w", err)
+	}
+	var failed []error
+	for i := range classes.Items {
+		class := &classes.Items[i]
+		if string(class.Spec.ControllerName) != o.ControllerName || !slices.Contains(class.Finalizers, finalizer) {
+			continue
+		}
+		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return remove(ctx, c, class.Name) })
+		if client.IgnoreNotFound(err) != nil {
+			failed = append(failed, fmt.Errorf("GatewayClass %s: %w", class.Name, err)) //nolint:revive // a kind's name
+			continue
+		}
+		o.Tell("GatewayClass " + class.Name + ": released; its Gateways and their proxies stay, and stay as they are until a controller runs again")
+	}
+	return errors.Join(failed...)
+}
+
+const finalizer = gwv1.GatewayClassFinalizerGatewaysExist
+
+// remove removes the finalizer from a class, and leaves those of others.
+func remove(ctx context.Context, c client.Client, class string) error {
+	live := &gwv1.GatewayClass{}
+	if err := c.Get(ctx, client.ObjectKey{Name: class}, live); err != nil {
+		return err
+	}
+	next := live.DeepCopy()
+	next.Finalizers = slices.DeleteFunc(next.Finalizers, func(s string) bool { return s == finalizer })
+	return c.Patch(ctx, next, client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{}))
+}

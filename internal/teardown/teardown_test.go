@@ -1,0 +1,115 @@
+package teardown
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/test/apiserver"
+)
+
+// Classes are released when the controllers have gone, not before, and those of other
+// controllers never. It may be run again, with nothing left to do.
+func TestTeardown(t *testing.T) {
+	server := apiserver.Start(t, apiserver.Options{Channel: apiserver.Standard})
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, gwv1.Install} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := client.New(server.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := func(o client.Object) {
+		t.Helper()
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const namespace = "gatehouse-system"
+	const foreign = "example.com/theirs"
+	for name, class := range map[string]struct {
+		controller string
+		finalizers []string
+	}{
+		"used":   {"gatehouse.dev/controller", []string{foreign, finalizer}},
+		"unused": {"gatehouse.dev/controller", nil},
+		"other":  {"example.com/controller", []string{finalizer}},
+	} {
+		o := &gwv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: class.finalizers}}
+		o.Spec.ControllerName = gwv1.GatewayController(class.controller)
+		create(o)
+	}
+	finalizers := func(class string) []string {
+		t.Helper()
+		o := &gwv1.GatewayClass{}
+		if err := c.Get(t.Context(), client.ObjectKey{Name: class}, o); err != nil {
+			t.Fatal(err)
+		}
+		return o.Finalizers
+	}
+	create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	labels := map[string]string{"app": "gatehouse"}
+	spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "controller", Image: "gatehouse"}}}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gatehouse"}}
+	deployment.Spec.Replicas = new(int32(2))
+	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	deployment.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec}
+	create(deployment)
+	controller := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gatehouse-1", Labels: labels}, Spec: spec}
+	create(controller)
+	create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "beside", Labels: map[string]string{"app": "other"}}, Spec: spec})
+
+	var told []string
+	o := Options{
+		REST: server.Config, ControllerName: "gatehouse.dev/controller", Namespace: namespace, Deployment: "gatehouse",
+		Tell: func(s string) { told = append(told, s) },
+	}
+	// No Deployment controller runs here, so the pod stays until the test deletes it.
+	short, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if err := Run(short, o); err == nil || !strings.Contains(err.Error(), "pods are left: gatehouse-1;") {
+		t.Errorf("with a controller that doesn't end: %v", err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil || *deployment.Spec.Replicas != 0 {
+		t.Errorf("%d replicas, %v", *deployment.Spec.Replicas, err)
+	}
+	if got := finalizers("used"); !slices.Contains(got, finalizer) {
+		t.Errorf("released although a controller runs: %v", got)
+	}
+
+	if err := c.Delete(t.Context(), controller, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if got := finalizers("used"); !slices.Equal(got, []string{foreign}) {
+		t.Errorf("the class in use has the finalizers %v", got)
+	}
+	if got := finalizers("other"); !slices.Equal(got, []string{finalizer}) {
+		t.Errorf("the class of another controller has the finalizers %v", got)
+	}
+	if n := len(told); n != 2 || !strings.HasPrefix(told[1], "GatewayClass used: released") {
+		t.Errorf("told %q", told)
+	}
+
+	if err := c.Delete(t.Context(), deployment); err != nil {
+		t.Fatal(err)
+	}
+	if err := Run(t.Context(), o); err != nil {
+		t.Error("once more: ", err)
+	}
+}
