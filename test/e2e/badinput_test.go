@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -51,7 +53,7 @@ func TestBadSecrets(t *testing.T) {
 	t.Parallel()
 	s := badSite(t)
 	s.answers(t, "https://good.example/", http.StatusNotFound)
-	for _, flaw := range []string{secretMismatched, secretGarbage, secretEmpty, secretUsage} {
+	for _, flaw := range []string{secretMismatched, secretGarbage, secretEmpty, secretUsage, secretStaple} {
 		t.Run(flaw, func(t *testing.T) {
 			host := flaw + ".example"
 			bad, err := secretManifest(siteNamespace, flaw, flaw, host)
@@ -80,21 +82,41 @@ func TestBadSecrets(t *testing.T) {
 }
 
 // TestExpiredCertificate protects the other listeners, and the one who has to
-// find out why clients complain.
+// find out why clients complain: the status says since when, and the certificate is
+// served all the same, since it is for the clients to judge it.
 func TestExpiredCertificate(t *testing.T) {
 	t.Parallel()
 	s := badSite(t)
-	expired, err := secretManifest(siteNamespace, "expired", secretExpired, "expired.example")
+	old, err := secretManifest(siteNamespace, "old", secretExpired, "old.example")
 	if err != nil {
 		t.Fatal(err)
 	}
-	route, innocent := s.innocent("expired")
-	s.write(t, "bad.yaml", expired+route)
-	s.write(t, "gateway.yaml", siteGateway(httpListener, tlsListener("good", "good.example"), tlsListener("expired", "expired.example")))
+	route, innocent := s.innocent("old")
+	s.write(t, "bad.yaml", old+siteRoute("old", "old.example", "v1")+route)
+	s.write(t, "gateway.yaml", siteGateway(httpListener, tlsListener("good", "good.example"), tlsListener("old", "old.example")))
 	innocent(t)
 	s.answers(t, "https://good.example/", http.StatusNotFound)
-	s.says(t, "Gateway gw", "expired")
-	s.conditions(t, "Gateway gw", "good", "Programmed=True")
+	s.conditions(t, "Gateway gw", "old", "ResolvedRefs=False/InvalidCertificateRef", "Programmed=True")
+	s.says(t, "Gateway gw", "Secret "+siteNamespace+"/old: the certificate expired at ")
+	s.conditions(t, "Gateway gw", "good", "ResolvedRefs=True", "Programmed=True")
+
+	client := s.client(t, "old.example", 443)
+	var refusal x509.CertificateInvalidError
+	if _, _, err := client.works(); !errors.As(err, &refusal) || refusal.Reason != x509.Expired {
+		t.Errorf("a client that looks at the time: %v", err)
+	}
+	client.config.Time = func() time.Time { return time.Now().Add(-2 * time.Hour) }
+	if _, _, err := client.works(); err != nil {
+		t.Errorf("a client whose clock is slow: %v", err)
+	}
+
+	mended, err := secretManifest(siteNamespace, "old", "", "old.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.write(t, "bad.yaml", mended+siteRoute("old", "old.example", "v1")+route)
+	s.answers(t, "https://old.example/", http.StatusOK)
+	s.conditions(t, "Gateway gw", "old", "ResolvedRefs=True", "Programmed=True")
 }
 
 // TestBadValues protects everything else from values that the API's schema lets
@@ -209,12 +231,12 @@ func TestEnvoyRefusesRoute(t *testing.T) {
 	innocent(t)
 }
 
-// TestEnvoyRefusesCertificate is the same for a Secret: a certificate that must
-// be stapled, for which there is no OCSP answer to staple.
+// TestEnvoyRefusesCertificate is the same for a Secret. Its key is one that our checks
+// know nothing against: what says that Envoy has seen it is Envoy's message.
 func TestEnvoyRefusesCertificate(t *testing.T) {
 	t.Parallel()
 	s := badSite(t)
-	bad, err := secretManifest(siteNamespace, "nack", secretStaple, "nack.example")
+	bad, err := secretManifest(siteNamespace, "nack", secretForeign, "nack.example")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,9 +245,10 @@ func TestEnvoyRefusesCertificate(t *testing.T) {
 	s.write(t, "gateway.yaml", siteGateway(httpListener, tlsListener("good", "good.example"), tlsListener("nack", "nack.example")))
 	innocent(t)
 	s.answers(t, "https://good.example/", http.StatusNotFound)
-	s.conditions(t, "Gateway gw", "nack", "Programmed=False")
+	s.conditions(t, "Gateway gw", "nack", "ResolvedRefs=True", "Programmed=False")
 	s.conditions(t, "Gateway gw", "good", "Programmed=True")
-	s.says(t, "Gateway gw", siteNamespace+"/nack")
+	s.says(t, "Gateway gw", "the certificate in Secret "+siteNamespace+"/nack")
+	s.says(t, "Gateway gw", "Failed to load private key")
 
 	mended, err := secretManifest(siteNamespace, "nack", "", "nack.example")
 	if err != nil {

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -132,6 +133,7 @@ const (
 	secretGarbage    = "garbage"    // not PEM
 	secretEmpty      = "empty"      // PEM without a certificate in it
 	secretStaple     = "staple"     // OCSP must-staple
+	secretForeign    = "foreign"    // beside the private key stands another's public one
 	secretUsage      = "usage"      // an ECDSA certificate that is not for signatures
 )
 
@@ -159,6 +161,10 @@ func secretManifest(namespace, name, flaw string, hosts ...string) (string, erro
 			return "", err
 		}
 		p.key = other.key
+	case secretForeign:
+		if p.key, err = foreignKey(p.key); err != nil {
+			return "", err
+		}
 	case secretGarbage:
 		p.cert = []byte("this is not a certificate")
 	case secretEmpty:
@@ -167,6 +173,34 @@ func secretManifest(namespace, name, flaw string, hosts ...string) (string, erro
 		return "", fmt.Errorf("no such flaw of a Secret: %q", flaw)
 	}
 	return p.manifest(namespace, name), nil
+}
+
+// foreignKey returns an ECDSA key with another's public key beside it. Go computes the
+// public key of the private one; Envoy reads it, and finds that they don't belong
+// together.
+func foreignKey(key []byte) ([]byte, error) {
+	block, _ := pem.Decode(key)
+	mine, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	public := func(k *ecdsa.PrivateKey) []byte {
+		point, err := k.PublicKey.Bytes()
+		if err != nil {
+			panic(err) // a key that was made here
+		}
+		return point
+	}
+	der, err := x509.MarshalECPrivateKey(mine.(*ecdsa.PrivateKey))
+	if err != nil {
+		return nil, err
+	}
+	der = bytes.Replace(der, public(mine.(*ecdsa.PrivateKey)), public(other), 1)
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 }
 
 // manifest is the TLS Secret of a certificate.

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -72,33 +73,71 @@ func closes(conn net.Conn, within time.Duration) error {
 }
 
 // TestServerNames protects everybody from clients with server names that nobody
-// serves, among them one that Envoy might take for a wildcard.
+// serves, among them the wildcard that a listener has and the one that xDS knows: Envoy
+// ends each of their connections because no listener has the name. The names that
+// listeners have are served, as the same client sees.
 func TestServerNames(t *testing.T) {
 	t.Parallel()
-	s := edgeSite(t, nil)
-	shake := func(name string) error {
+	wild := mustSecret(t, "wild", "*.wild.example")
+	s := edgeSite(t, map[string]string{
+		"wild.yaml":    wild,
+		"gateway.yaml": siteGateway(httpListener, tlsListener("home", "home.example"), tlsListener("wild", `"*.wild.example"`)),
+	})
+	// shake returns for which name the certificate is that a client is shown; none where
+	// its connection is ended before.
+	shake := func(name string) (string, error) {
 		conn, err := net.DialTimeout("tcp", s.port(443), callTimeout)
 		if err != nil {
-			return err
+			return "", err
 		}
 		defer conn.Close()
 		_ = conn.SetDeadline(time.Now().Add(callTimeout))
-		//nolint:gosec // that there is an answer at all is the question
-		err = tls.Client(conn, &tls.Config{ServerName: name, InsecureSkipVerify: true}).Handshake()
-		switch {
+		//nolint:gosec // which certificate is shown is the question
+		client := tls.Client(conn, &tls.Config{ServerName: name, InsecureSkipVerify: true})
+		switch err = client.Handshake(); {
 		case err == nil:
-			return fmt.Errorf("server name %q is served", name)
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			return fmt.Errorf("server name %q: %w", name, err)
+			return client.ConnectionState().PeerCertificates[0].DNSNames[0], nil
+		case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+			return "", nil
+		default:
+			return "", fmt.Errorf("server name %q: %w", name, err)
 		}
-		return nil
+	}
+	for name, want := range map[string]string{
+		"home.example": "home.example", "HOME.example": "home.example",
+		"a.wild.example": "*.wild.example", "b.a.wild.example": "*.wild.example",
+	} {
+		eventually(t, siteTimeout, func() error {
+			if got, err := shake(name); err != nil || got != want {
+				return fmt.Errorf("server name %q: the certificate of %q, %w", name, got, err)
+			}
+			return nil
+		})
+	}
+	unmatched := func() (n int64) {
+		for name, value := range s.envoyStats(t, "no_filter_chain_match") {
+			if strings.Contains(name, "listener.") {
+				n += value
+			}
+		}
+		return n
+	}
+	before := unmatched()
+	var refused atomic.Int64
+	refuse := func(name string) error {
+		got, err := shake(name)
+		if err == nil && got != "" {
+			err = fmt.Errorf("server name %q is served, with the certificate of %q", name, got)
+		}
+		refused.Add(1)
+		return err
 	}
 	s.beside(t, func() {
-		for _, name := range []string{"*", "*.example", ".", "home.example.", "xn--", strings.Repeat("a.", 120) + "example", "127.0.0.1", ""} {
-			if name == "home.example." {
-				continue // Go sends it without the dot
-			}
-			if err := shake(name); err != nil {
+		for _, name := range []string{
+			"*", "*.example", ".", "xn--", strings.Repeat("a.", 120) + "example", "127.0.0.1", "",
+			"wild.example", "example", "home.example.evil.example", "ahome.example", "a.home.example",
+		} {
+			if err := refuse(name); err != nil {
 				t.Error(err)
 			}
 		}
@@ -107,7 +146,7 @@ func TestServerNames(t *testing.T) {
 		for range 10 {
 			clients.Go(func() {
 				for names.Add(1) <= 1000 {
-					if err := shake(fmt.Sprintf("n%x.example", rand.Uint64())); err != nil {
+					if err := refuse(fmt.Sprintf("n%x.example", rand.Uint64())); err != nil {
 						t.Error(err)
 						return
 					}
@@ -116,6 +155,9 @@ func TestServerNames(t *testing.T) {
 		}
 		clients.Wait()
 	})
+	if n := unmatched() - before; n != refused.Load() {
+		t.Errorf("%d connections were ended since no listener has the name, want all %d", n, refused.Load())
+	}
 }
 
 // TestHalfOpen protects everybody from clients that open connections and say

@@ -1,0 +1,150 @@
+package topology
+
+import (
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"pgregory.net/rapid"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
+)
+
+// working are objects that belong together, under names that are drawn too: without
+// them, few histories would come to a route whose backend has a policy.
+const working = `
+kind: GatewayClass
+metadata: {name: gatehouse}
+spec: {controllerName: gatehouse.dev/controller}
+---
+kind: Gateway
+metadata: {namespace: one, name: a}
+spec:
+  gatewayClassName: gatehouse
+  allowedListeners: {namespaces: {from: All}}
+  infrastructure: {parametersRef: {group: gatehouse.dev, kind: GatewayParameters, name: a}}
+  tls: {backend: {clientCertificateRef: {name: a}}}
+  listeners:
+  - {name: l0, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}
+  - {name: l1, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: a}]}}
+---
+kind: GatewayParameters
+metadata: {namespace: one, name: a}
+spec: {client: {http3: true}}
+---
+kind: ListenerSet
+metadata: {namespace: two, name: a}
+spec:
+  parentRef: {namespace: one, name: a}
+  listeners: [{name: l0, port: 80, protocol: HTTP, hostname: b.test}]
+---
+kind: HTTPRoute
+metadata: {namespace: one, name: a}
+spec:
+  parentRefs: [{name: a}]
+  rules: [{backendRefs: [{name: a, port: 80}]}, {backendRefs: [{group: gateway.networking.x-k8s.io, kind: XBackend, name: a}]}]
+---
+kind: GRPCRoute
+metadata: {namespace: two, name: a}
+spec:
+  parentRefs: [{namespace: one, name: a}, {kind: ListenerSet, name: a}]
+  rules: [{backendRefs: [{namespace: one, name: a, port: 80}]}]
+---
+kind: ReferenceGrant
+metadata: {namespace: one, name: a}
+spec: {from: [{group: gateway.networking.k8s.io, kind: GRPCRoute, namespace: two}], to: [{kind: Service}]}
+---
+kind: Service
+metadata: {namespace: one, name: a}
+spec: {ports: [{port: 80, targetPort: 1, name: http}]}
+---
+kind: Secret
+metadata: {namespace: one, name: a}
+data: {tls.crt: "${crt ecdsa}", tls.key: "${key ecdsa}"}
+---
+kind: ConfigMap
+metadata: {namespace: one, name: a}
+data: {ca.crt: ${pem ecdsa}}
+---
+kind: BackendTLSPolicy
+metadata: {namespace: one, name: a}
+spec:
+  targetRefs: [{kind: Service, name: a}]
+  validation: {hostname: a.test, caCertificateRefs: [{kind: ConfigMap, name: a}]}
+---
+kind: XBackendTrafficPolicy
+metadata: {namespace: one, name: a}
+spec: {targetRefs: [{kind: Service, name: a}], retryConstraint: {budget: {percent: 20}}}
+---
+kind: XBackend
+metadata: {namespace: one, name: a}
+spec:
+  type: ExternalHostname
+  externalHostname: {hostname: x.test}
+  port: {number: 443}
+  tls: {mode: ServerOnly, validation: {hostname: x.test, caCertificateRefs: [{kind: ConfigMap, name: a}]}}`
+
+// The generators of policies and of backends that are no Services.
+
+func drawTLSPolicy(t *rapid.T) *gwv1.BackendTLSPolicy {
+	p := &gwv1.BackendTLSPolicy{ObjectMeta: drawMeta(t)}
+	for range rapid.IntRange(1, 2).Draw(t, "targets") {
+		var target gwv1.LocalPolicyTargetReferenceWithSectionName
+		target.Kind, target.Name = "Service", someObjectName.Draw(t, "service")
+		target.SectionName = maybe(t, rapid.SampledFrom([]gwv1.SectionName{"http", "nonesuch"}), "section")
+		p.Spec.TargetRefs = append(p.Spec.TargetRefs, target)
+	}
+	p.Spec.Validation = drawValidation(t)
+	return p
+}
+
+func drawValidation(t *rapid.T) gwv1.BackendTLSPolicyValidation {
+	v := gwv1.BackendTLSPolicyValidation{
+		Hostname:                "a.test",
+		WellKnownCACertificates: maybe(t, rapid.Just(gwv1.WellKnownCACertificatesSystem), "system"),
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "authorities") {
+		group, kind := drawAuthorityKind(t)
+		v.CACertificateRefs = append(v.CACertificateRefs, gwv1.LocalObjectReference{
+			Group: group, Kind: kind, Name: someObjectName.Draw(t, "authority"),
+		})
+	}
+	return v
+}
+
+func drawAuthorityKind(t *rapid.T) (gwv1.Group, gwv1.Kind) {
+	name := rapid.SampledFrom([]gwv1.Kind{"ConfigMap", "Secret", "ClusterTrustBundle", "Bucket"}).Draw(t, "kind")
+	if name == "ClusterTrustBundle" {
+		return certificatesv1.GroupName, name
+	}
+	return "", name
+}
+
+func drawTrafficPolicy(t *rapid.T) *gwxv1alpha1.XBackendTrafficPolicy {
+	p := &gwxv1alpha1.XBackendTrafficPolicy{ObjectMeta: drawMeta(t)}
+	for range rapid.IntRange(1, 2).Draw(t, "targets") {
+		p.Spec.TargetRefs = append(p.Spec.TargetRefs, gwxv1alpha1.LocalPolicyTargetReference{
+			Kind: "Service", Name: someObjectName.Draw(t, "service"),
+		})
+	}
+	if percent := maybe(t, rapid.SampledFrom([]int{10, 20, 101}), "percent"); percent != nil {
+		p.Spec.RetryConstraint = &gwxv1alpha1.RetryConstraint{Budget: &gwxv1alpha1.BudgetDetails{Percent: percent}}
+	}
+	return p
+}
+
+func drawXBackend(t *rapid.T) *gwxv1alpha1.XBackend {
+	b := &gwxv1alpha1.XBackend{ObjectMeta: drawMeta(t)}
+	b.Spec.Type = rapid.SampledFrom([]gwxv1alpha1.BackendType{
+		gwxv1alpha1.BackendTypeExternalHostname, gwxv1alpha1.BackendTypeExternalHostname, gwxv1alpha1.BackendTypeEndpointSelector,
+	}).Draw(t, "type")
+	b.Spec.ExternalHostname = &gwxv1alpha1.ExternalHostnameBackend{
+		Hostname: rapid.SampledFrom([]gwv1.PreciseHostname{"x.test", "y.test", "10.0.0.1"}).Draw(t, "hostname"),
+	}
+	b.Spec.Port.Number = gwxv1alpha1.PortNumber(somePort.Draw(t, "port"))
+	b.Spec.Protocol = maybe(t, rapid.SampledFrom([]gwxv1alpha1.BackendProtocol{
+		gwxv1alpha1.BackendProtocolHTTP, gwxv1alpha1.BackendProtocolHTTP2, gwxv1alpha1.BackendProtocolTCP,
+	}), "protocol")
+	if rapid.Bool().Draw(t, "tls") {
+		v := drawValidation(t)
+		b.Spec.TLS = &gwxv1alpha1.BackendTLS{Mode: gwxv1alpha1.BackendTLSModeServerOnly, Validation: &v}
+	}
+	return b
+}
