@@ -15,6 +15,8 @@ DIR       ?= examples/quickstart
 RUN_FLAGS ?= --port-offset 8000
 # Such as CLUSTER_FLAGS='--channel standard'.
 CLUSTER_FLAGS ?=
+# Such as BENCH_FLAGS=--bars=report, to see the figures of a busy machine.
+BENCH_FLAGS ?=
 # The image's name, and what `make image` does with it: IMAGE_TO=--push pushes.
 IMAGE     ?= ghcr.io/gatehouse-dev/gatehouse:$(VERSION)
 IMAGE_TO  ?= --output $(CURDIR)/bin/image.tar
@@ -58,8 +60,8 @@ conformance: ## Run the Gateway API's own suite in a cluster of its own (Linux, 
 lint: ## Check style and the import rules
 	$(GO) tool -modfile=tools/go.mod golangci-lint run --allow-parallel-runners
 
-bench: envoy ## Measure changes at 100 to 20,000 routes; writes bench/results/latest.json
-	GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) run ./test/bench
+bench: envoy ## Measure changes at 100 to 20,000 routes against the bars (BENCH_FLAGS=--bars=report: only print)
+	GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) run ./test/bench $(BENCH_FLAGS)
 
 generate: build ## Rewrite generated files: kinds, schemas, the command reference, the manifests
 	$(GO) generate ./...

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -15,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/gatehouse-dev/gatehouse/test/bars"
 )
 
 // Where the figures go. Those of a part of a run must not pass for the whole.
@@ -32,6 +35,9 @@ type options struct {
 	concurrency int
 	profile     string
 	verbose     bool
+	whole       bool   // everything is measured, and nothing else is done meanwhile
+	strict      bool   // a missed bar is an error
+	figures     string // the file of the bars' figures
 }
 
 const (
@@ -51,7 +57,7 @@ func main() {
 
 func parse(args []string) (options, error) {
 	var o options
-	var routes string
+	var routes, enforce string
 	var quick bool
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.StringVar(&routes, "routes", "100,1000,5000,20000", "numbers of routes")
@@ -62,6 +68,7 @@ func parse(args []string) (options, error) {
 	fs.IntVar(&o.changes, "changes", 200, "changes of each shape and round in process; half as many, 300 at most, with the real Envoy")
 	fs.IntVar(&o.concurrency, "concurrency", 2, "Envoy's worker threads")
 	fs.StringVar(&o.profile, "profile", "", "directory for Go profiles; distorts the figures a little")
+	fs.StringVar(&enforce, "bars", "enforce", "enforce: fail if a bar is missed; report: only print it")
 	fs.BoolVar(&o.verbose, "v", false, "log every wrong answer")
 	if err := fs.Parse(args); err != nil {
 		return o, err
@@ -91,12 +98,18 @@ func parse(args []string) (options, error) {
 	if o.only != inProcessHalf && runtime.GOOS != "linux" {
 		return o, errors.New("the real Envoy is measured by /proc, so on Linux only: use --only in-process")
 	}
-	if o.out == "" {
-		o.out = wholeReport
-		whole := routes == fs.Lookup("routes").DefValue && o.only == "" && o.profile == ""
-		if !whole {
-			o.out = partReport
-		}
+	if enforce != "enforce" && enforce != "report" {
+		return o, fmt.Errorf("--bars: %q is neither enforce nor report", enforce)
+	}
+	o.strict = enforce == "enforce"
+	o.whole = routes == fs.Lookup("routes").DefValue && o.only == "" && o.profile == ""
+	o.figures = bars.Scratch
+	switch {
+	case o.out != "": // somebody else's figures, such as those of a comparison
+	case o.whole:
+		o.out, o.figures = wholeReport, bars.File
+	default:
+		o.out = partReport
 	}
 	return o, nil
 }
@@ -117,20 +130,35 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	r := &report{Commit: commit(ctx), Machine: machine()}
+	r := &report{Origin: bars.Here(ctx)}
 	err = measure(ctx, o, log, r)
 	if err != nil && len(r.Results) == 0 {
 		return err
 	}
-	r.markdown(os.Stdout)
-	if err != nil {
-		o.out = partReport // an interrupted run has figures worth seeing, not worth keeping
+	return conclude(os.Stdout, o, log, r, err)
+}
+
+// conclude prints and keeps the figures of a run that ended with err, and fails if
+// a bar is missed.
+func conclude(out io.Writer, o options, log *slog.Logger, r *report, err error) error {
+	r.markdown(out)
+	if err != nil { // an interrupted run has figures worth seeing, not worth keeping
+		return errors.Join(err, r.write(partReport))
 	}
-	if err := errors.Join(err, r.write(o.out)); err != nil {
+	figures := r.figures(o.routes)
+	if !o.whole {
+		figures = measured(figures)
+	}
+	if err := errors.Join(r.write(o.out), bars.Record(o.figures, r.Origin, figures)); err != nil {
 		return err
 	}
-	log.Info("figures written", "file", o.out)
-	return nil
+	log.Info("figures written", "file", o.out, "bars", o.figures)
+	missed := bars.Missed(figures)
+	if missed != nil && !o.strict {
+		log.Warn("bars are missed", "error", missed)
+		return nil
+	}
+	return missed
 }
 
 func measure(ctx context.Context, o options, log *slog.Logger, r *report) error {
@@ -185,13 +213,4 @@ func gatehouse(ctx context.Context, named string) (path string, remove func(), e
 		return "", nil, fmt.Errorf("build gatehouse: %w\n%s", err, text)
 	}
 	return path, remove, nil
-}
-
-// commit names what is measured. A copy without its history has no name.
-func commit(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "git", "--no-optional-locks", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*").Output()
-	if err != nil {
-		return "unknown"
-	}
-	return strings.TrimSpace(string(out))
 }
