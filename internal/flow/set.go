@@ -83,6 +83,12 @@ func (s *set[K, N]) find(w *watch) (slot int, n N, ok bool) {
 	return 0, none, false
 }
 
+// at returns the node that a watch is a part of, which is in the set.
+func (s *set[K, N]) at(w *watch) N {
+	_, n, _ := s.find(w)
+	return n
+}
+
 // cut takes the node in a slot out, and moves up those behind it that had been
 // pushed on by it.
 func (s *set[K, N]) cut(slot int) {
