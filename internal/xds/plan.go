@@ -43,7 +43,7 @@ func (s *session) plan(now time.Time) []*flight {
 		}
 	}
 	if s.takesUnasked() {
-		p.single(envoy.Endpoints, p.changes(envoy.Endpoints))
+		p.endpoints(p.changes(envoy.Endpoints))
 	}
 	p.single(envoy.Secrets, p.changes(envoy.Secrets))
 	if p.await(clusters); p.awaits() {
@@ -202,6 +202,32 @@ func (p *planning) share(t envoy.Type, set []*envoy.Resource) {
 		f.set = []*envoy.Resource{r}
 		p.send(f)
 	}
+}
+
+// manyEndpoints is from what number on those that are known to be good share
+// responses.
+const manyEndpoints = 64
+
+// endpoints puts each into a response of its own, but for those that a proxy of the
+// Gateway has taken before, where there are many: one that starts gets thousands, and
+// would read and answer each. Should it refuse what the others took, all that shared
+// the response go alone.
+func (p *planning) endpoints(set []*envoy.Resource) {
+	var taken, untried []*envoy.Resource
+	for _, r := range set {
+		e := p.gateway.entries[r.Type][r.Name]
+		if e != nil && e.want == r && e.good.Equal(r) {
+			taken = append(taken, r)
+		} else {
+			untried = append(untried, r)
+		}
+	}
+	if len(taken) < manyEndpoints {
+		taken, untried = nil, set
+	}
+	p.single(envoy.Endpoints, untried)
+	p.absent = nil // went with these
+	p.share(envoy.Endpoints, taken)
 }
 
 // single puts each resource into a response of its own, so that a refusal tells
