@@ -43,7 +43,9 @@ func (c *Cluster) commit(batches []source.Batch, said []feedback) {
 		}
 	}
 	c.transact(&out, batches, said)
-	if len(c.came) > 0 {
+	// Only after a transaction is it known which Gateways have come and gone with it. What
+	// their proxies say is taken up, or forgotten, at once.
+	if len(c.came)+len(c.gone) > 0 {
 		c.transact(&out, nil, nil)
 	}
 	for range maxRounds {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -28,7 +29,8 @@ const (
 
 type options struct {
 	routes      []int
-	only        string // inProcessHalf, realHalf or empty for both
+	only        string   // inProcessHalf, realHalf or empty for both
+	shapes      []string // with the real Envoy; all if empty
 	binary      string
 	out         string
 	changes     int
@@ -57,12 +59,13 @@ func main() {
 
 func parse(args []string) (options, error) {
 	var o options
-	var routes, enforce string
+	var routes, enforce, shapesWanted string
 	var quick bool
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.StringVar(&routes, "routes", "100,1000,5000,20000", "numbers of routes")
 	fs.BoolVar(&quick, "quick", false, "short for --routes 100,1000")
 	fs.StringVar(&o.only, "only", "", "in-process or real: run this half alone")
+	fs.StringVar(&shapesWanted, "shapes", "", "shapes to measure with the real Envoy, with commas between, beside cold-start; all if empty")
 	fs.StringVar(&o.binary, "bin", os.Getenv("GATEHOUSE_BIN"), "gatehouse binary (default: GATEHOUSE_BIN, or built for the run)")
 	fs.StringVar(&o.out, "out", "", "where the figures go (default: "+wholeReport+", or "+partReport+" for a part of them)")
 	fs.IntVar(&o.changes, "changes", 200, "changes of each shape and round in process; half as many, 300 at most, with the real Envoy")
@@ -89,6 +92,14 @@ func parse(args []string) (options, error) {
 	if o.only != "" && o.only != inProcessHalf && o.only != realHalf {
 		return o, fmt.Errorf("--only: %q is neither %s nor %s", o.only, inProcessHalf, realHalf)
 	}
+	if shapesWanted != "" {
+		o.shapes = strings.Split(shapesWanted, ",")
+	}
+	for _, shape := range o.shapes {
+		if !slices.Contains(shapes, shape) {
+			return o, fmt.Errorf("--shapes: %q is none of %s", shape, strings.Join(shapes, ", "))
+		}
+	}
 	if o.changes < 20 || o.changes > 5000 {
 		return o, fmt.Errorf("--changes: %d is not between 20 and 5000", o.changes)
 	}
@@ -102,7 +113,7 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("--bars: %q is neither enforce nor report", enforce)
 	}
 	o.strict = enforce == "enforce"
-	o.whole = routes == fs.Lookup("routes").DefValue && o.only == "" && o.profile == ""
+	o.whole = routes == fs.Lookup("routes").DefValue && o.only == "" && o.shapes == nil && o.profile == ""
 	o.figures = bars.Scratch
 	switch {
 	case o.out != "": // somebody else's figures, such as those of a comparison
@@ -182,7 +193,7 @@ func measure(ctx context.Context, o options, log *slog.Logger, r *report) error 
 		return err
 	}
 	defer remove()
-	b := &real{log: log, report: r, binary: binary, concurrency: o.concurrency, changes: min(o.changes/2, 300), profile: o.profile}
+	b := &real{log: log, report: r, binary: binary, shapes: o.shapes, concurrency: o.concurrency, changes: min(o.changes/2, 300), profile: o.profile}
 	defer b.tearDown()
 	if err := b.setUp(ctx); err != nil {
 		return err

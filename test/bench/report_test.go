@@ -98,6 +98,8 @@ func TestParseBars(t *testing.T) {
 		{"--bars=enforce --only in-process", true, bars.Scratch, false},
 		{"--quick", true, bars.Scratch, false},
 		{"--out /tmp/x", true, bars.Scratch, false},
+		{"--shapes envoy-killed", true, bars.Scratch, false},
+		{"--shapes envoy-dead", true, "", true},
 		{"--profile /tmp/x", true, bars.Scratch, false},
 		{"--bars=off", true, "", true},
 	} {

@@ -71,10 +71,10 @@ var limits = []bar{
 	{"leader", leaderServes, 2, "s"},
 	{"leader", leaderWrites, 0, ""},
 	{"rollout", rolloutFailures, 0, ""},
-	{"proxies", runsWithOne, 200, ""},
+	{"proxies", runsWithOne, 300, ""},
 	{"proxies", pushesWithOne, 10, ""},
 	{"proxies", asksWithOne, 20, ""},
-	{"proxies", runsWithMany, 200, ""},
+	{"proxies", runsWithMany, 300, ""},
 	{"proxies", pushesWithMany, 200, ""},
 	{"proxies", asksWithMany, 20, ""},
 }
