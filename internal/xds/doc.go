@@ -13,7 +13,8 @@
 //     there is none, but nothing is answered before a Gateway's first Update.
 //   - A resource that a proxy refuses is quarantined: the last good one stays in
 //     force, everything else of the same change goes live, and nothing but a
-//     change of the resource itself ends it.
+//     change of the resource itself ends it. What Envoy refuses without a name goes
+//     alone, endpoints until a proxy of the Gateway has taken them.
 //   - Who a proxy is follows from the listener that it dialed or from its
 //     certificate, never from its node.
 //
