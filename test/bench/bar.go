@@ -23,7 +23,7 @@ var limits = []bar{
 
 	{shape: coldStart, metric: "seconds", limit: 10, routes: 5000},
 	{shape: coldStart, metric: "envoy_rss_mb", limit: 260, routes: 5000},
-	{shape: coldStart, metric: "envoy_rss_connected_mb", limit: 260, routes: 5000},
+	{shape: coldStart, metric: "envoy_rss_connected_mb", limit: 330, routes: 5000},
 	{shape: coldStart, metric: "heap_kib_per_route", limit: 10, routes: 5000},
 
 	{shape: routeEdit, metric: "cpu_ms", limit: 1, routes: 5000},
