@@ -65,13 +65,13 @@ func TestAudit(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := &audit{path: path, user: "ours"}
-	any := func(write) bool { return true }
+	all := func(write) bool { return true }
 	writes, err := a.writes()
-	if n := count(writes, any); err != nil || n != 4 {
+	if n := count(writes, all); err != nil || n != 4 {
 		t.Errorf("%v writes (%v), want 4", n, err)
 	}
 	requests, err := a.requests()
-	if n := count(requests, any); err != nil || n != 5 {
+	if n := count(requests, all); err != nil || n != 5 {
 		t.Errorf("%v requests (%v), want 5: writes and the read", n, err)
 	}
 	killed := time.Date(2026, 1, 1, 0, 0, 2, 0, time.UTC)
