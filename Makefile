@@ -15,12 +15,16 @@ DIR       ?= examples/quickstart
 RUN_FLAGS ?= --port-offset 8000
 # Such as CLUSTER_FLAGS='--channel standard'.
 CLUSTER_FLAGS ?=
+# Such as BENCH_FLAGS=--bars=report, to see the figures of a busy machine.
+BENCH_FLAGS ?=
+# Such as SCALE_FLAGS='-only kill,leader'; ten idle minutes show what a minute hides.
+SCALE_FLAGS ?= -idle 10m
 # The image's name, and what `make image` does with it: IMAGE_TO=--push pushes.
 IMAGE     ?= ghcr.io/gatehouse-dev/gatehouse:$(VERSION)
 IMAGE_TO  ?= --output $(CURDIR)/bin/image.tar
 
 .DEFAULT_GOAL := help
-.PHONY: help build envoy run image cluster cluster-down test conformance lint bench generate clean
+.PHONY: help build envoy run image cluster cluster-down test conformance lint bench scale generate clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -58,8 +62,11 @@ conformance: ## Run the Gateway API's own suite in a cluster of its own (Linux, 
 lint: ## Check style and the import rules
 	$(GO) tool -modfile=tools/go.mod golangci-lint run --allow-parallel-runners
 
-bench: envoy ## Measure changes at 100 to 20,000 routes; writes bench/results/latest.json
-	GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) run ./test/bench
+bench: envoy ## Measure changes at 100 to 20,000 routes against the bars (BENCH_FLAGS=--bars=report: only print)
+	GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) run ./test/bench $(BENCH_FLAGS)
+
+scale: ## Measure 1,000 routes in a cluster of its own against the bars (Linux, root; SCALE_FLAGS, KEEP=1)
+	test/scale/run $(SCALE_FLAGS)
 
 generate: build ## Rewrite generated files: kinds, schemas, the command reference, the manifests
 	$(GO) generate ./...

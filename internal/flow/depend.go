@@ -9,11 +9,12 @@ package flow
 // watch is the list of the edges to something that can be read. It is a part of
 // everything that can be read.
 type watch struct {
-	first *edge
-	home  *home
-	hash  uint32 // of the key, for the set that holds it
-	ok    bool   // cells only: there is a value
-	mark  mark   // cells only: see Derived.publish
+	first   *edge
+	home    *home
+	hash    uint32 // of the key, for the set that holds it
+	ok      bool   // cells only: there is a value
+	mark    mark   // cells only: see Derived.publish
+	pending uint8  // buckets only: cells appended since the last sort, or more
 }
 
 // home is where something readable is kept. release is called when the last reader is
@@ -79,44 +80,46 @@ func (e *edge) unlink() {
 }
 
 // unit is one piece of work: a table's function applied to one key. It lives for
-// as long as it depends on something.
+// as long as it depends on something. Its table knows its source and its output by
+// what can be read of them, so that a unit is of one type, and small.
 type unit struct {
-	work  worker
-	deps  []edge // in the order of reading; the first is the unit's source
-	dirty bool   // in its table's queue
-	again bool   // among its table's contested units
+	of      worker
+	deps    []edge // in the order of reading; the first is the unit's source
+	out     *watch // the cell that its last run emitted, or nil
+	several bool   // it emitted more cells than that one: its table has them
+	dirty   bool   // in its table's queue
+	again   bool   // among its table's contested units
 }
 
-// worker is what a unit does.
+// worker is a table that units do the work of.
 type worker interface {
-	run()
-	table() queue
-	key() any
+	enqueue(u *unit)
+	run(u *unit)
+	key(u *unit) any // of a unit's source
 }
-
-// queue is a table's list of units to run.
-type queue interface{ enqueue(u *unit) }
 
 func (u *unit) wake() {
 	if !u.dirty {
 		u.dirty = true
-		u.work.table().enqueue(u)
+		u.of.enqueue(u)
 	}
 }
 
-// start gives a new unit its source, so that the source knows it before the first
-// run, and its first run.
-func (u *unit) start(work worker, source *watch) {
-	u.work = work
-	u.deps = make([]edge, 1)
+// start makes a unit with its source, so that the source knows it before the first
+// run, and gives it its first run.
+func start(of worker, source *watch) {
+	u := &unit{of: of, deps: make([]edge, 1)}
 	u.deps[0].link(u, source)
 	u.wake()
 }
 
+// source is what a unit's work is about.
+func (u *unit) source() *watch { return u.deps[0].on }
+
 // feeds reports whether something is already the source of a unit of a table.
-func (w *watch) feeds(t queue) bool {
+func (w *watch) feeds(of worker) bool {
 	for e := w.first; e != nil; e = e.next {
-		if e == &e.unit.deps[0] && e.unit.work.table() == t {
+		if e == &e.unit.deps[0] && e.unit.of == of {
 			return true
 		}
 	}

@@ -6,7 +6,10 @@ import "time"
 type Derived[K comparable, V any] struct {
 	store[K, V]
 	queue     []*unit
-	contested []*unit // units that emit a key of another unit
+	contested []*unit // units that emit what is another's
+	// more has the cells of units that emit several, but for the first. Nearly
+	// always a unit emits one, so that few are here.
+	more map[*unit][]*cell[K, V]
 
 	// The fields below are scratch space of the run under way.
 	ctx       Ctx
@@ -25,7 +28,7 @@ func (t *Derived[K, V]) settle() {
 	// Units are woken by earlier tables only, so the queue does not grow while
 	// it is worked off.
 	for _, u := range t.queue {
-		t.run(u)
+		t.work(u)
 	}
 	t.queue = emptied(t.queue)
 	// An output key that moves from one unit to another is free only after the
@@ -34,20 +37,20 @@ func (t *Derived[K, V]) settle() {
 	t.contested = nil
 	for _, u := range again {
 		if u.again = false; len(u.deps) > 0 {
-			t.run(u)
+			t.work(u)
 		}
 	}
 	for _, u := range t.contested {
-		t.failed(u.work.key(), "flow: an output key is emitted twice")
+		t.failed(u.of.key(u), "flow: an output key is emitted twice")
 	}
 	t.old, t.next = emptied(t.old[:cap(t.old)]), emptied(t.next[:cap(t.next)])
 	t.spent += time.Since(start)
 }
 
-func (t *Derived[K, V]) run(u *unit) {
+func (t *Derived[K, V]) work(u *unit) {
 	t.runs++
 	u.dirty = false
-	u.work.run()
+	u.of.run(u)
 }
 
 // emit is what table functions emit by.
@@ -57,17 +60,17 @@ func (t *Derived[K, V]) emit(k K, v V) {
 
 // begin frames a run with end: between them a function's reads and outputs are
 // recorded.
-func (t *Derived[K, V]) begin(u *unit, source *watch) *Ctx {
+func (t *Derived[K, V]) begin(u *unit) *Ctx {
 	t.ctx.begin(u)
-	t.ctx.depend(source)
+	t.ctx.depend(u.source())
 	return &t.ctx
 }
 
-// end publishes what was emitted if the function has returned. Otherwise the unit keeps
-// its last outputs, and runs again when something changes that it has read until then.
-func (t *Derived[K, V]) end(u *unit, o *outputs[K, V], returned bool) {
+// end publishes what was emitted if the function has returned. Otherwise the
+// unit's last outputs stay, and what it has read until then will wake it.
+func (t *Derived[K, V]) end(u *unit, returned bool) {
 	t.ctx.end()
-	if returned && !t.publish(o) && !u.again {
+	if returned && !t.publish(u) && !u.again {
 		u.again = true
 		t.contested = append(t.contested, u)
 	}
@@ -75,38 +78,38 @@ func (t *Derived[K, V]) end(u *unit, o *outputs[K, V], returned bool) {
 }
 
 // retire ends a unit whose source is gone.
-func (t *Derived[K, V]) retire(u *unit, o *outputs[K, V]) {
-	t.publish(o)
+func (t *Derived[K, V]) retire(u *unit) {
+	t.publish(u)
 	u.cut(0)
 }
 
-// outputs are the cells that a unit's last run emitted. Nearly always there is one,
-// which needs no slice.
-type outputs[K comparable, V any] struct {
-	first *cell[K, V]
-	more  *[]*cell[K, V]
-}
-
-func (o *outputs[K, V]) appendTo(cells []*cell[K, V]) []*cell[K, V] {
-	if o.first == nil {
+// outputs appends the cells that a unit's last run emitted.
+func (t *Derived[K, V]) outputs(u *unit, cells []*cell[K, V]) []*cell[K, V] {
+	if u.out == nil {
 		return cells
 	}
-	cells = append(cells, o.first)
-	if o.more != nil {
-		cells = append(cells, *o.more...)
+	cells = append(cells, t.cells.at(u.out))
+	if u.several {
+		cells = append(cells, t.more[u]...)
 	}
 	return cells
 }
 
-func (o *outputs[K, V]) set(cells []*cell[K, V]) {
-	*o = outputs[K, V]{}
+func (t *Derived[K, V]) setOutputs(u *unit, cells []*cell[K, V]) {
+	u.out = nil
 	if len(cells) > 0 {
-		o.first = cells[0]
+		u.out = &cells[0].watch
 	}
-	if len(cells) > 1 {
-		more := append([]*cell[K, V](nil), cells[1:]...)
-		o.more = &more
+	switch {
+	case len(cells) > 1:
+		if t.more == nil {
+			t.more = map[*unit][]*cell[K, V]{}
+		}
+		t.more[u] = append([]*cell[K, V](nil), cells[1:]...)
+	case u.several:
+		delete(t.more, u)
 	}
+	u.several = len(cells) > 1
 }
 
 type mark uint8
@@ -117,11 +120,11 @@ const (
 	emitted       // an output of this run
 )
 
-// publish makes what was emitted the unit's outputs. If a key was emitted twice, by
-// this unit or by another one, it returns false. The unit then keeps those of its
-// outputs that were emitted again, with their old values.
-func (t *Derived[K, V]) publish(o *outputs[K, V]) bool {
-	old := o.appendTo(t.old[:0])
+// publish makes what was emitted the unit's outputs. If a key was emitted twice,
+// by this unit or by another, it returns false, and of the unit's outputs those
+// stay that were emitted again, with their old values.
+func (t *Derived[K, V]) publish(u *unit) bool {
+	old := t.outputs(u, t.old[:0])
 	t.old = old
 	if t.republish(old) {
 		return true
@@ -148,14 +151,14 @@ func (t *Derived[K, V]) publish(o *outputs[K, V]) bool {
 		t.drop(c)
 	}
 	if clash {
-		o.set(kept)
+		t.setOutputs(u, kept)
 		for _, c := range next {
 			c.mark = unmarked
 			t.released(&c.watch)
 		}
 		return false
 	}
-	o.set(next)
+	t.setOutputs(u, next)
 	for i, c := range next {
 		c.mark = unmarked
 		t.put(c, t.vals[i])

@@ -23,7 +23,7 @@ func fold[I, K comparable, V, A any](
 ) *Derived[I, A] {
 	f := &folder[I, K, V, A]{sums: map[I]*sum[A]{}}
 	f.init(sources[0].base().engine, name, f, opts)
-	f.work = f
+	f.unit.of = f
 	f.by = newSorter(&f.meta, by)
 	for _, src := range sources {
 		from := src.base()
@@ -51,8 +51,7 @@ type sum[A any] struct {
 	moved bool
 }
 
-func (f *folder[I, K, V, A]) table() queue { return f }
-func (f *folder[I, K, V, A]) key() any     { return f.name }
+func (f *folder[I, K, V, A]) key(*unit) any { return f.name }
 
 func (f *folder[I, K, V, A]) apply(fn func(A, K, V) A, n int, k K, v V, there bool) {
 	f.by.sort(k, v, there)
@@ -89,7 +88,7 @@ func (f *folder[I, K, V, A]) step(s *sum[A], fn func(A, K, V) A, k K, v V) {
 	s.val, returned = val, true
 }
 
-func (f *folder[I, K, V, A]) run() {
+func (f *folder[I, K, V, A]) run(*unit) {
 	for _, i := range f.moved {
 		s, c := f.sums[i], f.at(i)
 		s.moved = false

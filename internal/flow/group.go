@@ -13,8 +13,7 @@ func Group[I, K comparable, V, O any](
 	g.ctx.limit = g.id
 	x.created = append(x.created, func(b *bucket[I, K, V]) {
 		if !b.feeds(g) {
-			u := &groupUnit[I, K, V, O]{of: g, src: b}
-			u.start(u, &b.watch)
+			start(g, &b.watch)
 		}
 	})
 	return &g.Derived
@@ -26,33 +25,25 @@ type grouper[I, K comparable, V, O any] struct {
 	fn    func(c *Ctx, i I, members Members[K, V]) (O, bool)
 }
 
-type groupUnit[I, K comparable, V, O any] struct {
-	unit
-	out outputs[I, O]
-	of  *grouper[I, K, V, O]
-	src *bucket[I, K, V]
-}
+func (g *grouper[I, K, V, O]) key(u *unit) any { return g.index.buckets.at(u.source()).key }
 
-func (u *groupUnit[I, K, V, O]) table() queue { return u.of }
-func (u *groupUnit[I, K, V, O]) key() any     { return u.src.key }
-
-func (u *groupUnit[I, K, V, O]) run() {
-	t := &u.of.Derived
-	if len(u.src.cells) == 0 {
-		t.retire(&u.unit, &u.out)
+func (g *grouper[I, K, V, O]) run(u *unit) {
+	src := g.index.buckets.at(u.source())
+	if len(src.cells) == 0 {
+		g.retire(u)
 		return
 	}
 	returned := false
 	defer func() {
 		if !returned {
-			t.failed(u.src.key, recover())
+			g.failed(src.key, recover())
 		}
-		t.end(&u.unit, &u.out, returned)
+		g.end(u, returned)
 	}()
-	c := t.begin(&u.unit, &u.src.watch)
-	u.src.sort(u.of.index.compare)
-	if o, ok := u.of.fn(c, u.src.key, Members[K, V]{u.src.cells}); ok {
-		t.emit(u.src.key, o)
+	c := g.begin(u)
+	src.sort(g.index.compare)
+	if o, ok := g.fn(c, src.key, Members[K, V]{src.cells}); ok {
+		g.emit(src.key, o)
 	}
 	returned = true
 }

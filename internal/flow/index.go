@@ -20,9 +20,8 @@ type Index[I, K comparable, V any] struct {
 // bucket holds what stands under one index key, sorted by the entries' keys.
 type bucket[I, K comparable, V any] struct {
 	watch
-	key     I
-	cells   []*cell[K, V]
-	pending int // cells appended since the last sort
+	key   I
+	cells []*cell[K, V]
 }
 
 func (b *bucket[I, K, V]) is(i I) bool { return b.key == i }
@@ -88,7 +87,7 @@ func (x *Index[I, K, V]) released(w *watch) {
 
 func (x *Index[I, K, V]) add(b *bucket[I, K, V], c *cell[K, V]) {
 	b.cells = append(b.cells, c)
-	b.pending++
+	b.pending = min(b.pending+1, few+1)
 	if len(b.cells) == 1 {
 		for _, fn := range x.created {
 			fn(b)
@@ -112,12 +111,15 @@ func (b *bucket[I, K, V]) search(k K, n int, compare func(a, b K) int) int {
 	return sort.Search(n, func(i int) bool { return compare(b.cells[i].key, k) >= 0 })
 }
 
+// few cells are put in their places one by one.
+const few = 4
+
 // sort puts appended cells in their places. It inserts a few and sorts many, so that a
 // single change moves memory once and a bulk load takes n log n.
 func (b *bucket[I, K, V]) sort(compare func(a, b K) int) {
 	n := len(b.cells)
-	if b.pending <= 4 {
-		for end := n - b.pending; end < n; end++ {
+	if b.pending <= few {
+		for end := n - int(b.pending); end < n; end++ {
 			c := b.cells[end]
 			i := b.search(c.key, end, compare)
 			copy(b.cells[i+1:end+1], b.cells[i:end])
@@ -135,7 +137,7 @@ func (b *bucket[I, K, V]) ordered(compare func(a, b K) int) []*cell[K, V] {
 	if b.pending == 0 {
 		return b.cells
 	}
-	sorted := bucket[I, K, V]{cells: slices.Clone(b.cells), pending: b.pending}
+	sorted := bucket[I, K, V]{watch: watch{pending: b.pending}, cells: slices.Clone(b.cells)}
 	sorted.sort(compare)
 	return sorted.cells
 }

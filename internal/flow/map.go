@@ -8,7 +8,7 @@ func Map[K, K2 comparable, V, V2 any](
 	opts ...Option[V2],
 ) *Derived[K2, V2] {
 	from := src.base()
-	m := &mapper[K, K2, V, V2]{fn: fn}
+	m := &mapper[K, K2, V, V2]{from: from, fn: fn}
 	m.init(from.engine, name, m, opts)
 	m.ctx.limit = m.id
 	m.emitter = m.emit
@@ -16,8 +16,7 @@ func Map[K, K2 comparable, V, V2 any](
 		// A cell that lost its value and got one back within one transaction
 		// still has its unit.
 		if c.ok && !had && !c.feeds(m) {
-			u := &mapUnit[K, K2, V, V2]{of: m, src: c}
-			u.start(u, &c.watch)
+			start(m, &c.watch)
 		}
 	})
 	return &m.Derived
@@ -25,33 +24,26 @@ func Map[K, K2 comparable, V, V2 any](
 
 type mapper[K, K2 comparable, V, V2 any] struct {
 	Derived[K2, V2]
+	from    *store[K, V]
 	fn      func(c *Ctx, k K, v V, emit func(K2, V2))
 	emitter func(K2, V2) // the method emit as a value, which is made once
 }
 
-type mapUnit[K, K2 comparable, V, V2 any] struct {
-	unit
-	out outputs[K2, V2]
-	of  *mapper[K, K2, V, V2]
-	src *cell[K, V]
-}
+func (m *mapper[K, K2, V, V2]) key(u *unit) any { return m.from.cells.at(u.source()).key }
 
-func (u *mapUnit[K, K2, V, V2]) table() queue { return u.of }
-func (u *mapUnit[K, K2, V, V2]) key() any     { return u.src.key }
-
-func (u *mapUnit[K, K2, V, V2]) run() {
-	t := &u.of.Derived
-	if !u.src.ok {
-		t.retire(&u.unit, &u.out)
+func (m *mapper[K, K2, V, V2]) run(u *unit) {
+	src := m.from.cells.at(u.source())
+	if !src.ok {
+		m.retire(u)
 		return
 	}
 	returned := false
 	defer func() {
 		if !returned {
-			t.failed(u.src.key, recover())
+			m.failed(src.key, recover())
 		}
-		t.end(&u.unit, &u.out, returned)
+		m.end(u, returned)
 	}()
-	u.of.fn(t.begin(&u.unit, &u.src.watch), u.src.key, u.src.val, u.of.emitter)
+	m.fn(m.begin(u), src.key, src.val, m.emitter)
 	returned = true
 }

@@ -65,7 +65,7 @@ type name struct{ namespace, name string }
 // from another and reads three more costs no more than this beside its key's
 // strings and its value.
 func TestWeight(t *testing.T) {
-	const entries, bar = 20_000, 320
+	const entries, bar = 20_000, 280
 	e := New()
 	src := NewInput[name, int](e, "src")
 	others := NewInput[name, int](e, "others")

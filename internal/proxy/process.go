@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// watchInterval is how often an adopted process is looked at. Only a parent is
-// told when a process ends.
+// watchInterval is how often an adopted process is looked at where the system can't
+// tell of its end: only a parent is told everywhere.
 const watchInterval = 100 * time.Millisecond
 
 // process is one running Envoy, started by us or adopted.
@@ -69,15 +69,20 @@ func attach(pid int, identity string, started time.Time) (*process, error) {
 	}
 	p := &process{pid: pid, started: started, adopted: true, handle: handle, done: make(chan struct{})}
 	go func() {
-		tick := time.NewTicker(watchInterval)
-		defer tick.Stop()
-		for processAlive(handle, identity) {
-			<-tick.C
-		}
+		awaitEnd(handle, identity)
 		p.exit = Exit{At: time.Now(), PID: pid, Code: -1}
 		close(p.done)
 	}()
 	return p, nil
+}
+
+// watchAlive looks at a process now and then until it has ended.
+func watchAlive(handle *os.Process, identity string) {
+	tick := time.NewTicker(watchInterval)
+	defer tick.Stop()
+	for processAlive(handle, identity) {
+		<-tick.C
+	}
 }
 
 // signal sends sig; a process that has ended already is no error.

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -68,6 +69,25 @@ func mainThreadTime(pid int) time.Duration {
 		ticks += n
 	}
 	return time.Duration(ticks) * (time.Second / 100)
+}
+
+// awaitEnd returns when a process has ended that is not our child: the kernel tells
+// who has opened it.
+func awaitEnd(p *os.Process, identity string) {
+	fd, err := unix.PidfdOpen(p.Pid, 0)
+	if err != nil {
+		watchAlive(p, identity) // before Linux 5.3, or where it is forbidden
+		return
+	}
+	defer func() { _ = unix.Close(fd) }()
+	// The pid may have been given out again before it was opened.
+	for processAlive(p, identity) {
+		_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			watchAlive(p, identity)
+			return
+		}
+	}
 }
 
 // raiseFileLimit lets the process open as many files as the system allows: the

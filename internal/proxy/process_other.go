@@ -31,6 +31,9 @@ func processAlive(p *os.Process, _ string) bool {
 	return p.Signal(syscall.Signal(0)) == nil
 }
 
+// awaitEnd returns when a process has ended that is not our child.
+func awaitEnd(p *os.Process, identity string) { watchAlive(p, identity) }
+
 // raiseFileLimit: only Linux can change the limits of another process.
 func raiseFileLimit(int) error { return nil }
 

@@ -1,8 +1,10 @@
 package xds
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -380,4 +382,61 @@ func TestStateOfTheLastRecord(t *testing.T) {
 	if told.Connected != 0 {
 		t.Fatalf("%d proxies are connected at the end", told.Connected)
 	}
+}
+
+// A proxy that starts gets the endpoints that another one has taken in one response.
+// If it refuses that, it gets them one by one, and the culprit shows.
+func TestManyEndpointsShareAResponse(t *testing.T) {
+	n := 2 * resourceTypes()[envoy.Endpoints].sharedTaken
+	h := start(t)
+	var all []any
+	var names []string
+	for i := range n {
+		name := fmt.Sprintf("c%03d", i)
+		names = append(names, name)
+		all = append(all, cluster(name, "1"), ends(name, "1"))
+	}
+	h.apply(append(all, listener("l", "1"))...)
+	line := func(kind string) string { return kind + " +" + strings.Join(names, "=1 +") + "=1" }
+	single := make([]string, n)
+	for i, name := range names {
+		single[i] = "endpoints +" + name + "=1"
+	}
+
+	first := h.connect()
+	first.subscribe(envoy.Clusters)
+	first.expect(line("cluster"))
+	first.subscribe(envoy.Endpoints, names...)
+	first.expect(single...)
+	first.subscribe(envoy.Listeners)
+	first.expect("listener +l=1")
+	first.quiet()
+
+	second := h.connect()
+	second.subscribe(envoy.Clusters)
+	second.expect(line("cluster"))
+	second.subscribe(envoy.Endpoints, names...)
+	second.expect(line("endpoints"))
+	second.quiet()
+	h.apply(ends("c001", "2"))
+	first.expect("endpoints +c001=2 ?") // which nobody has taken
+	second.expect("endpoints +c001=2 ?")
+
+	third := h.connect()
+	third.subscribe(envoy.Clusters)
+	third.expect(line("cluster"))
+	third.subscribe(envoy.Endpoints, names...)
+	without := append([]string{names[0]}, names[2:]...)
+	third.expect("endpoints +c001=2", "endpoints +"+strings.Join(without, "=1 +")+"=1 ! malformed IP address")
+	for i, name := range names {
+		switch i {
+		case 0:
+			third.expect(single[i] + " ! malformed IP address")
+		case 1: // has been taken
+		default:
+			third.expect("endpoints +" + name + "=1")
+		}
+	}
+	third.quiet()
+	h.state("c000 refused by one", rejects("endpoints/c000"))
 }

@@ -13,6 +13,8 @@
 //     does not exist. Nothing is answered before a Gateway's first Update.
 //   - A resource that a proxy refuses is in quarantine until it changes: its last good
 //     version stays in force, and everything else of the same change goes into force.
+//     What Envoy refuses without a name goes alone, endpoints until a proxy of the
+//     Gateway has taken them.
 //   - Which Gateway a proxy belongs to follows from the listener that it dialed or from
 //     its certificate, never from its node.
 //   - A type of resources is a row of the table in types.go: its place in the order,

@@ -199,11 +199,34 @@ func (p *planning) sent(t envoy.Type) bool {
 
 // respond sends resources of a type, and the names that are absent of it.
 func (p *planning) respond(t envoy.Type, set []*envoy.Resource) {
-	if p.types[t].shared {
+	y := &p.types[t]
+	if y.shared {
 		p.share(t, set)
-	} else {
-		p.single(t, set)
+		return
 	}
+	if y.sharedTaken > 0 && len(set) >= y.sharedTaken {
+		if taken, untried := p.taken(set); len(taken) >= y.sharedTaken {
+			p.single(t, untried)
+			p.absent = nil // these responses have them
+			p.share(t, taken)
+			return
+		}
+	}
+	p.single(t, set)
+}
+
+// taken separates the resources that a proxy of the Gateway has accepted as they are from
+// those that none has.
+func (p *planning) taken(set []*envoy.Resource) (taken, untried []*envoy.Resource) {
+	for _, r := range set {
+		e := p.gateway.entries[r.Type][r.Name]
+		if e != nil && e.want == r && e.good.Equal(r) {
+			taken = append(taken, r)
+		} else {
+			untried = append(untried, r)
+		}
+	}
+	return taken, untried
 }
 
 // share puts resources and removals of one type into as few responses as their size allows.

@@ -48,6 +48,11 @@ type resourceType struct {
 	// shared says that resources have responses together: a refusal names those at fault,
 	// and Envoy accepts the others. Otherwise each has a response of its own.
 	shared bool
+	// sharedTaken is from what number on resources that are not shared have responses
+	// together nevertheless, if a proxy of the Gateway has accepted them before: one that
+	// starts gets thousands, and would read and answer each. Should it refuse one of them,
+	// all of the response are sent again, each alone. Zero is never.
+	sharedTaken int
 	// atFault is the beginning of a refusal that names the resources at fault.
 	atFault string
 
@@ -93,6 +98,7 @@ func resourceTypes() []resourceType {
 			name: envoy.Endpoints.String(), url: envoy.Endpoints.URL(),
 			with:         new(envoy.Clusters),
 			after:        new(envoy.Listeners),
+			sharedTaken:  64,
 			removalOrder: 2,
 			empty:        envoy.EmptyEndpoints,
 		},

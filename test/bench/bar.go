@@ -1,8 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/test/bars"
 )
 
 // bar is an upper limit for a metric.
@@ -13,8 +17,8 @@ type bar struct {
 	over          int // if set, the limit is of the ratio of routes over this number
 }
 
-// bars are the project's own; bench/README.md says where they come from.
-var bars = []bar{
+// limits are the project's own; bench/README.md says where they come from.
+var limits = []bar{
 	{shape: pipelineBuild, metric: "heap_kib_per_route", limit: 10, routes: 5000},
 
 	{shape: coldStart, metric: "seconds", limit: 10, routes: 5000},
@@ -49,46 +53,68 @@ var bars = []bar{
 	{shape: envoyKilled, metric: "seconds", limit: 2},
 }
 
+// reading is a figure that a bar is for.
+type reading struct {
+	at    string // what it was measured at
+	value float64
+}
+
+// readings are those that were measured.
+func (b bar) readings(r *report) []reading {
+	switch {
+	case b.over != 0:
+		high, ok1 := r.value(b.shape, b.routes, b.metric)
+		low, ok2 := r.value(b.shape, b.over, b.metric)
+		if ok1 && ok2 && low > 0 {
+			return []reading{{b.at(), high / low}}
+		}
+		return nil
+	case b.routes != 0:
+		if v, ok := r.value(b.shape, b.routes, b.metric); ok {
+			return []reading{{b.at(), v}}
+		}
+		return nil
+	}
+	var all []reading
+	for _, x := range r.Results {
+		if x.Shape == b.shape && x.Metric == b.metric {
+			all = append(all, reading{"at " + thousands(x.Routes), x.Value})
+		}
+	}
+	return all
+}
+
+// at tells what a bar is for; empty if it is for every number of routes.
+func (b bar) at() string {
+	switch {
+	case b.over != 0:
+		return fmt.Sprintf("%s over %s", thousands(b.routes), thousands(b.over))
+	case b.routes != 0:
+		return "at " + thousands(b.routes)
+	}
+	return ""
+}
+
 // judge tells a metric's bars and whether they are held. A bar for a size that
 // was not measured is told and not judged.
 func judge(r *report, shape, metric string) (told, verdict string) {
 	var tell, miss []string
 	judged := 0
-	check := func(b bar, v float64, at string) {
-		judged++
-		if v > b.limit {
-			miss = append(miss, at)
-		}
-	}
-	for _, b := range bars {
+	for _, b := range limits {
 		if b.shape != shape || b.metric != metric {
 			continue
 		}
 		limit := "≤ " + number(b.limit)
-		switch {
-		case b.over != 0:
-			at := fmt.Sprintf("%s over %s", thousands(b.routes), thousands(b.over))
-			high, ok1 := r.value(shape, b.routes, metric)
-			low, ok2 := r.value(shape, b.over, metric)
-			if ok1 && ok2 && low > 0 {
-				check(b, high/low, at)
-				limit += fmt.Sprintf(" (is %.2f)", high/low)
+		for _, x := range b.readings(r) {
+			judged++
+			if x.value > b.limit {
+				miss = append(miss, x.at)
 			}
-			tell = append(tell, limit+" "+at)
-		case b.routes != 0:
-			at := "at " + thousands(b.routes)
-			if v, ok := r.value(shape, b.routes, metric); ok {
-				check(b, v, at)
+			if b.over != 0 {
+				limit += fmt.Sprintf(" (is %.2f)", x.value)
 			}
-			tell = append(tell, limit+" "+at)
-		default:
-			for _, x := range r.Results {
-				if x.Shape == shape && x.Metric == metric {
-					check(b, x.Value, "at "+thousands(x.Routes))
-				}
-			}
-			tell = append(tell, limit)
 		}
+		tell = append(tell, strings.TrimSpace(limit+" "+b.at()))
 	}
 	told = strings.Join(tell, "; ")
 	switch {
@@ -99,4 +125,47 @@ func judge(r *report, shape, metric string) (told, verdict string) {
 	default:
 		return told, ""
 	}
+}
+
+// figures are those of all bars after a run that was asked for these numbers of
+// routes: of a bar for every number of routes, the worst.
+func (r *report) figures(routes []int) []bars.Figure {
+	all := make([]bars.Figure, 0, len(limits))
+	for _, b := range limits {
+		limit := b.bar()
+		readings := b.readings(r)
+		if len(readings) == 0 || b.routes == 0 && len(readings) < len(routes) {
+			all = append(all, limit.Absent())
+			continue
+		}
+		worst := slices.MaxFunc(readings, func(a, b reading) int { return cmp.Compare(a.value, b.value) })
+		all = append(all, limit.Measured(worst.value))
+	}
+	return all
+}
+
+// measured leaves out what a part of a run was not asked for.
+func measured(figures []bars.Figure) []bars.Figure {
+	return slices.DeleteFunc(figures, func(f bars.Figure) bool { return f.Value == nil })
+}
+
+// bar is how the file of the bars names this one.
+func (b bar) bar() bars.Bar {
+	out := bars.Bar{Name: b.shape + " " + b.metric, Limit: b.limit}
+	switch {
+	case b.over != 0:
+		out.Name += ", " + b.at()
+		return out // a ratio has no unit
+	case b.routes != 0:
+		out.Name += " " + b.at()
+	}
+	for _, unit := range []struct{ suffix, unit string }{
+		{"_kib_per_route", "KiB"}, {"_ms", "ms"}, {"seconds", "s"}, {"_mb", "MB"}, {"_kb", "kB"}, {"_bytes", "B"},
+	} {
+		if strings.HasSuffix(b.metric, unit.suffix) {
+			out.Unit = unit.unit
+			break
+		}
+	}
+	return out
 }

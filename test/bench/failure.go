@@ -109,6 +109,10 @@ func (w *workload) inForce(ctx context.Context, c *change) error {
 
 // envoyKilled kills Envoy and waits for the next one to serve.
 func (w *workload) envoyKilled(ctx context.Context) error {
+	before, err := w.usage()
+	if err != nil {
+		return err
+	}
 	envoy, err := w.envoyPID()
 	if err != nil {
 		return err
@@ -122,6 +126,12 @@ func (w *workload) envoyKilled(ctx context.Context) error {
 		return err
 	}
 	w.add(envoyKilled, "seconds", time.Since(began).Seconds())
+	used, err := w.usage() // of the new Envoy, which has begun with nothing
+	if err != nil {
+		return err
+	}
+	w.add(envoyKilled, "envoy_cpu_ms", milliseconds(used.envoy))
+	w.add(envoyKilled, "process_cpu_ms", milliseconds(used.process-before.process))
 	if err := w.sweep(ctx, w.standalone, w.entries); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -12,9 +13,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/gatehouse-dev/gatehouse/test/bars"
 )
 
 // Where the figures go. Those of a part of a run must not pass for the whole.
@@ -25,13 +29,17 @@ const (
 
 type options struct {
 	routes      []int
-	only        string // inProcessHalf, realHalf or empty for both
+	only        string   // inProcessHalf, realHalf or empty for both
+	shapes      []string // with the real Envoy; all if empty
 	binary      string
 	out         string
 	changes     int
 	concurrency int
 	profile     string
 	verbose     bool
+	whole       bool   // everything is measured, and nothing else is done meanwhile
+	strict      bool   // a missed bar is an error
+	figures     string // the file of the bars' figures
 }
 
 const (
@@ -51,17 +59,19 @@ func main() {
 
 func parse(args []string) (options, error) {
 	var o options
-	var routes string
+	var routes, enforce, shapesWanted string
 	var quick bool
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.StringVar(&routes, "routes", "100,1000,5000,20000", "numbers of routes")
 	fs.BoolVar(&quick, "quick", false, "short for --routes 100,1000")
 	fs.StringVar(&o.only, "only", "", "in-process or real: run this half alone")
+	fs.StringVar(&shapesWanted, "shapes", "", "shapes to measure with the real Envoy, with commas between, beside cold-start; all if empty")
 	fs.StringVar(&o.binary, "bin", os.Getenv("GATEHOUSE_BIN"), "gatehouse binary (default: GATEHOUSE_BIN, or built for the run)")
 	fs.StringVar(&o.out, "out", "", "where the figures go (default: "+wholeReport+", or "+partReport+" for a part of them)")
 	fs.IntVar(&o.changes, "changes", 200, "changes of each shape and round in process; half as many, 300 at most, with the real Envoy")
 	fs.IntVar(&o.concurrency, "concurrency", 2, "Envoy's worker threads")
 	fs.StringVar(&o.profile, "profile", "", "directory for Go profiles; distorts the figures a little")
+	fs.StringVar(&enforce, "bars", "enforce", "enforce: fail if a bar is missed; report: only print it")
 	fs.BoolVar(&o.verbose, "v", false, "log every wrong answer")
 	if err := fs.Parse(args); err != nil {
 		return o, err
@@ -82,6 +92,14 @@ func parse(args []string) (options, error) {
 	if o.only != "" && o.only != inProcessHalf && o.only != realHalf {
 		return o, fmt.Errorf("--only: %q is neither %s nor %s", o.only, inProcessHalf, realHalf)
 	}
+	if shapesWanted != "" {
+		o.shapes = strings.Split(shapesWanted, ",")
+	}
+	for _, shape := range o.shapes {
+		if !slices.Contains(shapes, shape) {
+			return o, fmt.Errorf("--shapes: %q is none of %s", shape, strings.Join(shapes, ", "))
+		}
+	}
 	if o.changes < 20 || o.changes > 5000 {
 		return o, fmt.Errorf("--changes: %d is not between 20 and 5000", o.changes)
 	}
@@ -91,12 +109,18 @@ func parse(args []string) (options, error) {
 	if o.only != inProcessHalf && runtime.GOOS != "linux" {
 		return o, errors.New("the real Envoy is measured by /proc, so on Linux only: use --only in-process")
 	}
-	if o.out == "" {
-		o.out = wholeReport
-		whole := routes == fs.Lookup("routes").DefValue && o.only == "" && o.profile == ""
-		if !whole {
-			o.out = partReport
-		}
+	if enforce != "enforce" && enforce != "report" {
+		return o, fmt.Errorf("--bars: %q is neither enforce nor report", enforce)
+	}
+	o.strict = enforce == "enforce"
+	o.whole = routes == fs.Lookup("routes").DefValue && o.only == "" && o.shapes == nil && o.profile == ""
+	o.figures = bars.Scratch
+	switch {
+	case o.out != "": // somebody else's figures, such as those of a comparison
+	case o.whole:
+		o.out, o.figures = wholeReport, bars.File
+	default:
+		o.out = partReport
 	}
 	return o, nil
 }
@@ -117,20 +141,35 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	r := &report{Commit: commit(ctx), Machine: machine()}
+	r := &report{Origin: bars.Here(ctx)}
 	err = measure(ctx, o, log, r)
 	if err != nil && len(r.Results) == 0 {
 		return err
 	}
-	r.markdown(os.Stdout)
-	if err != nil {
-		o.out = partReport // an interrupted run has figures worth seeing, not worth keeping
+	return conclude(os.Stdout, o, log, r, err)
+}
+
+// conclude prints and keeps the figures of a run that ended with err, and fails if
+// a bar is missed.
+func conclude(out io.Writer, o options, log *slog.Logger, r *report, err error) error {
+	r.markdown(out)
+	if err != nil { // an interrupted run has figures worth seeing, not worth keeping
+		return errors.Join(err, r.write(partReport))
 	}
-	if err := errors.Join(err, r.write(o.out)); err != nil {
+	figures := r.figures(o.routes)
+	if !o.whole {
+		figures = measured(figures)
+	}
+	if err := errors.Join(r.write(o.out), bars.Record(o.figures, r.Origin, figures)); err != nil {
 		return err
 	}
-	log.Info("figures written", "file", o.out)
-	return nil
+	log.Info("figures written", "file", o.out, "bars", o.figures)
+	missed := bars.Missed(figures)
+	if missed != nil && !o.strict {
+		log.Warn("bars are missed", "error", missed)
+		return nil
+	}
+	return missed
 }
 
 func measure(ctx context.Context, o options, log *slog.Logger, r *report) error {
@@ -154,7 +193,7 @@ func measure(ctx context.Context, o options, log *slog.Logger, r *report) error 
 		return err
 	}
 	defer remove()
-	b := &real{log: log, report: r, binary: binary, concurrency: o.concurrency, changes: min(o.changes/2, 300), profile: o.profile}
+	b := &real{log: log, report: r, binary: binary, shapes: o.shapes, concurrency: o.concurrency, changes: min(o.changes/2, 300), profile: o.profile}
 	defer b.tearDown()
 	if err := b.setUp(ctx); err != nil {
 		return err
@@ -185,13 +224,4 @@ func gatehouse(ctx context.Context, named string) (path string, remove func(), e
 		return "", nil, fmt.Errorf("build gatehouse: %w\n%s", err, text)
 	}
 	return path, remove, nil
-}
-
-// commit names what is measured. A copy without its history has no name.
-func commit(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "git", "--no-optional-locks", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*").Output()
-	if err != nil {
-		return "unknown"
-	}
-	return strings.TrimSpace(string(out))
 }

@@ -4,8 +4,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"runtime"
 	"syscall"
 	"time"
 )
@@ -18,7 +16,3 @@ func processCPU(int) (time.Duration, error) { return 0, errNotLinux }
 func processMemory(int) (int64, error)      { return 0, errNotLinux }
 func childAttributes() *syscall.SysProcAttr { return nil }
 func roomFor(int) bool                      { return false }
-
-func machine() string {
-	return fmt.Sprintf("%s/%s, %d CPUs", runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-}

@@ -19,9 +19,10 @@ type real struct {
 	log         *slog.Logger
 	report      *report
 	binary      string
-	concurrency int    // Envoy's worker threads
-	changes     int    // of each shape
-	profile     string // directory for the control plane's profiles; empty for none
+	shapes      []string // beside the start; all if empty
+	concurrency int      // Envoy's worker threads
+	changes     int      // of each shape
+	profile     string   // directory for the control plane's profiles; empty for none
 
 	backends [2]*backend
 	// base is the control plane's heap with a single route: what every schema
@@ -110,6 +111,9 @@ func (b *real) run(ctx context.Context, routes int) error {
 			{envoyKilled, w.envoyKilled},
 		}
 		for _, step := range steps {
+			if step.shape != coldStart && len(b.shapes) > 0 && !slices.Contains(b.shapes, step.shape) {
+				continue
+			}
 			b.log.Info("with the real Envoy", "routes", routes, "shape", step.shape)
 			if err := step.run(ctx); err != nil {
 				return fmt.Errorf("%s at %d routes: %w", step.shape, routes, errors.Join(err, s.alive()))

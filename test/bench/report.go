@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/test/bars"
 )
 
 // The shapes: what is done while it is measured.
@@ -39,25 +41,12 @@ type result struct {
 
 // report is the file that the bench writes.
 type report struct {
-	Commit  string   `json:"commit"`
-	Machine string   `json:"machine"`
+	bars.Origin
 	Results []result `json:"results"`
 }
 
 func (r *report) add(shape string, routes int, metric string, value float64) {
-	r.Results = append(r.Results, result{shape, routes, metric, significant(value)})
-}
-
-// significant rounds to four digits: more would claim what the method can't give.
-func significant(v float64) float64 {
-	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
-		return 0
-	}
-	scale := math.Pow(10, 3-math.Floor(math.Log10(math.Abs(v))))
-	if scale < 1 {
-		return math.Round(v)
-	}
-	return math.Round(v*scale) / scale
+	r.Results = append(r.Results, result{shape, routes, metric, bars.Significant(value)})
 }
 
 func (r *report) value(shape string, routes int, metric string) (float64, bool) {

@@ -1,8 +1,14 @@
 package main
 
 import (
+	"io"
+	"log/slog"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/test/bars"
 )
 
 func TestJudge(t *testing.T) {
@@ -32,8 +38,117 @@ func TestNumbers(t *testing.T) {
 	for v, want := range map[float64]string{
 		0: "0", 0.012345: "0.0123", 0.5: "0.500", 1.5: "1.50", 42.26: "42.3", 1234567: "1,234,567", 999: "999",
 	} {
-		if got := number(significant(v)); got != want {
+		if got := number(bars.Significant(v)); got != want {
 			t.Errorf("%v prints as %s, want %s", v, got, want)
 		}
 	}
+}
+
+func TestFigures(t *testing.T) {
+	r := &report{}
+	for _, n := range []int{1000, 5000, 20000} {
+		r.add(routeEdit, n, "cpu_ms", float64(n)/10_000)
+		r.add(routeEdit, n, "wrong_answers", 0)
+	}
+	r.add(routeAdd, 5000, "wrong_answers", 3)
+	r.add(coldStart, 5000, "heap_kib_per_route", 10.13)
+	asked := []int{1000, 5000, 20000}
+	got := map[string]string{}
+	for _, f := range r.figures(asked) {
+		got[f.Bar] = f.String()
+	}
+	for name, want := range map[string]string{
+		"cold-start heap_kib_per_route at 5,000": "10.13 KiB (bar 10)",
+		"cold-start seconds at 5,000":            "not measured (bar 10)",
+		"route-edit cpu_ms at 5,000":             "0.5 ms (bar 1)",
+		"route-edit cpu_ms, 20,000 over 1,000":   "20 (bar 1.5)",
+		"route-edit wrong_answers":               "0 (bar 0)",
+		"route-add wrong_answers":                "not measured (bar 0)", // at two of three sizes
+	} {
+		if want = name + ": " + want; got[name] != want {
+			t.Errorf("got %q, want %q", got[name], want)
+		}
+	}
+	if len(got) != len(limits) {
+		t.Errorf("%d bars have %d names", len(limits), len(got))
+	}
+	if err := bars.Missed(r.figures(asked)); err == nil {
+		t.Error("no bar is missed")
+	}
+	// What a part of a run was not asked for is no miss.
+	for _, f := range measured(r.figures(asked)) {
+		if f.Value == nil {
+			t.Errorf("%s counts as measured", f)
+		}
+	}
+}
+
+func TestParseBars(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the half with the real Envoy is refused elsewhere")
+	}
+	for _, c := range []struct {
+		args   string
+		strict bool
+		bars   string
+		fails  bool
+	}{
+		{"", true, bars.File, false},
+		{"--bars=report", false, bars.File, false},
+		{"--bars=enforce --only in-process", true, bars.Scratch, false},
+		{"--quick", true, bars.Scratch, false},
+		{"--out /tmp/x", true, bars.Scratch, false},
+		{"--shapes envoy-killed", true, bars.Scratch, false},
+		{"--shapes envoy-dead", true, "", true},
+		{"--profile /tmp/x", true, bars.Scratch, false},
+		{"--bars=off", true, "", true},
+	} {
+		o, err := parse(strings.Fields(c.args))
+		if (err != nil) != c.fails || err == nil && (o.strict != c.strict || o.figures != c.bars) {
+			t.Errorf("%q: strict %t, figures to %s, error %v", c.args, o.strict, o.figures, err)
+		}
+	}
+}
+
+// A script sees by the exit code that a bar is missed.
+func TestMissedBarFails(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		heap   float64
+		strict bool
+		fails  string
+	}{
+		{"held", 9.9, true, ""},
+		{"missed", 10.13, true, "cold-start heap_kib_per_route at 5,000: 10.13 KiB (bar 10)"},
+		{"missed and only reported", 10.13, false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			o := options{
+				routes: []int{5000}, strict: c.strict,
+				out: filepath.Join(dir, "part.json"), figures: filepath.Join(dir, "bars.json"),
+			}
+			r := &report{Origin: bars.Origin{Commit: "c", Machine: "m"}}
+			r.add(coldStart, 5000, "heap_kib_per_route", c.heap)
+			err := conclude(io.Discard, o, slog.New(slog.DiscardHandler), r, nil)
+			if c.fails == "" && err != nil || c.fails != "" && (err == nil || !strings.Contains(err.Error(), c.fails)) {
+				t.Errorf("got %v, want %q", err, c.fails)
+			}
+			got, err := bars.Read(o.figures)
+			if err != nil || len(got) != 1 || *got[0].Value != c.heap || got[0].Commit != "c" {
+				t.Errorf("the file of the bars has %v (%v)", got, err)
+			}
+		})
+	}
+	t.Run("a whole run with a figure missing", func(t *testing.T) {
+		dir := t.TempDir()
+		o := options{
+			routes: []int{5000}, strict: true, whole: true,
+			out: filepath.Join(dir, "latest.json"), figures: filepath.Join(dir, "bars.json"),
+		}
+		err := conclude(io.Discard, o, slog.New(slog.DiscardHandler), &report{}, nil)
+		if err == nil || !strings.Contains(err.Error(), "not measured") {
+			t.Errorf("got %v, want bars that were not measured", err)
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -38,6 +39,9 @@ type options struct {
 	rate       int
 	idle       time.Duration
 	image      string
+	lease      string // its name, in the controller's namespace
+	record     string // the file of the bars' figures
+	onlyReport bool   // a missed bar is no error
 }
 
 type bench struct {
@@ -47,6 +51,8 @@ type bench struct {
 	web     *http.Transport
 	audit   *audit
 	address string // of the Gateway
+
+	mu      sync.Mutex // of figures, where several things are timed at once
 	figures map[string]float64
 }
 
@@ -114,12 +120,6 @@ func (b *bench) setUp(ctx context.Context) error {
 			ObjectMeta: metav1.ObjectMeta{Name: "echo", Namespace: namespace},
 			Spec:       corev1.ServiceSpec{Selector: selector, Ports: []corev1.ServicePort{{Port: 3000}}},
 		},
-		&v1alpha1.GatewayParameters{
-			ObjectMeta: metav1.ObjectMeta{Name: "two", Namespace: namespace},
-			Spec: v1alpha1.GatewayParametersSpec{Settings: v1alpha1.Settings{
-				Deployment: &v1alpha1.Deployment{Replicas: new(int32(2))},
-			}},
-		},
 		b.gateway("one", nil),
 		b.route("one", "one"),
 	} {
@@ -152,10 +152,11 @@ func (b *bench) ready(ctx context.Context, name string) (string, error) {
 
 // get asks a Gateway for a route's host, and wants the backend's answer.
 func (b *bench) get(ctx context.Context, address, host string) error {
-	return request(ctx, b.web, address, host)
+	return request(ctx, b.web, address, host, nil)
 }
 
-func request(ctx context.Context, transport *http.Transport, address, host string) error {
+// request asks for a route's host, and wants an answer of 200 with these headers.
+func request(ctx context.Context, transport *http.Transport, address, host string, headers map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/", nil)
@@ -174,6 +175,11 @@ func request(ctx context.Context, transport *http.Transport, address, host strin
 	if response.StatusCode != http.StatusOK {
 		return errors.New(response.Status)
 	}
+	for name, want := range headers {
+		if got := response.Header.Get(name); got != want {
+			return fmt.Errorf("the answer of %s has %s: %q, want %q", host, name, got, want)
+		}
+	}
 	return nil
 }
 
@@ -190,6 +196,19 @@ func (b *bench) tearDown() error {
 		}
 		return err
 	})
+}
+
+// fleetOf returns parameters of a name for a fleet of so many proxies, with what a
+// Gateway refers to them by.
+func fleetOf(name string, proxies int32) (*v1alpha1.GatewayParameters, *gwv1.LocalParametersReference) {
+	return &v1alpha1.GatewayParameters{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+			Spec: v1alpha1.GatewayParametersSpec{Settings: v1alpha1.Settings{
+				Deployment: &v1alpha1.Deployment{Replicas: &proxies},
+			}},
+		}, &gwv1.LocalParametersReference{
+			Group: gwv1.Group(v1alpha1.GroupVersion.Group), Kind: "GatewayParameters", Name: name,
+		}
 }
 
 func (b *bench) gateway(name string, parameters *gwv1.LocalParametersReference) *gwv1.Gateway {

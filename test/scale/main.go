@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/test/bars"
 )
 
 func main() {
@@ -30,14 +32,16 @@ var scenarios = []struct {
 	{"routes", (*bench).createRoutes},
 	{"apply", (*bench).applyAgain},
 	{"idle", (*bench).idle},
-	{"kill", (*bench).killController},
+	{"kill", (*bench).killControllers},
+	{"leader", (*bench).killLeader},
 	{"rollout", (*bench).restartFleet},
+	{"proxies", (*bench).countProxies},
 }
 
 // run is main with an error.
 func run(ctx context.Context) error {
 	var o options
-	var only string
+	var only, enforce string
 	flag.StringVar(&o.class, "class", "gatehouse", "GatewayClass of the Gateways that are made")
 	flag.StringVar(&o.controller, "controller", "gatehouse-system/gatehouse", "Deployment and ServiceAccount of the controller")
 	flag.IntVar(&o.metrics, "metrics", 8080, "port of the controller's metrics")
@@ -46,7 +50,18 @@ func run(ctx context.Context) error {
 	flag.DurationVar(&o.idle, "idle", time.Minute, "how long nothing happens, to see what is written and used")
 	flag.StringVar(&o.image, "backend", "registry.k8s.io/gateway-api/conformance/echo-basic:v0.2.0", "image of the backend")
 	flag.StringVar(&only, "only", "", "scenarios, with commas between; all if empty")
+	flag.StringVar(&o.lease, "lease", "gatehouse-leader", "Lease of the controller that leads")
+	flag.StringVar(&enforce, "bars", "enforce", "enforce: fail if a bar is missed; report: only print it")
+	flag.StringVar(&o.record, "record", bars.File, "file of the bars' figures")
 	flag.Parse()
+	if enforce != "enforce" && enforce != "report" {
+		return fmt.Errorf("-bars: %q is neither enforce nor report", enforce)
+	}
+	o.onlyReport = enforce == "report"
+	ran, err := selected(only)
+	if err != nil {
+		return err
+	}
 
 	b, err := newBench(o)
 	if err != nil {
@@ -58,7 +73,7 @@ func run(ctx context.Context) error {
 		return errors.Join(err, b.tearDown())
 	}
 	for _, s := range scenarios {
-		if only != "" && !slices.Contains(strings.Split(only, ","), s.name) {
+		if !slices.Contains(ran, s.name) {
 			continue
 		}
 		fmt.Println(s.name)
@@ -66,5 +81,23 @@ func run(ctx context.Context) error {
 			return errors.Join(fmt.Errorf("%s: %w", s.name, err), b.tearDown())
 		}
 	}
-	return errors.Join(b.tearDown(), b.judge())
+	return errors.Join(b.tearDown(), b.judge(bars.Here(ctx), ran))
+}
+
+// selected are the names of the scenarios to run: those of a list, or all.
+func selected(only string) ([]string, error) {
+	var all []string
+	for _, s := range scenarios {
+		all = append(all, s.name)
+	}
+	if only == "" {
+		return all, nil
+	}
+	some := strings.Split(only, ",")
+	for _, name := range some {
+		if !slices.Contains(all, name) {
+			return nil, fmt.Errorf("-only: %q is none of %s", name, strings.Join(all, ", "))
+		}
+	}
+	return some, nil
 }

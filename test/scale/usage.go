@@ -3,9 +3,9 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,40 +28,69 @@ func (b *bench) usage(ctx context.Context) (map[string]usage, error) {
 	}
 	all := map[string]usage{}
 	for _, pod := range pods {
-		u, err := b.scrape(ctx, fmt.Sprintf("http://%s:%d/metrics", pod.Status.PodIP, b.metrics))
+		u, err := b.scrape(ctx, pod)
 		if err != nil {
-			return nil, fmt.Errorf("pod %s: %w", pod.Name, err)
+			return nil, err
 		}
-		all[pod.Name] = u
+		memory, ok1 := u["process_resident_memory_bytes"]
+		cpu, ok2 := u["process_cpu_seconds_total"]
+		if !ok1 || !ok2 {
+			return nil, fmt.Errorf("pod %s: no metrics of the process", pod.Name)
+		}
+		all[pod.Name] = usage{memory: memory / (1 << 20), cpu: cpu}
 	}
 	return all, nil
 }
 
-func (b *bench) scrape(ctx context.Context, url string) (usage, error) {
+// counted sums a metric over all replicas of the controller.
+func (b *bench) counted(ctx context.Context, metric string) (float64, error) {
+	pods, err := b.controllers(ctx)
+	if err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	for _, pod := range pods {
+		u, err := b.scrape(ctx, pod)
+		if err != nil {
+			return 0, err
+		}
+		n, ok := u[metric]
+		if !ok {
+			return 0, fmt.Errorf("pod %s has no metric %s", pod.Name, metric)
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// scrape returns the metrics of a controller by name, summed over their labels.
+func (b *bench) scrape(ctx context.Context, pod corev1.Pod) (map[string]float64, error) {
+	url := fmt.Sprintf("http://%s:%d/metrics", pod.Status.PodIP, b.metrics)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return usage{}, err
+		return nil, err
 	}
 	response, err := b.web.RoundTrip(r)
 	if err != nil {
-		return usage{}, err
+		return nil, fmt.Errorf("pod %s: %w", pod.Name, err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	var u usage
-	var bytes float64
-	found := 0
-	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-		for metric, value := range map[string]*float64{"process_resident_memory_bytes": &bytes, "process_cpu_seconds_total": &u.cpu} {
-			if n, _ := fmt.Sscanf(lines.Text(), metric+" %g", value); n == 1 {
-				found++
-			}
+	sums := map[string]float64{}
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		line := lines.Text()
+		at := strings.LastIndexByte(line, ' ')
+		if at < 0 || strings.HasPrefix(line, "#") {
+			continue
 		}
+		name, _, _ := strings.Cut(line[:at], "{")
+		value, err := strconv.ParseFloat(line[at+1:], 64)
+		if err != nil {
+			return nil, fmt.Errorf("pod %s: metric %q: %w", pod.Name, line, err)
+		}
+		sums[name] += value
 	}
-	if found != 2 {
-		return usage{}, errors.New("no metrics of the process")
-	}
-	u.memory = bytes / (1 << 20)
-	return u, nil
+	return sums, lines.Err()
 }
 
 // controllers are the running pods of the controller.

@@ -55,8 +55,8 @@ func BenchmarkRoute(b *testing.B) {
 	r.read(text, false, nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		if doc := r.read(text, false, nil); doc.defs[0].object == nil {
-			b.Fatal(doc.defs[0].faults())
+		if doc := r.read(text, false, nil); doc.only.object == nil {
+			b.Fatal(doc.only.faults())
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -21,13 +22,17 @@ type document struct {
 	hash  uint64 // of its text
 	line  int32  // where it begins in the file, 1-based
 	order int32  // position in the file
-	// defs don't move once the document is read: the index points at them.
-	defs []definition
-	rest *rest // nil for most
+	rest  *rest  // nil for most
+	// only is the definition of a document that has one, as most have; with no
+	// document if it has none, or many. Like these it doesn't move once the document
+	// is read: the index points at it.
+	only definition
 }
 
 // rest is what only few documents have. It is apart, so that all others stay small.
 type rest struct {
+	// many are the definitions of a document that has several.
+	many []definition
 	// faults are those of text that can't be attributed to an object.
 	faults []fault
 	// broken: objects may be missing from defs because of faults.
@@ -75,11 +80,26 @@ func (d *definition) faults() []fault {
 
 // definitions returns pointers to defs. The pointer identifies a definition.
 func (doc *document) definitions() []*definition {
-	defs := make([]*definition, len(doc.defs))
-	for i := range doc.defs {
-		defs[i] = &doc.defs[i]
+	if doc.only.doc != nil {
+		return []*definition{&doc.only}
+	}
+	if doc.rest == nil {
+		return nil
+	}
+	defs := make([]*definition, len(doc.rest.many))
+	for i := range defs {
+		defs[i] = &doc.rest.many[i]
 	}
 	return defs
+}
+
+// hold makes definitions those of a document that has none yet.
+func (doc *document) hold(defs []definition) {
+	if len(defs) == 1 {
+		doc.only = defs[0]
+	} else if len(defs) > 1 {
+		doc.extra().many = slices.Clip(defs)
+	}
 }
 
 func (doc *document) faults() []fault {
@@ -131,15 +151,17 @@ const maxFaults = 20
 type reader struct {
 	validator *schema.Validator
 	foreign   func(apiVersion, kind string) // told of kinds that are left alone
+	recent    *recent
 }
 
 // read parses and validates one document. Objects that earlier holds, by the
 // hash of what was written, are taken from there.
 func (r *reader) read(text []byte, isJSON bool, earlier map[uint64]*definition) *document {
 	doc := &document{}
+	var defs []definition
 	nodes, err := parse(text, isJSON)
 	for _, n := range nodes {
-		c := &converter{}
+		c := &converter{recent: r.recent}
 		value, err := c.value(n, 0)
 		if err != nil {
 			doc.fail(err)
@@ -148,7 +170,7 @@ func (r *reader) read(text []byte, isJSON bool, earlier map[uint64]*definition) 
 		switch value := value.(type) {
 		case nil:
 		case map[string]any:
-			r.define(doc, item{node: n, content: value, duplicates: c.duplicates}, earlier, 0)
+			defs = r.define(doc, defs, item{node: n, content: value, duplicates: c.duplicates}, earlier, 0)
 		default:
 			doc.note(fault{line: n.Line - 1, reason: source.Syntax, message: "a document must be a mapping with apiVersion and kind"})
 		}
@@ -156,17 +178,16 @@ func (r *reader) read(text []byte, isJSON bool, earlier map[uint64]*definition) 
 	if err != nil {
 		doc.fail(err)
 	}
+	doc.hold(defs)
 	doc.finish()
 	return doc
 }
 
-// finish drops what reading left over, before anything points at a definition.
+// finish drops what is of use for reading and for documents of several definitions
+// only.
 func (doc *document) finish() {
-	if cap(doc.defs) > len(doc.defs) {
-		doc.defs = append(make([]definition, 0, len(doc.defs)), doc.defs...)
-	}
 	switch rest := doc.rest; {
-	case rest == nil || len(doc.defs) > 1:
+	case rest == nil || len(rest.many) > 0:
 	case len(rest.faults) == 0 && !rest.broken:
 		doc.rest = nil
 	default:
@@ -194,27 +215,27 @@ type item struct {
 // maxListDepth bounds Lists of Lists.
 const maxListDepth = 4
 
-func (r *reader) define(doc *document, it item, earlier map[uint64]*definition, depth int) {
+// define appends what an item defines to the definitions of its document.
+func (r *reader) define(doc *document, defs []definition, it item, earlier map[uint64]*definition, depth int) []definition {
 	if items, ok := listItems(it.content); ok && depth < maxListDepth {
-		r.defineItems(doc, it, items, earlier, depth)
-		return
+		return r.defineItems(doc, defs, it, items, earlier, depth)
 	}
 	raw := hashOf(it.content)
 	line := it.node.Line - 1
 	id, err := r.validator.Identify(it.content)
 	if err != nil {
 		r.unidentified(doc, it, err)
-		return
+		return defs
 	}
-	def := definition{doc: doc, line: int32(line), order: int32(len(doc.defs))}
+	def := definition{doc: doc, line: int32(line), order: int32(len(defs))}
 	if was := earlier[raw]; was != nil && was.key() == id.Key && len(it.duplicates) == 0 {
 		def.object, def.sum, def.spec = was.object, was.sum, was.spec
 	} else {
 		r.decode(&def, id, it)
 	}
-	doc.defs = append(doc.defs, def)
 	extra := doc.extra()
 	extra.written = append(extra.written, raw)
+	return append(defs, def)
 }
 
 // decode validates an object's text.
@@ -300,7 +321,7 @@ func listItems(content map[string]any) ([]any, bool) {
 	return items, ok && strings.HasSuffix(kind, "List")
 }
 
-func (r *reader) defineItems(doc *document, list item, items []any, earlier map[uint64]*definition, depth int) {
+func (r *reader) defineItems(doc *document, defs []definition, list item, items []any, earlier map[uint64]*definition, depth int) []definition {
 	kind, _ := list.content["kind"].(string)
 	for i, value := range items {
 		path := fmt.Sprintf("items[%d]", i)
@@ -321,8 +342,9 @@ func (r *reader) defineItems(doc *document, list item, items []any, earlier map[
 				it.duplicates = append(it.duplicates, duplicate{field: rest, line: dup.line})
 			}
 		}
-		r.define(doc, it, earlier, depth+1)
+		defs = r.define(doc, defs, it, earlier, depth+1)
 	}
+	return defs
 }
 
 func inherit(content map[string]any, key string, value any) {

@@ -201,8 +201,7 @@ func (x *index) problems(f *file) []source.Problem {
 			}
 			problems = append(problems, p)
 		}
-		for i := range doc.defs {
-			def := &doc.defs[i]
+		for _, def := range doc.definitions() {
 			for _, flt := range def.faults() {
 				p := flt.problem(f.name, doc)
 				p.Key, p.Stale = def.key(), def.object != nil
@@ -249,15 +248,18 @@ func (d *definition) place() string {
 
 // tellHeld says in the problem of a broken document what stays in force.
 func (f *file) tellHeld(p *source.Problem) {
-	if f.held == nil || len(f.held.defs) == 0 {
+	if f.held == nil {
 		return
 	}
-	p.Stale = true
-	if len(f.held.defs) == 1 {
-		p.Key = f.held.defs[0].key()
-		return
+	switch held := f.held.definitions(); len(held) {
+	case 0:
+	case 1:
+		p.Stale = true
+		p.Key = held[0].key()
+	default:
+		p.Stale = true
+		p.Message += fmt.Sprintf(" (%d objects that the file defined before stay in force)", len(held))
 	}
-	p.Message += fmt.Sprintf(" (%d objects that the file defined before stay in force)", len(f.held.defs))
 }
 
 // byGroup orders objects by API group, then kind, then name.

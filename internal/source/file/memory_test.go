@@ -9,7 +9,7 @@ import (
 // TestBookkeeping bounds what is kept of a file beside its objects: with many
 // files, that is a good part of the memory of a route.
 func TestBookkeeping(t *testing.T) {
-	const files, limit = 1000, 0.8 * 1024
+	const files, limit = 1000, 0.7 * 1024
 	t.Chdir(t.TempDir())
 	write(t, "first/route.yaml", routeSet(0))
 	for i := range files {

@@ -93,7 +93,7 @@ func (s *state) readFile(r *reading) {
 func (s *state) readDocuments(ctx context.Context, todo []*reading) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	reader := &reader{validator: s.validator, foreign: s.foreign}
+	reader := &reader{validator: s.validator, foreign: s.foreign, recent: newRecent()}
 	for _, r := range todo {
 		if r.same || r.err != nil {
 			continue
@@ -127,11 +127,11 @@ func validByText(f *file) map[uint64]*definition {
 	}
 	known := map[uint64]*definition{}
 	for _, doc := range f.docs {
-		if doc.rest == nil || len(doc.rest.written) != len(doc.defs) {
+		if doc.rest == nil || len(doc.rest.written) != len(doc.rest.many) {
 			continue // its one object has changed if its text has
 		}
 		for i, raw := range doc.rest.written {
-			if def := &doc.defs[i]; def.refused == nil {
+			if def := &doc.rest.many[i]; def.refused == nil {
 				known[raw] = def
 			}
 		}

@@ -101,22 +101,24 @@ func (d *definition) before(o *definition) bool {
 func hold(f *file, removed []*definition) []*definition {
 	defined := map[object.Key]bool{}
 	for _, doc := range f.docs {
-		for i := range doc.defs {
-			defined[doc.defs[i].key()] = true
+		for _, def := range doc.definitions() {
+			defined[def.key()] = true
 		}
 	}
 	held := &document{file: f, order: math.MaxInt32}
+	var defs []definition
 	for key, was := range lastValid(removed) {
 		if !defined[key] {
 			def := definition{doc: held}
 			def.take(was)
-			held.defs = append(held.defs, def)
+			defs = append(defs, def)
 		}
 	}
-	if len(held.defs) == 0 {
+	if len(defs) == 0 {
 		return nil
 	}
-	slices.SortFunc(held.defs, func(a, b definition) int { return a.key().Compare(b.key()) })
+	slices.SortFunc(defs, func(a, b definition) int { return a.key().Compare(b.key()) })
+	held.hold(defs)
 	f.held = held
 	return held.definitions()
 }

@@ -28,6 +28,7 @@ type converter struct {
 	duplicates []duplicate
 	aliased    int                 // nodes added by aliases so far
 	open       map[*yaml.Node]bool // aliases being followed
+	recent     *recent             // nil: every string is a copy of its own
 }
 
 func (c *converter) value(n *yaml.Node, depth int) (any, error) {
@@ -62,7 +63,11 @@ func (c *converter) value(n *yaml.Node, depth int) (any, error) {
 		})
 		return v, err
 	default:
-		return scalar(n)
+		v, err := scalar(n)
+		if text, ok := v.(string); ok {
+			v = c.recent.copyOf(text)
+		}
+		return v, err
 	}
 }
 
