@@ -27,6 +27,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/loop"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
@@ -186,7 +187,7 @@ func (c *Cluster) connect() error {
 	rest := c.opts.REST
 	rest.QPS, rest.Burst = c.config.APIServer.QPS, c.config.APIServer.Burst
 	rest.UserAgent = "gatehouse"
-	if err := errors.Join(clientgoscheme.AddToScheme(c.scheme), kube.AddToScheme(c.scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(c.scheme), kind.All.AddToScheme(c.scheme)); err != nil {
 		return err
 	}
 	var err error
@@ -202,7 +203,7 @@ func (c *Cluster) connect() error {
 // watch prepares the cache and what reads it.
 func (c *Cluster) watch(channel string) error {
 	from := c.config.Cluster()
-	options := kube.CacheOptions(from.Namespaces...)
+	options := kube.CacheOptions(kind.All, from.Namespaces...)
 	options.Scheme = c.scheme
 	var err error
 	if c.cache, err = cache.New(c.opts.REST, options); err != nil {

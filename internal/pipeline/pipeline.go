@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/parameters"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -113,7 +115,7 @@ func New(opts Options) *Pipeline {
 	p.rejected = flow.NewInput[refusal, status.Rejection](e, "refusals", flow.Equal(flow.Same[status.Rejection]))
 	p.Problems = flow.NewInput[string, []source.Problem](e, "problems")
 	p.fleetStates = flow.NewInput[object.Name, infra.State](e, "fleet-states", flow.Equal(flow.Same[infra.State]))
-	p.Inputs = topology.NewInputs(e)
+	p.Inputs = topology.NewInputs(e, cmp.Or(opts.Kinds, kind.All))
 	p.Graph = topology.New(e, p.Inputs, opts.Topology)
 	p.declareHosts()
 	p.declareResources()
