@@ -13,3 +13,5 @@
 // What the objects of a kind mean belongs to packages topology and status, and what the
 // API server's code checks of them to package schema.
 package kind
+
+//go:generate go run gen.go

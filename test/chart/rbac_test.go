@@ -2,6 +2,7 @@ package chart
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"testing"
 
@@ -14,37 +15,42 @@ import (
 // right is one thing that a rule of a role permits.
 type right struct{ group, resource, verb string }
 
-// TestRights protects against a kind that the controller reads or writes a status of,
-// and the chart doesn't let it, and against rights that nothing needs any more.
+// TestRights protects against a kind that is read or given a status, and the chart or
+// the manifest of the provisioner doesn't let it, and against rights that nothing needs
+// any more.
 func TestRights(t *testing.T) {
 	t.Parallel()
-	const name = "gatehouse"
 	got := clusterRoles(t, render(t, "--set", withoutCRDs))
-	want := map[string]map[right]bool{name + "-cluster": {}, name + "-read": {}, name + "-status": {}}
-	permit := func(role, group, resource string, verbs ...string) {
-		for _, verb := range verbs {
-			want[role][right{group, resource, verb}] = true
+	maps.Copy(got, clusterRoles(t, read(t, "../../config/provisioner.yaml")))
+	want := map[string]map[right]bool{}
+	permit := func(group, resource string, verbs []string, roles ...string) {
+		for _, role := range roles {
+			if want[role] == nil {
+				want[role] = map[right]bool{}
+			}
+			for _, verb := range verbs {
+				want[role][right{group, resource, verb}] = true
+			}
 		}
 	}
 	for d := range kind.All.Rows() {
-		reads, writes := name+"-read", name+"-status"
+		reads, writes := []string{"gatehouse-read", "gatehouse-static"}, []string{"gatehouse-status", "gatehouse-static"}
 		if d.Scope == kind.ClusterScoped {
-			reads, writes = name+"-cluster", name+"-cluster"
+			reads, writes = []string{"gatehouse-cluster", "gatehouse-static"}, []string{"gatehouse-cluster"}
 		}
-		permit(reads, d.Kind.Group(), d.Plural, "list", "watch")
-		if d.Reading == kind.ByName {
-			permit(reads, d.Kind.Group(), d.Plural, "get")
+		permit(d.Kind.Group(), d.Plural, []string{"list", "watch"}, reads...)
+		if d.Reading != kind.Everywhere {
+			permit(d.Kind.Group(), d.Plural, []string{"get"}, reads...)
 		}
 		if d.Status != nil {
-			permit(writes, d.Kind.Group(), d.Plural+"/status", "patch")
+			permit(d.Kind.Group(), d.Plural+"/status", []string{"patch"}, writes...)
 		}
 	}
 	// What is done besides reading objects and writing statuses.
-	permit(name+"-cluster", kind.GatewayAPI, "gatewayclasses", "patch")          // their finalizer
-	permit(name+"-cluster", kind.Extensions, "customresourcedefinitions", "get") // the channel, at the start
-	permit(name+"-cluster", "authentication.k8s.io", "tokenreviews", "create")   // proxies' tokens
-	permit(name+"-read", kind.GatewayAPI, "gateways", "get")                     // whether the one of a fleet is gone
-	permit(name+"-status", "events.k8s.io", "events", "create", "patch")
+	permit(kind.GatewayAPI, "gatewayclasses", []string{"patch"}, "gatehouse-cluster")        // their finalizer
+	permit("authentication.k8s.io", "tokenreviews", []string{"create"}, "gatehouse-cluster") // proxies' tokens
+	permit(kind.GatewayAPI, "gateways", []string{"get"}, "gatehouse-read")                   // whether the one of a fleet is gone
+	permit("events.k8s.io", "events", []string{"create", "patch"}, "gatehouse-status", "gatehouse-static")
 	for role, rights := range want {
 		for r := range rights {
 			if !got[role][r] {
