@@ -2,9 +2,11 @@ package main
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
@@ -12,38 +14,53 @@ import (
 // anyRoute stands for the kinds of routes, all of them.
 const anyRoute = "Route"
 
-// kinds are the words that choose a kind, as kubectl has them and as people say.
-// Plurals and capitals are taken care of.
-var kinds = map[string]string{
-	"gatewayclass": "GatewayClass", "gc": "GatewayClass", "class": "GatewayClass",
-	"gateway": "Gateway", "gtw": "Gateway", "gw": "Gateway",
-	"listenerset": "ListenerSet", "lset": "ListenerSet",
-	"httproute": "HTTPRoute", "grpcroute": "GRPCRoute", "tlsroute": "TLSRoute", "tcproute": "TCPRoute", "udproute": "UDPRoute",
-	"route":            anyRoute,
-	"backendtlspolicy": "BackendTLSPolicy", "btlspolicy": "BackendTLSPolicy", "btls": "BackendTLSPolicy",
-	"xbackend": "XBackend", "xbackendtrafficpolicy": "XBackendTrafficPolicy",
+// reported are the kinds that can be asked for: those with a status.
+func reported() iter.Seq[*kind.Descriptor] {
+	return func(yield func(*kind.Descriptor) bool) {
+		for d := range kind.All.Rows() {
+			if d.Status != nil && !yield(d) {
+				return
+			}
+		}
+	}
 }
 
 // kindWords are the kinds to complete a command line with.
 func kindWords() []string {
-	words := []string{"route"}
-	for word, kind := range kinds {
-		if word == strings.ToLower(kind) && kind != anyRoute {
-			words = append(words, word)
-		}
+	words := []string{strings.ToLower(anyRoute)}
+	for d := range reported() {
+		words = append(words, d.Word())
 	}
 	slices.Sort(words)
 	return words
 }
 
-// kindOf returns the kind that a word chooses.
+// wantedKinds names the kinds for a message.
+func wantedKinds() string {
+	var words []string
+	for d := range reported() {
+		if last := len(words) - 1; last >= 0 && strings.HasSuffix(words[last], "route") && d.Family != kind.Route {
+			words = append(words, "route for all of these")
+		}
+		words = append(words, d.Word())
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// kindOf returns the kind that a word chooses. Plurals and capitals are taken care of.
 func kindOf(word string) (string, bool) {
 	word = strings.ToLower(word)
 	for _, singular := range []string{
 		word, strings.TrimSuffix(word, "s"), strings.TrimSuffix(word, "es"), strings.TrimSuffix(word, "ies") + "y",
 	} {
-		if kind, ok := kinds[singular]; ok {
-			return kind, true
+		if singular == strings.ToLower(anyRoute) {
+			return anyRoute, true
+		}
+		for d := range reported() {
+			if singular == d.Word() || slices.Contains(d.Words, singular) {
+				return d.Kind.Name(), true
+			}
 		}
 	}
 	return "", false
@@ -90,11 +107,11 @@ func parseSelections(args []string) ([]selection, error) {
 // parseSelection reads KIND, KIND/NAME or KIND/NAMESPACE/NAME.
 func parseSelection(text string) (selection, error) {
 	parts := strings.Split(text, "/")
-	kind, ok := kindOf(parts[0])
+	of, ok := kindOf(parts[0])
 	if !ok || len(parts) > 3 || slices.Contains(parts[1:], "") {
-		return selection{}, usageError{fmt.Errorf("%q: want gatewayclass, gateway, listenerset, httproute, grpcroute, tlsroute, tcproute, udproute, route for all of these, backendtlspolicy, xbackend or xbackendtrafficpolicy, with /NAME or /NAMESPACE/NAME", text)}
+		return selection{}, usageError{fmt.Errorf("%q: want %s, with /NAME or /NAMESPACE/NAME", text, wantedKinds())}
 	}
-	s := selection{kind: kind}
+	s := selection{kind: of}
 	switch len(parts) {
 	case 2:
 		s.name = parts[1]
@@ -104,8 +121,8 @@ func parseSelection(text string) (selection, error) {
 	return s, nil
 }
 
-func (s selection) chooses(kind string) bool {
-	return kind == s.kind || s.kind == anyRoute && strings.HasSuffix(kind, anyRoute)
+func (s selection) chooses(name string) bool {
+	return name == s.kind || s.kind == anyRoute && strings.HasSuffix(name, anyRoute)
 }
 
 func (s selection) matches(kind, namespace, name string) bool {

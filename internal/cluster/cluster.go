@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/loop"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
@@ -43,6 +45,8 @@ type Options struct {
 	REST   *rest.Config
 	Self   Replica
 	Logs   config.Logs
+	// Kinds are those that are read; nil is kind.All.
+	Kinds *kind.Table
 	// Admin is the address of the admin interface, on loopback; empty for none.
 	Admin string
 	// Static, if not nil, makes it `gatehouse static-mode`: it serves one Gateway with an
@@ -63,6 +67,7 @@ type Replica struct {
 type Cluster struct {
 	opts        Options
 	config      *config.Configuration
+	kinds       *kind.Table
 	log         *slog.Logger
 	registry    *prometheus.Registry
 	scheme      *runtime.Scheme
@@ -147,7 +152,7 @@ var ErrOtherChannel = errors.New("the Gateway API's channel has changed")
 // New prepares a controller. It asks the API server for what it serves.
 func New(ctx context.Context, opts Options) (*Cluster, error) {
 	c := &Cluster{
-		opts: opts, config: opts.Config, log: opts.Logs.For("control"), registry: prometheus.NewRegistry(),
+		opts: opts, config: opts.Config, kinds: cmp.Or(opts.Kinds, kind.All), log: opts.Logs.For("control"), registry: prometheus.NewRegistry(),
 		scheme: runtime.NewScheme(), shadows: newShadows(), statuses: map[object.Key]any{},
 		channel: make(chan struct{}), published: make(chan struct{}), usable: make(chan struct{}),
 	}
@@ -186,7 +191,7 @@ func (c *Cluster) connect() error {
 	rest := c.opts.REST
 	rest.QPS, rest.Burst = c.config.APIServer.QPS, c.config.APIServer.Burst
 	rest.UserAgent = "gatehouse"
-	if err := errors.Join(clientgoscheme.AddToScheme(c.scheme), kube.AddToScheme(c.scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(c.scheme), c.kinds.AddToScheme(c.scheme)); err != nil {
 		return err
 	}
 	var err error
@@ -202,14 +207,14 @@ func (c *Cluster) connect() error {
 // watch prepares the cache and what reads it.
 func (c *Cluster) watch(channel string) error {
 	from := c.config.Cluster()
-	options := kube.CacheOptions(from.Namespaces...)
+	options := kube.CacheOptions(c.kinds, from.Namespaces...)
 	options.Scheme = c.scheme
 	var err error
 	if c.cache, err = cache.New(c.opts.REST, options); err != nil {
 		return fmt.Errorf("watch the API server: %w", err)
 	}
 	o := kube.Options{
-		Cache: c.cache, Client: c.direct, Namespaces: from.Namespaces, Experimental: channel == kube.Experimental,
+		Cache: c.cache, Client: c.direct, Kinds: c.kinds, Namespaces: from.Namespaces, Experimental: channel == kube.Experimental,
 		Log: c.opts.Logs.For("source"), Changed: c.changed,
 	}
 	if c.opts.Static == nil { // whose Envoy would end with it
@@ -316,7 +321,7 @@ func (c *Cluster) runSources(run func(string, func(context.Context) error)) {
 			continue
 		}
 		run("file source", func(ctx context.Context) error {
-			files, err := file.New(file.Options{Paths: s.Files.Paths, Experimental: c.pipeline.Options.Topology.Experimental, Log: c.opts.Logs.For("source")})
+			files, err := file.New(file.Options{Paths: s.Files.Paths, Kinds: c.kinds, Experimental: c.pipeline.Options.Topology.Experimental, Log: c.opts.Logs.For("source")})
 			if err != nil {
 				return err
 			}

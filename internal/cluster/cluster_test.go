@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
-	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
 )
 
@@ -39,14 +39,17 @@ type installed struct {
 	*testing.T
 	*apiserver.Server
 	client  client.Client
+	kinds   *kind.Table
 	decoder runtime.Decoder
 	writes  atomic.Int32 // of what is kept
 }
 
-func install(t *testing.T) *installed {
+// install has a cluster in which these kinds are read besides those of kind.All.
+func install(t *testing.T, more ...*kind.Descriptor) *installed {
 	t.Helper()
+	kinds := kind.All.With(more...)
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{kube.AddToScheme, corev1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{kinds.AddToScheme, corev1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +59,7 @@ func install(t *testing.T) *installed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := &installed{T: t, Server: server, client: c, decoder: serializer.NewCodecFactory(scheme).UniversalDeserializer()}
+	in := &installed{T: t, Server: server, client: c, kinds: kinds, decoder: serializer.NewCodecFactory(scheme).UniversalDeserializer()}
 	for _, manifest := range []string{"namespace", "install"} {
 		apiserver.Install(t, server.Config, "../../config/"+manifest+".yaml")
 	}
@@ -154,7 +157,7 @@ func (in *installed) start(change ...func(*config.Configuration)) *replica {
 		})
 	})
 	ctx, cancel := context.WithCancel(context.Background())
-	cluster, err := New(ctx, Options{Config: cfg, REST: as, Self: self, Logs: config.NewLogs(cfg.Log, in.Output())})
+	cluster, err := New(ctx, Options{Config: cfg, REST: as, Self: self, Kinds: in.kinds, Logs: config.NewLogs(cfg.Log, in.Output())})
 	if err != nil {
 		cancel()
 		in.Fatal(err)

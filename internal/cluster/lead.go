@@ -158,7 +158,7 @@ func (c *Cluster) serve(ctx context.Context) error {
 func (c *Cluster) newTerm() (*term, error) {
 	t := &term{metrics: prometheus.NewRegistry(), since: time.Now(), delayed: map[object.Key]any{}}
 	t.statuses = writer.New(writer.Options{
-		Client: c.direct, Live: c.source.Live, ControllerName: c.config.ControllerName, Owns: c.selection.owns(),
+		Client: c.direct, Live: c.source.Live, Kinds: c.kinds, ControllerName: c.config.ControllerName, Owns: c.selection.owns(),
 		Events: c.recorder, Log: c.opts.Logs.For("status"), Registerer: t.metrics,
 	})
 	var err error

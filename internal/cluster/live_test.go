@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
@@ -26,7 +27,7 @@ import (
 func TestSnapshot(t *testing.T) {
 	server := apiserver.Start(t, apiserver.Options{Channel: apiserver.Standard})
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kube.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kind.All.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}

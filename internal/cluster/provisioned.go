@@ -45,7 +45,9 @@ func (c *Cluster) composeProvisioned(ctx context.Context, channel string) error 
 	})
 	p.relay = p.newRelay()
 	c.proxies, c.selection = p, everything{}
-	c.pipeline = pipeline.New(pipelineOptions(c.config, channel))
+	options := pipelineOptions(c.config, channel)
+	options.Kinds = c.kinds
+	c.pipeline = pipeline.New(options)
 	return c.remember(ctx)
 }
 

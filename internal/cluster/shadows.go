@@ -13,6 +13,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
@@ -120,7 +121,7 @@ func (c *Cluster) reportShadows() {
 			if sh.from != c.clusterSource() {
 				continue
 			}
-			status := c.shadowStatus(ctx, c.source.Live(sh.Key), c.sourceName(by))
+			status := c.shadowStatus(ctx, sh.Key, c.sourceName(by))
 			if was, told := c.shadows.told[sh.Key]; !told || !reflect.DeepEqual(was, status) {
 				c.shadows.told[sh.Key] = status
 				c.term.statuses.Set(sh.Key, status)
@@ -131,44 +132,67 @@ func (c *Cluster) reportShadows() {
 
 // shadowStatus returns the status of an object of the cluster that is not used: where
 // it would be ours to serve, it says so.
-func (c *Cluster) shadowStatus(ctx *flow.Ctx, o client.Object, by string) any {
-	var conditions []metav1.Condition
-	if o != nil {
-		accepted := condition.Shadowed(by)
-		accepted.ObservedGeneration = o.GetGeneration()
-		conditions = []metav1.Condition{accepted}
+func (c *Cluster) shadowStatus(ctx *flow.Ctx, k object.Key, by string) any {
+	live, s := c.source.Live(k), c.kinds.StatusOf(k.Kind)
+	if live == nil || s == nil {
+		return nil
 	}
-	isOurs := func(gateway object.Name) bool {
-		_, ok := flow.Get(ctx, c.pipeline.Graph.Gateways, gateway)
-		return ok
+	shadowed := condition.Shadowed(by)
+	shadowed.ObservedGeneration = live.GetGeneration()
+	conditions := []metav1.Condition{shadowed}
+	if !s.IsShared() {
+		if c.ours(ctx, live) {
+			return s.Saying(conditions)
+		}
+		return nil
 	}
+	var entries []kind.Entry
+	for _, ref := range c.answers(ctx, k, live) {
+		entries = append(entries, kind.Entry{Controller: gwv1.GatewayController(c.config.ControllerName), Ref: ref, Conditions: conditions})
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	return s.Join(entries)
+}
+
+// ours reports whether an object that has one controller is ours.
+func (c *Cluster) ours(ctx *flow.Ctx, o client.Object) bool {
 	switch o := o.(type) {
 	case *gwv1.GatewayClass:
-		if string(o.Spec.ControllerName) == c.config.ControllerName {
-			return &gwv1.GatewayClassStatus{Conditions: conditions}
-		}
+		return string(o.Spec.ControllerName) == c.config.ControllerName
 	case *gwv1.Gateway:
-		if _, ok := flow.Get(ctx, c.pipeline.Graph.Classes, string(o.Spec.GatewayClassName)); ok {
-			return &gwv1.GatewayStatus{Conditions: conditions}
-		}
+		_, ok := flow.Get(ctx, c.pipeline.Graph.Classes, string(o.Spec.GatewayClassName))
+		return ok
 	case *gwv1.ListenerSet:
-		if isOurs(topology.ParentOfSet(o)) {
-			return &gwv1.ListenerSetStatus{Conditions: conditions}
-		}
-	case *gwv1.HTTPRoute, *gwv1.GRPCRoute, *gwv1.TLSRoute, *gwv1.TCPRoute, *gwv1.UDPRoute:
-		status := &gwv1.RouteStatus{}
+		return c.isGateway(ctx, topology.ParentOfSet(o))
+	}
+	return true
+}
+
+// answers are the parents or ancestors for which an object that is not used has a status
+// of ours: the parents that a route names, and for other kinds those that the object has
+// which is used in its place.
+func (c *Cluster) answers(ctx *flow.Ctx, k object.Key, o client.Object) []gwv1.ParentReference {
+	var out []gwv1.ParentReference
+	if c.kinds.Of(k.Kind).Family == kind.Route {
 		for _, ref := range topology.ParentRefs(o) {
-			if isOurs(c.gatewayOf(ctx, o.GetNamespace(), ref)) {
-				status.Parents = append(status.Parents, gwv1.RouteParentStatus{
-					ParentRef: ref, ControllerName: gwv1.GatewayController(c.config.ControllerName), Conditions: conditions,
-				})
+			if c.isGateway(ctx, c.gatewayOf(ctx, o.GetNamespace(), ref)) {
+				out = append(out, ref)
 			}
 		}
-		if len(status.Parents) > 0 {
-			return status
-		}
+		return out
 	}
-	return nil
+	for _, e := range c.kinds.StatusOf(k.Kind).Entries(c.pipeline.StatusOf(ctx, k)) {
+		out = append(out, e.Ref)
+	}
+	return out
+}
+
+// isGateway reports whether there is a Gateway of ours with that name.
+func (c *Cluster) isGateway(ctx *flow.Ctx, name object.Name) bool {
+	_, ok := flow.Get(ctx, c.pipeline.Graph.Gateways, name)
+	return ok
 }
 
 // gatewayOf returns the Gateway that a parent is, or is a set of.
@@ -177,7 +201,7 @@ func (c *Cluster) gatewayOf(ctx *flow.Ctx, namespace string, ref gwv1.ParentRefe
 	if ref.Namespace != nil {
 		name.Namespace = string(*ref.Namespace)
 	}
-	if ref.Kind == nil || *ref.Kind != "ListenerSet" {
+	if ref.Kind == nil || string(*ref.Kind) != kind.ListenerSet.Name() {
 		return name
 	}
 	set, ok := flow.Get(ctx, c.pipeline.Inputs.ListenerSets, name)

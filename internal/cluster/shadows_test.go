@@ -14,11 +14,69 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
+
+// Policies and backends of the cluster that a file's are used for say so, as routes do, at
+// the Gateways that those are used for.
+func TestShadowedPolicies(t *testing.T) {
+	in := install(t)
+	dir := t.TempDir()
+	const (
+		tls = `{apiVersion: gateway.networking.k8s.io/v1, kind: BackendTLSPolicy, metadata: {namespace: team, name: both},
+			spec: {targetRefs: [{group: "", kind: Service, name: app}], validation: {hostname: app.test, wellKnownCACertificates: System}}}`
+		traffic = `{apiVersion: gateway.networking.x-k8s.io/v1alpha1, kind: XBackendTrafficPolicy, metadata: {namespace: team, name: both},
+			spec: {targetRefs: [{group: "", kind: Service, name: app}], retryConstraint: {budget: {percent: 10}}}}`
+		backend = `{apiVersion: gateway.networking.x-k8s.io/v1alpha1, kind: XBackend, metadata: {namespace: team, name: both},
+			spec: {type: ExternalHostname, port: {number: 443}, externalHostname: {hostname: api.test}}}`
+	)
+	in.apply(
+		gatewayOf("gatehouse"), tls, traffic, backend,
+		`{apiVersion: v1, kind: Service, metadata: {namespace: team, name: app}, spec: {ports: [{port: 80}]}}`,
+		`{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {namespace: team, name: r}, spec: {parentRefs: [{name: web}], rules: [
+			{backendRefs: [{name: app, port: 80}, {group: gateway.networking.x-k8s.io, kind: XBackend, name: both}]}]}}`,
+	)
+	file := filepath.Join(dir, "all.yaml")
+	if err := os.WriteFile(file, []byte(strings.Join([]string{tls, traffic, backend}, "\n---\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in.start(func(c *config.Configuration) {
+		c.Sources = append([]config.Source{{Files: &config.Files{Paths: []string{dir}}}}, c.Sources...)
+	})
+	// accepted is the condition for the Gateway in the cluster.
+	accepted := func(of object.Kind) metav1.Condition {
+		d := kind.All.Of(of)
+		o := d.New()
+		if err := in.client.Get(in.Context(), client.ObjectKey{Namespace: "team", Name: "both"}, o); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range d.Status.Entries(d.Status.Of(o)) {
+			if c, ok := condition.Find(e.Conditions, "Accepted"); ok && e.Ref.Name == "web" && c.ObservedGeneration == o.GetGeneration() {
+				return c
+			}
+		}
+		return metav1.Condition{}
+	}
+	kinds := []object.Kind{kind.BackendTLSPolicy, kind.BackendTrafficPolicy, kind.XBackend}
+	for _, of := range kinds {
+		in.until("the "+of.Name()+" says that it isn't used", func() bool {
+			c := accepted(of)
+			return c.Status == metav1.ConditionFalse && c.Reason == string(gwv1.PolicyReasonConflicted) && strings.Contains(c.Message, dir)
+		})
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range kinds {
+		in.until("the "+of.Name()+" is accepted", func() bool { return accepted(of).Status == metav1.ConditionTrue })
+	}
+}
 
 // A controller that reads files beside the cluster uses what is listed first, and says
 // at the other object that it is not used, as long as that is so.

@@ -55,6 +55,7 @@ func (c *Cluster) composeStatic(o Static, channel string) {
 	options.Topology.LocalAddresses = local.Addresses()
 	options.Mode = features.Pod
 	options.Topology.Experimental = channel == kube.Experimental
+	options.Kinds = c.kinds
 	c.pipeline = pipeline.New(options)
 	c.selection = newOneGateway(o, c)
 	c.proxies = &localProxies{

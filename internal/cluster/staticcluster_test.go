@@ -20,9 +20,9 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/features"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
-	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
 	"github.com/gatehouse-dev/gatehouse/test/output"
 )
@@ -34,7 +34,7 @@ func TestStaticCluster(t *testing.T) {
 	apiserver.Install(t, server.Config, "../../config/provisioner.yaml")
 	s := &staticCluster{t: t}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kube.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kind.All.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}

@@ -12,10 +12,10 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
@@ -34,7 +34,7 @@ func newProvisioned(t *testing.T) *provisioned {
 	p := &provisioned{t, New(Options{Topology: topology.Options{
 		ControllerName: ControllerName, Provisioned: true, Unprivileged: true, Experimental: true,
 	}}), runtime.NewScheme()}
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, gwv1.Install, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, kind.All.AddToScheme} {
 		if err := add(p.scheme); err != nil {
 			t.Fatal(err)
 		}

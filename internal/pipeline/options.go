@@ -5,6 +5,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/features"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/parameters"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -19,6 +20,8 @@ const StandaloneClass = "gatehouse"
 // Options are what a mode decides about a pipeline.
 type Options struct {
 	Topology topology.Options
+	// Kinds are those of the objects that have a table; nil is kind.All.
+	Kinds *kind.Table
 	// Addresses are bound where a Gateway asks for none of its own.
 	Addresses []string
 	// Mode is who runs the proxies, and where.

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/parameters"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -27,6 +29,7 @@ type Pipeline struct {
 	Inputs  *topology.Inputs
 	Graph   *topology.Graph
 	Options Options
+	Kinds   *kind.Table
 
 	// What is not an object: the time, to the minute, and feedback.
 	clock    *flow.Input[struct{}, time.Time]
@@ -83,6 +86,8 @@ type Pipeline struct {
 	BackendTLSPolicyStatus *flow.Derived[object.Name, *gwv1.PolicyStatus]
 	TrafficPolicyStatus    *flow.Derived[object.Name, *gwv1.PolicyStatus]
 	XBackendStatus         *flow.Derived[object.Name, *gwxv1alpha1.BackendStatus]
+	// OtherStatus is that of objects of kinds that nothing else depends on.
+	OtherStatus *flow.Derived[object.Key, any]
 	// Statuses are the tables of statuses, for all that handles them alike.
 	Statuses []StatusTable
 
@@ -107,13 +112,13 @@ func (k ResourceKey) String() string { return k.Gateway.String() + "/" + k.Name 
 // New declares the tables.
 func New(opts Options) *Pipeline {
 	e := flow.New()
-	p := &Pipeline{Engine: e, Options: opts, refusals: map[object.Name]map[refusal]bool{}}
+	p := &Pipeline{Engine: e, Options: opts, Kinds: cmp.Or(opts.Kinds, kind.All), refusals: map[object.Name]map[refusal]bool{}}
 	p.clock = flow.NewInput[struct{}, time.Time](e, "clock")
 	p.proxies = flow.NewInput[object.Name, *status.ProxyState](e, "proxies")
 	p.rejected = flow.NewInput[refusal, status.Rejection](e, "refusals", flow.Equal(flow.Same[status.Rejection]))
 	p.Problems = flow.NewInput[string, []source.Problem](e, "problems")
 	p.fleetStates = flow.NewInput[object.Name, infra.State](e, "fleet-states", flow.Equal(flow.Same[infra.State]))
-	p.Inputs = topology.NewInputs(e)
+	p.Inputs = topology.NewInputs(e, p.Kinds)
 	p.Graph = topology.New(e, p.Inputs, opts.Topology)
 	p.declareHosts()
 	p.declareResources()
@@ -124,6 +129,7 @@ func New(opts Options) *Pipeline {
 	p.declarePolicyStatus()
 	p.declareTrafficStatus()
 	p.declareXBackendStatus()
+	p.declareOtherStatus()
 	p.declareReported()
 	p.declareNotices()
 	p.declareUndefaulted()

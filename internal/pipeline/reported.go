@@ -4,15 +4,19 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/status"
 )
 
 // StatusTable is the statuses of a kind, for all that handles statuses alike: who
 // writes them, the times of conditions, the log of what went wrong.
 type StatusTable struct {
-	Kind object.Kind // none for routes, which are of several kinds
+	Kind object.Kind // none for a table of several kinds
 	// Changes yields what a commit has changed, and All what there is.
 	Changes func(c *flow.Commit, yield func(StatusChange))
 	All     func(c *flow.Ctx, yield func(object.Key, any))
+	// Of returns the status of an object; nil where the table has none.
+	Of func(c *flow.Ctx, k object.Key) any
 }
 
 // StatusChange is a change of an object's status. Old and New are pointers to
@@ -22,14 +26,42 @@ type StatusChange struct {
 	Old, New any
 }
 
-// report adds a table to Statuses. keyOf names an entry.
-func report[K comparable, S any](p *Pipeline, of object.Kind, t *flow.Derived[K, *S], keyOf func(K) object.Key) {
+// Keys are how a table of statuses is keyed.
+type Keys[K any] struct {
+	Name func(K) object.Key
+	In   func(object.Key) K
+}
+
+// Namespaced are the keys of the table of a kind whose objects are in namespaces.
+func Namespaced(of object.Kind) Keys[object.Name] {
+	return Keys[object.Name]{
+		func(name object.Name) object.Key { return object.Key{Kind: of, Name: name} },
+		func(k object.Key) object.Name { return k.Name },
+	}
+}
+
+// ClusterScoped are those of a kind whose objects are in none.
+func ClusterScoped(of object.Kind) Keys[string] {
+	return Keys[string]{
+		func(name string) object.Key { return object.Key{Kind: of, Name: object.Name{Name: name}} },
+		func(k object.Key) string { return k.Name.Name },
+	}
+}
+
+// ByKey are those of a table of several kinds.
+func ByKey() Keys[object.Key] {
+	same := func(k object.Key) object.Key { return k }
+	return Keys[object.Key]{same, same}
+}
+
+// report adds a table to Statuses, whose values are pointers to statuses.
+func report[K comparable, S any](p *Pipeline, of object.Kind, t *flow.Derived[K, S], by Keys[K]) {
 	flow.Watch(t)
 	p.Statuses = append(p.Statuses, StatusTable{
 		Kind: of,
 		Changes: func(c *flow.Commit, yield func(StatusChange)) {
 			for _, ch := range flow.Changes(c, t) {
-				change := StatusChange{Object: keyOf(ch.Key)}
+				change := StatusChange{Object: by.Name(ch.Key)}
 				if ch.Had {
 					change.Old = ch.Old
 				}
@@ -41,60 +73,61 @@ func report[K comparable, S any](p *Pipeline, of object.Kind, t *flow.Derived[K,
 		},
 		All: func(c *flow.Ctx, yield func(object.Key, any)) {
 			for k, s := range flow.All(c, t) {
-				yield(keyOf(k), s)
+				yield(by.Name(k), s)
 			}
+		},
+		Of: func(c *flow.Ctx, k object.Key) any {
+			if s, ok := flow.Get(c, t, by.In(k)); ok && by.Name(by.In(k)) == k {
+				return s
+			}
+			return nil
 		},
 	})
 }
 
-// declareReported lists the kinds.
+// declareReported lists the tables.
 func (p *Pipeline) declareReported() {
-	report(p, kind.GatewayClass, p.ClassStatus, func(k string) object.Key {
-		return object.Key{Kind: kind.GatewayClass, Name: object.Name{Name: k}}
-	})
-	report(p, kind.Gateway, p.GatewayStatus, keyed(kind.Gateway))
-	report(p, kind.ListenerSet, p.ListenerSetStatus, keyed(kind.ListenerSet))
-	report(p, kind.BackendTLSPolicy, p.BackendTLSPolicyStatus, keyed(kind.BackendTLSPolicy))
-	report(p, kind.BackendTrafficPolicy, p.TrafficPolicyStatus, keyed(kind.BackendTrafficPolicy))
-	report(p, kind.XBackend, p.XBackendStatus, keyed(kind.XBackend))
-	report(p, object.Kind{}, p.RouteStatus, func(k object.Key) object.Key { return k })
+	report(p, kind.GatewayClass, p.ClassStatus, ClusterScoped(kind.GatewayClass))
+	report(p, kind.Gateway, p.GatewayStatus, Namespaced(kind.Gateway))
+	report(p, kind.ListenerSet, p.ListenerSetStatus, Namespaced(kind.ListenerSet))
+	report(p, kind.BackendTLSPolicy, p.BackendTLSPolicyStatus, Namespaced(kind.BackendTLSPolicy))
+	report(p, kind.BackendTrafficPolicy, p.TrafficPolicyStatus, Namespaced(kind.BackendTrafficPolicy))
+	report(p, kind.XBackend, p.XBackendStatus, Namespaced(kind.XBackend))
+	report(p, object.Kind{}, p.RouteStatus, ByKey())
+	report(p, object.Kind{}, p.OtherStatus, ByKey())
 }
 
-// keyed makes keys of a kind.
-func keyed(of object.Kind) func(object.Name) object.Key {
-	return func(name object.Name) object.Key { return object.Key{Kind: of, Name: name} }
+// declareOtherStatus declares what people are told of objects of kinds that nothing else
+// depends on.
+func (p *Pipeline) declareOtherStatus() {
+	p.OtherStatus = flow.Map("other-status", p.Inputs.Others,
+		func(_ *flow.Ctx, k object.Key, o source.Object, emit func(object.Key, any)) {
+			if s := status.Other(p.Kinds.StatusOf(k.Kind), o); s != nil {
+				emit(k, s)
+			}
+		})
+}
+
+// StatusOf returns the status that an object has by the last transaction; nil where it
+// has none.
+func (p *Pipeline) StatusOf(c *flow.Ctx, k object.Key) any {
+	for _, table := range p.Statuses {
+		if s := table.Of(c, k); s != nil {
+			return s
+		}
+	}
+	return nil
 }
 
 // Objects names all objects of the kinds with a status, others' too.
 func (p *Pipeline) Objects() []object.Key {
 	var out []object.Key
 	p.Engine.View(func(c *flow.Ctx) {
-		for name := range flow.All(c, p.Inputs.Classes) {
-			out = append(out, object.Key{Kind: kind.GatewayClass, Name: object.Name{Name: name}})
-		}
-		for k := range flow.All(c, p.Inputs.Routes) {
-			out = append(out, k)
-		}
-		each := func(names func(yield func(object.Name) bool), of object.Kind) {
-			for name := range names {
-				out = append(out, object.Key{Kind: of, Name: name})
+		for d := range p.Kinds.Rows() {
+			if d.Status != nil {
+				p.Inputs.Each(c, d.Kind, func(name object.Name) { out = append(out, object.Key{Kind: d.Kind, Name: name}) })
 			}
 		}
-		each(keys(c, p.Inputs.Gateways), kind.Gateway)
-		each(keys(c, p.Inputs.ListenerSets), kind.ListenerSet)
-		each(keys(c, p.Inputs.BackendTLSPolicies), kind.BackendTLSPolicy)
-		each(keys(c, p.Inputs.TrafficPolicies), kind.BackendTrafficPolicy)
-		each(keys(c, p.Inputs.XBackends), kind.XBackend)
 	})
 	return out
-}
-
-func keys[V any](c *flow.Ctx, t flow.Table[object.Name, V]) func(yield func(object.Name) bool) {
-	return func(yield func(object.Name) bool) {
-		for name := range flow.All(c, t) {
-			if !yield(name) {
-				return
-			}
-		}
-	}
 }

@@ -5,9 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
@@ -22,10 +20,7 @@ func KeyOf(o Object) object.Key {
 
 // Object is a decoded, defaulted and validated object. A source does not change it
 // after it has passed it on, and neither does anybody else.
-type Object interface {
-	metav1.Object
-	runtime.Object
-}
+type Object = kind.Object
 
 // Reason says what kind of thing is wrong with an input.
 type Reason string

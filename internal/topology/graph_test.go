@@ -21,6 +21,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
@@ -36,7 +37,7 @@ type world struct {
 
 func newWorld(o Options) *world {
 	e := flow.New()
-	in := NewInputs(e)
+	in := NewInputs(e, kind.All)
 	return &world{e, in, New(e, in, o)}
 }
 

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -52,44 +53,52 @@ type Inputs struct {
 	// SlicesByService orders the EndpointSlices under the Service that they belong to.
 	SlicesByService *flow.Index[object.Name, object.Name, *discoveryv1.EndpointSlice]
 
-	byType map[reflect.Type]*row
-	byKind map[object.Kind]*row
+	// Others are objects of kinds that have no table of their own here: nothing of what
+	// is served depends on them.
+	Others *flow.Input[object.Key, source.Object]
+
+	kinds *kind.Table
+	rows  map[object.Kind]row
 }
 
-// row is one of the table of kinds: how objects of a kind get into their
-// table and out of it.
+// row is how objects of a kind get into their table and out of it.
 type row struct {
-	kind   object.Kind
-	set    func(tx *flow.Tx, o source.Object)
+	set    func(tx *flow.Tx, k object.Key, o source.Object)
 	delete func(tx *flow.Tx, k object.Key)
+	names  func(c *flow.Ctx, yield func(object.Name))
 }
 
-// NewInputs declares the input tables.
-func NewInputs(e *flow.Engine) *Inputs {
-	in := &Inputs{byType: map[reflect.Type]*row{}, byKind: map[object.Kind]*row{}}
-	in.Classes = input[*gwv1.GatewayClass](e, in, "gatewayclasses", kind.GatewayClass, clusterScoped)
-	in.Gateways = input[*gwv1.Gateway](e, in, "gateways", kind.Gateway, namespaced)
-	in.ListenerSets = input[*gwv1.ListenerSet](e, in, "listenersets", kind.ListenerSet, namespaced)
+// NewInputs declares the input tables of these kinds.
+func NewInputs(e *flow.Engine, kinds *kind.Table) *Inputs {
+	in := &Inputs{kinds: kinds, rows: map[object.Kind]row{}}
+	in.Classes = clusterScoped[*gwv1.GatewayClass](e, in)
+	in.Gateways = namespaced[*gwv1.Gateway](e, in)
+	in.ListenerSets = namespaced[*gwv1.ListenerSet](e, in)
 	in.Routes = flow.NewInput[object.Key, RouteObject](e, "routes", flow.Equal(flow.Same[RouteObject]))
-	routeKind[*gwv1.HTTPRoute](in, kind.HTTPRoute)
-	routeKind[*gwv1.GRPCRoute](in, kind.GRPCRoute)
-	routeKind[*gwv1.TLSRoute](in, kind.TLSRoute)
-	routeKind[*gwv1.TCPRoute](in, kind.TCPRoute)
-	routeKind[*gwv1.UDPRoute](in, kind.UDPRoute)
-	in.Grants = input[*gwv1.ReferenceGrant](e, in, "referencegrants", kind.ReferenceGrant, namespaced)
-	in.Definitions = input[*metav1.PartialObjectMetadata](e, in, "definitions", kind.Definition, clusterScoped)
-	in.Services = input[*corev1.Service](e, in, "services", kind.Service, namespaced)
-	in.Secrets = input[*corev1.Secret](e, in, "secrets", kind.Secret, namespaced)
-	in.ConfigMaps = input[*corev1.ConfigMap](e, in, "configmaps", kind.ConfigMap, namespaced)
-	in.Namespaces = input[*corev1.Namespace](e, in, "namespaces", kind.Namespace, clusterScoped)
-	in.TrustBundles = input[*certificatesv1.ClusterTrustBundle](e, in, "clustertrustbundles", kind.ClusterTrustBundle, clusterScoped)
-	in.BackendTLSPolicies = input[*gwv1.BackendTLSPolicy](e, in, "backendtlspolicies", kind.BackendTLSPolicy, namespaced)
-	in.TrafficPolicies = input[*gwxv1alpha1.XBackendTrafficPolicy](e, in, "xbackendtrafficpolicies", kind.BackendTrafficPolicy, namespaced)
-	in.XBackends = input[*gwxv1alpha1.XBackend](e, in, "xbackends", kind.XBackend, namespaced)
-	in.Parameters = input[*v1alpha1.GatewayParameters](e, in, "gatewayparameters", kind.GatewayParameters, namespaced)
+	in.Grants = namespaced[*gwv1.ReferenceGrant](e, in)
+	in.Definitions = clusterScoped[*metav1.PartialObjectMetadata](e, in)
+	in.Services = namespaced[*corev1.Service](e, in)
+	in.Secrets = namespaced[*corev1.Secret](e, in)
+	in.ConfigMaps = namespaced[*corev1.ConfigMap](e, in)
+	in.Namespaces = clusterScoped[*corev1.Namespace](e, in)
+	in.TrustBundles = clusterScoped[*certificatesv1.ClusterTrustBundle](e, in)
+	in.BackendTLSPolicies = namespaced[*gwv1.BackendTLSPolicy](e, in)
+	in.TrafficPolicies = namespaced[*gwxv1alpha1.XBackendTrafficPolicy](e, in)
+	in.XBackends = namespaced[*gwxv1alpha1.XBackend](e, in)
+	in.Parameters = namespaced[*v1alpha1.GatewayParameters](e, in)
 	in.Kept = flow.NewInput[object.Name, parameters.Kept](e, "kept-parameters", flow.Equal(flow.Same[parameters.Kept]))
 	in.Unread = flow.NewInput[string, string](e, "unread-kinds", flow.Equal(flow.Same[string]))
-	in.Slices = input[*discoveryv1.EndpointSlice](e, in, "endpointslices", kind.EndpointSlice, namespaced)
+	in.Slices = namespaced[*discoveryv1.EndpointSlice](e, in)
+	in.Others = flow.NewInput[object.Key, source.Object](e, "other-objects", flow.Equal(flow.Same[source.Object]))
+	for d := range kinds.Rows() {
+		switch _, own := in.rows[d.Kind]; {
+		case own:
+		case d.Family == kind.Route:
+			in.rows[d.Kind] = byKey(d.Kind, in.Routes, func(o source.Object) RouteObject { return o })
+		default:
+			in.rows[d.Kind] = byKey(d.Kind, in.Others, func(o source.Object) source.Object { return o })
+		}
+	}
 
 	in.SlicesByService = flow.NewIndex(in.Slices,
 		func(k object.Name, s *discoveryv1.EndpointSlice, yield func(object.Name)) {
@@ -100,59 +109,79 @@ func NewInputs(e *flow.Engine) *Inputs {
 	return in
 }
 
-// input declares the table of a kind and its row in the table of kinds.
-func input[T interface {
+// namespaced declares the table of a kind whose objects are in namespaces.
+func namespaced[T tabled](e *flow.Engine, in *Inputs) *flow.Input[object.Name, T] {
+	return input[T](e, in, kind.Namespaced, func(n object.Name) object.Name { return n }, func(n object.Name) object.Name { return n })
+}
+
+// clusterScoped declares the table of a kind whose objects are in no namespace.
+func clusterScoped[T tabled](e *flow.Engine, in *Inputs) *flow.Input[string, T] {
+	return input[T](e, in, kind.ClusterScoped,
+		func(n object.Name) string { return n.Name }, func(n string) object.Name { return name("", n) })
+}
+
+// tabled is an object with a table for its kind alone.
+type tabled interface {
 	source.Object
 	comparable
-}, K comparable](e *flow.Engine, in *Inputs, table string, of object.Kind, key func(object.Name) K) *flow.Input[K, T] {
-	t := flow.NewInput[K, T](e, table, flow.Equal(flow.Same[T]))
-	row := &row{
-		kind: of,
-		set: func(tx *flow.Tx, o source.Object) {
-			t.Set(tx, key(nameOf(o)), o.(T))
-		},
-		delete: func(tx *flow.Tx, k object.Key) { t.Delete(tx, key(k.Name)) },
+}
+
+// input declares the table of the kind whose objects are of a Go type.
+func input[T tabled, K comparable](e *flow.Engine, in *Inputs, scope kind.Scope, key func(object.Name) K, nameOf func(K) object.Name) *flow.Input[K, T] {
+	d := in.kinds.OfType(reflect.TypeFor[T]())
+	if d == nil || d.Scope != scope {
+		panic(fmt.Sprintf("the table of kinds has no %v of this scope", reflect.TypeFor[T]()))
 	}
-	in.byType[reflect.TypeFor[T]()] = row
-	in.byKind[of] = row
+	t := flow.NewInput[K, T](e, d.Plural, flow.Equal(flow.Same[T]))
+	in.rows[d.Kind] = row{
+		set:    func(tx *flow.Tx, k object.Key, o source.Object) { t.Set(tx, key(k.Name), o.(T)) },
+		delete: func(tx *flow.Tx, k object.Key) { t.Delete(tx, key(k.Name)) },
+		names: func(c *flow.Ctx, yield func(object.Name)) {
+			for k := range flow.All(c, t) {
+				yield(nameOf(k))
+			}
+		},
+	}
 	return t
 }
 
-// routeKind puts a kind of route into the table of kinds.
-func routeKind[T RouteObject](in *Inputs, of object.Kind) {
-	row := &row{
-		kind: of,
-		set: func(tx *flow.Tx, o source.Object) {
-			in.Routes.Set(tx, object.Key{Kind: of, Name: nameOf(o)}, o)
-		},
-		delete: func(tx *flow.Tx, k object.Key) {
-			in.Routes.Delete(tx, k)
+// byKey is the row of a kind whose objects are in one table with those of others.
+func byKey[T any](of object.Kind, t *flow.Input[object.Key, T], as func(source.Object) T) row {
+	return row{
+		set:    func(tx *flow.Tx, k object.Key, o source.Object) { t.Set(tx, k, as(o)) },
+		delete: func(tx *flow.Tx, k object.Key) { t.Delete(tx, k) },
+		names: func(c *flow.Ctx, yield func(object.Name)) {
+			for k := range flow.All(c, t) {
+				if k.Kind == of {
+					yield(k.Name)
+				}
+			}
 		},
 	}
-	in.byType[reflect.TypeFor[T]()] = row
-	in.byKind[of] = row
 }
 
 func name(namespace, name string) object.Name { return object.Name{Namespace: namespace, Name: name} }
 
-func nameOf(o source.Object) object.Name { return name(o.GetNamespace(), o.GetName()) }
-
-// The keys of tables: kinds that are cluster-scoped have no namespace in theirs.
-func namespaced(n object.Name) object.Name { return n }
-func clusterScoped(n object.Name) string   { return n.Name }
-
 // KeyOf names an object by its Go type: not every source fills in its TypeMeta. It is
-// not ok for kinds without a table.
+// not ok for kinds that are not in the table of kinds.
 func (in *Inputs) KeyOf(o source.Object) (key object.Key, ok bool) {
-	row := in.byType[reflect.TypeOf(o)]
-	if row == nil {
+	d := in.kinds.OfObject(o)
+	if d == nil {
 		return object.Key{}, false
 	}
-	return object.Key{Kind: row.kind, Name: nameOf(o)}, true
+	return d.KeyOf(o), true
+}
+
+// Kinds are the kinds of objects that have a table.
+func (in *Inputs) Kinds() *kind.Table { return in.kinds }
+
+// Each calls yield with the name of each object of a kind.
+func (in *Inputs) Each(c *flow.Ctx, of object.Kind, yield func(object.Name)) {
+	in.rows[of].names(c, yield)
 }
 
 // Apply puts a batch into the tables. It returns the objects of the Gateway API's
-// kinds that have no table yet, which must not pass without a word; others are
+// kinds that are not in the table of kinds, which must not pass without a word; others are
 // none of the pipeline's business. Objects are told by their Go type, since not
 // every source fills in their TypeMeta.
 func (in *Inputs) Apply(tx *flow.Tx, b source.Batch) (unsupported []source.Object) {
@@ -164,13 +193,13 @@ func (in *Inputs) Apply(tx *flow.Tx, b source.Batch) (unsupported []source.Objec
 		}
 	}
 	for _, k := range b.Deleted {
-		if row := in.byKind[k.Kind]; row != nil {
+		if row, ok := in.rows[k.Kind]; ok {
 			row.delete(tx, k)
 		}
 	}
 	for _, o := range b.Set {
-		if row := in.byType[reflect.TypeOf(o)]; row != nil {
-			row.set(tx, o)
+		if k, ok := in.KeyOf(o); ok {
+			in.rows[k.Kind].set(tx, k, o)
 		} else if strings.HasPrefix(o.GetObjectKind().GroupVersionKind().Group, "gateway.networking.") {
 			unsupported = append(unsupported, o)
 		}

@@ -9,55 +9,47 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
 // rows are the kinds that a view shows.
 func rows(p *pipeline.Pipeline) []showing {
 	return []showing{
-		show(p.ClassStatus, p.Graph.Classes, classKey, classItem),
-		show(p.GatewayStatus, p.Graph.Gateways, keyed(kind.Gateway), func(c *flow.Ctx, gw *topology.Gateway, s *gwv1.GatewayStatus) *Item {
+		show(p, p.ClassStatus, p.Graph.Classes, pipeline.ClusterScoped(kind.GatewayClass), classItem),
+		show(p, p.GatewayStatus, p.Graph.Gateways, pipeline.Namespaced(kind.Gateway), func(c *flow.Ctx, gw *topology.Gateway, s *gwv1.GatewayStatus) *Item {
 			return gatewayItem(p, c, gw, s)
 		}),
-		show(p.ListenerSetStatus, p.Graph.ListenerSets, keyed(kind.ListenerSet), func(c *flow.Ctx, set *topology.ListenerSet, s *gwv1.ListenerSetStatus) *Item {
+		show(p, p.ListenerSetStatus, p.Graph.ListenerSets, pipeline.Namespaced(kind.ListenerSet), func(c *flow.Ctx, set *topology.ListenerSet, s *gwv1.ListenerSetStatus) *Item {
 			return setItem(p, c, set, s)
 		}),
-		show(p.BackendTLSPolicyStatus, p.Graph.BackendTLSPolicies, keyed(kind.BackendTLSPolicy), policyItem),
-		show(p.TrafficPolicyStatus, p.Graph.TrafficPolicies, keyed(kind.BackendTrafficPolicy), trafficItem),
-		show(p.XBackendStatus, p.Graph.XBackends, keyed(kind.XBackend), xBackendItem),
-		show(p.RouteStatus, p.Graph.Routes, func(k object.Key) object.Key { return k }, routeItem),
+		show(p, p.BackendTLSPolicyStatus, p.Graph.BackendTLSPolicies, pipeline.Namespaced(kind.BackendTLSPolicy), policyItem),
+		show(p, p.TrafficPolicyStatus, p.Graph.TrafficPolicies, pipeline.Namespaced(kind.BackendTrafficPolicy), trafficItem),
+		show(p, p.XBackendStatus, p.Graph.XBackends, pipeline.Namespaced(kind.XBackend), xBackendItem),
+		show(p, p.RouteStatus, p.Graph.Routes, pipeline.ByKey(), routeItem),
+		show(p, p.OtherStatus, p.Inputs.Others, pipeline.ByKey(), func(_ *flow.Ctx, o source.Object, s any) *Item {
+			out := item(o, s)
+			out.Summary = summaryOf(p.Kinds.OfObject(o).Status, s)
+			return out
+		}),
 	}
-}
-
-func classKey(name string) object.Key {
-	return object.Key{Kind: kind.GatewayClass, Name: object.Name{Name: name}}
-}
-
-func keyed(of object.Kind) func(object.Name) object.Key {
-	return func(name object.Name) object.Key { return object.Key{Kind: of, Name: name} }
 }
 
 // showing yields the objects of a kind, with the statuses that told gives for them in
 // place of those of the table; nil for these.
 type showing func(c *flow.Ctx, told func(object.Key) any, yield func(Item))
 
-// copied is the pointer to a status, of which a copy can be made.
-type copied[S any] interface {
-	*S
-	DeepCopy() *S
-}
-
-// show shows the entries of a table of statuses. nodes have what each is about, keyOf
-// names it, and item shows it with a copy of the status, nil where there is no object
-// to show.
-func show[K comparable, N, S any, P copied[S]](statuses *flow.Derived[K, *S], nodes flow.Table[K, N],
-	keyOf func(K) object.Key, item func(*flow.Ctx, N, *S) *Item,
+// show shows the entries of a table of statuses. nodes have what each is about, and item
+// shows it with a copy of the status, nil where there is no object to show.
+func show[K comparable, N, S any](p *pipeline.Pipeline, statuses *flow.Derived[K, S], nodes flow.Table[K, N],
+	by pipeline.Keys[K], item func(*flow.Ctx, N, S) *Item,
 ) showing {
 	return func(c *flow.Ctx, told func(object.Key) any, yield func(Item)) {
 		for k, s := range flow.All(c, statuses) {
+			key := by.Name(k)
 			if told != nil {
 				var ok bool
-				if s, ok = told(keyOf(k)).(*S); !ok {
+				if s, ok = told(key).(S); !ok {
 					continue
 				}
 			}
@@ -65,17 +57,19 @@ func show[K comparable, N, S any, P copied[S]](statuses *flow.Derived[K, *S], no
 			if !ok {
 				continue
 			}
-			if it := item(c, node, P(s).DeepCopy()); it != nil {
+			d := p.Kinds.Of(key.Kind)
+			if it := item(c, node, d.Status.Copy(s).(S)); it != nil {
+				it.TypeMeta, it.kind = d.TypeMeta(d.Versions[0].Name), d
 				yield(*it)
 			}
 		}
 	}
 }
 
-func item(kind, namespace, name string, generation int64, status any) *Item {
+// item shows an object, of whose kind show says what it is.
+func item(o metav1.Object, status any) *Item {
 	return &Item{
-		TypeMeta: metav1.TypeMeta{APIVersion: gwv1.GroupVersion.String(), Kind: kind},
-		Metadata: ItemMeta{Namespace: namespace, Name: name, Generation: generation},
+		Metadata: ItemMeta{Namespace: o.GetNamespace(), Name: o.GetName(), Generation: o.GetGeneration()},
 		Status:   status,
 	}
 }
@@ -84,13 +78,13 @@ func classItem(_ *flow.Ctx, class *topology.Class, s *gwv1.GatewayClassStatus) *
 	if class.Object == nil {
 		return nil
 	}
-	out := item("GatewayClass", "", class.Name, class.Object.Generation, s)
+	out := item(class.Object, s)
 	out.Summary = classSummary(s)
 	return out
 }
 
 func gatewayItem(p *pipeline.Pipeline, c *flow.Ctx, gw *topology.Gateway, s *gwv1.GatewayStatus) *Item {
-	out := item("Gateway", gw.Name.Namespace, gw.Name.Name, gw.Object.Generation, s)
+	out := item(gw.Object, s)
 	out.Summary = gatewaySummary(s)
 	out.Summary.Class = string(gw.Object.Spec.GatewayClassName)
 	out.Summary.Listeners = listenerRows(p, c, out.Summary.Listeners, gw.Listeners)
@@ -98,7 +92,7 @@ func gatewayItem(p *pipeline.Pipeline, c *flow.Ctx, gw *topology.Gateway, s *gwv
 }
 
 func setItem(p *pipeline.Pipeline, c *flow.Ctx, set *topology.ListenerSet, s *gwv1.ListenerSetStatus) *Item {
-	out := item("ListenerSet", set.Name.Namespace, set.Name.Name, set.Object.Generation, s)
+	out := item(set.Object, s)
 	out.Summary = setSummary(s)
 	out.Summary.Parents = []string{set.Gateway.String()}
 	out.Summary.Listeners = listenerRows(p, c, out.Summary.Listeners, set.Listeners)
@@ -125,7 +119,7 @@ func listenerRows(p *pipeline.Pipeline, c *flow.Ctx, rows []ListenerRow, listene
 }
 
 func routeItem(_ *flow.Ctx, r *topology.Route, s *gwv1.RouteStatus) *Item {
-	out := item(r.Key.Kind.Name(), r.Key.Namespace, r.Key.Name.Name, r.Object.GetGeneration(), s)
+	out := item(r.Object, s)
 	out.Summary = routeSummary(s)
 	for _, parent := range s.Parents {
 		ns := r.Key.Namespace
@@ -136,8 +130,8 @@ func routeItem(_ *flow.Ctx, r *topology.Route, s *gwv1.RouteStatus) *Item {
 		if parent.ParentRef.SectionName != nil {
 			name += "/" + string(*parent.ParentRef.SectionName)
 		}
-		if kind := parent.ParentRef.Kind; kind != nil && *kind != "Gateway" {
-			name = string(*kind) + " " + name
+		if of := parent.ParentRef.Kind; of != nil && string(*of) != kind.Gateway.Name() {
+			name = string(*of) + " " + name
 		}
 		out.Summary.Parents = append(out.Summary.Parents, name)
 	}
@@ -151,7 +145,7 @@ func routeItem(_ *flow.Ctx, r *topology.Route, s *gwv1.RouteStatus) *Item {
 
 // policyItem shows what a policy targets where routes show their parents.
 func policyItem(_ *flow.Ctx, node *topology.BackendTLSPolicy, s *gwv1.PolicyStatus) *Item {
-	out := item("BackendTLSPolicy", node.Name.Namespace, node.Name.Name, node.Object.Generation, s)
+	out := item(node.Object, s)
 	out.Summary = policySummary(s)
 	out.Summary.Hosts = []string{string(node.Object.Spec.Validation.Hostname)}
 	for _, t := range node.Object.Spec.TargetRefs {
@@ -165,7 +159,7 @@ func policyItem(_ *flow.Ctx, node *topology.BackendTLSPolicy, s *gwv1.PolicyStat
 }
 
 func xBackendItem(_ *flow.Ctx, node *topology.XBackend, s *gwxv1alpha1.BackendStatus) *Item {
-	out := item("XBackend", node.Name.Namespace, node.Name.Name, node.Object.Generation, s)
+	out := item(node.Object, s)
 	out.Summary = xBackendSummary(s)
 	if node.Hostname != "" {
 		out.Summary.Hosts = []string{node.Hostname}
@@ -175,7 +169,7 @@ func xBackendItem(_ *flow.Ctx, node *topology.XBackend, s *gwxv1alpha1.BackendSt
 
 // trafficItem shows what a policy targets where routes show their parents.
 func trafficItem(_ *flow.Ctx, node *topology.TrafficPolicy, s *gwv1.PolicyStatus) *Item {
-	out := item("XBackendTrafficPolicy", node.Name.Namespace, node.Name.Name, node.Object.Generation, s)
+	out := item(node.Object, s)
 	out.Summary = policySummary(s)
 	for _, t := range node.Object.Spec.TargetRefs {
 		out.Summary.Parents = append(out.Summary.Parents, node.Name.Namespace+"/"+string(t.Name))

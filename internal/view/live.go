@@ -6,8 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
-	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -17,7 +17,7 @@ import (
 // written into them, those of a namespace and of none; all if it is empty. objects are
 // those of the pipeline, as they are in the cluster.
 func Live(p *pipeline.Pipeline, objects map[object.Key]source.Object, controller, namespace string) View {
-	v := of(p, func(k object.Key) any { return ownStatus(objects[k], controller) })
+	v := of(p, func(k object.Key) any { return ownStatus(p.Kinds, objects[k], controller) })
 	addresses := map[string][]string{} // of Gateways
 	for i := range v.Items {
 		if status, ok := v.Items[i].Status.(*gwv1.GatewayStatus); ok {
@@ -31,7 +31,7 @@ func Live(p *pipeline.Pipeline, objects map[object.Key]source.Object, controller
 	for i := range v.Items {
 		it := &v.Items[i]
 		gateway := it.Metadata.Namespace + "/" + it.Metadata.Name
-		if it.Kind == "ListenerSet" && len(it.Summary.Parents) > 0 {
+		if it.Kind == kind.ListenerSet.Name() && len(it.Summary.Parents) > 0 {
 			gateway = it.Summary.Parents[0]
 		}
 		for j := range it.Summary.Listeners {
@@ -55,7 +55,7 @@ func Live(p *pipeline.Pipeline, objects map[object.Key]source.Object, controller
 // nothing that the controller has said.
 func (it *Item) waits() {
 	said, newest := false, int64(0)
-	for _, list := range conditionsOf(it.Status) {
+	for _, list := range conditionsOf(it.kind.Status, it.Status) {
 		for _, c := range list {
 			said = said || c.Status != metav1.ConditionUnknown
 			newest = max(newest, c.ObservedGeneration)
@@ -72,46 +72,11 @@ func (it *Item) waits() {
 }
 
 // ownStatus returns a copy of what a controller says in an object's status, as a
-// pointer to the kind's status; nil for kinds without one.
-func ownStatus(o source.Object, controller string) any {
-	own := gwv1.GatewayController(controller)
-	switch o := o.(type) {
-	case *gwv1.GatewayClass:
-		return o.Status.DeepCopy()
-	case *gwv1.Gateway:
-		return o.Status.DeepCopy()
-	case *gwv1.ListenerSet:
-		return o.Status.DeepCopy()
-	case *gwv1.HTTPRoute:
-		return ownParents(&o.Status.RouteStatus, own)
-	case *gwv1.GRPCRoute:
-		return ownParents(&o.Status.RouteStatus, own)
-	case *gwv1.TLSRoute:
-		return ownParents(&o.Status.RouteStatus, own)
-	case *gwv1.TCPRoute:
-		return ownParents(&o.Status.RouteStatus, own)
-	case *gwv1.UDPRoute:
-		return ownParents(&o.Status.RouteStatus, own)
-	case *gwv1.BackendTLSPolicy:
-		return ownAncestors(&o.Status, own)
-	case *gwxv1alpha1.XBackendTrafficPolicy:
-		return ownAncestors(&o.Status, own)
-	case *gwxv1alpha1.XBackend:
-		s := o.Status.DeepCopy()
-		s.Ancestors = slices.DeleteFunc(s.Ancestors, func(a gwxv1alpha1.BackendAncestorStatus) bool { return a.ControllerName != own })
-		return s
+// pointer to the kind's status; nil for kinds without one, and where there is no object.
+func ownStatus(kinds *kind.Table, o source.Object, controller string) any {
+	d := kinds.OfObject(o)
+	if d == nil || d.Status == nil {
+		return nil
 	}
-	return nil
-}
-
-func ownParents(s *gwv1.RouteStatus, own gwv1.GatewayController) *gwv1.RouteStatus {
-	s = s.DeepCopy()
-	s.Parents = slices.DeleteFunc(s.Parents, func(p gwv1.RouteParentStatus) bool { return p.ControllerName != own })
-	return s
-}
-
-func ownAncestors(s *gwv1.PolicyStatus, own gwv1.GatewayController) *gwv1.PolicyStatus {
-	s = s.DeepCopy()
-	s.Ancestors = slices.DeleteFunc(s.Ancestors, func(a gwv1.PolicyAncestorStatus) bool { return a.ControllerName != own })
-	return s
+	return d.Status.Own(d.Status.Of(o), gwv1.GatewayController(controller))
 }

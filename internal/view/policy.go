@@ -25,26 +25,10 @@ func policySummary(s *gwv1.PolicyStatus) Summary {
 	return Summary{State: "Accepted", OK: true}
 }
 
-func policyConditions(s *gwv1.PolicyStatus) conditions {
-	out := conditions{}
-	for i := range s.Ancestors {
-		out["ancestor "+parentPath(s.Ancestors[i].AncestorRef)] = s.Ancestors[i].Conditions
-	}
-	return out
-}
-
 func xBackendSummary(s *gwxv1alpha1.BackendStatus) Summary {
 	if len(s.Ancestors) == 0 {
 		return Summary{State: unused, OK: true, Message: "no route of a Gateway refers to the backend"}
 	}
 	// What is wrong with a backend is the same for all Gateways.
 	return summarize("Accepted", s.Ancestors[0].Conditions)
-}
-
-func xBackendConditions(s *gwxv1alpha1.BackendStatus) conditions {
-	out := conditions{}
-	for i := range s.Ancestors {
-		out["ancestor "+parentPath(s.Ancestors[i].AncestorRef)] = s.Ancestors[i].Conditions
-	}
-	return out
 }

@@ -32,7 +32,8 @@ func (t *Transitions) Take(p *pipeline.Pipeline, c *flow.Commit, now time.Time) 
 	}
 	for _, table := range p.Statuses {
 		table.Changes(c, func(ch pipeline.StatusChange) {
-			t.compare(ch.Object.String(), ch.Old != nil, ch.New != nil, at, conditionsOf(ch.Old), conditionsOf(ch.New))
+			s := p.Kinds.StatusOf(ch.Object.Kind)
+			t.compare(ch.Object.String(), ch.Old != nil, ch.New != nil, at, conditionsOf(s, ch.Old), conditionsOf(s, ch.New))
 		})
 	}
 }
@@ -67,7 +68,7 @@ func find(list []metav1.Condition, kind string) *metav1.Condition {
 // Fill sets the transition times in the conditions of a view.
 func (t *Transitions) Fill(v *View) {
 	for i := range v.Items {
-		t.fill(v.Items[i].Key(), conditionsOf(v.Items[i].Status))
+		t.fill(v.Items[i].Key(), conditionsOf(v.Items[i].kind.Status, v.Items[i].Status))
 	}
 }
 

@@ -28,7 +28,7 @@ func (t Troubled) Take(p *pipeline.Pipeline, c *flow.Commit) []StateChange {
 			if ch.New == nil {
 				delete(t, ch.Object.String())
 			} else {
-				t.take(ch.Object.String(), summaryOf(ch.New), &out)
+				t.take(ch.Object.String(), summaryOf(p.Kinds.StatusOf(ch.Object.Kind), ch.New), &out)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -33,6 +34,8 @@ type Item struct {
 	Summary         Summary  `json:"summary"`
 	// Status is a pointer to the status of the kind.
 	Status any `json:"status"`
+
+	kind *kind.Descriptor
 }
 
 // ItemMeta names an object.
@@ -102,9 +105,14 @@ func of(p *pipeline.Pipeline, told func(object.Key) any) View {
 		}
 		p.AllProblems(c, func(problem source.Problem) { v.Problems = append(v.Problems, problem) })
 	})
-	order := map[string]int{"GatewayClass": 0, "Gateway": 1, "ListenerSet": 2}
-	rank := func(kind string) int {
-		if n, ok := order[kind]; ok {
+	order := map[string]int{} // those of other families come after these, by name
+	for d := range p.Kinds.Rows() {
+		if d.Family == kind.Front {
+			order[d.Kind.Name()] = len(order)
+		}
+	}
+	rank := func(name string) int {
+		if n, ok := order[name]; ok {
 			return n
 		}
 		return len(order)

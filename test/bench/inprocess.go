@@ -14,6 +14,7 @@ import (
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/schema"
@@ -37,7 +38,7 @@ type inProcess struct {
 func newInProcess(log *slog.Logger, r *report, changes int, profile string) (*inProcess, error) {
 	b := &inProcess{log: log, report: r, changes: changes, profile: profile}
 	var err error
-	if b.validator, err = schema.New(false); err != nil {
+	if b.validator, err = schema.New(kind.All, false); err != nil {
 		return nil, err
 	}
 	if b.template, err = decodeEntry(b.validator, entry{port: 3000}); err != nil {

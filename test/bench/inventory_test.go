@@ -5,12 +5,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/source/schema"
 )
 
 // Both halves of the bench must measure the same objects.
 func TestCopiesAreWhatManifestsSay(t *testing.T) {
-	v, err := schema.New(false)
+	v, err := schema.New(kind.All, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
 )
 
@@ -70,7 +71,7 @@ func newBench(o options) (*bench, error) {
 	}
 	config.QPS = -1 // the API server may slow us down, nothing else
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, gwv1.Install, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kind.All.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}

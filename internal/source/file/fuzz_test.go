@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/source/schema"
 )
 
@@ -22,7 +23,7 @@ func FuzzRead(f *testing.F) {
 		f.Add([]byte(seed), false)
 		f.Add([]byte(seed), true)
 	}
-	validator, err := schema.New(true)
+	validator, err := schema.New(kind.All, true)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/schema"
 )
@@ -25,6 +27,8 @@ type Options struct {
 	Paths []string
 	// Stdin is read when a path is "-".
 	Stdin io.Reader
+	// Kinds are those that are read; nil is kind.All.
+	Kinds *kind.Table
 	// Experimental selects the experimental channel of the Gateway API.
 	Experimental bool
 	Log          *slog.Logger
@@ -78,7 +82,7 @@ func New(opts Options) (*Source, error) {
 		}
 	}
 	var err error
-	if s.validator, err = schema.New(opts.Experimental); err != nil {
+	if s.validator, err = schema.New(cmp.Or(opts.Kinds, kind.All), opts.Experimental); err != nil {
 		return nil, fmt.Errorf("file source: %w", err)
 	}
 	return s, nil

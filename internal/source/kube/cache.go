@@ -6,18 +6,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/gateway-api/pkg/consts"
+
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 )
 
 // CacheOptions are what the manager's cache must be made with. With namespaces,
 // nothing is read of others, and no right to do so is needed.
-func CacheOptions(namespaces ...string) cache.Options {
-	types := typeMetas()
+func CacheOptions(kinds *kind.Table, namespaces ...string) cache.Options {
+	types := kinds.Types()
 	transform := func(strip func(client.Object)) toolscache.TransformFunc { return transform(types, strip) }
 	opts := cache.Options{
 		DefaultTransform: transform(stripMeta),
@@ -26,11 +27,17 @@ func CacheOptions(namespaces ...string) cache.Options {
 		ReaderFailOnMissingInformer: true,
 		// Only kinds that each cluster has can stand here.
 		ByObject: map[client.Object]cache.ByObject{
-			&discoveryv1.EndpointSlice{}:                                                             {Transform: transform(stripSlice)},
-			metadata(corev1.SchemeGroupVersion.WithKind(secretKind)).make():                          {Transform: transform(stripContent)},
-			metadata(corev1.SchemeGroupVersion.WithKind(configMapKind)).make():                       {Transform: transform(stripContent)},
-			metadata(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")).make(): {Transform: transform(stripDefinition)},
+			&discoveryv1.EndpointSlice{}: {Transform: transform(stripSlice)},
 		},
+	}
+	for k := range kinds.Rows() {
+		strip := map[kind.Reading]func(client.Object){kind.ByName: stripContent, kind.MetadataOnly: stripDefinition}[k.Reading]
+		if strip == nil {
+			continue
+		}
+		for _, v := range k.Watched() {
+			opts.ByObject[v.New()] = cache.ByObject{Transform: transform(strip)}
+		}
 	}
 	for _, ns := range namespaces {
 		if opts.DefaultNamespaces == nil {
@@ -55,19 +62,6 @@ func transform(types map[reflect.Type]metav1.TypeMeta, strip func(client.Object)
 		}
 		return in, nil
 	}
-}
-
-// typeMetas returns what objects say of themselves, by Go type.
-func typeMetas() map[reflect.Type]metav1.TypeMeta {
-	types := map[reflect.Type]metav1.TypeMeta{}
-	for _, k := range kinds() {
-		for _, v := range k.versions {
-			if o := v.make(); o.GetObjectKind().GroupVersionKind().Empty() {
-				types[reflect.TypeOf(o)] = k.typeMeta(v.name)
-			}
-		}
-	}
-	return types
 }
 
 // setType fills in an object's TypeMeta with strings that all objects share.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/gateway-api/pkg/consts"
 
@@ -18,12 +17,12 @@ const Experimental = "experimental"
 
 // gatewayDefinition is the definition that tells the channel of all: nobody does
 // without Gateways.
-const gatewayDefinition = "gateways.gateway.networking.k8s.io"
+var gatewayDefinition = kind.All.Of(kind.Gateway).DefinitionName()
 
 // Channel returns the Gateway API's channel that the cluster has, "standard" or
 // "experimental"; empty if it doesn't have the API.
 func Channel(ctx context.Context, r client.Reader) (string, error) {
-	o := metadata(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")).make()
+	o := kind.All.Of(kind.Definition).New()
 	if err := r.Get(ctx, client.ObjectKey{Name: gatewayDefinition}, o); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			return "", nil
@@ -36,7 +35,7 @@ func Channel(ctx context.Context, r client.Reader) (string, error) {
 // tellChannel tells when the cluster has another channel than what is read.
 func (s *Source) tellChannel() {
 	s.mu.Lock()
-	w := s.watched[s.byName[kind.Definition]]
+	w := s.watched[kind.Definition]
 	var channel string
 	if w != nil {
 		if o := w.objects[object.Name{Name: gatewayDefinition}]; o != nil {

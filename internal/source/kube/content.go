@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
@@ -184,15 +183,13 @@ func (s *Source) read(ctx context.Context, k object.Key) (client.Object, error) 
 	if s.absent(k) {
 		return nil, nil
 	}
-	var o client.Object = &corev1.Secret{}
-	if k.Kind == kind.ConfigMap {
-		o = &corev1.ConfigMap{}
-	}
+	d := s.opts.Kinds.Of(k.Kind)
+	o := d.New()
 	if err := s.opts.Client.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: k.Name.Name}, o); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	stripMeta(o)
-	setType(o, metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.Version, Kind: k.Kind.Name()})
+	setType(o, d.TypeMeta(d.Versions[0].Name))
 	return o, nil
 }
 
@@ -203,7 +200,7 @@ func (s *Source) absent(k object.Key) bool {
 	if !s.reads(k.Namespace) {
 		return true
 	}
-	w := s.watched[s.byName[k.Kind]]
+	w := s.watched[k.Kind]
 	return w != nil && w.objects[k.Name] == nil
 }
 

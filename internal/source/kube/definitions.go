@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 )
 
 // DefinitionKind is the kind whose objects define kinds.
-var DefinitionKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
+var DefinitionKind = kind.All.Of(kind.Definition).New().GetObjectKind().GroupVersionKind()
 
 // Definitions returns the metadata of the cluster's definitions of the Gateway API.
 func Definitions(ctx context.Context, r client.Reader) ([]*metav1.PartialObjectMetadata, error) {
@@ -32,5 +33,5 @@ func Definitions(ctx context.Context, r client.Reader) ([]*metav1.PartialObjectM
 // OfGatewayAPI reports whether a definition is one of the Gateway API's.
 func OfGatewayAPI(o client.Object) bool {
 	_, group, _ := strings.Cut(o.GetName(), ".")
-	return group == "gateway.networking.k8s.io" || group == "gateway.networking.x-k8s.io"
+	return group == kind.GatewayAPI || group == kind.Experimental
 }

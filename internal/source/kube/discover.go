@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -47,7 +46,7 @@ func (s *Source) followKinds(ctx context.Context) error {
 
 // look begins to watch the kinds that are served and not watched yet. It returns
 // those of which it can't be told now.
-func (s *Source) look(ctx context.Context) (unknown []*row) {
+func (s *Source) look(ctx context.Context) (unknown []*kind.Descriptor) {
 	for _, k := range s.kinds {
 		if s.isWatched(k) {
 			continue
@@ -63,13 +62,13 @@ func (s *Source) look(ctx context.Context) (unknown []*row) {
 			s.sayOff(k, err.Error())
 			unknown = append(unknown, k)
 		case v == nil:
-			if s.off[k] != why {
+			if s.off[k.Kind] != why {
 				s.tellUnread(k, why)
 			}
 			s.sayOff(k, why)
-		case s.off[k] != "":
-			s.log.Info("a kind is read from now on", "kind", k.String(), "version", v.name)
-			delete(s.off, k)
+		case s.off[k.Kind] != "":
+			s.log.Info("a kind is read from now on", "kind", k.String(), "version", v.Name)
+			delete(s.off, k.Kind)
 			s.tellUnread(k, "")
 		}
 	}
@@ -87,8 +86,8 @@ func (s *Source) forget(ctx context.Context) error {
 		return err
 	}
 	for _, w := range s.unserved(ctx, gone) {
-		s.log.Warn("a kind is not served any more; its objects have no effect", "kind", w.kind.String(), "version", w.version.name)
-		s.off[w.kind] = "gone"
+		s.log.Warn("a kind is not served any more; its objects have no effect", "kind", w.kind.String(), "version", w.version.Name)
+		s.off[w.kind.Kind] = "gone"
 		if err := s.unwatch(ctx, w); err != nil {
 			return err
 		}
@@ -100,27 +99,28 @@ func (s *Source) forget(ctx context.Context) error {
 func (s *Source) unserved(ctx context.Context, list []*watched) []*watched {
 	var out []*watched
 	for _, w := range list {
-		if w.kind.custom && notServed(s.try(ctx, w.kind, w.version)) {
+		if w.kind.Custom && notServed(s.try(ctx, w.kind, w.version)) {
 			out = append(out, w)
 		}
 	}
 	return out
 }
 
-func (s *Source) isWatched(k *row) bool {
+func (s *Source) isWatched(k *kind.Descriptor) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.watched[k] != nil
+	return s.watched[k.Kind] != nil
 }
 
 // served returns the best version of a kind that the cluster serves and lets us
 // read, or why there is none.
-func (s *Source) served(ctx context.Context, k *row) (v *version, why string, err error) {
-	for i := range k.versions {
-		err := s.try(ctx, k, k.versions[i])
+func (s *Source) served(ctx context.Context, k *kind.Descriptor) (v *kind.Version, why string, err error) {
+	versions := k.Watched()
+	for i := range versions {
+		err := s.try(ctx, k, versions[i])
 		switch {
 		case err == nil:
-			return &k.versions[i], "", nil
+			return &versions[i], "", nil
 		case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
 			return nil, err.Error(), nil
 		case !notServed(err):
@@ -128,7 +128,7 @@ func (s *Source) served(ctx context.Context, k *row) (v *version, why string, er
 		}
 	}
 	if s.defined(k) {
-		return nil, "its CustomResourceDefinition doesn't serve " + k.versions[0].name, nil
+		return nil, "its CustomResourceDefinition doesn't serve " + versions[0].Name, nil
 	}
 	return nil, notDefined, nil
 }
@@ -137,42 +137,42 @@ func (s *Source) served(ctx context.Context, k *row) (v *version, why string, er
 const notDefined = "the cluster doesn't serve it"
 
 // defined reports whether a kind's definition is known.
-func (s *Source) defined(k *row) bool {
+func (s *Source) defined(k *kind.Descriptor) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := s.watched[s.byName[kind.Definition]]
-	return w != nil && w.objects[object.Name{Name: k.crd()}] != nil
+	w := s.watched[kind.Definition]
+	return w != nil && w.objects[object.Name{Name: k.DefinitionName()}] != nil
 }
 
 // try reads one object of a kind.
-func (s *Source) try(ctx context.Context, k *row, v version) error {
+func (s *Source) try(ctx context.Context, k *kind.Descriptor, v kind.Version) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	opts := []client.ListOption{client.Limit(1)}
-	if len(s.opts.Namespaces) > 0 && !k.cluster {
+	if len(s.opts.Namespaces) > 0 && k.Scope == kind.Namespaced {
 		opts = append(opts, client.InNamespace(s.opts.Namespaces[0]))
 	}
-	return s.opts.Client.List(ctx, v.list(), opts...)
+	return s.opts.Client.List(ctx, v.List(), opts...)
 }
 
 func notServed(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 
 // tellUnread hands over why a kind is not read; an empty reason says that it is.
-func (s *Source) tellUnread(k *row, why string) {
+func (s *Source) tellUnread(k *kind.Descriptor, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unread[k.name] = why
+	s.unread[k.Kind.Name()] = why
 	signal(s.wake)
 }
 
 // sayOff logs why a kind is not read, when that is news.
-func (s *Source) sayOff(k *row, why string) {
-	if s.off[k] == why {
+func (s *Source) sayOff(k *kind.Descriptor, why string) {
+	if s.off[k.Kind] == why {
 		return
 	}
-	s.off[k] = why
+	s.off[k.Kind] = why
 	level := slog.LevelWarn
-	if why == notDefined && k.group != gwv1.GroupVersion.Group {
+	if why == notDefined && k.Kind.Group() != kind.GatewayAPI {
 		level = slog.LevelInfo // few need it
 	}
 	s.log.Log(context.Background(), level, "a kind is not read", "kind", k.String(), "reason", why)

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func newCluster(t *testing.T, opts apiserver.Options) *cluster {
 func connect(t *testing.T, config *rest.Config) (client.WithWatch, *runtime.Scheme) {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := AddToScheme(scheme); err != nil {
+	if err := kind.All.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	transport, err := rest.HTTPClientFor(config)
@@ -136,7 +137,7 @@ func begin(t *testing.T, config *rest.Config, opts Options) (*reading, func()) {
 		objects: map[object.Key]source.Object{}, changed: map[object.Key]int{}, live: map[object.Key]int{},
 	}
 	reader, scheme := connect(t, config)
-	cacheOptions := CacheOptions(opts.Namespaces...)
+	cacheOptions := CacheOptions(cmp.Or(opts.Kinds, kind.All), opts.Namespaces...)
 	cacheOptions.Scheme = scheme
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {

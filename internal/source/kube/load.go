@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
@@ -21,6 +21,7 @@ import (
 // not read is left out, with a problem that says so.
 type Reader struct {
 	client client.Reader
+	kinds  *kind.Table
 	types  func(client.Object)
 	// namespace is read where the right to read all is missing.
 	namespace string
@@ -38,15 +39,16 @@ func Open(config *rest.Config, namespace string) (*Reader, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // the server's own limits do
 	scheme := runtime.NewScheme()
-	if err := AddToScheme(scheme); err != nil {
+	kinds := kind.All
+	if err := kinds.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("reach the cluster: %w", err)
 	}
-	complete := transform(typeMetas(), stripMeta)
-	return &Reader{client: c, namespace: namespace, types: func(o client.Object) { _, _ = complete(o) }}, nil
+	complete := transform(kinds.Types(), stripMeta)
+	return &Reader{client: c, kinds: kinds, namespace: namespace, types: func(o client.Object) { _, _ = complete(o) }}, nil
 }
 
 // Channel returns the Gateway API's channel that the cluster has, as Channel does.
@@ -64,8 +66,8 @@ func (r *Reader) Channel(ctx context.Context) (string, error) {
 func (r *Reader) Load(ctx context.Context, channel string) (source.Batch, error) {
 	var out source.Batch
 	var problems []source.Problem
-	for _, k := range kinds() {
-		if k.content || k.experimental && channel != Experimental {
+	for k := range r.kinds.Rows() {
+		if k.Reading == kind.ByName || k.Channel == kind.ExperimentalChannel && channel != Experimental {
 			continue
 		}
 		list, problem, err := r.loadKind(ctx, k)
@@ -74,7 +76,7 @@ func (r *Reader) Load(ctx context.Context, channel string) (source.Batch, error)
 		}
 		out.Set = append(out.Set, list...)
 		if problem != "" {
-			problems = append(problems, source.Problem{Key: object.Key{Kind: object.KindOf(k.group, k.name)}, Reason: source.Unread, Message: problem})
+			problems = append(problems, source.Problem{Key: object.Key{Kind: k.Kind}, Reason: source.Unread, Message: problem})
 		}
 	}
 	out.Problems = map[string][]source.Problem{listProblems: problems}
@@ -82,8 +84,8 @@ func (r *Reader) Load(ctx context.Context, channel string) (source.Batch, error)
 }
 
 // loadKind reads a kind in its best version.
-func (r *Reader) loadKind(ctx context.Context, k *row) (list []source.Object, problem string, err error) {
-	for _, v := range k.versions {
+func (r *Reader) loadKind(ctx context.Context, k *kind.Descriptor) (list []source.Object, problem string, err error) {
+	for _, v := range k.Watched() {
 		list, err := r.list(ctx, k, v)
 		switch {
 		case err == nil:
@@ -91,7 +93,7 @@ func (r *Reader) loadKind(ctx context.Context, k *row) (list []source.Object, pr
 		case notServed(err):
 		case !apierrors.IsForbidden(err):
 			return nil, "", err
-		case k.cluster || r.namespace == "":
+		case k.Scope == kind.ClusterScoped || r.namespace == "":
 			return nil, "not read: " + err.Error(), nil
 		default:
 			list, here := r.list(ctx, k, v, client.InNamespace(r.namespace))
@@ -101,7 +103,7 @@ func (r *Reader) loadKind(ctx context.Context, k *row) (list []source.Object, pr
 			return list, "read in namespace " + r.namespace + " only: " + err.Error(), nil
 		}
 	}
-	if k.name == "GatewayClass" {
+	if k.Kind == kind.GatewayClass {
 		return nil, "the cluster doesn't have the Gateway API: install its CustomResourceDefinitions", nil
 	}
 	return nil, "", nil
@@ -110,11 +112,11 @@ func (r *Reader) loadKind(ctx context.Context, k *row) (list []source.Object, pr
 // page is how many objects are asked for at a time.
 const page = 500
 
-func (r *Reader) list(ctx context.Context, k *row, v version, opts ...client.ListOption) ([]source.Object, error) {
+func (r *Reader) list(ctx context.Context, k *kind.Descriptor, v kind.Version, opts ...client.ListOption) ([]source.Object, error) {
 	var out []source.Object
 	next := ""
 	for {
-		list := v.list()
+		list := v.List()
 		if err := r.client.List(ctx, list, append(opts, client.Limit(page), client.Continue(next))...); err != nil {
 			return nil, err
 		}
@@ -125,10 +127,10 @@ func (r *Reader) list(ctx context.Context, k *row, v version, opts ...client.Lis
 			}
 			r.types(o)
 			if m, ok := o.(*metav1.PartialObjectMetadata); ok {
-				m.TypeMeta = k.typeMeta(v.name)
+				m.TypeMeta = k.TypeMeta(v.Name)
 			}
-			if v.convert != nil {
-				o = v.convert(o)
+			if v.Convert != nil {
+				o = v.Convert(o)
 			}
 			out = append(out, o)
 			return nil
@@ -146,15 +148,16 @@ func (r *Reader) list(ctx context.Context, k *row, v version, opts ...client.Lis
 func (r *Reader) Contents(ctx context.Context, secrets, configMaps []object.Name) source.Batch {
 	var out source.Batch
 	var problems []source.Problem
-	read := func(kind string, names []object.Name, create func() client.Object) {
+	read := func(of object.Kind, names []object.Name) {
+		d := r.kinds.Of(of)
 		denied := 0
 		var first error
 		for _, n := range names {
-			o := create()
+			o := d.New()
 			switch err := r.client.Get(ctx, client.ObjectKey{Namespace: n.Namespace, Name: n.Name}, o); {
 			case err == nil:
 				stripMeta(o)
-				setType(o, metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.Version, Kind: kind})
+				setType(o, d.TypeMeta(d.Versions[0].Name))
 				out.Set = append(out.Set, o)
 			case client.IgnoreNotFound(err) != nil:
 				if denied++; first == nil {
@@ -164,13 +167,13 @@ func (r *Reader) Contents(ctx context.Context, secrets, configMaps []object.Name
 		}
 		if denied > 0 {
 			problems = append(problems, source.Problem{
-				Key: object.Key{Kind: object.KindOf(corev1.GroupName, kind)}, Reason: source.Unread,
+				Key: object.Key{Kind: of}, Reason: source.Unread,
 				Message: fmt.Sprintf("%d of %d can't be read, and count as missing: %v", denied, len(names), first),
 			})
 		}
 	}
-	read(secretKind, secrets, func() client.Object { return &corev1.Secret{} })
-	read(configMapKind, configMaps, func() client.Object { return &corev1.ConfigMap{} })
+	read(kind.Secret, secrets)
+	read(kind.ConfigMap, configMaps)
 	out.Problems = map[string][]source.Problem{contentProblems: problems}
 	return out
 }

@@ -1,6 +1,10 @@
 package kube
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+)
 
 // reads reports whether objects of a namespace are read. What has no namespace
 // always is. The caller holds the lock.
@@ -24,16 +28,16 @@ func (s *Source) selectNamespace(namespace string, matches bool) {
 		return
 	}
 	for _, w := range s.watched {
-		if w.kind.cluster || w.kind.content {
+		if w.kind.Scope == kind.ClusterScoped || w.kind.Reading == kind.ByName {
 			continue
 		}
 		for n, o := range w.objects {
 			switch {
 			case n.Namespace != namespace:
 			case matches:
-				s.put(w.kind.key(o), o)
+				s.put(w.kind.KeyOf(o), o)
 			default:
-				s.put(w.kind.key(o), nil)
+				s.put(w.kind.KeyOf(o), nil)
 			}
 		}
 	}

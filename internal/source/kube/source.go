@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
@@ -29,6 +31,8 @@ type Options struct {
 	// Experimental reads the kinds of the experimental channel too.
 	Experimental bool
 	Log          *slog.Logger
+	// Kinds are those that are read; nil is kind.All.
+	Kinds *kind.Table
 	// Changed is told of each change of an object that is watched, also of those that
 	// are not handed over. It must be quick; nil if nobody wants to know.
 	Changed func(object.Key)
@@ -41,14 +45,13 @@ type Options struct {
 type Source struct {
 	opts   Options
 	log    *slog.Logger
-	kinds  []*row
+	kinds  []*kind.Descriptor
 	recall chan struct{} // a CustomResourceDefinition changed
 	wake   chan struct{} // something is pending
 	stale  chan struct{} // contents are to be read
 
 	mu      sync.Mutex
-	watched map[*row]*watched
-	byName  map[object.Kind]*row
+	watched map[object.Kind]*watched
 	// pending is what the next batch brings; nil for an object that is gone.
 	pending map[object.Key]client.Object
 	unread  map[string]string // likewise, by kind
@@ -57,8 +60,8 @@ type Source struct {
 	contents map[object.Key]*content
 
 	// Of the goroutine that looks for kinds.
-	off     map[*row]string // why a kind is not read
-	channel string          // of the Gateway API, when it was last told
+	off     map[object.Kind]string // why a kind is not read
+	channel string                 // of the Gateway API, when it was last told
 }
 
 // New prepares reading; Run begins it.
@@ -66,6 +69,7 @@ func New(opts Options) (*Source, error) {
 	if len(opts.Namespaces) > 0 && opts.Selector != nil {
 		return nil, fmt.Errorf("namespaces by name and by labels: only one of them can be used")
 	}
+	opts.Kinds = cmp.Or(opts.Kinds, kind.All)
 	if opts.Changed == nil {
 		opts.Changed = func(object.Key) {}
 	}
@@ -74,20 +78,17 @@ func New(opts Options) (*Source, error) {
 		recall:   make(chan struct{}, 1),
 		wake:     make(chan struct{}, 1),
 		stale:    make(chan struct{}, 1),
-		watched:  map[*row]*watched{},
-		byName:   map[object.Kind]*row{},
+		watched:  map[object.Kind]*watched{},
 		pending:  map[object.Key]client.Object{},
 		unread:   map[string]string{},
 		selected: map[string]bool{},
 		contents: map[object.Key]*content{},
-		off:      map[*row]string{},
+		off:      map[object.Kind]string{},
 	}
-	for _, k := range kinds() {
-		if k.experimental && !opts.Experimental {
-			continue
+	for k := range opts.Kinds.Rows() {
+		if k.Channel == kind.Standard || opts.Experimental {
+			s.kinds = append(s.kinds, k)
 		}
-		s.kinds = append(s.kinds, k)
-		s.byName[object.KindOf(k.group, k.name)] = k
 	}
 	return s, nil
 }
@@ -207,7 +208,7 @@ func signal(ch chan struct{}) {
 func (s *Source) Live(k object.Key) client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := s.watched[s.byName[k.Kind]]
+	w := s.watched[k.Kind]
 	if w == nil {
 		return nil
 	}

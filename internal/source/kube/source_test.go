@@ -281,13 +281,13 @@ func testChannel(t *testing.T, c *cluster) {
 
 // everythingBut lists the resources that are read, without some.
 func everythingBut(without ...string) (out []string) {
-	for _, k := range kinds() {
+	for k := range kind.All.Rows() {
 		keep := true
 		for _, w := range without {
-			keep = keep && k.resource != w
+			keep = keep && k.Plural != w
 		}
 		if keep {
-			out = append(out, k.resource)
+			out = append(out, k.Plural)
 		}
 	}
 	return out
@@ -426,19 +426,19 @@ func TestServerRestarts(t *testing.T) {
 
 // Each kind's objects are told apart by what they say of themselves.
 func TestTypeMeta(t *testing.T) {
-	types := typeMetas()
-	for _, k := range kinds() {
-		for _, v := range k.versions {
-			o := v.make()
+	types := kind.All.Types()
+	for k := range kind.All.Rows() {
+		for _, v := range k.Watched() {
+			o := v.New()
 			if t, ok := types[reflect.TypeOf(o)]; ok {
 				setType(o, t)
 			}
-			if v.convert != nil {
-				o = v.convert(o)
+			if v.Convert != nil {
+				o = v.Convert(o)
 			}
-			want := object.Key{Kind: object.KindOf(k.group, k.name)}
+			want := object.Key{Kind: k.Kind}
 			if got := source.KeyOf(o); got != want {
-				t.Errorf("%s %s says of itself %v", k, v.name, got)
+				t.Errorf("%s %s says of itself %v", k, v.Name, got)
 			}
 		}
 	}

@@ -9,13 +9,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // watched is a kind that is being read.
 type watched struct {
-	kind         *row
-	version      version
+	kind         *kind.Descriptor
+	version      kind.Version
 	informer     cache.Informer
 	registration toolscache.ResourceEventHandlerRegistration
 	objects      map[object.Name]client.Object // the newest of each, also in namespaces that are not read
@@ -27,14 +28,14 @@ func nameOf(o client.Object) object.Name {
 }
 
 // watch begins to read a kind.
-func (s *Source) watch(ctx context.Context, k *row, v version) error {
-	informer, err := s.opts.Cache.GetInformer(ctx, v.make(), cache.BlockUntilSynced(false))
+func (s *Source) watch(ctx context.Context, k *kind.Descriptor, v kind.Version) error {
+	informer, err := s.opts.Cache.GetInformer(ctx, v.New(), cache.BlockUntilSynced(false))
 	if err != nil {
 		return err
 	}
 	w := &watched{kind: k, version: v, informer: informer, objects: map[object.Name]client.Object{}}
 	s.mu.Lock()
-	s.watched[k] = w
+	s.watched[k.Kind] = w
 	s.mu.Unlock()
 	w.registration, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { s.seen(w, nil, o) },
@@ -43,7 +44,7 @@ func (s *Source) watch(ctx context.Context, k *row, v version) error {
 	})
 	if err != nil { // the informer has ended
 		s.mu.Lock()
-		delete(s.watched, k)
+		delete(s.watched, k.Kind)
 		s.mu.Unlock()
 	}
 	return err
@@ -53,12 +54,12 @@ func (s *Source) watch(ctx context.Context, k *row, v version) error {
 func (s *Source) unwatch(ctx context.Context, w *watched) error {
 	s.mu.Lock()
 	w.ended = true
-	delete(s.watched, w.kind)
+	delete(s.watched, w.kind.Kind)
 	for _, o := range w.objects {
 		s.change(w.kind, o, nil)
 	}
 	s.mu.Unlock()
-	return s.opts.Cache.RemoveInformer(ctx, w.version.make())
+	return s.opts.Cache.RemoveInformer(ctx, w.version.New())
 }
 
 // unwatchAll ends listening; the caches go on for whoever else reads them.
@@ -74,7 +75,7 @@ func (s *Source) watches() []*watched {
 	defer s.mu.Unlock()
 	var out []*watched
 	for _, k := range s.kinds {
-		if w := s.watched[k]; w != nil {
+		if w := s.watched[k.Kind]; w != nil {
 			out = append(out, w)
 		}
 	}
@@ -89,14 +90,14 @@ func (s *Source) seen(w *watched, old, current any) {
 	}
 	same := false
 	if last, ok := old.(client.Object); ok {
-		if w.kind.content {
+		if w.kind.Reading == kind.ByName {
 			same = last.GetResourceVersion() == o.GetResourceVersion() && last.GetUID() == o.GetUID()
 		} else {
 			same = unchanged(last, o)
 		}
 	}
-	if w.version.convert != nil {
-		o = w.version.convert(o)
+	if w.version.Convert != nil {
+		o = w.version.Convert(o)
 	}
 	s.mu.Lock()
 	if w.ended {
@@ -111,7 +112,7 @@ func (s *Source) seen(w *watched, old, current any) {
 	if definition(w.kind) {
 		signal(s.recall)
 	}
-	s.opts.Changed(w.kind.key(o))
+	s.opts.Changed(w.kind.KeyOf(o))
 }
 
 // gone takes in a deletion.
@@ -134,15 +135,15 @@ func (s *Source) gone(w *watched, last any) {
 	if definition(w.kind) {
 		signal(s.recall)
 	}
-	s.opts.Changed(w.kind.key(o))
+	s.opts.Changed(w.kind.KeyOf(o))
 }
 
 // change makes an object's newest version pending, nil for its end. The caller
 // holds the lock.
-func (s *Source) change(k *row, o, newest client.Object) {
-	switch key := k.key(o); {
+func (s *Source) change(k *kind.Descriptor, o, newest client.Object) {
+	switch key := k.KeyOf(o); {
 	case !s.reads(o.GetNamespace()):
-	case k.content:
+	case k.Reading == kind.ByName:
 		s.expire(key)
 	case definition(k) && !OfGatewayAPI(o): // somebody else's
 	default:
@@ -154,4 +155,4 @@ func (s *Source) change(k *row, o, newest client.Object) {
 }
 
 // definition tells the kind whose objects define kinds.
-func definition(k *row) bool { return k.name == "CustomResourceDefinition" }
+func definition(k *kind.Descriptor) bool { return k.Kind == kind.Definition }

@@ -70,30 +70,30 @@ func (k *row) schemaOf(ch channel, version string) (*customSchema, error) {
 	}
 	k.mu.Unlock()
 
-	lazy.once.Do(func() { lazy.schema, lazy.err = compile(ch, k.name, version) })
+	lazy.once.Do(func() { lazy.schema, lazy.err = k.compile(ch, version) })
 	return lazy.schema, lazy.err
 }
 
-// versionsOf reads a kind's versions in a channel; our own kinds are in all of them.
-// A kind that the channel doesn't have gives fs.ErrNotExist.
-func versionsOf(ch channel, kind string) ([]apiextensionsv1.CustomResourceDefinitionVersion, error) {
-	file := strings.ToLower(kind) + ".json"
-	text, err := fs.ReadFile(crds, "crds/"+string(ch)+"/"+file)
+// definition reads a kind's versions in a channel; kinds that are not the Gateway API's
+// are in all of them. A kind that the channel doesn't have gives fs.ErrNotExist.
+func (k *row) definition(ch channel) ([]apiextensionsv1.CustomResourceDefinitionVersion, error) {
+	file := k.Word() + ".json"
+	text, err := fs.ReadFile(k.schemas(), "crds/"+string(ch)+"/"+file)
 	if errors.Is(err, fs.ErrNotExist) {
-		text, err = fs.ReadFile(crds, "crds/own/"+file)
+		text, err = fs.ReadFile(k.schemas(), "crds/own/"+file)
 	}
 	if err != nil {
 		return nil, err
 	}
 	var versions []apiextensionsv1.CustomResourceDefinitionVersion
 	if err := json.Unmarshal(text, &versions); err != nil {
-		return nil, fmt.Errorf("schema of %s: %w", kind, err)
+		return nil, fmt.Errorf("schema of %s: %w", k.Kind, err)
 	}
 	return versions, nil
 }
 
-func compile(ch channel, kind, version string) (*customSchema, error) {
-	versions, err := versionsOf(ch, kind)
+func (k *row) compile(ch channel, version string) (*customSchema, error) {
+	versions, err := k.definition(ch)
 	if err != nil {
 		return nil, err
 	}
@@ -103,15 +103,15 @@ func compile(ch channel, kind, version string) (*customSchema, error) {
 		}
 		var internal apiextensions.JSONSchemaProps
 		if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, &internal, nil); err != nil {
-			return nil, fmt.Errorf("schema of %s %s: %w", kind, version, err)
+			return nil, fmt.Errorf("schema of %s %s: %w", k.Kind, version, err)
 		}
 		structural, err := schema.NewStructural(&internal)
 		if err != nil {
-			return nil, fmt.Errorf("schema of %s %s: %w", kind, version, err)
+			return nil, fmt.Errorf("schema of %s %s: %w", k.Kind, version, err)
 		}
 		openapi, _, err := validation.NewSchemaValidator(&internal)
 		if err != nil {
-			return nil, fmt.Errorf("schema of %s %s: %w", kind, version, err)
+			return nil, fmt.Errorf("schema of %s %s: %w", k.Kind, version, err)
 		}
 		return &customSchema{
 			structural: structural,
@@ -119,7 +119,7 @@ func compile(ch channel, kind, version string) (*customSchema, error) {
 			rules:      cel.NewValidator(structural, true, celconfig.PerCallLimit),
 		}, nil
 	}
-	return nil, fmt.Errorf("%s %s: %w", kind, version, errNotServed)
+	return nil, fmt.Errorf("%s %s: %w", k.Kind, version, errNotServed)
 }
 
 // prune removes what the schema doesn't know and returns the paths of it. The

@@ -1,114 +1,80 @@
 package schema
 
 import (
+	"fmt"
+	"io/fs"
+	"slices"
 	"sync"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-	gatewayxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
-	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
-// The API groups whose objects Gatehouse reads from a source.
-const (
-	coreGroup         = ""
-	certificatesGroup = "certificates.k8s.io"
-	discoveryGroup    = "discovery.k8s.io"
-	gatewayGroup      = "gateway.networking.k8s.io"
-	experimentalGroup = "gateway.networking.x-k8s.io"
-)
-
-// A row is one row of the table of kinds: everything that differs between them.
+// row is a kind with what validating its objects takes.
 type row struct {
-	group, name string
-	version     string // of the Go type that every served version becomes
-	apiVersion  string // group and version, as objects have it
-	cluster     bool   // cluster-scoped
-	// older are versions that are read as well, whose fields are the same.
-	older []string
-	// experimental kinds without a CustomResourceDefinition are read only with the
-	// experimental channel, whose kinds refer to them.
-	experimental bool
-	make         func() source.Object
-	validName    validation.ValidateNameFunc
-	// finish defaults and validates a core kind, whose rules are code in the API
-	// server; nil for kinds with a CustomResourceDefinition.
-	finish func(source.Object) field.ErrorList
+	*kind.Descriptor
+	rules
 
 	mu       sync.Mutex
 	compiled map[channelVersion]*lazySchema
 }
 
-// custom reports whether the kind is defined by a CustomResourceDefinition.
-func (k *row) custom() bool { return k.finish == nil }
+// rules are what the API server's code does with the objects of a kind.
+type rules struct {
+	validName validation.ValidateNameFunc
+	// finish defaults and validates; nil for custom kinds, whose rules are in their
+	// CustomResourceDefinitions.
+	finish func(source.Object) field.ErrorList
+}
+
+// builtIn are the rules of the kinds that are not custom.
+var builtIn = map[object.Kind]rules{
+	kind.Service:            {validation.NameIsDNS1035Label, finisher(finishService)},
+	kind.Secret:             {validation.NameIsDNSSubdomain, finisher(finishSecret)},
+	kind.ConfigMap:          {validation.NameIsDNSSubdomain, finisher(finishConfigMap)},
+	kind.Namespace:          {validation.NameIsDNSLabel, finisher(finishNamespace)},
+	kind.EndpointSlice:      {validation.NameIsDNSSubdomain, finisher(finishEndpointSlice)},
+	kind.ClusterTrustBundle: {validTrustBundleName, finisher(finishClusterTrustBundle)},
+}
 
 // finisher adapts a typed rule set to the table.
 func finisher[T source.Object](finish func(T) field.ErrorList) func(source.Object) field.ErrorList {
 	return func(o source.Object) field.ErrorList { return finish(o.(T)) }
 }
 
-// customKind is a row for a kind with a CustomResourceDefinition.
-func customKind(group, version, name string, create func() source.Object) *row {
-	return &row{
-		group: group, version: version, apiVersion: group + "/" + version, name: name,
-		make: create, validName: validation.NameIsDNSSubdomain,
+// rowsOf returns the kinds that are read from files, fresh ones for each Validator, since
+// they hold compiled schemas.
+func rowsOf(kinds *kind.Table) ([]*row, error) {
+	var out []*row
+	for d := range kinds.Rows() {
+		switch {
+		case d.Reading == kind.MetadataOnly:
+		case d.Custom:
+			out = append(out, &row{Descriptor: d, rules: rules{validName: validation.NameIsDNSSubdomain}})
+		default:
+			r, ok := builtIn[d.Kind]
+			if !ok {
+				return nil, fmt.Errorf("%s: no rules are known of this kind", d)
+			}
+			out = append(out, &row{Descriptor: d, rules: r})
+		}
 	}
+	return out, nil
 }
 
-// kinds is the table, a fresh one for each Validator, since rows hold compiled schemas.
-func kinds() []*row {
-	class := customKind(gatewayGroup, "v1", "GatewayClass", func() source.Object { return new(gatewayv1.GatewayClass) })
-	class.cluster = true
-	return []*row{
-		class,
-		customKind(gatewayGroup, "v1", "Gateway", func() source.Object { return new(gatewayv1.Gateway) }),
-		customKind(gatewayGroup, "v1", "ListenerSet", func() source.Object { return new(gatewayv1.ListenerSet) }),
-		customKind(gatewayGroup, "v1", "HTTPRoute", func() source.Object { return new(gatewayv1.HTTPRoute) }),
-		customKind(gatewayGroup, "v1", "GRPCRoute", func() source.Object { return new(gatewayv1.GRPCRoute) }),
-		customKind(gatewayGroup, "v1", "TLSRoute", func() source.Object { return new(gatewayv1.TLSRoute) }),
-		customKind(gatewayGroup, "v1", "TCPRoute", func() source.Object { return new(gatewayv1.TCPRoute) }),
-		customKind(gatewayGroup, "v1", "UDPRoute", func() source.Object { return new(gatewayv1.UDPRoute) }),
-		customKind(gatewayGroup, "v1", "ReferenceGrant", func() source.Object { return new(gatewayv1.ReferenceGrant) }),
-		customKind(gatewayGroup, "v1", "BackendTLSPolicy", func() source.Object { return new(gatewayv1.BackendTLSPolicy) }),
-		customKind(experimentalGroup, "v1alpha1", "XBackend", func() source.Object { return new(gatewayxv1alpha1.XBackend) }),
-		customKind(experimentalGroup, "v1alpha1", "XBackendTrafficPolicy", func() source.Object { return new(gatewayxv1alpha1.XBackendTrafficPolicy) }),
-		customKind(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "GatewayParameters", func() source.Object { return new(v1alpha1.GatewayParameters) }),
-		{
-			group: coreGroup, version: "v1", apiVersion: "v1", name: "Service",
-			make:      func() source.Object { return new(corev1.Service) },
-			validName: validation.NameIsDNS1035Label, finish: finisher(finishService),
-		},
-		{
-			group: coreGroup, version: "v1", apiVersion: "v1", name: "Secret",
-			make:      func() source.Object { return new(corev1.Secret) },
-			validName: validation.NameIsDNSSubdomain, finish: finisher(finishSecret),
-		},
-		{
-			group: coreGroup, version: "v1", apiVersion: "v1", name: "ConfigMap",
-			make:      func() source.Object { return new(corev1.ConfigMap) },
-			validName: validation.NameIsDNSSubdomain, finish: finisher(finishConfigMap),
-		},
-		{
-			group: coreGroup, version: "v1", apiVersion: "v1", name: "Namespace", cluster: true,
-			make:      func() source.Object { return new(corev1.Namespace) },
-			validName: validation.NameIsDNSLabel, finish: finisher(finishNamespace),
-		},
-		{
-			group: discoveryGroup, version: "v1", apiVersion: discoveryGroup + "/v1", name: "EndpointSlice",
-			make:      func() source.Object { return new(discoveryv1.EndpointSlice) },
-			validName: validation.NameIsDNSSubdomain, finish: finisher(finishEndpointSlice),
-		},
-		{
-			group: certificatesGroup, version: "v1", apiVersion: certificatesGroup + "/v1", name: "ClusterTrustBundle", cluster: true,
-			older: []string{"v1beta1", "v1alpha1"}, experimental: true,
-			make:      func() source.Object { return new(certificatesv1.ClusterTrustBundle) },
-			validName: validTrustBundleName, finish: finisher(finishClusterTrustBundle),
-		},
+// schemas returns where the kind's schemas are.
+func (k *row) schemas() fs.FS {
+	if k.Schemas != nil {
+		return k.Schemas
 	}
+	return crds
+}
+
+// served reports whether a version of a kind that is not custom can be read.
+func (k *row) served(version string) bool {
+	return slices.ContainsFunc(k.Versions, func(v kind.Version) bool { return v.Name == version })
 }

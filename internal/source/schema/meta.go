@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -36,5 +37,5 @@ func cleanMeta(meta map[string]any) {
 func validNamespace(name string) []string { return validation.ValidateNamespaceName(name, false) }
 
 func finishMeta(id Identity, object source.Object) field.ErrorList {
-	return validation.ValidateObjectMetaAccessor(object, !id.kind.cluster, id.kind.validName, field.NewPath("metadata"))
+	return validation.ValidateObjectMetaAccessor(object, id.row.Scope == kind.Namespaced, id.row.validName, field.NewPath("metadata"))
 }

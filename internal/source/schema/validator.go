@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"reflect"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
@@ -20,26 +19,30 @@ import (
 // concurrent use.
 type Validator struct {
 	channel channel
-	kinds   map[groupKind]*row
+	kinds   map[object.Kind]*row
+	groups  map[string]bool // those of custom kinds
 }
 
-type groupKind struct{ group, kind string }
-
-// New returns a Validator for the standard channel of the Gateway API, or, when
-// experimental, for the experimental one. It fails only when the embedded
-// definitions are broken.
-func New(experimentalChannel bool) (*Validator, error) {
-	v := &Validator{channel: standard, kinds: map[groupKind]*row{}}
+// New returns a Validator of a table's kinds for the standard channel of the Gateway
+// API, or, when experimental, for the experimental one. It fails only when a kind has
+// no rules or broken definitions.
+func New(kinds *kind.Table, experimentalChannel bool) (*Validator, error) {
+	v := &Validator{channel: standard, kinds: map[object.Kind]*row{}, groups: map[string]bool{}}
 	if experimentalChannel {
 		v.channel = experimental
 	}
-	for _, k := range kinds() {
-		if k.custom() {
-			if _, err := versionsOf(experimental, k.name); err != nil {
-				return nil, fmt.Errorf("embedded definitions: %w", err)
+	rows, err := rowsOf(kinds)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range rows {
+		if k.Custom {
+			v.groups[k.Kind.Group()] = true
+			if _, err := k.definition(experimental); err != nil {
+				return nil, fmt.Errorf("the schemas of %s: %w", k, err)
 			}
 		}
-		v.kinds[groupKind{k.group, k.name}] = k
+		v.kinds[k.Kind] = k
 	}
 	return v, nil
 }
@@ -51,7 +54,7 @@ var ErrForeign = errors.New("a kind that Gatehouse does not read")
 // Identity says which object a document defines.
 type Identity struct {
 	Key     object.Key
-	kind    *row
+	row     *row
 	version string
 }
 
@@ -77,7 +80,7 @@ func (v *Validator) Identify(content map[string]any) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	group, version := coreGroup, apiVersion
+	group, version := kind.Core, apiVersion
 	if g, ver, ok := strings.Cut(apiVersion, "/"); ok {
 		group, version = g, ver
 	}
@@ -91,7 +94,7 @@ func (v *Validator) Identify(content map[string]any) (Identity, error) {
 		return Identity{}, field.Required(field.NewPath("metadata", "name"), "")
 	}
 	path := field.NewPath("metadata")
-	id := Identity{Key: object.Key{Kind: object.KindOf(k.group, k.name)}, kind: k, version: version}
+	id := Identity{Key: object.Key{Kind: k.Kind}, row: k, version: version}
 	if id.Key.Name.Name, err = requiredString(meta, path, "name"); err != nil {
 		return Identity{}, err
 	}
@@ -105,9 +108,9 @@ func (v *Validator) Identify(content map[string]any) (Identity, error) {
 		}
 	}
 	switch {
-	case k.cluster && namespace != "":
-		return Identity{}, field.Forbidden(path.Child("namespace"), k.name+" is cluster-scoped: remove the namespace")
-	case k.cluster:
+	case k.Scope == kind.ClusterScoped && namespace != "":
+		return Identity{}, field.Forbidden(path.Child("namespace"), k.Kind.Name()+" is cluster-scoped: remove the namespace")
+	case k.Scope == kind.ClusterScoped:
 	case namespace == "":
 		id.Key.Namespace = "default"
 	default:
@@ -135,19 +138,19 @@ func requiredString(object map[string]any, path *field.Path, key string) (string
 
 // lookup finds the kind and checks that the version is served in the channel.
 func (v *Validator) lookup(group, version, name string) (*row, error) {
-	k := v.kinds[groupKind{group, name}]
+	k := v.kinds[object.KindOf(group, name)]
 	if k == nil {
-		if group == gatewayGroup || group == experimentalGroup || group == v1alpha1.GroupVersion.Group {
+		if v.groups[group] {
 			return nil, &UnknownKindError{Field: "kind", Text: fmt.Sprintf("%s is not a kind of %s that Gatehouse reads", name, group)}
 		}
 		return nil, ErrForeign
 	}
-	if k.experimental && v.channel != experimental {
-		return nil, ErrForeign
-	}
-	if !k.custom() {
-		if version != k.version && !slices.Contains(k.older, version) {
-			return nil, &UnknownKindError{Field: "apiVersion", Text: fmt.Sprintf("version %s of %s is not served: use %s", version, name, k.apiVersion)}
+	if !k.Custom {
+		switch {
+		case k.Channel == kind.ExperimentalChannel && v.channel != experimental:
+			return nil, ErrForeign
+		case !k.served(version):
+			return nil, &UnknownKindError{Field: "apiVersion", Text: fmt.Sprintf("version %s of %s is not served: use %s", version, name, k.APIVersion())}
 		}
 		return k, nil
 	}
@@ -158,7 +161,7 @@ func (v *Validator) lookup(group, version, name string) (*row, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &UnknownKindError{Field: "kind", Text: name + " is in the experimental channel of the Gateway API: start with --experimental to use it"}
 	case errors.Is(err, errNotServed):
-		text := fmt.Sprintf("version %s of %s is not served: use %s", version, name, k.apiVersion)
+		text := fmt.Sprintf("version %s of %s is not served: use %s", version, name, k.APIVersion())
 		return nil, &UnknownKindError{Field: "apiVersion", Text: text}
 	default:
 		return nil, err
@@ -175,14 +178,14 @@ func (v *Validator) Decode(id Identity, content map[string]any) (source.Object, 
 	if id.Key.Namespace != "" {
 		meta["namespace"] = id.Key.Namespace
 	}
-	if id.kind.custom() {
+	if id.row.Custom {
 		return v.decodeCustom(id, content)
 	}
 	return decodeCore(id, content)
 }
 
 func (v *Validator) decodeCustom(id Identity, content map[string]any) (source.Object, field.ErrorList) {
-	s, err := id.kind.schemaOf(v.channel, id.version)
+	s, err := id.row.schemaOf(v.channel, id.version)
 	if err != nil {
 		return nil, field.ErrorList{field.InternalError(nil, err)}
 	}
@@ -194,11 +197,11 @@ func (v *Validator) decodeCustom(id Identity, content map[string]any) (source.Ob
 		return nil, errs
 	}
 
-	if id.version != id.kind.version {
+	if best := id.row.Versions[0].Name; id.version != best {
 		// Conversion between the versions is "None": the same fields, then the
 		// defaults of the version that is read.
-		content["apiVersion"] = id.kind.apiVersion
-		if s, err := id.kind.schemaOf(v.channel, id.kind.version); err == nil {
+		content["apiVersion"] = id.row.APIVersion()
+		if s, err := id.row.schemaOf(v.channel, best); err == nil {
 			s.setDefaults(content)
 		}
 	}
@@ -215,7 +218,7 @@ func (v *Validator) unknownFields(id Identity, s *customSchema, content map[stri
 	}
 	var wide *customSchema
 	if v.channel == standard {
-		wide, _ = id.kind.schemaOf(experimental, id.version)
+		wide, _ = id.row.schemaOf(experimental, id.version)
 	}
 	errs := make(field.ErrorList, 0, len(paths))
 	for _, path := range paths {
@@ -229,16 +232,16 @@ func (v *Validator) unknownFields(id Identity, s *customSchema, content map[stri
 }
 
 func decodeCore(id Identity, content map[string]any) (source.Object, field.ErrorList) {
-	errs := checkShape(nil, content, reflect.TypeOf(id.kind.make()))
+	errs := checkShape(nil, content, reflect.TypeOf(id.row.New()))
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	content["apiVersion"] = id.kind.apiVersion
+	content["apiVersion"] = id.row.APIVersion()
 	object, errs := convert(id, content)
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	if errs := id.kind.finish(object); len(errs) > 0 {
+	if errs := id.row.finish(object); len(errs) > 0 {
 		return nil, errs
 	}
 	return object, nil
@@ -246,7 +249,7 @@ func decodeCore(id Identity, content map[string]any) (source.Object, field.Error
 
 // convert makes the typed object and checks its metadata.
 func convert(id Identity, content map[string]any) (source.Object, field.ErrorList) {
-	object := id.kind.make()
+	object := id.row.New()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, object); err != nil {
 		return nil, field.ErrorList{field.Invalid(nil, field.OmitValueType{}, err.Error())}
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -33,7 +34,7 @@ func parse(t testing.TB, text string) map[string]any {
 
 func newValidator(t testing.TB, experimental bool) *Validator {
 	t.Helper()
-	v, err := New(experimental)
+	v, err := New(kind.All, experimental)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,11 +63,15 @@ func decodeAs[T source.Object](t testing.TB, v *Validator, text string) T {
 // Every kind's embedded schema compiles, with rules, in every served version.
 func TestSchemasCompile(t *testing.T) {
 	for _, ch := range []channel{standard, experimental} {
-		for _, k := range kinds() {
-			if !k.custom() || (ch == standard && k.group == experimentalGroup) {
+		rows, err := rowsOf(kind.All)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range rows {
+			if !k.Custom || (ch == standard && k.Kind.Group() == kind.Experimental) {
 				continue
 			}
-			versions, err := versionsOf(ch, k.name)
+			versions, err := k.definition(ch)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +80,7 @@ func TestSchemasCompile(t *testing.T) {
 					continue
 				}
 				if _, err := k.schemaOf(ch, version.Name); err != nil {
-					t.Errorf("%s %s %s: %v", ch, k.name, version.Name, err)
+					t.Errorf("%s %s %s: %v", ch, k, version.Name, err)
 				}
 			}
 		}

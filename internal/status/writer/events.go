@@ -4,10 +4,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 )
 
 const (
@@ -19,19 +19,19 @@ const (
 )
 
 // tell makes events of what proxies have come to refuse.
-func (w *Writer) tell(o *tracked, live client.Object, before, after any, now time.Time) {
+func (w *Writer) tell(o *tracked, live client.Object, s *kind.Status, before, after any, now time.Time) {
 	if w.opts.Events == nil || now.Sub(o.told) < eventGap {
 		return
 	}
 	known := map[string]bool{}
-	conditionLists(before, func(_ any, list []metav1.Condition) {
+	for _, list := range s.Conditions(before) {
 		for _, c := range list {
 			if condition.RefusedByProxy(c) {
 				known[c.Message] = true
 			}
 		}
-	})
-	conditionLists(after, func(_ any, list []metav1.Condition) {
+	}
+	for _, list := range s.Conditions(after) {
 		for _, c := range list {
 			if condition.RefusedByProxy(c) && !known[c.Message] {
 				known[c.Message] = true
@@ -39,7 +39,7 @@ func (w *Writer) tell(o *tracked, live client.Object, before, after any, now tim
 				w.opts.Events.Eventf(live, nil, corev1.EventTypeWarning, "RejectedByProxy", "Program", "%s", cut(c.Message))
 			}
 		}
-	})
+	}
 }
 
 func cut(text string) string {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,9 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
-	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/status/writer"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
@@ -84,19 +82,12 @@ func (r *requests) answer(fault func(*http.Request) *http.Response) {
 	r.fault = fault
 }
 
-var (
-	gvks = map[string]client.Object{
-		"GatewayClass": &gwv1.GatewayClass{}, "Gateway": &gwv1.Gateway{}, "ListenerSet": &gwv1.ListenerSet{},
-		"HTTPRoute": &gwv1.HTTPRoute{}, "GRPCRoute": &gwv1.GRPCRoute{}, "TLSRoute": &gwv1.TLSRoute{}, "TCPRoute": &gwv1.TCPRoute{}, "UDPRoute": &gwv1.UDPRoute{},
-		"BackendTLSPolicy": &gwv1.BackendTLSPolicy{}, "XBackendTrafficPolicy": &gwxv1alpha1.XBackendTrafficPolicy{}, "XBackend": &gwxv1alpha1.XBackend{},
-	}
-	namespaces atomic.Int32
-)
+var namespaces atomic.Int32
 
 func start(t *testing.T, server *apiserver.Server) *bench {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, install := range []func(*runtime.Scheme) error{gwv1.Install, gwxv1alpha1.Install, apiextensionsv1.AddToScheme} {
+	for _, install := range []func(*runtime.Scheme) error{kind.All.AddToScheme, apiextensionsv1.AddToScheme} {
 		if err := install(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -137,8 +128,11 @@ func start(t *testing.T, server *apiserver.Server) *bench {
 			t.Error(err)
 		}
 	})
-	for _, kind := range slices.Sorted(maps.Keys(gvks)) {
-		informer, err := b.cache.GetInformer(ctx, gvks[kind])
+	for d := range kind.All.Rows() {
+		if d.Status == nil {
+			continue
+		}
+		informer, err := b.cache.GetInformer(ctx, d.New())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +140,7 @@ func start(t *testing.T, server *apiserver.Server) *bench {
 			if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 				o = gone.Obj
 			}
-			b.Changed(keyOf(kind, o.(client.Object)))
+			b.Changed(d.KeyOf(o.(client.Object)))
 		}
 		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc: changed, UpdateFunc: func(_, o any) { changed(o) }, DeleteFunc: changed,
@@ -163,17 +157,9 @@ func start(t *testing.T, server *apiserver.Server) *bench {
 	return b
 }
 
-func keyOf(kind string, o client.Object) object.Key {
-	group := gwv1.GroupName
-	if strings.HasPrefix(kind, "X") {
-		group = gwxv1alpha1.GroupVersion.Group
-	}
-	return object.Key{Kind: object.KindOf(group, kind), Name: object.Name{Namespace: o.GetNamespace(), Name: o.GetName()}}
-}
-
 // live reads the cache, as source/kube does.
 func (b *bench) live(k object.Key) client.Object {
-	o := gvks[k.Kind.Name()].DeepCopyObject().(client.Object)
+	o := kind.All.Of(k.Kind).New()
 	if err := b.cache.Get(context.Background(), types.NamespacedName{Namespace: k.Namespace, Name: k.Name.Name}, o); err != nil {
 		return nil
 	}
@@ -181,15 +167,16 @@ func (b *bench) live(k object.Key) client.Object {
 }
 
 // make creates an object and waits until the cache has it.
-func (b *bench) make(t *testing.T, kind string, o client.Object) object.Key {
+func (b *bench) make(t *testing.T, o client.Object) object.Key {
 	t.Helper()
-	if kind != "GatewayClass" {
+	d := kind.All.OfObject(o)
+	if d.Scope == kind.Namespaced {
 		o.SetNamespace(b.namespace)
 	}
 	if err := b.Create(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	k := keyOf(kind, o)
+	k := d.KeyOf(o)
 	eventually(t, "the cache has "+k.String(), func() bool {
 		live := b.live(k)
 		return live != nil && live.GetUID() == o.GetUID()
@@ -202,20 +189,20 @@ func (b *bench) gateway(t *testing.T, name string) object.Key {
 	gw := &gwv1.Gateway{}
 	gw.Name, gw.Spec.GatewayClassName = name, "example"
 	gw.Spec.Listeners = []gwv1.Listener{{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType}}
-	return b.make(t, "Gateway", gw)
+	return b.make(t, gw)
 }
 
 func (b *bench) route(t *testing.T, name string) object.Key {
 	t.Helper()
 	r := &gwv1.HTTPRoute{}
 	r.Name, r.Spec.ParentRefs = name, []gwv1.ParentReference{{Name: "g"}}
-	return b.make(t, "HTTPRoute", r)
+	return b.make(t, r)
 }
 
 // stored returns an object as the API server has it.
 func (b *bench) stored(t *testing.T, k object.Key) client.Object {
 	t.Helper()
-	o := gvks[k.Kind.Name()].DeepCopyObject().(client.Object)
+	o := kind.All.Of(k.Kind).New()
 	if err := b.Get(t.Context(), types.NamespacedName{Namespace: k.Namespace, Name: k.Name.Name}, o); err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +276,7 @@ func routeStatus(generation int64, gateways ...string) *gwv1.RouteStatus {
 // merge writes into a status as another controller would.
 func (b *bench) merge(t *testing.T, k object.Key, patch string) {
 	t.Helper()
-	o := gvks[k.Kind.Name()].DeepCopyObject().(client.Object)
+	o := kind.All.Of(k.Kind).New()
 	o.SetNamespace(k.Namespace)
 	o.SetName(k.Name.Name)
 	if err := b.Status().Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
@@ -301,12 +288,8 @@ func (b *bench) merge(t *testing.T, k object.Key, patch string) {
 func (b *bench) raw(t *testing.T, k object.Key, fields ...string) any {
 	t.Helper()
 	o := &unstructured.Unstructured{}
-	version := "v1"
-	if k.Kind.Group() != gwv1.GroupName {
-		version = "v1alpha1"
-	}
-	o.SetAPIVersion(k.Kind.Group() + "/" + version)
-	o.SetKind(k.Kind.Name())
+	d := kind.All.Of(k.Kind)
+	o.SetGroupVersionKind(d.GroupVersionKind(d.Versions[0].Name))
 	if err := b.Get(t.Context(), types.NamespacedName{Namespace: k.Namespace, Name: k.Name.Name}, o); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 )
 
 // All kinds with a status can be written.
@@ -25,15 +26,17 @@ func testKinds(t *testing.T, b *bench) {
 	meta := metav1.ObjectMeta{Name: "all-kinds"}
 	parents := gwv1.CommonRouteSpec{ParentRefs: []gwv1.ParentReference{ancestor}}
 	backends := []gwv1.BackendRef{{Name: "s", Port: new(gwv1.PortNumber(80))}}
-	for kind, c := range map[string]struct {
+	gateway := gatewayStatus(1, 0)
+	tested := map[*kind.Descriptor]bool{}
+	for _, c := range []struct {
 		object client.Object
 		status any
 	}{
-		"GatewayClass": {
+		{
 			&gwv1.GatewayClass{ObjectMeta: meta, Spec: gwv1.GatewayClassSpec{ControllerName: controllerName}},
 			&gwv1.GatewayClassStatus{Conditions: observed(1, condition.ClassAccepted()), SupportedFeatures: []gwv1.SupportedFeature{{Name: "Gateway"}}},
 		},
-		"ListenerSet": {
+		{
 			&gwv1.ListenerSet{ObjectMeta: meta, Spec: gwv1.ListenerSetSpec{
 				ParentRef: gwv1.ParentGatewayReference{Name: "g"}, Listeners: []gwv1.ListenerEntry{{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType}},
 			}},
@@ -41,22 +44,29 @@ func testKinds(t *testing.T, b *bench) {
 				Name: "http", SupportedKinds: []gwv1.RouteGroupKind{}, Conditions: observed(1, condition.ListenerAccepted()),
 			}}},
 		},
-		"HTTPRoute": {&gwv1.HTTPRoute{ObjectMeta: meta, Spec: gwv1.HTTPRouteSpec{CommonRouteSpec: parents}}, routeStatus(1, "g")},
-		"GRPCRoute": {&gwv1.GRPCRoute{ObjectMeta: meta, Spec: gwv1.GRPCRouteSpec{CommonRouteSpec: parents}}, routeStatus(1, "g")},
-		"TLSRoute": {&gwv1.TLSRoute{ObjectMeta: meta, Spec: gwv1.TLSRouteSpec{
+		{&gwv1.Gateway{ObjectMeta: meta, Spec: gwv1.GatewaySpec{
+			GatewayClassName: "example", Listeners: []gwv1.Listener{{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType}},
+		}}, gateway},
+		{&gwv1.HTTPRoute{ObjectMeta: meta, Spec: gwv1.HTTPRouteSpec{CommonRouteSpec: parents}}, routeStatus(1, "g")},
+		{&gwv1.GRPCRoute{ObjectMeta: meta, Spec: gwv1.GRPCRouteSpec{CommonRouteSpec: parents}}, routeStatus(1, "g")},
+		{&gwv1.TLSRoute{ObjectMeta: meta, Spec: gwv1.TLSRouteSpec{
 			CommonRouteSpec: parents, Hostnames: []gwv1.Hostname{"a.test"}, Rules: []gwv1.TLSRouteRule{{BackendRefs: backends}},
 		}}, routeStatus(1, "g")},
-		"TCPRoute": {&gwv1.TCPRoute{ObjectMeta: meta, Spec: gwv1.TCPRouteSpec{CommonRouteSpec: parents, Rules: []gwv1.TCPRouteRule{{BackendRefs: backends}}}}, routeStatus(1, "g")},
-		"UDPRoute": {&gwv1.UDPRoute{ObjectMeta: meta, Spec: gwv1.UDPRouteSpec{CommonRouteSpec: parents, Rules: []gwv1.UDPRouteRule{{BackendRefs: backends}}}}, routeStatus(1, "g")},
-		"BackendTLSPolicy": {&gwv1.BackendTLSPolicy{ObjectMeta: meta, Spec: gwv1.BackendTLSPolicySpec{
+		{&gwv1.TCPRoute{ObjectMeta: meta, Spec: gwv1.TCPRouteSpec{CommonRouteSpec: parents, Rules: []gwv1.TCPRouteRule{{BackendRefs: backends}}}}, routeStatus(1, "g")},
+		{&gwv1.UDPRoute{ObjectMeta: meta, Spec: gwv1.UDPRouteSpec{CommonRouteSpec: parents, Rules: []gwv1.UDPRouteRule{{BackendRefs: backends}}}}, routeStatus(1, "g")},
+		{&gwv1.BackendTLSPolicy{ObjectMeta: meta, Spec: gwv1.BackendTLSPolicySpec{
 			TargetRefs: []gwv1.LocalPolicyTargetReferenceWithSectionName{{LocalPolicyTargetReference: target}},
 			Validation: gwv1.BackendTLSPolicyValidation{Hostname: "a.test", WellKnownCACertificates: new(gwv1.WellKnownCACertificatesSystem)},
 		}}, policy},
-		"XBackendTrafficPolicy": {&gwxv1alpha1.XBackendTrafficPolicy{ObjectMeta: meta, Spec: gwxv1alpha1.BackendTrafficPolicySpec{
+		{&gwxv1alpha1.XBackendTrafficPolicy{ObjectMeta: meta, Spec: gwxv1alpha1.BackendTrafficPolicySpec{
 			TargetRefs: []gwv1.LocalPolicyTargetReference{target},
 		}}, policy},
+		{&gwxv1alpha1.XBackend{ObjectMeta: meta, Spec: gwxv1alpha1.BackendSpec{
+			Type: gwxv1alpha1.BackendTypeExternalHostname, ExternalHostname: &gwxv1alpha1.ExternalHostnameBackend{Hostname: "a.test"}, Port: gwxv1alpha1.BackendPort{Number: 443},
+		}}, &gwxv1alpha1.BackendStatus{Ancestors: []gwxv1alpha1.BackendAncestorStatus{{AncestorRef: ancestor, ControllerName: controllerName, Conditions: accepted}}}},
 	} {
-		k := b.make(t, kind, c.object)
+		tested[kind.All.OfObject(c.object)] = true
+		k := b.make(t, c.object)
 		b.Set(k, c.status)
 		eventually(t, k.String()+" is written", func() bool {
 			text, _ := json.Marshal(b.raw(t, k, "status"))
@@ -64,8 +74,13 @@ func testKinds(t *testing.T, b *bench) {
 		})
 	}
 	b.settled(t)
-	if n := b.requests.count("PATCH"); n != 9 {
-		t.Errorf("%d writes of 9 kinds", n)
+	if n := b.requests.count("PATCH"); n != len(tested) {
+		t.Errorf("%d writes of %d kinds", n, len(tested))
+	}
+	for d := range kind.All.Rows() {
+		if d.Status != nil && !tested[d] {
+			t.Errorf("%s is not tested", d)
+		}
 	}
 }
 

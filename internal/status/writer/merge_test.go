@@ -12,9 +12,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 )
 
 const ourName = "gatehouse.dev/controller"
+
+var (
+	routeStatus   = kind.All.StatusOf(kind.HTTPRoute)
+	gatewayStatus = kind.All.StatusOf(kind.Gateway)
+)
 
 var (
 	before = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -71,7 +78,7 @@ func TestParents(t *testing.T) {
 	accepted := cond("Accepted", "True", "", before)
 	foreign := filled(parent("example.com/other", "g", cond("Accepted", "False", "theirs", before)))
 	theirs := cond("example.com/Policy", "True", "theirs", before)
-	many := make([]gwv1.RouteParentStatus, maxParents-1)
+	many := make([]gwv1.RouteParentStatus, routeStatus.Most()-1)
 	for i := range many {
 		many[i] = foreign
 	}
@@ -91,7 +98,7 @@ func TestParents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			live, desired := &gwv1.RouteStatus{Parents: c.live}, &gwv1.RouteStatus{Parents: c.desired}
 			unchanged := []any{live.DeepCopy(), desired.DeepCopy()}
-			got := newMerging().merge(live, desired, nil).(*gwv1.RouteStatus)
+			got := newMerging().merge(routeStatus, live, desired, nil).(*gwv1.RouteStatus)
 			if len(c.want) > 0 && c.want[len(c.want)-1].Conditions == nil {
 				got.Parents[len(got.Parents)-1].Conditions = nil
 			}
@@ -110,7 +117,7 @@ func TestOwns(t *testing.T) {
 	m := newMerging()
 	m.owns = func(ref *gwv1.ParentReference) bool { return ref.Name == "mine" }
 	live := &gwv1.RouteStatus{Parents: []gwv1.RouteParentStatus{parent(ourName, "another's"), parent(ourName, "mine")}}
-	got := m.merge(live, nil, nil).(*gwv1.RouteStatus)
+	got := m.merge(routeStatus, live, nil, nil).(*gwv1.RouteStatus)
 	if d := cmp.Diff(live.Parents[:1], got.Parents); d != "" {
 		t.Error(d)
 	}
@@ -123,17 +130,17 @@ func TestLeave(t *testing.T) {
 	live := was.DeepCopy()
 	live.Addresses = []gwv1.GatewayStatusAddress{{Value: "192.0.2.1"}}
 	live.Conditions = append(live.Conditions, cond("example.com/X", "True", "theirs", before), cond("ResolvedRefs", "True", "ours", before))
-	got := newMerging().merge(live, nil, was).(*gwv1.GatewayStatus)
-	want := unclaimed()
+	got := newMerging().merge(gatewayStatus, live, nil, was).(*gwv1.GatewayStatus)
+	want := slices.Clone(gatewayStatus.Initial)
 	want[0].LastTransitionTime, want[1].LastTransitionTime = now, now
 	if d := cmp.Diff(&gwv1.GatewayStatus{Conditions: append(want, live.Conditions[2])}, got); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff(got, newMerging().merge(got, nil, was)); d != "" {
+	if d := cmp.Diff(got, newMerging().merge(gatewayStatus, got, nil, was)); d != "" {
 		t.Errorf("and a second time:\n%s", d)
 	}
 	live.Conditions[0].Message = "another controller's"
-	if d := cmp.Diff(live, newMerging().merge(live, nil, was)); d != "" {
+	if d := cmp.Diff(live, newMerging().merge(gatewayStatus, live, nil, was)); d != "" {
 		t.Errorf("another's status was changed:\n%s", d)
 	}
 }
@@ -167,7 +174,7 @@ func TestPatch(t *testing.T) {
 		"a number":          {gateway, counted, 2},
 		"much":              {gateway, other, 9},
 		"entries":           {routes, fewer, 6},
-		"a class":           {&gwv1.GatewayClassStatus{Conditions: unclaimed()}, &gwv1.GatewayClassStatus{Conditions: unclaimed()[:1], SupportedFeatures: []gwv1.SupportedFeature{{Name: "A"}}}, 3},
+		"a class":           {&gwv1.GatewayClassStatus{Conditions: gatewayStatus.Initial}, &gwv1.GatewayClassStatus{Conditions: gatewayStatus.Initial[:1], SupportedFeatures: []gwv1.SupportedFeature{{Name: "A"}}}, 3},
 		"a feature":         {&gwv1.GatewayClassStatus{SupportedFeatures: []gwv1.SupportedFeature{{Name: "B"}}}, &gwv1.GatewayClassStatus{SupportedFeatures: []gwv1.SupportedFeature{{Name: "A"}, {Name: "B"}}}, 2},
 		"of an XBackend":    {&gwxv1alpha1.BackendStatus{}, &gwxv1alpha1.BackendStatus{Ancestors: []gwxv1alpha1.BackendAncestorStatus{{ControllerName: ourName}}}, 2},
 		"an empty to a nil": {&gwv1.PolicyStatus{Ancestors: []gwv1.PolicyAncestorStatus{}}, &gwv1.PolicyStatus{}, 2},

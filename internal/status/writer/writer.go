@@ -1,10 +1,10 @@
 package writer
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
@@ -31,6 +32,8 @@ type Options struct {
 	Live func(object.Key) client.Object
 	// ControllerName marks our entries in lists that controllers share.
 	ControllerName string
+	// Kinds has the statuses that are written; nil is kind.All.
+	Kinds *kind.Table
 	// Owns says which of the entries with our name are this writer's, by the object that
 	// they stand in and the parent or ancestor that they are about; nil for all. It
 	// matters where several processes share the name.
@@ -76,6 +79,7 @@ type pruned struct{ desired, kept any }
 
 // New returns a writer that is at rest until Run.
 func New(opts Options) *Writer {
+	opts.Kinds = cmp.Or(opts.Kinds, kind.All)
 	return &Writer{
 		opts: opts, metrics: newMetrics(opts.Registerer), objects: map[object.Key]*tracked{},
 		routes: workqueue.NewTypedDelayingQueue[object.Key](),
@@ -128,12 +132,12 @@ func (w *Writer) Complete(all iter.Seq[object.Key]) {
 
 // leftBehind reports whether an object has entries of ours.
 func (w *Writer) leftBehind(k object.Key) bool {
-	live := w.opts.Live(k)
-	return live != nil && w.merging(live).mentioned(statusOf(live))
+	live, s := w.opts.Live(k), w.opts.Kinds.StatusOf(k.Kind)
+	return live != nil && s != nil && w.merging(live).mentioned(s, s.Of(live))
 }
 
 func (w *Writer) queue(k object.Key) workqueue.TypedDelayingInterface[object.Key] {
-	if strings.HasSuffix(k.Kind.Name(), "Route") {
+	if d := w.opts.Kinds.Of(k.Kind); d != nil && d.Family == kind.Route {
 		return w.routes
 	}
 	return w.others
@@ -193,11 +197,12 @@ func (w *Writer) settle(ctx context.Context, k object.Key) time.Duration {
 		w.forget(k, o)
 		return 0
 	}
-	status := statusOf(live)
-	if status == nil || outdated(desired, live) {
+	s := w.opts.Kinds.StatusOf(k.Kind)
+	if s == nil || outdated(generationOf(s, desired), live) {
 		return 0
 	}
-	next := w.merging(live).merge(status, desired, left)
+	status := s.Of(live)
+	next := w.merging(live).merge(s, status, desired, left)
 	if equality.Semantic.DeepEqual(status, next) ||
 		o.pruned.kept != nil && o.pruned.desired == desired && equality.Semantic.DeepEqual(status, o.pruned.kept) {
 		w.succeed(k, o)
@@ -212,12 +217,12 @@ func (w *Writer) settle(ctx context.Context, k object.Key) time.Duration {
 		return again
 	}
 	o.pace.wrote(now)
-	if kept := statusOf(o.written); !equality.Semantic.DeepEqual(kept, next) {
+	if kept := s.Of(o.written); !equality.Semantic.DeepEqual(kept, next) {
 		o.pruned = pruned{desired, kept}
 	} else {
 		o.pruned = pruned{}
 	}
-	w.tell(o, live, status, next, now)
+	w.tell(o, live, s, status, next, now)
 	return 0
 }
 
@@ -229,7 +234,9 @@ func (w *Writer) write(ctx context.Context, k object.Key, o *tracked, live clien
 		w.fail(k, o, err)
 		return 0, err
 	}
-	written := nameOf(live)
+	written := w.opts.Kinds.Of(k.Kind).New()
+	written.SetNamespace(live.GetNamespace())
+	written.SetName(live.GetName())
 	err = w.opts.Client.Status().Patch(ctx, written, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(fieldOwner))
 	switch {
 	case err == nil:
@@ -253,10 +260,9 @@ func (w *Writer) write(ctx context.Context, k object.Key, o *tracked, live clien
 	}
 }
 
-// outdated reports whether a status was computed from an older object than the live
-// one.
-func outdated(desired any, live client.Object) bool {
-	generation := generationOf(desired)
+// outdated reports whether a status that was computed from an object of a generation was
+// computed from an older one than the live one; 0 is of any.
+func outdated(generation int64, live client.Object) bool {
 	return generation > 0 && generation < live.GetGeneration()
 }
 

@@ -1,0 +1,95 @@
+package chart
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+)
+
+// right is one thing that a rule of a role permits.
+type right struct{ group, resource, verb string }
+
+// TestRights protects against a kind that is read or given a status, and the chart or
+// the manifest of the provisioner doesn't let it, and against rights that nothing needs
+// any more.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	got := clusterRoles(t, render(t, "--set", withoutCRDs))
+	maps.Copy(got, clusterRoles(t, read(t, "../../config/provisioner.yaml")))
+	want := map[string]map[right]bool{}
+	permit := func(group, resource string, verbs []string, roles ...string) {
+		for _, role := range roles {
+			if want[role] == nil {
+				want[role] = map[right]bool{}
+			}
+			for _, verb := range verbs {
+				want[role][right{group, resource, verb}] = true
+			}
+		}
+	}
+	for d := range kind.All.Rows() {
+		reads, writes := []string{"gatehouse-read", "gatehouse-static"}, []string{"gatehouse-status", "gatehouse-static"}
+		if d.Scope == kind.ClusterScoped {
+			reads, writes = []string{"gatehouse-cluster", "gatehouse-static"}, []string{"gatehouse-cluster"}
+		}
+		permit(d.Kind.Group(), d.Plural, []string{"list", "watch"}, reads...)
+		if d.Reading != kind.Everywhere {
+			permit(d.Kind.Group(), d.Plural, []string{"get"}, reads...)
+		}
+		if d.Status != nil {
+			permit(d.Kind.Group(), d.Plural+"/status", []string{"patch"}, writes...)
+		}
+	}
+	// What is done besides reading objects and writing statuses.
+	permit(kind.GatewayAPI, "gatewayclasses", []string{"patch"}, "gatehouse-cluster")        // their finalizer
+	permit("authentication.k8s.io", "tokenreviews", []string{"create"}, "gatehouse-cluster") // proxies' tokens
+	permit(kind.GatewayAPI, "gateways", []string{"get"}, "gatehouse-read")                   // whether the one of a fleet is gone
+	permit("events.k8s.io", "events", []string{"create", "patch"}, "gatehouse-status", "gatehouse-static")
+	for role, rights := range want {
+		for r := range rights {
+			if !got[role][r] {
+				t.Errorf("%s doesn't permit %s of %s in group %q", role, r.verb, r.resource, r.group)
+			}
+		}
+		for r := range got[role] {
+			if !rights[r] {
+				t.Errorf("%s permits %s of %s in group %q, which nothing needs", role, r.verb, r.resource, r.group)
+			}
+		}
+	}
+}
+
+// clusterRoles returns what the ClusterRoles of a manifest permit, by their names.
+func clusterRoles(t *testing.T, manifest []byte) map[string]map[right]bool {
+	t.Helper()
+	out := map[string]map[right]bool{}
+	for doc := range bytes.SplitSeq(manifest, []byte("\n---\n")) {
+		var role rbacv1.ClusterRole
+		if err := yaml.Unmarshal(doc, &role); err != nil {
+			t.Fatal(err)
+		}
+		if role.Kind != "ClusterRole" {
+			continue
+		}
+		out[role.Name] = map[right]bool{}
+		for _, rule := range role.Rules {
+			if len(rule.ResourceNames) > 0 || slices.Contains(slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs), "*") {
+				t.Errorf("%s has a rule that this test can't read: %v", role.Name, rule)
+			}
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						out[role.Name][right{group, resource, verb}] = true
+					}
+				}
+			}
+		}
+	}
+	return out
+}
