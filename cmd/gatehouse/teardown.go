@@ -31,9 +31,6 @@ Gateways and their proxies stay, and serve on as they are.`,
 			if err != nil {
 				return err
 			}
-			if timeout <= 0 {
-				return usageError{fmt.Errorf("--timeout: %s is not above 0s", timeout)}
-			}
 			rest, err := in.cluster()
 			if err != nil {
 				return err
@@ -52,6 +49,6 @@ Gateways and their proxies stay, and serve on as they are.`,
 	fl.StringVarP(&in.podNamespace, "namespace", "n", "", "namespace of the controllers (default: the ServiceAccount's, else gatehouse-system)")
 	fl.StringVar(&deployment, "deployment", "gatehouse", "the Deployment of the controllers")
 	fl.StringVar(&in.controllerName, "controller-name", pipeline.ControllerName, "controllerName of their GatewayClasses")
-	fl.DurationVar(&timeout, "timeout", 2*time.Minute, "how long the controllers may take to end")
+	boundedVar(fl, &timeout, "timeout", 2*time.Minute, time.Second, maxDrain, "how long the controllers may take to end")
 	return cmd
 }

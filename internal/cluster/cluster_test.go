@@ -105,6 +105,11 @@ type replica struct {
 	away atomic.Bool // nothing that it asks of the API server is answered
 	anew atomic.Bool // it has ended to start anew
 	mute atomic.Bool // requests about the Lease are not answered
+	// withholds is the end of the path of objects whose requests wait, until released is
+	// closed, and withheld how many wait.
+	withholds atomic.Pointer[string]
+	withheld  atomic.Int32
+	released  chan struct{}
 }
 
 // vanish ends a replica as a crash does: it takes leave of nobody.
@@ -140,7 +145,7 @@ func (in *installed) start(change ...func(*config.Configuration)) *replica {
 		UserName: "system:serviceaccount:gatehouse-system:gatehouse",
 		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:gatehouse-system", "system:authenticated"},
 	}
-	r := &replica{}
+	r := &replica{released: make(chan struct{})}
 	as.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			if r.away.Load() {
@@ -148,6 +153,15 @@ func (in *installed) start(change ...func(*config.Configuration)) *replica {
 			}
 			if request.Method != http.MethodGet && strings.HasSuffix(request.URL.Path, "/gatehouse-settings") {
 				in.writes.Add(1)
+			}
+			if path := r.withholds.Load(); path != nil && request.Method == http.MethodGet && strings.HasSuffix(request.URL.Path, *path) {
+				r.withheld.Add(1)
+				defer r.withheld.Add(-1)
+				select {
+				case <-r.released:
+				case <-request.Context().Done():
+					return nil, request.Context().Err()
+				}
 			}
 			if r.mute.Load() && strings.Contains(request.URL.Path, "/leases/") {
 				<-request.Context().Done()
@@ -174,6 +188,12 @@ func (in *installed) start(change ...func(*config.Configuration)) *replica {
 	in.Cleanup(r.end)
 	in.until("the replica is ready", func() bool { ok, _ := r.Ready(); return ok })
 	return r
+}
+
+// withhold lets requests for an object wait until release is called.
+func (r *replica) withhold(path string) (release func()) {
+	r.withholds.Store(&path)
+	return sync.OnceFunc(func() { close(r.released) })
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

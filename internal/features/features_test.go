@@ -40,7 +40,7 @@ func TestListIsComplete(t *testing.T) {
 func TestCasesExist(t *testing.T) {
 	tests := map[string]bool{}
 	var files []string
-	for _, dir := range []string{"../../test/e2e", "../infra", "../control"} {
+	for _, dir := range []string{"../../test/e2e", "../infra", "../cluster", "../pipeline"} {
 		found, err := filepath.Glob(dir + "/*_test.go")
 		if err != nil || len(found) == 0 {
 			t.Fatal("no tests found in", dir, err)

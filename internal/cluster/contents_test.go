@@ -1,0 +1,92 @@
+package cluster
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// While the API server doesn't answer for a Secret that a listener names, a change of
+// endpoints reaches proxies, and the listener waits for its certificate.
+func TestEndpointsDontWaitForContents(t *testing.T) {
+	in := install(t)
+	in.apply(gatewayOf("gatehouse"),
+		`{apiVersion: v1, kind: Service, metadata: {namespace: team, name: backend}, spec: {ports: [{port: 80}]}}`,
+		`{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {namespace: team, name: route}, spec: {parentRefs: [{name: web}], rules: [{backendRefs: [{name: backend, port: 80}]}]}}`)
+	endpoints := func(address string) {
+		t.Helper()
+		in.apply(`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {namespace: team, name: backend, labels: {kubernetes.io/service-name: backend}}, addressType: IPv4, ports: [{port: 80}], endpoints: [{addresses: [` + address + `]}]}`)
+	}
+	endpoints("192.0.2.1")
+	crt, key := certificate(t)
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "late"}, Type: corev1.SecretTypeTLS,
+		Data: map[string][]byte{"tls.crt": crt, "tls.key": key},
+	}
+	if err := in.client.Create(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	r := in.start()
+	// version returns that of the first resource of a type whose name has a part.
+	version := func(kind, part string) (out string) {
+		info, _ := r.server.Gateway("team/web")
+		for _, resource := range info.Resources {
+			if resource.Type == kind && strings.Contains(resource.Name, part) && out == "" {
+				out = resource.Version
+			}
+		}
+		return out
+	}
+	var before string
+	in.until("the endpoints are served", func() bool { before = version("endpoints", "team/backend"); return before != "" })
+
+	release := r.withhold("/secrets/late")
+	in.apply(`{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {namespace: team, name: web}, spec: {gatewayClassName: gatehouse,
+		listeners: [{name: http, port: 80, protocol: HTTP}, {name: https, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: late}]}}]}}`)
+	in.until("the Secret is asked for", func() bool { return r.withheld.Load() > 0 })
+	endpoints("192.0.2.2")
+	in.until("the new endpoints are served", func() bool { return version("endpoints", "team/backend") != before })
+	if r.withheld.Load() == 0 {
+		t.Error("the endpoints have waited for the Secret")
+	}
+	if version("listener", "tls-443") != "" {
+		t.Error("the listener is served before its certificate is known")
+	}
+	release()
+	in.until("the listener is served", func() bool { return version("listener", "tls-443") != "" })
+	if version("secret", "team/late") == "" {
+		t.Error("the listener is served without its certificate")
+	}
+}
+
+// certificate returns a certificate with its key, as PEM.
+func certificate(t *testing.T) (crt, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"late.test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(fmt.Errorf("the key: %w", err))
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})
+}
