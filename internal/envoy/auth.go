@@ -44,8 +44,8 @@ var isForeign = regexp.MustCompile("^(" + foreign + ")$").MatchString
 
 // authFilters stand in every chain.
 var authFilters = []*hcmv3.HttpFilter{
-	optional(authGRPC, authDefaults(&ir.Auth{Backend: InvalidBackend, GRPC: true})),
-	optional(authHTTP, authDefaults(&ir.Auth{Backend: InvalidBackend})),
+	optional(authGRPC, authDefaults(&ir.Auth{Backend: ir.NamedBackend(InvalidBackend), GRPC: true})),
+	optional(authHTTP, authDefaults(&ir.Auth{Backend: ir.NamedBackend(InvalidBackend)})),
 	optional(authOwn, &filterchainv3.FilterChainConfig{}),
 }
 
@@ -74,7 +74,7 @@ func authDefaults(a *ir.Auth) *extauthzv3.ExtAuthz {
 
 // routeAuth returns the filter that a route enables, and its settings.
 func routeAuth(a *ir.Auth) (filter string, settings message, err error) {
-	if a.Backend == "" {
+	if a.Backend.IsZero() {
 		return "", nil, errors.New("external authorization: no backend")
 	}
 	var body *extauthzv3.BufferSettings
@@ -103,7 +103,7 @@ func routeAuth(a *ir.Auth) (filter string, settings message, err error) {
 func grpcAuth(a *ir.Auth) *corev3.GrpcService {
 	return &corev3.GrpcService{
 		TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{
-			ClusterName: a.Backend, Authority: a.Authority,
+			ClusterName: ClusterName(a.Backend), Authority: a.Authority,
 		}},
 		Timeout: duration(a.Timeout),
 	}
@@ -115,7 +115,7 @@ func httpAuth(a *ir.Auth) *extauthzv3.HttpService {
 		copied = &matcherv3.ListStringMatcher{Patterns: []*matcherv3.StringMatcher{matching(".*")}}
 	}
 	return &extauthzv3.HttpService{
-		ServerUri:             authURI(a.Backend, a.Timeout),
+		ServerUri:             authURI(ClusterName(a.Backend), a.Timeout),
 		PathPrefix:            a.PathPrefix,
 		AuthorizationResponse: &extauthzv3.AuthorizationResponse{AllowedUpstreamHeaders: copied},
 	}

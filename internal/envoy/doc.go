@@ -12,6 +12,7 @@
 //     that a route may need is in the chain from the start, disabled, and a route
 //     enables it for itself. TLSRoutes and TCPRoutes have no other place than the
 //     listener; UDPRoutes are in endpoints.
+//   - Names are made here from keys, by one function for each type, and never read.
 //   - A route table is put together from the marshalled bytes of its hosts; one
 //     changed host costs one marshalling.
 //

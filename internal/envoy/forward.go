@@ -27,7 +27,7 @@ func weighted(all []ir.WeightedBackend) (some []*ir.WeightedBackend, usable bool
 	for i := range all {
 		if b := &all[i]; b.Weight > 0 {
 			some = append(some, b)
-			usable = usable || b.Backend != ""
+			usable = usable || !b.Backend.IsZero()
 		}
 	}
 	return some, usable
@@ -58,7 +58,7 @@ func toOne(r *ir.Rule, route *routev3.Route, b *ir.WeightedBackend) error {
 	if err != nil {
 		return err
 	}
-	action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: b.Backend}
+	action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: ClusterName(b.Backend)}
 	if err := rewrite(action, r.Match.Path, &r.Filters, &b.Filters); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func toSeveral(r *ir.Rule, route *routev3.Route, backends []*ir.WeightedBackend)
 		if err != nil {
 			return err
 		}
-		if b.Backend == "" && !r.Match.Path.Kind.GRPC() {
+		if b.Backend.IsZero() && !r.Match.Path.Kind.GRPC() {
 			// For gRPC it is Envoy's default, 503.
 			action.ClusterNotFoundResponseCode = routev3.RouteAction_INTERNAL_SERVER_ERROR
 		}
@@ -127,8 +127,8 @@ func changes(b *ir.WeightedBackend) bool {
 }
 
 func clusterWeight(rule *ir.Filters, b *ir.WeightedBackend) (*routev3.WeightedCluster_ClusterWeight, error) {
-	c := &routev3.WeightedCluster_ClusterWeight{Name: b.Backend, Weight: wrapperspb.UInt32(b.Weight)}
-	if b.Backend == "" {
+	c := &routev3.WeightedCluster_ClusterWeight{Name: ClusterName(b.Backend), Weight: wrapperspb.UInt32(b.Weight)}
+	if b.Backend.IsZero() {
 		c.Name = InvalidBackend
 	}
 	host, err := hostname(rule, &b.Filters)
@@ -169,7 +169,7 @@ func split(r *ir.Rule, template *routev3.Route, backends []*ir.WeightedBackend) 
 		if i < len(backends)-1 {
 			route.Match = upTo(template.Match, millionths(sum, total))
 		}
-		if b.Backend == "" {
+		if b.Backend.IsZero() {
 			route.Action = direct(failure(r))
 			if err := setResponseHeaders(route, r.Filters.ResponseHeaders); err != nil {
 				return nil, err

@@ -95,11 +95,11 @@ func (s *setup) bootstrap(t testing.TB, adminSocket string) *bootstrapv3.Bootstr
 	}
 	assignments := map[string]*endpointv3.ClusterLoadAssignment{}
 	for _, e := range s.endpoints {
-		r, err := LoadAssignment(e)
+		r, err := LoadAssignment(ClusterName(e.Backend), e.Endpoints)
 		if err != nil {
 			t.Fatal(err)
 		}
-		assignments[e.Backend] = decode(t, r, &endpointv3.ClusterLoadAssignment{})
+		assignments[r.Name] = decode(t, r, &endpointv3.ClusterLoadAssignment{})
 	}
 	for _, b := range s.backends {
 		r, err := Cluster(b)
@@ -111,9 +111,9 @@ func (s *setup) bootstrap(t testing.TB, adminSocket string) *bootstrapv3.Bootstr
 		if c.EdsClusterConfig != nil {
 			c.EdsClusterConfig = nil
 			c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
-			c.LoadAssignment = assignments[b.Name]
+			c.LoadAssignment = assignments[c.Name]
 			if c.LoadAssignment == nil {
-				c.LoadAssignment = decode(t, EmptyEndpoints(b.Name), &endpointv3.ClusterLoadAssignment{})
+				c.LoadAssignment = decode(t, EmptyEndpoints(c.Name), &endpointv3.ClusterLoadAssignment{})
 			}
 		}
 		static.Clusters = append(static.Clusters, c)
@@ -356,8 +356,8 @@ func newBackend(t testing.TB, name string, protocol ir.Protocol, handler http.Ha
 	srv.Start()
 	t.Cleanup(srv.Close)
 	addr := netip.MustParseAddrPort(srv.Listener.Addr().String())
-	b.ir = &ir.Backend{Name: "default/" + name + ":80", Protocol: protocol, Port: 80, Service: object.Name{Namespace: "default", Name: name}}
-	b.eps = &ir.Endpoints{Backend: b.ir.Name, Endpoints: []ir.Endpoint{{Address: addr.Addr().String(), Port: addr.Port()}}}
+	b.ir = &ir.Backend{Named: "default/" + name + ":80", Protocol: protocol, Port: 80}
+	b.eps = &ir.Endpoints{Backend: b.ir.Key(), Endpoints: []ir.Endpoint{{Address: addr.Addr().String(), Port: addr.Port()}}}
 	return b
 }
 
@@ -433,5 +433,5 @@ func prefix(p string) ir.Match {
 }
 
 func to(b *backend) []ir.WeightedBackend {
-	return []ir.WeightedBackend{{Backend: b.ir.Name, Weight: 1}}
+	return []ir.WeightedBackend{{Backend: b.ir.Key(), Weight: 1}}
 }

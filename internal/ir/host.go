@@ -129,9 +129,9 @@ type Redirect struct {
 // Mirror sends a copy of a share of the requests to a backend whose answer is
 // ignored.
 type Mirror struct {
-	Backend     string `json:"backend"`
-	Numerator   uint32 `json:"numerator"`
-	Denominator uint32 `json:"denominator"`
+	Backend     BackendKey `json:"backend"`
+	Numerator   uint32     `json:"numerator"`
+	Denominator uint32     `json:"denominator"`
 }
 
 // CORS answers preflight requests and decorates answers (Fetch standard).

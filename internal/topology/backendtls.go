@@ -11,27 +11,9 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
-
-// BackendTLS is how a backend is spoken to with TLS.
-type BackendTLS struct {
-	// Hostname is the server name to ask for, and the name that the certificate must
-	// have unless SubjectAltNames says otherwise.
-	Hostname        string
-	SubjectAltNames []gwv1.SubjectAltName
-	// Authorities are those to trust, sorted; never empty.
-	Authorities []object.Key
-}
-
-// Equal reports whether two say the same; nil is no TLS.
-func (t *BackendTLS) Equal(o *BackendTLS) bool {
-	if t == nil || o == nil {
-		return t == o
-	}
-	return t.Hostname == o.Hostname && slices.Equal(t.SubjectAltNames, o.SubjectAltNames) &&
-		slices.Equal(t.Authorities, o.Authorities)
-}
 
 // BackendTLSPolicy is a policy, whatever it is for.
 type BackendTLSPolicy struct {
@@ -41,14 +23,14 @@ type BackendTLSPolicy struct {
 	// What it targets can't be reached then.
 	Refused      *metav1.Condition
 	ResolvedRefs metav1.Condition
-	// TLS is what the policy asks for; nil where it is refused.
-	TLS *BackendTLS
+	// TLS is what the policy asks for; zero where it is refused.
+	TLS ir.BackendTLS
 }
 
 // Equal reports whether two nodes say the same of the same object.
 func (p *BackendTLSPolicy) Equal(o *BackendTLSPolicy) bool {
 	return p.Object == o.Object && p.Name == o.Name && p.ResolvedRefs == o.ResolvedRefs &&
-		samePointed(p.Refused, o.Refused) && p.TLS.Equal(o.TLS)
+		samePointed(p.Refused, o.Refused) && p.TLS == o.TLS
 }
 
 func (g *Graph) declareBackendTLSPolicies() flow.Table[object.Name, *BackendTLSPolicy] {
@@ -62,13 +44,13 @@ func (g *Graph) declareBackendTLSPolicies() flow.Table[object.Name, *BackendTLSP
 func (g *Graph) backendTLSPolicy(c *flow.Ctx, name object.Name, o *gwv1.BackendTLSPolicy) *BackendTLSPolicy {
 	v := &o.Spec.Validation
 	p := &BackendTLSPolicy{Name: name, Object: o, ResolvedRefs: condition.PolicyResolvedRefs()}
-	tls := &BackendTLS{Hostname: string(v.Hostname), SubjectAltNames: v.SubjectAltNames}
+	var authorities []object.Key
 	var problems []metav1.Condition
 	for i, r := range v.CACertificateRefs {
 		if ref, problem := g.backendAuthority(c, o, i, r); problem != nil {
 			problems = append(problems, *problem)
 		} else {
-			tls.Authorities = append(tls.Authorities, ref)
+			authorities = append(authorities, ref)
 		}
 	}
 	if len(problems) > 0 {
@@ -87,7 +69,7 @@ func (g *Graph) backendTLSPolicy(c *flow.Ctx, name object.Name, o *gwv1.BackendT
 		return refuse(condition.PolicyInvalid("spec.validation.hostname", "is missing"))
 	case len(v.CACertificateRefs) > 0 && system != "":
 		return refuse(condition.PolicyInvalid("spec.validation", "has both caCertificateRefs and wellKnownCACertificates; leave one of them"))
-	case len(v.CACertificateRefs) > 0 && len(tls.Authorities) == 0:
+	case len(v.CACertificateRefs) > 0 && len(authorities) == 0:
 		return refuse(condition.PolicyNoValidAuthority(p.ResolvedRefs))
 	case len(v.CACertificateRefs) > 0:
 	case system == "":
@@ -97,17 +79,36 @@ func (g *Graph) backendTLSPolicy(c *flow.Ctx, name object.Name, o *gwv1.BackendT
 	case g.options.SystemAuthorities == "":
 		return refuse(condition.PolicyNoSystemAuthorities())
 	default:
-		tls.Authorities = []object.Key{SystemAuthorities}
+		authorities = []object.Key{SystemAuthorities}
 	}
 	for _, san := range v.SubjectAltNames {
 		if problem := checkSubjectAltName(san); problem != "" {
 			return refuse(condition.PolicyInvalid("spec.validation.subjectAltNames", problem))
 		}
 	}
-	slices.SortFunc(tls.Authorities, object.Key.Compare)
-	tls.Authorities = slices.Compact(tls.Authorities)
-	p.TLS = tls
+	p.TLS = ir.BackendTLS{
+		ServerName:  string(v.Hostname),
+		Names:       backendNames(v),
+		Authorities: ir.Authorities(authorities...),
+	}
 	return p
+}
+
+// backendNames are the names of which a backend's certificate must have one. The
+// hostname authenticates the backend unless there are others.
+func backendNames(v *gwv1.BackendTLSPolicyValidation) ir.List[ir.CertificateName] {
+	if len(v.SubjectAltNames) == 0 {
+		return ir.ListOf(ir.CertificateName{DNS: string(v.Hostname)})
+	}
+	names := make([]ir.CertificateName, len(v.SubjectAltNames))
+	for i, san := range v.SubjectAltNames {
+		if san.Type == gwv1.URISubjectAltNameType {
+			names[i].URI = string(san.URI)
+		} else {
+			names[i].DNS = string(san.Hostname)
+		}
+	}
+	return ir.ListOf(names...)
 }
 
 // firstOption returns the first of our keys, so that messages stay the same; empty
@@ -187,7 +188,7 @@ func (s *servicePolicies) Equal(o *servicePolicies) bool {
 		// The object is not compared: its status, or what it says of others, is
 		// none of the Service's routes' business.
 		return a.section == b.section && a.policy.Name == b.policy.Name &&
-			samePointed(a.policy.Refused, b.policy.Refused) && a.policy.TLS.Equal(b.policy.TLS)
+			samePointed(a.policy.Refused, b.policy.Refused) && a.policy.TLS == b.policy.TLS
 	})
 }
 
@@ -329,8 +330,8 @@ func (g *Graph) policiesOf(c *flow.Ctx, service object.Name) *servicePolicies {
 
 // encrypt gives a port the TLS that its policy asks for, or returns a problem. A
 // backend whose policy can't be met is not spoken to.
-func (s *servicePolicies) encrypt(p *ServicePort, field func() string) *metav1.Condition {
-	if s == nil || p.Use == UseUDP {
+func (s *servicePolicies) encrypt(p *servicePort, field func() string) *metav1.Condition {
+	if s == nil || p.Use == ir.UseUDP {
 		return nil
 	}
 	policy := s.port(p.PortName)
@@ -338,7 +339,7 @@ func (s *servicePolicies) encrypt(p *ServicePort, field func() string) *metav1.C
 		return nil
 	}
 	if policy.Refused != nil {
-		c := condition.BackendPolicyRefused(field(), p.Service.String(), policy.Name.String(), policy.Refused.Message)
+		c := condition.BackendPolicyRefused(field(), p.Object.Name.String(), policy.Name.String(), policy.Refused.Message)
 		return &c
 	}
 	p.TLS = policy.TLS

@@ -49,8 +49,8 @@ type Inputs struct {
 	// Unread says of kinds why the source reads none of their objects.
 	Unread *flow.Input[string, string]
 
-	// SlicesByService orders the EndpointSlices under the Service that they belong to.
-	SlicesByService *flow.Index[object.Name, object.Name, *discoveryv1.EndpointSlice]
+	// SlicesByBackend orders the EndpointSlices under what they are the endpoints of.
+	SlicesByBackend *flow.Index[object.Key, object.Name, *discoveryv1.EndpointSlice]
 
 	byType map[reflect.Type]*row
 	byKind map[object.Kind]*row
@@ -91,10 +91,10 @@ func NewInputs(e *flow.Engine) *Inputs {
 	in.Unread = flow.NewInput[string, string](e, "unread-kinds", flow.Equal(flow.Same[string]))
 	in.Slices = input[*discoveryv1.EndpointSlice](e, in, "endpointslices", kind.EndpointSlice, namespaced)
 
-	in.SlicesByService = flow.NewIndex(in.Slices,
-		func(k object.Name, s *discoveryv1.EndpointSlice, yield func(object.Name)) {
+	in.SlicesByBackend = flow.NewIndex(in.Slices,
+		func(k object.Name, s *discoveryv1.EndpointSlice, yield func(object.Key)) {
 			if service := s.Labels[discoveryv1.LabelServiceName]; service != "" {
-				yield(object.Name{Namespace: k.Namespace, Name: service})
+				yield(object.Key{Kind: kind.Service, Name: name(k.Namespace, service)})
 			}
 		}, object.Name.Compare)
 	return in

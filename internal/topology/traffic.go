@@ -20,8 +20,8 @@ type TrafficPolicy struct {
 	// Refused, where set, is why the policy can't be used: an Accepted condition.
 	// What it targets is served as if there were none.
 	Refused *metav1.Condition
-	// Retry is nil where the policy is refused, or says nothing of retries.
-	Retry *ir.RetryBudget
+	// Retry is zero where the policy is refused, or says nothing of retries.
+	Retry ir.RetryBudget
 }
 
 // Equal reports whether two nodes say the same of the same object.
@@ -32,7 +32,7 @@ func (p *TrafficPolicy) Equal(o *TrafficPolicy) bool {
 // says reports whether two policies say the same of what they target.
 func (p *TrafficPolicy) says(o *TrafficPolicy) bool {
 	return p == o || p != nil && o != nil && p.Name == o.Name &&
-		samePointed(p.Refused, o.Refused) && samePointed(p.Retry, o.Retry)
+		samePointed(p.Refused, o.Refused) && p.Retry == o.Retry
 }
 
 func (g *Graph) declareTrafficPolicies() flow.Table[object.Name, *TrafficPolicy] {
@@ -87,7 +87,7 @@ func trafficPolicy(name object.Name, o *gwxv1alpha1.XBackendTrafficPolicy) *Traf
 	if count < 1 || count > 1_000_000 {
 		return refuse("spec.retryConstraint.minRetryRate.count", "is not between 1 and 1000000")
 	}
-	p.Retry = &ir.RetryBudget{
+	p.Retry = ir.RetryBudget{
 		Percent:  uint32(percent),
 		Interval: interval,
 		Floor:    uint32(math.Ceil(float64(count) / span.Seconds())),
@@ -139,8 +139,8 @@ func (g *Graph) trafficProblem(c *flow.Ctx, p *TrafficPolicy, t policyTarget) *m
 }
 
 // limitRetries gives a port the limits of retries that its policy asks for.
-func (s *servicePolicies) limitRetries(p *ServicePort) {
-	if s != nil && s.traffic != nil && (p.Use == UseHTTP || p.Use == UseGRPC) {
+func (s *servicePolicies) limitRetries(p *servicePort) {
+	if s != nil && s.traffic != nil && p.forRequests() {
 		p.Retry = s.traffic.Retry
 	}
 }
