@@ -72,6 +72,18 @@ func authDefaults(a *ir.Auth) *extauthzv3.ExtAuthz {
 	return f
 }
 
+// authFilter is the filter that asks a service.
+func authFilter(a *ir.Auth) string {
+	switch {
+	case len(a.RequestHeaders) > 0 || slices.ContainsFunc(a.ResponseHeaders, isForeign):
+		return authOwn
+	case a.GRPC:
+		return authGRPC
+	default:
+		return authHTTP
+	}
+}
+
 // routeAuth returns the filter that a route enables, and its settings.
 func routeAuth(a *ir.Auth) (filter string, settings message, err error) {
 	if a.Backend.IsZero() {
@@ -81,20 +93,19 @@ func routeAuth(a *ir.Auth) (filter string, settings message, err error) {
 	if a.MaxBody > 0 {
 		body = &extauthzv3.BufferSettings{MaxRequestBytes: a.MaxBody}
 	}
-	if len(a.RequestHeaders) > 0 || slices.ContainsFunc(a.ResponseHeaders, isForeign) {
+	filter = authFilter(a)
+	if filter == authOwn {
 		own := authDefaults(a)
 		own.AllowedHeaders, own.WithRequestBody = headerNames(a.RequestHeaders), body
 		config, err := pack(own)
-		return authOwn, &filterchainv3.FilterChainConfigPerRoute{FilterChain: &filterchainv3.FilterChain{
+		return filter, &filterchainv3.FilterChainConfigPerRoute{FilterChain: &filterchainv3.FilterChain{
 			Filters: []*corev3.TypedExtensionConfig{{Name: "envoy.filters.http.ext_authz", TypedConfig: config}},
 		}}, err
 	}
 	check := &extauthzv3.CheckSettings{WithRequestBody: body}
 	if a.GRPC {
-		filter = authGRPC
 		check.ServiceOverride = &extauthzv3.CheckSettings_GrpcService{GrpcService: grpcAuth(a)}
 	} else {
-		filter = authHTTP
 		check.ServiceOverride = &extauthzv3.CheckSettings_HttpService{HttpService: httpAuth(a)}
 	}
 	return filter, &extauthzv3.ExtAuthzPerRoute{Override: &extauthzv3.ExtAuthzPerRoute_CheckSettings{CheckSettings: check}}, nil

@@ -34,8 +34,8 @@ func weighted(all []ir.WeightedBackend) (some []*ir.WeightedBackend, usable bool
 }
 
 // forward completes a route that sends requests to backends.
-func forward(r *ir.Rule, route *routev3.Route, backends []*ir.WeightedBackend) ([]*routev3.Route, error) {
-	if len(r.Filters.Mirrors) > 0 || r.Retry != nil && r.Retry.Attempts > 0 {
+func forward(r *ir.Rule, route *routev3.Route, backends []*ir.WeightedBackend, around surroundings) ([]*routev3.Route, error) {
+	if len(r.Filters.Mirrors) > 0 || around.mirrors || r.Retry != nil && r.Retry.Attempts > 0 {
 		route.RequestBodyBufferLimit = wrapperspb.UInt64(replayableBody)
 	}
 	if len(backends) == 1 {
@@ -43,7 +43,8 @@ func forward(r *ir.Rule, route *routev3.Route, backends []*ir.WeightedBackend) (
 		return []*routev3.Route{route}, err
 	}
 	for _, b := range backends {
-		if rewritesPath(&b.Filters) {
+		// Envoy makes a cluster's changes before those around the route.
+		if rewritesPath(&b.Filters) || around.headers && changes(b) {
 			return split(r, route, backends)
 		}
 	}
@@ -148,7 +149,7 @@ func clusterWeight(rule *ir.Filters, b *ir.WeightedBackend) (*routev3.WeightedCl
 }
 
 // split makes a route for each backend, which take the rule's requests by
-// chance: Envoy can't rewrite a path by weighted cluster. It draws one random
+// chance: Envoy can't rewrite a path by weighted cluster, nor give it the last word. It draws one random
 // number a request and compares it with the fraction of each route, so growing
 // fractions cut the requests into shares. They are exact to a millionth.
 func split(r *ir.Rule, template *routev3.Route, backends []*ir.WeightedBackend) ([]*routev3.Route, error) {

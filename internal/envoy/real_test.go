@@ -66,6 +66,18 @@ func decode[T proto.Message](t testing.TB, r *Resource, m T) T {
 	return m
 }
 
+// around returns the filters of the listener in front of a table.
+func (s *setup) around(table string) *ir.Filters {
+	for _, l := range s.listeners {
+		for _, c := range l.Chains {
+			if c.Table == table {
+				return l.Filters
+			}
+		}
+	}
+	return nil
+}
+
 // bootstrap returns the static form of a setup.
 func (s *setup) bootstrap(t testing.TB, adminSocket string) *bootstrapv3.Bootstrap {
 	t.Helper()
@@ -73,12 +85,14 @@ func (s *setup) bootstrap(t testing.TB, adminSocket string) *bootstrapv3.Bootstr
 	for name, hosts := range s.tables {
 		var parts []*Part
 		for _, h := range hosts {
+			h.Around = s.around(name)
 			// Errors are the business of the caller: what is left must serve.
 			if p, _ := HostPart(h); p != nil {
 				parts = append(parts, p)
 			}
 		}
-		tables[name] = decode(t, RouteTable(name, parts), &routev3.RouteConfiguration{})
+		table, _ := BundledRouteTable(name, s.around(name), []*Bundle{NewBundle(parts)})
+		tables[name] = decode(t, table, &routev3.RouteConfiguration{})
 	}
 	static := &bootstrapv3.Bootstrap_StaticResources{}
 	for _, l := range s.listeners {

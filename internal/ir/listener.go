@@ -18,7 +18,10 @@ type Listener struct {
 	Addresses []string  `json:"addresses"` // IP addresses to bind, at least one, sorted
 	Client    Client    `json:"client,omitzero"`
 	Telemetry Telemetry `json:"telemetry,omitzero"`
-	Chains    []Chain   `json:"chains"` // sorted by hostname; without TLS exactly one
+	// Filters are for all requests that come by the listener, as those of a Host are;
+	// nil for none.
+	Filters *Filters `json:"filters,omitempty"`
+	Chains  []Chain  `json:"chains"` // sorted by hostname; without TLS exactly one
 }
 
 // ClientPort is the port that clients connect to.

@@ -108,7 +108,7 @@ func (p *Pipeline) named(c *flow.Ctx, gateway object.Name, cluster string) ir.Ba
 	return ir.BackendKey{}
 }
 
-// backendsOf yields every backend that a host's rules refer to, each once.
+// backendsOf yields every backend that a host's requests may reach, each once.
 func backendsOf(h *ir.Host, yield func(ir.BackendKey)) {
 	var few [8]ir.BackendKey
 	seen := few[:0]
@@ -118,22 +118,41 @@ func backendsOf(h *ir.Host, yield func(ir.BackendKey)) {
 			yield(k)
 		}
 	}
+	for _, f := range []*ir.Filters{h.Around, h.Filters} {
+		if f != nil {
+			backendsOfFilters(f, once)
+		}
+	}
 	for _, r := range h.Rules {
-		for i := range r.Backends {
-			once(r.Backends[i].Backend)
-		}
-		for _, m := range r.Filters.Mirrors {
-			once(m.Backend)
-		}
-		if a := r.Filters.Auth; a != nil {
-			once(a.Backend)
-		}
+		backendsOfRule(r, once)
 	}
 }
 
-// refersTo reports whether a rule refers to a backend.
-func refersTo(r *ir.Rule, backend ir.BackendKey) bool {
-	return slices.ContainsFunc(r.Backends, func(b ir.WeightedBackend) bool { return b.Backend == backend }) ||
-		slices.ContainsFunc(r.Filters.Mirrors, func(m ir.Mirror) bool { return m.Backend == backend }) ||
-		r.Filters.Auth != nil && r.Filters.Auth.Backend == backend
+func backendsOfRule(r *ir.Rule, yield func(ir.BackendKey)) {
+	for i := range r.Backends {
+		yield(r.Backends[i].Backend)
+	}
+	backendsOfFilters(&r.Filters, yield)
+}
+
+func backendsOfFilters(f *ir.Filters, yield func(ir.BackendKey)) {
+	for _, m := range f.Mirrors {
+		yield(m.Backend)
+	}
+	if f.Auth != nil {
+		yield(f.Auth.Backend)
+	}
+}
+
+// refersTo reports whether requests that a rule of a host takes may reach a backend.
+func refersTo(h *ir.Host, r *ir.Rule, backend ir.BackendKey) bool {
+	found := false
+	look := func(k ir.BackendKey) { found = found || k == backend }
+	for _, f := range []*ir.Filters{h.Around, h.Filters} {
+		if f != nil {
+			backendsOfFilters(f, look)
+		}
+	}
+	backendsOfRule(r, look)
+	return found
 }

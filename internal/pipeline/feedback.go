@@ -37,7 +37,7 @@ func (p *Pipeline) sentTo(c *flow.Ctx, k BackendKey) map[object.Key]bool {
 	out := map[object.Key]bool{}
 	for _, h := range flow.Select(c, p.hostsByBackend, k).All() {
 		for _, r := range h.Rules {
-			if refersTo(r, k.Backend) {
+			if refersTo(h, r, k.Backend) {
 				out[r.Source.Route()] = true
 			}
 		}

@@ -242,7 +242,7 @@ func (p *Pipeline) declareHosts() {
 				return nil, false // the listener went in this very transaction
 			}
 			in := translate.HostInput{
-				Domain: k.Domain, Port: at.port, HTTPS: at.https, Offset: p.Options.Topology.ClientOffset(),
+				Domain: k.Domain, Port: at.port, HTTPS: at.https, Around: at.filters, Offset: p.Options.Topology.ClientOffset(),
 				Entries: make([]translate.HostEntry, 0, attached.Len()),
 			}
 			for key, a := range attached.All() {
@@ -277,6 +277,7 @@ type routeRules struct {
 
 // TableFront is what a host needs to know of the listener in front of it.
 type TableFront struct {
-	port  uint16
-	https bool
+	port    uint16
+	https   bool
+	filters *ir.Filters // of the listener
 }

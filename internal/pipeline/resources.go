@@ -74,13 +74,15 @@ func (p *Pipeline) declareResources() {
 			return cmp.Or(a.TableKey.Compare(b.TableKey), cmp.Compare(a.number, b.number))
 		})
 	p.RouteConfigurations = flow.Map("route-configurations", p.RouteTables,
-		func(c *flow.Ctx, k ir.TableKey, _ TableFront, emit func(ir.TableKey, *envoy.Resource)) {
+		func(c *flow.Ctx, k ir.TableKey, at TableFront, emit func(ir.TableKey, *envoy.Resource)) {
 			members := flow.Select(c, byTable, k)
 			all := make([]*envoy.Bundle, 0, members.Len())
 			for _, b := range members.All() {
 				all = append(all, b)
 			}
-			emit(k, envoy.BundledRouteTable(k.Table, all))
+			// Filters that can't be expressed close the table.
+			table, _ := envoy.BundledRouteTable(k.Table, at.filters, all)
+			emit(k, table)
 		})
 
 	p.Listeners = flow.Map("listener-resources", p.Ports,
