@@ -111,8 +111,8 @@ func (p *Pipeline) declarePolicyStatus() {
 		func(c *flow.Ctx, k object.Name, node *topology.BackendTLSPolicy, emit func(object.Name, *gwv1.PolicyStatus)) {
 			in := status.PolicyInput{ControllerName: p.Options.Topology.ControllerName, Node: node}
 			in.Ancestors, _ = flow.Get(c, p.Graph.Ancestors, k)
-			if !node.TLS.IsZero() {
-				authorities := status.SecretRef(node.TLS.Authorities)
+			if !node.Asks.IsZero() {
+				authorities := status.SecretRef(node.Asks.Authorities)
 				in.Refused = func(gateway object.Name) (status.Rejection, bool) {
 					state, ok := flow.Get(c, p.proxies, gateway)
 					if !ok {

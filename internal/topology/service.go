@@ -30,8 +30,8 @@ func (r *resolver) service(ref reference) BackendRef {
 	if refused.Problem != nil && refused.Problem.Reason != string(gwv1.RouteReasonBackendNotFound) {
 		return refused
 	}
-	policies := r.g.policiesOf(r.c, name)
-	if policies != nil {
+	policies, some := r.g.policiesOf(r.c, ref.object)
+	if some {
 		r.governed = append(r.governed, ref.object)
 	}
 	if refused.Problem != nil {
@@ -101,7 +101,7 @@ var encryptedAppProtocols = map[string]bool{"https": true, "kubernetes.io/wss": 
 
 // finish makes a port the backend that the policies of its Service want it to be, and
 // checks that it can be spoken to as its Service says.
-func (s *servicePolicies) finish(p *servicePort, ref reference) BackendRef {
+func (s servicePolicies) finish(p *servicePort, ref reference) BackendRef {
 	if c := s.encrypt(p, ref.field); c != nil {
 		return problem(*c)
 	}
@@ -173,4 +173,9 @@ func portTexts(s *corev1.Service, use ir.Use) []string {
 		}
 	}
 	return out
+}
+
+// portNames are the names of a Service's ports, of those that have one.
+func portNames(s *corev1.Service) []string {
+	return namesIn(s.Spec.Ports, func(p *corev1.ServicePort) string { return p.Name })
 }

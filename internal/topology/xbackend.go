@@ -13,6 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
 // XBackend is an XBackend, whoever refers to it.
@@ -74,7 +75,7 @@ func (g *Graph) xBackend(c *flow.Ctx, name object.Name, o *gwxv1alpha1.XBackend)
 		if judged.ResolvedRefs.Status != metav1.ConditionTrue {
 			return refuse(condition.XBackendTLS(judged.ResolvedRefs.Message))
 		}
-		b.TLS = judged.TLS
+		b.TLS = judged.Asks
 	}
 	encrypted := b.Protocol == gwxv1alpha1.BackendProtocolHTTP2 || b.Protocol == gwxv1alpha1.BackendProtocolWSS
 	switch {
@@ -143,8 +144,9 @@ var spoken = map[ir.Use]map[gwxv1alpha1.BackendProtocol]ir.Protocol{
 // declareXBackendAncestors finds the Gateways with routes that refer to each
 // XBackend, sorted.
 func (g *Graph) declareXBackendAncestors() flow.Table[object.Name, []Ancestor] {
-	byBackend := g.routesByGoverned(kind.XBackend)
-	targets := func(b *XBackend, yield func(policyTarget)) { yield(policyTarget{service: b.Name}) }
-	judge := func(_ *flow.Ctx, b *XBackend, _ policyTarget) *metav1.Condition { return b.Refused }
-	return ancestors(g, "topology-xbackend-ancestors", g.XBackends, byBackend, targets, judge, condition.XBackendAccepted())
+	return declareAncestors(g, "topology-xbackend-ancestors", g.XBackends, condition.XBackendAccepted(),
+		func(b *XBackend) []policy.Target {
+			return []policy.Target{{Key: object.Key{Kind: kind.XBackend, Name: b.Name}}}
+		},
+		func(_ *flow.Ctx, b *XBackend, _ policy.Target) *metav1.Condition { return b.Refused })
 }
