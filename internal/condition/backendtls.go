@@ -42,21 +42,21 @@ func PolicyConflicted(target, winner string) metav1.Condition {
 		fmt.Sprintf("BackendTLSPolicy %s targets %s too, and takes precedence; remove one of the two, or name ports in sectionName", winner, target))
 }
 
-// PolicyTargetMissing says that a Service does not exist.
-func PolicyTargetMissing(service string) metav1.Condition {
+// PolicyTargetMissing says that the object that a policy targets does not exist.
+func PolicyTargetMissing(object string) metav1.Condition {
 	return no(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonTargetNotFound,
-		fmt.Sprintf("Service %s does not exist; create it or correct targetRefs", service))
+		fmt.Sprintf("%s does not exist; create it or correct targetRefs", object))
 }
 
-// PolicySectionMissing says that a Service has no port of that name; ports are the
-// names that it has.
-func PolicySectionMissing(service, section string, ports []string) metav1.Condition {
-	have := "its ports have no names"
-	if len(ports) > 0 {
-		have = "it has " + quoted(ports)
+// PolicySectionMissing says that an object has no section of that name; word is what its
+// sections are called, and names are those that it has.
+func PolicySectionMissing(object, word, section string, names []string) metav1.Condition {
+	have := "its " + word + "s have no names"
+	if len(names) > 0 {
+		have = "it has " + quoted(names)
 	}
 	return no(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonTargetNotFound,
-		fmt.Sprintf("Service %s has no port named %q; %s; correct sectionName", service, section, have))
+		fmt.Sprintf("%s has no %s named %q; %s; correct sectionName", object, word, section, have))
 }
 
 // PolicyResolvedRefs says that every reference of the policy can be used.

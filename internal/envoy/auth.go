@@ -44,8 +44,8 @@ var isForeign = regexp.MustCompile("^(" + foreign + ")$").MatchString
 
 // authFilters stand in every chain.
 var authFilters = []*hcmv3.HttpFilter{
-	optional(authGRPC, authDefaults(&ir.Auth{Backend: InvalidBackend, GRPC: true})),
-	optional(authHTTP, authDefaults(&ir.Auth{Backend: InvalidBackend})),
+	optional(authGRPC, authDefaults(&ir.Auth{Backend: ir.NamedBackend(InvalidBackend), GRPC: true})),
+	optional(authHTTP, authDefaults(&ir.Auth{Backend: ir.NamedBackend(InvalidBackend)})),
 	optional(authOwn, &filterchainv3.FilterChainConfig{}),
 }
 
@@ -72,29 +72,40 @@ func authDefaults(a *ir.Auth) *extauthzv3.ExtAuthz {
 	return f
 }
 
+// authFilter is the filter that asks a service.
+func authFilter(a *ir.Auth) string {
+	switch {
+	case len(a.RequestHeaders) > 0 || slices.ContainsFunc(a.ResponseHeaders, isForeign):
+		return authOwn
+	case a.GRPC:
+		return authGRPC
+	default:
+		return authHTTP
+	}
+}
+
 // routeAuth returns the filter that a route enables, and its settings.
 func routeAuth(a *ir.Auth) (filter string, settings message, err error) {
-	if a.Backend == "" {
+	if a.Backend.IsZero() {
 		return "", nil, errors.New("external authorization: no backend")
 	}
 	var body *extauthzv3.BufferSettings
 	if a.MaxBody > 0 {
 		body = &extauthzv3.BufferSettings{MaxRequestBytes: a.MaxBody}
 	}
-	if len(a.RequestHeaders) > 0 || slices.ContainsFunc(a.ResponseHeaders, isForeign) {
+	filter = authFilter(a)
+	if filter == authOwn {
 		own := authDefaults(a)
 		own.AllowedHeaders, own.WithRequestBody = headerNames(a.RequestHeaders), body
 		config, err := pack(own)
-		return authOwn, &filterchainv3.FilterChainConfigPerRoute{FilterChain: &filterchainv3.FilterChain{
+		return filter, &filterchainv3.FilterChainConfigPerRoute{FilterChain: &filterchainv3.FilterChain{
 			Filters: []*corev3.TypedExtensionConfig{{Name: "envoy.filters.http.ext_authz", TypedConfig: config}},
 		}}, err
 	}
 	check := &extauthzv3.CheckSettings{WithRequestBody: body}
 	if a.GRPC {
-		filter = authGRPC
 		check.ServiceOverride = &extauthzv3.CheckSettings_GrpcService{GrpcService: grpcAuth(a)}
 	} else {
-		filter = authHTTP
 		check.ServiceOverride = &extauthzv3.CheckSettings_HttpService{HttpService: httpAuth(a)}
 	}
 	return filter, &extauthzv3.ExtAuthzPerRoute{Override: &extauthzv3.ExtAuthzPerRoute_CheckSettings{CheckSettings: check}}, nil
@@ -103,7 +114,7 @@ func routeAuth(a *ir.Auth) (filter string, settings message, err error) {
 func grpcAuth(a *ir.Auth) *corev3.GrpcService {
 	return &corev3.GrpcService{
 		TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{
-			ClusterName: a.Backend, Authority: a.Authority,
+			ClusterName: ClusterName(a.Backend), Authority: a.Authority,
 		}},
 		Timeout: duration(a.Timeout),
 	}
@@ -115,7 +126,7 @@ func httpAuth(a *ir.Auth) *extauthzv3.HttpService {
 		copied = &matcherv3.ListStringMatcher{Patterns: []*matcherv3.StringMatcher{matching(".*")}}
 	}
 	return &extauthzv3.HttpService{
-		ServerUri:             authURI(a.Backend, a.Timeout),
+		ServerUri:             authURI(ClusterName(a.Backend), a.Timeout),
 		PathPrefix:            a.PathPrefix,
 		AuthorizationResponse: &extauthzv3.AuthorizationResponse{AllowedUpstreamHeaders: copied},
 	}

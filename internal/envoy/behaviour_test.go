@@ -229,12 +229,12 @@ func TestEnvoyHeaders(t *testing.T) {
 	one := to(b)
 	one[0].Filters = both("backend")
 	two := []ir.WeightedBackend{
-		{Backend: b.ir.Name, Weight: 1, Filters: both("backend")},
-		{Backend: b2.ir.Name, Weight: 1, Filters: both("backend")},
+		{Backend: b.ir.Key(), Weight: 1, Filters: both("backend")},
+		{Backend: b2.ir.Key(), Weight: 1, Filters: both("backend")},
 	}
 	moved := []ir.WeightedBackend{
-		{Backend: b.ir.Name, Weight: 1, Filters: ir.Filters{Rewrite: &ir.Rewrite{Hostname: "one.example"}}},
-		{Backend: b2.ir.Name, Weight: 1, Filters: ir.Filters{RequestHeaders: &ir.HeaderChanges{
+		{Backend: b.ir.Key(), Weight: 1, Filters: ir.Filters{Rewrite: &ir.Rewrite{Hostname: "one.example"}}},
+		{Backend: b2.ir.Key(), Weight: 1, Filters: ir.Filters{RequestHeaders: &ir.HeaderChanges{
 			Set: []ir.Header{{Name: "Host", Value: "two.example"}},
 		}}},
 	}
@@ -300,13 +300,13 @@ func TestEnvoyWeights(t *testing.T) {
 	path := func(p *ir.PathRewrite) ir.Filters { return ir.Filters{Rewrite: &ir.Rewrite{Path: p}} }
 	r := plain(rulesOn("a.example",
 		&ir.Rule{Match: prefix("/invalid"), Backends: []ir.WeightedBackend{{Weight: 1}}},
-		&ir.Rule{Match: prefix("/zero"), Backends: []ir.WeightedBackend{{Backend: b.ir.Name}}},
+		&ir.Rule{Match: prefix("/zero"), Backends: []ir.WeightedBackend{{Backend: b.ir.Key()}}},
 		&ir.Rule{Match: prefix("/none")},
 		&ir.Rule{Match: prefix("/status"), Status: 404},
-		&ir.Rule{Match: prefix("/share"), Backends: []ir.WeightedBackend{{Backend: b.ir.Name, Weight: 7}, {Weight: 3}, {Backend: b2.ir.Name}}},
+		&ir.Rule{Match: prefix("/share"), Backends: []ir.WeightedBackend{{Backend: b.ir.Key(), Weight: 7}, {Weight: 3}, {Backend: b2.ir.Key()}}},
 		&ir.Rule{Match: prefix("/split"), Backends: []ir.WeightedBackend{
-			{Backend: b.ir.Name, Weight: 5, Filters: path(&ir.PathRewrite{Value: "/one"})},
-			{Backend: b2.ir.Name, Weight: 3, Filters: path(&ir.PathRewrite{Full: true, Value: "/two"})},
+			{Backend: b.ir.Key(), Weight: 5, Filters: path(&ir.PathRewrite{Value: "/one"})},
+			{Backend: b2.ir.Key(), Weight: 3, Filters: path(&ir.PathRewrite{Full: true, Value: "/two"})},
 			{Weight: 2},
 		}},
 	), b, b2).start(t)

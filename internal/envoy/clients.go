@@ -19,7 +19,7 @@ func checkClients(context *tlsv3.DownstreamTlsContext, c *ir.Clients) {
 	context.CommonTlsContext.ValidationContextType = &tlsv3.CommonTlsContext_CombinedValidationContext{
 		CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
 			DefaultValidationContext:         rules,
-			ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: c.Authorities, SdsConfig: ads()},
+			ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: SecretName(c.Authorities), SdsConfig: ads()},
 		},
 	}
 }

@@ -75,8 +75,9 @@ var dns = &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomC
 // Cluster returns a backend's cluster: its pool of connections. Envoy's
 // defaults are left out, among them 5 s to connect.
 func Cluster(b *ir.Backend) (*Resource, error) {
+	name := ClusterName(b.Key())
 	c := &clusterv3.Cluster{
-		Name:                          b.Name,
+		Name:                          name,
 		LbPolicy:                      clusterv3.Cluster_LEAST_REQUEST,
 		CircuitBreakers:               circuitBreakers(b.Retry),
 		PerConnectionBufferLimitBytes: wrapperspb.UInt32(bufferLimit),
@@ -87,12 +88,12 @@ func Cluster(b *ir.Backend) (*Resource, error) {
 		c.UpstreamConnectionOptions = keepalive
 	case ir.HTTP1, ir.WebSocket, ir.TCP, ir.UDP, "":
 	default:
-		return nil, fmt.Errorf("backend %s: unknown protocol %q", b.Name, b.Protocol)
+		return nil, fmt.Errorf("backend %s: unknown protocol %q", name, b.Protocol)
 	}
-	if b.TLS != nil {
-		socket, err := upstreamTLS(b.TLS, b.Protocol)
+	if !b.TLS.IsZero() {
+		socket, err := upstreamTLS(&b.TLS, b.Protocol)
 		if err != nil {
-			return nil, fmt.Errorf("backend %s: %w", b.Name, err)
+			return nil, fmt.Errorf("backend %s: %w", name, err)
 		}
 		c.TransportSocket = socket
 	}
@@ -102,23 +103,23 @@ func Cluster(b *ir.Backend) (*Resource, error) {
 		c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: ads()}
 	} else {
 		if err := checkHost(b.DNS); err != nil {
-			return nil, fmt.Errorf("backend %s: %w", b.Name, err)
+			return nil, fmt.Errorf("backend %s: %w", name, err)
 		}
 		c.ClusterDiscoveryType = dns
 		// A name that can't be resolved would keep an Envoy that starts from
 		// everything else for 15 s.
 		c.WaitForWarmOnInit = wrapperspb.Bool(false)
 		c.LoadAssignment = &endpointv3.ClusterLoadAssignment{
-			ClusterName: b.Name,
-			Endpoints:   []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{lbEndpoint(b.DNS, uint32(b.Port))}}},
+			ClusterName: name,
+			Endpoints:   []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{lbEndpoint(b.DNS, uint32(b.ConnectPort()))}}},
 		}
 	}
-	r, err := resource(Clusters, b.Name, c)
+	r, err := resource(Clusters, name, c)
 	if err != nil {
-		return nil, fmt.Errorf("backend %s: %w", b.Name, err)
+		return nil, fmt.Errorf("backend %s: %w", name, err)
 	}
-	if b.TLS != nil {
-		r = r.Awaiting(upstreamSecrets(b.TLS)...)
+	if !b.TLS.IsZero() {
+		r = r.Awaiting(upstreamSecrets(&b.TLS)...)
 	}
 	return r, nil
 }

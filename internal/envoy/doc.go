@@ -12,6 +12,10 @@
 //     that a route may need is in the chain from the start, disabled, and a route
 //     enables it for itself. TLSRoutes and TCPRoutes have no other place than the
 //     listener; UDPRoutes are in endpoints.
+//   - Filters stand at the level that they are for, and the inner level has the last
+//     word. A host or a table whose filters can't be given to Envoy answers with an
+//     error: nothing passes without them.
+//   - Names are made here from keys, by one function for each type, and never read.
 //   - A route table is put together from the marshalled bytes of its hosts; one
 //     changed host costs one marshalling.
 //

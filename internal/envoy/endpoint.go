@@ -25,13 +25,13 @@ func (e *AddressError) Error() string {
 		e.Backend, strings.Join(e.Addresses, ", "))
 }
 
-// LoadAssignment returns a backend's endpoints. Addresses that Envoy would refuse
+// LoadAssignment returns the endpoints of a cluster. Addresses that Envoy would refuse
 // are left out and reported by an AddressError; the resource is whole without
 // them. It is nil only where there is no name to send it under.
-func LoadAssignment(e *ir.Endpoints) (*Resource, error) {
+func LoadAssignment(cluster string, endpoints []ir.Endpoint) (*Resource, error) {
 	var odd []string
 	var ready, draining []*endpointv3.LbEndpoint
-	for _, ep := range e.Endpoints {
+	for _, ep := range endpoints {
 		if ip, err := netip.ParseAddr(ep.Address); err != nil || ip.Zone() != "" {
 			odd = append(odd, ep.Address)
 			continue
@@ -46,7 +46,7 @@ func LoadAssignment(e *ir.Endpoints) (*Resource, error) {
 			ready = append(ready, lb)
 		}
 	}
-	m := &endpointv3.ClusterLoadAssignment{ClusterName: e.Backend}
+	m := &endpointv3.ClusterLoadAssignment{ClusterName: cluster}
 	// Priorities start at 0 and leave none out. Envoy turns to the next one
 	// when the one before has nobody.
 	for _, lbs := range [][]*endpointv3.LbEndpoint{ready, draining} {
@@ -57,12 +57,12 @@ func LoadAssignment(e *ir.Endpoints) (*Resource, error) {
 			})
 		}
 	}
-	r, err := resource(Endpoints, e.Backend, m)
+	r, err := resource(Endpoints, cluster, m)
 	if err != nil {
-		return nil, fmt.Errorf("backend %s: %w", e.Backend, err)
+		return nil, fmt.Errorf("backend %s: %w", cluster, err)
 	}
 	if len(odd) > 0 {
-		return r, &AddressError{Backend: e.Backend, Addresses: odd}
+		return r, &AddressError{Backend: cluster, Addresses: odd}
 	}
 	return r, nil
 }
@@ -70,8 +70,8 @@ func LoadAssignment(e *ir.Endpoints) (*Resource, error) {
 // EmptyEndpoints answers a subscription to the endpoints of a cluster that has
 // none: requests get 503. Envoy ignores the removal of endpoints, and holds up
 // a new cluster for 15 s where they don't come.
-func EmptyEndpoints(name string) *Resource {
-	r, _ := LoadAssignment(&ir.Endpoints{Backend: name})
+func EmptyEndpoints(cluster string) *Resource {
+	r, _ := LoadAssignment(cluster, nil)
 	return r
 }
 

@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	statefulsessionv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/stateful_session/v3"
@@ -48,8 +49,10 @@ func optional(name string, m message) *hcmv3.HttpFilter {
 	}
 }
 
-// routeFilters enables the filters that a rule needs.
-func routeFilters(f *ir.Filters) (map[string]*anypb.Any, error) {
+// routeFilters enables the filters that a level needs, and disables those of the levels
+// around it that take turns with them. Outer is the authorization that is in force
+// there; nil for none.
+func routeFilters(f *ir.Filters, outer *ir.Auth) (map[string]*anypb.Any, error) {
 	var out map[string]*anypb.Any
 	enable := func(name string, m message, err error) error {
 		if err != nil {
@@ -75,6 +78,11 @@ func routeFilters(f *ir.Filters) (map[string]*anypb.Any, error) {
 		name, settings, err := routeAuth(f.Auth)
 		if err := enable(name, settings, err); err != nil {
 			return nil, err
+		}
+		if outer != nil && authFilter(outer) != name {
+			if err := enable(authFilter(outer), &routev3.FilterConfig{Disabled: true}, nil); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return out, nil

@@ -27,15 +27,15 @@ func weighted(all []ir.WeightedBackend) (some []*ir.WeightedBackend, usable bool
 	for i := range all {
 		if b := &all[i]; b.Weight > 0 {
 			some = append(some, b)
-			usable = usable || b.Backend != ""
+			usable = usable || !b.Backend.IsZero()
 		}
 	}
 	return some, usable
 }
 
 // forward completes a route that sends requests to backends.
-func forward(r *ir.Rule, route *routev3.Route, backends []*ir.WeightedBackend) ([]*routev3.Route, error) {
-	if len(r.Filters.Mirrors) > 0 || r.Retry != nil && r.Retry.Attempts > 0 {
+func forward(r *ir.Rule, route *routev3.Route, backends []*ir.WeightedBackend, around surroundings) ([]*routev3.Route, error) {
+	if len(r.Filters.Mirrors) > 0 || around.mirrors || r.Retry != nil && r.Retry.Attempts > 0 {
 		route.RequestBodyBufferLimit = wrapperspb.UInt64(replayableBody)
 	}
 	if len(backends) == 1 {
@@ -43,7 +43,8 @@ func forward(r *ir.Rule, route *routev3.Route, backends []*ir.WeightedBackend) (
 		return []*routev3.Route{route}, err
 	}
 	for _, b := range backends {
-		if rewritesPath(&b.Filters) {
+		// Envoy makes a cluster's changes before those around the route.
+		if rewritesPath(&b.Filters) || around.headers && changes(b) {
 			return split(r, route, backends)
 		}
 	}
@@ -58,7 +59,7 @@ func toOne(r *ir.Rule, route *routev3.Route, b *ir.WeightedBackend) error {
 	if err != nil {
 		return err
 	}
-	action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: b.Backend}
+	action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: ClusterName(b.Backend)}
 	if err := rewrite(action, r.Match.Path, &r.Filters, &b.Filters); err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func toSeveral(r *ir.Rule, route *routev3.Route, backends []*ir.WeightedBackend)
 		if err != nil {
 			return err
 		}
-		if b.Backend == "" && !r.Match.Path.Kind.GRPC() {
+		if b.Backend.IsZero() && !r.Match.Path.Kind.GRPC() {
 			// For gRPC it is Envoy's default, 503.
 			action.ClusterNotFoundResponseCode = routev3.RouteAction_INTERNAL_SERVER_ERROR
 		}
@@ -127,8 +128,8 @@ func changes(b *ir.WeightedBackend) bool {
 }
 
 func clusterWeight(rule *ir.Filters, b *ir.WeightedBackend) (*routev3.WeightedCluster_ClusterWeight, error) {
-	c := &routev3.WeightedCluster_ClusterWeight{Name: b.Backend, Weight: wrapperspb.UInt32(b.Weight)}
-	if b.Backend == "" {
+	c := &routev3.WeightedCluster_ClusterWeight{Name: ClusterName(b.Backend), Weight: wrapperspb.UInt32(b.Weight)}
+	if b.Backend.IsZero() {
 		c.Name = InvalidBackend
 	}
 	host, err := hostname(rule, &b.Filters)
@@ -148,7 +149,7 @@ func clusterWeight(rule *ir.Filters, b *ir.WeightedBackend) (*routev3.WeightedCl
 }
 
 // split makes a route for each backend, which take the rule's requests by
-// chance: Envoy can't rewrite a path by weighted cluster. It draws one random
+// chance: Envoy can't rewrite a path by weighted cluster, nor give it the last word. It draws one random
 // number a request and compares it with the fraction of each route, so growing
 // fractions cut the requests into shares. They are exact to a millionth.
 func split(r *ir.Rule, template *routev3.Route, backends []*ir.WeightedBackend) ([]*routev3.Route, error) {
@@ -169,7 +170,7 @@ func split(r *ir.Rule, template *routev3.Route, backends []*ir.WeightedBackend) 
 		if i < len(backends)-1 {
 			route.Match = upTo(template.Match, millionths(sum, total))
 		}
-		if b.Backend == "" {
+		if b.Backend.IsZero() {
 			route.Action = direct(failure(r))
 			if err := setResponseHeaders(route, r.Filters.ResponseHeaders); err != nil {
 				return nil, err

@@ -119,7 +119,7 @@ func render(t *testing.T, f txtar.File, all *setup) (text string, errs []string)
 		for _, c := range l.Chains {
 			if c.TLS != nil {
 				for _, name := range c.TLS.Certificates {
-					all.secrets = append(all.secrets, secret(t, name, newKey(t, "P-256"), nil))
+					all.secrets = append(all.secrets, secret(t, SecretName(name), newKey(t, "P-256"), nil))
 				}
 			}
 		}
@@ -130,19 +130,19 @@ func render(t *testing.T, f txtar.File, all *setup) (text string, errs []string)
 		r, err := Cluster(b)
 		failed(err)
 		all.backends = append(all.backends, b)
-		if b.TLS != nil {
+		if !b.TLS.IsZero() {
 			all.upstreamSetup(t, b)
 		}
 		return format(t, decode(t, r, &clusterv3.Cluster{})), errs
 	case "endpoints":
 		e := &ir.Endpoints{}
 		read(e)
-		r, err := LoadAssignment(e)
+		r, err := LoadAssignment(ClusterName(e.Backend), e.Endpoints)
 		failed(err)
 		name := fmt.Sprintf("%d", len(all.backends))
-		all.backends = append(all.backends, &ir.Backend{Name: name, Protocol: ir.HTTP1})
+		all.backends = append(all.backends, &ir.Backend{Named: name, Protocol: ir.HTTP1})
 		if err == nil {
-			all.endpoints = append(all.endpoints, &ir.Endpoints{Backend: name, Endpoints: e.Endpoints})
+			all.endpoints = append(all.endpoints, &ir.Endpoints{Backend: ir.NamedBackend(name), Endpoints: e.Endpoints})
 		}
 		return format(t, decode(t, r, &endpointv3.ClusterLoadAssignment{})), errs
 	default:

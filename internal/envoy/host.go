@@ -46,6 +46,9 @@ func HostPart(h *ir.Host) (*Part, []RuleError) {
 			Action: direct(http.StatusMisdirectedRequest),
 		}}
 	}
+	if err := setHostFilters(vh, h); err != nil {
+		return closedHost(h, err)
+	}
 	errs := setRoutes(vh, h, (*routev3.Route).ValidateAll)
 	body, err := hostField(vh)
 	if err != nil {
@@ -54,6 +57,9 @@ func HostPart(h *ir.Host) (*Part, []RuleError) {
 		errs = setRoutes(vh, h, marshals)
 		body, err = hostField(vh)
 	}
+	if err != nil && h.Filters != nil {
+		return closedHost(h, err)
+	}
 	if err != nil {
 		errs = make([]RuleError, 0, len(h.Rules))
 		for _, r := range h.Rules {
@@ -61,7 +67,20 @@ func HostPart(h *ir.Host) (*Part, []RuleError) {
 		}
 		return nil, errs
 	}
-	return &Part{Name: h.Domain, Hash: Sum(body), Body: body}, errs
+	return &Part{Name: h.Domain, Hash: Sum(body), Body: body, headers: changesHeaders(h.Filters)}, errs
+}
+
+// closedHost answers for a host whose own filters can't be given to Envoy: no request
+// may pass without them.
+func closedHost(h *ir.Host, why error) (*Part, []RuleError) {
+	closed := &ir.Host{Domain: h.Domain, Rules: make([]*ir.Rule, len(h.Rules))}
+	errs := make([]RuleError, len(h.Rules))
+	for i, r := range h.Rules {
+		closed.Rules[i] = &ir.Rule{Source: r.Source, Match: r.Match, Status: failure(r)}
+		errs[i] = RuleError{Source: r.Source, Err: why}
+	}
+	part, more := HostPart(closed)
+	return part, append(errs, more...)
 }
 
 // setRoutes gives a virtual host the routes of its rules.
@@ -69,9 +88,10 @@ func setRoutes(vh *routev3.VirtualHost, h *ir.Host, ok check) (errs []RuleError)
 	if h.Misdirected {
 		return nil
 	}
+	around := surround(h)
 	vh.Routes = make([]*routev3.Route, 0, len(h.Rules))
 	for _, r := range h.Rules {
-		routes, err := ruleRoutes(r, h.Domain, ok)
+		routes, err := ruleRoutes(r, h.Domain, around, ok)
 		if err != nil {
 			errs = append(errs, RuleError{Source: r.Source, Err: err})
 		}

@@ -21,15 +21,14 @@ func simpleHost(i int) *ir.Host {
 		Rules: []*ir.Rule{{
 			Source:   ir.Source{Kind: kind.HTTPRoute, Name: object.Name{Namespace: "bench", Name: name}},
 			Match:    ir.Match{Path: ir.PathMatch{Kind: ir.PathPrefix, Value: "/"}},
-			Backends: []ir.WeightedBackend{{Backend: "bench/" + name + ":8080|0123456789abcdef", Weight: 1}},
+			Backends: []ir.WeightedBackend{{Backend: ir.NamedBackend("bench/" + name + ":8080|0123456789abcdef"), Weight: 1}},
 		}},
 	}
 }
 
 func simpleBackend() *ir.Backend {
 	return &ir.Backend{
-		Name: "bench/app-00001:8080|0123456789abcdef", Protocol: ir.HTTP1, Port: 8080,
-		Service: object.Name{Namespace: "bench", Name: "app-00001"},
+		Named: "bench/app-00001:8080|0123456789abcdef", Protocol: ir.HTTP1, Port: 8080,
 	}
 }
 
@@ -71,7 +70,7 @@ func TestHostPartOutOfRange(t *testing.T) {
 	good := simpleHost(0).Rules[0]
 	for name, change := range map[string]func(*ir.Rule){
 		"UTF-8 in a path":    func(r *ir.Rule) { r.Match.Path = ir.PathMatch{Kind: ir.PathExact, Value: "/\xff"} },
-		"UTF-8 in a cluster": func(r *ir.Rule) { r.Backends = []ir.WeightedBackend{{Backend: "a/\xff", Weight: 1}} },
+		"UTF-8 in a cluster": func(r *ir.Rule) { r.Backends = []ir.WeightedBackend{{Backend: ir.NamedBackend("a/\xff"), Weight: 1}} },
 		"UTF-8 in a name":    func(r *ir.Rule) { r.Source.Title = "\xff" },
 		"UTF-8 in a header": func(r *ir.Rule) {
 			r.Filters.RequestHeaders = &ir.HeaderChanges{Set: []ir.Header{{Name: "x", Value: "\xff"}}}
@@ -79,7 +78,7 @@ func TestHostPartOutOfRange(t *testing.T) {
 		"kind of path": func(r *ir.Rule) { r.Match.Path.Kind = "Other" },
 		"status":       func(r *ir.Rule) { r.Status = 99 },
 		"weights": func(r *ir.Rule) {
-			r.Backends = []ir.WeightedBackend{{Backend: "a/b", Weight: 1 << 31}, {Backend: "a/c", Weight: 1 << 31}}
+			r.Backends = []ir.WeightedBackend{{Backend: ir.NamedBackend("a/b"), Weight: 1 << 31}, {Backend: ir.NamedBackend("a/c"), Weight: 1 << 31}}
 		},
 		"retry code":  func(r *ir.Rule) { r.Retry = &ir.Retry{Attempts: 1, StatusCodes: []uint32{200}} },
 		"CORS origin": func(r *ir.Rule) { r.Filters.CORS = &ir.CORS{AllowOrigins: []string{"https://a\n"}} },
@@ -106,7 +105,7 @@ func TestHostPartOutOfRange(t *testing.T) {
 			continue
 		}
 		routes := c.VirtualHosts[0].Routes
-		if last := routes[len(routes)-1]; last.GetRoute().GetCluster() != good.Backends[0].Backend {
+		if last := routes[len(routes)-1]; last.GetRoute().GetCluster() != ClusterName(good.Backends[0].Backend) {
 			t.Errorf("%s: the good rule is gone: %v", name, routes)
 		}
 	}
@@ -215,10 +214,10 @@ func BenchmarkCluster(b *testing.B) {
 }
 
 func BenchmarkLoadAssignment(b *testing.B) {
-	e := &ir.Endpoints{Backend: simpleBackend().Name, Endpoints: []ir.Endpoint{{Address: "10.0.0.1", Port: 8080}, {Address: "10.0.0.2", Port: 8080}}}
+	e := &ir.Endpoints{Backend: simpleBackend().Key(), Endpoints: []ir.Endpoint{{Address: "10.0.0.1", Port: 8080}, {Address: "10.0.0.2", Port: 8080}}}
 	b.ReportAllocs()
 	for b.Loop() {
-		_, _ = LoadAssignment(e)
+		_, _ = LoadAssignment(ClusterName(e.Backend), e.Endpoints)
 	}
 }
 

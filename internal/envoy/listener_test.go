@@ -14,7 +14,7 @@ import (
 )
 
 func TestListenerLeavesOutWhatIsWrong(t *testing.T) {
-	certs := &ir.TLS{Certificates: []string{"default/tls"}}
+	certs := &ir.TLS{Certificates: []ir.SecretKey{ir.NamedSecret("default/tls")}}
 	l := &ir.Listener{
 		Name: "tls-443", TLS: true, BindPort: 443, Addresses: []string{"localhost", "127.0.0.1"},
 		Chains: []ir.Chain{
@@ -54,7 +54,11 @@ func TestEnvoyTLS(t *testing.T) {
 		}}}}
 	}
 	chain := func(table, hostname string, certs ...string) ir.Chain {
-		return ir.Chain{Table: table, Hostname: hostname, TLS: &ir.TLS{Certificates: certs}}
+		tls := &ir.TLS{}
+		for _, name := range certs {
+			tls.Certificates = append(tls.Certificates, ir.NamedSecret(name))
+		}
+		return ir.Chain{Table: table, Hostname: hostname, TLS: tls}
 	}
 	// Envoy chooses among the certificates that are for the server's name.
 	named := func(c *x509.Certificate) { c.DNSNames = []string{"a.example"} }

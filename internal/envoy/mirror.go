@@ -19,11 +19,11 @@ func mirrors(all []ir.Mirror) []*routev3.RouteAction_RequestMirrorPolicy {
 	}
 	out := make([]*routev3.RouteAction_RequestMirrorPolicy, 0, len(all))
 	for _, m := range all {
-		if m.Numerator == 0 || m.Backend == "" {
+		if m.Numerator == 0 || m.Backend.IsZero() {
 			continue
 		}
 		out = append(out, &routev3.RouteAction_RequestMirrorPolicy{
-			Cluster:         m.Backend,
+			Cluster:         ClusterName(m.Backend),
 			RuntimeFraction: fraction(m.Numerator, m.Denominator),
 			// The copy has the Host of the original.
 			DisableShadowHostSuffixAppend: true,

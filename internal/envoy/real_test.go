@@ -66,6 +66,18 @@ func decode[T proto.Message](t testing.TB, r *Resource, m T) T {
 	return m
 }
 
+// around returns the filters of the listener in front of a table.
+func (s *setup) around(table string) *ir.Filters {
+	for _, l := range s.listeners {
+		for _, c := range l.Chains {
+			if c.Table == table {
+				return l.Filters
+			}
+		}
+	}
+	return nil
+}
+
 // bootstrap returns the static form of a setup.
 func (s *setup) bootstrap(t testing.TB, adminSocket string) *bootstrapv3.Bootstrap {
 	t.Helper()
@@ -73,12 +85,14 @@ func (s *setup) bootstrap(t testing.TB, adminSocket string) *bootstrapv3.Bootstr
 	for name, hosts := range s.tables {
 		var parts []*Part
 		for _, h := range hosts {
+			h.Around = s.around(name)
 			// Errors are the business of the caller: what is left must serve.
 			if p, _ := HostPart(h); p != nil {
 				parts = append(parts, p)
 			}
 		}
-		tables[name] = decode(t, RouteTable(name, parts), &routev3.RouteConfiguration{})
+		table, _ := BundledRouteTable(name, s.around(name), []*Bundle{NewBundle(parts)})
+		tables[name] = decode(t, table, &routev3.RouteConfiguration{})
 	}
 	static := &bootstrapv3.Bootstrap_StaticResources{}
 	for _, l := range s.listeners {
@@ -95,11 +109,11 @@ func (s *setup) bootstrap(t testing.TB, adminSocket string) *bootstrapv3.Bootstr
 	}
 	assignments := map[string]*endpointv3.ClusterLoadAssignment{}
 	for _, e := range s.endpoints {
-		r, err := LoadAssignment(e)
+		r, err := LoadAssignment(ClusterName(e.Backend), e.Endpoints)
 		if err != nil {
 			t.Fatal(err)
 		}
-		assignments[e.Backend] = decode(t, r, &endpointv3.ClusterLoadAssignment{})
+		assignments[r.Name] = decode(t, r, &endpointv3.ClusterLoadAssignment{})
 	}
 	for _, b := range s.backends {
 		r, err := Cluster(b)
@@ -111,9 +125,9 @@ func (s *setup) bootstrap(t testing.TB, adminSocket string) *bootstrapv3.Bootstr
 		if c.EdsClusterConfig != nil {
 			c.EdsClusterConfig = nil
 			c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
-			c.LoadAssignment = assignments[b.Name]
+			c.LoadAssignment = assignments[c.Name]
 			if c.LoadAssignment == nil {
-				c.LoadAssignment = decode(t, EmptyEndpoints(b.Name), &endpointv3.ClusterLoadAssignment{})
+				c.LoadAssignment = decode(t, EmptyEndpoints(c.Name), &endpointv3.ClusterLoadAssignment{})
 			}
 		}
 		static.Clusters = append(static.Clusters, c)
@@ -356,8 +370,8 @@ func newBackend(t testing.TB, name string, protocol ir.Protocol, handler http.Ha
 	srv.Start()
 	t.Cleanup(srv.Close)
 	addr := netip.MustParseAddrPort(srv.Listener.Addr().String())
-	b.ir = &ir.Backend{Name: "default/" + name + ":80", Protocol: protocol, Port: 80, Service: object.Name{Namespace: "default", Name: name}}
-	b.eps = &ir.Endpoints{Backend: b.ir.Name, Endpoints: []ir.Endpoint{{Address: addr.Addr().String(), Port: addr.Port()}}}
+	b.ir = &ir.Backend{Named: "default/" + name + ":80", Protocol: protocol, Port: 80}
+	b.eps = &ir.Endpoints{Backend: b.ir.Key(), Endpoints: []ir.Endpoint{{Address: addr.Addr().String(), Port: addr.Port()}}}
 	return b
 }
 
@@ -433,5 +447,5 @@ func prefix(p string) ir.Match {
 }
 
 func to(b *backend) []ir.WeightedBackend {
-	return []ir.WeightedBackend{{Backend: b.ir.Name, Weight: 1}}
+	return []ir.WeightedBackend{{Backend: b.ir.Key(), Weight: 1}}
 }

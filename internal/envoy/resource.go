@@ -50,6 +50,8 @@ type Part struct {
 	Name string // the domain
 	Hash Hash
 	Body []byte
+	// headers says that it changes headers itself, around its routes.
+	headers bool
 }
 
 // Bundle is a set of parts that are kept together, so that one changed part
@@ -58,6 +60,8 @@ type Bundle struct {
 	hash  Hash
 	parts []*Part
 	size  int // of the bodies, in bytes
+	// headers says that one of the parts changes headers around its routes.
+	headers bool
 }
 
 // NewBundle returns a bundle of parts, which are sorted by name.
@@ -67,13 +71,16 @@ func NewBundle(parts []*Part) *Bundle {
 	for _, p := range parts {
 		d.write(p.Hash[:])
 		b.size += len(p.Body)
+		b.headers = b.headers || p.headers
 	}
 	b.hash = d.sum()
 	return b
 }
 
 // Equal reports whether two bundles hold the same.
-func (b *Bundle) Equal(o *Bundle) bool { return b == o || b != nil && o != nil && b.hash == o.hash }
+func (b *Bundle) Equal(o *Bundle) bool {
+	return b == o || b != nil && o != nil && b.hash == o.hash && b.headers == o.headers
+}
 
 // Resource is one xDS resource, ready to be sent. It is immutable.
 type Resource struct {

@@ -10,8 +10,8 @@ import (
 
 // circuitBreakers keep one backend from taking the proxy's resources, with the
 // backend's own budget for retries where it has one.
-func circuitBreakers(budget *ir.RetryBudget) *clusterv3.CircuitBreakers {
-	if budget == nil {
+func circuitBreakers(budget ir.RetryBudget) *clusterv3.CircuitBreakers {
+	if budget == (ir.RetryBudget{}) {
 		return breakers
 	}
 	return &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{

@@ -27,12 +27,12 @@ type check func(*routev3.Route) error
 // error they answer failure to what the rule matches, or are none where the match
 // itself is wrong: any other match would take requests that belong to other
 // rules.
-func ruleRoutes(r *ir.Rule, domain string, ok check) ([]*routev3.Route, error) {
+func ruleRoutes(r *ir.Rule, domain string, around surroundings, ok check) ([]*routev3.Route, error) {
 	match, err := routeMatch(&r.Match)
 	if err != nil {
 		return nil, err
 	}
-	routes, err := answer(r, match, domain)
+	routes, err := answer(r, match, domain, around)
 	for i := 0; err == nil && i < len(routes); i++ {
 		err = ok(routes[i])
 	}
@@ -49,8 +49,8 @@ func ruleRoutes(r *ir.Rule, domain string, ok check) ([]*routev3.Route, error) {
 }
 
 // answer returns routes that have a match and do what the rule says.
-func answer(r *ir.Rule, match *routev3.RouteMatch, domain string) ([]*routev3.Route, error) {
-	filters, err := routeFilters(&r.Filters)
+func answer(r *ir.Rule, match *routev3.RouteMatch, domain string, around surroundings) ([]*routev3.Route, error) {
+	filters, err := routeFilters(&r.Filters, around.auth)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func answer(r *ir.Rule, match *routev3.RouteMatch, domain string) ([]*routev3.Ro
 	case r.Status != 0:
 		route.Action = direct(r.Status)
 	case usable:
-		return forward(r, route, backends)
+		return forward(r, route, backends, around)
 	default:
 		// No backend at all, none valid, or all weights zero: the Gateway API
 		// says the same of each.

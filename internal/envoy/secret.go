@@ -13,7 +13,8 @@ import (
 // Envoy can use them has been decided before, where an object's status says so: see
 // package topology. An error quotes nothing of what they hold.
 func Secret(s *ir.Secret) (*Resource, error) {
-	secret := &tlsv3.Secret{Name: s.Name}
+	name := SecretName(s.Name)
+	secret := &tlsv3.Secret{Name: name}
 	switch {
 	case s.AuthoritiesFile != "":
 		secret.Type = trust(&corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: s.AuthoritiesFile}})
@@ -25,10 +26,10 @@ func Secret(s *ir.Secret) (*Resource, error) {
 			PrivateKey:       inline(s.Key.Reveal()),
 		}}
 	}
-	r, err := resource(Secrets, s.Name, secret)
+	r, err := resource(Secrets, name, secret)
 	if err != nil {
 		// The rules' own text could quote the message.
-		return nil, fmt.Errorf("secret %s: certificate or key is not a text that can be sent", s.Name)
+		return nil, fmt.Errorf("secret %s: certificate or key is not a text that can be sent", name)
 	}
 	return r, nil
 }

@@ -70,7 +70,7 @@ func secret(t testing.TB, name string, key crypto.Signer, change func(*x509.Cert
 		t.Fatal(err)
 	}
 	return &ir.Secret{
-		Name:        name,
+		Name:        ir.NamedSecret(name),
 		Certificate: encode("CERTIFICATE", der),
 		Key:         ir.Sensitive(encode("PRIVATE KEY", raw)),
 	}
@@ -132,11 +132,11 @@ func TestEnvoyLoadsPair(t *testing.T) {
 	})
 	s := &setup{listeners: []*ir.Listener{{Name: "https", TLS: true, Addresses: []string{"127.0.0.1"}}}}
 	for name, sec := range secrets {
-		sec.Name = name
+		sec.Name = ir.NamedSecret(name)
 		s.secrets = append(s.secrets, sec)
 		s.listeners[0].Chains = append(s.listeners[0].Chains, ir.Chain{
 			Hostname: strings.ReplaceAll(strings.ToLower(name), " ", "-") + ".example",
-			Table:    name, TLS: &ir.TLS{Certificates: []string{name}},
+			Table:    name, TLS: &ir.TLS{Certificates: []ir.SecretKey{ir.NamedSecret(name)}},
 		})
 	}
 	if err := s.validate(t); err != nil {
@@ -149,7 +149,7 @@ func serving(sec *ir.Secret) *setup {
 	return &setup{
 		listeners: []*ir.Listener{{
 			Name: "https", Addresses: []string{"127.0.0.1"},
-			Chains: []ir.Chain{{Table: "t", TLS: &ir.TLS{Certificates: []string{sec.Name}}}},
+			Chains: []ir.Chain{{Table: "t", TLS: &ir.TLS{Certificates: []ir.SecretKey{sec.Name}}}},
 		}},
 		secrets: []*ir.Secret{sec},
 	}
@@ -173,7 +173,7 @@ func TestEnvoyRefusesPair(t *testing.T) {
 	pkcs1 := x509.MarshalPKCS1PrivateKey(rsa2048.(*rsa.PrivateKey))
 	damaged := func(label string) string { return "-----BEGIN " + label + "-----\n!!!!\n-----END " + label + "-----\n" }
 	with := func(certificate, key string) *ir.Secret {
-		return &ir.Secret{Name: "x", Certificate: certificate, Key: ir.Sensitive(key)}
+		return &ir.Secret{Name: ir.NamedSecret("x"), Certificate: certificate, Key: ir.Sensitive(key)}
 	}
 	for _, c := range []struct {
 		name   string
@@ -214,7 +214,7 @@ func TestEnvoyRefusesPair(t *testing.T) {
 
 // TestSecretErrorHidesKey protects the logs from what can't be marshalled.
 func TestSecretErrorHidesKey(t *testing.T) {
-	r, err := Secret(&ir.Secret{Name: "default/tls", Certificate: "x", Key: "PRIVATE \xff"})
+	r, err := Secret(&ir.Secret{Name: ir.NamedSecret("default/tls"), Certificate: "x", Key: "PRIVATE \xff"})
 	if err == nil || r != nil || strings.Contains(err.Error(), "PRIVATE") || !strings.Contains(err.Error(), "default/tls") {
 		t.Errorf("%v, %v", r, err)
 	}

@@ -69,14 +69,14 @@ func tcpProxy(l *ir.Listener, f *ir.Forward) (*anypb.Any, error) {
 	case 0:
 		m.ClusterSpecifier = &tcpproxyv3.TcpProxy_Cluster{Cluster: InvalidBackend}
 	case 1:
-		m.ClusterSpecifier = &tcpproxyv3.TcpProxy_Cluster{Cluster: backends[0].Backend}
+		m.ClusterSpecifier = &tcpproxyv3.TcpProxy_Cluster{Cluster: ClusterName(backends[0].Backend)}
 	default:
 		var total uint64
 		clusters := make([]*tcpproxyv3.TcpProxy_WeightedCluster_ClusterWeight, len(backends))
 		for i, b := range backends {
 			total += uint64(b.Weight)
-			clusters[i] = &tcpproxyv3.TcpProxy_WeightedCluster_ClusterWeight{Name: b.Backend, Weight: b.Weight}
-			if b.Backend == "" {
+			clusters[i] = &tcpproxyv3.TcpProxy_WeightedCluster_ClusterWeight{Name: ClusterName(b.Backend), Weight: b.Weight}
+			if b.Backend.IsZero() {
 				clusters[i].Name = InvalidBackend
 			}
 		}

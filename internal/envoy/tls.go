@@ -22,7 +22,7 @@ func downstreamTLS(c *ir.Chain) *tlsv3.DownstreamTlsContext {
 	}
 	for _, name := range c.TLS.Certificates {
 		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs,
-			&tlsv3.SdsSecretConfig{Name: name, SdsConfig: ads()})
+			&tlsv3.SdsSecretConfig{Name: SecretName(name), SdsConfig: ads()})
 	}
 	context := &tlsv3.DownstreamTlsContext{CommonTlsContext: common}
 	if c.TLS.Clients != nil {

@@ -39,10 +39,10 @@ func TestEnvoyMirror(t *testing.T) {
 		Filters: ir.Filters{
 			RequestHeaders: &ir.HeaderChanges{Set: []ir.Header{{Name: "X-Set", Value: "1"}}},
 			Mirrors: []ir.Mirror{
-				{Backend: m1.ir.Name, Numerator: 1, Denominator: 1},
-				{Backend: m2.ir.Name, Numerator: 1, Denominator: 2},
-				{Backend: m3.ir.Name, Numerator: 0, Denominator: 3},
-				{Backend: "default/missing:80", Numerator: 100, Denominator: 100},
+				{Backend: m1.ir.Key(), Numerator: 1, Denominator: 1},
+				{Backend: m2.ir.Key(), Numerator: 1, Denominator: 2},
+				{Backend: m3.ir.Key(), Numerator: 0, Denominator: 3},
+				{Backend: ir.NamedBackend("default/missing:80"), Numerator: 100, Denominator: 100},
 			},
 		},
 	}), b, m1, m2, m3).start(t)

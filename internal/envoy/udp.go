@@ -46,7 +46,7 @@ func udpProxy(m *listenerv3.Listener, l *ir.Listener) error {
 	m.UdpListenerConfig = &listenerv3.UdpListenerConfig{
 		DownstreamSocketConfig: &corev3.UdpSocketConfig{MaxRxDatagramSize: wrapperspb.UInt64(maxDatagram)},
 	}
-	route, err := pack(&udpproxyv3.Route{Cluster: l.Chains[0].Forward.Pool})
+	route, err := pack(&udpproxyv3.Route{Cluster: ClusterName(l.Chains[0].Forward.Pool)})
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,8 @@ func udpProxy(m *listenerv3.Listener, l *ir.Listener) error {
 // PoolCluster returns the cluster of a UDP port's endpoints. By turns they get
 // exactly their shares of the sources; by least requests those with many sources
 // would be passed over, though datagrams come and go by themselves.
-func PoolCluster(name string) (*Resource, error) {
+func PoolCluster(k ir.BackendKey) (*Resource, error) {
+	name := ClusterName(k)
 	return resource(Clusters, name, &clusterv3.Cluster{
 		Name:                 name,
 		LbPolicy:             clusterv3.Cluster_ROUND_ROBIN,

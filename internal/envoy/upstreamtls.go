@@ -16,7 +16,7 @@ import (
 // change no cluster.
 func upstreamTLS(t *ir.BackendTLS, p ir.Protocol) (*corev3.TransportSocket, error) {
 	validation := &tlsv3.CertificateValidationContext{}
-	for _, name := range t.Names {
+	for name := range t.Names.All() {
 		validation.MatchTypedSubjectAltNames = append(validation.MatchTypedSubjectAltNames, nameMatcher(name))
 	}
 	common := &tlsv3.CommonTlsContext{
@@ -27,7 +27,7 @@ func upstreamTLS(t *ir.BackendTLS, p ir.Protocol) (*corev3.TransportSocket, erro
 		ValidationContextType: &tlsv3.CommonTlsContext_CombinedValidationContext{
 			CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
 				DefaultValidationContext:         validation,
-				ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: t.Authorities, SdsConfig: ads()},
+				ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: SecretName(t.Authorities), SdsConfig: ads()},
 			},
 		},
 	}
@@ -38,15 +38,16 @@ func upstreamTLS(t *ir.BackendTLS, p ir.Protocol) (*corev3.TransportSocket, erro
 		common.AlpnProtocols = []string{"http/1.1"}
 	case ir.TCP, ir.UDP: // what the bytes are is not known
 	}
-	if t.ClientCertificate != "" {
-		common.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{{Name: t.ClientCertificate, SdsConfig: ads()}}
+	if !t.ClientCertificate.IsZero() {
+		common.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{{Name: SecretName(t.ClientCertificate), SdsConfig: ads()}}
 	}
 	return securedBy("envoy.transport_sockets.tls", &tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: t.ServerName})
 }
 
 // upstreamSecrets are the secrets that a backend's cluster waits for.
 func upstreamSecrets(t *ir.BackendTLS) []string {
-	return slices.DeleteFunc([]string{t.Authorities, t.ClientCertificate}, func(s string) bool { return s == "" })
+	names := []string{SecretName(t.Authorities), SecretName(t.ClientCertificate)}
+	return slices.DeleteFunc(names, func(s string) bool { return s == "" })
 }
 
 // nameMatcher compares a name of a certificate. An exact DNS name is matched by a

@@ -31,12 +31,12 @@ func staticUpstreamSecrets(t testing.TB, c *clusterv3.Cluster) {
 // upstreamSetup adds the secrets that a backend needs.
 func (s *setup) upstreamSetup(t testing.TB, b *ir.Backend) {
 	t.Helper()
-	have := map[string]bool{}
+	have := map[ir.SecretKey]bool{}
 	for _, known := range s.secrets {
 		have[known.Name] = true
 	}
-	pair := secret(t, b.TLS.ClientCertificate, newKey(t, "P-256"), nil)
-	if b.TLS.ClientCertificate != "" && !have[pair.Name] {
+	pair := secret(t, SecretName(b.TLS.ClientCertificate), newKey(t, "P-256"), nil)
+	if !b.TLS.ClientCertificate.IsZero() && !have[pair.Name] {
 		s.secrets = append(s.secrets, pair)
 	}
 	if !have[b.TLS.Authorities] {

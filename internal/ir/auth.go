@@ -5,7 +5,7 @@ import "time"
 // Auth asks a service whether a request may pass. It comes before all else that answers
 // requests, except for preflights. If the service can't be asked, no request passes.
 type Auth struct {
-	Backend string `json:"backend"`
+	Backend BackendKey `json:"backend"`
 	// GRPC speaks Envoy's ext_authz protocol; otherwise the request's headers are
 	// sent over HTTP, and 200 is the permission.
 	GRPC bool `json:"grpc,omitempty"`

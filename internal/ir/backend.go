@@ -1,15 +1,28 @@
 package ir
 
-import "github.com/gatehouse-dev/gatehouse/internal/object"
+import (
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"io"
+	"strconv"
+	"strings"
+	"unique"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+)
 
 // WeightedBackend is one of a rule's destinations.
 type WeightedBackend struct {
-	// Backend names the destination. It is empty where the reference can't be used. The
+	// Backend is the destination. It is zero where the reference can't be used. The
 	// backend's share of the requests is then answered with 500, or with UNAVAILABLE
 	// for gRPC.
-	Backend string  `json:"backend,omitempty"`
-	Weight  uint32  `json:"weight"`           // those of weight zero are left out, unless all are zero
-	Filters Filters `json:"filters,omitzero"` // no mirrors, no CORS
+	Backend BackendKey `json:"backend,omitzero"`
+	Weight  uint32     `json:"weight"`           // those of weight zero are left out, unless all are zero
+	Filters Filters    `json:"filters,omitzero"` // no mirrors, no CORS
 	// Session keeps clients with their endpoint of the backend; nil for none.
 	Session *Session `json:"session,omitempty"`
 }
@@ -27,26 +40,245 @@ const (
 	UDP       Protocol = "udp"
 )
 
-// Backend is a destination with its own connection pool: one port of a Service.
+// Use is what a route wants of a backend, which decides how it is spoken to.
+type Use string
+
+// These are the uses of backends.
+const (
+	UseHTTP Use = ""     // by HTTPRoutes
+	UseGRPC Use = "grpc" // by GRPCRoutes
+	UseTCP  Use = "tcp"  // by TCPRoutes and TLSRoutes: bytes
+	UseUDP  Use = "udp"  // by UDPRoutes: datagrams
+)
+
+// Backend is a destination with its own connection pool: a port of an object, for one
+// use. It is a value that compares, and all of it but the client certificate makes the
+// backend the one that it is: see Key.
 type Backend struct {
-	// Name is ns/service:port plus a hash of all else in this struct.
-	Name     string      `json:"name"`
-	Service  object.Name `json:"service"`
-	Port     int32       `json:"port"`
-	PortName string      `json:"portName,omitempty"` // selects the EndpointSlices' port
-	Protocol Protocol    `json:"protocol"`
-	// DNS is the name to resolve, for a Service of type ExternalName; empty where
-	// the endpoints come from EndpointSlices.
-	DNS string `json:"dns,omitempty"`
-	// TLS is nil where the backend is spoken to in clear text.
-	TLS *BackendTLS `json:"tls,omitempty"`
-	// Retry is nil where the limits of retries are the proxies' own.
-	Retry *RetryBudget `json:"retry,omitempty"`
+	// Named is the name of a backend of which nobody knows more, such as one that a
+	// file names; empty for all others.
+	Named string
+
+	Object   object.Key // that routes refer to; zero for a pool
+	Port     int32      // by which they refer to it
+	Use      Use
+	PortName string // selects the EndpointSlices' port
+	Protocol Protocol
+	// DNS is the name to resolve, for objects that are another name for a host; empty
+	// where the endpoints come from EndpointSlices.
+	DNS string
+	// TargetPort is the port to connect to where DNS is set; zero where that is Port.
+	TargetPort int32
+	TLS        BackendTLS  // zero where the backend is spoken to in clear text
+	Retry      RetryBudget // zero where the limits of retries are the proxies' own
+}
+
+// BackendKey is a backend as rules and tables know it. Two keys are equal exactly if
+// all that makes the two backends is. It takes the room of one pointer, since there are
+// as many as there are references. The zero key is none.
+type BackendKey struct{ handle unique.Handle[keyedBackend] }
+
+// keyedBackend is a backend, with all that many have in common apart.
+type keyedBackend struct {
+	name object.Name // of the object
+	port int32
+	how  unique.Handle[backendManner]
+}
+
+// backendManner is how a backend is spoken to: the same for most backends of a kind.
+type backendManner struct {
+	named      string
+	kind       object.Kind
+	use        Use
+	portName   string
+	protocol   Protocol
+	dns        string
+	targetPort int32
+	tls        BackendTLS
+	retry      RetryBudget
+}
+
+// Key returns the key of the backend.
+func (b Backend) Key() BackendKey {
+	b.TLS.ClientCertificate = SecretKey{}
+	how := backendManner{b.Named, b.Object.Kind, b.Use, b.PortName, b.Protocol, b.DNS, b.TargetPort, b.TLS, b.Retry}
+	return BackendKey{unique.Make(keyedBackend{b.Object.Name, b.Port, unique.Make(how)})}
+}
+
+// Backend returns what the key stands for.
+func (k BackendKey) Backend() Backend {
+	if k.IsZero() {
+		return Backend{}
+	}
+	b := k.handle.Value()
+	how := b.how.Value()
+	return Backend{
+		how.named, object.Key{Kind: how.kind, Name: b.name}, b.port, how.use, how.portName, how.protocol, how.dns, how.targetPort, how.tls, how.retry,
+	}
+}
+
+// NamedBackend returns the key of a backend of which only the name is known.
+func NamedBackend(name string) BackendKey {
+	if name == "" {
+		return BackendKey{}
+	}
+	return Backend{Named: name}.Key()
+}
+
+// Pool returns the key of all backends of a UDP port taken together. Each Gateway has
+// one of its own.
+func Pool(port uint16) BackendKey { return Backend{Port: int32(port), Use: UseUDP}.Key() }
+
+// IsPool reports whether the backend is the pool of a port.
+func (b *Backend) IsPool() bool { return b.Named == "" && b.Object.IsZero() }
+
+// ConnectPort is the port to connect to where DNS is set.
+func (b *Backend) ConnectPort() int32 {
+	if b.TargetPort != 0 {
+		return b.TargetPort
+	}
+	return b.Port
+}
+
+// InClear returns the same backend spoken to without TLS.
+func (k BackendKey) InClear() BackendKey {
+	b := k.Backend()
+	if b.TLS.IsZero() {
+		return k
+	}
+	b.TLS = BackendTLS{}
+	return b.Key()
+}
+
+// IsZero reports whether no backend is meant.
+func (k BackendKey) IsZero() bool { return k == BackendKey{} }
+
+// Equal reports whether two keys are of one backend.
+func (k BackendKey) Equal(o BackendKey) bool { return k == o }
+
+// Compare orders keys by the object's name and the port, then by their text.
+func (k BackendKey) Compare(o BackendKey) int {
+	if k == o || k.IsZero() || o.IsZero() {
+		return strings.Compare(k.String(), o.String())
+	}
+	a, b := k.handle.Value(), o.handle.Value()
+	if c := cmp.Or(a.name.Compare(b.name), cmp.Compare(a.port, b.port)); c != 0 {
+		return c
+	}
+	return strings.Compare(k.String(), o.String())
+}
+
+// String returns kind/ns/name:port, without the kind for a Service, with the use after
+// a slash where it is not HTTP, +tls. with a hash of the TLS where there is some, and a
+// hash of all else that makes the backend what it is. It is the same in every process.
+func (k BackendKey) String() string {
+	if k.IsZero() {
+		return ""
+	}
+	b := k.Backend()
+	return b.text()
+}
+
+// MarshalText returns what String does.
+func (k BackendKey) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads the name of a backend, and nothing into it.
+func (k *BackendKey) UnmarshalText(text []byte) error {
+	*k = NamedBackend(string(text))
+	return nil
+}
+
+var service = object.KindOf("", "Service")
+
+func (b *Backend) text() string {
+	if b.Named != "" {
+		return b.Named
+	}
+	if b.IsPool() {
+		return string(b.Use) + "-" + strconv.Itoa(int(b.Port))
+	}
+	text := make([]byte, 0, 80)
+	if b.Object.Kind != service {
+		text = append(text, b.Object.Kind.Name()...)
+		text = append(text, '/') // no namespace has capitals
+	}
+	text = append(text, b.Object.Namespace...)
+	text = append(text, '/')
+	text = append(text, b.Object.Name.Name...)
+	text = append(text, ':')
+	text = strconv.AppendInt(text, int64(b.Port), 10)
+	if b.Use != UseHTTP {
+		text = append(text, '/')
+		text = append(text, b.Use...)
+	}
+	if !b.TLS.IsZero() {
+		text = hex.AppendEncode(append(text, "+tls."...), b.TLS.sum())
+	}
+	h := fnv.New32a()
+	write(h, b.PortName, string(b.Protocol), b.DNS, strconv.Itoa(int(b.TargetPort)))
+	if b.Retry != (RetryBudget{}) {
+		_, _ = fmt.Fprintf(h, "retry %+v", b.Retry)
+	}
+	text = append(text, '#')
+	return string(hex.AppendEncode(text, h.Sum(nil)))
+}
+
+// write adds texts to a hash, so that no two lists of them are the same bytes.
+func write(h hash.Hash, texts ...string) {
+	for _, text := range texts {
+		_, _ = io.WriteString(h, text)
+		_, _ = h.Write([]byte{0})
+	}
+}
+
+// backendJSON is the form of a backend in JSON.
+type backendJSON struct {
+	Name     string       `json:"name"`
+	Service  object.Name  `json:"service"`
+	Port     int32        `json:"port"`
+	PortName string       `json:"portName,omitempty"`
+	Protocol Protocol     `json:"protocol"`
+	DNS      string       `json:"dns,omitempty"`
+	TLS      *BackendTLS  `json:"tls,omitempty"`
+	Retry    *RetryBudget `json:"retry,omitempty"`
+}
+
+// MarshalJSON writes the backend with the text of its key for a name.
+func (b Backend) MarshalJSON() ([]byte, error) {
+	out := backendJSON{
+		Name: b.Key().String(), Service: b.Object.Name, Port: b.ConnectPort(), PortName: b.PortName, Protocol: b.Protocol, DNS: b.DNS,
+	}
+	if !b.TLS.IsZero() {
+		out.TLS = &b.TLS
+	}
+	if b.Retry != (RetryBudget{}) {
+		out.Retry = &b.Retry
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, as a backend that has a name.
+func (b *Backend) UnmarshalJSON(text []byte) error {
+	var in backendJSON
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	*b = Backend{Named: in.Name, Port: in.Port, PortName: in.PortName, Protocol: in.Protocol, DNS: in.DNS}
+	if !in.Service.IsZero() {
+		b.Object = object.Key{Kind: service, Name: in.Service}
+	}
+	if in.TLS != nil {
+		b.TLS = *in.TLS
+	}
+	if in.Retry != nil {
+		b.Retry = *in.Retry
+	}
+	return nil
 }
 
 // Endpoints is where a backend's requests go.
 type Endpoints struct {
-	Backend   string     `json:"backend"`
+	Backend   BackendKey `json:"backend"`
 	Endpoints []Endpoint `json:"endpoints,omitempty"` // sorted, each address and port once
 }
 

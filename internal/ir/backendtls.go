@@ -1,14 +1,32 @@
 package ir
 
-// BackendTLS is how a backend is spoken to over TLS.
+import (
+	"hash/fnv"
+)
+
+// BackendTLS is how a backend is spoken to over TLS. The zero BackendTLS is clear text.
 type BackendTLS struct {
 	ServerName string `json:"serverName"` // asked for by SNI
 	// Names are the names of which the backend's certificate must have one.
-	Names       []CertificateName `json:"names"`
-	Authorities string            `json:"authorities"` // the name of the Secret with those to trust
-	// ClientCertificate is the name of the Secret with the certificate to show to the
-	// backend; empty for none. It belongs to the Gateway and not to the backend.
-	ClientCertificate string `json:"clientCertificate,omitempty"`
+	Names       List[CertificateName] `json:"names"`
+	Authorities SecretKey             `json:"authorities"` // those to trust
+	// ClientCertificate is the certificate to show to the backend; zero for none. It
+	// belongs to the Gateway and not to the backend, so that it is no part of a
+	// backend's key.
+	ClientCertificate SecretKey `json:"clientCertificate,omitzero"`
+}
+
+// IsZero reports whether there is no TLS.
+func (t BackendTLS) IsZero() bool { return t == BackendTLS{} }
+
+// sum tells one TLS from another.
+func (t *BackendTLS) sum() []byte {
+	h := fnv.New32a()
+	write(h, t.ServerName, t.Authorities.String())
+	for n := range t.Names.All() {
+		write(h, n.DNS, n.URI)
+	}
+	return h.Sum(nil)
 }
 
 // CertificateName is a subject alternative name. One of the two is set.

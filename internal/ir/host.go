@@ -12,6 +12,13 @@ type Host struct {
 	// Misdirected marks a host that another listener owns: the answer is 421.
 	Misdirected bool    `json:"misdirected,omitempty"`
 	Rules       []*Rule `json:"rules,omitempty"` // by precedence; the first match wins
+	// Filters are for the requests of all rules; nil for none. Where a rule has one of
+	// the same kind, that is in force instead, and headers are changed by the rule last.
+	// Rewrites are for rules and backends only.
+	Filters *Filters `json:"filters,omitempty"`
+	// Around are the filters of the listener in front, which are its to tell: the host
+	// has to know what it overrules.
+	Around *Filters `json:"-"`
 }
 
 // Rule is one match of a route's rule with what happens to the requests it takes.
@@ -129,9 +136,9 @@ type Redirect struct {
 // Mirror sends a copy of a share of the requests to a backend whose answer is
 // ignored.
 type Mirror struct {
-	Backend     string `json:"backend"`
-	Numerator   uint32 `json:"numerator"`
-	Denominator uint32 `json:"denominator"`
+	Backend     BackendKey `json:"backend"`
+	Numerator   uint32     `json:"numerator"`
+	Denominator uint32     `json:"denominator"`
 }
 
 // CORS answers preflight requests and decorates answers (Fetch standard).

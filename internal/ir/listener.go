@@ -18,7 +18,10 @@ type Listener struct {
 	Addresses []string  `json:"addresses"` // IP addresses to bind, at least one, sorted
 	Client    Client    `json:"client,omitzero"`
 	Telemetry Telemetry `json:"telemetry,omitzero"`
-	Chains    []Chain   `json:"chains"` // sorted by hostname; without TLS exactly one
+	// Filters are for all requests that come by the listener, as those of a Host are;
+	// nil for none.
+	Filters *Filters `json:"filters,omitempty"`
+	Chains  []Chain  `json:"chains"` // sorted by hostname; without TLS exactly one
 }
 
 // ClientPort is the port that clients connect to.
@@ -56,14 +59,14 @@ type Forward struct {
 	// a backend that can't be used is closed or dropped. Where there are no backends,
 	// everything is.
 	Backends []WeightedBackend `json:"backends,omitempty"`
-	// Pool, for datagrams, names all backends taken together: a proxy has one set of
+	// Pool, for datagrams, is all backends taken together: a proxy has one set of
 	// endpoints for a UDP port, whatever is routed there. See package translate.
-	Pool string `json:"pool,omitempty"`
+	Pool BackendKey `json:"pool,omitzero"`
 }
 
 // TLS is how a chain terminates TLS.
 type TLS struct {
-	Certificates []string `json:"certificates"` // names of Secrets, in order of preference
+	Certificates []SecretKey `json:"certificates"` // in order of preference
 	// MinVersion is the least that a client must speak; empty for the default.
 	MinVersion TLSVersion `json:"minVersion,omitempty"`
 	// Clients is how certificates of clients are checked; nil where none is asked for.
@@ -72,7 +75,7 @@ type TLS struct {
 
 // Clients is how certificates of clients are checked.
 type Clients struct {
-	Authorities string `json:"authorities"` // name of the Secret with those who may sign them
+	Authorities SecretKey `json:"authorities"` // those who may sign them
 	// Fallback lets clients in that have no certificate or one that doesn't pass.
 	Fallback bool `json:"fallback,omitempty"`
 }
@@ -85,32 +88,3 @@ const (
 	TLS12 TLSVersion = "1.2"
 	TLS13 TLSVersion = "1.3"
 )
-
-// Secret is a certificate with its key, or the certificates of authorities to
-// trust.
-type Secret struct {
-	Name        string    `json:"name"` // ns/name of the Secret it comes from, or see translate.AuthoritiesName
-	Certificate string    `json:"certificate,omitempty"`
-	Key         Sensitive `json:"key,omitempty"`
-	Authorities string    `json:"authorities,omitempty"`
-	// AuthoritiesFile is the path, on the proxy's host, of a file with them.
-	AuthoritiesFile string `json:"authoritiesFile,omitempty"`
-}
-
-// Sensitive is text that never leaves the process in readable form other than
-// on its way to a proxy. Every way to print it says [redacted].
-type Sensitive string
-
-const redacted = "[redacted]"
-
-// String returns [redacted].
-func (Sensitive) String() string { return redacted }
-
-// GoString returns [redacted].
-func (Sensitive) GoString() string { return redacted }
-
-// MarshalText returns [redacted], in JSON and YAML too.
-func (Sensitive) MarshalText() ([]byte, error) { return []byte(redacted), nil }
-
-// Reveal returns the text itself.
-func (s Sensitive) Reveal() string { return string(s) }

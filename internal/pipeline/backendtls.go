@@ -12,61 +12,68 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
 
+// SecretKey names a secret of one Gateway.
+type SecretKey struct {
+	Gateway object.Name
+	Secret  ir.SecretKey
+}
+
+func (k SecretKey) String() string { return k.Gateway.String() + "/" + k.Secret.String() }
+
 // OwnBackend is a backend as one Gateway has it for its own, with the certificate
 // that it shows there. Nearly all are shared.
-func (p *Pipeline) OwnBackend(c *flow.Ctx, k ResourceKey) (own *ir.Backend, ok bool) {
-	if !translate.Encrypted(k.Name) {
+func (p *Pipeline) OwnBackend(c *flow.Ctx, k BackendKey) (own *ir.Backend, ok bool) {
+	b := k.Backend.Backend()
+	if b.TLS.IsZero() {
 		return nil, false
 	}
 	certificate, ok := flow.Get(c, p.Graph.ClientCertificates, k.Gateway)
 	if !ok {
 		return nil, false
 	}
-	shared, ok := flow.Get(c, p.Backends, k.Name)
-	if !ok || shared.TLS == nil {
-		return nil, false
-	}
-	b, tls := *shared, *shared.TLS
-	tls.ClientCertificate = certificate.String()
-	b.TLS = &tls
+	b.TLS.ClientCertificate = ir.Certificate(certificate)
 	return &b, true
 }
 
 // ownMember puts a Gateway's own cluster in the place of the shared one.
-func (p *Pipeline) ownMember(c *flow.Ctx, k ResourceKey, m Member) Member {
+func (p *Pipeline) ownMember(c *flow.Ctx, k BackendKey, m Member) Member {
 	if b, ok := p.OwnBackend(c, k); ok {
 		if cluster, err := envoy.Cluster(b); err == nil {
-			m.Cluster = cluster
+			m.Cluster, m.tls = cluster, &b.TLS
 		}
 	}
 	return m
 }
 
 // declareSecrets declares the certificates and authorities that proxies are sent:
-// those that listeners and backends name.
+// those that listeners and backends refer to.
 func (p *Pipeline) declareSecrets() {
 	ofListeners := flow.Keys("secrets-of-listeners",
-		func(k topology.ListenerKey, l *topology.Listener, yield func(ResourceKey)) {
+		func(k topology.ListenerKey, l *topology.Listener, yield func(SecretKey)) {
 			if l.Serves {
 				for _, name := range l.Certificates {
-					yield(ResourceKey{k.Gateway, name.String()})
+					yield(SecretKey{k.Gateway, ir.Certificate(name)})
 				}
 				if l.Clients != nil {
-					yield(ResourceKey{k.Gateway, translate.AuthoritiesName(l.Clients.Authorities)})
+					yield(SecretKey{k.Gateway, ir.Authorities(l.Clients.Authorities...)})
 				}
 			}
 		}, p.Graph.Listeners, p.Graph.SetListeners)
 	ofBackends := flow.Keys("secrets-of-backends",
-		func(k ResourceKey, m Member, yield func(ResourceKey)) {
-			for _, name := range m.Cluster.WaitsFor() {
-				yield(ResourceKey{k.Gateway, name})
+		func(k BackendKey, m Member, yield func(SecretKey)) {
+			if m.tls == nil {
+				return
+			}
+			yield(SecretKey{k.Gateway, m.tls.Authorities})
+			if client := m.tls.ClientCertificate; !client.IsZero() {
+				yield(SecretKey{k.Gateway, client})
 			}
 		}, p.Members)
-	named := flow.Keys("secrets-of-proxies",
-		func(k ResourceKey, _ struct{}, yield func(ResourceKey)) { yield(k) }, ofListeners, ofBackends)
-	p.Secrets = flow.Map("secret-resources", named,
-		func(c *flow.Ctx, k ResourceKey, _ struct{}, emit func(ResourceKey, *envoy.Resource)) {
-			secret := p.Secret(c, k.Name)
+	referred := flow.Keys("secrets-of-proxies",
+		func(k SecretKey, _ struct{}, yield func(SecretKey)) { yield(k) }, ofListeners, ofBackends)
+	p.Secrets = flow.Map("secret-resources", referred,
+		func(c *flow.Ctx, k SecretKey, _ struct{}, emit func(SecretKey, *envoy.Resource)) {
+			secret := p.Secret(c, k.Secret)
 			if secret == nil {
 				return
 			}
@@ -77,27 +84,25 @@ func (p *Pipeline) declareSecrets() {
 		})
 }
 
-// Secret returns the certificate or the authorities of a name, nil if there are
-// none that can be used.
-func (p *Pipeline) Secret(c *flow.Ctx, name string) *ir.Secret {
-	refs, ok := translate.ParseAuthoritiesName(name)
-	if !ok {
-		certificate, ok := flow.Get(c, p.Graph.Certificates, object.ParseName(name))
+// Secret returns a certificate or authorities, nil if there are none that can be used.
+func (p *Pipeline) Secret(c *flow.Ctx, k ir.SecretKey) *ir.Secret {
+	if name := k.Certificate(); !name.IsZero() {
+		certificate, ok := flow.Get(c, p.Graph.Certificates, name)
 		if !ok {
 			return nil
 		}
 		return translate.Secret(certificate)
 	}
 	var all []*topology.Authority
-	for _, ref := range refs {
+	for _, ref := range k.Authorities() {
 		if ref == topology.SystemAuthorities {
-			return translate.SystemAuthorities(name, p.Options.Topology.SystemAuthorities)
+			return translate.SystemAuthorities(k, p.Options.Topology.SystemAuthorities)
 		}
 		if a, ok := flow.Get(c, p.Graph.Authorities, ref); ok {
 			all = append(all, a)
 		}
 	}
-	return translate.Authorities(name, all)
+	return translate.Authorities(k, all)
 }
 
 // declarePolicyStatus declares what people are told of BackendTLSPolicies.
@@ -106,14 +111,14 @@ func (p *Pipeline) declarePolicyStatus() {
 		func(c *flow.Ctx, k object.Name, node *topology.BackendTLSPolicy, emit func(object.Name, *gwv1.PolicyStatus)) {
 			in := status.PolicyInput{ControllerName: p.Options.Topology.ControllerName, Node: node}
 			in.Ancestors, _ = flow.Get(c, p.Graph.Ancestors, k)
-			if node.TLS != nil {
-				name := translate.AuthoritiesName(node.TLS.Authorities)
+			if !node.Asks.IsZero() {
+				authorities := status.SecretRef(node.Asks.Authorities)
 				in.Refused = func(gateway object.Name) (status.Rejection, bool) {
 					state, ok := flow.Get(c, p.proxies, gateway)
 					if !ok {
 						return status.Rejection{}, false
 					}
-					r, ok := state.Rejected[status.Ref{Kind: status.RefSecret, Name: name}]
+					r, ok := state.Rejected[authorities]
 					return r, ok
 				}
 			}

@@ -24,14 +24,23 @@ func (p *Pipeline) concerned(c *flow.Ctx, k refusal) map[object.Key]bool {
 	case status.RefHost:
 		host(ir.HostKey{TableKey: ir.TableKey{Gateway: k.Gateway, Table: k.Table}, Domain: k.Name})
 	case status.RefBackend:
-		for _, h := range flow.Select(c, p.hostsByBackend, ResourceKey{k.Gateway, k.Name}).All() {
-			for _, r := range h.Rules {
-				if names(r, k.Name) {
-					out[object.Key{Kind: r.Source.Kind, Name: r.Source.Name}] = true
-				}
-			}
+		if b := p.named(c, k.Gateway, k.Name); !b.IsZero() {
+			return p.sentTo(c, BackendKey{k.Gateway, b})
 		}
 	case status.RefListener, status.RefSecret, inexpressibleHost: // told elsewhere
+	}
+	return out
+}
+
+// sentTo returns the routes with rules that refer to a backend.
+func (p *Pipeline) sentTo(c *flow.Ctx, k BackendKey) map[object.Key]bool {
+	out := map[object.Key]bool{}
+	for _, h := range flow.Select(c, p.hostsByBackend, k).All() {
+		for _, r := range h.Rules {
+			if refersTo(h, r, k.Backend) {
+				out[r.Source.Route()] = true
+			}
+		}
 	}
 	return out
 }

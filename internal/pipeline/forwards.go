@@ -59,7 +59,7 @@ func (p *Pipeline) declareForwards() {
 					TableKey: ir.TableKey{Gateway: v.Listener.Gateway, Table: v.Listener.Name}, Domain: chain.Hostname,
 				}
 				backends := chain.Forward.Backends
-				if pool := chain.Forward.Pool; pool != "" {
+				if pool := chain.Forward.Pool; !pool.IsZero() {
 					backends = []ir.WeightedBackend{{Backend: pool, Weight: 1}}
 				}
 				emit(k, &ir.Host{Domain: chain.Hostname, Rules: []*ir.Rule{{Source: chain.Forward.Source, Backends: backends}}})

@@ -56,8 +56,7 @@ type Pipeline struct {
 	hostParts     *flow.Derived[ir.HostKey, *hostPart]
 	fallbackParts *flow.Derived[ir.HostKey, *hostPart]
 	forwards      *flow.Derived[ir.HostKey, *ir.Host]
-	pools         *flow.Derived[ResourceKey, Member] // of UDP ports
-	Backends      *flow.Derived[string, *ir.Backend]
+	pools         *flow.Derived[BackendKey, Member] // of UDP ports
 
 	// Infrastructure is what provisioned fleets follow from; nil where none are.
 	Infrastructure *flow.Derived[object.Name, *infra.Gateway]
@@ -74,9 +73,9 @@ type Pipeline struct {
 	// Resources, per Gateway.
 	Listeners           *flow.Derived[ResourceKey, *envoy.Resource]
 	RouteConfigurations *flow.Derived[ir.TableKey, *envoy.Resource]
-	Members             *flow.Derived[ResourceKey, Member]
+	Members             *flow.Derived[BackendKey, Member]
 	Collectors          *flow.Derived[ResourceKey, *envoy.Resource]
-	Secrets             *flow.Derived[ResourceKey, *envoy.Resource]
+	Secrets             *flow.Derived[SecretKey, *envoy.Resource]
 
 	// Status.
 	ClassStatus            *flow.Derived[string, *gwv1.GatewayClassStatus]
@@ -98,7 +97,8 @@ type Pipeline struct {
 
 	// Orders that several tables read by.
 	attachedByHost *flow.Index[ir.HostKey, topology.AttachmentKey, *topology.Attachment]
-	hostsByBackend *flow.Index[ResourceKey, ir.HostKey, *ir.Host]
+	hostsByBackend *flow.Index[BackendKey, ir.HostKey, *ir.Host]
+	byClusterName  *flow.Index[nameBucket, BackendKey, Member]
 }
 
 // ResourceKey names a resource of one Gateway.
@@ -248,7 +248,7 @@ func (p *Pipeline) declareHosts() {
 				return nil, false // the listener went in this very transaction
 			}
 			in := translate.HostInput{
-				Domain: k.Domain, Port: at.port, HTTPS: at.https, Offset: p.Options.Topology.ClientOffset(),
+				Domain: k.Domain, Port: at.port, HTTPS: at.https, Around: at.filters, Offset: p.Options.Topology.ClientOffset(),
 				Entries: make([]translate.HostEntry, 0, attached.Len()),
 			}
 			for key, a := range attached.All() {
@@ -283,6 +283,7 @@ type routeRules struct {
 
 // TableFront is what a host needs to know of the listener in front of it.
 type TableFront struct {
-	port  uint16
-	https bool
+	port    uint16
+	https   bool
+	filters *ir.Filters // of the listener
 }

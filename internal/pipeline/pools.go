@@ -16,10 +16,10 @@ import (
 // endpoints and nothing else.
 func (p *Pipeline) declarePools() {
 	p.pools = flow.Map("pools", p.Ports,
-		func(c *flow.Ctx, k PortKey, v *Port, emit func(ResourceKey, Member)) {
+		func(c *flow.Ctx, k PortKey, v *Port, emit func(BackendKey, Member)) {
 			for _, chain := range v.Listener.Chains {
 				f := chain.Forward
-				if f == nil || f.Pool == "" || len(f.Backends) == 0 {
+				if f == nil || f.Pool.IsZero() || len(f.Backends) == 0 {
 					continue
 				}
 				pool, leftOut := p.pool(c, f)
@@ -28,10 +28,10 @@ func (p *Pipeline) declarePools() {
 				if m.Cluster, err = envoy.PoolCluster(f.Pool); err != nil {
 					continue
 				}
-				if m.Endpoints, err = envoy.LoadAssignment(pool); err != nil {
-					m.Endpoints = envoy.EmptyEndpoints(f.Pool)
+				if m.Endpoints, err = envoy.LoadAssignment(m.Cluster.Name, pool.Endpoints); err != nil {
+					m.Endpoints = envoy.EmptyEndpoints(m.Cluster.Name)
 				}
-				emit(ResourceKey{k.Gateway, f.Pool}, m)
+				emit(BackendKey{k.Gateway, f.Pool}, m)
 			}
 		})
 }
@@ -43,8 +43,9 @@ func (p *Pipeline) pool(c *flow.Ctx, f *ir.Forward) (*ir.Endpoints, *condition.O
 	parts := make([]translate.PoolPart, 0, len(f.Backends))
 	for _, w := range f.Backends {
 		part := translate.PoolPart{Weight: w.Weight}
-		if b := p.backend(c, w.Backend); b != nil {
-			part.Endpoints = translate.Endpoints(b, flow.Select(c, p.Inputs.SlicesByService, b.Service).All()).Endpoints
+		if !w.Backend.IsZero() {
+			to := w.Backend.Backend().Object
+			part.Endpoints = translate.Endpoints(w.Backend, flow.Select(c, p.Inputs.SlicesByBackend, to).All()).Endpoints
 			var odd []string
 			part.Endpoints = slices.DeleteFunc(part.Endpoints, func(e ir.Endpoint) bool {
 				ip, err := netip.ParseAddr(e.Address)
@@ -55,7 +56,7 @@ func (p *Pipeline) pool(c *flow.Ctx, f *ir.Forward) (*ir.Endpoints, *condition.O
 				return false
 			})
 			if odd != nil && leftOut == nil {
-				leftOut = &condition.Omission{Service: b.Service.String(), Addresses: odd}
+				leftOut = &condition.Omission{Service: to.Name.String(), Addresses: odd}
 			}
 		}
 		parts = append(parts, part)

@@ -85,7 +85,7 @@ func (p *Pipeline) declarePorts() {
 					continue
 				}
 				emit(ir.TableKey{Gateway: v.Listener.Gateway, Table: chain.Table},
-					TableFront{port: v.Listener.ClientPort(), https: chain.TLS != nil})
+					TableFront{port: v.Listener.ClientPort(), https: chain.TLS != nil, filters: v.Listener.Filters})
 			}
 		}, flow.Equal(flow.Same[TableFront]))
 

@@ -2,13 +2,10 @@ package pipeline
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -49,17 +46,6 @@ func perAddress(listeners ...*ir.Listener) []*ir.Listener {
 // addressMark stands between a listener's name and the address that it binds.
 const addressMark = "@"
 
-// Member is a backend's resources, as one Gateway refers to them.
-type Member struct {
-	Cluster, Endpoints *envoy.Resource
-	leftOut            *condition.Omission // nil where nothing is
-}
-
-// Equal reports whether two have the same resources.
-func (m Member) Equal(o Member) bool {
-	return m.Cluster.Equal(o.Cluster) && m.Endpoints.Equal(o.Endpoints) && m.leftOut.Equal(o.leftOut)
-}
-
 // declareResources declares what proxies are sent.
 func (p *Pipeline) declareResources() {
 	marshal := func(_ *flow.Ctx, k ir.HostKey, h *ir.Host, emit func(ir.HostKey, *hostPart)) {
@@ -88,13 +74,15 @@ func (p *Pipeline) declareResources() {
 			return cmp.Or(a.TableKey.Compare(b.TableKey), cmp.Compare(a.number, b.number))
 		})
 	p.RouteConfigurations = flow.Map("route-configurations", p.RouteTables,
-		func(c *flow.Ctx, k ir.TableKey, _ TableFront, emit func(ir.TableKey, *envoy.Resource)) {
+		func(c *flow.Ctx, k ir.TableKey, at TableFront, emit func(ir.TableKey, *envoy.Resource)) {
 			members := flow.Select(c, byTable, k)
 			all := make([]*envoy.Bundle, 0, members.Len())
 			for _, b := range members.All() {
 				all = append(all, b)
 			}
-			emit(k, envoy.BundledRouteTable(k.Table, all))
+			// Filters that can't be expressed close the table.
+			table, _ := envoy.BundledRouteTable(k.Table, at.filters, all)
+			emit(k, table)
 		})
 
 	p.Listeners = flow.Map("listener-resources", p.Ports,
@@ -119,114 +107,6 @@ func (p *Pipeline) declareResources() {
 	p.declareBackends()
 	p.declareCollectors()
 	p.declareSecrets()
-}
-
-// declareBackends declares clusters and endpoints: marshalled once for each
-// backend in use, then referred to by each Gateway that uses it.
-func (p *Pipeline) declareBackends() {
-	used := flow.CountAll("used-backends",
-		func(_ ir.HostKey, h *ir.Host, yield func(string)) { backendsOf(h, yield) }, p.Hosts, p.forwards)
-	p.Backends = flow.Map("backends", used,
-		func(c *flow.Ctx, name string, _ int, emit func(string, *ir.Backend)) {
-			if b := p.backend(c, name); b != nil {
-				b.Name = name // one copy of the text for all
-				emit(name, b)
-			}
-		})
-	resources := flow.Map("backend-resources", p.Backends,
-		func(c *flow.Ctx, name string, b *ir.Backend, emit func(string, Member)) {
-			var m Member
-			var err error
-			if m.Cluster, err = envoy.Cluster(b); err != nil {
-				return
-			}
-			if b.DNS == "" {
-				slices := flow.Select(c, p.Inputs.SlicesByService, b.Service)
-				m.Endpoints, err = envoy.LoadAssignment(translate.Endpoints(b, slices.All()))
-				if m.Endpoints == nil {
-					m.Endpoints = envoy.EmptyEndpoints(name)
-				}
-				// An endpoint that can't be used is left out; the others serve.
-				if odd := (*envoy.AddressError)(nil); errors.As(err, &odd) {
-					m.leftOut = &condition.Omission{Service: b.Service.String(), Addresses: odd.Addresses}
-				}
-			}
-			emit(name, m)
-		})
-	p.hostsByBackend = flow.NewIndex(p.Hosts,
-		func(k ir.HostKey, h *ir.Host, yield func(ResourceKey)) {
-			backendsOf(h, func(name string) { yield(ResourceKey{k.Gateway, name}) })
-		}, ir.HostKey.Compare)
-	p.hostsByBackend.Also(p.forwards)
-	p.Members = flow.Group("gateway-backends", p.hostsByBackend,
-		func(c *flow.Ctx, k ResourceKey, _ flow.Members[ir.HostKey, *ir.Host]) (Member, bool) {
-			m, ok := flow.Get(c, resources, k.Name)
-			if !ok {
-				return flow.Get(c, p.pools, k)
-			}
-			return p.ownMember(c, k, m), true
-		})
-}
-
-// backend returns the backend of a name, nil where there is none any more.
-func (p *Pipeline) backend(c *flow.Ctx, name string) *ir.Backend {
-	sp := p.portOf(c, name)
-	if sp == nil {
-		return nil
-	}
-	if !translate.Encrypted(name) {
-		sp.TLS = nil // a connection that is passed through has TLS of its own
-	}
-	if b := translate.Backend(sp); b.Name == name {
-		return b
-	}
-	return nil
-}
-
-// portOf returns what the name of a backend stands for; nil where nothing does.
-func (p *Pipeline) portOf(c *flow.Ctx, name string) *topology.ServicePort {
-	if backend, use, ok := translate.ParseXBackendName(name); ok {
-		return p.Graph.XBackendPort(c, backend, use)
-	}
-	service, port, use, ok := translate.ParseBackendName(name)
-	if !ok {
-		return nil
-	}
-	object, ok := flow.Get(c, p.Inputs.Services, service)
-	if !ok {
-		return nil
-	}
-	return p.Graph.PortOf(c, object, port, use)
-}
-
-// backendsOf yields every backend that a host's rules name, each once.
-func backendsOf(h *ir.Host, yield func(string)) {
-	var few [8]string
-	seen := few[:0]
-	once := func(name string) {
-		if name != "" && !slices.Contains(seen, name) {
-			seen = append(seen, name)
-			yield(name)
-		}
-	}
-	for _, r := range h.Rules {
-		for _, b := range r.Backends {
-			once(b.Backend)
-		}
-		for _, m := range r.Filters.Mirrors {
-			once(m.Backend)
-		}
-		if a := r.Filters.Auth; a != nil {
-			once(a.Backend)
-		}
-	}
-}
-
-// names reports whether a rule names a backend.
-func names(r *ir.Rule, backend string) bool {
-	return slices.ContainsFunc(r.Backends, func(b ir.WeightedBackend) bool { return b.Backend == backend }) ||
-		slices.ContainsFunc(r.Filters.Mirrors, func(m ir.Mirror) bool { return m.Backend == backend }) ||
-		r.Filters.Auth != nil && r.Filters.Auth.Backend == backend
 }
 
 // bundleKey names a bundle of a route configuration's hosts.

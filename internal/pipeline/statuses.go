@@ -220,20 +220,19 @@ func (p *Pipeline) declareStatus() {
 // all others cost nothing.
 func (p *Pipeline) backendProblems() *flow.Derived[issueKey, issue] {
 	incomplete := flow.Count("incomplete-backends", p.Members,
-		func(k ResourceKey, m Member, yield func(ResourceKey)) {
+		func(k BackendKey, m Member, yield func(BackendKey)) {
 			if m.leftOut != nil {
 				yield(k)
 			}
 		})
 	return flow.Map("endpoint-problems", incomplete,
-		func(c *flow.Ctx, k ResourceKey, _ int, emit func(issueKey, issue)) {
+		func(c *flow.Ctx, k BackendKey, _ int, emit func(issueKey, issue)) {
 			m, ok := flow.Get(c, p.Members, k)
 			if !ok {
 				return
 			}
-			about := refusal{Gateway: k.Gateway, Ref: status.Ref{Kind: backendLeftOut, Name: k.Name}}
-			backend := refusal{Gateway: k.Gateway, Ref: status.Ref{Kind: status.RefBackend, Name: k.Name}}
-			for route := range p.concerned(c, backend) {
+			about := refusal{Gateway: k.Gateway, Ref: status.Ref{Kind: backendLeftOut, Name: m.Cluster.Name}}
+			for route := range p.sentTo(c, k) {
 				emit(issueKey{route, about}, issue{leftOut: m.leftOut})
 			}
 		})

@@ -8,7 +8,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
-	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -127,9 +127,9 @@ func (in *GatewayInput) accepted(s *summary) metav1.Condition {
 // resolvedRefs is the node's condition, unless the proxy refuses the client
 // certificate.
 func (in *GatewayInput) resolvedRefs() metav1.Condition {
-	secret := in.Node.ClientCertificate.String()
-	if r, ok := in.Proxy.Rejected[Ref{RefSecret, secret}]; ok && in.Node.ClientCertificate != (object.Name{}) {
-		return condition.GatewayClientCertificateRefused(secret, r.Message)
+	secret := ir.Certificate(in.Node.ClientCertificate)
+	if r, ok := in.Proxy.Rejected[SecretRef(secret)]; ok && !secret.IsZero() {
+		return condition.GatewayClientCertificateRefused(secret.String(), r.Message)
 	}
 	return in.Node.ResolvedRefs
 }

@@ -9,6 +9,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
@@ -57,12 +58,12 @@ func (in *listenerInput) conditions(l *topology.Listener) []metav1.Condition {
 		return append(conditions, condition.ListenerRefused(r.Message, r.KeepsOld))
 	}
 	for _, secret := range l.Certificates {
-		if r, ok := in.proxy.Rejected[Ref{RefSecret, secret.String()}]; ok {
+		if r, ok := in.proxy.Rejected[SecretRef(ir.Certificate(secret))]; ok {
 			return append(conditions, condition.ListenerCertificateRefused(secret.String(), r.Message, r.KeepsOld))
 		}
 	}
 	if v := l.Clients; v != nil {
-		if r, ok := in.proxy.Rejected[Ref{RefSecret, translate.AuthoritiesName(v.Authorities)}]; ok {
+		if r, ok := in.proxy.Rejected[SecretRef(ir.Authorities(v.Authorities...))]; ok {
 			return append(conditions, condition.ListenerAuthoritiesRefused(authorityNames(v), r.Message, r.KeepsOld))
 		}
 	}

@@ -1,5 +1,7 @@
 package status
 
+import "github.com/gatehouse-dev/gatehouse/internal/ir"
+
 // ProxyState is what the proxies of one Gateway say.
 type ProxyState struct {
 	// Connected says whether at least one proxy is there.
@@ -17,15 +19,18 @@ type Ref struct {
 	Name string
 }
 
+// SecretRef names a secret.
+func SecretRef(k ir.SecretKey) Ref { return Ref{RefSecret, k.String()} }
+
 // RefKind is the kind of what a Ref names.
 type RefKind string
 
 // The kinds of what proxies refuse, with what their names look like.
 const (
 	RefListener RefKind = "listener" // http-80
-	RefSecret   RefKind = "secret"   // ns/name
+	RefSecret   RefKind = "secret"   // as ir.SecretKey prints it
 	RefHost     RefKind = "host"     // the domain
-	RefBackend  RefKind = "backend"  // ns/service:port#hash
+	RefBackend  RefKind = "backend"  // as ir.BackendKey prints it
 )
 
 // Rejection is why a proxy refuses something.

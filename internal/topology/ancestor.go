@@ -3,63 +3,55 @@ package topology
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
 // Ancestor is a Gateway that a policy has an effect on, or would have if it could
-// be used: one with a route to a Service that the policy targets.
+// be used.
 type Ancestor struct {
 	Gateway  object.Name
 	Accepted metav1.Condition
 }
 
-// declareAncestors judges every policy for each Gateway. A policy that no Gateway
-// of ours is concerned with has no ancestors.
-func (g *Graph) declareAncestors() {
-	byService := g.routesByGoverned(kind.Service)
-	g.Ancestors = ancestors(g, "topology-policy-ancestors", g.BackendTLSPolicies, byService,
-		func(p *BackendTLSPolicy, yield func(policyTarget)) { serviceTargets(p.Object, yield) }, g.targetProblem, condition.PolicyAccepted())
-	g.TrafficAncestors = ancestors(g, "topology-traffic-policy-ancestors", g.TrafficPolicies, byService,
-		trafficTargets, g.trafficProblem, condition.PolicyAccepted())
-}
-
-// routesByGoverned orders the routes under the objects of a kind that they refer to.
-func (g *Graph) routesByGoverned(of object.Kind) *flow.Index[object.Name, object.Key, *Route] {
-	return flow.NewIndex(g.Routes,
-		func(_ object.Key, r *Route, yield func(object.Name)) {
-			for _, o := range r.Governed {
-				if o.Kind == of {
-					yield(o.Name)
-				}
+// Ancestors declares, for every policy of a kind, the Gateways that it concerns, sorted.
+// One that no Gateway of ours is concerned with has none. It is called once the graph is
+// declared.
+func Ancestors[P any, S comparable](
+	g *Graph, table string, policies flow.Table[object.Name, P], a *policy.Attachments[P, S],
+) flow.Table[object.Name, []Ancestor] {
+	k := a.Kind()
+	return declareAncestors(g, table, policies, k.Accepted,
+		func(p P) []policy.Target { return k.Node(p).Targets },
+		func(c *flow.Ctx, p P, t policy.Target) *metav1.Condition {
+			if missing := g.missingTarget(c, t); missing != nil {
+				return missing
 			}
-		}, object.Key.Compare)
+			return a.Judge(c, p, t)
+		})
 }
 
-// ancestors judges the objects of a kind by what they target; accepted is the
-// condition of those that nothing is wrong with.
-func ancestors[P any](g *Graph, table string, policies flow.Table[object.Name, P], byService *flow.Index[object.Name, object.Key, *Route],
-	targets func(P, func(policyTarget)), judge func(*flow.Ctx, P, policyTarget) *metav1.Condition, accepted metav1.Condition,
+// declareAncestors judges objects by what they target; accepted is the condition of those
+// that nothing is wrong with. Where several targets are of one Gateway, the first that
+// something is wrong with counts.
+func declareAncestors[P any](
+	g *Graph, table string, policies flow.Table[object.Name, P], accepted metav1.Condition,
+	targets func(P) []policy.Target, judge func(*flow.Ctx, P, policy.Target) *metav1.Condition,
 ) flow.Table[object.Name, []Ancestor] {
 	return flow.Map(table, policies,
 		func(c *flow.Ctx, k object.Name, p P, emit func(object.Name, []Ancestor)) {
 			refusals := map[object.Name]*metav1.Condition{} // by Gateway; nil for none
-			targets(p, func(t policyTarget) {
+			for _, t := range targets(p) {
 				problem := judge(c, p, t)
-				for route := range flow.Select(c, byService, t.service).All() {
-					parents := g.Parents(c, route)
-					for _, parent := range parents {
-						if parent.Accepted.Status == metav1.ConditionTrue && refusals[parent.Gateway] == nil {
-							refusals[parent.Gateway] = problem
-						}
+				g.gatewaysOf(c, t, func(gateway object.Name) {
+					if refusals[gateway] == nil {
+						refusals[gateway] = problem
 					}
-				}
-			})
+				})
+			}
 			out := make([]Ancestor, 0, len(refusals))
 			for gateway, problem := range refusals {
 				a := Ancestor{gateway, accepted}
@@ -71,45 +63,4 @@ func ancestors[P any](g *Graph, table string, policies flow.Table[object.Name, P
 			slices.SortFunc(out, func(a, b Ancestor) int { return a.Gateway.Compare(b.Gateway) })
 			emit(k, out)
 		}, flow.Equal(slices.Equal[[]Ancestor]))
-}
-
-// targetProblem says why a policy has no effect on one of its targets; nil where it
-// has.
-func (g *Graph) targetProblem(c *flow.Ctx, p *BackendTLSPolicy, t policyTarget) *metav1.Condition {
-	service, ok := flow.Get(c, g.in.Services, t.service)
-	if !ok {
-		problem := condition.PolicyTargetMissing(t.service.String())
-		return &problem
-	}
-	if t.section != "" && !slices.ContainsFunc(service.Spec.Ports, func(port corev1.ServicePort) bool { return port.Name == t.section }) {
-		problem := condition.PolicySectionMissing(t.service.String(), t.section, portNames(service))
-		return &problem
-	}
-	if p.Refused != nil {
-		return p.Refused
-	}
-	if all, ok := flow.Get(c, g.policies, t.service); ok {
-		if winner := all.of(t.section); winner != nil && winner.Name != p.Name {
-			problem := condition.PolicyConflicted(t.String(), winner.Name.String())
-			return &problem
-		}
-	}
-	return nil
-}
-
-// String names the target in messages.
-func (t policyTarget) String() string {
-	if t.section == "" {
-		return "Service " + t.service.String()
-	}
-	return "port " + t.section + " of Service " + t.service.String()
-}
-
-func portNames(s *corev1.Service) (names []string) {
-	for i := range s.Spec.Ports {
-		if n := s.Spec.Ports[i].Name; n != "" {
-			names = append(names, n)
-		}
-	}
-	return names
 }

@@ -14,6 +14,8 @@
 //   - Objects of foreign classes cost nothing beyond one look at them.
 //   - What routes read of a Gateway changes with its spec alone: a certificate that
 //     is rotated, or a status that is written, runs nothing once for each route.
+//   - What a route may be sent to is known by the key of its backend from here on,
+//     whatever kind of object it is.
 //   - A problem belongs to the smallest node that has it: one bad listener leaves
 //     its Gateway's others alone, one bad reference leaves its rule's others.
 //

@@ -79,17 +79,7 @@ func (r *Route) Equal(o *Route) bool {
 
 // Equal reports whether two references resolve to the same.
 func (b BackendRef) Equal(o BackendRef) bool {
-	return b.Port.Equal(o.Port) && samePointed(b.Problem, o.Problem)
-}
-
-// Equal reports whether two ports are spoken to alike.
-func (p *ServicePort) Equal(o *ServicePort) bool {
-	if p == nil || o == nil {
-		return p == o
-	}
-	a, b := *p, *o
-	a.TLS, b.TLS, a.Retry, b.Retry = nil, nil, nil, nil
-	return a == b && p.TLS.Equal(o.TLS) && samePointed(p.Retry, o.Retry)
+	return b.Backend == o.Backend && samePointed(b.Problem, o.Problem)
 }
 
 // Equal reports whether two attachments serve the same hosts.

@@ -1,9 +1,13 @@
 package topology
 
-import gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+import (
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
 
 // forwardRules resolves the references of a TLSRoute, TCPRoute or UDPRoute.
-func forwardRules[R any](r *resolver, use Use, rules []R, backendsOf func(*R) []gwv1.BackendRef) []RouteRule {
+func forwardRules[R any](r *resolver, use ir.Use, rules []R, backendsOf func(*R) []gwv1.BackendRef) []RouteRule {
 	out := make([]RouteRule, len(rules))
 	for i := range rules {
 		refs := backendsOf(&rules[i])

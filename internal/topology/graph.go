@@ -6,8 +6,10 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/parameters"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
 // Options say what differs between the modes.
@@ -120,8 +122,12 @@ type Graph struct {
 	standings       flow.Table[object.Name, standing]
 	setSections     flow.Table[object.Name, *setSections]
 
-	policies      flow.Table[object.Name, *servicePolicies]
-	policyBuckets flow.Table[bucket, struct{}]
+	// Of policies:
+	tlsAttached     *policy.Attachments[*BackendTLSPolicy, ir.BackendTLS]
+	trafficAttached *policy.Attachments[*TrafficPolicy, ir.RetryBudget]
+	servicePolicies policy.Presence
+	byClass         *flow.Index[string, object.Name, *gwv1.Gateway]
+	byGoverned      *flow.Index[object.Key, object.Key, *Route]
 }
 
 // New declares the tables of the graph. The order is the order of computation:
@@ -158,12 +164,13 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.BackendTLSPolicies = g.declareBackendTLSPolicies()
 	g.TrafficPolicies = g.declareTrafficPolicies()
 	g.XBackends = g.declareXBackends()
-	g.policies = g.declareServicePolicies()
-	g.policyBuckets = g.declarePolicyBuckets()
+	g.declareServicePolicies()
 	g.Routes = g.declareRoutes()
 	g.parents = g.declareParents()
 	g.defeats = g.declareDefeats()
-	g.declareAncestors()
+	g.declareTargets()
+	g.Ancestors = Ancestors(g, "topology-policy-ancestors", g.BackendTLSPolicies, g.tlsAttached)
+	g.TrafficAncestors = Ancestors(g, "topology-traffic-policy-ancestors", g.TrafficPolicies, g.trafficAttached)
 	g.XBackendAncestors = g.declareXBackendAncestors()
 	g.Attachments = g.declareAttachments()
 	g.AttachedRoutes = g.declareAttachedRoutes()

@@ -21,6 +21,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -324,17 +325,21 @@ func printBackend(b BackendRef) string {
 	if b.Problem != nil {
 		return printCondition(*b.Problem)
 	}
-	text := fmt.Sprintf("%s:%d", b.Port.Service, b.Port.Port)
-	for _, part := range []string{b.Port.PortName, b.Port.AppProtocol} {
-		if part != "" {
+	to := b.Backend.Backend()
+	text := fmt.Sprintf("%s:%d", to.Object.Name, to.Port)
+	if to.Object.Kind != kind.Service {
+		text = to.Object.Kind.Name() + " " + text
+	}
+	for _, part := range []string{to.PortName, string(to.Protocol)} {
+		if part != "" && part != string(ir.HTTP1) {
 			text += " " + part
 		}
 	}
-	if tls := b.Port.TLS; tls != nil {
-		text += fmt.Sprintf(" TLS %s %v %v", tls.Hostname, tls.SubjectAltNames, tls.Authorities)
+	if tls := to.TLS; !tls.IsZero() {
+		text += fmt.Sprintf(" TLS %s %v %v", tls.ServerName, tls.Names.Slice(), tls.Authorities.Authorities())
 	}
-	if b.Port.ExternalName != "" {
-		text += fmt.Sprintf(" → %s:%d", b.Port.ExternalName, b.Port.TargetPort)
+	if to.DNS != "" {
+		text += fmt.Sprintf(" → %s:%d", to.DNS, to.TargetPort)
 	}
 	return text
 }

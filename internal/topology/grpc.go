@@ -4,6 +4,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
@@ -12,11 +13,11 @@ func (r *resolver) grpcRules(rules []gwv1.GRPCRouteRule) []RouteRule {
 	out := make([]RouteRule, len(rules))
 	for i := range rules {
 		rule := &rules[i]
-		out[i].Backends = r.backends(UseGRPC, i, len(rule.BackendRefs), func(j int) *gwv1.BackendObjectReference {
+		out[i].Backends = r.backends(ir.UseGRPC, i, len(rule.BackendRefs), func(j int) *gwv1.BackendObjectReference {
 			return &rule.BackendRefs[j].BackendObjectReference
 		})
 		for j := range rule.Filters {
-			r.mirror(&out[i], UseGRPC, i, j, rule.Filters[j].RequestMirror)
+			r.mirror(&out[i], ir.UseGRPC, i, j, rule.Filters[j].RequestMirror)
 		}
 	}
 	return out

@@ -50,8 +50,8 @@ type Inputs struct {
 	// Unread says of kinds why the source reads none of their objects.
 	Unread *flow.Input[string, string]
 
-	// SlicesByService orders the EndpointSlices under the Service that they belong to.
-	SlicesByService *flow.Index[object.Name, object.Name, *discoveryv1.EndpointSlice]
+	// SlicesByBackend orders the EndpointSlices under what they are the endpoints of.
+	SlicesByBackend *flow.Index[object.Key, object.Name, *discoveryv1.EndpointSlice]
 
 	// Others are objects of kinds that have no table of their own here: nothing of what
 	// is served depends on them.
@@ -100,10 +100,10 @@ func NewInputs(e *flow.Engine, kinds *kind.Table) *Inputs {
 		}
 	}
 
-	in.SlicesByService = flow.NewIndex(in.Slices,
-		func(k object.Name, s *discoveryv1.EndpointSlice, yield func(object.Name)) {
+	in.SlicesByBackend = flow.NewIndex(in.Slices,
+		func(k object.Name, s *discoveryv1.EndpointSlice, yield func(object.Key)) {
 			if service := s.Labels[discoveryv1.LabelServiceName]; service != "" {
-				yield(object.Name{Namespace: k.Namespace, Name: service})
+				yield(object.Key{Kind: kind.Service, Name: name(k.Namespace, service)})
 			}
 		}, object.Name.Compare)
 	return in

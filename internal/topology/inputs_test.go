@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
@@ -72,8 +73,8 @@ metadata: {namespace: default, name: o}`)
 	w.apply(t, gone) // what is not there can't be missed
 }
 
-// TestSlicesByService protects the short path of endpoints.
-func TestSlicesByService(t *testing.T) {
+// TestSlicesByBackend protects the short path of endpoints.
+func TestSlicesByBackend(t *testing.T) {
 	w := newWorld(Options{})
 	w.set(t, decode(t, `
 kind: EndpointSlice
@@ -93,7 +94,7 @@ metadata: {namespace: default, name: nobodys}
 addressType: IPv4`)...)
 	w.engine.View(func(c *flow.Ctx) {
 		var got []string
-		for k := range flow.Select(c, w.in.SlicesByService, object.Name{Namespace: "default", Name: "web"}).All() {
+		for k := range flow.Select(c, w.in.SlicesByBackend, object.Key{Kind: kind.Service, Name: object.Name{Namespace: "default", Name: "web"}}).All() {
 			got = append(got, k.Name)
 		}
 		if !slices.Equal(got, []string{"a", "b"}) {

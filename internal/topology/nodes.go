@@ -213,33 +213,8 @@ type RouteRule struct {
 
 // BackendRef is a reference and what it resolves to.
 type BackendRef struct {
-	Port    *ServicePort      // nil when the reference can't be used
+	Backend ir.BackendKey     // zero when the reference can't be used
 	Problem *metav1.Condition // why not; a ResolvedRefs condition
-}
-
-// Use is what a route wants of a backend, which decides how it is spoken to.
-type Use string
-
-// The uses of backends.
-const (
-	UseHTTP Use = ""     // by HTTPRoutes
-	UseGRPC Use = "grpc" // by GRPCRoutes
-	UseTCP  Use = "tcp"  // by TCPRoutes and TLSRoutes: bytes
-	UseUDP  Use = "udp"  // by UDPRoutes: datagrams
-)
-
-// ServicePort is one port of a Service, as much of it as routing needs.
-type ServicePort struct {
-	Kind         string // XBackend; empty for a Service
-	Service      object.Name
-	Port         int32
-	TargetPort   int32 // for ExternalName: the port to connect to
-	Use          Use
-	PortName     string // of the Service's port; selects the EndpointSlices' port
-	AppProtocol  string
-	ExternalName string      // the name to resolve, for a Service of that type
-	TLS          *BackendTLS // nil for clear text
-	Retry        *ir.RetryBudget
 }
 
 // Parent is one parentRef of a route that is ours, and the answer to it.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
@@ -53,11 +53,11 @@ func (g *Graph) route(c *flow.Ctx, key object.Key, o RouteObject) *Route {
 	case *gwv1.GRPCRoute:
 		node.Rules = r.grpcRules(o.Spec.Rules)
 	case *gwv1.TLSRoute:
-		node.Rules = forwardRules(&r, UseTCP, o.Spec.Rules, func(rule *gwv1.TLSRouteRule) []gwv1.BackendRef { return rule.BackendRefs })
+		node.Rules = forwardRules(&r, ir.UseTCP, o.Spec.Rules, func(rule *gwv1.TLSRouteRule) []gwv1.BackendRef { return rule.BackendRefs })
 	case *gwv1.TCPRoute:
-		node.Rules = forwardRules(&r, UseTCP, o.Spec.Rules, func(rule *gwv1.TCPRouteRule) []gwv1.BackendRef { return rule.BackendRefs })
+		node.Rules = forwardRules(&r, ir.UseTCP, o.Spec.Rules, func(rule *gwv1.TCPRouteRule) []gwv1.BackendRef { return rule.BackendRefs })
 	case *gwv1.UDPRoute:
-		node.Rules = forwardRules(&r, UseUDP, o.Spec.Rules, func(rule *gwv1.UDPRouteRule) []gwv1.BackendRef { return rule.BackendRefs })
+		node.Rules = forwardRules(&r, ir.UseUDP, o.Spec.Rules, func(rule *gwv1.UDPRouteRule) []gwv1.BackendRef { return rule.BackendRefs })
 	}
 	slices.SortFunc(r.governed, object.Key.Compare)
 	node.Governed = slices.Compact(r.governed)
@@ -76,39 +76,15 @@ type resolver struct {
 	governed []object.Key
 }
 
-func (r *resolver) backend(use Use, ref *gwv1.BackendObjectReference, field func() string) BackendRef {
-	b := r.g.backend(r.c, r.route, use, ref, field)
-	// A policy governs a Service that doesn't exist as well; of one that may not be
-	// referred to, nothing is said.
-	if valueOr(ref.Kind, "Service") == "Service" && (b.Problem == nil || b.Problem.Reason == string(gwv1.RouteReasonBackendNotFound)) {
-		service := serviceName(r.route, ref)
-		policies := r.g.policiesOf(r.c, service)
-		if policies != nil {
-			r.governed = append(r.governed, object.Key{Kind: kind.Service, Name: service})
-		}
-		if b.Port != nil {
-			b = policies.finish(b.Port, field)
-		}
-	}
-	// No XBackend takes datagrams.
-	if name := serviceName(r.route, ref); isXBackend(ref) && name.Namespace == r.route.Namespace && use != UseUDP {
-		r.governed = append(r.governed, object.Key{Kind: kind.XBackend, Name: name})
-	}
-	if b.Problem != nil {
-		r.problems = append(r.problems, *b.Problem)
-	}
-	return b
-}
-
 func (r *resolver) httpRules(rules []gwv1.HTTPRouteRule) []RouteRule {
 	out := make([]RouteRule, len(rules))
 	for i := range rules {
 		rule := &rules[i]
-		out[i].Backends = r.backends(UseHTTP, i, len(rule.BackendRefs), func(j int) *gwv1.BackendObjectReference {
+		out[i].Backends = r.backends(ir.UseHTTP, i, len(rule.BackendRefs), func(j int) *gwv1.BackendObjectReference {
 			return &rule.BackendRefs[j].BackendObjectReference
 		})
 		for j := range rule.Filters {
-			r.mirror(&out[i], UseHTTP, i, j, rule.Filters[j].RequestMirror)
+			r.mirror(&out[i], ir.UseHTTP, i, j, rule.Filters[j].RequestMirror)
 			if a := rule.Filters[j].ExternalAuth; a != nil && out[i].Auth == nil {
 				out[i].Auth = r.auth(a, func() string { return fmt.Sprintf("spec.rules[%d].filters[%d].externalAuth.backendRef", i, j) })
 			}
@@ -118,7 +94,7 @@ func (r *resolver) httpRules(rules []gwv1.HTTPRouteRule) []RouteRule {
 }
 
 // backends resolves the n backendRefs of a rule.
-func (r *resolver) backends(use Use, rule, n int, at func(int) *gwv1.BackendObjectReference) []BackendRef {
+func (r *resolver) backends(use ir.Use, rule, n int, at func(int) *gwv1.BackendObjectReference) []BackendRef {
 	if n == 0 {
 		return nil
 	}
@@ -130,7 +106,7 @@ func (r *resolver) backends(use Use, rule, n int, at func(int) *gwv1.BackendObje
 }
 
 // mirror resolves the backend of a filter that mirrors, if it is one.
-func (r *resolver) mirror(out *RouteRule, use Use, rule, filter int, m *gwv1.HTTPRequestMirrorFilter) {
+func (r *resolver) mirror(out *RouteRule, use ir.Use, rule, filter int, m *gwv1.HTTPRequestMirrorFilter) {
 	if m != nil {
 		out.Mirrors = append(out.Mirrors, r.backend(use, &m.BackendRef,
 			func() string { return fmt.Sprintf("spec.rules[%d].filters[%d].requestMirror.backendRef", rule, filter) }))

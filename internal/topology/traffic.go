@@ -4,35 +4,35 @@ import (
 	"math"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// TrafficPolicy is an XBackendTrafficPolicy, whatever it is for.
+// TrafficPolicy is an XBackendTrafficPolicy, whatever it is for. What a refused one
+// targets is served as if there were none, and so is what one targets that says nothing
+// of retries.
 type TrafficPolicy struct {
-	Name   object.Name
+	policy.Node[ir.RetryBudget]
 	Object *gwxv1alpha1.XBackendTrafficPolicy
-	// Refused, where set, is why the policy can't be used: an Accepted condition.
-	// What it targets is served as if there were none.
-	Refused *metav1.Condition
-	// Retry is nil where the policy is refused, or says nothing of retries.
-	Retry *ir.RetryBudget
 }
 
 // Equal reports whether two nodes say the same of the same object.
 func (p *TrafficPolicy) Equal(o *TrafficPolicy) bool {
-	return p.Object == o.Object && p.says(o)
+	return p.Object == o.Object && p.Node.Equal(&o.Node)
 }
 
-// says reports whether two policies say the same of what they target.
-func (p *TrafficPolicy) says(o *TrafficPolicy) bool {
-	return p == o || p != nil && o != nil && p.Name == o.Name &&
-		samePointed(p.Refused, o.Refused) && samePointed(p.Retry, o.Retry)
+// trafficKind describes XBackendTrafficPolicies.
+var trafficKind = policy.Kind[*TrafficPolicy, ir.RetryBudget]{
+	Kind:       kind.BackendTrafficPolicy,
+	Node:       func(p *TrafficPolicy) *policy.Node[ir.RetryBudget] { return &p.Node },
+	Accepted:   condition.PolicyAccepted(),
+	Conflicted: condition.TrafficPolicyConflicted,
 }
 
 func (g *Graph) declareTrafficPolicies() flow.Table[object.Name, *TrafficPolicy] {
@@ -52,7 +52,8 @@ const (
 
 // trafficPolicy judges a policy, its targets aside.
 func trafficPolicy(name object.Name, o *gwxv1alpha1.XBackendTrafficPolicy) *TrafficPolicy {
-	p := &TrafficPolicy{Name: name, Object: o}
+	p := &TrafficPolicy{Object: o}
+	p.Name, p.Created, p.Targets = name, o.CreationTimestamp.Time, trafficTargets(o)
 	refuse := func(field, problem string) *TrafficPolicy {
 		c := condition.PolicyInvalid(field, problem)
 		p.Refused = &c
@@ -87,7 +88,7 @@ func trafficPolicy(name object.Name, o *gwxv1alpha1.XBackendTrafficPolicy) *Traf
 	if count < 1 || count > 1_000_000 {
 		return refuse("spec.retryConstraint.minRetryRate.count", "is not between 1 and 1000000")
 	}
-	p.Retry = &ir.RetryBudget{
+	p.Asks = ir.RetryBudget{
 		Percent:  uint32(percent),
 		Interval: interval,
 		Floor:    uint32(math.Ceil(float64(count) / span.Seconds())),
@@ -104,43 +105,13 @@ func parseInterval(d *gwxv1alpha1.Duration, otherwise time.Duration) (time.Durat
 	return out, err == nil && out >= time.Second && out <= time.Hour
 }
 
-// trafficTargets yields the Services that a policy targets.
-func trafficTargets(p *TrafficPolicy, yield func(policyTarget)) {
-	for _, t := range p.Object.Spec.TargetRefs {
+// trafficTargets are the Services that a policy targets.
+func trafficTargets(o *gwxv1alpha1.XBackendTrafficPolicy) []policy.Target {
+	var out []policy.Target
+	for _, t := range o.Spec.TargetRefs {
 		if t.Group == "" && t.Kind == "Service" {
-			yield(policyTarget{service: name(p.Object.Namespace, string(t.Name))})
+			out = append(out, policy.Target{Key: object.Key{Kind: kind.Service, Name: name(o.Namespace, string(t.Name))}})
 		}
 	}
-}
-
-// precedes reports whether a policy takes precedence over another for the same
-// target.
-func (p *TrafficPolicy) precedes(o *TrafficPolicy) bool {
-	return seniority(p.Object, o.Object) < 0
-}
-
-// trafficProblem says why a policy has no effect on one of its targets; nil where
-// it has.
-func (g *Graph) trafficProblem(c *flow.Ctx, p *TrafficPolicy, t policyTarget) *metav1.Condition {
-	var problem metav1.Condition
-	switch _, ok := flow.Get(c, g.in.Services, t.service); {
-	case !ok:
-		problem = condition.PolicyTargetMissing(t.service.String())
-	case p.Refused != nil:
-		return p.Refused
-	default:
-		all, ok := flow.Get(c, g.policies, t.service)
-		if !ok || all.traffic == nil || all.traffic.Name == p.Name {
-			return nil
-		}
-		problem = condition.TrafficPolicyConflicted(t.String(), all.traffic.Name.String())
-	}
-	return &problem
-}
-
-// limitRetries gives a port the limits of retries that its policy asks for.
-func (s *servicePolicies) limitRetries(p *ServicePort) {
-	if s != nil && s.traffic != nil && (p.Use == UseHTTP || p.Use == UseGRPC) {
-		p.Retry = s.traffic.Retry
-	}
+	return out
 }

@@ -10,13 +10,10 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
-)
-
-const (
-	xGroup       = gwxv1alpha1.GroupName
-	xBackendKind = "XBackend"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
 // XBackend is an XBackend, whoever refers to it.
@@ -28,13 +25,13 @@ type XBackend struct {
 	Hostname string // to resolve
 	Port     int32
 	Protocol gwxv1alpha1.BackendProtocol // empty for what the route speaks
-	TLS      *BackendTLS                 // nil for clear text
+	TLS      ir.BackendTLS               // zero for clear text
 }
 
 // Equal reports whether two nodes say the same of the same object.
 func (b *XBackend) Equal(o *XBackend) bool {
 	return b.Object == o.Object && b.Name == o.Name && samePointed(b.Refused, o.Refused) &&
-		b.Hostname == o.Hostname && b.Port == o.Port && b.Protocol == o.Protocol && b.TLS.Equal(o.TLS)
+		b.Hostname == o.Hostname && b.Port == o.Port && b.Protocol == o.Protocol && b.TLS == o.TLS
 }
 
 func (g *Graph) declareXBackends() flow.Table[object.Name, *XBackend] {
@@ -78,15 +75,15 @@ func (g *Graph) xBackend(c *flow.Ctx, name object.Name, o *gwxv1alpha1.XBackend)
 		if judged.ResolvedRefs.Status != metav1.ConditionTrue {
 			return refuse(condition.XBackendTLS(judged.ResolvedRefs.Message))
 		}
-		b.TLS = judged.TLS
+		b.TLS = judged.Asks
 	}
 	encrypted := b.Protocol == gwxv1alpha1.BackendProtocolHTTP2 || b.Protocol == gwxv1alpha1.BackendProtocolWSS
 	switch {
 	case b.Protocol == gwxv1alpha1.BackendProtocolMCP:
 		return refuse(condition.XBackendInvalid("spec.protocol", "is not supported; leave it out"))
-	case encrypted && b.TLS == nil:
+	case encrypted && b.TLS.IsZero():
 		return refuse(condition.XBackendInvalid("spec.protocol", "needs tls"))
-	case b.Protocol == gwxv1alpha1.BackendProtocolH2C && b.TLS != nil:
+	case b.Protocol == gwxv1alpha1.BackendProtocolH2C && !b.TLS.IsZero():
 		return refuse(condition.XBackendInvalid("spec.protocol", "is without tls; use HTTP2"))
 	}
 	return b
@@ -104,72 +101,52 @@ func validationOf(o *gwxv1alpha1.XBackend) *gwv1.BackendTLSPolicy {
 	return p
 }
 
-func isXBackend(ref *gwv1.BackendObjectReference) bool {
-	return valueOr(ref.Kind, "") == xBackendKind && valueOr(ref.Group, "") == xGroup
-}
-
-// xBackendPort follows a route's reference to an XBackend, which must be in its
-// own namespace (GEP-4894) and says its port itself.
-func (g *Graph) xBackendPort(c *flow.Ctx, route object.Key, use Use, ref *gwv1.BackendObjectReference, field func() string) BackendRef {
-	name := serviceName(route, ref)
-	if name.Namespace != route.Namespace {
-		return problem(condition.XBackendElsewhere(field(), name.String()))
+// xBackend resolves a reference to an XBackend, which must be in the route's own
+// namespace (GEP-4894) and says its port itself.
+func (r *resolver) xBackend(ref reference) BackendRef {
+	name := ref.object.Name
+	if name.Namespace != r.route.Namespace {
+		return problem(condition.XBackendElsewhere(ref.field(), name.String()))
 	}
-	b, ok := flow.Get(c, g.XBackends, name)
+	if ref.use != ir.UseUDP { // no XBackend takes datagrams
+		r.governed = append(r.governed, ref.object)
+	}
+	b, ok := flow.Get(r.c, r.g.XBackends, name)
 	switch {
 	case !ok:
-		return problem(condition.XBackendNotFound(field(), name.String()))
+		return problem(condition.XBackendNotFound(ref.field(), name.String()))
 	case b.Refused != nil:
-		return problem(condition.XBackendRefused(field(), name.String(), b.Refused.Message))
+		return problem(condition.XBackendRefused(ref.field(), name.String(), b.Refused.Message))
 	}
-	if p := b.port(use); p != nil {
-		return BackendRef{Port: p}
-	}
-	return problem(condition.XBackendProtocol(field(), name.String(), string(b.Protocol), route.Kind.Name()))
-}
-
-// XBackendPort returns the port of an XBackend as a route's reference to it would
-// resolve, or nil where no route could be sent there.
-func (g *Graph) XBackendPort(c *flow.Ctx, name object.Name, use Use) *ServicePort {
-	b, ok := flow.Get(c, g.XBackends, name)
-	if !ok || b.Refused != nil {
-		return nil
-	}
-	return b.port(use)
-}
-
-// spoken are the Service ports' appProtocols that stand for the protocols of
-// XBackends, by use.
-var spoken = map[Use]map[gwxv1alpha1.BackendProtocol]string{
-	UseHTTP: {
-		"": "", gwxv1alpha1.BackendProtocolHTTP: "", gwxv1alpha1.BackendProtocolHTTP11: "",
-		gwxv1alpha1.BackendProtocolHTTP2: "grpc", gwxv1alpha1.BackendProtocolH2C: "grpc", gwxv1alpha1.BackendProtocolGRPC: "grpc",
-		gwxv1alpha1.BackendProtocolWSS: "kubernetes.io/wss",
-	},
-	UseGRPC: {
-		"": "", gwxv1alpha1.BackendProtocolHTTP: "",
-		gwxv1alpha1.BackendProtocolHTTP2: "", gwxv1alpha1.BackendProtocolH2C: "", gwxv1alpha1.BackendProtocolGRPC: "",
-	},
-	UseTCP: {"": "", gwxv1alpha1.BackendProtocolTCP: ""},
-}
-
-// port is the backend as what a route wants of it; nil where it can't be that.
-func (b *XBackend) port(use Use) *ServicePort {
-	app, ok := spoken[use][b.Protocol]
+	protocol, ok := spoken[ref.use][b.Protocol]
 	if !ok {
-		return nil
+		return problem(condition.XBackendProtocol(ref.field(), name.String(), string(b.Protocol), r.route.Kind.Name()))
 	}
-	return &ServicePort{
-		Kind: xBackendKind, Service: b.Name, Port: b.Port, Use: use, AppProtocol: app,
-		ExternalName: b.Hostname, TargetPort: b.Port, TLS: b.TLS,
-	}
+	return BackendRef{Backend: ir.Backend{
+		Object: ref.object, Port: b.Port, Use: ref.use, Protocol: protocol, DNS: b.Hostname, TargetPort: b.Port, TLS: b.TLS,
+	}.Key()}
+}
+
+// spoken is what the protocols of XBackends are, by use.
+var spoken = map[ir.Use]map[gwxv1alpha1.BackendProtocol]ir.Protocol{
+	ir.UseHTTP: {
+		"": ir.HTTP1, gwxv1alpha1.BackendProtocolHTTP: ir.HTTP1, gwxv1alpha1.BackendProtocolHTTP11: ir.HTTP1,
+		gwxv1alpha1.BackendProtocolHTTP2: ir.H2C, gwxv1alpha1.BackendProtocolH2C: ir.H2C, gwxv1alpha1.BackendProtocolGRPC: ir.H2C,
+		gwxv1alpha1.BackendProtocolWSS: ir.WebSocket,
+	},
+	ir.UseGRPC: {
+		"": ir.H2C, gwxv1alpha1.BackendProtocolHTTP: ir.H2C,
+		gwxv1alpha1.BackendProtocolHTTP2: ir.H2C, gwxv1alpha1.BackendProtocolH2C: ir.H2C, gwxv1alpha1.BackendProtocolGRPC: ir.H2C,
+	},
+	ir.UseTCP: {"": ir.TCP, gwxv1alpha1.BackendProtocolTCP: ir.TCP},
 }
 
 // declareXBackendAncestors finds the Gateways with routes that refer to each
 // XBackend, sorted.
 func (g *Graph) declareXBackendAncestors() flow.Table[object.Name, []Ancestor] {
-	byBackend := g.routesByGoverned(kind.XBackend)
-	targets := func(b *XBackend, yield func(policyTarget)) { yield(policyTarget{service: b.Name}) }
-	judge := func(_ *flow.Ctx, b *XBackend, _ policyTarget) *metav1.Condition { return b.Refused }
-	return ancestors(g, "topology-xbackend-ancestors", g.XBackends, byBackend, targets, judge, condition.XBackendAccepted())
+	return declareAncestors(g, "topology-xbackend-ancestors", g.XBackends, condition.XBackendAccepted(),
+		func(b *XBackend) []policy.Target {
+			return []policy.Target{{Key: object.Key{Kind: kind.XBackend, Name: b.Name}}}
+		},
+		func(_ *flow.Ctx, b *XBackend, _ policy.Target) *metav1.Condition { return b.Refused })
 }

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
@@ -31,7 +32,7 @@ func TestAnything(t *testing.T) {
 			for i := range route.Spec.Rules {
 				var rule topology.RouteRule
 				for range route.Spec.Rules[i].BackendRefs {
-					rule.Backends = append(rule.Backends, topology.BackendRef{Port: &topology.ServicePort{Port: 80}})
+					rule.Backends = append(rule.Backends, topology.BackendRef{Backend: ir.Backend{Port: 80, Protocol: ir.HTTP1}.Key()})
 				}
 				n.Rules = append(n.Rules, rule)
 			}

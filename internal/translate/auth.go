@@ -49,10 +49,11 @@ func (t *translation) auth(at place, filters []gwv1.HTTPRouteFilter, ref *topolo
 			field := at.field("externalAuth.protocol")
 			t.refuse(field, condition.UnknownValue(field, string(f.ExternalAuthProtocol), "HTTP", "GRPC"))
 		}
-		if ref != nil && ref.Port != nil {
-			a.Backend = BackendName(ref.Port)
+		if ref != nil && !ref.Backend.IsZero() {
+			a.Backend = ref.Backend
 			if a.GRPC {
-				a.Authority = ref.Port.Service.Name + "." + ref.Port.Service.Namespace
+				to := ref.Backend.Backend().Object
+				a.Authority = to.Name.Name + "." + to.Namespace
 			}
 		}
 		return a

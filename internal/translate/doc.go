@@ -1,6 +1,5 @@
 // Package translate turns topology nodes into ir: routes into rules, the rules
-// that meet on a host into their order, Services into backends, listeners into
-// ports with chains.
+// that meet on a host into their order, listeners into ports with chains.
 //
 // There is one file for each feature of the Gateway API, and the feature has the
 // same file name in package envoy.

@@ -13,14 +13,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
-// Endpoints gathers a backend's endpoints from the EndpointSlices of its Service.
+// Endpoints gathers a backend's endpoints from its EndpointSlices.
 // Ready ones are used; while there are none, those that still serve though they
 // are terminating, which is what kube-proxy does too.
-func Endpoints[K any](b *ir.Backend, from iter.Seq2[K, *discoveryv1.EndpointSlice]) *ir.Endpoints {
+func Endpoints[K any](key ir.BackendKey, from iter.Seq2[K, *discoveryv1.EndpointSlice]) *ir.Endpoints {
+	b := key.Backend()
 	var ready, draining []ir.Endpoint
 	for _, s := range from {
 		for i := range s.Ports {
-			if port, ok := portOf(&s.Ports[i], b); ok {
+			if port, ok := portOf(&s.Ports[i], &b); ok {
 				ready, draining = gather(s, port, ready, draining)
 			}
 		}
@@ -28,7 +29,7 @@ func Endpoints[K any](b *ir.Backend, from iter.Seq2[K, *discoveryv1.EndpointSlic
 	if len(ready) == 0 {
 		ready = draining
 	}
-	return &ir.Endpoints{Backend: b.Name, Endpoints: distinct(ready)}
+	return &ir.Endpoints{Backend: key, Endpoints: distinct(ready)}
 }
 
 // portOf gives the number of a slice's port if it is the backend's. A port without a

@@ -44,14 +44,14 @@ func (t *translation) plainBackends(at place, list []gwv1.BackendRef, refs []top
 	usable := false
 	for i := range list {
 		b := ir.WeightedBackend{Weight: t.weight(at.inBackend(i), list[i].Weight)}
-		if i < len(refs) && refs[i].Port != nil {
-			b.Backend = BackendName(refs[i].Port)
+		if i < len(refs) && !refs[i].Backend.IsZero() {
+			b.Backend = refs[i].Backend
 		}
 		if b.Weight == 0 {
 			continue
 		}
 		total += int64(b.Weight)
-		usable = usable || b.Backend != ""
+		usable = usable || !b.Backend.IsZero()
 		out = append(out, b)
 	}
 	if total > math.MaxUint32 {
@@ -95,19 +95,29 @@ func forwards(l *topology.Listener, routes []*ForwardEntry) []ir.Chain {
 	for hostname, c := range winners {
 		forward := &ir.Forward{}
 		if l.Protocol == gwv1.UDPProtocolType {
-			forward.Pool = ListenerName(l)
+			forward.Pool = ir.Pool(l.Port)
 		}
 		if c != nil && len(c.entry.Rules) > 0 {
 			rule := c.entry.Rules[0]
 			forward.Source, forward.Backends = rule.Source, rule.Backends
 			if l.Protocol == gwv1.TLSProtocolType && terminated(l) == nil {
-				forward.Backends = unencrypted(rule.Backends)
+				forward.Backends = inClear(rule.Backends)
 			}
 		}
 		chains = append(chains, ir.Chain{Hostname: hostname, TLS: terminated(l), Forward: forward})
 	}
 	slices.SortFunc(chains, func(a, b ir.Chain) int { return strings.Compare(a.Hostname, b.Hostname) })
 	return chains
+}
+
+// inClear returns backends as they are for connections that are passed through with
+// the client's own TLS, to which none is added.
+func inClear(backends []ir.WeightedBackend) []ir.WeightedBackend {
+	out := slices.Clone(backends)
+	for i := range out {
+		out[i].Backend = out[i].Backend.InClear()
+	}
+	return out
 }
 
 // contender is a route that wants the connections to a host.

@@ -179,10 +179,11 @@ func resolve(namespace string, ref gwv1.BackendObjectReference) topology.Backend
 	if ref.Namespace != nil {
 		namespace = string(*ref.Namespace)
 	}
-	return topology.BackendRef{Port: &topology.ServicePort{
-		Service: object.Name{Namespace: namespace, Name: string(ref.Name)},
-		Port:    int32(*ref.Port),
-	}}
+	return topology.BackendRef{Backend: ir.Backend{
+		Object:   object.Key{Kind: kind.Service, Name: object.Name{Namespace: namespace, Name: string(ref.Name)}},
+		Port:     int32(*ref.Port),
+		Protocol: ir.HTTP1,
+	}.Key()}
 }
 
 func printed(t *testing.T, v any) []byte {

@@ -15,6 +15,9 @@ type HostInput struct {
 	Port   uint16
 	HTTPS  bool // whether clients come by TLS
 	Offset int  // by how much all ports of the Gateway are shifted for clients
+	// Filters are the host's own, and Around those of the listener in front; nil for
+	// none.
+	Filters, Around *ir.Filters
 	// Misdirected marks a host that another listener owns; it has no entries.
 	Misdirected bool
 	Entries     []HostEntry // in any order
@@ -31,7 +34,7 @@ type HostEntry struct {
 // Host merges the rules of the routes on a host. Rules are shared with the routes
 // but for redirects that the port makes different.
 func Host(in HostInput) *ir.Host {
-	h := &ir.Host{Domain: in.Domain, Misdirected: in.Misdirected}
+	h := &ir.Host{Domain: in.Domain, Misdirected: in.Misdirected, Filters: in.Filters, Around: in.Around}
 	switch {
 	case in.Misdirected:
 	case len(in.Entries) == 1 && ordered(in.Entries[0].Rules):

@@ -101,12 +101,12 @@ func terminated(l *topology.Listener) *ir.TLS {
 	if !encrypted(l) || l.Passthrough {
 		return nil
 	}
-	t := &ir.TLS{Certificates: make([]string, len(l.Certificates)), MinVersion: l.MinTLSVersion}
+	t := &ir.TLS{Certificates: make([]ir.SecretKey, len(l.Certificates)), MinVersion: l.MinTLSVersion}
 	for i, name := range l.Certificates {
-		t.Certificates[i] = name.String()
+		t.Certificates[i] = ir.Certificate(name)
 	}
 	if l.Clients != nil {
-		t.Clients = &ir.Clients{Authorities: AuthoritiesName(l.Clients.Authorities), Fallback: l.Clients.Fallback}
+		t.Clients = &ir.Clients{Authorities: ir.Authorities(l.Clients.Authorities...), Fallback: l.Clients.Fallback}
 	}
 	return t
 }

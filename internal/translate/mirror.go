@@ -22,10 +22,10 @@ func (t *translation) mirror(at place, f *gwv1.HTTPRequestMirrorFilter, ref topo
 		m.Numerator = t.share(at, "requestMirror.fraction.numerator", f.Fraction.Numerator, 0, 1<<31-1)
 		m.Numerator = min(m.Numerator, m.Denominator)
 	}
-	if ref.Port == nil || m.Numerator == 0 {
+	if ref.Backend.IsZero() || m.Numerator == 0 {
 		return ir.Mirror{}, false
 	}
-	m.Backend = BackendName(ref.Port)
+	m.Backend = ref.Backend
 	return m, true
 }
 

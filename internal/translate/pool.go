@@ -29,8 +29,8 @@ var nowhere = ir.Endpoint{Address: "127.0.0.1", Port: 0}
 // Pool weighs the endpoints of several backends. The shares are exact unless that
 // would take numbers beyond those that a proxy can add up, and then as good as 32
 // bits allow. Without an endpoint that can be used there is none at all.
-func Pool(name string, parts []PoolPart) *ir.Endpoints {
-	out := &ir.Endpoints{Backend: name}
+func Pool(key ir.BackendKey, parts []PoolPart) *ir.Endpoints {
+	out := &ir.Endpoints{Backend: key}
 	if !slices.ContainsFunc(parts, func(p PoolPart) bool { return p.Weight > 0 && len(p.Endpoints) > 0 }) {
 		return out
 	}

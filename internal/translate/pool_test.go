@@ -49,7 +49,7 @@ func TestPool(t *testing.T) {
 		"nobody to send to":         {[]translate.PoolPart{{1, nil}, {0, hosts("10.0.0.1")}}, nil},
 		"draining ones are as good": {[]translate.PoolPart{{1, []ir.Endpoint{{Address: "10.0.0.1", Port: 53, Draining: true}}}}, hosts("10.0.0.1")},
 	} {
-		if d := cmp.Diff(c.want, translate.Pool("p", c.parts).Endpoints); d != "" {
+		if d := cmp.Diff(c.want, translate.Pool(ir.Pool(53), c.parts).Endpoints); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
 	}
@@ -69,7 +69,7 @@ func TestPoolShares(t *testing.T) {
 			}
 		}
 		got := make([]uint64, len(parts))
-		for _, e := range translate.Pool("p", parts).Endpoints {
+		for _, e := range translate.Pool(ir.Pool(53), parts).Endpoints {
 			w := max(1, uint64(e.Weight))
 			got[(e.Port-1)/1000] += w
 			sum += w

@@ -2,7 +2,6 @@ package translate_test
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -17,49 +16,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
-
-// TestBackend says what a backend is, and that everything that makes a cluster
-// another one makes its name another one.
-func TestBackend(t *testing.T) {
-	base := topology.ServicePort{Service: object.Name{Namespace: "shop", Name: "cart"}, Port: 80, PortName: "http"}
-	with := func(change func(*topology.ServicePort)) *topology.ServicePort {
-		p := base
-		change(&p)
-		return &p
-	}
-	names := map[string]string{}
-	for what, c := range map[string]struct {
-		port *topology.ServicePort
-		want ir.Backend
-	}{
-		"plain":     {&base, ir.Backend{Port: 80, PortName: "http", Protocol: ir.HTTP1}},
-		"port":      {with(func(p *topology.ServicePort) { p.Port = 81 }), ir.Backend{Port: 81, PortName: "http", Protocol: ir.HTTP1}},
-		"port name": {with(func(p *topology.ServicePort) { p.PortName = "" }), ir.Backend{Port: 80, Protocol: ir.HTTP1}},
-		"h2c":       {with(func(p *topology.ServicePort) { p.AppProtocol = "kubernetes.io/h2c" }), ir.Backend{Port: 80, PortName: "http", Protocol: ir.H2C}},
-		"websocket": {with(func(p *topology.ServicePort) { p.AppProtocol = "kubernetes.io/ws" }), ir.Backend{Port: 80, PortName: "http", Protocol: ir.WebSocket}},
-		"dns": {
-			with(func(p *topology.ServicePort) { p.ExternalName, p.TargetPort = "example.org", 8080 }),
-			ir.Backend{Port: 8080, PortName: "http", Protocol: ir.HTTP1, DNS: "example.org"},
-		},
-	} {
-		got := translate.Backend(c.port)
-		c.want.Service, c.want.Name = base.Service, translate.BackendName(c.port)
-		if diff := cmp.Diff(&c.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
-		}
-		if !strings.HasPrefix(got.Name, fmt.Sprintf("shop/cart:%d#", c.port.Port)) {
-			t.Errorf("%s: the name is %q", what, got.Name)
-		}
-		if other, ok := names[got.Name]; ok {
-			t.Errorf("%s and %s have the same name", what, other)
-		}
-		names[got.Name] = what
-	}
-	same := with(func(p *topology.ServicePort) { p.AppProtocol = "http" })
-	if translate.BackendName(same) != translate.BackendName(&base) {
-		t.Error("an appProtocol that changes nothing changes the name")
-	}
-}
 
 // TestEndpoints covers what of EndpointSlices gets traffic.
 func TestEndpoints(t *testing.T) {
@@ -126,7 +82,7 @@ func TestEndpoints(t *testing.T) {
 				}
 				list = append(list, s)
 			}
-			b := &ir.Backend{Name: "b", PortName: "http"}
+			b := ir.Backend{Named: "b", PortName: "http"}.Key()
 			got := translate.Endpoints(b, slices.All(list))
 			var text []string
 			for _, e := range got.Endpoints {
@@ -136,7 +92,7 @@ func TestEndpoints(t *testing.T) {
 				}
 				text = append(text, fmt.Sprintf("%s%s:%d", mark, e.Address, e.Port))
 			}
-			if s := strings.Join(text, " "); s != c.want || got.Backend != "b" {
+			if s := strings.Join(text, " "); s != c.want || got.Backend != b {
 				t.Errorf("got %q, want %q", s, c.want)
 			}
 			slices.Reverse(list)
@@ -152,7 +108,7 @@ func TestSecretsPrintRedacted(t *testing.T) {
 	const key = "-----BEGIN PRIVATE KEY-----"
 	name := object.Name{Namespace: "ns", Name: "name"}
 	s := translate.Secret(&topology.Certificate{Name: name, Chain: "certificate", Key: key})
-	if s.Key.Reveal() != key || s.Certificate != "certificate" || s.Name != "ns/name" {
+	if s.Key.Reveal() != key || s.Certificate != "certificate" || s.Name.String() != "ns/name" {
 		t.Fatal("the pair was not taken over")
 	}
 	text, err := yaml.Marshal(s)
@@ -213,9 +169,9 @@ func TestListener(t *testing.T) {
 			&ir.Listener{
 				Name: "tls-443", TLS: true, Port: 443, BindPort: 443, Addresses: []string{"127.0.0.1"},
 				Chains: []ir.Chain{
-					{Table: "tls-443-", TLS: &ir.TLS{Certificates: []string{"infra/ecdsa"}}},
-					{Hostname: "*.example.com", Table: "tls-443-*.example.com", TLS: &ir.TLS{Certificates: []string{"infra/rsa"}}},
-					{Hostname: "b.example.com", Table: "tls-443-b.example.com", TLS: &ir.TLS{Certificates: []string{"infra/rsa", "infra/ecdsa"}}},
+					{Table: "tls-443-", TLS: &ir.TLS{Certificates: []ir.SecretKey{ir.Certificate(ecdsa)}}},
+					{Hostname: "*.example.com", Table: "tls-443-*.example.com", TLS: &ir.TLS{Certificates: []ir.SecretKey{ir.Certificate(rsa)}}},
+					{Hostname: "b.example.com", Table: "tls-443-b.example.com", TLS: &ir.TLS{Certificates: []ir.SecretKey{ir.Certificate(rsa), ir.Certificate(ecdsa)}}},
 				},
 			},
 		},
@@ -232,23 +188,6 @@ func TestListener(t *testing.T) {
 		}
 		if !slices.Equal(before, c.in.Listeners) {
 			t.Errorf("%s: the input was written to", name)
-		}
-	}
-}
-
-// TestParseBackendName says that what BackendName puts together comes apart again.
-func TestParseBackendName(t *testing.T) {
-	for _, use := range []topology.Use{topology.UseHTTP, topology.UseGRPC, topology.UseTCP, topology.UseUDP} {
-		p := &topology.ServicePort{Service: object.Name{Namespace: "a", Name: "b"}, Port: 80, Use: use}
-		service, port, gotUse, ok := translate.ParseBackendName(translate.BackendName(p))
-		if !ok || service != p.Service || port != 80 || gotUse != use {
-			t.Errorf("got %v %d %q %v", service, port, gotUse, ok)
-		}
-	}
-	bad := map[string]bool{"": true, "a/b": true, "a/b#0": true, "a/b:x#0": true, "ab:80#0": true}
-	for _, name := range slices.Sorted(maps.Keys(bad)) {
-		if _, _, _, ok := translate.ParseBackendName(name); ok {
-			t.Errorf("%q is taken for a name", name)
 		}
 	}
 }

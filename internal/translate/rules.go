@@ -140,7 +140,7 @@ func (t *translation) action(spec *gwv1.HTTPRouteRule, refs topology.RouteRule) 
 	if a.Redirect == nil && a.Backends == nil {
 		a.Status = t.failed()
 	}
-	if auth := a.Filters.Auth; auth != nil && auth.Backend == "" {
+	if auth := a.Filters.Auth; auth != nil && auth.Backend.IsZero() {
 		// Nobody to ask: nothing may pass, not even a redirect.
 		a.Redirect, a.Backends, a.Filters.Auth, a.Status = nil, nil, nil, t.failed()
 	}

@@ -11,5 +11,5 @@ func Secret(c *topology.Certificate) *ir.Secret {
 	if c.Problem != "" {
 		return nil
 	}
-	return &ir.Secret{Name: c.Name.String(), Certificate: c.Chain, Key: c.Key}
+	return &ir.Secret{Name: ir.Certificate(c.Name), Certificate: c.Chain, Key: c.Key}
 }

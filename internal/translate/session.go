@@ -12,7 +12,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
-	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 )
 
 // session translates how sessions of a rule persist; nil for not at all. A cookie
@@ -22,11 +22,11 @@ func (t *translation) session(at place, spec *gwv1.SessionPersistence) *ir.Sessi
 		return nil
 	}
 	const name = "sessionPersistence"
-	kind := gwv1.CookieBasedSessionPersistence
+	how := gwv1.CookieBasedSessionPersistence
 	if spec.Type != nil {
-		kind = *spec.Type
+		how = *spec.Type
 	}
-	switch kind {
+	switch how {
 	case gwv1.CookieBasedSessionPersistence:
 		return t.cookie(at, name, spec)
 	case gwv1.HeaderBasedSessionPersistence:
@@ -37,7 +37,7 @@ func (t *translation) session(at place, spec *gwv1.SessionPersistence) *ir.Sessi
 		return t.sessionHeader(at, name+".header", spec.Header)
 	default:
 		f := at.field(name + ".type")
-		t.refuse(f, condition.UnknownValue(f, string(kind), "Cookie", "Header"))
+		t.refuse(f, condition.UnknownValue(f, string(how), "Cookie", "Header"))
 		return nil
 	}
 }
@@ -107,33 +107,37 @@ func (t *translation) cookie(at place, name string, spec *gwv1.SessionPersistenc
 // has on the backends before. A backend is chosen by weight first and its endpoint
 // by the session then (GEP-1619), so each backend has a cookie of its own: with a
 // common one, a client would lose its place at one backend by a visit to another.
-func sessionOn(s *ir.Session, p *topology.ServicePort, others []ir.WeightedBackend) *ir.Session {
+func sessionOn(s *ir.Session, k ir.BackendKey, others []ir.WeightedBackend) *ir.Session {
 	if s == nil || s.Header != "" {
 		return s
 	}
-	name := BackendName(p)
 	taken := func(b ir.WeightedBackend) bool {
-		return b.Session != nil && b.Session.Cookie == s.Cookie && b.Backend != name
+		return b.Session != nil && b.Session.Cookie == s.Cookie && b.Backend != k
 	}
 	switch {
 	case s.Cookie == "":
 		named := *s
-		named.Cookie = "gatehouse-" + sessionMark(p)
+		named.Cookie = "gatehouse-" + sessionMark(k)
 		return &named
 	case slices.ContainsFunc(others, taken):
 		named := *s
-		named.Cookie += "-" + sessionMark(p)
+		named.Cookie += "-" + sessionMark(k)
 		return &named
 	default:
 		return s
 	}
 }
 
-// sessionMark tells a Service's port from others, and stays when policies change
+// sessionMark tells an object's port from others, and stays when policies change
 // what else there is to it.
-func sessionMark(p *topology.ServicePort) string {
+func sessionMark(k ir.BackendKey) string {
+	b := k.Backend()
+	of := ""
+	if b.Object.Kind != kind.Service {
+		of = b.Object.Kind.Name()
+	}
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(p.Kind + p.Service.String() + ":" + strconv.Itoa(int(p.Port))))
+	_, _ = h.Write([]byte(of + b.Object.Name.String() + ":" + strconv.Itoa(int(b.Port))))
 	return hex.EncodeToString(h.Sum(nil))
 }
 

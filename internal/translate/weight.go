@@ -23,14 +23,14 @@ func (t *translation) backends(at place, list []gwv1.HTTPBackendRef, refs []topo
 		at := at.inBackend(i)
 		b := ir.WeightedBackend{Weight: t.weight(at, list[i].Weight)}
 		b.Filters, _ = t.filters(at, list[i].Filters, nil)
-		if i < len(refs) && refs[i].Port != nil {
-			b.Backend = BackendName(refs[i].Port)
-			b.Session = sessionOn(session, refs[i].Port, out)
+		if i < len(refs) && !refs[i].Backend.IsZero() {
+			b.Backend = refs[i].Backend
+			b.Session = sessionOn(session, b.Backend, out)
 		}
 		if b.Weight == 0 {
 			continue
 		}
-		usable = usable || b.Backend != ""
+		usable = usable || !b.Backend.IsZero()
 		out = append(out, b)
 	}
 	if !usable {

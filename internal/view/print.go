@@ -113,21 +113,21 @@ func printedIR(p *pipeline.Pipeline) []*gatewayIR {
 			}
 		}
 		for k := range flow.All(c, p.Members) {
-			b, ok := flow.Get(c, p.Backends, k.Name)
-			if !ok {
+			b := k.Backend.Backend()
+			if b.IsPool() {
 				continue
 			}
 			if own, ok := p.OwnBackend(c, k); ok {
-				b = own
+				b = *own
 			}
 			g := at(k.Gateway)
-			g.Backends = append(g.Backends, b)
+			g.Backends = append(g.Backends, &b)
 			if b.DNS == "" {
-				g.Endpoints = append(g.Endpoints, translate.Endpoints(b, flow.Select(c, p.Inputs.SlicesByService, b.Service).All()))
+				g.Endpoints = append(g.Endpoints, translate.Endpoints(k.Backend, flow.Select(c, p.Inputs.SlicesByBackend, b.Object).All()))
 			}
 		}
 		for k := range flow.All(c, p.Secrets) {
-			if secret := p.Secret(c, k.Name); secret != nil {
+			if secret := p.Secret(c, k.Secret); secret != nil {
 				g := at(k.Gateway)
 				g.Secrets = append(g.Secrets, secret)
 			}
@@ -139,9 +139,9 @@ func printedIR(p *pipeline.Pipeline) []*gatewayIR {
 		for _, hosts := range g.Tables {
 			slices.SortFunc(hosts, func(a, b *ir.Host) int { return strings.Compare(a.Domain, b.Domain) })
 		}
-		slices.SortFunc(g.Backends, func(a, b *ir.Backend) int { return strings.Compare(a.Name, b.Name) })
-		slices.SortFunc(g.Endpoints, func(a, b *ir.Endpoints) int { return strings.Compare(a.Backend, b.Backend) })
-		slices.SortFunc(g.Secrets, func(a, b *ir.Secret) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(g.Backends, func(a, b *ir.Backend) int { return strings.Compare(a.Key().String(), b.Key().String()) })
+		slices.SortFunc(g.Endpoints, func(a, b *ir.Endpoints) int { return strings.Compare(a.Backend.String(), b.Backend.String()) })
+		slices.SortFunc(g.Secrets, func(a, b *ir.Secret) int { return a.Name.Compare(b.Name) })
 		out = append(out, g)
 	}
 	slices.SortFunc(out, func(a, b *gatewayIR) int { return a.Gateway.Compare(b.Gateway) })

@@ -82,7 +82,7 @@ func (n *nameServer) serve(conn net.PacketConn) {
 // external is the cluster of a name, asked for at the name server.
 func (w *world) external(name, host string, n *nameServer) *envoy.Resource {
 	at := netip.MustParseAddrPort(w.backend.Listener.Addr().String())
-	r, err := envoy.Cluster(&ir.Backend{Name: name, Protocol: ir.HTTP1, DNS: host, Port: int32(at.Port())})
+	r, err := envoy.Cluster(&ir.Backend{Named: name, Protocol: ir.HTTP1, DNS: host, Port: int32(at.Port())})
 	must(w.t, r, err)
 	return changedResource(w.t, r, &clusterv3.Cluster{}, func(c *clusterv3.Cluster) {
 		typed := c.GetClusterType()

@@ -151,12 +151,12 @@ func (w *world) httpListener(name string, port uint16) *envoy.Resource {
 
 // destination is a cluster with its endpoints.
 func (w *world) destination(name string) []any {
-	c, err := envoy.Cluster(&ir.Backend{Name: name, Protocol: ir.HTTP1})
+	c, err := envoy.Cluster(&ir.Backend{Named: name, Protocol: ir.HTTP1})
 	must(w.t, c, err)
 	at := netip.MustParseAddrPort(w.backend.Listener.Addr().String())
-	e, err := envoy.LoadAssignment(&ir.Endpoints{Backend: name, Endpoints: []ir.Endpoint{{
+	e, err := envoy.LoadAssignment(name, []ir.Endpoint{{
 		Address: at.Addr().String(), Port: at.Port(),
-	}}})
+	}})
 	return []any{c, must(w.t, e, err)}
 }
 
@@ -165,7 +165,7 @@ func (w *world) host(domain, cluster, version string) *envoy.Part {
 	p, errs := envoy.HostPart(&ir.Host{Domain: domain, Rules: []*ir.Rule{{
 		Source:   ir.Source{Kind: kind.HTTPRoute, Name: object.Name{Namespace: "default", Name: domain}},
 		Match:    ir.Match{Path: ir.PathMatch{Kind: ir.PathPrefix, Value: "/"}},
-		Backends: []ir.WeightedBackend{{Backend: cluster, Weight: 1}},
+		Backends: []ir.WeightedBackend{{Backend: ir.NamedBackend(cluster), Weight: 1}},
 		Filters:  ir.Filters{Rewrite: &ir.Rewrite{Path: &ir.PathRewrite{Full: true, Value: "/" + version}}},
 	}}})
 	if len(errs) > 0 {

@@ -1,0 +1,97 @@
+package envoy
+
+import (
+	"errors"
+	"slices"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// Filters stand at four levels: a listener's are in the head of its route tables, a
+// host's in its virtual host, a rule's in its routes, and a backend's in its share of
+// a route. An inner level has the last word.
+//
+// For HTTP filters that is Envoy's own rule. Headers it changes from the inside to the
+// outside unless a table asks for the other order, which tables do where there is
+// something outside of routes.
+
+// surroundings is what the levels around a rule do, as far as the rule must know.
+type surroundings struct {
+	headers bool     // are changed
+	mirrors bool     // get copies of requests
+	auth    *ir.Auth // that is asked; nil for none
+}
+
+// surround returns what is around the rules of a host.
+func surround(h *ir.Host) surroundings {
+	var s surroundings
+	for _, f := range []*ir.Filters{h.Around, h.Filters} {
+		if f == nil {
+			continue
+		}
+		s.headers = s.headers || changesHeaders(f)
+		s.mirrors = s.mirrors || len(f.Mirrors) > 0
+		if f.Auth != nil {
+			s.auth = f.Auth
+		}
+	}
+	return s
+}
+
+// changesHeaders reports whether a level around rules changes headers.
+func changesHeaders(f *ir.Filters) bool {
+	return f != nil && (f.RequestHeaders != nil || f.ResponseHeaders != nil)
+}
+
+// setHostFilters puts the filters of a host onto its virtual host.
+func setHostFilters(vh *routev3.VirtualHost, h *ir.Host) (err error) {
+	if h.Filters == nil {
+		return nil
+	}
+	if err := besideRules(h.Filters); err != nil {
+		return err
+	}
+	var outer *ir.Auth
+	if h.Around != nil {
+		outer = h.Around.Auth
+	}
+	if vh.TypedPerFilterConfig, err = routeFilters(h.Filters, outer); err != nil {
+		return err
+	}
+	vh.RequestMirrorPolicies = mirrors(h.Filters.Mirrors)
+	if vh.RequestHeadersToAdd, vh.RequestHeadersToRemove, err = headerChanges(h.Filters.RequestHeaders); err != nil {
+		return err
+	}
+	vh.ResponseHeadersToAdd, vh.ResponseHeadersToRemove, err = headerChanges(h.Filters.ResponseHeaders)
+	return err
+}
+
+// setTableFilters puts the filters of a listener onto one of its route tables.
+func setTableFilters(m *routev3.RouteConfiguration, f *ir.Filters) (err error) {
+	if f == nil {
+		return nil
+	}
+	if err := besideRules(f); err != nil {
+		return err
+	}
+	if m.TypedPerFilterConfig, err = routeFilters(f, nil); err != nil {
+		return err
+	}
+	m.RequestMirrorPolicies = mirrors(f.Mirrors)
+	if m.RequestHeadersToAdd, m.RequestHeadersToRemove, err = headerChanges(f.RequestHeaders); err != nil {
+		return err
+	}
+	m.ResponseHeadersToAdd, m.ResponseHeadersToRemove, err = headerChanges(f.ResponseHeaders)
+	return err
+}
+
+// besideRules refuses what only a rule or a backend can do.
+func besideRules(f *ir.Filters) error {
+	setsHost := f.RequestHeaders != nil && slices.ContainsFunc(f.RequestHeaders.Set, func(h ir.Header) bool { return isHost(h.Name) })
+	if f.Rewrite != nil || setsHost {
+		return errors.New("hosts and paths can be rewritten by rules and backends only")
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package pipeline
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/translate"
+)
+
+// BackendKey names a backend of one Gateway.
+type BackendKey struct {
+	Gateway object.Name
+	Backend ir.BackendKey
+}
+
+func (k BackendKey) String() string { return k.Gateway.String() + "/" + k.Backend.String() }
+
+func (k BackendKey) compare(o BackendKey) int {
+	return cmp.Or(k.Gateway.Compare(o.Gateway), k.Backend.Compare(o.Backend))
+}
+
+// Member is a backend's resources, as one Gateway refers to them.
+type Member struct {
+	Cluster, Endpoints *envoy.Resource
+	tls                *ir.BackendTLS      // nil for clear text
+	leftOut            *condition.Omission // nil where nothing is
+}
+
+// Equal reports whether two have the same resources.
+func (m Member) Equal(o Member) bool {
+	return m.Cluster.Equal(o.Cluster) && m.Endpoints.Equal(o.Endpoints) && (m.tls == o.tls || m.tls != nil && o.tls != nil && *m.tls == *o.tls) && m.leftOut.Equal(o.leftOut)
+}
+
+// declareBackends declares clusters and endpoints: marshalled once for each
+// backend in use, then referred to by each Gateway that uses it.
+func (p *Pipeline) declareBackends() {
+	used := flow.Keys("backends",
+		func(_ ir.HostKey, h *ir.Host, yield func(ir.BackendKey)) { backendsOf(h, yield) }, p.Hosts, p.forwards)
+	resources := flow.Map("backend-resources", used,
+		func(c *flow.Ctx, k ir.BackendKey, _ struct{}, emit func(ir.BackendKey, Member)) {
+			b := k.Backend()
+			if b.IsPool() {
+				return
+			}
+			var m Member
+			var err error
+			if m.Cluster, err = envoy.Cluster(&b); err != nil {
+				return
+			}
+			if !b.TLS.IsZero() {
+				m.tls = new(b.TLS)
+			}
+			if b.DNS == "" {
+				slices := flow.Select(c, p.Inputs.SlicesByBackend, b.Object)
+				m.Endpoints, err = envoy.LoadAssignment(m.Cluster.Name, translate.Endpoints(k, slices.All()).Endpoints)
+				if m.Endpoints == nil {
+					m.Endpoints = envoy.EmptyEndpoints(m.Cluster.Name)
+				}
+				// An endpoint that can't be used is left out; the others serve.
+				if odd := (*envoy.AddressError)(nil); errors.As(err, &odd) {
+					m.leftOut = &condition.Omission{Service: b.Object.Name.String(), Addresses: odd.Addresses}
+				}
+			}
+			emit(k, m)
+		})
+	p.hostsByBackend = flow.NewIndex(p.Hosts,
+		func(k ir.HostKey, h *ir.Host, yield func(BackendKey)) {
+			backendsOf(h, func(b ir.BackendKey) { yield(BackendKey{k.Gateway, b}) })
+		}, ir.HostKey.Compare)
+	p.hostsByBackend.Also(p.forwards)
+	p.Members = flow.Group("gateway-backends", p.hostsByBackend,
+		func(c *flow.Ctx, k BackendKey, _ flow.Members[ir.HostKey, *ir.Host]) (Member, bool) {
+			m, ok := flow.Get(c, resources, k.Backend)
+			if !ok {
+				return flow.Get(c, p.pools, k)
+			}
+			return p.ownMember(c, k, m), true
+		})
+	p.byClusterName = flow.NewIndex(p.Members,
+		func(_ BackendKey, m Member, yield func(nameBucket)) { yield(nameBucketOf(m.Cluster.Name)) }, BackendKey.compare)
+}
+
+// nameBucket is some of the names of clusters. Only a refusal asks for a cluster by
+// its name, and hardly ever is there one: an order by names themselves would cost ten
+// times the room.
+type nameBucket uint8
+
+func nameBucketOf(cluster string) nameBucket {
+	return nameBucket(xxhash.Sum64String(cluster)) //nolint:gosec // a part of the hash
+}
+
+// named returns the backend whose cluster a Gateway's proxies know by a name; zero
+// where none is.
+func (p *Pipeline) named(c *flow.Ctx, gateway object.Name, cluster string) ir.BackendKey {
+	for k, m := range flow.Select(c, p.byClusterName, nameBucketOf(cluster)).All() {
+		if k.Gateway == gateway && m.Cluster.Name == cluster {
+			return k.Backend
+		}
+	}
+	return ir.BackendKey{}
+}
+
+// backendsOf yields every backend that a host's requests may reach, each once.
+func backendsOf(h *ir.Host, yield func(ir.BackendKey)) {
+	var few [8]ir.BackendKey
+	seen := few[:0]
+	once := func(k ir.BackendKey) {
+		if !k.IsZero() && !slices.Contains(seen, k) {
+			seen = append(seen, k)
+			yield(k)
+		}
+	}
+	for _, f := range []*ir.Filters{h.Around, h.Filters} {
+		if f != nil {
+			backendsOfFilters(f, once)
+		}
+	}
+	for _, r := range h.Rules {
+		backendsOfRule(r, once)
+	}
+}
+
+func backendsOfRule(r *ir.Rule, yield func(ir.BackendKey)) {
+	for i := range r.Backends {
+		yield(r.Backends[i].Backend)
+	}
+	backendsOfFilters(&r.Filters, yield)
+}
+
+func backendsOfFilters(f *ir.Filters, yield func(ir.BackendKey)) {
+	for _, m := range f.Mirrors {
+		yield(m.Backend)
+	}
+	if f.Auth != nil {
+		yield(f.Auth.Backend)
+	}
+}
+
+// refersTo reports whether requests that a rule of a host takes may reach a backend.
+func refersTo(h *ir.Host, r *ir.Rule, backend ir.BackendKey) bool {
+	found := false
+	look := func(k ir.BackendKey) { found = found || k == backend }
+	for _, f := range []*ir.Filters{h.Around, h.Filters} {
+		if f != nil {
+			backendsOfFilters(f, look)
+		}
+	}
+	backendsOfRule(r, look)
+	return found
+}

@@ -1,0 +1,137 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+)
+
+// Attached are the policies of a kind on one object. Nil is none.
+type Attached[S comparable] struct {
+	sections []section[S] // sorted by name
+}
+
+// section is a section of an object with its policies, at least one.
+type section[S comparable] struct {
+	name     string
+	policies []Said[S]
+}
+
+// Said is what a policy says to what it is attached to.
+type Said[S comparable] struct {
+	Policy object.Name
+	// Refused is why the policy can't be used, in words; empty where it can be.
+	Refused string
+	Asks    S
+}
+
+// At returns the policies that name exactly a section, or exactly the whole object, by
+// precedence. They may not be written to.
+func (a *Attached[S]) At(name string) []Said[S] {
+	if a == nil {
+		return nil
+	}
+	i, ok := slices.BinarySearchFunc(a.sections, name, func(s section[S], name string) int { return strings.Compare(s.name, name) })
+	if !ok {
+		return nil
+	}
+	return a.sections[i].policies
+}
+
+// First returns the policy that is in force on a section: the first one that names it,
+// or else the first for the whole object; false for none.
+func (a *Attached[S]) First(name string) (Said[S], bool) {
+	for _, at := range [...]string{name, ""} {
+		if all := a.At(at); len(all) > 0 {
+			return all[0], true
+		}
+	}
+	return Said[S]{}, false
+}
+
+// Equal reports whether the same policies say the same of the same sections.
+func (a *Attached[S]) Equal(o *Attached[S]) bool {
+	return slices.EqualFunc(a.sections, o.sections, func(a, b section[S]) bool {
+		return a.name == b.name && slices.Equal(a.policies, b.policies)
+	})
+}
+
+// Attachments is which objects have policies of a kind.
+type Attachments[P any, S comparable] struct {
+	kind Kind[P, S]
+	// targets are the objects that have some.
+	targets  flow.Table[object.Key, struct{}]
+	attached flow.Table[object.Key, *Attached[S]]
+}
+
+// Attach declares which objects the policies of a kind are attached to. The names of its
+// tables begin with name.
+func Attach[P any, S comparable](name string, k Kind[P, S], policies flow.Table[object.Name, P]) *Attachments[P, S] {
+	objects := func(_ object.Name, p P, yield func(object.Key)) {
+		for _, t := range k.Node(p).Targets {
+			yield(t.Key)
+		}
+	}
+	a := &Attachments[P, S]{kind: k}
+	a.targets = flow.Keys(name+"-targets", objects, policies)
+	a.attached = flow.Group(name+"-attachments", flow.NewIndex(policies, objects, object.Name.Compare),
+		func(_ *flow.Ctx, on object.Key, members flow.Members[object.Name, P]) (*Attached[S], bool) {
+			nodes := make([]*Node[S], 0, members.Len())
+			for _, p := range members.All() {
+				nodes = append(nodes, k.Node(p))
+			}
+			slices.SortFunc(nodes, (*Node[S]).compare)
+			return attached(on, nodes), true
+		})
+	return a
+}
+
+// attached sorts policies on an object under its sections.
+func attached[S comparable](on object.Key, nodes []*Node[S]) *Attached[S] {
+	bySection := map[string][]Said[S]{}
+	for _, n := range nodes {
+		said := Said[S]{Policy: n.Name, Asks: n.Asks}
+		if n.Refused != nil {
+			said.Refused = n.Refused.Message
+		}
+		for i, t := range n.Targets {
+			if t.Key == on && !slices.Contains(n.Targets[:i], t) {
+				bySection[t.Section] = append(bySection[t.Section], said)
+			}
+		}
+	}
+	out := &Attached[S]{sections: make([]section[S], 0, len(bySection))}
+	for name, policies := range bySection {
+		out.sections = append(out.sections, section[S]{name, policies})
+	}
+	slices.SortFunc(out.sections, func(a, b section[S]) int { return strings.Compare(a.name, b.name) })
+	return out
+}
+
+// Kind returns the descriptor of the kind.
+func (a *Attachments[P, S]) Kind() Kind[P, S] { return a.kind }
+
+// On returns the policies on an object; nil for none. Who asks for many objects asks
+// Presence first.
+func (a *Attachments[P, S]) On(c *flow.Ctx, on object.Key) *Attached[S] {
+	out, _ := flow.Get(c, a.attached, on)
+	return out
+}
+
+// Judge returns why a policy has no effect on one of its targets, that aside whether
+// there is such a target; nil where it has. It is an Accepted condition.
+func (a *Attachments[P, S]) Judge(c *flow.Ctx, p P, t Target) *metav1.Condition {
+	n := a.kind.Node(p)
+	if n.Refused != nil || a.kind.Conflict == Joined {
+		return n.Refused
+	}
+	if all := a.On(c, t.Key).At(t.Section); len(all) > 0 && all[0].Policy != n.Name {
+		conflicted := a.kind.Conflicted(t.String(), all[0].Policy.String())
+		return &conflicted
+	}
+	return nil
+}

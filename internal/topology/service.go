@@ -1,0 +1,181 @@
+package topology
+
+import (
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// servicePort is a port of a Service on its way to become a backend.
+type servicePort struct {
+	ir.Backend
+	appProtocol string
+}
+
+// service resolves a reference to a port of a Service. A reference that is not
+// permitted is not followed: its answer says nothing of the Service.
+func (r *resolver) service(ref reference) BackendRef {
+	name := ref.object.Name
+	if !r.g.permitted(r.c, r.route.Kind, r.route.Namespace, ref.object) {
+		return problem(condition.BackendNotPermitted(ref.field(), name.String(), name.Namespace, r.route.Kind.Name(), r.route.Namespace))
+	}
+	p, refused := r.servicePort(ref)
+	// A policy governs a Service that doesn't exist as well.
+	if refused.Problem != nil && refused.Problem.Reason != string(gwv1.RouteReasonBackendNotFound) {
+		return refused
+	}
+	policies, some := r.g.policiesOf(r.c, ref.object)
+	if some {
+		r.governed = append(r.governed, ref.object)
+	}
+	if refused.Problem != nil {
+		return refused
+	}
+	return policies.finish(p, ref)
+}
+
+// servicePort finds the port that a reference names, or says why there is none. The
+// policies of the Service are for servicePolicies.finish to apply.
+func (r *resolver) servicePort(ref reference) (*servicePort, BackendRef) {
+	name := ref.object.Name.String()
+	s, ok := flow.Get(r.c, r.g.in.Services, ref.object.Name)
+	switch {
+	case !ok:
+		return nil, problem(condition.BackendNotFound(ref.field(), name))
+	case ref.port == nil:
+		return nil, problem(condition.BackendNoPort(ref.field(), name))
+	case s.Spec.Type == corev1.ServiceTypeExternalName:
+		return externalName(s, ref)
+	}
+	port := findPort(s, *ref.port, ref.use)
+	if port == nil {
+		return nil, problem(condition.BackendPortNotFound(ref.field(), name, *ref.port, string(transport(ref.use)), portTexts(s, ref.use)))
+	}
+	return &servicePort{
+		Backend:     ir.Backend{Object: ref.object, Port: port.Port, Use: ref.use, PortName: port.Name},
+		appProtocol: valueOr(port.AppProtocol, ""),
+	}, BackendRef{}
+}
+
+// externalName resolves a port of a Service that is another name for a host. Such
+// a Service need not list its ports.
+func externalName(s *corev1.Service, ref reference) (*servicePort, BackendRef) {
+	name := ref.object.Name.String()
+	if ref.use == ir.UseUDP {
+		return nil, problem(condition.BackendExternalNameDatagrams(ref.field(), name))
+	}
+	if s.Spec.ExternalName == "" {
+		return nil, problem(condition.BackendExternalNameMissing(ref.field(), name))
+	}
+	out := &servicePort{Backend: ir.Backend{
+		Object: ref.object, Port: *ref.port, Use: ref.use, DNS: s.Spec.ExternalName, TargetPort: *ref.port,
+	}}
+	if len(s.Spec.Ports) > 0 {
+		p := findPort(s, *ref.port, ref.use)
+		if p == nil {
+			return nil, problem(condition.BackendPortNotFound(ref.field(), name, *ref.port, string(transport(ref.use)), portTexts(s, ref.use)))
+		}
+		out.PortName, out.appProtocol = p.Name, valueOr(p.AppProtocol, "")
+		if n := p.TargetPort.IntVal; n > 0 {
+			out.TargetPort = n
+		}
+	}
+	return out, BackendRef{}
+}
+
+// appProtocols are the values of a Service port's appProtocol that requests can be
+// sent to (GEP-1911, KEP-3726). To bytes and datagrams it makes no difference.
+var appProtocols = map[string]bool{
+	"": true, "http": true, "grpc": true, "kubernetes.io/h2c": true, "kubernetes.io/ws": true,
+}
+
+// encryptedAppProtocols are those of requests over TLS. Which authorities to trust
+// is not for a Service to say (GEP-1897), so they need a policy that does.
+var encryptedAppProtocols = map[string]bool{"https": true, "kubernetes.io/wss": true}
+
+// finish makes a port the backend that the policies of its Service want it to be, and
+// checks that it can be spoken to as its Service says.
+func (s servicePolicies) finish(p *servicePort, ref reference) BackendRef {
+	if c := s.encrypt(p, ref.field); c != nil {
+		return problem(*c)
+	}
+	s.limitRetries(p)
+	if p.forRequests() && !appProtocols[p.appProtocol] {
+		switch {
+		case !encryptedAppProtocols[strings.ToLower(p.appProtocol)]:
+			return problem(condition.BackendUnsupportedProtocol(ref.field(), p.Object.Name.String(), p.Port, p.appProtocol))
+		case p.TLS.IsZero():
+			return problem(condition.BackendNeedsPolicy(ref.field(), p.Object.Name.String(), p.Port, p.appProtocol))
+		}
+	}
+	p.Protocol = p.protocol()
+	return BackendRef{Backend: p.Key()}
+}
+
+// forRequests reports whether requests are sent to the port, and not bytes or datagrams.
+func (p *servicePort) forRequests() bool { return p.Use == ir.UseHTTP || p.Use == ir.UseGRPC }
+
+// protocol says what to speak, by the use and the port's appProtocol (GEP-1911,
+// KEP-3726). Others than these are HTTP/1.1, or have been refused.
+func (p *servicePort) protocol() ir.Protocol {
+	switch p.Use {
+	case ir.UseTCP:
+		return ir.TCP
+	case ir.UseUDP:
+		return ir.UDP
+	case ir.UseGRPC:
+		return ir.H2C
+	case ir.UseHTTP:
+	}
+	switch {
+	case p.appProtocol == "kubernetes.io/h2c", p.appProtocol == "grpc":
+		return ir.H2C
+	case p.appProtocol == "kubernetes.io/ws", strings.EqualFold(p.appProtocol, "kubernetes.io/wss"):
+		return ir.WebSocket
+	default:
+		return ir.HTTP1
+	}
+}
+
+// transport is the protocol that a Service's port must have for a use.
+func transport(use ir.Use) corev1.Protocol {
+	if use == ir.UseUDP {
+		return corev1.ProtocolUDP
+	}
+	return corev1.ProtocolTCP
+}
+
+// findPort returns the port of that number for a use: TCP and UDP may share one.
+func findPort(s *corev1.Service, number int32, use ir.Use) *corev1.ServicePort {
+	for i := range s.Spec.Ports {
+		if p := &s.Spec.Ports[i]; p.Port == number && has(p, transport(use)) {
+			return p
+		}
+	}
+	return nil
+}
+
+func has(p *corev1.ServicePort, t corev1.Protocol) bool {
+	return p.Protocol == t || p.Protocol == "" && t == corev1.ProtocolTCP
+}
+
+func portTexts(s *corev1.Service, use ir.Use) []string {
+	var out []string
+	for i := range s.Spec.Ports {
+		if p := &s.Spec.Ports[i]; has(p, transport(use)) {
+			out = append(out, strconv.Itoa(int(p.Port)))
+		}
+	}
+	return out
+}
+
+// portNames are the names of a Service's ports, of those that have one.
+func portNames(s *corev1.Service) []string {
+	return namesIn(s.Spec.Ports, func(p *corev1.ServicePort) string { return p.Name })
+}

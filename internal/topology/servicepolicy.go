@@ -1,0 +1,59 @@
+package topology
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+)
+
+// servicePolicies are the policies of a Service that say how to speak to it.
+type servicePolicies struct {
+	tls     *policy.Attached[ir.BackendTLS]
+	traffic *policy.Attached[ir.RetryBudget]
+}
+
+// declareServicePolicies attaches the policies of Services.
+func (g *Graph) declareServicePolicies() {
+	g.tlsAttached = policy.Attach("topology-backend-tls-policy", backendTLSKind, g.BackendTLSPolicies)
+	g.trafficAttached = policy.Attach("topology-traffic-policy", trafficKind, g.TrafficPolicies)
+	g.servicePolicies = policy.NewPresence("topology-service-policies", g.tlsAttached, g.trafficAttached)
+}
+
+// policiesOf returns the policies of a Service; false for most.
+func (g *Graph) policiesOf(c *flow.Ctx, service object.Key) (servicePolicies, bool) {
+	if !g.servicePolicies.Possible(c, service) {
+		return servicePolicies{}, false
+	}
+	s := servicePolicies{g.tlsAttached.On(c, service), g.trafficAttached.On(c, service)}
+	return s, s != servicePolicies{}
+}
+
+// encrypt gives a port the TLS that its policy asks for, or returns a problem. A
+// backend whose policy can't be met is not spoken to.
+func (s servicePolicies) encrypt(p *servicePort, field func() string) *metav1.Condition {
+	if p.Use == ir.UseUDP {
+		return nil
+	}
+	said, ok := s.tls.First(p.PortName)
+	if !ok {
+		return nil
+	}
+	if said.Refused != "" {
+		c := condition.BackendPolicyRefused(field(), p.Object.Name.String(), said.Policy.String(), said.Refused)
+		return &c
+	}
+	p.TLS = said.Asks
+	return nil
+}
+
+// limitRetries gives a port the limits of retries that its policy asks for. A policy
+// that can't be used asks for none.
+func (s servicePolicies) limitRetries(p *servicePort) {
+	if said, ok := s.traffic.First(""); ok && p.forRequests() {
+		p.Retry = said.Asks
+	}
+}

@@ -1,0 +1,170 @@
+package topology
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+)
+
+// targetKind is what there is to know of a kind of objects that policies target.
+type targetKind struct {
+	// sections returns the names of an object's sections, of those that have one; false
+	// where there is no such object.
+	sections func(*Graph, *flow.Ctx, object.Key) ([]string, bool)
+	// gateways yields the Gateways of ours that an object is a part of, or whose routes
+	// refer to it; some of them several times.
+	gateways func(*Graph, *flow.Ctx, object.Key, func(object.Name))
+}
+
+// targetKinds are the kinds of objects that policies may target.
+var targetKinds = map[object.Kind]targetKind{
+	kind.GatewayClass: {sections: classSections, gateways: (*Graph).gatewaysOfClass},
+	kind.Gateway:      {sections: gatewaySections, gateways: (*Graph).gatewayItself},
+	kind.ListenerSet:  {sections: setSectionNames, gateways: (*Graph).gatewayOfSet},
+	kind.HTTPRoute:    {sections: ruleNames, gateways: (*Graph).gatewaysOfRoute},
+	kind.GRPCRoute:    {sections: ruleNames, gateways: (*Graph).gatewaysOfRoute},
+	kind.TLSRoute:     {sections: ruleNames, gateways: (*Graph).gatewaysOfRoute},
+	kind.TCPRoute:     {sections: ruleNames, gateways: (*Graph).gatewaysOfRoute},
+	kind.UDPRoute:     {sections: ruleNames, gateways: (*Graph).gatewaysOfRoute},
+	kind.Service:      {sections: servicePorts, gateways: (*Graph).gatewaysTo},
+	kind.XBackend:     {sections: xBackendSections, gateways: (*Graph).gatewaysTo},
+}
+
+// missingTarget says that a policy's target does not exist; nil where it does.
+func (g *Graph) missingTarget(c *flow.Ctx, t policy.Target) *metav1.Condition {
+	var sections []string
+	of, ok := targetKinds[t.Kind]
+	if ok {
+		sections, ok = of.sections(g, c, t.Key)
+	}
+	switch {
+	case !ok:
+		return new(condition.PolicyTargetMissing(t.Key.String()))
+	case t.Section != "" && !slices.Contains(sections, t.Section):
+		return new(condition.PolicySectionMissing(t.Key.String(), policy.SectionWord(t.Kind), t.Section, sections))
+	}
+	return nil
+}
+
+// gatewaysOf yields the Gateways of ours that a target concerns.
+func (g *Graph) gatewaysOf(c *flow.Ctx, t policy.Target, yield func(object.Name)) {
+	if of, ok := targetKinds[t.Kind]; ok {
+		of.gateways(g, c, t.Key, yield)
+	}
+}
+
+func classSections(g *Graph, c *flow.Ctx, k object.Key) ([]string, bool) {
+	_, ok := flow.Get(c, g.in.Classes, k.Name.Name)
+	return nil, ok
+}
+
+func gatewaySections(g *Graph, c *flow.Ctx, k object.Key) ([]string, bool) {
+	gw, ok := flow.Get(c, g.in.Gateways, k.Name)
+	if !ok {
+		return nil, false
+	}
+	return namesIn(gw.Spec.Listeners, func(l *gwv1.Listener) string { return string(l.Name) }), true
+}
+
+func setSectionNames(g *Graph, c *flow.Ctx, k object.Key) ([]string, bool) {
+	set, ok := flow.Get(c, g.in.ListenerSets, k.Name)
+	if !ok {
+		return nil, false
+	}
+	return namesIn(set.Spec.Listeners, func(l *gwv1.ListenerEntry) string { return string(l.Name) }), true
+}
+
+func servicePorts(g *Graph, c *flow.Ctx, k object.Key) ([]string, bool) {
+	s, ok := flow.Get(c, g.in.Services, k.Name)
+	if !ok {
+		return nil, false
+	}
+	return portNames(s), true
+}
+
+func xBackendSections(g *Graph, c *flow.Ctx, k object.Key) ([]string, bool) {
+	_, ok := flow.Get(c, g.in.XBackends, k.Name)
+	return nil, ok
+}
+
+func ruleNames(g *Graph, c *flow.Ctx, k object.Key) ([]string, bool) {
+	route, ok := flow.Get(c, g.in.Routes, k)
+	if !ok {
+		return nil, false
+	}
+	switch o := route.(type) {
+	case *gwv1.HTTPRoute:
+		return namesIn(o.Spec.Rules, func(r *gwv1.HTTPRouteRule) string { return string(valueOr(r.Name, "")) }), true
+	case *gwv1.GRPCRoute:
+		return namesIn(o.Spec.Rules, func(r *gwv1.GRPCRouteRule) string { return string(valueOr(r.Name, "")) }), true
+	case *gwv1.TLSRoute:
+		return namesIn(o.Spec.Rules, func(r *gwv1.TLSRouteRule) string { return string(valueOr(r.Name, "")) }), true
+	case *gwv1.TCPRoute:
+		return namesIn(o.Spec.Rules, func(r *gwv1.TCPRouteRule) string { return string(valueOr(r.Name, "")) }), true
+	case *gwv1.UDPRoute:
+		return namesIn(o.Spec.Rules, func(r *gwv1.UDPRouteRule) string { return string(valueOr(r.Name, "")) }), true
+	}
+	return nil, true
+}
+
+// namesIn returns the names of sections, of those that have one.
+func namesIn[T any](list []T, name func(*T) string) (names []string) {
+	for i := range list {
+		if n := name(&list[i]); n != "" {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+func (g *Graph) gatewaysOfClass(c *flow.Ctx, k object.Key, yield func(object.Name)) {
+	for name := range flow.Select(c, g.byClass, k.Name.Name).All() {
+		yield(name)
+	}
+}
+
+func (g *Graph) gatewayItself(c *flow.Ctx, k object.Key, yield func(object.Name)) {
+	if _, ours := flow.Get(c, g.ours, k.Name); ours {
+		yield(k.Name)
+	}
+}
+
+func (g *Graph) gatewayOfSet(c *flow.Ctx, k object.Key, yield func(object.Name)) {
+	if set, ours := flow.Get(c, g.ListenerSets, k.Name); ours && set.Accepted.Status == metav1.ConditionTrue {
+		yield(set.Gateway)
+	}
+}
+
+func (g *Graph) gatewaysOfRoute(c *flow.Ctx, k object.Key, yield func(object.Name)) {
+	for _, parent := range g.Parents(c, k) {
+		if parent.Accepted.Status == metav1.ConditionTrue {
+			yield(parent.Gateway)
+		}
+	}
+}
+
+// gatewaysTo yields the Gateways with routes that refer to an object.
+func (g *Graph) gatewaysTo(c *flow.Ctx, k object.Key, yield func(object.Name)) {
+	for route := range flow.Select(c, g.byGoverned, k).All() {
+		g.gatewaysOfRoute(c, route, yield)
+	}
+}
+
+// declareTargets orders what the Gateways of targets are found by.
+func (g *Graph) declareTargets() {
+	g.byClass = flow.NewIndex(g.owned,
+		func(_ object.Name, gw *gwv1.Gateway, yield func(string)) { yield(string(gw.Spec.GatewayClassName)) }, object.Name.Compare)
+	g.byGoverned = flow.NewIndex(g.Routes,
+		func(_ object.Key, r *Route, yield func(object.Key)) {
+			for _, o := range r.Governed {
+				yield(o)
+			}
+		}, object.Key.Compare)
+}
