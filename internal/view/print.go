@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -135,7 +136,7 @@ func printedIR(p *pipeline.Pipeline) []*gatewayIR {
 	})
 	out := make([]*gatewayIR, 0, len(all))
 	for _, g := range all {
-		slices.SortFunc(g.Listeners, func(a, b *ir.Listener) int { return int(a.Port) - int(b.Port) })
+		slices.SortFunc(g.Listeners, func(a, b *ir.Listener) int { return cmp.Or(int(a.Port)-int(b.Port), strings.Compare(a.Name, b.Name)) })
 		for _, hosts := range g.Tables {
 			slices.SortFunc(hosts, func(a, b *ir.Host) int { return strings.Compare(a.Domain, b.Domain) })
 		}
