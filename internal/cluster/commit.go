@@ -23,6 +23,9 @@ func (c *Cluster) Committed(commit *flow.Commit) {
 // Published has statuses written of what proxies have been told.
 func (c *Cluster) Published() {
 	c.selection.statuses(c.statuses)
+	if c.term != nil && !c.term.told {
+		c.tellAll(c.term)
+	}
 	c.reportShadows()
 	if c.term != nil {
 		for k, status := range c.statuses {

@@ -26,6 +26,7 @@ type term struct {
 	statuses *writer.Writer
 	work     []work
 	complete bool // all Gateways are known
+	told     bool // all statuses have been handed to statuses
 	metrics  *prometheus.Registry
 	since    time.Time
 	// delayed are statuses that wait for proxies to be heard, see patience.
@@ -171,17 +172,27 @@ func (c *Cluster) begin(t *term) {
 	c.term = t
 	c.leads.Store(t)
 	c.pipeline.Engine.View(func(ctx *flow.Ctx) {
-		for _, table := range c.pipeline.Statuses {
-			table.All(ctx, c.write)
-		}
-		c.selection.passed(c.write)
 		for _, w := range t.work {
 			w.begin(ctx)
 		}
 	})
+	if !c.loop.Waits() { // else what there is has not been published
+		c.tellAll(t)
+	}
+	c.settle()
+}
+
+// tellAll has all statuses written. Until it has been called, a term writes none.
+func (c *Cluster) tellAll(t *term) {
+	t.told = true
+	c.pipeline.Engine.View(func(ctx *flow.Ctx) {
+		for _, table := range c.pipeline.Statuses {
+			table.All(ctx, c.write)
+		}
+	})
+	c.selection.passed(c.write)
 	c.beginShadows()
 	t.statuses.Complete(slices.Values(c.pipeline.Objects()))
-	c.settle()
 }
 
 // settle lets those go on who need to know everything, when everything is known:
@@ -200,6 +211,7 @@ func (c *Cluster) settle() {
 	if !c.serves {
 		c.serves = true
 		close(c.usable)
+		c.proxies.Published() // readiness depends on it
 	}
 	if t := c.term; t != nil && !t.complete {
 		t.complete = true

@@ -168,7 +168,7 @@ func (c *checker) filled(v reflect.Value, path string, within []reflect.Type) re
 		}
 		return pointerTo(c.filled(e, path, within))
 	case reflect.Struct:
-		within = append(within[:len(within):len(within)], t)
+		within = append(slices.Clip(within), t)
 		n := copied(v)
 		for i := range t.NumField() {
 			if name := t.Field(i).Name; name != "_" {

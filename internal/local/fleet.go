@@ -87,7 +87,7 @@ func (m *member) changed(s proxy.State) {
 func New(o Options) *Fleet {
 	f := &Fleet{Options: o, members: map[object.Name]*member{}, leaving: map[string]chan struct{}{}}
 	f.ctx, f.stop = context.WithCancel(context.Background())
-	f.hurried, f.Hurry = context.WithCancel(f.ctx)
+	f.hurried, f.Hurry = context.WithCancel(f.ctx) //nolint:gosec // it ends with f.ctx
 	return f
 }
 

@@ -37,9 +37,10 @@ type Options struct {
 // Contents reads Secrets and ConfigMaps.
 type Contents interface {
 	// Want says which are wanted from now on. It returns the end of those that no longer
-	// are, and a function that reads those newly wanted; nil where there are none. The
-	// loop calls Want, and another goroutine the function.
-	Want(secrets, configMaps []object.Name) (gone source.Batch, read func(context.Context) source.Batch)
+	// are, and a function that reads those newly wanted; nil where there are none. Another
+	// goroutine calls that function. The loop calls Want, and what the function returns to
+	// take what is newest of them.
+	Want(secrets, configMaps []object.Name) (gone source.Batch, read func(context.Context) (take func() source.Batch))
 }
 
 // Observer follows the commits of a loop. The loop calls its methods, which must not

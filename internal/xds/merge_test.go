@@ -59,3 +59,15 @@ func TestStateJSON(t *testing.T) {
 		t.Error("an unknown type is read")
 	}
 }
+
+// What comes after the end of a Gateway is the next one's, whatever came before the end.
+func TestMergeAfterTheEnd(t *testing.T) {
+	set := func(name string) Update {
+		return Update{Gateway: "ns/g", Set: []*envoy.Resource{envoy.EmptyEndpoints(name)}}
+	}
+	all := Merge(Merge([]Update{set("a")}, []Update{{Gateway: "ns/g", Gone: true}}), []Update{set("b")})
+	all = Merge(all, []Update{set("c")})
+	if len(all) != 3 || !all[1].Gone || len(all[0].Set) != 1 || len(all[2].Set) != 2 {
+		t.Errorf("merged into %+v", all)
+	}
+}

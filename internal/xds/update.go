@@ -1,8 +1,6 @@
 package xds
 
 import (
-	"slices"
-
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
@@ -33,7 +31,10 @@ func Merge(first, second []Update) []Update {
 	}
 	out := append([]Update(nil), first...)
 	for _, u := range second {
-		i := slices.IndexFunc(out, func(o Update) bool { return o.Gateway == u.Gateway })
+		i := len(out) - 1 // the last of the Gateway: what came before an end of it is over
+		for i >= 0 && out[i].Gateway != u.Gateway {
+			i--
+		}
 		if i < 0 || out[i].Gone || u.Gone {
 			out = append(out, u) // one after the other, which has the same effect
 			continue

@@ -104,17 +104,18 @@ func judge(r *report, shape, metric string) (told, verdict string) {
 		if b.shape != shape || b.metric != metric {
 			continue
 		}
-		limit := "≤ " + number(b.limit)
+		var limit strings.Builder
+		limit.WriteString("≤ " + number(b.limit))
 		for _, x := range b.readings(r) {
 			judged++
 			if x.value > b.limit {
 				miss = append(miss, x.at)
 			}
 			if b.over != 0 {
-				limit += fmt.Sprintf(" (is %.2f)", x.value)
+				fmt.Fprintf(&limit, " (is %.2f)", x.value)
 			}
 		}
-		tell = append(tell, strings.TrimSpace(limit+" "+b.at()))
+		tell = append(tell, strings.TrimSpace(limit.String()+" "+b.at()))
 	}
 	told = strings.Join(tell, "; ")
 	switch {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -87,9 +88,7 @@ func (c *controllers) configure(t *testing.T, name string, fields map[string]any
 		"apiVersion": "config.gatehouse.dev/v1alpha1", "kind": "Configuration",
 		"leaderElection": map[string]any{"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "200ms"},
 	}
-	for k, v := range fields {
-		all[k] = v
-	}
+	maps.Copy(all, fields)
 	text, err := yaml.Marshal(all)
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func Descriptor(t testing.TB) *kind.Descriptor {
 // Widget is an object of the kind.
 type Widget struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata"`
 	Spec              WidgetSpec   `json:"spec"`
 	Status            WidgetStatus `json:"status,omitzero"`
 }
@@ -66,7 +66,7 @@ type WidgetStatus struct {
 // WidgetList is a list of them.
 type WidgetList struct {
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	metav1.ListMeta `json:"metadata"`
 	Items           []Widget `json:"items"`
 }
 

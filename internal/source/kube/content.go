@@ -34,12 +34,13 @@ const (
 )
 
 // Want says which Secrets and ConfigMaps the pipeline asks for. It returns the end of
-// those no longer wanted, and a function that reads those newly wanted and returns those
-// that exist; nil where there are none. It reads only what is new, and not for long:
-// what could not be read in time comes through Run, as all later changes do. Neither
-// Want nor a function that it returned may be called before the last such function has
-// returned.
-func (s *Source) Want(secrets, configMaps []object.Name) (gone source.Batch, read func(context.Context) source.Batch) {
+// those no longer wanted, and a function that reads those newly wanted; nil where there
+// are none. It reads only what is new, and not for long: what could not be read in time
+// comes through Run, as all later changes do. The function returns another one, which
+// returns those that exist as they are when it is called: a change may have come through
+// Run meanwhile. Want and that one are for one goroutine, that of the loop, and Want is
+// not to be called before it has been.
+func (s *Source) Want(secrets, configMaps []object.Name) (gone source.Batch, read func(context.Context) (take func() source.Batch)) {
 	wanted := make(map[object.Key]bool, len(secrets)+len(configMaps))
 	for _, n := range secrets {
 		wanted[object.Key{Kind: kind.Secret, Name: n}] = true
@@ -69,20 +70,33 @@ func (s *Source) Want(secrets, configMaps []object.Name) (gone source.Batch, rea
 	if len(fresh) == 0 {
 		return gone, nil
 	}
-	return gone, func(ctx context.Context) source.Batch { return s.readFresh(ctx, fresh) }
+	return gone, func(ctx context.Context) func() source.Batch {
+		s.readFresh(ctx, fresh)
+		return func() source.Batch { return s.takeFresh(fresh) }
+	}
 }
 
 // readFresh reads contents for the first time.
-func (s *Source) readFresh(ctx context.Context, fresh map[object.Key]*content) (out source.Batch) {
+func (s *Source) readFresh(ctx context.Context, fresh map[object.Key]*content) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if failed := s.readAll(ctx, fresh, func(_ object.Key, c *content, o client.Object) {
 		if c.object == nil && o != nil { // else a change has come already
 			c.object = o
-			out.Set = append(out.Set, o)
 		}
 	}); failed {
 		signal(s.stale)
+	}
+}
+
+// takeFresh returns those contents that exist and are wanted still.
+func (s *Source) takeFresh(fresh map[object.Key]*content) (out source.Batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, c := range fresh {
+		if s.contents[k] == c && c.object != nil {
+			out.Set = append(out.Set, c.object)
+		}
 	}
 	return out
 }

@@ -203,7 +203,7 @@ func (r *reading) apply(b source.Batch) {
 func (r *reading) want(secrets, configMaps []object.Name) source.Batch {
 	b, read := r.Want(secrets, configMaps)
 	if read != nil {
-		fresh := read(r.t.Context())
+		fresh := read(r.t.Context())()
 		b.Set = append(b.Set, fresh.Set...)
 	}
 	r.mu.Lock()
