@@ -24,7 +24,7 @@ IMAGE     ?= ghcr.io/gatehouse-dev/gatehouse:$(VERSION)
 IMAGE_TO  ?= --output $(CURDIR)/bin/image.tar
 
 .DEFAULT_GOAL := help
-.PHONY: help build envoy run image cluster cluster-down test conformance lint bench scale generate clean
+.PHONY: help build envoy run image cluster cluster-down test race conformance lint bench scale generate clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +55,12 @@ cluster-down: ## Remove it
 
 test: envoy ## Run all tests, with the real Envoy (TESTFLAGS='-run X -v' for more)
 	GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 20m $(TESTFLAGS) ./...
+
+# Packages with goroutines, by what stands in them, so that none is forgotten.
+CONCURRENT = $(addprefix ./,$(sort $(dir $(shell grep -rlE --include='*.go' '^[[:space:]]*go [a-z]|[.]Go\b' cmd internal pkg 2>/dev/null))))
+
+race: envoy ## Test the packages with goroutines under the race detector (needs a C compiler)
+	CGO_ENABLED=1 GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) test -race -timeout 30m $(TESTFLAGS) $(CONCURRENT)
 
 conformance: ## Run the Gateway API's own suite in a cluster of its own (Linux, root; CHANNEL=standard, MODE=static-mode)
 	test/conformance/run $(CONFORMANCE_FLAGS)
