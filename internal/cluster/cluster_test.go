@@ -17,9 +17,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	crlog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
@@ -80,20 +82,21 @@ func (in *installed) apply(texts ...string) {
 			in.Fatal(err)
 		}
 		o := decoded.(client.Object)
-		live := o.DeepCopyObject().(client.Object)
-		switch err := in.client.Get(in.Context(), client.ObjectKeyFromObject(o), live); {
-		case client.IgnoreNotFound(err) != nil:
-			in.Fatal(err)
-		case err != nil:
-			err = in.client.Create(in.Context(), o)
+		// A controller may write the object's status between Get and Update.
+		err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			live := o.DeepCopyObject().(client.Object)
+			err := in.client.Get(in.Context(), client.ObjectKeyFromObject(o), live)
+			if apierrors.IsNotFound(err) {
+				return in.client.Create(in.Context(), o)
+			}
 			if err != nil {
-				in.Fatalf("%s: %v", text, err)
+				return err
 			}
-		default:
 			o.SetResourceVersion(live.GetResourceVersion())
-			if err := in.client.Update(in.Context(), o); err != nil {
-				in.Fatalf("%s: %v", text, err)
-			}
+			return in.client.Update(in.Context(), o)
+		})
+		if err != nil {
+			in.Fatalf("%s: %v", text, err)
 		}
 	}
 }
