@@ -5,19 +5,19 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/gatehouse-dev/gatehouse/internal/cli"
 	"github.com/gatehouse-dev/gatehouse/internal/standalone"
+	"github.com/gatehouse-dev/gatehouse/internal/terminal"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 // announce tells a person what goes on: on a screen, or by log lines.
 type announce struct {
 	log    *slog.Logger
-	screen *cli.Live // nil off a terminal
+	screen *terminal.Live // nil off a terminal
 	wake   chan struct{}
 }
 
-func announcer(log *slog.Logger, screen *cli.Live) *announce {
+func announcer(log *slog.Logger, screen *terminal.Live) *announce {
 	return &announce{log: log, screen: screen, wake: make(chan struct{}, 1)}
 }
 
@@ -97,7 +97,7 @@ func (a *announce) run(done <-chan struct{}, s *standalone.Standalone) {
 		}
 	}
 	v := s.View()
-	needed := cli.Needed(v)
+	needed := terminal.Needed(v)
 	level := slog.LevelInfo
 	attrs := []any{"objects", len(v.Items)}
 	if needed.Objects > 0 || needed.Files > 0 {
@@ -108,7 +108,7 @@ func (a *announce) run(done <-chan struct{}, s *standalone.Standalone) {
 	if !hasGateway(v) {
 		a.log.Info("no Gateway of class gatehouse yet: save one with spec.gatewayClassName gatehouse")
 	}
-	for _, t := range cli.Try(v, 5) {
+	for _, t := range terminal.Try(v, 5) {
 		a.log.Info("try", "command", t)
 	}
 	<-done

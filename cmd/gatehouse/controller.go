@@ -20,7 +20,7 @@ import (
 	crlog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gatehouse-dev/gatehouse/internal/cluster"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 )
 
 type controllerFlags struct {
@@ -73,28 +73,28 @@ starts anew with it, and the proxies serve on meanwhile.`,
 	fl.StringVar(&f.podName, "pod-name", "", "name of this Pod (default: POD_NAME, else the host's name)")
 	fl.StringVar(&f.podNamespace, "pod-namespace", "", "namespace of this Pod (default: POD_NAMESPACE, else the ServiceAccount's, else gatehouse-system)")
 	fl.StringVar(&f.podIP, "pod-ip", "", "IP address where other replicas reach this one (default: POD_IP)")
-	complete(cmd, "log-format", config.Formats...)
-	complete(cmd, "log-level", config.Levels...)
-	complete(cmd, "infrastructure", string(config.InfrastructureKubernetes), string(config.InfrastructureNone))
+	complete(cmd, "log-format", configuration.Formats...)
+	complete(cmd, "log-level", configuration.Levels...)
+	complete(cmd, "infrastructure", string(configuration.InfrastructureKubernetes), string(configuration.InfrastructureNone))
 	environment(cmd)
 	return cmd
 }
 
 // overlay lays the flags that are set over a configuration.
-func (f *controllerFlags) overlay(cmd *cobra.Command, c *config.Configuration) error {
+func (f *controllerFlags) overlay(cmd *cobra.Command, c *configuration.Configuration) error {
 	set := cmd.Flags().Changed
 	if set("controller-name") {
 		c.ControllerName = f.controllerName
 	}
 	if set("namespaces") {
-		i := slices.IndexFunc(c.Sources, func(s config.Source) bool { return s.Kubernetes != nil })
+		i := slices.IndexFunc(c.Sources, func(s configuration.Source) bool { return s.Kubernetes != nil })
 		if i < 0 {
 			return errors.New("--namespaces: the configuration has no source kubernetes")
 		}
-		c.Sources[i].Kubernetes = &config.Kubernetes{Namespaces: f.namespaces}
+		c.Sources[i].Kubernetes = &configuration.Kubernetes{Namespaces: f.namespaces}
 	}
 	if set("infrastructure") {
-		c.Infrastructure.Type = config.InfrastructureType(f.infrastructure)
+		c.Infrastructure.Type = configuration.InfrastructureType(f.infrastructure)
 	}
 	if set("proxy-image") {
 		c.Infrastructure.Image = f.image
@@ -116,7 +116,7 @@ func (f *controllerFlags) overlay(cmd *cobra.Command, c *config.Configuration) e
 
 // load reads the configuration with the flags laid over it.
 func (f *controllerFlags) load(cmd *cobra.Command) (loaded, error) {
-	c, text, err := config.Load(f.config)
+	c, text, err := configuration.Load(f.config)
 	if err != nil {
 		return loaded{}, err
 	}
@@ -125,7 +125,7 @@ func (f *controllerFlags) load(cmd *cobra.Command) (loaded, error) {
 
 // loaded is a configuration, with the content of the file that it comes from.
 type loaded struct {
-	*config.Configuration
+	*configuration.Configuration
 	text []byte
 }
 
@@ -158,7 +158,7 @@ func runController(cmd *cobra.Command, f controllerFlags) error {
 // serve runs a controller until it is stopped, or is to start anew: then it returns the
 // configuration to do so with, and errReload.
 func (f *controllerFlags) serve(cmd *cobra.Command, c loaded, self cluster.Replica, first bool) (next loaded, err error) {
-	logs := config.NewLogs(c.Log, os.Stderr)
+	logs := configuration.NewLogs(c.Log, os.Stderr)
 	log := logs.For("")
 	kubernetesLogs(logs.For("source"))
 	rest, err := f.cluster()
@@ -208,7 +208,7 @@ func (f *controllerFlags) follow(ctx context.Context, cmd *cobra.Command, log *s
 	failed := func(err error) {
 		log.Error("the changed configuration is not used; the last good one stays in force", "error", err)
 	}
-	err := config.Watch(ctx, f.config, text, func(c *config.Configuration, text []byte) {
+	err := configuration.Watch(ctx, f.config, text, func(c *configuration.Configuration, text []byte) {
 		if err := f.overlay(cmd, c); err != nil {
 			failed(err)
 			return

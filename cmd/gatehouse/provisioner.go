@@ -5,12 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gatehouse-dev/gatehouse/internal/provisioner"
+	"github.com/gatehouse-dev/gatehouse/internal/provisionermode"
 )
 
 func newProvisionerMode() *cobra.Command {
 	var class classFlags
-	var o provisioner.Options
+	var o provisionermode.Options
 	var logs logFlags
 	cmd := &cobra.Command{
 		Use:   "provisioner-mode --gateway-ctlr-name DOMAIN/PATH --gatewayclass NAME",
@@ -33,7 +33,7 @@ Gateway. It is for tests of conformance, not for production.`,
 			o.ControllerName, o.Class = class.controller, class.name
 			o.Log.Warn("provisioner-mode is not for production: it is for tests of conformance; use 'gatehouse controller' instead")
 			o.Log.Info("starting", "version", version, "class", o.Class, "controller", o.ControllerName, "namespace", o.Namespace)
-			if err := provisioner.Run(cmd.Context(), o); err != nil {
+			if err := provisionermode.Run(cmd.Context(), o); err != nil {
 				return fmt.Errorf("provisioner: %w", err)
 			}
 			o.Log.Info("stopped")

@@ -18,9 +18,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gatehouse-dev/gatehouse/internal/cli"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/standalone"
+	"github.com/gatehouse-dev/gatehouse/internal/terminal"
 )
 
 type runFlags struct {
@@ -97,24 +97,24 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 		return err
 	}
 	if f.stateDir == "" {
-		if f.stateDir, err = cli.DefaultStateDir(paths); err != nil {
+		if f.stateDir, err = terminal.DefaultStateDir(paths); err != nil {
 			return err
 		}
 	}
 	if f.stateDir, err = filepath.Abs(f.stateDir); err != nil {
 		return err
 	}
-	release, err := cli.OpenStateDir(f.stateDir)
+	release, err := terminal.OpenStateDir(f.stateDir)
 	if err != nil {
 		return err
 	}
 	defer release()
 
 	survivePipe()
-	var screen *cli.Live
+	var screen *terminal.Live
 	log := newLogger(os.Stderr, f.logFormat, f.logLevel)
-	if f.logFormat == "text" && cli.Interactive(os.Stdout, os.Stderr) {
-		screen = cli.NewLive(os.Stdout, strings.Join(paths, " "))
+	if f.logFormat == "text" && terminal.Interactive(os.Stdout, os.Stderr) {
+		screen = terminal.NewLive(os.Stdout, strings.Join(paths, " "))
 		log = slog.New(screen.Handler(logLevel(f.logLevel)))
 	}
 	log.Info("starting", "version", version, "envoy", binary.Path, "envoy_version", binary.Version, "state_dir", f.stateDir)
@@ -224,7 +224,7 @@ func survivePipe() {
 // serveAdmin serves the admin interface on the state directory's socket, for
 // `gatehouse status`, and on TCP where asked for.
 func serveAdmin(f runFlags, s *standalone.Standalone, log *slog.Logger) (stop func(), err error) {
-	unix, err := proxy.ListenSocket(filepath.Join(f.stateDir, cli.AdminSocket), log)
+	unix, err := proxy.ListenSocket(filepath.Join(f.stateDir, terminal.AdminSocket), log)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +237,7 @@ func serveAdmin(f runFlags, s *standalone.Standalone, log *slog.Logger) (stop fu
 		}
 		listeners = append(listeners, tcp)
 		log.Info("admin interface", "address", tcp.Addr().String())
-		if err := os.WriteFile(filepath.Join(f.stateDir, cli.AdminAddress), []byte(tcp.Addr().String()+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(f.stateDir, terminal.AdminAddress), []byte(tcp.Addr().String()+"\n"), 0o600); err != nil {
 			return nil, err
 		}
 	}
@@ -251,6 +251,6 @@ func serveAdmin(f runFlags, s *standalone.Standalone, log *slog.Logger) (stop fu
 	}
 	return func() {
 		_ = server.Close()
-		_ = os.Remove(filepath.Join(f.stateDir, cli.AdminAddress))
+		_ = os.Remove(filepath.Join(f.stateDir, terminal.AdminAddress))
 	}, nil
 }

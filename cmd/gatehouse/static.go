@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gatehouse-dev/gatehouse/internal/cluster"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 )
 
@@ -72,10 +72,10 @@ func (f *staticFlags) check() error {
 }
 
 // configuration is the flags as a Configuration says them.
-func (f *staticFlags) configuration() (*config.Configuration, error) {
-	c := config.Default()
+func (f *staticFlags) configuration() (*configuration.Configuration, error) {
+	c := configuration.Default()
 	c.ControllerName = f.class.controller
-	c.Infrastructure.Type = config.InfrastructureNone
+	c.Infrastructure.Type = configuration.InfrastructureNone
 	c.LeaderElection.Name, c.LeaderElection.Disabled = f.electionLock, f.electionDisable
 	c.Ports.Metrics, c.Ports.Health = f.metricsPort, f.healthPort
 	if f.metricsDisable {
@@ -119,7 +119,7 @@ func runStatic(cmd *cobra.Command, f staticFlags) error {
 	if err != nil {
 		return err
 	}
-	logs := config.NewLogs(c.Log, cmd.ErrOrStderr())
+	logs := configuration.NewLogs(c.Log, cmd.ErrOrStderr())
 	log := logs.For("")
 	kubernetesLogs(logs.For("source"))
 	static := &cluster.Static{

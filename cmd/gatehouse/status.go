@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gatehouse-dev/gatehouse/internal/cli"
 	"github.com/gatehouse-dev/gatehouse/internal/standalone"
+	"github.com/gatehouse-dev/gatehouse/internal/terminal"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
@@ -69,7 +69,7 @@ With --once the exit code is 1 when a file or an object has a problem.`,
 			if err := printView(cmd, v, f.output, wanted, where); err != nil {
 				return err
 			}
-			if needed := cli.Needed(v); len(f.once) > 0 && (needed.Objects > 0 || needed.Files > 0) {
+			if needed := terminal.Needed(v); len(f.once) > 0 && (needed.Objects > 0 || needed.Files > 0) {
 				return errFound
 			}
 			return nil
@@ -107,8 +107,8 @@ func (f *statusFlags) view(cmd *cobra.Command) (v view.View, where string, err e
 	}
 	dir := f.stateDir
 	if dir == "" {
-		dir, err = cli.FindRunning()
-		if errors.Is(err, cli.ErrNotRunning) && f.cluster.configured() {
+		dir, err = terminal.FindRunning()
+		if errors.Is(err, terminal.ErrNotRunning) && f.cluster.configured() {
 			return f.cluster.view(ctx)
 		}
 		if err != nil {
@@ -118,7 +118,7 @@ func (f *statusFlags) view(cmd *cobra.Command) (v view.View, where string, err e
 	if _, err := os.Stat(dir); err != nil {
 		return view.View{}, "", fmt.Errorf("no gatehouse runs with the state directory %s: %w", dir, notThere(err))
 	}
-	v, err = fetchView(ctx, filepath.Join(dir, cli.AdminSocket))
+	v, err = fetchView(ctx, filepath.Join(dir, terminal.AdminSocket))
 	return v, inFiles, err
 }
 
@@ -196,6 +196,6 @@ func printView(cmd *cobra.Command, v view.View, output string, wanted []selectio
 		fmt.Fprintln(cmd.ErrOrStderr(), nothing(wanted, where)) // as with kubectl, no failure
 		return nil
 	}
-	cli.PrintStatus(w, v, cli.Wide(output == "wide"))
+	terminal.PrintStatus(w, v, terminal.Wide(output == "wide"))
 	return nil
 }

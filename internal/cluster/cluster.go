@@ -25,7 +25,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/admin"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
@@ -41,10 +41,10 @@ import (
 
 // Options configure a Cluster.
 type Options struct {
-	Config *config.Configuration
+	Config *configuration.Configuration
 	REST   *rest.Config
 	Self   Replica
-	Logs   config.Logs
+	Logs   configuration.Logs
 	// Kinds are those that are read; nil is kind.All.
 	Kinds *kind.Table
 	// Admin is the address of the admin interface, on loopback; empty for none.
@@ -66,7 +66,7 @@ type Replica struct {
 // everything; the one that leads writes status and infrastructure.
 type Cluster struct {
 	opts        Options
-	config      *config.Configuration
+	config      *configuration.Configuration
 	kinds       *kind.Table
 	log         *slog.Logger
 	registry    *prometheus.Registry
@@ -230,9 +230,9 @@ func (c *Cluster) watch(channel string) error {
 }
 
 // pipelineOptions returns the options of the pipeline behind `gatehouse controller`.
-func pipelineOptions(cfg *config.Configuration, channel string) pipeline.Options {
+func pipelineOptions(cfg *configuration.Configuration, channel string) pipeline.Options {
 	o := pipeline.Provisioned(cfg.ControllerName, proxy.DefaultAuthorities, reads(cfg.Cluster()))
-	if cfg.Infrastructure.Type == config.InfrastructureNone {
+	if cfg.Infrastructure.Type == configuration.InfrastructureNone {
 		o.Mode = features.Unmanaged
 	}
 	o.Topology.Experimental = channel == kube.Experimental
@@ -332,7 +332,7 @@ func (c *Cluster) runSources(run func(string, func(context.Context) error)) {
 
 // clusterSource is the index of the source that is the cluster.
 func (c *Cluster) clusterSource() int {
-	return slices.IndexFunc(c.config.Sources, func(s config.Source) bool { return s.Kubernetes != nil })
+	return slices.IndexFunc(c.config.Sources, func(s configuration.Source) bool { return s.Kubernetes != nil })
 }
 
 // opening lets proxies in as soon as the contents that were asked for are known, or

@@ -26,7 +26,7 @@ import (
 	crlog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
 )
@@ -129,11 +129,11 @@ var (
 
 // start runs a replica until end is called, or the test ends. It returns when the
 // replica is ready.
-func (in *installed) start(change ...func(*config.Configuration)) *replica {
+func (in *installed) start(change ...func(*configuration.Configuration)) *replica {
 	in.Helper()
 	replicaPorts.Do(func() { xdsPort, apiPort = freePort(in.T), freePort(in.T) })
-	cfg := config.Default()
-	cfg.Ports = config.Ports{XDS: xdsPort, API: apiPort}
+	cfg := configuration.Default()
+	cfg.Ports = configuration.Ports{XDS: xdsPort, API: apiPort}
 	cfg.Infrastructure.Image = "gatehouse"
 	cfg.LeaderElection.LeaseDuration.Duration, cfg.LeaderElection.RenewDeadline.Duration, cfg.LeaderElection.RetryPeriod.Duration =
 		3*time.Second, 2*time.Second, 200*time.Millisecond
@@ -174,7 +174,7 @@ func (in *installed) start(change ...func(*config.Configuration)) *replica {
 		})
 	})
 	ctx, cancel := context.WithCancel(context.Background())
-	cluster, err := New(ctx, Options{Config: cfg, REST: as, Self: self, Kinds: in.kinds, Logs: config.NewLogs(cfg.Log, in.Output())})
+	cluster, err := New(ctx, Options{Config: cfg, REST: as, Self: self, Kinds: in.kinds, Logs: configuration.NewLogs(cfg.Log, in.Output())})
 	if err != nil {
 		cancel()
 		in.Fatal(err)

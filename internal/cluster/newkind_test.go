@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
@@ -38,8 +38,8 @@ func TestNewKind(t *testing.T) {
 	write("wrong", "{size: 0}")
 	in.apply(`{apiVersion: example.test/v1, kind: Widget, metadata: {namespace: team, name: cluster}, spec: {size: 3}}`)
 
-	r := in.start(func(c *config.Configuration) {
-		c.Sources = append([]config.Source{{Files: &config.Files{Paths: []string{dir}}}}, c.Sources...)
+	r := in.start(func(c *configuration.Configuration) {
+		c.Sources = append([]configuration.Source{{Files: &configuration.Files{Paths: []string{dir}}}}, c.Sources...)
 	})
 	in.until("objects from a file and from the cluster are shown", func() bool {
 		var names []string

@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/identity"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
-	"github.com/gatehouse-dev/gatehouse/internal/relay"
+	"github.com/gatehouse-dev/gatehouse/internal/replicas"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
@@ -27,7 +27,7 @@ import (
 type provisioned struct {
 	cluster  *Cluster
 	identity *identity.Authority
-	relay    *relay.Client
+	replicas *replicas.Client
 	fleets   fleets
 }
 
@@ -35,7 +35,7 @@ type provisioned struct {
 func (c *Cluster) composeProvisioned(ctx context.Context, channel string) error {
 	p := &provisioned{cluster: c}
 	published := ""
-	if c.config.Infrastructure.Type == config.InfrastructureNone {
+	if c.config.Infrastructure.Type == configuration.InfrastructureNone {
 		published = "gatehouse-ca" // else each fleet has it
 	}
 	p.identity = identity.NewAuthority(identity.Options{
@@ -43,7 +43,7 @@ func (c *Cluster) composeProvisioned(ctx context.Context, channel string) error 
 		RootLife: c.config.Identity.AuthorityLifetime.Duration, Life: c.config.Identity.ProxyLifetime.Duration,
 		Log: c.opts.Logs.For("identity"),
 	})
-	p.relay = p.newRelay()
+	p.replicas = p.newReplicas()
 	c.proxies, c.selection = p, everything{}
 	options := pipelineOptions(c.config, channel)
 	options.Kinds = c.kinds
@@ -69,7 +69,7 @@ func (p *provisioned) services() map[string]func(context.Context) error {
 		"identity": func(ctx context.Context) error { p.identity.Run(ctx); return nil },
 		"xDS":      p.serveXDS,
 		"API":      p.serveAPI,
-		"relay":    p.relay.Run,
+		"replicas": p.replicas.Run,
 	}
 }
 
@@ -78,7 +78,7 @@ func (p *provisioned) Committed(c *flow.Commit) {
 	p.fleets.update(flow.Changes(c, p.cluster.pipeline.Infrastructure))
 	for _, ch := range flow.Changes(c, p.cluster.pipeline.Fleets) {
 		if ch.Had && !ch.Has {
-			p.relay.Forget(ch.Key.String())
+			p.replicas.Forget(ch.Key.String())
 		}
 	}
 }
@@ -86,7 +86,7 @@ func (p *provisioned) Committed(c *flow.Commit) {
 // Published has nothing to do: proxies are told over xDS, fleets are the leader's.
 func (p *provisioned) Published() {}
 
-func (p *provisioned) heard(gateway string, state xds.State) { p.relay.Send(gateway, state) }
+func (p *provisioned) heard(gateway string, state xds.State) { p.replicas.Send(gateway, state) }
 
 func (p *provisioned) ready() (bool, string) { return true, "" }
 
@@ -101,7 +101,7 @@ func (p *provisioned) work(metrics prometheus.Registerer) ([]work, error) {
 		newKeeper(c.memory(), c.pipeline, c.log),
 		newFinalizers(c.direct, c.source.Live, c.pipeline, c.config.ControllerName, c.log),
 	}
-	if c.config.Infrastructure.Type != config.InfrastructureKubernetes {
+	if c.config.Infrastructure.Type != configuration.InfrastructureKubernetes {
 		return list, nil
 	}
 	applier, err := infra.New(infra.ApplierOptions{
@@ -170,7 +170,7 @@ func (w *fleetWork) distribute(ctx context.Context) error {
 }
 
 // FleetOptions are what all fleets of a controller in a namespace have in common.
-func FleetOptions(c *config.Configuration, namespace string) infra.Options {
+func FleetOptions(c *configuration.Configuration, namespace string) infra.Options {
 	in := c.Infrastructure
 	return infra.Options{
 		ControllerName: c.ControllerName, Image: in.Image, PullPolicy: corev1.PullPolicy(in.ImagePullPolicy),
@@ -206,11 +206,11 @@ func (p *provisioned) serveAPI(ctx context.Context) error {
 		Authority: p.identity, Client: p.cluster.direct, Fleet: p.fleets.serviceAccount,
 		AnySource: p.cluster.config.Identity.AnyAddress, Log: p.cluster.opts.Logs.For("identity"),
 	}
-	if p.cluster.config.Infrastructure.Type == config.InfrastructureKubernetes { // else fleets are somebody else's
+	if p.cluster.config.Infrastructure.Type == configuration.InfrastructureKubernetes { // else fleets are somebody else's
 		options.Former = p.isFormer
 	}
 	server := identity.NewServer(options)
 	p.cluster.registry.MustRegister(server.Collectors()...)
-	server.HandleControllers("POST "+relay.Path, p.relayed())
+	server.HandleControllers("POST "+replicas.Path, p.fromReplicas())
 	return server.Serve(ctx, lis)
 }

@@ -7,11 +7,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 )
 
 // reads returns which namespaces are read of a cluster; nil for all.
-func reads(from config.Kubernetes) func(*corev1.Namespace) bool {
+func reads(from configuration.Kubernetes) func(*corev1.Namespace) bool {
 	switch {
 	case len(from.Namespaces) > 0:
 		return func(ns *corev1.Namespace) bool { return slices.Contains(from.Namespaces, ns.Name) }

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -20,19 +20,19 @@ import (
 func TestParametersThatAreNotRead(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		source config.Kubernetes
+		source configuration.Kubernetes
 		labels map[string]string
 		want   string
 	}{
-		{"all", config.Kubernetes{}, nil, "doesn't exist"},
-		{"listed", config.Kubernetes{Namespaces: []string{"shop", "infra"}}, nil, "doesn't exist"},
-		{"not listed", config.Kubernetes{Namespaces: []string{"shop"}}, nil, "leaves namespace infra out"},
-		{"selected", config.Kubernetes{NamespaceSelector: metav1.AddLabelToSelector(&metav1.LabelSelector{}, "read", "yes")}, map[string]string{"read": "yes"}, "doesn't exist"},
-		{"not selected", config.Kubernetes{NamespaceSelector: metav1.AddLabelToSelector(&metav1.LabelSelector{}, "read", "yes")}, nil, "leaves namespace infra out"},
+		{"all", configuration.Kubernetes{}, nil, "doesn't exist"},
+		{"listed", configuration.Kubernetes{Namespaces: []string{"shop", "infra"}}, nil, "doesn't exist"},
+		{"not listed", configuration.Kubernetes{Namespaces: []string{"shop"}}, nil, "leaves namespace infra out"},
+		{"selected", configuration.Kubernetes{NamespaceSelector: metav1.AddLabelToSelector(&metav1.LabelSelector{}, "read", "yes")}, map[string]string{"read": "yes"}, "doesn't exist"},
+		{"not selected", configuration.Kubernetes{NamespaceSelector: metav1.AddLabelToSelector(&metav1.LabelSelector{}, "read", "yes")}, nil, "leaves namespace infra out"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			cfg := config.Default()
-			cfg.Sources = []config.Source{{Kubernetes: &test.source}}
+			cfg := configuration.Default()
+			cfg.Sources = []configuration.Source{{Kubernetes: &test.source}}
 			p := pipeline.New(pipelineOptions(cfg, kube.Experimental))
 			namespace := gwv1.Namespace("infra")
 			p.Apply(source.Batch{Set: []source.Object{&gwv1.GatewayClass{

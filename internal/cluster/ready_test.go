@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
@@ -71,7 +71,7 @@ func TestReadyWithAllRoutes(t *testing.T) {
 			}
 		}
 	})
-	r := in.start(func(c *config.Configuration) { c.Ports.Health = health })
+	r := in.start(func(c *configuration.Configuration) { c.Ports.Health = health })
 	n := 0
 	for _, item := range view.Of(r.pipeline).Items {
 		if item.Kind == "HTTPRoute" {

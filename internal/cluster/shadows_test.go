@@ -15,7 +15,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -46,8 +46,8 @@ func TestShadowedPolicies(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Join([]string{tls, traffic, backend}, "\n---\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	in.start(func(c *config.Configuration) {
-		c.Sources = append([]config.Source{{Files: &config.Files{Paths: []string{dir}}}}, c.Sources...)
+	in.start(func(c *configuration.Configuration) {
+		c.Sources = append([]configuration.Source{{Files: &configuration.Files{Paths: []string{dir}}}}, c.Sources...)
 	})
 	// accepted is the condition for the Gateway in the cluster.
 	accepted := func(of object.Kind) metav1.Condition {
@@ -106,8 +106,8 @@ func TestFilesBesideTheCluster(t *testing.T) {
 	write("file.yaml", route("file", "only-file.test"))
 	write("service.yaml", `{apiVersion: v1, kind: Service, metadata: {namespace: team, name: app}, spec: {ports: [{port: 80}]}}`)
 
-	r := in.start(func(c *config.Configuration) {
-		c.Sources = append([]config.Source{{Files: &config.Files{Paths: []string{dir}}}}, c.Sources...)
+	r := in.start(func(c *configuration.Configuration) {
+		c.Sources = append([]configuration.Source{{Files: &configuration.Files{Paths: []string{dir}}}}, c.Sources...)
 	})
 	hosts := func() string {
 		var out []string

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -31,7 +31,7 @@ func TakeSnapshot(ctx context.Context, r *kube.Reader, controller string) (*Snap
 	if err != nil {
 		return nil, err
 	}
-	cfg := config.Default()
+	cfg := configuration.Default()
 	cfg.ControllerName = controller
 	s := &Snapshot{
 		Pipeline:   pipeline.New(pipelineOptions(cfg, channel)),

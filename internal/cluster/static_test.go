@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -24,7 +24,7 @@ func staticGateway(name, class string, second int64) *gwv1.Gateway {
 
 // oneOf is the selection of a process for one Gateway.
 func oneOf(o Static) *oneGateway {
-	return newOneGateway(o, &Cluster{config: &config.Configuration{}})
+	return newOneGateway(o, &Cluster{config: &configuration.Configuration{}})
 }
 
 // told is what a batch comes to: names set, and after a minus names deleted.

@@ -18,7 +18,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/gateway-api/pkg/consts"
 
-	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -131,15 +131,15 @@ type staticCluster struct {
 // run runs static-mode until the test ends. What it returns is what was logged.
 func (s *staticCluster) run(as *rest.Config, o Static) (logged func() string) {
 	s.t.Helper()
-	c := config.Default()
+	c := configuration.Default()
 	c.ControllerName = staticController
-	c.Infrastructure.Type = config.InfrastructureNone
+	c.Infrastructure.Type = configuration.InfrastructureNone
 	c.Ports.Health, c.Ports.Metrics = 0, 0
 	o.Class, o.Address, o.StateDir = staticClass, netip.MustParseAddr("192.0.2.1"), s.t.TempDir()
 	o.Envoy = proxy.Binary{Path: "/nonexistent/envoy"}
 	log := &output.Buffer{}
 	cluster, err := New(s.t.Context(), Options{
-		Config: c, REST: rest.CopyConfig(as), Logs: config.NewLogs(c.Log, log), Static: &o,
+		Config: c, REST: rest.CopyConfig(as), Logs: configuration.NewLogs(c.Log, log), Static: &o,
 		Self: Replica{Namespace: staticNamespace, Name: "pod", IP: o.Address.String()},
 	})
 	if err != nil {

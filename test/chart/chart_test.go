@@ -22,7 +22,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/cluster"
-	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
@@ -114,7 +114,7 @@ func TestSchema(t *testing.T) {
 	if err := json.Unmarshal(read(t, filepath.Join(chart, "values.schema.json")), &values); err != nil {
 		t.Fatal(err)
 	}
-	values.Properties.Config.covers(t, "config", reflect.TypeFor[config.Configuration]())
+	values.Properties.Config.covers(t, "config", reflect.TypeFor[configuration.Configuration]())
 }
 
 // schema is what of a JSON schema the test of it reads.
@@ -139,7 +139,7 @@ func (s schema) covers(t *testing.T, path string, typ reflect.Type) {
 		}
 		s.Items.covers(t, path+"[]", typ.Elem())
 	case reflect.Struct:
-		if typ.PkgPath() != reflect.TypeFor[config.Configuration]().PkgPath() {
+		if typ.PkgPath() != reflect.TypeFor[configuration.Configuration]().PkgPath() {
 			break // Kubernetes' own, such as a duration
 		}
 		if s.Additional != false {
@@ -231,7 +231,7 @@ func TestProxyImage(t *testing.T) {
 					t.Setenv(env.Name, env.Value)
 				}
 			}
-			configuration, err := config.Parse([]byte(objectOf[corev1.ConfigMap](t, manifest, "ConfigMap").Data["config.yaml"]))
+			configuration, err := configuration.Parse([]byte(objectOf[corev1.ConfigMap](t, manifest, "ConfigMap").Data["config.yaml"]))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -316,7 +316,7 @@ func crds(t *testing.T) []string {
 func valid(t *testing.T, manifest []byte) {
 	t.Helper()
 	text := objectOf[corev1.ConfigMap](t, manifest, "ConfigMap").Data["config.yaml"]
-	if _, err := config.Parse([]byte(text)); err != nil {
+	if _, err := configuration.Parse([]byte(text)); err != nil {
 		t.Errorf("%v\n%s", err, text)
 	}
 }

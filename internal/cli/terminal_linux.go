@@ -1,8 +1,0 @@
-package cli
-
-import "golang.org/x/sys/unix"
-
-const (
-	getMode = unix.TCGETS
-	setMode = unix.TCSETS
-)

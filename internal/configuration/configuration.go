@@ -1,0 +1,161 @@
+package configuration
+
+import (
+	"os"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// APIVersion and Kind are how a configuration file begins.
+const (
+	APIVersion = "config.gatehouse.dev/v1alpha1"
+	Kind       = "Configuration"
+)
+
+// Configuration is the content of a configuration file.
+type Configuration struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// ControllerName is the spec.controllerName of the GatewayClasses that this
+	// controller serves. Several controllers in one cluster need different ones.
+	ControllerName string `json:"controllerName"`
+
+	// Sources are where objects come from. Where two define the same object, the
+	// source listed first wins.
+	Sources []Source `json:"sources"`
+
+	Infrastructure Infrastructure `json:"infrastructure"`
+	LeaderElection LeaderElection `json:"leaderElection"`
+	Identity       Identity       `json:"identity"`
+	Ports          Ports          `json:"ports"`
+	Log            Log            `json:"log"`
+	APIServer      APIServer      `json:"apiServer"`
+}
+
+// Source is one of the places that objects come from: exactly one field is set.
+type Source struct {
+	Kubernetes *Kubernetes `json:"kubernetes,omitempty"`
+	Files      *Files      `json:"files,omitempty"`
+}
+
+// Kubernetes reads the objects of the cluster.
+type Kubernetes struct {
+	// Namespaces restricts what is read to these namespaces; none means all.
+	Namespaces []string `json:"namespaces,omitempty"`
+	// NamespaceSelector restricts it to the namespaces with these labels. Only one of
+	// the two can be used.
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+}
+
+// Cluster returns the source that is the cluster; a valid configuration has one.
+func (c *Configuration) Cluster() Kubernetes {
+	for _, s := range c.Sources {
+		if s.Kubernetes != nil {
+			return *s.Kubernetes
+		}
+	}
+	return Kubernetes{}
+}
+
+// Files reads manifests from files and directories, which are watched.
+type Files struct {
+	Paths []string `json:"paths"`
+}
+
+// InfrastructureType says who runs the proxies.
+type InfrastructureType string
+
+// The types of infrastructure.
+const (
+	// InfrastructureKubernetes gives every Gateway a Deployment or DaemonSet.
+	InfrastructureKubernetes InfrastructureType = "Kubernetes"
+	// InfrastructureNone leaves the proxies to somebody else: only configuration and
+	// status are done.
+	InfrastructureNone InfrastructureType = "None"
+)
+
+// Infrastructure says how the fleets of Gateways are made.
+type Infrastructure struct {
+	Type InfrastructureType `json:"type"`
+	// Image is the image of the proxies; empty is that of the controller itself.
+	Image string `json:"image,omitempty"`
+	// ImagePullPolicy is Always, IfNotPresent or Never; empty is the cluster's default.
+	ImagePullPolicy string `json:"imagePullPolicy,omitempty"`
+	// Service is the name of the Service, in the controller's namespace, that proxies
+	// dial.
+	Service string `json:"service"`
+}
+
+// LeaderElection decides which of several replicas writes status and
+// infrastructure. All of them serve configuration.
+type LeaderElection struct {
+	Disabled      bool            `json:"disabled,omitempty"`
+	Name          string          `json:"name"` // of the Lease
+	LeaseDuration metav1.Duration `json:"leaseDuration"`
+	RenewDeadline metav1.Duration `json:"renewDeadline"`
+	RetryPeriod   metav1.Duration `json:"retryPeriod"`
+}
+
+// Identity says how long certificates are valid, and who may ask for them.
+type Identity struct {
+	// AuthorityLifetime is how long the certificate of the authority is valid. After
+	// two thirds of it there is a new one, and both are trusted for a while.
+	AuthorityLifetime metav1.Duration `json:"authorityLifetime"`
+	// ProxyLifetime is how long a proxy's certificate is valid. The proxy renews it
+	// after two thirds of that time.
+	ProxyLifetime metav1.Duration `json:"proxyLifetime"`
+	// AnyAddress accepts a proxy's request for a certificate from another address than
+	// its pod's, for networks that translate addresses.
+	AnyAddress bool `json:"anyAddress,omitempty"`
+}
+
+// Ports are where the controller listens.
+type Ports struct {
+	XDS     int `json:"xds"`     // configuration for proxies, mutual TLS
+	API     int `json:"api"`     // certificates for proxies, and other replicas, TLS
+	Metrics int `json:"metrics"` // Prometheus; 0 turns it off
+	Health  int `json:"health"`  // /healthz and /readyz
+}
+
+// Log says what is logged.
+type Log struct {
+	Level  string `json:"level"`  // debug, info, warn or error
+	Format string `json:"format"` // json or text
+	// Levels are those of components that differ, such as xds: debug.
+	Levels map[string]string `json:"levels,omitempty"`
+}
+
+// Components are the names that Log.Levels knows.
+var Components = []string{"source", "xds", "status", "infra", "identity", "control"}
+
+// APIServer bounds the requests to the API server.
+type APIServer struct {
+	QPS   float32 `json:"qps"`
+	Burst int     `json:"burst"`
+}
+
+// Default returns the configuration that holds where nothing else is said.
+func Default() *Configuration {
+	return &Configuration{
+		TypeMeta:       metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
+		ControllerName: "gatehouse.dev/controller",
+		Sources:        []Source{{Kubernetes: &Kubernetes{}}},
+		Infrastructure: Infrastructure{
+			Type: InfrastructureKubernetes, Image: os.Getenv("GATEHOUSE_IMAGE"), Service: "gatehouse",
+		},
+		LeaderElection: LeaderElection{
+			Name:          "gatehouse-leader",
+			LeaseDuration: metav1.Duration{Duration: 15 * time.Second},
+			RenewDeadline: metav1.Duration{Duration: 10 * time.Second},
+			RetryPeriod:   metav1.Duration{Duration: 2 * time.Second},
+		},
+		Identity: Identity{
+			AuthorityLifetime: metav1.Duration{Duration: 365 * 24 * time.Hour},
+			ProxyLifetime:     metav1.Duration{Duration: 24 * time.Hour},
+		},
+		Ports:     Ports{XDS: 18000, API: 18001, Metrics: 8080, Health: 8081},
+		Log:       Log{Level: "info", Format: "json"},
+		APIServer: APIServer{QPS: 500, Burst: 1000},
+	}
+}

@@ -1,0 +1,48 @@
+package configuration
+
+import (
+	"fmt"
+	"os"
+
+	"sigs.k8s.io/yaml"
+)
+
+// maxFile is more than any configuration needs.
+const maxFile = 1 << 20
+
+// Load reads a configuration file, and returns its content too; without a path the
+// default holds.
+func Load(path string) (c *Configuration, text []byte, err error) {
+	if path == "" {
+		return Default(), nil, nil
+	}
+	text, err = os.ReadFile(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("configuration: %w", err)
+	}
+	c, err = Parse(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("configuration %s: %w", path, err)
+	}
+	return c, text, nil
+}
+
+// Parse reads a configuration, lays it over the default and checks it.
+func Parse(text []byte) (*Configuration, error) {
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("%d bytes, at most %d are read", len(text), maxFile)
+	}
+	c := Default()
+	sources := c.Sources
+	c.APIVersion, c.Kind, c.Sources = "", "", nil // the list of a file replaces the default one
+	if err := yaml.UnmarshalStrict(text, c); err != nil {
+		return nil, err
+	}
+	if c.Sources == nil {
+		c.Sources = sources
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}

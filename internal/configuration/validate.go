@@ -1,0 +1,169 @@
+package configuration
+
+import (
+	"regexp"
+	"slices"
+
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// controllerName is the API's own pattern for spec.controllerName.
+var controllerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$`)
+
+// Levels and Formats are what Log takes.
+var (
+	Levels  = []string{"debug", "info", "warn", "error"}
+	Formats = []string{"json", "text"}
+)
+
+// Validate reports all that is wrong, each with its field.
+func (c *Configuration) Validate() error {
+	var errs field.ErrorList
+	if c.APIVersion != APIVersion {
+		errs = append(errs, field.NotSupported(field.NewPath("apiVersion"), c.APIVersion, []string{APIVersion}))
+	}
+	if c.Kind != Kind {
+		errs = append(errs, field.NotSupported(field.NewPath("kind"), c.Kind, []string{Kind}))
+	}
+	if !controllerName.MatchString(c.ControllerName) {
+		errs = append(errs, field.Invalid(field.NewPath("controllerName"), c.ControllerName, "must be DOMAIN/PATH, such as gatehouse.dev/controller"))
+	}
+	errs = append(errs, c.sources(field.NewPath("sources"))...)
+	errs = append(errs, c.infrastructure(field.NewPath("infrastructure"))...)
+	errs = append(errs, c.LeaderElection.validate(field.NewPath("leaderElection"))...)
+	errs = append(errs, c.Identity.validate(field.NewPath("identity"))...)
+	errs = append(errs, c.Ports.validate(field.NewPath("ports"))...)
+	errs = append(errs, c.Log.validate(field.NewPath("log"))...)
+	if p := field.NewPath("apiServer"); c.APIServer.QPS <= 0 {
+		errs = append(errs, field.Invalid(p.Child("qps"), c.APIServer.QPS, "must be above 0"))
+	} else if float32(c.APIServer.Burst) < c.APIServer.QPS {
+		errs = append(errs, field.Invalid(p.Child("burst"), c.APIServer.Burst, "must be at least qps"))
+	}
+	return errs.ToAggregate()
+}
+
+func (c *Configuration) sources(path *field.Path) (errs field.ErrorList) {
+	if len(c.Sources) == 0 {
+		errs = append(errs, field.Required(path, "name at least one source, such as kubernetes: {}"))
+	}
+	clusters := 0
+	defer func() {
+		if len(c.Sources) > 0 && clusters == 0 {
+			errs = append(errs, field.Required(path, "one source must be kubernetes; 'gatehouse run' serves files alone"))
+		}
+	}()
+	for i, s := range c.Sources {
+		p := path.Index(i)
+		switch {
+		case (s.Kubernetes == nil) == (s.Files == nil):
+			errs = append(errs, field.Invalid(p, "", "exactly one of kubernetes and files must be set"))
+		case s.Kubernetes != nil:
+			if clusters++; clusters > 1 {
+				errs = append(errs, field.Duplicate(p.Child("kubernetes"), ""))
+			}
+			errs = append(errs, s.Kubernetes.validate(p.Child("kubernetes"))...)
+		case len(s.Files.Paths) == 0:
+			errs = append(errs, field.Required(p.Child("files", "paths"), "name directories or files with manifests"))
+		}
+	}
+	return errs
+}
+
+func (k *Kubernetes) validate(path *field.Path) (errs field.ErrorList) {
+	if len(k.Namespaces) > 0 && k.NamespaceSelector != nil {
+		errs = append(errs, field.Forbidden(path.Child("namespaceSelector"), "can't be used together with namespaces"))
+	}
+	for i, ns := range k.Namespaces {
+		for _, wrong := range validation.IsDNS1123Label(ns) {
+			errs = append(errs, field.Invalid(path.Child("namespaces").Index(i), ns, wrong))
+		}
+	}
+	return append(errs, metav1validation.ValidateLabelSelector(k.NamespaceSelector,
+		metav1validation.LabelSelectorValidationOptions{}, path.Child("namespaceSelector"))...)
+}
+
+func (c *Configuration) infrastructure(path *field.Path) (errs field.ErrorList) {
+	in := c.Infrastructure
+	switch in.Type {
+	case InfrastructureKubernetes, InfrastructureNone:
+	default:
+		errs = append(errs, field.NotSupported(path.Child("type"), in.Type, []InfrastructureType{InfrastructureKubernetes, InfrastructureNone}))
+	}
+	switch in.ImagePullPolicy {
+	case "", "Always", "IfNotPresent", "Never":
+	default:
+		errs = append(errs, field.NotSupported(path.Child("imagePullPolicy"), in.ImagePullPolicy, []string{"Always", "IfNotPresent", "Never"}))
+	}
+	for _, wrong := range validation.IsDNS1035Label(in.Service) {
+		errs = append(errs, field.Invalid(path.Child("service"), in.Service, wrong))
+	}
+	return errs
+}
+
+func (l *LeaderElection) validate(path *field.Path) (errs field.ErrorList) {
+	for _, wrong := range validation.IsDNS1123Subdomain(l.Name) {
+		errs = append(errs, field.Invalid(path.Child("name"), l.Name, wrong))
+	}
+	// client-go demands as much of the three, with its jitter of 1.2. That leaseDuration
+	// is more than renewDeadline also keeps two replicas from writing at the same time.
+	switch {
+	case l.RetryPeriod.Duration <= 0:
+		errs = append(errs, field.Invalid(path.Child("retryPeriod"), l.RetryPeriod.Duration.String(), "must be above 0"))
+	case l.RenewDeadline.Duration <= l.RetryPeriod.Duration*6/5:
+		errs = append(errs, field.Invalid(path.Child("renewDeadline"), l.RenewDeadline.Duration.String(), "must be more than 1.2 times retryPeriod"))
+	case l.LeaseDuration.Duration <= l.RenewDeadline.Duration:
+		errs = append(errs, field.Invalid(path.Child("leaseDuration"), l.LeaseDuration.Duration.String(), "must be more than renewDeadline"))
+	}
+	return errs
+}
+
+func (i *Identity) validate(path *field.Path) (errs field.ErrorList) {
+	const least = 10 // minutes; below, clocks that differ make certificates invalid
+	if i.ProxyLifetime.Minutes() < least {
+		errs = append(errs, field.Invalid(path.Child("proxyLifetime"), i.ProxyLifetime.Duration.String(), "must be at least 10m"))
+	}
+	if i.AuthorityLifetime.Duration < 4*i.ProxyLifetime.Duration {
+		errs = append(errs, field.Invalid(path.Child("authorityLifetime"), i.AuthorityLifetime.Duration.String(), "must be at least 4 times proxyLifetime"))
+	}
+	return errs
+}
+
+func (p *Ports) validate(path *field.Path) (errs field.ErrorList) {
+	taken := map[int]string{}
+	for _, port := range []struct {
+		name  string
+		value int
+		off   bool // may be turned off
+	}{{"xds", p.XDS, false}, {"api", p.API, false}, {"metrics", p.Metrics, true}, {"health", p.Health, true}} {
+		switch {
+		case port.value == 0 && port.off:
+			continue
+		case port.value < 1 || port.value > 65535:
+			errs = append(errs, field.Invalid(path.Child(port.name), port.value, "must be a port, 1 to 65535"))
+		case taken[port.value] != "":
+			errs = append(errs, field.Invalid(path.Child(port.name), port.value, "is the port of "+taken[port.value]+" already"))
+		}
+		taken[port.value] = port.name
+	}
+	return errs
+}
+
+func (l *Log) validate(path *field.Path) (errs field.ErrorList) {
+	if !slices.Contains(Levels, l.Level) {
+		errs = append(errs, field.NotSupported(path.Child("level"), l.Level, Levels))
+	}
+	if !slices.Contains(Formats, l.Format) {
+		errs = append(errs, field.NotSupported(path.Child("format"), l.Format, Formats))
+	}
+	for component, level := range l.Levels {
+		p := path.Child("levels").Key(component)
+		if !slices.Contains(Components, component) {
+			errs = append(errs, field.NotSupported(p, component, Components))
+		} else if !slices.Contains(Levels, level) {
+			errs = append(errs, field.NotSupported(p, level, Levels))
+		}
+	}
+	return errs
+}

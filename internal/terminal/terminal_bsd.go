@@ -1,0 +1,10 @@
+//go:build darwin || freebsd || netbsd || openbsd
+
+package terminal
+
+import "golang.org/x/sys/unix"
+
+const (
+	getMode = unix.TIOCGETA
+	setMode = unix.TIOCSETA
+)
