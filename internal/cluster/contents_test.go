@@ -1,19 +1,13 @@
 package cluster
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
-	"fmt"
-	"math/big"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gatehouse-dev/gatehouse/test/certs"
 )
 
 // While the API server doesn't answer for a Secret that a listener names, a change of
@@ -28,10 +22,10 @@ func TestEndpointsDontWaitForContents(t *testing.T) {
 		in.apply(`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {namespace: team, name: backend, labels: {kubernetes.io/service-name: backend}}, addressType: IPv4, ports: [{port: 80}], endpoints: [{addresses: [` + address + `]}]}`)
 	}
 	endpoints("192.0.2.1")
-	crt, key := certificate(t)
+	late := certs.For("late.test")
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "late"}, Type: corev1.SecretTypeTLS,
-		Data: map[string][]byte{"tls.crt": crt, "tls.key": key},
+		Data: map[string][]byte{"tls.crt": late.PEM(), "tls.key": late.KeyPEM()},
 	}
 	if err := in.client.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
@@ -67,26 +61,4 @@ func TestEndpointsDontWaitForContents(t *testing.T) {
 	if version("secret", "team/late") == "" {
 		t.Error("the listener is served without its certificate")
 	}
-}
-
-// certificate returns a certificate with its key, as PEM.
-func certificate(t *testing.T) (crt, key []byte) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{"late.test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(fmt.Errorf("the key: %w", err))
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})
 }

@@ -3,24 +3,22 @@ package identity_test
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/identity"
 	"github.com/gatehouse-dev/gatehouse/internal/identity/client"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/test/certs"
 )
 
 // certificate has the controller sign one for a pod, for a life.
@@ -44,20 +42,11 @@ func insist(cert tls.Certificate) func(*tls.CertificateRequestInfo) (*tls.Certif
 // foreignCertificate is one with the right name by the wrong authority.
 func foreignCertificate(t *testing.T, name string) tls.Certificate {
 	t.Helper()
-	key := newKey(t)
 	u, err := url.Parse(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), URIs: []*url.URL{u}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	return certs.Sign(&x509.Certificate{URIs: []*url.URL{u}, IsCA: true, BasicConstraintsValid: true}, nil, nil).TLS()
 }
 
 func (c *cluster) attackByConnection(t *testing.T, h *controller, a *corev1.Pod) {

@@ -1,15 +1,8 @@
 package pipeline
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -18,30 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/test/certs"
 )
-
-// newPair returns a certificate and its key.
-func newPair(t testing.TB) (crt, key []byte) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{"*.test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})
-}
 
 // manySets returns a Gateway, a Secret, and n ListenerSets with a listener and a
 // route each.
@@ -53,8 +24,8 @@ func manySets(t testing.TB, n int, protocol gwv1.ProtocolType) []source.Object {
 	gw.Spec.Listeners = []gwv1.Listener{{Name: "plain", Port: 8080, Protocol: gwv1.HTTPProtocolType}}
 	secret := &corev1.Secret{}
 	secret.Namespace, secret.Name = "default", "cert"
-	crt, key := newPair(t)
-	secret.Data = map[string][]byte{corev1.TLSCertKey: crt, corev1.TLSPrivateKeyKey: key}
+	cert := certs.For("*.test")
+	secret.Data = map[string][]byte{corev1.TLSCertKey: cert.PEM(), corev1.TLSPrivateKeyKey: cert.KeyPEM()}
 	objects := []source.Object{gw, secret}
 	for i := range n {
 		objects = append(objects, oneSet(i, protocol)...)

@@ -20,7 +20,7 @@ func TestCertificateSelectsTheConfiguration(t *testing.T) {
 		{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}},
 		{Gateway: "ns/b", Set: []*envoy.Resource{listener("l", "B's")}},
 	})
-	a := h.ca.proxy(t, "ns/a:pod", time.Hour)
+	a := h.ca.proxy("ns/a:pod", time.Hour)
 	for name, tc := range map[string]struct {
 		node *corev3.Node
 		code codes.Code
@@ -47,7 +47,7 @@ func TestCertificateSelectsTheConfiguration(t *testing.T) {
 	}
 	h.refused(refusedNode, 3)
 
-	b := h.stream(h.ca.proxy(t, "ns/b:pod", time.Hour), nil)
+	b := h.stream(h.ca.proxy("ns/b:pod", time.Hour), nil)
 	b.expect("listener +l=B's")
 }
 
@@ -55,7 +55,7 @@ func TestCertificateSelectsTheConfiguration(t *testing.T) {
 func TestNodeIsCheckedInEveryRequest(t *testing.T) {
 	h := startTLS(t, 0)
 	h.server.Apply([]Update{{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}}})
-	p := h.stream(h.ca.proxy(t, "ns/a:pod", time.Hour), &corev3.Node{Cluster: "ns/a"})
+	p := h.stream(h.ca.proxy("ns/a:pod", time.Hour), &corev3.Node{Cluster: "ns/a"})
 	p.expect("listener +l=A's ?")
 	p.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: envoy.Clusters.URL(), Node: &corev3.Node{Cluster: "ns/b"}})
 	if err := p.ended(); status.Code(err) != codes.PermissionDenied {
@@ -66,14 +66,14 @@ func TestNodeIsCheckedInEveryRequest(t *testing.T) {
 func TestConnectionEndsWithItsCertificate(t *testing.T) {
 	h := startTLS(t, 0)
 	h.server.Apply([]Update{{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}}})
-	p := h.stream(h.ca.proxy(t, "ns/a:pod", 2*time.Second), nil)
+	p := h.stream(h.ca.proxy("ns/a:pod", 2*time.Second), nil)
 	p.expect("listener +l=A's")
 	if err := p.ended(); status.Code(err) != codes.Unavailable {
 		t.Errorf("the stream ended with %v", err)
 	}
 	h.refused(refusedExpired, 1)
 	// And is not let in again.
-	p = h.stream(h.ca.proxy(t, "ns/a:pod", -time.Second), nil)
+	p = h.stream(h.ca.proxy("ns/a:pod", -time.Second), nil)
 	if err := p.ended(); status.Code(err) != codes.Unavailable {
 		t.Errorf("the stream ended with %v", err)
 	}
@@ -83,7 +83,7 @@ func TestConnectionEndsWithItsCertificate(t *testing.T) {
 func TestConnectionEndsWithItsAuthority(t *testing.T) {
 	h := startTLS(t, 0)
 	h.server.Apply([]Update{{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}}})
-	p := h.stream(h.ca.proxy(t, "ns/a:pod", time.Hour), nil)
+	p := h.stream(h.ca.proxy("ns/a:pod", time.Hour), nil)
 	p.expect("listener +l=A's")
 	h.change(false)
 	p.quiet() // what is still trusted stays
@@ -95,7 +95,7 @@ func TestConnectionEndsWithItsAuthority(t *testing.T) {
 func TestConnectionEndsOfAge(t *testing.T) {
 	h := startTLS(t, time.Second)
 	h.server.Apply([]Update{{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}}})
-	cert := h.ca.proxy(t, "ns/a:pod", time.Hour)
+	cert := h.ca.proxy("ns/a:pod", time.Hour)
 	p := h.stream(cert, nil)
 	p.expect("listener +l=A's")
 	p.ended()
@@ -109,13 +109,13 @@ func TestConnectionEndsOfAge(t *testing.T) {
 func TestForeignCertificatesAreRefused(t *testing.T) {
 	h := startTLS(t, 0)
 	h.server.Apply([]Update{{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}}})
-	p := h.stream(newCA(t).proxy(t, "ns/a:pod", time.Hour), nil)
+	p := h.stream(newCA().proxy("ns/a:pod", time.Hour), nil)
 	p.ended()
 	h.refused(refusedHandshake, 1)
 	p = h.stream(tls.Certificate{}, nil)
 	p.ended()
 	h.refused(refusedHandshake, 2)
-	p = h.stream(h.ca.proxy(t, "no proxy", time.Hour), nil)
+	p = h.stream(h.ca.proxy("no proxy", time.Hour), nil)
 	p.ended()
 	h.refused(refusedCertificate, 1)
 	if n := h.server.Sessions(); len(n) != 0 {
@@ -127,7 +127,7 @@ func TestForeignCertificatesAreRefused(t *testing.T) {
 // of it.
 func TestUnknownGatewayCostsNothing(t *testing.T) {
 	h := startTLS(t, 0)
-	cert := h.ca.proxy(t, "ns/later:pod", time.Hour)
+	cert := h.ca.proxy("ns/later:pod", time.Hour)
 	p := h.stream(cert, nil)
 	h.state("a session", func(s State) bool { return s.Connected == 1 })
 	select {
@@ -159,11 +159,11 @@ func TestProxyOfUnknownGatewayMovesOn(t *testing.T) {
 	h := startTLS(t, 0)
 	h.server.unknownTimeout = 100 * time.Millisecond
 	h.server.Apply([]Update{{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}}})
-	p := h.stream(h.ca.proxy(t, "ns/later:pod", time.Hour), nil)
+	p := h.stream(h.ca.proxy("ns/later:pod", time.Hour), nil)
 	if err := p.ended(); status.Code(err) != codes.Unavailable {
 		t.Errorf("the stream ended with %v", err)
 	}
-	p = h.stream(h.ca.proxy(t, "ns/a:pod", time.Hour), nil)
+	p = h.stream(h.ca.proxy("ns/a:pod", time.Hour), nil)
 	p.expect("listener +l=A's")
 	time.Sleep(2 * h.server.unknownTimeout)
 	p.quiet()
@@ -172,7 +172,7 @@ func TestProxyOfUnknownGatewayMovesOn(t *testing.T) {
 func TestPodHasFewConnections(t *testing.T) {
 	h := startTLS(t, 0)
 	h.server.Apply([]Update{{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}}})
-	cert := h.ca.proxy(t, "ns/a:pod", time.Hour)
+	cert := h.ca.proxy("ns/a:pod", time.Hour)
 	oldest := h.stream(cert, nil)
 	oldest.expect("listener +l=A's")
 	var others []*client

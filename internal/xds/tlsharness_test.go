@@ -2,14 +2,10 @@ package xds
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/url"
 	"strings"
@@ -24,61 +20,20 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/test/certs"
 	"github.com/gatehouse-dev/gatehouse/test/output"
 )
 
 // ca signs certificates of proxies, whose name is gateway:pod.
-type ca struct {
-	key  *ecdsa.PrivateKey
-	cert *x509.Certificate
-}
+type ca struct{ *certs.Certificate }
 
-func newCA(t *testing.T) *ca {
-	t.Helper()
-	c := &ca{cert: &x509.Certificate{
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-		NotAfter: time.Now().Add(time.Hour),
-	}}
-	made := c.sign(t, c.cert)
-	c.key, c.cert = made.PrivateKey.(*ecdsa.PrivateKey), made.Leaf
-	return c
-}
+func newCA() *ca { return &ca{certs.Authority("proxies")} }
 
-func (c *ca) sign(t *testing.T, template *x509.Certificate) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer := c.key
-	if signer == nil {
-		signer = key
-	}
-	template.SerialNumber = big.NewInt(time.Now().UnixNano())
-	template.NotBefore = time.Now().Add(-time.Minute)
-	der, err := x509.CreateCertificate(rand.Reader, template, c.cert, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
-}
-
-func (c *ca) proxy(t *testing.T, name string, life time.Duration) tls.Certificate {
-	t.Helper()
-	return c.sign(t, &x509.Certificate{
+func (c *ca) proxy(name string, life time.Duration) tls.Certificate {
+	return certs.Sign(&x509.Certificate{
 		URIs: []*url.URL{{Scheme: "test", Opaque: name}}, NotAfter: time.Now().Add(life),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
-}
-
-func (c *ca) pool() *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AddCert(c.cert)
-	return pool
+	}, nil, c.Certificate).TLS()
 }
 
 // tlsHarness is a harness whose server is reached by TLS.
@@ -95,7 +50,7 @@ type tlsHarness struct {
 
 func startTLS(t *testing.T, maxAge time.Duration) *tlsHarness {
 	t.Helper()
-	h := &tlsHarness{ca: newCA(t), changed: make(chan struct{}), log: &output.Buffer{}}
+	h := &tlsHarness{ca: newCA(), changed: make(chan struct{}), log: &output.Buffer{}}
 	h.harness = &harness{t: t, states: make(chan State, 1000)}
 	h.server = New(Options{
 		Log:     slog.New(slog.NewTextHandler(h.log, nil)),
@@ -106,17 +61,16 @@ func startTLS(t *testing.T, maxAge time.Duration) *tlsHarness {
 		t.Fatal(err)
 	}
 	h.address = lis.Addr().String()
-	serving := h.ca.sign(t, &x509.Certificate{
-		DNSNames: []string{"controller.test"}, NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	})
+	serving := certs.Sign(&x509.Certificate{
+		DNSNames: []string{"controller.test"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, nil, h.ca.Certificate).TLS()
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() {
 		served <- h.server.ServeTLS(ctx, lis, TLS{
 			Config: &tls.Config{
 				MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{serving},
-				ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: h.ca.pool(),
+				ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: h.ca.Pool(),
 			},
 			Identify: h.identify,
 			Changed:  h.next,
@@ -165,7 +119,7 @@ func (h *tlsHarness) change(revoked bool) {
 func (h *tlsHarness) stream(cert tls.Certificate, node *corev3.Node) *client {
 	h.t.Helper()
 	conn, err := grpc.NewClient("passthrough:"+h.address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
-		MinVersion: tls.VersionTLS13, RootCAs: h.ca.pool(), ServerName: "controller.test",
+		MinVersion: tls.VersionTLS13, RootCAs: h.ca.Pool(), ServerName: "controller.test",
 		// Sent also to those who say that they don't know its authority.
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &cert, nil },
 	})))

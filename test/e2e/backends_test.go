@@ -108,19 +108,12 @@ func mutualTLS(name, host string) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	clients, err := clientAuthority()
-	if err != nil {
-		return nil, err
-	}
-	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, clients.pool
+	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, clientAuthority().Pool()
 	return config, nil
 }
 
 // showing is the TLS of one who has the certificate.
-func showing(p pair, err error) (*tls.Config, error) {
-	if err != nil {
-		return nil, err
-	}
+func showing(p pair) (*tls.Config, error) {
 	certificate, err := tls.X509KeyPair(p.cert, p.key)
 	if err != nil {
 		return nil, err

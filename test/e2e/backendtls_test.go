@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"encoding/pem"
 	"fmt"
 	"net/http"
 	"os"
@@ -28,15 +27,11 @@ spec:
 }
 
 // trusted returns a ConfigMap with the certificates of authorities.
-func trusted(t *testing.T, name string, authorities ...func() (*authority, error)) string {
+func trusted(t *testing.T, name string, authorities ...authority) string {
 	t.Helper()
 	text := ""
 	for _, from := range authorities {
-		a, err := from()
-		if err != nil {
-			t.Fatal(err)
-		}
-		text += string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}))
+		text += string(from().PEM())
 	}
 	return fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata:\n  ca.crt: |\n%s",
 		name, siteNamespace, indent(indent(text))+"\n")
@@ -74,10 +69,7 @@ func TestBackendTLSComesAndGoes(t *testing.T) {
 		bar    = time.Second
 	)
 	s := startSite(t, map[string]string{"gateway.yaml": siteGatewayShowing("client")})
-	client, err := issueClient(clientAuthority, "joe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := issueClient(clientAuthority, "joe")
 	var churn sync.WaitGroup
 	defer churn.Wait()
 	churn.Go(func() {
@@ -130,10 +122,7 @@ func TestAuthoritiesRotateUnderLoad(t *testing.T) {
 		trusted(t, "authority", testAuthority),
 	}
 	for i := range 30 {
-		client, err := issueClient(clientAuthority, fmt.Sprintf("joe-%d", i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		client := issueClient(clientAuthority, fmt.Sprintf("joe-%d", i))
 		s.write(t, "ca.yaml", bundles[i%len(bundles)])
 		s.write(t, "client.yaml", client.manifest(siteNamespace, "client"))
 		time.Sleep(50 * time.Millisecond)
@@ -198,12 +187,8 @@ spec:
 // TestSystemAuthorities protects wellKnownCACertificates: the authorities are those
 // of a file on this host, which SSL_CERT_FILE names.
 func TestSystemAuthorities(t *testing.T) {
-	a, err := testAuthority()
-	if err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(t.TempDir(), "authorities.pem")
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}), 0o600); err != nil {
+	if err := os.WriteFile(path, testAuthority().PEM(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("SSL_CERT_FILE", path)

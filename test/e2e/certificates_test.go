@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"crypto"
 	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -15,52 +14,22 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
-	"math/big"
 	"sync"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/test/certs"
 )
 
 // authority is a certificate authority of this test run.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pool *x509.CertPool
-}
+type authority = func() *certs.Certificate
 
 var (
 	// testAuthority signs what servers show, clientAuthority what clients show.
-	testAuthority   = sync.OnceValues(func() (*authority, error) { return newAuthority("gatehouse e2e") })
-	clientAuthority = sync.OnceValues(func() (*authority, error) { return newAuthority("gatehouse e2e clients") })
+	testAuthority   = sync.OnceValue(func() *certs.Certificate { return certs.Authority("gatehouse e2e") })
+	clientAuthority = sync.OnceValue(func() *certs.Certificate { return certs.Authority("gatehouse e2e clients") })
 	// otherAuthority is one that nobody has reason to trust.
-	otherAuthority = sync.OnceValues(func() (*authority, error) { return newAuthority("gatehouse e2e other") })
+	otherAuthority = sync.OnceValue(func() *certs.Certificate { return certs.Authority("gatehouse e2e other") })
 )
-
-func newAuthority(name string) (*authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber:          big.NewInt(1),
-		Subject:               pkix.Name{CommonName: name},
-		NotBefore:             time.Now().Add(-48 * time.Hour),
-		NotAfter:              time.Now().Add(24 * time.Hour),
-		KeyUsage:              x509.KeyUsageCertSign,
-		BasicConstraintsValid: true,
-		IsCA:                  true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, err
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, err
-	}
-	a := &authority{cert: cert, key: key, pool: x509.NewCertPool()}
-	a.pool.AddCert(cert)
-	return a, nil
-}
 
 // pair is a certificate with its key, both PEM.
 type pair struct{ cert, key []byte }
@@ -70,12 +39,8 @@ var mustStaple = pkix.Extension{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 1
 
 // issue signs a server's certificate for the hosts, after change has been applied
 // to it.
-func issue(change func(*x509.Certificate), hosts ...string) (pair, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return pair{}, err
-	}
-	return sign(testAuthority, key, func(c *x509.Certificate) {
+func issue(change func(*x509.Certificate), hosts ...string) pair {
+	return sign(testAuthority, nil, func(c *x509.Certificate) {
 		c.Subject.CommonName = "e2e server"
 		c.DNSNames = hosts
 		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
@@ -84,46 +49,19 @@ func issue(change func(*x509.Certificate), hosts ...string) (pair, error) {
 }
 
 // issueClient signs a client's certificate with the subject CN=subject.
-func issueClient(ca func() (*authority, error), subject string) (pair, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return pair{}, err
-	}
-	return sign(ca, key, func(c *x509.Certificate) {
+func issueClient(by authority, subject string) pair {
+	return sign(by, nil, func(c *x509.Certificate) {
 		c.Subject.CommonName = subject
 		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	})
 }
 
-// sign makes a certificate of key that is valid today, with what fill adds to it.
-func sign(ca func() (*authority, error), key crypto.Signer, fill func(*x509.Certificate)) (pair, error) {
-	by, err := ca()
-	if err != nil {
-		return pair{}, err
-	}
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
-		return pair{}, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: serial,
-		NotBefore:    time.Now().Add(-24 * time.Hour),
-		NotAfter:     time.Now().Add(24 * time.Hour),
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-	}
+// sign makes a certificate of key, or of a new one, with what fill adds to it.
+func sign(by authority, key crypto.Signer, fill func(*x509.Certificate)) pair {
+	template := &x509.Certificate{NotBefore: time.Now().Add(-24 * time.Hour), KeyUsage: x509.KeyUsageDigitalSignature}
 	fill(template)
-	der, err := x509.CreateCertificate(rand.Reader, template, by.cert, key.Public(), by.key)
-	if err != nil {
-		return pair{}, err
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return pair{}, err
-	}
-	return pair{
-		cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		key:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
-	}, nil
+	made := certs.Sign(template, key, by())
+	return pair{cert: made.PEM(), key: made.KeyPEM()}
 }
 
 // The ways in which a Secret can be of no use.
@@ -149,22 +87,17 @@ func secretManifest(namespace, name, flaw string, hosts ...string) (string, erro
 			c.ExtraExtensions = append(c.ExtraExtensions, mustStaple)
 		}
 	}
-	p, err := issue(change, hosts...)
-	if err != nil {
-		return "", err
-	}
+	p := issue(change, hosts...)
 	switch flaw {
 	case "", secretExpired, secretUsage, secretStaple:
 	case secretMismatched:
-		other, err := issue(change, hosts...)
+		p.key = issue(change, hosts...).key
+	case secretForeign:
+		key, err := foreignKey(p.key)
 		if err != nil {
 			return "", err
 		}
-		p.key = other.key
-	case secretForeign:
-		if p.key, err = foreignKey(p.key); err != nil {
-			return "", err
-		}
+		p.key = key
 	case secretGarbage:
 		p.cert = []byte("this is not a certificate")
 	case secretEmpty:
@@ -184,10 +117,7 @@ func foreignKey(key []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
+	other := certs.Key()
 	public := func(k *ecdsa.PrivateKey) []byte {
 		point, err := k.PublicKey.Bytes()
 		if err != nil {
@@ -223,25 +153,17 @@ func rsaSecretManifest(namespace, name string, hosts ...string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	p, err := sign(testAuthority, key, func(c *x509.Certificate) {
+	p := sign(testAuthority, key, func(c *x509.Certificate) {
 		c.Subject.CommonName = "e2e server"
 		c.DNSNames = hosts
 		c.KeyUsage |= x509.KeyUsageKeyEncipherment
 		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	})
-	if err != nil {
-		return "", err
-	}
 	return p.manifest(namespace, name), nil
 }
 
 // caManifest returns a ConfigMap with the authority's certificate as ca.crt.
-func caManifest(ca func() (*authority, error), namespace, name string) (string, error) {
-	a, err := ca()
-	if err != nil {
-		return "", err
-	}
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
+func caManifest(ca authority, namespace, name string) string {
 	return fmt.Sprintf(`---
 apiVersion: v1
 kind: ConfigMap
@@ -249,17 +171,12 @@ metadata: {name: %s, namespace: %s}
 data:
   ca.crt: |
 %s
-`, name, namespace, indent(indent(string(text)))), nil
+`, name, namespace, indent(indent(string(ca().PEM()))))
 }
 
 // trustBundle returns a ClusterTrustBundle with the run's own authority. It has no
 // namespace.
-func trustBundle(name string) (string, error) {
-	a, err := testAuthority()
-	if err != nil {
-		return "", err
-	}
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
+func trustBundle(name string) string {
 	return fmt.Sprintf("---\napiVersion: certificates.k8s.io/v1\nkind: ClusterTrustBundle\nmetadata: {name: %s}\nspec:\n  trustBundle: |\n%s\n",
-		name, indent(indent(string(text)))), nil
+		name, indent(indent(string(testAuthority().PEM()))))
 }

@@ -149,10 +149,7 @@ func TestTCPRouteRemovedUnderConnection(t *testing.T) {
 // a TLSRoute is added and removed.
 func TestTLSRoutesComeAndGo(t *testing.T) {
 	t.Parallel()
-	secret, err := issue(func(*x509.Certificate) {}, "web.test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := issue(func(*x509.Certificate) {}, "web.test")
 	s := startSite(t, map[string]string{
 		"gateway.yaml": siteGateway("{name: http, port: 80, protocol: HTTP}",
 			"{name: https, port: 443, protocol: HTTPS, hostname: web.test, tls: {certificateRefs: [{name: cert}]}}",

@@ -60,12 +60,10 @@ func (b *bindings) expand(file, text string) (string, error) {
 		"ca":            b.ca(testAuthority),
 		"clientCA":      b.ca(clientAuthority),
 		"otherCA":       b.ca(otherAuthority),
-		"clientCAIn": func(namespace, name string) (string, error) {
-			return caManifest(clientAuthority, namespace, name)
-		},
-		"trustBundle": trustBundle,
-		"badSecret":   b.badSecret,
-		"repeat":      strings.Repeat,
+		"clientCAIn":    func(namespace, name string) string { return caManifest(clientAuthority, namespace, name) },
+		"trustBundle":   trustBundle,
+		"badSecret":     b.badSecret,
+		"repeat":        strings.Repeat,
 	}).Parse(text)
 	if err != nil {
 		return "", err
@@ -161,11 +159,10 @@ func (b *bindings) rsaSecret(name string, hosts ...string) (string, error) {
 }
 
 func (b *bindings) clientSecret(name, subject string) (string, error) {
-	p, err := issueClient(clientAuthority, subject)
-	return p.manifest(b.name, name), err
+	return issueClient(clientAuthority, subject).manifest(b.name, name), nil
 }
 
 // ca makes the function that adds a ConfigMap with an authority.
-func (b *bindings) ca(authority func() (*authority, error)) func(name string) (string, error) {
-	return func(name string) (string, error) { return caManifest(authority, b.name, name) }
+func (b *bindings) ca(by authority) func(name string) string {
+	return func(name string) string { return caManifest(by, b.name, name) }
 }

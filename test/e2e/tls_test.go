@@ -6,9 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -34,13 +31,9 @@ type tlsClient struct {
 // authority and checks the names.
 func (s *site) client(t *testing.T, host string, port int) *tlsClient {
 	t.Helper()
-	ca, err := testAuthority()
-	if err != nil {
-		t.Fatal(err)
-	}
 	return &tlsClient{
 		address: net.JoinHostPort(s.address, strconv.Itoa(port+portOffset)),
-		config:  &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: ca.pool},
+		config:  &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: testAuthority().Pool()},
 	}
 }
 
@@ -147,30 +140,12 @@ func mustSecret(t *testing.T, name string, hosts ...string) string {
 	return text
 }
 
-func mustCA(t *testing.T, ca func() (*authority, error), name string) string {
-	t.Helper()
-	text, err := caManifest(ca, siteNamespace, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
-func mustClient(t *testing.T, ca func() (*authority, error), change func(*x509.Certificate)) pair {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := sign(ca, key, func(c *x509.Certificate) {
+func clientWith(ca authority, change func(*x509.Certificate)) pair {
+	return sign(ca, nil, func(c *x509.Certificate) {
 		c.Subject.CommonName = "joe"
 		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 		change(c)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
 }
 
 // TestTLSVersionsAndKeys protects clients that can do only one of RSA and ECDSA on a
@@ -287,7 +262,7 @@ func clientSite(t *testing.T) *site {
 `, 1)
 	s := startSite(t, map[string]string{
 		"cert.yaml": mustSecret(t, "cert", "*.example"), "gateway.yaml": gateway,
-		"clients.yaml": mustCA(t, clientAuthority, "clients"), "others.yaml": mustCA(t, otherAuthority, "others"),
+		"clients.yaml": caManifest(clientAuthority, siteNamespace, "clients"), "others.yaml": caManifest(otherAuthority, siteNamespace, "others"),
 	})
 	s.conditions(t, "Gateway gw", "https", "Programmed=True")
 	s.conditions(t, "Gateway gw", "others", "Programmed=True")
@@ -299,7 +274,7 @@ func clientSite(t *testing.T) *site {
 func TestClientCertificates(t *testing.T) {
 	t.Parallel()
 	s := clientSite(t)
-	joe := mustClient(t, clientAuthority, func(c *x509.Certificate) {
+	joe := clientWith(clientAuthority, func(c *x509.Certificate) {
 		c.DNSNames = []string{"joe.example"}
 		c.URIs = []*url.URL{{Scheme: "spiffe", Host: "example", Path: "/joe"}}
 	})
@@ -317,13 +292,13 @@ func TestClientCertificates(t *testing.T) {
 		t.Errorf("the backend is told what the client says: %s", told)
 	}
 	for name, p := range map[string]pair{
-		"expired": mustClient(t, clientAuthority, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) }),
-		"early":   mustClient(t, clientAuthority, func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }),
-		"server's": mustClient(t, clientAuthority, func(c *x509.Certificate) {
+		"expired": clientWith(clientAuthority, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) }),
+		"early":   clientWith(clientAuthority, func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }),
+		"server's": clientWith(clientAuthority, func(c *x509.Certificate) {
 			c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 		}),
-		"of another authority": mustClient(t, otherAuthority, func(*x509.Certificate) {}),
-		"of the servers'":      mustClient(t, testAuthority, func(*x509.Certificate) {}),
+		"of another authority": clientWith(otherAuthority, func(*x509.Certificate) {}),
+		"of the servers'":      clientWith(testAuthority, func(*x509.Certificate) {}),
 	} {
 		for _, most := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 			c := s.client(t, "home.example", 443).shows(t, p)
@@ -342,7 +317,7 @@ func TestResumptionChecksClients(t *testing.T) {
 	s := clientSite(t)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		name := tls.VersionName(version)
-		joe := mustClient(t, clientAuthority, func(*x509.Certificate) {})
+		joe := clientWith(clientAuthority, func(*x509.Certificate) {})
 		sessions := tls.NewLRUClientSessionCache(8)
 		client := func(port int) *tlsClient {
 			c := s.client(t, "home.example", port).shows(t, joe)
@@ -364,13 +339,13 @@ func TestResumptionChecksClients(t *testing.T) {
 		if _, _, err := c.works(); err != nil {
 			t.Fatal(name, err)
 		}
-		s.write(t, "clients.yaml", mustCA(t, otherAuthority, "clients"))
-		sam := s.client(t, "home.example", 443).shows(t, mustClient(t, otherAuthority, func(*x509.Certificate) {}))
+		s.write(t, "clients.yaml", caManifest(otherAuthority, siteNamespace, "clients"))
+		sam := s.client(t, "home.example", 443).shows(t, clientWith(otherAuthority, func(*x509.Certificate) {}))
 		eventually(t, siteTimeout, func() error { _, _, err := sam.works(); return err })
 		if err := c.refused(); err != nil {
 			t.Errorf("%s: the session of before the change of authorities: %v", name, err)
 		}
-		s.write(t, "clients.yaml", mustCA(t, clientAuthority, "clients"))
+		s.write(t, "clients.yaml", caManifest(clientAuthority, siteNamespace, "clients"))
 		eventually(t, siteTimeout, func() error { _, _, err := client(443).works(); return err })
 	}
 }

@@ -2,16 +2,14 @@ package golden
 
 import (
 	"crypto/ed25519"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"strings"
 	"text/template"
-	"time"
+
+	"github.com/gatehouse-dev/gatehouse/test/certs"
 )
 
 // expand evaluates the expressions of an input; README.md documents them.
@@ -59,16 +57,12 @@ const (
 // secret returns a TLS Secret with a new certificate for the hosts. Nothing of it
 // but its name is ever in an output, so that it may be another one each time.
 func secret(flaw, namespace, name string, hosts ...string) (string, error) {
-	cert, key, err := issue(hosts)
-	if err != nil {
-		return "", err
-	}
+	made := issue(hosts)
+	cert, key := made.PEM(), made.KeyPEM()
 	switch flaw {
 	case "":
 	case mismatched:
-		if _, key, err = issue(hosts); err != nil {
-			return "", err
-		}
+		key = issue(hosts).KeyPEM()
 	case garbage:
 		cert = []byte("no certificate")
 	default:
@@ -89,10 +83,7 @@ data:
 // authority returns a ConfigMap with the certificate of an authority, another one
 // each time, as with secret.
 func authority(namespace, name string) (string, error) {
-	cert, _, err := issue(nil)
-	if err != nil {
-		return "", err
-	}
+	cert := certs.Authority("golden").PEM()
 	return fmt.Sprintf(`---
 apiVersion: v1
 kind: ConfigMap
@@ -101,30 +92,9 @@ data: {ca.crt: %q}
 `, name, namespace, cert), nil
 }
 
-// issue returns a self-signed certificate and its key as PEM. An Ed25519 key has
+// issue returns a self-signed certificate. An Ed25519 key has
 // nothing public in it, so that no part of it may show up anywhere.
-func issue(hosts []string) (cert, key []byte, err error) {
-	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return nil, nil, err
-	}
-	leaf := &x509.Certificate{
-		SerialNumber: big.NewInt(1),
-		Subject:      pkix.Name{CommonName: "golden"},
-		DNSNames:     hosts,
-		NotBefore:    time.Now().Add(-time.Hour),
-		NotAfter:     time.Now().Add(time.Hour),
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, leaf, leaf, public, private)
-	if err != nil {
-		return nil, nil, err
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		return nil, nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), nil
+func issue(hosts []string) *certs.Certificate {
+	_, key, _ := ed25519.GenerateKey(nil) // never fails
+	return certs.Sign(&x509.Certificate{Subject: pkix.Name{CommonName: "golden"}, DNSNames: hosts}, key, nil)
 }

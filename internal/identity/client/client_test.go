@@ -3,8 +3,6 @@ package client
 import (
 	"context"
 	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -12,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -25,53 +22,13 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/gatehouse-dev/gatehouse/test/certs"
 	"github.com/gatehouse-dev/gatehouse/test/output"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const patience = 20 * time.Second
-
-// ca is a root that signs whatever is asked of it.
-type ca struct {
-	key  *ecdsa.PrivateKey
-	cert *x509.Certificate
-}
-
-func newCA(t *testing.T, name string) *ca {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &ca{key: key, cert: &x509.Certificate{
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
-	}}
-	c.cert.Subject.CommonName = name
-	c.cert = c.sign(t, c.cert, &key.PublicKey)
-	return c
-}
-
-func (c *ca) sign(t *testing.T, template *x509.Certificate, key any) *x509.Certificate {
-	t.Helper()
-	template.SerialNumber = big.NewInt(time.Now().UnixNano())
-	der, err := x509.CreateCertificate(rand.Reader, template, c.cert, key, c.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cert
-}
-
-func (c *ca) pem() []byte { return encode(c.cert) }
-
-func encode(cert *x509.Certificate) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
-}
 
 // controller answers requests for certificates.
 type controller struct {
@@ -80,12 +37,12 @@ type controller struct {
 	tokens chan string // that requests came with
 
 	mu     sync.Mutex
-	signer *ca
+	signer *certs.Certificate
 	life   time.Duration
 	refuse string
 }
 
-func startController(t *testing.T, c *ca, life time.Duration) *controller {
+func startController(t *testing.T, c *certs.Certificate, life time.Duration) *controller {
 	t.Helper()
 	s := &controller{t: t, signer: c, life: life, tokens: make(chan string, 1000)}
 	s.server = httptest.NewUnstartedServer(s)
@@ -96,17 +53,11 @@ func startController(t *testing.T, c *ca, life time.Duration) *controller {
 	return s
 }
 
-func serving(t *testing.T, c *ca, name string) tls.Certificate {
+func serving(t *testing.T, c *certs.Certificate, name string) tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert := c.sign(t, &x509.Certificate{
+	return certs.Sign(&x509.Certificate{
 		DNSNames: []string{name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
-	}, &key.PublicKey)
-	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+	}, nil, c).TLS()
 }
 
 func (s *controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -127,11 +78,10 @@ func (s *controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		s.t.Error(err)
 	}
-	cert := s.signer.sign(s.t, &x509.Certificate{
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-		NotBefore:   time.Now().Add(-time.Minute), NotAfter: time.Now().Add(s.life),
+	cert := s.signer.Issue(&x509.Certificate{
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, NotAfter: time.Now().Add(s.life),
 	}, csr.PublicKey)
-	_ = json.NewEncoder(w).Encode(Response{Certificate: string(encode(cert)), Authorities: string(s.signer.pem())})
+	_ = json.NewEncoder(w).Encode(Response{Certificate: string(cert), Authorities: string(s.signer.PEM())})
 }
 
 func (s *controller) set(f func()) {
@@ -145,12 +95,12 @@ type pod struct {
 	token, authorities string // files
 }
 
-func startPod(t *testing.T, s *controller, xds string, trusts *ca, log io.Writer) *pod {
+func startPod(t *testing.T, s *controller, xds string, trusts *certs.Certificate, log io.Writer) *pod {
 	t.Helper()
 	dir := t.TempDir()
 	p := &pod{token: filepath.Join(dir, "token"), authorities: filepath.Join(dir, "ca.crt")}
 	p.write(t, p.token, "token-1\n")
-	p.write(t, p.authorities, string(trusts.pem()))
+	p.write(t, p.authorities, string(trusts.PEM()))
 	var err error
 	p.Client, err = New(Options{
 		API: s.server.Listener.Addr().String(), XDS: xds, ServerName: "controller.test",
@@ -197,10 +147,10 @@ func (p *pod) wait(t *testing.T) {
 }
 
 // xdsServer accepts whom it trusts, greets them, and tells about them.
-func xdsServer(t *testing.T, serves, trusts *ca) (address string, accepted chan *x509.Certificate) {
+func xdsServer(t *testing.T, serves, trusts *certs.Certificate) (address string, accepted chan *x509.Certificate) {
 	t.Helper()
 	pool := x509.NewCertPool()
-	pool.AddCert(trusts.cert)
+	pool.AddCert(trusts.Leaf)
 	lis, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{serving(t, serves, "controller.test")},
 		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
@@ -272,7 +222,7 @@ func behindService(t *testing.T, replica string) string {
 
 // A replica that stands still doesn't keep a proxy from the others of the Service.
 func TestDialPassesAReplicaThatStandsStill(t *testing.T) {
-	c := newCA(t, "one")
+	c := certs.Authority("one")
 	s := startController(t, c, time.Hour)
 	xds, _ := xdsServer(t, c, c)
 	p := startPod(t, s, behindService(t, xds), c, io.Discard)
@@ -287,7 +237,7 @@ func TestDialPassesAReplicaThatStandsStill(t *testing.T) {
 }
 
 func TestCertificateIsRenewedWithTheTokenOfTheDay(t *testing.T) {
-	c := newCA(t, "one")
+	c := certs.Authority("one")
 	s := startController(t, c, 3*time.Second)
 	xds, accepted := xdsServer(t, c, c)
 	p := startPod(t, s, xds, c, io.Discard)
@@ -321,7 +271,7 @@ func TestCertificateIsRenewedWithTheTokenOfTheDay(t *testing.T) {
 }
 
 func TestRefusalIsRetriedAndToldWithoutTheToken(t *testing.T) {
-	c := newCA(t, "one")
+	c := certs.Authority("one")
 	s := startController(t, c, time.Hour)
 	s.refuse = "the pod default/a has no address yet"
 	var log output.Buffer
@@ -339,9 +289,9 @@ func TestRefusalIsRetriedAndToldWithoutTheToken(t *testing.T) {
 }
 
 func TestControllerOfAnotherAuthorityGetsNoToken(t *testing.T) {
-	s := startController(t, newCA(t, "false"), time.Hour)
+	s := startController(t, certs.Authority("false"), time.Hour)
 	var log output.Buffer
-	startPod(t, s, "127.0.0.1:1", newCA(t, "true"), &log)
+	startPod(t, s, "127.0.0.1:1", certs.Authority("true"), &log)
 	for deadline := time.Now().Add(patience); !strings.Contains(log.String(), "unknown authority"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("nothing is said about the authority:\n%s", log.String())
@@ -353,24 +303,24 @@ func TestControllerOfAnotherAuthorityGetsNoToken(t *testing.T) {
 }
 
 func TestNewAuthorityBringsNewCertificate(t *testing.T) {
-	old, next := newCA(t, "old"), newCA(t, "next")
+	old, next := certs.Authority("old"), certs.Authority("next")
 	s := startController(t, old, time.Hour)
 	p := startPod(t, s, "127.0.0.1:1", old, io.Discard)
 	p.wait(t)
 	s.token()
 	s.set(func() { s.signer = next })
 	s.server.TLS.Certificates[0] = serving(t, next, "controller.test")
-	p.write(t, p.authorities, string(next.pem()))
+	p.write(t, p.authorities, string(next.PEM()))
 	s.token()
 }
 
 func TestCertificateThatTheControllerRefusesIsReplaced(t *testing.T) {
-	c := newCA(t, "one")
-	s := startController(t, newCA(t, "issuer"), time.Hour)
+	c := certs.Authority("one")
+	s := startController(t, certs.Authority("issuer"), time.Hour)
 	s.server.TLS.Certificates[0] = serving(t, c, "controller.test")
 	xds, _ := xdsServer(t, c, c)
 	p := startPod(t, s, xds, c, io.Discard)
-	p.write(t, p.authorities, string(c.pem())+string(s.signer.pem()))
+	p.write(t, p.authorities, string(c.PEM())+string(s.signer.PEM()))
 	p.wait(t)
 	s.token()
 	if got, err := p.greeting(t); err == nil {
@@ -382,12 +332,10 @@ func TestCertificateThatTheControllerRefusesIsReplaced(t *testing.T) {
 // Two things that a certificate must not be taken for: it ends, and it is for the
 // key that was asked for.
 func TestAnswerIsChecked(t *testing.T) {
-	c := newCA(t, "one")
-	key, other := newCA(t, "a").key, newCA(t, "b").key
+	c := certs.Authority("one")
+	key, other := certs.Key(), certs.Key()
 	sign := func(key *ecdsa.PrivateKey, until time.Duration) string {
-		return string(encode(c.sign(t, &x509.Certificate{
-			NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(until),
-		}, &key.PublicKey)))
+		return string(certs.Sign(&x509.Certificate{NotAfter: time.Now().Add(until)}, key, c).PEM())
 	}
 	for name, tc := range map[string]struct{ certificate, want string }{
 		"empty":       {"", "has no certificate"},

@@ -1,15 +1,7 @@
 package kube
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"testing"
-	"time"
 
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
+	"github.com/gatehouse-dev/gatehouse/test/certs"
 )
 
 // unread is why a kind is not read, as far as that was handed over.
@@ -53,7 +46,7 @@ func TestTrustBundles(t *testing.T) {
 	}})
 	c.create(t, &certificatesv1beta1.ClusterTrustBundle{
 		ObjectMeta: metav1.ObjectMeta{Name: "clients"},
-		Spec:       certificatesv1beta1.ClusterTrustBundleSpec{TrustBundle: authority(t)},
+		Spec:       certificatesv1beta1.ClusterTrustBundleSpec{TrustBundle: string(certs.Authority("clients").PEM())},
 	})
 	r, _ := read(t, c.Config, Options{Experimental: true})
 	if why, told := r.batches[0].Unread["ClusterTrustBundle"]; told {
@@ -62,22 +55,4 @@ func TestTrustBundles(t *testing.T) {
 	if r.object(object.Key{Kind: kind.ClusterTrustBundle, Name: object.Name{Name: "clients"}}) == nil {
 		t.Error("the ClusterTrustBundle is not handed over")
 	}
-}
-
-// authority makes the certificate of one, in PEM.
-func authority(t *testing.T) string {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
