@@ -153,8 +153,8 @@ func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, par
 		allowed++
 		if hosts, ok := g.hostsOn(c, s, all, r.hostnames); ok {
 			attached = append(attached, &Attachment{
-				Key:   AttachmentKey{Route: r.key, Listener: s.key},
-				Table: s.table, Port: s.port, Hosts: hosts, contested: s.contested,
+				Key:      AttachmentKey{Route: r.key, Listener: s.key},
+				Frontend: s.Frontend, Hosts: hosts, contested: s.contested,
 			})
 		}
 	}
@@ -173,7 +173,7 @@ func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, par
 // selects reports whether a parentRef means the section.
 func selects(ref *gwv1.ParentReference, s *section) bool {
 	return (ref.SectionName == nil || *ref.SectionName == "" || string(*ref.SectionName) == s.key.Name) &&
-		(ref.Port == nil || *ref.Port == 0 || *ref.Port == int32(s.port))
+		(ref.Port == nil || *ref.Port == 0 || *ref.Port == int32(s.Port))
 }
 
 // hostsOn returns the hosts that a route with these hostnames serves on a section.
@@ -183,11 +183,11 @@ func (g *Graph) hostsOn(c *flow.Ctx, s *section, all []section, hostnames []gwv1
 		if s.conflicted {
 			return nil, true
 		}
-		return []AttachedHost{{Domain: domain(s.hostname)}}, true
+		return []AttachedHost{{Domain: domain(s.Hostname)}}, true
 	}
 	for _, h := range hostnames {
 		host := strings.ToLower(string(h))
-		common, meet := intersect(s.hostname, host)
+		common, meet := intersect(s.Hostname, host)
 		if !meet {
 			continue
 		}
@@ -254,7 +254,7 @@ func (g *Graph) listenerHosts(c *flow.Ctx, selected []*section, r *candidate) []
 	var out []string
 	for _, s := range selected {
 		if hasKind(s.kinds, gatewayGroup, gwv1.Kind(r.key.Kind.Name())) && g.admits(c, s, r.key.Namespace) {
-			out = append(out, fmt.Sprintf("listener %q has %q", s.key.Name, s.hostname))
+			out = append(out, fmt.Sprintf("listener %q has %q", s.key.Name, s.Hostname))
 		}
 	}
 	return out

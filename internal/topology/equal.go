@@ -37,7 +37,7 @@ func (s *ListenerSet) Equal(o *ListenerSet) bool {
 func (l *Listener) Equal(o *Listener) bool {
 	return l.Key == o.Key && l.Port == o.Port && l.BindPort == o.BindPort &&
 		l.Protocol == o.Protocol && l.Passthrough == o.Passthrough && l.Hostname == o.Hostname &&
-		l.Table == o.Table && l.Serves == o.Serves && l.HTTP3 == o.HTTP3 &&
+		l.Serves == o.Serves && l.HTTP3 == o.HTTP3 &&
 		l.Namespaces.Equal(o.Namespaces) &&
 		slices.EqualFunc(l.Kinds, o.Kinds, sameKind) &&
 		slices.Equal(l.Certificates, o.Certificates) &&
@@ -84,7 +84,7 @@ func (b BackendRef) Equal(o BackendRef) bool {
 
 // Equal reports whether two attachments serve the same hosts.
 func (a *Attachment) Equal(o *Attachment) bool {
-	return a.Key == o.Key && a.Table == o.Table && a.Port == o.Port && a.contested == o.contested && slices.Equal(a.Hosts, o.Hosts)
+	return a.Key == o.Key && a.Frontend == o.Frontend && a.contested == o.contested && slices.Equal(a.Hosts, o.Hosts)
 }
 
 func sameParents(a, b []Parent) bool {

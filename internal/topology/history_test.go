@@ -15,7 +15,6 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/parameters"
@@ -254,16 +253,16 @@ func checkInvariants(t *rapid.T, w *world) {
 		for k, a := range flow.All(c, w.graph.Attachments) {
 			counts[k.Listener]++
 			l, ok := all[k.Listener]
-			if !ok || l.Table != a.Table || l.Port != a.Port {
-				t.Fatalf("%s: no such listener, or another table", k)
+			if !ok || l.Frontend() != a.Frontend {
+				t.Fatalf("%s: no such listener, or another frontend", k)
 			}
 			for _, h := range a.Hosts {
 				if !covers(l.Hostname, hostnameOf(h.Domain)) {
 					t.Fatalf("%s: host %q is not the listener's", k, h.Domain)
 				}
-				host := servedHost{HostKey: ir.HostKey{TableKey: ir.TableKey{Gateway: k.Listener.Gateway, Table: a.Table}, Domain: h.Domain}}
-				if a.Table == "" { // connections and datagrams are forwarded without one
-					host.gatewayPort = portOf(k.Listener.Gateway, l.Port, l.Protocol)
+				host := servedHost{portOf(k.Listener.Gateway, l.Port, l.Protocol), "", h.Domain}
+				if l.Protocol == gwv1.HTTPSProtocolType { // its hostname is chosen before there is a host
+					host.hostname = domain(l.Hostname)
 				}
 				if other, ok := servedBy[host]; ok && other != k.Listener {
 					t.Fatalf("%+v: routes of %s and %s are mixed", host, other, k.Listener)
@@ -298,10 +297,11 @@ func checkInvariants(t *rapid.T, w *world) {
 	})
 }
 
-// servedHost is a host of a route table, or of a port that has no table.
+// servedHost is a host that only one listener may serve.
 type servedHost struct {
-	ir.HostKey
-	gatewayPort gatewayPort
+	gatewayPort
+	hostname string // of an HTTPS listener
+	domain   string
 }
 
 // hostnameOf is the pattern whose domain is d.

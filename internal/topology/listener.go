@@ -2,7 +2,6 @@ package topology
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,7 +101,6 @@ func draftListener(gw *gwv1.Gateway, l *gwv1.Listener, o Options, e edge) *draft
 	if p.family.named() || p.family == unserved {
 		d.Hostname = strings.ToLower(string(valueOr(l.Hostname, "")))
 	}
-	d.Table = tableName(d)
 	if p.family == unserved {
 		d.refuse(condition.ListenerUnsupportedProtocol(string(l.Protocol), supportedProtocols))
 	}
@@ -113,22 +111,6 @@ func draftListener(gw *gwv1.Gateway, l *gwv1.Listener, o Options, e edge) *draft
 	d.checkFilters()
 	d.allowRoutes(l.AllowedRoutes)
 	return d
-}
-
-// tableName names the route table behind a listener: plain HTTP learns the host
-// from the request, so that all listeners of a port share a table, while HTTPS has
-// chosen the listener before there is a request. Where there are no requests,
-// there is no table.
-func tableName(d *draft) string {
-	port := strconv.Itoa(int(d.Port))
-	switch {
-	case d.Protocol == gwv1.HTTPSProtocolType:
-		return "tls-" + port + "-" + domain(d.Hostname)
-	case d.family == encrypted, d.family == raw, d.family == datagrams:
-		return ""
-	default:
-		return "http-" + port
-	}
 }
 
 // tlsMode returns what a listener does with TLS; empty where it has none.

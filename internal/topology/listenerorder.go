@@ -227,8 +227,8 @@ func holder(winner, loser ListenerKey) string {
 // for the hostnames that such a listener could have: the pattern, and each wider
 // one.
 func (g *Graph) ownedElsewhere(c *flow.Ctx, s *section, pattern string) bool {
-	at := site{gatewayPort: gatewayPort{s.key.Gateway, s.port, s.udp}, family: s.family}
-	for p := pattern; specificity(p) > specificity(s.hostname); p = Wider(p) {
+	at := site{gatewayPort: portOf(s.key.Gateway, s.Port, s.Protocol), family: s.family}
+	for p := pattern; specificity(p) > specificity(s.Hostname); p = Wider(p) {
 		at.hostname = p
 		if flow.Select(c, g.bySite, at).Len() > 0 {
 			return true

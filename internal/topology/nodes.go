@@ -162,10 +162,23 @@ type Listener struct {
 	// Conditions are Accepted, Conflicted, ResolvedRefs and, where it is true,
 	// OverlappingTLSConfig; Programmed is decided by what the proxies say.
 	Conditions []metav1.Condition
-	// Table is the route table behind the listener: all plain HTTP listeners of a
-	// port share one, each HTTPS hostname has its own. Listeners of protocols without
-	// requests (TLS, TCP, UDP) have none.
-	Table string
+}
+
+// Frontend returns what clients distinguish the listener by.
+func (l *Listener) Frontend() Frontend { return Frontend{l.Port, l.Protocol, l.Hostname} }
+
+// Frontend is what clients distinguish the listeners of a Gateway by. The Gateway API
+// calls listeners that differ in it distinct.
+type Frontend struct {
+	Port     uint16
+	Protocol gwv1.ProtocolType
+	Hostname string // as in Listener
+}
+
+// HasRequests reports whether the protocol is made of HTTP requests. The others are
+// forwarded as bytes or datagrams.
+func (f Frontend) HasRequests() bool {
+	return f.Protocol == gwv1.HTTPProtocolType || f.Protocol == gwv1.HTTPSProtocolType
 }
 
 // Validity is when a certificate is valid.
@@ -256,9 +269,8 @@ func (k AttachmentKey) Compare(o AttachmentKey) int {
 
 // Attachment is a route on a listener, with the hosts that it serves there.
 type Attachment struct {
-	Key   AttachmentKey
-	Table string // the listener's route table; empty where it has none
-	Port  uint16 // the listener's
+	Key      AttachmentKey
+	Frontend Frontend // the listener's
 	// contested says that routes of another kind may want the same hosts.
 	contested bool
 	// Hosts are sorted by domain, each once. Hosts that another listener owns are

@@ -64,7 +64,7 @@ func (t *translation) plainBackends(at place, list []gwv1.BackendRef, refs []top
 	return out
 }
 
-// ForwardEntry is a route on a listener that has no route table.
+// ForwardEntry is a route on a listener that has no requests.
 type ForwardEntry struct {
 	Listener topology.ListenerKey
 	Route    object.Key
@@ -73,7 +73,7 @@ type ForwardEntry struct {
 	Rules    []*ir.Rule // as Route gives them
 }
 
-// forwards makes the chains of a listener that has no route table: one for each
+// forwards makes the chains of a listener that has no requests: one for each
 // host of its routes, and one for its own hostname. Where a host has no route,
 // connections are closed: they must not fall through to a listener that is less
 // specific.
