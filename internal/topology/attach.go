@@ -39,7 +39,7 @@ func (g *Graph) declareParents() flow.Table[object.Key, []Parent] {
 func (g *Graph) declareAttachments() flow.Table[AttachmentKey, *Attachment] {
 	return flow.Map("topology-attachments", g.parents,
 		func(c *flow.Ctx, _ object.Key, parents []Parent, emit func(AttachmentKey, *Attachment)) {
-			parents = g.afterContests(c, parents)
+			parents = g.withoutHostConflicts(c, parents)
 			for i, p := range parents {
 				for _, a := range p.attached {
 					if !attachedBefore(parents[:i], a.Key) {
@@ -73,7 +73,7 @@ type candidate struct {
 const gatewayKind = "Gateway"
 
 // parentOf returns what a parentRef names. Kinds other than Gateway and
-// ListenerSet are none of ours.
+// ListenerSet are not ours to answer.
 func parentOf(route object.Name, ref *gwv1.ParentReference) (kind gwv1.Kind, name object.Name) {
 	if valueOr(ref.Group, gatewayGroup) != gatewayGroup {
 		return "", object.Name{}
@@ -84,9 +84,9 @@ func parentOf(route object.Name, ref *gwv1.ParentReference) (kind gwv1.Kind, nam
 	}
 }
 
-// abandoned reports whether a Gateway that is not ours is nobody's: it doesn't
-// exist, and no other controller could know better.
-func (g *Graph) abandoned(c *flow.Ctx, gateway object.Name) bool {
+// missingGateway reports whether a Gateway doesn't exist, and no other controller shares
+// the objects: the answer is ours then.
+func (g *Graph) missingGateway(c *flow.Ctx, gateway object.Name) bool {
 	if g.options.ImplicitClass == "" {
 		return false
 	}
@@ -112,7 +112,7 @@ func (g *Graph) gatewayParent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReferen
 	case ours:
 		attached, accepted := g.attach(c, r, ref, "Gateway "+gateway.String(), all)
 		return Parent{Gateway: gateway, Accepted: accepted, attached: attached}, true
-	case g.abandoned(c, gateway):
+	case g.missingGateway(c, gateway):
 		return Parent{Gateway: gateway, Accepted: condition.RouteNoGateway(gateway.String())}, true
 	default:
 		return Parent{}, false
@@ -154,7 +154,7 @@ func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, par
 		if hosts, ok := g.hostsOn(c, s, all, r.hostnames); ok {
 			attached = append(attached, &Attachment{
 				Key:      AttachmentKey{Route: r.key, Listener: s.key},
-				Frontend: s.Frontend, Hosts: hosts, contested: s.contested,
+				Frontend: s.Frontend, Hosts: hosts, mixesKinds: s.mixesKinds,
 			})
 		}
 	}
@@ -217,7 +217,7 @@ func sortHosts(hosts []AttachedHost) []AttachedHost {
 	return slices.CompactFunc(hosts, func(a, b AttachedHost) bool { return a.Domain == b.Domain })
 }
 
-// The rest words refusals.
+// The rest makes texts for conditions.
 
 func wanted(ref *gwv1.ParentReference) string {
 	var parts []string

@@ -16,7 +16,7 @@ func otherSelector(path string) equaltest.Option {
 	return equaltest.Other(path, labels.SelectorFromSet(labels.Set{"team": "a"}))
 }
 
-// A node that equals the last one wakes nobody.
+// A node that equals the last one changes nothing that reads it.
 func TestNodesCompareEachField(t *testing.T) {
 	equaltest.Fields(t, &Class{}, (*Class).Equal, equaltest.Other("Object", &gwv1.GatewayClass{}))
 	equaltest.Fields(t, &Gateway{}, (*Gateway).Equal, equaltest.Other("Object", &gwv1.Gateway{}),
@@ -42,14 +42,14 @@ func TestInnerTablesCompareEachField(t *testing.T) {
 	// The listeners follow from the object, the parent and the edge.
 	equaltest.Fields(t, &set{}, (*set).equal, equaltest.Other("object", &gwv1.ListenerSet{}),
 		equaltest.Other("parent", &gwv1.Gateway{}), equaltest.Other("listeners", []*draft{{}}), equaltest.Ignored("listeners"))
-	equaltest.Fields(t, standing{}, standing.equal)
+	equaltest.Fields(t, setParentState{}, setParentState.equal)
 	equaltest.Fields(t, section{}, section.equal, otherSelector("namespaces.Selector"))
 	equaltest.Fields(t, &setSections{}, (*setSections).equal, otherSelector("list[].namespaces.Selector"))
-	equaltest.Fields(t, claim{}, claim.Equal)
-	equaltest.Fields(t, contender{}, contender.equal)
+	equaltest.Fields(t, portRequest{}, portRequest.Equal)
+	equaltest.Fields(t, hostRoute{}, hostRoute.equal)
 	equaltest.Fields(t, struct{ parents []Parent }{},
 		func(a, b struct{ parents []Parent }) bool { return sameParents(a.parents, b.parents) }, equaltest.NotNil("parents[].Ref"))
-	equaltest.Fields(t, struct{ contenders }{}, func(a, b struct{ contenders }) bool { return a.Equal(b.contenders) })
-	equaltest.Fields(t, struct{ portUse }{}, func(a, b struct{ portUse }) bool { return a.Equal(b.portUse) })
+	equaltest.Fields(t, struct{ hostRoutes }{}, func(a, b struct{ hostRoutes }) bool { return a.Equal(b.hostRoutes) })
+	equaltest.Fields(t, struct{ portConflicts }{}, func(a, b struct{ portConflicts }) bool { return a.Equal(b.portConflicts) })
 	equaltest.Fields(t, struct{ namespaceLabels }{}, func(a, b struct{ namespaceLabels }) bool { return a.Equal(b.namespaceLabels) })
 }

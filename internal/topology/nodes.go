@@ -58,15 +58,15 @@ type Gateway struct {
 	// Assigned are those addresses as the spec asks for them; none for the default
 	// ones.
 	Assigned []Address
-	// Nowhere says that the spec asks for addresses of which none can be used. No
+	// NoAddress says that the spec asks for addresses of which none can be used. No
 	// listener serves then.
-	Nowhere bool
+	NoAddress bool
 	// AddressesAssigned is the condition of that type; nil in the API's standard
 	// channel, which doesn't have it.
 	AddressesAssigned *metav1.Condition
-	// Provisioned says that the Gateway's addresses are those of a Service: what it has
-	// of them is for Assign to say, and the fields above say nothing. AddressesAssigned
-	// tells the channel.
+	// Provisioned says that the Gateway's addresses are those of a Service. Assign gives
+	// them then. The fields above are empty, but for AddressesAssigned, which is not nil in
+	// the API's experimental channel.
 	Provisioned bool
 	// ClientCertificate is the Secret whose certificate is shown to backends; zero
 	// for none.
@@ -204,7 +204,7 @@ type NamespaceRule struct {
 	Selector labels.Selector // for From == Selector
 }
 
-// Route is a route with at least one parentRef that is ours to answer.
+// Route is a route with at least one parentRef that is ours: see doc.go.
 type Route struct {
 	Key    object.Key
 	Object RouteObject
@@ -212,9 +212,10 @@ type Route struct {
 	Rules []RouteRule
 	// ResolvedRefs is the condition that all parents of the route share.
 	ResolvedRefs metav1.Condition
-	// Governed are the Services with policies and the XBackends that the route refers
-	// to, sorted, each once; nil for most routes.
-	Governed []object.Key
+	// PolicyTargets are what the route refers to whose statuses, or whose policies'
+	// statuses, name the Gateways of the route: XBackends, and Services with policies.
+	// They are sorted, each once; nil for most routes.
+	PolicyTargets []object.Key
 }
 
 // RouteRule is what a rule's references resolve to.
@@ -240,11 +241,11 @@ type Parent struct {
 	Gateway  object.Name
 	Accepted metav1.Condition
 
-	// attached are the listeners that take the route by this parentRef.
+	// attached are the listeners that accept the route by this parentRef.
 	attached []*Attachment
 }
 
-// Attached yields the listeners that take the route by this parentRef.
+// Attached yields the listeners that accept the route by this parentRef.
 func (p Parent) Attached(yield func(ListenerKey) bool) {
 	for _, a := range p.attached {
 		if !yield(a.Key.Listener) {
@@ -271,8 +272,8 @@ func (k AttachmentKey) Compare(o AttachmentKey) int {
 type Attachment struct {
 	Key      AttachmentKey
 	Frontend Frontend // the listener's
-	// contested says that routes of another kind may want the same hosts.
-	contested bool
+	// mixesKinds says that routes of another kind may ask for the same hosts.
+	mixesKinds bool
 	// Hosts are sorted by domain, each once. Hosts that another listener owns are
 	// left out, and all of them where the listener is in conflict: the route counts
 	// as attached, and gets no traffic there.

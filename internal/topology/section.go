@@ -13,9 +13,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// section is a listener as far as attachment depends on it: on nothing but its
-// Gateway's spec. A certificate that is rotated, or a status that is written,
-// leaves it as it is, and with it everything that thousands of routes read.
+// section is what attachment depends on of a listener. It follows from the Gateway's spec
+// alone. A certificate that is rotated, or a status that is written, doesn't change it,
+// and so nothing that thousands of routes read.
 type section struct {
 	Frontend
 	key        ListenerKey
@@ -26,8 +26,8 @@ type section struct {
 	// shared says that other objects have listeners on the port too: this
 	// Gateway's ListenerSets, or for a ListenerSet the Gateway and its siblings.
 	shared bool
-	// contested says that HTTPRoutes and GRPCRoutes may meet on the listener.
-	contested bool
+	// mixesKinds says that both HTTPRoutes and GRPCRoutes may attach to the listener.
+	mixesKinds bool
 }
 
 func sectionOf(d *draft) section {
@@ -39,7 +39,7 @@ func sectionOf(d *draft) section {
 
 func (s section) equal(o section) bool {
 	return s.Frontend == o.Frontend && s.key == o.key && s.family == o.family && s.shared == o.shared &&
-		s.conflicted == o.conflicted && s.contested == o.contested && s.namespaces.Equal(o.namespaces) &&
+		s.conflicted == o.conflicted && s.mixesKinds == o.mixesKinds && s.namespaces.Equal(o.namespaces) &&
 		slices.EqualFunc(s.kinds, o.kinds, sameKind)
 }
 
@@ -53,7 +53,7 @@ func (g *Graph) declareSections() flow.Table[object.Name, []section] {
 			list := make([]section, len(drafts))
 			for i, d := range drafts {
 				list[i] = sectionOf(d)
-				list[i].contested = g.contested(c, d, names...)
+				list[i].mixesKinds = g.mixesKinds(c, d, names...)
 				if gw.Spec.AllowedListeners != nil {
 					_, list[i].shared = flow.Get(c, g.setPorts, portOf(name, d.Port, d.Protocol))
 				}
