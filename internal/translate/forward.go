@@ -38,7 +38,7 @@ func (t *translation) forward(index int, name *gwv1.SectionName, list []gwv1.Bac
 
 // plainBackends translates backendRefs without filters; nil where nothing can reach
 // any. A reference that can't be used keeps its share.
-func (t *translation) plainBackends(at place, list []gwv1.BackendRef, refs []topology.BackendRef) []ir.WeightedBackend {
+func (t *translation) plainBackends(at position, list []gwv1.BackendRef, refs []topology.BackendRef) []ir.WeightedBackend {
 	out := make([]ir.WeightedBackend, 0, len(list))
 	var total int64
 	usable := false
