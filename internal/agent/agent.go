@@ -39,8 +39,8 @@ type Config struct {
 	Additions []byte
 	// Health is where health and metrics are served. It is closed in the end.
 	Health net.Listener
-	// DrainDelay is how long it serves on as if nothing were when it is told to
-	// stop: whoever sends clients must notice first that it is ready no more.
+	// DrainDelay is how long it goes on serving unchanged after the signal to stop: load
+	// balancers must see first that it is unready.
 	DrainDelay time.Duration
 	// DrainTimeout bounds the wait for clients that comes after the delay.
 	DrainTimeout time.Duration
@@ -125,7 +125,7 @@ func (a *Agent) untilUnnoticed(ctx, life context.Context) {
 	case <-ctx.Done():
 	}
 	a.draining.Store(true)
-	if !a.wasReady.Load() { // so nobody was sent here
+	if !a.wasReady.Load() { // so no client was sent here
 		return
 	}
 	a.log.Info("draining: not ready any more, and serving on until that is known",
@@ -158,7 +158,7 @@ func (a *Agent) restoreSocket() error {
 
 func (a *Agent) changed(s proxy.State) {
 	if s.Phase == proxy.PhaseStalled {
-		// The control plane shall count a proxy less.
+		// The control plane must not count this proxy any more.
 		a.socket.Load().Cut()
 	}
 	if s.Live && !a.wasReady.Swap(true) {

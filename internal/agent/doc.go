@@ -1,17 +1,16 @@
 // Package agent runs the proxy of a Gateway inside its pod: it supervises Envoy,
-// carries Envoy's conversation with the control plane, and tells the cluster when
-// to send clients and when not.
+// relays Envoy's stream of xDS to the control plane, and answers the probes by which the
+// cluster decides whether clients are sent to the pod.
 //
 // Invariants:
-//   - Envoy serves on while the control plane is away, for however long.
-//   - Ready means that the first configuration is in force. It ends with the first
-//     signal to stop, a while before the first client notices anything else.
-//   - A control plane that stands still is left within 5 s and dialled anew. A busy
-//     machine is not taken for one.
-//   - What Envoy and the control plane say to each other is carried as bytes:
-//     nothing here can change it, or must know it.
-//   - Everything that it writes lies in its state directory.
+//   - Envoy goes on serving while the control plane is not reachable, for however long.
+//   - Ready means that the first configuration is in force. The pod is unready from the
+//     first signal to stop, a while before connections are drained.
+//   - The connection to a control plane that stands still is closed within 5 s, and another
+//     is dialled. A busy machine alone does not cause this.
+//   - The stream is relayed as bytes: nothing here decodes or changes it.
+//   - It writes files only in its state directory.
 //
-// What the proxy is to others, its certificate, is not made here: whoever runs an
-// Agent hands it a Dial that proves who it is.
+// The proxy's certificate is not made here: the caller gives a Dial that authenticates
+// the proxy.
 package agent

@@ -14,12 +14,12 @@ type Section struct {
 	Rows  []Row
 }
 
-// Row is what is told of one or several features.
+// Row describes one or several features.
 type Row struct {
 	// Features are those of the Gateway API that the row is about. A row without
 	// any is about something that the API has no feature name for.
 	Features []features.FeatureName
-	// Title, where it is set, stands for the features' names.
+	// Title, where it is set, is shown in place of the features' names.
 	Title string
 	// Experimental marks a row without features that belongs to the experimental
 	// channel. Features know their channel.

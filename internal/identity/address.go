@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// addressed returns a pod as it is once it has an address. A proxy asks as soon as it
-// runs, which is before the kubelet has told the API server where: to refuse it would
-// delay every new pod, and bury refusals that mean something. It is returned as it is
-// when that takes too long, or when too many wait already.
+// addressed waits until a pod has an address, and returns it. A proxy asks as soon as it
+// runs, before the kubelet has written the address. To refuse it then would delay every
+// new pod, and fill the log with refusals without a reason to act. When that takes too long,
+// or too many requests wait already, the pod is returned without an address.
 func (s *Server) addressed(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	if len(pod.Status.PodIPs) > 0 {
 		return pod, nil

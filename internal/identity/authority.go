@@ -17,8 +17,8 @@ import (
 )
 
 // Authority signs the certificates of proxies and controllers. All controllers
-// follow one Secret; whichever comes first makes it, or makes it anew when it is
-// time, and the API server lets only one of them.
+// read one Secret. Each of them creates it where there is none, and replaces roots when it
+// is time; the API server accepts the write of only one.
 type Authority struct {
 	o   Options
 	log *slog.Logger
@@ -52,8 +52,8 @@ func (a *Authority) Bundle() []byte {
 	return a.bundle
 }
 
-// Next returns a channel that is closed when the bundle changes next. Who follows
-// it takes the channel, then the bundle, then waits, and so on.
+// Next returns a channel that is closed when the bundle changes next. A caller that
+// follows the bundle gets the channel, then the bundle, then waits for the channel.
 func (a *Authority) Next() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -28,7 +28,7 @@ type bucket struct {
 
 func newLimiter() *limiter { return &limiter{sources: map[string]*bucket{}} }
 
-// allow takes a token from an address.
+// allow removes a token from the bucket of an address.
 func (l *limiter) allow(source string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,7 +48,8 @@ func (l *limiter) allow(source string, now time.Time) bool {
 	return true
 }
 
-// granted gives back what allow took, because a request that is granted does not count.
+// granted puts the token back that allow removed: a request that is granted does not
+// count.
 func (l *limiter) granted(source string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

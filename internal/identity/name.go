@@ -13,7 +13,7 @@ import (
 )
 
 // trustDomain is the authority of every name. Each installation has roots of its
-// own, so names need not tell one from another.
+// own, so names need not distinguish installations.
 const trustDomain = "gatehouse.dev"
 
 // ErrNoProxy is returned for a certificate that is not a proxy's.
@@ -67,7 +67,7 @@ func peer(cs tls.ConnectionState) (segments []string, err error) {
 	return segmentsOf(cs.VerifiedChains[0][0])
 }
 
-// segmentsOf takes a certificate's name apart. None of the segments is empty.
+// segmentsOf splits a certificate's name. None of the segments is empty.
 func segmentsOf(cert *x509.Certificate) ([]string, error) {
 	if len(cert.URIs) != 1 {
 		return nil, fmt.Errorf("the certificate has %d names, not one", len(cert.URIs))

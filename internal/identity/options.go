@@ -20,7 +20,7 @@ type Options struct {
 	Secret    string
 
 	// Published, if not empty, names a ConfigMap in Namespace that has the certificates
-	// of all roots to trust, in PEM, as ca.crt: for proxies that somebody else makes.
+	// of all roots to trust, in PEM, as ca.crt: for proxies that are not made by the controller.
 	Published string
 
 	// Pod is this controller's name, Service the name that proxies reach all
@@ -70,7 +70,7 @@ func (o *Options) periods() periods {
 	return periods{
 		root:         o.RootLife,
 		distribution: o.Distribution,
-		// A controller that has not heard of the change signs on for a while.
+		// A controller that has not read the change goes on signing for a while.
 		overlap: o.Life + skew + 2*o.Interval,
 	}
 }

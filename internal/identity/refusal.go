@@ -9,7 +9,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// reason says why somebody was refused, in the log and in metrics.
+// reason is why a request was refused, in the log and in metrics.
 type reason string
 
 const (
@@ -87,7 +87,7 @@ func newRefusals(log *slog.Logger) *refusals {
 	return r
 }
 
-// add notes a refusal. The arguments must not be secret.
+// add logs and counts a refusal. The arguments must not be secret.
 func (r *refusals) add(why reason, text, source string, args ...any) {
 	r.count.WithLabelValues(string(why)).Inc()
 	r.lines[why].Do(func() {

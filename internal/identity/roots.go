@@ -9,7 +9,7 @@ import (
 )
 
 // The keys of the Secret's data. The first pair signs. The second is there while
-// a root is being replaced: everybody learns to trust it before it signs. The
+// a root is being replaced: it is published before it signs. The
 // third is the root that signed before, trusted until the time in the fourth.
 const (
 	keyCert     = "tls.crt"
@@ -20,7 +20,7 @@ const (
 	keyUntil    = "previous.until" // RFC 3339
 )
 
-// roots are what the Secret says.
+// roots are the contents of the Secret.
 type roots struct {
 	current  *root
 	next     *root             // nil most of the time
@@ -68,7 +68,7 @@ func (r *roots) advance(now time.Time, p periods) (*roots, error) {
 // made returns when a root was made.
 func made(r *root) time.Time { return r.cert.NotBefore.Add(skew) }
 
-// bundle is everybody to trust, in PEM: the one that signs first.
+// bundle is all roots to trust, in PEM, beginning with the one that signs.
 func (r *roots) bundle() []byte {
 	var b bytes.Buffer
 	for _, cert := range r.trusted() {

@@ -43,8 +43,8 @@ type ServerOptions struct {
 	// serves the Gateway still: that of a class which the Gateway had before.
 	Former func(ctx context.Context, gateway object.Name, serviceAccount string) (bool, error)
 
-	// AnySource takes tokens from any address, for networks that hide those of
-	// pods. Otherwise a token counts from its own pod's addresses only.
+	// AnySource accepts tokens from any address, for networks that hide those of
+	// pods. Otherwise a token is accepted from its own pod's addresses only.
 	AnySource bool
 
 	// Log gets refusals; slog.Default if nil.

@@ -7,7 +7,7 @@ import (
 
 // ServerTLS returns what a controller's port is served with: our newest
 // certificate, and the authorities as they are at each handshake. With mode
-// RequireAndVerifyClientCert nobody without a certificate of ours gets through the
+// RequireAndVerifyClientCert no client without a certificate of ours gets through the
 // handshake.
 func (a *Authority) ServerTLS(mode tls.ClientAuthType, protocols ...string) *tls.Config {
 	return &tls.Config{

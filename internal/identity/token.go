@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Audience is what a token must be for. Tokens for the API server, or for anybody
-// else, are refused here, and ours are worth nothing there.
+// Audience is the audience that a token must have. Tokens for the API server, or for any
+// other audience, are refused here, and the API server refuses ours.
 const Audience = "gatehouse.dev"
 
 // holder is the pod that a token belongs to, as the API server says.
@@ -23,8 +23,8 @@ type holder struct {
 	pod, podUID               string
 }
 
-// claims are what a token says of itself. They are not trusted. They spare the API
-// server the tokens that can't be good, and give the reason.
+// claims are the claims of a token before it is verified. They are not trusted. They give
+// the reason for refusing a token that can't be valid, without a request to the API server.
 type claims struct {
 	Audience audiences `json:"aud"`
 	Expiry   float64   `json:"exp"`
@@ -42,7 +42,7 @@ func (a *audiences) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[]string)(a))
 }
 
-// inspect refuses tokens that can't be good.
+// inspect refuses tokens that can't be valid.
 func inspect(token string, now time.Time) *refusal {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
@@ -15,14 +14,16 @@ import (
 // host, or with rules that name the backend.
 func (p *Pipeline) concerned(c *flow.Ctx, k refusal) map[object.Key]bool {
 	out := map[object.Key]bool{}
-	host := func(h ir.HostKey) {
-		for at := range flow.Select(c, p.attachedByHost, h).All() {
-			out[at.Route] = true
-		}
-	}
 	switch k.Kind {
 	case status.RefHost:
-		host(ir.HostKey{TableKey: ir.TableKey{Gateway: k.Gateway, Table: k.Table}, Domain: k.Name})
+		for h := range flow.Select(c, p.hostsByBundle, bundleOf(ResourceKey{k.Gateway, k.Within}, k.Name)).All() {
+			if h.Domain != k.Name {
+				continue
+			}
+			for at := range flow.Select(c, p.attachedByHost, h).All() {
+				out[at.Route] = true
+			}
+		}
 	case status.RefBackend:
 		if b := p.named(c, k.Gateway, k.Name); !b.IsZero() {
 			return p.sentTo(c, BackendKey{k.Gateway, b})
@@ -69,7 +70,7 @@ func (p *Pipeline) TakeFeedback(tx *flow.Tx, gateway object.Name, said xds.State
 			state.Rejected[status.Ref{Kind: status.RefSecret, Name: r.Ref.Name}] = rejection
 			continue
 		case envoy.Routes:
-			k.Ref, k.Table = status.Ref{Kind: status.RefHost, Name: r.Part}, r.Ref.Name
+			k.Ref, k.Within = status.Ref{Kind: status.RefHost, Name: r.Part}, r.Ref.Name
 		default:
 			k.Ref = status.Ref{Kind: status.RefBackend, Name: r.Ref.Name}
 		}

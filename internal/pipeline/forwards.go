@@ -10,23 +10,23 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
 
-// attachedIndex orders the attachments to listeners without a route table under
-// the ports that they are at.
+// attachedIndex orders the attachments to listeners without requests under the
+// ports that they are at.
 type attachedIndex = flow.Index[PortKey, topology.AttachmentKey, *topology.Attachment]
 
 func (p *Pipeline) indexForwards() *attachedIndex {
 	return flow.NewIndex(p.Graph.Attachments,
 		func(k topology.AttachmentKey, a *topology.Attachment, yield func(PortKey)) {
-			if a.Table == "" {
-				yield(PortKey{k.Listener.Gateway, a.Port, k.Route.Kind == kind.UDPRoute})
+			if !a.Frontend.HasRequests() {
+				yield(PortKey{k.Listener.Gateway, a.Frontend.Port, k.Route.Kind == kind.UDPRoute})
 			}
 		}, topology.AttachmentKey.Compare)
 }
 
-// forwardsOn returns the routes on the listeners of a port that have no route
-// table. A port of HTTP reads nothing.
+// forwardsOn returns the routes on the listeners of a port that have no requests. A
+// port of HTTP reads nothing.
 func (p *Pipeline) forwardsOn(c *flow.Ctx, attached *attachedIndex, k PortKey, listeners []*topology.Listener) []translate.ForwardEntry {
-	if !slices.ContainsFunc(listeners, func(l *topology.Listener) bool { return l.Table == "" }) {
+	if !slices.ContainsFunc(listeners, func(l *topology.Listener) bool { return !l.Frontend().HasRequests() }) {
 		return nil
 	}
 	members := flow.Select(c, attached, k)

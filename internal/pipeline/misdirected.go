@@ -9,6 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
 
 // fallback is a host that has an answer even without a route: 404 where it is the
@@ -33,17 +34,20 @@ const knownHosts = 64
 // listeners, which see no requests.
 func fallbacksOf(gateway object.Name, listeners []*topology.Listener) []fallback {
 	var out []fallback
-	seen := map[[2]string]bool{}
-	add := func(table, hostname string, misdirected bool) {
-		at := [2]string{table, hostname}
-		if !seen[at] {
-			seen[at] = true
-			k := ir.HostKey{TableKey: ir.TableKey{Gateway: gateway, Table: table}, Domain: cmp.Or(hostname, "*")}
+	seen := map[ir.HostKey]bool{}
+	add := func(table ir.TableKey, hostname string, misdirected bool) {
+		k := ir.HostKey{TableKey: table, Domain: cmp.Or(hostname, "*")}
+		if !seen[k] {
+			seen[k] = true
 			out = append(out, fallback{k, misdirected})
 		}
 	}
+	tableOf := func(l *topology.Listener) ir.TableKey {
+		table, _ := translate.RouteTable(gateway, l.Frontend())
+		return table
+	}
 	var https, others []*topology.Listener
-	tables := map[string]string{} // by hostname
+	tables := map[string]ir.TableKey{} // of HTTPS listeners that serve, by hostname
 	for _, l := range listeners {
 		switch l.Protocol {
 		case gwv1.HTTPSProtocolType:
@@ -52,10 +56,10 @@ func fallbacksOf(gateway object.Name, listeners []*topology.Listener) []fallback
 				continue
 			}
 			https = append(https, l)
-			tables[l.Hostname] = l.Table
-			add(l.Table, l.Hostname, false)
+			tables[l.Hostname] = tableOf(l)
+			add(tables[l.Hostname], l.Hostname, false)
 		case gwv1.HTTPProtocolType:
-			add(l.Table, l.Hostname, false)
+			add(tableOf(l), l.Hostname, false)
 		case gwv1.TLSProtocolType:
 			others = append(others, l)
 		case gwv1.TCPProtocolType, gwv1.UDPProtocolType: // no requests, no hosts
@@ -64,8 +68,8 @@ func fallbacksOf(gateway object.Name, listeners []*topology.Listener) []fallback
 	if _, all := tables[""]; !all && len(https)+len(others) <= knownHosts {
 		for _, l := range https {
 			for _, other := range slices.Concat(https, others) {
-				if other.Table != l.Table {
-					add(l.Table, other.Hostname, true)
+				if other.Hostname != l.Hostname {
+					add(tables[l.Hostname], other.Hostname, true)
 				}
 			}
 		}
@@ -83,7 +87,7 @@ func fallbacksOf(gateway object.Name, listeners []*topology.Listener) []fallback
 		}
 	}
 	for _, l := range https {
-		add(l.Table, "", true)
+		add(tables[l.Hostname], "", true)
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -43,7 +44,7 @@ func TestMisdirected(t *testing.T) {
 		serve := map[string]bool{} // of those that serve
 		var listeners []*topology.Listener
 		for i, h := range listed {
-			l := &topology.Listener{Hostname: h, Table: "of " + h, Protocol: gwv1.HTTPSProtocolType}
+			l := &topology.Listener{Hostname: h, Protocol: gwv1.HTTPSProtocolType}
 			l.Serves = i == 0 || rapid.IntRange(0, 3).Draw(t, "serves") > 0
 			listeners = append(listeners, l)
 			all[h], serve[h] = true, l.Serves
@@ -60,7 +61,7 @@ func TestMisdirected(t *testing.T) {
 			tables[c.key.Table][pattern] = c.misdirected
 		}
 		for h, serves := range serve {
-			table := tables["of "+h]
+			table := tables["tls-0-"+cmp.Or(h, "*")]
 			if !serves {
 				if table != nil {
 					t.Fatalf("%q doesn't serve, and has a table", h)
@@ -87,16 +88,16 @@ func TestMisdirected(t *testing.T) {
 	})
 }
 
-// TestClaimsAreFew protects the cost of many HTTPS listeners on a port.
-func TestClaimsAreFew(t *testing.T) {
+// TestFallbacksAreFew protects the cost of many HTTPS listeners on a port.
+func TestFallbacksAreFew(t *testing.T) {
 	const n = 2000
 	var listeners []*topology.Listener
 	for i := range n {
 		h := fmt.Sprintf("host-%d.test", i)
-		listeners = append(listeners, &topology.Listener{Hostname: h, Table: h, Protocol: gwv1.HTTPSProtocolType, Serves: true})
+		listeners = append(listeners, &topology.Listener{Hostname: h, Protocol: gwv1.HTTPSProtocolType, Serves: true})
 	}
-	wild := &topology.Listener{Hostname: "*.test", Table: "*.test", Protocol: gwv1.HTTPSProtocolType, Serves: true}
+	wild := &topology.Listener{Hostname: "*.test", Protocol: gwv1.HTTPSProtocolType, Serves: true}
 	if got, most := len(fallbacksOf(object.Name{Namespace: "default", Name: "edge"}, append(listeners, wild))), 3*n+2; got > most {
-		t.Errorf("%d claims, at most %d are allowed", got, most)
+		t.Errorf("%d fallbacks, at most %d are allowed", got, most)
 	}
 }

@@ -31,6 +31,8 @@ type Pipeline struct {
 	Options Options
 	Kinds   *kind.Table
 
+	partition partition
+
 	// What is not an object: the time, to the minute, and feedback.
 	clock    *flow.Input[struct{}, time.Time]
 	proxies  *flow.Input[object.Name, *status.ProxyState]
@@ -72,7 +74,7 @@ type Pipeline struct {
 	Fleets *flow.Derived[object.Name, struct{}]
 	// Resources, per Gateway.
 	Listeners           *flow.Derived[ResourceKey, *envoy.Resource]
-	RouteConfigurations *flow.Derived[ir.TableKey, *envoy.Resource]
+	RouteConfigurations *flow.Derived[ResourceKey, *envoy.Resource]
 	Members             *flow.Derived[BackendKey, Member]
 	Collectors          *flow.Derived[ResourceKey, *envoy.Resource]
 	Secrets             *flow.Derived[SecretKey, *envoy.Resource]
@@ -97,6 +99,7 @@ type Pipeline struct {
 
 	// Orders that several tables read by.
 	attachedByHost *flow.Index[ir.HostKey, topology.AttachmentKey, *topology.Attachment]
+	hostsByBundle  *flow.Index[bundleKey, ir.HostKey, *hostPart]
 	hostsByBackend *flow.Index[BackendKey, ir.HostKey, *ir.Host]
 	byClusterName  *flow.Index[nameBucket, BackendKey, Member]
 }
@@ -110,9 +113,14 @@ type ResourceKey struct {
 func (k ResourceKey) String() string { return k.Gateway.String() + "/" + k.Name }
 
 // New declares the tables.
-func New(opts Options) *Pipeline {
+func New(opts Options) *Pipeline { return newPipeline(opts, wholeTables) }
+
+func newPipeline(opts Options, hosts partition) *Pipeline {
 	e := flow.New()
-	p := &Pipeline{Engine: e, Options: opts, Kinds: cmp.Or(opts.Kinds, kind.All), refusals: map[object.Name]map[refusal]bool{}}
+	p := &Pipeline{
+		Engine: e, Options: opts, Kinds: cmp.Or(opts.Kinds, kind.All),
+		partition: hosts, refusals: map[object.Name]map[refusal]bool{},
+	}
 	p.clock = flow.NewInput[struct{}, time.Time](e, "clock")
 	p.proxies = flow.NewInput[object.Name, *status.ProxyState](e, "proxies")
 	p.rejected = flow.NewInput[refusal, status.Rejection](e, "refusals", flow.Equal(flow.Same[status.Rejection]))
@@ -234,11 +242,12 @@ func (p *Pipeline) declareHosts() {
 
 	p.attachedByHost = flow.NewIndex(p.Graph.Attachments,
 		func(k topology.AttachmentKey, a *topology.Attachment, yield func(ir.HostKey)) {
-			if a.Table == "" {
+			table, ok := translate.RouteTable(k.Listener.Gateway, a.Frontend)
+			if !ok {
 				return // ports read it
 			}
 			for _, h := range a.Hosts {
-				yield(ir.HostKey{TableKey: ir.TableKey{Gateway: k.Listener.Gateway, Table: a.Table}, Domain: h.Domain})
+				yield(ir.HostKey{TableKey: table, Domain: h.Domain})
 			}
 		}, topology.AttachmentKey.Compare)
 	p.Hosts = flow.Group("hosts", p.attachedByHost,

@@ -2,9 +2,6 @@ package pipeline
 
 import (
 	"cmp"
-	"fmt"
-
-	"github.com/cespare/xxhash/v2"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
@@ -57,10 +54,10 @@ func (p *Pipeline) declareResources() {
 	p.hostParts = flow.Map("virtual-hosts", p.Hosts, marshal)
 	p.fallbackParts = flow.Map("fallback-virtual-hosts", p.FallbackHosts, marshal)
 
-	byBundle := flow.NewIndex(p.hostParts,
-		func(k ir.HostKey, _ *hostPart, yield func(bundleKey)) { yield(bundleOf(k)) }, ir.HostKey.Compare)
-	byBundle.Also(p.fallbackParts)
-	bundles := flow.Group("host-bundles", byBundle,
+	p.hostsByBundle = flow.NewIndex(p.hostParts,
+		func(k ir.HostKey, _ *hostPart, yield func(bundleKey)) { p.partition.bundles(k, yield) }, ir.HostKey.Compare)
+	p.hostsByBundle.Also(p.fallbackParts)
+	bundles := flow.Group("host-bundles", p.hostsByBundle,
 		func(_ *flow.Ctx, _ bundleKey, members flow.Members[ir.HostKey, *hostPart]) (*envoy.Bundle, bool) {
 			parts := make([]*envoy.Part, 0, members.Len())
 			for _, h := range members.All() {
@@ -68,21 +65,24 @@ func (p *Pipeline) declareResources() {
 			}
 			return envoy.NewBundle(parts), true
 		})
-	byTable := flow.NewIndex(bundles,
-		func(k bundleKey, _ *envoy.Bundle, yield func(ir.TableKey)) { yield(k.TableKey) },
+	byConfiguration := flow.NewIndex(bundles,
+		func(k bundleKey, _ *envoy.Bundle, yield func(ResourceKey)) { yield(k.ResourceKey) },
 		func(a, b bundleKey) int {
-			return cmp.Or(a.TableKey.Compare(b.TableKey), cmp.Compare(a.number, b.number))
+			return cmp.Or(a.Gateway.Compare(b.Gateway), cmp.Compare(a.Name, b.Name), cmp.Compare(a.number, b.number))
 		})
 	p.RouteConfigurations = flow.Map("route-configurations", p.RouteTables,
-		func(c *flow.Ctx, k ir.TableKey, at TableFront, emit func(ir.TableKey, *envoy.Resource)) {
-			members := flow.Select(c, byTable, k)
-			all := make([]*envoy.Bundle, 0, members.Len())
-			for _, b := range members.All() {
-				all = append(all, b)
-			}
-			// Filters that can't be expressed close the table.
-			table, _ := envoy.BundledRouteTable(k.Table, at.filters, all)
-			emit(k, table)
+		func(c *flow.Ctx, k ir.TableKey, at TableFront, emit func(ResourceKey, *envoy.Resource)) {
+			p.partition.names(k, func(name string) {
+				key := ResourceKey{k.Gateway, name}
+				members := flow.Select(c, byConfiguration, key)
+				all := make([]*envoy.Bundle, 0, members.Len())
+				for _, b := range members.All() {
+					all = append(all, b)
+				}
+				// Filters that can't be expressed close the configuration.
+				configuration, _ := envoy.BundledRouteTable(name, at.filters, all)
+				emit(key, configuration)
+			})
 		})
 
 	p.Listeners = flow.Map("listener-resources", p.Ports,
@@ -107,24 +107,4 @@ func (p *Pipeline) declareResources() {
 	p.declareBackends()
 	p.declareCollectors()
 	p.declareSecrets()
-}
-
-// bundleKey names a bundle of a route configuration's hosts.
-type bundleKey struct {
-	ir.TableKey // the route configuration
-	number      uint8
-}
-
-func (k bundleKey) String() string { return fmt.Sprintf("%s#%d", k.TableKey, k.number) }
-
-// bundlesPerTable is into how many bundles the hosts of a route configuration
-// fall: about the square root of the number of hosts in the largest tables, so
-// that neither the bundles of a table nor the hosts of a bundle are many.
-const bundlesPerTable = 128
-
-// bundleOf decides which route configuration a host lives in, and in which of
-// its bundles. It is the only place that does: nothing else may assume that all
-// hosts of a table share one configuration.
-func bundleOf(k ir.HostKey) bundleKey {
-	return bundleKey{k.TableKey, uint8(xxhash.Sum64String(k.Domain) % bundlesPerTable)}
 }

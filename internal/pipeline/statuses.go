@@ -25,15 +25,15 @@ import (
 type refusal struct {
 	Gateway object.Name
 	status.Ref
-	Table string // of a host
+	Within string // the route configuration of a host, or the route table of an inexpressible one
 }
 
 func (k refusal) String() string {
-	return fmt.Sprintf("%s: %s %s%s", k.Gateway, k.Kind, k.Table, k.Name)
+	return fmt.Sprintf("%s: %s %s%s", k.Gateway, k.Kind, k.Within, k.Name)
 }
 
 func (k refusal) compare(o refusal) int {
-	return cmp.Or(k.Gateway.Compare(o.Gateway), cmp.Compare(k.Kind, o.Kind), cmp.Compare(k.Table, o.Table), cmp.Compare(k.Name, o.Name))
+	return cmp.Or(k.Gateway.Compare(o.Gateway), cmp.Compare(k.Kind, o.Kind), cmp.Compare(k.Within, o.Within), cmp.Compare(k.Name, o.Name))
 }
 
 // inexpressibleHost keeps what Envoy could not be told apart from what it

@@ -99,7 +99,7 @@ func Bootstrap(o BootstrapOptions) ([]byte, error) {
 		StatsConfig:         statsConfig{Matcher: statsMatcher{InclusionList: inclusionList{Patterns: patterns}}},
 		DeferredStatOptions: deferredStatOptions{EnableDeferredCreationStats: true},
 		// No sink is configured, so the periodic flush on the main thread
-		// would be work for nobody.
+		// would be work without use.
 		StatsFlushOnAdmin: true,
 		OverloadManager: overloadManager{Monitors: []resourceMonitor{{
 			Name: "envoy.resource_monitors.global_downstream_max_connections",

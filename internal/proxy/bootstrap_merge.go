@@ -68,7 +68,7 @@ var ownFields = []string{
 	"config_sources", "default_config_source", "xds_delegate_extension", "xds_config_tracker_extension",
 }
 
-// checkAdditions refuses what would take the proxy from us.
+// checkAdditions refuses what would disconnect the proxy from its control plane.
 func checkAdditions(add object) error {
 	for _, name := range ownFields {
 		if _, ok := add[name]; ok {

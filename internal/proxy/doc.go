@@ -7,7 +7,7 @@
 //     kill -9 of its supervisor, and the next supervisor adopts it when nothing
 //     that it was started with has changed.
 //   - An Envoy that stands still (it answers nothing, and its main thread does no
-//     work) is ended and started anew. One that is busy is left alone, however long
+//     work) is killed and started again. One that is busy is not killed, however long
 //     it answers nothing.
 //   - At most one Envoy serves a Gateway: the private directory is locked, and
 //     a leftover that can't be adopted is drained and stopped first.
@@ -16,6 +16,6 @@
 //   - Nothing listens on TCP but the Gateway's own listeners: xDS and admin
 //     are Unix sockets in private directories.
 //
-// What Envoy should serve comes over xDS, so nothing here knows listeners,
-// routes or protos, and go-control-plane is not imported.
+// What Envoy should serve comes over xDS, so nothing here depends on
+// listeners, routes or protos, and go-control-plane is not imported.
 package proxy

@@ -36,7 +36,7 @@ var logLevels = map[string]slog.Level{
 	"critical": slog.LevelError + 4,
 }
 
-// parseLine takes a line apart. One that does not follow logFormat is kept
+// parseLine splits a line. One that does not follow logFormat is kept
 // whole, at level info.
 func parseLine(s string) Line {
 	s = strings.TrimRight(s, "\r\n")

@@ -21,7 +21,7 @@ const (
 	adminSocket   = "admin.sock"
 )
 
-// record is what a supervisor leaves for the next one: which process it has
+// record is what a supervisor writes for the next one: which process it has
 // started, and with what.
 type record struct {
 	PID int `json:"pid"`

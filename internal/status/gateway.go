@@ -181,16 +181,16 @@ func (in *GatewayInput) assigned() topology.Assignment {
 	case !node.Served():
 		return topology.Assignment{} // it is not to be reached anywhere
 	case node.Provisioned:
-		return node.Assign(topology.Live{Addresses: in.BindAddresses, Cluster: in.ClusterAddresses})
+		return node.Assign(topology.ServiceAddresses{Addresses: in.BindAddresses, Cluster: in.ClusterAddresses})
 	default:
 		a := topology.Assignment{Addresses: node.Assigned, Unusable: node.Unusable}
 		if node.AddressesAssigned != nil {
 			a.Outcome = *node.AddressesAssigned
 		}
-		if node.Nowhere {
+		if node.NoAddress {
 			a.Addresses = nil
 		} else if node.Assigned == nil {
-			a.Addresses = topology.Live{Addresses: in.BindAddresses}.All()
+			a.Addresses = topology.ServiceAddresses{Addresses: in.BindAddresses}.All()
 		}
 		return a
 	}

@@ -336,7 +336,7 @@ func TestAddresses(t *testing.T) {
 	if got := show(status.GatewayInput{Node: gw, BindAddresses: []string{"::1"}}); got != `IPAddress ::1 ""` {
 		t.Errorf("default in the experimental channel: %s", got)
 	}
-	gw.Nowhere = true
+	gw.NoAddress = true
 	if got := show(status.GatewayInput{Node: gw, BindAddresses: []string{"::1"}}); got != "" {
 		t.Errorf("none of what was asked for: %s", got)
 	}

@@ -88,7 +88,7 @@ type addressRequest struct {
 	unmet    []string // why the entry of that index doesn't get what it asks for
 }
 
-// named takes an entry with a value. It returns why the Gateway is refused where
+// named evaluates an entry with a value. It returns why the Gateway is refused where
 // the entry's type is not supported, value or not.
 func (r *addressRequest) named(i int, want *gwv1.GatewaySpecAddress) *metav1.Condition {
 	kind := valueOr(want.Type, gwv1.IPAddressType)
@@ -119,8 +119,7 @@ func (r *addressRequest) named(i int, want *gwv1.GatewaySpecAddress) *metav1.Con
 	return nil
 }
 
-// unnamed takes an entry without a value: it gets one of the default addresses
-// that no other entry has.
+// unnamed assigns to an entry without a value a default address that no other entry has.
 func (r *addressRequest) unnamed(i int, want *gwv1.GatewaySpecAddress) {
 	if want.Value != "" || !r.known(i, want.Routability) {
 		return
@@ -152,13 +151,13 @@ func (r *addressRequest) assign(want *gwv1.GatewaySpecAddress, value string) {
 	}
 }
 
-// refuse notes an address that can't be bound.
+// refuse records an address that can't be bound.
 func (r *addressRequest) refuse(i int, why string) {
 	r.unusable = append(r.unusable, why)
 	r.miss(i, why)
 }
 
-// miss notes an entry that doesn't get what it asks for.
+// miss records an entry that doesn't get what it asks for.
 func (r *addressRequest) miss(i int, why string) {
 	r.unmet[i] = fmt.Sprintf("spec.addresses[%d]: %s", i, why)
 }
@@ -179,11 +178,11 @@ func (a addresses) effective(defaults []string) []netip.Addr {
 }
 
 // overlap reports whether a socket on one address keeps another from the same port
-// on the other: equal ones do, and the address for all takes in the rest. :: counts
+// on the other: equal ones do, and so does the address for all. :: counts
 // as taking IPv4 too, as it does on a host with its usual settings.
 func overlap(a, b netip.Addr) bool {
-	takes := func(all, one netip.Addr) bool {
+	includes := func(all, one netip.Addr) bool {
 		return all.IsUnspecified() && (all.Is6() || one.Is4())
 	}
-	return a == b || takes(a, b) || takes(b, a)
+	return a == b || includes(a, b) || includes(b, a)
 }

@@ -34,18 +34,18 @@ func Ancestors[P any, S comparable](
 		})
 }
 
-// declareAncestors judges objects by what they target; accepted is the condition of those
+// declareAncestors checks objects by what they target; accepted is the condition of those
 // that nothing is wrong with. Where several targets are of one Gateway, the first that
 // something is wrong with counts.
 func declareAncestors[P any](
 	g *Graph, table string, policies flow.Table[object.Name, P], accepted metav1.Condition,
-	targets func(P) []policy.Target, judge func(*flow.Ctx, P, policy.Target) *metav1.Condition,
+	targets func(P) []policy.Target, check func(*flow.Ctx, P, policy.Target) *metav1.Condition,
 ) flow.Table[object.Name, []Ancestor] {
 	return flow.Map(table, policies,
 		func(c *flow.Ctx, k object.Name, p P, emit func(object.Name, []Ancestor)) {
 			refusals := map[object.Name]*metav1.Condition{} // by Gateway; nil for none
 			for _, t := range targets(p) {
-				problem := judge(c, p, t)
+				problem := check(c, p, t)
 				g.gatewaysOf(c, t, func(gateway object.Name) {
 					if refusals[gateway] == nil {
 						refusals[gateway] = problem

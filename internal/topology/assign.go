@@ -10,9 +10,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 )
 
-// Live is where the Service in front of a Gateway's proxies can be reached. Entries
+// ServiceAddresses are those of the Service in front of a Gateway's proxies. Entries
 // are IP addresses, or host names of load balancers.
-type Live struct {
+type ServiceAddresses struct {
 	// Addresses are where clients are meant to come in.
 	Addresses []string
 	// Cluster are the Service's ClusterIPs.
@@ -30,8 +30,8 @@ type Assignment struct {
 	Outcome metav1.Condition
 }
 
-// provisionedAddresses refuses what no Service can have. What else the entries come
-// to is for the Service to show: see Assign.
+// provisionedAddresses refuses types of addresses that no Service can have. What the
+// entries get depends on the Service: see Assign.
 func provisionedAddresses(gw *gwv1.Gateway) addresses {
 	for i := range gw.Spec.Addresses {
 		want := &gw.Spec.Addresses[i]
@@ -42,17 +42,18 @@ func provisionedAddresses(gw *gwv1.Gateway) addresses {
 	return addresses{}
 }
 
-// Assign gives a provisioned Gateway's entries in spec.addresses what there is.
-func (gw *Gateway) Assign(live Live) Assignment {
+// Assign decides which of the Service's addresses the entries of a provisioned Gateway's
+// spec.addresses get.
+func (gw *Gateway) Assign(service ServiceAddresses) Assignment {
 	entries := gw.Object.Spec.Addresses
 	if len(entries) == 0 {
-		a := Assignment{Addresses: live.All(), Outcome: condition.GatewayAddressesAssigned()}
+		a := Assignment{Addresses: service.All(), Outcome: condition.GatewayAddressesAssigned()}
 		if len(a.Addresses) == 0 {
 			a.Outcome = condition.GatewayAddressesNotAssigned([]string{condition.AddressNoneYet()})
 		}
 		return a
 	}
-	a := assigning{Live: live, addressRequest: addressRequest{unmet: make([]string, len(entries))}}
+	a := assigning{ServiceAddresses: service, addressRequest: addressRequest{unmet: make([]string, len(entries))}}
 	for i := range entries {
 		if entries[i].Value != "" {
 			a.named(i, &entries[i])
@@ -69,7 +70,7 @@ func (gw *Gateway) Assign(live Live) Assignment {
 }
 
 // All returns all addresses, for a Gateway that asks for none in particular.
-func (l Live) All() []Address {
+func (l ServiceAddresses) All() []Address {
 	out := make([]Address, len(l.Addresses))
 	for i, value := range l.Addresses {
 		out[i] = Address{Type: addressType(value), Value: value, Routability: l.routability(value)}
@@ -77,9 +78,9 @@ func (l Live) All() []Address {
 	return out
 }
 
-// routability is Cluster for ClusterIPs. Of other addresses nobody knows how far
-// they reach.
-func (l Live) routability(value string) gwv1.GatewayAddressRoutabilityType {
+// routability is Cluster for ClusterIPs. From where other addresses can be reached is not
+// known.
+func (l ServiceAddresses) routability(value string) gwv1.GatewayAddressRoutabilityType {
 	if slices.Contains(l.Cluster, value) {
 		return gwv1.GatewayAddressRoutabilityCluster
 	}
@@ -95,7 +96,7 @@ func addressType(value string) gwv1.AddressType {
 
 // assigning is addressRequest where the addresses are a Service's.
 type assigning struct {
-	Live
+	ServiceAddresses
 	addressRequest
 }
 
@@ -104,10 +105,10 @@ func (a *assigning) pool(i int, want *gwv1.GatewaySpecAddress) ([]string, bool) 
 	if want.Routability == gwv1.GatewayAddressRoutabilityCluster {
 		return a.Cluster, true
 	}
-	return a.Live.Addresses, a.known(i, want.Routability)
+	return a.ServiceAddresses.Addresses, a.known(i, want.Routability)
 }
 
-// named takes an entry with a value.
+// named assigns to an entry with a value, if the Service has that address.
 func (a *assigning) named(i int, want *gwv1.GatewaySpecAddress) {
 	pool, ok := a.pool(i, want)
 	if !ok {
@@ -132,7 +133,7 @@ func (a *assigning) named(i int, want *gwv1.GatewaySpecAddress) {
 	}
 }
 
-// unnamed takes an entry without a value: it gets an address that no other entry has.
+// unnamed assigns to an entry without a value an address that no other entry has.
 func (a *assigning) unnamed(i int, want *gwv1.GatewaySpecAddress) {
 	pool, ok := a.pool(i, want)
 	if !ok {
@@ -141,8 +142,8 @@ func (a *assigning) unnamed(i int, want *gwv1.GatewaySpecAddress) {
 	for _, value := range pool {
 		ip, _ := netip.ParseAddr(value)
 		fits := want.Routability == gwv1.GatewayAddressRoutabilityCluster || meets(ip, want.Routability)
-		taken := slices.ContainsFunc(a.assigned, func(o Address) bool { return o.Value == value })
-		if fits && !taken && addressType(value) == valueOr(want.Type, gwv1.IPAddressType) {
+		assigned := slices.ContainsFunc(a.assigned, func(o Address) bool { return o.Value == value })
+		if fits && !assigned && addressType(value) == valueOr(want.Type, gwv1.IPAddressType) {
 			a.assign(want, value)
 			return
 		}

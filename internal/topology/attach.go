@@ -39,7 +39,7 @@ func (g *Graph) declareParents() flow.Table[object.Key, []Parent] {
 func (g *Graph) declareAttachments() flow.Table[AttachmentKey, *Attachment] {
 	return flow.Map("topology-attachments", g.parents,
 		func(c *flow.Ctx, _ object.Key, parents []Parent, emit func(AttachmentKey, *Attachment)) {
-			parents = g.afterContests(c, parents)
+			parents = g.withoutHostConflicts(c, parents)
 			for i, p := range parents {
 				for _, a := range p.attached {
 					if !attachedBefore(parents[:i], a.Key) {
@@ -73,7 +73,7 @@ type candidate struct {
 const gatewayKind = "Gateway"
 
 // parentOf returns what a parentRef names. Kinds other than Gateway and
-// ListenerSet are none of ours.
+// ListenerSet are not ours to answer.
 func parentOf(route object.Name, ref *gwv1.ParentReference) (kind gwv1.Kind, name object.Name) {
 	if valueOr(ref.Group, gatewayGroup) != gatewayGroup {
 		return "", object.Name{}
@@ -84,9 +84,9 @@ func parentOf(route object.Name, ref *gwv1.ParentReference) (kind gwv1.Kind, nam
 	}
 }
 
-// abandoned reports whether a Gateway that is not ours is nobody's: it doesn't
-// exist, and no other controller could know better.
-func (g *Graph) abandoned(c *flow.Ctx, gateway object.Name) bool {
+// missingGateway reports whether a Gateway doesn't exist, and no other controller shares
+// the objects: the answer is ours then.
+func (g *Graph) missingGateway(c *flow.Ctx, gateway object.Name) bool {
 	if g.options.ImplicitClass == "" {
 		return false
 	}
@@ -112,7 +112,7 @@ func (g *Graph) gatewayParent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReferen
 	case ours:
 		attached, accepted := g.attach(c, r, ref, "Gateway "+gateway.String(), all)
 		return Parent{Gateway: gateway, Accepted: accepted, attached: attached}, true
-	case g.abandoned(c, gateway):
+	case g.missingGateway(c, gateway):
 		return Parent{Gateway: gateway, Accepted: condition.RouteNoGateway(gateway.String())}, true
 	default:
 		return Parent{}, false
@@ -153,8 +153,8 @@ func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, par
 		allowed++
 		if hosts, ok := g.hostsOn(c, s, all, r.hostnames); ok {
 			attached = append(attached, &Attachment{
-				Key:   AttachmentKey{Route: r.key, Listener: s.key},
-				Table: s.table, Port: s.port, Hosts: hosts, contested: s.contested,
+				Key:      AttachmentKey{Route: r.key, Listener: s.key},
+				Frontend: s.Frontend, Hosts: hosts, mixesKinds: s.mixesKinds,
 			})
 		}
 	}
@@ -173,7 +173,7 @@ func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, par
 // selects reports whether a parentRef means the section.
 func selects(ref *gwv1.ParentReference, s *section) bool {
 	return (ref.SectionName == nil || *ref.SectionName == "" || string(*ref.SectionName) == s.key.Name) &&
-		(ref.Port == nil || *ref.Port == 0 || *ref.Port == int32(s.port))
+		(ref.Port == nil || *ref.Port == 0 || *ref.Port == int32(s.Port))
 }
 
 // hostsOn returns the hosts that a route with these hostnames serves on a section.
@@ -183,11 +183,11 @@ func (g *Graph) hostsOn(c *flow.Ctx, s *section, all []section, hostnames []gwv1
 		if s.conflicted {
 			return nil, true
 		}
-		return []AttachedHost{{Domain: domain(s.hostname)}}, true
+		return []AttachedHost{{Domain: domain(s.Hostname)}}, true
 	}
 	for _, h := range hostnames {
 		host := strings.ToLower(string(h))
-		common, meet := intersect(s.hostname, host)
+		common, meet := intersect(s.Hostname, host)
 		if !meet {
 			continue
 		}
@@ -217,7 +217,7 @@ func sortHosts(hosts []AttachedHost) []AttachedHost {
 	return slices.CompactFunc(hosts, func(a, b AttachedHost) bool { return a.Domain == b.Domain })
 }
 
-// The rest words refusals.
+// The rest makes texts for conditions.
 
 func wanted(ref *gwv1.ParentReference) string {
 	var parts []string
@@ -254,7 +254,7 @@ func (g *Graph) listenerHosts(c *flow.Ctx, selected []*section, r *candidate) []
 	var out []string
 	for _, s := range selected {
 		if hasKind(s.kinds, gatewayGroup, gwv1.Kind(r.key.Kind.Name())) && g.admits(c, s, r.key.Namespace) {
-			out = append(out, fmt.Sprintf("listener %q has %q", s.key.Name, s.hostname))
+			out = append(out, fmt.Sprintf("listener %q has %q", s.key.Name, s.Hostname))
 		}
 	}
 	return out

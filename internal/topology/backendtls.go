@@ -42,7 +42,7 @@ func (g *Graph) declareBackendTLSPolicies() flow.Table[object.Name, *BackendTLSP
 		})
 }
 
-// backendTLSPolicy judges a policy, its targets aside.
+// backendTLSPolicy makes the node of a policy, and checks all of it except its targets.
 func (g *Graph) backendTLSPolicy(c *flow.Ctx, name object.Name, o *gwv1.BackendTLSPolicy) *BackendTLSPolicy {
 	v := &o.Spec.Validation
 	p := &BackendTLSPolicy{Object: o, ResolvedRefs: condition.PolicyResolvedRefs()}

@@ -3,7 +3,7 @@ package topology
 import "github.com/gatehouse-dev/gatehouse/internal/condition"
 
 const (
-	// privileged ports are those below: binding one takes a capability that proxies
+	// privileged ports are those below: binding one requires a capability that proxies
 	// in pods don't have.
 	privileged = 1024
 	// unprivilegedOffset leads from those to where they are bound instead.
@@ -47,29 +47,29 @@ func (d *draft) bind(o Options) {
 // socket is what the listener needs of the place where it is bound.
 func (d *draft) socket() hostPort { return hostPort{d.BindPort, d.family == datagrams} }
 
-// findBindConflicts refuses listeners that would be bound where another of the
-// Gateway is that has another port. Nothing is wrong with either, so that the first
-// one keeps its place.
+// findBindConflicts refuses listeners that would be bound where another listener of the
+// Gateway is bound that has another port. Neither is at fault, so that the first one
+// is served.
 func findBindConflicts(drafts []*draft) {
-	taken := map[hostPort]*draft{}
+	bound := map[hostPort]*draft{}
 	for _, d := range drafts {
 		if d.family == unserved || !d.valid() {
 			continue
 		}
-		switch first, ok := taken[d.socket()]; {
+		switch first, ok := bound[d.socket()]; {
 		case !ok:
-			taken[d.socket()] = d
+			bound[d.socket()] = d
 		case first.Port != d.Port:
-			d.losePlace(first.Key, first.Port)
+			d.refuseBindPort(first.Key, first.Port)
 		}
 	}
 }
 
-// losePlace notes that another listener is bound where this one would be.
-func (d *draft) losePlace(winner ListenerKey, port uint16) {
+// refuseBindPort refuses a listener where another one is bound already.
+func (d *draft) refuseBindPort(winner ListenerKey, port uint16) {
 	who := "listener \"" + winner.Name + "\""
 	if winner.Set != d.Key.Set {
-		who = holder(winner, d.Key)
+		who = ownerText(winner, d.Key)
 	}
 	d.refuse(condition.ListenerBindPortTaken(int(d.Port), int(d.BindPort), int(port), who))
 }

@@ -87,8 +87,8 @@ func valueOr[T any](p *T, otherwise T) T {
 	return *p
 }
 
-// readCertificate takes the pair out of a Secret, or says what is wrong with it.
-// What Envoy would refuse is refused here, where one listener pays for it: a bad
+// readCertificate reads the pair of a Secret, or says what is wrong with it.
+// What Envoy would refuse is refused here, where it costs one listener: a bad
 // pair that reaches a proxy stalls every handshake that selects it.
 func readCertificate(name object.Name, s *corev1.Secret) *Certificate {
 	c := &Certificate{Name: name}

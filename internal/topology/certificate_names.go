@@ -17,7 +17,7 @@ func certificateNames(leaf *x509.Certificate) []string {
 	return slices.Compact(names)
 }
 
-// serveable reports whether there is a host that both the listener's hostname takes
+// serveable reports whether there is a host that both the listener's hostname covers
 // and one of the certificate's names is for. A wildcard stands for one label in a
 // certificate, and for any number in a hostname.
 func serveable(hostname string, names []string) bool {

@@ -152,7 +152,7 @@ func parseKey(block *pem.Block) any {
 	return nil
 }
 
-// minRSABits is the least that Envoy takes.
+// minRSABits is the least that Envoy accepts.
 const minRSABits = 2048
 
 // checkLeaf checks the server's own certificate.

@@ -30,9 +30,8 @@ func (g *Graph) declareClasses() flow.Table[string, *Class] {
 // Equal reports whether two nodes say the same of the same object.
 func (c *Class) Equal(o *Class) bool { return *c == *o }
 
-// refuses reports whether the class refuses Gateways for other reasons than its
-// parameters and the version of the cluster's definitions, which leave those alone
-// that are served.
+// refuses reports whether the class refuses Gateways. Its parameters and the version of
+// the cluster's definitions are no reason: Gateways that are served go on as they are.
 func (c *Class) refuses() bool {
 	return c.Accepted.Status != metav1.ConditionTrue && !c.InvalidParameters && !c.frozen
 }
@@ -52,7 +51,7 @@ func (g *Graph) class(c *flow.Ctx, gw *gwv1.Gateway) (*Class, bool) {
 	return &Class{Name: name, Accepted: condition.ClassAccepted()}, true
 }
 
-// declareOwned keeps the Gateways of our classes: nothing below looks at others.
+// declareOwned keeps the Gateways of our classes: nothing below reads others.
 func (g *Graph) declareOwned() flow.Table[object.Name, *gwv1.Gateway] {
 	return flow.Map("topology-owned", g.in.Gateways,
 		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(object.Name, *gwv1.Gateway)) {

@@ -4,22 +4,22 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 )
 
-// findConflicts marks listeners that can't be told apart. The specification allows
+// findConflicts marks listeners that are not distinct. The specification allows
 // no winner among the listeners of a Gateway: all of them are conflicted
 // (GatewaySpec.Listeners, "Handling indistinct Listeners"). Listeners of protocols
 // that are not supported conflict with nothing.
 func findConflicts(drafts []*draft) {
-	type claimed struct {
+	type portHostname struct {
 		hostPort
 		hostname string
 	}
-	claim := func(d *draft) claimed { return claimed{d.hostPort(), d.Hostname} }
+	keyOf := func(d *draft) portHostname { return portHostname{d.hostPort(), d.Hostname} }
 	byPort := map[hostPort][]*draft{}
-	byHost := map[claimed][]*draft{}
+	byHost := map[portHostname][]*draft{}
 	for _, d := range drafts {
 		if d.family != unserved {
 			byPort[d.hostPort()] = append(byPort[d.hostPort()], d)
-			byHost[claim(d)] = append(byHost[claim(d)], d)
+			byHost[keyOf(d)] = append(byHost[keyOf(d)], d)
 		}
 	}
 	for _, d := range drafts {
@@ -31,7 +31,7 @@ func findConflicts(drafts []*draft) {
 		otherProtocol := others(byPort[d.hostPort()], func(o *draft) bool {
 			return o.family != d.family || o.Hostname == d.Hostname && o.Protocol != d.Protocol
 		})
-		sameHost := others(byHost[claim(d)], func(o *draft) bool { return o != d })
+		sameHost := others(byHost[keyOf(d)], func(o *draft) bool { return o != d })
 		switch {
 		case len(otherProtocol) > 0:
 			accepted, conflict := condition.ListenerProtocolConflict(int(d.Port), string(d.Protocol), otherProtocol)

@@ -87,10 +87,10 @@ func TestSetsTouchWhatTheyConcern(t *testing.T) {
 	}
 }
 
-// TestOverlappingSetsWakeNobody protects the cost of a set whose hostnames overlap with
+// TestOverlappingSetsRunNoOthers protects the cost of a set whose hostnames overlap with
 // those of many others: it is the first one on a wildcard's host that makes a
 // difference to the wildcard.
-func TestOverlappingSetsWakeNobody(t *testing.T) {
+func TestOverlappingSetsRunNoOthers(t *testing.T) {
 	const n = 100
 	const fleet = `
 kind: Gateway

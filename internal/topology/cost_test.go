@@ -140,10 +140,10 @@ func TestChangesTouchWhatTheyConcern(t *testing.T) {
 	}
 }
 
-// TestContestsTouchWhatTheyConcern protects the cost of a Gateway that has routes of
-// both kinds: only the first GRPCRoute wakes the HTTPRoutes, and a route that takes
-// a host from another wakes that one.
-func TestContestsTouchWhatTheyConcern(t *testing.T) {
+// TestKindConflictsTouchWhatTheyConcern protects the cost of a Gateway that has routes of
+// both kinds: only the first GRPCRoute runs the HTTPRoutes, and a route that gets
+// the host of another runs that one.
+func TestKindConflictsTouchWhatTheyConcern(t *testing.T) {
 	const n = 100
 	call := func(name, host string) *gwv1.GRPCRoute {
 		r := &gwv1.GRPCRoute{}
@@ -158,7 +158,7 @@ func TestContestsTouchWhatTheyConcern(t *testing.T) {
 		return r
 	}
 	w := populate(t, n)
-	tables := []string{"topology-parents", "topology-attachments", "topology-contests"}
+	tables := []string{"topology-parents", "topology-attachments", "topology-listener-host-conflicts"}
 	for _, step := range []struct {
 		name   string
 		object source.Object
@@ -167,9 +167,9 @@ func TestContestsTouchWhatTheyConcern(t *testing.T) {
 		{"the first GRPCRoute", call("call-1", "call-1.test"), [3]uint64{n + 1, n + 1, 0}},
 		{"the second", call("call-2", "call-2.test"), [3]uint64{1, 1, 0}},
 		{"an HTTPRoute", edited(7, "another.test"), [3]uint64{1, 1, 0}},
-		{"a contest", edited(7, "call-1.test"), [3]uint64{1, 1, 1}},
+		{"a conflict", edited(7, "call-1.test"), [3]uint64{1, 1, 1}},
 		{"its end", edited(7, "another.test"), [3]uint64{1, 1, 1}},
-		{"a contest that takes a host", call("a", "host-00009.test"), [3]uint64{1, 2, 1}},
+		{"a conflict about a served host", call("a", "host-00009.test"), [3]uint64{1, 2, 1}},
 	} {
 		before := w.runs()
 		w.set(t, step.object)

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// defaultGateway is a Gateway of ours that takes routes which name none.
+// defaultGateway is a Gateway of ours to which routes attach that name none.
 type defaultGateway struct {
 	scope gwv1.GatewayDefaultScope
 	// ref is what a route's status names the Gateway by: what the route would have

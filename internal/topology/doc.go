@@ -1,24 +1,32 @@
-// Package topology is the graph of network objects: which classes and Gateways
-// are ours, which listeners they have, which routes attach to which listeners,
-// which Services and Secrets are behind them, and what is wrong with each.
+// Package topology is the graph of network objects: which GatewayClasses and Gateways
+// are ours, which listeners they have, which routes attach to which listeners, which
+// backends and Secrets they refer to, and what is wrong with each.
 //
-// Nodes are values of flow tables: Class, Gateway, ListenerSet, Listener,
-// Certificate, Authority, BackendTLSPolicy, Route of every kind, Attachment, and
-// what else is in Graph. Sections are nodes with an identity of their own. A missing
-// object is a fact about the node that misses it, and its arrival wakes exactly
-// that node.
+// A node is a value of a flow table: Class, Gateway, ListenerSet, Listener, Certificate,
+// Authority, BackendTLSPolicy, Route of every kind, Attachment, and what else is in
+// Graph. A listener and a rule are nodes or parts of nodes with names of their own. A
+// missing object is a problem of the node that refers to it. When the object comes, the
+// functions that have missed it run again, and no others.
+//
+// A Gateway is ours if its class names our controller, or is Options.ImplicitClass. A
+// ListenerSet is ours if its Gateway is. A route is ours if one of its parentRefs names a
+// Gateway or ListenerSet of ours, or if it asks for a default Gateway of ours. With an
+// ImplicitClass no other controller shares the objects, so that references to Gateways and
+// ListenerSets that don't exist are ours to answer too.
 //
 // Invariants:
 //   - Inputs are read-only: a node points at its source object and never writes
-//     into it, and nobody writes into a node once it is in a table.
-//   - Objects of foreign classes cost nothing beyond one look at them.
-//   - What routes read of a Gateway changes with its spec alone: a certificate that
-//     is rotated, or a status that is written, runs nothing once for each route.
-//   - What a route may be sent to is known by the key of its backend from here on,
-//     whatever kind of object it is.
-//   - A problem belongs to the smallest node that has it: one bad listener leaves
-//     its Gateway's others alone, one bad reference leaves its rule's others.
+//     into it. A node that is in a table is never written to.
+//   - An object of a foreign class costs one comparison of its class.
+//   - What routes read of a Gateway follows from its spec alone. A rotated certificate
+//     or a written status changes nothing that is computed for each route.
+//   - A backend is known by its typed key, whatever kind of object it is.
+//   - A problem is a condition of the smallest node that has it. A bad listener changes
+//     no other listener of its Gateway, and a bad reference no other rule of its route.
+//   - Nothing here names a resource of Envoy. Package translate decides which route table
+//     a listener has, from its Frontend.
 //
-// What a route does to a request is translate's matter; what a proxy said of it,
-// and the final status, status's.
+// What a route does to a request is decided by package translate. What proxies have
+// answered, and the final statuses, belong to package status. The words are defined in
+// docs/developer/glossary.md.
 package topology

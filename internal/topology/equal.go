@@ -22,7 +22,7 @@ func (g *Gateway) Equal(o *Gateway) bool {
 		g.Accepted == o.Accepted && g.ResolvedRefs == o.ResolvedRefs &&
 		samePointed[metav1.Condition](g.Unusable, o.Unusable) &&
 		g.ClientCertificate == o.ClientCertificate &&
-		g.Provisioned == o.Provisioned && g.Nowhere == o.Nowhere && samePointed(g.AddressesAssigned, o.AddressesAssigned) &&
+		g.Provisioned == o.Provisioned && g.NoAddress == o.NoAddress && samePointed(g.AddressesAssigned, o.AddressesAssigned) &&
 		slices.Equal(g.Addresses, o.Addresses) && slices.Equal(g.Assigned, o.Assigned) &&
 		slices.EqualFunc(g.Listeners, o.Listeners, (*Listener).Equal)
 }
@@ -37,7 +37,7 @@ func (s *ListenerSet) Equal(o *ListenerSet) bool {
 func (l *Listener) Equal(o *Listener) bool {
 	return l.Key == o.Key && l.Port == o.Port && l.BindPort == o.BindPort &&
 		l.Protocol == o.Protocol && l.Passthrough == o.Passthrough && l.Hostname == o.Hostname &&
-		l.Table == o.Table && l.Serves == o.Serves && l.HTTP3 == o.HTTP3 &&
+		l.Serves == o.Serves && l.HTTP3 == o.HTTP3 &&
 		l.Namespaces.Equal(o.Namespaces) &&
 		slices.EqualFunc(l.Kinds, o.Kinds, sameKind) &&
 		slices.Equal(l.Certificates, o.Certificates) &&
@@ -69,7 +69,7 @@ func sameKind(a, b gwv1.RouteGroupKind) bool {
 // Equal reports whether two nodes say the same of the same object.
 func (r *Route) Equal(o *Route) bool {
 	return r.Object == o.Object && r.Key == o.Key && r.ResolvedRefs == o.ResolvedRefs &&
-		slices.Equal(r.Governed, o.Governed) &&
+		slices.Equal(r.PolicyTargets, o.PolicyTargets) &&
 		slices.EqualFunc(r.Rules, o.Rules, func(a, b RouteRule) bool {
 			return slices.EqualFunc(a.Backends, b.Backends, BackendRef.Equal) &&
 				slices.EqualFunc(a.Mirrors, b.Mirrors, BackendRef.Equal) &&
@@ -84,7 +84,7 @@ func (b BackendRef) Equal(o BackendRef) bool {
 
 // Equal reports whether two attachments serve the same hosts.
 func (a *Attachment) Equal(o *Attachment) bool {
-	return a.Key == o.Key && a.Table == o.Table && a.Port == o.Port && a.contested == o.contested && slices.Equal(a.Hosts, o.Hosts)
+	return a.Key == o.Key && a.Frontend == o.Frontend && a.mixesKinds == o.mixesKinds && slices.Equal(a.Hosts, o.Hosts)
 }
 
 func sameParents(a, b []Parent) bool {

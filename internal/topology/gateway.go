@@ -30,13 +30,13 @@ func (g *Graph) declareListeners() flow.Table[ListenerKey, *Listener] {
 		})
 }
 
-// gateway judges a Gateway with its listeners.
+// gateway makes the node of a Gateway, with its listeners.
 func (g *Graph) gateway(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, class *Class) *Gateway {
 	a := g.requestedAddresses(gw)
 	parameters := g.parametersOf(c, name)
 	node := &Gateway{
 		Name: name, Object: gw, Class: class.Name, Parameters: parameters.settings,
-		Unusable: a.unusable, Addresses: a.usable, Assigned: a.assigned, Nowhere: a.none,
+		Unusable: a.unusable, Addresses: a.usable, Assigned: a.assigned, NoAddress: a.none,
 		Provisioned: g.options.Provisioned,
 		Listeners:   make([]*Listener, 0, len(gw.Spec.Listeners)),
 	}
@@ -45,8 +45,8 @@ func (g *Graph) gateway(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, class *
 	}
 	var names, invalid, idle, unresolved []string
 	for _, d := range draftListeners(gw, g.options, parameters.edge()) {
-		g.leaveOwner(c, d)
-		g.claimPort(c, name, d)
+		g.dropHTTP3AtOwner(c, d)
+		g.refuseSharedPort(c, name, d)
 		if gw.Spec.AllowedListeners != nil {
 			g.overlapSets(c, d)
 		}
@@ -96,22 +96,22 @@ func (g *Graph) gateway(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, class *
 	return node
 }
 
-// claimPort refuses a listener whose port another Gateway of a shared host has.
-func (g *Graph) claimPort(c *flow.Ctx, gateway object.Name, d *draft) {
-	if g.ports == nil || !d.valid() {
+// refuseSharedPort refuses a listener whose port another Gateway on a shared host has.
+func (g *Graph) refuseSharedPort(c *flow.Ctx, gateway object.Name, d *draft) {
+	if g.portConflicts == nil || !d.valid() {
 		return
 	}
-	if use, ok := flow.Get(c, g.ports, d.hostPort()); ok {
-		if winner, lost := use[gateway]; lost {
+	if conflicts, ok := flow.Get(c, g.portConflicts, d.hostPort()); ok {
+		if winner, lost := conflicts[gateway]; lost {
 			d.refuse(condition.ListenerPortTaken(int(d.Port), winner.String()))
 		}
 	}
 	if !d.HTTP3 {
 		return
 	}
-	if use, ok := flow.Get(c, g.ports, hostPort{d.Port, true}); ok {
-		if winner, lost := use[gateway]; lost {
-			d.leave("Gateway " + winner.String())
+	if conflicts, ok := flow.Get(c, g.portConflicts, hostPort{d.Port, true}); ok {
+		if winner, lost := conflicts[gateway]; lost {
+			d.dropHTTP3("Gateway " + winner.String())
 		}
 	}
 }

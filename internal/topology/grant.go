@@ -17,8 +17,8 @@ type grant struct {
 	toName        string // empty for all
 }
 
-// declareGrants lists the pairs that are permitted. A second grant for a pair wakes
-// nobody.
+// declareGrants lists the pairs that are permitted. A second grant for a pair
+// changes nothing.
 func declareGrants(in *Inputs) flow.Table[grant, struct{}] {
 	return flow.Keys("topology-grants",
 		func(k object.Name, o *gwv1.ReferenceGrant, yield func(grant)) {

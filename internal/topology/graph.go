@@ -95,31 +95,31 @@ type Graph struct {
 	// grpcParents are what GRPCRoutes name as their parents.
 	grpcParents flow.Table[parentName, struct{}]
 	// parents holds, for every route in Routes, the answers to its parentRefs before
-	// contests. The method Parents gives the final ones.
+	// conflicts between kinds. The method Parents gives the final ones.
 	parents flow.Table[object.Key, []Parent]
-	// defeats are the attachments that are lost in contests.
-	defeats flow.Table[AttachmentKey, defeat]
+	// hostConflicts are the attachments that are not accepted for a route of another kind.
+	hostConflicts flow.Table[AttachmentKey, hostConflict]
 
-	owned      flow.Table[object.Name, *gwv1.Gateway]
-	parameters flow.Table[object.Name, *gatewayParameters]
-	usual      gatewayParameters // of all who have no entry there
-	ours       flow.Table[object.Name, struct{}]
-	defaults   *flow.Index[gwv1.GatewayDefaultScope, object.Name, defaultGateway]
-	grants     flow.Table[grant, struct{}]
-	ports      flow.Table[hostPort, portUse] // nil unless hosts are shared
-	sections   flow.Table[object.Name, []section]
-	labels     flow.Table[string, namespaceLabels]
+	owned             flow.Table[object.Name, *gwv1.Gateway]
+	parameters        flow.Table[object.Name, *gatewayParameters]
+	defaultParameters gatewayParameters // of all who have no entry there
+	ours              flow.Table[object.Name, struct{}]
+	defaults          *flow.Index[gwv1.GatewayDefaultScope, object.Name, defaultGateway]
+	grants            flow.Table[grant, struct{}]
+	portConflicts     flow.Table[hostPort, portConflicts] // nil unless Options.SharedHost
+	sections          flow.Table[object.Name, []section]
+	labels            flow.Table[string, namespaceLabels]
 
 	// Of ListenerSets:
 	setParents      flow.Table[object.Name, *gwv1.Gateway]
 	sets            flow.Table[object.Name, *set]
 	ourSets         flow.Table[object.Name, struct{}]
-	bySite          *flow.Index[site, ListenerKey, entry]
+	byDistinctKey   *flow.Index[distinctKey, ListenerKey, orderedListener]
 	portOwners      flow.Table[gatewayPort, portOwner]
 	setPorts        flow.Table[gatewayPort, struct{}]
 	overlaps        flow.Table[overlapKey, struct{}]
 	gatewaySetPorts flow.Table[object.Name, []setPort]
-	standings       flow.Table[object.Name, standing]
+	setParentStates flow.Table[object.Name, setParentState]
 	setSections     flow.Table[object.Name, *setSections]
 
 	// Of policies:
@@ -127,13 +127,13 @@ type Graph struct {
 	trafficAttached *policy.Attachments[*TrafficPolicy, ir.RetryBudget]
 	servicePolicies policy.Presence
 	byClass         *flow.Index[string, object.Name, *gwv1.Gateway]
-	byGoverned      *flow.Index[object.Key, object.Key, *Route]
+	byPolicyTarget  *flow.Index[object.Key, object.Key, *Route]
 }
 
 // New declares the tables of the graph. The order is the order of computation:
 // each reads only what stands above it.
 func New(e *flow.Engine, in *Inputs, o Options) *Graph {
-	g := &Graph{in: in, options: o, usual: gatewayParameters{settings: parameters.Merge(o.Settings)}}
+	g := &Graph{in: in, options: o, defaultParameters: gatewayParameters{settings: parameters.Merge(o.Settings)}}
 	g.version = g.declareVersion()
 	g.Classes = g.declareClasses()
 	g.owned = g.declareOwned()
@@ -145,16 +145,16 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.setParents = g.declareSetParents()
 	g.sets = g.declareSets()
 	g.ourSets = g.declareOurSets()
-	g.declareEntries()
+	g.declareListenerOrder()
 	g.Certificates = g.declareCertificates()
 	g.Authorities = g.declareAuthorities()
 	if o.SharedHost {
-		g.ports = g.declarePorts()
+		g.portConflicts = g.declarePortConflicts()
 	}
 	g.Gateways = g.declareGateways()
 	g.ClientCertificates = g.declareClientCertificates()
 	g.Listeners = g.declareListeners()
-	g.standings = g.declareStandings()
+	g.setParentStates = g.declareSetParentStates()
 	g.ListenerSets = g.declareListenerSets()
 	g.SetListeners = g.declareSetListeners()
 	g.AttachedSets = g.declareAttachedSets()
@@ -167,7 +167,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.declareServicePolicies()
 	g.Routes = g.declareRoutes()
 	g.parents = g.declareParents()
-	g.defeats = g.declareDefeats()
+	g.hostConflicts = g.declareHostConflicts()
 	g.declareTargets()
 	g.Ancestors = Ancestors(g, "topology-policy-ancestors", g.BackendTLSPolicies, g.tlsAttached)
 	g.TrafficAncestors = Ancestors(g, "topology-traffic-policy-ancestors", g.TrafficPolicies, g.trafficAttached)

@@ -210,7 +210,7 @@ func (w *world) print(t testing.TB) string {
 					hosts[i] += fmt.Sprintf(" of %q", h.Hostname)
 				}
 			}
-			out.Attachments[fmt.Sprintf("%s in %s %d", key, a.Table, a.Port)] = hosts
+			out.Attachments[fmt.Sprintf("%s by %s %d", key, a.Frontend.Protocol, a.Frontend.Port)] = hosts
 		}
 		for name, ancestors := range flow.All(c, w.graph.Ancestors) {
 			policy, _ := flow.Get(c, w.graph.BackendTLSPolicies, name)
@@ -267,7 +267,7 @@ func printSet(c *flow.Ctx, g *Graph, s *ListenerSet) printedSet {
 func printListener(c *flow.Ctx, g *Graph, all flow.Table[ListenerKey, *Listener], l *Listener) printedListener {
 	p := printedListener{Serves: "nothing", Conditions: conditions(l.Conditions...)}
 	if l.Serves {
-		p.Serves = strings.TrimSuffix(fmt.Sprintf("%s %d as %d in %s", l.Protocol, l.Port, l.BindPort, l.Table), " in ")
+		p.Serves = fmt.Sprintf("%s %d as %d", l.Protocol, l.Port, l.BindPort)
 		if l.Passthrough {
 			p.Serves += ", passed through"
 		}

@@ -15,7 +15,6 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/parameters"
@@ -41,8 +40,8 @@ type step struct {
 	kept map[object.Name]parameters.Kept // without settings: no longer
 }
 
-// take applies a step to a world.
-func (w *world) take(t testing.TB, s step) {
+// step applies a step to a world.
+func (w *world) step(t testing.TB, s step) {
 	t.Helper()
 	c := w.engine.Update(func(tx *flow.Tx) {
 		w.in.Apply(tx, s.Batch)
@@ -59,7 +58,7 @@ func (w *world) take(t testing.TB, s step) {
 	}
 }
 
-// draw makes up the next step and takes it down.
+// draw makes up the next step and records it.
 func (h *history) draw(t *rapid.T, in *Inputs) step {
 	var s step
 	for range rapid.IntRange(1, 8).Draw(t, "changes") {
@@ -140,11 +139,11 @@ func TestIncrementalEqualsFromScratch(t *testing.T) {
 			w.set(t, base...)
 		}
 		for range rapid.IntRange(1, 8).Draw(rt, "transactions") {
-			w.take(t, h.draw(rt, w.in))
+			w.step(t, h.draw(rt, w.in))
 		}
 		fresh := newWorld(options)
 		for _, s := range rapid.Permutation(h.steps()).Draw(rt, "order") {
-			fresh.take(t, s)
+			fresh.step(t, s)
 		}
 		if d := gocmp.Diff(fresh.print(t), w.print(t)); d != "" {
 			rt.Fatalf("nodes differ (-from scratch +incremental):\n%s", d)
@@ -218,7 +217,7 @@ func TestEveryInputIsDrawn(t *testing.T) {
 	h := newHistory()
 	steps := rapid.Custom(func(rt *rapid.T) step { return h.draw(rt, w.in) })
 	for seed := range 100 {
-		w.take(t, steps.Example(seed))
+		w.step(t, steps.Example(seed))
 		for _, s := range w.engine.Stats() {
 			if s.Entries > 0 {
 				delete(empty, s.Table)
@@ -235,7 +234,7 @@ func TestEveryInputIsDrawn(t *testing.T) {
 	for name := range h.kept {
 		end.kept[name] = parameters.Kept{}
 	}
-	w.take(t, end)
+	w.step(t, end)
 	for _, s := range w.engine.Stats() {
 		if s.Entries > 0 {
 			t.Errorf("%d entries remain in the table %s", s.Entries, s.Table)
@@ -250,30 +249,30 @@ func checkInvariants(t *rapid.T, w *world) {
 		maps.Insert(all, flow.All(c, w.graph.SetListeners))
 		counts := map[ListenerKey]int{}
 		servedBy := map[servedHost]ListenerKey{}
-		kinds := map[contestedHost]object.Kind{}
+		kinds := map[mixedHost]object.Kind{}
 		for k, a := range flow.All(c, w.graph.Attachments) {
 			counts[k.Listener]++
 			l, ok := all[k.Listener]
-			if !ok || l.Table != a.Table || l.Port != a.Port {
-				t.Fatalf("%s: no such listener, or another table", k)
+			if !ok || l.Frontend() != a.Frontend {
+				t.Fatalf("%s: no such listener, or another frontend", k)
 			}
 			for _, h := range a.Hosts {
 				if !covers(l.Hostname, hostnameOf(h.Domain)) {
 					t.Fatalf("%s: host %q is not the listener's", k, h.Domain)
 				}
-				host := servedHost{HostKey: ir.HostKey{TableKey: ir.TableKey{Gateway: k.Listener.Gateway, Table: a.Table}, Domain: h.Domain}}
-				if a.Table == "" { // connections and datagrams are forwarded without one
-					host.gatewayPort = portOf(k.Listener.Gateway, l.Port, l.Protocol)
+				host := servedHost{portOf(k.Listener.Gateway, l.Port, l.Protocol), "", h.Domain}
+				if l.Protocol == gwv1.HTTPSProtocolType { // its hostname is chosen before there is a host
+					host.hostname = domain(l.Hostname)
 				}
 				if other, ok := servedBy[host]; ok && other != k.Listener {
 					t.Fatalf("%+v: routes of %s and %s are mixed", host, other, k.Listener)
 				}
 				servedBy[host] = k.Listener
-				contested := contestedHost{k.Listener, h.Domain}
-				if of, some := kinds[contested]; some && of != k.Route.Kind {
+				mixesKinds := mixedHost{k.Listener, h.Domain}
+				if of, some := kinds[mixesKinds]; some && of != k.Route.Kind {
 					t.Fatalf("%s: host %q has a %s too", k, h.Domain, of)
 				}
-				kinds[contested] = k.Route.Kind
+				kinds[mixesKinds] = k.Route.Kind
 			}
 		}
 		for k, n := range flow.All(c, w.graph.AttachedRoutes) {
@@ -281,16 +280,16 @@ func checkInvariants(t *rapid.T, w *world) {
 				t.Fatalf("%s: %d routes counted, %d attached", k, n, counts[k])
 			}
 		}
-		sites := map[site]ListenerKey{}
+		served := map[distinctKey]ListenerKey{}
 		for k, l := range all {
 			if !l.Serves {
 				continue
 			}
-			at := site{gatewayPort: portOf(k.Gateway, l.Port, l.Protocol), hostname: l.Hostname}
-			if other, ok := sites[at]; ok {
+			at := distinctKey{gatewayPort: portOf(k.Gateway, l.Port, l.Protocol), hostname: l.Hostname}
+			if other, ok := served[at]; ok {
 				t.Fatalf("%s and %s serve the same", k, other)
 			}
-			sites[at] = k
+			served[at] = k
 			if l.Protocol == gwv1.HTTPSProtocolType && len(l.Certificates) == 0 {
 				t.Fatalf("%s serves TLS without a certificate", k)
 			}
@@ -298,10 +297,11 @@ func checkInvariants(t *rapid.T, w *world) {
 	})
 }
 
-// servedHost is a host of a route table, or of a port that has no table.
+// servedHost is a host that only one listener may serve.
 type servedHost struct {
-	ir.HostKey
-	gatewayPort gatewayPort
+	gatewayPort
+	hostname string // of an HTTPS listener
+	domain   string
 }
 
 // hostnameOf is the pattern whose domain is d.

@@ -6,7 +6,7 @@ import (
 )
 
 // A hostname pattern is exact, *.suffix, or empty for any. A wildcard stands for
-// one or more labels: *.example.com takes a.b.example.com and not example.com.
+// one or more labels: *.example.com covers a.b.example.com and not example.com.
 
 // covers reports whether every host that matches o matches p.
 func covers(p, o string) bool {

@@ -62,20 +62,20 @@ func TestOneOwner(t *testing.T) {
 		h := host.Draw(t, "host")
 		sections := make([]section, len(patterns))
 		for i, p := range patterns {
-			sections[i] = section{port: 80, family: cleartext, hostname: p}
+			sections[i] = section{Frontend: Frontend{Port: 80, Protocol: gwv1.HTTPProtocolType, Hostname: p}, family: cleartext}
 		}
 		var owner *section
 		for i := range sections {
 			s := &sections[i]
 			hosts, ok := new(Graph).hostsOn(nil, s, sections, []gwv1.Hostname{gwv1.Hostname(h)})
-			if ok != matches(s.hostname, h) {
-				t.Fatalf("listener %q attaches a route for %q: %t", s.hostname, h, ok)
+			if ok != matches(s.Hostname, h) {
+				t.Fatalf("listener %q attaches a route for %q: %t", s.Hostname, h, ok)
 			}
 			if len(hosts) == 0 {
 				continue
 			}
 			if owner != nil {
-				t.Fatalf("%q is served by %q and %q", h, owner.hostname, s.hostname)
+				t.Fatalf("%q is served by %q and %q", h, owner.Hostname, s.Hostname)
 			}
 			owner = s
 		}
@@ -86,8 +86,8 @@ func TestOneOwner(t *testing.T) {
 			if owner == nil {
 				t.Fatalf("%q is served by none of %q", h, patterns)
 			}
-			if specificity(p) > specificity(owner.hostname) {
-				t.Fatalf("%q is served by %q though there is %q", h, owner.hostname, p)
+			if specificity(p) > specificity(owner.Hostname) {
+				t.Fatalf("%q is served by %q though there is %q", h, owner.Hostname, p)
 			}
 		}
 	})

@@ -12,42 +12,43 @@ import (
 
 const http3Option = ourOptions + "http3"
 
-// leaveDatagrams takes HTTP/3 from listeners whose UDP port another listener of the
-// Gateway has: that one can't do without.
-func leaveDatagrams(drafts []*draft) {
+// dropHTTP3AtUDP switches HTTP/3 off for listeners whose UDP port is that of a UDP listener
+// of the Gateway, which has nothing else.
+func dropHTTP3AtUDP(drafts []*draft) {
 	for _, d := range drafts {
 		if !d.HTTP3 {
 			continue
 		}
-		holders := others(drafts, func(o *draft) bool {
+		owners := others(drafts, func(o *draft) bool {
 			return o.Protocol == gwv1.UDPProtocolType && o.family != unserved && o.BindPort == d.BindPort
 		})
-		if len(holders) == 0 {
+		if len(owners) == 0 {
 			continue
 		}
-		d.leave(fmt.Sprintf("listener %q", holders[0]))
+		d.dropHTTP3(fmt.Sprintf("listener %q", owners[0]))
 	}
 }
 
-// leaveOwner does the same where listeners of ListenerSets have a part in it: the UDP
-// port is that of the first who asks for it, be it for HTTP/3 or for datagrams. The
-// default gives way to all of them.
-func (g *Graph) leaveOwner(c *flow.Ctx, d *draft) {
+// dropHTTP3AtOwner does the same for Gateways that allow ListenerSets: the UDP port is that
+// of the listener with precedence that asks for it, for HTTP/3 or for datagrams. All of
+// them precede listeners that have HTTP/3 by default.
+func (g *Graph) dropHTTP3AtOwner(c *flow.Ctx, d *draft) {
 	if !d.HTTP3 {
 		return
 	}
 	first, ok := flow.Get(c, g.portOwners, gatewayPort{d.Key.Gateway, d.BindPort, true})
 	if ok && first.family == datagrams {
-		d.leave(holder(first.key, d.Key))
+		d.dropHTTP3(ownerText(first.key, d.Key))
 	}
 }
 
-// leave takes HTTP/3 from a listener. Who has asked for it is told who has the port.
-func (d *draft) leave(holder string) {
+// dropHTTP3 switches HTTP/3 off for a listener. One that asks for it is refused, with the
+// owner of the port in the message.
+func (d *draft) dropHTTP3(owner string) {
 	d.HTTP3 = false
 	if d.asksHTTP3() {
 		d.refuse(condition.ListenerUnsupportedValue("tls.options["+http3Option+"]",
-			fmt.Sprintf("UDP port %d is that of %s; remove the option, or choose another port for one of the two", d.Port, holder)))
+			fmt.Sprintf("UDP port %d is that of %s; remove the option, or choose another port for one of the two", d.Port, owner)))
 	}
 }
 
@@ -55,14 +56,14 @@ func (d *draft) asksHTTP3() bool {
 	return d.spec.TLS != nil && d.spec.TLS.Options[http3Option] == "true"
 }
 
-// defaultHTTP3 is what a listener gets that doesn't say whether it wants HTTP/3: the
-// default gives way where it can't be had.
+// defaultHTTP3 sets HTTP/3 for a listener that doesn't say whether it wants it: on where
+// the Gateway's settings say so and it is possible.
 func (d *draft) defaultHTTP3(e edge) {
 	d.HTTP3 = e.http3 && d.Protocol == gwv1.HTTPSProtocolType && !e.proxyProtocol && d.clients == nil
 }
 
-// readHTTP3 reads the option for HTTP/3. Whoever asks for it where it can't be had is
-// told so.
+// readHTTP3 reads the option for HTTP/3. It is an error to ask for it where it is not
+// possible.
 func readHTTP3(d *draft, value string, e edge) error {
 	switch {
 	case d.Protocol != gwv1.HTTPSProtocolType:

@@ -33,7 +33,7 @@ func TestHTTP3LeavesDatagrams(t *testing.T) {
 		{"not served", unserved, 443, true, true, true},
 	} {
 		https := listener(gwv1.HTTPSProtocolType, encrypted, 443, c.asks)
-		leaveDatagrams([]*draft{https, listener(gwv1.UDPProtocolType, c.served, c.port, false)})
+		dropHTTP3AtUDP([]*draft{https, listener(gwv1.UDPProtocolType, c.served, c.port, false)})
 		if valid := https.accepted.Status == metav1.ConditionTrue; https.HTTP3 != c.http3 || valid != c.valid {
 			t.Errorf("%s: HTTP/3 %t, valid %t (%s)", c.name, https.HTTP3, valid, https.accepted.Message)
 		}

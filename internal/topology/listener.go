@@ -2,7 +2,6 @@ package topology
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +13,7 @@ import (
 )
 
 // family is a group of protocols that can share a port. Listeners of one family
-// and port are told apart by their hostnames, if the family has any.
+// and port are distinct by their hostnames, if the family has any.
 type family uint8
 
 const (
@@ -28,7 +27,7 @@ const (
 // named reports whether connections of the family can be told apart by hostname.
 func (f family) named() bool { return f == cleartext || f == encrypted }
 
-// protocol is what can be said of listeners by their protocol.
+// protocol is what follows from a listener's protocol.
 type protocol struct {
 	family family
 	kinds  []gwv1.RouteGroupKind // that may attach
@@ -56,9 +55,9 @@ type draft struct {
 	family   family
 	accepted metav1.Condition
 	conflict metav1.Condition
-	overlaps condition.Overlaps // what TLS listeners have hostnames that overlap with this one's
-	problems []metav1.Condition // with references that need no other object to be judged
-	notes    []string           // for people, beside references that are resolved
+	overlaps condition.Overlaps // TLS listeners whose hostnames overlap with this one's
+	problems []metav1.Condition // with references, as far as no other object is needed to see them
+	notes    []string           // added to the message of a ResolvedRefs that is true
 	clients  *gwv1.FrontendTLSValidation
 }
 
@@ -74,7 +73,7 @@ func (d *draft) refuse(why metav1.Condition) {
 	}
 }
 
-// draftListeners judges a Gateway's listeners by themselves and against each other.
+// draftListeners drafts a Gateway's listeners, and finds conflicts and overlaps among them.
 func draftListeners(gw *gwv1.Gateway, o Options, e edge) []*draft {
 	drafts := make([]*draft, len(gw.Spec.Listeners))
 	for i := range gw.Spec.Listeners {
@@ -83,7 +82,7 @@ func draftListeners(gw *gwv1.Gateway, o Options, e edge) []*draft {
 	findConflicts(drafts)
 	findBindConflicts(drafts)
 	findOverlaps(drafts)
-	leaveDatagrams(drafts)
+	dropHTTP3AtUDP(drafts)
 	return drafts
 }
 
@@ -102,7 +101,6 @@ func draftListener(gw *gwv1.Gateway, l *gwv1.Listener, o Options, e edge) *draft
 	if p.family.named() || p.family == unserved {
 		d.Hostname = strings.ToLower(string(valueOr(l.Hostname, "")))
 	}
-	d.Table = tableName(d)
 	if p.family == unserved {
 		d.refuse(condition.ListenerUnsupportedProtocol(string(l.Protocol), supportedProtocols))
 	}
@@ -113,22 +111,6 @@ func draftListener(gw *gwv1.Gateway, l *gwv1.Listener, o Options, e edge) *draft
 	d.checkFilters()
 	d.allowRoutes(l.AllowedRoutes)
 	return d
-}
-
-// tableName names the route table behind a listener: plain HTTP learns the host
-// from the request, so that all listeners of a port share a table, while HTTPS has
-// chosen the listener before there is a request. Where there are no requests,
-// there is no table.
-func tableName(d *draft) string {
-	port := strconv.Itoa(int(d.Port))
-	switch {
-	case d.Protocol == gwv1.HTTPSProtocolType:
-		return "tls-" + port + "-" + domain(d.Hostname)
-	case d.family == encrypted, d.family == raw, d.family == datagrams:
-		return ""
-	default:
-		return "http-" + port
-	}
 }
 
 // tlsMode returns what a listener does with TLS; empty where it has none.
@@ -148,7 +130,7 @@ func passesThrough(l *gwv1.Listener) bool {
 	return l.Protocol == gwv1.TLSProtocolType && tlsMode(l) == gwv1.TLSModePassthrough
 }
 
-// checkTLS judges the settings of TLS, references aside.
+// checkTLS checks the settings of TLS, except references.
 func (d *draft) checkTLS(gw *gwv1.Gateway) {
 	d.Passthrough = passesThrough(d.spec)
 	switch mode := tlsMode(d.spec); {

@@ -13,18 +13,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// entry is a listener's place in the list of all listeners of a Gateway that
-// allows ListenerSets. Its order decides who gets what two of them want.
-type entry struct {
+// orderedListener is a listener of a Gateway that allows ListenerSets, with what decides
+// its precedence among all listeners of that Gateway.
+type orderedListener struct {
 	gatewayPort
 	bind     uint16
 	family   family
 	hostname string
-	created  int64 // of its set, in seconds since 1970; of no meaning for the Gateway's own
+	created  int64 // when its set was, in seconds since 1970; 0 for the Gateway's own
 	index    int   // in its set
 	valid    bool
-	quic     bool // would have HTTP/3, and so the UDP port too
-	http3    bool // asks for it by itself
+	quic     bool // has HTTP/3 unless the UDP port is another's
+	http3    bool // asks for HTTP/3 by its own option
 }
 
 // gatewayPort is a port of a Gateway.
@@ -41,30 +41,33 @@ func last(b bool) int {
 	return 0
 }
 
-// setPort is a port that ListenerSets of a Gateway want; yields is claim's.
+// setPort is a port that ListenerSets of a Gateway ask for; optional is as in portRequest.
 type setPort struct {
 	hostPort
-	yields bool
+	optional bool
 }
 
 func (p setPort) compare(o setPort) int {
-	return cmp.Or(p.hostPort.compare(o.hostPort), last(p.yields)-last(o.yields))
+	return cmp.Or(p.hostPort.compare(o.hostPort), last(p.optional)-last(o.optional))
 }
 
-// site is what only one listener can have.
-type site struct {
+// distinctKey is what the listeners of a Gateway must differ in: the Gateway API calls them
+// distinct then. Of those that have one in common, the first is served.
+type distinctKey struct {
 	gatewayPort
 	family   family
 	hostname string
 }
 
-// place is where the listener is bound.
-func (e entry) place() gatewayPort { return gatewayPort{e.Gateway, e.bind, e.UDP} }
+// boundPort is where the listener is bound.
+func (e orderedListener) boundPort() gatewayPort { return gatewayPort{e.Gateway, e.bind, e.UDP} }
 
-func (e entry) site() site { return site{e.gatewayPort, e.family, e.hostname} }
+func (e orderedListener) distinctKey() distinctKey {
+	return distinctKey{e.gatewayPort, e.family, e.hostname}
+}
 
-func entryOf(d *draft, created int64, index int) entry {
-	return entry{
+func orderedListenerOf(d *draft, created int64, index int) orderedListener {
+	return orderedListener{
 		gatewayPort: portOf(d.Key.Gateway, d.Port, d.Protocol),
 		bind:        d.BindPort,
 		family:      d.family, hostname: d.Hostname, created: created, index: index, valid: d.valid(),
@@ -76,10 +79,10 @@ func portOf(gateway object.Name, port uint16, protocol gwv1.ProtocolType) gatewa
 	return gatewayPort{gateway, port, protocol == gwv1.UDPProtocolType}
 }
 
-// before reports whether a listener goes before another of its Gateway: the
+// before reports whether a listener precedes another of its Gateway: the
 // Gateway's own first, then those of ListenerSets by age, then by name
 // (ListenerSetSpec.Listeners).
-func before(a ListenerKey, x entry, b ListenerKey, y entry) bool {
+func before(a ListenerKey, x orderedListener, b ListenerKey, y orderedListener) bool {
 	aOwn, bOwn := a.Set == (object.Name{}), b.Set == (object.Name{})
 	switch {
 	case aOwn != bOwn:
@@ -93,41 +96,41 @@ func before(a ListenerKey, x entry, b ListenerKey, y entry) bool {
 	}
 }
 
-// declareEntries declares the lists of listeners, and who goes first on a port.
-// Gateways that allow no ListenerSets have no part in it.
-func (g *Graph) declareEntries() {
-	own := flow.Map("topology-gateway-entries", g.owned,
-		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(ListenerKey, entry)) {
+// declareListenerOrder declares the listeners in their order of precedence, and which is
+// the first on a port. Gateways that allow no ListenerSets are left out.
+func (g *Graph) declareListenerOrder() {
+	own := flow.Map("topology-gateway-listener-order", g.owned,
+		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(ListenerKey, orderedListener)) {
 			if gw.Spec.AllowedListeners == nil {
 				return
 			}
 			for i, d := range draftListeners(gw, g.options, g.parametersOf(c, name).edge()) {
 				if d.family != unserved {
-					emit(d.Key, entryOf(d, 0, i))
+					emit(d.Key, orderedListenerOf(d, 0, i))
 				}
 			}
-		}, flow.Equal(flow.Same[entry]))
-	ofSets := flow.Map("topology-set-entries", g.sets,
-		func(_ *flow.Ctx, _ object.Name, s *set, emit func(ListenerKey, entry)) {
+		}, flow.Equal(flow.Same[orderedListener]))
+	ofSets := flow.Map("topology-set-listener-order", g.sets,
+		func(_ *flow.Ctx, _ object.Name, s *set, emit func(ListenerKey, orderedListener)) {
 			for i, d := range s.listeners {
 				if d.family != unserved {
-					emit(d.Key, entryOf(d, s.object.CreationTimestamp.Unix(), i))
+					emit(d.Key, orderedListenerOf(d, s.object.CreationTimestamp.Unix(), i))
 				}
 			}
-		}, flow.Equal(flow.Same[entry]))
+		}, flow.Equal(flow.Same[orderedListener]))
 
-	g.bySite = flow.NewIndex(own, func(_ ListenerKey, e entry, yield func(site)) { yield(e.site()) }, ListenerKey.Compare)
-	g.bySite.Also(ofSets)
+	g.byDistinctKey = flow.NewIndex(own, func(_ ListenerKey, e orderedListener, yield func(distinctKey)) { yield(e.distinctKey()) }, ListenerKey.Compare)
+	g.byDistinctKey.Also(ofSets)
 
-	byPort := flow.NewIndex(own, func(_ ListenerKey, e entry, yield func(gatewayPort)) {
-		yield(e.place())
+	byPort := flow.NewIndex(own, func(_ ListenerKey, e orderedListener, yield func(gatewayPort)) {
+		yield(e.boundPort())
 		if e.http3 {
 			yield(gatewayPort{e.Gateway, e.bind, true})
 		}
 	}, ListenerKey.Compare)
 	byPort.Also(ofSets)
 	g.portOwners = flow.Group("topology-port-owners", byPort,
-		func(_ *flow.Ctx, _ gatewayPort, members flow.Members[ListenerKey, entry]) (portOwner, bool) {
+		func(_ *flow.Ctx, _ gatewayPort, members flow.Members[ListenerKey, orderedListener]) (portOwner, bool) {
 			first, e := members.At(0)
 			for k, o := range members.All() {
 				if before(k, o, first, e) {
@@ -138,12 +141,12 @@ func (g *Graph) declareEntries() {
 		}, flow.Equal(flow.Same[portOwner]))
 
 	g.gatewaySetPorts = flow.Group("topology-gateway-set-ports",
-		flow.NewIndex(ofSets, func(k ListenerKey, e entry, yield func(object.Name)) {
+		flow.NewIndex(ofSets, func(k ListenerKey, e orderedListener, yield func(object.Name)) {
 			if e.valid {
 				yield(k.Gateway)
 			}
 		}, ListenerKey.Compare),
-		func(_ *flow.Ctx, _ object.Name, members flow.Members[ListenerKey, entry]) ([]setPort, bool) {
+		func(_ *flow.Ctx, _ object.Name, members flow.Members[ListenerKey, orderedListener]) ([]setPort, bool) {
 			seen := map[setPort]bool{}
 			for _, e := range members.All() {
 				seen[setPort{hostPort{e.Port, e.UDP}, false}] = true
@@ -155,10 +158,10 @@ func (g *Graph) declareEntries() {
 		}, flow.Equal(slices.Equal[[]setPort]))
 	g.overlaps = declareOverlaps(own, ofSets)
 	g.setPorts = flow.Keys("topology-set-ports",
-		func(_ ListenerKey, e entry, yield func(gatewayPort)) { yield(e.gatewayPort) }, ofSets)
+		func(_ ListenerKey, e orderedListener, yield func(gatewayPort)) { yield(e.gatewayPort) }, ofSets)
 }
 
-// portOwner is the listener that goes first where a port is bound: the others must
+// portOwner is the listener with precedence where a port is bound: the others must
 // be of its port and family.
 type portOwner struct {
 	key    ListenerKey
@@ -166,9 +169,9 @@ type portOwner struct {
 	family family
 }
 
-// settleSet marks the listeners of a set that lose against those that go before
-// them. It returns copies.
-func (g *Graph) settleSet(c *flow.Ctx, s *set) []*draft {
+// resolveSetConflicts marks the listeners of a set that are in conflict with others of
+// higher precedence. It returns copies.
+func (g *Graph) resolveSetConflicts(c *flow.Ctx, s *set) []*draft {
 	out := make([]*draft, len(s.listeners))
 	for i, shared := range s.listeners {
 		d := *shared
@@ -176,18 +179,18 @@ func (g *Graph) settleSet(c *flow.Ctx, s *set) []*draft {
 		if d.family == unserved {
 			continue
 		}
-		g.leaveOwner(c, &d)
-		me := entryOf(&d, s.object.CreationTimestamp.Unix(), i)
-		switch first, ok := flow.Get(c, g.portOwners, me.place()); {
+		g.dropHTTP3AtOwner(c, &d)
+		me := orderedListenerOf(&d, s.object.CreationTimestamp.Unix(), i)
+		switch first, ok := flow.Get(c, g.portOwners, me.boundPort()); {
 		case ok && first.port != d.Port:
-			d.losePlace(first.key, first.port)
+			d.refuseBindPort(first.key, first.port)
 			continue
 		case ok && first.family != d.family:
-			d.lose(condition.ListenerProtocolTaken(int(d.Port), string(d.Protocol), holder(first.key, d.Key)))
+			d.markConflicted(condition.ListenerProtocolTaken(int(d.Port), string(d.Protocol), ownerText(first.key, d.Key)))
 			continue
 		}
 		winner, best := d.Key, me
-		for k, e := range flow.Select(c, g.bySite, me.site()).All() {
+		for k, e := range flow.Select(c, g.byDistinctKey, me.distinctKey()).All() {
 			if before(k, e, winner, best) {
 				winner, best = k, e
 			}
@@ -195,23 +198,23 @@ func (g *Graph) settleSet(c *flow.Ctx, s *set) []*draft {
 		switch {
 		case winner == d.Key:
 		case !d.family.named():
-			d.lose(condition.ListenerWholePortTaken(int(d.Port), string(d.Protocol), holder(winner, d.Key)))
+			d.markConflicted(condition.ListenerWholePortTaken(int(d.Port), string(d.Protocol), ownerText(winner, d.Key)))
 		default:
-			d.lose(condition.ListenerHostnameTaken(int(d.Port), d.Hostname, holder(winner, d.Key)))
+			d.markConflicted(condition.ListenerHostnameTaken(int(d.Port), d.Hostname, ownerText(winner, d.Key)))
 		}
 	}
 	return out
 }
 
-// lose notes that the listener is in conflict.
-func (d *draft) lose(accepted, conflict metav1.Condition) {
+// markConflicted records that the listener is in conflict.
+func (d *draft) markConflicted(accepted, conflict metav1.Condition) {
 	d.refuse(accepted)
 	d.conflict = conflict
 }
 
-// holder says who has what a set's listener wants. The names of other teams'
-// objects are not for everyone to know.
-func holder(winner, loser ListenerKey) string {
+// ownerText names the owner of what a set's listener asks for. Other ListenerSets are not
+// named: they may be another team's.
+func ownerText(winner, loser ListenerKey) string {
 	switch winner.Set {
 	case object.Name{}:
 		return "Gateway " + winner.Gateway.String()
@@ -227,10 +230,10 @@ func holder(winner, loser ListenerKey) string {
 // for the hostnames that such a listener could have: the pattern, and each wider
 // one.
 func (g *Graph) ownedElsewhere(c *flow.Ctx, s *section, pattern string) bool {
-	at := site{gatewayPort: gatewayPort{s.key.Gateway, s.port, s.udp}, family: s.family}
-	for p := pattern; specificity(p) > specificity(s.hostname); p = Wider(p) {
+	at := distinctKey{gatewayPort: portOf(s.key.Gateway, s.Port, s.Protocol), family: s.family}
+	for p := pattern; specificity(p) > specificity(s.Hostname); p = Wider(p) {
 		at.hostname = p
-		if flow.Select(c, g.bySite, at).Len() > 0 {
+		if flow.Select(c, g.byDistinctKey, at).Len() > 0 {
 			return true
 		}
 	}

@@ -21,7 +21,7 @@ const listenerSetKind = "ListenerSet"
 type set struct {
 	object  *gwv1.ListenerSet
 	gateway object.Name
-	// refused is the Accepted condition of a set that the Gateway doesn't let in; it
+	// refused is the Accepted condition of a set that the Gateway doesn't allow; it
 	// has no listeners then.
 	refused   *metav1.Condition
 	listeners []*draft      // shared: whoever changes one copies it
@@ -30,7 +30,7 @@ type set struct {
 }
 
 // declareSetParents keeps what of a Gateway its ListenerSets depend on. A status
-// that is written into the Gateway leaves it as it is.
+// that is written into the Gateway doesn't change it.
 func (g *Graph) declareSetParents() flow.Table[object.Name, *gwv1.Gateway] {
 	return flow.Map("topology-set-parents", g.owned,
 		func(_ *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(object.Name, *gwv1.Gateway)) {
@@ -48,7 +48,8 @@ func ParentOfSet(o *gwv1.ListenerSet) object.Name {
 }
 
 // declareSets keeps the ListenerSets that are ours to answer: those of our
-// Gateways, and those of Gateways that don't exist where nobody else could know.
+// Gateways, and those of Gateways that don't exist where no other controller could
+// answer.
 func (g *Graph) declareSets() flow.Table[object.Name, *set] {
 	return flow.Map("topology-sets", g.in.ListenerSets,
 		func(c *flow.Ctx, name object.Name, o *gwv1.ListenerSet, emit func(object.Name, *set)) {
@@ -65,7 +66,7 @@ func (g *Graph) declareSets() flow.Table[object.Name, *set] {
 					s.edge = g.parametersOf(c, s.gateway).edge()
 					s.listeners = draftSet(gw, name, o.Spec.Listeners, g.options, s.edge)
 				}
-			case g.abandoned(c, s.gateway):
+			case g.missingGateway(c, s.gateway):
 				refused := condition.ListenerSetNoGateway(s.gateway.String())
 				s.refused = &refused
 			default:
@@ -79,7 +80,7 @@ func (s *set) equal(o *set) bool {
 	return s.object == o.object && s.gateway == o.gateway && samePointed(s.refused, o.refused) && s.parent == o.parent && s.edge == o.edge
 }
 
-// refusesSet says why a Gateway doesn't let a ListenerSet in.
+// refusesSet says why a Gateway doesn't allow a ListenerSet; nil where it does.
 func (g *Graph) refusesSet(c *flow.Ctx, gw *gwv1.Gateway, name object.Name) *metav1.Condition {
 	rule := NamespaceRule{From: gwv1.NamespacesFromNone}
 	if a := gw.Spec.AllowedListeners; a != nil && a.Namespaces != nil {
@@ -98,7 +99,7 @@ func (g *Graph) refusesSet(c *flow.Ctx, gw *gwv1.Gateway, name object.Name) *met
 	return &refused
 }
 
-// draftSet judges a ListenerSet's listeners, each by itself.
+// draftSet drafts a ListenerSet's listeners, each by itself.
 func draftSet(gw *gwv1.Gateway, name object.Name, entries []gwv1.ListenerEntry, o Options, e edge) []*draft {
 	drafts := make([]*draft, len(entries))
 	for i := range entries {
@@ -109,27 +110,27 @@ func draftSet(gw *gwv1.Gateway, name object.Name, entries []gwv1.ListenerEntry, 
 	return drafts
 }
 
-// standing is what a Gateway's node means for its ListenerSets.
-type standing struct {
-	accepted metav1.Condition // without the count of the Gateway's own listeners
-	unusable *metav1.Condition
-	nowhere  bool // none of the addresses that it asks for can be used
+// setParentState is what ListenerSets depend on of their Gateway's node.
+type setParentState struct {
+	accepted  metav1.Condition // without the count of the Gateway's own listeners
+	unusable  *metav1.Condition
+	noAddress bool // none of the addresses that it asks for can be used
 }
 
-func (s standing) equal(o standing) bool {
-	return s.accepted == o.accepted && s.nowhere == o.nowhere && samePointed(s.unusable, o.unusable)
+func (s setParentState) equal(o setParentState) bool {
+	return s.accepted == o.accepted && s.noAddress == o.noAddress && samePointed(s.unusable, o.unusable)
 }
 
-func (g *Graph) declareStandings() flow.Table[object.Name, standing] {
-	return flow.Map("topology-standings", g.Gateways,
-		func(_ *flow.Ctx, name object.Name, gw *Gateway, emit func(object.Name, standing)) {
-			s := standing{accepted: gw.Accepted, unusable: gw.Unusable}
+func (g *Graph) declareSetParentStates() flow.Table[object.Name, setParentState] {
+	return flow.Map("topology-setParentStates", g.Gateways,
+		func(_ *flow.Ctx, name object.Name, gw *Gateway, emit func(object.Name, setParentState)) {
+			s := setParentState{accepted: gw.Accepted, unusable: gw.Unusable}
 			if gw.Served() {
 				s.accepted = condition.GatewayAccepted()
 			}
-			s.nowhere = gw.Nowhere
+			s.noAddress = gw.NoAddress
 			emit(name, s)
-		}, flow.Equal(standing.equal))
+		}, flow.Equal(setParentState.equal))
 }
 
 func (g *Graph) declareListenerSets() flow.Table[object.Name, *ListenerSet] {
@@ -141,7 +142,7 @@ func (g *Graph) declareListenerSets() flow.Table[object.Name, *ListenerSet] {
 				emit(name, node)
 				return
 			}
-			at, ok := flow.Get(c, g.standings, s.gateway)
+			at, ok := flow.Get(c, g.setParentStates, s.gateway)
 			if !ok {
 				return
 			}
@@ -150,13 +151,13 @@ func (g *Graph) declareListenerSets() flow.Table[object.Name, *ListenerSet] {
 		})
 }
 
-// listenerSet judges a set that its Gateway lets in.
-func (g *Graph) listenerSet(c *flow.Ctx, node *ListenerSet, s *set, at standing) {
+// listenerSet makes the node of a set that its Gateway allows.
+func (g *Graph) listenerSet(c *flow.Ctx, node *ListenerSet, s *set, at setParentState) {
 	node.Unusable = at.unusable
 	var idle []string
-	drafts := g.settleSet(c, s)
+	drafts := g.resolveSetConflicts(c, s)
 	for _, d := range drafts {
-		g.claimPort(c, s.gateway, d)
+		g.refuseSharedPort(c, s.gateway, d)
 	}
 	g.findSetOverlaps(c, s, drafts)
 	for _, d := range drafts {
@@ -176,7 +177,7 @@ func (g *Graph) listenerSet(c *flow.Ctx, node *ListenerSet, s *set, at standing)
 	default:
 		node.Accepted = condition.ListenerSetAccepted()
 	}
-	if at.accepted.Status != metav1.ConditionTrue || at.nowhere {
+	if at.accepted.Status != metav1.ConditionTrue || at.noAddress {
 		for _, l := range node.Listeners {
 			l.Serves = false
 		}
@@ -214,7 +215,7 @@ func (s *setSections) equal(o *setSections) bool {
 }
 
 // declareSetSections keeps the sections of each set by themselves, so that the
-// change of one wakes nobody else's routes.
+// change of one makes no other set's routes compute anything.
 func (g *Graph) declareSetSections() flow.Table[object.Name, *setSections] {
 	return flow.Map("topology-set-sections", g.sets,
 		func(c *flow.Ctx, name object.Name, s *set, emit func(object.Name, *setSections)) {
@@ -222,10 +223,10 @@ func (g *Graph) declareSetSections() flow.Table[object.Name, *setSections] {
 			if s.refused != nil {
 				out.refused = s.refused.Message
 			}
-			for _, d := range g.settleSet(c, s) {
+			for _, d := range g.resolveSetConflicts(c, s) {
 				section := sectionOf(d)
 				section.shared = true
-				section.contested = g.contested(c, d, parentName{kind: listenerSetKind, name: name})
+				section.mixesKinds = g.mixesKinds(c, d, parentName{kind: listenerSetKind, name: name})
 				out.list = append(out.list, section)
 			}
 			emit(name, out)
@@ -240,8 +241,8 @@ func (g *Graph) declareOurSets() flow.Table[object.Name, struct{}] {
 		flow.Equal(flow.Same[struct{}]))
 }
 
-// missingSet reports whether a ListenerSet doesn't exist, and no other controller
-// could know better.
+// missingSet reports whether a ListenerSet doesn't exist, and no other controller shares
+// the objects: the answer is ours then.
 func (g *Graph) missingSet(c *flow.Ctx, name object.Name) bool {
 	if g.options.ImplicitClass == "" {
 		return false

@@ -58,15 +58,15 @@ type Gateway struct {
 	// Assigned are those addresses as the spec asks for them; none for the default
 	// ones.
 	Assigned []Address
-	// Nowhere says that the spec asks for addresses of which none can be used. No
+	// NoAddress says that the spec asks for addresses of which none can be used. No
 	// listener serves then.
-	Nowhere bool
+	NoAddress bool
 	// AddressesAssigned is the condition of that type; nil in the API's standard
 	// channel, which doesn't have it.
 	AddressesAssigned *metav1.Condition
-	// Provisioned says that the Gateway's addresses are those of a Service: what it has
-	// of them is for Assign to say, and the fields above say nothing. AddressesAssigned
-	// tells the channel.
+	// Provisioned says that the Gateway's addresses are those of a Service. Assign gives
+	// them then. The fields above are empty, but for AddressesAssigned, which is not nil in
+	// the API's experimental channel.
 	Provisioned bool
 	// ClientCertificate is the Secret whose certificate is shown to backends; zero
 	// for none.
@@ -162,10 +162,23 @@ type Listener struct {
 	// Conditions are Accepted, Conflicted, ResolvedRefs and, where it is true,
 	// OverlappingTLSConfig; Programmed is decided by what the proxies say.
 	Conditions []metav1.Condition
-	// Table is the route table behind the listener: all plain HTTP listeners of a
-	// port share one, each HTTPS hostname has its own. Listeners of protocols without
-	// requests (TLS, TCP, UDP) have none.
-	Table string
+}
+
+// Frontend returns what clients distinguish the listener by.
+func (l *Listener) Frontend() Frontend { return Frontend{l.Port, l.Protocol, l.Hostname} }
+
+// Frontend is what clients distinguish the listeners of a Gateway by. The Gateway API
+// calls listeners that differ in it distinct.
+type Frontend struct {
+	Port     uint16
+	Protocol gwv1.ProtocolType
+	Hostname string // as in Listener
+}
+
+// HasRequests reports whether the protocol is made of HTTP requests. The others are
+// forwarded as bytes or datagrams.
+func (f Frontend) HasRequests() bool {
+	return f.Protocol == gwv1.HTTPProtocolType || f.Protocol == gwv1.HTTPSProtocolType
 }
 
 // Validity is when a certificate is valid.
@@ -191,7 +204,7 @@ type NamespaceRule struct {
 	Selector labels.Selector // for From == Selector
 }
 
-// Route is a route with at least one parentRef that is ours to answer.
+// Route is a route with at least one parentRef that is ours: see doc.go.
 type Route struct {
 	Key    object.Key
 	Object RouteObject
@@ -199,9 +212,10 @@ type Route struct {
 	Rules []RouteRule
 	// ResolvedRefs is the condition that all parents of the route share.
 	ResolvedRefs metav1.Condition
-	// Governed are the Services with policies and the XBackends that the route refers
-	// to, sorted, each once; nil for most routes.
-	Governed []object.Key
+	// PolicyTargets are what the route refers to whose statuses, or whose policies'
+	// statuses, name the Gateways of the route: XBackends, and Services with policies.
+	// They are sorted, each once; nil for most routes.
+	PolicyTargets []object.Key
 }
 
 // RouteRule is what a rule's references resolve to.
@@ -227,11 +241,11 @@ type Parent struct {
 	Gateway  object.Name
 	Accepted metav1.Condition
 
-	// attached are the listeners that take the route by this parentRef.
+	// attached are the listeners that accept the route by this parentRef.
 	attached []*Attachment
 }
 
-// Attached yields the listeners that take the route by this parentRef.
+// Attached yields the listeners that accept the route by this parentRef.
 func (p Parent) Attached(yield func(ListenerKey) bool) {
 	for _, a := range p.attached {
 		if !yield(a.Key.Listener) {
@@ -256,11 +270,10 @@ func (k AttachmentKey) Compare(o AttachmentKey) int {
 
 // Attachment is a route on a listener, with the hosts that it serves there.
 type Attachment struct {
-	Key   AttachmentKey
-	Table string // the listener's route table; empty where it has none
-	Port  uint16 // the listener's
-	// contested says that routes of another kind may want the same hosts.
-	contested bool
+	Key      AttachmentKey
+	Frontend Frontend // the listener's
+	// mixesKinds says that routes of another kind may ask for the same hosts.
+	mixesKinds bool
 	// Hosts are sorted by domain, each once. Hosts that another listener owns are
 	// left out, and all of them where the listener is in conflict: the route counts
 	// as attached, and gets no traffic there.

@@ -5,14 +5,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// TLS listeners of one port whose hostnames overlap serve all the same, and the
-// specification wants to be told of them: browsers reuse a connection for every host
-// that its certificate names (ListenerConditionOverlappingTLSConfig).
+// TLS listeners of one port whose hostnames overlap are served, and the specification wants
+// a condition on them: browsers reuse a connection for every host that its certificate
+// names (ListenerConditionOverlappingTLSConfig).
 //
-// A listener of a Gateway may overlap with those of thousands of ListenerSets. It is
-// told whether there are any, so that the second one wakes nobody.
+// A listener of a Gateway may overlap with those of thousands of ListenerSets. It reads
+// only whether there are any, so that a second one changes nothing for it.
 
-// findOverlaps notes those among the listeners of one object.
+// findOverlaps records which listeners of one object overlap.
 func findOverlaps(drafts []*draft) {
 	for _, d := range drafts {
 		if d.family == encrypted {
@@ -26,19 +26,19 @@ func findOverlaps(drafts []*draft) {
 
 // overlapKey is where TLS listeners are that others may overlap with.
 type overlapKey struct {
-	site
+	distinctKey
 	ofSets   bool
-	narrower bool // they have hostnames that the site's covers, and not that one itself
+	narrower bool // they have hostnames that the key's covers, and not that one itself
 }
 
 // declareOverlaps keeps where there are TLS listeners of Gateways that allow
 // ListenerSets.
-func declareOverlaps(own, ofSets flow.Table[ListenerKey, entry]) flow.Table[overlapKey, struct{}] {
-	return flow.Keys("topology-overlaps", func(k ListenerKey, e entry, yield func(overlapKey)) {
+func declareOverlaps(own, ofSets flow.Table[ListenerKey, orderedListener]) flow.Table[overlapKey, struct{}] {
+	return flow.Keys("topology-overlaps", func(k ListenerKey, e orderedListener, yield func(overlapKey)) {
 		if e.family != encrypted || !e.valid {
 			return
 		}
-		key := overlapKey{site: e.site(), ofSets: k.Set != object.Name{}}
+		key := overlapKey{distinctKey: e.distinctKey(), ofSets: k.Set != object.Name{}}
 		yield(key)
 		for key.narrower = true; key.hostname != ""; {
 			key.hostname = Wider(key.hostname)
@@ -47,11 +47,11 @@ func declareOverlaps(own, ofSets flow.Table[ListenerKey, entry]) flow.Table[over
 	}, own, ofSets)
 }
 
-// overlapsThose reports whether a listener overlaps with those of its Gateway, or with
-// those of its Gateway's ListenerSets. Its own hostname doesn't count: only one listener
+// overlapsWith reports whether a listener overlaps with those of its Gateway or, with
+// ofSets, with those of its Gateway's ListenerSets. Its own hostname doesn't count: only one listener
 // can have it.
-func (g *Graph) overlapsThose(c *flow.Ctx, d *draft, ofSets bool) bool {
-	key := overlapKey{site: entryOf(d, 0, 0).site(), ofSets: ofSets, narrower: true}
+func (g *Graph) overlapsWith(c *flow.Ctx, d *draft, ofSets bool) bool {
+	key := overlapKey{distinctKey: orderedListenerOf(d, 0, 0).distinctKey(), ofSets: ofSets, narrower: true}
 	if _, some := flow.Get(c, g.overlaps, key); some {
 		return true
 	}
@@ -68,13 +68,13 @@ func (g *Graph) overlapsThose(c *flow.Ctx, d *draft, ofSets bool) bool {
 // overlaps with.
 func (g *Graph) overlapSets(c *flow.Ctx, d *draft) {
 	if d.family == encrypted && d.valid() {
-		d.overlaps.Sets = g.overlapsThose(c, d, true)
+		d.overlaps.Sets = g.overlapsWith(c, d, true)
 	}
 }
 
-// findSetOverlaps notes what a set's listeners overlap with, those aside that lose
-// against others. Where it is listeners of the set itself, they are named, and it isn't
-// looked for whether there are other sets besides.
+// findSetOverlaps records what a set's listeners overlap with, except those in conflict.
+// Where they overlap within the set, those listeners are named, and other sets are not
+// looked for.
 func (g *Graph) findSetOverlaps(c *flow.Ctx, s *set, drafts []*draft) {
 	var serving []*draft
 	for _, d := range drafts {
@@ -84,11 +84,11 @@ func (g *Graph) findSetOverlaps(c *flow.Ctx, s *set, drafts []*draft) {
 	}
 	findOverlaps(serving)
 	for _, d := range serving {
-		if g.overlapsThose(c, d, false) {
+		if g.overlapsWith(c, d, false) {
 			d.overlaps.Gateway = s.gateway.String()
 		}
 		if len(d.overlaps.Listeners) == 0 {
-			d.overlaps.Sets = g.overlapsThose(c, d, true)
+			d.overlaps.Sets = g.overlapsWith(c, d, true)
 		}
 	}
 }

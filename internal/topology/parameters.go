@@ -184,14 +184,14 @@ func (g *Graph) KeptOf(c *flow.Ctx, gw *gwv1.Gateway) (*v1alpha1.Settings, bool)
 
 // HasParameters reports whether a Gateway has parameters that can be used, its own or
 // its class's.
-func (g *Graph) HasParameters(gw *Gateway) bool { return gw.Parameters != g.usual.settings }
+func (g *Graph) HasParameters(gw *Gateway) bool { return gw.Parameters != g.defaultParameters.settings }
 
 // parametersOf returns what the parameters of a Gateway come to.
 func (g *Graph) parametersOf(c *flow.Ctx, name object.Name) *gatewayParameters {
 	if p, ok := flow.Get(c, g.parameters, name); ok {
 		return p
 	}
-	return &g.usual
+	return &g.defaultParameters
 }
 
 // edge is what of a Gateway's settings its listeners depend on.

@@ -44,8 +44,8 @@ func meets(ip netip.Addr, want gwv1.GatewayAddressRoutabilityType) bool {
 	return want == gwv1.GatewayAddressRoutabilityDefault || want == routabilitySentinel || want == routabilityOf(ip)
 }
 
-// known reports whether an entry asks for a routability that there is, and notes it
-// where there is none such.
+// known reports whether an entry asks for a routability that there is, and records a
+// miss where there is no such one.
 func (r *addressRequest) known(i int, want gwv1.GatewayAddressRoutabilityType) bool {
 	switch want {
 	case gwv1.GatewayAddressRoutabilityDefault, routabilitySentinel, RoutabilityLoopback, RoutabilityPrivate, RoutabilityPublic:
@@ -58,8 +58,8 @@ func (r *addressRequest) known(i int, want gwv1.GatewayAddressRoutabilityType) b
 	return false
 }
 
-// scoped reports whether an entry may have the address that it names, and notes it
-// where it asks for another routability.
+// scoped reports whether an entry may have the address that it names, and records
+// a miss where it asks for another routability.
 func (r *addressRequest) scoped(i int, want *gwv1.GatewaySpecAddress, ip netip.Addr) bool {
 	if !r.known(i, want.Routability) {
 		return false

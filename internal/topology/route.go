@@ -30,7 +30,7 @@ func (g *Graph) answers(c *flow.Ctx, route object.Name, o RouteObject) bool {
 		kind, parent := parentOf(route, &refs[i])
 		switch kind {
 		case gatewayKind:
-			if _, ours := flow.Get(c, g.ours, parent); ours || g.abandoned(c, parent) {
+			if _, ours := flow.Get(c, g.ours, parent); ours || g.missingGateway(c, parent) {
 				return true
 			}
 		case listenerSetKind:
@@ -59,8 +59,8 @@ func (g *Graph) route(c *flow.Ctx, key object.Key, o RouteObject) *Route {
 	case *gwv1.UDPRoute:
 		node.Rules = forwardRules(&r, ir.UseUDP, o.Spec.Rules, func(rule *gwv1.UDPRouteRule) []gwv1.BackendRef { return rule.BackendRefs })
 	}
-	slices.SortFunc(r.governed, object.Key.Compare)
-	node.Governed = slices.Compact(r.governed)
+	slices.SortFunc(r.policyTargets, object.Key.Compare)
+	node.PolicyTargets = slices.Compact(r.policyTargets)
 	if len(r.problems) > 0 {
 		node.ResolvedRefs = condition.RouteNotResolved(r.problems)
 	}
@@ -69,11 +69,11 @@ func (g *Graph) route(c *flow.Ctx, key object.Key, o RouteObject) *Route {
 
 // resolver follows the references of one route.
 type resolver struct {
-	g        *Graph
-	c        *flow.Ctx
-	route    object.Key
-	problems []metav1.Condition
-	governed []object.Key
+	g             *Graph
+	c             *flow.Ctx
+	route         object.Key
+	problems      []metav1.Condition
+	policyTargets []object.Key
 }
 
 func (r *resolver) httpRules(rules []gwv1.HTTPRouteRule) []RouteRule {

@@ -13,43 +13,38 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// section is a listener as far as attachment depends on it: on nothing but its
-// Gateway's spec. A certificate that is rotated, or a status that is written,
-// leaves it as it is, and with it everything that thousands of routes read.
+// section is what attachment depends on of a listener. It follows from the Gateway's spec
+// alone. A certificate that is rotated, or a status that is written, doesn't change it,
+// and so nothing that thousands of routes read.
 type section struct {
+	Frontend
 	key        ListenerKey
-	port       uint16
 	family     family
-	hostname   string
 	kinds      []gwv1.RouteGroupKind
 	namespaces NamespaceRule
-	table      string
 	conflicted bool
-	udp        bool
 	// shared says that other objects have listeners on the port too: this
 	// Gateway's ListenerSets, or for a ListenerSet the Gateway and its siblings.
 	shared bool
-	// contested says that HTTPRoutes and GRPCRoutes may meet on the listener.
-	contested bool
+	// mixesKinds says that both HTTPRoutes and GRPCRoutes may attach to the listener.
+	mixesKinds bool
 }
 
 func sectionOf(d *draft) section {
 	return section{
-		key: d.Key, port: d.Port, family: d.family, hostname: d.Hostname,
-		kinds: d.Kinds, namespaces: d.Namespaces, table: d.Table, conflicted: d.conflicted(),
-		udp: d.Protocol == gwv1.UDPProtocolType,
+		Frontend: d.Frontend(), key: d.Key, family: d.family,
+		kinds: d.Kinds, namespaces: d.Namespaces, conflicted: d.conflicted(),
 	}
 }
 
 func (s section) equal(o section) bool {
-	return s.key == o.key && s.port == o.port && s.family == o.family && s.hostname == o.hostname &&
-		s.table == o.table && s.udp == o.udp && s.shared == o.shared &&
-		s.conflicted == o.conflicted && s.contested == o.contested && s.namespaces.Equal(o.namespaces) &&
+	return s.Frontend == o.Frontend && s.key == o.key && s.family == o.family && s.shared == o.shared &&
+		s.conflicted == o.conflicted && s.mixesKinds == o.mixesKinds && s.namespaces.Equal(o.namespaces) &&
 		slices.EqualFunc(s.kinds, o.kinds, sameKind)
 }
 
 // String describes the section in messages to people.
-func (s section) String() string { return fmt.Sprintf("%q (port %d)", s.key.Name, s.port) }
+func (s section) String() string { return fmt.Sprintf("%q (port %d)", s.key.Name, s.Port) }
 
 func (g *Graph) declareSections() flow.Table[object.Name, []section] {
 	return flow.Map("topology-sections", g.owned,
@@ -58,7 +53,7 @@ func (g *Graph) declareSections() flow.Table[object.Name, []section] {
 			list := make([]section, len(drafts))
 			for i, d := range drafts {
 				list[i] = sectionOf(d)
-				list[i].contested = g.contested(c, d, names...)
+				list[i].mixesKinds = g.mixesKinds(c, d, names...)
 				if gw.Spec.AllowedListeners != nil {
 					_, list[i].shared = flow.Get(c, g.setPorts, portOf(name, d.Port, d.Protocol))
 				}
@@ -75,10 +70,10 @@ func (g *Graph) owns(c *flow.Ctx, s *section, all []section, pattern string) boo
 	if s.shared {
 		return !g.ownedElsewhere(c, s, pattern)
 	}
-	mine := specificity(s.hostname)
+	mine := specificity(s.Hostname)
 	for i := range all {
 		o := &all[i]
-		if o.port == s.port && o.family == s.family && specificity(o.hostname) > mine && covers(o.hostname, pattern) {
+		if o.Port == s.Port && o.family == s.family && specificity(o.Hostname) > mine && covers(o.Hostname, pattern) {
 			return false
 		}
 	}

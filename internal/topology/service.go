@@ -26,13 +26,13 @@ func (r *resolver) service(ref reference) BackendRef {
 		return problem(condition.BackendNotPermitted(ref.field(), name.String(), name.Namespace, r.route.Kind.Name(), r.route.Namespace))
 	}
 	p, refused := r.servicePort(ref)
-	// A policy governs a Service that doesn't exist as well.
+	// A policy may target a Service that doesn't exist.
 	if refused.Problem != nil && refused.Problem.Reason != string(gwv1.RouteReasonBackendNotFound) {
 		return refused
 	}
 	policies, some := r.g.policiesOf(r.c, ref.object)
 	if some {
-		r.governed = append(r.governed, ref.object)
+		r.policyTargets = append(r.policyTargets, ref.object)
 	}
 	if refused.Problem != nil {
 		return refused

@@ -152,7 +152,7 @@ func (g *Graph) gatewaysOfRoute(c *flow.Ctx, k object.Key, yield func(object.Nam
 
 // gatewaysTo yields the Gateways with routes that refer to an object.
 func (g *Graph) gatewaysTo(c *flow.Ctx, k object.Key, yield func(object.Name)) {
-	for route := range flow.Select(c, g.byGoverned, k).All() {
+	for route := range flow.Select(c, g.byPolicyTarget, k).All() {
 		g.gatewaysOfRoute(c, route, yield)
 	}
 }
@@ -161,9 +161,9 @@ func (g *Graph) gatewaysTo(c *flow.Ctx, k object.Key, yield func(object.Name)) {
 func (g *Graph) declareTargets() {
 	g.byClass = flow.NewIndex(g.owned,
 		func(_ object.Name, gw *gwv1.Gateway, yield func(string)) { yield(string(gw.Spec.GatewayClassName)) }, object.Name.Compare)
-	g.byGoverned = flow.NewIndex(g.Routes,
+	g.byPolicyTarget = flow.NewIndex(g.Routes,
 		func(_ object.Key, r *Route, yield func(object.Key)) {
-			for _, o := range r.Governed {
+			for _, o := range r.PolicyTargets {
 				yield(o)
 			}
 		}, object.Key.Compare)

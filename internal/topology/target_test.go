@@ -139,7 +139,7 @@ func TestTargets(t *testing.T) {
 			`one: TargetNotFound: HTTPRoute default/r has no rule named "second"; it has "first"; correct sectionName, ` +
 				`two: TargetNotFound: HTTPRoute default/r has no rule named "second"; it has "first"; correct sectionName`,
 		},
-		{[]policy.Target{targetOf(kind.TCPRoute, "r", "")}, ""}, // no listener takes it
+		{[]policy.Target{targetOf(kind.TCPRoute, "r", "")}, ""}, // no listener accepts it
 		{[]policy.Target{targetOf(kind.Service, "s", "http")}, "one, two"},
 		{[]policy.Target{targetOf(kind.Secret, "s", "")}, ""}, // nothing that could be targeted
 	} {
@@ -154,7 +154,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// A policy that waits for its target is judged once it comes, and again when it goes.
+// A policy that waits for its target is checked once it comes, and again when it goes.
 func TestTargetComes(t *testing.T) {
 	w := newColored(settings{ImplicitClass: "gatehouse"}.options())
 	for _, name := range []string{"late", "other"} {

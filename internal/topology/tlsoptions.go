@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
-// ourOptions begins the keys of options of TLS that are ours to judge. All others are
+// ourOptions begins the keys of options of TLS that are ours to read. All others are
 // for other implementations.
 const ourOptions = "gatehouse.dev/"
 

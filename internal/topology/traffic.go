@@ -50,7 +50,7 @@ const (
 	retrySpan     = time.Second
 )
 
-// trafficPolicy judges a policy, its targets aside.
+// trafficPolicy makes the node of a policy, and checks all of it except its targets.
 func trafficPolicy(name object.Name, o *gwxv1alpha1.XBackendTrafficPolicy) *TrafficPolicy {
 	p := &TrafficPolicy{Object: o}
 	p.Name, p.Created, p.Targets = name, o.CreationTimestamp.Time, trafficTargets(o)

@@ -27,9 +27,9 @@ type Version struct {
 // Usable reports whether objects mean what we know.
 func (v Version) Usable() bool { return v.Refused.Type == "" }
 
-// VersionOf judges definitions by what they say of their version. Those of other
+// VersionOf checks definitions by what they say of their version. Those of other
 // minor versions are used as far as they go. Without definitions, as where files
-// are read, there is nothing to judge.
+// are read, there is nothing to check.
 func VersionOf(definitions iter.Seq[*metav1.PartialObjectMetadata]) (Version, bool) {
 	made, _ := majorMinor(consts.BundleVersion)
 	others := map[string][]string{} // names of definitions by version
@@ -93,7 +93,7 @@ func versionsText(found map[string][]string) string {
 	return strings.Join(list, ", ")
 }
 
-// declareVersion judges the definitions; one entry, or none where there are none.
+// declareVersion checks the definitions; one entry, or none where there are none.
 func (g *Graph) declareVersion() flow.Table[struct{}, Version] {
 	all := flow.NewIndex(g.in.Definitions,
 		func(_ string, _ *metav1.PartialObjectMetadata, yield func(struct{})) { yield(struct{}{}) },

@@ -41,7 +41,7 @@ func (g *Graph) declareXBackends() flow.Table[object.Name, *XBackend] {
 		})
 }
 
-// xBackend judges an XBackend.
+// xBackend makes the node of an XBackend.
 func (g *Graph) xBackend(c *flow.Ctx, name object.Name, o *gwxv1alpha1.XBackend) *XBackend {
 	b := &XBackend{Name: name, Object: o, Port: int32(o.Spec.Port.Number), Protocol: valueOr(o.Spec.Protocol, "")}
 	refuse := func(c metav1.Condition) *XBackend {
@@ -68,14 +68,14 @@ func (g *Graph) xBackend(c *flow.Ctx, name object.Name, o *gwxv1alpha1.XBackend)
 		if policy == nil {
 			return refuse(condition.XBackendInvalid("spec.tls.validation", "is missing"))
 		}
-		judged := g.backendTLSPolicy(c, name, policy)
-		if judged.Refused != nil {
-			return refuse(condition.XBackendTLS(judged.Refused.Message))
+		checked := g.backendTLSPolicy(c, name, policy)
+		if checked.Refused != nil {
+			return refuse(condition.XBackendTLS(checked.Refused.Message))
 		}
-		if judged.ResolvedRefs.Status != metav1.ConditionTrue {
-			return refuse(condition.XBackendTLS(judged.ResolvedRefs.Message))
+		if checked.ResolvedRefs.Status != metav1.ConditionTrue {
+			return refuse(condition.XBackendTLS(checked.ResolvedRefs.Message))
 		}
-		b.TLS = judged.Asks
+		b.TLS = checked.Asks
 	}
 	encrypted := b.Protocol == gwxv1alpha1.BackendProtocolHTTP2 || b.Protocol == gwxv1alpha1.BackendProtocolWSS
 	switch {
@@ -108,8 +108,8 @@ func (r *resolver) xBackend(ref reference) BackendRef {
 	if name.Namespace != r.route.Namespace {
 		return problem(condition.XBackendElsewhere(ref.field(), name.String()))
 	}
-	if ref.use != ir.UseUDP { // no XBackend takes datagrams
-		r.governed = append(r.governed, ref.object)
+	if ref.use != ir.UseUDP { // datagrams can't be sent to an XBackend
+		r.policyTargets = append(r.policyTargets, ref.object)
 	}
 	b, ok := flow.Get(r.c, r.g.XBackends, name)
 	switch {

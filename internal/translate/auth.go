@@ -22,7 +22,7 @@ const (
 
 // auth translates a rule's ExternalAuth filter; nil without one. The result has
 // no backend where the service can't be used, of which the topology tells.
-func (t *translation) auth(at place, filters []gwv1.HTTPRouteFilter, ref *topology.BackendRef, timeouts *ir.Timeouts) *ir.Auth {
+func (t *translation) auth(at position, filters []gwv1.HTTPRouteFilter, ref *topology.BackendRef, timeouts *ir.Timeouts) *ir.Auth {
 	for i := range filters {
 		f := filters[i].ExternalAuth
 		if f == nil {
@@ -63,7 +63,7 @@ func (t *translation) auth(at place, filters []gwv1.HTTPRouteFilter, ref *topolo
 
 // authPath checks what is put before the client's path. A trailing slash would
 // double the slash that the path begins with.
-func (t *translation) authPath(at place, path string) string {
+func (t *translation) authPath(at position, path string) string {
 	if path == "" {
 		return ""
 	}
@@ -82,7 +82,7 @@ func (t *translation) authPath(at place, path string) string {
 }
 
 // authHeaders checks the names of headers that are sent to a service.
-func (t *translation) authHeaders(at place, list string, names []string) []string {
+func (t *translation) authHeaders(at position, list string, names []string) []string {
 	if len(names) == 0 {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (t *translation) authHeaders(at place, list string, names []string) []strin
 
 // copiedHeaders checks the names of headers that a service's answer may change in
 // the request: the same that a header modifier may.
-func (t *translation) copiedHeaders(at place, list string, names []string) []string {
+func (t *translation) copiedHeaders(at position, list string, names []string) []string {
 	if len(names) == 0 {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (t *translation) copiedHeaders(at place, list string, names []string) []str
 	return out
 }
 
-func (t *translation) authBody(at place, b *gwv1.ForwardBodyConfig) uint32 {
+func (t *translation) authBody(at position, b *gwv1.ForwardBodyConfig) uint32 {
 	if b == nil || b.MaxSize == 0 {
 		return 0
 	}

@@ -16,7 +16,7 @@ const defaultMaxAge = 5 * time.Second
 // origins is what the specification lets an origin be.
 var origins = regexp.MustCompile(`^(\*|https?://(\*|(\*\.)?[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)*)(:[0-9]{1,5})?)$`)
 
-func (t *translation) cors(at place, f *gwv1.HTTPCORSFilter) *ir.CORS {
+func (t *translation) cors(at position, f *gwv1.HTTPCORSFilter) *ir.CORS {
 	c := &ir.CORS{
 		AllowOrigins:     texts(f.AllowOrigins),
 		AllowMethods:     texts(f.AllowMethods),
@@ -41,7 +41,7 @@ func (t *translation) cors(at place, f *gwv1.HTTPCORSFilter) *ir.CORS {
 }
 
 // corsNames checks names that go into a header of the answer. A * is a token.
-func (t *translation) corsNames(at place, list string, names []string) {
+func (t *translation) corsNames(at position, list string, names []string) {
 	for i, n := range names {
 		if !isToken(n) {
 			f := at.field(item(list, i))

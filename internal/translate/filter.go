@@ -15,7 +15,7 @@ import (
 //
 // Filters take effect in Envoy's order, not in the list's: CORS, external
 // authorization, redirect, mirror, request headers, rewrite, response headers.
-func (t *translation) filters(at place, list []gwv1.HTTPRouteFilter, mirrors []topology.BackendRef) (out ir.Filters, redirect *ir.Redirect) {
+func (t *translation) filters(at position, list []gwv1.HTTPRouteFilter, mirrors []topology.BackendRef) (out ir.Filters, redirect *ir.Redirect) {
 	mirror := 0
 	for i := range list {
 		f, at := &list[i], at.inFilter(i)
@@ -53,7 +53,7 @@ func (t *translation) filters(at place, list []gwv1.HTTPRouteFilter, mirrors []t
 
 // placed checks that a filter is of a supported type, has its settings, and may
 // stand where it does, after the ones before it.
-func (t *translation) placed(at place, f *gwv1.HTTPRouteFilter, before []gwv1.HTTPRouteFilter) bool {
+func (t *translation) placed(at position, f *gwv1.HTTPRouteFilter, before []gwv1.HTTPRouteFilter) bool {
 	kind := string(f.Type)
 	name, set, repeatable, inBackend := "", false, false, false
 	switch f.Type {
@@ -104,7 +104,7 @@ func (t *translation) placed(at place, f *gwv1.HTTPRouteFilter, before []gwv1.HT
 
 // compatible checks combinations within a rule. A redirect answers the request
 // itself, so nothing is left to forward, rewrite or mirror.
-func (t *translation) compatible(at place, spec *gwv1.HTTPRouteRule, a *ir.Rule) {
+func (t *translation) compatible(at position, spec *gwv1.HTTPRouteRule, a *ir.Rule) {
 	if a.Redirect == nil {
 		return
 	}

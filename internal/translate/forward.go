@@ -38,7 +38,7 @@ func (t *translation) forward(index int, name *gwv1.SectionName, list []gwv1.Bac
 
 // plainBackends translates backendRefs without filters; nil where nothing can reach
 // any. A reference that can't be used keeps its share.
-func (t *translation) plainBackends(at place, list []gwv1.BackendRef, refs []topology.BackendRef) []ir.WeightedBackend {
+func (t *translation) plainBackends(at position, list []gwv1.BackendRef, refs []topology.BackendRef) []ir.WeightedBackend {
 	out := make([]ir.WeightedBackend, 0, len(list))
 	var total int64
 	usable := false
@@ -64,7 +64,7 @@ func (t *translation) plainBackends(at place, list []gwv1.BackendRef, refs []top
 	return out
 }
 
-// ForwardEntry is a route on a listener that has no route table.
+// ForwardEntry is a route on a listener that has no requests.
 type ForwardEntry struct {
 	Listener topology.ListenerKey
 	Route    object.Key
@@ -73,19 +73,19 @@ type ForwardEntry struct {
 	Rules    []*ir.Rule // as Route gives them
 }
 
-// forwards makes the chains of a listener that has no route table: one for each
+// forwards makes the chains of a listener that has no requests: one for each
 // host of its routes, and one for its own hostname. Where a host has no route,
 // connections are closed: they must not fall through to a listener that is less
 // specific.
 func forwards(l *topology.Listener, routes []*ForwardEntry) []ir.Chain {
-	winners := map[string]*contender{l.Hostname: nil}
+	winners := map[string]*forwardCandidate{l.Hostname: nil}
 	for _, e := range routes {
 		for _, h := range e.Hosts {
 			hostname := h.Domain
 			if hostname == "*" {
 				hostname = ""
 			}
-			c := &contender{hostname: h.Hostname, entry: e}
+			c := &forwardCandidate{hostname: h.Hostname, entry: e}
 			if was := winners[hostname]; was == nil || c.before(was) {
 				winners[hostname] = c
 			}
@@ -120,8 +120,8 @@ func inClear(backends []ir.WeightedBackend) []ir.WeightedBackend {
 	return out
 }
 
-// contender is a route that wants the connections to a host.
-type contender struct {
+// forwardCandidate is a route that asks for the connections to a host.
+type forwardCandidate struct {
 	hostname string // the route's own, which led to the host
 	entry    *ForwardEntry
 }
@@ -129,7 +129,7 @@ type contender struct {
 // before reports whether a route has a host rather than another: the one with the
 // more specific hostname of its own, then the older one, then the first by
 // "{namespace}/{name}". The others stay attached without getting anything.
-func (c *contender) before(o *contender) bool {
+func (c *forwardCandidate) before(o *forwardCandidate) bool {
 	return cmp.Or(
 		cmp.Compare(rank(o.hostname, &ir.Match{}), rank(c.hostname, &ir.Match{})),
 		c.entry.Created.Compare(o.entry.Created),

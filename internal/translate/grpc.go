@@ -34,7 +34,7 @@ func (t *translation) grpcMatches(spec *gwv1.GRPCRouteRule) []ir.Rule {
 	return rules
 }
 
-func (t *translation) grpcMethod(at place, m *gwv1.GRPCMethodMatch) (ir.Match, bool) {
+func (t *translation) grpcMethod(at position, m *gwv1.GRPCMethodMatch) (ir.Match, bool) {
 	if m == nil {
 		return ir.Match{Path: ir.PathMatch{Kind: ir.Service}}, true
 	}
@@ -71,7 +71,7 @@ func valueOf(s *string) string {
 }
 
 // grpcName checks the name of a service or a method.
-func (t *translation) grpcName(at place, name, value string) bool {
+func (t *translation) grpcName(at position, name, value string) bool {
 	for i := range len(value) {
 		c := value[i]
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.' {
@@ -87,7 +87,7 @@ func (t *translation) grpcName(at place, name, value string) bool {
 // grpcRegex checks the expression of a service or a method, which becomes a part
 // of one for the path. There anchors would match nothing, so that those around an
 // expression, which has to match all anyway, are taken off, and others refused.
-func (t *translation) grpcRegex(at place, name, pattern string) (string, bool) {
+func (t *translation) grpcRegex(at position, name, pattern string) (string, bool) {
 	if pattern == "" {
 		return "", true
 	}

@@ -27,7 +27,7 @@ const internalHeaders = "x-envoy-"
 
 // headerChanges translates a header modifier of requests or of responses; name is
 // the field of the filter.
-func (t *translation) headerChanges(at place, name string, f *gwv1.HTTPHeaderFilter) *ir.HeaderChanges {
+func (t *translation) headerChanges(at position, name string, f *gwv1.HTTPHeaderFilter) *ir.HeaderChanges {
 	if len(f.Set)+len(f.Add)+len(f.Remove) == 0 {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (t *translation) headerChanges(at place, name string, f *gwv1.HTTPHeaderFil
 
 // headerValues translates the headers of one action. Of several with the same
 // name, which can differ in case only, the first counts.
-func (t *translation) headerValues(at place, name string, list []gwv1.HTTPHeader) []ir.Header {
+func (t *translation) headerValues(at position, name string, list []gwv1.HTTPHeader) []ir.Header {
 	if len(list) == 0 {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (t *translation) headerValues(at place, name string, list []gwv1.HTTPHeader
 }
 
 // headerName checks the name of a header that is to be changed, and lowers it.
-func (t *translation) headerName(at place, list string, i int, name string) string {
+func (t *translation) headerName(at position, list string, i int, name string) string {
 	lower := strings.ToLower(name)
 	switch {
 	case lower == "host" || strings.HasPrefix(lower, ":"):
@@ -90,7 +90,7 @@ func (t *translation) headerName(at place, list string, i int, name string) stri
 
 // oneAction checks that no header has several actions: the specification calls
 // such a filter invalid.
-func (t *translation) oneAction(at place, name string, c *ir.HeaderChanges) {
+func (t *translation) oneAction(at position, name string, c *ir.HeaderChanges) {
 	twice := func(header string) {
 		f := at.field(name)
 		t.refuse(f, condition.HeaderTwice(f, header))

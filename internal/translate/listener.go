@@ -25,8 +25,7 @@ type ListenerInput struct {
 	// Listeners are those of the port that serve, in any order. They are of one
 	// protocol family: others on the port are in conflict.
 	Listeners []*topology.Listener
-	// Forwards are the routes on those of them that have no route table, in any
-	// order.
+	// Forwards are the routes on those of them that have no requests, in any order.
 	Forwards []ForwardEntry
 }
 
@@ -86,13 +85,14 @@ func ListenerName(l *topology.Listener) string {
 // chains makes what connections to a listener meet. Hostnames of plain HTTP are the
 // route table's work, where all listeners of the port share one.
 func chains(l *topology.Listener, routes []*ForwardEntry) []ir.Chain {
+	table, ok := RouteTable(l.Key.Gateway, l.Frontend())
 	switch {
-	case l.Table == "":
+	case !ok:
 		return forwards(l, routes)
 	case !encrypted(l):
-		return []ir.Chain{{Table: l.Table}}
+		return []ir.Chain{{Table: table.Table}}
 	default:
-		return []ir.Chain{{Hostname: l.Hostname, Table: l.Table, HTTP3: l.HTTP3, TLS: terminated(l)}}
+		return []ir.Chain{{Hostname: l.Hostname, Table: table.Table, HTTP3: l.HTTP3, TLS: terminated(l)}}
 	}
 }
 

@@ -46,7 +46,7 @@ func (t *translation) source(match int) ir.Source {
 	return ir.Source{Kind: t.key.Kind, Name: t.key.Name, Rule: t.index, Title: t.name, Match: match}
 }
 
-func (t *translation) path(at place, m *gwv1.HTTPPathMatch) (ir.PathMatch, bool) {
+func (t *translation) path(at position, m *gwv1.HTTPPathMatch) (ir.PathMatch, bool) {
 	kind, value := gwv1.PathMatchPathPrefix, "/"
 	if m != nil && m.Type != nil {
 		kind = *m.Type
@@ -82,7 +82,7 @@ func prefix(value string) string {
 
 // matchable checks a path to compare with. The schema has looked at its
 // characters already.
-func (t *translation) matchable(at place, path string) bool {
+func (t *translation) matchable(at position, path string) bool {
 	if why := pathProblem(path, "?#"); why != "" {
 		f := at.field("path.value")
 		t.refuse(f, condition.InvalidPath(f, path, why))
@@ -91,7 +91,7 @@ func (t *translation) matchable(at place, path string) bool {
 	return true
 }
 
-func (t *translation) headers(at place, list []gwv1.HTTPHeaderMatch) ([]ir.ValueMatch, bool) {
+func (t *translation) headers(at position, list []gwv1.HTTPHeaderMatch) ([]ir.ValueMatch, bool) {
 	return values(len(list), func(i int) (ir.ValueMatch, bool) {
 		h, ok := &list[i], true
 		name := strings.ToLower(string(h.Name))
@@ -110,7 +110,7 @@ func (t *translation) headers(at place, list []gwv1.HTTPHeaderMatch) ([]ir.Value
 	})
 }
 
-func (t *translation) query(at place, list []gwv1.HTTPQueryParamMatch) ([]ir.ValueMatch, bool) {
+func (t *translation) query(at position, list []gwv1.HTTPQueryParamMatch) ([]ir.ValueMatch, bool) {
 	return values(len(list), func(i int) (ir.ValueMatch, bool) {
 		q := &list[i]
 		kind := gwv1.QueryParamMatchExact
@@ -125,7 +125,7 @@ func (t *translation) query(at place, list []gwv1.HTTPQueryParamMatch) ([]ir.Val
 
 // value completes m by the way to compare it. Headers and query parameters name
 // the ways alike.
-func (t *translation) value(at place, list string, i int, kind string, m *ir.ValueMatch) bool {
+func (t *translation) value(at position, list string, i int, kind string, m *ir.ValueMatch) bool {
 	switch kind {
 	case string(gwv1.HeaderMatchExact):
 		return true

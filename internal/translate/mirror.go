@@ -10,7 +10,7 @@ import (
 
 // mirror translates a mirror. One without a usable backend is dropped, as the
 // specification wants it; the reference's problem is the topology's to tell.
-func (t *translation) mirror(at place, f *gwv1.HTTPRequestMirrorFilter, ref topology.BackendRef) (ir.Mirror, bool) {
+func (t *translation) mirror(at position, f *gwv1.HTTPRequestMirrorFilter, ref topology.BackendRef) (ir.Mirror, bool) {
 	m := ir.Mirror{Numerator: 100, Denominator: 100}
 	switch {
 	case f.Percent != nil:
@@ -29,7 +29,7 @@ func (t *translation) mirror(at place, f *gwv1.HTTPRequestMirrorFilter, ref topo
 	return m, true
 }
 
-func (t *translation) share(at place, name string, v, least, most int32) uint32 {
+func (t *translation) share(at position, name string, v, least, most int32) uint32 {
 	if v < least || v > most {
 		f := at.field(name)
 		t.refuse(f, condition.OutOfRange(f, int64(v), int64(least), int64(most)))

@@ -16,7 +16,7 @@ const (
 )
 
 // redirect makes a template: a port of 0 is still to be derived, by redirectPort.
-func (t *translation) redirect(at place, f *gwv1.HTTPRequestRedirectFilter) *ir.Redirect {
+func (t *translation) redirect(at position, f *gwv1.HTTPRequestRedirectFilter) *ir.Redirect {
 	r := &ir.Redirect{Status: http.StatusFound}
 	if f.Scheme != nil {
 		r.Scheme = *f.Scheme

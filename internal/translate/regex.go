@@ -16,7 +16,7 @@ import (
 const maxRegexProgram = 10_000
 
 // regex checks a regular expression against Envoy's RE2.
-func (t *translation) regex(at place, name, pattern string) bool {
+func (t *translation) regex(at position, name, pattern string) bool {
 	size, err := regexSize(pattern)
 	switch {
 	case err != nil:

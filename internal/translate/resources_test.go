@@ -136,7 +136,6 @@ func TestListener(t *testing.T) {
 		return &topology.Listener{
 			Key:  topology.ListenerKey{Gateway: gateway, Name: name},
 			Port: port, Protocol: protocol, Hostname: hostname, Certificates: certificates, Serves: true,
-			Table: fmt.Sprintf("tls-%d-%s", port, hostname),
 		}
 	}
 	rsa, ecdsa := object.Name{Namespace: "infra", Name: "rsa"}, object.Name{Namespace: "infra", Name: "ecdsa"}
@@ -148,8 +147,8 @@ func TestListener(t *testing.T) {
 			translate.ListenerInput{
 				Port: 80, BindPort: 8080, Addresses: []string{"::1", "127.0.0.1", "::1"},
 				Listeners: []*topology.Listener{
-					{Key: topology.ListenerKey{Name: "b"}, Port: 80, Protocol: "HTTP", Hostname: "b.example.com", Table: "http-80"},
-					{Key: topology.ListenerKey{Name: "a"}, Port: 80, Protocol: "HTTP", Table: "http-80"},
+					{Key: topology.ListenerKey{Name: "b"}, Port: 80, Protocol: "HTTP", Hostname: "b.example.com"},
+					{Key: topology.ListenerKey{Name: "a"}, Port: 80, Protocol: "HTTP"},
 				},
 			},
 			&ir.Listener{
@@ -169,7 +168,7 @@ func TestListener(t *testing.T) {
 			&ir.Listener{
 				Name: "tls-443", TLS: true, Port: 443, BindPort: 443, Addresses: []string{"127.0.0.1"},
 				Chains: []ir.Chain{
-					{Table: "tls-443-", TLS: &ir.TLS{Certificates: []ir.SecretKey{ir.Certificate(ecdsa)}}},
+					{Table: "tls-443-*", TLS: &ir.TLS{Certificates: []ir.SecretKey{ir.Certificate(ecdsa)}}},
 					{Hostname: "*.example.com", Table: "tls-443-*.example.com", TLS: &ir.TLS{Certificates: []ir.SecretKey{ir.Certificate(rsa)}}},
 					{Hostname: "b.example.com", Table: "tls-443-b.example.com", TLS: &ir.TLS{Certificates: []ir.SecretKey{ir.Certificate(rsa), ir.Certificate(ecdsa)}}},
 				},

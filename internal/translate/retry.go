@@ -15,7 +15,7 @@ import (
 const leastBackoff = time.Millisecond
 
 // retry translates when to retry; nil for never, which an explicit zero says too.
-func (t *translation) retry(at place, spec *gwv1.HTTPRouteRetry) *ir.Retry {
+func (t *translation) retry(at position, spec *gwv1.HTTPRouteRetry) *ir.Retry {
 	if spec == nil {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
-func (t *translation) rewrite(at place, f *gwv1.HTTPURLRewriteFilter) *ir.Rewrite {
+func (t *translation) rewrite(at position, f *gwv1.HTTPURLRewriteFilter) *ir.Rewrite {
 	var r ir.Rewrite
 	if f.Hostname != nil {
 		r.Hostname = t.hostname(at, "urlRewrite.hostname", string(*f.Hostname))
@@ -25,7 +25,7 @@ func (t *translation) rewrite(at place, f *gwv1.HTTPURLRewriteFilter) *ir.Rewrit
 
 // pathModifier translates what replaces a path or its prefix; forbidden are the
 // characters that would end the path.
-func (t *translation) pathModifier(at place, name string, m *gwv1.HTTPPathModifier, forbidden string) *ir.PathRewrite {
+func (t *translation) pathModifier(at position, name string, m *gwv1.HTTPPathModifier, forbidden string) *ir.PathRewrite {
 	switch {
 	case m.Type == gwv1.FullPathHTTPPathModifier && m.ReplaceFullPath != nil:
 		t.replacement(at, name+".replaceFullPath", *m.ReplaceFullPath, forbidden)
@@ -46,7 +46,7 @@ func (t *translation) pathModifier(at place, name string, m *gwv1.HTTPPathModifi
 	}
 }
 
-func (t *translation) replacement(at place, name, path, forbidden string) {
+func (t *translation) replacement(at position, name, path, forbidden string) {
 	if why := pathProblem(path, forbidden); why != "" {
 		f := at.field(name)
 		t.refuse(f, condition.InvalidPath(f, path, why))
@@ -67,7 +67,7 @@ func pathProblem(path, forbidden string) string {
 }
 
 // hostname checks a name to put into a Host header or a Location.
-func (t *translation) hostname(at place, name, value string) string {
+func (t *translation) hostname(at position, name, value string) string {
 	for i := range len(value) {
 		c := value[i]
 		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '.' {

@@ -17,7 +17,7 @@ import (
 
 // session translates how sessions of a rule persist; nil for not at all. A cookie
 // that nobody has named is named by backend.
-func (t *translation) session(at place, spec *gwv1.SessionPersistence) *ir.Session {
+func (t *translation) session(at position, spec *gwv1.SessionPersistence) *ir.Session {
 	if spec == nil {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (t *translation) session(at place, spec *gwv1.SessionPersistence) *ir.Sessi
 	}
 }
 
-func (t *translation) sessionHeader(at place, name string, h *gwv1.HeaderConfig) *ir.Session {
+func (t *translation) sessionHeader(at position, name string, h *gwv1.HeaderConfig) *ir.Session {
 	if h == nil {
 		f := at.field(name)
 		t.refuse(f, condition.MissingField(f, "type Header"))
@@ -59,7 +59,7 @@ func (t *translation) sessionHeader(at place, name string, h *gwv1.HeaderConfig)
 	return &ir.Session{Header: header}
 }
 
-func (t *translation) cookie(at place, name string, spec *gwv1.SessionPersistence) *ir.Session {
+func (t *translation) cookie(at position, name string, spec *gwv1.SessionPersistence) *ir.Session {
 	s := &ir.Session{Path: "/"}
 	permanent := false
 	if c := spec.Cookie; c != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
-func (t *translation) timeouts(at place, spec *gwv1.HTTPRouteTimeouts) *ir.Timeouts {
+func (t *translation) timeouts(at position, spec *gwv1.HTTPRouteTimeouts) *ir.Timeouts {
 	if spec == nil || spec.Request == nil && spec.BackendRequest == nil {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (t *translation) timeouts(at place, spec *gwv1.HTTPRouteTimeouts) *ir.Timeo
 
 // duration parses a duration of GEP-2257: a subset of what Go writes, without
 // signs, fractions and units below the millisecond.
-func (t *translation) duration(at place, name string, d *gwv1.Duration) *time.Duration {
+func (t *translation) duration(at position, name string, d *gwv1.Duration) *time.Duration {
 	if d == nil {
 		return nil
 	}

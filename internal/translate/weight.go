@@ -13,7 +13,7 @@ import (
 // backends translates a rule's backendRefs; nil where no request can reach any:
 // there are none, all have weight zero, or none can be used. A reference that
 // can't be used keeps its share, which answers 500.
-func (t *translation) backends(at place, list []gwv1.HTTPBackendRef, refs []topology.BackendRef, session *ir.Session) []ir.WeightedBackend {
+func (t *translation) backends(at position, list []gwv1.HTTPBackendRef, refs []topology.BackendRef, session *ir.Session) []ir.WeightedBackend {
 	if len(list) == 0 {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (t *translation) backends(at place, list []gwv1.HTTPBackendRef, refs []topo
 	return out
 }
 
-func (t *translation) weight(at place, w *int32) uint32 {
+func (t *translation) weight(at position, w *int32) uint32 {
 	switch {
 	case w == nil:
 		return 1

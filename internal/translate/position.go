@@ -2,22 +2,22 @@ package translate
 
 import "strconv"
 
-// place is where in a route something stands. It is a value, so that walking a
+// position is where in a route something stands. It is a value, so that walking a
 // good route costs nothing; text is made only for a problem.
-type place struct {
+type position struct {
 	rule                   int
 	match, backend, filter int // positions plus one; 0 where not inside of one
 }
 
-func inRule(i int) place { return place{rule: i} }
+func inRule(i int) position { return position{rule: i} }
 
-func (p place) inMatch(i int) place   { p.match = i + 1; return p }
-func (p place) inBackend(i int) place { p.backend = i + 1; return p }
-func (p place) inFilter(i int) place  { p.filter = i + 1; return p }
+func (p position) inMatch(i int) position   { p.match = i + 1; return p }
+func (p position) inBackend(i int) position { p.backend = i + 1; return p }
+func (p position) inFilter(i int) position  { p.filter = i + 1; return p }
 
-// field is the path of a field at the place, such as
+// field is the path of a field at the position, such as
 // spec.rules[0].filters[1].urlRewrite.hostname.
-func (p place) field(name string) string {
+func (p position) field(name string) string {
 	b := make([]byte, 0, 64)
 	step := func(list string, i int) {
 		b = append(b, list...)
