@@ -5,7 +5,7 @@ import "github.com/gatehouse-dev/gatehouse/internal/flow"
 // follower is the part of some work that reads a table: it hands over what there is when
 // a term begins, and then what each commit changes.
 type follower[K comparable, V any] struct {
-	table *flow.Derived[K, V]
+	table flow.Table[K, V]
 	set   func(K, V)
 	gone  func(K) // the table has no such entry any more
 }

@@ -100,6 +100,7 @@ func (p *provisioned) work(metrics prometheus.Registerer) ([]work, error) {
 	list := []work{
 		newKeeper(c.memory(), c.pipeline, c.log),
 		newFinalizers(c.direct, c.source.Live, c.pipeline, c.config.ControllerName, c.log),
+		newClassless(c.pipeline, c.log),
 	}
 	if c.config.Infrastructure.Type != configuration.InfrastructureKubernetes {
 		return list, nil
