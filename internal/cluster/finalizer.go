@@ -83,7 +83,7 @@ func (f *finalizers) run(ctx context.Context) error {
 			f.queue.Forget(class)
 		case ctx.Err() == nil:
 			if !apierrors.IsConflict(err) {
-				f.log.Error("the finalizer of a GatewayClass can't be written; trying again", "object", "GatewayClass"+" "+class, "error", err)
+				f.log.Error("the finalizer of a GatewayClass can't be written; trying again", "object", "GatewayClass "+class, "error", err)
 			}
 			f.queue.AddRateLimited(class)
 		}
