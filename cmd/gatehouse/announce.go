@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/standalone"
 	"github.com/gatehouse-dev/gatehouse/internal/terminal"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
@@ -116,7 +117,7 @@ func (a *announce) run(done <-chan struct{}, s *standalone.Standalone) {
 
 func hasGateway(v view.View) bool {
 	for _, it := range v.Items {
-		if it.Kind == "Gateway" {
+		if it.Kind == kind.Gateway.Name() {
 			return true
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -23,11 +22,11 @@ import (
 // replica leads: deleting a class, by uninstalling a chart for one, must not take away
 // what serves. A deleted class goes on to count until its last Gateway goes.
 type finalizers struct {
+	follower[string, bool]
 	client     client.Client
 	live       func(object.Key) client.Object
 	controller gwv1.GatewayController
 	log        *slog.Logger
-	pipeline   *pipeline.Pipeline
 	queue      workqueue.TypedRateLimitingInterface[string]
 
 	mu    sync.Mutex
@@ -38,11 +37,13 @@ type finalizers struct {
 }
 
 func newFinalizers(c client.Client, live func(object.Key) client.Object, p *pipeline.Pipeline, controllerName string, log *slog.Logger) *finalizers {
-	return &finalizers{
-		client: c, live: live, pipeline: p, controller: gwv1.GatewayController(controllerName), log: log,
+	f := &finalizers{
+		client: c, live: live, controller: gwv1.GatewayController(controllerName), log: log,
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](200*time.Millisecond, 30*time.Second)),
 		used:  map[string]bool{}, written: map[string]string{},
 	}
+	f.follower = follower[string, bool]{p.UsedClasses, f.set, func(class string) { f.set(class, false) }}
+	return f
 }
 
 // set says whether a class of ours is used.
@@ -51,18 +52,6 @@ func (f *finalizers) set(class string, used bool) {
 	f.used[class] = used
 	f.mu.Unlock()
 	f.queue.Add(class)
-}
-
-func (f *finalizers) begin(ctx *flow.Ctx) {
-	for class, used := range flow.All(ctx, f.pipeline.UsedClasses) {
-		f.set(class, used)
-	}
-}
-
-func (f *finalizers) committed(c *flow.Commit) {
-	for _, ch := range flow.Changes(c, f.pipeline.UsedClasses) {
-		f.set(ch.Key, ch.New)
-	}
 }
 
 func (f *finalizers) changed(k object.Key) {
@@ -94,7 +83,7 @@ func (f *finalizers) run(ctx context.Context) error {
 			f.queue.Forget(class)
 		case ctx.Err() == nil:
 			if !apierrors.IsConflict(err) {
-				f.log.Error("the finalizer of a GatewayClass can't be written; trying again", "object", "GatewayClass"+" "+class, "error", err)
+				f.log.Error("the finalizer of a GatewayClass can't be written; trying again", "object", "GatewayClass "+class, "error", err)
 			}
 			f.queue.AddRateLimited(class)
 		}

@@ -13,7 +13,6 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/parameters"
@@ -71,10 +70,10 @@ func (c *Cluster) remember(ctx context.Context) error {
 
 // keeper writes what is kept while a replica leads.
 type keeper struct {
+	follower[object.Name, *parameters.Kept]
 	memory
-	pipeline *pipeline.Pipeline
-	log      *slog.Logger
-	news     chan struct{} // there is something to write
+	log  *slog.Logger
+	news chan struct{} // there is something to write
 
 	mu    sync.Mutex
 	all   map[object.Name]*parameters.Kept
@@ -82,19 +81,9 @@ type keeper struct {
 }
 
 func newKeeper(m memory, p *pipeline.Pipeline, log *slog.Logger) *keeper {
-	return &keeper{memory: m, pipeline: p, log: log, news: make(chan struct{}, 1), all: map[object.Name]*parameters.Kept{}}
-}
-
-func (k *keeper) begin(ctx *flow.Ctx) {
-	for name, settings := range flow.All(ctx, k.pipeline.Kept) {
-		k.set(name, settings)
-	}
-}
-
-func (k *keeper) committed(c *flow.Commit) {
-	for _, ch := range flow.Changes(c, k.pipeline.Kept) {
-		k.set(ch.Key, ch.New)
-	}
+	k := &keeper{memory: m, log: log, news: make(chan struct{}, 1), all: map[object.Name]*parameters.Kept{}}
+	k.follower = follower[object.Name, *parameters.Kept]{p.Kept, k.set, func(name object.Name) { k.set(name, nil) }}
+	return k
 }
 
 func (k *keeper) changed(object.Key) {}

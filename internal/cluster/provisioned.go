@@ -100,6 +100,7 @@ func (p *provisioned) work(metrics prometheus.Registerer) ([]work, error) {
 	list := []work{
 		newKeeper(c.memory(), c.pipeline, c.log),
 		newFinalizers(c.direct, c.source.Live, c.pipeline, c.config.ControllerName, c.log),
+		newClassless(c.pipeline, c.log),
 	}
 	if c.config.Infrastructure.Type != configuration.InfrastructureKubernetes {
 		return list, nil
@@ -114,30 +115,22 @@ func (p *provisioned) work(metrics prometheus.Registerer) ([]work, error) {
 			})
 		},
 	})
-	return append(list, &fleetWork{Applier: applier, pipeline: c.pipeline, identity: p.identity}), err
+	if err != nil {
+		return nil, err
+	}
+	return append(list, &fleetWork{
+		Applier: applier, identity: p.identity,
+		follower: follower[object.Name, *infra.Gateway]{
+			c.pipeline.Infrastructure, func(_ object.Name, fleet *infra.Gateway) { applier.Set(fleet) }, applier.Delete,
+		},
+	}), nil
 }
 
 // fleetWork makes the fleets of Gateways.
 type fleetWork struct {
 	*infra.Applier
-	pipeline *pipeline.Pipeline
+	follower[object.Name, *infra.Gateway]
 	identity *identity.Authority
-}
-
-func (w *fleetWork) begin(ctx *flow.Ctx) {
-	for _, fleet := range flow.All(ctx, w.pipeline.Infrastructure) {
-		w.Set(fleet)
-	}
-}
-
-func (w *fleetWork) committed(c *flow.Commit) {
-	for _, ch := range flow.Changes(c, w.pipeline.Infrastructure) {
-		if ch.Has {
-			w.Set(ch.New)
-		} else {
-			w.Delete(ch.Key)
-		}
-	}
 }
 
 func (w *fleetWork) complete() { w.Complete() }

@@ -45,6 +45,21 @@ func GatewayClassNotAccepted(class, why string) metav1.Condition {
 		fmt.Sprintf("GatewayClass %s is not accepted: %s", class, why))
 }
 
+// ReasonClassNotFound is that of GatewayClassNotFound.
+const ReasonClassNotFound = "GatewayClassNotFound"
+
+// GatewayClassNotFound says that the Gateway names a class that does not exist, and goes
+// on with what it has of its former class.
+func GatewayClassNotFound(named, former, controllerName string) metav1.Condition {
+	what := fmt.Sprintf("spec.gatewayClassName names GatewayClass %q, which doesn't exist; ", named)
+	if named == former {
+		what += fmt.Sprintf("create it again with controllerName %s", controllerName)
+	} else {
+		what += fmt.Sprintf("name another one (it was %q), or create it with controllerName %s", former, controllerName)
+	}
+	return no(gwv1.GatewayConditionAccepted, gwv1.GatewayConditionReason(ReasonClassNotFound), what+"; until then "+goesOn)
+}
+
 // GatewayAddressNotUsable says which addresses of the spec can't be used, each
 // part being an address and why.
 func GatewayAddressNotUsable(problems []string) metav1.Condition {

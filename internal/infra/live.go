@@ -114,6 +114,9 @@ func OfFleet(o client.Object, controllerName string) (object.Name, bool) {
 	return gateway, ok && annotations[controllerAnnotation] == controllerName && o.GetName() == Name(gateway, annotations[classAnnotation])
 }
 
+// ClassOf is the GatewayClass under which the fleet of a live object was made.
+func ClassOf(o client.Object) string { return o.GetAnnotations()[classAnnotation] }
+
 const gatewayKind = "Gateway"
 
 func isGateway(owner *metav1.OwnerReference) bool {

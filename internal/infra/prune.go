@@ -98,7 +98,7 @@ func (a *Applier) isOrphan(ctx context.Context, gateway object.Name, o client.Ob
 		return false, err
 	}
 	class, _, _ := unstructured.NestedString(live.Object, "spec", "gatewayClassName")
-	return class != o.GetAnnotations()[classAnnotation], nil
+	return class != ClassOf(o), nil
 }
 
 // readGateway asks the API server for a Gateway.

@@ -38,6 +38,13 @@ type Entry struct {
 	Conditions []metav1.Condition
 }
 
+// EntryFields are where a Go type of entries has the fields of Entry.
+type EntryFields struct {
+	Controller *gwv1.GatewayController
+	Ref        *gwv1.ParentReference
+	Conditions *[]metav1.Condition
+}
+
 // statusPointer is a pointer to a status.
 type statusPointer[S any] interface {
 	*S
@@ -52,15 +59,32 @@ func Whole[O Object, S any, P statusPointer[S]](of func(O) P, visit func(status 
 	return s
 }
 
-// Shared is a status of entries. join makes one of entries, and most is how many of them
-// the API takes.
-func Shared[O Object, S any, P statusPointer[S]](of func(O) P, most int, entries func(P) []Entry, join func([]Entry) P) *Status {
+// Shared is a status of entries. list is where they are in it, fields is where an entry
+// has what all entries have, and most is how many of them the API takes.
+func Shared[O Object, S, E any, P statusPointer[S]](of func(O) P, most int, list func(P) *[]E, fields func(*E) EntryFields) *Status {
 	s := statusIn[O, S](of)
 	s.most = most
-	s.entries = func(status any) []Entry { return entries(status.(P)) }
-	s.join = func(list []Entry) any { return join(list) }
+	s.entries = func(status any) []Entry {
+		from := *list(status.(P))
+		out := make([]Entry, len(from))
+		for i := range from {
+			f := fields(&from[i])
+			out[i] = Entry{*f.Controller, *f.Ref, *f.Conditions}
+		}
+		return out
+	}
+	s.join = func(entries []Entry) any {
+		out := P(new(S))
+		to := make([]E, len(entries))
+		for i, e := range entries {
+			f := fields(&to[i])
+			*f.Controller, *f.Ref, *f.Conditions = e.Controller, e.Ref, e.Conditions
+		}
+		*list(out) = to
+		return out
+	}
 	s.visit = func(status any, yield func(string, *[]metav1.Condition)) {
-		for _, e := range entries(status.(P)) {
+		for _, e := range s.entries(status) {
 			yield(placeOf(&e.Ref), &e.Conditions)
 		}
 	}

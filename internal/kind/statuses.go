@@ -53,56 +53,24 @@ func waiting() []metav1.Condition {
 
 // routeStatus is the status of a kind of routes, which all have the same one.
 func routeStatus[O Object](of func(O) *gwv1.RouteStatus) *Status {
-	return Shared(of, 32,
-		func(s *gwv1.RouteStatus) []Entry {
-			out := make([]Entry, len(s.Parents))
-			for i, p := range s.Parents {
-				out[i] = Entry{p.ControllerName, p.ParentRef, p.Conditions}
-			}
-			return out
-		},
-		func(list []Entry) *gwv1.RouteStatus {
-			s := &gwv1.RouteStatus{Parents: make([]gwv1.RouteParentStatus, len(list))}
-			for i, e := range list {
-				s.Parents[i] = gwv1.RouteParentStatus{ControllerName: e.Controller, ParentRef: e.Ref, Conditions: e.Conditions}
-			}
-			return s
+	return Shared(of, 32, func(s *gwv1.RouteStatus) *[]gwv1.RouteParentStatus { return &s.Parents },
+		func(e *gwv1.RouteParentStatus) EntryFields {
+			return EntryFields{&e.ControllerName, &e.ParentRef, &e.Conditions}
 		})
 }
 
 // policyStatus is the status of a kind of policies, which all have the same one.
 func policyStatus[O Object](of func(O) *gwv1.PolicyStatus) *Status {
-	return Shared(of, 16,
-		func(s *gwv1.PolicyStatus) []Entry {
-			out := make([]Entry, len(s.Ancestors))
-			for i, a := range s.Ancestors {
-				out[i] = Entry{a.ControllerName, a.AncestorRef, a.Conditions}
-			}
-			return out
-		},
-		func(list []Entry) *gwv1.PolicyStatus {
-			s := &gwv1.PolicyStatus{Ancestors: make([]gwv1.PolicyAncestorStatus, len(list))}
-			for i, e := range list {
-				s.Ancestors[i] = gwv1.PolicyAncestorStatus{ControllerName: e.Controller, AncestorRef: e.Ref, Conditions: e.Conditions}
-			}
-			return s
+	return Shared(of, 16, func(s *gwv1.PolicyStatus) *[]gwv1.PolicyAncestorStatus { return &s.Ancestors },
+		func(e *gwv1.PolicyAncestorStatus) EntryFields {
+			return EntryFields{&e.ControllerName, &e.AncestorRef, &e.Conditions}
 		})
 }
 
 func xBackendStatus() *Status {
 	return Shared(func(o *gwxv1alpha1.XBackend) *gwxv1alpha1.BackendStatus { return &o.Status }, 32,
-		func(s *gwxv1alpha1.BackendStatus) []Entry {
-			out := make([]Entry, len(s.Ancestors))
-			for i, a := range s.Ancestors {
-				out[i] = Entry{a.ControllerName, a.AncestorRef, a.Conditions}
-			}
-			return out
-		},
-		func(list []Entry) *gwxv1alpha1.BackendStatus {
-			s := &gwxv1alpha1.BackendStatus{Ancestors: make([]gwxv1alpha1.BackendAncestorStatus, len(list))}
-			for i, e := range list {
-				s.Ancestors[i] = gwxv1alpha1.BackendAncestorStatus{ControllerName: e.Controller, AncestorRef: e.Ref, Conditions: e.Conditions}
-			}
-			return s
+		func(s *gwxv1alpha1.BackendStatus) *[]gwxv1alpha1.BackendAncestorStatus { return &s.Ancestors },
+		func(e *gwxv1alpha1.BackendAncestorStatus) EntryFields {
+			return EntryFields{&e.ControllerName, &e.AncestorRef, &e.Conditions}
 		})
 }

@@ -13,13 +13,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// Kept is what a Gateway goes on with while its parameters can't be used: the settings
-// that it had when they could be used last. Another Gateway of the same name has
+// Kept is what a Gateway goes on with while its parameters can't be used or its class
+// does not exist: what it had when they could be used last. Another Gateway of the same name has
 // nothing of them. A restarted controller needs those that proxies get over xDS; what
 // concerns pods needs no memory, since a fleet that is held stays as it is.
 type Kept struct {
 	UID      types.UID          `json:"uid"`
 	Settings *v1alpha1.Settings `json:"settings"`
+	// Class is the GatewayClass that the Gateway was served under. A restarted controller
+	// reads it from the Gateway's fleet.
+	Class string `json:"-"`
 }
 
 // MaxKept is how much a ConfigMap takes.

@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -71,12 +70,6 @@ func (p *Pipeline) declareInfra() {
 			emit(name, g)
 		}, flow.Equal(func(a, b *infra.Gateway) bool { return reflect.DeepEqual(a, b) }))
 	flow.Watch(p.Infrastructure)
-	p.fleetServices = flow.NewIndex(p.Inputs.Services,
-		func(_ object.Name, s *corev1.Service, yield func(object.Name)) {
-			if gateway, ok := infra.OfFleet(s, p.Options.Topology.ControllerName); ok {
-				yield(gateway)
-			}
-		}, object.Name.Compare)
 }
 
 // isHeld reports whether a Gateway's fleet is to stay as it is, whatever else the

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
@@ -66,9 +65,6 @@ type Pipeline struct {
 	Kept *flow.Derived[object.Name, *parameters.Kept]
 	// UsedClasses says of our classes whether Gateways use them.
 	UsedClasses *flow.Derived[string, bool]
-	// fleetServices are the Services in front of fleets, of former classes of a Gateway
-	// too.
-	fleetServices *flow.Index[object.Name, object.Name, *corev1.Service]
 
 	// Fleets are the Gateways that have proxies.
 	Fleets *flow.Derived[object.Name, struct{}]

@@ -7,15 +7,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/parameters"
 )
 
-// keep remembers the settings of Gateways whose parameters can be used, for the
-// day when they can't. It lags one transaction behind: nobody needs it before.
+// keep remembers the classes and settings of Gateways that are served as they ask for,
+// for the day when their parameters can't be used or their class does not exist. It lags one transaction behind: nobody needs it before.
 func (p *Pipeline) keep(tx *flow.Tx) {
 	for _, ch := range p.changedGateways {
 		switch {
 		case !ch.Has:
 			p.Inputs.Kept.Delete(tx, ch.Key)
 		case ch.New.Served() && !ch.New.ParametersHeld:
-			p.Inputs.Kept.Set(tx, ch.Key, parameters.Kept{UID: ch.New.Object.UID, Settings: ch.New.Parameters})
+			p.Inputs.Kept.Set(tx, ch.Key, parameters.Kept{UID: ch.New.Object.UID, Class: ch.New.Class, Settings: ch.New.Parameters})
 		}
 	}
 	p.changedGateways = nil

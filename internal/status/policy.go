@@ -5,6 +5,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -58,7 +59,7 @@ func ancestors(controllerName string, o metav1.Object, list []topology.Ancestor,
 // gatewayRef is how a status names a Gateway.
 func gatewayRef(gateway object.Name) gwv1.ParentReference {
 	return gwv1.ParentReference{
-		Group: new(gwv1.Group(gwv1.GroupName)), Kind: new(gwv1.Kind("Gateway")),
+		Group: new(gwv1.Group(gwv1.GroupName)), Kind: new(gwv1.Kind(kind.Gateway.Name())),
 		Namespace: new(gwv1.Namespace(gateway.Namespace)), Name: gwv1.ObjectName(gateway.Name),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
@@ -98,7 +99,7 @@ func (s Screen) gateways(v view.View) *section {
 	t := table{style: s.Style, indent: 2, width: s.Width, soft: []int{3}, head: []string{"GATEWAY", "LISTENER", "ADDRESS", "HOSTNAME", "ROUTES", "STATE"}}
 	var items []view.Item
 	for _, it := range v.Items {
-		if it.Kind == "Gateway" || it.Kind == "ListenerSet" {
+		if it.Kind == kind.Gateway.Name() || it.Kind == kind.ListenerSet.Name() {
 			items = append(items, it)
 		}
 	}
@@ -128,7 +129,7 @@ func (s Screen) gateways(v view.View) *section {
 // has one: its listeners would only repeat why.
 func (s Screen) gatewayRows(it view.Item) []row {
 	sum, name := it.Summary, objectName(it.Metadata)
-	if it.Kind != "Gateway" {
+	if it.Kind != kind.Gateway.Name() {
 		name = it.Kind + " " + name
 	}
 	state := func(word string, ok bool) string { return s.word(word, ok) }
@@ -155,7 +156,7 @@ func (s Screen) routes(v view.View) *section {
 	t := table{style: s.Style, indent: 2, width: s.Width, soft: []int{1, 2}, head: []string{"ROUTE", "HOSTNAMES", "PARENTS", "STATE"}}
 	var items []view.Item
 	for _, it := range v.Items {
-		if it.Kind != "Gateway" && it.Kind != "ListenerSet" && it.Kind != "GatewayClass" || it.Kind == "GatewayClass" && !it.Summary.OK {
+		if it.Kind != kind.Gateway.Name() && it.Kind != kind.ListenerSet.Name() && it.Kind != kind.GatewayClass.Name() || it.Kind == kind.GatewayClass.Name() && !it.Summary.OK {
 			items = append(items, it)
 		}
 	}
@@ -163,7 +164,7 @@ func (s Screen) routes(v view.View) *section {
 	for _, it := range items {
 		sum := it.Summary
 		r := row{[]string{it.Kind + " " + objectName(it.Metadata), list(sum.Hosts, false), list(sum.Parents, false), s.word(sum.State, sum.OK)}, sum.Message}
-		if it.Kind == "GatewayClass" {
+		if it.Kind == kind.GatewayClass.Name() {
 			r.cells[1], r.cells[2] = "", ""
 		}
 		t.rows = append(t.rows, r)

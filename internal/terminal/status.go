@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
@@ -64,15 +65,15 @@ func statusTables(s Style, v view.View, wide Wide) (classes, gateways, sets, rou
 		sum, name := it.Summary, objectName(it.Metadata)
 		state := s.state(sum.State, sum.OK)
 		switch it.Kind {
-		case "GatewayClass":
+		case kind.GatewayClass.Name():
 			classes.rows = append(classes.rows, row{[]string{name, state}, sum.Message})
-		case "Gateway":
+		case kind.Gateway.Name():
 			gateways.rows = append(gateways.rows, row{[]string{name, sum.Class, "", "", "", "", state}, sum.Message})
 			gateways.rows = append(gateways.rows, listenerRows(s, sum.Listeners)...)
-		case "ListenerSet":
+		case kind.ListenerSet.Name():
 			sets.rows = append(sets.rows, row{[]string{name, list(sum.Parents, wide), "", "", "", "", state}, sum.Message})
 			sets.rows = append(sets.rows, listenerRows(s, sum.Listeners)...)
-		case backendTLSPolicy:
+		case kind.BackendTLSPolicy.Name():
 		default:
 			routes.rows = append(routes.rows, row{
 				[]string{it.Kind + " " + name, list(sum.Hosts, wide), list(sum.Parents, wide), state}, sum.Message,
@@ -82,13 +83,11 @@ func statusTables(s Style, v view.View, wide Wide) (classes, gateways, sets, rou
 	return classes, gateways, sets, routes
 }
 
-const backendTLSPolicy = "BackendTLSPolicy"
-
 // policyTable shows policies, each with what it targets.
 func policyTable(s Style, v view.View, wide Wide) table {
 	t := table{soft: []int{1, 2}, head: []string{"POLICY", "HOSTNAME", "TARGETS", "STATE"}}
 	for _, it := range v.Items {
-		if sum := it.Summary; it.Kind == backendTLSPolicy {
+		if sum := it.Summary; it.Kind == kind.BackendTLSPolicy.Name() {
 			t.rows = append(t.rows, row{
 				[]string{it.Kind + " " + objectName(it.Metadata), list(sum.Hosts, wide), list(sum.Parents, wide), s.state(sum.State, sum.OK)}, sum.Message,
 			})

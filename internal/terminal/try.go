@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
@@ -20,13 +21,13 @@ type front struct {
 }
 
 // takes reports whether routes of a kind attach to the listener.
-func (f front) takes(kind string) bool {
-	switch kind {
-	case "TLSRoute":
+func (f front) takes(route string) bool {
+	switch route {
+	case kind.TLSRoute.Name():
 		return f.scheme == "tls"
-	case "TCPRoute":
+	case kind.TCPRoute.Name():
 		return f.scheme == "tcp"
-	case "UDPRoute":
+	case kind.UDPRoute.Name():
 		return f.scheme == "udp"
 	default:
 		return f.scheme == "http" || f.scheme == "https"
@@ -39,8 +40,8 @@ func Try(v view.View, n int) []string {
 	for _, it := range v.Items {
 		name := objectName(it.Metadata)
 		switch it.Kind {
-		case "Gateway":
-		case "ListenerSet":
+		case kind.Gateway.Name():
+		case kind.ListenerSet.Name():
 			name = it.Kind + " " + name
 		default:
 			continue
@@ -102,7 +103,7 @@ func (f front) command(it view.Item) string {
 			command += " -servername " + host
 		}
 		return command
-	case it.Kind == "GRPCRoute":
+	case it.Kind == kind.GRPCRoute.Name():
 		return f.grpcurl(route)
 	default:
 		return f.curl(route)

@@ -1,11 +1,15 @@
 package topology
 
 import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
@@ -36,19 +40,70 @@ func (c *Class) refuses() bool {
 	return c.Accepted.Status != metav1.ConditionTrue && !c.InvalidParameters && !c.frozen
 }
 
-// class returns a Gateway's class if it is ours.
+// class returns a Gateway's class if it is ours, or the one that the Gateway goes on
+// with.
 func (g *Graph) class(c *flow.Ctx, gw *gwv1.Gateway) (*Class, bool) {
 	name := string(gw.Spec.GatewayClassName)
 	if class, ok := flow.Get(c, g.Classes, name); ok {
 		return class, true
 	}
-	if name != g.options.ImplicitClass || name == "" {
-		return nil, false
-	}
 	if _, foreign := flow.Get(c, g.in.Classes, name); foreign {
 		return nil, false
 	}
+	if name != g.options.ImplicitClass || name == "" {
+		return g.formerClass(c, gw)
+	}
 	return &Class{Name: name, Accepted: condition.ClassAccepted()}, true
+}
+
+// formerClass returns the class of ours that a Gateway had, where the class that it
+// names does not exist: a typing error, or a class that is made again, must not cost a
+// fleet and its address. Outside of a cluster nothing is lost by it.
+func (g *Graph) formerClass(c *flow.Ctx, gw *gwv1.Gateway) (*Class, bool) {
+	if !g.options.Provisioned {
+		return nil, false
+	}
+	former := g.formerClassName(c, gw)
+	if former == "" {
+		return nil, false
+	}
+	held := Class{Name: former, Accepted: condition.ClassAccepted()}
+	if class, ok := flow.Get(c, g.Classes, former); ok {
+		held = *class
+	}
+	held.missing = string(gw.Spec.GatewayClassName)
+	return &held, true
+}
+
+// formerClassName is the name of the class under which this process has served a
+// Gateway last, else the class of the newest fleet of the Gateway: a process that has
+// just started knows nothing else. It is empty for a Gateway that had no class of ours.
+func (g *Graph) formerClassName(c *flow.Ctx, gw *gwv1.Gateway) string {
+	gateway := name(gw.Namespace, gw.Name)
+	if last, ok := flow.Get(c, g.in.Kept, gateway); ok && last.UID == gw.UID && last.Class != "" {
+		return last.Class
+	}
+	former, newest := "", time.Time{}
+	for _, s := range flow.Select(c, g.FleetServices, gateway).All() {
+		owner := metav1.GetControllerOf(s)
+		if owner != nil && owner.UID != gw.UID || s.DeletionTimestamp != nil {
+			continue // of an earlier Gateway of that name, or on its way out
+		}
+		if created := s.CreationTimestamp.Time; former == "" || created.After(newest) {
+			former, newest = infra.ClassOf(s), created
+		}
+	}
+	return former
+}
+
+// declareFleetServices orders the Services of fleets under their Gateways.
+func (g *Graph) declareFleetServices() *flow.Index[object.Name, object.Name, *corev1.Service] {
+	return flow.NewIndex(g.in.Services,
+		func(_ object.Name, s *corev1.Service, yield func(object.Name)) {
+			if gateway, ok := infra.OfFleet(s, g.options.ControllerName); ok {
+				yield(gateway)
+			}
+		}, object.Name.Compare)
 }
 
 // declareOwned keeps the Gateways of our classes: nothing below reads others.

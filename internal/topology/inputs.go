@@ -44,7 +44,7 @@ type Inputs struct {
 	Parameters         *flow.Input[object.Name, *v1alpha1.GatewayParameters]
 
 	// Kept are no objects: what a Gateway goes on with while its parameters can't be
-	// used.
+	// used, or its class does not exist.
 	Kept *flow.Input[object.Name, parameters.Kept]
 
 	// Unread says of kinds why the source reads none of their objects.

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
@@ -26,7 +28,7 @@ import (
 // mixesKinds reports whether HTTPRoutes and GRPCRoutes may meet on a listener: it
 // allows both, and GRPCRoutes name its Gateway or ListenerSet.
 func (g *Graph) mixesKinds(c *flow.Ctx, d *draft, names ...parentName) bool {
-	if !hasKind(d.Kinds, gatewayGroup, "HTTPRoute") || !hasKind(d.Kinds, gatewayGroup, "GRPCRoute") {
+	if !hasKind(d.Kinds, gatewayGroup, gwv1.Kind(kind.HTTPRoute.Name())) || !hasKind(d.Kinds, gatewayGroup, gwv1.Kind(kind.GRPCRoute.Name())) {
 		return false
 	}
 	return slices.ContainsFunc(names, func(n parentName) bool {

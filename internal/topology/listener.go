@@ -9,6 +9,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
@@ -35,15 +36,24 @@ type protocol struct {
 
 var (
 	gatewayGroup = gwv1.Group(gwv1.GroupVersion.Group)
-	httpKinds    = []gwv1.RouteGroupKind{{Group: &gatewayGroup, Kind: "HTTPRoute"}, {Group: &gatewayGroup, Kind: "GRPCRoute"}}
+	httpKinds    = routeKinds(kind.HTTPRoute, kind.GRPCRoute)
 	protocols    = map[gwv1.ProtocolType]protocol{
 		gwv1.HTTPProtocolType:  {cleartext, httpKinds},
 		gwv1.HTTPSProtocolType: {encrypted, httpKinds},
-		gwv1.TLSProtocolType:   {encrypted, []gwv1.RouteGroupKind{{Group: &gatewayGroup, Kind: "TLSRoute"}}},
-		gwv1.TCPProtocolType:   {raw, []gwv1.RouteGroupKind{{Group: &gatewayGroup, Kind: "TCPRoute"}}},
-		gwv1.UDPProtocolType:   {datagrams, []gwv1.RouteGroupKind{{Group: &gatewayGroup, Kind: "UDPRoute"}}},
+		gwv1.TLSProtocolType:   {encrypted, routeKinds(kind.TLSRoute)},
+		gwv1.TCPProtocolType:   {raw, routeKinds(kind.TCPRoute)},
+		gwv1.UDPProtocolType:   {datagrams, routeKinds(kind.UDPRoute)},
 	}
 )
+
+// routeKinds names kinds of routes as listeners do.
+func routeKinds(kinds ...object.Kind) []gwv1.RouteGroupKind {
+	out := make([]gwv1.RouteGroupKind, len(kinds))
+	for i, k := range kinds {
+		out[i] = gwv1.RouteGroupKind{Group: &gatewayGroup, Kind: gwv1.Kind(k.Name())}
+	}
+	return out
+}
 
 // supportedProtocols is for messages.
 const supportedProtocols = "HTTP, HTTPS, TLS, TCP or UDP"

@@ -26,6 +26,9 @@ type Class struct {
 	// version.
 	SupportedVersion metav1.Condition
 	frozen           bool // the version is why the class is not accepted
+	// missing is the name of a class that does not exist, where this class is that which
+	// a Gateway had before it named that one.
+	missing string
 	// InvalidParameters says that the class is not accepted for its parameters. Its
 	// Gateways go on as they are.
 	InvalidParameters bool
@@ -36,12 +39,12 @@ type Class struct {
 type Gateway struct {
 	Name   object.Name
 	Object *gwv1.Gateway
-	Class  string
+	Class  string // a former one, where the class that the Gateway names does not exist
 	// Parameters are the settings of the Gateway's proxies: those of the parameters of
 	// its class and its own, merged; never nil.
 	Parameters *v1alpha1.Settings
-	// ParametersHeld says that the parameters can't be used, and that what runs goes
-	// on as it is: it is served although it is not accepted, and its fleet is neither
+	// ParametersHeld says that the parameters can't be used or the class does not exist,
+	// and that what runs goes on as it is: it is served although it is not accepted, and its fleet is neither
 	// changed nor, where there is none, created.
 	ParametersHeld bool
 	// Accepted is the Gateway's Accepted condition. See Served for what it means to

@@ -90,7 +90,7 @@ func (g *Graph) declareParameters() flow.Table[object.Name, *gatewayParameters] 
 				return
 			}
 			own, refused := g.ownParameters(c, gw)
-			if own == nil && refused == nil && class.parameters == nil && !class.InvalidParameters {
+			if own == nil && refused == nil && class.parameters == nil && !class.InvalidParameters && class.missing == "" {
 				return
 			}
 			p := &gatewayParameters{settings: g.levels(class, own), refused: refused}
@@ -102,6 +102,9 @@ func (g *Graph) declareParameters() flow.Table[object.Name, *gatewayParameters] 
 			}
 			if class.InvalidParameters {
 				p.refused = new(condition.GatewayClassNotAccepted(class.Name, class.Accepted.Message))
+			}
+			if class.missing != "" {
+				p.refused = new(condition.GatewayClassNotFound(class.missing, class.Name, g.options.ControllerName))
 			}
 			switch {
 			case p.refused != nil:

@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -109,7 +110,7 @@ func routeSummary(s *gwv1.RouteStatus) Summary {
 
 // parentName names a parent in messages.
 func parentName(ref gwv1.ParentReference) string {
-	if ref.Kind != nil && *ref.Kind != "Gateway" {
+	if ref.Kind != nil && string(*ref.Kind) != kind.Gateway.Name() {
 		return "parent " + string(*ref.Kind) + " " + string(ref.Name)
 	}
 	return "parent " + string(ref.Name)

@@ -12,10 +12,6 @@ import (
 
 // controlPlaneKilled kills the control plane and starts it again, under load.
 func (w *workload) controlPlaneKilled(ctx context.Context) error {
-	const (
-		alone = time.Second // how long Envoy serves without a control plane
-		quiet = time.Second // how long what the new one sends is watched
-	)
 	envoy, err := w.envoyPID()
 	if err != nil {
 		return err
@@ -30,52 +26,16 @@ func (w *workload) controlPlaneKilled(ctx context.Context) error {
 			return nil
 		})
 	}
-	if err := w.kill(); err != nil {
+	took, err := w.restart(ctx)
+	if err != nil {
 		return err
-	}
-	if !wait(ctx, alone) {
-		return ctx.Err()
-	}
-	began := time.Now()
-	if err := w.start(); err != nil {
-		return err
-	}
-	if err := w.ready(ctx); err != nil {
-		return err
-	}
-	took := time.Since(began)
-	connected := func() (bool, error) {
-		m, err := w.metrics(ctx)
-		return m["gatehouse_xds_sessions"] == 1, errors.Join(err, w.alive())
-	}
-	if err := until(ctx, "Envoy to connect again", time.Minute, tick, connected); err != nil {
-		return err
-	}
-	if !wait(ctx, quiet) {
-		return ctx.Err()
 	}
 	sent, err := w.sent(ctx)
 	if err != nil {
 		return err
 	}
-	// A change that comes through shows that the new process leads, and that the
-	// bytes are counted.
-	edit, err := w.edits().next()
-	if err != nil {
+	if err := w.leads(ctx, sent); err != nil {
 		return err
-	}
-	if err := edit.make(); err != nil {
-		return err
-	}
-	if err := w.inForce(ctx, edit); err != nil {
-		return err
-	}
-	after, err := w.sent(ctx)
-	if err != nil {
-		return err
-	}
-	if after <= sent {
-		return fmt.Errorf("a change is in force, and %s has not moved from %v", sentBytes, sent)
 	}
 	stop()
 	if err := group.Wait(); err != nil {
@@ -94,6 +54,63 @@ func (w *workload) controlPlaneKilled(ctx context.Context) error {
 		restarts = 1
 	}
 	w.add(controlPlaneKilled, "envoy_restarts", restarts)
+	return nil
+}
+
+// restart kills the control plane, starts it again and waits until Envoy is connected and
+// has been told what the new one has to tell. It returns how long the start took.
+func (w *workload) restart(ctx context.Context) (time.Duration, error) {
+	const (
+		alone = time.Second // how long Envoy serves without a control plane
+		quiet = time.Second // how long what the new one sends is watched
+	)
+	if err := w.kill(); err != nil {
+		return 0, err
+	}
+	if !wait(ctx, alone) {
+		return 0, ctx.Err()
+	}
+	began := time.Now()
+	if err := w.start(); err != nil {
+		return 0, err
+	}
+	if err := w.ready(ctx); err != nil {
+		return 0, err
+	}
+	took := time.Since(began)
+	connected := func() (bool, error) {
+		m, err := w.metrics(ctx)
+		return m["gatehouse_xds_sessions"] == 1, errors.Join(err, w.alive())
+	}
+	if err := until(ctx, "Envoy to connect again", time.Minute, tick, connected); err != nil {
+		return 0, err
+	}
+	if !wait(ctx, quiet) {
+		return 0, ctx.Err()
+	}
+	return took, nil
+}
+
+// leads makes a change and waits until it is in force. That shows that the new process
+// leads, and that its bytes are counted: before, it had sent this many.
+func (w *workload) leads(ctx context.Context, sent float64) error {
+	edit, err := w.edits().next()
+	if err != nil {
+		return err
+	}
+	if err := edit.make(); err != nil {
+		return err
+	}
+	if err := w.inForce(ctx, edit); err != nil {
+		return err
+	}
+	after, err := w.sent(ctx)
+	if err != nil {
+		return err
+	}
+	if after <= sent {
+		return fmt.Errorf("a change is in force, and %s has not moved from %v", sentBytes, sent)
+	}
 	return nil
 }
 

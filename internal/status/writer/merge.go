@@ -106,11 +106,14 @@ func (m *merging) placed(e kind.Entry, live []metav1.Condition) kind.Entry {
 	return e
 }
 
+// gatewayKind is what references without a kind mean.
+var gatewayKind = gwv1.Kind(kind.Gateway.Name())
+
 // same reports whether two references mean the same: the API server fills in what one
 // of them may leave out.
 func (m *merging) same(a, b *gwv1.ParentReference) bool {
 	return ptr.Deref(a.Group, gwv1.GroupName) == ptr.Deref(b.Group, gwv1.GroupName) &&
-		ptr.Deref(a.Kind, "Gateway") == ptr.Deref(b.Kind, "Gateway") &&
+		ptr.Deref(a.Kind, gatewayKind) == ptr.Deref(b.Kind, gatewayKind) &&
 		string(ptr.Deref(a.Namespace, gwv1.Namespace(m.namespace))) == string(ptr.Deref(b.Namespace, gwv1.Namespace(m.namespace))) &&
 		a.Name == b.Name && ptr.Deref(a.SectionName, "") == ptr.Deref(b.SectionName, "") && ptr.Deref(a.Port, 0) == ptr.Deref(b.Port, 0)
 }

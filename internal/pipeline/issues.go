@@ -1,0 +1,125 @@
+package pipeline
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/status"
+	"github.com/gatehouse-dev/gatehouse/internal/translate"
+)
+
+// refusal is something that the proxies of a Gateway refused.
+type refusal struct {
+	Gateway object.Name
+	status.Ref
+	Within string // the route configuration of a host, or the route table of an inexpressible one
+}
+
+func (k refusal) String() string {
+	return fmt.Sprintf("%s: %s %s%s", k.Gateway, k.Kind, k.Within, k.Name)
+}
+
+func (k refusal) compare(o refusal) int {
+	return cmp.Or(k.Gateway.Compare(o.Gateway), cmp.Compare(k.Kind, o.Kind), cmp.Compare(k.Within, o.Within), cmp.Compare(k.Name, o.Name))
+}
+
+// inexpressibleHost keeps what Envoy could not be told apart from what it
+// refused, for the same host.
+const inexpressibleHost status.RefKind = "inexpressible"
+
+// backendLeftOut keeps what of a backend no proxy can be given apart from its
+// refusal.
+const backendLeftOut status.RefKind = "left out"
+
+// issueKey is something about a route that came to light behind translation.
+type issueKey struct {
+	Route object.Key
+	About refusal
+}
+
+func (k issueKey) String() string { return k.Route.String() + ": " + k.About.String() }
+
+func (k issueKey) compare(o issueKey) int {
+	return cmp.Or(k.Route.Compare(o.Route), k.About.compare(o.About))
+}
+
+// issue is one of three: rules that Envoy's configuration can't express, a refusal
+// by proxies, or a part of a backend that they can't be given.
+type issue struct {
+	problems []translate.Problem
+	refused  *status.Rejection
+	leftOut  *condition.Omission
+}
+
+// routeIssues are the issues of all routes. Routes look for theirs only where their
+// namespace has some: every look is remembered, and hardly any finds something.
+type routeIssues struct {
+	byRoute    *flow.Index[object.Key, issueKey, issue]
+	namespaces flow.Table[string, struct{}]
+}
+
+// declareIssues declares what comes to light about routes behind translation.
+func (p *Pipeline) declareIssues() routeIssues {
+	// Few hosts have faults: what has none costs no entry.
+	faulty := flow.Fold("faulty-hosts", p.hostParts,
+		func(k ir.HostKey, h *hostPart, yield func(ir.HostKey)) {
+			if len(h.errors) > 0 {
+				yield(k)
+			}
+		},
+		func(_ *hostPart, _ ir.HostKey, h *hostPart) *hostPart { return h },
+		func(_ *hostPart, _ ir.HostKey, _ *hostPart) *hostPart { return nil })
+	inexpressible := flow.Map("inexpressible-rules", faulty,
+		func(_ *flow.Ctx, k ir.HostKey, h *hostPart, emit func(issueKey, issue)) {
+			byRoute := map[object.Key][]translate.Problem{}
+			for _, e := range h.errors {
+				route := object.Key{Kind: e.Source.Kind, Name: e.Source.Name}
+				byRoute[route] = append(byRoute[route], translate.Inexpressible(e.Source, e.Err))
+			}
+			host := refusal{k.Gateway, status.Ref{Kind: inexpressibleHost, Name: k.Domain}, k.Table}
+			for route, problems := range byRoute {
+				emit(issueKey{route, host}, issue{problems: problems})
+			}
+		})
+	refused := flow.Map("refused-routes", p.rejected,
+		func(c *flow.Ctx, k refusal, r status.Rejection, emit func(issueKey, issue)) {
+			for route := range p.concerned(c, k) {
+				emit(issueKey{route, k}, issue{refused: &r})
+			}
+		})
+	left := p.backendProblems()
+	byRoute := flow.NewIndex(inexpressible,
+		func(k issueKey, _ issue, yield func(object.Key)) { yield(k.Route) }, issueKey.compare)
+	byRoute.Also(refused)
+	byRoute.Also(left)
+	namespaces := flow.Keys("namespaces-with-issues",
+		func(k issueKey, _ issue, yield func(string)) { yield(k.Route.Namespace) }, inexpressible, refused, left)
+	return routeIssues{byRoute, namespaces}
+}
+
+// backendProblems declares the issues of routes with backends of which a part has
+// to be left out. The first of the two tables holds only those backends, so that
+// all others cost nothing.
+func (p *Pipeline) backendProblems() *flow.Derived[issueKey, issue] {
+	incomplete := flow.Count("incomplete-backends", p.Members,
+		func(k BackendKey, m Member, yield func(BackendKey)) {
+			if m.leftOut != nil {
+				yield(k)
+			}
+		})
+	return flow.Map("endpoint-problems", incomplete,
+		func(c *flow.Ctx, k BackendKey, _ int, emit func(issueKey, issue)) {
+			m, ok := flow.Get(c, p.Members, k)
+			if !ok {
+				return
+			}
+			about := refusal{Gateway: k.Gateway, Ref: status.Ref{Kind: backendLeftOut, Name: m.Cluster.Name}}
+			for route := range p.sentTo(c, k) {
+				emit(issueKey{route, about}, issue{leftOut: m.leftOut})
+			}
+		})
+}
