@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -73,6 +74,11 @@ func Start(t testing.TB, opts Options) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(etcd.kill)
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	if opts.Channel != "" {
+		crds = CRDs(t, opts.Channel)
+		seed(t, "http://"+clients, crds)
+	}
 
 	key, keyFile := serviceAccountKey(t, dir)
 	tokens := filepath.Join(dir, "tokens.csv")
@@ -104,9 +110,7 @@ func Start(t testing.TB, opts Options) *Server {
 	}, opts.Args...)
 	s.Resume()
 	t.Cleanup(func() { s.server.stop() })
-	if opts.Channel != "" {
-		InstallCRDs(t, s.Config, CRDs(t, opts.Channel)...)
-	}
+	awaitCRDs(t, s.Config, crds)
 	return s
 }
 
