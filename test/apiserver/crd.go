@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -102,10 +101,7 @@ func awaitCRDs(t testing.TB, config *rest.Config, crds []*apiextensionsv1.Custom
 // seed stores definitions in etcd as an API server would that has accepted them. A
 // server that finds them when it starts describes all kinds once, instead of once
 // more for each: that takes half of the time.
-func seed(t testing.TB, etcd string, crds []*apiextensionsv1.CustomResourceDefinition) {
-	t.Helper()
-	s := &store{url: etcd, client: &http.Client{Transport: &http.Transport{}}}
-	defer s.client.CloseIdleConnections()
+func seed(ctx context.Context, s *store, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	for _, crd := range crds {
 		crd := crd.DeepCopy()
 		crd.UID, crd.CreationTimestamp, crd.Generation = uuid.NewUUID(), metav1.Now(), 1
@@ -128,12 +124,13 @@ func seed(t testing.TB, etcd string, crds []*apiextensionsv1.CustomResourceDefin
 		}
 		value, err := json.Marshal(crd)
 		if err == nil {
-			err = s.put(t.Context(), entry{Key: []byte("/registry/apiextensions.k8s.io/customresourcedefinitions/" + crd.Name), Value: value})
+			err = s.put(ctx, entry{Key: []byte(definitionKeys + crd.Name), Value: value})
 		}
 		if err != nil {
-			t.Fatalf("CustomResourceDefinition %s: %v", crd.Name, err)
+			return fmt.Errorf("CustomResourceDefinition %s: %w", crd.Name, err)
 		}
 	}
+	return nil
 }
 
 // RemoveCRDs deletes definitions, and with them all objects of their kinds, and

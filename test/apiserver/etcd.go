@@ -24,6 +24,27 @@ type entry struct {
 	ModRevision string `json:"mod_revision,omitempty"`
 }
 
+// reading is what is read of entries.
+type reading string
+
+const (
+	onlyKeys     reading = "keys"
+	wholeEntries reading = "whole"
+)
+
+// all returns everything that is stored.
+func (s *store) all(ctx context.Context, what reading) ([]entry, error) {
+	var out struct {
+		Entries []entry `json:"kvs"`
+	}
+	first := []byte{0} // as both ends of a range: every key
+	err := s.call(ctx, "range", map[string]any{"key": first, "range_end": first, "keys_only": what == onlyKeys}, &out)
+	if err != nil {
+		return nil, fmt.Errorf("etcd: %w", err)
+	}
+	return out.Entries, nil
+}
+
 // put writes an entry. An etcd that has just started may take a while.
 func (s *store) put(ctx context.Context, e entry) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
