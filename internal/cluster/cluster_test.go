@@ -33,7 +33,7 @@ import (
 
 func TestMain(m *testing.M) {
 	crlog.SetLogger(logr.Discard())
-	os.Exit(m.Run())
+	os.Exit(apiserver.Shared(m).Run())
 }
 
 // installed is a real API server with what the manifest installs, of which nothing runs.

@@ -34,7 +34,7 @@ import (
 
 func TestMain(m *testing.M) {
 	crlog.SetLogger(logr.Discard())
-	goleak.VerifyTestMain(m,
+	goleak.VerifyTestMain(apiserver.Shared(m),
 		// What is kept of connections to the API server, by its address.
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),

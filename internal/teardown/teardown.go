@@ -49,7 +49,8 @@ func Run(ctx context.Context, o Options) error {
 	return release(ctx, c, o)
 }
 
-// stop scales the Deployment to zero and waits until its pods have gone. That there is no
+// stop scales the Deployment to zero. It waits until the Deployment controller has seen
+// that, since it may make pods until then, and until the pods have gone. That there is no
 // Deployment is as good.
 func stop(ctx context.Context, c client.Client, o Options) error {
 	d := &appsv1.Deployment{}
@@ -73,8 +74,12 @@ func stop(ctx context.Context, c client.Client, o Options) error {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {
+		seen, err := scaledDown(ctx, c, d)
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 		var left corev1.PodList
-		err := c.List(ctx, &left, client.InNamespace(o.Namespace), client.MatchingLabelsSelector{Selector: pods})
+		err = c.List(ctx, &left, client.InNamespace(o.Namespace), client.MatchingLabelsSelector{Selector: pods})
 		if err != nil && ctx.Err() == nil {
 			return fmt.Errorf("pods of %s: %w", name, err)
 		}
@@ -82,13 +87,16 @@ func stop(ctx context.Context, c client.Client, o Options) error {
 		left.Items = slices.DeleteFunc(left.Items, func(p corev1.Pod) bool {
 			return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 		})
-		if err == nil && len(left.Items) == 0 {
+		if err == nil && seen && len(left.Items) == 0 {
 			o.Tell(name + ": stopped")
 			return nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
+			if len(left.Items) == 0 {
+				return fmt.Errorf("%s: it is not said to have no replicas: see whether the cluster's Deployment controller runs", name)
+			}
 			var names []string
 			for i := range left.Items {
 				names = append(names, left.Items[i].Name)
@@ -96,6 +104,17 @@ func stop(ctx context.Context, c client.Client, o Options) error {
 			return fmt.Errorf("%s: pods are left: %s; delete them, or give them longer", name, strings.Join(names, ", "))
 		}
 	}
+}
+
+// scaledDown reports whether the Deployment controller has seen the generation of d, and
+// counts no replica any more.
+func scaledDown(ctx context.Context, c client.Client, d *appsv1.Deployment) (bool, error) {
+	live := &appsv1.Deployment{}
+	err := c.Get(ctx, client.ObjectKeyFromObject(d), live)
+	if err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	return live.Status.ObservedGeneration >= d.Generation && live.Status.Replicas == 0, nil
 }
 
 // pause is the time between two looks at the pods, which take seconds to end.

@@ -78,11 +78,15 @@ func TestTeardown(t *testing.T) {
 		Tell: func(s string) { told = append(told, s) },
 	}
 	// No Deployment controller runs here, so the pod stays until the test deletes it.
-	short, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	if err := Run(short, o); err == nil || !strings.Contains(err.Error(), "pods are left: gatehouse-1;") {
-		t.Errorf("with a controller that doesn't end: %v", err)
+	waits := func(what string) {
+		t.Helper()
+		short, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if err := Run(short, o); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("it doesn't wait for %q: %v", what, err)
+		}
 	}
+	waits("pods are left: gatehouse-1;")
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil || *deployment.Spec.Replicas != 0 {
 		t.Errorf("%d replicas, %v", *deployment.Spec.Replicas, err)
 	}
@@ -91,6 +95,14 @@ func TestTeardown(t *testing.T) {
 	}
 
 	if err := c.Delete(t.Context(), controller, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	waits("not said to have no replicas") // pods may still come
+	if got := finalizers("used"); !slices.Contains(got, finalizer) {
+		t.Errorf("released although controllers may come: %v", got)
+	}
+	deployment.Status.ObservedGeneration = deployment.Generation
+	if err := c.Status().Update(t.Context(), deployment); err != nil {
 		t.Fatal(err)
 	}
 	if err := Run(t.Context(), o); err != nil {

@@ -349,6 +349,7 @@ func TestComesBack(t *testing.T) {
 	h.state("all in force again", works)
 	p.quiet()
 	h.server.Apply([]Update{{Gateway: gw, Gone: true}})
+	p.expect("listener -l") // whose answer is reported
 	h.state("nothing in force", func(s State) bool { return !s.Synced && len(s.Listeners) == 0 })
 }
 

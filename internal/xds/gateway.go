@@ -74,9 +74,20 @@ func (g *gateway) isLoaded() bool {
 	return g.loaded
 }
 
-func (g *gateway) apply(u *Update, now time.Time) {
+// apply takes updates in one step: of a Gateway that goes and comes back in one commit,
+// no proxy is told to remove anything.
+func (g *gateway) apply(updates []Update, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	for i := range updates {
+		g.applyOne(&updates[i], now)
+	}
+	for s := range g.sessions {
+		s.notify()
+	}
+}
+
+func (g *gateway) applyOne(u *Update, now time.Time) {
 	g.commit++
 	if g.gone != u.Gone {
 		g.gone = u.Gone
@@ -97,9 +108,6 @@ func (g *gateway) apply(u *Update, now time.Time) {
 		for s := range g.sessions {
 			s.markAll(now)
 		}
-	}
-	for s := range g.sessions {
-		s.notify()
 	}
 }
 

@@ -82,13 +82,17 @@ func (s *Server) Apply(updates []Update) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range updates {
-		u := &updates[i]
-		g := s.gateway(u.Gateway)
-		g.apply(u, now)
-		if u.Gone && g.users == 0 {
-			delete(s.gateways, u.Gateway)
+	for len(updates) > 0 {
+		name, n := updates[0].Gateway, 1
+		for n < len(updates) && updates[n].Gateway == name {
+			n++
 		}
+		g := s.gateway(name)
+		g.apply(updates[:n], now)
+		if updates[n-1].Gone && g.users == 0 {
+			delete(s.gateways, name)
+		}
+		updates = updates[n:]
 	}
 }
 

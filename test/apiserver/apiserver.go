@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -46,25 +47,74 @@ type Server struct {
 	// Issuer is who those tokens are from.
 	Issuer string
 
-	t      testing.TB
-	binary string
-	args   []string
-	log    string
-	server *process
+	t testing.TB
+	*machine
 }
 
-// token is the administrator's.
-const token = "administrator"
+// machine is the processes of a server.
+type machine struct {
+	dir     string
+	options Options
+	config  *rest.Config
+	crds    []*apiextensionsv1.CustomResourceDefinition // of the options
+	key     *rsa.PrivateKey
+	store   *store
+	binary  string
+	args    []string
+	log     string
+	etcd    *process
+	server  *process
+	killed  bool   // at least once
+	fresh   *state // what is there at the start, where the server is shared
+}
 
-// Start starts an API server, and stops it when the test ends. It returns when
-// the server answers and all kinds are served.
+const (
+	// token is the administrator's.
+	token  = "administrator"
+	issuer = "https://kubernetes.default.svc"
+)
+
+// Start returns an API server with nothing in it but what Options say, for the time
+// of the test. It returns when the server answers and all kinds are served. In a
+// package whose tests are Shared the server may be one that another test has had.
 func Start(t testing.TB, opts Options) *Server {
 	t.Helper()
-	bin := binaries(t)
-	dir := t.TempDir()
+	if sharing != nil {
+		return sharing.borrow(t, opts)
+	}
+	m := begin(t, t.TempDir(), opts)
+	t.Cleanup(m.end)
+	awaitCRDs(t, m.config, m.crds)
+	return m.serve(t)
+}
 
+// serve is the server as a test has it.
+func (m *machine) serve(t testing.TB) *Server {
+	return &Server{Config: rest.CopyConfig(m.config), ServiceAccountKey: m.key, Issuer: issuer, t: t, machine: m}
+}
+
+// begin starts the processes, and returns when the server answers.
+func begin(t testing.TB, dir string, opts Options) *machine {
+	t.Helper()
+	bin := binaries(t)
 	peers, clients, port := freePort(t), freePort(t), freePort(t)
-	etcd, err := launch(filepath.Join(dir, "etcd.log"), filepath.Join(bin, "etcd"),
+	key, keyFile := serviceAccountKey(t, dir)
+	tokens := filepath.Join(dir, "tokens.csv")
+	write(t, tokens, []byte(token+",admin,admin,system:masters\n"))
+	_, number, _ := net.SplitHostPort(port)
+	m := &machine{
+		dir: dir, options: opts, key: key,
+		config: &rest.Config{
+			Host: "https://" + port, BearerToken: token,
+			TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(dir, "apiserver.crt")},
+			QPS:             -1, // tests make thousands of objects
+		},
+		store:  &store{url: "http://" + clients, client: &http.Client{Transport: &http.Transport{}}},
+		binary: filepath.Join(bin, "kube-apiserver"),
+		log:    filepath.Join(dir, "apiserver.log"),
+	}
+	var err error
+	m.etcd, err = launch(filepath.Join(dir, "etcd.log"), filepath.Join(bin, "etcd"),
 		"--data-dir", filepath.Join(dir, "etcd"), "--unsafe-no-fsync",
 		"--listen-peer-urls", "http://"+peers, "--initial-advertise-peer-urls", "http://"+peers,
 		"--initial-cluster", "default=http://"+peers,
@@ -72,76 +122,83 @@ func Start(t testing.TB, opts Options) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(etcd.kill)
-
-	key, keyFile := serviceAccountKey(t, dir)
-	tokens := filepath.Join(dir, "tokens.csv")
-	write(t, tokens, []byte(token+",admin,admin,system:masters\n"))
-	_, number, _ := net.SplitHostPort(port)
-	s := &Server{
-		Config: &rest.Config{
-			Host: "https://" + port, BearerToken: token,
-			TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(dir, "apiserver.crt")},
-			QPS:             -1, // tests make thousands of objects
-		},
-		ServiceAccountKey: key,
-		Issuer:            "https://kubernetes.default.svc",
-		t:                 t,
-		binary:            filepath.Join(bin, "kube-apiserver"),
-		log:               filepath.Join(dir, "apiserver.log"),
+	if opts.Channel != "" {
+		m.crds = CRDs(t, opts.Channel)
+		err = seed(t.Context(), m.store, m.crds)
 	}
-	s.args = append([]string{
+	m.args = append([]string{
 		"--etcd-servers=http://" + clients,
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + number,
 		"--cert-dir=" + dir, // the server makes its own certificate
 		"--token-auth-file=" + tokens, "--authorization-mode=RBAC",
-		"--service-account-issuer=" + s.Issuer,
+		"--service-account-issuer=" + issuer,
 		"--service-account-key-file=" + keyFile, "--service-account-signing-key-file=" + keyFile,
 		"--service-cluster-ip-range=10.0.0.0/24", "--allow-privileged=true",
 		// No controller makes the ServiceAccounts that this one would wait for.
 		"--disable-admission-plugins=ServiceAccount",
 		"--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000",
 	}, opts.Args...)
-	s.Resume()
-	t.Cleanup(func() { s.server.stop() })
-	if opts.Channel != "" {
-		InstallCRDs(t, s.Config, CRDs(t, opts.Channel)...)
+	if err == nil {
+		err = m.resume()
 	}
-	return s
+	if err != nil {
+		m.end()
+		t.Fatal(err)
+	}
+	return m
+}
+
+// end ends the processes.
+func (m *machine) end() {
+	if m.server != nil {
+		m.server.stop()
+	}
+	m.etcd.kill()
+	m.store.client.CloseIdleConnections()
 }
 
 // Kill ends the API server at once; what it stored stays.
-func (s *Server) Kill() { s.server.kill() }
+func (s *Server) Kill() {
+	s.killed = true
+	s.server.kill()
+}
 
 // Resume starts the API server again after Kill, at its old address.
 func (s *Server) Resume() {
 	s.t.Helper()
-	server, err := launch(s.log, s.binary, s.args...)
-	if err != nil {
+	if err := s.resume(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.server = server
-	if err := s.ready(); err != nil {
-		text, _ := os.ReadFile(s.log)
-		server.kill()
-		s.t.Fatalf("the API server is not ready: %v; it says:\n%s", err, text[max(0, len(text)-4000):])
+}
+
+func (m *machine) resume() error {
+	server, err := launch(m.log, m.binary, m.args...)
+	if err != nil {
+		return err
 	}
+	m.server = server
+	if err := m.ready(); err != nil {
+		text, _ := os.ReadFile(m.log)
+		server.kill()
+		return fmt.Errorf("the API server is not ready: %w; it says:\n%s", err, text[max(0, len(text)-4000):])
+	}
+	return nil
 }
 
 // startTime bounds how long a server may take, on a machine that has much to do.
 const startTime = 2 * time.Minute
 
 // ready waits until the server answers. Its certificate is there only then.
-func (s *Server) ready() error {
+func (m *machine) ready() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
 	var last error
 	for {
-		if last = s.ask(ctx); last == nil {
+		if last = m.ask(ctx); last == nil {
 			return nil
 		}
 		select {
-		case <-s.server.done:
+		case <-m.server.done:
 			return fmt.Errorf("it has ended: %w", last)
 		case <-ctx.Done():
 			return last
@@ -150,13 +207,13 @@ func (s *Server) ready() error {
 	}
 }
 
-func (s *Server) ask(ctx context.Context) error {
-	transport, err := rest.HTTPClientFor(s.Config)
+func (m *machine) ask(ctx context.Context) error {
+	transport, err := rest.HTTPClientFor(m.config)
 	if err != nil {
 		return err
 	}
 	defer transport.CloseIdleConnections()
-	client, err := kubernetes.NewForConfigAndClient(s.Config, transport)
+	client, err := kubernetes.NewForConfigAndClient(m.config, transport)
 	if err != nil {
 		return err
 	}

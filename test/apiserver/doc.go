@@ -7,5 +7,8 @@
 // them, and fails if the variable is set and they are not there: who names binaries
 // wants the tests run.
 //
-// The processes end with the test, and with the test process however it ends.
+// A test starts with nothing in the server but what it asks for. Each has a server of
+// its own, or, in a package whose TestMain says so, one that an earlier test is done
+// with and that was made as it was at first (Shared). The processes end with the test
+// or with the tests, and with the test process however it ends.
 package apiserver

@@ -24,6 +24,9 @@ func launch(logFile, name string, args ...string) (*process, error) {
 	}
 	p := &process{cmd: exec.Command(name, args...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = out, out
+	// Half of what a server does while it starts is to look for garbage, of which it
+	// has little.
+	p.cmd.Env = append(os.Environ(), "GOGC=400")
 	p.cmd.SysProcAttr = dieWithParent()
 	started := make(chan error, 1)
 	go func() {

@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -331,9 +332,19 @@ func render(t *testing.T, args ...string) []byte {
 	return out
 }
 
+// helmPath is the program, which is asked for once: the go command takes longer to find
+// it than it takes to render.
+var helmPath = sync.OnceValues(func() (string, error) {
+	path, err := exec.Command("go", "tool", "-modfile=../../tools/helm/go.mod", "-n", "helm").Output()
+	return strings.TrimSpace(string(path)), err
+})
+
 func helm(args ...string) ([]byte, error) {
-	cmd := exec.Command("go", append([]string{"tool", "-modfile=../../tools/helm/go.mod", "helm"}, args...)...)
-	out, err := cmd.Output()
+	path, err := helmPath()
+	if err != nil {
+		return nil, fmt.Errorf("helm: %w", err)
+	}
+	out, err := exec.Command(path, args...).Output()
 	if exit := (&exec.ExitError{}); errors.As(err, &exit) {
 		err = fmt.Errorf("helm %s: %w\n%s", args[0], err, exit.Stderr)
 	}

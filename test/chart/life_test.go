@@ -120,11 +120,11 @@ func open(t *testing.T) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := exec.Command("go", "tool", "-modfile=../../tools/helm/go.mod", "-n", "helm").Output()
+	path, err := helmPath()
 	if err != nil {
 		t.Fatal("helm: ", err)
 	}
-	in := &running{t, c, map[string]string{"helm": strings.TrimSpace(string(path)), "kubectl": "kubectl"}}
+	in := &running{t, c, map[string]string{"helm": path, "kubectl": "kubectl"}}
 	if cache, err := cluster.Cache(); err == nil && c.Dir != "" {
 		in.programs["kubectl"] = filepath.Join(cache, "bin", "kubectl")
 	}

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -99,11 +100,15 @@ func updateStatus[T client.Object](t *testing.T, c *cluster, o T, change func(T)
 
 func edit[T client.Object](t *testing.T, c *cluster, o T, change func(T), write func() error) {
 	t.Helper()
-	if err := c.client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
-		t.Fatal(err)
-	}
-	change(o)
-	if err := write(); err != nil {
+	// Others may write the object between Get and Update.
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := c.client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		change(o)
+		return write()
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 }

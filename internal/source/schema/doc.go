@@ -5,8 +5,8 @@
 //
 // Invariants:
 //   - Every served version of a kind comes out as one Go type, its v1 form.
-//   - A kind's schema is compiled when its first object comes, once, since that
-//     costs about 0.1 s and most users have few kinds.
+//   - A kind's schema is compiled when its first object comes, once for all
+//     Validators, since that costs about 0.1 s and most users have few kinds.
 //   - Errors carry the field's path and never the value of a Secret.
 //
 // Where text comes from, what it replaces, and what an object means are the

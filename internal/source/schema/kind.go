@@ -19,6 +19,9 @@ type row struct {
 	*kind.Descriptor
 	rules
 
+	// broken is what is wrong with the schemas of a custom kind.
+	broken func() error
+
 	mu       sync.Mutex
 	compiled map[channelVersion]*lazySchema
 }
@@ -46,22 +49,31 @@ func finisher[T source.Object](finish func(T) field.ErrorList) func(source.Objec
 	return func(o source.Object) field.ErrorList { return finish(o.(T)) }
 }
 
-// rowsOf returns the kinds that are read from files, fresh ones for each Validator, since
-// they hold compiled schemas.
+// rows has the row of each *kind.Descriptor that a Validator was made for: compiled
+// schemas depend on nothing else, and so all Validators share them.
+var rows sync.Map
+
+// rowsOf returns the kinds that are read from files.
 func rowsOf(kinds *kind.Table) ([]*row, error) {
 	var out []*row
 	for d := range kinds.Rows() {
-		switch {
-		case d.Reading == kind.MetadataOnly:
-		case d.Custom:
-			out = append(out, &row{Descriptor: d, rules: rules{validName: validation.NameIsDNSSubdomain}})
-		default:
-			r, ok := builtIn[d.Kind]
-			if !ok {
+		if d.Reading == kind.MetadataOnly {
+			continue
+		}
+		r := &row{Descriptor: d, rules: rules{validName: validation.NameIsDNSSubdomain}}
+		if d.Custom {
+			r.broken = sync.OnceValue(func() error {
+				_, err := r.definition(experimental)
+				return err
+			})
+		} else {
+			var ok bool
+			if r.rules, ok = builtIn[d.Kind]; !ok {
 				return nil, fmt.Errorf("%s: no rules are known of this kind", d)
 			}
-			out = append(out, &row{Descriptor: d, rules: r})
 		}
+		shared, _ := rows.LoadOrStore(d, r)
+		out = append(out, shared.(*row))
 	}
 	return out, nil
 }
