@@ -56,7 +56,7 @@ func (p *Pipeline) locateAt(c *flow.Ctx, gateway, service object.Name, state inf
 // one class to another; false if that is the Gateway's own. Before anything is known
 // of the new fleet, a former one that has an address is as good as it was.
 func (p *Pipeline) formerService(c *flow.Ctx, gateway, own object.Name, state infra.State) (former object.Name, ok bool) {
-	for name, s := range flow.Select(c, p.Graph.FleetServices, gateway).All() {
+	for name, s := range flow.Select(c, p.fleetServices, gateway).All() {
 		switch addresses, _ := infra.Addresses(s); {
 		case name == own:
 			if state.Serving == own.Name {

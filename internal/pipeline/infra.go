@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -70,6 +71,33 @@ func (p *Pipeline) declareInfra() {
 			emit(name, g)
 		}, flow.Equal(func(a, b *infra.Gateway) bool { return reflect.DeepEqual(a, b) }))
 	flow.Watch(p.Infrastructure)
+}
+
+// declareFleetServices orders the Services of fleets under their Gateways, and tells the
+// topology under which class the newest fleet of a Gateway was made.
+func (p *Pipeline) declareFleetServices() {
+	p.fleetServices = flow.NewIndex(p.Inputs.Services,
+		func(_ object.Name, s *corev1.Service, yield func(object.Name)) {
+			if gateway, ok := infra.OfFleet(s, p.Options.Topology.ControllerName); ok {
+				yield(gateway)
+			}
+		}, object.Name.Compare)
+	p.Inputs.FleetClasses = flow.Map("fleet-classes", p.Inputs.Gateways,
+		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(object.Name, string)) {
+			var newest *corev1.Service
+			for _, s := range flow.Select(c, p.fleetServices, name).All() {
+				owner := metav1.GetControllerOf(s)
+				if owner != nil && owner.UID != gw.UID || s.DeletionTimestamp != nil {
+					continue // of an earlier Gateway of that name, or on its way out
+				}
+				if newest == nil || newest.CreationTimestamp.Before(&s.CreationTimestamp) {
+					newest = s
+				}
+			}
+			if newest != nil {
+				emit(name, infra.ClassOf(newest))
+			}
+		}, flow.Equal(func(a, b string) bool { return a == b }))
 }
 
 // isHeld reports whether a Gateway's fleet is to stay as it is, whatever else the

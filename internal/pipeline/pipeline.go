@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
@@ -66,6 +67,10 @@ type Pipeline struct {
 	// UsedClasses says of our classes whether Gateways use them.
 	UsedClasses *flow.Derived[string, bool]
 
+	// fleetServices are the Services in front of fleets, of former classes of a Gateway
+	// too.
+	fleetServices *flow.Index[object.Name, object.Name, *corev1.Service]
+
 	// Fleets are the Gateways that have proxies.
 	Fleets *flow.Derived[object.Name, struct{}]
 	// Resources, per Gateway.
@@ -123,6 +128,9 @@ func newPipeline(opts Options, hosts partition) *Pipeline {
 	p.Problems = flow.NewInput[string, []source.Problem](e, "problems")
 	p.fleetStates = flow.NewInput[object.Name, infra.State](e, "fleet-states", flow.Equal(flow.Same[infra.State]))
 	p.Inputs = topology.NewInputs(e, p.Kinds)
+	if opts.Topology.Provisioned {
+		p.declareFleetServices()
+	}
 	p.Graph = topology.New(e, p.Inputs, opts.Topology)
 	p.declareHosts()
 	p.declareResources()

@@ -1,15 +1,11 @@
 package topology
 
 import (
-	"time"
-
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
@@ -83,27 +79,11 @@ func (g *Graph) formerClassName(c *flow.Ctx, gw *gwv1.Gateway) string {
 	if last, ok := flow.Get(c, g.in.Kept, gateway); ok && last.UID == gw.UID && last.Class != "" {
 		return last.Class
 	}
-	former, newest := "", time.Time{}
-	for _, s := range flow.Select(c, g.FleetServices, gateway).All() {
-		owner := metav1.GetControllerOf(s)
-		if owner != nil && owner.UID != gw.UID || s.DeletionTimestamp != nil {
-			continue // of an earlier Gateway of that name, or on its way out
-		}
-		if created := s.CreationTimestamp.Time; former == "" || created.After(newest) {
-			former, newest = infra.ClassOf(s), created
-		}
+	if g.in.FleetClasses == nil {
+		return ""
 	}
+	former, _ := flow.Get(c, g.in.FleetClasses, gateway)
 	return former
-}
-
-// declareFleetServices orders the Services of fleets under their Gateways.
-func (g *Graph) declareFleetServices() *flow.Index[object.Name, object.Name, *corev1.Service] {
-	return flow.NewIndex(g.in.Services,
-		func(_ object.Name, s *corev1.Service, yield func(object.Name)) {
-			if gateway, ok := infra.OfFleet(s, g.options.ControllerName); ok {
-				yield(gateway)
-			}
-		}, object.Name.Compare)
 }
 
 // declareOwned keeps the Gateways of our classes: nothing below reads others.

@@ -78,9 +78,6 @@ type Graph struct {
 	Attachments        flow.Table[AttachmentKey, *Attachment]
 	// AttachedRoutes counts the routes on every listener that has some.
 	AttachedRoutes flow.Table[ListenerKey, int]
-	// FleetServices are the Services in front of a Gateway's fleets, of its former
-	// classes too; nil where no fleets are provisioned.
-	FleetServices *flow.Index[object.Name, object.Name, *corev1.Service]
 	// Ancestors holds, for every BackendTLSPolicy, the Gateways that it concerns,
 	// sorted.
 	Ancestors flow.Table[object.Name, []Ancestor]
@@ -139,9 +136,6 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g := &Graph{in: in, options: o, defaultParameters: gatewayParameters{settings: parameters.Merge(o.Settings)}}
 	g.version = g.declareVersion()
 	g.Classes = g.declareClasses()
-	if o.Provisioned {
-		g.FleetServices = g.declareFleetServices()
-	}
 	g.owned = g.declareOwned()
 	g.ours = g.declareOurs()
 	g.parameters = g.declareParameters()
