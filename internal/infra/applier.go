@@ -63,6 +63,7 @@ type Applier struct {
 	cache       cache.Cache // while Run runs and what exists is known
 	said        said
 	settled     map[objectKey]string // see apply
+	written     map[objectKey]string // see isWritten
 	pods        map[object.Name]map[string]*corev1.Pod
 }
 
@@ -86,7 +87,7 @@ const (
 func New(o ApplierOptions) (*Applier, error) {
 	a := &Applier{
 		options: o.Options, rest: o.REST, client: o.Client, scope: o.Namespaces, events: o.Events, log: o.Log, onState: o.OnState,
-		wanted: map[object.Name]*Gateway{}, deleted: map[object.Name]bool{}, said: said{}, settled: map[objectKey]string{}, pods: map[object.Name]map[string]*corev1.Pod{},
+		wanted: map[object.Name]*Gateway{}, deleted: map[object.Name]bool{}, said: said{}, settled: map[objectKey]string{}, written: map[objectKey]string{}, pods: map[object.Name]map[string]*corev1.Pod{},
 		authorities: o.Authorities, handoverPatience: handoverPatience,
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[object.Name](firstRetry, lastRetry)),

@@ -84,20 +84,43 @@ func (a *Applier) applyOne(ctx context.Context, c cache.Cache, g *Gateway, want 
 	if err != nil {
 		return false, err
 	}
-	if holds(fields, want.Object) || a.isSettled(key, want, fields) {
+	if holds(fields, want.Object) || a.isSettled(key, want, fields) || a.isWritten(key, want, live) {
 		return false, nil
 	}
+	if err := a.change(ctx, g, key, live, want); err != nil {
+		return false, err
+	}
+	a.mu.Lock()
+	a.written[key] = writing(want, live)
+	a.mu.Unlock()
+	return true, nil
+}
+
+// change applies an object where there is one already.
+func (a *Applier) change(ctx context.Context, g *Gateway, key objectKey, live client.Object, want *unstructured.Unstructured) error {
 	switch want.GetKind() {
 	case "Service":
-		err := a.applyService(ctx, g, key, live, want)
-		return err == nil, err
+		return a.applyService(ctx, g, key, live, want)
 	case "Deployment":
 		if err := a.leaveReplicas(ctx, want); err != nil {
-			return false, err
+			return err
 		}
 	}
-	_, err = a.apply(ctx, key, want)
-	return err == nil, err
+	_, err := a.apply(ctx, key, want)
+	return err
+}
+
+// isWritten reports whether a live object has been changed to a wanted one, and the cache
+// doesn't know it yet. It will, and then the fleet is looked at again.
+func (a *Applier) isWritten(key objectKey, want *unstructured.Unstructured, live client.Object) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.written[key] == writing(want, live)
+}
+
+// writing identifies a change: what was there, and what it was to become.
+func writing(want *unstructured.Unstructured, live client.Object) string {
+	return live.GetResourceVersion() + " " + want.GetAnnotations()[appliedAnnotation]
 }
 
 // read asks the API server for an object; nil if there is none.
@@ -181,6 +204,7 @@ func (a *Applier) delete(ctx context.Context, kind string, live client.Object) e
 	a.log.Debug("an object of a fleet is deleted", "object", kind+" "+live.GetNamespace()+"/"+live.GetName())
 	a.mu.Lock()
 	delete(a.settled, keyOfObject(kind, live))
+	delete(a.written, keyOfObject(kind, live))
 	a.mu.Unlock()
 	return nil
 }

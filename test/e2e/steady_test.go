@@ -31,18 +31,20 @@ func (s *site) beside(t *testing.T, attack func()) {
 	c := &steady{stop: cancel}
 	c.done.Go(func() { c.run(ctx, s.address) })
 	attack()
-	time.AfterFunc(20*steadyPause, c.stop)
+	c.stop()
 	c.done.Wait()
 	if c.err != nil {
 		t.Errorf("a client that behaves, after %d requests: %v", c.sent, c.err)
 	}
-	if c.sent < 5 {
-		t.Errorf("a client that behaves got %d answers only", c.sent)
-	}
 }
 
 func (c *steady) run(ctx context.Context, address string) {
-	for ctx.Err() == nil && c.err == nil {
+	// It goes on for some requests after the attack, which on a busy machine may be over
+	// before the client is on its way.
+	for after := 0; after < 10 && c.err == nil; {
+		if ctx.Err() != nil {
+			after++
+		}
 		scheme := "http"
 		if c.sent%2 == 1 {
 			scheme = "https"
@@ -59,9 +61,6 @@ func (c *steady) run(ctx context.Context, address string) {
 			c.err = fmt.Errorf("%s: an answer after %s", scheme, out.took)
 		}
 		c.sent++
-		select {
-		case <-ctx.Done():
-		case <-time.After(steadyPause):
-		}
+		time.Sleep(steadyPause)
 	}
 }
