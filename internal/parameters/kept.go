@@ -14,9 +14,9 @@ import (
 )
 
 // Kept is what a Gateway goes on with while its parameters can't be used or its class
-// does not exist: what it had when they could be used last. Another Gateway of the same name has
-// nothing of them. A restarted controller needs those that proxies get over xDS; what
-// concerns pods needs no memory, since a fleet that is held stays as it is.
+// does not exist: what it had when they could be used last. Another Gateway of the same
+// name has nothing of it. A restarted controller needs the settings that proxies get over
+// xDS; what concerns pods needs no memory, since a fleet that is held stays as it is.
 type Kept struct {
 	UID      types.UID          `json:"uid"`
 	Settings *v1alpha1.Settings `json:"settings"`

@@ -104,7 +104,7 @@ func (p *Pipeline) declareFleetServices() {
 // Gateway says: its class or its parameters can't be understood at present, or it is
 // on its way out and takes the fleet along.
 func (p *Pipeline) isHeld(c *flow.Ctx, gw *topology.Gateway) bool {
-	if gw.Object.DeletionTimestamp != nil || gw.ParametersHeld {
+	if gw.Object.DeletionTimestamp != nil || gw.Held {
 		return true
 	}
 	class, ok := flow.Get(c, p.Graph.Classes, gw.Class)

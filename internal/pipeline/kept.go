@@ -16,7 +16,7 @@ func (p *Pipeline) declareKept() {
 		func(c *flow.Ctx, name object.Name, gw *topology.Gateway, emit func(object.Name, *parameters.Kept)) {
 			settings := gw.Parameters
 			switch {
-			case gw.ParametersHeld || p.Graph.HasParameters(gw) && !gw.Served():
+			case gw.Held || p.Graph.HasParameters(gw) && !gw.Served():
 				var ok bool
 				if settings, ok = p.Graph.KeptOf(c, gw.Object); !ok {
 					return

@@ -8,13 +8,14 @@ import (
 )
 
 // keep remembers the classes and settings of Gateways that are served as they ask for,
-// for the day when their parameters can't be used or their class does not exist. It lags one transaction behind: nobody needs it before.
+// for the day when their parameters can't be used or their class does not exist. It lags
+// one transaction behind: nobody needs it before.
 func (p *Pipeline) keep(tx *flow.Tx) {
 	for _, ch := range p.changedGateways {
 		switch {
 		case !ch.Has:
 			p.Inputs.Kept.Delete(tx, ch.Key)
-		case ch.New.Served() && !ch.New.ParametersHeld:
+		case ch.New.Served() && !ch.New.Held:
 			p.Inputs.Kept.Set(tx, ch.Key, parameters.Kept{UID: ch.New.Object.UID, Class: ch.New.Class, Settings: ch.New.Parameters})
 		}
 	}

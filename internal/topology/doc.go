@@ -9,10 +9,11 @@
 // functions that have missed it run again, and no others.
 //
 // A Gateway is ours if its class names our controller, or is Options.ImplicitClass, or if
-// its class doesn't exist and the one that it had was ours. A ListenerSet is ours if its Gateway is. A route is ours if one of its parentRefs names a
-// Gateway or ListenerSet of ours, or if it asks for a default Gateway of ours. With an
-// ImplicitClass no other controller shares the objects, so that references to Gateways and
-// ListenerSets that don't exist are ours to answer too.
+// its class doesn't exist and the one that it had was ours. A ListenerSet is ours if its
+// Gateway is. A route is ours if one of its parentRefs names a Gateway or ListenerSet of
+// ours, or if it asks for a default Gateway of ours. With an ImplicitClass no other
+// controller shares the objects, so that references to Gateways and ListenerSets that
+// don't exist are ours to answer too.
 //
 // Invariants:
 //   - Inputs are read-only: a node points at its source object and never writes

@@ -69,7 +69,7 @@ func (g *Graph) gateway(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, class *
 	case a.refused != nil:
 		node.Accepted = *a.refused
 	case parameters.refused != nil:
-		node.Accepted, node.ParametersHeld = *parameters.refused, parameters.held
+		node.Accepted, node.Held = *parameters.refused, parameters.held
 	case len(invalid) == len(names):
 		node.Accepted = condition.GatewayNoValidListener(names)
 	case len(idle) > 0:

@@ -239,7 +239,7 @@ func printGateway(c *flow.Ctx, g *Graph, gw *Gateway) printedGateway {
 	if gw.Class != "gatehouse" {
 		p.Class = gw.Class
 	}
-	p.Held = gw.ParametersHeld
+	p.Held = gw.Held
 	if !reflect.ValueOf(*gw.Parameters).IsZero() {
 		p.Parameters = gw.Parameters
 	}

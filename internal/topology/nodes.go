@@ -43,10 +43,10 @@ type Gateway struct {
 	// Parameters are the settings of the Gateway's proxies: those of the parameters of
 	// its class and its own, merged; never nil.
 	Parameters *v1alpha1.Settings
-	// ParametersHeld says that the parameters can't be used or the class does not exist,
-	// and that what runs goes on as it is: it is served although it is not accepted, and its fleet is neither
-	// changed nor, where there is none, created.
-	ParametersHeld bool
+	// Held says that the parameters can't be used or the class does not exist, and that
+	// what runs goes on as it is: the Gateway is served although it is not accepted, and
+	// its fleet is neither changed nor, where there is none, created.
+	Held bool
 	// Accepted is the Gateway's Accepted condition. See Served for what it means to
 	// its listeners.
 	Accepted metav1.Condition
@@ -80,7 +80,7 @@ type Gateway struct {
 // Served reports whether the Gateway's listeners serve, as far as that is for the
 // Gateway to say.
 func (g *Gateway) Served() bool {
-	return g.Accepted.Status == metav1.ConditionTrue || g.ParametersHeld
+	return g.Accepted.Status == metav1.ConditionTrue || g.Held
 }
 
 // Address is an address of a Gateway for people to see.

@@ -33,7 +33,7 @@ spec:
 		}
 		w.set(t, decode(t, "kind: GatewayParameters\nmetadata: {namespace: default, name: p}\nspec: {client: {trustedHops: 3}}")...)
 		good := node()
-		if !good.Served() || good.ParametersHeld {
+		if !good.Served() || good.Held {
 			t.Fatalf("not served: %s", good.Accepted.Message)
 		}
 		w.engine.Update(func(tx *flow.Tx) {
@@ -41,11 +41,11 @@ spec:
 		})
 		w.set(t, decode(t, "kind: GatewayParameters\nmetadata: {namespace: default, name: p}\nspec: {client: {trustedHops: 9}, tracing: {}}")...)
 		held := node()
-		if !held.ParametersHeld || !held.Served() || !held.Listeners[0].Serves || held.Parameters != good.Parameters {
+		if !held.Held || !held.Served() || !held.Listeners[0].Serves || held.Parameters != good.Parameters {
 			t.Errorf("provisioned %t: not held: %s", provisioned, held.Accepted.Message)
 		}
 		w.set(t, decode(t, "kind: GatewayParameters\nmetadata: {namespace: default, name: p}\nspec: {client: {trustedHops: 9}}")...)
-		if gw := node(); gw.ParametersHeld || *gw.Parameters.Client.TrustedHops != 9 {
+		if gw := node(); gw.Held || *gw.Parameters.Client.TrustedHops != 9 {
 			t.Errorf("provisioned %t: still held: %s", provisioned, gw.Accepted.Message)
 		}
 	}
