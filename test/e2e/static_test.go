@@ -94,10 +94,12 @@ func TestStaticMode(t *testing.T) {
 		}
 		return nil
 	})
+	before := gateway.DeepCopy()
 	second := gateway.Spec.Listeners[0]
 	second.Name, second.Port = "second", 8080+portOffset
 	gateway.Spec.Listeners = append(gateway.Spec.Listeners, second)
-	if err := c.Update(t.Context(), gateway); err != nil {
+	// Not an Update, which fails when the status has been written meanwhile.
+	if err := c.Patch(t.Context(), gateway, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 	s.answers(t, "http://home.example:8080/", http.StatusMovedPermanently)
