@@ -10,6 +10,8 @@ HELM      := $(GO) tool -modfile=tools/helm/go.mod helm
 BIN       := bin/gatehouse
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TESTFLAGS ?=
+# How many packages are tested at a time.
+PARALLEL  ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # What `make run` serves, and further flags for it, such as RUN_FLAGS='--bind ::1'.
 DIR       ?= examples/quickstart
 RUN_FLAGS ?= --port-offset 8000
@@ -55,15 +57,15 @@ cluster-down: ## Remove it
 
 # The packages that take longest begin first, so that none of them is left for the end.
 # Most tests wait for other processes, so more packages run at a time than there are
-# processors; and they have memory, so that looking for garbage less often is quicker.
+# processors. GOGC=400: there is memory enough to look for garbage less often.
 test: envoy ## Run all tests, with the real Envoy (TESTFLAGS='-run X -v' for more)
-	GOGC=400 GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 20m -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) $(TESTFLAGS) ./test/e2e ./internal/cluster ./...
+	GOGC=400 GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) test -timeout 20m -p $(PARALLEL) $(TESTFLAGS) ./test/e2e ./internal/cluster ./...
 
 # Packages with goroutines, by what stands in them, so that none is forgotten.
-CONCURRENT = $(addprefix ./,$(sort $(dir $(shell grep -rlE --include='*.go' '^[[:space:]]*go [a-z]|[.]Go\b' cmd internal pkg 2>/dev/null))))
+CONCURRENT = $(addprefix ./,$(sort $(dir $(shell grep -rlE --include='*.go' '^[[:space:]]*go [a-z]|[.]Go\b' cmd internal test/apiserver))))
 
 race: envoy ## Test the packages with goroutines under the race detector (needs a C compiler)
-	CGO_ENABLED=1 GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) test -race -timeout 30m $(TESTFLAGS) $(CONCURRENT)
+	CGO_ENABLED=1 GOGC=400 GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) test -race -timeout 30m -p $(PARALLEL) $(TESTFLAGS) $(CONCURRENT)
 
 conformance: ## Run the Gateway API's own suite in a cluster of its own (Linux, root; CHANNEL=standard, MODE=static-mode)
 	test/conformance/run $(CONFORMANCE_FLAGS)

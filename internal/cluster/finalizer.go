@@ -22,7 +22,7 @@ import (
 // replica leads: deleting a class, by uninstalling a chart for one, must not take away
 // what serves. A deleted class goes on to count until its last Gateway goes.
 type finalizers struct {
-	follower[string, bool]
+	tableReader[string, bool]
 	client     client.Client
 	live       func(object.Key) client.Object
 	controller gwv1.GatewayController
@@ -42,7 +42,7 @@ func newFinalizers(c client.Client, live func(object.Key) client.Object, p *pipe
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](200*time.Millisecond, 30*time.Second)),
 		used:  map[string]bool{}, written: map[string]string{},
 	}
-	f.follower = follower[string, bool]{p.UsedClasses, f.set, func(class string) { f.set(class, false) }}
+	f.tableReader = tableReader[string, bool]{p.UsedClasses, f.set, func(class string) { f.set(class, false) }}
 	return f
 }
 

@@ -100,7 +100,7 @@ func (p *provisioned) work(metrics prometheus.Registerer) ([]work, error) {
 	list := []work{
 		newKeeper(c.memory(), c.pipeline, c.log),
 		newFinalizers(c.direct, c.source.Live, c.pipeline, c.config.ControllerName, c.log),
-		newClassless(c.pipeline, c.log),
+		newMissingClass(c.pipeline, c.log),
 	}
 	if c.config.Infrastructure.Type != configuration.InfrastructureKubernetes {
 		return list, nil
@@ -120,7 +120,7 @@ func (p *provisioned) work(metrics prometheus.Registerer) ([]work, error) {
 	}
 	return append(list, &fleetWork{
 		Applier: applier, identity: p.identity,
-		follower: follower[object.Name, *infra.Gateway]{
+		tableReader: tableReader[object.Name, *infra.Gateway]{
 			c.pipeline.Infrastructure, func(_ object.Name, fleet *infra.Gateway) { applier.Set(fleet) }, applier.Delete,
 		},
 	}), nil
@@ -129,7 +129,7 @@ func (p *provisioned) work(metrics prometheus.Registerer) ([]work, error) {
 // fleetWork makes the fleets of Gateways.
 type fleetWork struct {
 	*infra.Applier
-	follower[object.Name, *infra.Gateway]
+	tableReader[object.Name, *infra.Gateway]
 	identity *identity.Authority
 }
 

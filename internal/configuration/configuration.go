@@ -127,7 +127,7 @@ type Log struct {
 }
 
 // Components are the names that Log.Levels knows.
-var Components = []string{"source", "xds", "status", "infra", "identity", "control"}
+var Components = []string{"source", "xds", "status", "infra", "identity", "replicas", "control"}
 
 // APIServer bounds the requests to the API server.
 type APIServer struct {

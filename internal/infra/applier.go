@@ -273,7 +273,7 @@ func (a *Applier) sync(ctx context.Context, c cache.Cache, gateway object.Name) 
 	}
 	if g.Held {
 		a.report(gateway, state)
-		return nil
+		return a.renewAuthorities(ctx, c, g, o.Authorities)
 	}
 	objects, err := Render(o, g)
 	if err != nil {

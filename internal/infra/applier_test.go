@@ -132,6 +132,12 @@ func testAuthorities(t *testing.T, at *applierTest) {
 	if w := a.take(); len(w) != 1 {
 		t.Errorf("other authorities take these writes: %v", w)
 	}
+
+	b := at.start()
+	b.SetAuthorities([]byte("second"))
+	b.Set(&Gateway{Name: g.Name, UID: g.UID, Class: g.Class, Held: true})
+	b.SetAuthorities([]byte("third"))
+	at.await("those of a fleet that is held", func() bool { return at.get(g, authorities) && authorities.Data["ca.crt"] == "third" })
 }
 
 // A Gateway of which the cluster knows nothing, for it is in a file, can't be the owner

@@ -2,13 +2,16 @@ package infra
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -84,7 +87,13 @@ func (a *Applier) applyOne(ctx context.Context, c cache.Cache, g *Gateway, want 
 	if err != nil {
 		return false, err
 	}
-	if holds(fields, want.Object) || a.isSettled(key, want, fields) || a.isWritten(key, want, live) {
+	switch {
+	case holds(fields, want.Object), a.isSettled(key, want, fields):
+		a.mu.Lock()
+		delete(a.written, key)
+		a.mu.Unlock()
+		return false, nil
+	case a.isWritten(key, want, live):
 		return false, nil
 	}
 	if err := a.change(ctx, g, key, live, want); err != nil {
@@ -110,8 +119,10 @@ func (a *Applier) change(ctx context.Context, g *Gateway, key objectKey, live cl
 	return err
 }
 
-// isWritten reports whether a live object has been changed to a wanted one, and the cache
-// doesn't know it yet. It will, and then the fleet is looked at again.
+// isWritten reports whether this very version of an object has been changed to the wanted
+// one already, and the cache doesn't show it yet. The watch brings the new version, with
+// which the fleet is looked at again; where the write changed nothing, there is nothing to
+// do.
 func (a *Applier) isWritten(key objectKey, want *unstructured.Unstructured, live client.Object) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -121,6 +132,29 @@ func (a *Applier) isWritten(key objectKey, want *unstructured.Unstructured, live
 // writing identifies a change: what was there, and what it was to become.
 func writing(want *unstructured.Unstructured, live client.Object) string {
 	return live.GetResourceVersion() + " " + want.GetAnnotations()[appliedAnnotation]
+}
+
+// renewAuthorities gives a fleet that is held the authorities of today, without which its
+// proxies would not know their controller any more. All else of it stays.
+func (a *Applier) renewAuthorities(ctx context.Context, c cache.Cache, g *Gateway, authorities []byte) error {
+	live := &corev1.ConfigMap{}
+	err := c.Get(ctx, client.ObjectKey{Namespace: g.Name.Namespace, Name: Name(g.Name, g.Class)}, live)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if of, ok := GatewayOf(live); !ok || of != g.Name || live.DeletionTimestamp != nil {
+		return nil
+	}
+	if len(authorities) == 0 || live.Data[authoritiesKey] == string(authorities) {
+		return nil
+	}
+	text, err := json.Marshal(map[string]any{"data": map[string]string{authoritiesKey: string(authorities)}})
+	if err != nil {
+		return err
+	}
+	err = a.client.Patch(ctx, live, client.RawPatch(types.MergePatchType, text), client.FieldOwner(ManagedBy))
+	a.count("ConfigMap", "apply", err)
+	return err
 }
 
 // read asks the API server for an object; nil if there is none.

@@ -11,7 +11,8 @@
 //     changed is changed back, what they have deleted is made again.
 //   - Every object has its Gateway as owner, so that Kubernetes deletes it with the
 //     Gateway, whether we run or not.
-//   - A Gateway whose parameters can't be understood keeps the fleet that it has.
+//   - A Gateway that is held (Gateway.Held) keeps the fleet that it has, whatever else it
+//     says; only the authorities that its proxies trust are renewed.
 //
 // What a Gateway serves does not belong here. Its proxies get that over xDS.
 package infra

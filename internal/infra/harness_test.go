@@ -42,7 +42,7 @@ func permit(t *testing.T, admin client.Client) {
 		{APIGroups: []string{"autoscaling"}, Resources: []string{"horizontalpodautoscalers"}, Verbs: all},
 		{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: all},
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: read},
-		{APIGroups: []string{gwv1.GroupName}, Resources: []string{"gateways"}, Verbs: read},
+		{APIGroups: []string{gwv1.GroupName}, Resources: []string{"gateways", "gatewayclasses"}, Verbs: read},
 	}}
 	weak := role.DeepCopy()
 	weak.Name = "weak"

@@ -22,7 +22,14 @@ func (a *Applier) applyService(ctx context.Context, g *Gateway, key objectKey, l
 	case refuses(err, "spec.loadBalancerClass", "spec.clusterIP", "spec.ipFamilies"):
 		return a.recreate(ctx, g, live, err)
 	case refuses(err, "spec.ports"), err == nil && hasFurtherItems(got.Object, want.Object, "spec", "ports"):
-		return a.resetPorts(ctx, want)
+		if err := a.resetPorts(ctx, want); err != nil {
+			return err
+		}
+		// What had further ports must not be believed to be what the API server makes of it.
+		a.mu.Lock()
+		delete(a.settled, key)
+		a.mu.Unlock()
+		return nil
 	}
 	return err
 }

@@ -98,7 +98,21 @@ func (a *Applier) isOrphan(ctx context.Context, gateway object.Name, o client.Ob
 		return false, err
 	}
 	class, _, _ := unstructured.NestedString(live.Object, "spec", "gatewayClassName")
-	return class != ClassOf(o), nil
+	if class == ClassOf(o) {
+		return false, nil
+	}
+	// A mistake in the class's name costs no fleet.
+	named := &unstructured.Unstructured{}
+	named.SetAPIVersion(gwv1.GroupVersion.String())
+	named.SetKind("GatewayClass")
+	err = a.client.Get(ctx, client.ObjectKey{Name: class}, named)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read GatewayClass %s: %w", class, err)
+	}
+	return true, nil
 }
 
 // readGateway asks the API server for a Gateway.

@@ -14,7 +14,10 @@ import (
 )
 
 func testOrphans(t *testing.T, at *applierTest) {
-	names := []string{"gone", "here", "moved", "known"}
+	names := []string{"gone", "here", "moved", "misspelt", "known"}
+	at.must(at.Create(t.Context(), &gwv1.GatewayClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}, Spec: gwv1.GatewayClassSpec{ControllerName: "other.example/controller"},
+	}))
 	a := at.start()
 	other := at.start()
 	other.options.ControllerName = "other.example/controller"
@@ -29,7 +32,7 @@ func testOrphans(t *testing.T, at *applierTest) {
 	at.await("the other controller's", func() bool { return at.get(fleets["foreign"], &appsv1.Deployment{}) })
 	a.stop()
 	other.stop()
-	for name, class := range map[string]string{"here": "gatehouse", "moved": "elsewhere"} {
+	for name, class := range map[string]string{"here": "gatehouse", "moved": "elsewhere", "misspelt": "gatehose"} {
 		at.must(at.Create(t.Context(), &gwv1.Gateway{
 			ObjectMeta: metav1.ObjectMeta{Namespace: at.namespace, Name: name},
 			Spec: gwv1.GatewaySpec{
@@ -49,7 +52,7 @@ func testOrphans(t *testing.T, at *applierTest) {
 		at.await(name+" is removed", func() bool { return !at.get(fleets[name], &corev1.ServiceAccount{}) })
 	}
 	b.finish()
-	for _, name := range []string{"here", "known", "foreign"} {
+	for _, name := range []string{"here", "misspelt", "known", "foreign"} {
 		if !at.get(fleets[name], &appsv1.Deployment{}) || !at.get(fleets[name], &corev1.Service{}) {
 			t.Errorf("%s is removed", name)
 		}

@@ -47,6 +47,7 @@ func (l *Loop) proceed() {
 		l.Server.Apply(p.endpoints())
 		return
 	}
+	exhausted := p.rounds >= maxRounds
 	l.Server.Apply(p.updates)
 	for _, u := range p.updates {
 		if p.known[u.Gateway] = true; u.Gone {
@@ -58,6 +59,9 @@ func (l *Loop) proceed() {
 		o.Published()
 	}
 	l.Heard = nil
+	if exhausted {
+		l.read() // what was asked for last is not left until the next change
+	}
 }
 
 // read begins to read the contents that are asked for, if there are new ones.

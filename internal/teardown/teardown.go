@@ -50,8 +50,8 @@ func Run(ctx context.Context, o Options) error {
 }
 
 // stop scales the Deployment to zero. It waits until the Deployment controller has seen
-// that, since it may make pods until then, and until the pods have gone. That there is no
-// Deployment is as good.
+// that, since it may make pods until then, and until the pods have gone. Where there is no
+// Deployment, nothing runs.
 func stop(ctx context.Context, c client.Client, o Options) error {
 	d := &appsv1.Deployment{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Deployment}, d)
@@ -95,7 +95,7 @@ func stop(ctx context.Context, c client.Client, o Options) error {
 		case <-tick.C:
 		case <-ctx.Done():
 			if len(left.Items) == 0 {
-				return fmt.Errorf("%s: it is not said to have no replicas: see whether the cluster's Deployment controller runs", name)
+				return errors.Join(fmt.Errorf("%s: its status still counts replicas, or is of an older generation; see whether the cluster's Deployment controller runs", name), err)
 			}
 			var names []string
 			for i := range left.Items {

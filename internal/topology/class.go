@@ -54,7 +54,8 @@ func (g *Graph) class(c *flow.Ctx, gw *gwv1.Gateway) (*Class, bool) {
 
 // formerClass returns the class of ours that a Gateway had, where the class that it
 // names does not exist: a typing error, or a class that is made again, must not cost a
-// fleet and its address. Outside of a cluster nothing is lost by it.
+// fleet and its address. Where nothing is
+// provisioned, there is no fleet to lose.
 func (g *Graph) formerClass(c *flow.Ctx, gw *gwv1.Gateway) (*Class, bool) {
 	if !g.options.Provisioned {
 		return nil, false
@@ -63,12 +64,12 @@ func (g *Graph) formerClass(c *flow.Ctx, gw *gwv1.Gateway) (*Class, bool) {
 	if former == "" {
 		return nil, false
 	}
-	held := Class{Name: former, Accepted: condition.ClassAccepted()}
-	if class, ok := flow.Get(c, g.Classes, former); ok {
-		held = *class
+	class := Class{Name: former, Accepted: condition.ClassAccepted()}
+	if live, ok := flow.Get(c, g.Classes, former); ok {
+		class = *live
 	}
-	held.missing = string(gw.Spec.GatewayClassName)
-	return &held, true
+	class.missing = string(gw.Spec.GatewayClassName)
+	return &class, true
 }
 
 // formerClassName is the name of the class under which this process has served a

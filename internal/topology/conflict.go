@@ -34,17 +34,11 @@ func findConflicts(drafts []*draft) {
 		sameHost := others(byHost[keyOf(d)], func(o *draft) bool { return o != d })
 		switch {
 		case len(otherProtocol) > 0:
-			accepted, conflict := condition.ListenerProtocolConflict(int(d.Port), string(d.Protocol), otherProtocol)
-			d.refuse(accepted)
-			d.conflict = conflict
+			d.markConflicted(condition.ListenerProtocolConflict(int(d.Port), string(d.Protocol), otherProtocol))
 		case len(sameHost) > 0 && !d.family.named():
-			accepted, conflict := condition.ListenerPortConflict(int(d.Port), string(d.Protocol), sameHost)
-			d.refuse(accepted)
-			d.conflict = conflict
+			d.markConflicted(condition.ListenerPortConflict(int(d.Port), string(d.Protocol), sameHost))
 		case len(sameHost) > 0:
-			accepted, conflict := condition.ListenerHostnameConflict(int(d.Port), d.Hostname, sameHost)
-			d.refuse(accepted)
-			d.conflict = conflict
+			d.markConflicted(condition.ListenerHostnameConflict(int(d.Port), d.Hostname, sameHost))
 		}
 	}
 }

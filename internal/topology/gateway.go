@@ -66,6 +66,9 @@ func (g *Graph) gateway(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, class *
 	switch {
 	case class.refuses():
 		node.Accepted = condition.GatewayClassNotAccepted(class.Name, class.Accepted.Message)
+	case class.missing != "" && parameters.refused != nil:
+		// First, since what the Gateway asks for is judged when its class exists.
+		node.Accepted, node.Held, node.MissingClass = *parameters.refused, parameters.held, class.missing
 	case a.refused != nil:
 		node.Accepted = *a.refused
 	case parameters.refused != nil:

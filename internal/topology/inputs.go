@@ -47,8 +47,8 @@ type Inputs struct {
 	// used, or its class does not exist.
 	Kept *flow.Input[object.Name, parameters.Kept]
 
-	// FleetClasses says of a Gateway under which class its newest fleet was made. Who
-	// knows fleets sets it, before the graph is declared.
+	// FleetClasses says of a Gateway under which class its newest fleet was made. Package
+	// pipeline sets it before the graph is declared; nil where nothing is provisioned.
 	FleetClasses flow.Table[object.Name, string]
 
 	// Unread says of kinds why the source reads none of their objects.

@@ -111,7 +111,7 @@ func (g *Graph) declareHostConflicts() flow.Table[AttachmentKey, hostConflict] {
 		func(_ *flow.Ctx, _ ListenerKey, members flow.Members[mixedHost, hostRoutes]) (map[object.Key]hostConflict, bool) {
 			return resolveHostConflicts(members), true
 		}, flow.Equal(maps.Equal[map[object.Key]hostConflict]))
-	return flow.Map("topology-hostConflicts", conflicts,
+	return flow.Map("topology-host-conflicts", conflicts,
 		func(_ *flow.Ctx, listener ListenerKey, lost map[object.Key]hostConflict, emit func(AttachmentKey, hostConflict)) {
 			for route, d := range lost {
 				emit(AttachmentKey{Route: route, Listener: listener}, d)

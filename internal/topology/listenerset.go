@@ -122,7 +122,7 @@ func (s setParentState) equal(o setParentState) bool {
 }
 
 func (g *Graph) declareSetParentStates() flow.Table[object.Name, setParentState] {
-	return flow.Map("topology-setParentStates", g.Gateways,
+	return flow.Map("topology-set-parent-states", g.Gateways,
 		func(_ *flow.Ctx, name object.Name, gw *Gateway, emit func(object.Name, setParentState)) {
 			s := setParentState{accepted: gw.Accepted, unusable: gw.Unusable}
 			if gw.Served() {

@@ -39,7 +39,10 @@ type Class struct {
 type Gateway struct {
 	Name   object.Name
 	Object *gwv1.Gateway
-	Class  string // a former one, where the class that the Gateway names does not exist
+	Class  string
+	// MissingClass is the name of the class that the Gateway names, where it does not
+	// exist; Class is then the one that the Gateway had before.
+	MissingClass string
 	// Parameters are the settings of the Gateway's proxies: those of the parameters of
 	// its class and its own, merged; never nil.
 	Parameters *v1alpha1.Settings

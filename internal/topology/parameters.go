@@ -72,8 +72,8 @@ func (g *Graph) reads(c *flow.Ctx, namespace string) bool {
 // gatewayParameters is what the parameters of a Gateway and its class come to.
 type gatewayParameters struct {
 	settings *v1alpha1.Settings
-	// refused is the Accepted condition of a Gateway whose parameters can't be used,
-	// and held says that it goes on as it is nevertheless.
+	// refused is the Accepted condition of a Gateway whose parameters can't be used or
+	// whose class doesn't exist, and held says that it goes on as it is nevertheless.
 	refused *metav1.Condition
 	held    bool
 	notes   []string // on what has no effect
@@ -108,7 +108,7 @@ func (g *Graph) declareParameters() flow.Table[object.Name, *gatewayParameters] 
 			}
 			switch {
 			case p.refused != nil:
-				g.hold(c, gw, p)
+				g.hold(c, gw, class, p)
 			case !g.options.Provisioned:
 				p.notes = ineffective(p.settings)
 			case class.bars(own):
@@ -169,13 +169,17 @@ func (g *Graph) ownParameters(c *flow.Ctx, gw *gwv1.Gateway) (*v1alpha1.GatewayP
 	return object, nil
 }
 
-// hold lets a Gateway whose parameters can't be used go on with those that it had:
-// a mistake in them must not cost what runs. In a cluster it goes on in any case,
+// hold lets a Gateway whose parameters can't be used or whose class doesn't exist go on
+// with the settings that it had: a mistake must not cost what runs. In a cluster it goes on in any case,
 // since its proxies may be there although this process has never seen it well.
-func (g *Graph) hold(c *flow.Ctx, gw *gwv1.Gateway, p *gatewayParameters) {
+func (g *Graph) hold(c *flow.Ctx, gw *gwv1.Gateway, class *Class, p *gatewayParameters) {
 	p.held = g.options.Provisioned
-	if last, ok := g.KeptOf(c, gw); ok {
+	switch last, ok := g.KeptOf(c, gw); {
+	case ok:
 		p.held, p.settings = true, last
+	case class.missing != "" && class.Object == nil:
+		// What the Gateway says counts only under a class that says what it may.
+		p.settings = g.levels(class, nil)
 	}
 }
 

@@ -7,5 +7,5 @@
 //   - It is the same whether the pipeline runs or has been evaluated once.
 //   - There is no client here: what a cluster holds comes as objects.
 //
-// How a view is drawn on a terminal belongs to package cli.
+// How a view is drawn on a terminal belongs to package terminal.
 package view

@@ -74,8 +74,8 @@ func (g *gateway) isLoaded() bool {
 	return g.loaded
 }
 
-// apply takes updates in one step: of a Gateway that goes and comes back in one commit,
-// no proxy is told to remove anything.
+// apply takes updates in one step: of a Gateway that goes and comes back before proxies
+// are told of it, none is told to remove anything.
 func (g *gateway) apply(updates []Update, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -77,7 +77,8 @@ func newServer(o Options, types []resourceType) *Server {
 	return s
 }
 
-// Apply makes a commit the desired configuration. It never waits for a proxy.
+// Apply makes updates the desired configuration. Those of one Gateway that stand side by
+// side are taken in one step. It never waits for a proxy.
 func (s *Server) Apply(updates []Update) {
 	now := time.Now()
 	s.mu.Lock()

@@ -1,6 +1,8 @@
 package xds
 
 import (
+	"slices"
+
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
@@ -24,7 +26,8 @@ type Update struct {
 }
 
 // Merge returns one list of updates with the effect of the two lists, one after the other.
-// What the first one sets and the second one removes is never sent.
+// What the first one sets and the second one removes is never sent. Updates of one Gateway
+// stand side by side, so that Apply takes them in one step.
 func Merge(first, second []Update) []Update {
 	if len(first) == 0 {
 		return second
@@ -35,11 +38,14 @@ func Merge(first, second []Update) []Update {
 		for i >= 0 && out[i].Gateway != u.Gateway {
 			i--
 		}
-		if i < 0 || out[i].Gone || u.Gone {
-			out = append(out, u) // one after the other, which has the same effect
-			continue
+		switch {
+		case i < 0:
+			out = append(out, u)
+		case out[i].Gone || u.Gone: // one after the other, which has the same effect
+			out = slices.Insert(out, i+1, u)
+		default:
+			out[i] = merge(out[i], u)
 		}
-		out[i] = merge(out[i], u)
 	}
 	return out
 }

@@ -33,7 +33,7 @@ type state struct {
 	served []string         // all objects, as the API has them
 }
 
-// ownObjects are made by the server after it is ready, the last of them.
+// ownObjects are the last that a server makes for itself, after it is ready.
 var ownObjects = []string{
 	"configmaps kube-system/kube-apiserver-legacy-service-account-token-tracking",
 	"ipaddresses.networking.k8s.io /10.0.0.1", "namespaces /kube-node-lease", "namespaces /kube-public",

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // Sharing is the tests of a package that share API servers.
@@ -53,7 +55,7 @@ func (s *Sharing) take(opts Options) *machine {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, m := range s.idle {
-		if m.options.Channel == opts.Channel && slices.Equal(m.options.Args, opts.Args) {
+		if cmp.Equal(m.options, opts) {
 			s.idle = slices.Delete(s.idle, i, i+1)
 			return m
 		}
@@ -67,12 +69,16 @@ func (s *Sharing) start(t testing.TB, opts Options) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := begin(t, dir, opts)
-	defer func() {
-		if m.fresh == nil {
+	var m *machine
+	defer func() { // also where there is nothing to begin with, and the test is skipped
+		switch {
+		case m == nil:
+			_ = os.RemoveAll(dir)
+		case m.fresh == nil:
 			m.discard()
 		}
 	}()
+	m = begin(t, dir, opts)
 	awaitCRDs(t, m.config, m.crds)
 	if m.fresh, err = m.look(t.Context()); err != nil {
 		t.Fatal(err)

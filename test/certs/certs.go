@@ -88,14 +88,14 @@ func issue(template *x509.Certificate, public crypto.PublicKey, by *Certificate,
 	return leaf
 }
 
-// PEM returns the certificate.
+// PEM returns the certificate in PEM.
 func (c *Certificate) PEM() []byte { return encode(c.Leaf) }
 
 func encode(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
 
-// KeyPEM returns the key.
+// KeyPEM returns the key in PEM.
 func (c *Certificate) KeyPEM() []byte {
 	der, err := x509.MarshalPKCS8PrivateKey(c.Key)
 	must(err)
@@ -107,7 +107,7 @@ func (c *Certificate) TLS() tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{c.Leaf.Raw}, PrivateKey: c.Key, Leaf: c.Leaf}
 }
 
-// Pool returns who trusts this certificate alone.
+// Pool returns a pool with this certificate alone.
 func (c *Certificate) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(c.Leaf)

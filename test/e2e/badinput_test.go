@@ -101,10 +101,14 @@ func TestExpiredCertificate(t *testing.T) {
 	s.conditions(t, "Gateway gw", "good", "ResolvedRefs=True", "Programmed=True")
 
 	client := s.client(t, "old.example", 443)
-	var refusal x509.CertificateInvalidError
-	if _, _, err := client.works(); !errors.As(err, &refusal) || refusal.Reason != x509.Expired {
-		t.Errorf("a client that looks at the time: %v", err)
-	}
+	// Envoy's workers take a listener some time after Envoy has acknowledged it.
+	eventually(t, callTimeout, func() error {
+		var refusal x509.CertificateInvalidError
+		if _, _, err := client.works(); !errors.As(err, &refusal) || refusal.Reason != x509.Expired {
+			return fmt.Errorf("a client that looks at the time: %w", err)
+		}
+		return nil
+	})
 	client.config.Time = func() time.Time { return time.Now().Add(-2 * time.Hour) }
 	if _, _, err := client.works(); err != nil {
 		t.Errorf("a client whose clock is slow: %v", err)

@@ -56,8 +56,9 @@ func (l *load) client(ctx context.Context, address string) {
 			return
 		}
 		res, err := transport.RoundTrip(req)
+		var said []byte
 		if err == nil {
-			_, err = io.Copy(io.Discard, res.Body)
+			said, err = io.ReadAll(res.Body)
 			_ = res.Body.Close()
 		}
 		switch {
@@ -65,6 +66,8 @@ func (l *load) client(ctx context.Context, address string) {
 			return
 		case err != nil:
 			l.note(err.Error())
+		case res.StatusCode >= http.StatusInternalServerError: // Envoy says why
+			l.note(fmt.Sprintf("status %d: %s", res.StatusCode, clipped(said)))
 		case res.StatusCode != http.StatusOK:
 			l.note(fmt.Sprintf("status %d", res.StatusCode))
 		}

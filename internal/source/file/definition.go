@@ -290,8 +290,8 @@ func (r *reader) unidentified(doc *document, it item, err error) {
 	case errors.Is(err, schema.ErrForeign):
 		r.foreign(fmt.Sprint(it.content["apiVersion"]), fmt.Sprint(it.content["kind"]))
 	case errors.As(err, &unknown):
-		extra := doc.extra()
-		extra.faults = append(extra.faults, fault{
+		// A misspelt kind, of any object that was here before.
+		doc.note(fault{
 			line: lineOf(it.node, unknown.Field) - 1, field: unknown.Field,
 			message: unknown.Text, reason: source.Unknown,
 		})

@@ -4,29 +4,28 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
-// classless logs which Gateways go on with a former class, since that which they name
+// missingClass logs which Gateways go on with a former class, since that which they name
 // does not exist, while a replica leads.
-type classless struct {
-	follower[object.Name, *topology.Gateway]
+type missingClass struct {
+	tableReader[object.Name, *topology.Gateway]
 	log  *slog.Logger
 	told map[object.Name]string // what has been logged of a Gateway
 }
 
-func newClassless(p *pipeline.Pipeline, log *slog.Logger) *classless {
-	l := &classless{log: log, told: map[object.Name]string{}}
-	l.follower = follower[object.Name, *topology.Gateway]{p.Graph.Gateways, l.set, l.gone}
+func newMissingClass(p *pipeline.Pipeline, log *slog.Logger) *missingClass {
+	l := &missingClass{log: log, told: map[object.Name]string{}}
+	l.tableReader = tableReader[object.Name, *topology.Gateway]{p.Graph.Gateways, l.set, l.gone}
 	return l
 }
 
-func (l *classless) set(name object.Name, gw *topology.Gateway) {
+func (l *missingClass) set(name object.Name, gw *topology.Gateway) {
 	told, held := l.told[name]
-	switch is := gw.Accepted.Reason == condition.ReasonClassNotFound; {
+	switch is := gw.MissingClass != ""; {
 	case is && told != gw.Accepted.Message:
 		l.told[name] = gw.Accepted.Message
 		l.log.Warn("a Gateway goes on with its former class", "object", "Gateway "+name.String(), "class", gw.Class, "problem", gw.Accepted.Message)
@@ -36,18 +35,18 @@ func (l *classless) set(name object.Name, gw *topology.Gateway) {
 	}
 }
 
-func (l *classless) gone(name object.Name) {
+func (l *missingClass) gone(name object.Name) {
 	if _, held := l.told[name]; held {
 		delete(l.told, name)
 		l.log.Info("a Gateway is not held any more: it is gone, or has a class of another controller", "object", "Gateway "+name.String())
 	}
 }
 
-func (l *classless) complete() {}
+func (l *missingClass) complete() {}
 
-func (l *classless) changed(object.Key) {}
+func (l *missingClass) changed(object.Key) {}
 
-func (l *classless) run(ctx context.Context) error {
+func (l *missingClass) run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
