@@ -41,6 +41,7 @@ func TestApplier(t *testing.T) {
 		"moves with its address":                  testClassWithAddress,
 		"a Service that can't be changed":         testLoadBalancerClass,
 		"types of Services":                       testServiceTypes,
+		"a foreign port":                          testForeignPort,
 		"orphans":                                 testOrphans,
 		"what is held stays":                      testHeld,
 		"authorities":                             testAuthorities,

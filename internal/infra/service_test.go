@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
@@ -39,6 +41,21 @@ func testLoadBalancerClass(t *testing.T, at *applierTest) {
 	at.await("a third Service", func() bool {
 		return at.get(g, service) && service.UID != second && service.Spec.LoadBalancerClass == nil
 	})
+}
+
+// Somebody opens a port that no listener asks for, and does it again.
+func testForeignPort(t *testing.T, at *applierTest) {
+	kind := corev1.ServiceTypeClusterIP
+	g, service := at.gateway(with(v1alpha1.Settings{Service: &v1alpha1.Service{Type: &kind}})), &corev1.Service{}
+	a := at.start()
+	a.Set(g)
+	at.await("a Service", func() bool { return at.get(g, service) })
+	ports := len(service.Spec.Ports)
+	for range 2 {
+		at.must(at.Patch(t.Context(), service, client.RawPatch(types.JSONPatchType,
+			[]byte(`[{"op": "add", "path": "/spec/ports/-", "value": {"name": "foreign", "port": 4711}}]`)), client.FieldOwner("somebody")))
+		at.await("our ports alone", func() bool { return at.get(g, service) && len(service.Spec.Ports) == ports })
+	}
 }
 
 func testServiceTypes(t *testing.T, at *applierTest) {

@@ -318,6 +318,29 @@ func TestLastValidVersionStays(t *testing.T) {
 	w.until("removed", func() bool { return len(w.objects) == 1 })
 }
 
+// TestMisspeltKind protects what serves from a typing error in the words by which an
+// object is known, and from a file that is cut in the middle of them.
+func TestMisspeltKind(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const route = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r}\nspec: {}\n"
+	write(t, "in/a.yaml", route)
+	w := watch(t, nil, "in")
+	for wrong, says := range map[string]string{
+		strings.Replace(route, "HTTPRoute", "HTTPRout", 1):    "HTTPRout is not a kind",
+		strings.Replace(route, "io/v1", "io/v1beta7", 1):      "v1beta7",
+		route[:strings.Index(route, "HTTPRoute")+len("HTTP")]: "HTTP is not a kind",
+	} {
+		write(t, "in/a.yaml", wrong)
+		if p := w.untilProblem("in/a.yaml", says); len(w.objects) != 1 {
+			t.Errorf("the last valid version is gone; %+v", p)
+		}
+		write(t, "in/a.yaml", route)
+		w.until("mended", func() bool { return len(w.problems) == 0 && len(w.objects) == 1 })
+	}
+	write(t, "in/a.yaml", "")
+	w.until("removed", func() bool { return len(w.objects) == 0 })
+}
+
 func TestUnreadableFileKeepsItsObjects(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("root may read everything")
