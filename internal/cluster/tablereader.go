@@ -5,7 +5,7 @@ import "github.com/gatehouse-dev/gatehouse/internal/flow"
 // tableReader is the part of some work that reads a table: it hands over what there is when
 // a term begins, and then what each commit changes.
 type tableReader[K comparable, V any] struct {
-	table flow.Table[K, V]
+	table  flow.Table[K, V]
 	onSet  func(K, V)
 	onGone func(K) // the table has no such entry any more
 }
