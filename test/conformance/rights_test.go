@@ -38,6 +38,8 @@ func rare(m mode, r right) string {
 		return "the authority is renewed once in months"
 	case right{"gateway.networking.k8s.io", "gateways", "get"}:
 		return "a fleet is found whose Gateway is gone"
+	case right{"gateway.networking.k8s.io", "gatewayclasses", "get"}:
+		return "a fleet is found whose Gateway names another class"
 	}
 	switch r.resource {
 	case "daemonsets", "horizontalpodautoscalers", "poddisruptionbudgets":

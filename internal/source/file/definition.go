@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -37,6 +38,8 @@ type rest struct {
 	faults []fault
 	// broken: objects may be missing from defs because of faults.
 	broken bool
+	// names are those of objects that may be missing because of faults.
+	names []string
 	// written are the hashes of the objects as the text has them, where there are
 	// several.
 	written []uint64
@@ -124,6 +127,18 @@ func (doc *document) note(f fault) {
 	extra := doc.extra()
 	extra.broken = true
 	extra.faults = append(extra.faults, f)
+}
+
+// noteOf records a fault that may be about any object of a name.
+func (doc *document) noteOf(f fault, name string) {
+	extra := doc.extra()
+	extra.names = append(extra.names, name)
+	extra.faults = append(extra.faults, f)
+}
+
+// mayBeAbout reports whether a fault of the document may be about an object.
+func (doc *document) mayBeAbout(key object.Key) bool {
+	return doc.rest != nil && (doc.rest.broken || slices.Contains(doc.rest.names, key.Name.Name))
 }
 
 // A fault is a problem whose place is relative to its document.
@@ -290,11 +305,16 @@ func (r *reader) unidentified(doc *document, it item, err error) {
 	case errors.Is(err, schema.ErrForeign):
 		r.foreign(fmt.Sprint(it.content["apiVersion"]), fmt.Sprint(it.content["kind"]))
 	case errors.As(err, &unknown):
-		// A misspelt kind, of any object that was here before.
-		doc.note(fault{
+		f := fault{
 			line: lineOf(it.node, unknown.Field) - 1, field: unknown.Field,
 			message: unknown.Text, reason: source.Unknown,
-		})
+		}
+		// It may be a misspelt kind, of an object that was here before.
+		if name, ok, _ := unstructured.NestedString(it.content, "metadata", "name"); ok {
+			doc.noteOf(f, name)
+		} else {
+			doc.note(f)
+		}
 	case errors.As(err, &invalid):
 		// The fault can't be attributed, so it may be about any object that was here
 		// before.

@@ -23,13 +23,11 @@ func (s *state) replace(r *reading) (removed, added []*definition) {
 			had[def] = true
 		}
 	}
-	broken := false
 	f.docs = make([]*document, 0, len(r.chunks))
 	for i, p := range r.chunks {
 		doc := p.doc
 		doc.file, doc.line, doc.order = f, int32(p.line), int32(i)
 		f.docs = append(f.docs, doc)
-		broken = broken || doc.broken()
 		for _, def := range doc.definitions() {
 			if had[def] {
 				delete(had, def)
@@ -42,10 +40,7 @@ func (s *state) replace(r *reading) (removed, added []*definition) {
 		removed = append(removed, def)
 	}
 	keepValid(removed, added)
-	if broken {
-		added = append(added, hold(f, removed)...)
-	}
-	return removed, added
+	return removed, append(added, hold(f, removed)...)
 }
 
 // keepUnread keeps what is known of a file that can't be read, and sets its problem.
@@ -96,9 +91,13 @@ func (d *definition) before(o *definition) bool {
 	return d.order < o.order
 }
 
-// hold keeps the objects that a file with a broken document defined before and doesn't
-// define elsewhere. The broken document may be about them.
+// hold keeps the objects that a file defined before and doesn't define now, where one of
+// its documents is broken and may be about them.
 func hold(f *file, removed []*definition) []*definition {
+	broken := slices.DeleteFunc(slices.Clone(f.docs), func(doc *document) bool { return doc.rest == nil })
+	if len(broken) == 0 {
+		return nil
+	}
 	defined := map[object.Key]bool{}
 	for _, doc := range f.docs {
 		for _, def := range doc.definitions() {
@@ -108,7 +107,7 @@ func hold(f *file, removed []*definition) []*definition {
 	held := &document{file: f, order: math.MaxInt32}
 	var defs []definition
 	for key, was := range lastValid(removed) {
-		if !defined[key] {
+		if !defined[key] && slices.ContainsFunc(broken, func(doc *document) bool { return doc.mayBeAbout(key) }) {
 			def := definition{doc: held}
 			def.take(was)
 			defs = append(defs, def)

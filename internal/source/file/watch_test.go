@@ -337,7 +337,10 @@ func TestMisspeltKind(t *testing.T) {
 		write(t, "in/a.yaml", route)
 		w.until("mended", func() bool { return len(w.problems) == 0 && len(w.objects) == 1 })
 	}
-	write(t, "in/a.yaml", "")
+	// A kind that we don't know, of another name, holds nothing back.
+	write(t, "in/a.yaml", route+"---\n"+strings.NewReplacer("HTTPRoute", "Mesh", "name: r", "name: other").Replace(route))
+	w.untilProblem("in/a.yaml", "Mesh is not a kind")
+	write(t, "in/a.yaml", strings.NewReplacer("HTTPRoute", "Mesh", "name: r", "name: other").Replace(route))
 	w.until("removed", func() bool { return len(w.objects) == 0 })
 }
 
