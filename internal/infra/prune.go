@@ -101,27 +101,22 @@ func (a *Applier) isOrphan(ctx context.Context, gateway object.Name, o client.Ob
 	if class == ClassOf(o) {
 		return false, nil
 	}
-	// A mistake in the class's name costs no fleet.
-	named := &unstructured.Unstructured{}
-	named.SetAPIVersion(gwv1.GroupVersion.String())
-	named.SetKind("GatewayClass")
-	err = a.client.Get(ctx, client.ObjectKey{Name: class}, named)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("read GatewayClass %s: %w", class, err)
-	}
-	return true, nil
+	_, err = a.readLive(ctx, object.Key{Kind: object.KindOf(gwv1.GroupName, "GatewayClass"), Name: object.Name{Name: class}})
+	return err == nil, client.IgnoreNotFound(err) // a mistake in the class's name costs no fleet
 }
 
 // readGateway asks the API server for a Gateway.
 func (a *Applier) readGateway(ctx context.Context, gateway object.Name) (*unstructured.Unstructured, error) {
+	return a.readLive(ctx, object.Key{Kind: object.KindOf(gwv1.GroupName, gatewayKind), Name: gateway})
+}
+
+// readLive asks the API server for an object of the Gateway API.
+func (a *Applier) readLive(ctx context.Context, key object.Key) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetAPIVersion(gwv1.GroupVersion.String())
-	live.SetKind(gatewayKind)
-	if err := a.client.Get(ctx, client.ObjectKey{Namespace: gateway.Namespace, Name: gateway.Name}, live); err != nil {
-		return nil, fmt.Errorf("read Gateway %s: %w", gateway, err)
+	live.SetKind(key.Kind.Name())
+	if err := a.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name.Name}, live); err != nil {
+		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
 	return live, nil
 }

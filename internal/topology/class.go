@@ -54,8 +54,7 @@ func (g *Graph) class(c *flow.Ctx, gw *gwv1.Gateway) (*Class, bool) {
 
 // formerClass returns the class of ours that a Gateway had, where the class that it
 // names does not exist: a typing error, or a class that is made again, must not cost a
-// fleet and its address. Where nothing is
-// provisioned, there is no fleet to lose.
+// fleet and its address. Where nothing is provisioned, there is no fleet to lose.
 func (g *Graph) formerClass(c *flow.Ctx, gw *gwv1.Gateway) (*Class, bool) {
 	if !g.options.Provisioned {
 		return nil, false

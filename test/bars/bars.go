@@ -113,7 +113,7 @@ func Record(path string, from Origin, figures []Figure) error {
 			all[at] = f
 		}
 	}
-	return write(path, all)
+	return Write(path, all)
 }
 
 // Read returns the figures of a file.
@@ -129,9 +129,9 @@ func Read(path string) ([]Figure, error) {
 	return all, nil
 }
 
-// write stores figures, whole or not at all.
-func write(path string, figures []Figure) error {
-	text, err := json.MarshalIndent(figures, "", "  ")
+// Write stores a value as JSON for a file that is checked in, whole or not at all.
+func Write(path string, value any) error {
+	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -154,13 +154,13 @@ func run(ctx context.Context, args []string) error {
 func conclude(out io.Writer, o options, log *slog.Logger, r *report, err error) error {
 	r.markdown(out)
 	if err != nil { // an interrupted run has figures worth seeing, not worth keeping
-		return errors.Join(err, r.write(partReport))
+		return errors.Join(err, bars.Write(partReport, r))
 	}
 	figures := r.figures(o.routes)
 	if !o.whole {
 		figures = measured(figures)
 	}
-	if err := errors.Join(r.write(o.out), bars.Record(o.figures, r.Origin, figures)); err != nil {
+	if err := errors.Join(bars.Write(o.out, r), bars.Record(o.figures, r.Origin, figures)); err != nil {
 		return err
 	}
 	log.Info("figures written", "file", o.out, "bars", o.figures)

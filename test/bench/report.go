@@ -2,12 +2,9 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,25 +53,6 @@ func (r *report) value(shape string, routes int, metric string) (float64, bool) 
 		}
 	}
 	return 0, false
-}
-
-// write stores the report, whole or not at all.
-func (r *report) write(path string) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return err
-	}
-	temporary := path + ".new"
-	if err := os.WriteFile(temporary, append(text, '\n'), 0o600); err != nil {
-		return err
-	}
-	if err := os.Chmod(temporary, 0o644); err != nil { //nolint:gosec // it is checked in for all to read
-		return err
-	}
-	return os.Rename(temporary, path)
 }
 
 // markdown prints a row for each metric of each shape, a column for each number

@@ -112,8 +112,6 @@ func (doc *document) faults() []fault {
 	return doc.rest.faults
 }
 
-func (doc *document) broken() bool { return doc.rest != nil && doc.rest.broken }
-
 // extra returns rest, and makes it first if there is none.
 func (doc *document) extra() *rest {
 	if doc.rest == nil {
@@ -122,22 +120,25 @@ func (doc *document) extra() *rest {
 	return doc.rest
 }
 
-// note records a fault that may be about any object.
-func (doc *document) note(f fault) {
+// note records a fault that may be about any object of a name, or about any at all if
+// there is none.
+func (doc *document) note(f fault, name string) {
 	extra := doc.extra()
-	extra.broken = true
+	if name == "" {
+		extra.broken = true
+	} else {
+		extra.names = append(extra.names, name)
+	}
 	extra.faults = append(extra.faults, f)
 }
 
-// noteOf records a fault that may be about any object of a name.
-func (doc *document) noteOf(f fault, name string) {
-	extra := doc.extra()
-	extra.names = append(extra.names, name)
-	extra.faults = append(extra.faults, f)
+// mayHide reports whether objects may be missing because of the document's faults, and
+// mayBe whether one of them may.
+func (doc *document) mayHide() bool {
+	return doc.rest != nil && (doc.rest.broken || len(doc.rest.names) > 0)
 }
 
-// mayBeAbout reports whether a fault of the document may be about an object.
-func (doc *document) mayBeAbout(key object.Key) bool {
+func (doc *document) mayBe(key object.Key) bool {
 	return doc.rest != nil && (doc.rest.broken || slices.Contains(doc.rest.names, key.Name.Name))
 }
 
@@ -187,7 +188,7 @@ func (r *reader) read(text []byte, isJSON bool, earlier map[uint64]*definition) 
 		case map[string]any:
 			defs = r.define(doc, defs, item{node: n, content: value, duplicates: c.duplicates}, earlier, 0)
 		default:
-			doc.note(fault{line: n.Line - 1, reason: source.Syntax, message: "a document must be a mapping with apiVersion and kind"})
+			doc.note(fault{line: n.Line - 1, reason: source.Syntax, message: "a document must be a mapping with apiVersion and kind"}, "")
 		}
 	}
 	if err != nil {
@@ -216,7 +217,7 @@ func (doc *document) fail(err error) {
 	if syntax := new(syntaxError); errors.As(err, &syntax) {
 		f.line = max(0, syntax.line-1)
 	}
-	doc.note(f)
+	doc.note(f, "")
 }
 
 // item is one object's text, parsed.
@@ -305,22 +306,18 @@ func (r *reader) unidentified(doc *document, it item, err error) {
 	case errors.Is(err, schema.ErrForeign):
 		r.foreign(fmt.Sprint(it.content["apiVersion"]), fmt.Sprint(it.content["kind"]))
 	case errors.As(err, &unknown):
-		f := fault{
+		// It may be a misspelt kind, of an object that was here before.
+		name, _, _ := unstructured.NestedString(it.content, "metadata", "name")
+		doc.note(fault{
 			line: lineOf(it.node, unknown.Field) - 1, field: unknown.Field,
 			message: unknown.Text, reason: source.Unknown,
-		}
-		// It may be a misspelt kind, of an object that was here before.
-		if name, ok, _ := unstructured.NestedString(it.content, "metadata", "name"); ok {
-			doc.noteOf(f, name)
-		} else {
-			doc.note(f)
-		}
+		}, name)
 	case errors.As(err, &invalid):
 		// The fault can't be attributed, so it may be about any object that was here
 		// before.
 		f := it.fault(invalid)
 		f.field = joinPaths(it.path, f.field)
-		doc.note(f)
+		doc.note(f, "")
 	default:
 		doc.fail(err)
 	}
@@ -348,7 +345,7 @@ func (r *reader) defineItems(doc *document, defs []definition, list item, items 
 		node := nodeAt(list.node, path)
 		content, ok := value.(map[string]any)
 		if !ok {
-			doc.note(fault{line: node.Line - 1, field: joinPaths(list.path, path), reason: source.Syntax, message: "an item of a List must be a mapping"})
+			doc.note(fault{line: node.Line - 1, field: joinPaths(list.path, path), reason: source.Syntax, message: "an item of a List must be a mapping"}, "")
 			continue
 		}
 		if single := strings.TrimSuffix(kind, "List"); single != "" {

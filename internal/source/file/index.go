@@ -196,7 +196,7 @@ func (x *index) problems(f *file) []source.Problem {
 	for _, doc := range f.docs {
 		for _, flt := range doc.faults() {
 			p := flt.problem(f.name, doc)
-			if doc.broken() || len(doc.rest.names) > 0 {
+			if doc.mayHide() {
 				f.tellHeld(&p)
 			}
 			problems = append(problems, p)

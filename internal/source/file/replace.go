@@ -94,7 +94,7 @@ func (d *definition) before(o *definition) bool {
 // hold keeps the objects that a file defined before and doesn't define now, where one of
 // its documents is broken and may be about them.
 func hold(f *file, removed []*definition) []*definition {
-	broken := slices.DeleteFunc(slices.Clone(f.docs), func(doc *document) bool { return doc.rest == nil })
+	broken := slices.DeleteFunc(slices.Clone(f.docs), func(doc *document) bool { return !doc.mayHide() })
 	if len(broken) == 0 {
 		return nil
 	}
@@ -107,7 +107,7 @@ func hold(f *file, removed []*definition) []*definition {
 	held := &document{file: f, order: math.MaxInt32}
 	var defs []definition
 	for key, was := range lastValid(removed) {
-		if !defined[key] && slices.ContainsFunc(broken, func(doc *document) bool { return doc.mayBeAbout(key) }) {
+		if !defined[key] && slices.ContainsFunc(broken, func(doc *document) bool { return doc.mayBe(key) }) {
 			def := definition{doc: held}
 			def.take(was)
 			defs = append(defs, def)

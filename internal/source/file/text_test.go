@@ -114,7 +114,7 @@ func TestRefusedText(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			doc := (&reader{}).read([]byte(c.text), c.json, nil)
-			if len(doc.faults()) != 1 || !doc.broken() {
+			if len(doc.faults()) != 1 || !doc.rest.broken {
 				t.Fatalf("faults %+v", doc.faults())
 			}
 			if got := doc.faults()[0].line + 1; got != c.line {
