@@ -60,7 +60,7 @@ func (p *Pipeline) declareBackends() {
 			}
 			if b.DNS == "" {
 				slices := flow.Select(c, p.Inputs.SlicesByBackend, b.Object)
-				m.Endpoints, err = envoy.LoadAssignment(m.Cluster.Name, translate.Endpoints(k, slices.All()).Endpoints)
+				m.Endpoints, err = envoy.LoadAssignment(m.Cluster.Name, translate.Endpoints(k, slices.All()))
 				if m.Endpoints == nil {
 					m.Endpoints = envoy.EmptyEndpoints(m.Cluster.Name)
 				}

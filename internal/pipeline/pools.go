@@ -45,7 +45,7 @@ func (p *Pipeline) pool(c *flow.Ctx, f *ir.Forward) (*ir.Endpoints, *condition.O
 		part := translate.PoolPart{Weight: w.Weight}
 		if !w.Backend.IsZero() {
 			to := w.Backend.Backend().Object
-			part.Endpoints = translate.Endpoints(w.Backend, flow.Select(c, p.Inputs.SlicesByBackend, to).All()).Endpoints
+			part.Endpoints = translate.Endpoints(w.Backend, flow.Select(c, p.Inputs.SlicesByBackend, to).All())
 			var odd []string
 			part.Endpoints = slices.DeleteFunc(part.Endpoints, func(e ir.Endpoint) bool {
 				ip, err := netip.ParseAddr(e.Address)

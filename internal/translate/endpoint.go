@@ -16,7 +16,7 @@ import (
 // Endpoints gathers a backend's endpoints from its EndpointSlices.
 // Ready ones are used; while there are none, those that still serve though they
 // are terminating, which is what kube-proxy does too.
-func Endpoints[K any](key ir.BackendKey, from iter.Seq2[K, *discoveryv1.EndpointSlice]) *ir.Endpoints {
+func Endpoints[K any](key ir.BackendKey, from iter.Seq2[K, *discoveryv1.EndpointSlice]) []ir.Endpoint {
 	b := key.Backend()
 	var ready, draining []ir.Endpoint
 	for _, s := range from {
@@ -29,7 +29,7 @@ func Endpoints[K any](key ir.BackendKey, from iter.Seq2[K, *discoveryv1.Endpoint
 	if len(ready) == 0 {
 		ready = draining
 	}
-	return &ir.Endpoints{Backend: key, Endpoints: distinct(ready)}
+	return distinct(ready)
 }
 
 // portOf gives the number of a slice's port if it is the backend's. A port without a

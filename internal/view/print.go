@@ -124,7 +124,8 @@ func printedIR(p *pipeline.Pipeline) []*gatewayIR {
 			g := at(k.Gateway)
 			g.Backends = append(g.Backends, &b)
 			if b.DNS == "" {
-				g.Endpoints = append(g.Endpoints, translate.Endpoints(k.Backend, flow.Select(c, p.Inputs.SlicesByBackend, b.Object).All()))
+				slices := flow.Select(c, p.Inputs.SlicesByBackend, b.Object)
+				g.Endpoints = append(g.Endpoints, &ir.Endpoints{Backend: k.Backend, Endpoints: translate.Endpoints(k.Backend, slices.All())})
 			}
 		}
 		for k := range flow.All(c, p.Secrets) {

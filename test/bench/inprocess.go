@@ -112,24 +112,13 @@ func median(c []cost) cost {
 // build makes a pipeline of so many routes and measures what it holds and what
 // it took.
 func (b *inProcess) build(routes int) (*pipelineUnderTest, error) {
-	address := []string{"127.0.0.1"}
 	before := liveHeap()
-	p := &pipelineUnderTest{
-		Pipeline: pipeline.New(pipeline.Options{
-			Addresses: address,
-			Topology: topology.Options{
-				ControllerName: pipeline.ControllerName, ImplicitClass: pipeline.StandaloneClass,
-				SharedHost: true, DefaultAddresses: address,
-			},
-		}),
-		objects: make([]objects, 0, routes),
+	p := newPipeline(0)
+	entries := make([]entry, routes)
+	for i := range entries {
+		entries[i] = entry{index: i, port: 3000}
 	}
-	batch := source.Batch{Set: []source.Object{b.gateway}}
-	for i := range routes {
-		o := b.template.as(entry{index: i, port: 3000})
-		p.objects = append(p.objects, o)
-		batch.Set = append(batch.Set, o.all()...)
-	}
+	batch := b.inventory(p, entries)
 	var updates []xds.Update
 	built, err := spend(func() (err error) { updates, err = p.change(batch); return err })
 	if err != nil {
@@ -153,6 +142,30 @@ func (b *inProcess) build(routes int) (*pipelineUnderTest, error) {
 	b.report.add(pipelineBuild, routes, "cpu_ms", milliseconds(built.cpu))
 	b.report.add(pipelineBuild, routes, "heap_kib_per_route", float64(heap-before)/1024/float64(routes))
 	return p, nil
+}
+
+// newPipeline returns one as `gatehouse run` uses it.
+func newPipeline(portOffset int) *pipelineUnderTest {
+	address := []string{"127.0.0.1"}
+	return &pipelineUnderTest{Pipeline: pipeline.New(pipeline.Options{
+		Addresses: address,
+		Topology: topology.Options{
+			ControllerName: pipeline.ControllerName, ImplicitClass: pipeline.StandaloneClass,
+			SharedHost: true, DefaultAddresses: address, PortOffset: portOffset,
+		},
+	})}
+}
+
+// inventory returns the batch that gives a pipeline the Gateway and all entries.
+func (b *inProcess) inventory(p *pipelineUnderTest, entries []entry) source.Batch {
+	batch := source.Batch{Set: []source.Object{b.gateway}}
+	p.objects = make([]objects, 0, len(entries))
+	for _, e := range entries {
+		o := b.template.as(e)
+		p.objects = append(p.objects, o)
+		batch.Set = append(batch.Set, o.all()...)
+	}
+	return batch
 }
 
 // change applies a batch and returns what proxies must hear of it.

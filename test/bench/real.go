@@ -109,6 +109,7 @@ func (b *real) run(ctx context.Context, routes int) error {
 			{routeDelete, func(ctx context.Context) error { return w.measure(ctx, w.deletions()) }},
 			{controlPlaneKilled, w.controlPlaneKilled},
 			{envoyKilled, w.envoyKilled},
+			{envoyAlone, w.envoyAlone},
 		}
 		for _, step := range steps {
 			if step.shape != coldStart && len(b.shapes) > 0 && !slices.Contains(b.shapes, step.shape) {

@@ -22,10 +22,11 @@ const (
 	pipelineBuild      = "pipeline-build"
 	controlPlaneKilled = "control-plane-killed"
 	envoyKilled        = "envoy-killed"
+	envoyAlone         = "envoy-alone"
 )
 
 var shapes = []string{
-	pipelineBuild, coldStart, routeEdit, routeAdd, endpointChange, routeDelete, controlPlaneKilled, envoyKilled,
+	pipelineBuild, coldStart, routeEdit, routeAdd, endpointChange, routeDelete, controlPlaneKilled, envoyKilled, envoyAlone,
 }
 
 // result is one figure.

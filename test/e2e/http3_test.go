@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
@@ -88,6 +90,68 @@ func TestHTTP3Connection(t *testing.T) {
 		t.Errorf("%d connections, want one for all", dials)
 	}
 	s.conditions(t, "Gateway gw", "https", "Programmed=True")
+}
+
+// TestHTTP3SlowBackend protects bodies that come faster than a backend reads them: the
+// client is made to wait, and goes on.
+func TestHTTP3SlowBackend(t *testing.T) {
+	t.Parallel()
+	const size = 2 << 20
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, part := 0, make([]byte, 16<<10)
+		for {
+			m, err := r.Body.Read(part)
+			n += m
+			if err != nil {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		fmt.Fprint(w, n)
+	}))
+	defer slow.Close()
+	_, port, err := net.SplitHostPort(slow.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifests := secureSite(t, "home.example")
+	manifests["slow.yaml"] = fmt.Sprintf(`---
+apiVersion: v1
+kind: Service
+metadata: {name: slow, namespace: %[1]s}
+spec: {ports: [{port: 8080}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: slow-1, namespace: %[1]s, labels: {kubernetes.io/service-name: slow}}
+addressType: IPv4
+ports: [{port: %[2]s}]
+endpoints: [{addresses: [127.0.0.1]}]
+`, siteNamespace, port) + siteRoute("slow", "slow.example", "slow")
+	s := startSite(t, manifests, "--http3")
+	call := &clientCall{method: http.MethodPost, url: &url.URL{Scheme: "https", Host: "home.example", Path: "/"}, address: s.address, http3: true}
+	config, err := call.tlsConfig(new([]string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := call.quic(config)
+	defer func() { _ = transport.Close() }()
+	for i := range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://home.example/", strings.NewReader(strings.Repeat("x", size)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = "slow.example"
+		began := time.Now()
+		out := &outcome{}
+		err = out.take(transport.RoundTrip(req))
+		cancel()
+		t.Logf("%d: %v %v %s", i, time.Since(began), err, out.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // TestHTTP3PortTaken protects whoever wonders why there is no HTTP/3: the listener

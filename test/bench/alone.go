@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+)
+
+// envoyAlone ends everything and starts Envoy with the same configuration in one file and
+// no control plane: sooner than that, no control plane can bring it back.
+func (w *workload) envoyAlone(ctx context.Context) (err error) {
+	pid, err := w.envoyPID()
+	if err != nil {
+		return err
+	}
+	binary, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		return err
+	}
+	text, err := w.bootstrap()
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(w.root, "alone.pb")
+	if err := errors.Join(os.WriteFile(file, text, 0o600), w.kill(), syscall.Kill(pid, syscall.SIGKILL)); err != nil {
+		return err
+	}
+	var log *os.File
+	if log, err = os.Create(filepath.Join(w.root, "alone.log")); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+
+	cmd := exec.CommandContext(ctx, binary, "--config-path", file, "--disable-hot-restart",
+		"--log-level", "error", "--concurrency", strconv.Itoa(w.real.concurrency))
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, childAttributes()
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+	}()
+	probe := &client{address: w.address()}
+	defer probe.close()
+	host := w.entries[len(w.entries)-1].host()
+	err = until(ctx, host+" to serve without a control plane", time.Minute, 2*time.Millisecond, func() (bool, error) {
+		a, err := probe.get(host)
+		return err == nil && a.status == 200, err
+	})
+	if err != nil {
+		said, _ := os.ReadFile(log.Name())
+		return fmt.Errorf("%w\n%s", err, said)
+	}
+	took := time.Since(began).Seconds()
+	used, err := processCPU(cmd.Process.Pid)
+	if err != nil {
+		return err
+	}
+	w.add(envoyAlone, "seconds", took)
+	w.add(envoyAlone, "envoy_cpu_ms", milliseconds(used))
+	if killed, ok := w.report.value(envoyKilled, w.routes, "seconds"); ok {
+		w.add(envoyKilled, "over_alone", killed/took)
+	}
+	return nil
+}
+
+// bootstrap returns a bootstrap with all that the pipeline makes of the entries.
+func (w *workload) bootstrap() ([]byte, error) {
+	b, err := newInProcess(w.log, w.report, w.changes, "")
+	if err != nil {
+		return nil, err
+	}
+	p := newPipeline(w.port - listenerPort)
+	updates, err := p.change(b.inventory(p, w.entries))
+	if err != nil {
+		return nil, err
+	}
+	bodies := map[envoy.Type]map[string][]byte{}
+	for _, u := range updates {
+		for _, r := range u.Set {
+			if bodies[r.Type] == nil {
+				bodies[r.Type] = map[string][]byte{}
+			}
+			bodies[r.Type][r.Name] = r.Body()
+		}
+	}
+	static := &bootstrapv3.Bootstrap_StaticResources{}
+	for name, body := range bodies[envoy.Clusters] {
+		c, err := staticCluster(body, bodies[envoy.Endpoints][name])
+		if err != nil {
+			return nil, fmt.Errorf("cluster %s: %w", name, err)
+		}
+		static.Clusters = append(static.Clusters, c)
+	}
+	for name, body := range bodies[envoy.Listeners] {
+		l, err := staticListener(body, bodies[envoy.Routes])
+		if err != nil {
+			return nil, fmt.Errorf("listener %s: %w", name, err)
+		}
+		static.Listeners = append(static.Listeners, l)
+	}
+	bootstrap, err := w.common()
+	if err != nil {
+		return nil, err
+	}
+	bootstrap.StaticResources = static
+	return proto.Marshal(bootstrap)
+}
+
+// common is what Envoy's bootstrap says of statistics, clusters and the runtime.
+func (w *workload) common() (*bootstrapv3.Bootstrap, error) {
+	dir, err := w.envoyDir()
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "bootstrap.json"))
+	if err != nil {
+		return nil, err
+	}
+	var content map[string]json.RawMessage
+	if err := json.Unmarshal(text, &content); err != nil {
+		return nil, err
+	}
+	for _, ofTheControlPlane := range []string{"node", "admin", "dynamic_resources", "static_resources", "overload_manager"} {
+		delete(content, ofTheControlPlane)
+	}
+	if text, err = json.Marshal(content); err != nil {
+		return nil, err
+	}
+	b := &bootstrapv3.Bootstrap{}
+	return b, protojson.Unmarshal(text, b)
+}
+
+// staticCluster returns a cluster with its endpoints.
+func staticCluster(body, endpoints []byte) (*clusterv3.Cluster, error) {
+	c, load := &clusterv3.Cluster{}, &endpointv3.ClusterLoadAssignment{}
+	if err := errors.Join(proto.Unmarshal(body, c), proto.Unmarshal(endpoints, load)); err != nil {
+		return nil, err
+	}
+	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
+	c.EdsClusterConfig, c.LoadAssignment = nil, load
+	return c, nil
+}
+
+// staticListener returns a listener with its route tables.
+func staticListener(body []byte, tables map[string][]byte) (*listenerv3.Listener, error) {
+	l := &listenerv3.Listener{}
+	if err := proto.Unmarshal(body, l); err != nil {
+		return nil, err
+	}
+	for _, chain := range append(l.FilterChains, l.DefaultFilterChain) {
+		for _, filter := range chain.GetFilters() {
+			m := &hcmv3.HttpConnectionManager{}
+			if err := filter.GetTypedConfig().UnmarshalTo(m); err != nil {
+				return nil, err
+			}
+			table := &routev3.RouteConfiguration{}
+			if err := proto.Unmarshal(tables[m.GetRds().GetRouteConfigName()], table); err != nil {
+				return nil, err
+			}
+			m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: table}
+			config, err := anypb.New(m)
+			if err != nil {
+				return nil, err
+			}
+			filter.ConfigType = &listenerv3.Filter_TypedConfig{TypedConfig: config}
+		}
+	}
+	return l, nil
+}
