@@ -30,11 +30,14 @@ func overQUIC(m *listenerv3.Listener, l *ir.Listener) {
 	// A socket for each worker, as UDP needs it: the kernel gives all packets of a
 	// client to the same.
 	m.EnableReusePort = wrapperspb.Bool(true)
-	m.UdpListenerConfig = &listenerv3.UdpListenerConfig{QuicOptions: &listenerv3.QuicProtocolOptions{
-		QuicProtocolOptions:    quicProtocol(limit),
-		IdleTimeout:            durationpb.New(min(quicIdleTimeout, limit.IdleTimeout)),
-		CryptoHandshakeTimeout: durationpb.New(handshakeTimeout),
-	}}
+	m.UdpListenerConfig = &listenerv3.UdpListenerConfig{
+		DownstreamSocketConfig: &corev3.UdpSocketConfig{PreferGro: joined},
+		QuicOptions: &listenerv3.QuicProtocolOptions{
+			QuicProtocolOptions:    quicProtocol(limit),
+			IdleTimeout:            durationpb.New(min(quicIdleTimeout, limit.IdleTimeout)),
+			CryptoHandshakeTimeout: durationpb.New(handshakeTimeout),
+		},
+	}
 }
 
 func quicProtocol(limit ir.Limits) *corev3.QuicProtocolOptions {

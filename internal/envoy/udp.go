@@ -16,6 +16,12 @@ import (
 // IP has none. Envoy's 1,500 bytes cut off what has been put together from fragments.
 const maxDatagram = 65535
 
+// joined makes Envoy tell apart the datagrams that the kernel hands over in one piece.
+// It asks the kernel to join them on every socket that listens, whatever is said here;
+// without this it takes what is joined for one datagram, or cuts it off, so that HTTP/3
+// loses a quarter of the packets of a fast sender.
+var joined = wrapperspb.Bool(true)
+
 // udpLog is for sessions.
 var udpLog = logFormat{
 	line: `[%START_TIME%] "UDP %DOWNSTREAM_LOCAL_ADDRESS%" ` +
@@ -44,7 +50,7 @@ func udpProxy(m *listenerv3.Listener, l *ir.Listener) error {
 	m.EnableReusePort = wrapperspb.Bool(true)
 	m.PerConnectionBufferLimitBytes = nil
 	m.UdpListenerConfig = &listenerv3.UdpListenerConfig{
-		DownstreamSocketConfig: &corev3.UdpSocketConfig{MaxRxDatagramSize: wrapperspb.UInt64(maxDatagram)},
+		DownstreamSocketConfig: &corev3.UdpSocketConfig{MaxRxDatagramSize: wrapperspb.UInt64(maxDatagram), PreferGro: joined},
 	}
 	route, err := pack(&udpproxyv3.Route{Cluster: ClusterName(l.Chains[0].Forward.Pool)})
 	if err != nil {

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gatehouse-dev/gatehouse/internal/echo"
 )
 
@@ -243,4 +245,113 @@ func TestUDPSessionsSurviveEdits(t *testing.T) {
 		t.Error(err)
 	}
 	s.answers(t, "http://home.example/", http.StatusOK)
+}
+
+// TestDatagramsSentTogether protects the bounds of datagrams that a client, or a backend,
+// gives the kernel in one go, as fast senders do: they arrive together, and are forwarded
+// apart.
+func TestDatagramsSentTogether(t *testing.T) {
+	t.Parallel()
+	const size, count = 1000, 40
+	together := make([]byte, 0, count*size)
+	for i := range count {
+		together = fmt.Appendf(together, "%0*d", size, i)
+	}
+	bursts, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = bursts.Close() }()
+	segment(t, bursts, size)
+	go func() {
+		for buffer := make([]byte, 64<<10); ; {
+			_, from, err := bursts.ReadFromUDP(buffer)
+			if err != nil {
+				return // closed
+			}
+			_, _ = bursts.WriteToUDP(together, from)
+		}
+	}()
+	_, port, err := net.SplitHostPort(bursts.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startSite(t, map[string]string{
+		"gateway.yaml": siteGateway("{name: http, port: 80, protocol: HTTP}",
+			"{name: udp, port: 5353, protocol: UDP}", "{name: bursts, port: 5354, protocol: UDP}"),
+		"udp.yaml": udpBackend.must(t, "u1", "") + fmt.Sprintf(`---
+apiVersion: v1
+kind: Service
+metadata: {name: bursts, namespace: %[1]s}
+spec: {ports: [{port: 5353, protocol: UDP}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: bursts-1, namespace: %[1]s, labels: {kubernetes.io/service-name: bursts}}
+addressType: IPv4
+ports: [{port: %[2]s, protocol: UDP}]
+endpoints: [{addresses: [127.0.0.1]}]
+`, siteNamespace, port),
+		"route.yaml": forwardRoute("UDPRoute", "r", "udp", "", "{name: u1, port: 5353}") +
+			forwardRoute("UDPRoute", "b", "bursts", "", "{name: bursts, port: 5353}"),
+	})
+	s.conditions(t, "Gateway gw", "udp", "Programmed=True")
+	s.conditions(t, "Gateway gw", "bursts", "Programmed=True")
+
+	dial := func(port int) *net.UDPConn {
+		conn, err := net.DialUDP("udp", nil, &net.UDPAddr{IP: net.ParseIP(s.address), Port: port + portOffset})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		_ = conn.SetDeadline(time.Now().Add(datagramTimeout))
+		return conn
+	}
+	read := func(conn *net.UDPConn, text func([]byte) string) {
+		t.Helper()
+		missing := map[string]bool{}
+		for i := range count {
+			missing[fmt.Sprintf("%0*d", size, i)] = true
+		}
+		for buffer := make([]byte, 64<<10); len(missing) > 0; {
+			n, err := conn.Read(buffer)
+			if err != nil {
+				t.Fatalf("%d of %d datagrams came: %v", count-len(missing), count, err)
+			}
+			got := text(buffer[:n])
+			if !missing[got] {
+				t.Fatalf("a datagram of %d bytes, which nobody sent", n)
+			}
+			delete(missing, got)
+		}
+	}
+	client := dial(5353)
+	segment(t, client, size)
+	if _, err := client.Write(together); err != nil {
+		t.Fatal(err)
+	}
+	read(client, func(answer []byte) string {
+		line, _ := echo.ParseLine(string(answer))
+		return line.Text
+	})
+	client = dial(5354)
+	if _, err := io.WriteString(client, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	read(client, func(answer []byte) string { return string(answer) })
+}
+
+// segment makes the kernel cut what is written at once into datagrams of a size.
+func segment(t *testing.T, conn *net.UDPConn, size int) {
+	t.Helper()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	controlled := raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_SEGMENT, size)
+	})
+	if err := errors.Join(controlled, err); err != nil {
+		t.Fatal(err)
+	}
 }
