@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 )
 
@@ -16,11 +17,11 @@ type envoyLog struct {
 	run context.Context // only asked whether it is over
 }
 
-func (e envoyLog) take(gateway string, line proxy.Line) {
+func (e envoyLog) take(gateway object.Name, line proxy.Line) {
 	if !e.all && !e.matters(line) {
 		return
 	}
-	e.log.Log(context.Background(), max(line.Level, slog.LevelInfo), "envoy: "+line.Text, "gateway", gateway, "logger", line.Logger)
+	e.log.Log(context.Background(), max(line.Level, slog.LevelInfo), "envoy: "+line.Text, "gateway", gateway.String(), "logger", line.Logger)
 }
 
 // harmless are the beginnings of warnings that tell of nothing to do: one that each

@@ -11,8 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
-
-	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // What provisioner-mode and static-mode have in common. Their flags, and the errors
@@ -155,9 +153,3 @@ func (f *logFlags) check() error {
 }
 
 func (f *logFlags) logger() *slog.Logger { return newLogger(os.Stderr, f.format, f.level) }
-
-// gatewayName takes apart what checkGateway has let through.
-func gatewayName(s string) object.Name {
-	namespace, name, _ := strings.Cut(s, "/")
-	return object.Name{Namespace: namespace, Name: name}
-}

@@ -20,11 +20,13 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/agent"
 	identity "github.com/gatehouse-dev/gatehouse/internal/identity/client"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 )
 
 type proxyFlags struct {
 	gateway, controller string
+	name                object.Name // the Gateway's, once check has passed
 	xdsPort, apiPort    int
 	tokenFile, caFile   string
 	stateDir, health    string
@@ -76,7 +78,8 @@ log goes to standard output, all else as JSON lines to standard error.`,
 var envoyLevels = []string{"trace", "debug", "info", "warning", "error", "critical", "off"}
 
 func (f *proxyFlags) check() error {
-	if namespace, name, ok := strings.Cut(f.gateway, "/"); !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+	var ok bool
+	if f.name, ok = object.ParseName(f.gateway); !ok {
 		return usageError{fmt.Errorf("--gateway: %q is not NAMESPACE/NAME", f.gateway)}
 	}
 	if f.controller == "" {
@@ -127,7 +130,7 @@ func runProxy(ctx context.Context, f proxyFlags) error {
 	}
 	log.Info("starting", "version", version, "gateway", f.gateway, "envoy_version", binary.Version, "workers", f.concurrency)
 	a := agent.New(agent.Config{
-		Gateway: f.gateway, Dial: client.Dial, StateDir: f.stateDir, Binary: binary,
+		Gateway: f.name, Dial: client.Dial, StateDir: f.stateDir, Binary: binary,
 		Concurrency: f.concurrency, LogLevel: f.logLevel, BackendStats: f.backendMetrics, Additions: additions, Health: health,
 		DrainDelay: f.drainDelay, DrainTimeout: f.drainTimeout,
 		Collectors: client.Collectors(), Log: log, Output: proxyLog{log, ctx}.take, Stdout: os.Stdout,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/cluster"
 	"github.com/gatehouse-dev/gatehouse/internal/configuration"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 )
 
@@ -128,7 +129,7 @@ func runStatic(cmd *cobra.Command, f staticFlags) error {
 		Output: envoyLog{log, false, ctx}.take,
 	}
 	if cmd.Flags().Changed("gateway") {
-		static.Gateway = gatewayName(f.gateway)
+		static.Gateway, _ = object.ParseName(f.gateway) // checkGateway has let it through
 	}
 	log.Info("starting", "version", version, "class", static.Class, "controller_name", c.ControllerName,
 		"gateway", f.gateway, "address", address.String(), "envoy_version", binary.Version)

@@ -8,6 +8,7 @@ import (
 	"net/http/pprof"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
@@ -162,13 +164,19 @@ func (c tableCollector) Collect(ch chan<- prometheus.Metric) {
 // resource of that Gateway by name and version. It holds no bodies.
 func (a Admin) debugXDS(w http.ResponseWriter, r *http.Request) {
 	if name := r.URL.Query().Get("gateway"); name != "" {
-		info, ok := a.Server.Gateway(name)
-		if !ok {
+		gateway, ok := object.ParseName(name)
+		info, served := a.Server.Gateway(gateway)
+		if !ok || !served {
 			http.Error(w, "no Gateway "+name+" is served", http.StatusNotFound)
 			return
 		}
 		writeJSON(w, info)
 		return
 	}
-	writeJSON(w, map[string]any{"gateways": a.Server.Gateways(), "sessions": a.Server.Sessions()})
+	var gateways []string
+	for _, gateway := range a.Server.Gateways() {
+		gateways = append(gateways, gateway.String())
+	}
+	slices.Sort(gateways)
+	writeJSON(w, map[string]any{"gateways": gateways, "sessions": a.Server.Sessions()})
 }

@@ -15,13 +15,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 )
 
 // Config describes the proxy of a Gateway in its pod.
 type Config struct {
-	// Gateway is "namespace/name".
-	Gateway string
+	// Gateway is whose proxy it is.
+	Gateway object.Name
 	// Dial opens a connection to the control plane's xDS server.
 	Dial func(context.Context) (net.Conn, error)
 	// StateDir is where everything that is written lies; the proxy gets a private
@@ -69,7 +70,7 @@ type Agent struct {
 
 // New prepares an agent; nothing happens before Run.
 func New(c Config) *Agent {
-	a := &Agent{cfg: c, log: c.Log.With("gateway", c.Gateway), hurried: make(chan struct{})}
+	a := &Agent{cfg: c, log: c.Log.With("gateway", c.Gateway.String()), hurried: make(chan struct{})}
 	a.relay = newRelay(c.Dial, a.log)
 	a.supervisor = proxy.New(proxy.Config{
 		Gateway: c.Gateway, Dir: a.dir(), Binary: c.Binary, XDSSocket: a.xdsSocket(),

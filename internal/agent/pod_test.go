@@ -27,13 +27,15 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 	"github.com/gatehouse-dev/gatehouse/test/output"
 )
 
+var gateway = object.Name{Namespace: "default", Name: "edge"}
+
 const (
-	gateway = "default/edge"
 	// patience bounds every wait of these tests; none waits that long.
 	patience = 20 * time.Second
 	// service is how long a request takes.

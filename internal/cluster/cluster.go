@@ -109,7 +109,7 @@ type proxies interface {
 	// ready reports whether proxies are served, once all objects have been read.
 	ready() (ok bool, why string)
 	// heard notes what the proxies of this process say.
-	heard(gateway string, state xds.State)
+	heard(gateway object.Name, state xds.State)
 	// ended is called when no leader is elected any more.
 	ended(ctx context.Context)
 	// stop ends what runs in this process, when all else has ended.

@@ -46,7 +46,7 @@ func TestGatewayComesBack(t *testing.T) {
 			return false
 		})
 	}
-	serves := xds.State{Connected: 1, Synced: true, Listeners: map[string]string{"http-80": "1"}}
+	serves := xds.State{Connected: 1, Synced: true, Listeners: map[string]string{"http-80@0.0.0.0": "1"}}
 	say := func(state xds.State) {
 		c.loop.Tell(t.Context(), loop.Feedback{Gateway: name, Replica: "other", State: state})
 	}

@@ -38,7 +38,7 @@ func (c *Cluster) Published() {
 }
 
 // hear takes in what this process's own proxies say.
-func (c *Cluster) hear(gateway string, state xds.State) {
+func (c *Cluster) hear(gateway object.Name, state xds.State) {
 	c.proxies.heard(gateway, state)
-	c.loop.Tell(c.running, loop.Feedback{Gateway: object.ParseName(gateway), State: state})
+	c.loop.Tell(c.running, loop.Feedback{Gateway: gateway, State: state})
 }

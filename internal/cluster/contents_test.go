@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/test/certs"
 )
 
@@ -33,7 +34,7 @@ func TestEndpointsDontWaitForContents(t *testing.T) {
 	r := in.start()
 	// version returns that of the first resource of a type whose name has a part.
 	version := func(kind, part string) (out string) {
-		info, _ := r.server.Gateway("team/web")
+		info, _ := r.server.Gateway(object.Name{Namespace: "team", Name: "web"})
 		for _, resource := range info.Resources {
 			if resource.Type == kind && strings.Contains(resource.Name, part) && out == "" {
 				out = resource.Version

@@ -32,7 +32,7 @@ func (r *replica) listenersOf(gateway object.Name) map[string]string {
 	r.pipeline.Engine.View(func(c *flow.Ctx) {
 		for k, l := range flow.All(c, r.pipeline.Listeners) {
 			if k.Gateway == gateway {
-				out[k.Name] = string(l.Body())
+				out[l.Name] = string(l.Body())
 			}
 		}
 	})

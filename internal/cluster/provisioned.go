@@ -78,7 +78,7 @@ func (p *provisioned) Committed(c *flow.Commit) {
 	p.fleets.update(flow.Changes(c, p.cluster.pipeline.Infrastructure))
 	for _, ch := range flow.Changes(c, p.cluster.pipeline.Fleets) {
 		if ch.Had && !ch.Has {
-			p.replicas.Forget(ch.Key.String())
+			p.replicas.Forget(ch.Key)
 		}
 	}
 }
@@ -86,7 +86,7 @@ func (p *provisioned) Committed(c *flow.Commit) {
 // Published has nothing to do: proxies are told over xDS, fleets are the leader's.
 func (p *provisioned) Published() {}
 
-func (p *provisioned) heard(gateway string, state xds.State) { p.replicas.Send(gateway, state) }
+func (p *provisioned) heard(gateway object.Name, state xds.State) { p.replicas.Send(gateway, state) }
 
 func (p *provisioned) ready() (bool, string) { return true, "" }
 

@@ -32,8 +32,8 @@ func (p *provisioned) fromReplicas() http.Handler {
 	return replicas.NewHandler(replicas.HandlerOptions{
 		Replica: func(r *http.Request) (string, error) { return identity.Controller(*r.TLS) },
 		Leads:   func() bool { return c.leads.Load() != nil },
-		Said: func(replica, gateway string, state xds.State) {
-			c.loop.Tell(c.running, loop.Feedback{Gateway: object.ParseName(gateway), State: state, Replica: replica})
+		Said: func(replica string, gateway object.Name, state xds.State) {
+			c.loop.Tell(c.running, loop.Feedback{Gateway: gateway, State: state, Replica: replica})
 		},
 		Gone: func(replica string) { c.loop.Call(c.running, func() { c.loop.Forget(replica) }) },
 		Log:  c.opts.Logs.For("replicas"),

@@ -46,7 +46,7 @@ type Static struct {
 	Concurrency  int
 	StateDir     string
 	DrainTimeout time.Duration
-	Output       func(gateway string, line proxy.Line)
+	Output       func(gateway object.Name, line proxy.Line)
 }
 
 // composeStatic makes a Cluster serve one Gateway with a local Envoy.
@@ -101,7 +101,7 @@ func (p *localProxies) ready() (bool, string) {
 	return true, ""
 }
 
-func (p *localProxies) heard(string, xds.State) {}
+func (p *localProxies) heard(object.Name, xds.State) {}
 
 // ended deletes the Lease: each Gateway has one, and nobody else would, when the Gateway
 // is gone.

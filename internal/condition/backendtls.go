@@ -2,7 +2,6 @@ package condition
 
 import (
 	"fmt"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -81,20 +80,22 @@ func PolicyAuthorityKind(index int, kind, name string) metav1.Condition {
 		fmt.Sprintf("%s %q can't hold certificates of authorities; name a ConfigMap, a Secret or a ClusterTrustBundle", kind, name))
 }
 
-// PolicyAuthorityMissing says that an object with certificates does not exist, or, if
-// unread says why, that none of its kind is read.
-func PolicyAuthorityMissing(index int, object, unread string) metav1.Condition {
+// Unread says why no objects of a kind are read; zero where they are.
+type Unread struct{ Kind, Why string }
+
+// PolicyAuthorityMissing says that an object with certificates does not exist, or that
+// none of its kind is read.
+func PolicyAuthorityMissing(index int, object string, unread Unread) metav1.Condition {
 	text := object + " does not exist; create it or correct the reference"
-	if unread != "" {
+	if unread != (Unread{}) {
 		text = unreadAuthority(object, unread)
 	}
 	return authorityRef(gwv1.BackendTLSPolicyReasonInvalidCACertificateRef, index, text)
 }
 
 // unreadAuthority says that it is not known whether an object exists.
-func unreadAuthority(object, why string) string {
-	kind, _, _ := strings.Cut(object, " ")
-	return fmt.Sprintf("%s can't be used, since no %ss are read: %s; name a ConfigMap or a Secret instead, or see to it that they are", object, kind, why)
+func unreadAuthority(object string, unread Unread) string {
+	return fmt.Sprintf("%s can't be used, since no %ss are read: %s; name a ConfigMap or a Secret instead, or see to it that they are", object, unread.Kind, unread.Why)
 }
 
 // PolicyAuthorityInvalid says what is wrong with an object's certificates.

@@ -19,9 +19,9 @@ func ListenerAuthorityKind(kind, name string) metav1.Condition {
 }
 
 // ListenerAuthorityMissing says that an object with certificates of authorities
-// does not exist, or, if unread says why, that none of its kind is read.
-func ListenerAuthorityMissing(ref, unread string) metav1.Condition {
-	if unread != "" {
+// does not exist, or that none of its kind is read.
+func ListenerAuthorityMissing(ref string, unread Unread) metav1.Condition {
+	if unread != (Unread{}) {
 		return invalidAuthority("caCertificateRefs in the Gateway's spec.tls.frontend: " + unreadAuthority(ref, unread))
 	}
 	return invalidAuthority(ref + " does not exist; create it or correct caCertificateRefs in the Gateway's spec.tls.frontend")

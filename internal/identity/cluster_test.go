@@ -197,8 +197,8 @@ func (c *cluster) controller(t *testing.T, o identity.Options) *controller {
 	h.registry.MustRegister(h.server.Collectors()...)
 	h.registry.MustRegister(h.xds.Collectors()...)
 	h.xds.Apply([]xds.Update{
-		{Gateway: "ns/a", Set: []*envoy.Resource{envoy.NewResource(envoy.Listeners, "l", []byte("A's"))}},
-		{Gateway: "ns/b", Set: []*envoy.Resource{envoy.NewResource(envoy.Listeners, "l", []byte("B's"))}},
+		{Gateway: object.Name{Namespace: "ns", Name: "a"}, Set: []*envoy.Resource{envoy.NewResource(envoy.Listeners, "l", []byte("A's"))}},
+		{Gateway: object.Name{Namespace: "ns", Name: "b"}, Set: []*envoy.Resource{envoy.NewResource(envoy.Listeners, "l", []byte("B's"))}},
 	})
 	api, ads := listen(t), listen(t)
 	h.api, h.ads = api.Addr().String(), ads.Addr().String()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,12 +29,12 @@ func (s *Server) fleetOf(ctx context.Context, pod *corev1.Pod, h *holder) (objec
 		return gateway, refuse(reasonForeign, fmt.Sprintf("Pod %s/%s is not of a fleet: it has no label %s", pod.Namespace, pod.Name, labelGateway))
 	}
 	if full, ok := pod.Annotations[annotationGateway]; ok {
-		namespace, name, _ := strings.Cut(full, "/")
-		if namespace != pod.Namespace {
+		named, isName := object.ParseName(full)
+		if !isName || named.Namespace != pod.Namespace {
 			return gateway, refuse(reasonForeign, fmt.Sprintf("Pod %s/%s is not of the fleet of a Gateway of its own namespace: its annotation %s is %q",
 				pod.Namespace, pod.Name, annotationGateway, full))
 		}
-		gateway.Name = name
+		gateway = named
 	}
 	account, ok := s.o.Fleet(gateway)
 	if !ok {

@@ -3,6 +3,8 @@ package identity
 import (
 	"crypto/tls"
 	"crypto/x509"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // ServerTLS returns what a controller's port is served with: our newest
@@ -52,23 +54,22 @@ func (a *Authority) ClientTLS() (*tls.Config, error) {
 	}, nil
 }
 
-// Proxy returns the Gateway, as namespace/name, and the pod that the certificate of
-// a connection names. It is right for a connection that has long been open, too: a
+// Proxy returns the Gateway and the pod that the certificate of a connection names. It is right for a connection that has long been open, too: a
 // certificate that is over, or whose root is trusted no more, is refused.
-func (a *Authority) Proxy(cs tls.ConnectionState) (gateway, pod string, err error) {
-	name, pod, err := Gateway(cs)
+func (a *Authority) Proxy(cs tls.ConnectionState) (gateway object.Name, pod string, err error) {
+	gateway, pod, err = Gateway(cs)
 	if err != nil {
-		return "", "", err
+		return object.Name{}, "", err
 	}
 	a.mu.Lock()
 	pool := a.pool
 	a.mu.Unlock()
 	if pool == nil {
-		return "", "", errNotReady // without roots, Go would take the system's
+		return object.Name{}, "", errNotReady // without roots, Go would take the system's
 	}
 	_, err = cs.PeerCertificates[0].Verify(x509.VerifyOptions{
 		Roots:     pool,
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
-	return name.String(), pod, err
+	return gateway, pod, err
 }

@@ -47,7 +47,7 @@ type Options struct {
 	DrainTimeout time.Duration
 	Log          *slog.Logger
 	// Output, if not nil, gets the lines that the Envoys print.
-	Output func(gateway string, line proxy.Line)
+	Output func(gateway object.Name, line proxy.Line)
 }
 
 // xdsSocket is the name of the socket in a Gateway's directory.
@@ -157,12 +157,12 @@ func (f *Fleet) left(dir string, done chan struct{}) {
 
 func (f *Fleet) config(gateway object.Name, dir string, settings *v1alpha1.Settings) proxy.Config {
 	config := proxy.Config{
-		Gateway: gateway.String(), Dir: dir, Binary: f.Envoy,
+		Gateway: gateway, Dir: dir, Binary: f.Envoy,
 		XDSSocket: filepath.Join(dir, xdsSocket), Concurrency: f.Concurrency,
 		DrainTimeout: f.DrainTimeout, Log: f.Log,
 		Output: func(line proxy.Line) {
 			if f.Output != nil {
-				f.Output(gateway.String(), line)
+				f.Output(gateway, line)
 			}
 		},
 	}
@@ -217,7 +217,7 @@ func (f *Fleet) serve(ctx context.Context, gateway object.Name, m *member) error
 	defer m.socket.Store(nil)
 	xdsCtx, stop := context.WithCancel(f.ctx) // outlives ctx: a draining Envoy keeps its configuration
 	served := make(chan error, 1)
-	go func() { served <- f.Server.Serve(xdsCtx, socket, gateway.String()) }()
+	go func() { served <- f.Server.Serve(xdsCtx, socket, gateway) }()
 	err = m.supervisor.Run(ctx)
 	stop()
 	return errors.Join(err, ignoreCanceled(<-served))

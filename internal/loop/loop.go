@@ -73,7 +73,7 @@ type Loop struct {
 // New prepares a loop.
 func New(o Options) *Loop {
 	l := &Loop{Options: o, queue: newQueue(), States: States{}, present: map[object.Name]bool{}}
-	l.publication.known = map[string]bool{}
+	l.publication.known = map[object.Name]bool{}
 	if o.Sources > 1 {
 		l.merge = source.NewMerge(o.Sources)
 		l.merge.Shadowed = o.Shadowed

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
@@ -16,7 +17,7 @@ import (
 type publication struct {
 	running context.Context
 	updates []xds.Update
-	known   map[string]bool // the Gateways that the server has been told of
+	known   map[object.Name]bool // the Gateways that the server has been told of
 	reading bool
 	rounds  int // how often contents have been read for this publication
 }
@@ -130,6 +131,6 @@ func (p *publication) endpoints() []xds.Update {
 
 // ends reports whether the publication ends a Gateway, before another one of its name
 // may begin.
-func (p *publication) ends(gateway string) bool {
+func (p *publication) ends(gateway object.Name) bool {
 	return slices.ContainsFunc(p.updates, func(u xds.Update) bool { return u.Gateway == gateway && u.Gone })
 }

@@ -5,6 +5,7 @@
 //   - A key is a value: it can be compared, it can be the key of a map, and two keys
 //     are equal exactly if they name the same object.
 //   - A key doesn't depend on the version of the API in which an object was read.
+//   - Text is read as a name only where it comes from outside the process: ParseName.
 //   - There is one type for this. A table whose objects are all of one kind is keyed
 //     by Name, every other one by Key. Whoever reads several clusters adds the cluster
 //     to Name, and to nothing else.

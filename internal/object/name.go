@@ -14,10 +14,15 @@ type Name struct {
 // String returns ns/name.
 func (n Name) String() string { return n.Namespace + "/" + n.Name }
 
-// ParseName reads what String returns.
-func ParseName(text string) Name {
-	namespace, name, _ := strings.Cut(text, "/")
-	return Name{Namespace: namespace, Name: name}
+// ParseName reads the name of an object in a namespace, ns/name, and reports whether the
+// text is one. It is for text that comes from outside this process: inside, a Name is
+// passed on.
+func ParseName(text string) (Name, bool) {
+	namespace, name, ok := strings.Cut(text, "/")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return Name{}, false
+	}
+	return Name{Namespace: namespace, Name: name}, true
 }
 
 // Compare orders names by namespace, then name.

@@ -35,8 +35,19 @@ func TestKeyText(t *testing.T) {
 		if err := json.Unmarshal(text, &back); err != nil || back != test.key {
 			t.Errorf("%s reads as %v (%v), want %v", text, back, err, test.key)
 		}
-		if got := object.ParseName(test.key.Name.String()); got != test.key.Name {
-			t.Errorf("ParseName(%q) = %v", test.key.Name.String(), got)
+	}
+}
+
+// A name in a namespace reads as it was written, and nothing else is taken for one.
+func TestParseName(t *testing.T) {
+	for _, want := range []object.Name{{Namespace: "ns", Name: "a"}, {Namespace: "n-s", Name: "a.b-c"}} {
+		if got, ok := object.ParseName(want.String()); !ok || got != want {
+			t.Errorf("ParseName(%q) = %v, %v", want.String(), got, ok)
+		}
+	}
+	for _, text := range []string{object.Name{}.String(), object.Name{Name: "c"}.String(), "", "a", "ns/", "ns/a/b"} {
+		if got, ok := object.ParseName(text); ok || !got.IsZero() {
+			t.Errorf("ParseName(%q) = %v, %v, want none", text, got, ok)
 		}
 	}
 }

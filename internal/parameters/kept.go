@@ -78,8 +78,9 @@ func Decode(text string) (map[object.Name]*Kept, error) {
 	}
 	out := make(map[object.Name]*Kept, len(all))
 	for name, k := range all {
-		if k != nil && k.Settings != nil && len(checkProxy(k.Settings)) == 0 {
-			out[object.ParseName(name)] = k
+		gateway, ok := object.ParseName(name)
+		if ok && k != nil && k.Settings != nil && len(checkProxy(k.Settings)) == 0 {
+			out[gateway] = k
 		}
 	}
 	return out, nil

@@ -115,7 +115,7 @@ func (p *Pipeline) declarePolicyStatus() {
 			if !node.Asks.IsZero() {
 				authorities := status.SecretRef(node.Asks.Authorities)
 				in.Refused = func(gateway object.Name) (status.Rejection, bool) {
-					state, ok := flow.Get(c, p.proxies, gateway)
+					state, ok := flow.Get(c, p.proxyStates, gateway)
 					if !ok {
 						return status.Rejection{}, false
 					}

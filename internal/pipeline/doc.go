@@ -12,6 +12,8 @@
 //     from the same inputs.
 //   - Feedback is an input like any other: what a proxy acknowledged or refused takes
 //     effect in the next commit.
+//   - A name for Envoy is made with its resource, from a key, and never taken apart. What
+//     a proxy says under a name is found by making the names of what there is.
 //
 // What an object means belongs to topology and translate, who is told of a commit to
 // the modes (packages cluster and standalone), and how a person sees it to view.

@@ -1,7 +1,7 @@
 package pipeline
 
 import (
-	"strings"
+	"maps"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
@@ -46,16 +46,48 @@ func (p *Pipeline) sentTo(c *flow.Ctx, k BackendKey) map[object.Key]bool {
 	return out
 }
 
+// answers are what the proxies of a Gateway say of it as a whole. What they refuse of its
+// hosts and backends stands among the refusals.
+type answers struct {
+	connected bool
+	// Of listeners, by Envoy's names for them. A proxy may have one that this pipeline has
+	// not made yet: another replica of the controller has sent it.
+	acknowledged map[string]bool
+	refused      map[string]status.Rejection
+	secrets      map[status.Ref]status.Rejection // refused ones
+}
+
+// declareFeedback declares what the answers of proxies mean for listeners.
+func (p *Pipeline) declareFeedback() {
+	byGateway := flow.NewIndex(p.Listeners,
+		func(k ListenerAddress, _ *envoy.Resource, yield func(object.Name)) { yield(k.Gateway) }, ListenerAddress.compare)
+	p.proxyStates = flow.Map("proxy-states", p.proxies,
+		func(c *flow.Ctx, gateway object.Name, said *answers, emit func(object.Name, *status.ProxyState)) {
+			state := &status.ProxyState{
+				Connected: said.connected, Listeners: map[string]bool{}, Rejected: maps.Clone(said.secrets),
+			}
+			for k, r := range flow.Select(c, byGateway, gateway).All() {
+				if said.acknowledged[r.Name] {
+					state.Listeners[k.Listener] = true
+				}
+				if rejection, ok := said.refused[r.Name]; ok {
+					state.Rejected[status.Ref{Kind: status.RefListener, Name: k.Listener}] = rejection
+				}
+			}
+			emit(gateway, state)
+		})
+}
+
 // TakeFeedback takes in what the proxies of a Gateway say.
 func (p *Pipeline) TakeFeedback(tx *flow.Tx, gateway object.Name, said xds.State) {
-	state := &status.ProxyState{
-		Connected: said.Connected > 0,
-		Listeners: map[string]bool{},
-		Rejected:  map[status.Ref]status.Rejection{},
+	all := &answers{
+		connected:    said.Connected > 0,
+		acknowledged: make(map[string]bool, len(said.Listeners)),
+		refused:      map[string]status.Rejection{},
+		secrets:      map[status.Ref]status.Rejection{},
 	}
 	for name := range said.Listeners {
-		name, _, _ = strings.Cut(name, addressMark)
-		state.Listeners[name] = true
+		all.acknowledged[name] = true
 	}
 	now := map[refusal]bool{}
 	for _, r := range said.Rejected {
@@ -63,11 +95,10 @@ func (p *Pipeline) TakeFeedback(tx *flow.Tx, gateway object.Name, said xds.State
 		k := refusal{Gateway: gateway}
 		switch r.Ref.Type {
 		case envoy.Listeners:
-			name, _, _ := strings.Cut(r.Ref.Name, addressMark)
-			state.Rejected[status.Ref{Kind: status.RefListener, Name: name}] = rejection
+			all.refused[r.Ref.Name] = rejection
 			continue
 		case envoy.Secrets:
-			state.Rejected[status.Ref{Kind: status.RefSecret, Name: r.Ref.Name}] = rejection
+			all.secrets[status.Ref{Kind: status.RefSecret, Name: r.Ref.Name}] = rejection
 			continue
 		case envoy.Routes:
 			k.Ref, k.Within = status.Ref{Kind: status.RefHost, Name: r.Part}, r.Ref.Name
@@ -77,7 +108,7 @@ func (p *Pipeline) TakeFeedback(tx *flow.Tx, gateway object.Name, said xds.State
 		now[k] = true
 		p.rejected.Set(tx, k, rejection)
 	}
-	p.proxies.Set(tx, gateway, state)
+	p.proxies.Set(tx, gateway, all)
 	for k := range p.refusals[gateway] {
 		if !now[k] {
 			p.rejected.Delete(tx, k)
@@ -95,5 +126,5 @@ func (p *Pipeline) DropFeedback(tx *flow.Tx, gateway object.Name) {
 
 // ProxyState returns what the proxies of a Gateway have said.
 func (p *Pipeline) ProxyState(c *flow.Ctx, gateway object.Name) (*status.ProxyState, bool) {
-	return flow.Get(c, p.proxies, gateway)
+	return flow.Get(c, p.proxyStates, gateway)
 }

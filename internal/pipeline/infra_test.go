@@ -31,7 +31,7 @@ type provisioned struct {
 
 func newProvisioned(t *testing.T) *provisioned {
 	t.Helper()
-	p := &provisioned{t, New(Options{Topology: topology.Options{
+	p := &provisioned{t, New(Options{Addresses: []string{"0.0.0.0"}, Topology: topology.Options{
 		ControllerName: ControllerName, Provisioned: true, Unprivileged: true, Experimental: true,
 	}}), runtime.NewScheme()}
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, kind.All.AddToScheme} {
@@ -206,7 +206,7 @@ func TestSetWithoutAddress(t *testing.T) {
 	p.set(gatewayYAML(`listeners: [` + httpListener + `], allowedListeners: {namespaces: {from: Same}}`))
 	p.set(`{apiVersion: gateway.networking.k8s.io/v1, kind: ListenerSet, metadata: {namespace: team, name: more}, spec: {parentRef: {name: web}, listeners: [{name: a, port: 81, protocol: HTTP}]}}`)
 	p.Update(func(tx *flow.Tx) {
-		p.TakeFeedback(tx, object.ParseName("team/web"), xds.State{Connected: 1, Listeners: map[string]string{"http-80": "1", "http-81": "1"}})
+		p.TakeFeedback(tx, object.Name{Namespace: "team", Name: "web"}, xds.State{Connected: 1, Listeners: map[string]string{"http-80@0.0.0.0": "1", "http-81@0.0.0.0": "1"}})
 	})
 	const without = "False ParentNotProgrammed: Gateway team/web is not programmed: "
 	for _, c := range []struct{ status, want string }{
@@ -259,7 +259,7 @@ func TestFleetStatus(t *testing.T) {
 	check("AddressNotAssigned: Service team/web-gatehouse of type ClusterIP has no address")
 	service(`spec: {type: ClusterIP, clusterIPs: [10.0.0.9]}`)
 	p.Update(func(tx *flow.Tx) {
-		p.TakeFeedback(tx, object.ParseName("team/web"), xds.State{Connected: 1, Listeners: map[string]string{"http-80": "1"}})
+		p.TakeFeedback(tx, object.Name{Namespace: "team", Name: "web"}, xds.State{Connected: 1, Listeners: map[string]string{"http-80@0.0.0.0": "1"}})
 	})
 	check("10.0.0.9 Programmed: A proxy has acknowledged the configuration")
 	p.say(&infra.State{Problem: "Deployment team/web-gatehouse: exceeded quota"})
@@ -289,7 +289,7 @@ func TestMovingStatus(t *testing.T) {
 	service("gatehouse", "gatehouse.dev/controller", "{ip: 192.0.2.1}")
 	service("foreign", "example.com/controller", "{ip: 192.0.2.9}")
 	p.Update(func(tx *flow.Tx) {
-		p.TakeFeedback(tx, object.ParseName("team/web"), xds.State{Connected: 1, Listeners: map[string]string{"http-80": "1"}})
+		p.TakeFeedback(tx, object.Name{Namespace: "team", Name: "web"}, xds.State{Connected: 1, Listeners: map[string]string{"http-80@0.0.0.0": "1"}})
 	})
 	programmed := "Programmed: A proxy has acknowledged the configuration"
 	until := "192.0.2.1 " + programmed + "; the proxies of its former class serve behind Service team/web-gatehouse, until those behind Service team/web-other can: "

@@ -35,7 +35,7 @@ type Pipeline struct {
 
 	// What is not an object: the time, to the minute, and feedback.
 	clock    *flow.Input[struct{}, time.Time]
-	proxies  *flow.Input[object.Name, *status.ProxyState]
+	proxies  *flow.Input[object.Name, *answers]
 	rejected *flow.Input[refusal, status.Rejection]
 	// Problems are what sources say of inputs, by file or by object.
 	Problems *flow.Input[string, []source.Problem]
@@ -74,13 +74,14 @@ type Pipeline struct {
 	// Fleets are the Gateways that have proxies.
 	Fleets *flow.Derived[object.Name, struct{}]
 	// Resources, per Gateway.
-	Listeners           *flow.Derived[ResourceKey, *envoy.Resource]
+	Listeners           *flow.Derived[ListenerAddress, *envoy.Resource]
 	RouteConfigurations *flow.Derived[ResourceKey, *envoy.Resource]
 	Members             *flow.Derived[BackendKey, Member]
 	Collectors          *flow.Derived[ResourceKey, *envoy.Resource]
 	Secrets             *flow.Derived[SecretKey, *envoy.Resource]
 
 	// Status.
+	proxyStates            *flow.Derived[object.Name, *status.ProxyState]
 	ClassStatus            *flow.Derived[string, *gwv1.GatewayClassStatus]
 	GatewayStatus          *flow.Derived[object.Name, *gwv1.GatewayStatus]
 	ListenerSetStatus      *flow.Derived[object.Name, *gwv1.ListenerSetStatus]
@@ -123,7 +124,7 @@ func newPipeline(opts Options, hosts partition) *Pipeline {
 		partition: hosts, refusals: map[object.Name]map[refusal]bool{},
 	}
 	p.clock = flow.NewInput[struct{}, time.Time](e, "clock")
-	p.proxies = flow.NewInput[object.Name, *status.ProxyState](e, "proxies")
+	p.proxies = flow.NewInput[object.Name, *answers](e, "proxies")
 	p.rejected = flow.NewInput[refusal, status.Rejection](e, "refusals", flow.Equal(flow.Same[status.Rejection]))
 	p.Problems = flow.NewInput[string, []source.Problem](e, "problems")
 	p.fleetStates = flow.NewInput[object.Name, infra.State](e, "fleet-states", flow.Equal(flow.Same[infra.State]))
@@ -134,6 +135,7 @@ func newPipeline(opts Options, hosts partition) *Pipeline {
 	p.Graph = topology.New(e, p.Inputs, opts.Topology)
 	p.declareHosts()
 	p.declareResources()
+	p.declareFeedback()
 	p.declareInfra()
 	p.declareKept()
 	p.declareUsed()

@@ -19,7 +19,7 @@ func (p *Pipeline) Updates(c *flow.Commit) []xds.Update {
 	at := func(gateway object.Name) *xds.Update {
 		u := byGateway[gateway]
 		if u == nil {
-			u = &xds.Update{Gateway: gateway.String()}
+			u = &xds.Update{Gateway: gateway}
 			byGateway[gateway] = u
 		}
 		return u
@@ -64,6 +64,6 @@ func (p *Pipeline) Updates(c *flow.Commit) []xds.Update {
 		})
 		out = append(out, *u)
 	}
-	slices.SortFunc(out, func(a, b xds.Update) int { return strings.Compare(a.Gateway, b.Gateway) })
+	slices.SortFunc(out, func(a, b xds.Update) int { return a.Gateway.Compare(b.Gateway) })
 	return out
 }

@@ -21,27 +21,23 @@ func (h *hostPart) Equal(o *hostPart) bool {
 	return h == o || h.part.Hash == o.part.Hash && h.part.Name == o.part.Name && len(h.errors) == 0 && len(o.errors) == 0
 }
 
-// perAddress splits listeners into one for each of their addresses. Envoy can't
-// change the addresses of a listener that serves without closing its sockets, but
-// it can gain and lose listeners.
-func perAddress(listeners ...*ir.Listener) []*ir.Listener {
-	var out []*ir.Listener
-	for _, l := range listeners {
-		if l == nil {
-			continue
-		}
-		for _, address := range l.Addresses {
-			one := *l
-			one.Name += addressMark + address
-			one.Addresses = []string{address}
-			out = append(out, &one)
-		}
-	}
-	return out
+// ListenerAddress names one of Envoy's listeners: what serves an ir.Listener at one of
+// its addresses. Envoy can't change the addresses of a listener that serves without
+// closing its sockets, but it can gain and lose listeners.
+type ListenerAddress struct {
+	Gateway  object.Name
+	Listener string // ir.Listener.Name
+	Address  string
 }
 
-// addressMark stands between a listener's name and the address that it binds.
-const addressMark = "@"
+// name is what Envoy calls it.
+func (k ListenerAddress) name() string { return k.Listener + "@" + k.Address }
+
+func (k ListenerAddress) String() string { return k.Gateway.String() + "/" + k.name() }
+
+func (k ListenerAddress) compare(o ListenerAddress) int {
+	return cmp.Or(k.Gateway.Compare(o.Gateway), cmp.Compare(k.Listener, o.Listener), cmp.Compare(k.Address, o.Address))
+}
 
 // declareResources declares what proxies are sent.
 func (p *Pipeline) declareResources() {
@@ -86,12 +82,20 @@ func (p *Pipeline) declareResources() {
 		})
 
 	p.Listeners = flow.Map("listener-resources", p.Ports,
-		func(_ *flow.Ctx, k PortKey, v *Port, emit func(ResourceKey, *envoy.Resource)) {
-			for _, l := range perAddress(v.Listener, translate.QUIC(v.Listener)) {
-				// Parts of a listener that can't be expressed are left out of it, and
-				// the error says which; the rest serves.
-				if resource, _ := envoy.Listener(l); resource != nil {
-					emit(ResourceKey{k.Gateway, l.Name}, resource)
+		func(_ *flow.Ctx, k PortKey, v *Port, emit func(ListenerAddress, *envoy.Resource)) {
+			for _, l := range []*ir.Listener{v.Listener, translate.QUIC(v.Listener)} {
+				if l == nil {
+					continue
+				}
+				for _, address := range l.Addresses {
+					key := ListenerAddress{k.Gateway, l.Name, address}
+					one := *l
+					one.Name, one.Addresses = key.name(), []string{address}
+					// Parts of a listener that can't be expressed are left out of it, and
+					// the error says which; the rest serves.
+					if resource, _ := envoy.Listener(&one); resource != nil {
+						emit(key, resource)
+					}
 				}
 			}
 		})

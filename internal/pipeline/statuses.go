@@ -83,7 +83,7 @@ func (p *Pipeline) declareGatewayStatus() {
 			if hasCertificates(gw.Listeners) {
 				in.Now, _ = flow.Get(c, p.clock, struct{}{})
 			}
-			if state, ok := flow.Get(c, p.proxies, name); ok {
+			if state, ok := flow.Get(c, p.proxyStates, name); ok {
 				in.Proxy = *state
 			}
 			s := status.Gateway(in)
@@ -107,7 +107,7 @@ func (p *Pipeline) declareListenerSetStatus() {
 			if hasCertificates(set.Listeners) {
 				in.Now, _ = flow.Get(c, p.clock, struct{}{})
 			}
-			if state, ok := flow.Get(c, p.proxies, set.Gateway); ok {
+			if state, ok := flow.Get(c, p.proxyStates, set.Gateway); ok {
 				in.Proxy = *state
 			}
 			if p.Options.Topology.Provisioned {

@@ -3,7 +3,6 @@ package provisionermode
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -124,8 +123,7 @@ func (p *provisioner) leftovers(ctx context.Context, reader client.Reader) ([]ob
 	}
 	var gateways []object.Name
 	for i := range all.Items {
-		namespace, name, ok := strings.Cut(all.Items[i].Annotations[gatewayAnnotation], "/")
-		gateway := object.Name{Namespace: namespace, Name: name}
+		gateway, ok := object.ParseName(all.Items[i].Annotations[gatewayAnnotation])
 		if ok && all.Items[i].Name == nameOf(gateway, p.o.Class) {
 			gateways = append(gateways, gateway)
 		}

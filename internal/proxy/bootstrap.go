@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // BootstrapOptions are what one Envoy's bootstrap depends on.
 type BootstrapOptions struct {
-	// Gateway is "namespace/name"; Envoy shows it as its node id and cluster.
-	Gateway string
+	// Gateway is whose Envoy it is: Envoy shows namespace/name as its node id and cluster.
+	Gateway object.Name
 	// XDSSocket is the Unix socket of the control plane, an absolute path.
 	XDSSocket string
 	// AdminSocket is the Unix socket that Envoy's admin interface listens on,
@@ -70,7 +72,7 @@ func Bootstrap(o BootstrapOptions) ([]byte, error) {
 		patterns = append(patterns, stringMatcher{Prefix: "cluster."})
 	}
 	b := bootstrap{
-		Node: node{ID: o.Gateway, Cluster: o.Gateway},
+		Node: node{ID: o.Gateway.String(), Cluster: o.Gateway.String()},
 		// The mode is 0600, because whoever reaches the admin interface controls the
 		// proxy.
 		Admin: admin{Address: address{Pipe: pipe{Path: o.AdminSocket, Mode: 0o600}}},

@@ -11,12 +11,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// object is a message as JSON.
-type object = map[string]any
+// jsonObject is a message of Envoy's configuration, as JSON.
+type jsonObject = map[string]any
 
 // mergeBootstrap adds an operator's additions to our bootstrap.
 func mergeBootstrap(ours, additions []byte) ([]byte, error) {
-	var base, add object
+	var base, add jsonObject
 	if err := json.Unmarshal(ours, &base); err != nil {
 		return nil, err
 	}
@@ -40,14 +40,14 @@ func mergeBootstrap(ours, additions []byte) ([]byte, error) {
 
 // merge returns the objects' fields together: objects are merged, lists appended,
 // anything else is replaced, and null removes.
-func merge(base, add object) object {
+func merge(base, add jsonObject) jsonObject {
 	for key, value := range add {
 		switch value := value.(type) {
 		case nil:
 			delete(base, key)
 			continue
-		case object:
-			if old, ok := base[key].(object); ok {
+		case jsonObject:
+			if old, ok := base[key].(jsonObject); ok {
 				base[key] = merge(old, value)
 				continue
 			}
@@ -69,13 +69,13 @@ var ownFields = []string{
 }
 
 // checkAdditions refuses what would disconnect the proxy from its control plane.
-func checkAdditions(add object) error {
+func checkAdditions(add jsonObject) error {
 	for _, name := range ownFields {
 		if _, ok := add[name]; ok {
 			return fmt.Errorf("the field %s is Gatehouse's", name)
 		}
 	}
-	node, err := child[object](add, "node")
+	node, err := child[jsonObject](add, "node")
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func checkAdditions(add object) error {
 			return fmt.Errorf("the field node.%s is Gatehouse's", name)
 		}
 	}
-	static, err := child[object](add, "static_resources")
+	static, err := child[jsonObject](add, "static_resources")
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func checkAdditions(add object) error {
 		return fmt.Errorf("static_resources: %w", err)
 	}
 	for i, c := range clusters {
-		c, ok := c.(object)
+		c, ok := c.(jsonObject)
 		if !ok {
 			return fmt.Errorf("static_resources.clusters[%d] is no object", i)
 		}
@@ -105,7 +105,7 @@ func checkAdditions(add object) error {
 }
 
 // child returns a field that, where it is there, must be of that type.
-func child[T any](parent object, name string) (T, error) {
+func child[T any](parent jsonObject, name string) (T, error) {
 	var none T
 	value, there := parent[name]
 	if !there {
@@ -120,14 +120,14 @@ func child[T any](parent object, name string) (T, error) {
 
 // likeOurs gives the fields that ours has too the names that ours have, as Envoy
 // takes camelCase as well. Deeper ones are left alone, since keys may be data there.
-func likeOurs(add, ours object) (object, error) {
-	out := make(object, len(add))
+func likeOurs(add, ours jsonObject) (jsonObject, error) {
+	out := make(jsonObject, len(add))
 	for key, value := range add {
 		if name := snake(key); ours[name] != nil || slices.Contains(ownFields, name) {
 			key = name
 		}
-		if inner, ok := value.(object); ok {
-			if mine, ok := ours[key].(object); ok {
+		if inner, ok := value.(jsonObject); ok {
+			if mine, ok := ours[key].(jsonObject); ok {
 				var err error
 				if value, err = likeOurs(inner, mine); err != nil {
 					return nil, fmt.Errorf("%s: %w", key, err)

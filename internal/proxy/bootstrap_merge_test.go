@@ -8,7 +8,7 @@ import (
 
 func merged(t *testing.T, additions string) ([]byte, error) {
 	t.Helper()
-	return Bootstrap(BootstrapOptions{Gateway: "a/b", XDSSocket: "/x", AdminSocket: "/a", Additions: []byte(additions)})
+	return Bootstrap(BootstrapOptions{Gateway: ab, XDSSocket: "/x", AdminSocket: "/a", Additions: []byte(additions)})
 }
 
 // What may be added is what Envoy takes, next to ours.
@@ -96,7 +96,7 @@ func TestBootstrapAdditionsRefused(t *testing.T) {
 
 func TestBootstrapBackendStats(t *testing.T) {
 	for _, want := range []bool{false, true} {
-		raw, err := Bootstrap(BootstrapOptions{Gateway: "a/b", XDSSocket: "/x", AdminSocket: "/a", BackendStats: want})
+		raw, err := Bootstrap(BootstrapOptions{Gateway: ab, XDSSocket: "/x", AdminSocket: "/a", BackendStats: want})
 		if err != nil {
 			t.Fatal(err)
 		}

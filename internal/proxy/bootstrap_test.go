@@ -18,7 +18,7 @@ func testBootstrap(t *testing.T) []byte {
 	t.Helper()
 	dir := shortDir(t)
 	b, err := Bootstrap(BootstrapOptions{
-		Gateway:     "default/edge",
+		Gateway:     edge,
 		XDSSocket:   filepath.Join(dir, "xds.sock"),
 		AdminSocket: filepath.Join(dir, "admin.sock"),
 	})
@@ -163,7 +163,7 @@ func TestBootstrapLimitsConnections(t *testing.T) {
 }
 
 func TestBootstrapIsDeterministic(t *testing.T) {
-	o := BootstrapOptions{Gateway: "a/b", XDSSocket: "/x", AdminSocket: "/a"}
+	o := BootstrapOptions{Gateway: ab, XDSSocket: "/x", AdminSocket: "/a"}
 	one, err := Bootstrap(o)
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func TestSocketPaths(t *testing.T) {
 			}
 		}
 	}
-	err := New(Config{Gateway: "a/b", Dir: long, Binary: envoy, XDSSocket: "/x"}).Run(t.Context())
+	err := New(Config{Gateway: ab, Dir: long, Binary: envoy, XDSSocket: "/x"}).Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "Gateway a/b") || !strings.Contains(err.Error(), "shorter") {
 		t.Errorf("%v", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"os"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 const (
@@ -16,8 +18,8 @@ const (
 
 // Config describes the Envoy of one Gateway.
 type Config struct {
-	// Gateway is "namespace/name".
-	Gateway string
+	// Gateway is whose Envoy it is.
+	Gateway object.Name
 	// Dir is for this Gateway alone, and the same after a restart of the
 	// control plane, or a running Envoy isn't found again. An absolute path,
 	// short enough for CheckSocketPath(Dir/admin.sock). Created with mode 0700.

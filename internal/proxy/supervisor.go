@@ -44,7 +44,7 @@ func New(cfg Config) *Supervisor {
 	hurried, hurry := context.WithCancel(context.Background())
 	return &Supervisor{
 		cfg:     cfg,
-		log:     cfg.Log.With("gateway", cfg.Gateway),
+		log:     cfg.Log.With("gateway", cfg.Gateway.String()),
 		admin:   newAdminClient(filepath.Join(cfg.Dir, adminSocket)),
 		hurried: hurried,
 		hurry:   hurry,

@@ -14,6 +14,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+)
+
+// The Gateways of these tests.
+var (
+	edge = object.Name{Namespace: "default", Name: "edge"}
+	ab   = object.Name{Namespace: "a", Name: "b"}
 )
 
 // patience bounds every wait of these tests; none waits that long.
@@ -32,7 +40,7 @@ func shortDir(t *testing.T) string {
 
 func testConfig(dir string) Config {
 	return Config{
-		Gateway:     "default/edge",
+		Gateway:     edge,
 		Dir:         filepath.Join(dir, "edge"),
 		Binary:      envoy,
 		XDSSocket:   filepath.Join(dir, "xds.sock"),

@@ -31,7 +31,7 @@ func superviseForParent(spec string) int {
 		return 1
 	}
 	err := New(Config{
-		Gateway:     "default/edge",
+		Gateway:     edge,
 		Dir:         h.Dir,
 		XDSSocket:   h.XDSSocket,
 		Binary:      Binary{Path: h.Path, Version: h.Version},

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
@@ -33,18 +34,18 @@ type Client struct {
 	opts ClientOptions
 
 	mu      sync.Mutex
-	states  map[string]xds.State
-	pending map[string]bool // Gateways whose state is to be sent
-	news    chan struct{}   // has an element where pending has
+	states  map[object.Name]xds.State
+	pending map[object.Name]bool // Gateways whose state is to be sent
+	news    chan struct{}        // has an element where pending has
 }
 
 // NewClient returns a client that keeps what it is given until Run.
 func NewClient(opts ClientOptions) *Client {
-	return &Client{opts: opts, states: map[string]xds.State{}, pending: map[string]bool{}, news: make(chan struct{}, 1)}
+	return &Client{opts: opts, states: map[object.Name]xds.State{}, pending: map[object.Name]bool{}, news: make(chan struct{}, 1)}
 }
 
 // Send takes the state of a Gateway's proxies. It never blocks.
-func (c *Client) Send(gateway string, state xds.State) {
+func (c *Client) Send(gateway object.Name, state xds.State) {
 	if state.Silent() {
 		c.Forget(gateway)
 		return
@@ -56,14 +57,14 @@ func (c *Client) Send(gateway string, state xds.State) {
 }
 
 // Forget takes back the state of a Gateway.
-func (c *Client) Forget(gateway string) {
+func (c *Client) Forget(gateway object.Name) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.states, gateway)
 	c.note(gateway)
 }
 
-func (c *Client) note(gateway string) {
+func (c *Client) note(gateway object.Name) {
 	c.pending[gateway] = true
 	select {
 	case c.news <- struct{}{}:
@@ -228,7 +229,7 @@ func (c *Client) drain(to *json.Encoder) error {
 	c.mu.Lock()
 	list := make([]message, 0, len(c.pending))
 	for gateway := range c.pending {
-		m := message{Gateway: gateway}
+		m := message{Gateway: gateway.String()}
 		if state, ok := c.states[gateway]; ok {
 			m.State = &state
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
@@ -24,7 +25,7 @@ type HandlerOptions struct {
 	// Said is called with what a replica says of a Gateway's proxies. The zero State
 	// means that it has nothing to say any more. Calls for one replica come one after
 	// the other. Said may block, but if it does so for long, the stream ends.
-	Said func(replica, gateway string, state xds.State)
+	Said func(replica string, gateway object.Name, state xds.State)
 	// Gone is called with a replica that is gone. What it said is void.
 	Gone func(replica string)
 	Log  *slog.Logger
@@ -40,8 +41,8 @@ type Handler struct {
 
 // replica is one that has said something.
 type replica struct {
-	gateways map[string]bool // of which it has said something; only the stream that holds turn changes it
-	turn     chan struct{}   // has an element while no stream holds it
+	gateways map[object.Name]bool // of which it has said something; only the stream that holds turn changes it
+	turn     chan struct{}        // has an element while no stream holds it
 	cancel   context.CancelFunc
 	streams  int // open ones, and those that wait for turn
 }
@@ -94,7 +95,7 @@ func (h *Handler) enter(name string, cancel context.CancelFunc) *replica {
 	defer h.mu.Unlock()
 	who := h.replicas[name]
 	if who == nil {
-		who = &replica{gateways: map[string]bool{}, turn: make(chan struct{}, 1)}
+		who = &replica{gateways: map[object.Name]bool{}, turn: make(chan struct{}, 1)}
 		who.turn <- struct{}{}
 		h.replicas[name] = who
 	}
@@ -141,7 +142,7 @@ func (h *Handler) absent(who *replica) bool {
 func (h *Handler) read(ctx context.Context, control *http.ResponseController, body io.Reader, name string, who *replica) error {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, maxLine)
-	mentioned := map[string]bool{}
+	mentioned := map[object.Name]bool{}
 	for {
 		if ctx.Err() != nil || !h.opts.Leads() {
 			return nil
@@ -156,21 +157,25 @@ func (h *Handler) read(ctx context.Context, control *http.ResponseController, bo
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
 			return err
 		}
+		gateway, err := m.gateway()
+		if err != nil {
+			return err
+		}
 		switch {
 		case m.Complete:
-			for gateway := range who.gateways {
-				if !mentioned[gateway] {
-					delete(who.gateways, gateway)
-					h.opts.Said(name, gateway, xds.State{})
+			for before := range who.gateways {
+				if !mentioned[before] {
+					delete(who.gateways, before)
+					h.opts.Said(name, before, xds.State{})
 				}
 			}
-		case m.Gateway == "":
+		case gateway.IsZero():
 		case m.State == nil:
-			delete(who.gateways, m.Gateway)
-			h.opts.Said(name, m.Gateway, xds.State{})
+			delete(who.gateways, gateway)
+			h.opts.Said(name, gateway, xds.State{})
 		default:
-			mentioned[m.Gateway], who.gateways[m.Gateway] = true, true
-			h.opts.Said(name, m.Gateway, *m.State)
+			mentioned[gateway], who.gateways[gateway] = true, true
+			h.opts.Said(name, gateway, *m.State)
 		}
 	}
 }

@@ -1,8 +1,10 @@
 package replicas
 
 import (
+	"fmt"
 	"time"
 
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
@@ -12,10 +14,22 @@ const Path = "/v1/feedback"
 // message is a line of a stream, in JSON. An empty one shows that the sender is still
 // there.
 type message struct {
-	Gateway string     `json:"gateway,omitempty"`
-	State   *xds.State `json:"state,omitempty"` // nil: there is nothing to say of the Gateway any more
+	Gateway string     `json:"gateway,omitempty"` // namespace/name
+	State   *xds.State `json:"state,omitempty"`   // nil: there is nothing to say of the Gateway any more
 	// Complete says that all Gateways have had their line once.
 	Complete bool `json:"complete,omitempty"`
+}
+
+// gateway returns the Gateway that a message is about; zero where it is about none.
+func (m *message) gateway() (object.Name, error) {
+	if m.Gateway == "" {
+		return object.Name{}, nil
+	}
+	gateway, ok := object.ParseName(m.Gateway)
+	if !ok {
+		return object.Name{}, fmt.Errorf("a message is about the Gateway %q, which is not NAMESPACE/NAME", m.Gateway)
+	}
+	return gateway, nil
 }
 
 const (

@@ -18,8 +18,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/replicas"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
+	"github.com/gatehouse-dev/gatehouse/test/output"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,13 +33,14 @@ type leader struct {
 	tries atomic.Int32 // while it doesn't lead
 
 	mu   sync.Mutex
+	text *output.Buffer       // the process's own log
 	said map[string]xds.State // "replica gateway"; the zero State is none
 	log  []string             // in order
 	gone int
 }
 
 func newLeader(t *testing.T) *leader {
-	l := &leader{said: map[string]xds.State{}}
+	l := &leader{said: map[string]xds.State{}, text: &output.Buffer{}}
 	l.leads.Store(true)
 	handler := replicas.NewHandler(replicas.HandlerOptions{
 		Replica: func(r *http.Request) (string, error) {
@@ -53,10 +56,10 @@ func newLeader(t *testing.T) *leader {
 			l.tries.Add(1)
 			return false
 		},
-		Said: func(replica, gateway string, state xds.State) {
+		Said: func(replica string, gateway object.Name, state xds.State) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			key := replica + " " + gateway
+			key := replica + " " + gateway.String()
 			l.said[key] = state
 			if state.Connected == 0 {
 				delete(l.said, key)
@@ -73,7 +76,7 @@ func newLeader(t *testing.T) *leader {
 				}
 			}
 		},
-		Log: slog.New(slog.DiscardHandler),
+		Log: slog.New(slog.NewTextHandler(l.text, nil)),
 	})
 	mux := http.NewServeMux()
 	mux.Handle("POST "+replicas.Path, handler)
@@ -143,6 +146,15 @@ func newFollower(t *testing.T, name string) *follower {
 	return f
 }
 
+// gw returns the name that a text says.
+func gw(text string) object.Name {
+	name, ok := object.ParseName(text)
+	if !ok {
+		panic(text + " is not NAMESPACE/NAME")
+	}
+	return name
+}
+
 func proxies(n int) xds.State {
 	return xds.State{Connected: n, Listeners: map[string]string{"http-80": "1"}}
 }
@@ -167,18 +179,18 @@ func TestSend(t *testing.T) {
 	t.Parallel()
 	l := newLeader(t)
 	one, two := newFollower(t, "one"), newFollower(t, "two")
-	one.Send("ns/a", proxies(1)) // before there is a leader
-	one.Send("ns/b", proxies(1))
-	one.Send("ns/a", proxies(2))
+	one.Send(gw("ns/a"), proxies(1)) // before there is a leader
+	one.Send(gw("ns/b"), proxies(1))
+	one.Send(gw("ns/a"), proxies(2))
 	one.leader.Store(l)
 	two.leader.Store(l)
 	hears(t, l, map[string]int{"one.example.com ns/a": 2, "one.example.com ns/b": 1})
-	two.Send("ns/a", proxies(5))
+	two.Send(gw("ns/a"), proxies(5))
 	hears(t, l, map[string]int{"one.example.com ns/a": 2, "one.example.com ns/b": 1, "two.example.com ns/a": 5})
-	one.Forget("ns/b")
+	one.Forget(gw("ns/b"))
 	hears(t, l, map[string]int{"one.example.com ns/a": 2, "two.example.com ns/a": 5})
 	for i := range 1000 {
-		one.Send("ns/a", proxies(i+1))
+		one.Send(gw("ns/a"), proxies(i+1))
 	}
 	hears(t, l, map[string]int{"one.example.com ns/a": 1000, "two.example.com ns/a": 5})
 }
@@ -188,14 +200,14 @@ func TestNewLeader(t *testing.T) {
 	t.Parallel()
 	old, young := newLeader(t), newLeader(t)
 	f := newFollower(t, "one")
-	f.Send("ns/a", proxies(1))
-	f.Send("ns/b", proxies(1))
+	f.Send(gw("ns/a"), proxies(1))
+	f.Send(gw("ns/b"), proxies(1))
 	f.leader.Store(old)
 	want := map[string]int{"one.example.com ns/a": 1, "one.example.com ns/b": 1}
 	hears(t, old, want)
 	f.leader.Store(young)
 	hears(t, young, want)
-	f.Send("ns/a", proxies(7))
+	f.Send(gw("ns/a"), proxies(7))
 	want["one.example.com ns/a"] = 7
 	hears(t, young, want)
 	eventually(t, "the old leader knows that the replica is gone", func() bool { return len(old.heard()) == 0 })
@@ -212,12 +224,12 @@ func TestReconnect(t *testing.T) {
 	l := newLeader(t)
 	f := newFollower(t, "one")
 	f.leader.Store(l)
-	f.Send("ns/a", proxies(1))
-	f.Send("ns/b", proxies(1))
+	f.Send(gw("ns/a"), proxies(1))
+	f.Send(gw("ns/b"), proxies(1))
 	hears(t, l, map[string]int{"one.example.com ns/a": 1, "one.example.com ns/b": 1})
 	l.CloseClientConnections()
-	f.Forget("ns/b")
-	f.Send("ns/c", proxies(1))
+	f.Forget(gw("ns/b"))
+	f.Send(gw("ns/c"), proxies(1))
 	hears(t, l, map[string]int{"one.example.com ns/a": 1, "one.example.com ns/c": 1})
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,11 +248,11 @@ func TestReplaced(t *testing.T) {
 	t.Parallel()
 	l := newLeader(t)
 	before, after := newFollower(t, "one"), newFollower(t, "one")
-	before.Send("ns/a", proxies(1))
+	before.Send(gw("ns/a"), proxies(1))
 	before.leader.Store(l)
 	hears(t, l, map[string]int{"one.example.com ns/a": 1})
 	before.stop()
-	after.Send("ns/b", proxies(2))
+	after.Send(gw("ns/b"), proxies(2))
 	after.leader.Store(l)
 	hears(t, l, map[string]int{"one.example.com ns/b": 2})
 }
@@ -252,7 +264,7 @@ func TestRefused(t *testing.T) {
 	l := newLeader(t)
 	l.leads.Store(false)
 	f := newFollower(t, "one")
-	f.Send("ns/a", proxies(1))
+	f.Send(gw("ns/a"), proxies(1))
 	f.leader.Store(l)
 	eventually(t, "it is tried again", func() bool { return l.tries.Load() > 1 })
 	if heard := l.heard(); len(heard) > 0 {
@@ -282,5 +294,32 @@ func TestStranger(t *testing.T) {
 	}
 	if heard := l.heard(); len(heard) > 0 {
 		t.Errorf("it hears %v", heard)
+	}
+}
+
+// TestForeignMessages says that a stream which speaks of something else than a Gateway in
+// a namespace ends there, with an error that says so. What was said before counts.
+func TestForeignMessages(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"a", "ns/", "/a", "ns/a/b"} {
+		l := newLeader(t)
+		line := func(gateway string) string {
+			return fmt.Sprintf("{\"gateway\": %q, \"state\": {\"connected\": 1}}\n", gateway)
+		}
+		client := l.Client()
+		client.Transport.(*http.Transport).TLSClientConfig.ServerName = "one.example.com"
+		answer, err := client.Post(l.URL+replicas.Path, "", strings.NewReader(line("ns/a")+line(name)+line("ns/b")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		l.mu.Lock()
+		if d := cmp.Diff([]string{"one.example.com ns/a 1"}, l.log); d != "" {
+			t.Errorf("%s, -want +got:\n%s", name, d)
+		}
+		l.mu.Unlock()
+		if want := fmt.Sprintf(`about the Gateway \"%s\"`, name); !l.text.Has(want) {
+			t.Errorf("not said: %s, but: %s", want, l.text)
+		}
 	}
 }

@@ -44,7 +44,7 @@ type Options struct {
 	// commit, from the goroutine of OnCommit; nil if nobody wants to know.
 	OnStates func([]view.StateChange)
 	// Output gets the lines that the Envoys print.
-	Output func(gateway string, line proxy.Line)
+	Output func(gateway object.Name, line proxy.Line)
 }
 
 // Standalone serves files with Envoy processes on this machine.
@@ -85,8 +85,8 @@ func New(opts Options) (*Standalone, error) {
 	s.serving, s.stopServing = context.WithCancel(context.Background())
 	s.server = xds.New(xds.Options{
 		Log: opts.Log,
-		OnState: func(gateway string, state xds.State) {
-			s.loop.Tell(s.serving, loop.Feedback{Gateway: object.ParseName(gateway), State: state})
+		OnState: func(gateway object.Name, state xds.State) {
+			s.loop.Tell(s.serving, loop.Feedback{Gateway: gateway, State: state})
 		},
 	})
 	s.fleet = local.New(local.Options{

@@ -11,6 +11,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -141,13 +142,15 @@ func (g *Graph) authority(c *flow.Ctx, ref object.Key) *Authority {
 	return nil
 }
 
-// unread says why no object of a kind can be found; empty where they are read.
-func (g *Graph) unread(c *flow.Ctx, of object.Kind) string {
+// unread says why no object of a kind can be found; zero where they are read.
+func (g *Graph) unread(c *flow.Ctx, of object.Kind) condition.Unread {
 	if of == kind.ClusterTrustBundle && !g.options.Experimental {
-		return "they belong to the experimental channel (--experimental)"
+		return condition.Unread{Kind: of.Name(), Why: "they belong to the experimental channel (--experimental)"}
 	}
-	why, _ := flow.Get(c, g.in.Unread, of.Name())
-	return why
+	if why, ok := flow.Get(c, g.in.Unread, of.Name()); ok && why != "" {
+		return condition.Unread{Kind: of.Name(), Why: why}
+	}
+	return condition.Unread{}
 }
 
 // maxAuthorityText bounds what is read: no object of the Kubernetes API can hold more.

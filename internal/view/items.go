@@ -88,6 +88,7 @@ func gatewayItem(p *pipeline.Pipeline, c *flow.Ctx, gw *topology.Gateway, s *gwv
 	out.Summary = gatewaySummary(s)
 	out.Summary.Class = string(gw.Object.Spec.GatewayClassName)
 	out.Summary.Listeners = listenerRows(p, c, out.Summary.Listeners, gw.Listeners)
+	out.gateway = gw.Name
 	return out
 }
 
@@ -96,6 +97,7 @@ func setItem(p *pipeline.Pipeline, c *flow.Ctx, set *topology.ListenerSet, s *gw
 	out.Summary = setSummary(s)
 	out.Summary.Parents = []string{set.Gateway.String()}
 	out.Summary.Listeners = listenerRows(p, c, out.Summary.Listeners, set.Listeners)
+	out.gateway = set.Gateway
 	return out
 }
 

@@ -18,25 +18,21 @@ import (
 // those of the pipeline, as they are in the cluster.
 func Live(p *pipeline.Pipeline, objects map[object.Key]source.Object, controller, namespace string) View {
 	v := of(p, func(k object.Key) any { return ownStatus(p.Kinds, objects[k], controller) })
-	addresses := map[string][]string{} // of Gateways
+	addresses := map[object.Name][]string{} // of Gateways
 	for i := range v.Items {
 		if status, ok := v.Items[i].Status.(*gwv1.GatewayStatus); ok {
 			list := []string{}
 			for _, a := range status.Addresses {
 				list = append(list, a.Value)
 			}
-			addresses[v.Items[i].Metadata.Namespace+"/"+v.Items[i].Metadata.Name] = list
+			addresses[v.Items[i].gateway] = list
 		}
 	}
 	for i := range v.Items {
 		it := &v.Items[i]
-		gateway := it.Metadata.Namespace + "/" + it.Metadata.Name
-		if it.Kind == kind.ListenerSet.Name() && len(it.Summary.Parents) > 0 {
-			gateway = it.Summary.Parents[0]
-		}
 		for j := range it.Summary.Listeners {
 			l := &it.Summary.Listeners[j]
-			l.Addrs = addresses[gateway]
+			l.Addrs = addresses[it.gateway]
 			if l.State == "" {
 				l.State = pending // the status doesn't have it yet
 			}

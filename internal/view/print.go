@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -51,10 +50,7 @@ func PrintNamespace(w io.Writer, p *pipeline.Pipeline, stage Stage, namespace st
 		if err != nil {
 			return err
 		}
-		out["xds"] = slices.DeleteFunc(list, func(g gatewayXDS) bool {
-			ns, _, _ := strings.Cut(g.Gateway, "/")
-			return elsewhere(ns)
-		})
+		out["xds"] = slices.DeleteFunc(list, func(g gatewayXDS) bool { return elsewhere(g.of.Namespace) })
 	}
 	var doc any = out
 	if stage != StageAll {
@@ -158,12 +154,13 @@ type printedResource struct {
 }
 
 type gatewayXDS struct {
+	of        object.Name
 	Gateway   string                       `json:"gateway"`
 	Resources map[string][]printedResource `json:"resources"`
 }
 
 func printedXDS(p *pipeline.Pipeline) ([]gatewayXDS, error) {
-	byGateway := map[string]map[string][]printedResource{}
+	byGateway := map[object.Name]map[string][]printedResource{}
 	var failed error
 	add := func(gateway object.Name, r *envoy.Resource) {
 		if r == nil {
@@ -174,10 +171,10 @@ func printedXDS(p *pipeline.Pipeline) ([]gatewayXDS, error) {
 			failed = fmt.Errorf("%s %s: %w", r.Type, r.Name, err)
 			return
 		}
-		types := byGateway[gateway.String()]
+		types := byGateway[gateway]
 		if types == nil {
 			types = map[string][]printedResource{}
-			byGateway[gateway.String()] = types
+			byGateway[gateway] = types
 		}
 		types[r.Type.String()] = append(types[r.Type.String()], printedResource{r.Name, r.Version, text})
 	}
@@ -197,12 +194,12 @@ func printedXDS(p *pipeline.Pipeline) ([]gatewayXDS, error) {
 		}
 	})
 	out := make([]gatewayXDS, 0, len(byGateway))
-	for _, gateway := range slices.Sorted(maps.Keys(byGateway)) {
-		types := byGateway[gateway]
+	for gateway, types := range byGateway {
 		for _, list := range types {
 			slices.SortFunc(list, func(a, b printedResource) int { return strings.Compare(a.Name, b.Name) })
 		}
-		out = append(out, gatewayXDS{gateway, types})
+		out = append(out, gatewayXDS{gateway, gateway.String(), types})
 	}
+	slices.SortFunc(out, func(a, b gatewayXDS) int { return strings.Compare(a.Gateway, b.Gateway) })
 	return out, failed
 }

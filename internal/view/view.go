@@ -35,7 +35,8 @@ type Item struct {
 	// Status is a pointer to the status of the kind.
 	Status any `json:"status"`
 
-	kind *kind.Descriptor
+	kind    *kind.Descriptor
+	gateway object.Name // whose listeners the summary has; zero without listeners
 }
 
 // ItemMeta names an object.

@@ -12,13 +12,14 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // benchSession is a session without a stream, brought up to n clusters with their
 // endpoints and a table of n hosts.
 func benchSession(b *testing.B, n int) (*Server, *session, *envoy.Resource) {
 	b.Helper()
-	server := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), OnState: func(string, State) {}})
+	server := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), OnState: func(object.Name, State) {}})
 	b.Cleanup(server.Stop)
 	u := Update{Gateway: gw}
 	var names, domains []string

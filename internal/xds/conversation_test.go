@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // small is a configuration with one of everything.
@@ -357,7 +358,7 @@ func TestComesBack(t *testing.T) {
 // new connection, not of the end of the old one.
 func TestStateOfTheLastRecord(t *testing.T) {
 	told := State{}
-	server := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), OnState: func(_ string, s State) { told = s }})
+	server := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), OnState: func(_ object.Name, s State) { told = s }})
 	connect := func() (end func()) {
 		g := server.enter(gw)
 		s := newSession(g, server.nextID(), time.Now())

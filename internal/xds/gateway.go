@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // gateway is the desired configuration of one Gateway, with what is in
@@ -13,7 +14,7 @@ import (
 // Its mutex also guards the sessions' state. It is held for computing only,
 // never while anything is sent.
 type gateway struct {
-	name   string
+	name   object.Name
 	server *Server
 	users  int // Serve calls and streams; guarded by the server's mutex
 
@@ -46,7 +47,7 @@ type removal struct {
 	was  *entry
 }
 
-func newGateway(s *Server, name string) *gateway {
+func newGateway(s *Server, name object.Name) *gateway {
 	g := &gateway{
 		name:        name,
 		server:      s,

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // The conversations below are written in lines such as
@@ -47,7 +48,16 @@ func run(m *testing.M) int {
 	return code
 }
 
-const gw = "default/edge"
+var gw = named("default/edge")
+
+// named returns the name that a text says.
+func named(text string) object.Name {
+	name, ok := object.ParseName(text)
+	if !ok {
+		panic(text + " is not NAMESPACE/NAME")
+	}
+	return name
+}
 
 const patience = 20 * time.Second
 
@@ -69,7 +79,7 @@ func startWith(t *testing.T, types []resourceType, options ...func(*Options)) *h
 	h := &harness{t: t, states: make(chan State, 1000), lis: bufconn.Listen(1 << 16)}
 	o := Options{
 		Log:     slog.New(slog.NewTextHandler(io.Discard, nil)),
-		OnState: func(_ string, s State) { h.states <- s },
+		OnState: func(_ object.Name, s State) { h.states <- s },
 	}
 	for _, f := range options {
 		f(&o)
@@ -79,7 +89,7 @@ func startWith(t *testing.T, types []resourceType, options ...func(*Options)) *h
 	return h
 }
 
-func (h *harness) serve(lis net.Listener, gateway string) {
+func (h *harness) serve(lis net.Listener, gateway object.Name) {
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- h.server.Serve(ctx, lis, gateway) }()

@@ -5,12 +5,14 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // SessionInfo describes a connected proxy.
 type SessionInfo struct {
 	ID        uint64     `json:"id"`
-	Gateway   string     `json:"gateway"`
+	Gateway   string     `json:"gateway"`       // namespace/name
 	Node      string     `json:"node"`          // what the proxy calls itself, without proof
 	Pod       string     `json:"pod,omitempty"` // by its certificate
 	Connected time.Time  `json:"connected"`
@@ -45,7 +47,7 @@ type Nack struct {
 // GatewayInfo describes what is served to a Gateway's proxies. It has no bodies,
 // hence no secrets.
 type GatewayInfo struct {
-	Name       string         `json:"name"`
+	Name       string         `json:"name"`   // namespace/name
 	Loaded     bool           `json:"loaded"` // its first Update has come
 	State      State          `json:"state"`
 	Resources  []ResourceInfo `json:"resources"`
@@ -80,17 +82,17 @@ func (s *Server) Sessions() []SessionInfo {
 }
 
 // Gateways lists the known Gateways.
-func (s *Server) Gateways() []string {
-	var out []string
+func (s *Server) Gateways() []object.Name {
+	var out []object.Name
 	for _, g := range s.all() {
 		out = append(out, g.name)
 	}
-	slices.Sort(out)
+	slices.SortFunc(out, object.Name.Compare)
 	return out
 }
 
 // Gateway describes a Gateway; false if it is not known.
-func (s *Server) Gateway(name string) (GatewayInfo, bool) {
+func (s *Server) Gateway(name object.Name) (GatewayInfo, bool) {
 	s.mu.Lock()
 	g := s.gateways[name]
 	s.mu.Unlock()
@@ -99,7 +101,7 @@ func (s *Server) Gateway(name string) (GatewayInfo, bool) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	info := GatewayInfo{Name: name, Loaded: g.loaded, State: g.state()}
+	info := GatewayInfo{Name: name.String(), Loaded: g.loaded, State: g.state()}
 	info.Quarantine = info.State.Rejected
 	for t, entries := range g.entries {
 		for name, e := range entries {
@@ -137,7 +139,7 @@ func (s *Server) all() []*gateway {
 func (s *session) info(now time.Time) SessionInfo {
 	i := SessionInfo{
 		ID:         s.id,
-		Gateway:    s.gateway.name,
+		Gateway:    s.gateway.name.String(),
 		Node:       s.node,
 		Pod:        s.pod,
 		Connected:  s.connected,

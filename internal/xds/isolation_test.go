@@ -151,9 +151,9 @@ func TestPassingNamesAreForgotten(t *testing.T) {
 func TestIdentityIsTheListener(t *testing.T) {
 	h := start(t)
 	other := bufconn.Listen(1 << 16)
-	h.serve(other, "default/other")
+	h.serve(other, named("default/other"))
 	h.apply(small()...)
-	h.server.Apply([]Update{{Gateway: "default/other", Set: []*envoy.Resource{cluster("theirs", "1")}}})
+	h.server.Apply([]Update{{Gateway: named("default/other"), Set: []*envoy.Resource{cluster("theirs", "1")}}})
 	h.lis = other
 	p := h.connect()
 	p.subscribe(envoy.Clusters)

@@ -62,14 +62,14 @@ func TestStateJSON(t *testing.T) {
 
 // What comes after the end of a Gateway is the next one's, whatever came before the end.
 func TestMergeAfterTheEnd(t *testing.T) {
-	other := Update{Gateway: "ns/other", Set: []*envoy.Resource{envoy.EmptyEndpoints("x")}}
+	other := Update{Gateway: named("ns/other"), Set: []*envoy.Resource{envoy.EmptyEndpoints("x")}}
 	set := func(name string) Update {
-		return Update{Gateway: "ns/g", Set: []*envoy.Resource{envoy.EmptyEndpoints(name)}}
+		return Update{Gateway: named("ns/g"), Set: []*envoy.Resource{envoy.EmptyEndpoints(name)}}
 	}
-	all := Merge(Merge([]Update{set("a")}, []Update{{Gateway: "ns/g", Gone: true}}), []Update{set("b")})
+	all := Merge(Merge([]Update{set("a")}, []Update{{Gateway: named("ns/g"), Gone: true}}), []Update{set("b")})
 	all = Merge(all, []Update{set("c")})
-	beside := Merge([]Update{{Gateway: "ns/g", Gone: true}, other}, []Update{set("a")})
-	if len(beside) != 3 || beside[1].Gateway != "ns/g" || beside[2].Gateway != "ns/other" {
+	beside := Merge([]Update{{Gateway: named("ns/g"), Gone: true}, other}, []Update{set("a")})
+	if len(beside) != 3 || beside[1].Gateway != named("ns/g") || beside[2].Gateway != named("ns/other") {
 		t.Errorf("a Gateway that comes back is apart from its end: %+v", beside)
 	}
 	if len(all) != 3 || !all[1].Gone || len(all[0].Set) != 1 || len(all[2].Set) != 2 {

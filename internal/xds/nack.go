@@ -38,7 +38,7 @@ func (s *session) nack(f *flight, message string, now time.Time) {
 	switch {
 	case len(f.removed) == 0:
 	case len(f.set) == 0:
-		g.server.log.Warn("proxy refused a removal", "gateway", g.name, "session", s.id,
+		g.server.log.Warn("proxy refused a removal", "gateway", g.name.String(), "session", s.id,
 			"type", y.name, "names", f.removed, "message", clean(message))
 	default:
 		for _, name := range f.removed {
@@ -82,7 +82,7 @@ func (s *session) refusedResource(f *flight, r *record, res *envoy.Resource, mes
 	if g.refuse(res, message, now) {
 		level = slog.LevelWarn
 	}
-	g.server.log.Log(context.Background(), level, "proxy refused a resource", "gateway", g.name, "session", s.id,
+	g.server.log.Log(context.Background(), level, "proxy refused a resource", "gateway", g.name.String(), "session", s.id,
 		"type", y.name, "name", res.Name, "version", res.Version, "message", message)
 	s.mark(ref, why, now)
 }

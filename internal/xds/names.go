@@ -66,6 +66,6 @@ func (s *session) admits(t envoy.Type, req *discoveryv3.DeltaDiscoveryRequest) e
 // refuse ends the stream of a proxy whose requests are not those of an Envoy.
 func (s *session) refuse(format string, args ...any) error {
 	err := status.Errorf(codes.ResourceExhausted, format, args...)
-	s.gateway.server.refusals.add(refusedNames, "gateway", s.gateway.name, "pod", s.pod, "session", s.id, "error", status.Convert(err).Message())
+	s.gateway.server.refusals.add(refusedNames, "gateway", s.gateway.name.String(), "pod", s.pod, "session", s.id, "error", status.Convert(err).Message())
 	return err
 }

@@ -1,18 +1,22 @@
 package xds
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+)
 
 // reports calls Options.OnState, for one Gateway at a time, from a goroutine that runs
 // as long as there is something to report.
 type reports struct {
-	onState func(gateway string, state State)
+	onState func(gateway object.Name, state State)
 	// state returns the state of a Gateway's present record: proxies that connect may
 	// find another record than those that disconnect have used.
-	state func(gateway string) State
+	state func(gateway object.Name) State
 
 	mu       sync.Mutex
-	pending  map[string]reportMode // by Gateway
-	reported map[string]State      // the last one of each Gateway; none for an empty one
+	pending  map[object.Name]reportMode // by Gateway
+	reported map[object.Name]State      // the last one of each Gateway; none for an empty one
 	running  bool
 	closed   bool
 	done     sync.WaitGroup
@@ -33,7 +37,7 @@ func (r *reports) add(g *gateway) { r.enqueue(g.name, ifChanged) }
 // before was of another Gateway of this name.
 func (r *reports) addAlways(g *gateway) { r.enqueue(g.name, always) }
 
-func (r *reports) enqueue(gateway string, m reportMode) {
+func (r *reports) enqueue(gateway object.Name, m reportMode) {
 	if r.onState == nil {
 		return
 	}
@@ -43,7 +47,7 @@ func (r *reports) enqueue(gateway string, m reportMode) {
 		return
 	}
 	if r.pending == nil {
-		r.pending, r.reported = map[string]reportMode{}, map[string]State{}
+		r.pending, r.reported = map[object.Name]reportMode{}, map[object.Name]State{}
 	}
 	r.pending[gateway] = max(r.pending[gateway], m)
 	if !r.running {
@@ -64,7 +68,7 @@ func (r *reports) run() {
 	}
 }
 
-func (r *reports) next() (gateway string, m reportMode, ok bool) {
+func (r *reports) next() (gateway object.Name, m reportMode, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for gateway, m := range r.pending {
@@ -74,11 +78,11 @@ func (r *reports) next() (gateway string, m reportMode, ok bool) {
 		}
 	}
 	r.running = false
-	return "", ifChanged, false
+	return object.Name{}, ifChanged, false
 }
 
 // isDue reports whether a state has to be reported, and remembers it.
-func (r *reports) isDue(gateway string, m reportMode, st State) bool {
+func (r *reports) isDue(gateway object.Name, m reportMode, st State) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.reported[gateway]

@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 const (
@@ -42,7 +44,7 @@ const (
 // Serve serves a Gateway's configuration to whoever dials the listener, which
 // must be reachable for the Gateway's proxies only. It closes the listener and
 // returns nil when the context ends or the server stops.
-func (s *Server) Serve(ctx context.Context, lis net.Listener, gateway string) error {
+func (s *Server) Serve(ctx context.Context, lis net.Listener, gateway object.Name) error {
 	g := s.enter(gateway)
 	defer s.leave(g)
 	if err := s.serve(ctx, lis, &discovery{server: s, gateway: g}); err != nil {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // Options configure a Server.
@@ -16,7 +18,7 @@ type Options struct {
 	// OnState is called with a Gateway's state when it has changed. Calls come one at a
 	// time, each with the latest state: states between two calls are left out. It may block,
 	// which delays only further calls. It must not call Stop.
-	OnState func(gateway string, state State)
+	OnState func(gateway object.Name, state State)
 
 	// BindRetry is the longest pause before a listener that could not bind its address is
 	// tried again, 5 s if zero: the port may have become free. The first pauses are far
@@ -44,7 +46,7 @@ type Server struct {
 	stopOnce sync.Once
 
 	mu       sync.Mutex
-	gateways map[string]*gateway
+	gateways map[object.Name]*gateway
 	lastID   uint64 // of a session
 }
 
@@ -61,7 +63,7 @@ func newServer(o Options, types []resourceType) *Server {
 		metrics:        newMetrics(types),
 		reports:        reports{onState: o.OnState},
 		stop:           make(chan struct{}),
-		gateways:       map[string]*gateway{},
+		gateways:       map[object.Name]*gateway{},
 	}
 	if s.log == nil {
 		s.log = slog.Default()
@@ -108,7 +110,7 @@ func (s *Server) Stop() {
 func (s *Server) Collectors() []prometheus.Collector { return s.metrics.all() }
 
 // gateway returns a Gateway's record; s.mu is held.
-func (s *Server) gateway(name string) *gateway {
+func (s *Server) gateway(name object.Name) *gateway {
 	g := s.gateways[name]
 	if g == nil {
 		g = newGateway(s, name)
@@ -118,7 +120,7 @@ func (s *Server) gateway(name string) *gateway {
 }
 
 // state returns the present state of a Gateway.
-func (s *Server) state(gateway string) State {
+func (s *Server) state(gateway object.Name) State {
 	s.mu.Lock()
 	g := s.gateways[gateway]
 	s.mu.Unlock()
@@ -131,7 +133,7 @@ func (s *Server) state(gateway string) State {
 }
 
 // enter returns a Gateway's record and keeps it until leave.
-func (s *Server) enter(name string) *gateway {
+func (s *Server) enter(name object.Name) *gateway {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.gateway(name)

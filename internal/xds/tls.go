@@ -18,6 +18,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 const (
@@ -43,9 +45,9 @@ type TLS struct {
 	// Config must demand certificates and verify them.
 	Config *tls.Config
 
-	// Identify returns the Gateway ("namespace/name") and the pod that a verified
-	// certificate names, or why it is refused.
-	Identify func(tls.ConnectionState) (gateway, pod string, err error)
+	// Identify returns the Gateway and the pod that a verified certificate names, or why it
+	// is refused.
+	Identify func(tls.ConnectionState) (gateway object.Name, pod string, err error)
 	// Changed returns a channel that is closed when Identify has to be called again for all
 	// open connections.
 	Changed func() <-chan struct{}
@@ -67,7 +69,7 @@ func (s *Server) ServeTLS(ctx context.Context, lis net.Listener, o TLS) error {
 		TransportCredentials: credentials.NewTLS(o.Config),
 		server:               s,
 		o:                    o,
-		pods:                 map[string][]*connection{},
+		pods:                 map[podKey][]*connection{},
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -91,16 +93,23 @@ type connections struct {
 	o      TLS
 
 	mu   sync.Mutex
-	pods map[string][]*connection // by namespace/name/pod, the oldest first
+	pods map[podKey][]*connection // the oldest first
+}
+
+// podKey names a pod of a Gateway's fleet.
+type podKey struct {
+	gateway object.Name
+	name    string
 }
 
 // connection is an open connection.
 type connection struct {
 	net.Conn
 	credentials.TLSInfo
-	all          *connections
-	gateway, pod string
-	end          *time.Timer
+	all     *connections
+	gateway object.Name
+	pod     string
+	end     *time.Timer
 }
 
 // AuthType is part of the credentials' contract.
@@ -146,7 +155,7 @@ func (c *connections) add(open *connection) {
 	}
 	c.mu.Lock()
 	open.end = time.AfterFunc(age, func() { open.cut(why) })
-	name := open.gateway + "/" + open.pod
+	name := podKey{open.gateway, open.pod}
 	pods := append(c.pods[name], open)
 	c.pods[name] = pods
 	c.mu.Unlock()
@@ -160,7 +169,7 @@ func (c *connection) Close() error {
 	all := c.all
 	all.mu.Lock()
 	c.end.Stop()
-	name := c.gateway + "/" + c.pod
+	name := podKey{c.gateway, c.pod}
 	pods := all.pods[name]
 	for i, open := range pods {
 		if open == c {
@@ -181,7 +190,7 @@ func (c *connection) Close() error {
 func (c *connection) cut(why string, args ...any) {
 	if why != "" {
 		c.all.server.refusals.add(why, append([]any{
-			"gateway", c.gateway, "pod", c.pod, "source", c.RemoteAddr().String(),
+			"gateway", c.gateway.String(), "pod", c.pod, "source", c.RemoteAddr().String(),
 		}, args...)...)
 	}
 	_ = c.Close()
@@ -231,10 +240,14 @@ func connectionOf(ctx context.Context) (*connection, error) {
 // but a proxy that names a false one is not served.
 func (c *connection) checkNode(node *corev3.Node) error {
 	for _, named := range []string{node.GetId(), node.GetCluster()} {
-		if named == "" || named == c.gateway || strings.HasPrefix(named, c.gateway+"/") {
+		if named == "" {
 			continue
 		}
-		c.all.server.refusals.add(refusedNode, "gateway", c.gateway, "pod", c.pod, "source", c.RemoteAddr().String(),
+		ours := c.gateway.String()
+		if named == ours || strings.HasPrefix(named, ours+"/") {
+			continue
+		}
+		c.all.server.refusals.add(refusedNode, "gateway", ours, "pod", c.pod, "source", c.RemoteAddr().String(),
 			"claimed", bounded(named))
 		return status.Errorf(codes.PermissionDenied, "the certificate is for Gateway %s, and the node says %q", c.gateway, bounded(named))
 	}

@@ -17,8 +17,8 @@ import (
 func TestCertificateSelectsTheConfiguration(t *testing.T) {
 	h := startTLS(t, 0)
 	h.server.Apply([]Update{
-		{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}},
-		{Gateway: "ns/b", Set: []*envoy.Resource{listener("l", "B's")}},
+		{Gateway: named("ns/a"), Set: []*envoy.Resource{listener("l", "A's")}},
+		{Gateway: named("ns/b"), Set: []*envoy.Resource{listener("l", "B's")}},
 	})
 	a := h.ca.proxy("ns/a:pod", time.Hour)
 	for name, tc := range map[string]struct {
@@ -54,7 +54,7 @@ func TestCertificateSelectsTheConfiguration(t *testing.T) {
 // A node that names another Gateway is refused in a later request too.
 func TestNodeIsCheckedInEveryRequest(t *testing.T) {
 	h := startTLS(t, 0)
-	h.server.Apply([]Update{{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}}})
+	h.server.Apply([]Update{{Gateway: named("ns/a"), Set: []*envoy.Resource{listener("l", "A's")}}})
 	p := h.stream(h.ca.proxy("ns/a:pod", time.Hour), &corev3.Node{Cluster: "ns/a"})
 	p.expect("listener +l=A's ?")
 	p.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: envoy.Clusters.URL(), Node: &corev3.Node{Cluster: "ns/b"}})
@@ -65,7 +65,7 @@ func TestNodeIsCheckedInEveryRequest(t *testing.T) {
 
 func TestConnectionEndsWithItsCertificate(t *testing.T) {
 	h := startTLS(t, 0)
-	h.server.Apply([]Update{{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}}})
+	h.server.Apply([]Update{{Gateway: named("ns/a"), Set: []*envoy.Resource{listener("l", "A's")}}})
 	p := h.stream(h.ca.proxy("ns/a:pod", 2*time.Second), nil)
 	p.expect("listener +l=A's")
 	if err := p.ended(); status.Code(err) != codes.Unavailable {
@@ -82,7 +82,7 @@ func TestConnectionEndsWithItsCertificate(t *testing.T) {
 
 func TestConnectionEndsWithItsAuthority(t *testing.T) {
 	h := startTLS(t, 0)
-	h.server.Apply([]Update{{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}}})
+	h.server.Apply([]Update{{Gateway: named("ns/a"), Set: []*envoy.Resource{listener("l", "A's")}}})
 	p := h.stream(h.ca.proxy("ns/a:pod", time.Hour), nil)
 	p.expect("listener +l=A's")
 	h.change(false)
@@ -94,7 +94,7 @@ func TestConnectionEndsWithItsAuthority(t *testing.T) {
 
 func TestConnectionEndsOfAge(t *testing.T) {
 	h := startTLS(t, time.Second)
-	h.server.Apply([]Update{{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}}})
+	h.server.Apply([]Update{{Gateway: named("ns/a"), Set: []*envoy.Resource{listener("l", "A's")}}})
 	cert := h.ca.proxy("ns/a:pod", time.Hour)
 	p := h.stream(cert, nil)
 	p.expect("listener +l=A's")
@@ -108,7 +108,7 @@ func TestConnectionEndsOfAge(t *testing.T) {
 
 func TestForeignCertificatesAreRefused(t *testing.T) {
 	h := startTLS(t, 0)
-	h.server.Apply([]Update{{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}}})
+	h.server.Apply([]Update{{Gateway: named("ns/a"), Set: []*envoy.Resource{listener("l", "A's")}}})
 	p := h.stream(newCA().proxy("ns/a:pod", time.Hour), nil)
 	p.ended()
 	h.refused(refusedHandshake, 1)
@@ -135,9 +135,9 @@ func TestUnknownGatewayCostsNothing(t *testing.T) {
 		t.Fatalf("got %v for a Gateway that isn't known", m)
 	case <-time.After(200 * time.Millisecond):
 	}
-	h.server.Apply([]Update{{Gateway: "ns/later", Set: []*envoy.Resource{listener("l", "late")}}})
+	h.server.Apply([]Update{{Gateway: named("ns/later"), Set: []*envoy.Resource{listener("l", "late")}}})
 	p.expect("listener +l=late")
-	h.server.Apply([]Update{{Gateway: "ns/later", Gone: true}})
+	h.server.Apply([]Update{{Gateway: named("ns/later"), Gone: true}})
 	p.expect("listener -l")
 	p.cancel()
 	p.ended()
@@ -158,7 +158,7 @@ func TestUnknownGatewayCostsNothing(t *testing.T) {
 func TestProxyOfUnknownGatewayMovesOn(t *testing.T) {
 	h := startTLS(t, 0)
 	h.server.unknownTimeout = 100 * time.Millisecond
-	h.server.Apply([]Update{{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}}})
+	h.server.Apply([]Update{{Gateway: named("ns/a"), Set: []*envoy.Resource{listener("l", "A's")}}})
 	p := h.stream(h.ca.proxy("ns/later:pod", time.Hour), nil)
 	if err := p.ended(); status.Code(err) != codes.Unavailable {
 		t.Errorf("the stream ended with %v", err)
@@ -171,7 +171,7 @@ func TestProxyOfUnknownGatewayMovesOn(t *testing.T) {
 
 func TestPodHasFewConnections(t *testing.T) {
 	h := startTLS(t, 0)
-	h.server.Apply([]Update{{Gateway: "ns/a", Set: []*envoy.Resource{listener("l", "A's")}}})
+	h.server.Apply([]Update{{Gateway: named("ns/a"), Set: []*envoy.Resource{listener("l", "A's")}}})
 	cert := h.ca.proxy("ns/a:pod", time.Hour)
 	oldest := h.stream(cert, nil)
 	oldest.expect("listener +l=A's")

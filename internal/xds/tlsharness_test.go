@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/test/certs"
 	"github.com/gatehouse-dev/gatehouse/test/output"
 )
@@ -54,7 +55,7 @@ func startTLS(t *testing.T, maxAge time.Duration) *tlsHarness {
 	h.harness = &harness{t: t, states: make(chan State, 1000)}
 	h.server = New(Options{
 		Log:     slog.New(slog.NewTextHandler(h.log, nil)),
-		OnState: func(_ string, s State) { h.states <- s },
+		OnState: func(_ object.Name, s State) { h.states <- s },
 	})
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -87,17 +88,17 @@ func startTLS(t *testing.T, maxAge time.Duration) *tlsHarness {
 	return h
 }
 
-func (h *tlsHarness) identify(cs tls.ConnectionState) (gateway, pod string, err error) {
+func (h *tlsHarness) identify(cs tls.ConnectionState) (gateway object.Name, pod string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.revoked {
-		return "", "", errors.New("nobody is trusted any more")
+		return object.Name{}, "", errors.New("nobody is trusted any more")
 	}
-	gateway, pod, ok := strings.Cut(cs.VerifiedChains[0][0].URIs[0].Opaque, ":")
+	text, pod, ok := strings.Cut(cs.VerifiedChains[0][0].URIs[0].Opaque, ":")
 	if !ok {
-		return "", "", errors.New("not a proxy")
+		return object.Name{}, "", errors.New("not a proxy")
 	}
-	return gateway, pod, nil
+	return named(text), pod, nil
 }
 
 func (h *tlsHarness) next() <-chan struct{} {

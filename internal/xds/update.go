@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // Ref names a resource of one Gateway.
@@ -19,7 +20,7 @@ func (r Ref) String() string { return r.Type.String() + "/" + r.Name }
 // Gateway is its whole configuration: nothing is answered before it, since "not loaded yet"
 // must not look like "empty".
 type Update struct {
-	Gateway string // namespace/name
+	Gateway object.Name
 	Set     []*envoy.Resource
 	Remove  []Ref
 	Gone    bool // the Gateway no longer exists; its proxies lose everything

@@ -74,7 +74,7 @@ func (w *world) serveOn(t *testing.T, options ...func(*Options)) {
 	t.Helper()
 	w.harness = &harness{t: t, states: make(chan State, 10_000)}
 	h := w.harness
-	o := Options{OnState: func(_ string, s State) { h.states <- s }}
+	o := Options{OnState: func(_ object.Name, s State) { h.states <- s }}
 	for _, f := range options {
 		f(&o)
 	}

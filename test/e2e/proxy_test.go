@@ -98,7 +98,7 @@ func listenOn(t *testing.T, port int) net.Listener {
 
 func (f *fleetController) apply(t *testing.T, port int) {
 	t.Helper()
-	f.server.Apply([]xds.Update{{Gateway: fleetGateway.String(), Set: []*envoy.Resource{fleetListener(t, port)}}})
+	f.server.Apply([]xds.Update{{Gateway: fleetGateway, Set: []*envoy.Resource{fleetListener(t, port)}}})
 }
 
 // sent counts the resources that connected proxies were sent.
@@ -278,7 +278,7 @@ func TestProxyCommand(t *testing.T) {
 	again := startFleetController(t, c, f.api, f.xds)
 	again.apply(t, port)
 	eventually(t, siteTimeout, func() error {
-		if g, ok := again.server.Gateway(fleetGateway.String()); !ok || !g.State.Synced {
+		if g, ok := again.server.Gateway(fleetGateway); !ok || !g.State.Synced {
 			return fmt.Errorf("not connected to the new controller")
 		}
 		return nil
