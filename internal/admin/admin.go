@@ -173,7 +173,7 @@ func (a Admin) debugXDS(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, info)
 		return
 	}
-	var gateways []string
+	gateways := []string{}
 	for _, gateway := range a.Server.Gateways() {
 		gateways = append(gateways, gateway.String())
 	}
