@@ -4,15 +4,16 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/test/child"
 )
 
 // process is a running command.
 type process struct {
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended
+	done <-chan struct{} // closed when it has ended
 }
 
 // launch starts a command that writes what it says into a file, and that dies
@@ -22,30 +23,17 @@ func launch(logFile, name string, args ...string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{cmd: exec.Command(name, args...), done: make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr = out, out
+	defer out.Close() //nolint:errcheck // the child has its own
+	cmd := exec.Command(name, args...)
+	cmd.Stdout, cmd.Stderr = out, out
 	// Half of what a server does while it starts is to look for garbage, of which it
 	// has little.
-	p.cmd.Env = append(os.Environ(), "GOGC=400")
-	p.cmd.SysProcAttr = dieWithParent()
-	started := make(chan error, 1)
-	go func() {
-		defer close(p.done)
-		defer out.Close()
-		// To the kernel the parent is the thread that started the child: it must
-		// stay as long as the child does.
-		runtime.LockOSThread()
-		err := p.cmd.Start()
-		started <- err
-		if err == nil {
-			_ = p.cmd.Wait() // how it ended doesn't matter
-		}
-	}()
-	if err := <-started; err != nil {
-		<-p.done
+	cmd.Env = append(os.Environ(), "GOGC=400")
+	ended, err := child.Start(cmd, syscall.SIGKILL)
+	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	return p, nil
+	return &process{cmd, ended}, nil
 }
 
 // kill ends the process at once and waits for its end.

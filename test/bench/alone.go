@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/test/child"
 )
 
 // envoyAlone ends everything and starts Envoy with the same configuration in one file and
@@ -50,16 +51,17 @@ func (w *workload) envoyAlone(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 
-	cmd := exec.CommandContext(ctx, binary, "--config-path", file, "--disable-hot-restart",
+	cmd := exec.Command(binary, "--config-path", file, "--disable-hot-restart",
 		"--log-level", "error", "--concurrency", strconv.Itoa(w.real.concurrency))
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, childAttributes()
+	cmd.Stdout, cmd.Stderr = log, log
 	began := time.Now()
-	if err := cmd.Start(); err != nil {
+	ended, err := child.Start(cmd, syscall.SIGKILL)
+	if err != nil {
 		return err
 	}
 	defer func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
+		<-ended
 	}()
 	probe := &client{address: w.address()}
 	defer probe.close()

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -43,13 +42,6 @@ func processMemory(pid int) (int64, error) {
 		}
 	}
 	return 0, fmt.Errorf("/proc/%d/status names no resident set", pid)
-}
-
-// childAttributes are those of a process that must not outlive us, however we
-// end: it is asked to stop when the thread that started it does. A Ctrl-C at the
-// terminal is for the bench, which stops things in order.
-func childAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }
 
 // roomFor reports whether a process may have so many files open, sockets too.

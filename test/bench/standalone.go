@@ -12,11 +12,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/test/child"
 )
 
 // standalone is a `gatehouse run` over a directory of its own, with its Envoy.
@@ -27,7 +28,7 @@ type standalone struct {
 	concurrency int
 
 	cmd    *exec.Cmd
-	exited chan struct{} // closed when cmd has ended
+	exited <-chan struct{} // closed when cmd has ended
 	output *os.File
 }
 
@@ -83,19 +84,7 @@ func (s *standalone) start() error {
 		"--port-offset", strconv.Itoa(s.port-listenerPort),
 		"--concurrency", strconv.Itoa(s.concurrency))
 	s.cmd.Stdout, s.cmd.Stderr = log, log
-	s.cmd.SysProcAttr = childAttributes()
-	started, exited := make(chan error, 1), make(chan struct{})
-	s.exited = exited
-	go func(cmd *exec.Cmd) {
-		runtime.LockOSThread() // the thread lives as long as the process, see childAttributes
-		defer close(exited)
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // how it ended is in its log
-		}
-	}(s.cmd)
-	if err := <-started; err != nil {
+	if s.exited, err = child.Start(s.cmd, syscall.SIGTERM); err != nil {
 		s.cmd = nil
 		return errors.Join(fmt.Errorf("start %s: %w", s.binary, err), log.Close())
 	}

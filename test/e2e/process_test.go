@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gatehouse-dev/gatehouse/test/child"
 	"github.com/gatehouse-dev/gatehouse/test/output"
 )
 
@@ -35,7 +36,7 @@ type process struct {
 	admin    string // address of the admin server, once ready
 	cmd      *exec.Cmd
 	log      *output.Buffer
-	finished chan struct{} // closed when the process has ended
+	finished <-chan struct{} // closed when the process has ended
 }
 
 // newProcess prepares the directories of a process; args are further arguments
@@ -86,17 +87,10 @@ func (p *process) start() error {
 	}, p.args...)
 	p.cmd = exec.Command(p.gatehouse, append(args, p.dir)...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	// Own process group, so that a signal to the test doesn't race with its
-	// cleanup, and the end of the test binary ends the process in any case.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-	if err := p.cmd.Start(); err != nil {
+	var err error
+	if p.finished, err = child.Start(p.cmd, syscall.SIGTERM); err != nil {
 		return fmt.Errorf("start gatehouse: %w", err)
 	}
-	p.finished = make(chan struct{})
-	go func(cmd *exec.Cmd, finished chan struct{}) {
-		_ = cmd.Wait()
-		close(finished)
-	}(p.cmd, p.finished)
 	return nil
 }
 

@@ -1,7 +1,0 @@
-package apiserver
-
-import "syscall"
-
-func dieWithParent() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-}

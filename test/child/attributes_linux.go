@@ -1,0 +1,7 @@
+package child
+
+import "syscall"
+
+func attributes(last syscall.Signal) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: last}
+}
