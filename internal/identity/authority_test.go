@@ -176,7 +176,7 @@ func (c *cluster) publish(t *testing.T) {
 // and connections all the time.
 func (c *cluster) rotate(t *testing.T) {
 	h := c.controller(t, identity.Options{
-		Secret: "rotate", RootLife: 15 * time.Second, Distribution: 2 * time.Second, Life: 2 * time.Second,
+		Secret: "rotate", RootLife: 24 * time.Second, Distribution: 6 * time.Second, Life: 4 * time.Second,
 	})
 	pod := c.pod(t, "ns", "a-rotating", "a-sa", "a", "127.0.0.1")
 	dir := t.TempDir()
