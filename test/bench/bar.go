@@ -50,7 +50,7 @@ var limits = []bar{
 	{shape: controlPlaneKilled, metric: "failed_requests"},
 	{shape: controlPlaneKilled, metric: "sent_bytes", limit: 1000},
 	{shape: controlPlaneKilled, metric: "envoy_restarts"},
-	{shape: envoyKilled, metric: "seconds", limit: 2, routes: 5000},
+	{shape: envoyKilled, metric: "seconds", limit: 2},
 	{shape: envoyKilled, metric: "over_alone", limit: 1.5, routes: 20000},
 }
 
