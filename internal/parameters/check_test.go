@@ -2,6 +2,7 @@ package parameters
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -55,16 +56,19 @@ func TestCheckParameters(t *testing.T) {
 // together.
 func TestCheckWhole(t *testing.T) {
 	for text, want := range map[string][]string{
-		"deployment: {autoscaling: {maxReplicas: 2}}":                                 nil,
-		"deployment: {autoscaling: {minReplicas: 2}}":                                 {"spec.deployment.autoscaling.maxReplicas"},
-		"deployment: {autoscaling: {minReplicas: 2, maxReplicas: 1}}":                 {"spec.deployment.autoscaling.minReplicas"},
-		"container: {resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 1}}}": nil,
-		"container: {resources: {requests: {cpu: 2}, limits: {cpu: 1, memory: -1}}}":  {"spec.container.resources.limits[memory]", "spec.container.resources.requests[cpu]"},
-		"tracing: {samplingPercent: 5}":                                               {"spec.tracing.openTelemetry"},
-		"tracing: {samplingPercent: 0}":                                               nil,
-		"tracing: {samplingFraction: {numerator: 1, denominator: 1000}}":              {"spec.tracing.openTelemetry"},
-		"client: {http3: true, proxyProtocol: true}":                                  {"spec.client.http3"},
-		"patches: [{target: {kind: Service}, value: {spec: {nonesuch: 1}}}]":          {"spec"},
+		"deployment: {autoscaling: {maxReplicas: 2}}":                                          nil,
+		"deployment: {autoscaling: {minReplicas: 2}}":                                          {"spec.deployment.autoscaling.maxReplicas"},
+		"deployment: {autoscaling: {minReplicas: 2, maxReplicas: 1}}":                          {"spec.deployment.autoscaling.minReplicas"},
+		"container: {resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 1}}}":          nil,
+		"container: {resources: {requests: {cpu: 2}, limits: {cpu: 1, memory: -1}}}":           {"spec.container.resources.limits[memory]", "spec.container.resources.requests[cpu]"},
+		"tracing: {samplingPercent: 5}":                                                        {"spec.tracing.openTelemetry"},
+		"tracing: {samplingPercent: 0}":                                                        nil,
+		"tracing: {samplingFraction: {numerator: 1, denominator: 1000}}":                       {"spec.tracing.openTelemetry"},
+		"client: {http3: true, proxyProtocol: true}":                                           {"spec.client.http3"},
+		"patches: [{target: {kind: Service}, value: {spec: {nonesuch: 1}}}]":                   {"spec"},
+		"patches: [{target: {kind: Service}, type: JSONPatch, value: [{op: test, path: ''}]}]": {"spec"},
+		"envoy: {bootstrap: {a: '" + strings.Repeat("x", maxBootstrap) + "'}}":                 {"spec.envoy.bootstrap"},
+		"envoy: {bootstrap: {a: " + strings.Repeat("[", 64) + strings.Repeat("]", 64) + "}}":   {"spec.envoy.bootstrap"},
 	} {
 		if d := gocmp.Diff(want, fields(CheckWhole(readSettings(t, text), Pods))); d != "" {
 			t.Errorf("%s: -want +got:\n%s", text, d)
@@ -94,4 +98,16 @@ func fields(errs field.ErrorList) (out []string) {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// TestDepth protects the bound on nested objects from texts that only look nested, and
+// from those that hide it.
+func TestDepth(t *testing.T) {
+	for text, want := range map[string]int{
+		`{}`: 1, `[[], [[]]]`: 3, `{"a": "[[[["}`: 1, `{"a": "\"[[[["}`: 1, `{"a": "\\", "b": [1]}`: 2, `"{"`: 0,
+	} {
+		if got := depth([]byte(text)); got != want {
+			t.Errorf("%s: %d, want %d", text, got, want)
+		}
+	}
 }
