@@ -41,6 +41,11 @@ type GatewayParametersSpec struct {
 	// parameters of a GatewayClass only.
 	// +optional
 	Overrides *Settings `json:"overrides,omitempty"`
+
+	// Allow is what Gateways of the class may ask for. It is for parameters of a
+	// GatewayClass only.
+	// +optional
+	Allow *Allow `json:"allow,omitempty"`
 }
 
 // Settings are all that can be chosen about a Gateway's proxies. Each level's
