@@ -95,7 +95,10 @@ func (g *Graph) declareParameters() flow.Table[object.Name, *gatewayParameters] 
 				return
 			}
 			p := &gatewayParameters{settings: g.levels(class, own), allow: class.allows(), refused: refused}
-			if own != nil {
+			if fields := g.unallowed(p, own); len(fields) > 0 {
+				p.refused = new(condition.GatewayParametersNotAllowed(own.Namespace+"/"+own.Name, class.Name, string(parameters.Allowed(p.allow)), fields))
+				p.settings = g.levels(class, nil)
+			} else if own != nil {
 				if errs := parameters.CheckWhole(p.settings, g.options.place()); len(errs) > 0 {
 					p.refused = new(condition.GatewayParametersInvalid(own.Namespace+"/"+own.Name, errorTexts(errs)))
 					p.settings = g.levels(class, nil)
@@ -117,6 +120,16 @@ func (g *Graph) declareParameters() flow.Table[object.Name, *gatewayParameters] 
 			}
 			emit(name, p)
 		}, flow.Equal((*gatewayParameters).equal))
+}
+
+// unallowed returns what a Gateway's own parameters, which are nil for none, set although
+// its class doesn't allow it. Outside of a cluster whoever writes them runs the proxies
+// too.
+func (g *Graph) unallowed(p *gatewayParameters, own *v1alpha1.GatewayParameters) []string {
+	if own == nil || !g.options.Provisioned {
+		return nil
+	}
+	return parameters.Unallowed(&own.Spec.Settings, parameters.Allowed(p.allow))
 }
 
 // levels merges the settings of the options, of a class, and of a Gateway's own

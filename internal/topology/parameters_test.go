@@ -81,6 +81,16 @@ func TestPatchesWithoutBounds(t *testing.T) {
 	w := newWorld(settings{ImplicitClass: "gatehouse", Provisioned: true}.options())
 	operations := strings.Repeat("{op: copy, from: /metadata/annotations, path: /metadata/annotations/a}, ", 26)
 	w.set(t, decode(t, `
+kind: GatewayClass
+metadata: {name: gatehouse}
+spec:
+  controllerName: gatehouse.dev/controller
+  parametersRef: {group: gatehouse.dev, kind: GatewayParameters, namespace: infra, name: all}
+---
+kind: GatewayParameters
+metadata: {namespace: infra, name: all}
+spec: {allow: {parameters: All}}
+---
 kind: Gateway
 metadata: {namespace: default, name: g}
 spec:
