@@ -13,12 +13,12 @@ type Envoy struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1024
-	Concurrency *int32 `json:"concurrency,omitempty"`
+	Concurrency *int32 `json:"concurrency,omitempty" allow:"Safe"`
 
 	// LogLevel is what Envoy logs of itself. By default that is warning in a cluster,
 	// and info where Envoy is a process beside Gatehouse.
 	// +optional
-	LogLevel *LogLevel `json:"logLevel,omitempty"`
+	LogLevel *LogLevel `json:"logLevel,omitempty" allow:"Safe"`
 
 	// Bootstrap is merged into the configuration that Envoy starts with: objects
 	// field by field, lists are appended. What connects Envoy with its controller can't

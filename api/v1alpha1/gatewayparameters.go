@@ -41,6 +41,11 @@ type GatewayParametersSpec struct {
 	// parameters of a GatewayClass only.
 	// +optional
 	Overrides *Settings `json:"overrides,omitempty"`
+
+	// Allow is what Gateways of the class may ask for. It is for parameters of a
+	// GatewayClass only.
+	// +optional
+	Allow *Allow `json:"allow,omitempty"`
 }
 
 // Settings are all that can be chosen about a Gateway's proxies. Each level's
@@ -56,15 +61,18 @@ type GatewayParametersSpec struct {
 // choice, one that is set removes the inherited others. A field that is whole is
 // replaced, not merged.
 //
+// The tag allow says what a Gateway may set, with all below it, where its class allows
+// what is Safe. A field without the tag is not.
+//
 // +kubebuilder:validation:XValidation:rule="!(has(self.deployment) && has(self.daemonSet))",message="deployment and daemonSet can't be had together"
 type Settings struct {
 	// Deployment runs the proxies as a Deployment, which is the default.
 	// +optional
-	Deployment *Deployment `json:"deployment,omitempty" merge:"choice"`
+	Deployment *Deployment `json:"deployment,omitempty" merge:"choice" allow:"Safe"`
 
 	// DaemonSet runs a proxy on every node; {} for the default of everything.
 	// +optional
-	DaemonSet *DaemonSet `json:"daemonSet,omitempty" merge:"choice"`
+	DaemonSet *DaemonSet `json:"daemonSet,omitempty" merge:"choice" allow:"Safe"`
 
 	// Pod is the template of the proxies' pods.
 	// +optional
@@ -76,7 +84,7 @@ type Settings struct {
 
 	// Service is how clients reach the proxies.
 	// +optional
-	Service *Service `json:"service,omitempty"`
+	Service *Service `json:"service,omitempty" allow:"Safe"`
 
 	// Patches change the objects that come of all the above, in order. They are the
 	// last resort: nothing keeps a patch right when those objects change.
@@ -91,7 +99,7 @@ type Settings struct {
 
 	// Drain is how a proxy ends.
 	// +optional
-	Drain *Drain `json:"drain,omitempty"`
+	Drain *Drain `json:"drain,omitempty" allow:"Safe"`
 
 	// AccessLog is where a line for each request and each connection goes. By
 	// default proxies in a cluster write JSON to their standard output; [] turns it
@@ -107,9 +115,9 @@ type Settings struct {
 
 	// Metrics is what the proxies count.
 	// +optional
-	Metrics *Metrics `json:"metrics,omitempty"`
+	Metrics *Metrics `json:"metrics,omitempty" allow:"Safe"`
 
 	// Client is how those who connect are treated.
 	// +optional
-	Client *Client `json:"client,omitempty"`
+	Client *Client `json:"client,omitempty" allow:"Safe"`
 }

@@ -22,7 +22,7 @@ type AccessLog struct {
 	// empty one is Envoy's own format.
 	// +optional
 	// +kubebuilder:validation:MaxLength=8192
-	Text *string `json:"text,omitempty"`
+	Text *string `json:"text,omitempty" allow:"Safe"`
 
 	// JSON are the fields of an object for each line, with Envoy's operators as
 	// values; of a log record its attributes. Without json and text there is a default
@@ -30,7 +30,7 @@ type AccessLog struct {
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=128
-	JSON map[string]string `json:"json,omitzero"`
+	JSON map[string]string `json:"json,omitzero" allow:"Safe"`
 }
 
 // OpenTelemetry is a collector that speaks OTLP over gRPC.
@@ -69,9 +69,9 @@ type Tracing struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
-	SamplingPercent *int32 `json:"samplingPercent,omitempty" merge:"choice"`
+	SamplingPercent *int32 `json:"samplingPercent,omitempty" merge:"choice" allow:"Safe"`
 
 	// SamplingFraction is the same for less than one in a hundred.
 	// +optional
-	SamplingFraction *gwv1.Fraction `json:"samplingFraction,omitempty" merge:"choice,whole"`
+	SamplingFraction *gwv1.Fraction `json:"samplingFraction,omitempty" merge:"choice,whole" allow:"Safe"`
 }

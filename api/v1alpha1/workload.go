@@ -97,21 +97,21 @@ type Pod struct {
 	// Labels are further labels. Those that the proxies are selected by can't be set.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
-	Labels map[string]string `json:"labels,omitzero"`
+	Labels map[string]string `json:"labels,omitzero" allow:"Safe"`
 
 	// Annotations are further annotations.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
-	Annotations map[string]string `json:"annotations,omitzero"`
+	Annotations map[string]string `json:"annotations,omitzero" allow:"Safe"`
 
 	// NodeSelector are the labels that nodes must have.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
-	NodeSelector map[string]string `json:"nodeSelector,omitzero"`
+	NodeSelector map[string]string `json:"nodeSelector,omitzero" allow:"Safe"`
 
 	// Affinity is where the pods should be.
 	// +optional
-	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+	Affinity *corev1.Affinity `json:"affinity,omitempty" allow:"Safe"`
 
 	// Tolerations are the taints that don't keep the pods away.
 	// +optional
@@ -125,7 +125,7 @@ type Pod struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
-	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitzero"`
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitzero" allow:"Safe"`
 
 	// PriorityClassName is the pods' priority.
 	// +optional
@@ -142,14 +142,14 @@ type Pod struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
-	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty" allow:"Safe"`
 
 	// ImagePullSecrets are the names of Secrets, in the Gateway's namespace, with
 	// which the images are pulled.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
-	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitzero"`
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitzero" allow:"Safe"`
 
 	// Volumes are further volumes.
 	// +optional
@@ -178,7 +178,7 @@ type Container struct {
 
 	// Resources are 10m CPU and 64Mi memory requested, and no limits, by default.
 	// +optional
-	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty" allow:"Safe"`
 
 	// SecurityContext is merged with the default one, which has no capabilities and
 	// can't write to its root.

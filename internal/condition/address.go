@@ -61,6 +61,12 @@ func AddressNotGiven(value string, has []string) string {
 	return fmt.Sprintf("the Gateway's Service doesn't have %s but %s", value, theirs(has))
 }
 
+// AddressNotAllowed is about an address that the class doesn't let the Gateway ask for.
+func AddressNotAllowed(value, class string) string {
+	return fmt.Sprintf("GatewayClass %s doesn't allow its Gateways to ask for %s; allow.addresses of its parameters says which they may ask for",
+		class, value)
+}
+
 // AddressHostnameNotGiven is about a host name that the Service in front of the
 // proxies doesn't have.
 func AddressHostnameNotGiven(value string) string {

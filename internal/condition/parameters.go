@@ -55,6 +55,13 @@ func GatewayParametersInvalid(name string, problems []string) metav1.Condition {
 	return gatewayParameters("GatewayParameters %s can't be used: %s; mend it", name, join(problems, "; "))
 }
 
+// GatewayParametersNotAllowed says which fields a Gateway's parameters set although its
+// class doesn't allow it.
+func GatewayParametersNotAllowed(name, class, allowed string, fields []string) metav1.Condition {
+	return gatewayParameters("GatewayParameters %s sets %s, which GatewayClass %s doesn't let its Gateways set (allow.parameters of its parameters is %s); "+
+		"remove it, or ask for it in the parameters of the class", name, join(fields, ", "), class, allowed)
+}
+
 // NoteParametersWithoutEffect says which settings are for Kubernetes only.
 func NoteParametersWithoutEffect(fields []string) string {
 	return fmt.Sprintf("the parameters set %s, which has no effect outside of Kubernetes", join(fields, ", "))

@@ -17,8 +17,11 @@ type Gateway struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// Ports are what clients connect to, sorted; a Gateway without any has no fleet.
 	Ports []Port `json:"ports,omitempty"`
-	// Addresses are the IP addresses that the Gateway asks for.
-	Addresses []string `json:"addresses,omitempty"`
+	// Addresses are the IP addresses that a load balancer may be asked for, of which it
+	// is asked for the first. ExternalIPs are those that the Service may have by itself,
+	// and has but for that one.
+	Addresses   []string `json:"addresses,omitempty"`
+	ExternalIPs []string `json:"externalIPs,omitempty"`
 	// Internal says that the Gateway is not to be reached from outside of the cluster.
 	Internal bool `json:"internal,omitempty"`
 	// Settings are the parameters of the Gateway and its class, merged; nil for the

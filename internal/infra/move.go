@@ -105,7 +105,7 @@ func (a *Applier) moving(ctx context.Context, c cache.Cache, g *Gateway) (*move,
 // handsOver reports whether a Service without an address asks for one that a former
 // fleet has, and has waited for it.
 func (a *Applier) handsOver(g *Gateway, m *move, service *corev1.Service) bool {
-	if !slices.ContainsFunc(g.Addresses, func(ip string) bool { return m.leaves[ip] }) {
+	if !slices.ContainsFunc(slices.Concat(g.Addresses, g.ExternalIPs), func(ip string) bool { return m.leaves[ip] }) {
 		return false
 	}
 	left := a.handoverPatience - time.Since(service.CreationTimestamp.Time)

@@ -1,6 +1,7 @@
 package infra
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
@@ -52,22 +52,53 @@ func patch(object client.Object, p v1alpha1.Patch) (client.Object, error) {
 		return nil, err
 	}
 	out := reflect.New(reflect.TypeOf(object).Elem()).Interface().(client.Object)
-	switch p.Type {
-	case v1alpha1.JSONPatch:
-		operations, err := jsonpatch.DecodePatch(p.Value.Raw)
-		if err != nil {
-			return nil, err
-		}
-		if text, err = operations.Apply(text); err != nil {
-			return nil, err
-		}
-	default:
-		if text, err = strategicpatch.StrategicMergePatch(text, p.Value.Raw, out); err != nil {
-			return nil, err
-		}
+	if text, err = patchText(text, p, out); err != nil {
+		return nil, shortError(err)
 	}
-	if err := yaml.UnmarshalStrict(text, out); err != nil {
-		return nil, err
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(out); err != nil {
+		return nil, shortError(err)
 	}
 	return out, nil
+}
+
+// patchText applies a patch to the JSON of an object of that type. The patch is within
+// what checkPatches allows.
+func patchText(text []byte, p v1alpha1.Patch, of client.Object) (out []byte, err error) {
+	// Both libraries have panicked on what others have written, and what they panic
+	// about is never more than this patch.
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("it can't be applied: %v", r)
+		}
+	}()
+	if err := checkSize(text); err != nil {
+		return nil, err
+	}
+	if p.Type != v1alpha1.JSONPatch {
+		if err := checkLists(text); err != nil {
+			return nil, err
+		}
+		if text, err = strategicpatch.StrategicMergePatch(text, p.Value.Raw, of); err != nil {
+			return nil, err
+		}
+		return text, checkSize(text)
+	}
+	operations, err := jsonpatch.DecodePatch(p.Value.Raw)
+	if err != nil {
+		return nil, err
+	}
+	options := jsonpatch.NewApplyOptions()
+	options.AccumulatedCopySizeLimit = maxPatched
+	for i := range operations {
+		// One after the other, since only what has been applied can be measured.
+		if text, err = operations[i:i+1].ApplyWithOptions(text, options); err != nil {
+			return nil, err
+		}
+		if err := checkSize(text); err != nil {
+			return nil, fmt.Errorf("operation %d: %w", i, err)
+		}
+	}
+	return text, nil
 }

@@ -47,6 +47,9 @@ func Render(o Options, g *Gateway) ([]client.Object, error) {
 	if f.settings == nil {
 		f.settings = &v1alpha1.Settings{}
 	}
+	if err := checkPatches(f.settings.Patches); err != nil {
+		return nil, err
+	}
 	workload, err := f.workload()
 	if err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ func (f *fleet) service() *corev1.Service {
 			InternalTrafficPolicy: s.InternalTrafficPolicy,
 			IPFamilyPolicy:        s.IPFamilyPolicy,
 			IPFamilies:            s.IPFamilies,
-			ExternalIPs:           f.Addresses,
+			ExternalIPs:           f.ExternalIPs,
 		},
 	}
 	if f.Internal {
@@ -42,7 +42,8 @@ func (f *fleet) service() *corev1.Service {
 		out.Spec.LoadBalancerSourceRanges = s.LoadBalancerSourceRanges
 		out.Spec.AllocateLoadBalancerNodePorts = s.AllocateLoadBalancerNodePorts
 		if len(f.Addresses) > 0 {
-			out.Spec.LoadBalancerIP, out.Spec.ExternalIPs = f.Addresses[0], f.Addresses[1:]
+			out.Spec.LoadBalancerIP = f.Addresses[0]
+			out.Spec.ExternalIPs = slices.DeleteFunc(slices.Clone(f.ExternalIPs), func(ip string) bool { return ip == f.Addresses[0] })
 		}
 	}
 	if out.Spec.Type != corev1.ServiceTypeClusterIP {

@@ -29,6 +29,10 @@ func Check(o *v1alpha1.GatewayParameters) field.ErrorList {
 	if o.Spec.Overrides != nil {
 		errs = append(errs, checkSettings(spec.Child("overrides"), o.Spec.Overrides)...)
 	}
+	if a := o.Spec.Allow; a != nil {
+		errs = append(errs, checkRanges(spec.Child("allow", "addresses"), a.Addresses)...)
+		errs = append(errs, checkRanges(spec.Child("allow", "externalIPs"), a.ExternalIPs)...)
+	}
 	return errs
 }
 
@@ -123,11 +127,7 @@ func checkLabels(at *field.Path, labels, annotations map[string]string) field.Er
 
 func checkService(at *field.Path, s *v1alpha1.Service) field.ErrorList {
 	errs := checkLabels(at, s.Labels, s.Annotations)
-	for i, text := range s.LoadBalancerSourceRanges {
-		if _, err := netip.ParsePrefix(text); err != nil {
-			errs = append(errs, field.Invalid(at.Child("loadBalancerSourceRanges").Index(i), text, "is not a range of addresses such as 10.0.0.0/8"))
-		}
-	}
+	errs = append(errs, checkRanges(at.Child("loadBalancerSourceRanges"), s.LoadBalancerSourceRanges)...)
 	listeners, ports := map[int32]bool{}, map[int32]bool{}
 	for i, p := range s.NodePorts {
 		at := at.Child("nodePorts").Index(i)
@@ -141,6 +141,15 @@ func checkService(at *field.Path, s *v1alpha1.Service) field.ErrorList {
 	}
 	if len(s.IPFamilies) == 2 && s.IPFamilies[0] == s.IPFamilies[1] {
 		errs = append(errs, field.Duplicate(at.Child("ipFamilies").Index(1), s.IPFamilies[1]))
+	}
+	return errs
+}
+
+func checkRanges(at *field.Path, ranges []string) (errs field.ErrorList) {
+	for i, text := range ranges {
+		if _, err := netip.ParsePrefix(text); err != nil {
+			errs = append(errs, field.Invalid(at.Index(i), text, "is not a range of addresses such as 10.0.0.0/8"))
+		}
 	}
 	return errs
 }

@@ -2,6 +2,7 @@ package parameters
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -35,11 +36,13 @@ func TestCheckParameters(t *testing.T) {
 		"drain: {delay: 0s, timeout: 1h30m}":                                                                                   nil,
 		"drain: {delay: 99h, timeout: x}":                                                                                      {"spec.drain.delay", "spec.drain.timeout"},
 		"accessLog: [{path: /var/log/access}, {openTelemetry: {host: collector.svc, port: 4317}}, {openTelemetry: {host: '::1', port: 4317}}]": nil,
-		"accessLog: [{path: /var/../log}]":                         {"spec.accessLog[0].path"},
-		"accessLog: [{openTelemetry: {host: 'a b', port: 1}}]":     {"spec.accessLog[0].openTelemetry.host"},
-		"tracing: {openTelemetry: {host: 'http://x', port: 1}}":    {"spec.tracing.openTelemetry.host"},
-		"client: {limits: {headersTimeout: 0s, idleTimeout: 1ms}}": {"spec.client.limits.headersTimeout"},
-		"overrides: {envoy: {bootstrap: []}}":                      {"spec.overrides.envoy.bootstrap"},
+		"accessLog: [{path: /var/../log}]":                                                    {"spec.accessLog[0].path"},
+		"accessLog: [{openTelemetry: {host: 'a b', port: 1}}]":                                {"spec.accessLog[0].openTelemetry.host"},
+		"tracing: {openTelemetry: {host: 'http://x', port: 1}}":                               {"spec.tracing.openTelemetry.host"},
+		"client: {limits: {headersTimeout: 0s, idleTimeout: 1ms}}":                            {"spec.client.limits.headersTimeout"},
+		"allow: {addresses: [192.0.2.0/24, '2001:db8::/64'], externalIPs: [198.51.100.7/32]}": nil,
+		"allow: {addresses: [192.0.2.1], externalIPs: [198.51.100.0/33]}":                     {"spec.allow.addresses[0]", "spec.allow.externalIPs[0]"},
+		"overrides: {envoy: {bootstrap: []}}":                                                 {"spec.overrides.envoy.bootstrap"},
 	} {
 		o := &v1alpha1.GatewayParameters{}
 		if err := yaml.UnmarshalStrict([]byte("spec: {"+text+"}"), o); err != nil {
@@ -55,16 +58,19 @@ func TestCheckParameters(t *testing.T) {
 // together.
 func TestCheckWhole(t *testing.T) {
 	for text, want := range map[string][]string{
-		"deployment: {autoscaling: {maxReplicas: 2}}":                                 nil,
-		"deployment: {autoscaling: {minReplicas: 2}}":                                 {"spec.deployment.autoscaling.maxReplicas"},
-		"deployment: {autoscaling: {minReplicas: 2, maxReplicas: 1}}":                 {"spec.deployment.autoscaling.minReplicas"},
-		"container: {resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 1}}}": nil,
-		"container: {resources: {requests: {cpu: 2}, limits: {cpu: 1, memory: -1}}}":  {"spec.container.resources.limits[memory]", "spec.container.resources.requests[cpu]"},
-		"tracing: {samplingPercent: 5}":                                               {"spec.tracing.openTelemetry"},
-		"tracing: {samplingPercent: 0}":                                               nil,
-		"tracing: {samplingFraction: {numerator: 1, denominator: 1000}}":              {"spec.tracing.openTelemetry"},
-		"client: {http3: true, proxyProtocol: true}":                                  {"spec.client.http3"},
-		"patches: [{target: {kind: Service}, value: {spec: {nonesuch: 1}}}]":          {"spec"},
+		"deployment: {autoscaling: {maxReplicas: 2}}":                                          nil,
+		"deployment: {autoscaling: {minReplicas: 2}}":                                          {"spec.deployment.autoscaling.maxReplicas"},
+		"deployment: {autoscaling: {minReplicas: 2, maxReplicas: 1}}":                          {"spec.deployment.autoscaling.minReplicas"},
+		"container: {resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 1}}}":          nil,
+		"container: {resources: {requests: {cpu: 2}, limits: {cpu: 1, memory: -1}}}":           {"spec.container.resources.limits[memory]", "spec.container.resources.requests[cpu]"},
+		"tracing: {samplingPercent: 5}":                                                        {"spec.tracing.openTelemetry"},
+		"tracing: {samplingPercent: 0}":                                                        nil,
+		"tracing: {samplingFraction: {numerator: 1, denominator: 1000}}":                       {"spec.tracing.openTelemetry"},
+		"client: {http3: true, proxyProtocol: true}":                                           {"spec.client.http3"},
+		"patches: [{target: {kind: Service}, value: {spec: {nonesuch: 1}}}]":                   {"spec"},
+		"patches: [{target: {kind: Service}, type: JSONPatch, value: [{op: test, path: ''}]}]": {"spec"},
+		"envoy: {bootstrap: {a: '" + strings.Repeat("x", maxBootstrap) + "'}}":                 {"spec.envoy.bootstrap"},
+		"envoy: {bootstrap: {a: " + strings.Repeat("[", 64) + strings.Repeat("]", 64) + "}}":   {"spec.envoy.bootstrap"},
 	} {
 		if d := gocmp.Diff(want, fields(CheckWhole(readSettings(t, text), Pods))); d != "" {
 			t.Errorf("%s: -want +got:\n%s", text, d)
@@ -94,4 +100,16 @@ func fields(errs field.ErrorList) (out []string) {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// TestDepth protects the bound on nested objects from texts that only look nested, and
+// from those that hide it.
+func TestDepth(t *testing.T) {
+	for text, want := range map[string]int{
+		`{}`: 1, `[[], [[]]]`: 3, `{"a": "[[[["}`: 1, `{"a": "\"[[[["}`: 1, `{"a": "\\", "b": [1]}`: 2, `"{"`: 0,
+	} {
+		if got := depth([]byte(text)); got != want {
+			t.Errorf("%s: %d, want %d", text, got, want)
+		}
+	}
 }

@@ -1,7 +1,6 @@
 package parameters
 
 import (
-	"errors"
 	"maps"
 	"slices"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
-	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 )
 
 // Place is where the proxies of Gateways run, which decides what settings are about.
@@ -66,17 +64,4 @@ func checkFormat(at *field.Path, format string) field.ErrorList {
 		return field.ErrorList{field.Invalid(at, format, err.Error())}
 	}
 	return nil
-}
-
-func checkBootstrap(additions []byte) error {
-	whole, err := proxy.Bootstrap(proxy.BootstrapOptions{
-		Gateway: object.Name{Namespace: "namespace", Name: "name"}, XDSSocket: "/xds", AdminSocket: "/admin", Additions: additions,
-	})
-	if err != nil {
-		if cause := errors.Unwrap(err); cause != nil { // it isn't about that Gateway
-			err = cause
-		}
-		return err
-	}
-	return envoy.CheckBootstrap(whole)
 }

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"net/netip"
 	"reflect"
 	"slices"
 
@@ -67,7 +66,8 @@ func (p *Pipeline) declareInfra() {
 			if i := gw.Object.Spec.Infrastructure; i != nil {
 				g.Labels, g.Annotations = texts(i.Labels), texts(i.Annotations)
 			}
-			g.Addresses, g.Internal = requestedIPs(gw.Object), isInternal(gw.Object)
+			g.Addresses, g.ExternalIPs = gw.Requested()
+			g.Internal = isInternal(gw.Object)
 			g.Settings = gw.Parameters
 			emit(name, g)
 		}, flow.Equal(func(a, b *infra.Gateway) bool { return reflect.DeepEqual(a, b) }))
@@ -113,21 +113,6 @@ func (p *Pipeline) fleetIsHeld(c *flow.Ctx, gw *topology.Gateway) bool {
 	}
 	class, ok := flow.Get(c, p.Graph.Classes, gw.Class)
 	return ok && class.Accepted.Status != metav1.ConditionTrue
-}
-
-// requestedIPs are the addresses that a Gateway wants its Service to have. ClusterIPs
-// are not among them: those are chosen when the Service is made.
-func requestedIPs(gw *gwv1.Gateway) []string {
-	var out []string
-	for _, a := range gw.Spec.Addresses {
-		if a.Type != nil && *a.Type != gwv1.IPAddressType || a.Routability == gwv1.GatewayAddressRoutabilityCluster {
-			continue
-		}
-		if ip, err := netip.ParseAddr(a.Value); err == nil {
-			out = append(out, ip.Unmap().String())
-		}
-	}
-	return out
 }
 
 // isInternal reports whether all that a Gateway asks for is to be reached from within

@@ -87,6 +87,9 @@ func (p *provisioned) fleet() string {
 			if s := g.Settings; s != nil && s.Deployment != nil {
 				ports = append(ports, fmt.Sprintf("×%d", *s.Deployment.Replicas))
 			}
+			for _, ip := range g.ExternalIPs {
+				ports = append(ports, "external "+ip)
+			}
 			out = fmt.Sprintf("%s %s %v %v %v", g.Class, strings.Join(ports, " "), g.Addresses, g.Labels, g.Annotations)
 		}
 	})
@@ -110,6 +113,14 @@ func (p *provisioned) told() string {
 	return out
 }
 
+// setClassParameters gives the class parameters.
+func (p *provisioned) setClassParameters(spec string) {
+	p.Helper()
+	p.set(`{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayParameters, metadata: {namespace: infra, name: p}, spec: ` + spec + `}`)
+	p.set(`{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: gatehouse}, spec: {controllerName: gatehouse.dev/controller,
+parametersRef: {group: gatehouse.dev, kind: GatewayParameters, namespace: infra, name: p}}}`)
+}
+
 const httpListener = `{name: http, port: 80, protocol: HTTP}`
 
 func gatewayYAML(spec string) string {
@@ -129,11 +140,11 @@ func TestFleets(t *testing.T) {
 			"gatehouse 80→10080 [] map[] map[]"},
 		"no listener that isn't": {`listeners: [{name: bad, port: 81, protocol: example.com/none}]`, "held"},
 		"addresses": {`listeners: [` + httpListener + `], addresses: [{value: 192.0.2.1}, {type: Hostname, value: a.test}, {type: IPAddress}, {type: IPAddress, value: "2001:DB8::1"}]`,
-			"gatehouse 80→10080 [192.0.2.1 2001:db8::1] map[] map[]"},
+			"gatehouse 80→10080 [] map[] map[]"},
 		"addresses in the cluster": {`listeners: [` + httpListener + `], addresses: [{routability: Cluster}]`,
 			"gatehouse 80→10080 internal [] map[] map[]"},
 		"addresses in the cluster and elsewhere": {`listeners: [` + httpListener + `], addresses: [{routability: Cluster}, {value: 192.0.2.1}]`,
-			"gatehouse 80→10080 [192.0.2.1] map[] map[]"},
+			"gatehouse 80→10080 [] map[] map[]"},
 		"addresses of a type that is not supported": {`listeners: [` + httpListener + `], addresses: [{type: example.com/a, value: x}]`, "held"},
 		"infrastructure": {`listeners: [` + httpListener + `], infrastructure: {labels: {a: b}, annotations: {c: d}}`,
 			"gatehouse 80→10080 [] map[a:b] map[c:d]"},
@@ -146,6 +157,49 @@ func TestFleets(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAddressesNeedLeave protects whoever has an address: a Gateway gets what its class
+// allows, and nothing by the mere right to Gateways (CVE-2020-8554).
+func TestAddressesNeedLeave(t *testing.T) {
+	const service = `{apiVersion: v1, kind: Service, metadata: {namespace: team, name: web-gatehouse, labels: {app.kubernetes.io/managed-by: gatehouse},
+annotations: {gatehouse.dev/gateway: team/web, gatehouse.dev/class: gatehouse, gatehouse.dev/controller: gatehouse.dev/controller},
+ownerReferences: [{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, name: web, uid: u1, controller: true}]},
+spec: {type: LoadBalancer, externalIPs: [%s]}, status: {loadBalancer: {ingress: [{ip: 203.0.113.7}]}}}`
+	const notAllowed = "203.0.113.7 AddressNotUsable: spec.addresses: GatewayClass gatehouse doesn't allow its Gateways to ask for 192.0.2.1; " +
+		"allow.addresses of its parameters says which they may ask for"
+	for name, c := range map[string]struct{ allow, external, fleet, told string }{
+		"by default": {`{}`, "", "gatehouse 80→10080 [] map[] map[]", notAllowed},
+		"other ranges": {`{allow: {addresses: [192.0.2.2/32], externalIPs: ["2001:db8::/32"]}}`, "",
+			"gatehouse 80→10080 [] map[] map[]", notAllowed},
+		"of the load balancer": {`{allow: {addresses: [192.0.2.0/24]}}`, "", "gatehouse 80→10080 [192.0.2.1] map[] map[]",
+			"203.0.113.7 AddressNotUsable: spec.addresses: the Gateway's Service doesn't have 192.0.2.1 but 203.0.113.7"},
+		"of the Service": {`{allow: {externalIPs: [192.0.2.0/24]}}`, "192.0.2.1", "gatehouse 80→10080 external 192.0.2.1 [] map[] map[]",
+			"192.0.2.1 203.0.113.7 Programmed: "},
+		"what overrides don't concern": {`{overrides: {service: {externalTrafficPolicy: Cluster}}}`, "", "gatehouse 80→10080 [] map[] map[]", notAllowed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProvisioned(t)
+			p.setClassParameters(c.allow)
+			p.set(gatewayYAML(`listeners: [` + httpListener + `], addresses: [{value: 192.0.2.1}, {value: ""}]`))
+			if diff := cmp.Diff(c.fleet, p.fleet()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			p.set(fmt.Sprintf(service, c.external))
+			if told := p.told(); !strings.HasPrefix(told, c.told) && !strings.HasPrefix(told, strings.Replace(c.told, "Programmed: ", "Pending: ", 1)) {
+				t.Errorf("told: %s", told)
+			}
+		})
+	}
+	t.Run("a Gateway can't allow itself", func(t *testing.T) {
+		p := newProvisioned(t)
+		p.set(`{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayParameters, metadata: {namespace: team, name: p}, spec: {allow: {addresses: [192.0.2.0/24]}}}`)
+		p.set(gatewayYAML(`listeners: [` + httpListener + `], addresses: [{value: 192.0.2.1}],
+infrastructure: {parametersRef: {group: gatehouse.dev, kind: GatewayParameters, name: p}}`))
+		if got := p.fleet(); got != "held" {
+			t.Error(got)
+		}
+	})
 }
 
 // TestFleetsAreHeld protects fleets from being torn down, or made, for what will pass.
@@ -221,6 +275,7 @@ func TestSetWithoutAddress(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	}
+	p.setClassParameters(`{allow: {addresses: [192.0.2.0/24]}}`)
 	p.set(gatewayYAML(`listeners: [` + httpListener + `], allowedListeners: {namespaces: {from: Same}}, addresses: [{value: 192.0.2.9}]`))
 	if got := told(); !strings.Contains(got, "False") || !strings.Contains(got, "the Gateway's Service doesn't have 192.0.2.9 but 192.0.2.1") {
 		t.Errorf("with another address than it asks for: %s", got)

@@ -10,6 +10,7 @@ import (
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -129,7 +130,9 @@ func newPipeline(opts Options, hosts partition) *Pipeline {
 	p.Problems = flow.NewInput[string, []source.Problem](e, "problems")
 	p.fleetStates = flow.NewInput[object.Name, infra.State](e, "fleet-states", flow.Equal(flow.Same[infra.State]))
 	p.Inputs = topology.NewInputs(e, p.Kinds)
-	if opts.Topology.Provisioned {
+	// Where somebody else runs the proxies there are no fleets: a Service that looks like
+	// that of one tells nothing.
+	if opts.Topology.Provisioned && opts.Mode != features.Unmanaged {
 		p.declareFleetServices()
 	}
 	p.Graph = topology.New(e, p.Inputs, opts.Topology)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,7 +35,7 @@ type Options struct {
 // controllers until ctx ends.
 func Run(ctx context.Context, o Options) error {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, gwv1.Install} {
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, autoscalingv1.AddToScheme, corev1.AddToScheme, gwv1.Install} {
 		if err := add(scheme); err != nil {
 			return err
 		}
@@ -63,8 +64,14 @@ func stop(ctx context.Context, c client.Client, o Options) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", name, err)
 	}
+	// The scale is all that is asked for: who may write a Deployment may run anything as its
+	// ServiceAccount.
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":0}}`))
-	if err := c.Patch(ctx, d, patch); client.IgnoreNotFound(err) != nil {
+	body := &client.SubResourcePatchOptions{SubResourceBody: &autoscalingv1.Scale{}}
+	if err := c.SubResource("scale").Patch(ctx, d, patch, body); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(d), d); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	pods, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)

@@ -9,9 +9,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -74,7 +76,7 @@ func TestTeardown(t *testing.T) {
 
 	var told []string
 	o := Options{
-		REST: server.Config, ControllerName: "gatehouse.dev/controller", Namespace: namespace, Deployment: "gatehouse",
+		REST: limited(t, c, server.Config), ControllerName: "gatehouse.dev/controller", Namespace: namespace, Deployment: "gatehouse",
 		Tell: func(s string) { told = append(told, s) },
 	}
 	// No Deployment controller runs here, so the pod stays until the test deletes it.
@@ -124,4 +126,28 @@ func TestTeardown(t *testing.T) {
 	if err := Run(t.Context(), o); err != nil {
 		t.Error("once more: ", err)
 	}
+}
+
+// limited is the configuration of a user who may do what the chart lets its Job do.
+func limited(t *testing.T, c client.Client, admin *rest.Config) *rest.Config {
+	t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "teardown"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{gwv1.GroupName}, Resources: []string{"gatewayclasses"}, Verbs: []string{"get", "list", "patch"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, ResourceNames: []string{"gatehouse"}, Verbs: []string{"get"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments/scale"}, ResourceNames: []string{"gatehouse"}, Verbs: []string{"patch"}},
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
+	}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "teardown"},
+		Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "teardown"}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "teardown"},
+	}
+	for _, o := range []client.Object{role, binding} {
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := rest.CopyConfig(admin)
+	config.Impersonate.UserName = "teardown"
+	return config
 }

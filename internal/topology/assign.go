@@ -53,7 +53,7 @@ func (gw *Gateway) Assign(service ServiceAddresses) Assignment {
 		}
 		return a
 	}
-	a := assigning{ServiceAddresses: service, addressRequest: addressRequest{unmet: make([]string, len(entries))}}
+	a := assigning{ServiceAddresses: service, gateway: gw, addressRequest: addressRequest{unmet: make([]string, len(entries))}}
 	for i := range entries {
 		if entries[i].Value != "" {
 			a.named(i, &entries[i])
@@ -98,6 +98,8 @@ func addressType(value string) gwv1.AddressType {
 type assigning struct {
 	ServiceAddresses
 	addressRequest
+
+	gateway *Gateway
 }
 
 // pool are the addresses that an entry may have.
@@ -126,6 +128,8 @@ func (a *assigning) named(i int, want *gwv1.GatewaySpecAddress) {
 		a.refuse(i, want.Value+" is not an IP address")
 	case !slices.Contains(pool, value) && wanted == gwv1.HostnameAddressType:
 		a.refuse(i, condition.AddressHostnameNotGiven(want.Value))
+	case !slices.Contains(pool, value) && want.Routability != gwv1.GatewayAddressRoutabilityCluster && !a.gateway.mayAsk(ip):
+		a.refuse(i, condition.AddressNotAllowed(want.Value, a.gateway.Class))
 	case !slices.Contains(pool, value):
 		a.refuse(i, condition.AddressNotGiven(want.Value, pool))
 	case want.Routability == gwv1.GatewayAddressRoutabilityCluster || a.scoped(i, want, ip):

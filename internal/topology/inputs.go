@@ -48,7 +48,7 @@ type Inputs struct {
 	Kept *flow.Input[object.Name, parameters.Kept]
 
 	// FleetClasses says of a Gateway under which class its newest fleet was made. Package
-	// pipeline sets it before the graph is declared; nil where nothing is provisioned.
+	// pipeline sets it before the graph is declared; nil where there are no fleets.
 	FleetClasses flow.Table[object.Name, string]
 
 	// Unread says of kinds why the source reads none of their objects.

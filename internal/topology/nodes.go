@@ -46,6 +46,8 @@ type Gateway struct {
 	// Parameters are the settings of the Gateway's proxies: those of the parameters of
 	// its class and its own, merged; never nil.
 	Parameters *v1alpha1.Settings
+	// Allow is what the class lets the Gateway ask for; nil for the default of everything.
+	Allow *v1alpha1.Allow
 	// Held says that the parameters can't be used or the class does not exist, and that
 	// what runs goes on as it is: the Gateway is served although it is not accepted, and
 	// its fleet is neither changed nor, where there is none, created.

@@ -72,6 +72,7 @@ func (g *Graph) reads(c *flow.Ctx, namespace string) bool {
 // gatewayParameters is what the parameters of a Gateway and its class come to.
 type gatewayParameters struct {
 	settings *v1alpha1.Settings
+	allow    *v1alpha1.Allow // by the class; nil for the default of everything
 	// refused is the Accepted condition of a Gateway whose parameters can't be used or
 	// whose class doesn't exist, and held says that it goes on as it is nevertheless.
 	refused *metav1.Condition
@@ -93,8 +94,11 @@ func (g *Graph) declareParameters() flow.Table[object.Name, *gatewayParameters] 
 			if own == nil && refused == nil && class.parameters == nil && !class.InvalidParameters && class.missing == "" {
 				return
 			}
-			p := &gatewayParameters{settings: g.levels(class, own), refused: refused}
-			if own != nil {
+			p := &gatewayParameters{settings: g.levels(class, own), allow: class.allows(), refused: refused}
+			if fields := g.unallowed(p, own); len(fields) > 0 {
+				p.refused = new(condition.GatewayParametersNotAllowed(own.Namespace+"/"+own.Name, class.Name, string(parameters.Allowed(p.allow)), fields))
+				p.settings = g.levels(class, nil)
+			} else if own != nil {
 				if errs := parameters.CheckWhole(p.settings, g.options.place()); len(errs) > 0 {
 					p.refused = new(condition.GatewayParametersInvalid(own.Namespace+"/"+own.Name, errorTexts(errs)))
 					p.settings = g.levels(class, nil)
@@ -118,6 +122,16 @@ func (g *Graph) declareParameters() flow.Table[object.Name, *gatewayParameters] 
 		}, flow.Equal((*gatewayParameters).equal))
 }
 
+// unallowed returns what a Gateway's own parameters, which are nil for none, set although
+// its class doesn't allow it. Outside of a cluster whoever writes them runs the proxies
+// too.
+func (g *Graph) unallowed(p *gatewayParameters, own *v1alpha1.GatewayParameters) []string {
+	if own == nil || !g.options.Provisioned {
+		return nil
+	}
+	return parameters.Unallowed(&own.Spec.Settings, parameters.Allowed(p.allow))
+}
+
 // levels merges the settings of the options, of a class, and of a Gateway's own
 // parameters, which are nil for none.
 func (g *Graph) levels(class *Class, own *v1alpha1.GatewayParameters) *v1alpha1.Settings {
@@ -134,6 +148,15 @@ func (g *Graph) levels(class *Class, own *v1alpha1.GatewayParameters) *v1alpha1.
 		}
 	}
 	return parameters.Merge(levels...)
+}
+
+// allows returns what the class says that its Gateways may ask for; nil for the default
+// of everything.
+func (c *Class) allows() *v1alpha1.Allow {
+	if c.parameters == nil {
+		return nil
+	}
+	return c.parameters.Spec.Allow
 }
 
 // bars reports whether the patches of a Gateway's parameters, which are nil for none,
@@ -159,6 +182,10 @@ func (g *Graph) ownParameters(c *flow.Ctx, gw *gwv1.Gateway) (*v1alpha1.GatewayP
 		return nil, new(condition.GatewayParametersMissing(name.String()))
 	}
 	errs := parameters.Check(object)
+	if object.Spec.Allow != nil {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "allow"),
+			"what Gateways may ask for is said in the parameters of their GatewayClass; remove it"))
+	}
 	if object.Spec.Overrides != nil {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "overrides"),
 			"overrides are for the parameters of a GatewayClass; put the fields directly under spec"))

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"strings"
 	"testing"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -71,5 +72,42 @@ spec:
 		if ran := n - before[table]; ran > 1 || ran > 0 && (table == "topology-routes" || table == "topology-parents" || table == "topology-sections") {
 			t.Errorf("%s ran %d times", table, ran)
 		}
+	}
+}
+
+// TestPatchesWithoutBounds protects whoever reads the status of a Gateway whose patches
+// would cost too much: it says which patch, how much, and what to do.
+func TestPatchesWithoutBounds(t *testing.T) {
+	w := newWorld(settings{ImplicitClass: "gatehouse", Provisioned: true}.options())
+	operations := strings.Repeat("{op: copy, from: /metadata/annotations, path: /metadata/annotations/a}, ", 26)
+	w.set(t, decode(t, `
+kind: GatewayClass
+metadata: {name: gatehouse}
+spec:
+  controllerName: gatehouse.dev/controller
+  parametersRef: {group: gatehouse.dev, kind: GatewayParameters, namespace: infra, name: all}
+---
+kind: GatewayParameters
+metadata: {namespace: infra, name: all}
+spec: {allow: {parameters: All}}
+---
+kind: Gateway
+metadata: {namespace: default, name: g}
+spec:
+  gatewayClassName: gatehouse
+  infrastructure: {parametersRef: {group: gatehouse.dev, kind: GatewayParameters, name: p}}
+  listeners: [{name: http, port: 80, protocol: HTTP}]
+---
+kind: GatewayParameters
+metadata: {namespace: default, name: p}
+spec: {patches: [{target: {kind: Service}, type: JSONPatch, value: [`+operations+`]}]}`)...)
+	var gw *Gateway
+	w.engine.View(func(c *flow.Ctx) {
+		gw, _ = flow.Get(c, w.graph.Gateways, object.Name{Namespace: "default", Name: "g"})
+	})
+	const want = "GatewayParameters default/p can't be used: spec: Invalid value: patches[0]: all JSON patches up to this one have " +
+		"26 copy operations, over the limit of 16; use add, with the value itself; mend it"
+	if gw.Accepted.Reason != string(gwv1.GatewayReasonInvalidParameters) || !strings.HasPrefix(gw.Accepted.Message, want) {
+		t.Errorf("%s: %s", gw.Accepted.Reason, gw.Accepted.Message)
 	}
 }

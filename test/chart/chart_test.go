@@ -91,6 +91,8 @@ func TestMistakes(t *testing.T) {
 		"extraVolumes: [{name: a}]":                "/extraVolumes/0",
 		"extraVolumeMounts: [{name: a}]":           "mountPath",
 		"gatewayClass: {parametersRef: {name: a}}": "namespace",
+		"admissionPolicy: {pods: Some}":            "/admissionPolicy/pods",
+		"admissionPolicy: {systemNamespaces: [A]}": "/admissionPolicy/systemNamespaces/0",
 	} {
 		t.Run(values, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,73 @@
+package parameters
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+)
+
+// Unallowed returns the fields that the parameters of a Gateway set although the class
+// allows no more than this. A field that is set to nothing counts: it removes what the
+// class has set.
+func Unallowed(s *v1alpha1.Settings, allowed v1alpha1.AllowedParameters) []string {
+	if allowed == v1alpha1.AllowAll {
+		return nil
+	}
+	return unallowed("spec", reflect.ValueOf(*s), allowed)
+}
+
+// Allowed is what Gateways may set by parameters of their own.
+func Allowed(a *v1alpha1.Allow) v1alpha1.AllowedParameters {
+	if a == nil || a.Parameters == nil {
+		return v1alpha1.AllowSafe
+	}
+	return *a.Parameters
+}
+
+// unallowed goes through the fields of a structure of ours. One that nobody has called
+// safe isn't.
+func unallowed(at string, v reflect.Value, allowed v1alpha1.AllowedParameters) (fields []string) {
+	for i := range v.NumField() {
+		f, value := v.Type().Field(i), v.Field(i)
+		if value.IsZero() || allowed == v1alpha1.AllowSafe && f.Tag.Get("allow") == string(v1alpha1.AllowSafe) {
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		path := at + "." + name
+		switch within := structure(f.Type); {
+		case allowed != v1alpha1.AllowSafe || within == nil || !hasSafe(within):
+			fields = append(fields, path)
+		case value.Kind() == reflect.Pointer:
+			fields = append(fields, unallowed(path, value.Elem(), allowed)...)
+		default:
+			for j := range value.Len() {
+				fields = append(fields, unallowed(fmt.Sprintf("%s[%d]", path, j), value.Index(j), allowed)...)
+			}
+		}
+	}
+	return fields
+}
+
+// structure returns the structure of ours that a field points to or is a list of; nil
+// for none.
+func structure(t reflect.Type) reflect.Type {
+	if k := t.Kind(); k != reflect.Pointer && k != reflect.Slice {
+		return nil
+	}
+	if t = t.Elem(); t.Kind() != reflect.Struct || t.PkgPath() != ownTypes {
+		return nil
+	}
+	return t
+}
+
+// hasSafe reports whether some of a structure is safe.
+func hasSafe(t reflect.Type) bool {
+	for i := range t.NumField() {
+		if t.Field(i).Tag.Get("allow") != "" {
+			return true
+		}
+	}
+	return false
+}
