@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"crypto/tls"
-	"net"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -177,7 +176,7 @@ func (p *provisioned) serveXDS(ctx context.Context) error {
 	if !p.cluster.whole(ctx) {
 		return nil
 	}
-	lis, err := net.Listen("tcp", p.cluster.at(p.cluster.config.Ports.XDS))
+	lis, err := p.cluster.listen(p.cluster.config.Ports.XDS, xdsLimits)
 	if err != nil {
 		return err
 	}
@@ -191,7 +190,7 @@ func (p *provisioned) serveAPI(ctx context.Context) error {
 	if !p.cluster.whole(ctx) {
 		return nil
 	}
-	lis, err := net.Listen("tcp", p.cluster.at(p.cluster.config.Ports.API))
+	lis, err := p.cluster.listen(p.cluster.config.Ports.API, apiLimits)
 	if err != nil {
 		return err
 	}
