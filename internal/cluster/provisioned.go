@@ -182,6 +182,9 @@ func (p *provisioned) serveXDS(ctx context.Context) error {
 	}
 	return p.cluster.server.ServeTLS(ctx, lis, xds.TLS{
 		Config: p.identity.ServerTLS(tls.RequireAndVerifyClientCert, "h2"), Identify: p.identity.Proxy, Changed: p.identity.Next,
+		Admit: identity.NewPods(identity.PodsOptions{
+			Client: p.cluster.direct, AnySource: p.cluster.config.Identity.AnyAddress, Log: p.cluster.opts.Logs.For("identity"),
+		}).Admit,
 	})
 }
 
