@@ -120,4 +120,9 @@ type Settings struct {
 	// Client is how those who connect are treated.
 	// +optional
 	Client *Client `json:"client,omitempty" allow:"Safe"`
+
+	// Backends is where routes may lead beside what Services select. It is for the
+	// parameters of a GatewayClass only.
+	// +optional
+	Backends *Backends `json:"backends,omitempty"`
 }

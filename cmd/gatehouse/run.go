@@ -104,8 +104,8 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 	if f.stateDir, err = filepath.Abs(f.stateDir); err != nil {
 		return err
 	}
-	release, err := terminal.OpenStateDir(f.stateDir)
-	if err != nil {
+	var release func()
+	if f.stateDir, release, err = terminal.OpenStateDir(f.stateDir); err != nil {
 		return err
 	}
 	defer release()

@@ -8,13 +8,21 @@ import (
 	"time"
 )
 
-// Serve serves until ctx ends.
-func Serve(ctx context.Context, address string, handler http.Handler) error {
-	lis, err := net.Listen("tcp", address)
-	if err != nil {
-		return err
+// Nobody who reaches a port may hold its connections for long.
+const (
+	headerTime = 5 * time.Second
+	readTime   = 10 * time.Second
+	idleTime   = time.Minute
+	maxHeader  = 16 << 10
+)
+
+// Serve serves a listener, which it closes, until ctx ends. An answer may take as long as
+// write says, from the end of the request's headers.
+func Serve(ctx context.Context, lis net.Listener, handler http.Handler, write time.Duration) error {
+	server := &http.Server{
+		Handler: handler, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: write, IdleTimeout: idleTime,
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)

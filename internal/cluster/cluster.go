@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/admin"
 	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
@@ -70,6 +69,7 @@ type Cluster struct {
 	kinds       *kind.Table
 	log         *slog.Logger
 	registry    *prometheus.Registry
+	tooMany     *prometheus.CounterVec // connections that were refused
 	scheme      *runtime.Scheme
 	direct      client.WithWatch // to the API server itself
 	set         kubernetes.Interface
@@ -183,6 +183,11 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 	c.recorder = c.broadcaster.NewRecorder(c.scheme, "gatehouse")
 	c.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c.registry.MustRegister(c.admin().Collectors()...)
+	c.tooMany = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "gatehouse_connections_refused_total",
+		Help: "Connections to the controller's ports that were closed because there were too many, in total or of their address.",
+	}, []string{"bound"})
+	c.registry.MustRegister(c.tooMany)
 	return c, nil
 }
 
@@ -254,13 +259,13 @@ func (c *Cluster) Run(ctx context.Context) error {
 	}
 	ports := c.config.Ports
 	if ports.Health != 0 {
-		run("health", func(ctx context.Context) error { return admin.Serve(ctx, c.at(ports.Health), c.health()) })
+		run("health", func(ctx context.Context) error { return c.servePages(ctx, ports.Health, c.health()) })
 	}
 	if ports.Metrics != 0 {
-		run("metrics", func(ctx context.Context) error { return admin.Serve(ctx, c.at(ports.Metrics), c.metrics()) })
+		run("metrics", func(ctx context.Context) error { return c.servePages(ctx, ports.Metrics, c.metrics()) })
 	}
 	if c.opts.Admin != "" {
-		run("admin interface", func(ctx context.Context) error { return admin.Serve(ctx, c.opts.Admin, c.admin().Handler()) })
+		run("admin interface", func(ctx context.Context) error { return c.serveAdmin(ctx) })
 	}
 	run("watch the API server", c.cache.Start)
 	run("Gateway API", func(ctx context.Context) error {

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"crypto/tls"
-	"net"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -177,12 +176,15 @@ func (p *provisioned) serveXDS(ctx context.Context) error {
 	if !p.cluster.whole(ctx) {
 		return nil
 	}
-	lis, err := net.Listen("tcp", p.cluster.at(p.cluster.config.Ports.XDS))
+	lis, err := p.cluster.listen(p.cluster.config.Ports.XDS, xdsLimits)
 	if err != nil {
 		return err
 	}
 	return p.cluster.server.ServeTLS(ctx, lis, xds.TLS{
 		Config: p.identity.ServerTLS(tls.RequireAndVerifyClientCert, "h2"), Identify: p.identity.Proxy, Changed: p.identity.Next,
+		Admit: identity.NewPods(identity.PodsOptions{
+			Client: p.cluster.direct, AnySource: p.cluster.config.Identity.AnyAddress, Log: p.cluster.opts.Logs.For("identity"),
+		}).Admit,
 	})
 }
 
@@ -191,7 +193,7 @@ func (p *provisioned) serveAPI(ctx context.Context) error {
 	if !p.cluster.whole(ctx) {
 		return nil
 	}
-	lis, err := net.Listen("tcp", p.cluster.at(p.cluster.config.Ports.API))
+	lis, err := p.cluster.listen(p.cluster.config.Ports.API, apiLimits)
 	if err != nil {
 		return err
 	}

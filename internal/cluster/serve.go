@@ -1,16 +1,21 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
+	"golang.org/x/time/rate"
 
 	"github.com/gatehouse-dev/gatehouse/internal/admin"
+	"github.com/gatehouse-dev/gatehouse/internal/listen"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
@@ -61,5 +66,52 @@ func (c *Cluster) admin() admin.Admin {
 	}, Ready: c.readyz}
 }
 
-// at returns the address of a port.
-func (c *Cluster) at(port int) string { return net.JoinHostPort(c.opts.Self.Host, strconv.Itoa(port)) }
+// Whoever reaches the pod reaches its ports. A proxy has up to four connections for xDS;
+// several fleets on their nodes' network share an address. The others are short.
+var (
+	xdsLimits   = listen.Limits{Total: 16384, PerAddress: 64}
+	apiLimits   = listen.Limits{Total: 2048, PerAddress: 64}
+	pagesLimits = listen.Limits{Total: 256, PerAddress: 32}
+	adminLimits = listen.Limits{Total: 64, PerAddress: 64}
+)
+
+const (
+	pageTime  = 30 * time.Second
+	adminTime = 5 * time.Minute // a profile may take a while
+)
+
+// listen listens on a port, within limits.
+func (c *Cluster) listen(port int, limits listen.Limits) (net.Listener, error) {
+	return c.listenAt(net.JoinHostPort(c.opts.Self.Host, strconv.Itoa(port)), limits)
+}
+
+func (c *Cluster) listenAt(address string, limits listen.Limits) (net.Listener, error) {
+	if c.config.Identity.AnyAddress { // addresses are translated: one may stand for many
+		limits.PerAddress = limits.Total
+	}
+	lines := rate.Sometimes{First: 20, Interval: time.Second}
+	limits.Refused = func(source netip.Addr, why listen.Reason) {
+		c.tooMany.WithLabelValues(string(why)).Inc()
+		lines.Do(func() {
+			c.log.Warn("connection refused: there are too many", "address", address, "source", source, "bound", string(why))
+		})
+	}
+	return listen.TCP(address, limits)
+}
+
+// servePages serves what the kubelet and Prometheus ask for.
+func (c *Cluster) servePages(ctx context.Context, port int, pages http.Handler) error {
+	lis, err := c.listen(port, pagesLimits)
+	if err != nil {
+		return err
+	}
+	return admin.Serve(ctx, lis, pages, pageTime)
+}
+
+func (c *Cluster) serveAdmin(ctx context.Context) error {
+	lis, err := c.listenAt(c.opts.Admin, adminLimits)
+	if err != nil {
+		return err
+	}
+	return admin.Serve(ctx, lis, c.admin().Handler(), adminTime)
+}

@@ -153,6 +153,34 @@ func BackendExternalNameMissing(field, service string) metav1.Condition {
 		fmt.Sprintf("Service %s is of type ExternalName, and its spec.externalName is empty", service))
 }
 
+// BackendNameLocal says that the name of a Service of type ExternalName does not lead
+// out of the cluster, and why.
+func BackendNameLocal(field, service, host, why string) metav1.Condition {
+	return unresolved(ReasonBackendNameNotAllowed, field,
+		fmt.Sprintf("Service %s is of type ExternalName with spec.externalName %q, which can't be allowed: %s; name the Service that it leads to, with a ReferenceGrant where that is in another namespace", service, host, why))
+}
+
+// ReasonBackendNameNotAllowed is why a backend that is a DNS name can't be used: the
+// class of the Gateway does not allow the name.
+const ReasonBackendNameNotAllowed gwv1.RouteConditionReason = "ExternalNameNotAllowed"
+
+// BackendNameNotAllowed says that a backend, given as "Service ns/name", leads to a DNS
+// name to which the routes of a Gateway may not lead.
+func BackendNameNotAllowed(backend, host, gateway, class string) metav1.Condition {
+	return no(gwv1.RouteConditionResolvedRefs, ReasonBackendNameNotAllowed,
+		fmt.Sprintf("%s leads to %q, which GatewayClass %s of Gateway %s does not allow; have the name listed in spec.backends.externalNames of the class's GatewayParameters, or use a Service with EndpointSlices", backend, host, class, gateway))
+}
+
+// ReasonBackendLoop is why a backend can't be used that is a listener of this process.
+const ReasonBackendLoop gwv1.RouteConditionReason = "BackendIsListener"
+
+// BackendLoop says that a backend, given as "Service ns/name", leads to a listener that
+// the same process serves, so that requests could go round for ever.
+func BackendLoop(backend, address string) metav1.Condition {
+	return no(gwv1.RouteConditionResolvedRefs, ReasonBackendLoop,
+		fmt.Sprintf("%s leads to %s, where a listener of this process is, so that requests would go round; correct its address or port", backend, address))
+}
+
 // BackendExternalNameDatagrams says that datagrams can't be sent to a Service of
 // type ExternalName.
 func BackendExternalNameDatagrams(field, service string) metav1.Condition {

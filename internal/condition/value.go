@@ -92,6 +92,11 @@ func HeaderInternal(field, name string) metav1.Condition {
 	return unsupportedValue(field, "header %s is an order to Envoy, and no x-envoy- header reaches backends or clients; use the route's own fields, such as timeouts and retry, or another name", quote(name))
 }
 
+// HeaderEndsLoops is the header by which requests that go round are told.
+func HeaderEndsLoops(field, name string) metav1.Condition {
+	return unsupportedValue(field, "header %s ends requests that go round, and no route may change it", quote(name))
+}
+
 // HeaderTwice is a header that one filter changes by several actions.
 func HeaderTwice(field, name string) metav1.Condition {
 	return unsupportedValue(field, "header %s has more than one action in this filter; keep one, and separate several values with commas", quote(name))

@@ -152,7 +152,7 @@ func Default() *Configuration {
 		},
 		Identity: Identity{
 			AuthorityLifetime: metav1.Duration{Duration: 365 * 24 * time.Hour},
-			ProxyLifetime:     metav1.Duration{Duration: 24 * time.Hour},
+			ProxyLifetime:     metav1.Duration{Duration: time.Hour},
 		},
 		Ports:     Ports{XDS: 18000, API: 18001, Metrics: 8080, Health: 8081},
 		Log:       Log{Level: "info", Format: "json"},

@@ -80,7 +80,7 @@ func TestMistakes(t *testing.T) {
 		head + "leaderElection: {renewDeadline: 20s}\n":                              "leaderElection.leaseDuration",
 		head + "leaderElection: {retryPeriod: 10s}\n":                                "leaderElection.renewDeadline",
 		head + "identity: {proxyLifetime: 1m}\n":                                     "identity.proxyLifetime",
-		head + "identity: {authorityLifetime: 24h}\n":                                "identity.authorityLifetime",
+		head + "identity: {authorityLifetime: 3h}\n":                                 "identity.authorityLifetime",
 		head + "ports: {xds: 0}\n":                                                   "ports.xds",
 		head + "ports: {api: 18000}\n":                                               "ports.api",
 		head + "log: {level: loud}\n":                                                "log.level",

@@ -32,8 +32,8 @@ const (
 
 // unaltered are the headers that no authorization service may change in a
 // request: those that say where it ends, by which the next request on the
-// connection, another tenant's perhaps, would begin elsewhere.
-const unaltered = "connection|content-length|http2-settings|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade"
+// connection, another tenant's perhaps, would begin elsewhere, and the one that ends loops.
+const unaltered = hopHeader + "|connection|content-length|http2-settings|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade"
 
 // foreign are the headers of an HTTP service's answer that are about the answer
 // itself. They are not copied unasked: nobody could read a request with the
@@ -64,6 +64,7 @@ func authDefaults(a *ir.Auth) *extauthzv3.ExtAuthz {
 		f.Services = &extauthzv3.ExtAuthz_GrpcService{GrpcService: grpcAuth(a)}
 	} else {
 		f.Services = &extauthzv3.ExtAuthz_HttpService{HttpService: httpAuth(a)}
+		f.AllowedHeaders = headerNames(append(slices.Clip(a.RequestHeaders), hopHeader))
 		if len(a.ResponseHeaders) == 0 {
 			kept = foreign
 		}
@@ -96,7 +97,10 @@ func routeAuth(a *ir.Auth) (filter string, settings message, err error) {
 	filter = authFilter(a)
 	if filter == authOwn {
 		own := authDefaults(a)
-		own.AllowedHeaders, own.WithRequestBody = headerNames(a.RequestHeaders), body
+		own.WithRequestBody = body
+		if a.GRPC {
+			own.AllowedHeaders = headerNames(a.RequestHeaders)
+		}
 		config, err := pack(own)
 		return filter, &filterchainv3.FilterChainConfigPerRoute{FilterChain: &filterchainv3.FilterChain{
 			Filters: []*corev3.TypedExtensionConfig{{Name: "envoy.filters.http.ext_authz", TypedConfig: config}},
@@ -116,7 +120,8 @@ func grpcAuth(a *ir.Auth) *corev3.GrpcService {
 		TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{
 			ClusterName: ClusterName(a.Backend), Authority: a.Authority,
 		}},
-		Timeout: duration(a.Timeout),
+		InitialMetadata: hopsOfCheck,
+		Timeout:         duration(a.Timeout),
 	}
 }
 

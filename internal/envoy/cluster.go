@@ -106,6 +106,16 @@ func Cluster(b *ir.Backend) (*Resource, error) {
 			return nil, fmt.Errorf("backend %s: %w", name, err)
 		}
 		c.ClusterDiscoveryType = dns
+		if b.Outside {
+			c.ClusterDiscoveryType = outsideDNS
+			if b.Protocol != ir.TCP {
+				options, err := outsideOptions(b.Protocol, b.Private)
+				if err != nil {
+					return nil, fmt.Errorf("backend %s: %w", name, err)
+				}
+				c.TypedExtensionProtocolOptions = options
+			}
+		}
 		// A name that can't be resolved would keep an Envoy that starts from
 		// everything else for 15 s.
 		c.WaitForWarmOnInit = wrapperspb.Bool(false)

@@ -31,37 +31,29 @@ const lookAlikes = `x_(forwarded|real|request|envoy)[-_].*|x-(forwarded|real|req
 // such things of himself, since there are backends that believe them.
 const hearsay = `forwarded|x-real-ip|x-forwarded-(host|port|prefix|server|scheme|ssl|protocol|by)`
 
-// edgeRequests happens to every request before a route is chosen.
+// onArrival is what happens to every request before a route is chosen.
 //
 // The address of the peer, or of whom the PROXY protocol names in its place, is
 // appended to X-Forwarded-For here and not by the connection manager, which in the
 // place of a client on this very machine would write some other address of the
 // machine.
-func edgeRequests(c ir.Client) []*corev3.TypedExtensionConfig {
+func onArrival(c ir.Client, further ...*mutationv3.HeaderMutation) ([]*corev3.TypedExtensionConfig, error) {
+	removed := hearsay + "|" + lookAlikes
 	if c.TrustedHops > 0 {
-		return requestsOfProxies
+		removed = lookAlikes
 	}
-	return requestsOfClients
-}
-
-var (
-	requestsOfClients = onArrival(hearsay + "|" + lookAlikes)
-	requestsOfProxies = onArrival(lookAlikes)
-)
-
-func onArrival(removed string) []*corev3.TypedExtensionConfig {
+	mutations, err := pack(&earlyv3.HeaderMutation{Mutations: append([]*mutationv3.HeaderMutation{
+		removeHeaders(matching(removed)),
+		{Action: &mutationv3.HeaderMutation_Append{Append: &corev3.HeaderValueOption{
+			Header: &corev3.HeaderValue{
+				Key: "x-forwarded-for", Value: "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
+			},
+			AppendAction: corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD,
+		}}},
+	}, further...)})
 	return []*corev3.TypedExtensionConfig{{
-		Name: "envoy.http.early_header_mutation.header_mutation",
-		TypedConfig: constant(&earlyv3.HeaderMutation{Mutations: []*mutationv3.HeaderMutation{
-			removeHeaders(matching(removed)),
-			{Action: &mutationv3.HeaderMutation_Append{Append: &corev3.HeaderValueOption{
-				Header: &corev3.HeaderValue{
-					Key: "x-forwarded-for", Value: "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
-				},
-				AppendAction: corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD,
-			}}},
-		}}),
-	}}
+		Name: "envoy.http.early_header_mutation.header_mutation", TypedConfig: mutations,
+	}}, err
 }
 
 // edgeFilter removes the internal headers of clients, what the connection manager

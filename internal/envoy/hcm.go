@@ -33,11 +33,10 @@ func connectionManager(l *ir.Listener, c *ir.Chain) (*anypb.Any, error) {
 		HttpFilters: httpFilters,
 
 		// We are the edge: the peer is the client, or a proxy that is trusted. Its
-		// address is appended to X-Forwarded-For by edgeRequests, before the hops
+		// address is appended to X-Forwarded-For by onArrival, before the hops
 		// are counted here, and so is one more of them.
-		UseRemoteAddress:              wrapperspb.Bool(true),
-		SkipXffAppend:                 true,
-		EarlyHeaderMutationExtensions: edgeRequests(l.Client),
+		UseRemoteAddress: wrapperspb.Bool(true),
+		SkipXffAppend:    true,
 		// No address is internal. Clients with a private address must not be
 		// able to set timeouts and retries by x-envoy headers.
 		InternalAddressConfig: &hcmv3.HttpConnectionManager_InternalAddressConfig{CidrRanges: noAddresses},
@@ -73,6 +72,10 @@ func connectionManager(l *ir.Listener, c *ir.Chain) (*anypb.Any, error) {
 		},
 		UpgradeConfigs: []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 	}
+	var err error
+	if m.EarlyHeaderMutationExtensions, err = onArrival(l.Client); err != nil {
+		return nil, err
+	}
 	tellClients(m, c.TLS)
 	if l.Client.TrustedHops > 0 {
 		m.XffNumTrustedHops = l.Client.TrustedHops + 1
@@ -85,7 +88,9 @@ func connectionManager(l *ir.Listener, c *ir.Chain) (*anypb.Any, error) {
 			return nil, err
 		}
 	}
-	var err error
+	if err := endLoops(m, l); err != nil {
+		return nil, err
+	}
 	if m.AccessLog, err = accessLogs(&l.Telemetry, requestLog); err != nil {
 		return nil, err
 	}

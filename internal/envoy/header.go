@@ -94,6 +94,9 @@ func checkChange(name string) error {
 	if slices.ContainsFunc(framing, func(f string) bool { return strings.EqualFold(f, name) }) {
 		return fmt.Errorf("header %q belongs to the framing of messages, which is Envoy's: another value would let one message run into the next", name)
 	}
+	if strings.EqualFold(name, hopHeader) {
+		return fmt.Errorf("header %q ends loops: no route may change it", name)
+	}
 	return checkHeaderName(name)
 }
 

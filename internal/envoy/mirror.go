@@ -27,6 +27,7 @@ func mirrors(all []ir.Mirror) []*routev3.RouteAction_RequestMirrorPolicy {
 			RuntimeFraction: fraction(m.Numerator, m.Denominator),
 			// The copy has the Host of the original.
 			DisableShadowHostSuffixAppend: true,
+			RequestHeadersMutations:       hopsOfMirror,
 		})
 	}
 	return out

@@ -56,6 +56,8 @@ type setup struct {
 	endpoints []*ir.Endpoints
 	secrets   []*ir.Secret
 	adjust    func(*hcmv3.HttpConnectionManager) // nil to leave it as it is
+
+	adjustCluster func(*clusterv3.Cluster) // likewise
 }
 
 func decode[T proto.Message](t testing.TB, r *Resource, m T) T {
@@ -129,6 +131,9 @@ func (s *setup) bootstrap(t testing.TB, adminSocket string) *bootstrapv3.Bootstr
 			if c.LoadAssignment == nil {
 				c.LoadAssignment = decode(t, EmptyEndpoints(c.Name), &endpointv3.ClusterLoadAssignment{})
 			}
+		}
+		if s.adjustCluster != nil {
+			s.adjustCluster(c)
 		}
 		static.Clusters = append(static.Clusters, c)
 	}
@@ -236,6 +241,20 @@ func (s *setup) validate(t testing.TB) error {
 type running struct {
 	addrs map[string]string // by listener
 	log   *bytes.Buffer
+	admin *http.Client
+}
+
+// stat is a statistic of Envoy's; 0 for one that there isn't yet.
+func (r *running) stat(t testing.TB, name string) int {
+	t.Helper()
+	resp, err := r.admin.Get("http://admin/stats?filter=^" + name + "$")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	n := 0
+	_, _ = fmt.Fscanf(resp.Body, name+": %d", &n)
+	return n
 }
 
 // start runs Envoy until the test ends.
@@ -267,6 +286,7 @@ func (s *setup) start(t testing.TB) *running {
 			return (&net.Dialer{}).DialContext(ctx, "unix", admin)
 		},
 	}}
+	r.admin = client
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(30 * time.Second)

@@ -283,8 +283,8 @@ var backends = []Row{
 	},
 	{
 		Title: "Service of type `ExternalName`",
-		Note:  "by DNS",
-		Cases: []string{"service-types", "TestUnresolvableName"},
+		Note:  "by DNS; in a cluster only [names that the class lists](../guide/backends.md#names-outside-of-a-cluster)",
+		Cases: []string{"service-types", "TestUnresolvableName", "TestExternalNamesAreListed"},
 	},
 	{
 		Title: "EndpointSlices of type `FQDN`",

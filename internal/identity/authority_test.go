@@ -99,6 +99,7 @@ func (c *cluster) revoke(t *testing.T) {
 	ready(t, second)
 	changed := h.authority.Next()
 	old := string(h.authority.Bundle())
+	c.pod(t, "ns", "a-1", "a-sa", "a", "127.0.0.1")
 	cert := c.certificate(t, h.authority, "a", "a-1")
 	got, ended := stream(t, h.dial(cert), nil)
 	if got != "A's" {

@@ -212,6 +212,7 @@ func (c *cluster) controller(t *testing.T, o identity.Options) *controller {
 			Config:   h.authority.ServerTLS(tls.RequireAndVerifyClientCert, "h2"),
 			Identify: h.authority.Proxy,
 			Changed:  h.authority.Next,
+			Admit:    identity.NewPods(identity.PodsOptions{Client: c.client}).Admit,
 		}); err != nil {
 			t.Error(err)
 		}

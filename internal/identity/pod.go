@@ -24,17 +24,15 @@ const (
 // names the fleet; that it is of it shows in the ServiceAccount, of which the token
 // is the proof.
 func (s *Server) fleetOf(ctx context.Context, pod *corev1.Pod, h *holder) (object.Name, error) {
-	gateway := object.Name{Namespace: pod.Namespace, Name: pod.Labels[labelGateway]}
-	if gateway.Name == "" {
+	gateway := gatewayOf(pod)
+	if pod.Labels[labelGateway] == "" {
 		return gateway, refuse(reasonForeign, fmt.Sprintf("Pod %s/%s is not of a fleet: it has no label %s", pod.Namespace, pod.Name, labelGateway))
 	}
 	if full, ok := pod.Annotations[annotationGateway]; ok {
-		named, isName := object.ParseName(full)
-		if !isName || named.Namespace != pod.Namespace {
+		if named, isName := object.ParseName(full); !isName || named.Namespace != pod.Namespace {
 			return gateway, refuse(reasonForeign, fmt.Sprintf("Pod %s/%s is not of the fleet of a Gateway of its own namespace: its annotation %s is %q",
 				pod.Namespace, pod.Name, annotationGateway, full))
 		}
-		gateway = named
 	}
 	account, ok := s.o.Fleet(gateway)
 	if !ok {
@@ -56,6 +54,15 @@ func (s *Server) fleetOf(ctx context.Context, pod *corev1.Pod, h *holder) (objec
 	return gateway, nil
 }
 
+// gatewayOf returns the Gateway that a pod says it belongs to.
+func gatewayOf(pod *corev1.Pod) object.Name {
+	gateway := object.Name{Namespace: pod.Namespace, Name: pod.Labels[labelGateway]}
+	if named, isName := object.ParseName(pod.Annotations[annotationGateway]); isName && named.Namespace == pod.Namespace {
+		gateway = named
+	}
+	return gateway
+}
+
 // pod returns the pod that a token is bound to, if it runs.
 func (s *Server) pod(ctx context.Context, h *holder, now time.Time) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
@@ -73,30 +80,30 @@ func (s *Server) pod(ctx context.Context, h *holder, now time.Time) (*corev1.Pod
 }
 
 func gone(namespace, name string) *refusal {
-	return refuse(reasonPodGone, fmt.Sprintf("the token's Pod %s/%s does not exist any more", namespace, name))
+	return refuse(reasonPodGone, fmt.Sprintf("Pod %s/%s does not exist any more", namespace, name))
 }
 
-// runs refuses the token of a pod that has ended.
+// runs refuses a pod that has ended.
 func runs(pod *corev1.Pod, now time.Time) *refusal {
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
-		return refuse(reasonPodGone, fmt.Sprintf("the token's Pod %s/%s has ended", pod.Namespace, pod.Name))
+		return refuse(reasonPodGone, fmt.Sprintf("Pod %s/%s has ended", pod.Namespace, pod.Name))
 	case pod.DeletionTimestamp != nil && now.After(pod.DeletionTimestamp.Time):
 		// Until then it drains, and may well need another certificate.
-		return refuse(reasonPodGone, fmt.Sprintf("the token's Pod %s/%s should have ended", pod.Namespace, pod.Name))
+		return refuse(reasonPodGone, fmt.Sprintf("Pod %s/%s should have ended", pod.Namespace, pod.Name))
 	}
 	return nil
 }
 
-// sentBy refuses a token that comes from another address than its pod's.
+// sentBy refuses a token or certificate that comes from another address than its pod's.
 func sentBy(pod *corev1.Pod, source netip.Addr) *refusal {
 	if len(pod.Status.PodIPs) == 0 {
-		return refuse(reasonNoAddress, fmt.Sprintf("the token's Pod %s/%s has no address yet", pod.Namespace, pod.Name))
+		return refuse(reasonNoAddress, fmt.Sprintf("Pod %s/%s has no address yet", pod.Namespace, pod.Name))
 	}
 	for _, ip := range pod.Status.PodIPs {
 		if a, err := netip.ParseAddr(ip.IP); err == nil && a.Unmap() == source {
 			return nil
 		}
 	}
-	return refuse(reasonAddress, fmt.Sprintf("the token of Pod %s/%s comes from %s, which is not its address", pod.Namespace, pod.Name, source))
+	return refuse(reasonAddress, fmt.Sprintf("what is Pod %s/%s's comes from %s, which is not its address", pod.Namespace, pod.Name, source))
 }

@@ -24,6 +24,9 @@ const (
 	idleTime   = time.Minute
 	maxHeader  = 32 << 10
 	stopTime   = 2 * time.Second
+	pingTime   = 15 * time.Second
+	// A replica has one stream for each of the others, a proxy one at a time.
+	maxStreams = 16
 )
 
 // ServerOptions configure a Server.
@@ -120,6 +123,7 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener) error {
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, SendPingTimeout: idleTime, PingTimeout: pingTime},
 		ErrorLog:          slog.NewLogLogger(&handshakes{Handler: s.log.Handler(), refusals: s.refusals}, slog.LevelWarn),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}

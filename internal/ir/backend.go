@@ -52,8 +52,8 @@ const (
 )
 
 // Backend is a destination with its own connection pool: a port of an object, for one
-// use. It is a value that compares, and all of it but the client certificate makes the
-// backend the one that it is: see Key.
+// use. It is a value that compares, and all of it but what each Gateway has for its own
+// (the client certificate, private ranges) makes the backend the one that it is: see Key.
 type Backend struct {
 	// Named is the name of a backend of which nobody knows more, such as one that a
 	// file names; empty for all others.
@@ -69,8 +69,13 @@ type Backend struct {
 	DNS string
 	// TargetPort is the port to connect to where DNS is set; zero where that is Port.
 	TargetPort int32
-	TLS        BackendTLS  // zero where the backend is spoken to in clear text
-	Retry      RetryBudget // zero where the limits of retries are the proxies' own
+	// Outside says that DNS is to lead out of the cluster: what it resolves to is
+	// checked. Private are the ranges of private addresses that it may resolve to
+	// nevertheless, separated by commas; they are the Gateway's and no part of the key.
+	Outside bool
+	Private string
+	TLS     BackendTLS  // zero where the backend is spoken to in clear text
+	Retry   RetryBudget // zero where the limits of retries are the proxies' own
 }
 
 // BackendKey is a backend as rules and tables know it. Two keys are equal exactly if
@@ -94,6 +99,7 @@ type backendManner struct {
 	protocol   Protocol
 	dns        string
 	targetPort int32
+	outside    bool
 	tls        BackendTLS
 	retry      RetryBudget
 }
@@ -101,7 +107,7 @@ type backendManner struct {
 // Key returns the key of the backend.
 func (b Backend) Key() BackendKey {
 	b.TLS.ClientCertificate = SecretKey{}
-	how := backendManner{b.Named, b.Object.Kind, b.Use, b.PortName, b.Protocol, b.DNS, b.TargetPort, b.TLS, b.Retry}
+	how := backendManner{b.Named, b.Object.Kind, b.Use, b.PortName, b.Protocol, b.DNS, b.TargetPort, b.Outside, b.TLS, b.Retry}
 	return BackendKey{unique.Make(keyedBackend{b.Object.Name, b.Port, unique.Make(how)})}
 }
 
@@ -113,7 +119,8 @@ func (k BackendKey) Backend() Backend {
 	b := k.handle.Value()
 	how := b.how.Value()
 	return Backend{
-		how.named, object.Key{Kind: how.kind, Name: b.name}, b.port, how.use, how.portName, how.protocol, how.dns, how.targetPort, how.tls, how.retry,
+		Named: how.named, Object: object.Key{Kind: how.kind, Name: b.name}, Port: b.port, Use: how.use, PortName: how.portName,
+		Protocol: how.protocol, DNS: how.dns, TargetPort: how.targetPort, Outside: how.outside, TLS: how.tls, Retry: how.retry,
 	}
 }
 
@@ -216,6 +223,9 @@ func (b *Backend) text() string {
 	}
 	h := fnv.New32a()
 	write(h, b.PortName, string(b.Protocol), b.DNS, strconv.Itoa(int(b.TargetPort)))
+	if b.Outside {
+		write(h, "outside")
+	}
 	if b.Retry != (RetryBudget{}) {
 		_, _ = fmt.Fprintf(h, "retry %+v", b.Retry)
 	}
@@ -239,6 +249,8 @@ type backendJSON struct {
 	PortName string       `json:"portName,omitempty"`
 	Protocol Protocol     `json:"protocol"`
 	DNS      string       `json:"dns,omitempty"`
+	Outside  bool         `json:"outside,omitempty"`
+	Private  string       `json:"private,omitempty"`
 	TLS      *BackendTLS  `json:"tls,omitempty"`
 	Retry    *RetryBudget `json:"retry,omitempty"`
 }
@@ -247,6 +259,7 @@ type backendJSON struct {
 func (b Backend) MarshalJSON() ([]byte, error) {
 	out := backendJSON{
 		Name: b.Key().String(), Service: b.Object.Name, Port: b.ConnectPort(), PortName: b.PortName, Protocol: b.Protocol, DNS: b.DNS,
+		Outside: b.Outside, Private: b.Private,
 	}
 	if !b.TLS.IsZero() {
 		out.TLS = &b.TLS
@@ -263,7 +276,7 @@ func (b *Backend) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}
-	*b = Backend{Named: in.Name, Port: in.Port, PortName: in.PortName, Protocol: in.Protocol, DNS: in.DNS}
+	*b = Backend{Named: in.Name, Port: in.Port, PortName: in.PortName, Protocol: in.Protocol, DNS: in.DNS, Outside: in.Outside, Private: in.Private}
 	if !in.Service.IsZero() {
 		b.Object = object.Key{Kind: service, Name: in.Service}
 	}

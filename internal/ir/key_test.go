@@ -53,6 +53,7 @@ func TestBackendKey(t *testing.T) {
 		"protocol":    func(b *ir.Backend) { b.Protocol = ir.H2C },
 		"DNS":         func(b *ir.Backend) { b.DNS = "b.test" },
 		"target port": func(b *ir.Backend) { b.TargetPort = 1 },
+		"outside":     func(b *ir.Backend) { b.Outside = true },
 		"retries":     func(b *ir.Backend) { b.Retry = ir.RetryBudget{Percent: 20, Interval: 10 * time.Second} },
 		"no TLS":      func(b *ir.Backend) { b.TLS = ir.BackendTLS{} },
 		"server name": func(b *ir.Backend) { b.TLS.ServerName = "y.test" },
@@ -78,8 +79,9 @@ func TestBackendKey(t *testing.T) {
 	}
 	own := base
 	own.TLS.ClientCertificate = ir.Certificate(object.Name{Namespace: "a", Name: "client"})
+	own.Private = "10.0.0.0/8"
 	if own.Key() != base.Key() {
-		t.Error("a client certificate makes another backend")
+		t.Error("a client certificate or a range of addresses makes another backend")
 	}
 	if (ir.BackendKey{}).InClear() != (ir.BackendKey{}) || !ir.NamedBackend("").IsZero() {
 		t.Error("no backend is one")
@@ -122,6 +124,12 @@ func TestSecretKey(t *testing.T) {
 	}
 	if k.String() != "ca:ClusterTrustBundle//example.com:foo:v1,ConfigMap/a/x.y" {
 		t.Errorf("authorities are %q", k)
+	}
+	// Proxies may not name what is longer.
+	long, longer := named(configMap, "a", strings.Repeat("x", 253)), named(configMap, "a", strings.Repeat("y", 253))
+	many, others := ir.Authorities(config, long, longer), ir.Authorities(system, long, longer)
+	if len(many.String()) > 400 || many.String() == others.String() || !slices.Contains(many.Authorities(), longer) {
+		t.Errorf("many authorities are %q and %q", many, others)
 	}
 	name := object.Name{Namespace: "a", Name: "x.y"}
 	if c := ir.Certificate(name); c.String() != "a/x.y" || c.Certificate() != name || c.Authorities() != nil || c == k {

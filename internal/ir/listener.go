@@ -14,7 +14,10 @@ type Listener struct {
 	Port     uint16 `json:"port"`     // as the Gateway says
 	BindPort uint16 `json:"bindPort"` // where Envoy listens
 	// Mapped says that clients connect to Port, and are led to BindPort on the way.
-	Mapped    bool      `json:"mapped,omitempty"`
+	Mapped bool `json:"mapped,omitempty"`
+	// Hop is what requests are marked with that come by, so that one that comes back
+	// again and again is told; empty for no such mark.
+	Hop       string    `json:"hop,omitempty"`
 	Addresses []string  `json:"addresses"` // IP addresses to bind, at least one, sorted
 	Client    Client    `json:"client,omitzero"`
 	Telemetry Telemetry `json:"telemetry,omitzero"`

@@ -1,6 +1,8 @@
 package ir
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 	"unique"
@@ -39,6 +41,10 @@ func Certificate(secret object.Name) SecretKey {
 	return SecretKey{unique.Make(keyedSecret{certificate: secret, text: secret.String()})}
 }
 
+// maxSecretText bounds the text of a key, by which proxies know a secret: a Gateway may
+// name many authorities.
+const maxSecretText = 400
+
 // Authorities returns the key of the certificates that objects hold, of which there is
 // at least one. It stays the same when they are rotated, and is the same for all that
 // trust the same objects, in whatever order they name them.
@@ -50,6 +56,10 @@ func Authorities(refs ...object.Key) SecretKey {
 	}
 	// No namespace begins with the mark, so that no certificate has this text.
 	text := "ca:" + strings.Join(parts, ",")
+	if len(text) > maxSecretText {
+		sum := sha256.Sum256([]byte(text))
+		text = text[:maxSecretText-1-2*len(sum)] + "#" + hex.EncodeToString(sum[:])
+	}
 	return SecretKey{unique.Make(keyedSecret{authorities: ListOf(sorted...), text: text})}
 }
 

@@ -19,6 +19,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
 // Check finds what the schema lets through and nobody could use: a pod
@@ -60,6 +61,9 @@ func checkSettings(at *field.Path, s *v1alpha1.Settings) (errs field.ErrorList) 
 	}
 	if s.Tracing != nil && s.Tracing.OpenTelemetry != nil {
 		errs = append(errs, checkHost(at.Child("tracing", "openTelemetry", "host"), s.Tracing.OpenTelemetry.Host)...)
+	}
+	if s.Backends != nil {
+		errs = append(errs, checkBackends(at.Child("backends"), s.Backends)...)
 	}
 	if s.Client != nil && s.Client.Limits != nil {
 		l, at := s.Client.Limits, at.Child("client", "limits")
@@ -188,6 +192,29 @@ func checkHost(at *field.Path, host string) field.ErrorList {
 		return field.ErrorList{field.Invalid(at, host, "is neither an IP address nor a DNS name")}
 	}
 	return nil
+}
+
+func checkBackends(at *field.Path, b *v1alpha1.Backends) (errs field.ErrorList) {
+	for i, name := range b.ExternalNames {
+		at := at.Child("externalNames").Index(i)
+		suffix := strings.TrimPrefix(name, "*.")
+		if msgs := validation.IsDNS1123Subdomain(suffix); name != "*" && len(msgs) > 0 {
+			errs = append(errs, field.Invalid(at, name, "is neither a DNS name in lower case, nor *. and one, nor *"))
+		} else if why := ir.LocalName(suffix); why != "" && name == suffix && name != "*" {
+			errs = append(errs, field.Invalid(at, name, "can't be allowed: "+why))
+		}
+	}
+	for i, text := range b.PrivateAddresses {
+		at := at.Child("privateAddresses").Index(i)
+		prefix, err := netip.ParsePrefix(text)
+		switch {
+		case err != nil || prefix.Masked() != prefix || prefix.Addr().Is4In6():
+			errs = append(errs, field.Invalid(at, text, "is not a range of addresses such as 10.1.0.0/16"))
+		case slices.ContainsFunc(ir.Unreachable, prefix.Overlaps):
+			errs = append(errs, field.Invalid(at, text, "has loopback, link-local or multicast addresses, which can't be allowed"))
+		}
+	}
+	return errs
 }
 
 func checkDuration(at *field.Path, d *gwv1.Duration, least, most time.Duration) field.ErrorList {

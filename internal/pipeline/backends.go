@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
@@ -32,16 +33,22 @@ type Member struct {
 	Cluster, Endpoints *envoy.Resource
 	tls                *ir.BackendTLS      // nil for clear text
 	leftOut            *condition.Omission // nil where nothing is
+	// barred is why the Gateway's routes may not lead there: a ResolvedRefs condition.
+	// There are no resources then, and requests are answered with 500.
+	barred *metav1.Condition
+	local  []socket // of the endpoints, those on this host; of a shared member only
 }
 
 // Equal reports whether two have the same resources.
 func (m Member) Equal(o Member) bool {
-	return m.Cluster.Equal(o.Cluster) && m.Endpoints.Equal(o.Endpoints) && (m.tls == o.tls || m.tls != nil && o.tls != nil && *m.tls == *o.tls) && m.leftOut.Equal(o.leftOut)
+	return m.Cluster.Equal(o.Cluster) && m.Endpoints.Equal(o.Endpoints) && (m.tls == o.tls || m.tls != nil && o.tls != nil && *m.tls == *o.tls) && m.leftOut.Equal(o.leftOut) &&
+		(m.barred == o.barred || m.barred != nil && o.barred != nil && *m.barred == *o.barred) && slices.Equal(m.local, o.local)
 }
 
 // declareBackends declares clusters and endpoints: marshalled once for each
 // backend in use, then referred to by each Gateway that uses it.
 func (p *Pipeline) declareBackends() {
+	p.declareSockets()
 	used := flow.Keys("backends",
 		func(_ ir.HostKey, h *ir.Host, yield func(ir.BackendKey)) { backendsOf(h, yield) }, p.Hosts, p.forwards)
 	resources := flow.Map("backend-resources", used,
@@ -60,7 +67,9 @@ func (p *Pipeline) declareBackends() {
 			}
 			if b.DNS == "" {
 				slices := flow.Select(c, p.Inputs.SlicesByBackend, b.Object)
-				m.Endpoints, err = envoy.LoadAssignment(m.Cluster.Name, translate.Endpoints(k, slices.All()))
+				endpoints := translate.Endpoints(k, slices.All())
+				m.local = p.localSockets(endpoints)
+				m.Endpoints, err = envoy.LoadAssignment(m.Cluster.Name, endpoints)
 				if m.Endpoints == nil {
 					m.Endpoints = envoy.EmptyEndpoints(m.Cluster.Name)
 				}
@@ -82,10 +91,18 @@ func (p *Pipeline) declareBackends() {
 			if !ok {
 				return flow.Get(c, p.pools, k)
 			}
+			if why := p.barred(c, k, m.local); why != nil {
+				return Member{barred: why}, true
+			}
+			m.local = nil
 			return p.ownMember(c, k, m), true
 		})
 	p.byClusterName = flow.NewIndex(p.Members,
-		func(_ BackendKey, m Member, yield func(nameBucket)) { yield(nameBucketOf(m.Cluster.Name)) }, BackendKey.compare)
+		func(_ BackendKey, m Member, yield func(nameBucket)) {
+			if m.Cluster != nil {
+				yield(nameBucketOf(m.Cluster.Name))
+			}
+		}, BackendKey.compare)
 }
 
 // nameBucket is some of the names of clusters. Only a refusal asks for a cluster by

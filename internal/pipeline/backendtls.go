@@ -21,26 +21,32 @@ type SecretKey struct {
 func (k SecretKey) String() string { return k.Gateway.String() + "/" + k.Secret.String() }
 
 // OwnBackend is a backend as one Gateway has it for its own, with the certificate
-// that it shows there. Nearly all are shared.
+// that it shows there, and what its name may resolve to. Nearly all are shared.
 func (p *Pipeline) OwnBackend(c *flow.Ctx, k BackendKey) (own *ir.Backend, ok bool) {
 	b := k.Backend.Backend()
-	if b.TLS.IsZero() {
-		return nil, false
+	if !b.TLS.IsZero() {
+		if certificate, has := flow.Get(c, p.Graph.ClientCertificates, k.Gateway); has {
+			b.TLS.ClientCertificate, ok = ir.Certificate(certificate), true
+		}
 	}
-	certificate, ok := flow.Get(c, p.Graph.ClientCertificates, k.Gateway)
+	if b.Outside {
+		b.Private = p.privateAddresses(c, k.Gateway)
+		ok = ok || b.Private != ""
+	}
 	if !ok {
 		return nil, false
 	}
-	own = new(b) // a copy, so that the others, which are nearly all, cost no allocation
-	own.TLS.ClientCertificate = ir.Certificate(certificate)
-	return own, true
+	return new(b), true // a copy, so that the others, which are nearly all, cost no allocation
 }
 
 // ownMember puts a Gateway's own cluster in the place of the shared one.
 func (p *Pipeline) ownMember(c *flow.Ctx, k BackendKey, m Member) Member {
 	if b, ok := p.OwnBackend(c, k); ok {
 		if cluster, err := envoy.Cluster(b); err == nil {
-			m.Cluster, m.tls = cluster, &b.TLS
+			m.Cluster = cluster
+			if !b.TLS.IsZero() {
+				m.tls = &b.TLS
+			}
 		}
 	}
 	return m

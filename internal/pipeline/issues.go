@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -47,9 +50,11 @@ func (k issueKey) compare(o issueKey) int {
 	return cmp.Or(k.Route.Compare(o.Route), k.About.compare(o.About))
 }
 
-// issue is one of three: rules that Envoy's configuration can't express, a refusal
-// by proxies, or a part of a backend that they can't be given.
+// issue is one of four: rules that Envoy's configuration can't express, a refusal
+// by proxies, a part of a backend that they can't be given, or a backend that the
+// Gateway's routes may not lead to.
 type issue struct {
+	barred   *metav1.Condition
 	problems []translate.Problem
 	refused  *status.Rejection
 	leftOut  *condition.Omission
@@ -107,7 +112,7 @@ func (p *Pipeline) declareIssues() routeIssues {
 func (p *Pipeline) backendProblems() *flow.Derived[issueKey, issue] {
 	incomplete := flow.Count("incomplete-backends", p.Members,
 		func(k BackendKey, m Member, yield func(BackendKey)) {
-			if m.leftOut != nil {
+			if m.leftOut != nil || m.barred != nil {
 				yield(k)
 			}
 		})
@@ -117,9 +122,9 @@ func (p *Pipeline) backendProblems() *flow.Derived[issueKey, issue] {
 			if !ok {
 				return
 			}
-			about := refusal{Gateway: k.Gateway, Ref: status.Ref{Kind: backendLeftOut, Name: m.Cluster.Name}}
+			about := refusal{Gateway: k.Gateway, Ref: status.Ref{Kind: backendLeftOut, Name: envoy.ClusterName(k.Backend)}}
 			for route := range p.sentTo(c, k) {
-				emit(issueKey{route, about}, issue{leftOut: m.leftOut})
+				emit(issueKey{route, about}, issue{leftOut: m.leftOut, barred: m.barred})
 			}
 		})
 }

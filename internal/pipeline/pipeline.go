@@ -59,6 +59,7 @@ type Pipeline struct {
 	hostParts     *flow.Derived[ir.HostKey, *hostPart]
 	fallbackParts *flow.Derived[ir.HostKey, *hostPart]
 	forwards      *flow.Derived[ir.HostKey, *ir.Host]
+	sockets       flow.Table[socket, struct{}]      // see declareSockets
 	pools         *flow.Derived[BackendKey, Member] // of UDP ports
 
 	// Infrastructure is what provisioned fleets follow from; nil where none are.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/cespare/xxhash/v2"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
@@ -39,6 +40,12 @@ type Port struct {
 	fallbacks []fallback
 }
 
+// hop is a token of what the requests pass that come by a Gateway: the Gateway itself, or,
+// where Gateways have no UIDs, the process that serves them.
+func (p *Pipeline) hop(gw *topology.Gateway) string {
+	return fmt.Sprintf("%016x", xxhash.Sum64String(string(gw.Object.UID)+"/"+p.Options.Topology.Instance))
+}
+
 // declarePorts declares what a Gateway's ports serve, from its listeners.
 func (p *Pipeline) declarePorts() {
 	byPort := flow.NewIndex(p.Graph.Listeners,
@@ -69,7 +76,8 @@ func (p *Pipeline) declarePorts() {
 			}
 			bind, _ := p.Options.Topology.BindPort(k.Port)
 			listener := translate.Listener(translate.ListenerInput{
-				Gateway: k.Gateway, Port: k.Port, BindPort: bind, Mapped: p.Options.Topology.Provisioned, Addresses: addresses, Client: translate.Client(gw.Parameters.Client), Telemetry: translate.Telemetry(k.Gateway, gw.Parameters), Listeners: listeners,
+				Gateway: k.Gateway, Port: k.Port, BindPort: bind, Mapped: p.Options.Topology.Provisioned,
+				Hop: p.hop(gw), Addresses: addresses, Client: translate.Client(gw.Parameters.Client), Telemetry: translate.Telemetry(k.Gateway, gw.Parameters), Listeners: listeners,
 				Forwards: p.forwardsOn(c, forwarding, k, listeners),
 			})
 			if listener == nil {

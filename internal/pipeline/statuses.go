@@ -136,6 +136,9 @@ func (p *Pipeline) declareRouteStatus(issues routeIssues) {
 					if i.leftOut != nil {
 						in.LeftOut = append(in.LeftOut, status.RouteOmission{Gateway: by.About.Gateway, Omission: *i.leftOut})
 					}
+					if i.barred != nil {
+						in.Barred = append(in.Barred, status.RouteBar{Gateway: by.About.Gateway, Condition: *i.barred})
+					}
 					if i.refused != nil {
 						in.Rejected = append(in.Rejected, status.RouteRejection{
 							Gateway: by.About.Gateway, Ref: by.About.Ref, Rejection: *i.refused,

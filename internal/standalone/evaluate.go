@@ -74,6 +74,7 @@ func pipelineOptions(bind []string, offset int, client ClientOptions) (pipeline.
 	o.Topology.ImplicitClass = pipeline.StandaloneClass
 	o.Topology.LocalAddresses = local.Addresses()
 	o.Topology.SharedHost = true
+	o.Topology.AnyName = true
 	o.Topology.PortOffset = offset
 	return o, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -77,6 +78,8 @@ func New(opts Options) (*Standalone, error) {
 		return nil, err
 	}
 	options.Topology.Experimental = opts.Experimental
+	host, _ := os.Hostname()
+	options.Topology.Instance = host + " " + opts.StateDir
 	s := &Standalone{
 		opts: opts, pipeline: pipeline.New(options),
 		times: view.NewTransitions(), troubled: view.Troubled{}, synced: map[object.Name]bool{},

@@ -26,6 +26,14 @@ type RouteInput struct {
 	Rejected []RouteRejection
 	// LeftOut is what of its backends no proxy can be given.
 	LeftOut []RouteOmission
+	// Barred are the backends that routes of a Gateway may not lead to.
+	Barred []RouteBar
+}
+
+// RouteBar is why a route may not lead to a backend at a Gateway.
+type RouteBar struct {
+	Gateway   object.Name
+	Condition metav1.Condition // of type ResolvedRefs
 }
 
 // RouteOmission is a part of a backend that a route uses at a Gateway.
@@ -56,7 +64,7 @@ func Route(in RouteInput) gwv1.RouteStatus {
 		out.Parents = append(out.Parents, gwv1.RouteParentStatus{
 			ParentRef:      *p.Ref,
 			ControllerName: gwv1.GatewayController(in.ControllerName),
-			Conditions:     observed(in.Node.Object, in.parent(p, resolved)...),
+			Conditions:     observed(in.Node.Object, in.parent(p, in.resolvedAt(p.Gateway, resolved))...),
 		})
 	}
 	return out
@@ -96,6 +104,24 @@ func (in *RouteInput) resolved() metav1.Condition {
 	}
 	if in.Node.ResolvedRefs.Status == metav1.ConditionFalse {
 		problems = slices.Insert(problems, 0, in.Node.ResolvedRefs)
+	}
+	return condition.RouteNotResolved(problems)
+}
+
+// resolvedAt adds the backends that the routes of a Gateway may not lead to.
+func (in *RouteInput) resolvedAt(gateway object.Name, resolved metav1.Condition) metav1.Condition {
+	var problems []metav1.Condition
+	for _, b := range in.Barred {
+		if b.Gateway == gateway {
+			problems = append(problems, b.Condition)
+		}
+	}
+	if len(problems) == 0 {
+		return resolved
+	}
+	slices.SortFunc(problems, func(a, b metav1.Condition) int { return strings.Compare(a.Message, b.Message) })
+	if resolved.Status == metav1.ConditionFalse {
+		problems = slices.Insert(problems, 0, resolved)
 	}
 	return condition.RouteNotResolved(problems)
 }

@@ -51,40 +51,51 @@ func DefaultStateDir(paths []string) (string, error) {
 	return filepath.Join(stateBase(), hex.EncodeToString(h.Sum(nil)[:5])), nil
 }
 
-// OpenStateDir creates a state directory, private to the user, and locks it. The
-// lock ends with the process or with a call of release.
-func OpenStateDir(dir string) (release func(), err error) {
-	for _, d := range []string{filepath.Dir(dir), dir} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			return nil, fmt.Errorf("state directory: %w", err)
-		}
-	}
-	info, err := os.Lstat(dir)
+// OpenStateDir creates a state directory, private to the user, and locks it. What runs as
+// the user follows from what is there, so nobody else may be able to replace it or any
+// directory above it. The path that is returned has no symbolic links. The lock ends with
+// the process or with a call of release.
+func OpenStateDir(dir string) (path string, release func(), err error) {
+	down := descent{create: true}
+	d, path, err := down.trusted(dir)
 	if err != nil {
-		return nil, fmt.Errorf("state directory: %w", err)
+		return "", nil, fmt.Errorf("state directory: %w", err)
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || ok && int(st.Uid) != os.Getuid() {
-		return nil, fmt.Errorf("state directory %s is not a directory of this user; name another one with --state-dir", dir)
-	}
-	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a directory needs its execute bit
-		return nil, fmt.Errorf("state directory: %w", err)
-	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	defer d.Close()
+	info, err := d.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("state directory: %w", err)
+		return "", nil, fmt.Errorf("state directory: %w", err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+		return "", nil, fmt.Errorf("state directory %s is not a directory of this user; name another one with --state-dir", dir)
+	}
+	if err := d.Chmod(0o700); err != nil {
+		return "", nil, fmt.Errorf("state directory: %w", err)
+	}
+	fd, err := unix.Openat(int(d.Fd()), "lock", unix.O_CREAT|unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return "", nil, fmt.Errorf("state directory: %w", &os.PathError{Op: "open", Path: filepath.Join(path, "lock"), Err: err})
+	}
+	f := os.NewFile(uintptr(fd), filepath.Join(path, "lock"))
+	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("state directory %s: %w: stop it, or give this run a directory of its own with --state-dir", dir, ErrInUse)
+		return "", nil, fmt.Errorf("state directory %s: %w: stop it, or give this run a directory of its own with --state-dir", dir, ErrInUse)
 	}
-	return func() { _ = f.Close() }, nil
+	return path, func() { _ = f.Close() }, nil
 }
 
-// Running returns the state directories with a process that answers.
+// Running returns the state directories with a process that answers. Those that others
+// can write to are none: who answers there is not known.
 func Running() []string {
 	found, _ := filepath.Glob(filepath.Join(stateBase(), "*", AdminSocket))
 	var dirs []string
 	for _, socket := range found {
+		var down descent
+		d, _, err := down.trusted(filepath.Dir(socket))
+		if err != nil {
+			continue
+		}
+		_ = d.Close()
 		if conn, err := net.Dial("unix", socket); err == nil {
 			_ = conn.Close()
 			dirs = append(dirs, filepath.Dir(socket))

@@ -40,6 +40,12 @@ type Options struct {
 	// Provisioned says that a Service leads clients to a Gateway's proxies: addresses
 	// are the Service's, and its ports are the listeners'.
 	Provisioned bool
+	// AnyName says that Services and XBackends may lead to any name, also to those of
+	// this host: whoever writes them runs the proxies too.
+	AnyName bool
+	// Instance tells this process from others that serve Gateways of the same names,
+	// where Gateways have no UID.
+	Instance string
 	// Reads says whether the objects of a namespace are read; nil where all are. It must
 	// depend on nothing but the namespace.
 	Reads func(*corev1.Namespace) bool

@@ -71,6 +71,7 @@ type settings struct {
 
 func (s settings) options() Options {
 	o := Options{
+		AnyName:        true,
 		ControllerName: "gatehouse.dev/controller", ImplicitClass: s.ImplicitClass,
 		SharedHost: s.SharedHost, DefaultAddresses: s.DefaultAddresses, PortOffset: s.PortOffset, SystemAuthorities: s.SystemAuthorities,
 		Provisioned: s.Provisioned, Unprivileged: s.Provisioned,

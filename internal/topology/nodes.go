@@ -2,6 +2,7 @@ package topology
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,6 +81,23 @@ type Gateway struct {
 	// for none.
 	ClientCertificate object.Name
 	Listeners         []*Listener // in the order of the spec
+}
+
+// AllowsName reports whether routes of the Gateway may lead to a DNS name. What bytes are
+// sent to is not checked by any proxy, so such a name must be listed by itself.
+func (g *Gateway) AllowsName(host string, use ir.Use) bool {
+	b := g.Parameters.Backends
+	if b == nil {
+		return false
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	return slices.ContainsFunc(b.ExternalNames, func(allowed string) bool {
+		suffix, wild := strings.CutPrefix(allowed, "*")
+		if !wild {
+			return host == allowed
+		}
+		return use != ir.UseTCP && len(host) > len(suffix) && strings.HasSuffix(host, suffix)
+	})
 }
 
 // Served reports whether the Gateway's listeners serve, as far as that is for the

@@ -186,6 +186,10 @@ func (g *Graph) ownParameters(c *flow.Ctx, gw *gwv1.Gateway) (*v1alpha1.GatewayP
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "allow"),
 			"what Gateways may ask for is said in the parameters of their GatewayClass; remove it"))
 	}
+	if object.Spec.Backends != nil {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "backends"),
+			"where routes may lead is for the parameters of a GatewayClass to say; remove it here"))
+	}
 	if object.Spec.Overrides != nil {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "overrides"),
 			"overrides are for the parameters of a GatewayClass; put the fields directly under spec"))

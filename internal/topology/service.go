@@ -51,7 +51,7 @@ func (r *resolver) servicePort(ref reference) (*servicePort, BackendRef) {
 	case ref.port == nil:
 		return nil, problem(condition.BackendNoPort(ref.field(), name))
 	case s.Spec.Type == corev1.ServiceTypeExternalName:
-		return externalName(s, ref)
+		return r.externalName(s, ref)
 	}
 	port := findPort(s, *ref.port, ref.use)
 	if port == nil {
@@ -65,7 +65,7 @@ func (r *resolver) servicePort(ref reference) (*servicePort, BackendRef) {
 
 // externalName resolves a port of a Service that is another name for a host. Such
 // a Service need not list its ports.
-func externalName(s *corev1.Service, ref reference) (*servicePort, BackendRef) {
+func (r *resolver) externalName(s *corev1.Service, ref reference) (*servicePort, BackendRef) {
 	name := ref.object.Name.String()
 	if ref.use == ir.UseUDP {
 		return nil, problem(condition.BackendExternalNameDatagrams(ref.field(), name))
@@ -73,8 +73,11 @@ func externalName(s *corev1.Service, ref reference) (*servicePort, BackendRef) {
 	if s.Spec.ExternalName == "" {
 		return nil, problem(condition.BackendExternalNameMissing(ref.field(), name))
 	}
+	if why := ir.LocalName(s.Spec.ExternalName); why != "" && !r.g.options.AnyName {
+		return nil, problem(condition.BackendNameLocal(ref.field(), name, s.Spec.ExternalName, why))
+	}
 	out := &servicePort{Backend: ir.Backend{
-		Object: ref.object, Port: *ref.port, Use: ref.use, DNS: s.Spec.ExternalName, TargetPort: *ref.port,
+		Object: ref.object, Port: *ref.port, Use: ref.use, DNS: s.Spec.ExternalName, TargetPort: *ref.port, Outside: !r.g.options.AnyName,
 	}}
 	if len(s.Spec.Ports) > 0 {
 		p := findPort(s, *ref.port, ref.use)

@@ -60,6 +60,9 @@ func (g *Graph) xBackend(c *flow.Ctx, name object.Name, o *gwxv1alpha1.XBackend)
 	if _, err := netip.ParseAddr(b.Hostname); err == nil || b.Hostname == "" || strings.HasSuffix(b.Hostname, ".cluster.local") {
 		return refuse(condition.XBackendInvalid("spec.externalHostname.hostname", "must be the DNS name of a host outside of the cluster"))
 	}
+	if why := ir.LocalName(b.Hostname); why != "" && !g.options.AnyName {
+		return refuse(condition.XBackendInvalid("spec.externalHostname.hostname", "must be the DNS name of a host outside of the cluster: "+why))
+	}
 	if t := o.Spec.TLS; t != nil && t.Mode != gwxv1alpha1.BackendTLSModeNone {
 		if t.Mode != gwxv1alpha1.BackendTLSModeServerOnly {
 			return refuse(condition.XBackendInvalid("spec.tls.mode", "is not supported; use ServerOnly, and spec.tls.backend.clientCertificateRef of the Gateway for a client's certificate"))
@@ -123,7 +126,8 @@ func (r *resolver) xBackend(ref reference) BackendRef {
 		return problem(condition.XBackendProtocol(ref.field(), name.String(), string(b.Protocol), r.route.Kind.Name()))
 	}
 	return BackendRef{Backend: ir.Backend{
-		Object: ref.object, Port: b.Port, Use: ref.use, Protocol: protocol, DNS: b.Hostname, TargetPort: b.Port, TLS: b.TLS,
+		Object: ref.object, Port: b.Port, Use: ref.use, Protocol: protocol, DNS: b.Hostname, TargetPort: b.Port,
+		Outside: !r.g.options.AnyName, TLS: b.TLS,
 	}.Key()}
 }
 

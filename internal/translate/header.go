@@ -25,6 +25,9 @@ var framing = []string{
 // inside of Envoy, on timeouts and retries for example.
 const internalHeaders = "x-envoy-"
 
+// hopHeader is by what Gateways tell a request that goes round.
+const hopHeader = "x-gatehouse-hop"
+
 // headerChanges translates a header modifier of requests or of responses; name is
 // the field of the filter.
 func (t *translation) headerChanges(at position, name string, f *gwv1.HTTPHeaderFilter) *ir.HeaderChanges {
@@ -78,6 +81,9 @@ func (t *translation) headerName(at position, list string, i int, name string) s
 		// other pseudo-header can be named.
 		f := at.field(item(list, i))
 		t.refuse(f, condition.HeaderNotModifiable(f, name))
+	case lower == hopHeader:
+		f := at.field(item(list, i))
+		t.refuse(f, condition.HeaderEndsLoops(f, name))
 	case slices.Contains(framing, lower):
 		f := at.field(item(list, i))
 		t.refuse(f, condition.HeaderFramesMessage(f, name))

@@ -19,6 +19,7 @@ type ListenerInput struct {
 	BindPort uint16 // where it is bound; 0 where that is no port
 	// Mapped says that a Service leads clients from Port to BindPort.
 	Mapped    bool
+	Hop       string
 	Addresses []string // IP addresses to bind, at least one
 	Client    ir.Client
 	Telemetry ir.Telemetry
@@ -43,6 +44,7 @@ func Listener(in ListenerInput) *ir.Listener {
 		Port:      in.Port,
 		BindPort:  in.BindPort,
 		Mapped:    in.Mapped,
+		Hop:       in.Hop,
 		Addresses: slices.Compact(slices.Sorted(slices.Values(in.Addresses))),
 		Client:    in.Client,
 		Telemetry: in.Telemetry,

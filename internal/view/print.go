@@ -109,9 +109,9 @@ func printedIR(p *pipeline.Pipeline) []*gatewayIR {
 				g.Tables[k.Table] = append(g.Tables[k.Table], h)
 			}
 		}
-		for k := range flow.All(c, p.Members) {
+		for k, m := range flow.All(c, p.Members) {
 			b := k.Backend.Backend()
-			if b.IsPool() {
+			if b.IsPool() || m.Cluster == nil {
 				continue
 			}
 			if own, ok := p.OwnBackend(c, k); ok {

@@ -27,6 +27,7 @@ type gateway struct {
 	quarantined map[Ref]*entry
 	sessions    map[*session]struct{}
 	leftovers   map[Ref]bool
+	charged     int // what unknown names count for in all sessions
 	synced      bool
 }
 
@@ -280,6 +281,7 @@ func (g *gateway) detach(s *session) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.sessions, s)
+	g.charged -= s.charged
 	g.rememberLeftovers(s)
 	g.server.metrics.sessions.Dec()
 	g.server.reports.add(g)

@@ -88,8 +88,63 @@ func TestNamesAreBounded(t *testing.T) {
 	expectEnd(p, "a name")
 	p = h.connectAll()
 	p.subscribe(envoy.Secrets, strings.Repeat("x", maxName+1))
-	expectEnd(p, "a name of a resource has 2049 bytes")
+	expectEnd(p, "a name of a resource has 513 bytes")
+	p = h.connect()
+	p.send(&discoveryv3.DeltaDiscoveryRequest{
+		TypeUrl: envoy.Clusters.URL(), InitialResourceVersions: map[string]string{"a": strings.Repeat("x", maxVersion+1)},
+	})
+	expectEnd(p, "a version of a resource has 65 bytes")
 	h.connectAll().quiet()
+}
+
+// Names that a proxy makes up take a bounded room in a session, also if it unsubscribes
+// from them and never answers, and in all sessions of its Gateway.
+func TestRoomForNamesIsBounded(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	long := func(part, n int) (out []string) {
+		for i := range n {
+			out = append(out, fmt.Sprintf("%0*d", maxName, part*n+i))
+		}
+		return out
+	}
+	ended := func(p *client, text string) {
+		t.Helper()
+		if err := p.ended(); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), text) {
+			t.Errorf("the stream ends with %v", err)
+		}
+	}
+	const fit = maxSessionBytes / (maxName + maxVersion)
+	p := h.connectAll()
+	p.subscribe(envoy.Secrets, long(0, fit+1)...)
+	ended(p, "is the most for a proxy")
+
+	p = h.connect()
+	for part := range 3 { // without an answer
+		p.subscribe(envoy.Secrets, long(part, fit/2)...)
+		p.unsubscribe(envoy.Secrets, long(part, fit/2)...)
+	}
+	ended(p, "is the most for a proxy")
+
+	var all []*client
+	for range maxGatewayBytes / maxSessionBytes {
+		p := h.connectAll()
+		p.subscribe(envoy.Secrets, long(0, fit)...)
+		p.next()
+		all = append(all, p)
+	}
+	one := h.connectAll()
+	one.subscribe(envoy.Secrets, long(0, fit)...)
+	ended(one, "is the most for the proxies of a Gateway")
+	steady := h.connectAll() // and others are served
+	for _, p := range all {
+		p.cancel()
+	}
+	waitFor(t, "they have gone", func() bool { return len(h.server.Sessions()) == 1 })
+	again := h.connectAll()
+	again.subscribe(envoy.Secrets, long(0, fit)...)
+	again.next()
+	steady.quiet()
 }
 
 // What is kept for a proxy that never answers does not grow with the number of changes.

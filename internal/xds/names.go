@@ -16,8 +16,52 @@ const (
 	// maxUnknownNames is how many names there may be in addition to those that the Gateway has.
 	maxUnknownNames = 20_000
 	// maxName is more than the longest name of a resource.
-	maxName = 2 << 10
+	maxName = 512
+	// maxVersion is more than the longest version, which is a hash.
+	maxVersion = 64
+	// maxSessionBytes is how much room unknown names and their versions may take in a
+	// session: 300 bytes for each of the most. maxGatewayBytes is the same of all sessions
+	// of a Gateway, of which a pod can have eight.
+	maxSessionBytes = 6 << 20
+	maxGatewayBytes = 48 << 20
 )
+
+// cost is what an unknown name is counted for.
+func cost(name string) int { return len(name) + maxVersion }
+
+// isKnown reports whether a name is one of the Gateway's own.
+func (g *gateway) isKnown(ref Ref) bool {
+	return g.entries[ref.Type][ref.Name] != nil || g.removals[ref] != nil
+}
+
+// charge counts the room that the name of a new record takes.
+func (s *session) charge(r *record, ref Ref) {
+	if !s.gateway.isKnown(ref) {
+		r.charged = cost(ref.Name)
+		s.charged += r.charged
+		s.gateway.charged += r.charged
+	}
+}
+
+// forget drops a record. While there are responses without an answer, which may have the
+// name too, it goes on counting.
+func (s *session) forget(ref Ref) {
+	records := s.types[ref.Type].records
+	if r := records[ref.Name]; r != nil {
+		s.passing += r.charged
+		delete(records, ref.Name)
+	}
+	s.settle()
+}
+
+// settle stops counting the names that are forgotten, once nothing has them.
+func (s *session) settle() {
+	if len(s.inflight) == 0 {
+		s.charged -= s.passing
+		s.gateway.charged -= s.passing
+		s.passing = 0
+	}
+}
 
 // admits refuses a request whose names, with those that are known, are too many or
 // too long.
@@ -29,9 +73,15 @@ func (s *session) admits(t envoy.Type, req *discoveryv3.DeltaDiscoveryRequest) e
 		}
 	}
 	for name, version := range has {
-		if n := max(len(name), len(version)); n > maxName {
-			return s.refuse("a name or version of a resource has %d bytes; %d is the most", n, maxName)
+		switch {
+		case len(name) > maxName:
+			return s.refuse("a name of a resource has %d bytes; %d is the most", len(name), maxName)
+		case len(version) > maxVersion:
+			return s.refuse("a version of a resource has %d bytes; %d is the most", len(version), maxVersion)
 		}
+	}
+	if err := s.admitsBytes(t, names, has); err != nil {
+		return err
 	}
 	g := s.gateway
 	most := maxUnknownNames + len(g.removals)
@@ -61,6 +111,32 @@ func (s *session) admits(t envoy.Type, req *discoveryv3.DeltaDiscoveryRequest) e
 		return nil
 	}
 	return s.refuse("%d resources are named; %d is the most for this Gateway", n, most)
+}
+
+// admitsBytes refuses names that take too much room, with those that are there already.
+func (s *session) admitsBytes(t envoy.Type, names []string, has map[string]string) error {
+	fresh := 0
+	count := func(name string) {
+		if s.types[t].records[name] == nil && !s.gateway.isKnown(Ref{t, name}) {
+			fresh += cost(name)
+		}
+	}
+	for _, name := range names {
+		if _, twice := has[name]; !twice {
+			count(name)
+		}
+	}
+	for name := range has {
+		count(name)
+	}
+	switch {
+	case fresh == 0:
+	case s.charged+fresh > maxSessionBytes:
+		return s.refuse("the names of unknown resources take %d bytes; %d is the most for a proxy", s.charged+fresh, maxSessionBytes)
+	case s.gateway.charged+fresh > maxGatewayBytes:
+		return s.refuse("the names of unknown resources take %d bytes; %d is the most for the proxies of a Gateway", s.gateway.charged+fresh, maxGatewayBytes)
+	}
+	return nil
 }
 
 // refuse ends the stream of a proxy whose requests are not those of an Envoy.

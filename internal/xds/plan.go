@@ -331,8 +331,8 @@ func (s *session) drop(ref Ref) {
 	delete(s.alone, ref)
 	delete(s.refused, ref)
 	if r.subscribed {
-		*r = record{subscribed: true}
+		*r = record{subscribed: true, charged: r.charged}
 	} else {
-		delete(y.records, ref.Name)
+		s.forget(ref)
 	}
 }

@@ -16,7 +16,7 @@ func (s *session) receive(req *discoveryv3.DeltaDiscoveryRequest, now time.Time)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if s.node == "" {
-		s.node = req.GetNode().GetId() // in the first request only; for people only
+		s.node = bounded(req.GetNode().GetId()) // in the first request only; for people only
 	}
 	t, ok := g.server.typeOf(req.GetTypeUrl())
 	if !ok {
@@ -107,7 +107,7 @@ func (s *session) unsubscribeFrom(ref Ref) {
 		return
 	}
 	s.supersede(r)
-	delete(y.records, ref.Name)
+	s.forget(ref)
 	delete(s.alone, ref)
 	delete(s.refused, ref)
 }
@@ -120,6 +120,7 @@ func (s *session) answered(req *discoveryv3.DeltaDiscoveryRequest, now time.Time
 		return // newer responses have replaced all that it had
 	}
 	delete(s.inflight, nonce)
+	s.settle()
 	s.markAnswered(nonce)
 	if e := req.GetErrorDetail(); e != nil {
 		s.nack(f, e.GetMessage(), now)

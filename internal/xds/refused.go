@@ -14,6 +14,7 @@ const (
 	refusedExpired     = "expired"     // a certificate that ended while it was in use
 	refusedNode        = "foreign-node"
 	refusedConnections = "too-many-connections"
+	refusedPod         = "pod"            // the certificate of a pod that is gone, or from another address
 	refusedNames       = "too-many-names" // or names that are too long
 )
 
@@ -27,7 +28,7 @@ type refusals struct {
 
 func newRefusals(log *slog.Logger, m *metrics) *refusals {
 	r := &refusals{log: log, metrics: m, lines: map[string]*rate.Sometimes{}}
-	for _, why := range []string{refusedHandshake, refusedCertificate, refusedExpired, refusedNode, refusedConnections, refusedNames} {
+	for _, why := range []string{refusedHandshake, refusedCertificate, refusedExpired, refusedNode, refusedConnections, refusedPod, refusedNames} {
 		m.refused.WithLabelValues(why)
 		r.lines[why] = &rate.Sometimes{First: 20, Interval: time.Second}
 	}

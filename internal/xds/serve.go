@@ -25,6 +25,11 @@ const (
 	// for each resource.
 	maxRequest = 32 << 20
 
+	// A connection without a stream is of no use to a proxy.
+	maxIdle = time.Minute
+	// An Envoy's headers take some hundred bytes.
+	maxHeaders = 16 << 10
+
 	// Envoy pings every 30 s. A gRPC server closes connections with pings more frequent
 	// than every 5 minutes unless it is configured otherwise.
 	minPing = 5 * time.Second
@@ -58,7 +63,8 @@ func (s *Server) serve(ctx context.Context, lis net.Listener, service *discovery
 	server := grpc.NewServer(append(options,
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout, MaxConnectionIdle: maxIdle}),
+		grpc.MaxHeaderListSize(maxHeaders),
 	)...)
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, service)
 

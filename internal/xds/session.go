@@ -34,6 +34,8 @@ type session struct {
 	awaited    map[Ref]time.Time // what sent resources wait for, and until when
 	awaitTimer *time.Timer       // fires when the wait for one of them ends
 	dirty      time.Time         // since when something waits to be sent
+	charged    int               // what unknown names count for
+	passing    int               // as much of it is of names that have been forgotten
 	answeredAt time.Time         // when everything was answered for the first time
 }
 
@@ -60,6 +62,7 @@ type record struct {
 	first      uint64 // of the response that sent it first: older ones were of another resource of the name
 	subscribed bool   // by name
 	early      bool   // sent before the proxy had asked for the type: it may have dropped it
+	charged    int    // what the name counts for, see charge
 	warming    bool   // refused when it was new: Envoy may have it among those that warm
 }
 
@@ -187,6 +190,7 @@ func (s *session) record(ref Ref) *record {
 	if r == nil {
 		r = &record{}
 		records[ref.Name] = r
+		s.charge(r, ref)
 	}
 	return r
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -35,6 +36,10 @@ const (
 
 	handshakeTimeout = 10 * time.Second
 
+	// A pod that is gone loses its connections within this time, whoever has its key.
+	defaultAdmitInterval = 30 * time.Second
+	admitTimeout         = 5 * time.Second
+
 	// How long a proxy waits for a Gateway that this replica does not know, before its
 	// connection is cut, so that it tries another one.
 	defaultUnknownTimeout = 30 * time.Second
@@ -48,6 +53,11 @@ type TLS struct {
 	// Identify returns the Gateway and the pod that a verified certificate names, or why it
 	// is refused.
 	Identify func(tls.ConnectionState) (gateway object.Name, pod string, err error)
+	// Admit says why a pod of a Gateway may not connect from an address, or not stay
+	// connected; nil for no such check. It is called for each connection, and again every
+	// AdmitInterval, 30 s if zero. It must return soon after the context has ended.
+	Admit         func(ctx context.Context, gateway object.Name, pod string, source netip.Addr) error
+	AdmitInterval time.Duration
 	// Changed returns a channel that is closed when Identify has to be called again for all
 	// open connections.
 	Changed func() <-chan struct{}
@@ -65,6 +75,9 @@ func (s *Server) ServeTLS(ctx context.Context, lis net.Listener, o TLS) error {
 	if o.MaxAge == 0 {
 		o.MaxAge = defaultMaxAge
 	}
+	if o.AdmitInterval == 0 {
+		o.AdmitInterval = defaultAdmitInterval
+	}
 	c := &connections{
 		TransportCredentials: credentials.NewTLS(o.Config),
 		server:               s,
@@ -76,6 +89,9 @@ func (s *Server) ServeTLS(ctx context.Context, lis net.Listener, o TLS) error {
 	var rechecks sync.WaitGroup
 	changed := o.Changed()
 	rechecks.Go(func() { c.recheck(ctx, changed) })
+	if o.Admit != nil {
+		rechecks.Go(func() { c.admitAgain(ctx) })
+	}
 	defer rechecks.Wait()
 	defer cancel()
 	err := s.serve(ctx, lis, &discovery{server: s},
@@ -128,6 +144,11 @@ func (c *connections) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthI
 	gateway, pod, err := c.o.Identify(t.State)
 	if err != nil {
 		c.server.refusals.add(refusedCertificate, "source", raw.RemoteAddr().String(), "error", err)
+		_ = conn.Close()
+		return nil, nil, err
+	}
+	if err := c.admit(context.Background(), gateway, pod, raw.RemoteAddr()); err != nil {
+		c.server.refusals.add(refusedPod, "gateway", gateway.String(), "pod", pod, "source", raw.RemoteAddr().String(), "error", err)
 		_ = conn.Close()
 		return nil, nil, err
 	}
@@ -208,6 +229,38 @@ func (c *connections) recheck(ctx context.Context, changed <-chan struct{}) {
 		for _, open := range c.open() {
 			if _, _, err := c.o.Identify(open.State); err != nil {
 				open.cut(refusedCertificate, "error", err)
+			}
+		}
+	}
+}
+
+// admit asks whether a pod may be connected from an address.
+func (c *connections) admit(ctx context.Context, gateway object.Name, pod string, from net.Addr) error {
+	if c.o.Admit == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, admitTimeout)
+	defer cancel()
+	source, err := netip.ParseAddrPort(from.String())
+	if err != nil {
+		return fmt.Errorf("address %s: %w", from, err)
+	}
+	return c.o.Admit(ctx, gateway, pod, source.Addr().Unmap())
+}
+
+// admitAgain cuts the connections of pods that may not be connected any more.
+func (c *connections) admitAgain(ctx context.Context) {
+	tick := time.NewTicker(c.o.AdmitInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, open := range c.open() {
+			if err := c.admit(ctx, open.gateway, open.pod, open.RemoteAddr()); err != nil && ctx.Err() == nil {
+				open.cut(refusedPod, "error", err)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -47,6 +48,7 @@ type tlsHarness struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed when revoked may have changed
 	revoked bool
+	gone    error // why no pod may be connected
 }
 
 func startTLS(t *testing.T, maxAge time.Duration) *tlsHarness {
@@ -76,6 +78,7 @@ func startTLS(t *testing.T, maxAge time.Duration) *tlsHarness {
 			Identify: h.identify,
 			Changed:  h.next,
 			MaxAge:   maxAge,
+			Admit:    h.admit, AdmitInterval: 20 * time.Millisecond,
 		})
 	}()
 	t.Cleanup(func() {
@@ -99,6 +102,15 @@ func (h *tlsHarness) identify(cs tls.ConnectionState) (gateway object.Name, pod 
 		return object.Name{}, "", errors.New("not a proxy")
 	}
 	return named(text), pod, nil
+}
+
+func (h *tlsHarness) admit(_ context.Context, _ object.Name, _ string, source netip.Addr) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.gone == nil && !source.IsLoopback() {
+		return errors.New("the address is not that of the connection")
+	}
+	return h.gone
 }
 
 func (h *tlsHarness) next() <-chan struct{} {

@@ -1,0 +1,87 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+)
+
+// PodsOptions configure a Pods.
+type PodsOptions struct {
+	// Client reads the API server itself, not a cache.
+	Client client.Reader
+	// AnySource lets pods connect from any address.
+	AnySource bool
+	Log       *slog.Logger
+}
+
+// Pods says whether the pod that a certificate names may be connected. A certificate
+// outlives its pod, and its key may have been stolen: it counts only from the address of
+// the pod, and as long as that runs.
+type Pods struct {
+	o        PodsOptions
+	asking   chan struct{}
+	failures rate.Sometimes
+}
+
+// NewPods returns a Pods.
+func NewPods(o PodsOptions) *Pods {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	return &Pods{o: o, asking: make(chan struct{}, maxReviews), failures: rate.Sometimes{First: firstLines, Interval: lineInterval}}
+}
+
+// Admit says why a pod of the fleet of a Gateway may not be connected
+// from an address. Where the API server can't be asked, the certificate alone counts: what
+// runs goes on without it.
+func (p *Pods) Admit(ctx context.Context, gateway object.Name, pod string, source netip.Addr) error {
+	err := p.admit(ctx, gateway, pod, source)
+	if no := (*refusal)(nil); err != nil && !errors.As(err, &no) {
+		p.failures.Do(func() {
+			p.o.Log.Error("a proxy's pod can't be checked; its certificate alone counts", "gateway", gateway.String(), "pod", pod, "error", err)
+		})
+		return nil
+	}
+	return err
+}
+
+func (p *Pods) admit(ctx context.Context, gateway object.Name, name string, source netip.Addr) error {
+	select {
+	case p.asking <- struct{}{}:
+		defer func() { <-p.asking }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	pod := &corev1.Pod{}
+	err := p.o.Client.Get(ctx, client.ObjectKey{Namespace: gateway.Namespace, Name: name}, pod)
+	switch {
+	case apierrors.IsNotFound(err):
+		return gone(gateway.Namespace, name)
+	case err != nil:
+		return fmt.Errorf("Pod %s/%s: %w", gateway.Namespace, name, err) //nolint:revive // a kind's name
+	}
+	if no := runs(pod, time.Now()); no != nil {
+		return no
+	}
+	// A pod of the same name may be another one's by now.
+	if of := gatewayOf(pod); of != gateway {
+		return refuse(reasonForeign, fmt.Sprintf("Pod %s/%s is not of the fleet of Gateway %s", pod.Namespace, pod.Name, gateway))
+	}
+	if !p.o.AnySource {
+		if no := sentBy(pod, source); no != nil {
+			return no
+		}
+	}
+	return nil
+}
