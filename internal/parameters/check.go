@@ -57,6 +57,9 @@ func checkSettings(at *field.Path, s *v1alpha1.Settings) (errs field.ErrorList) 
 	if s.Tracing != nil && s.Tracing.OpenTelemetry != nil {
 		errs = append(errs, checkHost(at.Child("tracing", "openTelemetry", "host"), s.Tracing.OpenTelemetry.Host)...)
 	}
+	if s.Client != nil && s.Client.Paths != nil {
+		errs = append(errs, checkPaths(at.Child("client", "paths"), s.Client.Paths)...)
+	}
 	if s.Client != nil && s.Client.Limits != nil {
 		l, at := s.Client.Limits, at.Child("client", "limits")
 		errs = append(errs, checkDuration(at.Child("headersTimeout"), l.HeadersTimeout, time.Millisecond, maxLimit)...)
