@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -35,6 +37,9 @@ const inexpressibleHost status.RefKind = "inexpressible"
 // refusal.
 const backendLeftOut status.RefKind = "left out"
 
+// overRegexBudget is a route whose regular expressions are too much for a Gateway.
+const overRegexBudget status.RefKind = "over budget"
+
 // issueKey is something about a route that came to light behind translation.
 type issueKey struct {
 	Route object.Key
@@ -47,12 +52,15 @@ func (k issueKey) compare(o issueKey) int {
 	return cmp.Or(k.Route.Compare(o.Route), k.About.compare(o.About))
 }
 
-// issue is one of three: rules that Envoy's configuration can't express, a refusal
-// by proxies, or a part of a backend that they can't be given.
+// issue is one of four: rules that Envoy's configuration can't express, a refusal
+// by proxies, a part of a backend that they can't be given, or a route that costs them too
+// much.
 type issue struct {
 	problems []translate.Problem
 	refused  *status.Rejection
 	leftOut  *condition.Omission
+	// tooCostly says why proxies are not given the route.
+	tooCostly *metav1.Condition
 }
 
 // routeIssues are the issues of all routes. Routes look for theirs only where their
@@ -96,8 +104,10 @@ func (p *Pipeline) declareIssues() routeIssues {
 		func(k issueKey, _ issue, yield func(object.Key)) { yield(k.Route) }, issueKey.compare)
 	byRoute.Also(refused)
 	byRoute.Also(left)
+	costly := p.budgetIssues()
+	byRoute.Also(costly)
 	namespaces := flow.Keys("namespaces-with-issues",
-		func(k issueKey, _ issue, yield func(string)) { yield(k.Route.Namespace) }, inexpressible, refused, left)
+		func(k issueKey, _ issue, yield func(string)) { yield(k.Route.Namespace) }, inexpressible, refused, left, costly)
 	return routeIssues{byRoute, namespaces}
 }
 

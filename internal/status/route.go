@@ -26,6 +26,14 @@ type RouteInput struct {
 	Rejected []RouteRejection
 	// LeftOut is what of its backends no proxy can be given.
 	LeftOut []RouteOmission
+	// Closed are the Gateways where the route answers nothing but errors.
+	Closed []RouteClosed
+}
+
+// RouteClosed is a Gateway whose proxies refuse all requests of a route, and why.
+type RouteClosed struct {
+	Gateway object.Name
+	Why     metav1.Condition // of type Accepted
 }
 
 // RouteOmission is a part of a backend that a route uses at a Gateway.
@@ -74,6 +82,11 @@ func (in *RouteInput) parent(p topology.Parent, resolved metav1.Condition) []met
 		conditions[0] = condition.NoRuleLeft(reason, invalid)
 	default:
 		conditions = append(conditions, condition.RoutePartiallyInvalid(invalid))
+	}
+	for _, c := range in.Closed {
+		if c.Gateway == p.Gateway {
+			return []metav1.Condition{c.Why, resolved}
+		}
 	}
 	refusals, omissions := in.refusals(p.Gateway), in.omissions(p.Gateway)
 	if len(refusals)+len(omissions) > 0 {
