@@ -70,7 +70,7 @@ func checkFormat(at *field.Path, format string) field.ErrorList {
 
 func checkBootstrap(additions []byte) error {
 	whole, err := proxy.Bootstrap(proxy.BootstrapOptions{
-		Gateway: object.Name{Namespace: "namespace", Name: "name"}, XDSSocket: "/xds", AdminSocket: "/admin", Additions: additions,
+		Gateway: object.Name{Namespace: "namespace", Name: "name"}, XDSSocket: "/xds", AdminSocket: "/admin", PressureFile: "/pressure", Additions: additions,
 	})
 	if err != nil {
 		if cause := errors.Unwrap(err); cause != nil { // it isn't about that Gateway
