@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"cmp"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
@@ -83,7 +85,82 @@ type Client struct {
 	// Limits bound what one client may take.
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
+
+	// Paths say how the paths of requests are tidied before a route is chosen. A level
+	// that sets it replaces the weaker ones' wholly.
+	// +optional
+	Paths *Paths `json:"paths,omitempty" merge:"whole"`
 }
+
+// Paths say how the paths of requests are tidied before a route is chosen. Routes, their
+// filters and backends get the same path.
+type Paths struct {
+	PathRules `json:",inline"`
+
+	// Listeners say otherwise for some listeners.
+	// +optional
+	// +listType=map
+	// +listMapKey=listenerPort
+	// +kubebuilder:validation:MaxItems=64
+	Listeners []ListenerPaths `json:"listeners,omitzero"`
+}
+
+// Of returns the rules for the listeners of a port.
+func (p *Paths) Of(port int32) PathRules {
+	for i := range p.Listeners {
+		if l := &p.Listeners[i]; l.ListenerPort == port {
+			return l.PathRules.Or(p.PathRules)
+		}
+	}
+	return p.PathRules
+}
+
+// Or returns the rules with those of others where they say nothing.
+func (r PathRules) Or(others PathRules) PathRules {
+	return PathRules{
+		MergeSlashes:   cmp.Or(r.MergeSlashes, others.MergeSlashes),
+		EscapedSlashes: cmp.Or(r.EscapedSlashes, others.EscapedSlashes),
+	}
+}
+
+// ListenerPaths are the rules for the paths of some listeners. What isn't set is as for the
+// others.
+type ListenerPaths struct {
+	// ListenerPort is the port of one or more listeners.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	ListenerPort int32 `json:"listenerPort"`
+
+	PathRules `json:",inline"`
+}
+
+// PathRules say what becomes of slashes that could lead around a route.
+type PathRules struct {
+	// MergeSlashes makes one slash of several, so that //admin is /admin. True by default.
+	// Backends for which // has a meaning, such as a URL in a path, need false.
+	// +optional
+	MergeSlashes *bool `json:"mergeSlashes,omitempty"`
+
+	// EscapedSlashes is what becomes of a request whose path has %2F or %5C, which some
+	// backends take for slashes. Reject answers 400. Redirect answers 307 with the path
+	// that has slashes in their place, and 400 to gRPC; it needs mergeSlashes. Keep
+	// leaves them as they are: to routes they are no slashes, so backends that take them
+	// for slashes must guard their paths themselves. Reject by default.
+	// +optional
+	EscapedSlashes *EscapedSlashes `json:"escapedSlashes,omitempty"`
+}
+
+// EscapedSlashes is what becomes of escaped slashes.
+//
+// +kubebuilder:validation:Enum=Reject;Redirect;Keep
+type EscapedSlashes string
+
+// What can become of them.
+const (
+	RejectEscapedSlashes   EscapedSlashes = "Reject"
+	RedirectEscapedSlashes EscapedSlashes = "Redirect"
+	KeepEscapedSlashes     EscapedSlashes = "Keep"
+)
 
 // Limits bound what one client may take.
 type Limits struct {

@@ -21,6 +21,8 @@ type clientFlags struct {
 	http3         bool
 	proxyProtocol bool
 	trustedHops   uint32
+	mergeSlashes  bool
+	escaped       string
 	limits        []string // NAME=VALUE
 }
 
@@ -28,6 +30,8 @@ func (f *clientFlags) define(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.http3, "http3", false, "serve HTTP/3 on HTTPS listeners that don't say otherwise")
 	fl.BoolVar(&f.proxyProtocol, "proxy-protocol", false, "take clients' addresses from the PROXY protocol, and refuse connections without it")
 	boundedVar(fl, &f.trustedHops, "trusted-hops", 0, 0, maxTrustedHops, "proxies in front of this one whose X-Forwarded headers are believed")
+	fl.BoolVar(&f.mergeSlashes, "merge-slashes", true, "make one slash of several in paths, before a route is chosen")
+	fl.StringVar(&f.escaped, "escaped-slashes", "reject", "what becomes of requests with %2F or %5C in their path: "+strings.Join(escapedNames(), ", "))
 	fl.StringArrayVar(&f.limits, "limit", nil, "NAME=VALUE: what one client may take, of "+strings.Join(limitNames(), ", ")+"; repeatable")
 }
 
@@ -39,6 +43,14 @@ func (f *clientFlags) options() (standalone.ClientOptions, error) {
 	if f.http3 && f.proxyProtocol {
 		return o, usageError{errors.New("--http3 and --proxy-protocol can't be had together: there is no PROXY protocol over UDP")}
 	}
+	if err := oneOf("escaped-slashes", f.escaped, escapedNames()...); err != nil {
+		return o, err
+	}
+	escaped := escapedSlashes[f.escaped]
+	if escaped == ir.RedirectEscaped && !f.mergeSlashes {
+		return o, usageError{errors.New("--escaped-slashes redirect needs --merge-slashes: a redirect to a path that begins with // leads to another host")}
+	}
+	o.Paths = ir.Paths{KeepDoubled: !f.mergeSlashes, Escaped: escaped}
 	for _, text := range f.limits {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok {
@@ -54,6 +66,13 @@ func (f *clientFlags) options() (standalone.ClientOptions, error) {
 	}
 	return o, nil
 }
+
+// escapedSlashes are the names that --escaped-slashes takes.
+var escapedSlashes = map[string]ir.EscapedSlashes{
+	"reject": ir.RejectEscaped, "redirect": ir.RedirectEscaped, "keep": ir.KeepEscaped,
+}
+
+func escapedNames() []string { return slices.Sorted(maps.Keys(escapedSlashes)) }
 
 // limits are the names that --limit takes.
 var limits = map[string]func(*ir.Limits, string) error{

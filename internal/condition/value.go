@@ -46,6 +46,25 @@ func RegexTooLarge(field, pattern string, size, limit int) metav1.Condition {
 	return unsupportedValue(field, "%s compiles to %d instructions, over the limit of %d; shorten it, above all its counted repetitions", quote(pattern), size, limit)
 }
 
+// RouteOverRegexBudget is a route whose regular expressions have more instructions, on all
+// its hosts of a Gateway, than one route may have.
+func RouteOverRegexBudget(gateway string, each, hosts, limit int) metav1.Condition {
+	return unsupportedValue("spec.rules",
+		"the regular expressions compile to %d instructions on each of %d hosts of Gateway %s, %d in all, over the limit of %d for a route; %s",
+		each, hosts, gateway, each*hosts, limit, budgetRemedy)
+}
+
+// GatewayOverRegexBudget is a route whose regular expressions no longer fit into what all
+// routes of a Gateway may have; spent is what older ones have.
+func GatewayOverRegexBudget(gateway string, sum, spent, limit int) metav1.Condition {
+	return unsupportedValue("spec.rules",
+		"the regular expressions compile to %d instructions on all hosts of Gateway %s, where older routes have %d, %d in all, over the limit of %d for a Gateway; %s",
+		sum, gateway, spent, sum+spent, limit, budgetRemedy)
+}
+
+const budgetRemedy = "match by prefixes and exact values, use fewer or shorter expressions, above all shorter counted repetitions, " +
+	"or give the route fewer hostnames; until then it serves nothing there"
+
 // AnchoredRegex is a regular expression with anchors where it can't have any.
 func AnchoredRegex(field, pattern string) metav1.Condition {
 	return unsupportedValue(field, "%s is compared with the whole name, and can't have ^ or $ within; remove them", quote(pattern))

@@ -41,10 +41,11 @@ func connectionManager(l *ir.Listener, c *ir.Chain) (*anypb.Any, error) {
 		// able to set timeouts and retries by x-envoy headers.
 		InternalAddressConfig: &hcmv3.HttpConnectionManager_InternalAddressConfig{CidrRanges: noAddresses},
 
-		// Dot segments would lead around prefixes. Doubled and escaped slashes
-		// stay: the Gateway API gives them no meaning, and they have one for
-		// many backends (a URL in a path, a name with a slash).
-		NormalizePath: wrapperspb.Bool(true),
+		// Dot segments would lead around prefixes, and so would slashes in disguise:
+		// what the backend gets is what routes and their guards have seen.
+		NormalizePath:                wrapperspb.Bool(true),
+		MergeSlashes:                 mergeSlashes(l.Client.Paths),
+		PathWithEscapedSlashesAction: escapedSlashes[l.Client.Paths.Escaped],
 
 		// The scheme in HTTP/2 says how the backend is spoken to: servers refuse one
 		// that differs from the connection. How the client came is for
@@ -98,6 +99,19 @@ func connectionManager(l *ir.Listener, c *ir.Chain) (*anypb.Any, error) {
 		return nil, err
 	}
 	return pack(m)
+}
+
+// escapedSlashes is what Envoy calls what becomes of %2F and %5C.
+var escapedSlashes = map[ir.EscapedSlashes]hcmv3.HttpConnectionManager_PathWithEscapedSlashesAction{
+	ir.RejectEscaped:   hcmv3.HttpConnectionManager_REJECT_REQUEST,
+	ir.RedirectEscaped: hcmv3.HttpConnectionManager_UNESCAPE_AND_REDIRECT,
+	ir.KeepEscaped:     hcmv3.HttpConnectionManager_KEEP_UNCHANGED,
+}
+
+// mergeSlashes says whether several slashes are made one. A redirect to a path that begins
+// with two of them would lead to another host.
+func mergeSlashes(p ir.Paths) bool {
+	return !p.KeepDoubled || p.Escaped == ir.RedirectEscaped
 }
 
 // noAddresses is a range that no client can have. An empty list would mean the

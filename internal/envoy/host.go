@@ -76,11 +76,16 @@ func closedHost(h *ir.Host, why error) (*Part, []RuleError) {
 	closed := &ir.Host{Domain: h.Domain, Rules: make([]*ir.Rule, len(h.Rules))}
 	errs := make([]RuleError, len(h.Rules))
 	for i, r := range h.Rules {
-		closed.Rules[i] = &ir.Rule{Source: r.Source, Match: r.Match, Status: failure(r)}
+		closed.Rules[i] = Closed(r)
 		errs[i] = RuleError{Source: r.Source, Err: why}
 	}
 	part, more := HostPart(closed)
 	return part, append(errs, more...)
+}
+
+// Closed returns a rule that refuses what a rule matches.
+func Closed(r *ir.Rule) *ir.Rule {
+	return &ir.Rule{Source: r.Source, Match: r.Match, Status: failure(r)}
 }
 
 // setRoutes gives a virtual host the routes of its rules.

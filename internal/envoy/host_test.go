@@ -136,27 +136,6 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-func TestCheckRegex(t *testing.T) {
-	for re, want := range map[string]string{
-		``:          "empty",
-		`(`:         "missing closing",
-		`a**`:       "invalid nested repetition",
-		`a{1001}`:   "invalid repeat count",
-		`(?=a)`:     "invalid or unsupported Perl syntax",
-		`\1`:        "invalid escape sequence",
-		`\x{100}`:   `\x{100} stands for`,
-		`\400`:      `\400 stands for`,
-		`\p{Greek}`: `\p{Greek} stands for`,
-		`\p{lu}`:    `\p{lu} stands for`,
-		"a\xff":     "not valid UTF-8",
-		`(?:abc){1000}` + strings.Repeat(`.{1000}`, 20): "too large",
-	} {
-		if err := checkRegex(re); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", re, err, want)
-		}
-	}
-}
-
 // What we accept, Envoy compiles.
 func TestRegexAccepted(t *testing.T) {
 	var rules []*ir.Rule

@@ -13,7 +13,26 @@ type Client struct {
 	// TrustedHops-1 addresses, X-Forwarded-Proto and the like.
 	TrustedHops uint32 `json:"trustedHops,omitempty"`
 	Limits      Limits `json:"limits,omitzero"`
+	Paths       Paths  `json:"paths,omitzero"`
 }
+
+// Paths say what becomes of slashes that are doubled or escaped, before a route is chosen
+// by the path. The zero value is the default: both are closed ways around a route.
+type Paths struct {
+	// KeepDoubled leaves several slashes as they are. They are one otherwise.
+	KeepDoubled bool           `json:"keepDoubled,omitempty"`
+	Escaped     EscapedSlashes `json:"escaped,omitempty"`
+}
+
+// EscapedSlashes is what becomes of a request whose path has %2F or %5C.
+type EscapedSlashes string
+
+// What can become of it.
+const (
+	RejectEscaped   EscapedSlashes = ""         // 400
+	RedirectEscaped EscapedSlashes = "Redirect" // 307 to the path with slashes, for gRPC 400
+	KeepEscaped     EscapedSlashes = "Keep"     // ordinary characters, for routes and backends
+)
 
 // Limits bound what one client may take. Zero stands for the default of a limit, which
 // package envoy has.

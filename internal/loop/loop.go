@@ -89,6 +89,7 @@ func (l *Loop) Run(ctx context.Context) error {
 
 // Emit hands a batch of a source to the loop, unless ctx ends first.
 func (l *Loop) Emit(ctx context.Context, from int, b source.Batch) {
+	pipeline.Prepare(b)
 	if l.merge == nil {
 		l.queue.emit(ctx, b)
 		return

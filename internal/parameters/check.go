@@ -65,6 +65,9 @@ func checkSettings(at *field.Path, s *v1alpha1.Settings) (errs field.ErrorList) 
 	if s.Backends != nil {
 		errs = append(errs, checkBackends(at.Child("backends"), s.Backends)...)
 	}
+	if s.Client != nil && s.Client.Paths != nil {
+		errs = append(errs, checkPaths(at.Child("client", "paths"), s.Client.Paths)...)
+	}
 	if s.Client != nil && s.Client.Limits != nil {
 		l, at := s.Client.Limits, at.Child("client", "limits")
 		errs = append(errs, checkDuration(at.Child("headersTimeout"), l.HeadersTimeout, time.Millisecond, maxLimit)...)

@@ -36,13 +36,17 @@ func TestCheckParameters(t *testing.T) {
 		"drain: {delay: 0s, timeout: 1h30m}":                                                                                   nil,
 		"drain: {delay: 99h, timeout: x}":                                                                                      {"spec.drain.delay", "spec.drain.timeout"},
 		"accessLog: [{path: /var/log/access}, {openTelemetry: {host: collector.svc, port: 4317}}, {openTelemetry: {host: '::1', port: 4317}}]": nil,
-		"accessLog: [{path: /var/../log}]":                                                    {"spec.accessLog[0].path"},
-		"accessLog: [{openTelemetry: {host: 'a b', port: 1}}]":                                {"spec.accessLog[0].openTelemetry.host"},
-		"tracing: {openTelemetry: {host: 'http://x', port: 1}}":                               {"spec.tracing.openTelemetry.host"},
-		"client: {limits: {headersTimeout: 0s, idleTimeout: 1ms}}":                            {"spec.client.limits.headersTimeout"},
+		"accessLog: [{path: /var/../log}]":                                                                 {"spec.accessLog[0].path"},
+		"accessLog: [{openTelemetry: {host: 'a b', port: 1}}]":                                             {"spec.accessLog[0].openTelemetry.host"},
+		"tracing: {openTelemetry: {host: 'http://x', port: 1}}":                                            {"spec.tracing.openTelemetry.host"},
+		"client: {limits: {headersTimeout: 0s, idleTimeout: 1ms}}":                                         {"spec.client.limits.headersTimeout"},
+		"client: {paths: {escapedSlashes: Redirect, listeners: [{listenerPort: 80, mergeSlashes: true}]}}": nil,
+		"client: {paths: {escapedSlashes: Redirect, mergeSlashes: false}}":                                 {"spec.client.paths.escapedSlashes"},
+		"client: {paths: {escapedSlashes: Redirect, listeners: [{listenerPort: 80, mergeSlashes: false}, {listenerPort: 81, mergeSlashes: false, escapedSlashes: Reject}]}}": {"spec.client.paths.listeners[0].escapedSlashes"},
+		"client: {paths: {mergeSlashes: false, listeners: [{listenerPort: 80, escapedSlashes: Redirect}, {listenerPort: 80, escapedSlashes: Keep}]}}":                        {"spec.client.paths.listeners[0].escapedSlashes", "spec.client.paths.listeners[1].listenerPort"},
+		"overrides: {envoy: {bootstrap: []}}":                                                 {"spec.overrides.envoy.bootstrap"},
 		"allow: {addresses: [192.0.2.0/24, '2001:db8::/64'], externalIPs: [198.51.100.7/32]}": nil,
 		"allow: {addresses: [192.0.2.1], externalIPs: [198.51.100.0/33]}":                     {"spec.allow.addresses[0]", "spec.allow.externalIPs[0]"},
-		"overrides: {envoy: {bootstrap: []}}":                                                 {"spec.overrides.envoy.bootstrap"},
 	} {
 		o := &v1alpha1.GatewayParameters{}
 		if err := yaml.UnmarshalStrict([]byte("spec: {"+text+"}"), o); err != nil {

@@ -38,6 +38,9 @@ const inexpressibleHost status.RefKind = "inexpressible"
 // refusal.
 const backendLeftOut status.RefKind = "left out"
 
+// overRegexBudget is a route whose regular expressions are too much for a Gateway.
+const overRegexBudget status.RefKind = "over budget"
+
 // issueKey is something about a route that came to light behind translation.
 type issueKey struct {
 	Route object.Key
@@ -51,13 +54,15 @@ func (k issueKey) compare(o issueKey) int {
 }
 
 // issue is one of four: rules that Envoy's configuration can't express, a refusal
-// by proxies, a part of a backend that they can't be given, or a backend that the
-// Gateway's routes may not lead to.
+// by proxies, a part of a backend that they can't be given, a backend that the Gateway's
+// routes may not lead to, or a route that costs them too much.
 type issue struct {
 	barred   *metav1.Condition
 	problems []translate.Problem
 	refused  *status.Rejection
 	leftOut  *condition.Omission
+	// tooCostly says why proxies are not given the route.
+	tooCostly *metav1.Condition
 }
 
 // routeIssues are the issues of all routes. Routes look for theirs only where their
@@ -101,8 +106,10 @@ func (p *Pipeline) declareIssues() routeIssues {
 		func(k issueKey, _ issue, yield func(object.Key)) { yield(k.Route) }, issueKey.compare)
 	byRoute.Also(refused)
 	byRoute.Also(left)
+	costly := p.budgetIssues()
+	byRoute.Also(costly)
 	namespaces := flow.Keys("namespaces-with-issues",
-		func(k issueKey, _ issue, yield func(string)) { yield(k.Route.Namespace) }, inexpressible, refused, left)
+		func(k issueKey, _ issue, yield func(string)) { yield(k.Route.Namespace) }, inexpressible, refused, left, costly)
 	return routeIssues{byRoute, namespaces}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
@@ -59,8 +60,9 @@ type Pipeline struct {
 	hostParts     *flow.Derived[ir.HostKey, *hostPart]
 	fallbackParts *flow.Derived[ir.HostKey, *hostPart]
 	forwards      *flow.Derived[ir.HostKey, *ir.Host]
-	sockets       flow.Table[socket, struct{}]      // see declareSockets
-	pools         *flow.Derived[BackendKey, Member] // of UDP ports
+	sockets       flow.Table[socket, struct{}]              // see declareSockets
+	overBudget    *flow.Derived[regexUse, metav1.Condition] // of regular expressions
+	pools         *flow.Derived[BackendKey, Member]         // of UDP ports
 
 	// Infrastructure is what provisioned fleets follow from; nil where none are.
 	Infrastructure *flow.Derived[object.Name, *infra.Gateway]
@@ -234,6 +236,14 @@ func (p *Pipeline) AllProblems(c *flow.Ctx, yield func(source.Problem)) {
 	}
 }
 
+// Prepare does of a batch's work what needs no table. Sources' goroutines call it before
+// they hand over a batch, so that transactions don't wait for it.
+func Prepare(b source.Batch) {
+	for _, o := range b.Set {
+		translate.Prepare(o)
+	}
+}
+
 // unsupported is the key under which an object without effect stands among the
 // problems of files.
 func unsupported(k object.Key) string { return "\x00" + k.String() }
@@ -243,8 +253,11 @@ func (p *Pipeline) declareHosts() {
 	p.rules = flow.Map("rules", p.Graph.Routes,
 		func(_ *flow.Ctx, k object.Key, r *topology.Route, emit func(object.Key, *routeRules)) {
 			rules := translate.Route(r)
-			emit(k, &routeRules{rules, r.Object.GetCreationTimestamp().Time, status.NoRuleLeft(r, rules.Problems)})
+			emit(k, budgeted(&routeRules{
+				Rules: rules, created: r.Object.GetCreationTimestamp().Time, invalid: status.NoRuleLeft(r, rules.Problems),
+			}))
 		})
+	p.declareRegexBudgets()
 
 	p.declarePorts()
 	p.declareForwards()
@@ -277,7 +290,7 @@ func (p *Pipeline) declareHosts() {
 				}
 				i := slices.IndexFunc(a.Hosts, func(h topology.AttachedHost) bool { return h.Domain == k.Domain })
 				in.Entries = append(in.Entries, translate.HostEntry{
-					Route: key.Route, Hostname: a.Hosts[i].Hostname, Created: rules.created, Rules: rules.Rules.Rules,
+					Route: key.Route, Hostname: a.Hosts[i].Hostname, Created: rules.created, Rules: p.within(c, k.Gateway, key.Route, rules),
 				})
 			}
 			return translate.Host(in), true
@@ -298,6 +311,10 @@ type routeRules struct {
 	translate.Rules
 	created time.Time // the older of two equals wins
 	invalid bool      // no rule is left
+	// program is how many instructions the regular expressions have on each host, and closed
+	// the rules in place of these where that is too much; nil without expressions.
+	program int
+	closed  []*ir.Rule
 }
 
 // TableFront is what a host needs to know of the listener in front of it.

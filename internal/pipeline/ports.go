@@ -77,7 +77,7 @@ func (p *Pipeline) declarePorts() {
 			bind, _ := p.Options.Topology.BindPort(k.Port)
 			listener := translate.Listener(translate.ListenerInput{
 				Gateway: k.Gateway, Port: k.Port, BindPort: bind, Mapped: p.Options.Topology.Provisioned,
-				Hop: p.hop(gw), Addresses: addresses, Client: translate.Client(gw.Parameters.Client), Telemetry: translate.Telemetry(k.Gateway, gw.Parameters), Listeners: listeners,
+				Hop: p.hop(gw), Addresses: addresses, Client: translate.Client(gw.Parameters.Client, k.Port), Telemetry: translate.Telemetry(k.Gateway, gw.Parameters), Listeners: listeners,
 				Forwards: p.forwardsOn(c, forwarding, k, listeners),
 			})
 			if listener == nil {

@@ -36,21 +36,37 @@ func (p *Pipeline) declareUncounted() {
 				yield(k)
 			}
 		})
-	p.uncounted = flow.Count("uncounted-routes",
+	closed := flow.Map("closed-attachments", p.overBudget,
+		func(c *flow.Ctx, k regexUse, _ metav1.Condition, emit func(topology.AttachmentKey, struct{})) {
+			if rules, ok := flow.Get(c, p.rules, k.Route); !ok || rules.invalid {
+				return // not counted already
+			}
+			for l := range p.attachedTo(c, k.Route) {
+				if l.Gateway == k.Gateway {
+					emit(topology.AttachmentKey{Route: k.Route, Listener: l}, struct{}{})
+				}
+			}
+		}, flow.Equal(flow.Same[struct{}]))
+	p.uncounted = flow.CountAll("uncounted-routes",
+		func(k topology.AttachmentKey, _ struct{}, yield func(topology.ListenerKey)) { yield(k.Listener) },
+		closed,
 		flow.Map("invalid-attachments", invalid,
 			func(c *flow.Ctx, k object.Key, _ int, emit func(topology.AttachmentKey, struct{})) {
-				parents := p.Graph.Parents(c, k)
-				seen := map[topology.ListenerKey]bool{}
-				for _, parent := range parents {
-					for l := range parent.Attached {
-						if !seen[l] {
-							seen[l] = true
-							emit(topology.AttachmentKey{Route: k, Listener: l}, struct{}{})
-						}
-					}
+				for l := range p.attachedTo(c, k) {
+					emit(topology.AttachmentKey{Route: k, Listener: l}, struct{}{})
 				}
-			}, flow.Equal(flow.Same[struct{}])),
-		func(k topology.AttachmentKey, _ struct{}, yield func(topology.ListenerKey)) { yield(k.Listener) })
+			}, flow.Equal(flow.Same[struct{}])))
+}
+
+// attachedTo returns the listeners that a route is attached to.
+func (p *Pipeline) attachedTo(c *flow.Ctx, route object.Key) map[topology.ListenerKey]struct{} {
+	all := map[topology.ListenerKey]struct{}{}
+	for _, parent := range p.Graph.Parents(c, route) {
+		for l := range parent.Attached {
+			all[l] = struct{}{}
+		}
+	}
+	return all
 }
 
 func (p *Pipeline) declareClassStatus() {
@@ -138,6 +154,9 @@ func (p *Pipeline) declareRouteStatus(issues routeIssues) {
 					}
 					if i.barred != nil {
 						in.Barred = append(in.Barred, status.RouteBar{Gateway: by.About.Gateway, Condition: *i.barred})
+					}
+					if i.tooCostly != nil {
+						in.Closed = append(in.Closed, status.RouteClosed{Gateway: by.About.Gateway, Why: *i.tooCostly})
 					}
 					if i.refused != nil {
 						in.Rejected = append(in.Rejected, status.RouteRejection{

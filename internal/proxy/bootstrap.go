@@ -18,6 +18,9 @@ type BootstrapOptions struct {
 	// AdminSocket is the Unix socket that Envoy's admin interface listens on,
 	// an absolute path in a private directory.
 	AdminSocket string
+	// PressureFile is where Envoy reads how much of its limit of connections is taken, an
+	// absolute path; empty for no such file. It must be there when Envoy starts.
+	PressureFile string
 	// BackendStats keeps statistics of every cluster too.
 	BackendStats bool
 	// Additions, if not empty, are YAML or JSON of a Bootstrap that is merged
@@ -49,6 +52,7 @@ var keptStats = []string{
 	"tcp.",              // connections by stat_prefix
 	"udp.",              // sessions by stat_prefix
 	"control_plane.",    // connected to us, or not
+	"overload.",         // whether connections become few
 }
 
 // maxRegexProgram replaces Envoy's limit of 100 for the size of a compiled
@@ -103,13 +107,7 @@ func Bootstrap(o BootstrapOptions) ([]byte, error) {
 		// No sink is configured, so the periodic flush on the main thread
 		// would be work without use.
 		StatsFlushOnAdmin: true,
-		OverloadManager: overloadManager{Monitors: []resourceMonitor{{
-			Name: "envoy.resource_monitors.global_downstream_max_connections",
-			Config: downstreamConnections{
-				Type: "type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig",
-				Max:  connectionLimit(openFiles()),
-			},
-		}}},
+		OverloadManager:   underPressure(o.PressureFile, connectionLimit(openFiles())),
 		LayeredRuntime: layeredRuntime{Layers: []runtimeLayer{{
 			Name:   "gatehouse",
 			Static: map[string]any{"re2.max_program_size.error_level": maxRegexProgram},

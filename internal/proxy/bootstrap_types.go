@@ -144,17 +144,51 @@ type deferredStatOptions struct {
 }
 
 type overloadManager struct {
-	Monitors []resourceMonitor `json:"resource_monitors"`
+	RefreshInterval string            `json:"refresh_interval,omitempty"`
+	Monitors        []resourceMonitor `json:"resource_monitors"`
+	Actions         []overloadAction  `json:"actions,omitempty"`
 }
 
 type resourceMonitor struct {
-	Name   string                `json:"name"`
-	Config downstreamConnections `json:"typed_config"`
+	Name   string        `json:"name"`
+	Config monitorConfig `json:"typed_config"`
 }
 
-type downstreamConnections struct {
-	Type string `json:"@type"`
-	Max  uint64 `json:"max_active_downstream_connections"`
+type monitorConfig struct {
+	Type     string `json:"@type"`
+	Max      uint64 `json:"max_active_downstream_connections,omitempty"`
+	Filename string `json:"filename,omitempty"`
+}
+
+type overloadAction struct {
+	Name     string       `json:"name"`
+	Triggers []trigger    `json:"triggers"`
+	Config   *scaleTimers `json:"typed_config,omitempty"`
+}
+
+type trigger struct {
+	Name      string     `json:"name"`
+	Threshold *threshold `json:"threshold,omitempty"`
+	Scaled    *scaled    `json:"scaled,omitempty"`
+}
+
+type threshold struct {
+	Value float64 `json:"value"`
+}
+
+type scaled struct {
+	From float64 `json:"scaling_threshold"`
+	To   float64 `json:"saturation_threshold"`
+}
+
+type scaleTimers struct {
+	Type    string        `json:"@type"`
+	Factors []timerFactor `json:"timer_scale_factors"`
+}
+
+type timerFactor struct {
+	Timer string `json:"timer"`
+	Min   string `json:"min_timeout"`
 }
 
 type layeredRuntime struct {

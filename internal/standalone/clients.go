@@ -6,6 +6,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
 // settings are the client options in the form of parameters, which may say
@@ -17,7 +18,20 @@ func (o ClientOptions) settings() *v1alpha1.Settings {
 	}
 	return &v1alpha1.Settings{Client: &v1alpha1.Client{
 		HTTP3: &o.HTTP3, ProxyProtocol: &o.ProxyProtocol, TrustedHops: chosen(o.TrustedHops), Limits: &limits,
+		Paths: o.paths(),
 	}}
+}
+
+func (o ClientOptions) paths() *v1alpha1.Paths {
+	if o.Paths == (ir.Paths{}) {
+		return nil
+	}
+	out := &v1alpha1.Paths{}
+	out.MergeSlashes = new(!o.Paths.KeepDoubled)
+	if o.Paths.Escaped != ir.RejectEscaped {
+		out.EscapedSlashes = new(v1alpha1.EscapedSlashes(o.Paths.Escaped))
+	}
+	return out
 }
 
 func chosen(n uint32) *int32 {

@@ -28,12 +28,20 @@ type RouteInput struct {
 	LeftOut []RouteOmission
 	// Barred are the backends that routes of a Gateway may not lead to.
 	Barred []RouteBar
+	// Closed are the Gateways where the route answers nothing but errors.
+	Closed []RouteClosed
 }
 
 // RouteBar is why a route may not lead to a backend at a Gateway.
 type RouteBar struct {
 	Gateway   object.Name
 	Condition metav1.Condition // of type ResolvedRefs
+}
+
+// RouteClosed is a Gateway whose proxies refuse all requests of a route, and why.
+type RouteClosed struct {
+	Gateway object.Name
+	Why     metav1.Condition // of type Accepted
 }
 
 // RouteOmission is a part of a backend that a route uses at a Gateway.
@@ -82,6 +90,11 @@ func (in *RouteInput) parent(p topology.Parent, resolved metav1.Condition) []met
 		conditions[0] = condition.NoRuleLeft(reason, invalid)
 	default:
 		conditions = append(conditions, condition.RoutePartiallyInvalid(invalid))
+	}
+	for _, c := range in.Closed {
+		if c.Gateway == p.Gateway {
+			return []metav1.Condition{c.Why, resolved}
+		}
 	}
 	refusals, omissions := in.refusals(p.Gateway), in.omissions(p.Gateway)
 	if len(refusals)+len(omissions) > 0 {

@@ -9,9 +9,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
-// Client returns how listeners treat clients by settings that topology has checked;
-// nil is the default of everything.
-func Client(c *v1alpha1.Client) ir.Client {
+// Client returns how the listeners of a port treat clients by settings that topology has
+// checked; nil is the default of everything.
+func Client(c *v1alpha1.Client, port uint16) ir.Client {
 	if c == nil {
 		return ir.Client{}
 	}
@@ -30,7 +30,18 @@ func Client(c *v1alpha1.Client) ir.Client {
 			Duration:       lasting(l.ConnectionDuration),
 		}
 	}
+	if c.Paths != nil {
+		out.Paths = paths(c.Paths.Of(int32(port)))
+	}
 	return out
+}
+
+func paths(r v1alpha1.PathRules) (p ir.Paths) {
+	p.KeepDoubled = r.MergeSlashes != nil && !*r.MergeSlashes
+	if r.EscapedSlashes != nil && *r.EscapedSlashes != v1alpha1.RejectEscapedSlashes {
+		p.Escaped = ir.EscapedSlashes(*r.EscapedSlashes)
+	}
+	return p
 }
 
 // number is what the schema has bounded; 0 where it isn't set.

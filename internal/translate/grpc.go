@@ -1,14 +1,13 @@
 package translate
 
 import (
-	"regexp/syntax"
-	"slices"
 	"strings"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/re2"
 )
 
 // everyCall is what a rule of gRPC without matches takes.
@@ -98,24 +97,12 @@ func (t *translation) grpcRegex(at position, name, pattern string) (string, bool
 	if strings.HasSuffix(inner, "$") && !strings.HasSuffix(inner, `\$`) {
 		inner = strings.TrimSuffix(inner, "$")
 	}
-	tree, err := syntax.Parse(inner, syntax.Perl)
-	if err != nil || inner == "" || anchored(tree) {
+	if inner == "" || re2.Anchored(inner) {
 		f := at.field(name)
 		t.refuse(f, condition.AnchoredRegex(f, pattern))
 		return "", false
 	}
 	return inner, true
-}
-
-// anchored reports whether an expression looks for the begin or the end of the
-// text.
-func anchored(re *syntax.Regexp) bool {
-	switch re.Op {
-	case syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText:
-		return true
-	default:
-		return slices.ContainsFunc(re.Sub, anchored)
-	}
 }
 
 // httpHeaders gives matches of headers the form that they have in HTTPRoutes, which

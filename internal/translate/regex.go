@@ -2,73 +2,64 @@ package translate
 
 import (
 	"errors"
-	"fmt"
-	"regexp/syntax"
-	"strconv"
-	"strings"
+
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/re2"
 )
 
-// maxRegexProgram bounds a compiled regular expression in instructions. Envoy's
-// RE2 gives up near 130,000 (8 MiB); far below that one expression already costs
-// more memory and time than a route should.
-const maxRegexProgram = 10_000
+// Prepare looks at the regular expressions of a route, so that Route finds what there is to
+// know of them and takes no time for it. Any number of goroutines may call it; other objects
+// have none.
+func Prepare(object any) {
+	switch o := object.(type) {
+	case *gwv1.HTTPRoute:
+		for i := range o.Spec.Rules {
+			for _, m := range o.Spec.Rules[i].Matches {
+				if m.Path != nil && m.Path.Value != nil && isRegex(m.Path.Type) {
+					_, _ = re2.Size(*m.Path.Value)
+				}
+				for j := range m.QueryParams {
+					if isRegex(m.QueryParams[j].Type) {
+						_, _ = re2.Size(m.QueryParams[j].Value)
+					}
+				}
+				for j := range m.Headers {
+					if isRegex(m.Headers[j].Type) {
+						_, _ = re2.Size(m.Headers[j].Value)
+					}
+				}
+			}
+		}
+	case *gwv1.GRPCRoute:
+		for i := range o.Spec.Rules {
+			for _, m := range o.Spec.Rules[i].Matches {
+				for j := range m.Headers {
+					if isRegex(m.Headers[j].Type) {
+						_, _ = re2.Size(m.Headers[j].Value)
+					}
+				}
+			}
+		}
+	}
+}
+
+func isRegex[T ~string](kind *T) bool {
+	return kind != nil && string(*kind) == string(gwv1.PathMatchRegularExpression)
+}
 
 // regex checks a regular expression against Envoy's RE2.
 func (t *translation) regex(at position, name, pattern string) bool {
-	size, err := regexSize(pattern)
-	switch {
-	case err != nil:
-		f := at.field(name)
+	_, err := re2.Size(pattern)
+	if err == nil {
+		return true
+	}
+	f := at.field(name)
+	if large, ok := errors.AsType[*re2.TooLargeError](err); ok {
+		t.refuse(f, condition.RegexTooLarge(f, pattern, large.Size, re2.Most))
+	} else {
 		t.refuse(f, condition.InvalidRegex(f, pattern, err))
-		return false
-	case size > maxRegexProgram:
-		f := at.field(name)
-		t.refuse(f, condition.RegexTooLarge(f, pattern, size, maxRegexProgram))
-		return false
 	}
-	return true
-}
-
-// regexSize compiles a pattern. Go's syntax is RE2's but for \C, which Go refuses,
-// and for Latin-1, in which Envoy compiles: there no character has a number above
-// 255.
-func regexSize(pattern string) (int, error) {
-	if pattern == "" {
-		return 0, errors.New("it is empty")
-	}
-	if err := wideEscape(pattern); err != nil {
-		return 0, err
-	}
-	tree, err := syntax.Parse(pattern, syntax.Perl)
-	if refused, ok := errors.AsType[*syntax.Error](err); ok {
-		return 0, fmt.Errorf("%s in %q", refused.Code, refused.Expr)
-	}
-	if err != nil {
-		return 0, err
-	}
-	prog, err := syntax.Compile(tree.Simplify())
-	if err != nil {
-		return 0, err
-	}
-	return len(prog.Inst), nil
-}
-
-// wideEscape finds an escape such as \x{263A} of a character beyond Latin-1.
-func wideEscape(pattern string) error {
-	for rest := pattern; ; {
-		i := strings.IndexByte(rest, '\\')
-		if i < 0 || i+1 == len(rest) {
-			return nil
-		}
-		rest = rest[i+1:]
-		if digits, ok := strings.CutPrefix(rest, "x{"); ok {
-			digits, _, _ = strings.Cut(digits, "}")
-			if n, err := strconv.ParseUint(digits, 16, 32); err == nil && n > 0xff {
-				return fmt.Errorf("\\x{%s} is beyond \\x{FF}; write the character itself", digits)
-			}
-		}
-		rest = rest[1:]
-	}
+	return false
 }

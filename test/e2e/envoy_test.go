@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -15,6 +16,25 @@ import (
 
 // envoyStats asks the process's only Envoy for its counters of that prefix.
 func (p *process) envoyStats(t *testing.T, filter string) map[string]int64 {
+	t.Helper()
+	var answer struct {
+		Stats []struct {
+			Name  string `json:"name"`
+			Value any    `json:"value"` // a number, or a text for some
+		} `json:"stats"`
+	}
+	p.askEnvoy(t, "/stats?format=json&filter="+filter, &answer)
+	out := map[string]int64{}
+	for _, s := range answer.Stats {
+		if n, ok := s.Value.(float64); ok {
+			out[s.Name] = int64(n)
+		}
+	}
+	return out
+}
+
+// askEnvoy asks the process's only Envoy for JSON.
+func (p *process) askEnvoy(t *testing.T, path string, answer any) {
 	t.Helper()
 	sockets, err := filepath.Glob(filepath.Join(p.state, "g", "*", "admin.sock"))
 	if err != nil || len(sockets) != 1 {
@@ -26,27 +46,33 @@ func (p *process) envoyStats(t *testing.T, filter string) map[string]int64 {
 			return new(net.Dialer).DialContext(ctx, "unix", sockets[0])
 		},
 	}}
-	res, err := client.Get("http://envoy/stats?format=json&filter=" + filter)
+	res, err := client.Get("http://envoy" + path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	var answer struct {
-		Stats []struct {
-			Name  string `json:"name"`
-			Value any    `json:"value"` // a number, or a text for some
-		} `json:"stats"`
-	}
-	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+	if err := json.NewDecoder(res.Body).Decode(answer); err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]int64{}
-	for _, s := range answer.Stats {
-		if n, ok := s.Value.(float64); ok {
-			out[s.Name] = int64(n)
-		}
+}
+
+// envoyCost is what the process's only Envoy has allocated, and how long its main thread has
+// run.
+func (p *process) envoyCost(t *testing.T) (bytes int64, main time.Duration) {
+	t.Helper()
+	var memory struct {
+		Allocated int64 `json:"allocated,string"`
 	}
-	return out
+	p.askEnvoy(t, "/memory", &memory)
+	pid := p.envoyPID(t)
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/schedstat", pid, pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscan(string(text), &main); err != nil {
+		t.Fatal(err)
+	}
+	return memory.Allocated, main
 }
 
 // envoyPID returns the id of the process's only Envoy.
