@@ -54,8 +54,9 @@ func (a *Authority) ClientTLS() (*tls.Config, error) {
 	}, nil
 }
 
-// Proxy returns the Gateway and the pod that the certificate of a connection names. It is right for a connection that has long been open, too: a
-// certificate that is over, or whose root is trusted no more, is refused.
+// Proxy returns the Gateway and the pod that the certificate of a connection names.
+// It is right for a connection that has long been open, too: a certificate that is
+// over, or whose root is trusted no more, is refused.
 func (a *Authority) Proxy(cs tls.ConnectionState) (gateway object.Name, pod string, err error) {
 	gateway, pod, err = Gateway(cs)
 	if err != nil {

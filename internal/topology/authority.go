@@ -147,10 +147,11 @@ func (g *Graph) unread(c *flow.Ctx, of object.Kind) condition.Unread {
 	if of == kind.ClusterTrustBundle && !g.options.Experimental {
 		return condition.Unread{Kind: of.Name(), Why: "they belong to the experimental channel (--experimental)"}
 	}
-	if why, ok := flow.Get(c, g.in.Unread, of.Name()); ok && why != "" {
-		return condition.Unread{Kind: of.Name(), Why: why}
+	why, _ := flow.Get(c, g.in.Unread, of.Name())
+	if why == "" {
+		return condition.Unread{} // it is read
 	}
-	return condition.Unread{}
+	return condition.Unread{Kind: of.Name(), Why: why}
 }
 
 // maxAuthorityText bounds what is read: no object of the Kubernetes API can hold more.

@@ -186,6 +186,12 @@ func (k backendKind) manifest(namespace, name, server, host string) (string, err
 	if err != nil {
 		return "", err
 	}
+	return k.leading(namespace, name, port), nil
+}
+
+// leading returns a Service "name" and its EndpointSlice, which lead to a port of
+// 127.0.0.1.
+func (k backendKind) leading(namespace, name string, port int) string {
 	return fmt.Sprintf(`---
 apiVersion: v1
 kind: Service
@@ -199,7 +205,7 @@ metadata: {name: %[2]s-1, namespace: %[1]s, labels: {kubernetes.io/service-name:
 addressType: IPv4
 ports: [{name: %[3]s, port: %[5]d, protocol: %[6]s}]
 endpoints: [{addresses: [127.0.0.1]}]
-`, namespace, name, k.name, k.port, port, k.protocol), nil
+`, namespace, name, k.name, k.port, port, k.protocol)
 }
 
 // backendManifest is the manifest of an HTTP backend.

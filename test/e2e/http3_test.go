@@ -109,24 +109,9 @@ func TestHTTP3SlowBackend(t *testing.T) {
 		_, _ = fmt.Fprint(w, total)
 	}))
 	defer slow.Close()
-	_, port, err := net.SplitHostPort(slow.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
 	manifests := secureSite(t, "home.example")
-	manifests["slow.yaml"] = siteRoute("slow", "slow.example", "slow") + fmt.Sprintf(`---
-apiVersion: v1
-kind: Service
-metadata: {name: slow, namespace: %[1]s}
-spec: {ports: [{port: 8080}]}
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {name: slow-1, namespace: %[1]s, labels: {kubernetes.io/service-name: slow}}
-addressType: IPv4
-ports: [{port: %[2]s}]
-endpoints: [{addresses: [127.0.0.1]}]
-`, siteNamespace, port)
+	manifests["slow.yaml"] = siteRoute("slow", "slow.example", "slow") +
+		httpBackend.leading(siteNamespace, "slow", slow.Listener.Addr().(*net.TCPAddr).Port)
 	s := startSite(t, manifests, "--http3")
 	body := strings.Repeat("0123456789abcdef", 8<<20/16)
 	out, err := (&clientCall{

@@ -95,19 +95,7 @@ func (w *wire) of(text string) []string {
 
 // manifest is a Service raw that leads to it.
 func (w *wire) manifest() string {
-	return fmt.Sprintf(`---
-apiVersion: v1
-kind: Service
-metadata: {name: raw, namespace: %[1]s}
-spec: {ports: [{port: 8080}]}
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {name: raw, namespace: %[1]s, labels: {kubernetes.io/service-name: raw}}
-addressType: IPv4
-ports: [{name: "", port: %[2]d}]
-endpoints: [{addresses: [127.0.0.1]}]
-`, siteNamespace, w.listener.Addr().(*net.TCPAddr).Port)
+	return httpBackend.leading(siteNamespace, "raw", w.listener.Addr().(*net.TCPAddr).Port)
 }
 
 // ambiguity reports what in a request that was forwarded two servers could read in

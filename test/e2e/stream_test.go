@@ -61,19 +61,7 @@ func (s *streamServer) serve(_ any, stream grpc.ServerStream) error {
 }
 
 func (s *streamServer) manifest(name string) string {
-	return fmt.Sprintf(`---
-apiVersion: v1
-kind: Service
-metadata: {name: %[2]s, namespace: %[1]s}
-spec: {ports: [{port: 9000}]}
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {name: %[2]s-1, namespace: %[1]s, labels: {kubernetes.io/service-name: %[2]s}}
-addressType: IPv4
-ports: [{port: %[3]d}]
-endpoints: [{addresses: [127.0.0.1]}]
-`, siteNamespace, name, s.port)
+	return grpcBackend.leading(siteNamespace, name, s.port)
 }
 
 // TestGRPCStreams protects streams in both directions: messages pass one by one

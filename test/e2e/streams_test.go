@@ -272,26 +272,11 @@ func TestDatagramsSentTogether(t *testing.T) {
 			_, _ = bursts.WriteToUDP(together, from)
 		}
 	}()
-	_, port, err := net.SplitHostPort(bursts.LocalAddr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := startSite(t, map[string]string{
 		"gateway.yaml": siteGateway("{name: http, port: 80, protocol: HTTP}",
 			"{name: udp, port: 5353, protocol: UDP}", "{name: bursts, port: 5354, protocol: UDP}"),
-		"udp.yaml": udpBackend.must(t, "u1", "") + fmt.Sprintf(`---
-apiVersion: v1
-kind: Service
-metadata: {name: bursts, namespace: %[1]s}
-spec: {ports: [{port: 5353, protocol: UDP}]}
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {name: bursts-1, namespace: %[1]s, labels: {kubernetes.io/service-name: bursts}}
-addressType: IPv4
-ports: [{port: %[2]s, protocol: UDP}]
-endpoints: [{addresses: [127.0.0.1]}]
-`, siteNamespace, port),
+		"udp.yaml": udpBackend.must(t, "u1", "") +
+			udpBackend.leading(siteNamespace, "bursts", bursts.LocalAddr().(*net.UDPAddr).Port),
 		"route.yaml": forwardRoute("UDPRoute", "r", "udp", "", "{name: u1, port: 5353}") +
 			forwardRoute("UDPRoute", "b", "bursts", "", "{name: bursts, port: 5353}"),
 	})
