@@ -125,7 +125,7 @@ var httpRoute = []Row{
 	},
 	{
 		Title: "matches by path: `Exact`, `PathPrefix`, `RegularExpression`",
-		Note:  "regular expressions are RE2 and match the whole path",
+		Note:  "regular expressions are RE2 and match the whole path; [how large they may be](../guide/security.md#regular-expressions-that-fill-memory)",
 		Cases: []string{"path-match", "path-regex"},
 	},
 	{
