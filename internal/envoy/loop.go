@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 
 	mutationv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -84,10 +85,5 @@ func endLoops(m *hcmv3.HttpConnectionManager, l *ir.Listener) error {
 // rounds matches the header, all its values taken together, of a request that has come
 // more often than it may, this time included.
 func rounds(token string) string {
-	one := ".*" + regexp.QuoteMeta(token)
-	out := ""
-	for range maxHops + 1 {
-		out += one
-	}
-	return out + ".*"
+	return strings.Repeat(".*"+regexp.QuoteMeta(token), maxHops+1) + ".*"
 }

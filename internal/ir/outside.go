@@ -2,6 +2,7 @@ package ir
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -39,10 +40,8 @@ func LocalName(name string) string {
 	case last == "local" || last == "localhost" || last == "svc":
 		return "names in ." + last + " are of the cluster or of a host"
 	}
-	for _, label := range labels[1:] {
-		if label == "svc" {
-			return "names with the label svc are of the cluster"
-		}
+	if slices.Contains(labels[1:], "svc") {
+		return "names with the label svc are of the cluster"
 	}
 	return ""
 }

@@ -64,8 +64,8 @@ func structure(t reflect.Type) reflect.Type {
 
 // hasSafe reports whether some of a structure is safe.
 func hasSafe(t reflect.Type) bool {
-	for i := range t.NumField() {
-		if t.Field(i).Tag.Get("allow") != "" {
+	for f := range t.Fields() {
+		if f.Tag.Get("allow") != "" {
 			return true
 		}
 	}
