@@ -35,7 +35,8 @@ const (
 	// not come, or a client that says nothing, must not hold a connection for ever.
 	handshakeTimeout = 10 * time.Second
 	// firstBytesTimeout bounds what comes before: the PROXY header, and the start
-	// of the handshake, by which the chain is chosen. Who misses it is cut off.
+	// of the handshake, by which the chain is chosen; without TLS, the start of a
+	// request. Who misses it is cut off.
 	firstBytesTimeout = 10 * time.Second
 	// streamIdleTimeout bounds how long nothing may move in a request or its answer:
 	// a body that stops, a reader that has gone. WebSockets and streams that are

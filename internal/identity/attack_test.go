@@ -28,6 +28,7 @@ func TestAttacks(t *testing.T) {
 	t.Run("connections", func(t *testing.T) { c.attackByConnection(t, h, a) })
 	t.Run("xDS", func(t *testing.T) { c.attackByXDS(t, h, a, b) })
 	t.Run("flood", func(t *testing.T) { c.attackByFlood(t, h, a) })
+	t.Run("from its address", func(t *testing.T) { c.attackFromItsAddress(t, h, a, b) })
 }
 
 // in is a controller whose failures are a subtest's.

@@ -53,10 +53,11 @@ func (s *Server) certificate(w http.ResponseWriter, r *http.Request) {
 // issue makes the checks, the cheapest first.
 func (s *Server) issue(w http.ResponseWriter, r *http.Request, source netip.Addr) (*client.Response, error) {
 	now := time.Now()
-	if !s.limiter.allow(source.String(), now) {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	payers := s.payers(r, source, token)
+	if !s.limiter.allow(payers, now) {
 		return nil, refuse(reasonRate, "too many requests from "+source.String())
 	}
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || token == "" {
 		return nil, refuse(reasonNoToken, "there is no token: send it as Authorization: Bearer")
 	}
@@ -84,7 +85,7 @@ func (s *Server) issue(w http.ResponseWriter, r *http.Request, source netip.Addr
 	if err != nil {
 		return nil, err
 	}
-	s.limiter.granted(source.String())
+	s.limiter.granted(payers)
 	s.issued.Inc()
 	s.log.Debug("certificate issued", "gateway", gateway, "pod", pod.Name, "until", until)
 	return &client.Response{Certificate: string(chain), Authorities: string(authorities)}, nil

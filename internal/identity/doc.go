@@ -10,7 +10,8 @@
 //   - A new root is trusted by all controllers and proxies before it signs. An old one is
 //     trusted until the last certificate that it signed has expired.
 //   - A refused request is logged with its reason and counted, at a bounded cost. No
-//     token is logged, and an address that asks too often is refused without any work.
+//     token is logged. Who asks too often is refused before anybody else is asked about it,
+//     and a pod that shows its certificate is not refused for what others do.
 //
 // Package xds decides what a proxy is sent. Package client is the side of the proxies.
 package identity

@@ -15,7 +15,7 @@ type reason string
 const (
 	reasonHandshake reason = "handshake"         // no TLS 1.3, or a certificate that isn't ours
 	reasonStranger  reason = "not-a-controller"  // a path for controllers only
-	reasonRate      reason = "too-many-requests" // from one address
+	reasonRate      reason = "too-many-requests" // of one pod, or from one address
 	reasonNoToken   reason = "no-token"
 	reasonRequest   reason = "bad-request"
 	reasonMalformed reason = "malformed-token"

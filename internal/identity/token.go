@@ -26,9 +26,17 @@ type holder struct {
 // claims are the claims of a token before it is verified. They are not trusted. They give
 // the reason for refusing a token that can't be valid, without a request to the API server.
 type claims struct {
-	Audience audiences `json:"aud"`
-	Expiry   float64   `json:"exp"`
+	Audience   audiences `json:"aud"`
+	Expiry     float64   `json:"exp"`
+	Kubernetes struct {
+		Pod struct {
+			UID string `json:"uid"`
+		} `json:"pod"`
+	} `json:"kubernetes.io"`
 }
+
+// maxUID is more than the longest UID of an object.
+const maxUID = 64
 
 // audiences are written as one or as a list.
 type audiences []string
@@ -42,18 +50,23 @@ func (a *audiences) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[]string)(a))
 }
 
-// inspect refuses tokens that can't be valid.
-func inspect(token string, now time.Time) *refusal {
+// readClaims reads what a token claims.
+func readClaims(token string) (c claims, ok bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		return refuse(reasonMalformed, "the token is not a JSON web token")
+		return claims{}, false
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return refuse(reasonMalformed, "the token is not a JSON web token")
+	if err != nil || json.Unmarshal(raw, &c) != nil {
+		return claims{}, false
 	}
-	var c claims
-	if json.Unmarshal(raw, &c) != nil {
+	return c, true
+}
+
+// inspect refuses tokens that can't be valid.
+func inspect(token string, now time.Time) *refusal {
+	c, ok := readClaims(token)
+	if !ok {
 		return refuse(reasonMalformed, "the token is not a JSON web token")
 	}
 	if !slices.Contains(c.Audience, Audience) {

@@ -27,7 +27,7 @@ func checkBootstrap(additions []byte) error {
 		return fmt.Errorf("it has %d objects and lists in each other, over the limit of %d; remove some", deep, maxBootstrapDepth)
 	}
 	whole, err := proxy.Bootstrap(proxy.BootstrapOptions{
-		Gateway: object.Name{Namespace: "namespace", Name: "name"}, XDSSocket: "/xds", AdminSocket: "/admin", PressureFile: "/pressure", Additions: additions,
+		Gateway: object.Name{Namespace: "namespace", Name: "name"}, XDSSocket: "/xds", AdminSocket: "/admin", Additions: additions,
 	})
 	if err != nil {
 		if cause := errors.Unwrap(err); cause != nil { // it isn't about that Gateway

@@ -83,11 +83,7 @@ func (a *adminClient) ready(ctx context.Context, timeout time.Duration) (string,
 // stats returns the counters and gauges whose names match the regex (RE2,
 // anywhere in the name). Histograms and texts are left out.
 func (a *adminClient) stats(ctx context.Context, filter string) (map[string]uint64, error) {
-	return a.statsOf(ctx, "/stats?filter="+url.QueryEscape(filter))
-}
-
-func (a *adminClient) statsOf(ctx context.Context, path string) (map[string]uint64, error) {
-	body, err := a.do(ctx, http.MethodGet, path)
+	body, err := a.do(ctx, http.MethodGet, "/stats?filter="+url.QueryEscape(filter))
 	if err != nil {
 		return nil, err
 	}

@@ -18,9 +18,6 @@ type BootstrapOptions struct {
 	// AdminSocket is the Unix socket that Envoy's admin interface listens on,
 	// an absolute path in a private directory.
 	AdminSocket string
-	// PressureFile is where Envoy reads how much of its limit of connections is taken, an
-	// absolute path; empty for no such file. It must be there when Envoy starts.
-	PressureFile string
 	// BackendStats keeps statistics of every cluster too.
 	BackendStats bool
 	// Additions, if not empty, are YAML or JSON of a Bootstrap that is merged
@@ -107,7 +104,7 @@ func Bootstrap(o BootstrapOptions) ([]byte, error) {
 		// No sink is configured, so the periodic flush on the main thread
 		// would be work without use.
 		StatsFlushOnAdmin: true,
-		OverloadManager:   underPressure(o.PressureFile, connectionLimit(openFiles())),
+		OverloadManager:   underPressure(connectionLimit(openFiles())),
 		LayeredRuntime: layeredRuntime{Layers: []runtimeLayer{{
 			Name:   "gatehouse",
 			Static: map[string]any{"re2.max_program_size.error_level": maxRegexProgram},

@@ -34,6 +34,7 @@ func mergeBootstrap(ours, additions []byte) ([]byte, error) {
 	if add["stats_flush_interval"] != nil || add["statsFlushInterval"] != nil {
 		delete(base, "stats_flush_on_admin")
 	}
+	theirMonitors(base, add)
 	raw, err := json.MarshalIndent(merge(base, add), "", "  ")
 	return append(raw, '\n'), err
 }

@@ -17,15 +17,10 @@ import (
 func testBootstrap(t *testing.T) []byte {
 	t.Helper()
 	dir := shortDir(t)
-	pressure := filepath.Join(dir, "pressure")
-	if err := os.WriteFile(pressure, []byte("0"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	b, err := Bootstrap(BootstrapOptions{
-		Gateway:      edge,
-		XDSSocket:    filepath.Join(dir, "xds.sock"),
-		AdminSocket:  filepath.Join(dir, "admin.sock"),
-		PressureFile: pressure,
+		Gateway:     edge,
+		XDSSocket:   filepath.Join(dir, "xds.sock"),
+		AdminSocket: filepath.Join(dir, "admin.sock"),
 	})
 	if err != nil {
 		t.Fatal(err)

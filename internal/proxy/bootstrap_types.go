@@ -144,9 +144,9 @@ type deferredStatOptions struct {
 }
 
 type overloadManager struct {
-	RefreshInterval string            `json:"refresh_interval,omitempty"`
+	RefreshInterval string            `json:"refresh_interval"`
 	Monitors        []resourceMonitor `json:"resource_monitors"`
-	Actions         []overloadAction  `json:"actions,omitempty"`
+	Actions         []overloadAction  `json:"actions"`
 }
 
 type resourceMonitor struct {
@@ -155,25 +155,20 @@ type resourceMonitor struct {
 }
 
 type monitorConfig struct {
-	Type     string `json:"@type"`
-	Max      uint64 `json:"max_active_downstream_connections,omitempty"`
-	Filename string `json:"filename,omitempty"`
+	Type    string `json:"@type"`
+	Max     uint64 `json:"max_active_downstream_connections,omitempty"`
+	MaxHeap uint64 `json:"max_heap_size_bytes,omitempty"`
 }
 
 type overloadAction struct {
-	Name     string       `json:"name"`
-	Triggers []trigger    `json:"triggers"`
-	Config   *scaleTimers `json:"typed_config,omitempty"`
+	Name     string      `json:"name"`
+	Triggers []trigger   `json:"triggers"`
+	Config   scaleTimers `json:"typed_config"`
 }
 
 type trigger struct {
-	Name      string     `json:"name"`
-	Threshold *threshold `json:"threshold,omitempty"`
-	Scaled    *scaled    `json:"scaled,omitempty"`
-}
-
-type threshold struct {
-	Value float64 `json:"value"`
+	Name   string `json:"name"`
+	Scaled scaled `json:"scaled"`
 }
 
 type scaled struct {

@@ -72,7 +72,6 @@ func (s *Supervisor) run(ctx context.Context) error {
 		Gateway:      s.cfg.Gateway,
 		XDSSocket:    s.cfg.XDSSocket,
 		AdminSocket:  s.path(adminSocket),
-		PressureFile: s.path(pressureFile),
 		BackendStats: s.cfg.BackendStats,
 		Additions:    s.cfg.Additions,
 	})
@@ -159,9 +158,6 @@ func (s *Supervisor) spawn(boot []byte, hash string) (*process, error) {
 	if err := writeFile(s.path(bootstrapFile), boot, 0o600); err != nil {
 		return nil, err
 	}
-	if err := s.writePressure(0); err != nil {
-		return nil, err
-	}
 	s.admin.release()
 	_ = os.Remove(s.path(adminSocket))
 	log, err := openLog(s.cfg.Dir)
@@ -192,9 +188,6 @@ func (s *Supervisor) watch(ctx context.Context, p *process, hash string) bool {
 	defer probe.Stop()
 	restore := time.NewTicker(restoreInterval)
 	defer restore.Stop()
-	pressure := time.NewTicker(pressureInterval)
-	defer pressure.Stop()
-	answers := false
 	var quiet silence
 	var still standstill
 	for {
@@ -206,10 +199,6 @@ func (s *Supervisor) watch(ctx context.Context, p *process, hash string) bool {
 		case <-restore.C:
 			s.restore(p, hash)
 			continue
-		case <-pressure.C:
-			// A process that doesn't answer is asked by the probe only, which judges it.
-			answers = answers && s.press(ctx) == nil
-			continue
 		case <-probe.C:
 		}
 		interval = min(interval*5/4, probeSlow)
@@ -219,7 +208,7 @@ func (s *Supervisor) watch(ctx context.Context, p *process, hash string) bool {
 			if quiet.heard() {
 				s.log.Info("envoy answers again", "pid", p.pid)
 			}
-			still, answers = standstill{}, true
+			still = standstill{}
 			s.admin.hold()
 			live := word == envoyLive
 			if live {

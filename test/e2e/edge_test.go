@@ -160,35 +160,34 @@ func TestServerNames(t *testing.T) {
 	}
 }
 
-// TestHalfOpen protects everybody from clients that open connections and say
-// nothing more: the connections go after ten seconds, wherever they stopped.
+// TestHalfOpen protects everybody from clients that open connections and stop before
+// they have shaken hands or, without TLS, said anything: the connections go after ten
+// seconds, wherever they stopped.
 func TestHalfOpen(t *testing.T) {
 	t.Parallel()
 	s := edgeSite(t, nil)
 	hello := clientHello(t, "home.example")
+	begin := map[int][]string{
+		443: {"", string(hello[:3]), string(hello[:len(hello)-1]), string(hello)}, // and no word after the server's
+		80:  {""},
+	}
 	var conns []net.Conn
+	var kinds []string
 	s.beside(t, func() {
-		for i := range 200 {
-			conn := s.open(t, 443)
-			conns = append(conns, conn)
-			var said []byte
-			switch i % 4 {
-			case 0: // nothing
-			case 1:
-				said = hello[:3]
-			case 2:
-				said = hello[:len(hello)-1]
-			case 3:
-				said = hello // and no word after the server's
-			}
-			if _, err := conn.Write(said); err != nil {
-				t.Fatal(err)
+		for port, all := range begin {
+			for i := range 120 {
+				said := all[i%len(all)]
+				conn := s.open(t, port)
+				conns, kinds = append(conns, conn), append(kinds, fmt.Sprintf("port %d, %q", port, said))
+				if _, err := io.WriteString(conn, said); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 		deadline := time.Now().Add(14 * time.Second)
 		for i, conn := range conns {
 			if err := closes(conn, time.Until(deadline)); err != nil {
-				t.Fatalf("connection %d, kind %d: %v", i, i%4, err)
+				t.Fatalf("connection %d, %s: %v", i, kinds[i], err)
 			}
 		}
 	})

@@ -238,16 +238,7 @@ func (k kubectl) shell(t *testing.T, c *controllers) func(input, script string) 
 // and the ports where they are on this machine.
 func (c *controllers) startPod(t *testing.T, template corev1.PodTemplateSpec, name string, ports controllerPorts) *pod {
 	t.Helper()
-	made := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
-	made.Namespace, made.Name = "shop", name
-	if err := c.Create(t.Context(), made); err != nil {
-		t.Fatal(err)
-	}
-	made.Status.PodIPs = []corev1.PodIP{{IP: "127.0.0.1"}}
-	made.Status.PodIP = made.Status.PodIPs[0].IP
-	if err := c.Status().Update(t.Context(), made); err != nil {
-		t.Fatal(err)
-	}
+	made := c.makePod(t, template, name)
 	root, err := os.MkdirTemp(scratch, "p")
 	if err != nil {
 		t.Fatal(err)
@@ -290,6 +281,22 @@ func (c *controllers) startPod(t *testing.T, template corev1.PodTemplateSpec, na
 	p.Env = append(os.Environ(), "GATEHOUSE_ENVOY="+tools.envoy)
 	p.run(t)
 	return p
+}
+
+// makePod makes a pod of a template that has an address, as far as the API server knows.
+func (c *controllers) makePod(t *testing.T, template corev1.PodTemplateSpec, name string) *corev1.Pod {
+	t.Helper()
+	made := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	made.Namespace, made.Name = "shop", name
+	if err := c.Create(t.Context(), made); err != nil {
+		t.Fatal(err)
+	}
+	made.Status.PodIPs = []corev1.PodIP{{IP: "127.0.0.1"}}
+	made.Status.PodIP = made.Status.PodIPs[0].IP
+	if err := c.Status().Update(t.Context(), made); err != nil {
+		t.Fatal(err)
+	}
+	return made
 }
 
 // contents are the files of a volume, as the kubelet makes them.

@@ -56,9 +56,48 @@ func narrowSite(t *testing.T, connections int) *site {
 	return s
 }
 
+// quietness is how a client begins before it asks for nothing.
+type quietness int
+
+const (
+	silentPlain quietness = iota // not at all
+	silentTLS                    // with a handshake, for HTTP/1
+	silentHTTP2                  // with a handshake and the preface of HTTP/2
+	quietnesses
+)
+
+// silent opens a connection that asks for nothing, and returns it when it is ready for a
+// request.
+func (s *site) silent(how quietness) (net.Conn, error) {
+	port := 443
+	if how == silentPlain {
+		port = 80
+	}
+	conn, err := net.DialTimeout("tcp", s.port(port), callTimeout)
+	if err != nil || how == silentPlain {
+		return conn, err
+	}
+	//nolint:gosec // it asks for nothing
+	config := &tls.Config{ServerName: "home.example", InsecureSkipVerify: true}
+	if how == silentHTTP2 {
+		config.NextProtos = []string{"h2"}
+	}
+	client := tls.Client(conn, config)
+	_ = client.SetDeadline(time.Now().Add(callTimeout))
+	if err = client.Handshake(); err == nil && how == silentHTTP2 {
+		_, err = io.WriteString(client, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	_ = client.SetDeadline(time.Time{})
+	return client, nil
+}
+
 // TestSilentConnections protects everybody from clients that open connections, with TLS and
 // without, and ask for nothing: as connections become few, those that are silent end within
-// seconds, so that the others find room. While there are enough nobody is cut off.
+// seconds, so that the others find room. While there are enough, who has shaken hands stays.
 func TestSilentConnections(t *testing.T) {
 	t.Parallel()
 	const (
@@ -67,47 +106,46 @@ func TestSilentConnections(t *testing.T) {
 		attack      = 25 * time.Second
 	)
 	s := narrowSite(t, connections)
-	patient := s.open(t, 80)
-	if err := closes(patient, 8*time.Second); err == nil {
-		t.Error("a silent connection is closed without need")
+	for _, how := range []quietness{silentTLS, silentHTTP2} {
+		patient, err := s.silent(how)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer patient.Close()
+		if err := closes(patient, 6*time.Second); err == nil {
+			t.Error("a silent connection is closed without need")
+		}
 	}
 
 	var opened, ended, refused atomic.Int64
 	var clients sync.WaitGroup
 	var mu sync.Mutex
 	var all []net.Conn
-	silent := func(port int) {
-		conn, err := net.DialTimeout("tcp", s.port(port), callTimeout)
+	silent := func(how quietness) {
+		conn, err := s.silent(how)
 		if err != nil {
 			refused.Add(1)
 			return
 		}
+		opened.Add(1)
 		mu.Lock()
 		all = append(all, conn)
 		mu.Unlock()
-		opened.Add(1)
-		if port == 443 {
-			//nolint:gosec // it asks for nothing
-			if err := tls.Client(conn, &tls.Config{ServerName: "home.example", InsecureSkipVerify: true}).Handshake(); err != nil {
-				refused.Add(1)
-				return
-			}
-		}
 		_, _ = io.Copy(io.Discard, conn)
 		ended.Add(1)
 	}
 	s.beside(t, func() {
 		tick := time.NewTicker(time.Second / rate)
 		defer tick.Stop()
+		how := silentPlain
 		for began := time.Now(); time.Since(began) < attack; <-tick.C {
-			port := 80
-			if opened.Load()%2 == 1 {
-				port = 443
-			}
-			clients.Go(func() { silent(port) })
+			how = (how + 1) % quietnesses
+			next := how
+			clients.Go(func() { silent(next) })
 		}
 	})
-	t.Logf("%d silent connections, %d ended by Envoy, %d refused", opened.Load(), ended.Load(), refused.Load())
+	t.Logf("%d silent connections, %d ended by Envoy, %d refused; pressure %v",
+		opened.Load(), ended.Load(), refused.Load(), s.envoyStats(t, "global_downstream_max_connections.pressure"))
 	if ended.Load() < connections/2 || opened.Load() < 2*connections {
 		t.Errorf("of %d silent connections %d were ended, want %d at least, of twice the limit", opened.Load(), ended.Load(), connections/2)
 	}

@@ -13,8 +13,9 @@ import (
 )
 
 // steady is a client that behaves: one request at a time, each over a connection
-// of its own, with TLS and without in turn.
+// of its own.
 type steady struct {
+	ask  func(n int) error // sends the nth request
 	stop context.CancelFunc
 	done sync.WaitGroup
 	sent int
@@ -24,41 +25,55 @@ type steady struct {
 // steadyPause is the time between two requests.
 const steadyPause = 10 * time.Millisecond
 
-// beside runs a test while a client that behaves goes on, which must not notice.
+// beside runs a test while a client that behaves goes on, which must not notice. It asks
+// with TLS and without in turn.
 func (s *site) beside(t *testing.T, attack func()) {
 	t.Helper()
+	beside(t, func(n int) error {
+		scheme := "http"
+		if n%2 == 1 {
+			scheme = "https"
+		}
+		call := &clientCall{method: http.MethodGet, url: &url.URL{Scheme: scheme, Host: "home.example", Path: "/"}, address: s.address}
+		out, err := call.do(context.Background())
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", scheme, err)
+		case out.status != http.StatusOK:
+			return fmt.Errorf("%s: status %d", scheme, out.status)
+		}
+		return nil
+	}, attack)
+}
+
+// beside runs a test while a client goes on that sends a request at a time.
+func beside(t *testing.T, ask func(n int) error, attack func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &steady{stop: cancel}
-	c.done.Go(func() { c.run(ctx, s.address) })
+	c := &steady{ask: ask, stop: cancel}
+	c.done.Go(func() { c.run(ctx) })
 	attack()
 	c.stop()
 	c.done.Wait()
 	if c.err != nil {
 		t.Errorf("a client that behaves, after %d requests: %v", c.sent, c.err)
+		return
 	}
+	t.Logf("a client that behaves: none of %d requests failed", c.sent)
 }
 
-func (c *steady) run(ctx context.Context, address string) {
+func (c *steady) run(ctx context.Context) {
 	// It goes on for some requests after the attack, which on a busy machine may be over
 	// before the client is on its way.
 	for after := 0; after < 10 && c.err == nil; {
 		if ctx.Err() != nil {
 			after++
 		}
-		scheme := "http"
-		if c.sent%2 == 1 {
-			scheme = "https"
-		}
-		call := &clientCall{method: http.MethodGet, url: &url.URL{Scheme: scheme, Host: "home.example", Path: "/"}, address: address}
 		// Not with ctx: what has begun is to end well.
-		out, err := call.do(context.WithoutCancel(ctx))
-		switch {
-		case err != nil:
-			c.err = fmt.Errorf("%s: %w", scheme, err)
-		case out.status != http.StatusOK:
-			c.err = fmt.Errorf("%s: status %d", scheme, out.status)
-		case out.took > 5*time.Second:
-			c.err = fmt.Errorf("%s: an answer after %s", scheme, out.took)
+		began := time.Now()
+		c.err = c.ask(c.sent)
+		if took := time.Since(began); c.err == nil && took > 5*time.Second {
+			c.err = fmt.Errorf("an answer after %s", took)
 		}
 		c.sent++
 		time.Sleep(steadyPause)

@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -58,13 +59,45 @@ func (c *Client) ask(ctx context.Context) (*tls.Certificate, error) {
 	return certificate(answer, key)
 }
 
-// post sends one request over a connection of its own. Requests are rare, and a new
-// connection reaches any controller that is there.
+// refused is an answer of the controller.
+type refused struct{ status, reason string }
+
+func (r *refused) Error() string {
+	return fmt.Sprintf("the controller refuses (%s): %s", r.status, r.reason)
+}
+
+// post asks for a certificate. With the one that there is, the controller tells us from
+// others at our address, for whom it may have had enough of requests. A certificate that
+// it doesn't take is left out: the token is what counts.
 func (c *Client) post(ctx context.Context, token string, body []byte) (*Response, error) {
 	config, err := c.trust()
 	if err != nil {
 		return nil, err
 	}
+	if cert := c.valid(); cert != nil {
+		known := config.Clone()
+		known.Certificates = []tls.Certificate{*cert}
+		answer, err := c.send(ctx, known, token, body)
+		if no := (*refused)(nil); err == nil || errors.As(err, &no) || ctx.Err() != nil {
+			return answer, err
+		}
+	}
+	return c.send(ctx, config, token, body)
+}
+
+// valid returns our certificate, if there is one that is not over.
+func (c *Client) valid() *tls.Certificate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current == nil || !time.Now().Before(c.current.Leaf.NotAfter) {
+		return nil
+	}
+	return c.current
+}
+
+// send sends one request over a connection of its own. Requests are rare, and a new
+// connection reaches any controller that is there.
+func (c *Client) send(ctx context.Context, config *tls.Config, token string, body []byte) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+c.o.API+Path, bytes.NewReader(body))
@@ -89,7 +122,7 @@ func (c *Client) post(ctx context.Context, token string, body []byte) (*Response
 		if json.Unmarshal(raw, &p) != nil || p.Error == "" {
 			p.Error = "no reason given"
 		}
-		return nil, fmt.Errorf("the controller refuses (%s): %s", resp.Status, p.Error)
+		return nil, &refused{status: resp.Status, reason: p.Error}
 	}
 	answer := &Response{}
 	if err := json.Unmarshal(raw, answer); err != nil {

@@ -352,3 +352,31 @@ func TestAnswerIsChecked(t *testing.T) {
 }
 
 var _ net.Conn = (*conn)(nil)
+
+// A proxy that asks again shows who it is, so that it is told from others at its address.
+func TestRenewalShowsTheCertificate(t *testing.T) {
+	for name, trusts := range map[string]bool{"a controller that trusts it": true, "a controller that doesn't": false} {
+		t.Run(name, func(t *testing.T) {
+			issuer, other := certs.Authority("one"), certs.Authority("one") // of the same name
+			s := startController(t, issuer, 3*time.Second)
+			pool := x509.NewCertPool()
+			if pool.AddCert(other.Leaf); trusts {
+				pool.AddCert(issuer.Leaf)
+			}
+			s.server.TLS.ClientAuth, s.server.TLS.ClientCAs = tls.VerifyClientCertIfGiven, pool
+			shown := make(chan bool, 1000)
+			s.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				shown <- len(r.TLS.VerifiedChains) > 0
+				s.ServeHTTP(w, r)
+			})
+			p := startPod(t, s, "127.0.0.1:1", issuer, io.Discard)
+			p.wait(t)
+			for i, want := range []bool{false, trusts} {
+				s.token()
+				if got := <-shown; got != want {
+					t.Errorf("request %d shows a certificate: %t", i, got)
+				}
+			}
+		})
+	}
+}
