@@ -27,6 +27,36 @@ type Allow struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=64
 	ExternalIPs []string `json:"externalIPs,omitzero"`
+
+	// Quotas bound what each namespace may have on a Gateway that it shares with others.
+	// No bounds by default.
+	// +optional
+	Quotas *Quotas `json:"quotas,omitempty"`
+}
+
+// Quotas bound what a namespace may have on a Gateway. Where it has more, the oldest objects
+// are served, and the status of the others says so. The objects in a namespace and their
+// endpoints are for a ResourceQuota to bound.
+type Quotas struct {
+	// Hosts is how many hosts HTTPRoutes and GRPCRoutes may have: each hostname of a route
+	// counts once for each listener that it is on.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	Hosts *int32 `json:"hosts,omitempty"`
+
+	// Rules is how many rules HTTPRoutes and GRPCRoutes may have: each match of a rule
+	// counts once for each host of its route, as it does in the proxies' memory.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	Rules *int32 `json:"rules,omitempty"`
+
+	// Listeners is how many listeners ListenerSets may have.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	Listeners *int32 `json:"listeners,omitempty"`
 }
 
 // AllowedParameters is what the parameters of a Gateway may set.

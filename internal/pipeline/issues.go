@@ -38,8 +38,12 @@ const inexpressibleHost status.RefKind = "inexpressible"
 // refusal.
 const backendLeftOut status.RefKind = "left out"
 
-// overRegexBudget is a route whose regular expressions are too much for a Gateway.
-const overRegexBudget status.RefKind = "over budget"
+// overRegexBudget is a route whose regular expressions are too much for a Gateway, and
+// overNamespaceQuota one that is more than its namespace may have there.
+const (
+	overRegexBudget    status.RefKind = "over budget"
+	overNamespaceQuota status.RefKind = "over quota"
+)
 
 // issueKey is something about a route that came to light behind translation.
 type issueKey struct {
@@ -106,10 +110,11 @@ func (p *Pipeline) declareIssues() routeIssues {
 		func(k issueKey, _ issue, yield func(object.Key)) { yield(k.Route) }, issueKey.compare)
 	byRoute.Also(refused)
 	byRoute.Also(left)
-	costly := p.budgetIssues()
+	costly, tooMuch := overruns("regex-issues", p.overBudget, overRegexBudget), overruns("quota-issues", p.overQuota, overNamespaceQuota)
 	byRoute.Also(costly)
+	byRoute.Also(tooMuch)
 	namespaces := flow.Keys("namespaces-with-issues",
-		func(k issueKey, _ issue, yield func(string)) { yield(k.Route.Namespace) }, inexpressible, refused, left, costly)
+		func(k issueKey, _ issue, yield func(string)) { yield(k.Route.Namespace) }, inexpressible, refused, left, costly, tooMuch)
 	return routeIssues{byRoute, namespaces}
 }
 
@@ -133,5 +138,13 @@ func (p *Pipeline) backendProblems() *flow.Derived[issueKey, issue] {
 			for route := range p.sentTo(c, k) {
 				emit(issueKey{route, about}, issue{leftOut: m.leftOut, barred: m.barred})
 			}
+		})
+}
+
+// overruns declares the issues of routes that a Gateway does not serve as they are written.
+func overruns(name string, of flow.Table[routeAt, overrun], as status.RefKind) *flow.Derived[issueKey, issue] {
+	return flow.Map(name, of,
+		func(_ *flow.Ctx, k routeAt, o overrun, emit func(issueKey, issue)) {
+			emit(issueKey{k.Route, refusal{Gateway: k.Gateway, Ref: status.Ref{Kind: as}}}, issue{tooCostly: &o.why})
 		})
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
@@ -60,9 +59,12 @@ type Pipeline struct {
 	hostParts     *flow.Derived[ir.HostKey, *hostPart]
 	fallbackParts *flow.Derived[ir.HostKey, *hostPart]
 	forwards      *flow.Derived[ir.HostKey, *ir.Host]
-	sockets       flow.Table[socket, struct{}]              // see declareSockets
-	overBudget    *flow.Derived[regexUse, metav1.Condition] // of regular expressions
-	pools         *flow.Derived[BackendKey, Member]         // of UDP ports
+	sockets       flow.Table[socket, struct{}]    // see declareSockets
+	overBudget    *flow.Derived[routeAt, overrun] // of regular expressions
+	overQuota     *flow.Derived[routeAt, overrun] // of namespaces
+	crowded       flow.Table[Tenant, struct{}]    // who has routes over quota
+	tenants       flow.Table[Tenant, tenantUsage]
+	pools         *flow.Derived[BackendKey, Member] // of UDP ports
 
 	// Infrastructure is what provisioned fleets follow from; nil where none are.
 	Infrastructure *flow.Derived[object.Name, *infra.Gateway]
@@ -258,6 +260,7 @@ func (p *Pipeline) declareHosts() {
 			}))
 		})
 	p.declareRegexBudgets()
+	p.declareQuotas()
 
 	p.declarePorts()
 	p.declareForwards()
@@ -288,12 +291,16 @@ func (p *Pipeline) declareHosts() {
 				if !ok {
 					continue
 				}
+				served, ok := p.within(c, k.Gateway, key.Route, rules)
+				if !ok {
+					continue
+				}
 				i := slices.IndexFunc(a.Hosts, func(h topology.AttachedHost) bool { return h.Domain == k.Domain })
 				in.Entries = append(in.Entries, translate.HostEntry{
-					Route: key.Route, Hostname: a.Hosts[i].Hostname, Created: rules.created, Rules: p.within(c, k.Gateway, key.Route, rules),
+					Route: key.Route, Hostname: a.Hosts[i].Hostname, Created: rules.created, Rules: served,
 				})
 			}
-			return translate.Host(in), true
+			return translate.Host(in), len(in.Entries) > 0
 		})
 
 	// A host that a listener owns and no route serves answers 404 itself, lest a

@@ -12,7 +12,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
-	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -27,15 +26,15 @@ const (
 	gatewayRegexBudget = 500_000
 )
 
-// regexUse names what a route has of a Gateway's budget.
-type regexUse struct {
+// routeAt is a route on a Gateway.
+type routeAt struct {
 	Gateway object.Name
 	Route   object.Key
 }
 
-func (k regexUse) String() string { return k.Route.String() + " at " + k.Gateway.String() }
+func (k routeAt) String() string { return k.Route.String() + " at " + k.Gateway.String() }
 
-func (k regexUse) compare(o regexUse) int {
+func (k routeAt) compare(o routeAt) int {
 	return cmp.Or(k.Gateway.Compare(o.Gateway), k.Route.Compare(o.Route))
 }
 
@@ -58,7 +57,7 @@ func (p *Pipeline) declareRegexBudgets() {
 			}
 		})
 	shares := flow.Map("regex-shares", expressive,
-		func(c *flow.Ctx, k object.Key, _ int, emit func(regexUse, regexShare)) {
+		func(c *flow.Ctx, k object.Key, _ int, emit func(routeAt, regexShare)) {
 			rules, ok := flow.Get(c, p.rules, k)
 			if !ok {
 				return
@@ -71,30 +70,30 @@ func (p *Pipeline) declareRegexBudgets() {
 			}
 			for gateway, n := range hosts {
 				if n > 0 {
-					emit(regexUse{gateway, k}, regexShare{rules.program, n, rules.created})
+					emit(routeAt{gateway, k}, regexShare{rules.program, n, rules.created})
 				}
 			}
 		}, flow.Equal(flow.Same[regexShare]))
 	byGateway := flow.NewIndex(shares,
-		func(k regexUse, _ regexShare, yield func(object.Name)) { yield(k.Gateway) }, regexUse.compare)
+		func(k routeAt, _ regexShare, yield func(object.Name)) { yield(k.Gateway) }, routeAt.compare)
 	budgets := flow.Group("regex-budgets", byGateway,
-		func(_ *flow.Ctx, gateway object.Name, members flow.Members[regexUse, regexShare]) (map[regexUse]metav1.Condition, bool) {
+		func(_ *flow.Ctx, gateway object.Name, members flow.Members[routeAt, regexShare]) (map[routeAt]metav1.Condition, bool) {
 			over := overBudget(gateway, members)
 			return over, len(over) > 0
 		})
 	p.overBudget = flow.Map("routes-over-budget", budgets,
-		func(_ *flow.Ctx, _ object.Name, over map[regexUse]metav1.Condition, emit func(regexUse, metav1.Condition)) {
+		func(_ *flow.Ctx, _ object.Name, over map[routeAt]metav1.Condition, emit func(routeAt, overrun)) {
 			for k, why := range over {
-				emit(k, why)
+				emit(k, overrun{why: why})
 			}
-		}, flow.Equal(flow.Same[metav1.Condition]))
+		}, flow.Equal(flow.Same[overrun]))
 }
 
 // overBudget returns the routes that a Gateway's proxies are not given, and why. The older
 // of two routes goes first, so that a new one takes nothing from those that serve.
-func overBudget(gateway object.Name, members flow.Members[regexUse, regexShare]) map[regexUse]metav1.Condition {
+func overBudget(gateway object.Name, members flow.Members[routeAt, regexShare]) map[routeAt]metav1.Condition {
 	type user struct {
-		regexUse
+		routeAt
 		regexShare
 	}
 	users := make([]user, 0, members.Len())
@@ -102,15 +101,15 @@ func overBudget(gateway object.Name, members flow.Members[regexUse, regexShare])
 		users = append(users, user{k, s})
 	}
 	slices.SortFunc(users, func(a, b user) int {
-		return cmp.Or(a.created.Compare(b.created), a.Route.Name.Compare(b.Route.Name), a.regexUse.compare(b.regexUse))
+		return cmp.Or(a.created.Compare(b.created), a.Route.Name.Compare(b.Route.Name), a.routeAt.compare(b.routeAt))
 	})
-	over, spent := map[regexUse]metav1.Condition{}, 0
+	over, spent := map[routeAt]metav1.Condition{}, 0
 	for _, u := range users {
 		switch sum := u.sum(); {
 		case sum > routeRegexBudget:
-			over[u.regexUse] = condition.RouteOverRegexBudget(gateway.String(), u.program, u.hosts, routeRegexBudget)
+			over[u.routeAt] = condition.RouteOverRegexBudget(gateway.String(), u.program, u.hosts, routeRegexBudget)
 		case spent+sum > gatewayRegexBudget:
-			over[u.regexUse] = condition.GatewayOverRegexBudget(gateway.String(), sum, spent, gatewayRegexBudget)
+			over[u.routeAt] = condition.GatewayOverRegexBudget(gateway.String(), sum, spent, gatewayRegexBudget)
 		default:
 			spent += sum
 		}
@@ -119,14 +118,14 @@ func overBudget(gateway object.Name, members flow.Members[regexUse, regexShare])
 }
 
 // within returns the rules of a route at a Gateway: those that refuse all requests where the
-// route is over budget.
-func (p *Pipeline) within(c *flow.Ctx, gateway object.Name, route object.Key, r *routeRules) []*ir.Rule {
+// route is over budget or over quota, and false where it isn't there at all.
+func (p *Pipeline) within(c *flow.Ctx, gateway object.Name, route object.Key, r *routeRules) ([]*ir.Rule, bool) {
 	if r.program > 0 {
-		if _, over := flow.Get(c, p.overBudget, regexUse{gateway, route}); over {
-			return r.closed
+		if _, over := flow.Get(c, p.overBudget, routeAt{gateway, route}); over {
+			return r.closed, true
 		}
 	}
-	return r.Rules.Rules
+	return p.withinQuota(c, gateway, route, r.Rules.Rules)
 }
 
 // budgeted completes the rules of a route with what they cost.
@@ -145,13 +144,4 @@ func budgeted(r *routeRules) *routeRules {
 		}
 	}
 	return r
-}
-
-// budgetIssues declares the issues of the routes that are over budget.
-func (p *Pipeline) budgetIssues() *flow.Derived[issueKey, issue] {
-	return flow.Map("regex-issues", p.overBudget,
-		func(_ *flow.Ctx, k regexUse, why metav1.Condition, emit func(issueKey, issue)) {
-			about := refusal{Gateway: k.Gateway, Ref: status.Ref{Kind: overRegexBudget}}
-			emit(issueKey{k.Route, about}, issue{tooCostly: &why})
-		})
 }

@@ -36,8 +36,9 @@ func (p *Pipeline) declareUncounted() {
 				yield(k)
 			}
 		})
-	closed := flow.Map("closed-attachments", p.overBudget,
-		func(c *flow.Ctx, k regexUse, _ metav1.Condition, emit func(topology.AttachmentKey, struct{})) {
+	closed := flow.Map("closed-attachments",
+		flow.Keys("closed-routes", func(k routeAt, _ overrun, yield func(routeAt)) { yield(k) }, p.overBudget, p.overQuota),
+		func(c *flow.Ctx, k routeAt, _ struct{}, emit func(topology.AttachmentKey, struct{})) {
 			if rules, ok := flow.Get(c, p.rules, k.Route); !ok || rules.invalid {
 				return // not counted already
 			}

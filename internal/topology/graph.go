@@ -2,6 +2,7 @@ package topology
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -118,6 +119,7 @@ type Graph struct {
 
 	// Of ListenerSets:
 	setParents      flow.Table[object.Name, *gwv1.Gateway]
+	setsOverQuota   flow.Table[object.Name, metav1.Condition]
 	sets            flow.Table[object.Name, *set]
 	ourSets         flow.Table[object.Name, struct{}]
 	byDistinctKey   *flow.Index[distinctKey, ListenerKey, orderedListener]
@@ -149,6 +151,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.grants = declareGrants(in)
 	g.labels = declareNamespaceLabels(in)
 	g.setParents = g.declareSetParents()
+	g.setsOverQuota = g.declareSetsOverQuota()
 	g.sets = g.declareSets()
 	g.ourSets = g.declareOurSets()
 	g.declareListenerOrder()

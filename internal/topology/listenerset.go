@@ -92,11 +92,13 @@ func (g *Graph) refusesSet(c *flow.Ctx, gw *gwv1.Gateway, name object.Name) *met
 			}
 		}
 	}
-	if g.allows(c, rule, gw.Namespace, name.Namespace) {
-		return nil
+	if !g.allows(c, rule, gw.Namespace, name.Namespace) {
+		return new(condition.ListenerSetNotAllowed(gw.Namespace+"/"+gw.Name, string(rule.From), name.Namespace))
 	}
-	refused := condition.ListenerSetNotAllowed(gw.Namespace+"/"+gw.Name, string(rule.From), name.Namespace)
-	return &refused
+	if over, ok := flow.Get(c, g.setsOverQuota, name); ok {
+		return &over
+	}
+	return nil
 }
 
 // draftSet drafts a ListenerSet's listeners, each by itself.

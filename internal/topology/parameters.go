@@ -73,6 +73,7 @@ func (g *Graph) reads(c *flow.Ctx, namespace string) bool {
 type gatewayParameters struct {
 	settings *v1alpha1.Settings
 	allow    *v1alpha1.Allow // by the class; nil for the default of everything
+	class    string          // its name
 	// refused is the Accepted condition of a Gateway whose parameters can't be used or
 	// whose class doesn't exist, and held says that it goes on as it is nevertheless.
 	refused *metav1.Condition
@@ -94,7 +95,7 @@ func (g *Graph) declareParameters() flow.Table[object.Name, *gatewayParameters] 
 			if own == nil && refused == nil && class.parameters == nil && !class.InvalidParameters && class.missing == "" {
 				return
 			}
-			p := &gatewayParameters{settings: g.levels(class, own), allow: class.allows(), refused: refused}
+			p := &gatewayParameters{settings: g.levels(class, own), allow: class.allows(), class: class.Name, refused: refused}
 			if fields := g.unallowed(p, own); len(fields) > 0 {
 				p.refused = new(condition.GatewayParametersNotAllowed(own.Namespace+"/"+own.Name, class.Name, string(parameters.Allowed(p.allow)), fields))
 				p.settings = g.levels(class, nil)
