@@ -116,6 +116,12 @@ type Graph struct {
 	sections          flow.Table[object.Name, []section]
 	labels            flow.Table[string, namespaceLabels]
 
+	// What is read for Gateways, see Contents:
+	certificatesOf usesOf[object.Name]
+	authoritiesOf  usesOf[object.Key]
+	tlsPoliciesOf  *flow.Index[object.Name, object.Name, []Ancestor]
+	xBackendsOf    *flow.Index[object.Name, object.Name, []Ancestor]
+
 	// Of ListenerSets:
 	setParents      flow.Table[object.Name, *gwv1.Gateway]
 	sets            flow.Table[object.Name, *set]
@@ -178,6 +184,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.Ancestors = Ancestors(g, "topology-policy-ancestors", g.BackendTLSPolicies, g.tlsAttached)
 	g.TrafficAncestors = Ancestors(g, "topology-traffic-policy-ancestors", g.TrafficPolicies, g.trafficAttached)
 	g.XBackendAncestors = g.declareXBackendAncestors()
+	g.declarePoliciesOf()
 	g.Attachments = g.declareAttachments()
 	g.AttachedRoutes = g.declareAttachedRoutes()
 	return g
