@@ -35,8 +35,11 @@ func RouteSetNotAttached(set, why string) metav1.Condition {
 // RouteNoListener says that the parent, given as "Gateway ns/name", has no listener
 // such as the parentRef asks for; wanted and have describe listeners.
 func RouteNoListener(parent, wanted string, have []string) metav1.Condition {
-	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonNoMatchingParent,
-		fmt.Sprintf("%s has no listener %s; it has %s", parent, wanted, join(have, ", ")))
+	text := fmt.Sprintf("%s has no listener %s", parent, wanted)
+	if len(have) > 0 {
+		text += "; it has " + join(have, ", ")
+	}
+	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonNoMatchingParent, text)
 }
 
 // RouteNotAllowed says why no listener that the parentRef selects lets the route

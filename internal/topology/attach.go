@@ -123,7 +123,8 @@ func (g *Graph) setParent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, 
 	s, ours := flow.Get(c, g.setSections, name)
 	switch {
 	case ours && s.refused != "":
-		return Parent{Gateway: s.gateway, Accepted: condition.RouteSetNotAttached(name.String(), s.refused)}, true
+		why := g.options.Reader(r.key.Namespace).Why(name.Namespace, s.refused)
+		return Parent{Gateway: s.gateway, Accepted: condition.RouteSetNotAttached(name.String(), why)}, true
 	case ours:
 		attached, accepted := g.attach(c, r, ref, "ListenerSet "+name.String(), s.list)
 		return Parent{Gateway: s.gateway, Accepted: accepted, attached: attached}, true
@@ -162,9 +163,9 @@ func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, par
 	case len(attached) > 0:
 		return attached, condition.RouteAccepted()
 	case len(selected) == 0:
-		return nil, condition.RouteNoListener(parent, wanted(ref), describe(all, section.String))
+		return nil, condition.RouteNoListener(parent, wanted(ref), g.describe(c, r, ref, all))
 	case allowed == 0:
-		return nil, condition.RouteNotAllowed(parent, g.refusals(selected, r))
+		return nil, condition.RouteNotAllowed(parent, g.refusals(c, r, ref, selected))
 	default:
 		return nil, condition.RouteNoHostname(parent, hostnameTexts(r.hostnames), g.listenerHosts(c, selected, r))
 	}
@@ -230,22 +231,41 @@ func wanted(ref *gwv1.ParentReference) string {
 	return strings.Join(parts, " ")
 }
 
-func describe(all []section, text func(section) string) []string {
-	out := make([]string, len(all))
-	for i, s := range all {
-		out[i] = text(s)
+// tellable reports whether a route may be told of a listener: it names it, or could attach
+// to it, or who reads its conditions sees the listener's owner. A Gateway that many share
+// doesn't show each of them the listeners of the others.
+func (g *Graph) tellable(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, s *section) bool {
+	return string(valueOr(ref.SectionName, "")) == s.key.Name ||
+		g.options.Reader(r.key.Namespace).Sees(s.key.Owner().Namespace) || g.admits(c, s, r.key.Namespace)
+}
+
+func (g *Graph) describe(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, all []section) []string {
+	var out []string
+	for i := range all {
+		if g.tellable(c, r, ref, &all[i]) {
+			out = append(out, all[i].String())
+		}
 	}
 	return out
 }
 
-func (g *Graph) refusals(selected []*section, r *candidate) []string {
-	out := make([]string, len(selected))
-	for i, s := range selected {
+func (g *Graph) refusals(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, selected []*section) []string {
+	var out []string
+	for _, s := range selected {
+		if !g.tellable(c, r, ref, s) {
+			continue
+		}
 		why := "namespace " + r.key.Namespace
 		if !hasKind(s.kinds, gatewayGroup, gwv1.Kind(r.key.Kind.Name())) {
 			why = "kind " + r.key.Kind.Name()
 		}
-		out[i] = fmt.Sprintf("listener %q does not allow %s", s.key.Name, why)
+		out = append(out, fmt.Sprintf("listener %q does not allow %s", s.key.Name, why))
+	}
+	switch {
+	case len(out) == 0:
+		out = append(out, "no listener allows namespace "+r.key.Namespace)
+	case len(out) < len(selected):
+		out = append(out, "no other listener allows namespace "+r.key.Namespace)
 	}
 	return out
 }

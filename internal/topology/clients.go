@@ -87,6 +87,9 @@ func (g *Graph) resolveClients(c *flow.Ctx, d *draft) (problems []metav1.Conditi
 			refs = append(refs, ref)
 		}
 	}
+	if len(problems) > 0 && !g.options.Reader(d.Key.Owner().Namespace).Sees(from) {
+		problems = []metav1.Condition{condition.ListenerAuthoritiesOfGateway(problems)}
+	}
 	if refs == nil {
 		d.refuse(condition.ListenerNoValidAuthority(problems))
 		return problems

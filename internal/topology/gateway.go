@@ -65,7 +65,7 @@ func (g *Graph) gateway(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, class *
 	}
 	switch {
 	case class.refuses():
-		node.Accepted = condition.GatewayClassNotAccepted(class.Name, class.Accepted.Message)
+		node.Accepted = condition.GatewayClassNotAccepted(class.Name, g.whyNot(gw.Namespace, class))
 	case class.missing != "" && parameters.refused != nil:
 		// First, since what the Gateway asks for is judged when its class exists.
 		node.Accepted, node.Held, node.MissingClass = *parameters.refused, parameters.held, class.missing

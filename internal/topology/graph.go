@@ -5,6 +5,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -41,7 +42,7 @@ type Options struct {
 	// are the Service's, and its ports are the listeners'.
 	Provisioned bool
 	// AnyName says that Services and XBackends may lead to any name, also to those of
-	// this host: whoever writes them runs the proxies too.
+	// this host: whoever writes them runs the proxies too. Messages name all objects then.
 	AnyName bool
 	// Instance tells this process from others that serve Gateways of the same names,
 	// where Gateways have no UID.
@@ -64,6 +65,11 @@ func (o Options) place() parameters.Place {
 	return parameters.Host
 }
 
+// Reader is whom messages are for that an object of a namespace has.
+func (o Options) Reader(namespace string) condition.Reader {
+	return condition.Reader{Namespace: namespace, Operator: o.AnyName}
+}
+
 // Graph is the tables of nodes.
 type Graph struct {
 	Classes   flow.Table[string, *Class]
@@ -82,6 +88,9 @@ type Graph struct {
 	BackendTLSPolicies flow.Table[object.Name, *BackendTLSPolicy]
 	Routes             flow.Table[object.Key, *Route]
 	Attachments        flow.Table[AttachmentKey, *Attachment]
+	// Untold says of attachments why there are none, with names of other routes that the
+	// route's own condition doesn't have.
+	Untold flow.Table[AttachmentKey, string]
 	// AttachedRoutes counts the routes on every listener that has some.
 	AttachedRoutes flow.Table[ListenerKey, int]
 	// Ancestors holds, for every BackendTLSPolicy, the Gateways that it concerns,
@@ -180,6 +189,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.Routes = g.declareRoutes()
 	g.parents = g.declareParents()
 	g.hostConflicts = g.declareHostConflicts()
+	g.Untold = g.declareUntold()
 	g.declareTargets()
 	g.Ancestors = Ancestors(g, "topology-policy-ancestors", g.BackendTLSPolicies, g.tlsAttached)
 	g.TrafficAncestors = Ancestors(g, "topology-traffic-policy-ancestors", g.TrafficPolicies, g.trafficAttached)

@@ -169,7 +169,8 @@ func (g *Graph) listenerSet(c *flow.Ctx, node *ListenerSet, s *set, at setParent
 	}
 	switch {
 	case at.accepted.Status != metav1.ConditionTrue:
-		node.Accepted = condition.ListenerSetParentNotAccepted(s.gateway.String(), at.accepted.Message)
+		why := g.options.Reader(node.Name.Namespace).Why(s.gateway.Namespace, at.accepted.Message)
+		node.Accepted = condition.ListenerSetParentNotAccepted(s.gateway.String(), why)
 	case len(idle) == len(node.Listeners):
 		node.Accepted = condition.ListenerSetNoValidListener(idle)
 	case len(idle) > 0:

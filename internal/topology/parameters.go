@@ -105,7 +105,7 @@ func (g *Graph) declareParameters() flow.Table[object.Name, *gatewayParameters] 
 				}
 			}
 			if class.InvalidParameters {
-				p.refused = new(condition.GatewayClassNotAccepted(class.Name, class.Accepted.Message))
+				p.refused = new(condition.GatewayClassNotAccepted(class.Name, g.whyNot(gw.Namespace, class)))
 			}
 			if class.missing != "" {
 				p.refused = new(condition.GatewayClassNotFound(class.missing, class.Name, g.options.ControllerName))
@@ -120,6 +120,16 @@ func (g *Graph) declareParameters() flow.Table[object.Name, *gatewayParameters] 
 			}
 			emit(name, p)
 		}, flow.Equal((*gatewayParameters).equal))
+}
+
+// whyNot says to an object of a namespace why a class is not accepted. That may be about
+// the class's parameters, which are in a namespace of the platform's.
+func (g *Graph) whyNot(namespace string, class *Class) string {
+	parameters := ""
+	if class.Object != nil && class.Object.Spec.ParametersRef != nil {
+		parameters = string(valueOr(class.Object.Spec.ParametersRef.Namespace, ""))
+	}
+	return g.options.Reader(namespace).Why(parameters, class.Accepted.Message)
 }
 
 // unallowed returns what a Gateway's own parameters, which are nil for none, set although
