@@ -44,6 +44,9 @@ type Options struct {
 	// AnyName says that Services and XBackends may lead to any name, also to those of
 	// this host: whoever writes them runs the proxies too. Messages name all objects then.
 	AnyName bool
+	// UnsafeParameters says that parameters may have the proxies of this host write files,
+	// where AnyName says that whoever runs them has the objects from somewhere.
+	UnsafeParameters bool
 	// Instance tells this process from others that serve Gateways of the same names,
 	// where Gateways have no UID.
 	Instance string

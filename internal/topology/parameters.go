@@ -104,6 +104,10 @@ func (g *Graph) declareParameters() flow.Table[object.Name, *gatewayParameters] 
 					p.settings = g.levels(class, nil)
 				}
 			}
+			if name, fields := g.untrusted(class, own); p.refused == nil && len(fields) > 0 {
+				p.refused = new(condition.GatewayParametersNotTrusted(name, fields))
+				p.settings = g.defaultParameters.settings
+			}
 			if class.InvalidParameters {
 				p.refused = new(condition.GatewayClassNotAccepted(class.Name, g.whyNot(gw.Namespace, class)))
 			}
@@ -132,11 +136,32 @@ func (g *Graph) whyNot(namespace string, class *Class) string {
 	return g.options.Reader(namespace).Why(parameters, class.Accepted.Message)
 }
 
+// untrusted returns what the parameters of a Gateway or of its class set that could write
+// any file of whoever runs this process, and which of the two it is. In a cluster that is
+// the class's to allow.
+func (g *Graph) untrusted(class *Class, own *v1alpha1.GatewayParameters) (name string, fields []string) {
+	if g.options.Provisioned || !g.options.AnyName || g.options.UnsafeParameters {
+		return "", nil
+	}
+	for _, o := range []*v1alpha1.GatewayParameters{own, class.parameters} {
+		if o == nil {
+			continue
+		}
+		fields := parameters.Trusted("spec", &o.Spec.Settings)
+		if o.Spec.Overrides != nil {
+			fields = append(fields, parameters.Trusted("spec.overrides", o.Spec.Overrides)...)
+		}
+		if len(fields) > 0 {
+			return o.Namespace + "/" + o.Name, fields
+		}
+	}
+	return "", nil
+}
+
 // unallowed returns what a Gateway's own parameters, which are nil for none, set although
-// its class doesn't allow it. Outside of a cluster whoever writes them runs the proxies
-// too.
+// its class doesn't allow it. Outside of a cluster there are no tenants.
 func (g *Graph) unallowed(p *gatewayParameters, own *v1alpha1.GatewayParameters) []string {
-	if own == nil || !g.options.Provisioned {
+	if own == nil || g.options.AnyName && !g.options.Provisioned {
 		return nil
 	}
 	return parameters.Unallowed(&own.Spec.Settings, parameters.Allowed(p.allow))
