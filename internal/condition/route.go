@@ -56,6 +56,31 @@ func RouteNoHostname(parent string, hostnames, listeners []string) metav1.Condit
 		fmt.Sprintf("The hostnames %s match no listener of %s: %s", quoted(hostnames), parent, join(listeners, ", ")))
 }
 
+// reasonHostnameNotAllowed is the reason of listeners and routes with a hostname that
+// their namespace may not use.
+const reasonHostnameNotAllowed = "HostnameNotAllowed"
+
+// RouteHostnamesNotAllowed says that the route's namespace may use none of its hostnames
+// on the Gateway, or on the Gateway of the ListenerSet, that is its parent.
+func RouteHostnamesNotAllowed(parent, namespace string, hosts, allowed []string) metav1.Condition {
+	return no(gwv1.RouteConditionAccepted, gwv1.RouteConditionReason(reasonHostnameNotAllowed),
+		fmt.Sprintf("Namespace %s may not use %s at %s%s", namespace, quoted(hosts), parent, mayUse(allowed)))
+}
+
+// NoteHostnamesBarred says which of a route's hostnames its namespace may not use.
+func NoteHostnamesBarred(namespace string, hosts, allowed []string) string {
+	return fmt.Sprintf("it is not served for %s, which namespace %s may not use%s", quoted(hosts), namespace, mayUse(allowed))
+}
+
+// mayUse says which hostnames a namespace may use, and who decides it.
+func mayUse(allowed []string) string {
+	what := "no hostname"
+	if len(allowed) > 0 {
+		what = "only " + quoted(allowed)
+	}
+	return fmt.Sprintf(": the parameters of the Gateway's class (allow.hostnames) let it use %s", what)
+}
+
 // RouteReasonHostnameConflict is why a route is not accepted where routes of
 // another kind have its hosts. The specification has no name for it on routes; on
 // listeners it is this.

@@ -141,6 +141,8 @@ func (g *Graph) setParent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, 
 func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, parent string, all []section) ([]*Attachment, metav1.Condition) {
 	var attached []*Attachment
 	var allowed int
+	var may hostnamePermission
+	var barred []string // hosts
 	var selected []*section
 	for i := range all {
 		s := &all[i]
@@ -152,7 +154,14 @@ func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, par
 			continue
 		}
 		allowed++
-		if hosts, ok := g.hostsOn(c, s, all, r.hostnames); ok {
+		may = g.hostnamesFor(c, s.names, s.key.Gateway, r.key.Namespace)
+		hosts, without, ok := g.hostsOn(c, s, all, r.hostnames, may)
+		for _, h := range without {
+			if !slices.Contains(barred, h) {
+				barred = append(barred, h)
+			}
+		}
+		if ok {
 			attached = append(attached, &Attachment{
 				Key:      AttachmentKey{Route: r.key, Listener: s.key},
 				Frontend: s.Frontend, Hosts: hosts, mixesKinds: s.mixesKinds,
@@ -160,8 +169,12 @@ func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, par
 		}
 	}
 	switch {
+	case len(attached) > 0 && len(barred) > 0:
+		return attached, condition.Noted(condition.RouteAccepted(), condition.NoteHostnamesBarred(r.key.Namespace, barred, may.hostnames))
 	case len(attached) > 0:
 		return attached, condition.RouteAccepted()
+	case len(barred) > 0:
+		return nil, condition.RouteHostnamesNotAllowed(parent, r.key.Namespace, barred, may.hostnames)
 	case len(selected) == 0:
 		return nil, condition.RouteNoListener(parent, wanted(ref), g.describe(c, r, ref, all))
 	case allowed == 0:
@@ -177,19 +190,28 @@ func selects(ref *gwv1.ParentReference, s *section) bool {
 		(ref.Port == nil || *ref.Port == 0 || *ref.Port == int32(s.Port))
 }
 
-// hostsOn returns the hosts that a route with these hostnames serves on a section.
-// It reports false where they have nothing in common.
-func (g *Graph) hostsOn(c *flow.Ctx, s *section, all []section, hostnames []gwv1.Hostname) (hosts []AttachedHost, ok bool) {
+// hostsOn returns the hosts that a route with these hostnames serves on a section, and
+// those that it would serve if its namespace were allowed to. It reports false where
+// nothing is left that they have in common.
+func (g *Graph) hostsOn(c *flow.Ctx, s *section, all []section, hostnames []gwv1.Hostname, may hostnamePermission) (hosts []AttachedHost, barred []string, ok bool) {
+	bars := func(pattern string) bool { return s.family.named() && !may.covers(pattern) }
 	if len(hostnames) == 0 {
-		if s.conflicted {
-			return nil, true
+		switch {
+		case bars(s.Hostname):
+			return nil, []string{domain(s.Hostname)}, false
+		case s.conflicted:
+			return nil, nil, true
 		}
-		return []AttachedHost{{Domain: domain(s.Hostname)}}, true
+		return []AttachedHost{{Domain: domain(s.Hostname)}}, nil, true
 	}
 	for _, h := range hostnames {
 		host := strings.ToLower(string(h))
 		common, meet := intersect(s.Hostname, host)
 		if !meet {
+			continue
+		}
+		if bars(common) {
+			barred = append(barred, domain(common))
 			continue
 		}
 		ok = true
@@ -203,7 +225,7 @@ func (g *Graph) hostsOn(c *flow.Ctx, s *section, all []section, hostnames []gwv1
 	if len(hosts) > 1 {
 		hosts = sortHosts(hosts)
 	}
-	return hosts, ok
+	return hosts, barred, ok
 }
 
 // sortHosts orders hosts and keeps each domain once, with the most specific of the

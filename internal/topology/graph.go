@@ -122,6 +122,7 @@ type Graph struct {
 	parameters        flow.Table[object.Name, *gatewayParameters]
 	defaultParameters gatewayParameters // of all who have no entry there
 	ours              flow.Table[object.Name, struct{}]
+	hostnameRules     flow.Table[object.Name, *hostnameRules]
 	defaults          *flow.Index[gwv1.GatewayDefaultScope, object.Name, defaultGateway]
 	grants            flow.Table[grant, struct{}]
 	portConflicts     flow.Table[hostPort, portConflicts] // nil unless Options.SharedHost
@@ -163,6 +164,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.owned = g.declareOwned()
 	g.ours = g.declareOurs()
 	g.parameters = g.declareParameters()
+	g.hostnameRules = g.declareHostnameRules()
 	g.defaults = g.declareDefaultGateways()
 	g.grants = declareGrants(in)
 	g.labels = declareNamespaceLabels(in)

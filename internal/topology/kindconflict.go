@@ -208,6 +208,8 @@ func (g *Graph) withoutHostConflict(c *flow.Ctx, p *Parent) (left []*Attachment,
 	case len(left) == 0:
 		return nil, condition.RouteHostsTaken(losses), true
 	default:
-		return left, condition.RouteAcceptedInPart(losses), true
+		in := condition.RouteAcceptedInPart(losses)
+		in.Message += strings.TrimPrefix(p.Accepted.Message, condition.RouteAccepted().Message) // its notes
+		return left, in, true
 	}
 }

@@ -73,6 +73,9 @@ func (g *Graph) reads(c *flow.Ctx, namespace string) bool {
 type gatewayParameters struct {
 	settings *v1alpha1.Settings
 	allow    *v1alpha1.Allow // by the class; nil for the default of everything
+	// hostnames are those of allow, or those that there were while the class's parameters
+	// could be used.
+	hostnames []v1alpha1.AllowedHostnames
 	// refused is the Accepted condition of a Gateway whose parameters can't be used or
 	// whose class doesn't exist, and held says that it goes on as it is nevertheless.
 	refused *metav1.Condition
@@ -95,6 +98,9 @@ func (g *Graph) declareParameters() flow.Table[object.Name, *gatewayParameters] 
 				return
 			}
 			p := &gatewayParameters{settings: g.levels(class, own), allow: class.allows(), refused: refused}
+			if p.allow != nil {
+				p.hostnames = p.allow.Hostnames
+			}
 			if fields := g.unallowed(p, own); len(fields) > 0 {
 				p.refused = new(condition.GatewayParametersNotAllowed(own.Namespace+"/"+own.Name, class.Name, string(parameters.Allowed(p.allow)), fields))
 				p.settings = g.levels(class, nil)
@@ -242,7 +248,10 @@ func (g *Graph) hold(c *flow.Ctx, gw *gwv1.Gateway, class *Class, p *gatewayPara
 	p.held = g.options.Provisioned
 	switch last, ok := g.KeptOf(c, gw); {
 	case ok:
-		p.held, p.settings = true, last
+		p.held, p.settings = true, last.Settings
+		if class.parameters == nil {
+			p.hostnames = last.Hostnames
+		}
 	case class.missing != "" && class.Object == nil:
 		// What the Gateway says counts only under a class that says what it may.
 		p.settings = g.levels(class, nil)
@@ -250,9 +259,9 @@ func (g *Graph) hold(c *flow.Ctx, gw *gwv1.Gateway, class *Class, p *gatewayPara
 }
 
 // KeptOf returns what a Gateway goes on with while its parameters can't be used.
-func (g *Graph) KeptOf(c *flow.Ctx, gw *gwv1.Gateway) (*v1alpha1.Settings, bool) {
+func (g *Graph) KeptOf(c *flow.Ctx, gw *gwv1.Gateway) (parameters.Kept, bool) {
 	last, ok := flow.Get(c, g.in.Kept, name(gw.Namespace, gw.Name))
-	return last.Settings, ok && last.UID == gw.UID
+	return last, ok && last.UID == gw.UID
 }
 
 // HasParameters reports whether a Gateway has parameters that can be used, its own or
