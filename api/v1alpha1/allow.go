@@ -1,5 +1,7 @@
 package v1alpha1
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // Allow is what Gateways of a class may ask for.
 type Allow struct {
 	// Parameters is what Gateways may set by parameters of their own: Safe, which is the
@@ -32,6 +34,17 @@ type Allow struct {
 	// No bounds by default.
 	// +optional
 	Quotas *Quotas `json:"quotas,omitempty"`
+
+	// Hostnames are those that namespaces may use on Gateways of other namespaces: in
+	// the listeners of ListenerSets, and in routes. By default each may use all that the
+	// listeners of a Gateway take. With a list, a namespace may use what the entries
+	// for it say, and nothing else. What is in a Gateway's own namespace is not bound by
+	// it.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	Hostnames []AllowedHostnames `json:"hostnames,omitzero"`
 }
 
 // Quotas bound what a namespace may have on a Gateway. Where it has more, the oldest objects
@@ -57,6 +70,40 @@ type Quotas struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	Listeners *int32 `json:"listeners,omitempty"`
+}
+
+// AllowedHostnames are hostnames that some namespaces may use.
+type AllowedHostnames struct {
+	// Namespaces are the namespaces.
+	// +required
+	Namespaces SelectedNamespaces `json:"namespaces"`
+
+	// Hostnames are names such as shop.example.com; *.shop.example.com stands for all
+	// below, of any depth, and * for all there are.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=253
+	Hostnames []string `json:"hostnames"`
+}
+
+// SelectedNamespaces are namespaces, by name or by their labels.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.names) || has(self.selector)",message="names or selector must be set"
+type SelectedNamespaces struct {
+	// Names are the names of namespaces.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=63
+	Names []string `json:"names,omitzero"`
+
+	// Selector selects namespaces by their labels. Whoever may set labels of namespaces
+	// decides then.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 }
 
 // AllowedParameters is what the parameters of a Gateway may set.

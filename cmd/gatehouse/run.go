@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/standalone"
@@ -35,6 +36,7 @@ type runFlags struct {
 	logFormat    string
 	logLevel     string
 	envoyLog     bool
+	unsafe       bool
 	client       clientFlags
 }
 
@@ -52,7 +54,12 @@ object with the controllerName gatehouse.dev/controller.
 
 On a terminal the state of everything is shown and kept up to date; elsewhere,
 log lines are written. If this process is killed, the Envoys go on serving, and
-the next run with the same paths takes them over.`,
+the next run with the same paths takes them over.
+
+Whoever writes the manifests decides what listens on this machine and where it leads.
+Files of yours are not theirs to write: GatewayParameters that name files for access
+logs, or add to the configuration that Envoy starts with, are refused without
+--allow-unsafe-parameters.`,
 		Example: `  gatehouse run examples/quickstart --port-offset 8000
   gatehouse run gateway.yaml routes/ --bind 0.0.0.0
   kubectl get gateways,httproutes,services,endpointslices,secrets -A -o yaml | gatehouse run -`,
@@ -76,12 +83,18 @@ the next run with the same paths takes them over.`,
 	fl.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	fl.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	fl.BoolVar(&f.envoyLog, "envoy-log", false, "print all that the Envoys log, not only warnings")
+	defineUnsafe(fl, &f.unsafe)
 	f.client.define(fl)
 	complete(cmd, "log-format", logFormats...)
 	complete(cmd, "log-level", logLevels...)
 	complete(cmd, "bind", "127.0.0.1", "0.0.0.0", "::1", "::")
 	_ = cmd.MarkFlagDirname("state-dir")
 	return cmd
+}
+
+// defineUnsafe defines the flag of those who trust whoever writes the manifests.
+func defineUnsafe(fl *pflag.FlagSet, unsafe *bool) {
+	fl.BoolVar(unsafe, "allow-unsafe-parameters", false, "let GatewayParameters of the manifests name files for access logs and add to Envoy's bootstrap, with which they can write any file that you can")
 }
 
 func run(ctx context.Context, f runFlags, paths []string) error {
@@ -122,7 +135,7 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 	announce := announcer(log, screen)
 	s, err := standalone.New(standalone.Options{
 		Paths: paths, Stdin: os.Stdin, Experimental: f.experimental,
-		Bind: f.bind, PortOffset: f.portOffset, Client: client,
+		Bind: f.bind, PortOffset: f.portOffset, Client: client, UnsafeParameters: f.unsafe,
 		Envoy: binary, Concurrency: f.concurrency, StateDir: f.stateDir, DrainTimeout: f.drain,
 		Log: log, OnCommit: announce.changed, OnStates: announce.states,
 		Output: envoyLog{log, f.envoyLog, ctx}.take,

@@ -25,6 +25,7 @@ type statusFlags struct {
 	output       string
 	stateDir     string
 	once         []string
+	unsafe       bool
 	experimental bool
 }
 
@@ -80,6 +81,7 @@ With --once the exit code is 1 when a file or an object has a problem.`,
 	fl.StringVar(&f.stateDir, "state-dir", "", "state directory of the running process (default: the only one)")
 	fl.StringArrayVar(&f.once, "once", nil, "evaluate this directory or file and exit; repeatable")
 	fl.BoolVar(&f.experimental, "experimental", false, "with --once: read the experimental channel of the Gateway API")
+	defineUnsafe(fl, &f.unsafe)
 	f.cluster.define(fl)
 	cmd.MarkFlagsMutuallyExclusive("once", "state-dir")
 	for _, flag := range clusterFlagNames {
@@ -97,7 +99,9 @@ func (f *statusFlags) view(cmd *cobra.Command) (v view.View, where string, err e
 	ctx := cmd.Context()
 	switch {
 	case len(f.once) > 0:
-		p, err := standalone.Evaluate(ctx, standalone.EvaluateOptions{Paths: f.once, Stdin: cmd.InOrStdin(), Experimental: f.experimental})
+		p, err := standalone.Evaluate(ctx, standalone.EvaluateOptions{
+			Paths: f.once, Stdin: cmd.InOrStdin(), Experimental: f.experimental, UnsafeParameters: f.unsafe,
+		})
 		if err != nil {
 			return view.View{}, "", err
 		}

@@ -74,6 +74,7 @@ the cluster says.`,
 	fl.BoolVar(&opts.Experimental, "experimental", false, "read the experimental channel of the Gateway API")
 	fl.StringArrayVar(&opts.Bind, "bind", []string{"127.0.0.1"}, "IP address for the listeners of Gateways without spec.addresses; repeatable")
 	boundedVar(fl, &opts.PortOffset, "port-offset", 0, 0, maxPortOffset, "added to the port of every listener")
+	defineUnsafe(fl, &opts.UnsafeParameters)
 	client.define(fl)
 	cluster.define(fl)
 	for _, flag := range clusterFlagNames {

@@ -63,3 +63,51 @@ func TestEndpointsDontWaitForContents(t *testing.T) {
 		t.Error("the listener is served without its certificate")
 	}
 }
+
+// While the API server doesn't answer for a Secret that one Gateway names, what changes of
+// another one reaches its proxies.
+func TestOthersDontWaitForContents(t *testing.T) {
+	in := install(t)
+	in.apply(gatewayOf("gatehouse"), namedGateway("other", "gatehouse"))
+	if err := in.client.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "late"}}); err != nil {
+		t.Fatal(err)
+	}
+	r := in.start()
+	routed := func(gateway, host string) {
+		t.Helper()
+		in.apply(`{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {namespace: team, name: ` + gateway + `},
+			spec: {parentRefs: [{name: ` + gateway + `}], rules: [{filters: [{type: RequestRedirect, requestRedirect: {hostname: ` + host + `}}]}]}}`)
+	}
+	version := func(gateway string) string {
+		info, _ := r.server.Gateway(object.Name{Namespace: "team", Name: gateway})
+		for _, resource := range info.Resources {
+			if resource.Type == "routes" {
+				return resource.Version
+			}
+		}
+		return ""
+	}
+	routed("web", "first.test")
+	routed("other", "first.test")
+	before := map[string]string{}
+	in.until("the routes are served", func() bool {
+		before["web"], before["other"] = version("web"), version("other")
+		return before["web"] != "" && before["other"] != ""
+	})
+
+	release := r.withhold("/secrets/late")
+	in.apply(`{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {namespace: team, name: web}, spec: {gatewayClassName: gatehouse,
+		listeners: [{name: http, port: 80, protocol: HTTP}, {name: https, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: late}]}}]}}`)
+	in.until("the Secret is asked for", func() bool { return r.withheld.Load() > 0 })
+	routed("web", "second.test")
+	routed("other", "second.test")
+	in.until("the other Gateway's route is served", func() bool { return version("other") != before["other"] })
+	if r.withheld.Load() == 0 {
+		t.Error("the other Gateway has waited for the Secret")
+	}
+	if version("web") != before["web"] {
+		t.Error("the Gateway that names the Secret hasn't waited for it")
+	}
+	release()
+	in.until("the Gateway's own route is served", func() bool { return version("web") != before["web"] })
+}

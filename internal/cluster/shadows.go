@@ -67,9 +67,13 @@ func (c *Cluster) tellShadows(tx *flow.Tx) {
 	}
 }
 
-// sourceName says which source one is.
+// sourceIndex says which source one is to who reads an object of the cluster. Where files
+// are is not for him to know.
+func sourceIndex(i int) string { return "sources[" + strconv.Itoa(i) + "]" }
+
+// sourceName says which source one is to who runs the controller.
 func (c *Cluster) sourceName(i int) string {
-	at := "sources[" + strconv.Itoa(i) + "]"
+	at := sourceIndex(i)
 	if files := c.config.Sources[i].Files; files != nil {
 		return at + " (" + strings.Join(files.Paths, ", ") + ")"
 	}
@@ -104,7 +108,7 @@ func (c *Cluster) reportShadows() {
 			continue
 		}
 		if live := c.source.Live(sh.Key); live != nil {
-			c.recorder.Eventf(live, nil, corev1.EventTypeWarning, "Conflicted", "Merge", "%s", condition.Shadowed(c.sourceName(by)).Message)
+			c.recorder.Eventf(live, nil, corev1.EventTypeWarning, "Conflicted", "Merge", "%s", condition.Shadowed(sourceIndex(by)).Message)
 		}
 	}
 	c.pipeline.Engine.View(func(ctx *flow.Ctx) {
@@ -121,7 +125,7 @@ func (c *Cluster) reportShadows() {
 			if sh.from != c.clusterSource() {
 				continue
 			}
-			status := c.shadowStatus(ctx, sh.Key, c.sourceName(by))
+			status := c.shadowStatus(ctx, sh.Key, sourceIndex(by))
 			if was, told := c.shadows.told[sh.Key]; !told || !reflect.DeepEqual(was, status) {
 				c.shadows.told[sh.Key] = status
 				c.term.statuses.Set(sh.Key, status)

@@ -67,7 +67,7 @@ func TestShadowedPolicies(t *testing.T) {
 	for _, of := range kinds {
 		in.until("the "+of.Name()+" says that it isn't used", func() bool {
 			c := accepted(of)
-			return c.Status == metav1.ConditionFalse && c.Reason == string(gwv1.PolicyReasonConflicted) && strings.Contains(c.Message, dir)
+			return c.Status == metav1.ConditionFalse && c.Reason == string(gwv1.PolicyReasonConflicted) && strings.Contains(c.Message, "sources[0]") && !strings.Contains(c.Message, dir)
 		})
 	}
 	if err := os.Remove(file); err != nil {
@@ -136,7 +136,7 @@ func TestFilesBesideTheCluster(t *testing.T) {
 	}
 	conflicted := func() bool {
 		c := accepted("both")
-		return c.Status == metav1.ConditionFalse && c.Reason == string(gwv1.PolicyReasonConflicted) && strings.Contains(c.Message, dir)
+		return c.Status == metav1.ConditionFalse && c.Reason == string(gwv1.PolicyReasonConflicted) && strings.Contains(c.Message, "sources[0]") && !strings.Contains(c.Message, dir)
 	}
 	problems := func() (about []string) {
 		for _, p := range r.admin().View().Problems {
@@ -152,7 +152,7 @@ func TestFilesBesideTheCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
-			return e.Reason == "Conflicted" && e.Regarding.Kind == kind && strings.Contains(e.Note, dir)
+			return e.Reason == "Conflicted" && e.Regarding.Kind == kind && strings.Contains(e.Note, "sources[0]") && !strings.Contains(e.Note, dir)
 		})
 	}
 

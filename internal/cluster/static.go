@@ -225,7 +225,7 @@ func (s *oneGateway) statuses(changed map[object.Key]any) {
 	losers := map[object.Key]any{}
 	for name, o := range s.all {
 		if name != s.chosen {
-			losers[gatewayKey(name)] = &gwv1.GatewayStatus{Conditions: lost(o, condition.GatewayConflict(s.chosen.String()))}
+			losers[gatewayKey(name)] = &gwv1.GatewayStatus{Conditions: lost(o, condition.GatewayConflict(condition.Reader{Namespace: name.Namespace}.Name(s.chosen.Namespace, s.chosen.Name)))}
 		}
 	}
 	for name, o := range s.others {

@@ -122,10 +122,13 @@ func policyConsequence(keepsOld bool) string {
 const ReasonBackendPolicyRefused gwv1.RouteConditionReason = "InvalidBackendTLSPolicy"
 
 // BackendPolicyRefused says that a Service is not spoken to because its policy
-// can't be met.
+// can't be met. The name of the policy is empty where the reader is not told.
 func BackendPolicyRefused(field, service, policy, why string) metav1.Condition {
+	if policy != "" {
+		policy = " " + policy
+	}
 	return unresolved(ReasonBackendPolicyRefused, field,
-		fmt.Sprintf("Service %s is not spoken to, since its BackendTLSPolicy %s can't be met: %s", service, policy, why))
+		fmt.Sprintf("Service %s is not spoken to, since its BackendTLSPolicy%s can't be met: %s", service, policy, why))
 }
 
 // BackendNeedsPolicy says that a Service port speaks TLS and nothing says whom to

@@ -43,6 +43,13 @@ func ListenerAuthorityNotPermitted(ref, namespace, kind, from string) metav1.Con
 		fmt.Sprintf("%s may not be used from namespace %s; create a ReferenceGrant in namespace %s from Gateways of namespace %s to %ss", ref, from, namespace, from, kind))
 }
 
+// ListenerAuthoritiesOfGateway says that references of a Gateway can't be used, to who may
+// not know what they refer to.
+func ListenerAuthoritiesOfGateway(problems []metav1.Condition) metav1.Condition {
+	return no(gwv1.ListenerConditionResolvedRefs, problems[0].Reason,
+		fmt.Sprintf("%d of the caCertificateRefs in the Gateway's spec.tls.frontend can't be used; its owner can mend that", len(problems)))
+}
+
 // ListenerNoValidAuthority says that there is nothing to check clients' certificates
 // with.
 func ListenerNoValidAuthority(problems []metav1.Condition) metav1.Condition {

@@ -115,6 +115,17 @@ func conflict(reason gwv1.ListenerConditionReason, message string) (accepted, co
 	return no(gwv1.ListenerConditionAccepted, reason, message), yes(gwv1.ListenerConditionConflicted, reason, message)
 }
 
+// ListenerHostnameNotAllowed says that the namespace of a ListenerSet may not use a
+// hostname.
+func ListenerHostnameNotAllowed(hostname, namespace, gateway string, allowed []string) metav1.Condition {
+	what := "all hostnames"
+	if hostname != "" {
+		what = fmt.Sprintf("hostname %q", hostname)
+	}
+	return no(gwv1.ListenerConditionAccepted, gwv1.ListenerConditionReason(reasonHostnameNotAllowed),
+		fmt.Sprintf("Namespace %s may not use %s on Gateway %s%s", namespace, what, gateway, mayUse(allowed)))
+}
+
 // Overlaps are the TLS listeners of the port that have hostnames that overlap.
 type Overlaps struct {
 	Listeners []string // of the same object

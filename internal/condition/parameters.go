@@ -62,6 +62,13 @@ func GatewayParametersNotAllowed(name, class, allowed string, fields []string) m
 		"remove it, or ask for it in the parameters of the class", name, join(fields, ", "), class, allowed)
 }
 
+// GatewayParametersNotTrusted says which fields of parameters could write files of whoever
+// runs this process, who hasn't said that the manifests may do so.
+func GatewayParametersNotTrusted(name string, fields []string) metav1.Condition {
+	return gatewayParameters("GatewayParameters %s sets %s, with which it can write any file that this process can; "+
+		"remove it, or start Gatehouse with --allow-unsafe-parameters if you trust whoever writes the manifests", name, join(fields, ", "))
+}
+
 // NoteParametersWithoutEffect says which settings are for Kubernetes only.
 func NoteParametersWithoutEffect(fields []string) string {
 	return fmt.Sprintf("the parameters set %s, which has no effect outside of Kubernetes", join(fields, ", "))

@@ -35,8 +35,11 @@ func RouteSetNotAttached(set, why string) metav1.Condition {
 // RouteNoListener says that the parent, given as "Gateway ns/name", has no listener
 // such as the parentRef asks for; wanted and have describe listeners.
 func RouteNoListener(parent, wanted string, have []string) metav1.Condition {
-	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonNoMatchingParent,
-		fmt.Sprintf("%s has no listener %s; it has %s", parent, wanted, join(have, ", ")))
+	text := fmt.Sprintf("%s has no listener %s", parent, wanted)
+	if len(have) > 0 {
+		text += "; it has " + join(have, ", ")
+	}
+	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonNoMatchingParent, text)
 }
 
 // RouteNotAllowed says why no listener that the parentRef selects lets the route
@@ -51,6 +54,31 @@ func RouteNotAllowed(parent string, reasons []string) metav1.Condition {
 func RouteNoHostname(parent string, hostnames, listeners []string) metav1.Condition {
 	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonNoMatchingListenerHostname,
 		fmt.Sprintf("The hostnames %s match no listener of %s: %s", quoted(hostnames), parent, join(listeners, ", ")))
+}
+
+// reasonHostnameNotAllowed is the reason of listeners and routes with a hostname that
+// their namespace may not use.
+const reasonHostnameNotAllowed = "HostnameNotAllowed"
+
+// RouteHostnamesNotAllowed says that the route's namespace may use none of its hostnames
+// on the Gateway, or on the Gateway of the ListenerSet, that is its parent.
+func RouteHostnamesNotAllowed(parent, namespace string, hosts, allowed []string) metav1.Condition {
+	return no(gwv1.RouteConditionAccepted, gwv1.RouteConditionReason(reasonHostnameNotAllowed),
+		fmt.Sprintf("Namespace %s may not use %s at %s%s", namespace, quoted(hosts), parent, mayUse(allowed)))
+}
+
+// NoteHostnamesBarred says which of a route's hostnames its namespace may not use.
+func NoteHostnamesBarred(namespace string, hosts, allowed []string) string {
+	return fmt.Sprintf("it is not served for %s, which namespace %s may not use%s", quoted(hosts), namespace, mayUse(allowed))
+}
+
+// mayUse says which hostnames a namespace may use, and who decides it.
+func mayUse(allowed []string) string {
+	what := "no hostname"
+	if len(allowed) > 0 {
+		what = "only " + quoted(allowed)
+	}
+	return fmt.Sprintf(": the parameters of the Gateway's class (allow.hostnames) let it use %s", what)
 }
 
 // RouteReasonHostnameConflict is why a route is not accepted where routes of

@@ -48,7 +48,8 @@ type Contents interface {
 type Observer interface {
 	// Committed takes in a commit.
 	Committed(c *flow.Commit)
-	// Published is called when proxies have been told of all commits so far.
+	// Published is called when proxies have been told of all commits so far. Of some
+	// Gateways they may have been told before.
 	Published()
 }
 

@@ -6,20 +6,25 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
-// publication is what proxies have not been told yet. It is told at once, unless the
-// pipeline asks for contents: then it waits until these are known, so that nobody sees
-// a listener between the mention of its certificate and the certificate.
+// publication is what proxies have not been told yet. It is told at once, except of those
+// Gateways for which the pipeline asks for contents: that waits until these are known, so
+// that nobody sees a listener between the mention of its certificate and the certificate.
 type publication struct {
 	running context.Context
 	updates []xds.Update
 	known   map[object.Name]bool // the Gateways that the server has been told of
 	reading bool
 	rounds  int // how often contents have been read for this publication
+	// wanted are the contents that were asked for last, and settled those that were when
+	// the last reading ended: they are known, or known not to be had in time.
+	wanted, settled map[object.Key]struct{}
 }
 
 // maxRounds bounds how often contents are read for one publication: a certificate may
@@ -45,16 +50,12 @@ func (l *Loop) proceed() {
 		l.read()
 	}
 	if p.reading {
+		l.apply(l.settledUpdates())
 		l.Server.Apply(p.endpoints())
 		return
 	}
 	exhausted := p.rounds >= maxRounds
-	l.Server.Apply(p.updates)
-	for _, u := range p.updates {
-		if p.known[u.Gateway] = true; u.Gone {
-			delete(p.known, u.Gateway)
-		}
-	}
+	l.apply(p.updates)
 	p.updates, p.rounds = nil, 0
 	for _, o := range l.Observers {
 		o.Published()
@@ -63,6 +64,39 @@ func (l *Loop) proceed() {
 	if exhausted {
 		l.read() // what was asked for last is not left until the next change
 	}
+}
+
+// apply tells proxies.
+func (l *Loop) apply(updates []xds.Update) {
+	l.Server.Apply(updates)
+	for _, u := range updates {
+		if l.publication.known[u.Gateway] = true; u.Gone {
+			delete(l.publication.known, u.Gateway)
+		}
+	}
+}
+
+// settledUpdates takes out of a publication what needs not wait: the updates of Gateways
+// all of whose contents are settled. What one Gateway asks for keeps no other one waiting.
+func (l *Loop) settledUpdates() []xds.Update {
+	p := &l.publication
+	var now, later []xds.Update
+	l.Pipeline.Engine.View(func(c *flow.Ctx) {
+		for _, u := range p.updates {
+			settled := true
+			l.Pipeline.Graph.Contents(c, u.Gateway, func(k object.Key) {
+				_, ok := p.settled[k]
+				settled = settled && ok
+			})
+			if settled {
+				now = append(now, u)
+			} else {
+				later = append(later, u)
+			}
+		}
+	})
+	p.updates = later
+	return now
 }
 
 // read begins to read the contents that are asked for, if there are new ones.
@@ -78,10 +112,18 @@ func (l *Loop) read() {
 	if !gone.Empty() {
 		l.takeContents(gone)
 	}
+	p := &l.publication
+	p.wanted = make(map[object.Key]struct{}, len(secrets)+len(configMaps))
+	for _, n := range secrets {
+		p.wanted[object.Key{Kind: kind.Secret, Name: n}] = struct{}{}
+	}
+	for _, n := range configMaps {
+		p.wanted[object.Key{Kind: kind.ConfigMap, Name: n}] = struct{}{}
+	}
 	if read == nil {
+		p.settled = p.wanted
 		return
 	}
-	p := &l.publication
 	p.reading = true
 	p.rounds++
 	go func() {
@@ -89,7 +131,7 @@ func (l *Loop) read() {
 		take := read(ctx)
 		cancel()
 		l.Call(p.running, func() {
-			p.reading = false
+			p.reading, p.settled = false, p.wanted
 			if contents := take(); !contents.Empty() {
 				l.takeContents(contents)
 			}

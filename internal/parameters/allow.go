@@ -3,6 +3,7 @@ package parameters
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -25,6 +26,24 @@ func Allowed(a *v1alpha1.Allow) v1alpha1.AllowedParameters {
 	}
 	return *a.Parameters
 }
+
+// Trusted returns the fields that whoever runs Envoy beside himself should let nobody set
+// whom he doesn't trust: those that name a file, which Envoy makes and appends to, and what
+// Envoy starts with, which can name any. at is the path of the settings.
+func Trusted(at string, s *v1alpha1.Settings) (fields []string) {
+	for i := range s.AccessLog {
+		if p := s.AccessLog[i].Path; p != nil && !slices.Contains(streams, *p) {
+			fields = append(fields, fmt.Sprintf("%s.accessLog[%d].path", at, i))
+		}
+	}
+	if s.Envoy != nil && s.Envoy.Bootstrap != nil {
+		fields = append(fields, at+".envoy.bootstrap")
+	}
+	return fields
+}
+
+// streams are the files that are no files.
+var streams = []string{"/dev/stdout", "/dev/stderr", "/dev/null"}
 
 // unallowed goes through the fields of a structure of ours. One that nobody has called
 // safe isn't.

@@ -33,6 +33,7 @@ func Check(o *v1alpha1.GatewayParameters) field.ErrorList {
 	if a := o.Spec.Allow; a != nil {
 		errs = append(errs, checkRanges(spec.Child("allow", "addresses"), a.Addresses)...)
 		errs = append(errs, checkRanges(spec.Child("allow", "externalIPs"), a.ExternalIPs)...)
+		errs = append(errs, checkHostnames(spec.Child("allow", "hostnames"), a.Hostnames)...)
 	}
 	return errs
 }
@@ -215,6 +216,21 @@ func checkBackends(at *field.Path, b *v1alpha1.Backends) (errs field.ErrorList) 
 			errs = append(errs, field.Invalid(at, text, "is not a range of addresses such as 10.1.0.0/16"))
 		case slices.ContainsFunc(ir.Unreachable, prefix.Overlaps):
 			errs = append(errs, field.Invalid(at, text, "has loopback, link-local or multicast addresses, which can't be allowed"))
+		}
+	}
+	return errs
+}
+
+func checkHostnames(at *field.Path, list []v1alpha1.AllowedHostnames) (errs field.ErrorList) {
+	for i, allowed := range list {
+		at := at.Index(i)
+		if s := allowed.Namespaces.Selector; s != nil {
+			errs = append(errs, metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at.Child("namespaces", "selector"))...)
+		}
+		for j, name := range allowed.Hostnames {
+			if name != "*" && len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {
+				errs = append(errs, field.Invalid(at.Child("hostnames").Index(j), name, "is neither a DNS name in lower case, nor *. and one, nor *"))
+			}
 		}
 	}
 	return errs

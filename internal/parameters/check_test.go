@@ -44,9 +44,14 @@ func TestCheckParameters(t *testing.T) {
 		"client: {paths: {escapedSlashes: Redirect, mergeSlashes: false}}":                                 {"spec.client.paths.escapedSlashes"},
 		"client: {paths: {escapedSlashes: Redirect, listeners: [{listenerPort: 80, mergeSlashes: false}, {listenerPort: 81, mergeSlashes: false, escapedSlashes: Reject}]}}": {"spec.client.paths.listeners[0].escapedSlashes"},
 		"client: {paths: {mergeSlashes: false, listeners: [{listenerPort: 80, escapedSlashes: Redirect}, {listenerPort: 80, escapedSlashes: Keep}]}}":                        {"spec.client.paths.listeners[0].escapedSlashes", "spec.client.paths.listeners[1].listenerPort"},
-		"overrides: {envoy: {bootstrap: []}}":                                                 {"spec.overrides.envoy.bootstrap"},
-		"allow: {addresses: [192.0.2.0/24, '2001:db8::/64'], externalIPs: [198.51.100.7/32]}": nil,
-		"allow: {addresses: [192.0.2.1], externalIPs: [198.51.100.0/33]}":                     {"spec.allow.addresses[0]", "spec.allow.externalIPs[0]"},
+		"overrides: {envoy: {bootstrap: []}}":                                                    {"spec.overrides.envoy.bootstrap"},
+		"allow: {addresses: [192.0.2.0/24, '2001:db8::/64'], externalIPs: [198.51.100.7/32]}":    nil,
+		"allow: {addresses: [192.0.2.1], externalIPs: [198.51.100.0/33]}":                        {"spec.allow.addresses[0]", "spec.allow.externalIPs[0]"},
+		"allow: {hostnames: [{namespaces: {names: [a]}, hostnames: ['*', '*.a.test', a.test]}]}": nil,
+		"allow: {hostnames: [{namespaces: {selector: {matchExpressions: [{key: a, operator: Is}]}}, hostnames: [A.test, '*.*.test', '*a.test']}]}": {
+			"spec.allow.hostnames[0].hostnames[0]", "spec.allow.hostnames[0].hostnames[1]", "spec.allow.hostnames[0].hostnames[2]",
+			"spec.allow.hostnames[0].namespaces.selector.matchExpressions[0].operator",
+		},
 	} {
 		o := &v1alpha1.GatewayParameters{}
 		if err := yaml.UnmarshalStrict([]byte("spec: {"+text+"}"), o); err != nil {

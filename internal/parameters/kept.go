@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -20,9 +21,17 @@ import (
 type Kept struct {
 	UID      types.UID          `json:"uid"`
 	Settings *v1alpha1.Settings `json:"settings"`
+	// Hostnames are those of its class's allow: who could use all of them while the
+	// parameters of the class are broken could take those of others.
+	Hostnames []v1alpha1.AllowedHostnames `json:"hostnames,omitzero"`
 	// Class is the GatewayClass that the Gateway was served under. A restarted controller
 	// reads it from the Gateway's fleet.
 	Class string `json:"-"`
+}
+
+// SameKept reports whether two are the same. Settings are one object as long as they are.
+func SameKept(k, o Kept) bool {
+	return k.UID == o.UID && k.Class == o.Class && k.Settings == o.Settings && reflect.DeepEqual(k.Hostnames, o.Hostnames)
 }
 
 // MaxKept is how much a ConfigMap takes.

@@ -3,6 +3,8 @@ package pipeline
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -101,8 +103,12 @@ func (p *Pipeline) declareIssues() routeIssues {
 		})
 	refused := flow.Map("refused-routes", p.rejected,
 		func(c *flow.Ctx, k refusal, r status.Rejection, emit func(issueKey, issue)) {
-			for route := range p.concerned(c, k) {
-				emit(issueKey{route, k}, issue{refused: &r})
+			routes := p.concerned(c, k)
+			namespaces := namespacesOf(routes)
+			for route := range routes {
+				told := r
+				told.Message = p.Options.Topology.Reader(route.Namespace).Words(r.Message, namespaces...)
+				emit(issueKey{route, k}, issue{refused: &told})
 			}
 		})
 	left := p.backendProblems()
@@ -116,6 +122,14 @@ func (p *Pipeline) declareIssues() routeIssues {
 	namespaces := flow.Keys("namespaces-with-issues",
 		func(k issueKey, _ issue, yield func(string)) { yield(k.Route.Namespace) }, inexpressible, refused, left, costly, tooMuch)
 	return routeIssues{byRoute, namespaces}
+}
+
+func namespacesOf(routes map[object.Key]bool) []string {
+	seen := map[string]bool{}
+	for route := range routes {
+		seen[route.Namespace] = true
+	}
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // backendProblems declares the issues of routes with backends of which a part has

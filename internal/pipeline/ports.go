@@ -52,7 +52,7 @@ func (p *Pipeline) declarePorts() {
 		func(_ topology.ListenerKey, l *topology.Listener, yield func(PortKey)) {
 			// A listener of TLS that can't serve, for want of a certificate for one, keeps
 			// its hosts from others nevertheless.
-			if l.Serves || l.Protocol == gwv1.HTTPSProtocolType || l.Protocol == gwv1.TLSProtocolType {
+			if l.Serves || !l.Barred && (l.Protocol == gwv1.HTTPSProtocolType || l.Protocol == gwv1.TLSProtocolType) {
 				yield(KeyOfPort(l))
 			}
 		}, topology.ListenerKey.Compare)

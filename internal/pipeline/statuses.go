@@ -120,7 +120,7 @@ func (p *Pipeline) declareListenerSetStatus() {
 		}, flow.Equal(flow.Same[metav1.Condition]))
 	p.ListenerSetStatus = flow.Map("listener-set-status", p.Graph.ListenerSets,
 		func(c *flow.Ctx, name object.Name, set *topology.ListenerSet, emit func(object.Name, *gwv1.ListenerSetStatus)) {
-			in := status.ListenerSetInput{Node: set, AttachedRoutes: p.attachedRoutes(c)}
+			in := status.ListenerSetInput{Node: set, AttachedRoutes: p.attachedRoutes(c), Reader: p.Options.Topology.Reader(name.Namespace)}
 			if hasCertificates(set.Listeners) {
 				in.Now, _ = flow.Get(c, p.clock, struct{}{})
 			}

@@ -28,6 +28,8 @@ type EvaluateOptions struct {
 	Bind         []string // nil is 127.0.0.1
 	PortOffset   int
 	Client       ClientOptions
+	// UnsafeParameters lets GatewayParameters name files of this host.
+	UnsafeParameters bool
 }
 
 // Evaluate computes what files become in standalone mode, without running
@@ -41,6 +43,7 @@ func Evaluate(ctx context.Context, opts EvaluateOptions) (*pipeline.Pipeline, er
 		return nil, err
 	}
 	options.Topology.Experimental = opts.Experimental
+	options.Topology.UnsafeParameters = opts.UnsafeParameters
 	options.Topology.LocalAddresses = nil
 	options.Topology.SystemAuthorities = proxy.DefaultAuthorities
 	files, err := file.New(file.Options{

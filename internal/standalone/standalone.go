@@ -34,6 +34,10 @@ type Options struct {
 	Bind         []string // IP addresses for Gateways that ask for none
 	PortOffset   int
 	Client       ClientOptions
+	// UnsafeParameters lets GatewayParameters name files of this host, which Envoy
+	// writes, and add to what Envoy starts with.
+	UnsafeParameters bool
+
 	Envoy        proxy.Binary
 	Concurrency  int    // Envoy's worker threads; 0 is one per CPU
 	StateDir     string // private to one run at a time; survives it
@@ -78,6 +82,7 @@ func New(opts Options) (*Standalone, error) {
 		return nil, err
 	}
 	options.Topology.Experimental = opts.Experimental
+	options.Topology.UnsafeParameters = opts.UnsafeParameters
 	host, _ := os.Hostname()
 	options.Topology.Instance = host + " " + opts.StateDir
 	s := &Standalone{

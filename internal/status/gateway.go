@@ -47,6 +47,7 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	each := listenerInput{
 		object: in.Node.Object, unusable: in.Node.Unusable,
 		attachedRoutes: in.AttachedRoutes, proxy: in.Proxy, noProxy: in.NoProxy, now: in.Now,
+		reader: condition.Reader{Namespace: in.Node.Object.Namespace},
 	}
 	if !in.Node.Served() {
 		each.refused = "The Gateway is not accepted: " + in.Node.Accepted.Message

@@ -21,7 +21,7 @@ func (in *listenerInput) http3(l *topology.Listener, conditions []metav1.Conditi
 			unavailable := condition.ListenerHTTP3BindFailed(failure, int(l.BindPort), r.Message)
 			return append(replaced(conditions, unavailable), condition.ListenerNotProgrammed(unavailable)), true
 		}
-		return append(conditions, condition.ListenerRefused(r.Message, r.KeepsOld)), true
+		return append(conditions, condition.ListenerRefused(in.words(l, r), r.KeepsOld)), true
 	}
 	if !in.proxy.Listeners[name] {
 		return append(conditions, condition.ListenerPending(in.waitsFor())), true

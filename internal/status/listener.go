@@ -17,6 +17,7 @@ import (
 // listenerInput is what the statuses of an object's listeners follow from.
 type listenerInput struct {
 	object         metav1.Object     // that defines them
+	reader         condition.Reader  // whom the conditions are for
 	refused        string            // why the Gateway is not accepted; empty where it is
 	unusable       *metav1.Condition // the Gateway's
 	attachedRoutes func(topology.ListenerKey) int32
@@ -55,7 +56,7 @@ func (in *listenerInput) conditions(l *topology.Listener) []metav1.Condition {
 			unavailable := condition.ListenerBindFailed(failure, int(l.BindPort), r.Message)
 			return append(replaced(conditions, unavailable), condition.ListenerNotProgrammed(unavailable))
 		}
-		return append(conditions, condition.ListenerRefused(r.Message, r.KeepsOld))
+		return append(conditions, condition.ListenerRefused(in.words(l, r), r.KeepsOld))
 	}
 	for _, secret := range l.Certificates {
 		if r, ok := in.proxy.Rejected[SecretRef(ir.Certificate(secret))]; ok {
@@ -64,7 +65,7 @@ func (in *listenerInput) conditions(l *topology.Listener) []metav1.Condition {
 	}
 	if v := l.Clients; v != nil {
 		if r, ok := in.proxy.Rejected[SecretRef(ir.Authorities(v.Authorities...))]; ok {
-			return append(conditions, condition.ListenerAuthoritiesRefused(authorityNames(v), r.Message, r.KeepsOld))
+			return append(conditions, condition.ListenerAuthoritiesRefused(in.authorityNames(l), in.words(l, r), r.KeepsOld))
 		}
 	}
 	if in.proxy.Connected && in.proxy.Listeners[name] {
@@ -76,9 +77,18 @@ func (in *listenerInput) conditions(l *topology.Listener) []metav1.Condition {
 	return append(conditions, condition.ListenerPending(in.waitsFor()))
 }
 
-func authorityNames(v *topology.ClientValidation) []string {
-	names := make([]string, len(v.Authorities))
-	for i, ref := range v.Authorities {
+// words are what a proxy says of what the listener shares with others of its Gateway.
+func (in *listenerInput) words(l *topology.Listener, r Rejection) string {
+	return in.reader.Words(r.Message, l.Key.Gateway.Namespace)
+}
+
+// authorityNames names the objects that the Gateway of a listener refers to.
+func (in *listenerInput) authorityNames(l *topology.Listener) []string {
+	if !in.reader.Sees(l.Key.Gateway.Namespace) {
+		return []string{"caCertificateRefs in the Gateway's spec.tls.frontend"}
+	}
+	names := make([]string, len(l.Clients.Authorities))
+	for i, ref := range l.Clients.Authorities {
 		names[i] = ref.String()
 	}
 	return names

@@ -15,6 +15,8 @@ import (
 type ListenerSetInput struct {
 	Node           *topology.ListenerSet
 	AttachedRoutes func(topology.ListenerKey) int32
+	// Reader is whom the conditions are for: the Gateway may be another namespace's.
+	Reader condition.Reader
 	// Proxy is what the Gateway's proxies say, of the set's listeners at least.
 	Proxy   ProxyState
 	NoProxy string
@@ -29,6 +31,10 @@ func ListenerSet(in ListenerSetInput) gwv1.ListenerSetStatus {
 	listeners := listenerInput{
 		object: in.Node.Object, unusable: in.Node.Unusable,
 		attachedRoutes: in.AttachedRoutes, proxy: in.Proxy, noProxy: in.NoProxy, now: in.Now,
+		reader: in.Reader,
+	}
+	if !in.Reader.Sees(in.Node.Gateway.Namespace) {
+		listeners.noProxy = "" // it tells of the Gateway's pods
 	}
 	if in.Node.Accepted.Reason == string(gwv1.ListenerSetReasonParentNotAccepted) {
 		listeners.refused = in.Node.Accepted.Message
@@ -61,7 +67,7 @@ func (in *ListenerSetInput) programmed(s *summary, listeners *listenerInput) met
 	case in.Node.Accepted.Status != metav1.ConditionTrue:
 		return condition.ListenerSetNotProgrammed(in.Node.Accepted)
 	case in.Unreachable != nil:
-		return condition.ListenerSetParentNotProgrammed(in.Node.Gateway.String(), in.Unreachable.Message)
+		return condition.ListenerSetParentNotProgrammed(in.Node.Gateway.String(), in.Reader.Why(in.Node.Gateway.Namespace, in.Unreachable.Message))
 	case s.programmed > 0 && len(s.silent) == 0:
 		return condition.ListenerSetProgrammed()
 	case s.programmed > 0:

@@ -1,6 +1,7 @@
 package status_test
 
 import (
+	compare "cmp"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -41,6 +42,7 @@ func TestListenerSetConditions(t *testing.T) {
 		unusable  *metav1.Condition
 		listeners []*topology.Listener
 		proxy     status.ProxyState
+		reader    condition.Reader // the Gateway's owner, if not set
 		want      string
 		wantEach  []string
 	}{
@@ -79,6 +81,20 @@ func TestListenerSetConditions(t *testing.T) {
 			want:     say(accepted, condition.ListenerSetParentNotProgrammed("infra/gw", unusable.Message)),
 			wantEach: []string{fineSays(condition.ListenerProgrammed())},
 		},
+		"the Gateway of others has no address": {
+			accepted: accepted, unusable: &unusable, listeners: []*topology.Listener{fine()}, proxy: acknowledged("http-80"),
+			reader:   condition.Reader{Namespace: "team"},
+			want:     say(accepted, condition.ListenerSetParentNotProgrammed("infra/gw", "its own status says why")),
+			wantEach: []string{fineSays(condition.ListenerProgrammed())},
+		},
+		"the proxy of others refuses": {
+			accepted: accepted, listeners: []*topology.Listener{fine()},
+			proxy:  rejected(acknowledged(), status.RefListener, "http-80", "other-team/secret is odd"),
+			reader: condition.Reader{Namespace: "team"},
+			want: say(condition.ListenerSetSomeListenersNotValid([]string{"fine"}),
+				condition.ListenerSetNoListenerProgrammed([]string{"fine"})),
+			wantEach: []string{fineSays(condition.ListenerRefused("what it says is in the log of the controller, since it may be about objects of other namespaces", true))},
+		},
 		"not allowed": {
 			accepted: notAllowed, want: say(notAllowed, condition.ListenerSetNotProgrammed(notAllowed)),
 		},
@@ -91,6 +107,7 @@ func TestListenerSetConditions(t *testing.T) {
 			}
 			got := status.ListenerSet(status.ListenerSetInput{
 				Node: node, Proxy: c.proxy, Unreachable: c.unusable, AttachedRoutes: func(topology.ListenerKey) int32 { return 3 },
+				Reader: compare.Or(c.reader, condition.Reader{Namespace: gatewayName.Namespace}),
 			})
 			if diff := cmp.Diff(c.want, short(got.Conditions)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)

@@ -123,7 +123,8 @@ func (g *Graph) setParent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, 
 	s, ours := flow.Get(c, g.setSections, name)
 	switch {
 	case ours && s.refused != "":
-		return Parent{Gateway: s.gateway, Accepted: condition.RouteSetNotAttached(name.String(), s.refused)}, true
+		why := g.options.Reader(r.key.Namespace).Why(name.Namespace, s.refused)
+		return Parent{Gateway: s.gateway, Accepted: condition.RouteSetNotAttached(name.String(), why)}, true
 	case ours:
 		attached, accepted := g.attach(c, r, ref, "ListenerSet "+name.String(), s.list)
 		return Parent{Gateway: s.gateway, Accepted: accepted, attached: attached}, true
@@ -140,6 +141,8 @@ func (g *Graph) setParent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, 
 func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, parent string, all []section) ([]*Attachment, metav1.Condition) {
 	var attached []*Attachment
 	var allowed int
+	var may hostnamePermission
+	var barred []string // hosts
 	var selected []*section
 	for i := range all {
 		s := &all[i]
@@ -151,7 +154,14 @@ func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, par
 			continue
 		}
 		allowed++
-		if hosts, ok := g.hostsOn(c, s, all, r.hostnames); ok {
+		may = g.hostnamesFor(c, s.names, s.key.Gateway, r.key.Namespace)
+		hosts, without, ok := g.hostsOn(c, s, all, r.hostnames, may)
+		for _, h := range without {
+			if !slices.Contains(barred, h) {
+				barred = append(barred, h)
+			}
+		}
+		if ok {
 			attached = append(attached, &Attachment{
 				Key:      AttachmentKey{Route: r.key, Listener: s.key},
 				Frontend: s.Frontend, Hosts: hosts, mixesKinds: s.mixesKinds,
@@ -159,12 +169,16 @@ func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, par
 		}
 	}
 	switch {
+	case len(attached) > 0 && len(barred) > 0:
+		return attached, condition.Noted(condition.RouteAccepted(), condition.NoteHostnamesBarred(r.key.Namespace, barred, may.hostnames))
 	case len(attached) > 0:
 		return attached, condition.RouteAccepted()
+	case len(barred) > 0:
+		return nil, condition.RouteHostnamesNotAllowed(parent, r.key.Namespace, barred, may.hostnames)
 	case len(selected) == 0:
-		return nil, condition.RouteNoListener(parent, wanted(ref), describe(all, section.String))
+		return nil, condition.RouteNoListener(parent, wanted(ref), g.describe(c, r, ref, all))
 	case allowed == 0:
-		return nil, condition.RouteNotAllowed(parent, g.refusals(selected, r))
+		return nil, condition.RouteNotAllowed(parent, g.refusals(c, r, ref, selected))
 	default:
 		return nil, condition.RouteNoHostname(parent, hostnameTexts(r.hostnames), g.listenerHosts(c, selected, r))
 	}
@@ -176,19 +190,28 @@ func selects(ref *gwv1.ParentReference, s *section) bool {
 		(ref.Port == nil || *ref.Port == 0 || *ref.Port == int32(s.Port))
 }
 
-// hostsOn returns the hosts that a route with these hostnames serves on a section.
-// It reports false where they have nothing in common.
-func (g *Graph) hostsOn(c *flow.Ctx, s *section, all []section, hostnames []gwv1.Hostname) (hosts []AttachedHost, ok bool) {
+// hostsOn returns the hosts that a route with these hostnames serves on a section, and
+// those that it would serve if its namespace were allowed to. It reports false where
+// nothing is left that they have in common.
+func (g *Graph) hostsOn(c *flow.Ctx, s *section, all []section, hostnames []gwv1.Hostname, may hostnamePermission) (hosts []AttachedHost, barred []string, ok bool) {
+	bars := func(pattern string) bool { return s.family.named() && !may.covers(pattern) }
 	if len(hostnames) == 0 {
-		if s.conflicted {
-			return nil, true
+		switch {
+		case bars(s.Hostname):
+			return nil, []string{domain(s.Hostname)}, false
+		case s.conflicted:
+			return nil, nil, true
 		}
-		return []AttachedHost{{Domain: domain(s.Hostname)}}, true
+		return []AttachedHost{{Domain: domain(s.Hostname)}}, nil, true
 	}
 	for _, h := range hostnames {
 		host := strings.ToLower(string(h))
 		common, meet := intersect(s.Hostname, host)
 		if !meet {
+			continue
+		}
+		if bars(common) {
+			barred = append(barred, domain(common))
 			continue
 		}
 		ok = true
@@ -202,7 +225,7 @@ func (g *Graph) hostsOn(c *flow.Ctx, s *section, all []section, hostnames []gwv1
 	if len(hosts) > 1 {
 		hosts = sortHosts(hosts)
 	}
-	return hosts, ok
+	return hosts, barred, ok
 }
 
 // sortHosts orders hosts and keeps each domain once, with the most specific of the
@@ -230,22 +253,41 @@ func wanted(ref *gwv1.ParentReference) string {
 	return strings.Join(parts, " ")
 }
 
-func describe(all []section, text func(section) string) []string {
-	out := make([]string, len(all))
-	for i, s := range all {
-		out[i] = text(s)
+// tellable reports whether a route may be told of a listener: it names it, or could attach
+// to it, or who reads its conditions sees the listener's owner. A Gateway that many share
+// doesn't show each of them the listeners of the others.
+func (g *Graph) tellable(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, s *section) bool {
+	return string(valueOr(ref.SectionName, "")) == s.key.Name ||
+		g.options.Reader(r.key.Namespace).Sees(s.key.Owner().Namespace) || g.admits(c, s, r.key.Namespace)
+}
+
+func (g *Graph) describe(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, all []section) []string {
+	var out []string
+	for i := range all {
+		if g.tellable(c, r, ref, &all[i]) {
+			out = append(out, all[i].String())
+		}
 	}
 	return out
 }
 
-func (g *Graph) refusals(selected []*section, r *candidate) []string {
-	out := make([]string, len(selected))
-	for i, s := range selected {
+func (g *Graph) refusals(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, selected []*section) []string {
+	var out []string
+	for _, s := range selected {
+		if !g.tellable(c, r, ref, s) {
+			continue
+		}
 		why := "namespace " + r.key.Namespace
 		if !hasKind(s.kinds, gatewayGroup, gwv1.Kind(r.key.Kind.Name())) {
 			why = "kind " + r.key.Kind.Name()
 		}
-		out[i] = fmt.Sprintf("listener %q does not allow %s", s.key.Name, why)
+		out = append(out, fmt.Sprintf("listener %q does not allow %s", s.key.Name, why))
+	}
+	switch {
+	case len(out) == 0:
+		out = append(out, "no listener allows namespace "+r.key.Namespace)
+	case len(out) < len(selected):
+		out = append(out, "no other listener allows namespace "+r.key.Namespace)
 	}
 	return out
 }

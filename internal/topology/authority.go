@@ -64,8 +64,8 @@ func clientAuthorityRefs(gw *gwv1.Gateway, yield func(gwv1.ObjectReference)) {
 	}
 }
 
-// Authority is the certificates of authorities that an object holds, whether or
-// not the references to it are permitted.
+// Authority is the certificates of authorities that an object holds. An object is read
+// once a reference to it is permitted.
 type Authority struct {
 	Ref object.Key
 	// Problem says why the object can't be used; Certificates is empty then.
@@ -80,25 +80,26 @@ func (a *Authority) Equal(o *Authority) bool { return *a == *o }
 // BackendTLSPolicies, XBackends and Gateways of ours refer to.
 func (g *Graph) declareAuthorities() flow.Table[object.Key, *Authority] {
 	policies := flow.Map("topology-policy-authorities", g.in.BackendTLSPolicies,
-		func(_ *flow.Ctx, k object.Name, p *gwv1.BackendTLSPolicy, emit func(use[object.Key], struct{})) {
-			authoritiesOf(kind.BackendTLSPolicy, k, p, emit)
-		}, flow.Equal(flow.Same[struct{}]))
+		func(_ *flow.Ctx, k object.Name, p *gwv1.BackendTLSPolicy, emit func(use[object.Key], object.Name)) {
+			authoritiesOf(p, func(ref object.Key) { emit(use[object.Key]{kind.BackendTLSPolicy, k, ref}, object.Name{}) })
+		}, flow.Equal(flow.Same[object.Name]))
 	backends := flow.Map("topology-xbackend-authorities", g.in.XBackends,
-		func(_ *flow.Ctx, k object.Name, o *gwxv1alpha1.XBackend, emit func(use[object.Key], struct{})) {
+		func(_ *flow.Ctx, k object.Name, o *gwxv1alpha1.XBackend, emit func(use[object.Key], object.Name)) {
 			if p := validationOf(o); p != nil {
-				authoritiesOf(kind.XBackend, k, p, emit)
+				authoritiesOf(p, func(ref object.Key) { emit(use[object.Key]{kind.XBackend, k, ref}, object.Name{}) })
 			}
-		}, flow.Equal(flow.Same[struct{}]))
+		}, flow.Equal(flow.Same[object.Name]))
 	clients := flow.Map("topology-client-authorities", g.owned,
-		func(_ *flow.Ctx, k object.Name, gw *gwv1.Gateway, emit func(use[object.Key], struct{})) {
+		func(c *flow.Ctx, k object.Name, gw *gwv1.Gateway, emit func(use[object.Key], object.Name)) {
 			seen := map[object.Key]bool{}
 			clientAuthorityRefs(gw, func(r gwv1.ObjectReference) {
-				if ref, ok := clientAuthorityRef(k.Namespace, r); ok && !seen[ref] {
+				if ref, ok := clientAuthorityRef(k.Namespace, r); ok && !seen[ref] && g.clientAuthorityPermitted(c, k.Namespace, ref) {
 					seen[ref] = true
-					emit(use[object.Key]{kind.Gateway, k, ref}, struct{}{})
+					emit(use[object.Key]{kind.Gateway, k, ref}, k)
 				}
 			})
-		}, flow.Equal(flow.Same[struct{}]))
+		}, flow.Equal(flow.Same[object.Name]))
+	g.authoritiesOf = declareUsesOf(object.Key.Compare, clients)
 	return flow.Map("topology-authorities", declareUsed("topology-authority-refs", policies, backends, clients),
 		func(c *flow.Ctx, ref object.Key, _ struct{}, emit func(object.Key, *Authority)) {
 			if a := g.authority(c, ref); a != nil {
@@ -107,13 +108,14 @@ func (g *Graph) declareAuthorities() flow.Table[object.Key, *Authority] {
 		})
 }
 
-// authoritiesOf emits what a policy, or what stands for one, refers to, each once.
-func authoritiesOf(of object.Kind, user object.Name, p *gwv1.BackendTLSPolicy, emit func(use[object.Key], struct{})) {
+// authoritiesOf yields what a policy, or what stands for one, refers to, each once. All of
+// it is in its own namespace, or in none.
+func authoritiesOf(p *gwv1.BackendTLSPolicy, yield func(object.Key)) {
 	seen := map[object.Key]bool{}
 	for _, r := range p.Spec.Validation.CACertificateRefs {
 		if ref, ok := backendAuthorityRef(p, r); ok && !seen[ref] {
 			seen[ref] = true
-			emit(use[object.Key]{of, user, ref}, struct{}{})
+			yield(ref)
 		}
 	}
 }

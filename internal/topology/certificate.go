@@ -14,10 +14,10 @@ import (
 )
 
 // declareCertificates reads the Secrets with certificates that Gateways and
-// ListenerSets of ours refer to.
+// ListenerSets of ours refer to and may refer to. Others are not even asked for.
 func (g *Graph) declareCertificates() flow.Table[object.Name, *Certificate] {
 	byGateways := flow.Map("topology-gateway-secrets", g.owned,
-		func(_ *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(use[object.Name], struct{})) {
+		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(use[object.Name], object.Name)) {
 			seen := map[object.Name]bool{}
 			if ref := clientCertificateRef(gw); ref != nil && isSecret(*ref) {
 				seen[secretName(name.Namespace, *ref)] = true
@@ -25,26 +25,32 @@ func (g *Graph) declareCertificates() flow.Table[object.Name, *Certificate] {
 			for i := range gw.Spec.Listeners {
 				wantedSecrets(name, &gw.Spec.Listeners[i], seen)
 			}
-			for _, secret := range slices.SortedFunc(maps.Keys(seen), object.Name.Compare) {
-				emit(use[object.Name]{kind.Gateway, name, secret}, struct{}{})
-			}
-		}, flow.Equal(flow.Same[struct{}]))
+			g.emitSecrets(c, object.Key{Kind: kind.Gateway, Name: name}, name, seen, emit)
+		}, flow.Equal(flow.Same[object.Name]))
 	bySets := flow.Map("topology-set-secrets", g.sets,
-		func(_ *flow.Ctx, name object.Name, s *set, emit func(use[object.Name], struct{})) {
+		func(c *flow.Ctx, name object.Name, s *set, emit func(use[object.Name], object.Name)) {
 			seen := map[object.Name]bool{}
 			for _, d := range s.listeners {
 				wantedSecrets(name, d.spec, seen)
 			}
-			for _, secret := range slices.SortedFunc(maps.Keys(seen), object.Name.Compare) {
-				emit(use[object.Name]{kind.ListenerSet, name, secret}, struct{}{})
-			}
-		}, flow.Equal(flow.Same[struct{}]))
+			g.emitSecrets(c, object.Key{Kind: kind.ListenerSet, Name: name}, s.gateway, seen, emit)
+		}, flow.Equal(flow.Same[object.Name]))
+	g.certificatesOf = declareUsesOf(object.Name.Compare, byGateways, bySets)
 	return flow.Map("topology-certificates", declareUsed("topology-secrets", byGateways, bySets),
 		func(c *flow.Ctx, name object.Name, _ struct{}, emit func(object.Name, *Certificate)) {
 			if secret, ok := flow.Get(c, g.in.Secrets, name); ok {
 				emit(name, readCertificate(name, secret))
 			}
 		})
+}
+
+// emitSecrets emits those of some Secrets that an object of a Gateway may refer to.
+func (g *Graph) emitSecrets(c *flow.Ctx, user object.Key, gateway object.Name, secrets map[object.Name]bool, emit func(use[object.Name], object.Name)) {
+	for _, secret := range slices.SortedFunc(maps.Keys(secrets), object.Name.Compare) {
+		if g.permitted(c, user.Kind, user.Namespace, object.Key{Kind: kind.Secret, Name: secret}) {
+			emit(use[object.Name]{user.Kind, user.Name, secret}, gateway)
+		}
+	}
 }
 
 // wantedSecrets adds the Secrets that a listener refers to.

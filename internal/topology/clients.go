@@ -51,6 +51,12 @@ func clientValidation(gw *gwv1.Gateway, port gwv1.PortNumber) *gwv1.FrontendTLSV
 	return gw.Spec.TLS.Frontend.Default.Validation
 }
 
+// clientAuthorityPermitted reports whether Gateways of a namespace may refer to an object
+// with certificates of authorities. One that is in no namespace is for all.
+func (g *Graph) clientAuthorityPermitted(c *flow.Ctx, from string, ref object.Key) bool {
+	return ref.Namespace == "" || g.permitted(c, kind.Gateway, from, ref)
+}
+
 // resolveClients follows the references to the authorities that clients'
 // certificates are checked with. They are the Gateway's, also for the listeners of a
 // ListenerSet. Without any of them nobody could be told from anybody, and the
@@ -67,7 +73,7 @@ func (g *Graph) resolveClients(c *flow.Ctx, d *draft) (problems []metav1.Conditi
 			problems = append(problems, condition.ListenerAuthorityKind(kindText(r.Group, r.Kind), string(r.Name)))
 			continue
 		}
-		if ref.Namespace != "" && !g.permitted(c, kind.Gateway, from, ref) {
+		if !g.clientAuthorityPermitted(c, from, ref) {
 			problems = append(problems, condition.ListenerAuthorityNotPermitted(ref.String(), ref.Namespace, ref.Kind.Name(), from))
 			continue
 		}
@@ -80,6 +86,9 @@ func (g *Graph) resolveClients(c *flow.Ctx, d *draft) (problems []metav1.Conditi
 		case !slices.Contains(refs, ref):
 			refs = append(refs, ref)
 		}
+	}
+	if len(problems) > 0 && !g.options.Reader(d.Key.Owner().Namespace).Sees(from) {
+		problems = []metav1.Condition{condition.ListenerAuthoritiesOfGateway(problems)}
 	}
 	if refs == nil {
 		d.refuse(condition.ListenerNoValidAuthority(problems))

@@ -19,8 +19,10 @@
 //   - Inputs are read-only: a node points at its source object and never writes
 //     into it. A node that is in a table is never written to.
 //   - An object of a foreign class costs one comparison of its class.
-//   - What routes read of a Gateway follows from its spec alone. A rotated certificate
-//     or a written status changes nothing that is computed for each route.
+//   - What routes read of a Gateway follows from its spec and its class's rules for
+//     hostnames. A rotated certificate or a written status changes nothing that is
+//     computed for each route.
+//   - Of Secrets and ConfigMaps only those are looked for that may be referred to.
 //   - A backend is known by its typed key, whatever kind of object it is.
 //   - A problem is a condition of the smallest node that has it. A bad listener changes
 //     no other listener of its Gateway, and a bad reference no other rule of its route.

@@ -131,6 +131,7 @@ var kindsDrawn = []drawn{
 	draws(2, func(t *rapid.T) *v1alpha1.GatewayParameters {
 		return &v1alpha1.GatewayParameters{ObjectMeta: drawMeta(t), Spec: v1alpha1.GatewayParametersSpec{
 			Settings: *drawSettings(t), Overrides: maybe(t, someSettings, "overrides"),
+			Allow: maybe(t, rapid.Custom(drawAllow), "allow"),
 		}}
 	}),
 	draws(1, func(t *rapid.T) *discoveryv1.EndpointSlice {
@@ -291,6 +292,24 @@ func drawSettings(t *rapid.T) *v1alpha1.Settings {
 		DaemonSet: maybe(t, rapid.Just(v1alpha1.DaemonSet{}), "daemonSet"),
 		Tracing:   maybe(t, rapid.Just(v1alpha1.Tracing{}), "tracing"),
 	}
+}
+
+// drawAllow draws rules for hostnames.
+func drawAllow(t *rapid.T) v1alpha1.Allow {
+	return v1alpha1.Allow{Hostnames: drawHostnameRules(t)}
+}
+
+func drawHostnameRules(t *rapid.T) (out []v1alpha1.AllowedHostnames) {
+	for range rapid.IntRange(0, 2).Draw(t, "rules for hostnames") {
+		rule := v1alpha1.AllowedHostnames{Hostnames: []string{rapid.SampledFrom([]string{"*", "*.test", "a.test"}).Draw(t, "allowed")}}
+		if name := maybe(t, someNamespace, "allowed namespace"); name != nil {
+			rule.Namespaces.Names = []string{*name}
+		} else {
+			rule.Namespaces.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": someName.Draw(t, "team")}}
+		}
+		out = append(out, rule)
+	}
+	return out
 }
 
 func drawHTTPRoute(t *rapid.T) *gwv1.HTTPRoute {

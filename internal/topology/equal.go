@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"reflect"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,7 @@ func (g *Gateway) Equal(o *Gateway) bool {
 		samePointed[metav1.Condition](g.Unusable, o.Unusable) &&
 		g.ClientCertificate == o.ClientCertificate &&
 		g.Provisioned == o.Provisioned && g.NoAddress == o.NoAddress && samePointed(g.AddressesAssigned, o.AddressesAssigned) &&
+		reflect.DeepEqual(g.Hostnames, o.Hostnames) &&
 		slices.Equal(g.Addresses, o.Addresses) && slices.Equal(g.Assigned, o.Assigned) &&
 		slices.EqualFunc(g.Listeners, o.Listeners, (*Listener).Equal)
 }
@@ -37,7 +39,7 @@ func (s *ListenerSet) Equal(o *ListenerSet) bool {
 func (l *Listener) Equal(o *Listener) bool {
 	return l.Key == o.Key && l.Port == o.Port && l.BindPort == o.BindPort &&
 		l.Protocol == o.Protocol && l.Passthrough == o.Passthrough && l.Hostname == o.Hostname &&
-		l.Serves == o.Serves && l.HTTP3 == o.HTTP3 &&
+		l.Serves == o.Serves && l.Barred == o.Barred && l.HTTP3 == o.HTTP3 &&
 		l.Namespaces.Equal(o.Namespaces) &&
 		slices.EqualFunc(l.Kinds, o.Kinds, sameKind) &&
 		slices.Equal(l.Certificates, o.Certificates) &&

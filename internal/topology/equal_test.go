@@ -43,8 +43,8 @@ func TestInnerTablesCompareEachField(t *testing.T) {
 	equaltest.Fields(t, &set{}, (*set).equal, equaltest.Other("object", &gwv1.ListenerSet{}),
 		equaltest.Other("parent", &gwv1.Gateway{}), equaltest.Other("listeners", []*draft{{}}), equaltest.Ignored("listeners"))
 	equaltest.Fields(t, setParentState{}, setParentState.equal)
-	equaltest.Fields(t, section{}, section.equal, otherSelector("namespaces.Selector"))
-	equaltest.Fields(t, &setSections{}, (*setSections).equal, otherSelector("list[].namespaces.Selector"))
+	equaltest.Fields(t, section{}, section.equal, otherSelector("namespaces.Selector"), otherSelector("names.selectors[]"))
+	equaltest.Fields(t, &setSections{}, (*setSections).equal, otherSelector("list[].namespaces.Selector"), otherSelector("list[].names.selectors[]"))
 	equaltest.Fields(t, portRequest{}, portRequest.Equal)
 	equaltest.Fields(t, hostRoute{}, hostRoute.equal)
 	equaltest.Fields(t, struct{ parents []Parent }{},

@@ -35,7 +35,7 @@ func (g *Graph) gateway(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, class *
 	a := g.requestedAddresses(gw)
 	parameters := g.parametersOf(c, name)
 	node := &Gateway{
-		Name: name, Object: gw, Class: class.Name, Parameters: parameters.settings, Allow: parameters.allow,
+		Name: name, Object: gw, Class: class.Name, Parameters: parameters.settings, Allow: parameters.allow, Hostnames: parameters.hostnames,
 		Unusable: a.unusable, Addresses: a.usable, Assigned: a.assigned, NoAddress: a.none,
 		Provisioned: g.options.Provisioned,
 		Listeners:   make([]*Listener, 0, len(gw.Spec.Listeners)),
@@ -65,7 +65,7 @@ func (g *Graph) gateway(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, class *
 	}
 	switch {
 	case class.refuses():
-		node.Accepted = condition.GatewayClassNotAccepted(class.Name, class.Accepted.Message)
+		node.Accepted = condition.GatewayClassNotAccepted(class.Name, g.whyNot(gw.Namespace, class))
 	case class.missing != "" && parameters.refused != nil:
 		// First, since what the Gateway asks for is judged when its class exists.
 		node.Accepted, node.Held, node.MissingClass = *parameters.refused, parameters.held, class.missing

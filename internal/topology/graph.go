@@ -6,6 +6,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -42,8 +43,11 @@ type Options struct {
 	// are the Service's, and its ports are the listeners'.
 	Provisioned bool
 	// AnyName says that Services and XBackends may lead to any name, also to those of
-	// this host: whoever writes them runs the proxies too.
+	// this host: whoever writes them runs the proxies too. Messages name all objects then.
 	AnyName bool
+	// UnsafeParameters says that parameters may have the proxies of this host write files,
+	// where AnyName says that whoever runs them has the objects from somewhere.
+	UnsafeParameters bool
 	// Instance tells this process from others that serve Gateways of the same names,
 	// where Gateways have no UID.
 	Instance string
@@ -65,6 +69,11 @@ func (o Options) place() parameters.Place {
 	return parameters.Host
 }
 
+// Reader is whom messages are for that an object of a namespace has.
+func (o Options) Reader(namespace string) condition.Reader {
+	return condition.Reader{Namespace: namespace, Operator: o.AnyName}
+}
+
 // Graph is the tables of nodes.
 type Graph struct {
 	Classes   flow.Table[string, *Class]
@@ -83,6 +92,9 @@ type Graph struct {
 	BackendTLSPolicies flow.Table[object.Name, *BackendTLSPolicy]
 	Routes             flow.Table[object.Key, *Route]
 	Attachments        flow.Table[AttachmentKey, *Attachment]
+	// Untold says of attachments why there are none, with names of other routes that the
+	// route's own condition doesn't have.
+	Untold flow.Table[AttachmentKey, string]
 	// AttachedRoutes counts the routes on every listener that has some.
 	AttachedRoutes flow.Table[ListenerKey, int]
 	// Ancestors holds, for every BackendTLSPolicy, the Gateways that it concerns,
@@ -111,11 +123,18 @@ type Graph struct {
 	parameters        flow.Table[object.Name, *gatewayParameters]
 	defaultParameters gatewayParameters // of all who have no entry there
 	ours              flow.Table[object.Name, struct{}]
+	hostnameRules     flow.Table[object.Name, *hostnameRules]
 	defaults          *flow.Index[gwv1.GatewayDefaultScope, object.Name, defaultGateway]
 	grants            flow.Table[grant, struct{}]
 	portConflicts     flow.Table[hostPort, portConflicts] // nil unless Options.SharedHost
 	sections          flow.Table[object.Name, []section]
 	labels            flow.Table[string, namespaceLabels]
+
+	// What is read for Gateways, see Contents:
+	certificatesOf usesOf[object.Name]
+	authoritiesOf  usesOf[object.Key]
+	tlsPoliciesOf  *flow.Index[object.Name, object.Name, []Ancestor]
+	xBackendsOf    *flow.Index[object.Name, object.Name, []Ancestor]
 
 	// Of ListenerSets:
 	setParents      flow.Table[object.Name, *gwv1.Gateway]
@@ -147,6 +166,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.owned = g.declareOwned()
 	g.ours = g.declareOurs()
 	g.parameters = g.declareParameters()
+	g.hostnameRules = g.declareHostnameRules()
 	g.defaults = g.declareDefaultGateways()
 	g.grants = declareGrants(in)
 	g.labels = declareNamespaceLabels(in)
@@ -177,10 +197,12 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.Routes = g.declareRoutes()
 	g.parents = g.declareParents()
 	g.hostConflicts = g.declareHostConflicts()
+	g.Untold = g.declareUntold()
 	g.declareTargets()
 	g.Ancestors = Ancestors(g, "topology-policy-ancestors", g.BackendTLSPolicies, g.tlsAttached)
 	g.TrafficAncestors = Ancestors(g, "topology-traffic-policy-ancestors", g.TrafficPolicies, g.trafficAttached)
 	g.XBackendAncestors = g.declareXBackendAncestors()
+	g.declarePoliciesOf()
 	g.Attachments = g.declareAttachments()
 	g.AttachedRoutes = g.declareAttachedRoutes()
 	return g

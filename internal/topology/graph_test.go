@@ -67,11 +67,12 @@ type settings struct {
 	SystemAuthorities string   `json:"systemAuthorities"`
 	Provisioned       bool     `json:"provisioned"` // and unprivileged
 	HTTP3             bool     `json:"http3"`
+	Tenants           bool     `json:"tenants"` // namespaces belong to different people
 }
 
 func (s settings) options() Options {
 	o := Options{
-		AnyName:        true,
+		AnyName:        !s.Tenants,
 		ControllerName: "gatehouse.dev/controller", ImplicitClass: s.ImplicitClass,
 		SharedHost: s.SharedHost, DefaultAddresses: s.DefaultAddresses, PortOffset: s.PortOffset, SystemAuthorities: s.SystemAuthorities,
 		Provisioned: s.Provisioned, Unprivileged: s.Provisioned,

@@ -67,7 +67,7 @@ func TestOneOwner(t *testing.T) {
 		var owner *section
 		for i := range sections {
 			s := &sections[i]
-			hosts, ok := new(Graph).hostsOn(nil, s, sections, []gwv1.Hostname{gwv1.Hostname(h)})
+			hosts, _, ok := new(Graph).hostsOn(nil, s, sections, []gwv1.Hostname{gwv1.Hostname(h)}, hostnamePermission{})
 			if ok != matches(s.Hostname, h) {
 				t.Fatalf("listener %q attaches a route for %q: %t", s.Hostname, h, ok)
 			}

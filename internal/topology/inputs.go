@@ -90,7 +90,7 @@ func NewInputs(e *flow.Engine, kinds *kind.Table) *Inputs {
 	in.TrafficPolicies = namespaced[*gwxv1alpha1.XBackendTrafficPolicy](e, in)
 	in.XBackends = namespaced[*gwxv1alpha1.XBackend](e, in)
 	in.Parameters = namespaced[*v1alpha1.GatewayParameters](e, in)
-	in.Kept = flow.NewInput[object.Name, parameters.Kept](e, "kept-parameters", flow.Equal(flow.Same[parameters.Kept]))
+	in.Kept = flow.NewInput[object.Name, parameters.Kept](e, "kept-parameters", flow.Equal(parameters.SameKept))
 	in.Unread = flow.NewInput[string, string](e, "unread-kinds", flow.Equal(flow.Same[string]))
 	in.Slices = namespaced[*discoveryv1.EndpointSlice](e, in)
 	in.Others = flow.NewInput[object.Key, source.Object](e, "other-objects", flow.Equal(flow.Same[source.Object]))

@@ -119,6 +119,17 @@ func (g *Graph) declareHostConflicts() flow.Table[AttachmentKey, hostConflict] {
 		}, flow.Equal(flow.Same[hostConflict]))
 }
 
+// declareUntold says for operators which routes have hosts that others can't have, where
+// these are not told.
+func (g *Graph) declareUntold() flow.Table[AttachmentKey, string] {
+	return flow.Map("topology-untold-host-conflicts", g.hostConflicts,
+		func(_ *flow.Ctx, k AttachmentKey, d hostConflict, emit func(AttachmentKey, string)) {
+			if !g.options.Reader(k.Route.Namespace).Sees(d.winner.Namespace) {
+				emit(k, condition.HostTaken(k.Listener.Name, d.domain, d.winner.String()))
+			}
+		}, flow.Equal(flow.Same[string]))
+}
+
 // resolveHostConflicts goes through the routes that ask for the mixed hosts of a listener,
 // from the oldest to the youngest. A route that is not accepted is no obstacle to younger
 // ones.
@@ -185,7 +196,8 @@ func (g *Graph) withoutHostConflict(c *flow.Ctx, p *Parent) (left []*Attachment,
 	var losses []string
 	for _, a := range p.attached {
 		if d, ok := flow.Get(c, g.hostConflicts, a.Key); ok {
-			losses = append(losses, condition.HostTaken(a.Key.Listener.Name, d.domain, d.winner.String()))
+			winner := g.options.Reader(a.Key.Route.Namespace).Object(d.winner.Kind.Name(), d.winner.Namespace, d.winner.Name.Name)
+			losses = append(losses, condition.HostTaken(a.Key.Listener.Name, d.domain, winner))
 			continue
 		}
 		left = append(left, a)
@@ -196,6 +208,8 @@ func (g *Graph) withoutHostConflict(c *flow.Ctx, p *Parent) (left []*Attachment,
 	case len(left) == 0:
 		return nil, condition.RouteHostsTaken(losses), true
 	default:
-		return left, condition.RouteAcceptedInPart(losses), true
+		in := condition.RouteAcceptedInPart(losses)
+		in.Message += strings.TrimPrefix(p.Accepted.Message, condition.RouteAccepted().Message) // its notes
+		return left, in, true
 	}
 }

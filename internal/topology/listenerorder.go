@@ -113,7 +113,7 @@ func (g *Graph) declareListenerOrder() {
 	ofSets := flow.Map("topology-set-listener-order", g.sets,
 		func(_ *flow.Ctx, _ object.Name, s *set, emit func(ListenerKey, orderedListener)) {
 			for i, d := range s.listeners {
-				if d.family != unserved {
+				if d.family != unserved && !d.Barred {
 					emit(d.Key, orderedListenerOf(d, s.object.CreationTimestamp.Unix(), i))
 				}
 			}
@@ -176,7 +176,7 @@ func (g *Graph) resolveSetConflicts(c *flow.Ctx, s *set) []*draft {
 	for i, shared := range s.listeners {
 		d := *shared
 		out[i] = &d
-		if d.family == unserved {
+		if d.family == unserved || d.Barred {
 			continue
 		}
 		g.dropHTTP3AtOwner(c, &d)

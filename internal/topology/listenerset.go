@@ -24,9 +24,10 @@ type set struct {
 	// refused is the Accepted condition of a set that the Gateway doesn't allow; it
 	// has no listeners then.
 	refused   *metav1.Condition
-	listeners []*draft      // shared: whoever changes one copies it
-	parent    *gwv1.Gateway // that the drafts follow from
-	edge      edge          // and its settings
+	listeners []*draft           // shared: whoever changes one copies it
+	parent    *gwv1.Gateway      // that the drafts follow from
+	edge      edge               // and its settings
+	may       hostnamePermission // what hostnames they may have
 }
 
 // declareSetParents keeps what of a Gateway its ListenerSets depend on. A status
@@ -65,6 +66,11 @@ func (g *Graph) declareSets() flow.Table[object.Name, *set] {
 				if s.refused = g.refusesSet(c, gw, name); s.refused == nil {
 					s.edge = g.parametersOf(c, s.gateway).edge()
 					s.listeners = draftSet(gw, name, o.Spec.Listeners, g.options, s.edge)
+					rules, _ := flow.Get(c, g.hostnameRules, s.gateway)
+					s.may = g.hostnamesFor(c, rules, s.gateway, name.Namespace)
+					for _, d := range s.listeners {
+						d.bar(s.may)
+					}
 				}
 			case g.missingGateway(c, s.gateway):
 				refused := condition.ListenerSetNoGateway(s.gateway.String())
@@ -77,7 +83,7 @@ func (g *Graph) declareSets() flow.Table[object.Name, *set] {
 }
 
 func (s *set) equal(o *set) bool {
-	return s.object == o.object && s.gateway == o.gateway && samePointed(s.refused, o.refused) && s.parent == o.parent && s.edge == o.edge
+	return s.object == o.object && s.gateway == o.gateway && samePointed(s.refused, o.refused) && s.parent == o.parent && s.edge == o.edge && s.may.equal(o.may)
 }
 
 // refusesSet says why a Gateway doesn't allow a ListenerSet; nil where it does.
@@ -171,7 +177,8 @@ func (g *Graph) listenerSet(c *flow.Ctx, node *ListenerSet, s *set, at setParent
 	}
 	switch {
 	case at.accepted.Status != metav1.ConditionTrue:
-		node.Accepted = condition.ListenerSetParentNotAccepted(s.gateway.String(), at.accepted.Message)
+		why := g.options.Reader(node.Name.Namespace).Why(s.gateway.Namespace, at.accepted.Message)
+		node.Accepted = condition.ListenerSetParentNotAccepted(s.gateway.String(), why)
 	case len(idle) == len(node.Listeners):
 		node.Accepted = condition.ListenerSetNoValidListener(idle)
 	case len(idle) > 0:
@@ -225,8 +232,10 @@ func (g *Graph) declareSetSections() flow.Table[object.Name, *setSections] {
 			if s.refused != nil {
 				out.refused = s.refused.Message
 			}
+			rules, _ := flow.Get(c, g.hostnameRules, s.gateway)
 			for _, d := range g.resolveSetConflicts(c, s) {
 				section := sectionOf(d)
+				section.names = rules
 				section.shared = true
 				section.mixesKinds = g.mixesKinds(c, d, parentName{kind: listenerSetKind, name: name})
 				out.list = append(out.list, section)

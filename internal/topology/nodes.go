@@ -49,6 +49,9 @@ type Gateway struct {
 	Parameters *v1alpha1.Settings
 	// Allow is what the class lets the Gateway ask for; nil for the default of everything.
 	Allow *v1alpha1.Allow
+	// Hostnames are the class's rules for hostnames, which stay in force while the class's
+	// parameters can't be used.
+	Hostnames []v1alpha1.AllowedHostnames
 	// Held says that the parameters can't be used or the class does not exist, and that
 	// what runs goes on as it is: the Gateway is served although it is not accepted, and
 	// its fleet is neither changed nor, where there is none, created.
@@ -161,6 +164,9 @@ type Listener struct {
 	Port     uint16
 	BindPort uint16 // Port with the port offset; 0 where that is no port
 	Protocol gwv1.ProtocolType
+	// Barred says that its namespace may not use the hostname, see v1alpha1.Allow. Nothing
+	// is kept from others for its sake.
+	Barred bool
 	// Passthrough says that TLS goes through to the backends as it is.
 	Passthrough bool
 	Hostname    string // exact or *.suffix in lower case; empty for any

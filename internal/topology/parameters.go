@@ -74,6 +74,9 @@ type gatewayParameters struct {
 	settings *v1alpha1.Settings
 	allow    *v1alpha1.Allow // by the class; nil for the default of everything
 	class    string          // its name
+	// hostnames are those of allow, or those that there were while the class's parameters
+	// could be used.
+	hostnames []v1alpha1.AllowedHostnames
 	// refused is the Accepted condition of a Gateway whose parameters can't be used or
 	// whose class doesn't exist, and held says that it goes on as it is nevertheless.
 	refused *metav1.Condition
@@ -96,6 +99,9 @@ func (g *Graph) declareParameters() flow.Table[object.Name, *gatewayParameters] 
 				return
 			}
 			p := &gatewayParameters{settings: g.levels(class, own), allow: class.allows(), class: class.Name, refused: refused}
+			if p.allow != nil {
+				p.hostnames = p.allow.Hostnames
+			}
 			if fields := g.unallowed(p, own); len(fields) > 0 {
 				p.refused = new(condition.GatewayParametersNotAllowed(own.Namespace+"/"+own.Name, class.Name, string(parameters.Allowed(p.allow)), fields))
 				p.settings = g.levels(class, nil)
@@ -105,8 +111,12 @@ func (g *Graph) declareParameters() flow.Table[object.Name, *gatewayParameters] 
 					p.settings = g.levels(class, nil)
 				}
 			}
+			if name, fields := g.untrusted(class, own); p.refused == nil && len(fields) > 0 {
+				p.refused = new(condition.GatewayParametersNotTrusted(name, fields))
+				p.settings = g.defaultParameters.settings
+			}
 			if class.InvalidParameters {
-				p.refused = new(condition.GatewayClassNotAccepted(class.Name, class.Accepted.Message))
+				p.refused = new(condition.GatewayClassNotAccepted(class.Name, g.whyNot(gw.Namespace, class)))
 			}
 			if class.missing != "" {
 				p.refused = new(condition.GatewayClassNotFound(class.missing, class.Name, g.options.ControllerName))
@@ -123,11 +133,42 @@ func (g *Graph) declareParameters() flow.Table[object.Name, *gatewayParameters] 
 		}, flow.Equal((*gatewayParameters).equal))
 }
 
+// whyNot says to an object of a namespace why a class is not accepted. That may be about
+// the class's parameters, which are in a namespace of the platform's.
+func (g *Graph) whyNot(namespace string, class *Class) string {
+	parameters := ""
+	if class.Object != nil && class.Object.Spec.ParametersRef != nil {
+		parameters = string(valueOr(class.Object.Spec.ParametersRef.Namespace, ""))
+	}
+	return g.options.Reader(namespace).Why(parameters, class.Accepted.Message)
+}
+
+// untrusted returns what the parameters of a Gateway or of its class set that could write
+// any file of whoever runs this process, and which of the two it is. In a cluster that is
+// the class's to allow.
+func (g *Graph) untrusted(class *Class, own *v1alpha1.GatewayParameters) (name string, fields []string) {
+	if g.options.Provisioned || !g.options.AnyName || g.options.UnsafeParameters {
+		return "", nil
+	}
+	for _, o := range []*v1alpha1.GatewayParameters{own, class.parameters} {
+		if o == nil {
+			continue
+		}
+		fields := parameters.Trusted("spec", &o.Spec.Settings)
+		if o.Spec.Overrides != nil {
+			fields = append(fields, parameters.Trusted("spec.overrides", o.Spec.Overrides)...)
+		}
+		if len(fields) > 0 {
+			return o.Namespace + "/" + o.Name, fields
+		}
+	}
+	return "", nil
+}
+
 // unallowed returns what a Gateway's own parameters, which are nil for none, set although
-// its class doesn't allow it. Outside of a cluster whoever writes them runs the proxies
-// too.
+// its class doesn't allow it. Outside of a cluster there are no tenants.
 func (g *Graph) unallowed(p *gatewayParameters, own *v1alpha1.GatewayParameters) []string {
-	if own == nil || !g.options.Provisioned {
+	if own == nil || g.options.AnyName && !g.options.Provisioned {
 		return nil
 	}
 	return parameters.Unallowed(&own.Spec.Settings, parameters.Allowed(p.allow))
@@ -208,7 +249,10 @@ func (g *Graph) hold(c *flow.Ctx, gw *gwv1.Gateway, class *Class, p *gatewayPara
 	p.held = g.options.Provisioned
 	switch last, ok := g.KeptOf(c, gw); {
 	case ok:
-		p.held, p.settings = true, last
+		p.held, p.settings = true, last.Settings
+		if class.parameters == nil {
+			p.hostnames = last.Hostnames
+		}
 	case class.missing != "" && class.Object == nil:
 		// What the Gateway says counts only under a class that says what it may.
 		p.settings = g.levels(class, nil)
@@ -216,9 +260,9 @@ func (g *Graph) hold(c *flow.Ctx, gw *gwv1.Gateway, class *Class, p *gatewayPara
 }
 
 // KeptOf returns what a Gateway goes on with while its parameters can't be used.
-func (g *Graph) KeptOf(c *flow.Ctx, gw *gwv1.Gateway) (*v1alpha1.Settings, bool) {
+func (g *Graph) KeptOf(c *flow.Ctx, gw *gwv1.Gateway) (parameters.Kept, bool) {
 	last, ok := flow.Get(c, g.in.Kept, name(gw.Namespace, gw.Name))
-	return last.Settings, ok && last.UID == gw.UID
+	return last, ok && last.UID == gw.UID
 }
 
 // HasParameters reports whether a Gateway has parameters that can be used, its own or

@@ -14,7 +14,7 @@ import (
 )
 
 // section is what attachment depends on of a listener. It follows from the Gateway's spec
-// alone. A certificate that is rotated, or a status that is written, doesn't change it,
+// and its class's rules for hostnames. A certificate that is rotated, or a status that is written, doesn't change it,
 // and so nothing that thousands of routes read.
 type section struct {
 	Frontend
@@ -28,18 +28,20 @@ type section struct {
 	shared bool
 	// mixesKinds says that both HTTPRoutes and GRPCRoutes may attach to the listener.
 	mixesKinds bool
+	// names are the rules for hostnames of routes; nil for none.
+	names *hostnameRules
 }
 
 func sectionOf(d *draft) section {
 	return section{
 		Frontend: d.Frontend(), key: d.Key, family: d.family,
-		kinds: d.Kinds, namespaces: d.Namespaces, conflicted: d.conflicted(),
+		kinds: d.Kinds, namespaces: d.Namespaces, conflicted: d.conflicted() || d.Barred,
 	}
 }
 
 func (s section) equal(o section) bool {
 	return s.Frontend == o.Frontend && s.key == o.key && s.family == o.family && s.shared == o.shared &&
-		s.conflicted == o.conflicted && s.mixesKinds == o.mixesKinds && s.namespaces.Equal(o.namespaces) &&
+		s.conflicted == o.conflicted && s.mixesKinds == o.mixesKinds && s.names.equal(o.names) && s.namespaces.Equal(o.namespaces) &&
 		slices.EqualFunc(s.kinds, o.kinds, sameKind)
 }
 
@@ -51,8 +53,10 @@ func (g *Graph) declareSections() flow.Table[object.Name, []section] {
 		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(object.Name, []section)) {
 			drafts, names := draftListeners(gw, g.options, edge{}), namesOf(gw)
 			list := make([]section, len(drafts))
+			rules, _ := flow.Get(c, g.hostnameRules, name)
 			for i, d := range drafts {
 				list[i] = sectionOf(d)
+				list[i].names = rules
 				list[i].mixesKinds = g.mixesKinds(c, d, names...)
 				if gw.Spec.AllowedListeners != nil {
 					_, list[i].shared = flow.Get(c, g.setPorts, portOf(name, d.Port, d.Protocol))
@@ -109,6 +113,14 @@ func impliedLabels(name string) namespaceLabels {
 	return namespaceLabels{corev1.LabelMetadataName: name}
 }
 
+// labelsOf returns the labels of a namespace.
+func (g *Graph) labelsOf(c *flow.Ctx, namespace string) labels.Set {
+	if set, ok := flow.Get(c, g.labels, namespace); ok {
+		return labels.Set(set)
+	}
+	return labels.Set(impliedLabels(namespace))
+}
+
 // admits reports whether routes of a namespace may attach to the section.
 func (g *Graph) admits(c *flow.Ctx, s *section, namespace string) bool {
 	owner := s.key.Owner()
@@ -124,11 +136,7 @@ func (g *Graph) allows(c *flow.Ctx, rule NamespaceRule, home, namespace string) 
 	case gwv1.NamespacesFromSame:
 		return namespace == home
 	case gwv1.NamespacesFromSelector:
-		set, ok := flow.Get(c, g.labels, namespace)
-		if !ok {
-			set = impliedLabels(namespace)
-		}
-		return rule.Selector.Matches(labels.Set(set))
+		return rule.Selector.Matches(g.labelsOf(c, namespace))
 	case gwv1.NamespacesFromNone:
 		return false
 	default:

@@ -37,7 +37,7 @@ func (r *resolver) service(ref reference) BackendRef {
 	if refused.Problem != nil {
 		return refused
 	}
-	return policies.finish(p, ref)
+	return policies.finish(p, ref, r.g.options.Reader(r.route.Namespace))
 }
 
 // servicePort finds the port that a reference names, or says why there is none. The
@@ -104,8 +104,8 @@ var encryptedAppProtocols = map[string]bool{"https": true, "kubernetes.io/wss": 
 
 // finish makes a port the backend that the policies of its Service want it to be, and
 // checks that it can be spoken to as its Service says.
-func (s servicePolicies) finish(p *servicePort, ref reference) BackendRef {
-	if c := s.encrypt(p, ref.field); c != nil {
+func (s servicePolicies) finish(p *servicePort, ref reference, reader condition.Reader) BackendRef {
+	if c := s.encrypt(p, ref.field, reader); c != nil {
 		return problem(*c)
 	}
 	s.limitRetries(p)

@@ -34,7 +34,7 @@ func (g *Graph) policiesOf(c *flow.Ctx, service object.Key) (servicePolicies, bo
 
 // encrypt gives a port the TLS that its policy asks for, or returns a problem. A
 // backend whose policy can't be met is not spoken to.
-func (s servicePolicies) encrypt(p *servicePort, field func() string) *metav1.Condition {
+func (s servicePolicies) encrypt(p *servicePort, field func() string, reader condition.Reader) *metav1.Condition {
 	if p.Use == ir.UseUDP {
 		return nil
 	}
@@ -43,7 +43,11 @@ func (s servicePolicies) encrypt(p *servicePort, field func() string) *metav1.Co
 		return nil
 	}
 	if said.Refused != "" {
-		c := condition.BackendPolicyRefused(field(), p.Object.Name.String(), said.Policy.String(), said.Refused)
+		policy := ""
+		if reader.Sees(said.Policy.Namespace) {
+			policy = said.Policy.String()
+		}
+		c := condition.BackendPolicyRefused(field(), p.Object.Name.String(), policy, reader.Why(said.Policy.Namespace, said.Refused))
 		return &c
 	}
 	p.TLS = said.Asks

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
@@ -69,15 +70,38 @@ func strip(atFault, name, message string) string {
 // maxMessage is how much of a refusal is kept, in bytes.
 const maxMessage = 1024
 
+// maxRefusal is how much of a refusal is read, in bytes. Envoy names all the resources of a
+// response that it refuses; each of them is looked for in the text.
+const maxRefusal = 1 << 20
+
 // The refusal of a response that Envoy can't parse quotes all of it, also keys.
 var pem = regexp.MustCompile(`(?s)-----BEGIN [^-]*-----.*?(-----END [^-]*-----|$)`)
 
-// clean makes a proxy's message fit to be logged and shown: bounded, valid UTF-8, without keys.
+// clean makes a proxy's message fit to be logged and shown: bounded, printable, without keys.
 func clean(message string) string {
-	message = strings.ToValidUTF8(message, "?")
-	message = pem.ReplaceAllString(message, "[redacted]")
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage-len("…")], "") + "…"
+	return shortened(printable(pem.ReplaceAllString(strings.ToValidUTF8(message, "?"), "[redacted]")), maxMessage)
+}
+
+// printable makes one line of a text that a proxy has sent, without what does something else
+// on a terminal or in a file than to be read: control codes, and marks that turn the
+// direction of writing round.
+func printable(text string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return '?'
+		default:
+			return r
+		}
+	}, text))
+}
+
+// shortened cuts a text to so many bytes.
+func shortened(text string, most int) string {
+	if len(text) <= most {
+		return text
 	}
-	return strings.TrimSpace(message)
+	return strings.ToValidUTF8(text[:max(0, most-len("…"))], "") + "…"
 }

@@ -291,6 +291,12 @@ func TestMessagesAreCleaned(t *testing.T) {
 	if got := clean("-----BEGIN RSA PRIVATE KEY-----\\nMIIEsecret"); got != "[redacted]" {
 		t.Error(got)
 	}
+	if got := clean("a\x1b]0;title\x07b\u202ec\r\nd\u2028\x9be"); got != "a?]0;title?b?c  d ?e" {
+		t.Errorf("%q", got)
+	}
+	if got := bounded("node\x1b[2J" + strings.Repeat("x", 1000)); strings.Contains(got, "\x1b") || len(got) > 300 {
+		t.Errorf("%q", got)
+	}
 	h := start(t)
 	h.apply(secret("s", "bad"))
 	p := h.connect()

@@ -21,7 +21,7 @@ func (s *session) receive(req *discoveryv3.DeltaDiscoveryRequest, now time.Time)
 	t, ok := g.server.typeOf(req.GetTypeUrl())
 	if !ok {
 		g.server.log.Warn("proxy subscribes to a type that is not served",
-			"gateway", g.name.String(), "session", s.id, "type", req.GetTypeUrl())
+			"gateway", g.name.String(), "session", s.id, "type", bounded(req.GetTypeUrl()))
 		return nil
 	}
 	if err := s.admits(t, req); err != nil {
@@ -123,7 +123,7 @@ func (s *session) answered(req *discoveryv3.DeltaDiscoveryRequest, now time.Time
 	s.settle()
 	s.markAnswered(nonce)
 	if e := req.GetErrorDetail(); e != nil {
-		s.nack(f, e.GetMessage(), now)
+		s.nack(f, shortened(e.GetMessage(), maxRefusal), now)
 		return
 	}
 	g := s.gateway

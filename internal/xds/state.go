@@ -80,7 +80,7 @@ func (g *gateway) state() State {
 		Connected: len(g.sessions),
 		Synced:    g.synced,
 		Listeners: map[string]string{},
-		Rejected:  g.rejected(),
+		Rejected:  bound(g.rejected()),
 	}
 	for s := range g.sessions {
 		for name, r := range s.types[envoy.Listeners].records {
@@ -120,6 +120,35 @@ func (g *gateway) rejected() []Rejected {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name), strings.Compare(a.Part, b.Part))
 	})
 	return out
+}
+
+// A state goes to the leader in one piece, see package replicas. What proxies refuse must
+// not make it larger than the leader takes: nothing that any Gateway's proxies say would
+// arrive there then.
+const (
+	maxRejected = 8 << 20 // in bytes, as JSON
+	escaped     = 6       // bytes in JSON of the worst character of a message
+	fields      = 128     // bytes of an entry beside its texts
+)
+
+// bound shortens messages until all entries fit. Those for which there is no room at all
+// are left out, the last ones.
+func bound(list []Rejected) []Rejected {
+	size := func(r *Rejected) int { return fields + len(r.Name) + len(r.Part) + len(r.Version) }
+	room := maxRejected
+	for i := range list {
+		if room -= size(&list[i]); room < 0 {
+			return bound(list[:i])
+		}
+	}
+	if len(list) == 0 {
+		return list
+	}
+	each := min(maxMessage, room/len(list)/escaped)
+	for i := range list {
+		list[i].Message = shortened(list[i].Message, each)
+	}
+	return list
 }
 
 // syncGrace is how long a proxy that has answered everything may take to ask for

@@ -307,11 +307,8 @@ func (c *connection) checkNode(node *corev3.Node) error {
 	return nil
 }
 
-// bounded shortens what a proxy sends.
+// bounded makes what a proxy sends fit to be logged and shown.
 func bounded(s string) string {
 	const most = 300
-	if len(s) > most {
-		return s[:most] + "…"
-	}
-	return s
+	return printable(shortened(strings.ToValidUTF8(s, "?"), most))
 }

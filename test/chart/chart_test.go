@@ -205,7 +205,9 @@ func TestManifests(t *testing.T) {
 // The image of the chart and its pull policy are those of the proxies, too: what is
 // rendered here is what the controller makes of its environment and configuration.
 func TestProxyImage(t *testing.T) {
+	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	for name, c := range map[string]struct {
+		released string // the digest that the chart was released with
 		values   []string
 		settings v1alpha1.Settings
 		want     string
@@ -214,6 +216,18 @@ func TestProxyImage(t *testing.T) {
 		"another one": {
 			values: []string{"--set", "image.repository=registry.example/gatehouse,image.tag=v2,image.pullPolicy=Never"},
 			want:   "registry.example/gatehouse:v2 Never",
+		},
+		"by digest": {
+			values: []string{"--set", "image.tag=v2,image.digest=" + digest},
+			want:   "ghcr.io/gatehouse-dev/gatehouse@" + digest + " IfNotPresent",
+		},
+		"of a release": {
+			released: digest,
+			want:     "ghcr.io/gatehouse-dev/gatehouse@" + digest + " IfNotPresent",
+		},
+		"of a release, by another tag": {
+			released: digest, values: []string{"--set", "image.tag=v2"},
+			want: "ghcr.io/gatehouse-dev/gatehouse:v2 IfNotPresent",
 		},
 		"of the proxies only": {
 			values: []string{"--set", "image.pullPolicy=Never,config.infrastructure.image=registry.example/proxy:v3,config.infrastructure.imagePullPolicy=Always"},
@@ -228,7 +242,14 @@ func TestProxyImage(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			manifest := render(t, append(c.values, "--set", withoutCRDs)...)
+			dir := chart
+			if c.released != "" {
+				dir = releasedChart(t, c.released)
+			}
+			manifest := renderFrom(t, dir, append(c.values, "--set", withoutCRDs)...)
+			if image := objectOf[appsv1.Deployment](t, manifest, "Deployment").Spec.Template.Spec.Containers[0].Image; c.settings.Container == nil && !strings.Contains(strings.Join(c.values, ""), "infrastructure") && !strings.HasPrefix(c.want, image+" ") {
+				t.Errorf("controllers run %s, want %s", image, c.want)
+			}
 			for _, env := range objectOf[appsv1.Deployment](t, manifest, "Deployment").Spec.Template.Spec.Containers[0].Env {
 				if strings.HasPrefix(env.Name, "GATEHOUSE_") && env.Value != "" {
 					t.Setenv(env.Name, env.Value)
@@ -327,7 +348,27 @@ func valid(t *testing.T, manifest []byte) {
 // render runs `helm template` the way `make generate` does.
 func render(t *testing.T, args ...string) []byte {
 	t.Helper()
-	out, err := helm(append([]string{"template", "gatehouse", chart, "--namespace", "gatehouse-system"}, args...)...)
+	return renderFrom(t, chart, args...)
+}
+
+// releasedChart is the chart as it is released: with the digest of its image.
+func releasedChart(t *testing.T, digest string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(chart)); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "Chart.yaml")
+	text := string(read(t, path)) + "annotations:\n  gatehouse.dev/image-digest: " + digest + "\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func renderFrom(t *testing.T, dir string, args ...string) []byte {
+	t.Helper()
+	out, err := helm(append([]string{"template", "gatehouse", dir, "--namespace", "gatehouse-system"}, args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

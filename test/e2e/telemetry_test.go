@@ -5,7 +5,9 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -51,7 +53,7 @@ accessLog:
 - {path: %s, json: {host: "%%REQ(:AUTHORITY)%%", code: "%%RESPONSE_CODE%%", agent: "%%REQ(USER-AGENT)%%"}}
 - {path: %s, text: "%%PROTOCOL%% %%REQ(:PATH)%% 100%%%%"}
 - {path: %s, text: ""}
-`, file("default"), file("json"), file("text"), file("envoy"))))
+`, file("default"), file("json"), file("text"), file("envoy"))), "--allow-unsafe-parameters")
 	s.answers(t, "http://nobody.example/asked?for=it", 404)
 	line := func(name, part string) (line string) {
 		eventually(t, siteTimeout, func() error {
@@ -111,6 +113,29 @@ accessLog:
 	s.serves(t, "home.example", "v1")
 	s.write(t, "home.yaml", siteRoute("home", "home.example", "v2"))
 	s.serves(t, "home.example", "v2")
+}
+
+// TestUntrustedParameters protects the files of whoever runs manifests of others: Envoy
+// makes and appends to whatever file an access log names.
+func TestUntrustedParameters(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "authorized_keys")
+	s := newSite(t, parametersFor(fmt.Sprintf("accessLog: [{path: %s, text: ssh-ed25519}]", file)))
+	s.conditions(t, "Gateway gw", "", "Accepted=False/InvalidParameters")
+	s.says(t, "Gateway gw", "spec.accessLog[0].path")
+	s.says(t, "Gateway gw", "--allow-unsafe-parameters")
+	s.write(t, "parameters.yaml", siteParameters("envoy: {bootstrap: {stats_config: {use_all_default_tags: true}}}"))
+	s.says(t, "Gateway gw", "spec.envoy.bootstrap")
+
+	// What is harmless takes effect, and what comes later leaves it in force.
+	s.write(t, "parameters.yaml", siteParameters("accessLog: [{path: /dev/stdout}]"))
+	s.serves(t, "home.example", "v1")
+	s.write(t, "parameters.yaml", siteParameters(fmt.Sprintf("accessLog: [{path: %s}]", file)))
+	s.conditions(t, "Gateway gw", "", "Accepted=False/InvalidParameters", "Programmed=True")
+	s.serves(t, "home.example", "v1")
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file has been made: %v", err)
+	}
 }
 
 // otlp collects what proxies tell of themselves.

@@ -49,6 +49,9 @@ type options struct {
 	ProxyProtocol bool   `json:"proxyProtocol"`
 	TrustedHops   uint32 `json:"trustedHops"`
 
+	// Unsafe is --allow-unsafe-parameters.
+	Unsafe bool `json:"unsafeParameters"`
+
 	// Whole prints resources with all that every resource of their type has.
 	Whole bool `json:"whole"`
 }
@@ -114,6 +117,7 @@ func (f *file) evaluated(t *testing.T, objects string) *pipeline.Pipeline {
 	p, err := standalone.Evaluate(t.Context(), standalone.EvaluateOptions{
 		Paths: []string{"-"}, Stdin: strings.NewReader(objects),
 		Experimental: f.options.Experimental, Bind: f.options.Bind, PortOffset: f.options.PortOffset,
+		UnsafeParameters: f.options.Unsafe,
 		Client: standalone.ClientOptions{
 			HTTP3: f.options.HTTP3, Client: ir.Client{ProxyProtocol: f.options.ProxyProtocol, TrustedHops: f.options.TrustedHops},
 		},

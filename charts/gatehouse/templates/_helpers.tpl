@@ -16,9 +16,14 @@ app.kubernetes.io/component: controller
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end -}}
 
+{{/* By digest where it is known, since a tag can be pushed again. */}}
 {{- define "gatehouse.image" -}}
 {{- $i := .Values.image -}}
-{{- if $i.digest -}}{{ $i.repository }}@{{ $i.digest }}{{- else -}}{{ $i.repository }}:{{ $i.tag | default .Chart.AppVersion }}{{- end -}}
+{{- $released := "" -}}
+{{- with .Chart.Annotations -}}{{- $released = index . "gatehouse.dev/image-digest" -}}{{- end -}}
+{{- if $i.digest -}}{{ $i.repository }}@{{ $i.digest }}
+{{- else if and $released (not $i.tag) -}}{{ $i.repository }}@{{ $released }}
+{{- else -}}{{ $i.repository }}:{{ $i.tag | default .Chart.AppVersion }}{{- end -}}
 {{- end -}}
 
 {{/* The Configuration: values.config laid over what follows from the release. */}}

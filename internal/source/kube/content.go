@@ -19,6 +19,10 @@ import (
 type content struct {
 	object client.Object // as it was handed over; nil if it doesn't exist
 	stale  bool          // it is to be read
+	failed bool          // it becomes stale again after a while
+	// begun counts how often reading it has begun, and taken is the last of these whose
+	// answer counts: one that comes after the answer to a later reading is old.
+	begun, taken int
 	// answered says that it was read once, or that reading it failed.
 	answered bool
 	failure  string // of the last attempt; empty if it went well
@@ -31,6 +35,14 @@ const (
 	patience    = 5 * time.Second
 	firstRetry  = time.Second
 	latestRetry = 30 * time.Second
+)
+
+// How many contents of one namespace are read before others have their turn again: of
+// those that the loop waits for, and of those that have changed. Who asks for more waits
+// for his own; a listener of a Gateway has one or two, and a Gateway has up to 64.
+const (
+	awaited = 256
+	turn    = 64
 )
 
 // Want says which Secrets and ConfigMaps the pipeline asks for. It returns the end of
@@ -80,13 +92,28 @@ func (s *Source) Want(secrets, configMaps []object.Name) (gone source.Batch, rea
 func (s *Source) readFresh(ctx context.Context, fresh map[object.Key]*content) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if failed := s.readAll(ctx, fresh, func(_ object.Key, c *content, o client.Object) {
+	first := inTurns(fresh, awaited)
+	failed := s.readAll(ctx, first, fresh, func(_ object.Key, c *content, o client.Object) {
 		if c.object == nil && o != nil { // else a change has come already
 			c.object = o
 		}
-	}); failed {
-		signal(s.stale)
+	})
+	if failed {
+		s.retry()
 	}
+	if len(first) < len(fresh) {
+		s.postpone(fresh)
+	}
+}
+
+// postpone has those contents read later of which nothing is known yet.
+func (s *Source) postpone(fresh map[object.Key]*content) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, c := range fresh {
+		c.stale = c.stale || s.contents[k] == c && c.begun == 0
+	}
+	signal(s.stale)
 }
 
 // takeFresh returns those contents that exist and are wanted still.
@@ -126,60 +153,114 @@ func (s *Source) expire(k object.Key) {
 // ends.
 func (s *Source) followContents(ctx context.Context) error {
 	wait := firstRetry
+	var retry <-chan time.Time // nil while none is due
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-retry:
+			retry = nil
+			s.retry()
+			continue
 		case <-s.stale:
 		}
-		failed := s.readAll(ctx, s.takeStale(), func(k object.Key, c *content, o client.Object) {
+		keys, stale := s.takeStale()
+		failed := s.readAll(ctx, keys, stale, func(k object.Key, c *content, o client.Object) {
 			if !sameContent(c.object, o) {
 				c.object = o
 				s.put(k, o)
 			}
 		})
-		if !failed {
+		switch {
+		case retry != nil:
+		case failed:
+			retry = time.After(wait)
+			wait = min(2*wait, latestRetry)
+		default:
 			wait = firstRetry
-			continue
 		}
-		time.AfterFunc(wait, func() { signal(s.stale) })
-		wait = min(2*wait, latestRetry)
 	}
 }
 
-func (s *Source) takeStale() map[object.Key]*content {
+// retry has those contents read again that could not be read.
+func (s *Source) retry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.contents {
+		c.stale, c.failed = c.stale || c.failed, false
+	}
+	signal(s.stale)
+}
+
+// takeStale returns contents that are to be read, in their order. Those beyond a turn
+// remain.
+func (s *Source) takeStale() ([]object.Key, map[object.Key]*content) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stale := map[object.Key]*content{}
 	for k, c := range s.contents {
 		if c.stale {
-			c.stale = false
 			stale[k] = c
 		}
 	}
-	return stale
+	now := inTurns(stale, turn)
+	for _, k := range now {
+		stale[k].stale, stale[k].failed = false, false
+	}
+	if len(now) < len(stale) {
+		signal(s.stale)
+	}
+	return now, stale
 }
 
-// readAll reads contents and gives each one that is still wanted to done, which
-// is called with the lock held. What could not be read is stale afterwards.
-func (s *Source) readAll(ctx context.Context, list map[object.Key]*content, done func(object.Key, *content, client.Object)) (failed bool) {
+// inTurns orders contents so that namespaces take turns, and leaves out what is beyond so
+// many of a namespace.
+func inTurns(list map[object.Key]*content, most int) []object.Key {
+	byNamespace := map[string][]object.Key{}
+	for k := range list {
+		if of := byNamespace[k.Namespace]; len(of) < most {
+			byNamespace[k.Namespace] = append(of, k)
+		}
+	}
+	var out []object.Key
+	for i := 0; len(byNamespace) > 0; i++ {
+		for namespace, of := range byNamespace {
+			if i == len(of) {
+				delete(byNamespace, namespace)
+				continue
+			}
+			out = append(out, of[i])
+		}
+	}
+	return out
+}
+
+// readAll reads contents, in the order of the keys, and gives each one that is still wanted
+// to done, which is called with the lock held. What could not be read has failed
+// afterwards.
+func (s *Source) readAll(ctx context.Context, keys []object.Key, list map[object.Key]*content, done func(object.Key, *content, client.Object)) (failed bool) {
 	var failures atomic.Bool
 	var group errgroup.Group
 	group.SetLimit(readers)
-	for k, c := range list {
+	for _, k := range keys {
+		c := list[k]
 		group.Go(func() error {
+			begun := s.startReading(c)
 			o, err := s.read(ctx, k)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if s.contents[k] != c {
 				return nil // no longer wanted
 			}
+			if begun < c.taken {
+				return nil // what was read later is known already
+			}
 			if err == nil {
-				c.answered, c.failure = true, ""
+				c.taken, c.answered, c.failure = begun, true, ""
 				done(k, c, o)
 				return nil
 			}
-			c.stale = true
+			c.failed = true
 			failures.Store(true)
 			if ctx.Err() == nil && c.failure != err.Error() {
 				c.answered, c.failure = true, err.Error()
@@ -190,6 +271,14 @@ func (s *Source) readAll(ctx context.Context, list map[object.Key]*content, done
 	}
 	_ = group.Wait() // none of them returns an error
 	return failures.Load()
+}
+
+// startReading counts a reading of a content that begins.
+func (s *Source) startReading(c *content) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.begun++
+	return c.begun
 }
 
 // read reads one content; nil if it doesn't exist.

@@ -9,7 +9,10 @@
 //   - A change that means nothing to the pipeline, such as a status written by us,
 //     is not handed over, though Live has it.
 //   - Of Secrets and ConfigMaps only names are watched. Contents are read of those
-//     that the pipeline wants, one by one, and of no others.
+//     that the pipeline wants, one by one, and of no others. Namespaces take turns: who
+//     wants thousands doesn't delay who wants one.
+//   - An answer that is older than another one is dropped: what was deleted while it
+//     was read doesn't come back.
 //   - A kind is read while the cluster serves it and lets us: one that is missing is
 //     looked for again, one that goes takes its objects with it. None of this ends
 //     the process.

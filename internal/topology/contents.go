@@ -1,0 +1,45 @@
+package topology
+
+import (
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+)
+
+// declarePoliciesOf orders policies and XBackends under the Gateways that they concern.
+func (g *Graph) declarePoliciesOf() {
+	under := func(_ object.Name, list []Ancestor, yield func(object.Name)) {
+		for _, a := range list {
+			yield(a.Gateway)
+		}
+	}
+	g.tlsPoliciesOf = flow.NewIndex(g.Ancestors, under, object.Name.Compare)
+	g.xBackendsOf = flow.NewIndex(g.XBackendAncestors, under, object.Name.Compare)
+}
+
+// Contents yields the Secrets and ConfigMaps that are read for a Gateway: what it, its
+// ListenerSets, and policies and backends that concern it refer to and may refer to. One
+// comes as often as it is referred to.
+func (g *Graph) Contents(c *flow.Ctx, gateway object.Name, yield func(object.Key)) {
+	for k := range flow.Select(c, g.certificatesOf, gateway).All() {
+		yield(object.Key{Kind: kind.Secret, Name: k.ref})
+	}
+	authority := func(ref object.Key) {
+		if ref.Kind == kind.Secret || ref.Kind == kind.ConfigMap {
+			yield(ref)
+		}
+	}
+	for k := range flow.Select(c, g.authoritiesOf, gateway).All() {
+		authority(k.ref)
+	}
+	for name := range flow.Select(c, g.tlsPoliciesOf, gateway).All() {
+		if p, ok := flow.Get(c, g.in.BackendTLSPolicies, name); ok {
+			authoritiesOf(p, authority)
+		}
+	}
+	for name := range flow.Select(c, g.xBackendsOf, gateway).All() {
+		if o, ok := flow.Get(c, g.in.XBackends, name); ok && validationOf(o) != nil {
+			authoritiesOf(validationOf(o), authority)
+		}
+	}
+}
