@@ -1,9 +1,11 @@
 package xds
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
@@ -72,12 +74,19 @@ const maxMessage = 1024
 // The refusal of a response that Envoy can't parse quotes all of it, also keys.
 var pem = regexp.MustCompile(`(?s)-----BEGIN [^-]*-----.*?(-----END [^-]*-----|$)`)
 
-// clean makes a proxy's message fit to be logged and shown: bounded, valid UTF-8, without keys.
+// clean makes a proxy's message fit to be logged and shown: one line, bounded, valid UTF-8,
+// without keys, and never empty.
 func clean(message string) string {
 	message = strings.ToValidUTF8(message, "?")
 	message = pem.ReplaceAllString(message, "[redacted]")
+	message = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, message)
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage-len("…")], "") + "…"
 	}
-	return strings.TrimSpace(message)
+	return cmp.Or(strings.TrimSpace(message), "it says nothing")
 }
