@@ -21,12 +21,17 @@ CLUSTER_FLAGS ?=
 BENCH_FLAGS ?=
 # Such as SCALE_FLAGS='-only kill,leader'; ten idle minutes show what a minute hides.
 SCALE_FLAGS ?= -idle 10m
+# What there are binaries for.
+PLATFORMS ?= linux-amd64 linux-arm64 darwin-arm64
+# How long each target is fuzzed, and how many mutated objects go through the pipelines.
+FUZZTIME  ?= 5m
+MUTATIONS ?= 100000
 # The image's name, and what `make image` does with it: IMAGE_TO=--push pushes.
 IMAGE     ?= ghcr.io/gatehouse-dev/gatehouse:$(VERSION)
 IMAGE_TO  ?= --output $(CURDIR)/bin/image.tar
 
 .DEFAULT_GOAL := help
-.PHONY: help build envoy run image cluster cluster-down test race conformance lint bench scale generate clean
+.PHONY: help build envoy run image release cluster cluster-down test race fuzz conformance lint licences vulnerabilities bench scale generate clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -44,10 +49,21 @@ run: envoy ## Serve examples/quickstart at 127.0.0.1:8080, with two echo backend
 		$(BIN) run $(DIR) $(RUN_FLAGS)
 
 # A module of its own, so that its dependencies never meet ours.
-image: envoy ## Pack Gatehouse and Envoy as bin/image.tar, for docker load or ctr import
-	@$(GO) run -C tools/image . --name $(IMAGE) $(IMAGE_TO) \
+image: envoy ## Pack Gatehouse and Envoy as bin/image.tar, for docker load or ctr import, and list what is in it
+	@envoy="$$($(BIN) envoy path)" && \
+		version="$$("$$envoy" --version | sed -n 's|.*version: [^/]*/\([^/]*\)/.*|\1|p')" && \
+		$(GO) run -C tools/image . --name $(IMAGE) $(IMAGE_TO) --sbom $(CURDIR)/bin/image.spdx.json \
+		--versions gatehouse=$(VERSION),envoy=$$version \
 		--labels org.opencontainers.image.title=gatehouse,org.opencontainers.image.version=$(VERSION) \
-		$(CURDIR)/$(BIN) "$$($(BIN) envoy path)"
+		$(CURDIR)/$(BIN) "$$envoy"
+
+release: image ## Put the files of a release into bin/release, with their checksums
+	rm -rf bin/release && mkdir -p bin/release
+	for on in $(PLATFORMS); do GOOS=$${on%-*} GOARCH=$${on#*-} \
+		$(GO) build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/release/gatehouse-$$on ./cmd/gatehouse || exit 1; done
+	cp config/base.yaml config/install.yaml bin/image.tar bin/image.spdx.json bin/release
+	$(HELM) package charts/gatehouse --destination bin/release
+	cd bin/release && sha256sum * >SHA256SUMS
 
 cluster: ## Bring up a one-node Kubernetes to test with (Linux, root)
 	$(GO) run ./test/cluster/node up $(CLUSTER_FLAGS)
@@ -71,11 +87,21 @@ CONCURRENT = $(addprefix ./,$(sort $(dir $(shell grep -rlE --include='*.go' '^[[
 race: envoy ## Test the packages with goroutines under the race detector (needs a C compiler)
 	CGO_ENABLED=1 GOGC=400 GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) test -race -timeout 30m -p $(PARALLEL) $(TESTFLAGS) $(CONCURRENT)
 
+fuzz: ## Fuzz every parser of what comes from outside, and the pipelines (FUZZTIME=5m each, MUTATIONS=100000)
+	test/fuzz/run $(FUZZTIME)
+	$(GO) test -count=1 -timeout 3h ./test/golden -run TestMutations -v -mutations $(MUTATIONS) -seed 0
+
 conformance: ## Run the Gateway API's own suite in a cluster of its own (Linux, root; CHANNEL=standard, MODE=static-mode)
 	test/conformance/run $(CONFORMANCE_FLAGS)
 
 lint: ## Check style and the import rules
 	$(GO) tool -modfile=tools/go.mod golangci-lint run --allow-parallel-runners
+
+licences: ## Check the licences of what is in the binary
+	$(GO) run -C tools ./licences
+
+vulnerabilities: ## Look for known vulnerabilities that our code reaches, where the Go database can be
+	tools/vulnerabilities
 
 bench: envoy ## Measure changes at 100 to 20,000 routes against the bars (BENCH_FLAGS=--bars=report: only print)
 	GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) run ./test/bench $(BENCH_FLAGS)

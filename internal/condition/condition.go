@@ -3,6 +3,7 @@ package condition
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -10,7 +11,26 @@ import (
 // build makes a condition. The type parameters accept the Gateway API's string
 // types, which differ from kind to kind.
 func build[T, R ~string](kind T, status metav1.ConditionStatus, reason R, message string) metav1.Condition {
-	return metav1.Condition{Type: string(kind), Status: status, Reason: string(reason), Message: message}
+	return metav1.Condition{Type: string(kind), Status: status, Reason: string(reason), Message: printable(message)}
+}
+
+// maxMessage is the longest message that an API server takes, in bytes. With a longer one
+// it would refuse the whole status.
+const maxMessage = 32 << 10
+
+// printable makes a message fit for a status and a terminal. Messages repeat what objects
+// say, and the schemas let names of references be any text.
+func printable(message string) string {
+	message = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, message)
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage-len("…")], "") + "…"
+	}
+	return message
 }
 
 func yes[T, R ~string](kind T, reason R, message string) metav1.Condition {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/messagetest"
 )
 
 // TestLongListsAreCut protects the reader and the API server's limit on messages.
@@ -24,6 +26,16 @@ func TestLongListsAreCut(t *testing.T) {
 		if !strings.Contains(c.Message, " more") {
 			t.Errorf("%s: the message hides that it is cut: %s", c.Type, c.Message)
 		}
+	}
+}
+
+// TestMessagesCanBePrinted protects terminals and statuses from names that the schemas let
+// through: those of references may be any text.
+func TestMessagesCanBePrinted(t *testing.T) {
+	for _, name := range []string{"default/\n", "\x1b[31m", "\u0085", strings.Repeat("é", maxMessage)} {
+		c := BackendNotFound("spec.rules[0].backendRefs[0]", name)
+		messagetest.Check(t, c.Message, maxMessage)
+		messagetest.Check(t, Noted(c, name).Message, maxMessage)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // change the condition's status.
 func Noted(c metav1.Condition, notes ...string) metav1.Condition {
 	for _, n := range notes {
-		c.Message += "; " + n
+		c.Message = printable(c.Message + "; " + n)
 	}
 	return c
 }

@@ -67,17 +67,18 @@ func peer(cs tls.ConnectionState) (segments []string, err error) {
 	return segmentsOf(cs.VerifiedChains[0][0])
 }
 
-// segmentsOf splits a certificate's name. None of the segments is empty.
+// segmentsOf splits a certificate's name, which must be written as spiffe writes it. None
+// of the segments is empty.
 func segmentsOf(cert *x509.Certificate) ([]string, error) {
 	if len(cert.URIs) != 1 {
 		return nil, fmt.Errorf("the certificate has %d names, not one", len(cert.URIs))
 	}
 	u := cert.URIs[0]
 	path, rooted := strings.CutPrefix(u.Path, "/")
-	if u.Scheme != "spiffe" || u.Host != trustDomain || !rooted || u.RawPath != "" || u.RawQuery != "" || u.Fragment != "" {
+	segments := strings.Split(path, "/")
+	if !rooted || *u != *spiffe(segments...) {
 		return nil, fmt.Errorf("the certificate's name %q is not one of ours", u)
 	}
-	segments := strings.Split(path, "/")
 	if slices.Contains(segments, "") {
 		return nil, fmt.Errorf("the certificate's name %q has an empty part", u)
 	}

@@ -212,6 +212,8 @@ func TestNames(t *testing.T) {
 		{"an escaped slash", state(parse("spiffe://gatehouse.dev/ns/a/gateway/b%2Fc/pod/d")), who{NotProxy: true, NotOur: true}},
 		{"an empty part", state(parse("spiffe://gatehouse.dev/ns//gateway/b/pod/d")), who{NotProxy: true, NotOur: true}},
 		{"empty controller", state(parse("spiffe://gatehouse.dev/controller/")), who{NotProxy: true, NotOur: true}},
+		{"a user", state(parse("spiffe://user@gatehouse.dev/controller/x")), who{NotProxy: true, NotOur: true}},
+		{"an empty query", state(parse("spiffe://gatehouse.dev/controller/x?")), who{NotProxy: true, NotOur: true}},
 		{"a query", state(parse("spiffe://gatehouse.dev/controller/x?y")), who{NotProxy: true, NotOur: true}},
 	} {
 		var got who

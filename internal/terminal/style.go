@@ -3,6 +3,7 @@ package terminal
 import (
 	"io"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -57,6 +58,16 @@ func (s Style) dim(text string) string    { return s.paint("2", text) }
 func (s Style) green(text string) string  { return s.paint("32", text) }
 func (s Style) yellow(text string) string { return s.paint("33", text) }
 func (s Style) red(text string) string    { return s.paint("31", text) }
+
+// cleaned makes a cell fit for one line of a terminal: what it says, in the colour that
+// paint gave it as a whole.
+func (s Style) cleaned(cell string) string {
+	code, text, painted := strings.Cut(cell, "m")
+	if s.color && painted && strings.HasPrefix(code, "\x1b[") && strings.HasSuffix(text, reset) {
+		return code + "m" + clean(strings.TrimSuffix(text, reset)) + reset
+	}
+	return clean(cell)
+}
 
 // state paints the word for an object's state.
 func (s Style) state(word string, ok bool) string {

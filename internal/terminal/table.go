@@ -21,7 +21,7 @@ type table struct {
 // row is the cells of an object or of a part of it. The last cell is its state.
 // The remark, plain text, stands behind it if there is room, else below.
 type row struct {
-	cells  []string // may carry colour
+	cells  []string // may carry a colour, as a whole
 	remark string
 }
 
@@ -83,6 +83,11 @@ func shrink(widths, columns []int, over int) int {
 
 // render returns the header's line, and the lines of each row.
 func (t *table) render() (head string, rows [][]string) {
+	for _, r := range t.rows {
+		for i, cell := range r.cells {
+			r.cells[i] = t.style.cleaned(cell)
+		}
+	}
 	widths := t.widths()
 	dimmed := make([]string, len(t.head))
 	for i, h := range t.head {

@@ -125,7 +125,8 @@ func of(p *pipeline.Pipeline, told func(object.Key) any) View {
 			strings.Compare(a.Metadata.Name, b.Metadata.Name))
 	})
 	slices.SortFunc(v.Problems, func(a, b source.Problem) int {
-		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Message, b.Message))
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Message, b.Message),
+			a.Key.Compare(b.Key), strings.Compare(a.Field, b.Field))
 	})
 	return v
 }

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -77,9 +78,11 @@ const maxRefusal = 1 << 20
 // The refusal of a response that Envoy can't parse quotes all of it, also keys.
 var pem = regexp.MustCompile(`(?s)-----BEGIN [^-]*-----.*?(-----END [^-]*-----|$)`)
 
-// clean makes a proxy's message fit to be logged and shown: bounded, printable, without keys.
+// clean makes a proxy's message fit to be logged and shown: bounded, printable, without
+// keys, and never empty.
 func clean(message string) string {
-	return shortened(printable(pem.ReplaceAllString(strings.ToValidUTF8(message, "?"), "[redacted]")), maxMessage)
+	message = printable(pem.ReplaceAllString(strings.ToValidUTF8(message, "?"), "[redacted]"))
+	return cmp.Or(shortened(message, maxMessage), "it says nothing")
 }
 
 // printable makes one line of a text that a proxy has sent, without what does something else

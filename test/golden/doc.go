@@ -10,6 +10,8 @@
 //     a golden that enshrines a mistake is worse than none.
 //   - The same objects give the same output, in whatever order and however many
 //     steps they come, and leave nothing behind when they go.
+//   - Whatever objects say, a pipeline that they have gone through is in the state of a
+//     fresh one with the objects that are left, and takes no more memory.
 //   - No private key is printed at any stage.
 //
 // That Envoy does with the configuration what is meant is test/e2e's business.

@@ -59,16 +59,22 @@ type options struct {
 // each runs a test on every golden file.
 func each(t *testing.T, test func(t *testing.T, f *file)) {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
-	if err != nil || len(paths) == 0 {
-		t.Fatal("no golden files", err)
-	}
-	for _, path := range paths {
+	for _, path := range paths(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
 			t.Parallel()
 			test(t, read(t, path))
 		})
 	}
+}
+
+// paths are those of all golden files.
+func paths(t *testing.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no golden files", err)
+	}
+	return paths
 }
 
 // read reads a golden file.

@@ -10,7 +10,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
-	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 // shuffles is how many orders of a file's objects are tried. The seeds are fixed,
@@ -26,7 +25,7 @@ func TestSteps(t *testing.T) {
 		objects := f.load(t).Set
 		once := &steps{t: t, p: f.evaluated(t, "")}
 		once.apply(source.Batch{Set: objects})
-		want := string(printed(t, once.p, view.StageAll))
+		want := printedAll(t, once.p)
 		for seed := range uint64(shuffles) {
 			s := &steps{t: t, p: f.evaluated(t, ""), random: rand.New(rand.NewPCG(seed, 0))}
 			s.each(objects, s.set)
@@ -76,7 +75,7 @@ func keyOf(o source.Object) object.Key {
 
 func (s *steps) same(want, how string) {
 	s.t.Helper()
-	if diff := cmp.Diff(want, string(printed(s.t, s.p, view.StageAll))); diff != "" {
+	if diff := cmp.Diff(want, printedAll(s.t, s.p)); diff != "" {
 		s.t.Errorf("%s, it is not as at once (-at once):\n%s", how, diff)
 	}
 }

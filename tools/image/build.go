@@ -24,24 +24,25 @@ type spec struct {
 	user        string
 	authorities string
 	labels      string
+	versions    string // of binaries that don't tell it, and of our own
 }
 
-// build makes the image: a layer with what the binaries need, then one for each
-// of them, the first last, since it changes most.
-func build(s spec) (v1.Image, error) {
+// contents returns the files of the image's layers, and what they are made for: first a
+// layer with what the binaries need, then one for each of them, the first last, since it
+// changes most.
+func contents(s spec) (layers [][]file, arch string, err error) {
 	base, err := system(s.authorities)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	layers := [][]file{base}
-	var arch string
+	layers = [][]file{base}
 	for i, path := range s.binaries {
 		b, err := inspect(path)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		if i > 0 && b.arch != arch {
-			return nil, fmt.Errorf("%s is for %s, %s for %s", s.binaries[0], arch, path, b.arch)
+			return nil, "", fmt.Errorf("%s is for %s, %s for %s", s.binaries[0], arch, path, b.arch)
 		}
 		arch = b.arch
 		for _, library := range b.libraries {
@@ -50,8 +51,12 @@ func build(s spec) (v1.Image, error) {
 		program := []file{{path: bin + filepath.Base(path), source: path, mode: 0o755}}
 		layers = append(layers[:1], append([][]file{program}, layers[1:]...)...)
 	}
+	return layers, arch, nil
+}
 
-	all, err := labels(s.labels)
+// build makes the image of these files.
+func build(s spec, layers [][]file, arch string) (v1.Image, error) {
+	all, err := pairs(s.labels)
 	if err != nil {
 		return nil, err
 	}

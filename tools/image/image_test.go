@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log"
@@ -49,20 +50,25 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := program(t)
-	args := []string{"--name", "example.com/gatehouse:dev", "--authorities", authorities, "--labels", "a=b,c=d"}
-	var archives [2][]byte
+	args := []string{"--name", "example.com/gatehouse:dev", "--authorities", authorities, "--labels", "a=b,c=d", "--versions", filepath.Base(other) + "=9.4"}
+	var archives, lists [2][]byte
 	for i := range archives {
-		output := filepath.Join(dir, "image.tar")
-		if err := run(t.Context(), append(slices.Clone(args), "--output", output, self, other)); err != nil {
+		// Elsewhere, at another time, by somebody with another umask.
+		binaries := []string{copyTo(t, self), copyTo(t, other)}
+		output, sbom := filepath.Join(dir, "image.tar"), filepath.Join(dir, "image.spdx.json")
+		if err := run(t.Context(), append(slices.Clone(args), append([]string{"--output", output, "--sbom", sbom}, binaries...)...)); err != nil {
 			t.Fatal(err)
 		}
-		if archives[i], err = os.ReadFile(output); err != nil {
-			t.Fatal(err)
+		for path, into := range map[string]*[]byte{output: &archives[i], sbom: &lists[i]} {
+			if *into, err = os.ReadFile(path); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	if !slices.Equal(archives[0], archives[1]) {
-		t.Error("the same input gave another archive")
+	if !slices.Equal(archives[0], archives[1]) || !slices.Equal(lists[0], lists[1]) {
+		t.Error("the same input gave another archive, or another list of what is in it")
 	}
+	checkBill(t, lists[0], filepath.Base(self), filepath.Base(other))
 
 	tag, err := name.NewTag("example.com/gatehouse:dev")
 	if err != nil {
@@ -82,7 +88,7 @@ func TestImage(t *testing.T) {
 	if config.Config.User != nonroot || config.Config.Labels["c"] != "d" {
 		t.Errorf("user %q, labels %v", config.Config.User, config.Config.Labels)
 	}
-	files := contents(t, image)
+	files := filesOf(t, image)
 	b, err := inspect(other)
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +112,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-func contents(t *testing.T, image v1.Image) map[string]*tar.Header {
+func filesOf(t *testing.T, image v1.Image) map[string]*tar.Header {
 	t.Helper()
 	all := mutate.Extract(image)
 	defer func() { _ = all.Close() }()
@@ -120,6 +126,63 @@ func contents(t *testing.T, image v1.Image) map[string]*tar.Header {
 			t.Fatal(err)
 		}
 		files["/"+strings.TrimSuffix(header.Name, "/")] = header
+	}
+}
+
+// copyTo copies a program into a directory of its own.
+func copyTo(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), filepath.Base(path))
+	if err := os.WriteFile(out, data, 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	return out
+}
+
+// checkBill checks that everything in the image is listed, with what a scanner knows it by.
+func checkBill(t *testing.T, text []byte, own, other string) {
+	t.Helper()
+	var d document
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	files, packages := map[string]string{}, map[string]component{}
+	ids := map[string]bool{d.ID: true}
+	for _, f := range d.Files {
+		files[f.Name] = f.Checksums[1].Value
+		ids[f.ID] = true
+	}
+	for _, p := range d.Packages {
+		packages[p.Name] = p
+		ids[p.ID] = true
+	}
+	for _, path := range []string{bin + own, bin + other, "/etc/passwd", "/etc/ssl/certs/ca-certificates.crt"} {
+		if len(files[path]) != 64 {
+			t.Errorf("%s is not listed with its SHA-256", path)
+		}
+	}
+	if p := packages[other]; p.Version != "9.4" {
+		t.Errorf("%s is listed as %+v", other, p)
+	}
+	for name, locator := range map[string]string{"stdlib": "pkg:golang/stdlib@1.", "github.com/google/go-containerregistry": "pkg:golang/github.com/google/go-containerregistry@v0."} {
+		if p := packages[name]; len(p.Refs) != 1 || !strings.HasPrefix(p.Refs[0].Locator, locator) {
+			t.Errorf("%s is listed as %+v", name, p)
+		}
+	}
+	if _, err := os.Stat("/var/lib/dpkg/status"); err == nil && packages["libc6"].Version == "" {
+		t.Error("libc6 is not listed")
+	}
+	if len(ids) != 1+len(d.Files)+len(d.Packages) {
+		t.Error("two things have one ID")
+	}
+	for _, r := range d.Relationships {
+		if !ids[r.From] || !ids[r.To] {
+			t.Errorf("%+v is about something that is not there", r)
+		}
 	}
 }
 
@@ -142,7 +205,7 @@ func TestPush(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if files := contents(t, image); files["/usr/local/bin/"+filepath.Base(self)] == nil {
+	if files := filesOf(t, image); files["/usr/local/bin/"+filepath.Base(self)] == nil {
 		t.Errorf("the registry has %v", files)
 	}
 }

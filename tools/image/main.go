@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -33,6 +34,7 @@ func run(ctx context.Context, args []string) error {
 	var (
 		s      spec
 		output string
+		sbom   string
 		push   bool
 	)
 	flags := flag.NewFlagSet("image", flag.ContinueOnError)
@@ -46,6 +48,8 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&s.user, "user", nonroot, "user and group that the image runs as")
 	flags.StringVar(&s.authorities, "authorities", "/etc/ssl/certs/ca-certificates.crt", "certificate authorities to pack; empty for none")
 	flags.StringVar(&s.labels, "labels", "", "labels, as name=value,name=value")
+	flags.StringVar(&sbom, "sbom", "", "file to list in what is in the image, as SPDX 2.3 in JSON")
+	flags.StringVar(&s.versions, "versions", "", "versions of binaries for --sbom, as name=value,name=value")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -59,9 +63,22 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	image, err := build(s)
+	layers, arch, err := contents(s)
 	if err != nil {
 		return err
+	}
+	image, err := build(s, layers, arch)
+	if err != nil {
+		return err
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		return err
+	}
+	if sbom != "" {
+		if err := list(s, layers, digest.String(), sbom); err != nil {
+			return err
+		}
 	}
 	if output != "" {
 		if err := write(output, tag, image); err != nil {
@@ -72,10 +89,6 @@ func run(ctx context.Context, args []string) error {
 		if err := remote.Write(tag, image, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
 			return err
 		}
-	}
-	digest, err := image.Digest()
-	if err != nil {
-		return err
 	}
 	fmt.Printf("%s %s %s\n", s.name, digest, cmp.Or(output, "pushed"))
 	return nil
@@ -92,8 +105,26 @@ func write(path string, tag name.Tag, image v1.Image) error {
 	return os.Rename(partial, path)
 }
 
-// labels reads name=value,name=value.
-func labels(text string) (map[string]string, error) {
+// list writes what is in the image into a file.
+func list(s spec, layers [][]file, digest, path string) error {
+	versions, err := pairs(s.versions)
+	if err != nil {
+		return err
+	}
+	b := newBill(s.name, digest)
+	for _, binary := range s.binaries {
+		if err := b.binary(binary, versions[filepath.Base(binary)]); err != nil {
+			return err
+		}
+	}
+	if err := b.system(layers[0]); err != nil {
+		return err
+	}
+	return b.write(path)
+}
+
+// pairs reads name=value,name=value.
+func pairs(text string) (map[string]string, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -101,7 +132,7 @@ func labels(text string) (map[string]string, error) {
 	for pair := range strings.SplitSeq(text, ",") {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
-			return nil, fmt.Errorf("label %q: want name=value", pair)
+			return nil, fmt.Errorf("%q: want name=value", pair)
 		}
 		all[key] = value
 	}

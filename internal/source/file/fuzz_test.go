@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/messagetest"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/schema"
 )
 
@@ -46,6 +48,8 @@ func FuzzRead(f *testing.F) {
 				if line := c.line + flt.line; line < 1 || line > lines+1 {
 					t.Fatalf("fault %q at line %d of %d", flt.message, line, lines)
 				}
+				printed := source.Problem{Field: flt.field, Message: flt.message, Reason: flt.reason}.Error()
+				messagetest.Check(t, printed, 6*len(text)+4000)
 			}
 		}
 	})

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -18,6 +19,14 @@ func unknownField(path, hint string) *field.Error {
 
 // unknown marks the errors of unknownField.
 type unknown struct{}
+
+// shown is a name out of a document, quoted if it has what can't be printed.
+func shown(name string) string {
+	if quoted := strconv.Quote(name); quoted[1:len(quoted)-1] != name {
+		return quoted
+	}
+	return name
+}
 
 // Message renders an error without its path, which is shown beside it, and
 // without values that are objects or lists, which would bury the text.

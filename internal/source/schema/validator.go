@@ -141,7 +141,7 @@ func (v *Validator) lookup(group, version, name string) (*row, error) {
 	k := v.kinds[object.KindOf(group, name)]
 	if k == nil {
 		if v.groups[group] {
-			return nil, &UnknownKindError{Field: "kind", Text: fmt.Sprintf("%s is not a kind of %s that Gatehouse reads", name, group)}
+			return nil, &UnknownKindError{Field: "kind", Text: fmt.Sprintf("%s is not a kind of %s that Gatehouse reads", shown(name), group)}
 		}
 		return nil, ErrForeign
 	}
@@ -150,7 +150,7 @@ func (v *Validator) lookup(group, version, name string) (*row, error) {
 		case k.Channel == kind.ExperimentalChannel && v.channel != experimental:
 			return nil, ErrForeign
 		case !k.served(version):
-			return nil, &UnknownKindError{Field: "apiVersion", Text: fmt.Sprintf("version %s of %s is not served: use %s", version, name, k.APIVersion())}
+			return nil, &UnknownKindError{Field: "apiVersion", Text: fmt.Sprintf("version %s of %s is not served: use %s", shown(version), name, k.APIVersion())}
 		}
 		return k, nil
 	}
@@ -161,7 +161,7 @@ func (v *Validator) lookup(group, version, name string) (*row, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &UnknownKindError{Field: "kind", Text: name + " is in the experimental channel of the Gateway API: start with --experimental to use it"}
 	case errors.Is(err, errNotServed):
-		text := fmt.Sprintf("version %s of %s is not served: use %s", version, name, k.APIVersion())
+		text := fmt.Sprintf("version %s of %s is not served: use %s", shown(version), name, k.APIVersion())
 		return nil, &UnknownKindError{Field: "apiVersion", Text: text}
 	default:
 		return nil, err
