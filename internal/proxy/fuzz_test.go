@@ -17,7 +17,7 @@ import (
 // added to a bootstrap, that stays.
 func FuzzMergeBootstrap(f *testing.F) {
 	options := BootstrapOptions{
-		Gateway: object.Name{Namespace: "ns", Name: "web"}, XDSSocket: "/xds", AdminSocket: "/admin", PressureFile: "/pressure",
+		Gateway: object.Name{Namespace: "ns", Name: "web"}, XDSSocket: "/xds", AdminSocket: "/admin",
 	}
 	for _, seed := range []string{
 		"", "{}", "null", "[]", "static_resources: {clusters: [{name: a}], listeners: null}", "staticResources: {clusters: [{name: xds}]}",
