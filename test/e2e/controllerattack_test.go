@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -297,9 +298,7 @@ func (f *fleet) certificate(t *testing.T, pod string) *tls.Config {
 	made := f.makePod(t, f.template, pod)
 	files := map[string]string{}
 	for _, volume := range made.Spec.Volumes {
-		for name, text := range f.contents(t, made, volume) {
-			files[name] = text
-		}
+		maps.Copy(files, f.contents(t, made, volume))
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM([]byte(files["ca.crt"])) {
