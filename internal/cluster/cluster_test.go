@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"os"
 	"strconv"
@@ -29,6 +28,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
+	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
 func TestMain(m *testing.M) {
@@ -131,7 +131,7 @@ var (
 // replica is ready.
 func (in *installed) start(change ...func(*configuration.Configuration)) *replica {
 	in.Helper()
-	replicaPorts.Do(func() { xdsPort, apiPort = freePort(in.T), freePort(in.T) })
+	replicaPorts.Do(func() { xdsPort, apiPort = port.OfTest(in.T), port.OfTest(in.T) })
 	cfg := configuration.Default()
 	cfg.Ports = configuration.Ports{XDS: xdsPort, API: apiPort}
 	cfg.Infrastructure.Image = "gatehouse"
@@ -214,14 +214,4 @@ func (in *installed) until(what string, done func() bool) {
 			in.Fatalf("it didn't happen that %s", what)
 		}
 	}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lis.Close()
-	return lis.Addr().(*net.TCPAddr).Port
 }

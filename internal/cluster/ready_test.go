@@ -14,6 +14,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
+	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
 // With five thousand routes a controller says that it isn't ready and lets no proxy in,
@@ -42,8 +43,8 @@ func TestReadyWithAllRoutes(t *testing.T) {
 	close(names)
 	group.Wait()
 
-	replicaPorts.Do(func() { xdsPort, apiPort = freePort(t), freePort(t) })
-	health := freePort(t)
+	replicaPorts.Do(func() { xdsPort, apiPort = port.OfTest(t), port.OfTest(t) })
+	health := port.OfTest(t)
 	ip := "127.77.0." + strconv.Itoa(int(nextReplica.Load())+1) // of the replica to be started
 	stop, unready := make(chan struct{}), 0
 	group.Go(func() {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
 func TestListenerLeavesOutWhatIsWrong(t *testing.T) {
@@ -118,13 +119,8 @@ func TestEnvoyTLS(t *testing.T) {
 func TestEnvoyListensOnAllAddresses(t *testing.T) {
 	// IPv4 only: not every machine that runs the tests has IPv6.
 	s := plain(rulesOn("*", &ir.Rule{Match: prefix("/"), Status: 204}))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
-	s.listeners[0].BindPort = uint16(port)
+	number := port.OfTest(t)
+	s.listeners[0].BindPort = uint16(number)
 	s.listeners[0].Addresses = []string{"127.0.0.1", "127.0.0.2"}
 	r := s.start(t)
 	for _, addr := range s.listeners[0].Addresses {

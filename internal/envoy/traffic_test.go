@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
 // eventually waits until a condition holds.
@@ -192,12 +193,7 @@ func TestEnvoyRetry(t *testing.T) {
 	f := &flaky{tries: map[string]int{}}
 	b := newBackend(t, "flaky", ir.HTTP1, f)
 	dead := newBackend(t, "dead", ir.HTTP1, f)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	refused := uint16(l.Addr().(*net.TCPAddr).Port)
-	l.Close()
+	refused := uint16(port.OfTest(t))
 	dead.eps.Endpoints = append(dead.eps.Endpoints, ir.Endpoint{Address: "127.0.0.1", Port: refused})
 	rule := func(path string, retry *ir.Retry, timeouts *ir.Timeouts) *ir.Rule {
 		return &ir.Rule{Match: prefix(path), Backends: to(b), Retry: retry, Timeouts: timeouts}

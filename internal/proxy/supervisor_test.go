@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
 // The Gateways of these tests.
@@ -291,10 +292,5 @@ func TestReconnectIsBounded(t *testing.T) {
 // freeAddr is a loopback address that nobody listens on.
 func freeAddr(t *testing.T) *net.TCPAddr {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr)
+	return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port.OfTest(t)}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
+	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
 // world is a server, a real Envoy connected to it, and a backend that answers
@@ -55,7 +56,7 @@ func realWorld(t *testing.T, options ...func(*Options)) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	w := &world{dir: dir, socket: filepath.Join(dir, "xds.sock"), port: freePort(t), client: &http.Client{
+	w := &world{dir: dir, socket: filepath.Join(dir, "xds.sock"), port: uint16(port.OfTest(t)), client: &http.Client{
 		Timeout:   patience,
 		Transport: &http.Transport{MaxIdleConnsPerHost: 64},
 	}}
@@ -122,16 +123,6 @@ func (w *world) run(t *testing.T, binary string) {
 			t.Logf("Envoy:\n%s", output.Bytes())
 		}
 	})
-}
-
-func freePort(t *testing.T) uint16 {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return netip.MustParseAddrPort(l.Addr().String()).Port()
 }
 
 func must[T any](t *testing.T, v T, errs ...error) T {

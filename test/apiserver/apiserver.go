@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
+	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
 // The channels of the Gateway API.
@@ -97,15 +98,15 @@ func (m *machine) serve(t testing.TB) *Server {
 func begin(t testing.TB, dir string, opts Options) *machine {
 	t.Helper()
 	bin := binaries(t)
-	peers, clients, port := freePort(t), freePort(t), freePort(t)
+	peers, clients, serving := freeAddress(t), freeAddress(t), freeAddress(t)
 	key, keyFile := serviceAccountKey(t, dir)
 	tokens := filepath.Join(dir, "tokens.csv")
 	write(t, tokens, []byte(token+",admin,admin,system:masters\n"))
-	_, number, _ := net.SplitHostPort(port)
+	_, number, _ := net.SplitHostPort(serving)
 	m := &machine{
 		dir: dir, options: opts, key: key,
 		config: &rest.Config{
-			Host: "https://" + port, BearerToken: token,
+			Host: "https://" + serving, BearerToken: token,
 			TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(dir, "apiserver.crt")},
 			QPS:             -1, // tests make thousands of objects
 		},
@@ -254,15 +255,10 @@ func binaries(t testing.TB) string {
 	return dir
 }
 
-// freePort returns a loopback address that nobody listens on.
-func freePort(t testing.TB) string {
+// freeAddress returns a loopback address that nobody listens on.
+func freeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return "127.0.0.1:" + strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port.OfTest(t)))
 }
 
 func serviceAccountKey(t testing.TB, dir string) (*rsa.PrivateKey, string) {

@@ -108,7 +108,10 @@ func TestShared(t *testing.T) {
 		s.Resume()
 	})
 	run("nothing", func(*testing.T, *apiserver.Server, client.Client) {})
-	if len(servers) != 5 || servers[0] != servers[1] || servers[1] != servers[2] {
+	if len(servers) != 5 {
+		t.Fatalf("of five servers there were %d", len(servers))
+	}
+	if servers[0] != servers[1] || servers[1] != servers[2] {
 		t.Errorf("what objects can be made undone on is not used again: %v", servers)
 	}
 	if servers[2] == servers[3] || servers[3] == servers[4] {

@@ -53,13 +53,3 @@ func (b *backend) keep(room bool) { b.server.SetKeepAlivesEnabled(room) }
 func (b *backend) port(index int) int { return b.ports[index%len(b.ports)] }
 
 func (b *backend) stop() { _ = b.server.Close() }
-
-// freePort returns a TCP port on loopback that nobody listens on.
-func freePort(ctx context.Context) (int, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	return port, listener.Close()
-}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/test/child"
+	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
 // standalone is a `gatehouse run` over a directory of its own, with its Envoy.
@@ -52,7 +53,7 @@ func newStandalone(ctx context.Context, binary string, concurrency int) (*standa
 		}
 	}
 	for s.port <= listenerPort { // an offset is not negative
-		if s.port, err = freePort(ctx); err != nil {
+		if s.port, err = port.Free(); err != nil {
 			return nil, err
 		}
 	}

@@ -28,6 +28,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
 	"github.com/gatehouse-dev/gatehouse/test/output"
+	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
 // What config/install.yaml installs.
@@ -78,7 +79,7 @@ type controllerPorts struct {
 }
 
 func freePorts(t *testing.T) controllerPorts {
-	return controllerPorts{XDS: freePort(t), API: freePort(t), Metrics: freePort(t), Health: freePort(t)}
+	return controllerPorts{XDS: port.OfTest(t), API: port.OfTest(t), Metrics: port.OfTest(t), Health: port.OfTest(t)}
 }
 
 // configure writes a configuration file that has these fields, the way an editor does.

@@ -32,6 +32,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
 // attackTime is how long an attack on the controller goes on.
@@ -50,14 +52,14 @@ type fleet struct {
 func startFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := &fleet{controllers: startControllers(t, "../../config/namespace.yaml", "../../config/install.yaml"), ports: freePorts(t)}
-	f.admin = net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(t)))
+	f.admin = net.JoinHostPort("127.0.0.1", strconv.Itoa(port.OfTest(t)))
 	f.process = f.run(t, nil, "--admin", f.admin, "--config", f.configure(t, "config.yaml", map[string]any{
 		"ports": f.ports, "infrastructure": map[string]any{"image": "example.com/gatehouse:test"},
 	}))
 	f.process.answers(t, f.ports.Health, "/readyz")
 	eventually(t, siteTimeout, func() error { return f.accepted(t.Context(), "gatehouse") })
 
-	port := freePort(t)
+	port := port.OfTest(t)
 	f.address = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	gateway := &gwv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	gateway.Spec.GatewayClassName = "gatehouse"

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
 // TestEnvoyKilled protects against a proxy that stays away: it is back and
@@ -206,7 +208,7 @@ func TestGatewayRemoved(t *testing.T) {
 func TestDefaultBind(t *testing.T) {
 	t.Parallel()
 	needTools(t)
-	port := freePort(t)
+	port := port.OfTest(t)
 	p := startProcess(t, map[string]string{
 		"all.yaml": siteGateway(fmt.Sprintf("{name: http, port: %d, protocol: HTTP}", port)) +
 			mustBackend(t, siteNamespace, "v1", "v1") + siteRoute("home", "home.example", "v1"),
@@ -224,7 +226,7 @@ func TestDefaultBind(t *testing.T) {
 func TestBindAddresses(t *testing.T) {
 	t.Parallel()
 	needTools(t)
-	port, address := freePort(t), newAddress()
+	port, address := port.OfTest(t), newAddress()
 	p := startProcess(t, map[string]string{
 		"all.yaml": siteGateway(fmt.Sprintf("{name: http, port: %d, protocol: HTTP}", port)) +
 			mustBackend(t, siteNamespace, "v1", "v1") + siteRoute("home", "home.example", "v1"),
@@ -305,24 +307,6 @@ func TestStateDirInUse(t *testing.T) {
 		t.Errorf("admin.addr is %q (%v), was %q", now, err, address)
 	}
 	s.serves(t, "home.example", "v1")
-}
-
-// freePort returns a port that was free on 127.0.0.1, below the ephemeral range
-// so that no outgoing connection takes it meanwhile.
-func freePort(t *testing.T) int {
-	t.Helper()
-	for port := 20000 + os.Getpid()%5000; port < 32000; port++ {
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
-			continue
-		}
-		_ = l.Close()
-		if _, used := usedPorts.LoadOrStore(port, true); !used {
-			return port
-		}
-	}
-	t.Fatal("no port is free")
-	return 0
 }
 
 // answersOn asks one address directly.

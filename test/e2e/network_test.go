@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -17,7 +16,6 @@ import (
 var (
 	loopbackNet  = 10 + rand.IntN(200)
 	nextLoopback atomic.Uint32
-	usedPorts    sync.Map // of freePort
 )
 
 // newAddress returns a loopback address that no other test uses.

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
+	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
 // ownProxies is the page that is followed.
@@ -94,7 +95,7 @@ func TestOwnProxies(t *testing.T) {
 	}
 
 	// The Gateway, with another port and a route.
-	port := freePort(t)
+	port := port.OfTest(t)
 	manifest := strings.ReplaceAll(page.yaml[1], "port: 80\n", fmt.Sprintf("port: %d\n", port))
 	sh(manifest, "kubectl apply -f -")
 	sh(`{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: home, namespace: shop},
@@ -270,7 +271,7 @@ func (c *controllers) startPod(t *testing.T, template corev1.PodTemplateSpec, na
 		t.Fatalf("the proxy doesn't dial the chart's Service: %q", args)
 	}
 	args[i] = "--controller=localhost"
-	p := &pod{health: net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(t)))}
+	p := &pod{health: net.JoinHostPort("127.0.0.1", strconv.Itoa(port.OfTest(t)))}
 	tools := needTools(t)
 	p.Cmd = exec.Command(tools.gatehouse, append(args, "--drain-delay=0s", "--concurrency=1", "--health="+p.health,
 		"--xds-port="+strconv.Itoa(ports.XDS), "--api-port="+strconv.Itoa(ports.API),

@@ -37,6 +37,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
+	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
 // A pod of the fleet of the Gateway infra/edge, whose ServiceAccount is edge-fleet.
@@ -188,7 +189,7 @@ func startFleetProxy(t *testing.T, f *fleetController, ca, token, drainDelay str
 			t.Fatal(err)
 		}
 	}
-	p := &fleetProxy{pod{health: net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(t)))}}
+	p := &fleetProxy{pod{health: net.JoinHostPort("127.0.0.1", strconv.Itoa(port.OfTest(t)))}}
 	p.Cmd = exec.Command(tools.gatehouse, "proxy", "--gateway", fleetGateway.String(), "--controller", "localhost",
 		"--xds-port", strconv.Itoa(f.xds), "--api-port", strconv.Itoa(f.api),
 		"--token-file", filepath.Join(dir, "token"), "--ca-file", filepath.Join(dir, "ca.crt"),
@@ -237,13 +238,13 @@ func TestProxyCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	token := fleetPod(t, c, clients)
-	f := startFleetController(t, c, freePort(t), freePort(t))
+	f := startFleetController(t, c, port.OfTest(t), port.OfTest(t))
 	var root corev1.Secret
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "gatehouse-system", Name: "gatehouse-ca"}, &root); err != nil {
 		t.Fatal(err)
 	}
 	p := startFleetProxy(t, f, string(root.Data["tls.crt"]), token, "1s")
-	port := freePort(t)
+	port := port.OfTest(t)
 	f.apply(t, port)
 	eventually(t, siteTimeout, p.ready)
 	if n := f.sent(); n == 0 {
@@ -324,7 +325,7 @@ func TestProxyCommandNeverReady(t *testing.T) {
 	t.Parallel()
 	needTools(t)
 	// Nobody answers on these ports.
-	p := startFleetProxy(t, &fleetController{api: freePort(t), xds: freePort(t)}, "no certificate", "no token", "1h")
+	p := startFleetProxy(t, &fleetController{api: port.OfTest(t), xds: port.OfTest(t)}, "no certificate", "no token", "1h")
 	eventually(t, siteTimeout, func() error {
 		if code, text := p.get("/healthz"); code != http.StatusOK {
 			return fmt.Errorf("/healthz: %d %s", code, text)

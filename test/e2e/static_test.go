@@ -24,6 +24,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
+	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
 // What config/provisioner.yaml installs.
@@ -69,7 +70,7 @@ func TestStaticMode(t *testing.T) {
 	kubeconfig := accountKubeconfig(t, server, staticNamespace, "gatehouse-static")
 	start := func() *pod {
 		tools := needTools(t)
-		health := freePort(t)
+		health := port.OfTest(t)
 		p := &pod{health: net.JoinHostPort("127.0.0.1", strconv.Itoa(health))}
 		p.Cmd = exec.Command(tools.gatehouse, "static-mode", "--gateway-ctlr-name", staticController, "--gatewayclass", staticClass,
 			"--gateway", siteNamespace+"/gw", "--update-gatewayclass-status=false", "--leader-election-lock-name", "gw-lock",
