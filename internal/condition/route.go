@@ -19,6 +19,12 @@ func RouteNoGateway(gateway string) metav1.Condition {
 		fmt.Sprintf("Gateway %s does not exist; create it or correct parentRefs", gateway))
 }
 
+// RouteGatewayNotServed says that no controller serves the parent, and why.
+func RouteGatewayNotServed(gateway, why string) metav1.Condition {
+	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonNoMatchingParent,
+		fmt.Sprintf("Gateway %s is not served: %s", gateway, why))
+}
+
 // RouteNoListenerSet says that the parent does not exist.
 func RouteNoListenerSet(set string) metav1.Condition {
 	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonNoMatchingParent,

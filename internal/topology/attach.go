@@ -72,9 +72,9 @@ type candidate struct {
 // gatewayKind is the kind of Gateways, as references name it.
 const gatewayKind = "Gateway"
 
-// parentOf returns what a parentRef names. Kinds other than Gateway and
+// ParentOf returns what a parentRef names. Kinds other than Gateway and
 // ListenerSet are not ours to answer.
-func parentOf(route object.Name, ref *gwv1.ParentReference) (kind gwv1.Kind, name object.Name) {
+func ParentOf(route object.Name, ref *gwv1.ParentReference) (kind gwv1.Kind, name object.Name) {
 	if valueOr(ref.Group, gatewayGroup) != gatewayGroup {
 		return "", object.Name{}
 	}
@@ -96,7 +96,7 @@ func (g *Graph) missingGateway(c *flow.Ctx, gateway object.Name) bool {
 
 // parent answers a parentRef. It reports false where the answer is not ours to give.
 func (g *Graph) parent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference) (Parent, bool) {
-	switch kind, name := parentOf(r.key.Name, ref); kind {
+	switch kind, name := ParentOf(r.key.Name, ref); kind {
 	case gatewayKind:
 		return g.gatewayParent(c, r, ref, name)
 	case listenerSetKind:

@@ -70,7 +70,7 @@ func (g *Graph) defaultParents(c *flow.Ctx, r *candidate, o RouteObject, parents
 // its listeners.
 func namesWhole(route object.Name, refs []gwv1.ParentReference, gateway object.Name) bool {
 	for i := range refs {
-		kind, name := parentOf(route, &refs[i])
+		kind, name := ParentOf(route, &refs[i])
 		if kind == gatewayKind && name == gateway &&
 			valueOr(refs[i].SectionName, "") == "" && valueOr(refs[i].Port, 0) == 0 {
 			return true

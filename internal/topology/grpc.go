@@ -49,7 +49,7 @@ func (g *Graph) declareGRPCParents() flow.Table[parentName, struct{}] {
 			}
 			refs := ParentRefs(o)
 			for i := range refs {
-				if kind, name := parentOf(k.Name, &refs[i]); kind != "" {
+				if kind, name := ParentOf(k.Name, &refs[i]); kind != "" {
 					yield(parentName{kind: kind, name: name})
 				}
 			}

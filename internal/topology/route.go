@@ -27,7 +27,7 @@ func (g *Graph) declareRoutes() flow.Table[object.Key, *Route] {
 func (g *Graph) answers(c *flow.Ctx, route object.Name, o RouteObject) bool {
 	refs := ParentRefs(o)
 	for i := range refs {
-		kind, parent := parentOf(route, &refs[i])
+		kind, parent := ParentOf(route, &refs[i])
 		switch kind {
 		case gatewayKind:
 			if _, ours := flow.Get(c, g.ours, parent); ours || g.missingGateway(c, parent) {

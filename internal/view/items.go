@@ -124,18 +124,7 @@ func routeItem(_ *flow.Ctx, r *topology.Route, s *gwv1.RouteStatus) *Item {
 	out := item(r.Object, s)
 	out.Summary = routeSummary(s)
 	for _, parent := range s.Parents {
-		ns := r.Key.Namespace
-		if parent.ParentRef.Namespace != nil {
-			ns = string(*parent.ParentRef.Namespace)
-		}
-		name := object.Name{Namespace: ns, Name: string(parent.ParentRef.Name)}.String()
-		if parent.ParentRef.SectionName != nil {
-			name += "/" + string(*parent.ParentRef.SectionName)
-		}
-		if of := parent.ParentRef.Kind; of != nil && string(*of) != kind.Gateway.Name() {
-			name = string(*of) + " " + name
-		}
-		out.Summary.Parents = append(out.Summary.Parents, name)
+		out.Summary.Parents = append(out.Summary.Parents, parentLabel(r.Key.Namespace, parent.ParentRef))
 	}
 	out.Summary.Path, out.Summary.Redirect = sample(r.Object)
 	out.Summary.Call = sampleCall(r.Object)
@@ -143,6 +132,21 @@ func routeItem(_ *flow.Ctx, r *topology.Route, s *gwv1.RouteStatus) *Item {
 		out.Summary.Hosts = append(out.Summary.Hosts, string(h))
 	}
 	return out
+}
+
+// parentLabel names a parent of a route as tables show it.
+func parentLabel(namespace string, ref gwv1.ParentReference) string {
+	if ref.Namespace != nil {
+		namespace = string(*ref.Namespace)
+	}
+	name := object.Name{Namespace: namespace, Name: string(ref.Name)}.String()
+	if ref.SectionName != nil {
+		name += "/" + string(*ref.SectionName)
+	}
+	if of := ref.Kind; of != nil && string(*of) != kind.Gateway.Name() {
+		name = string(*of) + " " + name
+	}
+	return name
 }
 
 // policyItem shows what a policy targets where routes show their parents.

@@ -15,7 +15,8 @@ import (
 
 // Live returns the objects of a pipeline with the statuses that a controller has
 // written into them, those of a namespace and of none; all if it is empty. objects are
-// those of the pipeline, as they are in the cluster.
+// those of the pipeline, as they are in the cluster. Of those that no controller serves,
+// for a mistake in a name, it says so.
 func Live(p *pipeline.Pipeline, objects map[object.Key]source.Object, controller, namespace string) View {
 	v := of(p, func(k object.Key) any { return ownStatus(p.Kinds, objects[k], controller) })
 	addresses := map[object.Name][]string{} // of Gateways
@@ -39,6 +40,18 @@ func Live(p *pipeline.Pipeline, objects map[object.Key]source.Object, controller
 		}
 		it.waits()
 	}
+	shown, unread := map[object.Key]bool{}, map[object.Kind]bool{}
+	for _, it := range v.Items {
+		shown[object.Key{Kind: it.kind.Kind, Name: object.Name{Namespace: it.Metadata.Namespace, Name: it.Metadata.Name}}] = true
+	}
+	for _, problem := range v.Problems {
+		if problem.Reason == source.Unread {
+			unread[problem.Key.Kind] = true
+		}
+	}
+	others := unserved{p.Kinds, objects, controller, unread}
+	others.items(shown, func(it Item) { v.Items = append(v.Items, it) })
+	sortItems(p.Kinds, v.Items)
 	if namespace != "" {
 		elsewhere := func(ns string) bool { return ns != "" && ns != namespace }
 		v.Items = slices.DeleteFunc(v.Items, func(it Item) bool { return elsewhere(it.Metadata.Namespace) })

@@ -106,8 +106,18 @@ func of(p *pipeline.Pipeline, told func(object.Key) any) View {
 		}
 		p.AllProblems(c, func(problem source.Problem) { v.Problems = append(v.Problems, problem) })
 	})
+	sortItems(p.Kinds, v.Items)
+	slices.SortFunc(v.Problems, func(a, b source.Problem) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Message, b.Message),
+			a.Key.Compare(b.Key), strings.Compare(a.Field, b.Field))
+	})
+	return v
+}
+
+// sortItems sorts by kind, in the order in which tables show them, then by name.
+func sortItems(kinds *kind.Table, items []Item) {
 	order := map[string]int{} // those of other families come after these, by name
-	for d := range p.Kinds.Rows() {
+	for d := range kinds.Rows() {
 		if d.Family == kind.Front {
 			order[d.Kind.Name()] = len(order)
 		}
@@ -118,15 +128,10 @@ func of(p *pipeline.Pipeline, told func(object.Key) any) View {
 		}
 		return len(order)
 	}
-	slices.SortFunc(v.Items, func(a, b Item) int {
+	slices.SortFunc(items, func(a, b Item) int {
 		return cmp.Or(
 			cmp.Compare(rank(a.Kind), rank(b.Kind)), strings.Compare(a.Kind, b.Kind),
 			strings.Compare(a.Metadata.Namespace, b.Metadata.Namespace),
 			strings.Compare(a.Metadata.Name, b.Metadata.Name))
 	})
-	slices.SortFunc(v.Problems, func(a, b source.Problem) int {
-		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Message, b.Message),
-			a.Key.Compare(b.Key), strings.Compare(a.Field, b.Field))
-	})
-	return v
 }

@@ -1,0 +1,141 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// unserved finds the objects of a cluster that no controller serves, because of a name:
+// Gateways whose class does not exist, and routes and ListenerSets whose Gateway does not
+// exist or is one of those. Nobody writes a status for them, so nothing else tells a
+// person of them.
+type unserved struct {
+	kinds      *kind.Table
+	objects    map[object.Key]source.Object
+	controller string
+	// unread are kinds of which some objects may be unknown: of them, nothing is missing.
+	unread map[object.Kind]bool
+}
+
+// items yields those objects that are not shown already.
+func (u *unserved) items(shown map[object.Key]bool, yield func(Item)) {
+	for key, o := range u.objects {
+		if shown[key] {
+			continue
+		}
+		var state, message string
+		var sum Summary
+		switch o := o.(type) {
+		case *gwv1.Gateway:
+			state, message = condition.ReasonClassNotFound, u.noClass(o)
+			sum.Class = string(o.Spec.GatewayClassName)
+		case *gwv1.ListenerSet:
+			parent := topology.ParentOfSet(o)
+			state, message = string(gwv1.ListenerSetReasonParentNotAccepted), u.noGateway(parent, condition.ListenerSetNoGateway, condition.ListenerSetParentNotAccepted)
+			sum.Parents = []string{parent.String()}
+		default:
+			if u.kinds.Of(key.Kind).Family != kind.Route {
+				continue
+			}
+			state, message = string(gwv1.RouteReasonNoMatchingParent), u.noParent(key.Name, o)
+			for _, ref := range topology.ParentRefs(o) {
+				sum.Parents = append(sum.Parents, parentLabel(key.Namespace, ref))
+			}
+			for _, h := range topology.Hostnames(o) {
+				sum.Hosts = append(sum.Hosts, string(h))
+			}
+		}
+		if message == "" {
+			continue
+		}
+		sum.State, sum.Message = state, message
+		d := u.kinds.Of(key.Kind)
+		it := item(o, d.Status.Own(d.Status.Of(o), gwv1.GatewayController(u.controller)))
+		it.TypeMeta, it.kind, it.Summary = d.TypeMeta(d.Versions[0].Name), d, sum
+		yield(*it)
+	}
+}
+
+// noClass says why a Gateway has no class; it is empty if it has one, anybody's.
+func (u *unserved) noClass(gw *gwv1.Gateway) string {
+	named := string(gw.Spec.GatewayClassName)
+	if u.unread[kind.GatewayClass] || u.objects[object.Key{Kind: kind.GatewayClass, Name: object.Name{Name: named}}] != nil {
+		return ""
+	}
+	var ours []string
+	for _, o := range u.objects {
+		if class, ok := o.(*gwv1.GatewayClass); ok && string(class.Spec.ControllerName) == u.controller {
+			ours = append(ours, fmt.Sprintf("%q", class.Name))
+		}
+	}
+	slices.Sort(ours)
+	other := ""
+	if len(ours) > 0 {
+		other = "name another one (of this controller there is " + strings.Join(ours, ", ") + "), or "
+	}
+	return fmt.Sprintf("spec.gatewayClassName names GatewayClass %q, which doesn't exist, so no controller serves the Gateway; %screate it with controllerName %s",
+		named, other, u.controller)
+}
+
+// noGateway says why a Gateway serves nothing, in the words of who refers to it; it is
+// empty if somebody may serve it.
+func (u *unserved) noGateway(name object.Name, missing func(string) metav1.Condition, refused func(string, string) metav1.Condition) string {
+	gw, ok := u.objects[object.Key{Kind: kind.Gateway, Name: name}].(*gwv1.Gateway)
+	if !ok {
+		if u.unread[kind.Gateway] {
+			return ""
+		}
+		return missing(name.String()).Message
+	}
+	if why := u.noClass(gw); why != "" {
+		return refused(name.String(), why).Message
+	}
+	return ""
+}
+
+// noSet says why a ListenerSet serves nothing, in the words of a route; it is empty if
+// somebody may serve it.
+func (u *unserved) noSet(name object.Name) string {
+	set, ok := u.objects[object.Key{Kind: kind.ListenerSet, Name: name}].(*gwv1.ListenerSet)
+	if !ok {
+		if u.unread[kind.ListenerSet] {
+			return ""
+		}
+		return condition.RouteNoListenerSet(name.String()).Message
+	}
+	why := u.noGateway(topology.ParentOfSet(set), condition.ListenerSetNoGateway, condition.ListenerSetParentNotAccepted)
+	if why == "" {
+		return ""
+	}
+	return condition.RouteSetNotAttached(name.String(), why).Message
+}
+
+// noParent says why none of a route's parents serves it; it is empty if one may.
+func (u *unserved) noParent(route object.Name, o topology.RouteObject) string {
+	first := ""
+	for _, ref := range topology.ParentRefs(o) {
+		why := ""
+		switch of, name := topology.ParentOf(route, &ref); string(of) {
+		case kind.Gateway.Name():
+			why = u.noGateway(name, condition.RouteNoGateway, condition.RouteGatewayNotServed)
+		case kind.ListenerSet.Name():
+			why = u.noSet(name)
+		}
+		if why == "" {
+			return ""
+		}
+		first = cmp.Or(first, why)
+	}
+	return first
+}

@@ -1,0 +1,105 @@
+package view
+
+import (
+	"strings"
+	"testing"
+
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+)
+
+const controller = "example.com/controller"
+
+func manifest[T any, P interface {
+	*T
+	source.Object
+}](t *testing.T, text string) source.Object {
+	t.Helper()
+	o := P(new(T))
+	if err := yaml.UnmarshalStrict([]byte(text), o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// TestUnserved protects a person from "not found" where an object exists and a name in it
+// is misspelt: no controller writes a status that would tell.
+func TestUnserved(t *testing.T) {
+	gateway := func(name, class string) source.Object {
+		return manifest[gwv1.Gateway](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {namespace: shop, name: `+name+`},
+		  spec: {gatewayClassName: `+class+`, listeners: [{name: http, port: 80, protocol: HTTP}]}}`)
+	}
+	class := func(name, controller string) source.Object {
+		return manifest[gwv1.GatewayClass](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: `+name+`}, spec: {controllerName: `+controller+`}}`)
+	}
+	route := func(name, parents string) source.Object {
+		return manifest[gwv1.HTTPRoute](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {namespace: shop, name: `+name+`},
+		  spec: {hostnames: [`+name+`.example], parentRefs: `+parents+`}}`)
+	}
+	set := func(name, gateway string) source.Object {
+		return manifest[gwv1.ListenerSet](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: ListenerSet, metadata: {namespace: shop, name: `+name+`},
+		  spec: {parentRef: {name: `+gateway+`}, listeners: [{name: http, port: 81, protocol: HTTP}]}}`)
+	}
+	all := []source.Object{
+		class("ours", controller), class("theirs", "example.com/theirs"),
+		gateway("good", "ours"), gateway("foreign", "theirs"), gateway("misspelt", "our"),
+		route("a", "[{name: good}, {name: gone}]"), route("b", "[{name: foreign}]"), route("c", "[{name: misspelt}]"), route("d", "[{name: gone}]"),
+		route("e", "[{kind: Service, group: '', name: mesh}]"), route("f", "[{kind: ListenerSet, name: orphan}]"),
+		route("g", "[{kind: ListenerSet, name: gone}]"), route("h", "[{name: foreign}, {name: gone}]"), route("i", "[{kind: ListenerSet, name: well}]"),
+		set("orphan", "gone"), set("stray", "misspelt"), set("well", "good"),
+	}
+	view := func(problems ...source.Problem) map[string]Summary {
+		p := pipeline.New(pipeline.Provisioned(controller, "", nil))
+		objects := map[object.Key]source.Object{}
+		for _, o := range all {
+			objects[source.KeyOf(o)] = o
+		}
+		p.Apply(source.Batch{Set: all, Problems: map[string][]source.Problem{"cluster": problems}})
+		out := map[string]Summary{}
+		for _, it := range Live(p, objects, controller, "shop").Items {
+			if it.Summary.State != pending {
+				out[it.Key()] = it.Summary
+			}
+		}
+		return out
+	}
+	want := map[string][]string{ // the state, and parts of the message
+		"Gateway shop/misspelt":   {"GatewayClassNotFound", `"our", which doesn't exist`, `there is "ours"`, controller},
+		"HTTPRoute shop/c":        {"NoMatchingParent", "Gateway shop/misspelt is not served", `"our", which doesn't exist`},
+		"HTTPRoute shop/d":        {"NoMatchingParent", "Gateway shop/gone does not exist"},
+		"HTTPRoute shop/f":        {"NoMatchingParent", "ListenerSet shop/orphan is not attached", "Gateway shop/gone does not exist"},
+		"HTTPRoute shop/g":        {"NoMatchingParent", "ListenerSet shop/gone does not exist"},
+		"ListenerSet shop/orphan": {"ParentNotAccepted", "Gateway shop/gone does not exist"},
+		"ListenerSet shop/stray":  {"ParentNotAccepted", "Gateway shop/misspelt is not accepted", `"our", which doesn't exist`},
+	}
+	got := view()
+	for key, parts := range want {
+		sum, ok := got[key]
+		if !ok || sum.OK || sum.State != parts[0] {
+			t.Errorf("%s: %+v", key, sum)
+		}
+		for _, part := range parts[1:] {
+			if !strings.Contains(sum.Message, part) {
+				t.Errorf("%s says %q, without %q", key, sum.Message, part)
+			}
+		}
+	}
+	for key, sum := range got {
+		if want[key] == nil {
+			t.Errorf("%s, which others serve, says %+v", key, sum)
+		}
+	}
+
+	// What could not be read is not missing.
+	unread := func(k object.Kind) source.Problem {
+		return source.Problem{Key: object.Key{Kind: k}, Reason: source.Unread, Message: "not read"}
+	}
+	if got := view(unread(kind.GatewayClass), unread(kind.Gateway), unread(kind.ListenerSet)); len(got) > 0 {
+		t.Errorf("of what is not known it says %v", got)
+	}
+}
