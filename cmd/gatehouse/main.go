@@ -60,7 +60,10 @@ with Envoy processes on this machine; saving a file takes effect at once.`,
 		SilenceErrors: true,
 		Version:       version,
 		Args:          subcommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return exclusive(cmd.ValidateFlagGroups())
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("gatehouse {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{flagError(err)} })

@@ -25,6 +25,7 @@ import (
 )
 
 type runFlags struct {
+	paths        pathFlags
 	bind         []string
 	portOffset   int
 	admin        string
@@ -43,10 +44,10 @@ type runFlags struct {
 func newRun() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:   "run DIR|FILE|-...",
+		Use:   "run PATH...",
 		Short: "Serve Gateway API manifests from files with Envoy on this machine",
 		Long: `Serve Gateway API manifests from files with Envoy processes on this machine, one
-for each Gateway. Files are watched: what is saved takes effect at once, and what
+for each Gateway. PATH is a directory, a file or - for standard input. Files are watched: what is saved takes effect at once, and what
 is broken is reported while its last valid version goes on serving.
 
 Gateways need a class: 'gatehouse' works by itself, others need a GatewayClass
@@ -64,14 +65,15 @@ logs, or add to the configuration that Envoy starts with, are refused without
   gatehouse run gateway.yaml routes/ --bind 0.0.0.0
   kubectl get gateways,httproutes,services,endpointslices,secrets -A -o yaml | gatehouse run -`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			if len(f.paths.all(args)) == 0 {
 				return usageError{errors.New("nothing to serve: name a directory or files with Gateway API manifests, such as examples/quickstart, or - for standard input")}
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), f, f.paths.all(args)) },
 	}
 	fl := cmd.Flags()
+	f.paths.define(fl)
 	fl.StringArrayVar(&f.bind, "bind", []string{"127.0.0.1"}, "IP address for the listeners of Gateways without spec.addresses; repeatable")
 	boundedVar(fl, &f.portOffset, "port-offset", 0, 0, maxPortOffset, "added to the port of every listener, so that 80 needs no privileges")
 	fl.StringVar(&f.admin, "admin", "127.0.0.1:19000", "address of the admin interface; port 0 picks one, empty turns it off")

@@ -24,7 +24,8 @@ type statusFlags struct {
 	cluster      clusterFlags
 	output       string
 	stateDir     string
-	once         []string
+	once         bool
+	paths        pathFlags
 	unsafe       bool
 	experimental bool
 }
@@ -32,7 +33,7 @@ type statusFlags struct {
 func newStatus() *cobra.Command {
 	var f statusFlags
 	cmd := &cobra.Command{
-		Use:   "status [KIND[/NAME]]...",
+		Use:   "status [KIND[/NAME]]... | --once PATH... [KIND[/NAME]]...",
 		Short: "Show Gateways, routes and what is wrong with them",
 		Long: `Show the state of Gateways and routes as a running 'gatehouse run' sees it, as
 their status in a Kubernetes cluster tells it, or, with --once, as files on their
@@ -45,7 +46,8 @@ decided as kubectl does it.
 KIND and NAME choose: gateway, route (of any kind), httproute/web,
 httproute/shop/web (with namespace); several may be given. Short names work: gw,
 gc, lset.
-With --once the exit code is 1 when a file or an object has a problem.`,
+With --once, PATH is a directory, a file or - for standard input, and the exit code is
+1 when a file or an object has a problem.`,
 		Example: `  gatehouse status
   gatehouse status httproute -o wide
   gatehouse status -A
@@ -56,11 +58,11 @@ With --once the exit code is 1 when a file or an object has a problem.`,
 			if err := oneOf("output", f.output, "", "wide", "json", "yaml"); err != nil {
 				return err
 			}
-			wanted, err := parseSelections(args)
+			paths, wanted, err := f.arguments(args)
 			if err != nil {
 				return err
 			}
-			v, where, err := f.view(cmd)
+			v, where, err := f.view(cmd, paths)
 			if err != nil {
 				return err
 			}
@@ -70,7 +72,7 @@ With --once the exit code is 1 when a file or an object has a problem.`,
 			if err := printView(cmd, v, f.output, wanted, where); err != nil {
 				return err
 			}
-			if needed := terminal.Needed(v); len(f.once) > 0 && (needed.Objects > 0 || needed.Files > 0) {
+			if needed := terminal.Needed(v); f.once && (needed.Objects > 0 || needed.Files > 0) {
 				return errFound
 			}
 			return nil
@@ -79,7 +81,8 @@ With --once the exit code is 1 when a file or an object has a problem.`,
 	fl := cmd.Flags()
 	fl.StringVarP(&f.output, "output", "o", "", "wide, json or yaml (default: a table)")
 	fl.StringVar(&f.stateDir, "state-dir", "", "state directory of the running process (default: the only one)")
-	fl.StringArrayVar(&f.once, "once", nil, "evaluate this directory or file and exit; repeatable")
+	fl.BoolVar(&f.once, "once", false, "evaluate the files of PATH, and exit")
+	f.paths.define(fl)
 	fl.BoolVar(&f.experimental, "experimental", false, "with --once: read the experimental channel of the Gateway API")
 	defineUnsafe(fl, &f.unsafe)
 	f.cluster.define(fl)
@@ -93,14 +96,31 @@ With --once the exit code is 1 when a file or an object has a problem.`,
 	return cmd
 }
 
+// arguments divides the arguments into files and what is chosen.
+func (f *statusFlags) arguments(args []string) (paths []string, wanted []selection, err error) {
+	if f.once {
+		paths, args = f.paths.split(args)
+		if len(paths) == 0 {
+			return nil, nil, usageError{errors.New("--once evaluates files: name them, such as examples/quickstart, or - for standard input")}
+		}
+	} else if len(f.paths.named) > 0 {
+		return nil, nil, usageError{errors.New("-f: add --once to evaluate files")}
+	}
+	wanted, err = parseSelections(args)
+	if err != nil && !f.once && exists(args[0]) {
+		err = usageError{fmt.Errorf("%s is a file or a directory: add --once to evaluate it", args[0])}
+	}
+	return paths, wanted, err
+}
+
 // view returns what there is to show, and where it is from, for a sentence about
 // what is missing.
-func (f *statusFlags) view(cmd *cobra.Command) (v view.View, where string, err error) {
+func (f *statusFlags) view(cmd *cobra.Command, paths []string) (v view.View, where string, err error) {
 	ctx := cmd.Context()
 	switch {
-	case len(f.once) > 0:
+	case f.once:
 		p, err := standalone.Evaluate(ctx, standalone.EvaluateOptions{
-			Paths: f.once, Stdin: cmd.InOrStdin(), Experimental: f.experimental, UnsafeParameters: f.unsafe,
+			Paths: paths, Stdin: cmd.InOrStdin(), Experimental: f.experimental, UnsafeParameters: f.unsafe,
 		})
 		if err != nil {
 			return view.View{}, "", err
@@ -122,12 +142,16 @@ func (f *statusFlags) view(cmd *cobra.Command) (v view.View, where string, err e
 	if _, err := os.Stat(dir); err != nil {
 		return view.View{}, "", fmt.Errorf("no gatehouse runs with the state directory %s: %w", dir, notThere(err))
 	}
-	v, err = fetchView(ctx, filepath.Join(dir, terminal.AdminSocket))
+	v, err = fetchView(ctx, filepath.Join(dir, terminal.AdminSocket), patience)
 	return v, inFiles, err
 }
 
-func fetchView(ctx context.Context, socket string) (view.View, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+// patience is how long a running gatehouse may take to answer.
+const patience = 10 * time.Second
+
+func fetchView(ctx context.Context, socket string, patience time.Duration) (view.View, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf(
+		"the gatehouse with the state directory %s runs, but has not answered within %s: it may be stopped (Ctrl-Z; fg lets it go on), or busy", filepath.Dir(socket), patience))
 	defer cancel()
 	client := http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -140,6 +164,9 @@ func fetchView(ctx context.Context, socket string) (view.View, error) {
 		return view.View{}, err
 	}
 	resp, err := client.Do(req)
+	if err != nil && ctx.Err() != nil {
+		return view.View{}, context.Cause(ctx)
+	}
 	if err != nil {
 		return view.View{}, fmt.Errorf("no gatehouse runs with the state directory %s: start one with `gatehouse run DIR --state-dir %s`, or leave --state-dir out to find the one that runs (%w)",
 			filepath.Dir(socket), filepath.Dir(socket), notThere(err))
@@ -180,23 +207,33 @@ func withoutProxies(v view.View) view.View {
 
 func printView(cmd *cobra.Command, v view.View, output string, wanted []selection, where string) error {
 	w := cmd.OutOrStdout()
+	empty := len(v.Items) == 0 && len(v.Problems) == 0
+	var missing error
+	if empty && len(wanted) == 0 {
+		missing = errors.New(nothing(wanted, where))
+	}
 	switch output {
 	case "json":
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
-		return enc.Encode(v)
+		if err := enc.Encode(v); err != nil {
+			return err
+		}
+		return missing
 	case "yaml":
 		text, err := yaml.Marshal(v)
 		if err != nil {
 			return err
 		}
-		_, err = w.Write(text)
-		return err
-	}
-	if len(v.Items) == 0 && len(v.Problems) == 0 {
-		if len(wanted) == 0 {
-			return errors.New(nothing(wanted, where))
+		if _, err := w.Write(text); err != nil {
+			return err
 		}
+		return missing
+	}
+	if missing != nil {
+		return missing
+	}
+	if empty {
 		fmt.Fprintln(cmd.ErrOrStderr(), nothing(wanted, where)) // as with kubectl, no failure
 		return nil
 	}

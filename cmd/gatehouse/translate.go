@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -14,14 +16,17 @@ var stages = []string{"ir", "xds", "status", "yaml"}
 
 func newTranslate() *cobra.Command {
 	var opts standalone.EvaluateOptions
+	var paths pathFlags
 	var output string
 	var client clientFlags
 	var cluster clusterFlags
 	cmd := &cobra.Command{
-		Use:   "translate -f DIR|FILE|-... | -n NAMESPACE | -A",
+		Use:   "translate PATH... | -n NAMESPACE | -A",
 		Short: "Print what files or a cluster's objects become, without running anything",
 		Long: `Print what files become: the intermediate representation (ir), Envoy's
 configuration (xds), the status of every object (status), or all of it (yaml).
+PATH is a directory, a file or - for standard input. The exit code is 1 when a file or
+an object has a problem, which is told on standard error; the output is whole then, too.
 The output depends on the input alone. Secrets are not printed.
 
 With --namespace, --all-namespaces, --context or --kubeconfig the objects of a
@@ -29,13 +34,16 @@ Kubernetes cluster are read instead, as kubectl would choose it: all that the
 Gateways of the namespace need, wherever it is. The status is then what this
 gatehouse would say before any proxy has answered; see 'gatehouse status' for what
 the cluster says.`,
-		Example: `  gatehouse translate -f examples/quickstart -o xds
-  kubectl get gateways,httproutes,services -A -o yaml | gatehouse translate -f - -o status
+		Example: `  gatehouse translate examples/quickstart -o xds
+  kubectl get gateways,httproutes,services -A -o yaml | gatehouse translate - -o status
   gatehouse translate -n shop -o xds`,
-		Args: usage(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if len(opts.Paths) == 0 && !cluster.asked(cmd) {
-				return usageError{fmt.Errorf("nothing to translate: name files with -f, or a cluster's objects with -n NAMESPACE or -A")}
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Paths = paths.all(args)
+			switch files, asked := len(opts.Paths) > 0, cluster.asked(cmd); {
+			case !files && !asked:
+				return usageError{errors.New("nothing to translate: name files, or a cluster's objects with -n NAMESPACE or -A")}
+			case files && asked:
+				return usageError{errors.New("either files are translated or a cluster's objects: leave out " + opts.Paths[0] + ", or the flags that choose a cluster")}
 			}
 			if err := oneOf("output", output, stages...); err != nil {
 				return err
@@ -58,18 +66,11 @@ the cluster says.`,
 			if err := view.PrintNamespace(cmd.OutOrStdout(), p, view.Stage(output), namespace); err != nil {
 				return err
 			}
-			v := view.Of(p)
-			for _, problem := range v.Problems {
-				fmt.Fprintln(cmd.ErrOrStderr(), problem.Error())
-			}
-			if len(v.Problems) > 0 {
-				return errFound
-			}
-			return nil
+			return tellProblems(cmd.ErrOrStderr(), view.Of(p), namespace)
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringArrayVarP(&opts.Paths, "filename", "f", nil, "directory, file or - to read; repeatable")
+	paths.define(fl)
 	fl.StringVarP(&output, "output", "o", "yaml", "ir, xds, status or yaml")
 	fl.BoolVar(&opts.Experimental, "experimental", false, "read the experimental channel of the Gateway API")
 	fl.StringArrayVar(&opts.Bind, "bind", []string{"127.0.0.1"}, "IP address for the listeners of Gateways without spec.addresses; repeatable")
@@ -77,9 +78,27 @@ the cluster says.`,
 	defineUnsafe(fl, &opts.UnsafeParameters)
 	client.define(fl)
 	cluster.define(fl)
-	for _, flag := range clusterFlagNames {
-		cmd.MarkFlagsMutuallyExclusive("filename", flag)
-	}
 	complete(cmd, "output", stages...)
 	return cmd
+}
+
+// tellProblems tells what is wrong with files, and with the objects of a namespace; all
+// if it is empty. It returns errFound if there is something.
+func tellProblems(w io.Writer, v view.View, namespace string) error {
+	found := len(v.Problems) > 0
+	for _, problem := range v.Problems {
+		fmt.Fprintln(w, problem.Error())
+	}
+	for _, it := range v.Items {
+		reason, message, bad := it.Summary.Trouble()
+		if ns := it.Metadata.Namespace; !bad || namespace != "" && ns != "" && ns != namespace {
+			continue
+		}
+		found = true
+		fmt.Fprintf(w, "%s: %s: %s\n", it.Key(), reason, message)
+	}
+	if found {
+		return errFound
+	}
+	return nil
 }

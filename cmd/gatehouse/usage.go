@@ -33,6 +33,20 @@ func subcommand(cmd *cobra.Command, args []string) error {
 	return usageError{errors.New(text)}
 }
 
+// exclusive makes a mistake of usage of flags that exclude each other. The library's
+// words are about groups of flags.
+func exclusive(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, list, ok := strings.Cut(err.Error(), "; ["); ok {
+		if list, _, ok = strings.Cut(list, "]"); ok {
+			return usageError{errors.New("--" + strings.Join(strings.Fields(list), " and --") + " exclude each other: leave out all but one")}
+		}
+	}
+	return usageError{err}
+}
+
 // oneOf reports a flag value that is none of the allowed ones. An empty one is
 // the default, which nobody would type.
 func oneOf(flag, value string, allowed ...string) error {
