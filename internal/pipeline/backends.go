@@ -7,6 +7,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
@@ -31,18 +32,33 @@ func (k BackendKey) compare(o BackendKey) int {
 // Member is a backend's resources, as one Gateway refers to them.
 type Member struct {
 	Cluster, Endpoints *envoy.Resource
-	tls                *ir.BackendTLS      // nil for clear text
-	leftOut            *condition.Omission // nil where nothing is
+	tls                *ir.BackendTLS // nil for clear text
+	odd                *oddities      // nil for most
+}
+
+// oddities are what few backends have. A Member is copied at each step of a change, so
+// they don't stand in it.
+type oddities struct {
+	leftOut *condition.Omission // nil where nothing is
 	// barred is why the Gateway's routes may not lead there: a ResolvedRefs condition.
 	// There are no resources then, and requests are answered with 500.
 	barred *metav1.Condition
-	local  []socket // of the endpoints, those on this host; of a shared member only
+	local  []socket // of the endpoints, those on this host
+}
+
+// oddities are all empty where there are none.
+func (m Member) oddities() oddities {
+	if m.odd == nil {
+		return oddities{}
+	}
+	return *m.odd
 }
 
 // Equal reports whether two have the same resources.
 func (m Member) Equal(o Member) bool {
-	return m.Cluster.Equal(o.Cluster) && m.Endpoints.Equal(o.Endpoints) && (m.tls == o.tls || m.tls != nil && o.tls != nil && *m.tls == *o.tls) && m.leftOut.Equal(o.leftOut) &&
-		(m.barred == o.barred || m.barred != nil && o.barred != nil && *m.barred == *o.barred) && slices.Equal(m.local, o.local)
+	a, b := m.oddities(), o.oddities()
+	return m.Cluster.Equal(o.Cluster) && m.Endpoints.Equal(o.Endpoints) && ptr.Equal(m.tls, o.tls) &&
+		a.leftOut.Equal(b.leftOut) && ptr.Equal(a.barred, b.barred) && slices.Equal(a.local, b.local)
 }
 
 // declareBackends declares clusters and endpoints: marshalled once for each
@@ -68,14 +84,17 @@ func (p *Pipeline) declareBackends() {
 			if b.DNS == "" {
 				slices := flow.Select(c, p.Inputs.SlicesByBackend, b.Object)
 				endpoints := translate.Endpoints(k, slices.All())
-				m.local = p.localSockets(endpoints)
+				odd := oddities{local: p.localSockets(endpoints)}
 				m.Endpoints, err = envoy.LoadAssignment(m.Cluster.Name, endpoints)
 				if m.Endpoints == nil {
 					m.Endpoints = envoy.EmptyEndpoints(m.Cluster.Name)
 				}
 				// An endpoint that can't be used is left out; the others serve.
-				if odd := (*envoy.AddressError)(nil); errors.As(err, &odd) {
-					m.leftOut = &condition.Omission{Service: b.Object.Name.String(), Addresses: odd.Addresses}
+				if unusable := (*envoy.AddressError)(nil); errors.As(err, &unusable) {
+					odd.leftOut = &condition.Omission{Service: b.Object.Name.String(), Addresses: unusable.Addresses}
+				}
+				if odd.leftOut != nil || odd.local != nil {
+					m.odd = &odd
 				}
 			}
 			emit(k, m)
@@ -91,10 +110,9 @@ func (p *Pipeline) declareBackends() {
 			if !ok {
 				return flow.Get(c, p.pools, k)
 			}
-			if why := p.barred(c, k, m.local); why != nil {
-				return Member{barred: why}, true
+			if why := p.barred(c, k, m.oddities().local); why != nil {
+				return Member{odd: &oddities{barred: why}}, true
 			}
-			m.local = nil
 			return p.ownMember(c, k, m), true
 		})
 	p.byClusterName = flow.NewIndex(p.Members,

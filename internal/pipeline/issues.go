@@ -138,7 +138,7 @@ func namespacesOf(routes map[object.Key]bool) []string {
 func (p *Pipeline) backendProblems() *flow.Derived[issueKey, issue] {
 	incomplete := flow.Count("incomplete-backends", p.Members,
 		func(k BackendKey, m Member, yield func(BackendKey)) {
-			if m.leftOut != nil || m.barred != nil {
+			if odd := m.oddities(); odd.leftOut != nil || odd.barred != nil {
 				yield(k)
 			}
 		})
@@ -150,7 +150,8 @@ func (p *Pipeline) backendProblems() *flow.Derived[issueKey, issue] {
 			}
 			about := refusal{Gateway: k.Gateway, Ref: status.Ref{Kind: backendLeftOut, Name: envoy.ClusterName(k.Backend)}}
 			for route := range p.sentTo(c, k) {
-				emit(issueKey{route, about}, issue{leftOut: m.leftOut, barred: m.barred})
+				odd := m.oddities()
+				emit(issueKey{route, about}, issue{leftOut: odd.leftOut, barred: odd.barred})
 			}
 		})
 }

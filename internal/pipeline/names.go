@@ -63,16 +63,16 @@ func (p *Pipeline) isLocal(ip netip.Addr) bool {
 // endpoints are on this host; nil where they may.
 func (p *Pipeline) barred(c *flow.Ctx, k BackendKey, local []socket) *metav1.Condition {
 	b := k.Backend.Backend()
-	subject := b.Object.Kind.Name() + " " + b.Object.Name.String()
+	subject := func() string { return b.Object.Kind.Name() + " " + b.Object.Name.String() }
 	if b.Outside {
 		gw, ok := flow.Get(c, p.Graph.Gateways, k.Gateway)
 		if !ok { // it has just gone
-			return new(condition.BackendNameNotAllowed(subject, b.DNS, k.Gateway.String(), ""))
+			return new(condition.BackendNameNotAllowed(subject(), b.DNS, k.Gateway.String(), ""))
 		}
 		if gw.AllowsName(b.DNS, b.Use) {
 			return nil
 		}
-		return new(condition.BackendNameNotAllowed(subject, b.DNS, k.Gateway.String(), gw.Class))
+		return new(condition.BackendNameNotAllowed(subject(), b.DNS, k.Gateway.String(), gw.Class))
 	}
 	if host := strings.TrimSuffix(strings.ToLower(b.DNS), "."); p.Options.Topology.AnyName && host != "" {
 		port := uint16(b.ConnectPort())
@@ -83,7 +83,7 @@ func (p *Pipeline) barred(c *flow.Ctx, k BackendKey, local []socket) *metav1.Con
 		}
 	}
 	if i := slices.IndexFunc(local, func(s socket) bool { return p.isBound(c, s) }); i >= 0 {
-		return new(condition.BackendLoop(subject, addressText(b.DNS, local[i])))
+		return new(condition.BackendLoop(subject(), addressText(b.DNS, local[i])))
 	}
 	return nil
 }

@@ -23,7 +23,10 @@ func (p *Pipeline) declarePools() {
 					continue
 				}
 				pool, leftOut := p.pool(c, f)
-				m := Member{leftOut: leftOut}
+				var m Member
+				if leftOut != nil {
+					m.odd = &oddities{leftOut: leftOut}
+				}
 				var err error
 				if m.Cluster, err = envoy.PoolCluster(f.Pool); err != nil {
 					continue

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -117,14 +118,7 @@ func (q quota) share(t Tenant, members flow.Members[topology.AttachmentKey, quot
 		sum := sums[k.Route]
 		sums[k.Route] = quotaShare{sum.hosts + s.hosts, sum.rules + s.rules, s.created}
 	}
-	routes := slices.Collect(func(yield func(object.Key) bool) {
-		for k := range sums {
-			if !yield(k) {
-				return
-			}
-		}
-	})
-	slices.SortFunc(routes, func(a, b object.Key) int {
+	routes := slices.SortedFunc(maps.Keys(sums), func(a, b object.Key) int {
 		return cmp.Or(sums[a].created.Compare(sums[b].created), a.Name.Compare(b.Name), a.Compare(b))
 	})
 	u := tenantUsage{over: map[routeAt]overrun{}}

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -56,4 +58,14 @@ func isWithin(ip netip.Addr, ranges []string) bool {
 		prefix, err := netip.ParsePrefix(text)
 		return err == nil && prefix.Contains(ip)
 	})
+}
+
+// selectorOf returns what a selector of namespaces selects: nothing if it is missing or
+// makes no sense.
+func selectorOf(s *metav1.LabelSelector) labels.Selector {
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		return labels.Nothing()
+	}
+	return selector
 }

@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -37,10 +36,7 @@ func (g *Graph) declareHostnameRules() flow.Table[object.Name, *hostnameRules] {
 			rules := &hostnameRules{allowed: p.hostnames, selectors: make([]labels.Selector, len(p.hostnames))}
 			for i, allowed := range p.hostnames {
 				if s := allowed.Namespaces.Selector; s != nil {
-					rules.selectors[i] = labels.Nothing()
-					if selector, err := metav1.LabelSelectorAsSelector(s); err == nil {
-						rules.selectors[i] = selector
-					}
+					rules.selectors[i] = selectorOf(s)
 				}
 			}
 			emit(gateway, rules)

@@ -4,26 +4,21 @@ import (
 	"reflect"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
 // Nodes compare by hand: reflection over them would cost more than computing them.
-
-// samePointed compares what two pointers point at.
-func samePointed[T comparable](a, b *T) bool {
-	return a == b || a != nil && b != nil && *a == *b
-}
 
 // Equal reports whether two nodes say the same of the same object.
 func (g *Gateway) Equal(o *Gateway) bool {
 	return g.Name == o.Name && g.Object == o.Object && g.Class == o.Class &&
 		g.Parameters == o.Parameters && g.Allow == o.Allow && g.Held == o.Held && g.MissingClass == o.MissingClass &&
 		g.Accepted == o.Accepted && g.ResolvedRefs == o.ResolvedRefs &&
-		samePointed[metav1.Condition](g.Unusable, o.Unusable) &&
+		ptr.Equal(g.Unusable, o.Unusable) &&
 		g.ClientCertificate == o.ClientCertificate &&
-		g.Provisioned == o.Provisioned && g.NoAddress == o.NoAddress && samePointed(g.AddressesAssigned, o.AddressesAssigned) &&
+		g.Provisioned == o.Provisioned && g.NoAddress == o.NoAddress && ptr.Equal(g.AddressesAssigned, o.AddressesAssigned) &&
 		reflect.DeepEqual(g.Hostnames, o.Hostnames) &&
 		slices.Equal(g.Addresses, o.Addresses) && slices.Equal(g.Assigned, o.Assigned) &&
 		slices.EqualFunc(g.Listeners, o.Listeners, (*Listener).Equal)
@@ -32,7 +27,7 @@ func (g *Gateway) Equal(o *Gateway) bool {
 // Equal reports whether two nodes say the same of the same object.
 func (s *ListenerSet) Equal(o *ListenerSet) bool {
 	return s.Name == o.Name && s.Object == o.Object && s.Gateway == o.Gateway && s.Accepted == o.Accepted &&
-		samePointed(s.Unusable, o.Unusable) && slices.EqualFunc(s.Listeners, o.Listeners, (*Listener).Equal)
+		ptr.Equal(s.Unusable, o.Unusable) && slices.EqualFunc(s.Listeners, o.Listeners, (*Listener).Equal)
 }
 
 // Equal reports whether two nodes say the same.
@@ -65,7 +60,7 @@ func selectorText(s labels.Selector) string {
 }
 
 func sameKind(a, b gwv1.RouteGroupKind) bool {
-	return a.Kind == b.Kind && samePointed(a.Group, b.Group)
+	return a.Kind == b.Kind && ptr.Equal(a.Group, b.Group)
 }
 
 // Equal reports whether two nodes say the same of the same object.
@@ -81,7 +76,7 @@ func (r *Route) Equal(o *Route) bool {
 
 // Equal reports whether two references resolve to the same.
 func (b BackendRef) Equal(o BackendRef) bool {
-	return b.Backend == o.Backend && samePointed(b.Problem, o.Problem)
+	return b.Backend == o.Backend && ptr.Equal(b.Problem, o.Problem)
 }
 
 // Equal reports whether two attachments serve the same hosts.
@@ -97,6 +92,6 @@ func sameParents(a, b []Parent) bool {
 }
 
 func sameRef(a, b *gwv1.ParentReference) bool {
-	return a == b || a.Name == b.Name && samePointed(a.Group, b.Group) && samePointed(a.Kind, b.Kind) &&
-		samePointed(a.Namespace, b.Namespace) && samePointed(a.SectionName, b.SectionName) && samePointed(a.Port, b.Port)
+	return a == b || a.Name == b.Name && ptr.Equal(a.Group, b.Group) && ptr.Equal(a.Kind, b.Kind) &&
+		ptr.Equal(a.Namespace, b.Namespace) && ptr.Equal(a.SectionName, b.SectionName) && ptr.Equal(a.Port, b.Port)
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
@@ -83,7 +83,7 @@ func (g *Graph) declareSets() flow.Table[object.Name, *set] {
 }
 
 func (s *set) equal(o *set) bool {
-	return s.object == o.object && s.gateway == o.gateway && samePointed(s.refused, o.refused) && s.parent == o.parent && s.edge == o.edge && s.may.equal(o.may)
+	return s.object == o.object && s.gateway == o.gateway && ptr.Equal(s.refused, o.refused) && s.parent == o.parent && s.edge == o.edge && s.may.equal(o.may)
 }
 
 // refusesSet says why a Gateway doesn't allow a ListenerSet; nil where it does.
@@ -92,10 +92,7 @@ func (g *Graph) refusesSet(c *flow.Ctx, gw *gwv1.Gateway, name object.Name) *met
 	if a := gw.Spec.AllowedListeners; a != nil && a.Namespaces != nil {
 		rule.From = valueOr(a.Namespaces.From, gwv1.NamespacesFromNone)
 		if rule.From == gwv1.NamespacesFromSelector {
-			rule.Selector = labels.Nothing()
-			if selector, err := metav1.LabelSelectorAsSelector(a.Namespaces.Selector); err == nil {
-				rule.Selector = selector
-			}
+			rule.Selector = selectorOf(a.Namespaces.Selector)
 		}
 	}
 	if !g.allows(c, rule, gw.Namespace, name.Namespace) {
@@ -126,7 +123,7 @@ type setParentState struct {
 }
 
 func (s setParentState) equal(o setParentState) bool {
-	return s.accepted == o.accepted && s.noAddress == o.noAddress && samePointed(s.unusable, o.unusable)
+	return s.accepted == o.accepted && s.noAddress == o.noAddress && ptr.Equal(s.unusable, o.unusable)
 }
 
 func (g *Graph) declareSetParentStates() flow.Table[object.Name, setParentState] {

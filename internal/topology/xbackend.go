@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
@@ -30,7 +31,7 @@ type XBackend struct {
 
 // Equal reports whether two nodes say the same of the same object.
 func (b *XBackend) Equal(o *XBackend) bool {
-	return b.Object == o.Object && b.Name == o.Name && samePointed(b.Refused, o.Refused) &&
+	return b.Object == o.Object && b.Name == o.Name && ptr.Equal(b.Refused, o.Refused) &&
 		b.Hostname == o.Hostname && b.Port == o.Port && b.Protocol == o.Protocol && b.TLS == o.TLS
 }
 
