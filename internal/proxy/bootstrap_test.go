@@ -40,6 +40,32 @@ func validate(t *testing.T, bootstrap []byte) (string, error) {
 	return string(out), err
 }
 
+// startEnvoy runs an Envoy with a bootstrap until the test ends.
+func startEnvoy(t *testing.T, bootstrap map[string]any) {
+	t.Helper()
+	raw, err := json.Marshal(bootstrap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "bootstrap.json")
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	cmd := exec.Command(envoy.Path, "--config-path", path, "--disable-hot-restart", "--concurrency", "1", "--log-level", "error")
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("envoy: %s", &log)
+		}
+	})
+}
+
 func TestBootstrapIsValid(t *testing.T) {
 	out, err := validate(t, testBootstrap(t))
 	if err != nil {
@@ -99,8 +125,7 @@ func TestBootstrapLimitsConnections(t *testing.T) {
 	if err := json.Unmarshal(testBootstrap(t), &b); err != nil {
 		t.Fatal(err)
 	}
-	dir := shortDir(t)
-	socket := filepath.Join(dir, "listener.sock")
+	socket := filepath.Join(shortDir(t), "listener.sock")
 	monitor := b["overload_manager"].(map[string]any)["resource_monitors"].([]any)[0].(map[string]any)
 	monitor["typed_config"].(map[string]any)["max_active_downstream_connections"] = 1
 	delete(b, "dynamic_resources") // nobody serves it
@@ -111,27 +136,7 @@ func TestBootstrapLimitsConnections(t *testing.T) {
 			"name": "echo", "typed_config": map[string]any{"@type": "type.googleapis.com/envoy.extensions.filters.network.echo.v3.Echo"},
 		}}}},
 	}}
-	raw, err := json.Marshal(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "bootstrap.json")
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	cmd := exec.Command(envoy.Path, "--config-path", path, "--disable-hot-restart", "--concurrency", "1", "--log-level", "error")
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("envoy: %s", &log)
-		}
-	}()
+	startEnvoy(t, b)
 	// echoed tells whether Envoy serves a connection.
 	echoed := func(conn net.Conn) bool {
 		_ = conn.SetDeadline(time.Now().Add(patience))

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -19,9 +18,8 @@ func scaledEnvoy(t *testing.T, change func(manager *overloadManager)) (socket st
 	t.Helper()
 	manager := underPressure(10)
 	change(&manager)
-	dir := shortDir(t)
-	socket = filepath.Join(dir, "listener.sock")
-	raw, err := json.Marshal(map[string]any{
+	socket = filepath.Join(shortDir(t), "listener.sock")
+	startEnvoy(t, map[string]any{
 		"admin":            map[string]any{},
 		"overload_manager": manager,
 		"static_resources": map[string]any{"listeners": []any{map[string]any{
@@ -36,26 +34,6 @@ func scaledEnvoy(t *testing.T, change func(manager *overloadManager)) (socket st
 				}}},
 			}}}}},
 		}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "bootstrap.json")
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	cmd := exec.Command(envoy.Path, "--config-path", path, "--disable-hot-restart", "--concurrency", "1", "--log-level", "error")
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("envoy: %s", &log)
-		}
 	})
 	waitFor(t, "Envoy listens", func() bool {
 		conn, err := net.Dial("unix", socket)
