@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -91,40 +90,22 @@ func (s settings) options() Options {
 // the PEM of a certificate and its key in base64, ${pem NAME} for the certificate's
 // within quotes.
 func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no golden files", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
+	eachGolden(t, func(t *testing.T, g golden) {
+		w := newWorld(g.settings.options())
+		w.set(t, g.objects...)
+		got := w.print(t)
+		if *update {
+			g.archive.Files = slices.DeleteFunc(g.archive.Files, func(f txtar.File) bool { return f.Name == "nodes.yaml" })
+			g.archive.Files = append(g.archive.Files, txtar.File{Name: "nodes.yaml", Data: []byte(got)})
+			if err := os.WriteFile(g.path, txtar.Format(g.archive), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			sections := map[string]string{}
-			for _, f := range archive.Files {
-				sections[f.Name] = string(f.Data)
-			}
-			s := settings{ImplicitClass: "gatehouse"}
-			if err := yaml.UnmarshalStrict([]byte(sections["options.yaml"]), &s); err != nil {
-				t.Fatal(err)
-			}
-			w := newWorld(s.options())
-			w.set(t, decode(t, sections["objects.yaml"])...)
-			got := w.print(t)
-			if *update {
-				archive.Files = slices.DeleteFunc(archive.Files, func(f txtar.File) bool { return f.Name == "nodes.yaml" })
-				archive.Files = append(archive.Files, txtar.File{Name: "nodes.yaml", Data: []byte(got)})
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if d := gocmp.Diff(sections["nodes.yaml"], got); d != "" {
-				t.Errorf("nodes differ (-want +got), go test -update writes them anew:\n%s", d)
-			}
-		})
-	}
+			return
+		}
+		if d := gocmp.Diff(g.nodes, got); d != "" {
+			t.Errorf("nodes differ (-want +got), go test -update writes them anew:\n%s", d)
+		}
+	})
 }
 
 // The printed forms are for people: conditions and references on one line each,

@@ -2,14 +2,11 @@ package topology
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
-	"golang.org/x/tools/txtar"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -20,51 +17,29 @@ import (
 // doesn't refer, whatever the objects are: all golden files are read as if each namespace
 // belonged to somebody else.
 func TestMessagesNameNothingOfOthers(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no golden files", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
+	eachGolden(t, func(t *testing.T, g golden) {
+		if g.settings.SharedHost {
+			t.Skip("whoever shares a host runs all that is on it")
+		}
+		g.settings.Tenants = true
+		w := newWorld(g.settings.options())
+		w.set(t, g.objects...)
+		w.eachCondition(func(of source.Object, c metav1.Condition) {
+			text, err := json.Marshal(of)
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := settings{ImplicitClass: "gatehouse"}
-			var objects []source.Object
-			for _, f := range archive.Files {
-				switch f.Name {
-				case "options.yaml":
-					if err := yaml.UnmarshalStrict(f.Data, &s); err != nil {
-						t.Fatal(err)
-					}
-				case "objects.yaml":
-					objects = decode(t, string(f.Data))
+			for _, o := range g.objects {
+				if o.GetNamespace() == "" || o.GetNamespace() == of.GetNamespace() {
+					continue
+				}
+				name := object.Name{Namespace: o.GetNamespace(), Name: o.GetName()}.String()
+				if strings.Contains(c.Message, name) && !strings.Contains(string(text), strconv.Quote(o.GetName())) {
+					t.Errorf("%s is told of %s: %s", source.KeyOf(of), name, printCondition(c))
 				}
 			}
-			if s.SharedHost {
-				t.Skip("whoever shares a host runs all that is on it")
-			}
-			s.Tenants = true
-			w := newWorld(s.options())
-			w.set(t, objects...)
-			w.eachCondition(func(of source.Object, c metav1.Condition) {
-				text, err := json.Marshal(of)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, o := range objects {
-					if o.GetNamespace() == "" || o.GetNamespace() == of.GetNamespace() {
-						continue
-					}
-					name := object.Name{Namespace: o.GetNamespace(), Name: o.GetName()}.String()
-					if strings.Contains(c.Message, name) && !strings.Contains(string(text), strconv.Quote(o.GetName())) {
-						t.Errorf("%s is told of %s: %s", source.KeyOf(of), name, printCondition(c))
-					}
-				}
-			})
 		})
-	}
+	})
 }
 
 // eachCondition yields all conditions of the graph, with the objects that have them.
