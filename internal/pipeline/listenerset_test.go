@@ -17,11 +17,8 @@ import (
 // manySets returns a Gateway, a Secret, and n ListenerSets with a listener and a
 // route each.
 func manySets(t testing.TB, n int, protocol gwv1.ProtocolType) []source.Object {
-	gw := &gwv1.Gateway{}
-	gw.Namespace, gw.Name = "default", "edge"
-	gw.Spec.GatewayClassName = StandaloneClass
+	gw := edgeGateway(gwv1.Listener{Name: "plain", Port: 8080, Protocol: gwv1.HTTPProtocolType})
 	gw.Spec.AllowedListeners = &gwv1.AllowedListeners{Namespaces: &gwv1.ListenerNamespaces{From: new(gwv1.NamespacesFromAll)}}
-	gw.Spec.Listeners = []gwv1.Listener{{Name: "plain", Port: 8080, Protocol: gwv1.HTTPProtocolType}}
 	secret := &corev1.Secret{}
 	secret.Namespace, secret.Name = "default", "cert"
 	cert := certs.For("*.test")

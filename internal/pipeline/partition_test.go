@@ -14,7 +14,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
-	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
@@ -39,13 +38,8 @@ var byFirstLetter = partition{
 // a host lives: with another one, every host is sent where it says, and what a proxy
 // refuses leads back to the routes from there.
 func TestPartition(t *testing.T) {
-	p := newPipeline(Options{
-		Topology: topology.Options{ControllerName: "x", ImplicitClass: StandaloneClass}, Addresses: []string{"127.0.0.1"},
-	}, byFirstLetter)
-	gw := &gwv1.Gateway{}
-	gw.Namespace, gw.Name = "default", "edge"
-	gw.Spec.GatewayClassName = StandaloneClass
-	gw.Spec.Listeners = []gwv1.Listener{{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType}}
+	p := newPipeline(standalone, byFirstLetter)
+	gw := edgeGateway(gwv1.Listener{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType})
 	route := func(name string, hostnames ...gwv1.Hostname) *gwv1.HTTPRoute {
 		r := &gwv1.HTTPRoute{}
 		r.Namespace, r.Name = "default", name

@@ -12,22 +12,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
-	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
 // A proxy knows a backend by a name alone. Its refusal is told to the routes that refer
 // to the backend, whenever that comes to be, and to no others.
 func TestRefusedBackend(t *testing.T) {
-	p := New(Options{
-		Topology: topology.Options{ControllerName: "x", ImplicitClass: StandaloneClass}, Addresses: []string{"127.0.0.1"},
-	})
-	gw := &gwv1.Gateway{}
-	gw.Namespace, gw.Name = "default", "edge"
-	gw.Spec.GatewayClassName = StandaloneClass
-	gw.Spec.Listeners = []gwv1.Listener{
-		{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType}, {Name: "udp", Port: 53, Protocol: gwv1.UDPProtocolType},
-	}
+	p := New(standalone)
+	gw := edgeGateway(
+		gwv1.Listener{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType}, gwv1.Listener{Name: "udp", Port: 53, Protocol: gwv1.UDPProtocolType})
 	service := func(name string) *corev1.Service {
 		s := &corev1.Service{}
 		s.Namespace, s.Name = "default", name

@@ -13,19 +13,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
-	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
 // The instructions of all routes of a Gateway have a limit too. A new route takes nothing
 // from older ones, and gets what they leave.
 func TestGatewayRegexBudget(t *testing.T) {
-	p := New(Options{
-		Topology: topology.Options{ControllerName: "x", ImplicitClass: StandaloneClass}, Addresses: []string{"127.0.0.1"},
-	})
-	gw := &gwv1.Gateway{}
-	gw.Namespace, gw.Name = "default", "edge"
-	gw.Spec.GatewayClassName = StandaloneClass
-	gw.Spec.Listeners = []gwv1.Listener{{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType}}
+	p := New(standalone)
+	gw := edgeGateway(gwv1.Listener{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType})
 	const hosts = 5
 	regular, large := gwv1.PathMatchRegularExpression, "/"+strings.Repeat("[ab]{999}", 9) // nearly 9,000
 	route := func(n int) *gwv1.HTTPRoute {

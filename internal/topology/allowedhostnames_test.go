@@ -72,8 +72,7 @@ func TestHostnamesStayAllowed(t *testing.T) {
 	}
 	check("at first")
 	name := object.Name{Namespace: "infra", Name: "shared"}
-	var gw *Gateway
-	w.engine.View(func(c *flow.Ctx) { gw, _ = flow.Get(c, w.graph.Gateways, name) })
+	gw := w.gateway(name)
 	w.engine.Update(func(tx *flow.Tx) {
 		w.in.Kept.Set(tx, name, parameters.Kept{UID: gw.Object.UID, Class: gw.Class, Settings: gw.Parameters, Hostnames: gw.Hostnames})
 	})

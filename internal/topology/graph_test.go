@@ -56,6 +56,12 @@ func (w *world) apply(t testing.TB, b source.Batch) *flow.Commit {
 	return c
 }
 
+// gateway returns a Gateway's node; nil where there is none.
+func (w *world) gateway(name object.Name) (gw *Gateway) {
+	w.engine.View(func(c *flow.Ctx) { gw, _ = flow.Get(c, w.graph.Gateways, name) })
+	return gw
+}
+
 // settings are the options of a golden file.
 type settings struct {
 	ImplicitClass     string   `json:"implicitClass"`

@@ -24,10 +24,7 @@ spec:
 	for _, provisioned := range []bool{false, true} {
 		w := newWorld(settings{ImplicitClass: "gatehouse", Provisioned: provisioned}.options())
 		name := object.Name{Namespace: "default", Name: "g"}
-		node := func() (gw *Gateway) {
-			w.engine.View(func(c *flow.Ctx) { gw, _ = flow.Get(c, w.graph.Gateways, name) })
-			return gw
-		}
+		node := func() *Gateway { return w.gateway(name) }
 		w.set(t, decode(t, gateway)...)
 		if gw := node(); gw.Accepted.Reason != string(gwv1.GatewayReasonInvalidParameters) || gw.Served() != provisioned || gw.Listeners[0].Serves != provisioned {
 			t.Errorf("provisioned %t, nothing known: served %t, %s", provisioned, gw.Served(), gw.Accepted.Message)
@@ -101,10 +98,7 @@ spec:
 kind: GatewayParameters
 metadata: {namespace: default, name: p}
 spec: {patches: [{target: {kind: Service}, type: JSONPatch, value: [`+operations+`]}]}`)...)
-	var gw *Gateway
-	w.engine.View(func(c *flow.Ctx) {
-		gw, _ = flow.Get(c, w.graph.Gateways, object.Name{Namespace: "default", Name: "g"})
-	})
+	gw := w.gateway(object.Name{Namespace: "default", Name: "g"})
 	const want = "GatewayParameters default/p can't be used: spec: Invalid value: patches[0]: all JSON patches up to this one have " +
 		"26 copy operations, over the limit of 16; use add, with the value itself; mend it"
 	if gw.Accepted.Reason != string(gwv1.GatewayReasonInvalidParameters) || !strings.HasPrefix(gw.Accepted.Message, want) {
