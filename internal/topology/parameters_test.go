@@ -105,3 +105,39 @@ spec: {patches: [{target: {kind: Service}, type: JSONPatch, value: [`+operations
 		t.Errorf("%s: %s", gw.Accepted.Reason, gw.Accepted.Message)
 	}
 }
+
+// In static-mode Gateways have tenants too, although no pods are provisioned: Envoy runs
+// beside the controller's token, and a class says what it may be told.
+func TestClassAllowsWithoutFleets(t *testing.T) {
+	w := newWorld(settings{ImplicitClass: "gatehouse", Tenants: true}.options())
+	check := func(when, bad string) {
+		t.Helper()
+		gw := w.gateway(object.Name{Namespace: "default", Name: "g"})
+		if refused := gw.Accepted.Reason == string(gwv1.GatewayReasonInvalidParameters); refused != (bad != "") || !strings.Contains(gw.Accepted.Message, bad) {
+			t.Errorf("%s: %s: %s", when, gw.Accepted.Reason, gw.Accepted.Message)
+		}
+	}
+	w.set(t, decode(t, `
+kind: GatewayClass
+metadata: {name: gatehouse}
+spec:
+  controllerName: gatehouse.dev/controller
+  parametersRef: {group: gatehouse.dev, kind: GatewayParameters, namespace: infra, name: all}
+---
+kind: GatewayParameters
+metadata: {namespace: infra, name: all}
+---
+kind: Gateway
+metadata: {namespace: default, name: g}
+spec:
+  gatewayClassName: gatehouse
+  infrastructure: {parametersRef: {group: gatehouse.dev, kind: GatewayParameters, name: p}}
+  listeners: [{name: http, port: 80, protocol: HTTP}]
+---
+kind: GatewayParameters
+metadata: {namespace: default, name: p}
+spec: {accessLog: [{path: /var/log/access}]}`)...)
+	check("as the class says nothing", "spec.accessLog[0].path")
+	w.set(t, decode(t, "kind: GatewayParameters\nmetadata: {namespace: infra, name: all}\nspec: {allow: {parameters: All}}")...)
+	check("as the class allows everything", "")
+}
