@@ -1,12 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/standalone"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
@@ -17,7 +21,7 @@ var stages = []string{"ir", "xds", "status", "yaml"}
 func newTranslate() *cobra.Command {
 	var opts standalone.EvaluateOptions
 	var paths pathFlags
-	var output string
+	var output, only string
 	var client clientFlags
 	var cluster clusterFlags
 	cmd := &cobra.Command{
@@ -36,7 +40,8 @@ gatehouse would say before any proxy has answered; see 'gatehouse status' for wh
 the cluster says.`,
 		Example: `  gatehouse translate examples/quickstart -o xds
   kubectl get gateways,httproutes,services -A -o yaml | gatehouse translate - -o status
-  gatehouse translate -n shop -o xds`,
+  gatehouse translate manifests -o xds --only shop.example.com
+  gatehouse translate -n shop -o xds --only httproute/shop/web`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Paths = paths.all(args)
 			switch files, asked := len(opts.Paths) > 0, cluster.asked(cmd); {
@@ -48,30 +53,33 @@ the cluster says.`,
 			if err := oneOf("output", output, stages...); err != nil {
 				return err
 			}
-			var err error
+			focus, err := focusOn(only, cmp.Or(cluster.namespace, "default"))
+			if err != nil {
+				return err
+			}
 			if opts.Client, err = client.options(); err != nil {
 				return err
 			}
 			opts.Stdin = cmd.InOrStdin()
 			var p *pipeline.Pipeline
-			var namespace string
 			if len(opts.Paths) > 0 {
 				p, err = standalone.Evaluate(cmd.Context(), opts)
 			} else {
-				p, namespace, err = cluster.evaluate(cmd.Context())
+				p, focus.Namespace, err = cluster.evaluate(cmd.Context())
 			}
 			if err != nil {
 				return err
 			}
-			if err := view.PrintNamespace(cmd.OutOrStdout(), p, view.Stage(output), namespace); err != nil {
+			if err := view.PrintFocus(cmd.OutOrStdout(), p, view.Stage(output), focus); err != nil {
 				return err
 			}
-			return tellProblems(cmd.ErrOrStderr(), view.Of(p), namespace)
+			return tellProblems(cmd.ErrOrStderr(), view.Of(p), focus.Namespace)
 		},
 	}
 	fl := cmd.Flags()
 	paths.define(fl)
 	fl.StringVarP(&output, "output", "o", "yaml", "ir, xds, status or yaml")
+	fl.StringVar(&only, "only", "", "print what concerns one host, such as shop.example.com, one HTTPRoute or GRPCRoute, such as httproute/shop/web, or one Gateway")
 	fl.BoolVar(&opts.Experimental, "experimental", false, "read the experimental channel of the Gateway API")
 	fl.StringArrayVar(&opts.Bind, "bind", []string{"127.0.0.1"}, "IP address for the listeners of Gateways without spec.addresses; repeatable")
 	boundedVar(fl, &opts.PortOffset, "port-offset", 0, 0, maxPortOffset, "added to the port of every listener")
@@ -101,4 +109,32 @@ func tellProblems(w io.Writer, v view.View, namespace string) error {
 		return errFound
 	}
 	return nil
+}
+
+// focusOn reads what --only chooses: KIND/NAME, in a namespace, KIND/NAMESPACE/NAME, or a
+// host.
+func focusOn(text, namespace string) (f view.Focus, err error) {
+	if text == "" {
+		return f, nil
+	}
+	s, err := parseSelection(text)
+	if err != nil && !strings.Contains(text, "/") {
+		return view.Focus{Host: text}, nil
+	}
+	if err != nil {
+		return f, err
+	}
+	name := object.Name{Namespace: cmp.Or(s.namespace, namespace), Name: s.name}
+	switch s.kind {
+	case kind.Gateway.Name():
+		f.Gateway = name
+	case kind.HTTPRoute.Name():
+		f.Route = object.Key{Kind: kind.HTTPRoute, Name: name}
+	case kind.GRPCRoute.Name():
+		f.Route = object.Key{Kind: kind.GRPCRoute, Name: name}
+	}
+	if f == (view.Focus{}) || s.name == "" {
+		return f, usageError{fmt.Errorf("--only: %q is none of a host, httproute/NAME, grpcroute/NAME and gateway/NAME", text)}
+	}
+	return f, nil
 }

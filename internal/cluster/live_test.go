@@ -144,7 +144,7 @@ func TestSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text strings.Builder
-	if err := view.PrintNamespace(&text, s.Pipeline, view.StageStatus, "shop"); err != nil {
+	if err := view.PrintFocus(&text, s.Pipeline, view.StageStatus, view.Focus{Namespace: "shop"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := text.String(); !strings.Contains(got, "tls.key is missing") || strings.Contains(got, "ours-too") {

@@ -32,25 +32,28 @@ const (
 // Print writes a stage of the pipeline as YAML, in an order that depends on the
 // content alone.
 func Print(w io.Writer, p *pipeline.Pipeline, stage Stage) error {
-	return PrintNamespace(w, p, stage, "")
+	return PrintFocus(w, p, stage, Focus{})
 }
 
-// PrintNamespace is Print for what is in a namespace; all if it is empty.
-func PrintNamespace(w io.Writer, p *pipeline.Pipeline, stage Stage, namespace string) error {
-	elsewhere := func(ns string) bool { return namespace != "" && ns != "" && ns != namespace }
+// PrintFocus is Print for a part of what there is.
+func PrintFocus(w io.Writer, p *pipeline.Pipeline, stage Stage, f Focus) error {
 	out := map[string]any{}
 	if stage == StageStatus || stage == StageAll {
-		out["status"] = printedStatus(p, elsewhere)
+		out["status"] = printedStatus(p, f)
 	}
 	if stage == StageIR || stage == StageAll {
-		out["ir"] = slices.DeleteFunc(printedIR(p), func(g *gatewayIR) bool { return elsewhere(g.Gateway.Namespace) })
-	}
-	if stage == StageXDS || stage == StageAll {
-		list, err := printedXDS(p)
+		list, err := printedIR(p, f)
 		if err != nil {
 			return err
 		}
-		out["xds"] = slices.DeleteFunc(list, func(g gatewayXDS) bool { return elsewhere(g.of.Namespace) })
+		out["ir"] = list
+	}
+	if stage == StageXDS || stage == StageAll {
+		list, err := printedXDS(p, f)
+		if err != nil {
+			return err
+		}
+		out["xds"] = list
 	}
 	var doc any = out
 	if stage != StageAll {
@@ -64,10 +67,10 @@ func PrintNamespace(w io.Writer, p *pipeline.Pipeline, stage Stage, namespace st
 	return err
 }
 
-func printedStatus(p *pipeline.Pipeline, elsewhere func(namespace string) bool) []any {
+func printedStatus(p *pipeline.Pipeline, f Focus) []any {
 	out := []any{}
 	for _, it := range Of(p).Items {
-		if elsewhere(it.Metadata.Namespace) {
+		if !f.item(it) {
 			continue
 		}
 		out = append(out, map[string]any{
@@ -87,7 +90,7 @@ type gatewayIR struct {
 	Secrets   []*ir.Secret          `json:"secrets,omitempty"`
 }
 
-func printedIR(p *pipeline.Pipeline) []*gatewayIR {
+func printedIR(p *pipeline.Pipeline, f Focus) ([]*gatewayIR, error) {
 	all := map[object.Name]*gatewayIR{}
 	at := func(gateway object.Name) *gatewayIR {
 		if all[gateway] == nil {
@@ -133,6 +136,17 @@ func printedIR(p *pipeline.Pipeline) []*gatewayIR {
 	})
 	out := make([]*gatewayIR, 0, len(all))
 	for _, g := range all {
+		if f.without(g.Gateway) {
+			continue
+		}
+		if f.narrow() {
+			if err := f.pruneIR(g); err != nil {
+				return nil, err
+			}
+			if len(g.Tables) == 0 {
+				continue
+			}
+		}
 		slices.SortFunc(g.Listeners, func(a, b *ir.Listener) int { return cmp.Or(int(a.Port)-int(b.Port), strings.Compare(a.Name, b.Name)) })
 		for _, hosts := range g.Tables {
 			slices.SortFunc(hosts, func(a, b *ir.Host) int { return strings.Compare(a.Domain, b.Domain) })
@@ -143,7 +157,7 @@ func printedIR(p *pipeline.Pipeline) []*gatewayIR {
 		out = append(out, g)
 	}
 	slices.SortFunc(out, func(a, b *gatewayIR) int { return a.Gateway.Compare(b.Gateway) })
-	return out
+	return out, nil
 }
 
 // printedResource is a resource in the shape of Envoy's own configuration dump.
@@ -159,8 +173,9 @@ type gatewayXDS struct {
 	Resources map[string][]printedResource `json:"resources"`
 }
 
-func printedXDS(p *pipeline.Pipeline) ([]gatewayXDS, error) {
+func printedXDS(p *pipeline.Pipeline, f Focus) ([]gatewayXDS, error) {
 	byGateway := map[object.Name]map[string][]printedResource{}
+	sources := map[object.Name]map[string][]object.Key{} // of the rules in a domain
 	var failed error
 	add := func(gateway object.Name, r *envoy.Resource) {
 		if r == nil {
@@ -192,9 +207,29 @@ func printedXDS(p *pipeline.Pipeline) ([]gatewayXDS, error) {
 		for k, r := range flow.All(c, p.Secrets) {
 			add(k.Gateway, r)
 		}
+		for k, h := range flow.All(c, p.Hosts) {
+			if sources[k.Gateway] == nil {
+				sources[k.Gateway] = map[string][]object.Key{}
+			}
+			for _, r := range h.Rules {
+				sources[k.Gateway][k.Domain] = append(sources[k.Gateway][k.Domain], r.Source.Route())
+			}
+		}
 	})
 	out := make([]gatewayXDS, 0, len(byGateway))
 	for gateway, types := range byGateway {
+		if f.without(gateway) {
+			continue
+		}
+		if f.narrow() {
+			of := sources[gateway]
+			if err := f.pruneXDS(types, func(domain string) []object.Key { return of[domain] }); err != nil {
+				return nil, err
+			}
+			if len(types) == 0 {
+				continue
+			}
+		}
 		for _, list := range types {
 			slices.SortFunc(list, func(a, b printedResource) int { return strings.Compare(a.Name, b.Name) })
 		}

@@ -1,0 +1,185 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+)
+
+// Focus chooses what is printed. The zero value is all.
+type Focus struct {
+	// Namespace leaves out what is in others.
+	Namespace string
+	// Host leaves the virtual hosts that answer its requests, and what those refer to.
+	Host string
+	// Route leaves the virtual hosts with rules of an HTTPRoute or a GRPCRoute, whole,
+	// since the rules of others may come first; Gateway leaves what one Gateway serves.
+	Route   object.Key
+	Gateway object.Name
+}
+
+// elsewhere reports whether a namespace is left out.
+func (f Focus) elsewhere(namespace string) bool {
+	return f.Namespace != "" && namespace != "" && namespace != f.Namespace
+}
+
+// without reports whether what a Gateway serves is left out.
+func (f Focus) without(gateway object.Name) bool {
+	return f.elsewhere(gateway.Namespace) || f.Gateway != object.Name{} && gateway != f.Gateway
+}
+
+// narrow reports whether a part of the hosts is chosen.
+func (f Focus) narrow() bool { return f.Host != "" || !f.Route.IsZero() }
+
+// item reports whether the status of an object is printed.
+func (f Focus) item(it Item) bool {
+	key := object.Key{Kind: it.kind.Kind, Name: object.Name{Namespace: it.Metadata.Namespace, Name: it.Metadata.Name}}
+	switch {
+	case f.elsewhere(key.Namespace):
+		return false
+	case !f.Route.IsZero():
+		return key == f.Route
+	case f.Gateway != object.Name{}:
+		return it.gateway == f.Gateway
+	case f.Host != "":
+		return slices.ContainsFunc(it.Summary.Hosts, func(h string) bool { return answers(h, f.Host) })
+	}
+	return true
+}
+
+// hosts returns which virtual hosts of a route table are chosen, by their domains.
+func (f Focus) hosts(domains []string, sources func(domain string) []object.Key) map[string]bool {
+	out := map[string]bool{}
+	if !f.Route.IsZero() {
+		for _, d := range domains {
+			out[d] = slices.Contains(sources(d), f.Route)
+		}
+		return out
+	}
+	best := ""
+	for _, d := range domains {
+		if answers(d, f.Host) && (best == "" || len(d) > len(best)) {
+			best = d
+		}
+	}
+	if best != "" {
+		out[best] = true
+	}
+	return out
+}
+
+// answers reports whether a domain is that of a host: exact, *.suffix, or * for any.
+func answers(domain, host string) bool {
+	host = strings.ToLower(host)
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+		host = host[:i] // a port
+	}
+	return domain == host || domain == "*" || strings.HasPrefix(domain, "*.") && strings.HasSuffix(host, domain[1:])
+}
+
+// pruneIR leaves the chosen hosts of a Gateway, and the backends that they refer to.
+func (f Focus) pruneIR(g *gatewayIR) error {
+	for table, hosts := range g.Tables {
+		var domains []string
+		rules := map[string][]object.Key{}
+		for _, h := range hosts {
+			domains = append(domains, h.Domain)
+			for _, r := range h.Rules {
+				rules[h.Domain] = append(rules[h.Domain], r.Source.Route())
+			}
+		}
+		chosen := f.hosts(domains, func(d string) []object.Key { return rules[d] })
+		g.Tables[table] = slices.DeleteFunc(hosts, func(h *ir.Host) bool { return !chosen[h.Domain] })
+		if len(g.Tables[table]) == 0 {
+			delete(g.Tables, table)
+		}
+	}
+	text, err := json.Marshal(g.Tables)
+	if err != nil {
+		return err
+	}
+	g.Backends = slices.DeleteFunc(g.Backends, func(b *ir.Backend) bool { return !mentions(text, b.Key().String()) })
+	g.Endpoints = slices.DeleteFunc(g.Endpoints, func(e *ir.Endpoints) bool { return !mentions(text, e.Backend.String()) })
+	g.Listeners = slices.DeleteFunc(g.Listeners, func(l *ir.Listener) bool {
+		return !slices.ContainsFunc(l.Chains, func(c ir.Chain) bool { return g.Tables[c.Table] != nil })
+	})
+	if text, err = json.Marshal([]any{g.Listeners, g.Backends}); err != nil {
+		return err
+	}
+	g.Secrets = slices.DeleteFunc(g.Secrets, func(s *ir.Secret) bool { return !mentions(text, s.Name.String()) })
+	return nil
+}
+
+// pruneXDS leaves the chosen virtual hosts, what refers to their route configurations, and
+// what all of these refer to. sources are the routes with rules in a Gateway's hosts.
+func (f Focus) pruneXDS(types map[string][]printedResource, sources func(domain string) []object.Key) error {
+	var routes []printedResource
+	for _, r := range types[envoy.Routes.String()] {
+		var table map[string]any
+		if err := json.Unmarshal(r.Resource, &table); err != nil {
+			return err
+		}
+		hosts, _ := table["virtualHosts"].([]any)
+		var domains []string
+		for _, h := range hosts {
+			domains = append(domains, domainOf(h))
+		}
+		chosen := f.hosts(domains, sources)
+		hosts = slices.DeleteFunc(hosts, func(h any) bool { return !chosen[domainOf(h)] })
+		if len(hosts) == 0 {
+			continue
+		}
+		table["virtualHosts"] = hosts
+		text, err := json.Marshal(table)
+		if err != nil {
+			return err
+		}
+		routes = append(routes, printedResource{r.Name, r.Version, text})
+	}
+	var text []byte
+	keep := func(of envoy.Type, wanted func(printedResource) bool) {
+		types[of.String()] = slices.DeleteFunc(types[of.String()], func(r printedResource) bool { return !wanted(r) })
+		for _, r := range types[of.String()] {
+			text = append(text, r.Resource...)
+		}
+	}
+	keep(envoy.Listeners, func(r printedResource) bool {
+		return slices.ContainsFunc(routes, func(table printedResource) bool { return mentions(r.Resource, table.Name) })
+	})
+	types[envoy.Routes.String()] = routes
+	for _, r := range routes {
+		text = append(text, r.Resource...)
+	}
+	mentioned := func(r printedResource) bool { return mentions(text, r.Name) }
+	keep(envoy.Clusters, mentioned)
+	keep(envoy.Endpoints, mentioned)
+	keep(envoy.Secrets, mentioned)
+	for of, list := range types {
+		if len(list) == 0 {
+			delete(types, of)
+		}
+	}
+	return nil
+}
+
+// domainOf returns a virtual host's domain; each of ours has one.
+func domainOf(host any) string {
+	fields, _ := host.(map[string]any)
+	domains, _ := fields["domains"].([]any)
+	if len(domains) == 0 {
+		return ""
+	}
+	domain, _ := domains[0].(string)
+	return domain
+}
+
+// mentions reports whether JSON has a string.
+func mentions(text []byte, name string) bool {
+	return bytes.Contains(text, []byte(strconv.Quote(name)))
+}
