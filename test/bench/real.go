@@ -119,8 +119,11 @@ func (b *real) run(ctx context.Context, routes int) error {
 			if err := step.run(ctx); err != nil {
 				return fmt.Errorf("%s at %d routes: %w", step.shape, routes, errors.Join(err, s.alive()))
 			}
+			if step.shape == envoyAlone {
+				continue // its control plane has ended, and can't be asked for profiles
+			}
 			if err := b.writeProfiles(ctx, s, step.shape, routes); err != nil {
-				return err
+				return fmt.Errorf("profiles of %s at %d routes: %w", step.shape, routes, err)
 			}
 		}
 		return nil
