@@ -21,9 +21,9 @@ import (
 type Kept struct {
 	UID      types.UID          `json:"uid"`
 	Settings *v1alpha1.Settings `json:"settings"`
-	// Hostnames are those of its class's allow: who could use all of them while the
-	// parameters of the class are broken could take those of others.
-	Hostnames []v1alpha1.AllowedHostnames `json:"hostnames,omitzero"`
+	// Allow is its class's: a limit must not end because the parameters of the class are
+	// broken. Nil is the default of everything.
+	Allow *v1alpha1.Allow `json:"allow,omitempty"`
 	// Class is the GatewayClass that the Gateway was served under. A restarted controller
 	// reads it from the Gateway's fleet.
 	Class string `json:"-"`
@@ -31,7 +31,7 @@ type Kept struct {
 
 // SameKept reports whether two are the same. Settings are one object as long as they are.
 func SameKept(k, o Kept) bool {
-	return k.UID == o.UID && k.Class == o.Class && k.Settings == o.Settings && reflect.DeepEqual(k.Hostnames, o.Hostnames)
+	return k.UID == o.UID && k.Class == o.Class && k.Settings == o.Settings && reflect.DeepEqual(k.Allow, o.Allow)
 }
 
 // MaxKept is how much a ConfigMap takes.

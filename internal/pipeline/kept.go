@@ -14,20 +14,20 @@ import (
 func (p *Pipeline) declareKept() {
 	p.Kept = flow.Map("kept-settings", p.Graph.Gateways,
 		func(c *flow.Ctx, name object.Name, gw *topology.Gateway, emit func(object.Name, *parameters.Kept)) {
-			settings, hostnames := gw.Parameters, gw.Hostnames
+			settings, allow := gw.Parameters, gw.Allow
 			switch {
 			case gw.Held || p.Graph.HasParameters(gw) && !gw.Served():
 				last, ok := p.Graph.KeptOf(c, gw.Object)
 				if !ok {
 					return
 				}
-				settings, hostnames = last.Settings, last.Hostnames
+				settings, allow = last.Settings, last.Allow
 			case !p.Graph.HasParameters(gw):
 				return
 			}
 			emit(name, &parameters.Kept{UID: gw.Object.UID, Settings: &v1alpha1.Settings{
 				Client: settings.Client, AccessLog: settings.AccessLog, Tracing: settings.Tracing,
-			}, Hostnames: hostnames})
+			}, Allow: allow})
 		}, flow.Equal(func(a, b *parameters.Kept) bool { return reflect.DeepEqual(a, b) }))
 	flow.Watch(p.Kept)
 }

@@ -16,7 +16,7 @@ func (p *Pipeline) keep(tx *flow.Tx) {
 		case !ch.Has:
 			p.Inputs.Kept.Delete(tx, ch.Key)
 		case ch.New.Served() && !ch.New.Held:
-			p.Inputs.Kept.Set(tx, ch.Key, parameters.Kept{UID: ch.New.Object.UID, Class: ch.New.Class, Settings: ch.New.Parameters, Hostnames: ch.New.Hostnames})
+			p.Inputs.Kept.Set(tx, ch.Key, parameters.Kept{UID: ch.New.Object.UID, Class: ch.New.Class, Settings: ch.New.Parameters, Allow: ch.New.Allow})
 		}
 	}
 	p.changedGateways = nil

@@ -30,11 +30,11 @@ func (r *hostnameRules) equal(o *hostnameRules) bool {
 func (g *Graph) declareHostnameRules() flow.Table[object.Name, *hostnameRules] {
 	return flow.Map("topology-hostname-rules", g.parameters,
 		func(_ *flow.Ctx, gateway object.Name, p *gatewayParameters, emit func(object.Name, *hostnameRules)) {
-			if len(p.hostnames) == 0 {
+			if p.allow == nil || len(p.allow.Hostnames) == 0 {
 				return
 			}
-			rules := &hostnameRules{allowed: p.hostnames, selectors: make([]labels.Selector, len(p.hostnames))}
-			for i, allowed := range p.hostnames {
+			rules := &hostnameRules{allowed: p.allow.Hostnames, selectors: make([]labels.Selector, len(p.allow.Hostnames))}
+			for i, allowed := range rules.allowed {
 				if s := allowed.Namespaces.Selector; s != nil {
 					rules.selectors[i] = selectorOf(s)
 				}

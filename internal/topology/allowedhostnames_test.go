@@ -74,7 +74,7 @@ func TestHostnamesStayAllowed(t *testing.T) {
 	name := object.Name{Namespace: "infra", Name: "shared"}
 	gw := w.gateway(name)
 	w.engine.Update(func(tx *flow.Tx) {
-		w.in.Kept.Set(tx, name, parameters.Kept{UID: gw.Object.UID, Class: gw.Class, Settings: gw.Parameters, Hostnames: gw.Hostnames})
+		w.in.Kept.Set(tx, name, parameters.Kept{UID: gw.Object.UID, Class: gw.Class, Settings: gw.Parameters, Allow: gw.Allow})
 	})
 	w.set(t, decode(t, classParameters("[{namespaces: {names: [team-b]}, hostnames: ['not a name']}]"))...)
 	check("with parameters that can't be used")

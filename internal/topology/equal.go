@@ -1,7 +1,6 @@
 package topology
 
 import (
-	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,7 +18,6 @@ func (g *Gateway) Equal(o *Gateway) bool {
 		ptr.Equal(g.Unusable, o.Unusable) &&
 		g.ClientCertificate == o.ClientCertificate &&
 		g.Provisioned == o.Provisioned && g.NoAddress == o.NoAddress && ptr.Equal(g.AddressesAssigned, o.AddressesAssigned) &&
-		reflect.DeepEqual(g.Hostnames, o.Hostnames) &&
 		slices.Equal(g.Addresses, o.Addresses) && slices.Equal(g.Assigned, o.Assigned) &&
 		slices.EqualFunc(g.Listeners, o.Listeners, (*Listener).Equal)
 }

@@ -35,7 +35,7 @@ func (g *Graph) gateway(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, class *
 	a := g.requestedAddresses(gw)
 	parameters := g.parametersOf(c, name)
 	node := &Gateway{
-		Name: name, Object: gw, Class: class.Name, Parameters: parameters.settings, Allow: parameters.allow, Hostnames: parameters.hostnames,
+		Name: name, Object: gw, Class: class.Name, Parameters: parameters.settings, Allow: parameters.allow,
 		Unusable: a.unusable, Addresses: a.usable, Assigned: a.assigned, NoAddress: a.none,
 		Provisioned: g.options.Provisioned,
 		Listeners:   make([]*Listener, 0, len(gw.Spec.Listeners)),

@@ -84,7 +84,7 @@ func (h *history) draw(t *rapid.T, in *Inputs) step {
 	}
 	if rapid.IntRange(0, 3).Draw(t, "kept?") == 0 {
 		name := object.Name{Namespace: someNamespace.Draw(t, "namespace"), Name: someName.Draw(t, "gateway")}
-		s.kept = map[object.Name]parameters.Kept{name: {UID: someUID.Draw(t, "uid"), Settings: maybe(t, someSettings, "settings"), Hostnames: drawHostnameRules(t)}}
+		s.kept = map[object.Name]parameters.Kept{name: {UID: someUID.Draw(t, "uid"), Settings: maybe(t, someSettings, "settings"), Allow: maybe(t, rapid.Custom(drawAllow), "allow")}}
 		maps.Copy(h.kept, s.kept)
 	}
 	return s

@@ -48,10 +48,8 @@ type Gateway struct {
 	// its class and its own, merged; never nil.
 	Parameters *v1alpha1.Settings
 	// Allow is what the class lets the Gateway ask for; nil for the default of everything.
+	// It stays in force while the class's parameters can't be used.
 	Allow *v1alpha1.Allow
-	// Hostnames are the class's rules for hostnames, which stay in force while the class's
-	// parameters can't be used.
-	Hostnames []v1alpha1.AllowedHostnames
 	// Held says that the parameters can't be used or the class does not exist, and that
 	// what runs goes on as it is: the Gateway is served although it is not accepted, and
 	// its fleet is neither changed nor, where there is none, created.

@@ -72,11 +72,10 @@ func (g *Graph) reads(c *flow.Ctx, namespace string) bool {
 // gatewayParameters is what the parameters of a Gateway and its class come to.
 type gatewayParameters struct {
 	settings *v1alpha1.Settings
-	allow    *v1alpha1.Allow // by the class; nil for the default of everything
-	class    string          // its name
-	// hostnames are those of allow, or those that there were while the class's parameters
-	// could be used.
-	hostnames []v1alpha1.AllowedHostnames
+	// allow is the class's, or what it was while the class's parameters could be used; nil
+	// for the default of everything.
+	allow *v1alpha1.Allow
+	class string // its name
 	// refused is the Accepted condition of a Gateway whose parameters can't be used or
 	// whose class doesn't exist, and held says that it goes on as it is nevertheless.
 	refused *metav1.Condition
@@ -99,9 +98,6 @@ func (g *Graph) declareParameters() flow.Table[object.Name, *gatewayParameters] 
 				return
 			}
 			p := &gatewayParameters{settings: g.levels(class, own), allow: class.allows(), class: class.Name, refused: refused}
-			if p.allow != nil {
-				p.hostnames = p.allow.Hostnames
-			}
 			if fields := g.unallowed(p, own); len(fields) > 0 {
 				p.refused = new(condition.GatewayParametersNotAllowed(own.Namespace+"/"+own.Name, class.Name, string(parameters.Allowed(p.allow)), fields))
 				p.settings = g.levels(class, nil)
@@ -251,13 +247,20 @@ func (g *Graph) hold(c *flow.Ctx, gw *gwv1.Gateway, class *Class, p *gatewayPara
 	case ok:
 		p.held, p.settings = true, last.Settings
 		if class.parameters == nil {
-			p.hostnames = last.Hostnames
+			p.allow = last.Allow
 		}
+	case class.InvalidParameters:
+		p.allow = &nothingKnown
 	case class.missing != "" && class.Object == nil:
 		// What the Gateway says counts only under a class that says what it may.
 		p.settings = g.levels(class, nil)
 	}
 }
+
+// nothingKnown is what a class allows whose parameters can't be used and which this process
+// and those before it have never seen well: other namespaces have no hostnames on its
+// Gateways, which is within whatever the class means to allow.
+var nothingKnown = v1alpha1.Allow{Hostnames: []v1alpha1.AllowedHostnames{{}}}
 
 // KeptOf returns what a Gateway goes on with while its parameters can't be used.
 func (g *Graph) KeptOf(c *flow.Ctx, gw *gwv1.Gateway) (parameters.Kept, bool) {
