@@ -249,18 +249,11 @@ func (g *Graph) hold(c *flow.Ctx, gw *gwv1.Gateway, class *Class, p *gatewayPara
 		if class.parameters == nil {
 			p.allow = last.Allow
 		}
-	case class.InvalidParameters:
-		p.allow = &nothingKnown
 	case class.missing != "" && class.Object == nil:
 		// What the Gateway says counts only under a class that says what it may.
 		p.settings = g.levels(class, nil)
 	}
 }
-
-// nothingKnown is what a class allows whose parameters can't be used and which this process
-// and those before it have never seen well: other namespaces have no hostnames on its
-// Gateways, which is within whatever the class means to allow.
-var nothingKnown = v1alpha1.Allow{Hostnames: []v1alpha1.AllowedHostnames{{}}}
 
 // KeptOf returns what a Gateway goes on with while its parameters can't be used.
 func (g *Graph) KeptOf(c *flow.Ctx, gw *gwv1.Gateway) (parameters.Kept, bool) {
