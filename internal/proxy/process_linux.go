@@ -43,32 +43,34 @@ func processAlive(p *os.Process, identity string) bool {
 	return err == nil && now == identity
 }
 
-// mainThreadTime is the processor time that the main thread of a process has used; 0
-// if the system doesn't tell. The kernel may be built without the file that has it
-// exactly, or fill it with zeros.
-func mainThreadTime(pid int) time.Duration {
-	exact, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/schedstat", pid, pid))
-	if err == nil {
-		if ns, _, _ := strings.Cut(string(exact), " "); ns != "0" {
-			n, _ := strconv.ParseInt(ns, 10, 64)
-			return time.Duration(n)
-		}
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/stat", pid, pid))
+// mainThread tells what the main thread of a process has used of a processor, 0 if the
+// system doesn't tell, and whether it would run if it were given one. The kernel may be
+// built without the file that has the time exactly, or fill it with zeros.
+func mainThread(pid int) (used time.Duration, runnable bool) {
+	thread := fmt.Sprintf("/proc/%d/task/%d/", pid, pid)
+	stat, err := os.ReadFile(thread + "stat")
 	if err != nil {
-		return 0
+		return 0, false
 	}
-	// As in processIdentity; utime and stime are fields 14 and 15, in hundredths.
+	// As in processIdentity; the state is field 3, utime and stime are 14 and 15, in
+	// hundredths.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 13 {
-		return 0
+		return 0, false
+	}
+	runnable = fields[0] == "R"
+	if exact, err := os.ReadFile(thread + "schedstat"); err == nil {
+		if ns, _, _ := strings.Cut(string(exact), " "); ns != "0" {
+			n, _ := strconv.ParseInt(ns, 10, 64)
+			return time.Duration(n), runnable
+		}
 	}
 	var ticks int64
 	for _, field := range fields[11:13] {
 		n, _ := strconv.ParseInt(field, 10, 64)
 		ticks += n
 	}
-	return time.Duration(ticks) * (time.Second / 100)
+	return time.Duration(ticks) * (time.Second / 100), runnable
 }
 
 // awaitEnd returns when a process has ended that is not our child: the kernel tells

@@ -37,5 +37,5 @@ func awaitEnd(p *os.Process, identity string) { watchAlive(p, identity) }
 // raiseFileLimit: only Linux can change the limits of another process.
 func raiseFileLimit(int) error { return nil }
 
-// mainThreadTime: only Linux tells it of another process's thread.
-func mainThreadTime(int) time.Duration { return 0 }
+// mainThread: only Linux tells it of another process's thread.
+func mainThread(int) (used time.Duration, runnable bool) { return 0, false }

@@ -225,7 +225,8 @@ func (s *Supervisor) watch(ctx context.Context, p *process, hash string) bool {
 // unanswered judges a process that has not answered: one that stands still is ended.
 func (s *Supervisor) unanswered(p *process, quiet *silence, still *standstill, err error) {
 	now := time.Now()
-	switch lasted := still.look(now, mainThreadTime(p.pid)); {
+	used, runnable := mainThread(p.pid)
+	switch lasted := still.look(now, used, runnable); {
 	case lasted >= stillLimit:
 		s.log.Error("envoy stands still and is ended; another one is started", "pid", p.pid, "error", err)
 		p.stalled = true

@@ -20,9 +20,9 @@ const (
 )
 
 // standstill adds up for how long an Envoy shows no sign of life: it answers nothing,
-// and its main thread uses no processor time. One that is busy, or is given little
-// time by a busy machine, uses some; a healthy one has timers that run many times a
-// second.
+// and its main thread uses no processor time and wouldn't if it could. One that is busy
+// uses some, or waits for its turn on a machine that has too much to do; a healthy one has
+// timers that run many times a second.
 type standstill struct {
 	at     time.Time     // of the last look
 	used   time.Duration // by its main thread until then
@@ -30,9 +30,10 @@ type standstill struct {
 }
 
 // look notes that Envoy has not answered, and returns for how long it has stood still.
-// used is what its main thread has used of a processor; 0 is not known.
-func (s *standstill) look(now time.Time, used time.Duration) time.Duration {
-	if s.at.IsZero() || used == 0 || used != s.used {
+// used is what its main thread has used of a processor; 0 is not known. A runnable one
+// only waits for a processor.
+func (s *standstill) look(now time.Time, used time.Duration, runnable bool) time.Duration {
+	if s.at.IsZero() || used == 0 || used != s.used || runnable {
 		*s = standstill{at: now, used: used}
 		return 0
 	}

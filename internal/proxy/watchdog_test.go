@@ -5,15 +5,16 @@ import (
 	"time"
 )
 
-// A standstill is time without any work. A busy process has none, nor has one of which
-// the system doesn't tell, and a pause of our own counts for little.
+// A standstill is time without any work. A busy process has none, nor has one that waits
+// for a processor or of which the system doesn't tell, and a pause of our own counts for
+// little.
 func TestStandstill(t *testing.T) {
 	var s standstill
-	now := time.Now()
+	now, waits := time.Now(), false
 	look := func(after, used, want time.Duration) {
 		t.Helper()
 		now = now.Add(after)
-		if got := s.look(now, used); got != want {
+		if got := s.look(now, used, waits); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
@@ -21,6 +22,10 @@ func TestStandstill(t *testing.T) {
 	look(time.Second, 5, time.Second)
 	look(time.Hour, 5, time.Second+stillStep)
 	look(time.Second, 6, 0)
+	look(time.Second, 6, time.Second)
+	waits = true
+	look(time.Second, 6, 0)
+	waits = false
 	look(time.Second, 6, time.Second)
 	look(time.Second, 0, 0)
 	look(time.Second, 0, 0)
