@@ -36,14 +36,31 @@ func OutOfRange(field string, value, least, most int64) metav1.Condition {
 	return unsupportedValue(field, "%d is out of range; use %d to %d", value, least, most)
 }
 
-// InvalidRegex is a regular expression that RE2 refuses.
-func InvalidRegex(field, pattern string, err error) metav1.Condition {
-	return unsupportedValue(field, "%s is not an RE2 regular expression: %v; see https://github.com/google/re2/wiki/Syntax", quote(pattern), err)
+// InvalidRegex is a regular expression that RE2 refuses; refused are the requests that
+// are refused instead of those that it was to match.
+func InvalidRegex(field, pattern string, err error, refused string) metav1.Condition {
+	return unsupportedValue(field, "%s is not an RE2 regular expression: %v; see https://github.com/google/re2/wiki/Syntax; until it is one, %s are refused", quote(pattern), err, refused)
 }
 
-// RegexTooLarge is a regular expression whose compiled form is over the limit.
-func RegexTooLarge(field, pattern string, size, limit int) metav1.Condition {
-	return unsupportedValue(field, "%s compiles to %d instructions, over the limit of %d; shorten it, above all its counted repetitions", quote(pattern), size, limit)
+// RegexTooLarge is a regular expression whose compiled form is over the limit; refused
+// are the requests that are refused instead of those that it was to match.
+func RegexTooLarge(field, pattern string, size, limit int, refused string) metav1.Condition {
+	return unsupportedValue(field, "%s compiles to %d instructions, over the limit of %d; shorten it, above all its counted repetitions; until then, %s are refused", quote(pattern), size, limit, refused)
+}
+
+// RefusedAll, RefusedBeginning and RefusedWith name the requests that are refused where a
+// match can't be expressed: all of a host, those with something that begins with a text,
+// or those that have something at all.
+func RefusedAll() string { return "all requests of its hosts" }
+
+// RefusedBeginning names requests by how what they ask for begins.
+func RefusedBeginning(what, with string) string {
+	return fmt.Sprintf("requests for %s that begin with %s", what, quote(with))
+}
+
+// RefusedWith names requests by what they have.
+func RefusedWith(what, name string) string {
+	return fmt.Sprintf("requests with a %s %s", what, quote(name))
 }
 
 // RouteOverRegexBudget is a route whose regular expressions have more instructions, on all

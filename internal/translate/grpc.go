@@ -22,20 +22,16 @@ func (t *translation) grpcMatches(spec *gwv1.GRPCRouteRule) []ir.Rule {
 	rules := make([]ir.Rule, 0, len(list))
 	for i := range list {
 		at := inRule(t.index).inMatch(i)
-		m, methodOK := t.grpcMethod(at, list[i].Method)
-		headers, headersOK := t.headers(at, httpHeaders(list[i].Headers))
-		if !methodOK || !headersOK {
-			continue
-		}
-		m.Headers = headers
+		m := t.grpcMethod(at, list[i].Method)
+		m.Headers = t.headers(at, httpHeaders(list[i].Headers))
 		rules = append(rules, ir.Rule{Source: t.source(i), Match: m})
 	}
 	return rules
 }
 
-func (t *translation) grpcMethod(at position, m *gwv1.GRPCMethodMatch) (ir.Match, bool) {
+func (t *translation) grpcMethod(at position, m *gwv1.GRPCMethodMatch) ir.Match {
 	if m == nil {
-		return ir.Match{Path: ir.PathMatch{Kind: ir.Service}}, true
+		return ir.Match{Path: ir.PathMatch{Kind: ir.Service}}
 	}
 	kind, service, method := gwv1.GRPCMethodMatchExact, valueOf(m.Service), valueOf(m.Method)
 	if m.Type != nil {
@@ -44,22 +40,37 @@ func (t *translation) grpcMethod(at position, m *gwv1.GRPCMethodMatch) (ir.Match
 	if service == "" && method == "" {
 		f := at.field("method")
 		t.refuse(f, condition.EmptyMethodMatch(f))
-		return ir.Match{}, false
+		return ir.Match{Path: ir.PathMatch{Kind: ir.Service}}
 	}
 	switch kind {
 	case gwv1.GRPCMethodMatchExact:
 		serviceOK := t.grpcName(at, "method.service", service)
 		methodOK := t.grpcName(at, "method.method", method)
-		return ir.Match{Path: ir.PathMatch{Kind: ir.Service, Value: service}, Method: method}, serviceOK && methodOK
+		if !serviceOK || !methodOK {
+			return grpcWider(service, method)
+		}
+		return ir.Match{Path: ir.PathMatch{Kind: ir.Service, Value: service}, Method: method}
 	case gwv1.GRPCMethodMatchRegularExpression:
-		service, serviceOK := t.grpcRegex(at, "method.service", service)
-		method, methodOK := t.grpcRegex(at, "method.method", method)
-		return ir.Match{Path: ir.PathMatch{Kind: ir.ServiceRegex, Value: service}, Method: method}, serviceOK && methodOK
+		service := t.grpcRegex(at, "method.service", "services", service)
+		method := t.grpcRegex(at, "method.method", "methods", method)
+		return ir.Match{Path: ir.PathMatch{Kind: ir.ServiceRegex, Value: service}, Method: method}
 	default:
 		f := at.field("method.type")
 		t.refuse(f, condition.UnknownValue(f, string(kind), "Exact", "RegularExpression"))
-		return ir.Match{}, false
+		return grpcWider(service, method)
 	}
+}
+
+// grpcWider is the match in place of one whose names can't be compared.
+func grpcWider(service, method string) ir.Match {
+	m := ir.Match{Path: ir.PathMatch{Kind: ir.ServiceRegex}}
+	if service != "" {
+		m.Path.Value, _ = wider(service)
+	}
+	if method != "" {
+		m.Method, _ = wider(method)
+	}
+	return m
 }
 
 func valueOf(s *string) string {
@@ -86,12 +97,13 @@ func (t *translation) grpcName(at position, name, value string) bool {
 // grpcRegex checks the expression of a service or a method, which becomes a part
 // of one for the path. There anchors would match nothing, so that those around an
 // expression, which has to match all anyway, are taken off, and others refused.
-func (t *translation) grpcRegex(at position, name, pattern string) (string, bool) {
+func (t *translation) grpcRegex(at position, name, what, pattern string) string {
 	if pattern == "" {
-		return "", true
+		return ""
 	}
-	if !t.regex(at, name, pattern) {
-		return "", false
+	instead, beginning := wider(pattern)
+	if !t.regex(at, name, pattern, refusedBeginning(what, beginning)) {
+		return instead
 	}
 	inner := strings.TrimPrefix(pattern, "^")
 	if strings.HasSuffix(inner, "$") && !strings.HasSuffix(inner, `\$`) {
@@ -100,9 +112,9 @@ func (t *translation) grpcRegex(at position, name, pattern string) (string, bool
 	if inner == "" || re2.Anchored(inner) {
 		f := at.field(name)
 		t.refuse(f, condition.AnchoredRegex(f, pattern))
-		return "", false
+		return instead
 	}
-	return inner, true
+	return inner
 }
 
 // httpHeaders gives matches of headers the form that they have in HTTPRoutes, which

@@ -238,8 +238,13 @@ func TestGRPCRegex(t *testing.T) {
 		route := &gwv1.GRPCRoute{Spec: gwv1.GRPCRouteSpec{Rules: []gwv1.GRPCRouteRule{{
 			Matches: []gwv1.GRPCRouteMatch{{Method: &gwv1.GRPCMethodMatch{Type: &kind, Service: &pattern}}},
 		}}}}
+		// One that is refused is one whose rule refuses what something wider matches.
 		rules, got := translate.Route(grpcNode(route)), "refused"
-		if len(rules.Rules) > 0 {
+		if len(rules.Rules) != 1 || rules.Rules[0].Status != http.StatusServiceUnavailable {
+			t.Errorf("%s: rules are %v", pattern, rules.Rules)
+			continue
+		}
+		if len(rules.Problems) == 0 {
 			got = rules.Rules[0].Match.Path.Value
 		}
 		if got != want {

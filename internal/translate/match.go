@@ -13,9 +13,8 @@ import (
 // everything is what a rule without matches takes.
 var everything = []gwv1.HTTPRouteMatch{{}}
 
-// matches makes a rule for each match of spec that can be expressed, with nothing
-// but its source and match. A match that can't be expressed takes no requests: a
-// wider one in its stead would take those of others.
+// matches makes a rule for each match of spec, with nothing but its source and match.
+// In place of what can't be expressed there is something wider (wider.go).
 func (t *translation) matches(spec *gwv1.HTTPRouteRule) []ir.Rule {
 	list := spec.Matches
 	if len(list) == 0 {
@@ -25,14 +24,12 @@ func (t *translation) matches(spec *gwv1.HTTPRouteRule) []ir.Rule {
 	rules := make([]ir.Rule, 0, len(list))
 	for i := range list {
 		at := inRule(t.index).inMatch(i)
-		path, pathOK := t.path(at, list[i].Path)
-		headers, headersOK := t.headers(at, list[i].Headers)
-		query, queryOK := t.query(at, list[i].QueryParams)
-		t.prefixes = t.prefixes && path.Kind == ir.PathPrefix
-		if !pathOK || !headersOK || !queryOK {
-			continue
+		m := ir.Match{
+			Path:    t.path(at, list[i].Path),
+			Headers: t.headers(at, list[i].Headers),
+			Query:   t.query(at, list[i].QueryParams),
 		}
-		m := ir.Match{Path: path, Headers: headers, Query: query}
+		t.prefixes = t.prefixes && m.Path.Kind == ir.PathPrefix
 		if list[i].Method != nil {
 			m.Method = string(*list[i].Method)
 		}
@@ -46,7 +43,7 @@ func (t *translation) source(match int) ir.Source {
 	return ir.Source{Kind: t.key.Kind, Name: t.key.Name, Rule: t.index, Title: t.name, Match: match}
 }
 
-func (t *translation) path(at position, m *gwv1.HTTPPathMatch) (ir.PathMatch, bool) {
+func (t *translation) path(at position, m *gwv1.HTTPPathMatch) ir.PathMatch {
 	kind, value := gwv1.PathMatchPathPrefix, "/"
 	if m != nil && m.Type != nil {
 		kind = *m.Type
@@ -56,18 +53,26 @@ func (t *translation) path(at position, m *gwv1.HTTPPathMatch) (ir.PathMatch, bo
 	}
 	switch kind {
 	case gwv1.PathMatchPathPrefix:
-		ok := t.matchable(at, value)
-		return ir.PathMatch{Kind: ir.PathPrefix, Value: prefix(value)}, ok
+		if !t.matchable(at, value) {
+			return ir.PathMatch{Kind: ir.PathRegex, Value: beginningWith(pathBeginning(value), len(value))}
+		}
+		return ir.PathMatch{Kind: ir.PathPrefix, Value: prefix(value)}
 	case gwv1.PathMatchExact:
-		ok := t.matchable(at, value)
-		return ir.PathMatch{Kind: ir.PathExact, Value: value}, ok
+		if !t.matchable(at, value) {
+			return ir.PathMatch{Kind: ir.PathRegex, Value: beginningWith(pathBeginning(value), len(value))}
+		}
+		return ir.PathMatch{Kind: ir.PathExact, Value: value}
 	case gwv1.PathMatchRegularExpression:
-		ok := t.regex(at, "path.value", value)
-		return ir.PathMatch{Kind: ir.PathRegex, Value: value}, ok
+		expression, beginning := wider(value)
+		if !t.regex(at, "path.value", value, refusedBeginning("paths", beginning)) {
+			return ir.PathMatch{Kind: ir.PathRegex, Value: expression}
+		}
+		return ir.PathMatch{Kind: ir.PathRegex, Value: value}
 	default:
 		f := at.field("path.type")
 		t.refuse(f, condition.UnknownValue(f, string(kind), "Exact", "PathPrefix", "RegularExpression"))
-		return ir.PathMatch{}, false
+		expression, _ := wider(value)
+		return ir.PathMatch{Kind: ir.PathRegex, Value: expression}
 	}
 }
 
@@ -83,7 +88,7 @@ func prefix(value string) string {
 // matchable checks a path to compare with. The schema has looked at its
 // characters already.
 func (t *translation) matchable(at position, path string) bool {
-	if why := pathProblem(path, "?#"); why != "" {
+	if why := pathProblem(path, unmatchable); why != "" {
 		f := at.field("path.value")
 		t.refuse(f, condition.InvalidPath(f, path, why))
 		return false
@@ -91,26 +96,38 @@ func (t *translation) matchable(at position, path string) bool {
 	return true
 }
 
-func (t *translation) headers(at position, list []gwv1.HTTPHeaderMatch) ([]ir.ValueMatch, bool) {
+// unmatchable are the characters that no path has.
+const unmatchable = "?#"
+
+// pathBeginning returns what of a path that has a problem can be compared with.
+func pathBeginning(path string) string {
+	i := 0
+	for i < len(path) && pathProblem(path[:i+1], unmatchable) == "" {
+		i++
+	}
+	return path[:i]
+}
+
+func (t *translation) headers(at position, list []gwv1.HTTPHeaderMatch) []ir.ValueMatch {
 	return values(len(list), func(i int) (ir.ValueMatch, bool) {
-		h, ok := &list[i], true
+		h := &list[i]
 		name := strings.ToLower(string(h.Name))
-		if !isToken(name) {
-			f := at.field(item("headers", i) + ".name")
-			t.refuse(f, condition.InvalidHeaderName(f, string(h.Name)))
-			ok = false
-		}
 		kind := gwv1.HeaderMatchExact
 		if h.Type != nil {
 			kind = *h.Type
 		}
 		m := ir.ValueMatch{Name: name, Value: h.Value}
-		ok = t.value(at, "headers", i, string(kind), &m) && ok
-		return m, ok
+		t.value(at, "headers", i, string(kind), condition.RefusedWith("header", name), &m)
+		if !isToken(name) {
+			f := at.field(item("headers", i) + ".name")
+			t.refuse(f, condition.InvalidHeaderName(f, string(h.Name)))
+			return m, false
+		}
+		return m, true
 	})
 }
 
-func (t *translation) query(at position, list []gwv1.HTTPQueryParamMatch) ([]ir.ValueMatch, bool) {
+func (t *translation) query(at position, list []gwv1.HTTPQueryParamMatch) []ir.ValueMatch {
 	return values(len(list), func(i int) (ir.ValueMatch, bool) {
 		q := &list[i]
 		kind := gwv1.QueryParamMatchExact
@@ -118,41 +135,40 @@ func (t *translation) query(at position, list []gwv1.HTTPQueryParamMatch) ([]ir.
 			kind = *q.Type
 		}
 		m := ir.ValueMatch{Name: string(q.Name), Value: q.Value}
-		ok := t.value(at, "queryParams", i, string(kind), &m)
-		return m, ok
+		t.value(at, "queryParams", i, string(kind), condition.RefusedWith("query parameter", m.Name), &m)
+		return m, true
 	})
 }
 
 // value completes m by the way to compare it. Headers and query parameters name
-// the ways alike.
-func (t *translation) value(at position, list string, i int, kind string, m *ir.ValueMatch) bool {
+// the ways alike. One that can't be compared is compared with anything.
+func (t *translation) value(at position, list string, i int, kind, refused string, m *ir.ValueMatch) {
 	switch kind {
 	case string(gwv1.HeaderMatchExact):
-		return true
 	case string(gwv1.HeaderMatchRegularExpression):
 		m.Regex = true
-		return t.regex(at, item(list, i)+".value", m.Value)
+		if !t.regex(at, item(list, i)+".value", m.Value, refused) {
+			m.Value = anything
+		}
 	default:
 		f := at.field(item(list, i) + ".type")
 		t.refuse(f, condition.UnknownValue(f, kind, "Exact", "RegularExpression"))
-		return false
+		m.Regex, m.Value = true, anything
 	}
 }
 
 // values gathers n matches of values; of those with the same name the first
 // counts, as the specification says of headers and query parameters alike.
-func values(n int, at func(int) (ir.ValueMatch, bool)) (list []ir.ValueMatch, ok bool) {
+func values(n int, at func(int) (ir.ValueMatch, bool)) []ir.ValueMatch {
 	if n == 0 {
-		return nil, true
+		return nil
 	}
-	ok = true
-	list = make([]ir.ValueMatch, 0, n)
+	list := make([]ir.ValueMatch, 0, n)
 	for i := range n {
-		m, good := at(i)
-		ok = ok && good
-		if !slices.ContainsFunc(list, func(o ir.ValueMatch) bool { return o.Name == m.Name }) {
+		m, ok := at(i)
+		if ok && !slices.ContainsFunc(list, func(o ir.ValueMatch) bool { return o.Name == m.Name }) {
 			list = append(list, m)
 		}
 	}
-	return list, ok
+	return list
 }

@@ -130,11 +130,11 @@ func TestBadValues(t *testing.T) {
 	t.Parallel()
 	s := startSite(t, nil)
 	for name, rule := range map[string]string{
-		"regex":           `- {matches: [{path: {type: RegularExpression, value: "/(?=bad)"}}], backendRefs: [{name: v1, port: 8080}]}`,
-		"unclosed-regex":  `- {matches: [{path: {type: RegularExpression, value: "/(bad"}}], backendRefs: [{name: v1, port: 8080}]}`,
-		"class-regex":     `- {matches: [{path: {type: RegularExpression, value: '/\p{Letter}+'}}], backendRefs: [{name: v1, port: 8080}]}`,
+		"regex":           `- {matches: [{path: {type: RegularExpression, value: "/bad(?=x)"}}], backendRefs: [{name: v1, port: 8080}]}`,
+		"unclosed-regex":  `- {matches: [{path: {type: RegularExpression, value: "/bad("}}], backendRefs: [{name: v1, port: 8080}]}`,
+		"class-regex":     `- {matches: [{path: {type: RegularExpression, value: '/bad\p{Letter}+'}}], backendRefs: [{name: v1, port: 8080}]}`,
 		"header-regex":    `- {matches: [{path: {type: PathPrefix, value: /bad}, headers: [{name: x, type: RegularExpression, value: "[a"}]}], backendRefs: [{name: v1, port: 8080}]}`,
-		"huge-regex":      `- {matches: [{path: {type: RegularExpression, value: "/` + strings.Repeat(`(\\pL|\\pN){900}`, 20) + `"}}], backendRefs: [{name: v1, port: 8080}]}`,
+		"huge-regex":      `- {matches: [{path: {type: RegularExpression, value: "/bad` + strings.Repeat(`(\\pL|\\pN){900}`, 20) + `"}}], backendRefs: [{name: v1, port: 8080}]}`,
 		"reserved-header": `- {matches: [{path: {type: PathPrefix, value: /bad}}], filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: Host, value: x}]}}], backendRefs: [{name: v1, port: 8080}]}`,
 		"header-value":    `- {matches: [{path: {type: PathPrefix, value: /bad}}], filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: X-A, value: "a\nb"}]}}], backendRefs: [{name: v1, port: 8080}]}`,
 	} {
@@ -154,6 +154,30 @@ func TestBadValues(t *testing.T) {
 			s.conditions(t, "HTTPRoute "+name, "gw", "Accepted=True", "!PartiallyInvalid")
 		})
 	}
+}
+
+// TestBrokenMatchBlocks protects what a match guards that can't be compiled: a wider rule,
+// of another route too, does not pass it. What can't be about it is served.
+func TestBrokenMatchBlocks(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, map[string]string{
+		"open.yaml": siteRoute("open", "guarded.example", "v1"),
+		"all.yaml":  siteRoute("all", "unknown.example", "v1"),
+	})
+	s.answers(t, "http://guarded.example/admin/users", http.StatusOK)
+	login := "  filters: [{type: RequestRedirect, requestRedirect: {path: {type: ReplaceFullPath, replaceFullPath: /login}}}]\n"
+	s.write(t, "guard.yaml",
+		siteRules("guard", "guarded.example", "- matches: [{path: {type: RegularExpression, value: '/admin/([a-z]*'}}]\n"+login+
+			"- matches: [{path: {value: /}, headers: [{name: x-user, type: RegularExpression, value: '['}]}]\n"+login)+
+			siteRules("unknown", "unknown.example", "- matches: [{path: {type: RegularExpression, value: '(?i)/admin/('}}]\n"+login))
+	s.answers(t, "http://guarded.example/admin/users", http.StatusInternalServerError)
+	s.answers(t, "http://guarded.example/adminfree", http.StatusOK)
+	s.serves(t, "guarded.example", "v1")
+	s.says(t, "HTTPRoute guard", `requests for paths that begin with "/admin/" are refused`)
+	s.answers(t, "http://unknown.example/admin/users", http.StatusInternalServerError)
+	s.answers(t, "http://unknown.example/", http.StatusInternalServerError)
+	s.says(t, "HTTPRoute unknown", "all requests of its hosts are refused")
+	s.serves(t, "home.example", "v1")
 }
 
 // TestNothingLeftOfRoute protects the reader of the status: a route whose only
