@@ -110,7 +110,8 @@ func New(opts Options) (*Standalone, error) {
 // Run serves until ctx ends, then drains and stops the Envoys.
 func (s *Standalone) Run(ctx context.Context) error {
 	files, err := file.New(file.Options{
-		Paths: s.opts.Paths, Stdin: s.opts.Stdin, Experimental: s.opts.Experimental, Log: s.opts.Log,
+		Paths: s.opts.Paths, Stdin: s.opts.Stdin, Experimental: s.opts.Experimental,
+		StateDir: s.opts.StateDir, Log: s.opts.Log,
 	})
 	if err != nil {
 		return err

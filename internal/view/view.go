@@ -111,6 +111,7 @@ func of(p *pipeline.Pipeline, told func(object.Key) any) View {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Message, b.Message),
 			a.Key.Compare(b.Key), strings.Compare(a.Field, b.Field))
 	})
+	v.blame()
 	return v
 }
 
@@ -134,4 +135,24 @@ func sortItems(kinds *kind.Table, items []Item) {
 			strings.Compare(a.Metadata.Namespace, b.Metadata.Namespace),
 			strings.Compare(a.Metadata.Name, b.Metadata.Name))
 	})
+}
+
+// blame makes the rows of objects say so that are refused by their schema: in force is
+// something else in their place, which may be in order.
+func (v *View) blame() {
+	refused := map[string]string{}
+	for _, p := range v.Problems {
+		if p.Reason == source.Invalid && !p.Stale && !p.Key.IsZero() && refused[p.Key.String()] == "" {
+			refused[p.Key.String()] = p.Message
+			if p.Field != "" {
+				refused[p.Key.String()] = p.Field + ": " + p.Message
+			}
+		}
+	}
+	for i := range v.Items {
+		if message := refused[v.Items[i].Key()]; message != "" {
+			sum := &v.Items[i].Summary
+			sum.State, sum.OK, sum.Message = string(source.Invalid), false, message
+		}
+	}
 }

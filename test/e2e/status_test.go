@@ -96,6 +96,7 @@ type statusProblem struct {
 	Line    int    `json:"line"`
 	Field   string `json:"field"`
 	Message string `json:"message"`
+	Stale   bool   `json:"stale"`
 }
 
 // status asks the running process by its admin server, which is what the

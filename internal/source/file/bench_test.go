@@ -87,6 +87,39 @@ func BenchmarkLoad(b *testing.B) {
 	runtime.KeepAlive(st)
 }
 
+// BenchmarkKeep is BenchmarkLoad with a state directory: the first start writes down all that
+// there is, later ones read that.
+func BenchmarkKeep(b *testing.B) {
+	const routes = 1000
+	b.Chdir(b.TempDir())
+	var text strings.Builder
+	for i := range routes {
+		text.WriteString(routeSet(i))
+	}
+	write(b, "in/routes.yaml", text.String())
+	s := newSource(b, Options{Paths: []string{"in"}})
+	start := func(b *testing.B, dir string) {
+		st := newState(s)
+		k := openKeeper(dir, s.log)
+		defer k.close()
+		st.keep(k)
+		if batch, err := st.scanAll(b.Context(), nil); err != nil || len(batch.Set) != 3*routes {
+			b.Fatalf("%d objects, %v", len(batch.Set), err)
+		}
+	}
+	b.Run("first", func(b *testing.B) {
+		for b.Loop() {
+			start(b, b.TempDir())
+		}
+	})
+	b.Run("later", func(b *testing.B) {
+		dir := b.TempDir()
+		for b.Loop() {
+			start(b, dir)
+		}
+	})
+}
+
 func heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -50,7 +50,7 @@ type rest struct {
 type definition struct {
 	doc     *document
 	object  source.Object // nil when it never was valid
-	sum     uint64        // hash of the object with defaults
+	sum     uint64        // hash of the object with defaults, or of its stand-in
 	spec    uint64        // the same without metadata: a change is a new generation
 	refused *refusal      // nil for valid text
 	next    *definition   // the index's
@@ -62,6 +62,12 @@ type definition struct {
 type refusal struct {
 	key    object.Key
 	faults []fault
+	// standIn is what is in force instead of an object that never was valid; nil for a kind
+	// that guards nothing.
+	standIn source.Object
+	// kept is the last valid version, as JSON, that this process can't use: it needs
+	// another channel.
+	kept []byte
 }
 
 // key names the object. A valid definition has it in its object, so it is not stored a
@@ -71,6 +77,17 @@ func (d *definition) key() object.Key {
 		return source.KeyOf(d.object)
 	}
 	return d.refused.key
+}
+
+// inForce is what consumers hold if this is the definition that counts; nil for nothing.
+func (d *definition) inForce() source.Object {
+	switch {
+	case d.object != nil:
+		return d.object
+	case d.refused != nil:
+		return d.refused.standIn
+	}
+	return nil
 }
 
 // faults are what is wrong with the text.
@@ -266,6 +283,10 @@ func (r *reader) decode(def *definition, id schema.Identity, it item) {
 	}
 	if len(refused.faults) > 0 {
 		def.refused = refused
+		if refused.standIn = r.validator.StandIn(id, it.content); refused.standIn != nil {
+			def.sum = sumOf(refused.standIn)
+			def.spec = def.sum
+		}
 		return
 	}
 	meta := it.content["metadata"]
@@ -290,8 +311,12 @@ func (it item) fault(err *field.Error) fault {
 	if path == "<nil>" {
 		path = ""
 	}
+	line := 0
+	if it.node != nil { // there is no text of what was kept
+		line = lineOf(it.node, path) - 1
+	}
 	return fault{
-		line:    lineOf(it.node, path) - 1,
+		line:    line,
 		field:   path,
 		message: schema.Message(err),
 		reason:  source.Invalid,

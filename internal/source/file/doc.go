@@ -14,5 +14,10 @@
 //   - The first of two definitions of one object is used. The order is that of the
 //     paths as given, then of the files by name, then of the documents from the top.
 //   - No text, syntax tree or generic value is kept after its scan.
+//   - What is kept (Options.StateDir) makes a process go on from where the one before was:
+//     restore gives the first scan what that process had in force, and from there a
+//     mistake, a deletion and an age mean what they mean without a restart.
+//   - A route that never was valid is replaced by one that takes the same requests and leads
+//     nowhere, and never by nothing.
 //   - One goroutine owns all state and calls apply.
 package file

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
@@ -21,6 +23,10 @@ type index struct {
 	// take as much memory as everything else here. Those of one key are in order;
 	// keys that share a hash share a chain.
 	chains map[uint64]*definition
+	// birth says how old an object is that is new to the index, and last what an earlier
+	// process had in force of it, or nil.
+	birth func(object.Key) metav1.Time
+	last  func(object.Key) *definition
 	// contested are the keys with several definitions. A change anywhere may
 	// reorder them, so they are looked at every time: there are few.
 	contested map[object.Key]struct{}
@@ -31,6 +37,8 @@ func newIndex() *index {
 	return &index{
 		hash:   func(key object.Key) uint64 { return maphash.Comparable(seed, key) },
 		chains: map[uint64]*definition{}, contested: map[object.Key]struct{}{},
+		birth: func(object.Key) metav1.Time { return metav1.Time{} },
+		last:  func(object.Key) *definition { return nil },
 	}
 }
 
@@ -67,15 +75,22 @@ func (x *index) of(key object.Key) []*definition {
 	return defs
 }
 
-// winner returns the definition whose object consumers hold; nil when none ever
-// was valid.
+// winner returns the definition whose object, or stand-in where none ever was valid,
+// consumers hold; nil where they hold nothing.
 func (x *index) winner(key object.Key) *definition {
+	var standIn *definition
 	for def := x.chains[x.hash(key)]; def != nil; def = def.next {
-		if def.object != nil && def.key() == key {
+		if def.inForce() == nil || def.key() != key {
+			continue
+		}
+		if def.object != nil {
 			return def
 		}
+		if standIn == nil {
+			standIn = def
+		}
 	}
-	return nil
+	return standIn
 }
 
 // order sorts the definitions of a key, all of them, in their chain.
@@ -96,8 +111,9 @@ func (x *index) order(key object.Key, defs []*definition) {
 }
 
 // update replaces definitions and says what that means for consumers. touched
-// are the files whose problems may differ from before.
-func (x *index) update(removed, added []*definition) (batch source.Batch, touched map[*file]struct{}) {
+// are the files whose problems may differ from before, and keys the objects that were
+// looked at.
+func (x *index) update(removed, added []*definition) (batch source.Batch, touched map[*file]struct{}, keys []object.Key) {
 	touched = map[*file]struct{}{}
 	held := make(map[object.Key]*definition, len(added))
 	for key := range x.contested {
@@ -114,14 +130,15 @@ func (x *index) update(removed, added []*definition) (batch source.Batch, touche
 	for _, def := range added {
 		x.link(def)
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(held), byGroup) {
+	keys = slices.SortedFunc(maps.Keys(held), byGroup)
+	for _, key := range keys {
 		defs := x.of(key)
 		for _, def := range defs {
 			touched[def.doc.file] = struct{}{}
 		}
 		x.settle(key, defs, held[key], &batch)
 	}
-	return batch, touched
+	return batch, touched, keys
 }
 
 // settle puts the first valid definition of a key in force. It replaces held, the one
@@ -143,46 +160,92 @@ func (x *index) settle(key object.Key, defs []*definition, held *definition, bat
 	if valid < 0 {
 		// All texts of the key are invalid. The object in force stays, even if its file
 		// is gone.
-		if held == nil {
+		was := held
+		if was == nil {
+			was = x.last(key)
+		}
+		if was != nil {
+			defs[0].take(was)
+		}
+		valid = slices.IndexFunc(defs, func(d *definition) bool { return d.inForce() != nil })
+		if valid < 0 {
 			return
 		}
-		valid = 0
-		defs[0].take(held)
 	}
 	winner := defs[valid]
 	if held != nil && held.sum == winner.sum {
-		winner.object = held.object // one copy in memory
+		winner.share(held)
 		return
 	}
-	winner.publish(held)
-	batch.Set = append(batch.Set, winner.object)
+	birth := x.birth(key)
+	if held != nil {
+		birth = held.inForce().GetCreationTimestamp()
+	}
+	winner.publish(held, birth)
+	batch.Set = append(batch.Set, winner.inForce())
 }
 
-// take gives an invalid definition an earlier version of its object.
+// take gives an invalid definition an earlier version of its object, or the stand-in that
+// there was if it has none.
 func (d *definition) take(was *definition) {
-	d.object, d.sum, d.spec = was.object, was.sum, was.spec
+	switch {
+	case was.object != nil:
+		d.object = was.object
+	case d.refused == nil:
+		d.refused = &refusal{key: was.refused.key, standIn: was.refused.standIn, kept: was.refused.kept}
+	default:
+		d.refused.kept = was.refused.kept
+		if d.refused.standIn != nil {
+			return // it is that of the text as it is now
+		}
+		d.refused.standIn = was.refused.standIn
+	}
+	d.sum, d.spec = was.sum, was.spec
+}
+
+// share makes a definition hold the copy that is in memory already.
+func (d *definition) share(held *definition) {
+	if d.object != nil {
+		d.object = held.object
+	} else {
+		d.refused.standIn = held.refused.standIn
+	}
+}
+
+// set replaces what is in force of a definition.
+func (d *definition) set(o source.Object) {
+	if d.object != nil {
+		d.object = o
+	} else {
+		d.refused.standIn = o
+	}
 }
 
 // publish gives a definition's object the generation after that of what is held
-// if anything but metadata differs.
-func (d *definition) publish(held *definition) {
+// if anything but metadata differs, and the age that it has unless its text says another.
+func (d *definition) publish(held *definition, birth metav1.Time) {
 	generation := int64(1)
 	if held != nil {
-		generation = held.object.GetGeneration()
+		generation = held.inForce().GetGeneration()
 		if held.spec != d.spec {
 			generation++
 		}
 	}
-	published := d.object.GetResourceVersion() != ""
-	if published && d.object.GetGeneration() == generation {
+	o := d.inForce()
+	published := o.GetResourceVersion() != ""
+	if published && o.GetGeneration() == generation {
 		return
 	}
 	if published {
 		// The object was passed on before, so it must not be changed any more.
-		d.object = d.object.DeepCopyObject().(source.Object)
+		o = o.DeepCopyObject().(source.Object)
+		d.set(o)
 	}
-	d.object.SetGeneration(generation)
-	d.object.SetResourceVersion(strconv.FormatUint(d.sum, 16))
+	o.SetGeneration(generation)
+	o.SetResourceVersion(strconv.FormatUint(d.sum, 16))
+	if age := o.GetCreationTimestamp(); age.IsZero() {
+		o.SetCreationTimestamp(birth)
+	}
 }
 
 // problems lists what is wrong with a file, from the top.
@@ -190,7 +253,7 @@ func (x *index) problems(f *file) []source.Problem {
 	var problems []source.Problem
 	if f.unread != nil {
 		p := *f.unread
-		p.Stale = len(f.docs) > 0
+		p.Stale = len(f.docs) > 0 || f.held != nil
 		problems = append(problems, p)
 	}
 	for _, doc := range f.docs {
@@ -202,9 +265,12 @@ func (x *index) problems(f *file) []source.Problem {
 			problems = append(problems, p)
 		}
 		for _, def := range doc.definitions() {
-			for _, flt := range def.faults() {
+			for i, flt := range def.faults() {
 				p := flt.problem(f.name, doc)
 				p.Key, p.Stale = def.key(), def.object != nil
+				if i == 0 && def.object == nil && x.winner(p.Key) == def {
+					p.Message += standInNote
+				}
 				problems = append(problems, p)
 			}
 			if p, ok := x.duplicate(def); ok {
@@ -215,6 +281,9 @@ func (x *index) problems(f *file) []source.Problem {
 	slices.SortStableFunc(problems, func(a, b source.Problem) int { return a.Line - b.Line })
 	return problems
 }
+
+// standInNote says what a stand-in does.
+const standInNote = "; until it is valid, what it would take answers 500, as far as that can be read"
 
 func (f fault) problem(file string, doc *document) source.Problem {
 	return source.Problem{File: file, Line: int(doc.line) + f.line, Field: f.field, Reason: f.reason, Message: f.message}
@@ -254,7 +323,7 @@ func (f *file) tellHeld(p *source.Problem) {
 	switch held := f.held.definitions(); len(held) {
 	case 0:
 	case 1:
-		p.Stale = true
+		p.Stale = held[0].object != nil
 		p.Key = held[0].key()
 	default:
 		p.Stale = true

@@ -12,8 +12,7 @@ import (
 // definitions that go and come.
 func (s *state) replace(r *reading) (removed, added []*definition) {
 	if r.err != nil {
-		s.keepUnread(r)
-		return nil, nil
+		return nil, s.keepUnread(r)
 	}
 	f := r.file
 	s.files[f.name] = f
@@ -43,14 +42,19 @@ func (s *state) replace(r *reading) (removed, added []*definition) {
 	return removed, append(added, hold(f, removed)...)
 }
 
-// keepUnread keeps what is known of a file that can't be read, and sets its problem.
-func (s *state) keepUnread(r *reading) {
+// keepUnread keeps what is known of a file that can't be read, and sets its problem. It
+// returns what an earlier process has kept of one that is new.
+func (s *state) keepUnread(r *reading) (added []*definition) {
 	f := r.prior
 	if f == nil {
 		f = &file{name: r.name, root: r.root}
+	}
+	if s.files[f.name] == nil {
 		s.files[f.name] = f
+		added = f.definitions()
 	}
 	f.unread = &source.Problem{File: r.name, Reason: source.Unread, Message: readMessage(r.err)}
+	return added
 }
 
 // keepValid gives definitions that are invalid now the object they had before.
@@ -73,11 +77,12 @@ func keepValid(removed, added []*definition) {
 func lastValid(defs []*definition) map[object.Key]*definition {
 	last := map[object.Key]*definition{}
 	for _, def := range defs {
-		if def.object == nil {
+		if def.inForce() == nil {
 			continue
 		}
 		key := def.key()
-		if first := last[key]; first == nil || def.before(first) {
+		first := last[key]
+		if first == nil || first.object == nil && def.object != nil || (first.object == nil) == (def.object == nil) && def.before(first) {
 			last[key] = def
 		}
 	}

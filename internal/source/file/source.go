@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -31,13 +32,18 @@ type Options struct {
 	Kinds *kind.Table
 	// Experimental selects the experimental channel of the Gateway API.
 	Experimental bool
-	Log          *slog.Logger
+	// StateDir is a private directory, locked by this process, in which Run keeps the last
+	// valid versions of objects and their age; empty keeps nothing beyond the process.
+	StateDir string
+	Log      *slog.Logger
 }
 
 // Source reads manifests from files. Its methods may be called several times,
 // but not at the same time.
 type Source struct {
 	paths     []string
+	here      string // the working directory
+	stateDir  string
 	stdin     io.Reader
 	validator *schema.Validator
 	log       *slog.Logger
@@ -60,7 +66,7 @@ func New(opts Options) (*Source, error) {
 		return nil, errors.New("no path given: name a directory, a file, or \"-\" for standard input")
 	}
 	s := &Source{
-		stdin: opts.Stdin, log: opts.Log, foreignSeen: map[string]bool{},
+		stdin: opts.Stdin, stateDir: opts.StateDir, log: opts.Log, foreignSeen: map[string]bool{},
 		timing: defaultTiming, notify: newNotifier,
 	}
 	if s.log == nil {
@@ -82,6 +88,9 @@ func New(opts Options) (*Source, error) {
 		}
 	}
 	var err error
+	if s.here, err = os.Getwd(); err != nil && s.stateDir != "" {
+		return nil, fmt.Errorf("file source: %w", err)
+	}
 	if s.validator, err = schema.New(cmp.Or(opts.Kinds, kind.All), opts.Experimental); err != nil {
 		return nil, fmt.Errorf("file source: %w", err)
 	}

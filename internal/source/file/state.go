@@ -17,10 +17,17 @@ type state struct {
 	tree     *tree
 	index    *index
 	reported map[string][]source.Problem // what consumers were last told, by file
+	kept     *keeper                     // nil if nothing outlives the process
 }
 
 func newState(s *Source) *state {
 	return &state{Source: s, files: map[string]*file{}, tree: &tree{}, index: newIndex(), reported: map[string][]source.Problem{}}
+}
+
+// keep makes the state go on from what a keeper has.
+func (s *state) keep(k *keeper) {
+	s.kept = k
+	s.index.birth, s.index.last = k.birth, s.lastKept
 }
 
 // scanAll looks at every input again.
@@ -76,6 +83,9 @@ func (s *state) apply(ctx context.Context, todo []*reading, gone []*file) (sourc
 	}
 
 	var removed, added []*definition
+	if s.kept.restoring() {
+		added = s.restore(todo)
+	}
 	names := map[string]struct{}{}
 	for _, f := range gone {
 		removed = append(removed, f.definitions()...)
@@ -90,11 +100,15 @@ func (s *state) apply(ctx context.Context, todo []*reading, gone []*file) (sourc
 		removed, added = append(removed, out...), append(added, in...)
 		names[r.name] = struct{}{}
 	}
-	batch, touched := s.index.update(removed, added)
+	batch, touched, keys := s.index.update(removed, added)
 	for f := range touched {
 		names[f.name] = struct{}{}
 	}
 	s.report(&batch, names)
+	s.kept.take(s, keys, removed)
+	if s.kept.restoring() {
+		s.kept.restored()
+	}
 	return batch, nil
 }
 

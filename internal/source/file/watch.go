@@ -78,6 +78,10 @@ func (s *Source) Run(ctx context.Context, apply func(source.Batch)) error {
 	}
 	r := &runner{state: newState(s), dirty: map[string]bool{}}
 	defer r.close()
+	if k := openKeeper(s.stateDir, s.log); k != nil {
+		defer k.close()
+		r.keep(k)
+	}
 	if n, err := s.notify(); err != nil {
 		r.poll(err)
 	} else {

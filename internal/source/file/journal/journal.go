@@ -1,0 +1,167 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"syscall"
+)
+
+// MaxSize bounds the file, in bytes: four times the largest file that is read.
+const MaxSize = 256 << 20
+
+// name is that of the file in the state directory, and temporary that of the one which
+// takes its place.
+const (
+	name      = "kept"
+	temporary = "kept.new"
+)
+
+// slack is how much may be superseded before a journal is worth rewriting, in bytes.
+const slack = 1 << 20
+
+// ErrTooLarge says that a journal would be larger than MaxSize.
+var ErrTooLarge = fmt.Errorf("the last valid versions are larger than %d MiB together", MaxSize>>20)
+
+// Journal is open for one process, which holds the state directory's lock. It is for one
+// goroutine.
+type Journal struct {
+	root *os.Root
+	file *os.File
+	size int64
+	base int64 // the size when the journal was new
+}
+
+// Open opens the journal of a state directory and reads what is there. Fresh says that
+// there was none, or none that can be read.
+func Open(dir string) (j *Journal, records []Record, fresh bool, err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	defer func() {
+		if err != nil {
+			_ = root.Close()
+		}
+	}()
+	// The name of a symbolic link leads elsewhere, and nobody but the user can make one
+	// here: it is not followed.
+	f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+		}
+	}()
+	if err := f.Chmod(0o600); err != nil {
+		return nil, nil, false, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	if err != nil {
+		return nil, nil, false, err
+	}
+	if len(text) > MaxSize {
+		text = nil
+	}
+	records, good := parse(text)
+	j = &Journal{root: root, file: f, size: int64(good), base: int64(good)}
+	if good == 0 {
+		records, fresh = nil, true
+		if err := j.begin(); err != nil {
+			return nil, nil, false, err
+		}
+	}
+	// What follows the last whole record was cut short.
+	if err := f.Truncate(j.size); err != nil {
+		return nil, nil, false, err
+	}
+	return j, records, fresh, nil
+}
+
+// begin makes the file an empty journal.
+func (j *Journal) begin() error {
+	if err := j.file.Truncate(0); err != nil {
+		return err
+	}
+	j.size, j.base = 0, int64(len(header))
+	return j.write([]byte(header))
+}
+
+// write adds text at the end. A write that fails leaves what a reader ignores, and the
+// next one overwrites it.
+func (j *Journal) write(text []byte) error {
+	if j.size+int64(len(text)) > MaxSize {
+		return ErrTooLarge
+	}
+	if _, err := j.file.WriteAt(text, j.size); err != nil {
+		return err
+	}
+	j.size += int64(len(text))
+	return nil
+}
+
+// chunk is how much is gathered before it is written, in bytes.
+const chunk = 1 << 20
+
+// Append adds records, each of which takes the place of earlier ones of its ID.
+func (j *Journal) Append(records iter.Seq[Record]) error {
+	var text []byte
+	for r := range records {
+		if text = r.appendTo(text); len(text) >= chunk {
+			if err := j.write(text); err != nil {
+				return err
+			}
+			text = text[:0]
+		}
+	}
+	return j.write(text)
+}
+
+// Wasteful reports whether most of the journal may be superseded, so that it is worth
+// rewriting.
+func (j *Journal) Wasteful() bool { return j.size > 2*j.base+slack }
+
+// Rewrite replaces all records. Until it is done, the journal is as it was before.
+func (j *Journal) Rewrite(records iter.Seq[Record]) error {
+	f, err := j.root.OpenFile(temporary, os.O_RDWR|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	next := &Journal{root: j.root, file: f}
+	err = next.write([]byte(header))
+	if err == nil {
+		err = next.Append(records)
+	}
+	if err == nil {
+		err = f.Sync() // lest the name is there before the content, if the machine stops
+	}
+	if err == nil {
+		err = j.root.Rename(temporary, name)
+	}
+	if err != nil {
+		_ = f.Close()
+		_ = j.root.Remove(temporary)
+		return err
+	}
+	_ = j.file.Close()
+	j.file, j.size, j.base = f, next.size, next.size
+	return nil
+}
+
+// Forget removes the file: what is kept there is not kept up to date any more.
+func (j *Journal) Forget() error {
+	if err := j.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Close lets go of the file.
+func (j *Journal) Close() error {
+	return errors.Join(j.file.Close(), j.root.Close())
+}

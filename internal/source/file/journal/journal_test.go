@@ -1,0 +1,258 @@
+package journal
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+)
+
+func id(name string) ID {
+	return ID{File: "/in/" + name + ".yaml", Key: object.Key{Kind: object.KindOf("g.example", "Thing"), Name: object.Name{Namespace: "ns", Name: name}}}
+}
+
+var some = []Record{
+	{ID: id("a"), Born: time.Unix(1, 2), Sum: 1 << 63, Object: []byte(`{"a": 1}`)},
+	{ID: id("b"), Object: []byte(`{}`), StandIn: true},
+	{ID: id("a"), Forgotten: true},
+	{ID: ID{}, Object: []byte("\x00\xff")},
+}
+
+func same(t *testing.T, what string, want, got []Record) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.AllowUnexported(object.Kind{}), cmp.Comparer(object.Kind.Equal)); diff != "" {
+		t.Errorf("%s: -want +got:\n%s", what, diff)
+	}
+}
+
+func open(t *testing.T, dir string) (*Journal, []Record, bool) {
+	t.Helper()
+	j, records, fresh, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = j.Close() })
+	return j, records, fresh
+}
+
+// What was written is read, in any number of turns, and nobody else can read it.
+func TestJournal(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, nil, 0o644); err != nil { //nolint:gosec // it is to be made private
+		t.Fatal(err)
+	}
+	j, records, fresh := open(t, dir)
+	if !fresh || len(records) > 0 {
+		t.Errorf("new: %v %v", records, fresh)
+	}
+	if err := j.Append(slices.Values(some[:2])); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Append(slices.Values(some[2:])); err != nil {
+		t.Fatal(err)
+	}
+	_ = j.Close()
+	j, records, fresh = open(t, dir)
+	if fresh {
+		t.Error("a journal with records is a new one")
+	}
+	same(t, "appended", some, records)
+	if err := j.Rewrite(slices.Values(some[1:2])); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Append(slices.Values(some[3:])); err != nil {
+		t.Fatal(err)
+	}
+	_ = j.Close()
+	_, records, _ = open(t, dir)
+	same(t, "rewritten", []Record{some[1], some[3]}, records)
+	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+// A write that is cut short costs its own records and nothing before them.
+func TestCutShort(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, name)
+	text, ends := []byte(header), []int{}
+	for i := range some {
+		text = some[i].appendTo(text)
+		ends = append(ends, len(text))
+	}
+	for n := range len(text) {
+		for _, tail := range []string{"", "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"} {
+			cut := append(slices.Clone(text[:n]), tail...)
+			if err := os.WriteFile(path, cut, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			written := n // the tail may be what was to be written
+			for written < min(len(cut), len(text)) && cut[written] == text[written] {
+				written++
+			}
+			whole := 0
+			for _, end := range ends {
+				if end <= written {
+					whole++
+				}
+			}
+			j, records, fresh := open(t, dir)
+			same(t, fmt.Sprintf("%d bytes", n), some[:whole], records)
+			if fresh != (n < len(header)) {
+				t.Errorf("%d bytes: fresh is %v", n, fresh)
+			}
+			if err := j.Append(slices.Values(some[:1])); err != nil {
+				t.Fatal(err)
+			}
+			_ = j.Close()
+			again, records, _ := open(t, dir)
+			same(t, fmt.Sprintf("%d bytes and a record", n), append(slices.Clone(some[:whole]), some[0]), records)
+			_ = again.Close()
+		}
+	}
+}
+
+// A changed byte costs no more than what stands behind it.
+func TestChangedByte(t *testing.T) {
+	text := []byte(header)
+	for i := range some {
+		text = some[i].appendTo(text)
+	}
+	for i := range text {
+		text[i] ^= 0x40
+		records, _ := parse(text)
+		text[i] ^= 0x40
+		if len(records) >= len(some) {
+			t.Errorf("byte %d: all is read", i)
+		}
+		same(t, "before the byte", some[:len(records)], records)
+	}
+}
+
+// The journal does not follow a link, and its size is bounded.
+func TestBounds(t *testing.T) {
+	dir := t.TempDir()
+	elsewhere := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(elsewhere, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(elsewhere, filepath.Join(dir, name)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := Open(dir); err == nil {
+		t.Error("a link is followed")
+	}
+	if text, err := os.ReadFile(elsewhere); err != nil || string(text) != "kept" {
+		t.Errorf("the link's target is %q, %v", text, err)
+	}
+	dir = t.TempDir()
+	j, _, _ := open(t, dir)
+	many := func(n int) func(func(Record) bool) {
+		return func(yield func(Record) bool) {
+			for range n {
+				if !yield(Record{ID: id("a"), Object: []byte(strings.Repeat("a", 1000))}) {
+					return
+				}
+			}
+		}
+	}
+	for !j.Wasteful() {
+		if err := j.Append(many(100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Rewrite(many(1)); err != nil || j.Wasteful() {
+		t.Errorf("wasteful after it was rewritten; %v", err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() > 2000 || info.Size() != j.size {
+		t.Errorf("%v, %v", info.Size(), err)
+	}
+	j.size = MaxSize - 100
+	if err := j.Append(many(1)); err == nil {
+		t.Error("the size is not bounded")
+	}
+	if err := j.Forget(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, name)); !os.IsNotExist(err) {
+		t.Errorf("it is still there: %v", err)
+	}
+}
+
+// killed is the environment variable by which TestKilled starts itself to be killed.
+const killed = "GATEHOUSE_TEST_JOURNAL"
+
+// A process that is killed while it writes loses nothing that it had written.
+func TestKilled(t *testing.T) {
+	if dir := os.Getenv(killed); dir != "" {
+		writeForever(t, dir)
+		return
+	}
+	dir := t.TempDir()
+	for range 5 {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
+		cmd.Env = append(os.Environ(), killed+"="+dir)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		last := 0
+		for lines.Scan() {
+			if last, err = strconv.Atoi(lines.Text()); err != nil {
+				t.Fatal(lines.Text())
+			}
+			if last%50 == 49 {
+				break
+			}
+		}
+		_ = cmd.Process.Kill()
+		_, _ = io.Copy(io.Discard, out)
+		_ = cmd.Wait()
+		j, records, fresh := open(t, dir)
+		_ = j.Close()
+		found := 0
+		for _, r := range records {
+			found = max(found, int(r.Sum))
+		}
+		if fresh || found < last {
+			t.Fatalf("fresh is %v, and record %d is the last, want at least %d", fresh, found, last)
+		}
+	}
+}
+
+func writeForever(t *testing.T, dir string) {
+	j, records, _ := open(t, dir)
+	n := 0
+	for _, r := range records {
+		n = max(n, int(r.Sum))
+	}
+	for {
+		n++
+		record := Record{ID: id("a"), Sum: uint64(n), Object: []byte(strings.Repeat("a", 1+n%60_000))}
+		write := j.Append
+		if n%7 == 0 {
+			write = j.Rewrite
+		}
+		if err := write(slices.Values([]Record{record})); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println(n)
+	}
+}

@@ -1,0 +1,153 @@
+package journal
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+)
+
+// ID names what a record is about: an object as one file has it.
+type ID struct {
+	File string // absolute path
+	Key  object.Key
+}
+
+// Record is what is kept of an object as one file has it.
+type Record struct {
+	ID
+	// Born is when the object was first seen; zero for those of the first start.
+	Born time.Time
+	// Sum is a hash of the object.
+	Sum uint64
+	// Object is JSON.
+	Object []byte
+	// StandIn says that it is not the object, which never was valid, but what is in force
+	// in its place.
+	StandIn bool
+	// Forgotten takes back what was kept.
+	Forgotten bool
+}
+
+// header begins every journal. Another form of records would have another one.
+const header = "gatehouse journal 1\n"
+
+// A record is framed by its length and a hash: what was written in part has another one.
+const frame = 4 + 8
+
+// flags of a record.
+const (
+	forgotten = 1 << iota
+	standIn
+)
+
+// appendTo appends the record to text.
+func (r *Record) appendTo(text []byte) []byte {
+	start := len(text)
+	text = append(text, make([]byte, frame)...)
+	flags := byte(0)
+	if r.Forgotten {
+		flags |= forgotten
+	}
+	if r.StandIn {
+		flags |= standIn
+	}
+	text = append(text, flags)
+	for _, s := range [...]string{r.File, r.Key.Kind.Group(), r.Key.Kind.Name(), r.Key.Namespace, r.Key.Name.Name} {
+		text = binary.AppendUvarint(text, uint64(len(s)))
+		text = append(text, s...)
+	}
+	born := int64(0)
+	if !r.Born.IsZero() {
+		born = r.Born.UnixNano()
+	}
+	text = binary.AppendVarint(text, born)
+	text = binary.AppendUvarint(text, r.Sum)
+	text = append(text, r.Object...)
+	body := text[start+frame:]
+	binary.LittleEndian.PutUint32(text[start:], uint32(len(body)))
+	binary.LittleEndian.PutUint64(text[start+4:], xxhash.Sum64(body))
+	return text
+}
+
+// next reads the first record of text and returns what follows it; false if there is no
+// whole record. The record's object shares memory with text.
+func next(text []byte) (r Record, rest []byte, ok bool) {
+	if len(text) < frame {
+		return Record{}, nil, false
+	}
+	size := uint64(binary.LittleEndian.Uint32(text))
+	if size > uint64(len(text)-frame) {
+		return Record{}, nil, false
+	}
+	body := text[frame : frame+size]
+	if len(body) == 0 || binary.LittleEndian.Uint64(text[4:]) != xxhash.Sum64(body) {
+		return Record{}, nil, false
+	}
+	r.Forgotten, r.StandIn = body[0]&forgotten != 0, body[0]&standIn != 0
+	p := parser{rest: body[1:]}
+	r.File = p.text()
+	group, kind := p.text(), p.text()
+	r.Key.Kind = object.KindOf(group, kind)
+	r.Key.Namespace, r.Key.Name.Name = p.text(), p.text()
+	if born := p.signed(); born != 0 {
+		r.Born = time.Unix(0, born)
+	}
+	r.Sum = p.number()
+	r.Object = p.rest
+	return r, text[frame+size:], !p.bad
+}
+
+// parser reads the fields of a record.
+type parser struct {
+	rest []byte
+	bad  bool
+}
+
+func (p *parser) number() uint64 {
+	v, n := binary.Uvarint(p.rest)
+	return advance(p, v, n)
+}
+
+func (p *parser) signed() int64 {
+	v, n := binary.Varint(p.rest)
+	return advance(p, v, n)
+}
+
+func advance[T int64 | uint64](p *parser, v T, n int) T {
+	if n <= 0 {
+		p.bad, p.rest = true, nil
+		return 0
+	}
+	p.rest = p.rest[n:]
+	return v
+}
+
+func (p *parser) text() string {
+	n := p.number()
+	if n > uint64(len(p.rest)) {
+		p.bad, p.rest = true, nil
+		return ""
+	}
+	s := string(p.rest[:n])
+	p.rest = p.rest[n:]
+	return s
+}
+
+// parse reads the records of a journal, and says how long that part of it is which could
+// be read.
+func parse(text []byte) (records []Record, good int) {
+	if len(text) < len(header) || string(text[:len(header)]) != header {
+		return nil, 0
+	}
+	rest := text[len(header):]
+	for {
+		r, after, ok := next(rest)
+		if !ok {
+			return records, len(text) - len(rest)
+		}
+		records, rest = append(records, r), after
+	}
+}

@@ -1,0 +1,363 @@
+package file
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+)
+
+// life is what one process after another knows of directory "in", with a state directory
+// that outlives each.
+type life struct {
+	t    *testing.T
+	opts Options
+	dir  string
+	*state
+	held map[string]source.Object // what consumers hold, by key
+}
+
+func newLife(t *testing.T) *life {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	l := &life{t: t, opts: Options{Paths: []string{"in"}}, dir: t.TempDir()}
+	if err := os.Mkdir("in", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.kill() })
+	return l
+}
+
+// kill ends the process as a crash would.
+func (l *life) kill() {
+	if l.state != nil {
+		l.kept.close()
+		l.state = nil
+	}
+}
+
+// start begins the next process and reads everything.
+func (l *life) start() []string {
+	l.t.Helper()
+	l.kill()
+	l.state = newState(newSource(l.t, l.opts))
+	k := openKeeper(l.dir, slog.New(slog.NewTextHandler(testLog{l.t}, nil)))
+	if k == nil {
+		l.t.Fatal("nothing is kept")
+	}
+	l.keep(k)
+	l.held = map[string]source.Object{}
+	return l.scan()
+}
+
+type testLog struct{ t *testing.T }
+
+func (l testLog) Write(text []byte) (int, error) {
+	l.t.Log(string(bytes.TrimSpace(text)))
+	return len(text), nil
+}
+
+// scan looks at the files again, and returns all problems there are.
+func (l *life) scan() []string {
+	l.t.Helper()
+	batch, err := l.scanAll(l.t.Context(), nil)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, o := range batch.Set {
+		l.held[source.KeyOf(o).String()] = o
+	}
+	for _, key := range batch.Deleted {
+		delete(l.held, key.String())
+	}
+	var problems []string
+	for _, list := range l.reported {
+		for _, p := range list {
+			text := p.Error()
+			if p.Stale {
+				text += " (stale)"
+			}
+			problems = append(problems, text)
+		}
+	}
+	slices.Sort(problems)
+	return problems
+}
+
+// holds checks which objects are in force: their names, with a value that config has.
+func (l *life) holds(what string, want ...string) {
+	l.t.Helper()
+	var got []string
+	for key, o := range l.held {
+		if value := o.GetLabels()["value"]; value != "" {
+			key += "=" + value
+		}
+		got = append(got, strings.TrimPrefix(key, "ConfigMap default/"))
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		l.t.Errorf("%s: %q are in force, want %q", what, got, want)
+	}
+}
+
+// thing is a ConfigMap of a version.
+func thing(name, version string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", labels: {value: \"" + version + "\"}}\n"
+}
+
+// broken is the same with a mistake in it.
+func broken(name string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", labels: {value: broken}}\ndata: [1]\n"
+}
+
+const noYAML = "apiVersion: v1\nkind: {"
+
+// What was in force when a process ended is in force in the next one, whatever became of
+// the text; what was deleted meanwhile, or before, is gone for good.
+func TestKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after map[string]string
+		remove        []string
+		want          []string
+		stale         int
+	}{
+		"nothing changes":      {before: map[string]string{"a": thing("a", "1")}, want: []string{"a=1"}},
+		"an object is broken":  {before: map[string]string{"a": thing("a", "1")}, after: map[string]string{"a": broken("a")}, want: []string{"a=1"}, stale: 1},
+		"no YAML":              {before: map[string]string{"a": thing("a", "1")}, after: map[string]string{"a": noYAML}, want: []string{"a=1"}, stale: 1},
+		"one document of two":  {before: map[string]string{"a": thing("a", "1") + "---\n" + thing("b", "1")}, after: map[string]string{"a": noYAML + "\n---\n" + thing("b", "2")}, want: []string{"a=1", "b=2"}, stale: 1},
+		"removed from a file":  {before: map[string]string{"a": thing("a", "1") + "---\n" + thing("b", "1")}, after: map[string]string{"a": thing("a", "1")}, want: []string{"a=1"}},
+		"an emptied file":      {before: map[string]string{"a": thing("a", "1"), "b": thing("b", "1")}, after: map[string]string{"a": ""}, want: []string{"b=1"}},
+		"a deleted file":       {before: map[string]string{"a": thing("a", "1"), "b": thing("b", "1")}, remove: []string{"a"}, want: []string{"b=1"}},
+		"moved and broken":     {before: map[string]string{"a": thing("a", "1")}, remove: []string{"a"}, after: map[string]string{"b": broken("a")}, want: []string{"a=1"}, stale: 1},
+		"another one's broken": {before: map[string]string{"a": thing("a", "1")}, after: map[string]string{"a": thing("a", "1"), "b": broken("a")}, want: []string{"a=1"}},
+		"edited and broken":    {before: map[string]string{"a": thing("a", "1"), "b": thing("b", "1")}, after: map[string]string{"a": thing("a", "2"), "b": broken("b")}, want: []string{"a=2", "b=1"}, stale: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLife(t)
+			put := func(files map[string]string) {
+				for name, text := range files {
+					write(t, "in/"+name+".yaml", text)
+				}
+			}
+			put(c.before)
+			l.start()
+			l.kill()
+			put(c.after)
+			for _, name := range c.remove {
+				if err := os.Remove("in/" + name + ".yaml"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// A third process finds what the second one has found.
+			for _, what := range []string{"second process", "third process"} {
+				stale := 0
+				for _, p := range l.start() {
+					if strings.HasSuffix(p, "(stale)") {
+						stale++
+					}
+				}
+				l.holds(what, c.want...)
+				if stale != c.stale {
+					t.Errorf("%s: %d problems say that an earlier version is in force, want %d: %q", what, stale, c.stale, l.reported)
+				}
+			}
+			// What is gone does not come back with a mistake.
+			for _, name := range c.remove {
+				write(t, "in/"+name+".yaml", noYAML)
+			}
+			l.start()
+			l.holds("after a mistake", c.want...)
+		})
+	}
+}
+
+// What is broken while a process runs is kept as well, through any number of processes, and
+// so is what is deleted.
+func TestKeptWhileRunning(t *testing.T) {
+	l := newLife(t)
+	write(t, "in/a.yaml", thing("a", "1")+"---\n"+thing("gone", "1"))
+	l.start()
+	write(t, "in/a.yaml", thing("a", "2"))
+	l.scan()
+	write(t, "in/a.yaml", broken("a"))
+	l.scan()
+	l.holds("first process", "a=2")
+	write(t, "in/b.yaml", broken("gone"))
+	l.start()
+	l.holds("second process", "a=2")
+	write(t, "in/a.yaml", noYAML)
+	l.scan()
+	l.start()
+	l.holds("third process", "a=2")
+	write(t, "in/a.yaml", thing("a", "3"))
+	l.start()
+	l.holds("fourth process", "a=3")
+}
+
+// A directory or a file that can't be read says nothing about what is in it.
+func TestKeptUnread(t *testing.T) {
+	l := newLife(t)
+	write(t, "in/a.yaml", thing("a", "1"))
+	l.start()
+	if err := os.Rename("in", "elsewhere"); err != nil {
+		t.Fatal(err)
+	}
+	if p := l.start(); len(p) != 1 || !strings.HasSuffix(p[0], "(stale)") {
+		t.Errorf("problems are %q", p)
+	}
+	l.holds("without the directory", "a=1")
+	if err := os.Mkdir("in", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir("in/sub", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/nowhere/at/all", "in/a.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	l.start()
+	l.holds("with a link that leads nowhere", "a=1")
+	if err := os.Remove("in/a.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	l.start()
+	l.holds("without the file")
+	write(t, "in/a.yaml", broken("a"))
+	l.start()
+	l.holds("broken and new")
+}
+
+// A route that never was valid, or needs another channel, holds what it takes.
+func TestKeptStandIn(t *testing.T) {
+	const route = `apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: guard}
+spec:
+  parentRefs: [{name: gw}]
+  rules:
+  - matches: [{path: {value: /admin}}]
+    filters: [{type: ExternalAuth, externalAuth: {protocol: HTTP, http: {}, backendRef: {name: auth, port: 80}}}]
+`
+	l := newLife(t)
+	l.opts.Experimental = true
+	write(t, "in/a.yaml", route)
+	if p := l.start(); len(p) > 0 {
+		t.Fatal(p)
+	}
+	takes := func(what, path string) {
+		t.Helper()
+		route, ok := l.held["HTTPRoute default/guard"].(*gwv1.HTTPRoute)
+		if !ok {
+			t.Errorf("%s: nothing is in force", what)
+			return
+		}
+		rule := route.Spec.Rules[0]
+		if got := *rule.Matches[0].Path.Value; got != path || len(rule.BackendRefs)+len(rule.Filters) > 0 {
+			t.Errorf("%s: %s is taken, want %s, and leads to %v", what, got, path, rule)
+		}
+	}
+	l.opts.Experimental = false
+	p := strings.Join(l.start(), "\n")
+	if !strings.Contains(p, "--experimental") || strings.Contains(p, "stale") || !strings.Contains(p, "answers 500") {
+		t.Errorf("problems are %s", p)
+	}
+	takes("without the channel", "/admin")
+	write(t, "in/a.yaml", noYAML)
+	l.start()
+	takes("with a mistake beside the wrong channel", "/admin")
+	l.start()
+	takes("the same once more", "/admin")
+	l.opts.Experimental = true
+	l.start()
+	if route, ok := l.held["HTTPRoute default/guard"].(*gwv1.HTTPRoute); !ok || len(route.Spec.Rules[0].Filters) != 1 {
+		t.Error("with the channel, the last valid version is not in force")
+	}
+	if err := os.Remove("in/a.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	l.start()
+	l.holds("deleted")
+
+	never := strings.ReplaceAll(strings.ReplaceAll(route, "ExternalAuth,", "ExternalAut,"), "/admin", "/never")
+	write(t, "in/a.yaml", never)
+	l.start()
+	takes("never valid", "/never")
+	write(t, "in/a.yaml", noYAML)
+	l.scan()
+	takes("never valid, and then no YAML", "/never")
+	l.start()
+	takes("the same in another process", "/never")
+	write(t, "in/a.yaml", "")
+	l.start()
+	l.holds("emptied")
+}
+
+// Objects have an age from when they were first seen, which edits and restarts don't
+// change; those of the first start are of one age.
+func TestAge(t *testing.T) {
+	l := newLife(t)
+	write(t, "in/a.yaml", thing("a", "1"))
+	write(t, "in/b.yaml", thing("b", "1"))
+	l.start()
+	age := func(name string) int64 {
+		at := l.held["ConfigMap default/"+name].GetCreationTimestamp()
+		if at.IsZero() {
+			return 0
+		}
+		return at.UnixNano()
+	}
+	if age("a") != 0 || age("b") != 0 {
+		t.Error("what was there first has an age")
+	}
+	write(t, "in/c.yaml", thing("c", "1"))
+	l.scan()
+	c := age("c")
+	if c == 0 {
+		t.Error("what came later has no age")
+	}
+	write(t, "in/c.yaml", thing("c", "2"))
+	write(t, "in/a.yaml", thing("a", "2"))
+	l.scan()
+	if age("c") != c || age("a") != 0 {
+		t.Error("an edit changes an age")
+	}
+	write(t, "in/d.yaml", thing("d", "1"))
+	if err := os.Rename("in/c.yaml", "in/z.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	l.start()
+	d := age("d")
+	if age("a") != 0 || age("c") != c || d <= c {
+		t.Errorf("after a restart, a is of %d, c of %d, was %d, and d of %d", age("a"), age("c"), c, d)
+	}
+	write(t, "in/d.yaml", broken("d"))
+	l.start()
+	write(t, "in/d.yaml", thing("d", "2"))
+	l.start()
+	if age("d") != d {
+		t.Error("a mistake changes an age")
+	}
+	const dated = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: e, creationTimestamp: \"2020-01-02T03:04:05Z\"}\n"
+	write(t, "in/e.yaml", dated)
+	l.scan()
+	e := age("e")
+	l.start()
+	if age("e") != e || e >= c || e == 0 {
+		t.Error("the age that a text tells is not that of the object")
+	}
+	if err := os.Remove("in/z.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	l.scan()
+	write(t, "in/z.yaml", thing("c", "1"))
+	l.scan()
+	if age("c") <= d {
+		t.Error("what was deleted keeps its age")
+	}
+}

@@ -1,0 +1,44 @@
+package view
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+)
+
+// A route with a stand-in is in order by its status. Its row says what is wrong; the rows of
+// routes whose last valid version is in force stay as they are.
+func TestRefusedIsNotAccepted(t *testing.T) {
+	row := func(name string) Item {
+		return Item{
+			TypeMeta: metav1.TypeMeta{Kind: "HTTPRoute"}, Metadata: ItemMeta{Namespace: "ns", Name: name},
+			Summary: Summary{State: "Accepted", OK: true},
+		}
+	}
+	key := func(name string) object.Key {
+		return object.Key{Kind: kind.HTTPRoute, Name: object.Name{Namespace: "ns", Name: name}}
+	}
+	v := View{
+		Items: []Item{row("refused"), row("old"), row("good")},
+		Problems: []source.Problem{
+			{Key: key("refused"), Field: "spec.rules", Message: "first", Reason: source.Invalid},
+			{Key: key("refused"), Message: "second", Reason: source.Invalid},
+			{Key: key("old"), Message: "third", Reason: source.Invalid, Stale: true},
+			{Key: key("good"), Message: "fourth", Reason: source.Duplicate},
+		},
+	}
+	v.blame()
+	for i, want := range []Summary{
+		{State: "Invalid", Message: "spec.rules: first"},
+		{State: "Accepted", OK: true},
+		{State: "Accepted", OK: true},
+	} {
+		if got := v.Items[i].Summary; got.State != want.State || got.OK != want.OK || got.Message != want.Message {
+			t.Errorf("row %d is %+v, want %+v", i, got, want)
+		}
+	}
+}
