@@ -48,9 +48,8 @@ func RegexTooLarge(field, pattern string, size, limit int, refused string) metav
 	return unsupportedValue(field, "%s compiles to %d instructions, over the limit of %d; shorten it, above all its counted repetitions; until then, %s are refused", quote(pattern), size, limit, refused)
 }
 
-// RefusedAll, RefusedBeginning and RefusedWith name the requests that are refused where a
-// match can't be expressed: all of a host, those with something that begins with a text,
-// or those that have something at all.
+// RefusedAll names the requests that are refused where nothing is known of what a match that
+// can't be expressed takes.
 func RefusedAll() string { return "all requests of its hosts" }
 
 // RefusedBeginning names requests by how what they ask for begins.

@@ -148,8 +148,9 @@ func hostnamesOf(spec map[string]any) []any {
 // too long, or more than may be taken.
 func (v *Validator) mend(id Identity, apiVersion any, spec map[string]any) source.Object {
 	for range maxRounds {
-		if list, ok := spec["hostnames"].([]any); ok && len(list) == 0 {
-			delete(spec, "hostnames")
+		sweep(spec)
+		if spec["parentRefs"] == nil {
+			return nil
 		}
 		content := map[string]any{
 			"apiVersion": apiVersion, "kind": id.Key.Kind.Name(),
@@ -164,10 +165,6 @@ func (v *Validator) mend(id Identity, apiVersion any, spec map[string]any) sourc
 			better = take(spec, steps(err.Field)) || better
 		}
 		if !better {
-			return nil
-		}
-		sweep(spec)
-		if list, ok := spec["parentRefs"].([]any); !ok || len(list) == 0 {
 			return nil
 		}
 	}

@@ -83,11 +83,16 @@ func walk(spec map[string]any, path []string) []place {
 	return way
 }
 
-// sweep removes what take has marked. A rule or a match is replaced by one that takes
-// everything: without it, requests that it took would go elsewhere.
+// sweep removes what take has marked, and empty lists. A rule or a match is replaced by one
+// that takes everything: without it, requests that it took would go elsewhere.
 func sweep(spec map[string]any) {
 	for name, value := range spec {
-		spec[name] = swept(name, value)
+		value = swept(name, value)
+		if list, ok := value.([]any); ok && len(list) == 0 {
+			delete(spec, name)
+		} else {
+			spec[name] = value
+		}
 	}
 }
 
