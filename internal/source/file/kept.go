@@ -12,8 +12,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
-
 	"github.com/gatehouse-dev/gatehouse/internal/source/file/journal"
 )
 
@@ -101,11 +101,9 @@ func (k *keeper) take(s *state, keys []object.Key, removed []*definition) {
 		k.rewrite(s)
 		return
 	}
-	var err error
-	if k.restoring() {
-		err = k.journal.Append(k.differences(s))
-	} else {
-		err = k.journal.Append(func(yield func(journal.Record) bool) {
+	records := k.differences(s)
+	if !k.restoring() {
+		records = func(yield func(journal.Record) bool) {
 			kept := map[journal.ID]bool{}
 			for _, key := range keys {
 				for _, of := range s.toKeep(key) {
@@ -120,12 +118,21 @@ func (k *keeper) take(s *state, keys []object.Key, removed []*definition) {
 					return
 				}
 			}
-		})
+		}
 	}
+	secrets := false
+	err := k.journal.Append(func(yield func(journal.Record) bool) {
+		for r := range records {
+			secrets = secrets || r.Key.Kind == kind.Secret
+			if !yield(r) {
+				return
+			}
+		}
+	})
 	switch {
 	case err != nil:
 		k.fail(err)
-	case k.journal.Wasteful():
+	case secrets, k.journal.Wasteful(): // a Secret that is gone leaves nothing behind
 		k.rewrite(s)
 	}
 }

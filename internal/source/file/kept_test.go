@@ -2,8 +2,10 @@ package file
 
 import (
 	"bytes"
+	"encoding/base64"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -360,4 +362,42 @@ func TestAge(t *testing.T) {
 	if age("c") <= d {
 		t.Error("what was deleted keeps its age")
 	}
+}
+
+// TestKeptSecrets protects keys that have been replaced or removed: nothing of them stays
+// in the state directory, also if that happened while no process ran.
+func TestKeptSecrets(t *testing.T) {
+	l := newLife(t)
+	secret := func(word string) {
+		t.Helper()
+		write(t, "in/secret.yaml", "{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {key: "+word+"}}\n")
+	}
+	kept := func(when, word string, want bool) {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(l.dir, "kept"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		encoded := base64.StdEncoding.EncodeToString([]byte(word))
+		if got := bytes.Contains(text, []byte(word)) || bytes.Contains(text, []byte(encoded)); got != want {
+			t.Errorf("%s, %q is kept: %t", when, word, got)
+		}
+	}
+	secret("first-word")
+	l.start()
+	kept("at first", "first-word", true)
+	secret("second-word")
+	l.scan()
+	kept("replaced", "first-word", false)
+	kept("replaced", "second-word", true)
+	l.kill()
+	secret("third-word")
+	l.start()
+	kept("replaced between two processes", "second-word", false)
+	l.kill()
+	if err := os.Remove("in/secret.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	l.start()
+	kept("removed", "third-word", false)
 }
