@@ -73,7 +73,7 @@ func statusTables(s Style, v view.View, wide Wide) (classes, gateways, sets, rou
 		case kind.ListenerSet.Name():
 			sets.rows = append(sets.rows, row{[]string{name, list(sum.Parents, wide), "", "", "", "", state}, sum.Message})
 			sets.rows = append(sets.rows, listenerRows(s, sum.Listeners)...)
-		case kind.BackendTLSPolicy.Name():
+		case kind.BackendTLSPolicy.Name(), kind.BackendTrafficPolicy.Name():
 		default:
 			routes.rows = append(routes.rows, row{
 				[]string{it.Kind + " " + name, list(sum.Hosts, wide), list(sum.Parents, wide), state}, sum.Message,
@@ -83,11 +83,16 @@ func statusTables(s Style, v view.View, wide Wide) (classes, gateways, sets, rou
 	return classes, gateways, sets, routes
 }
 
+// isPolicy reports whether an item says how others behave, and takes no requests itself.
+func isPolicy(it view.Item) bool {
+	return it.Kind == kind.BackendTLSPolicy.Name() || it.Kind == kind.BackendTrafficPolicy.Name()
+}
+
 // policyTable shows policies, each with what it targets.
 func policyTable(s Style, v view.View, wide Wide) table {
 	t := table{soft: []int{1, 2}, head: []string{"POLICY", "HOSTNAME", "TARGETS", "STATE"}}
 	for _, it := range v.Items {
-		if sum := it.Summary; it.Kind == kind.BackendTLSPolicy.Name() {
+		if sum := it.Summary; isPolicy(it) {
 			t.rows = append(t.rows, row{
 				[]string{it.Kind + " " + objectName(it.Metadata), list(sum.Hosts, wide), list(sum.Parents, wide), s.state(sum.State, sum.OK)}, sum.Message,
 			})

@@ -138,7 +138,11 @@ func (f front) grpcurl(route view.Summary) string {
 	return command + " " + hostPort(f.addr, f.port) + " " + route.Call
 }
 
+// curl asks for a path that the route takes; without one, every request would be guesswork.
 func (f front) curl(route view.Summary) string {
+	if route.Path == "" {
+		return ""
+	}
 	host := f.host(route)
 	command := "curl"
 	if route.Redirect {

@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
-// A route with a stand-in is in order by its status. Its row says what is wrong; the rows of
-// routes whose last valid version is in force stay as they are.
+// A route with a stand-in is in order by its status, and so is a last valid version. Their
+// rows say what is wrong with what was written.
 func TestRefusedIsNotAccepted(t *testing.T) {
 	row := func(name string) Item {
 		return Item{
@@ -27,17 +27,17 @@ func TestRefusedIsNotAccepted(t *testing.T) {
 		Problems: []source.Problem{
 			{Key: key("refused"), Field: "spec.rules", Message: "first", Reason: source.Invalid},
 			{Key: key("refused"), Message: "second", Reason: source.Invalid},
-			{Key: key("old"), Message: "third", Reason: source.Invalid, Stale: true},
+			{Key: key("old"), Line: 12, Message: "third", Reason: source.Invalid, Stale: true},
 			{Key: key("good"), Message: "fourth", Reason: source.Duplicate},
 		},
 	}
 	v.blame()
 	for i, want := range []Summary{
 		{State: "Invalid", Message: "spec.rules: first"},
-		{State: "Accepted", OK: true},
+		{State: "RefusedEdit", Message: "the last valid version stays in force; line 12: third", RefusedEdit: "line 12: third"},
 		{State: "Accepted", OK: true},
 	} {
-		if got := v.Items[i].Summary; got.State != want.State || got.OK != want.OK || got.Message != want.Message {
+		if got := v.Items[i].Summary; got.State != want.State || got.OK != want.OK || got.Message != want.Message || got.RefusedEdit != want.RefusedEdit {
 			t.Errorf("row %d is %+v, want %+v", i, got, want)
 		}
 	}

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -117,21 +119,31 @@ func parentName(ref gwv1.ParentReference) string {
 }
 
 // sample returns a path that a route takes, for a person to try, and whether the
-// answer will be a redirect. Only HTTPRoutes have one.
+// answer will be a redirect. Only HTTPRoutes have one. It is empty where every rule asks
+// for more than a path, is guarded, or leads nowhere.
 func sample(o topology.RouteObject) (path string, redirect bool) {
 	r, ok := o.(*gwv1.HTTPRoute)
 	if !ok {
 		return "", false
 	}
 	for _, rule := range r.Spec.Rules {
+		filtered := func(by gwv1.HTTPRouteFilterType) bool {
+			return slices.ContainsFunc(rule.Filters, func(f gwv1.HTTPRouteFilter) bool { return f.Type == by })
+		}
+		redirect := filtered(gwv1.HTTPRouteFilterRequestRedirect)
+		if filtered(gwv1.HTTPRouteFilterExternalAuth) || !redirect && !leads(rule.BackendRefs) {
+			continue
+		}
 		if path, ok := plainPath(rule.Matches); ok {
-			for _, f := range rule.Filters {
-				redirect = redirect || f.Type == gwv1.HTTPRouteFilterRequestRedirect
-			}
 			return path, redirect
 		}
 	}
-	return "/", false
+	return "", false
+}
+
+// leads reports whether one of the backends gets requests.
+func leads(refs []gwv1.HTTPBackendRef) bool {
+	return slices.ContainsFunc(refs, func(r gwv1.HTTPBackendRef) bool { return r.Weight == nil || *r.Weight > 0 })
 }
 
 // ListServices is the call that asks a server for what it serves.

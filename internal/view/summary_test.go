@@ -34,3 +34,34 @@ func TestSampleCall(t *testing.T) {
 		t.Errorf("an HTTPRoute has the call %q", got)
 	}
 }
+
+// What a person is told to try works: no path that is guarded, that leads nowhere, or that
+// asks for a header as well.
+func TestSampleIsAnswered(t *testing.T) {
+	rule := func(path string, weight int32, filters ...gwv1.HTTPRouteFilterType) gwv1.HTTPRouteRule {
+		out := gwv1.HTTPRouteRule{Matches: []gwv1.HTTPRouteMatch{{Path: &gwv1.HTTPPathMatch{Value: &path}}}}
+		out.BackendRefs = []gwv1.HTTPBackendRef{{BackendRef: gwv1.BackendRef{Weight: &weight}}}
+		for _, f := range filters {
+			out.Filters = append(out.Filters, gwv1.HTTPRouteFilter{Type: f})
+		}
+		return out
+	}
+	guarded, idle, open := rule("/admin", 1, gwv1.HTTPRouteFilterExternalAuth), rule("/idle", 0), rule("/open", 1)
+	moved := gwv1.HTTPRouteRule{Filters: []gwv1.HTTPRouteFilter{{Type: gwv1.HTTPRouteFilterRequestRedirect}}}
+	withHeader := rule("/header", 1)
+	withHeader.Matches[0].Headers = []gwv1.HTTPHeaderMatch{{Name: "a", Value: "b"}}
+	for name, test := range map[string]struct {
+		rules    []gwv1.HTTPRouteRule
+		path     string
+		redirect bool
+	}{
+		"the first that answers": {[]gwv1.HTTPRouteRule{guarded, idle, withHeader, open}, "/open", false},
+		"a redirect":             {[]gwv1.HTTPRouteRule{moved}, "/", true},
+		"none":                   {[]gwv1.HTTPRouteRule{guarded, idle, withHeader}, "", false},
+	} {
+		path, redirect := sample(&gwv1.HTTPRoute{Spec: gwv1.HTTPRouteSpec{Rules: test.rules}})
+		if path != test.path || redirect != test.redirect {
+			t.Errorf("%s: %q, %v; want %q, %v", name, path, redirect, test.path, test.redirect)
+		}
+	}
+}

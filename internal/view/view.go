@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -58,6 +59,9 @@ type Summary struct {
 	Redirect  bool          `json:"redirect,omitempty"` // which is answered by a redirect
 	Call      string        `json:"call,omitempty"`     // of a GRPCRoute: what to ask with grpcurl
 	Listeners []ListenerRow `json:"listeners,omitempty"`
+	// RefusedEdit says why the newest version of the object was refused, where an
+	// earlier one stays in force.
+	RefusedEdit string `json:"refusedEdit,omitempty"`
 }
 
 // ListenerRow is a listener of a Gateway or a ListenerSet.
@@ -137,22 +141,44 @@ func sortItems(kinds *kind.Table, items []Item) {
 	})
 }
 
-// blame makes the rows of objects say so that are refused by their schema: in force is
-// something else in their place, which may be in order.
+// refusedEdit is the state of an object whose newest version was refused while an
+// earlier one, which is in order, stays in force.
+const refusedEdit = "RefusedEdit"
+
+// blame makes the rows of objects say so whose newest version is refused. In force is
+// something else in their place, which may be in order: a stand-in, or the last valid
+// version. What is wrong with the last valid version itself stays in its row.
 func (v *View) blame() {
-	refused := map[string]string{}
+	refused, edits := map[string]string{}, map[string]string{}
 	for _, p := range v.Problems {
-		if p.Reason == source.Invalid && !p.Stale && !p.Key.IsZero() && refused[p.Key.String()] == "" {
-			refused[p.Key.String()] = p.Message
-			if p.Field != "" {
-				refused[p.Key.String()] = p.Field + ": " + p.Message
+		if p.Key.IsZero() {
+			continue
+		}
+		switch key := p.Key.String(); {
+		case p.Stale && edits[key] == "":
+			edits[key] = complaint(p)
+			if p.Line > 0 {
+				edits[key] = fmt.Sprintf("line %d: %s", p.Line, edits[key])
 			}
+		case !p.Stale && p.Reason == source.Invalid && refused[key] == "":
+			refused[key] = complaint(p)
 		}
 	}
 	for i := range v.Items {
-		if message := refused[v.Items[i].Key()]; message != "" {
-			sum := &v.Items[i].Summary
+		key, sum := v.Items[i].Key(), &v.Items[i].Summary
+		sum.RefusedEdit = edits[key]
+		if message := refused[key]; message != "" {
 			sum.State, sum.OK, sum.Message = string(source.Invalid), false, message
+		} else if sum.RefusedEdit != "" && sum.OK {
+			sum.State, sum.OK, sum.Message = refusedEdit, false, "the last valid version stays in force; "+sum.RefusedEdit
 		}
 	}
+}
+
+// complaint is the message of a problem, with the field that it is about.
+func complaint(p source.Problem) string {
+	if p.Field == "" {
+		return p.Message
+	}
+	return p.Field + ": " + p.Message
 }
