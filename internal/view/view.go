@@ -155,7 +155,7 @@ func (v *View) blame() {
 			continue
 		}
 		switch key := p.Key.String(); {
-		case p.Stale && edits[key] == "":
+		case p.Stale && p.Reason != source.Duplicate && edits[key] == "":
 			edits[key] = complaint(p)
 			if p.Line > 0 {
 				edits[key] = fmt.Sprintf("line %d: %s", p.Line, edits[key])
