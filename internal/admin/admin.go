@@ -34,7 +34,7 @@ type Admin struct {
 
 // Collectors are the metrics of a pipeline and its xDS server.
 func (a Admin) Collectors() []prometheus.Collector {
-	return append([]prometheus.Collector{tableCollector{a.Pipeline.Engine}, tenantCollector{a.Pipeline}}, a.Server.Collectors()...)
+	return append([]prometheus.Collector{tableCollector{a.Pipeline.Engine}, tenantCollector{a.Pipeline}, certificateCollector{a.Pipeline}}, a.Server.Collectors()...)
 }
 
 // Handler serves it.

@@ -23,11 +23,21 @@ func NoteCertificateNames(hostname string, names []string) string {
 	if len(names) > 0 {
 		have = "are for " + join(names, ", ")
 	}
-	return fmt.Sprintf("clients will refuse the certificates for %q, since they %s", hostname, have)
+	return fmt.Sprintf(certificateForOthers+"%q, since they %s", hostname, have)
+}
+
+// NoteCertificateKept says that the last pair of a Secret that could be used stays in
+// force: until then, where the Secret was deleted, else until is zero.
+func NoteCertificateKept(expires, until time.Time) string {
+	note := certificateKept
+	if !until.IsZero() {
+		note += fmt.Sprintf(" until %s", until.UTC().Format(time.RFC3339))
+	}
+	return note + fmt.Sprintf(", and expires at %s", expires.UTC().Format(time.RFC3339))
 }
 
 // NoteCertificateExpires says until when a certificate is valid that should have been
 // renewed by now.
 func NoteCertificateExpires(secret string, at time.Time) string {
-	return fmt.Sprintf("the certificate in Secret %s expires at %s; renew it", secret, at.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("the certificate in Secret %s"+certificateExpires+"%s; renew it", secret, at.UTC().Format(time.RFC3339))
 }

@@ -2,9 +2,7 @@ package condition
 
 import (
 	"slices"
-	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
@@ -25,15 +23,3 @@ var ours = []string{
 // Ours reports whether we set and remove conditions of a type. Conditions of other
 // types belong to others.
 func Ours(kind string) bool { return slices.Contains(ours, kind) }
-
-// Messages with what a proxy says have one of these parts.
-const (
-	envoyRefuses = "Envoy refuses "
-	envoySays    = ". Envoy says: "
-)
-
-// RefusedByProxy reports whether a condition is about something that a proxy refuses.
-func RefusedByProxy(c metav1.Condition) bool {
-	return c.Status == metav1.ConditionFalse &&
-		(strings.Contains(c.Message, envoyRefuses) || strings.Contains(c.Message, envoySays))
-}

@@ -43,7 +43,7 @@ func ListenerCertificateRefused(secret, envoy string, keepsOld bool) metav1.Cond
 
 // ListenerCertificateExpired says that a certificate is too old.
 func ListenerCertificateExpired(secret string, since time.Time) metav1.Condition {
-	return ListenerCertificateInvalid(secret, fmt.Sprintf("the certificate expired at %s, and clients will refuse it; renew it", since.UTC().Format(time.RFC3339)))
+	return ListenerCertificateInvalid(secret, fmt.Sprintf(certificateExpired+"%s, and clients will refuse it; renew it", since.UTC().Format(time.RFC3339)))
 }
 
 // ListenerCertificateNotYetValid says that a certificate is too new.

@@ -47,6 +47,8 @@ type Pipeline struct {
 	lastAsked   askedVersions
 
 	changedGateways []flow.Change[object.Name, *topology.Gateway] // since the last transaction with batches
+	pairs           pairs
+	now             time.Time // as in clock
 
 	// Configuration.
 	rules       *flow.Derived[object.Key, *routeRules]
@@ -128,6 +130,7 @@ func newPipeline(opts Options, hosts partition) *Pipeline {
 	p := &Pipeline{
 		Engine: e, Options: opts, Kinds: cmp.Or(opts.Kinds, kind.All),
 		partition: hosts, refusals: map[object.Name]map[refusal]bool{},
+		pairs: pairs{last: map[object.Name]*topology.Certificate{}, until: map[object.Name]time.Time{}},
 	}
 	p.clock = flow.NewInput[struct{}, time.Time](e, "clock")
 	p.proxies = flow.NewInput[object.Name, *answers](e, "proxies")
@@ -156,6 +159,7 @@ func newPipeline(opts Options, hosts partition) *Pipeline {
 	p.declareNotices()
 	p.declareUndefaulted()
 	flow.Watch(p.Graph.Gateways)
+	flow.Watch(p.Graph.Certificates)
 	flow.Watch(p.Fleets)
 	flow.Watch(p.Listeners)
 	flow.Watch(p.RouteConfigurations)
@@ -178,7 +182,8 @@ func (p *Pipeline) Update(change func(*flow.Tx)) *flow.Commit {
 
 // Tick takes in what time it is. Statuses speak of minutes: certificates expire.
 func (p *Pipeline) Tick(tx *flow.Tx, now time.Time) {
-	p.clock.Set(tx, struct{}{}, now.Truncate(time.Minute))
+	p.now = now.Truncate(time.Minute)
+	p.clock.Set(tx, struct{}{}, p.now)
 }
 
 // Asked returns the Secrets and ConfigMaps that the tables look for, unless they are
@@ -201,8 +206,10 @@ type askedVersions struct{ secrets, configMaps uint64 }
 // Take takes in batches from sources.
 func (p *Pipeline) Take(tx *flow.Tx, batches []source.Batch) {
 	p.keep(tx)
+	p.keepCertificates(tx)
 	for _, b := range batches {
 		b = p.gate.take(b)
+		p.noteSecrets(tx, b)
 		for _, o := range p.Inputs.Apply(tx, b) {
 			p.Problems.Set(tx, unsupported(source.KeyOf(o)), []source.Problem{{
 				Key: source.KeyOf(o), Reason: source.Unknown,

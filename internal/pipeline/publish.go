@@ -15,6 +15,7 @@ import (
 // Updates turns a commit into what each Gateway's proxies must hear of it.
 func (p *Pipeline) Updates(c *flow.Commit) []xds.Update {
 	p.changedGateways = append(p.changedGateways, flow.Changes[object.Name, *topology.Gateway](c, p.Graph.Gateways)...)
+	p.pairs.changed = append(p.pairs.changed, flow.Changes[object.Name, *topology.Certificate](c, p.Graph.Certificates)...)
 	byGateway := map[object.Name]*xds.Update{}
 	at := func(gateway object.Name) *xds.Update {
 		u := byGateway[gateway]

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"maps"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,9 +82,7 @@ func TestQuotasOutliveMistakes(t *testing.T) {
 
 	kept := map[object.Name]*parameters.Kept{}
 	p.Engine.View(func(c *flow.Ctx) {
-		for name, k := range flow.All(c, p.Kept) {
-			kept[name] = k
-		}
+		maps.Insert(kept, flow.All(c, p.Kept))
 	})
 	text, _, err := parameters.Encode(kept, parameters.MaxKept)
 	if err != nil {

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -140,7 +141,7 @@ func (s Screen) gatewayRows(it view.Item) []row {
 	wrong := slices.ContainsFunc(sum.Listeners, func(l view.ListenerRow) bool { return !l.OK })
 	var rows []row
 	for i, l := range sum.Listeners {
-		r := row{[]string{"", l.Name, address(l), l.Hostname, fmt.Sprint(l.Routes), state(l.State, l.OK)}, l.Message}
+		r := row{[]string{"", l.Name, address(l), l.Hostname, fmt.Sprint(l.Routes), state(l.State, l.OK)}, cmp.Or(l.Message, l.Notes)}
 		if i == 0 {
 			r.cells[0] = name
 			if !wrong && !sum.OK { // the Gateway's own trouble

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -106,7 +107,7 @@ func listenerRows(s Style, listeners []view.ListenerRow) []row {
 	rows := make([]row, len(listeners))
 	for i, l := range listeners {
 		rows[i] = row{
-			[]string{"", "", l.Name, address(l), l.Hostname, fmt.Sprint(l.Routes), s.state(l.State, l.OK)}, l.Message,
+			[]string{"", "", l.Name, address(l), l.Hostname, fmt.Sprint(l.Routes), s.state(l.State, l.OK)}, cmp.Or(l.Message, l.Notes),
 		}
 	}
 	return rows

@@ -24,6 +24,27 @@ func TestPrintStatus(t *testing.T) {
 	}
 }
 
+// TestPrintNotes protects those who don't ask for more than the table: a certificate that
+// expires soon is in it, although its listener is well.
+func TestPrintNotes(t *testing.T) {
+	v := views()["broken"]
+	for i := range v.Items {
+		for j := range v.Items[i].Summary.Listeners {
+			v.Items[i].Summary.Listeners[j].Notes = "expires soon"
+		}
+	}
+	var out bytes.Buffer
+	PrintStatus(&out, v, false)
+	for line := range strings.SplitSeq(out.String(), "\n") {
+		if fine := strings.Contains(line, "127.0.0.1:8080"); fine != strings.Contains(line, "Programmed             expires soon") {
+			t.Errorf("this line: %s", line)
+		}
+	}
+	if text := strings.Join(Screen{Title: "x", Width: 200, Height: 50}.Frame(v), "\n"); !strings.Contains(text, "expires soon") {
+		t.Errorf("the live screen:\n%s", text)
+	}
+}
+
 // TestPrintTroubledEnvoy protects whoever looks for why nothing answers: an Envoy that
 // doesn't work is shown without being asked for.
 func TestPrintTroubledEnvoy(t *testing.T) {

@@ -38,8 +38,8 @@ func (g *Graph) declareCertificates() flow.Table[object.Name, *Certificate] {
 	g.certificatesOf = declareUsesOf(object.Name.Compare, byGateways, bySets)
 	return flow.Map("topology-certificates", declareUsed("topology-secrets", byGateways, bySets),
 		func(c *flow.Ctx, name object.Name, _ struct{}, emit func(object.Name, *Certificate)) {
-			if secret, ok := flow.Get(c, g.in.Secrets, name); ok {
-				emit(name, readCertificate(name, secret))
+			if certificate := g.certificate(c, name); certificate != nil {
+				emit(name, certificate)
 			}
 		})
 }
@@ -64,7 +64,7 @@ func wantedSecrets(owner object.Name, l *gwv1.Listener, secrets map[object.Name]
 
 // Equal reports whether two nodes hold the same certificate.
 func (c *Certificate) Equal(o *Certificate) bool {
-	return c.Name == o.Name && c.Problem == o.Problem && c.Chain == o.Chain && c.Key == o.Key
+	return c.Name == o.Name && c.Problem == o.Problem && c.Chain == o.Chain && c.Key == o.Key && c.Until.Equal(o.Until)
 }
 
 // certificateRefs returns the references that the listener makes use of.

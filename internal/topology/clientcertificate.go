@@ -36,15 +36,18 @@ func (g *Graph) clientCertificate(c *flow.Ctx, gw *gwv1.Gateway) (object.Name, *
 		return object.Name{}, &problem
 	}
 	cert, ok := flow.Get(c, g.Certificates, secret)
-	if !ok {
-		problem := condition.GatewayClientCertificateMissing(secret.String())
+	switch {
+	case !ok, !cert.Until.IsZero():
+		// It says who the Gateway is, so that a Secret that was deleted has no grace.
+		return object.Name{}, new(condition.GatewayClientCertificateMissing(secret.String()))
+	case cert.Problem == "":
+		return secret, nil
+	}
+	problem := cert.kept(condition.GatewayClientCertificateInvalid(secret.String(), cert.Problem))
+	if !cert.Usable() {
 		return object.Name{}, &problem
 	}
-	if cert.Problem != "" {
-		problem := condition.GatewayClientCertificateInvalid(secret.String(), cert.Problem)
-		return object.Name{}, &problem
-	}
-	return secret, nil
+	return secret, &problem
 }
 
 // declareClientCertificates says which Gateways show which Secret's certificate to

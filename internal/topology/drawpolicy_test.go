@@ -1,10 +1,14 @@
 package topology
 
 import (
+	"time"
+
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"pgregory.net/rapid"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // working are objects that belong together, under names that are drawn too: without
@@ -147,4 +151,16 @@ func drawXBackend(t *rapid.T) *gwxv1alpha1.XBackend {
 		b.Spec.TLS = &gwxv1alpha1.BackendTLS{Mode: gwxv1alpha1.BackendTLSModeServerOnly, Validation: &v}
 	}
 	return b
+}
+
+// drawKeptCertificate draws what is kept of a Secret; none of it stands for no longer.
+func drawKeptCertificate(t *rapid.T, name object.Name) KeptCertificate {
+	if rapid.IntRange(0, 3).Draw(t, "forgotten?") == 0 {
+		return KeptCertificate{}
+	}
+	pair := &Certificate{
+		Name: name, Chain: "a chain", Key: "a key", Names: []string{"*.example.com"},
+		Validity: Validity{NotAfter: time.Unix(rapid.Int64Range(1, 2).Draw(t, "end"), 0)},
+	}
+	return KeptCertificate{Pair: pair, Until: rapid.SampledFrom([]time.Time{{}, time.Unix(1, 0)}).Draw(t, "until")}
 }

@@ -166,9 +166,13 @@ func (g *Graph) resolveCertificates(c *flow.Ctx, d *draft) (problems []metav1.Co
 		switch {
 		case !ok:
 			problems = append(problems, condition.ListenerCertificateMissing(secret.String()))
+			continue
+		case !cert.Until.IsZero():
+			problems = append(problems, cert.kept(condition.ListenerCertificateMissing(secret.String())))
 		case cert.Problem != "":
-			problems = append(problems, condition.ListenerCertificateInvalid(secret.String(), cert.Problem))
-		default:
+			problems = append(problems, cert.kept(condition.ListenerCertificateInvalid(secret.String(), cert.Problem)))
+		}
+		if cert.Usable() {
 			d.Certificates = append(d.Certificates, secret)
 			d.Validity = append(d.Validity, cert.Validity)
 			names = append(names, cert.Names...)

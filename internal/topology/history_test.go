@@ -28,16 +28,18 @@ type history struct {
 	objects map[object.Key]source.Object
 	unread  map[string]string
 	kept    map[object.Name]parameters.Kept
+	pairs   map[object.Name]KeptCertificate
 }
 
 func newHistory() *history {
-	return &history{map[object.Key]source.Object{}, map[string]string{}, map[object.Name]parameters.Kept{}}
+	return &history{map[object.Key]source.Object{}, map[string]string{}, map[object.Name]parameters.Kept{}, map[object.Name]KeptCertificate{}}
 }
 
 // step is what one transaction changes.
 type step struct {
 	source.Batch
-	kept map[object.Name]parameters.Kept // without settings: no longer
+	kept  map[object.Name]parameters.Kept // without settings: no longer
+	pairs map[object.Name]KeptCertificate // without a pair: no longer
 }
 
 // step applies a step to a world.
@@ -50,6 +52,13 @@ func (w *world) step(t testing.TB, s step) {
 				w.in.Kept.Delete(tx, name)
 			} else {
 				w.in.Kept.Set(tx, name, kept)
+			}
+		}
+		for name, kept := range s.pairs {
+			if kept.Pair == nil {
+				w.in.KeptCertificates.Delete(tx, name)
+			} else {
+				w.in.KeptCertificates.Set(tx, name, kept)
 			}
 		}
 	})
@@ -87,6 +96,11 @@ func (h *history) draw(t *rapid.T, in *Inputs) step {
 		s.kept = map[object.Name]parameters.Kept{name: {UID: someUID.Draw(t, "uid"), Settings: maybe(t, someSettings, "settings"), Allow: maybe(t, rapid.Custom(drawAllow), "allow")}}
 		maps.Copy(h.kept, s.kept)
 	}
+	if rapid.IntRange(0, 3).Draw(t, "pair?") == 0 {
+		name := object.Name{Namespace: someNamespace.Draw(t, "namespace"), Name: someName.Draw(t, "secret")}
+		s.pairs = map[object.Name]KeptCertificate{name: drawKeptCertificate(t, name)}
+		maps.Copy(h.pairs, s.pairs)
+	}
 	return s
 }
 
@@ -100,6 +114,9 @@ func (h *history) steps() (out []step) {
 	}
 	for _, name := range slices.SortedFunc(maps.Keys(h.kept), object.Name.Compare) {
 		out = append(out, step{kept: map[object.Name]parameters.Kept{name: h.kept[name]}})
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(h.pairs), object.Name.Compare) {
+		out = append(out, step{pairs: map[object.Name]KeptCertificate{name: h.pairs[name]}})
 	}
 	return out
 }
@@ -227,12 +244,15 @@ func TestEveryInputIsDrawn(t *testing.T) {
 	if len(empty) > 0 {
 		t.Errorf("nothing is drawn for %q", slices.Sorted(maps.Keys(empty)))
 	}
-	end := step{Batch: source.Batch{Deleted: slices.Collect(maps.Keys(h.objects)), Unread: map[string]string{}}, kept: map[object.Name]parameters.Kept{}}
+	end := step{Batch: source.Batch{Deleted: slices.Collect(maps.Keys(h.objects)), Unread: map[string]string{}}, kept: map[object.Name]parameters.Kept{}, pairs: map[object.Name]KeptCertificate{}}
 	for kind := range h.unread {
 		end.Unread[kind] = ""
 	}
 	for name := range h.kept {
 		end.kept[name] = parameters.Kept{}
+	}
+	for name := range h.pairs {
+		end.pairs[name] = KeptCertificate{}
 	}
 	w.step(t, end)
 	for _, s := range w.engine.Stats() {

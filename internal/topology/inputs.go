@@ -47,6 +47,9 @@ type Inputs struct {
 	// used, or its class does not exist.
 	Kept *flow.Input[object.Name, parameters.Kept]
 
+	// KeptCertificates are the last pairs of Secrets that could be used. They hold keys.
+	KeptCertificates *flow.Input[object.Name, KeptCertificate]
+
 	// FleetClasses says of a Gateway under which class its newest fleet was made. Package
 	// pipeline sets it before the graph is declared; nil where there are no fleets.
 	FleetClasses flow.Table[object.Name, string]
@@ -91,6 +94,7 @@ func NewInputs(e *flow.Engine, kinds *kind.Table) *Inputs {
 	in.XBackends = namespaced[*gwxv1alpha1.XBackend](e, in)
 	in.Parameters = namespaced[*v1alpha1.GatewayParameters](e, in)
 	in.Kept = flow.NewInput[object.Name, parameters.Kept](e, "kept-parameters", flow.Equal(parameters.SameKept))
+	in.KeptCertificates = flow.NewInput[object.Name, KeptCertificate](e, "kept-secrets", flow.Equal(sameKeptCertificate))
 	in.Unread = flow.NewInput[string, string](e, "unread-kinds", flow.Equal(flow.Same[string]))
 	in.Slices = namespaced[*discoveryv1.EndpointSlice](e, in)
 	in.Others = flow.NewInput[object.Key, source.Object](e, "other-objects", flow.Equal(flow.Same[source.Object]))

@@ -220,8 +220,11 @@ type Validity struct {
 // not the reference is permitted.
 type Certificate struct {
 	Name object.Name
-	// Problem says why the Secret can't be used; Chain and Key are empty then.
-	Problem  string
+	// Problem says why the Secret can't be used. The rest is empty then, or of the last pair
+	// that could be, see KeptCertificate.
+	Problem string
+	// Until, where the Secret doesn't exist, is that of KeptCertificate.
+	Until    time.Time
 	Chain    string // PEM, certificates only, the leaf first
 	Key      ir.Sensitive
 	Names    []string // of hosts: exact or *.suffix, sorted

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -93,7 +94,11 @@ func setSummary(s *gwv1.ListenerSetStatus) Summary {
 
 func listenerSummary(name string, routes int32, list []metav1.Condition) ListenerRow {
 	sum := summarize("Programmed", list)
-	return ListenerRow{Name: name, Routes: routes, State: sum.State, OK: sum.OK, Message: sum.Message}
+	row := ListenerRow{Name: name, Routes: routes, State: sum.State, OK: sum.OK, Message: sum.Message}
+	if resolved := find(list, string(gwv1.ListenerConditionResolvedRefs)); resolved != nil {
+		row.Notes = condition.ListenerNotes(*resolved)
+	}
+	return row
 }
 
 func routeSummary(s *gwv1.RouteStatus) Summary {

@@ -2,8 +2,12 @@ package view
 
 import (
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 )
 
 // TestSampleCall protects the commands to try: what they ask gets through.
@@ -62,6 +66,32 @@ func TestSampleIsAnswered(t *testing.T) {
 		path, redirect := sample(&gwv1.HTTPRoute{Spec: gwv1.HTTPRouteSpec{Rules: test.rules}})
 		if path != test.path || redirect != test.redirect {
 			t.Errorf("%s: %q, %v; want %q, %v", name, path, redirect, test.path, test.redirect)
+		}
+	}
+}
+
+// TestListenerNotes protects whoever has to renew a certificate: nothing is wrong with its
+// listener yet, and the row says when it will be.
+func TestListenerNotes(t *testing.T) {
+	end := time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
+	expires := condition.NoteCertificateExpires("default/web", end)
+	others := condition.NoteCertificateNames("a.example", []string{"b.example"})
+	missing := condition.Noted(condition.ListenerCertificateMissing("default/web"), condition.NoteCertificateKept(end, end.Add(-time.Hour)))
+	for _, test := range []struct {
+		resolved       metav1.Condition
+		ok             bool
+		message, notes string
+	}{
+		{condition.ListenerResolvedRefs(), true, "", ""},
+		{condition.Noted(condition.ListenerResolvedRefs(), others, expires), true, "", others + "; " + expires},
+		{condition.ListenerNotResolved([]metav1.Condition{missing}), false, missing.Message, ""},
+	} {
+		status := &gwv1.GatewayStatus{Listeners: []gwv1.ListenerStatus{{
+			Name: "https", Conditions: []metav1.Condition{condition.ListenerAccepted(), test.resolved, condition.ListenerProgrammed()},
+		}}}
+		row := gatewaySummary(status).Listeners[0]
+		if row.OK != test.ok || row.Message != test.message || row.Notes != test.notes {
+			t.Errorf("%+v, want %+v", row, test)
 		}
 	}
 }

@@ -75,6 +75,8 @@ type ListenerRow struct {
 	State    string   `json:"state"`
 	OK       bool     `json:"ok"`
 	Message  string   `json:"message,omitempty"`
+	// Notes are about certificates, for one, of which nothing is wrong yet.
+	Notes string `json:"notes,omitempty"`
 }
 
 // Proxy is a Gateway's Envoy process.

@@ -3,6 +3,7 @@ package golden
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"regexp"
 	"runtime"
@@ -26,6 +27,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/schema"
 	"github.com/gatehouse-dev/gatehouse/internal/standalone"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
@@ -302,6 +304,13 @@ func (m *mutating) compare() {
 		}
 	})
 	fresh.Seed(kept)
+	pairs := map[object.Name]topology.KeptCertificate{}
+	m.p.Engine.View(func(c *flow.Ctx) { pairs = maps.Collect(flow.All(c, m.p.Inputs.KeptCertificates)) })
+	fresh.Update(func(tx *flow.Tx) {
+		for name, pair := range pairs {
+			fresh.Inputs.KeptCertificates.Set(tx, name, pair)
+		}
+	})
 	var b source.Batch
 	for _, key := range m.keys {
 		b.Set = append(b.Set, m.live[key].DeepCopyObject().(source.Object))

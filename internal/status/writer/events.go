@@ -18,7 +18,7 @@ const (
 	eventLength = 1024
 )
 
-// tell makes events of what proxies have come to refuse.
+// tell makes events of what has come up that a person should know of.
 func (w *Writer) tell(o *tracked, live client.Object, s *kind.Status, before, after any, now time.Time) {
 	if w.opts.Events == nil || now.Sub(o.told) < eventGap {
 		return
@@ -26,17 +26,17 @@ func (w *Writer) tell(o *tracked, live client.Object, s *kind.Status, before, af
 	known := map[string]bool{}
 	for _, list := range s.Conditions(before) {
 		for _, c := range list {
-			if condition.RefusedByProxy(c) {
+			if condition.EventReason(c) != "" {
 				known[c.Message] = true
 			}
 		}
 	}
 	for _, list := range s.Conditions(after) {
 		for _, c := range list {
-			if condition.RefusedByProxy(c) && !known[c.Message] {
+			if reason := condition.EventReason(c); reason != "" && !known[c.Message] {
 				known[c.Message] = true
 				o.told = now
-				w.opts.Events.Eventf(live, nil, corev1.EventTypeWarning, "RejectedByProxy", "Program", "%s", cut(c.Message))
+				w.opts.Events.Eventf(live, nil, corev1.EventTypeWarning, reason, "Program", "%s", cut(c.Message))
 			}
 		}
 	}

@@ -38,7 +38,7 @@ type Options struct {
 	// they stand in and the parent or ancestor that they are about; nil for all. It
 	// matters where several processes share the name.
 	Owns func(o client.Object, ref *gwv1.ParentReference) bool
-	// Events gets what proxies refuse; nil for nobody.
+	// Events gets what condition.EventReason says; nil for nobody.
 	Events     events.EventRecorder
 	Log        *slog.Logger
 	Registerer prometheus.Registerer // nil for none

@@ -43,6 +43,7 @@ func TestWriter(t *testing.T) {
 			"what is left behind":               testLeftBehind,
 			"every kind":                        testKinds,
 			"events of what a proxy refuses":    testEvents,
+			"events of certificates":            testCertificateEvents,
 			"what can't be written, for a time": testErrors,
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -191,6 +192,31 @@ func testEvents(t *testing.T, b *bench) {
 	}
 	if len(b.events.Events) > 0 {
 		t.Errorf("and another: %s", <-b.events.Events)
+	}
+}
+
+// A certificate that expires soon is an event of the Gateway, once, however often
+// something else of the status changes.
+func testCertificateEvents(t *testing.T, b *bench) {
+	k := b.gateway(t, "g")
+	resolved := condition.Noted(condition.ListenerResolvedRefs(), condition.NoteCertificateExpires("a/b", time.Unix(0, 0)))
+	for attached := range int32(3) {
+		s := gatewayStatus(1, attached)
+		s.Listeners[0].Conditions = append(s.Listeners[0].Conditions, observed(1, resolved)...)
+		b.Set(k, s)
+		b.settled(t)
+	}
+	for _, want := range []string{"Warning CertificateExpires All references are resolved; the certificate in Secret a/b expires at 1970-01-01T00:00:00Z; renew it", ""} {
+		select {
+		case e := <-b.events.Events:
+			if e != want {
+				t.Errorf("the event is %q, want %q", e, want)
+			}
+		default:
+			if want != "" {
+				t.Errorf("no event, want %q", want)
+			}
+		}
 	}
 }
 

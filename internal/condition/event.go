@@ -1,0 +1,54 @@
+package condition
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// Messages with what a proxy says have one of these parts.
+const (
+	envoyRefuses = "Envoy refuses "
+	envoySays    = ". Envoy says: "
+)
+
+// Messages about certificates have these.
+const (
+	certificateExpired   = "the certificate expired at "
+	certificateExpires   = " expires at "
+	certificateKept      = "its last good certificate stays in force"
+	certificateForOthers = "clients will refuse the certificates for "
+)
+
+// EventReason is the reason of the event that a condition is worth; empty for none. The
+// same message is worth one event.
+func EventReason(c metav1.Condition) string {
+	if c.Status == metav1.ConditionFalse && (strings.Contains(c.Message, envoyRefuses) || strings.Contains(c.Message, envoySays)) {
+		return "RejectedByProxy"
+	}
+	if c.Type != string(gwv1.ListenerConditionResolvedRefs) {
+		return ""
+	}
+	for _, about := range []struct{ part, reason string }{ // the worst first
+		{certificateExpired, "CertificateExpired"},
+		{certificateKept, "CertificateNotUsable"},
+		{certificateExpires, "CertificateExpires"},
+		{certificateForOthers, "CertificateForOtherHosts"},
+	} {
+		if strings.Contains(c.Message, about.part) {
+			return about.reason
+		}
+	}
+	return ""
+}
+
+// ListenerNotes is what a ResolvedRefs condition of a listener says beside that all is
+// well; empty for nothing, and where not all is well.
+func ListenerNotes(c metav1.Condition) string {
+	notes, _ := strings.CutPrefix(c.Message, ListenerResolvedRefs().Message+"; ")
+	if notes == c.Message {
+		return ""
+	}
+	return notes
+}

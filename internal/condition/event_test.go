@@ -1,0 +1,36 @@
+package condition
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestEventReason protects those who watch events: what somebody has to do about a
+// certificate is one, and what is well is none.
+func TestEventReason(t *testing.T) {
+	end := time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
+	well := ListenerResolvedRefs()
+	missing := ListenerCertificateMissing("a/b")
+	for want, conditions := range map[string][]metav1.Condition{
+		"": {
+			well, missing, ListenerAccepted(), ListenerProgrammed(), RouteResolvedRefs(),
+			ListenerNotResolved([]metav1.Condition{missing}), ListenerCertificateInvalid("a/b", "tls.key is missing"),
+		},
+		"RejectedByProxy":          {ListenerRefused("why", true), ListenerBindFailed(BindInUse, 80, "why"), ListenerCertificateRefused("a/b", "why", false)},
+		"CertificateExpires":       {Noted(well, NoteCertificateExpires("a/b", end)), Noted(well, NoteCertificateNames("a.example", nil), NoteCertificateExpires("a/b", end))},
+		"CertificateForOtherHosts": {Noted(well, NoteCertificateNames("a.example", []string{"b.example"}))},
+		"CertificateExpired":       {ListenerCertificateExpired("a/b", end), ListenerNotResolved([]metav1.Condition{missing, ListenerCertificateExpired("a/b", end)})},
+		"CertificateNotUsable": {
+			Noted(missing, NoteCertificateKept(end, end)), Noted(ListenerCertificateInvalid("a/b", "tls.key is missing"), NoteCertificateKept(end, time.Time{})),
+			Noted(GatewayClientCertificateInvalid("a/b", "tls.key is missing"), NoteCertificateKept(end, time.Time{})),
+		},
+	} {
+		for _, c := range conditions {
+			if got := EventReason(c); got != want {
+				t.Errorf("%q, want %q of %s: %s", got, want, c.Type, c.Message)
+			}
+		}
+	}
+}
