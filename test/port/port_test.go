@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 func TestFree(t *testing.T) {
 	owner := map[string]int{}
 	take := func(who int, text string) {
-		for _, p := range strings.Fields(text) {
+		for p := range strings.FieldsSeq(text) {
 			if other, ok := owner[p]; ok {
 				t.Errorf("%s is given to %d and to %d", p, other, who)
 			}
