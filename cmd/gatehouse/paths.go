@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"slices"
 
@@ -34,5 +33,5 @@ func (f *pathFlags) split(args []string) (paths, chosen []string) {
 
 func exists(path string) bool {
 	_, err := os.Lstat(path)
-	return !errors.Is(err, os.ErrNotExist)
+	return err == nil
 }

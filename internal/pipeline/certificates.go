@@ -3,7 +3,6 @@ package pipeline
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
@@ -30,6 +29,7 @@ func (p *Pipeline) keepCertificates(tx *flow.Tx) {
 			p.forgetCertificate(tx, ch.Key)
 		case ch.New.Problem == "":
 			p.pairs.last[ch.Key] = ch.New
+			delete(p.pairs.until, ch.Key)
 			p.Inputs.KeptCertificates.Set(tx, ch.Key, topology.KeptCertificate{Pair: ch.New})
 		}
 	}
@@ -47,29 +47,14 @@ func (p *Pipeline) forgetCertificate(tx *flow.Tx, secret object.Name) {
 	p.Inputs.KeptCertificates.Delete(tx, secret)
 }
 
-// noteSecrets starts the grace of Secrets that are deleted, and ends that of those that
-// are there again.
+// noteSecrets starts the grace of Secrets that are deleted. Only a pair that can be used
+// ends it: a Secret made anew without one must not bring back what was deleted.
 func (p *Pipeline) noteSecrets(tx *flow.Tx, b source.Batch) {
-	note := func(name object.Name, until time.Time) {
-		p.Inputs.KeptCertificates.Set(tx, name, topology.KeptCertificate{Pair: p.pairs.last[name], Until: until})
-	}
 	for _, k := range b.Deleted {
 		if _, already := p.pairs.until[k.Name]; k.Kind == kind.Secret && !already && p.pairs.last[k.Name] != nil {
-			p.pairs.until[k.Name] = p.now.Add(topology.CertificateGrace)
-			note(k.Name, p.pairs.until[k.Name])
-		}
-	}
-	if len(p.pairs.until) == 0 {
-		return
-	}
-	for _, o := range b.Set {
-		name := object.Name{Namespace: o.GetNamespace(), Name: o.GetName()}
-		if _, deleted := p.pairs.until[name]; !deleted {
-			continue
-		}
-		if _, ok := o.(*corev1.Secret); ok {
-			delete(p.pairs.until, name)
-			note(name, time.Time{})
+			until := p.now.Add(topology.CertificateGrace)
+			p.pairs.until[k.Name] = until
+			p.Inputs.KeptCertificates.Set(tx, k.Name, topology.KeptCertificate{Pair: p.pairs.last[k.Name], Until: until})
 		}
 	}
 }

@@ -171,12 +171,15 @@ func TestSecretDeleted(t *testing.T) {
 	s.store(pair, pair)
 	s.says("True", "ResolvedRefs", true)
 
-	// A Secret that is made anew ends the grace, also if it holds no pair yet.
+	// A Secret that is made anew without a pair doesn't bring back for longer what was
+	// deleted.
 	s.remove(kind.Secret, s.secret)
+	until = "until " + stamp(s.now.Add(topology.CertificateGrace))
 	s.store(pair, certs.For("a.example"))
-	s.now = s.now.Add(2 * topology.CertificateGrace)
+	s.says("False", "InvalidCertificateRef", true, "tls.key does not belong", until)
+	s.now = s.now.Add(topology.CertificateGrace)
 	s.apply()
-	s.says("False", "InvalidCertificateRef", true, "tls.key does not belong")
+	s.says("False", "InvalidCertificateRef", false, "tls.key does not belong")
 	s.store(pair, pair)
 	s.says("True", "ResolvedRefs", true)
 	s.remove(kind.Secret, s.secret)

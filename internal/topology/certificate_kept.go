@@ -15,8 +15,8 @@ import (
 // only while some object of ours refers to the Secret and may, and only in memory.
 type KeptCertificate struct {
 	Pair *Certificate
-	// Until is when the pair of a Secret that was deleted is taken away; zero for a Secret
-	// that exists.
+	// Until is when the pair of a Secret that was deleted is taken away, also if there is
+	// one again that holds no pair; zero otherwise.
 	Until time.Time
 }
 
@@ -40,10 +40,9 @@ func (g *Graph) certificate(c *flow.Ctx, name object.Name) *Certificate {
 		return out
 	}
 	last := *kept.Pair
+	last.Problem, last.Until = secretMissing, kept.Until
 	if out != nil {
 		last.Problem = out.Problem
-	} else {
-		last.Problem, last.Until = secretMissing, kept.Until
 	}
 	return &last
 }

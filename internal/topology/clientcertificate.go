@@ -37,16 +37,17 @@ func (g *Graph) clientCertificate(c *flow.Ctx, gw *gwv1.Gateway) (object.Name, *
 	}
 	cert, ok := flow.Get(c, g.Certificates, secret)
 	switch {
-	case !ok, !cert.Until.IsZero():
-		// It says who the Gateway is, so that a Secret that was deleted has no grace.
+	case !ok, cert.Problem == secretMissing:
 		return object.Name{}, new(condition.GatewayClientCertificateMissing(secret.String()))
 	case cert.Problem == "":
 		return secret, nil
 	}
-	problem := cert.kept(condition.GatewayClientCertificateInvalid(secret.String(), cert.Problem))
-	if !cert.Usable() {
+	problem := condition.GatewayClientCertificateInvalid(secret.String(), cert.Problem)
+	// It says who the Gateway is, so that a Secret that was deleted has no grace.
+	if !cert.Usable() || !cert.Until.IsZero() {
 		return object.Name{}, &problem
 	}
+	problem = cert.kept(problem)
 	return secret, &problem
 }
 

@@ -167,7 +167,7 @@ func (g *Graph) resolveCertificates(c *flow.Ctx, d *draft) (problems []metav1.Co
 		case !ok:
 			problems = append(problems, condition.ListenerCertificateMissing(secret.String()))
 			continue
-		case !cert.Until.IsZero():
+		case cert.Problem == secretMissing:
 			problems = append(problems, cert.kept(condition.ListenerCertificateMissing(secret.String())))
 		case cert.Problem != "":
 			problems = append(problems, cert.kept(condition.ListenerCertificateInvalid(secret.String(), cert.Problem)))

@@ -64,7 +64,8 @@ func (f Focus) hosts(domains []string, sources func(domain string) []object.Key)
 	}
 	best := ""
 	for _, d := range domains {
-		if answers(d, f.Host) && (best == "" || len(d) > len(best)) {
+		// Of two of the same length one is exact, and the other a wildcard.
+		if answers(d, f.Host) && (best == "" || len(d) > len(best) || len(d) == len(best) && !strings.HasPrefix(d, "*")) {
 			best = d
 		}
 	}

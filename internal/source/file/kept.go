@@ -130,6 +130,8 @@ func (k *keeper) take(s *state, keys []object.Key, removed []*definition) {
 		}
 	})
 	switch {
+	case errors.Is(err, journal.ErrTooLarge): // what is superseded may be most of it
+		k.rewrite(s)
 	case err != nil:
 		k.fail(err)
 	case secrets, k.journal.Wasteful(): // a Secret that is gone leaves nothing behind

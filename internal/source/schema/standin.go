@@ -130,18 +130,29 @@ func widest(parents []any) []any {
 	return out
 }
 
-// hostnamesOf returns the hostnames that can be read, without the ports that some people
-// write.
+// hostnamesOf returns the hostnames that can be read.
 func hostnamesOf(spec map[string]any) []any {
 	list, _ := spec["hostnames"].([]any)
 	var out []any
 	for _, value := range list {
 		if text, ok := value.(string); ok {
-			host, _, _ := strings.Cut(text, ":")
-			out = append(out, strings.ToLower(host))
+			out = append(out, hostOf(text))
 		}
 	}
 	return out
+}
+
+// hostOf returns the host in what people write in its place: an URL, a host with a port,
+// with a path, or with the dot at its end.
+func hostOf(text string) string {
+	text = strings.ToLower(strings.TrimSpace(text))
+	if _, rest, ok := strings.Cut(text, "://"); ok {
+		text = rest
+	}
+	if i := strings.IndexAny(text, "/?#:"); i >= 0 {
+		text = text[:i]
+	}
+	return strings.TrimSuffix(text, ".")
 }
 
 // mend takes away what is wrong with a draft, and returns what is left; nil where that takes

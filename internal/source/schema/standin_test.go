@@ -132,3 +132,15 @@ func TestStandInKinds(t *testing.T) {
 		}
 	}
 }
+
+// What people write for a hostname is read, so that the host is guarded that is meant.
+func TestHostOf(t *testing.T) {
+	for text, want := range map[string]string{
+		"a.example": "a.example", "A.example:8443": "a.example", "https://admin.example/": "admin.example",
+		"admin.example.": "admin.example", " *.b.example/x ": "*.b.example", "https://c.example:443/x?y": "c.example",
+	} {
+		if got := hostOf(text); got != want {
+			t.Errorf("%q is read as %q, want %q", text, got, want)
+		}
+	}
+}

@@ -47,6 +47,7 @@ func Open(dir string) (j *Journal, records []Record, fresh bool, err error) {
 			_ = root.Close()
 		}
 	}()
+	_ = root.Remove(temporary) // of a process that was killed
 	// The name of a symbolic link leads elsewhere, and nobody but the user can make one
 	// here: it is not followed.
 	f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
