@@ -65,10 +65,10 @@ func (t *translation) grpcMethod(at position, m *gwv1.GRPCMethodMatch) ir.Match 
 func grpcWider(service, method string) ir.Match {
 	m := ir.Match{Path: ir.PathMatch{Kind: ir.ServiceRegex}}
 	if service != "" {
-		m.Path.Value, _ = wider(service)
+		m.Path.Value = wider(service)
 	}
 	if method != "" {
-		m.Method, _ = wider(method)
+		m.Method = wider(method)
 	}
 	return m
 }
@@ -101,9 +101,8 @@ func (t *translation) grpcRegex(at position, name, what, pattern string) string 
 	if pattern == "" {
 		return ""
 	}
-	instead, beginning := wider(pattern)
-	if !t.regex(at, name, pattern, refusedBeginning(what, beginning)) {
-		return instead
+	if !t.regex(at, name, pattern, func() string { return refusedBy(what, pattern) }) {
+		return wider(pattern)
 	}
 	inner := strings.TrimPrefix(pattern, "^")
 	if strings.HasSuffix(inner, "$") && !strings.HasSuffix(inner, `\$`) {
@@ -112,7 +111,7 @@ func (t *translation) grpcRegex(at position, name, what, pattern string) string 
 	if inner == "" || re2.Anchored(inner) {
 		f := at.field(name)
 		t.refuse(f, condition.AnchoredRegex(f, pattern))
-		return instead
+		return wider(pattern)
 	}
 	return inner
 }

@@ -53,27 +53,30 @@ func (t *translation) path(at position, m *gwv1.HTTPPathMatch) ir.PathMatch {
 	}
 	switch kind {
 	case gwv1.PathMatchPathPrefix:
-		if !t.matchable(at, value) {
-			return ir.PathMatch{Kind: ir.PathRegex, Value: beginningWith(pathBeginning(value), len(value))}
+		if t.matchable(at, value) {
+			return ir.PathMatch{Kind: ir.PathPrefix, Value: prefix(value)}
 		}
-		return ir.PathMatch{Kind: ir.PathPrefix, Value: prefix(value)}
+		return widerPath(value)
 	case gwv1.PathMatchExact:
-		if !t.matchable(at, value) {
-			return ir.PathMatch{Kind: ir.PathRegex, Value: beginningWith(pathBeginning(value), len(value))}
+		if t.matchable(at, value) {
+			return ir.PathMatch{Kind: ir.PathExact, Value: value}
 		}
-		return ir.PathMatch{Kind: ir.PathExact, Value: value}
+		return widerPath(value)
 	case gwv1.PathMatchRegularExpression:
-		expression, beginning := wider(value)
-		if !t.regex(at, "path.value", value, refusedBeginning("paths", beginning)) {
-			return ir.PathMatch{Kind: ir.PathRegex, Value: expression}
+		if !t.regex(at, "path.value", value, func() string { return refusedBy("paths", value) }) {
+			value = wider(value)
 		}
 		return ir.PathMatch{Kind: ir.PathRegex, Value: value}
 	default:
 		f := at.field("path.type")
 		t.refuse(f, condition.UnknownValue(f, string(kind), "Exact", "PathPrefix", "RegularExpression"))
-		expression, _ := wider(value)
-		return ir.PathMatch{Kind: ir.PathRegex, Value: expression}
+		return ir.PathMatch{Kind: ir.PathRegex, Value: wider(value)}
 	}
+}
+
+// widerPath is the match in place of a path that has a problem.
+func widerPath(path string) ir.PathMatch {
+	return ir.PathMatch{Kind: ir.PathRegex, Value: beginningWith(pathBeginning(path), len(path))}
 }
 
 // prefix writes a path prefix without its trailing slash, which says nothing in a
@@ -117,7 +120,7 @@ func (t *translation) headers(at position, list []gwv1.HTTPHeaderMatch) []ir.Val
 			kind = *h.Type
 		}
 		m := ir.ValueMatch{Name: name, Value: h.Value}
-		t.value(at, "headers", i, string(kind), condition.RefusedWith("header", name), &m)
+		t.value(at, "headers", i, string(kind), "header", &m)
 		if !isToken(name) {
 			f := at.field(item("headers", i) + ".name")
 			t.refuse(f, condition.InvalidHeaderName(f, string(h.Name)))
@@ -135,19 +138,19 @@ func (t *translation) query(at position, list []gwv1.HTTPQueryParamMatch) []ir.V
 			kind = *q.Type
 		}
 		m := ir.ValueMatch{Name: string(q.Name), Value: q.Value}
-		t.value(at, "queryParams", i, string(kind), condition.RefusedWith("query parameter", m.Name), &m)
+		t.value(at, "queryParams", i, string(kind), "query parameter", &m)
 		return m, true
 	})
 }
 
-// value completes m by the way to compare it. Headers and query parameters name
-// the ways alike. One that can't be compared is compared with anything.
-func (t *translation) value(at position, list string, i int, kind, refused string, m *ir.ValueMatch) {
+// value completes m by the way to compare it. Headers and query parameters, which what
+// says it is of, name the ways alike. One that can't be compared is compared with anything.
+func (t *translation) value(at position, list string, i int, kind, what string, m *ir.ValueMatch) {
 	switch kind {
 	case string(gwv1.HeaderMatchExact):
 	case string(gwv1.HeaderMatchRegularExpression):
 		m.Regex = true
-		if !t.regex(at, item(list, i)+".value", m.Value, refused) {
+		if !t.regex(at, item(list, i)+".value", m.Value, func() string { return condition.RefusedWith(what, m.Name) }) {
 			m.Value = anything
 		}
 	default:

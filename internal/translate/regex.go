@@ -49,18 +49,18 @@ func isRegex[T ~string](kind *T) bool {
 	return kind != nil && string(*kind) == string(gwv1.PathMatchRegularExpression)
 }
 
-// regex checks a regular expression against Envoy's RE2. refused names the requests that
-// are refused if it is none.
-func (t *translation) regex(at position, name, pattern, refused string) bool {
+// regex checks a regular expression against Envoy's RE2. If it is none, refused names the
+// requests that are refused.
+func (t *translation) regex(at position, name, pattern string, refused func() string) bool {
 	_, err := re2.Size(pattern)
 	if err == nil {
 		return true
 	}
 	f := at.field(name)
 	if large, ok := errors.AsType[*re2.TooLargeError](err); ok {
-		t.refuse(f, condition.RegexTooLarge(f, pattern, large.Size, re2.Most, refused))
+		t.refuse(f, condition.RegexTooLarge(f, pattern, large.Size, re2.Most, refused()))
 	} else {
-		t.refuse(f, condition.InvalidRegex(f, pattern, err, refused))
+		t.refuse(f, condition.InvalidRegex(f, pattern, err, refused()))
 	}
 	return false
 }

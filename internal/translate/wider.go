@@ -17,11 +17,10 @@ import (
 const anything = ".*"
 
 // wider returns an expression that matches whatever a pattern that can't be compiled can
-// have been meant to match, and what is known of the beginning of that. It is as long as
-// the pattern, since the length is what orders expressions.
-func wider(pattern string) (expression, beginning string) {
-	beginning = literal(pattern)
-	return beginningWith(beginning, len(pattern)), beginning
+// have been meant to match. It is as long as the pattern, since the length is what orders
+// expressions.
+func wider(pattern string) string {
+	return beginningWith(literal(pattern), len(pattern))
 }
 
 // beginningWith returns an expression of at least a length for all that begins with a text.
@@ -90,11 +89,11 @@ func isWord(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
 }
 
-// refusedBeginning says which requests are refused where only the beginning of what they
-// ask for is known.
-func refusedBeginning(what, beginning string) string {
-	if beginning == "" {
-		return condition.RefusedAll()
+// refusedBy says which requests a pattern that can't be compiled refuses: of what they ask
+// for, only the beginning is known.
+func refusedBy(what, pattern string) string {
+	if beginning := literal(pattern); beginning != "" {
+		return condition.RefusedBeginning(what, beginning)
 	}
-	return condition.RefusedBeginning(what, beginning)
+	return condition.RefusedAll()
 }

@@ -33,7 +33,7 @@ func TestWider(t *testing.T) {
 		"/a//////////////////////////////////////////////////////////////(": "/a//////////////////////////////////////////////////////////////",
 		"/admin/[a-zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz":     "/admin/",
 	} {
-		expression, got := wider(pattern)
+		expression, got := wider(pattern), literal(pattern)
 		if got != beginning {
 			t.Errorf("%q begins with %q, want %q", pattern, got, beginning)
 		}
