@@ -3,6 +3,7 @@ package topology
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +21,7 @@ type orderedListener struct {
 	bind     uint16
 	family   family
 	hostname string
-	created  int64 // when its set was, in seconds since 1970; 0 for the Gateway's own
+	created  int64 // its set's, by age; 0 for the Gateway's own
 	index    int   // in its set
 	valid    bool
 	quic     bool // has HTTP/3 unless the UDP port is another's
@@ -79,6 +80,15 @@ func portOf(gateway object.Name, port uint16, protocol gwv1.ProtocolType) gatewa
 	return gatewayPort{gateway, port, protocol == gwv1.UDPProtocolType}
 }
 
+// age orders objects by their creation: the older, the less. In files it is known to the
+// nanosecond.
+func age(created metav1.Time) int64 {
+	if created.IsZero() {
+		return math.MinInt64 // there from the beginning
+	}
+	return created.UnixNano()
+}
+
 // before reports whether a listener precedes another of its Gateway: the
 // Gateway's own first, then those of ListenerSets by age, then by name
 // (ListenerSetSpec.Listeners).
@@ -114,7 +124,7 @@ func (g *Graph) declareListenerOrder() {
 		func(_ *flow.Ctx, _ object.Name, s *set, emit func(ListenerKey, orderedListener)) {
 			for i, d := range s.listeners {
 				if d.family != unserved && !d.Barred {
-					emit(d.Key, orderedListenerOf(d, s.object.CreationTimestamp.Unix(), i))
+					emit(d.Key, orderedListenerOf(d, age(s.object.CreationTimestamp), i))
 				}
 			}
 		}, flow.Equal(flow.Same[orderedListener]))
@@ -180,7 +190,7 @@ func (g *Graph) resolveSetConflicts(c *flow.Ctx, s *set) []*draft {
 			continue
 		}
 		g.dropHTTP3AtOwner(c, &d)
-		me := orderedListenerOf(&d, s.object.CreationTimestamp.Unix(), i)
+		me := orderedListenerOf(&d, age(s.object.CreationTimestamp), i)
 		switch first, ok := flow.Get(c, g.portOwners, me.boundPort()); {
 		case ok && first.port != d.Port:
 			d.refuseBindPort(first.key, first.port)

@@ -23,9 +23,9 @@ type index struct {
 	// take as much memory as everything else here. Those of one key are in order;
 	// keys that share a hash share a chain.
 	chains map[uint64]*definition
-	// birth says how old an object is that is new to the index, and last what an earlier
-	// process had in force of it, or nil.
-	birth func(object.Key) metav1.Time
+	// birth says how old an object is that is new to the index, if that is known, and last
+	// what an earlier process had in force of it, or nil.
+	birth func(object.Key) (metav1.Time, bool)
 	last  func(object.Key) *definition
 	// contested are the keys with several definitions. A change anywhere may
 	// reorder them, so they are looked at every time: there are few.
@@ -37,7 +37,7 @@ func newIndex() *index {
 	return &index{
 		hash:   func(key object.Key) uint64 { return maphash.Comparable(seed, key) },
 		chains: map[uint64]*definition{}, contested: map[object.Key]struct{}{},
-		birth: func(object.Key) metav1.Time { return metav1.Time{} },
+		birth: func(object.Key) (metav1.Time, bool) { return metav1.Time{}, true },
 		last:  func(object.Key) *definition { return nil },
 	}
 }
@@ -131,19 +131,20 @@ func (x *index) update(removed, added []*definition) (batch source.Batch, touche
 		x.link(def)
 	}
 	keys = slices.SortedFunc(maps.Keys(held), byGroup)
+	now := metav1.Now() // what is seen together is of the same age
 	for _, key := range keys {
 		defs := x.of(key)
 		for _, def := range defs {
 			touched[def.doc.file] = struct{}{}
 		}
-		x.settle(key, defs, held[key], &batch)
+		x.settle(key, defs, held[key], now, &batch)
 	}
 	return batch, touched, keys
 }
 
 // settle puts the first valid definition of a key in force. It replaces held, the one
 // that is in force now, which may be nil or have left its file.
-func (x *index) settle(key object.Key, defs []*definition, held *definition, batch *source.Batch) {
+func (x *index) settle(key object.Key, defs []*definition, held *definition, now metav1.Time, batch *source.Batch) {
 	if len(defs) > 1 {
 		x.order(key, defs)
 		x.contested[key] = struct{}{}
@@ -177,9 +178,12 @@ func (x *index) settle(key object.Key, defs []*definition, held *definition, bat
 		winner.share(held)
 		return
 	}
-	birth := x.birth(key)
-	if held != nil {
+	birth, known := x.birth(key)
+	switch {
+	case held != nil:
 		birth = held.inForce().GetCreationTimestamp()
+	case !known:
+		birth = now
 	}
 	winner.publish(held, birth)
 	batch.Set = append(batch.Set, winner.inForce())

@@ -79,16 +79,14 @@ func (k *keeper) restoring() bool { return k != nil && k.earlier != nil }
 // restored ends the first scan.
 func (k *keeper) restored() { k.earlier, k.born, k.first = nil, nil, false }
 
-// birth says how old an object is of which the index has none yet; zero is older than all
-// that comes later.
-func (k *keeper) birth(key object.Key) metav1.Time {
+// birth says how old an object is of which the index has none yet, if that is known; zero
+// is older than all that comes later.
+func (k *keeper) birth(key object.Key) (metav1.Time, bool) {
 	if k == nil || k.first {
-		return metav1.Time{}
+		return metav1.Time{}, true
 	}
-	if born, ok := k.born[key]; ok {
-		return metav1.Time{Time: born}
-	}
-	return metav1.Now()
+	born, ok := k.born[key]
+	return metav1.Time{Time: born}, ok
 }
 
 // take writes down what has changed: of the keys that an update was about, the definitions
