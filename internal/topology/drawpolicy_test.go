@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"fmt"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -153,14 +154,16 @@ func drawXBackend(t *rapid.T) *gwxv1alpha1.XBackend {
 	return b
 }
 
-// drawKeptCertificate draws what is kept of a Secret; none of it stands for no longer.
+// drawKeptCertificate draws what is kept of a Secret; none of it stands for no longer. When
+// a chain ends is a property of the chain: certificates that differ in it have different ones.
 func drawKeptCertificate(t *rapid.T, name object.Name) KeptCertificate {
 	if rapid.IntRange(0, 3).Draw(t, "forgotten?") == 0 {
 		return KeptCertificate{}
 	}
+	end := rapid.Int64Range(1, 2).Draw(t, "end")
 	pair := &Certificate{
-		Name: name, Chain: "a chain", Key: "a key", Names: []string{"*.example.com"},
-		Validity: Validity{NotAfter: time.Unix(rapid.Int64Range(1, 2).Draw(t, "end"), 0)},
+		Name: name, Chain: fmt.Sprintf("a chain until %d", end), Key: "a key", Names: []string{"*.example.com"},
+		Validity: Validity{NotAfter: time.Unix(end, 0)},
 	}
 	return KeptCertificate{Pair: pair, Until: rapid.SampledFrom([]time.Time{{}, time.Unix(1, 0)}).Draw(t, "until")}
 }
