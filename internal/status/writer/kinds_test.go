@@ -112,6 +112,10 @@ func testPruned(t *testing.T, b *bench) {
 		b.merge(t, k, `{"status": {"attachedListenerSets": 3}}`)
 		return b.status(t, k).(gwv1.GatewayStatus).AttachedListenerSets == nil
 	})
+	// A write on top of what the cache doesn't have yet would be refused, and repeated.
+	eventually(t, "the cache has what the test wrote", func() bool {
+		return b.live(k).GetResourceVersion() == b.stored(t, k).GetResourceVersion()
+	})
 	s := gatewayStatus(1, 0)
 	s.AttachedListenerSets = new(int32(3))
 	b.Set(k, s)
