@@ -16,6 +16,27 @@ import (
 const foreignParent = `{"controllerName": "example.com/other", "parentRef": {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "g"},
 	"conditions": [{"type": "Accepted", "status": "False", "reason": "NotAllowedByListeners", "message": "no", "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}`
 
+// A cache that is several writes behind is no reason to take them for undone: neither is
+// one of them repeated, nor is an entry of ours forgotten before it was taken out.
+func testLag(t *testing.T, b *bench) {
+	k := b.route(t, "r")
+	b.lag(k)
+	entries := func(n int) func() bool {
+		return func() bool { return len(b.status(t, k).(gwv1.RouteStatus).Parents) == n }
+	}
+	b.Set(k, routeStatus(1, "g", "h"))
+	eventually(t, "the route has two entries", entries(2))
+	b.Set(k, routeStatus(1, "h"))
+	eventually(t, "one goes", entries(1))
+	b.Set(k, nil)
+	eventually(t, "the last one goes", entries(0))
+	b.catchUp(k)
+	b.settled(t)
+	if n := b.requests.count("PATCH"); n != 3 {
+		t.Errorf("%d writes", n)
+	}
+}
+
 // Others' entries and conditions stay, in whatever order they come, byte for byte.
 func testForeign(t *testing.T, b *bench) {
 	k := b.route(t, "r")

@@ -37,6 +37,7 @@ type bench struct {
 	*writer.Writer
 	namespace string
 	cache     cache.Cache
+	lagging   sync.Map // of object.Key: what the cache has of it for now
 	requests  *requests
 	events    *events.FakeRecorder
 	log       *output.Buffer
@@ -157,14 +158,22 @@ func start(t *testing.T, server *apiserver.Server) *bench {
 	return b
 }
 
-// live reads the cache, as source/kube does.
+// live reads the cache, as source/kube does. Where the cache lags, it has what it had when
+// that began.
 func (b *bench) live(k object.Key) client.Object {
+	if held, ok := b.lagging.Load(k); ok {
+		return held.(client.Object)
+	}
 	o := kind.All.Of(k.Kind).New()
 	if err := b.cache.Get(context.Background(), types.NamespacedName{Namespace: k.Namespace, Name: k.Name.Name}, o); err != nil {
 		return nil
 	}
 	return o
 }
+
+// lag lets the cache see no more of an object, until catchUp.
+func (b *bench) lag(k object.Key)     { b.lagging.Store(k, b.live(k)) }
+func (b *bench) catchUp(k object.Key) { b.lagging.Delete(k); b.Changed(k) }
 
 // make creates an object and waits until the cache has it.
 func (b *bench) make(t *testing.T, o client.Object) object.Key {

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,7 +67,6 @@ type tracked struct {
 
 	pace    pace
 	written client.Object // as the last write left it, until Live has it
-	base    string        // the resourceVersion that it was written over
 	pruned  pruned
 	failure string // of the last attempt
 	retries int
@@ -241,7 +241,7 @@ func (w *Writer) write(ctx context.Context, k object.Key, o *tracked, live clien
 	switch {
 	case err == nil:
 		w.metrics.count(k, resultOK)
-		o.base, o.written = live.GetResourceVersion(), written
+		o.written = written
 		w.succeed(k, o)
 		return 0, nil
 	case apierrors.IsNotFound(err):
@@ -284,13 +284,17 @@ func (o *tracked) retry(first, most time.Duration) time.Duration {
 	return wait
 }
 
-// latest returns the newer one of the cache's object and what the last write left.
+// latest returns the newer one of the cache's object and what the last write left. The
+// cache may be several writes behind.
 func (o *tracked) latest(live client.Object) client.Object {
 	if o.written == nil {
 		return live
 	}
-	if live != nil && live.GetResourceVersion() == o.base {
-		return o.written // the cache has not seen the write yet
+	if live != nil {
+		order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), o.written.GetResourceVersion())
+		if err == nil && order < 0 {
+			return o.written
+		}
 	}
 	o.written = nil
 	return live

@@ -34,6 +34,7 @@ func TestWriter(t *testing.T) {
 		for name, test := range map[string]func(*testing.T, *bench){
 			"foreign entries and conditions":    testForeign,
 			"nothing to write":                  testNothing,
+			"a cache that lags":                 testLag,
 			"transition times":                  testTransitions,
 			"a burst":                           testBurst,
 			"many objects":                      testMany,
