@@ -82,10 +82,19 @@ func TestRegexBudget(t *testing.T) {
 			later := fmt.Sprintf("later%d.example", i)
 			s.write(t, "later.yaml", siteRoute("later", later, "v1"))
 			s.serves(t, later, "v1")
-			memoryNow, busyNow := s.envoyCost(t)
-			t.Logf("%s: %.1f MiB, %s on the main thread", c.what, float64(memoryNow-memory)/(1<<20), busyNow-busy)
-			if memoryNow-memory > routeMemory || busyNow-busy > routeTime {
-				t.Errorf("%s costs Envoy %d MiB and %s", c.what, (memoryNow-memory)>>20, busyNow-busy)
+			// A busy worker lets go of the former table only when its turn comes, and until then
+			// Envoy has both: what it keeps is what counts. Time that was taken is taken.
+			_, busyNow := s.envoyCost(t)
+			err := poll(changeTimeout, func() error {
+				memoryNow, _ := s.envoyCost(t)
+				if memoryNow-memory > routeMemory {
+					return fmt.Errorf("%.1f MiB", float64(memoryNow-memory)/(1<<20))
+				}
+				t.Logf("%s: %.1f MiB, %s on the main thread", c.what, float64(memoryNow-memory)/(1<<20), busyNow-busy)
+				return nil
+			})
+			if err != nil || busyNow-busy > routeTime {
+				t.Errorf("%s costs Envoy more memory than it may (%v), or time: %s", c.what, err, busyNow-busy)
 			}
 		}
 	})
