@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,15 +37,19 @@ func TestReady(t *testing.T) {
 	}
 	_, metrics := p.get("/metrics")
 	for _, want := range []string{
-		"gatehouse_proxy_ready 1\n", "gatehouse_proxy_draining 0\n", "gatehouse_proxy_envoy_restarts_total 0\n",
-		"gatehouse_proxy_controller_connections_total{result=\"ok\"} 1\n",
-		"go_goroutines", "envoy_server_live{} 1\n", "envoy_http_downstream_rq_total{envoy_http_conn_manager_prefix=\"edge\"} 1\n",
+		`gatehouse_proxy_ready{gateway="default/edge"} 1`, `gatehouse_proxy_draining{gateway="default/edge"} 0`,
+		`gatehouse_proxy_envoy_restarts_total{gateway="default/edge"} 0`,
+		`gatehouse_proxy_controller_connections_total{gateway="default/edge",result="ok"} 1`,
+		"go_goroutines", `envoy_server_live{gateway="default/edge"} 1`,
+		`envoy_http_downstream_rq_total{gateway="default/edge",envoy_http_conn_manager_prefix="edge"} 1`,
+		// What is new since the last time that somebody asked is in histograms too.
+		`envoy_http_downstream_rq_time_count{gateway="default/edge",envoy_http_conn_manager_prefix="edge"} 1`,
 	} {
-		if !strings.Contains(metrics, want) {
+		if !strings.Contains(metrics, want+"\n") && !strings.Contains(metrics, want+" ") {
 			t.Errorf("no %q in the metrics", want)
 		}
 	}
-	if strings.Contains(metrics, "connected_since_seconds 0\n") {
+	if regexp.MustCompile(`connected_since_seconds\S* 0\n`).MatchString(metrics) {
 		t.Error("the metrics say that it is not connected")
 	}
 	if code, _ := p.get("/stats"); code != http.StatusNotFound {
@@ -109,7 +114,7 @@ func TestEnvoyKilled(t *testing.T) {
 	if err := p.serves(); err != nil {
 		t.Error(err)
 	}
-	if _, metrics := p.get("/metrics"); !strings.Contains(metrics, "gatehouse_proxy_envoy_restarts_total 1\n") {
+	if _, metrics := p.get("/metrics"); !strings.Contains(metrics, `gatehouse_proxy_envoy_restarts_total{gateway="default/edge"} 1`+"\n") {
 		t.Error("the restart is not counted")
 	}
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,9 +19,10 @@ func (a *Agent) metrics() http.Handler {
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&collector{agent: a},
 	)
-	registry.MustRegister(a.cfg.Collectors...)
+	ours := prometheus.WrapRegistererWith(prometheus.Labels{"gateway": a.cfg.Gateway.String()}, registry)
+	ours.MustRegister(&collector{agent: a})
+	ours.MustRegister(a.cfg.Collectors...)
 	own := promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true})
 	scrapes := make(chan struct{}, maxScrapes)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -33,7 +35,7 @@ func (a *Agent) metrics() http.Handler {
 		}
 		// Whatever else the client would take, Envoy speaks the text format.
 		r.Header.Del("Accept")
-		envoy, err := a.supervisor.Admin(r.Context(), http.MethodGet, "/stats/prometheus")
+		envoy, err := a.envoyMetrics(r.Context())
 		own.ServeHTTP(w, r)
 		if err != nil {
 			a.log.Debug("no metrics of envoy", "error", err)
@@ -41,6 +43,16 @@ func (a *Agent) metrics() http.Handler {
 		}
 		_, _ = w.Write(envoy)
 	})
+}
+
+// envoyMetrics asks Envoy for its metrics. Its workers hand over what they have counted for
+// histograms only when somebody asks, and the answer doesn't wait for them: so it is asked
+// twice, first for nothing.
+func (a *Agent) envoyMetrics(ctx context.Context) ([]byte, error) {
+	if _, err := a.supervisor.Admin(ctx, http.MethodGet, "/stats/prometheus?filter=%5E%24"); err != nil {
+		return nil, err
+	}
+	return a.supervisor.Admin(ctx, http.MethodGet, "/stats/prometheus")
 }
 
 // collector reads the agent's state when it is asked for.

@@ -78,6 +78,7 @@ func Cluster(b *ir.Backend) (*Resource, error) {
 	name := ClusterName(b.Key())
 	c := &clusterv3.Cluster{
 		Name:                          name,
+		AltStatName:                   statName(name),
 		LbPolicy:                      clusterv3.Cluster_LEAST_REQUEST,
 		CircuitBreakers:               circuitBreakers(b.Retry),
 		PerConnectionBufferLimitBytes: wrapperspb.UInt32(bufferLimit),

@@ -27,6 +27,7 @@ func Collector(c *ir.Collector) (*Resource, error) {
 	}
 	m := &clusterv3.Cluster{
 		Name:                          name,
+		AltStatName:                   statName(name),
 		TypedExtensionProtocolOptions: h2c,
 		UpstreamConnectionOptions:     keepalive,
 		CircuitBreakers:               breakers,

@@ -111,7 +111,7 @@ func render(t *testing.T, f txtar.File, all *setup) (text string, errs []string)
 	case "listener":
 		l := &ir.Listener{}
 		read(l)
-		r, all0 := Listener(l)
+		r, all0 := Listener(l.Name, l)
 		for _, err := range all0 {
 			failed(err)
 		}

@@ -14,12 +14,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
-// Listener returns a listener. A chain or an address that Envoy would refuse is
+// Listener returns a listener by a name of Envoy's. A chain or an address that Envoy would refuse is
 // reported and left out; the resource is nil where nothing is left to serve.
-func Listener(l *ir.Listener) (*Resource, []error) {
+func Listener(name string, l *ir.Listener) (*Resource, []error) {
 	var errs []error
 	m := &listenerv3.Listener{
-		Name: l.Name,
+		Name: name,
 		// Another process on the port is an error to report. With the default,
 		// the two would share its connections and nobody would know.
 		EnableReusePort:               wrapperspb.Bool(false),

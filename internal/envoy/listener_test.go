@@ -24,7 +24,7 @@ func TestListenerLeavesOutWhatIsWrong(t *testing.T) {
 			{Table: "c", Hostname: "c.example", TLS: &ir.TLS{}},
 		},
 	}
-	r, errs := Listener(l)
+	r, errs := Listener(l.Name, l)
 	if r == nil || len(errs) != 3 {
 		t.Fatalf("%v %v", r, errs)
 	}
@@ -35,14 +35,14 @@ func TestListenerLeavesOutWhatIsWrong(t *testing.T) {
 	}
 	good := *l
 	good.Addresses, good.Chains = good.Addresses[1:], good.Chains[:1]
-	if same, errs := Listener(&good); len(errs) > 0 || !same.Equal(r) {
+	if same, errs := Listener(good.Name, &good); len(errs) > 0 || !same.Equal(r) {
 		t.Errorf("%v: what is left differs from what was right", errs)
 	}
 	l.Chains = nil
-	if r, errs := Listener(l); r != nil || len(errs) == 0 {
+	if r, errs := Listener(l.Name, l); r != nil || len(errs) == 0 {
 		t.Errorf("nothing to serve: %v %v", r, errs)
 	}
-	if r, errs := Listener(&ir.Listener{Name: "x", Chains: good.Chains}); r != nil || len(errs) == 0 {
+	if r, errs := Listener("x", &ir.Listener{Name: "x", Chains: good.Chains}); r != nil || len(errs) == 0 {
 		t.Errorf("nowhere to listen: %v %v", r, errs)
 	}
 }

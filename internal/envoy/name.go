@@ -1,6 +1,10 @@
 package envoy
 
-import "github.com/gatehouse-dev/gatehouse/internal/ir"
+import (
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
 
 // What Envoy calls things is made here, and nowhere read back. Whoever wants to know
 // what a name in an answer of Envoy's stands for looks it up among those that were made.
@@ -11,3 +15,12 @@ func ClusterName(k ir.BackendKey) string { return k.String() }
 
 // SecretName is what Envoy calls a secret, likewise.
 func SecretName(k ir.SecretKey) string { return k.String() }
+
+// statName is what the statistics of a cluster call it where that isn't its name: they are
+// told apart at dots. It is empty for the name itself.
+func statName(name string) string {
+	if !strings.Contains(name, ".") {
+		return ""
+	}
+	return strings.ReplaceAll(name, ".", "_")
+}

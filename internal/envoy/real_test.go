@@ -98,7 +98,7 @@ func (s *setup) bootstrap(t testing.TB, adminSocket string) *bootstrapv3.Bootstr
 	}
 	static := &bootstrapv3.Bootstrap_StaticResources{}
 	for _, l := range s.listeners {
-		r, errs := Listener(l)
+		r, errs := Listener(l.Name, l)
 		if len(errs) > 0 {
 			t.Fatal(errs)
 		}

@@ -11,7 +11,7 @@ import (
 // manager chooses from.
 type TableKey struct {
 	Gateway object.Name
-	Table   string // such as http-80, or tls-443-*.example.com
+	Table   string // such as http-80, or tls-443-_.example.com
 }
 
 // String returns ns/name/table.

@@ -61,7 +61,7 @@ func TestMisdirected(t *testing.T) {
 			tables[c.key.Table][pattern] = c.misdirected
 		}
 		for h, serves := range serve {
-			table := tables["tls-0-"+cmp.Or(h, "*")]
+			table := tables["tls-0-"+strings.Replace(cmp.Or(h, "*"), "*", "_", 1)]
 			if !serves {
 				if table != nil {
 					t.Fatalf("%q doesn't serve, and has a table", h)

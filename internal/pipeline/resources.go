@@ -90,10 +90,10 @@ func (p *Pipeline) declareResources() {
 				for _, address := range l.Addresses {
 					key := ListenerAddress{k.Gateway, l.Name, address}
 					one := *l
-					one.Name, one.Addresses = key.name(), []string{address}
+					one.Addresses = []string{address}
 					// Parts of a listener that can't be expressed are left out of it, and
 					// the error says which; the rest serves.
-					if resource, _ := envoy.Listener(&one); resource != nil {
+					if resource, _ := envoy.Listener(key.name(), &one); resource != nil {
 						emit(key, resource)
 					}
 				}

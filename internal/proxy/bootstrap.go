@@ -99,7 +99,10 @@ func Bootstrap(o BootstrapOptions) ([]byte, error) {
 			// it: 24 instead of 29 kB a cluster.
 			EnableDeferredClusterCreation: true,
 		},
-		StatsConfig:         statsConfig{Matcher: statsMatcher{InclusionList: inclusionList{Patterns: patterns}}},
+		StatsConfig: statsConfig{
+			Tags:    []fixedTag{{Name: "gateway", Value: o.Gateway.String()}},
+			Matcher: statsMatcher{InclusionList: inclusionList{Patterns: patterns}},
+		},
 		DeferredStatOptions: deferredStatOptions{EnableDeferredCreationStats: true},
 		// No sink is configured, so the periodic flush on the main thread
 		// would be work without use.

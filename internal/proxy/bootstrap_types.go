@@ -124,7 +124,13 @@ type clusterManager struct {
 }
 
 type statsConfig struct {
+	Tags    []fixedTag   `json:"stats_tags"` // labels of all statistics
 	Matcher statsMatcher `json:"stats_matcher"`
+}
+
+type fixedTag struct {
+	Name  string `json:"tag_name"`
+	Value string `json:"fixed_value"`
 }
 
 type statsMatcher struct {

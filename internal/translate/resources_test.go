@@ -168,8 +168,8 @@ func TestListener(t *testing.T) {
 			&ir.Listener{
 				Name: "tls-443", TLS: true, Port: 443, BindPort: 443, Addresses: []string{"127.0.0.1"},
 				Chains: []ir.Chain{
-					{Table: "tls-443-*", TLS: &ir.TLS{Certificates: []ir.SecretKey{ir.Certificate(ecdsa)}}},
-					{Hostname: "*.example.com", Table: "tls-443-*.example.com", TLS: &ir.TLS{Certificates: []ir.SecretKey{ir.Certificate(rsa)}}},
+					{Table: "tls-443-_", TLS: &ir.TLS{Certificates: []ir.SecretKey{ir.Certificate(ecdsa)}}},
+					{Hostname: "*.example.com", Table: "tls-443-_.example.com", TLS: &ir.TLS{Certificates: []ir.SecretKey{ir.Certificate(rsa)}}},
 					{Hostname: "b.example.com", Table: "tls-443-b.example.com", TLS: &ir.TLS{Certificates: []ir.SecretKey{ir.Certificate(rsa), ir.Certificate(ecdsa)}}},
 				},
 			},

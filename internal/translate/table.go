@@ -3,6 +3,7 @@ package translate
 import (
 	"cmp"
 	"strconv"
+	"strings"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -22,7 +23,10 @@ func RouteTable(gateway object.Name, f topology.Frontend) (ir.TableKey, bool) {
 	case gwv1.HTTPProtocolType:
 		return ir.TableKey{Gateway: gateway, Table: "http-" + port}, true
 	case gwv1.HTTPSProtocolType:
-		return ir.TableKey{Gateway: gateway, Table: "tls-" + port + "-" + cmp.Or(f.Hostname, "*")}, true
+		// Envoy finds the name of a table in the names of its statistics only where that
+		// is of letters, digits, dots, dashes and underscores; no hostname has one of these.
+		host := strings.Replace(cmp.Or(f.Hostname, "*"), "*", "_", 1)
+		return ir.TableKey{Gateway: gateway, Table: "tls-" + port + "-" + host}, true
 	default:
 		return ir.TableKey{}, false
 	}

@@ -279,7 +279,7 @@ func TestEnvoyAddressesMove(t *testing.T) {
 	w.apply(all...)
 	w.serves("h000", "/1")
 	at := func(name, address string) *envoy.Resource {
-		r, errs := envoy.Listener(&ir.Listener{
+		r, errs := envoy.Listener(name, &ir.Listener{
 			Name: name, Port: w.port, BindPort: w.port, Addresses: []string{address}, Chains: []ir.Chain{{Table: "t"}},
 		})
 		return must(t, r, errs...)

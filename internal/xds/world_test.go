@@ -134,7 +134,7 @@ func must[T any](t *testing.T, v T, errs ...error) T {
 }
 
 func (w *world) httpListener(name string, port uint16) *envoy.Resource {
-	r, errs := envoy.Listener(&ir.Listener{
+	r, errs := envoy.Listener(name, &ir.Listener{
 		Name: name, Port: port, BindPort: port, Addresses: []string{"127.0.0.1"}, Chains: []ir.Chain{{Table: "t"}},
 	})
 	return must(w.t, r, errs...)

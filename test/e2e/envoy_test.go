@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -36,6 +37,14 @@ func (p *process) envoyStats(t *testing.T, filter string) map[string]int64 {
 // askEnvoy asks the process's only Envoy for JSON.
 func (p *process) askEnvoy(t *testing.T, path string, answer any) {
 	t.Helper()
+	if err := json.Unmarshal(p.envoySays(t, path), answer); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// envoySays returns what the admin interface of the process's only Envoy answers.
+func (p *process) envoySays(t *testing.T, path string) []byte {
+	t.Helper()
 	sockets, err := filepath.Glob(filepath.Join(p.state, "g", "*", "admin.sock"))
 	if err != nil || len(sockets) != 1 {
 		t.Fatalf("admin sockets of Envoys: %v %v; want one", sockets, err)
@@ -51,9 +60,11 @@ func (p *process) askEnvoy(t *testing.T, path string, answer any) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if err := json.NewDecoder(res.Body).Decode(answer); err != nil {
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
 		t.Fatal(err)
 	}
+	return body
 }
 
 // envoyCost is what the process's only Envoy has allocated, and how long its main thread has

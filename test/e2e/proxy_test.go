@@ -208,8 +208,9 @@ func (p *fleetProxy) draining() error {
 }
 
 // metric returns the value of a metric without labels other than those given.
-func (p *fleetProxy) metric(t *testing.T, name string) float64 {
+func (p *fleetProxy) metric(t *testing.T, name, result string) float64 {
 	t.Helper()
+	name += fmt.Sprintf(`{gateway="%s",result="%s"}`, fleetGateway, result)
 	_, text := p.get("/metrics")
 	m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` (\S+)$`).FindStringSubmatch(text)
 	if m == nil {
@@ -253,7 +254,7 @@ func TestProxyCommand(t *testing.T) {
 
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	load := startLoad(t, address, 2, func() string { return "edge.example" })
-	issued := func() float64 { return p.metric(t, `gatehouse_proxy_certificate_requests_total{result="issued"}`) }
+	issued := func() float64 { return p.metric(t, "gatehouse_proxy_certificate_requests_total", "issued") }
 	const enough = 4
 	eventually(t, enough*certificateLife+siteTimeout, func() error {
 		if n := issued(); n < enough {
@@ -267,7 +268,7 @@ func TestProxyCommand(t *testing.T) {
 		}
 		return nil
 	})
-	if n := p.metric(t, `gatehouse_proxy_controller_connections_total{result="ok"}`); n < 2 {
+	if n := p.metric(t, "gatehouse_proxy_controller_connections_total", "ok"); n < 2 {
 		t.Errorf("%g connections: none has ended with its certificate", n)
 	}
 	if n := f.sent(); n != 0 {
