@@ -34,34 +34,13 @@ func (a *announce) changed() {
 	}
 }
 
-// maxStateLines bounds what one commit logs: a Gateway that goes takes all its
-// routes along.
-const maxStateLines = 20
-
 // states logs the objects that became bad, or good again. The screen shows them
 // as they are.
 func (a *announce) states(changes []view.StateChange) {
 	if a.screen != nil {
 		return
 	}
-	bad, healed := 0, 0
-	for _, c := range changes {
-		if c.OK {
-			if healed++; healed <= maxStateLines {
-				a.log.Info("object is in order again", "object", c.Object)
-			}
-			continue
-		}
-		if bad++; bad <= maxStateLines {
-			a.log.Warn("object needs attention", "object", c.Object, "reason", c.Reason, "message", c.Message)
-		}
-	}
-	if bad > maxStateLines {
-		a.log.Warn("more objects need attention; `gatehouse status` shows all", "more", bad-maxStateLines)
-	}
-	if healed > maxStateLines {
-		a.log.Info("more objects are in order again", "more", healed-maxStateLines)
-	}
+	view.LogStates(a.log, changes)
 }
 
 // stopping says once that the Envoys drain.

@@ -29,12 +29,13 @@ type Admin struct {
 	Pipeline *pipeline.Pipeline
 	Server   *xds.Server
 	View     func() view.View
+	Troubled *view.Troubled
 	Ready    http.HandlerFunc
 }
 
 // Collectors are the metrics of a pipeline and its xDS server.
 func (a Admin) Collectors() []prometheus.Collector {
-	return append([]prometheus.Collector{tableCollector{a.Pipeline.Engine}, tenantCollector{a.Pipeline}, certificateCollector{a.Pipeline}}, a.Server.Collectors()...)
+	return append([]prometheus.Collector{tableCollector{a.Pipeline.Engine}, tenantCollector{a.Pipeline}, certificateCollector{a.Pipeline}, troubleCollector{a.Troubled}}, a.Server.Collectors()...)
 }
 
 // Handler serves it.

@@ -35,6 +35,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/file"
 	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
@@ -91,6 +92,7 @@ type Cluster struct {
 	term     *term              // while this replica leads
 	serves   bool               // usable is closed
 
+	troubled  *view.Troubled
 	channel   chan struct{}          // closed when the Gateway API's channel is another
 	published chan struct{}          // closed when all that exists has been taken in
 	usable    chan struct{}          // closed when that is a whole configuration too
@@ -153,7 +155,7 @@ var ErrOtherChannel = errors.New("the Gateway API's channel has changed")
 func New(ctx context.Context, opts Options) (*Cluster, error) {
 	c := &Cluster{
 		opts: opts, config: opts.Config, kinds: cmp.Or(opts.Kinds, kind.All), log: opts.Logs.For("control"), registry: prometheus.NewRegistry(),
-		scheme: runtime.NewScheme(), shadows: newShadows(), statuses: map[object.Key]any{},
+		scheme: runtime.NewScheme(), shadows: newShadows(), statuses: map[object.Key]any{}, troubled: view.NewTroubled(),
 		channel: make(chan struct{}), published: make(chan struct{}), usable: make(chan struct{}),
 	}
 	c.running, c.stop = context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // Run calls it
@@ -187,7 +189,15 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 		Name: "gatehouse_connections_refused_total",
 		Help: "Connections to the controller's ports that were closed because there were too many, in total or of their address.",
 	}, []string{"bound"})
-	c.registry.MustRegister(c.tooMany)
+	c.registry.MustRegister(c.tooMany, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "gatehouse_leader",
+		Help: "1 for the replica that writes status and infrastructure, else 0.",
+	}, func() float64 {
+		if c.leads.Load() == nil {
+			return 0
+		}
+		return 1
+	}))
 	return c, nil
 }
 

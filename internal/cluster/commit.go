@@ -5,6 +5,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/loop"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
@@ -13,7 +14,9 @@ func (c *Cluster) Committed(commit *flow.Commit) {
 	for _, table := range c.pipeline.Statuses {
 		table.Changes(commit, func(ch pipeline.StatusChange) { c.statuses[ch.Object] = ch.New })
 	}
+	changed := c.troubled.Take(c.pipeline, commit)
 	if c.term != nil {
+		view.LogStates(c.log, changed)
 		for _, w := range c.term.work {
 			w.committed(commit)
 		}

@@ -87,7 +87,7 @@ func (c *Cluster) follow(holder string) {
 	if holder == c.opts.Self.holder() {
 		c.leader.Store(nil)
 	} else if ip, ok := address(holder); ok {
-		c.log.Info("following: another replica leads", "leader", holder)
+		c.log.Info("following: another replica leads; what is written and what needs attention is in its log", "leader", holder)
 		c.leader.Store(&ip)
 	}
 }
@@ -171,6 +171,9 @@ func (c *Cluster) newTerm() (*term, error) {
 func (c *Cluster) begin(t *term) {
 	c.term = t
 	c.leads.Store(t)
+	for of, n := range c.troubled.Counts() {
+		c.log.Warn("objects need attention; `gatehouse status` shows them", "kind", of.Kind, "reason", of.Reason, "objects", n)
+	}
 	c.pipeline.Engine.View(func(ctx *flow.Ctx) {
 		for _, w := range t.work {
 			w.begin(ctx)

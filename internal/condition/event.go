@@ -21,15 +21,39 @@ const (
 	certificateForOthers = "clients will refuse the certificates for "
 )
 
-// EventReason is the reason of the event that a condition is worth; empty for none. The
-// same message is worth one event.
+// badTypes are the types of conditions whose True is bad news.
+var badTypes = map[string]bool{"Conflicted": true, "PartiallyInvalid": true, "OverlappingTLSConfig": true}
+
+// Good reports whether a condition says that all is well.
+func Good(c metav1.Condition) bool {
+	if badTypes[c.Type] {
+		return c.Status == metav1.ConditionFalse
+	}
+	return c.Status == metav1.ConditionTrue
+}
+
+// EventReason is the reason of the event that a condition is worth, which is one that a
+// person must do something about; empty for none. The same message is worth one event.
 func EventReason(c metav1.Condition) string {
 	if c.Status == metav1.ConditionFalse && (strings.Contains(c.Message, envoyRefuses) || strings.Contains(c.Message, envoySays)) {
 		return "RejectedByProxy"
 	}
-	if c.Type != string(gwv1.ListenerConditionResolvedRefs) {
-		return ""
+	if c.Type == string(gwv1.ListenerConditionResolvedRefs) {
+		if reason := certificateReason(c); reason != "" {
+			return reason
+		}
 	}
+	switch {
+	case Good(c), c.Status == metav1.ConditionUnknown:
+		return ""
+	case c.Type == string(gwv1.GatewayConditionProgrammed) && c.Reason != string(gwv1.GatewayReasonAddressNotUsable):
+		return "" // it waits, or another condition says why
+	}
+	return c.Reason
+}
+
+// certificateReason is EventReason for what is said of certificates.
+func certificateReason(c metav1.Condition) string {
 	for _, about := range []struct{ part, reason string }{ // the worst first
 		{certificateExpired, "CertificateExpired"},
 		{certificateKept, "CertificateNotUsable"},

@@ -15,9 +15,16 @@ func TestEventReason(t *testing.T) {
 	missing := ListenerCertificateMissing("a/b")
 	for want, conditions := range map[string][]metav1.Condition{
 		"": {
-			well, missing, ListenerAccepted(), ListenerProgrammed(), RouteResolvedRefs(),
-			ListenerNotResolved([]metav1.Condition{missing}), ListenerCertificateInvalid("a/b", "tls.key is missing"),
+			well, ListenerAccepted(), ListenerProgrammed(), RouteResolvedRefs(), GatewayAddressNotAssigned("none yet"),
+			{Type: "Accepted", Status: metav1.ConditionUnknown, Reason: "Pending"}, {Type: "Conflicted", Status: metav1.ConditionFalse},
+			{Type: "Programmed", Status: metav1.ConditionFalse, Reason: "Invalid"},
 		},
+		"InvalidCertificateRef": {
+			missing, ListenerNotResolved([]metav1.Condition{missing}), ListenerCertificateInvalid("a/b", "tls.key is missing"),
+		},
+		"InvalidParameters":        {{Type: "Accepted", Status: metav1.ConditionFalse, Reason: "InvalidParameters"}},
+		"AddressNotUsable":         {{Type: "Programmed", Status: metav1.ConditionFalse, Reason: "AddressNotUsable"}},
+		"UnsupportedValue":         {{Type: "PartiallyInvalid", Status: metav1.ConditionTrue, Reason: "UnsupportedValue"}},
 		"RejectedByProxy":          {ListenerRefused("why", true), ListenerBindFailed(BindInUse, 80, "why"), ListenerCertificateRefused("a/b", "why", false)},
 		"CertificateExpires":       {Noted(well, NoteCertificateExpires("a/b", end)), Noted(well, NoteCertificateNames("a.example", nil), NoteCertificateExpires("a/b", end))},
 		"CertificateForOtherHosts": {Noted(well, NoteCertificateNames("a.example", []string{"b.example"}))},

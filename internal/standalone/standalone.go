@@ -60,7 +60,7 @@ type Standalone struct {
 	fleet    *local.Fleet
 	loop     *loop.Loop
 	times    *view.Transitions
-	troubled view.Troubled // of the loop
+	troubled *view.Troubled
 	changes  []view.StateChange
 
 	usualGC     int
@@ -87,7 +87,7 @@ func New(opts Options) (*Standalone, error) {
 	options.Topology.Instance = host + " " + opts.StateDir
 	s := &Standalone{
 		opts: opts, pipeline: pipeline.New(options),
-		times: view.NewTransitions(), troubled: view.Troubled{}, synced: map[object.Name]bool{},
+		times: view.NewTransitions(), troubled: view.NewTroubled(), synced: map[object.Name]bool{},
 	}
 	// The service of xDS outlives Run's context: draining needs it.
 	s.serving, s.stopServing = context.WithCancel(context.Background())

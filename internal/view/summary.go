@@ -40,9 +40,6 @@ func (s Summary) Settled() bool {
 	return s.OK
 }
 
-// badTypes lists the condition types whose True is bad news.
-var badTypes = map[string]bool{"Conflicted": true, "PartiallyInvalid": true, "OverlappingTLSConfig": true}
-
 // summarize boils conditions down to one word: the name of the good state where
 // all is well, else the reason of the first thing that is not.
 func summarize(good string, list []metav1.Condition) Summary {
@@ -50,11 +47,7 @@ func summarize(good string, list []metav1.Condition) Summary {
 		return Summary{State: pending}
 	}
 	for _, c := range list {
-		ok := c.Status == metav1.ConditionTrue
-		if badTypes[c.Type] {
-			ok = c.Status == metav1.ConditionFalse
-		}
-		if !ok {
+		if !condition.Good(c) {
 			return Summary{State: c.Reason, Message: c.Message}
 		}
 	}

@@ -1,10 +1,14 @@
 package view
 
 import (
+	"log/slog"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 )
 
@@ -16,19 +20,36 @@ type StateChange struct {
 	Message string
 }
 
+// Trouble is what can be wrong with objects of a kind.
+type Trouble struct {
+	Kind   string
+	Reason string
+}
+
 // Troubled are the objects in a bad state, with the reason. It is kept up by
 // difference, so that it costs what a commit changes and not what exists.
-type Troubled map[string]string
+type Troubled struct {
+	mu      sync.Mutex
+	reasons map[object.Key]string
+	counts  map[Trouble]int
+}
+
+// NewTroubled returns one for which all is well.
+func NewTroubled() *Troubled {
+	return &Troubled{reasons: map[object.Key]string{}, counts: map[Trouble]int{}}
+}
 
 // Take takes in a commit and returns what it changed, by name.
-func (t Troubled) Take(p *pipeline.Pipeline, c *flow.Commit) []StateChange {
+func (t *Troubled) Take(p *pipeline.Pipeline, c *flow.Commit) []StateChange {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var out []StateChange
 	for _, table := range p.Statuses {
 		table.Changes(c, func(ch pipeline.StatusChange) {
 			if ch.New == nil {
-				delete(t, ch.Object.String())
+				t.set(ch.Object, "")
 			} else {
-				t.take(ch.Object.String(), summaryOf(p.Kinds.StatusOf(ch.Object.Kind), ch.New), &out)
+				t.take(ch.Object, summaryOf(p.Kinds.StatusOf(ch.Object.Kind), ch.New), &out)
 			}
 		})
 	}
@@ -36,15 +57,63 @@ func (t Troubled) Take(p *pipeline.Pipeline, c *flow.Commit) []StateChange {
 	return out
 }
 
-func (t Troubled) take(object string, s Summary, out *[]StateChange) {
+func (t *Troubled) take(k object.Key, s Summary, out *[]StateChange) {
 	reason, message, bad := s.Trouble()
-	was, known := t[object]
+	was, known := t.reasons[k]
 	switch {
 	case bad && was != reason:
-		t[object] = reason
-		*out = append(*out, StateChange{Object: object, Reason: reason, Message: message})
+		t.set(k, reason)
+		*out = append(*out, StateChange{Object: k.String(), Reason: reason, Message: message})
 	case !bad && known && s.Settled():
-		delete(t, object)
-		*out = append(*out, StateChange{Object: object, OK: true, Reason: s.State})
+		t.set(k, "")
+		*out = append(*out, StateChange{Object: k.String(), OK: true, Reason: s.State})
+	}
+}
+
+// set notes why an object is in a bad state; empty for no reason.
+func (t *Troubled) set(k object.Key, reason string) {
+	if was, known := t.reasons[k]; known {
+		of := Trouble{k.Kind.Name(), was}
+		if t.counts[of]--; t.counts[of] == 0 {
+			delete(t.counts, of)
+		}
+		delete(t.reasons, k)
+	}
+	if reason != "" {
+		t.reasons[k] = reason
+		t.counts[Trouble{k.Kind.Name(), reason}]++
+	}
+}
+
+// Counts returns how many objects there are of each trouble. Any goroutine may call it.
+func (t *Troubled) Counts() map[Trouble]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.counts)
+}
+
+// maxStateLines bounds what one commit logs: a Gateway that goes takes all its
+// routes along.
+const maxStateLines = 20
+
+// LogStates logs the objects that became bad, or good again.
+func LogStates(log *slog.Logger, changes []StateChange) {
+	bad, healed := 0, 0
+	for _, c := range changes {
+		if c.OK {
+			if healed++; healed <= maxStateLines {
+				log.Info("object is in order again", "object", c.Object)
+			}
+			continue
+		}
+		if bad++; bad <= maxStateLines {
+			log.Warn("object needs attention", "object", c.Object, "reason", c.Reason, "message", c.Message)
+		}
+	}
+	if bad > maxStateLines {
+		log.Warn("more objects need attention; `gatehouse status` shows all", "more", bad-maxStateLines)
+	}
+	if healed > maxStateLines {
+		log.Info("more objects are in order again", "more", healed-maxStateLines)
 	}
 }

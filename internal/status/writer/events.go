@@ -16,6 +16,9 @@ const (
 	eventGap = 10 * time.Second
 	// eventLength is how much of a message an event can hold, in bytes.
 	eventLength = 1024
+	// mostEvents is how many a write is worth. All listeners of a Gateway may have
+	// something to say at once; the status has it all.
+	mostEvents = 8
 )
 
 // tell makes events of what has come up that a person should know of.
@@ -23,7 +26,7 @@ func (w *Writer) tell(o *tracked, live client.Object, s *kind.Status, before, af
 	if w.opts.Events == nil || now.Sub(o.told) < eventGap {
 		return
 	}
-	known := map[string]bool{}
+	known, told := map[string]bool{}, 0
 	for _, list := range s.Conditions(before) {
 		for _, c := range list {
 			if condition.EventReason(c) != "" {
@@ -33,8 +36,9 @@ func (w *Writer) tell(o *tracked, live client.Object, s *kind.Status, before, af
 	}
 	for _, list := range s.Conditions(after) {
 		for _, c := range list {
-			if reason := condition.EventReason(c); reason != "" && !known[c.Message] {
+			if reason := condition.EventReason(c); reason != "" && !known[c.Message] && told < mostEvents {
 				known[c.Message] = true
+				told++
 				o.told = now
 				w.opts.Events.Eventf(live, nil, corev1.EventTypeWarning, reason, "Program", "%s", cut(c.Message))
 			}

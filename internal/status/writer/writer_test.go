@@ -45,6 +45,7 @@ func TestWriter(t *testing.T) {
 			"every kind":                        testKinds,
 			"events of what a proxy refuses":    testEvents,
 			"events of certificates":            testCertificateEvents,
+			"events of what needs a person":     testAttentionEvents,
 			"what can't be written, for a time": testErrors,
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -190,6 +191,31 @@ func testEvents(t *testing.T, b *bench) {
 		}
 	default:
 		t.Fatal("no event")
+	}
+	if len(b.events.Events) > 0 {
+		t.Errorf("and another: %s", <-b.events.Events)
+	}
+}
+
+// What a person must do something about is an event, once; what only waits is none.
+func testAttentionEvents(t *testing.T, b *bench) {
+	k := b.gateway(t, "g")
+	for attached := range int32(3) {
+		s := gatewayStatus(1, attached)
+		s.Conditions = observed(1,
+			metav1.Condition{Type: "Accepted", Status: metav1.ConditionFalse, Reason: "InvalidParameters", Message: "GatewayParameters a/b does not exist; create it"},
+			metav1.Condition{Type: "Programmed", Status: metav1.ConditionFalse, Reason: "Pending", Message: "Waiting for a proxy to connect"})
+		b.Set(k, s)
+		b.settled(t)
+	}
+	want := "Warning InvalidParameters GatewayParameters a/b does not exist; create it"
+	select {
+	case e := <-b.events.Events:
+		if e != want {
+			t.Errorf("the event is %q, want %q", e, want)
+		}
+	default:
+		t.Errorf("no event, want %q", want)
 	}
 	if len(b.events.Events) > 0 {
 		t.Errorf("and another: %s", <-b.events.Events)
