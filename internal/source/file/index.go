@@ -175,7 +175,7 @@ func (x *index) settle(key object.Key, defs []*definition, held *definition, now
 	}
 	winner := defs[valid]
 	if held != nil && held.sum == winner.sum {
-		winner.share(held)
+		winner.set(held.inForce()) // the copy that is in memory already
 		return
 	}
 	birth, known := x.birth(key)
@@ -205,15 +205,6 @@ func (d *definition) take(was *definition) {
 		d.refused.standIn = was.refused.standIn
 	}
 	d.sum, d.spec = was.sum, was.spec
-}
-
-// share makes a definition hold the copy that is in memory already.
-func (d *definition) share(held *definition) {
-	if d.object != nil {
-		d.object = held.object
-	} else {
-		d.refused.standIn = held.refused.standIn
-	}
 }
 
 // set replaces what is in force of a definition.

@@ -300,6 +300,26 @@ spec:
 	l.holds("emptied")
 }
 
+// A route that says what its stand-in says, which an earlier process has kept, is in force
+// as itself.
+func TestKeptStandInComesTrue(t *testing.T) {
+	const empty = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: guard}\nspec:\n  parentRefs: [{name: gw}]\n  rules: [{matches: [{path: {value: /a}}]}]\n"
+	l := newLife(t)
+	write(t, "in/a.yaml", empty+"  mistake: true\n")
+	l.start()
+	write(t, "in/a.yaml", noYAML)
+	l.start()
+	l.holds("kept", "HTTPRoute default/guard")
+	write(t, "in/a.yaml", empty)
+	if p := l.scan(); len(p) > 0 {
+		t.Error(p)
+	}
+	l.holds("valid", "HTTPRoute default/guard")
+	if key := keyOf(l.held["HTTPRoute default/guard"]); l.index.winner(key).object == nil {
+		t.Error("the stand-in is still in force")
+	}
+}
+
 // Objects have an age from when they were first seen, which edits and restarts don't
 // change; those of the first start are of one age.
 func TestAge(t *testing.T) {
