@@ -15,7 +15,7 @@ const anyName = "[^/]+"
 // callMatch matches gRPC requests by service and method. Envoy tells them by their
 // Content-Type, so that gRPC-Web and plain HTTP are not among them.
 func callMatch(m *ir.Match) (*routev3.RouteMatch, error) {
-	out, err := methodMatch(m.Path, m.Method)
+	out, err := methodMatch(m)
 	if err != nil {
 		return nil, fmt.Errorf("method match: %w", err)
 	}
@@ -24,28 +24,29 @@ func callMatch(m *ir.Match) (*routev3.RouteMatch, error) {
 }
 
 // methodMatch compares a path, /service/method. What is empty is any.
-func methodMatch(service ir.PathMatch, method string) (*routev3.RouteMatch, error) {
-	exact := service.Kind == ir.Service
+func methodMatch(m *ir.Match) (*routev3.RouteMatch, error) {
+	service, method := m.Path.Value, m.Method
+	exact := m.Path.Kind == ir.Service
 	switch {
-	case service.Value == "" && method == "":
+	case service == "" && method == "":
 		return everything(), nil
-	case exact && service.Value != "" && method != "":
-		return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Path{Path: "/" + service.Value + "/" + method}}, nil
-	case exact && service.Value != "":
-		return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/" + service.Value + "/"}}, nil
+	case exact && !m.MethodRegex && service != "" && method != "":
+		return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Path{Path: "/" + service + "/" + method}}, nil
+	case exact && service != "" && method == "":
+		return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/" + service + "/"}}, nil
 	}
-	re := "/" + nameRegex(service.Kind, service.Value) + "/" + nameRegex(service.Kind, method)
+	re := "/" + nameRegex(exact, service) + "/" + nameRegex(exact && !m.MethodRegex, method)
 	if err := checkRegex(re); err != nil {
 		return nil, err
 	}
 	return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_SafeRegex{SafeRegex: regex(re)}}, nil
 }
 
-func nameRegex(kind ir.PathKind, name string) string {
+func nameRegex(exact bool, name string) string {
 	switch {
 	case name == "":
 		return anyName
-	case kind == ir.Service:
+	case exact:
 		return regexp.QuoteMeta(name)
 	default:
 		return "(?:" + name + ")"

@@ -65,7 +65,7 @@ func hasRegex(m *ir.Match) bool {
 	case ir.PathRegex, ir.ServiceRegex:
 		return true
 	case ir.Service:
-		if m.Path.Value == "" && m.Method != "" {
+		if m.Method != "" && (m.MethodRegex || m.Path.Value == "") {
 			return true
 		}
 	case ir.PathPrefix, ir.PathExact:

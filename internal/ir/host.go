@@ -70,9 +70,11 @@ type Match struct {
 	Path PathMatch `json:"path"`
 	// Method is that of HTTP, or with a path of kind Service that of gRPC, which is
 	// compared in the way of the service.
-	Method  string       `json:"method,omitempty"`
-	Headers []ValueMatch `json:"headers,omitempty"` // names in lower case
-	Query   []ValueMatch `json:"query,omitempty"`
+	Method string `json:"method,omitempty"`
+	// MethodRegex says that a method of gRPC is RE2, though the service is exact.
+	MethodRegex bool         `json:"methodRegex,omitempty"`
+	Headers     []ValueMatch `json:"headers,omitempty"` // names in lower case
+	Query       []ValueMatch `json:"query,omitempty"`
 }
 
 // PathMatch compares the path without its query.

@@ -46,10 +46,14 @@ func (t *translation) grpcMethod(at position, m *gwv1.GRPCMethodMatch) ir.Match 
 	case gwv1.GRPCMethodMatchExact:
 		serviceOK := t.grpcName(at, "method.service", service)
 		methodOK := t.grpcName(at, "method.method", method)
-		if !serviceOK || !methodOK {
+		if !serviceOK {
 			return grpcWider(service, method)
 		}
-		return ir.Match{Path: ir.PathMatch{Kind: ir.Service, Value: service}, Method: method}
+		m := ir.Match{Path: ir.PathMatch{Kind: ir.Service, Value: service}, Method: method}
+		if !methodOK { // the service keeps its place before all that isn't exact
+			m.Method, m.MethodRegex = wider(method), true
+		}
+		return m
 	case gwv1.GRPCMethodMatchRegularExpression:
 		service := t.grpcRegex(at, "method.service", "services", service)
 		method := t.grpcRegex(at, "method.method", "methods", method)

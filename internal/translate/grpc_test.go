@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -253,5 +254,35 @@ func TestGRPCRegex(t *testing.T) {
 		if (got == "refused") != (len(rules.Problems) > 0) {
 			t.Errorf("%s: problems are %v", pattern, rules.Problems)
 		}
+	}
+}
+
+// A match with a bad method of a good service stands before the service's own rule, of
+// whatever route, and behind its good methods: what it guards doesn't fall to either.
+func TestBrokenMethodKeepsItsPlace(t *testing.T) {
+	match := func(service, method string) gwv1.GRPCRouteRule {
+		m := &gwv1.GRPCMethodMatch{Service: &service}
+		if method != "" {
+			m.Method = &method
+		}
+		return gwv1.GRPCRouteRule{Matches: []gwv1.GRPCRouteMatch{{Method: m}}}
+	}
+	entry := func(name string, age int, rules ...gwv1.GRPCRouteRule) translate.HostEntry {
+		route := &gwv1.GRPCRoute{Spec: gwv1.GRPCRouteSpec{Rules: rules}}
+		route.Name = name
+		n := grpcNode(route)
+		return translate.HostEntry{Route: n.Key, Created: at(age).Time, Rules: translate.Route(n).Rules}
+	}
+	host := translate.Host(translate.HostInput{Domain: "a", Port: 80, Entries: []translate.HostEntry{
+		entry("older", 0, match("s.S", ""), match("s.S", "Get")),
+		entry("guard", 1, match("s.S", "Delete/All")),
+	}})
+	var got []string
+	for _, r := range host.Rules {
+		got = append(got, r.Source.Name.Name+" "+r.Match.Path.Value+"/"+r.Match.Method)
+	}
+	want := []string{"older s.S/Get", "guard s.S/Delete/All.*", "older s.S/"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the order is %q, want %q", got, want)
 	}
 }

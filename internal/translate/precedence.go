@@ -37,10 +37,11 @@ func rank(hostname string, m *ir.Match) uint64 {
 	put(1, exact)
 	put(8, len(hostname))
 	if m.Path.Kind.GRPC() {
-		for _, name := range [...]string{m.Path.Value, m.Method} {
-			put(1, exactName(m.Path.Kind, name))
-			put(12, len(name))
-		}
+		exact := m.Path.Kind == ir.Service
+		put(1, exactName(exact, m.Path.Value))
+		put(12, len(m.Path.Value))
+		put(1, exactName(exact && !m.MethodRegex, m.Method))
+		put(12, len(m.Method))
 		put(8, len(m.Headers))
 		return r
 	}
@@ -57,8 +58,8 @@ func rank(hostname string, m *ir.Match) uint64 {
 }
 
 // exactName is 1 where a service or a method is compared as it is.
-func exactName(k ir.PathKind, name string) int {
-	if k == ir.Service && name != "" {
+func exactName(exact bool, name string) int {
+	if exact && name != "" {
 		return 1
 	}
 	return 0
