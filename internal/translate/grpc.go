@@ -51,7 +51,7 @@ func (t *translation) grpcMethod(at position, m *gwv1.GRPCMethodMatch) ir.Match 
 		}
 		m := ir.Match{Path: ir.PathMatch{Kind: ir.Service, Value: service}, Method: method}
 		if !methodOK { // the service keeps its place before all that isn't exact
-			m.Method, m.MethodRegex = wider(method), true
+			m.Method, m.MethodRegex = re2.Wider(method), true
 		}
 		return m
 	case gwv1.GRPCMethodMatchRegularExpression:
@@ -69,10 +69,10 @@ func (t *translation) grpcMethod(at position, m *gwv1.GRPCMethodMatch) ir.Match 
 func grpcWider(service, method string) ir.Match {
 	m := ir.Match{Path: ir.PathMatch{Kind: ir.ServiceRegex}}
 	if service != "" {
-		m.Path.Value = wider(service)
+		m.Path.Value = re2.Wider(service)
 	}
 	if method != "" {
-		m.Method = wider(method)
+		m.Method = re2.Wider(method)
 	}
 	return m
 }
@@ -106,7 +106,7 @@ func (t *translation) grpcRegex(at position, name, what, pattern string) string 
 		return ""
 	}
 	if !t.regex(at, name, pattern, func() string { return refusedBy(what, pattern) }) {
-		return wider(pattern)
+		return re2.Wider(pattern)
 	}
 	inner := strings.TrimPrefix(pattern, "^")
 	if strings.HasSuffix(inner, "$") && !strings.HasSuffix(inner, `\$`) {
@@ -115,7 +115,7 @@ func (t *translation) grpcRegex(at position, name, what, pattern string) string 
 	if inner == "" || re2.Anchored(inner) {
 		f := at.field(name)
 		t.refuse(f, condition.AnchoredRegex(f, pattern))
-		return wider(pattern)
+		return re2.Wider(pattern)
 	}
 	return inner
 }

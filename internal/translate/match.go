@@ -8,13 +8,14 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/re2"
 )
 
 // everything is what a rule without matches takes.
 var everything = []gwv1.HTTPRouteMatch{{}}
 
 // matches makes a rule for each match of spec, with nothing but its source and match.
-// In place of what can't be expressed there is something wider (wider.go).
+// In place of what can't be expressed there is something wider (re2.Wider).
 func (t *translation) matches(spec *gwv1.HTTPRouteRule) []ir.Rule {
 	list := spec.Matches
 	if len(list) == 0 {
@@ -64,19 +65,19 @@ func (t *translation) path(at position, m *gwv1.HTTPPathMatch) ir.PathMatch {
 		return widerPath(value)
 	case gwv1.PathMatchRegularExpression:
 		if !t.regex(at, "path.value", value, func() string { return refusedBy("paths", value) }) {
-			value = wider(value)
+			value = re2.Wider(value)
 		}
 		return ir.PathMatch{Kind: ir.PathRegex, Value: value}
 	default:
 		f := at.field("path.type")
 		t.refuse(f, condition.UnknownValue(f, string(kind), "Exact", "PathPrefix", "RegularExpression"))
-		return ir.PathMatch{Kind: ir.PathRegex, Value: wider(value)}
+		return ir.PathMatch{Kind: ir.PathRegex, Value: re2.Wider(value)}
 	}
 }
 
 // widerPath is the match in place of a path that has a problem.
 func widerPath(path string) ir.PathMatch {
-	return ir.PathMatch{Kind: ir.PathRegex, Value: beginningWith(pathBeginning(path), len(path))}
+	return ir.PathMatch{Kind: ir.PathRegex, Value: re2.BeginningWith(pathBeginning(path), len(path))}
 }
 
 // prefix writes a path prefix without its trailing slash, which says nothing in a
@@ -151,12 +152,12 @@ func (t *translation) value(at position, list string, i int, kind, what string, 
 	case string(gwv1.HeaderMatchRegularExpression):
 		m.Regex = true
 		if !t.regex(at, item(list, i)+".value", m.Value, func() string { return condition.RefusedWith(what, m.Name) }) {
-			m.Value = anything
+			m.Value = re2.Anything
 		}
 	default:
 		f := at.field(item(list, i) + ".type")
 		t.refuse(f, condition.UnknownValue(f, kind, "Exact", "RegularExpression"))
-		m.Regex, m.Value = true, anything
+		m.Regex, m.Value = true, re2.Anything
 	}
 }
 

@@ -64,3 +64,12 @@ func (t *translation) regex(at position, name, pattern string, refused func() st
 	}
 	return false
 }
+
+// refusedBy says which requests a pattern that can't be compiled refuses: of what they ask
+// for, only the beginning is known.
+func refusedBy(what, pattern string) string {
+	if beginning := re2.Literal(pattern); beginning != "" {
+		return condition.RefusedBeginning(what, beginning)
+	}
+	return condition.RefusedAll()
+}

@@ -65,6 +65,8 @@ type refusal struct {
 	// standIn is what is in force instead of an object that never was valid; nil for a kind
 	// that guards nothing.
 	standIn source.Object
+	// unread are the parents and hosts of which nothing can be read, for a stand-in.
+	unread []string
 	// kept is the last valid version, as JSON, that this process can't use: it needs
 	// another channel.
 	kept []byte
@@ -283,7 +285,7 @@ func (r *reader) decode(def *definition, id schema.Identity, it item) {
 	}
 	if len(refused.faults) > 0 {
 		def.refused = refused
-		if refused.standIn = r.validator.StandIn(id, it.content); refused.standIn != nil {
+		if refused.standIn, refused.unread = r.validator.StandIn(id, it.content, errs); refused.standIn != nil {
 			def.sum = sumOf(refused.standIn)
 			def.spec = def.sum
 		}

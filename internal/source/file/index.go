@@ -263,8 +263,8 @@ func (x *index) problems(f *file) []source.Problem {
 			for i, flt := range def.faults() {
 				p := flt.problem(f.name, doc)
 				p.Key, p.Stale = def.key(), def.object != nil
-				if i == 0 && def.object == nil && x.winner(p.Key) == def {
-					p.Message += standInNote
+				if i == 0 && def.object == nil {
+					p.Message += def.note(x.winner(p.Key))
 				}
 				problems = append(problems, p)
 			}
@@ -277,8 +277,19 @@ func (x *index) problems(f *file) []source.Problem {
 	return problems
 }
 
-// standInNote says what a stand-in does.
-const standInNote = "; until it is valid, what it would take answers 500, as far as that can be read"
+// note says what is in force in place of a definition that never was valid: winner, if that
+// is its own stand-in.
+func (d *definition) note(winner *definition) (note string) {
+	if winner == d {
+		note = "; until it is valid, what it would take answers 500, as far as that can be read"
+	}
+	if winner == nil || winner == d {
+		if list := d.refused.unread; len(list) > 0 {
+			note += "; of " + strings.Join(list, ", ") + " nothing can be read, so that what it guards there may be open"
+		}
+	}
+	return note
+}
 
 func (f fault) problem(file string, doc *document) source.Problem {
 	return source.Problem{File: file, Line: int(doc.line) + f.line, Field: f.field, Reason: f.reason, Message: f.message}

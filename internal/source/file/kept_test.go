@@ -286,6 +286,14 @@ spec:
 	l.start()
 	l.holds("deleted")
 
+	write(t, "in/b.yaml", strings.NewReplacer("guard", "lost", "name: gw", "name: gw, namespace: a/b").Replace(route))
+	if p := strings.Join(l.start(), "\n"); !strings.Contains(p, "; of spec.parentRefs[0] nothing can be read") {
+		t.Errorf("problems are %s", p)
+	}
+	if err := os.Remove("in/b.yaml"); err != nil {
+		t.Fatal(err)
+	}
+
 	never := strings.ReplaceAll(strings.ReplaceAll(route, "ExternalAuth,", "ExternalAut,"), "/admin", "/never")
 	write(t, "in/a.yaml", never)
 	l.start()

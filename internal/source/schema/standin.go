@@ -1,35 +1,45 @@
 package schema
 
 import (
+	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/re2"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
 // What a route guards must not fall to a wider one because of a mistake in it. So in place
 // of a route that is refused there may be one that takes the same requests, as far as they
 // can be read, and leads nowhere: by the specification such rules answer 500. What can't be
-// read of a match is left out, which makes the match wider.
+// read of a match makes the match wider (widen.go).
 
-// standIns are the kinds of which there are stand-ins, with the fields of their rules that
-// say what they take.
+// standIns are the kinds of which there are stand-ins.
 var standIns = map[object.Kind]standIn{
-	kind.HTTPRoute: {fields: []string{"matches"}},
-	kind.GRPCRoute: {fields: []string{"matches"}},
-	// These need a backend. Nothing is sent to one of weight 0.
-	kind.TLSRoute: {backends: true},
-	kind.TCPRoute: {backends: true},
-	kind.UDPRoute: {backends: true},
+	kind.HTTPRoute: {all: map[string]any{"path": map[string]any{
+		"type": "RegularExpression", "value": re2.BeginningWith("", longest),
+	}}},
+	kind.GRPCRoute: {calls: true, all: map[string]any{"method": map[string]any{
+		"type": "RegularExpression", "service": re2.BeginningWith("", longest),
+	}}},
+	kind.TLSRoute: {},
+	kind.TCPRoute: {},
+	kind.UDPRoute: {},
 }
 
 type standIn struct {
-	fields   []string
-	backends bool
+	// all is a match for everything, which goes before all but exact ones; nil for rules
+	// without matches. These need a backend, and nothing is sent to one of weight 0.
+	all   map[string]any
+	calls bool // matches are of gRPC
 }
 
 // maxRounds bounds how often a draft is validated. Each round takes away all that the one
@@ -38,55 +48,66 @@ const maxRounds = 16
 
 // StandIn returns a route that takes the requests of one which Decode has refused, as far as
 // they can be read, and answers them with an error; nil where the kind takes no requests, or
-// the route names no parent that can be read. Content is what Decode has left of it.
-func (v *Validator) StandIn(id Identity, content map[string]any) source.Object {
+// the route names no parent that can be read. Content is what Decode has left of it, and errs
+// what it has found. Unread are the fields of parents and hosts of which nothing can be read,
+// so that nothing is held there.
+func (v *Validator) StandIn(id Identity, content map[string]any, errs field.ErrorList) (o source.Object, unread []string) {
 	of, ok := standIns[id.row.Kind]
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	spec, _ := content["spec"].(map[string]any)
-	parents := parentsOf(spec)
+	parents, unread := parentsOf(spec)
 	if len(parents) == 0 {
-		return nil
+		return nil, unread
 	}
-	for _, draft := range []map[string]any{
-		of.draft(spec, parents),
-		{"parentRefs": widest(parents), "hostnames": hostnamesOf(spec), "rules": []any{of.rule(nil)}},
-		{"parentRefs": widest(parents), "rules": []any{of.rule(nil)}},
-	} {
-		if o := v.mend(id, content["apiVersion"], draft); o != nil {
-			return o
+	hosts, nameless := hostnamesOf(spec)
+	first := of.draft(spec)
+	for _, err := range errs {
+		_, missing := err.BadValue.(unknown)
+		of.widen(first, steps(err.Field), missing)
+	}
+	for _, rules := range []any{first["rules"], first["rules"], []any{of.rule(nil)}} {
+		draft := map[string]any{"parentRefs": runtime.DeepCopyJSONValue(parents), "rules": rules}
+		if len(hosts) > 0 {
+			draft["hostnames"] = runtime.DeepCopyJSONValue(hosts)
 		}
+		if o := v.mend(id, of, content["apiVersion"], draft); o != nil {
+			return o, append(unread, nameless...)
+		}
+		parents = widest(parents)
 	}
-	return nil
+	return nil, append(unread, nameless...)
 }
 
-// draft has what a spec says of the requests that it takes.
-func (of standIn) draft(spec map[string]any, parents []any) map[string]any {
-	draft := map[string]any{"parentRefs": runtime.DeepCopyJSONValue(parents), "hostnames": hostnamesOf(spec)}
+// draft has what the rules of a spec say of the requests that they take.
+func (of standIn) draft(spec map[string]any) map[string]any {
 	list, ok := spec["rules"].([]any)
-	if !ok {
+	switch {
+	case ok:
+	case spec["rules"] != nil:
 		list = []any{nil}
+	default:
+		list = []any{map[string]any{}}
 	}
 	rules := make([]any, len(list))
 	for i := range list {
-		rule, _ := list[i].(map[string]any)
-		rules[i] = of.rule(rule)
+		rules[i] = of.rule(list[i])
 	}
-	draft["rules"] = rules
-	return draft
+	return map[string]any{"rules": rules}
 }
 
-// rule has what a rule says of the requests that it takes. One that says nothing takes all.
-func (of standIn) rule(spec map[string]any) map[string]any {
-	rule := map[string]any{}
-	for _, name := range of.fields {
-		if value, ok := spec[name]; ok {
-			rule[name] = runtime.DeepCopyJSONValue(value)
+// rule has what a rule says of the requests that it takes; one that can't be read takes all.
+func (of standIn) rule(value any) map[string]any {
+	spec, ok := value.(map[string]any)
+	if of.all != nil {
+		switch matches, said := spec["matches"]; {
+		case !ok:
+			return map[string]any{"matches": []any{runtime.DeepCopyJSON(of.all)}}
+		case said:
+			return map[string]any{"matches": runtime.DeepCopyJSONValue(matches)}
 		}
-	}
-	if !of.backends {
-		return rule
+		return map[string]any{}
 	}
 	backend := map[string]any{"name": "none", "port": int64(1)}
 	if list, ok := spec["backendRefs"].([]any); ok && len(list) > 0 {
@@ -95,18 +116,41 @@ func (of standIn) rule(spec map[string]any) map[string]any {
 		}
 	}
 	backend["weight"] = int64(0)
-	rule["backendRefs"] = []any{backend}
-	return rule
+	return map[string]any{"backendRefs": []any{backend}}
 }
 
-// parentsOf returns the parents that have a name.
-func parentsOf(spec map[string]any) []any {
+// parentsOf returns the parents that can be told from others, and the fields of those that
+// can't. Without its namespace, a reference would mean a Gateway of the route's own, which may
+// be somebody else's.
+func parentsOf(spec map[string]any) (parents []any, unread []string) {
 	list, _ := spec["parentRefs"].([]any)
-	return slices.DeleteFunc(slices.Clone(list), func(value any) bool {
+	for i, value := range list {
 		ref, _ := value.(map[string]any)
 		name, _ := ref["name"].(string)
-		return name == ""
-	})
+		namespace, ok := namespaceOf(ref["namespace"])
+		if name == "" || !ok {
+			unread = append(unread, fmt.Sprintf("spec.parentRefs[%d]", i))
+			continue
+		}
+		ref = maps.Clone(ref)
+		delete(ref, "namespace")
+		if namespace != "" {
+			ref["namespace"] = namespace
+		}
+		parents = append(parents, ref)
+	}
+	return parents, unread
+}
+
+// namespaceOf returns the namespace that a reference means, empty for the route's own; false if
+// that can't be read.
+func namespaceOf(value any) (string, bool) {
+	text, ok := value.(string)
+	if n, number := value.(int64); number {
+		text, ok = strconv.FormatInt(n, 10), true // without quotes
+	}
+	text = strings.ToLower(strings.TrimSpace(text))
+	return text, value == nil || ok && (text == "" || len(validNamespace(text)) == 0)
 }
 
 // widest are parents without what selects a part of them.
@@ -130,16 +174,33 @@ func widest(parents []any) []any {
 	return out
 }
 
-// hostnamesOf returns the hostnames that can be read.
-func hostnamesOf(spec map[string]any) []any {
+// hostnamesOf returns the hostnames that can be read, and the fields of those that can't.
+func hostnamesOf(spec map[string]any) (hosts []any, unread []string) {
 	list, _ := spec["hostnames"].([]any)
-	var out []any
-	for _, value := range list {
-		if text, ok := value.(string); ok {
-			out = append(out, hostOf(text))
+	for i, value := range list {
+		text, _ := value.(string)
+		switch host := widerHost(hostOf(text)); {
+		case host == "":
+			unread = append(unread, fmt.Sprintf("spec.hostnames[%d]", i))
+		case !slices.Contains(hosts, any(host)):
+			hosts = append(hosts, host)
 		}
 	}
-	return out
+	return hosts, unread
+}
+
+// widerHost returns the hosts below what can be read of a hostname from its end, if that is
+// not all of it; empty for nothing.
+func widerHost(text string) string {
+	if len(validation.IsDNS1123Subdomain(text)) == 0 {
+		return text
+	}
+	for rest, ok := text, true; ok; _, rest, ok = strings.Cut(rest, ".") {
+		if wildcard := "*." + strings.TrimPrefix(rest, "*."); len(validation.IsWildcardDNS1123Subdomain(wildcard)) == 0 {
+			return wildcard
+		}
+	}
+	return ""
 }
 
 // hostOf returns the host in what people write in its place: an URL, a host with a port,
@@ -157,7 +218,7 @@ func hostOf(text string) string {
 
 // mend takes away what is wrong with a draft, and returns what is left; nil where that takes
 // too long, or more than may be taken.
-func (v *Validator) mend(id Identity, apiVersion any, spec map[string]any) source.Object {
+func (v *Validator) mend(id Identity, of standIn, apiVersion any, spec map[string]any) source.Object {
 	for range maxRounds {
 		sweep(spec)
 		if spec["parentRefs"] == nil {
@@ -173,7 +234,8 @@ func (v *Validator) mend(id Identity, apiVersion any, spec map[string]any) sourc
 		}
 		better := false
 		for _, err := range errs {
-			better = take(spec, steps(err.Field)) || better
+			path := steps(err.Field)
+			better = of.widen(spec, path, false) || take(spec, path) || better
 		}
 		if !better {
 			return nil

@@ -1,10 +1,6 @@
-package translate
+package re2
 
-import (
-	"testing"
-
-	"github.com/gatehouse-dev/gatehouse/internal/re2"
-)
+import "testing"
 
 // What stands in for a pattern that can't be compiled takes all that the pattern can have
 // been meant to take, and stands in its place of the order.
@@ -33,11 +29,11 @@ func TestWider(t *testing.T) {
 		"/a//////////////////////////////////////////////////////////////(": "/a//////////////////////////////////////////////////////////////",
 		"/admin/[a-zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz":     "/admin/",
 	} {
-		expression, got := wider(pattern), literal(pattern)
+		expression, got := Wider(pattern), Literal(pattern)
 		if got != beginning {
 			t.Errorf("%q begins with %q, want %q", pattern, got, beginning)
 		}
-		if _, err := re2.Size(expression); err != nil {
+		if _, err := Size(expression); err != nil {
 			t.Errorf("instead of %q: %v", pattern, err)
 		}
 		if len(expression) < len(pattern) {

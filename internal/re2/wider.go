@@ -1,10 +1,8 @@
-package translate
+package re2
 
 import (
 	"regexp"
 	"strings"
-
-	"github.com/gatehouse-dev/gatehouse/internal/condition"
 )
 
 // A match that can't be expressed may be what keeps requests from a wider rule, which
@@ -13,29 +11,29 @@ import (
 // replaced by something wider that can, in the same place of the order of precedence
 // (docs/decisions/0021-broken-blocks.md).
 
-// anything matches every value that is there.
-const anything = ".*"
+// Anything matches every value that is there.
+const Anything = ".*"
 
-// wider returns an expression that matches whatever a pattern that can't be compiled can
+// Wider returns an expression that matches whatever a pattern that can't be compiled can
 // have been meant to match. It is as long as the pattern, since the length is what orders
 // expressions.
-func wider(pattern string) string {
-	return beginningWith(literal(pattern), len(pattern))
+func Wider(pattern string) string {
+	return BeginningWith(Literal(pattern), len(pattern))
 }
 
-// beginningWith returns an expression of at least a length for all that begins with a text.
-func beginningWith(text string, length int) string {
+// BeginningWith returns an expression of at least a length for all that begins with a text.
+func BeginningWith(text string, length int) string {
 	const nothing = "(?:)"
-	expression := regexp.QuoteMeta(text) + anything
+	expression := regexp.QuoteMeta(text) + Anything
 	if missing := length - len(expression); missing > 0 {
 		expression += strings.Repeat(nothing, (missing+len(nothing)-1)/len(nothing))
 	}
 	return expression
 }
 
-// literal returns the text with which all that a pattern matches begins, as far as that is
+// Literal returns the text with which all that a pattern matches begins, as far as that is
 // certain whatever is wrong behind it.
-func literal(pattern string) string {
+func Literal(pattern string) string {
 	if mayAlternate(pattern) {
 		return ""
 	}
@@ -87,13 +85,4 @@ func mayAlternate(pattern string) bool {
 
 func isWord(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
-}
-
-// refusedBy says which requests a pattern that can't be compiled refuses: of what they ask
-// for, only the beginning is known.
-func refusedBy(what, pattern string) string {
-	if beginning := literal(pattern); beginning != "" {
-		return condition.RefusedBeginning(what, beginning)
-	}
-	return condition.RefusedAll()
 }
