@@ -111,9 +111,8 @@ func (x *index) order(key object.Key, defs []*definition) {
 }
 
 // update replaces definitions and says what that means for consumers. touched
-// are the files whose problems may differ from before, and keys the objects that were
-// looked at.
-func (x *index) update(removed, added []*definition) (batch source.Batch, touched map[*file]struct{}, keys []object.Key) {
+// are the files whose problems may differ from before.
+func (x *index) update(removed, added []*definition) (batch source.Batch, touched map[*file]struct{}) {
 	touched = map[*file]struct{}{}
 	held := make(map[object.Key]*definition, len(added))
 	for key := range x.contested {
@@ -130,16 +129,15 @@ func (x *index) update(removed, added []*definition) (batch source.Batch, touche
 	for _, def := range added {
 		x.link(def)
 	}
-	keys = slices.SortedFunc(maps.Keys(held), byGroup)
 	now := metav1.Now() // what is seen together is of the same age
-	for _, key := range keys {
+	for _, key := range slices.SortedFunc(maps.Keys(held), byGroup) {
 		defs := x.of(key)
 		for _, def := range defs {
 			touched[def.doc.file] = struct{}{}
 		}
 		x.settle(key, defs, held[key], now, &batch)
 	}
-	return batch, touched, keys
+	return batch, touched
 }
 
 // settle puts the first valid definition of a key in force. It replaces held, the one

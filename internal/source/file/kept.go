@@ -2,7 +2,6 @@ package file
 
 import (
 	"encoding/json"
-	"errors"
 	"iter"
 	"log/slog"
 	"maps"
@@ -29,9 +28,22 @@ type keeper struct {
 	// the same age.
 	first   bool
 	earlier map[string]map[object.Key]*journal.Record // by absolute file name; nil after the first scan
-	born    map[object.Key]time.Time                  // of the same objects
-	failed  bool                                      // the journal lacks something
+	// written is what the journal has, without the objects, of all that may have changed since:
+	// of everything until the first scan is written down. Records are in order of files.
+	written map[object.Key][]journal.Record
+
+	lacking bool // the journal has no version of some objects
+	// retry is when it may be rewritten again, wait after how long.
+	retry time.Time
+	wait  time.Duration
 }
+
+// A rewrite that fails is tried again after a time that doubles from the first to the second of
+// these: all that there is may be too large, and would be written for nothing with each change.
+const (
+	firstWait = time.Second
+	lastWait  = 15 * time.Minute
+)
 
 // openKeeper opens what is kept in a state directory. Where that fails, nothing is kept: it
 // is a safeguard, and no reason not to serve.
@@ -46,7 +58,7 @@ func openKeeper(dir string, log *slog.Logger) *keeper {
 	}
 	k := &keeper{
 		journal: j, log: log, first: fresh,
-		earlier: map[string]map[object.Key]*journal.Record{}, born: map[object.Key]time.Time{},
+		earlier: map[string]map[object.Key]*journal.Record{}, written: map[object.Key][]journal.Record{},
 	}
 	for i := range records {
 		r := &records[i]
@@ -59,9 +71,9 @@ func openKeeper(dir string, log *slog.Logger) *keeper {
 		}
 		k.earlier[r.File][r.Key] = r
 	}
-	for _, of := range k.earlier {
-		for key, r := range of {
-			k.born[key] = r.Born
+	for _, name := range slices.Sorted(maps.Keys(k.earlier)) {
+		for key, r := range k.earlier[name] {
+			k.written[key] = append(k.written[key], *r)
 		}
 	}
 	return k
@@ -76,88 +88,107 @@ func (k *keeper) close() {
 // restoring reports whether the first scan is still to be done.
 func (k *keeper) restoring() bool { return k != nil && k.earlier != nil }
 
-// restored ends the first scan.
-func (k *keeper) restored() { k.earlier, k.born, k.first = nil, nil, false }
-
 // birth says how old an object is of which the index has none yet, if that is known; zero
 // is older than all that comes later.
 func (k *keeper) birth(key object.Key) (metav1.Time, bool) {
 	if k == nil || k.first {
 		return metav1.Time{}, true
 	}
-	born, ok := k.born[key]
-	return metav1.Time{Time: born}, ok
+	if of := k.written[key]; k.restoring() && len(of) > 0 {
+		return metav1.Time{Time: of[0].Born}, true
+	}
+	return metav1.Time{}, false
 }
 
-// take writes down what has changed: of the keys that an update was about, the definitions
-// that there are, and of those that went away, that they did.
-func (k *keeper) take(s *state, keys []object.Key, removed []*definition) {
+// changing notes what the journal has of objects whose definitions are about to change.
+func (k *keeper) changing(s *state, defs []*definition) {
+	if k == nil || k.restoring() {
+		return
+	}
+	for _, def := range defs {
+		key := def.key()
+		if _, ok := k.written[key]; ok {
+			continue
+		}
+		var of []journal.Record
+		for _, was := range s.toKeep(key) {
+			of = append(of, was.Record)
+		}
+		k.written[key] = of
+	}
+}
+
+// save writes down what has changed. It is called behind each batch that has been handed over,
+// so that nobody waits for it.
+func (s *state) save() {
+	k := s.kept
 	if k == nil {
 		return
 	}
-	if k.failed {
-		k.rewrite(s)
-		return
-	}
-	records := k.differences(s)
-	if !k.restoring() {
-		records = func(yield func(journal.Record) bool) {
-			kept := map[journal.ID]bool{}
-			for _, key := range keys {
-				for _, of := range s.toKeep(key) {
-					kept[of.ID] = true
-					if r, ok := of.whole(s.log); ok && !yield(r) {
-						return
-					}
-				}
-			}
-			for _, def := range removed {
-				if id := s.idOf(def); !kept[id] && id.File != "" && !yield(journal.Record{ID: id, Forgotten: true}) {
-					return
-				}
-			}
+	if k.restoring() {
+		for _, key := range s.keys() {
+			k.written[key] = k.written[key] // also what is new
 		}
 	}
-	secrets := false
-	err := k.journal.Append(func(yield func(journal.Record) bool) {
-		for r := range records {
-			secrets = secrets || r.Key.Kind == kind.Secret
-			if !yield(r) {
-				return
-			}
-		}
-	})
-	switch {
-	case errors.Is(err, journal.ErrTooLarge): // what is superseded may be most of it
-		k.rewrite(s)
-	case err != nil:
-		k.fail(err)
-	case secrets, k.journal.Wasteful(): // a Secret that is gone leaves nothing behind
+	changes := s.changes(k.written)
+	k.earlier, k.first, k.written = nil, false, map[object.Key][]journal.Record{}
+	if len(changes) > 0 {
+		k.append(s, changes)
+	}
+	if (k.lacking || k.journal.Wasteful()) && !time.Now().Before(k.retry) {
 		k.rewrite(s)
 	}
 }
 
-// differences are between what an earlier process has kept and what is there now.
-func (k *keeper) differences(s *state) iter.Seq[journal.Record] {
-	return func(yield func(journal.Record) bool) {
-		for _, key := range s.keys() {
-			for _, of := range s.toKeep(key) {
-				was := k.earlier[of.File][key]
-				delete(k.earlier[of.File], key)
-				if was != nil && was.Sum == of.Sum && was.Born.Equal(of.Born) && was.StandIn == of.StandIn {
-					continue
-				}
-				if r, ok := of.whole(s.log); ok && !yield(r) {
-					return
-				}
+// changes are between what the journal has of some objects and what there is of them.
+func (s *state) changes(written map[object.Key][]journal.Record) (changes []keeping) {
+	for _, key := range slices.SortedFunc(maps.Keys(written), object.Key.Compare) {
+		was := written[key]
+		for _, of := range s.toKeep(key) {
+			i := slices.IndexFunc(was, func(r journal.Record) bool { return r.ID == of.ID })
+			if i < 0 || was[i].Sum != of.Sum || !was[i].Born.Equal(of.Born) || was[i].StandIn != of.StandIn {
+				changes = append(changes, of)
+			}
+			if i >= 0 {
+				was = slices.Delete(slices.Clone(was), i, i+1)
 			}
 		}
-		for _, of := range k.earlier {
-			for _, r := range of {
-				if !yield(journal.Record{ID: r.ID, Forgotten: true}) {
-					return
-				}
-			}
+		for _, r := range was {
+			changes = append(changes, keeping{Record: journal.Record{ID: r.ID, Forgotten: true}})
+		}
+	}
+	return changes
+}
+
+// append adds changes to the journal. What they supersede must not come back if they can't be
+// written, and nothing is left of a Secret that is replaced or removed.
+func (k *keeper) append(s *state, changes []keeping) {
+	end := k.journal.End()
+	ids := map[journal.ID]bool{}
+	for _, of := range changes {
+		if of.Key.Kind == kind.Secret {
+			ids[of.ID] = true
+		}
+	}
+	err := k.journal.Append(wholes(s.log, slices.Values(changes)))
+	if err != nil {
+		if !k.lacking {
+			k.log.Error("what changes can't be kept; older versions of it are removed, and after a restart it answers 500 where it is broken",
+				"error", err)
+		}
+		k.lacking, end = true, k.journal.End()
+		for _, of := range changes {
+			ids[of.ID] = true
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	if err := k.journal.Erase(ids, end); err != nil {
+		k.log.Error("older versions of what changes can't be removed one by one: all that is kept is removed", "error", err)
+		k.lacking = true
+		if err := k.journal.Forget(); err != nil {
+			k.log.Error("what is kept can't be removed: older versions of objects may come back after a restart", "error", err)
 		}
 	}
 }
@@ -165,24 +196,17 @@ func (k *keeper) differences(s *state) iter.Seq[journal.Record] {
 // rewrite writes all down that there is.
 func (k *keeper) rewrite(s *state) {
 	if err := k.journal.Rewrite(s.records); err != nil {
-		k.fail(err)
+		if k.wait == 0 {
+			k.log.Error("last valid versions can't be written anew", "error", err)
+		}
+		k.wait = min(max(2*k.wait, firstWait), lastWait)
+		k.retry = time.Now().Add(k.wait)
 		return
 	}
-	k.failed = false
-}
-
-// fail notes that the journal lacks something. The next change tries to write all of it.
-func (k *keeper) fail(err error) {
-	if errors.Is(err, journal.ErrTooLarge) {
-		// A version that isn't the last one any more must not come back.
-		if err := k.journal.Forget(); err != nil {
-			k.log.Error("the last valid versions of an earlier time can't be removed", "error", err)
-		}
+	if k.lacking {
+		k.log.Info("all last valid versions are kept again")
 	}
-	if !k.failed {
-		k.log.Error("last valid versions can't be kept: after a restart, what is broken answers 500", "error", err)
-	}
-	k.failed = true
+	k.lacking, k.wait, k.retry = false, 0, time.Time{}
 }
 
 // keys are those of all objects, in order.
@@ -198,16 +222,30 @@ func (s *state) keys() []object.Key {
 
 // records yields what there is to keep.
 func (s *state) records(yield func(journal.Record) bool) {
-	for _, key := range s.keys() {
-		for _, of := range s.toKeep(key) {
-			if r, ok := of.whole(s.log); ok && !yield(r) {
+	wholes(s.log, func(yield func(keeping) bool) {
+		for _, key := range s.keys() {
+			for _, of := range s.toKeep(key) {
+				if !yield(of) {
+					return
+				}
+			}
+		}
+	})(yield)
+}
+
+// wholes yields records with their objects.
+func wholes(log *slog.Logger, of iter.Seq[keeping]) iter.Seq[journal.Record] {
+	return func(yield func(journal.Record) bool) {
+		for of := range of {
+			if r, ok := of.whole(log); ok && !yield(r) {
 				return
 			}
 		}
 	}
 }
 
-// keeping is a record without its object, which is in the definition.
+// keeping is a record without its object, which is in the definition; nil for a record that
+// takes one back.
 type keeping struct {
 	journal.Record
 	def *definition
@@ -241,6 +279,9 @@ func (s *state) toKeep(key object.Key) []keeping {
 
 // whole returns the record with its object.
 func (of keeping) whole(log *slog.Logger) (journal.Record, bool) {
+	if of.def == nil {
+		return of.Record, true
+	}
 	if of.def.object == nil && of.def.refused.kept != nil {
 		of.Object = of.def.refused.kept
 		return of.Record, true

@@ -72,6 +72,7 @@ func (l *life) scan() []string {
 	if err != nil {
 		l.t.Fatal(err)
 	}
+	l.save()
 	for _, o := range batch.Set {
 		l.held[source.KeyOf(o).String()] = o
 	}

@@ -110,11 +110,9 @@ func (s *state) lastKept(key object.Key) *definition {
 	if !s.kept.restoring() {
 		return nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.kept.earlier)) {
-		if record := s.kept.earlier[name][key]; record != nil {
-			if def := s.decodeKept(record); def != nil {
-				return def
-			}
+	for i := range s.kept.written[key] {
+		if def := s.decodeKept(&s.kept.written[key][i]); def != nil {
+			return def
 		}
 	}
 	return nil

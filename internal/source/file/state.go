@@ -100,15 +100,13 @@ func (s *state) apply(ctx context.Context, todo []*reading, gone []*file) (sourc
 		removed, added = append(removed, out...), append(added, in...)
 		names[r.name] = struct{}{}
 	}
-	batch, touched, keys := s.index.update(removed, added)
+	s.kept.changing(s, removed)
+	s.kept.changing(s, added)
+	batch, touched := s.index.update(removed, added)
 	for f := range touched {
 		names[f.name] = struct{}{}
 	}
 	s.report(&batch, names)
-	s.kept.take(s, keys, removed)
-	if s.kept.restoring() {
-		s.kept.restored()
-	}
 	return batch, nil
 }
 

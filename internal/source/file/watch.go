@@ -174,6 +174,7 @@ func (r *runner) scan(ctx context.Context, apply func(source.Batch)) error {
 		}
 	}
 	apply(batch)
+	r.save()
 	return nil
 }
 
@@ -247,6 +248,7 @@ func (r *runner) loop(ctx context.Context, apply func(source.Batch)) error {
 			r.all = true
 			settle.Reset(r.settleTime())
 		case <-check.C:
+			r.save() // what could not be written before
 			if r.watch != nil && !slices.Equal(r.marks, r.markRoots()) {
 				r.all = true
 				settle.Reset(r.settleTime())

@@ -4,6 +4,7 @@
 // Invariants:
 //   - Records are appended. A write that is cut short, by a kill or a full disk, costs
 //     the records of that write and nothing before them.
+//   - What is erased is gone from the file when Erase returns, and needs no room for that.
 //   - Any bytes can be read: what isn't a record ends the journal there.
 //   - The file is private to the user: it has copies of Secrets.
 //   - Its size is bounded by that of what it keeps, and by MaxSize.

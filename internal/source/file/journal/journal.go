@@ -1,12 +1,15 @@
 package journal
 
 import (
+	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"iter"
 	"os"
+	"slices"
 	"syscall"
 )
 
@@ -32,7 +35,7 @@ type Journal struct {
 	root *os.Root
 	file *os.File
 	size int64
-	base int64 // the size when the journal was new
+	base int64 // how much of it was not superseded when it was opened or rewritten
 }
 
 // Open opens the journal of a state directory and reads what is there. Fresh says that
@@ -70,7 +73,7 @@ func Open(dir string) (j *Journal, records []Record, fresh bool, err error) {
 		text = nil
 	}
 	records, good := parse(text)
-	j = &Journal{root: root, file: f, size: int64(good), base: int64(good)}
+	j = &Journal{root: root, file: f, size: int64(good), base: live(records)}
 	if good == 0 {
 		records, fresh = nil, true
 		if err := j.begin(); err != nil {
@@ -151,6 +154,48 @@ func (j *Journal) Rewrite(records iter.Seq[Record]) error {
 	}
 	_ = j.file.Close()
 	j.file, j.size, j.base = f, next.size, next.size
+	return nil
+}
+
+// End is where the next record goes.
+func (j *Journal) End() int64 { return j.size }
+
+// Erase removes all records of IDs that stand before an end. It takes no room, so that it
+// goes on a full disk. A kill costs nothing but what was to be erased.
+func (j *Journal) Erase(ids map[ID]bool, end int64) error {
+	in := bufio.NewReaderSize(io.NewSectionReader(j.file, 0, end), chunk)
+	var head [frame]byte
+	var body []byte
+	at := int64(len(header))
+	if _, err := in.Discard(len(header)); err != nil {
+		return err
+	}
+	for at < end {
+		if _, err := io.ReadFull(in, head[:]); err != nil {
+			return err
+		}
+		size := int64(binary.LittleEndian.Uint32(head[:]))
+		if size > end-at-frame {
+			return io.ErrUnexpectedEOF
+		}
+		body = slices.Grow(body[:0], int(size))[:size]
+		if _, err := io.ReadFull(in, body); err != nil {
+			return err
+		}
+		mark := erased(head[:4])
+		p := parser{rest: body[min(1, size):]}
+		if binary.LittleEndian.Uint64(head[4:]) != mark && ids[p.id()] {
+			// First the mark, which a kill doesn't divide: from there the rest doesn't matter.
+			clear(body)
+			if _, err := j.file.WriteAt(binary.LittleEndian.AppendUint64(nil, mark), at+4); err != nil {
+				return err
+			}
+			if _, err := j.file.WriteAt(body, at+frame); err != nil {
+				return err
+			}
+		}
+		at += frame + size
+	}
 	return nil
 }
 

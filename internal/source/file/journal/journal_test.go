@@ -256,3 +256,61 @@ func writeForever(t *testing.T, dir string) {
 		fmt.Println(n)
 	}
 }
+
+// What is erased is gone, all that stands beside it stays, and a kill in between costs neither.
+func TestErase(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, name)
+	j, _, _ := open(t, dir)
+	records := []Record{
+		{ID: id("a"), Object: []byte("first-word")}, {ID: id("b"), Object: []byte("other")},
+		{ID: id("a"), Object: []byte("second-word")}, {ID: id("a"), Object: []byte("third-word")},
+	}
+	if err := j.Append(slices.Values(records[:3])); err != nil {
+		t.Fatal(err)
+	}
+	end := j.End()
+	if err := j.Append(slices.Values(records[3:])); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := j.Erase(map[ID]bool{id("a"): true}, end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = j.Close()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range []string{"first", "second"} {
+		if strings.Contains(string(text), word) {
+			t.Errorf("%s is still there", word)
+		}
+	}
+	j, got, _ := open(t, dir)
+	_ = j.Close()
+	same(t, "erased", []Record{records[1], records[3]}, got)
+	// Between the two writes, the mark is there and the body is anything.
+	text[len(header)+frame+3] = 'x'
+	if got, good := parse(text); good != len(text) {
+		t.Errorf("%v, and %d of %d bytes", got, good, len(text))
+	}
+}
+
+// What is superseded counts as such in the next process too: otherwise each one would let the
+// journal grow to twice of what it found.
+func TestWastefulAfterRestart(t *testing.T) {
+	dir := t.TempDir()
+	j, _, _ := open(t, dir)
+	record := Record{ID: id("a"), Object: []byte(strings.Repeat("a", slack/8))}
+	for range 20 {
+		if err := j.Append(slices.Values([]Record{record})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = j.Close()
+	if j, _, _ = open(t, dir); !j.Wasteful() {
+		t.Errorf("%d bytes of one record of %d are not too many", j.size, len(record.Object))
+	}
+}

@@ -37,6 +37,9 @@ const header = "gatehouse journal 1\n"
 // A record is framed by its length and a hash: what was written in part has another one.
 const frame = 4 + 8
 
+// erased is the hash of a record of a length that has been erased, in place of its own.
+func erased(size []byte) uint64 { return ^xxhash.Sum64(size) }
+
 // flags of a record.
 const (
 	forgotten = 1 << iota
@@ -88,10 +91,7 @@ func next(text []byte) (r Record, rest []byte, ok bool) {
 	}
 	r.Forgotten, r.StandIn = body[0]&forgotten != 0, body[0]&standIn != 0
 	p := parser{rest: body[1:]}
-	r.File = p.text()
-	group, kind := p.text(), p.text()
-	r.Key.Kind = object.KindOf(group, kind)
-	r.Key.Namespace, r.Key.Name.Name = p.text(), p.text()
+	r.ID = p.id()
 	if born := p.signed(); born != 0 {
 		r.Born = time.Unix(0, born)
 	}
@@ -104,6 +104,14 @@ func next(text []byte) (r Record, rest []byte, ok bool) {
 type parser struct {
 	rest []byte
 	bad  bool
+}
+
+func (p *parser) id() (id ID) {
+	id.File = p.text()
+	group, kind := p.text(), p.text()
+	id.Key.Kind = object.KindOf(group, kind)
+	id.Key.Namespace, id.Key.Name.Name = p.text(), p.text()
+	return id
 }
 
 func (p *parser) number() uint64 {
@@ -144,10 +152,41 @@ func parse(text []byte) (records []Record, good int) {
 	}
 	rest := text[len(header):]
 	for {
+		if n := sizeErased(rest); n > 0 {
+			rest = rest[n:]
+			continue
+		}
 		r, after, ok := next(rest)
 		if !ok {
 			return records, len(text) - len(rest)
 		}
 		records, rest = append(records, r), after
 	}
+}
+
+// sizeErased returns how long the first record of a text is that has been erased; 0 if it has
+// not been. What is left of it doesn't matter.
+func sizeErased(text []byte) int {
+	if len(text) < frame || binary.LittleEndian.Uint64(text[4:]) != erased(text[:4]) {
+		return 0
+	}
+	size := uint64(binary.LittleEndian.Uint32(text))
+	if size > uint64(len(text)-frame) {
+		return 0
+	}
+	return frame + int(size)
+}
+
+// live returns about how many bytes the records take that no later one takes the place of.
+func live(records []Record) (size int64) {
+	last := map[ID]int{}
+	for i := range records {
+		last[records[i].ID] = i
+	}
+	for _, i := range last {
+		if r := &records[i]; !r.Forgotten {
+			size += int64(frame + len(r.File) + len(r.Key.Namespace) + len(r.Key.Name.Name) + len(r.Object))
+		}
+	}
+	return size
 }
