@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -129,20 +130,20 @@ func (x *index) update(removed, added []*definition) (batch source.Batch, touche
 	for _, def := range added {
 		x.link(def)
 	}
-	now := metav1.Now() // what is seen together is of the same age
+	young := newcomers{now: metav1.Now(), told: told(added)}
 	for _, key := range slices.SortedFunc(maps.Keys(held), byGroup) {
 		defs := x.of(key)
 		for _, def := range defs {
 			touched[def.doc.file] = struct{}{}
 		}
-		x.settle(key, defs, held[key], now, &batch)
+		x.settle(key, defs, held[key], young, &batch)
 	}
 	return batch, touched
 }
 
 // settle puts the first valid definition of a key in force. It replaces held, the one
 // that is in force now, which may be nil or have left its file.
-func (x *index) settle(key object.Key, defs []*definition, held *definition, now metav1.Time, batch *source.Batch) {
+func (x *index) settle(key object.Key, defs []*definition, held *definition, young newcomers, batch *source.Batch) {
 	if len(defs) > 1 {
 		x.order(key, defs)
 		x.contested[key] = struct{}{}
@@ -177,14 +178,46 @@ func (x *index) settle(key object.Key, defs []*definition, held *definition, now
 		return
 	}
 	birth, known := x.birth(key)
-	switch {
+	switch said := winner.inForce().GetCreationTimestamp(); {
 	case held != nil:
 		birth = held.inForce().GetCreationTimestamp()
 	case !known:
-		birth = now
+		birth = young.age(said)
+	case birth.IsZero():
+		birth = said // all are of the same age: a dump of a cluster keeps its order
 	}
 	winner.publish(held, birth)
 	batch.Set = append(batch.Set, winner.inForce())
+}
+
+// newcomers are objects that were seen together for the first time, now. The times that their
+// texts tell, in order, decide between them, and make none of them older than what was there.
+type newcomers struct {
+	now  metav1.Time
+	told []time.Time
+}
+
+// told returns the times that the texts of definitions tell, in order.
+func told(defs []*definition) (times []time.Time) {
+	for _, def := range defs {
+		if def.object == nil || def.object.GetResourceVersion() != "" {
+			continue // there is no text, or it was read before
+		}
+		if at := def.object.GetCreationTimestamp(); !at.IsZero() {
+			times = append(times, at.Time)
+		}
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	return slices.CompactFunc(times, time.Time.Equal)
+}
+
+// age is that of one whose text tells a time; zero for none, which is the oldest.
+func (n newcomers) age(told metav1.Time) metav1.Time {
+	if told.IsZero() {
+		return n.now
+	}
+	i, _ := slices.BinarySearchFunc(n.told, told.Time, time.Time.Compare)
+	return metav1.Time{Time: n.now.Add(time.Duration(i + 1))}
 }
 
 // take gives an invalid definition an earlier version of its object, or the stand-in that
@@ -215,7 +248,7 @@ func (d *definition) set(o source.Object) {
 }
 
 // publish gives a definition's object the generation after that of what is held
-// if anything but metadata differs, and the age that it has unless its text says another.
+// if anything but metadata differs, and its age.
 func (d *definition) publish(held *definition, birth metav1.Time) {
 	generation := int64(1)
 	if held != nil {
@@ -236,9 +269,7 @@ func (d *definition) publish(held *definition, birth metav1.Time) {
 	}
 	o.SetGeneration(generation)
 	o.SetResourceVersion(strconv.FormatUint(d.sum, 16))
-	if age := o.GetCreationTimestamp(); age.IsZero() {
-		o.SetCreationTimestamp(birth)
-	}
+	o.SetCreationTimestamp(birth)
 }
 
 // problems lists what is wrong with a file, from the top.
