@@ -79,7 +79,7 @@ func GatewayOverRegexBudget(gateway string, sum, spent, limit int) metav1.Condit
 }
 
 const budgetRemedy = "match by prefixes and exact values, use fewer or shorter expressions, above all shorter counted repetitions, " +
-	"or give the route fewer hostnames; until then it serves nothing there"
+	"or give the route fewer hostnames; until then it answers 500 there to all that it may match"
 
 // AnchoredRegex is a regular expression with anchors where it can't have any.
 func AnchoredRegex(field, pattern string) metav1.Condition {

@@ -7,6 +7,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/re2"
 )
 
 // anyName is a service or a method in the path of a gRPC request.
@@ -35,11 +36,26 @@ func methodMatch(m *ir.Match) (*routev3.RouteMatch, error) {
 	case exact && service != "" && method == "":
 		return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/" + service + "/"}}, nil
 	}
+	if m.Wide {
+		return callBeginning(m), nil
+	}
 	re := "/" + nameRegex(exact, service) + "/" + nameRegex(exact && !m.MethodRegex, method)
 	if err := checkRegex(re); err != nil {
 		return nil, err
 	}
 	return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_SafeRegex{SafeRegex: regex(re)}}, nil
+}
+
+// callBeginning matches what a path begins with that an expression stands for.
+func callBeginning(m *ir.Match) *routev3.RouteMatch {
+	switch service := m.Path.Value; {
+	case m.Path.Kind == ir.ServiceRegex:
+		return beginning("/" + re2.Literal(service))
+	case service != "":
+		return beginning("/" + service + "/" + re2.Literal(m.Method))
+	default:
+		return everything()
+	}
 }
 
 func nameRegex(exact bool, name string) string {

@@ -9,6 +9,7 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/re2"
 )
 
 // everything matches all requests.
@@ -32,17 +33,29 @@ func routeMatch(m *ir.Match) (*routev3.RouteMatch, error) {
 		if err := checkHeaderName(h.Name); err != nil {
 			return nil, fmt.Errorf("header match: %w", err)
 		}
-		value, err := stringMatch(h)
-		if err != nil {
-			return nil, fmt.Errorf("header match %q: %w", h.Name, err)
-		}
 		name := h.Name
 		if strings.EqualFold(name, "host") {
 			name = ":authority" // by which Envoy knows it
 		}
+		if m.Wide && h.Regex {
+			out.Headers = append(out.Headers, &routev3.HeaderMatcher{
+				Name: name, HeaderMatchSpecifier: &routev3.HeaderMatcher_PresentMatch{PresentMatch: true},
+			})
+			continue
+		}
+		value, err := stringMatch(h)
+		if err != nil {
+			return nil, fmt.Errorf("header match %q: %w", h.Name, err)
+		}
 		out.Headers = append(out.Headers, headerMatcher(name, value))
 	}
 	for _, q := range m.Query {
+		if m.Wide && expressive(q) {
+			out.QueryParameters = append(out.QueryParameters, &routev3.QueryParameterMatcher{
+				Name: q.Name, QueryParameterMatchSpecifier: &routev3.QueryParameterMatcher_PresentMatch{PresentMatch: true},
+			})
+			continue
+		}
 		value, err := queryMatch(q)
 		if err != nil {
 			return nil, fmt.Errorf("query parameter match %q: %w", q.Name, err)
@@ -62,7 +75,18 @@ func requestMatch(m *ir.Match) (*routev3.RouteMatch, error) {
 	if m.Path.Kind.GRPC() {
 		return callMatch(m)
 	}
+	if m.Wide && m.Path.Kind == ir.PathRegex {
+		return beginning(re2.Literal(m.Path.Value)), nil
+	}
 	return pathMatch(m.Path)
+}
+
+// beginning matches all paths that begin with a text.
+func beginning(text string) *routev3.RouteMatch {
+	if text == "" {
+		return everything()
+	}
+	return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: text}}
 }
 
 func pathMatch(p ir.PathMatch) (*routev3.RouteMatch, error) {
@@ -107,7 +131,7 @@ func stringMatch(m ir.ValueMatch) (*matcherv3.StringMatcher, error) {
 // it doesn't decode. Where the value has characters that clients encode, every
 // form of it is matched. A regex sees what the client sent.
 func queryMatch(q ir.ValueMatch) (*matcherv3.StringMatcher, error) {
-	if q.Regex || !strings.ContainsFunc(q.Value, isEncoded) {
+	if q.Regex || !expressive(q) {
 		return stringMatch(q)
 	}
 	var re strings.Builder
@@ -125,6 +149,9 @@ func queryMatch(q ir.ValueMatch) (*matcherv3.StringMatcher, error) {
 	}
 	return stringMatch(ir.ValueMatch{Value: re.String(), Regex: true})
 }
+
+// expressive reports whether a query parameter is compared by an expression.
+func expressive(q ir.ValueMatch) bool { return q.Regex || strings.ContainsFunc(q.Value, isEncoded) }
 
 // isEncoded reports whether clients may percent-encode a character, that is,
 // whether it is none of RFC 3986's unreserved ones.

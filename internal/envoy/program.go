@@ -10,10 +10,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/re2"
 )
 
-// MatchProgram returns how many instructions RE2 makes of the regular expressions that a
+// matchProgram returns how many instructions RE2 makes of the regular expressions that a
 // match becomes, on each host. Some stand for values that are compared exactly.
-func MatchProgram(m *ir.Match) (n int) {
-	if !hasRegex(m) {
+func matchProgram(m *ir.Match) (n int) {
+	if m.Wide || !hasRegex(m) {
 		return 0
 	}
 	match, err := routeMatch(m)
@@ -32,7 +32,7 @@ func MatchProgram(m *ir.Match) (n int) {
 
 // Program returns the same of a whole rule: of its match and of its filters.
 func Program(r *ir.Rule) int {
-	n := MatchProgram(&r.Match)
+	n := matchProgram(&r.Match)
 	if c := r.Filters.CORS; c != nil {
 		for _, origin := range c.AllowOrigins {
 			if len(origin) == 1 || !strings.Contains(origin, "*") {
@@ -71,7 +71,7 @@ func hasRegex(m *ir.Match) bool {
 	case ir.PathPrefix, ir.PathExact:
 	}
 	return slices.ContainsFunc(m.Headers, func(h ir.ValueMatch) bool { return h.Regex }) ||
-		slices.ContainsFunc(m.Query, func(q ir.ValueMatch) bool { return q.Regex || strings.ContainsFunc(q.Value, isEncoded) })
+		slices.ContainsFunc(m.Query, expressive)
 }
 
 func instructions(m *matcherv3.RegexMatcher) int {

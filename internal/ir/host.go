@@ -75,6 +75,10 @@ type Match struct {
 	MethodRegex bool         `json:"methodRegex,omitempty"`
 	Headers     []ValueMatch `json:"headers,omitempty"` // names in lower case
 	Query       []ValueMatch `json:"query,omitempty"`
+	// Wide says that expressions are not compared, but what is certain without them: of a
+	// path, a service or a method its beginning, of a header or a query parameter that it is
+	// there. More requests match, in the same place of the order of precedence.
+	Wide bool `json:"wide,omitempty"`
 }
 
 // PathMatch compares the path without its query.

@@ -136,12 +136,12 @@ func budgeted(r *routeRules) *routeRules {
 	if r.program == 0 {
 		return r
 	}
-	// What the expressions would match isn't known without them. The rules that are
-	// left must not pass what a rule before them was to guard.
+	// What the expressions would match isn't known without them. All that they may match must
+	// not pass to a rule behind them.
 	for _, rule := range r.Rules.Rules {
-		if envoy.MatchProgram(&rule.Match) == 0 {
-			r.closed = append(r.closed, envoy.Closed(rule))
-		}
+		closed := envoy.Closed(rule)
+		closed.Match.Wide = true
+		r.closed = append(r.closed, closed)
 	}
 	return r
 }
