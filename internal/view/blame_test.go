@@ -1,9 +1,11 @@
 package view
 
 import (
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -31,7 +33,16 @@ func TestRefusedIsNotAccepted(t *testing.T) {
 			{Key: key("good"), Message: "fourth", Reason: source.Duplicate},
 		},
 	}
+	v.Items[0].kind = kind.All.Of(kind.HTTPRoute)
+	v.Items[0].Status = &gwv1.RouteStatus{Parents: []gwv1.RouteParentStatus{{Conditions: []metav1.Condition{
+		{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Accepted"},
+		{Type: "ResolvedRefs", Status: metav1.ConditionTrue, Reason: "ResolvedRefs"},
+	}}}}
 	v.blame()
+	list := v.Items[0].Status.(*gwv1.RouteStatus).Parents[0].Conditions
+	if a := list[0]; a.Status != metav1.ConditionFalse || a.Reason != "UnsupportedValue" || !strings.Contains(a.Message, "first") || list[1].Status != metav1.ConditionTrue {
+		t.Errorf("the conditions of a stand-in are %+v", list)
+	}
 	for i, want := range []Summary{
 		{State: "Invalid", Message: "spec.rules: first"},
 		{State: "RefusedEdit", Message: "the last valid version stays in force; line 12: third", RefusedEdit: "line 12: third"},

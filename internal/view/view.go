@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -151,7 +152,7 @@ const refusedEdit = "RefusedEdit"
 // something else in their place, which may be in order: a stand-in, or the last valid
 // version. What is wrong with the last valid version itself stays in its row.
 func (v *View) blame() {
-	refused, edits := map[string]string{}, map[string]string{}
+	refused, edits := map[string]source.Problem{}, map[string]string{}
 	for _, p := range v.Problems {
 		if p.Key.IsZero() {
 			continue
@@ -162,19 +163,38 @@ func (v *View) blame() {
 			if p.Line > 0 {
 				edits[key] = fmt.Sprintf("line %d: %s", p.Line, edits[key])
 			}
-		case !p.Stale && p.Reason == source.Invalid && refused[key] == "":
-			refused[key] = complaint(p)
+		case !p.Stale && p.Reason == source.Invalid && refused[key].Reason == "":
+			refused[key] = p
 		}
 	}
 	for i := range v.Items {
 		key, sum := v.Items[i].Key(), &v.Items[i].Summary
 		sum.RefusedEdit = edits[key]
-		if message := refused[key]; message != "" {
-			sum.State, sum.OK, sum.Message = string(source.Invalid), false, message
+		if p, ok := refused[key]; ok {
+			sum.State, sum.OK, sum.Message = string(source.Invalid), false, complaint(p)
+			why := condition.RouteUnsupportedValue(p.Field, p.Message)
+			why.Message = sum.Message
+			v.Items[i].refuse(why)
 		} else if sum.RefusedEdit != "" && sum.OK {
 			sum.State, sum.OK, sum.Message = refusedEdit, false, "the last valid version stays in force; "+sum.RefusedEdit
 		}
 	}
+}
+
+// refuse replaces what the status says of a stand-in, which is accepted in the place of an
+// object that isn't.
+func (it *Item) refuse(why metav1.Condition) {
+	if it.kind == nil || it.kind.Status == nil || it.Status == nil {
+		return
+	}
+	it.Status = it.kind.Status.WithConditions(it.Status, func(_ string, list []metav1.Condition) []metav1.Condition {
+		for i := range list {
+			if c := &list[i]; c.Type == why.Type && c.Status == metav1.ConditionTrue {
+				c.Status, c.Reason, c.Message = why.Status, why.Reason, why.Message
+			}
+		}
+		return list
+	})
 }
 
 // complaint is the message of a problem, with the field that it is about.
