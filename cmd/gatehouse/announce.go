@@ -80,7 +80,7 @@ func (a *announce) run(done <-chan struct{}, s *standalone.Standalone) {
 	needed := terminal.Needed(v)
 	level := slog.LevelInfo
 	attrs := []any{"objects", len(v.Items)}
-	if needed.Objects > 0 || needed.Files > 0 {
+	if needed.Any() {
 		level = slog.LevelWarn
 		attrs = append(attrs, "need_attention", needed.Objects+needed.Files)
 	}

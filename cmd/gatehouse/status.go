@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -69,10 +70,15 @@ With --once, PATH is a directory, a file or - for standard input, and the exit c
 			if err := choose(&v, wanted); err != nil {
 				return err
 			}
-			if err := printView(cmd, v, f.output, wanted, where); err != nil {
+			if err := printView(cmd.OutOrStdout(), v, f.output); err != nil {
 				return err
 			}
-			if needed := terminal.Needed(v); f.once && (needed.Objects > 0 || needed.Files > 0) {
+			switch {
+			case nothingIn(v) && len(wanted) == 0:
+				return errors.New(nothing(wanted, where))
+			case nothingIn(v) && (f.output == "" || f.output == "wide"): // as with kubectl, no failure
+				fmt.Fprintln(cmd.ErrOrStderr(), nothing(wanted, where))
+			case f.once && terminal.Needed(v).Any():
 				return errFound
 			}
 			return nil
@@ -205,38 +211,25 @@ func withoutProxies(v view.View) view.View {
 	return v
 }
 
-func printView(cmd *cobra.Command, v view.View, output string, wanted []selection, where string) error {
-	w := cmd.OutOrStdout()
-	empty := len(v.Items) == 0 && len(v.Problems) == 0
-	var missing error
-	if empty && len(wanted) == 0 {
-		missing = errors.New(nothing(wanted, where))
-	}
+// nothingIn reports whether there is nothing to show.
+func nothingIn(v view.View) bool { return len(v.Items) == 0 && len(v.Problems) == 0 }
+
+func printView(w io.Writer, v view.View, output string) error {
 	switch output {
 	case "json":
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
-		if err := enc.Encode(v); err != nil {
-			return err
-		}
-		return missing
+		return enc.Encode(v)
 	case "yaml":
 		text, err := yaml.Marshal(v)
 		if err != nil {
 			return err
 		}
-		if _, err := w.Write(text); err != nil {
-			return err
-		}
-		return missing
+		_, err = w.Write(text)
+		return err
 	}
-	if missing != nil {
-		return missing
+	if !nothingIn(v) {
+		terminal.PrintStatus(w, v, terminal.Wide(output == "wide"))
 	}
-	if empty {
-		fmt.Fprintln(cmd.ErrOrStderr(), nothing(wanted, where)) // as with kubectl, no failure
-		return nil
-	}
-	terminal.PrintStatus(w, v, terminal.Wide(output == "wide"))
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/standalone"
+	"github.com/gatehouse-dev/gatehouse/internal/terminal"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
@@ -93,19 +95,16 @@ the cluster says.`,
 // tellProblems tells what is wrong with files, and with the objects of a namespace; all
 // if it is empty. It returns errFound if there is something.
 func tellProblems(w io.Writer, v view.View, namespace string) error {
-	found := len(v.Problems) > 0
+	v.Items = slices.DeleteFunc(v.Items, func(it view.Item) bool { return view.Elsewhere(it.Metadata.Namespace, namespace) })
 	for _, problem := range v.Problems {
 		fmt.Fprintln(w, problem.Error())
 	}
 	for _, it := range v.Items {
-		reason, message, bad := it.Summary.Trouble()
-		if ns := it.Metadata.Namespace; !bad || namespace != "" && ns != "" && ns != namespace {
-			continue
+		if reason, message, bad := it.Summary.Trouble(); bad {
+			fmt.Fprintf(w, "%s: %s: %s\n", it.Key(), reason, message)
 		}
-		found = true
-		fmt.Fprintf(w, "%s: %s: %s\n", it.Key(), reason, message)
 	}
-	if found {
+	if terminal.Needed(v).Any() {
 		return errFound
 	}
 	return nil

@@ -149,8 +149,8 @@ func (p *Pipeline) backendProblems() *flow.Derived[issueKey, issue] {
 				return
 			}
 			about := refusal{Gateway: k.Gateway, Ref: status.Ref{Kind: backendLeftOut, Name: envoy.ClusterName(k.Backend)}}
+			odd := m.oddities()
 			for route := range p.sentTo(c, k) {
-				odd := m.oddities()
 				emit(issueKey{route, about}, issue{leftOut: odd.leftOut, barred: odd.barred})
 			}
 		})

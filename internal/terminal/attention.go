@@ -29,6 +29,9 @@ func Needed(v view.View) Attention {
 	return Attention{len(objects), len(files)}
 }
 
+// Any reports whether anything does.
+func (a Attention) Any() bool { return a != Attention{} }
+
 // String returns "2 objects and 1 file need attention"; empty if nothing does.
 func (a Attention) String() string {
 	verb := "need"

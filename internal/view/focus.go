@@ -24,14 +24,9 @@ type Focus struct {
 	Gateway object.Name
 }
 
-// elsewhere reports whether a namespace is left out.
-func (f Focus) elsewhere(namespace string) bool {
-	return f.Namespace != "" && namespace != "" && namespace != f.Namespace
-}
-
 // without reports whether what a Gateway serves is left out.
 func (f Focus) without(gateway object.Name) bool {
-	return f.elsewhere(gateway.Namespace) || f.Gateway != object.Name{} && gateway != f.Gateway
+	return Elsewhere(gateway.Namespace, f.Namespace) || f.Gateway != object.Name{} && gateway != f.Gateway
 }
 
 // narrow reports whether a part of the hosts is chosen.
@@ -39,9 +34,9 @@ func (f Focus) narrow() bool { return f.Host != "" || !f.Route.IsZero() }
 
 // item reports whether the status of an object is printed.
 func (f Focus) item(it Item) bool {
-	key := object.Key{Kind: it.kind.Kind, Name: object.Name{Namespace: it.Metadata.Namespace, Name: it.Metadata.Name}}
+	key := it.object()
 	switch {
-	case f.elsewhere(key.Namespace):
+	case Elsewhere(key.Namespace, f.Namespace):
 		return false
 	case !f.Route.IsZero():
 		return key == f.Route
@@ -84,6 +79,15 @@ func answers(domain, host string) bool {
 	return domain == host || domain == "*" || strings.HasPrefix(domain, "*.") && strings.HasSuffix(host, domain[1:])
 }
 
+// routesOf are the routes with rules in a host, one for each rule.
+func routesOf(h *ir.Host) []object.Key {
+	out := make([]object.Key, len(h.Rules))
+	for i, r := range h.Rules {
+		out[i] = r.Source.Route()
+	}
+	return out
+}
+
 // pruneIR leaves the chosen hosts of a Gateway, and the backends that they refer to.
 func (f Focus) pruneIR(g *gatewayIR) error {
 	for table, hosts := range g.Tables {
@@ -91,9 +95,7 @@ func (f Focus) pruneIR(g *gatewayIR) error {
 		rules := map[string][]object.Key{}
 		for _, h := range hosts {
 			domains = append(domains, h.Domain)
-			for _, r := range h.Rules {
-				rules[h.Domain] = append(rules[h.Domain], r.Source.Route())
-			}
+			rules[h.Domain] = append(rules[h.Domain], routesOf(h)...)
 		}
 		chosen := f.hosts(domains, func(d string) []object.Key { return rules[d] })
 		g.Tables[table] = slices.DeleteFunc(hosts, func(h *ir.Host) bool { return !chosen[h.Domain] })

@@ -42,22 +42,25 @@ func Live(p *pipeline.Pipeline, objects map[object.Key]source.Object, controller
 	}
 	shown, unread := map[object.Key]bool{}, map[object.Kind]bool{}
 	for _, it := range v.Items {
-		shown[object.Key{Kind: it.kind.Kind, Name: object.Name{Namespace: it.Metadata.Namespace, Name: it.Metadata.Name}}] = true
+		shown[it.object()] = true
 	}
 	for _, problem := range v.Problems {
 		if problem.Reason == source.Unread {
 			unread[problem.Key.Kind] = true
 		}
 	}
-	others := unserved{p.Kinds, objects, controller, unread}
+	others := unserved{kinds: p.Kinds, objects: objects, controller: controller, unread: unread}
 	others.items(shown, func(it Item) { v.Items = append(v.Items, it) })
 	sortItems(p.Kinds, v.Items)
-	if namespace != "" {
-		elsewhere := func(ns string) bool { return ns != "" && ns != namespace }
-		v.Items = slices.DeleteFunc(v.Items, func(it Item) bool { return elsewhere(it.Metadata.Namespace) })
-		v.Problems = slices.DeleteFunc(v.Problems, func(p source.Problem) bool { return elsewhere(p.Key.Namespace) })
-	}
+	v.Items = slices.DeleteFunc(v.Items, func(it Item) bool { return Elsewhere(it.Metadata.Namespace, namespace) })
+	v.Problems = slices.DeleteFunc(v.Problems, func(p source.Problem) bool { return Elsewhere(p.Key.Namespace, namespace) })
 	return v
+}
+
+// Elsewhere reports whether something in a namespace is left out where another one is
+// chosen. Nothing is if the choice is empty, and neither is what has no namespace.
+func Elsewhere(namespace, chosen string) bool {
+	return chosen != "" && namespace != "" && namespace != chosen
 }
 
 // waits says that a status is older than its object, or not there at all: that is

@@ -207,13 +207,14 @@ func printedXDS(p *pipeline.Pipeline, f Focus) ([]gatewayXDS, error) {
 		for k, r := range flow.All(c, p.Secrets) {
 			add(k.Gateway, r)
 		}
+		if !f.narrow() {
+			return
+		}
 		for k, h := range flow.All(c, p.Hosts) {
 			if sources[k.Gateway] == nil {
 				sources[k.Gateway] = map[string][]object.Key{}
 			}
-			for _, r := range h.Rules {
-				sources[k.Gateway][k.Domain] = append(sources[k.Gateway][k.Domain], r.Source.Route())
-			}
+			sources[k.Gateway][k.Domain] = append(sources[k.Gateway][k.Domain], routesOf(h)...)
 		}
 	})
 	out := make([]gatewayXDS, 0, len(byGateway))

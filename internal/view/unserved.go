@@ -26,44 +26,59 @@ type unserved struct {
 	controller string
 	// unread are kinds of which some objects may be unknown: of them, nothing is missing.
 	unread map[object.Kind]bool
+	ours   []string // the names of this controller's classes, in quotes
 }
 
 // items yields those objects that are not shown already.
 func (u *unserved) items(shown map[object.Key]bool, yield func(Item)) {
+	for _, o := range u.objects {
+		if class, ok := o.(*gwv1.GatewayClass); ok && string(class.Spec.ControllerName) == u.controller {
+			u.ours = append(u.ours, fmt.Sprintf("%q", class.Name))
+		}
+	}
+	slices.Sort(u.ours)
 	for key, o := range u.objects {
 		if shown[key] {
 			continue
 		}
-		var state, message string
+		d := u.kinds.Of(key.Kind)
 		var sum Summary
 		switch o := o.(type) {
 		case *gwv1.Gateway:
-			state, message = condition.ReasonClassNotFound, u.noClass(o)
-			sum.Class = string(o.Spec.GatewayClassName)
+			sum.State, sum.Message = condition.ReasonClassNotFound, u.noClass(o)
 		case *gwv1.ListenerSet:
-			parent := topology.ParentOfSet(o)
-			state, message = string(gwv1.ListenerSetReasonParentNotAccepted), u.noGateway(parent, condition.ListenerSetNoGateway, condition.ListenerSetParentNotAccepted)
-			sum.Parents = []string{parent.String()}
+			sum.State = string(gwv1.ListenerSetReasonParentNotAccepted)
+			sum.Message = u.noGateway(topology.ParentOfSet(o), condition.ListenerSetNoGateway, condition.ListenerSetParentNotAccepted)
 		default:
-			if u.kinds.Of(key.Kind).Family != kind.Route {
+			if d.Family != kind.Route {
 				continue
 			}
-			state, message = string(gwv1.RouteReasonNoMatchingParent), u.noParent(key.Name, o)
-			for _, ref := range topology.ParentRefs(o) {
-				sum.Parents = append(sum.Parents, parentLabel(key.Namespace, ref))
-			}
-			for _, h := range topology.Hostnames(o) {
-				sum.Hosts = append(sum.Hosts, string(h))
-			}
+			sum.State, sum.Message = string(gwv1.RouteReasonNoMatchingParent), u.noParent(key.Name, o)
 		}
-		if message == "" {
+		if sum.Message == "" {
 			continue
 		}
-		sum.State, sum.Message = state, message
-		d := u.kinds.Of(key.Kind)
+		sum.label(key, o)
 		it := item(o, d.Status.Own(d.Status.Of(o), gwv1.GatewayController(u.controller)))
 		it.TypeMeta, it.kind, it.Summary = d.TypeMeta(d.Versions[0].Name), d, sum
 		yield(*it)
+	}
+}
+
+// label adds what an object's row says besides its state.
+func (s *Summary) label(key object.Key, o source.Object) {
+	switch o := o.(type) {
+	case *gwv1.Gateway:
+		s.Class = string(o.Spec.GatewayClassName)
+	case *gwv1.ListenerSet:
+		s.Parents = []string{topology.ParentOfSet(o).String()}
+	default:
+		for _, ref := range topology.ParentRefs(o) {
+			s.Parents = append(s.Parents, parentLabel(key.Namespace, ref))
+		}
+		for _, h := range topology.Hostnames(o) {
+			s.Hosts = append(s.Hosts, string(h))
+		}
 	}
 }
 
@@ -73,16 +88,9 @@ func (u *unserved) noClass(gw *gwv1.Gateway) string {
 	if u.unread[kind.GatewayClass] || u.objects[object.Key{Kind: kind.GatewayClass, Name: object.Name{Name: named}}] != nil {
 		return ""
 	}
-	var ours []string
-	for _, o := range u.objects {
-		if class, ok := o.(*gwv1.GatewayClass); ok && string(class.Spec.ControllerName) == u.controller {
-			ours = append(ours, fmt.Sprintf("%q", class.Name))
-		}
-	}
-	slices.Sort(ours)
 	other := ""
-	if len(ours) > 0 {
-		other = "name another one (of this controller there is " + strings.Join(ours, ", ") + "), or "
+	if len(u.ours) > 0 {
+		other = "name another one (of this controller there is " + strings.Join(u.ours, ", ") + "), or "
 	}
 	return fmt.Sprintf("spec.gatewayClassName names GatewayClass %q, which doesn't exist, so no controller serves the Gateway; %screate it with controllerName %s",
 		named, other, u.controller)

@@ -100,6 +100,11 @@ func (i Item) Key() string {
 	return i.Kind + " " + i.Metadata.Namespace + "/" + i.Metadata.Name
 }
 
+// object is the key of what the item shows, which a view of this process knows.
+func (i Item) object() object.Key {
+	return object.Key{Kind: i.kind.Kind, Name: object.Name{Namespace: i.Metadata.Namespace, Name: i.Metadata.Name}}
+}
+
 // Of returns the objects of a pipeline with their statuses, sorted by kind and name.
 // The statuses are copies.
 func Of(p *pipeline.Pipeline) View { return of(p, nil) }
