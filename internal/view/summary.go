@@ -129,7 +129,7 @@ func sample(o topology.RouteObject) (path string, redirect bool) {
 			return slices.ContainsFunc(rule.Filters, func(f gwv1.HTTPRouteFilter) bool { return f.Type == by })
 		}
 		redirect := filtered(gwv1.HTTPRouteFilterRequestRedirect)
-		if filtered(gwv1.HTTPRouteFilterExternalAuth) || !redirect && !leads(rule.BackendRefs) {
+		if filtered(gwv1.HTTPRouteFilterExternalAuth) || !redirect && !leads(rule.BackendRefs, func(r gwv1.HTTPBackendRef) *int32 { return r.Weight }) {
 			continue
 		}
 		if path, ok := plainPath(rule.Matches); ok {
@@ -140,8 +140,11 @@ func sample(o topology.RouteObject) (path string, redirect bool) {
 }
 
 // leads reports whether one of the backends gets requests.
-func leads(refs []gwv1.HTTPBackendRef) bool {
-	return slices.ContainsFunc(refs, func(r gwv1.HTTPBackendRef) bool { return r.Weight == nil || *r.Weight > 0 })
+func leads[R any](refs []R, weight func(R) *int32) bool {
+	return slices.ContainsFunc(refs, func(r R) bool {
+		w := weight(r)
+		return w == nil || *w > 0
+	})
 }
 
 // ListServices is the call that asks a server for what it serves.
@@ -149,7 +152,7 @@ const ListServices = "list"
 
 // sampleCall returns what a person can ask of a GRPCRoute: the list of services
 // where it takes every call, else a method. It is empty where metadata or
-// expressions decide, and for other kinds.
+// expressions decide, where every rule is guarded or leads nowhere, and for other kinds.
 func sampleCall(o topology.RouteObject) string {
 	r, ok := o.(*gwv1.GRPCRoute)
 	if !ok {
@@ -157,6 +160,10 @@ func sampleCall(o topology.RouteObject) string {
 	}
 	var call string
 	for _, rule := range r.Spec.Rules {
+		guarded := slices.ContainsFunc(rule.Filters, func(f gwv1.GRPCRouteFilter) bool { return f.Type == gwv1.GRPCRouteFilterExtensionRef })
+		if guarded || !leads(rule.BackendRefs, func(r gwv1.GRPCBackendRef) *int32 { return r.Weight }) {
+			continue
+		}
 		if len(rule.Matches) == 0 {
 			return ListServices
 		}

@@ -29,7 +29,7 @@ func TestSampleCall(t *testing.T) {
 		"a method only": {[]gwv1.GRPCRouteMatch{named("", "Get")}, "SERVICE/Get"},
 		"nothing plain": {[]gwv1.GRPCRouteMatch{withHeader, regex}, ""},
 	} {
-		r := &gwv1.GRPCRoute{Spec: gwv1.GRPCRouteSpec{Rules: []gwv1.GRPCRouteRule{{Matches: test.matches}}}}
+		r := &gwv1.GRPCRoute{Spec: gwv1.GRPCRouteSpec{Rules: []gwv1.GRPCRouteRule{{Matches: test.matches, BackendRefs: make([]gwv1.GRPCBackendRef, 1)}}}}
 		if got := sampleCall(r); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
@@ -66,6 +66,31 @@ func TestSampleIsAnswered(t *testing.T) {
 		path, redirect := sample(&gwv1.HTTPRoute{Spec: gwv1.HTTPRouteSpec{Rules: test.rules}})
 		if path != test.path || redirect != test.redirect {
 			t.Errorf("%s: %q, %v; want %q, %v", name, path, redirect, test.path, test.redirect)
+		}
+	}
+}
+
+// A call that a person is told to try is answered, too: by no rule that is guarded or leads
+// nowhere.
+func TestSampleCallIsAnswered(t *testing.T) {
+	rule := func(service string, weight int32, filters ...gwv1.GRPCRouteFilter) gwv1.GRPCRouteRule {
+		out := gwv1.GRPCRouteRule{Filters: filters, BackendRefs: []gwv1.GRPCBackendRef{{BackendRef: gwv1.BackendRef{Weight: &weight}}}}
+		if service != "" {
+			out.Matches = []gwv1.GRPCRouteMatch{{Method: &gwv1.GRPCMethodMatch{Service: &service}}}
+		}
+		return out
+	}
+	guard := gwv1.GRPCRouteFilter{Type: gwv1.GRPCRouteFilterExtensionRef}
+	for name, test := range map[string]struct {
+		rules []gwv1.GRPCRouteRule
+		call  string
+	}{
+		"the first that answers": {[]gwv1.GRPCRouteRule{rule("admin", 1, guard), rule("idle", 0), rule("open", 1)}, "open/METHOD"},
+		"every call":             {[]gwv1.GRPCRouteRule{rule("open", 1), rule("", 1)}, ListServices},
+		"none":                   {[]gwv1.GRPCRouteRule{rule("", 1, guard), rule("", 0), {}}, ""},
+	} {
+		if call := sampleCall(&gwv1.GRPCRoute{Spec: gwv1.GRPCRouteSpec{Rules: test.rules}}); call != test.call {
+			t.Errorf("%s: %q, want %q", name, call, test.call)
 		}
 	}
 }
