@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -44,6 +45,27 @@ type Problem struct {
 	Message string     `json:"message"`
 	// Stale is true when an earlier valid version of the object stays in force.
 	Stale bool `json:"stale,omitempty"`
+	// Held are the objects that the text may be about, where it can't be told: their last
+	// valid versions stay in force.
+	Held []object.Key `json:"held,omitempty"`
+}
+
+// Equal reports whether two problems say the same.
+func (p Problem) Equal(o Problem) bool {
+	return p.Key == o.Key && p.File == o.File && p.Line == o.Line && p.Field == o.Field && p.Reason == o.Reason &&
+		p.Message == o.Message && p.Stale == o.Stale && slices.Equal(p.Held, o.Held)
+}
+
+// Outdated yields the objects of which an earlier version is in force for this problem.
+func (p Problem) Outdated(yield func(object.Key) bool) {
+	if p.Stale && p.Reason != Duplicate && !p.Key.IsZero() && !yield(p.Key) {
+		return
+	}
+	for _, key := range p.Held {
+		if !yield(key) {
+			return
+		}
+	}
 }
 
 // Error renders the problem on one line, file:line first, as compilers do. File

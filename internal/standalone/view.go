@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/admin"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
@@ -15,7 +16,7 @@ func (s *Standalone) View() view.View {
 	v := view.Of(s.pipeline)
 	v.Ready, v.Why = s.Ready()
 	v.Waiting = s.Waiting()
-	s.times.Fill(&v)
+	s.times.Fill(&v, time.Now())
 	for gateway, st := range s.fleet.Snapshot() {
 		p := view.Proxy{
 			Gateway: gateway.String(), Phase: string(st.Phase), Live: st.Live, PID: st.PID,

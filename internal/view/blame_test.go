@@ -45,7 +45,7 @@ func TestRefusedIsNotAccepted(t *testing.T) {
 	}
 	for i, want := range []Summary{
 		{State: "Invalid", Message: "spec.rules: first"},
-		{State: "RefusedEdit", Message: "the last valid version stays in force; line 12: third", RefusedEdit: "line 12: third"},
+		{State: "RefusedEdit", Message: "old version in force: line 12: third", RefusedEdit: "line 12: third"},
 		{State: "Accepted", OK: true},
 	} {
 		if got := v.Items[i].Summary; got.State != want.State || got.OK != want.OK || got.Message != want.Message || got.RefusedEdit != want.RefusedEdit {

@@ -27,6 +27,9 @@ func (s Summary) Trouble() (reason, message string, bad bool) {
 	if !s.OK && s.State != pending {
 		return s.State, s.Message, true
 	}
+	if s.RefusedEdit != "" { // what is in force of it may yet wait for a proxy
+		return refusedEdit, s.Message, true
+	}
 	return "", "", false
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
 // Transitions remembers when conditions last changed their status. The tables
@@ -17,10 +18,15 @@ type Transitions struct {
 	mu    sync.Mutex
 	start metav1.Time            // of the first commit
 	at    map[string]metav1.Time // "object path type" → time
+	// outdated has, by file, the objects of which an earlier version is in force, and since
+	// when; zero if that is since before the first commit.
+	outdated map[string]map[string]time.Time
 }
 
 // NewTransitions returns one that knows of no change.
-func NewTransitions() *Transitions { return &Transitions{at: map[string]metav1.Time{}} }
+func NewTransitions() *Transitions {
+	return &Transitions{at: map[string]metav1.Time{}, outdated: map[string]map[string]time.Time{}}
+}
 
 // Take takes in a commit.
 func (t *Transitions) Take(p *pipeline.Pipeline, c *flow.Commit, now time.Time) {
@@ -29,6 +35,10 @@ func (t *Transitions) Take(p *pipeline.Pipeline, c *flow.Commit, now time.Time) 
 	at := metav1.NewTime(now.Truncate(time.Second))
 	if t.start.IsZero() {
 		t.start = at
+		now = time.Time{}
+	}
+	for _, ch := range flow.Changes(c, p.Problems) {
+		t.outdate(ch.Key, ch.New, now)
 	}
 	for _, table := range p.Statuses {
 		table.Changes(c, func(ch pipeline.StatusChange) {
@@ -56,6 +66,43 @@ func (t *Transitions) compare(object string, had, has bool, at metav1.Time, old,
 	}
 }
 
+// outdate takes in what is wrong with a file.
+func (t *Transitions) outdate(file string, problems []source.Problem, now time.Time) {
+	was := t.outdated[file]
+	is := map[string]time.Time{}
+	for _, p := range problems {
+		for k := range p.Outdated {
+			key := k.String()
+			at, known := was[key]
+			if !known {
+				at = now
+			}
+			is[key] = at
+		}
+	}
+	t.outdated[file] = is
+	if len(is) == 0 {
+		delete(t.outdated, file)
+	}
+}
+
+// since returns when an object's version in force became outdated; zero if that is not known.
+func (t *Transitions) since(object string) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var first time.Time
+	for _, objects := range t.outdated {
+		at, ok := objects[object]
+		switch {
+		case ok && at.IsZero():
+			return at
+		case ok && (first.IsZero() || at.Before(first)):
+			first = at
+		}
+	}
+	return first
+}
+
 func find(list []metav1.Condition, kind string) *metav1.Condition {
 	for i := range list {
 		if list[i].Type == kind {
@@ -65,9 +112,14 @@ func find(list []metav1.Condition, kind string) *metav1.Condition {
 	return nil
 }
 
-// Fill sets the transition times in the conditions of a view.
-func (t *Transitions) Fill(v *View) {
+// Fill sets the transition times in the conditions of a view, and since when edits are
+// refused.
+func (t *Transitions) Fill(v *View, now time.Time) {
 	for i := range v.Items {
+		if sum := &v.Items[i].Summary; sum.RefusedEdit != "" {
+			sum.RefusedSince = t.since(v.Items[i].Key())
+			sum.tellEdit(now)
+		}
 		t.fill(v.Items[i].Key(), conditionsOf(v.Items[i].kind.Status, v.Items[i].Status))
 	}
 }

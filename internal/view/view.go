@@ -63,6 +63,11 @@ type Summary struct {
 	// RefusedEdit says why the newest version of the object was refused, where an
 	// earlier one stays in force.
 	RefusedEdit string `json:"refusedEdit,omitempty"`
+	// RefusedSince is when the earlier version became outdated; zero if it was so before
+	// the process started.
+	RefusedSince time.Time `json:"refusedSince,omitzero"`
+
+	own string // the message without what is said of the refused edit
 }
 
 // ListenerRow is a listener of a Gateway or a ListenerSet.
@@ -159,29 +164,29 @@ const refusedEdit = "RefusedEdit"
 func (v *View) blame() {
 	refused, edits := map[string]source.Problem{}, map[string]string{}
 	for _, p := range v.Problems {
-		if p.Key.IsZero() {
-			continue
-		}
-		switch key := p.Key.String(); {
-		case p.Stale && p.Reason != source.Duplicate && edits[key] == "":
-			edits[key] = complaint(p)
-			if p.Line > 0 {
-				edits[key] = fmt.Sprintf("line %d: %s", p.Line, edits[key])
+		for k := range p.Outdated {
+			if key := k.String(); edits[key] == "" {
+				edits[key] = placed(p, k)
 			}
-		case !p.Stale && p.Reason == source.Invalid && refused[key].Reason == "":
+		}
+		if key := p.Key.String(); !p.Key.IsZero() && !p.Stale && p.Reason == source.Invalid && refused[key].Reason == "" {
 			refused[key] = p
 		}
 	}
 	for i := range v.Items {
 		key, sum := v.Items[i].Key(), &v.Items[i].Summary
-		sum.RefusedEdit = edits[key]
 		if p, ok := refused[key]; ok {
 			sum.State, sum.OK, sum.Message = string(source.Invalid), false, complaint(p)
 			why := condition.RouteUnsupportedValue(p.Field, p.Message)
 			why.Message = sum.Message
 			v.Items[i].refuse(why)
-		} else if sum.RefusedEdit != "" && sum.OK {
-			sum.State, sum.OK, sum.Message = refusedEdit, false, "the last valid version stays in force; "+sum.RefusedEdit
+		}
+		if edit := edits[key]; edit != "" {
+			sum.RefusedEdit, sum.own = edit, sum.Message
+			if sum.OK {
+				sum.State, sum.OK, sum.own = refusedEdit, false, ""
+			}
+			sum.tellEdit(time.Time{})
 		}
 	}
 }
@@ -200,6 +205,41 @@ func (it *Item) refuse(why metav1.Condition) {
 		}
 		return list
 	})
+}
+
+// tellEdit says in the message that an old version is in force, since when if that is
+// known, and why.
+func (s *Summary) tellEdit(now time.Time) {
+	since := ""
+	if at := s.RefusedSince; !at.IsZero() {
+		layout := "15:04"
+		if y, m, d := at.Date(); now.Sub(at) >= 24*time.Hour || d != now.Day() || m != now.Month() || y != now.Year() {
+			layout = "2 Jan 15:04"
+		}
+		since = " since " + at.Format(layout)
+	}
+	s.Message = "old version in force" + since + ": " + s.RefusedEdit
+	if s.own != "" {
+		s.Message = s.own + "; " + s.Message
+	}
+}
+
+// placed is a complaint for the row of an object, with the place that it is about: a line, in
+// the object's own file where the problem names the object.
+func placed(p source.Problem, of object.Key) string {
+	place := ""
+	if p.Key != of {
+		place = p.File
+	}
+	switch {
+	case p.Line > 0 && place != "":
+		place = fmt.Sprintf("%s:%d: ", place, p.Line)
+	case p.Line > 0:
+		place = fmt.Sprintf("line %d: ", p.Line)
+	case place != "":
+		place += ": "
+	}
+	return place + complaint(p)
 }
 
 // complaint is the message of a problem, with the field that it is about.

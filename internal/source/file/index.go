@@ -278,13 +278,14 @@ func (x *index) problems(f *file) []source.Problem {
 	if f.unread != nil {
 		p := *f.unread
 		p.Stale = len(f.docs) > 0 || f.held != nil
+		p.Held = x.held(f.definitions())
 		problems = append(problems, p)
 	}
 	for _, doc := range f.docs {
 		for _, flt := range doc.faults() {
 			p := flt.problem(f.name, doc)
 			if doc.mayHide() {
-				f.tellHeld(&p)
+				x.tellHeld(&p, f)
 			}
 			problems = append(problems, p)
 		}
@@ -351,7 +352,7 @@ func (d *definition) place() string {
 }
 
 // tellHeld says in the problem of a broken document what stays in force.
-func (f *file) tellHeld(p *source.Problem) {
+func (x *index) tellHeld(p *source.Problem, f *file) {
 	if f.held == nil {
 		return
 	}
@@ -362,8 +363,20 @@ func (f *file) tellHeld(p *source.Problem) {
 		p.Key = held[0].key()
 	default:
 		p.Stale = true
+		p.Held = x.held(held)
 		p.Message += fmt.Sprintf(" (%d objects that the file defined before stay in force)", len(held))
 	}
+}
+
+// held returns which of some definitions have a last valid version that is in force.
+func (x *index) held(defs []*definition) []object.Key {
+	var keys []object.Key
+	for _, def := range defs {
+		if def.object != nil && x.winner(def.key()) == def {
+			keys = append(keys, def.key())
+		}
+	}
+	return keys
 }
 
 // byGroup orders objects by API group, then kind, then name.

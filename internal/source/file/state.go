@@ -130,7 +130,7 @@ func (s *state) report(batch *source.Batch, names map[string]struct{}) {
 		if f := s.files[name]; f != nil {
 			problems = append(problems, s.index.problems(f)...)
 		}
-		if slices.Equal(problems, s.reported[name]) {
+		if slices.EqualFunc(problems, s.reported[name], source.Problem.Equal) {
 			continue
 		}
 		if batch.Problems == nil {

@@ -527,3 +527,29 @@ func TestEndedContext(t *testing.T) {
 		t.Errorf("Load: %v", err)
 	}
 }
+
+// TestHeldObjectsAreNamed protects those who look at an object: that its file can't be
+// understood, so that it is not what is written any more, is known of each one.
+func TestHeldObjectsAreNamed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "in/a.yaml", config("a", "1")+"---\n"+config("b", "1"))
+	w := watch(t, nil, "in")
+	held := func(p source.Problem) string {
+		var names []string
+		for k := range p.Outdated {
+			names = append(names, k.String())
+		}
+		slices.Sort(names)
+		return strings.Join(names, ", ")
+	}
+
+	write(t, "in/a.yaml", config("a", "2")+" bad indent\n"+config("b", "2"))
+	if p := w.untilProblem("in/a.yaml", "not YAML"); held(p) != "ConfigMap default/a, ConfigMap default/b" {
+		t.Errorf("problem %+v", p)
+	}
+	// Of another file nothing is held.
+	write(t, "in/b.yaml", ": :\n bad")
+	if p := w.untilProblem("in/b.yaml", "not YAML"); held(p) != "" {
+		t.Errorf("problem %+v", p)
+	}
+}
