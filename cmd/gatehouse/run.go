@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -47,14 +48,15 @@ func newRun() *cobra.Command {
 		Use:   "run PATH...",
 		Short: "Serve Gateway API manifests from files with Envoy on this machine",
 		Long: `Serve Gateway API manifests from files with Envoy processes on this machine, one
-for each Gateway. PATH is a directory, a file or - for standard input. Files are watched: what is saved takes effect at once, and what
-is broken is reported while its last valid version goes on serving.
+for each Gateway. PATH is a directory, a file or - for standard input. Files are
+watched: what is saved takes effect at once, and what is broken is reported while its
+last valid version goes on serving.
 
 Gateways need a class: 'gatehouse' works by itself, others need a GatewayClass
 object with the controllerName gatehouse.dev/controller.
 
-On a terminal the state of everything is shown and kept up to date; elsewhere,
-log lines are written. If this process is killed, the Envoys go on serving, and
+On a terminal the state of everything is shown and kept up to date, and keys choose
+what of it (? tells them, q stops serving); elsewhere, log lines are written. If this process is killed, the Envoys go on serving, and
 the next run with the same paths takes them over.
 
 Whoever writes the manifests decides what listens on this machine and where it leads.
@@ -129,7 +131,9 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 	var screen *terminal.Live
 	log := newLogger(os.Stderr, f.logFormat, f.logLevel)
 	if f.logFormat == "text" && terminal.Interactive(os.Stdout, os.Stderr) {
-		screen = terminal.NewLive(os.Stdout, strings.Join(paths, " "))
+		screen = terminal.NewLive(os.Stdout, strings.Join(paths, " "), keysFor(paths))
+		defer screen.GiveBack()
+		beforeExit(ctx, screen.GiveBack)
 		log = slog.New(screen.Handler(logLevel(f.logLevel)))
 	}
 	log.Info("starting", "version", version, "envoy", binary.Path, "envoy_version", binary.Version, "state_dir", f.stateDir)
@@ -178,6 +182,16 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 		log.Info("stopped")
 	}
 	return err
+}
+
+// keysFor returns where the screen's keys are typed: nowhere if manifests are.
+func keysFor(paths []string) terminal.Keys {
+	if slices.Contains(paths, "-") {
+		return terminal.Keys{}
+	}
+	return terminal.Keys{In: os.Stdin, Quit: func() {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGINT) // as Ctrl-C does
+	}}
 }
 
 func (f *runFlags) check() error {

@@ -27,12 +27,13 @@ type Screen struct {
 	Phase         Phase
 	Log           []LogLine // oldest first
 	Style         Style
+	Choice        Choice
 }
 
 // Frame returns the lines of the screen, at most Height and none wider than Width.
 // It depends on its inputs alone.
 func (s Screen) Frame(v view.View) []string {
-	problems, gateways, routes, try, log := s.problems(v), s.gateways(v), s.routes(v), s.try(v), s.log()
+	problems, gateways, routes, try, log := s.problems(v), s.gateways(v), s.routes(v), s.try(v, v.Items, tries), s.log()
 	share(s.Height-1, []claim{
 		// What must be seen whatever the number of routes.
 		{problems, 4}, {try, first(try)}, {gateways, 4}, {routes, 4},
@@ -85,11 +86,16 @@ func (s Screen) state(v view.View) string {
 }
 
 func (s Screen) problems(v view.View) *section {
+	key := saidOf
+	if s.Choice.Each {
+		key = nil
+	}
+	groups := eachOr(v.Problems, key)
 	out := &section{head: "  " + s.Style.bold("PROBLEMS"), more: func(n int) string {
-		return "  " + s.Style.red(fmt.Sprintf("… %s", more(len(v.Problems)-n, "problem")))
+		return "  " + s.Style.red(fmt.Sprintf("… %s", more(count(groups[n:]), "problem")))
 	}}
-	for _, p := range v.Problems {
-		out.blocks = append(out.blocks, problemLines(s.Style, p, s.Width))
+	for _, group := range groups {
+		out.blocks = append(out.blocks, equalLines(s.Style, group, s.Width))
 	}
 	return out
 }
@@ -112,12 +118,12 @@ func (s Screen) gateways(v view.View) *section {
 		t.rows = append(t.rows, rows...)
 	}
 	head, rows := t.render()
-	out := &section{head: head, urgent: urgent, more: s.moreOf(items, urgent, "Gateway")}
+	out := &section{head: head, urgent: urgent, more: s.moreOf(len(items), urgent, "Gateway", nil)}
 	for _, n := range sizes {
 		out.blocks = append(out.blocks, slices.Concat(rows[:n]...))
 		rows = rows[n:]
 	}
-	if len(items) == 0 && v.Ready && len(v.Waiting) == 0 && s.Phase == Serving {
+	if len(items) == 0 && v.Ready && len(v.Waiting) == 0 && s.Phase == Serving && !s.Choice.narrow() {
 		out.head = "  " + s.Style.yellow("no Gateway of class gatehouse yet")
 		for _, l := range wrap("Save one below "+s.Title+" with spec.gatewayClassName: gatehouse, or with the name of a GatewayClass whose controllerName is gatehouse.dev/controller.", s.Width-6, 0) {
 			out.blocks = append(out.blocks, []string{"      " + s.Style.dim(l)})
@@ -140,9 +146,12 @@ func (s Screen) gatewayRows(it view.Item) []row {
 	}
 	wrong := slices.ContainsFunc(sum.Listeners, func(l view.ListenerRow) bool { return !l.OK })
 	var rows []row
+	if sum.RefusedEdit != "" { // about the Gateway, whatever its listeners say
+		rows = append(rows, row{[]string{name, "", "", "", "", state(sum.State, sum.OK)}, sum.Message})
+	}
 	for i, l := range sum.Listeners {
 		r := row{[]string{"", l.Name, address(l), l.Hostname, fmt.Sprint(l.Routes), state(l.State, l.OK)}, cmp.Or(l.Message, l.Notes)}
-		if i == 0 {
+		if i == 0 && len(rows) == 0 {
 			r.cells[0] = name
 			if !wrong && !sum.OK { // the Gateway's own trouble
 				r.cells[5], r.remark = state(sum.State, false), sum.Message
@@ -162,16 +171,26 @@ func (s Screen) routes(v view.View) *section {
 		}
 	}
 	urgent := wrongFirst(items)
-	for _, it := range items {
+	groups := s.alike(items)
+	wrong := 0 // of the groups, those before the first that is in order
+	for _, group := range groups {
+		it := group[0]
+		if _, _, bad := it.Summary.Trouble(); bad {
+			wrong++
+		}
 		sum := it.Summary
 		r := row{[]string{it.Kind + " " + objectName(it.Metadata), list(sum.Hosts, false), list(sum.Parents, false), s.word(sum.State, sum.OK)}, sum.Message}
 		if it.Kind == kind.GatewayClass.Name() {
 			r.cells[1], r.cells[2] = "", ""
 		}
+		if n := len(group); n > 1 {
+			r.cells[0] += fmt.Sprintf(" +%d", n-1)
+			r.remark += " (" + otherNames(group) + ")"
+		}
 		t.rows = append(t.rows, r)
 	}
 	head, rows := t.render()
-	return &section{head: head, blocks: rows, urgent: urgent, more: s.moreOf(items, urgent, "route")}
+	return &section{head: head, blocks: rows, urgent: wrong, more: s.moreOf(len(items), urgent, "route", func(n int) int { return count(groups[:n]) })}
 }
 
 // word paints a state. Once stopped nothing is in force, however good it was.
@@ -196,11 +215,15 @@ func wrongFirst(items []view.Item) int {
 	return n
 }
 
-// moreOf returns the line that stands for the items from the n-th on.
-func (s Screen) moreOf(items []view.Item, urgent int, noun string) func(n int) string {
+// moreOf returns the line that stands for the blocks from the n-th on. of says how many of
+// the items are in the first n; nil if each has a block.
+func (s Screen) moreOf(items, urgent int, noun string, of func(n int) int) func(n int) string {
 	return func(n int) string {
+		if of != nil {
+			n = of(n)
+		}
 		wrong := max(urgent-n, 0)
-		fine := len(items) - n - wrong
+		fine := items - n - wrong
 		word := "Accepted"
 		if noun == "Gateway" {
 			word = "in order"
@@ -233,12 +256,13 @@ func first(s *section) int {
 // tries is how many commands to try are shown.
 const tries = 5
 
-func (s Screen) try(v view.View) *section {
+// try has up to n commands for the routes among items.
+func (s Screen) try(v view.View, items []view.Item, n int) *section {
 	out := &section{head: "  " + s.Style.bold("TRY")}
 	if s.Phase != Serving {
 		return out
 	}
-	for _, command := range Try(v, tries) {
+	for _, command := range tryAmong(v, items, n) {
 		out.blocks = append(out.blocks, commandLines(command, s.Width))
 	}
 	return out
@@ -250,7 +274,9 @@ func (s Screen) log() *section {
 		return out
 	}
 	for _, l := range s.Log {
-		out.blocks = append(out.blocks, l.lines(s.Style, s.Width))
+		if s.Choice.logs(l) {
+			out.blocks = append(out.blocks, l.lines(s.Style, s.Width))
+		}
 	}
 	return out
 }

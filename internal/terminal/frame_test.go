@@ -87,6 +87,25 @@ func views() map[string]view.View {
 	}}
 	sets.Items[3].Summary.Parents = []string{"ListenerSet default/shop/http"}
 
+	// Edits that are refused, and routes with the same trouble.
+	alike := view.View{Ready: true, Items: []view.Item{
+		gateway("edited", "RefusedEdit", "old version in force since 10:42: line 7: spec.listeners: Required value", listener("http", 8080, "Programmed", "")),
+		gateway("starting", "Pending", "Waiting for a proxy to connect; old version in force since 10:42: line 7: spec.listeners: Required value",
+			listener("http", 8081, "Pending", "Waiting for a proxy to connect")),
+		gateway("web", "Programmed", "", listener("http", 8082, "Programmed", "")),
+	}}
+	for i := range 2 {
+		alike.Items[i].Summary.RefusedEdit = "line 7: spec.listeners: Required value"
+	}
+	for i := range 6 {
+		alike.Items = append(alike.Items, route(fmt.Sprintf("shop-%d", i), "", "BackendNotFound", "spec.rules[0].backendRefs[0]: Service default/shop does not exist"))
+	}
+	alike.Items = append(alike.Items, route("blog", "", "Accepted", ""))
+	for i := range 2 {
+		alike.Problems = append(alike.Problems, source.Problem{File: fmt.Sprintf("manifests/%d.yaml", i), Line: 3, Reason: source.Syntax, Message: "not YAML: a tab", Stale: true,
+			Held: []object.Key{{Kind: kind.Gateway, Name: object.Name{Namespace: "default", Name: "edited"}}}})
+	}
+
 	many := view.View{Ready: true, Items: []view.Item{gateway("web", "Programmed", "", listener("http", 8080, "Programmed", ""))}}
 	for i := range 500 {
 		state, message := "Accepted", ""
@@ -108,6 +127,7 @@ func views() map[string]view.View {
 		"broken": broken,
 		"many":   many,
 		"sets":   sets,
+		"alike":  alike,
 	}
 }
 
@@ -184,5 +204,62 @@ func compare(t *testing.T, name, have string) {
 	}
 	if diff := cmp.Diff(string(want), have); diff != "" {
 		t.Errorf("(-want +have; run with -update to take it over)\n%s", diff)
+	}
+}
+
+// TestList protects those who want to see all of something: equal things have one line with a
+// count, or one each, and a filter leaves what it names.
+func TestList(t *testing.T) {
+	for name, choice := range map[string]Choice{
+		"alike-list": {}, "alike-each": {Each: true}, "alike-wrong": {Wrong: true}, "alike-filter": {Filter: "BLOG httproute"}, "alike-nothing": {Filter: "nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Screen{Title: "manifests", Width: 100, Height: 24, Log: logLines(), Choice: choice}
+			compare(t, name, strings.Join(s.List(views()["alike"]), "\n")+"\n")
+		})
+	}
+}
+
+// TestDrivenAtAnySize is TestFrameAtAnySize with keys.
+func TestDrivenAtAnySize(t *testing.T) {
+	for name, v := range views() {
+		for _, keys := range []string{"", "?", "G", "/e\rn", "pfdefault", "\r"} {
+			for _, width := range []int{1, 20, 33, 81} {
+				for height := 1; height < 60; height += 3 {
+					b, screen := newBrowser(), Screen{Title: "manifests", Width: width, Height: height, Log: logLines(), Style: Style{color: true}}
+					for _, r := range (&decoder{}).feed([]byte(keys)) {
+						b.take(r)
+						screen.driven(v, b)
+					}
+					lines := screen.driven(v, b)
+					if len(lines) > height {
+						t.Errorf("%s %q at %dx%d: %d lines", name, keys, width, height, len(lines))
+					}
+					for _, l := range lines {
+						if visible(l) > width {
+							t.Errorf("%s %q at %dx%d: too wide: %q", name, keys, width, height, l)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestListStays protects those who read while something happens: what is added above does not
+// move what they look at.
+func TestListStays(t *testing.T) {
+	b := newBrowser()
+	var lines []string
+	for i := range 100 {
+		lines = append(lines, fmt.Sprintf("  line %d", i))
+	}
+	b.list, b.top = true, 50
+	b.window(lines, 10)
+	if got := b.window(append([]string{"  new", "  newer"}, lines...), 10); got[0] != "  line 50" {
+		t.Errorf("the window begins with %q", got[0])
+	}
+	if got := b.window(lines[:20], 10); got[0] != "  line 10" { // most of it is gone
+		t.Errorf("the window begins with %q", got[0])
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,28 +23,56 @@ import (
 const (
 	enter     = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J"
 	leave     = "\x1b[?7h\x1b[?25h\x1b[?1049l"
+	askPaste  = "\x1b[?2004h" // texts that are pasted come between marks
+	endPaste  = "\x1b[?2004l"
 	beginSync = "\x1b[?2026h" // terminals that know it show a frame as a whole
 	endSync   = "\x1b[?2026l"
 )
 
 // Live shows the state of everything on a terminal and keeps it up to date. Its
 // Handler takes the log, which has no other place while the screen is on.
+//
+// A terminal that takes nothing holds up neither who logs nor Run: see painter.
 type Live struct {
-	out   *os.File
-	title string
-	style Style
+	in, out *os.File
+	title   string
+	style   Style
+	quit    func() // nil where no keys are read
+
+	wake chan struct{}
+	mode *terminalMode
 
 	mu    sync.Mutex
 	log   []LogLine
 	phase Phase
-	on    bool     // the terminal shows the screen
-	shown []string // what it shows, line by line
-	wake  chan struct{}
+
+	painter atomic.Pointer[painter] // nil before Run
+	on      atomic.Bool             // the terminal shows the screen
+
+	// Run's own.
+	browser *browser
+	view    view.View
+	before  string // to be written before the next picture
+}
+
+// Keys are where a person types, and what is called when they want to quit. Without them the
+// screen is shown and can't be driven.
+type Keys struct {
+	In   *os.File
+	Quit func()
 }
 
 // NewLive returns a live screen on a terminal.
-func NewLive(out *os.File, title string) *Live {
-	return &Live{out: out, title: title, style: StyleFor(out), wake: make(chan struct{}, 1)}
+func NewLive(out *os.File, title string, keys Keys) *Live {
+	l := &Live{in: keys.In, out: out, title: title, style: StyleFor(out), quit: keys.Quit, wake: make(chan struct{}, 1), browser: newBrowser()}
+	if l.in == nil || !term.IsTerminal(int(l.in.Fd())) {
+		l.quit = nil
+	}
+	if l.in == nil {
+		l.in = os.Stdin
+	}
+	l.mode = newMode(l.in, l.quit != nil)
+	return l
 }
 
 // Handler returns a handler for the log.
@@ -59,10 +89,11 @@ func (l *Live) add(line LogLine) {
 	if n := len(l.log) - keptLines; n > 0 {
 		l.log = append([]LogLine(nil), l.log[n:]...)
 	}
-	if l.phase == Stopped {
+	stopped := l.phase == Stopped
+	l.mu.Unlock()
+	if stopped {
 		fmt.Fprintln(os.Stderr, line.Plain())
 	}
-	l.mu.Unlock()
 	l.Changed()
 }
 
@@ -82,72 +113,132 @@ func (l *Live) Stopping() {
 	l.Changed()
 }
 
-// frame is the shortest time between two redraws.
-const frame = 100 * time.Millisecond
+const (
+	// frame is the shortest time between two redraws for what has changed; keys don't wait.
+	frame = 100 * time.Millisecond
+	// patience is how long a terminal may take to be given back.
+	patience = time.Second
+	// background is how often it looks whether the terminal is ours again.
+	background = 500 * time.Millisecond
+)
 
 // Run shows the screen until done is closed, then gives the terminal back and
 // prints the last state on it, with the errors that the screen has shown.
 func (l *Live) Run(done <-chan struct{}, view func() view.View) {
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT)
+	signal.Notify(signals, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGQUIT)
 	defer signal.Stop(signals)
-	quiet := silence(os.Stdin)
-	l.enter()
-	defer func() {
-		l.leave()
-		quiet.restore()
-		l.farewell(view())
-	}()
-	for {
-		l.draw(view())
+	painter := newPainter(l.out)
+	defer painter.close()
+	l.painter.Store(painter)
+	defer l.GiveBack() // when something here panics
+
+	keyboard, ended := newKeyboard(l.in), make(chan struct{})
+	defer close(ended)
+	if l.quit != nil {
+		go keyboard.run(ended)
+	}
+	l.view = view()
+	l.resume(keyboard)
+	var again <-chan time.Time // when the view may be asked for the next time
+	l.draw()
+	for stale := false; ; {
+		var ours <-chan time.Time
+		if !l.on.Load() {
+			ours = time.After(background)
+		}
 		select {
 		case <-done:
+			keyboard.paused(true)
+			l.farewell(view())
 			return
 		case <-l.wake:
+			stale = true
+		case <-again:
+			again = nil
+		case k := <-keyboard.keys:
+			l.typed(k)
+			l.draw()
 		case s := <-signals:
-			l.signalled(s, quiet)
-			continue // at once
+			l.signalled(s, keyboard)
+			l.draw()
+		case <-ours:
+			l.resume(keyboard)
+			l.draw()
 		}
-		select {
-		case <-done:
-		case s := <-signals:
-			l.signalled(s, quiet)
-		case <-time.After(frame):
+		if stale && again == nil {
+			l.view, stale, again = view(), false, time.After(frame)
+			l.browser.stale = true
+			l.draw()
 		}
+	}
+}
+
+// typed does what a key asks for.
+func (l *Live) typed(k keystroke) {
+	if k.key == keyRedraw {
+		l.before += "\x1b[2J"
+		return
+	}
+	if !l.browser.take(k) {
+		return
+	}
+	l.mu.Lock()
+	serving := l.phase == Serving
+	l.mu.Unlock()
+	if serving { // a second q must not cut clients off; a second Ctrl-C does
+		l.quit()
 	}
 }
 
 // signalled keeps the screen whole when the window changes its size, and gives the
 // terminal back while the process is suspended.
-func (l *Live) signalled(s os.Signal, quiet *terminalMode) {
+func (l *Live) signalled(s os.Signal, k *keyboard) {
 	switch s {
 	case syscall.SIGTSTP:
-		l.leave()
-		quiet.restore()
-		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) // goes on here after SIGCONT
-		quiet.apply()
-		l.enter()
+		k.paused(true)
+		l.GiveBack()
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) // which may take a moment
+	case syscall.SIGCONT: // it was stopped, and others may have used the terminal
+		l.resume(k)
 	case syscall.SIGWINCH:
-		l.mu.Lock()
-		l.shown = nil
-		l.mu.Unlock()
+		l.before += "\x1b[2J"
+		l.browser.stale = true
+	case syscall.SIGQUIT: // which prints what all goroutines do
+		l.GiveBack()
+		signal.Reset(syscall.SIGQUIT)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT)
 	}
 }
 
-func (l *Live) enter() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.on, l.shown = true, nil
-	fmt.Fprint(l.out, enter)
+// resume takes the terminal, if it is ours: a job in the background leaves it alone.
+func (l *Live) resume(k *keyboard) {
+	if !foreground(l.out) {
+		l.on.Store(false)
+		return
+	}
+	l.mode.apply()
+	k.paused(false)
+	l.before = enter
+	if l.quit != nil {
+		l.before += askPaste
+	}
+	l.on.Store(true)
 }
 
-func (l *Live) leave() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.on {
-		l.on = false
-		fmt.Fprint(l.out, leave)
+// GiveBack gives the terminal back if the screen is on it: for a while, or because the
+// process is about to end. It may be called at any time, and from any goroutine.
+func (l *Live) GiveBack() {
+	if !l.on.Swap(false) {
+		return
 	}
+	l.mode.unblock()
+	text := leave
+	if l.quit != nil {
+		text = endPaste + leave
+	}
+	l.painter.Load().write(text, patience)
+	l.mode.restore()
 }
 
 func (l *Live) screen() Screen {
@@ -155,57 +246,45 @@ func (l *Live) screen() Screen {
 	if err != nil || width < 20 || height < 2 {
 		width, height = 80, 24
 	}
-	return Screen{Title: l.title, Width: width, Height: height, Phase: l.phase, Log: l.log, Style: l.style}
-}
-
-// draw writes the lines that differ from what is shown.
-func (l *Live) draw(v view.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	screen := l.screen()
-	lines := screen.Frame(v)
-	var b strings.Builder
-	if l.shown == nil {
-		b.WriteString("\x1b[2J")
-	}
-	for i, line := range lines {
-		if i >= len(l.shown) || l.shown[i] != line {
-			fmt.Fprintf(&b, "\x1b[%d;1H%s", i+1, line)
-			if visible(line) < screen.Width { // else it would take the last character away
-				b.WriteString("\x1b[K")
-			}
-		}
-	}
-	if len(lines) < len(l.shown) {
-		fmt.Fprintf(&b, "\x1b[%d;1H\x1b[J", len(lines)+1)
-	}
-	l.shown = lines
-	if b.Len() > 0 {
-		fmt.Fprint(l.out, beginSync+b.String()+endSync)
-	}
+	return Screen{Title: l.title, Width: width, Height: height, Phase: l.phase, Log: slices.Clone(l.log), Style: l.style}
 }
 
-// farewell prints the last state, and what must not be lost with the screen.
+// draw shows what there is now.
+func (l *Live) draw() {
+	if !l.on.Load() {
+		return
+	}
+	screen := l.screen()
+	lines := screen.Frame
+	if l.quit != nil {
+		lines = func(v view.View) []string { return screen.driven(v, l.browser) }
+	}
+	l.painter.Load().show(picture{lines: lines(l.view), width: screen.Width, whole: l.before != "", before: l.before})
+	l.before = ""
+}
+
+// farewell gives the terminal back and prints the last state, and what must not be lost with
+// the screen.
 func (l *Live) farewell(v view.View) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.phase = Stopped
+	l.mu.Unlock()
+	l.GiveBack()
 	screen := l.screen()
 	screen.Height = min(screen.Height, 24) // it scrolls by, and `status --once` tells all
-	for _, line := range screen.Frame(v) {
-		fmt.Fprintln(l.out, line)
-	}
+	lines := screen.Frame(v)
 	first := true
-	for _, line := range l.log {
+	for _, line := range screen.Log {
 		if line.Level < slog.LevelError {
 			continue
 		}
 		if first {
-			fmt.Fprintln(l.out)
+			lines = append(lines, "")
 			first = false
 		}
-		for _, text := range line.lines(l.style, screen.Width) {
-			fmt.Fprintln(l.out, text)
-		}
+		lines = append(lines, line.lines(l.style, screen.Width)...)
 	}
+	l.painter.Load().write(strings.Join(lines, "\n")+"\n", patience)
 }

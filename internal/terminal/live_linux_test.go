@@ -46,7 +46,7 @@ func openTerminal(t *testing.T) (person, program *os.File) {
 func TestLiveGivesTheTerminalBack(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	person, program := openTerminal(t)
-	live := NewLive(program, "manifests")
+	live := NewLive(program, "manifests", Keys{})
 	log := slog.New(live.Handler(slog.LevelInfo)).With("gateway", "default/web")
 	log.Info("envoy started", "pid", 4711)
 	log.Error("envoy ended", "reason", "exit code 1")

@@ -129,18 +129,22 @@ func processes(s Style, v view.View, wide Wide) table {
 
 // problemLines tells a problem with an input: where, what, and what is in force.
 func problemLines(s Style, p source.Problem, width int) []string {
-	const indent = "  "
-	text := clean(p.Error())
-	stale := "its last valid version stays in force"
-	if !p.Stale {
-		stale = ""
-	}
-	if width == 0 || len(indent)+visible(text) <= width {
-		lines := []string{indent + s.red(text)}
-		if stale != "" {
-			lines = append(lines, indent+"    "+s.dim(stale))
+	lines := problemText(s, p.Error(), width)
+	if p.Stale {
+		stale := "its last valid version stays in force"
+		if len(p.Held) > 0 {
+			stale = "the last valid version stays in force of " + named(len(p.Held), func(i int) string { return clean(p.Held[i].String()) })
 		}
-		return lines
+		lines = append(lines, "      "+s.dim(stale))
+	}
+	return lines
+}
+
+func problemText(s Style, text string, width int) []string {
+	const indent = "  "
+	text = clean(text)
+	if width == 0 || len(indent)+visible(text) <= width {
+		return []string{indent + s.red(text)}
 	}
 	var lines []string
 	for i, l := range wrap(text, width-len(indent), 4) {
@@ -150,9 +154,6 @@ func problemLines(s Style, p source.Problem, width int) []string {
 			l = s.red(l)
 		}
 		lines = append(lines, indent+l)
-	}
-	if stale != "" {
-		lines = append(lines, indent+"    "+s.dim(stale))
 	}
 	return lines
 }

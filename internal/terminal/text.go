@@ -37,6 +37,25 @@ func visible(text string) int {
 	return n
 }
 
+// plain returns a text without its colour codes.
+func plain(text string) string {
+	if !strings.Contains(text, "\x1b") {
+		return text
+	}
+	in := false
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\x1b':
+			in = true
+		case in:
+			in = r != 'm'
+		default:
+			return r
+		}
+		return -1
+	}, text)
+}
+
 // clip cuts a text to a width. Colour codes do not count, and a colour that was
 // switched on is switched off.
 func clip(text string, width int) string {

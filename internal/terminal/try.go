@@ -35,7 +35,10 @@ func (f front) takes(route string) bool {
 }
 
 // Try returns up to n commands that reach routes which serve.
-func Try(v view.View, n int) []string {
+func Try(v view.View, n int) []string { return tryAmong(v, v.Items, n) }
+
+// tryAmong is Try for the routes among some items of the view.
+func tryAmong(v view.View, items []view.Item, n int) []string {
 	fronts := map[string][]front{}
 	for _, it := range v.Items {
 		name := objectName(it.Metadata)
@@ -56,7 +59,7 @@ func Try(v view.View, n int) []string {
 		}
 	}
 	var out []string
-	for _, it := range v.Items {
+	for _, it := range items {
 		if !strings.HasSuffix(it.Kind, "Route") || !it.Summary.OK {
 			continue
 		}
