@@ -64,13 +64,13 @@ func parseYAML(text []byte) (*yaml.Node, error) {
 	if err := decoder.Decode(&document); err != nil {
 		failed := yamlError(err)
 		failed.line = failingLine(text, failed.line)
-		return nil, failed
+		return nil, failed.inWords(text)
 	}
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		if err == nil {
 			err = errors.New("text after the end of the document")
 		}
-		return nil, yamlError(err)
+		return nil, yamlError(err).inWords(text)
 	}
 	if len(document.Content) != 1 {
 		return nil, &syntaxError{text: "the document is empty"}
@@ -88,7 +88,18 @@ func yamlError(err error) *syntaxError {
 		line, _ = strconv.Atoi(m[1])
 		text = text[len(m[0]):]
 	}
-	return &syntaxError{line: line, text: "not YAML: " + text}
+	return &syntaxError{line: line, text: text}
+}
+
+// inWords returns the error for people: the line is where it is in the text.
+func (e *syntaxError) inWords(text []byte) *syntaxError {
+	n := 0
+	for line := range bytes.Lines(text) {
+		if n++; n == e.line {
+			return &syntaxError{line: e.line, text: "not YAML: " + inWords(e.text, line)}
+		}
+	}
+	return &syntaxError{line: e.line, text: "not YAML: " + inWords(e.text, nil)}
 }
 
 // maxProbed bounds the lines that failingLine tries one by one.

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -129,9 +131,30 @@ func (s *customSchema) prune(content map[string]any) []string {
 }
 
 // knows reports whether the schema has a field at the path, as prune writes paths.
-func (s *customSchema) knows(path string) bool {
+func (s *customSchema) knows(path string) bool { return s.at(steps(path)) != nil }
+
+// meant says which field may be meant by one that the schema doesn't have.
+func (s *customSchema) meant(path string) string {
+	way := steps(path)
+	if len(way) == 0 {
+		return ""
+	}
+	parent := s.at(way[:len(way)-1])
+	if parent == nil {
+		return ""
+	}
+	return meant(way[len(way)-1], slices.Values(slices.Sorted(maps.Keys(parent.Properties))))
+}
+
+// steps are the names and indices of a path, as prune and errors write paths.
+func steps(path string) []string {
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+}
+
+// at returns the part of the schema that a path leads to, or nil.
+func (s *customSchema) at(way []string) *schema.Structural {
 	at := s.structural
-	for _, step := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
+	for _, step := range way {
 		switch next, ok := at.Properties[step]; {
 		case ok:
 			at = &next
@@ -140,10 +163,10 @@ func (s *customSchema) knows(path string) bool {
 		case at.AdditionalProperties != nil && at.AdditionalProperties.Structural != nil:
 			at = at.AdditionalProperties.Structural
 		default:
-			return false
+			return nil
 		}
 	}
-	return true
+	return at
 }
 
 func (s *customSchema) setDefaults(content map[string]any) {

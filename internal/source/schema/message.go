@@ -1,10 +1,13 @@
 package schema
 
 import (
+	"iter"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/gatehouse-dev/gatehouse/internal/spelling"
 )
 
 // unknownField reports a field that the kind doesn't have. Path is kept as text:
@@ -15,6 +18,14 @@ func unknownField(path, hint string) *field.Error {
 		detail += ": " + hint
 	}
 	return &field.Error{Type: field.ErrorTypeForbidden, Field: path, BadValue: unknown{}, Detail: detail}
+}
+
+// meant is the hint of an unknown field or kind that may be another one, misspelt.
+func meant(written string, known iter.Seq[string]) string {
+	if near := spelling.Nearest(written, known); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return ""
 }
 
 // unknown marks the errors of unknownField.
@@ -50,6 +61,9 @@ func Message(err *field.Error) string {
 		}
 		return detail
 	case field.ErrorTypeInvalid, field.ErrorTypeForbidden:
+		if words := patternInWords(err, detail); words != "" {
+			return words
+		}
 		if detail != "" && !showable(err.BadValue) {
 			return detail
 		}

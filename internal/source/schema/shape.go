@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -81,7 +82,7 @@ func checkStruct(path *field.Path, value any, t reflect.Type) field.ErrorList {
 		if ft, ok := known[key]; ok {
 			errs = append(errs, checkShape(child, object[key], ft)...)
 		} else {
-			errs = append(errs, unknownField(child.String(), ""))
+			errs = append(errs, unknownField(child.String(), meant(key, slices.Values(sortedKeys(known)))))
 		}
 	}
 	return errs
@@ -157,14 +158,7 @@ func childOf(path *field.Path, key string) *field.Path {
 	return path.Child(key)
 }
 
-func sortedKeys(object map[string]any) []string {
-	keys := make([]string, 0, len(object))
-	for key := range object {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
-}
+func sortedKeys[V any](object map[string]V) []string { return slices.Sorted(maps.Keys(object)) }
 
 func jsonName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

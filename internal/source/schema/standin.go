@@ -234,7 +234,7 @@ func (v *Validator) mend(id Identity, of standIn, apiVersion any, spec map[strin
 		}
 		better := false
 		for _, err := range errs {
-			path := steps(err.Field)
+			path := stepsOfSpec(err.Field)
 			better = of.widen(spec, path, false) || take(spec, path) || better
 		}
 		if !better {
@@ -244,9 +244,9 @@ func (v *Validator) mend(id Identity, of standIn, apiVersion any, spec map[strin
 	return nil
 }
 
-// steps are the names and indices of a path, without the first, which is spec.
-func steps(path string) []string {
-	all := strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+// stepsOfSpec are the steps of a path, without the first, which is spec.
+func stepsOfSpec(path string) []string {
+	all := steps(path)
 	if len(all) == 0 || all[0] != "spec" {
 		return nil
 	}

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -141,7 +143,7 @@ func (v *Validator) lookup(group, version, name string) (*row, error) {
 	k := v.kinds[object.KindOf(group, name)]
 	if k == nil {
 		if v.groups[group] {
-			return nil, &UnknownKindError{Field: "kind", Text: fmt.Sprintf("%s is not a kind of %s that Gatehouse reads", shown(name), group)}
+			return nil, &UnknownKindError{Field: "kind", Text: fmt.Sprintf("%s is not a kind of %s that Gatehouse reads", shown(name), group) + v.meant(group, name)}
 		}
 		return nil, ErrForeign
 	}
@@ -166,6 +168,21 @@ func (v *Validator) lookup(group, version, name string) (*row, error) {
 	default:
 		return nil, err
 	}
+}
+
+// meant says which kind of a group may be meant by a misspelt one.
+func (v *Validator) meant(group, name string) string {
+	hint := meant(name, func(yield func(string) bool) {
+		for _, known := range slices.SortedFunc(maps.Keys(v.kinds), object.Kind.Compare) {
+			if known.Group() == group && !yield(known.Name()) {
+				return
+			}
+		}
+	})
+	if hint != "" {
+		hint = "; " + hint
+	}
+	return hint
 }
 
 // Decode validates a document that Identify knows, and returns its object with
@@ -222,7 +239,7 @@ func (v *Validator) unknownFields(id Identity, s *customSchema, content map[stri
 	}
 	errs := make(field.ErrorList, 0, len(paths))
 	for _, path := range paths {
-		hint := ""
+		hint := s.meant(path)
 		if wide != nil && wide.knows(path) {
 			hint = "it is in the experimental channel of the Gateway API: start with --experimental to use it"
 		}

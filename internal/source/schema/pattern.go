@@ -1,0 +1,59 @@
+package schema
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Patterns of the schemas, as errors quote them.
+const (
+	label        = `[a-z0-9]([-a-z0-9]*[a-z0-9])?`
+	subdomain    = label + `(\.` + label + `)*`
+	hostOrSuffix = `^(\*\.)?` + subdomain + `$`
+)
+
+// patternInWords says what a value should be that doesn't match a pattern; empty where the
+// pattern is not one that many people run into.
+func patternInWords(err *field.Error, detail string) string {
+	text, ok := err.BadValue.(string)
+	_, pattern, found := strings.Cut(detail, "should match '")
+	if !ok || !found {
+		return ""
+	}
+	switch pattern = strings.TrimSuffix(pattern, "'"); pattern {
+	case hostOrSuffix:
+		return fmt.Sprintf("%q is not a host name: %s", text, hostAdvice(text, true))
+	case "^" + subdomain + "$":
+		if strings.HasSuffix(err.Field, "ostname") {
+			return fmt.Sprintf("%q is not a host name: %s", text, hostAdvice(text, false))
+		}
+		return fmt.Sprintf("%q is not a name: use small letters, digits, - and dots, with a letter or a digit at both ends", text)
+	case "^" + label + "$":
+		return fmt.Sprintf("%q is not a name: use small letters, digits and -, with a letter or a digit at both ends", text)
+	case `^([0-9]{1,5}(h|m|s|ms)){1,4}$`:
+		return fmt.Sprintf("%q is not a duration: write it with a unit, such as 500ms, 10s or 1h30m", text)
+	case "^/":
+		return fmt.Sprintf("%q is not a path: begin it with /", text)
+	}
+	return ""
+}
+
+// hostAdvice says what to write in the place of a host that is none.
+func hostAdvice(text string, wildcard bool) string {
+	host := hostOf(text)
+	switch {
+	case strings.Contains(text, "://"):
+		return fmt.Sprintf("write %q, without what is before and behind it; listeners say the protocol and rules the path", host)
+	case strings.Contains(text, "/"):
+		return fmt.Sprintf("write %q; a path belongs to the matches of a rule", host)
+	case strings.Contains(text, ":"):
+		return fmt.Sprintf("write %q, without the port, which the listeners of the Gateway say", host)
+	case strings.HasSuffix(text, ".") && len(host) > 0, host != text && !strings.ContainsAny(text, " \t_*"):
+		return fmt.Sprintf("write %q", host)
+	case wildcard && strings.Contains(text, "*"):
+		return `a * can only stand for what is before the first dot, as in "*.example.com"; leave hostnames out for every host`
+	}
+	return "use small letters, digits, - and dots, with a letter or a digit at both ends of each part"
+}
