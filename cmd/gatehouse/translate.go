@@ -99,7 +99,7 @@ func tellProblems(w io.Writer, v view.View, namespace string) error {
 	for _, problem := range v.Problems {
 		fmt.Fprintln(w, problem.Error())
 	}
-	for _, it := range v.Items {
+	for _, it := range v.Causes() {
 		if reason, message, bad := it.Summary.Trouble(); bad {
 			fmt.Fprintf(w, "%s: %s: %s\n", it.Key(), reason, message)
 		}

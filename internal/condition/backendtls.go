@@ -158,9 +158,8 @@ func GatewayClientCertificateInvalid(secret, problem string) metav1.Condition {
 
 // GatewayClientCertificateNotPermitted says that a Secret of another namespace may
 // not be referred to.
-func GatewayClientCertificateNotPermitted(secret, namespace, from string) metav1.Condition {
-	return clientCertificate(gwv1.GatewayReasonRefNotPermitted,
-		fmt.Sprintf("Secret %s may not be used from namespace %s; create a ReferenceGrant in namespace %s from Gateways of namespace %s to Secrets", secret, from, namespace, from))
+func GatewayClientCertificateNotPermitted(secret string, g Grant) metav1.Condition {
+	return clientCertificate(gwv1.GatewayReasonRefNotPermitted, g.refused("Secret "+secret))
 }
 
 // GatewayClientCertificateRefused says that a proxy doesn't take the certificate.

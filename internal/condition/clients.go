@@ -38,9 +38,8 @@ func invalidAuthority(message string) metav1.Condition {
 
 // ListenerAuthorityNotPermitted says that an object of another namespace may not be
 // referred to.
-func ListenerAuthorityNotPermitted(ref, namespace, kind, from string) metav1.Condition {
-	return no(gwv1.ListenerConditionResolvedRefs, gwv1.ListenerReasonRefNotPermitted,
-		fmt.Sprintf("%s may not be used from namespace %s; create a ReferenceGrant in namespace %s from Gateways of namespace %s to %ss", ref, from, namespace, from, kind))
+func ListenerAuthorityNotPermitted(ref string, g Grant) metav1.Condition {
+	return no(gwv1.ListenerConditionResolvedRefs, gwv1.ListenerReasonRefNotPermitted, g.refused(ref))
 }
 
 // ListenerAuthoritiesOfGateway says that references of a Gateway can't be used, to who may

@@ -17,7 +17,7 @@ func TestLongListsAreCut(t *testing.T) {
 		names[i] = strings.Repeat("n", 63)
 	}
 	for i := range problems {
-		problems[i] = BackendNotFound(strings.Repeat("f", i), strings.Repeat("s", 500))
+		problems[i] = BackendNotFound(strings.Repeat("f", i), Missing{Name: strings.Repeat("s", 500)})
 	}
 	for _, c := range []metav1.Condition{GatewaySomeListenersNotValid(names), RouteNotResolved(problems)} {
 		if n := len(c.Message); n > 8192 {
@@ -33,7 +33,7 @@ func TestLongListsAreCut(t *testing.T) {
 // through: those of references may be any text.
 func TestMessagesCanBePrinted(t *testing.T) {
 	for _, name := range []string{"default/\n", "\x1b[31m", "\u0085", strings.Repeat("é", maxMessage)} {
-		c := BackendNotFound("spec.rules[0].backendRefs[0]", name)
+		c := BackendNotFound("spec.rules[0].backendRefs[0]", Missing{Kind: "Service", Name: name})
 		messagetest.Check(t, c.Message, maxMessage)
 		messagetest.Check(t, Noted(c, name).Message, maxMessage)
 	}
@@ -42,7 +42,7 @@ func TestMessagesCanBePrinted(t *testing.T) {
 // TestNotResolvedSaysEachThingOnce protects routes with many references to one
 // missing object.
 func TestNotResolvedSaysEachThingOnce(t *testing.T) {
-	same := BackendNotFound("spec.rules[0].backendRefs[0]", "default/web")
+	same := BackendNotFound("spec.rules[0].backendRefs[0]", Missing{Kind: "Service", Namespace: "default", Name: "web"})
 	c := RouteNotResolved([]metav1.Condition{same, same, BackendKind("x", "Bucket", "b")})
 	if c.Reason != same.Reason || c.Status != metav1.ConditionFalse {
 		t.Errorf("got %s=%s %s, want the first problem's reason", c.Type, c.Status, c.Reason)
@@ -61,7 +61,7 @@ func TestUnprogrammedReasons(t *testing.T) {
 		want  string
 	}{
 		{accepted, "HostnameConflict"},
-		{ListenerUnsupportedProtocol("TCP", "HTTP"), "Invalid"},
+		{ListenerUnsupportedProtocol("TCP", "HTTP", ""), "Invalid"},
 	} {
 		if got := ListenerNotProgrammed(test.cause); got.Reason != test.want || got.Message != test.cause.Message {
 			t.Errorf("%s: got %s %q", test.cause.Reason, got.Reason, got.Message)

@@ -12,7 +12,7 @@ import (
 func TestEventReason(t *testing.T) {
 	end := time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
 	well := ListenerResolvedRefs()
-	missing := ListenerCertificateMissing("a/b")
+	missing := ListenerCertificateMissing(Missing{Kind: "Secret", Namespace: "a", Name: "b"})
 	for want, conditions := range map[string][]metav1.Condition{
 		"": {
 			well, ListenerAccepted(), ListenerProgrammed(), RouteResolvedRefs(), GatewayAddressNotAssigned("none yet"),

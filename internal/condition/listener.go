@@ -13,10 +13,15 @@ func ListenerAccepted() metav1.Condition {
 	return yes(gwv1.ListenerConditionAccepted, gwv1.ListenerReasonAccepted, "The listener is valid")
 }
 
-// ListenerUnsupportedProtocol says that the listener's protocol is not served.
-func ListenerUnsupportedProtocol(protocol, supported string) metav1.Condition {
+// ListenerUnsupportedProtocol says that the listener's protocol is not served. Meant is one
+// that is, if the text may be meant for it.
+func ListenerUnsupportedProtocol(protocol, supported, meant string) metav1.Condition {
+	remedy := "use " + supported
+	if meant != "" {
+		remedy = fmt.Sprintf("did you mean %s? Protocols are %s", meant, supported)
+	}
 	return no(gwv1.ListenerConditionAccepted, gwv1.ListenerReasonUnsupportedProtocol,
-		fmt.Sprintf("Protocol %s is not supported; use %s", protocol, supported))
+		fmt.Sprintf("Protocol %s is not supported; %s", protocol, remedy))
 }
 
 // ListenerUnsupportedValue says that a field of the listener asks for something
@@ -174,7 +179,7 @@ func ListenerResolvedRefs() metav1.Condition {
 // ListenerNotResolved gathers several problems with references under the reason of
 // the first.
 func ListenerNotResolved(problems []metav1.Condition) metav1.Condition {
-	return no(gwv1.ListenerConditionResolvedRefs, problems[0].Reason, messages(problems))
+	return no(gwv1.ListenerConditionResolvedRefs, reasonOf(problems), messages(problems))
 }
 
 // messages are those of several conditions.
@@ -198,8 +203,8 @@ func ListenerCertificateKind(kind, name string) metav1.Condition {
 }
 
 // ListenerCertificateMissing says that a Secret does not exist.
-func ListenerCertificateMissing(secret string) metav1.Condition {
-	return invalidCertificate(fmt.Sprintf("Secret %s does not exist; create it or correct tls.certificateRefs", secret))
+func ListenerCertificateMissing(secret Missing) metav1.Condition {
+	return no(gwv1.ListenerConditionResolvedRefs, secret.reason(string(gwv1.ListenerReasonInvalidCertificateRef)), secret.text("tls.certificateRefs"))
 }
 
 // ListenerCertificateInvalid says what is wrong with what a Secret holds.
@@ -213,9 +218,8 @@ func invalidCertificate(message string) metav1.Condition {
 
 // ListenerRefNotPermitted says that a Secret of another namespace may not be
 // referred to.
-func ListenerRefNotPermitted(secret, namespace, fromKind, from string) metav1.Condition {
-	return no(gwv1.ListenerConditionResolvedRefs, gwv1.ListenerReasonRefNotPermitted,
-		fmt.Sprintf("Secret %s may not be used from namespace %s; create a ReferenceGrant in namespace %s from %ss of namespace %s to Secrets", secret, from, namespace, fromKind, from))
+func ListenerRefNotPermitted(secret string, g Grant) metav1.Condition {
+	return no(gwv1.ListenerConditionResolvedRefs, gwv1.ListenerReasonRefNotPermitted, g.refused("Secret "+secret))
 }
 
 // ListenerInvalidRouteKinds says which of allowedRoutes.kinds can't attach.

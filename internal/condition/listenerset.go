@@ -36,9 +36,8 @@ func ListenerSetNotAllowed(gateway, from, namespace string) metav1.Condition {
 }
 
 // ListenerSetNoGateway says that the set's Gateway does not exist.
-func ListenerSetNoGateway(gateway string) metav1.Condition {
-	return no(gwv1.ListenerSetConditionAccepted, gwv1.ListenerSetReasonParentNotAccepted,
-		fmt.Sprintf("Gateway %s does not exist; create it or correct parentRef", gateway))
+func ListenerSetNoGateway(gateway Missing) metav1.Condition {
+	return no(gwv1.ListenerSetConditionAccepted, gateway.reason(string(gwv1.ListenerSetReasonParentNotAccepted)), gateway.text("parentRef"))
 }
 
 // ListenerSetParentNotAccepted says that the set waits for its Gateway.

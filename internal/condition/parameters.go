@@ -45,7 +45,12 @@ func gatewayParameters(format string, args ...any) metav1.Condition {
 
 // GatewayParametersMissing says that infrastructure.parametersRef names what doesn't
 // exist.
-func GatewayParametersMissing(name string) metav1.Condition {
+func GatewayParametersMissing(parameters Missing) metav1.Condition {
+	if parameters.At != "" || parameters.Near != "" {
+		return no(gwv1.GatewayConditionAccepted, parameters.reason(string(gwv1.GatewayReasonInvalidParameters)),
+			parameters.text("spec.infrastructure.parametersRef")+"; until then "+goesOn)
+	}
+	name := parameters.Namespace + "/" + parameters.Name
 	return gatewayParameters("spec.infrastructure.parametersRef names GatewayParameters %s, which doesn't exist; create it, or remove parametersRef", name)
 }
 

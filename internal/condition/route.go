@@ -14,9 +14,10 @@ func RouteAccepted() metav1.Condition {
 }
 
 // RouteNoGateway says that the parent does not exist.
-func RouteNoGateway(gateway string) metav1.Condition {
-	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonNoMatchingParent,
-		fmt.Sprintf("Gateway %s does not exist; create it or correct parentRefs", gateway))
+func RouteNoGateway(gateway Missing) metav1.Condition { return routeNoParent(gateway) }
+
+func routeNoParent(parent Missing) metav1.Condition {
+	return no(gwv1.RouteConditionAccepted, parent.reason(string(gwv1.RouteReasonNoMatchingParent)), parent.text("parentRefs"))
 }
 
 // RouteGatewayNotServed says that no controller serves the parent, and why.
@@ -26,10 +27,7 @@ func RouteGatewayNotServed(gateway, why string) metav1.Condition {
 }
 
 // RouteNoListenerSet says that the parent does not exist.
-func RouteNoListenerSet(set string) metav1.Condition {
-	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonNoMatchingParent,
-		fmt.Sprintf("ListenerSet %s does not exist; create it or correct parentRefs", set))
-}
+func RouteNoListenerSet(set Missing) metav1.Condition { return routeNoParent(set) }
 
 // RouteSetNotAttached says that the parent is a ListenerSet that is not part of a
 // Gateway, and why.
@@ -49,10 +47,21 @@ func RouteNoListener(parent, wanted string, have []string) metav1.Condition {
 }
 
 // RouteNotAllowed says why no listener that the parentRef selects lets the route
-// attach, each reason naming a listener.
-func RouteNotAllowed(parent string, reasons []string) metav1.Condition {
-	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonNotAllowedByListeners,
-		fmt.Sprintf("%s lets no such route attach: %s; change allowedRoutes of the listener", parent, join(reasons, "; ")))
+// attach, each reason naming a listener. Namespace is the route's where that is a reason, and
+// else empty.
+func RouteNotAllowed(parent string, reasons []string, namespace string) metav1.Condition {
+	text := fmt.Sprintf("%s lets no such route attach: %s; change allowedRoutes of the listener", parent, join(reasons, "; "))
+	if namespace != "" {
+		text += ", for example: " + AllowRoutes(namespace)
+	}
+	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonNotAllowedByListeners, text)
+}
+
+// RouteListenersNotServed says that no listener that the parentRef selects can be served,
+// each reason naming one. What is wrong is told there.
+func RouteListenersNotServed(parent string, reasons []string) metav1.Condition {
+	return no(gwv1.RouteConditionAccepted, gwv1.RouteConditionReason(ReasonWaiting),
+		fmt.Sprintf("%s serves nothing there: %s", parent, join(reasons, "; ")))
 }
 
 // RouteNoHostname says that the route's hostnames have nothing in common with the
@@ -139,7 +148,7 @@ func RouteResolvedRefs() metav1.Condition {
 }
 
 // RouteNotResolved gathers several problems with references under the reason of
-// the first, each message once.
+// the first that is a cause, each message once.
 func RouteNotResolved(problems []metav1.Condition) metav1.Condition {
 	var messages []string
 	seen := map[string]bool{}
@@ -149,7 +158,7 @@ func RouteNotResolved(problems []metav1.Condition) metav1.Condition {
 			messages = append(messages, p.Message)
 		}
 	}
-	return no(gwv1.RouteConditionResolvedRefs, problems[0].Reason, join(messages, "; "))
+	return no(gwv1.RouteConditionResolvedRefs, reasonOf(problems), join(messages, "; "))
 }
 
 // BackendKind says that a reference names a kind that can't be a backend.
@@ -158,9 +167,25 @@ func BackendKind(field, kind, name string) metav1.Condition {
 		fmt.Sprintf("%s %q can't be a backend; name a Service", kind, name))
 }
 
+// reasonOf is the reason of several problems together: the first that doesn't only follow
+// from what is told elsewhere.
+func reasonOf(problems []metav1.Condition) string {
+	for _, p := range problems {
+		if p.Reason != ReasonWaiting {
+			return p.Reason
+		}
+	}
+	return ReasonWaiting
+}
+
 // BackendNotFound says that a Service does not exist.
-func BackendNotFound(field, service string) metav1.Condition {
-	return unresolved(gwv1.RouteReasonBackendNotFound, field, fmt.Sprintf("Service %s does not exist; create it or correct the reference", service))
+func BackendNotFound(field string, service Missing) metav1.Condition {
+	return unresolved(gwv1.RouteConditionReason(service.reason(string(gwv1.RouteReasonBackendNotFound))), field, service.text("the reference"))
+}
+
+// IsBackendMissing reports whether a problem is that the backend does not exist.
+func IsBackendMissing(problem metav1.Condition) bool {
+	return problem.Reason == string(gwv1.RouteReasonBackendNotFound) || problem.Reason == ReasonWaiting
 }
 
 // BackendNoPort says that a reference to a Service names no port.
@@ -224,9 +249,8 @@ func BackendExternalNameDatagrams(field, service string) metav1.Condition {
 
 // BackendNotPermitted says that a Service of another namespace may not be
 // referred to.
-func BackendNotPermitted(field, service, namespace, routeKind, from string) metav1.Condition {
-	return unresolved(gwv1.RouteReasonRefNotPermitted, field,
-		fmt.Sprintf("Service %s may not be used from namespace %s; create a ReferenceGrant in namespace %s from %ss of namespace %s to Services", service, from, namespace, routeKind, from))
+func BackendNotPermitted(field, service string, g Grant) metav1.Condition {
+	return unresolved(gwv1.RouteReasonRefNotPermitted, field, g.refused("Service "+service))
 }
 
 // BackendUnsupportedProtocol says that a Service port speaks something that a

@@ -138,6 +138,9 @@ func newPipeline(opts Options, hosts partition) *Pipeline {
 	p.Problems = flow.NewInput[string, []source.Problem](e, "problems")
 	p.fleetStates = flow.NewInput[object.Name, infra.State](e, "fleet-states", flow.Equal(flow.Same[infra.State]))
 	p.Inputs = topology.NewInputs(e, p.Kinds)
+	if opts.Topology.AnyName { // elsewhere messages don't tell of files
+		p.Inputs.Broken = p.declareBroken()
+	}
 	// Where somebody else runs the proxies there are no fleets: a Service that looks like
 	// that of one tells nothing.
 	if opts.Topology.Provisioned && opts.Mode != features.Unmanaged {

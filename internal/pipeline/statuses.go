@@ -195,6 +195,13 @@ func (p *Pipeline) declareNotices() {
 				return
 			}
 			if _, ok := flow.Get(c, p.Inputs.Classes, class); !ok {
+				if at, broken := p.brokenClass(c, class); broken {
+					emit(k, source.Problem{
+						Key: object.Key{Kind: kind.Gateway, Name: k}, Field: "spec.gatewayClassName", Reason: source.Unknown,
+						Message: fmt.Sprintf("GatewayClass %s can't be used until the mistake at %s is corrected, so nobody serves this Gateway", class, at),
+					})
+					return
+				}
 				emit(k, source.Problem{
 					Key:   object.Key{Kind: kind.Gateway, Name: k},
 					Field: "spec.gatewayClassName", Reason: source.Unknown,

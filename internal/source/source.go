@@ -45,6 +45,8 @@ type Problem struct {
 	Message string     `json:"message"`
 	// Stale is true when an earlier valid version of the object stays in force.
 	Stale bool `json:"stale,omitempty"`
+	// Guess is the object that the text seems to be about; zero where Key is not.
+	Guess object.Key `json:"guess,omitzero"`
 	// Held are the objects that the text may be about, where it can't be told: their last
 	// valid versions stay in force.
 	Held []object.Key `json:"held,omitempty"`
@@ -53,7 +55,7 @@ type Problem struct {
 // Equal reports whether two problems say the same.
 func (p Problem) Equal(o Problem) bool {
 	return p.Key == o.Key && p.File == o.File && p.Line == o.Line && p.Field == o.Field && p.Reason == o.Reason &&
-		p.Message == o.Message && p.Stale == o.Stale && slices.Equal(p.Held, o.Held)
+		p.Message == o.Message && p.Stale == o.Stale && p.Guess == o.Guess && slices.Equal(p.Held, o.Held)
 }
 
 // Outdated yields the objects of which an earlier version is in force for this problem.
@@ -66,6 +68,35 @@ func (p Problem) Outdated(yield func(object.Key) bool) {
 			return
 		}
 	}
+}
+
+// Breaks returns the object that the problem is about where a file may have had it, but for
+// the problem.
+func (p Problem) Breaks() (object.Key, bool) {
+	if p.Stale || p.File == "" || p.Reason == Duplicate || p.Reason == Unread {
+		return object.Key{}, false
+	}
+	key := p.Key
+	if key.IsZero() {
+		key = p.Guess
+	}
+	return key, !key.IsZero()
+}
+
+// Place is where the problem is, as compilers write it: file:line.
+func (p Problem) Place() string {
+	if p.Line == 0 {
+		return p.File
+	}
+	return fmt.Sprintf("%s:%d", p.File, p.Line)
+}
+
+// Also joins a further sentence to a message.
+func Also(message, more string) string {
+	if strings.HasSuffix(message, "?") {
+		return message + " " + strings.ToUpper(more[:1]) + more[1:]
+	}
+	return message + "; " + more
 }
 
 // Error renders the problem on one line, file:line first, as compilers do. File
@@ -83,10 +114,7 @@ func (p Problem) Error() string {
 func (p Problem) text() string {
 	var b strings.Builder
 	if p.File != "" {
-		b.WriteString(p.File)
-		if p.Line > 0 {
-			fmt.Fprintf(&b, ":%d", p.Line)
-		}
+		b.WriteString(p.Place())
 		b.WriteString(": ")
 	}
 	if p.Key != (object.Key{}) {

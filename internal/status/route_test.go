@@ -25,7 +25,7 @@ func TestRouteConditions(t *testing.T) {
 	named.Name = "second"
 	filters := translate.Problem{Rule: 0, Field: "f", Condition: condition.RouteIncompatibleFilters("f", "bad")}
 	extension := translate.Problem{Rule: 0, Field: "e", Condition: condition.UnknownFilterKind("e", "g", "K", "n")}
-	missing := condition.RouteNotResolved([]metav1.Condition{condition.BackendNotFound("r", "ns/svc")})
+	missing := condition.RouteNotResolved([]metav1.Condition{condition.BackendNotFound("r", condition.Missing{Kind: "Service", Namespace: "ns", Name: "svc"})})
 
 	for name, c := range map[string]struct {
 		accepted metav1.Condition
@@ -53,10 +53,10 @@ func TestRouteConditions(t *testing.T) {
 			want:     accepted + "ResolvedRefs=False/BackendNotFound: " + missing.Message + "; " + extension.Condition.Message + "\n",
 		},
 		"not attached": {
-			accepted: condition.RouteNoGateway("infra/gw"),
+			accepted: condition.RouteNoGateway(condition.Missing{Kind: "Gateway", Namespace: "infra", Name: "gw"}),
 			problems: []translate.Problem{named},
 			rejected: []status.RouteRejection{{Gateway: gatewayName, Ref: status.Ref{Kind: status.RefHost, Name: "a"}}},
-			want:     short([]metav1.Condition{condition.RouteNoGateway("infra/gw")}) + resolved,
+			want:     short([]metav1.Condition{condition.RouteNoGateway(condition.Missing{Kind: "Gateway", Namespace: "infra", Name: "gw"})}) + resolved,
 		},
 		"a host is refused here and one elsewhere": {
 			rejected: []status.RouteRejection{

@@ -8,14 +8,15 @@ import (
 )
 
 // Attention counts what a person should look at: objects that are not as they
-// should be, and files that hold nothing that can be attributed to an object.
+// should be, and files that hold nothing that can be attributed to an object. What only
+// waits for one of those is not counted.
 type Attention struct{ Objects, Files int }
 
 // Needed counts in a view.
 func Needed(v view.View) Attention {
 	objects, files := map[string]bool{}, map[string]bool{}
 	for _, it := range v.Items {
-		if _, _, bad := it.Summary.Trouble(); bad {
+		if _, _, bad := it.Summary.Trouble(); bad && len(it.Summary.WaitsFor) == 0 {
 			objects[it.Kind+" "+objectName(it.Metadata)] = true
 		}
 	}

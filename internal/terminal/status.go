@@ -12,7 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
-// PrintStatus writes a view as tables: one per kind, then problems. Messages are
+// PrintStatus writes problems with inputs, and then a view as tables, one per kind: what is
+// wrong with an object may follow from a problem. Messages are
 // never cut: on a terminal they go on below their row, elsewhere a row is a line.
 func PrintStatus(w io.Writer, v view.View, wide Wide) {
 	s := StyleFor(w)
@@ -37,17 +38,8 @@ func PrintStatus(w io.Writer, v view.View, wide Wide) {
 			}
 		}
 	}
-	classes, gateways, sets, routes := statusTables(s, v, wide)
-	print(classes)
-	print(gateways)
-	print(sets)
-	print(routes)
-	print(policyTable(s, v, wide))
-	print(processes(s, v, wide))
 	if len(v.Problems) > 0 {
-		if blocks > 0 {
-			fmt.Fprintln(w)
-		}
+		blocks++
 		fmt.Fprintln(w, s.bold("PROBLEMS"))
 		for _, p := range v.Problems {
 			for _, line := range problemLines(s, p, width) {
@@ -55,6 +47,13 @@ func PrintStatus(w io.Writer, v view.View, wide Wide) {
 			}
 		}
 	}
+	classes, gateways, sets, routes := statusTables(s, v, wide)
+	print(classes)
+	print(gateways)
+	print(sets)
+	print(routes)
+	print(policyTable(s, v, wide))
+	print(processes(s, v, wide))
 }
 
 func statusTables(s Style, v view.View, wide Wide) (classes, gateways, sets, routes table) {

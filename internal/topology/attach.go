@@ -10,6 +10,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
@@ -96,7 +97,7 @@ func (g *Graph) missingGateway(c *flow.Ctx, gateway object.Name) bool {
 
 // parent answers a parentRef. It reports false where the answer is not ours to give.
 func (g *Graph) parent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference) (Parent, bool) {
-	switch kind, name := ParentOf(r.key.Name, ref); kind {
+	switch of, name := ParentOf(r.key.Name, ref); of {
 	case gatewayKind:
 		return g.gatewayParent(c, r, ref, name)
 	case listenerSetKind:
@@ -113,7 +114,7 @@ func (g *Graph) gatewayParent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReferen
 		attached, accepted := g.attach(c, r, ref, "Gateway "+gateway.String(), all)
 		return Parent{Gateway: gateway, Accepted: accepted, attached: attached}, true
 	case g.missingGateway(c, gateway):
-		return Parent{Gateway: gateway, Accepted: condition.RouteNoGateway(gateway.String())}, true
+		return Parent{Gateway: gateway, Accepted: condition.RouteNoGateway(g.missingParent(c, r, gateway))}, true
 	default:
 		return Parent{}, false
 	}
@@ -129,7 +130,7 @@ func (g *Graph) setParent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, 
 		attached, accepted := g.attach(c, r, ref, "ListenerSet "+name.String(), s.list)
 		return Parent{Gateway: s.gateway, Accepted: accepted, attached: attached}, true
 	case g.missingSet(c, name):
-		return Parent{Accepted: condition.RouteNoListenerSet(name.String())}, true
+		return Parent{Accepted: condition.RouteNoListenerSet(g.missing(c, object.Key{Kind: kind.ListenerSet, Name: name}, nil))}, true
 	default:
 		return Parent{}, false
 	}
@@ -178,7 +179,7 @@ func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, par
 	case len(selected) == 0:
 		return nil, condition.RouteNoListener(parent, wanted(ref), g.describe(c, r, ref, all))
 	case allowed == 0:
-		return nil, condition.RouteNotAllowed(parent, g.refusals(c, r, ref, selected))
+		return nil, g.notAllowed(c, r, ref, parent, selected)
 	default:
 		return nil, condition.RouteNoHostname(parent, hostnameTexts(r.hostnames), g.listenerHosts(c, selected, r))
 	}
@@ -271,25 +272,37 @@ func (g *Graph) describe(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, a
 	return out
 }
 
-func (g *Graph) refusals(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, selected []*section) []string {
+// notAllowed says why none of the listeners that the parentRef selects takes the route.
+func (g *Graph) notAllowed(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, parent string, selected []*section) metav1.Condition {
 	var out []string
+	namespace, waits := "", true
 	for _, s := range selected {
 		if !g.tellable(c, r, ref, s) {
 			continue
 		}
-		why := "namespace " + r.key.Namespace
-		if !hasKind(s.kinds, gatewayGroup, gwv1.Kind(r.key.Kind.Name())) {
-			why = "kind " + r.key.Kind.Name()
+		switch {
+		case s.family == unserved:
+			out = append(out, fmt.Sprintf("listener %q has a protocol that is not supported", s.key.Name))
+			continue
+		case !hasKind(s.kinds, gatewayGroup, gwv1.Kind(r.key.Kind.Name())):
+			out = append(out, fmt.Sprintf("listener %q does not allow kind %s", s.key.Name, r.key.Kind.Name()))
+		default:
+			namespace = r.key.Namespace
+			out = append(out, fmt.Sprintf("listener %q does not allow namespace %s", s.key.Name, namespace))
 		}
-		out = append(out, fmt.Sprintf("listener %q does not allow %s", s.key.Name, why))
+		waits = false
 	}
 	switch {
+	case len(out) == len(selected) && waits:
+		return condition.RouteListenersNotServed(parent, out)
 	case len(out) == 0:
-		out = append(out, "no listener allows namespace "+r.key.Namespace)
+		namespace = r.key.Namespace
+		out = append(out, "no listener allows namespace "+namespace)
 	case len(out) < len(selected):
-		out = append(out, "no other listener allows namespace "+r.key.Namespace)
+		namespace = r.key.Namespace
+		out = append(out, "no other listener allows namespace "+namespace)
 	}
-	return out
+	return condition.RouteNotAllowed(parent, out, namespace)
 }
 
 func (g *Graph) listenerHosts(c *flow.Ctx, selected []*section, r *candidate) []string {

@@ -43,6 +43,9 @@ func (r *resolver) backend(use ir.Use, ref *gwv1.BackendObjectReference, field f
 	}
 	if out.Problem != nil {
 		r.problems = append(r.problems, *out.Problem)
+		if out.Problem.Reason == condition.ReasonWaiting {
+			r.waits = append(r.waits, to)
+		}
 	}
 	return out
 }

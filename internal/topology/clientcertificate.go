@@ -32,7 +32,8 @@ func (g *Graph) clientCertificate(c *flow.Ctx, gw *gwv1.Gateway) (object.Name, *
 		return object.Name{}, &problem
 	}
 	if !g.permitted(c, kind.Gateway, gw.Namespace, object.Key{Kind: kind.Secret, Name: secret}) {
-		problem := condition.GatewayClientCertificateNotPermitted(secret.String(), secret.Namespace, gw.Namespace)
+		problem := condition.GatewayClientCertificateNotPermitted(secret.String(),
+			grantFor(object.Key{Kind: kind.Gateway, Name: object.Name{Namespace: gw.Namespace, Name: gw.Name}}, object.Key{Kind: kind.Secret, Name: secret}))
 		return object.Name{}, &problem
 	}
 	cert, ok := flow.Get(c, g.Certificates, secret)

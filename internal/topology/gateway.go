@@ -159,16 +159,16 @@ func (g *Graph) resolveCertificates(c *flow.Ctx, d *draft) (problems []metav1.Co
 			continue
 		}
 		if !g.permitted(c, owner.Kind, owner.Namespace, object.Key{Kind: kind.Secret, Name: secret}) {
-			problems = append(problems, condition.ListenerRefNotPermitted(secret.String(), secret.Namespace, owner.Kind.Name(), owner.Namespace))
+			problems = append(problems, condition.ListenerRefNotPermitted(secret.String(), grantFor(owner, object.Key{Kind: kind.Secret, Name: secret})))
 			continue
 		}
 		cert, ok := flow.Get(c, g.Certificates, secret)
 		switch {
 		case !ok:
-			problems = append(problems, condition.ListenerCertificateMissing(secret.String()))
+			problems = append(problems, condition.ListenerCertificateMissing(g.missing(c, object.Key{Kind: kind.Secret, Name: secret}, &owner)))
 			continue
 		case cert.Problem == secretMissing:
-			problems = append(problems, cert.kept(condition.ListenerCertificateMissing(secret.String())))
+			problems = append(problems, cert.kept(condition.ListenerCertificateMissing(g.missing(c, object.Key{Kind: kind.Secret, Name: secret}, &owner))))
 		case cert.Problem != "":
 			problems = append(problems, cert.kept(condition.ListenerCertificateInvalid(secret.String(), cert.Problem)))
 		}

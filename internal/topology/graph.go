@@ -107,9 +107,10 @@ type Graph struct {
 	XBackends         flow.Table[object.Name, *XBackend]
 	XBackendAncestors flow.Table[object.Name, []Ancestor]
 
-	in      *Inputs
-	options Options
-	version flow.Table[struct{}, Version]
+	in         *Inputs
+	options    Options
+	neighbours map[object.Kind]neighbours // of what may be missing; nil where messages don't name it
+	version    flow.Table[struct{}, Version]
 
 	// grpcParents are what GRPCRoutes name as their parents.
 	grpcParents flow.Table[parentName, struct{}]
@@ -161,6 +162,7 @@ type Graph struct {
 // each reads only what stands above it.
 func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g := &Graph{in: in, options: o, defaultParameters: gatewayParameters{settings: parameters.Merge(o.Settings)}}
+	g.declareNeighbours()
 	g.version = g.declareVersion()
 	g.Classes = g.declareClasses()
 	g.owned = g.declareOwned()

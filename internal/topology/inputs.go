@@ -57,6 +57,11 @@ type Inputs struct {
 	// Unread says of kinds why the source reads none of their objects.
 	Unread *flow.Input[string, string]
 
+	// Broken says of objects that files have with a mistake, and of which nothing may be in
+	// force, where that is: file:line. Package pipeline sets it before the graph is declared;
+	// nil where there are no files.
+	Broken flow.Table[object.Key, string]
+
 	// SlicesByBackend orders the EndpointSlices under what they are the endpoints of.
 	SlicesByBackend *flow.Index[object.Key, object.Name, *discoveryv1.EndpointSlice]
 

@@ -112,7 +112,7 @@ func draftListener(gw *gwv1.Gateway, l *gwv1.Listener, o Options, e edge) *draft
 		d.Hostname = strings.ToLower(string(valueOr(l.Hostname, "")))
 	}
 	if p.family == unserved {
-		d.refuse(condition.ListenerUnsupportedProtocol(string(l.Protocol), supportedProtocols))
+		d.refuse(condition.ListenerUnsupportedProtocol(string(l.Protocol), supportedProtocols, protocolMeant(l.Protocol)))
 	}
 	d.bind(o)
 	d.checkTLS(gw)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
@@ -73,7 +74,7 @@ func (g *Graph) declareSets() flow.Table[object.Name, *set] {
 					}
 				}
 			case g.missingGateway(c, s.gateway):
-				refused := condition.ListenerSetNoGateway(s.gateway.String())
+				refused := condition.ListenerSetNoGateway(g.missing(c, object.Key{Kind: kind.Gateway, Name: s.gateway}, nil))
 				s.refused = &refused
 			default:
 				return

@@ -10,6 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/parameters"
 )
@@ -215,9 +216,10 @@ func (g *Graph) ownParameters(c *flow.Ctx, gw *gwv1.Gateway) (*v1alpha1.GatewayP
 		return nil, new(condition.GatewayInvalidParameters(kindText(ref.Group, ref.Kind), ref.Name))
 	}
 	name := object.Name{Namespace: gw.Namespace, Name: ref.Name}
+	key := object.Key{Kind: kind.GatewayParameters, Name: name}
 	object, ok := flow.Get(c, g.in.Parameters, name)
 	if !ok {
-		return nil, new(condition.GatewayParametersMissing(name.String()))
+		return nil, new(condition.GatewayParametersMissing(g.missing(c, key, nil)))
 	}
 	errs := parameters.Check(object)
 	if object.Spec.Allow != nil {

@@ -46,19 +46,7 @@ func (g *Graph) answers(c *flow.Ctx, route object.Name, o RouteObject) bool {
 // route resolves a route's references.
 func (g *Graph) route(c *flow.Ctx, key object.Key, o RouteObject) *Route {
 	r := resolver{g: g, c: c, route: key}
-	node := &Route{Key: key, Object: o, ResolvedRefs: condition.RouteResolvedRefs()}
-	switch o := o.(type) {
-	case *gwv1.HTTPRoute:
-		node.Rules = r.httpRules(o.Spec.Rules)
-	case *gwv1.GRPCRoute:
-		node.Rules = r.grpcRules(o.Spec.Rules)
-	case *gwv1.TLSRoute:
-		node.Rules = forwardRules(&r, ir.UseTCP, o.Spec.Rules, func(rule *gwv1.TLSRouteRule) []gwv1.BackendRef { return rule.BackendRefs })
-	case *gwv1.TCPRoute:
-		node.Rules = forwardRules(&r, ir.UseTCP, o.Spec.Rules, func(rule *gwv1.TCPRouteRule) []gwv1.BackendRef { return rule.BackendRefs })
-	case *gwv1.UDPRoute:
-		node.Rules = forwardRules(&r, ir.UseUDP, o.Spec.Rules, func(rule *gwv1.UDPRouteRule) []gwv1.BackendRef { return rule.BackendRefs })
-	}
+	node := &Route{Key: key, Object: o, ResolvedRefs: condition.RouteResolvedRefs(), Rules: r.rules(o)}
 	slices.SortFunc(r.policyTargets, object.Key.Compare)
 	node.PolicyTargets = slices.Compact(r.policyTargets)
 	if len(r.problems) > 0 {
@@ -67,12 +55,30 @@ func (g *Graph) route(c *flow.Ctx, key object.Key, o RouteObject) *Route {
 	return node
 }
 
+// rules resolves the references of all rules of a route.
+func (r *resolver) rules(o RouteObject) []RouteRule {
+	switch o := o.(type) {
+	case *gwv1.HTTPRoute:
+		return r.httpRules(o.Spec.Rules)
+	case *gwv1.GRPCRoute:
+		return r.grpcRules(o.Spec.Rules)
+	case *gwv1.TLSRoute:
+		return forwardRules(r, ir.UseTCP, o.Spec.Rules, func(rule *gwv1.TLSRouteRule) []gwv1.BackendRef { return rule.BackendRefs })
+	case *gwv1.TCPRoute:
+		return forwardRules(r, ir.UseTCP, o.Spec.Rules, func(rule *gwv1.TCPRouteRule) []gwv1.BackendRef { return rule.BackendRefs })
+	case *gwv1.UDPRoute:
+		return forwardRules(r, ir.UseUDP, o.Spec.Rules, func(rule *gwv1.UDPRouteRule) []gwv1.BackendRef { return rule.BackendRefs })
+	}
+	return nil
+}
+
 // resolver follows the references of one route.
 type resolver struct {
 	g             *Graph
 	c             *flow.Ctx
 	route         object.Key
 	problems      []metav1.Condition
+	waits         []object.Key // what is broken and told elsewhere
 	policyTargets []object.Key
 }
 

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
@@ -23,11 +22,11 @@ type servicePort struct {
 func (r *resolver) service(ref reference) BackendRef {
 	name := ref.object.Name
 	if !r.g.permitted(r.c, r.route.Kind, r.route.Namespace, ref.object) {
-		return problem(condition.BackendNotPermitted(ref.field(), name.String(), name.Namespace, r.route.Kind.Name(), r.route.Namespace))
+		return problem(condition.BackendNotPermitted(ref.field(), name.String(), grantFor(r.route, ref.object)))
 	}
 	p, refused := r.servicePort(ref)
 	// A policy may target a Service that doesn't exist.
-	if refused.Problem != nil && refused.Problem.Reason != string(gwv1.RouteReasonBackendNotFound) {
+	if refused.Problem != nil && !condition.IsBackendMissing(*refused.Problem) {
 		return refused
 	}
 	policies, some := r.g.policiesOf(r.c, ref.object)
@@ -47,7 +46,7 @@ func (r *resolver) servicePort(ref reference) (*servicePort, BackendRef) {
 	s, ok := flow.Get(r.c, r.g.in.Services, ref.object.Name)
 	switch {
 	case !ok:
-		return nil, problem(condition.BackendNotFound(ref.field(), name))
+		return nil, problem(condition.BackendNotFound(ref.field(), r.g.missing(r.c, ref.object, &r.route)))
 	case ref.port == nil:
 		return nil, problem(condition.BackendNoPort(ref.field(), name))
 	case s.Spec.Type == corev1.ServiceTypeExternalName:

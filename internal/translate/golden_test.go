@@ -173,7 +173,7 @@ func node(route *gwv1.HTTPRoute) *topology.Route {
 
 func resolve(namespace string, ref gwv1.BackendObjectReference) topology.BackendRef {
 	if strings.HasPrefix(string(ref.Name), "missing") {
-		c := condition.BackendNotFound("backendRefs", namespace+"/"+string(ref.Name))
+		c := condition.BackendNotFound("backendRefs", condition.Missing{Kind: "Service", Namespace: namespace, Name: string(ref.Name)})
 		return topology.BackendRef{Problem: &c}
 	}
 	if ref.Namespace != nil {

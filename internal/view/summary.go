@@ -20,9 +20,15 @@ func (s Summary) Trouble() (reason, message string, bad bool) {
 	// A listener that has something to say is nearer to the cause than the Gateway,
 	// whose own condition only counts.
 	for _, l := range s.Listeners {
-		if !l.OK && l.State != pending && l.Message != "" {
-			return l.State, "listener " + l.Name + ": " + l.Message, true
+		if l.OK || l.State == pending || l.Message == "" || bad && l.State == condition.ReasonWaiting {
+			continue
 		}
+		if reason, message, bad = l.State, "listener "+l.Name+": "+l.Message, true; reason != condition.ReasonWaiting {
+			return reason, message, true
+		}
+	}
+	if bad {
+		return reason, message, true
 	}
 	if !s.OK && s.State != pending {
 		return s.State, s.Message, true

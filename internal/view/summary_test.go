@@ -101,7 +101,7 @@ func TestListenerNotes(t *testing.T) {
 	end := time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
 	expires := condition.NoteCertificateExpires("default/web", end)
 	others := condition.NoteCertificateNames("a.example", []string{"b.example"})
-	missing := condition.Noted(condition.ListenerCertificateMissing("default/web"), condition.NoteCertificateKept(end, end.Add(-time.Hour)))
+	missing := condition.Noted(condition.ListenerCertificateMissing(condition.Missing{Kind: "Secret", Namespace: "default", Name: "web"}), condition.NoteCertificateKept(end, end.Add(-time.Hour)))
 	for _, test := range []struct {
 		resolved       metav1.Condition
 		ok             bool

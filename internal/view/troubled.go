@@ -1,12 +1,14 @@
 package view
 
 import (
+	"cmp"
 	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
@@ -96,10 +98,17 @@ func (t *Troubled) Counts() map[Trouble]int {
 // routes along.
 const maxStateLines = 20
 
-// LogStates logs the objects that became bad, or good again.
+// LogStates logs the objects that became bad, or good again. Those with which nothing is wrong
+// that isn't told elsewhere are one line.
 func LogStates(log *slog.Logger, changes []StateChange) {
-	bad, healed := 0, 0
+	bad, healed, waiting := 0, 0, 0
+	first := ""
 	for _, c := range changes {
+		if c.Reason == condition.ReasonWaiting {
+			waiting++
+			first = cmp.Or(first, c.Message)
+			continue
+		}
 		if c.OK {
 			if healed++; healed <= maxStateLines {
 				log.Info("object is in order again", "object", c.Object)
@@ -112,6 +121,9 @@ func LogStates(log *slog.Logger, changes []StateChange) {
 	}
 	if bad > maxStateLines {
 		log.Warn("more objects need attention; `gatehouse status` shows all", "more", bad-maxStateLines)
+	}
+	if waiting > 0 {
+		log.Warn("objects wait for what is wrong elsewhere; `gatehouse status` shows them", "objects", waiting, "message", first)
 	}
 	if healed > maxStateLines {
 		log.Info("more objects are in order again", "more", healed-maxStateLines)

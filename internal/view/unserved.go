@@ -98,13 +98,13 @@ func (u *unserved) noClass(gw *gwv1.Gateway) string {
 
 // noGateway says why a Gateway serves nothing, in the words of who refers to it; it is
 // empty if somebody may serve it.
-func (u *unserved) noGateway(name object.Name, missing func(string) metav1.Condition, refused func(string, string) metav1.Condition) string {
+func (u *unserved) noGateway(name object.Name, missing func(condition.Missing) metav1.Condition, refused func(string, string) metav1.Condition) string {
 	gw, ok := u.objects[object.Key{Kind: kind.Gateway, Name: name}].(*gwv1.Gateway)
 	if !ok {
 		if u.unread[kind.Gateway] {
 			return ""
 		}
-		return missing(name.String()).Message
+		return missing(condition.Missing{Kind: kind.Gateway.Name(), Namespace: name.Namespace, Name: name.Name}).Message
 	}
 	if why := u.noClass(gw); why != "" {
 		return refused(name.String(), why).Message
@@ -120,7 +120,7 @@ func (u *unserved) noSet(name object.Name) string {
 		if u.unread[kind.ListenerSet] {
 			return ""
 		}
-		return condition.RouteNoListenerSet(name.String()).Message
+		return condition.RouteNoListenerSet(condition.Missing{Kind: kind.ListenerSet.Name(), Namespace: name.Namespace, Name: name.Name}).Message
 	}
 	why := u.noGateway(topology.ParentOfSet(set), condition.ListenerSetNoGateway, condition.ListenerSetParentNotAccepted)
 	if why == "" {

@@ -60,6 +60,9 @@ type Summary struct {
 	Redirect  bool          `json:"redirect,omitempty"` // which is answered by a redirect
 	Call      string        `json:"call,omitempty"`     // of a GRPCRoute: what to ask with grpcurl
 	Listeners []ListenerRow `json:"listeners,omitempty"`
+	// WaitsFor are the objects with which something is wrong that is told there, and for which
+	// alone this one is not in order.
+	WaitsFor []string `json:"waitsFor,omitempty"`
 	// RefusedEdit says why the newest version of the object was refused, where an
 	// earlier one stays in force.
 	RefusedEdit string `json:"refusedEdit,omitempty"`
@@ -122,14 +125,20 @@ func of(p *pipeline.Pipeline, told func(object.Key) any) View {
 			show(c, told, func(it Item) { v.Items = append(v.Items, it) })
 		}
 		p.AllProblems(c, func(problem source.Problem) { v.Problems = append(v.Problems, problem) })
+		v.sort(p.Kinds)
+		v.gather(c, p)
 	})
-	sortItems(p.Kinds, v.Items)
+	v.blame()
+	return v
+}
+
+// sort puts objects and problems in the order in which they are shown.
+func (v *View) sort(kinds *kind.Table) {
+	sortItems(kinds, v.Items)
 	slices.SortFunc(v.Problems, func(a, b source.Problem) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Message, b.Message),
 			a.Key.Compare(b.Key), strings.Compare(a.Field, b.Field))
 	})
-	v.blame()
-	return v
 }
 
 // sortItems sorts by kind, in the order in which tables show them, then by name.

@@ -167,6 +167,7 @@ type fault struct {
 	field   string
 	message string
 	reason  source.Reason
+	guess   object.Key // that the text seems to be about, if it can't be attributed
 }
 
 // compare orders definitions by what "first" means to the user.
@@ -199,7 +200,7 @@ func (r *reader) read(text []byte, isJSON bool, earlier map[uint64]*definition) 
 		c := &converter{recent: r.recent}
 		value, err := c.value(n, 0)
 		if err != nil {
-			doc.fail(err)
+			doc.fail(err, r.guess(text))
 			continue
 		}
 		switch value := value.(type) {
@@ -211,7 +212,11 @@ func (r *reader) read(text []byte, isJSON bool, earlier map[uint64]*definition) 
 		}
 	}
 	if err != nil {
-		doc.fail(err)
+		guess := object.Key{}
+		if !isJSON {
+			guess = r.guess(text)
+		}
+		doc.fail(err, guess)
 	}
 	doc.hold(defs)
 	doc.finish()
@@ -231,8 +236,8 @@ func (doc *document) finish() {
 }
 
 // fail records that the document, or the rest of it, can't be understood.
-func (doc *document) fail(err error) {
-	f := fault{reason: source.Syntax, message: err.Error()}
+func (doc *document) fail(err error, guess object.Key) {
+	f := fault{reason: source.Syntax, message: err.Error(), guess: guess}
 	if syntax := new(syntaxError); errors.As(err, &syntax) {
 		f.line = max(0, syntax.line-1)
 	}
@@ -337,7 +342,7 @@ func (r *reader) unidentified(doc *document, it item, err error) {
 		name, _, _ := unstructured.NestedString(it.content, "metadata", "name")
 		doc.note(fault{
 			line: lineOf(it.node, unknown.Field) - 1, field: unknown.Field,
-			message: unknown.Text, reason: source.Unknown,
+			message: unknown.Text, reason: source.Unknown, guess: r.identityOf(it.content),
 		}, name)
 	case errors.As(err, &invalid):
 		// The fault can't be attributed, so it may be about any object that was here
@@ -346,7 +351,7 @@ func (r *reader) unidentified(doc *document, it item, err error) {
 		f.field = joinPaths(it.path, f.field)
 		doc.note(f, "")
 	default:
-		doc.fail(err)
+		doc.fail(err, object.Key{})
 	}
 }
 

@@ -294,7 +294,9 @@ func (x *index) problems(f *file) []source.Problem {
 				p := flt.problem(f.name, doc)
 				p.Key, p.Stale = def.key(), def.object != nil
 				if i == 0 && def.object == nil {
-					p.Message += def.note(x.winner(p.Key))
+					for _, note := range def.notes(x.winner(p.Key)) {
+						p.Message = source.Also(p.Message, note)
+					}
 				}
 				problems = append(problems, p)
 			}
@@ -307,22 +309,20 @@ func (x *index) problems(f *file) []source.Problem {
 	return problems
 }
 
-// note says what is in force in place of a definition that never was valid: winner, if that
+// notes say what is in force in place of a definition that never was valid: winner, if that
 // is its own stand-in.
-func (d *definition) note(winner *definition) (note string) {
+func (d *definition) notes(winner *definition) (notes []string) {
 	if winner == d {
-		note = "; until it is valid, what it would take answers 500, as far as that can be read"
+		notes = append(notes, "until it is valid, what it would take answers 500, as far as that can be read")
 	}
-	if winner == nil || winner == d {
-		if list := d.refused.unread; len(list) > 0 {
-			note += "; of " + strings.Join(list, ", ") + " nothing can be read, so that what it guards there may be open"
-		}
+	if list := d.refused.unread; len(list) > 0 && (winner == nil || winner == d) {
+		notes = append(notes, "of "+strings.Join(list, ", ")+" nothing can be read, so that what it guards there may be open")
 	}
-	return note
+	return notes
 }
 
 func (f fault) problem(file string, doc *document) source.Problem {
-	return source.Problem{File: file, Line: int(doc.line) + f.line, Field: f.field, Reason: f.reason, Message: f.message}
+	return source.Problem{File: file, Line: int(doc.line) + f.line, Field: f.field, Reason: f.reason, Message: f.message, Guess: f.guess}
 }
 
 // duplicate reports a definition that isn't used because of an earlier one.
@@ -360,7 +360,7 @@ func (x *index) tellHeld(p *source.Problem, f *file) {
 	case 0:
 	case 1:
 		p.Stale = held[0].object != nil
-		p.Key = held[0].key()
+		p.Key, p.Guess = held[0].key(), object.Key{}
 	default:
 		p.Stale = true
 		p.Held = x.held(held)

@@ -65,7 +65,7 @@ func (v *Validator) StandIn(id Identity, content map[string]any, errs field.Erro
 	first := of.draft(spec)
 	for _, err := range errs {
 		_, missing := err.BadValue.(unknown)
-		of.widen(first, steps(err.Field), missing)
+		of.widen(first, stepsOfSpec(err.Field), missing)
 	}
 	for _, rules := range []any{first["rules"], first["rules"], []any{of.rule(nil)}} {
 		draft := map[string]any{"parentRefs": runtime.DeepCopyJSONValue(parents), "rules": rules}

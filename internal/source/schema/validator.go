@@ -15,6 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/spelling"
 )
 
 // Validator decodes objects of the kinds that Gatehouse reads. It is safe for
@@ -65,6 +66,7 @@ type Identity struct {
 type UnknownKindError struct {
 	Field string // "kind" or "apiVersion"
 	Text  string
+	Meant string // the kind that may be meant by a misspelt one; empty if none is near
 }
 
 // Error says what is wrong and what to do.
@@ -143,7 +145,12 @@ func (v *Validator) lookup(group, version, name string) (*row, error) {
 	k := v.kinds[object.KindOf(group, name)]
 	if k == nil {
 		if v.groups[group] {
-			return nil, &UnknownKindError{Field: "kind", Text: fmt.Sprintf("%s is not a kind of %s that Gatehouse reads", shown(name), group) + v.meant(group, name)}
+			unknown := &UnknownKindError{Field: "kind", Meant: v.meant(group, name)}
+			unknown.Text = fmt.Sprintf("%s is not a kind of %s that Gatehouse reads", shown(name), group)
+			if unknown.Meant != "" {
+				unknown.Text += "; did you mean " + unknown.Meant + "?"
+			}
+			return nil, unknown
 		}
 		return nil, ErrForeign
 	}
@@ -172,17 +179,13 @@ func (v *Validator) lookup(group, version, name string) (*row, error) {
 
 // meant says which kind of a group may be meant by a misspelt one.
 func (v *Validator) meant(group, name string) string {
-	hint := meant(name, func(yield func(string) bool) {
+	return spelling.Nearest(name, func(yield func(string) bool) {
 		for _, known := range slices.SortedFunc(maps.Keys(v.kinds), object.Kind.Compare) {
 			if known.Group() == group && !yield(known.Name()) {
 				return
 			}
 		}
 	})
-	if hint != "" {
-		hint = "; " + hint
-	}
-	return hint
 }
 
 // Decode validates a document that Identify knows, and returns its object with

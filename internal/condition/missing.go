@@ -1,0 +1,86 @@
+package condition
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// ReasonWaiting is the reason of what is wrong with an object only because something else is
+// wrong, which is told where it is: a mistake in a file, or a listener that can't be served.
+const ReasonWaiting = "Waiting"
+
+// Missing is an object that a reference names and that does not exist, with what is known of
+// why. What tells of other objects than that is filled in only where the reader may know them.
+type Missing struct {
+	Kind, Namespace, Name string
+	// At is where a file has the object with a mistake, as file:line; empty if none does.
+	At string
+	// Near is the name of one in the same namespace that is written almost like it.
+	Near string
+	// Elsewhere is another namespace, which has one of that name, and Permit is what must be
+	// written, as YAML, for the reference to be permitted; empty if it is.
+	Elsewhere, Permit string
+}
+
+func (m Missing) String() string {
+	if m.Namespace == "" {
+		return m.Kind + " " + m.Name
+	}
+	return m.Kind + " " + m.Namespace + "/" + m.Name
+}
+
+// reason is the reason of a condition that says that the object is missing.
+func (m Missing) reason(otherwise string) string {
+	if m.At != "" {
+		return ReasonWaiting
+	}
+	return otherwise
+}
+
+// text says that the object is missing, and what to do with the field that names it.
+func (m Missing) text(field string) string {
+	switch {
+	case m.At != "":
+		return fmt.Sprintf("%s can't be used until the mistake at %s is corrected", m, m.At)
+	case m.Near != "":
+		return fmt.Sprintf("%s does not exist; did you mean %q? Correct %s, or create it", m, m.Near, field)
+	case m.Elsewhere != "":
+		text := fmt.Sprintf("%s does not exist, but %s/%s does; write {name: %[3]s, namespace: %[2]s} in %[4]s", m, m.Elsewhere, m.Name, field)
+		if m.Permit != "" {
+			text += ", and permit it there with " + m.Permit
+		}
+		return text
+	default:
+		return fmt.Sprintf("%s does not exist; create it or correct %s", m, field)
+	}
+}
+
+// Grant is what a ReferenceGrant says that permits a reference into another namespace.
+type Grant struct {
+	FromKind, From  string // a kind of the Gateway API, and its namespace
+	Group, Kind     string // of what is referred to
+	Namespace, Name string
+}
+
+// YAML is the ReferenceGrant, on one line.
+func (g Grant) YAML() string {
+	name := strings.ToLower(fmt.Sprintf("%s-%s-to-%s-%s", g.From, g.FromKind, g.Kind, g.Name)) // another for each pair
+	return fmt.Sprintf("{apiVersion: %s, kind: ReferenceGrant, metadata: {name: %s, namespace: %s}, spec: {from: [{group: %s, kind: %s, namespace: %s}], to: [{group: %s, kind: %s, name: %s}]}}",
+		gwv1.GroupVersion, name, g.Namespace, gwv1.GroupName, g.FromKind, g.From, cmp.Or(g.Group, `""`), g.Kind, g.Name)
+}
+
+// refused says that a reference is not permitted, and by what it would be. Subject names what
+// it leads to.
+func (g Grant) refused(subject string) string {
+	return fmt.Sprintf("%s may not be used from namespace %s; create a ReferenceGrant in namespace %s from %[4]ss of namespace %[2]s to %[5]ss: %[6]s",
+		subject, g.From, g.Namespace, g.FromKind, g.Kind, g.YAML())
+}
+
+// AllowRoutes is what a listener says, as YAML on one line, that lets routes of a namespace
+// attach.
+func AllowRoutes(namespace string) string {
+	return fmt.Sprintf("allowedRoutes: {namespaces: {from: Selector, selector: {matchLabels: {kubernetes.io/metadata.name: %s}}}}", namespace)
+}

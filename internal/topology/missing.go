@@ -1,0 +1,187 @@
+package topology
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/spelling"
+)
+
+// neighbours are the objects of a kind by what they have in common with one that is missing.
+type neighbours struct {
+	siblings  func(c *flow.Ctx, namespace string) []string // names, in order
+	namesakes func(c *flow.Ctx, name string) []string      // namespaces, in order
+}
+
+// declareNeighbours orders the objects that people name wrongly. It does so only where whoever
+// reads a message may know of all objects.
+func (g *Graph) declareNeighbours() {
+	if !g.options.AnyName {
+		return
+	}
+	g.neighbours = map[object.Kind]neighbours{
+		kind.Gateway:           neighboursIn(g.in.Gateways),
+		kind.ListenerSet:       neighboursIn(g.in.ListenerSets),
+		kind.Service:           neighboursIn(g.in.Services),
+		kind.Secret:            neighboursIn(g.in.Secrets),
+		kind.GatewayParameters: neighboursIn(g.in.Parameters),
+	}
+}
+
+func neighboursIn[V any](t flow.Table[object.Name, V]) neighbours {
+	byNamespace := flow.NewIndex(t, func(k object.Name, _ V, yield func(string)) { yield(k.Namespace) }, object.Name.Compare)
+	// A bucket for each name would take more memory than all else here.
+	byName := flow.NewIndex(t, func(k object.Name, _ V, yield func(uint8)) { yield(shelf(k.Name)) }, object.Name.Compare)
+	return neighbours{
+		siblings: func(c *flow.Ctx, namespace string) []string {
+			var names []string
+			for k := range flow.Select(c, byNamespace, namespace).All() {
+				names = append(names, k.Name)
+			}
+			return names
+		},
+		namesakes: func(c *flow.Ctx, name string) []string {
+			var namespaces []string
+			for k := range flow.Select(c, byName, shelf(name)).All() {
+				if k.Name == name {
+					namespaces = append(namespaces, k.Namespace)
+				}
+			}
+			return namespaces
+		},
+	}
+}
+
+// shelf spreads names over the buckets of an index.
+func shelf(name string) uint8 { return uint8(xxhash.Sum64String(name)) }
+
+// missing says what there is to say of an object that doesn't exist. From is who refers to it,
+// where references into other namespaces need a ReferenceGrant; else nil.
+func (g *Graph) missing(c *flow.Ctx, key object.Key, from *object.Key) condition.Missing {
+	m := condition.Missing{Kind: key.Kind.Name(), Namespace: key.Namespace, Name: key.Name.Name}
+	if !g.options.AnyName {
+		return m
+	}
+	if g.in.Broken != nil {
+		if at, ok := flow.Get(c, g.in.Broken, key); ok {
+			m.At = at
+			return m
+		}
+	}
+	n, ok := g.neighbours[key.Kind]
+	if !ok {
+		return m
+	}
+	elsewhere := n.namesakes(c, m.Name)
+	if len(elsewhere) == 0 || key.Kind == kind.GatewayParameters { // which have no namespace to write
+		m.Near = spelling.Nearest(m.Name, slices.Values(n.siblings(c, m.Namespace)))
+		return m
+	}
+	m.Elsewhere = elsewhere[0]
+	there := object.Key{Kind: key.Kind, Name: name(m.Elsewhere, m.Name)}
+	if from != nil && !g.permitted(c, from.Kind, from.Namespace, there) {
+		m.Permit = grantFor(*from, there).YAML()
+	}
+	return m
+}
+
+// missingParent is missing of the Gateway that a route names.
+func (g *Graph) missingParent(c *flow.Ctx, r *candidate, gateway object.Name) condition.Missing {
+	m := g.missing(c, object.Key{Kind: kind.Gateway, Name: gateway}, nil)
+	if m.Elsewhere == "" {
+		return m
+	}
+	sections, _ := flow.Get(c, g.sections, name(m.Elsewhere, m.Name))
+	if !slices.ContainsFunc(sections, func(s section) bool { return g.admits(c, &s, r.key.Namespace) }) {
+		m.Permit = condition.AllowRoutes(r.key.Namespace) + " at a listener"
+	}
+	return m
+}
+
+// grantFor is what would permit a reference.
+func grantFor(from, to object.Key) condition.Grant {
+	return condition.Grant{
+		FromKind: from.Kind.Name(), From: from.Namespace,
+		Group: to.Kind.Group(), Kind: to.Kind.Name(), Namespace: to.Namespace, Name: to.Name.Name,
+	}
+}
+
+// protocolMeant returns the protocol that a misspelt one may be meant for.
+func protocolMeant(written gwv1.ProtocolType) string {
+	var known []string
+	for p := range protocols {
+		known = append(known, string(p))
+	}
+	slices.Sort(known)
+	return spelling.Nearest(strings.TrimSpace(string(written)), slices.Values(known))
+}
+
+// Waits returns what an object can't be served for although nothing is wrong with the object:
+// what it refers to that a file has with a mistake, or that has no listener that can be served.
+// It is for views, and for objects whose state is condition.ReasonWaiting.
+func (g *Graph) Waits(c *flow.Ctx, key object.Key) []object.Key {
+	switch key.Kind {
+	case kind.Gateway:
+		gw, ok := flow.Get(c, g.in.Gateways, key.Name)
+		if !ok {
+			return nil
+		}
+		var refs []object.Key
+		if in := gw.Spec.Infrastructure; in != nil && in.ParametersRef != nil {
+			refs = append(refs, object.Key{Kind: kind.GatewayParameters, Name: name(key.Namespace, in.ParametersRef.Name)})
+		}
+		secrets := map[object.Name]bool{}
+		for i := range gw.Spec.Listeners {
+			wantedSecrets(key.Name, &gw.Spec.Listeners[i], secrets)
+		}
+		return g.broken(c, refs, secrets)
+	case kind.ListenerSet:
+		set, ok := flow.Get(c, g.in.ListenerSets, key.Name)
+		if !ok {
+			return nil
+		}
+		secrets := map[object.Name]bool{}
+		for i := range set.Spec.Listeners {
+			l := gwv1.Listener(set.Spec.Listeners[i])
+			wantedSecrets(key.Name, &l, secrets)
+		}
+		return g.broken(c, []object.Key{{Kind: kind.Gateway, Name: ParentOfSet(set)}}, secrets)
+	}
+	o, ok := flow.Get(c, g.in.Routes, key)
+	if !ok {
+		return nil
+	}
+	r := resolver{g: g, c: c, route: key}
+	refs := ParentRefs(o)
+	for i := range refs {
+		p, ok := g.parent(c, &candidate{key: key, hostnames: Hostnames(o)}, &refs[i])
+		if ok && p.Accepted.Reason == condition.ReasonWaiting {
+			of, name := ParentOf(key.Name, &refs[i])
+			r.waits = append(r.waits, object.Key{Kind: object.KindOf(string(gatewayGroup), string(of)), Name: name})
+		}
+	}
+	r.rules(o)
+	return r.waits
+}
+
+// broken returns those of some objects that files have with a mistake.
+func (g *Graph) broken(c *flow.Ctx, objects []object.Key, secrets map[object.Name]bool) []object.Key {
+	for _, secret := range slices.SortedFunc(maps.Keys(secrets), object.Name.Compare) {
+		objects = append(objects, object.Key{Kind: kind.Secret, Name: secret})
+	}
+	return slices.DeleteFunc(objects, func(o object.Key) bool {
+		if g.in.Broken == nil {
+			return true
+		}
+		_, ok := flow.Get(c, g.in.Broken, o)
+		return !ok
+	})
+}
