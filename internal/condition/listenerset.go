@@ -63,6 +63,17 @@ func ListenerSetNoListenerProgrammed(listeners []string) metav1.Condition {
 		fmt.Sprintf("No listener is in force; see the conditions of %s", listenersNamed(listeners)))
 }
 
+// ListenerSetOldProgrammed is GatewayOldProgrammed of a ListenerSet.
+func ListenerSetOldProgrammed(listeners []string) metav1.Condition {
+	return no(gwv1.ListenerSetConditionProgrammed, gwv1.ListenerSetReasonListenersNotValid, oldInForce(listeners))
+}
+
+// ListenerSetOldListeners is GatewayOldListeners of a ListenerSet.
+func ListenerSetOldListeners(listeners []string) metav1.Condition {
+	return yes(gwv1.ListenerSetConditionAccepted, gwv1.ListenerSetReasonListenersNotValid,
+		fmt.Sprintf("The ListenerSet is served with an earlier version of %s; see the conditions there", listenersNamed(listeners)))
+}
+
 // ListenerSetPending says what the set waits for before it is programmed.
 func ListenerSetPending(what string) metav1.Condition {
 	return no(gwv1.ListenerSetConditionProgrammed, gwv1.ListenerSetReasonPending, what)

@@ -30,9 +30,30 @@ func GatewayNoListenerProgrammed(listeners []string) metav1.Condition {
 		fmt.Sprintf("No listener is programmed; see the conditions of %s", listenersNamed(listeners)))
 }
 
+// GatewayOldProgrammed says that the proxies refuse the newest version of listeners, and
+// run no others, but the last versions that they have accepted.
+func GatewayOldProgrammed(listeners []string) metav1.Condition {
+	return no(gwv1.GatewayConditionProgrammed, gwv1.GatewayReasonInvalid, oldInForce(listeners))
+}
+
+// GatewayOldListeners says that the Gateway is served with earlier versions of some of its
+// listeners.
+func GatewayOldListeners(listeners []string) metav1.Condition {
+	return yes(gwv1.GatewayConditionAccepted, gwv1.GatewayReasonListenersNotValid,
+		fmt.Sprintf("The Gateway is served with an earlier version of %s; see the conditions there", listenersNamed(listeners)))
+}
+
+func oldInForce(listeners []string) string {
+	return fmt.Sprintf("The newest version of %s is not in force, and the last that Envoy has accepted is; see the conditions there", listenersNamed(listeners))
+}
+
 // ListenerRefused says that a proxy refuses the listener's configuration.
 func ListenerRefused(envoy string, keepsOld bool) metav1.Condition {
-	return ListenerInvalid(refusal(Refusal{Subject: "the listener", Envoy: envoy, KeepsOld: keepsOld}))
+	subject := "the listener"
+	if strings.Contains(envoy, "unable to open file") {
+		subject += ", since it can't write the file that accessLog of its GatewayParameters names"
+	}
+	return ListenerInvalid(refusal(Refusal{Subject: subject, Envoy: envoy, KeepsOld: keepsOld}))
 }
 
 // ListenerCertificateRefused says that a proxy refuses one of the listener's

@@ -56,7 +56,7 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	var listeners []gwv1.ListenerStatus
 	for _, l := range in.Node.Listeners {
 		conditions := each.conditions(l)
-		summary.count(l, conditions)
+		summary.count(l, conditions, each.oldInForce(l))
 		listeners = append(listeners, each.status(l, conditions))
 	}
 	assigned := in.assigned()
@@ -98,9 +98,11 @@ type summary struct {
 	programmed, pending int
 	silent              []string // neither programmed nor pending
 	refused             []string // of the silent ones, those that only the proxy refuses
+	old                 int      // of these, those of which an earlier version is in force
 }
 
-func (s *summary) count(l *topology.Listener, conditions []metav1.Condition) {
+// count takes in a listener. Old is whether an earlier version than the newest is in force.
+func (s *summary) count(l *topology.Listener, conditions []metav1.Condition, old oldVersion) {
 	p, _ := condition.Find(conditions, string(gwv1.ListenerConditionProgrammed))
 	switch {
 	case p.Status == metav1.ConditionTrue:
@@ -112,14 +114,23 @@ func (s *summary) count(l *topology.Listener, conditions []metav1.Condition) {
 		if l.Serves {
 			s.refused = append(s.refused, l.Key.Name)
 		}
+		if old {
+			s.old++
+		}
 	}
 }
+
+// onlyOld reports whether of all listeners that are refused an earlier version is in force.
+func (s *summary) onlyOld() bool { return s.old > 0 && s.old == len(s.refused) }
 
 // accepted is the node's condition, unless the proxy found something invalid that
 // it could not know of.
 func (in *GatewayInput) accepted(s *summary) metav1.Condition {
 	c := in.Node.Accepted
 	if c.Status == metav1.ConditionTrue && c.Reason == string(gwv1.GatewayReasonAccepted) && len(s.refused) > 0 {
+		if s.onlyOld() {
+			return condition.GatewayOldListeners(s.refused)
+		}
 		return condition.GatewaySomeListenersNotValid(s.refused)
 	}
 	return c
@@ -165,6 +176,8 @@ func (in *GatewayInput) programmed(s *summary, each *listenerInput, unreachable 
 		return condition.GatewayProgrammed()
 	case s.programmed > 0:
 		return condition.GatewayProgrammedWithout(s.silent)
+	case s.pending == 0 && s.old > 0 && s.old == len(s.silent):
+		return condition.GatewayOldProgrammed(s.silent)
 	case s.pending == 0:
 		return condition.GatewayNoListenerProgrammed(s.silent)
 	default:

@@ -82,6 +82,8 @@ func TestGatewayConditions(t *testing.T) {
 	someBad := say(condition.GatewaySomeListenersNotValid([]string{"http"}))
 	programmed, without := say(condition.GatewayProgrammed()), say(condition.GatewayProgrammedWithout([]string{"http"}))
 	none := say(condition.GatewayNoListenerProgrammed([]string{"http"}))
+	someOld := say(condition.GatewayOldListeners([]string{"http"}))
+	oldServes := say(condition.GatewayOldProgrammed([]string{"http"}))
 	serves := say(condition.ListenerProgrammed())
 	unsupported := condition.GatewayUnsupportedAddress("test/x", "value")
 	unusable := condition.GatewayAddressNotUsable([]string{"192.0.2.1"})
@@ -144,15 +146,24 @@ func TestGatewayConditions(t *testing.T) {
 				Node: both(), BindAddresses: local,
 				Proxy: rejected(acknowledged("tls-443"), status.RefListener, "http-80", "bad"),
 			},
-			someBad + without + resolved,
+			someOld + without + resolved,
 			"Programmed=False/Invalid: Envoy refuses the listener, and the last version that it accepted stays in force: bad\n",
+		},
+		"the access log can't be written": {
+			status.GatewayInput{
+				Node: gateway(listener("http", 80, gwv1.HTTPProtocolType)), BindAddresses: local,
+				Proxy: rejected(acknowledged(), status.RefListener, "http-80", "unable to open file '/no/log'"),
+			},
+			"Accepted=True/ListenersNotValid: The Gateway is served with an earlier version of listener \"http\"; see the conditions there\n" +
+				"Programmed=False/Invalid: The newest version of listener \"http\" is not in force, and the last that Envoy has accepted is; see the conditions there\n" + resolved,
+			"Programmed=False/Invalid: Envoy refuses the listener, since it can't write the file that accessLog of its GatewayParameters names, and the last version that it accepted stays in force: unable to open file '/no/log'\n",
 		},
 		"the certificate is refused": {
 			status.GatewayInput{
 				Node: gateway(listener("http", 443, gwv1.HTTPSProtocolType)), BindAddresses: local,
 				Proxy: rejected(acknowledged("tls-443"), status.RefSecret, "infra/cert", "KEY_VALUES_MISMATCH"),
 			},
-			someBad + none + resolved,
+			someOld + oldServes + resolved,
 			"Programmed=False/Invalid: Envoy refuses the certificate in Secret infra/cert, and the last version that it accepted stays in force: KEY_VALUES_MISMATCH\n",
 		},
 		"not accepted": {

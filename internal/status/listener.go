@@ -77,6 +77,29 @@ func (in *listenerInput) conditions(l *topology.Listener) []metav1.Condition {
 	return append(conditions, condition.ListenerPending(in.waitsFor()))
 }
 
+// oldVersion says that not the newest version of a listener is in force, but an earlier one.
+type oldVersion bool
+
+// oldInForce reports whether the proxy refuses the newest version of a listener, or what it
+// needs, and goes on with the last one that it has accepted. A port that can't be bound is
+// another matter.
+func (in *listenerInput) oldInForce(l *topology.Listener) oldVersion {
+	refs := []Ref{{RefListener, translate.ListenerName(l)}}
+	for _, secret := range l.Certificates {
+		refs = append(refs, SecretRef(ir.Certificate(secret)))
+	}
+	if v := l.Clients; v != nil {
+		refs = append(refs, SecretRef(ir.Authorities(v.Authorities...)))
+	}
+	for _, ref := range refs {
+		if r, ok := in.proxy.Rejected[ref]; ok {
+			_, unbound := bindFailure(r.Message)
+			return oldVersion(r.KeepsOld && !unbound)
+		}
+	}
+	return false
+}
+
 // words are what a proxy says of what the listener shares with others of its Gateway.
 func (in *listenerInput) words(l *topology.Listener, r Rejection) string {
 	return in.reader.Words(r.Message, l.Key.Gateway.Namespace)

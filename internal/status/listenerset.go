@@ -43,7 +43,7 @@ func ListenerSet(in ListenerSetInput) gwv1.ListenerSetStatus {
 	var entries []gwv1.ListenerEntryStatus
 	for _, l := range in.Node.Listeners {
 		conditions := listeners.conditions(l)
-		summary.count(l, conditions)
+		summary.count(l, conditions, listeners.oldInForce(l))
 		entries = append(entries, gwv1.ListenerEntryStatus(listeners.status(l, conditions)))
 	}
 	return gwv1.ListenerSetStatus{
@@ -57,6 +57,9 @@ func ListenerSet(in ListenerSetInput) gwv1.ListenerSetStatus {
 func (in *ListenerSetInput) accepted(s *summary) metav1.Condition {
 	c := in.Node.Accepted
 	if c.Status == metav1.ConditionTrue && c.Reason == string(gwv1.ListenerSetReasonAccepted) && len(s.refused) > 0 {
+		if s.onlyOld() {
+			return condition.ListenerSetOldListeners(s.refused)
+		}
 		return condition.ListenerSetSomeListenersNotValid(s.refused)
 	}
 	return c
@@ -72,6 +75,8 @@ func (in *ListenerSetInput) programmed(s *summary, listeners *listenerInput) met
 		return condition.ListenerSetProgrammed()
 	case s.programmed > 0:
 		return condition.ListenerSetProgrammedWithout(s.silent)
+	case s.pending == 0 && s.old > 0 && s.old == len(s.silent):
+		return condition.ListenerSetOldProgrammed(s.silent)
 	case s.pending == 0:
 		return condition.ListenerSetNoListenerProgrammed(s.silent)
 	default:

@@ -67,8 +67,8 @@ func TestListenerSetConditions(t *testing.T) {
 		"the proxy refuses": {
 			accepted: accepted, listeners: []*topology.Listener{fine()},
 			proxy: rejected(acknowledged(), status.RefListener, "http-80", "odd"),
-			want: say(condition.ListenerSetSomeListenersNotValid([]string{"fine"}),
-				condition.ListenerSetNoListenerProgrammed([]string{"fine"})),
+			want: say(condition.ListenerSetOldListeners([]string{"fine"}),
+				condition.ListenerSetOldProgrammed([]string{"fine"})),
 			wantEach: []string{fineSays(condition.ListenerRefused("odd", true))},
 		},
 		"the Gateway is not accepted": {
@@ -91,8 +91,8 @@ func TestListenerSetConditions(t *testing.T) {
 			accepted: accepted, listeners: []*topology.Listener{fine()},
 			proxy:  rejected(acknowledged(), status.RefListener, "http-80", "other-team/secret is odd"),
 			reader: condition.Reader{Namespace: "team"},
-			want: say(condition.ListenerSetSomeListenersNotValid([]string{"fine"}),
-				condition.ListenerSetNoListenerProgrammed([]string{"fine"})),
+			want: say(condition.ListenerSetOldListeners([]string{"fine"}),
+				condition.ListenerSetOldProgrammed([]string{"fine"})),
 			wantEach: []string{fineSays(condition.ListenerRefused("what it says is in the log of the controller, since it may be about objects of other namespaces", true))},
 		},
 		"not allowed": {

@@ -212,11 +212,7 @@ func (r *reader) read(text []byte, isJSON bool, earlier map[uint64]*definition) 
 		}
 	}
 	if err != nil {
-		guess := object.Key{}
-		if !isJSON {
-			guess = r.guess(text)
-		}
-		doc.fail(err, guess)
+		doc.fail(err, r.guess(text))
 	}
 	doc.hold(defs)
 	doc.finish()
