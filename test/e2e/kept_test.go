@@ -131,6 +131,10 @@ func TestNeverValid(t *testing.T) {
 	s.again(t)
 	s.answers(t, guarded, http.StatusInternalServerError)
 	s.serves(t, "home.example", "v1")
+	// A path that can't be read doesn't put the route behind the one for everything.
+	s.write(t, "guard.yaml", strings.Replace(redirect("RequestRedirect"), "/admin", "admin", 1))
+	s.problem(t, "guard.yaml", "spec.rules[0].matches[0].path", "answers 500")
+	s.answers(t, guarded, http.StatusInternalServerError)
 	s.write(t, "guard.yaml", redirect("RequestRedirect"))
 	s.answers(t, guarded, http.StatusFound)
 	s.healed(t, "guard.yaml")
