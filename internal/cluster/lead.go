@@ -25,8 +25,9 @@ import (
 type term struct {
 	statuses *writer.Writer
 	work     []work
-	complete bool // all Gateways are known
-	told     bool // all statuses have been handed to statuses
+	orphans  *orphans // nil in `gatehouse static-mode`; one of work
+	complete bool     // all Gateways are known
+	told     bool     // all statuses have been handed to statuses
 	metrics  *prometheus.Registry
 	since    time.Time
 	// delayed are statuses that wait for proxies to be heard, see patience.
@@ -159,12 +160,17 @@ func (c *Cluster) serve(ctx context.Context) error {
 func (c *Cluster) newTerm() (*term, error) {
 	t := &term{metrics: prometheus.NewRegistry(), since: time.Now(), delayed: map[object.Key]any{}}
 	t.statuses = writer.New(writer.Options{
-		Client: c.direct, Live: c.source.Live, Kinds: c.kinds, ControllerName: c.config.ControllerName, Owns: c.selection.owns(),
+		Client: c.direct, Live: c.source.Live, Kinds: c.kinds, Owns: c.selection.owns(),
+		ControllerName: c.config.ControllerName, FieldOwner: statusManager(c.config.ControllerName),
 		Events: c.recorder, Log: c.opts.Logs.For("status"), Registerer: t.metrics,
 	})
 	var err error
-	t.work, err = c.proxies.work(t.metrics)
-	return t, err
+	if t.work, err = c.proxies.work(t.metrics); err != nil || c.opts.Static != nil {
+		return t, err
+	}
+	t.orphans = newOrphans(c, t.statuses)
+	t.work = append(t.work, t.orphans)
+	return t, nil
 }
 
 // begin hands a term all that there is; the loop runs it.
@@ -235,6 +241,9 @@ func (c *Cluster) write(k object.Key, status any) {
 	}
 	if !c.selection.writes(k) {
 		return
+	}
+	if status == nil && t.orphans.has(k) {
+		return // they decide
 	}
 	if status != nil && c.tooEarly(k) {
 		t.delayed[k] = status

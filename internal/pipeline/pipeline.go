@@ -162,6 +162,7 @@ func newPipeline(opts Options, hosts partition) *Pipeline {
 	p.declareNotices()
 	p.declareUndefaulted()
 	flow.Watch(p.Graph.Gateways)
+	flow.Watch(p.Graph.OrphanSets)
 	flow.Watch(p.Graph.Certificates)
 	flow.Watch(p.Fleets)
 	flow.Watch(p.Listeners)

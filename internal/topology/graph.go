@@ -82,6 +82,8 @@ type Graph struct {
 	// ListenerSets are those of our Gateways, and SetListeners their listeners.
 	ListenerSets flow.Table[object.Name, *ListenerSet]
 	SetListeners flow.Table[ListenerKey, *Listener]
+	// OrphanSets are those of Gateways that are not known.
+	OrphanSets flow.Table[object.Name, OrphanSet]
 	// AttachedSets counts the ListenerSets that a Gateway has accepted.
 	AttachedSets flow.Table[object.Name, int]
 	Certificates flow.Table[object.Name, *Certificate]
@@ -176,6 +178,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.setsOverQuota = g.declareSetsOverQuota()
 	g.sets = g.declareSets()
 	g.ourSets = g.declareOurSets()
+	g.OrphanSets = g.declareOrphanSets()
 	g.declareListenerOrder()
 	g.Certificates = g.declareCertificates()
 	g.Authorities = g.declareAuthorities()

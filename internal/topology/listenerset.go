@@ -55,8 +55,7 @@ func ParentOfSet(o *gwv1.ListenerSet) object.Name {
 func (g *Graph) declareSets() flow.Table[object.Name, *set] {
 	return flow.Map("topology-sets", g.in.ListenerSets,
 		func(c *flow.Ctx, name object.Name, o *gwv1.ListenerSet, emit func(object.Name, *set)) {
-			ref := &o.Spec.ParentRef
-			if valueOr(ref.Group, gatewayGroup) != gatewayGroup || valueOr(ref.Kind, gatewayKind) != gatewayKind {
+			if !ofGateway(o) {
 				return
 			}
 			s := &set{object: o, gateway: ParentOfSet(o)}
@@ -81,6 +80,34 @@ func (g *Graph) declareSets() flow.Table[object.Name, *set] {
 			}
 			emit(name, s)
 		}, flow.Equal((*set).equal))
+}
+
+// OrphanSet is a ListenerSet of a Gateway that is not known.
+type OrphanSet struct {
+	Gateway    object.Name
+	Generation int64 // of the set
+}
+
+// declareOrphanSets keeps the ListenerSets of Gateways that are not known where several
+// controllers share the objects. Their specs don't tell whose they are.
+func (g *Graph) declareOrphanSets() flow.Table[object.Name, OrphanSet] {
+	return flow.Map("topology-orphan-sets", g.in.ListenerSets,
+		func(c *flow.Ctx, name object.Name, o *gwv1.ListenerSet, emit func(object.Name, OrphanSet)) {
+			gateway := ParentOfSet(o)
+			if g.options.ImplicitClass != "" || !ofGateway(o) {
+				return
+			}
+			if _, exists := flow.Get(c, g.in.Gateways, gateway); !exists {
+				emit(name, OrphanSet{Gateway: gateway, Generation: o.Generation})
+			}
+		}, flow.Equal(flow.Same[OrphanSet]))
+}
+
+// ofGateway reports whether a ListenerSet names a Gateway, and not an object of a kind
+// that this version doesn't know.
+func ofGateway(o *gwv1.ListenerSet) bool {
+	ref := &o.Spec.ParentRef
+	return valueOr(ref.Group, gatewayGroup) == gatewayGroup && valueOr(ref.Kind, gatewayKind) == gatewayKind
 }
 
 func (s *set) equal(o *set) bool {

@@ -119,7 +119,7 @@ func start(t *testing.T, server *apiserver.Server) *bench {
 		t.Fatal(err)
 	}
 	b.Writer = writer.New(writer.Options{
-		Client: writing, Live: b.live, ControllerName: controllerName, Events: b.events,
+		Client: writing, Live: b.live, ControllerName: controllerName, FieldOwner: "gatehouse", Events: b.events,
 		Log: slog.New(slog.NewTextHandler(b.log, nil)), Registerer: b.registry,
 	})
 	ctx, cancel := context.WithCancel(t.Context())

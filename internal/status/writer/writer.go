@@ -33,6 +33,8 @@ type Options struct {
 	Live func(object.Key) client.Object
 	// ControllerName marks our entries in lists that controllers share.
 	ControllerName string
+	// FieldOwner is who writes, in managedFields; at most 128 bytes.
+	FieldOwner string
 	// Kinds has the statuses that are written; nil is kind.All.
 	Kinds *kind.Table
 	// Owns says which of the entries with our name are this writer's, by the object that
@@ -237,7 +239,7 @@ func (w *Writer) write(ctx context.Context, k object.Key, o *tracked, live clien
 	written := w.opts.Kinds.Of(k.Kind).New()
 	written.SetNamespace(live.GetNamespace())
 	written.SetName(live.GetName())
-	err = w.opts.Client.Status().Patch(ctx, written, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(fieldOwner))
+	err = w.opts.Client.Status().Patch(ctx, written, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(w.opts.FieldOwner))
 	switch {
 	case err == nil:
 		w.metrics.count(k, resultOK)
@@ -265,9 +267,6 @@ func (w *Writer) write(ctx context.Context, k object.Key, o *tracked, live clien
 func outdated(generation int64, live client.Object) bool {
 	return generation > 0 && generation < live.GetGeneration()
 }
-
-// fieldOwner is who writes, in managedFields.
-const fieldOwner = "gatehouse"
 
 // Retries come after waits that double. A conflict mends itself as soon as the cache
 // has seen the other's write, which is its own reason to look again.
