@@ -38,6 +38,9 @@ func EventReason(c metav1.Condition) string {
 	if c.Status == metav1.ConditionFalse && (strings.Contains(c.Message, envoyRefuses) || strings.Contains(c.Message, envoySays)) {
 		return "RejectedByProxy"
 	}
+	if c.Type == string(gwv1.GatewayConditionProgrammed) && strings.Contains(c.Message, rolloutStuck) {
+		return "RolloutStuck"
+	}
 	if c.Type == string(gwv1.ListenerConditionResolvedRefs) {
 		if reason := certificateReason(c); reason != "" {
 			return reason
@@ -65,6 +68,16 @@ func certificateReason(c metav1.Condition) string {
 		}
 	}
 	return ""
+}
+
+// GatewayNotes is what a Programmed condition of a Gateway says beside that all is well;
+// empty for nothing, and where not all is well.
+func GatewayNotes(c metav1.Condition) string {
+	notes, ok := strings.CutPrefix(c.Message, GatewayProgrammed().Message+"; ")
+	if !ok {
+		return ""
+	}
+	return notes
 }
 
 // ListenerNotes is what a ResolvedRefs condition of a listener says beside that all is

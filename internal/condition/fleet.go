@@ -30,6 +30,14 @@ func NoteFleetProblem(problem string) string {
 	return "the proxies can't be made as they should be: " + problem
 }
 
+// rolloutStuck is a part of what NoteRollout says.
+const rolloutStuck = " proxies are ready with the newest pod template: "
+
+// NoteRollout says that not all proxies run what they should, and what keeps one of them.
+func NoteRollout(newest, wanted int32, why string) string {
+	return fmt.Sprintf("%d of %d%s%s", newest, wanted, rolloutStuck, why)
+}
+
 // NoteMoving says that a Gateway has got another class, while its proxies of the former
 // one serve on.
 func NoteMoving(former, own, why string) string {

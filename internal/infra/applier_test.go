@@ -51,6 +51,7 @@ func TestApplier(t *testing.T) {
 		"a Gateway that comes back":               testComesBack,
 		"says why it can't":                       testForbidden,
 		"says why nothing works":                  testWaiting,
+		"says why a rollout stands still":         testRollout,
 		"settles for what the API server makes":   testAdmission,
 		"parameters that can't be put into force": testBadPatch,
 	} {

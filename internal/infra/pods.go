@@ -73,17 +73,7 @@ const slowStart = 15 * time.Second
 // podTrouble says what is wrong with the pods of a workload; empty where they only need
 // time.
 func (a *Applier) podTrouble(gateway object.Name, workload string) string {
-	a.mu.Lock()
-	pods := slices.Collect(maps.Values(a.pods[gateway]))
-	a.mu.Unlock()
-	// The newest pod is the one to report.
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
-		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
-	})
-	for _, pod := range pods {
-		if pod.Labels[instanceLabel] != workload || pod.DeletionTimestamp != nil {
-			continue
-		}
+	for _, pod := range a.podsOf(gateway, workload) { // the newest one is reported
 		trouble := trouble(pod)
 		if since, starting := unready(pod); trouble == "" && starting {
 			if left := slowStart - time.Since(since); left > 0 {
@@ -97,6 +87,20 @@ func (a *Applier) podTrouble(gateway object.Name, workload string) string {
 		}
 	}
 	return ""
+}
+
+// podsOf returns the pods of a workload that are to stay, the newest first.
+func (a *Applier) podsOf(gateway object.Name, workload string) []*corev1.Pod {
+	a.mu.Lock()
+	pods := slices.Collect(maps.Values(a.pods[gateway]))
+	a.mu.Unlock()
+	pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool {
+		return pod.Labels[instanceLabel] != workload || pod.DeletionTimestamp != nil
+	})
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	return pods
 }
 
 // unready returns since when a pod is not ready; false where it is, or doesn't run.

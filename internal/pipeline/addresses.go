@@ -22,6 +22,9 @@ func (p *Pipeline) locate(c *flow.Ctx, gw *topology.Gateway, in *status.GatewayI
 	}
 	state, _ := flow.Get(c, p.fleetStates, gw.Name)
 	in.FleetProblem, in.NoProxy = state.Problem, state.Waiting
+	if r := state.Rollout; r.Why != "" {
+		in.Rollout = condition.NoteRollout(r.Newest, r.Wanted, r.Why)
+	}
 	own := object.Name{Namespace: gw.Name.Namespace, Name: infra.Name(gw.Name, gw.Class)}
 	in.NoAddress = p.locateAt(c, gw.Name, own, state, in)
 	if p.Options.Mode == features.Unmanaged {

@@ -319,6 +319,8 @@ func TestFleetStatus(t *testing.T) {
 	check("10.0.0.9 Programmed: A proxy has acknowledged the configuration")
 	p.say(&infra.State{Problem: "Deployment team/web-gatehouse: exceeded quota"})
 	check("10.0.0.9 Programmed: A proxy has acknowledged the configuration; the proxies can't be made as they should be: Deployment team/web-gatehouse: exceeded quota")
+	p.say(&infra.State{Rollout: infra.Rollout{Newest: 1, Wanted: 2, Why: "Pod team/p can't be scheduled: 0/1 nodes are available"}})
+	check("10.0.0.9 Programmed: A proxy has acknowledged the configuration; 1 of 2 proxies are ready with the newest pod template: Pod team/p can't be scheduled: 0/1 nodes are available")
 }
 
 // TestMovingStatus protects the address that clients use while a Gateway moves from

@@ -33,6 +33,9 @@ type GatewayInput struct {
 	// FleetProblem is why the Gateway's proxies and their Service can't be made what
 	// they should be; empty where they can.
 	FleetProblem string
+	// Rollout says, where not all proxies run what they should, how many do and why;
+	// empty otherwise.
+	Rollout string
 	// Moving says, where the Gateway is served by the proxies of its former class, until
 	// when; empty otherwise.
 	Moving string
@@ -64,6 +67,9 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	programmed := in.programmed(&summary, &each, in.unreachable(&assigned))
 	if in.FleetProblem != "" && !strings.Contains(programmed.Message, in.FleetProblem) {
 		programmed = condition.Noted(programmed, condition.NoteFleetProblem(in.FleetProblem))
+	}
+	if in.Rollout != "" {
+		programmed = condition.Noted(programmed, in.Rollout)
 	}
 	if in.Moving != "" {
 		programmed = condition.Noted(programmed, in.Moving)

@@ -69,6 +69,9 @@ func classSummary(s *gwv1.GatewayClassStatus) Summary { return summarize("Accept
 // not in it.
 func gatewaySummary(s *gwv1.GatewayStatus) Summary {
 	out := summarize("Programmed", s.Conditions)
+	if programmed := find(s.Conditions, out.State); out.OK && programmed != nil {
+		out.Message = condition.GatewayNotes(*programmed)
+	}
 	accepted := find(s.Conditions, string(gwv1.GatewayConditionAccepted))
 	// Unless it is they that are at fault, the listeners of a Gateway that is not
 	// accepted only repeat why.

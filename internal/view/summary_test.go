@@ -95,6 +95,24 @@ func TestSampleCallIsAnswered(t *testing.T) {
 	}
 }
 
+// TestGatewayNotes protects whoever changed the pods of a fleet: the old ones serve, and
+// the row says that the new ones don't come.
+func TestGatewayNotes(t *testing.T) {
+	rollout := condition.NoteRollout(1, 2, "Pod default/web can't be scheduled: 0/3 nodes are available")
+	for _, test := range []struct {
+		programmed metav1.Condition
+		message    string
+	}{
+		{condition.GatewayProgrammed(), ""},
+		{condition.Noted(condition.GatewayProgrammed(), rollout), rollout},
+	} {
+		s := &gwv1.GatewayStatus{Conditions: []metav1.Condition{condition.GatewayAccepted(), test.programmed}}
+		if sum := gatewaySummary(s); !sum.OK || sum.State != "Programmed" || sum.Message != test.message {
+			t.Errorf("%+v, want %q", sum, test.message)
+		}
+	}
+}
+
 // TestListenerNotes protects whoever has to renew a certificate: nothing is wrong with its
 // listener yet, and the row says when it will be.
 func TestListenerNotes(t *testing.T) {
