@@ -136,7 +136,9 @@ func (o *orphans) answer(ctx context.Context, name object.Name) error {
 			return nil // it has just been deleted
 		}
 		s := status.ListenerSet(status.ListenerSetInput{Node: &topology.ListenerSet{
-			Name: name, Object: object, Gateway: set.Gateway, Accepted: condition.ListenerSetNoGateway(set.Gateway.String()),
+			Name: name, Object: object, Gateway: set.Gateway, Accepted: condition.ListenerSetNoGateway(condition.Missing{
+				Kind: kind.Gateway.Name(), Namespace: set.Gateway.Namespace, Name: set.Gateway.Name,
+			}),
 		}})
 		answer = &s
 	}

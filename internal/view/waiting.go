@@ -20,7 +20,7 @@ func (v *View) gather(c *flow.Ctx, p *pipeline.Pipeline) {
 		if reason, _, bad := it.Summary.Trouble(); !bad || reason != condition.ReasonWaiting {
 			continue
 		}
-		for _, cause := range p.Graph.Waits(c, it.key()) {
+		for _, cause := range p.Graph.Waits(c, it.object()) {
 			if list := waiters[cause]; !slices.Contains(list, it) {
 				waiters[cause] = append(list, it)
 			}
@@ -49,7 +49,7 @@ func (v *View) gather(c *flow.Ctx, p *pipeline.Pipeline) {
 		sum := &v.Items[i].Summary
 		for j := range sum.Listeners {
 			if l := &sum.Listeners[j]; !l.OK && l.State != pending && l.Message != "" {
-				tell(v.Items[i].key(), &l.Message)
+				tell(v.Items[i].object(), &l.Message)
 			}
 		}
 	}
@@ -65,11 +65,6 @@ func (v View) Causes() []Item {
 	return slices.DeleteFunc(slices.Clone(v.Items), func(it Item) bool {
 		return len(it.Summary.WaitsFor) > 0 || told[[2]string{it.Key(), it.Summary.Message}]
 	})
-}
-
-// key names the object.
-func (i Item) key() object.Key {
-	return object.Key{Kind: i.kind.Kind, Name: object.Name{Namespace: i.Metadata.Namespace, Name: i.Metadata.Name}}
 }
 
 // waitingText says who waits for something.
