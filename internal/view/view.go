@@ -202,13 +202,13 @@ func (v *View) blame() {
 
 // refuse replaces what the status says of a stand-in, which is accepted in the place of an
 // object that isn't.
-func (it *Item) refuse(why metav1.Condition) {
-	if it.kind == nil || it.kind.Status == nil || it.Status == nil {
+func (i *Item) refuse(why metav1.Condition) {
+	if i.kind == nil || i.kind.Status == nil || i.Status == nil {
 		return
 	}
-	it.Status = it.kind.Status.WithConditions(it.Status, func(_ string, list []metav1.Condition) []metav1.Condition {
-		for i := range list {
-			if c := &list[i]; c.Type == why.Type && c.Status == metav1.ConditionTrue {
+	i.Status = i.kind.Status.WithConditions(i.Status, func(_ string, list []metav1.Condition) []metav1.Condition {
+		for at := range list {
+			if c := &list[at]; c.Type == why.Type && c.Status == metav1.ConditionTrue {
 				c.Status, c.Reason, c.Message = why.Status, why.Reason, why.Message
 			}
 		}

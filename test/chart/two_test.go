@@ -51,7 +51,7 @@ func TestTwoInOneCluster(t *testing.T) {
 func rendered(t *testing.T, manifest []byte) []string {
 	t.Helper()
 	var out []string
-	for _, text := range strings.Split("\n"+string(manifest), "\n---") {
+	for text := range strings.SplitSeq("\n"+string(manifest), "\n---") {
 		o := metav1.PartialObjectMetadata{}
 		if err := yaml.Unmarshal([]byte(strings.TrimSpace(text)), &o); err != nil {
 			t.Fatal(err)

@@ -127,7 +127,9 @@ func (s *state) save() {
 	}
 	if k.restoring() {
 		for _, key := range s.keys() {
-			k.written[key] = k.written[key] // also what is new
+			if _, known := k.written[key]; !known {
+				k.written[key] = nil // what is new differs from nothing
+			}
 		}
 	}
 	changes := s.changes(k.written)
