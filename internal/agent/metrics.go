@@ -2,7 +2,10 @@ package agent
 
 import (
 	"context"
+	"math"
 	"net/http"
+	"regexp"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -45,12 +48,30 @@ func (a *Agent) metrics() http.Handler {
 	})
 }
 
+// mergeTries is how often Envoy is asked whether its workers have answered.
+const mergeTries = 8
+
 // envoyMetrics asks Envoy for its metrics. Its workers hand over what they have counted for
-// histograms only when somebody asks, and the answer doesn't wait for them: so it is asked
-// twice, first for nothing.
+// histograms only when somebody asks, and the answer doesn't wait for them. So it is asked
+// for one figure first: how often it was asked while they were still at it. Once that stands
+// still, they have answered.
 func (a *Agent) envoyMetrics(ctx context.Context) ([]byte, error) {
-	if _, err := a.supervisor.Admin(ctx, http.MethodGet, "/stats/prometheus?filter=%5E%24"); err != nil {
-		return nil, err
+	const waiting = "server.dropped_stat_flushes"
+	last := uint64(math.MaxUint64)
+	for i := range mergeTries {
+		stats, err := a.supervisor.Stats(ctx, "^"+regexp.QuoteMeta(waiting)+"$")
+		if err != nil {
+			return nil, err
+		}
+		if stats[waiting] == last {
+			break
+		}
+		last = stats[waiting]
+		select {
+		case <-time.After(time.Millisecond << i):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	return a.supervisor.Admin(ctx, http.MethodGet, "/stats/prometheus")
 }
