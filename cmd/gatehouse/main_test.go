@@ -5,9 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
 func TestMain(m *testing.M) {
@@ -25,12 +28,11 @@ func TestCommands(t *testing.T) {
 				return err
 			}
 			env.Setenv("TESTBIN", filepath.Dir(self)) // a PATH without an Envoy
-			free, err := net.Listen("tcp", "127.0.0.1:0")
+			free, err := port.Free()
 			if err != nil {
 				return err
 			}
-			defer free.Close()
-			env.Setenv("FREE", free.Addr().String())
+			env.Setenv("FREE", net.JoinHostPort("127.0.0.1", strconv.Itoa(free)))
 			env.Setenv("XDG_RUNTIME_DIR", filepath.Join(env.WorkDir, "run"))
 			env.Setenv("GATEHOUSE_CACHE", filepath.Join(env.WorkDir, "cache"))
 			return nil

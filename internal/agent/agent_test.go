@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
 // No clients are sent to a proxy before its first configuration is in force, and
@@ -91,7 +93,7 @@ func TestControllerAway(t *testing.T) {
 	if n := c.sent(); n != 0 {
 		t.Errorf("sent %d resources that the proxy has", n)
 	}
-	next := freeAddress(t)
+	next := port.AddressOfTest(t)
 	p.address = next
 	c.apply(listener(t, next))
 	until(t, "changed", func() bool { return p.serves() == nil })

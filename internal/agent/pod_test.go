@@ -31,6 +31,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 	"github.com/gatehouse-dev/gatehouse/test/output"
+	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
 var gateway = object.Name{Namespace: "default", Name: "edge"}
@@ -70,7 +71,7 @@ type controller struct {
 }
 
 func newController(t *testing.T) *controller {
-	c := &controller{t: t, address: freeAddress(t)}
+	c := &controller{t: t, address: port.AddressOfTest(t)}
 	c.start()
 	t.Cleanup(func() { c.stop() })
 	return c
@@ -137,7 +138,7 @@ func startPod(t *testing.T, c *controller, change func(*Config)) *pod {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &pod{t: t, address: freeAddress(t), health: "http://" + health.Addr().String(), done: make(chan struct{})}
+	p := &pod{t: t, address: port.AddressOfTest(t), health: "http://" + health.Addr().String(), done: make(chan struct{})}
 	cfg := Config{
 		Gateway: gateway, Dial: c.dial, StateDir: dir, Binary: binary, Concurrency: 1,
 		Health: health, DrainTimeout: patience,
@@ -208,16 +209,6 @@ func until(t *testing.T, what string, ok func() bool) {
 			t.Fatalf("not %s after %s", what, patience)
 		}
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // listener answers every request on the address with 200, after the time of a

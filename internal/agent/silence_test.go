@@ -25,6 +25,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
+	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
 const (
@@ -200,7 +201,7 @@ func tcpAddress(t *testing.T, address string) *net.TCPAddr {
 // another one, and the proxy serves on.
 func TestControllerStandsStill(t *testing.T) {
 	other := newController(t)
-	address := freeAddress(t)
+	address := port.AddressOfTest(t)
 	pid, still := anotherController(t, tcpAddress(t, address), 1)
 	var stopped atomic.Bool
 	p := startPod(t, other, func(cfg *Config) {
@@ -237,7 +238,7 @@ func TestControllerStandsStill(t *testing.T) {
 // neither it nor the controller passes for one that stands still.
 func TestBusyMachineIsNoStandstill(t *testing.T) {
 	c := newController(t)
-	address := freeAddress(t)
+	address := port.AddressOfTest(t)
 	_, busy := anotherController(t, tcpAddress(t, address), manyRoutes)
 	p := startPod(t, c, func(cfg *Config) {
 		cfg.Dial = func(ctx context.Context) (net.Conn, error) {

@@ -1,30 +1,24 @@
 package envoy
 
 import (
-	"net"
 	"net/http"
-	"net/netip"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
 // looping serves one host whose backend, which speaks a protocol, is the listener itself.
 func looping(t *testing.T, protocol ir.Protocol, change func(r *ir.Rule, self ir.BackendKey)) *running {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := netip.MustParseAddrPort(free.Addr().String()).Port()
-	_ = free.Close()
+	own := uint16(port.OfTest(t)) //nolint:gosec // a port
 	self := &ir.Backend{Named: "default/self:80", Protocol: protocol, Port: 80}
 	rule := &ir.Rule{Match: prefix("/"), Backends: []ir.WeightedBackend{{Backend: self.Key(), Weight: 1}}}
 	change(rule, self.Key())
 	s := plain(rulesOn("*", rule))
-	s.listeners[0].BindPort, s.listeners[0].Hop = port, "0123456789abcdef"
+	s.listeners[0].BindPort, s.listeners[0].Hop = own, "0123456789abcdef"
 	s.backends = append(s.backends, self)
-	s.endpoints = append(s.endpoints, &ir.Endpoints{Backend: self.Key(), Endpoints: []ir.Endpoint{{Address: "127.0.0.1", Port: port}}})
+	s.endpoints = append(s.endpoints, &ir.Endpoints{Backend: self.Key(), Endpoints: []ir.Endpoint{{Address: "127.0.0.1", Port: own}}})
 	return s.start(t)
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
+	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
 // longestWait bounds every wait of these tests; none waits that long.
@@ -49,7 +50,7 @@ func serve(t *testing.T, drain time.Duration) *served {
 	}
 	s := &served{
 		t: t, files: filepath.Join(dir, "files"), state: filepath.Join(dir, "s"),
-		address: freeAddress(t), done: make(chan struct{}),
+		address: port.AddressOfTest(t), done: make(chan struct{}),
 	}
 	if err := os.Mkdir(s.files, 0o700); err != nil {
 		t.Fatal(err)
@@ -147,16 +148,6 @@ func (s *served) directories() []string {
 }
 
 func (s *served) leaving() int { return s.fleet.Leaving() }
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
 
 // Gateways that come and go leave nothing behind, neither on disk nor in memory.
 func TestRemovedGatewayLeavesNothing(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -98,7 +97,7 @@ func (m *machine) serve(t testing.TB) *Server {
 func begin(t testing.TB, dir string, opts Options) *machine {
 	t.Helper()
 	bin := binaries(t)
-	peers, clients, serving := freeAddress(t), freeAddress(t), freeAddress(t)
+	peers, clients, serving := port.AddressOfTest(t), port.AddressOfTest(t), port.AddressOfTest(t)
 	key, keyFile := serviceAccountKey(t, dir)
 	tokens := filepath.Join(dir, "tokens.csv")
 	write(t, tokens, []byte(token+",admin,admin,system:masters\n"))
@@ -253,12 +252,6 @@ func binaries(t testing.TB) string {
 		}
 	}
 	return dir
-}
-
-// freeAddress returns a loopback address that nobody listens on.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port.OfTest(t)))
 }
 
 func serviceAccountKey(t testing.TB, dir string) (*rsa.PrivateKey, string) {

@@ -66,6 +66,13 @@ func OfTest(t testing.TB) int {
 	return n
 }
 
+// AddressOfTest returns an address of the loopback with a port that nobody else gets for
+// the time of a test.
+func AddressOfTest(t testing.TB) string {
+	t.Helper()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(OfTest(t)))
+}
+
 // lock takes a lock that the kernel gives back when this process ends.
 func lock(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
