@@ -16,6 +16,9 @@ type BackendTLS struct {
 	ClientCertificate SecretKey `json:"clientCertificate,omitzero"`
 }
 
+// Equal reports whether two are the same.
+func (t BackendTLS) Equal(o BackendTLS) bool { return t == o }
+
 // IsZero reports whether there is no TLS.
 func (t BackendTLS) IsZero() bool { return t == BackendTLS{} }
 

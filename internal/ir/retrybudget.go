@@ -10,3 +10,6 @@ type RetryBudget struct {
 	// Floor is how many retries may always be under way at once.
 	Floor uint32 `json:"floor"`
 }
+
+// Equal reports whether two budgets are the same.
+func (b RetryBudget) Equal(o RetryBudget) bool { return b == o }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -11,22 +12,28 @@ import (
 )
 
 // Attached are the policies of a kind on one object. Nil is none.
-type Attached[S comparable] struct {
+type Attached[S Asks[S]] struct {
 	sections []section[S] // sorted by name
 }
 
 // section is a section of an object with its policies, at least one.
-type section[S comparable] struct {
+type section[S Asks[S]] struct {
 	name     string
 	policies []Said[S]
 }
 
 // Said is what a policy says to what it is attached to.
-type Said[S comparable] struct {
+type Said[S Asks[S]] struct {
 	Policy object.Name
 	// Refused is why the policy can't be used, in words; empty where it can be.
-	Refused string
-	Asks    S
+	Refused  string
+	Strategy Strategy
+	Asks     S
+}
+
+// Equal reports whether the same policy says the same.
+func (s Said[S]) Equal(o Said[S]) bool {
+	return s.Policy == o.Policy && s.Refused == o.Refused && s.Strategy == o.Strategy && s.Asks.Equal(o.Asks)
 }
 
 // At returns the policies that name exactly a section, or exactly the whole object, by
@@ -40,6 +47,21 @@ func (a *Attached[S]) At(name string) []Said[S] {
 		return nil
 	}
 	return a.sections[i].policies
+}
+
+// Sections yields the names of the sections that have policies of their own, and the empty
+// one where there are policies for the whole object.
+func (a *Attached[S]) Sections() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if a == nil {
+			return
+		}
+		for _, s := range a.sections {
+			if !yield(s.name) {
+				return
+			}
+		}
+	}
 }
 
 // First returns the policy that is in force on a section: the first one that names it,
@@ -56,12 +78,12 @@ func (a *Attached[S]) First(name string) (Said[S], bool) {
 // Equal reports whether the same policies say the same of the same sections.
 func (a *Attached[S]) Equal(o *Attached[S]) bool {
 	return slices.EqualFunc(a.sections, o.sections, func(a, b section[S]) bool {
-		return a.name == b.name && slices.Equal(a.policies, b.policies)
+		return a.name == b.name && slices.EqualFunc(a.policies, b.policies, Said[S].Equal)
 	})
 }
 
 // Attachments is which objects have policies of a kind.
-type Attachments[P any, S comparable] struct {
+type Attachments[P any, S Asks[S]] struct {
 	kind Kind[P, S]
 	// targets are the objects that have some.
 	targets  flow.Table[object.Key, struct{}]
@@ -70,7 +92,7 @@ type Attachments[P any, S comparable] struct {
 
 // Attach declares which objects the policies of a kind are attached to. The names of its
 // tables begin with name.
-func Attach[P any, S comparable](name string, k Kind[P, S], policies flow.Table[object.Name, P]) *Attachments[P, S] {
+func Attach[P any, S Asks[S]](name string, k Kind[P, S], policies flow.Table[object.Name, P]) *Attachments[P, S] {
 	objects := func(_ object.Name, p P, yield func(object.Key)) {
 		for _, t := range k.Node(p).Targets {
 			yield(t.Key)
@@ -91,10 +113,10 @@ func Attach[P any, S comparable](name string, k Kind[P, S], policies flow.Table[
 }
 
 // attached sorts policies on an object under its sections.
-func attached[S comparable](on object.Key, nodes []*Node[S]) *Attached[S] {
+func attached[S Asks[S]](on object.Key, nodes []*Node[S]) *Attached[S] {
 	bySection := map[string][]Said[S]{}
 	for _, n := range nodes {
-		said := Said[S]{Policy: n.Name, Asks: n.Asks}
+		said := Said[S]{Policy: n.Name, Strategy: n.Strategy, Asks: n.Asks}
 		if n.Refused != nil {
 			said.Refused = n.Refused.Message
 		}
@@ -111,6 +133,9 @@ func attached[S comparable](on object.Key, nodes []*Node[S]) *Attached[S] {
 	slices.SortFunc(out.sections, func(a, b section[S]) int { return strings.Compare(a.name, b.name) })
 	return out
 }
+
+// Targets are the objects that have policies of the kind, whether they exist or not.
+func (a *Attachments[P, S]) Targets() flow.Table[object.Key, struct{}] { return a.targets }
 
 // Kind returns the descriptor of the kind.
 func (a *Attachments[P, S]) Kind() Kind[P, S] { return a.kind }

@@ -28,16 +28,14 @@ func bucketOf(k object.Key) bucket {
 
 // Targeted is what Presence looks at: the attachments of any kind.
 type Targeted interface {
-	targeted() flow.Table[object.Key, struct{}]
+	Targets() flow.Table[object.Key, struct{}]
 }
-
-func (a *Attachments[P, S]) targeted() flow.Table[object.Key, struct{}] { return a.targets }
 
 // NewPresence declares the presence of policies of at least one kind.
 func NewPresence(name string, kinds ...Targeted) Presence {
 	tables := make([]flow.Table[object.Key, struct{}], len(kinds))
 	for i, k := range kinds {
-		tables[i] = k.targeted()
+		tables[i] = k.Targets()
 	}
 	return Presence{flow.Keys(name, func(k object.Key, _ struct{}, yield func(bucket)) { yield(bucketOf(k)) }, tables...)}
 }

@@ -20,7 +20,7 @@ type Ancestor struct {
 // Ancestors declares, for every policy of a kind, the Gateways that it concerns, sorted.
 // One that no Gateway of ours is concerned with has none. It is called once the graph is
 // declared.
-func Ancestors[P any, S comparable](
+func Ancestors[P any, S policy.Asks[S]](
 	g *Graph, table string, policies flow.Table[object.Name, P], a *policy.Attachments[P, S],
 ) flow.Table[object.Name, []Ancestor] {
 	k := a.Kind()

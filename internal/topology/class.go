@@ -12,7 +12,7 @@ import (
 func (g *Graph) declareClasses() flow.Table[string, *Class] {
 	return flow.Map("topology-classes", g.in.Classes,
 		func(c *flow.Ctx, name string, o *gwv1.GatewayClass, emit func(string, *Class)) {
-			if string(o.Spec.ControllerName) != g.options.ControllerName {
+			if string(o.Spec.ControllerName) != g.options.ControllerName && !g.options.AnyController {
 				return
 			}
 			class := &Class{Name: name, Object: o, Accepted: condition.ClassAccepted()}

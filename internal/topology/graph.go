@@ -18,11 +18,15 @@ import (
 type Options struct {
 	// ControllerName is the spec.controllerName of classes that are ours.
 	ControllerName string
+	// AnyController says that all classes are ours, whoever serves their Gateways.
+	AnyController bool
 	// ImplicitClass is the name of a class that works without a GatewayClass object,
 	// unless there is an object of that name with a foreign controllerName. Where it
 	// is set, no other controller shares the objects, and a route whose Gateway does
 	// not exist is told so. Empty for none.
 	ImplicitClass string
+	// AnyPolicy says that any Service may have policies, also of kinds that nobody here knows.
+	AnyPolicy bool
 	// LocalAddresses says whether this host can bind an IP address; nil where any
 	// can. It must give the same answer every time.
 	LocalAddresses func(ip string) bool

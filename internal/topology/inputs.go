@@ -78,6 +78,7 @@ type row struct {
 	set    func(tx *flow.Tx, k object.Key, o source.Object)
 	delete func(tx *flow.Tx, k object.Key)
 	names  func(c *flow.Ctx, yield func(object.Name))
+	exists func(c *flow.Ctx, k object.Key) bool
 }
 
 // NewInputs declares the input tables of these kinds.
@@ -149,6 +150,7 @@ func input[T tabled, K comparable](e *flow.Engine, in *Inputs, scope kind.Scope,
 	in.rows[d.Kind] = row{
 		set:    func(tx *flow.Tx, k object.Key, o source.Object) { t.Set(tx, key(k.Name), o.(T)) },
 		delete: func(tx *flow.Tx, k object.Key) { t.Delete(tx, key(k.Name)) },
+		exists: func(c *flow.Ctx, k object.Key) bool { _, ok := flow.Get(c, t, key(k.Name)); return ok },
 		names: func(c *flow.Ctx, yield func(object.Name)) {
 			for k := range flow.All(c, t) {
 				yield(nameOf(k))
@@ -163,6 +165,7 @@ func byKey[T any](of object.Kind, t *flow.Input[object.Key, T], as func(source.O
 	return row{
 		set:    func(tx *flow.Tx, k object.Key, o source.Object) { t.Set(tx, k, as(o)) },
 		delete: func(tx *flow.Tx, k object.Key) { t.Delete(tx, k) },
+		exists: func(c *flow.Ctx, k object.Key) bool { _, ok := flow.Get(c, t, k); return ok },
 		names: func(c *flow.Ctx, yield func(object.Name)) {
 			for k := range flow.All(c, t) {
 				if k.Kind == of {
@@ -191,6 +194,12 @@ func (in *Inputs) Kinds() *kind.Table { return in.kinds }
 // Each calls yield with the name of each object of a kind.
 func (in *Inputs) Each(c *flow.Ctx, of object.Kind, yield func(object.Name)) {
 	in.rows[of].names(c, yield)
+}
+
+// Exists reports whether there is an object. There is none of a kind without a table.
+func (in *Inputs) Exists(c *flow.Ctx, k object.Key) bool {
+	row, ok := in.rows[k.Kind]
+	return ok && row.exists(c, k)
 }
 
 // Apply puts a batch into the tables. It returns the objects of the Gateway API's

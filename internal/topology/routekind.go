@@ -46,6 +46,48 @@ func Hostnames(o RouteObject) []gwv1.Hostname {
 	return nil
 }
 
+// RuleNames returns the names of a route's rules, one for one; empty for rules without one.
+func RuleNames(o RouteObject) []string {
+	switch o := o.(type) {
+	case *gwv1.HTTPRoute:
+		return sectionNames(o.Spec.Rules, func(r *gwv1.HTTPRouteRule) *gwv1.SectionName { return r.Name })
+	case *gwv1.GRPCRoute:
+		return sectionNames(o.Spec.Rules, func(r *gwv1.GRPCRouteRule) *gwv1.SectionName { return r.Name })
+	case *gwv1.TLSRoute:
+		return sectionNames(o.Spec.Rules, func(r *gwv1.TLSRouteRule) *gwv1.SectionName { return r.Name })
+	case *gwv1.TCPRoute:
+		return sectionNames(o.Spec.Rules, func(r *gwv1.TCPRouteRule) *gwv1.SectionName { return r.Name })
+	case *gwv1.UDPRoute:
+		return sectionNames(o.Spec.Rules, func(r *gwv1.UDPRouteRule) *gwv1.SectionName { return r.Name })
+	}
+	return nil
+}
+
+func sectionNames[T any](list []T, name func(*T) *gwv1.SectionName) []string {
+	out := make([]string, len(list))
+	for i := range list {
+		out[i] = string(valueOr(name(&list[i]), ""))
+	}
+	return out
+}
+
+// BackendRefOf returns a reference of a rule to a backend; nil where there is none.
+func BackendRefOf(o RouteObject, rule, i int) *gwv1.BackendObjectReference {
+	switch o := o.(type) {
+	case *gwv1.HTTPRoute:
+		return &o.Spec.Rules[rule].BackendRefs[i].BackendObjectReference
+	case *gwv1.GRPCRoute:
+		return &o.Spec.Rules[rule].BackendRefs[i].BackendObjectReference
+	case *gwv1.TLSRoute:
+		return &o.Spec.Rules[rule].BackendRefs[i].BackendObjectReference
+	case *gwv1.TCPRoute:
+		return &o.Spec.Rules[rule].BackendRefs[i].BackendObjectReference
+	case *gwv1.UDPRoute:
+		return &o.Spec.Rules[rule].BackendRefs[i].BackendObjectReference
+	}
+	return nil
+}
+
 // RuleCount returns how many rules a route has.
 func RuleCount(o RouteObject) int {
 	switch o := o.(type) {

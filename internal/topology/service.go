@@ -30,7 +30,7 @@ func (r *resolver) service(ref reference) BackendRef {
 		return refused
 	}
 	policies, some := r.g.policiesOf(r.c, ref.object)
-	if some {
+	if some || r.g.options.AnyPolicy {
 		r.policyTargets = append(r.policyTargets, ref.object)
 	}
 	if refused.Problem != nil {

@@ -99,19 +99,7 @@ func ruleNames(g *Graph, c *flow.Ctx, k object.Key) ([]string, bool) {
 	if !ok {
 		return nil, false
 	}
-	switch o := route.(type) {
-	case *gwv1.HTTPRoute:
-		return namesIn(o.Spec.Rules, func(r *gwv1.HTTPRouteRule) string { return string(valueOr(r.Name, "")) }), true
-	case *gwv1.GRPCRoute:
-		return namesIn(o.Spec.Rules, func(r *gwv1.GRPCRouteRule) string { return string(valueOr(r.Name, "")) }), true
-	case *gwv1.TLSRoute:
-		return namesIn(o.Spec.Rules, func(r *gwv1.TLSRouteRule) string { return string(valueOr(r.Name, "")) }), true
-	case *gwv1.TCPRoute:
-		return namesIn(o.Spec.Rules, func(r *gwv1.TCPRouteRule) string { return string(valueOr(r.Name, "")) }), true
-	case *gwv1.UDPRoute:
-		return namesIn(o.Spec.Rules, func(r *gwv1.UDPRouteRule) string { return string(valueOr(r.Name, "")) }), true
-	}
-	return nil, true
+	return slices.DeleteFunc(RuleNames(route), func(name string) bool { return name == "" }), true
 }
 
 // namesIn returns the names of sections, of those that have one.

@@ -17,13 +17,18 @@ import (
 )
 
 // color is a policy of a kind that only these tests have.
-type color struct{ policy.Node[string] }
+type color struct{ policy.Node[hue] }
+
+// hue is what a color asks for.
+type hue string
+
+func (h hue) Equal(o hue) bool { return h == o }
 
 func (c *color) Equal(o *color) bool { return c.Node.Equal(&o.Node) }
 
-var colors = policy.Kind[*color, string]{
+var colors = policy.Kind[*color, hue]{
 	Kind:       object.KindOf("example.com", "ColorPolicy"),
-	Node:       func(c *color) *policy.Node[string] { return &c.Node },
+	Node:       func(c *color) *policy.Node[hue] { return &c.Node },
 	Accepted:   condition.PolicyAccepted(),
 	Conflicted: condition.TrafficPolicyConflicted,
 }
@@ -146,7 +151,7 @@ func TestTargets(t *testing.T) {
 		w := newColored(o)
 		w.set(t, decode(t, painted)...)
 		name := fmt.Sprintf("p%d", i)
-		p := &color{policy.Node[string]{Name: object.Name{Namespace: "default", Name: name}, Targets: c.targets, Asks: "red"}}
+		p := &color{policy.Node[hue]{Name: object.Name{Namespace: "default", Name: name}, Targets: c.targets, Asks: "red"}}
 		w.engine.Update(func(tx *flow.Tx) { w.in.Set(tx, p.Name, p) })
 		if got := w.told(name); got != c.want {
 			t.Errorf("%v: %q, want %q", c.targets, got, c.want)
@@ -158,7 +163,7 @@ func TestTargets(t *testing.T) {
 func TestTargetComes(t *testing.T) {
 	w := newColored(settings{ImplicitClass: "gatehouse"}.options())
 	for _, name := range []string{"late", "other"} {
-		p := &color{policy.Node[string]{
+		p := &color{policy.Node[hue]{
 			Name: object.Name{Namespace: "default", Name: name}, Targets: []policy.Target{targetOf(kind.Gateway, "g", "http")},
 		}}
 		w.engine.Update(func(tx *flow.Tx) { w.in.Set(tx, p.Name, p) })

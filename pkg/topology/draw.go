@@ -1,0 +1,197 @@
+package topology
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+)
+
+// Drawing is a part of the graph to be looked at.
+type Drawing struct {
+	Nodes []DrawnNode `json:"nodes"` // sorted
+	Edges []Edge      `json:"edges"` // sorted
+}
+
+// DrawnNode is a node of a drawing.
+type DrawnNode struct {
+	Node
+	// Missing says that something refers to the node, and that it does not exist.
+	Missing bool `json:"missing,omitempty"`
+	// Policy says that the node is a policy.
+	Policy bool `json:"policy,omitempty"`
+}
+
+// Edge leads from a node to one below it, or from a policy to its target.
+type Edge struct {
+	From Node `json:"from"`
+	To   Node `json:"to"`
+}
+
+// Draw returns a node with what is above and below it, and the policies on all of these;
+// everything for the zero Node.
+func (g *Graph) Draw(focus Node) Drawing {
+	d := &drawer{g: g, nodes: map[Node]DrawnNode{}, edges: map[Edge]bool{}}
+	g.engine.View(func(c *flow.Ctx) {
+		d.c = c
+		if focus != (Node{}) {
+			d.below(focus)
+			d.above(focus)
+		} else {
+			g.each(c, func(n Node) {
+				d.below(n)
+				d.above(n)
+			})
+		}
+		d.policies(focus == Node{})
+	})
+	return d.drawing()
+}
+
+// each yields all objects but policies. Of Services there are those that are referred to.
+func (g *Graph) each(c *flow.Ctx, yield func(Node)) {
+	for _, of := range []object.Kind{kind.GatewayClass, kind.Gateway, kind.ListenerSet} {
+		g.inputs.Each(c, of, func(name object.Name) { yield(nodeOf(object.Key{Kind: of, Name: name}, "")) })
+	}
+	for k := range flow.All(c, g.inputs.Routes) {
+		yield(nodeOf(k, ""))
+	}
+	for k := range flow.All(c, g.objects) {
+		yield(nodeOf(k, ""))
+	}
+}
+
+// drawer collects nodes and edges.
+type drawer struct {
+	g     *Graph
+	c     *flow.Ctx
+	nodes map[Node]DrawnNode
+	edges map[Edge]bool
+}
+
+// below draws a node and what is below it.
+func (d *drawer) below(n Node) {
+	if d.add(n) {
+		d.g.children(d.c, n, func(child Node) {
+			d.edges[Edge{n, child}] = true
+			d.below(child)
+		})
+	}
+}
+
+// above draws what is above a node.
+func (d *drawer) above(n Node) {
+	d.g.parents(d.c, n, func(parent Node) {
+		if e := (Edge{parent, n}); !d.edges[e] {
+			d.edges[e] = true
+			d.add(parent)
+			d.above(parent)
+		}
+	})
+}
+
+// add draws a node; false if it is drawn already.
+func (d *drawer) add(n Node) bool {
+	if _, drawn := d.nodes[n]; drawn {
+		return false
+	}
+	d.nodes[n] = DrawnNode{Node: n, Missing: !d.g.exists(d.c, n)}
+	return true
+}
+
+// policies draws the policies on what is drawn, or all of them.
+func (d *drawer) policies(all bool) {
+	for _, each := range d.g.policies {
+		each(d.c, func(policy, target Node) {
+			if _, drawn := d.nodes[target]; !drawn && !all {
+				return
+			}
+			d.add(target)
+			d.nodes[policy] = DrawnNode{Node: policy, Policy: true}
+			d.edges[Edge{policy, target}] = true
+		})
+	}
+}
+
+// drawing sorts what is drawn.
+func (d *drawer) drawing() Drawing {
+	byEnds := func(a, b Edge) int { return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To)) }
+	byNode := func(a, b DrawnNode) int { return a.Node.Compare(b.Node) }
+	return Drawing{slices.SortedFunc(maps.Values(d.nodes), byNode), slices.SortedFunc(maps.Keys(d.edges), byEnds)}
+}
+
+// DOT writes the drawing for Graphviz.
+func (d Drawing) DOT() string {
+	var out strings.Builder
+	out.WriteString("digraph topology {\n  rankdir=LR\n  node [shape=box]\n")
+	for _, n := range d.Nodes {
+		style := ""
+		switch {
+		case n.Missing:
+			style = ", style=dashed"
+		case n.Policy:
+			style = ", shape=note"
+		}
+		fmt.Fprintf(&out, "  %q [label=%q%s]\n", n.id(), n.label("\n"), style)
+	}
+	for _, e := range d.Edges {
+		fmt.Fprintf(&out, "  %q -> %q\n", e.From.id(), e.To.id())
+	}
+	out.WriteString("}\n")
+	return out.String()
+}
+
+// Mermaid writes the drawing as a flowchart of Mermaid.
+func (d Drawing) Mermaid() string {
+	var out strings.Builder
+	out.WriteString("flowchart LR\n")
+	place := map[Node]int{}
+	for i, n := range d.Nodes {
+		place[n.Node] = i
+		open, end := "[", "]"
+		switch {
+		case n.Missing:
+			open, end = "{{", "}}"
+		case n.Policy:
+			open, end = "([", "])"
+		}
+		fmt.Fprintf(&out, "  n%d%s\"%s\"%s\n", i, open, n.label("<br>"), end)
+	}
+	for _, e := range d.Edges {
+		fmt.Fprintf(&out, "  n%d --> n%d\n", place[e.From], place[e.To])
+	}
+	return out.String()
+}
+
+// id names the node as locators of policies do: gateway.gateway.networking.k8s.io:ns/gw#http.
+func (n Node) id() string {
+	id := strings.ToLower(schema.GroupKind{Group: n.Group, Kind: n.Kind}.String()) + ":"
+	if n.Namespace != "" {
+		id += n.Namespace + "/"
+	}
+	id += n.Name
+	if n.Section != "" {
+		id += "#" + n.Section
+	}
+	return id
+}
+
+// label is what the node is called in a drawing. Names of objects and sections have no
+// characters that would have to be escaped.
+func (n Node) label(line string) string {
+	name := n.Name
+	if n.Namespace != "" {
+		name = n.Namespace + "/" + name
+	}
+	if n.Section != "" {
+		return n.Kind + line + name + "#" + n.Section
+	}
+	return n.Kind + line + name
+}

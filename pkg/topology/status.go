@@ -1,0 +1,137 @@
+package topology
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// Ancestor is what there is to say of a policy on a Gateway: what belongs into an entry of
+// its status.ancestors.
+type Ancestor struct {
+	Gateway Node
+	// Accepted is the condition of that type: whether the policy can be used there.
+	Accepted metav1.Condition
+	// Paths are how many paths through the Gateway the policy is on. On Whole ones all of its
+	// rules are in force, on Partly ones some.
+	Paths, Whole, Partly int
+	// By are the policies that took the place of rules that are not in force.
+	By []Node
+}
+
+// Ancestors returns the Gateways that a policy concerns, sorted. A policy without any is
+// for what does not exist, or for what is attached to no Gateway.
+func (p *Policies[P, R]) Ancestors(namespace, name string) (out []Ancestor) {
+	key := object.Name{Namespace: namespace, Name: name}
+	p.g.engine.View(func(c *flow.Ctx) {
+		n, ok := flow.Get(c, p.nodes, key)
+		if !ok {
+			return
+		}
+		list, _ := flow.Get(c, p.ancestors, key)
+		for _, a := range list {
+			out = append(out, Ancestor{Gateway: nodeOf(gatewayKey(a.Gateway), ""), Accepted: a.Accepted})
+		}
+		if p.kind.Direct {
+			return
+		}
+		seen := map[Path]bool{}
+		for _, t := range n.Targets {
+			p.g.paths(c, nodeOf(t.Key, t.Section), func(path Path) {
+				i := slices.IndexFunc(list, func(a topology.Ancestor) bool { return a.Gateway == path.at.Listener.Gateway })
+				if i >= 0 && !seen[path] {
+					seen[path] = true
+					out[i].count(p.effective(c, path).of, key, p.nodeOf)
+				}
+			})
+		}
+		for i := range out {
+			slices.SortFunc(out[i].By, Node.Compare)
+			out[i].By = slices.Compact(out[i].By)
+		}
+	})
+	return out
+}
+
+// count adds what became of a policy on a path.
+func (a *Ancestor) count(e interface{ Outcomes() []policy.Outcome }, of object.Name, nodeOf func(object.Name) Node) {
+	rules, inForce := 0, 0
+	var by []Node
+	for _, o := range e.Outcomes() {
+		if o.Policy == of && o.Refused == "" {
+			rules, inForce = rules+o.Rules, inForce+o.InForce
+			for _, name := range o.By {
+				by = append(by, nodeOf(name))
+			}
+		}
+	}
+	a.Paths++
+	switch {
+	case len(by) == 0:
+		a.Whole++
+	case inForce > 0:
+		a.Partly++
+	}
+	a.By = append(a.By, by...)
+}
+
+// Programmed returns GEP-713's condition of that type, as far as it follows from the other
+// policies: whether the data plane has taken the policy up is for its controller to say.
+func (a Ancestor) Programmed() metav1.Condition {
+	c := metav1.Condition{Type: "Programmed", Status: metav1.ConditionTrue}
+	names := make([]string, len(a.By))
+	for i, n := range a.By {
+		names[i] = n.Namespace + "/" + n.Name
+	}
+	others := strings.Join(names, ", ")
+	switch {
+	case a.Accepted.Status != metav1.ConditionTrue:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, a.Accepted.Reason, a.Accepted.Message
+	case a.Paths == 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "NoRoutes", "No route is attached that the policy could be for"
+	case a.Whole == 0 && a.Partly == 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "Overridden", "Overridden by "+others
+	case a.Whole < a.Paths:
+		c.Reason, c.Message = "PartiallyProgrammed",
+			fmt.Sprintf("In force as a whole on %d of %d paths; elsewhere overridden by %s", a.Whole, a.Paths, others)
+	default:
+		c.Reason, c.Message = string(gwv1.GatewayReasonProgrammed), "In force"
+	}
+	return c
+}
+
+// Affecting returns the policies of which some rule is in force on a path through a node,
+// sorted: those for GEP-713's condition on what policies target.
+func (p *Policies[P, R]) Affecting(n Node) (out []Node) {
+	seen := map[*policy.Effective[*value[R]]]bool{}
+	p.g.engine.View(func(c *flow.Ctx) {
+		if p.kind.Direct {
+			if said := p.attached.On(c, n.key()).At(n.Section); len(said) > 0 {
+				out = append(out, p.nodeOf(said[0].Policy))
+			}
+			return
+		}
+		p.g.paths(c, n, func(path Path) {
+			e := p.effective(c, path).of
+			if e == nil || seen[e] {
+				return
+			}
+			seen[e] = true
+			for _, o := range e.Policies {
+				if o.InForce > 0 {
+					out = append(out, p.nodeOf(o.Policy))
+				}
+			}
+		})
+	})
+	slices.SortFunc(out, Node.Compare)
+	return slices.Compact(out)
+}
