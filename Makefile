@@ -79,6 +79,7 @@ test: export GATEHOUSE_BIN := $(CURDIR)/$(BIN)
 test: export GOGC := 400
 test: envoy ## Run all tests, with the real Envoy (TESTFLAGS='-run X -v' for more)
 	$(GO) test -timeout 20m -p $(PARALLEL) $(TESTFLAGS) ./internal/cluster $$($(GO) list ./... | grep -v '/test/e2e$$')
+	$(GO) test -C examples/colorpolicy -timeout 20m $(TESTFLAGS) ./...
 	$(GO) test -timeout 20m $(TESTFLAGS) ./test/e2e
 
 # Packages with goroutines, by what stands in them, so that none is forgotten.

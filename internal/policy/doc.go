@@ -11,8 +11,11 @@
 //     missing costs no more than its name, and nothing has to look for it.
 //   - Who reads the policies of an object is woken when what they say changes, and not
 //     when a policy's status, labels or other targets do.
-//   - The order of policies on one target depends on the policies alone: on what they
-//     declare, then their age, then their name (GEP-713).
+//   - The order of policies on one target depends on the policies alone: on their age, then
+//     their name (GEP-713).
+//   - What several policies say together, [Combine], depends on their order and on the
+//     strategy that each declares, and on nothing else. A policy that can't be used takes
+//     nobody's place.
 //   - An object without policies is told so by one look for many such objects together.
 //
 // How the policies of a path from a class to a rule are merged, and what comes of them

@@ -77,8 +77,8 @@ func Combine[R Asks[R]](path []Placed[R]) *Effective[R] {
 		return nil
 	}
 	c := &combination[R]{path: path, lostTo: make([][]int, len(path))}
-	for i := len(path) - 1; i >= 0; i-- {
-		if path[i].Asks != nil {
+	for i, p := range slices.Backward(path) {
+		if p.Asks != nil {
 			c.challenge(i)
 		}
 	}

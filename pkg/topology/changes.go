@@ -149,3 +149,29 @@ func (d *difference[P, R]) before(c *flow.Ctx, at topology.AttachmentKey, rule s
 	}
 	return Effective[R]{above.Effective, d.p.nodeOf}
 }
+
+// Concerned returns the policies of which an Update has changed what there is to say of
+// them: those that have come or changed, those whose Gateways have, and those on paths on
+// which something is different. Policies that are gone are among them.
+func (p *Policies[P, R]) Concerned(ch *Changes) (out []Node) {
+	for _, n := range flow.Changes(ch.commit, p.nodes) {
+		out = append(out, p.nodeOf(n.Key))
+	}
+	for _, a := range flow.Changes(ch.commit, p.ancestors) {
+		out = append(out, p.nodeOf(a.Key))
+	}
+	seen := map[*policy.Effective[*value[R]]]bool{}
+	for _, c := range p.Changes(ch) {
+		for _, e := range [...]*policy.Effective[*value[R]]{c.Before.of, c.After.of} {
+			if seen[e] {
+				continue
+			}
+			seen[e] = true
+			for _, o := range e.Outcomes() {
+				out = append(out, p.nodeOf(o.Policy))
+			}
+		}
+	}
+	slices.SortFunc(out, Node.Compare)
+	return slices.Compact(out)
+}

@@ -85,7 +85,7 @@ func TestExamples(t *testing.T) {
 			},
 			want: []string{"g1 r1: a=1(gw)", "g1 r2: a=1(gw)", "g2 r3: ", "g2 r4: "},
 			told: map[string]string{
-				"bad": "g1 Invalid: spec.colors has invisible, which is no color", "none": "",
+				"bad": "g1 Invalid: spec.colors has invisible, which is no color", "none": "nonesuch TargetNotFound: HTTPRoute ns/nonesuch does not exist; create it or correct targetRefs",
 				"rule": `g1 TargetNotFound: HTTPRoute ns/r2 has no rule named "nonesuch"; its rules have no names; correct sectionName`,
 			},
 		},
@@ -143,5 +143,32 @@ func TestAttachmentsNotReferences(t *testing.T) {
 	}
 	if got := w.told("p"); got != "g Accepted" {
 		t.Error(got)
+	}
+}
+
+// TestHostnames holds that the policy of the most specific hostname is in force for a host,
+// and that nothing is merged between hostnames; an override above them all has the last
+// word.
+func TestHostnames(t *testing.T) {
+	on := func(name, host string) string { return route(name, "gw", ", hostnames: ["+host+"], rules: [{}]") }
+	objects := []string{
+		class, gateway("gw", ", hostname: '*.com'"), on("a", "a.toystore.com"), on("b", "b.toystore.com"), on("w", "'*.toystore.com'"), on("rest", "'*.com'"),
+		color("A", "HTTPRoute", "a", "colors: {a: 1}"), color("B", "HTTPRoute", "b", "colors: {b: 1}"), color("W", "HTTPRoute", "w", "colors: {w: 1}"),
+	}
+	hosts := []string{"a.toystore.com", "b.toystore.com", "other.toystore.com", "other.com", "yet-another.net"}
+	for strategy, want := range map[string][]string{
+		"colors: {g: 1}":                  {"a=1(A)", "b=1(B)", "w=1(W)", "g=1(G)", "nothing"},
+		"overrides: true, colors: {g: 1}": {"g=1(G)", "g=1(G)", "g=1(G)", "g=1(G)", "nothing"},
+	} {
+		w := newWorld(t, false, append(objects, color("G", "Gateway", "gw", strategy))...)
+		for i, host := range hosts {
+			got := "nothing"
+			for _, p := range w.Serving(topology.Gateway("ns", "gw"), host) {
+				got = inForce(w.colors.Effective(p))
+			}
+			if got != want[i] {
+				t.Errorf("%s: %s has %s, want %s", strategy, host, got, want[i])
+			}
+		}
 	}
 }

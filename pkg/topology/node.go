@@ -27,7 +27,7 @@ type Node struct {
 // GatewayGroup is the group of the Gateway API's kinds.
 const GatewayGroup = gwv1.GroupName
 
-// GatewayClass, Gateway, ListenerSet, HTTPRoute, GRPCRoute and Service name objects.
+// GatewayClass names a GatewayClass.
 func GatewayClass(name string) Node {
 	return Node{Group: GatewayGroup, Kind: "GatewayClass", Name: name}
 }

@@ -151,6 +151,8 @@ func AddPolicies[P Object, R any](g *Graph, k Kind[P, R]) *Policies[P, R] {
 			}
 		}
 	})
+	flow.Watch(p.nodes)
+	flow.Watch(p.ancestors)
 	flow.Watch(p.inherited.Listeners)
 	flow.Watch(p.inherited.SetListeners)
 	flow.Watch(p.inherited.Routes)

@@ -5,9 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
@@ -17,7 +20,8 @@ import (
 // Ancestor is what there is to say of a policy on a Gateway: what belongs into an entry of
 // its status.ancestors.
 type Ancestor struct {
-	Gateway Node
+	// Of is the Gateway. Of a policy that concerns none, it is what the policy targets.
+	Of Node
 	// Accepted is the condition of that type: whether the policy can be used there.
 	Accepted metav1.Condition
 	// Paths are how many paths through the Gateway the policy is on. On Whole ones all of its
@@ -27,8 +31,8 @@ type Ancestor struct {
 	By []Node
 }
 
-// Ancestors returns the Gateways that a policy concerns, sorted. A policy without any is
-// for what does not exist, or for what is attached to no Gateway.
+// Ancestors returns the Gateways that a policy concerns, sorted. A policy that is for what
+// does not exist, or for what is attached to no Gateway, has its targets instead.
 func (p *Policies[P, R]) Ancestors(namespace, name string) (out []Ancestor) {
 	key := object.Name{Namespace: namespace, Name: name}
 	p.g.engine.View(func(c *flow.Ctx) {
@@ -38,7 +42,10 @@ func (p *Policies[P, R]) Ancestors(namespace, name string) (out []Ancestor) {
 		}
 		list, _ := flow.Get(c, p.ancestors, key)
 		for _, a := range list {
-			out = append(out, Ancestor{Gateway: nodeOf(gatewayKey(a.Gateway), ""), Accepted: a.Accepted})
+			out = append(out, Ancestor{Of: nodeOf(gatewayKey(a.Gateway), ""), Accepted: a.Accepted})
+		}
+		if len(list) == 0 {
+			out = p.lonely(c, n)
 		}
 		if p.kind.Direct {
 			return
@@ -58,6 +65,23 @@ func (p *Policies[P, R]) Ancestors(namespace, name string) (out []Ancestor) {
 			out[i].By = slices.Compact(out[i].By)
 		}
 	})
+	return out
+}
+
+// lonely says of a policy that no Gateway is concerned with what is wrong with its targets.
+func (p *Policies[P, R]) lonely(c *flow.Ctx, n *node[R]) (out []Ancestor) {
+	for _, t := range n.Targets {
+		a := Ancestor{Of: nodeOf(t.Key, ""), Accepted: condition.PolicyAccepted()}
+		switch {
+		case slices.ContainsFunc(out, func(b Ancestor) bool { return a.Of == b.Of }):
+			continue
+		case n.Refused != nil:
+			a.Accepted = *n.Refused
+		case !p.g.exists(c, a.Of):
+			a.Accepted = condition.PolicyTargetMissing(a.Of.String())
+		}
+		out = append(out, a)
+	}
 	return out
 }
 
@@ -106,6 +130,62 @@ func (a Ancestor) Programmed() metav1.Condition {
 		c.Reason, c.Message = string(gwv1.GatewayReasonProgrammed), "In force"
 	}
 	return c
+}
+
+// Entry returns the policy's entry in status.ancestors, written by
+// a controller at a generation of the policy: the conditions Accepted and Programmed.
+func (a Ancestor) Entry(controllerName string, generation int64) gwv1.PolicyAncestorStatus {
+	group, kind, namespace := gwv1.Group(a.Of.Group), gwv1.Kind(a.Of.Kind), gwv1.Namespace(a.Of.Namespace)
+	entry := gwv1.PolicyAncestorStatus{
+		AncestorRef:    gwv1.ParentReference{Group: &group, Kind: &kind, Namespace: &namespace, Name: gwv1.ObjectName(a.Of.Name)},
+		ControllerName: gwv1.GatewayController(controllerName),
+	}
+	if a.Of.Namespace == "" {
+		entry.AncestorRef.Namespace = nil
+	}
+	for _, c := range [...]metav1.Condition{a.Accepted, a.Programmed()} {
+		c.ObservedGeneration = generation
+		entry.Conditions = append(entry.Conditions, c)
+	}
+	return entry
+}
+
+// MergeAncestors puts a controller's entries into a policy's status.ancestors, in the place
+// of those that it had. Others' entries stay, and so do the times of conditions that are as
+// they were. It reports whether anything is different. The API allows 16 entries.
+func MergeAncestors(had []gwv1.PolicyAncestorStatus, controllerName string, entries []gwv1.PolicyAncestorStatus) ([]gwv1.PolicyAncestorStatus, bool) {
+	const most = 16
+	var out []gwv1.PolicyAncestorStatus
+	old := map[Node][]metav1.Condition{}
+	for _, e := range had {
+		if string(e.ControllerName) == controllerName {
+			old[ancestorOf(e)] = e.Conditions
+		} else {
+			out = append(out, e)
+		}
+	}
+	for _, e := range entries {
+		conditions := slices.Clone(old[ancestorOf(e)])
+		for _, c := range e.Conditions {
+			meta.SetStatusCondition(&conditions, c)
+		}
+		e.Conditions = conditions
+		out = append(out, e)
+	}
+	out = out[:min(len(out), most)]
+	return out, !equality.Semantic.DeepEqual(had, out)
+}
+
+// ancestorOf names what an entry is for.
+func ancestorOf(e gwv1.PolicyAncestorStatus) Node {
+	n := Node{Name: string(e.AncestorRef.Name)}
+	if kind := e.AncestorRef.Kind; kind != nil {
+		n.Kind = string(*kind)
+	}
+	if ns := e.AncestorRef.Namespace; ns != nil {
+		n.Namespace = string(*ns)
+	}
+	return n
 }
 
 // Affecting returns the policies of which some rule is in force on a path through a node,

@@ -3,6 +3,7 @@ package topology
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
@@ -139,4 +140,44 @@ func portSection(name string, number int32) string {
 		return name
 	}
 	return fmt.Sprint(number)
+}
+
+// Serving returns the paths that requests for a host take through a node, sorted: on each
+// listener those of the routes with the most specific hostname that matches. Which of their
+// rules a request meets depends on the rest of it.
+func (g *Graph) Serving(n Node, host string) (out []Path) {
+	host = strings.ToLower(host)
+	g.engine.View(func(c *flow.Ctx) {
+		best := map[topology.ListenerKey]string{} // domains
+		var all []Path
+		g.paths(c, n, func(p Path) {
+			all = append(all, p)
+			if domain, ok := g.domain(c, p, host); ok && len(domain) > len(best[p.at.Listener]) {
+				best[p.at.Listener] = domain
+			}
+		})
+		for _, p := range all {
+			if domain, ok := g.domain(c, p, host); ok && domain == best[p.at.Listener] {
+				out = append(out, p)
+			}
+		}
+	})
+	slices.SortFunc(out, Path.Compare)
+	return slices.Compact(out)
+}
+
+// domain returns the most specific domain of a path's route that matches a host: exact,
+// *.suffix, or * for any. A longer one of those that match one host is more specific.
+func (g *Graph) domain(c *flow.Ctx, p Path, host string) (best string, ok bool) {
+	a, _ := flow.Get(c, g.graph.Attachments, p.at)
+	if a == nil {
+		return "", false
+	}
+	for _, h := range a.Hosts {
+		suffix, wild := strings.CutPrefix(h.Domain, "*")
+		if (h.Domain == host || wild && len(host) > len(suffix) && strings.HasSuffix(host, suffix)) && len(h.Domain) > len(best) {
+			best, ok = h.Domain, true
+		}
+	}
+	return best, ok
 }

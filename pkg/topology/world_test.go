@@ -147,7 +147,7 @@ func (w *world) effective() string {
 func (w *world) told(name string) string {
 	var out []string
 	for _, a := range w.colors.Ancestors("ns", name) {
-		text := a.Gateway.Name + " " + a.Accepted.Reason
+		text := a.Of.Name + " " + a.Accepted.Reason
 		if c := a.Programmed(); c.Reason != "Programmed" {
 			text += ": " + c.Message
 		}
@@ -171,7 +171,7 @@ func runtimeKind(o topology.Object, kind string) schema.GroupVersionKind {
 	case *ColorPolicy:
 		return schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind}
 	default:
-		return gwv1.SchemeGroupVersion.WithKind(kind)
+		return schema.GroupVersionKind{Group: topology.GatewayGroup, Version: "v1", Kind: kind}
 	}
 }
 
