@@ -92,7 +92,7 @@ var All = NewTable(
 		Status:   policyStatus(func(o *gwxv1alpha1.XBackendTrafficPolicy) *gwv1.PolicyStatus { return &o.Status }),
 	},
 	&Descriptor{
-		Kind: Service, Plural: "services",
+		Kind: Service, Plural: "services", Words: []string{"svc"},
 		Versions: []Version{Typed[corev1.Service, corev1.ServiceList]("v1")},
 	},
 	&Descriptor{

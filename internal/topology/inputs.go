@@ -78,7 +78,7 @@ type row struct {
 	set    func(tx *flow.Tx, k object.Key, o source.Object)
 	delete func(tx *flow.Tx, k object.Key)
 	names  func(c *flow.Ctx, yield func(object.Name))
-	exists func(c *flow.Ctx, k object.Key) bool
+	get    func(c *flow.Ctx, k object.Key) (source.Object, bool)
 }
 
 // NewInputs declares the input tables of these kinds.
@@ -150,7 +150,10 @@ func input[T tabled, K comparable](e *flow.Engine, in *Inputs, scope kind.Scope,
 	in.rows[d.Kind] = row{
 		set:    func(tx *flow.Tx, k object.Key, o source.Object) { t.Set(tx, key(k.Name), o.(T)) },
 		delete: func(tx *flow.Tx, k object.Key) { t.Delete(tx, key(k.Name)) },
-		exists: func(c *flow.Ctx, k object.Key) bool { _, ok := flow.Get(c, t, key(k.Name)); return ok },
+		get: func(c *flow.Ctx, k object.Key) (source.Object, bool) {
+			o, ok := flow.Get(c, t, key(k.Name))
+			return o, ok
+		},
 		names: func(c *flow.Ctx, yield func(object.Name)) {
 			for k := range flow.All(c, t) {
 				yield(nameOf(k))
@@ -165,7 +168,11 @@ func byKey[T any](of object.Kind, t *flow.Input[object.Key, T], as func(source.O
 	return row{
 		set:    func(tx *flow.Tx, k object.Key, o source.Object) { t.Set(tx, k, as(o)) },
 		delete: func(tx *flow.Tx, k object.Key) { t.Delete(tx, k) },
-		exists: func(c *flow.Ctx, k object.Key) bool { _, ok := flow.Get(c, t, k); return ok },
+		get: func(c *flow.Ctx, k object.Key) (source.Object, bool) {
+			o, ok := flow.Get(c, t, k)
+			object, _ := any(o).(source.Object)
+			return object, ok
+		},
 		names: func(c *flow.Ctx, yield func(object.Name)) {
 			for k := range flow.All(c, t) {
 				if k.Kind == of {
@@ -199,7 +206,21 @@ func (in *Inputs) Each(c *flow.Ctx, of object.Kind, yield func(object.Name)) {
 // Exists reports whether there is an object. There is none of a kind without a table.
 func (in *Inputs) Exists(c *flow.Ctx, k object.Key) bool {
 	row, ok := in.rows[k.Kind]
-	return ok && row.exists(c, k)
+	if ok {
+		_, ok = row.get(c, k)
+	}
+	return ok
+}
+
+// Objects calls yield with each object of each kind.
+func (in *Inputs) Objects(c *flow.Ctx, yield func(source.Object)) {
+	for of, row := range in.rows {
+		row.names(c, func(name object.Name) {
+			if o, ok := row.get(c, object.Key{Kind: of, Name: name}); ok {
+				yield(o)
+			}
+		})
+	}
 }
 
 // Apply puts a batch into the tables. It returns the objects of the Gateway API's

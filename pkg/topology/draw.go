@@ -35,22 +35,23 @@ type Edge struct {
 	To   Node `json:"to"`
 }
 
-// Draw returns a node with what is above and below it, and the policies on all of these;
-// everything for the zero Node.
-func (g *Graph) Draw(focus Node) Drawing {
+// Draw returns nodes with what is above and below them, and the policies on all of these;
+// everything for no nodes.
+func (g *Graph) Draw(focus ...Node) Drawing {
 	d := &drawer{g: g, nodes: map[Node]DrawnNode{}, edges: map[Edge]bool{}}
 	g.engine.View(func(c *flow.Ctx) {
 		d.c = c
-		if focus != (Node{}) {
-			d.below(focus)
-			d.above(focus)
-		} else {
-			g.each(c, func(n Node) {
-				d.below(n)
-				d.above(n)
-			})
+		draw := func(n Node) {
+			d.below(n)
+			d.above(n)
 		}
-		d.policies(focus == Node{})
+		for _, n := range focus {
+			draw(n)
+		}
+		if len(focus) == 0 {
+			g.each(c, draw)
+		}
+		d.policies(len(focus) == 0)
 	})
 	return d.drawing()
 }
@@ -168,6 +169,66 @@ func (d Drawing) Mermaid() string {
 		fmt.Fprintf(&out, "  n%d --> n%d\n", place[e.From], place[e.To])
 	}
 	return out.String()
+}
+
+// Tree writes the drawing for people: each node below the one above it, with the policies on
+// it. What is below several nodes is written once, and named elsewhere.
+func (d Drawing) Tree() string {
+	t := &tree{below: map[Node][]Node{}, on: map[Node][]Node{}, nodes: map[Node]DrawnNode{}, written: map[Node]bool{}}
+	hasParent := map[Node]bool{}
+	for _, n := range d.Nodes {
+		t.nodes[n.Node] = n
+	}
+	for _, e := range d.Edges {
+		if t.nodes[e.From].Policy {
+			t.on[e.To] = append(t.on[e.To], e.From)
+		} else {
+			t.below[e.From] = append(t.below[e.From], e.To)
+			hasParent[e.To] = true
+		}
+	}
+	for _, n := range d.Nodes {
+		if !n.Policy && !hasParent[n.Node] {
+			t.write(n.Node, n.String(), "")
+		}
+	}
+	return t.out.String()
+}
+
+// tree is a drawing while it is written.
+type tree struct {
+	below, on map[Node][]Node
+	nodes     map[Node]DrawnNode
+	written   map[Node]bool
+	out       strings.Builder
+}
+
+// write writes a line that ends with a node, and what is below it behind rest.
+func (t *tree) write(n Node, line, rest string) {
+	t.out.WriteString(line)
+	if t.nodes[n].Missing {
+		t.out.WriteString(" (missing)")
+	}
+	for _, p := range t.on[n] {
+		t.out.WriteString("  <- " + p.String())
+	}
+	if t.written[n] && len(t.below[n]) > 0 {
+		t.out.WriteString(" (see above)\n")
+		return
+	}
+	t.written[n] = true
+	t.out.WriteString("\n")
+	for i, child := range t.below[n] {
+		name := child.String()
+		if child.Object() == n {
+			name = child.sectionWord() + " " + child.Section
+		}
+		if i < len(t.below[n])-1 {
+			t.write(child, rest+"├─ "+name, rest+"│  ")
+		} else {
+			t.write(child, rest+"└─ "+name, rest+"   ")
+		}
+	}
 }
 
 // id names the node as locators of policies do: gateway.gateway.networking.k8s.io:ns/gw#http.

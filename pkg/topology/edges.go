@@ -3,6 +3,8 @@ package topology
 import (
 	"slices"
 
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -143,6 +145,8 @@ func (g *Graph) exists(c *flow.Ctx, n Node) bool {
 		found := false
 		g.children(c, n.Object(), func(child Node) { found = found || child == n })
 		return found
+	case k.Kind == kind.GatewayClass && k.Name.Name == g.implicitClass:
+		return true
 	case g.others[k.Kind].exists != nil:
 		return g.others[k.Kind].exists(c, k)
 	default:
@@ -150,17 +154,21 @@ func (g *Graph) exists(c *flow.Ctx, n Node) bool {
 	}
 }
 
-// referents yields what a rule refers to: objects, or ports of Services. What a rule may
-// not refer to is left out.
+// referents yields what a rule refers to, whether it exists or not.
 func (g *Graph) referents(c *flow.Ctx, route object.Key, rule int, ports bool, yield func(Node)) {
-	r, ok := flow.Get(c, g.graph.Routes, route)
-	if !ok || rule >= len(r.Rules) {
-		return
+	if r, ok := flow.Get(c, g.graph.Routes, route); ok && rule < len(r.Rules) {
+		referents(r, rule, ports, yield)
 	}
+}
+
+// referents yields what a rule of a route refers to: objects, or ports of Services that can
+// be used. What a rule may not refer to is left out.
+func referents(r *topology.Route, rule int, ports bool, yield func(Node)) {
 	for i, ref := range r.Rules[rule].Backends {
 		if ref.Backend.IsZero() {
-			if n, missing := g.missingBackend(c, r, rule, i); missing && !ports {
-				yield(n)
+			permitted := ref.Problem == nil || ref.Problem.Reason != string(gwv1.RouteReasonRefNotPermitted)
+			if named := topology.BackendRefOf(r.Object, rule, i); named != nil && permitted && !ports {
+				yield(backendNode(r.Key.Namespace, named))
 			}
 			continue
 		}
@@ -173,13 +181,9 @@ func (g *Graph) referents(c *flow.Ctx, route object.Key, rule int, ports bool, y
 	}
 }
 
-// missingBackend returns what a rule refers to, if it does not exist.
-func (g *Graph) missingBackend(c *flow.Ctx, r *topology.Route, rule, i int) (Node, bool) {
-	ref := topology.BackendRefOf(r.Object, rule, i)
-	if ref == nil {
-		return Node{}, false
-	}
-	n := Node{Kind: "Service", Namespace: r.Key.Namespace, Name: string(ref.Name)}
+// backendNode returns what a reference in a namespace names.
+func backendNode(namespace string, ref *gwv1.BackendObjectReference) Node {
+	n := Service(namespace, string(ref.Name))
 	if ref.Group != nil {
 		n.Group = string(*ref.Group)
 	}
@@ -189,5 +193,5 @@ func (g *Graph) missingBackend(c *flow.Ctx, r *topology.Route, rule, i int) (Nod
 	if ref.Namespace != nil {
 		n.Namespace = string(*ref.Namespace)
 	}
-	return n, !g.exists(c, n)
+	return n
 }

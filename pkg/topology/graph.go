@@ -24,6 +24,9 @@ type Object interface {
 type Options struct {
 	// ControllerName leaves out the Gateways of other controllers' classes; empty for none.
 	ControllerName string
+	// ImplicitClass is the name of a class that needs no GatewayClass, as where objects are
+	// in files; empty for none.
+	ImplicitClass string
 	// Experimental says that the objects have the fields of the Gateway API's experimental
 	// channel.
 	Experimental bool
@@ -34,7 +37,9 @@ type Graph struct {
 	engine *flow.Engine
 	inputs *topology.Inputs
 	graph  *topology.Graph
-	others map[object.Kind]other
+	// implicitClass needs no GatewayClass.
+	implicitClass string
+	others        map[object.Kind]other
 	// policies yield the policies of every kind with their targets.
 	policies []func(c *flow.Ctx, yield func(policy, target Node))
 
@@ -59,8 +64,8 @@ type other struct {
 func New(o Options) *Graph {
 	e := flow.New()
 	in := topology.NewInputs(e, kind.All)
-	g := &Graph{engine: e, inputs: in, others: map[object.Kind]other{}, graph: topology.New(e, in, topology.Options{
-		ControllerName: o.ControllerName, AnyController: o.ControllerName == "",
+	g := &Graph{engine: e, inputs: in, implicitClass: o.ImplicitClass, others: map[object.Kind]other{}, graph: topology.New(e, in, topology.Options{
+		ControllerName: o.ControllerName, AnyController: o.ControllerName == "", ImplicitClass: o.ImplicitClass,
 		AnyPolicy: true, Provisioned: true, AnyName: true, Experimental: o.Experimental,
 	})}
 	g.gateways = flow.NewIndex(g.graph.Gateways,
@@ -75,12 +80,8 @@ func New(o Options) *Graph {
 		topology.AttachmentKey.Compare)
 	g.backends = flow.NewIndex(g.graph.Routes,
 		func(_ object.Key, r *topology.Route, yield func(object.Key)) {
-			for _, rule := range r.Rules {
-				for _, b := range rule.Backends {
-					if !b.Backend.IsZero() {
-						yield(b.Backend.Backend().Object)
-					}
-				}
+			for i := range r.Rules {
+				referents(r, i, false, func(n Node) { yield(n.key()) })
 			}
 		}, object.Key.Compare)
 	g.objects = flow.NewInput[object.Key, *linked](e, "linked-objects", flow.Equal(flow.Same[*linked]))
@@ -89,6 +90,7 @@ func New(o Options) *Graph {
 			yield(p)
 		}
 	}, object.Key.Compare)
+	g.policies = append(g.policies, g.builtIn)
 	flow.Watch(g.graph.Attachments)
 	flow.Watch(g.inputs.Routes)
 	return g

@@ -84,7 +84,7 @@ func TestNodes(t *testing.T) {
 		}
 	}
 	missing := map[string]bool{}
-	for _, n := range w.Draw(topology.Node{}).Nodes {
+	for _, n := range w.Draw().Nodes {
 		if n.Missing {
 			missing[n.String()] = true
 		}
@@ -137,7 +137,7 @@ func TestDrawing(t *testing.T) {
 	if got := d.Mermaid(); got != mermaid {
 		t.Errorf("Mermaid:\n%s", got)
 	}
-	if all := w.Draw(topology.Node{}); len(all.Nodes) != len(d.Nodes)+2 {
+	if all := w.Draw(); len(all.Nodes) != len(d.Nodes)+2 {
 		t.Errorf("%d nodes in all, %d about the route", len(all.Nodes), len(d.Nodes))
 	}
 }

@@ -71,8 +71,11 @@ func (n Node) String() string {
 	if n.Section == "" {
 		return n.Kind + " " + name
 	}
-	return policy.SectionWord(n.key().Kind) + " " + n.Section + " of " + n.Kind + " " + name
+	return n.sectionWord() + " " + n.Section + " of " + n.Kind + " " + name
 }
+
+// sectionWord is what the object's sections are called.
+func (n Node) sectionWord() string { return policy.SectionWord(n.key().Kind) }
 
 // Compare orders nodes by kind, namespace, name and section.
 func (n Node) Compare(o Node) int {
