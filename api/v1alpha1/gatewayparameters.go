@@ -11,6 +11,8 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=gatewayparameters,singular=gatewayparameters,shortName=gwp,categories=gateway-api
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.deployment.replicas`
+// +kubebuilder:printcolumn:name="Min",type=integer,JSONPath=`.spec.deployment.autoscaling.minReplicas`
+// +kubebuilder:printcolumn:name="Max",type=integer,JSONPath=`.spec.deployment.autoscaling.maxReplicas`
 // +kubebuilder:printcolumn:name="Service",type=string,JSONPath=`.spec.service.type`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type GatewayParameters struct {

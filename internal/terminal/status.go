@@ -4,7 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
@@ -56,31 +60,63 @@ func PrintStatus(w io.Writer, v view.View, wide Wide) {
 	print(processes(s, v, wide))
 }
 
+// columns puts what only a wide table has before the state.
+func columns(wide Wide, state string, cells []string, more ...string) []string {
+	if wide {
+		cells = append(cells, more...)
+	}
+	return append(cells, state)
+}
+
 func statusTables(s Style, v view.View, wide Wide) (classes, gateways, sets, routes table) {
-	classes = table{head: []string{"GATEWAYCLASS", "STATE"}}
-	gateways = table{soft: []int{1, 4}, head: []string{"GATEWAY", "CLASS", "LISTENER", "ADDRESS", "HOSTNAME", "ROUTES", "STATE"}}
-	sets = table{soft: []int{1, 4}, head: []string{"LISTENERSET", "GATEWAY", "LISTENER", "ADDRESS", "HOSTNAME", "ROUTES", "STATE"}}
-	routes = table{soft: []int{1, 2}, head: []string{"ROUTE", "HOSTNAMES", "PARENTS", "STATE"}}
+	classes = table{head: columns(wide, "STATE", []string{"GATEWAYCLASS"}, "PARAMETERS", "AGE")}
+	listeners := []string{"LISTENER", "ADDRESS", "HOSTNAME", "ROUTES"}
+	gateways = table{soft: []int{1, 4}, head: columns(wide, "STATE", slices.Concat([]string{"GATEWAY", "CLASS"}, listeners), "PROTOCOL", "PARAMETERS", "LISTENERSETS", "AGE")}
+	sets = table{soft: []int{1, 4}, head: columns(wide, "STATE", slices.Concat([]string{"LISTENERSET", "GATEWAY"}, listeners), "PROTOCOL", "AGE")}
+	routes = table{soft: []int{1, 2}, head: columns(wide, "STATE", []string{"ROUTE", "HOSTNAMES", "PARENTS"}, "AGE")}
 	for _, it := range v.Items {
-		sum, name := it.Summary, objectName(it.Metadata)
+		sum, name, age := it.Summary, objectName(it.Metadata), age(it.Metadata)
 		state := s.state(sum.State, sum.OK)
 		switch it.Kind {
 		case kind.GatewayClass.Name():
-			classes.rows = append(classes.rows, row{[]string{name, state}, sum.Message})
+			classes.rows = append(classes.rows, row{columns(wide, state, []string{name}, sum.Parameters, age), sum.Message})
 		case kind.Gateway.Name():
-			gateways.rows = append(gateways.rows, row{[]string{name, sum.Class, "", "", "", "", state}, sum.Message})
-			gateways.rows = append(gateways.rows, listenerRows(s, sum.Listeners)...)
+			cells := columns(wide, state, []string{name, sum.Class, "", "", "", ""}, "", sum.Parameters, attachedSets(v, it), age)
+			gateways.rows = append(gateways.rows, row{cells, sum.Message})
+			gateways.rows = append(gateways.rows, listenerRows(s, sum.Listeners, wide, "", "", "")...)
 		case kind.ListenerSet.Name():
-			sets.rows = append(sets.rows, row{[]string{name, list(sum.Parents, wide), "", "", "", "", state}, sum.Message})
-			sets.rows = append(sets.rows, listenerRows(s, sum.Listeners)...)
+			cells := columns(wide, state, []string{name, list(sum.Parents, wide), "", "", "", ""}, "", age)
+			sets.rows = append(sets.rows, row{cells, sum.Message})
+			sets.rows = append(sets.rows, listenerRows(s, sum.Listeners, wide, "")...)
 		case kind.BackendTLSPolicy.Name(), kind.BackendTrafficPolicy.Name():
 		default:
-			routes.rows = append(routes.rows, row{
-				[]string{it.Kind + " " + name, list(sum.Hosts, wide), list(sum.Parents, wide), state}, sum.Message,
-			})
+			cells := columns(wide, state, []string{it.Kind + " " + name, list(sum.Hosts, wide), list(sum.Parents, wide)}, age)
+			routes.rows = append(routes.rows, row{cells, sum.Message})
 		}
 	}
 	return classes, gateways, sets, routes
+}
+
+// age says how old an object is; empty where nobody knows.
+func age(m view.ItemMeta) string {
+	if m.CreationTimestamp.IsZero() {
+		return ""
+	}
+	return duration.HumanDuration(time.Since(m.CreationTimestamp.Time))
+}
+
+// attachedSets says how many of the ListenerSets that name a Gateway it has accepted.
+func attachedSets(v view.View, gateway view.Item) string {
+	all := 0
+	for _, it := range v.Items {
+		if it.Kind == kind.ListenerSet.Name() && slices.Contains(it.Summary.Parents, objectName(gateway.Metadata)) {
+			all++
+		}
+	}
+	if all == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d", gateway.Summary.AttachedSets, all)
 }
 
 // isPolicy reports whether an item says how others behave, and takes no requests itself.
@@ -90,24 +126,24 @@ func isPolicy(it view.Item) bool {
 
 // policyTable shows policies, each with what it targets.
 func policyTable(s Style, v view.View, wide Wide) table {
-	t := table{soft: []int{1, 2}, head: []string{"POLICY", "HOSTNAME", "TARGETS", "STATE"}}
+	t := table{soft: []int{1, 2}, head: columns(wide, "STATE", []string{"POLICY", "HOSTNAME", "TARGETS"}, "AGE")}
 	for _, it := range v.Items {
 		if sum := it.Summary; isPolicy(it) {
-			t.rows = append(t.rows, row{
-				[]string{it.Kind + " " + objectName(it.Metadata), list(sum.Hosts, wide), list(sum.Parents, wide), s.state(sum.State, sum.OK)}, sum.Message,
-			})
+			cells := []string{it.Kind + " " + objectName(it.Metadata), list(sum.Hosts, wide), list(sum.Parents, wide)}
+			t.rows = append(t.rows, row{columns(wide, s.state(sum.State, sum.OK), cells, age(it.Metadata)), sum.Message})
 		}
 	}
 	return t
 }
 
-// listenerRows are the rows of listeners below the object that defines them.
-func listenerRows(s Style, listeners []view.ListenerRow) []row {
+// listenerRows are the rows of listeners below the object that defines them; behind are its
+// cells of a wide table behind the listener's own.
+func listenerRows(s Style, listeners []view.ListenerRow, wide Wide, behind ...string) []row {
 	rows := make([]row, len(listeners))
 	for i, l := range listeners {
-		rows[i] = row{
-			[]string{"", "", l.Name, address(l), l.Hostname, fmt.Sprint(l.Routes), s.state(l.State, l.OK)}, cmp.Or(l.Message, l.Notes),
-		}
+		cells := []string{"", "", l.Name, address(l), l.Hostname, fmt.Sprint(l.Routes)}
+		cells = columns(wide, s.state(l.State, l.OK), cells, slices.Concat([]string{l.Protocol}, behind)...)
+		rows[i] = row{cells, cmp.Or(l.Message, l.Notes)}
 	}
 	return rows
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -139,5 +141,26 @@ func TestText(t *testing.T) {
 	want := []string{"one two", "  three", "  xxxxxxxxxx", "  xxxxxxxxxx", "  xxxxx"}
 	if strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestWide holds what a wide table has besides: ages, parameters and how many of the
+// ListenerSets a Gateway has accepted.
+func TestWide(t *testing.T) {
+	v := views()["sets"]
+	hours := metav1.NewTime(time.Now().Add(-5 * time.Hour))
+	for i := range v.Items {
+		v.Items[i].Metadata.CreationTimestamp = hours
+		if it := &v.Items[i]; it.Kind == "Gateway" {
+			it.Summary.Parameters, it.Summary.AttachedSets = "small", 1
+		}
+	}
+	var out bytes.Buffer
+	PrintStatus(&out, v, true)
+	text := out.String()
+	for _, want := range []string{"PARAMETERS", "LISTENERSETS", "PROTOCOL", " 5h", " small ", "1 of "} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
 	}
 }

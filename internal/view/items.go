@@ -69,8 +69,10 @@ func show[K comparable, N, S any](p *pipeline.Pipeline, statuses *flow.Derived[K
 // item shows an object, of whose kind show says what it is.
 func item(o metav1.Object, status any) *Item {
 	return &Item{
-		Metadata: ItemMeta{Namespace: o.GetNamespace(), Name: o.GetName(), Generation: o.GetGeneration()},
-		Status:   status,
+		Metadata: ItemMeta{
+			Namespace: o.GetNamespace(), Name: o.GetName(), Generation: o.GetGeneration(), CreationTimestamp: o.GetCreationTimestamp(),
+		},
+		Status: status,
 	}
 }
 
@@ -80,6 +82,12 @@ func classItem(_ *flow.Ctx, class *topology.Class, s *gwv1.GatewayClassStatus) *
 	}
 	out := item(class.Object, s)
 	out.Summary = classSummary(s)
+	if ref := class.Object.Spec.ParametersRef; ref != nil {
+		out.Summary.Parameters = ref.Name
+		if ref.Namespace != nil {
+			out.Summary.Parameters = string(*ref.Namespace) + "/" + ref.Name
+		}
+	}
 	return out
 }
 
@@ -87,6 +95,10 @@ func gatewayItem(p *pipeline.Pipeline, c *flow.Ctx, gw *topology.Gateway, s *gwv
 	out := item(gw.Object, s)
 	out.Summary = gatewaySummary(s)
 	out.Summary.Class = string(gw.Object.Spec.GatewayClassName)
+	if infra := gw.Object.Spec.Infrastructure; infra != nil && infra.ParametersRef != nil {
+		out.Summary.Parameters = infra.ParametersRef.Name
+	}
+	out.Summary.AttachedSets, _ = flow.Get(c, p.Graph.AttachedSets, gw.Name)
 	out.Summary.Listeners = listenerRows(p, c, out.Summary.Listeners, gw.Listeners)
 	out.gateway = gw.Name
 	return out

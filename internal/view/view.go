@@ -46,20 +46,26 @@ type ItemMeta struct {
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
 	Generation int64  `json:"generation,omitempty"`
+	// CreationTimestamp is zero for objects whose age nobody knows.
+	CreationTimestamp metav1.Time `json:"creationTimestamp,omitzero"`
 }
 
 // Summary is an item for a table's row.
 type Summary struct {
-	State     string        `json:"state"` // one word, or the reason of what is wrong
-	OK        bool          `json:"ok"`
-	Message   string        `json:"message,omitempty"`
-	Class     string        `json:"class,omitempty"`
-	Hosts     []string      `json:"hosts,omitempty"`
-	Parents   []string      `json:"parents,omitempty"`
-	Path      string        `json:"path,omitempty"`     // a path that the route takes
-	Redirect  bool          `json:"redirect,omitempty"` // which is answered by a redirect
-	Call      string        `json:"call,omitempty"`     // of a GRPCRoute: what to ask with grpcurl
-	Listeners []ListenerRow `json:"listeners,omitempty"`
+	State   string `json:"state"` // one word, or the reason of what is wrong
+	OK      bool   `json:"ok"`
+	Message string `json:"message,omitempty"`
+	Class   string `json:"class,omitempty"`
+	// Parameters are what a GatewayClass or a Gateway names for its proxies.
+	Parameters string `json:"parameters,omitempty"`
+	// AttachedSets counts the ListenerSets that a Gateway has accepted.
+	AttachedSets int           `json:"attachedListenerSets,omitempty"`
+	Hosts        []string      `json:"hosts,omitempty"`
+	Parents      []string      `json:"parents,omitempty"`
+	Path         string        `json:"path,omitempty"`     // a path that the route takes
+	Redirect     bool          `json:"redirect,omitempty"` // which is answered by a redirect
+	Call         string        `json:"call,omitempty"`     // of a GRPCRoute: what to ask with grpcurl
+	Listeners    []ListenerRow `json:"listeners,omitempty"`
 	// WaitsFor are the objects with which something is wrong that is told there, and for which
 	// alone this one is not in order.
 	WaitsFor []string `json:"waitsFor,omitempty"`
