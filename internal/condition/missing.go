@@ -3,6 +3,7 @@ package condition
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -69,7 +70,17 @@ type Grant struct {
 func (g Grant) YAML() string {
 	name := strings.ToLower(fmt.Sprintf("%s-%s-to-%s-%s", g.From, g.FromKind, g.Kind, g.Name)) // another for each pair
 	return fmt.Sprintf("{apiVersion: %s, kind: ReferenceGrant, metadata: {name: %s, namespace: %s}, spec: {from: [{group: %s, kind: %s, namespace: %s}], to: [{group: %s, kind: %s, name: %s}]}}",
-		gwv1.GroupVersion, name, g.Namespace, gwv1.GroupName, g.FromKind, g.From, cmp.Or(g.Group, `""`), g.Kind, g.Name)
+		gwv1.GroupVersion, scalar(name), g.Namespace, gwv1.GroupName, g.FromKind, g.From, cmp.Or(g.Group, `""`), g.Kind, scalar(g.Name))
+}
+
+// scalar writes a name in YAML. The schema takes any text as the name in a reference: whoever
+// pastes the grant must not permit more than what one name says.
+func scalar(name string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyz0123456789-."
+	if strings.Trim(strings.ToLower(name), plain) == "" {
+		return name
+	}
+	return strconv.QuoteToASCII(name)
 }
 
 // refused says that a reference is not permitted, and by what it would be. Subject names what
