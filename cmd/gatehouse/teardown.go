@@ -6,14 +6,16 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/teardown"
 )
 
 func newTeardown() *cobra.Command {
 	var in controllerFlags
-	var deployment string
+	var deployment, lease string
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "teardown",
@@ -39,7 +41,9 @@ Gateways and their proxies stay, and serve on as they are.`,
 			defer cancel()
 			return teardown.Run(ctx, teardown.Options{
 				REST: rest, ControllerName: in.controllerName, Namespace: self.Namespace, Deployment: deployment,
-				Tell: func(s string) { fmt.Fprintln(cmd.OutOrStdout(), s) },
+				Claim:  client.ObjectKey{Namespace: configuration.ClaimNamespace, Name: configuration.ClaimName(in.controllerName)},
+				Holder: configuration.ClaimHolder(self.Namespace, lease),
+				Tell:   func(s string) { fmt.Fprintln(cmd.OutOrStdout(), s) },
 			})
 		},
 	}
@@ -48,6 +52,7 @@ Gateways and their proxies stay, and serve on as they are.`,
 	fl.StringVar(&in.context, "context", "", "context of the kubeconfig")
 	fl.StringVarP(&in.podNamespace, "namespace", "n", "", "namespace of the controllers (default: the ServiceAccount's, else gatehouse-system)")
 	fl.StringVar(&deployment, "deployment", "gatehouse", "the Deployment of the controllers")
+	fl.StringVar(&lease, "lease", configuration.Default().LeaderElection.Name, "the Lease of the controllers' leader election")
 	fl.StringVar(&in.controllerName, "controller-name", pipeline.ControllerName, "controllerName of their GatewayClasses")
 	boundedVar(fl, &timeout, "timeout", 2*time.Minute, time.Second, maxDrain, "how long the controllers may take to end")
 	return cmd

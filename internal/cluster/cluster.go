@@ -96,6 +96,7 @@ type Cluster struct {
 	channel   chan struct{}          // closed when the Gateway API's channel is another
 	published chan struct{}          // closed when all that exists has been taken in
 	usable    chan struct{}          // closed when that is a whole configuration too
+	claim     *claim                 // on the controllerName; nil for none
 	turn      sync.Mutex             // of a term
 	leads     atomic.Pointer[term]   // term, for other goroutines
 	leader    atomic.Pointer[string] // where the leader is reached, unless it is us
@@ -183,6 +184,9 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 	})
 	c.broadcaster = events.NewBroadcaster(&events.EventSinkImpl{Interface: c.set.EventsV1()})
 	c.recorder = c.broadcaster.NewRecorder(c.scheme, "gatehouse")
+	if opts.Static == nil && !c.config.LeaderElection.Disabled {
+		c.claim = newClaim(c.config, opts.Self, c.set, c.log)
+	}
 	c.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c.registry.MustRegister(c.admin().Collectors()...)
 	c.tooMany = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -293,6 +297,9 @@ func (c *Cluster) Run(ctx context.Context) error {
 		run(what, service)
 	}
 	run("leader election", c.elect)
+	if c.claim != nil {
+		run("claim", func(ctx context.Context) error { return c.claim.watch(ctx, c.recorder) })
+	}
 	err := group.Wait()
 	c.proxies.stop()
 	c.server.Stop()
@@ -300,16 +307,6 @@ func (c *Cluster) Run(ctx context.Context) error {
 		return nil
 	}
 	return err
-}
-
-// record sends what is recorded to the API server.
-func (c *Cluster) record(ctx context.Context) error {
-	if err := c.broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	c.broadcaster.Shutdown()
-	return nil
 }
 
 // runSources runs the sources, and notes when all have told all they have.

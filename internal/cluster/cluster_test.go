@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -51,7 +52,7 @@ func install(t *testing.T, more ...*kind.Descriptor) *installed {
 	t.Helper()
 	kinds := kind.All.With(more...)
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{kinds.AddToScheme, corev1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{kinds.AddToScheme, appsv1.AddToScheme, corev1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -131,22 +132,34 @@ var (
 // replica is ready.
 func (in *installed) start(change ...func(*configuration.Configuration)) *replica {
 	in.Helper()
+	r := in.launch("gatehouse-system", change...)
+	in.until("the replica is ready", func() bool { ok, _ := r.Ready(); return ok })
+	return r
+}
+
+// launch is start without the wait. A replica in another namespace than that of the
+// manifest has all rights.
+func (in *installed) launch(namespace string, change ...func(*configuration.Configuration)) *replica {
+	in.Helper()
 	replicaPorts.Do(func() { xdsPort, apiPort = port.OfTest(in.T), port.OfTest(in.T) })
 	cfg := configuration.Default()
 	cfg.Ports = configuration.Ports{XDS: xdsPort, API: apiPort}
 	cfg.Infrastructure.Image = "gatehouse"
 	cfg.LeaderElection.LeaseDuration.Duration, cfg.LeaderElection.RenewDeadline.Duration, cfg.LeaderElection.RetryPeriod.Duration =
 		3*time.Second, 2*time.Second, 200*time.Millisecond
+	cfg.LeaderElection.TakeOverAfter.Duration = 12 * time.Second
 	for _, f := range change {
 		f(cfg)
 	}
 	n := nextReplica.Add(1)
-	self := Replica{Namespace: "gatehouse-system", Name: "replica-" + strconv.Itoa(int(n)), IP: "127.77.0." + strconv.Itoa(int(n))}
+	self := Replica{Namespace: namespace, Name: "replica-" + strconv.Itoa(int(n)), IP: "127.77.0." + strconv.Itoa(int(n))}
 	self.Host = self.IP
 	as := rest.CopyConfig(in.Config)
-	as.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:gatehouse-system:gatehouse",
-		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:gatehouse-system", "system:authenticated"},
+	if namespace == "gatehouse-system" {
+		as.Impersonate = rest.ImpersonationConfig{
+			UserName: "system:serviceaccount:gatehouse-system:gatehouse",
+			Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:gatehouse-system", "system:authenticated"},
+		}
 	}
 	r := &replica{released: make(chan struct{})}
 	as.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -189,7 +202,6 @@ func (in *installed) start(change ...func(*configuration.Configuration)) *replic
 	}()
 	r.Cluster, r.end = cluster, sync.OnceFunc(func() { cancel(); <-done })
 	in.Cleanup(r.end)
-	in.until("the replica is ready", func() bool { ok, _ := r.Ready(); return ok })
 	return r
 }
 

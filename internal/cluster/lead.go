@@ -112,11 +112,13 @@ func (c *Cluster) lead(ctx context.Context, ours func(context.Context) (context.
 		if err != nil {
 			return
 		}
-		c.log.Info("leading: this replica writes status and infrastructure from now on")
-		err = c.serve(held)
+		err = c.claim.whileOurs(held, func(ctx context.Context) error {
+			c.log.Info("leading: this replica writes status and infrastructure from now on")
+			defer c.log.Info("leading ended")
+			return c.serve(ctx)
+		})
 		lost := held.Err() != nil
 		cancel()
-		c.log.Info("leading ended")
 		if err != nil && !lost {
 			c.log.Error("status and infrastructure can't be written; trying again", "error", err, "in", termRetry)
 			select {

@@ -100,6 +100,7 @@ func (p *provisioned) work(metrics prometheus.Registerer) ([]work, error) {
 		newKeeper(c.memory(), c.pipeline, c.log),
 		newFinalizers(c.direct, c.source.Live, c.pipeline, c.config.ControllerName, c.log),
 		newMissingClass(c.pipeline, c.log),
+		newClasses(c.direct, c.pipeline, c.config, c.log),
 	}
 	if c.config.Infrastructure.Type != configuration.InfrastructureKubernetes {
 		return list, nil

@@ -21,6 +21,9 @@ import (
 
 // Ready reports whether this replica has the whole configuration and serves it.
 func (c *Cluster) Ready() (bool, string) {
+	if other := c.claim.heldBy(); other != "" {
+		return false, c.claim.standsBack(other)
+	}
 	select {
 	case <-c.usable:
 		return c.proxies.ready()
@@ -114,4 +117,14 @@ func (c *Cluster) serveAdmin(ctx context.Context) error {
 		return err
 	}
 	return admin.Serve(ctx, lis, c.admin().Handler(), adminTime)
+}
+
+// record sends what is recorded to the API server.
+func (c *Cluster) record(ctx context.Context) error {
+	if err := c.broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	c.broadcaster.Shutdown()
+	return nil
 }

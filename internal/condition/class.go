@@ -2,6 +2,7 @@ package condition
 
 import (
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -11,6 +12,22 @@ import (
 func ClassAccepted() metav1.Condition {
 	return yes(gwv1.GatewayClassConditionStatusAccepted, gwv1.GatewayClassReasonAccepted,
 		"Gateways of this class are served")
+}
+
+// NoteClassDeleted says that a class has been deleted, and is kept for its Gateways.
+func NoteClassDeleted(name string) string {
+	return "GatewayClass " + name + classDeleted
+}
+
+// DeletedClass is what a condition says about a class that has been deleted; empty for
+// nothing.
+func DeletedClass(c metav1.Condition) string {
+	for note := range strings.SplitSeq(c.Message, "; ") {
+		if strings.Contains(note, classDeleted) {
+			return note
+		}
+	}
+	return ""
 }
 
 // ClassInvalidParameters says that parametersRef names a kind that can't be used.

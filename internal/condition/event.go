@@ -21,6 +21,9 @@ const (
 	certificateForOthers = "clients will refuse the certificates for "
 )
 
+// Messages about a class that has been deleted, and about its Gateways, have this.
+const classDeleted = " is being deleted: it serves until its last Gateway is gone, and then has to be created again, which Gatehouse does where its installation has that class"
+
 // badTypes are the types of conditions whose True is bad news.
 var badTypes = map[string]bool{"Conflicted": true, "PartiallyInvalid": true, "OverlappingTLSConfig": true}
 
@@ -40,6 +43,9 @@ func EventReason(c metav1.Condition) string {
 	}
 	if c.Type == string(gwv1.GatewayConditionProgrammed) && strings.Contains(c.Message, rolloutStuck) {
 		return "RolloutStuck"
+	}
+	if Good(c) && DeletedClass(c) != "" {
+		return "ClassDeleted"
 	}
 	if c.Type == string(gwv1.ListenerConditionResolvedRefs) {
 		if reason := certificateReason(c); reason != "" {

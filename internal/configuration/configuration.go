@@ -27,6 +27,7 @@ type Configuration struct {
 
 	Infrastructure Infrastructure `json:"infrastructure"`
 	LeaderElection LeaderElection `json:"leaderElection"`
+	GatewayClass   *GatewayClass  `json:"gatewayClass,omitempty"`
 	Identity       Identity       `json:"identity"`
 	Ports          Ports          `json:"ports"`
 	Log            Log            `json:"log"`
@@ -95,6 +96,25 @@ type LeaderElection struct {
 	LeaseDuration metav1.Duration `json:"leaseDuration"`
 	RenewDeadline metav1.Duration `json:"renewDeadline"`
 	RetryPeriod   metav1.Duration `json:"retryPeriod"`
+	// TakeOverAfter is how long those who last wrote for the controllerName must be silent
+	// until an installation that stood back takes their place.
+	TakeOverAfter metav1.Duration `json:"takeOverAfter"`
+}
+
+// GatewayClass is the class that belongs to an installation: it is created again when it
+// is gone.
+type GatewayClass struct {
+	Name          string            `json:"name"`
+	Labels        map[string]string `json:"labels,omitempty"`
+	Annotations   map[string]string `json:"annotations,omitempty"`
+	Description   string            `json:"description,omitempty"`
+	ParametersRef *ParametersRef    `json:"parametersRef,omitempty"`
+}
+
+// ParametersRef names a GatewayParameters object.
+type ParametersRef struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
 }
 
 // Identity says how long certificates are valid, and who may ask for them.
@@ -149,6 +169,7 @@ func Default() *Configuration {
 			LeaseDuration: metav1.Duration{Duration: 15 * time.Second},
 			RenewDeadline: metav1.Duration{Duration: 10 * time.Second},
 			RetryPeriod:   metav1.Duration{Duration: 2 * time.Second},
+			TakeOverAfter: metav1.Duration{Duration: 5 * time.Minute},
 		},
 		Identity: Identity{
 			AuthorityLifetime: metav1.Duration{Duration: 365 * 24 * time.Hour},

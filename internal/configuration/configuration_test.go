@@ -78,6 +78,8 @@ func TestMistakes(t *testing.T) {
 		head + "infrastructure: {type: Moon}\n":                                      "infrastructure.type",
 		head + "infrastructure: {imagePullPolicy: Sometimes}\n":                      "infrastructure.imagePullPolicy",
 		head + "leaderElection: {renewDeadline: 20s}\n":                              "leaderElection.leaseDuration",
+		head + "leaderElection: {takeOverAfter: 10s}\n":                              "leaderElection.takeOverAfter",
+		head + "gatewayClass: {name: A}\n":                                           "gatewayClass.name",
 		head + "leaderElection: {retryPeriod: 10s}\n":                                "leaderElection.renewDeadline",
 		head + "identity: {proxyLifetime: 1m}\n":                                     "identity.proxyLifetime",
 		head + "identity: {authorityLifetime: 3h}\n":                                 "identity.authorityLifetime",

@@ -33,6 +33,11 @@ func (c *Configuration) Validate() error {
 	errs = append(errs, c.sources(field.NewPath("sources"))...)
 	errs = append(errs, c.infrastructure(field.NewPath("infrastructure"))...)
 	errs = append(errs, c.LeaderElection.validate(field.NewPath("leaderElection"))...)
+	if c.GatewayClass != nil {
+		for _, wrong := range validation.IsDNS1123Subdomain(c.GatewayClass.Name) {
+			errs = append(errs, field.Invalid(field.NewPath("gatewayClass", "name"), c.GatewayClass.Name, wrong))
+		}
+	}
 	errs = append(errs, c.Identity.validate(field.NewPath("identity"))...)
 	errs = append(errs, c.Ports.validate(field.NewPath("ports"))...)
 	errs = append(errs, c.Log.validate(field.NewPath("log"))...)
@@ -115,6 +120,8 @@ func (l *LeaderElection) validate(path *field.Path) (errs field.ErrorList) {
 		errs = append(errs, field.Invalid(path.Child("renewDeadline"), l.RenewDeadline.Duration.String(), "must be more than 1.2 times retryPeriod"))
 	case l.LeaseDuration.Duration <= l.RenewDeadline.Duration:
 		errs = append(errs, field.Invalid(path.Child("leaseDuration"), l.LeaseDuration.Duration.String(), "must be more than renewDeadline"))
+	case l.TakeOverAfter.Duration < 2*l.LeaseDuration.Duration: // else a restart loses the controllerName
+		errs = append(errs, field.Invalid(path.Child("takeOverAfter"), l.TakeOverAfter.Duration.String(), "must be at least twice leaseDuration"))
 	}
 	return errs
 }

@@ -161,6 +161,7 @@ func newPipeline(opts Options, hosts partition) *Pipeline {
 	p.declareReported()
 	p.declareNotices()
 	p.declareUndefaulted()
+	flow.Watch(p.Graph.Classes)
 	flow.Watch(p.Graph.Gateways)
 	flow.Watch(p.Graph.OrphanSets)
 	flow.Watch(p.Graph.Certificates)

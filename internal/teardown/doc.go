@@ -8,7 +8,8 @@
 //   - The controllers have ended before anything is released: one that runs would put the
 //     finalizer back, or take a class that goes as a reason to take its Gateways' proxies
 //     away.
-//   - Only classes of our controllerName are touched, and of those only our finalizer.
+//   - Only classes of our controllerName are touched, and of those only our finalizer. The
+//     Lease of the controllerName goes if it is that of these controllers.
 //   - It can be run again, whatever it has done before.
 //
 // Gateways, their proxies and whatever people wrote stay: a controller that is installed

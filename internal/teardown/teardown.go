@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,9 @@ type Options struct {
 	ControllerName string
 	// Namespace and Deployment are where the controllers are.
 	Namespace, Deployment string
+	// Claim is the Lease of ControllerName, and Holder what they sign it with.
+	Claim  client.ObjectKey
+	Holder string
 	// Tell is called for each thing that is done, with a sentence for a person.
 	Tell func(string)
 }
@@ -35,7 +39,7 @@ type Options struct {
 // controllers until ctx ends.
 func Run(ctx context.Context, o Options) error {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, autoscalingv1.AddToScheme, corev1.AddToScheme, gwv1.Install} {
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, autoscalingv1.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme, gwv1.Install} {
 		if err := add(scheme); err != nil {
 			return err
 		}
@@ -47,7 +51,32 @@ func Run(ctx context.Context, o Options) error {
 	if err := stop(ctx, c, o); err != nil {
 		return fmt.Errorf("stop the controllers: %w", err)
 	}
-	return release(ctx, c, o)
+	if err := release(ctx, c, o); err != nil {
+		return err
+	}
+	return unclaim(ctx, c, o)
+}
+
+// unclaim deletes the Lease of the controllerName, if it is that of the controllers which
+// have ended: another installation need not wait until it has run out.
+func unclaim(ctx context.Context, c client.Client, o Options) error {
+	lease := &coordinationv1.Lease{}
+	name := "Lease " + o.Claim.String()
+	err := c.Get(ctx, o.Claim, lease)
+	if err == nil {
+		if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity != o.Holder {
+			return nil
+		}
+		err = c.Delete(ctx, lease, client.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion})
+	}
+	switch {
+	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	o.Tell(name + ": deleted, so that another installation may have controllerName " + o.ControllerName)
+	return nil
 }
 
 // stop scales the Deployment to zero. It waits until the Deployment controller has seen

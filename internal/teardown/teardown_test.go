@@ -8,8 +8,10 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -77,8 +79,12 @@ func TestTeardown(t *testing.T) {
 	var told []string
 	o := Options{
 		REST: limited(t, c, server.Config), ControllerName: "gatehouse.dev/controller", Namespace: namespace, Deployment: "gatehouse",
+		Claim: client.ObjectKey{Namespace: "default", Name: "claim"}, Holder: "the-controllers",
 		Tell: func(s string) { told = append(told, s) },
 	}
+	claim := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "claim"}}
+	claim.Spec.HolderIdentity = new("others")
+	create(claim)
 	// No Deployment controller runs here, so the pod stays until the test deletes it.
 	waits := func(what string) {
 		t.Helper()
@@ -120,11 +126,22 @@ func TestTeardown(t *testing.T) {
 		t.Errorf("told %q", told)
 	}
 
+	if err := c.Get(t.Context(), o.Claim, claim); err != nil {
+		t.Errorf("the claim of others: %v", err)
+	}
+	claim.Spec.HolderIdentity = new(o.Holder)
+	if err := c.Update(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+
 	if err := c.Delete(t.Context(), deployment); err != nil {
 		t.Fatal(err)
 	}
 	if err := Run(t.Context(), o); err != nil {
 		t.Error("once more: ", err)
+	}
+	if err := c.Get(t.Context(), o.Claim, claim); !apierrors.IsNotFound(err) {
+		t.Errorf("the claim of the controllers that have ended: %v", err)
 	}
 }
 
@@ -136,6 +153,7 @@ func limited(t *testing.T, c client.Client, admin *rest.Config) *rest.Config {
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, ResourceNames: []string{"gatehouse"}, Verbs: []string{"get"}},
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments/scale"}, ResourceNames: []string{"gatehouse"}, Verbs: []string{"patch"}},
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"claim"}, Verbs: []string{"get", "delete"}},
 	}}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "teardown"},

@@ -23,6 +23,9 @@ func (g *Graph) declareClasses() flow.Table[string, *Class] {
 					class.Accepted, class.frozen = v.Refused, true
 				}
 			}
+			if class.deleted() {
+				class.Accepted = condition.Noted(class.Accepted, condition.NoteClassDeleted(name))
+			}
 			emit(name, class)
 		})
 }
@@ -35,6 +38,10 @@ func (c *Class) Equal(o *Class) bool { return *c == *o }
 func (c *Class) refuses() bool {
 	return c.Accepted.Status != metav1.ConditionTrue && !c.InvalidParameters && !c.frozen
 }
+
+// deleted reports whether the class has been deleted, and is kept by a finalizer. It goes
+// on to serve.
+func (c *Class) deleted() bool { return c.Object != nil && c.Object.DeletionTimestamp != nil }
 
 // class returns a Gateway's class if it is ours, or the one that the Gateway goes on
 // with.

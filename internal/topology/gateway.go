@@ -80,6 +80,9 @@ func (g *Graph) gateway(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, class *
 	default:
 		node.Accepted = condition.Noted(condition.GatewayAccepted(), parameters.notes...)
 	}
+	if class.deleted() && class.missing == "" && condition.Good(node.Accepted) {
+		node.Accepted = condition.Noted(node.Accepted, condition.NoteClassDeleted(class.Name))
+	}
 	node.ResolvedRefs = condition.GatewayResolvedRefs()
 	if len(unresolved) > 0 {
 		node.ResolvedRefs = condition.GatewayListenersNotResolved(unresolved)

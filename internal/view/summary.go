@@ -2,6 +2,7 @@ package view
 
 import (
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -63,7 +64,13 @@ func summarize(good string, list []metav1.Condition) Summary {
 	return Summary{State: good, OK: true}
 }
 
-func classSummary(s *gwv1.GatewayClassStatus) Summary { return summarize("Accepted", s.Conditions) }
+func classSummary(s *gwv1.GatewayClassStatus) Summary {
+	out := summarize("Accepted", s.Conditions)
+	if accepted := find(s.Conditions, "Accepted"); out.OK && accepted != nil {
+		out.Message = condition.DeletedClass(*accepted)
+	}
+	return out
+}
 
 // gatewaySummary tells what the status alone tells: where the listeners are is
 // not in it.
@@ -73,6 +80,11 @@ func gatewaySummary(s *gwv1.GatewayStatus) Summary {
 		out.Message = condition.GatewayNotes(*programmed)
 	}
 	accepted := find(s.Conditions, string(gwv1.GatewayConditionAccepted))
+	if out.OK && accepted != nil {
+		if note := condition.DeletedClass(*accepted); note != "" {
+			out.Message = strings.TrimPrefix(out.Message+"; "+note, "; ")
+		}
+	}
 	// Unless it is they that are at fault, the listeners of a Gateway that is not
 	// accepted only repeat why.
 	refused := accepted != nil && accepted.Status != metav1.ConditionTrue &&

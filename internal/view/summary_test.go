@@ -113,6 +113,20 @@ func TestGatewayNotes(t *testing.T) {
 	}
 }
 
+// TestDeletedClassIsShown protects whoever installs again while a class is being deleted:
+// it serves, and the rows of class and Gateway say that it will go.
+func TestDeletedClassIsShown(t *testing.T) {
+	note := condition.NoteClassDeleted("web")
+	class := classSummary(&gwv1.GatewayClassStatus{Conditions: []metav1.Condition{condition.Noted(condition.ClassAccepted(), note)}})
+	if !class.OK || class.Message != note {
+		t.Errorf("%+v, want %q", class, note)
+	}
+	gateway := gatewaySummary(&gwv1.GatewayStatus{Conditions: []metav1.Condition{condition.Noted(condition.GatewayAccepted(), note), condition.GatewayProgrammed()}})
+	if !gateway.OK || gateway.Message != note {
+		t.Errorf("%+v, want %q", gateway, note)
+	}
+}
+
 // TestListenerNotes protects whoever has to renew a certificate: nothing is wrong with its
 // listener yet, and the row says when it will be.
 func TestListenerNotes(t *testing.T) {

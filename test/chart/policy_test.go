@@ -139,6 +139,7 @@ var attacks = map[string]attack{
 	"the ServiceAccount of others":     {create, pod("theirs", container), "pods"},
 	"a token for the API server":       {create, pod("mine", "volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: token}}]}}], "+container), "pods"},
 	"the spec of a class":              {"{spec: {description: mine}}", "{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: gatehouse}}", "classes"},
+	"a class of another name":          {create, "{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: mine}, spec: {controllerName: gatehouse.dev/controller}}", "classes"},
 	"the finalizers of another class":  {"{metadata: {finalizers: [example.com/mine]}}", "{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: theirs}}", "classes"},
 }
 

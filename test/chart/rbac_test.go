@@ -48,6 +48,7 @@ func TestRights(t *testing.T) {
 	}
 	// What is done besides reading objects and writing statuses.
 	permit(kind.GatewayAPI, "gatewayclasses", []string{"get", "patch"}, "gatehouse-cluster") // whether one exists, and their finalizer
+	permit(kind.GatewayAPI, "gatewayclasses", []string{"create"}, "gatehouse-cluster")       // that of the release, when it is gone
 	permit("authentication.k8s.io", "tokenreviews", []string{"create"}, "gatehouse-cluster") // proxies' tokens
 	permit(kind.GatewayAPI, "gateways", []string{"get"}, "gatehouse-read")                   // whether the one of a fleet is gone
 	permit("events.k8s.io", "events", []string{"create", "patch"}, "gatehouse-status", "gatehouse-static")

@@ -36,7 +36,21 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
     "infrastructure" (dict "service" $name "imagePullPolicy" .Values.image.pullPolicy)
     "leaderElection" (dict "name" (printf "%s-leader" $name))
     "ports" (dict "xds" 18000 "api" 18001 "metrics" 8080 "health" 8081) -}}
+{{- with .Values.gatewayClass -}}
+{{- if .create -}}
+{{- $class := dict "name" .name "labels" (include "gatehouse.labels" $ | fromYaml) -}}
+{{- with .annotations -}}{{- $_ := set $class "annotations" . -}}{{- end -}}
+{{- with .description -}}{{- $_ := set $class "description" . -}}{{- end -}}
+{{- with .parametersRef -}}{{- $_ := set $class "parametersRef" (dict "name" .name "namespace" .namespace) -}}{{- end -}}
+{{- $_ := set $own "gatewayClass" $class -}}
+{{- end -}}
+{{- end -}}
 {{- mergeOverwrite $own (deepCopy .Values.config) | toYaml -}}
+{{- end -}}
+
+{{/* The Lease of the controllerName, in namespace default: as ClaimName of internal/configuration. */}}
+{{- define "gatehouse.claim" -}}
+gatehouse-{{ (include "gatehouse.config" . | fromYaml).controllerName | sha256sum | trunc 16 }}
 {{- end -}}
 
 {{/* The namespaces that are watched, as JSON: an empty list stands for all. */}}
