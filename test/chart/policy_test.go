@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
@@ -23,7 +24,7 @@ import (
 // bound is an API server with what the chart installs, and two who use it.
 type bound struct {
 	*testing.T
-	admin, controller client.Client
+	admin, controller, tenant client.Client
 }
 
 // newBound installs the chart with more values.
@@ -39,7 +40,7 @@ func newBound(t *testing.T, values string) *bound {
 		}
 		return c
 	}
-	b := &bound{t, as(""), as("system:serviceaccount:gatehouse-system:gatehouse")}
+	b := &bound{t, as(""), as("system:serviceaccount:gatehouse-system:gatehouse"), as("tenant")}
 	for _, namespace := range []string{"gatehouse-system", "team"} {
 		b.must(b.apply(b.admin, "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}"))
 	}
@@ -205,7 +206,7 @@ func TestAdmissionPolicy(t *testing.T) {
 		b := newBound(t, "")
 		b.theirs()
 		for name, a := range attacks {
-			t.Run(name, func(t *testing.T) { (&bound{t, b.admin, b.controller}).refused(a) })
+			t.Run(name, func(t *testing.T) { (&bound{t, b.admin, b.controller, b.tenant}).refused(a) })
 		}
 		b.must(b.fleet(&v1alpha1.Settings{Deployment: &v1alpha1.Deployment{
 			Autoscaling:         &v1alpha1.Autoscaling{MaxReplicas: new(int32(3))},
@@ -230,4 +231,36 @@ func TestAdmissionPolicy(t *testing.T) {
 			b.must(b.try(attacks[name]))
 		}
 	})
+}
+
+// TestPolicyOfTheClaim protects the controllers from people who may write Leases in
+// namespace default, as `edit` there permits: they would decide who writes.
+func TestPolicyOfTheClaim(t *testing.T) {
+	b := newBound(t, "")
+	b.must(b.apply(b.admin, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: default, name: leases},
+rules: [{apiGroups: [coordination.k8s.io], resources: [leases], verbs: ["*"]}]}`))
+	b.must(b.apply(b.admin, `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: default, name: leases},
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: leases}, subjects: [{kind: User, name: tenant, apiGroup: rbac.authorization.k8s.io}]}`))
+	lease := func(name, holder string) *unstructured.Unstructured {
+		return parse(t, "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: default, name: "+name+"}, spec: {holderIdentity: "+holder+"}}")
+	}
+	claim := configuration.ClaimName("gatehouse.dev/controller")
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(50 * time.Millisecond) { // until the policy is in force
+		err := b.tenant.Create(t.Context(), lease(claim, "tenant"), client.DryRunAll)
+		if err != nil && strings.Contains(err.Error(), "which installation of Gatehouse") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("a tenant may claim the controllerName: %v", err)
+		}
+	}
+	b.must(b.tenant.Create(t.Context(), lease("another", "tenant")))
+	b.must(b.controller.Create(t.Context(), lease(claim, "ours")))
+	for what, err := range map[string]error{
+		"update": b.tenant.Update(t.Context(), lease(claim, "tenant")), "delete": b.tenant.Delete(t.Context(), lease(claim, "")),
+	} {
+		if err == nil {
+			t.Errorf("a tenant may %s the claim", what)
+		}
+	}
 }

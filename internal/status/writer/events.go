@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
@@ -21,12 +22,32 @@ const (
 	mostEvents = 8
 )
 
-// tell makes events of what has come up that a person should know of.
-func (w *Writer) tell(o *tracked, live client.Object, s *kind.Status, before, after any, now time.Time) {
-	if w.opts.Events == nil || now.Sub(o.told) < eventGap {
-		return
+// tell makes events of what has come up that a person should know of. Where it is too early
+// for another one, it returns when to be called again, with the status as it is then.
+func (w *Writer) tell(o *tracked, live client.Object, s *kind.Status, before, after any, now time.Time) time.Duration {
+	if w.opts.Events == nil {
+		return 0
 	}
-	known, told := map[string]bool{}, 0
+	if o.untold != nil {
+		before = o.untold
+	}
+	news := newsIn(s, before, after)
+	if wait := eventGap - now.Sub(o.told); wait > 0 && len(news) > 0 {
+		o.untold = before
+		return wait
+	}
+	o.untold = nil
+	for _, c := range news {
+		o.told = now
+		w.opts.Events.Eventf(live, nil, corev1.EventTypeWarning, condition.EventReason(c), "Program", "%s", cut(c.Message))
+	}
+	return 0
+}
+
+// newsIn returns the conditions that are worth an event, and of which no earlier one had
+// the message.
+func newsIn(s *kind.Status, before, after any) (news []metav1.Condition) {
+	known := map[string]bool{}
 	for _, list := range s.Conditions(before) {
 		for _, c := range list {
 			if condition.EventReason(c) != "" {
@@ -36,14 +57,13 @@ func (w *Writer) tell(o *tracked, live client.Object, s *kind.Status, before, af
 	}
 	for _, list := range s.Conditions(after) {
 		for _, c := range list {
-			if reason := condition.EventReason(c); reason != "" && !known[c.Message] && told < mostEvents {
+			if condition.EventReason(c) != "" && !known[c.Message] && len(news) < mostEvents {
 				known[c.Message] = true
-				told++
-				o.told = now
-				w.opts.Events.Eventf(live, nil, corev1.EventTypeWarning, reason, "Program", "%s", cut(c.Message))
+				news = append(news, c)
 			}
 		}
 	}
+	return news
 }
 
 func cut(text string) string {

@@ -73,6 +73,7 @@ type tracked struct {
 	failure string // of the last attempt
 	retries int
 	told    time.Time // the last event
+	untold  any       // the status before that of which no event could be made yet; nil for none
 }
 
 // pruned is what the API server made of a status of which it doesn't keep all: its
@@ -208,6 +209,11 @@ func (w *Writer) settle(ctx context.Context, k object.Key) time.Duration {
 	if equality.Semantic.DeepEqual(status, next) ||
 		o.pruned.kept != nil && o.pruned.desired == desired && equality.Semantic.DeepEqual(status, o.pruned.kept) {
 		w.succeed(k, o)
+		if o.untold != nil {
+			if again := w.tell(o, live, s, status, status, time.Now()); again > 0 {
+				return again
+			}
+		}
 		w.forget(k, o)
 		return 0
 	}
@@ -224,8 +230,7 @@ func (w *Writer) settle(ctx context.Context, k object.Key) time.Duration {
 	} else {
 		o.pruned = pruned{}
 	}
-	w.tell(o, live, s, status, next, now)
-	return 0
+	return w.tell(o, live, s, status, next, now)
 }
 
 // write writes one status. Where that fails, it returns after how long to try again;

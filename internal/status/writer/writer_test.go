@@ -46,6 +46,7 @@ func TestWriter(t *testing.T) {
 			"events of what a proxy refuses":    testEvents,
 			"events of certificates":            testCertificateEvents,
 			"events of what needs a person":     testAttentionEvents,
+			"an event too early for another":    testLaterEvent,
 			"what can't be written, for a time": testErrors,
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -219,6 +220,28 @@ func testAttentionEvents(t *testing.T, b *bench) {
 	}
 	if len(b.events.Events) > 0 {
 		t.Errorf("and another: %s", <-b.events.Events)
+	}
+}
+
+// Of what comes up right after something else there is an event too, only later: nobody
+// would be told otherwise.
+func testLaterEvent(t *testing.T, b *bench) {
+	k := b.gateway(t, "g")
+	for _, why := range []string{"first", "second"} {
+		s := gatewayStatus(1, 0)
+		s.Conditions = observed(1, metav1.Condition{Type: "Accepted", Status: metav1.ConditionFalse, Reason: "InvalidParameters", Message: why})
+		b.Set(k, s)
+		b.settled(t)
+	}
+	for _, want := range []string{"Warning InvalidParameters first", "Warning InvalidParameters second"} {
+		select {
+		case e := <-b.events.Events:
+			if e != want {
+				t.Errorf("the event is %q, want %q", e, want)
+			}
+		case <-time.After(time.Minute):
+			t.Errorf("no event, want %q", want)
+		}
 	}
 }
 
