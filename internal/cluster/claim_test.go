@@ -143,3 +143,14 @@ func TestDeletedClassIsCreatedAgain(t *testing.T) {
 		return len(list) > 0 && list[0].Status == metav1.ConditionTrue && !says(list)
 	})
 }
+
+// mayClaim gives the controllers the right to a controllerName of their own, as the chart
+// does for the one that it is told.
+func (in *installed) mayClaim(controllerName string) {
+	in.Helper()
+	in.apply(`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: default, name: claim},
+rules: [{apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [`+configuration.ClaimName(controllerName)+`], verbs: [get, update]}]}`,
+		`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: default, name: claim},
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: claim},
+subjects: [{kind: ServiceAccount, name: gatehouse, namespace: gatehouse-system}]}`)
+}

@@ -40,6 +40,7 @@ func TestListenerSetWithoutGateway(t *testing.T) {
 	in := install(t)
 	in.apply(`{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: internal}, spec: {controllerName: example.com/internal}}`)
 	other := func(c *configuration.Configuration) { c.ControllerName = "example.com/internal" }
+	in.mayClaim("example.com/internal")
 	in.apply(parentOf("gatehouse", "ours"), setOf("ours"), parentOf("internal", "theirs"), setOf("theirs"))
 	accepted := func(name string) {
 		t.Helper()
