@@ -102,13 +102,16 @@ func (of standIn) widenMatch(match map[string]any, path []string, missing bool) 
 	case path[0] == "method" && of.calls:
 		return widenCall(match, missing)
 	case path[0] == "method":
+		whatever := runtime.DeepCopyJSON(match) // it may be one that no match can name, such as PROPFIND
+		delete(whatever, "method")
+		addCondition(whatever) // lest the path's own rule goes first
 		match["method"] = methods[0]
 		for _, method := range methods[1:] {
 			other := runtime.DeepCopyJSON(match)
 			other["method"] = method
 			more = append(more, other)
 		}
-		return more
+		return append(more, whatever)
 	case !ok && match["method"] == nil && (match["path"] == nil || reflect.DeepEqual(match["path"], unsaid)):
 		clear(match) // the field that is missing may have been the path
 	case !ok:
@@ -127,26 +130,32 @@ func widenPath(match map[string]any, missing bool) (more []any) {
 		clear(match)
 		return nil
 	}
+	begin := value
 	switch path["type"] {
-	case "PathPrefix", "RegularExpression", "Exact":
-	default: // it may be another word for Exact, which goes before all else
+	case "PathPrefix", "Exact":
+	case "RegularExpression":
+		begin = re2.Literal(value)
+	default:
+		// It may be another word for Exact, which goes before all else, or for an expression,
+		// where what ends a path is an operator.
 		exact := maps.Clone(match)
 		exact["path"] = map[string]any{"type": "Exact", "value": value}
 		more = []any{runtime.DeepCopyJSON(exact)}
+		begin = re2.Literal(value)
 	}
-	begin := value
 	for _, end := range [...]string{"//", "/./", "/..", "%", "?", "#"} { // Envoy may see another path from there
 		begin, _, _ = strings.Cut(begin, end)
 	}
-	if !strings.HasPrefix(begin, "/") {
+	if !strings.HasPrefix(value, "/") {
 		begin = ""
 	}
 	match["path"] = map[string]any{"type": "RegularExpression", "value": expression(begin, value)}
 	return more
 }
 
-// expression matches what begins with the text that one of a value begins with, and goes where
-// the value would.
+// expression matches what begins with a text that all which a value may mean begins with, and
+// goes where the value would. Of an expression, the text has to be read from all of it: an
+// alternative may be anywhere.
 func expression(begin, value string) string {
 	return re2.BeginningWith(re2.Literal(begin[:min(len(begin), mostRead)]), min(len(value), longest))
 }
@@ -172,10 +181,10 @@ func widenCall(match map[string]any, missing bool) (more []any) {
 	}
 	wide := map[string]any{"type": "RegularExpression"}
 	if hasService {
-		wide["service"] = expression(service, service)
+		wide["service"] = expression(re2.Literal(service), service)
 	}
 	if call["method"] != nil {
-		wide["method"] = expression(method, method)
+		wide["method"] = expression(re2.Literal(method), method)
 	}
 	match["method"] = wide
 	return more
