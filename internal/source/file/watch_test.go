@@ -328,6 +328,7 @@ func TestMisspeltKind(t *testing.T) {
 	for wrong, says := range map[string]string{
 		strings.Replace(route, "HTTPRoute", "HTTPRout", 1):    "HTTPRout is not a kind",
 		strings.Replace(route, "io/v1", "io/v1beta7", 1):      "v1beta7",
+		strings.Replace(route, "k8s.io", "k8s.oi", 1):         "did you mean gateway.networking.k8s.io",
 		route[:strings.Index(route, "HTTPRoute")+len("HTTP")]: "HTTP is not a kind",
 	} {
 		write(t, "in/a.yaml", wrong)

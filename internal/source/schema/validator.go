@@ -152,6 +152,10 @@ func (v *Validator) lookup(group, version, name string) (*row, error) {
 			}
 			return nil, unknown
 		}
+		if near := v.meantGroup(group, name); near != "" {
+			text := fmt.Sprintf("%s has no kind %s that Gatehouse reads; did you mean %s?", shown(group), name, near)
+			return nil, &UnknownKindError{Field: "apiVersion", Text: text}
+		}
 		return nil, ErrForeign
 	}
 	if !k.Custom {
@@ -182,6 +186,18 @@ func (v *Validator) meant(group, name string) string {
 	return spelling.Nearest(name, func(yield func(string) bool) {
 		for _, known := range slices.SortedFunc(maps.Keys(v.kinds), object.Kind.Compare) {
 			if known.Group() == group && !yield(known.Name()) {
+				return
+			}
+		}
+	})
+}
+
+// meantGroup says which group with a kind may be meant by a misspelt one. Who else has a kind
+// of the same name has a group of another name, not nearly the same.
+func (v *Validator) meantGroup(group, name string) string {
+	return spelling.Nearest(group, func(yield func(string) bool) {
+		for _, known := range slices.SortedFunc(maps.Keys(v.kinds), object.Kind.Compare) {
+			if known.Name() == name && known.Group() != kind.Core && !yield(known.Group()) {
 				return
 			}
 		}
