@@ -96,14 +96,14 @@ func (j *Journal) begin() error {
 	return j.write([]byte(header))
 }
 
-// write adds text at the end. A write that fails leaves what a reader ignores, and the
-// next one overwrites it.
+// write adds text at the end. What a write that fails has left is cut off: whole records of it
+// would be read again behind a shorter one that is written in their place.
 func (j *Journal) write(text []byte) error {
 	if j.size+int64(len(text)) > MaxSize {
 		return ErrTooLarge
 	}
 	if _, err := j.file.WriteAt(text, j.size); err != nil {
-		return err
+		return errors.Join(err, j.file.Truncate(j.size))
 	}
 	j.size += int64(len(text))
 	return nil

@@ -6,10 +6,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -313,4 +315,39 @@ func TestWastefulAfterRestart(t *testing.T) {
 	if j, _, _ = open(t, dir); !j.Wasteful() {
 		t.Errorf("%d bytes of one record of %d are not too many", j.size, len(record.Object))
 	}
+}
+
+// What a write has left that failed in the middle doesn't come back behind what is written in
+// its place.
+func TestFailedWrite(t *testing.T) {
+	dir := t.TempDir()
+	j, _, _ := open(t, dir)
+	of := func(name, version string) Record { return Record{ID: id(name), Object: []byte(version)} }
+	records := []Record{of("a", "2"), of("b", "2"), of("c", "2")}
+	size := j.End()
+	for _, r := range records {
+		size += int64(len(r.appendTo(nil)))
+	}
+	signal.Ignore(syscall.SIGXFSZ)
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: uint64(size - 1), Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	err := j.Append(slices.Values(records))
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err == nil {
+		t.Fatal("there was room")
+	}
+	if err := j.Append(slices.Values([]Record{of("b", "3")})); err != nil {
+		t.Fatal(err)
+	}
+	_ = j.Close()
+	j, got, _ := open(t, dir)
+	_ = j.Close()
+	same(t, "after a write that failed", []Record{of("b", "3")}, got)
 }
