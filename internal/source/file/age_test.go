@@ -3,6 +3,11 @@ package file
 import (
 	"os"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
 // Objects have an age from when they were first seen, which edits and restarts don't
@@ -78,6 +83,35 @@ func TestAge(t *testing.T) {
 	l.scan()
 	if age("c") <= d {
 		t.Error("what was deleted keeps its age")
+	}
+}
+
+// A clock that has been set back makes nothing older than what was there first.
+func TestAgeUnderAClockSetBack(t *testing.T) {
+	l := newLife(t)
+	write(t, "in/a.yaml", thing("a", "1"))
+	l.start()
+	write(t, "in/b.yaml", thing("b", "1"))
+	l.scan()
+	first := time.Now().Add(24 * time.Hour)
+	def := l.index.winner(source.KeyOf(l.held["ConfigMap default/b"]))
+	l.kept.changing(l.state, []*definition{def})
+	def.inForce().SetCreationTimestamp(metav1.Time{Time: first}) // from a clock that was ahead by a day
+	l.save()
+	age := func(name string) time.Time { return l.held["ConfigMap default/"+name].GetCreationTimestamp().Time }
+	l.start()
+	if !age("b").Equal(first) {
+		t.Fatalf("b is of %s, want %s", age("b"), first)
+	}
+	write(t, "in/c.yaml", thing("c", "1"))
+	l.scan()
+	if !age("c").After(first) {
+		t.Errorf("c came after b, which is of %s, and is of %s", first, age("c"))
+	}
+	write(t, "in/d.yaml", thing("d", "1"))
+	l.start()
+	if !age("d").After(age("c")) {
+		t.Errorf("d came after c, which is of %s, and is of %s", age("c"), age("d"))
 	}
 }
 

@@ -28,6 +28,9 @@ type index struct {
 	// what an earlier process had in force of it, or nil.
 	birth func(object.Key) (metav1.Time, bool)
 	last  func(object.Key) *definition
+	// youngest is the latest age that an object has had: what comes is younger, also after
+	// the clock has been set back.
+	youngest time.Time
 	// contested are the keys with several definitions. A change anywhere may
 	// reorder them, so they are looked at every time: there are few.
 	contested map[object.Key]struct{}
@@ -131,6 +134,9 @@ func (x *index) update(removed, added []*definition) (batch source.Batch, touche
 		x.link(def)
 	}
 	young := newcomers{now: metav1.Now(), told: told(added)}
+	if !young.now.After(x.youngest) {
+		young.now = metav1.Time{Time: x.youngest.Add(1)}
+	}
 	for _, key := range slices.SortedFunc(maps.Keys(held), byGroup) {
 		defs := x.of(key)
 		for _, def := range defs {
@@ -185,6 +191,9 @@ func (x *index) settle(key object.Key, defs []*definition, held *definition, you
 		birth = young.age(said)
 	case birth.IsZero():
 		birth = said // all are of the same age: a dump of a cluster keeps its order
+	}
+	if birth.After(x.youngest) {
+		x.youngest = birth.Time
 	}
 	winner.publish(held, birth)
 	batch.Set = append(batch.Set, winner.inForce())

@@ -100,6 +100,18 @@ func (k *keeper) birth(key object.Key) (metav1.Time, bool) {
 	return metav1.Time{}, false
 }
 
+// youngest is the latest age that an earlier process has kept.
+func (k *keeper) youngest() (latest time.Time) {
+	for _, records := range k.written {
+		for i := range records {
+			if records[i].Born.After(latest) {
+				latest = records[i].Born
+			}
+		}
+	}
+	return latest
+}
+
 // changing notes what the journal has of objects whose definitions are about to change.
 func (k *keeper) changing(s *state, defs []*definition) {
 	if k == nil || k.restoring() {

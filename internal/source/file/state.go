@@ -27,7 +27,7 @@ func newState(s *Source) *state {
 // keep makes the state go on from what a keeper has.
 func (s *state) keep(k *keeper) {
 	s.kept = k
-	s.index.birth, s.index.last = k.birth, s.lastKept
+	s.index.birth, s.index.last, s.index.youngest = k.birth, s.lastKept, k.youngest()
 }
 
 // scanAll looks at every input again.
