@@ -19,12 +19,16 @@ func Nearest(written string, names iter.Seq[string]) string {
 	if len(written) > maxLength {
 		return ""
 	}
-	lower := strings.ToLower(written)
-	nearest, least, n := "", min(3, max(1, len(written)/3))+1, 0
+	var known []string
 	for name := range names {
-		if n++; n > maxNames {
-			return ""
+		if len(known) == maxNames {
+			return "" // before any is compared: each of many objects may have a name to look for
 		}
+		known = append(known, name)
+	}
+	lower := strings.ToLower(written)
+	nearest, least := "", min(3, max(1, len(written)/3))+1
+	for _, name := range known {
 		if len(name) > maxLength || name == written || len(name)-len(written) >= least || len(written)-len(name) >= least {
 			continue
 		}

@@ -44,3 +44,15 @@ func TestNearestIsBounded(t *testing.T) {
 		t.Errorf("%q after %d names", got, asked)
 	}
 }
+
+// Among too many names none is compared: where many objects name one that is missing, that
+// would be most of the work.
+func TestNearestOfTooMany(t *testing.T) {
+	names := make([]string, 2*maxNames)
+	for i := range names {
+		names[i] = fmt.Sprintf("name-%05d", i)
+	}
+	if n := testing.AllocsPerRun(10, func() { Nearest("nane-00000", slices.Values(names)) }); n > 50 {
+		t.Errorf("%d names cost %v allocations", len(names), n)
+	}
+}

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -17,8 +18,8 @@ import (
 
 // neighbours are the objects of a kind by what they have in common with one that is missing.
 type neighbours struct {
-	siblings  func(c *flow.Ctx, namespace string) []string // names, in order
-	namesakes func(c *flow.Ctx, name string) []string      // namespaces, in order
+	siblings  func(c *flow.Ctx, namespace string) iter.Seq[string] // names, in order
+	namesakes func(c *flow.Ctx, name string) []string              // namespaces, in order
 }
 
 // declareNeighbours orders the objects that people name wrongly. It does so only where whoever
@@ -41,12 +42,15 @@ func neighboursIn[V any](t flow.Table[object.Name, V]) neighbours {
 	// A bucket for each name would take more memory than all else here.
 	byName := flow.NewIndex(t, func(k object.Name, _ V, yield func(uint8)) { yield(shelf(k.Name)) }, object.Name.Compare)
 	return neighbours{
-		siblings: func(c *flow.Ctx, namespace string) []string {
-			var names []string
-			for k := range flow.Select(c, byNamespace, namespace).All() {
-				names = append(names, k.Name)
+		siblings: func(c *flow.Ctx, namespace string) iter.Seq[string] {
+			members := flow.Select(c, byNamespace, namespace)
+			return func(yield func(string) bool) {
+				for k := range members.All() {
+					if !yield(k.Name) {
+						return
+					}
+				}
 			}
-			return names
 		},
 		namesakes: func(c *flow.Ctx, name string) []string {
 			var namespaces []string
@@ -82,7 +86,7 @@ func (g *Graph) missing(c *flow.Ctx, key object.Key, from *object.Key) condition
 	}
 	elsewhere := n.namesakes(c, m.Name)
 	if len(elsewhere) == 0 || key.Kind == kind.GatewayParameters { // which have no namespace to write
-		m.Near = spelling.Nearest(m.Name, slices.Values(n.siblings(c, m.Namespace)))
+		m.Near = spelling.Nearest(m.Name, n.siblings(c, m.Namespace))
 		return m
 	}
 	m.Elsewhere = elsewhere[0]
