@@ -39,6 +39,10 @@ const (
 	promptFilter = "filter: "
 )
 
+// maxTyped bounds what is typed, in characters: each key draws all of it, and a whole file may
+// be pasted by mistake.
+const maxTyped = 256
+
 // take does what a key asks for. It reports whether that is to quit.
 func (b *browser) take(k keystroke) (quit bool) {
 	b.note = ""
@@ -79,7 +83,7 @@ func (b *browser) write(k keystroke) {
 			b.list, b.seek = true, 1
 		}
 	default:
-		if k.key > 0 {
+		if k.key > 0 && len(b.typed) < maxTyped {
 			b.typed = append(b.typed, rune(k.key))
 		}
 	}

@@ -27,3 +27,15 @@ func TestDecoder(t *testing.T) {
 		t.Errorf("Escape alone is %v", k)
 	}
 }
+
+// A file that is pasted by mistake into what is asked for doesn't grow what each key draws.
+func TestTypedIsBounded(t *testing.T) {
+	b := newBrowser()
+	b.take(keystroke{key: 'f'})
+	for range 10 * maxTyped {
+		b.take(keystroke{key: 'x', pasted: true})
+	}
+	if len(b.typed) != maxTyped {
+		t.Errorf("%d characters are kept", len(b.typed))
+	}
+}
