@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
@@ -70,6 +71,7 @@ func PrintFocus(w io.Writer, p *pipeline.Pipeline, stage Stage, f Focus) error {
 func printedStatus(p *pipeline.Pipeline, f Focus) []any {
 	out := []any{}
 	for _, it := range Of(p).Items {
+		it.Metadata.CreationTimestamp = metav1.Time{} // which is no part of what objects become
 		if !f.item(it) {
 			continue
 		}
