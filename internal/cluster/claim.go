@@ -51,6 +51,9 @@ func (c *claim) whileOurs(ctx context.Context, serve func(context.Context) error
 	if c == nil {
 		return serve(ctx)
 	}
+	if _, err := c.holder(ctx); apierrors.IsForbidden(err) { // its roles are older than it is; watch says so
+		return serve(ctx)
+	}
 	takeOver := c.le.TakeOverAfter.Duration
 	lock := newLease(&resourcelock.LeaseLock{
 		LeaseMeta: metav1.ObjectMeta{Namespace: configuration.ClaimNamespace, Name: c.name},
@@ -95,7 +98,11 @@ func (c *claim) watch(ctx context.Context, recorder events.EventRecorder) error 
 		switch was := c.heldBy(); {
 		case err != nil:
 			if !failed && ctx.Err() == nil {
-				c.log.Error("the Lease of the controllerName can't be read; nothing is written without it", "lease", configuration.ClaimNamespace+"/"+c.name, "error", err)
+				text := "the Lease of the controllerName can't be read; nothing is written until it can"
+				if apierrors.IsForbidden(err) {
+					text = "no right to the Lease of the controllerName: another installation of that name would not be seen, and write the same; apply the roles of this version"
+				}
+				c.log.Error(text, "lease", configuration.ClaimNamespace+"/"+c.name, "error", err)
 			}
 		case holder == c.self || holder == "":
 			if c.other.Store(nil); was != "" {

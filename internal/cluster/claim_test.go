@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -141,6 +142,21 @@ func TestDeletedClassIsCreatedAgain(t *testing.T) {
 	in.until("it is accepted, without the note", func() bool {
 		list := in.class("gatehouse").Status.Conditions
 		return len(list) > 0 && list[0].Status == metav1.ConditionTrue && !says(list)
+	})
+}
+
+// TestNoRightToClaim protects an upgrade of the controllers without their roles: they write
+// as before.
+func TestNoRightToClaim(t *testing.T) {
+	in := install(t)
+	in.apply(`{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: internal}, spec: {controllerName: example.com/internal}}`)
+	in.start(func(c *configuration.Configuration) { c.ControllerName = "example.com/internal" }) // of which the roles know nothing
+	in.until("the class is accepted", func() bool {
+		class := &gwv1.GatewayClass{}
+		if err := in.client.Get(in.Context(), client.ObjectKey{Name: "internal"}, class); err != nil {
+			t.Fatal(err)
+		}
+		return meta.IsStatusConditionTrue(class.Status.Conditions, "Accepted")
 	})
 }
 

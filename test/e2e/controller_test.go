@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,6 +27,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
 	"github.com/gatehouse-dev/gatehouse/test/output"
 	"github.com/gatehouse-dev/gatehouse/test/port"
@@ -191,12 +193,27 @@ func (p *controller) stop(t *testing.T) {
 	}
 }
 
+// makeClass makes a class, and gives the controllers the right to its controllerName, as the
+// chart does for the one that it is told.
 func (c *controllers) makeClass(t *testing.T, name, controllerName string) {
 	t.Helper()
 	class := &gwv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	class.Spec.ControllerName = gwv1.GatewayController(controllerName)
-	if err := c.Create(t.Context(), class); err != nil {
-		t.Fatal(err)
+	claim := metav1.ObjectMeta{Namespace: configuration.ClaimNamespace, Name: "claim-" + name}
+	for _, o := range []client.Object{
+		class,
+		&rbacv1.Role{ObjectMeta: claim, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
+			ResourceNames: []string{configuration.ClaimName(controllerName)}, Verbs: []string{"get", "update"},
+		}}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: claim, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: claim.Name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: controllerNamespace, Name: "gatehouse"}},
+		},
+	} {
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
