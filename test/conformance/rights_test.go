@@ -40,6 +40,8 @@ func rare(m mode, r right) string {
 		return "a fleet is found whose Gateway is gone"
 	case right{"gateway.networking.k8s.io", "gatewayclasses", "get"}:
 		return "a fleet is found whose Gateway names another class"
+	case right{"gateway.networking.k8s.io", "gatewayclasses", "create"}:
+		return "the class of the installation is gone"
 	}
 	switch r.resource {
 	case "daemonsets", "horizontalpodautoscalers", "poddisruptionbudgets":
