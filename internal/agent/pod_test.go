@@ -80,10 +80,7 @@ func newController(t *testing.T) *controller {
 // start is a new process: it remembers nothing.
 func (c *controller) start() {
 	c.t.Helper()
-	l, err := net.Listen("tcp", c.address)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	l := port.Listen(c.t, c.address)
 	c.server = xds.New(xds.Options{Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)

@@ -106,8 +106,7 @@ func begin(t testing.TB, dir string, opts Options) *machine {
 		dir: dir, options: opts, key: key,
 		config: &rest.Config{
 			Host: "https://" + serving, BearerToken: token,
-			TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(dir, "apiserver.crt")},
-			QPS:             -1, // tests make thousands of objects
+			QPS: -1, // tests make thousands of objects
 		},
 		store:  &store{url: "http://" + clients, client: &http.Client{Transport: &http.Transport{}}},
 		binary: filepath.Join(bin, "kube-apiserver"),
@@ -207,7 +206,34 @@ func (m *machine) ready() error {
 	}
 }
 
+// trust has the administrator trust the certificate that the server has made. Whoever
+// reads it by its name may find half of it, while it is being written.
+func (m *machine) trust() error {
+	name := filepath.Join(m.dir, "apiserver.crt")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	for rest := text; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return fmt.Errorf("%s has no certificate of an authority yet", name)
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if cert.IsCA { // it comes last
+			m.config.CAData = text
+			return nil
+		}
+	}
+}
+
 func (m *machine) ask(ctx context.Context) error {
+	if err := m.trust(); err != nil {
+		return err
+	}
 	transport, err := rest.HTTPClientFor(m.config)
 	if err != nil {
 		return err

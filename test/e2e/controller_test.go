@@ -292,10 +292,8 @@ func TestController(t *testing.T) {
 		c.configure(t, "reload.yaml", map[string]any{"ports": others, "controllerName": "example.com/two"})
 		p.answers(t, others.Health, "/readyz")
 		eventually(t, siteTimeout, func() error { return c.accepted(t.Context(), "two") })
-		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(ports.Health))); err != nil {
+		if err := listenOn(t, ports.Health).Close(); err != nil {
 			t.Errorf("the former port: %v", err)
-		} else {
-			_ = l.Close()
 		}
 		if log := p.log.String(); strings.Contains(log, `{"time":`) {
 			t.Errorf("the variable no longer counts:\n%s", log)

@@ -89,12 +89,8 @@ func startFleetController(t *testing.T, c client.WithWatch, api, port int) *flee
 	return f
 }
 
-func listenOn(t *testing.T, port int) net.Listener {
-	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	if err != nil {
-		t.Error(err)
-	}
-	return l
+func listenOn(t *testing.T, number int) net.Listener {
+	return port.Listen(t, net.JoinHostPort("127.0.0.1", strconv.Itoa(number)))
 }
 
 func (f *fleetController) apply(t *testing.T, port int) {

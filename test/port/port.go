@@ -17,6 +17,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // The ports are below those of outgoing connections, and beside those that the tests
@@ -85,7 +86,28 @@ func lock(name string) (*os.File, error) {
 	return f, nil
 }
 
+// free says whether nobody listens on a port. A process that this one is just starting has
+// a copy of each socket until its program begins, and would listen for that long after the
+// socket is closed here: none starts meanwhile.
 func free(port int) bool {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	l, err := net.Listen("tcp", ":"+strconv.Itoa(port))
 	return err == nil && l.Close() == nil
+}
+
+// Listen listens at an address that this process may have listened at before. Also after
+// its Close a socket listens for as long as a process that was being started meanwhile has
+// a copy of it, which is waited for.
+func Listen(t testing.TB, address string) net.Listener {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		l, err := net.Listen("tcp", address)
+		if err == nil {
+			return l
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
 }

@@ -1,10 +1,13 @@
 package port_test
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse/test/port"
@@ -58,6 +61,31 @@ func TestFree(t *testing.T) {
 	}
 	if len(owner) < 3*asked {
 		t.Errorf("%d ports of %d", len(owner), 3*asked)
+	}
+}
+
+// TestFreeWhileProcessesStart protects a test that starts a process while another looks for
+// a port: the new process had a copy of the socket that was tried, for as long as its own
+// program had not begun, and whoever was given the port could not listen.
+func TestFreeWhileProcessesStart(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var starting sync.WaitGroup
+	for range 4 {
+		starting.Go(func() {
+			for ctx.Err() == nil {
+				_ = exec.Command("/bin/true").Run() // what it does is of no matter
+			}
+		})
+	}
+	defer starting.Wait()
+	defer cancel()
+	for range 1000 {
+		address := port.AddressOfTest(t)
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = l.Close()
 	}
 }
 
