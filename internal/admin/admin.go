@@ -29,7 +29,7 @@ type Admin struct {
 	Pipeline *pipeline.Pipeline
 	Server   *xds.Server
 	View     func() view.View
-	Troubled *view.Troubled
+	Troubled func() map[view.Trouble]int
 	Ready    http.HandlerFunc
 }
 

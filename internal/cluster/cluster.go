@@ -362,6 +362,7 @@ func (c *Cluster) opening(ctx context.Context) {
 			}
 			if opened = missing == 0 && !c.loop.Waits(); opened {
 				close(c.published)
+				c.countAll()
 				c.settle()
 			}
 		})

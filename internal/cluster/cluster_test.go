@@ -45,6 +45,8 @@ type installed struct {
 	kinds   *kind.Table
 	decoder runtime.Decoder
 	writes  atomic.Int32 // of what is kept
+	// withholds is that of the replicas that are launched next.
+	withholds string
 }
 
 // install has a cluster in which these kinds are read besides those of kind.All.
@@ -162,6 +164,9 @@ func (in *installed) launch(namespace string, change ...func(*configuration.Conf
 		}
 	}
 	r := &replica{released: make(chan struct{})}
+	if withholds := in.withholds; withholds != "" {
+		r.withholds.Store(&withholds)
+	}
 	as.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			if r.away.Load() {

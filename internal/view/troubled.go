@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 )
@@ -43,17 +45,26 @@ func NewTroubled() *Troubled {
 
 // Take takes in a commit and returns what it changed, by name.
 func (t *Troubled) Take(p *pipeline.Pipeline, c *flow.Commit) []StateChange {
+	return t.TakeStatuses(p.Kinds, func(yield func(object.Key, any) bool) {
+		more := true
+		for _, table := range p.Statuses {
+			table.Changes(c, func(ch pipeline.StatusChange) { more = more && yield(ch.Object, ch.New) })
+		}
+	})
+}
+
+// TakeStatuses takes in statuses that have changed, nil for those of objects that have none
+// any more, and returns what they changed, by name.
+func (t *Troubled) TakeStatuses(kinds *kind.Table, statuses iter.Seq2[object.Key, any]) []StateChange {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var out []StateChange
-	for _, table := range p.Statuses {
-		table.Changes(c, func(ch pipeline.StatusChange) {
-			if ch.New == nil {
-				t.set(ch.Object, "")
-			} else {
-				t.take(ch.Object, summaryOf(p.Kinds.StatusOf(ch.Object.Kind), ch.New), &out)
-			}
-		})
+	for k, status := range statuses {
+		if status == nil {
+			t.set(k, "")
+		} else {
+			t.take(k, summaryOf(kinds.StatusOf(k.Kind), status), &out)
+		}
 	}
 	slices.SortFunc(out, func(a, b StateChange) int { return strings.Compare(a.Object, b.Object) })
 	return out
