@@ -44,6 +44,9 @@ func EventReason(c metav1.Condition) string {
 	if c.Type == string(gwv1.GatewayConditionProgrammed) && strings.Contains(c.Message, rolloutStuck) {
 		return "RolloutStuck"
 	}
+	if c.Type == string(gwv1.GatewayConditionProgrammed) && strings.Contains(c.Message, proxyBehind) {
+		return "ProxyBehind"
+	}
 	if Good(c) && DeletedClass(c) != "" {
 		return "ClassDeleted"
 	}

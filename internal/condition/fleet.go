@@ -38,6 +38,15 @@ func NoteRollout(newest, wanted int32, why string) string {
 	return fmt.Sprintf("%d of %d%s%s", newest, wanted, rolloutStuck, why)
 }
 
+// proxyBehind is a part of what NoteBehind says.
+const proxyBehind = " connected proxies have the newest configuration: "
+
+// NoteBehind says that not all proxies have the newest configuration, and what one of them
+// lacks.
+func NoteBehind(behind, connected int, why string) string {
+	return fmt.Sprintf("%d of %d%s%s", connected-behind, connected, proxyBehind, why)
+}
+
 // NoteMoving says that a Gateway has got another class, while its proxies of the former
 // one serve on.
 func NoteMoving(former, own, why string) string {

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"maps"
 
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -50,6 +51,7 @@ func (p *Pipeline) sentTo(c *flow.Ctx, k BackendKey) map[object.Key]bool {
 // hosts and backends stands among the refusals.
 type answers struct {
 	connected bool
+	behind    string // see status.ProxyState
 	// Of listeners, by Envoy's names for them. A proxy may have one that this pipeline has
 	// not made yet: another replica of the controller has sent it.
 	acknowledged map[string]bool
@@ -64,7 +66,7 @@ func (p *Pipeline) declareFeedback() {
 	p.proxyStates = flow.Map("proxy-states", p.proxies,
 		func(c *flow.Ctx, gateway object.Name, said *answers, emit func(object.Name, *status.ProxyState)) {
 			state := &status.ProxyState{
-				Connected: said.connected, Listeners: map[string]bool{}, Rejected: maps.Clone(said.secrets),
+				Connected: said.connected, Behind: said.behind, Listeners: map[string]bool{}, Rejected: maps.Clone(said.secrets),
 			}
 			for k, r := range flow.Select(c, byGateway, gateway).All() {
 				if said.acknowledged[r.Name] {
@@ -88,6 +90,9 @@ func (p *Pipeline) TakeFeedback(tx *flow.Tx, gateway object.Name, said xds.State
 	}
 	for name := range said.Listeners {
 		all.acknowledged[name] = true
+	}
+	if said.Behind > 0 {
+		all.behind = condition.NoteBehind(said.Behind, said.Connected, said.BehindWhy)
 	}
 	now := map[refusal]bool{}
 	for _, r := range said.Rejected {

@@ -71,6 +71,9 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	if in.Rollout != "" {
 		programmed = condition.Noted(programmed, in.Rollout)
 	}
+	if in.Proxy.Behind != "" {
+		programmed = condition.Noted(programmed, in.Proxy.Behind)
+	}
 	if in.Moving != "" {
 		programmed = condition.Noted(programmed, in.Moving)
 	}

@@ -6,6 +6,9 @@ import "github.com/gatehouse-dev/gatehouse/internal/ir"
 type ProxyState struct {
 	// Connected says whether at least one proxy is there.
 	Connected bool
+	// Behind says, where not all proxies have the newest configuration, how many do and
+	// why; empty otherwise.
+	Behind string
 	// Listeners are the Envoy listeners (ir.Listener.Name) that a connected proxy
 	// has acknowledged.
 	Listeners map[string]bool

@@ -99,12 +99,14 @@ func TestSampleCallIsAnswered(t *testing.T) {
 // the row says that the new ones don't come.
 func TestGatewayNotes(t *testing.T) {
 	rollout := condition.NoteRollout(1, 2, "Pod default/web can't be scheduled: 0/3 nodes are available")
+	behind := condition.NoteBehind(1, 3, "Pod default/web-1 has not answered the newest clusters; see its log")
 	for _, test := range []struct {
 		programmed metav1.Condition
 		message    string
 	}{
 		{condition.GatewayProgrammed(), ""},
 		{condition.Noted(condition.GatewayProgrammed(), rollout), rollout},
+		{condition.Noted(condition.GatewayProgrammed(), behind), behind},
 	} {
 		s := &gwv1.GatewayStatus{Conditions: []metav1.Condition{condition.GatewayAccepted(), test.programmed}}
 		if sum := gatewaySummary(s); !sum.OK || sum.State != "Programmed" || sum.Message != test.message {

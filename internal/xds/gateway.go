@@ -270,6 +270,7 @@ func (g *gateway) attach(s *session, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.sessions[s] = struct{}{}
+	s.behindTimer = time.AfterFunc(g.server.behindAfter, s.checkBehind)
 	for ref := range g.removals {
 		s.mark(ref, changed, now)
 	}

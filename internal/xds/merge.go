@@ -23,6 +23,10 @@ func MergeStates(states ...State) State {
 			continue
 		}
 		out.Connected += s.Connected
+		out.Behind += s.Behind
+		if out.BehindWhy == "" || s.BehindWhy != "" && s.BehindWhy < out.BehindWhy {
+			out.BehindWhy = s.BehindWhy
+		}
 		for name, version := range s.Listeners {
 			out.Listeners[name] = max(out.Listeners[name], version)
 		}

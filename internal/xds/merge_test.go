@@ -16,16 +16,16 @@ func refusal(name, part, version string, old bool) Rejected {
 // TestMergeStates says what the proxies of several servers say together.
 func TestMergeStates(t *testing.T) {
 	a := State{
-		Connected: 2, Synced: true, Listeners: map[string]string{"http-80": "1", "tls-443": "1"},
+		Connected: 2, Synced: true, Behind: 1, BehindWhy: "Pod a/c", Listeners: map[string]string{"http-80": "1", "tls-443": "1"},
 		Rejected: []Rejected{refusal("http-80", "b", "1", true), refusal("http-80", "c", "1", true)},
 	}
 	b := State{
-		Connected: 1, Listeners: map[string]string{"http-80": "2"},
+		Connected: 1, Behind: 1, BehindWhy: "Pod a/b", Listeners: map[string]string{"http-80": "2"},
 		Rejected: []Rejected{refusal("http-80", "a", "1", true), refusal("http-80", "b", "1", false)},
 	}
 	deserted := State{Synced: true, Rejected: []Rejected{refusal("http-80", "z", "1", false)}}
 	want := State{
-		Connected: 3, Synced: true, Listeners: map[string]string{"http-80": "2", "tls-443": "1"},
+		Connected: 3, Synced: true, Behind: 2, BehindWhy: "Pod a/b", Listeners: map[string]string{"http-80": "2", "tls-443": "1"},
 		Rejected: []Rejected{refusal("http-80", "a", "1", true), refusal("http-80", "b", "1", false), refusal("http-80", "c", "1", true)},
 	}
 	for _, list := range [][]State{{a, b, deserted}, {deserted, b, a}, {b, deserted, a, {}}} {

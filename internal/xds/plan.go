@@ -37,6 +37,7 @@ func (s *session) plan(now time.Time) []*flight {
 	p.stamp()
 	p.removals()
 	s.checkSynced(now)
+	s.caughtUp()
 	return p.out
 }
 

@@ -32,6 +32,7 @@ func (s *session) receive(req *discoveryv3.DeltaDiscoveryRequest, now time.Time)
 	}
 	s.subscribe(t, req, now)
 	s.checkSynced(now)
+	s.caughtUp()
 	return nil
 }
 

@@ -39,6 +39,7 @@ type Server struct {
 	grace          time.Duration
 	unknownTimeout time.Duration // how long a proxy waits for a Gateway that has no Update
 	metrics        *metrics
+	behindAfter    time.Duration // how long a proxy may take to answer before it is behind
 	refusals       *refusals
 	reports        reports
 
@@ -60,6 +61,7 @@ func newServer(o Options, types []resourceType) *Server {
 		bindRetry:      o.BindRetry,
 		grace:          o.Grace,
 		unknownTimeout: defaultUnknownTimeout,
+		behindAfter:    defaultBehindAfter,
 		metrics:        newMetrics(types),
 		reports:        reports{onState: o.OnState},
 		stop:           make(chan struct{}),
@@ -106,8 +108,10 @@ func (s *Server) Stop() {
 }
 
 // Collectors returns the server's metrics. The number of series is bounded: none
-// is labelled with a Gateway, a proxy or a resource.
-func (s *Server) Collectors() []prometheus.Collector { return s.metrics.all() }
+// is labelled with a proxy or a resource, and only one with a Gateway.
+func (s *Server) Collectors() []prometheus.Collector {
+	return append(s.metrics.all(), proxyCollector{s})
+}
 
 // gateway returns a Gateway's record; s.mu is held.
 func (s *Server) gateway(name object.Name) *gateway {

@@ -37,6 +37,10 @@ type session struct {
 	charged    int               // what unknown names count for
 	passing    int               // as much of it is of names that have been forgotten
 	answeredAt time.Time         // when everything was answered for the first time
+	// behind says what the proxy lacks of the newest configuration, and has lacked for long;
+	// empty where nothing.
+	behind      string
+	behindTimer *time.Timer
 }
 
 // subscription is what a session knows about one type.
@@ -139,6 +143,9 @@ func (s *session) close() {
 	}
 	if s.awaitTimer != nil {
 		s.awaitTimer.Stop()
+	}
+	if s.behindTimer != nil {
+		s.behindTimer.Stop()
 	}
 }
 

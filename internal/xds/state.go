@@ -25,6 +25,11 @@ type State struct {
 	Listeners map[string]string `json:"listeners"`
 
 	Rejected []Rejected `json:"rejected,omitempty"` // by type, name and part
+
+	// Behind is how many of the sessions have been without the newest configuration for
+	// longer than behindAfter, and BehindWhy names one of them and what it lacks.
+	Behind    int    `json:"behind,omitempty"`
+	BehindWhy string `json:"behindWhy,omitempty"`
 }
 
 // Rejected is a resource, or a part of one, that a proxy has refused.
@@ -70,7 +75,7 @@ func (r *Rejected) UnmarshalJSON(text []byte) error {
 func (s *State) Silent() bool { return s.Connected == 0 && !s.Synced && len(s.Rejected) == 0 }
 
 func (s *State) equal(o *State) bool {
-	return s.Connected == o.Connected && s.Synced == o.Synced &&
+	return s.Connected == o.Connected && s.Synced == o.Synced && s.Behind == o.Behind && s.BehindWhy == o.BehindWhy &&
 		maps.Equal(s.Listeners, o.Listeners) && slices.Equal(s.Rejected, o.Rejected)
 }
 
@@ -82,6 +87,7 @@ func (g *gateway) state() State {
 		Listeners: map[string]string{},
 		Rejected:  bound(g.rejected()),
 	}
+	g.countBehind(&st)
 	for s := range g.sessions {
 		for name, r := range s.types[envoy.Listeners].records {
 			e := g.entries[envoy.Listeners][name]
