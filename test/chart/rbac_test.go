@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
@@ -62,6 +63,31 @@ func TestRights(t *testing.T) {
 			if !rights[r] {
 				t.Errorf("%s permits %s of %s in group %q, which nothing needs", role, r.verb, r.resource, r.group)
 			}
+		}
+	}
+}
+
+// TestEventsOfClasses protects whoever grants some namespaces only: Events of GatewayClasses are
+// written in namespace default, whatever these are.
+func TestEventsOfClasses(t *testing.T) {
+	t.Parallel()
+	for _, namespaces := range []string{"shop", "default"} {
+		permitted, bound := false, false
+		for doc := range bytes.SplitSeq(render(t, "--set", withoutCRDs, "--set", "config.sources[0].kubernetes.namespaces={"+namespaces+"}"), []byte("\n---\n")) {
+			var role rbacv1.Role
+			if err := yaml.Unmarshal(doc, &role); err != nil {
+				t.Fatal(err)
+			}
+			if role.Namespace != metav1.NamespaceDefault || role.Name != "gatehouse-claim" {
+				continue
+			}
+			bound = bound || role.Kind == "RoleBinding"
+			permitted = permitted || slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
+				return slices.Equal(r.APIGroups, []string{"events.k8s.io"}) && slices.Equal(r.Resources, []string{"events"}) && slices.Equal(r.Verbs, []string{"create", "patch"})
+			})
+		}
+		if !permitted || !bound {
+			t.Errorf("with rights in namespace %s only, Events of GatewayClasses can't be written", namespaces)
 		}
 	}
 }
