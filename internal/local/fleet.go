@@ -177,6 +177,9 @@ func (f *Fleet) config(gateway object.Name, dir string, settings *v1alpha1.Setti
 			config.Additions = e.Bootstrap.Raw
 		}
 	}
+	if m := settings.Metrics; m != nil && m.Backends != nil {
+		config.BackendStats = *m.Backends
+	}
 	if d := settings.Drain; d != nil && d.Timeout != nil {
 		// A timeout of 0 would be the default one.
 		timeout, _ := time.ParseDuration(string(*d.Timeout)) // it has been checked

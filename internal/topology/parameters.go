@@ -309,7 +309,7 @@ func ineffective(s *v1alpha1.Settings) []string {
 	note("container", s.Container != nil)
 	note("service", s.Service != nil)
 	note("patches", len(s.Patches) > 0)
-	note("metrics", s.Metrics != nil)
+	note("metrics.scrape", s.Metrics != nil && s.Metrics.Scrape != nil)
 	if len(fields) == 0 {
 		return nil
 	}
