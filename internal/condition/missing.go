@@ -64,6 +64,9 @@ type Grant struct {
 	FromKind, From  string // a kind of the Gateway API, and its namespace
 	Group, Kind     string // of what is referred to
 	Namespace, Name string
+	// Broken is a ReferenceGrant there that a file has with a mistake, at BrokenAt, so that it
+	// permits nothing: it may be the one; empty if there is none.
+	Broken, BrokenAt string
 }
 
 // YAML is the ReferenceGrant, on one line.
@@ -86,6 +89,10 @@ func scalar(name string) string {
 // refused says that a reference is not permitted, and by what it would be. Subject names what
 // it leads to.
 func (g Grant) refused(subject string) string {
+	if g.Broken != "" {
+		return fmt.Sprintf("%s may not be used from namespace %s, and ReferenceGrant %s is broken, so that it permits nothing: correct the mistake at %s, and see that it is from %[5]ss of namespace %[2]s to %[6]ss",
+			subject, g.From, g.Broken, g.BrokenAt, g.FromKind, g.Kind)
+	}
 	return fmt.Sprintf("%s may not be used from namespace %s; create a ReferenceGrant in namespace %s from %[4]ss of namespace %[2]s to %[5]ss: %[6]s",
 		subject, g.From, g.Namespace, g.FromKind, g.Kind, g.YAML())
 }

@@ -33,7 +33,7 @@ func (g *Graph) clientCertificate(c *flow.Ctx, gw *gwv1.Gateway) (object.Name, *
 	}
 	if !g.permitted(c, kind.Gateway, gw.Namespace, object.Key{Kind: kind.Secret, Name: secret}) {
 		problem := condition.GatewayClientCertificateNotPermitted(secret.String(),
-			grantFor(object.Key{Kind: kind.Gateway, Name: object.Name{Namespace: gw.Namespace, Name: gw.Name}}, object.Key{Kind: kind.Secret, Name: secret}))
+			g.grantFor(c, object.Key{Kind: kind.Gateway, Name: object.Name{Namespace: gw.Namespace, Name: gw.Name}}, object.Key{Kind: kind.Secret, Name: secret}))
 		return object.Name{}, &problem
 	}
 	cert, ok := flow.Get(c, g.Certificates, secret)

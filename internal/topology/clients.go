@@ -74,7 +74,7 @@ func (g *Graph) resolveClients(c *flow.Ctx, d *draft) (problems []metav1.Conditi
 			continue
 		}
 		if !g.clientAuthorityPermitted(c, from, ref) {
-			problems = append(problems, condition.ListenerAuthorityNotPermitted(ref.String(), grantFor(object.Key{Kind: kind.Gateway, Name: name(from, "")}, ref)))
+			problems = append(problems, condition.ListenerAuthorityNotPermitted(ref.String(), g.grantFor(c, object.Key{Kind: kind.Gateway, Name: name(from, "")}, ref)))
 			continue
 		}
 		authority, ok := flow.Get(c, g.Authorities, ref)

@@ -162,7 +162,7 @@ func (g *Graph) resolveCertificates(c *flow.Ctx, d *draft) (problems []metav1.Co
 			continue
 		}
 		if !g.permitted(c, owner.Kind, owner.Namespace, object.Key{Kind: kind.Secret, Name: secret}) {
-			problems = append(problems, condition.ListenerRefNotPermitted(secret.String(), grantFor(owner, object.Key{Kind: kind.Secret, Name: secret})))
+			problems = append(problems, condition.ListenerRefNotPermitted(secret.String(), g.grantFor(c, owner, object.Key{Kind: kind.Secret, Name: secret})))
 			continue
 		}
 		cert, ok := flow.Get(c, g.Certificates, secret)

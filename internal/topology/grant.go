@@ -3,7 +3,9 @@ package topology
 import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
@@ -35,6 +37,46 @@ func declareGrants(in *Inputs) flow.Table[grant, struct{}] {
 				}
 			}
 		}, in.Grants)
+}
+
+// brokenGrant is where a ReferenceGrant with a mistake is.
+type brokenGrant struct {
+	grant object.Key
+	at    string // file:line
+}
+
+// declareBrokenGrants finds the first ReferenceGrant of a namespace that files have with a
+// mistake; nil where there are no files, or whoever reads a message may not know of all objects.
+func (g *Graph) declareBrokenGrants() flow.Table[string, brokenGrant] {
+	if g.in.Broken == nil || !g.options.AnyName {
+		return nil
+	}
+	byNamespace := flow.NewIndex(g.in.Broken, func(k object.Key, _ string, yield func(string)) {
+		if k.Kind == kind.ReferenceGrant {
+			yield(k.Namespace)
+		}
+	}, object.Key.Compare)
+	return flow.Group("broken-grants", byNamespace,
+		func(_ *flow.Ctx, _ string, grants flow.Members[object.Key, string]) (brokenGrant, bool) {
+			for k, at := range grants.All() {
+				return brokenGrant{k, at}, true
+			}
+			return brokenGrant{}, false
+		}, flow.Equal(flow.Same[brokenGrant]))
+}
+
+// grantFor is what would permit a reference.
+func (g *Graph) grantFor(c *flow.Ctx, from, to object.Key) condition.Grant {
+	grant := condition.Grant{
+		FromKind: from.Kind.Name(), From: from.Namespace,
+		Group: to.Kind.Group(), Kind: to.Kind.Name(), Namespace: to.Namespace, Name: to.Name.Name,
+	}
+	if g.brokenGrants != nil {
+		if b, ok := flow.Get(c, g.brokenGrants, to.Namespace); ok {
+			grant.Broken, grant.BrokenAt = b.grant.Name.String(), b.at
+		}
+	}
+	return grant
 }
 
 // permitted reports whether objects of a kind in a namespace may refer to an object.

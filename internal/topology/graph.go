@@ -133,6 +133,7 @@ type Graph struct {
 	hostnameRules     flow.Table[object.Name, *hostnameRules]
 	defaults          *flow.Index[gwv1.GatewayDefaultScope, object.Name, defaultGateway]
 	grants            flow.Table[grant, struct{}]
+	brokenGrants      flow.Table[string, brokenGrant]     // by namespace
 	portConflicts     flow.Table[hostPort, portConflicts] // nil unless Options.SharedHost
 	sections          flow.Table[object.Name, []section]
 	labels            flow.Table[string, namespaceLabels]
@@ -177,6 +178,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.hostnameRules = g.declareHostnameRules()
 	g.defaults = g.declareDefaultGateways()
 	g.grants = declareGrants(in)
+	g.brokenGrants = g.declareBrokenGrants()
 	g.labels = declareNamespaceLabels(in)
 	g.setParents = g.declareSetParents()
 	g.setsOverQuota = g.declareSetsOverQuota()

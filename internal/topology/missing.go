@@ -92,7 +92,7 @@ func (g *Graph) missing(c *flow.Ctx, key object.Key, from *object.Key) condition
 	m.Elsewhere = elsewhere[0]
 	there := object.Key{Kind: key.Kind, Name: name(m.Elsewhere, m.Name)}
 	if from != nil && !g.permitted(c, from.Kind, from.Namespace, there) {
-		m.Permit = grantFor(*from, there).YAML()
+		m.Permit = g.grantFor(c, *from, there).YAML()
 	}
 	return m
 }
@@ -108,14 +108,6 @@ func (g *Graph) missingParent(c *flow.Ctx, r *candidate, gateway object.Name) co
 		m.Permit = condition.AllowRoutes(r.key.Namespace) + " at a listener"
 	}
 	return m
-}
-
-// grantFor is what would permit a reference.
-func grantFor(from, to object.Key) condition.Grant {
-	return condition.Grant{
-		FromKind: from.Kind.Name(), From: from.Namespace,
-		Group: to.Kind.Group(), Kind: to.Kind.Name(), Namespace: to.Namespace, Name: to.Name.Name,
-	}
 }
 
 // protocolMeant returns the protocol that a misspelt one may be meant for.

@@ -22,7 +22,7 @@ type servicePort struct {
 func (r *resolver) service(ref reference) BackendRef {
 	name := ref.object.Name
 	if !r.g.permitted(r.c, r.route.Kind, r.route.Namespace, ref.object) {
-		return problem(condition.BackendNotPermitted(ref.field(), name.String(), grantFor(r.route, ref.object)))
+		return problem(condition.BackendNotPermitted(ref.field(), name.String(), r.g.grantFor(r.c, r.route, ref.object)))
 	}
 	p, refused := r.servicePort(ref)
 	// A policy may target a Service that doesn't exist.
