@@ -179,7 +179,7 @@ func (s Screen) routes(v view.View) *section {
 			wrong++
 		}
 		sum := it.Summary
-		r := row{[]string{it.Kind + " " + objectName(it.Metadata), list(sum.Hosts, false), list(sum.Parents, false), s.word(sum.State, sum.OK)}, sum.Message}
+		r := row{[]string{it.Kind + " " + objectName(it.Metadata), list(sum.Hosts, false), list(parents(sum), false), s.word(sum.State, sum.OK)}, sum.Message}
 		if it.Kind == kind.GatewayClass.Name() {
 			r.cells[1], r.cells[2] = "", ""
 		}

@@ -37,7 +37,7 @@ func (c Choice) item(it view.Item) bool {
 	if _, _, bad := sum.Trouble(); c.Wrong && !bad {
 		return false
 	}
-	texts := append([]string{it.Key(), sum.State, sum.Message}, append(slices.Clone(sum.Hosts), sum.Parents...)...)
+	texts := append([]string{it.Key(), sum.State, sum.Message}, append(slices.Clone(sum.Hosts), parents(sum)...)...)
 	for _, l := range sum.Listeners {
 		texts = append(texts, l.Name, address(l), l.Hostname, l.State, l.Message, l.Notes)
 	}

@@ -90,11 +90,22 @@ func statusTables(s Style, v view.View, wide Wide) (classes, gateways, sets, rou
 			sets.rows = append(sets.rows, listenerRows(s, sum.Listeners, wide, "")...)
 		case kind.BackendTLSPolicy.Name(), kind.BackendTrafficPolicy.Name():
 		default:
-			cells := columns(wide, state, []string{it.Kind + " " + name, list(sum.Hosts, wide), list(sum.Parents, wide)}, age)
+			cells := columns(wide, state, []string{it.Kind + " " + name, list(sum.Hosts, wide), list(parents(sum), wide)}, age)
 			routes.rows = append(routes.rows, row{cells, sum.Message})
 		}
 	}
 	return classes, gateways, sets, routes
+}
+
+// parents are what a route is attached to; of a ListenerSet, with its Gateway.
+func parents(sum view.Summary) []string {
+	out := slices.Clone(sum.Parents)
+	for i, parent := range out {
+		if gateway := sum.SetGateways[parent]; gateway != "" {
+			out[i] += " of " + gateway
+		}
+	}
+	return out
 }
 
 // age says how old an object is; empty where nobody knows.

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
@@ -159,6 +161,39 @@ func parentLabel(namespace string, ref gwv1.ParentReference) string {
 		name = string(*of) + " " + name
 	}
 	return name
+}
+
+// behindSets says of the routes on ListenerSets which Gateways these belong to.
+func (v *View) behindSets() {
+	gateways := map[string]string{} // by ListenerSet
+	for _, it := range v.Items {
+		if it.kind.Kind == kind.ListenerSet {
+			gateways[it.Key()] = it.Summary.Parents[0]
+		}
+	}
+	if len(gateways) == 0 {
+		return
+	}
+	for i := range v.Items {
+		it := &v.Items[i]
+		if it.kind.Family != kind.Route {
+			continue
+		}
+		for _, parent := range it.Summary.Parents {
+			set := parent
+			if strings.Count(parent, "/") > 1 { // a section
+				set = parent[:strings.LastIndexByte(parent, '/')]
+			}
+			gateway, ok := gateways[set]
+			if !ok {
+				continue
+			}
+			if it.Summary.SetGateways == nil {
+				it.Summary.SetGateways = map[string]string{}
+			}
+			it.Summary.SetGateways[parent] = gateway
+		}
+	}
 }
 
 // policyItem shows what a policy targets where routes show their parents.

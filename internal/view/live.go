@@ -49,9 +49,12 @@ func Live(p *pipeline.Pipeline, objects map[object.Key]source.Object, controller
 			unread[problem.Key.Kind] = true
 		}
 	}
-	others := unserved{kinds: p.Kinds, objects: objects, controller: controller, unread: unread}
+	others := unserved{kinds: p.Kinds, objects: objects, controller: controller, unread: unread, held: map[object.Name]bool{}}
+	others.prepare()
+	others.overrule(v.Items)
 	others.items(shown, func(it Item) { v.Items = append(v.Items, it) })
 	sortItems(p.Kinds, v.Items)
+	v.behindSets()
 	v.Items = slices.DeleteFunc(v.Items, func(it Item) bool { return Elsewhere(it.Metadata.Namespace, namespace) })
 	v.Problems = slices.DeleteFunc(v.Problems, func(p source.Problem) bool { return Elsewhere(p.Key.Namespace, namespace) })
 	return v

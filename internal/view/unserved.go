@@ -26,35 +26,68 @@ type unserved struct {
 	controller string
 	// unread are kinds of which some objects may be unknown: of them, nothing is missing.
 	unread map[object.Kind]bool
-	ours   []string // the names of this controller's classes, in quotes
+	// held are Gateways whose controller says itself that their class doesn't exist: it goes on
+	// to serve them.
+	held map[object.Name]bool
+	ours []string // the names of this controller's classes, in quotes
 }
 
-// items yields those objects that are not shown already.
-func (u *unserved) items(shown map[object.Key]bool, yield func(Item)) {
+// prepare finds the classes of the controller.
+func (u *unserved) prepare() {
 	for _, o := range u.objects {
 		if class, ok := o.(*gwv1.GatewayClass); ok && string(class.Spec.ControllerName) == u.controller {
 			u.ours = append(u.ours, fmt.Sprintf("%q", class.Name))
 		}
 	}
 	slices.Sort(u.ours)
+}
+
+// overrule corrects the rows of objects whose status a controller has written that serves
+// them no longer: a status stays when its writer is gone.
+func (u *unserved) overrule(items []Item) {
+	for i := range items {
+		if it := &items[i]; it.kind.Kind == kind.Gateway && it.Summary.State == condition.ReasonClassNotFound {
+			u.held[it.object().Name] = true
+		}
+	}
+	for i := range items {
+		it := &items[i]
+		state, why := u.why(it.object(), u.objects[it.object()])
+		if why == "" || it.Summary.State == state {
+			continue
+		}
+		it.Summary.State, it.Summary.OK, it.Summary.Message = state, false, why
+		for j := range it.Summary.Listeners {
+			l := &it.Summary.Listeners[j]
+			l.State, l.OK, l.Message, l.Notes = state, false, "", ""
+		}
+	}
+}
+
+// why says why nobody serves an object, and its state; the reason is empty if somebody may.
+func (u *unserved) why(key object.Key, o source.Object) (state, why string) {
+	switch o := o.(type) {
+	case *gwv1.Gateway:
+		return condition.ReasonClassNotFound, u.noClass(o)
+	case *gwv1.ListenerSet:
+		return string(gwv1.ListenerSetReasonParentNotAccepted),
+			u.noGateway(topology.ParentOfSet(o), condition.ListenerSetNoGateway, condition.ListenerSetParentNotAccepted)
+	}
+	if d := u.kinds.Of(key.Kind); o == nil || d.Family != kind.Route {
+		return "", ""
+	}
+	return string(gwv1.RouteReasonNoMatchingParent), u.noParent(key.Name, o)
+}
+
+// items yields those objects that are not shown already.
+func (u *unserved) items(shown map[object.Key]bool, yield func(Item)) {
 	for key, o := range u.objects {
 		if shown[key] {
 			continue
 		}
 		d := u.kinds.Of(key.Kind)
 		var sum Summary
-		switch o := o.(type) {
-		case *gwv1.Gateway:
-			sum.State, sum.Message = condition.ReasonClassNotFound, u.noClass(o)
-		case *gwv1.ListenerSet:
-			sum.State = string(gwv1.ListenerSetReasonParentNotAccepted)
-			sum.Message = u.noGateway(topology.ParentOfSet(o), condition.ListenerSetNoGateway, condition.ListenerSetParentNotAccepted)
-		default:
-			if d.Family != kind.Route {
-				continue
-			}
-			sum.State, sum.Message = string(gwv1.RouteReasonNoMatchingParent), u.noParent(key.Name, o)
-		}
+		sum.State, sum.Message = u.why(key, o)
 		if sum.Message == "" {
 			continue
 		}
@@ -85,7 +118,7 @@ func (s *Summary) label(key object.Key, o source.Object) {
 // noClass says why a Gateway has no class; it is empty if it has one, anybody's.
 func (u *unserved) noClass(gw *gwv1.Gateway) string {
 	named := string(gw.Spec.GatewayClassName)
-	if u.unread[kind.GatewayClass] || u.objects[object.Key{Kind: kind.GatewayClass, Name: object.Name{Name: named}}] != nil {
+	if u.held[object.Name{Namespace: gw.Namespace, Name: gw.Name}] || u.unread[kind.GatewayClass] || u.objects[object.Key{Kind: kind.GatewayClass, Name: object.Name{Name: named}}] != nil {
 		return ""
 	}
 	other := ""

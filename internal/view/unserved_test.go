@@ -1,12 +1,15 @@
 package view
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
@@ -102,4 +105,75 @@ func TestUnserved(t *testing.T) {
 	if got := view(unread(kind.GatewayClass), unread(kind.Gateway), unread(kind.ListenerSet)); len(got) > 0 {
 		t.Errorf("of what is not known it says %v", got)
 	}
+}
+
+// TestAbandoned protects whoever uninstalled Gatehouse from rows that go on to say that all is
+// well: a status stays when its writer is gone. A controller that serves a Gateway though its
+// class is gone says so itself.
+func TestAbandoned(t *testing.T) {
+	const status = `{observedGeneration: 0, lastTransitionTime: "2026-01-01T00:00:00Z", message: "", `
+	objects := map[object.Key]source.Object{}
+	all := func(accepted string) (out []source.Object) {
+		gateway := manifest[gwv1.Gateway](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {namespace: shop, name: web, uid: u},
+		  spec: {gatewayClassName: gone, listeners: [{name: http, port: 80, protocol: HTTP}]}, status: {
+		  conditions: [`+status+accepted+`}, `+status+`type: Programmed, status: "True", reason: Programmed}],
+		  listeners: [{name: http, attachedRoutes: 1, supportedKinds: [], conditions: [`+status+`type: Programmed, status: "True", reason: Programmed}]}]}}`)
+		route := manifest[gwv1.HTTPRoute](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {namespace: shop, name: web}, spec: {parentRefs: [{name: web}]},
+		  status: {parents: [{parentRef: {name: web}, controllerName: `+controller+`, conditions: [`+status+`type: Accepted, status: "True", reason: Accepted}]}]}}`)
+		former := manifest[corev1.Service](t, `{apiVersion: v1, kind: Service, metadata: {namespace: shop, name: web-gone,
+		  annotations: {gatehouse.dev/gateway: shop/web, gatehouse.dev/class: gone, gatehouse.dev/controller: `+controller+`},
+		  ownerReferences: [{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, name: web, uid: u, controller: true}]}}`)
+		former.SetLabels(infra.Labels(object.Name{Namespace: "shop", Name: "web"}, "gone"))
+		return append(out, gateway, route, former)
+	}
+	for accepted, want := range map[string]map[string]string{
+		`type: Accepted, status: "True", reason: Accepted`: {
+			"Gateway shop/web": "GatewayClassNotFound", "HTTPRoute shop/web": "NoMatchingParent",
+		},
+		`type: Accepted, status: "False", reason: GatewayClassNotFound`: {
+			"Gateway shop/web": "GatewayClassNotFound", "HTTPRoute shop/web": "Accepted",
+		},
+	} {
+		p := pipeline.New(pipeline.Provisioned(controller, "", nil))
+		batch := source.Batch{Set: all(accepted)}
+		for _, o := range batch.Set {
+			objects[source.KeyOf(o)] = o
+		}
+		p.Apply(batch)
+		items := Live(p, objects, controller, "").Items
+		if len(items) != len(want) {
+			t.Errorf("%s: %d rows", accepted, len(items))
+		}
+		for _, it := range items {
+			if got := it.Summary.State; got != want[it.Key()] || it.Summary.OK != (got == "Accepted") {
+				t.Errorf("%s: %s says %+v, want %s", accepted, it.Key(), it.Summary, want[it.Key()])
+			}
+		}
+	}
+}
+
+// TestRoutesOfSets protects whoever looks for the routes of a Gateway: one on a ListenerSet
+// names the set, and the row says whose that is.
+func TestRoutesOfSets(t *testing.T) {
+	p := pipeline.New(pipeline.Provisioned(controller, "", nil))
+	p.Apply(source.Batch{Set: []source.Object{
+		manifest[gwv1.GatewayClass](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: ours}, spec: {controllerName: `+controller+`}}`),
+		manifest[gwv1.Gateway](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {namespace: infra, name: web},
+		  spec: {gatewayClassName: ours, allowedListeners: {namespaces: {from: All}}, listeners: [{name: http, port: 80, protocol: HTTP}]}}`),
+		manifest[gwv1.ListenerSet](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: ListenerSet, metadata: {namespace: shop, name: more},
+		  spec: {parentRef: {name: web, namespace: infra}, listeners: [{name: a, port: 81, protocol: HTTP}]}}`),
+		manifest[gwv1.HTTPRoute](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {namespace: shop, name: route},
+		  spec: {parentRefs: [{kind: ListenerSet, name: more, sectionName: a}, {kind: ListenerSet, name: more}, {name: web, namespace: infra}]}}`),
+	}})
+	for _, it := range Of(p).Items {
+		if it.Kind != "HTTPRoute" {
+			continue
+		}
+		want := map[string]string{"ListenerSet shop/more/a": "infra/web", "ListenerSet shop/more": "infra/web"}
+		if !maps.Equal(it.Summary.SetGateways, want) {
+			t.Errorf("%v", it.Summary.SetGateways)
+		}
+		return
+	}
+	t.Error("no row of the route")
 }

@@ -59,13 +59,15 @@ type Summary struct {
 	// Parameters are what a GatewayClass or a Gateway names for its proxies.
 	Parameters string `json:"parameters,omitempty"`
 	// AttachedSets counts the ListenerSets that a Gateway has accepted.
-	AttachedSets int           `json:"attachedListenerSets,omitempty"`
-	Hosts        []string      `json:"hosts,omitempty"`
-	Parents      []string      `json:"parents,omitempty"`
-	Path         string        `json:"path,omitempty"`     // a path that the route takes
-	Redirect     bool          `json:"redirect,omitempty"` // which is answered by a redirect
-	Call         string        `json:"call,omitempty"`     // of a GRPCRoute: what to ask with grpcurl
-	Listeners    []ListenerRow `json:"listeners,omitempty"`
+	AttachedSets int      `json:"attachedListenerSets,omitempty"`
+	Hosts        []string `json:"hosts,omitempty"`
+	Parents      []string `json:"parents,omitempty"`
+	// SetGateways are the Gateways of those parents that are ListenerSets, by the parent.
+	SetGateways map[string]string `json:"setGateways,omitempty"`
+	Path        string            `json:"path,omitempty"`     // a path that the route takes
+	Redirect    bool              `json:"redirect,omitempty"` // which is answered by a redirect
+	Call        string            `json:"call,omitempty"`     // of a GRPCRoute: what to ask with grpcurl
+	Listeners   []ListenerRow     `json:"listeners,omitempty"`
 	// WaitsFor are the objects with which something is wrong that is told there, and for which
 	// alone this one is not in order.
 	WaitsFor []string `json:"waitsFor,omitempty"`
@@ -132,6 +134,7 @@ func of(p *pipeline.Pipeline, told func(object.Key) any) View {
 		}
 		p.AllProblems(c, func(problem source.Problem) { v.Problems = append(v.Problems, problem) })
 		v.sort(p.Kinds)
+		v.behindSets()
 		v.gather(c, p)
 	})
 	v.blame()
