@@ -1,11 +1,15 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
@@ -150,6 +155,47 @@ func TestSnapshot(t *testing.T) {
 	if got := text.String(); !strings.Contains(got, "tls.key is missing") || strings.Contains(got, "ours-too") {
 		t.Errorf("the certificate was not judged, or another namespace is shown:\n%s", got)
 	}
+
+	// Who should serve the objects is told, if nobody does, or not all who should.
+	claim := configuration.ClaimName(pipeline.ControllerName)
+	renewed, holder := metav1.NowMicro(), "first/gatehouse-leader"
+	lease := &coordinationv1.Lease{ObjectMeta: at("default", claim), Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed}}
+	create(lease)
+	for _, ns := range []string{"first", "second", "third"} {
+		controllerName := map[string]string{"third": "example.com/third"}[ns]
+		meta := at(ns, "gatehouse")
+		meta.Labels = map[string]string{"app.kubernetes.io/name": "gatehouse", "app.kubernetes.io/component": "controller"}
+		pod := corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "controller", Image: "gatehouse"}}},
+		}
+		create(
+			&corev1.Namespace{ObjectMeta: at("", ns)},
+			&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: meta.Labels}, Template: pod}},
+			&corev1.ConfigMap{ObjectMeta: at(ns, "gatehouse"), Data: map[string]string{
+				"config.yaml": "controllerName: " + cmp.Or(controllerName, pipeline.ControllerName) + "\nleaderElection: {name: gatehouse-leader}\nother: true",
+			}},
+		)
+	}
+	told := func() (out []string) {
+		s, _ := take(server.Config, "shop")
+		for _, p := range s.Live("shop").Problems {
+			out = append(out, p.Error())
+		}
+		return out
+	}
+	const back = "Deployment second/gatehouse: it stands back and writes nothing, since another installation, whose Lease is first/gatehouse-leader, has controllerName " + pipeline.ControllerName +
+		"; give one of the two another controllerName and GatewayClass, or uninstall it"
+	check("with two installations", told(), back)
+	lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)))
+	if err := c.Update(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	check("with none that runs", told(), "Lease default/"+claim+": no controller of controllerName "+pipeline.ControllerName+
+		" has renewed it since 2026-01-02T03:04:05Z: what statuses say may be out of date; see that the installation of Lease first/gatehouse-leader runs", back)
+	if err := c.Delete(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	check("where nothing is known", told())
 
 	// A generation that the status doesn't know is told.
 	answered.Spec.Hostnames = []gwv1.Hostname{"example.com"}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -18,6 +19,8 @@ type Snapshot struct {
 	*pipeline.Pipeline
 	controller string
 	objects    map[object.Key]source.Object
+	// problems are with the controllers themselves, and concern all namespaces.
+	problems []source.Problem
 }
 
 // TakeSnapshot reads a cluster as the controller of a name sees it, without Secrets
@@ -37,6 +40,7 @@ func TakeSnapshot(ctx context.Context, r *kube.Reader, controller string) (*Snap
 		Pipeline:   pipeline.New(pipelineOptions(cfg, channel)),
 		controller: controller,
 		objects:    make(map[object.Key]source.Object, len(batch.Set)),
+		problems:   installations(ctx, r, controller, time.Now()),
 	}
 	for _, o := range batch.Set {
 		s.objects[source.KeyOf(o)] = o
@@ -62,5 +66,7 @@ func (s *Snapshot) add(b source.Batch) error {
 // Live returns the objects with the statuses that they have in the cluster, those of a
 // namespace and of none; all if it is empty.
 func (s *Snapshot) Live(namespace string) view.View {
-	return view.Live(s.Pipeline, s.objects, s.controller, namespace)
+	v := view.Live(s.Pipeline, s.objects, s.controller, namespace)
+	v.Problems = append(slices.Clone(s.problems), v.Problems...)
+	return v
 }

@@ -33,6 +33,7 @@ const (
 	Unknown   Reason = "Unknown"   // a kind that Gatehouse does not read
 	Duplicate Reason = "Duplicate" // defined earlier; this one is not used
 	Unread    Reason = "Unread"    // a file or directory that can't be read
+	NotServed Reason = "NotServed" // whoever should serve objects doesn't
 )
 
 // Problem says what is wrong with an input, and where a person should look.

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,8 +43,10 @@ func Open(config *rest.Config, namespace string) (*Reader, error) {
 	config.QPS = -1 // the server's own limits do
 	scheme := runtime.NewScheme()
 	kinds := kind.All
-	if err := kinds.AddToScheme(scheme); err != nil {
-		return nil, err
+	for _, add := range []func(*runtime.Scheme) error{kinds.AddToScheme, appsv1.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
@@ -49,6 +54,29 @@ func Open(config *rest.Config, namespace string) (*Reader, error) {
 	}
 	complete := transform(kinds.Types(), stripMeta)
 	return &Reader{client: c, kinds: kinds, namespace: namespace, types: func(o client.Object) { _, _ = complete(o) }}, nil
+}
+
+// Lease returns a Lease.
+func (r *Reader) Lease(ctx context.Context, name object.Name) (*coordinationv1.Lease, error) {
+	lease := &coordinationv1.Lease{}
+	return lease, r.client.Get(ctx, client.ObjectKey(name), lease)
+}
+
+// ConfigMap returns a ConfigMap.
+func (r *Reader) ConfigMap(ctx context.Context, name object.Name) (*corev1.ConfigMap, error) {
+	config := &corev1.ConfigMap{}
+	return config, r.client.Get(ctx, client.ObjectKey(name), config)
+}
+
+// Deployments returns those with labels, of all namespaces or, who may not read these, of the
+// Reader's.
+func (r *Reader) Deployments(ctx context.Context, labels map[string]string) ([]appsv1.Deployment, error) {
+	list := &appsv1.DeploymentList{}
+	err := r.client.List(ctx, list, client.MatchingLabels(labels))
+	if apierrors.IsForbidden(err) && r.namespace != "" {
+		err = r.client.List(ctx, list, client.MatchingLabels(labels), client.InNamespace(r.namespace))
+	}
+	return list.Items, err
 }
 
 // Channel returns the Gateway API's channel that the cluster has, as Channel does.
