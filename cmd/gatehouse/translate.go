@@ -72,6 +72,10 @@ the cluster says.`,
 			if err != nil {
 				return err
 			}
+			if err := focus.UnknownHost(p); err != nil {
+				_ = tellProblems(cmd.ErrOrStderr(), view.Of(p), focus.Namespace) // one of them may be why
+				return err
+			}
 			if err := view.PrintFocus(cmd.OutOrStdout(), p, view.Stage(output), focus); err != nil {
 				return err
 			}

@@ -78,11 +78,11 @@ func TestTry(t *testing.T) {
 	if strings.Join(have, "\n") != strings.Join(want, "\n") {
 		t.Errorf("have\n%s", strings.Join(have, "\n"))
 	}
-	v.Items[1].Kind, v.Items[1].Summary.Call = "GRPCRoute", "list"
+	v.Items[1].Kind, v.Items[1].Summary.Call = "GRPCRoute", "shop.v1.Orders/List"
 	v.Items[2].Kind, v.Items[2].Summary.Call = "GRPCRoute", "shop.v1.Cart/Add"
 	v.Items[3].Kind = "GRPCRoute" // of which no call is known
 	want = []string{
-		"grpcurl -insecure -authority any.example.com [::1]:8443 list",
+		"grpcurl -insecure -proto FILE -authority any.example.com [::1]:8443 shop.v1.Orders/List",
 		"grpcurl -insecure -proto FILE -authority old.localhost [::1]:8443 shop.v1.Cart/Add",
 	}
 	if calls := Try(v, 5); strings.Join(calls, "\n") != strings.Join(want, "\n") {

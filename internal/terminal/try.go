@@ -122,18 +122,14 @@ func (f front) host(route view.Summary) string {
 	return strings.Replace(host, "*", "any", 1)
 }
 
-// grpcurl asks a server what it serves, or calls a method. It needs the file that
-// describes the method where calls that ask for descriptions don't get through.
+// grpcurl calls a method. It needs the file that describes the method: few servers tell.
 func (f front) grpcurl(route view.Summary) string {
 	if route.Call == "" {
 		return ""
 	}
-	command := "grpcurl -plaintext"
+	command := "grpcurl -plaintext -proto FILE"
 	if f.scheme == "https" {
-		command = "grpcurl -insecure"
-	}
-	if route.Call != view.ListServices {
-		command += " -proto FILE"
+		command = "grpcurl -insecure -proto FILE"
 	}
 	if host := f.host(route); host != "" {
 		command += " -authority " + host

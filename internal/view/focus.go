@@ -3,13 +3,18 @@ package view
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 )
 
 // Focus chooses what is printed. The zero value is all.
@@ -46,6 +51,42 @@ func (f Focus) item(it Item) bool {
 		return slices.ContainsFunc(it.Summary.Hosts, func(h string) bool { return answers(h, f.Host) })
 	}
 	return true
+}
+
+// UnknownHost says that no route serves the host that is chosen, and which hosts routes do
+// serve; nil where one does, and where no host is chosen.
+func (f Focus) UnknownHost(p *pipeline.Pipeline) error {
+	if f.Host == "" {
+		return nil
+	}
+	known := map[string]bool{}
+	p.Engine.View(func(c *flow.Ctx) {
+		for k, h := range flow.All(c, p.Hosts) {
+			if len(h.Rules) > 0 && !f.without(k.Gateway) {
+				known[k.Domain] = true
+			}
+		}
+	})
+	for _, it := range Of(p).Items { // some routes have no rules there: their hosts are server names
+		if it.kind.Family == kind.Route && !Elsewhere(it.Metadata.Namespace, f.Namespace) {
+			for _, h := range it.Summary.Hosts {
+				known[h] = true
+			}
+		}
+	}
+	hosts := slices.Sorted(maps.Keys(known))
+	if slices.ContainsFunc(hosts, func(h string) bool { return answers(h, f.Host) }) {
+		return nil
+	}
+	if len(hosts) == 0 {
+		return fmt.Errorf("no route serves host %s, nor any other", f.Host)
+	}
+	const most = 20
+	more := ""
+	if n := len(hosts) - most; n > 0 {
+		hosts, more = hosts[:most], fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Errorf("no route serves host %s; hosts are %s%s", f.Host, strings.Join(hosts, ", "), more)
 }
 
 // hosts returns which virtual hosts of a route table are chosen, by their domains.

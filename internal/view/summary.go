@@ -171,37 +171,26 @@ func leads[R any](refs []R, weight func(R) *int32) bool {
 	})
 }
 
-// ListServices is the call that asks a server for what it serves.
-const ListServices = "list"
-
-// sampleCall returns what a person can ask of a GRPCRoute: the list of services
-// where it takes every call, else a method. It is empty where metadata or
-// expressions decide, where every rule is guarded or leads nowhere, and for other kinds.
+// sampleCall returns a method that a person can call of a GRPCRoute. It is empty where it takes
+// every call, since few servers list theirs, where metadata or expressions decide, where every
+// rule is guarded or leads nowhere, and for other kinds.
 func sampleCall(o topology.RouteObject) string {
 	r, ok := o.(*gwv1.GRPCRoute)
 	if !ok {
 		return ""
 	}
-	var call string
 	for _, rule := range r.Spec.Rules {
 		guarded := slices.ContainsFunc(rule.Filters, func(f gwv1.GRPCRouteFilter) bool { return f.Type == gwv1.GRPCRouteFilterExtensionRef })
 		if guarded || !leads(rule.BackendRefs, func(r gwv1.GRPCBackendRef) *int32 { return r.Weight }) {
 			continue
 		}
-		if len(rule.Matches) == 0 {
-			return ListServices
-		}
 		for _, m := range rule.Matches {
-			switch {
-			case len(m.Headers) > 0:
-			case m.Method == nil:
-				return ListServices
-			case call == "" && (m.Method.Type == nil || *m.Method.Type == gwv1.GRPCMethodMatchExact):
-				call = callOf(m.Method)
+			if len(m.Headers) == 0 && m.Method != nil && (m.Method.Type == nil || *m.Method.Type == gwv1.GRPCMethodMatchExact) {
+				return callOf(m.Method)
 			}
 		}
 	}
-	return call
+	return ""
 }
 
 // callOf names a method; what the match leaves open is for the person to fill in.

@@ -22,8 +22,8 @@ func TestSampleCall(t *testing.T) {
 		matches []gwv1.GRPCRouteMatch
 		want    string
 	}{
-		"no matches":    {nil, "list"},
-		"everything":    {[]gwv1.GRPCRouteMatch{named("a.A", "Get"), {}}, "list"},
+		"no matches":    {nil, ""},
+		"everything":    {[]gwv1.GRPCRouteMatch{{}, named("a.A", "Get")}, "a.A/Get"},
 		"a method":      {[]gwv1.GRPCRouteMatch{withHeader, regex, named("a.A", "Get"), named("b.B", "Get")}, "a.A/Get"},
 		"a service":     {[]gwv1.GRPCRouteMatch{named("a.A", "")}, "a.A/METHOD"},
 		"a method only": {[]gwv1.GRPCRouteMatch{named("", "Get")}, "SERVICE/Get"},
@@ -86,7 +86,8 @@ func TestSampleCallIsAnswered(t *testing.T) {
 		call  string
 	}{
 		"the first that answers": {[]gwv1.GRPCRouteRule{rule("admin", 1, guard), rule("idle", 0), rule("open", 1)}, "open/METHOD"},
-		"every call":             {[]gwv1.GRPCRouteRule{rule("open", 1), rule("", 1)}, ListServices},
+		"a method before any":    {[]gwv1.GRPCRouteRule{rule("", 1), rule("open", 1)}, "open/METHOD"},
+		"every call":             {[]gwv1.GRPCRouteRule{rule("", 1)}, ""},
 		"none":                   {[]gwv1.GRPCRouteRule{rule("", 1, guard), rule("", 0), {}}, ""},
 	} {
 		if call := sampleCall(&gwv1.GRPCRoute{Spec: gwv1.GRPCRouteSpec{Rules: test.rules}}); call != test.call {
