@@ -79,9 +79,17 @@ func AddressNoneGiven(kind, want string, has []string) string {
 	return fmt.Sprintf("the Gateway's Service has no further %s%s; it has %s", kind, that(want), theirs(has))
 }
 
+// noneYet stands for the addresses of a Service that has none.
+const noneYet = "none yet"
+
+// awaited reports whether a message is about an address that may just not have come.
+func awaited(message string) bool {
+	return message == AddressNoneYet() || strings.Contains(message, noneYet)
+}
+
 func theirs(addresses []string) string {
 	if len(addresses) == 0 {
-		return "none yet"
+		return noneYet
 	}
 	return strings.Join(addresses, ", ")
 }

@@ -58,6 +58,8 @@ func EventReason(c metav1.Condition) string {
 	switch {
 	case Good(c), c.Status == metav1.ConditionUnknown:
 		return ""
+	case c.Type == string(gwv1.GatewayConditionAddressesAssigned) && awaited(c.Message):
+		return "" // a Service has its address seconds after it is made
 	case c.Type == string(gwv1.GatewayConditionProgrammed) && c.Reason != string(gwv1.GatewayReasonAddressNotUsable):
 		return "" // it waits, or another condition says why
 	}

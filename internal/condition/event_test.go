@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
 // TestEventReason protects those who watch events: what somebody has to do about a
@@ -16,11 +17,15 @@ func TestEventReason(t *testing.T) {
 	for want, conditions := range map[string][]metav1.Condition{
 		"": {
 			well, ListenerAccepted(), ListenerProgrammed(), RouteResolvedRefs(), GatewayAddressNotAssigned("none yet"),
+			GatewayAddressesNotAssigned([]string{AddressNoneYet()}), GatewayAddressesNotAssigned([]string{AddressNotGiven("192.0.2.1", nil)}),
 			{Type: "Accepted", Status: metav1.ConditionUnknown, Reason: "Pending"}, {Type: "Conflicted", Status: metav1.ConditionFalse},
 			{Type: "Programmed", Status: metav1.ConditionFalse, Reason: "Invalid"},
 		},
 		"InvalidCertificateRef": {
 			missing, ListenerNotResolved([]metav1.Condition{missing}), ListenerCertificateInvalid("a/b", "tls.key is missing"),
+		},
+		string(gwv1.GatewayReasonAddressesNotAssigned): {
+			GatewayAddressesNotAssigned([]string{AddressNotGiven("192.0.2.1", []string{"192.0.2.2"})}),
 		},
 		"InvalidParameters":        {{Type: "Accepted", Status: metav1.ConditionFalse, Reason: "InvalidParameters"}},
 		"AddressNotUsable":         {{Type: "Programmed", Status: metav1.ConditionFalse, Reason: "AddressNotUsable"}},

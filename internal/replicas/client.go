@@ -99,6 +99,9 @@ func (c *Client) Run(ctx context.Context) error {
 		case err == nil: // there is another leader
 			failed, wait = "", retry
 			continue
+		case errors.Is(err, errNotLeading): // its own log says what it waits for, or why it stands back
+			c.opts.Log.Debug("what proxies say is kept until there is a leader", "leader", leader, "error", err)
+			failed = ""
 		case failed != leader:
 			c.opts.Log.Warn("what proxies say can't be sent to the leader", "leader", leader, "error", err)
 			failed = leader
@@ -176,6 +179,10 @@ func (c *Client) stream(ctx context.Context, leader string) error {
 	}
 }
 
+// errNotLeading says that a replica holds the Lease and doesn't lead: it hasn't begun yet, or
+// another installation has the controllerName. Nothing is lost, since all is sent when it does.
+var errNotLeading = errors.New("the replica doesn't lead")
+
 // exchange makes the request. The leader answers it only when it takes no more.
 func exchange(transport http.RoundTripper, request *http.Request) error {
 	answer, err := transport.RoundTrip(request)
@@ -183,6 +190,9 @@ func exchange(transport http.RoundTripper, request *http.Request) error {
 		return err
 	}
 	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusMisdirectedRequest {
+		return errNotLeading
+	}
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, 200))
 	if answer.StatusCode == http.StatusOK {
 		return errors.New("the leader has ended the stream")

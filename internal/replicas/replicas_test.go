@@ -258,7 +258,8 @@ func TestReplaced(t *testing.T) {
 }
 
 // TestRefused says that a process that is not the leader refuses all, that the sender
-// tries again, and that it logs this once.
+// tries again, and that it warns of nothing: one that has just got the Lease leads soon, and one
+// that stands back for another installation says so itself.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	l := newLeader(t)
@@ -273,8 +274,8 @@ func TestRefused(t *testing.T) {
 	l.leads.Store(true)
 	hears(t, l, map[string]int{"one.example.com ns/a": 1})
 	f.stop()
-	if n := strings.Count(f.log.String(), "doesn't lead"); n != 1 {
-		t.Errorf("%d lines: %s", n, f.log.String())
+	if text := f.log.String(); text != "" {
+		t.Errorf("it logs %s", text)
 	}
 }
 
