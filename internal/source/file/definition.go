@@ -2,18 +2,10 @@ package file
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"slices"
-	"strings"
-
-	"go.yaml.in/yaml/v3"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
-	"github.com/gatehouse-dev/gatehouse/internal/source/schema"
 )
 
 // A document is one document of a file with the objects that it defines: one as
@@ -65,6 +57,11 @@ type refusal struct {
 	// standIn is what is in force instead of an object that never was valid; nil for a kind
 	// that guards nothing.
 	standIn source.Object
+	// guessed says that the text doesn't say rightly which object it defines: key is what seems
+	// to be meant, and kinds are those that can be, none for any. What it guards is held, but
+	// it takes nothing from an object that is rightly defined.
+	guessed bool
+	kinds   []object.Kind
 	// unread are the parents and hosts of which nothing can be read, for a stand-in.
 	unread []string
 	// kept is the last valid version, as JSON, that this process can't use: it needs
@@ -91,6 +88,9 @@ func (d *definition) inForce() source.Object {
 	}
 	return nil
 }
+
+// guessed reports whether the text doesn't say rightly which object it defines.
+func (d *definition) guessed() bool { return d.refused != nil && d.refused.guessed }
 
 // faults are what is wrong with the text.
 func (d *definition) faults() []fault {
@@ -170,230 +170,19 @@ type fault struct {
 	guess   object.Key // that the text seems to be about, if it can't be attributed
 }
 
+func rank(last bool) int {
+	if last {
+		return 1
+	}
+	return 0
+}
+
 // compare orders definitions by what "first" means to the user.
 func (d *definition) compare(o *definition) int {
 	return cmp.Or(
+		cmp.Compare(rank(d.guessed()), rank(o.guessed())),
 		d.doc.file.compare(o.doc.file),
 		cmp.Compare(d.doc.order, o.doc.order),
 		cmp.Compare(d.order, o.order),
 	)
-}
-
-// maxFaults bounds what is said about one object.
-const maxFaults = 20
-
-// reader turns the text of documents into definitions. Its fields never change, so that
-// documents can be read in parallel.
-type reader struct {
-	validator *schema.Validator
-	foreign   func(apiVersion, kind string) // told of kinds that are left alone
-	recent    *recent
-}
-
-// read parses and validates one document. Objects that earlier holds, by the
-// hash of what was written, are taken from there.
-func (r *reader) read(text []byte, isJSON bool, earlier map[uint64]*definition) *document {
-	doc := &document{}
-	var defs []definition
-	nodes, err := parse(text, isJSON)
-	for _, n := range nodes {
-		c := &converter{recent: r.recent}
-		value, err := c.value(n, 0)
-		if err != nil {
-			doc.fail(err, r.guess(text))
-			continue
-		}
-		switch value := value.(type) {
-		case nil:
-		case map[string]any:
-			defs = r.define(doc, defs, item{node: n, content: value, duplicates: c.duplicates}, earlier, 0)
-		default:
-			doc.note(fault{line: n.Line - 1, reason: source.Syntax, message: "a document must be a mapping with apiVersion and kind"}, "")
-		}
-	}
-	if err != nil {
-		doc.fail(err, r.guess(text))
-	}
-	doc.hold(defs)
-	doc.finish()
-	return doc
-}
-
-// finish drops what is of use for reading and for documents of several definitions
-// only.
-func (doc *document) finish() {
-	switch rest := doc.rest; {
-	case rest == nil || len(rest.many) > 0:
-	case len(rest.faults) == 0 && !rest.broken:
-		doc.rest = nil
-	default:
-		rest.written = nil
-	}
-}
-
-// fail records that the document, or the rest of it, can't be understood.
-func (doc *document) fail(err error, guess object.Key) {
-	f := fault{reason: source.Syntax, message: err.Error(), guess: guess}
-	if syntax := new(syntaxError); errors.As(err, &syntax) {
-		f.line = max(0, syntax.line-1)
-	}
-	doc.note(f, "")
-}
-
-// item is one object's text, parsed.
-type item struct {
-	node       *yaml.Node
-	path       string // in its document; empty but for items of a List
-	content    map[string]any
-	duplicates []duplicate
-}
-
-// maxListDepth bounds Lists of Lists.
-const maxListDepth = 4
-
-// define appends what an item defines to the definitions of its document.
-func (r *reader) define(doc *document, defs []definition, it item, earlier map[uint64]*definition, depth int) []definition {
-	if items, ok := listItems(it.content); ok && depth < maxListDepth {
-		return r.defineItems(doc, defs, it, items, earlier, depth)
-	}
-	raw := hashOf(it.content)
-	line := it.node.Line - 1
-	id, err := r.validator.Identify(it.content)
-	if err != nil {
-		r.unidentified(doc, it, err)
-		return defs
-	}
-	def := definition{doc: doc, line: int32(line), order: int32(len(defs))}
-	if was := earlier[raw]; was != nil && was.key() == id.Key && len(it.duplicates) == 0 {
-		def.object, def.sum, def.spec = was.object, was.sum, was.spec
-	} else {
-		r.decode(&def, id, it)
-	}
-	extra := doc.extra()
-	extra.written = append(extra.written, raw)
-	return append(defs, def)
-}
-
-// decode validates an object's text.
-func (r *reader) decode(def *definition, id schema.Identity, it item) {
-	refused := &refusal{key: id.Key}
-	for _, dup := range it.duplicates {
-		refused.add(def, fault{line: dup.line - 1, field: dup.field, reason: source.Invalid, message: "the field is there twice: remove one"})
-	}
-	object, errs := r.validator.Decode(id, it.content)
-	for _, err := range errs {
-		refused.add(def, it.fault(err))
-	}
-	if len(refused.faults) > 0 {
-		def.refused = refused
-		if refused.standIn, refused.unread = r.validator.StandIn(id, it.content, errs); refused.standIn != nil {
-			def.sum = sumOf(refused.standIn)
-			def.spec = def.sum
-		}
-		return
-	}
-	meta := it.content["metadata"]
-	delete(it.content, "metadata")
-	def.spec = hashOf(it.content)
-	def.sum = hashOf(meta, int64(def.spec))
-	def.object = object
-}
-
-func (r *refusal) add(def *definition, f fault) {
-	switch n := len(r.faults); {
-	case n < maxFaults:
-		r.faults = append(r.faults, f)
-	case n == maxFaults:
-		r.faults = append(r.faults, fault{line: int(def.line), reason: source.Invalid, message: "and more like these"})
-	}
-}
-
-// fault places a validator's error in the text.
-func (it item) fault(err *field.Error) fault {
-	path := err.Field
-	if path == "<nil>" {
-		path = ""
-	}
-	line := 0
-	if it.node != nil { // there is no text of what was kept
-		line = lineOf(it.node, path) - 1
-	}
-	return fault{
-		line:    line,
-		field:   path,
-		message: schema.Message(err),
-		reason:  source.Invalid,
-	}
-}
-
-// unidentified handles a document that isn't an object that Gatehouse reads.
-func (r *reader) unidentified(doc *document, it item, err error) {
-	var invalid *field.Error
-	var unknown *schema.UnknownKindError
-	switch {
-	case errors.Is(err, schema.ErrForeign):
-		r.foreign(fmt.Sprint(it.content["apiVersion"]), fmt.Sprint(it.content["kind"]))
-	case errors.As(err, &unknown):
-		// It may be a misspelt kind, of an object that was here before.
-		name, _, _ := unstructured.NestedString(it.content, "metadata", "name")
-		doc.note(fault{
-			line: lineOf(it.node, unknown.Field) - 1, field: unknown.Field,
-			message: unknown.Text, reason: source.Unknown, guess: r.identityOf(it.content),
-		}, name)
-	case errors.As(err, &invalid):
-		// The fault can't be attributed, so it may be about any object that was here
-		// before.
-		f := it.fault(invalid)
-		f.field = joinPaths(it.path, f.field)
-		doc.note(f, "")
-	default:
-		doc.fail(err, object.Key{})
-	}
-}
-
-func joinPaths(prefix, path string) string {
-	if prefix == "" || path == "" {
-		return prefix + path
-	}
-	return prefix + "." + path
-}
-
-// listItems recognises kind List and the lists of single kinds (HTTPRouteList)
-// that kubectl and API servers write.
-func listItems(content map[string]any) ([]any, bool) {
-	kind, _ := content["kind"].(string)
-	items, ok := content["items"].([]any)
-	return items, ok && strings.HasSuffix(kind, "List")
-}
-
-func (r *reader) defineItems(doc *document, defs []definition, list item, items []any, earlier map[uint64]*definition, depth int) []definition {
-	kind, _ := list.content["kind"].(string)
-	for i, value := range items {
-		path := fmt.Sprintf("items[%d]", i)
-		node := nodeAt(list.node, path)
-		content, ok := value.(map[string]any)
-		if !ok {
-			doc.note(fault{line: node.Line - 1, field: joinPaths(list.path, path), reason: source.Syntax, message: "an item of a List must be a mapping"}, "")
-			continue
-		}
-		if single := strings.TrimSuffix(kind, "List"); single != "" {
-			// Items of a typed list need not repeat what the list says.
-			inherit(content, "kind", single)
-			inherit(content, "apiVersion", list.content["apiVersion"])
-		}
-		it := item{node: node, path: joinPaths(list.path, path), content: content}
-		for _, dup := range list.duplicates {
-			if rest, ok := strings.CutPrefix(dup.field, path+"."); ok {
-				it.duplicates = append(it.duplicates, duplicate{field: rest, line: dup.line})
-			}
-		}
-		defs = r.define(doc, defs, it, earlier, depth+1)
-	}
-	return defs
-}
-
-func inherit(content map[string]any, key string, value any) {
-	if _, ok := content[key]; !ok && value != nil {
-		content[key] = value
-	}
 }

@@ -33,13 +33,15 @@ func (r *reader) identityOf(content map[string]any) object.Key {
 		return object.Key{}
 	}
 	id, err := r.validator.Identify(content)
-	if unknown := new(schema.UnknownKindError); errors.As(err, &unknown) && unknown.Meant != "" {
-		id, err = r.validator.Identify(map[string]any{
-			"apiVersion": content["apiVersion"], "kind": unknown.Meant, "metadata": content["metadata"],
-		})
+	if errors.Is(err, schema.ErrForeign) {
+		return object.Key{}
 	}
 	if err != nil {
-		return object.Key{}
+		meant, ok := r.validator.Meant(content, 0)
+		if !ok || schema.Unnamed(meant.Key.Name.Name) {
+			return object.Key{}
+		}
+		id = meant.Identity
 	}
 	return id.Key
 }

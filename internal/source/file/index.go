@@ -2,7 +2,6 @@ package file
 
 import (
 	"cmp"
-	"fmt"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -28,6 +27,9 @@ type index struct {
 	// what an earlier process had in force of it, or nil.
 	birth func(object.Key) (metav1.Time, bool)
 	last  func(object.Key) *definition
+	// first is the file whose definition an earlier process had in force, of several; empty
+	// for none.
+	first func(object.Key) string
 	// youngest is the latest age that an object has had: what comes is younger, also after
 	// the clock has been set back.
 	youngest time.Time
@@ -43,6 +45,7 @@ func newIndex() *index {
 		chains: map[uint64]*definition{}, contested: map[object.Key]struct{}{},
 		birth: func(object.Key) (metav1.Time, bool) { return metav1.Time{}, true },
 		last:  func(object.Key) *definition { return nil },
+		first: func(object.Key) string { return "" },
 	}
 }
 
@@ -97,9 +100,17 @@ func (x *index) winner(key object.Key) *definition {
 	return standIn
 }
 
-// order sorts the definitions of a key, all of them, in their chain.
-func (x *index) order(key object.Key, defs []*definition) {
-	slices.SortFunc(defs, (*definition).compare)
+// order sorts the definitions of a key, all of them, in their chain: the one in force stays
+// before others of the same path.
+func (x *index) order(key object.Key, defs []*definition, of incumbent) {
+	slices.SortFunc(defs, func(a, b *definition) int {
+		return cmp.Or(
+			cmp.Compare(rank(a.guessed()), rank(b.guessed())),
+			cmp.Compare(a.doc.file.root, b.doc.file.root),
+			cmp.Compare(of.distance(a), of.distance(b)),
+			a.compare(b),
+		)
+	})
 	hash := x.hash(key)
 	chain := slices.Clone(defs)
 	for def := x.chains[hash]; def != nil; def = def.next {
@@ -133,6 +144,12 @@ func (x *index) update(removed, added []*definition) (batch source.Batch, touche
 	for _, def := range added {
 		x.link(def)
 	}
+	fresh := map[*definition]bool{}
+	for _, def := range added {
+		if held[def.key()] != nil {
+			fresh[def] = true
+		}
+	}
 	young := newcomers{now: metav1.Now(), told: told(added)}
 	if !young.now.After(x.youngest) {
 		young.now = metav1.Time{Time: x.youngest.Add(1)}
@@ -142,16 +159,16 @@ func (x *index) update(removed, added []*definition) (batch source.Batch, touche
 		for _, def := range defs {
 			touched[def.doc.file] = struct{}{}
 		}
-		x.settle(key, defs, held[key], young, &batch)
+		x.settle(key, defs, incumbent{held[key], x.first(key), fresh}, young, &batch)
 	}
 	return batch, touched
 }
 
-// settle puts the first valid definition of a key in force. It replaces held, the one
-// that is in force now, which may be nil or have left its file.
-func (x *index) settle(key object.Key, defs []*definition, held *definition, young newcomers, batch *source.Batch) {
+// settle puts the first valid definition of a key in force. It replaces the incumbent.
+func (x *index) settle(key object.Key, defs []*definition, of incumbent, young newcomers, batch *source.Batch) {
+	held := of.held
 	if len(defs) > 1 {
-		x.order(key, defs)
+		x.order(key, defs, of)
 		x.contested[key] = struct{}{}
 	} else {
 		delete(x.contested, key)
@@ -279,113 +296,6 @@ func (d *definition) publish(held *definition, birth metav1.Time) {
 	o.SetGeneration(generation)
 	o.SetResourceVersion(strconv.FormatUint(d.sum, 16))
 	o.SetCreationTimestamp(birth)
-}
-
-// problems lists what is wrong with a file, from the top.
-func (x *index) problems(f *file) []source.Problem {
-	var problems []source.Problem
-	if f.unread != nil {
-		p := *f.unread
-		p.Stale = len(f.docs) > 0 || f.held != nil
-		p.Held = x.held(f.definitions())
-		problems = append(problems, p)
-	}
-	for _, doc := range f.docs {
-		for _, flt := range doc.faults() {
-			p := flt.problem(f.name, doc)
-			if doc.mayHide() {
-				x.tellHeld(&p, f)
-			}
-			problems = append(problems, p)
-		}
-		for _, def := range doc.definitions() {
-			for i, flt := range def.faults() {
-				p := flt.problem(f.name, doc)
-				p.Key, p.Stale = def.key(), def.object != nil
-				if i == 0 && def.object == nil {
-					for _, note := range def.notes(x.winner(p.Key)) {
-						p.Message = source.Also(p.Message, note)
-					}
-				}
-				problems = append(problems, p)
-			}
-			if p, ok := x.duplicate(def); ok {
-				problems = append(problems, p)
-			}
-		}
-	}
-	slices.SortStableFunc(problems, func(a, b source.Problem) int { return a.Line - b.Line })
-	return problems
-}
-
-// notes say what is in force in place of a definition that never was valid: winner, if that
-// is its own stand-in.
-func (d *definition) notes(winner *definition) (notes []string) {
-	if winner == d {
-		notes = append(notes, "until it is valid, what it would take answers 500, as far as that can be read")
-	}
-	if list := d.refused.unread; len(list) > 0 && (winner == nil || winner == d) {
-		notes = append(notes, "of "+strings.Join(list, ", ")+" nothing can be read, so that what it guards there may be open")
-	}
-	return notes
-}
-
-func (f fault) problem(file string, doc *document) source.Problem {
-	return source.Problem{File: file, Line: int(doc.line) + f.line, Field: f.field, Reason: f.reason, Message: f.message, Guess: f.guess}
-}
-
-// duplicate reports a definition that isn't used because of an earlier one.
-func (x *index) duplicate(def *definition) (source.Problem, bool) {
-	if len(x.contested) == 0 {
-		return source.Problem{}, false
-	}
-	key := def.key()
-	if _, ok := x.contested[key]; !ok {
-		return source.Problem{}, false
-	}
-	winner := x.winner(key)
-	if winner == nil || winner == def || winner.compare(def) > 0 {
-		return source.Problem{}, false
-	}
-	return source.Problem{
-		Key: key, File: def.doc.file.name, Line: int(def.doc.line + def.line), Reason: source.Duplicate,
-		Message: fmt.Sprintf("defined first in %s; this one is not used: remove or rename one of them", winner.place()),
-	}, true
-}
-
-func (d *definition) place() string {
-	if d.doc.line == 0 {
-		return d.doc.file.name
-	}
-	return d.doc.file.name + ":" + strconv.Itoa(int(d.doc.line+d.line))
-}
-
-// tellHeld says in the problem of a broken document what stays in force.
-func (x *index) tellHeld(p *source.Problem, f *file) {
-	if f.held == nil {
-		return
-	}
-	switch held := f.held.definitions(); len(held) {
-	case 0:
-	case 1:
-		p.Stale = held[0].object != nil
-		p.Key, p.Guess = held[0].key(), object.Key{}
-	default:
-		p.Stale = true
-		p.Held = x.held(held)
-		p.Message += fmt.Sprintf(" (%d objects that the file defined before stay in force)", len(held))
-	}
-}
-
-// held returns which of some definitions have a last valid version that is in force.
-func (x *index) held(defs []*definition) []object.Key {
-	var keys []object.Key
-	for _, def := range defs {
-		if def.object != nil && x.winner(def.key()) == def {
-			keys = append(keys, def.key())
-		}
-	}
-	return keys
 }
 
 // byGroup orders objects by API group, then kind, then name.

@@ -39,7 +39,7 @@ func (s *state) replace(r *reading) (removed, added []*definition) {
 		removed = append(removed, def)
 	}
 	keepValid(removed, added)
-	return removed, append(added, hold(f, removed)...)
+	return removed, append(added, hold(f, r.prior, removed)...)
 }
 
 // keepUnread keeps what is known of a file that can't be read, and sets its problem. It
@@ -98,21 +98,18 @@ func (d *definition) before(o *definition) bool {
 
 // hold keeps the objects that a file defined before and doesn't define now, where one of
 // its documents is broken and may be about them.
-func hold(f *file, removed []*definition) []*definition {
-	broken := slices.DeleteFunc(slices.Clone(f.docs), func(doc *document) bool { return !doc.mayHide() })
-	if len(broken) == 0 {
+func hold(f, prior *file, removed []*definition) []*definition {
+	if prior == nil {
 		return nil
 	}
-	defined := map[object.Key]bool{}
-	for _, doc := range f.docs {
-		for _, def := range doc.definitions() {
-			defined[def.key()] = true
-		}
+	may := suspectsOf(f, prior)
+	if may.none() {
+		return nil
 	}
 	held := &document{file: f, order: math.MaxInt32}
 	var defs []definition
 	for key, was := range lastValid(removed) {
-		if !defined[key] && slices.ContainsFunc(broken, func(doc *document) bool { return doc.mayBe(key) }) {
+		if !may.defined[key] && may.be(key, was.doc == prior.held) {
 			def := definition{doc: held}
 			def.take(was)
 			defs = append(defs, def)

@@ -49,22 +49,18 @@ func (r *reading) needed(earlier map[object.Key]*journal.Record) []*journal.Reco
 		return slices.Collect(maps.Values(earlier))
 	}
 	var out []*journal.Record
-	defined := map[object.Key]bool{}
-	var broken []*document
+	var docs []*document
 	for _, p := range r.chunks {
+		docs = append(docs, p.doc)
 		for _, def := range p.doc.definitions() {
-			key := def.key()
-			defined[key] = true
-			if record := earlier[key]; def.object == nil && record != nil {
+			if record := earlier[def.key()]; def.object == nil && record != nil {
 				out = append(out, record)
 			}
 		}
-		if p.doc.mayHide() {
-			broken = append(broken, p.doc)
-		}
 	}
+	may := suspectsIn(docs, func(key object.Key) bool { return earlier[key] != nil })
 	for key, record := range earlier {
-		if !defined[key] && slices.ContainsFunc(broken, func(doc *document) bool { return doc.mayBe(key) }) {
+		if !may.defined[key] && may.be(key, true) {
 			out = append(out, record)
 		}
 	}
@@ -137,7 +133,7 @@ func (s *state) decodeRecord(record *journal.Record) (*definition, error) {
 	if err := utiljson.Unmarshal(record.Object, &content); err != nil {
 		return nil, err
 	}
-	id, err := s.validator.Identify(content)
+	id, err := s.validator.Kept(record.Key, content)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +144,7 @@ func (s *state) decodeRecord(record *journal.Record) (*definition, error) {
 		delete(meta, "creationTimestamp") // the record has it, and more exactly
 	}
 	def := &definition{}
-	(&reader{validator: s.validator}).decode(def, id, item{content: content})
+	(&reader{validator: s.validator}).decode(def, id, item{content: content, text: record.Object}, nil)
 	switch {
 	case def.object == nil:
 		def.refused.faults = nil // they are not those of the text that there is now
@@ -156,6 +152,7 @@ func (s *state) decodeRecord(record *journal.Record) (*definition, error) {
 			def.refused.kept = bytes.Clone(record.Object) // the journal is not kept in memory
 		}
 	case record.StandIn:
+		def.object.SetName(record.Key.Name.Name)
 		def.refused = &refusal{key: id.Key, standIn: def.object}
 		def.object = nil
 	}

@@ -146,6 +146,12 @@ func (s *customSchema) meant(path string) string {
 	return meant(way[len(way)-1], slices.Values(slices.Sorted(maps.Keys(parent.Properties))))
 }
 
+// inSpec reports whether a field beside spec is one of those in it.
+func (s *customSchema) inSpec(path string) bool {
+	_, ok := s.structural.Properties["spec"].Properties[path]
+	return ok
+}
+
 // steps are the names and indices of a path, as prune and errors write paths.
 func steps(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })

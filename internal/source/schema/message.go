@@ -42,7 +42,8 @@ func shown(name string) string {
 // Message renders an error without its path, which is shown beside it, and
 // without values that are objects or lists, which would bury the text.
 func Message(err *field.Error) string {
-	if _, ok := err.BadValue.(unknown); ok {
+	switch err.BadValue.(type) {
+	case unknown, said:
 		return err.Detail
 	}
 	detail := err.Detail

@@ -65,6 +65,12 @@ func (v *Validator) StandIn(id Identity, content map[string]any, errs field.Erro
 	first := of.draft(spec)
 	for _, err := range errs {
 		_, missing := err.BadValue.(unknown)
+		if err.Type == field.ErrorTypeDuplicate && missing && len(stepsOfSpec(err.Field)) < 5 {
+			continue // lists have both values
+		}
+		if missing && of.mayTakeLess(first, err.Field) {
+			first["rules"] = []any{of.rule(nil)}
+		}
 		of.widen(first, stepsOfSpec(err.Field), missing)
 	}
 	for _, rules := range []any{first["rules"], first["rules"], []any{of.rule(nil)}} {
@@ -228,8 +234,12 @@ func (v *Validator) mend(id Identity, of standIn, apiVersion any, spec map[strin
 			"apiVersion": apiVersion, "kind": id.Key.Kind.Name(),
 			"metadata": map[string]any{"name": id.Key.Name.Name}, "spec": runtime.DeepCopyJSON(spec),
 		}
+		if Unnamed(id.Key.Name.Name) {
+			content["metadata"] = map[string]any{"name": placeholder}
+		}
 		o, errs := v.Decode(id, content)
 		if len(errs) == 0 {
+			o.SetName(id.Key.Name.Name)
 			return o
 		}
 		better := false

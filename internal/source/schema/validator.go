@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,7 +13,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
-	"github.com/gatehouse-dev/gatehouse/internal/spelling"
 )
 
 // Validator decodes objects of the kinds that Gatehouse reads. It is safe for
@@ -50,27 +47,12 @@ func New(kinds *kind.Table, experimentalChannel bool) (*Validator, error) {
 	return v, nil
 }
 
-// ErrForeign is returned by Identify for kinds that are none of Gatehouse's
-// business, such as Deployment: not a mistake, a cluster's manifests have them.
-var ErrForeign = errors.New("a kind that Gatehouse does not read")
-
 // Identity says which object a document defines.
 type Identity struct {
 	Key     object.Key
 	row     *row
 	version string
 }
-
-// UnknownKindError reports a kind or version that can only be a mistake or needs
-// a switch: the group is one that Gatehouse reads, the kind isn't.
-type UnknownKindError struct {
-	Field string // "kind" or "apiVersion"
-	Text  string
-	Meant string // the kind that may be meant by a misspelt one; empty if none is near
-}
-
-// Error says what is wrong and what to do.
-func (e *UnknownKindError) Error() string { return e.Text }
 
 // Identify reads kind, namespace and name of a document. Errors are ErrForeign,
 // *UnknownKindError, or a *field.Error when the document can't be attributed to
@@ -84,11 +66,7 @@ func (v *Validator) Identify(content map[string]any) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	group, version := kind.Core, apiVersion
-	if g, ver, ok := strings.Cut(apiVersion, "/"); ok {
-		group, version = g, ver
-	}
-	k, kindErr := v.lookup(group, version, name)
+	k, version, kindErr := v.lookup(apiVersion, name)
 	if kindErr != nil {
 		return Identity{}, kindErr
 	}
@@ -104,6 +82,9 @@ func (v *Validator) Identify(content map[string]any) (Identity, error) {
 	}
 	if msgs := k.validName(id.Key.Name.Name, false); len(msgs) > 0 {
 		return Identity{}, field.Invalid(path.Child("name"), id.Key.Name.Name, strings.Join(msgs, "; "))
+	}
+	if err := misplaced(content, meta); err != nil {
+		return Identity{}, err
 	}
 	namespace, _ := meta["namespace"].(string)
 	if bad, ok := meta["namespace"]; ok && bad != nil {
@@ -141,29 +122,27 @@ func requiredString(object map[string]any, path *field.Path, key string) (string
 }
 
 // lookup finds the kind and checks that the version is served in the channel.
-func (v *Validator) lookup(group, version, name string) (*row, error) {
+func (v *Validator) lookup(apiVersion, name string) (k *row, version string, err error) {
+	group, version := kind.Core, apiVersion
+	if g, ver, ok := strings.Cut(apiVersion, "/"); ok {
+		group, version = g, ver
+	}
+	k, err = v.served(group, version, apiVersion, name)
+	return k, version, err
+}
+
+// served is lookup of a group and a version that are told apart.
+func (v *Validator) served(group, version, apiVersion, name string) (*row, error) {
 	k := v.kinds[object.KindOf(group, name)]
 	if k == nil {
-		if v.groups[group] {
-			unknown := &UnknownKindError{Field: "kind", Meant: v.meant(group, name)}
-			unknown.Text = fmt.Sprintf("%s is not a kind of %s that Gatehouse reads", shown(name), group)
-			if unknown.Meant != "" {
-				unknown.Text += "; did you mean " + unknown.Meant + "?"
-			}
-			return nil, unknown
-		}
-		if near := v.meantGroup(group, name); near != "" {
-			text := fmt.Sprintf("%s has no kind %s that Gatehouse reads; did you mean %s?", shown(group), name, near)
-			return nil, &UnknownKindError{Field: "apiVersion", Text: text}
-		}
-		return nil, ErrForeign
+		return nil, v.unknownKind(group, apiVersion, name)
 	}
 	if !k.Custom {
 		switch {
 		case k.Channel == kind.ExperimentalChannel && v.channel != experimental:
 			return nil, ErrForeign
 		case !k.served(version):
-			return nil, &UnknownKindError{Field: "apiVersion", Text: fmt.Sprintf("version %s of %s is not served: use %s", shown(version), name, k.APIVersion())}
+			return nil, k.notServed(version)
 		}
 		return k, nil
 	}
@@ -172,36 +151,12 @@ func (v *Validator) lookup(group, version, name string) (*row, error) {
 	case err == nil:
 		return k, nil
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &UnknownKindError{Field: "kind", Text: name + " is in the experimental channel of the Gateway API: start with --experimental to use it"}
+		return nil, &UnknownKindError{Field: "kind", meant: k, Text: name + " is in the experimental channel of the Gateway API: start with --experimental to use it"}
 	case errors.Is(err, errNotServed):
-		text := fmt.Sprintf("version %s of %s is not served: use %s", shown(version), name, k.APIVersion())
-		return nil, &UnknownKindError{Field: "apiVersion", Text: text}
+		return nil, k.notServed(version)
 	default:
 		return nil, err
 	}
-}
-
-// meant says which kind of a group may be meant by a misspelt one.
-func (v *Validator) meant(group, name string) string {
-	return spelling.Nearest(name, func(yield func(string) bool) {
-		for _, known := range slices.SortedFunc(maps.Keys(v.kinds), object.Kind.Compare) {
-			if known.Group() == group && !yield(known.Name()) {
-				return
-			}
-		}
-	})
-}
-
-// meantGroup says which group with a kind may be meant by a misspelt one. Who else has a kind
-// of the same name has a group of another name, not nearly the same.
-func (v *Validator) meantGroup(group, name string) string {
-	return spelling.Nearest(group, func(yield func(string) bool) {
-		for _, known := range slices.SortedFunc(maps.Keys(v.kinds), object.Kind.Compare) {
-			if known.Name() == name && known.Group() != kind.Core && !yield(known.Group()) {
-				return
-			}
-		}
-	})
 }
 
 // Decode validates a document that Identify knows, and returns its object with
@@ -229,6 +184,7 @@ func (v *Validator) decodeCustom(id Identity, content map[string]any) (source.Ob
 	errs = append(errs, checkShape(field.NewPath("metadata"), content["metadata"], objectMetaType)...)
 	s.setDefaults(content)
 	errs = append(errs, s.validate(content)...)
+	errs = append(errs, v.wrongRefs(id, content)...)
 	if len(errs) > 0 {
 		return nil, errs
 	}
@@ -259,6 +215,9 @@ func (v *Validator) unknownFields(id Identity, s *customSchema, content map[stri
 	errs := make(field.ErrorList, 0, len(paths))
 	for _, path := range paths {
 		hint := s.meant(path)
+		if s.inSpec(path) {
+			hint = "it belongs to spec: indent it below that"
+		}
 		if wide != nil && wide.knows(path) {
 			hint = "it is in the experimental channel of the Gateway API: start with --experimental to use it"
 		}

@@ -85,6 +85,22 @@ func (of standIn) takesAll(rule map[string]any) bool {
 	return len(matches) == 0 || len(matches) == 1 && reflect.DeepEqual(matches[0], map[string]any{"path": unsaid})
 }
 
+// mayTakeLess reports whether rules that say nothing of what they take may have said it in a
+// field at a path elsewhere, which the kind doesn't have.
+func (of standIn) mayTakeLess(draft map[string]any, path string) bool {
+	way := steps(path)
+	if of.all == nil || len(way) == 0 || len(way) > 1 && (way[0] != "spec" || way[1] == "rules") || !mayBeMatches(way[len(way)-1]) {
+		return false
+	}
+	rules, _ := draft["rules"].([]any)
+	for _, rule := range rules {
+		if fields, ok := rule.(map[string]any); !ok || !of.takesAll(fields) {
+			return false
+		}
+	}
+	return true
+}
+
 // mayBeMatches reports whether a field that rules don't have may be a misspelt list of
 // matches, or a part of one: it doesn't begin like another field.
 func mayBeMatches(name string) bool {

@@ -1,0 +1,169 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/source/schema"
+)
+
+// reader turns the text of documents into definitions. Its fields never change, so that
+// documents can be read in parallel.
+type reader struct {
+	validator *schema.Validator
+	foreign   func(apiVersion, kind string) // told of kinds that are left alone
+	recent    *recent
+}
+
+// read parses and validates one document. Objects that earlier holds, by the
+// hash of what was written, are taken from there.
+func (r *reader) read(text []byte, isJSON bool, earlier map[uint64]*definition) *document {
+	doc := &document{}
+	var defs []definition
+	nodes, err := parse(text, isJSON)
+	for _, n := range nodes {
+		c := &converter{recent: r.recent}
+		value, err := c.value(n, 0)
+		if err != nil {
+			doc.fail(err, r.guess(text))
+			continue
+		}
+		switch value := value.(type) {
+		case nil:
+		case map[string]any:
+			defs = r.define(doc, defs, item{node: n, content: value, duplicates: c.duplicates, separator: documentSeparator}, earlier, 0)
+		default:
+			doc.note(fault{line: n.Line - 1, reason: source.Syntax, message: "a document must be a mapping with apiVersion and kind"}, "")
+		}
+	}
+	if err != nil {
+		doc.fail(err, r.guess(text))
+	}
+	doc.hold(defs)
+	doc.finish()
+	return doc
+}
+
+// finish drops what is of use for reading and for documents of several definitions
+// only.
+func (doc *document) finish() {
+	switch rest := doc.rest; {
+	case rest == nil || len(rest.many) > 0:
+	case len(rest.faults) == 0 && !rest.broken:
+		doc.rest = nil
+	default:
+		rest.written = nil
+	}
+}
+
+// fail records that the document, or the rest of it, can't be understood.
+func (doc *document) fail(err error, guess object.Key) {
+	f := fault{reason: source.Syntax, message: err.Error(), guess: guess}
+	if syntax := new(syntaxError); errors.As(err, &syntax) {
+		f.line = max(0, syntax.line-1)
+	}
+	doc.note(f, "")
+}
+
+// item is one object's text, parsed.
+type item struct {
+	node       *yaml.Node
+	text       []byte // JSON of what was kept, which has no node
+	path       string // in its document; empty but for items of a List
+	content    map[string]any
+	inherited  map[string]any // what content has from the List
+	duplicates []duplicate
+	separator  separator
+	glued      *fault // to another object, for want of what separates them; or nil
+}
+
+// maxListDepth bounds Lists of Lists.
+const maxListDepth = 4
+
+// define appends what an item defines to the definitions of its document.
+func (r *reader) define(doc *document, defs []definition, it item, earlier map[uint64]*definition, depth int) []definition {
+	if items, ok := listItems(it.content); ok && depth < maxListDepth {
+		return r.defineItems(doc, defs, it, items, earlier, depth)
+	}
+	if parts := it.parts(); parts != nil {
+		for _, part := range parts {
+			defs = r.define(doc, defs, part, earlier, depth)
+		}
+		return defs
+	}
+	raw := hashOf(it.content)
+	line := it.node.Line - 1
+	var meant *schema.Meant
+	id, err := r.validator.Identify(it.content)
+	if err != nil {
+		if meant = r.meant(it, err, raw); meant == nil {
+			r.unidentified(doc, it, err)
+			return defs
+		}
+		id = meant.Identity
+	}
+	def := definition{doc: doc, line: int32(line), order: int32(len(defs))}
+	if was := earlier[raw]; was != nil && was.key() == id.Key && len(it.duplicates) == 0 && it.glued == nil && meant == nil {
+		def.object, def.sum, def.spec = was.object, was.sum, was.spec
+	} else {
+		r.decode(&def, id, it, meant)
+	}
+	extra := doc.extra()
+	extra.written = append(extra.written, raw)
+	return append(defs, def)
+}
+
+func joinPaths(prefix, path string) string {
+	if prefix == "" || path == "" {
+		return prefix + path
+	}
+	return prefix + "." + path
+}
+
+// listItems recognises kind List and the lists of single kinds (HTTPRouteList)
+// that kubectl and API servers write.
+func listItems(content map[string]any) ([]any, bool) {
+	kind, _ := content["kind"].(string)
+	items, ok := content["items"].([]any)
+	return items, ok && strings.HasSuffix(kind, "List")
+}
+
+func (r *reader) defineItems(doc *document, defs []definition, list item, items []any, earlier map[uint64]*definition, depth int) []definition {
+	kind, _ := list.content["kind"].(string)
+	for i, value := range items {
+		path := fmt.Sprintf("items[%d]", i)
+		node := nodeAt(list.node, path)
+		content, ok := value.(map[string]any)
+		if !ok {
+			doc.note(fault{line: node.Line - 1, field: joinPaths(list.path, path), reason: source.Syntax, message: "an item of a List must be a mapping"}, "")
+			continue
+		}
+		it := item{node: node, path: joinPaths(list.path, path), content: content, separator: itemSeparator}
+		if single := strings.TrimSuffix(kind, "List"); single != "" {
+			// Items of a typed list need not repeat what the list says.
+			it.inherited = map[string]any{"kind": single, "apiVersion": list.content["apiVersion"]}
+			it.inherit(content)
+		}
+		for _, dup := range list.duplicates {
+			if rest, ok := strings.CutPrefix(dup.field, path+"."); ok {
+				it.duplicates = append(it.duplicates, duplicate{field: rest, line: dup.line})
+			}
+		}
+		defs = r.define(doc, defs, it, earlier, depth+1)
+	}
+	return defs
+}
+
+// inherit adds what the List says to content.
+func (it item) inherit(content map[string]any) {
+	for name, value := range it.inherited {
+		if _, ok := content[name]; !ok && value != nil {
+			content[name] = value
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package file
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/source/schema"
+)
+
+// problems lists what is wrong with a file, from the top.
+func (x *index) problems(f *file) []source.Problem {
+	var problems []source.Problem
+	if f.unread != nil {
+		p := *f.unread
+		p.Stale = len(f.docs) > 0 || f.held != nil
+		p.Held = x.held(f.definitions())
+		problems = append(problems, p)
+	}
+	for _, doc := range f.docs {
+		for _, flt := range doc.faults() {
+			p := flt.problem(f.name, doc)
+			if doc.mayHide() {
+				x.tellHeld(&p, f)
+			}
+			problems = append(problems, p)
+		}
+		for _, def := range doc.definitions() {
+			for i, flt := range def.faults() {
+				p := flt.problem(f.name, doc)
+				x.attribute(&p, def)
+				if i == 0 {
+					for _, note := range x.notes(def) {
+						p.Message = source.Also(p.Message, note)
+					}
+				}
+				problems = append(problems, p)
+			}
+			if p, ok := x.duplicate(def); ok {
+				problems = append(problems, p)
+			}
+		}
+	}
+	slices.SortStableFunc(problems, func(a, b source.Problem) int { return a.Line - b.Line })
+	return problems
+}
+
+// attribute says which object a problem with a definition is about. One that is guessed is
+// named if the definition is in force for it.
+func (x *index) attribute(p *source.Problem, def *definition) {
+	key := def.key()
+	p.Stale = def.object != nil
+	switch {
+	case !def.guessed() || x.winner(key) == def:
+		p.Key = key
+	case !schema.Unnamed(key.Name.Name):
+		p.Guess = key
+	}
+	if def.guessed() && def.doc.file.held != nil {
+		p.Held = x.held(slices.DeleteFunc(def.doc.file.held.definitions(), func(held *definition) bool { return !def.mayBe(held.key()) }))
+	}
+}
+
+// notes say what is in force in place of a definition that is not valid.
+func (x *index) notes(def *definition) (notes []string) {
+	winner := x.winner(def.key())
+	if f := def.doc.file; f.held != nil && def.object == nil {
+		for _, held := range f.held.definitions() {
+			if def.mayBe(held.key()) && x.winner(held.key()) == held {
+				notes = append(notes, fmt.Sprintf("it may be %s, which the file had before, and which stays in force", held.key()))
+			}
+		}
+	}
+	if def.object != nil {
+		return notes
+	}
+	if winner == def {
+		notes = append(notes, "until it is valid, what it would take answers 500, as far as that can be read")
+	}
+	if list := def.refused.unread; len(list) > 0 && (winner == nil || winner == def) {
+		notes = append(notes, "of "+strings.Join(list, ", ")+" nothing can be read: until it can be read, what it was to guard there may be open")
+	}
+	return notes
+}
+
+func (f fault) problem(file string, doc *document) source.Problem {
+	return source.Problem{File: file, Line: int(doc.line) + f.line, Field: f.field, Reason: f.reason, Message: f.message, Guess: f.guess}
+}
+
+// duplicate reports a definition that isn't used because of an earlier one.
+func (x *index) duplicate(def *definition) (source.Problem, bool) {
+	if len(x.contested) == 0 {
+		return source.Problem{}, false
+	}
+	key := def.key()
+	if _, ok := x.contested[key]; !ok {
+		return source.Problem{}, false
+	}
+	winner := x.winner(key)
+	if winner == nil || winner == def || def.object == nil && winner.compare(def) > 0 {
+		return source.Problem{}, false
+	}
+	return source.Problem{
+		Key: key, File: def.doc.file.name, Line: int(def.doc.line + def.line), Reason: source.Duplicate,
+		Message: fmt.Sprintf("defined first in %s; this one is not used: remove or rename one of them", winner.place()),
+	}, true
+}
+
+func (d *definition) place() string {
+	if d.doc.line == 0 {
+		return d.doc.file.name
+	}
+	return d.doc.file.name + ":" + strconv.Itoa(int(d.doc.line+d.line))
+}
+
+// tellHeld says in the problem of a broken document what stays in force.
+func (x *index) tellHeld(p *source.Problem, f *file) {
+	if f.held == nil {
+		return
+	}
+	switch held := f.held.definitions(); len(held) {
+	case 0:
+	case 1:
+		p.Stale = held[0].object != nil
+		p.Key, p.Guess = held[0].key(), object.Key{}
+	default:
+		p.Stale = true
+		p.Held = x.held(held)
+		p.Message += fmt.Sprintf(" (%d objects that the file defined before stay in force)", len(held))
+	}
+}
+
+// held returns which of some definitions have a last valid version that is in force.
+func (x *index) held(defs []*definition) []object.Key {
+	var keys []object.Key
+	for _, def := range defs {
+		if def.object != nil && x.winner(def.key()) == def {
+			keys = append(keys, def.key())
+		}
+	}
+	return keys
+}
+
