@@ -1,29 +1,41 @@
 package file
 
+import "github.com/gatehouse-dev/gatehouse/internal/object"
+
 // incumbent is what is in force of an object before an update.
 type incumbent struct {
-	held *definition // which may have left its file; nil for none
-	// first is the file that an earlier process had it from, if that is the only thing known.
-	first string
-	// fresh are the definitions that the update brings.
+	held *definition // which may have left its file; nil where it was in an earlier process
+	file string      // empty for nothing
+	sum  uint64
+	// fresh are the definitions that the update brings; all are if nothing is held.
 	fresh map[*definition]bool
+	name  func(file string) string // as file has it
+}
+
+func (x *index) incumbent(key object.Key, held *definition, fresh map[*definition]bool) incumbent {
+	of := incumbent{held: held, fresh: fresh, name: func(file string) string { return file }}
+	if held != nil {
+		of.file, of.sum = held.doc.file.name, held.sum
+	} else if of.file, of.sum = x.first(key); of.file != "" {
+		of.name = x.absolute
+	}
+	return of
 }
 
 // distance is that of a definition from the incumbent: a copy of an object takes nothing from
 // it, wherever it stands, and an edit of the object is still the object.
 func (i incumbent) distance(def *definition) int {
-	file := i.first
-	if i.held != nil {
-		file = i.held.doc.file.name
-	}
+	fresh := i.held == nil || i.fresh[def]
 	switch {
+	case i.file == "" || i.name(def.doc.file.name) != i.file:
+		return 4
 	case def == i.held:
 		return 0
-	case file == "" || def.doc.file.name != file:
-		return 3
-	case i.fresh[def]:
-		return 1
+	case fresh && def.sum == i.sum:
+		return 1 // it has moved in its file
+	case fresh:
+		return 2
 	default:
-		return 2 // it wasn't in force before
+		return 3 // it wasn't in force before
 	}
 }

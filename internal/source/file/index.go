@@ -27,9 +27,10 @@ type index struct {
 	// what an earlier process had in force of it, or nil.
 	birth func(object.Key) (metav1.Time, bool)
 	last  func(object.Key) *definition
-	// first is the file whose definition an earlier process had in force, of several; empty
+	// first is the file whose definition an earlier process had in force, and its sum; empty
 	// for none.
-	first func(object.Key) string
+	first    func(object.Key) (file string, sum uint64)
+	absolute func(file string) string
 	// youngest is the latest age that an object has had: what comes is younger, also after
 	// the clock has been set back.
 	youngest time.Time
@@ -45,7 +46,7 @@ func newIndex() *index {
 		chains: map[uint64]*definition{}, contested: map[object.Key]struct{}{},
 		birth: func(object.Key) (metav1.Time, bool) { return metav1.Time{}, true },
 		last:  func(object.Key) *definition { return nil },
-		first: func(object.Key) string { return "" },
+		first: func(object.Key) (string, uint64) { return "", 0 },
 	}
 }
 
@@ -146,7 +147,7 @@ func (x *index) update(removed, added []*definition) (batch source.Batch, touche
 	}
 	fresh := map[*definition]bool{}
 	for _, def := range added {
-		if held[def.key()] != nil {
+		if held[def.key()] != nil { // else all of them are
 			fresh[def] = true
 		}
 	}
@@ -159,7 +160,7 @@ func (x *index) update(removed, added []*definition) (batch source.Batch, touche
 		for _, def := range defs {
 			touched[def.doc.file] = struct{}{}
 		}
-		x.settle(key, defs, incumbent{held[key], x.first(key), fresh}, young, &batch)
+		x.settle(key, defs, x.incumbent(key, held[key], fresh), young, &batch)
 	}
 	return batch, touched
 }

@@ -112,6 +112,20 @@ func (k *keeper) youngest() (latest time.Time) {
 	return latest
 }
 
+// standing is what an earlier process had in force of an object; nil if that is not known.
+func (k *keeper) standing(key object.Key) *journal.Record {
+	if !k.restoring() {
+		return nil
+	}
+	of := k.written[key]
+	for i := range of {
+		if of[i].First || len(of) == 1 {
+			return &of[i]
+		}
+	}
+	return nil
+}
+
 // changing notes what the journal has of objects whose definitions are about to change.
 func (k *keeper) changing(s *state, defs []*definition) {
 	if k == nil || k.restoring() {
@@ -160,7 +174,7 @@ func (s *state) changes(written map[object.Key][]journal.Record) (changes []keep
 		was := written[key]
 		for _, of := range s.toKeep(key) {
 			i := slices.IndexFunc(was, func(r journal.Record) bool { return r.ID == of.ID })
-			if i < 0 || was[i].Sum != of.Sum || !was[i].Born.Equal(of.Born) || was[i].StandIn != of.StandIn {
+			if i < 0 || was[i].Sum != of.Sum || !was[i].Born.Equal(of.Born) || was[i].StandIn != of.StandIn || was[i].First != of.First {
 				changes = append(changes, of)
 			}
 			if i >= 0 {
@@ -287,6 +301,9 @@ func (s *state) toKeep(key object.Key) []keeping {
 		case out[same].StandIn:
 			out[same] = of
 		}
+	}
+	for i := range out {
+		out[i].First = len(out) > 1 && out[i].File == s.absolute(winner.doc.file.name)
 	}
 	return out
 }

@@ -106,6 +106,11 @@ func (s *state) lastKept(key object.Key) *definition {
 	if !s.kept.restoring() {
 		return nil
 	}
+	if r := s.kept.standing(key); r != nil {
+		if def := s.decodeKept(r); def != nil {
+			return def
+		}
+	}
 	for i := range s.kept.written[key] {
 		if def := s.decodeKept(&s.kept.written[key][i]); def != nil {
 			return def

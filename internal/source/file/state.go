@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
@@ -28,6 +29,13 @@ func newState(s *Source) *state {
 func (s *state) keep(k *keeper) {
 	s.kept = k
 	s.index.birth, s.index.last, s.index.youngest = k.birth, s.lastKept, k.youngest()
+	s.index.first = func(key object.Key) (string, uint64) {
+		if r := k.standing(key); r != nil {
+			return r.File, r.Sum
+		}
+		return "", 0
+	}
+	s.index.absolute = s.absolute
 }
 
 // scanAll looks at every input again.

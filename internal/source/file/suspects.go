@@ -12,9 +12,9 @@ import (
 type suspects struct {
 	defined map[object.Key]bool // objects that the file defines, rightly or as can be guessed
 	broken  []*document
-	// fresh never were valid, and are of objects that the file didn't have before; guessed
-	// are all whose object had to be guessed.
-	fresh, guessed []*definition
+	// fresh never were valid, and are of objects that the file didn't have before; doubtful
+	// are all that never were valid, or whose object had to be guessed.
+	fresh, doubtful []*definition
 }
 
 // suspectsOf returns the suspects of a file. Prior is what it was before, which may be nil.
@@ -40,15 +40,15 @@ func suspectsIn(docs []*document, had func(object.Key) bool) suspects {
 			if def.object == nil && !had(key) {
 				s.fresh = append(s.fresh, def)
 			}
-			if def.guessed() {
-				s.guessed = append(s.guessed, def)
+			if def.object == nil || def.guessed() {
+				s.doubtful = append(s.doubtful, def)
 			}
 		}
 	}
 	return s
 }
 
-func (s suspects) none() bool { return len(s.broken)+len(s.fresh)+len(s.guessed) == 0 }
+func (s suspects) none() bool { return len(s.broken)+len(s.fresh)+len(s.doubtful) == 0 }
 
 // be reports whether one of the suspects may be about an object; held, whether that was the
 // case before.
@@ -60,7 +60,7 @@ func (s suspects) be(key object.Key, held bool) bool {
 		return false // the suspect has a name of its own too
 	}
 	mayBe := func(def *definition) bool { return def.mayBe(key) }
-	return slices.ContainsFunc(s.fresh, mayBe) || held && slices.ContainsFunc(s.guessed, mayBe)
+	return slices.ContainsFunc(s.fresh, mayBe) || held && slices.ContainsFunc(s.doubtful, mayBe)
 }
 
 // mayBe reports whether a definition that is not valid may be about an object of another key.

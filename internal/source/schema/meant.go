@@ -114,6 +114,9 @@ func nearField(written string, of map[string]any, fields []string) string {
 // metadata returns a copy of an object's metadata, with what of it has lost its indent.
 func (m *Meant) metadata() map[string]any {
 	meta := merged(m.Content["metadata"])
+	if list, ok := m.Content["metadata"].([]any); ok {
+		m.Faults = append(m.Faults, wrongType(field.NewPath("metadata"), "a mapping", list)...)
+	}
 	if _, ok := m.Content["metadata"]; !ok {
 		for _, name := range sortedKeys(m.Content) {
 			if of, ok := m.Content[name].(map[string]any); ok && !slices.Contains(topFields, name) && of["name"] != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -99,10 +100,14 @@ func (m *mender) parents(spec map[string]any) {
 	}
 	list = slices.Clone(list)
 	fields := slices.Sorted(maps.Keys(refs.Items.Properties))
+	var hosts []any
 	for i := range list {
 		ref := merged(list[i])
-		if name, ok := list[i].(string); ok {
-			ref = map[string]any{"name": name}
+		if text, ok := list[i].(string); ok && spec["hostnames"] == nil && strings.Contains(text, ".") {
+			hosts = append(hosts, text) // the list of hostnames has lost its own name, or the indent of it
+			continue
+		} else if ok {
+			ref = map[string]any{"name": text}
 		}
 		if ref == nil {
 			continue
@@ -115,6 +120,10 @@ func (m *mender) parents(spec map[string]any) {
 		list[i] = ref
 	}
 	spec["parentRefs"] = list
+	if len(hosts) > 0 {
+		spec["hostnames"] = hosts
+		spec["parentRefs"] = slices.DeleteFunc(list, func(item any) bool { _, ok := item.(string); return ok })
+	}
 }
 
 // wrongRefs says which references to what an object is attached to are to a kind that is

@@ -27,6 +27,8 @@ type Record struct {
 	// StandIn says that it is not the object, which never was valid, but what is in force
 	// in its place.
 	StandIn bool
+	// First says that several files define the object, and this one's is in force.
+	First bool
 	// Forgotten takes back what was kept.
 	Forgotten bool
 }
@@ -44,6 +46,7 @@ func erased(size []byte) uint64 { return ^xxhash.Sum64(size) }
 const (
 	forgotten = 1 << iota
 	standIn
+	first
 )
 
 // appendTo appends the record to text.
@@ -56,6 +59,9 @@ func (r *Record) appendTo(text []byte) []byte {
 	}
 	if r.StandIn {
 		flags |= standIn
+	}
+	if r.First {
+		flags |= first
 	}
 	text = append(text, flags)
 	for _, s := range [...]string{r.File, r.Key.Kind.Group(), r.Key.Kind.Name(), r.Key.Namespace, r.Key.Name.Name} {
@@ -90,6 +96,7 @@ func next(text []byte) (r Record, rest []byte, ok bool) {
 		return Record{}, nil, false
 	}
 	r.Forgotten, r.StandIn = body[0]&forgotten != 0, body[0]&standIn != 0
+	r.First = body[0]&first != 0
 	p := parser{rest: body[1:]}
 	r.ID = p.id()
 	if born := p.signed(); born != 0 {
