@@ -343,6 +343,51 @@ func TestMisspeltIdentity(t *testing.T) {
 	}
 }
 
+// TestHalfWritten: what has lost its value, or its place, is not as if it had never been there.
+func TestHalfWritten(t *testing.T) {
+	for _, c := range [][2]string{
+		{"    filters:\n    - type: RequestRedirect\n      requestRedirect: {hostname: login.example}", "    filters:"},
+		{"    filters:\n    -", "    filters:\n    backendRefs:\n    -"},
+		{"  rules:\n", "  rules:\n  hostname:\n"},
+		{"        value: /admin", "        #value: /admin"},
+		{"    - path:\n        value: /admin", "    - path:"},
+		{"    - path:\n        value: /admin", "    -"},
+		{"    - path:\n        value: /admin", "    - path:\n      value: /admin"},
+		{"    - path:\n        value: /admin", "    - value: /admin"},
+		{"    - path:\n        value: /admin", "      path:\n        value: /admin"},
+		{"    - path:\n        value: /admin", "    - path: /admin"},
+		{"    - path:\n        value: /admin", "    - /admin"},
+		{"  - matches:\n    - path:", "  - path:"},
+		{"  - matches:", "    matches:"},
+		{"      requestRedirect: {", "    - requestRedirect: {"},
+		{"    - type: RequestRedirect", "      type: RequestRedirect"},
+		{"    - type: RequestRedirect", "    - typ: RequestRedirect"},
+	} {
+		t.Run(c[0]+" → "+c[1], func(t *testing.T) {
+			text := strings.Replace(guard, c[0], c[1], 1)
+			if text == guard {
+				t.Fatal("nothing is edited")
+			}
+			g := newGuarded(t)
+			g.put("guard.yaml", text)
+			g.start()
+			g.held("500")
+			g.start()
+			g.held("500")
+			g.edit("guard.yaml", guard)
+			g.held(login)
+			g.edit("guard.yaml", text)
+			g.held(login)
+			g.start()
+			g.held(login)
+			g.edit("guard.yaml", strings.Replace(text, "guard", "gaurd", 1))
+			if got := g.answer("site.example", "/admin/users"); got == open {
+				g.Errorf("/admin is open; problems:\n%s", g.problems())
+			}
+		})
+	}
+}
+
 // TestMissingSeparator: where the line between two objects is missing, neither is lost, and the
 // line is told.
 func TestMissingSeparator(t *testing.T) {

@@ -58,10 +58,12 @@ func (v *Validator) StandIn(id Identity, content map[string]any, errs field.Erro
 	}
 	spec, _ := content["spec"].(map[string]any)
 	parents, unread := parentsOf(spec)
+	unread = append(unread, wholly(errs, "spec", "spec.parentRefs")...)
 	if len(parents) == 0 {
 		return nil, unread
 	}
 	hosts, nameless := hostnamesOf(spec)
+	nameless = append(nameless, wholly(errs, "spec.hostnames")...)
 	first := of.draft(spec)
 	for _, err := range errs {
 		_, missing := err.BadValue.(unknown)
@@ -84,6 +86,16 @@ func (v *Validator) StandIn(id Identity, content map[string]any, errs field.Erro
 		parents = widest(parents)
 	}
 	return nil, append(unread, nameless...)
+}
+
+// wholly returns those of some fields of which nothing at all can be read.
+func wholly(errs field.ErrorList, fields ...string) (unread []string) {
+	for _, err := range errs {
+		if err.Type == field.ErrorTypeTypeInvalid && slices.Contains(fields, err.Field) {
+			unread = append(unread, err.Field)
+		}
+	}
+	return unread
 }
 
 // draft has what the rules of a spec say of the requests that they take.

@@ -182,6 +182,7 @@ func (v *Validator) decodeCustom(id Identity, content map[string]any) (source.Ob
 	}
 	errs := v.unknownFields(id, s, content)
 	errs = append(errs, checkShape(field.NewPath("metadata"), content["metadata"], objectMetaType)...)
+	errs = append(errs, s.nulls(content)...)
 	s.setDefaults(content)
 	errs = append(errs, s.validate(content)...)
 	errs = append(errs, v.wrongRefs(id, content)...)
