@@ -12,7 +12,9 @@
 //   - The cost of a save is that of the documents that changed: others are
 //     recognised by the hash of their text, before any of it is decoded.
 //   - The first of two definitions of one object is used. The order is that of the
-//     paths as given, then of the files by name, then of the documents from the top.
+//     paths as given; below one path what is in force stays, and then it is that of the files
+//     by name, and of the documents from the top.
+//   - What a text seems to define that doesn't say it rightly takes nothing from what does.
 //   - No text, syntax tree or generic value is kept after its scan.
 //   - What is kept (Options.StateDir) makes a process go on from where the one before was:
 //     restore gives the first scan what that process had in force, and from there a

@@ -24,7 +24,7 @@ const stdinName = "-"
 type Options struct {
 	// Paths are directories (read recursively: .yaml, .yml, .json), files (any
 	// name) or "-" for standard input. Earlier ones win over later ones where both
-	// define an object.
+	// define an object; below one path, the definition that was there first.
 	Paths []string
 	// Stdin is read when a path is "-".
 	Stdin io.Reader
