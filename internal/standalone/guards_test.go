@@ -388,6 +388,65 @@ func TestHalfWritten(t *testing.T) {
 	}
 }
 
+// TestNoYAML: text that can't be parsed guards what it seems to say.
+func TestNoYAML(t *testing.T) {
+	other := strings.NewReplacer("guard", "other", "/admin", "/other").Replace(guard)
+	for _, c := range [][2]string{
+		{"  hostnames:\n  - site.example", "hostnames:\n- site.example"},
+		{"  parentRefs:\n", "parentRefs:\n"},
+		{"  rules:\n  - matches:", "  matches:"},
+		{"  hostnames:\n", "   hostnames:\n"},
+		{"  hostnames:\n", "  hostnames\n"},
+		{"  rules:\n", "  rules\n"},
+		{"    - path:", "    - path"},
+		{"    - path:", "   - path:"},
+		{"        value: /admin", "\t\tvalue: /admin"},
+		{"        value: /admin", "        value: \"/admin"},
+		{"        value: /admin", "        value: /admin\n        value2"},
+		{"        value: /admin", "        value: /admin: no"},
+		{"        value: /admin", "       value: /admin\n        type: PathPrefix"},
+		{"        value: /admin", "        value:/admin\n        type: PathPrefix"},
+		{"  - site.example", "  - site.example\n  - *.site.example"},
+		{"metadata:\n", ""},
+		{"  name: guard\n", " name: guard\n"},
+		{"{hostname: login.example}", "{hostname: login.example"},
+		{"{hostname: login.example}", "{hostname: login.example}}"},
+		{"    filters:", "   filters:"},
+		{"    filters:", "     filters:"},
+		{guard, guard + "--\n" + other},
+		{guard, guard + "----\n" + other},
+		{guard, guard + " ---\n" + other},
+		{guard, guard + "<<<<<<< HEAD\n"},
+		{guard, guard + other + "     x"},
+	} {
+		t.Run(c[0]+" → "+c[1], func(t *testing.T) {
+			text := strings.Replace(guard, c[0], c[1], 1)
+			g := newGuarded(t)
+			g.put("guard.yaml", text)
+			g.start()
+			g.held("500")
+			g.start()
+			g.held("500")
+			if strings.Contains(text, "/other") && g.answer("site.example", "/other") != "500" {
+				g.Errorf("/other is open; problems:\n%s", g.problems())
+			}
+			if p := g.problems(); !strings.Contains(p, "not YAML") || strings.Count(p, "\n") != strings.Count(text, "HTTPRoute")-1 {
+				g.Errorf("problems:\n%s", p)
+			}
+			g.edit("guard.yaml", guard)
+			g.held(login)
+			g.edit("guard.yaml", text)
+			g.held(login)
+			g.start()
+			g.held(login)
+			g.edit("guard.yaml", strings.Replace(text, "name: guard", "name: gaurd", 1))
+			if got := g.answer("site.example", "/admin/users"); got == open {
+				g.Errorf("/admin is open; problems:\n%s", g.problems())
+			}
+		})
+	}
+}
+
 // TestMissingSeparator: where the line between two objects is missing, neither is lost, and the
 // line is told.
 func TestMissingSeparator(t *testing.T) {

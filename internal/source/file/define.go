@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"go.yaml.in/yaml/v3"
 
@@ -18,6 +19,7 @@ type reader struct {
 	validator *schema.Validator
 	foreign   func(apiVersion, kind string) // told of kinds that are left alone
 	recent    *recent
+	salvaged  *atomic.Int32 // pieces of text that is not YAML; nil for any number
 }
 
 // read parses and validates one document. Objects that earlier holds, by the
@@ -41,8 +43,12 @@ func (r *reader) read(text []byte, isJSON bool, earlier map[uint64]*definition) 
 			doc.note(fault{line: n.Line - 1, reason: source.Syntax, message: "a document must be a mapping with apiVersion and kind"}, "")
 		}
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case isJSON, r.validator == nil:
 		doc.fail(err, r.guess(text))
+	default:
+		defs = r.salvage(doc, defs, text, err)
 	}
 	doc.hold(defs)
 	doc.finish()
@@ -63,11 +69,18 @@ func (doc *document) finish() {
 
 // fail records that the document, or the rest of it, can't be understood.
 func (doc *document) fail(err error, guess object.Key) {
-	f := fault{reason: source.Syntax, message: err.Error(), guess: guess}
+	f := faultOf(err)
+	f.guess = guess
+	doc.note(f, "")
+}
+
+// faultOf is what is wrong with text that can't be understood.
+func faultOf(err error) fault {
+	f := fault{reason: source.Syntax, message: err.Error()}
 	if syntax := new(syntaxError); errors.As(err, &syntax) {
 		f.line = max(0, syntax.line-1)
 	}
-	doc.note(f, "")
+	return f
 }
 
 // item is one object's text, parsed.
@@ -79,7 +92,9 @@ type item struct {
 	inherited  map[string]any // what content has from the List
 	duplicates []duplicate
 	separator  separator
-	glued      *fault // to another object, for want of what separates them; or nil
+	glued      *fault // to another object, for want of what separates them, or to what is no YAML
+	salvaged   bool   // from text that is no YAML
+	lost       bool   // a line of it
 }
 
 // maxListDepth bounds Lists of Lists.

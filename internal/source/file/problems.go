@@ -26,6 +26,9 @@ func (x *index) problems(f *file) []source.Problem {
 			if doc.mayHide() {
 				x.tellHeld(&p, f)
 			}
+			if schema.Guards(p.Guess.Kind) && x.winner(p.Guess) == nil {
+				p.Message = source.Also(p.Message, "until it can be read, what it was to guard may be open")
+			}
 			problems = append(problems, p)
 		}
 		for _, def := range doc.definitions() {
@@ -143,4 +146,3 @@ func (x *index) held(defs []*definition) []object.Key {
 	}
 	return keys
 }
-

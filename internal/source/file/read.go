@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -93,7 +94,7 @@ func (s *state) readFile(r *reading) {
 func (s *state) readDocuments(ctx context.Context, todo []*reading) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	reader := &reader{validator: s.validator, foreign: s.foreign, recent: newRecent()}
+	reader := &reader{validator: s.validator, foreign: s.foreign, recent: newRecent(), salvaged: &atomic.Int32{}}
 	for _, r := range todo {
 		if r.same || r.err != nil {
 			continue

@@ -37,6 +37,14 @@ func (r *reader) decode(def *definition, id schema.Identity, it item, meant *sch
 	if it.glued != nil {
 		refused.add(def, *it.glued)
 	}
+	if it.salvaged {
+		refused.guessed, refused.faults = true, []fault{*it.glued}
+		if meant == nil {
+			refused.kinds = []object.Kind{id.Key.Kind}
+		}
+		r.refuse(def, refused, id, it, nil)
+		return
+	}
 	for _, dup := range it.duplicates {
 		refused.add(def, fault{line: dup.line - 1, field: dup.field, reason: source.Invalid, message: "the field is there twice: remove one"})
 	}
@@ -57,7 +65,7 @@ func (r *reader) decode(def *definition, id schema.Identity, it item, meant *sch
 func (r *reader) refuse(def *definition, refused *refusal, id schema.Identity, it item, errs field.ErrorList) {
 	def.refused = refused
 	content := it.again()
-	if refused.guessed {
+	if _, err := r.validator.Identify(content); err != nil && refused.guessed {
 		meant, ok := r.validator.Meant(content, hashOf(content))
 		if !ok {
 			return
@@ -76,6 +84,9 @@ func (r *reader) refuse(def *definition, refused *refusal, id schema.Identity, i
 	_, left := r.validator.Decode(id, content)
 	for _, dup := range it.duplicates {
 		left = append(left, schema.Twice(dup.field))
+	}
+	if it.lost {
+		left = append(left, schema.Lost(content)...)
 	}
 	if refused.standIn, refused.unread = r.validator.StandIn(id, content, left); refused.standIn != nil {
 		def.sum = sumOf(refused.standIn)

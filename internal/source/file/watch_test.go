@@ -539,22 +539,24 @@ func TestHeldObjectsAreNamed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "in/a.yaml", config("a", "1")+"---\n"+config("b", "1"))
 	w := watch(t, nil, "in")
-	held := func(p source.Problem) string {
+	held := func(file string) string {
 		var names []string
-		for k := range p.Outdated {
-			names = append(names, k.String())
+		for _, p := range w.problems[file] {
+			for k := range p.Outdated {
+				names = append(names, k.String())
+			}
 		}
 		slices.Sort(names)
 		return strings.Join(names, ", ")
 	}
 
 	write(t, "in/a.yaml", config("a", "2")+" bad indent\n"+config("b", "2"))
-	if p := w.untilProblem("in/a.yaml", "not YAML"); held(p) != "ConfigMap default/a, ConfigMap default/b" {
+	if p := w.untilProblem("in/a.yaml", "not YAML"); held(p.File) != "ConfigMap default/a, ConfigMap default/b" {
 		t.Errorf("problem %+v", p)
 	}
 	// Of another file nothing is held.
 	write(t, "in/b.yaml", ": :\n bad")
-	if p := w.untilProblem("in/b.yaml", "not YAML"); held(p) != "" {
+	if p := w.untilProblem("in/b.yaml", "not YAML"); held(p.File) != "" {
 		t.Errorf("problem %+v", p)
 	}
 }

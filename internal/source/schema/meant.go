@@ -250,3 +250,13 @@ func (v *Validator) Kept(key object.Key, content map[string]any) (Identity, erro
 func Twice(path string) *field.Error {
 	return &field.Error{Type: field.ErrorTypeDuplicate, Field: path, BadValue: unknown{}}
 }
+
+// Lost are the errors of an object of whose text a line could not be read: it may have been any
+// of its matches, or its hosts if it names none.
+func Lost(content map[string]any) field.ErrorList {
+	errs := field.ErrorList{field.TypeInvalid(field.NewPath("spec", "rules"), field.OmitValueType{}, "")}
+	if spec, _ := content["spec"].(map[string]any); spec["hostnames"] == nil {
+		errs = append(errs, field.TypeInvalid(field.NewPath("spec", "hostnames"), field.OmitValueType{}, ""))
+	}
+	return errs
+}

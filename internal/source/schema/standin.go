@@ -42,6 +42,12 @@ type standIn struct {
 	calls bool // matches are of gRPC
 }
 
+// Guards reports whether there are stand-ins of a kind.
+func Guards(of object.Kind) bool {
+	_, ok := standIns[of]
+	return ok
+}
+
 // maxRounds bounds how often a draft is validated. Each round takes away all that the one
 // before found wrong.
 const maxRounds = 16
@@ -91,7 +97,7 @@ func (v *Validator) StandIn(id Identity, content map[string]any, errs field.Erro
 // wholly returns those of some fields of which nothing at all can be read.
 func wholly(errs field.ErrorList, fields ...string) (unread []string) {
 	for _, err := range errs {
-		if err.Type == field.ErrorTypeTypeInvalid && slices.Contains(fields, err.Field) {
+		if err.Type == field.ErrorTypeTypeInvalid && slices.Contains(fields, err.Field) && !slices.Contains(unread, err.Field) {
 			unread = append(unread, err.Field)
 		}
 	}

@@ -1,0 +1,251 @@
+package file
+
+import (
+	"bytes"
+	"iter"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// salvage appends what text that is not YAML seems to define to the definitions of its document,
+// so that what it was to guard is held. Whatever was there before stays, as with all that can't
+// be read.
+func (r *reader) salvage(doc *document, defs []definition, text []byte, err error) []definition {
+	before := len(defs)
+	f := faultOf(err)
+	for _, piece := range piecesOf(text) {
+		if r.salvaged != nil && r.salvaged.Add(1) > maxSalvaged {
+			break
+		}
+		node, lost := r.repair(piece)
+		if node == nil {
+			continue
+		}
+		c := &converter{}
+		value, err := c.value(node, 0)
+		content, ok := value.(map[string]any)
+		if err != nil || !ok {
+			continue
+		}
+		// Only what the text says of an object counts here: text is told once to be no YAML.
+		ignored := &document{}
+		it := item{node: node, content: content, duplicates: c.duplicates, separator: documentSeparator, glued: &f, salvaged: true, lost: lost}
+		for _, def := range r.define(ignored, nil, it, nil, 0) {
+			def.doc, def.order = doc, int32(len(defs))
+			defs = append(defs, def)
+		}
+	}
+	if len(defs) > before {
+		doc.extra().broken = true
+	} else {
+		doc.fail(err, r.guess(text))
+	}
+	return defs
+}
+
+// A piece is a part of a text that seems to be one object.
+type piece struct {
+	above int // lines of the text before it
+	lines [][]byte
+}
+
+var (
+	// nearlyMarker matches what people write for ---.
+	nearlyMarker = regexp.MustCompile(`^[ \t]*(-|–|—){2,}[ \t\r]*$`)
+	headField    = regexp.MustCompile(`^(apiVersion|kind|metadata):`)
+)
+
+// piecesOf cuts text where a line looks like a separator, or a field that names an object comes
+// again.
+func piecesOf(text []byte) (pieces []piece) {
+	at := piece{}
+	seen := map[string]bool{}
+	cut := func(above int) {
+		if !blank(bytes.Join(at.lines, []byte{'\n'})) {
+			pieces = append(pieces, at)
+		}
+		at = piece{above: above}
+		clear(seen)
+	}
+	n := 0
+	for line := range bytes.Lines(text) {
+		n++
+		line = bytes.TrimRight(line, "\r\n")
+		if nearlyMarker.Match(line) {
+			cut(n)
+			continue
+		}
+		if m := headField.FindSubmatch(line); m != nil {
+			if seen[string(m[1])] && len(seen) > 1 {
+				cut(n - 1)
+			}
+			seen[string(m[1])] = true
+		}
+		at.lines = append(at.lines, line)
+	}
+	cut(n)
+	return pieces
+}
+
+// Bounds of what is tried to make YAML of pieces.
+const (
+	maxSalvaged = 200 // pieces in one scan
+	maxRepaired = 200 // lines of it
+	maxRemoved  = 10  // lines that may be left out
+	repairReach = 8   // how far above the line that can't be read the mistake may be
+)
+
+// repair returns the tree of a piece with the least change that makes YAML of it, and whether it
+// has lost a line; nil if nothing does.
+func (r *reader) repair(p piece) (node *yaml.Node, lost bool) {
+	if node := p.parse(); node != nil {
+		return node, false
+	}
+	if len(p.lines) > maxRepaired {
+		return nil, false
+	}
+	var best *yaml.Node
+	for candidate, sure := range p.repairs(p.failing()) {
+		node := candidate.parse()
+		if node == nil || node.Kind != yaml.MappingNode {
+			continue
+		}
+		if r.valid(node) {
+			return node, !sure
+		}
+		if best == nil {
+			best, lost = node, !sure
+		}
+	}
+	if best != nil {
+		return best, lost
+	}
+	rest := piece{above: p.above, lines: slices.Clone(p.lines)}
+	for range maxRemoved {
+		at := rest.failing()
+		lost = lost || bytes.ContainsAny(rest.lines[at], ":/.*")
+		rest.lines[at] = nil
+		if node := rest.parse(); node != nil {
+			return node, lost
+		}
+	}
+	return nil, false
+}
+
+// valid reports whether a tree is that of a valid object.
+func (r *reader) valid(n *yaml.Node) bool {
+	c := &converter{}
+	value, err := c.value(n, 0)
+	content, ok := value.(map[string]any)
+	if err != nil || !ok || len(c.duplicates) > 0 {
+		return false
+	}
+	id, err := r.validator.Identify(content)
+	if err != nil {
+		return false
+	}
+	_, errs := r.validator.Decode(id, content)
+	return len(errs) == 0
+}
+
+// parse returns the tree of a piece, with the lines of the text it is from; nil if it is no YAML.
+func (p piece) parse() (node *yaml.Node) {
+	defer func() {
+		if recover() != nil { // as in parse
+			node = nil
+		}
+	}()
+	text := append(bytes.Repeat([]byte{'\n'}, p.above), bytes.Join(p.lines, []byte{'\n'})...)
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var document yaml.Node
+	if decoder.Decode(&document) != nil || len(document.Content) != 1 || decoder.Decode(new(yaml.Node)) == nil {
+		return nil
+	}
+	return document.Content[0]
+}
+
+// failing is the index of the line that can't be read.
+func (p piece) failing() int {
+	valid := len(p.lines) - 1
+	for valid > 0 && (piece{lines: p.lines[:valid]}).parse() == nil && !blank(bytes.Join(p.lines[:valid], []byte{'\n'})) {
+		valid--
+	}
+	for valid < len(p.lines)-1 && blank(p.lines[valid]) {
+		valid++
+	}
+	return max(0, valid)
+}
+
+// repairs yields pieces that differ from one by a mistake that people make near a line, and
+// whether that is all that can have been meant.
+func (p piece) repairs(at int) iter.Seq2[piece, bool] {
+	return func(yield func(piece, bool) bool) {
+		with := func(from int, lines ...[]byte) piece {
+			all := slices.Clone(p.lines)
+			copy(all[from:], lines)
+			return piece{above: p.above, lines: all}
+		}
+		untabbed := make([][]byte, len(p.lines))
+		for i, line := range p.lines {
+			rest := bytes.TrimLeft(line, " \t")
+			untabbed[i] = append(bytes.ReplaceAll(line[:len(line)-len(rest)], []byte{'\t'}, []byte("  ")), rest...)
+		}
+		if !yield(with(0, untabbed...), true) {
+			return
+		}
+		for i := at; i >= max(0, at-1); i-- {
+			for _, line := range mendedLines(string(p.lines[i])) {
+				if !yield(with(i, []byte(line)), bytes.Count(p.lines[i], []byte(": ")) < 2) {
+					return
+				}
+			}
+		}
+		for i := at; i >= max(0, at-repairReach); i-- {
+			for _, n := range [...]int{1, 2, 3, 4, 6, len(p.lines)} {
+				for _, by := range [...]int{2, -2, 1, -1, 4, -4} {
+					moved := shifted(p.lines[i:min(len(p.lines), i+n)], by)
+					if moved != nil && !yield(with(i, moved...), true) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// shifted returns lines with another indent; nil if one has too little.
+func shifted(lines [][]byte, by int) [][]byte {
+	out := make([][]byte, len(lines))
+	for i, line := range lines {
+		switch {
+		case blank(line):
+			out[i] = line
+		case by > 0:
+			out[i] = append(bytes.Repeat([]byte{' '}, by), line...)
+		case len(line) >= -by && len(bytes.TrimSpace(line[:-by])) == 0:
+			out[i] = line[-by:]
+		default:
+			return nil
+		}
+	}
+	return out
+}
+
+// mendedLines are what a line may have been meant to be.
+func mendedLines(line string) []string {
+	out := []string{line + ":"}
+	if key, value, ok := strings.Cut(line, ":"); ok {
+		value = strings.TrimSpace(value)
+		out = append(out, key+": "+value, key+": '"+strings.Trim(value, `'"`)+"'", key+": "+strings.Trim(value, "[]{}"))
+	}
+	if key, value, ok := strings.Cut(line, "- "); ok {
+		out = append(out, key+"- '"+strings.Trim(strings.TrimSpace(value), `'"`)+"'")
+	}
+	for _, end := range [...]string{`"`, `'`, "]", "}", "}]", "]}", "}}"} {
+		out = append(out, line+end)
+	}
+	return append(out, strings.TrimRight(line, "]}\"' "))
+}
