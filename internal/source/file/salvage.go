@@ -17,6 +17,9 @@ func (r *reader) salvage(doc *document, defs []definition, text []byte, err erro
 	before := len(defs)
 	f := faultOf(err)
 	for _, piece := range piecesOf(text) {
+		if !piece.guards() {
+			continue
+		}
 		if r.salvaged != nil && r.salvaged.Add(1) > maxSalvaged {
 			break
 		}
@@ -52,7 +55,13 @@ type piece struct {
 	lines [][]byte
 }
 
+// guards reports whether a piece may be a route: nothing is held of other objects.
+func (p piece) guards() bool { return routeLike.Match(p.text()) }
+
+func (p piece) text() []byte { return bytes.Join(p.lines, []byte{'\n'}) }
+
 var (
+	routeLike = regexp.MustCompile(`(?i)route|parentref`)
 	// nearlyMarker matches what people write for ---.
 	nearlyMarker = regexp.MustCompile(`^[ \t]*(-|–|—){2,}[ \t\r]*$`)
 	headField    = regexp.MustCompile(`^(apiVersion|kind|metadata):`)
@@ -64,7 +73,7 @@ func piecesOf(text []byte) (pieces []piece) {
 	at := piece{}
 	seen := map[string]bool{}
 	cut := func(above int) {
-		if !blank(bytes.Join(at.lines, []byte{'\n'})) {
+		if !blank(at.text()) {
 			pieces = append(pieces, at)
 		}
 		at = piece{above: above}
@@ -92,10 +101,11 @@ func piecesOf(text []byte) (pieces []piece) {
 
 // Bounds of what is tried to make YAML of pieces.
 const (
-	maxSalvaged = 200 // pieces in one scan
-	maxRepaired = 200 // lines of it
-	maxRemoved  = 10  // lines that may be left out
-	repairReach = 8   // how far above the line that can't be read the mistake may be
+	maxSalvaged     = 100 // pieces in one scan
+	maxRepaired     = 200 // lines of one
+	maxRepairedSize = 16 << 10
+	maxRemoved      = 10 // lines that may be left out
+	repairReach     = 8  // how far above the line that can't be read the mistake may be
 )
 
 // repair returns the tree of a piece with the least change that makes YAML of it, and whether it
@@ -104,7 +114,7 @@ func (r *reader) repair(p piece) (node *yaml.Node, lost bool) {
 	if node := p.parse(); node != nil {
 		return node, false
 	}
-	if len(p.lines) > maxRepaired {
+	if len(p.lines) > maxRepaired || len(p.text()) > maxRepairedSize {
 		return nil, false
 	}
 	var best *yaml.Node
@@ -158,7 +168,7 @@ func (p piece) parse() (node *yaml.Node) {
 			node = nil
 		}
 	}()
-	text := append(bytes.Repeat([]byte{'\n'}, p.above), bytes.Join(p.lines, []byte{'\n'})...)
+	text := append(bytes.Repeat([]byte{'\n'}, p.above), p.text()...)
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var document yaml.Node
 	if decoder.Decode(&document) != nil || len(document.Content) != 1 || decoder.Decode(new(yaml.Node)) == nil {
@@ -170,7 +180,7 @@ func (p piece) parse() (node *yaml.Node) {
 // failing is the index of the line that can't be read.
 func (p piece) failing() int {
 	valid := len(p.lines) - 1
-	for valid > 0 && (piece{lines: p.lines[:valid]}).parse() == nil && !blank(bytes.Join(p.lines[:valid], []byte{'\n'})) {
+	for valid > 0 && !(piece{lines: p.lines[:valid]}).begins() {
 		valid--
 	}
 	for valid < len(p.lines)-1 && blank(p.lines[valid]) {
@@ -178,6 +188,9 @@ func (p piece) failing() int {
 	}
 	return max(0, valid)
 }
+
+// begins reports whether a piece is the beginning of YAML.
+func (p piece) begins() bool { return p.parse() != nil || blank(p.text()) }
 
 // repairs yields pieces that differ from one by a mistake that people make near a line, and
 // whether that is all that can have been meant.
