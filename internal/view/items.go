@@ -140,6 +140,11 @@ func routeItem(_ *flow.Ctx, r *topology.Route, s *gwv1.RouteStatus) *Item {
 	for _, parent := range s.Parents {
 		out.Summary.Parents = append(out.Summary.Parents, parentLabel(r.Key.Namespace, parent.ParentRef))
 	}
+	if len(s.Parents) == 0 { // nobody has answered: what the route names is known all the same
+		for _, ref := range topology.ParentRefs(r.Object) {
+			out.Summary.Parents = append(out.Summary.Parents, parentLabel(r.Key.Namespace, ref))
+		}
+	}
 	out.Summary.Path, out.Summary.Redirect = sample(r.Object)
 	out.Summary.Call = sampleCall(r.Object)
 	for _, h := range topology.Hostnames(r.Object) {

@@ -2,6 +2,7 @@ package view
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -156,7 +157,7 @@ func TestAbandoned(t *testing.T) {
 // names the set, and the row says whose that is.
 func TestRoutesOfSets(t *testing.T) {
 	p := pipeline.New(pipeline.Provisioned(controller, "", nil))
-	p.Apply(source.Batch{Set: []source.Object{
+	set := []source.Object{
 		manifest[gwv1.GatewayClass](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: ours}, spec: {controllerName: `+controller+`}}`),
 		manifest[gwv1.Gateway](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {namespace: infra, name: web},
 		  spec: {gatewayClassName: ours, allowedListeners: {namespaces: {from: All}}, listeners: [{name: http, port: 80, protocol: HTTP}]}}`),
@@ -164,16 +165,27 @@ func TestRoutesOfSets(t *testing.T) {
 		  spec: {parentRef: {name: web, namespace: infra}, listeners: [{name: a, port: 81, protocol: HTTP}]}}`),
 		manifest[gwv1.HTTPRoute](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {namespace: shop, name: route},
 		  spec: {parentRefs: [{kind: ListenerSet, name: more, sectionName: a}, {kind: ListenerSet, name: more}, {name: web, namespace: infra}]}}`),
-	}})
-	for _, it := range Of(p).Items {
+	}
+	p.Apply(source.Batch{Set: set})
+	objects := map[object.Key]source.Object{}
+	for _, o := range set {
+		objects[source.KeyOf(o)] = o
+	}
+	rows := 0
+	for _, it := range slices.Concat(Of(p).Items, Live(p, objects, controller, "").Items) { // where nobody has answered, too
 		if it.Kind != "HTTPRoute" {
 			continue
+		}
+		rows++
+		if len(it.Summary.Parents) != 3 {
+			t.Errorf("its parents are %q", it.Summary.Parents)
 		}
 		want := map[string]string{"ListenerSet shop/more/a": "infra/web", "ListenerSet shop/more": "infra/web"}
 		if !maps.Equal(it.Summary.SetGateways, want) {
 			t.Errorf("%v", it.Summary.SetGateways)
 		}
-		return
 	}
-	t.Error("no row of the route")
+	if rows != 2 {
+		t.Errorf("%d rows of the route", rows)
+	}
 }
