@@ -3,6 +3,7 @@ package standalone
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -140,9 +141,7 @@ func (g *guarded) start() {
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			g.p.Apply(b)
-			for name, problems := range b.Problems {
-				g.told[name] = problems
-			}
+			maps.Copy(g.told, b.Problems)
 			select {
 			case g.came <- struct{}{}:
 			default:
@@ -266,7 +265,7 @@ func misspelt() map[string]string {
 		{"metadata:", "metdata:"},
 		{"metadata:", "meta:"},
 		{"metadata:", "Metadata:"},
-		{"  name: guard", "  nmae: guard"},
+		{"  name: guard", "  nme: guard"},
 		{"  name: guard\n", ""},
 		{"  name: guard", "  name:"},
 		{"  name: guard", "  name: 7"},
@@ -284,7 +283,7 @@ func misspelt() map[string]string {
 		{"kind: Gateway", "knd: Gateway"},
 		{"kind: Gateway", "group: gateway.networking.k8s.oi"},
 		{"kind: Gateway", "group: \"\""},
-		{"  - name: web", "  - nmae: web"},
+		{"  - name: web", "  - nme: web"},
 		{"  - name: web\n    kind: Gateway", "    name: web\n    kind: Gateway"},
 		{"  - name: web\n    kind: Gateway", "  - web"},
 		{"parentRefs:", "parentRef:"},
@@ -333,7 +332,7 @@ func TestMisspeltIdentity(t *testing.T) {
 				t.Error(p)
 			}
 			// The name goes in the same edit.
-			g.edit("guard.yaml", strings.Replace(text, "guard", "gaurd", 1))
+			g.edit("guard.yaml", strings.Replace(text, "guard", "gard", 1))
 			g.held(login)
 			g.start()
 			g.held(login)
@@ -380,7 +379,7 @@ func TestHalfWritten(t *testing.T) {
 			g.held(login)
 			g.start()
 			g.held(login)
-			g.edit("guard.yaml", strings.Replace(text, "guard", "gaurd", 1))
+			g.edit("guard.yaml", strings.Replace(text, "guard", "gard", 1))
 			if got := g.answer("site.example", "/admin/users"); got == open {
 				g.Errorf("/admin is open; problems:\n%s", g.problems())
 			}
@@ -439,7 +438,7 @@ func TestNoYAML(t *testing.T) {
 			g.held(login)
 			g.start()
 			g.held(login)
-			g.edit("guard.yaml", strings.Replace(text, "name: guard", "name: gaurd", 1))
+			g.edit("guard.yaml", strings.Replace(text, "name: guard", "name: gard", 1))
 			if got := g.answer("site.example", "/admin/users"); got == open {
 				g.Errorf("/admin is open; problems:\n%s", g.problems())
 			}
@@ -501,7 +500,7 @@ func TestCopyTakesNothing(t *testing.T) {
 		"in a file behind":      {"z-copy.yaml", stolen},
 		"above it":              {"guard.yaml", stolen + "---\n" + guard},
 		"misspelt":              {"a-copy.yaml", strings.Replace(stolen, "HTTPRoute", "HTTPRout", 1)},
-		"another one, misspelt": {"a-copy.yaml", strings.Replace(stolen, "name: guard", "nmae: guard", 1)},
+		"another one, misspelt": {"a-copy.yaml", strings.Replace(stolen, "name: guard", "nme: guard", 1)},
 		"without a separator":   {"a-copy.yaml", stolen + strings.Replace(stolen, "guard", "other", 1)},
 	} {
 		t.Run(name+", while no process runs", func(t *testing.T) {

@@ -32,10 +32,11 @@ func (x *index) problems(f *file) []source.Problem {
 			problems = append(problems, p)
 		}
 		for _, def := range doc.definitions() {
+			first := def.firstFault()
 			for i, flt := range def.faults() {
 				p := flt.problem(f.name, doc)
 				x.attribute(&p, def)
-				if i == 0 {
+				if i == first {
 					for _, note := range x.notes(def) {
 						p.Message = source.Also(p.Message, note)
 					}
@@ -49,6 +50,17 @@ func (x *index) problems(f *file) []source.Problem {
 	}
 	slices.SortStableFunc(problems, func(a, b source.Problem) int { return a.Line - b.Line })
 	return problems
+}
+
+// firstFault is the index of the fault that is told first.
+func (d *definition) firstFault() (first int) {
+	faults := d.faults()
+	for i := range faults {
+		if faults[i].line < faults[first].line {
+			first = i
+		}
+	}
+	return first
 }
 
 // attribute says which object a problem with a definition is about. One that is guessed is

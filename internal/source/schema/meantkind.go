@@ -16,13 +16,19 @@ func (v *Validator) meantKind(m *Meant) bool {
 	case noVersion == nil && noKind == nil:
 		return v.knownKind(m, apiVersion, name)
 	case noKind == nil:
-		m.Faults = append(m.Faults, asFault(noVersion))
 		m.Kinds = v.kindsNear(name)
 		var groups []string
 		for _, known := range v.sorted() {
 			groups = append(groups, known.Group())
 		}
-		m.row = v.nearKind(name, groups...)
+		fault := asFault(noVersion)
+		if m.row = v.nearKind(name, groups...); m.row != nil {
+			fault.Detail = strings.TrimPrefix(fault.Detail+"; for kind "+m.row.Kind.Name()+" it is "+m.row.APIVersion(), "; ")
+			if m.row.Kind.Name() != name {
+				m.Faults = append(m.Faults, asFault(wrongKind(m.row, m.row.APIVersion(), name)))
+			}
+		}
+		m.Faults = append(m.Faults, fault)
 	default:
 		m.Faults = append(m.Faults, asFault(noKind))
 		if noVersion != nil {

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -168,8 +169,7 @@ func (v *Validator) wrongRef(ref map[string]any) (wrong *UnknownKindError, meant
 	if group == kind.Core {
 		apiVersion = "v1"
 	}
-	wrong, _ = v.unknownKind(group, apiVersion, name).(*UnknownKindError)
-	if wrong == nil || wrong.meant == nil {
+	if !errors.As(v.unknownKind(group, apiVersion, name), &wrong) || wrong.meant == nil {
 		return nil, nil
 	}
 	if wrong.Field == "apiVersion" { // a reference has no version

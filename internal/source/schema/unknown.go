@@ -35,7 +35,8 @@ func (e *UnknownKindError) Error() string { return e.Text }
 // unknownKind says what is wrong with a group and a kind of which there is no row.
 func (v *Validator) unknownKind(group, apiVersion, name string) error {
 	custom := slices.Sorted(maps.Keys(v.groups))
-	written, groups := group, []string{group}
+	written := group
+	var groups []string
 	switch {
 	case v.groups[group]:
 		near := v.nearKind(name, group)
