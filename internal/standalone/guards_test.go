@@ -346,6 +346,7 @@ func TestMisspeltIdentity(t *testing.T) {
 func TestHalfWritten(t *testing.T) {
 	for _, c := range [][2]string{
 		{"    filters:\n    - type: RequestRedirect\n      requestRedirect: {hostname: login.example}", "    filters:"},
+		{"  - site.example", "  - - site.example"},
 		{"    filters:\n    -", "    filters:\n    backendRefs:\n    -"},
 		{"  rules:\n", "  rules:\n  hostname:\n"},
 		{"        value: /admin", "        #value: /admin"},
@@ -387,6 +388,23 @@ func TestHalfWritten(t *testing.T) {
 	}
 }
 
+// TestEmptyNamespace: a namespace that is half-written doesn't move a guard to another one.
+func TestEmptyNamespace(t *testing.T) {
+	g := newGuarded(t)
+	g.put("guard.yaml", guard)
+	g.start()
+	g.edit("guard.yaml", strings.Replace(guard, "namespace: infra", "namespace:", 1))
+	g.held(login)
+	g.start()
+	g.held(login)
+	g.remove("guard.yaml")
+	g.held(open)
+	g.edit("guard.yaml", strings.Replace(guard, "namespace: infra", "namespace:", 1))
+	if p := g.problems(); !strings.Contains(p, "of spec.parentRefs[0] nothing can be read: until it can be read, what it was to guard there may be open") {
+		t.Errorf("problems:\n%s", p)
+	}
+}
+
 // TestNoYAML: text that can't be parsed guards what it seems to say.
 func TestNoYAML(t *testing.T) {
 	other := strings.NewReplacer("guard", "other", "/admin", "/other").Replace(guard)
@@ -395,6 +413,15 @@ func TestNoYAML(t *testing.T) {
 		{"  parentRefs:\n", "parentRefs:\n"},
 		{"  rules:\n  - matches:", "  matches:"},
 		{"  hostnames:\n", "   hostnames:\n"},
+		{"apiVersion:", " apiVersion:"},
+		{"apiVersion:", "- apiVersion:"},
+		{"metadata:", "- metadata:"},
+		{"metadata:", "   metadata:"},
+		{"    kind: Gateway", "kind: Gateway"},
+		{"    kind: Gateway", "    kind Gateway"},
+		{"    kind: Gateway", "       kind: Gateway"},
+		{"- name: web", "- name web"},
+		{"  parentRefs:\n", ""},
 		{"  hostnames:\n", "  hostnames\n"},
 		{"  rules:\n", "  rules\n"},
 		{"    - path:", "    - path"},

@@ -2,6 +2,8 @@ package file
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"iter"
 	"regexp"
 	"slices"
@@ -64,6 +66,7 @@ var (
 	routeLike = regexp.MustCompile(`(?i)route|parentref`)
 	// nearlyMarker matches what people write for ---.
 	nearlyMarker = regexp.MustCompile(`^[ \t]*(-|–|—){2,}[ \t\r]*$`)
+	noColon      = regexp.MustCompile(`^([ \t]*(?:- )?[A-Za-z]+) ([^:]+)$`)
 	headField    = regexp.MustCompile(`^(apiVersion|kind|metadata):`)
 )
 
@@ -79,24 +82,41 @@ func piecesOf(text []byte) (pieces []piece) {
 		at = piece{above: above}
 		clear(seen)
 	}
-	n := 0
-	for line := range bytes.Lines(text) {
-		n++
-		line = bytes.TrimRight(line, "\r\n")
+	lines := bytes.Split(text, []byte{'\n'})
+	for i, line := range lines {
+		line = bytes.TrimRight(line, "\r")
 		if nearlyMarker.Match(line) {
-			cut(n)
+			cut(i + 1)
 			continue
 		}
 		if m := headField.FindSubmatch(line); m != nil {
-			if seen[string(m[1])] && len(seen) > 1 {
-				cut(n - 1)
+			if seen[string(m[1])] && len(seen) > 1 && beginsObject(lines[i:]) {
+				cut(i)
 			}
 			seen[string(m[1])] = true
 		}
 		at.lines = append(at.lines, line)
 	}
-	cut(n)
+	cut(len(lines))
 	return pieces
+}
+
+// beginsObject reports whether lines name an object by more than one field.
+func beginsObject(lines [][]byte) bool {
+	seen := map[string]bool{}
+	for _, line := range lines {
+		m := headField.FindSubmatch(line)
+		switch {
+		case m == nil:
+		case seen[string(m[1])]:
+			return false
+		case len(seen) == 1:
+			return true
+		default:
+			seen[string(m[1])] = true
+		}
+	}
+	return false
 }
 
 // Bounds of what is tried to make YAML of pieces.
@@ -171,7 +191,7 @@ func (p piece) parse() (node *yaml.Node) {
 	text := append(bytes.Repeat([]byte{'\n'}, p.above), p.text()...)
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var document yaml.Node
-	if decoder.Decode(&document) != nil || len(document.Content) != 1 || decoder.Decode(new(yaml.Node)) == nil {
+	if decoder.Decode(&document) != nil || len(document.Content) != 1 || !errors.Is(decoder.Decode(new(yaml.Node)), io.EOF) {
 		return nil
 	}
 	return document.Content[0]
@@ -218,7 +238,7 @@ func (p piece) repairs(at int) iter.Seq2[piece, bool] {
 		}
 		for i := at; i >= max(0, at-repairReach); i-- {
 			for _, n := range [...]int{1, 2, 3, 4, 6, len(p.lines)} {
-				for _, by := range [...]int{2, -2, 1, -1, 4, -4} {
+				for _, by := range [...]int{2, -2, 1, -1, 4, -4, 3, -3} {
 					moved := shifted(p.lines[i:min(len(p.lines), i+n)], by)
 					if moved != nil && !yield(with(i, moved...), true) {
 						return
@@ -249,13 +269,13 @@ func shifted(lines [][]byte, by int) [][]byte {
 
 // mendedLines are what a line may have been meant to be.
 func mendedLines(line string) []string {
-	out := []string{line + ":"}
+	out := []string{noColon.ReplaceAllString(line, "$1: $2"), line + ":"}
 	if key, value, ok := strings.Cut(line, ":"); ok {
 		value = strings.TrimSpace(value)
 		out = append(out, key+": "+value, key+": '"+strings.Trim(value, `'"`)+"'", key+": "+strings.Trim(value, "[]{}"))
 	}
 	if key, value, ok := strings.Cut(line, "- "); ok {
-		out = append(out, key+"- '"+strings.Trim(strings.TrimSpace(value), `'"`)+"'")
+		out = append(out, key+value, key+"  "+value, key+"- '"+strings.Trim(strings.TrimSpace(value), `'"`)+"'")
 	}
 	for _, end := range [...]string{`"`, `'`, "]", "}", "}]", "]}", "}}"} {
 		out = append(out, line+end)

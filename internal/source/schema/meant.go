@@ -171,7 +171,10 @@ func outside(name string) *field.Error {
 
 // misplaced is the error of a namespace that is misspelt, or not in metadata.
 func misplaced(content, meta map[string]any) error {
-	if _, ok := meta["namespace"]; ok {
+	switch value, ok := meta["namespace"]; {
+	case ok && value == nil:
+		return noNamespace()
+	case ok:
 		return nil
 	}
 	if _, ok := content["namespace"]; ok {
@@ -185,11 +188,18 @@ func misplaced(content, meta map[string]any) error {
 	return nil
 }
 
+// noNamespace is the error of a namespace without a value: a slip of the hand would move the
+// object to another one.
+func noNamespace() *field.Error {
+	return field.TypeInvalid(field.NewPath("metadata", "namespace"), field.OmitValueType{}, "the field has no value: write it, or remove the field")
+}
+
 // meantNamespace sets the namespace, and reports whether it can be read.
 func (m *Meant) meantNamespace(meta map[string]any) bool {
 	path := field.NewPath("metadata", "namespace")
-	value := meta["namespace"]
+	value, said := meta["namespace"]
 	namespace, ok := namespaceOf(value)
+	empty := said && value == nil && m.row.Scope != kind.ClusterScoped
 	switch _, text := value.(string); {
 	case m.row.Scope == kind.ClusterScoped:
 		if value != nil && value != "" {
@@ -197,6 +207,8 @@ func (m *Meant) meantNamespace(meta map[string]any) bool {
 			delete(meta, "namespace")
 		}
 		return true
+	case empty:
+		m.Faults, ok = append(m.Faults, noNamespace()), false
 	case value != nil && !text:
 		m.Faults = append(m.Faults, wrongType(path, "a string", value)...)
 	case text && namespace != value:

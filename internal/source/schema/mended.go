@@ -29,15 +29,19 @@ func (v *Validator) Mended(id Identity, content map[string]any) (mended map[stri
 	}
 	m := mender{v: v, fields: s.structural.Properties["spec"].Properties, moved: moved}
 	m.respell("", content, topFields)
+	meta, _ := content["metadata"].(map[string]any)
+	if inner, ok := meta["spec"]; ok && content["spec"] == nil {
+		content["spec"] = inner
+		m.moved["spec"] = true
+		delete(meta, "spec")
+	}
 	spec := merged(content["spec"])
 	if spec == nil {
 		spec = map[string]any{}
 	}
 	m.respell("spec", spec, m.names())
 	m.lift(spec, content)
-	if meta, ok := content["metadata"].(map[string]any); ok {
-		m.lift(spec, meta)
-	}
+	m.lift(spec, meta)
 	if text, ok := spec["hostnames"].(string); ok {
 		spec["hostnames"] = []any{text}
 	}
@@ -92,15 +96,27 @@ func (m *mender) parents(spec map[string]any) {
 	if refs.Items == nil {
 		return
 	}
+	fields := slices.Sorted(maps.Keys(refs.Items.Properties))
 	list, ok := spec["parentRefs"].([]any)
-	if !ok && spec["parentRefs"] != nil {
+	switch _, named := spec["name"].(string); {
+	case ok:
+	case spec["parentRefs"] != nil:
 		list = []any{spec["parentRefs"]}
+	case named: // what is in the list stands where the list should
+		ref := map[string]any{}
+		for _, name := range fields {
+			if value, ok := spec[name]; ok {
+				ref[name] = value
+				delete(spec, name)
+			}
+		}
+		list = []any{ref}
+		m.moved["spec.parentRefs"] = true
 	}
 	if len(list) == 0 {
 		return
 	}
 	list = slices.Clone(list)
-	fields := slices.Sorted(maps.Keys(refs.Items.Properties))
 	var hosts []any
 	for i := range list {
 		ref := merged(list[i])

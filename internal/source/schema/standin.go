@@ -202,6 +202,9 @@ func widest(parents []any) []any {
 func hostnamesOf(spec map[string]any) (hosts []any, unread []string) {
 	list, _ := spec["hostnames"].([]any)
 	for i, value := range list {
+		if inner, ok := value.([]any); ok && len(inner) == 1 {
+			value = inner[0] // there is a - too many
+		}
 		text, _ := value.(string)
 		switch host := widerHost(hostOf(text)); {
 		case host == "":
