@@ -1,8 +1,11 @@
 package envoy
 
 import (
+	"slices"
+
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
+	filterchainv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/filter_chain/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	statefulsessionv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/stateful_session/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -26,7 +29,8 @@ var httpFilters = []*hcmv3.HttpFilter{
 	// Before all that may refuse, since a preflight has no credentials and asks
 	// for nothing.
 	optional(corsFilter, &corsv3.Cors{}),
-	// Before all that answers or forwards.
+	// Before all that answers or forwards, and before a service is asked.
+	optional(accessSlot, &filterchainv3.FilterChainConfig{}),
 	authFilters[0], authFilters[1], authFilters[2],
 	// Behind what may refuse: whoever is turned away has no session.
 	optional(sessionFilter, &statefulsessionv3.StatefulSession{}),
@@ -49,10 +53,29 @@ func optional(name string, m message) *hcmv3.HttpFilter {
 	}
 }
 
-// routeFilters enables the filters that a level needs, and disables those of the levels
-// around it that take turns with them. Outer is the authorization that is in force
-// there; nil for none.
-func routeFilters(f *ir.Filters, outer *ir.Auth) (map[string]*anypb.Any, error) {
+// guards are what is in force around a level.
+type guards struct {
+	auth   *ir.Auth     // the service that is asked; nil for none
+	access []*ir.Access // who may pass, by each level that says so, from the outside
+}
+
+// within adds what a level says.
+func (g guards) within(f *ir.Filters) guards {
+	if f == nil {
+		return g
+	}
+	if f.Auth != nil {
+		g.auth = f.Auth
+	}
+	if f.Access != nil {
+		g.access = append(slices.Clip(g.access), f.Access)
+	}
+	return g
+}
+
+// routeFilters enables the filters that a level needs, and disables or replaces those of the
+// levels around it that would be in force beside them.
+func routeFilters(f *ir.Filters, outer guards) (map[string]*anypb.Any, error) {
 	var out map[string]*anypb.Any
 	enable := func(name string, m message, err error) error {
 		if err != nil {
@@ -74,16 +97,36 @@ func routeFilters(f *ir.Filters, outer *ir.Auth) (map[string]*anypb.Any, error) 
 			return nil, err
 		}
 	}
+	if f.Access != nil {
+		if err := enableAccess(f.Access, outer.access, enable); err != nil {
+			return nil, err
+		}
+	}
 	if f.Auth != nil {
 		name, settings, err := routeAuth(f.Auth)
 		if err := enable(name, settings, err); err != nil {
 			return nil, err
 		}
-		if outer != nil && authFilter(outer) != name {
-			if err := enable(authFilter(outer), &routev3.FilterConfig{Disabled: true}, nil); err != nil {
+		if outer.auth != nil && authFilter(outer.auth) != name {
+			if err := enable(authFilter(outer.auth), &routev3.FilterConfig{Disabled: true}, nil); err != nil {
 				return nil, err
 			}
 		}
 	}
 	return out, nil
+}
+
+// enableAccess fills the slot for who may pass, or switches it off where everybody may.
+func enableAccess(a *ir.Access, outer []*ir.Access, enable func(string, message, error) error) error {
+	if a.IsOpen() {
+		if len(outer) == 0 {
+			return nil
+		}
+		return enable(accessSlot, &routev3.FilterConfig{Disabled: true}, nil)
+	}
+	chain, err := access(a, outer)
+	if chain == nil && err == nil {
+		return nil
+	}
+	return enable(accessSlot, chain, err)
 }

@@ -19,9 +19,9 @@ import (
 
 // surroundings is what the levels around a rule do, as far as the rule must know.
 type surroundings struct {
-	headers bool     // are changed
-	mirrors bool     // get copies of requests
-	auth    *ir.Auth // that is asked; nil for none
+	headers bool // are changed
+	mirrors bool // get copies of requests
+	guards  guards
 }
 
 // surround returns what is around the rules of a host.
@@ -33,9 +33,7 @@ func surround(h *ir.Host) surroundings {
 		}
 		s.headers = s.headers || changesHeaders(f)
 		s.mirrors = s.mirrors || len(f.Mirrors) > 0
-		if f.Auth != nil {
-			s.auth = f.Auth
-		}
+		s.guards = s.guards.within(f)
 	}
 	return s
 }
@@ -53,11 +51,7 @@ func setHostFilters(vh *routev3.VirtualHost, h *ir.Host) (err error) {
 	if err := besideRules(h.Filters); err != nil {
 		return err
 	}
-	var outer *ir.Auth
-	if h.Around != nil {
-		outer = h.Around.Auth
-	}
-	if vh.TypedPerFilterConfig, err = routeFilters(h.Filters, outer); err != nil {
+	if vh.TypedPerFilterConfig, err = routeFilters(h.Filters, guards{}.within(h.Around)); err != nil {
 		return err
 	}
 	vh.RequestMirrorPolicies = mirrors(h.Filters.Mirrors)
@@ -76,7 +70,7 @@ func setTableFilters(m *routev3.RouteConfiguration, f *ir.Filters) (err error) {
 	if err := besideRules(f); err != nil {
 		return err
 	}
-	if m.TypedPerFilterConfig, err = routeFilters(f, nil); err != nil {
+	if m.TypedPerFilterConfig, err = routeFilters(f, guards{}); err != nil {
 		return err
 	}
 	m.RequestMirrorPolicies = mirrors(f.Mirrors)

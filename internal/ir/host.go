@@ -101,6 +101,7 @@ type Filters struct {
 	Rewrite         *Rewrite       `json:"rewrite,omitempty"`
 	Mirrors         []Mirror       `json:"mirrors,omitempty"`
 	CORS            *CORS          `json:"cors,omitempty"`
+	Access          *Access        `json:"access,omitempty"`
 	Auth            *Auth          `json:"auth,omitempty"`
 }
 

@@ -1,0 +1,131 @@
+package envoy
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+
+	luav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/lua/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+//go:embed access.lua
+var accessSource string
+
+// accessScript is the source without what is there for people: there may be many copies.
+var accessScript = func() string {
+	var b strings.Builder
+	for line := range strings.Lines(accessSource) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}()
+
+// keysInFunction bounds the entries that one function of the script makes: a function has at
+// most 65,536 constants, and each entry is two.
+const keysInFunction = 10_000
+
+// credentials is the script with the keys and passwords that it knows.
+func credentials(a *ir.Access) (message, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "local required = %t\n", a.Authenticated)
+	challenges, err := challenges(a)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(&b, "local challenges = {%s}\nlocal rules = {}\n", strings.Join(challenges, ", "))
+	for i := range a.Keys {
+		k := &a.Keys[i]
+		b.WriteString("do local rule = {keys = {}, from = {")
+		for _, from := range k.From {
+			b.WriteString(luaSource(from))
+		}
+		fmt.Fprintf(&b, "}, salt = %s%s} rules[#rules + 1] = rule\n", luaText(k.Salt), luaField("header", k.Header))
+		luaTable(&b, "rule.keys", len(k.Keys), func(i int) (string, string) { return k.Keys[i].Sum.Reveal(), k.Keys[i].Client })
+		b.WriteString("end\n")
+	}
+	for i := range a.Passwords {
+		p := &a.Passwords[i]
+		fmt.Fprintf(&b, "do local rule = {users = {}, salt = %s%s} rules[#rules + 1] = rule\n", luaText(p.Salt), luaField("header", p.Header))
+		luaTable(&b, "rule.users", len(p.Users), func(i int) (string, string) { return p.Users[i].User, p.Users[i].Sum.Reveal() })
+		b.WriteString("end\n")
+	}
+	b.WriteString(accessScript)
+	return &luav3.Lua{
+		DefaultSourceCode: inlined(b.String()),
+		// The route that has been chosen is the one whose policy is asked here.
+		ClearRouteCache: wrapperspb.Bool(false),
+	}, nil
+}
+
+// challenges are what those without credentials are told to have (RFC 9110, section 11.6.1).
+func challenges(a *ir.Access) (all []string, err error) {
+	if len(a.Tokens) > 0 {
+		all = append(all, luaText("Bearer"))
+	}
+	for i := range a.Passwords {
+		realm := a.Passwords[i].Realm
+		if strings.ContainsFunc(realm, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
+			return nil, errors.New("the realm of passwords is no plain text")
+		}
+		all = append(all, luaText(`Basic realm="`+realm+`", charset="UTF-8"`))
+	}
+	if len(all) == 0 && len(a.Keys) > 0 {
+		all = append(all, luaText("ApiKey"))
+	}
+	return all, nil
+}
+
+func luaSource(from ir.CredentialSource) string {
+	switch {
+	case from.Header != "" && from.Prefix != "":
+		return "{header = " + luaText(from.Header) + ", prefix = " + luaText(strings.ToLower(from.Prefix)) + "},"
+	case from.Header != "":
+		return "{header = " + luaText(from.Header) + "},"
+	case from.Query != "":
+		return "{query = " + luaText(from.Query) + "},"
+	default:
+		return "{cookie = " + luaText(from.Cookie) + "},"
+	}
+}
+
+// luaField is a further field of a table; nothing where it is empty.
+func luaField(name, value string) string {
+	if value == "" {
+		return ""
+	}
+	return ", " + name + " = " + luaText(value)
+}
+
+// luaTable fills a table.
+func luaTable(b *strings.Builder, name string, n int, entry func(int) (key, value string)) {
+	for begin := 0; begin < n; begin += keysInFunction {
+		fmt.Fprintf(b, ";(function() local t = %s\n", name)
+		for i := begin; i < min(n, begin+keysInFunction); i++ {
+			key, value := entry(i)
+			fmt.Fprintf(b, "t[%s] = %s\n", luaText(key), luaText(value))
+		}
+		b.WriteString("end)();\n")
+	}
+}
+
+// luaText is a text as a constant of the script: whatever is in it can't end it.
+func luaText(text string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(text) {
+		c := text[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == ' ' || c == '-' || c == '_' || c == '.' {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "\\%03d", c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}

@@ -1,0 +1,106 @@
+package ir
+
+import "net/netip"
+
+// Access says whose requests may pass. It is asked before a service that authorizes, and
+// before all else that answers requests, except for preflights. The zero Access lets
+// everybody pass, also where a level around says otherwise.
+type Access struct {
+	// Authenticated says that a request needs one of the credentials below, whichever; where
+	// there are none of them, nobody passes. Those without a valid one are answered with 401.
+	Authenticated bool              `json:"authenticated,omitempty"`
+	Tokens        []TokenIssuer     `json:"tokens,omitempty"`     // sorted by name
+	Keys          []APIKeys         `json:"keys,omitempty"`       // sorted by name
+	Passwords     []Passwords       `json:"passwords,omitempty"`  // sorted by name
+	Conditions    []AccessCondition `json:"conditions,omitempty"` // sorted by name; all must hold, or the answer is 403
+	// Hidden are headers, in lower case and sorted, that only the proxy may set: what
+	// clients send under these names is removed, whoever they are.
+	Hidden []string `json:"hidden,omitempty"`
+}
+
+// IsOpen reports whether everybody may pass, and nothing is done to requests.
+func (a *Access) IsOpen() bool {
+	return !a.Authenticated && len(a.Tokens)+len(a.Keys)+len(a.Passwords)+len(a.Conditions)+len(a.Hidden) == 0
+}
+
+// TokenIssuer is whose JSON Web Tokens are credentials (RFC 7519).
+type TokenIssuer struct {
+	Name      string   `json:"name"` // unique among the issuers
+	Issuer    string   `json:"issuer"`
+	Audiences []string `json:"audiences,omitempty"` // one of them must be among the token's; none for any
+	// JWKS are the public keys that sign (RFC 7517), as JSON.
+	JWKS string             `json:"jwks"`
+	From []CredentialSource `json:"from"`
+	// Headers tell the backend claims of the token. Their names are among those hidden.
+	Headers []ClaimHeader `json:"headers,omitempty"`
+}
+
+// ClaimHeader is a header with the value of a claim.
+type ClaimHeader struct {
+	Claim  []string `json:"claim"`  // the path to it
+	Header string   `json:"header"` // in lower case
+}
+
+// CredentialSource is where in a request a credential is. Exactly one of the three is set.
+type CredentialSource struct {
+	Header string `json:"header,omitempty"` // in lower case
+	Prefix string `json:"prefix,omitempty"` // before it in the header, such as "Bearer "
+	Query  string `json:"query,omitempty"`
+	Cookie string `json:"cookie,omitempty"`
+}
+
+// APIKeys are keys that are credentials, as nobody can read them.
+type APIKeys struct {
+	Name string             `json:"name"`
+	From []CredentialSource `json:"from"`
+	Salt string             `json:"salt"`
+	Keys []HashedKey        `json:"keys"` // sorted by sum, each sum once
+	// Header tells the backend whose key it is, in lower case; empty for not at all. It is
+	// among those hidden.
+	Header string `json:"header,omitempty"`
+}
+
+// HashedKey is the key of a client.
+type HashedKey struct {
+	Sum    Sensitive `json:"sum"` // SHA-256 of salt and key, in hexadecimal digits
+	Client string    `json:"client"`
+}
+
+// Passwords are names and passwords that are credentials, by HTTP's Basic scheme (RFC 7617).
+type Passwords struct {
+	Name  string           `json:"name"`
+	Realm string           `json:"realm"`
+	Salt  string           `json:"salt"`
+	Users []HashedPassword `json:"users"` // sorted by name, each name once
+	// Header tells the backend the user's name, as that of APIKeys.
+	Header string `json:"header,omitempty"`
+}
+
+// HashedPassword is the password of a user.
+type HashedPassword struct {
+	User string `json:"user"`
+	// Sum is SHA-256 of salt and of the password's SHA-1 in base 64, in hexadecimal digits.
+	Sum Sensitive `json:"sum"`
+}
+
+// AccessCondition is a condition that a request meets, whatever its credentials are. All
+// that is set must hold.
+type AccessCondition struct {
+	Name string `json:"name"`
+	// Never says that no request meets it.
+	Never bool `json:"never,omitempty"`
+	// Allow are the addresses of clients that pass; none for all. Deny are those that don't.
+	Allow []netip.Prefix `json:"allow,omitempty"`
+	Deny  []netip.Prefix `json:"deny,omitempty"`
+	// Claims must all be in the token, each with one of its values.
+	Claims []ClaimMatch `json:"claims,omitempty"`
+	// Clients are the clients and users of which the request must be one's; none for any.
+	Clients []string `json:"clients,omitempty"`
+}
+
+// ClaimMatch is a claim that a token has with one of some values, or with a list that has
+// one of them.
+type ClaimMatch struct {
+	Claim  []string `json:"claim"` // the path to it
+	Values []string `json:"values"`
+}
