@@ -82,6 +82,11 @@ var All = NewTable(
 		Status:   policyStatus(func(o *gwv1.BackendTLSPolicy) *gwv1.PolicyStatus { return &o.Status }),
 	},
 	&Descriptor{
+		Kind: AuthPolicy, Plural: "authpolicies", Words: []string{"ap"}, Family: Policy, Custom: true,
+		Versions: []Version{Typed[v1alpha1.AuthPolicy, v1alpha1.AuthPolicyList]("v1alpha1")},
+		Status:   policyStatus(func(o *v1alpha1.AuthPolicy) *gwv1.PolicyStatus { return &o.Status }),
+	},
+	&Descriptor{
 		Kind: XBackend, Plural: "xbackends", Channel: ExperimentalChannel, Custom: true,
 		Versions: []Version{Typed[gwxv1alpha1.XBackend, gwxv1alpha1.XBackendList]("v1alpha1")},
 		Status:   xBackendStatus(),

@@ -28,6 +28,7 @@ var (
 	XBackend             = object.KindOf(Experimental, "XBackend")
 	BackendTrafficPolicy = object.KindOf(Experimental, "XBackendTrafficPolicy")
 	GatewayParameters    = object.KindOf(Gatehouse, "GatewayParameters")
+	AuthPolicy           = object.KindOf(Gatehouse, "AuthPolicy")
 	Service              = object.KindOf(Core, "Service")
 	Secret               = object.KindOf(Core, "Secret")
 	ConfigMap            = object.KindOf(Core, "ConfigMap")

@@ -54,10 +54,14 @@ const maxRounds = 16
 
 // StandIn returns a route that takes the requests of one which Decode has refused, as far as
 // they can be read, and answers them with an error; nil where the kind takes no requests, or
-// the route names no parent that can be read. Content is what Decode has left of it, and errs
+// the route names no parent that can be read. For an AuthPolicy it is one that lets nobody
+// pass. Content is what Decode has left of it, and errs
 // what it has found. Unread are the fields of parents and hosts of which nothing can be read,
 // so that nothing is held there.
 func (v *Validator) StandIn(id Identity, content map[string]any, errs field.ErrorList) (o source.Object, unread []string) {
+	if id.row.Kind == kind.AuthPolicy {
+		return v.closed(id, content, errs)
+	}
 	of, ok := standIns[id.row.Kind]
 	if !ok {
 		return nil, nil
