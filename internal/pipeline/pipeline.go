@@ -52,6 +52,7 @@ type Pipeline struct {
 
 	// Configuration.
 	rules       *flow.Derived[object.Key, *routeRules]
+	portFilters flow.Table[PortKey, *ir.Filters]
 	Ports       *flow.Derived[PortKey, *Port]
 	RouteTables *flow.Derived[ir.TableKey, TableFront]
 	fallbacks   *flow.Derived[ir.HostKey, bool]
@@ -96,6 +97,7 @@ type Pipeline struct {
 	RouteStatus            *flow.Derived[object.Key, *gwv1.RouteStatus]
 	BackendTLSPolicyStatus *flow.Derived[object.Name, *gwv1.PolicyStatus]
 	TrafficPolicyStatus    *flow.Derived[object.Name, *gwv1.PolicyStatus]
+	AuthPolicyStatus       *flow.Derived[object.Name, *gwv1.PolicyStatus]
 	XBackendStatus         *flow.Derived[object.Name, *gwxv1alpha1.BackendStatus]
 	// OtherStatus is that of objects of kinds that nothing else depends on.
 	OtherStatus *flow.Derived[object.Key, any]
@@ -156,6 +158,7 @@ func newPipeline(opts Options, hosts partition) *Pipeline {
 	p.declareStatus()
 	p.declarePolicyStatus()
 	p.declareTrafficStatus()
+	p.declareAuthStatus()
 	p.declareXBackendStatus()
 	p.declareOtherStatus()
 	p.declareReported()
@@ -301,6 +304,7 @@ func (p *Pipeline) declareHosts() {
 				Domain: k.Domain, Port: at.port, HTTPS: at.https, Around: at.filters, Offset: p.Options.Topology.ClientOffset(),
 				Entries: make([]translate.HostEntry, 0, attached.Len()),
 			}
+			entries := make([]topology.AttachmentKey, 0, attached.Len())
 			for key, a := range attached.All() {
 				rules, ok := flow.Get(c, p.rules, key.Route)
 				if !ok {
@@ -314,7 +318,9 @@ func (p *Pipeline) declareHosts() {
 				in.Entries = append(in.Entries, translate.HostEntry{
 					Route: key.Route, Hostname: a.Hosts[i].Hostname, Created: rules.created, Rules: served,
 				})
+				entries = append(entries, key)
 			}
+			p.guard(c, &in, entries)
 			return translate.Host(in), len(in.Entries) > 0
 		})
 
@@ -323,7 +329,8 @@ func (p *Pipeline) declareHosts() {
 	p.FallbackHosts = flow.Map("fallback-hosts", p.fallbacks,
 		func(c *flow.Ctx, k ir.HostKey, misdirected bool, emit func(ir.HostKey, *ir.Host)) {
 			if _, taken := flow.Get(c, p.Hosts, k); !taken {
-				emit(k, &ir.Host{Domain: k.Domain, Misdirected: misdirected})
+				at, _ := flow.Get(c, p.RouteTables, k.TableKey)
+				emit(k, &ir.Host{Domain: k.Domain, Misdirected: misdirected, Filters: unguarded(at.filters), Around: at.filters})
 			}
 		})
 }

@@ -58,6 +58,7 @@ func (p *Pipeline) declarePorts() {
 		}, topology.ListenerKey.Compare)
 	byPort.Also(p.Graph.SetListeners)
 
+	p.declarePortFilters(byPort)
 	forwarding := p.indexForwards()
 	p.Ports = flow.Group("ports", byPort,
 		func(c *flow.Ctx, k PortKey, members flow.Members[topology.ListenerKey, *topology.Listener]) (*Port, bool) {
@@ -83,6 +84,7 @@ func (p *Pipeline) declarePorts() {
 			if listener == nil {
 				return nil, false
 			}
+			listener.Filters, _ = flow.Get(c, p.portFilters, k)
 			return &Port{listener, fallbacksOf(k.Gateway, all)}, true
 		})
 

@@ -92,6 +92,7 @@ func (p *Pipeline) declareReported() {
 	report(p, kind.ListenerSet, p.ListenerSetStatus, Namespaced(kind.ListenerSet))
 	report(p, kind.BackendTLSPolicy, p.BackendTLSPolicyStatus, Namespaced(kind.BackendTLSPolicy))
 	report(p, kind.BackendTrafficPolicy, p.TrafficPolicyStatus, Namespaced(kind.BackendTrafficPolicy))
+	report(p, kind.AuthPolicy, p.AuthPolicyStatus, Namespaced(kind.AuthPolicy))
 	report(p, kind.XBackend, p.XBackendStatus, Namespaced(kind.XBackend))
 	report(p, object.Kind{}, p.RouteStatus, ByKey())
 	report(p, object.Kind{}, p.OtherStatus, ByKey())

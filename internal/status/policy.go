@@ -44,6 +44,37 @@ func TrafficPolicy(controllerName string, node *topology.TrafficPolicy, list []t
 	})
 }
 
+// AuthInput is what the status of an AuthPolicy follows from.
+type AuthInput struct {
+	ControllerName string
+	Node           *topology.AuthPolicy
+	Ancestors      []topology.Ancestor
+	Missing        []topology.MissingTarget
+	// Programmed says of a Gateway how much of the policy is in force there.
+	Programmed func(topology.Ancestor) metav1.Condition
+}
+
+// AuthPolicy is the status of an AuthPolicy, likewise, with an entry for each target that
+// does not exist.
+func AuthPolicy(in AuthInput) gwv1.PolicyStatus {
+	out := ancestors(in.ControllerName, in.Node.Object, in.Ancestors, func(a topology.Ancestor) []metav1.Condition {
+		return []metav1.Condition{a.Accepted, in.Programmed(a)}
+	})
+	for _, m := range in.Missing[:min(len(in.Missing), maxAncestors-len(out.Ancestors))] {
+		ref := gwv1.ParentReference{
+			Group: new(gwv1.Group(m.Target.Kind.Group())), Kind: new(gwv1.Kind(m.Target.Kind.Name())),
+			Namespace: new(gwv1.Namespace(m.Target.Namespace)), Name: gwv1.ObjectName(m.Target.Name.Name),
+		}
+		if m.Target.Section != "" {
+			ref.SectionName = new(gwv1.SectionName(m.Target.Section))
+		}
+		out.Ancestors = append(out.Ancestors, gwv1.PolicyAncestorStatus{
+			AncestorRef: ref, ControllerName: gwv1.GatewayController(in.ControllerName), Conditions: observed(in.Node.Object, m.Accepted),
+		})
+	}
+	return out
+}
+
 func ancestors(controllerName string, o metav1.Object, list []topology.Ancestor, conditions func(topology.Ancestor) []metav1.Condition) gwv1.PolicyStatus {
 	out := gwv1.PolicyStatus{Ancestors: []gwv1.PolicyAncestorStatus{}}
 	for _, a := range list[:min(len(list), maxAncestors)] {

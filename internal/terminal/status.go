@@ -88,7 +88,7 @@ func statusTables(s Style, v view.View, wide Wide) (classes, gateways, sets, rou
 			cells := columns(wide, state, []string{name, list(sum.Parents, wide), "", "", "", ""}, "", age)
 			sets.rows = append(sets.rows, row{cells, sum.Message})
 			sets.rows = append(sets.rows, listenerRows(s, sum.Listeners, wide, "")...)
-		case kind.BackendTLSPolicy.Name(), kind.BackendTrafficPolicy.Name():
+		case kind.BackendTLSPolicy.Name(), kind.BackendTrafficPolicy.Name(), kind.AuthPolicy.Name():
 		default:
 			cells := columns(wide, state, []string{it.Kind + " " + name, list(sum.Hosts, wide), list(parents(sum), wide)}, age)
 			routes.rows = append(routes.rows, row{cells, sum.Message})
@@ -132,7 +132,7 @@ func attachedSets(v view.View, gateway view.Item) string {
 
 // isPolicy reports whether an item says how others behave, and takes no requests itself.
 func isPolicy(it view.Item) bool {
-	return it.Kind == kind.BackendTLSPolicy.Name() || it.Kind == kind.BackendTrafficPolicy.Name()
+	return it.Kind == kind.BackendTLSPolicy.Name() || it.Kind == kind.BackendTrafficPolicy.Name() || it.Kind == kind.AuthPolicy.Name()
 }
 
 // policyTable shows policies, each with what it targets.

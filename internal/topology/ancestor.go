@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
@@ -15,6 +16,24 @@ import (
 type Ancestor struct {
 	Gateway  object.Name
 	Accepted metav1.Condition
+}
+
+// MissingTarget is a target of a policy that does not exist. There is no Gateway that could
+// be told of it.
+type MissingTarget struct {
+	Target   policy.Target
+	Accepted metav1.Condition
+}
+
+// MissingTargets returns those targets that do not exist.
+func (g *Graph) MissingTargets(c *flow.Ctx, targets []policy.Target) (missing []MissingTarget) {
+	for _, t := range targets {
+		if _, exists := targetKinds[t.Kind].sections(g, c, t.Key); exists {
+			continue
+		}
+		missing = append(missing, MissingTarget{t, condition.PolicyTargetMissing(t.Key.String())})
+	}
+	return missing
 }
 
 // Ancestors declares, for every policy of a kind, the Gateways that it concerns, sorted.

@@ -15,6 +15,7 @@ func (g *Graph) declarePoliciesOf() {
 	}
 	g.tlsPoliciesOf = flow.NewIndex(g.Ancestors, under, object.Name.Compare)
 	g.xBackendsOf = flow.NewIndex(g.XBackendAncestors, under, object.Name.Compare)
+	g.authPoliciesOf = flow.NewIndex(g.AuthAncestors, under, object.Name.Compare)
 }
 
 // Contents yields the Secrets and ConfigMaps that are read for a Gateway: what it, its
@@ -35,6 +36,11 @@ func (g *Graph) Contents(c *flow.Ctx, gateway object.Name, yield func(object.Key
 	for name := range flow.Select(c, g.tlsPoliciesOf, gateway).All() {
 		if p, ok := flow.Get(c, g.in.BackendTLSPolicies, name); ok {
 			authoritiesOf(p, authority)
+		}
+	}
+	for name := range flow.Select(c, g.authPoliciesOf, gateway).All() {
+		if p, ok := flow.Get(c, g.in.AuthPolicies, name); ok {
+			authContents(p, yield)
 		}
 	}
 	for name := range flow.Select(c, g.xBackendsOf, gateway).All() {

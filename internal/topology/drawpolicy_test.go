@@ -9,6 +9,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
@@ -78,6 +79,12 @@ kind: XBackendTrafficPolicy
 metadata: {namespace: one, name: a}
 spec: {targetRefs: [{kind: Service, name: a}], retryConstraint: {budget: {percent: 20}}}
 ---
+kind: AuthPolicy
+metadata: {namespace: one, name: a}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: a}]
+  authentication: {robots: {apiKey: {secretRef: {name: a}}}}
+---
 kind: XBackend
 metadata: {namespace: one, name: a}
 spec:
@@ -131,6 +138,41 @@ func drawTrafficPolicy(t *rapid.T) *gwxv1alpha1.XBackendTrafficPolicy {
 	}
 	if percent := maybe(t, rapid.SampledFrom([]int{10, 20, 101}), "percent"); percent != nil {
 		p.Spec.RetryConstraint = &gwxv1alpha1.RetryConstraint{Budget: &gwxv1alpha1.BudgetDetails{Percent: percent}}
+	}
+	return p
+}
+
+func drawAuthPolicy(t *rapid.T) *v1alpha1.AuthPolicy {
+	p := &v1alpha1.AuthPolicy{ObjectMeta: drawMeta(t)}
+	for range rapid.IntRange(1, 2).Draw(t, "targets") {
+		var target gwv1.LocalPolicyTargetReferenceWithSectionName
+		target.Group, target.Name = gwv1.GroupName, someObjectName.Draw(t, "target")
+		target.Kind = rapid.SampledFrom([]gwv1.Kind{"Gateway", "ListenerSet", "HTTPRoute", "GRPCRoute", "Bucket"}).Draw(t, "kind")
+		target.SectionName = maybe(t, rapid.SampledFrom([]gwv1.SectionName{"l0", "l1", "r0", "nonesuch"}), "section")
+		p.Spec.TargetRefs = append(p.Spec.TargetRefs, target)
+	}
+	rules := v1alpha1.AuthRules{Authentication: map[string]v1alpha1.Authentication{}, Authorization: map[string]v1alpha1.Authorization{}}
+	for _, name := range []string{"a", "b"} {
+		secret := someName.Draw(t, "secret")
+		switch rapid.IntRange(0, 4).Draw(t, "rule") {
+		case 0:
+			rules.Authentication[name] = v1alpha1.Authentication{APIKey: &v1alpha1.APIKey{SecretRef: v1alpha1.SecretRef{Name: secret}}}
+		case 1:
+			rules.Authentication[name] = v1alpha1.Authentication{JWT: &v1alpha1.JWT{
+				Issuer: "x", JWKS: v1alpha1.JWKS{ConfigMapRef: &v1alpha1.KeyRef{Name: secret}},
+			}}
+		case 2:
+			rules.Authorization[name] = v1alpha1.Authorization{Addresses: &v1alpha1.AuthAddresses{Allow: []string{"192.0.2.0/24"}}}
+		}
+	}
+	strategy := rapid.SampledFrom([]v1alpha1.Strategy{v1alpha1.Atomic, v1alpha1.Merge}).Draw(t, "strategy")
+	switch rapid.IntRange(0, 2).Draw(t, "layer") {
+	case 0:
+		p.Spec.AuthRules = rules
+	case 1:
+		p.Spec.Defaults = &v1alpha1.AuthLayer{Strategy: strategy, AuthRules: rules}
+	default:
+		p.Spec.Overrides = &v1alpha1.AuthLayer{Strategy: strategy, AuthRules: rules}
 	}
 	return p
 }

@@ -7,6 +7,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/equaltest"
 )
 
@@ -34,6 +35,7 @@ func TestNodesCompareEachField(t *testing.T) {
 	equaltest.Fields(t, &Attachment{}, (*Attachment).Equal)
 	equaltest.Fields(t, &BackendTLSPolicy{}, (*BackendTLSPolicy).Equal, equaltest.Other("Object", &gwv1.BackendTLSPolicy{}))
 	equaltest.Fields(t, &TrafficPolicy{}, (*TrafficPolicy).Equal, equaltest.Other("Object", &gwxv1alpha1.XBackendTrafficPolicy{}))
+	equaltest.Fields(t, &AuthPolicy{}, (*AuthPolicy).Equal, equaltest.Other("Object", &v1alpha1.AuthPolicy{}))
 	equaltest.Fields(t, &XBackend{}, (*XBackend).Equal, equaltest.Other("Object", &gwxv1alpha1.XBackend{}))
 }
 

@@ -109,6 +109,11 @@ type Graph struct {
 	// TrafficPolicies and TrafficAncestors are the same of XBackendTrafficPolicies.
 	TrafficPolicies  flow.Table[object.Name, *TrafficPolicy]
 	TrafficAncestors flow.Table[object.Name, []Ancestor]
+	// AuthPolicies and AuthAncestors are the same of AuthPolicies, and Auth is what these say
+	// together.
+	AuthPolicies  flow.Table[object.Name, *AuthPolicy]
+	AuthAncestors flow.Table[object.Name, []Ancestor]
+	Auth          *Inherited[AuthRule]
 	// XBackends and XBackendAncestors are the same of XBackends.
 	XBackends         flow.Table[object.Name, *XBackend]
 	XBackendAncestors flow.Table[object.Name, []Ancestor]
@@ -143,6 +148,7 @@ type Graph struct {
 	authoritiesOf  usesOf[object.Key]
 	tlsPoliciesOf  *flow.Index[object.Name, object.Name, []Ancestor]
 	xBackendsOf    *flow.Index[object.Name, object.Name, []Ancestor]
+	authPoliciesOf *flow.Index[object.Name, object.Name, []Ancestor]
 
 	// Of ListenerSets:
 	setParents      flow.Table[object.Name, *gwv1.Gateway]
@@ -160,6 +166,7 @@ type Graph struct {
 	// Of policies:
 	tlsAttached     *policy.Attachments[*BackendTLSPolicy, ir.BackendTLS]
 	trafficAttached *policy.Attachments[*TrafficPolicy, ir.RetryBudget]
+	authAttached    *policy.Attachments[*AuthPolicy, policy.Rules[AuthRule]]
 	servicePolicies policy.Presence
 	byClass         *flow.Index[string, object.Name, *gwv1.Gateway]
 	byPolicyTarget  *flow.Index[object.Key, object.Key, *Route]
@@ -203,8 +210,10 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.setSections = g.declareSetSections()
 	g.BackendTLSPolicies = g.declareBackendTLSPolicies()
 	g.TrafficPolicies = g.declareTrafficPolicies()
+	g.AuthPolicies = g.declareAuthPolicies()
 	g.XBackends = g.declareXBackends()
 	g.declareServicePolicies()
+	g.authAttached = policy.Attach("topology-auth-policy", authKind, g.AuthPolicies)
 	g.Routes = g.declareRoutes()
 	g.parents = g.declareParents()
 	g.hostConflicts = g.declareHostConflicts()
@@ -212,9 +221,11 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.declareTargets()
 	g.Ancestors = Ancestors(g, "topology-policy-ancestors", g.BackendTLSPolicies, g.tlsAttached)
 	g.TrafficAncestors = Ancestors(g, "topology-traffic-policy-ancestors", g.TrafficPolicies, g.trafficAttached)
+	g.AuthAncestors = Ancestors(g, "topology-auth-policy-ancestors", g.AuthPolicies, g.authAttached)
 	g.XBackendAncestors = g.declareXBackendAncestors()
 	g.declarePoliciesOf()
 	g.Attachments = g.declareAttachments()
 	g.AttachedRoutes = g.declareAttachedRoutes()
+	g.Auth = Inherit(g, "auth", g.authAttached)
 	return g
 }

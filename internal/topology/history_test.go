@@ -233,7 +233,7 @@ func TestEveryInputIsDrawn(t *testing.T) {
 	delete(empty, "other-objects") // every kind of kind.All has a table of its own
 	h := newHistory()
 	steps := rapid.Custom(func(rt *rapid.T) step { return h.draw(rt, w.in) })
-	for seed := range 100 {
+	for seed := range 200 {
 		w.step(t, steps.Example(seed))
 		for _, s := range w.engine.Stats() {
 			if s.Entries > 0 {

@@ -24,6 +24,9 @@ type Inherited[R policy.Asks[R]] struct {
 	// some rules.
 	Routes flow.Table[AttachmentKey, *RouteInheritance[R]]
 
+	// Outcomes is what became of each policy, and where.
+	Outcomes *Outcomes
+
 	gateways flow.Table[object.Name, inheritance[R]]
 }
 
@@ -141,6 +144,7 @@ func Inherit[P any, R policy.Asks[R]](g *Graph, name string, a *policy.Attachmen
 				}
 			}
 		})
+	in.Outcomes = in.outcomes(name)
 	return in
 }
 

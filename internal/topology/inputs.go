@@ -40,6 +40,7 @@ type Inputs struct {
 	TrustBundles       *flow.Input[string, *certificatesv1.ClusterTrustBundle]
 	BackendTLSPolicies *flow.Input[object.Name, *gwv1.BackendTLSPolicy]
 	TrafficPolicies    *flow.Input[object.Name, *gwxv1alpha1.XBackendTrafficPolicy]
+	AuthPolicies       *flow.Input[object.Name, *v1alpha1.AuthPolicy]
 	XBackends          *flow.Input[object.Name, *gwxv1alpha1.XBackend]
 	Parameters         *flow.Input[object.Name, *v1alpha1.GatewayParameters]
 
@@ -97,6 +98,7 @@ func NewInputs(e *flow.Engine, kinds *kind.Table) *Inputs {
 	in.TrustBundles = clusterScoped[*certificatesv1.ClusterTrustBundle](e, in)
 	in.BackendTLSPolicies = namespaced[*gwv1.BackendTLSPolicy](e, in)
 	in.TrafficPolicies = namespaced[*gwxv1alpha1.XBackendTrafficPolicy](e, in)
+	in.AuthPolicies = namespaced[*v1alpha1.AuthPolicy](e, in)
 	in.XBackends = namespaced[*gwxv1alpha1.XBackend](e, in)
 	in.Parameters = namespaced[*v1alpha1.GatewayParameters](e, in)
 	in.Kept = flow.NewInput[object.Name, parameters.Kept](e, "kept-parameters", flow.Equal(parameters.SameKept))

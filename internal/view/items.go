@@ -27,6 +27,7 @@ func rows(p *pipeline.Pipeline) []showing {
 		}),
 		show(p, p.BackendTLSPolicyStatus, p.Graph.BackendTLSPolicies, pipeline.Namespaced(kind.BackendTLSPolicy), policyItem),
 		show(p, p.TrafficPolicyStatus, p.Graph.TrafficPolicies, pipeline.Namespaced(kind.BackendTrafficPolicy), trafficItem),
+		show(p, p.AuthPolicyStatus, p.Graph.AuthPolicies, pipeline.Namespaced(kind.AuthPolicy), authItem),
 		show(p, p.XBackendStatus, p.Graph.XBackends, pipeline.Namespaced(kind.XBackend), xBackendItem),
 		show(p, p.RouteStatus, p.Graph.Routes, pipeline.ByKey(), routeItem),
 		show(p, p.OtherStatus, p.Inputs.Others, pipeline.ByKey(), func(_ *flow.Ctx, o source.Object, s any) *Item {
@@ -231,6 +232,20 @@ func trafficItem(_ *flow.Ctx, node *topology.TrafficPolicy, s *gwv1.PolicyStatus
 	out.Summary = policySummary(s)
 	for _, t := range node.Object.Spec.TargetRefs {
 		out.Summary.Parents = append(out.Summary.Parents, node.Name.Namespace+"/"+string(t.Name))
+	}
+	return out
+}
+
+// authItem shows what a policy targets where routes show their parents.
+func authItem(_ *flow.Ctx, node *topology.AuthPolicy, s *gwv1.PolicyStatus) *Item {
+	out := item(node.Object, s)
+	out.Summary = authSummary(s)
+	for _, t := range node.Object.Spec.TargetRefs {
+		target := string(t.Kind) + " " + string(t.Name)
+		if t.SectionName != nil {
+			target += "/" + string(*t.SectionName)
+		}
+		out.Summary.Parents = append(out.Summary.Parents, target)
 	}
 	return out
 }

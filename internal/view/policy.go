@@ -3,6 +3,8 @@ package view
 import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 )
 
 // unused is the state of a policy that no Gateway is concerned with.
@@ -23,6 +25,24 @@ func policySummary(s *gwv1.PolicyStatus) Summary {
 		return sum
 	}
 	return Summary{State: "Accepted", OK: true}
+}
+
+// authSummary says of a policy that it is in force, or why it is not.
+func authSummary(s *gwv1.PolicyStatus) Summary {
+	if len(s.Ancestors) == 0 {
+		return Summary{State: unused, OK: true, Message: "nothing that a Gateway serves is among what the policy targets"}
+	}
+	out := policySummary(s)
+	if !out.OK {
+		return out
+	}
+	for _, a := range s.Ancestors {
+		if programmed := summarize(string(condition.PolicyConditionProgrammed), a.Conditions); !programmed.OK {
+			programmed.OK = true // it is as somebody has asked for
+			return programmed
+		}
+	}
+	return Summary{State: "Programmed", OK: true}
 }
 
 func xBackendSummary(s *gwxv1alpha1.BackendStatus) Summary {

@@ -13,6 +13,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 )
@@ -60,6 +61,12 @@ func testKinds(t *testing.T, b *bench) {
 		}}, policy},
 		{&gwxv1alpha1.XBackendTrafficPolicy{ObjectMeta: meta, Spec: gwxv1alpha1.BackendTrafficPolicySpec{
 			TargetRefs: []gwv1.LocalPolicyTargetReference{target},
+		}}, policy},
+		{&v1alpha1.AuthPolicy{ObjectMeta: meta, Spec: v1alpha1.AuthPolicySpec{
+			TargetRefs: []gwv1.LocalPolicyTargetReferenceWithSectionName{{
+				LocalPolicyTargetReference: gwv1.LocalPolicyTargetReference{Group: gwv1.GroupName, Kind: "Gateway", Name: "g"},
+			}},
+			AuthRules: v1alpha1.AuthRules{Authentication: map[string]v1alpha1.Authentication{"anyone": {Anonymous: &v1alpha1.Anonymous{}}}},
 		}}, policy},
 		{&gwxv1alpha1.XBackend{ObjectMeta: meta, Spec: gwxv1alpha1.BackendSpec{
 			Type: gwxv1alpha1.BackendTypeExternalHostname, ExternalHostname: &gwxv1alpha1.ExternalHostnameBackend{Hostname: "a.test"}, Port: gwxv1alpha1.BackendPort{Number: 443},

@@ -1,0 +1,78 @@
+package condition
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// PolicyConditionProgrammed is the type of the condition that says whether a policy is in
+// force (GEP-713).
+const PolicyConditionProgrammed gwv1.PolicyConditionType = "Programmed"
+
+// The reasons of a policy's Programmed condition (GEP-713).
+const (
+	PolicyReasonProgrammed          gwv1.PolicyConditionReason = "Programmed"
+	PolicyReasonPartiallyProgrammed gwv1.PolicyConditionReason = "PartiallyProgrammed"
+	PolicyReasonOverridden          gwv1.PolicyConditionReason = "Overridden"
+	PolicyReasonNoRoutes            gwv1.PolicyConditionReason = "NoRoutes"
+)
+
+// maxProblems is how many problems of a policy a condition tells.
+const maxProblems = 8
+
+// AuthPolicyInvalid says what is wrong with an AuthPolicy. What of it is broken lets nobody
+// pass.
+func AuthPolicyInvalid(problems []string) metav1.Condition {
+	more := ""
+	if n := len(problems) - maxProblems; n > 0 {
+		more = fmt.Sprintf("; and %d more", n)
+		problems = problems[:maxProblems]
+	}
+	return no(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonInvalid,
+		strings.Join(problems, "; ")+more+". What is broken lets nobody pass")
+}
+
+// AuthTargetKind says that an AuthPolicy can't be for objects of a kind.
+func AuthTargetKind(index int, kind string) string {
+	return fmt.Sprintf("spec.targetRefs[%d] is a %s; an AuthPolicy is for a Gateway, a ListenerSet, an HTTPRoute or a GRPCRoute", index, kind)
+}
+
+// Have lists what there is instead of what was asked for, for the end of a sentence.
+func Have(names []string) string {
+	switch {
+	case len(names) == 0:
+		return "; it is empty"
+	case len(names) > maxProblems:
+		return fmt.Sprintf("; it has %d others", len(names))
+	}
+	return "; it has " + quoted(names)
+}
+
+// PolicyProgrammed says that a policy is in force; overridden are who has taken the place of
+// some of its rules, or of all of them somewhere.
+func PolicyProgrammed(overridden []string) metav1.Condition {
+	if len(overridden) == 0 {
+		return yes(PolicyConditionProgrammed, PolicyReasonProgrammed, "All rules of the policy are in force")
+	}
+	return yes(PolicyConditionProgrammed, PolicyReasonPartiallyProgrammed,
+		"Not everywhere are all rules of the policy in force: overridden by "+strings.Join(overridden, ", "))
+}
+
+// PolicyOverridden says who has taken the place of all that a policy says.
+func PolicyOverridden(by []string) metav1.Condition {
+	return no(PolicyConditionProgrammed, PolicyReasonOverridden, "Overridden by "+strings.Join(by, ", "))
+}
+
+// PolicyUnserved says that nothing is served that a policy could be for.
+func PolicyUnserved() metav1.Condition {
+	return no(PolicyConditionProgrammed, PolicyReasonNoRoutes, "No listener and no route is served that the policy could be for")
+}
+
+// PolicyNotProgrammed says that a policy is not in force as it is. Its rules that can be used
+// may be, and by the others nobody passes.
+func PolicyNotProgrammed(accepted metav1.Condition) metav1.Condition {
+	return no(PolicyConditionProgrammed, gwv1.PolicyConditionReason(accepted.Reason), "The policy is not accepted: "+accepted.Message)
+}

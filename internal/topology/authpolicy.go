@@ -1,0 +1,166 @@
+package topology
+
+import (
+	"reflect"
+	"strings"
+
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+)
+
+// AuthPolicy is a policy, whatever it is for. One that can't be used has all its rules
+// nevertheless: by those that are broken nobody passes.
+type AuthPolicy struct {
+	policy.Node[policy.Rules[AuthRule]]
+	Object *v1alpha1.AuthPolicy
+}
+
+// Equal reports whether two nodes say the same of the same object.
+func (p *AuthPolicy) Equal(o *AuthPolicy) bool {
+	return p.Object == o.Object && p.Node.Equal(&o.Node)
+}
+
+// AuthRule is a rule of an AuthPolicy: credentials that suffice, or a condition. With
+// neither it is for credentials, and nobody has those.
+type AuthRule struct {
+	Token     *ir.TokenIssuer
+	Keys      *ir.APIKeys
+	Passwords *ir.Passwords
+	Anonymous bool
+	Condition *ir.AccessCondition
+	// Header are those that only the proxy may set, in lower case.
+	Headers []string
+}
+
+// Equal reports whether two rules say the same.
+func (r AuthRule) Equal(o AuthRule) bool { return reflect.DeepEqual(r, o) }
+
+// authKind describes AuthPolicies.
+var authKind = policy.Kind[*AuthPolicy, policy.Rules[AuthRule]]{
+	Kind:     kind.AuthPolicy,
+	Node:     func(p *AuthPolicy) *policy.Node[policy.Rules[AuthRule]] { return &p.Node },
+	Conflict: policy.Joined,
+	Accepted: condition.PolicyAccepted(),
+}
+
+func (g *Graph) declareAuthPolicies() flow.Table[object.Name, *AuthPolicy] {
+	return flow.Map("topology-auth-policies", g.in.AuthPolicies,
+		func(c *flow.Ctx, k object.Name, o *v1alpha1.AuthPolicy, emit func(object.Name, *AuthPolicy)) {
+			emit(k, g.authPolicy(c, k, o))
+		})
+}
+
+// authPolicy makes the node of a policy, and checks all of it except its targets.
+func (g *Graph) authPolicy(c *flow.Ctx, name object.Name, o *v1alpha1.AuthPolicy) *AuthPolicy {
+	p := &AuthPolicy{Object: o}
+	p.Name, p.Created = name, o.CreationTimestamp.Time
+	var problems []string
+	p.Targets, problems = authTargets(o)
+	strategy, field, rules := authRules(o)
+	p.Strategy = strategy
+	r := authReader{graph: g, ctx: c, namespace: name.Namespace, field: field, problems: problems}
+	p.Asks = policy.NewRules(r.rules(rules))
+	if len(p.Asks) == 0 && rules == &o.Spec.AuthRules {
+		r.problem("", "has no rules; to let everybody pass, say defaults: {}")
+		p.Asks = policy.NewRules([]policy.Rule[AuthRule]{{Name: authorization, Value: AuthRule{Condition: &ir.AccessCondition{Never: true}}}})
+	}
+	if len(r.problems) > 0 {
+		p.Refused = new(condition.AuthPolicyInvalid(r.problems))
+	}
+	return p
+}
+
+// authRules returns what a policy says, under which field, and what becomes of it where others
+// say something.
+func authRules(o *v1alpha1.AuthPolicy) (strategy policy.Strategy, field string, rules *v1alpha1.AuthRules) {
+	switch {
+	case o.Spec.Overrides != nil:
+		strategy, field, rules = policy.AtomicOverrides, "spec.overrides", &o.Spec.Overrides.AuthRules
+		if o.Spec.Overrides.Strategy == v1alpha1.Merge {
+			strategy = policy.MergeOverrides
+		}
+	case o.Spec.Defaults != nil:
+		strategy, field, rules = policy.AtomicDefaults, "spec.defaults", &o.Spec.Defaults.AuthRules
+		if o.Spec.Defaults.Strategy == v1alpha1.Merge {
+			strategy = policy.MergeDefaults
+		}
+	default:
+		strategy, field, rules = policy.AtomicDefaults, "spec", &o.Spec.AuthRules
+	}
+	return strategy, field, rules
+}
+
+// AuthRulesOf returns the rules of a policy, whatever becomes of them.
+func AuthRulesOf(o *v1alpha1.AuthPolicy) *v1alpha1.AuthRules {
+	_, _, rules := authRules(o)
+	return rules
+}
+
+// authTargetKinds are the kinds of objects that an AuthPolicy may be for.
+var authTargetKinds = map[object.Kind]bool{kind.Gateway: true, kind.ListenerSet: true, kind.HTTPRoute: true, kind.GRPCRoute: true}
+
+// authTargets are what a policy targets, and what is wrong with targets that nothing can be.
+func authTargets(o *v1alpha1.AuthPolicy) (targets []policy.Target, problems []string) {
+	for i, t := range o.Spec.TargetRefs {
+		of := object.KindOf(string(t.Group), string(t.Kind))
+		if !authTargetKinds[of] {
+			problems = append(problems, condition.AuthTargetKind(i, kindText(t.Group, t.Kind)))
+			continue
+		}
+		targets = append(targets, policy.Target{
+			Key:     object.Key{Kind: of, Name: name(o.Namespace, string(t.Name))},
+			Section: string(valueOr(t.SectionName, gwv1.SectionName(""))),
+		})
+	}
+	return targets, problems
+}
+
+// Access returns who may pass by what policies say together; nil where they say nothing.
+func Access(e *policy.Effective[AuthRule]) *ir.Access {
+	if e == nil || e.Rules == nil {
+		return nil
+	}
+	a, anonymous := &ir.Access{}, false
+	hidden := map[string]bool{}
+	for _, r := range e.Rules {
+		for _, header := range r.Value.Headers {
+			hidden[header] = true
+		}
+		if r.Value.Condition != nil {
+			a.Conditions = append(a.Conditions, *r.Value.Condition)
+			continue
+		}
+		a.Authenticated = true
+		anonymous = anonymous || r.Value.Anonymous
+		if r.Value.Token != nil {
+			a.Tokens = append(a.Tokens, *r.Value.Token)
+		}
+		if r.Value.Keys != nil {
+			a.Keys = append(a.Keys, *r.Value.Keys)
+		}
+		if r.Value.Passwords != nil {
+			a.Passwords = append(a.Passwords, *r.Value.Passwords)
+		}
+	}
+	a.Authenticated = a.Authenticated && !anonymous
+	a.Hidden = sortedKeys(hidden)
+	return a
+}
+
+// The prefixes of the names of rules, by which policies are merged.
+const (
+	authentication = "authentication/"
+	authorization  = "authorization/"
+)
+
+// RuleName returns a rule's name as people know it, without what kind of rule it is.
+func RuleName(name string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(name, authentication), authorization)
+}

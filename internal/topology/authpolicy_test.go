@@ -1,0 +1,200 @@
+package topology
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-jose/go-jose/v4"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+)
+
+// authWorld has an AuthPolicy p with the rules of a text, and Secrets for them.
+func authWorld(t *testing.T, rules string, more ...string) (*world, func() (*AuthPolicy, *ir.Access)) {
+	t.Helper()
+	w := newWorld(settings{}.options())
+	const gw = `
+kind: GatewayClass
+metadata: {name: ours}
+spec: {controllerName: gatehouse.dev/controller}
+---
+kind: Gateway
+metadata: {namespace: default, name: g}
+spec: {gatewayClassName: ours, listeners: [{name: http, port: 80, protocol: HTTP}]}
+---
+kind: AuthPolicy
+metadata: {namespace: default, name: p}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: g}]
+`
+	w.set(t, decode(t, gw+"  "+strings.ReplaceAll(rules, "\n", "\n  ")+strings.Join(append([]string{""}, more...), "\n---\n"))...)
+	return w, func() (p *AuthPolicy, a *ir.Access) {
+		w.engine.View(func(c *flow.Ctx) {
+			p, _ = flow.Get(c, w.graph.AuthPolicies, object.Name{Namespace: "default", Name: "p"})
+			in := w.graph.Auth.OnListener(c, ListenerKey{Gateway: object.Name{Namespace: "default", Name: "g"}, Name: "http"})
+			if in != nil {
+				a = Access(in.Effective)
+			}
+		})
+		return p, a
+	}
+}
+
+// What is broken lets nobody pass, says what is wrong, and costs no other rule.
+func TestBrokenAuthRules(t *testing.T) {
+	const keys = "kind: Secret\nmetadata: {namespace: default, name: keys}\ndata: {a: c2VjcmV0, b: c2VjcmV0Cg==, c: ''}"
+	const users = "kind: Secret\nmetadata: {namespace: default, name: users}\ndata: {.htpasswd: YTp7U0hBfXFpczJhWGhXckxRdXV2QklLZ1BrTzd0N3N4UT0KYjokYXByMSR4CgpjCg==, other: ''}"
+	for name, c := range map[string]struct {
+		rules   string
+		access  string // tokens, keys, users, conditions; "nobody" where nobody passes
+		problem string // in the condition; empty for none
+	}{
+		"a Secret that does not exist": {
+			"authentication: {x: {apiKey: {secretRef: {name: none}}}, y: {apiKey: {secretRef: {name: keys}}}}", "a",
+			"spec.authentication[x].apiKey.secretRef names Secret default/none, which does not exist",
+		},
+		"nothing but a Secret that does not exist": {
+			"authentication: {x: {basic: {secretRef: {name: none}}}}", "nobody", "Secret default/none, which does not exist",
+		},
+		"two kinds of credentials": {
+			"authentication: {x: {anonymous: {}, apiKey: {secretRef: {name: keys}}}}", "nobody", "exactly one of jwt, apiKey, basic and anonymous",
+		},
+		"no kind of credentials": {"authentication: {x: {}}", "nobody", "exactly one of jwt"},
+		"a key twice, and an empty one": {
+			"authentication: {x: {apiKey: {secretRef: {name: keys}}}}", "a", `entries "a" and "b" are the same key`,
+		},
+		"other hashes": {
+			"authentication: {x: {basic: {secretRef: {name: users}}}}", "a", "line 2 has a hash of another kind than {SHA}",
+		},
+		"an entry that is missing": {
+			"authentication: {x: {basic: {secretRef: {name: users, key: nonesuch}}}}", "nobody", `has no entry "nonesuch"; it has ".htpasswd", "other"`,
+		},
+		"a header that others set": {
+			"authentication: {x: {apiKey: {secretRef: {name: keys}, identityHeader: X-Forwarded-For}}}", "nobody", `identityHeader can't be "x-forwarded-for"`,
+		},
+		"an address that is none": {
+			"authorization: {x: {addresses: {allow: [192.0.2.0/24, office]}}}", "never", `addresses.allow[1] is "office"`,
+		},
+		"a condition that says nothing": {"authorization: {x: {}}", "never", "says nothing; set addresses, claims or clients"},
+		"keys that are HTML": {
+			"authentication: {x: {jwt: {issuer: i, jwks: {inline: '<html>'}}}}", "nobody", "is no JSON Web Key Set",
+		},
+		"keys that are shared secrets": {
+			`authentication: {x: {jwt: {issuer: i, jwks: {inline: '{"keys":[{"kty":"oct","k":"AAAA"}]}'}}}}`, "nobody", "it is a shared secret (kty oct)",
+		},
+		"no rules":     {"defaults: {}", "open", ""},
+		"nothing":      {"", "never", "spec has no rules"},
+		"a good rule":  {"authorization: {x: {addresses: {deny: [192.0.2.1]}}}", "condition", ""},
+		"an anonymous": {"authentication: {x: {anonymous: {}}}", "open", ""},
+	} {
+		_, look := authWorld(t, c.rules, keys, users)
+		p, a := look()
+		if got := accessText(a); got != c.access {
+			t.Errorf("%s: %q passes, want %q", name, got, c.access)
+		}
+		switch {
+		case c.problem == "" && p.Refused != nil:
+			t.Errorf("%s: refused: %s", name, p.Refused.Message)
+		case c.problem != "" && (p.Refused == nil || !strings.Contains(p.Refused.Message, c.problem)):
+			t.Errorf("%s: %+v, want %q", name, p.Refused, c.problem)
+		}
+		if p.Refused != nil && strings.Contains(p.Refused.Message, "secret\"") {
+			t.Errorf("%s: a key is told: %s", name, p.Refused.Message)
+		}
+	}
+}
+
+func accessText(a *ir.Access) string {
+	switch {
+	case a == nil:
+		return "nothing"
+	case a.IsOpen():
+		return "open"
+	}
+	var out []string
+	for _, k := range a.Keys {
+		for _, key := range k.Keys {
+			out = append(out, key.Client)
+		}
+	}
+	for _, p := range a.Passwords {
+		for _, u := range p.Users {
+			out = append(out, u.User)
+		}
+	}
+	for _, token := range a.Tokens {
+		out = append(out, token.Issuer)
+	}
+	for _, condition := range a.Conditions {
+		if condition.Never {
+			out = append(out, "never")
+		} else {
+			out = append(out, "condition")
+		}
+	}
+	if len(out) == 0 && a.Authenticated {
+		return "nobody"
+	}
+	return strings.Join(out, " ")
+}
+
+// A Secret that is rotated is in force with the next transaction, and one that goes lets
+// nobody pass.
+func TestAuthSecretRotates(t *testing.T) {
+	w, look := authWorld(t, "authentication: {x: {apiKey: {secretRef: {name: keys}}}}")
+	if _, a := look(); accessText(a) != "nobody" {
+		t.Errorf("before the Secret: %s", accessText(a))
+	}
+	secret := func(client string) *corev1.Secret {
+		s := &corev1.Secret{Data: map[string][]byte{client: []byte("key")}}
+		s.Namespace, s.Name = "default", "keys"
+		return s
+	}
+	w.set(t, secret("alice"))
+	if _, a := look(); accessText(a) != "alice" {
+		t.Errorf("with the Secret: %s", accessText(a))
+	}
+	w.set(t, secret("bob"))
+	if _, a := look(); accessText(a) != "bob" {
+		t.Errorf("with another: %s", accessText(a))
+	}
+}
+
+// Of a key set the public keys that sign are left, and nothing else.
+func TestPublicKeys(t *testing.T) {
+	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	weak, err := rsa.GenerateKey(rand.Reader, 1024) //nolint:gosec // as people have them
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{
+		{Key: ec, KeyID: "private"}, {Key: ec.Public(), KeyID: "other", Use: "enc"}, {Key: weak.Public(), KeyID: "weak"}, {Key: []byte("x"), KeyID: "shared"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, problems := publicKeys(text)
+	if !strings.Contains(set, `"private"`) || strings.Contains(set, `"d"`) || strings.Contains(set, "other") || strings.Contains(set, "weak") {
+		t.Errorf("public keys: %s", set)
+	}
+	if got := fmt.Sprint(problems); !strings.Contains(got, "1024 bits") || !strings.Contains(got, "kty oct") || len(problems) != 2 {
+		t.Errorf("problems: %s", got)
+	}
+	for _, bad := range []string{"", "[]", `{"keys": 7}`, `{"keys": [7]}`, `{"keys": []}`, `{"keys": [{"kty": "EC"}]}`, strings.Repeat(" ", maxJWKS+1)} {
+		if set, problems := publicKeys([]byte(bad)); set != "" || len(problems) == 0 {
+			t.Errorf("%.20q: %q, %q", bad, set, problems)
+		}
+	}
+}

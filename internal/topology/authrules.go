@@ -1,0 +1,221 @@
+package topology
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+)
+
+// authReader reads the rules of a policy. Whatever is broken lets nobody pass, and is among
+// the problems.
+type authReader struct {
+	graph     *Graph
+	ctx       *flow.Ctx
+	namespace string
+	field     string // of the rule that is being read
+	problems  []string
+}
+
+// problem notes what is wrong with a field below the one that is being read.
+func (r *authReader) problem(field, format string, args ...any) {
+	r.problems = append(r.problems, r.field+field+" "+fmt.Sprintf(format, args...))
+}
+
+func (r *authReader) rules(in *v1alpha1.AuthRules) []policy.Rule[AuthRule] {
+	out := make([]policy.Rule[AuthRule], 0, len(in.Authentication)+len(in.Authorization))
+	under := r.field
+	for _, name := range sortedKeys(in.Authentication) {
+		r.field = under + ".authentication[" + name + "]"
+		out = append(out, policy.Rule[AuthRule]{Name: authentication + name, Value: r.authentication(name, in.Authentication[name])})
+	}
+	for _, name := range sortedKeys(in.Authorization) {
+		r.field = under + ".authorization[" + name + "]"
+		condition := r.authorization(in.Authorization[name])
+		condition.Name = name
+		out = append(out, policy.Rule[AuthRule]{Name: authorization + name, Value: AuthRule{Condition: condition}})
+	}
+	return out
+}
+
+func (r *authReader) authentication(name string, in v1alpha1.Authentication) AuthRule {
+	var out AuthRule
+	said := 0
+	if in.JWT != nil {
+		said++
+		out.Token, out.Headers = r.token(name, in.JWT)
+	}
+	if in.APIKey != nil {
+		said++
+		out.Keys = r.apiKeys(name, in.APIKey)
+		out.Headers = identityHeader(in.APIKey.IdentityHeader)
+	}
+	if in.Basic != nil {
+		said++
+		out.Passwords = r.passwords(name, in.Basic)
+		out.Headers = identityHeader(in.Basic.IdentityHeader)
+	}
+	if in.Anonymous != nil {
+		said++
+		out.Anonymous = true
+	}
+	if said != 1 {
+		r.problem("", "needs exactly one of jwt, apiKey, basic and anonymous; nobody passes by it")
+		return AuthRule{}
+	}
+	return out
+}
+
+// token reads an issuer of tokens; nil where none of its tokens can be accepted.
+func (r *authReader) token(name string, in *v1alpha1.JWT) (*ir.TokenIssuer, []string) {
+	out := &ir.TokenIssuer{Name: name, Issuer: in.Issuer, Audiences: slices.Clone(in.Audiences)}
+	ok := true
+	if in.Issuer == "" {
+		r.problem(".jwt.issuer", "is missing")
+		ok = false
+	}
+	if out.JWKS = r.jwks(&in.JWKS); out.JWKS == "" {
+		ok = false
+	}
+	out.From = r.sources(".jwt.from", in.From, ir.CredentialSource{Header: "authorization", Prefix: "Bearer "})
+	var headers []string
+	for i, h := range in.ClaimsToHeaders {
+		header := strings.ToLower(h.Header)
+		if reservedHeader(header) {
+			r.problem(fmt.Sprintf(".jwt.claimsToHeaders[%d].header", i), "can't be %q, which others set; choose another name", h.Header)
+			ok = false
+			continue
+		}
+		headers = append(headers, header)
+		out.Headers = append(out.Headers, ir.ClaimHeader{Claim: claimPath(h.Claim), Header: header})
+	}
+	if !ok {
+		return nil, headers
+	}
+	return out, headers
+}
+
+// claimPath is the path to a claim. Names with a slash, which are URLs, are one name.
+func claimPath(claim string) []string {
+	if strings.Contains(claim, "/") {
+		return []string{claim}
+	}
+	return strings.Split(claim, ".")
+}
+
+// identityHeader is the header that tells who a client is, in a list.
+func identityHeader(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return []string{strings.ToLower(name)}
+}
+
+// reservedHeader reports whether a header that others rely on has a name in lower case.
+func reservedHeader(name string) bool {
+	switch name {
+	case "", "host", "authorization", "cookie", "connection", "content-length", "transfer-encoding", "te", "trailer", "upgrade",
+		"keep-alive", "proxy-connection", "via", "expect", "http2-settings":
+		return true
+	}
+	return strings.HasPrefix(name, ":") || strings.HasPrefix(name, "x-forwarded-") || strings.HasPrefix(name, "x-envoy-") ||
+		strings.HasPrefix(name, "x-gatehouse-")
+}
+
+// sources returns where credentials are; otherwise is the default.
+func (r *authReader) sources(field string, in []v1alpha1.CredentialSource, otherwise ir.CredentialSource) []ir.CredentialSource {
+	if len(in) == 0 {
+		return []ir.CredentialSource{otherwise}
+	}
+	out := make([]ir.CredentialSource, 0, len(in))
+	for i, s := range in {
+		source := ir.CredentialSource{
+			Header: strings.ToLower(valueOr(s.Header, "")), Prefix: valueOr(s.Prefix, ""), Query: valueOr(s.Query, ""), Cookie: valueOr(s.Cookie, ""),
+		}
+		said := 0
+		for _, name := range []string{source.Header, source.Query, source.Cookie} {
+			if name != "" {
+				said++
+			}
+		}
+		if said != 1 || source.Prefix != "" && source.Header == "" {
+			r.problem(fmt.Sprintf("%s[%d]", field, i), "needs exactly one of header, query and cookie, and only a header has a prefix")
+			continue
+		}
+		out = append(out, source)
+	}
+	return out
+}
+
+// authorization reads a condition. One that is broken is met by nobody.
+func (r *authReader) authorization(in v1alpha1.Authorization) *ir.AccessCondition {
+	never := &ir.AccessCondition{Never: true}
+	if in.Addresses == nil && len(in.Claims) == 0 && len(in.Clients) == 0 {
+		r.problem("", "says nothing; set addresses, claims or clients")
+		return never
+	}
+	out := &ir.AccessCondition{Clients: slices.Clone(in.Clients)}
+	ok := true
+	if a := in.Addresses; a != nil {
+		var fine bool
+		if out.Allow, fine = r.addresses(".addresses.allow", a.Allow); !fine {
+			ok = false
+		}
+		if out.Deny, fine = r.addresses(".addresses.deny", a.Deny); !fine {
+			ok = false
+		}
+		if len(a.Allow)+len(a.Deny) == 0 {
+			r.problem(".addresses", "says nothing; set allow or deny")
+			ok = false
+		}
+	}
+	for _, claim := range slices.Sorted(maps.Keys(in.Claims)) {
+		if len(in.Claims[claim]) == 0 || claim == "" {
+			r.problem(".claims["+claim+"]", "has no values, so that nobody passes; give those of which one is needed")
+			ok = false
+			continue
+		}
+		out.Claims = append(out.Claims, ir.ClaimMatch{Claim: claimPath(claim), Values: slices.Clone(in.Claims[claim])})
+	}
+	if !ok {
+		return never
+	}
+	return out
+}
+
+// addresses reads ranges of IP addresses; false where one can't be read.
+func (r *authReader) addresses(field string, in []string) (out []netip.Prefix, ok bool) {
+	ok = true
+	for i, text := range in {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			var single netip.Addr
+			if single, err = netip.ParseAddr(text); err == nil && single.Zone() == "" {
+				prefix = netip.PrefixFrom(single, single.BitLen())
+			} else {
+				err = fmt.Errorf("is no IP address")
+			}
+		}
+		if err != nil {
+			r.problem(fmt.Sprintf("%s[%d]", field, i), "is %q, which is no range of addresses such as 192.0.2.0/24", text)
+			ok = false
+			continue
+		}
+		out = append(out, prefix.Masked())
+	}
+	return out, ok
+}
+
+// sortedKeys returns the keys of a map; nil for none.
+func sortedKeys[V any](m map[string]V) []string {
+	if len(m) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(m))
+}

@@ -1,0 +1,169 @@
+package topology
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+)
+
+// The entries of Secrets and ConfigMaps that are read where a reference names none.
+const (
+	jwksKey     = "jwks.json"
+	htpasswdKey = ".htpasswd"
+)
+
+// maxAPIKeys is how many keys a Secret may have.
+const maxAPIKeys = 30_000
+
+// authContents yields the Secrets and ConfigMaps that a policy refers to.
+func authContents(o *v1alpha1.AuthPolicy, yield func(object.Key)) {
+	refer := func(of object.Kind, name string) {
+		yield(object.Key{Kind: of, Name: object.Name{Namespace: o.Namespace, Name: name}})
+	}
+	_, _, rules := authRules(o)
+	for _, a := range rules.Authentication {
+		switch {
+		case a.JWT != nil && a.JWT.JWKS.SecretRef != nil:
+			refer(kind.Secret, a.JWT.JWKS.SecretRef.Name)
+		case a.JWT != nil && a.JWT.JWKS.ConfigMapRef != nil:
+			refer(kind.ConfigMap, a.JWT.JWKS.ConfigMapRef.Name)
+		case a.APIKey != nil:
+			refer(kind.Secret, a.APIKey.SecretRef.Name)
+		case a.Basic != nil:
+			refer(kind.Secret, a.Basic.SecretRef.Name)
+		}
+	}
+}
+
+// secret returns what a Secret of the policy's namespace has; false, and a problem, where
+// there is none.
+func (r *authReader) secret(field, of string) (map[string][]byte, bool) {
+	key := object.Name{Namespace: r.namespace, Name: of}
+	s, ok := flow.Get(r.ctx, r.graph.in.Secrets, key)
+	if !ok {
+		r.problem(field, "names Secret %s, which does not exist; create it or correct the name", key)
+		return nil, false
+	}
+	return s.Data, true
+}
+
+// apiKeys reads the keys of clients; nil where there are none.
+func (r *authReader) apiKeys(name string, in *v1alpha1.APIKey) *ir.APIKeys {
+	out := &ir.APIKeys{
+		Name: name, Header: strings.ToLower(in.IdentityHeader), Salt: saltOf(r.namespace, in.SecretRef.Name),
+		From: r.sources(".apiKey.from", in.From, ir.CredentialSource{Header: "x-api-key"}),
+	}
+	fine := r.fitsIdentity(".apiKey", out.Header)
+	data, ok := r.secret(".apiKey.secretRef", in.SecretRef.Name)
+	switch {
+	case !ok || !fine:
+		return nil
+	case len(data) > maxAPIKeys:
+		r.problem(".apiKey.secretRef", "names Secret %s/%s, which has %d entries; at most %d keys are read", r.namespace, in.SecretRef.Name, len(data), maxAPIKeys)
+		return nil
+	}
+	owner := make(map[ir.Sensitive]string, len(data))
+	for _, client := range sortedKeys(data) {
+		key := strings.TrimRight(string(data[client]), "\r\n")
+		if key == "" {
+			r.problem(".apiKey.secretRef", "names Secret %s/%s, whose entry %q is empty; give it the client's key", r.namespace, in.SecretRef.Name, client)
+			continue
+		}
+		sum := salted(out.Salt, key)
+		if first, taken := owner[sum]; taken {
+			r.problem(".apiKey.secretRef", "names Secret %s/%s, whose entries %q and %q are the same key, which counts as that of %q", r.namespace, in.SecretRef.Name, first, client, first)
+			continue
+		}
+		owner[sum] = client
+		out.Keys = append(out.Keys, ir.HashedKey{Sum: sum, Client: client})
+	}
+	if len(data) == 0 {
+		r.problem(".apiKey.secretRef", "names Secret %s/%s, which has no keys; nobody passes by it", r.namespace, in.SecretRef.Name)
+	}
+	slices.SortFunc(out.Keys, func(a, b ir.HashedKey) int { return strings.Compare(string(a.Sum), string(b.Sum)) })
+	return out
+}
+
+// fitsIdentity reports whether a header may tell who a client is.
+func (r *authReader) fitsIdentity(field, header string) bool {
+	if header == "" || !reservedHeader(header) {
+		return true
+	}
+	r.problem(field+".identityHeader", "can't be %q, which others set; choose another name", header)
+	return false
+}
+
+// passwords reads a file of htpasswd; nil where there is none.
+func (r *authReader) passwords(name string, in *v1alpha1.Basic) *ir.Passwords {
+	out := &ir.Passwords{
+		Name: name, Header: strings.ToLower(in.IdentityHeader), Realm: in.Realm, Salt: saltOf(r.namespace, in.SecretRef.Name),
+	}
+	if out.Realm == "" {
+		out.Realm = name
+	}
+	fine := r.fitsIdentity(".basic", out.Header)
+	data, ok := r.secret(".basic.secretRef", in.SecretRef.Name)
+	if !ok || !fine {
+		return nil
+	}
+	entry := in.SecretRef.Key
+	if entry == "" {
+		entry = htpasswdKey
+	}
+	text, ok := data[entry]
+	if !ok {
+		r.problem(".basic.secretRef", "names Secret %s/%s, which has no entry %q%s", r.namespace, in.SecretRef.Name, entry, condition.Have(sortedKeys(data)))
+		return nil
+	}
+	r.htpasswd(out, string(text), in.SecretRef.Name+"/"+entry)
+	return out
+}
+
+// htpasswd reads the lines of a file of htpasswd.
+func (r *authReader) htpasswd(out *ir.Passwords, text, file string) {
+	seen, line := map[string]bool{}, 0
+	for entry := range strings.Lines(text) {
+		line++
+		entry = strings.TrimSpace(entry)
+		if entry == "" || strings.HasPrefix(entry, "#") {
+			continue
+		}
+		user, hash, ok := strings.Cut(entry, ":")
+		if !ok || user == "" {
+			r.problem(".basic.secretRef", "names Secret %s/%s, whose line %d is not name:hash", r.namespace, file, line)
+			continue
+		}
+		sum, sha := strings.CutPrefix(hash, "{SHA}")
+		if raw, err := base64.StdEncoding.DecodeString(sum); !sha || err != nil || len(raw) != 20 {
+			r.problem(".basic.secretRef", "names Secret %s/%s, whose line %d has a hash of another kind than {SHA}; that user can't pass: write the line anew by `htpasswd -s`", r.namespace, file, line)
+			continue
+		}
+		if seen[user] {
+			continue // the first line counts, as everywhere
+		}
+		seen[user] = true
+		out.Users = append(out.Users, ir.HashedPassword{User: user, Sum: salted(out.Salt, sum)})
+	}
+	slices.SortFunc(out.Users, func(a, b ir.HashedPassword) int { return strings.Compare(a.User, b.User) })
+}
+
+// salted returns the sum by which a key is known.
+func salted(salt, key string) ir.Sensitive {
+	sum := sha256.Sum256([]byte(salt + key))
+	return ir.Sensitive(hex.EncodeToString(sum[:]))
+}
+
+// saltOf keeps equal keys of different Secrets from having equal sums.
+func saltOf(namespace, secret string) string {
+	sum := sha256.Sum256([]byte("gatehouse " + namespace + "/" + secret))
+	return hex.EncodeToString(sum[:8])
+}
