@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -38,25 +37,12 @@ Kubernetes cluster are drawn instead, as kubectl would choose it.`,
 		Example: `  gatehouse topology examples/quickstart
   gatehouse topology -A --focus gateway/shop/web
   gatehouse topology -n shop -o dot | dot -Tsvg > shop.svg`,
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Paths = paths.all(args)
-			switch files, asked := len(opts.Paths) > 0, cluster.asked(cmd); {
-			case !files && !asked:
-				return usageError{errors.New("nothing to draw: name files, or a cluster's objects with -n NAMESPACE or -A")}
-			case files && asked:
-				return usageError{errors.New("either files are drawn or a cluster's objects: leave out " + opts.Paths[0] + ", or the flags that choose a cluster")}
-			}
 			if err := oneOf("output", output, forms...); err != nil {
 				return err
 			}
-			opts.Stdin = cmd.InOrStdin()
-			var p *pipeline.Pipeline
-			namespace := ""
-			if len(opts.Paths) > 0 {
-				p, err = standalone.Evaluate(cmd.Context(), opts)
-			} else {
-				p, namespace, err = cluster.evaluate(cmd.Context())
-			}
+			p, namespace, err := evaluated(cmd, &opts, &cluster)
 			if err != nil {
 				return err
 			}

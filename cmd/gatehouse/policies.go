@@ -1,0 +1,180 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/standalone"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
+)
+
+func newPolicies() *cobra.Command {
+	opts := standalone.EvaluateOptions{Bind: []string{"127.0.0.1"}}
+	var paths pathFlags
+	var output, effective string
+	var cluster clusterFlags
+	cmd := &cobra.Command{
+		Use:   "policies PATH... | -n NAMESPACE | -A",
+		Short: "Show policies, and what they say together where",
+		Long: `Show the policies of files or of a cluster with their state. With --effective, show which
+rules of AuthPolicies are in force for a Gateway, a ListenerSet or a route, or for one of
+their listeners or named rules, which policy each is from, and which policies have been
+overridden by whom. PATH is a directory, a file or - for standard input.
+
+What is shown is what the objects become here and now; what proxies have of it is in
+gatehouse status.`,
+		Example: `  gatehouse policies examples/quickstart
+  gatehouse policies -A --effective httproute/shop/cart
+  gatehouse policies -n shop --effective httproute/cart/checkout -o yaml`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Paths = paths.all(args)
+			if err := oneOf("output", output, "", "json", "yaml"); err != nil {
+				return err
+			}
+			p, namespace, err := evaluated(cmd, &opts, &cluster)
+			if err != nil {
+				return err
+			}
+			if effective == "" {
+				return printPolicies(cmd.OutOrStdout(), output, policyItems(p, namespace))
+			}
+			of, section, err := sectionNamed(effective, cmp.Or(namespace, "default"))
+			if err != nil {
+				return err
+			}
+			list, ok := view.EffectiveAuth(p, of, section)
+			if !ok {
+				return fmt.Errorf("--effective: no listener serves %s", effective)
+			}
+			return printEffective(cmd.OutOrStdout(), output, list)
+		},
+	}
+	fl := cmd.Flags()
+	paths.define(fl)
+	fl.StringVarP(&output, "output", "o", "", "json or yaml (default: tables)")
+	fl.StringVar(&effective, "effective", "", "what is in force for KIND/[NAMESPACE/]NAME[/SECTION], such as httproute/shop/cart")
+	fl.BoolVar(&opts.Experimental, "experimental", false, "read the experimental channel of the Gateway API")
+	cluster.define(fl)
+	complete(cmd, "output", "json", "yaml")
+	return cmd
+}
+
+// evaluated computes what the objects of files or of a cluster become.
+func evaluated(cmd *cobra.Command, opts *standalone.EvaluateOptions, cluster *clusterFlags) (*pipeline.Pipeline, string, error) {
+	switch files, asked := len(opts.Paths) > 0, cluster.asked(cmd); {
+	case !files && !asked:
+		return nil, "", usageError{errors.New("nothing to show: name files, or a cluster's objects with -n NAMESPACE or -A")}
+	case files && asked:
+		return nil, "", usageError{errors.New("either files are shown or a cluster's objects: leave out " + opts.Paths[0] + ", or the flags that choose a cluster")}
+	case asked:
+		return cluster.evaluate(cmd.Context())
+	}
+	opts.Stdin = cmd.InOrStdin()
+	p, err := standalone.Evaluate(cmd.Context(), *opts)
+	return p, "", err
+}
+
+// policyItems are the policies of a namespace; of all if it is empty.
+func policyItems(p *pipeline.Pipeline, namespace string) []view.Item {
+	return slices.DeleteFunc(view.Of(p).Items, func(it view.Item) bool {
+		d := p.Kinds.Of(object.KindOf(it.GroupVersionKind().Group, it.Kind))
+		return d == nil || d.Family != kind.Policy || view.Elsewhere(it.Metadata.Namespace, namespace)
+	})
+}
+
+// sectionNamed reads KIND/[NAMESPACE/]NAME[/SECTION]. Of two names behind the kind, the first
+// is a namespace.
+func sectionNamed(text, namespace string) (object.Key, string, error) {
+	parts := strings.Split(text, "/")
+	section := ""
+	if len(parts) == 4 {
+		section, parts = parts[3], parts[:3]
+	}
+	node, err := nodeNamed(strings.Join(parts, "/"), namespace)
+	if err != nil || strings.Contains(node.Name, "/") {
+		return object.Key{}, "", usageError{fmt.Errorf("--effective: %q is not KIND/NAME, KIND/NAMESPACE/NAME or KIND/NAMESPACE/NAME/SECTION, such as httproute/shop/cart", text)}
+	}
+	return object.Key{Kind: object.KindOf(node.Group, node.Kind), Name: object.Name{Namespace: node.Namespace, Name: node.Name}}, section, nil
+}
+
+// printed writes a value as JSON or YAML; false for tables.
+func printed(w io.Writer, form string, value any) (bool, error) {
+	switch form {
+	case "json":
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return true, enc.Encode(value)
+	case "yaml":
+		text, err := yaml.Marshal(value)
+		if err == nil {
+			_, err = w.Write(text)
+		}
+		return true, err
+	}
+	return false, nil
+}
+
+func printPolicies(w io.Writer, form string, list []view.Item) error {
+	if done, err := printed(w, form, list); done {
+		return err
+	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(w, "There are no policies.")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "POLICY\tTARGETS\tSTATE\t") //nolint:errcheck // Flush returns it
+	for _, it := range list {
+		name := it.Kind + " " + it.Metadata.Namespace + "/" + it.Metadata.Name
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", name, strings.Join(it.Summary.Parents, ", "), it.Summary.State, it.Summary.Message) //nolint:errcheck // Flush returns it
+	}
+	return t.Flush()
+}
+
+func printEffective(w io.Writer, form string, list []view.Effective) error {
+	if done, err := printed(w, form, list); done {
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(format string, args ...any) { fmt.Fprintf(t, format+"\n", args...) } //nolint:errcheck // Flush returns it
+	for i, e := range list {
+		if i > 0 {
+			line("")
+		}
+		where := "Gateway " + e.Gateway + ", listener " + e.Listener
+		if e.Route != "" {
+			where += ", " + e.Route
+		}
+		if e.Rule != "" {
+			where += ", rule " + e.Rule
+		}
+		line("%s", where)
+		if len(e.Rules) == 0 {
+			line("  everybody passes")
+		}
+		for _, r := range e.Rules {
+			line("  %s\tfrom AuthPolicy %s\ton %s", r.Name, r.Policy, r.Target)
+		}
+		for _, o := range e.Policies {
+			if len(o.OverriddenBy) > 0 {
+				line("  AuthPolicy %s on %s: %d of its %d rules in force; overridden by %s", o.Policy, o.Target, o.InForce, o.Rules, strings.Join(o.OverriddenBy, ", "))
+			}
+			if o.Problem != "" {
+				line("  AuthPolicy %s on %s: %s", o.Policy, o.Target, o.Problem)
+			}
+		}
+	}
+	return t.Flush()
+}
