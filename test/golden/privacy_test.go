@@ -15,7 +15,7 @@ import (
 )
 
 // TestPrivacy prints every stage of every file, and the tables that are not about
-// Secrets as /debug/tables does: no private key is in any of it.
+// Secrets as /debug/tables does: no private key, nor any other secret is in any of it.
 func TestPrivacy(t *testing.T) {
 	each(t, func(t *testing.T, f *file) {
 		if !strings.Contains(f.objects, "kind: Secret") {
@@ -40,7 +40,7 @@ func TestPrivacy(t *testing.T) {
 	})
 }
 
-// privateKeys returns the keys of all Secrets in the forms in which one could get
+// privateKeys returns what nobody may read of all Secrets, in the forms in which one could get
 // out: line by line, and encoded.
 func privateKeys(batch source.Batch) map[string][]string {
 	keys := map[string][]string{}
@@ -49,19 +49,25 @@ func privateKeys(batch source.Batch) map[string][]string {
 		if !ok {
 			continue
 		}
-		key := secret.Data[corev1.TLSPrivateKeyKey]
-		var forms []string
-		for line := range strings.SplitSeq(strings.TrimSpace(string(key)), "\n") {
-			if !strings.HasPrefix(line, "-----") {
-				forms = append(forms, line, base64.StdEncoding.EncodeToString([]byte(line)))
+		for entry, value := range secret.Data {
+			if entry != corev1.TLSCertKey && entry != corev1.ServiceAccountRootCAKey && len(value) > 0 {
+				keys[keyOf(o).String()+" "+entry] = formsOf(value)
 			}
 		}
-		// Go's %v of bytes, and the encoding of the whole but for its end, which
-		// depends on what follows.
-		encoded := base64.StdEncoding.EncodeToString(key)
-		keys[keyOf(o).String()] = append(forms, encoded[:len(encoded)/2], strings.Trim(fmt.Sprint(key), "[]"))
 	}
 	return keys
+}
+
+func formsOf(key []byte) (forms []string) {
+	for line := range strings.SplitSeq(strings.TrimSpace(string(key)), "\n") {
+		if !strings.HasPrefix(line, "-----") {
+			forms = append(forms, line, base64.StdEncoding.EncodeToString([]byte(line)))
+		}
+	}
+	// Go's %v of bytes, and the encoding of the whole but for its end, which depends on what
+	// follows.
+	encoded := base64.StdEncoding.EncodeToString(key)
+	return append(forms, encoded[:len(encoded)/2], strings.Trim(fmt.Sprint(key), "[]"))
 }
 
 // everything returns all that can be printed of a pipeline, by where it is.

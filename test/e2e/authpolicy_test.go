@@ -1,0 +1,165 @@
+//go:build linux
+
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var authEdits = flag.Int("auth-edits", 30, "how many edits TestAuthPolicyThroughEdits makes")
+
+// authPolicy is an AuthPolicy for a target in flow notation, with a spec behind its targets.
+func authPolicy(name, target, spec string) string {
+	return fmt.Sprintf(`---
+apiVersion: gatehouse.dev/v1alpha1
+kind: AuthPolicy
+metadata: {name: %s, namespace: %s}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, %s}]
+%s
+`, name, siteNamespace, target, indent(spec))
+}
+
+// keysSecret is a Secret with the key of one client.
+func keysSecret(name, client, key string) string {
+	return fmt.Sprintf("---\napiVersion: v1\nkind: Secret\nmetadata: {name: %s, namespace: %s}\nstringData: {%s: %s}\n", name, siteNamespace, client, key)
+}
+
+const (
+	onGateway   = "kind: Gateway, name: gw"
+	onHome      = "kind: HTTPRoute, name: home"
+	needsKeys   = "authentication: {robots: {apiKey: {secretRef: {name: keys}, from: [{query: key}], identityHeader: X-Client}}}"
+	needsOffice = "authorization: {office: {addresses: {allow: [192.0.2.0/24]}}}"
+)
+
+// TestAuthPolicy protects who may pass: by files, with keys that are rotated, and with no
+// listener changed for it.
+func TestAuthPolicy(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, nil)
+	s.answers(t, "http://home.example/", http.StatusOK)
+	listeners := s.envoyStats(t, "listener_manager")
+	s.write(t, "keys.yaml", keysSecret("keys", "alice", "first"))
+	s.write(t, "policy.yaml", authPolicy("robots", onGateway, needsKeys))
+	s.answers(t, "http://home.example/", http.StatusUnauthorized)
+	s.answers(t, "http://home.example/?key=first", http.StatusOK)
+
+	s.write(t, "keys.yaml", keysSecret("keys", "alice", "second"))
+	s.answers(t, "http://home.example/?key=first", http.StatusUnauthorized)
+	s.answers(t, "http://home.example/?key=second", http.StatusOK)
+
+	// A rule of a route with a policy of its own, and the others.
+	s.write(t, "home.yaml", siteRules("home", "home.example", `- backendRefs: [{name: v1, port: 8080}]
+- {name: health, matches: [{path: {value: /healthz}}], backendRefs: [{name: v1, port: 8080}]}`))
+	s.write(t, "health.yaml", authPolicy("health", "kind: HTTPRoute, name: home, sectionName: health", "authentication: {anyone: {anonymous: {}}}"))
+	s.answers(t, "http://home.example/healthz", http.StatusOK)
+	s.answers(t, "http://home.example/", http.StatusUnauthorized)
+	s.says(t, "AuthPolicy robots", "overridden by AuthPolicy "+siteNamespace+"/health")
+
+	// Without its Secret nobody passes, and it says so.
+	s.remove(t, "keys.yaml")
+	s.answers(t, "http://home.example/?key=second", http.StatusUnauthorized)
+	s.says(t, "AuthPolicy robots", "names Secret "+siteNamespace+"/keys, which does not exist")
+	s.write(t, "keys.yaml", keysSecret("keys", "alice", "third"))
+	s.answers(t, "http://home.example/?key=third", http.StatusOK)
+
+	s.remove(t, "policy.yaml")
+	s.answers(t, "http://home.example/", http.StatusOK)
+	if err := sameStats(listeners, s.envoyStats(t, "listener_manager"), "listener_manager.listener_added", "listener_manager.listener_modified",
+		"listener_manager.listener_removed", "listener_manager.listener_in_place_updated"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAuthPolicyThroughEdits makes edits of policies, of what they refer to, of routes and of
+// Gateways, and restarts in between. Before and after each of them a request without
+// credentials is to be stopped, so not one may pass on the way.
+func TestAuthPolicyThroughEdits(t *testing.T) {
+	t.Parallel()
+	valid := map[string][]string{
+		"policy.yaml": {
+			authPolicy("robots", onGateway, needsKeys),
+			authPolicy("robots", onGateway, needsOffice),
+			authPolicy("robots", onGateway+", sectionName: http", needsKeys),
+			authPolicy("robots", onGateway, "overrides: {strategy: merge, "+needsKeys+"}"),
+			authPolicy("robots", onGateway, "defaults: {strategy: merge, "+needsKeys+", "+needsOffice+"}"),
+			authPolicy("robots", onHome, needsKeys),
+			authPolicy("robots", onGateway, "authentication: {none: {apiKey: {secretRef: {name: nonesuch}}}}"),
+			authPolicy("robots", onGateway, needsOffice) + authPolicy("more", onHome, needsKeys),
+			authPolicy("robots", onGateway, needsKeys) + authPolicy("more", onHome, needsOffice),
+		},
+		"keys.yaml": {
+			keysSecret("keys", "alice", "one"), keysSecret("keys", "bob", "two"), keysSecret("keys", "alice", "''"), keysSecret("other", "alice", "one"),
+		},
+		"home.yaml": {
+			siteRoute("home", "home.example", "v1"), siteRoute("home", "home.example", "v2"), siteRoute("home", "home.example", "nonesuch"),
+			siteRules("home", "home.example", "- {name: r, matches: [{path: {value: /}}, {path: {value: /b}}], backendRefs: [{name: v1, port: 8080}]}"),
+		},
+		"gateway.yaml": {
+			siteGateway("{name: http, port: 80, protocol: HTTP}"),
+			siteGateway("{name: http, port: 80, protocol: HTTP}", "{name: more, port: 80, protocol: HTTP, hostname: more.example}"),
+			siteGateway("{name: http, port: 80, protocol: HTTP}", "{name: other, port: 81, protocol: HTTP}"),
+		},
+		"aside.yaml": {siteRoute("aside", "aside.example", "v1"), authPolicy("aside", "kind: HTTPRoute, name: nonesuch", needsKeys), ""},
+	}
+	files := slices.Sorted(func(yield func(string) bool) {
+		for name := range valid {
+			if !yield(name) {
+				return
+			}
+		}
+	})
+	s := newSite(t, map[string]string{"policy.yaml": valid["policy.yaml"][0], "keys.yaml": valid["keys.yaml"][0]})
+	s.answers(t, "http://home.example/", http.StatusUnauthorized)
+	l := startLoad(t, s.listener(), 2, func() string { return "home.example" })
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secret
+	pick := func(list []string) string { return list[r.IntN(len(list))] }
+	for range *authEdits {
+		file := pick(files)
+		if r.IntN(2) == 0 {
+			file = "policy.yaml"
+		}
+		text := pick(valid[file])
+		switch r.IntN(8) {
+		case 0: // a letter that is missing somewhere in what is said
+			if file == "policy.yaml" { // behind what it is for, which nobody can guess
+				from := strings.LastIndex(text, "}]\n") + 3
+				i := from + r.IntN(len(text)-from)
+				s.write(t, file, text[:i]+text[i+1:])
+				l.more(t, 30)
+			}
+		case 1: // half of it
+			if file == "policy.yaml" {
+				s.write(t, file, text[:len(text)/2+r.IntN(len(text)/2)])
+				l.more(t, 30)
+			}
+		case 2:
+			if _, err := s.terminate(); err != nil {
+				t.Fatal(err)
+			}
+			s.again(t)
+		case 3:
+			s.kill()
+			s.again(t)
+		}
+		s.write(t, file, text)
+		l.more(t, 40)
+	}
+	wrong := l.end()
+	stopped := int64(0)
+	for _, n := range wrong {
+		stopped += int64(n)
+	}
+	if passed := l.sent.Load() - stopped; passed != 0 {
+		t.Errorf("%d of %d requests passed in %d edits: %v", passed, l.sent.Load(), *authEdits, wrong)
+	}
+	t.Logf("%d requests in %d edits: %v", l.sent.Load(), *authEdits, wrong)
+}
