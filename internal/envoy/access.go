@@ -30,7 +30,7 @@ const accessSlot = "gatehouse.access"
 const (
 	accessHeaders     = "headers"     // removes headers that only the proxy may set
 	accessTokens      = "tokens"      // verifies tokens, and lets all others pass
-	accessCredentials = "credentials" // refuses those without any credential, by a script
+	accessCredentials = "credentials" //nolint:gosec // a name: refuses those without any credential, by a script
 	accessConditions  = "conditions"  // refuses those that don't meet a condition
 )
 

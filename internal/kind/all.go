@@ -82,7 +82,7 @@ var All = NewTable(
 		Status:   policyStatus(func(o *gwv1.BackendTLSPolicy) *gwv1.PolicyStatus { return &o.Status }),
 	},
 	&Descriptor{
-		Kind: AuthPolicy, Plural: "authpolicies", Words: []string{"ap"}, Family: Policy, Custom: true,
+		Kind: AuthPolicy, Plural: "authpolicies", Words: []string{"ap"}, Family: Policy, Guards: true, Custom: true,
 		Versions: []Version{Typed[v1alpha1.AuthPolicy, v1alpha1.AuthPolicyList]("v1alpha1")},
 		Status:   policyStatus(func(o *v1alpha1.AuthPolicy) *gwv1.PolicyStatus { return &o.Status }),
 	},

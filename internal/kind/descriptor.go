@@ -34,6 +34,9 @@ type Descriptor struct {
 	Family  Family
 	Channel Channel
 	Reading Reading
+	// Guards says that objects of the kind say who may pass. While there may be some that
+	// can't be read, nothing is served that they may be for.
+	Guards bool
 	// Custom kinds are defined by a CustomResourceDefinition; the API server's code
 	// defines the others.
 	Custom bool

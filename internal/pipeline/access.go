@@ -6,7 +6,6 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
-	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
@@ -90,7 +89,7 @@ func unguarded(around *ir.Filters) *ir.Filters {
 
 // accessOf returns who may pass by each rule of a route with policies of its own.
 func accessOf(own *topology.RouteInheritance[topology.AuthRule]) func(rule string) *ir.Access {
-	done := map[*policy.Effective[topology.AuthRule]]*ir.Access{}
+	done := map[*topology.EffectiveAuth]*ir.Access{}
 	return func(rule string) *ir.Access {
 		e := own.On(rule)
 		a, ok := done[e]

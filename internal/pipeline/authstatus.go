@@ -12,7 +12,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
-	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -80,5 +79,13 @@ func (p *Pipeline) overriders(c *flow.Ctx, namespace string, by []object.Name) (
 // onGateway reports whether a policy is for a Gateway or for its listeners.
 func (p *Pipeline) onGateway(c *flow.Ctx, name object.Name) bool {
 	node, ok := flow.Get(c, p.Graph.AuthPolicies, name)
-	return ok && slices.ContainsFunc(node.Targets, func(t policy.Target) bool { return t.Kind == kind.Gateway })
+	if !ok {
+		return false
+	}
+	for _, t := range node.Targets {
+		if t.Kind == kind.Gateway {
+			return true
+		}
+	}
+	return false
 }

@@ -42,6 +42,9 @@ type AuthRule struct {
 // Equal reports whether two rules say the same.
 func (r AuthRule) Equal(o AuthRule) bool { return reflect.DeepEqual(r, o) }
 
+// EffectiveAuth is what AuthPolicies say together.
+type EffectiveAuth = policy.Effective[AuthRule]
+
 // authKind describes AuthPolicies.
 var authKind = policy.Kind[*AuthPolicy, policy.Rules[AuthRule]]{
 	Kind:     kind.AuthPolicy,
@@ -97,10 +100,22 @@ func authRules(o *v1alpha1.AuthPolicy) (strategy policy.Strategy, field string, 
 	return strategy, field, rules
 }
 
-// AuthRulesOf returns the rules of a policy, whatever becomes of them.
-func AuthRulesOf(o *v1alpha1.AuthPolicy) *v1alpha1.AuthRules {
+// AuthRuleSpec returns a rule as a policy has it, by its name in Rules, without the text of a key
+// set, which is long; nil for none.
+func AuthRuleSpec(o *v1alpha1.AuthPolicy, name string) any {
 	_, _, rules := authRules(o)
-	return rules
+	if condition, ok := strings.CutPrefix(name, authorization); ok {
+		return rules.Authorization[condition]
+	}
+	rule, ok := rules.Authentication[strings.TrimPrefix(name, authentication)]
+	if !ok {
+		return nil
+	}
+	if rule.JWT != nil && rule.JWT.JWKS.Inline != nil {
+		jwt := *rule.JWT
+		jwt.JWKS.Inline, rule.JWT = new("(as the policy has it)"), &jwt
+	}
+	return rule
 }
 
 // authTargetKinds are the kinds of objects that an AuthPolicy may be for.
@@ -123,7 +138,7 @@ func authTargets(o *v1alpha1.AuthPolicy) (targets []policy.Target, problems []st
 }
 
 // Access returns who may pass by what policies say together; nil where they say nothing.
-func Access(e *policy.Effective[AuthRule]) *ir.Access {
+func Access(e *EffectiveAuth) *ir.Access {
 	if e == nil || e.Rules == nil {
 		return nil
 	}
@@ -159,8 +174,3 @@ const (
 	authentication = "authentication/"
 	authorization  = "authorization/"
 )
-
-// RuleName returns a rule's name as people know it, without what kind of rule it is.
-func RuleName(name string) string {
-	return strings.TrimPrefix(strings.TrimPrefix(name, authentication), authorization)
-}

@@ -4,12 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
-	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -101,7 +99,7 @@ func (e effective) ofListeners(owner object.Key, listener string) (out []Effecti
 			if !ours || listener != "" && at.Name != listener {
 				continue
 			}
-			var in *policy.Effective[topology.AuthRule]
+			var in *topology.EffectiveAuth
 			if i := e.p.Graph.Auth.OnListener(e.c, at); i != nil {
 				in = i.Effective
 			}
@@ -112,7 +110,7 @@ func (e effective) ofListeners(owner object.Key, listener string) (out []Effecti
 	return out
 }
 
-func (e effective) path(at topology.ListenerKey, route, rule string, in *policy.Effective[topology.AuthRule]) Effective {
+func (e effective) path(at topology.ListenerKey, route, rule string, in *topology.EffectiveAuth) Effective {
 	out := Effective{
 		Gateway: at.Gateway.String(), Listener: at.Name, Route: route, Rule: rule,
 		Rules: []EffectiveRule{}, Policies: []EffectivePolicy{},
@@ -148,20 +146,5 @@ func (e effective) spec(of object.Name, rule string) any {
 	if !ok {
 		return nil
 	}
-	rules := topology.AuthRulesOf(node.Object)
-	name := topology.RuleName(rule)
-	if strings.HasPrefix(rule, "authorization/") {
-		return rules.Authorization[name]
-	}
-	return withoutKeys(rules.Authentication[name])
-}
-
-// withoutKeys is a rule without the text of a key set, which is long.
-func withoutKeys(a v1alpha1.Authentication) v1alpha1.Authentication {
-	if a.JWT != nil && a.JWT.JWKS.Inline != nil {
-		jwt := *a.JWT
-		jwt.JWKS.Inline = new("(as the policy has it)")
-		a.JWT = &jwt
-	}
-	return a
+	return topology.AuthRuleSpec(node.Object, rule)
 }

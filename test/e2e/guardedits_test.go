@@ -18,7 +18,7 @@ var mistakesIn = map[string][]string{
 	"/v1\n":                     {"/v1x\n", "/v2\n", "/ v1\n"},
 	"apiVersion":                {"apiVerson", "apiversion"},
 	"metadata":                  {"metdata", "meta data", "Metadata"},
-	"name: guard":               {"nme: guard", "name: 7", "name: Guard_", "name:", "name: gaurd"},
+	"name: guard":               {"nme: guard", "name: 7", "name: Guard_", "name:", "name: guards"},
 	"parentRefs":                {"parentRef", "parents"},
 	"hostnames":                 {"hostname", "hosts"},
 	"rules":                     {"rule", "ruls"},

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -122,6 +123,9 @@ func (s *Source) served(ctx context.Context, k *kind.Descriptor) (v *kind.Versio
 		case err == nil:
 			return &versions[i], "", nil
 		case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+			if k.Guards && s.mayBeDefined(ctx, k) {
+				return nil, "", fmt.Errorf("%w: nothing new is served until they can be read, since they say who may pass", err)
+			}
 			return nil, err.Error(), nil
 		case !notServed(err):
 			return nil, "", err
@@ -142,6 +146,14 @@ func (s *Source) defined(k *kind.Descriptor) bool {
 	defer s.mu.Unlock()
 	w := s.watched[kind.Definition]
 	return w != nil && w.objects[object.Name{Name: k.DefinitionName()}] != nil
+}
+
+// mayBeDefined reports whether there may be objects of a kind that we may not read.
+func (s *Source) mayBeDefined(ctx context.Context, k *kind.Descriptor) bool {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	definition := kind.All.Of(kind.Definition).Watched()[0].New()
+	return !apierrors.IsNotFound(s.opts.Client.Get(ctx, client.ObjectKey{Name: k.DefinitionName()}, definition))
 }
 
 // try reads one object of a kind.

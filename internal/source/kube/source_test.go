@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,7 @@ func TestSource(t *testing.T) {
 		"contents":     testContents,
 		"secretRights": testSecretRights,
 		"rights":       testRights,
+		"guard rights": testGuardRights,
 		"channel":      testChannel,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, c) })
@@ -271,6 +273,24 @@ func testRights(t *testing.T, c *cluster) {
 	})
 	r.has("HTTPRoute", "rights/a")
 	c.delete(t, route("rights", "a"))
+}
+
+// While policies that say who may pass can't be read, nothing is known.
+func testGuardRights(t *testing.T, c *cluster) {
+	c.create(t, namespace("guard-rights", nil), route("guard-rights", "a"))
+	c.allow(t, "unguarded", "guard-rights", nil, []rbacv1.PolicyRule{
+		{APIGroups: []string{"*"}, Resources: everythingBut("authpolicies"), Verbs: []string{"get", "list", "watch"}},
+	})
+	r, _ := begin(t, as(c.Config, "unguarded"), Options{})
+	r.wait("it says so", func() bool { return strings.Contains(r.log.String(), "they say who may pass") })
+	time.Sleep(2 * time.Second)
+	r.wait("nothing has come", func() bool { return len(r.batches) == 0 })
+	role := &rbacv1.ClusterRole{ObjectMeta: objectMeta("", "unguarded")}
+	update(t, c, role, func(o *rbacv1.ClusterRole) {
+		o.Rules[0].Resources = append(o.Rules[0].Resources, "authpolicies")
+	})
+	r.has("HTTPRoute", "guard-rights/a")
+	c.delete(t, route("guard-rights", "a"))
 }
 
 func testChannel(t *testing.T, c *cluster) {
