@@ -37,29 +37,54 @@ func (p *Pipeline) inheritedAccess(c *flow.Ctx, at topology.ListenerKey) *ir.Acc
 }
 
 // guard gives a host who may pass, by the AuthPolicies on the paths to the rules of its
-// entries, whose attachments are in the same order. What all inherit from listeners stands
-// once, on the host, unless it is around the host already; rules for which something else is
-// in force have that themselves.
-func (p *Pipeline) guard(c *flow.Ctx, in *translate.HostInput, attached []topology.AttachmentKey) {
+// entries, whose attachments are in the same order. Where the table says it (guarded), that is
+// what all inherit, and only routes with policies of their own have more to say. Otherwise what
+// all inherit stands once, on the host, and rules for which something else is in force have
+// that themselves.
+func (p *Pipeline) guard(c *flow.Ctx, table ir.TableKey, guarded bool, in *translate.HostInput, attached []topology.AttachmentKey) {
+	own := make([]*topology.RouteInheritance[topology.AuthRule], len(attached))
+	some := false
+	for i, at := range attached {
+		var ok bool
+		own[i], ok = flow.Get(c, p.Graph.Auth.Routes, at)
+		some = some || ok
+	}
+	if guarded && !some {
+		return
+	}
+	var host *ir.Access
 	inherited := make([]*ir.Access, len(attached))
-	alike := true
-	for i, at := range attached {
-		inherited[i] = p.inheritedAccess(c, at.Listener)
-		alike = alike && reflect.DeepEqual(inherited[0], inherited[i])
-	}
-	host := accessAround(in.Around)
-	if alike && len(attached) > 0 && !reflect.DeepEqual(host, inherited[0]) {
-		host = said(inherited[0])
-		in.Filters = &ir.Filters{Access: host}
-	}
-	for i, at := range attached {
-		e := &in.Entries[i]
-		if own, ok := flow.Get(c, p.Graph.Auth.Routes, at); ok {
-			e.Rules = guarded(e.Rules, host, accessOf(own))
-		} else if !alike {
-			e.Rules = guarded(e.Rules, host, func(string) *ir.Access { return inherited[i] })
+	if guarded {
+		in.Around = p.around(c, table)
+		host = accessAround(in.Around)
+		for i := range inherited {
+			inherited[i] = host
+		}
+	} else {
+		alike := true
+		for i, at := range attached {
+			inherited[i] = p.inheritedAccess(c, at.Listener)
+			alike = alike && reflect.DeepEqual(inherited[0], inherited[i])
+		}
+		if alike && len(attached) > 0 && inherited[0] != nil {
+			host = inherited[0]
+			in.Filters = &ir.Filters{Access: host}
 		}
 	}
+	for i := range attached {
+		e := &in.Entries[i]
+		if own[i] != nil {
+			e.Rules = guardedBy(e.Rules, host, accessOf(own[i]))
+		} else if !reflect.DeepEqual(inherited[i], host) {
+			e.Rules = guardedBy(e.Rules, host, func(string) *ir.Access { return inherited[i] })
+		}
+	}
+}
+
+// around are the filters in front of the hosts of a table; nil for none.
+func (p *Pipeline) around(c *flow.Ctx, table ir.TableKey) *ir.Filters {
+	at, _ := flow.Get(c, p.RouteTables, table)
+	return at.filters
 }
 
 // accessAround is who may pass by the filters in front of a host; nil where they don't say.
@@ -78,15 +103,6 @@ func said(a *ir.Access) *ir.Access {
 	return a
 }
 
-// unguarded are the filters of a host that answers everybody, whatever is in front of it; nil
-// where nothing is.
-func unguarded(around *ir.Filters) *ir.Filters {
-	if accessAround(around) == nil {
-		return nil
-	}
-	return &ir.Filters{Access: &ir.Access{}}
-}
-
 // accessOf returns who may pass by each rule of a route with policies of its own.
 func accessOf(own *topology.RouteInheritance[topology.AuthRule]) func(rule string) *ir.Access {
 	done := map[*topology.EffectiveAuth]*ir.Access{}
@@ -101,9 +117,9 @@ func accessOf(own *topology.RouteInheritance[topology.AuthRule]) func(rule strin
 	}
 }
 
-// guarded returns the rules with who may pass by each, by its name, where that is not what
+// guardedBy returns the rules with who may pass by each, by its name, where that is not what
 // is in force around them.
-func guarded(rules []*ir.Rule, around *ir.Access, of func(rule string) *ir.Access) []*ir.Rule {
+func guardedBy(rules []*ir.Rule, around *ir.Access, of func(rule string) *ir.Access) []*ir.Rule {
 	var out []*ir.Rule
 	for i, r := range rules {
 		a := of(r.Source.Title)

@@ -55,6 +55,7 @@ type Pipeline struct {
 	portFilters flow.Table[PortKey, *ir.Filters]
 	Ports       *flow.Derived[PortKey, *Port]
 	RouteTables *flow.Derived[ir.TableKey, TableFront]
+	fronts      flow.Table[ir.TableKey, hostFront]
 	fallbacks   *flow.Derived[ir.HostKey, bool]
 	Hosts       *flow.Derived[ir.HostKey, *ir.Host]
 	// FallbackHosts are the hosts that have an answer although no route serves them.
@@ -296,12 +297,12 @@ func (p *Pipeline) declareHosts() {
 		}, topology.AttachmentKey.Compare)
 	p.Hosts = flow.Group("hosts", p.attachedByHost,
 		func(c *flow.Ctx, k ir.HostKey, attached flow.Members[topology.AttachmentKey, *topology.Attachment]) (*ir.Host, bool) {
-			at, ok := flow.Get(c, p.RouteTables, k.TableKey)
+			at, ok := flow.Get(c, p.fronts, k.TableKey)
 			if !ok {
 				return nil, false // the listener went in this very transaction
 			}
 			in := translate.HostInput{
-				Domain: k.Domain, Port: at.port, HTTPS: at.https, Around: at.filters, Offset: p.Options.Topology.ClientOffset(),
+				Domain: k.Domain, Port: at.port, HTTPS: at.https, Offset: p.Options.Topology.ClientOffset(),
 				Entries: make([]translate.HostEntry, 0, attached.Len()),
 			}
 			entries := make([]topology.AttachmentKey, 0, attached.Len())
@@ -320,7 +321,7 @@ func (p *Pipeline) declareHosts() {
 				})
 				entries = append(entries, key)
 			}
-			p.guard(c, &in, entries)
+			p.guard(c, k.TableKey, at.guarded, &in, entries)
 			return translate.Host(in), len(in.Entries) > 0
 		})
 
@@ -329,8 +330,11 @@ func (p *Pipeline) declareHosts() {
 	p.FallbackHosts = flow.Map("fallback-hosts", p.fallbacks,
 		func(c *flow.Ctx, k ir.HostKey, misdirected bool, emit func(ir.HostKey, *ir.Host)) {
 			if _, taken := flow.Get(c, p.Hosts, k); !taken {
-				at, _ := flow.Get(c, p.RouteTables, k.TableKey)
-				emit(k, &ir.Host{Domain: k.Domain, Misdirected: misdirected, Filters: unguarded(at.filters), Around: at.filters})
+				h := &ir.Host{Domain: k.Domain, Misdirected: misdirected}
+				if at, _ := flow.Get(c, p.fronts, k.TableKey); at.guarded {
+					h.Around, h.Filters = p.around(c, k.TableKey), &ir.Filters{Access: &ir.Access{}}
+				}
+				emit(k, h)
 			}
 		})
 }
@@ -346,7 +350,14 @@ type routeRules struct {
 	closed  []*ir.Rule
 }
 
-// TableFront is what a host needs to know of the listener in front of it.
+// hostFront is what every host needs to know of the listener in front of it.
+type hostFront struct {
+	port    uint16
+	https   bool
+	guarded bool // the table says who may pass
+}
+
+// TableFront is what a route table needs to know of the listener in front of it.
 type TableFront struct {
 	port    uint16
 	https   bool

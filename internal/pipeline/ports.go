@@ -98,6 +98,11 @@ func (p *Pipeline) declarePorts() {
 					TableFront{port: v.Listener.ClientPort(), https: chain.TLS != nil, filters: v.Listener.Filters})
 			}
 		}, flow.Equal(flow.Same[TableFront]))
+	// Thousands of hosts need not know what it is that a policy in front of them says.
+	p.fronts = flow.Map("host-fronts", p.RouteTables,
+		func(_ *flow.Ctx, k ir.TableKey, at TableFront, emit func(ir.TableKey, hostFront)) {
+			emit(k, hostFront{at.port, at.https, accessAround(at.filters) != nil})
+		}, flow.Equal(flow.Same[hostFront]))
 
 	p.fallbacks = flow.Map("fallback-host-names", p.Ports,
 		func(_ *flow.Ctx, _ PortKey, v *Port, emit func(ir.HostKey, bool)) {
