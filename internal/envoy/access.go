@@ -36,7 +36,7 @@ const (
 
 // Where the filters find what others of them have found out.
 const (
-	tokenMetadata  = "envoy.filters.http.jwt_authn"
+	tokenMetadata  = "envoy.filters.http.jwt_authn" //nolint:gosec // a name
 	tokenKey       = "jwt"
 	accessMetadata = "gatehouse.access"
 )
