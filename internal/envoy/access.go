@@ -120,6 +120,9 @@ func tokens(a *ir.Access) (message, error) {
 			switch {
 			case from.Header != "":
 				p.FromHeaders = append(p.FromHeaders, &jwtv3.JwtHeader{Name: from.Header, ValuePrefix: from.Prefix})
+				if small := strings.ToLower(from.Prefix); small != from.Prefix { // schemes have no case (RFC 9110)
+					p.FromHeaders = append(p.FromHeaders, &jwtv3.JwtHeader{Name: from.Header, ValuePrefix: small})
+				}
 			case from.Query != "":
 				p.FromParams = append(p.FromParams, from.Query)
 			default:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	luav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/lua/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -108,6 +109,9 @@ func luaTable(b *strings.Builder, name string, n int, entry func(int) (key, valu
 		fmt.Fprintf(b, ";(function() local t = %s\n", name)
 		for i := begin; i < min(n, begin+keysInFunction); i++ {
 			key, value := entry(i)
+			if strings.ContainsFunc(key+value, unicode.IsControl) {
+				continue // backends are told of clients by name
+			}
 			fmt.Fprintf(b, "t[%s] = %s\n", luaText(key), luaText(value))
 		}
 		b.WriteString("end)();\n")

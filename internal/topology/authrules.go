@@ -93,6 +93,11 @@ func (r *authReader) token(name string, in *v1alpha1.JWT) (*ir.TokenIssuer, []st
 			continue
 		}
 		headers = append(headers, header)
+		if strings.Contains(h.Claim, "/") && strings.Contains(h.Claim, ".") || slices.Contains(claimPath(h.Claim), "") {
+			r.problem(fmt.Sprintf(".jwt.claimsToHeaders[%d].claim", i), "is %q: Envoy takes each dot for a claim inside of one; only names without can be given to the backend", h.Claim)
+			ok = false
+			continue
+		}
 		out.Headers = append(out.Headers, ir.ClaimHeader{Claim: claimPath(h.Claim), Header: header})
 	}
 	if !ok {
@@ -176,7 +181,12 @@ func (r *authReader) authorization(in v1alpha1.Authorization) *ir.AccessConditio
 		}
 	}
 	for _, claim := range slices.Sorted(maps.Keys(in.Claims)) {
-		if len(in.Claims[claim]) == 0 || claim == "" {
+		if slices.Contains(claimPath(claim), "") {
+			r.problem(".claims["+claim+"]", "is no path to a claim, which is names with dots between")
+			ok = false
+			continue
+		}
+		if len(in.Claims[claim]) == 0 {
 			r.problem(".claims["+claim+"]", "has no values, so that nobody passes; give those of which one is needed")
 			ok = false
 			continue

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
@@ -78,6 +79,10 @@ func (r *authReader) apiKeys(name string, in *v1alpha1.APIKey) *ir.APIKeys {
 			r.problem(".apiKey.secretRef", "names Secret %s/%s, whose entry %q is empty; give it the client's key", r.namespace, in.SecretRef.Name, client)
 			continue
 		}
+		if strings.ContainsFunc(client, unicode.IsControl) {
+			r.problem(".apiKey.secretRef", "names Secret %s/%s, which has an entry %q; control characters can't be told to a backend", r.namespace, in.SecretRef.Name, client)
+			continue
+		}
 		sum := salted(out.Salt, key)
 		if first, taken := owner[sum]; taken {
 			r.problem(".apiKey.secretRef", "names Secret %s/%s, whose entries %q and %q are the same key, which counts as that of %q", r.namespace, in.SecretRef.Name, first, client, first)
@@ -138,7 +143,7 @@ func (r *authReader) htpasswd(out *ir.Passwords, text, file string) {
 			continue
 		}
 		user, hash, ok := strings.Cut(entry, ":")
-		if !ok || user == "" {
+		if !ok || user == "" || strings.ContainsFunc(user, unicode.IsControl) {
 			r.problem(".basic.secretRef", "names Secret %s/%s, whose line %d is not name:hash", r.namespace, file, line)
 			continue
 		}
