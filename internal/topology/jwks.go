@@ -20,6 +20,7 @@ import (
 const (
 	maxJWKS     = 256 << 10
 	maxJWKSKeys = 64
+	maxRSABits  = 8192 // who verifies by longer ones takes long
 )
 
 // jwks reads a key set, and returns it with nothing in it but public keys that sign; empty
@@ -136,6 +137,9 @@ func signatureKey(raw []byte) (*jose.JSONWebKey, error) {
 	case *rsa.PublicKey:
 		if k.N.BitLen() < minRSABits {
 			return nil, fmt.Errorf("it has %d bits; an RSA key needs %d", k.N.BitLen(), minRSABits)
+		}
+		if k.N.BitLen() > maxRSABits || k.E < 3 || k.E%2 == 0 {
+			return nil, fmt.Errorf("it has %d bits and the exponent %d; an RSA key has at most %d bits, and an odd exponent from 3 on", k.N.BitLen(), k.E, maxRSABits)
 		}
 	case *ecdsa.PublicKey, ed25519.PublicKey:
 	default:

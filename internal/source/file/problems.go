@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/schema"
 )
@@ -92,7 +93,11 @@ func (x *index) notes(def *definition) (notes []string) {
 	if def.object != nil {
 		return notes
 	}
-	if winner == def {
+	switch d := kind.All.Of(def.key().Kind); {
+	case winner != def:
+	case d != nil && d.Guards:
+		notes = append(notes, "until it is valid, nobody passes where it would say who may, as far as that can be read")
+	default:
 		notes = append(notes, "until it is valid, what it would take answers 500, as far as that can be read")
 	}
 	if list := def.refused.unread; len(list) > 0 && (winner == nil || winner == def) {

@@ -57,13 +57,14 @@ type piece struct {
 	lines [][]byte
 }
 
-// guards reports whether a piece may be a route: nothing is held of other objects.
-func (p piece) guards() bool { return routeLike.Match(p.text()) }
+// guards reports whether a piece may be a route or an AuthPolicy: nothing is held of other
+// objects.
+func (p piece) guards() bool { return guardLike.Match(p.text()) }
 
 func (p piece) text() []byte { return bytes.Join(p.lines, []byte{'\n'}) }
 
 var (
-	routeLike = regexp.MustCompile(`(?i)route|parentref`)
+	guardLike = regexp.MustCompile(`(?i)route|parentref|authpolicy|targetref`)
 	// nearlyMarker matches what people write for ---.
 	nearlyMarker = regexp.MustCompile(`^[ \t]*(-|–|—){2,}[ \t\r]*$`)
 	noColon      = regexp.MustCompile(`^([ \t]*(?:- )?[A-Za-z]+) ([^:]+)$`)

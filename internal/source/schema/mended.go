@@ -20,7 +20,7 @@ import (
 // that wasn't there.
 func (v *Validator) Mended(id Identity, content map[string]any) (mended map[string]any, moved map[string]bool) {
 	moved = map[string]bool{}
-	if id.row.Family != kind.Route {
+	if id.row.Family != kind.Route && !id.row.Guards {
 		return content, moved
 	}
 	s, err := id.row.schemaOf(v.channel, id.version)
@@ -44,6 +44,9 @@ func (v *Validator) Mended(id Identity, content map[string]any) (mended map[stri
 	m.lift(spec, meta)
 	if text, ok := spec["hostnames"].(string); ok {
 		spec["hostnames"] = []any{text}
+	}
+	if target, ok := spec["targetRefs"].(map[string]any); ok && id.row.Guards {
+		spec["targetRefs"] = []any{target}
 	}
 	m.parents(spec)
 	if _, ok := content["spec"]; ok || len(spec) > 0 {

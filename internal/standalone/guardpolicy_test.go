@@ -1,0 +1,92 @@
+package standalone
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
+)
+
+const guardPolicy = `apiVersion: gatehouse.dev/v1alpha1
+kind: AuthPolicy
+metadata:
+  name: guard
+  namespace: infra
+spec:
+  targetRefs:
+  - group: gateway.networking.k8s.io
+    kind: Gateway
+    name: web
+  defaults:
+    strategy: merge
+    authentication:
+      robots:
+        apiKey:
+          secretRef:
+            name: keys
+`
+
+// TestMisspeltPolicy: a policy with a mistake lets nobody pass, from the beginning and after it
+// was valid, through restarts too.
+func TestMisspeltPolicy(t *testing.T) {
+	for _, c := range [][2]string{
+		{"kind: AuthPolicy", "kind: AuthPolcy"},
+		{"kind: AuthPolicy", "kind: authpolicy"},
+		{"kind: AuthPolicy", "knd: AuthPolicy"},
+		{"gatehouse.dev/v1alpha1", "gatehouse.dv/v1alpha1"},
+		{"gatehouse.dev/v1alpha1", "gatehouse.dev/v1"},
+		{"metadata:", "metdata:"},
+		{"  name: guard", "  nme: guard"},
+		{"spec:", "spce:"},
+		{"targetRefs:", "targetRef:"},
+		{"kind: Gateway\n", "kind: Gatway\n"},
+		{"gateway.networking.k8s.io", "gateway.networking.k8s.oi"},
+		{"defaults:", "default:"},
+		{"strategy: merge", "strategy: merged"},
+		{"authentication:", "authentification:"},
+		{"apiKey:", "apikey:"},
+		{"secretRef:", "secret:"},
+		{"            name: keys\n", ""},
+		{"          secretRef:\n            name: keys\n", ""},
+		{"    authentication:", "\tauthentication:"},
+		{"    strategy: merge", "   strategy: merge"},
+		{"  defaults:\n", ""},
+	} {
+		t.Run(c[0]+" → "+c[1], func(t *testing.T) {
+			text := strings.Replace(guardPolicy, c[0], c[1], 1)
+			g := newGuarded(t)
+			g.put("guard.yaml", text)
+			g.start()
+			g.closed()
+			g.start()
+			g.closed()
+			g.edit("guard.yaml", guardPolicy)
+			g.closed()
+			g.edit("guard.yaml", text)
+			g.closed()
+			g.start()
+			g.closed()
+			g.edit("guard.yaml", text[:len(text)*2/3])
+			g.closed()
+		})
+	}
+}
+
+// closed checks that nobody passes to any listener without credentials.
+func (g *guarded) closed() {
+	g.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	web := object.Key{Kind: kind.Gateway, Name: object.Name{Namespace: "infra", Name: "web"}}
+	paths, ok := view.EffectiveAuth(g.p, web, "")
+	if !ok {
+		g.Error("there is no listener")
+	}
+	for _, p := range paths {
+		if len(p.Rules) == 0 {
+			g.Errorf("everybody passes to listener %s; problems: %v", p.Listener, g.told)
+		}
+	}
+}
