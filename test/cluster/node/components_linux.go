@@ -66,6 +66,7 @@ func components(dir string) ([]component, error) {
 			"--use-service-account-credentials=true",
 			"--cluster-signing-cert-file=" + pki + "ca.crt", "--cluster-signing-key-file=" + pki + "ca.key",
 			"--leader-elect=false", "--allocate-node-cidrs=false",
+			"--flex-volume-plugin-dir=" + dir + "/kubelet/plugins", // made where it isn't there
 		}},
 		{"kube-scheduler", []string{"--kubeconfig=" + dir + "/kube-scheduler.conf", "--leader-elect=false"}},
 		{"containerd", []string{"--config=" + dir + "/containerd.toml"}},
@@ -96,6 +97,8 @@ rules:
 	// lowered, and runc would fail with "can't get final child's PID from pipe".
 	"containerd.toml": `version = 2
 root = "${dir}/containerd"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "${dir}/containerd/opt"
 [plugins."io.containerd.grpc.v1.cri"]
   restrict_oom_score_adj = true
   sandbox_image = "${pause}"
