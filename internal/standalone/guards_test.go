@@ -405,6 +405,18 @@ func TestEmptyNamespace(t *testing.T) {
 	}
 }
 
+// TestWrittenNull: what is written as null is as if it were not there, as an API server has it.
+func TestWrittenNull(t *testing.T) {
+	g := newGuarded(t)
+	g.put("guard.yaml", strings.Replace(guard, "  rules:\n", "  useDefaultGateways: null\n  rules:\n", 1))
+	g.put("more.yaml", strings.NewReplacer("guard", "more", "/admin", "/more", "  - site.example\n", "", "hostnames:", "hostnames: null").Replace(guard))
+	g.start()
+	g.held(login)
+	if p := g.problems(); strings.Contains(p, "no value") {
+		t.Errorf("problems:\n%s", p)
+	}
+}
+
 // TestNoYAML: text that can't be parsed guards what it seems to say.
 func TestNoYAML(t *testing.T) {
 	other := strings.NewReplacer("guard", "other", "/admin", "/other").Replace(guard)

@@ -29,7 +29,7 @@ func (r *reader) read(text []byte, isJSON bool, earlier map[uint64]*definition) 
 	var defs []definition
 	nodes, err := parse(text, isJSON)
 	for _, n := range nodes {
-		c := &converter{recent: r.recent}
+		c := &converter{recent: r.recent, drops: true}
 		value, err := c.value(n, 0)
 		if err != nil {
 			doc.fail(err, r.guess(text))

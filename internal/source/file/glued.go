@@ -43,7 +43,7 @@ func (it item) parts() []item {
 	}
 	var parts []item
 	for i, n := range nodes {
-		c := &converter{}
+		c := &converter{drops: true}
 		value, err := c.value(n, 0)
 		content, ok := value.(map[string]any)
 		if err != nil || !ok {

@@ -29,7 +29,7 @@ func (r *reader) salvage(doc *document, defs []definition, text []byte, err erro
 		if node == nil {
 			continue
 		}
-		c := &converter{}
+		c := &converter{drops: true}
 		value, err := c.value(node, 0)
 		content, ok := value.(map[string]any)
 		if err != nil || !ok {
@@ -168,7 +168,7 @@ func (r *reader) repair(p piece) (node *yaml.Node, lost bool) {
 
 // valid reports whether a tree is that of a valid object.
 func (r *reader) valid(n *yaml.Node) bool {
-	c := &converter{}
+	c := &converter{drops: true}
 	value, err := c.value(n, 0)
 	content, ok := value.(map[string]any)
 	if err != nil || !ok || len(c.duplicates) > 0 {

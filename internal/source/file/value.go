@@ -30,6 +30,7 @@ type converter struct {
 	open       map[*yaml.Node]bool // aliases being followed
 	recent     *recent             // nil: every string is a copy of its own
 	joins      bool                // both values of a key that a mapping has twice
+	drops      bool                // fields whose value is written as null
 }
 
 func (c *converter) value(n *yaml.Node, depth int) (any, error) {
@@ -109,6 +110,9 @@ func (c *converter) mapping(n *yaml.Node, depth int) (any, error) {
 		c.path = c.path[:len(c.path)-1]
 		if err != nil {
 			return nil, err
+		}
+		if c.drops && v == nil && valueNode.Value != "" && !twice {
+			continue // said to be nothing, as templates do; an API server drops it too
 		}
 		if text, ok := v.(string); ok && repeats[key] {
 			v = unique.Make(text).Value()
