@@ -48,6 +48,7 @@ var modes = map[string]mode{
 			"tcproutes/status":          "TCP is not tested",
 			"tlsroutes/status":          "TLS is not tested",
 			"udproutes/status":          "UDP is not tested",
+			"authpolicies":              "the manifest doesn't define them",
 			"gatewayparameters":         "the manifest doesn't define them",
 		},
 	},
