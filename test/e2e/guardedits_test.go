@@ -4,12 +4,17 @@ package e2e
 
 import (
 	"flag"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
 
-var guardEdits = flag.Int("guard-edits", 40, "how many edits TestGuardedThroughEdits makes")
+var (
+	guardEdits = flag.Int("guard-edits", 40, "how many edits TestGuardedThroughEdits makes")
+	guardSeed  = flag.Uint64("guard-seed", 1, "which edits these are")
+)
 
 // mistakesIn are what people write in place of what they mean, by what they mean.
 var mistakesIn = map[string][]string{
@@ -38,15 +43,9 @@ func TestGuardedThroughEdits(t *testing.T) {
 	t.Parallel()
 	s := guardedSite(t)
 	good := guard("ExternalAuth")
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secret
-	var meant []string
-	for m := range mistakesIn {
-		if strings.Contains(good, m) {
-			meant = append(meant, m)
-		}
-	}
+	r := rand.New(rand.NewPCG(*guardSeed, 0)) //nolint:gosec // no secret
+	meant := slices.Sorted(maps.Keys(mistakesIn))
+	meant = slices.DeleteFunc(meant, func(m string) bool { return !strings.Contains(good, m) })
 	wrongly := func(text string) string {
 		m := meant[r.IntN(len(meant))]
 		return strings.Replace(text, m, mistakesIn[m][r.IntN(len(mistakesIn[m]))], 1)
