@@ -64,6 +64,9 @@ func (d *definition) firstFault() (first int) {
 	return first
 }
 
+// mostHeld is how many objects are named that a definition may be.
+const mostHeld = 4
+
 // attribute says which object a problem with a definition is about. One that is guessed is
 // named if the definition is in force for it.
 func (x *index) attribute(p *source.Problem, def *definition) {
@@ -76,7 +79,13 @@ func (x *index) attribute(p *source.Problem, def *definition) {
 		p.Guess = key
 	}
 	if def.guessed() && def.doc.file.held != nil {
-		p.Held = x.held(slices.DeleteFunc(def.doc.file.held.definitions(), func(held *definition) bool { return !def.mayBe(held.key()) }))
+		var held []*definition
+		for _, was := range def.doc.file.held.definitions() {
+			if len(held) < mostHeld && def.mayBe(was.key()) {
+				held = append(held, was)
+			}
+		}
+		p.Held = x.held(held)
 	}
 }
 
@@ -85,7 +94,7 @@ func (x *index) notes(def *definition) (notes []string) {
 	winner := x.winner(def.key())
 	if f := def.doc.file; f.held != nil && def.object == nil {
 		for _, held := range f.held.definitions() {
-			if def.mayBe(held.key()) && x.winner(held.key()) == held {
+			if len(notes) < mostHeld && def.mayBe(held.key()) && x.winner(held.key()) == held {
 				notes = append(notes, fmt.Sprintf("it may be %s, which the file had before, and which stays in force", held.key()))
 			}
 		}

@@ -108,7 +108,7 @@ func (it item) again() map[string]any {
 		_ = utiljson.Unmarshal(it.text, &content) // it was read before
 		return content
 	}
-	value, err := (&converter{joins: true}).value(it.node, 0)
+	value, err := (&converter{joins: true, drops: true}).value(it.node, 0)
 	content, ok := value.(map[string]any)
 	if err != nil || !ok {
 		return map[string]any{}

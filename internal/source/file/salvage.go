@@ -189,13 +189,21 @@ func (p piece) parse() (node *yaml.Node) {
 			node = nil
 		}
 	}()
-	text := append(bytes.Repeat([]byte{'\n'}, p.above), p.text()...)
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder := yaml.NewDecoder(bytes.NewReader(p.text()))
 	var document yaml.Node
 	if decoder.Decode(&document) != nil || len(document.Content) != 1 || !errors.Is(decoder.Decode(new(yaml.Node)), io.EOF) {
 		return nil
 	}
+	lower(document.Content[0], p.above)
 	return document.Content[0]
+}
+
+// lower moves nodes down by some lines.
+func lower(n *yaml.Node, lines int) {
+	n.Line += lines
+	for _, child := range n.Content {
+		lower(child, lines)
+	}
 }
 
 // failing is the index of the line that can't be read.
