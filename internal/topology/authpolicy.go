@@ -35,7 +35,7 @@ type AuthRule struct {
 	Passwords *ir.Passwords
 	Anonymous bool
 	Condition *ir.AccessCondition
-	// Header are those that only the proxy may set, in lower case.
+	// Headers are those that only the proxy may set, in lower case.
 	Headers []string
 }
 

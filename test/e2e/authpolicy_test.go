@@ -149,12 +149,8 @@ func TestAuthPolicyThroughEdits(t *testing.T) {
 		s.write(t, file, text)
 		l.more(t, 40)
 	}
-	wrong := l.end()
-	stopped := int64(0)
-	for _, n := range wrong {
-		stopped += int64(n)
-	}
-	if passed := l.sent.Load() - stopped; passed != 0 {
+	passed, wrong := l.passed()
+	if passed != 0 {
 		t.Errorf("%d of %d requests passed in %d edits: %v", passed, l.sent.Load(), *authEdits, wrong)
 	}
 	t.Logf("%d requests in %d edits: %v", l.sent.Load(), *authEdits, wrong)

@@ -93,6 +93,17 @@ func (l *load) more(t *testing.T, n int64) {
 	})
 }
 
+// passed stops the clients and returns how many requests were answered with 200, and what the
+// others were.
+func (l *load) passed() (n int64, wrong map[string]int) {
+	wrong = l.end()
+	n = l.sent.Load()
+	for _, others := range wrong {
+		n -= int64(others)
+	}
+	return n, wrong
+}
+
 // end stops the clients and returns what was not 200.
 func (l *load) end() map[string]int {
 	l.stop()
