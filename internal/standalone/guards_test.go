@@ -388,6 +388,31 @@ func TestHalfWritten(t *testing.T) {
 	}
 }
 
+// TestBeginning: of a file only the beginning has been written yet, which may well be a route
+// that is valid and goes nowhere.
+func TestBeginning(t *testing.T) {
+	lines := strings.SplitAfter(guard, "\n")
+	g := newGuarded(t)
+	g.put("guard.yaml", guard)
+	g.start()
+	for n := range lines {
+		if n == 0 {
+			continue // the route is deleted
+		}
+		beginning := strings.Join(lines[:n], "")
+		g.edit("guard.yaml", beginning)
+		if got := g.answer("site.example", "/admin/users"); got == open {
+			t.Errorf("/admin is open after\n%s\nproblems:\n%s", beginning, g.problems())
+		}
+		g.start()
+		if got := g.answer("site.example", "/admin/users"); got == open {
+			t.Errorf("/admin is open after a restart with\n%s\nproblems:\n%s", beginning, g.problems())
+		}
+		g.edit("guard.yaml", guard)
+	}
+	g.held(login)
+}
+
 // TestEmptyNamespace: a namespace that is half-written doesn't move a guard to another one.
 func TestEmptyNamespace(t *testing.T) {
 	g := newGuarded(t)

@@ -61,13 +61,20 @@ func (s *state) keepUnread(r *reading) (added []*definition) {
 func keepValid(removed, added []*definition) {
 	var last map[object.Key]*definition
 	for _, def := range added {
-		if def.object != nil {
+		if !def.dubious() {
 			continue
 		}
 		if last == nil {
 			last = lastValid(removed)
 		}
-		if was := last[def.key()]; was != nil {
+		was := last[def.key()]
+		if was == nil {
+			continue
+		}
+		if def.object != nil {
+			def.refuseBare(was)
+		}
+		if def.object == nil {
 			def.take(was)
 			delete(last, def.key())
 		}

@@ -53,7 +53,7 @@ func (r *reading) needed(earlier map[object.Key]*journal.Record) []*journal.Reco
 	for _, p := range r.chunks {
 		docs = append(docs, p.doc)
 		for _, def := range p.doc.definitions() {
-			if record := earlier[def.key()]; def.object == nil && record != nil {
+			if record := earlier[def.key()]; def.dubious() && record != nil {
 				out = append(out, record)
 			}
 		}
