@@ -68,6 +68,8 @@ type AuthPolicySpec struct {
 }
 
 // AuthLayer is rules with what becomes of them where other policies say something.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.strategy) || has(self.authentication) || has(self.authorization)",message="a strategy is of rules, and there are none; {} lets everybody pass"
 type AuthLayer struct {
 	// Strategy is atomic, which is the default, or merge: rules of different names are in
 	// force together then.
@@ -83,6 +85,7 @@ type AuthRules struct {
 	// whichever. Requests without are answered with 401. Without rules here none are needed.
 	//
 	// +optional
+	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$'))",message="names are of at most 63 lower case letters, digits and hyphens"
 	Authentication map[string]Authentication `json:"authentication,omitzero"`
@@ -91,6 +94,7 @@ type AuthRules struct {
 	// doesn't hold are answered with 403.
 	//
 	// +optional
+	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$'))",message="names are of at most 63 lower case letters, digits and hyphens"
 	Authorization map[string]Authorization `json:"authorization,omitzero"`

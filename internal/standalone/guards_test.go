@@ -388,29 +388,41 @@ func TestHalfWritten(t *testing.T) {
 	}
 }
 
-// TestBeginning: of a file only the beginning has been written yet, which may well be a route
-// that is valid and goes nowhere.
+// TestBeginning: of a file only the beginning has been written yet, which may well be valid: a
+// route that goes nowhere, a policy that lets everybody pass.
 func TestBeginning(t *testing.T) {
-	lines := strings.SplitAfter(guard, "\n")
-	g := newGuarded(t)
-	g.put("guard.yaml", guard)
-	g.start()
-	for n := range lines {
-		if n == 0 {
-			continue // the route is deleted
-		}
-		beginning := strings.Join(lines[:n], "")
-		g.edit("guard.yaml", beginning)
-		if got := g.answer("site.example", "/admin/users"); got == open {
-			t.Errorf("/admin is open after\n%s\nproblems:\n%s", beginning, g.problems())
-		}
-		g.start()
-		if got := g.answer("site.example", "/admin/users"); got == open {
-			t.Errorf("/admin is open after a restart with\n%s\nproblems:\n%s", beginning, g.problems())
-		}
-		g.edit("guard.yaml", guard)
+	for name, c := range map[string]struct {
+		text   string
+		closed func(*guarded)
+	}{
+		"route": {guard, func(g *guarded) {
+			if g.answer("site.example", "/admin/users") == open {
+				g.Errorf("/admin is open; problems:\n%s", g.problems())
+			}
+		}},
+		"policy": {guardPolicy, (*guarded).closed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGuarded(t)
+			g.put("guard.yaml", c.text)
+			g.start()
+			for n := range c.text {
+				if n == 0 {
+					continue // the guard is deleted
+				}
+				g.edit("guard.yaml", c.text[:n])
+				c.closed(g)
+				if c.text[n-1] == '\n' {
+					g.start()
+					c.closed(g)
+				}
+				if t.Failed() {
+					t.Fatalf("after\n%s", c.text[:n])
+				}
+				g.edit("guard.yaml", c.text)
+			}
+		})
 	}
-	g.held(login)
 }
 
 // TestEmptyNamespace: a namespace that is half-written doesn't move a guard to another one.

@@ -228,6 +228,9 @@ func (m *Meant) meantNamespace(meta map[string]any) bool {
 // known.
 func (m *Meant) adrift() {
 	spec := merged(m.Content["spec"])
+	if spec == nil {
+		return // there are no parents
+	}
 	m.Content["spec"] = spec
 	list, _ := spec["parentRefs"].([]any)
 	list = slices.Clone(list)

@@ -18,6 +18,9 @@ func nullsIn(path *field.Path, value any, s *schema.Structural) (errs field.Erro
 	case map[string]any:
 		for _, name := range sortedKeys(value) {
 			of, ok := s.Properties[name]
+			if !ok && s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil {
+				of, ok = *s.AdditionalProperties.Structural, true // an entry of a map
+			}
 			switch {
 			case !ok:
 			case value[name] != nil:
