@@ -1,10 +1,10 @@
 package file
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
 	"go.yaml.in/yaml/v3"
 
@@ -19,20 +19,20 @@ type reader struct {
 	validator *schema.Validator
 	foreign   func(apiVersion, kind string) // told of kinds that are left alone
 	recent    *recent
-	salvaged  *atomic.Int32 // pieces of text that is not YAML; nil for any number
 }
 
 // read parses and validates one document. Objects that earlier holds, by the
-// hash of what was written, are taken from there.
-func (r *reader) read(text []byte, isJSON bool, earlier map[uint64]*definition) *document {
+// hash of what was written, are taken from there. Of a document that is not YAML it returns the
+// rest for salvage, which is no work to do for all of them at once.
+func (r *reader) read(text []byte, isJSON bool, earlier map[uint64]*definition) (*document, *unparsed) {
 	doc := &document{}
 	var defs []definition
-	nodes, err := parse(text, isJSON)
+	nodes, failed := parse(text, isJSON)
 	for _, n := range nodes {
 		c := &converter{recent: r.recent, drops: true}
 		value, err := c.value(n, 0)
 		if err != nil {
-			doc.fail(err, r.guess(text))
+			failed = cmp.Or(failed, err)
 			continue
 		}
 		switch value := value.(type) {
@@ -43,16 +43,15 @@ func (r *reader) read(text []byte, isJSON bool, earlier map[uint64]*definition) 
 			doc.note(fault{line: n.Line - 1, reason: source.Syntax, message: "a document must be a mapping with apiVersion and kind"}, "")
 		}
 	}
-	switch {
-	case err == nil:
-	case isJSON, r.validator == nil:
-		doc.fail(err, r.guess(text))
-	default:
-		defs = r.salvage(doc, defs, text, err)
+	if failed != nil && r.validator != nil && !isJSON {
+		return nil, &unparsed{doc: doc, defs: defs, err: failed}
+	}
+	if failed != nil {
+		doc.fail(explained(failed, text, newEffort()), r.guess(text))
 	}
 	doc.hold(defs)
 	doc.finish()
-	return doc
+	return doc, nil
 }
 
 // finish drops what is of use for reading and for documents of several definitions

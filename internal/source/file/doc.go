@@ -15,6 +15,9 @@
 //     paths as given; below one path what is in force stays, and then it is that of the files
 //     by name, and of the documents from the top.
 //   - What a text seems to define that doesn't say it rightly takes nothing from what does.
+//   - Text that is not YAML guards what it seems to say: with the least change that makes YAML of
+//     it (salvage), or by what its lines say each by itself (outline). The work on it is bounded,
+//     and counted in the order of the files (effort), so the outcome depends on the texts alone.
 //   - No text, syntax tree or generic value is kept after its scan.
 //   - What is kept (Options.StateDir) makes a process go on from where the one before was:
 //     restore gives the first scan what that process had in force, and from there a

@@ -36,7 +36,7 @@ func FuzzRead(f *testing.F) {
 			if c.line < 1 || c.line > lines {
 				t.Fatalf("document at line %d of %d", c.line, lines)
 			}
-			doc := r.read(c.text, isJSON, nil)
+			doc := r.whole(c.text, isJSON)
 			faults := doc.faults()
 			for _, def := range doc.definitions() {
 				if (def.object == nil) == (len(def.faults()) == 0) {

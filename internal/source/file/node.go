@@ -21,6 +21,9 @@ const maxDepth = 100
 type syntaxError struct {
 	line int
 	text string
+	// yaml says that both are the YAML parser's, who names the line where the construct around
+	// the mistake began. explained has better ones.
+	yaml bool
 }
 
 func (e *syntaxError) Error() string { return e.text }
@@ -62,15 +65,13 @@ func parseYAML(text []byte) (*yaml.Node, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var document yaml.Node
 	if err := decoder.Decode(&document); err != nil {
-		failed := yamlError(err)
-		failed.line = failingLine(text, failed.line)
-		return nil, failed.inWords(text)
+		return nil, yamlError(err)
 	}
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		if err == nil {
-			err = errors.New("text after the end of the document")
+			err = errSecond
 		}
-		return nil, yamlError(err).inWords(text)
+		return nil, yamlError(err)
 	}
 	if len(document.Content) != 1 {
 		return nil, &syntaxError{text: "the document is empty"}
@@ -88,51 +89,25 @@ func yamlError(err error) *syntaxError {
 		line, _ = strconv.Atoi(m[1])
 		text = text[len(m[0]):]
 	}
-	return &syntaxError{line: line, text: text}
+	return &syntaxError{line: line, text: text, yaml: true}
 }
 
-// inWords returns the error for people: the line is where it is in the text.
-func (e *syntaxError) inWords(text []byte) *syntaxError {
-	n := 0
-	for line := range bytes.Lines(text) {
-		if n++; n == e.line {
-			return &syntaxError{line: e.line, text: "not YAML: " + inWords(e.text, line)}
-		}
+// explained returns an error for people, with the line where the mistake is.
+func explained(err error, text []byte, work *effort) error {
+	e := new(syntaxError)
+	if !errors.As(err, &e) || !e.yaml {
+		return err
 	}
-	return &syntaxError{line: e.line, text: "not YAML: " + inWords(e.text, nil)}
-}
-
-// maxProbed bounds the lines that failingLine tries one by one.
-const maxProbed = 400
-
-// failingLine finds the line that breaks a document. The parser names the line where
-// the construct around it began, which may be far above. Text that ends before the
-// mistake is usually valid, so the mistake is in the line after the longest valid
-// beginning.
-func failingLine(text []byte, hint int) int {
-	ends := []int{0} // ends[i] is where line i ends, 1-based
-	for line := range bytes.Lines(text) {
-		ends = append(ends, ends[len(ends)-1]+len(line))
+	lines := linesOf(text)
+	at := e.line
+	if found, ok := work.failing(lines); ok && e.text != errSecond.Error() {
+		at = found + 1
 	}
-	last := len(ends) - 1
-	if last > maxProbed {
-		return hint
+	var line []byte
+	if at > 0 && at <= len(lines) {
+		line = lines[at-1]
 	}
-	valid := last - 1
-	for valid > 0 && !beginsValid(text[:ends[valid]]) {
-		valid--
-	}
-	for line := valid + 1; line <= last; line++ {
-		if !blank(text[ends[line-1]:ends[line]]) {
-			return line
-		}
-	}
-	return hint
-}
-
-func beginsValid(text []byte) bool {
-	err := yaml.NewDecoder(bytes.NewReader(text)).Decode(new(yaml.Node))
-	return err == nil || errors.Is(err, io.EOF)
+	return &syntaxError{line: at, text: "not YAML: " + inWords(e.text, line)}
 }
 
 // jsonReader builds trees from JSON tokens, counting lines as it goes.

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -26,7 +25,8 @@ type reading struct {
 // pending is a document that is new to its file.
 type pending struct {
 	chunk
-	doc *document // when already known by its hash
+	doc      *document // when already known by its hash
+	unparsed *unparsed // when it is not YAML
 }
 
 func (s *state) readFiles(ctx context.Context, todo []*reading) error {
@@ -94,7 +94,7 @@ func (s *state) readFile(r *reading) {
 func (s *state) readDocuments(ctx context.Context, todo []*reading) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	reader := &reader{validator: s.validator, foreign: s.foreign, recent: newRecent(), salvaged: &atomic.Int32{}}
+	reader := &reader{validator: s.validator, foreign: s.foreign, recent: newRecent()}
 	for _, r := range todo {
 		if r.same || r.err != nil {
 			continue
@@ -110,14 +110,36 @@ func (s *state) readDocuments(ctx context.Context, todo []*reading) error {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				p.doc = reader.read(p.text, isJSON, earlier)
-				p.doc.hash = xxhash.Sum64(p.text)
-				p.text = nil
+				if p.doc, p.unparsed = reader.read(p.text, isJSON, earlier); p.doc != nil {
+					p.doc.hash = xxhash.Sum64(p.text)
+					p.text = nil
+				}
 				return nil
 			})
 		}
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	s.work = reader.salvageAll(todo)
+	return nil
+}
+
+// salvageAll reads the documents that are not YAML, in their order: what is spent on one is not
+// there for the next. It returns what was spent.
+func (r *reader) salvageAll(todo []*reading) *effort {
+	work := newEffort()
+	for _, of := range todo {
+		share := work.share(fileShare)
+		for i := range of.chunks {
+			if p := &of.chunks[i]; p.unparsed != nil {
+				p.doc = r.salvage(p.unparsed, p.text, share)
+				p.doc.hash = xxhash.Sum64(p.text)
+				p.text, p.unparsed = nil, nil
+			}
+		}
+	}
+	return work
 }
 
 // validByText finds a file's valid definitions by the hash of what was written,

@@ -2,8 +2,6 @@ package file
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"iter"
 	"regexp"
 	"slices"
@@ -12,43 +10,69 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// salvage appends what text that is not YAML seems to define to the definitions of its document,
-// so that what it was to guard is held. Whatever was there before stays, as with all that can't
-// be read.
-func (r *reader) salvage(doc *document, defs []definition, text []byte, err error) []definition {
-	before := len(defs)
+// unparsed is a document of which not all can be understood.
+type unparsed struct {
+	doc  *document
+	defs []definition // of what could be
+	err  error
+}
+
+// salvage adds to a document what text that is not YAML seems to define, so that what it was to
+// guard is held. Whatever was there before stays, as with all that can't be read.
+func (r *reader) salvage(u *unparsed, text []byte, work *effort) *document {
+	doc, defs := u.doc, u.defs
+	err := explained(u.err, text, work.share(pieceShare))
 	f := faultOf(err)
+	var open *fault
 	for _, piece := range piecesOf(text) {
 		if !piece.guards() {
 			continue
 		}
-		if r.salvaged != nil && r.salvaged.Add(1) > maxSalvaged {
-			break
+		before := len(defs)
+		for _, it := range r.itemsOf(piece, work.share(pieceShare)) {
+			it.glued, it.salvaged, it.separator = &f, true, documentSeparator
+			// Only what the text says of an object counts here: text is told once to be no YAML.
+			ignored := &document{}
+			for _, def := range r.define(ignored, nil, it, nil, 0) {
+				def.doc, def.order = doc, int32(len(defs))
+				defs = append(defs, def)
+			}
 		}
-		node, lost := r.repair(piece)
-		if node == nil {
-			continue
+		if len(defs) == before && open == nil {
+			open = &fault{line: piece.above + piece.firstLine(), reason: f.reason, message: f.message, guess: r.guess(piece.text())}
 		}
+	}
+	switch {
+	case len(defs) == len(u.defs):
+		f.guess = r.guess(text)
+		doc.note(f, "")
+	case open != nil:
+		doc.note(*open, "")
+	default:
+		doc.extra().broken = true
+	}
+	doc.hold(defs)
+	doc.finish()
+	return doc
+}
+
+// itemsOf returns what a piece seems to define: with the least change that makes YAML of it, if
+// that is found, or else by its outline.
+func (r *reader) itemsOf(p piece, work *effort) (items []item) {
+	if node, lost := r.repair(p, work); node != nil {
 		c := &converter{drops: true}
 		value, err := c.value(node, 0)
-		content, ok := value.(map[string]any)
-		if err != nil || !ok {
-			continue
-		}
-		// Only what the text says of an object counts here: text is told once to be no YAML.
-		ignored := &document{}
-		it := item{node: node, content: content, duplicates: c.duplicates, separator: documentSeparator, glued: &f, salvaged: true, lost: lost}
-		for _, def := range r.define(ignored, nil, it, nil, 0) {
-			def.doc, def.order = doc, int32(len(defs))
-			defs = append(defs, def)
+		if content, ok := value.(map[string]any); ok && err == nil {
+			return []item{{node: node, content: content, duplicates: c.duplicates, lost: lost}}
 		}
 	}
-	if len(defs) > before {
-		doc.extra().broken = true
-	} else {
-		doc.fail(err, r.guess(text))
+	for _, node := range p.outlines() {
+		value, err := (&converter{drops: true}).value(node, 0)
+		if content, ok := value.(map[string]any); ok && err == nil {
+			items = append(items, item{node: node, content: content, lost: true})
+		}
 	}
-	return defs
+	return items
 }
 
 // A piece is a part of a text that seems to be one object.
@@ -62,6 +86,13 @@ type piece struct {
 func (p piece) guards() bool { return guardLike.Match(p.text()) }
 
 func (p piece) text() []byte { return bytes.Join(p.lines, []byte{'\n'}) }
+
+func (p piece) size() (n int) {
+	for _, line := range p.lines {
+		n += len(line) + 1
+	}
+	return n
+}
 
 var (
 	guardLike = regexp.MustCompile(`(?i)route|parentref|authpolicy|targetref`)
@@ -83,9 +114,8 @@ func piecesOf(text []byte) (pieces []piece) {
 		at = piece{above: above}
 		clear(seen)
 	}
-	lines := bytes.Split(text, []byte{'\n'})
+	lines := linesOf(text)
 	for i, line := range lines {
-		line = bytes.TrimRight(line, "\r")
 		if nearlyMarker.Match(line) {
 			cut(i + 1)
 			continue
@@ -120,31 +150,36 @@ func beginsObject(lines [][]byte) bool {
 	return false
 }
 
-// Bounds of what is tried to make YAML of pieces.
+// Bounds of what is tried to make YAML of a piece.
 const (
-	maxSalvaged     = 100 // pieces in one scan
-	maxRepaired     = 200 // lines of one
-	maxRepairedSize = 16 << 10
+	maxRepairedSize = 32 << 10
 	maxRemoved      = 10 // lines that may be left out
 	repairReach     = 8  // how far above the line that can't be read the mistake may be
 )
 
 // repair returns the tree of a piece with the least change that makes YAML of it, and whether it
-// has lost a line; nil if nothing does.
-func (r *reader) repair(p piece) (node *yaml.Node, lost bool) {
-	if node := p.parse(); node != nil {
+// has lost a line; nil if nothing does, or no more work may be spent.
+func (r *reader) repair(p piece, work *effort) (node *yaml.Node, lost bool) {
+	if node := p.parse(work); node != nil {
 		return node, false
 	}
-	if len(p.lines) > maxRepaired || len(p.text()) > maxRepairedSize {
+	if work.over() || p.size() > maxRepairedSize {
+		return nil, false
+	}
+	at, ok := work.failing(p.lines)
+	if !ok {
 		return nil, false
 	}
 	var best *yaml.Node
-	for candidate, sure := range p.repairs(p.failing()) {
-		node := candidate.parse()
+	for candidate, sure := range p.repairs(at) {
+		if work.over() {
+			break
+		}
+		node := candidate.parse(work)
 		if node == nil || node.Kind != yaml.MappingNode {
 			continue
 		}
-		if r.valid(node) {
+		if work.spend(decodeCost); r.valid(node) {
 			return node, !sure
 		}
 		if best == nil {
@@ -156,10 +191,13 @@ func (r *reader) repair(p piece) (node *yaml.Node, lost bool) {
 	}
 	rest := piece{above: p.above, lines: slices.Clone(p.lines)}
 	for range maxRemoved {
-		at := rest.failing()
+		at, ok := work.failing(rest.lines)
+		if !ok {
+			break
+		}
 		lost = lost || bytes.ContainsAny(rest.lines[at], ":/.*")
 		rest.lines[at] = nil
-		if node := rest.parse(); node != nil {
+		if node := rest.parse(work); node != nil {
 			return node, lost
 		}
 	}
@@ -183,19 +221,13 @@ func (r *reader) valid(n *yaml.Node) bool {
 }
 
 // parse returns the tree of a piece, with the lines of the text it is from; nil if it is no YAML.
-func (p piece) parse() (node *yaml.Node) {
-	defer func() {
-		if recover() != nil { // as in parse
-			node = nil
-		}
-	}()
-	decoder := yaml.NewDecoder(bytes.NewReader(p.text()))
-	var document yaml.Node
-	if decoder.Decode(&document) != nil || len(document.Content) != 1 || !errors.Is(decoder.Decode(new(yaml.Node)), io.EOF) {
+func (p piece) parse(work *effort) *yaml.Node {
+	node, _, err := work.parse(p.lines)
+	if err != nil || node == nil {
 		return nil
 	}
-	lower(document.Content[0], p.above)
-	return document.Content[0]
+	lower(node, p.above)
+	return node
 }
 
 // lower moves nodes down by some lines.
@@ -205,21 +237,6 @@ func lower(n *yaml.Node, lines int) {
 		lower(child, lines)
 	}
 }
-
-// failing is the index of the line that can't be read.
-func (p piece) failing() int {
-	valid := len(p.lines) - 1
-	for valid > 0 && !(piece{lines: p.lines[:valid]}).begins() {
-		valid--
-	}
-	for valid < len(p.lines)-1 && blank(p.lines[valid]) {
-		valid++
-	}
-	return max(0, valid)
-}
-
-// begins reports whether a piece is the beginning of YAML.
-func (p piece) begins() bool { return p.parse() != nil || blank(p.text()) }
 
 // repairs yields pieces that differ from one by a mistake that people make near a line, and
 // whether that is all that can have been meant.

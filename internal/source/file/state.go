@@ -19,6 +19,7 @@ type state struct {
 	index    *index
 	reported map[string][]source.Problem // what consumers were last told, by file
 	kept     *keeper                     // nil if nothing outlives the process
+	work     *effort                     // of the last scan, on text that is not YAML
 }
 
 func newState(s *Source) *state {

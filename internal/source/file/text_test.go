@@ -113,7 +113,7 @@ func TestRefusedText(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			doc := (&reader{}).read([]byte(c.text), c.json, nil)
+			doc := (&reader{}).whole([]byte(c.text), c.json)
 			if len(doc.faults()) != 1 || !doc.rest.broken {
 				t.Fatalf("faults %+v", doc.faults())
 			}

@@ -267,11 +267,14 @@ func Twice(path string) *field.Error {
 }
 
 // Lost are the errors of an object of whose text a line could not be read: it may have been any
-// of its matches, or its hosts if it names none.
+// of its matches, or its hosts or parents if it names none.
 func Lost(content map[string]any) field.ErrorList {
 	errs := field.ErrorList{field.TypeInvalid(field.NewPath("spec", "rules"), field.OmitValueType{}, "")}
-	if spec, _ := content["spec"].(map[string]any); spec["hostnames"] == nil {
-		errs = append(errs, field.TypeInvalid(field.NewPath("spec", "hostnames"), field.OmitValueType{}, ""))
+	spec, _ := content["spec"].(map[string]any)
+	for _, name := range [...]string{"hostnames", "parentRefs"} {
+		if spec[name] == nil {
+			errs = append(errs, field.TypeInvalid(field.NewPath("spec", name), field.OmitValueType{}, ""))
+		}
 	}
 	return errs
 }
