@@ -151,14 +151,9 @@ func (doc *document) note(f fault, name string) {
 	extra.faults = append(extra.faults, f)
 }
 
-// mayHide reports whether objects may be missing because of the document's faults, and
-// mayBe whether one of them may.
+// mayHide reports whether objects may be missing because of the document's faults.
 func (doc *document) mayHide() bool {
 	return doc.rest != nil && (doc.rest.broken || len(doc.rest.names) > 0)
-}
-
-func (doc *document) mayBe(key object.Key) bool {
-	return doc.rest != nil && (doc.rest.broken || slices.Contains(doc.rest.names, key.Name.Name))
 }
 
 // A fault is a problem whose place is relative to its document.

@@ -15,6 +15,7 @@ import (
 // problems lists what is wrong with a file, from the top.
 func (x *index) problems(f *file) []source.Problem {
 	var problems []source.Problem
+	was := x.heldOf(f)
 	if f.unread != nil {
 		p := *f.unread
 		p.Stale = len(f.docs) > 0 || f.held != nil
@@ -25,7 +26,7 @@ func (x *index) problems(f *file) []source.Problem {
 		for _, flt := range doc.faults() {
 			p := flt.problem(f.name, doc)
 			if doc.mayHide() {
-				x.tellHeld(&p, f)
+				was.tell(&p)
 			}
 			if schema.Guards(p.Guess.Kind) && x.winner(p.Guess) == nil {
 				p.Message = source.Also(p.Message, "until it can be read, what it was to guard may be open")
@@ -36,9 +37,9 @@ func (x *index) problems(f *file) []source.Problem {
 			first := def.firstFault()
 			for i, flt := range def.faults() {
 				p := flt.problem(f.name, doc)
-				x.attribute(&p, def)
+				x.attribute(&p, def, was)
 				if i == first {
-					for _, note := range x.notes(def) {
+					for _, note := range x.notes(def, was) {
 						p.Message = source.Also(p.Message, note)
 					}
 				}
@@ -64,12 +65,9 @@ func (d *definition) firstFault() (first int) {
 	return first
 }
 
-// mostHeld is how many objects are named that a definition may be.
-const mostHeld = 4
-
 // attribute says which object a problem with a definition is about. One that is guessed is
 // named if the definition is in force for it.
-func (x *index) attribute(p *source.Problem, def *definition) {
+func (x *index) attribute(p *source.Problem, def *definition, was *heldObjects) {
 	key := def.key()
 	p.Stale = def.object != nil
 	switch {
@@ -78,29 +76,23 @@ func (x *index) attribute(p *source.Problem, def *definition) {
 	case !schema.Unnamed(key.Name.Name):
 		p.Guess = key
 	}
-	if def.guessed() && def.doc.file.held != nil {
-		var held []*definition
-		for _, was := range def.doc.file.held.definitions() {
-			if len(held) < mostHeld && def.mayBe(was.key()) {
-				held = append(held, was)
+	if def.guessed() {
+		for _, held := range was.mayBe(def) {
+			if held.object != nil {
+				p.Held = append(p.Held, held.key())
 			}
 		}
-		p.Held = x.held(held)
 	}
 }
 
 // notes say what is in force in place of a definition that is not valid.
-func (x *index) notes(def *definition) (notes []string) {
+func (x *index) notes(def *definition, was *heldObjects) (notes []string) {
 	winner := x.winner(def.key())
-	if f := def.doc.file; f.held != nil && def.object == nil {
-		for _, held := range f.held.definitions() {
-			if len(notes) < mostHeld && def.mayBe(held.key()) && x.winner(held.key()) == held {
-				notes = append(notes, fmt.Sprintf("it may be %s, which the file had before, and which stays in force", held.key()))
-			}
-		}
-	}
 	if def.object != nil {
-		return notes
+		return nil
+	}
+	for _, held := range was.mayBe(def) {
+		notes = append(notes, fmt.Sprintf("it may be %s, which the file had before, and which stays in force", held.key()))
 	}
 	switch d := kind.All.Of(def.key().Kind); {
 	case winner != def:
@@ -143,23 +135,6 @@ func (d *definition) place() string {
 		return d.doc.file.name
 	}
 	return d.doc.file.name + ":" + strconv.Itoa(int(d.doc.line+d.line))
-}
-
-// tellHeld says in the problem of a broken document what stays in force.
-func (x *index) tellHeld(p *source.Problem, f *file) {
-	if f.held == nil {
-		return
-	}
-	switch held := f.held.definitions(); len(held) {
-	case 0:
-	case 1:
-		p.Stale = held[0].object != nil
-		p.Key, p.Guess = held[0].key(), object.Key{}
-	default:
-		p.Stale = true
-		p.Held = x.held(held)
-		p.Message += fmt.Sprintf(" (%d objects that the file defined before stay in force)", len(held))
-	}
 }
 
 // held returns which of some definitions have a last valid version that is in force.
