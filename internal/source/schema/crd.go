@@ -140,8 +140,11 @@ func (s *customSchema) meant(path string) string {
 		return ""
 	}
 	parent := s.at(way[:len(way)-1])
-	if parent == nil {
+	switch {
+	case parent == nil:
 		return ""
+	case parent.Items != nil:
+		return way[max(0, len(way)-2)] + " is a list: begin each of its items with -"
 	}
 	return meant(way[len(way)-1], slices.Values(slices.Sorted(maps.Keys(parent.Properties))))
 }
@@ -164,7 +167,7 @@ func (s *customSchema) at(way []string) *schema.Structural {
 		switch next, ok := at.Properties[step]; {
 		case ok:
 			at = &next
-		case at.Items != nil:
+		case at.Items != nil && isIndex(step):
 			at = at.Items
 		case at.AdditionalProperties != nil && at.AdditionalProperties.Structural != nil:
 			at = at.AdditionalProperties.Structural
@@ -174,6 +177,8 @@ func (s *customSchema) at(way []string) *schema.Structural {
 	}
 	return at
 }
+
+func isIndex(step string) bool { return step != "" && strings.Trim(step, "0123456789") == "" }
 
 func (s *customSchema) setDefaults(content map[string]any) {
 	defaulting.PruneNonNullableNullsWithoutDefaults(content, s.structural)

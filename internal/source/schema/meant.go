@@ -189,9 +189,10 @@ func misplaced(content, meta map[string]any) error {
 }
 
 // noNamespace is the error of a namespace without a value: a slip of the hand would move the
-// object to another one.
+// object to another one. kubectl takes it, and means the namespace of its context, which is as
+// little what was said.
 func noNamespace() *field.Error {
-	return field.TypeInvalid(field.NewPath("metadata", "namespace"), field.OmitValueType{}, "the field has no value: write it, or remove the field")
+	return field.TypeInvalid(field.NewPath("metadata", "namespace"), field.OmitValueType{}, "the field has no value: write it, or remove the field if namespace default is meant")
 }
 
 // meantNamespace sets the namespace, and reports whether it can be read.

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -181,5 +182,65 @@ func BenchmarkHTTPRoute(b *testing.B) {
 		if _, errs := v.Decode(id, copied); len(errs) > 0 {
 			b.Fatal(errs)
 		}
+	}
+}
+
+// A namespace is never guessed. One with nothing behind it is half-written: kubectl sends it on as
+// none, and the object lands in the namespace of its context, which nobody has named. Here it is a
+// mistake, as is any field with nothing behind it. What says in so many words that there is none
+// ("" or null, which a reader of YAML drops), and what says nothing, is in "default".
+func TestNamespaceWithoutValue(t *testing.T) {
+	v := newValidator(t, false)
+	of := func(meta map[string]any) (Identity, error) {
+		return v.Identify(map[string]any{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": meta})
+	}
+	for name, meta := range map[string]map[string]any{
+		"empty":  {"name": "r", "namespace": ""},
+		"absent": {"name": "r"},
+	} {
+		if id, err := of(meta); err != nil || id.Key.Namespace != "default" {
+			t.Errorf("%s: in namespace %q, %v", name, id.Key.Namespace, err)
+		}
+	}
+	_, err := of(map[string]any{"name": "r", "namespace": nil})
+	invalid := new(field.Error)
+	if !errors.As(err, &invalid) || invalid.Field != "metadata.namespace" {
+		t.Fatalf("nothing behind it: %v", err)
+	}
+	if got, want := Message(invalid), "the field has no value: write it, or remove the field if namespace default is meant"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A field below what should be a list is known in no channel.
+func TestFieldBelowWrongType(t *testing.T) {
+	v := newValidator(t, false)
+	for _, c := range []struct{ text, path string }{
+		{`{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "BackendTLSPolicy", "metadata": {"name": "p"},
+		  "spec": {"targetRefs": {"group": "", "kind": "Service", "name": "s"}, "validation": {"hostname": "a.example", "wellKnownCACertificates": "System"}}}`, "spec.targetRefs.name"},
+		{`{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "r"},
+		  "spec": {"parentRefs": {"name": "gw"}}}`, "spec.parentRefs.name"},
+	} {
+		_, errs := decode(t, v, c.text)
+		found := false
+		for _, err := range errs {
+			if text := Message(err); strings.Contains(text, "channel") {
+				t.Errorf("%s: %s", err.Field, text)
+			} else if err.Field == c.path {
+				found = true
+				if !strings.Contains(text, "is a list: begin each of its items with -") {
+					t.Errorf("%s: %s", err.Field, text)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("nothing is said of %s: %v", c.path, errs)
+		}
+	}
+	// What only the experimental channel has is still told.
+	_, errs := decode(t, v, `{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "r"},
+	  "spec": {"parentRefs": [{"name": "gw"}], "rules": [{"retry": {"attempts": 1}}], "useDefaultGateways": "All"}}`)
+	if len(errs) != 1 || !strings.Contains(Message(errs[0]), "experimental channel") {
+		t.Errorf("%v", errs)
 	}
 }
