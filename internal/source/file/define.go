@@ -3,8 +3,6 @@ package file
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -39,8 +37,14 @@ func (r *reader) read(text []byte, isJSON bool, earlier map[uint64]*definition) 
 		case nil:
 		case map[string]any:
 			defs = r.define(doc, defs, item{node: n, content: value, duplicates: c.duplicates, separator: documentSeparator}, earlier, 0)
+		case []any:
+			if it, ok := bareList(n, value); ok {
+				defs = r.define(doc, defs, it, earlier, 0)
+			} else {
+				doc.note(fault{line: n.Line - 1, reason: source.Syntax, message: noMapping}, "")
+			}
 		default:
-			doc.note(fault{line: n.Line - 1, reason: source.Syntax, message: "a document must be a mapping with apiVersion and kind"}, "")
+			doc.note(fault{line: n.Line - 1, reason: source.Syntax, message: noMapping}, "")
 		}
 	}
 	if failed != nil && r.validator != nil && !isJSON {
@@ -53,6 +57,9 @@ func (r *reader) read(text []byte, isJSON bool, earlier map[uint64]*definition) 
 	doc.finish()
 	return doc, nil
 }
+
+// noMapping is the fault of a document that can't define an object.
+const noMapping = "a document must be a mapping with apiVersion and kind"
 
 // finish drops what is of use for reading and for documents of several definitions
 // only.
@@ -101,8 +108,10 @@ const maxListDepth = 4
 
 // define appends what an item defines to the definitions of its document.
 func (r *reader) define(doc *document, defs []definition, it item, earlier map[uint64]*definition, depth int) []definition {
-	if items, ok := listItems(it.content); ok && depth < maxListDepth {
-		return r.defineItems(doc, defs, it, items, earlier, depth)
+	if depth < maxListDepth {
+		if l := it.listOf(); l != nil {
+			return r.defineList(doc, defs, it, l, earlier, depth)
+		}
 	}
 	if parts := it.parts(); parts != nil {
 		for _, part := range parts {
@@ -137,40 +146,6 @@ func joinPaths(prefix, path string) string {
 		return prefix + path
 	}
 	return prefix + "." + path
-}
-
-// listItems recognises kind List and the lists of single kinds (HTTPRouteList)
-// that kubectl and API servers write.
-func listItems(content map[string]any) ([]any, bool) {
-	kind, _ := content["kind"].(string)
-	items, ok := content["items"].([]any)
-	return items, ok && strings.HasSuffix(kind, "List")
-}
-
-func (r *reader) defineItems(doc *document, defs []definition, list item, items []any, earlier map[uint64]*definition, depth int) []definition {
-	kind, _ := list.content["kind"].(string)
-	for i, value := range items {
-		path := fmt.Sprintf("items[%d]", i)
-		node := nodeAt(list.node, path)
-		content, ok := value.(map[string]any)
-		if !ok {
-			doc.note(fault{line: node.Line - 1, field: joinPaths(list.path, path), reason: source.Syntax, message: "an item of a List must be a mapping"}, "")
-			continue
-		}
-		it := item{node: node, path: joinPaths(list.path, path), content: content, separator: itemSeparator}
-		if single := strings.TrimSuffix(kind, "List"); single != "" {
-			// Items of a typed list need not repeat what the list says.
-			it.inherited = map[string]any{"kind": single, "apiVersion": list.content["apiVersion"]}
-			it.inherit(content)
-		}
-		for _, dup := range list.duplicates {
-			if rest, ok := strings.CutPrefix(dup.field, path+"."); ok {
-				it.duplicates = append(it.duplicates, duplicate{field: rest, line: dup.line})
-			}
-		}
-		defs = r.define(doc, defs, it, earlier, depth+1)
-	}
-	return defs
 }
 
 // inherit adds what the List says to content.

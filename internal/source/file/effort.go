@@ -17,6 +17,7 @@ const (
 	pieceShare = 4   // of what its file has left, an object may use one in so many
 	trialCost  = 256 // of a parse beside its bytes
 	decodeCost = 4 << 10
+	maxObjects = 5000 // that are held of such texts
 )
 
 // effort is what may still be spent on trials. A nil effort is spent.
@@ -25,9 +26,20 @@ type effort struct {
 	left  int
 	spent int
 	tries int
+	// objects are how many more may be held, where this is no share.
+	objects int
 }
 
-func newEffort() *effort { return &effort{left: maxEffort} }
+func newEffort() *effort { return &effort{left: maxEffort, objects: maxObjects} }
+
+// object reports whether one more object may be held.
+func (e *effort) object() bool {
+	for e.of != nil {
+		e = e.of
+	}
+	e.objects--
+	return e.objects >= 0
+}
 
 // share returns one part in so many of what is left.
 func (e *effort) share(parts int) *effort { return &effort{of: e, left: e.left / parts} }

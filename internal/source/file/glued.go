@@ -12,6 +12,9 @@ import (
 // headFields name an object: each has them once.
 var headFields = []string{"apiVersion", "kind", "metadata"}
 
+// topFields are those that every object has.
+var topFields = []string{"apiVersion", "kind", "metadata", "spec"}
+
 // separator is what separates objects: documents of a file, or items of a List.
 type separator string
 
@@ -50,7 +53,7 @@ func (it item) parts() []item {
 			return nil
 		}
 		it.inherit(content)
-		part := item{node: n, path: it.path, content: content, inherited: it.inherited, duplicates: c.duplicates, separator: it.separator}
+		part := item{node: n, path: it.path, content: content, inherited: it.inherited, duplicates: c.duplicates, separator: it.separator, salvaged: it.salvaged, lost: it.lost}
 		var f fault
 		if i == 0 {
 			f, _ = it.separator.missing(nodes[1].Line - 1)

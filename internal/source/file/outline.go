@@ -15,7 +15,7 @@ import (
 
 // An outline is what the lines of a text say, each by itself, of which object it is, and of the
 // parents and hosts that it guards. It is what is held of text of which nothing makes YAML, or
-// on which no more work can be spent: the time that it takes is in proportion to the text.
+// on which no more work can be spent: the time that it takes is in proportion to the text, and objects are held up to a number (maxObjects).
 
 // outlines returns the outlines of the objects of a piece, of which a List has several.
 func (p piece) outlines() (nodes []*yaml.Node) {
@@ -100,7 +100,8 @@ type outliner struct {
 	spec map[string]any
 }
 
-// outlineOf returns what lines say of an object; nil if they name nothing that it guards.
+// outlineOf returns what lines say of an object; nil if they name nothing that it is attached to:
+// then there is nothing to hold.
 func outlineOf(lines [][]byte) map[string]any {
 	o := &outliner{refs: map[string][]any{}, spec: map[string]any{}}
 	for _, line := range lines {
@@ -108,7 +109,9 @@ func outlineOf(lines [][]byte) map[string]any {
 			o.line(line)
 		}
 	}
-	o.list = ""
+	if len(o.refs) == 0 {
+		return nil
+	}
 	head := headOf(bytes.Join(lines, []byte{'\n'}))
 	meta, content := map[string]any{}, map[string]any{"spec": o.spec}
 	for name, value := range head {
@@ -124,9 +127,6 @@ func outlineOf(lines [][]byte) map[string]any {
 	}
 	if len(o.host) > 0 {
 		o.spec["hostnames"] = o.host
-	}
-	if len(head) == 0 && len(o.spec) == 0 {
-		return nil
 	}
 	return content
 }

@@ -160,6 +160,12 @@ func (r *reader) unidentified(doc *document, it item, err error) {
 	var invalid *field.Error
 	var unknown *schema.UnknownKindError
 	switch {
+	case !slices.ContainsFunc(topFields, func(name string) bool { _, ok := it.content[name]; return ok }):
+		// Such as Helm's values, or a kustomization.
+		doc.note(fault{
+			line: it.node.Line - 1, field: it.path, reason: source.Invalid,
+			message: "no manifest: it has none of apiVersion, kind, metadata and spec; if it is for another program, move it out of the directory",
+		}, "")
 	case errors.Is(err, schema.ErrForeign):
 		r.foreign(fmt.Sprint(it.content["apiVersion"]), fmt.Sprint(it.content["kind"]))
 	case errors.As(err, &unknown):

@@ -30,6 +30,9 @@ func (r *reader) salvage(u *unparsed, text []byte, work *effort) *document {
 		}
 		before := len(defs)
 		for _, it := range r.itemsOf(piece, work.share(pieceShare)) {
+			if !work.object() {
+				break
+			}
 			it.glued, it.salvaged, it.separator = &f, true, documentSeparator
 			// Only what the text says of an object counts here: text is told once to be no YAML.
 			ignored := &document{}
@@ -83,7 +86,10 @@ type piece struct {
 
 // guards reports whether a piece may be a route or an AuthPolicy: nothing is held of other
 // objects.
-func (p piece) guards() bool { return guardLike.Match(p.text()) }
+func (p piece) guards() bool {
+	text := p.text()
+	return guardLike.Match(text) && attached.Match(text)
+}
 
 func (p piece) text() []byte { return bytes.Join(p.lines, []byte{'\n'}) }
 
@@ -96,6 +102,8 @@ func (p piece) size() (n int) {
 
 var (
 	guardLike = regexp.MustCompile(`(?i)route|parentref|authpolicy|targetref`)
+	// attached matches what says of an object what it is attached to, or its name.
+	attached = regexp.MustCompile(`(?i)parent|target|ref|name`)
 	// nearlyMarker matches what people write for ---.
 	nearlyMarker = regexp.MustCompile(`^[ \t]*(-|–|—){2,}[ \t\r]*$`)
 	noColon      = regexp.MustCompile(`^([ \t]*(?:- )?[A-Za-z]+) ([^:]+)$`)

@@ -127,7 +127,7 @@ func (t *tree) walkDir(w watcher, root int, name string) {
 		path := filepath.Join(name, entry.Name())
 		mode := entry.Type()
 		link := mode&fs.ModeSymlink != 0
-		if !link && !mode.IsDir() && !(mode.IsRegular() && isManifest(path)) {
+		if !link && !mode.IsDir() && !isManifest(path) {
 			continue
 		}
 		if link && w != nil {
@@ -143,8 +143,11 @@ func (t *tree) walkDir(w watcher, root int, name string) {
 			}
 		case info.IsDir():
 			t.walkDir(w, root, path)
-		case info.Mode().IsRegular() && isManifest(path):
+		case !isManifest(path):
+		case info.Mode().IsRegular():
 			t.add(candidate{name: path, root: root, info: info})
+		default:
+			t.fault(path, errNotRegular) // a pipe, or a link to a device: what the file had before stays
 		}
 	}
 }
