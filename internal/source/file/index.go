@@ -23,6 +23,9 @@ type index struct {
 	// take as much memory as everything else here. Those of one key are in order;
 	// keys that share a hash share a chain.
 	chains map[uint64]*definition
+	// found are the winners that were looked up while nothing changes, as for problems: where
+	// thousands of texts are of one key, each has some. It is nil otherwise.
+	found map[object.Key]*definition
 	// birth says how old an object is that is new to the index, if that is known, and last
 	// what an earlier process had in force of it, or nil.
 	birth func(object.Key) (metav1.Time, bool)
@@ -55,21 +58,32 @@ func (x *index) link(def *definition) {
 	def.next, x.chains[hash] = x.chains[hash], def
 }
 
-func (x *index) unlink(def *definition) {
-	hash := x.hash(def.key())
-	if first := x.chains[hash]; first != def {
-		for at := first; at != nil; at = at.next {
-			if at.next == def {
-				at.next = def.next
-				break
-			}
-		}
-	} else if def.next != nil {
-		x.chains[hash] = def.next
-	} else {
-		delete(x.chains, hash)
+// unlink removes definitions, of which many may be of one key: each chain is gone through once.
+func (x *index) unlink(defs []*definition) {
+	gone := make(map[*definition]bool, len(defs))
+	hashes := make(map[uint64]bool, len(defs))
+	for _, def := range defs {
+		gone[def] = true
+		hashes[x.hash(def.key())] = true
 	}
-	def.next = nil
+	for hash := range hashes {
+		var first, last *definition
+		for def := x.chains[hash]; def != nil; {
+			next := def.next
+			def.next = nil
+			switch {
+			case gone[def]:
+			case first == nil:
+				first, last = def, def
+			default:
+				last.next, last = def, def
+			}
+			def = next
+		}
+		if x.chains[hash] = first; first == nil {
+			delete(x.chains, hash)
+		}
+	}
 }
 
 // of returns the definitions of a key.
@@ -86,19 +100,25 @@ func (x *index) of(key object.Key) []*definition {
 // winner returns the definition whose object, or stand-in where none ever was valid,
 // consumers hold; nil where they hold nothing.
 func (x *index) winner(key object.Key) *definition {
-	var standIn *definition
+	if def, ok := x.found[key]; ok {
+		return def
+	}
+	var winner *definition
 	for def := x.chains[x.hash(key)]; def != nil; def = def.next {
 		if def.inForce() == nil || def.key() != key {
 			continue
 		}
-		if def.object != nil {
-			return def
+		if winner == nil || def.object != nil {
+			winner = def
 		}
-		if standIn == nil {
-			standIn = def
+		if def.object != nil {
+			break
 		}
 	}
-	return standIn
+	if x.found != nil {
+		x.found[key] = winner
+	}
+	return winner
 }
 
 // order sorts the definitions of a key, all of them, in their chain: the one in force stays
@@ -136,12 +156,12 @@ func (x *index) update(removed, added []*definition) (batch source.Batch, touche
 	}
 	for _, defs := range [][]*definition{removed, added} {
 		for _, def := range defs {
-			held[def.key()] = x.winner(def.key())
+			if _, ok := held[def.key()]; !ok {
+				held[def.key()] = x.winner(def.key())
+			}
 		}
 	}
-	for _, def := range removed {
-		x.unlink(def)
-	}
+	x.unlink(removed)
 	for _, def := range added {
 		x.link(def)
 	}

@@ -16,6 +16,8 @@ import (
 func (x *index) problems(f *file) []source.Problem {
 	var problems []source.Problem
 	was := x.heldOf(f)
+	x.found = map[object.Key]*definition{}
+	defer func() { x.found = nil }()
 	if f.unread != nil {
 		p := *f.unread
 		p.Stale = len(f.docs) > 0 || f.held != nil

@@ -93,6 +93,38 @@ func TestRenameIsLinear(t *testing.T) {
 	}
 }
 
+// Copies of one object cost no more than as many objects, also if none is valid or has a name.
+func TestCopiesAreLinear(t *testing.T) {
+	for name, doc := range map[string]string{
+		"without a name":  "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nspec: {parentRefs: [{name: gw}]}\n---\n",
+		"holding nothing": "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r}\nspec: {ruls: []}\n---\n",
+		"no route":        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: []\n---\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			const n = 300
+			st := newState(newSource(t, Options{Paths: []string{"in"}}))
+			hash, chains := st.index.hash, 0
+			st.index.hash = func(key object.Key) uint64 {
+				chains++
+				return hash(key)
+			}
+			write(t, "in/a.yaml", strings.Repeat(doc, n))
+			for _, text := range []string{strings.Repeat(doc, n), "# nothing\n"} {
+				write(t, "in/a.yaml", text)
+				chains = 0
+				if _, err := st.scanAll(t.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
+				// One to link or unlink each, and some for their key.
+				if chains > n+20 {
+					t.Errorf("%d copies are looked up %d times", n, chains)
+				}
+			}
+		})
+	}
+}
+
 // What is written as null is as if it were not there, also where the rest of a route is refused:
 // it takes nothing away from what is guarded, and widens nothing.
 func TestNullInARefusedRoute(t *testing.T) {
