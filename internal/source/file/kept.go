@@ -56,6 +56,10 @@ func openKeeper(dir string, log *slog.Logger) *keeper {
 		log.Error("last valid versions can't be kept: after a restart, what is broken answers 500", "error", err)
 		return nil
 	}
+	if j.Lost > 0 {
+		log.Warn("a part of the last valid versions can't be read and is left out: what of them is broken now answers 500 until it is mended",
+			"file", filepath.Join(dir, journal.Name), "bytes", j.Lost)
+	}
 	k := &keeper{
 		journal: j, log: log, first: fresh,
 		earlier: map[string]map[object.Key]*journal.Record{}, written: map[object.Key][]journal.Record{},

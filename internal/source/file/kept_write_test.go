@@ -3,6 +3,7 @@ package file
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -186,4 +187,44 @@ func TestKeptFullDisk(t *testing.T) {
 	write(t, "in/a.yaml", broken("a"))
 	l.start()
 	l.holds("broken, when there was room", "a=3", "b=1")
+}
+
+// A journal that is damaged is told of, and lets no guard fall away.
+func TestDamagedJournal(t *testing.T) {
+	const guard = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: guard}\nspec:\n  parentRefs: [{name: gw}]\n  hostnames: [a.example]\n"
+	for name, damage := range map[string]func(text []byte) []byte{
+		"half":   func(text []byte) []byte { return text[:len(text)/2] },
+		"zeros":  func(text []byte) []byte { return make([]byte, len(text)) },
+		"a bit":  func(text []byte) []byte { text[len(text)/2] ^= 1; return text },
+		"random": func([]byte) []byte { return bytes.Repeat([]byte("x\xff\n"), 1000) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLife(t)
+			write(t, "in/a.yaml", guard)
+			l.start()
+			l.kill()
+			path := filepath.Join(l.dir, journal.Name)
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, damage(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var told bytes.Buffer
+			k := openKeeper(l.dir, slog.New(slog.NewTextHandler(&told, nil)))
+			if k == nil {
+				t.Fatal("nothing is kept")
+			}
+			k.close()
+			if !bytes.Contains(told.Bytes(), []byte("can't be read and is left out")) {
+				t.Errorf("told is %q", told.String())
+			}
+			write(t, "in/a.yaml", guard+"  ruls: []\n")
+			l.start()
+			if l.held["HTTPRoute default/guard"] == nil {
+				t.Error("the guard isn't held")
+			}
+		})
+	}
 }

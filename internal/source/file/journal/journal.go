@@ -16,10 +16,10 @@ import (
 // MaxSize bounds the file, in bytes: four times the largest file that is read.
 const MaxSize = 256 << 20
 
-// name is that of the file in the state directory, and temporary that of the one which
-// takes its place.
+// Name is that of the file in the state directory, and temporary that of the one which takes
+// its place.
 const (
-	name      = "kept"
+	Name      = "kept"
 	temporary = "kept.new"
 )
 
@@ -36,6 +36,9 @@ type Journal struct {
 	file *os.File
 	size int64
 	base int64 // how much of it was not superseded when it was opened or rewritten
+	// Lost is how many bytes at its end could not be read when it was opened: they were cut short,
+	// or something else than a journal wrote there.
+	Lost int
 }
 
 // Open opens the journal of a state directory and reads what is there. Fresh says that
@@ -53,7 +56,7 @@ func Open(dir string) (j *Journal, records []Record, fresh bool, err error) {
 	_ = root.Remove(temporary) // of a process that was killed
 	// The name of a symbolic link leads elsewhere, and nobody but the user can make one
 	// here: it is not followed.
-	f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	f, err := root.OpenFile(Name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, nil, false, err
 	}
@@ -69,11 +72,12 @@ func Open(dir string) (j *Journal, records []Record, fresh bool, err error) {
 	if err != nil {
 		return nil, nil, false, err
 	}
-	if len(text) > MaxSize {
+	size := len(text)
+	if size > MaxSize {
 		text = nil
 	}
 	records, good := parse(text)
-	j = &Journal{root: root, file: f, size: int64(good), base: live(records)}
+	j = &Journal{root: root, file: f, size: int64(good), base: live(records), Lost: size - good}
 	if good == 0 {
 		records, fresh = nil, true
 		if err := j.begin(); err != nil {
@@ -145,7 +149,7 @@ func (j *Journal) Rewrite(records iter.Seq[Record]) error {
 		err = f.Sync() // lest the name is there before the content, if the machine stops
 	}
 	if err == nil {
-		err = j.root.Rename(temporary, name)
+		err = j.root.Rename(temporary, Name)
 	}
 	if err != nil {
 		_ = f.Close()
@@ -201,7 +205,7 @@ func (j *Journal) Erase(ids map[ID]bool, end int64) error {
 
 // Forget removes the file: what is kept there is not kept up to date any more.
 func (j *Journal) Forget() error {
-	if err := j.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := j.root.Remove(Name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

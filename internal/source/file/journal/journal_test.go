@@ -52,7 +52,7 @@ func open(t *testing.T, dir string) (*Journal, []Record, bool) {
 // What was written is read, in any number of turns, and nobody else can read it.
 func TestJournal(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, name)
+	path := filepath.Join(dir, Name)
 	if err := os.WriteFile(path, nil, 0o644); err != nil { //nolint:gosec // it is to be made private
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestJournal(t *testing.T) {
 // A write that is cut short costs its own records and nothing before them.
 func TestCutShort(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, name)
+	path := filepath.Join(dir, Name)
 	text, ends := []byte(header), []int{}
 	for i := range some {
 		text = some[i].appendTo(text)
@@ -151,7 +151,7 @@ func TestBounds(t *testing.T) {
 	if err := os.WriteFile(elsewhere, []byte("kept"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(elsewhere, filepath.Join(dir, name)); err != nil {
+	if err := os.Symlink(elsewhere, filepath.Join(dir, Name)); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, _, err := Open(dir); err == nil {
@@ -179,7 +179,7 @@ func TestBounds(t *testing.T) {
 	if err := j.Rewrite(many(1)); err != nil || j.Wasteful() {
 		t.Errorf("wasteful after it was rewritten; %v", err)
 	}
-	if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() > 2000 || info.Size() != j.size {
+	if info, err := os.Stat(filepath.Join(dir, Name)); err != nil || info.Size() > 2000 || info.Size() != j.size {
 		t.Errorf("%v, %v", info.Size(), err)
 	}
 	j.size = MaxSize - 100
@@ -189,7 +189,7 @@ func TestBounds(t *testing.T) {
 	if err := j.Forget(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, name)); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(dir, Name)); !os.IsNotExist(err) {
 		t.Errorf("it is still there: %v", err)
 	}
 }
@@ -262,7 +262,7 @@ func writeForever(t *testing.T, dir string) {
 // What is erased is gone, all that stands beside it stays, and a kill in between costs neither.
 func TestErase(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, name)
+	path := filepath.Join(dir, Name)
 	j, _, _ := open(t, dir)
 	records := []Record{
 		{ID: id("a"), Object: []byte("first-word")}, {ID: id("b"), Object: []byte("other")},
