@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"math"
 	"net/netip"
 	"regexp"
 	"strconv"
@@ -95,11 +96,15 @@ func access(a *ir.Access, outer []*ir.Access) (*filterchainv3.FilterChainConfigP
 	return &filterchainv3.FilterChainConfigPerRoute{FilterChain: chain}, nil
 }
 
-// hiddenHeaders removes headers, and those which backends that take _ for - can't tell from them.
+// notInNames is what backends may not tell from a hyphen in a header's name: many servers make
+// variables of names (RFC 3875), with _ for whatever is no letter and no digit.
+var notInNames = regexp.MustCompile(`[^a-z0-9]`)
+
+// hiddenHeaders removes headers, and those which backends can't tell from them.
 func hiddenHeaders(a *ir.Access) (message, error) {
 	m := &headermutationv3.HeaderMutation{Mutations: &headermutationv3.Mutations{}}
 	for _, name := range a.Hidden {
-		like := strings.ReplaceAll(strings.ReplaceAll(regexp.QuoteMeta(name), "_", "-"), "-", "[-_]")
+		like := notInNames.ReplaceAllString(name, "[^a-z0-9:]") // no :path
 		m.Mutations.RequestMutations = append(m.Mutations.RequestMutations, removeHeaders(matching(like)))
 	}
 	return m, nil
@@ -199,10 +204,14 @@ func condition(c *ir.AccessCondition) (all []*rbacconfigv3.Principal) {
 	return all
 }
 
+// maxExact is up to where no two integers are the same number to Envoy, which reads claims as
+// doubles: beyond it another's number would do.
+const maxExact = 1<<53 - 1
+
 // claimValues are the values that a text may be of: itself, a number, true or false.
 func claimValues(text string) []*matcherv3.ValueMatcher {
 	out := []*matcherv3.ValueMatcher{textValue(text)}
-	if n, err := strconv.ParseFloat(text, 64); err == nil && strconv.FormatFloat(n, 'f', -1, 64) == text {
+	if n, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(n) <= maxExact && strconv.FormatFloat(n, 'f', -1, 64) == text {
 		out = append(out, &matcherv3.ValueMatcher{MatchPattern: &matcherv3.ValueMatcher_DoubleMatch{
 			DoubleMatch: &matcherv3.DoubleMatcher{MatchPattern: &matcherv3.DoubleMatcher_Exact{Exact: n}},
 		}})

@@ -88,9 +88,10 @@ for i = 1, 64 do digit[byte(alphabet, i)] = i - 1 end
 
 -- Decodes base 64 (RFC 4648); nil where it is none.
 local function decode64(text)
-  text = gsub(text, "=+$", "")
+  local last = #text
+  while byte(text, last) == 61 do last = last - 1 end -- "=": a pattern would take the square of their number
   local out, bits, have = {}, 0, 0
-  for i = 1, #text do
+  for i = 1, last do
     local d = digit[byte(text, i)]
     if not d then return nil end
     bits, have = bits * 64 + d, have + 6
@@ -119,6 +120,7 @@ local function encode64(text)
 end
 
 local function unescape(text)
+  if not find(text, "%", 1, true) then return text end
   return (gsub(text, "%%(%x%x)", function(hex) return char(tonumber(hex, 16)) end))
 end
 
@@ -162,7 +164,9 @@ local function at(headers, from, call)
     local path = headers:get(":path") or ""
     local query = find(path, "?", 1, true)
     return query and pairsIn(sub(path, query + 1), "[^&]+", function(name, value)
-      if #name <= 3 * #from.query and unescape(name) == from.query and #value <= 3 * longest then return call(unescape(value)) end
+      if (name == from.query or #name <= 3 * #from.query and unescape(name) == from.query) and #value <= 3 * longest then
+        return call(unescape(value))
+      end
     end)
   end
   return values(headers, "cookie", function(line)
