@@ -88,8 +88,9 @@ for i = 1, 64 do digit[byte(alphabet, i)] = i - 1 end
 
 -- Decodes base 64 (RFC 4648); nil where it is none.
 local function decode64(text)
+  -- Not by a pattern, which would take the square of their number.
   local last = #text
-  while byte(text, last) == 61 do last = last - 1 end -- "=": a pattern would take the square of their number
+  while byte(text, last) == 61 do last = last - 1 end
   local out, bits, have = {}, 0, 0
   for i = 1, last do
     local d = digit[byte(text, i)]

@@ -47,6 +47,10 @@ func connectionManager(l *ir.Listener, c *ir.Chain) (*anypb.Any, error) {
 		MergeSlashes:                 mergeSlashes(l.Client.Paths),
 		PathWithEscapedSlashesAction: escapedSlashes[l.Client.Paths.Escaped],
 
+		// DNS and many backends take example.com. for example.com: it has the routes and
+		// guards of that, and not those of a wildcard beside it.
+		StripTrailingHostDot: true,
+
 		// The scheme in HTTP/2 says how the backend is spoken to: servers refuse one
 		// that differs from the connection. How the client came is for
 		// X-Forwarded-Proto to say.

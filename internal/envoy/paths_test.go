@@ -56,3 +56,21 @@ func TestEnvoyPaths(t *testing.T) {
 		})
 	}
 }
+
+// TestEnvoyHostsBySpelling protects that a host has its own rules however a client spells it,
+// and not those of a wildcard beside it, which somebody else may guard.
+func TestEnvoyHostsBySpelling(t *testing.T) {
+	b := newBackend(t, "echo", ir.HTTP1, nil)
+	hosts := append(rulesOn("a.example", &ir.Rule{Match: prefix("/"), Status: 204}), rulesOn("*", &ir.Rule{Match: prefix("/"), Backends: to(b)})...)
+	r := plain(hosts, b).start(t)
+	for _, host := range []string{"a.example", "A.Example", "a.example:80", "a.example:8080", "a.example:", "a.example.", "a.example.:80", "A.EXAMPLE."} {
+		a := r.raw(t, "127.0.0.9", "GET / HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n")
+		if a == nil || a.Status != 204 {
+			t.Errorf("Host: %s: %+v", host, a)
+		}
+	}
+	a := r.raw(t, "127.0.0.9", "GET http://a.example./ HTTP/1.1\r\nHost: other\r\nConnection: close\r\n\r\n")
+	if a == nil || a.Status != 204 {
+		t.Errorf("the absolute form: %+v", a)
+	}
+}
