@@ -76,7 +76,7 @@ func Combine[R Asks[R]](path []Placed[R]) *Effective[R] {
 	if len(path) == 0 {
 		return nil
 	}
-	c := &combination[R]{path: path, lostTo: make([][]int, len(path))}
+	c := &combination[R]{path: path, lostTo: make([][]int, len(path)), shutBy: make([][]int, len(path))}
 	for i, p := range slices.Backward(path) {
 		if p.Asks != nil {
 			c.challenge(i)
@@ -94,6 +94,9 @@ type combination[R Asks[R]] struct {
 	alive []int
 	// lostTo says of a policy which ones took the place of all that it says.
 	lostTo [][]int
+	// shutBy says of a policy which overrides kept rules of it out that would have opened
+	// what they close.
+	shutBy [][]int
 }
 
 // challenge puts the policy at a place before those behind it.
@@ -115,8 +118,25 @@ func (c *combination[R]) challenge(i int) {
 	case strategy == MergeDefaults:
 		c.rules, c.alive = merge(c.rules, own), append(c.alive, i)
 	default:
-		c.rules, c.alive = merge(own, c.rules), append(c.alive, i)
+		c.rules, c.alive = merge(own, c.addedTo(i)), append(c.alive, i)
 	}
+}
+
+// addedTo returns the rules of challengers that a policy which overrides lets be added to its
+// own. Whoever has the same target as the policy may add any.
+func (c *combination[R]) addedTo(i int) []InForce[R] {
+	if !slices.ContainsFunc(c.path[i].Asks, func(r Rule[R]) bool { return r.Sufficient }) {
+		return c.rules
+	}
+	out := make([]InForce[R], 0, len(c.rules))
+	for _, r := range c.rules {
+		if r.Sufficient && c.path[r.From].Target != c.path[i].Target {
+			c.shutBy[r.From] = append(c.shutBy[r.From], i)
+		} else {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // merge returns all of the strong rules, and those of the weak ones with other names.
@@ -156,7 +176,7 @@ func (c *combination[R]) effective() *Effective[R] {
 // lost yields the policies in force that took the place of what a policy says: of all, or
 // of single rules.
 func (c *combination[R]) lost(e *Effective[R], i int, yield func(int)) {
-	for _, j := range c.lostTo[i] {
+	for _, j := range slices.Concat(c.lostTo[i], c.shutBy[i]) {
 		if slices.Contains(c.alive, j) && (e.Policies[j].InForce > 0 || e.Policies[j].Rules == 0) {
 			yield(j)
 		} else {

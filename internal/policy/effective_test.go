@@ -15,7 +15,7 @@ import (
 )
 
 // says is a policy on a path whose rules are written "a=red b=blue"; a dash is a policy
-// that can't be used.
+// that can't be used, and a name with a bar is of a rule that suffices.
 func says(name string, strategy policy.Strategy, target policy.Target, rules string) policy.Placed[hue] {
 	p := policy.Placed[hue]{Target: target}
 	p.Policy, p.Strategy = object.Name{Namespace: "ns", Name: name}, strategy
@@ -26,7 +26,7 @@ func says(name string, strategy policy.Strategy, target policy.Target, rules str
 	list := []policy.Rule[hue]{}
 	for r := range strings.FieldsSeq(rules) {
 		name, value, _ := strings.Cut(r, "=")
-		list = append(list, policy.Rule[hue]{Name: name, Value: hue(value)})
+		list = append(list, policy.Rule[hue]{Name: name, Value: hue(value), Sufficient: strings.HasSuffix(name, "|")})
 	}
 	p.Asks = policy.NewRules(list)
 	return p
@@ -115,6 +115,24 @@ func TestCombine(t *testing.T) {
 		{
 			"merged overrides", []policy.Placed[hue]{says("gw", mergeOverrides, gateway, "a=1 c=1"), says("rt", defaults, route, "a=2 b=2")},
 			"a=1(gw) b=2(rt) c=1(gw)", "gw 2/2, rt 1/2 gw",
+		},
+		{
+			"what suffices is not added to an override", []policy.Placed[hue]{
+				says("gw", mergeOverrides, gateway, "a|=1"), says("gx", defaults, gateway, "b|=2 c=2"), says("rt", mergeDefaults, route, "c=3 d|=3"), says("ru", defaults, rule, "e|=4"),
+			},
+			"a|=1(gw) c=3(rt)", "gw 1/1, gx 0/2 gw rt overridden, rt 1/2 gw, ru 0/1 gw overridden",
+		},
+		{
+			"what suffices is added by the same target", []policy.Placed[hue]{says("gw", mergeOverrides, gateway, "a|=1"), says("gx", defaults, gateway, "b|=2 c=2")},
+			"a|=1(gw) b|=2(gx) c=2(gx)", "gw 1/1, gx 2/2",
+		},
+		{
+			"what suffices is added to an override of other rules", []policy.Placed[hue]{says("gw", mergeOverrides, gateway, "a=1"), says("rt", defaults, route, "b|=2")},
+			"a=1(gw) b|=2(rt)", "gw 1/1, rt 1/1",
+		},
+		{
+			"what suffices is added to a default", []policy.Placed[hue]{says("gw", mergeDefaults, gateway, "a|=1"), says("rt", defaults, route, "b|=2")},
+			"a|=1(gw) b|=2(rt)", "gw 1/1, rt 1/1",
 		},
 		{
 			"one target, defaults: the younger one", []policy.Placed[hue]{says("old", defaults, route, "a=1"), says("young", defaults, route, "b=2")},

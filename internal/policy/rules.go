@@ -10,10 +10,15 @@ import (
 type Rule[R Asks[R]] struct {
 	Name  string
 	Value R
+	// Sufficient says that the rule opens: of all in force that are, one is enough. Where an
+	// override has some, nothing more specific adds any.
+	Sufficient bool
 }
 
 // Equal reports whether two rules have one name and say the same.
-func (r Rule[R]) Equal(o Rule[R]) bool { return r.Name == o.Name && r.Value.Equal(o.Value) }
+func (r Rule[R]) Equal(o Rule[R]) bool {
+	return r.Name == o.Name && r.Sufficient == o.Sufficient && r.Value.Equal(o.Value)
+}
 
 // Rules are what a policy says to its targets and to what is below them, sorted by name,
 // each name once. They may not be written to. Nil Rules say nothing and take the place of

@@ -33,7 +33,9 @@ func (r *authReader) rules(in *v1alpha1.AuthRules) []policy.Rule[AuthRule] {
 	under := r.field
 	for _, name := range sortedKeys(in.Authentication) {
 		r.field = under + ".authentication[" + name + "]"
-		out = append(out, policy.Rule[AuthRule]{Name: authentication + name, Value: r.authentication(name, in.Authentication[name])})
+		out = append(out, policy.Rule[AuthRule]{
+			Name: authentication + name, Value: r.authentication(name, in.Authentication[name]), Sufficient: true,
+		})
 	}
 	for _, name := range sortedKeys(in.Authorization) {
 		r.field = under + ".authorization[" + name + "]"

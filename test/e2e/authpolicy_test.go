@@ -73,6 +73,12 @@ func TestAuthPolicy(t *testing.T) {
 	s.write(t, "keys.yaml", keysSecret("keys", "alice", "third"))
 	s.answers(t, "http://home.example/?key=third", http.StatusOK)
 
+	// What an override closes nobody opens, under whatever name.
+	s.write(t, "policy.yaml", authPolicy("robots", onGateway, "overrides: {strategy: merge, "+needsKeys+"}"))
+	s.answers(t, "http://home.example/healthz", http.StatusUnauthorized)
+	s.says(t, "AuthPolicy health", "Overridden by AuthPolicy "+siteNamespace+"/robots")
+
+	s.remove(t, "health.yaml")
 	s.remove(t, "policy.yaml")
 	s.answers(t, "http://home.example/", http.StatusOK)
 	if err := sameStats(listeners, s.envoyStats(t, "listener_manager"), "listener_manager.listener_added", "listener_manager.listener_modified",
