@@ -2,15 +2,21 @@ package topology
 
 import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// builtIn yields the Gateway API's own policies with their targets.
+// builtIn yields the Gateway API's own policies and those of Gatehouse, with their targets.
 func (g *Graph) builtIn(c *flow.Ctx, yield func(policy, target Node)) {
 	policy := func(kind string, name object.Name) Node { return gatewayAPI(kind, name.Namespace, name.Name) }
 	for name, p := range flow.All(c, g.inputs.BackendTLSPolicies) {
 		for _, t := range Targets(p.Spec.TargetRefs) {
 			yield(policy("BackendTLSPolicy", name), t.in(name.Namespace))
+		}
+	}
+	for name, p := range flow.All(c, g.graph.AuthPolicies) {
+		for _, t := range p.Targets {
+			yield(nodeOf(object.Key{Kind: kind.AuthPolicy, Name: name}, ""), nodeOf(t.Key, t.Section))
 		}
 	}
 	for name, p := range flow.All(c, g.inputs.TrafficPolicies) {

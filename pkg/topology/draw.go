@@ -36,7 +36,7 @@ type Edge struct {
 }
 
 // Draw returns nodes with what is above and below them, and the policies on all of these;
-// everything for no nodes.
+// everything for no nodes. Above and below a policy is what is so of its targets.
 func (g *Graph) Draw(focus ...Node) Drawing {
 	d := &drawer{g: g, nodes: map[Node]DrawnNode{}, edges: map[Edge]bool{}}
 	g.engine.View(func(c *flow.Ctx) {
@@ -46,7 +46,9 @@ func (g *Graph) Draw(focus ...Node) Drawing {
 			d.above(n)
 		}
 		for _, n := range focus {
-			draw(n)
+			if !d.targets(n, draw) {
+				draw(n)
+			}
 		}
 		if len(focus) == 0 {
 			g.each(c, draw)
@@ -119,6 +121,19 @@ func (d *drawer) policies(all bool) {
 			d.edges[Edge{policy, target}] = true
 		})
 	}
+}
+
+// targets draws a policy's targets; false for what is no policy, or has none.
+func (d *drawer) targets(n Node, draw func(Node)) (ok bool) {
+	for _, each := range d.g.policies {
+		each(d.c, func(policy, target Node) {
+			if policy == n {
+				ok = true
+				draw(target)
+			}
+		})
+	}
+	return ok
 }
 
 // drawing sorts what is drawn.
