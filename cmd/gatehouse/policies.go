@@ -11,8 +11,10 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
@@ -88,10 +90,17 @@ func evaluated(cmd *cobra.Command, opts *standalone.EvaluateOptions, cluster *cl
 
 // policyItems are the policies of a namespace; of all if it is empty.
 func policyItems(p *pipeline.Pipeline, namespace string) []view.Item {
-	return slices.DeleteFunc(view.Of(p).Items, func(it view.Item) bool {
+	items := slices.DeleteFunc(view.Of(p).Items, func(it view.Item) bool {
 		d := p.Kinds.Of(object.KindOf(it.GroupVersionKind().Group, it.Kind))
 		return d == nil || d.Family != kind.Policy || view.Elsewhere(it.Metadata.Namespace, namespace)
 	})
+	for i := range items {
+		// There is no proxy here that it could wait for.
+		if sum := &items[i].Summary; sum.State == string(condition.PolicyReasonPending) {
+			sum.State, sum.Message, sum.OK = string(gwv1.PolicyConditionAccepted), "", true
+		}
+	}
+	return items
 }
 
 // sectionNamed reads KIND/[NAMESPACE/]NAME[/SECTION]. Of two names behind the kind, the first

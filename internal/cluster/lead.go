@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/status/writer"
@@ -268,6 +270,14 @@ func (c *Cluster) tooEarly(k object.Key) bool {
 		conditions, gateway = o.Status.Conditions, object.Name{Namespace: o.Namespace, Name: o.Name}
 	case *gwv1.ListenerSet:
 		conditions, gateway = o.Status.Conditions, topology.ParentOfSet(o)
+	case *v1alpha1.AuthPolicy:
+		return slices.ContainsFunc(o.Status.Ancestors, func(a gwv1.PolicyAncestorStatus) bool {
+			gateway := object.Name{Namespace: o.Namespace, Name: string(a.AncestorRef.Name)}
+			if a.AncestorRef.Namespace != nil {
+				gateway.Namespace = string(*a.AncestorRef.Namespace)
+			}
+			return meta.IsStatusConditionTrue(a.Conditions, string(condition.PolicyConditionProgrammed)) && !c.loop.States.Heard(gateway)
+		})
 	default:
 		return false
 	}

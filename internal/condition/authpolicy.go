@@ -17,6 +17,7 @@ const (
 	PolicyReasonProgrammed          gwv1.PolicyConditionReason = "Programmed"
 	PolicyReasonPartiallyProgrammed gwv1.PolicyConditionReason = "PartiallyProgrammed"
 	PolicyReasonOverridden          gwv1.PolicyConditionReason = "Overridden"
+	PolicyReasonPending             gwv1.PolicyConditionReason = "Pending"
 	PolicyReasonNoRoutes            gwv1.PolicyConditionReason = "NoRoutes"
 )
 
@@ -69,6 +70,29 @@ func PolicyOverridden(by []string) metav1.Condition {
 // PolicyUnserved says that nothing is served that a policy could be for.
 func PolicyUnserved() metav1.Condition {
 	return no(PolicyConditionProgrammed, PolicyReasonNoRoutes, "No listener and no route is served that the policy could be for")
+}
+
+// PolicyPending says that not all proxies of a Gateway have what a policy says: how many of
+// how many don't, and why not where that is known. Of none is where no proxy has answered.
+// Overridden is as in PolicyProgrammed.
+func PolicyPending(gateway string, behind, of int, why string, overridden []string) metav1.Condition {
+	message := fmt.Sprintf("Waiting for a proxy of Gateway %s", gateway)
+	if of > 0 {
+		message = fmt.Sprintf("Waiting for proxies of Gateway %s: %d of %d have not acknowledged the policy", gateway, behind, of)
+	}
+	if why != "" {
+		message += "; " + why
+	}
+	if len(overridden) > 0 {
+		message += "; overridden somewhere by " + strings.Join(overridden, ", ")
+	}
+	return no(PolicyConditionProgrammed, PolicyReasonPending, message)
+}
+
+// PolicyRefused says that a proxy refuses the configuration that has the policy.
+func PolicyRefused(envoy string, keepsOld bool) metav1.Condition {
+	return no(PolicyConditionProgrammed, gwv1.PolicyReasonInvalid,
+		refusal(Refusal{Subject: "what the policy is for", Envoy: envoy, KeepsOld: keepsOld}))
 }
 
 // PolicyNotProgrammed says that a policy is not in force as it is. Its rules that can be used

@@ -88,8 +88,9 @@ type Resource struct {
 	Name    string
 	Version string // content hash; never empty
 
-	head  []byte    // the whole body, or the fields before the parts
-	waits *[]string // see WaitsFor
+	head    []byte    // the whole body, or the fields before the parts
+	waits   *[]string // see WaitsFor
+	carries *[]uint64 // see Carrying
 	*composite
 }
 

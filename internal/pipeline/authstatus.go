@@ -40,11 +40,15 @@ func (p *Pipeline) authProgrammed(c *flow.Ctx, name object.Name, a topology.Ance
 	}
 	places, inForce := 0, false
 	var by []object.Name
+	own := map[object.Key]bool{}
 	for at, o := range flow.Select(c, p.Graph.Auth.Outcomes, name).All() {
 		if at.Listener.Gateway != a.Gateway {
 			continue
 		}
 		places++
+		if at.Route != (object.Key{}) {
+			own[at.Route] = true
+		}
 		inForce = inForce || !o.Overridden()
 		by = append(by, o.By...)
 	}
@@ -53,9 +57,14 @@ func (p *Pipeline) authProgrammed(c *flow.Ctx, name object.Name, a topology.Ance
 		return condition.PolicyUnserved()
 	case !inForce:
 		return condition.PolicyOverridden(p.overriders(c, name.Namespace, by))
-	default:
-		return condition.PolicyProgrammed(p.overriders(c, name.Namespace, by))
 	}
+	key := object.Key{Kind: kind.AuthPolicy, Name: name}
+	overridden := p.overriders(c, name.Namespace, by)
+	mark, _ := flow.Get(c, p.authMarks, key)
+	if why := p.unacknowledged(c, key, a.Gateway, mark, own, overridden); why != nil {
+		return *why
+	}
+	return condition.PolicyProgrammed(overridden)
 }
 
 // overriders names policies to the reader of one: those that he sees, and those of the Gateways

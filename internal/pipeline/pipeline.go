@@ -38,6 +38,10 @@ type Pipeline struct {
 	clock    *flow.Input[struct{}, time.Time]
 	proxies  *flow.Input[object.Name, *answers]
 	rejected *flow.Input[refusal, status.Rejection]
+	// acknowledged are the marks that the proxies of Gateways have, see declareCarried, and
+	// marksSaid what they have said last.
+	acknowledged *flow.Input[markKey, lacking]
+	marksSaid    map[object.Name]map[uint64]lacking
 	// Problems are what sources say of inputs, by file or by object.
 	Problems *flow.Input[string, []source.Problem]
 	// fleetStates is what there is to say of provisioned fleets; few have an entry.
@@ -53,6 +57,8 @@ type Pipeline struct {
 	// Configuration.
 	rules       *flow.Derived[object.Key, *routeRules]
 	portFilters flow.Table[PortKey, *ir.Filters]
+	authMarks   flow.Table[object.Key, uint64]
+	carried     flow.Table[object.Name, *[]uint64]
 	Ports       *flow.Derived[PortKey, *Port]
 	RouteTables *flow.Derived[ir.TableKey, TableFront]
 	fronts      flow.Table[ir.TableKey, hostFront]
@@ -114,6 +120,7 @@ type Pipeline struct {
 	attachedByHost *flow.Index[ir.HostKey, topology.AttachmentKey, *topology.Attachment]
 	hostsByBundle  *flow.Index[bundleKey, ir.HostKey, *hostPart]
 	hostsByBackend *flow.Index[BackendKey, ir.HostKey, *ir.Host]
+	rejectedBy     *flow.Index[object.Name, refusal, status.Rejection] // by Gateway
 	byClusterName  *flow.Index[nameBucket, BackendKey, Member]
 }
 
@@ -132,12 +139,14 @@ func newPipeline(opts Options, hosts partition) *Pipeline {
 	e := flow.New()
 	p := &Pipeline{
 		Engine: e, Options: opts, Kinds: cmp.Or(opts.Kinds, kind.All),
-		partition: hosts, refusals: map[object.Name]map[refusal]bool{},
+		partition: hosts, refusals: map[object.Name]map[refusal]bool{}, marksSaid: map[object.Name]map[uint64]lacking{},
 		pairs: pairs{last: map[object.Name]*topology.Certificate{}, until: map[object.Name]time.Time{}},
 	}
 	p.clock = flow.NewInput[struct{}, time.Time](e, "clock")
 	p.proxies = flow.NewInput[object.Name, *answers](e, "proxies")
 	p.rejected = flow.NewInput[refusal, status.Rejection](e, "refusals", flow.Equal(flow.Same[status.Rejection]))
+	p.rejectedBy = flow.NewIndex(p.rejected, func(k refusal, _ status.Rejection, yield func(object.Name)) { yield(k.Gateway) }, refusal.compare)
+	p.acknowledged = flow.NewInput[markKey, lacking](e, "acknowledged-marks", flow.Equal(flow.Same[lacking]))
 	p.Problems = flow.NewInput[string, []source.Problem](e, "problems")
 	p.fleetStates = flow.NewInput[object.Name, infra.State](e, "fleet-states", flow.Equal(flow.Same[infra.State]))
 	p.Inputs = topology.NewInputs(e, p.Kinds)
@@ -151,6 +160,7 @@ func newPipeline(opts Options, hosts partition) *Pipeline {
 	}
 	p.Graph = topology.New(e, p.Inputs, opts.Topology)
 	p.declareHosts()
+	p.declareCarried()
 	p.declareResources()
 	p.declareFeedback()
 	p.declareInfra()

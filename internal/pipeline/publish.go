@@ -27,7 +27,7 @@ func (p *Pipeline) Updates(c *flow.Commit) []xds.Update {
 	}
 	change := func(gateway object.Name, old, now *envoy.Resource) {
 		switch {
-		case now != nil && !now.Equal(old):
+		case now != nil && (!now.Equal(old) || !now.CarriesAlike(old)):
 			u := at(gateway)
 			u.Set = append(u.Set, now)
 		case now == nil && old != nil:

@@ -66,7 +66,7 @@ func (p *Pipeline) declareResources() {
 		func(a, b bundleKey) int {
 			return cmp.Or(a.Gateway.Compare(b.Gateway), cmp.Compare(a.Name, b.Name), cmp.Compare(a.number, b.number))
 		})
-	p.RouteConfigurations = flow.Map("route-configurations", p.RouteTables,
+	p.RouteConfigurations = p.carry(flow.Map("plain-route-configurations", p.RouteTables,
 		func(c *flow.Ctx, k ir.TableKey, at TableFront, emit func(ResourceKey, *envoy.Resource)) {
 			p.partition.names(k, func(name string) {
 				key := ResourceKey{k.Gateway, name}
@@ -79,7 +79,7 @@ func (p *Pipeline) declareResources() {
 				configuration, _ := envoy.BundledRouteTable(name, at.filters, all)
 				emit(key, configuration)
 			})
-		})
+		}))
 
 	p.Listeners = flow.Map("listener-resources", p.Ports,
 		func(_ *flow.Ctx, k PortKey, v *Port, emit func(ListenerAddress, *envoy.Resource)) {

@@ -42,11 +42,25 @@ type AuthRule struct {
 // Equal reports whether two rules say the same.
 func (r AuthRule) Equal(o AuthRule) bool { return reflect.DeepEqual(r, o) }
 
+// Secrets yields what the rule's credentials are told by, which no JSON has.
+func (r AuthRule) Secrets(yield func(string)) {
+	if r.Keys != nil {
+		for _, k := range r.Keys.Keys {
+			yield(k.Sum.Reveal())
+		}
+	}
+	if r.Passwords != nil {
+		for _, u := range r.Passwords.Users {
+			yield(u.Sum.Reveal())
+		}
+	}
+}
+
 // EffectiveAuth is what AuthPolicies say together.
 type EffectiveAuth = policy.Effective[AuthRule]
 
-// authKind describes AuthPolicies.
-var authKind = policy.Kind[*AuthPolicy, policy.Rules[AuthRule]]{
+// AuthKind describes AuthPolicies.
+var AuthKind = policy.Kind[*AuthPolicy, policy.Rules[AuthRule]]{
 	Kind:     kind.AuthPolicy,
 	Node:     func(p *AuthPolicy) *policy.Node[policy.Rules[AuthRule]] { return &p.Node },
 	Conflict: policy.Joined,

@@ -213,7 +213,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.AuthPolicies = g.declareAuthPolicies()
 	g.XBackends = g.declareXBackends()
 	g.declareServicePolicies()
-	g.authAttached = policy.Attach("topology-auth-policy", authKind, g.AuthPolicies)
+	g.authAttached = policy.Attach("topology-auth-policy", AuthKind, g.AuthPolicies)
 	g.Routes = g.declareRoutes()
 	g.parents = g.declareParents()
 	g.hostConflicts = g.declareHostConflicts()

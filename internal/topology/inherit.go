@@ -80,6 +80,14 @@ func (r *RouteInheritance[R]) Equal(o *RouteInheritance[R]) bool {
 	})
 }
 
+// Each yields what is in force for the rules of the route.
+func (r *RouteInheritance[R]) Each(yield func(*policy.Effective[R])) {
+	yield(r.Effective)
+	for _, own := range r.rules {
+		yield(own.effective)
+	}
+}
+
 func same[R policy.Asks[R]](a, b *policy.Effective[R]) bool {
 	return a == b || a != nil && b != nil && a.Equal(b)
 }

@@ -38,7 +38,11 @@ func authSummary(s *gwv1.PolicyStatus) Summary {
 	}
 	for _, a := range s.Ancestors {
 		if programmed := summarize(string(condition.PolicyConditionProgrammed), a.Conditions); !programmed.OK {
-			programmed.OK = true // it is as somebody has asked for
+			switch gwv1.PolicyConditionReason(programmed.State) {
+			case condition.PolicyReasonPending, gwv1.PolicyReasonInvalid: // something else is needed
+			default:
+				programmed.OK = true // it is as somebody has asked for
+			}
 			return programmed
 		}
 	}

@@ -50,6 +50,9 @@ func (b *bisection) idle() bool {
 	return !b.whole && len(b.withheld) == 0
 }
 
+// found reports whether all that is withheld is certainly at fault, and all else is served.
+func (b *bisection) found() bool { return !b.whole && !b.trial && len(b.groups) == 0 && b.table != nil }
+
 // refused handles the refusal of table r, which is what was served.
 func (b *bisection) refused(want, good, r *envoy.Resource, message string) {
 	b.trial = false

@@ -135,7 +135,15 @@ func (g *gateway) set(r *envoy.Resource, now time.Time) {
 		g.entries[r.Type][r.Name] = e
 	}
 	if e.want.Equal(r) {
+		if !e.want.CarriesAlike(r) {
+			e.want = r
+			g.server.reports.add(g)
+		}
 		return
+	}
+	g.remember(ref, e)
+	if !e.want.CarriesAlike(r) {
+		g.server.reports.add(g)
 	}
 	e.want = r
 	if e.quarantine != nil {

@@ -24,6 +24,7 @@ func MergeStates(states ...State) State {
 		}
 		out.Connected += s.Connected
 		out.Behind += s.Behind
+		out.Carried = out.Carried.merge(s.Carried)
 		if out.BehindWhy == "" || s.BehindWhy != "" && s.BehindWhy < out.BehindWhy {
 			out.BehindWhy = s.BehindWhy
 		}

@@ -91,6 +91,9 @@ func (s *session) subscribeTo(ref Ref, has map[string]string, now time.Time) {
 	case had && version != "" && r.sent == "":
 		r.sent, r.acked = version, version
 		s.mark(ref, changed, now)
+		if e := s.gateway.entries[ref.Type][ref.Name]; e != nil && e.want.Carries() != nil {
+			s.gateway.server.reports.add(s.gateway)
+		}
 	default:
 		s.mark(ref, asked, now)
 	}
@@ -134,6 +137,7 @@ func (s *session) answered(req *discoveryv3.DeltaDiscoveryRequest, now time.Time
 		if r == nil || f.nonce < r.first {
 			continue
 		}
+		g.noteCarried(r, res)
 		r.acked = res.Version
 		y.acked++
 		if r.nonce == f.nonce {

@@ -60,14 +60,15 @@ type subscription struct {
 
 // record is one resource as the proxy has it.
 type record struct {
-	sent       string // version that it has, or that is on its way
-	acked      string // version that it has acknowledged, or has named when it connected
-	nonce      uint64 // of the response that sent it last, until that is answered
-	first      uint64 // of the response that sent it first: older ones were of another resource of the name
-	subscribed bool   // by name
-	early      bool   // sent before the proxy had asked for the type: it may have dropped it
-	charged    int    // what the name counts for, see charge
-	warming    bool   // refused when it was new: Envoy may have it among those that warm
+	sent       string    // version that it has, or that is on its way
+	acked      string    // version that it has acknowledged, or has named when it connected
+	nonce      uint64    // of the response that sent it last, until that is answered
+	first      uint64    // of the response that sent it first: older ones were of another resource of the name
+	subscribed bool      // by name
+	early      bool      // sent before the proxy had asked for the type: it may have dropped it
+	charged    int       // what the name counts for, see charge
+	warming    bool      // refused when it was new: Envoy may have it among those that warm
+	carries    *[]uint64 // the marks of what it had before another version was wanted
 }
 
 // reason says why a resource is marked. A greater one replaces a smaller one.

@@ -30,6 +30,9 @@ type State struct {
 	// longer than behindAfter, and BehindWhy names one of them and what it lacks.
 	Behind    int    `json:"behind,omitempty"`
 	BehindWhy string `json:"behindWhy,omitempty"`
+
+	// Carried is nil where nothing carries marks, or no proxy serves yet.
+	Carried *Carried `json:"carried,omitempty"`
 }
 
 // Rejected is a resource, or a part of one, that a proxy has refused.
@@ -76,6 +79,7 @@ func (s *State) Silent() bool { return s.Connected == 0 && !s.Synced && len(s.Re
 
 func (s *State) equal(o *State) bool {
 	return s.Connected == o.Connected && s.Synced == o.Synced && s.Behind == o.Behind && s.BehindWhy == o.BehindWhy &&
+		s.Carried.equal(o.Carried) &&
 		maps.Equal(s.Listeners, o.Listeners) && slices.Equal(s.Rejected, o.Rejected)
 }
 
@@ -88,6 +92,7 @@ func (g *gateway) state() State {
 		Rejected:  bound(g.rejected()),
 	}
 	g.countBehind(&st)
+	g.carried(&st)
 	for s := range g.sessions {
 		for name, r := range s.types[envoy.Listeners].records {
 			e := g.entries[envoy.Listeners][name]

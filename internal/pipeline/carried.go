@@ -1,0 +1,181 @@
+package pipeline
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/status"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
+)
+
+// A policy is in force on a Gateway when its proxies have the route tables that carry it. Each
+// version of a policy has a mark, which follows from what it says, and the tables of a Gateway
+// carry the marks of all policies that have something to say there. So a proxy that has a table
+// has the policies, whoever has sent it, and an edit of a route changes nothing of it.
+
+// carriedKey names a policy on a Gateway.
+type carriedKey struct {
+	Gateway object.Name
+	Policy  object.Key
+}
+
+func (k carriedKey) compare(o carriedKey) int {
+	return cmp.Or(k.Gateway.Compare(o.Gateway), k.Policy.Compare(o.Policy))
+}
+
+// markKey names a mark on a Gateway.
+type markKey struct {
+	Gateway object.Name
+	Mark    uint64
+}
+
+// lacking is how many of a Gateway's proxies don't have a mark.
+type lacking struct{ Behind, Of int }
+
+// markPolicies declares the marks of the policies of a kind; text is what else tells one
+// version from another than its JSON. On returns which policies have to do with what Gateways.
+func markPolicies[P any, S policy.Asks[S]](
+	name string, of policy.Kind[P, S], nodes flow.Table[object.Name, P], text func(P, func(string)),
+) flow.Table[object.Key, uint64] {
+	return flow.Map(name+"-marks", nodes, func(_ *flow.Ctx, k object.Name, p P, emit func(object.Key, uint64)) {
+		n := of.Node(p)
+		d := xxhash.New()
+		write := func(s string) {
+			_, _ = d.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(s))))
+			_, _ = d.WriteString(s)
+		}
+		key := object.Key{Kind: of.Kind, Name: k}
+		write(key.String())
+		write(n.Strategy.String())
+		for _, t := range n.Targets {
+			write(t.String())
+		}
+		said, _ := json.Marshal(n.Asks) //nolint:errchkjson // of our own types
+		write(string(said))
+		text(p, write)
+		emit(key, d.Sum64())
+	}, flow.Equal(flow.Same[uint64]))
+}
+
+// carriedBy yields which policies have to do with what is on a Gateway.
+func carriedBy[R policy.Asks[R]](name string, of object.Kind, in *topology.Inherited[R]) flow.Table[carriedKey, struct{}] {
+	yieldAll := func(gateway object.Name, e *policy.Effective[R], yield func(carriedKey)) {
+		for _, o := range e.Outcomes() {
+			yield(carriedKey{gateway, object.Key{Kind: of, Name: o.Policy}})
+		}
+	}
+	onListeners := flow.Keys(name+"-carried-by-listeners",
+		func(k topology.ListenerKey, i *topology.Inheritance[R], yield func(carriedKey)) {
+			yieldAll(k.Gateway, i.Effective, yield)
+		}, in.Listeners, in.SetListeners)
+	onRoutes := flow.Keys(name+"-carried-by-routes",
+		func(k topology.AttachmentKey, r *topology.RouteInheritance[R], yield func(carriedKey)) {
+			r.Each(func(e *policy.Effective[R]) { yieldAll(k.Listener.Gateway, e, yield) })
+		}, in.Routes)
+	return flow.Keys(name+"-carried", func(k carriedKey, _ struct{}, yield func(carriedKey)) { yield(k) }, onListeners, onRoutes)
+}
+
+// declareCarried declares what the tables of each Gateway carry, and what proxies have of it.
+func (p *Pipeline) declareCarried() {
+	p.authMarks = markPolicies("auth-policy", topology.AuthKind, p.Graph.AuthPolicies, func(n *topology.AuthPolicy, write func(string)) {
+		for _, r := range n.Asks {
+			r.Value.Secrets(write)
+		}
+	})
+	byGateway := flow.NewIndex(carriedBy("auth", topology.AuthKind.Kind, p.Graph.Auth),
+		func(k carriedKey, _ struct{}, yield func(object.Name)) { yield(k.Gateway) }, carriedKey.compare)
+	p.carried = flow.Group("carried-marks", byGateway,
+		func(c *flow.Ctx, _ object.Name, members flow.Members[carriedKey, struct{}]) (*[]uint64, bool) {
+			marks := make([]uint64, 0, members.Len())
+			for k := range members.All() {
+				if m, ok := flow.Get(c, p.authMarks, k.Policy); ok {
+					marks = append(marks, m)
+				}
+			}
+			slices.Sort(marks)
+			return &marks, len(marks) > 0
+		}, flow.Equal(envoy.AlikeMarks))
+}
+
+// carry puts on tables the marks of what they carry.
+func (p *Pipeline) carry(tables flow.Table[ResourceKey, *envoy.Resource]) *flow.Derived[ResourceKey, *envoy.Resource] {
+	return flow.Map("route-configurations", tables,
+		func(c *flow.Ctx, k ResourceKey, r *envoy.Resource, emit func(ResourceKey, *envoy.Resource)) {
+			marks, _ := flow.Get(c, p.carried, k.Gateway)
+			emit(k, r.Carrying(marks))
+		}, flow.Equal(func(a, b *envoy.Resource) bool { return a.Equal(b) && a.CarriesAlike(b) }))
+}
+
+// takeCarried takes in which marks the proxies of a Gateway have. It touches those of which
+// something else is said than before.
+func (p *Pipeline) takeCarried(tx *flow.Tx, gateway object.Name, said *xds.Carried) {
+	now := map[uint64]lacking{}
+	if said != nil {
+		for _, m := range said.Marks {
+			now[m] = lacking{}
+			if n := said.Lacking[m]; n > 0 {
+				now[m] = lacking{n, said.Proxies}
+			}
+		}
+	}
+	for m, l := range now {
+		if was, ok := p.marksSaid[gateway][m]; !ok || was != l {
+			p.acknowledged.Set(tx, markKey{gateway, m}, l)
+		}
+	}
+	for m := range p.marksSaid[gateway] {
+		if _, still := now[m]; !still {
+			p.acknowledged.Delete(tx, markKey{gateway, m})
+		}
+	}
+	if len(now) == 0 {
+		delete(p.marksSaid, gateway)
+		return
+	}
+	p.marksSaid[gateway] = now
+}
+
+// unacknowledged says what keeps proxies of a Gateway from having a policy, for those of its
+// namespace to read; nil where they have it. Own are the routes with policies of theirs.
+func (p *Pipeline) unacknowledged(c *flow.Ctx, key object.Key, gateway object.Name, mark uint64, own map[object.Key]bool, overridden []string) *metav1.Condition {
+	l, said := flow.Get(c, p.acknowledged, markKey{gateway, mark})
+	has := said && l.Behind == 0
+	reader := p.Options.Topology.Reader(key.Namespace)
+	for k, r := range flow.Select(c, p.rejectedBy, gateway).All() {
+		if k.Kind != status.RefHost {
+			continue
+		}
+		whole := k.Name == "" && !has
+		if routes := p.concerned(c, k); whole || concerns(routes, own) {
+			return new(condition.PolicyRefused(reader.Words(r.Message, namespacesOf(routes)...), r.KeepsOld))
+		}
+	}
+	if has {
+		return nil
+	}
+	why := ""
+	if state, ok := flow.Get(c, p.proxyStates, gateway); ok {
+		why = state.Behind
+	}
+	return new(condition.PolicyPending(gateway.String(), l.Behind, l.Of, why, overridden))
+}
+
+func concerns(routes, own map[object.Key]bool) bool {
+	for r := range own {
+		if routes[r] {
+			return true
+		}
+	}
+	return false
+}
