@@ -18,6 +18,7 @@ var ours = []string{
 	string(gwv1.RouteConditionPartiallyInvalid),
 	string(gwv1.GatewayClassConditionStatusSupportedVersion),
 	defaultGateway,
+	policyAffected("AuthPolicy"),
 }
 
 // Ours reports whether we set and remove conditions of a type. Conditions of other

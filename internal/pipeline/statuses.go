@@ -96,6 +96,7 @@ func (p *Pipeline) declareGatewayStatus() {
 				Node: gw, AttachedRoutes: p.attachedRoutes(c),
 			}
 			p.locate(c, gw, &in)
+			in.Affected = p.Graph.Affected(c, object.Key{Kind: kind.Gateway, Name: name})
 			in.AttachedSets, _ = flow.Get(c, p.Graph.AttachedSets, name)
 			if hasCertificates(gw.Listeners) {
 				in.Now, _ = flow.Get(c, p.clock, struct{}{})
@@ -121,6 +122,7 @@ func (p *Pipeline) declareListenerSetStatus() {
 	p.ListenerSetStatus = flow.Map("listener-set-status", p.Graph.ListenerSets,
 		func(c *flow.Ctx, name object.Name, set *topology.ListenerSet, emit func(object.Name, *gwv1.ListenerSetStatus)) {
 			in := status.ListenerSetInput{Node: set, AttachedRoutes: p.attachedRoutes(c), Reader: p.Options.Topology.Reader(name.Namespace)}
+			in.Affected = p.Graph.Affected(c, object.Key{Kind: kind.ListenerSet, Name: name})
 			if hasCertificates(set.Listeners) {
 				in.Now, _ = flow.Get(c, p.clock, struct{}{})
 			}
@@ -144,6 +146,7 @@ func (p *Pipeline) declareRouteStatus(issues routeIssues) {
 		func(c *flow.Ctx, k object.Key, r *topology.Route, emit func(object.Key, *gwv1.RouteStatus)) {
 			in := status.RouteInput{ControllerName: p.Options.Topology.ControllerName, Node: r}
 			in.Parents = p.Graph.Parents(c, k)
+			in.Affected = p.Graph.Affected(c, k)
 			if rules, ok := flow.Get(c, p.rules, k); ok {
 				in.Problems = rules.Problems
 			}

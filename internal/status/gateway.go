@@ -39,6 +39,8 @@ type GatewayInput struct {
 	// Moving says, where the Gateway is served by the proxies of its former class, until
 	// when; empty otherwise.
 	Moving string
+	// Affected are the policies that target the Gateway or its listeners.
+	Affected []topology.Affecting
 	// Now, where set, is the time by which certificates are judged. It may lag by
 	// clockGrain.
 	Now time.Time
@@ -60,6 +62,7 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	for _, l := range in.Node.Listeners {
 		conditions := each.conditions(l)
 		summary.count(l, conditions, each.oldInForce(l))
+		conditions = append(conditions, affected(each.reader, in.Affected, exactly(l.Key.Name))...)
 		listeners = append(listeners, each.status(l, conditions))
 	}
 	assigned := in.assigned()
@@ -90,6 +93,7 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	if in.Node.InsecureFrontend() {
 		conditions = append(conditions, condition.GatewayInsecureFrontend())
 	}
+	conditions = append(conditions, affected(each.reader, in.Affected, wholly)...)
 	out := gwv1.GatewayStatus{
 		Addresses:  addresses,
 		Conditions: observed(in.Node.Object, conditions...),

@@ -23,6 +23,8 @@ type ListenerSetInput struct {
 	// Unreachable, where set, is why the Gateway lacks addresses.
 	Unreachable *metav1.Condition
 	Now         time.Time
+	// Affected are the policies that target the ListenerSet or its listeners.
+	Affected []topology.Affecting
 }
 
 // ListenerSet is the status of a ListenerSet. Its conditions tell of its own
@@ -44,10 +46,12 @@ func ListenerSet(in ListenerSetInput) gwv1.ListenerSetStatus {
 	for _, l := range in.Node.Listeners {
 		conditions := listeners.conditions(l)
 		summary.count(l, conditions, listeners.oldInForce(l))
+		conditions = append(conditions, affected(in.Reader, in.Affected, exactly(l.Key.Name))...)
 		entries = append(entries, gwv1.ListenerEntryStatus(listeners.status(l, conditions)))
 	}
+	conditions := append([]metav1.Condition{in.accepted(&summary), in.programmed(&summary, &listeners)}, affected(in.Reader, in.Affected, wholly)...)
 	return gwv1.ListenerSetStatus{
-		Conditions: observed(in.Node.Object, in.accepted(&summary), in.programmed(&summary, &listeners)),
+		Conditions: observed(in.Node.Object, conditions...),
 		Listeners:  entries,
 	}
 }

@@ -30,6 +30,8 @@ type RouteInput struct {
 	Barred []RouteBar
 	// Closed are the Gateways where the route answers nothing but errors.
 	Closed []RouteClosed
+	// Affected are the policies that target the route or its rules.
+	Affected []topology.Affecting
 }
 
 // RouteBar is why a route may not lead to a backend at a Gateway.
@@ -68,11 +70,12 @@ const maxParents = 32
 func Route(in RouteInput) gwv1.RouteStatus {
 	var out gwv1.RouteStatus
 	resolved := in.resolved()
+	targeted := affected(condition.Reader{Namespace: in.Node.Object.GetNamespace()}, in.Affected, anyhow)
 	for _, p := range in.Parents[:min(len(in.Parents), maxParents)] {
 		out.Parents = append(out.Parents, gwv1.RouteParentStatus{
 			ParentRef:      *p.Ref,
 			ControllerName: gwv1.GatewayController(in.ControllerName),
-			Conditions:     observed(in.Node.Object, in.parent(p, in.resolvedAt(p.Gateway, resolved))...),
+			Conditions:     observed(in.Node.Object, append(in.parent(p, in.resolvedAt(p.Gateway, resolved)), targeted...)...),
 		})
 	}
 	return out

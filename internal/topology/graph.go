@@ -168,6 +168,7 @@ type Graph struct {
 	trafficAttached *policy.Attachments[*TrafficPolicy, ir.RetryBudget]
 	authAttached    *policy.Attachments[*AuthPolicy, policy.Rules[AuthRule]]
 	servicePolicies policy.Presence
+	affected        affected
 	byClass         *flow.Index[string, object.Name, *gwv1.Gateway]
 	byPolicyTarget  *flow.Index[object.Key, object.Key, *Route]
 }
@@ -214,6 +215,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.XBackends = g.declareXBackends()
 	g.declareServicePolicies()
 	g.authAttached = policy.Attach("topology-auth-policy", AuthKind, g.AuthPolicies)
+	g.declareAffected()
 	g.Routes = g.declareRoutes()
 	g.parents = g.declareParents()
 	g.hostConflicts = g.declareHostConflicts()
