@@ -5,7 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
@@ -28,10 +27,9 @@ type MissingTarget struct {
 // MissingTargets returns those targets that do not exist.
 func (g *Graph) MissingTargets(c *flow.Ctx, targets []policy.Target) (missing []MissingTarget) {
 	for _, t := range targets {
-		if _, exists := targetKinds[t.Kind].sections(g, c, t.Key); exists {
-			continue
+		if why, whole := g.missingTarget(c, t); whole {
+			missing = append(missing, MissingTarget{t, *why})
 		}
-		missing = append(missing, MissingTarget{t, condition.PolicyTargetMissing(t.Key.String())})
 	}
 	return missing
 }
@@ -46,7 +44,7 @@ func Ancestors[P any, S policy.Asks[S]](
 	return declareAncestors(g, table, policies, k.Accepted,
 		func(p P) []policy.Target { return k.Node(p).Targets },
 		func(c *flow.Ctx, p P, t policy.Target) *metav1.Condition {
-			if missing := g.missingTarget(c, t); missing != nil {
+			if missing, _ := g.missingTarget(c, t); missing != nil {
 				return missing
 			}
 			return a.Judge(c, p, t)

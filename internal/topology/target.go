@@ -37,8 +37,9 @@ var targetKinds = map[object.Kind]targetKind{
 	kind.XBackend:     {sections: xBackendSections, gateways: (*Graph).gatewaysTo},
 }
 
-// missingTarget says that a policy's target does not exist; nil where it does.
-func (g *Graph) missingTarget(c *flow.Ctx, t policy.Target) *metav1.Condition {
+// missingTarget says that a policy's target does not exist; nil where it does. Whole is whether
+// the object is missing, and not just the section.
+func (g *Graph) missingTarget(c *flow.Ctx, t policy.Target) (why *metav1.Condition, whole bool) {
 	var sections []string
 	of, ok := targetKinds[t.Kind]
 	if ok {
@@ -46,11 +47,11 @@ func (g *Graph) missingTarget(c *flow.Ctx, t policy.Target) *metav1.Condition {
 	}
 	switch {
 	case !ok:
-		return new(condition.PolicyTargetMissing(t.Key.String()))
+		return new(condition.PolicyTargetMissing(t.Key.String())), true
 	case t.Section != "" && !slices.Contains(sections, t.Section):
-		return new(condition.PolicySectionMissing(t.Key.String(), policy.SectionWord(t.Kind), t.Section, sections))
+		return new(condition.PolicySectionMissing(t.Key.String(), policy.SectionWord(t.Kind), t.Section, sections)), false
 	}
-	return nil
+	return nil, false
 }
 
 // gatewaysOf yields the Gateways of ours that a target concerns.

@@ -11,6 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -207,12 +208,22 @@ func policyItem(_ *flow.Ctx, node *topology.BackendTLSPolicy, s *gwv1.PolicyStat
 	out := item(node.Object, s)
 	out.Summary = policySummary(s)
 	out.Summary.Hosts = []string{string(node.Object.Spec.Validation.Hostname)}
-	for _, t := range node.Object.Spec.TargetRefs {
-		target := node.Name.Namespace + "/" + string(t.Name)
-		if t.SectionName != nil {
-			target += "/" + string(*t.SectionName)
+	out.Summary.Parents = targetLabels(node.Targets, kind.Service)
+	return out
+}
+
+// targetLabels name what a policy targets as tables show it: its kind too, unless that is the
+// usual one of the policy's kind.
+func targetLabels(targets []policy.Target, usual object.Kind) (out []string) {
+	for _, t := range targets {
+		label := t.Name.String()
+		if t.Section != "" {
+			label += "/" + t.Section
 		}
-		out.Summary.Parents = append(out.Summary.Parents, target)
+		if t.Kind != usual {
+			label = t.Kind.Name() + " " + label
+		}
+		out = append(out, label)
 	}
 	return out
 }
@@ -230,9 +241,7 @@ func xBackendItem(_ *flow.Ctx, node *topology.XBackend, s *gwxv1alpha1.BackendSt
 func trafficItem(_ *flow.Ctx, node *topology.TrafficPolicy, s *gwv1.PolicyStatus) *Item {
 	out := item(node.Object, s)
 	out.Summary = policySummary(s)
-	for _, t := range node.Object.Spec.TargetRefs {
-		out.Summary.Parents = append(out.Summary.Parents, node.Name.Namespace+"/"+string(t.Name))
-	}
+	out.Summary.Parents = targetLabels(node.Targets, kind.Service)
 	return out
 }
 
@@ -240,12 +249,6 @@ func trafficItem(_ *flow.Ctx, node *topology.TrafficPolicy, s *gwv1.PolicyStatus
 func authItem(_ *flow.Ctx, node *topology.AuthPolicy, s *gwv1.PolicyStatus) *Item {
 	out := item(node.Object, s)
 	out.Summary = authSummary(s)
-	for _, t := range node.Object.Spec.TargetRefs {
-		target := string(t.Kind) + " " + string(t.Name)
-		if t.SectionName != nil {
-			target += "/" + string(*t.SectionName)
-		}
-		out.Summary.Parents = append(out.Summary.Parents, target)
-	}
+	out.Summary.Parents = targetLabels(node.Targets, object.Kind{})
 	return out
 }
