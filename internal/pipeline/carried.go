@@ -44,7 +44,7 @@ type markKey struct {
 type lacking struct{ Behind, Of int }
 
 // markPolicies declares the marks of the policies of a kind; text is what else tells one
-// version from another than its JSON. On returns which policies have to do with what Gateways.
+// version from another, beside its JSON.
 func markPolicies[P any, S policy.Asks[S]](
 	name string, of policy.Kind[P, S], nodes flow.Table[object.Name, P], text func(P, func(string)),
 ) flow.Table[object.Key, uint64] {

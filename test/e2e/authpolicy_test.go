@@ -53,6 +53,7 @@ func TestAuthPolicy(t *testing.T) {
 	s.write(t, "policy.yaml", authPolicy("robots", onGateway, needsKeys))
 	s.answers(t, "http://home.example/", http.StatusUnauthorized)
 	s.answers(t, "http://home.example/?key=first", http.StatusOK)
+	s.says(t, "AuthPolicy robots", "All rules of the policy are in force") // since Envoy has acknowledged it
 
 	s.write(t, "keys.yaml", keysSecret("keys", "alice", "second"))
 	s.answers(t, "http://home.example/?key=first", http.StatusUnauthorized)
