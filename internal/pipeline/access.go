@@ -38,47 +38,59 @@ func (p *Pipeline) inheritedAccess(c *flow.Ctx, at topology.ListenerKey) *ir.Acc
 
 // guard gives a host who may pass, by the AuthPolicies on the paths to the rules of its
 // entries, whose attachments are in the same order. Where the table says it (guarded), that is
-// what all inherit, and only routes with policies of their own have more to say. Otherwise what
-// all inherit stands once, on the host, and rules for which something else is in force have
-// that themselves.
+// what all inherit, and only routes with policies of their own have more to say. What all rules
+// of a host agree in stands once, on the host: thousands of keys are not there for each rule.
+// Otherwise what all inherit does, and rules for which something else is in force have that
+// themselves.
 func (p *Pipeline) guard(c *flow.Ctx, table ir.TableKey, guarded bool, in *translate.HostInput, attached []topology.AttachmentKey) {
-	own := make([]*topology.RouteInheritance[topology.AuthRule], len(attached))
+	says := make([]func(rule string) *ir.Access, len(attached))
 	some := false
 	for i, at := range attached {
-		var ok bool
-		own[i], ok = flow.Get(c, p.Graph.Auth.Routes, at)
-		some = some || ok
+		if own, ok := flow.Get(c, p.Graph.Auth.Routes, at); ok {
+			says[i], some = accessOf(own), true
+		}
 	}
-	if guarded && !some {
+	if guarded && !some || len(attached) == 0 {
 		return
 	}
-	var host *ir.Access
-	inherited := make([]*ir.Access, len(attached))
 	if guarded {
 		in.Around = p.around(c, table)
-		host = accessAround(in.Around)
-		for i := range inherited {
-			inherited[i] = host
-		}
-	} else {
-		alike := true
-		for i, at := range attached {
+	}
+	host := accessAround(in.Around)
+	inherited := make([]*ir.Access, len(attached))
+	for i, at := range attached {
+		if inherited[i] = host; !guarded {
 			inherited[i] = p.inheritedAccess(c, at.Listener)
-			alike = alike && reflect.DeepEqual(inherited[0], inherited[i])
 		}
-		if alike && len(attached) > 0 && inherited[0] != nil {
-			host = inherited[0]
-			in.Filters = &ir.Filters{Access: host}
+		if says[i] == nil {
+			says[i] = func(string) *ir.Access { return inherited[i] }
 		}
+	}
+	all, ok := agreed(in.Entries, says)
+	if !ok && !guarded {
+		all, ok = inherited[0], !slices.ContainsFunc(inherited, func(a *ir.Access) bool { return !reflect.DeepEqual(inherited[0], a) })
+	}
+	if ok && !reflect.DeepEqual(all, host) {
+		host = said(all)
+		in.Filters = &ir.Filters{Access: host}
 	}
 	for i := range attached {
-		e := &in.Entries[i]
-		if own[i] != nil {
-			e.Rules = guardedBy(e.Rules, host, accessOf(own[i]))
-		} else if !reflect.DeepEqual(inherited[i], host) {
-			e.Rules = guardedBy(e.Rules, host, func(string) *ir.Access { return inherited[i] })
+		in.Entries[i].Rules = guardedBy(in.Entries[i].Rules, host, says[i])
+	}
+}
+
+// agreed is who may pass by all rules of all entries; false if they don't agree.
+func agreed(entries []translate.HostEntry, says []func(rule string) *ir.Access) (all *ir.Access, ok bool) {
+	for i := range entries {
+		for _, r := range entries[i].Rules {
+			a := says[i](r.Source.Title)
+			if ok && !reflect.DeepEqual(a, all) {
+				return nil, false
+			}
+			all, ok = a, true
 		}
 	}
+	return all, ok
 }
 
 // around are the filters in front of the hosts of a table; nil for none.

@@ -65,6 +65,53 @@ func TestPolicyOfGatewayTouchesNoHost(t *testing.T) {
 	}
 }
 
+// What a policy says stands once on a host if all rules agree, and not for each of them: it may
+// have thousands of keys.
+func TestPolicyOfRouteStandsOnHost(t *testing.T) {
+	p := guardedPipeline(1)
+	route := &gwv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "r0"}}
+	route.Spec.ParentRefs = []gwv1.ParentReference{{Name: "web"}}
+	route.Spec.Hostnames = []gwv1.Hostname{"h0.test"}
+	route.Spec.Rules = []gwv1.HTTPRouteRule{
+		{Name: new(gwv1.SectionName("one")), Matches: []gwv1.HTTPRouteMatch{{Path: &gwv1.HTTPPathMatch{Value: new("/a")}}, {Path: &gwv1.HTTPPathMatch{Value: new("/b")}}}},
+		{},
+	}
+	copies := func() (host, rules int) {
+		p.Engine.View(func(c *flow.Ctx) {
+			for _, h := range flow.All(c, p.Hosts) {
+				if h.Filters != nil && h.Filters.Access != nil {
+					host++
+				}
+				for _, r := range h.Rules {
+					if r.Filters.Access != nil {
+						rules++
+					}
+				}
+			}
+		})
+		return host, rules
+	}
+	for _, gateway := range []bool{false, true} {
+		all := []source.Object{route, officePolicy("HTTPRoute", "r0", 1)}
+		if gateway {
+			above := officePolicy("Gateway", "web", 2)
+			above.Name = "above"
+			all = append(all, above)
+		}
+		p.Apply(source.Batch{Set: all})
+		if host, rules := copies(); host != 1 || rules != 0 {
+			t.Errorf("the policy stands on %d hosts and %d rules, want one host (policy of the Gateway: %v)", host, rules, gateway)
+		}
+	}
+	own := officePolicy("HTTPRoute", "r0", 3)
+	own.Name = "own"
+	own.Spec.TargetRefs[0].SectionName = new(gwv1.SectionName("one"))
+	p.Apply(source.Batch{Set: []source.Object{own}})
+	if host, rules := copies(); host != 0 || rules != 3 {
+		t.Errorf("policies that differ stand on %d hosts and %d rules, want three rules", host, rules)
+	}
+}
+
 // BenchmarkPolicyEdit is the control plane's part of an edit of an AuthPolicy among 5,000 routes.
 func BenchmarkPolicyEdit(b *testing.B) {
 	for _, c := range []struct{ kind, name string }{{"Gateway", "web"}, {"HTTPRoute", "r7"}} {

@@ -1,19 +1,14 @@
 package pipeline
 
 import (
-	"cmp"
-	"encoding/binary"
-	"encoding/json"
 	"slices"
 
-	"github.com/cespare/xxhash/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
-	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
@@ -24,16 +19,6 @@ import (
 // carry the marks of all policies that have something to say there. So a proxy that has a table
 // has the policies, whoever has sent it, and an edit of a route changes nothing of it.
 
-// carriedKey names a policy on a Gateway.
-type carriedKey struct {
-	Gateway object.Name
-	Policy  object.Key
-}
-
-func (k carriedKey) compare(o carriedKey) int {
-	return cmp.Or(k.Gateway.Compare(o.Gateway), k.Policy.Compare(o.Policy))
-}
-
 // markKey names a mark on a Gateway.
 type markKey struct {
 	Gateway object.Name
@@ -43,60 +28,17 @@ type markKey struct {
 // lacking is how many of a Gateway's proxies don't have a mark.
 type lacking struct{ Behind, Of int }
 
-// markPolicies declares the marks of the policies of a kind; text is what else tells one
-// version from another, beside its JSON.
-func markPolicies[P any, S policy.Asks[S]](
-	name string, of policy.Kind[P, S], nodes flow.Table[object.Name, P], text func(P, func(string)),
-) flow.Table[object.Key, uint64] {
-	return flow.Map(name+"-marks", nodes, func(_ *flow.Ctx, k object.Name, p P, emit func(object.Key, uint64)) {
-		n := of.Node(p)
-		d := xxhash.New()
-		write := func(s string) {
-			_, _ = d.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(s))))
-			_, _ = d.WriteString(s)
-		}
-		key := object.Key{Kind: of.Kind, Name: k}
-		write(key.String())
-		write(n.Strategy.String())
-		for _, t := range n.Targets {
-			write(t.String())
-		}
-		said, _ := json.Marshal(n.Asks) //nolint:errchkjson // of our own types
-		write(string(said))
-		text(p, write)
-		emit(key, d.Sum64())
-	}, flow.Equal(flow.Same[uint64]))
-}
-
-// carriedBy yields which policies have to do with what is on a Gateway.
-func carriedBy[R policy.Asks[R]](name string, of object.Kind, in *topology.Inherited[R]) flow.Table[carriedKey, struct{}] {
-	yieldAll := func(gateway object.Name, e *policy.Effective[R], yield func(carriedKey)) {
-		for _, o := range e.Outcomes() {
-			yield(carriedKey{gateway, object.Key{Kind: of, Name: o.Policy}})
-		}
-	}
-	onListeners := flow.Keys(name+"-carried-by-listeners",
-		func(k topology.ListenerKey, i *topology.Inheritance[R], yield func(carriedKey)) {
-			yieldAll(k.Gateway, i.Effective, yield)
-		}, in.Listeners, in.SetListeners)
-	onRoutes := flow.Keys(name+"-carried-by-routes",
-		func(k topology.AttachmentKey, r *topology.RouteInheritance[R], yield func(carriedKey)) {
-			r.Each(func(e *policy.Effective[R]) { yieldAll(k.Listener.Gateway, e, yield) })
-		}, in.Routes)
-	return flow.Keys(name+"-carried", func(k carriedKey, _ struct{}, yield func(carriedKey)) { yield(k) }, onListeners, onRoutes)
-}
-
 // declareCarried declares what the tables of each Gateway carry, and what proxies have of it.
 func (p *Pipeline) declareCarried() {
-	p.authMarks = markPolicies("auth-policy", topology.AuthKind, p.Graph.AuthPolicies, func(n *topology.AuthPolicy, write func(string)) {
+	p.authMarks = topology.Marks("auth-policy", topology.AuthKind, p.Graph.AuthPolicies, func(n *topology.AuthPolicy, write func(string)) {
 		for _, r := range n.Asks {
 			r.Value.Secrets(write)
 		}
 	})
-	byGateway := flow.NewIndex(carriedBy("auth", topology.AuthKind.Kind, p.Graph.Auth),
-		func(k carriedKey, _ struct{}, yield func(object.Name)) { yield(k.Gateway) }, carriedKey.compare)
+	byGateway := flow.NewIndex(topology.CarriedBy("auth", topology.AuthKind.Kind, p.Graph.Auth),
+		func(k topology.CarriedKey, _ struct{}, yield func(object.Name)) { yield(k.Gateway) }, topology.CarriedKey.Compare)
 	p.carried = flow.Group("carried-marks", byGateway,
-		func(c *flow.Ctx, _ object.Name, members flow.Members[carriedKey, struct{}]) (*[]uint64, bool) {
+		func(c *flow.Ctx, _ object.Name, members flow.Members[topology.CarriedKey, struct{}]) (*[]uint64, bool) {
 			marks := make([]uint64, 0, members.Len())
 			for k := range members.All() {
 				if m, ok := flow.Get(c, p.authMarks, k.Policy); ok {

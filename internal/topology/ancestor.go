@@ -17,6 +17,9 @@ type Ancestor struct {
 	Accepted metav1.Condition
 }
 
+// PolicyTarget is what a policy is for.
+type PolicyTarget = policy.Target
+
 // MissingTarget is a target of a policy that does not exist. There is no Gateway that could
 // be told of it.
 type MissingTarget struct {

@@ -11,7 +11,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
-	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -214,7 +213,7 @@ func policyItem(_ *flow.Ctx, node *topology.BackendTLSPolicy, s *gwv1.PolicyStat
 
 // targetLabels name what a policy targets as tables show it: its kind too, unless that is the
 // usual one of the policy's kind.
-func targetLabels(targets []policy.Target, usual object.Kind) (out []string) {
+func targetLabels(targets []topology.PolicyTarget, usual object.Kind) (out []string) {
 	for _, t := range targets {
 		label := t.Name.String()
 		if t.Section != "" {
