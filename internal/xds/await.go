@@ -9,8 +9,19 @@ import (
 // Envoy counts a cluster as missing until it has the cluster's secrets, and asks for them
 // only when it has the cluster. Listeners and routes, which may refer to the cluster,
 // therefore wait until they are sent: a few ms. A proxy that starts, or that waits for a
-// name to be resolved, may never ask: the wait ends after maxAwait at the latest.
-const maxAwait = 500 * time.Millisecond
+// name to be resolved, may never ask: the wait ends maxAwait after it has answered to the
+// cluster. One that gets no processor answers late, and asks no sooner.
+const (
+	maxAwait  = 500 * time.Millisecond
+	maxAnswer = 10 * time.Second
+)
+
+// awaiting is the wait for a secret.
+type awaiting struct {
+	by    Ref       // what waits, of which the answer is due
+	since time.Time // it was sent, or answered to
+	sent  time.Time
+}
 
 // await remembers what the resources that have just been sent wait for.
 func (p *planning) await(set []*envoy.Resource) {
@@ -19,9 +30,9 @@ func (p *planning) await(set []*envoy.Resource) {
 			ref := Ref{*p.types[r.Type].waitsFor, name}
 			if _, known := p.awaited[ref]; !known && !p.has(ref) {
 				if p.awaited == nil {
-					p.awaited = map[Ref]time.Time{}
+					p.awaited = map[Ref]*awaiting{}
 				}
-				p.awaited[ref] = p.now.Add(maxAwait)
+				p.awaited[ref] = &awaiting{Ref{r.Type, r.Name}, p.now, p.now}
 				p.wakeAfter(maxAwait)
 			}
 		}
@@ -30,9 +41,15 @@ func (p *planning) await(set []*envoy.Resource) {
 
 // awaits reports whether something is still waited for.
 func (p *planning) awaits() bool {
-	for ref, until := range p.awaited {
-		_, exists := p.gateway.target(ref)
-		if !exists || p.has(ref) || !p.now.Before(until) {
+	for ref, w := range p.awaited {
+		if _, exists := p.gateway.target(ref); !exists || p.has(ref) {
+			delete(p.awaited, ref)
+			continue
+		}
+		if r := p.types[w.by.Type].records[w.by.Name]; r != nil && r.nonce != 0 && p.now.Sub(w.sent) < maxAnswer {
+			w.since = p.now
+			p.wakeAfter(maxAwait)
+		} else if p.now.Sub(w.since) >= maxAwait {
 			delete(p.awaited, ref)
 		}
 	}

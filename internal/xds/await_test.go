@@ -2,6 +2,7 @@ package xds
 
 import (
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
@@ -29,9 +30,24 @@ func TestSecretsThatNobodyAsksFor(t *testing.T) {
 	h.apply(small()...)
 	p := h.connectAll()
 	h.apply(cluster("tls", "1").Awaiting("ca"), secret("ca", "1"), table("t", "x:2"))
-	p.expect("cluster +tls=1 ?", "routes +t=[x:2]")
+	p.expect("cluster +tls=1", "routes +t=[x:2]")
 	p.subscribe(envoy.Secrets, "ca")
 	p.expect("secret +ca=1")
+}
+
+// A proxy that has not answered to a cluster yet has had no time to ask for its secrets: on a
+// busy machine that is no sign that it never will.
+func TestSecretsOfABusyProxy(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(cluster("tls", "1").Awaiting("ca"), secret("ca", "1"), table("t", "x:2"))
+	p.expect("cluster +tls=1 ?")
+	time.Sleep(2 * maxAwait)
+	p.quiet()
+	p.answer()
+	p.subscribe(envoy.Secrets, "ca")
+	p.expect("secret +ca=1", "routes +t=[x:2]")
 }
 
 // A secret that is removed before the proxy has asked for it delays nothing. The proxy is

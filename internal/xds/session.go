@@ -31,7 +31,7 @@ type session struct {
 	// again unless something has changed.
 	refused    map[Ref]string
 	alone      map[Ref]bool      // resources that are sent in a response of their own
-	awaited    map[Ref]time.Time // what sent resources wait for, and until when
+	awaited    map[Ref]*awaiting // what sent resources wait for
 	awaitTimer *time.Timer       // fires when the wait for one of them ends
 	dirty      time.Time         // since when something waits to be sent
 	charged    int               // what unknown names count for
