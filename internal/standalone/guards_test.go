@@ -425,6 +425,20 @@ func TestBeginning(t *testing.T) {
 	}
 }
 
+// TestBeginningOfRenamed: the route was renamed, and is half-written after a mistake.
+func TestBeginningOfRenamed(t *testing.T) {
+	g := newGuarded(t)
+	g.put("guard.yaml", strings.Replace(guard, "name: guard", "name: guards", 1))
+	g.start()
+	g.held(login)
+	g.edit("guard.yaml", strings.Replace(guard, "filters:", "filter:", 1))
+	beginning, _, _ := strings.Cut(guard, "  rules:")
+	g.edit("guard.yaml", beginning)
+	if g.answer("site.example", "/admin/users") == open {
+		t.Errorf("/admin is open; problems:\n%s", g.problems())
+	}
+}
+
 // TestEmptyNamespace: a namespace that is half-written doesn't move a guard to another one.
 func TestEmptyNamespace(t *testing.T) {
 	g := newGuarded(t)

@@ -41,10 +41,10 @@ func bareRule(o source.Object) int {
 func (d *definition) dubious() bool { return d.object == nil || bareRule(d.object) >= 0 }
 
 // refuseBare refuses a valid definition whose route has a rule that goes nowhere, unless the
-// version before had one too.
+// version before had one too. What holds the place of one that never was valid goes on holding it.
 func (d *definition) refuseBare(was *definition) {
 	i := bareRule(d.object)
-	if i < 0 || was.object == nil || bareRule(was.object) >= 0 {
+	if i < 0 || was.object != nil && bareRule(was.object) >= 0 {
 		return
 	}
 	d.refused = &refusal{key: d.key(), faults: []fault{{
