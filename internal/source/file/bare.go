@@ -37,6 +37,17 @@ func bareRule(o source.Object) int {
 	return -1
 }
 
+// matchesAll reports whether a route has no match, or its first one is of all paths, as that of
+// a route without rules.
+func matchesAll(o source.Object) bool {
+	r, ok := o.(*gwv1.HTTPRoute)
+	if !ok || len(r.Spec.Rules) == 0 || len(r.Spec.Rules[0].Matches) == 0 {
+		return true
+	}
+	path := r.Spec.Rules[0].Matches[0].Path
+	return path == nil || path.Value == nil || *path.Value == "/"
+}
+
 // dubious reports whether a definition may not take the place of an earlier one.
 func (d *definition) dubious() bool { return d.object == nil || bareRule(d.object) >= 0 }
 
@@ -44,7 +55,7 @@ func (d *definition) dubious() bool { return d.object == nil || bareRule(d.objec
 // version before had one too. What holds the place of one that never was valid goes on holding it.
 func (d *definition) refuseBare(was *definition) {
 	i := bareRule(d.object)
-	if i < 0 || was.object != nil && bareRule(was.object) >= 0 {
+	if i < 0 || was.object != nil && bareRule(was.object) >= 0 || was.object == nil && !matchesAll(d.object) {
 		return
 	}
 	d.refused = &refusal{key: d.key(), faults: []fault{{

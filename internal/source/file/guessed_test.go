@@ -12,7 +12,7 @@ import (
 // and there is one for each object whose name can't be read.
 func TestGuessGivesWay(t *testing.T) {
 	route := func(kind, name, host string) string {
-		return "apiVersion: gateway.networking.k8s.io/v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: {parentRefs: [{name: gw}], hostnames: [" + host + "]}\n"
+		return "apiVersion: gateway.networking.k8s.io/v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: {parentRefs: [{name: gw}], hostnames: [" + host + "], rules: [{backendRefs: [{name: b, port: 80}]}]}\n"
 	}
 	l := newLife(t)
 	host := func(what, want string) {
