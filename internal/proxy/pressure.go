@@ -10,10 +10,10 @@ const (
 	// From scalingPressure on timeouts are shorter, down to their minimum at
 	// saturatedPressure: shares of the limit.
 	scalingPressure   = 0.5
-	saturatedPressure = 0.8
+	saturatedPressure = 0.7
 
 	// What is left of the timeouts then.
-	pressedIdle      = "5s" // without a request
+	pressedIdle      = "2s" // without a request
 	pressedHandshake = "2s" // of TLS
 )
 
