@@ -19,9 +19,10 @@ import (
 
 const (
 	// changeTimeout is how long a change may take until the first step after it
-	// holds; the other steps then have settleTimeout for what is still under way.
+	// holds; the other steps then have settleTimeout for what is still under way, such as the
+	// Envoy of a second Gateway that starts.
 	changeTimeout = 20 * time.Second
-	settleTimeout = time.Second
+	settleTimeout = 5 * time.Second
 	// shareAttempts is how often a share may miss its tolerance.
 	shareAttempts = 5
 	// shareWorkers is how many of a step's counted requests run at a time.
