@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -36,6 +37,22 @@ func processIdentity(pid int) (string, error) {
 		return "", err
 	}
 	return strings.TrimSpace(string(boot)) + "/" + fields[19], nil
+}
+
+// peer returns the process that listens at the other end of a Unix socket, 0 if the
+// kernel doesn't tell: the process may be in another container.
+func peer(conn net.Conn) int {
+	raw, err := conn.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return 0
+	}
+	pid := 0
+	_ = raw.Control(func(fd uintptr) {
+		if c, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			pid = int(c.Pid)
+		}
+	})
+	return pid
 }
 
 func processAlive(p *os.Process, identity string) bool {

@@ -122,12 +122,14 @@ func (s *Supervisor) evict(ctx context.Context) error {
 		return nil
 	}
 	s.log.Info("an unrecorded envoy is stopped", "admin", s.path(adminSocket))
-	s.drain(nil)
+	p := s.answering(ctx)
+	s.drain(p)
 	// The call itself may fail, as the answer races with the end.
 	_, _ = s.admin.do(ctx, http.MethodPost, "/quitquitquit")
 	deadline := time.Now().Add(killTimeout)
 	for {
-		if _, err := s.admin.ready(ctx, probeTimeout); err != nil {
+		// A process that answers no more may hold its ports for a while yet.
+		if _, err := s.admin.ready(ctx, probeTimeout); err != nil && (p == nil || p.wait(time.Until(deadline))) {
 			s.forget()
 			return nil
 		}
@@ -136,6 +138,26 @@ func (s *Supervisor) evict(ctx context.Context) error {
 		}
 		<-time.After(probeSlow)
 	}
+}
+
+// answering returns the process behind the admin socket; nil where the system doesn't
+// tell.
+func (s *Supervisor) answering(ctx context.Context) *process {
+	conn, err := s.admin.dial(ctx)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = conn.Close() }()
+	pid := peer(conn)
+	identity, err := processIdentity(pid)
+	if err != nil {
+		return nil
+	}
+	p, err := attach(pid, identity, time.Time{})
+	if err != nil {
+		return nil
+	}
+	return p
 }
 
 // remember writes the record by which the next supervisor finds p.
