@@ -37,6 +37,17 @@ func testLag(t *testing.T, b *bench) {
 	}
 }
 
+// What is Set while the writer compares what was there before is not lost.
+func testSetMeanwhile(t *testing.T, b *bench) {
+	k := b.route(t, "r")
+	b.Set(k, routeStatus(1, "g"))
+	eventually(t, "the cache has an entry", func() bool { return len(b.live(k).(*gwv1.HTTPRoute).Status.Parents) == 1 })
+	b.settled(t)
+	b.readers.Store(k, func() { b.Set(k, nil) })
+	b.Changed(k)
+	eventually(t, "the entry goes", func() bool { return len(b.status(t, k).(gwv1.RouteStatus).Parents) == 0 })
+}
+
 // Others' entries and conditions stay, in whatever order they come, byte for byte.
 func testForeign(t *testing.T, b *bench) {
 	k := b.route(t, "r")

@@ -38,6 +38,7 @@ type bench struct {
 	namespace string
 	cache     cache.Cache
 	lagging   sync.Map // of object.Key: what the cache has of it for now
+	readers   sync.Map // of object.Key: a func() that runs once, after the cache has been read
 	requests  *requests
 	events    *events.FakeRecorder
 	log       *output.Buffer
@@ -167,6 +168,9 @@ func (b *bench) live(k object.Key) client.Object {
 	o := kind.All.Of(k.Kind).New()
 	if err := b.cache.Get(context.Background(), types.NamespacedName{Namespace: k.Namespace, Name: k.Name.Name}, o); err != nil {
 		return nil
+	}
+	if f, ok := b.readers.LoadAndDelete(k); ok {
+		f.(func())()
 	}
 	return o
 }

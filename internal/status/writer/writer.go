@@ -214,7 +214,10 @@ func (w *Writer) settle(ctx context.Context, k object.Key) time.Duration {
 				return again
 			}
 		}
-		w.forget(k, o)
+		// What has been Set since then is still to be written, nil as well.
+		if desired == nil {
+			w.forget(k, o)
+		}
 		return 0
 	}
 	now := time.Now()

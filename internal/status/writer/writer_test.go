@@ -35,6 +35,7 @@ func TestWriter(t *testing.T) {
 			"foreign entries and conditions":    testForeign,
 			"nothing to write":                  testNothing,
 			"a cache that lags":                 testLag,
+			"set while it is compared":          testSetMeanwhile,
 			"transition times":                  testTransitions,
 			"a burst":                           testBurst,
 			"many objects":                      testMany,
