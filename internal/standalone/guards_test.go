@@ -2,16 +2,20 @@ package standalone
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -78,14 +82,19 @@ type guarded struct {
 	p     *pipeline.Pipeline
 	mu    sync.Mutex
 	told  map[string][]source.Problem
-	came  chan struct{}
+	edits int // how many there were, as beacon says to the source
+	seen  int // of them, as the source has said
 	stop  func()
 }
+
+// beacon is an object that means nothing. A scan that has read it has read what was written
+// before it.
+const beacon = "beacon"
 
 func newGuarded(t *testing.T) *guarded {
 	t.Helper()
 	t.Parallel()
-	g := &guarded{T: t, dir: t.TempDir(), state: t.TempDir(), came: make(chan struct{}, 1), stop: func() {}}
+	g := &guarded{T: t, dir: t.TempDir(), state: t.TempDir(), stop: func() {}}
 	t.Cleanup(func() { g.stop() })
 	g.put("site.yaml", site)
 	return g
@@ -113,11 +122,41 @@ func (g *guarded) remove(name string) {
 	g.await()
 }
 
-// await waits for what an edit means, which may be nothing.
+// await waits until what was written has been read, whether or not it means anything.
 func (g *guarded) await() {
-	select {
-	case <-g.came:
-	case <-time.After(time.Second):
+	g.Helper()
+	g.edits++
+	whole := filepath.Join(g.state, beacon)
+	text := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: infra}\ndata: {edits: %q}\n", beacon, strconv.Itoa(g.edits))
+	if err := os.WriteFile(whole, []byte(text), 0o600); err != nil {
+		g.Fatal(err)
+	}
+	if err := os.Rename(whole, filepath.Join(g.dir, beacon+".yaml")); err != nil {
+		g.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		g.mu.Lock()
+		seen := g.seen
+		g.mu.Unlock()
+		if seen == g.edits {
+			return
+		}
+		if time.Now().After(end) {
+			g.Fatal("what was written has not been read")
+		}
+	}
+}
+
+// take applies a batch.
+func (g *guarded) take(b source.Batch) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.p.Apply(b)
+	maps.Copy(g.told, b.Problems)
+	for _, o := range b.Set {
+		if m, ok := o.(*corev1.ConfigMap); ok && m.Name == beacon {
+			g.seen, _ = strconv.Atoi(m.Data["edits"])
+		}
 	}
 }
 
@@ -135,17 +174,12 @@ func (g *guarded) start() {
 	}
 	g.p, g.told = pipeline.New(options), map[string][]source.Problem{}
 	ctx, cancel := context.WithCancel(g.Context())
-	done := make(chan error, 1)
+	done, came := make(chan error, 1), make(chan struct{})
 	go func() {
+		first := sync.OnceFunc(func() { close(came) })
 		done <- files.Run(ctx, func(b source.Batch) {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			g.p.Apply(b)
-			maps.Copy(g.told, b.Problems)
-			select {
-			case g.came <- struct{}{}:
-			default:
-			}
+			g.take(b)
+			first()
 		})
 	}()
 	g.stop = func() {
@@ -155,7 +189,7 @@ func (g *guarded) start() {
 		}
 		g.stop = func() {}
 	}
-	<-g.came
+	<-came
 }
 
 // problems are all that is told.
