@@ -43,15 +43,12 @@ func (p *Pipeline) inheritedAccess(c *flow.Ctx, at topology.ListenerKey) *ir.Acc
 // Otherwise what all inherit does, and rules for which something else is in force have that
 // themselves.
 func (p *Pipeline) guard(c *flow.Ctx, table ir.TableKey, guarded bool, in *translate.HostInput, attached []topology.AttachmentKey) {
-	says := make([]func(rule string) *ir.Access, len(attached))
-	some := false
-	for i, at := range attached {
-		if own, ok := flow.Get(c, p.Graph.Auth.Routes, at); ok {
-			says[i], some = accessOf(own), true
-		}
-	}
-	if guarded && !some || len(attached) == 0 {
+	says := p.ownAccess(c, attached)
+	if len(attached) == 0 || says == nil && (guarded || !p.inheritsAccess(c, attached)) {
 		return
+	}
+	if says == nil {
+		says = make([]func(rule string) *ir.Access, len(attached))
 	}
 	if guarded {
 		in.Around = p.around(c, table)
@@ -77,6 +74,31 @@ func (p *Pipeline) guard(c *flow.Ctx, table ir.TableKey, guarded bool, in *trans
 	for i := range attached {
 		in.Entries[i].Rules = guardedBy(in.Entries[i].Rules, host, says[i])
 	}
+}
+
+// ownAccess is who may pass by each rule of each of some routes, nil for one without policies of
+// its own; all of it is nil where none of them has any.
+func (p *Pipeline) ownAccess(c *flow.Ctx, attached []topology.AttachmentKey) (says []func(rule string) *ir.Access) {
+	for i := range attached {
+		if own, ok := flow.Get(c, p.Graph.Auth.Routes, attached[i]); ok {
+			if says == nil {
+				says = make([]func(rule string) *ir.Access, len(attached))
+			}
+			says[i] = accessOf(own)
+		}
+	}
+	return says
+}
+
+// inheritsAccess reports whether policies of a listener, or of what is above it, are in force for
+// any of some routes.
+func (p *Pipeline) inheritsAccess(c *flow.Ctx, attached []topology.AttachmentKey) bool {
+	for i := range attached {
+		if p.Graph.Auth.OnListener(c, attached[i].Listener) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // agreed is who may pass by all rules of all entries; false if they don't agree.

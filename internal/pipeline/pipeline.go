@@ -315,7 +315,7 @@ func (p *Pipeline) declareHosts() {
 				Domain: k.Domain, Port: at.port, HTTPS: at.https, Offset: p.Options.Topology.ClientOffset(),
 				Entries: make([]translate.HostEntry, 0, attached.Len()),
 			}
-			entries := make([]topology.AttachmentKey, 0, attached.Len())
+			entries := make([]topology.AttachmentKey, 0, 4)
 			for key, a := range attached.All() {
 				rules, ok := flow.Get(c, p.rules, key.Route)
 				if !ok {

@@ -42,19 +42,18 @@ func (r *resolver) service(ref reference) BackendRef {
 // servicePort finds the port that a reference names, or says why there is none. The
 // policies of the Service are for servicePolicies.finish to apply.
 func (r *resolver) servicePort(ref reference) (*servicePort, BackendRef) {
-	name := ref.object.Name.String()
 	s, ok := flow.Get(r.c, r.g.in.Services, ref.object.Name)
 	switch {
 	case !ok:
 		return nil, problem(condition.BackendNotFound(ref.field(), r.g.missing(r.c, ref.object, &r.route)))
 	case ref.port == nil:
-		return nil, problem(condition.BackendNoPort(ref.field(), name))
+		return nil, problem(condition.BackendNoPort(ref.field(), ref.object.Name.String()))
 	case s.Spec.Type == corev1.ServiceTypeExternalName:
 		return r.externalName(s, ref)
 	}
 	port := findPort(s, *ref.port, ref.use)
 	if port == nil {
-		return nil, problem(condition.BackendPortNotFound(ref.field(), name, *ref.port, string(transport(ref.use)), portTexts(s, ref.use)))
+		return nil, problem(condition.BackendPortNotFound(ref.field(), ref.object.Name.String(), *ref.port, string(transport(ref.use)), portTexts(s, ref.use)))
 	}
 	return &servicePort{
 		Backend:     ir.Backend{Object: ref.object, Port: port.Port, Use: ref.use, PortName: port.Name},

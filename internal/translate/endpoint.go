@@ -18,10 +18,11 @@ import (
 // are terminating, which is what kube-proxy does too.
 func Endpoints[K any](key ir.BackendKey, from iter.Seq2[K, *discoveryv1.EndpointSlice]) []ir.Endpoint {
 	b := key.Backend()
+	name, transport := b.PortName, transportOf(b.Protocol)
 	var ready, draining []ir.Endpoint
 	for _, s := range from {
 		for i := range s.Ports {
-			if port, ok := portOf(&s.Ports[i], &b); ok {
+			if port, ok := portOf(&s.Ports[i], name, transport); ok {
 				ready, draining = gather(s, port, ready, draining)
 			}
 		}
@@ -32,24 +33,29 @@ func Endpoints[K any](key ir.BackendKey, from iter.Seq2[K, *discoveryv1.Endpoint
 	return distinct(ready)
 }
 
-// portOf gives the number of a slice's port if it is the backend's. A port without a
-// number stands for all of them, which routing can't use.
-func portOf(p *discoveryv1.EndpointPort, b *ir.Backend) (uint16, bool) {
+// transportOf is what carries a backend's protocol.
+func transportOf(p ir.Protocol) corev1.Protocol {
+	if p == ir.UDP {
+		return corev1.ProtocolUDP
+	}
+	return corev1.ProtocolTCP
+}
+
+// portOf gives the number of a slice's port if it is the one of a name and a transport. A port
+// without a number stands for all of them, which routing can't use.
+func portOf(p *discoveryv1.EndpointPort, name string, transport corev1.Protocol) (uint16, bool) {
 	have := ""
 	if p.Name != nil {
 		have = *p.Name
 	}
-	if have != b.PortName || p.Port == nil || *p.Port < 1 || *p.Port > math.MaxUint16 {
+	if have != name || p.Port == nil || *p.Port < 1 || *p.Port > math.MaxUint16 {
 		return 0, false
 	}
-	transport, want := corev1.ProtocolTCP, corev1.ProtocolTCP
+	over := corev1.ProtocolTCP
 	if p.Protocol != nil {
-		transport = *p.Protocol
+		over = *p.Protocol
 	}
-	if b.Protocol == ir.UDP {
-		want = corev1.ProtocolUDP
-	}
-	if transport != want {
+	if over != transport {
 		return 0, false
 	}
 	return uint16(*p.Port), true
