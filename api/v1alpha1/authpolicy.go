@@ -294,7 +294,18 @@ type Basic struct {
 // Authorization is what must hold for a request. All that is set must.
 //
 // +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="has(self.addresses) || has(self.claims) || has(self.clients) || has(self.methods) || has(self.headers)",message="when says of which requests something must hold; set addresses, claims, clients, methods or headers"
 type Authorization struct {
+	// When is an expression in CEL that says of which requests the rule is asked; the others
+	// it has nothing to say about. It is asked of all without, and of those for which the
+	// expression fails, such as by a header or a claim that isn't there. There are
+	// request.path (without the query), request.query, request.method, request.host (in lower
+	// case, without the port), request.headers, auth.claims and auth.client, the operators of
+	// CEL, has(), contains, endsWith, matches, size and startsWith.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	When string `json:"when,omitempty"`
+
 	// Addresses are those that clients may have, as the proxy sees them: behind trusted
 	// proxies the address that those tell of.
 	// +optional
@@ -317,7 +328,33 @@ type Authorization struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	Clients []string `json:"clients,omitzero"`
+
+	// Methods are those of which the request's must be one, such as GET. They have case.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=32
+	// +kubebuilder:validation:items:Pattern="^[A-Za-z0-9!#$%&'*+\\-.^_\\x60|~]+$"
+	Methods []string `json:"methods,omitzero"`
+
+	// Headers are what the request's must be, by name: exactly one of the values. A request
+	// that has not got the header, or has it twice, doesn't meet it.
+	// +optional
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^[A-Za-z0-9!#$%&\\'*+.^_\\x60|~-]{1,256}$'))",message="a header's name has letters, digits and hyphens"
+	Headers map[string]HeaderValues `json:"headers,omitzero"`
 }
+
+// HeaderValues are values of which a header must have one.
+//
+// +listType=set
+// +kubebuilder:validation:MinItems=1
+// +kubebuilder:validation:MaxItems=64
+// +kubebuilder:validation:items:MinLength=1
+// +kubebuilder:validation:items:MaxLength=1024
+type HeaderValues []string
 
 // ClaimValues are values of which a claim must have one.
 //

@@ -1,23 +1,20 @@
 package envoy
 
 import (
-	"math"
-	"net/netip"
+	"maps"
 	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	filterchainv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/filter_chain/v3"
 	headermutationv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
 	jwtv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
 	luav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/lua/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
-	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/types/known/emptypb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/gatehouse-dev/gatehouse/internal/expression"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
@@ -32,24 +29,52 @@ const (
 	accessHeaders     = "headers"     // removes headers that only the proxy may set
 	accessTokens      = "tokens"      // verifies tokens, and lets all others pass
 	accessCredentials = "credentials" //nolint:gosec // a name: refuses those without any credential, by a script
-	accessConditions  = "conditions"  // refuses those that don't meet a condition
+	accessConditions  = "conditions"  // refuses those that don't meet a condition that is for all
+	accessWhen        = "when "       // and the name of a condition: refuses those that it is for and that don't meet it
 )
 
 // Where the filters find what others of them have found out.
 const (
-	tokenMetadata  = "envoy.filters.http.jwt_authn" //nolint:gosec // a name
-	tokenKey       = "jwt"
-	accessMetadata = "gatehouse.access"
+	tokenMetadata  = expression.TokenFilter
+	tokenKey       = expression.TokenKey
+	accessMetadata = expression.ClientFilter
 )
 
-// accessNeeds are the filters that an Access needs.
+// accessFilter is a filter of those in the slot.
+type accessFilter struct {
+	name string
+	make func(*ir.Access) (message, error)
+	idle message // does nothing, in place of one of a level around
+}
+
+// accessFilters are those that may be needed, whatever is said of conditions.
+var accessFilters = []accessFilter{
+	{accessHeaders, hiddenHeaders, &headermutationv3.HeaderMutation{}},
+	{accessTokens, tokens, &jwtv3.JwtAuthentication{}},
+	{accessCredentials, credentials, &luav3.Lua{DefaultSourceCode: inlined("function envoy_on_request(handle) end")}},
+	{accessConditions, conditions, &rbacv3.RBAC{}},
+}
+
+// accessNeeds are the names of the filters that an Access needs.
 func accessNeeds(a *ir.Access) map[string]bool {
-	return map[string]bool{
+	needs := map[string]bool{
 		accessHeaders:     len(a.Hidden) > 0,
 		accessTokens:      len(a.Tokens) > 0,
 		accessCredentials: a.Authenticated || len(a.Keys)+len(a.Passwords) > 0,
-		accessConditions:  a.Authenticated || len(a.Conditions) > 0,
+		accessConditions:  a.Authenticated,
 	}
+	for i := range a.Conditions {
+		needs[conditionFilter(&a.Conditions[i])] = true
+	}
+	return needs
+}
+
+// conditionFilter is the name of the filter that has a condition.
+func conditionFilter(c *ir.AccessCondition) string {
+	if c.When == "" {
+		return accessConditions
+	}
+	return accessWhen + c.Name
 }
 
 // access returns what fills the slot; outer are the levels around, from the outside. There is
@@ -62,17 +87,19 @@ func access(a *ir.Access, outer []*ir.Access) (*filterchainv3.FilterChainConfigP
 			replaces[name] = replaces[name] || needed
 		}
 	}
+	filters := slices.Clone(accessFilters)
+	for i := range a.Conditions {
+		if c := &a.Conditions[i]; c.When != "" {
+			filters = append(filters, accessFilter{name: conditionFilter(c), make: func(*ir.Access) (message, error) { return conditionWhen(c) }})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(replaces)) {
+		if strings.HasPrefix(name, accessWhen) && !needs[name] {
+			filters = append(filters, accessFilter{name: name, idle: &rbacv3.RBAC{}})
+		}
+	}
 	chain := &filterchainv3.FilterChain{}
-	for _, f := range []struct {
-		name string
-		make func(*ir.Access) (message, error)
-		idle message
-	}{
-		{accessHeaders, hiddenHeaders, &headermutationv3.HeaderMutation{}},
-		{accessTokens, tokens, &jwtv3.JwtAuthentication{}},
-		{accessCredentials, credentials, &luav3.Lua{DefaultSourceCode: inlined("function envoy_on_request(handle) end")}},
-		{accessConditions, conditions, &rbacv3.RBAC{}},
-	} {
+	for _, f := range filters {
 		m := f.idle
 		var err error
 		switch {
@@ -150,113 +177,6 @@ func tokens(a *ir.Access) (message, error) {
 		}},
 	}}
 	return m, nil
-}
-
-// conditions are one policy of which all must hold. That a request has passed the script before
-// is among them: if the script fails, the request goes on without having been looked at.
-func conditions(a *ir.Access) (message, error) {
-	var all []*rbacconfigv3.Principal
-	if a.Authenticated {
-		all = append(all, metadata(accessMetadata, []string{"passed"}, &matcherv3.ValueMatcher{
-			MatchPattern: &matcherv3.ValueMatcher_BoolMatch{BoolMatch: true},
-		}))
-	}
-	for i := range a.Conditions {
-		all = append(all, condition(&a.Conditions[i])...)
-	}
-	return &rbacv3.RBAC{Rules: &rbacconfigv3.RBAC{
-		Action: rbacconfigv3.RBAC_ALLOW,
-		Policies: map[string]*rbacconfigv3.Policy{"access": {
-			Permissions: []*rbacconfigv3.Permission{{Rule: &rbacconfigv3.Permission_Any{Any: true}}},
-			Principals:  []*rbacconfigv3.Principal{{Identifier: &rbacconfigv3.Principal_AndIds{AndIds: &rbacconfigv3.Principal_Set{Ids: all}}}},
-		}},
-	}}, nil
-}
-
-func condition(c *ir.AccessCondition) (all []*rbacconfigv3.Principal) {
-	if c.Never {
-		return []*rbacconfigv3.Principal{not(&rbacconfigv3.Principal{Identifier: &rbacconfigv3.Principal_Any{Any: true}})}
-	}
-	if len(c.Allow) > 0 {
-		all = append(all, addresses(c.Allow))
-	}
-	if len(c.Deny) > 0 {
-		all = append(all, not(addresses(c.Deny)))
-	}
-	for _, claim := range c.Claims {
-		values := make([]*matcherv3.ValueMatcher, 0, 2*len(claim.Values))
-		for _, v := range claim.Values {
-			for _, m := range claimValues(v) {
-				values = append(values, m, &matcherv3.ValueMatcher{MatchPattern: &matcherv3.ValueMatcher_ListMatch{
-					ListMatch: &matcherv3.ListMatcher{MatchPattern: &matcherv3.ListMatcher_OneOf{OneOf: m}},
-				}})
-			}
-		}
-		all = append(all, metadata(tokenMetadata, append([]string{tokenKey}, claim.Claim...), either(values)))
-	}
-	if len(c.Clients) > 0 {
-		names := make([]*matcherv3.ValueMatcher, len(c.Clients))
-		for i, name := range c.Clients {
-			names[i] = textValue(name)
-		}
-		all = append(all, metadata(accessMetadata, []string{"client"}, either(names)))
-	}
-	return all
-}
-
-// maxExact is up to where no two integers are the same number to Envoy, which reads claims as
-// doubles: beyond it another's number would do.
-const maxExact = 1<<53 - 1
-
-// claimValues are the values that a text may be of: itself, a number, true or false.
-func claimValues(text string) []*matcherv3.ValueMatcher {
-	out := []*matcherv3.ValueMatcher{textValue(text)}
-	if n, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(n) <= maxExact && strconv.FormatFloat(n, 'f', -1, 64) == text {
-		out = append(out, &matcherv3.ValueMatcher{MatchPattern: &matcherv3.ValueMatcher_DoubleMatch{
-			DoubleMatch: &matcherv3.DoubleMatcher{MatchPattern: &matcherv3.DoubleMatcher_Exact{Exact: n}},
-		}})
-	}
-	if text == "true" || text == "false" {
-		out = append(out, &matcherv3.ValueMatcher{MatchPattern: &matcherv3.ValueMatcher_BoolMatch{BoolMatch: text == "true"}})
-	}
-	return out
-}
-
-func textValue(text string) *matcherv3.ValueMatcher {
-	return &matcherv3.ValueMatcher{MatchPattern: &matcherv3.ValueMatcher_StringMatch{StringMatch: exactly(text)}}
-}
-
-// either matches one of some values.
-func either(values []*matcherv3.ValueMatcher) *matcherv3.ValueMatcher {
-	if len(values) == 1 {
-		return values[0]
-	}
-	return &matcherv3.ValueMatcher{MatchPattern: &matcherv3.ValueMatcher_OrMatch{OrMatch: &matcherv3.OrMatcher{ValueMatchers: values}}}
-}
-
-// metadata matches what a filter has found out. What is not there matches nothing.
-func metadata(filter string, path []string, value *matcherv3.ValueMatcher) *rbacconfigv3.Principal {
-	m := &matcherv3.MetadataMatcher{Filter: filter, Value: value}
-	for _, key := range path {
-		m.Path = append(m.Path, &matcherv3.MetadataMatcher_PathSegment{Segment: &matcherv3.MetadataMatcher_PathSegment_Key{Key: key}})
-	}
-	return &rbacconfigv3.Principal{Identifier: &rbacconfigv3.Principal_SourcedMetadata{
-		SourcedMetadata: &rbacconfigv3.SourcedMetadata{MetadataMatcher: m, MetadataSource: rbacconfigv3.MetadataSource_DYNAMIC},
-	}}
-}
-
-func addresses(ranges []netip.Prefix) *rbacconfigv3.Principal {
-	set := &rbacconfigv3.Principal_Set{}
-	for _, r := range ranges {
-		set.Ids = append(set.Ids, &rbacconfigv3.Principal{Identifier: &rbacconfigv3.Principal_RemoteIp{RemoteIp: &corev3.CidrRange{
-			AddressPrefix: r.Addr().String(), PrefixLen: wrapperspb.UInt32(uint32(r.Bits())), //nolint:gosec // at most 128
-		}}})
-	}
-	return &rbacconfigv3.Principal{Identifier: &rbacconfigv3.Principal_OrIds{OrIds: set}}
-}
-
-func not(p *rbacconfigv3.Principal) *rbacconfigv3.Principal {
-	return &rbacconfigv3.Principal{Identifier: &rbacconfigv3.Principal_NotId{NotId: p}}
 }
 
 func inlined(text string) *corev3.DataSource {

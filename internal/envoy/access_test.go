@@ -329,12 +329,18 @@ func TestEnvoyLevelsOfAccess(t *testing.T) {
 		"address": func(string) (*ir.Access, http.Header) {
 			return &ir.Access{Conditions: []ir.AccessCondition{{Allow: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}}}, http.Header{}
 		},
+		"when": func(level string) (*ir.Access, http.Header) { // of the same name on all levels, and of one of its own
+			of := func(name string) ir.AccessCondition {
+				return ir.AccessCondition{Name: name, Headers: []ir.HeaderValues{{Name: "x-level", Values: []string{level}}}, When: "request.method == 'GET'"}
+			}
+			return &ir.Access{Conditions: []ir.AccessCondition{of("c"), of(level)}}, http.Header{"X-Level": {level}}
+		},
 		"never": func(string) (*ir.Access, http.Header) {
 			return &ir.Access{Conditions: []ir.AccessCondition{{Never: true}}}, nil
 		},
 	}
 	names := slices.Sorted(maps.Keys(kinds))
-	for _, listener := range []string{"nothing", "keys", "tokens", "never"} {
+	for _, listener := range []string{"nothing", "keys", "tokens", "never", "when"} {
 		// One Envoy for each kind at the listener: a host for each kind there, a rule for each.
 		var hosts []*ir.Host
 		for _, host := range names {
@@ -364,7 +370,7 @@ func TestEnvoyLevelsOfAccess(t *testing.T) {
 					}
 				}
 				for i, level := range levels {
-					for _, kind := range []string{"keys", "tokens"} {
+					for _, kind := range []string{"keys", "tokens", "when"} {
 						_, header := kinds[kind](level)
 						passes := inner < 0 || said[inner] == "open" || said[inner] == "address" || i == inner && said[inner] == kind
 						got := r.do(t, http.MethodGet, (&url.URL{Scheme: "http", Host: host + ".example", Path: "/" + rule}).String(), header, nil)

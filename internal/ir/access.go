@@ -96,6 +96,19 @@ type AccessCondition struct {
 	Claims []ClaimMatch `json:"claims,omitempty"`
 	// Clients are the clients and users of which the request must be one's; none for any.
 	Clients []string `json:"clients,omitempty"`
+	// Methods are those of which the request's must be one; none for any.
+	Methods []string `json:"methods,omitempty"`
+	// Headers must all be in the request, once each, with one of their values.
+	Headers []HeaderValues `json:"headers,omitempty"` // sorted by name
+	// When is an expression, see package expression, that is true of the requests that must
+	// meet the condition; empty for all. Those of which it can't be told must too.
+	When string `json:"when,omitempty"`
+}
+
+// HeaderValues is a header with the values of which it must have one.
+type HeaderValues struct {
+	Name   string   `json:"name"` // in lower case
+	Values []string `json:"values"`
 }
 
 // ClaimMatch is a claim that a token has with one of some values, or with a list that has

@@ -69,6 +69,18 @@ func TestBrokenAuthRules(t *testing.T) {
 			"authentication: {x: {anonymous: {}, apiKey: {secretRef: {name: keys}}}}", "nobody", "exactly one of jwt, apiKey, basic and anonymous",
 		},
 		"no kind of credentials": {"authentication: {x: {}}", "nobody", "exactly one of jwt"},
+		"an expression with a mistake": {
+			"authorization: {x: {when: 'request.pth == \"/\"', methods: [GET]}}", "never",
+			"spec.authorization[x].when is no condition on a request: column 1: undeclared reference to 'request'; there are request.path",
+		},
+		"an expression of another type": {
+			"authorization: {x: {when: 'request.path', methods: [GET]}}", "never",
+			"spec.authorization[x].when is no condition on a request: column 1: the expression is of type string",
+		},
+		"an expression and nothing to hold": {"authorization: {x: {when: 'true'}}", "never", "spec.authorization[x] says nothing that must hold"},
+		"the host as a header":              {"authorization: {x: {headers: {Host: [a]}}}", "never", "spec.authorization[x].headers[Host] can't be looked at"},
+		"a header in two spellings":         {"authorization: {x: {headers: {X-A: [a], x-a: [b]}}}", "never", "spec.authorization[x].headers[x-a] is there twice"},
+		"a header of no value":              {"authorization: {x: {headers: {x-a: ['']}}}", "never", "spec.authorization[x].headers[x-a] has no values"},
 		"a key twice, and an empty one": {
 			"authentication: {x: {apiKey: {secretRef: {name: keys}}}}", "a", `entries "a" and "b" are the same key`,
 		},
@@ -84,7 +96,7 @@ func TestBrokenAuthRules(t *testing.T) {
 		"an address that is none": {
 			"authorization: {x: {addresses: {allow: [192.0.2.0/24, office]}}}", "never", `addresses.allow[1] is "office"`,
 		},
-		"a condition that says nothing": {"authorization: {x: {}}", "never", "says nothing; set addresses, claims or clients"},
+		"a condition that says nothing": {"authorization: {x: {}}", "never", "says nothing that must hold; set addresses"},
 		"keys that are HTML": {
 			"authentication: {x: {jwt: {issuer: i, jwks: {inline: '<html>'}}}}", "nobody", "is no JSON Web Key Set",
 		},

@@ -3,7 +3,6 @@ package topology
 import (
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -39,7 +38,8 @@ func (r *authReader) rules(in *v1alpha1.AuthRules) []policy.Rule[AuthRule] {
 	}
 	for _, name := range sortedKeys(in.Authorization) {
 		r.field = under + ".authorization[" + name + "]"
-		condition := r.authorization(in.Authorization[name])
+		rule := in.Authorization[name]
+		condition := r.authorization(&rule)
 		condition.Name = name
 		out = append(out, policy.Rule[AuthRule]{Name: authorization + name, Value: AuthRule{Condition: condition}})
 	}
@@ -158,80 +158,6 @@ func (r *authReader) sources(field string, in []v1alpha1.CredentialSource, other
 		out = append(out, source)
 	}
 	return out
-}
-
-// authorization reads a condition. One that is broken is met by nobody.
-func (r *authReader) authorization(in v1alpha1.Authorization) *ir.AccessCondition {
-	never := &ir.AccessCondition{Never: true}
-	if in.Addresses == nil && len(in.Claims) == 0 && len(in.Clients) == 0 {
-		r.problem("", "says nothing; set addresses, claims or clients")
-		return never
-	}
-	out := &ir.AccessCondition{Clients: slices.Clone(in.Clients)}
-	ok := true
-	if a := in.Addresses; a != nil {
-		var fine bool
-		if out.Allow, fine = r.addresses(".addresses.allow", a.Allow); !fine {
-			ok = false
-		}
-		if out.Deny, fine = r.addresses(".addresses.deny", a.Deny); !fine {
-			ok = false
-		}
-		if len(a.Allow)+len(a.Deny) == 0 {
-			r.problem(".addresses", "says nothing; set allow or deny")
-			ok = false
-		}
-	}
-	for _, claim := range slices.Sorted(maps.Keys(in.Claims)) {
-		if slices.Contains(claimPath(claim), "") {
-			r.problem(".claims["+claim+"]", "is no path to a claim, which is names with dots between")
-			ok = false
-			continue
-		}
-		if len(in.Claims[claim]) == 0 {
-			r.problem(".claims["+claim+"]", "has no values, so that nobody passes; give those of which one is needed")
-			ok = false
-			continue
-		}
-		out.Claims = append(out.Claims, ir.ClaimMatch{Claim: claimPath(claim), Values: slices.Clone(in.Claims[claim])})
-	}
-	if !ok {
-		return never
-	}
-	return out
-}
-
-// addresses reads ranges of IP addresses; false where one can't be read.
-func (r *authReader) addresses(field string, in []string) (out []netip.Prefix, ok bool) {
-	ok = true
-	for i, text := range in {
-		prefix, readable := addressRange(text)
-		if !readable {
-			r.problem(fmt.Sprintf("%s[%d]", field, i), "is %q, which is no range of addresses such as 192.0.2.0/24", text)
-			ok = false
-			continue
-		}
-		out = append(out, prefix.Masked())
-	}
-	return out, ok
-}
-
-// addressRange reads a range of IP addresses, or one address. IPv4 addresses that are written
-// as IPv6 ones are what they stand for: clients have no others.
-func addressRange(text string) (netip.Prefix, bool) {
-	prefix, err := netip.ParsePrefix(text)
-	if err != nil {
-		single, err := netip.ParseAddr(text)
-		if err != nil || single.Zone() != "" {
-			return netip.Prefix{}, false
-		}
-		prefix = netip.PrefixFrom(single, single.BitLen())
-	}
-	const mapped = 96 // the bits before the IPv4 address (RFC 4291, section 2.5.5.2)
-	if !prefix.Addr().Is4In6() {
-		return prefix, true
-	}
-	return netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-mapped), prefix.Bits() >= mapped
 }
 
 // sortedKeys returns the keys of a map; nil for none.

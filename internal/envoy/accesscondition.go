@@ -1,0 +1,185 @@
+package envoy
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+	"strconv"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	exprpb "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/gatehouse-dev/gatehouse/internal/expression"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// conditions are one policy of which all must hold. That a request has passed the script before
+// is among them: if the script fails, the request goes on without having been looked at.
+func conditions(a *ir.Access) (message, error) {
+	var all []*rbacconfigv3.Principal
+	var has []*exprpb.Expr
+	if a.Authenticated {
+		all = append(all, metadata(accessMetadata, []string{"passed"}, &matcherv3.ValueMatcher{
+			MatchPattern: &matcherv3.ValueMatcher_BoolMatch{BoolMatch: true},
+		}))
+	}
+	for i := range a.Conditions {
+		if c := &a.Conditions[i]; c.When == "" {
+			all, has = append(all, condition(c)...), append(has, headers(c)...)
+		}
+	}
+	return allow(map[string]*rbacconfigv3.Policy{"access": meets(all, has)}), nil
+}
+
+// conditionWhen is a condition that only some requests must meet. The others pass by a policy of
+// which Envoy knows for certain that it is for them: where the expression fails it is for nobody,
+// and so is one that is negated.
+func conditionWhen(c *ir.AccessCondition) (message, error) {
+	when, err := expression.Condition(c.When)
+	if err != nil {
+		return nil, fmt.Errorf("when of %s: %w", c.Name, err)
+	}
+	return allow(map[string]*rbacconfigv3.Policy{
+		"met": meets(condition(c), headers(c)),
+		"not asked": {
+			Permissions: []*rbacconfigv3.Permission{{Rule: &rbacconfigv3.Permission_Any{Any: true}}},
+			Principals:  []*rbacconfigv3.Principal{anybody()},
+			Condition:   expression.Not(when),
+			CelConfig:   &corev3.CelExpressionConfig{EnableStringFunctions: true}, // for hosts
+		},
+	}), nil
+}
+
+// allow lets those pass whom one of some policies is for.
+func allow(policies map[string]*rbacconfigv3.Policy) *rbacv3.RBAC {
+	return &rbacv3.RBAC{Rules: &rbacconfigv3.RBAC{Action: rbacconfigv3.RBAC_ALLOW, Policies: policies}}
+}
+
+// meets is a policy for requests for which all of some things hold.
+func meets(all []*rbacconfigv3.Principal, has []*exprpb.Expr) *rbacconfigv3.Policy {
+	who := anybody()
+	if len(all) > 0 {
+		who = &rbacconfigv3.Principal{Identifier: &rbacconfigv3.Principal_AndIds{AndIds: &rbacconfigv3.Principal_Set{Ids: all}}}
+	}
+	return &rbacconfigv3.Policy{
+		Permissions: []*rbacconfigv3.Permission{{Rule: &rbacconfigv3.Permission_Any{Any: true}}},
+		Principals:  []*rbacconfigv3.Principal{who}, Condition: expression.And(has),
+	}
+}
+
+func anybody() *rbacconfigv3.Principal {
+	return &rbacconfigv3.Principal{Identifier: &rbacconfigv3.Principal_Any{Any: true}}
+}
+
+func condition(c *ir.AccessCondition) (all []*rbacconfigv3.Principal) {
+	if c.Never {
+		return []*rbacconfigv3.Principal{not(anybody())}
+	}
+	if len(c.Allow) > 0 {
+		all = append(all, addresses(c.Allow))
+	}
+	if len(c.Deny) > 0 {
+		all = append(all, not(addresses(c.Deny)))
+	}
+	for _, claim := range c.Claims {
+		values := make([]*matcherv3.ValueMatcher, 0, 2*len(claim.Values))
+		for _, v := range claim.Values {
+			for _, m := range claimValues(v) {
+				values = append(values, m, &matcherv3.ValueMatcher{MatchPattern: &matcherv3.ValueMatcher_ListMatch{
+					ListMatch: &matcherv3.ListMatcher{MatchPattern: &matcherv3.ListMatcher_OneOf{OneOf: m}},
+				}})
+			}
+		}
+		all = append(all, metadata(tokenMetadata, append([]string{tokenKey}, claim.Claim...), either(values)))
+	}
+	if len(c.Clients) > 0 {
+		names := make([]*matcherv3.ValueMatcher, len(c.Clients))
+		for i, name := range c.Clients {
+			names[i] = textValue(name)
+		}
+		all = append(all, metadata(accessMetadata, []string{expression.ClientKey}, either(names)))
+	}
+	if len(c.Methods) > 0 {
+		all = append(all, methods(c.Methods))
+	}
+	return all
+}
+
+func methods(names []string) *rbacconfigv3.Principal {
+	any := &rbacconfigv3.Principal_Set{}
+	for _, name := range names {
+		any.Ids = append(any.Ids, &rbacconfigv3.Principal{Identifier: &rbacconfigv3.Principal_Header{Header: &routev3.HeaderMatcher{
+			Name: ":method", HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: exactly(name)},
+		}}})
+	}
+	return &rbacconfigv3.Principal{Identifier: &rbacconfigv3.Principal_OrIds{OrIds: any}}
+}
+
+// headers are those that a condition needs. Not by a matcher of principals, to which one of
+// several values is enough.
+func headers(c *ir.AccessCondition) (all []*exprpb.Expr) {
+	for _, h := range c.Headers {
+		all = append(all, expression.HeaderIn(h.Name, h.Values))
+	}
+	return all
+}
+
+// maxExact is up to where no two integers are the same number to Envoy, which reads claims as
+// doubles: beyond it another's number would do.
+const maxExact = 1<<53 - 1
+
+// claimValues are the values that a text may be of: itself, a number, true or false.
+func claimValues(text string) []*matcherv3.ValueMatcher {
+	out := []*matcherv3.ValueMatcher{textValue(text)}
+	if n, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(n) <= maxExact && strconv.FormatFloat(n, 'f', -1, 64) == text {
+		out = append(out, &matcherv3.ValueMatcher{MatchPattern: &matcherv3.ValueMatcher_DoubleMatch{
+			DoubleMatch: &matcherv3.DoubleMatcher{MatchPattern: &matcherv3.DoubleMatcher_Exact{Exact: n}},
+		}})
+	}
+	if text == "true" || text == "false" {
+		out = append(out, &matcherv3.ValueMatcher{MatchPattern: &matcherv3.ValueMatcher_BoolMatch{BoolMatch: text == "true"}})
+	}
+	return out
+}
+
+func textValue(text string) *matcherv3.ValueMatcher {
+	return &matcherv3.ValueMatcher{MatchPattern: &matcherv3.ValueMatcher_StringMatch{StringMatch: exactly(text)}}
+}
+
+// either matches one of some values.
+func either(values []*matcherv3.ValueMatcher) *matcherv3.ValueMatcher {
+	if len(values) == 1 {
+		return values[0]
+	}
+	return &matcherv3.ValueMatcher{MatchPattern: &matcherv3.ValueMatcher_OrMatch{OrMatch: &matcherv3.OrMatcher{ValueMatchers: values}}}
+}
+
+// metadata matches what a filter has found out. What is not there matches nothing.
+func metadata(filter string, path []string, value *matcherv3.ValueMatcher) *rbacconfigv3.Principal {
+	m := &matcherv3.MetadataMatcher{Filter: filter, Value: value}
+	for _, key := range path {
+		m.Path = append(m.Path, &matcherv3.MetadataMatcher_PathSegment{Segment: &matcherv3.MetadataMatcher_PathSegment_Key{Key: key}})
+	}
+	return &rbacconfigv3.Principal{Identifier: &rbacconfigv3.Principal_SourcedMetadata{
+		SourcedMetadata: &rbacconfigv3.SourcedMetadata{MetadataMatcher: m, MetadataSource: rbacconfigv3.MetadataSource_DYNAMIC},
+	}}
+}
+
+func addresses(ranges []netip.Prefix) *rbacconfigv3.Principal {
+	set := &rbacconfigv3.Principal_Set{}
+	for _, r := range ranges {
+		set.Ids = append(set.Ids, &rbacconfigv3.Principal{Identifier: &rbacconfigv3.Principal_RemoteIp{RemoteIp: &corev3.CidrRange{
+			AddressPrefix: r.Addr().String(), PrefixLen: wrapperspb.UInt32(uint32(r.Bits())), //nolint:gosec // at most 128
+		}}})
+	}
+	return &rbacconfigv3.Principal{Identifier: &rbacconfigv3.Principal_OrIds{OrIds: set}}
+}
+
+func not(p *rbacconfigv3.Principal) *rbacconfigv3.Principal {
+	return &rbacconfigv3.Principal{Identifier: &rbacconfigv3.Principal_NotId{NotId: p}}
+}

@@ -1,0 +1,248 @@
+package expression
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/overloads"
+	exprpb "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/re2"
+)
+
+// variable is what expressions may ask about, and how Envoy is asked about it.
+type variable struct {
+	name  string
+	of    *cel.Type
+	envoy func(*translation) *exprpb.Expr
+}
+
+const headers = "request.headers"
+
+var variables = []variable{
+	// The path without the query, after it has been normalized: what routes match.
+	{"request.path", cel.StringType, func(t *translation) *exprpb.Expr { return t.field(t.ident("request"), "url_path") }},
+	{"request.query", cel.StringType, func(t *translation) *exprpb.Expr { return t.field(t.ident("request"), "query") }},
+	{"request.method", cel.StringType, func(t *translation) *exprpb.Expr { return t.field(t.ident("request"), "method") }},
+	{"request.host", cel.StringType, (*translation).host},
+	{headers, cel.MapType(cel.StringType, cel.StringType), func(t *translation) *exprpb.Expr { return t.field(t.ident("request"), "headers") }},
+	{"auth.claims", cel.MapType(cel.StringType, cel.DynType), func(t *translation) *exprpb.Expr { return t.metadata(TokenFilter, TokenKey) }},
+	{"auth.client", cel.StringType, func(t *translation) *exprpb.Expr { return t.metadata(ClientFilter, ClientKey) }},
+}
+
+// Where Envoy's filters say what they have found out: the claims of the token, and the name of
+// the client.
+const (
+	TokenFilter  = "envoy.filters.http.jwt_authn" //nolint:gosec // a name
+	TokenKey     = "jwt"
+	ClientFilter = "gatehouse.access"
+	ClientKey    = "client"
+)
+
+func variableNames() []string {
+	names := make([]string, len(variables))
+	for i, v := range variables {
+		names[i] = v.name
+	}
+	return names
+}
+
+const (
+	// maxDepth is how deep calls may stand in each other: Envoy reads messages of at most a
+	// hundred levels, and a call is two.
+	maxDepth = 24
+	// maxProgram is how large the program of a regular expression may be that Envoy runs.
+	maxProgram = 100
+)
+
+// translation puts an expression into Envoy's terms, up to the first thing that is wrong.
+type translation struct {
+	last  int64 // the id of the last node that has been made
+	at    int64 // the node that is wrong
+	wrong string
+}
+
+func (t *translation) refuse(e *exprpb.Expr, format string, args ...any) *exprpb.Expr {
+	if t.wrong == "" {
+		t.at, t.wrong = e.Id, fmt.Sprintf(format, args...)
+	}
+	return e
+}
+
+// expr translates an expression that stands so deep in others.
+func (t *translation) expr(e *exprpb.Expr, depth int) *exprpb.Expr {
+	if depth > maxDepth {
+		return t.refuse(e, "parts of the expression stand more than %d deep in each other", maxDepth)
+	}
+	switch k := e.ExprKind.(type) {
+	case *exprpb.Expr_ConstExpr:
+		return t.made(&exprpb.Expr{ExprKind: k})
+	case *exprpb.Expr_IdentExpr:
+		for _, v := range variables {
+			if v.name == k.IdentExpr.Name {
+				return v.envoy(t)
+			}
+		}
+		return t.refuse(e, "%s is no variable; there are %s", k.IdentExpr.Name, strings.Join(variableNames(), ", "))
+	case *exprpb.Expr_SelectExpr:
+		name := k.SelectExpr.Field
+		if isHeaders(k.SelectExpr.Operand) {
+			name = strings.ToLower(name)
+		}
+		return t.made(&exprpb.Expr{ExprKind: &exprpb.Expr_SelectExpr{SelectExpr: &exprpb.Expr_Select{
+			Operand: t.expr(k.SelectExpr.Operand, depth+1), Field: name, TestOnly: k.SelectExpr.TestOnly,
+		}}})
+	case *exprpb.Expr_ListExpr:
+		list := &exprpb.Expr_CreateList{}
+		for _, element := range k.ListExpr.Elements {
+			list.Elements = append(list.Elements, t.expr(element, depth+1))
+		}
+		return t.made(&exprpb.Expr{ExprKind: &exprpb.Expr_ListExpr{ListExpr: list}})
+	case *exprpb.Expr_CallExpr:
+		return t.call(e, k.CallExpr, depth)
+	default:
+		return t.refuse(e, "Envoy has no such expressions; write it with comparisons, && and ||")
+	}
+}
+
+func (t *translation) call(e *exprpb.Expr, c *exprpb.Expr_Call, depth int) *exprpb.Expr {
+	args := slices.Clone(c.Args)
+	if c.Target != nil {
+		args = slices.Insert(args, 0, c.Target)
+	}
+	switch c.Function {
+	case overloads.Contains, overloads.Matches:
+		text, ok := literal(args[1])
+		if !ok {
+			return t.refuse(args[1], "what %s looks for must stand in the expression, as a text", c.Function)
+		}
+		if c.Function == overloads.Matches {
+			if size, err := re2.Size(text); err != nil {
+				return t.refuse(args[1], "%q is no regular expression: %v", text, err)
+			} else if size > maxProgram {
+				return t.refuse(args[1], "the regular expression is too large for Envoy: its program has %d instructions, of at most %d", size, maxProgram)
+			}
+		}
+	case operators.Index: // map[key]
+		if isHeaders(args[0]) {
+			args[1] = inLowerCase(args[1])
+		}
+	case operators.In: // key in map
+		if isHeaders(args[1]) {
+			args[0] = inLowerCase(args[0])
+		}
+	}
+	out := &exprpb.Expr_Call{Function: c.Function}
+	for i, arg := range args {
+		arg = t.expr(arg, depth+1)
+		if i == 0 && c.Target != nil {
+			out.Target = arg
+		} else {
+			out.Args = append(out.Args, arg)
+		}
+	}
+	return t.made(&exprpb.Expr{ExprKind: &exprpb.Expr_CallExpr{CallExpr: out}})
+}
+
+// isHeaders reports whether an expression is the headers of the request, whose names Envoy has
+// in lower case.
+func isHeaders(e *exprpb.Expr) bool { return e.GetIdentExpr().GetName() == headers }
+
+func inLowerCase(e *exprpb.Expr) *exprpb.Expr {
+	text, ok := literal(e)
+	if !ok {
+		return e
+	}
+	return constant(strings.ToLower(text))
+}
+
+func literal(e *exprpb.Expr) (string, bool) {
+	c, ok := e.GetConstExpr().GetConstantKind().(*exprpb.Constant_StringValue)
+	if !ok {
+		return "", false
+	}
+	return c.StringValue, true
+}
+
+func constant(text string) *exprpb.Expr {
+	return &exprpb.Expr{ExprKind: &exprpb.Expr_ConstExpr{ConstExpr: &exprpb.Constant{ConstantKind: &exprpb.Constant_StringValue{StringValue: text}}}}
+}
+
+// made gives a node an id of its own.
+func (t *translation) made(e *exprpb.Expr) *exprpb.Expr {
+	t.last++
+	e.Id = t.last
+	return e
+}
+
+func (t *translation) ident(name string) *exprpb.Expr {
+	return t.made(&exprpb.Expr{ExprKind: &exprpb.Expr_IdentExpr{IdentExpr: &exprpb.Expr_Ident{Name: name}}})
+}
+
+func (t *translation) field(of *exprpb.Expr, name string) *exprpb.Expr {
+	return t.made(&exprpb.Expr{ExprKind: &exprpb.Expr_SelectExpr{SelectExpr: &exprpb.Expr_Select{Operand: of, Field: name}}})
+}
+
+func (t *translation) text(text string) *exprpb.Expr { return t.made(constant(text)) }
+
+func (t *translation) function(name string, args ...*exprpb.Expr) *exprpb.Expr {
+	return t.made(&exprpb.Expr{ExprKind: &exprpb.Expr_CallExpr{CallExpr: &exprpb.Expr_Call{Function: name, Args: args}}})
+}
+
+func (t *translation) method(of *exprpb.Expr, name string, args ...*exprpb.Expr) *exprpb.Expr {
+	return t.made(&exprpb.Expr{ExprKind: &exprpb.Expr_CallExpr{CallExpr: &exprpb.Expr_Call{Target: of, Function: name, Args: args}}})
+}
+
+// metadata is what a filter has found out.
+func (t *translation) metadata(filter, key string) *exprpb.Expr {
+	all := t.field(t.ident("metadata"), "filter_metadata")
+	return t.function(operators.Index, t.function(operators.Index, all, t.text(filter)), t.text(key))
+}
+
+// host is the host that is asked for, as routes match it: in lower case and without the port. An
+// address in brackets is as the client writes it, with the port.
+func (t *translation) host() *exprpb.Expr {
+	lower := func() *exprpb.Expr { return t.method(t.field(t.ident("request"), "host"), "lowerAscii") }
+	return t.function(operators.Conditional,
+		t.method(t.field(t.ident("request"), "host"), overloads.StartsWith, t.text("[")),
+		lower(),
+		t.function(operators.Index, t.method(lower(), "split", t.text(":")), t.made(&exprpb.Expr{
+			ExprKind: &exprpb.Expr_ConstExpr{ConstExpr: &exprpb.Constant{ConstantKind: &exprpb.Constant_Int64Value{}}},
+		})),
+	)
+}
+
+// HeaderIn is true of requests that have a header, whose name is in lower case, with one of some
+// values. One that is there twice has a value with a comma, which is none of them.
+func HeaderIn(name string, values []string) *exprpb.Expr {
+	t := translation{}
+	list := &exprpb.Expr_CreateList{}
+	for _, v := range values {
+		list.Elements = append(list.Elements, t.text(v))
+	}
+	header := t.function(operators.Index, t.field(t.ident("request"), "headers"), t.text(name))
+	return t.function(operators.In, header, t.made(&exprpb.Expr{ExprKind: &exprpb.Expr_ListExpr{ListExpr: list}}))
+}
+
+// And is true where all of some expressions are; nil for none. They are those of HeaderIn.
+func And(all []*exprpb.Expr) *exprpb.Expr {
+	switch n := len(all); n {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	default: // in halves, which are not deep
+		t := translation{}
+		return t.function(operators.LogicalAnd, And(all[:n/2]), And(all[n/2:]))
+	}
+}
+
+// Not returns an expression that is true where another is false.
+func Not(e *exprpb.Expr) *exprpb.Expr {
+	const first = 1 << 32 // no id of a translation's
+	t := translation{last: first}
+	return t.function(operators.LogicalNot, e)
+}

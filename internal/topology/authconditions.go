@@ -1,0 +1,106 @@
+package topology
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/expression"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// authorization reads a condition. One that is broken is met by nobody, whatever it is asked of.
+func (r *authReader) authorization(in *v1alpha1.Authorization) *ir.AccessCondition {
+	found := len(r.problems)
+	out := &ir.AccessCondition{Clients: slices.Clone(in.Clients), Methods: slices.Clone(in.Methods), When: in.When}
+	if in.Addresses == nil && len(in.Claims)+len(in.Clients)+len(in.Methods)+len(in.Headers) == 0 {
+		r.problem("", "says nothing that must hold; set addresses, claims, clients, methods or headers")
+	}
+	if a := in.Addresses; a != nil {
+		out.Allow = r.addresses(".addresses.allow", a.Allow)
+		out.Deny = r.addresses(".addresses.deny", a.Deny)
+		if len(a.Allow)+len(a.Deny) == 0 {
+			r.problem(".addresses", "says nothing; set allow or deny")
+		}
+	}
+	out.Claims = r.claims(in.Claims)
+	out.Headers = r.headers(in.Headers)
+	if in.When != "" {
+		if _, err := expression.Condition(in.When); err != nil {
+			r.problem(".when", "is no condition on a request: %v", err)
+		}
+	}
+	if len(r.problems) > found {
+		return &ir.AccessCondition{Never: true}
+	}
+	return out
+}
+
+func (r *authReader) claims(in map[string]v1alpha1.ClaimValues) (out []ir.ClaimMatch) {
+	for _, claim := range sortedKeys(in) {
+		switch {
+		case slices.Contains(claimPath(claim), ""):
+			r.problem(".claims["+claim+"]", "is no path to a claim, which is names with dots between")
+		case len(in[claim]) == 0:
+			r.problem(".claims["+claim+"]", "has no values, so that nobody passes; give those of which one is needed")
+		default:
+			out = append(out, ir.ClaimMatch{Claim: claimPath(claim), Values: slices.Clone(in[claim])})
+		}
+	}
+	return out
+}
+
+// headers reads what headers must be.
+func (r *authReader) headers(in map[string]v1alpha1.HeaderValues) (out []ir.HeaderValues) {
+	byName := map[string][]string{}
+	for _, name := range sortedKeys(in) {
+		lower := strings.ToLower(name)
+		switch {
+		case lower == "" || lower == "host" || strings.HasPrefix(lower, ":"):
+			r.problem(".headers["+name+"]", "can't be looked at as a header; for the host there are hostnames of routes, and request.host in when")
+		case byName[lower] != nil:
+			r.problem(".headers["+name+"]", "is there twice: headers have no case")
+		case len(in[name]) == 0 || slices.Contains(in[name], ""):
+			r.problem(".headers["+name+"]", "has no values, or an empty one; give those of which one is needed")
+		default:
+			byName[lower] = slices.Clone(in[name])
+		}
+	}
+	for _, name := range sortedKeys(byName) {
+		out = append(out, ir.HeaderValues{Name: name, Values: byName[name]})
+	}
+	return out
+}
+
+// addresses reads ranges of IP addresses.
+func (r *authReader) addresses(field string, in []string) (out []netip.Prefix) {
+	for i, text := range in {
+		prefix, readable := addressRange(text)
+		if !readable {
+			r.problem(fmt.Sprintf("%s[%d]", field, i), "is %q, which is no range of addresses such as 192.0.2.0/24", text)
+			continue
+		}
+		out = append(out, prefix.Masked())
+	}
+	return out
+}
+
+// addressRange reads a range of IP addresses, or one address. IPv4 addresses that are written
+// as IPv6 ones are what they stand for: clients have no others.
+func addressRange(text string) (netip.Prefix, bool) {
+	prefix, err := netip.ParsePrefix(text)
+	if err != nil {
+		single, err := netip.ParseAddr(text)
+		if err != nil || single.Zone() != "" {
+			return netip.Prefix{}, false
+		}
+		prefix = netip.PrefixFrom(single, single.BitLen())
+	}
+	const mapped = 96 // the bits before the IPv4 address (RFC 4291, section 2.5.5.2)
+	if !prefix.Addr().Is4In6() {
+		return prefix, true
+	}
+	return netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-mapped), prefix.Bits() >= mapped
+}
