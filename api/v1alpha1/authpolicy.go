@@ -102,7 +102,7 @@ type AuthRules struct {
 
 // Authentication is a kind of credentials.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.jwt), has(self.apiKey), has(self.basic), has(self.anonymous)].filter(x, x).size() == 1",message="exactly one of jwt, apiKey, basic and anonymous is needed"
+// +kubebuilder:validation:XValidation:rule="[has(self.jwt), has(self.apiKey), has(self.basic), has(self.clientCertificate), has(self.anonymous)].filter(x, x).size() == 1",message="exactly one of jwt, apiKey, basic, clientCertificate and anonymous is needed"
 type Authentication struct {
 	// JWT accepts JSON Web Tokens of an issuer (RFC 7519).
 	// +optional
@@ -115,6 +115,11 @@ type Authentication struct {
 	// Basic accepts names and passwords by HTTP's Basic scheme (RFC 7617).
 	// +optional
 	Basic *Basic `json:"basic,omitempty"`
+
+	// ClientCertificate accepts certificates of clients that the listener has verified, as
+	// spec.tls.frontend of the Gateway says. On a listener that verifies none nobody passes by it.
+	// +optional
+	ClientCertificate *ClientCertificate `json:"clientCertificate,omitempty"`
 
 	// Anonymous accepts requests without credentials. Those that have some are told apart by
 	// the other rules.
@@ -291,6 +296,43 @@ type Basic struct {
 	IdentityHeader string `json:"identityHeader,omitempty"`
 }
 
+// ClientCertificate says whose certificates are accepted.
+type ClientCertificate struct {
+	// SubjectAltNames are names of which a certificate must have one. Without any, all
+	// certificates are accepted that the listener has verified.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	SubjectAltNames []CertificateName `json:"subjectAltNames,omitzero"`
+
+	// IdentityHeader tells the backend the name by which the certificate was accepted; without
+	// subjectAltNames the first URI, or else the first host, or else the subject. What
+	// clients send under the name of this header is removed.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern="^[A-Za-z0-9!#$%&'*+\\-.^_\\x60|~]*$"
+	IdentityHeader string `json:"identityHeader,omitempty"`
+}
+
+// CertificateName is a name that a certificate is for (RFC 5280, section 4.2.1.6).
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.dns), has(self.uri)].filter(x, x).size() == 1",message="exactly one of dns and uri is needed"
+type CertificateName struct {
+	// DNS is the name of a host. *.example.com is for all names with one label more.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^(\*\.)?[A-Za-z0-9_]([-A-Za-z0-9_]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([-A-Za-z0-9_]*[A-Za-z0-9_])?)*$`
+	DNS *string `json:"dns,omitempty"`
+
+	// URI is such as spiffe://example.com/shop.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	URI *string `json:"uri,omitempty"`
+}
+
 // Authorization is what must hold for a request. All that is set must.
 //
 // +kubebuilder:validation:MinProperties=1
@@ -319,8 +361,8 @@ type Authorization struct {
 	// +kubebuilder:validation:MaxProperties=16
 	Claims map[string]ClaimValues `json:"claims,omitzero"`
 
-	// Clients are the names of clients with API keys and of users with passwords of which the
-	// request must be one's.
+	// Clients are the names of clients with API keys, of users with passwords and of
+	// certificates, of which the request must be one's.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1

@@ -2,6 +2,7 @@ package condition
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,6 +61,19 @@ func PolicyProgrammed(overridden []string) metav1.Condition {
 	}
 	return yes(PolicyConditionProgrammed, PolicyReasonPartiallyProgrammed,
 		"Not everywhere are all rules of the policy in force: overridden by "+strings.Join(overridden, ", "))
+}
+
+// PolicyUnverified adds to what is said of a policy that nobody has a certificate on some
+// listeners, since they verify none.
+func PolicyUnverified(programmed metav1.Condition, listeners []string) metav1.Condition {
+	if len(listeners) == 0 {
+		return programmed
+	}
+	slices.Sort(listeners)
+	listeners = slices.Compact(listeners)
+	programmed.Message += "; nobody passes by clientCertificate on listener " + strings.Join(listeners, ", ") +
+		", where certificates of clients are not verified: set spec.tls.frontend of the Gateway"
+	return programmed
 }
 
 // PolicyOverridden says who has taken the place of all that a policy says.

@@ -1,7 +1,7 @@
 -- Passes a request on that has one of the credentials, whichever, and answers others with 401.
 -- Before it stand, written by Go: `required`, whether a request needs credentials; `challenges`,
 -- what those without are told to have; `rules`, the keys and passwords that are credentials, as
--- hashes.
+-- hashes, and the names of certificates.
 
 local band, bor, bxor, bnot = bit.band, bit.bor, bit.bxor, bit.bnot
 local rol, ror, rshift, tobit, tohex = bit.rol, bit.ror, bit.rshift, bit.tobit, bit.tohex
@@ -180,9 +180,39 @@ local function at(headers, from, call)
   end)
 end
 
--- The client whose key or password a request has; nil for nobody. It costs the same whether there
--- is a user of the name.
-local function clientOf(rule, headers, try)
+-- The certificate that the listener has verified: its names, and its subject; nil for none. Where
+-- clients without a valid one are let in, Envoy says of each connection whether it was. Where they
+-- aren't, the header of the connection manager's says so, which never is a client's: of a session
+-- that is resumed the other way says nothing.
+local function verified(headers, connection)
+  local tls = connection()
+  if not tls or not tls:peerCertificatePresented() then return nil end
+  if not tls:peerCertificateValidated() and not headers:get("x-forwarded-client-cert") then return nil end
+  return tls
+end
+
+-- The name by which a certificate is one of a rule's; nil where it is none.
+local function nameOf(rule, tls)
+  local hosts, uris = tls:dnsSansPeerCertificate(), tls:uriSanPeerCertificate()
+  for _, uri in ipairs(uris) do
+    if (rule.any or rule.uris[uri]) and not find(uri, "%c") then return uri end
+  end
+  for _, host in ipairs(hosts) do
+    host = lower(host)
+    local wild = gsub(host, "^[^.*]+%.", "*.", 1)
+    if (rule.any or rule.hosts[host] or rule.hosts[wild]) and not find(host, "%c") then return host end
+  end
+  if not rule.any then return nil end
+  return (gsub(tls:subjectPeerCertificate(), "%c", ""))
+end
+
+-- The client whose key, password or certificate a request has; nil for nobody. It costs the same
+-- whether there is a user of the name.
+local function clientOf(rule, headers, try, connection)
+  if rule.hosts then
+    local tls = verified(headers, connection)
+    return tls and nameOf(rule, tls)
+  end
   if rule.users then
     return at(headers, {header = "authorization", prefix = "basic "}, function(value)
       return try(value, function()
@@ -210,8 +240,9 @@ function envoy_on_request(handle)
     tries = tries + 1
     return look()
   end
+  local function connection() return handle:streamInfo():downstreamSslConnection() end
   for _, rule in ipairs(rules) do
-    local found = clientOf(rule, headers, try)
+    local found = clientOf(rule, headers, try, connection)
     if found and not client then
       passed, client = true, found
       if rule.header then headers:replace(rule.header, found) end

@@ -56,6 +56,17 @@ func credentials(a *ir.Access) (message, error) {
 		luaTable(&b, "rule.users", len(p.Users), func(i int) (string, string) { return p.Users[i].User, p.Users[i].Sum.Reveal() })
 		b.WriteString("end\n")
 	}
+	for i := range a.Certificates {
+		c := &a.Certificates[i]
+		any := ""
+		if len(c.DNS)+len(c.URIs) == 0 {
+			any = ", any = true"
+		}
+		fmt.Fprintf(&b, "do local rule = {hosts = {}, uris = {}%s%s} rules[#rules + 1] = rule\n", any, luaField("header", c.Header))
+		luaTable(&b, "rule.hosts", len(c.DNS), func(i int) (string, string) { return c.DNS[i], c.DNS[i] })
+		luaTable(&b, "rule.uris", len(c.URIs), func(i int) (string, string) { return c.URIs[i], c.URIs[i] })
+		b.WriteString("end\n")
+	}
 	b.WriteString(accessScript)
 	return &luav3.Lua{
 		DefaultSourceCode: inlined(b.String()),

@@ -14,6 +14,10 @@ func checkClients(context *tlsv3.DownstreamTlsContext, c *ir.Clients) {
 	rules := &tlsv3.CertificateValidationContext{}
 	if c.Fallback {
 		rules.TrustChainVerification = tlsv3.CertificateValidationContext_ACCEPT_UNTRUSTED
+		// Envoy does not say of a resumed session whether the certificate was verified, so that
+		// whoever needs that to be said would be turned away.
+		context.SessionTicketKeysType = &tlsv3.DownstreamTlsContext_DisableStatelessSessionResumption{DisableStatelessSessionResumption: true}
+		context.DisableStatefulSessionResumption = true
 	}
 	context.RequireClientCertificate = wrapperspb.Bool(!c.Fallback)
 	context.CommonTlsContext.ValidationContextType = &tlsv3.CommonTlsContext_CombinedValidationContext{

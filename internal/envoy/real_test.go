@@ -195,6 +195,9 @@ func staticSecrets(t testing.TB, c *listenerv3.FilterChain) {
 	for _, s := range m.CommonTlsContext.TlsCertificateSdsSecretConfigs {
 		s.SdsConfig = nil
 	}
+	if c := m.CommonTlsContext.GetCombinedValidationContext(); c != nil {
+		c.ValidationContextSdsSecretConfig.SdsConfig = nil
+	}
 	if err := c.TransportSocket.GetTypedConfig().MarshalFrom(m); err != nil {
 		t.Fatal(err)
 	}

@@ -8,11 +8,13 @@ import "net/netip"
 type Access struct {
 	// Authenticated says that a request needs one of the credentials below, whichever; where
 	// there are none of them, nobody passes. Those without a valid one are answered with 401.
-	Authenticated bool              `json:"authenticated,omitempty"`
-	Tokens        []TokenIssuer     `json:"tokens,omitempty"`     // sorted by name
-	Keys          []APIKeys         `json:"keys,omitempty"`       // sorted by name
-	Passwords     []Passwords       `json:"passwords,omitempty"`  // sorted by name
-	Conditions    []AccessCondition `json:"conditions,omitempty"` // sorted by name; all must hold, or the answer is 403
+	Authenticated bool          `json:"authenticated,omitempty"`
+	Tokens        []TokenIssuer `json:"tokens,omitempty"`    // sorted by name
+	Keys          []APIKeys     `json:"keys,omitempty"`      // sorted by name
+	Passwords     []Passwords   `json:"passwords,omitempty"` // sorted by name
+	// Certificates are those of clients that are credentials.
+	Certificates []ClientCertificates `json:"certificates,omitempty"` // sorted by name
+	Conditions   []AccessCondition    `json:"conditions,omitempty"`   // sorted by name; all must hold, or the answer is 403
 	// Hidden are headers, in lower case and sorted, that only the proxy may set: what
 	// clients send under these names is removed, whoever they are.
 	Hidden []string `json:"hidden,omitempty"`
@@ -20,7 +22,7 @@ type Access struct {
 
 // IsOpen reports whether everybody may pass, and nothing is done to requests.
 func (a *Access) IsOpen() bool {
-	return !a.Authenticated && len(a.Tokens)+len(a.Keys)+len(a.Passwords)+len(a.Conditions)+len(a.Hidden) == 0
+	return !a.Authenticated && len(a.Tokens)+len(a.Keys)+len(a.Passwords)+len(a.Certificates)+len(a.Conditions)+len(a.Hidden) == 0
 }
 
 // TokenIssuer is whose JSON Web Tokens are credentials (RFC 7519).
@@ -81,6 +83,17 @@ type HashedPassword struct {
 	User string `json:"user"`
 	// Sum is SHA-256 of salt and of the password's SHA-1 in base 64, in hexadecimal digits.
 	Sum Sensitive `json:"sum"`
+}
+
+// ClientCertificates are certificates that the listener has verified, of clients that one of the
+// names is of; with no names any such certificate. Where a listener verifies none there are none.
+type ClientCertificates struct {
+	Name string `json:"name"`
+	// DNS are names of hosts in lower case. An asterisk at the beginning is for one label.
+	DNS  []string `json:"dns,omitempty"`
+	URIs []string `json:"uris,omitempty"`
+	// Header tells the backend the name, as that of APIKeys.
+	Header string `json:"header,omitempty"`
 }
 
 // AccessCondition is a condition that a request meets, whatever its credentials are. All

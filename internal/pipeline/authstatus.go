@@ -38,8 +38,11 @@ func (p *Pipeline) authProgrammed(c *flow.Ctx, name object.Name, a topology.Ance
 	if a.Accepted.Status != metav1.ConditionTrue {
 		return condition.PolicyNotProgrammed(a.Accepted)
 	}
+	node, ok := flow.Get(c, p.Graph.AuthPolicies, name)
+	needs := ok && node.NeedsCertificates()
 	places, inForce := 0, false
 	var by []object.Name
+	var unverified []string
 	own := map[object.Key]bool{}
 	for at, o := range flow.Select(c, p.Graph.Auth.Outcomes, name).All() {
 		if at.Listener.Gateway != a.Gateway {
@@ -51,6 +54,9 @@ func (p *Pipeline) authProgrammed(c *flow.Ctx, name object.Name, a topology.Ance
 		}
 		inForce = inForce || !o.Overridden()
 		by = append(by, o.By...)
+		if o.InForce > 0 && needs && !p.Graph.Verifies(c, at.Listener) {
+			unverified = append(unverified, at.Listener.Name)
+		}
 	}
 	switch {
 	case places == 0:
@@ -62,9 +68,9 @@ func (p *Pipeline) authProgrammed(c *flow.Ctx, name object.Name, a topology.Ance
 	overridden := p.overriders(c, name.Namespace, by)
 	mark, _ := flow.Get(c, p.authMarks, key)
 	if why := p.unacknowledged(c, key, a.Gateway, mark, own, overridden); why != nil {
-		return *why
+		return condition.PolicyUnverified(*why, unverified)
 	}
-	return condition.PolicyProgrammed(overridden)
+	return condition.PolicyUnverified(condition.PolicyProgrammed(overridden), unverified)
 }
 
 // overriders names policies to the reader of one: those that he sees, and those of the Gateways

@@ -33,8 +33,10 @@ type AuthRule struct {
 	Token     *ir.TokenIssuer
 	Keys      *ir.APIKeys
 	Passwords *ir.Passwords
-	Anonymous bool
-	Condition *ir.AccessCondition
+	// Certificates are those that listeners verify.
+	Certificates *ir.ClientCertificates
+	Anonymous    bool
+	Condition    *ir.AccessCondition
 	// Headers are those that only the proxy may set, in lower case.
 	Headers []string
 }
@@ -176,6 +178,9 @@ func Access(e *EffectiveAuth) *ir.Access {
 		}
 		if r.Value.Passwords != nil {
 			a.Passwords = append(a.Passwords, *r.Value.Passwords)
+		}
+		if r.Value.Certificates != nil {
+			a.Certificates = append(a.Certificates, *r.Value.Certificates)
 		}
 	}
 	a.Authenticated = a.Authenticated && !anonymous

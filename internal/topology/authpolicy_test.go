@@ -66,9 +66,17 @@ func TestBrokenAuthRules(t *testing.T) {
 			"authentication: {x: {basic: {secretRef: {name: none}}}}", "nobody", "Secret default/none, which does not exist",
 		},
 		"two kinds of credentials": {
-			"authentication: {x: {anonymous: {}, apiKey: {secretRef: {name: keys}}}}", "nobody", "exactly one of jwt, apiKey, basic and anonymous",
+			"authentication: {x: {anonymous: {}, apiKey: {secretRef: {name: keys}}}}", "nobody", "exactly one of jwt, apiKey, basic, clientCertificate and anonymous",
 		},
 		"no kind of credentials": {"authentication: {x: {}}", "nobody", "exactly one of jwt"},
+		"a name of a certificate that is none": {
+			"authentication: {x: {clientCertificate: {subjectAltNames: [{dns: 'a.*.b'}]}}}", "nobody",
+			"spec.authentication[x].clientCertificate.subjectAltNames[0].dns is \"a.*.b\"; an asterisk stands at the beginning",
+		},
+		"a name of a certificate that is empty": {
+			"authentication: {x: {clientCertificate: {subjectAltNames: [{}]}}}", "nobody", "subjectAltNames[0] needs exactly one of dns and uri",
+		},
+		"a certificate": {"authentication: {x: {clientCertificate: {}}}", "any certificate", ""},
 		"an expression with a mistake": {
 			"authorization: {x: {when: 'request.pth == \"/\"', methods: [GET]}}", "never",
 			"spec.authorization[x].when is no condition on a request: column 1: undeclared reference to 'request'; there are request.path",
@@ -156,6 +164,9 @@ func accessText(a *ir.Access) string {
 		for _, u := range p.Users {
 			out = append(out, u.User)
 		}
+	}
+	for range a.Certificates {
+		out = append(out, "any certificate")
 	}
 	for _, token := range a.Tokens {
 		out = append(out, token.Issuer)

@@ -63,12 +63,17 @@ func (r *authReader) authentication(name string, in v1alpha1.Authentication) Aut
 		out.Passwords = r.passwords(name, in.Basic)
 		out.Headers = identityHeader(in.Basic.IdentityHeader)
 	}
+	if in.ClientCertificate != nil {
+		said++
+		out.Certificates = r.certificates(name, in.ClientCertificate)
+		out.Headers = identityHeader(in.ClientCertificate.IdentityHeader)
+	}
 	if in.Anonymous != nil {
 		said++
 		out.Anonymous = true
 	}
 	if said != 1 {
-		r.problem("", "needs exactly one of jwt, apiKey, basic and anonymous; nobody passes by it")
+		r.problem("", "needs exactly one of jwt, apiKey, basic, clientCertificate and anonymous; nobody passes by it")
 		return AuthRule{}
 	}
 	return out
