@@ -60,7 +60,7 @@ func accessNeeds(a *ir.Access) map[string]bool {
 	needs := map[string]bool{
 		accessHeaders:     len(a.Hidden) > 0,
 		accessTokens:      len(a.Tokens) > 0,
-		accessCredentials: a.Authenticated || len(a.Keys)+len(a.Passwords)+len(a.Certificates) > 0,
+		accessCredentials: a.Authenticated || len(a.Keys)+len(a.Passwords)+len(a.Certificates) > 0 || a.Forbidden != nil && len(a.Conditions) > 0,
 		accessConditions:  a.Authenticated,
 	}
 	for i := range a.Conditions {

@@ -1,7 +1,8 @@
 -- Passes a request on that has one of the credentials, whichever, and answers others with 401.
 -- Before it stand, written by Go: `required`, whether a request needs credentials; `challenges`,
 -- what those without are told to have; `rules`, the keys and passwords that are credentials, as
--- hashes, and the names of certificates.
+-- hashes, and the names of certificates; and `unauthenticated`, what those are told who have none,
+-- where that isn't the default.
 
 local band, bor, bxor, bnot = bit.band, bit.bor, bit.bxor, bit.bnot
 local rol, ror, rshift, tobit, tohex = bit.rol, bit.ror, bit.rshift, bit.tobit, bit.tohex
@@ -230,6 +231,11 @@ local function clientOf(rule, headers, try, connection)
   end
 end
 
+-- Calls of gRPC get codes, which Envoy makes of the statuses 401 and 403.
+local function isGRPC(headers)
+  return find(headers:get("content-type") or "", "^application/grpc") ~= nil
+end
+
 function envoy_on_request(handle)
   local headers, metadata = handle:headers(), handle:streamInfo():dynamicMetadata()
   local token = metadata:get("envoy.filters.http.jwt_authn")
@@ -249,9 +255,15 @@ function envoy_on_request(handle)
     end
   end
   if required and not passed then
-    local answer = {[":status"] = "401", ["content-type"] = "text/plain"}
-    if #challenges > 0 then answer["www-authenticate"] = challenges end
-    return handle:respond(answer, "This needs valid credentials.\n")
+    local answer, body = {[":status"] = "401", ["content-type"] = "text/plain"}, "This needs valid credentials.\n"
+    if unauthenticated and not isGRPC(headers) then
+      answer, body = {["content-type"] = "text/plain"}, unauthenticated.body
+      for name, value in pairs(unauthenticated.headers) do answer[name] = value end
+    end
+    if #challenges > 0 and answer[":status"] == "401" and not answer["www-authenticate"] then
+      answer["www-authenticate"] = challenges
+    end
+    return handle:respond(answer, body)
   end
   metadata:set("gatehouse.access", "passed", true)
   if client then metadata:set("gatehouse.access", "client", client) end

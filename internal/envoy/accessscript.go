@@ -16,16 +16,22 @@ import (
 //go:embed access.lua
 var accessSource string
 
-// accessScript is the source without what is there for people: there may be many copies.
-var accessScript = func() string {
+//go:embed accessanswer.lua
+var accessAnswerSource string
+
+// accessScript and accessAnswer are the sources without what is there for people: there may be
+// many copies.
+var accessScript, accessAnswer = compact(accessSource), compact(accessAnswerSource)
+
+func compact(source string) string {
 	var b strings.Builder
-	for line := range strings.Lines(accessSource) {
+	for line := range strings.Lines(source) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") {
 			b.WriteString(line + "\n")
 		}
 	}
 	return b.String()
-}()
+}
 
 // keysInFunction bounds the entries that one function of the script makes: a function has at
 // most 65,536 constants, and each entry is two.
@@ -40,6 +46,7 @@ func credentials(a *ir.Access) (message, error) {
 		return nil, err
 	}
 	fmt.Fprintf(&b, "local challenges = {%s}\nlocal rules = {}\n", strings.Join(challenges, ", "))
+	luaAnswer(&b, "unauthenticated", a.Unauthenticated)
 	for i := range a.Keys {
 		k := &a.Keys[i]
 		b.WriteString("do local rule = {keys = {}, from = {")
@@ -68,6 +75,10 @@ func credentials(a *ir.Access) (message, error) {
 		b.WriteString("end\n")
 	}
 	b.WriteString(accessScript)
+	if a.Forbidden != nil { // costs each answer a call
+		luaAnswer(&b, "forbidden", a.Forbidden)
+		b.WriteString(accessAnswer)
+	}
 	return &luav3.Lua{
 		DefaultSourceCode: inlined(b.String()),
 		// The route that has been chosen is the one whose policy is asked here.
@@ -112,6 +123,18 @@ func luaField(name, value string) string {
 		return ""
 	}
 	return ", " + name + " = " + luaText(value)
+}
+
+// luaAnswer is what those are told who don't pass; nothing for the default.
+func luaAnswer(b *strings.Builder, name string, a *ir.AccessAnswer) {
+	if a == nil {
+		return
+	}
+	fmt.Fprintf(b, "local %s = {body = %s, headers = {[\":status\"] = \"%d\"", name, luaText(a.Body), a.Status)
+	for _, h := range a.Headers {
+		fmt.Fprintf(b, ", [%s] = %s", luaText(h.Name), luaText(h.Value))
+	}
+	b.WriteString("}}\n")
 }
 
 // luaTable fills a table.

@@ -15,6 +15,11 @@ type Access struct {
 	// Certificates are those of clients that are credentials.
 	Certificates []ClientCertificates `json:"certificates,omitempty"` // sorted by name
 	Conditions   []AccessCondition    `json:"conditions,omitempty"`   // sorted by name; all must hold, or the answer is 403
+	// Unauthenticated and Forbidden are what those are told who have no valid credentials, or
+	// don't meet a condition; nil for a plain 401 and 403. Calls of gRPC get the codes of those
+	// in any case.
+	Unauthenticated *AccessAnswer `json:"unauthenticated,omitempty"`
+	Forbidden       *AccessAnswer `json:"forbidden,omitempty"`
 	// Hidden are headers, in lower case and sorted, that only the proxy may set: what
 	// clients send under these names is removed, whoever they are.
 	Hidden []string `json:"hidden,omitempty"`
@@ -23,6 +28,14 @@ type Access struct {
 // IsOpen reports whether everybody may pass, and nothing is done to requests.
 func (a *Access) IsOpen() bool {
 	return !a.Authenticated && len(a.Tokens)+len(a.Keys)+len(a.Passwords)+len(a.Certificates)+len(a.Conditions)+len(a.Hidden) == 0
+}
+
+// AccessAnswer is what those are told who may not pass. Nothing of their requests is in it.
+type AccessAnswer struct {
+	Status int `json:"status"` // 400 to 499, or a redirect's
+	// Headers are added, in lower case and sorted by name. They have no control characters.
+	Headers []Header `json:"headers,omitempty"`
+	Body    string   `json:"body,omitempty"` // empty for none
 }
 
 // TokenIssuer is whose JSON Web Tokens are credentials (RFC 7519).

@@ -1,7 +1,9 @@
 package topology
 
 import (
+	"cmp"
 	"reflect"
+	"slices"
 	"strings"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -37,6 +39,8 @@ type AuthRule struct {
 	Certificates *ir.ClientCertificates
 	Anonymous    bool
 	Condition    *ir.AccessCondition
+	// Unauthenticated and Forbidden are no rules but what those are told who don't pass.
+	Unauthenticated, Forbidden *ir.AccessAnswer
 	// Headers are those that only the proxy may set, in lower case.
 	Headers []string
 }
@@ -86,14 +90,27 @@ func (g *Graph) authPolicy(c *flow.Ctx, name object.Name, o *v1alpha1.AuthPolicy
 	p.Strategy = strategy
 	r := authReader{graph: g, ctx: c, namespace: name.Namespace, field: field, problems: problems}
 	p.Asks = policy.NewRules(r.rules(rules))
-	if len(p.Asks) == 0 && rules == &o.Spec.AuthRules {
-		r.problem("", "has no rules; to let everybody pass, say defaults: {}")
-		p.Asks = policy.NewRules([]policy.Rule[AuthRule]{{Name: authorization, Value: AuthRule{Condition: &ir.AccessCondition{Never: true}}}})
+	if why := opensByMistake(rules == &o.Spec.AuthRules, p.Asks); why != "" {
+		r.field = field
+		r.problem("", "%s", why)
+		p.Asks = policy.NewRules(append(p.Asks, policy.Rule[AuthRule]{Name: authorization, Value: AuthRule{Condition: &ir.AccessCondition{Never: true}}}))
 	}
 	if len(r.problems) > 0 {
 		p.Refused = new(condition.AuthPolicyInvalid(r.problems))
 	}
 	return p
+}
+
+// opensByMistake returns why a policy that would let everybody pass is not meant to; empty where it
+// is, or doesn't.
+func opensByMistake(bare bool, rules policy.Rules[AuthRule]) string {
+	switch {
+	case len(rules) == 0 && bare:
+		return "has no rules; to let everybody pass, say defaults: {}"
+	case len(rules) > 0 && !slices.ContainsFunc(rules, func(r policy.Rule[AuthRule]) bool { return !r.Value.answers() }):
+		return "has responses for those who don't pass, and no rules by which somebody doesn't"
+	}
+	return ""
 }
 
 // authRules returns what a policy says, under which field, and what becomes of it where others
@@ -120,6 +137,9 @@ func authRules(o *v1alpha1.AuthPolicy) (strategy policy.Strategy, field string, 
 // set, which is long; nil for none.
 func AuthRuleSpec(o *v1alpha1.AuthPolicy, name string) any {
 	_, _, rules := authRules(o)
+	if answer, ok := strings.CutPrefix(name, responses); ok {
+		return answerSpec(rules.Responses, answer)
+	}
 	if condition, ok := strings.CutPrefix(name, authorization); ok {
 		return rules.Authorization[condition]
 	}
@@ -164,6 +184,11 @@ func Access(e *EffectiveAuth) *ir.Access {
 		for _, header := range r.Value.Headers {
 			hidden[header] = true
 		}
+		if r.Value.answers() {
+			a.Unauthenticated = cmp.Or(a.Unauthenticated, r.Value.Unauthenticated)
+			a.Forbidden = cmp.Or(a.Forbidden, r.Value.Forbidden)
+			continue
+		}
 		if r.Value.Condition != nil {
 			a.Conditions = append(a.Conditions, *r.Value.Condition)
 			continue
@@ -192,4 +217,5 @@ func Access(e *EffectiveAuth) *ir.Access {
 const (
 	authentication = "authentication/"
 	authorization  = "authorization/"
+	responses      = "responses/"
 )

@@ -76,7 +76,20 @@ func TestBrokenAuthRules(t *testing.T) {
 		"a name of a certificate that is empty": {
 			"authentication: {x: {clientCertificate: {subjectAltNames: [{}]}}}", "nobody", "subjectAltNames[0] needs exactly one of dns and uri",
 		},
-		"a certificate": {"authentication: {x: {clientCertificate: {}}}", "any certificate", ""},
+		"a certificate":        {"authentication: {x: {clientCertificate: {}}}", "any certificate", ""},
+		"answers and no rules": {"overrides: {strategy: merge, responses: {forbidden: {status: 404}}}", "never", "spec.overrides has responses for those who don't pass, and no rules"},
+		"an answer of another status": {
+			"authentication: {x: {anonymous: {}}}\nresponses: {forbidden: {status: 200}}", "open", "spec.responses.forbidden.status is 200; it must be from 400 to 499",
+		},
+		"a redirect of another status": {
+			"authentication: {x: {anonymous: {}}}\nresponses: {unauthenticated: {status: 404, redirect: /x}}", "open", "unauthenticated.status is 404, with which there is no redirect",
+		},
+		"a redirect elsewhere": {
+			"authentication: {x: {anonymous: {}}}\nresponses: {unauthenticated: {redirect: 'javascript:x'}}", "open", `redirect is "javascript:x"; it must be a URL`,
+		},
+		"a header of an answer that others set": {
+			"authentication: {x: {anonymous: {}}}\nresponses: {forbidden: {headers: {Content-Length: '0'}}}", "open", "headers[Content-Length] can't be set",
+		},
 		"an expression with a mistake": {
 			"authorization: {x: {when: 'request.pth == \"/\"', methods: [GET]}}", "never",
 			"spec.authorization[x].when is no condition on a request: column 1: undeclared reference to 'request'; there are request.path",

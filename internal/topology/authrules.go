@@ -43,6 +43,10 @@ func (r *authReader) rules(in *v1alpha1.AuthRules) []policy.Rule[AuthRule] {
 		condition.Name = name
 		out = append(out, policy.Rule[AuthRule]{Name: authorization + name, Value: AuthRule{Condition: condition}})
 	}
+	if in.Responses != nil {
+		r.field = under + ".responses"
+		out = append(out, r.responses(in.Responses)...)
+	}
 	return out
 }
 
