@@ -9,7 +9,8 @@
 //     finalizer back, or take a class that goes as a reason to take its Gateways' proxies
 //     away.
 //   - Only classes of our controllerName are touched, and of those only our finalizer. The
-//     Lease of the controllerName goes if it is that of these controllers.
+//     Lease of the controllerName goes if it is that of these controllers. Where it is
+//     another installation's, that one serves the classes, and nothing of them is touched.
 //   - It can be run again, whatever it has done before.
 //
 // Gateways, their proxies and whatever people wrote stay: a controller that is installed

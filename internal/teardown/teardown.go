@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
@@ -35,8 +36,11 @@ type Options struct {
 	Tell func(string)
 }
 
-// Run stops the controllers, then releases their GatewayClasses. It waits for the
-// controllers until ctx ends.
+// claim names the Lease of the controllerName.
+func (o Options) claim() string { return "Lease " + o.Claim.String() }
+
+// Run stops the controllers, then releases their GatewayClasses, unless another
+// installation serves these. It waits for the controllers until ctx ends.
 func Run(ctx context.Context, o Options) error {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, autoscalingv1.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme, gwv1.Install} {
@@ -51,20 +55,67 @@ func Run(ctx context.Context, o Options) error {
 	if err := stop(ctx, c, o); err != nil {
 		return fmt.Errorf("stop the controllers: %w", err)
 	}
+	lease, err := claimed(ctx, c, o)
+	if err != nil {
+		return err
+	}
+	if other := holder(lease); other != "" && other != o.Holder {
+		silent := silentFor(lease, time.Now())
+		if silent == 0 {
+			o.Tell(fmt.Sprintf("the GatewayClasses of controllerName %s stay as they are: the installation whose Lease is %s has the controllerName and serves them", o.ControllerName, other))
+			return nil
+		}
+		o.Tell(fmt.Sprintf("the installation whose Lease is %s has not renewed %s for %s, so nobody serves the GatewayClasses", other, o.claim(), silent))
+	}
 	if err := release(ctx, c, o); err != nil {
 		return err
 	}
 	return unclaim(ctx, c, o)
 }
 
+// claimed reads the Lease of the controllerName; nil where there is none, or no right to
+// read it. An installation without that right writes as if it were alone, and ends so.
+func claimed(ctx context.Context, c client.Client, o Options) (*coordinationv1.Lease, error) {
+	lease := &coordinationv1.Lease{}
+	switch err := c.Get(ctx, o.Claim, lease); {
+	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", o.claim(), err)
+	}
+	return lease, nil
+}
+
+// holder is who has signed a Lease last; empty for nobody.
+func holder(lease *coordinationv1.Lease) string {
+	if lease == nil {
+		return ""
+	}
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
+}
+
+// silentFor is how long a Lease has not been renewed, if that is longer than its holder may
+// keep it so; else 0. Clocks that differ by as much as that, minutes, are not reckoned with.
+func silentFor(lease *coordinationv1.Lease, now time.Time) time.Duration {
+	renewed, keeps := lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds
+	if renewed == nil || keeps == nil {
+		return 0
+	}
+	silent := now.Sub(renewed.Time).Truncate(time.Second)
+	if silent <= time.Duration(*keeps)*time.Second {
+		return 0
+	}
+	return silent
+}
+
 // unclaim deletes the Lease of the controllerName, if it is that of the controllers which
 // have ended: another installation need not wait until it has run out.
 func unclaim(ctx context.Context, c client.Client, o Options) error {
 	lease := &coordinationv1.Lease{}
-	name := "Lease " + o.Claim.String()
+	name := o.claim()
 	err := c.Get(ctx, o.Claim, lease)
 	if err == nil {
-		if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity != o.Holder {
+		if holder(lease) != o.Holder {
 			return nil
 		}
 		err = c.Delete(ctx, lease, client.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion})

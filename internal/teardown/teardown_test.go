@@ -23,7 +23,8 @@ import (
 )
 
 // Classes are released when the controllers have gone, not before, and those of other
-// controllers never. It may be run again, with nothing left to do.
+// controllers never, nor those that another installation serves. It may be run again, with
+// nothing left to do.
 func TestTeardown(t *testing.T) {
 	server := apiserver.Start(t, apiserver.Options{Channel: apiserver.Standard})
 	scheme := runtime.NewScheme()
@@ -83,8 +84,16 @@ func TestTeardown(t *testing.T) {
 		Tell: func(s string) { told = append(told, s) },
 	}
 	claim := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "claim"}}
-	claim.Spec.HolderIdentity = new("others")
 	create(claim)
+	sign := func(holder string, renewed time.Time) {
+		t.Helper()
+		claim.Spec.HolderIdentity, claim.Spec.LeaseDurationSeconds = &holder, new(int32(300))
+		claim.Spec.RenewTime = &metav1.MicroTime{Time: renewed}
+		if err := c.Update(t.Context(), claim); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sign("others", time.Now())
 	// No Deployment controller runs here, so the pod stays until the test deletes it.
 	waits := func(what string) {
 		t.Helper()
@@ -113,6 +122,19 @@ func TestTeardown(t *testing.T) {
 	if err := c.Status().Update(t.Context(), deployment); err != nil {
 		t.Fatal(err)
 	}
+	// An installation that stands back takes nothing from the one that works.
+	if err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if got := finalizers("used"); !slices.Contains(got, finalizer) {
+		t.Errorf("released although another installation serves it: %v", got)
+	}
+	if n := len(told); n != 2 || !strings.Contains(told[1], "the installation whose Lease is others has the controllerName") {
+		t.Errorf("told %q", told)
+	}
+
+	told = nil
+	sign("others", time.Now().Add(-301*time.Second)) // nobody takes it over from these controllers
 	if err := Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
@@ -122,18 +144,14 @@ func TestTeardown(t *testing.T) {
 	if got := finalizers("other"); !slices.Equal(got, []string{finalizer}) {
 		t.Errorf("the class of another controller has the finalizers %v", got)
 	}
-	if n := len(told); n != 2 || !strings.HasPrefix(told[1], "GatewayClass used: released") {
+	if n := len(told); n != 3 || !strings.HasPrefix(told[2], "GatewayClass used: released") {
 		t.Errorf("told %q", told)
 	}
 
 	if err := c.Get(t.Context(), o.Claim, claim); err != nil {
 		t.Errorf("the claim of others: %v", err)
 	}
-	claim.Spec.HolderIdentity = new(o.Holder)
-	if err := c.Update(t.Context(), claim); err != nil {
-		t.Fatal(err)
-	}
-
+	sign(o.Holder, time.Now())
 	if err := c.Delete(t.Context(), deployment); err != nil {
 		t.Fatal(err)
 	}
