@@ -31,9 +31,10 @@ func newPolicies() *cobra.Command {
 		Use:   "policies PATH... | -n NAMESPACE | -A",
 		Short: "Show policies, and what they say together where",
 		Long: `Show the policies of files or of a cluster with their state. With --effective, show which
-rules of AuthPolicies are in force for a Gateway, a ListenerSet or a route, or for one of
-their listeners or named rules, which policy each is from, and which policies have been
-overridden by whom. PATH is a directory, a file or - for standard input.
+rules of AuthPolicies and which limits of RateLimitPolicies are in force for a Gateway, a
+ListenerSet or a route, or for one of their listeners or named rules, which policy each is
+from, and which policies have been overridden by whom. PATH is a directory, a file or - for
+standard input.
 
 What is shown is what the objects become here and now; what proxies have of it is in
 gatehouse status.`,
@@ -56,7 +57,7 @@ gatehouse status.`,
 			if err != nil {
 				return err
 			}
-			list, ok := view.EffectiveAuth(p, of, section)
+			list, ok := view.EffectivePolicies(p, of, section)
 			if !ok {
 				return fmt.Errorf("--effective: no listener serves %s", effective)
 			}
@@ -152,16 +153,17 @@ func printPolicies(w io.Writer, form string, list []view.Item) error {
 	return t.Flush()
 }
 
+// withoutRules says what is in force where policies of a kind say nothing.
+var withoutRules = map[string]string{kind.AuthPolicy.Name(): "everybody passes", kind.RateLimitPolicy.Name(): "nothing is limited"}
+
 func printEffective(w io.Writer, form string, list []view.Effective) error {
 	if done, err := printed(w, form, list); done {
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(format string, args ...any) { fmt.Fprintf(t, format+"\n", args...) } //nolint:errcheck // Flush returns it
-	for i, e := range list {
-		if i > 0 {
-			line("")
-		}
+	before := ""
+	for _, e := range list {
 		where := "Gateway " + e.Gateway + ", listener " + e.Listener
 		if e.Route != "" {
 			where += ", " + e.Route
@@ -169,19 +171,25 @@ func printEffective(w io.Writer, form string, list []view.Effective) error {
 		if e.Rule != "" {
 			where += ", rule " + e.Rule
 		}
-		line("%s", where)
+		if where != before {
+			if before != "" {
+				line("")
+			}
+			line("%s", where)
+		}
+		before = where
 		if len(e.Rules) == 0 {
-			line("  everybody passes")
+			line("  %s", withoutRules[e.Kind])
 		}
 		for _, r := range e.Rules {
-			line("  %s\tfrom AuthPolicy %s\ton %s", r.Name, r.Policy, r.Target)
+			line("  %s\tfrom %s %s\ton %s", r.Name, e.Kind, r.Policy, r.Target)
 		}
 		for _, o := range e.Policies {
 			if len(o.OverriddenBy) > 0 {
-				line("  AuthPolicy %s on %s: %d of its %d rules in force; overridden by %s", o.Policy, o.Target, o.InForce, o.Rules, strings.Join(o.OverriddenBy, ", "))
+				line("  %s %s on %s: %d of its %d rules in force; overridden by %s", e.Kind, o.Policy, o.Target, o.InForce, o.Rules, strings.Join(o.OverriddenBy, ", "))
 			}
 			if o.Problem != "" {
-				line("  AuthPolicy %s on %s: %s", o.Policy, o.Target, o.Problem)
+				line("  %s %s on %s: %s", e.Kind, o.Policy, o.Target, o.Problem)
 			}
 		}
 	}

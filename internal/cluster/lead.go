@@ -271,17 +271,24 @@ func (c *Cluster) tooEarly(k object.Key) bool {
 	case *gwv1.ListenerSet:
 		conditions, gateway = o.Status.Conditions, topology.ParentOfSet(o)
 	case *v1alpha1.AuthPolicy:
-		return slices.ContainsFunc(o.Status.Ancestors, func(a gwv1.PolicyAncestorStatus) bool {
-			gateway := object.Name{Namespace: o.Namespace, Name: string(a.AncestorRef.Name)}
-			if a.AncestorRef.Namespace != nil {
-				gateway.Namespace = string(*a.AncestorRef.Namespace)
-			}
-			return meta.IsStatusConditionTrue(a.Conditions, string(condition.PolicyConditionProgrammed)) && !c.loop.States.Heard(gateway)
-		})
+		return c.policyTooEarly(o.Namespace, &o.Status)
+	case *v1alpha1.RateLimitPolicy:
+		return c.policyTooEarly(o.Namespace, &o.Status)
 	default:
 		return false
 	}
 	return meta.IsStatusConditionTrue(conditions, string(gwv1.GatewayConditionProgrammed)) && !c.loop.States.Heard(gateway)
+}
+
+// policyTooEarly is tooEarly of the status of a policy in a namespace.
+func (c *Cluster) policyTooEarly(namespace string, s *gwv1.PolicyStatus) bool {
+	return slices.ContainsFunc(s.Ancestors, func(a gwv1.PolicyAncestorStatus) bool {
+		gateway := object.Name{Namespace: namespace, Name: string(a.AncestorRef.Name)}
+		if a.AncestorRef.Namespace != nil {
+			gateway.Namespace = string(*a.AncestorRef.Namespace)
+		}
+		return meta.IsStatusConditionTrue(a.Conditions, string(condition.PolicyConditionProgrammed)) && !c.loop.States.Heard(gateway)
+	})
 }
 
 // changed notes that a live object changed, by whomever.

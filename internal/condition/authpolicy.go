@@ -28,18 +28,30 @@ const maxProblems = 8
 // AuthPolicyInvalid says what is wrong with an AuthPolicy. What of it is broken lets nobody
 // pass.
 func AuthPolicyInvalid(problems []string) metav1.Condition {
+	return no(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonInvalid, joined(problems)+". What is broken lets nobody pass")
+}
+
+// joined are problems in one sentence, the first of them where there are many.
+func joined(problems []string) string {
 	more := ""
 	if n := len(problems) - maxProblems; n > 0 {
 		more = fmt.Sprintf("; and %d more", n)
 		problems = problems[:maxProblems]
 	}
-	return no(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonInvalid,
-		strings.Join(problems, "; ")+more+". What is broken lets nobody pass")
+	return strings.Join(problems, "; ") + more
 }
 
-// AuthTargetKind says that an AuthPolicy can't be for objects of a kind.
-func AuthTargetKind(index int, kind string) string {
-	return fmt.Sprintf("spec.targetRefs[%d] is a %s; an AuthPolicy is for a Gateway, a ListenerSet, an HTTPRoute or a GRPCRoute", index, kind)
+// InheritedTargetKind says that a policy of a kind can't be for objects of another kind.
+func InheritedTargetKind(policy string, index int, kind string) string {
+	return fmt.Sprintf("spec.targetRefs[%d] is a %s; %s is for a Gateway, a ListenerSet, an HTTPRoute or a GRPCRoute", index, kind, withArticle(policy))
+}
+
+// withArticle puts an indefinite article before the name of a kind.
+func withArticle(kind string) string {
+	if strings.ContainsRune("AEIO", rune(kind[0])) {
+		return "an " + kind
+	}
+	return "a " + kind
 }
 
 // Have lists what there is instead of what was asked for, for the end of a sentence.
@@ -110,7 +122,7 @@ func PolicyRefused(envoy string, keepsOld bool) metav1.Condition {
 }
 
 // PolicyNotProgrammed says that a policy is not in force as it is. Its rules that can be used
-// may be, and by the others nobody passes.
+// may be.
 func PolicyNotProgrammed(accepted metav1.Condition) metav1.Condition {
 	return no(PolicyConditionProgrammed, gwv1.PolicyConditionReason(accepted.Reason), "The policy is not accepted: "+accepted.Message)
 }

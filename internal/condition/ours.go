@@ -19,6 +19,7 @@ var ours = []string{
 	string(gwv1.GatewayClassConditionStatusSupportedVersion),
 	defaultGateway,
 	policyAffected("AuthPolicy"),
+	policyAffected("RateLimitPolicy"),
 }
 
 // Ours reports whether we set and remove conditions of a type. Conditions of other

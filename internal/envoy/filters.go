@@ -19,7 +19,7 @@ const corsFilter = "envoy.filters.http.cors"
 // httpFilters is the chain of every connection manager, in the order in which
 // requests meet the filters. Those that a route may need are disabled until it
 // enables them for itself: the first route with CORS changes no listener.
-var httpFilters = []*hcmv3.HttpFilter{
+var httpFilters = slices.Concat([]*hcmv3.HttpFilter{
 	// The first for requests and so the last for answers: no other filter meets
 	// a client's internal headers, nor can leave some behind.
 	{
@@ -31,6 +31,9 @@ var httpFilters = []*hcmv3.HttpFilter{
 	optional(corsFilter, &corsv3.Cors{}),
 	// Before all that answers or forwards, and before a service is asked.
 	optional(accessSlot, &filterchainv3.FilterChainConfig{}),
+}, limitFilters(), []*hcmv3.HttpFilter{
+	// Behind who may pass, since limits count by who that is and those that are turned away
+	// don't count; before a service is asked, so that it doesn't get more than is let through.
 	authFilters[0], authFilters[1], authFilters[2],
 	// Behind what may refuse: whoever is turned away has no session.
 	optional(sessionFilter, &statefulsessionv3.StatefulSession{}),
@@ -42,7 +45,7 @@ var httpFilters = []*hcmv3.HttpFilter{
 			SuppressEnvoyHeaders: true,
 		})},
 	},
-}
+})
 
 // optional is a filter that routes enable.
 func optional(name string, m message) *hcmv3.HttpFilter {
@@ -55,8 +58,9 @@ func optional(name string, m message) *hcmv3.HttpFilter {
 
 // guards are what is in force around a level.
 type guards struct {
-	auth   *ir.Auth     // the service that is asked; nil for none
-	access []*ir.Access // who may pass, by each level that says so, from the outside
+	auth   *ir.Auth       // the service that is asked; nil for none
+	access []*ir.Access   // who may pass, by each level that says so, from the outside
+	limits *ir.RateLimits // of the innermost level that says so; nil for none
 }
 
 // within adds what a level says.
@@ -69,6 +73,9 @@ func (g guards) within(f *ir.Filters) guards {
 	}
 	if f.Access != nil {
 		g.access = append(slices.Clip(g.access), f.Access)
+	}
+	if f.RateLimits != nil {
+		g.limits = f.RateLimits
 	}
 	return g
 }
@@ -101,6 +108,9 @@ func routeFilters(f *ir.Filters, outer guards) (map[string]*anypb.Any, error) {
 		if err := enableAccess(f.Access, outer.access, enable); err != nil {
 			return nil, err
 		}
+	}
+	if f.RateLimits != nil {
+		enableLimits(&out, f.RateLimits, outer.limits)
 	}
 	if f.Auth != nil {
 		name, settings, err := routeAuth(f.Auth)

@@ -54,6 +54,9 @@ func setHostFilters(vh *routev3.VirtualHost, h *ir.Host) (err error) {
 	if vh.TypedPerFilterConfig, err = routeFilters(h.Filters, guards{}.within(h.Around)); err != nil {
 		return err
 	}
+	if vh.RateLimits, err = counts(h.Filters.RateLimits, h.Domain); err != nil {
+		return err
+	}
 	vh.RequestMirrorPolicies = mirrors(h.Filters.Mirrors)
 	if vh.RequestHeadersToAdd, vh.RequestHeadersToRemove, err = headerChanges(h.Filters.RequestHeaders); err != nil {
 		return err
@@ -69,6 +72,9 @@ func setTableFilters(m *routev3.RouteConfiguration, f *ir.Filters) (err error) {
 	}
 	if err := besideRules(f); err != nil {
 		return err
+	}
+	if f.RateLimits != nil {
+		return errors.New("requests can be counted by hosts and rules only")
 	}
 	if m.TypedPerFilterConfig, err = routeFilters(f, guards{}); err != nil {
 		return err

@@ -55,6 +55,7 @@ type setup struct {
 	backends  []*ir.Backend
 	endpoints []*ir.Endpoints
 	secrets   []*ir.Secret
+	limits    []ir.RateLimit
 	adjust    func(*hcmv3.HttpConnectionManager) // nil to leave it as it is
 
 	adjustCluster func(*clusterv3.Cluster) // likewise
@@ -144,7 +145,10 @@ func (s *setup) bootstrap(t testing.TB, adminSocket string) *bootstrapv3.Bootstr
 		}
 		static.Secrets = append(static.Secrets, decode(t, r, &tlsv3.Secret{}))
 	}
-	layer, err := structpb.NewStruct(map[string]any{"re2.max_program_size.error_level": 1 << 20})
+	layer, err := structpb.NewStruct(map[string]any{
+		"re2.max_program_size.error_level":                                                 1 << 20,
+		"envoy.reloadable_features.enable_formatter_for_ratelimit_action_descriptor_value": true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,12 +179,44 @@ func (s *setup) inlineTable(t testing.TB, c *listenerv3.FilterChain, tables map[
 	// As with RDS: a table may name clusters that are not there.
 	table.ValidateClusters = wrapperspb.Bool(false)
 	m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: table}
+	s.inlineLimits(t, m)
 	if s.adjust != nil {
 		s.adjust(m)
 	}
 	if err := c.Filters[0].GetTypedConfig().MarshalFrom(m); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// inlineLimits gives the filters that count their limits, which would come by themselves.
+func (s *setup) inlineLimits(t testing.TB, m *hcmv3.HttpConnectionManager) {
+	t.Helper()
+	for _, f := range m.HttpFilters {
+		if d := f.GetConfigDiscovery(); d != nil {
+			f.ConfigType = &hcmv3.HttpFilter_TypedConfig{TypedConfig: s.limitFilter(t, f.Name).TypedConfig}
+		}
+	}
+}
+
+// limitFilter returns the configuration of a filter that counts.
+func (s *setup) limitFilter(t testing.TB, name string) *corev3.TypedExtensionConfig {
+	t.Helper()
+	r := EmptyLimits(name)
+	for slot := range RateLimitSlots {
+		var limits []ir.RateLimit
+		for _, l := range s.limits {
+			if RateLimitSlot(l.Key) == slot {
+				limits = append(limits, l)
+			}
+		}
+		if RateLimitFilter(slot) == name && len(limits) > 0 {
+			var err error
+			if r, err = LimitFilter(slot, limits); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return decode(t, r, &corev3.TypedExtensionConfig{})
 }
 
 func staticSecrets(t testing.TB, c *listenerv3.FilterChain) {

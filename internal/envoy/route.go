@@ -62,7 +62,11 @@ func answer(r *ir.Rule, match *routev3.RouteMatch, domain string, around surroun
 	case r.Status != 0:
 		route.Action = direct(r.Status)
 	case usable:
-		return forward(r, route, backends, around)
+		routes, err := forward(r, route, backends, around)
+		if err == nil {
+			err = setCounts(routes, r.Filters.RateLimits, domain)
+		}
+		return routes, err
 	default:
 		// No backend at all, none valid, or all weights zero: the Gateway API
 		// says the same of each.
@@ -73,6 +77,18 @@ func answer(r *ir.Rule, match *routev3.RouteMatch, domain string, around surroun
 		return nil, err
 	}
 	return []*routev3.Route{route}, nil
+}
+
+// setCounts has routes count requests. Where there is no backend nothing is counted: Envoy reads
+// only of routes to one what is.
+func setCounts(routes []*routev3.Route, l *ir.RateLimits, domain string) error {
+	limits, err := counts(l, domain)
+	for _, r := range routes {
+		if action := r.GetRoute(); action != nil {
+			action.RateLimits = limits
+		}
+	}
+	return err
 }
 
 // failure is the answer of a rule that has nowhere to send requests.

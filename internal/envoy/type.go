@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -20,6 +21,7 @@ const (
 	Clusters Type = iota
 	Endpoints
 	Secrets
+	Extensions
 	Listeners
 	Routes
 	NumTypes
@@ -41,6 +43,10 @@ var types = [NumTypes]struct {
 	Secrets: {
 		name: "secret", url: "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret",
 		message: func() proto.Message { return &tlsv3.Secret{} },
+	},
+	Extensions: {
+		name: "extension", url: "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig",
+		message: func() proto.Message { return &corev3.TypedExtensionConfig{} },
 	},
 	Listeners: {
 		name: "listener", url: "type.googleapis.com/envoy.config.listener.v3.Listener",

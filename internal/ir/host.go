@@ -102,6 +102,7 @@ type Filters struct {
 	Mirrors         []Mirror       `json:"mirrors,omitempty"`
 	CORS            *CORS          `json:"cors,omitempty"`
 	Access          *Access        `json:"access,omitempty"`
+	RateLimits      *RateLimits    `json:"rateLimits,omitempty"`
 	Auth            *Auth          `json:"auth,omitempty"`
 }
 

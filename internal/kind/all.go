@@ -87,6 +87,11 @@ var All = NewTable(
 		Status:   policyStatus(func(o *v1alpha1.AuthPolicy) *gwv1.PolicyStatus { return &o.Status }),
 	},
 	&Descriptor{
+		Kind: RateLimitPolicy, Plural: "ratelimitpolicies", Words: []string{"rlp"}, Family: Policy, Custom: true,
+		Versions: []Version{Typed[v1alpha1.RateLimitPolicy, v1alpha1.RateLimitPolicyList]("v1alpha1")},
+		Status:   policyStatus(func(o *v1alpha1.RateLimitPolicy) *gwv1.PolicyStatus { return &o.Status }),
+	},
+	&Descriptor{
 		Kind: XBackend, Plural: "xbackends", Channel: ExperimentalChannel, Custom: true,
 		Versions: []Version{Typed[gwxv1alpha1.XBackend, gwxv1alpha1.XBackendList]("v1alpha1")},
 		Status:   xBackendStatus(),

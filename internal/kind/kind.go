@@ -29,6 +29,7 @@ var (
 	BackendTrafficPolicy = object.KindOf(Experimental, "XBackendTrafficPolicy")
 	GatewayParameters    = object.KindOf(Gatehouse, "GatewayParameters")
 	AuthPolicy           = object.KindOf(Gatehouse, "AuthPolicy")
+	RateLimitPolicy      = object.KindOf(Gatehouse, "RateLimitPolicy")
 	Service              = object.KindOf(Core, "Service")
 	Secret               = object.KindOf(Core, "Secret")
 	ConfigMap            = object.KindOf(Core, "ConfigMap")

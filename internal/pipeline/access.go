@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"reflect"
-	"slices"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -38,10 +37,7 @@ func (p *Pipeline) inheritedAccess(c *flow.Ctx, at topology.ListenerKey) *ir.Acc
 
 // guard gives a host who may pass, by the AuthPolicies on the paths to the rules of its
 // entries, whose attachments are in the same order. Where the table says it (guarded), that is
-// what all inherit, and only routes with policies of their own have more to say. What all rules
-// of a host agree in stands once, on the host: thousands of keys are not there for each rule.
-// Otherwise what all inherit does, and rules for which something else is in force have that
-// themselves.
+// what all inherit, and only routes with policies of their own have more to say.
 func (p *Pipeline) guard(c *flow.Ctx, table ir.TableKey, guarded bool, in *translate.HostInput, attached []topology.AttachmentKey) {
 	says := p.ownAccess(c, attached)
 	if len(attached) == 0 || says == nil && (guarded || !p.inheritsAccess(c, attached)) {
@@ -50,30 +46,22 @@ func (p *Pipeline) guard(c *flow.Ctx, table ir.TableKey, guarded bool, in *trans
 	if says == nil {
 		says = make([]func(rule string) *ir.Access, len(attached))
 	}
+	l := leveling[ir.Access]{
+		says: says, inherited: make([]*ir.Access, len(attached)),
+		equal: func(a, b *ir.Access) bool { return reflect.DeepEqual(a, b) },
+		open:  (*ir.Access).IsOpen,
+		set:   func(f *ir.Filters, a *ir.Access) { f.Access = a },
+	}
 	if guarded {
 		in.Around = p.around(c, table)
+		l.outer, l.above = accessAround(in.Around), true
 	}
-	host := accessAround(in.Around)
-	inherited := make([]*ir.Access, len(attached))
 	for i, at := range attached {
-		if inherited[i] = host; !guarded {
-			inherited[i] = p.inheritedAccess(c, at.Listener)
-		}
-		if says[i] == nil {
-			says[i] = func(string) *ir.Access { return inherited[i] }
+		if l.inherited[i] = l.outer; !guarded {
+			l.inherited[i] = p.inheritedAccess(c, at.Listener)
 		}
 	}
-	all, ok := agreed(in.Entries, says)
-	if !ok && !guarded {
-		all, ok = inherited[0], !slices.ContainsFunc(inherited, func(a *ir.Access) bool { return !reflect.DeepEqual(inherited[0], a) })
-	}
-	if ok && !reflect.DeepEqual(all, host) {
-		host = said(all)
-		in.Filters = &ir.Filters{Access: host}
-	}
-	for i := range attached {
-		in.Entries[i].Rules = guardedBy(in.Entries[i].Rules, host, says[i])
-	}
+	l.put(in)
 }
 
 // ownAccess is who may pass by each rule of each of some routes, nil for one without policies of
@@ -101,20 +89,6 @@ func (p *Pipeline) inheritsAccess(c *flow.Ctx, attached []topology.AttachmentKey
 	return false
 }
 
-// agreed is who may pass by all rules of all entries; false if they don't agree.
-func agreed(entries []translate.HostEntry, says []func(rule string) *ir.Access) (all *ir.Access, ok bool) {
-	for i := range entries {
-		for _, r := range entries[i].Rules {
-			a := says[i](r.Source.Title)
-			if ok && !reflect.DeepEqual(a, all) {
-				return nil, false
-			}
-			all, ok = a, true
-		}
-	}
-	return all, ok
-}
-
 // around are the filters in front of the hosts of a table; nil for none.
 func (p *Pipeline) around(c *flow.Ctx, table ir.TableKey) *ir.Filters {
 	at, _ := flow.Get(c, p.RouteTables, table)
@@ -129,14 +103,6 @@ func accessAround(f *ir.Filters) *ir.Access {
 	return f.Access
 }
 
-// said is who may pass, for a level that has to say so: everybody where nothing is in force.
-func said(a *ir.Access) *ir.Access {
-	if a == nil {
-		return &ir.Access{}
-	}
-	return a
-}
-
 // accessOf returns who may pass by each rule of a route with policies of its own.
 func accessOf(own *topology.RouteInheritance[topology.AuthRule]) func(rule string) *ir.Access {
 	done := map[*topology.EffectiveAuth]*ir.Access{}
@@ -149,26 +115,4 @@ func accessOf(own *topology.RouteInheritance[topology.AuthRule]) func(rule strin
 		}
 		return a
 	}
-}
-
-// guardedBy returns the rules with who may pass by each, by its name, where that is not what
-// is in force around them.
-func guardedBy(rules []*ir.Rule, around *ir.Access, of func(rule string) *ir.Access) []*ir.Rule {
-	var out []*ir.Rule
-	for i, r := range rules {
-		a := of(r.Source.Title)
-		if reflect.DeepEqual(a, around) || a == nil && around.IsOpen() {
-			continue
-		}
-		if out == nil {
-			out = slices.Clone(rules)
-		}
-		rule := *r
-		rule.Filters.Access = said(a)
-		out[i] = &rule
-	}
-	if out == nil {
-		return rules
-	}
-	return out
 }

@@ -8,16 +8,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
-// A policy is in force on a Gateway when its proxies have the route tables that carry it. Each
-// version of a policy has a mark, which follows from what it says, and the tables of a Gateway
-// carry the marks of all policies that have something to say there. So a proxy that has a table
-// has the policies, whoever has sent it, and an edit of a route changes nothing of it.
+// A policy is in force on a Gateway when its proxies have the resources that carry it: route
+// tables, and filters that count. Each version of a policy has a mark, which follows from what it
+// says, and these resources of a Gateway carry the marks of all policies that have something to
+// say there. So a proxy that has them has the policies, whoever has sent them, and an edit of a
+// route changes nothing of it.
 
 // markKey names a mark on a Gateway.
 type markKey struct {
@@ -28,20 +30,25 @@ type markKey struct {
 // lacking is how many of a Gateway's proxies don't have a mark.
 type lacking struct{ Behind, Of int }
 
-// declareCarried declares what the tables of each Gateway carry, and what proxies have of it.
+// declareCarried declares what the resources of each Gateway carry, and what proxies have of it.
 func (p *Pipeline) declareCarried() {
-	p.authMarks = topology.Marks("auth-policy", topology.AuthKind, p.Graph.AuthPolicies, func(n *topology.AuthPolicy, write func(string)) {
-		for _, r := range n.Asks {
-			r.Value.Secrets(write)
-		}
-	})
-	byGateway := flow.NewIndex(topology.CarriedBy("auth", topology.AuthKind.Kind, p.Graph.Auth),
-		func(k topology.CarriedKey, _ struct{}, yield func(object.Name)) { yield(k.Gateway) }, topology.CarriedKey.Compare)
+	p.marks = map[object.Kind]flow.Table[object.Key, uint64]{
+		kind.AuthPolicy: topology.Marks("auth-policy", topology.AuthKind, p.Graph.AuthPolicies, func(n *topology.AuthPolicy, write func(string)) {
+			for _, r := range n.Asks {
+				r.Value.Secrets(write)
+			}
+		}),
+		kind.RateLimitPolicy: topology.Marks("rate-limit-policy", topology.RateLimitKind, p.Graph.RateLimitPolicies,
+			func(*topology.RateLimitPolicy, func(string)) {}),
+	}
+	under := func(k topology.CarriedKey, _ struct{}, yield func(object.Name)) { yield(k.Gateway) }
+	byGateway := flow.NewIndex(topology.CarriedBy("auth", kind.AuthPolicy, p.Graph.Auth), under, topology.CarriedKey.Compare)
+	byGateway.Also(topology.CarriedBy("rate-limits", kind.RateLimitPolicy, p.Graph.RateLimits))
 	p.carried = flow.Group("carried-marks", byGateway,
 		func(c *flow.Ctx, _ object.Name, members flow.Members[topology.CarriedKey, struct{}]) (*[]uint64, bool) {
 			marks := make([]uint64, 0, members.Len())
 			for k := range members.All() {
-				if m, ok := flow.Get(c, p.authMarks, k.Policy); ok {
+				if m, ok := flow.Get(c, p.marks[k.Policy.Kind], k.Policy); ok {
 					marks = append(marks, m)
 				}
 			}
@@ -50,9 +57,9 @@ func (p *Pipeline) declareCarried() {
 		}, flow.Equal(envoy.AlikeMarks))
 }
 
-// carry puts on tables the marks of what they carry.
-func (p *Pipeline) carry(tables flow.Table[ResourceKey, *envoy.Resource]) *flow.Derived[ResourceKey, *envoy.Resource] {
-	return flow.Map("route-configurations", tables,
+// carry puts on resources the marks of what they carry.
+func carry(p *Pipeline, name string, resources flow.Table[ResourceKey, *envoy.Resource]) *flow.Derived[ResourceKey, *envoy.Resource] {
+	return flow.Map(name, resources,
 		func(c *flow.Ctx, k ResourceKey, r *envoy.Resource, emit func(ResourceKey, *envoy.Resource)) {
 			marks, _ := flow.Get(c, p.carried, k.Gateway)
 			emit(k, r.Carrying(marks))
@@ -95,6 +102,9 @@ func (p *Pipeline) unacknowledged(c *flow.Ctx, key object.Key, gateway object.Na
 	has := said && l.Behind == 0
 	reader := p.Options.Topology.Reader(key.Namespace)
 	for k, r := range flow.Select(c, p.rejectedBy, gateway).All() {
+		if k.Kind == status.RefLimits && key.Kind == kind.RateLimitPolicy && p.limitedBy(c, gateway, k.Name, key.Name) {
+			return new(condition.PolicyRefused(reader.Words(r.Message), r.KeepsOld))
+		}
 		if k.Kind != status.RefHost {
 			continue
 		}

@@ -29,7 +29,7 @@ func (p *Pipeline) concerned(c *flow.Ctx, k refusal) map[object.Key]bool {
 		if b := p.named(c, k.Gateway, k.Name); !b.IsZero() {
 			return p.sentTo(c, BackendKey{k.Gateway, b})
 		}
-	case status.RefListener, status.RefSecret, inexpressibleHost: // told elsewhere
+	case status.RefListener, status.RefSecret, status.RefLimits, inexpressibleHost: // told elsewhere
 	}
 	return out
 }
@@ -107,6 +107,8 @@ func (p *Pipeline) TakeFeedback(tx *flow.Tx, gateway object.Name, said xds.State
 			continue
 		case envoy.Routes:
 			k.Ref, k.Within = status.Ref{Kind: status.RefHost, Name: r.Part}, r.Ref.Name
+		case envoy.Extensions:
+			k.Ref = status.Ref{Kind: status.RefLimits, Name: r.Ref.Name}
 		default:
 			k.Ref = status.Ref{Kind: status.RefBackend, Name: r.Ref.Name}
 		}

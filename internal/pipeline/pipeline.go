@@ -57,13 +57,19 @@ type Pipeline struct {
 	// Configuration.
 	rules       *flow.Derived[object.Key, *routeRules]
 	portFilters flow.Table[PortKey, *ir.Filters]
-	authMarks   flow.Table[object.Key, uint64]
+	marks       map[object.Kind]flow.Table[object.Key, uint64] // of policies, by their kinds
 	carried     flow.Table[object.Name, *[]uint64]
-	Ports       *flow.Derived[PortKey, *Port]
-	RouteTables *flow.Derived[ir.TableKey, TableFront]
-	fronts      flow.Table[ir.TableKey, hostFront]
-	fallbacks   *flow.Derived[ir.HostKey, bool]
-	Hosts       *flow.Derived[ir.HostKey, *ir.Host]
+	// How requests are counted, and RateLimits, which say how many are let through, by the
+	// filters that count.
+	listenerLimits, setListenerLimits flow.Table[topology.ListenerKey, *ir.RateLimits]
+	routeLimits                       flow.Table[topology.AttachmentKey, *routeLimits]
+	limitsBySlot                      *flow.Index[LimitSlot, limitKey, struct{}]
+	RateLimits                        *flow.Derived[LimitSlot, []ir.RateLimit]
+	Ports                             *flow.Derived[PortKey, *Port]
+	RouteTables                       *flow.Derived[ir.TableKey, TableFront]
+	fronts                            flow.Table[ir.TableKey, hostFront]
+	fallbacks                         *flow.Derived[ir.HostKey, bool]
+	Hosts                             *flow.Derived[ir.HostKey, *ir.Host]
 	// FallbackHosts are the hosts that have an answer although no route serves them.
 	FallbackHosts *flow.Derived[ir.HostKey, *ir.Host]
 	hostParts     *flow.Derived[ir.HostKey, *hostPart]
@@ -92,6 +98,7 @@ type Pipeline struct {
 	// Resources, per Gateway.
 	Listeners           *flow.Derived[ListenerAddress, *envoy.Resource]
 	RouteConfigurations *flow.Derived[ResourceKey, *envoy.Resource]
+	LimitFilters        *flow.Derived[ResourceKey, *envoy.Resource]
 	Members             *flow.Derived[BackendKey, Member]
 	Collectors          *flow.Derived[ResourceKey, *envoy.Resource]
 	Secrets             *flow.Derived[SecretKey, *envoy.Resource]
@@ -105,6 +112,7 @@ type Pipeline struct {
 	BackendTLSPolicyStatus *flow.Derived[object.Name, *gwv1.PolicyStatus]
 	TrafficPolicyStatus    *flow.Derived[object.Name, *gwv1.PolicyStatus]
 	AuthPolicyStatus       *flow.Derived[object.Name, *gwv1.PolicyStatus]
+	RateLimitPolicyStatus  *flow.Derived[object.Name, *gwv1.PolicyStatus]
 	XBackendStatus         *flow.Derived[object.Name, *gwxv1alpha1.BackendStatus]
 	// OtherStatus is that of objects of kinds that nothing else depends on.
 	OtherStatus *flow.Derived[object.Key, any]
@@ -169,7 +177,7 @@ func newPipeline(opts Options, hosts partition) *Pipeline {
 	p.declareStatus()
 	p.declarePolicyStatus()
 	p.declareTrafficStatus()
-	p.declareAuthStatus()
+	p.declareInheritedStatus()
 	p.declareXBackendStatus()
 	p.declareOtherStatus()
 	p.declareReported()
@@ -182,6 +190,7 @@ func newPipeline(opts Options, hosts partition) *Pipeline {
 	flow.Watch(p.Fleets)
 	flow.Watch(p.Listeners)
 	flow.Watch(p.RouteConfigurations)
+	flow.Watch(p.LimitFilters)
 	flow.Watch(p.Members)
 	flow.Watch(p.Collectors)
 	flow.Watch(p.Secrets)
@@ -291,6 +300,7 @@ func (p *Pipeline) declareHosts() {
 	p.declareRegexBudgets()
 	p.declareQuotas()
 
+	p.declareRateLimits()
 	p.declarePorts()
 	p.declareForwards()
 	p.declarePools()
@@ -332,6 +342,7 @@ func (p *Pipeline) declareHosts() {
 				entries = append(entries, key)
 			}
 			p.guard(c, k.TableKey, at.guarded, &in, entries)
+			p.count(c, &in, entries)
 			return translate.Host(in), len(in.Entries) > 0
 		})
 

@@ -93,6 +93,7 @@ func (p *Pipeline) declareReported() {
 	report(p, kind.BackendTLSPolicy, p.BackendTLSPolicyStatus, Namespaced(kind.BackendTLSPolicy))
 	report(p, kind.BackendTrafficPolicy, p.TrafficPolicyStatus, Namespaced(kind.BackendTrafficPolicy))
 	report(p, kind.AuthPolicy, p.AuthPolicyStatus, Namespaced(kind.AuthPolicy))
+	report(p, kind.RateLimitPolicy, p.RateLimitPolicyStatus, Namespaced(kind.RateLimitPolicy))
 	report(p, kind.XBackend, p.XBackendStatus, Namespaced(kind.XBackend))
 	report(p, object.Kind{}, p.RouteStatus, ByKey())
 	report(p, object.Kind{}, p.OtherStatus, ByKey())

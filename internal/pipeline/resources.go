@@ -66,7 +66,7 @@ func (p *Pipeline) declareResources() {
 		func(a, b bundleKey) int {
 			return cmp.Or(a.Gateway.Compare(b.Gateway), cmp.Compare(a.Name, b.Name), cmp.Compare(a.number, b.number))
 		})
-	p.RouteConfigurations = p.carry(flow.Map("plain-route-configurations", p.RouteTables,
+	p.RouteConfigurations = carry(p, "route-configurations", flow.Map("plain-route-configurations", p.RouteTables,
 		func(c *flow.Ctx, k ir.TableKey, at TableFront, emit func(ResourceKey, *envoy.Resource)) {
 			p.partition.names(k, func(name string) {
 				key := ResourceKey{k.Gateway, name}
@@ -80,6 +80,8 @@ func (p *Pipeline) declareResources() {
 				emit(key, configuration)
 			})
 		}))
+
+	p.declareLimitFilters()
 
 	p.Listeners = flow.Map("listener-resources", p.Ports,
 		func(_ *flow.Ctx, k PortKey, v *Port, emit func(ListenerAddress, *envoy.Resource)) {

@@ -109,8 +109,12 @@ func Bootstrap(o BootstrapOptions) ([]byte, error) {
 		StatsFlushOnAdmin: true,
 		OverloadManager:   underPressure(connectionLimit(openFiles())),
 		LayeredRuntime: layeredRuntime{Layers: []runtimeLayer{{
-			Name:   "gatehouse",
-			Static: map[string]any{"re2.max_program_size.error_level": maxRegexProgram},
+			Name: "gatehouse",
+			Static: map[string]any{
+				"re2.max_program_size.error_level": maxRegexProgram,
+				// By it requests are counted by headers and claims: see envoy.formatted.
+				"envoy.reloadable_features.enable_formatter_for_ratelimit_action_descriptor_value": true,
+			},
 		}}},
 	}
 	raw, err := json.MarshalIndent(b, "", "  ")

@@ -44,20 +44,20 @@ func TrafficPolicy(controllerName string, node *topology.TrafficPolicy, list []t
 	})
 }
 
-// AuthInput is what the status of an AuthPolicy follows from.
-type AuthInput struct {
+// InheritedInput is what the status of a policy that is inherited follows from.
+type InheritedInput struct {
 	ControllerName string
-	Node           *topology.AuthPolicy
+	Object         metav1.Object
 	Ancestors      []topology.Ancestor
 	Missing        []topology.MissingTarget
 	// Programmed says of a Gateway how much of the policy is in force there.
 	Programmed func(topology.Ancestor) metav1.Condition
 }
 
-// AuthPolicy is the status of an AuthPolicy, likewise, with an entry for each target that
+// InheritedPolicy is the status of such a policy, likewise, with an entry for each target that
 // does not exist.
-func AuthPolicy(in AuthInput) gwv1.PolicyStatus {
-	out := ancestors(in.ControllerName, in.Node.Object, in.Ancestors, func(a topology.Ancestor) []metav1.Condition {
+func InheritedPolicy(in InheritedInput) gwv1.PolicyStatus {
+	out := ancestors(in.ControllerName, in.Object, in.Ancestors, func(a topology.Ancestor) []metav1.Condition {
 		return []metav1.Condition{a.Accepted, in.Programmed(a)}
 	})
 	for _, m := range in.Missing[:min(len(in.Missing), maxAncestors-len(out.Ancestors))] {
@@ -69,7 +69,7 @@ func AuthPolicy(in AuthInput) gwv1.PolicyStatus {
 			ref.SectionName = new(gwv1.SectionName(m.Target.Section))
 		}
 		out.Ancestors = append(out.Ancestors, gwv1.PolicyAncestorStatus{
-			AncestorRef: ref, ControllerName: gwv1.GatewayController(in.ControllerName), Conditions: observed(in.Node.Object, m.Accepted),
+			AncestorRef: ref, ControllerName: gwv1.GatewayController(in.ControllerName), Conditions: observed(in.Object, m.Accepted),
 		})
 	}
 	return out

@@ -34,6 +34,7 @@ const (
 	RefSecret   RefKind = "secret"   // as ir.SecretKey prints it
 	RefHost     RefKind = "host"     // the domain
 	RefBackend  RefKind = "backend"  // as ir.BackendKey prints it
+	RefLimits   RefKind = "limits"   // the filter that has them
 )
 
 // Rejection is why a proxy refuses something.

@@ -75,6 +75,9 @@ func statusTables(s Style, v view.View, wide Wide) (classes, gateways, sets, rou
 	sets = table{soft: []int{1, 4}, head: columns(wide, "STATE", slices.Concat([]string{"LISTENERSET", "GATEWAY"}, listeners), "PROTOCOL", "AGE")}
 	routes = table{soft: []int{1, 2}, head: columns(wide, "STATE", []string{"ROUTE", "HOSTNAMES", "PARENTS"}, "AGE")}
 	for _, it := range v.Items {
+		if isPolicy(it) {
+			continue
+		}
 		sum, name, age := it.Summary, objectName(it.Metadata), age(it.Metadata)
 		state := s.state(sum.State, sum.OK)
 		switch it.Kind {
@@ -88,7 +91,6 @@ func statusTables(s Style, v view.View, wide Wide) (classes, gateways, sets, rou
 			cells := columns(wide, state, []string{name, list(sum.Parents, wide), "", "", "", ""}, "", age)
 			sets.rows = append(sets.rows, row{cells, sum.Message})
 			sets.rows = append(sets.rows, listenerRows(s, sum.Listeners, wide, "")...)
-		case kind.BackendTLSPolicy.Name(), kind.BackendTrafficPolicy.Name(), kind.AuthPolicy.Name():
 		default:
 			cells := columns(wide, state, []string{it.Kind + " " + name, list(sum.Hosts, wide), list(parents(sum), wide)}, age)
 			routes.rows = append(routes.rows, row{cells, sum.Message})
@@ -132,7 +134,11 @@ func attachedSets(v view.View, gateway view.Item) string {
 
 // isPolicy reports whether an item says how others behave, and takes no requests itself.
 func isPolicy(it view.Item) bool {
-	return it.Kind == kind.BackendTLSPolicy.Name() || it.Kind == kind.BackendTrafficPolicy.Name() || it.Kind == kind.AuthPolicy.Name()
+	switch it.Kind {
+	case kind.BackendTLSPolicy.Name(), kind.BackendTrafficPolicy.Name(), kind.AuthPolicy.Name(), kind.RateLimitPolicy.Name():
+		return true
+	}
+	return false
 }
 
 // policyTable shows policies, each with what it targets.

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
-
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
@@ -85,7 +83,7 @@ func (g *Graph) authPolicy(c *flow.Ctx, name object.Name, o *v1alpha1.AuthPolicy
 	p := &AuthPolicy{Object: o}
 	p.Name, p.Created = name, o.CreationTimestamp.Time
 	var problems []string
-	p.Targets, problems = authTargets(o)
+	p.Targets, problems = inheritedTargets(kind.AuthPolicy, o.Namespace, o.Spec.TargetRefs)
 	strategy, field, rules := authRules(o)
 	p.Strategy = strategy
 	r := authReader{graph: g, ctx: c, namespace: name.Namespace, field: field, problems: problems}
@@ -118,19 +116,12 @@ func opensByMistake(bare bool, rules policy.Rules[AuthRule]) string {
 func authRules(o *v1alpha1.AuthPolicy) (strategy policy.Strategy, field string, rules *v1alpha1.AuthRules) {
 	switch {
 	case o.Spec.Overrides != nil:
-		strategy, field, rules = policy.AtomicOverrides, "spec.overrides", &o.Spec.Overrides.AuthRules
-		if o.Spec.Overrides.Strategy == v1alpha1.Merge {
-			strategy = policy.MergeOverrides
-		}
+		return overriding(o.Spec.Overrides.Strategy), overridesField, &o.Spec.Overrides.AuthRules
 	case o.Spec.Defaults != nil:
-		strategy, field, rules = policy.AtomicDefaults, "spec.defaults", &o.Spec.Defaults.AuthRules
-		if o.Spec.Defaults.Strategy == v1alpha1.Merge {
-			strategy = policy.MergeDefaults
-		}
+		return defaulting(o.Spec.Defaults.Strategy), defaultsField, &o.Spec.Defaults.AuthRules
 	default:
-		strategy, field, rules = policy.AtomicDefaults, "spec", &o.Spec.AuthRules
+		return policy.AtomicDefaults, bareField, &o.Spec.AuthRules
 	}
-	return strategy, field, rules
 }
 
 // AuthRuleSpec returns a rule as a policy has it, by its name in Rules, without the text of a key
@@ -152,25 +143,6 @@ func AuthRuleSpec(o *v1alpha1.AuthPolicy, name string) any {
 		jwt.JWKS.Inline, rule.JWT = new("(as the policy has it)"), &jwt
 	}
 	return rule
-}
-
-// authTargetKinds are the kinds of objects that an AuthPolicy may be for.
-var authTargetKinds = map[object.Kind]bool{kind.Gateway: true, kind.ListenerSet: true, kind.HTTPRoute: true, kind.GRPCRoute: true}
-
-// authTargets are what a policy targets, and what is wrong with targets that nothing can be.
-func authTargets(o *v1alpha1.AuthPolicy) (targets []policy.Target, problems []string) {
-	for i, t := range o.Spec.TargetRefs {
-		of := object.KindOf(string(t.Group), string(t.Kind))
-		if !authTargetKinds[of] {
-			problems = append(problems, condition.AuthTargetKind(i, kindText(t.Group, t.Kind)))
-			continue
-		}
-		targets = append(targets, policy.Target{
-			Key:     object.Key{Kind: of, Name: name(o.Namespace, string(t.Name))},
-			Section: string(valueOr(t.SectionName, gwv1.SectionName(""))),
-		})
-	}
-	return targets, problems
 }
 
 // Access returns who may pass by what policies say together; nil where they say nothing.

@@ -85,6 +85,12 @@ spec:
   targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: a}]
   authentication: {robots: {apiKey: {secretRef: {name: a}}}}
 ---
+kind: RateLimitPolicy
+metadata: {namespace: one, name: a}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: a}]
+  limits: {each: {rates: [{limit: 1, window: 1m}], counters: [client.address]}}
+---
 kind: XBackend
 metadata: {namespace: one, name: a}
 spec:
@@ -142,15 +148,45 @@ func drawTrafficPolicy(t *rapid.T) *gwxv1alpha1.XBackendTrafficPolicy {
 	return p
 }
 
-func drawAuthPolicy(t *rapid.T) *v1alpha1.AuthPolicy {
-	p := &v1alpha1.AuthPolicy{ObjectMeta: drawMeta(t)}
+// drawInheritedTargets draws what a policy that is inherited is for.
+func drawInheritedTargets(t *rapid.T) (out []gwv1.LocalPolicyTargetReferenceWithSectionName) {
 	for range rapid.IntRange(1, 2).Draw(t, "targets") {
 		var target gwv1.LocalPolicyTargetReferenceWithSectionName
 		target.Group, target.Name = gwv1.GroupName, someObjectName.Draw(t, "target")
 		target.Kind = rapid.SampledFrom([]gwv1.Kind{"Gateway", "ListenerSet", "HTTPRoute", "GRPCRoute", "Bucket"}).Draw(t, "kind")
 		target.SectionName = maybe(t, rapid.SampledFrom([]gwv1.SectionName{"l0", "l1", "r0", "nonesuch"}), "section")
-		p.Spec.TargetRefs = append(p.Spec.TargetRefs, target)
+		out = append(out, target)
 	}
+	return out
+}
+
+func drawRateLimitPolicy(t *rapid.T) *v1alpha1.RateLimitPolicy {
+	p := &v1alpha1.RateLimitPolicy{ObjectMeta: drawMeta(t)}
+	p.Spec.TargetRefs = drawInheritedTargets(t)
+	limits := v1alpha1.RateLimits{Limits: map[string]v1alpha1.RateLimit{}}
+	for _, name := range []string{"a", "b"} {
+		if rapid.Bool().Draw(t, "limit") {
+			limits.Limits[name] = v1alpha1.RateLimit{
+				Rates:    []v1alpha1.Rate{{Limit: rapid.Int32Range(1, 3).Draw(t, "most"), Window: rapid.SampledFrom([]gwv1.Duration{"1s", "1m", "2d"}).Draw(t, "window")}},
+				Counters: rapid.SampledFrom([][]string{nil, {"client.address"}, {"nonesuch"}}).Draw(t, "counters"),
+			}
+		}
+	}
+	strategy := rapid.SampledFrom([]v1alpha1.Strategy{v1alpha1.Atomic, v1alpha1.Merge}).Draw(t, "strategy")
+	switch rapid.IntRange(0, 2).Draw(t, "layer") {
+	case 0:
+		p.Spec.RateLimits = limits
+	case 1:
+		p.Spec.Defaults = &v1alpha1.RateLimitLayer{Strategy: strategy, RateLimits: limits}
+	default:
+		p.Spec.Overrides = &v1alpha1.RateLimitLayer{Strategy: strategy, RateLimits: limits}
+	}
+	return p
+}
+
+func drawAuthPolicy(t *rapid.T) *v1alpha1.AuthPolicy {
+	p := &v1alpha1.AuthPolicy{ObjectMeta: drawMeta(t)}
+	p.Spec.TargetRefs = drawInheritedTargets(t)
 	rules := v1alpha1.AuthRules{Authentication: map[string]v1alpha1.Authentication{}, Authorization: map[string]v1alpha1.Authorization{}}
 	for _, name := range []string{"a", "b"} {
 		secret := someName.Draw(t, "secret")

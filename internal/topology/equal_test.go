@@ -36,6 +36,7 @@ func TestNodesCompareEachField(t *testing.T) {
 	equaltest.Fields(t, &BackendTLSPolicy{}, (*BackendTLSPolicy).Equal, equaltest.Other("Object", &gwv1.BackendTLSPolicy{}))
 	equaltest.Fields(t, &TrafficPolicy{}, (*TrafficPolicy).Equal, equaltest.Other("Object", &gwxv1alpha1.XBackendTrafficPolicy{}))
 	equaltest.Fields(t, &AuthPolicy{}, (*AuthPolicy).Equal, equaltest.Other("Object", &v1alpha1.AuthPolicy{}))
+	equaltest.Fields(t, &RateLimitPolicy{}, (*RateLimitPolicy).Equal, equaltest.Other("Object", &v1alpha1.RateLimitPolicy{}))
 	equaltest.Fields(t, &XBackend{}, (*XBackend).Equal, equaltest.Other("Object", &gwxv1alpha1.XBackend{}))
 }
 

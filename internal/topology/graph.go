@@ -114,6 +114,10 @@ type Graph struct {
 	AuthPolicies  flow.Table[object.Name, *AuthPolicy]
 	AuthAncestors flow.Table[object.Name, []Ancestor]
 	Auth          *Inherited[AuthRule]
+	// RateLimitPolicies, RateLimitAncestors and RateLimits are those of RateLimitPolicies.
+	RateLimitPolicies  flow.Table[object.Name, *RateLimitPolicy]
+	RateLimitAncestors flow.Table[object.Name, []Ancestor]
+	RateLimits         *Inherited[Limit]
 	// XBackends and XBackendAncestors are the same of XBackends.
 	XBackends         flow.Table[object.Name, *XBackend]
 	XBackendAncestors flow.Table[object.Name, []Ancestor]
@@ -167,6 +171,7 @@ type Graph struct {
 	tlsAttached     *policy.Attachments[*BackendTLSPolicy, ir.BackendTLS]
 	trafficAttached *policy.Attachments[*TrafficPolicy, ir.RetryBudget]
 	authAttached    *policy.Attachments[*AuthPolicy, policy.Rules[AuthRule]]
+	limitsAttached  *policy.Attachments[*RateLimitPolicy, policy.Rules[Limit]]
 	servicePolicies policy.Presence
 	affected        affected
 	byClass         *flow.Index[string, object.Name, *gwv1.Gateway]
@@ -212,9 +217,11 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.BackendTLSPolicies = g.declareBackendTLSPolicies()
 	g.TrafficPolicies = g.declareTrafficPolicies()
 	g.AuthPolicies = g.declareAuthPolicies()
+	g.RateLimitPolicies = g.declareRateLimitPolicies()
 	g.XBackends = g.declareXBackends()
 	g.declareServicePolicies()
 	g.authAttached = policy.Attach("topology-auth-policy", AuthKind, g.AuthPolicies)
+	g.limitsAttached = policy.Attach("topology-rate-limit-policy", RateLimitKind, g.RateLimitPolicies)
 	g.declareAffected()
 	g.Routes = g.declareRoutes()
 	g.parents = g.declareParents()
@@ -224,10 +231,12 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.Ancestors = Ancestors(g, "topology-policy-ancestors", g.BackendTLSPolicies, g.tlsAttached)
 	g.TrafficAncestors = Ancestors(g, "topology-traffic-policy-ancestors", g.TrafficPolicies, g.trafficAttached)
 	g.AuthAncestors = Ancestors(g, "topology-auth-policy-ancestors", g.AuthPolicies, g.authAttached)
+	g.RateLimitAncestors = Ancestors(g, "topology-rate-limit-policy-ancestors", g.RateLimitPolicies, g.limitsAttached)
 	g.XBackendAncestors = g.declareXBackendAncestors()
 	g.declarePoliciesOf()
 	g.Attachments = g.declareAttachments()
 	g.AttachedRoutes = g.declareAttachedRoutes()
 	g.Auth = Inherit(g, "auth", g.authAttached)
+	g.RateLimits = Inherit(g, "rate-limits", g.limitsAttached)
 	return g
 }

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -78,6 +79,17 @@ func (r *RouteInheritance[R]) Equal(o *RouteInheritance[R]) bool {
 	return same(r.Effective, o.Effective) && slices.EqualFunc(r.rules, o.rules, func(a, b ruleInheritance[R]) bool {
 		return a.name == b.name && same(a.effective, b.effective)
 	})
+}
+
+// Rules yields what is in force for the rules with policies of their own, by their names.
+func (r *RouteInheritance[R]) Rules() iter.Seq2[string, *policy.Effective[R]] {
+	return func(yield func(string, *policy.Effective[R]) bool) {
+		for _, own := range r.rules {
+			if !yield(own.name, own.effective) {
+				return
+			}
+		}
+	}
 }
 
 // Each yields what is in force for the rules of the route.

@@ -41,6 +41,7 @@ type Inputs struct {
 	BackendTLSPolicies *flow.Input[object.Name, *gwv1.BackendTLSPolicy]
 	TrafficPolicies    *flow.Input[object.Name, *gwxv1alpha1.XBackendTrafficPolicy]
 	AuthPolicies       *flow.Input[object.Name, *v1alpha1.AuthPolicy]
+	RateLimitPolicies  *flow.Input[object.Name, *v1alpha1.RateLimitPolicy]
 	XBackends          *flow.Input[object.Name, *gwxv1alpha1.XBackend]
 	Parameters         *flow.Input[object.Name, *v1alpha1.GatewayParameters]
 
@@ -99,6 +100,7 @@ func NewInputs(e *flow.Engine, kinds *kind.Table) *Inputs {
 	in.BackendTLSPolicies = namespaced[*gwv1.BackendTLSPolicy](e, in)
 	in.TrafficPolicies = namespaced[*gwxv1alpha1.XBackendTrafficPolicy](e, in)
 	in.AuthPolicies = namespaced[*v1alpha1.AuthPolicy](e, in)
+	in.RateLimitPolicies = namespaced[*v1alpha1.RateLimitPolicy](e, in)
 	in.XBackends = namespaced[*gwxv1alpha1.XBackend](e, in)
 	in.Parameters = namespaced[*v1alpha1.GatewayParameters](e, in)
 	in.Kept = flow.NewInput[object.Name, parameters.Kept](e, "kept-parameters", flow.Equal(parameters.SameKept))

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -8,16 +9,18 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
-// Effective is what AuthPolicies say together on one path.
+// Effective is what the policies of a kind say together on one path.
 type Effective struct {
+	Kind     string `json:"kind"` // of the policies
 	Gateway  string `json:"gateway"`
 	Listener string `json:"listener"`
 	Route    string `json:"route,omitempty"` // empty for all routes without policies of their own
 	Rule     string `json:"rule,omitempty"`  // empty for all rules without policies of their own
-	// Rules are those in force. Without any, everybody passes.
+	// Rules are those in force.
 	Rules []EffectiveRule `json:"rules"`
 	// Policies are those on the path, the most established one first.
 	Policies []EffectivePolicy `json:"policies"`
@@ -42,29 +45,52 @@ type EffectivePolicy struct {
 	Problem      string   `json:"problem,omitempty"`
 }
 
-// EffectiveAuth returns what is in force for an object: a Gateway, a ListenerSet or a route, or
-// for one section of it, a listener or a named rule. It is not ok where no listener and no
-// attachment of a route has to do with the object.
-func EffectiveAuth(p *pipeline.Pipeline, of object.Key, section string) (paths []Effective, ok bool) {
+// EffectivePolicies returns what is in force for an object: a Gateway, a ListenerSet or a route,
+// or for one section of it, a listener or a named rule; by path, and there kind by kind. It is not
+// ok where no listener and no attachment of a route has to do with the object.
+func EffectivePolicies(p *pipeline.Pipeline, of object.Key, section string) (paths []Effective, ok bool) {
 	p.Engine.View(func(c *flow.Ctx) {
-		e := effective{p, c}
-		if d := p.Kinds.Of(of.Kind); d != nil && d.Family == kind.Route {
-			paths = e.ofRoute(of, section)
-		} else {
-			paths = e.ofListeners(of, section)
-		}
+		paths = slices.Concat(
+			effectiveOf(effective[topology.AuthRule]{p, c, kind.AuthPolicy.Name(), p.Graph.Auth, func(of object.Name, rule string) any {
+				if node, ok := flow.Get(c, p.Graph.AuthPolicies, of); ok {
+					return topology.AuthRuleSpec(node.Object, rule)
+				}
+				return nil
+			}}, of, section),
+			effectiveOf(effective[topology.Limit]{p, c, kind.RateLimitPolicy.Name(), p.Graph.RateLimits, func(of object.Name, limit string) any {
+				if node, ok := flow.Get(c, p.Graph.RateLimitPolicies, of); ok {
+					return topology.RateLimitSpec(node.Object, limit)
+				}
+				return nil
+			}}, of, section))
+	})
+	slices.SortStableFunc(paths, func(a, b Effective) int {
+		return cmp.Or(strings.Compare(a.Gateway, b.Gateway), strings.Compare(a.Listener, b.Listener),
+			strings.Compare(a.Rule, b.Rule), strings.Compare(a.Kind, b.Kind))
 	})
 	return paths, len(paths) > 0
 }
 
-type effective struct {
-	p *pipeline.Pipeline
-	c *flow.Ctx
+// effective is what the policies of a kind say together, whose rules are R.
+type effective[R policy.Asks[R]] struct {
+	p         *pipeline.Pipeline
+	c         *flow.Ctx
+	kind      string
+	inherited *topology.Inherited[R]
+	// spec returns a rule as its policy has it.
+	spec func(of object.Name, rule string) any
+}
+
+func effectiveOf[R policy.Asks[R]](e effective[R], of object.Key, section string) []Effective {
+	if d := e.p.Kinds.Of(of.Kind); d != nil && d.Family == kind.Route {
+		return e.ofRoute(of, section)
+	}
+	return e.ofListeners(of, section)
 }
 
 // ofRoute returns the paths over a route: one for each listener that it is attached to, and
 // for each rule with policies of its own.
-func (e effective) ofRoute(route object.Key, rule string) (out []Effective) {
+func (e effective[R]) ofRoute(route object.Key, rule string) (out []Effective) {
 	names := []string{""}
 	if r, ok := flow.Get(e.c, e.p.Graph.Routes, route); ok {
 		names = append(names, topology.RuleNames(r.Object)...)
@@ -76,9 +102,9 @@ func (e effective) ofRoute(route object.Key, rule string) (out []Effective) {
 		if at.Route != route {
 			continue
 		}
-		whole := e.p.Graph.Auth.On(e.c, at, "")
+		whole := e.inherited.On(e.c, at, "")
 		for _, name := range names {
-			in := e.p.Graph.Auth.On(e.c, at, name)
+			in := e.inherited.On(e.c, at, name)
 			if name == "" || rule != "" {
 				out = append(out, e.path(at.Listener, route.String(), name, in))
 			} else if in != whole {
@@ -86,33 +112,29 @@ func (e effective) ofRoute(route object.Key, rule string) (out []Effective) {
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Effective) int {
-		return strings.Compare(a.Gateway+"/"+a.Listener, b.Gateway+"/"+b.Listener)
-	})
 	return out
 }
 
-func (e effective) ofListeners(owner object.Key, listener string) (out []Effective) {
+func (e effective[R]) ofListeners(owner object.Key, listener string) (out []Effective) {
 	for _, table := range []flow.Table[topology.ListenerKey, *topology.Listener]{e.p.Graph.Listeners, e.p.Graph.SetListeners} {
 		for at := range flow.All(e.c, table) {
 			ours := at.Owner() == owner || owner.Kind == kind.Gateway && at.Gateway == owner.Name
 			if !ours || listener != "" && at.Name != listener {
 				continue
 			}
-			var in *topology.EffectiveAuth
-			if i := e.p.Graph.Auth.OnListener(e.c, at); i != nil {
+			var in *policy.Effective[R]
+			if i := e.inherited.OnListener(e.c, at); i != nil {
 				in = i.Effective
 			}
 			out = append(out, e.path(at, "", "", in))
 		}
 	}
-	slices.SortFunc(out, func(a, b Effective) int { return strings.Compare(a.Gateway+"/"+a.Listener, b.Gateway+"/"+b.Listener) })
 	return out
 }
 
-func (e effective) path(at topology.ListenerKey, route, rule string, in *topology.EffectiveAuth) Effective {
+func (e effective[R]) path(at topology.ListenerKey, route, rule string, in *policy.Effective[R]) Effective {
 	out := Effective{
-		Gateway: at.Gateway.String(), Listener: at.Name, Route: route, Rule: rule,
+		Kind: e.kind, Gateway: at.Gateway.String(), Listener: at.Name, Route: route, Rule: rule,
 		Rules: []EffectiveRule{}, Policies: []EffectivePolicy{},
 	}
 	if !at.Set.IsZero() {
@@ -138,13 +160,4 @@ func (e effective) path(at topology.ListenerKey, route, rule string, in *topolog
 		})
 	}
 	return out
-}
-
-// spec returns a rule as its policy has it.
-func (e effective) spec(of object.Name, rule string) any {
-	node, ok := flow.Get(e.c, e.p.Graph.AuthPolicies, of)
-	if !ok {
-		return nil
-	}
-	return topology.AuthRuleSpec(node.Object, rule)
 }

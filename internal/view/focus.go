@@ -153,6 +153,10 @@ func (f Focus) pruneIR(g *gatewayIR) error {
 	g.Listeners = slices.DeleteFunc(g.Listeners, func(l *ir.Listener) bool {
 		return !slices.ContainsFunc(l.Chains, func(c ir.Chain) bool { return g.Tables[c.Table] != nil })
 	})
+	g.RateLimits = slices.DeleteFunc(g.RateLimits, func(l ir.RateLimit) bool {
+		key, err := json.Marshal(l.Key)
+		return err != nil || !bytes.Contains(text, key)
+	})
 	if text, err = json.Marshal([]any{g.Listeners, g.Backends}); err != nil {
 		return err
 	}
@@ -201,6 +205,7 @@ func (f Focus) pruneXDS(types map[string][]printedResource, sources func(domain 
 		text = append(text, r.Resource...)
 	}
 	mentioned := func(r printedResource) bool { return mentions(text, r.Name) }
+	keep(envoy.Extensions, mentioned)
 	keep(envoy.Clusters, mentioned)
 	keep(envoy.Endpoints, mentioned)
 	keep(envoy.Secrets, mentioned)

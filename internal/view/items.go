@@ -27,7 +27,12 @@ func rows(p *pipeline.Pipeline) []showing {
 		}),
 		show(p, p.BackendTLSPolicyStatus, p.Graph.BackendTLSPolicies, pipeline.Namespaced(kind.BackendTLSPolicy), policyItem),
 		show(p, p.TrafficPolicyStatus, p.Graph.TrafficPolicies, pipeline.Namespaced(kind.BackendTrafficPolicy), trafficItem),
-		show(p, p.AuthPolicyStatus, p.Graph.AuthPolicies, pipeline.Namespaced(kind.AuthPolicy), authItem),
+		show(p, p.AuthPolicyStatus, p.Graph.AuthPolicies, pipeline.Namespaced(kind.AuthPolicy), func(_ *flow.Ctx, node *topology.AuthPolicy, s *gwv1.PolicyStatus) *Item {
+			return inheritedItem(node.Object, node.Targets, s)
+		}),
+		show(p, p.RateLimitPolicyStatus, p.Graph.RateLimitPolicies, pipeline.Namespaced(kind.RateLimitPolicy), func(_ *flow.Ctx, node *topology.RateLimitPolicy, s *gwv1.PolicyStatus) *Item {
+			return inheritedItem(node.Object, node.Targets, s)
+		}),
 		show(p, p.XBackendStatus, p.Graph.XBackends, pipeline.Namespaced(kind.XBackend), xBackendItem),
 		show(p, p.RouteStatus, p.Graph.Routes, pipeline.ByKey(), routeItem),
 		show(p, p.OtherStatus, p.Inputs.Others, pipeline.ByKey(), func(_ *flow.Ctx, o source.Object, s any) *Item {
@@ -244,10 +249,10 @@ func trafficItem(_ *flow.Ctx, node *topology.TrafficPolicy, s *gwv1.PolicyStatus
 	return out
 }
 
-// authItem shows what a policy targets where routes show their parents.
-func authItem(_ *flow.Ctx, node *topology.AuthPolicy, s *gwv1.PolicyStatus) *Item {
-	out := item(node.Object, s)
-	out.Summary = authSummary(s)
-	out.Summary.Parents = targetLabels(node.Targets, object.Kind{})
+// inheritedItem shows what a policy targets where routes show their parents.
+func inheritedItem(o metav1.Object, targets []topology.PolicyTarget, s *gwv1.PolicyStatus) *Item {
+	out := item(o, s)
+	out.Summary = inheritedSummary(s)
+	out.Summary.Parents = targetLabels(targets, object.Kind{})
 	return out
 }

@@ -27,8 +27,8 @@ func policySummary(s *gwv1.PolicyStatus) Summary {
 	return Summary{State: "Accepted", OK: true}
 }
 
-// authSummary says of a policy that it is in force, or why it is not.
-func authSummary(s *gwv1.PolicyStatus) Summary {
+// inheritedSummary says of a policy that it is in force, or why it is not.
+func inheritedSummary(s *gwv1.PolicyStatus) Summary {
 	if len(s.Ancestors) == 0 {
 		return Summary{State: unused, OK: true, Message: "nothing that a Gateway serves is among what the policy targets"}
 	}

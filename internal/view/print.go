@@ -84,12 +84,13 @@ func printedStatus(p *pipeline.Pipeline, f Focus) []any {
 
 // gatewayIR is all that a Gateway is to serve.
 type gatewayIR struct {
-	Gateway   object.Name           `json:"gateway"`
-	Listeners []*ir.Listener        `json:"listeners"`
-	Tables    map[string][]*ir.Host `json:"tables"`
-	Backends  []*ir.Backend         `json:"backends,omitempty"`
-	Endpoints []*ir.Endpoints       `json:"endpoints,omitempty"`
-	Secrets   []*ir.Secret          `json:"secrets,omitempty"`
+	Gateway    object.Name           `json:"gateway"`
+	Listeners  []*ir.Listener        `json:"listeners"`
+	Tables     map[string][]*ir.Host `json:"tables"`
+	Backends   []*ir.Backend         `json:"backends,omitempty"`
+	Endpoints  []*ir.Endpoints       `json:"endpoints,omitempty"`
+	Secrets    []*ir.Secret          `json:"secrets,omitempty"`
+	RateLimits []ir.RateLimit        `json:"rateLimits,omitempty"`
 }
 
 func printedIR(p *pipeline.Pipeline, f Focus) ([]*gatewayIR, error) {
@@ -129,6 +130,10 @@ func printedIR(p *pipeline.Pipeline, f Focus) ([]*gatewayIR, error) {
 				g.Endpoints = append(g.Endpoints, &ir.Endpoints{Backend: k.Backend, Endpoints: translate.Endpoints(k.Backend, slices.All())})
 			}
 		}
+		for k, limits := range flow.All(c, p.RateLimits) {
+			g := at(k.Gateway)
+			g.RateLimits = append(g.RateLimits, limits...)
+		}
 		for k := range flow.All(c, p.Secrets) {
 			if secret := p.Secret(c, k.Secret); secret != nil {
 				g := at(k.Gateway)
@@ -155,6 +160,7 @@ func printedIR(p *pipeline.Pipeline, f Focus) ([]*gatewayIR, error) {
 		}
 		slices.SortFunc(g.Backends, func(a, b *ir.Backend) int { return strings.Compare(a.Key().String(), b.Key().String()) })
 		slices.SortFunc(g.Endpoints, func(a, b *ir.Endpoints) int { return strings.Compare(a.Backend.String(), b.Backend.String()) })
+		slices.SortFunc(g.RateLimits, func(a, b ir.RateLimit) int { return strings.Compare(a.Key.String(), b.Key.String()) })
 		slices.SortFunc(g.Secrets, func(a, b *ir.Secret) int { return a.Name.Compare(b.Name) })
 		out = append(out, g)
 	}
@@ -200,6 +206,9 @@ func printedXDS(p *pipeline.Pipeline, f Focus) ([]gatewayXDS, error) {
 			add(k.Gateway, r)
 		}
 		for k, r := range flow.All(c, p.RouteConfigurations) {
+			add(k.Gateway, r)
+		}
+		for k, r := range flow.All(c, p.LimitFilters) {
 			add(k.Gateway, r)
 		}
 		for k, m := range flow.All(c, p.Members) {

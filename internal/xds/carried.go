@@ -55,7 +55,7 @@ func (c *Carried) merge(o *Carried) *Carried {
 }
 
 // carriedTypes are those of the resources that may carry marks.
-var carriedTypes = [...]envoy.Type{envoy.Routes}
+var carriedTypes = [...]envoy.Type{envoy.Extensions, envoy.Routes}
 
 // carried adds to a state which marks proxies have; g.mu is held. It costs nothing that grows
 // with the marks unless a proxy lacks some.

@@ -336,7 +336,7 @@ func TestEnvoyMeetsANewControlPlane(t *testing.T) {
 	})
 	w.stop()
 	w.serveOn(t)
-	waitFor(t, "back", func() bool { s := w.server.Sessions(); return len(s) == 1 && len(s[0].Types) == 4 })
+	waitFor(t, "back", func() bool { s := w.server.Sessions(); return len(s) == 1 && len(s[0].Types) == 5 })
 	w.apply(append(left, all...)...)
 	w.state("synced again", func(s State) bool { return s.Synced && s.Listeners["http"] != "" })
 	for _, y := range w.server.Sessions()[0].Types {

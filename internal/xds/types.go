@@ -107,6 +107,11 @@ func resourceTypes() []resourceType {
 			clientNames:  true, // by the server name that a client asks for
 			removalOrder: 4,
 		},
+		envoy.Extensions: {
+			name: envoy.Extensions.String(), url: envoy.Extensions.URL(),
+			removalOrder: 5,
+			empty:        envoy.EmptyLimits,
+		},
 		envoy.Listeners: {
 			name: envoy.Listeners.String(), url: envoy.Listeners.URL(),
 			hasWildcard: true,

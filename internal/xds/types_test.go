@@ -23,12 +23,12 @@ func testTypes() []resourceType {
 			name: "scope", url: "type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration",
 			hasWildcard:  true,
 			refers:       true,
-			removalOrder: 5,
+			removalOrder: 6,
 		},
 		resourceType{
 			name: "vhost", url: "type.googleapis.com/envoy.config.route.v3.VirtualHost",
 			with:         new(scopes),
-			removalOrder: 6,
+			removalOrder: 7,
 			empty:        func(name string) *envoy.Resource { return vhost(name, "nothing") },
 			passing:      func(message string) bool { return message == "busy" },
 		},
@@ -44,6 +44,8 @@ func TestATypeIsARow(t *testing.T) {
 	h := startWith(t, testTypes())
 	h.apply(append(small(), scope("s", "1"), vhost("s", "1"))...)
 	p := h.connectAll()
+	p.subscribe(envoy.Extensions, "limits")
+	p.expect("extension +limits=empty")
 
 	// Served and acknowledged: what belongs to a resource follows unasked, and again
 	// if that was too early.
@@ -72,7 +74,7 @@ func TestATypeIsARow(t *testing.T) {
 	// Refused: alone, with the last good version in force, which holds up removals.
 	h.apply(scope("s", "bad"), scope("u", "1"), "-cluster/b", "-endpoints/b")
 	p.expect("scope +s=bad ! no", "scope +u=1", "vhost +s=1")
-	h.state("s refused", rejects("type-5/s old"))
+	h.state("s refused", rejects("type-6/s old"))
 	p.quiet()
 	h.apply(scope("s", "3"))
 	p.expect("scope +s=3", "vhost +s=1", "cluster -b")
@@ -83,7 +85,7 @@ func TestATypeIsARow(t *testing.T) {
 	h.apply(vhost("u", "bad"))
 	p.subscribe(vhosts, "u")
 	p.expect("vhost +u=bad ! no", "vhost +u=empty")
-	h.state("u refused", rejects("type-6/u"))
+	h.state("u refused", rejects("type-7/u"))
 	h.apply(vhost("u", "1"))
 	p.expect("vhost +u=1 ! busy", "vhost +u=1")
 	h.state("healed", rejects())
@@ -151,6 +153,10 @@ func TestEveryType(t *testing.T) {
 			// The version before may have been in a response that was refused.
 			refused: lines{"listener +r=3 ! no", "listener +r=2"},
 			healed:  lines{"listener +r=4"}, removed: lines{"listener -r"}, back: lines{"listener +r=5"},
+		},
+		envoy.Extensions: {
+			served: lines{"extension +r=1"}, changed: lines{"extension +r=2"}, refused: lines{"extension +r=3 ! no"},
+			healed: lines{"extension +r=4"}, removed: lines{"extension +r=empty"}, back: lines{"extension +r=5"},
 		},
 		envoy.Routes: {
 			served: lines{"routes +r=1"}, changed: lines{"routes +r=2"}, refused: lines{"routes +r=3 ! no"},

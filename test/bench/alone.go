@@ -182,6 +182,11 @@ func staticListener(body []byte, tables map[string][]byte) (*listenerv3.Listener
 				return nil, err
 			}
 			m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: table}
+			for _, f := range m.HttpFilters {
+				if d := f.GetConfigDiscovery(); d != nil { // nobody is there to ask
+					f.ConfigType = &hcmv3.HttpFilter_TypedConfig{TypedConfig: d.DefaultConfig}
+				}
+			}
 			config, err := anypb.New(m)
 			if err != nil {
 				return nil, err

@@ -98,7 +98,8 @@ func TestLife(t *testing.T) {
 
 		in.kubectl("delete", "namespace", "shop", "--timeout=3m")
 		if round == 0 {
-			kept = append(slices.Clone(before), "CustomResourceDefinition /authpolicies.gatehouse.dev", "CustomResourceDefinition /gatewayparameters.gatehouse.dev")
+			kept = append(slices.Clone(before), "CustomResourceDefinition /authpolicies.gatehouse.dev", "CustomResourceDefinition /gatewayparameters.gatehouse.dev",
+				"CustomResourceDefinition /ratelimitpolicies.gatehouse.dev")
 			slices.Sort(kept)
 		}
 		if diff := cmp.Diff(kept, in.listed()); diff != "" {

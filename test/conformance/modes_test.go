@@ -50,6 +50,7 @@ var modes = map[string]mode{
 			"udproutes/status":          "UDP is not tested",
 			"authpolicies":              "the manifest doesn't define them",
 			"gatewayparameters":         "the manifest doesn't define them",
+			"ratelimitpolicies":         "the manifest doesn't define them",
 		},
 	},
 }

@@ -52,7 +52,7 @@ func rare(m mode, r right) string {
 		return "not every cluster serves them"
 	case "xbackends", "xbackendtrafficpolicies", "xbackends/status", "xbackendtrafficpolicies/status":
 		return "the experimental channel has them, and the suite doesn't use them"
-	case "authpolicies/status":
+	case "authpolicies/status", "ratelimitpolicies/status":
 		return "the suite knows none of our own policies"
 	case "events":
 		return "something goes wrong"

@@ -68,6 +68,12 @@ func testKinds(t *testing.T, b *bench) {
 			}},
 			AuthRules: v1alpha1.AuthRules{Authentication: map[string]v1alpha1.Authentication{"anyone": {Anonymous: &v1alpha1.Anonymous{}}}},
 		}}, policy},
+		{&v1alpha1.RateLimitPolicy{ObjectMeta: meta, Spec: v1alpha1.RateLimitPolicySpec{
+			TargetRefs: []gwv1.LocalPolicyTargetReferenceWithSectionName{{
+				LocalPolicyTargetReference: gwv1.LocalPolicyTargetReference{Group: gwv1.GroupName, Kind: "Gateway", Name: "g"},
+			}},
+			RateLimits: v1alpha1.RateLimits{Limits: map[string]v1alpha1.RateLimit{"all": {Rates: []v1alpha1.Rate{{Limit: 1, Window: "1s"}}}}},
+		}}, policy},
 		{&gwxv1alpha1.XBackend{ObjectMeta: meta, Spec: gwxv1alpha1.BackendSpec{
 			Type: gwxv1alpha1.BackendTypeExternalHostname, ExternalHostname: &gwxv1alpha1.ExternalHostnameBackend{Hostname: "a.test"}, Port: gwxv1alpha1.BackendPort{Number: 443},
 		}}, &gwxv1alpha1.BackendStatus{Ancestors: []gwxv1alpha1.BackendAncestorStatus{{AncestorRef: ancestor, ControllerName: controllerName, Conditions: accepted}}}},

@@ -1,0 +1,140 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// RateLimitPolicy says how many requests are let through in a time. Each proxy counts by
+// itself and asks nobody. A limit that is broken limits nothing, and all others stay.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=ratelimitpolicies,singular=ratelimitpolicy,categories=gateway-api,shortName=rlp
+// +kubebuilder:metadata:labels="gateway.networking.k8s.io/policy=Inherited"
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.targetRefs[0].name`
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.ancestors[0].conditions[?(@.type=="Accepted")].status`
+// +kubebuilder:printcolumn:name="Programmed",type=string,JSONPath=`.status.ancestors[0].conditions[?(@.type=="Programmed")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type RateLimitPolicy struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec RateLimitPolicySpec `json:"spec"`
+
+	// +optional
+	Status gwv1.PolicyStatus `json:"status,omitzero"`
+}
+
+// RateLimitPolicyList is a list of RateLimitPolicies.
+//
+// +kubebuilder:object:root=true
+type RateLimitPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []RateLimitPolicy `json:"items"`
+}
+
+// RateLimitPolicySpec is what a policy is for, and what it says. Its limits stand in defaults,
+// in overrides, or beside the targets, which is the same as defaults with the strategy atomic.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.defaults), has(self.overrides), has(self.limits)].filter(x, x).size() == 1",message="limits stand in defaults, in overrides, or beside targetRefs, in one of them; {} in defaults or overrides limits nothing"
+type RateLimitPolicySpec struct {
+	// TargetRefs are what the policy is for, in its own namespace: Gateways and ListenerSets,
+	// or one of their listeners by sectionName, HTTPRoutes and GRPCRoutes, or one of their
+	// rules by its name. Each of them is counted alone, and all that is below it together.
+	//
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.group == 'gateway.networking.k8s.io' && t.kind in ['Gateway', 'ListenerSet', 'HTTPRoute', 'GRPCRoute'])",message="a RateLimitPolicy is for a Gateway, a ListenerSet, an HTTPRoute or a GRPCRoute of group gateway.networking.k8s.io"
+	TargetRefs []gwv1.LocalPolicyTargetReferenceWithSectionName `json:"targetRefs,omitzero"`
+
+	// Defaults give way to policies with more specific targets. Without any limits, {}, nothing
+	// is limited.
+	// +optional
+	Defaults *RateLimitLayer `json:"defaults,omitempty"`
+
+	// Overrides don't give way to them.
+	// +optional
+	Overrides *RateLimitLayer `json:"overrides,omitempty"`
+
+	RateLimits `json:",inline"`
+}
+
+// RateLimitLayer is limits with what becomes of them where other policies say something.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.strategy) || has(self.limits)",message="a strategy is of limits, and there are none; {} limits nothing"
+type RateLimitLayer struct {
+	// Strategy is atomic, which is the default, or merge: limits of different names are in
+	// force together then.
+	// +optional
+	Strategy Strategy `json:"strategy,omitempty"`
+
+	RateLimits `json:",inline"`
+}
+
+// RateLimits are named limits. Policies are merged by these names.
+type RateLimits struct {
+	// Limits are all in force: a request that is over one of them is answered with 429.
+	//
+	// +optional
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$'))",message="names are of at most 63 lower case letters, digits and hyphens"
+	Limits map[string]RateLimit `json:"limits,omitzero"`
+}
+
+// RateLimit is how many requests are let through, and which of them are counted together.
+type RateLimit struct {
+	// Rates must all be kept to. No two have one window.
+	//
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=4
+	Rates []Rate `json:"rates,omitzero"`
+
+	// Counters say which requests are counted together: those in which all of these are the
+	// same. Without any, all are. Each is one of client.address, auth.client,
+	// auth.claims.NAME, request.headers['NAME'], request.host, request.method and request.path.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=300
+	Counters []string `json:"counters,omitzero"`
+
+	// Scope is who counts together. The only value is Local, the default: each proxy counts by
+	// itself.
+	// +optional
+	Scope RateLimitScope `json:"scope,omitempty"`
+}
+
+// RateLimitScope is who counts together.
+//
+// +kubebuilder:validation:Enum=Local
+type RateLimitScope string
+
+// LocalScope has each proxy count by itself.
+const LocalScope RateLimitScope = "Local"
+
+// Rate is how many requests are let through in a time.
+type Rate struct {
+	// Limit is how many.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000
+	Limit int32 `json:"limit,omitzero"`
+
+	// Window is in what time, such as 10s, 1m or 1h: at least a second, and at most 24h.
+	//
+	// +required
+	Window gwv1.Duration `json:"window,omitzero"`
+}

@@ -1,0 +1,21 @@
+package condition
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// RateLimitPolicyInvalid says what is wrong with a RateLimitPolicy. Limits that are broken are
+// left out.
+func RateLimitPolicyInvalid(problems []string) metav1.Condition {
+	return no(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonInvalid,
+		joined(problems)+". What is broken limits nothing; the other limits are in force")
+}
+
+// UnknownCounter says what requests can be counted by, in place of a text that is no counter.
+func UnknownCounter(text string) string {
+	return fmt.Sprintf("is %q, which is no counter; use client.address, auth.client, auth.claims.NAME such as auth.claims.sub, "+
+		"request.headers['NAME'], request.host, request.method or request.path", text)
+}

@@ -1,0 +1,234 @@
+package envoy
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	localratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/local_ratelimit/v3"
+	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// Counts of requests are kept by filters whose configuration comes by itself (ECDS), and not in
+// route tables: Envoy forgets all counts of what changes, and any edit of a route changes its
+// table. There are several such filters, each with its share of the limits, so that an edit of a
+// limit costs the counts of few others. All are in every connection manager from the start, and
+// levels enable those that they need and name the limits that are in force.
+
+// RateLimitSlots is how many filters there are. An Envoy has at most eleven stages, by which a
+// filter knows which names of limits are for it.
+const RateLimitSlots = 8
+
+// maxCounts is how many counts a limit has in a filter at most, one for each value of its
+// counters. The one that has been used least lately goes for a new one.
+const maxCounts = 10_000
+
+// The lengths in bytes to which counters look at what clients send: counts are kept by it.
+const (
+	longestValue  = 128
+	longestPath   = 256
+	longestMethod = 32
+)
+
+// nothing is what counters see in place of what is not there. No header can be this.
+const nothing = "\n"
+
+// RateLimitSlot is the filter that has a limit. It follows from the limit's name alone.
+func RateLimitSlot(k ir.RateLimitKey) int {
+	return int(xxhash.Sum64String(k.String()) % RateLimitSlots) //nolint:gosec // less than the number of slots
+}
+
+// RateLimitFilter is what the filter of a slot is called, and its configuration.
+func RateLimitFilter(slot int) string { return "gatehouse.limits." + strconv.Itoa(slot) }
+
+// limitFilters are the filters that count, without any limits until these have come.
+func limitFilters() (out []*hcmv3.HttpFilter) {
+	for slot := range RateLimitSlots {
+		out = append(out, &hcmv3.HttpFilter{
+			Name: RateLimitFilter(slot), Disabled: true,
+			ConfigType: &hcmv3.HttpFilter_ConfigDiscovery{ConfigDiscovery: &corev3.ExtensionConfigSource{
+				ConfigSource: ads(), DefaultConfig: constant(noLimits(RateLimitFilter(slot))),
+				TypeUrls: []string{constant(&localratelimitv3.LocalRateLimit{StatPrefix: "x"}).TypeUrl},
+			}},
+		})
+	}
+	return out
+}
+
+// noLimits is a filter that lets everything pass.
+func noLimits(name string) *localratelimitv3.LocalRateLimit {
+	return &localratelimitv3.LocalRateLimit{StatPrefix: name}
+}
+
+// EmptyLimits answers a subscription to the configuration of a filter that has no limits.
+func EmptyLimits(name string) *Resource {
+	r, err := resource(Extensions, name, &corev3.TypedExtensionConfig{Name: name, TypedConfig: constant(noLimits("gatehouse.limits"))})
+	if err != nil {
+		panic(fmt.Sprintf("envoy: filter %q: %v", name, err))
+	}
+	return r
+}
+
+// LimitFilter returns the configuration of the filter of a slot, with its limits.
+func LimitFilter(slot int, limits []ir.RateLimit) (*Resource, error) {
+	always := &corev3.RuntimeFractionalPercent{DefaultValue: &typev3.FractionalPercent{Numerator: 100}}
+	m := &localratelimitv3.LocalRateLimit{
+		StatPrefix: RateLimitFilter(slot), Stage: uint32(slot), //nolint:gosec // less than the number of slots
+		FilterEnabled: always, FilterEnforced: always,
+		AlwaysConsumeDefaultTokenBucket: wrapperspb.Bool(false), // there is none
+		MaxDynamicDescriptors:           wrapperspb.UInt32(maxCounts),
+		EnableXRatelimitHeaders:         ratelimitv3.XRateLimitHeadersRFCVersion_DRAFT_VERSION_03,
+		EnableRetryAfterHeader:          true,
+		RateLimitedAsResourceExhausted:  true,
+	}
+	for i := range limits {
+		l := &limits[i]
+		for at, rate := range l.Rates {
+			d := &ratelimitv3.LocalRateLimitDescriptor{
+				Entries: []*ratelimitv3.RateLimitDescriptor_Entry{{Key: limitEntry, Value: countName(l.Key, at)}},
+				TokenBucket: &typev3.TokenBucket{
+					MaxTokens: rate.Limit, TokensPerFill: wrapperspb.UInt32(rate.Limit), FillInterval: durationpb.New(rate.Window),
+				},
+			}
+			for n, c := range l.Counters { // without a value: each has a count of its own
+				d.Entries = append(d.Entries, &ratelimitv3.RateLimitDescriptor_Entry{Key: counterEntry(n, c)})
+			}
+			m.Descriptors = append(m.Descriptors, d)
+		}
+	}
+	config, err := pack(m)
+	if err != nil {
+		return nil, err
+	}
+	return resource(Extensions, RateLimitFilter(slot), &corev3.TypedExtensionConfig{Name: RateLimitFilter(slot), TypedConfig: config})
+}
+
+// limitEntry is the part of a request's description that names a count.
+const limitEntry = "limit"
+
+// countName names the count of one of a limit's rates.
+func countName(k ir.RateLimitKey, rate int) string { return k.String() + "#" + strconv.Itoa(rate) }
+
+// addressEntry is what Envoy itself calls an address.
+const addressEntry = "masked_remote_address"
+
+// counterEntry is the part of a request's description that a counter sees.
+func counterEntry(n int, c ir.Counter) string {
+	if c.Of == ir.ClientAddress {
+		return addressEntry
+	}
+	return strconv.Itoa(n)
+}
+
+// counts describes requests for the limits that are in force. A request of which a part were
+// left out would not be counted at all, so every part always has a value.
+func counts(l *ir.RateLimits, domain string) (out []*routev3.RateLimit, err error) {
+	if l == nil {
+		return nil, nil
+	}
+	for i := range l.Counted {
+		in := &l.Counted[i]
+		var counters []*routev3.RateLimit_Action
+		for n, c := range in.Counters {
+			a, err := count(counterEntry(n, c), c, domain)
+			if err != nil {
+				return nil, err
+			}
+			counters = append(counters, a)
+		}
+		for rate := range in.Rates {
+			out = append(out, &routev3.RateLimit{
+				Stage:   wrapperspb.UInt32(uint32(RateLimitSlot(in.Key))), //nolint:gosec // less than the number of slots
+				Actions: append([]*routev3.RateLimit_Action{described(limitEntry, countName(in.Key, rate))}, counters...),
+			})
+		}
+	}
+	return out, nil
+}
+
+// count describes what a counter sees of a request.
+func count(key string, c ir.Counter, domain string) (*routev3.RateLimit_Action, error) {
+	switch c.Of {
+	case ir.ClientAddress:
+		return &routev3.RateLimit_Action{ActionSpecifier: &routev3.RateLimit_Action_MaskedRemoteAddress_{
+			// Whoever has one address of IPv6 has as many as he likes of those around it.
+			MaskedRemoteAddress: &routev3.RateLimit_Action_MaskedRemoteAddress{V4PrefixMaskLen: wrapperspb.UInt32(32), V6PrefixMaskLen: wrapperspb.UInt32(64)},
+		}}, nil
+	case ir.ClientName:
+		return formatted(key, "DYNAMIC_METADATA", accessMetadata+":client", longestValue), nil
+	case ir.TokenClaim:
+		return formatted(key, "DYNAMIC_METADATA", strings.Join(append([]string{tokenMetadata, tokenKey}, c.Claim...), ":"), longestValue), nil
+	case ir.RequestHeader:
+		return formatted(key, "REQ", c.Header, longestValue), nil
+	case ir.RequestHost:
+		// A client may spell a host as it likes, in small and in large letters and with a port.
+		return described(key, domain), nil
+	case ir.RequestMethod:
+		return formatted(key, "REQ", ":METHOD", longestMethod), nil
+	case ir.RequestPath:
+		return formatted(key, "PATH", "NQ:PATH", longestPath), nil
+	}
+	return nil, fmt.Errorf("requests can't be counted by %q", c.Of)
+}
+
+func described(key, value string) *routev3.RateLimit_Action {
+	return &routev3.RateLimit_Action{ActionSpecifier: &routev3.RateLimit_Action_GenericKey_{
+		GenericKey: &routev3.RateLimit_Action_GenericKey{DescriptorKey: key, DescriptorValue: value},
+	}}
+}
+
+// formatted describes what a command of Envoy's format strings gives. Proxies follow it since
+// their bootstrap says so; they take it for a word otherwise, and have one count for all.
+func formatted(key, command, of string, longest int) *routev3.RateLimit_Action {
+	a := described(key, fmt.Sprintf("%%%s(%s):%d%%", command, of, longest))
+	a.GetGenericKey().DefaultValue = nothing
+	return a
+}
+
+// countHere enables a filter without a configuration of its own for the level, which would have
+// counts of its own. A level must name one, and of the router Envoy knows that there is none.
+var countHere = constant(&routev3.FilterConfig{IsOptional: true, Config: constant(&routerv3.Router{})})
+
+// limitSlots are the filters that limits need.
+func limitSlots(l *ir.RateLimits) (out [RateLimitSlots]bool) {
+	if l != nil {
+		for i := range l.Counted {
+			out[RateLimitSlot(l.Counted[i].Key)] = true
+		}
+	}
+	return out
+}
+
+// enableLimits enables the filters that the limits of a level need, and disables those that only
+// the level around it needs.
+func enableLimits(filters *map[string]*anypb.Any, l, outer *ir.RateLimits) {
+	here, around := limitSlots(l), limitSlots(outer)
+	for slot := range RateLimitSlots {
+		config := countHere
+		switch {
+		case here[slot]:
+		case around[slot]:
+			config = disabled
+		default:
+			continue
+		}
+		if *filters == nil {
+			*filters = map[string]*anypb.Any{}
+		}
+		(*filters)[RateLimitFilter(slot)] = config
+	}
+}
+
+// disabled switches a filter off.
+var disabled = constant(&routev3.FilterConfig{Disabled: true})

@@ -1,0 +1,277 @@
+package envoy
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+)
+
+// limitNamed is a limit that no test sees refilled.
+func limitNamed(name string, limit uint32, counters ...ir.Counter) ir.RateLimit {
+	return ir.RateLimit{
+		Key: ir.RateLimitKey{
+			Policy: object.Name{Namespace: "default", Name: "p"}, Limit: name,
+			On: object.Key{Kind: kind.Gateway, Name: object.Name{Namespace: "default", Name: "web"}},
+		},
+		Rates: []ir.Rate{{Limit: limit, Window: 24 * time.Hour}}, Counters: counters,
+	}
+}
+
+// countedBy is how requests are counted for some limits.
+func countedBy(limits ...ir.RateLimit) *ir.RateLimits {
+	out := &ir.RateLimits{}
+	for _, l := range limits {
+		out.Counted = append(out.Counted, ir.Counted{Key: l.Key, Rates: len(l.Rates), Counters: l.Counters})
+	}
+	return out
+}
+
+// A limit holds for all that is counted together and for nothing else, and what a request does
+// not have is counted as a value of its own.
+func TestEnvoyRateLimits(t *testing.T) {
+	b := newBackend(t, "echo", ir.HTTP1, nil)
+	id := newIssuer(t, "id")
+	anyone := &ir.Access{Tokens: []ir.TokenIssuer{id.trusted(t)}, Keys: []ir.APIKeys{apiKeys("keys", map[string]string{"alice": "secret", "bob": "other"})}}
+	var limits []ir.RateLimit
+	limited := func(path string, all ...ir.RateLimit) *ir.Rule {
+		limits = append(limits, all...)
+		return &ir.Rule{Match: prefix(path), Filters: ir.Filters{Access: anyone, RateLimits: countedBy(all...)}, Backends: to(b)}
+	}
+	twice := func(name string, c ir.Counter) ir.RateLimit { return limitNamed(name, 2, c) }
+	rates := limitNamed("rates", 5)
+	rates.Rates = append(rates.Rates, ir.Rate{Limit: 2, Window: time.Hour})
+	host := limitNamed("host", 3)
+	direct := limited("/direct", limitNamed("direct", 1))
+	direct.Backends, direct.Status = nil, http.StatusTeapot
+	rules := rulesOn("a.example",
+		limited("/all", limitNamed("all", 2)),
+		limited("/both", limitNamed("both-all", 3), twice("both-header", ir.Counter{Of: ir.RequestHeader, Header: "x-tenant"})),
+		limited("/header", twice("header", ir.Counter{Of: ir.RequestHeader, Header: "x-tenant"})),
+		limited("/claim", twice("claim", ir.Counter{Of: ir.TokenClaim, Claim: []string{"realm", "tenant"}})),
+		limited("/client", twice("client", ir.Counter{Of: ir.ClientName})),
+		limited("/address", twice("address", ir.Counter{Of: ir.ClientAddress})),
+		limited("/path", twice("path", ir.Counter{Of: ir.RequestPath})),
+		limited("/method", twice("method", ir.Counter{Of: ir.RequestMethod})),
+		limited("/host", twice("by-host", ir.Counter{Of: ir.RequestHost})),
+		limited("/pair", limitNamed("pair", 2, ir.Counter{Of: ir.RequestHeader, Header: "x-tenant"}, ir.Counter{Of: ir.RequestMethod})),
+		limited("/rates", rates), direct,
+		&ir.Rule{Match: prefix("/free"), Filters: ir.Filters{RateLimits: &ir.RateLimits{}}, Backends: to(b)},
+		&ir.Rule{Match: prefix("/"), Backends: to(b)},
+	)
+	limits = append(limits, host)
+	rules[0].Filters = &ir.Filters{RateLimits: countedBy(host)}
+	s := plain(rules, b)
+	s.limits = limits
+	r := s.start(t)
+
+	tenant := func(name ...string) http.Header { return http.Header{"X-Tenant": name} }
+	token := func(claims map[string]any) http.Header {
+		return http.Header{"Authorization": {"Bearer " + id.token(t, claims)}}
+	}
+	of := func(tenant any) http.Header { return token(map[string]any{"realm": map[string]any{"tenant": tenant}}) }
+	key := func(k string) http.Header { return http.Header{"X-Api-Key": {k}} }
+	long := strings.Repeat("q", longestValue)
+	for _, c := range []struct {
+		what   string
+		path   string
+		header http.Header
+		passed int // of three
+	}{
+		{"what all have together", "/all", nil, 2},
+		{"a limit of a rule is no limit of its host", "/free", nil, 3},
+		{"an answer without a backend", "/direct", nil, 0},
+		{"a tenant", "/header", tenant("a"), 2},
+		{"another tenant", "/header", tenant("b"), 2},
+		{"no tenant", "/header", nil, 2},
+		{"an empty tenant is none", "/header", tenant(""), 0},
+		{"a tenant with a long name", "/header", tenant(long + "1"), 2},
+		{"another whose name begins likewise", "/header", tenant(long + "2"), 0},
+		{"the first of two limits", "/both", tenant("a"), 2},
+		{"the second of two limits", "/both", tenant("b"), 1},
+		{"a claim", "/claim", of("a"), 2},
+		{"another claim", "/claim", of("b"), 2},
+		{"a claim that is a number", "/claim", of(5), 2},
+		{"a claim that is another number", "/claim", of(6), 2},
+		{"a claim that is a list", "/claim", of([]string{"a", "b"}), 2},
+		{"a token without the claim", "/claim", token(nil), 2},
+		{"no token", "/claim", nil, 0}, // as without the claim
+		{"a token that is none", "/claim", http.Header{"Authorization": {"Bearer a.b.c"}}, 0},
+		{"a key", "/client", key("secret"), 2},
+		{"another key", "/client", key("other"), 2},
+		{"no key", "/client", nil, 2},
+		{"a wrong key", "/client", key("wrong"), 0},
+		{"an address", "/address", nil, 2},
+		{"an address by hearsay", "/address", http.Header{"X-Forwarded-For": {"192.0.2.1"}}, 0},
+		{"a path", "/path/a", nil, 2},
+		{"another path", "/path/b", nil, 2},
+		{"a path with a query", "/path/a?b=c", nil, 0},
+		{"a path in another spelling", "/path/x/../a", nil, 0},
+		{"a method", "/method", nil, 2},
+		{"a host", "/host", nil, 2},
+		{"a host in capitals", "/host", http.Header{"Host": {"A.EXAMPLE"}}, 0},
+		{"a host with a port", "/host", http.Header{"Host": {"a.example:81"}}, 0},
+		{"a pair", "/pair", tenant("a"), 2},
+		{"half a pair", "/pair", nil, 2},
+		{"the lower of two rates", "/rates", nil, 2},
+		{"a limit of the host", "/", nil, 3},
+		{"the host, once more", "/more", tenant("a"), 0},
+	} {
+		passed := 0
+		for range 3 {
+			a := r.asked(t, "GET", c.path, c.header)
+			switch {
+			case a.StatusCode == http.StatusOK:
+				passed++
+			case a.StatusCode == http.StatusTooManyRequests:
+				if a.Header.Get("Retry-After") == "" || a.Header.Get("X-Ratelimit-Remaining") != "0" {
+					t.Errorf("%s: 429 with %v", c.what, a.Header)
+				}
+			case a.StatusCode != http.StatusTeapot:
+				t.Errorf("%s is answered %d", c.what, a.StatusCode)
+			}
+		}
+		if passed != c.passed {
+			t.Errorf("%s: %d of 3 passed, want %d", c.what, passed, c.passed)
+		}
+	}
+	if a := r.asked(t, "POST", "/method", nil); a.StatusCode != http.StatusOK {
+		t.Errorf("another method is answered %d", a.StatusCode)
+	}
+}
+
+// asked sends one request to a.example, or to the host among the headers.
+func (r *running) asked(t testing.TB, method, path string, header http.Header) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+r.addrs["http-80"]+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = "a.example"
+	for name, values := range header {
+		if name == "Host" {
+			req.Host = values[0]
+		} else {
+			req.Header[name] = values
+		}
+	}
+	a, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, a.Body)
+	_ = a.Body.Close()
+	return a
+}
+
+// Counts of values that clients choose take bounded memory, however many and however long they
+// are.
+func TestEnvoyCountsAreBounded(t *testing.T) {
+	b := newBackend(t, "echo", ir.HTTP1, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	l := limitNamed("tenants", 10, ir.Counter{Of: ir.RequestHeader, Header: "x-tenant"})
+	s := plain(rulesOn("a.example", &ir.Rule{Match: prefix("/"), Filters: ir.Filters{RateLimits: countedBy(l)}, Backends: to(b)}), b)
+	s.limits = []ir.RateLimit{l}
+	r := s.start(t)
+	next := 0
+	values := func(n int) {
+		t.Helper()
+		for range n {
+			next++
+			if a := r.asked(t, "GET", "/", http.Header{"X-Tenant": {fmt.Sprintf("%07d%s", next, strings.Repeat("x", 2000))}}); a.StatusCode != http.StatusOK {
+				t.Fatalf("value %d is answered %d", next, a.StatusCode)
+			}
+		}
+	}
+	empty := r.allocated(t)
+	values(maxCounts)
+	full := r.allocated(t)
+	values(maxCounts)
+	if grown := r.allocated(t) - full; grown > 3<<20 {
+		t.Errorf("%d more values have taken %d bytes, of %d", maxCounts, grown, full)
+	} else {
+		t.Logf("%d values take %d bytes, and as many more %d", maxCounts, full-empty, grown)
+	}
+}
+
+// allocated is how many bytes Envoy has.
+func (r *running) allocated(t testing.TB) int {
+	t.Helper()
+	resp, err := r.admin.Get("http://admin/memory")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), `"allocated": "`)
+	n := 0
+	if _, err := fmt.Sscanf(rest, "%d", &n); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return n
+}
+
+// Every connection manager has the filters that count from the start, behind who may pass and
+// before a service is asked: the first limit changes no listener.
+func TestEveryConnectionManagerCounts(t *testing.T) {
+	plaintext := plain(nil).listeners[0]
+	withTLS := *plaintext
+	withTLS.Chains = []ir.Chain{{Table: "https-443", TLS: &ir.TLS{Certificates: []ir.SecretKey{ir.NamedSecret("default/tls")}}}}
+	for _, l := range []*ir.Listener{plaintext, &withTLS} {
+		r, errs := Listener(l.Name, l)
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		for _, chain := range decode(t, r, &listenerv3.Listener{}).FilterChains {
+			m := &hcmv3.HttpConnectionManager{}
+			if err := chain.Filters[0].GetTypedConfig().UnmarshalTo(m); err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, f := range m.HttpFilters {
+				names = append(names, f.Name)
+			}
+			at := slices.Index(names, accessSlot)
+			for slot := range RateLimitSlots {
+				if at++; at >= len(names) || names[at] != RateLimitFilter(slot) {
+					t.Fatalf("%s: the filters are %v", l.Name, names)
+				}
+				if f := m.HttpFilters[at]; !f.Disabled || f.GetConfigDiscovery().GetDefaultConfig() == nil {
+					t.Errorf("%s: %s is enabled, or has nothing to begin with", l.Name, f.Name)
+				}
+			}
+			if names[at+1] != authFilters[0].Name {
+				t.Errorf("%s: the filters are %v", l.Name, names)
+			}
+		}
+	}
+}
+
+// An edit of one limit refills the counts of its filter and of no other: most limits are in
+// another one, and a limit is in the same one for ever.
+func TestLimitsAreSpread(t *testing.T) {
+	counts := map[int]int{}
+	for i := range 1000 {
+		counts[RateLimitSlot(limitNamed(fmt.Sprintf("limit-%d", i), 1).Key)]++
+	}
+	for slot := range RateLimitSlots {
+		if counts[slot] < 1000/RateLimitSlots/2 {
+			t.Errorf("filter %d has %d of 1000 limits", slot, counts[slot])
+		}
+	}
+	if slot := RateLimitSlot(limitNamed("limit-0", 1).Key); slot != RateLimitSlot(limitNamed("limit-0", 9).Key) {
+		t.Error("a limit moves when it is edited")
+	}
+}

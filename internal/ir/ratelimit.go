@@ -1,0 +1,77 @@
+package ir
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+)
+
+// RateLimitKey names a limit by where it is from and what it counts. It is the same at all
+// levels that say that the limit is in force, so that one count is over all of them.
+type RateLimitKey struct {
+	Policy  object.Name `json:"policy"`
+	Limit   string      `json:"limit"`             // its name in the policy
+	On      object.Key  `json:"on"`                // what the policy targets
+	Section string      `json:"section,omitempty"` // of that
+}
+
+// String returns a name that no other limit has.
+func (k RateLimitKey) String() string {
+	out := k.Policy.String() + "/" + k.Limit + " on " + k.On.String()
+	if k.Section != "" {
+		out += "/" + k.Section
+	}
+	return out
+}
+
+// RateLimit is a limit with all that it says.
+type RateLimit struct {
+	Key      RateLimitKey `json:"key"`
+	Rates    []Rate       `json:"rates"` // all of them must be kept to
+	Counters []Counter    `json:"counters,omitempty"`
+}
+
+// Rate is how many requests are let through in a time.
+type Rate struct {
+	Limit  uint32        `json:"limit"`
+	Window time.Duration `json:"window"`
+}
+
+// CounterKind is what of a request a counter looks at.
+type CounterKind string
+
+// What counters look at. What is not there, or is empty, is a value like any other.
+const (
+	ClientAddress CounterKind = "ClientAddress" // as the proxy sees it; of IPv6 the first 64 bits
+	ClientName    CounterKind = "ClientName"    // whose API key or password it is
+	TokenClaim    CounterKind = "TokenClaim"
+	RequestHeader CounterKind = "RequestHeader"
+	RequestHost   CounterKind = "RequestHost" // the host that the routes are for
+	RequestMethod CounterKind = "RequestMethod"
+	RequestPath   CounterKind = "RequestPath" // without its query
+)
+
+// Counter is a part of requests: those in which it is the same are counted together.
+type Counter struct {
+	Of     CounterKind `json:"of"`
+	Header string      `json:"header,omitempty"` // in lower case
+	Claim  []string    `json:"claim,omitempty"`  // the path to it
+}
+
+// RateLimits are the limits that are in force for requests: all of them. The zero value limits
+// nothing, also where a level around does. They say how requests are counted, and not how many
+// are let through, which is for a place of its own to say.
+type RateLimits struct {
+	Counted []Counted `json:"counted,omitempty"` // sorted by the names of the limits
+}
+
+// Equal reports whether the same is counted in the same way.
+func (l *RateLimits) Equal(o *RateLimits) bool { return l == o || reflect.DeepEqual(l, o) }
+
+// Counted is how requests are counted for a limit.
+type Counted struct {
+	Key      RateLimitKey `json:"key"`
+	Rates    int          `json:"rates"` // how many counts there are
+	Counters []Counter    `json:"counters,omitempty"`
+}

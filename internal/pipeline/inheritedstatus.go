@@ -1,0 +1,130 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/features"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/status"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// declareInheritedStatus declares what people are told of policies that are inherited.
+func (p *Pipeline) declareInheritedStatus() {
+	p.AuthPolicyStatus = inheritedStatus(inheritedKind[*topology.AuthPolicy, topology.AuthRule]{
+		p, "auth-policy-status", topology.AuthKind, p.Graph.AuthPolicies, p.Graph.AuthAncestors, p.Graph.Auth,
+		func(n *topology.AuthPolicy) metav1.Object { return n.Object },
+		func(c *flow.Ctx, n *topology.AuthPolicy, at topology.ListenerKey) bool {
+			return n.NeedsCertificates() && !p.Graph.Verifies(c, at)
+		},
+	})
+	p.RateLimitPolicyStatus = inheritedStatus(inheritedKind[*topology.RateLimitPolicy, topology.Limit]{
+		p, "rate-limit-policy-status", topology.RateLimitKind, p.Graph.RateLimitPolicies, p.Graph.RateLimitAncestors, p.Graph.RateLimits,
+		func(n *topology.RateLimitPolicy) metav1.Object { return n.Object },
+		func(*flow.Ctx, *topology.RateLimitPolicy, topology.ListenerKey) bool { return false },
+	})
+}
+
+// inheritedKind is the tables of a kind of policies that are inherited, whose nodes are N and
+// whose rules are R.
+type inheritedKind[N any, R policy.Asks[R]] struct {
+	*Pipeline
+	table     string
+	of        policy.Kind[N, policy.Rules[R]]
+	nodes     flow.Table[object.Name, N]
+	ancestors flow.Table[object.Name, []topology.Ancestor]
+	inherited *topology.Inherited[R]
+	object    func(N) metav1.Object
+	// unverified reports whether a policy needs certificates that a listener doesn't verify.
+	unverified func(*flow.Ctx, N, topology.ListenerKey) bool
+}
+
+// inheritedStatus declares the statuses of a kind.
+func inheritedStatus[N any, R policy.Asks[R]](k inheritedKind[N, R]) *flow.Derived[object.Name, *gwv1.PolicyStatus] {
+	return flow.Map(k.table, k.nodes,
+		func(c *flow.Ctx, name object.Name, node N, emit func(object.Name, *gwv1.PolicyStatus)) {
+			list, _ := flow.Get(c, k.ancestors, name)
+			var missing []topology.MissingTarget
+			if k.Options.Mode != features.Unmanaged { // a process for one Gateway sees no other
+				missing = k.Graph.MissingTargets(c, k.of.Node(node).Targets)
+			}
+			s := status.InheritedPolicy(status.InheritedInput{
+				ControllerName: k.Options.Topology.ControllerName, Object: k.object(node), Ancestors: list, Missing: missing,
+				Programmed: func(a topology.Ancestor) metav1.Condition { return k.programmed(c, name, node, a) },
+			})
+			emit(name, &s)
+		})
+}
+
+// programmed says how much of a policy is in force on a Gateway.
+func (k *inheritedKind[N, R]) programmed(c *flow.Ctx, name object.Name, node N, a topology.Ancestor) metav1.Condition {
+	if a.Accepted.Status != metav1.ConditionTrue {
+		return condition.PolicyNotProgrammed(a.Accepted)
+	}
+	places, inForce := 0, false
+	var by []object.Name
+	var unverified []string
+	own := map[object.Key]bool{}
+	for at, o := range flow.Select(c, k.inherited.Outcomes, name).All() {
+		if at.Listener.Gateway != a.Gateway {
+			continue
+		}
+		places++
+		if at.Route != (object.Key{}) {
+			own[at.Route] = true
+		}
+		inForce = inForce || !o.Overridden()
+		by = append(by, o.By...)
+		if o.InForce > 0 && k.unverified(c, node, at.Listener) {
+			unverified = append(unverified, at.Listener.Name)
+		}
+	}
+	switch {
+	case places == 0:
+		return condition.PolicyUnserved()
+	case !inForce:
+		return condition.PolicyOverridden(k.overriders(c, name.Namespace, by))
+	}
+	key := object.Key{Kind: k.of.Kind, Name: name}
+	overridden := k.overriders(c, name.Namespace, by)
+	mark, _ := flow.Get(c, k.marks[k.of.Kind], key)
+	if why := k.unacknowledged(c, key, a.Gateway, mark, own, overridden); why != nil {
+		return condition.PolicyUnverified(*why, unverified)
+	}
+	return condition.PolicyUnverified(condition.PolicyProgrammed(overridden), unverified)
+}
+
+// overriders names policies to the reader of one: those that he sees, and those of the Gateways
+// that his routes are attached to.
+func (k *inheritedKind[N, R]) overriders(c *flow.Ctx, namespace string, by []object.Name) (names []string) {
+	slices.SortFunc(by, object.Name.Compare)
+	reader, others := k.Options.Topology.Reader(namespace), 0
+	for _, name := range slices.Compact(by) {
+		if reader.Sees(name.Namespace) || k.onGateway(c, name) {
+			names = append(names, k.of.Kind.Name()+" "+name.String())
+		} else {
+			others++
+		}
+	}
+	if others > 0 {
+		names = append(names, fmt.Sprintf("%d of other namespaces", others))
+	}
+	return names
+}
+
+// onGateway reports whether a policy is for a Gateway or for its listeners.
+func (k *inheritedKind[N, R]) onGateway(c *flow.Ctx, name object.Name) bool {
+	node, ok := flow.Get(c, k.nodes, name)
+	if !ok {
+		return false
+	}
+	return slices.ContainsFunc(k.of.Node(node).Targets, func(t policy.Target) bool { return t.Kind == kind.Gateway })
+}

@@ -1,0 +1,179 @@
+package topology
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+)
+
+// RateLimitPolicy is a policy, whatever it is for. Limits of it that are broken are not among
+// its rules. With nothing but broken ones it says nothing, and takes the place of no other.
+type RateLimitPolicy struct {
+	policy.Node[policy.Rules[Limit]]
+	Object *v1alpha1.RateLimitPolicy
+}
+
+// Equal reports whether two nodes say the same of the same object.
+func (p *RateLimitPolicy) Equal(o *RateLimitPolicy) bool {
+	return p.Object == o.Object && p.Node.Equal(&o.Node)
+}
+
+// Limit is a limit of a RateLimitPolicy.
+type Limit struct {
+	Rates    []ir.Rate
+	Counters []ir.Counter
+}
+
+// Equal reports whether two limits say the same.
+func (l Limit) Equal(o Limit) bool { return reflect.DeepEqual(l, o) }
+
+// EffectiveLimits are what RateLimitPolicies say together.
+type EffectiveLimits = policy.Effective[Limit]
+
+// RateLimitKind describes RateLimitPolicies.
+var RateLimitKind = policy.Kind[*RateLimitPolicy, policy.Rules[Limit]]{
+	Kind:     kind.RateLimitPolicy,
+	Node:     func(p *RateLimitPolicy) *policy.Node[policy.Rules[Limit]] { return &p.Node },
+	Conflict: policy.Joined,
+	Accepted: condition.PolicyAccepted(),
+}
+
+func (g *Graph) declareRateLimitPolicies() flow.Table[object.Name, *RateLimitPolicy] {
+	return flow.Map("topology-rate-limit-policies", g.in.RateLimitPolicies,
+		func(_ *flow.Ctx, k object.Name, o *v1alpha1.RateLimitPolicy, emit func(object.Name, *RateLimitPolicy)) {
+			emit(k, rateLimitPolicy(k, o))
+		})
+}
+
+// rateLimitPolicy makes the node of a policy, and checks all of it except its targets.
+func rateLimitPolicy(name object.Name, o *v1alpha1.RateLimitPolicy) *RateLimitPolicy {
+	p := &RateLimitPolicy{Object: o}
+	p.Name, p.Created = name, o.CreationTimestamp.Time
+	var r limitReader
+	p.Targets, r.problems = inheritedTargets(kind.RateLimitPolicy, o.Namespace, o.Spec.TargetRefs)
+	strategy, field, limits := rateLimits(o)
+	p.Strategy = strategy
+	rules := []policy.Rule[Limit]{}
+	for _, of := range sortedKeys(limits.Limits) {
+		r.field = field + ".limits[" + of + "]"
+		if limit, ok := r.limit(limits.Limits[of]); ok {
+			rules = append(rules, policy.Rule[Limit]{Name: of, Value: limit})
+		}
+	}
+	if len(limits.Limits) == 0 && limits == &o.Spec.RateLimits {
+		r.field = field
+		r.problem("", "has no limits; for no limits at all, say defaults: {}")
+	}
+	if len(rules) > 0 || len(r.problems) == 0 {
+		p.Asks = policy.NewRules(rules)
+	}
+	if len(r.problems) > 0 {
+		p.Refused = new(condition.RateLimitPolicyInvalid(r.problems))
+	}
+	return p
+}
+
+// rateLimits returns what a policy says, under which field, and what becomes of it where others
+// say something.
+func rateLimits(o *v1alpha1.RateLimitPolicy) (strategy policy.Strategy, field string, limits *v1alpha1.RateLimits) {
+	switch {
+	case o.Spec.Overrides != nil:
+		return overriding(o.Spec.Overrides.Strategy), overridesField, &o.Spec.Overrides.RateLimits
+	case o.Spec.Defaults != nil:
+		return defaulting(o.Spec.Defaults.Strategy), defaultsField, &o.Spec.Defaults.RateLimits
+	default:
+		return policy.AtomicDefaults, bareField, &o.Spec.RateLimits
+	}
+}
+
+// RateLimitSpec returns a limit as a policy has it, by its name; nil for none.
+func RateLimitSpec(o *v1alpha1.RateLimitPolicy, name string) any {
+	_, _, limits := rateLimits(o)
+	if limit, ok := limits.Limits[name]; ok {
+		return limit
+	}
+	return nil
+}
+
+// limitReader reads the limits of a policy.
+type limitReader struct {
+	field    string // of the limit that is being read
+	problems []string
+}
+
+// problem notes what is wrong with a field below the one that is being read.
+func (r *limitReader) problem(field, format string, args ...any) {
+	r.problems = append(r.problems, r.field+field+" "+fmt.Sprintf(format, args...))
+}
+
+// The bounds of what the schema lets through.
+const (
+	maxRates    = 4
+	maxCounters = 4
+	minWindow   = time.Second
+	maxWindow   = 24 * time.Hour
+)
+
+// limit reads a limit; false where nothing can be counted by it.
+func (r *limitReader) limit(in v1alpha1.RateLimit) (out Limit, ok bool) {
+	before := len(r.problems)
+	if in.Scope != "" && in.Scope != v1alpha1.LocalScope {
+		r.problem(".scope", "is %q; only Local can be used", in.Scope)
+	}
+	if len(in.Rates) == 0 || len(in.Rates) > maxRates {
+		r.problem(".rates", "has %d rates; 1 to %d are needed", len(in.Rates), maxRates)
+	}
+	for i, rate := range in.Rates[:min(len(in.Rates), maxRates)] {
+		field := fmt.Sprintf(".rates[%d]", i)
+		window, err := time.ParseDuration(string(rate.Window))
+		if err != nil || window < minWindow || window > maxWindow {
+			r.problem(field+".window", "is %q; write a time from 1s to 24h, such as 10s, 1m or 1h", rate.Window)
+		}
+		if rate.Limit < 1 {
+			r.problem(field+".limit", "is %d; at least 1 is needed", rate.Limit)
+		}
+		if slices.ContainsFunc(out.Rates, func(o ir.Rate) bool { return o.Window == window }) {
+			r.problem(field+".window", "is that of another rate; the lower of the two would be in force")
+		}
+		out.Rates = append(out.Rates, ir.Rate{Limit: uint32(max(rate.Limit, 0)), Window: window})
+	}
+	if len(in.Counters) > maxCounters {
+		r.problem(".counters", "has %d counters; at most %d can be used", len(in.Counters), maxCounters)
+	}
+	for i, text := range in.Counters[:min(len(in.Counters), maxCounters)] {
+		c, why := counter(text)
+		switch {
+		case why != "":
+			r.problem(fmt.Sprintf(".counters[%d]", i), "%s", why)
+		case !slices.ContainsFunc(out.Counters, func(o ir.Counter) bool { return reflect.DeepEqual(o, c) }):
+			out.Counters = append(out.Counters, c)
+		}
+	}
+	return out, len(r.problems) == before
+}
+
+// RateLimits returns how requests are counted by what policies say together; nil where they say
+// nothing.
+func RateLimits(e *EffectiveLimits) *ir.RateLimits {
+	if e == nil || e.Rules == nil {
+		return nil
+	}
+	out := &ir.RateLimits{}
+	for _, r := range e.Rules {
+		from := e.Policies[r.From]
+		out.Counted = append(out.Counted, ir.Counted{
+			Key:   ir.RateLimitKey{Policy: from.Policy, Limit: r.Name, On: from.Target.Key, Section: from.Target.Section},
+			Rates: len(r.Value.Rates), Counters: r.Value.Counters,
+		})
+	}
+	return out
+}

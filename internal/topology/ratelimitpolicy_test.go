@@ -1,0 +1,97 @@
+package topology
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+)
+
+// Counters are what a person would guess, and all else is refused with what can be used.
+func TestCounters(t *testing.T) {
+	for text, want := range map[string]string{
+		"client.address":                    "{ClientAddress  []}",
+		"auth.client":                       "{ClientName  []}",
+		"request.host":                      "{RequestHost  []}",
+		"request.method":                    "{RequestMethod  []}",
+		"request.path":                      "{RequestPath  []}",
+		"request.headers['X-Tenant']":       "{RequestHeader x-tenant []}",
+		`request.headers["x-tenant"]`:       "{RequestHeader x-tenant []}",
+		"auth.claims.sub":                   "{TokenClaim  [sub]}",
+		"auth.claims.realm.roles":           "{TokenClaim  [realm roles]}",
+		"auth.claims.example.test/tenant":   "{TokenClaim  [example.test/tenant]}",
+		"auth.claims.https://example/x":     "!name that can't be counted by",
+		"auth.claims.a..b":                  "!name that can't be counted by",
+		"auth.claims.":                      "!name that can't be counted by",
+		"request.headers[':path']":          "!name that can't be counted by",
+		"request.headers['host']":           "!use request.host",
+		"request.headers['a)b%']":           "!name that can't be counted by",
+		"request.headers['']":               "!name that can't be counted by",
+		"request.headers['a' + 'b']":        "!use client.address, auth.client",
+		"request.headers.x":                 "!use client.address, auth.client",
+		"source.address":                    "!use client.address, auth.client",
+		"":                                  "!use client.address, auth.client",
+		"request.headers['x'] || client.ip": "!use client.address, auth.client",
+	} {
+		c, why := counter(text)
+		got := fmt.Sprint(c)
+		if wrong, ok := strings.CutPrefix(want, "!"); ok {
+			if !strings.Contains(why, wrong) {
+				t.Errorf("%q: %v, %q, want %q", text, c, why, wrong)
+			}
+		} else if got != want || why != "" {
+			t.Errorf("%q: %v, %q, want %v", text, c, why, want)
+		}
+	}
+}
+
+// limitWorld has a RateLimitPolicy p with a text behind its targets.
+func limitWorld(t *testing.T, text string) *RateLimitPolicy {
+	t.Helper()
+	w := newWorld(settings{}.options())
+	w.set(t, decode(t, `kind: RateLimitPolicy
+metadata: {name: p, namespace: default}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: web}]
+`+text)...)
+	var p *RateLimitPolicy
+	w.engine.View(func(c *flow.Ctx) {
+		p, _ = flow.Get(c, w.graph.RateLimitPolicies, object.Name{Namespace: "default", Name: "p"})
+	})
+	return p
+}
+
+// A limit that is broken is left out, and costs no other. A policy of nothing else takes the
+// place of none: what it would have limited has the limits that it had.
+func TestBrokenLimitsAreLeftOut(t *testing.T) {
+	for _, c := range []struct {
+		text    string
+		limits  int // -1 for a policy that says nothing
+		problem string
+	}{
+		{"  limits: {a: {rates: [{limit: 1, window: 1s}]}, b: {rates: [{limit: 1, window: 1s}], counters: [who]}}", 1, `spec.limits[b].counters[0] is "who"`},
+		{"  limits: {b: {rates: [{limit: 1, window: 1s}], counters: [who]}}", -1, `is no counter`},
+		{"  overrides: {limits: {b: {rates: [{limit: 1, window: 1s}, {limit: 2, window: 1000ms}]}}}", -1, `spec.overrides.limits[b].rates[1].window is that of another rate`},
+		{"  defaults: {limits: {b: {rates: [{limit: 1, window: 25h}]}}}", -1, `spec.defaults.limits[b].rates[0].window is "25h"; write a time from 1s to 24h`},
+		{"  defaults: {limits: {b: {rates: [{limit: 1, window: 10ms}]}}}", -1, `is "10ms"`},
+		{"  defaults: {}", 0, ""},
+		{"  limits: {a: {rates: [{limit: 1, window: 1h30m}], counters: [client.address, client.address], scope: Local}}", 1, ""},
+	} {
+		p := limitWorld(t, c.text)
+		got, problem := len(p.Asks), ""
+		if p.Asks == nil {
+			got = -1
+		}
+		if p.Refused != nil {
+			problem = p.Refused.Message
+		}
+		if got != c.limits || !strings.Contains(problem, c.problem) || c.problem == "" && problem != "" {
+			t.Errorf("%s: %d limits, want %d; %s", c.text, got, c.limits, problem)
+		}
+		if got == 1 && len(p.Asks[0].Value.Counters) > 1 {
+			t.Errorf("%s: it counts by %v", c.text, p.Asks[0].Value.Counters)
+		}
+	}
+}
