@@ -45,6 +45,14 @@ type Allow struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
 	Hostnames []AllowedHostnames `json:"hostnames,omitzero"`
+
+	// KeySets are hosts from which the controller may fetch the public keys of token
+	// issuers, for AuthPolicies with jwt, beside those with public names and addresses.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	KeySets []AllowedKeySets `json:"keySets,omitzero"`
 }
 
 // Quotas bound what a namespace may have on a Gateway. Where it has more, the oldest objects
@@ -86,6 +94,28 @@ type AllowedHostnames struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=253
 	Hostnames []string `json:"hostnames"`
+}
+
+// AllowedKeySets are hosts from which key sets may be fetched.
+type AllowedKeySets struct {
+	// Names are those of the hosts: id.corp.example for one, *.corp.example for all below.
+	// Names without a dot, and names in .svc and .local, count only where they stand here
+	// as a policy writes them.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=253
+	Names []string `json:"names"`
+
+	// Addresses are ranges of private addresses, such as 10.96.0.0/12, that these names may
+	// resolve to. Loopback, link-local and multicast addresses can't be allowed, and neither
+	// can that of the API server.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=64
+	Addresses []string `json:"addresses,omitzero"`
 }
 
 // SelectedNamespaces are namespaces, by name or by their labels.

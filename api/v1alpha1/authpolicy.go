@@ -189,6 +189,8 @@ type Authentication struct {
 type Anonymous struct{}
 
 // JWT says which tokens are accepted.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.jwks) || self.issuer.matches('^https?://.')",message="without jwks the issuer is asked where its keys are, and has to be an https URL; set jwks"
 type JWT struct {
 	// Issuer is the iss claim of the tokens.
 	// +required
@@ -204,9 +206,12 @@ type JWT struct {
 	// +kubebuilder:validation:items:MaxLength=1024
 	Audiences []string `json:"audiences,omitzero"`
 
-	// JWKS is where the public keys of the issuer are (RFC 7517).
-	// +required
-	JWKS JWKS `json:"jwks,omitzero"`
+	// JWKS is where the public keys of the issuer are (RFC 7517). Without it the issuer is
+	// asked: its configuration (OpenID Connect Discovery 1.0), at
+	// /.well-known/openid-configuration below it, says where they are, and the issuer is
+	// an https URL then.
+	// +optional
+	JWKS *JWKS `json:"jwks,omitempty"`
 
 	// From is where in a request a token is. The default is the header Authorization, after
 	// "Bearer ".
@@ -225,8 +230,15 @@ type JWT struct {
 
 // JWKS is a JSON Web Key Set.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.inline), has(self.secretRef), has(self.configMapRef)].filter(x, x).size() == 1",message="exactly one of inline, secretRef and configMapRef is needed"
+// +kubebuilder:validation:XValidation:rule="[has(self.uri), has(self.inline), has(self.secretRef), has(self.configMapRef)].filter(x, x).size() == 1",message="exactly one of uri, inline, secretRef and configMapRef is needed; without jwks the issuer is asked where its keys are"
 type JWKS struct {
+	// URI is an https URL from which Gatehouse fetches the set, and from time to time anew.
+	// In a cluster it leads to public hosts and to those that the GatewayClass allows.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	URI *string `json:"uri,omitempty"`
+
 	// Inline is the JSON itself.
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536

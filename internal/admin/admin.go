@@ -31,11 +31,14 @@ type Admin struct {
 	View     func() view.View
 	Troubled func() map[view.Trouble]int
 	Ready    http.HandlerFunc
+	More     []prometheus.Collector // of what runs beside these
 }
 
 // Collectors are the metrics of a pipeline and its xDS server.
 func (a Admin) Collectors() []prometheus.Collector {
-	return append([]prometheus.Collector{tableCollector{a.Pipeline.Engine}, tenantCollector{a.Pipeline}, certificateCollector{a.Pipeline}, troubleCollector{a.Troubled}}, a.Server.Collectors()...)
+	return slices.Concat([]prometheus.Collector{
+		tableCollector{a.Pipeline.Engine}, tenantCollector{a.Pipeline}, certificateCollector{a.Pipeline}, troubleCollector{a.Troubled},
+	}, a.Server.Collectors(), a.More)
 }
 
 // Handler serves it.

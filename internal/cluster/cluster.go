@@ -27,6 +27,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/keyset/fetch"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/loop"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -81,6 +82,7 @@ type Cluster struct {
 	pipeline    *pipeline.Pipeline
 	server      *xds.Server
 	loop        *loop.Loop
+	keySets     *fetch.Fetcher
 	proxies     proxies         // where they run
 	selection   selection       // what this process serves
 	running     context.Context // ends with Run
@@ -176,10 +178,11 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 	if err := c.watch(channel); err != nil {
 		return nil, err
 	}
+	c.keySets = c.fetcher()
 	c.loop = loop.New(loop.Options{
 		Pipeline: c.pipeline, Server: c.server, Log: c.log, Sources: len(c.config.Sources),
 		Shadowed: c.shadows.note, Select: c.selection.take,
-		Contents: c.source, ContentsSource: c.clusterSource(),
+		Contents: c.source, ContentsSource: c.clusterSource(), KeySets: c.keySets,
 		Transact: c.tellShadows, Observers: []loop.Observer{c.proxies, c},
 	})
 	c.broadcaster = events.NewBroadcaster(&events.EventSinkImpl{Interface: c.set.EventsV1()})
@@ -292,6 +295,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	})
 	run("events", c.record)
 	run("loop", c.loop.Run)
+	run("key sets", c.keySets.Run)
 	c.runSources(run)
 	for what, service := range c.proxies.services() {
 		run(what, service)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -52,6 +53,41 @@ func withArticle(kind string) string {
 		return "an " + kind
 	}
 	return "a " + kind
+}
+
+// KeySetNotFetched says that the keys of an issuer never could be fetched.
+func KeySetNotFetched(field, why string) string {
+	return field + ": the keys of the issuer can't be fetched, and none are known: " + why
+}
+
+// KeySetKept says that the keys of an issuer can't be fetched anew, and since is when those
+// in force were.
+func KeySetKept(field, why string, since time.Time) string {
+	return field + ": the keys of the issuer can't be fetched anew: " + why + ". Those of " + since.UTC().Format(time.RFC3339) + keySetKept
+}
+
+// keySetKept is a part of messages by which Events are told.
+const keySetKept = " stay in force"
+
+// AuthPolicyAcceptedWithNotes says that a policy is in force, and what there is to know.
+func AuthPolicyAcceptedWithNotes(notes []string) metav1.Condition {
+	return yes(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonAccepted, PolicyAccepted().Message+"; "+strings.Join(notes[:min(len(notes), maxProblems)], "; "))
+}
+
+// PolicyNotes is what an Accepted condition of a policy says beside that all is well; empty
+// for nothing, and where not all is well.
+func PolicyNotes(c metav1.Condition) string {
+	notes, _ := strings.CutPrefix(c.Message, PolicyAccepted().Message+"; ")
+	if notes == c.Message {
+		return ""
+	}
+	return notes
+}
+
+// PolicyFetching says that a policy waits for keys that are being fetched.
+func PolicyFetching(urls []string) metav1.Condition {
+	return no(PolicyConditionProgrammed, PolicyReasonPending, "Nobody passes by tokens whose keys are being fetched: "+
+		strings.Join(urls[:min(len(urls), maxProblems)], ", "))
 }
 
 // Have lists what there is instead of what was asked for, for the end of a sentence.

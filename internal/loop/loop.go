@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/keyset"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -28,6 +29,8 @@ type Options struct {
 	// they count as of the source ContentsSource. Without it they come with the batches.
 	Contents       Contents
 	ContentsSource int
+	// KeySets, if not nil, fetches the key sets that the pipeline asks for.
+	KeySets KeySets
 	// Transact, if not nil, adds to a transaction what the mode has to say.
 	Transact func(*flow.Tx)
 	// Observers follow the commits, in this order.
@@ -41,6 +44,15 @@ type Contents interface {
 	// goroutine calls that function. The loop calls Want, and what the function returns to
 	// take what is newest of them.
 	Want(secrets, configMaps []object.Name) (gone source.Batch, read func(context.Context) (take func() source.Batch))
+}
+
+// KeySets fetches key sets, and hands over what it knows of each by Loop.Learn.
+type KeySets interface {
+	// Want says which are wanted from now on. It returns what is known of those newly
+	// wanted, nil for those that no longer are, and a function that waits until something
+	// has been handed over of the others; nil where there are none. Another goroutine calls
+	// that function.
+	Want(keys []keyset.Key) (known map[keyset.Key]*keyset.Answer, first func(context.Context))
 }
 
 // Observer follows the commits of a loop. The loop calls its methods, which must not
@@ -121,6 +133,15 @@ func (l *Loop) Call(ctx context.Context, do func()) { l.queue.call(ctx, do) }
 func (l *Loop) Update(change func(*flow.Tx)) {
 	l.update(change)
 	l.proceed()
+}
+
+// Learn takes in what is known of a key set, unless ctx ends first: it is not wanted then.
+func (l *Loop) Learn(ctx context.Context, k keyset.Key, a keyset.Answer) {
+	l.Call(ctx, func() {
+		if ctx.Err() == nil {
+			l.Update(func(tx *flow.Tx) { l.Pipeline.TakeKeySets(tx, map[keyset.Key]*keyset.Answer{k: &a}) })
+		}
+	})
 }
 
 // Retry has the contents that are asked for looked for again. For functions that Call

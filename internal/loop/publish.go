@@ -7,6 +7,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/keyset"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -25,6 +26,7 @@ type publication struct {
 	// wanted are the contents that were asked for last, and settled those that were when
 	// the last reading ended: they are known, or known not to be had in time.
 	wanted, settled map[object.Key]struct{}
+	keySets         keySets
 }
 
 // maxRounds bounds how often contents are read for one publication: a certificate may
@@ -86,8 +88,9 @@ func (l *Loop) settledUpdates() []xds.Update {
 			settled := true
 			l.Pipeline.Graph.Contents(c, u.Gateway, func(k object.Key) {
 				_, ok := p.settled[k]
-				settled = settled && ok
+				settled = settled && (ok || l.Contents == nil) // else they come with the batches
 			})
+			l.Pipeline.Graph.KeySets(c, u.Gateway, func(k keyset.Key) { settled = settled && p.keySets.isSettled(k) })
 			if settled {
 				now = append(now, u)
 			} else {
@@ -99,14 +102,56 @@ func (l *Loop) settledUpdates() []xds.Update {
 	return now
 }
 
-// read begins to read the contents that are asked for, if there are new ones.
+// read begins to read the contents and key sets that are asked for, if there are new ones.
 func (l *Loop) read() {
-	if l.Contents == nil {
+	p := &l.publication
+	contents, sets := l.askContents(), l.askKeySets()
+	if contents == nil {
+		p.settled = p.wanted
+	}
+	if sets == nil {
+		p.keySets.settle()
+	}
+	if contents == nil && sets == nil {
 		return
+	}
+	p.reading = true
+	p.rounds++
+	go func() {
+		fetched := make(chan struct{})
+		go func() {
+			defer close(fetched)
+			if sets != nil {
+				sets(p.running)
+			}
+		}()
+		take := func() source.Batch { return source.Batch{} }
+		if contents != nil {
+			ctx, cancel := context.WithTimeout(p.running, readTimeout)
+			take = contents(ctx)
+			cancel()
+		}
+		<-fetched
+		l.Call(p.running, func() {
+			p.reading, p.settled = false, p.wanted
+			p.keySets.settle()
+			if contents := take(); !contents.Empty() {
+				l.takeContents(contents)
+			}
+			l.proceed()
+		})
+	}()
+}
+
+// askContents returns a function that reads the contents that are newly asked for; nil where
+// there are none.
+func (l *Loop) askContents() func(context.Context) (take func() source.Batch) {
+	if l.Contents == nil {
+		return nil
 	}
 	secrets, configMaps, changed := l.Pipeline.Asked()
 	if !changed {
-		return
+		return nil
 	}
 	gone, read := l.Contents.Want(secrets, configMaps)
 	if !gone.Empty() {
@@ -120,24 +165,7 @@ func (l *Loop) read() {
 	for _, n := range configMaps {
 		p.wanted[object.Key{Kind: kind.ConfigMap, Name: n}] = struct{}{}
 	}
-	if read == nil {
-		p.settled = p.wanted
-		return
-	}
-	p.reading = true
-	p.rounds++
-	go func() {
-		ctx, cancel := context.WithTimeout(p.running, readTimeout)
-		take := read(ctx)
-		cancel()
-		l.Call(p.running, func() {
-			p.reading, p.settled = false, p.wanted
-			if contents := take(); !contents.Empty() {
-				l.takeContents(contents)
-			}
-			l.proceed()
-		})
-	}()
+	return read
 }
 
 func (l *Loop) takeContents(b source.Batch) {

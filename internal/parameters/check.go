@@ -34,6 +34,7 @@ func Check(o *v1alpha1.GatewayParameters) field.ErrorList {
 		errs = append(errs, checkRanges(spec.Child("allow", "addresses"), a.Addresses)...)
 		errs = append(errs, checkRanges(spec.Child("allow", "externalIPs"), a.ExternalIPs)...)
 		errs = append(errs, checkHostnames(spec.Child("allow", "hostnames"), a.Hostnames)...)
+		errs = append(errs, checkKeySets(spec.Child("allow", "keySets"), a.KeySets)...)
 	}
 	return errs
 }
@@ -208,8 +209,13 @@ func checkBackends(at *field.Path, b *v1alpha1.Backends) (errs field.ErrorList) 
 			errs = append(errs, field.Invalid(at, name, "can't be allowed: "+why))
 		}
 	}
-	for i, text := range b.PrivateAddresses {
-		at := at.Child("privateAddresses").Index(i)
+	return append(errs, checkPrivate(at.Child("privateAddresses"), b.PrivateAddresses)...)
+}
+
+// checkPrivate checks ranges of private addresses that names may resolve to.
+func checkPrivate(at *field.Path, ranges []string) (errs field.ErrorList) {
+	for i, text := range ranges {
+		at := at.Index(i)
 		prefix, err := netip.ParsePrefix(text)
 		switch {
 		case err != nil || prefix.Masked() != prefix || prefix.Addr().Is4In6():
@@ -217,6 +223,25 @@ func checkBackends(at *field.Path, b *v1alpha1.Backends) (errs field.ErrorList) 
 		case slices.ContainsFunc(ir.Unreachable, prefix.Overlaps):
 			errs = append(errs, field.Invalid(at, text, "has loopback, link-local or multicast addresses, which can't be allowed"))
 		}
+	}
+	return errs
+}
+
+func checkKeySets(at *field.Path, list []v1alpha1.AllowedKeySets) (errs field.ErrorList) {
+	for i, allowed := range list {
+		at := at.Index(i)
+		for j, name := range allowed.Names {
+			at := at.Child("names").Index(j)
+			suffix := strings.TrimPrefix(name, "*.")
+			_, isAddress := netip.ParseAddr(name)
+			switch {
+			case len(validation.IsDNS1123Subdomain(suffix)) > 0 || isAddress == nil:
+				errs = append(errs, field.Invalid(at, name, "is neither a DNS name in lower case, nor *. and one"))
+			case suffix != name && ir.LocalName("a."+suffix) != "":
+				errs = append(errs, field.Invalid(at, name, "can't be allowed as a whole, since "+ir.LocalName("a."+suffix)+"; list its names one by one"))
+			}
+		}
+		errs = append(errs, checkPrivate(at.Child("addresses"), allowed.Addresses)...)
 	}
 	return errs
 }

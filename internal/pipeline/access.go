@@ -5,6 +5,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
@@ -30,7 +31,7 @@ func (p *Pipeline) declarePortFilters(byPort *flow.Index[PortKey, topology.Liste
 // inheritedAccess is who may pass by the policies of a listener and of what is above it.
 func (p *Pipeline) inheritedAccess(c *flow.Ctx, at topology.ListenerKey) *ir.Access {
 	if above := p.Graph.Auth.OnListener(c, at); above != nil {
-		return topology.Access(above.Effective)
+		return p.Graph.Access(c, at.Gateway, above.Effective)
 	}
 	return nil
 }
@@ -72,7 +73,7 @@ func (p *Pipeline) ownAccess(c *flow.Ctx, attached []topology.AttachmentKey) (sa
 			if says == nil {
 				says = make([]func(rule string) *ir.Access, len(attached))
 			}
-			says[i] = accessOf(own)
+			says[i] = p.accessOf(c, attached[i].Listener.Gateway, own)
 		}
 	}
 	return says
@@ -103,14 +104,14 @@ func accessAround(f *ir.Filters) *ir.Access {
 	return f.Access
 }
 
-// accessOf returns who may pass by each rule of a route with policies of its own.
-func accessOf(own *topology.RouteInheritance[topology.AuthRule]) func(rule string) *ir.Access {
+// accessOf returns who may pass by each rule of a route with policies of its own, on a Gateway.
+func (p *Pipeline) accessOf(c *flow.Ctx, gateway object.Name, own *topology.RouteInheritance[topology.AuthRule]) func(rule string) *ir.Access {
 	done := map[*topology.EffectiveAuth]*ir.Access{}
 	return func(rule string) *ir.Access {
 		e := own.On(rule)
 		a, ok := done[e]
 		if !ok {
-			a = topology.Access(e)
+			a = p.Graph.Access(c, gateway, e)
 			done[e] = a
 		}
 		return a

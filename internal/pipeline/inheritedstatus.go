@@ -25,11 +25,15 @@ func (p *Pipeline) declareInheritedStatus() {
 		func(c *flow.Ctx, n *topology.AuthPolicy, at topology.ListenerKey) bool {
 			return n.NeedsCertificates() && !p.Graph.Verifies(c, at)
 		},
+		p.Graph.Fetching,
 	})
 	p.RateLimitPolicyStatus = inheritedStatus(inheritedKind[*topology.RateLimitPolicy, topology.Limit]{
 		p, "rate-limit-policy-status", topology.RateLimitKind, p.Graph.RateLimitPolicies, p.Graph.RateLimitAncestors, p.Graph.RateLimits,
 		func(n *topology.RateLimitPolicy) metav1.Object { return n.Object },
 		func(*flow.Ctx, *topology.RateLimitPolicy, topology.ListenerKey) bool { return false },
+		func(_ *flow.Ctx, _ *topology.RateLimitPolicy, a topology.Ancestor) (metav1.Condition, []string) {
+			return a.Accepted, nil
+		},
 	})
 }
 
@@ -45,6 +49,9 @@ type inheritedKind[N any, R policy.Asks[R]] struct {
 	object    func(N) metav1.Object
 	// unverified reports whether a policy needs certificates that a listener doesn't verify.
 	unverified func(*flow.Ctx, N, topology.ListenerKey) bool
+	// fetching returns whether a policy is accepted on a Gateway, as far as that depends on what
+	// is fetched for it, and what it waits for.
+	fetching func(*flow.Ctx, N, topology.Ancestor) (metav1.Condition, []string)
 }
 
 // inheritedStatus declares the statuses of a kind.
@@ -56,16 +63,22 @@ func inheritedStatus[N any, R policy.Asks[R]](k inheritedKind[N, R]) *flow.Deriv
 			if k.Options.Mode != features.Unmanaged { // a process for one Gateway sees no other
 				missing = k.Graph.MissingTargets(c, k.of.Node(node).Targets)
 			}
+			list = slices.Clone(list)
+			waits := make(map[object.Name][]string, len(list))
+			for i, a := range list {
+				list[i].Accepted, waits[a.Gateway] = k.fetching(c, node, a)
+			}
 			s := status.InheritedPolicy(status.InheritedInput{
 				ControllerName: k.Options.Topology.ControllerName, Object: k.object(node), Ancestors: list, Missing: missing,
-				Programmed: func(a topology.Ancestor) metav1.Condition { return k.programmed(c, name, node, a) },
+				Programmed: func(a topology.Ancestor) metav1.Condition { return k.programmed(c, name, node, a, waits[a.Gateway]) },
 			})
 			emit(name, &s)
 		})
 }
 
-// programmed says how much of a policy is in force on a Gateway.
-func (k *inheritedKind[N, R]) programmed(c *flow.Ctx, name object.Name, node N, a topology.Ancestor) metav1.Condition {
+// programmed says how much of a policy is in force on a Gateway; waits are what is being fetched
+// for it.
+func (k *inheritedKind[N, R]) programmed(c *flow.Ctx, name object.Name, node N, a topology.Ancestor, waits []string) metav1.Condition {
 	if a.Accepted.Status != metav1.ConditionTrue {
 		return condition.PolicyNotProgrammed(a.Accepted)
 	}
@@ -92,6 +105,8 @@ func (k *inheritedKind[N, R]) programmed(c *flow.Ctx, name object.Name, node N, 
 		return condition.PolicyUnserved()
 	case !inForce:
 		return condition.PolicyOverridden(k.overriders(c, name.Namespace, by))
+	case len(waits) > 0:
+		return condition.PolicyFetching(waits)
 	}
 	key := object.Key{Kind: k.of.Kind, Name: name}
 	overridden := k.overriders(c, name.Namespace, by)

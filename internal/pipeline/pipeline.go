@@ -49,6 +49,8 @@ type Pipeline struct {
 	refusals    map[object.Name]map[refusal]bool // the keys of rejected, by Gateway
 	gate        versionGate
 	lastAsked   askedVersions
+	// lastKeySets is askedVersions for key sets, see AskedKeySets.
+	lastKeySets uint64
 
 	changedGateways []flow.Change[object.Name, *topology.Gateway] // since the last transaction with batches
 	pairs           pairs

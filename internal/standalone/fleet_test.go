@@ -30,6 +30,8 @@ type served struct {
 	files   string
 	state   string
 	address string
+	binary  proxy.Binary
+	drain   time.Duration
 	cancel  context.CancelFunc
 	done    chan struct{}
 	err     error
@@ -56,12 +58,23 @@ func serve(t *testing.T, drain time.Duration) *served {
 		t.Fatal(err)
 	}
 	s.write()
+	s.binary, s.drain = binary, drain
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	s.run()
+	s.until("answers", s.answers)
+	return s
+}
+
+// run begins a Standalone, which the end of the test ends.
+func (s *served) run() {
+	s.t.Helper()
+	var err error
 	s.Standalone, err = New(Options{
-		Paths: []string{s.files}, Bind: []string{"127.0.0.1"}, Envoy: binary, Concurrency: 1,
-		StateDir: s.state, DrainTimeout: drain, Log: slog.New(slog.DiscardHandler),
+		Paths: []string{s.files}, Bind: []string{"127.0.0.1"}, Envoy: s.binary, Concurrency: 1,
+		StateDir: s.state, DrainTimeout: s.drain, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	earlier := goleak.IgnoreCurrent() // what clients of API servers leave, of other tests
 	ctx, cancel := context.WithCancel(context.Background())
@@ -70,14 +83,23 @@ func serve(t *testing.T, drain time.Duration) *served {
 		s.err = s.Run(ctx)
 		close(s.done)
 	}()
-	t.Cleanup(func() {
+	s.t.Cleanup(func() {
 		s.Hurry()
 		s.end()
-		os.RemoveAll(dir)
-		goleak.VerifyNone(t, earlier)
+		goleak.VerifyNone(s.t, earlier)
 	})
-	s.until("answers", s.answers)
-	return s
+}
+
+// restart ends a Standalone, and begins the next one.
+func (s *served) restart() *served {
+	s.t.Helper()
+	s.Hurry()
+	s.end()
+	next := &served{
+		t: s.t, files: s.files, state: s.state, address: s.address, binary: s.binary, drain: s.drain, done: make(chan struct{}),
+	}
+	next.run()
+	return next
 }
 
 func (s *served) end() {

@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/keyset"
+	"github.com/gatehouse-dev/gatehouse/internal/keyset/fetch"
 	"github.com/gatehouse-dev/gatehouse/internal/local"
 	"github.com/gatehouse-dev/gatehouse/internal/loop"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -59,6 +61,7 @@ type Standalone struct {
 	server   *xds.Server
 	fleet    *local.Fleet
 	loop     *loop.Loop
+	keySets  *fetch.Fetcher
 	times    *view.Transitions
 	troubled *view.Troubled
 	changes  []view.StateChange
@@ -101,8 +104,13 @@ func New(opts Options) (*Standalone, error) {
 		Pipeline: s.pipeline, Server: s.server, StateDir: opts.StateDir, Envoy: opts.Envoy,
 		Concurrency: opts.Concurrency, DrainTimeout: opts.DrainTimeout, Log: opts.Log, Output: opts.Output,
 	})
+	s.keySets = fetch.New(fetch.Options{
+		Log: opts.Log, StateDir: opts.StateDir,
+		Answer: func(ctx context.Context, k keyset.Key, a keyset.Answer) { s.loop.Learn(ctx, k, a) },
+	})
 	s.loop = loop.New(loop.Options{
-		Pipeline: s.pipeline, Server: s.server, Log: opts.Log, Sources: 1, Observers: []loop.Observer{s, s.fleet},
+		Pipeline: s.pipeline, Server: s.server, Log: opts.Log, Sources: 1, KeySets: s.keySets,
+		Observers: []loop.Observer{s, s.fleet},
 	})
 	return s, nil
 }
@@ -128,6 +136,7 @@ func (s *Standalone) Run(ctx context.Context) error {
 		})
 	})
 	group.Go(func() error { return s.loop.Run(watching) })
+	group.Go(func() error { return s.keySets.Run(watching) })
 	err = group.Wait()
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = nil

@@ -10,6 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/keyset"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
@@ -20,17 +21,22 @@ import (
 type AuthPolicy struct {
 	policy.Node[policy.Rules[AuthRule]]
 	Object *v1alpha1.AuthPolicy
+	// problems are those for which it is refused.
+	problems []string
 }
 
 // Equal reports whether two nodes say the same of the same object.
 func (p *AuthPolicy) Equal(o *AuthPolicy) bool {
-	return p.Object == o.Object && p.Node.Equal(&o.Node)
+	return p.Object == o.Object && p.Node.Equal(&o.Node) && slices.Equal(p.problems, o.problems)
 }
 
 // AuthRule is a rule of an AuthPolicy: credentials that suffice, or a condition. With
 // neither it is for credentials, and nobody has those.
 type AuthRule struct {
-	Token     *ir.TokenIssuer
+	Token *ir.TokenIssuer
+	// Fetched is where the keys of Token are fetched from, which has none then; nil where it
+	// has some. See Graph.Access.
+	Fetched   *keyset.Location
 	Keys      *ir.APIKeys
 	Passwords *ir.Passwords
 	// Certificates are those that listeners verify.
@@ -94,7 +100,7 @@ func (g *Graph) authPolicy(c *flow.Ctx, name object.Name, o *v1alpha1.AuthPolicy
 		p.Asks = policy.NewRules(append(p.Asks, policy.Rule[AuthRule]{Name: authorization, Value: AuthRule{Condition: &ir.AccessCondition{Never: true}}}))
 	}
 	if len(r.problems) > 0 {
-		p.Refused = new(condition.AuthPolicyInvalid(r.problems))
+		p.Refused, p.problems = new(condition.AuthPolicyInvalid(r.problems)), r.problems
 	}
 	return p
 }
@@ -138,15 +144,17 @@ func AuthRuleSpec(o *v1alpha1.AuthPolicy, name string) any {
 	if !ok {
 		return nil
 	}
-	if rule.JWT != nil && rule.JWT.JWKS.Inline != nil {
+	if rule.JWT != nil && rule.JWT.JWKS != nil && rule.JWT.JWKS.Inline != nil {
 		jwt := *rule.JWT
-		jwt.JWKS.Inline, rule.JWT = new("(as the policy has it)"), &jwt
+		jwt.JWKS, rule.JWT = &v1alpha1.JWKS{Inline: new("(as the policy has it)")}, &jwt
 	}
 	return rule
 }
 
-// Access returns who may pass by what policies say together; nil where they say nothing.
-func Access(e *EffectiveAuth) *ir.Access {
+// Access returns who may pass by what policies say together; nil where they say nothing. set
+// returns what a location has; nothing where it is not known, and nobody passes by its tokens
+// then.
+func Access(e *EffectiveAuth, set func(keyset.Location) string) *ir.Access {
 	if e == nil || e.Rules == nil {
 		return nil
 	}
@@ -167,8 +175,8 @@ func Access(e *EffectiveAuth) *ir.Access {
 		}
 		a.Authenticated = true
 		anonymous = anonymous || r.Value.Anonymous
-		if r.Value.Token != nil {
-			a.Tokens = append(a.Tokens, *r.Value.Token)
+		if token, ok := r.Value.token(set); ok {
+			a.Tokens = append(a.Tokens, token)
 		}
 		if r.Value.Keys != nil {
 			a.Keys = append(a.Keys, *r.Value.Keys)

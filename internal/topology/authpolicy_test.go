@@ -1,16 +1,9 @@
 package topology
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/rsa"
-	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/go-jose/go-jose/v4"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
@@ -21,7 +14,7 @@ import (
 // authWorld has an AuthPolicy p with the rules of a text, and Secrets for them.
 func authWorld(t *testing.T, rules string, more ...string) (*world, func() (*AuthPolicy, *ir.Access)) {
 	t.Helper()
-	w := newWorld(settings{}.options())
+	w := newWorld(settings{Tenants: true}.options())
 	const gw = `
 kind: GatewayClass
 metadata: {name: ours}
@@ -42,7 +35,7 @@ spec:
 			p, _ = flow.Get(c, w.graph.AuthPolicies, object.Name{Namespace: "default", Name: "p"})
 			in := w.graph.Auth.OnListener(c, ListenerKey{Gateway: object.Name{Namespace: "default", Name: "g"}, Name: "http"})
 			if in != nil {
-				a = Access(in.Effective)
+				a = Access(in.Effective, nil)
 			}
 		})
 		return p, a
@@ -216,35 +209,5 @@ func TestAuthSecretRotates(t *testing.T) {
 	w.set(t, secret("bob"))
 	if _, a := look(); accessText(a) != "bob" {
 		t.Errorf("with another: %s", accessText(a))
-	}
-}
-
-// Of a key set the public keys that sign are left, and nothing else.
-func TestPublicKeys(t *testing.T) {
-	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	weak, err := rsa.GenerateKey(rand.Reader, 1024) //nolint:gosec // as people have them
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{
-		{Key: ec, KeyID: "private"}, {Key: ec.Public(), KeyID: "other", Use: "enc"}, {Key: weak.Public(), KeyID: "weak"}, {Key: []byte("x"), KeyID: "shared"},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, problems := publicKeys(text)
-	if !strings.Contains(set, `"private"`) || strings.Contains(set, `"d"`) || strings.Contains(set, "other") || strings.Contains(set, "weak") {
-		t.Errorf("public keys: %s", set)
-	}
-	if got := fmt.Sprint(problems); !strings.Contains(got, "1024 bits") || !strings.Contains(got, "kty oct") || len(problems) != 2 {
-		t.Errorf("problems: %s", got)
-	}
-	for _, bad := range []string{"", "[]", `{"keys": 7}`, `{"keys": [7]}`, `{"keys": []}`, `{"keys": [{"kty": "EC"}]}`, strings.Repeat(" ", maxJWKS+1)} {
-		if set, problems := publicKeys([]byte(bad)); set != "" || len(problems) == 0 {
-			t.Errorf("%.20q: %q, %q", bad, set, problems)
-		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/keyset"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
@@ -55,7 +56,7 @@ func (r *authReader) authentication(name string, in v1alpha1.Authentication) Aut
 	said := 0
 	if in.JWT != nil {
 		said++
-		out.Token, out.Headers = r.token(name, in.JWT)
+		out.Token, out.Fetched, out.Headers = r.token(name, in.JWT)
 	}
 	if in.APIKey != nil {
 		said++
@@ -83,15 +84,17 @@ func (r *authReader) authentication(name string, in v1alpha1.Authentication) Aut
 	return out
 }
 
-// token reads an issuer of tokens; nil where none of its tokens can be accepted.
-func (r *authReader) token(name string, in *v1alpha1.JWT) (*ir.TokenIssuer, []string) {
+// token reads an issuer of tokens; nil where none of its tokens can be accepted. Its keys are
+// missing where they are fetched, from the location that is returned.
+func (r *authReader) token(name string, in *v1alpha1.JWT) (*ir.TokenIssuer, *keyset.Location, []string) {
 	out := &ir.TokenIssuer{Name: name, Issuer: in.Issuer, Audiences: slices.Clone(in.Audiences)}
 	ok := true
 	if in.Issuer == "" {
 		r.problem(".jwt.issuer", "is missing")
 		ok = false
 	}
-	if out.JWKS = r.jwks(&in.JWKS); out.JWKS == "" {
+	var fetched *keyset.Location
+	if out.JWKS, fetched = r.jwks(in); out.JWKS == "" && fetched == nil {
 		ok = false
 	}
 	out.From = r.sources(".jwt.from", in.From, ir.CredentialSource{Header: "authorization", Prefix: "Bearer "})
@@ -112,9 +115,9 @@ func (r *authReader) token(name string, in *v1alpha1.JWT) (*ir.TokenIssuer, []st
 		out.Headers = append(out.Headers, ir.ClaimHeader{Claim: claimPath(h.Claim), Header: header})
 	}
 	if !ok {
-		return nil, headers
+		return nil, nil, headers
 	}
-	return out, headers
+	return out, fetched, headers
 }
 
 // claimPath is the path to a claim. Names with a slash, which are URLs, are one name.

@@ -33,9 +33,9 @@ func authContents(o *v1alpha1.AuthPolicy, yield func(object.Key)) {
 	_, _, rules := authRules(o)
 	for _, a := range rules.Authentication {
 		switch {
-		case a.JWT != nil && a.JWT.JWKS.SecretRef != nil:
+		case a.JWT != nil && a.JWT.JWKS != nil && a.JWT.JWKS.SecretRef != nil:
 			refer(kind.Secret, a.JWT.JWKS.SecretRef.Name)
-		case a.JWT != nil && a.JWT.JWKS.ConfigMapRef != nil:
+		case a.JWT != nil && a.JWT.JWKS != nil && a.JWT.JWKS.ConfigMapRef != nil:
 			refer(kind.ConfigMap, a.JWT.JWKS.ConfigMapRef.Name)
 		case a.APIKey != nil:
 			refer(kind.Secret, a.APIKey.SecretRef.Name)

@@ -10,6 +10,7 @@ import (
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/keyset"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
@@ -190,13 +191,20 @@ func drawAuthPolicy(t *rapid.T) *v1alpha1.AuthPolicy {
 	rules := v1alpha1.AuthRules{Authentication: map[string]v1alpha1.Authentication{}, Authorization: map[string]v1alpha1.Authorization{}}
 	for _, name := range []string{"a", "b"} {
 		secret := someName.Draw(t, "secret")
-		switch rapid.IntRange(0, 4).Draw(t, "rule") {
+		switch rapid.IntRange(0, 5).Draw(t, "rule") {
 		case 0:
 			rules.Authentication[name] = v1alpha1.Authentication{APIKey: &v1alpha1.APIKey{SecretRef: v1alpha1.SecretRef{Name: secret}}}
 		case 1:
 			rules.Authentication[name] = v1alpha1.Authentication{JWT: &v1alpha1.JWT{
-				Issuer: "x", JWKS: v1alpha1.JWKS{ConfigMapRef: &v1alpha1.KeyRef{Name: secret}},
+				Issuer: "x", JWKS: &v1alpha1.JWKS{ConfigMapRef: &v1alpha1.KeyRef{Name: secret}},
 			}}
+		case 3:
+			l := someLocation.Draw(t, "location")
+			jwt := &v1alpha1.JWT{Issuer: l.Issuer}
+			if l.URI != "" {
+				jwt.Issuer, jwt.JWKS = "x", &v1alpha1.JWKS{URI: &l.URI}
+			}
+			rules.Authentication[name] = v1alpha1.Authentication{JWT: jwt}
 		case 2:
 			rules.Authorization[name] = v1alpha1.Authorization{Addresses: &v1alpha1.AuthAddresses{Allow: []string{"192.0.2.0/24"}}}
 		}
@@ -212,6 +220,8 @@ func drawAuthPolicy(t *rapid.T) *v1alpha1.AuthPolicy {
 	}
 	return p
 }
+
+var someLocation = rapid.SampledFrom([]keyset.Location{{Issuer: "https://id.test"}, {URI: "https://id.test/keys"}, {URI: "http://id.test/keys"}})
 
 func drawXBackend(t *rapid.T) *gwxv1alpha1.XBackend {
 	b := &gwxv1alpha1.XBackend{ObjectMeta: drawMeta(t)}

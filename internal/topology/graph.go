@@ -9,6 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/keyset"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/parameters"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
@@ -153,6 +154,8 @@ type Graph struct {
 	tlsPoliciesOf  *flow.Index[object.Name, object.Name, []Ancestor]
 	xBackendsOf    *flow.Index[object.Name, object.Name, []Ancestor]
 	authPoliciesOf *flow.Index[object.Name, object.Name, []Ancestor]
+	keySetReaches  flow.Table[object.Name, keyset.Reach]
+	keySetsOver    flow.Table[string, map[keyset.Location]bool]
 
 	// Of ListenerSets:
 	setParents      flow.Table[object.Name, *gwv1.Gateway]
@@ -216,6 +219,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.setSections = g.declareSetSections()
 	g.BackendTLSPolicies = g.declareBackendTLSPolicies()
 	g.TrafficPolicies = g.declareTrafficPolicies()
+	g.declareKeySets()
 	g.AuthPolicies = g.declareAuthPolicies()
 	g.RateLimitPolicies = g.declareRateLimitPolicies()
 	g.XBackends = g.declareXBackends()

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -15,6 +16,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/keyset"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/parameters"
@@ -29,10 +31,11 @@ type history struct {
 	unread  map[string]string
 	kept    map[object.Name]parameters.Kept
 	pairs   map[object.Name]KeptCertificate
+	sets    map[keyset.Key]keyset.Answer
 }
 
 func newHistory() *history {
-	return &history{map[object.Key]source.Object{}, map[string]string{}, map[object.Name]parameters.Kept{}, map[object.Name]KeptCertificate{}}
+	return &history{map[object.Key]source.Object{}, map[string]string{}, map[object.Name]parameters.Kept{}, map[object.Name]KeptCertificate{}, map[keyset.Key]keyset.Answer{}}
 }
 
 // step is what one transaction changes.
@@ -40,6 +43,7 @@ type step struct {
 	source.Batch
 	kept  map[object.Name]parameters.Kept // without settings: no longer
 	pairs map[object.Name]KeptCertificate // without a pair: no longer
+	sets  map[keyset.Key]keyset.Answer    // that says nothing: no longer
 }
 
 // step applies a step to a world.
@@ -59,6 +63,13 @@ func (w *world) step(t testing.TB, s step) {
 				w.in.KeptCertificates.Delete(tx, name)
 			} else {
 				w.in.KeptCertificates.Set(tx, name, kept)
+			}
+		}
+		for k, answer := range s.sets {
+			if answer == (keyset.Answer{}) {
+				w.in.KeySets.Delete(tx, k)
+			} else {
+				w.in.KeySets.Set(tx, k, answer)
 			}
 		}
 	})
@@ -101,6 +112,11 @@ func (h *history) draw(t *rapid.T, in *Inputs) step {
 		s.pairs = map[object.Name]KeptCertificate{name: drawKeptCertificate(t, name)}
 		maps.Copy(h.pairs, s.pairs)
 	}
+	if rapid.IntRange(0, 3).Draw(t, "set?") == 0 {
+		k := keyset.Key{Location: someLocation.Draw(t, "location"), Reach: rapid.SampledFrom([]keyset.Reach{keyset.Public, keyset.Host}).Draw(t, "reach")}
+		s.sets = map[keyset.Key]keyset.Answer{k: rapid.SampledFrom([]keyset.Answer{{}, {Keys: "A"}, {Keys: "B", Problem: "slow"}, {Problem: "down"}}).Draw(t, "answer")}
+		maps.Copy(h.sets, s.sets)
+	}
 	return s
 }
 
@@ -117,6 +133,12 @@ func (h *history) steps() (out []step) {
 	}
 	for _, name := range slices.SortedFunc(maps.Keys(h.pairs), object.Name.Compare) {
 		out = append(out, step{pairs: map[object.Name]KeptCertificate{name: h.pairs[name]}})
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(h.sets), func(a, b keyset.Key) int {
+		return cmp.Or(cmp.Compare(a.URL(), b.URL()), cmp.Compare(a.Reach, b.Reach))
+	}) {
+		answer := h.sets[k]
+		out = append(out, step{sets: map[keyset.Key]keyset.Answer{k: answer}})
 	}
 	return out
 }
@@ -244,7 +266,7 @@ func TestEveryInputIsDrawn(t *testing.T) {
 	if len(empty) > 0 {
 		t.Errorf("nothing is drawn for %q", slices.Sorted(maps.Keys(empty)))
 	}
-	end := step{Batch: source.Batch{Deleted: slices.Collect(maps.Keys(h.objects)), Unread: map[string]string{}}, kept: map[object.Name]parameters.Kept{}, pairs: map[object.Name]KeptCertificate{}}
+	end := step{Batch: source.Batch{Deleted: slices.Collect(maps.Keys(h.objects)), Unread: map[string]string{}}, kept: map[object.Name]parameters.Kept{}, pairs: map[object.Name]KeptCertificate{}, sets: map[keyset.Key]keyset.Answer{}}
 	for kind := range h.unread {
 		end.Unread[kind] = ""
 	}
@@ -253,6 +275,9 @@ func TestEveryInputIsDrawn(t *testing.T) {
 	}
 	for name := range h.pairs {
 		end.pairs[name] = KeptCertificate{}
+	}
+	for k := range h.sets {
+		end.sets[k] = keyset.Answer{}
 	}
 	w.step(t, end)
 	for _, s := range w.engine.Stats() {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/keyset"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/parameters"
@@ -51,6 +52,9 @@ type Inputs struct {
 
 	// KeptCertificates are the last pairs of Secrets that could be used. They hold keys.
 	KeptCertificates *flow.Input[object.Name, KeptCertificate]
+
+	// KeySets are what is known of key sets that are fetched.
+	KeySets *flow.Input[keyset.Key, keyset.Answer]
 
 	// FleetClasses says of a Gateway under which class its newest fleet was made. Package
 	// pipeline sets it before the graph is declared; nil where there are no fleets.
@@ -105,6 +109,7 @@ func NewInputs(e *flow.Engine, kinds *kind.Table) *Inputs {
 	in.Parameters = namespaced[*v1alpha1.GatewayParameters](e, in)
 	in.Kept = flow.NewInput[object.Name, parameters.Kept](e, "kept-parameters", flow.Equal(parameters.SameKept))
 	in.KeptCertificates = flow.NewInput[object.Name, KeptCertificate](e, "kept-secrets", flow.Equal(sameKeptCertificate))
+	in.KeySets = flow.NewInput[keyset.Key, keyset.Answer](e, "key-sets", flow.Equal(flow.Same[keyset.Answer]))
 	in.Unread = flow.NewInput[string, string](e, "unread-kinds", flow.Equal(flow.Same[string]))
 	in.Slices = namespaced[*discoveryv1.EndpointSlice](e, in)
 	in.Others = flow.NewInput[object.Key, source.Object](e, "other-objects", flow.Equal(flow.Same[source.Object]))

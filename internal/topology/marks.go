@@ -26,9 +26,9 @@ func (k CarriedKey) Compare(o CarriedKey) int {
 // Marks declares the marks of the policies of a kind; text is what else tells one
 // version from another, beside its JSON.
 func Marks[P any, S policy.Asks[S]](
-	name string, of policy.Kind[P, S], nodes flow.Table[object.Name, P], text func(P, func(string)),
+	name string, of policy.Kind[P, S], nodes flow.Table[object.Name, P], text func(*flow.Ctx, P, func(string)),
 ) flow.Table[object.Key, uint64] {
-	return flow.Map(name+"-marks", nodes, func(_ *flow.Ctx, k object.Name, p P, emit func(object.Key, uint64)) {
+	return flow.Map(name+"-marks", nodes, func(c *flow.Ctx, k object.Name, p P, emit func(object.Key, uint64)) {
 		n := of.Node(p)
 		d := xxhash.New()
 		write := func(s string) {
@@ -43,7 +43,7 @@ func Marks[P any, S policy.Asks[S]](
 		}
 		said, _ := json.Marshal(n.Asks) //nolint:errchkjson // of our own types
 		write(string(said))
-		text(p, write)
+		text(c, p, write)
 		emit(key, d.Sum64())
 	}, flow.Equal(flow.Same[uint64]))
 }
