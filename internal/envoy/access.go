@@ -30,6 +30,7 @@ const (
 	accessTokens      = "tokens"      // verifies tokens, and lets all others pass
 	accessCredentials = "credentials" //nolint:gosec // a name: refuses those without any credential, by a script
 	accessConditions  = "conditions"  // refuses those that don't meet a condition that is for all
+	accessAddresses   = "addresses "  // and the name of a condition: refuses those of other addresses, where these are many
 	accessWhen        = "when "       // and the name of a condition: refuses those that it is for and that don't meet it
 )
 
@@ -64,17 +65,11 @@ func accessNeeds(a *ir.Access) map[string]bool {
 		accessConditions:  a.Authenticated,
 	}
 	for i := range a.Conditions {
-		needs[conditionFilter(&a.Conditions[i])] = true
+		for _, f := range conditionFilters(&a.Conditions[i]) {
+			needs[f.name] = true
+		}
 	}
 	return needs
-}
-
-// conditionFilter is the name of the filter that has a condition.
-func conditionFilter(c *ir.AccessCondition) string {
-	if c.When == "" {
-		return accessConditions
-	}
-	return accessWhen + c.Name
 }
 
 // access returns what fills the slot; outer are the levels around, from the outside. There is
@@ -89,12 +84,14 @@ func access(a *ir.Access, outer []*ir.Access) (*filterchainv3.FilterChainConfigP
 	}
 	filters := slices.Clone(accessFilters)
 	for i := range a.Conditions {
-		if c := &a.Conditions[i]; c.When != "" {
-			filters = append(filters, accessFilter{name: conditionFilter(c), make: func(*ir.Access) (message, error) { return conditionWhen(c) }})
+		for _, f := range conditionFilters(&a.Conditions[i]) {
+			if f.make != nil {
+				filters = append(filters, f)
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(replaces)) {
-		if strings.HasPrefix(name, accessWhen) && !needs[name] {
+		if !needs[name] && !slices.ContainsFunc(accessFilters, func(f accessFilter) bool { return f.name == name }) {
 			filters = append(filters, accessFilter{name: name, idle: &rbacv3.RBAC{}})
 		}
 	}

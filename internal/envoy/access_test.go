@@ -335,12 +335,19 @@ func TestEnvoyLevelsOfAccess(t *testing.T) {
 			}
 			return &ir.Access{Conditions: []ir.AccessCondition{of("c"), of(level)}}, http.Header{"X-Level": {level}}
 		},
+		"many": func(level string) (*ir.Access, http.Header) { // addresses, of which nobody has one
+			c := ir.AccessCondition{Name: level}
+			for i := range maxInList + 1 {
+				c.Allow = append(c.Allow, netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}), 32))
+			}
+			return &ir.Access{Conditions: []ir.AccessCondition{c}}, nil
+		},
 		"never": func(string) (*ir.Access, http.Header) {
 			return &ir.Access{Conditions: []ir.AccessCondition{{Never: true}}}, nil
 		},
 	}
 	names := slices.Sorted(maps.Keys(kinds))
-	for _, listener := range []string{"nothing", "keys", "tokens", "never", "when"} {
+	for _, listener := range []string{"nothing", "keys", "tokens", "never", "when", "many"} {
 		// One Envoy for each kind at the listener: a host for each kind there, a rule for each.
 		var hosts []*ir.Host
 		for _, host := range names {

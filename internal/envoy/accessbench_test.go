@@ -30,7 +30,8 @@ func BenchmarkAccess(b *testing.B) {
 		{"jwt", &ir.Access{Authenticated: true, Tokens: []ir.TokenIssuer{id.trusted(b)}}, http.Header{"Authorization": {"Bearer " + id.token(b, nil)}}},
 		{"apikey", &ir.Access{Authenticated: true, Keys: []ir.APIKeys{apiKeys("k", map[string]string{"a": "a key as long as keys are"})}}, http.Header{"X-Api-Key": {"a key as long as keys are"}}},
 		{"basic", &ir.Access{Authenticated: true, Passwords: []ir.Passwords{passwordsOf(map[string]string{"a": "b"})}}, http.Header{"Authorization": {basic("a", "b")}}},
-		{"addresses", &ir.Access{Conditions: []ir.AccessCondition{{Allow: office}}}, nil},
+		{"list", &ir.Access{Conditions: []ir.AccessCondition{{Allow: office, When: "true"}}}, nil},
+		{"tree", &ir.Access{Conditions: []ir.AccessCondition{{Allow: office}}}, nil},
 	}
 	backend := newBackend(b, "echo", ir.HTTP1, nil)
 	var rules []*ir.Rule

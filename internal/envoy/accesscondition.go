@@ -3,7 +3,6 @@ package envoy
 import (
 	"fmt"
 	"math"
-	"net/netip"
 	"strconv"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -12,11 +11,25 @@ import (
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	exprpb "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/gatehouse-dev/gatehouse/internal/expression"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
+
+// conditionFilters are the filters that have a condition: one of its own, where not all requests must
+// meet it; or else one of its own for addresses that are many, and the one for all that is left.
+func conditionFilters(c *ir.AccessCondition) (all []accessFilter) {
+	if c.When != "" {
+		return []accessFilter{{name: accessWhen + c.Name, make: func(*ir.Access) (message, error) { return conditionWhen(c) }}}
+	}
+	if inTree(c) {
+		all = append(all, accessFilter{name: accessAddresses + c.Name, make: func(*ir.Access) (message, error) { return addressTree(c) }})
+	}
+	if !inTree(c) || len(c.Claims)+len(c.Clients)+len(c.Methods)+len(c.Headers) > 0 {
+		all = append(all, accessFilter{name: accessConditions})
+	}
+	return all
+}
 
 // conditions are one policy of which all must hold. That a request has passed the script before
 // is among them: if the script fails, the request goes on without having been looked at.
@@ -80,11 +93,13 @@ func condition(c *ir.AccessCondition) (all []*rbacconfigv3.Principal) {
 	if c.Never {
 		return []*rbacconfigv3.Principal{not(anybody())}
 	}
-	if len(c.Allow) > 0 {
-		all = append(all, addresses(c.Allow))
-	}
-	if len(c.Deny) > 0 {
-		all = append(all, not(addresses(c.Deny)))
+	if !inTree(c) {
+		if len(c.Allow) > 0 {
+			all = append(all, addresses(c.Allow))
+		}
+		if len(c.Deny) > 0 {
+			all = append(all, not(addresses(c.Deny)))
+		}
 	}
 	for _, claim := range c.Claims {
 		values := make([]*matcherv3.ValueMatcher, 0, 2*len(claim.Values))
@@ -168,16 +183,6 @@ func metadata(filter string, path []string, value *matcherv3.ValueMatcher) *rbac
 	return &rbacconfigv3.Principal{Identifier: &rbacconfigv3.Principal_SourcedMetadata{
 		SourcedMetadata: &rbacconfigv3.SourcedMetadata{MetadataMatcher: m, MetadataSource: rbacconfigv3.MetadataSource_DYNAMIC},
 	}}
-}
-
-func addresses(ranges []netip.Prefix) *rbacconfigv3.Principal {
-	set := &rbacconfigv3.Principal_Set{}
-	for _, r := range ranges {
-		set.Ids = append(set.Ids, &rbacconfigv3.Principal{Identifier: &rbacconfigv3.Principal_RemoteIp{RemoteIp: &corev3.CidrRange{
-			AddressPrefix: r.Addr().String(), PrefixLen: wrapperspb.UInt32(uint32(r.Bits())), //nolint:gosec // at most 128
-		}}})
-	}
-	return &rbacconfigv3.Principal{Identifier: &rbacconfigv3.Principal_OrIds{OrIds: set}}
 }
 
 func not(p *rbacconfigv3.Principal) *rbacconfigv3.Principal {

@@ -2,6 +2,8 @@ package envoy
 
 import (
 	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,6 +29,7 @@ func TestEnvoyAccessResponses(t *testing.T) {
 		of("/hidden", ir.Access{Authenticated: true, Keys: keys, Unauthenticated: page, Forbidden: page, Conditions: []ir.AccessCondition{never}}, to(b)),
 		of("/teapot", ir.Access{Authenticated: true, Keys: keys, Unauthenticated: &ir.AccessAnswer{Status: 401, Body: "no"}}, to(b)),
 		of("/conditions", ir.Access{Forbidden: page, Conditions: []ir.AccessCondition{when}}, to(refusing)),
+		of("/far", ir.Access{Forbidden: page, Conditions: []ir.AccessCondition{{Name: "far", Allow: slices.Repeat([]netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, maxInList+1)}}}, to(b)),
 		of("/moved", ir.Access{Forbidden: login, Conditions: []ir.AccessCondition{never}}, to(b)),
 	), b, refusing).start(t)
 	key := http.Header{"X-Api-Key": {"secret"}, "X-A": {"request"}}
@@ -45,6 +48,7 @@ func TestEnvoyAccessResponses(t *testing.T) {
 		{"GET", "/teapot", nil, 401, "no", map[string]string{"Content-Type": "text/plain", "Www-Authenticate": "ApiKey"}},
 		{"GET", "/conditions", nil, 403, "the backend's", map[string]string{"X-Why": ""}},
 		{"POST", "/conditions", nil, 404, page.Body, map[string]string{"X-Why": "%REQ(X-A)%"}},
+		{"GET", "/far", nil, 404, page.Body, map[string]string{"X-Why": "%REQ(X-A)%"}},
 		{"GET", "/moved", nil, 302, "", map[string]string{"Location": "https://id.example/?a=%20"}},
 	} {
 		a := r.do(t, c.method, "http://a.example"+c.path, c.header, nil)

@@ -88,6 +88,15 @@ func TestAuthPolicy(t *testing.T) {
 	}
 }
 
+// manyAddresses are so many that Envoy has them as a tree.
+func manyAddresses() string {
+	var all []string
+	for i := range 40 {
+		all = append(all, fmt.Sprintf("192.0.2.%d", i))
+	}
+	return "authorization: {many: {addresses: {allow: [" + strings.Join(all, ", ") + "]}}}"
+}
+
 // TestAuthPolicyThroughEdits makes edits of policies, of what they refer to, of routes and of
 // Gateways, and restarts in between. Before and after each of them a request without
 // credentials is to be stopped, so not one may pass on the way.
@@ -101,6 +110,11 @@ func TestAuthPolicyThroughEdits(t *testing.T) {
 			authPolicy("robots", onGateway, "overrides: {strategy: merge, "+needsKeys+"}"),
 			authPolicy("robots", onGateway, "defaults: {strategy: merge, "+needsKeys+", "+needsOffice+"}"),
 			authPolicy("robots", onHome, needsKeys),
+			authPolicy("robots", onGateway, "authorization: {home: {when: request.path == '/', methods: [POST]}}"),
+			authPolicy("robots", onGateway, "defaults: {strategy: merge, authorization: {home: {when: request.method == 'GET', clients: [alice]}, more: {when: request.headers.nonesuch == 'x', headers: {x-y: [z]}}}}"),
+			authPolicy("robots", onGateway, "authentication: {machines: {clientCertificate: {}}}\nresponses: {unauthenticated: {status: 404}}"),
+			authPolicy("robots", onGateway, "defaults: {strategy: merge, "+needsOffice+", responses: {forbidden: {redirect: /x}}}"),
+			authPolicy("robots", onGateway, manyAddresses()) + authPolicy("more", onHome, "authorization: {home: {when: request.path.startsWith('/'), methods: [POST]}}"),
 			authPolicy("robots", onGateway, "authentication: {none: {apiKey: {secretRef: {name: nonesuch}}}}"),
 			authPolicy("robots", onGateway, needsOffice) + authPolicy("more", onHome, needsKeys),
 			authPolicy("robots", onGateway, needsKeys) + authPolicy("more", onHome, needsOffice),
