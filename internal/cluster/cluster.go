@@ -178,11 +178,10 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 	if err := c.watch(channel); err != nil {
 		return nil, err
 	}
-	c.keySets = c.fetcher()
 	c.loop = loop.New(loop.Options{
 		Pipeline: c.pipeline, Server: c.server, Log: c.log, Sources: len(c.config.Sources),
 		Shadowed: c.shadows.note, Select: c.selection.take,
-		Contents: c.source, ContentsSource: c.clusterSource(), KeySets: c.keySets,
+		Contents: c.source, ContentsSource: c.clusterSource(), KeySets: c.fetcher(),
 		Transact: c.tellShadows, Observers: []loop.Observer{c.proxies, c},
 	})
 	c.broadcaster = events.NewBroadcaster(&events.EventSinkImpl{Interface: c.set.EventsV1()})

@@ -11,13 +11,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/keyset/fetch"
 )
 
-// fetcher fetches the key sets that policies want. Each replica does, for the proxies that are
-// connected to it.
+// fetcher makes what fetches the key sets that policies want. Each replica does, for the proxies
+// that are connected to it.
 func (c *Cluster) fetcher() *fetch.Fetcher {
-	return fetch.New(fetch.Options{
+	c.keySets = fetch.New(fetch.Options{
 		Log: c.log, Refused: apiServers(c.opts.REST),
 		Answer: func(ctx context.Context, k keyset.Key, a keyset.Answer) { c.loop.Learn(ctx, k, a) },
 	})
+	return c.keySets
 }
 
 // apiServers are the hosts of the API server, by the names and addresses that this process

@@ -60,19 +60,14 @@ func KeySetNotFetched(field, why string) string {
 	return field + ": the keys of the issuer can't be fetched, and none are known: " + why
 }
 
-// KeySetKept says that the keys of an issuer can't be fetched anew, and since is when those
+// NoteKeySetKept says that the keys of an issuer can't be fetched anew, and since is when those
 // in force were.
-func KeySetKept(field, why string, since time.Time) string {
+func NoteKeySetKept(field, why string, since time.Time) string {
 	return field + ": the keys of the issuer can't be fetched anew: " + why + ". Those of " + since.UTC().Format(time.RFC3339) + keySetKept
 }
 
 // keySetKept is a part of messages by which Events are told.
 const keySetKept = " stay in force"
-
-// AuthPolicyAcceptedWithNotes says that a policy is in force, and what there is to know.
-func AuthPolicyAcceptedWithNotes(notes []string) metav1.Condition {
-	return yes(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonAccepted, PolicyAccepted().Message+"; "+strings.Join(notes[:min(len(notes), maxProblems)], "; "))
-}
 
 // PolicyNotes is what an Accepted condition of a policy says beside that all is well; empty
 // for nothing, and where not all is well.

@@ -69,6 +69,13 @@ type Key struct {
 	Reach Reach
 }
 
+func (k Key) String() string {
+	if k.Reach == Public {
+		return k.URL()
+	}
+	return k.URL() + " within " + string(k.Reach)
+}
+
 // Answer is what is known of a set. It is equal to another one that says the same.
 type Answer struct {
 	// Keys are the public keys, as JSON; empty where the set never could be fetched.

@@ -22,17 +22,14 @@ import (
 type issuer struct {
 	*httptest.Server
 	t     *testing.T
-	key   *ecdsa.PrivateKey
+	key   atomic.Pointer[ecdsa.PrivateKey]
 	delay atomic.Int64 // of its answers
 }
 
 func newIssuer(t *testing.T) *issuer {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := &issuer{t: t, key: key}
+	i := &issuer{t: t}
+	i.rotate()
 	i.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-time.After(time.Duration(i.delay.Load())):
@@ -43,16 +40,26 @@ func newIssuer(t *testing.T) *issuer {
 		case "/.well-known/openid-configuration":
 			fmt.Fprintf(w, `{"issuer": %q, "jwks_uri": %q}`, i.URL, i.URL+"/keys")
 		case "/keys":
-			_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "k", Algorithm: "ES256", Use: "sig"}}})
+			_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: i.key.Load().Public(), KeyID: "k", Algorithm: "ES256", Use: "sig"}}})
 		}
 	}))
 	t.Cleanup(i.Close)
 	return i
 }
 
+// rotate has it sign by another key.
+func (i *issuer) rotate() {
+	i.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	i.key.Store(key)
+}
+
 func (i *issuer) token() string {
 	i.t.Helper()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: i.key, KeyID: "k"}}, nil)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: i.key.Load(), KeyID: "k"}}, nil)
 	if err != nil {
 		i.t.Fatal(err)
 	}
@@ -136,4 +143,12 @@ spec:
 	if got := s.firstStatus(token); got != http.StatusFound {
 		t.Errorf("after a restart with a slow issuer: %d", got)
 	}
+
+	// Whatever was kept, the issuer is asked, and a key that it has taken out is good no more.
+	id.rotate()
+	id.delay.Store(0)
+	s = s.restart()
+	s.until("tokens by the new key pass, and no others", func() bool {
+		return s.status(id.token()) == http.StatusFound && s.status(token) == http.StatusUnauthorized
+	})
 }

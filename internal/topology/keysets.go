@@ -222,7 +222,7 @@ func (g *Graph) Fetching(c *flow.Ctx, p *AuthPolicy, a Ancestor) (accepted metav
 		case answer.Keys == "":
 			problems = append(problems, condition.KeySetNotFetched(field, answer.Problem))
 		case answer.Problem != "":
-			notes = append(notes, condition.KeySetKept(field, answer.Problem, answer.Since))
+			notes = append(notes, condition.NoteKeySetKept(field, answer.Problem, answer.Since))
 		}
 	})
 	invalid := p.Refused != nil && a.Accepted == *p.Refused
@@ -232,7 +232,7 @@ func (g *Graph) Fetching(c *flow.Ctx, p *AuthPolicy, a Ancestor) (accepted metav
 	case len(problems) > 0:
 		return condition.AuthPolicyInvalid(slices.Concat(p.problems, problems)), nil
 	case len(notes) > 0 && a.Accepted.Reason == string(gwv1.PolicyReasonAccepted):
-		return condition.AuthPolicyAcceptedWithNotes(notes), waits
+		return condition.Noted(a.Accepted, notes...), waits
 	}
 	return a.Accepted, waits
 }

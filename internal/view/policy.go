@@ -46,7 +46,13 @@ func inheritedSummary(s *gwv1.PolicyStatus) Summary {
 			return programmed
 		}
 	}
-	return Summary{State: "Programmed", OK: true}
+	out = Summary{State: "Programmed", OK: true}
+	for _, a := range s.Ancestors {
+		if accepted, ok := condition.Find(a.Conditions, string(gwv1.PolicyConditionAccepted)); ok && out.Message == "" {
+			out.Message = condition.PolicyNotes(accepted)
+		}
+	}
+	return out
 }
 
 func xBackendSummary(s *gwxv1alpha1.BackendStatus) Summary {

@@ -130,6 +130,24 @@ func TestDeletedClassIsShown(t *testing.T) {
 	}
 }
 
+// TestPolicyNotes protects whoever looks why a new key of an issuer is not taken: the policy is
+// in force with the old ones, and the row says so.
+func TestPolicyNotes(t *testing.T) {
+	note := condition.NoteKeySetKept("spec.authentication[a].jwt", "https://id.example/keys answered 503 (text/plain)", time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC))
+	for _, test := range []struct {
+		accepted metav1.Condition
+		message  string
+	}{
+		{condition.PolicyAccepted(), ""},
+		{condition.Noted(condition.PolicyAccepted(), note), note},
+	} {
+		s := &gwv1.PolicyStatus{Ancestors: []gwv1.PolicyAncestorStatus{{Conditions: []metav1.Condition{test.accepted, condition.PolicyProgrammed(nil)}}}}
+		if sum := authSummary(s); !sum.OK || sum.State != "Programmed" || sum.Message != test.message {
+			t.Errorf("%+v, want %q", sum, test.message)
+		}
+	}
+}
+
 // TestListenerNotes protects whoever has to renew a certificate: nothing is wrong with its
 // listener yet, and the row says when it will be.
 func TestListenerNotes(t *testing.T) {

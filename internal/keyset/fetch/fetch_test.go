@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -10,12 +9,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -148,23 +143,6 @@ func (f *fetching) awaitKey(kid string) keyset.Answer {
 	return f.await(kid, func(a keyset.Answer) bool { return strings.Contains(a.Keys, `"`+kid+`"`) && a.Problem == "" })
 }
 
-type buffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.String()
-}
-
 func uri(text string) keyset.Key {
 	return keyset.Key{Location: keyset.Location{URI: text}, Reach: keyset.Host}
 }
@@ -290,123 +268,6 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// names is a resolver.
-type names map[string][]string
-
-func (n names) LookupNetIP(_ context.Context, _, host string) (out []netip.Addr, err error) {
-	for _, text := range n[host] {
-		out = append(out, netip.MustParseAddr(text))
-	}
-	if len(out) == 0 {
-		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
-	}
-	return out, nil
-}
-
-// dialed has a fetcher connect to a server whatever the address is, and notes the addresses.
-func dialed(s *server, addresses *sync.Map) func(*Fetcher) {
-	return func(f *Fetcher) {
-		f.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-			addresses.Store(address, true)
-			return (&net.Dialer{}).DialContext(ctx, network, s.Listener.Addr().String())
-		}
-	}
-}
-
-// By the policies of a cluster nothing is connected to but public hosts and those that a class
-// allows, whatever names, redirects and configurations say.
-func TestReachIsKept(t *testing.T) {
-	inside := keyset.Beyond([]keyset.Allowed{{Names: []string{"*.corp.example.com", "in.auth.svc"}, Addresses: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")}}})
-	resolver := names{
-		"example.com.": {"93.184.216.34"}, "loop.example.com.": {"127.0.0.1", "::1"}, "mapped.example.com.": {"::ffff:127.0.0.1"},
-		"nat64.example.com.": {"64:ff9b::a9fe:a9fe"}, "meta.example.com.": {"169.254.169.254"}, "pod.example.com.": {"10.96.0.5"},
-		"id.corp.example.com.": {"10.96.0.5"}, "other.corp.example.com.": {"10.0.0.1"}, "in.auth.svc": {"10.96.0.6"},
-		"api.example.com.": {"203.0.113.9"}, "api.internal": {"203.0.113.9"}, "api6.example.com.": {"64:ff9b::cb00:7109"},
-		"mixed.example.com.": {"127.0.0.1", "93.184.216.34"}, "id.victim": {"10.96.0.7"},
-	}
-	for name, c := range map[string]struct {
-		reach   keyset.Reach
-		uri     string
-		answer  string // of https://example.com/: a redirect
-		problem string
-		dials   string // beside that of example.com
-	}{
-		"a public host":                {uri: "https://example.com/keys"},
-		"another address of a name":    {uri: "https://mixed.example.com/keys", dials: "93.184.216.34:443"},
-		"loopback":                     {uri: "https://loop.example.com/", problem: `"loop.example.com" resolves to 127.0.0.1, where no key sets are fetched from`},
-		"loopback in IPv6":             {uri: "https://mapped.example.com/", problem: "resolves to 127.0.0.1"},
-		"a metadata service":           {uri: "https://meta.example.com/", problem: "resolves to 169.254.169.254"},
-		"a metadata service by NAT64":  {uri: "https://nat64.example.com/", problem: "resolves to 169.254.169.254"},
-		"a pod":                        {uri: "https://pod.example.com/", problem: "a private address, which the GatewayClass doesn't allow"},
-		"a Service":                    {uri: "https://payments.victim.svc/", problem: "names in .svc are of the cluster"},
-		"a Service by a short name":    {uri: "https://id.victim/", problem: "there is no such host"},
-		"a host of one label":          {uri: "https://kubernetes/", problem: "it has no dot"},
-		"an address":                   {uri: "https://10.96.0.1/", problem: "it is an IP address"},
-		"the API server":               {uri: "https://api.example.com/", problem: "it is the API server"},
-		"the API server by NAT64":      {uri: "https://api6.example.com/", problem: "it is the API server"},
-		"a redirect to loopback":       {uri: "https://example.com/", answer: "https://127.0.0.1/", problem: "it is an IP address"},
-		"a redirect to a metadata one": {uri: "https://example.com/", answer: "https://169.254.169.254/latest", problem: "it is an IP address"},
-		"a redirect to a name of it":   {uri: "https://example.com/", answer: "https://meta.example.com/latest", problem: "resolves to 169.254.169.254"},
-		"a redirect to a Service":      {uri: "https://example.com/", answer: "https://a.b.svc.cluster.local/", problem: "names in .local are of the cluster"},
-		"an allowed name":              {reach: inside, uri: "https://id.corp.example.com/keys", dials: "10.96.0.5:443"},
-		"an allowed Service":           {reach: inside, uri: "https://in.auth.svc/keys", problem: "its certificate is for other hosts", dials: "10.96.0.6:443"},
-		"a name at another address":    {reach: inside, uri: "https://other.corp.example.com/", problem: "resolves to 10.0.0.1, a private address"},
-		"another name at its address":  {reach: inside, uri: "https://pod.example.com/", problem: "resolves to 10.96.0.5, a private address"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			set := jwks(t, "good")
-			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				if c.answer != "" {
-					http.Redirect(w, r, c.answer, http.StatusFound)
-					return
-				}
-				says(set)(w, r)
-			})
-			roots := s.roots()
-			var addresses sync.Map
-			f := run(t, Options{Roots: roots, Resolver: resolver, Refused: []string{"api.internal", "nonesuch"}}, dialed(s, &addresses))
-			f.Want([]keyset.Key{{Location: keyset.Location{URI: c.uri}, Reach: c.reach}})
-			a := f.await("an answer", func(keyset.Answer) bool { return true })
-			if (c.problem == "") != (a.Keys != "") && !strings.Contains(a.Problem, "for other hosts") || !strings.Contains(a.Problem, c.problem) {
-				t.Errorf("%+v, want %q", a, c.problem)
-			}
-			for address := range addresses.Range {
-				if address != c.dials && address != "93.184.216.34:443" {
-					t.Errorf("%v was connected to", address)
-				}
-			}
-			if _, ok := addresses.Load(c.dials); c.dials != "" && !ok {
-				t.Errorf("%s was not connected to", c.dials)
-			}
-		})
-	}
-}
-
-// rebinding is a resolver of an attacker: each answer is another one.
-type rebinding struct{ asked atomic.Int64 }
-
-func (r *rebinding) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
-	if r.asked.Add(1) == 1 {
-		return []netip.Addr{netip.MustParseAddr("93.184.216.34")}, nil
-	}
-	return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
-}
-
-// The address that is connected to is the one that was checked.
-func TestRebinding(t *testing.T) {
-	s := serve(t, says(jwks(t, "good")))
-	var addresses sync.Map
-	f := run(t, Options{Roots: s.roots(), Resolver: &rebinding{}}, dialed(s, &addresses))
-	f.Want([]keyset.Key{{Location: keyset.Location{URI: "https://example.com/"}}})
-	f.awaitKey("good")
-	f.awaitProblem("resolves to 127.0.0.1")
-	for address := range addresses.Range {
-		if address != "93.184.216.34:443" {
-			t.Errorf("%v was connected to", address)
-		}
-	}
-}
-
 // A server that is down is asked again, and what was good stays in force meanwhile.
 func TestServerComesAndGoes(t *testing.T) {
 	s := serve(t, says(jwks(t, "good")))
@@ -425,62 +286,6 @@ func TestServerComesAndGoes(t *testing.T) {
 	}
 	s.answer(says(jwks(t, "better")))
 	f.awaitKey("better")
-}
-
-// The next process has the sets of this one before it asks anybody.
-func TestKept(t *testing.T) {
-	dir := t.TempDir()
-	s := serve(t, says(jwks(t, "good")))
-	k, other := uri(s.URL+"/a"), uri(s.URL+"/b")
-	f := run(t, Options{Roots: s.roots(), StateDir: dir}, nil)
-	f.Want([]keyset.Key{k, other})
-	f.awaitKey("good")
-	f.awaitKey("good")
-	path := filepath.Join(dir, keptFile)
-	until(t, "it is kept", func() bool {
-		text, _ := os.ReadFile(path)
-		return strings.Count(string(text), `\"good\"`) == 2
-	})
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", info.Mode(), err)
-	}
-	f.Want([]keyset.Key{k})
-	until(t, "what is not wanted is not kept", func() bool {
-		text, _ := os.ReadFile(path)
-		return strings.Count(string(text), `\"good\"`) == 1
-	})
-	f.end()
-	s.Close()
-
-	next := run(t, Options{Roots: s.roots(), StateDir: dir}, nil)
-	known, first := next.Want([]keyset.Key{k, other})
-	if a := known[k]; a == nil || !strings.Contains(a.Keys, "good") || known[other] != nil || first == nil {
-		t.Errorf("the next process knows %+v", known)
-	}
-	if a := next.await("what was kept stays", func(a keyset.Answer) bool { return a.Keys != "" }); a.Problem == "" || a.Since.IsZero() {
-		t.Errorf("%+v", a)
-	}
-	next.end()
-
-	for _, text := range []string{"nonsense", `[{"URI":"` + s.URL + `/a","Reach":"host","Keys":"{}"}]`, `{}`} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if known, _ := run(t, Options{Roots: s.roots(), StateDir: dir}, nil).Want([]keyset.Key{k}); len(known) > 0 {
-			t.Errorf("%s: %+v", text, known)
-		}
-	}
-}
-
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(longestWait); !ok(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("not so: %s", what)
-		}
-	}
 }
 
 // There is a bound to the sets, and a server that never answers holds up nobody else's.
