@@ -26,9 +26,10 @@ import (
 // limit costs the counts of few others. All are in every connection manager from the start, and
 // levels enable those that they need and name the limits that are in force.
 
-// RateLimitSlots is how many filters there are. An Envoy has at most eleven stages, by which a
-// filter knows which names of limits are for it.
-const RateLimitSlots = 8
+// RateLimitSlots is how many filters there are. Each takes some 3.5 kB of memory for each filter
+// chain of a proxy, with limits and without. Another number moves limits to other filters. At most
+// eleven are possible: a filter knows by Envoy's stages which names of limits are for it.
+const RateLimitSlots = 4
 
 // maxCounts is how many counts a limit has in a filter at most, one for each value of its
 // counters. The one that has been used least lately goes for a new one.

@@ -1,0 +1,131 @@
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+)
+
+// limitPolicy is a RateLimitPolicy for a target in flow notation, with a spec behind its targets.
+func limitPolicy(name, target, spec string) string {
+	return strings.Replace(authPolicy(name, target, spec), "kind: AuthPolicy", "kind: RateLimitPolicy", 1)
+}
+
+// asTenant sends a request of a tenant; empty for none.
+func (s *site) asTenant(t *testing.T, target, tenant string) int {
+	t.Helper()
+	u, err := url.Parse(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := &clientCall{method: http.MethodGet, url: u, address: s.address}
+	if tenant != "" {
+		call.headers = map[string]string{"X-Tenant": tenant}
+	}
+	o, err := call.do(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.status
+}
+
+// inOtherFilter returns the name of a policy for the route aside whose limit all is in another
+// filter than the limit each of the policy per-tenant for the route home.
+func inOtherFilter(t *testing.T) string {
+	t.Helper()
+	slot := func(policy, limit, route string) int {
+		return envoy.RateLimitSlot(ir.RateLimitKey{
+			Policy: object.Name{Namespace: siteNamespace, Name: policy}, Limit: limit,
+			On: object.Key{Kind: kind.HTTPRoute, Name: object.Name{Namespace: siteNamespace, Name: route}},
+		})
+	}
+	for i := range 1000 {
+		if name := fmt.Sprintf("aside-%d", i); slot(name, "all", "aside") != slot("per-tenant", "each", "home") {
+			return name
+		}
+	}
+	t.Fatal("all limits are in one filter")
+	return ""
+}
+
+const (
+	onAside    = "kind: HTTPRoute, name: aside"
+	eachTenant = "limits: {each: {rates: [{limit: %d, window: 24h}], counters: [\"request.headers['x-tenant']\"]}%s}"
+	inAll      = "limits: {all: {rates: [{limit: %d, window: 24h}]}}"
+)
+
+// TestRateLimitPolicy protects that limits hold through all that happens beside them: by files,
+// with the real Envoy, and with no listener changed for it.
+func TestRateLimitPolicy(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, nil)
+	const home, aside = "http://home.example/", "http://aside.example/"
+	inForce := func(policy string) {
+		t.Helper()
+		s.says(t, "RateLimitPolicy "+policy, "All rules of the policy are in force") // since Envoy has acknowledged it
+	}
+	answered := func(when, target, tenant string, want ...int) {
+		t.Helper()
+		for i, status := range want {
+			if got := s.asTenant(t, target, tenant); got != status {
+				t.Errorf("%s, request %d of tenant %q to %s is answered %d, want %d", when, i, tenant, target, got, status)
+			}
+		}
+	}
+	over := func(when string) {
+		t.Helper()
+		answered(when, home, "a", http.StatusTooManyRequests)
+		answered(when, home, "", http.StatusTooManyRequests)
+	}
+	listeners := s.envoyStats(t, "listener_manager")
+	s.write(t, "limits.yaml", limitPolicy("per-tenant", onHome, fmt.Sprintf(eachTenant, 2, "")))
+	inForce("per-tenant")
+	for _, tenant := range []string{"a", "b", ""} {
+		answered("at first", home, tenant, http.StatusOK, http.StatusOK, http.StatusTooManyRequests)
+	}
+
+	// What happens beside it refills nothing: routes, and limits in other filters.
+	s.write(t, "aside.yaml", siteRoute("aside", "aside.example", "v1"))
+	s.serves(t, "aside.example", "v1")
+	over("after a new route")
+	beside := inOtherFilter(t)
+	s.write(t, "beside.yaml", limitPolicy(beside, onAside, fmt.Sprintf(inAll, 1)))
+	inForce(beside)
+	answered("with a limit of its own", aside, "a", http.StatusOK, http.StatusTooManyRequests)
+	s.write(t, "aside.yaml", siteRoute("aside", "aside.example", "v2"))
+	s.write(t, "beside.yaml", limitPolicy(beside, onAside, fmt.Sprintf(inAll, 100000)))
+	s.serves(t, "aside.example", "v2")
+	over("after an edit of another limit")
+
+	// A limit that is broken costs no other, and says what it could be.
+	s.write(t, "limits.yaml", limitPolicy("per-tenant", onHome, fmt.Sprintf(eachTenant, 1, ", odd: {rates: [{limit: 1, window: 1m}], counters: [client.ip]}")))
+	s.says(t, "RateLimitPolicy per-tenant", `spec.limits[odd].counters[0] is "client.ip", which is no counter; use client.address`)
+	s.write(t, "limits.yaml", limitPolicy("per-tenant", onHome, fmt.Sprintf(eachTenant, 3, "")))
+	inForce("per-tenant")
+	answered("after an edit of the limit", home, "a", http.StatusOK, http.StatusOK, http.StatusOK, http.StatusTooManyRequests)
+
+	// A limit of a Gateway is one for all its routes.
+	s.remove(t, "limits.yaml")
+	s.write(t, "beside.yaml", limitPolicy("together", onGateway, fmt.Sprintf(inAll, 3)))
+	inForce("together")
+	answered("together", home, "a", http.StatusOK)
+	answered("together", aside, "a", http.StatusOK, http.StatusOK, http.StatusTooManyRequests)
+	answered("together", home, "b", http.StatusTooManyRequests)
+
+	s.remove(t, "beside.yaml")
+	s.serves(t, "home.example", "v1")
+	if err := sameStats(listeners, s.envoyStats(t, "listener_manager"), "listener_manager.listener_added", "listener_manager.listener_modified",
+		"listener_manager.listener_removed", "listener_manager.listener_in_place_updated"); err != nil {
+		t.Error(err)
+	}
+}
