@@ -84,6 +84,16 @@ func (p Problem) Breaks() (object.Key, bool) {
 	return key, !key.IsZero()
 }
 
+// Refuses reports whether the problem's object is refused: what is in force of it, if anything
+// is, only stands in for it. Unknown is also said of objects that are in force, where no file is
+// at fault.
+func (p Problem) Refuses() bool {
+	if p.Key.IsZero() || p.Stale {
+		return false
+	}
+	return p.Reason == Invalid || p.File != "" && (p.Reason == Unknown || p.Reason == Syntax)
+}
+
 // Place is where the problem is, as compilers write it: file:line.
 func (p Problem) Place() string {
 	if p.Line == 0 {

@@ -187,7 +187,7 @@ func (v *View) blame() {
 				edits[key] = placed(p, k)
 			}
 		}
-		if key := p.Key.String(); !p.Key.IsZero() && !p.Stale && p.Reason == source.Invalid && refused[key].Reason == "" {
+		if key := p.Key.String(); p.Refuses() && refused[key].Reason == "" {
 			refused[key] = p
 		}
 	}
@@ -195,9 +195,7 @@ func (v *View) blame() {
 		key, sum := v.Items[i].Key(), &v.Items[i].Summary
 		if p, ok := refused[key]; ok {
 			sum.State, sum.OK, sum.Message = string(source.Invalid), false, complaint(p)
-			why := condition.RouteUnsupportedValue(p.Field, p.Message)
-			why.Message = sum.Message
-			v.Items[i].refuse(why)
+			v.Items[i].refuse(p)
 		}
 		if edit := edits[key]; edit != "" {
 			sum.RefusedEdit, sum.own = edit, sum.Message
@@ -210,15 +208,22 @@ func (v *View) blame() {
 }
 
 // refuse replaces what the status says of a stand-in, which is accepted in the place of an
-// object that isn't.
-func (i *Item) refuse(why metav1.Condition) {
+// object that isn't: a route, or a policy.
+func (i *Item) refuse(p source.Problem) {
 	if i.kind == nil || i.kind.Status == nil || i.Status == nil {
 		return
 	}
+	whys := []metav1.Condition{condition.RouteUnsupportedValue(p.Field, p.Message)}
+	if whys[0].Message = complaint(p); i.kind.Family == kind.Policy {
+		accepted := condition.PolicyUnusable(complaint(p))
+		whys = []metav1.Condition{accepted, condition.PolicyNotProgrammed(accepted)}
+	}
 	i.Status = i.kind.Status.WithConditions(i.Status, func(_ string, list []metav1.Condition) []metav1.Condition {
 		for at := range list {
-			if c := &list[at]; c.Type == why.Type && c.Status == metav1.ConditionTrue {
-				c.Status, c.Reason, c.Message = why.Status, why.Reason, why.Message
+			for _, why := range whys {
+				if c := &list[at]; c.Type == why.Type && c.Status == metav1.ConditionTrue {
+					c.Status, c.Reason, c.Message = why.Status, why.Reason, why.Message
+				}
 			}
 		}
 		return list

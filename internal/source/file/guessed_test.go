@@ -91,3 +91,19 @@ func TestHeldForAGuess(t *testing.T) {
 	l.scan()
 	l.holds("replaced by one of another kind")
 }
+
+// A text that can't be read is told of no object that another file has in force: the row of that
+// object would say that it is refused.
+func TestBrokenCopyIsNobody(t *testing.T) {
+	l := newLife(t)
+	write(t, "in/a.yaml", thing("a", "1"))
+	l.start()
+	write(t, "in/b.yaml", thing("a", "2"))
+	l.scan()
+	write(t, "in/b.yaml", "\t: [")
+	problems := l.scan()
+	l.holds("the copy is broken", "a=1")
+	if len(problems) != 1 || strings.Contains(problems[0], "default/a") {
+		t.Errorf("problems are %q", problems)
+	}
+}

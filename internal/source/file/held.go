@@ -55,9 +55,10 @@ func (h *heldObjects) mayBe(def *definition) []*definition {
 
 // tell says in the problem of a broken document what stays in force. The first one names all.
 func (h *heldObjects) tell(p *source.Problem) {
-	switch len(h.all) {
-	case 0:
-	case 1:
+	switch {
+	case len(h.all) == 0:
+	case len(h.all) == 1 && len(h.force) == 0: // another file has it
+	case len(h.all) == 1:
 		p.Stale = h.all[0].object != nil
 		p.Key, p.Guess = h.all[0].key(), object.Key{}
 	default:
