@@ -34,7 +34,9 @@ func rows(p *pipeline.Pipeline) []showing {
 			return inheritedItem(node.Object, node.Targets, s)
 		}),
 		show(p, p.XBackendStatus, p.Graph.XBackends, pipeline.Namespaced(kind.XBackend), xBackendItem),
-		show(p, p.RouteStatus, p.Graph.Routes, pipeline.ByKey(), routeItem),
+		show(p, p.RouteStatus, p.Graph.Routes, pipeline.ByKey(), func(c *flow.Ctx, r *topology.Route, s *gwv1.RouteStatus) *Item {
+			return routeItem(p, c, r, s)
+		}),
 		show(p, p.OtherStatus, p.Inputs.Others, pipeline.ByKey(), func(_ *flow.Ctx, o source.Object, s any) *Item {
 			out := item(o, s)
 			out.Summary = summaryOf(p.Kinds.OfObject(o).Status, s)
@@ -140,7 +142,7 @@ func listenerRows(p *pipeline.Pipeline, c *flow.Ctx, rows []ListenerRow, listene
 	return out
 }
 
-func routeItem(_ *flow.Ctx, r *topology.Route, s *gwv1.RouteStatus) *Item {
+func routeItem(p *pipeline.Pipeline, c *flow.Ctx, r *topology.Route, s *gwv1.RouteStatus) *Item {
 	out := item(r.Object, s)
 	out.Summary = routeSummary(s)
 	for _, parent := range s.Parents {
@@ -151,8 +153,9 @@ func routeItem(_ *flow.Ctx, r *topology.Route, s *gwv1.RouteStatus) *Item {
 			out.Summary.Parents = append(out.Summary.Parents, parentLabel(r.Key.Namespace, ref))
 		}
 	}
-	out.Summary.Path, out.Summary.Redirect = sample(r.Object)
-	out.Summary.Call = sampleCall(r.Object)
+	open := func(rule *gwv1.SectionName) bool { return p.Graph.Open(c, r.Key, rule) }
+	out.Summary.Path, out.Summary.Redirect = sample(r.Object, open)
+	out.Summary.Call = sampleCall(r.Object, open)
 	for _, h := range topology.Hostnames(r.Object) {
 		out.Summary.Hosts = append(out.Summary.Hosts, string(h))
 	}

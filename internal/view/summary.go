@@ -142,8 +142,9 @@ func parentName(ref gwv1.ParentReference) string {
 
 // sample returns a path that a route takes, for a person to try, and whether the
 // answer will be a redirect. Only HTTPRoutes have one. It is empty where every rule asks
-// for more than a path, is guarded, or leads nowhere.
-func sample(o topology.RouteObject) (path string, redirect bool) {
+// for more than a path, is guarded, or leads nowhere. open says of a rule's name whether
+// AuthPolicies let everybody pass.
+func sample(o topology.RouteObject, open func(rule *gwv1.SectionName) bool) (path string, redirect bool) {
 	r, ok := o.(*gwv1.HTTPRoute)
 	if !ok {
 		return "", false
@@ -156,7 +157,7 @@ func sample(o topology.RouteObject) (path string, redirect bool) {
 		if filtered(gwv1.HTTPRouteFilterExternalAuth) || !redirect && !leads(rule.BackendRefs, func(r gwv1.HTTPBackendRef) *int32 { return r.Weight }) {
 			continue
 		}
-		if path, ok := plainPath(rule.Matches); ok {
+		if path, ok := plainPath(rule.Matches); ok && open(rule.Name) {
 			return path, redirect
 		}
 	}
@@ -173,15 +174,15 @@ func leads[R any](refs []R, weight func(R) *int32) bool {
 
 // sampleCall returns a method that a person can call of a GRPCRoute. It is empty where it takes
 // every call, since few servers list theirs, where metadata or expressions decide, where every
-// rule is guarded or leads nowhere, and for other kinds.
-func sampleCall(o topology.RouteObject) string {
+// rule is guarded or leads nowhere, and for other kinds. open is as of sample.
+func sampleCall(o topology.RouteObject, open func(rule *gwv1.SectionName) bool) string {
 	r, ok := o.(*gwv1.GRPCRoute)
 	if !ok {
 		return ""
 	}
 	for _, rule := range r.Spec.Rules {
 		guarded := slices.ContainsFunc(rule.Filters, func(f gwv1.GRPCRouteFilter) bool { return f.Type == gwv1.GRPCRouteFilterExtensionRef })
-		if guarded || !leads(rule.BackendRefs, func(r gwv1.GRPCBackendRef) *int32 { return r.Weight }) {
+		if guarded || !open(rule.Name) || !leads(rule.BackendRefs, func(r gwv1.GRPCBackendRef) *int32 { return r.Weight }) {
 			continue
 		}
 		for _, m := range rule.Matches {

@@ -30,14 +30,17 @@ func TestSampleCall(t *testing.T) {
 		"nothing plain": {[]gwv1.GRPCRouteMatch{withHeader, regex}, ""},
 	} {
 		r := &gwv1.GRPCRoute{Spec: gwv1.GRPCRouteSpec{Rules: []gwv1.GRPCRouteRule{{Matches: test.matches, BackendRefs: make([]gwv1.GRPCBackendRef, 1)}}}}
-		if got := sampleCall(r); got != test.want {
+		if got := sampleCall(r, unguarded); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
-	if got := sampleCall(&gwv1.HTTPRoute{}); got != "" {
+	if got := sampleCall(&gwv1.HTTPRoute{}, unguarded); got != "" {
 		t.Errorf("an HTTPRoute has the call %q", got)
 	}
 }
+
+// unguarded says that AuthPolicies guard no rule but those of a name.
+func unguarded(rule *gwv1.SectionName) bool { return rule == nil }
 
 // What a person is told to try works: no path that is guarded, that leads nowhere, or that
 // asks for a header as well.
@@ -52,6 +55,8 @@ func TestSampleIsAnswered(t *testing.T) {
 	}
 	guarded, idle, open := rule("/admin", 1, gwv1.HTTPRouteFilterExternalAuth), rule("/idle", 0), rule("/open", 1)
 	moved := gwv1.HTTPRouteRule{Filters: []gwv1.HTTPRouteFilter{{Type: gwv1.HTTPRouteFilterRequestRedirect}}}
+	withPolicy := rule("/policy", 1)
+	withPolicy.Name = new(gwv1.SectionName("policy"))
 	withHeader := rule("/header", 1)
 	withHeader.Matches[0].Headers = []gwv1.HTTPHeaderMatch{{Name: "a", Value: "b"}}
 	for name, test := range map[string]struct {
@@ -59,11 +64,11 @@ func TestSampleIsAnswered(t *testing.T) {
 		path     string
 		redirect bool
 	}{
-		"the first that answers": {[]gwv1.HTTPRouteRule{guarded, idle, withHeader, open}, "/open", false},
+		"the first that answers": {[]gwv1.HTTPRouteRule{guarded, idle, withHeader, withPolicy, open}, "/open", false},
 		"a redirect":             {[]gwv1.HTTPRouteRule{moved}, "/", true},
-		"none":                   {[]gwv1.HTTPRouteRule{guarded, idle, withHeader}, "", false},
+		"none":                   {[]gwv1.HTTPRouteRule{guarded, idle, withHeader, withPolicy}, "", false},
 	} {
-		path, redirect := sample(&gwv1.HTTPRoute{Spec: gwv1.HTTPRouteSpec{Rules: test.rules}})
+		path, redirect := sample(&gwv1.HTTPRoute{Spec: gwv1.HTTPRouteSpec{Rules: test.rules}}, unguarded)
 		if path != test.path || redirect != test.redirect {
 			t.Errorf("%s: %q, %v; want %q, %v", name, path, redirect, test.path, test.redirect)
 		}
@@ -90,7 +95,7 @@ func TestSampleCallIsAnswered(t *testing.T) {
 		"every call":             {[]gwv1.GRPCRouteRule{rule("", 1)}, ""},
 		"none":                   {[]gwv1.GRPCRouteRule{rule("", 1, guard), rule("", 0), {}}, ""},
 	} {
-		if call := sampleCall(&gwv1.GRPCRoute{Spec: gwv1.GRPCRouteSpec{Rules: test.rules}}); call != test.call {
+		if call := sampleCall(&gwv1.GRPCRoute{Spec: gwv1.GRPCRouteSpec{Rules: test.rules}}, unguarded); call != test.call {
 			t.Errorf("%s: %q, want %q", name, call, test.call)
 		}
 	}
