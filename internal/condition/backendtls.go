@@ -41,23 +41,6 @@ func PolicyConflicted(target, winner string) metav1.Condition {
 		fmt.Sprintf("BackendTLSPolicy %s targets %s too, and takes precedence; remove one of the two, or name ports in sectionName", winner, target))
 }
 
-// PolicyTargetMissing says that the object that a policy targets does not exist.
-func PolicyTargetMissing(object string) metav1.Condition {
-	return no(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonTargetNotFound,
-		fmt.Sprintf("%s does not exist; create it or correct targetRefs", object))
-}
-
-// PolicySectionMissing says that an object has no section of that name; word is what its
-// sections are called, and names are those that it has.
-func PolicySectionMissing(object, word, section string, names []string) metav1.Condition {
-	have := "its " + word + "s have no names"
-	if len(names) > 0 {
-		have = "it has " + quoted(names)
-	}
-	return no(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonTargetNotFound,
-		fmt.Sprintf("%s has no %s named %q; %s; correct sectionName", object, word, section, have))
-}
-
 // PolicyResolvedRefs says that every reference of the policy can be used.
 func PolicyResolvedRefs() metav1.Condition {
 	return yes(gwv1.BackendTLSPolicyConditionResolvedRefs, gwv1.BackendTLSPolicyReasonResolvedRefs, "All references are resolved")

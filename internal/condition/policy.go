@@ -34,6 +34,36 @@ func PolicyAffected(kind string, names []string, others int) metav1.Condition {
 		fmt.Sprintf("Object affected by %s %s", kind, strings.Join(names, ", ")))
 }
 
+// PolicyTargetMissing says that the object that a policy targets does not exist.
+func PolicyTargetMissing(m Missing) metav1.Condition {
+	text := m.text("targetRefs")
+	if m.At == "" && m.Elsewhere != "" { // where no policy reaches
+		text = fmt.Sprintf("%s does not exist, but %s/%s does; a policy is for objects of its own namespace: correct metadata.namespace or targetRefs", m, m.Elsewhere, m.Name)
+	}
+	return no(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonTargetNotFound, text)
+}
+
+// PolicySectionMissing says that an object has no section of that name; word is what its
+// sections are called, names are those that it has, and near is the one that may be meant, empty
+// for none.
+func PolicySectionMissing(object, word, section, near string, names []string) metav1.Condition {
+	have, correct := "its "+word+"s have no names", "; correct sectionName"
+	if len(names) > 0 {
+		have = "it has " + quoted(names)
+	}
+	if near != "" {
+		correct = fmt.Sprintf("; did you mean %q? Correct sectionName", near)
+	}
+	return no(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonTargetNotFound,
+		fmt.Sprintf("%s has no %s named %q; %s%s", object, word, section, have, correct))
+}
+
+// Unguarded is the condition of a policy without its target, where the policy says who may pass.
+func Unguarded(missing metav1.Condition) metav1.Condition {
+	missing.Message += "; what it was to guard is not guarded by it"
+	return missing
+}
+
 // PolicyUnusable says why a policy can't be used.
 func PolicyUnusable(why string) metav1.Condition {
 	return no(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonInvalid, why)

@@ -61,7 +61,7 @@ func inheritedStatus[N any, R policy.Asks[R]](k inheritedKind[N, R]) *flow.Deriv
 			list, _ := flow.Get(c, k.ancestors, name)
 			var missing []topology.MissingTarget
 			if k.Options.Mode != features.Unmanaged { // a process for one Gateway sees no other
-				missing = k.Graph.MissingTargets(c, k.of.Node(node).Targets)
+				missing = k.Graph.MissingTargets(c, k.of.Kind, k.of.Node(node).Targets)
 			}
 			list = slices.Clone(list)
 			waits := make(map[object.Name][]string, len(list))

@@ -125,6 +125,7 @@ type Pipeline struct {
 	// notices are what there is to say of objects that have no status of ours.
 	notices     *flow.Derived[object.Name, source.Problem]
 	undefaulted *flow.Derived[object.Key, source.Problem]
+	unguarded   *flow.Derived[object.Name, []source.Problem]
 
 	// Orders that several tables read by.
 	attachedByHost *flow.Index[ir.HostKey, topology.AttachmentKey, *topology.Attachment]
@@ -185,6 +186,7 @@ func newPipeline(opts Options, hosts partition) *Pipeline {
 	p.declareReported()
 	p.declareNotices()
 	p.declareUndefaulted()
+	p.declareUnguarded()
 	flow.Watch(p.Graph.Classes)
 	flow.Watch(p.Graph.Gateways)
 	flow.Watch(p.Graph.OrphanSets)
@@ -272,6 +274,11 @@ func (p *Pipeline) AllProblems(c *flow.Ctx, yield func(source.Problem)) {
 	}
 	for _, notice := range flow.All(c, p.undefaulted) {
 		yield(notice)
+	}
+	for _, list := range flow.All(c, p.unguarded) {
+		for _, notice := range list {
+			yield(notice)
+		}
 	}
 	for k, message := range flow.All(c, p.Graph.Untold) {
 		yield(source.Problem{Key: k.Route, Field: "spec.hostnames", Reason: source.Duplicate, Message: message})

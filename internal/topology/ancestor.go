@@ -27,14 +27,23 @@ type MissingTarget struct {
 	Accepted metav1.Condition
 }
 
-// MissingTargets returns those targets that do not exist.
-func (g *Graph) MissingTargets(c *flow.Ctx, targets []policy.Target) (missing []MissingTarget) {
+// MissingTargets returns those targets of a policy of a kind that do not exist.
+func (g *Graph) MissingTargets(c *flow.Ctx, by object.Kind, targets []policy.Target) (missing []MissingTarget) {
 	for _, t := range targets {
-		if why, whole := g.missingTarget(c, t); whole {
+		if why, whole := g.missingTarget(c, by, t); whole {
 			missing = append(missing, MissingTarget{t, *why})
 		}
 	}
 	return missing
+}
+
+// Lost yields why targets of a policy of a kind do not exist, whole or a section of them.
+func (g *Graph) Lost(c *flow.Ctx, by object.Kind, targets []policy.Target, yield func(metav1.Condition)) {
+	for _, t := range targets {
+		if why, _ := g.missingTarget(c, by, t); why != nil {
+			yield(*why)
+		}
+	}
 }
 
 // Ancestors declares, for every policy of a kind, the Gateways that it concerns, sorted.
@@ -47,7 +56,7 @@ func Ancestors[P any, S policy.Asks[S]](
 	return declareAncestors(g, table, policies, k.Accepted,
 		func(p P) []policy.Target { return k.Node(p).Targets },
 		func(c *flow.Ctx, p P, t policy.Target) *metav1.Condition {
-			if missing, _ := g.missingTarget(c, t); missing != nil {
+			if missing, _ := g.missingTarget(c, k.Kind, t); missing != nil {
 				return missing
 			}
 			return a.Judge(c, p, t)

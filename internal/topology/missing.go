@@ -35,6 +35,52 @@ func (g *Graph) declareNeighbours() {
 		kind.Secret:            neighboursIn(g.in.Secrets),
 		kind.GatewayParameters: neighboursIn(g.in.Parameters),
 	}
+	for of, n := range g.neighbouringRoutes(kind.HTTPRoute, kind.GRPCRoute) {
+		g.neighbours[of] = n
+	}
+}
+
+// neighbouringRoutes are those of kinds of routes, which are in one table.
+func (g *Graph) neighbouringRoutes(kinds ...object.Kind) map[object.Kind]neighbours {
+	all := flow.NewIndex(g.in.Routes, func(k object.Key, _ RouteObject, yield func(object.Key)) {
+		yield(object.Key{Kind: k.Kind, Name: name(k.Namespace, "")})
+	}, object.Key.Compare)
+	type place struct {
+		kind  object.Kind
+		shelf uint8
+	}
+	byName := flow.NewIndex(g.in.Routes, func(k object.Key, _ RouteObject, yield func(place)) {
+		yield(place{k.Kind, shelf(k.Name.Name)})
+	}, object.Key.Compare)
+	out := map[object.Kind]neighbours{}
+	for _, of := range kinds {
+		out[of] = neighbours{
+			siblings: func(c *flow.Ctx, namespace string) iter.Seq[string] {
+				return memberNames(flow.Select(c, all, object.Key{Kind: of, Name: name(namespace, "")}), func(k object.Key) string { return k.Name.Name })
+			},
+			namesakes: func(c *flow.Ctx, name string) []string {
+				var namespaces []string
+				for k := range flow.Select(c, byName, place{of, shelf(name)}).All() {
+					if k.Name.Name == name {
+						namespaces = append(namespaces, k.Namespace)
+					}
+				}
+				return namespaces
+			},
+		}
+	}
+	return out
+}
+
+// memberNames yields the names of the members of an index.
+func memberNames[K comparable, V any](members flow.Members[K, V], name func(K) string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for k := range members.All() {
+			if !yield(name(k)) {
+				return
+			}
+		}
+	}
 }
 
 func neighboursIn[V any](t flow.Table[object.Name, V]) neighbours {
@@ -43,14 +89,7 @@ func neighboursIn[V any](t flow.Table[object.Name, V]) neighbours {
 	byName := flow.NewIndex(t, func(k object.Name, _ V, yield func(uint8)) { yield(shelf(k.Name)) }, object.Name.Compare)
 	return neighbours{
 		siblings: func(c *flow.Ctx, namespace string) iter.Seq[string] {
-			members := flow.Select(c, byNamespace, namespace)
-			return func(yield func(string) bool) {
-				for k := range members.All() {
-					if !yield(k.Name) {
-						return
-					}
-				}
-			}
+			return memberNames(flow.Select(c, byNamespace, namespace), func(k object.Name) string { return k.Name })
 		},
 		namesakes: func(c *flow.Ctx, name string) []string {
 			var namespaces []string

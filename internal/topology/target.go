@@ -11,6 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/spelling"
 )
 
 // targetKind is what there is to know of a kind of objects that policies target.
@@ -37,9 +38,9 @@ var targetKinds = map[object.Kind]targetKind{
 	kind.XBackend:     {sections: xBackendSections, gateways: (*Graph).gatewaysTo},
 }
 
-// missingTarget says that a policy's target does not exist; nil where it does. Whole is whether
-// the object is missing, and not just the section.
-func (g *Graph) missingTarget(c *flow.Ctx, t policy.Target) (why *metav1.Condition, whole bool) {
+// missingTarget says that the target of a policy of a kind does not exist; nil where it does.
+// Whole is whether the object is missing, and not just the section.
+func (g *Graph) missingTarget(c *flow.Ctx, by object.Kind, t policy.Target) (why *metav1.Condition, whole bool) {
 	var sections []string
 	of, ok := targetKinds[t.Kind]
 	if ok {
@@ -47,11 +48,20 @@ func (g *Graph) missingTarget(c *flow.Ctx, t policy.Target) (why *metav1.Conditi
 	}
 	switch {
 	case !ok:
-		return new(condition.PolicyTargetMissing(t.Key.String())), true
+		why, whole = new(condition.PolicyTargetMissing(g.missing(c, t.Key, nil))), true
 	case t.Section != "" && !slices.Contains(sections, t.Section):
-		return new(condition.PolicySectionMissing(t.Key.String(), policy.SectionWord(t.Kind), t.Section, sections)), false
+		near := ""
+		if len(t.Section) > 2 { // of shorter names any other one is near
+			near = spelling.Nearest(t.Section, slices.Values(sections))
+		}
+		why = new(condition.PolicySectionMissing(t.Key.String(), policy.SectionWord(t.Kind), t.Section, near, sections))
+	default:
+		return nil, false
 	}
-	return nil, false
+	if d := g.in.kinds.Of(by); d != nil && d.Guards {
+		why = new(condition.Unguarded(*why))
+	}
+	return why, whole
 }
 
 // gatewaysOf yields the Gateways of ours that a target concerns.

@@ -5,6 +5,7 @@ import (
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 )
 
 // unused is the state of a policy that no Gateway is concerned with.
@@ -20,11 +21,19 @@ func policySummary(s *gwv1.PolicyStatus) Summary {
 			continue
 		}
 		if len(s.Ancestors) > 1 {
-			sum.Message = "Gateway " + string(a.AncestorRef.Name) + ": " + sum.Message
+			sum.Message = kindOf(a.AncestorRef) + " " + string(a.AncestorRef.Name) + ": " + sum.Message
 		}
 		return sum
 	}
 	return Summary{State: "Accepted", OK: true}
+}
+
+// kindOf is the kind of an ancestor.
+func kindOf(ref gwv1.ParentReference) string {
+	if ref.Kind == nil {
+		return kind.Gateway.Name()
+	}
+	return string(*ref.Kind)
 }
 
 // inheritedSummary says of a policy that it is in force, or why it is not.

@@ -78,7 +78,7 @@ func (p *Policies[P, R]) lonely(c *flow.Ctx, n *node[R]) (out []Ancestor) {
 		case n.Refused != nil:
 			a.Accepted = *n.Refused
 		case !p.g.exists(c, a.Of):
-			a.Accepted = condition.PolicyTargetMissing(a.Of.String())
+			a.Accepted = condition.PolicyTargetMissing(condition.Missing{Kind: a.Of.Kind, Namespace: a.Of.Namespace, Name: a.Of.Name})
 		}
 		out = append(out, a)
 	}
