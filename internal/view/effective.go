@@ -93,7 +93,11 @@ func effectiveOf[R policy.Asks[R]](e effective[R], of object.Key, section string
 func (e effective[R]) ofRoute(route object.Key, rule string) (out []Effective) {
 	names := []string{""}
 	if r, ok := flow.Get(e.c, e.p.Graph.Routes, route); ok {
-		names = append(names, topology.RuleNames(r.Object)...)
+		for _, name := range topology.RuleNames(r.Object) {
+			if name != "" { // the others have what the whole route has
+				names = append(names, name)
+			}
+		}
 	}
 	if rule != "" {
 		names = []string{rule}
@@ -105,9 +109,7 @@ func (e effective[R]) ofRoute(route object.Key, rule string) (out []Effective) {
 		whole := e.inherited.On(e.c, at, "")
 		for _, name := range names {
 			in := e.inherited.On(e.c, at, name)
-			if name == "" || rule != "" {
-				out = append(out, e.path(at.Listener, route.String(), name, in))
-			} else if in != whole {
+			if name == "" || rule != "" || in != whole {
 				out = append(out, e.path(at.Listener, route.String(), name, in))
 			}
 		}
