@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -99,6 +101,13 @@ func backends(ctx context.Context, all []string, listen func(context.Context, ec
 		name, addr, ok := strings.Cut(b, "=")
 		if !ok {
 			name, addr = "echo", b
+		}
+		_, port, err := net.SplitHostPort(addr)
+		if err == nil {
+			_, err = strconv.ParseUint(port, 10, 16)
+		}
+		if err != nil {
+			return nil, usageError{fmt.Errorf("%q is not [NAME=]HOST:PORT, such as v1=127.0.0.1:3001", b)}
 		}
 		s, err := listen(ctx, echo.Options{
 			Listen: []string{addr}, Name: name, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),

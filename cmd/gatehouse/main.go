@@ -69,5 +69,14 @@ with Envoy processes on this machine; saving a file takes effect at once.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{flagError(err)} })
 	root.AddCommand(newRun(), newController(), newStaticMode(), newProvisionerMode(), newStatus(), newTranslate(), newTopology(), newPolicies(), newProxy(), newTeardown(), newEnvoy(), newEcho(), newVersion(), newReference())
 	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() != "completion" { // the library's own
+			continue
+		}
+		cmd.Args, cmd.RunE = subcommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		for _, shell := range cmd.Commands() {
+			shell.Args = usage(shell.Args)
+		}
+	}
 	return root
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -18,12 +17,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
-	"github.com/gatehouse-dev/gatehouse/internal/standalone"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 func newPolicies() *cobra.Command {
-	opts := standalone.EvaluateOptions{Bind: []string{"127.0.0.1"}}
+	var evaluate evaluateFlags
 	var paths pathFlags
 	var output, effective string
 	var cluster clusterFlags
@@ -37,56 +35,56 @@ from, and which policies have been overridden by whom. PATH is a directory, a fi
 standard input.
 
 What is shown is what the objects become here and now; what proxies have of it is in
-gatehouse status.`,
+gatehouse status. The exit code is 1 when a file or an object in it has a problem, which is
+told on standard error, and when files hold nothing.`,
 		Example: `  gatehouse policies examples/quickstart
   gatehouse policies -A --effective httproute/shop/cart
   gatehouse policies -n shop --effective httproute/cart/checkout -o yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.Paths = paths.all(args)
 			if err := oneOf("output", output, "", "json", "yaml"); err != nil {
 				return err
 			}
-			p, namespace, err := evaluated(cmd, &opts, &cluster)
+			files := paths.all(args)
+			p, namespace, err := evaluate.evaluated(cmd, files, &cluster, "show", "shown")
 			if err != nil {
 				return err
 			}
 			if effective == "" {
-				return printPolicies(cmd.OutOrStdout(), output, policyItems(p, namespace))
+				err = printPolicies(cmd.OutOrStdout(), output, policyItems(p, namespace))
+			} else {
+				err = showEffective(cmd, p, effective, output, namespace)
 			}
-			of, section, err := sectionNamed(effective, cmp.Or(namespace, "default"))
-			if err != nil {
+			if err != nil || len(files) == 0 {
 				return err
 			}
-			list, ok := view.EffectivePolicies(p, of, section)
-			if !ok {
-				return fmt.Errorf("--effective: no listener serves %s", effective)
-			}
-			return printEffective(cmd.OutOrStdout(), output, list)
+			return judge(cmd.ErrOrStderr(), view.Of(p))
 		},
 	}
 	fl := cmd.Flags()
 	paths.define(fl)
 	fl.StringVarP(&output, "output", "o", "", "json or yaml (default: tables)")
 	fl.StringVar(&effective, "effective", "", "what is in force for KIND/[NAMESPACE/]NAME[/SECTION], such as httproute/shop/cart")
-	fl.BoolVar(&opts.Experimental, "experimental", false, "read the experimental channel of the Gateway API")
+	evaluate.define(fl)
 	cluster.define(fl)
 	complete(cmd, "output", "json", "yaml")
 	return cmd
 }
 
-// evaluated computes what the objects of files or of a cluster become.
-func evaluated(cmd *cobra.Command, opts *standalone.EvaluateOptions, cluster *clusterFlags) (*pipeline.Pipeline, string, error) {
-	switch files, asked := len(opts.Paths) > 0, cluster.asked(cmd); {
-	case !files && !asked:
-		return nil, "", usageError{errors.New("nothing to show: name files, or a cluster's objects with -n NAMESPACE or -A")}
-	case files && asked:
-		return nil, "", usageError{errors.New("either files are shown or a cluster's objects: leave out " + opts.Paths[0] + ", or the flags that choose a cluster")}
-	case asked:
-		return cluster.evaluate(cmd.Context())
+// showEffective writes what is in force for what --effective names.
+func showEffective(cmd *cobra.Command, p *pipeline.Pipeline, effective, output, namespace string) error {
+	of, section, err := sectionNamed(effective, cmp.Or(namespace, "default"))
+	if err != nil {
+		return err
 	}
-	opts.Stdin = cmd.InOrStdin()
-	p, err := standalone.Evaluate(cmd.Context(), *opts)
-	return p, "", err
+	list, ok := view.EffectivePolicies(p, of, section)
+	if ok {
+		return printEffective(cmd.OutOrStdout(), output, list)
+	}
+	_ = tellProblems(cmd.ErrOrStderr(), view.Of(p), namespace) // one of them may be why
+	if err := view.Absent(p, of); err != nil {
+		return fmt.Errorf("--effective: %w", err)
+	}
+	return fmt.Errorf("--effective: no listener serves %s", effective)
 }
 
 // policyItems are the policies of a namespace; of all if it is empty.

@@ -16,19 +16,17 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gatehouse-dev/gatehouse/internal/standalone"
 	"github.com/gatehouse-dev/gatehouse/internal/terminal"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 type statusFlags struct {
-	cluster      clusterFlags
-	output       string
-	stateDir     string
-	once         bool
-	paths        pathFlags
-	unsafe       bool
-	experimental bool
+	cluster  clusterFlags
+	output   string
+	stateDir string
+	once     bool
+	paths    pathFlags
+	evaluate evaluateFlags
 }
 
 func newStatus() *cobra.Command {
@@ -48,7 +46,8 @@ KIND and NAME choose: gateway, route (of any kind), httproute/web,
 httproute/shop/web (with namespace); several may be given. Short names work: gw,
 gc, lset.
 With --once, PATH is a directory, a file or - for standard input, and the exit code is
-1 when a file or an object has a problem.`,
+1 when a file or an object has a problem, and when files hold nothing. The flags that say
+how files are evaluated are those of 'gatehouse run', and make no sense without --once.`,
 		Example: `  gatehouse status
   gatehouse status httproute -o wide
   gatehouse status -A
@@ -59,7 +58,7 @@ With --once, PATH is a directory, a file or - for standard input, and the exit c
 			if err := oneOf("output", f.output, "", "wide", "json", "yaml"); err != nil {
 				return err
 			}
-			paths, wanted, err := f.arguments(args)
+			paths, wanted, err := f.arguments(cmd, args)
 			if err != nil {
 				return err
 			}
@@ -89,8 +88,7 @@ With --once, PATH is a directory, a file or - for standard input, and the exit c
 	fl.StringVar(&f.stateDir, "state-dir", "", "state directory of the running process (default: the only one)")
 	fl.BoolVar(&f.once, "once", false, "evaluate the files of PATH, and exit")
 	f.paths.define(fl)
-	fl.BoolVar(&f.experimental, "experimental", false, "with --once: read the experimental channel of the Gateway API")
-	defineUnsafe(fl, &f.unsafe)
+	f.evaluate.define(fl)
 	f.cluster.define(fl)
 	cmd.MarkFlagsMutuallyExclusive("once", "state-dir")
 	for _, flag := range clusterFlagNames {
@@ -103,14 +101,19 @@ With --once, PATH is a directory, a file or - for standard input, and the exit c
 }
 
 // arguments divides the arguments into files and what is chosen.
-func (f *statusFlags) arguments(args []string) (paths []string, wanted []selection, err error) {
-	if f.once {
+func (f *statusFlags) arguments(cmd *cobra.Command, args []string) (paths []string, wanted []selection, err error) {
+	switch {
+	case f.once:
 		paths, args = f.paths.split(args)
 		if len(paths) == 0 {
 			return nil, nil, usageError{errors.New("--once evaluates files: name them, such as examples/quickstart, or - for standard input")}
 		}
-	} else if len(f.paths.named) > 0 {
+	case len(f.paths.named) > 0:
 		return nil, nil, usageError{errors.New("-f: add --once to evaluate files")}
+	default:
+		if err := f.evaluate.withoutFiles(cmd); err != nil {
+			return nil, nil, err
+		}
 	}
 	wanted, err = parseSelections(args)
 	if err != nil && !f.once && exists(args[0]) {
@@ -125,9 +128,7 @@ func (f *statusFlags) view(cmd *cobra.Command, paths []string) (v view.View, whe
 	ctx := cmd.Context()
 	switch {
 	case f.once:
-		p, err := standalone.Evaluate(ctx, standalone.EvaluateOptions{
-			Paths: paths, Stdin: cmd.InOrStdin(), Experimental: f.experimental, UnsafeParameters: f.unsafe,
-		})
+		p, err := f.evaluate.evaluate(cmd, paths)
 		if err != nil {
 			return view.View{}, "", err
 		}

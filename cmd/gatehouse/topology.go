@@ -11,14 +11,15 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
-	"github.com/gatehouse-dev/gatehouse/internal/standalone"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 	"github.com/gatehouse-dev/gatehouse/pkg/topology"
 )
 
 func newTopology() *cobra.Command {
-	opts := standalone.EvaluateOptions{Bind: []string{"127.0.0.1"}}
+	var evaluate evaluateFlags
 	var paths pathFlags
 	var output, focus string
 	var cluster clusterFlags
@@ -30,7 +31,9 @@ func newTopology() *cobra.Command {
 cluster as a tree, or for Graphviz (dot), Mermaid or programs (json). A route is below a
 listener only where it is attached to it: what allowedRoutes, hostnames and
 ReferenceGrants forbid is not drawn. What something refers to and does not exist is
-drawn as missing. PATH is a directory, a file or - for standard input.
+drawn as missing. PATH is a directory, a file or - for standard input. The exit code is 1
+when a file or an object has a problem, which is told on standard error, and when files
+hold nothing; what there is is drawn then, too.
 
 With --namespace, --all-namespaces, --context or --kubeconfig the objects of a
 Kubernetes cluster are drawn instead, as kubectl would choose it.`,
@@ -38,33 +41,38 @@ Kubernetes cluster are drawn instead, as kubectl would choose it.`,
   gatehouse topology -A --focus gateway/shop/web
   gatehouse topology -n shop -o dot | dot -Tsvg > shop.svg`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.Paths = paths.all(args)
 			if err := oneOf("output", output, forms...); err != nil {
 				return err
 			}
-			p, namespace, err := evaluated(cmd, &opts, &cluster)
+			files := paths.all(args)
+			p, namespace, err := evaluate.evaluated(cmd, files, &cluster, "show", "shown")
 			if err != nil {
 				return err
 			}
 			g := graphOf(p)
-			if focus == "" {
-				return draw(cmd.OutOrStdout(), output, g.Draw(namespaceNodes(g, namespace)...))
+			nodes := namespaceNodes(g, namespace)
+			if focus != "" {
+				node, err := nodeNamed(focus, cmp.Or(namespace, "default"))
+				if err != nil {
+					return err
+				}
+				if !g.Exists(node) {
+					_ = tellProblems(cmd.ErrOrStderr(), view.Of(p), namespace) // one of them may be why
+					return fmt.Errorf("--focus: %w", cmp.Or(view.Absent(p, keyOf(node)), fmt.Errorf("%s is not drawn", node)))
+				}
+				nodes = []topology.Node{node}
 			}
-			node, err := nodeNamed(focus, cmp.Or(namespace, "default"))
-			if err != nil {
+			if err := draw(cmd.OutOrStdout(), output, g.Draw(nodes...)); err != nil || len(files) == 0 {
 				return err
 			}
-			if !g.Exists(node) {
-				return fmt.Errorf("--focus: there is no %s", node)
-			}
-			return draw(cmd.OutOrStdout(), output, g.Draw(node))
+			return judge(cmd.ErrOrStderr(), view.Of(p))
 		},
 	}
 	fl := cmd.Flags()
 	paths.define(fl)
 	fl.StringVarP(&output, "output", "o", "tree", "tree, dot, mermaid or json")
 	fl.StringVar(&focus, "focus", "", "draw what is above and below one object, such as gateway/web or httproute/shop/web")
-	fl.BoolVar(&opts.Experimental, "experimental", false, "read the experimental channel of the Gateway API")
+	evaluate.define(fl)
 	cluster.define(fl)
 	complete(cmd, "output", forms...)
 	return cmd
@@ -113,6 +121,11 @@ func nodeNamed(text, namespace string) (topology.Node, error) {
 		return n, nil
 	}
 	return topology.Node{}, usageError{fmt.Errorf("--focus: %q is no KIND/NAME, such as gateway/web, httproute/shop/web or service/cart", text)}
+}
+
+// keyOf is the key of a node that is an object.
+func keyOf(n topology.Node) object.Key {
+	return object.Key{Kind: object.KindOf(n.Group, n.Kind), Name: object.Name{Namespace: n.Namespace, Name: n.Name}}
 }
 
 func containsFold(words []string, word string) bool {

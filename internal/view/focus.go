@@ -53,12 +53,23 @@ func (f Focus) item(it Item) bool {
 	return true
 }
 
-// UnknownHost says that no route serves the host that is chosen, and which hosts routes do
-// serve; nil where one does, and where no host is chosen.
-func (f Focus) UnknownHost(p *pipeline.Pipeline) error {
-	if f.Host == "" {
-		return nil
+// Missing says that what is chosen doesn't exist, and what does: a route, a Gateway, or a host
+// that routes serve; nil where it exists, and where nothing is chosen.
+func (f Focus) Missing(p *pipeline.Pipeline) error {
+	switch {
+	case !f.Route.IsZero():
+		return Absent(p, f.Route)
+	case f.Gateway != object.Name{}:
+		return Absent(p, object.Key{Kind: kind.Gateway, Name: f.Gateway})
+	case f.Host != "":
+		return f.unknownHost(p)
 	}
+	return nil
+}
+
+// unknownHost says that no route serves the host that is chosen, and which hosts routes do
+// serve; nil where one does.
+func (f Focus) unknownHost(p *pipeline.Pipeline) error {
 	known := map[string]bool{}
 	p.Engine.View(func(c *flow.Ctx) {
 		for k, h := range flow.All(c, p.Hosts) {
