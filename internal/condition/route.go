@@ -212,6 +212,13 @@ func BackendExternalNameMissing(field, service string) metav1.Condition {
 		fmt.Sprintf("Service %s is of type ExternalName, and its spec.externalName is empty", service))
 }
 
+// BackendExternalNamePort says that the targetPort of a Service of type ExternalName is a name,
+// which there are no pods to look up in.
+func BackendExternalNamePort(field, service string, port int32, target string) metav1.Condition {
+	return unresolved(gwv1.RouteReasonBackendNotFound, field,
+		fmt.Sprintf("port %d of Service %s has targetPort %q, and a Service of type ExternalName has no pods that give the name a number; write the number of the port in targetPort", port, service, target))
+}
+
 // BackendNameLocal says that the name of a Service of type ExternalName does not lead
 // out of the cluster, and why.
 func BackendNameLocal(field, service, host, why string) metav1.Condition {

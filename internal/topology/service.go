@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
@@ -83,6 +84,9 @@ func (r *resolver) externalName(s *corev1.Service, ref reference) (*servicePort,
 			return nil, problem(condition.BackendPortNotFound(ref.field(), name, *ref.port, string(transport(ref.use)), portTexts(s, ref.use)))
 		}
 		out.PortName, out.appProtocol = p.Name, valueOr(p.AppProtocol, "")
+		if p.TargetPort.Type == intstr.String && p.TargetPort.StrVal != "" {
+			return nil, problem(condition.BackendExternalNamePort(ref.field(), name, *ref.port, p.TargetPort.StrVal))
+		}
 		if n := p.TargetPort.IntVal; n > 0 {
 			out.TargetPort = n
 		}
