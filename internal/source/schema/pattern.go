@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -43,6 +44,9 @@ func patternInWords(err *field.Error, detail string) string {
 // hostAdvice says what to write in the place of a host that is none.
 func hostAdvice(text string, wildcard bool) string {
 	host := hostOf(text)
+	if !isHost(host, wildcard) {
+		return unusableHost(text, wildcard)
+	}
 	switch {
 	case strings.Contains(text, "://"):
 		return fmt.Sprintf("write %q, without what is before and behind it; listeners say the protocol and rules the path", host)
@@ -50,10 +54,28 @@ func hostAdvice(text string, wildcard bool) string {
 		return fmt.Sprintf("write %q; a path belongs to the matches of a rule", host)
 	case strings.Contains(text, ":"):
 		return fmt.Sprintf("write %q, without the port, which the listeners of the Gateway say", host)
-	case strings.HasSuffix(text, ".") && len(host) > 0, host != text && !strings.ContainsAny(text, " \t_*"):
+	case host != text:
 		return fmt.Sprintf("write %q", host)
-	case wildcard && strings.Contains(text, "*"):
-		return `a * can only stand for what is before the first dot, as in "*.example.com"; leave hostnames out for every host`
 	}
-	return "use small letters, digits, - and dots, with a letter or a digit at both ends of each part"
+	return unusableHost(text, wildcard)
+}
+
+// unusableHost is hostAdvice for what has no host in it that could be written.
+func unusableHost(text string, wildcard bool) string {
+	advice := "use small letters, digits, - and dots, with a letter or a digit at both ends of each part"
+	if wildcard && strings.Contains(text, "*") {
+		advice = `a * can only stand for what is before the first dot, as in "*.example.com"; leave hostnames out for every host`
+	}
+	switch {
+	case strings.Contains(text, "/"):
+		advice += "; leave out what is before and behind the host, too"
+	case strings.Contains(text, ":"):
+		advice += "; leave out the port, too, which the listeners of the Gateway say"
+	}
+	return advice
+}
+
+// isHost reports whether a host, or a wildcard where that may be, can be written as it is.
+func isHost(host string, wildcard bool) bool {
+	return len(validation.IsDNS1123Subdomain(host)) == 0 || wildcard && len(validation.IsWildcardDNS1123Subdomain(host)) == 0
 }
