@@ -26,10 +26,10 @@ const (
 // maxProblems is how many problems of a policy a condition tells.
 const maxProblems = 8
 
-// AuthPolicyInvalid says what is wrong with an AuthPolicy. What of it is broken lets nobody
-// pass.
+// AuthPolicyInvalid says what is wrong with an AuthPolicy. What of it is broken, a rule or an
+// entry of a Secret, lets nobody pass.
 func AuthPolicyInvalid(problems []string) metav1.Condition {
-	return no(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonInvalid, joined(problems)+". What is broken lets nobody pass")
+	return no(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonInvalid, joined(problems)+". By a rule or an entry that is broken nobody passes; the others are in force")
 }
 
 // joined are problems in one sentence, the first of them where there are many.

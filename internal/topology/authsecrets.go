@@ -76,11 +76,11 @@ func (r *authReader) apiKeys(name string, in *v1alpha1.APIKey) *ir.APIKeys {
 	for _, client := range sortedKeys(data) {
 		key := strings.TrimRight(string(data[client]), "\r\n")
 		if key == "" {
-			r.problem(".apiKey.secretRef", "names Secret %s/%s, whose entry %q is empty; give it the client's key", r.namespace, in.SecretRef.Name, client)
+			r.problem(".apiKey.secretRef", "names Secret %s/%s, whose entry %q is empty, so that this client can't pass; give it the client's key", r.namespace, in.SecretRef.Name, client)
 			continue
 		}
 		if strings.ContainsFunc(client, unicode.IsControl) {
-			r.problem(".apiKey.secretRef", "names Secret %s/%s, which has an entry %q; control characters can't be told to a backend", r.namespace, in.SecretRef.Name, client)
+			r.problem(".apiKey.secretRef", "names Secret %s/%s, which has an entry %q; control characters can't be told to a backend, and this client can't pass", r.namespace, in.SecretRef.Name, client)
 			continue
 		}
 		sum := salted(out.Salt, key)
@@ -144,7 +144,7 @@ func (r *authReader) htpasswd(out *ir.Passwords, text, file string) {
 		}
 		user, hash, ok := strings.Cut(entry, ":")
 		if !ok || user == "" || strings.ContainsFunc(user, unicode.IsControl) {
-			r.problem(".basic.secretRef", "names Secret %s/%s, whose line %d is not name:hash", r.namespace, file, line)
+			r.problem(".basic.secretRef", "names Secret %s/%s, whose line %d is not name:hash; nobody passes by that line", r.namespace, file, line)
 			continue
 		}
 		sum, sha := strings.CutPrefix(hash, "{SHA}")
