@@ -144,9 +144,11 @@ func of(p *pipeline.Pipeline, told func(object.Key) any) View {
 // sort puts objects and problems in the order in which they are shown.
 func (v *View) sort(kinds *kind.Table) {
 	sortItems(kinds, v.Items)
-	slices.SortFunc(v.Problems, func(a, b source.Problem) int {
-		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Message, b.Message),
-			a.Key.Compare(b.Key), strings.Compare(a.Field, b.Field))
+	slices.SortStableFunc(v.Problems, func(a, b source.Problem) int {
+		if by := cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)); by != 0 || a.File != "" {
+			return by // a source tells of a file in order: the cause before what follows
+		}
+		return cmp.Or(strings.Compare(a.Message, b.Message), a.Key.Compare(b.Key), strings.Compare(a.Field, b.Field))
 	})
 }
 

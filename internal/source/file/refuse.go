@@ -73,12 +73,17 @@ func (r *reader) refuse(def *definition, refused *refusal, id schema.Identity, i
 		content = meant.Content
 	}
 	content, moved := r.validator.Mended(id, content)
+	causes, errs := schema.CausesOf(errs)
 	for _, err := range errs {
 		if err.Type == field.ErrorTypeRequired && moved[err.Field] {
 			continue // it is there, in another place, of which the cause is told
 		}
 		if !refused.guessed || kindIsSure(refused) {
-			refused.add(def, it.fault(err))
+			f := it.fault(err)
+			if cause := causes.Of(err); cause != nil { // which is told first, by lines
+				f.line = max(f.line, it.fault(cause).line)
+			}
+			refused.add(def, f)
 		}
 	}
 	_, left := r.validator.Decode(id, content)

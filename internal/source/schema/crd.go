@@ -133,20 +133,21 @@ func (s *customSchema) prune(content map[string]any) []string {
 // knows reports whether the schema has a field at the path, as prune writes paths.
 func (s *customSchema) knows(path string) bool { return s.at(steps(path)) != nil }
 
-// meant says which field may be meant by one that the schema doesn't have.
-func (s *customSchema) meant(path string) string {
+// unknownField is the error of a field that the schema doesn't have, with the one that may be
+// meant.
+func (s *customSchema) unknownField(path string) *field.Error {
 	way := steps(path)
 	if len(way) == 0 {
-		return ""
+		return unknownField(path, "")
 	}
 	parent := s.at(way[:len(way)-1])
 	switch {
 	case parent == nil:
-		return ""
+		return unknownField(path, "")
 	case parent.Items != nil:
-		return way[max(0, len(way)-2)] + " is a list: begin each of its items with -"
+		return unknownField(path, way[max(0, len(way)-2)]+" is a list: begin each of its items with -")
 	}
-	return meant(way[len(way)-1], slices.Values(slices.Sorted(maps.Keys(parent.Properties))))
+	return misspelt(path, way[len(way)-1], slices.Values(slices.Sorted(maps.Keys(parent.Properties))))
 }
 
 // inSpec reports whether a field beside spec is one of those in it.

@@ -20,16 +20,21 @@ func unknownField(path, hint string) *field.Error {
 	return &field.Error{Type: field.ErrorTypeForbidden, Field: path, BadValue: unknown{}, Detail: detail}
 }
 
-// meant is the hint of an unknown field or kind that may be another one, misspelt.
-func meant(written string, known iter.Seq[string]) string {
-	if near := spelling.Nearest(written, known); near != "" {
-		return "did you mean " + near + "?"
+// misspelt reports a field that the kind doesn't have and that may be another one of those that
+// it has, where one is near.
+func misspelt(path, written string, known iter.Seq[string]) *field.Error {
+	near := spelling.Nearest(written, known)
+	if near == "" {
+		return unknownField(path, "")
 	}
-	return ""
+	err := unknownField(path, "did you mean "+near+"?")
+	err.BadValue = unknown{meant: near}
+	return err
 }
 
-// unknown marks the errors of unknownField.
-type unknown struct{}
+// unknown marks the errors of unknownField. Meant is the name of the field that may be meant;
+// empty where none is near.
+type unknown struct{ meant string }
 
 // shown is a name out of a document, quoted if it has what can't be printed.
 func shown(name string) string {

@@ -215,14 +215,14 @@ func (v *Validator) unknownFields(id Identity, s *customSchema, content map[stri
 	}
 	errs := make(field.ErrorList, 0, len(paths))
 	for _, path := range paths {
-		hint := s.meant(path)
+		err := s.unknownField(path)
 		if s.inSpec(path) {
-			hint = "it belongs to spec: indent it below that"
+			err = unknownField(path, "it belongs to spec: indent it below that")
 		}
 		if wide != nil && wide.knows(path) {
-			hint = "it is in the experimental channel of the Gateway API: start with --experimental to use it"
+			err = unknownField(path, "it is in the experimental channel of the Gateway API: start with --experimental to use it")
 		}
-		errs = append(errs, unknownField(path, hint))
+		errs = append(errs, err)
 	}
 	return errs
 }

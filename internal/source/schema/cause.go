@@ -1,0 +1,53 @@
+package schema
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Causes are the errors of an object from which others follow: fields that are misspelt.
+type Causes struct{ misspelt []misspeltField }
+
+type misspeltField struct {
+	err    *field.Error
+	parent []string
+	meant  string
+}
+
+// maxCauses bounds what each error is compared with.
+const maxCauses = 20
+
+// CausesOf returns those of some errors, and puts them before the others.
+func CausesOf(errs field.ErrorList) (c Causes, sorted field.ErrorList) {
+	var others field.ErrorList
+	for _, err := range errs {
+		of, ok := err.BadValue.(unknown)
+		if !ok || of.meant == "" {
+			others = append(others, err)
+			continue
+		}
+		sorted = append(sorted, err)
+		if way := steps(err.Field); len(way) > 0 && len(c.misspelt) < maxCauses {
+			c.misspelt = append(c.misspelt, misspeltField{err, way[:len(way)-1], of.meant})
+		}
+	}
+	return c, append(sorted, others...)
+}
+
+// Of returns what an error may follow from: the field that is missing is there under a misspelt
+// name, or a rule is about what that is in; nil for nothing.
+func (c Causes) Of(err *field.Error) *field.Error {
+	if _, is := err.BadValue.(unknown); is || len(c.misspelt) == 0 {
+		return nil
+	}
+	way := steps(err.Field)
+	for _, m := range c.misspelt {
+		n := len(m.parent)
+		missing := err.Type == field.ErrorTypeRequired && len(way) == n+1 && way[n] == m.meant && slices.Equal(way[:n], m.parent)
+		if missing || slices.Equal(way, m.parent) {
+			return m.err
+		}
+	}
+	return nil
+}
