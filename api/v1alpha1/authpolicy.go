@@ -42,7 +42,8 @@ type AuthPolicyList struct {
 // AuthPolicySpec is what a policy is for, and what it says. Its rules stand in defaults, in
 // overrides, or beside the targets, which is the same as defaults with the strategy atomic.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.defaults), has(self.overrides), has(self.authentication) || has(self.authorization)].filter(x, x).size() == 1",message="rules stand in defaults, in overrides, or beside targetRefs, in one of them; {} in defaults or overrides lets everybody pass"
+// +kubebuilder:validation:XValidation:rule="[has(self.defaults), has(self.overrides), has(self.authentication) || has(self.authorization) || has(self.responses)].filter(x, x).size() == 1",message="rules stand in defaults, in overrides, or beside targetRefs, in one of them; {} in defaults or overrides lets everybody pass"
+// +kubebuilder:validation:XValidation:rule="!has(self.responses) || has(self.authentication) || has(self.authorization)",message="responses are for those who don't pass, and without rules all do"
 type AuthPolicySpec struct {
 	// TargetRefs are what the policy is for, in its own namespace: Gateways and ListenerSets,
 	// or one of their listeners by sectionName, HTTPRoutes and GRPCRoutes, or one of their
