@@ -96,6 +96,12 @@ func Have(names []string) string {
 	return "; it has " + quoted(names)
 }
 
+// AuthPolicyAccepted says that an AuthPolicy is valid. Whether it is in force is for its
+// Programmed condition to say.
+func AuthPolicyAccepted() metav1.Condition {
+	return yes(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonAccepted, "The policy is valid")
+}
+
 // PolicyProgrammed says that a policy is in force; overridden are who has taken the place of
 // some of its rules, or of all of them somewhere.
 func PolicyProgrammed(overridden []string) metav1.Condition {
@@ -141,9 +147,24 @@ func PolicyPending(gateway string, behind, of int, why string, overridden []stri
 		message += "; " + why
 	}
 	if len(overridden) > 0 {
-		message += "; overridden somewhere by " + strings.Join(overridden, ", ")
+		message += overriddenSomewhere + strings.Join(overridden, ", ")
 	}
 	return no(PolicyConditionProgrammed, PolicyReasonPending, message)
+}
+
+// overriddenSomewhere is a part of what PolicyPending says, before who has overridden.
+const overriddenSomewhere = "; overridden somewhere by "
+
+// PolicyAcknowledged is a condition of a policy as it will be when no proxy is waited for any
+// more.
+func PolicyAcknowledged(c metav1.Condition) metav1.Condition {
+	if c.Type != string(PolicyConditionProgrammed) || c.Reason != string(PolicyReasonPending) {
+		return c
+	}
+	if at := strings.LastIndex(c.Message, overriddenSomewhere); at >= 0 {
+		return PolicyProgrammed([]string{c.Message[at+len(overriddenSomewhere):]})
+	}
+	return PolicyProgrammed(nil)
 }
 
 // PolicyRefused says that a proxy refuses the configuration that has the policy.

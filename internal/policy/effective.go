@@ -186,6 +186,11 @@ func (c *combination[R]) lost(e *Effective[R], i int, yield func(int)) {
 	if c.lostTo[i] != nil {
 		return
 	}
+	if asks := c.path[i].Asks; asks != nil && len(asks) == 0 { // it says that there shall be none
+		for _, r := range c.rules {
+			yield(r.From)
+		}
+	}
 	for _, r := range c.path[i].Asks {
 		if at, ok := ruleNamed(c.rules, r.Name); ok && c.rules[at].From != i {
 			yield(c.rules[at].From)

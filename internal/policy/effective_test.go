@@ -169,6 +169,16 @@ func TestCombine(t *testing.T) {
 			"a=1(gw)", "gw 1/1, rt 0/0 gw overridden",
 		},
 		{
+			"that none shall be is overridden rule by rule, too", []policy.Placed[hue]{
+				says("gw", mergeOverrides, gateway, "a=1"), says("gx", mergeDefaults, gateway, "b=1"), says("rt", defaults, route, ""),
+			},
+			"a=1(gw) b=1(gx)", "gw 1/1, gx 1/1, rt 0/0 gw gx overridden",
+		},
+		{
+			"none shall be, and none is", []policy.Placed[hue]{says("gw", mergeOverrides, gateway, ""), says("rt", defaults, route, "")},
+			"", "gw 0/0, rt 0/0",
+		},
+		{
 			"what can't be used takes nobody's place", []policy.Placed[hue]{
 				says("gw", defaults, gateway, "a=1"), says("rt", defaults, route, "-"), says("up", overrides, rule, "-"),
 			},
@@ -258,6 +268,9 @@ func TestCombineAgainstOracle(t *testing.T) {
 		for i, o := range e.Policies {
 			if lost := o.InForce < o.Rules; lost != (len(o.By) > 0) && o.Rules > 0 || slices.Contains(o.By, o.Policy) {
 				t.Errorf("%v of %d rules, and taken by %v", o.InForce, o.Rules, o.By)
+			}
+			if usable := path[i].Asks != nil; usable && o.Rules == 0 && len(e.Rules) > 0 && !o.Overridden() {
+				t.Errorf("%s says that there shall be no rules, and is not said to be overridden although there are %d", o.Policy, len(e.Rules))
 			}
 			for _, by := range o.By {
 				winner := slices.IndexFunc(e.Policies, func(o policy.Outcome) bool { return o.Policy == by })
