@@ -10,10 +10,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
@@ -94,10 +92,7 @@ func policyItems(p *pipeline.Pipeline, namespace string) []view.Item {
 		return d == nil || d.Family != kind.Policy || view.Elsewhere(it.Metadata.Namespace, namespace)
 	})
 	for i := range items {
-		// There is no proxy here that it could wait for.
-		if sum := &items[i].Summary; sum.State == string(condition.PolicyReasonPending) {
-			sum.State, sum.Message, sum.OK = string(gwv1.PolicyConditionAccepted), "", true
-		}
+		items[i].WithoutProxies()
 	}
 	return items
 }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
@@ -11,21 +12,23 @@ import (
 // unused is the state of a policy that no Gateway is concerned with.
 const unused = "Unused"
 
+// policySummary says of a policy that it is accepted and in force, or why it is not: of the
+// Gateways that it concerns, where most is amiss.
 func policySummary(s *gwv1.PolicyStatus) Summary {
 	if len(s.Ancestors) == 0 {
 		return Summary{State: unused, OK: true, Message: "no route of a Gateway refers to what the policy targets"}
 	}
-	for _, a := range s.Ancestors {
-		sum := summarize("Accepted", a.Conditions)
-		if sum.OK {
-			continue
-		}
-		if len(s.Ancestors) > 1 {
+	var out Summary
+	for i, a := range s.Ancestors {
+		sum := policyOn(a.Conditions)
+		if sum.Message != "" && len(s.Ancestors) > 1 {
 			sum.Message = kindOf(a.AncestorRef) + " " + string(a.AncestorRef.Name) + ": " + sum.Message
 		}
-		return sum
+		if i == 0 || amiss(sum) > amiss(out) {
+			out = sum
+		}
 	}
-	return Summary{State: "Accepted", OK: true}
+	return out
 }
 
 // kindOf is the kind of an ancestor.
@@ -36,32 +39,67 @@ func kindOf(ref gwv1.ParentReference) string {
 	return string(*ref.Kind)
 }
 
-// inheritedSummary says of a policy that it is in force, or why it is not.
+// inheritedSummary says of a policy that is inherited that it is in force, or why it is not.
 func inheritedSummary(s *gwv1.PolicyStatus) Summary {
-	if len(s.Ancestors) == 0 {
-		return Summary{State: unused, OK: true, Message: "nothing that a Gateway serves is among what the policy targets"}
-	}
 	out := policySummary(s)
-	if !out.OK {
-		return out
-	}
-	for _, a := range s.Ancestors {
-		if programmed := summarize(string(condition.PolicyConditionProgrammed), a.Conditions); !programmed.OK {
-			switch gwv1.PolicyConditionReason(programmed.State) {
-			case condition.PolicyReasonPending, gwv1.PolicyReasonInvalid: // something else is needed
-			default:
-				programmed.OK = true // it is as somebody has asked for
-			}
-			return programmed
-		}
-	}
-	out = Summary{State: "Programmed", OK: true}
-	for _, a := range s.Ancestors {
-		if accepted, ok := condition.Find(a.Conditions, string(gwv1.PolicyConditionAccepted)); ok && out.Message == "" {
-			out.Message = condition.PolicyNotes(accepted)
-		}
+	if out.State == unused {
+		out.Message = "nothing that a Gateway serves is among what the policy targets"
 	}
 	return out
+}
+
+// policyOn is policySummary for one Gateway. That others have taken the place of a policy, or
+// that nothing is served that it could be for, is as somebody has asked for.
+func policyOn(conditions []metav1.Condition) Summary {
+	accepted := find(conditions, string(gwv1.PolicyConditionAccepted))
+	programmed := find(conditions, string(condition.PolicyConditionProgrammed))
+	if programmed == nil || accepted == nil || !condition.Good(*accepted) {
+		return summarize(string(gwv1.PolicyConditionAccepted), conditions)
+	}
+	sum := Summary{State: programmed.Reason, Message: programmed.Message}
+	switch gwv1.PolicyConditionReason(programmed.Reason) {
+	case condition.PolicyReasonPending, gwv1.PolicyReasonInvalid: // something else is needed
+	case condition.PolicyReasonProgrammed:
+		sum.OK, sum.Message = true, condition.PolicyNotes(*accepted)
+	default:
+		sum.OK = true
+	}
+	return sum
+}
+
+// amiss grades states: one with which something is wrong, one that waits, one that is not what
+// the policy says, one that is.
+func amiss(s Summary) int {
+	switch {
+	case !s.OK && s.State != pending:
+		return 3
+	case !s.OK:
+		return 2
+	case s.Message != "":
+		return 1
+	default:
+		return 0
+	}
+}
+
+// WithoutProxies has the summary say what all policies together make of a policy that is inherited,
+// where there is no proxy that it could wait for.
+func (it *Item) WithoutProxies() {
+	told, ok := it.Status.(*gwv1.PolicyStatus)
+	if !ok || it.kind.Kind != kind.AuthPolicy && it.kind.Kind != kind.RateLimitPolicy {
+		return
+	}
+	told = told.DeepCopy()
+	for i := range told.Ancestors {
+		for j, c := range told.Ancestors[i].Conditions {
+			told.Ancestors[i].Conditions[j] = condition.PolicyAcknowledged(c)
+		}
+	}
+	sum := inheritedSummary(told)
+	if sum.State == string(condition.PolicyReasonProgrammed) {
+		sum.State = string(gwv1.PolicyConditionAccepted)
+	}
+	it.Summary.State, it.Summary.OK, it.Summary.Message = sum.State, sum.OK, sum.Message
 }
 
 func xBackendSummary(s *gwxv1alpha1.BackendStatus) Summary {
