@@ -35,9 +35,7 @@ func (g *Graph) declareNeighbours() {
 		kind.Secret:            neighboursIn(g.in.Secrets),
 		kind.GatewayParameters: neighboursIn(g.in.Parameters),
 	}
-	for of, n := range g.neighbouringRoutes(kind.HTTPRoute, kind.GRPCRoute) {
-		g.neighbours[of] = n
-	}
+	maps.Copy(g.neighbours, g.neighbouringRoutes(kind.HTTPRoute, kind.GRPCRoute))
 }
 
 // neighbouringRoutes are those of kinds of routes, which are in one table.

@@ -147,7 +147,7 @@ func TestPolicyNotes(t *testing.T) {
 		{condition.Noted(condition.PolicyAccepted(), note), note},
 	} {
 		s := &gwv1.PolicyStatus{Ancestors: []gwv1.PolicyAncestorStatus{{Conditions: []metav1.Condition{test.accepted, condition.PolicyProgrammed(nil)}}}}
-		if sum := authSummary(s); !sum.OK || sum.State != "Programmed" || sum.Message != test.message {
+		if sum := inheritedSummary(s); !sum.OK || sum.State != "Programmed" || sum.Message != test.message {
 			t.Errorf("%+v, want %q", sum, test.message)
 		}
 	}
