@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -168,13 +169,14 @@ func (f *controllerFlags) serve(cmd *cobra.Command, c loaded, self cluster.Repli
 	ctx, stop := context.WithCancelCause(cmd.Context())
 	defer stop(nil)
 	log.Info("starting", "version", version, "controller_name", c.ControllerName, "replica", self.Name, "namespace", self.Namespace)
+	var refused atomic.Bool
 	if f.config != "" {
-		go f.follow(ctx, cmd, log, c.text, func(c loaded) {
+		go f.follow(ctx, cmd, log, c.text, &refused, func(c loaded) {
 			next = c
 			stop(errReload)
 		})
 	}
-	options := cluster.Options{Config: c.Configuration, REST: rest, Self: self, Logs: logs, Admin: f.admin}
+	options := cluster.Options{Config: c.Configuration, Refused: refused.Load, REST: rest, Self: self, Logs: logs, Admin: f.admin}
 	controller, err := cluster.New(ctx, options)
 	// Who has run already doesn't end because the API server is away for a while.
 	for ; err != nil && !first && ctx.Err() == nil; controller, err = cluster.New(ctx, options) {
@@ -203,9 +205,11 @@ func (f *controllerFlags) serve(cmd *cobra.Command, c loaded, self cluster.Repli
 // startRetry is the pause between two tries to start anew.
 const startRetry = 5 * time.Second
 
-// follow watches the configuration file, whose content was text.
-func (f *controllerFlags) follow(ctx context.Context, cmd *cobra.Command, log *slog.Logger, text []byte, reload func(loaded)) {
+// follow watches the configuration file, whose content was text. It sets refused when another
+// one can't be used, and calls reload for one that can.
+func (f *controllerFlags) follow(ctx context.Context, cmd *cobra.Command, log *slog.Logger, text []byte, refused *atomic.Bool, reload func(loaded)) {
 	failed := func(err error) {
+		refused.Store(true)
 		log.Error("the changed configuration is not used; the last good one stays in force", "error", err)
 	}
 	err := configuration.Watch(ctx, f.config, text, func(c *configuration.Configuration, text []byte) {

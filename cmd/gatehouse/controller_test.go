@@ -1,10 +1,13 @@
 package main
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // unreachable is a kubeconfig of a cluster that nobody answers for.
@@ -76,5 +79,43 @@ func TestControllerMistakes(t *testing.T) {
 				t.Errorf("exit code %d of %v, want %d", code, err, c.code)
 			}
 		})
+	}
+}
+
+// TestRefusedConfiguration protects whoever changes the configuration of controllers that run,
+// with a mistake: that it isn't used is not in their log only.
+func TestRefusedConfiguration(t *testing.T) {
+	const head = "apiVersion: config.gatehouse.dev/v1alpha1\nkind: Configuration\n"
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(head)
+	f := controllerFlags{config: path}
+	var refused atomic.Bool
+	reloaded := make(chan loaded, 1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f.follow(t.Context(), newController(), slog.New(slog.DiscardHandler), []byte(head), &refused, func(c loaded) { reloaded <- c })
+	}()
+	t.Cleanup(func() { <-done }) // t.Context() has ended by then
+	write(head + "leaderElection: {takeOverAfter: 1s}\n")
+	for deadline := time.Now().Add(time.Minute); !refused.Load(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a configuration that can't be used is not told")
+		}
+	}
+	write(head + "leaderElection: {takeOverAfter: 10m}\n")
+	select {
+	case c := <-reloaded:
+		if got := c.LeaderElection.TakeOverAfter.Duration; got != 10*time.Minute {
+			t.Errorf("the controller starts anew with takeOverAfter %s", got)
+		}
+	case <-time.After(time.Minute):
+		t.Error("a configuration that can be used is not used")
 	}
 }

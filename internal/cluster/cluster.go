@@ -48,6 +48,8 @@ type Options struct {
 	Logs   configuration.Logs
 	// Kinds are those that are read; nil is kind.All.
 	Kinds *kind.Table
+	// Refused, if not nil, reports whether Config has been changed to one that can't be used.
+	Refused func() bool
 	// Admin is the address of the admin interface, on loopback; empty for none.
 	Admin string
 	// Static, if not nil, makes it `gatehouse static-mode`: it serves one Gateway with an

@@ -47,6 +47,8 @@ type installed struct {
 	writes  atomic.Int32 // of what is kept
 	// withholds is that of the replicas that are launched next.
 	withholds string
+	// refused is whether their changed configuration can't be used.
+	refused atomic.Bool
 }
 
 // install has a cluster in which these kinds are read besides those of kind.All.
@@ -192,7 +194,7 @@ func (in *installed) launch(namespace string, change ...func(*configuration.Conf
 		})
 	})
 	ctx, cancel := context.WithCancel(context.Background())
-	cluster, err := New(ctx, Options{Config: cfg, REST: as, Self: self, Kinds: in.kinds, Logs: configuration.NewLogs(cfg.Log, in.Output())})
+	cluster, err := New(ctx, Options{Config: cfg, REST: as, Self: self, Kinds: in.kinds, Refused: in.refused.Load, Logs: configuration.NewLogs(cfg.Log, in.Output())})
 	if err != nil {
 		cancel()
 		in.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/loop"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
@@ -50,9 +51,25 @@ func (c *Cluster) count() {
 	default:
 		return
 	}
-	if changed := c.troubled.TakeStatuses(c.pipeline.Kinds, maps.All(c.statuses)); c.term != nil {
+	changed := c.troubled.TakeStatuses(c.pipeline.Kinds, func(yield func(object.Key, any) bool) {
+		for k, status := range c.statuses {
+			if status == nil && c.term != nil && c.term.orphans.has(k) {
+				continue // they count it
+			}
+			if !yield(k, status) {
+				return
+			}
+		}
+	})
+	if c.term != nil {
 		view.LogStates(c.log, changed)
 	}
+}
+
+// countOne is count of a status that doesn't follow from a commit. Any goroutine of a replica
+// that leads may call it.
+func (c *Cluster) countOne(k object.Key, status any) {
+	view.LogStates(c.log, c.troubled.TakeStatuses(c.pipeline.Kinds, maps.All(map[object.Key]any{k: status})))
 }
 
 // countAll is count of all that there is.
@@ -73,7 +90,11 @@ func (c *Cluster) counts() map[view.Trouble]int {
 	if c.leads.Load() == nil {
 		return nil
 	}
-	return c.troubled.Counts()
+	counts := c.troubled.Counts()
+	if refused := c.opts.Refused; refused != nil && refused() {
+		counts[view.Trouble{Kind: "Configuration", Reason: string(source.Invalid)}] = 1
+	}
+	return counts
 }
 
 // hear takes in what this process's own proxies say.

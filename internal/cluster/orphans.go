@@ -31,6 +31,7 @@ type orphans struct {
 	live     func(object.Key) client.Object
 	manager  string
 	statuses *writer.Writer
+	count    func(object.Key, any) // what is answered
 	log      *slog.Logger
 	queue    workqueue.TypedRateLimitingInterface[object.Name]
 
@@ -41,7 +42,7 @@ type orphans struct {
 
 func newOrphans(c *Cluster, statuses *writer.Writer) *orphans {
 	o := &orphans{
-		client: c.direct, live: c.source.Live, manager: statusManager(c.config.ControllerName), statuses: statuses, log: c.log,
+		client: c.direct, live: c.source.Live, manager: statusManager(c.config.ControllerName), statuses: statuses, count: c.countOne, log: c.log,
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[object.Name](200*time.Millisecond, 30*time.Second)),
 		sets:  map[object.Name]topology.OrphanSet{},
 	}
@@ -75,7 +76,13 @@ func (o *orphans) gone(name object.Name) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.sets, name)
-	o.statuses.Set(setKey(name), nil)
+	o.say(name, nil)
+}
+
+// say has an answer written, and counted. The caller holds the lock.
+func (o *orphans) say(name object.Name, answer any) {
+	o.statuses.Set(setKey(name), answer)
+	o.count(setKey(name), answer)
 }
 
 func setKey(name object.Name) object.Key { return object.Key{Kind: kind.ListenerSet, Name: name} }
@@ -94,6 +101,7 @@ func (o *orphans) changed(object.Key) {}
 // run answers until ctx ends.
 func (o *orphans) run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, o.queue.ShutDown)()
+	defer o.end()
 	for {
 		name, shutdown := o.queue.Get()
 		if shutdown {
@@ -107,6 +115,15 @@ func (o *orphans) run(ctx context.Context) error {
 			o.queue.AddRateLimited(name)
 		}
 		o.queue.Done(name)
+	}
+}
+
+// end has nothing counted any more: what becomes of the sets is for the next leader to see.
+func (o *orphans) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for name := range o.sets {
+		o.count(setKey(name), nil)
 	}
 }
 
@@ -145,7 +162,7 @@ func (o *orphans) answer(ctx context.Context, name object.Name) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.sets[name] == set {
-		o.statuses.Set(setKey(name), answer)
+		o.say(name, answer)
 	}
 	return nil
 }

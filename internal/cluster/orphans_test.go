@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,8 +81,11 @@ func TestListenerSetWithoutGateway(t *testing.T) {
 	accepted("ours")
 	remove("ours")
 	lost("ours")
+	const alert = `gatehouse_objects_need_attention{kind="ListenerSet",reason="ParentNotAccepted"} 1`
+	in.until("an alert can tell of it", func() bool { return slices.Contains(ours.needAttention(), alert) })
 	in.apply(parentOf("gatehouse", "ours"))
 	accepted("ours")
+	in.until("no alert tells of it any more", func() bool { return !slices.Contains(ours.needAttention(), alert) })
 	ours.end()
 	remove("ours")
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +27,8 @@ func (r *replica) needAttention() (lines []string) {
 }
 
 // A Secret that has not been read yet is not missing: neither at the start nor while a
-// replica leads does an alert fire for it. Only the replica that leads counts.
+// replica leads does an alert fire for it. Only the replica that leads counts. A changed
+// configuration that can't be used is counted, too: what is in force is not what people see.
 func TestUnreadContentsAreNoTrouble(t *testing.T) {
 	in := install(t)
 	for _, name := range []string{"early", "late"} {
@@ -67,6 +69,14 @@ func TestUnreadContentsAreNoTrouble(t *testing.T) {
 	in.until("the Secret that doesn't exist is counted", func() bool {
 		return strings.Contains(strings.Join(r.needAttention(), "\n"), "InvalidCertificateRef")
 	})
+	const refused = `gatehouse_objects_need_attention{kind="Configuration",reason="Invalid"} 1`
+	if got := r.needAttention(); slices.Contains(got, refused) {
+		t.Errorf("a configuration that is used is counted: %s", got)
+	}
+	in.refused.Store(true)
+	if got := r.needAttention(); !slices.Contains(got, refused) {
+		t.Errorf("a changed configuration that isn't used is not counted: %s", got)
+	}
 	follower := in.start()
 	if got := follower.needAttention(); len(got) > 0 {
 		t.Errorf("a replica that doesn't lead counts: %s", got)

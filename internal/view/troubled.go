@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
@@ -35,12 +37,13 @@ type Trouble struct {
 type Troubled struct {
 	mu      sync.Mutex
 	reasons map[object.Key]string
+	waiting map[object.Key]bool // of these, those that are not counted: they only wait now
 	counts  map[Trouble]int
 }
 
 // NewTroubled returns one for which all is well.
 func NewTroubled() *Troubled {
-	return &Troubled{reasons: map[object.Key]string{}, counts: map[Trouble]int{}}
+	return &Troubled{reasons: map[object.Key]string{}, waiting: map[object.Key]bool{}, counts: map[Trouble]int{}}
 }
 
 // Take takes in a commit and returns what it changed, by name.
@@ -63,38 +66,68 @@ func (t *Troubled) TakeStatuses(kinds *kind.Table, statuses iter.Seq2[object.Key
 		if status == nil {
 			t.set(k, "")
 		} else {
-			t.take(k, summaryOf(kinds.StatusOf(k.Kind), status), &out)
+			s := kinds.StatusOf(k.Kind)
+			t.take(k, summaryOf(s, status), noted(s, status), &out)
 		}
 	}
 	slices.SortFunc(out, func(a, b StateChange) int { return strings.Compare(a.Object, b.Object) })
 	return out
 }
 
-func (t *Troubled) take(k object.Key, s Summary, out *[]StateChange) {
+// noted is the first condition of a status that says, whatever the state of the object is, what
+// a person must do something about; zero for none. It is worth an Event, too.
+func noted(s *kind.Status, status any) metav1.Condition {
+	for _, list := range s.Conditions(status) {
+		for _, c := range list {
+			if condition.EventReason(c) != "" {
+				return c
+			}
+		}
+	}
+	return metav1.Condition{}
+}
+
+func (t *Troubled) take(k object.Key, s Summary, note metav1.Condition, out *[]StateChange) {
 	reason, message, bad := s.Trouble()
+	if about := condition.EventReason(note); !bad && about != "" {
+		reason, message, bad = about, note.Message, true
+	}
 	was, known := t.reasons[k]
 	switch {
 	case bad && was != reason:
 		t.set(k, reason)
 		*out = append(*out, StateChange{Object: k.String(), Reason: reason, Message: message})
+	case bad && t.waiting[k]:
+		t.set(k, reason)
 	case !bad && known && s.Settled():
 		t.set(k, "")
 		*out = append(*out, StateChange{Object: k.String(), OK: true, Reason: s.State})
+	case !bad && known && !t.waiting[k]:
+		// Whether it is in order again is told when it is; what was wrong is not any more.
+		t.uncount(k, was)
+		t.waiting[k] = true
 	}
 }
 
 // set notes why an object is in a bad state; empty for no reason.
 func (t *Troubled) set(k object.Key, reason string) {
 	if was, known := t.reasons[k]; known {
-		of := Trouble{k.Kind.Name(), was}
-		if t.counts[of]--; t.counts[of] == 0 {
-			delete(t.counts, of)
+		if !t.waiting[k] {
+			t.uncount(k, was)
 		}
 		delete(t.reasons, k)
+		delete(t.waiting, k)
 	}
 	if reason != "" {
 		t.reasons[k] = reason
 		t.counts[Trouble{k.Kind.Name(), reason}]++
+	}
+}
+
+func (t *Troubled) uncount(k object.Key, reason string) {
+	of := Trouble{k.Kind.Name(), reason}
+	if t.counts[of]--; t.counts[of] == 0 {
+		delete(t.counts, of)
 	}
 }
 
