@@ -290,9 +290,7 @@ func (a *Applier) sync(ctx context.Context, c cache.Cache, gateway object.Name) 
 		err = errors.Join(err, found)
 	}
 	if workload != nil {
-		if state.Waiting = a.waiting(gateway, workload); state.Waiting == "" {
-			state.Rollout = a.rollout(gateway, workload)
-		}
+		state.Waiting, state.Rollout = a.waiting(gateway, workload), a.rollout(gateway, workload)
 	}
 	if pruned := a.prune(ctx, c, g, objects, workload != nil && ready(workload)); pruned != nil {
 		err = errors.Join(err, pruned)

@@ -52,6 +52,7 @@ func TestApplier(t *testing.T) {
 		"says why it can't":                       testForbidden,
 		"says why nothing works":                  testWaiting,
 		"says why a rollout stands still":         testRollout,
+		"says why a first rollout stands still":   testFirstRollout,
 		"settles for what the API server makes":   testAdmission,
 		"parameters that can't be put into force": testBadPatch,
 	} {

@@ -25,7 +25,7 @@ type Rollout struct {
 	Why string `json:"why"`
 }
 
-// rollout says what keeps proxies of a workload from running, of which others do. What may
+// rollout says what keeps proxies of a workload from running, the first ones too. What may
 // just need time is not told: an ordinary rollout says nothing.
 func (a *Applier) rollout(gateway object.Name, workload client.Object) Rollout {
 	pods := a.podsOf(gateway, workload.GetName())

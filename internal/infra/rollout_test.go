@@ -115,6 +115,34 @@ func testRollout(t *testing.T, at *applierTest) {
 	at.await("the Deployment's own words", func() bool { return a.state(g.Name).Rollout == want })
 }
 
+// testFirstRollout protects whoever makes a Gateway whose proxies fit no node: that is told as
+// that of an edit is, and not before it may have needed time alone.
+func testFirstRollout(t *testing.T, at *applierTest) {
+	g := at.gateway(with(v1alpha1.Settings{Deployment: &v1alpha1.Deployment{Replicas: new(int32(2))}}))
+	a := at.start()
+	a.Set(g)
+	at.await("a Deployment", func() bool { return at.get(g, &appsv1.Deployment{}) })
+	pod := at.versioned(g, "new-0", "new")
+	unscheduled := func(since time.Time) {
+		t.Helper()
+		pod.Status.Phase = corev1.PodPending
+		pod.Status.Conditions = []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable",
+			LastTransitionTime: metav1.NewTime(since), Message: "0/3 nodes are available",
+		}}
+		at.must(at.Status().Update(t.Context(), pod))
+	}
+	why := "Pod " + at.namespace + "/new-0 can't be scheduled: 0/3 nodes are available"
+	unscheduled(time.Now().Add(time.Hour)) // which no machine is too slow for
+	at.await("why no proxy is ready", func() bool { s := a.state(g.Name); return s != nil && s.Waiting == why })
+	if r := a.state(g.Name).Rollout; r != (Rollout{}) {
+		t.Errorf("a node may be on its way, and it is told: %+v", r)
+	}
+	unscheduled(time.Now().Add(-time.Hour))
+	want := Rollout{Wanted: 2, Why: why}
+	at.await(fmt.Sprintf("%+v", want), func() bool { s := a.state(g.Name); return s.Rollout == want && s.Waiting == why })
+}
+
 // count returns how often states were told.
 func (r *running) count() int {
 	r.mu.Lock()

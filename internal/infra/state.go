@@ -18,7 +18,7 @@ type State struct {
 	// Waiting is why no proxy is ready; empty while one is, and while none is just a
 	// matter of seconds.
 	Waiting string `json:"waiting,omitempty"`
-	// Rollout is what keeps some proxies from running, while others do.
+	// Rollout is what keeps proxies from running, of which others may run.
 	Rollout Rollout `json:"rollout,omitzero"`
 	// Serving is the Service that clients are to use, while the Gateway moves here from
 	// fleets of other classes; empty where it doesn't.

@@ -308,6 +308,10 @@ func TestFleetStatus(t *testing.T) {
 	check("192.0.2.1 lb.test 192.0.2.2 Pending: Waiting for a proxy to connect")
 	p.say(&infra.State{Waiting: "Pod team/p waits for its container proxy: ImagePullBackOff"})
 	check("192.0.2.1 lb.test 192.0.2.2 Pending: Waiting for a proxy to connect: Pod team/p waits for its container proxy: ImagePullBackOff")
+	unscheduled := "Pod team/p can't be scheduled: 0/1 nodes are available"
+	p.say(&infra.State{Waiting: unscheduled, Rollout: infra.Rollout{Wanted: 2, Why: unscheduled}})
+	check("192.0.2.1 lb.test 192.0.2.2 Pending: Waiting for a proxy to connect; 0 of 2 proxies are ready with the newest pod template: " + unscheduled)
+	p.say(&infra.State{Waiting: "Pod team/p waits for its container proxy: ImagePullBackOff"})
 	service(`spec: {type: NodePort, clusterIPs: [10.0.0.9, "2001:db8::9"]}`)
 	check("10.0.0.9 2001:db8::9 Pending: Waiting for a proxy to connect: Pod team/p waits for its container proxy: ImagePullBackOff")
 	service(`spec: {type: ClusterIP, clusterIPs: [None]}`)

@@ -193,6 +193,10 @@ func (in *GatewayInput) programmed(s *summary, each *listenerInput, unreachable 
 		return condition.GatewayOldProgrammed(s.silent)
 	case s.pending == 0:
 		return condition.GatewayNoListenerProgrammed(s.silent)
+	case in.Rollout != "": // which says why no proxy is connected
+		waits := *each
+		waits.noProxy = ""
+		return condition.GatewayPending(waits.waitsFor())
 	default:
 		return condition.GatewayPending(each.waitsFor())
 	}
