@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
@@ -38,7 +39,9 @@ func Live(p *pipeline.Pipeline, objects map[object.Key]source.Object, controller
 				l.State = pending // the status doesn't have it yet
 			}
 		}
-		it.waits()
+		if s, ok := it.Status.(*gwv1.PolicyStatus); !ok || len(s.Ancestors) > 0 || !concernsNobody(p, it.object()) {
+			it.waits()
+		}
 	}
 	shown, unread := map[object.Key]bool{}, map[object.Kind]bool{}
 	for _, it := range v.Items {
@@ -64,6 +67,19 @@ func Live(p *pipeline.Pipeline, objects map[object.Key]source.Object, controller
 // chosen. Nothing is if the choice is empty, and neither is what has no namespace.
 func Elsewhere(namespace, chosen string) bool {
 	return chosen != "" && namespace != "" && namespace != chosen
+}
+
+// concernsNobody reports whether a controller has nothing to say in the status of a policy: no
+// Gateway is concerned with it, and it names nothing that doesn't exist.
+func concernsNobody(p *pipeline.Pipeline, policy object.Key) (yes bool) {
+	p.Engine.View(func(c *flow.Ctx) {
+		for _, table := range p.Statuses {
+			if s, ok := table.Of(c, policy).(*gwv1.PolicyStatus); ok {
+				yes = len(s.Ancestors) == 0
+			}
+		}
+	})
+	return yes
 }
 
 // waits says that a status is older than its object, or not there at all: that is

@@ -10,6 +10,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -105,6 +106,47 @@ func TestUnserved(t *testing.T) {
 	}
 	if got := view(unread(kind.GatewayClass), unread(kind.Gateway), unread(kind.ListenerSet)); len(got) > 0 {
 		t.Errorf("of what is not known it says %v", got)
+	}
+}
+
+// TestUnservedPolicies protects whoever deleted a Gateway from being sent to a controller that
+// runs: a policy that is left over says what it lacks, and one that nobody is concerned with
+// waits for nothing.
+func TestUnservedPolicies(t *testing.T) {
+	policy := func(name, target string) source.Object {
+		return manifest[v1alpha1.AuthPolicy](t, `{apiVersion: gatehouse.dev/v1alpha1, kind: AuthPolicy, metadata: {namespace: shop, name: `+name+`, generation: 1},
+		  spec: {targetRefs: [`+target+`], authentication: {anyone: {anonymous: {}}}}}`)
+	}
+	const gateway, route = `{group: gateway.networking.k8s.io, kind: Gateway, name: `, `{group: gateway.networking.k8s.io, kind: HTTPRoute, name: `
+	all := []source.Object{
+		manifest[gwv1.GatewayClass](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: ours}, spec: {controllerName: `+controller+`}}`),
+		manifest[gwv1.Gateway](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {namespace: shop, name: good},
+		  spec: {gatewayClassName: ours, listeners: [{name: http, port: 80, protocol: HTTP}]}}`),
+		manifest[gwv1.HTTPRoute](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {namespace: shop, name: left}, spec: {parentRefs: [{name: gone}]}}`),
+		manifest[gwv1.BackendTLSPolicy](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: BackendTLSPolicy, metadata: {namespace: shop, name: tls, generation: 1},
+		  spec: {targetRefs: [{group: '', kind: Service, name: nobodys}], validation: {hostname: x.test, wellKnownCACertificates: System}}}`),
+		policy("gone", gateway+"gone}"), policy("left", route+"left}"), policy("unanswered", gateway+"good}"), policy("one", gateway+"gone}, "+gateway+"good}"),
+	}
+	p := pipeline.New(pipeline.Provisioned(controller, "", nil))
+	objects := map[object.Key]source.Object{}
+	for _, o := range all {
+		objects[source.KeyOf(o)] = o
+	}
+	p.Apply(source.Batch{Set: all})
+	got := map[string]Summary{}
+	for _, it := range Live(p, objects, controller, "").Items {
+		got[it.Key()] = it.Summary
+	}
+	for key, want := range map[string]Summary{
+		"AuthPolicy shop/gone":       {State: "TargetNotFound", Message: "Gateway shop/gone does not exist; create it or correct targetRefs"},
+		"AuthPolicy shop/left":       {State: "TargetNotFound", Message: "HTTPRoute shop/left is not served: " + got["HTTPRoute shop/left"].Message},
+		"AuthPolicy shop/unanswered": {State: pending, Message: "the controller has not answered: see that it runs"},
+		"AuthPolicy shop/one":        {State: pending, Message: "the controller has not answered: see that it runs"},
+		"BackendTLSPolicy shop/tls":  {State: unused, OK: true, Message: "no route of a Gateway refers to what the policy targets"},
+	} {
+		if sum := got[key]; sum.State != want.State || sum.OK != want.OK || sum.Message != want.Message {
+			t.Errorf("%s: %q, %v, %q; want %q, %v, %q", key, sum.State, sum.OK, sum.Message, want.State, want.OK, want.Message)
+		}
 	}
 }
 
