@@ -33,7 +33,7 @@ func NoteCertificateKept(expires, until time.Time) string {
 	if !until.IsZero() {
 		note += fmt.Sprintf(" until %s", until.UTC().Format(time.RFC3339))
 	}
-	return note + fmt.Sprintf(", and expires at %s", expires.UTC().Format(time.RFC3339))
+	return note + fmt.Sprintf(", and expires at %s; it is in memory only, so mend the Secret before Gatehouse starts anew", expires.UTC().Format(time.RFC3339))
 }
 
 // NoteCertificateExpires says until when a certificate is valid that should have been
