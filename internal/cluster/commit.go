@@ -91,6 +91,9 @@ func (c *Cluster) counts() map[view.Trouble]int {
 		return nil
 	}
 	counts := c.troubled.Counts()
+	for of, n := range c.source.Kept() {
+		counts[view.Trouble{Kind: of.Name(), Reason: string(source.NotServed)}] += n
+	}
 	if refused := c.opts.Refused; refused != nil && refused() {
 		counts[view.Trouble{Kind: "Configuration", Reason: string(source.Invalid)}] = 1
 	}

@@ -14,8 +14,8 @@
 //   - An answer that is older than another one is dropped: what was deleted while it
 //     was read doesn't come back.
 //   - A kind is read while the cluster serves it and lets us: one that is missing is
-//     looked for again, one that goes takes its objects with it. None of this ends
-//     the process.
+//     looked for again, one that goes takes its objects with it, unless they say who may
+//     pass. None of this ends the process.
 //
 // Objects are as the API server validated them. What they mean is topology's matter.
 package kube

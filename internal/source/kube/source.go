@@ -58,6 +58,7 @@ type Source struct {
 	// selected are the namespaces that the selector matches.
 	selected map[string]bool
 	contents map[object.Key]*content
+	guards   guards
 
 	// Of the goroutine that looks for kinds.
 	off     map[object.Kind]string // why a kind is not read
@@ -83,6 +84,7 @@ func New(opts Options) (*Source, error) {
 		unread:   map[string]string{},
 		selected: map[string]bool{},
 		contents: map[object.Key]*content{},
+		guards:   newGuards(),
 		off:      map[object.Kind]string{},
 	}
 	for k := range opts.Kinds.Rows() {
@@ -103,6 +105,7 @@ func (s *Source) Run(ctx context.Context, emit func(source.Batch)) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.followKinds(ctx) })
 	group.Go(func() error { return s.followContents(ctx) })
+	group.Go(func() error { return s.followDoubts(ctx) })
 	group.Go(func() error {
 		first := s.take()
 		first.Deleted = nil // nobody has heard of it

@@ -50,13 +50,17 @@ func (s *Source) watch(ctx context.Context, k *kind.Descriptor, v kind.Version) 
 	return err
 }
 
-// unwatch ends reading a kind: its objects are gone for the pipeline.
+// unwatch ends reading a kind: its objects are gone for the pipeline, but for those that guard.
 func (s *Source) unwatch(ctx context.Context, w *watched) error {
 	s.mu.Lock()
 	w.ended = true
 	delete(s.watched, w.kind.Kind)
 	for _, o := range w.objects {
-		s.change(w.kind, o, nil)
+		if w.kind.Guards && s.reads(o.GetNamespace()) {
+			s.guards.keep(w.kind, o)
+		} else {
+			s.change(w.kind, o, nil)
+		}
 	}
 	s.mu.Unlock()
 	return s.opts.Cache.RemoveInformer(ctx, w.version.New())
@@ -105,6 +109,9 @@ func (s *Source) seen(w *watched, old, current any) {
 		return
 	}
 	w.objects[nameOf(o)] = o
+	if w.kind.Guards {
+		s.guards.back(w.kind.KeyOf(o))
+	}
 	if !same {
 		s.change(w.kind, o, o)
 	}
@@ -130,7 +137,11 @@ func (s *Source) gone(w *watched, last any) {
 		return
 	}
 	delete(w.objects, nameOf(o))
-	s.change(w.kind, o, nil)
+	if w.kind.Guards && s.reads(o.GetNamespace()) {
+		s.guards.doubt(w.kind, o)
+	} else {
+		s.change(w.kind, o, nil)
+	}
 	s.mu.Unlock()
 	if definition(w.kind) {
 		signal(s.recall)
