@@ -12,7 +12,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
-	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -20,16 +19,16 @@ import (
 // declareInheritedStatus declares what people are told of policies that are inherited.
 func (p *Pipeline) declareInheritedStatus() {
 	p.AuthPolicyStatus = inheritedStatus(inheritedKind[*topology.AuthPolicy, topology.AuthRule]{
-		p, "auth-policy-status", topology.AuthKind, p.Graph.AuthPolicies, p.Graph.AuthAncestors, p.Graph.Auth,
-		func(n *topology.AuthPolicy) metav1.Object { return n.Object },
+		p, "auth-policy-status", kind.AuthPolicy, p.Graph.AuthPolicies, p.Graph.AuthAncestors, p.Graph.Auth,
+		func(n *topology.AuthPolicy) (metav1.Object, []topology.PolicyTarget) { return n.Object, n.Targets },
 		func(c *flow.Ctx, n *topology.AuthPolicy, at topology.ListenerKey) bool {
 			return n.NeedsCertificates() && !p.Graph.Verifies(c, at)
 		},
 		p.Graph.Fetching,
 	})
 	p.RateLimitPolicyStatus = inheritedStatus(inheritedKind[*topology.RateLimitPolicy, topology.Limit]{
-		p, "rate-limit-policy-status", topology.RateLimitKind, p.Graph.RateLimitPolicies, p.Graph.RateLimitAncestors, p.Graph.RateLimits,
-		func(n *topology.RateLimitPolicy) metav1.Object { return n.Object },
+		p, "rate-limit-policy-status", kind.RateLimitPolicy, p.Graph.RateLimitPolicies, p.Graph.RateLimitAncestors, p.Graph.RateLimits,
+		func(n *topology.RateLimitPolicy) (metav1.Object, []topology.PolicyTarget) { return n.Object, n.Targets },
 		func(*flow.Ctx, *topology.RateLimitPolicy, topology.ListenerKey) bool { return false },
 		func(_ *flow.Ctx, _ *topology.RateLimitPolicy, a topology.Ancestor) (metav1.Condition, []string) {
 			return a.Accepted, nil
@@ -39,14 +38,15 @@ func (p *Pipeline) declareInheritedStatus() {
 
 // inheritedKind is the tables of a kind of policies that are inherited, whose nodes are N and
 // whose rules are R.
-type inheritedKind[N any, R policy.Asks[R]] struct {
+type inheritedKind[N any, R topology.Asks[R]] struct {
 	*Pipeline
 	table     string
-	of        policy.Kind[N, policy.Rules[R]]
+	of        object.Kind
 	nodes     flow.Table[object.Name, N]
 	ancestors flow.Table[object.Name, []topology.Ancestor]
 	inherited *topology.Inherited[R]
-	object    func(N) metav1.Object
+	// policy is the object of a node, and what it targets.
+	policy func(N) (metav1.Object, []topology.PolicyTarget)
 	// unverified reports whether a policy needs certificates that a listener doesn't verify.
 	unverified func(*flow.Ctx, N, topology.ListenerKey) bool
 	// fetching returns whether a policy is accepted on a Gateway, as far as that depends on what
@@ -55,13 +55,14 @@ type inheritedKind[N any, R policy.Asks[R]] struct {
 }
 
 // inheritedStatus declares the statuses of a kind.
-func inheritedStatus[N any, R policy.Asks[R]](k inheritedKind[N, R]) *flow.Derived[object.Name, *gwv1.PolicyStatus] {
+func inheritedStatus[N any, R topology.Asks[R]](k inheritedKind[N, R]) *flow.Derived[object.Name, *gwv1.PolicyStatus] {
 	return flow.Map(k.table, k.nodes,
 		func(c *flow.Ctx, name object.Name, node N, emit func(object.Name, *gwv1.PolicyStatus)) {
 			list, _ := flow.Get(c, k.ancestors, name)
+			o, targets := k.policy(node)
 			var missing []topology.MissingTarget
 			if k.Options.Mode != features.Unmanaged { // a process for one Gateway sees no other
-				missing = k.Graph.MissingTargets(c, k.of.Kind, k.of.Node(node).Targets)
+				missing = k.Graph.MissingTargets(c, k.of, targets)
 			}
 			list = slices.Clone(list)
 			waits := make(map[object.Name][]string, len(list))
@@ -69,7 +70,7 @@ func inheritedStatus[N any, R policy.Asks[R]](k inheritedKind[N, R]) *flow.Deriv
 				list[i].Accepted, waits[a.Gateway] = k.fetching(c, node, a)
 			}
 			s := status.InheritedPolicy(status.InheritedInput{
-				ControllerName: k.Options.Topology.ControllerName, Object: k.object(node), Ancestors: list, Missing: missing,
+				ControllerName: k.Options.Topology.ControllerName, Object: o, Ancestors: list, Missing: missing,
 				Programmed: func(a topology.Ancestor) metav1.Condition { return k.programmed(c, name, node, a, waits[a.Gateway]) },
 			})
 			emit(name, &s)
@@ -108,9 +109,9 @@ func (k *inheritedKind[N, R]) programmed(c *flow.Ctx, name object.Name, node N, 
 	case len(waits) > 0:
 		return condition.PolicyFetching(waits)
 	}
-	key := object.Key{Kind: k.of.Kind, Name: name}
+	key := object.Key{Kind: k.of, Name: name}
 	overridden := k.overriders(c, name.Namespace, by)
-	mark, _ := flow.Get(c, k.marks[k.of.Kind], key)
+	mark, _ := flow.Get(c, k.marks[k.of], key)
 	if why := k.unacknowledged(c, key, a.Gateway, mark, own, overridden); why != nil {
 		return condition.PolicyUnverified(*why, unverified)
 	}
@@ -124,7 +125,7 @@ func (k *inheritedKind[N, R]) overriders(c *flow.Ctx, namespace string, by []obj
 	reader, others := k.Options.Topology.Reader(namespace), 0
 	for _, name := range slices.Compact(by) {
 		if reader.Sees(name.Namespace) || k.onGateway(c, name) {
-			names = append(names, k.of.Kind.Name()+" "+name.String())
+			names = append(names, k.of.Name()+" "+name.String())
 		} else {
 			others++
 		}
@@ -141,5 +142,6 @@ func (k *inheritedKind[N, R]) onGateway(c *flow.Ctx, name object.Name) bool {
 	if !ok {
 		return false
 	}
-	return slices.ContainsFunc(k.of.Node(node).Targets, func(t policy.Target) bool { return t.Kind == kind.Gateway })
+	_, targets := k.policy(node)
+	return slices.ContainsFunc(targets, func(t topology.PolicyTarget) bool { return t.Kind == kind.Gateway })
 }

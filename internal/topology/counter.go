@@ -3,6 +3,7 @@ package topology
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
@@ -44,19 +45,10 @@ func counter(text string) (c ir.Counter, why string) {
 	}
 	if m := claimCounter.FindStringSubmatch(text); m != nil {
 		path := claimPath(m[1])
-		if !countedClaim.MatchString(m[1]) || hasEmpty(path) {
+		if !countedClaim.MatchString(m[1]) || slices.Contains(path, "") {
 			return c, fmt.Sprintf("is %q, whose claim has a name that can't be counted by; use one of letters, digits, and - _ /, with dots between a claim and those inside of it", text)
 		}
 		return ir.Counter{Of: ir.TokenClaim, Claim: path}, ""
 	}
 	return c, condition.UnknownCounter(text)
-}
-
-func hasEmpty(path []string) bool {
-	for _, name := range path {
-		if name == "" {
-			return true
-		}
-	}
-	return false
 }

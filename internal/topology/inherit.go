@@ -31,6 +31,12 @@ type Inherited[R policy.Asks[R]] struct {
 	gateways flow.Table[object.Name, inheritance[R]]
 }
 
+// Asks is what the rules of inherited policies are.
+type Asks[R any] = policy.Asks[R]
+
+// Effective is what inherited policies whose rules are R say together.
+type Effective[R Asks[R]] = policy.Effective[R]
+
 // inheritance are the policies down to a place, the most established one first.
 type inheritance[R policy.Asks[R]] []policy.Placed[R]
 

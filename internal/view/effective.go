@@ -9,7 +9,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
-	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -72,7 +71,7 @@ func EffectivePolicies(p *pipeline.Pipeline, of object.Key, section string) (pat
 }
 
 // effective is what the policies of a kind say together, whose rules are R.
-type effective[R policy.Asks[R]] struct {
+type effective[R topology.Asks[R]] struct {
 	p         *pipeline.Pipeline
 	c         *flow.Ctx
 	kind      string
@@ -81,7 +80,7 @@ type effective[R policy.Asks[R]] struct {
 	spec func(of object.Name, rule string) any
 }
 
-func effectiveOf[R policy.Asks[R]](e effective[R], of object.Key, section string) []Effective {
+func effectiveOf[R topology.Asks[R]](e effective[R], of object.Key, section string) []Effective {
 	if d := e.p.Kinds.Of(of.Kind); d != nil && d.Family == kind.Route {
 		return e.ofRoute(of, section)
 	}
@@ -124,7 +123,7 @@ func (e effective[R]) ofListeners(owner object.Key, listener string) (out []Effe
 			if !ours || listener != "" && at.Name != listener {
 				continue
 			}
-			var in *policy.Effective[R]
+			var in *topology.Effective[R]
 			if i := e.inherited.OnListener(e.c, at); i != nil {
 				in = i.Effective
 			}
@@ -134,7 +133,7 @@ func (e effective[R]) ofListeners(owner object.Key, listener string) (out []Effe
 	return out
 }
 
-func (e effective[R]) path(at topology.ListenerKey, route, rule string, in *policy.Effective[R]) Effective {
+func (e effective[R]) path(at topology.ListenerKey, route, rule string, in *topology.Effective[R]) Effective {
 	out := Effective{
 		Kind: e.kind, Gateway: at.Gateway.String(), Listener: at.Name, Route: route, Rule: rule,
 		Rules: []EffectiveRule{}, Policies: []EffectivePolicy{},
