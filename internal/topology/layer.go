@@ -8,6 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
 // The fields of inherited policies in which named rules stand.
@@ -35,6 +36,18 @@ func overriding(s v1alpha1.Strategy) policy.Strategy {
 
 // inheritedTargetKinds are the kinds of objects that an inherited policy may be for.
 var inheritedTargetKinds = map[object.Kind]bool{kind.Gateway: true, kind.ListenerSet: true, kind.HTTPRoute: true, kind.GRPCRoute: true}
+
+// InheritedTargets are what an object targets that is a policy which is inherited, as far as
+// something can be; none of other objects.
+func InheritedTargets(o source.Object) (targets []PolicyTarget) {
+	switch p := o.(type) {
+	case *v1alpha1.AuthPolicy:
+		targets, _ = inheritedTargets(kind.AuthPolicy, p.Namespace, p.Spec.TargetRefs)
+	case *v1alpha1.RateLimitPolicy:
+		targets, _ = inheritedTargets(kind.RateLimitPolicy, p.Namespace, p.Spec.TargetRefs)
+	}
+	return targets
+}
 
 // inheritedTargets are what a policy of a kind targets, and what is wrong with targets that
 // nothing can be.

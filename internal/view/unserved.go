@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -18,7 +17,7 @@ import (
 )
 
 // unserved finds the objects of a cluster that no controller serves, because of a name:
-// Gateways whose class does not exist, and routes, ListenerSets and AuthPolicies whose Gateway
+// Gateways whose class does not exist, and routes, ListenerSets and inherited policies whose Gateway
 // does not exist or is one of those. Nobody writes a status for them, so nothing else tells a
 // person of them.
 type unserved struct {
@@ -73,8 +72,9 @@ func (u *unserved) why(key object.Key, o source.Object) (state, why string) {
 	case *gwv1.ListenerSet:
 		return string(gwv1.ListenerSetReasonParentNotAccepted),
 			u.noGateway(topology.ParentOfSet(o), condition.ListenerSetNoGateway, condition.ListenerSetParentNotAccepted)
-	case *v1alpha1.AuthPolicy:
-		return string(gwv1.PolicyReasonTargetNotFound), u.noTarget(o)
+	}
+	if targets := topology.InheritedTargets(o); len(targets) > 0 {
+		return string(gwv1.PolicyReasonTargetNotFound), u.noTarget(targets)
 	}
 	if d := u.kinds.Of(key.Kind); o == nil || d.Family != kind.Route {
 		return "", ""
@@ -148,26 +148,19 @@ func (u *unserved) noGateway(name object.Name, missing func(condition.Missing) m
 	return ""
 }
 
-// noTarget says why an AuthPolicy is for nothing that could be served; it is empty if one of its
+// noTarget says why a policy is for nothing that could be served; it is empty if one of its
 // targets may be.
-func (u *unserved) noTarget(p *v1alpha1.AuthPolicy) string {
+func (u *unserved) noTarget(targets []topology.PolicyTarget) string {
 	first := ""
-	for _, ref := range p.Spec.TargetRefs {
-		target := object.Key{
-			Kind: object.KindOf(string(ref.Group), string(ref.Kind)), Name: object.Name{Namespace: p.Namespace, Name: string(ref.Name)},
-		}
-		d := u.kinds.Of(target.Kind)
-		if d == nil || d.Family != kind.Route && target.Kind != kind.Gateway && target.Kind != kind.ListenerSet {
-			return "" // the policy is refused for it
-		}
+	for _, t := range targets {
 		why := ""
-		if o := u.objects[target]; o != nil {
-			_, why = u.why(target, o)
+		if o := u.objects[t.Key]; o != nil {
+			_, why = u.why(t.Key, o)
 			if why != "" {
-				why = target.String() + " is not served: " + why
+				why = t.Key.String() + " is not served: " + why
 			}
-		} else if !u.unread[target.Kind] {
-			why = condition.PolicyTargetMissing(target.String()).Message
+		} else if !u.unread[t.Kind] {
+			why = condition.PolicyTargetMissing(condition.Missing{Kind: t.Kind.Name(), Namespace: t.Namespace, Name: t.Name.Name}).Message
 		}
 		if why == "" {
 			return ""
