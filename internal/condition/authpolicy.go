@@ -72,17 +72,18 @@ const keySetKept = " stay in force"
 // PolicyNotes is what an Accepted condition of a policy says beside that all is well; empty
 // for nothing, and where not all is well.
 func PolicyNotes(c metav1.Condition) string {
-	notes, _ := strings.CutPrefix(c.Message, PolicyAccepted().Message+"; ")
+	notes, _ := strings.CutPrefix(c.Message, InheritedPolicyAccepted().Message+"; ")
 	if notes == c.Message {
 		return ""
 	}
 	return notes
 }
 
-// PolicyFetching says that a policy waits for keys that are being fetched.
-func PolicyFetching(urls []string) metav1.Condition {
+// PolicyFetching says that a policy waits for keys that are being fetched. Overridden is as in
+// PolicyProgrammed.
+func PolicyFetching(urls, overridden []string) metav1.Condition {
 	return no(PolicyConditionProgrammed, PolicyReasonPending, "Nobody passes by tokens whose keys are being fetched: "+
-		strings.Join(urls[:min(len(urls), maxProblems)], ", "))
+		strings.Join(urls[:min(len(urls), maxProblems)], ", ")+somewhere(overridden))
 }
 
 // Have lists what there is instead of what was asked for, for the end of a sentence.
@@ -96,9 +97,9 @@ func Have(names []string) string {
 	return "; it has " + quoted(names)
 }
 
-// AuthPolicyAccepted says that an AuthPolicy is valid. Whether it is in force is for its
-// Programmed condition to say.
-func AuthPolicyAccepted() metav1.Condition {
+// InheritedPolicyAccepted says that a policy that is inherited is valid. Whether it is in force is
+// for its Programmed condition to say.
+func InheritedPolicyAccepted() metav1.Condition {
 	return yes(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonAccepted, "The policy is valid")
 }
 
@@ -120,9 +121,20 @@ func PolicyUnverified(programmed metav1.Condition, listeners []string) metav1.Co
 	}
 	slices.Sort(listeners)
 	listeners = slices.Compact(listeners)
-	programmed.Message += "; nobody passes by clientCertificate on listener " + strings.Join(listeners, ", ") +
+	programmed.Message += unverified + strings.Join(listeners, ", ") +
 		", where certificates of clients are not verified: set spec.tls.frontend of the Gateway"
 	return programmed
+}
+
+// unverified begins what PolicyUnverified adds.
+const unverified = "; nobody passes by clientCertificate on listener "
+
+// PolicyUnverifiedNote is what PolicyUnverified has added to a condition; empty for nothing.
+func PolicyUnverifiedNote(programmed metav1.Condition) string {
+	if at := strings.Index(programmed.Message, unverified); at >= 0 {
+		return strings.TrimPrefix(programmed.Message[at:], "; ")
+	}
+	return ""
 }
 
 // PolicyOverridden says who has taken the place of all that a policy says.
@@ -146,14 +158,19 @@ func PolicyPending(gateway string, behind, of int, why string, overridden []stri
 	if why != "" {
 		message += "; " + why
 	}
-	if len(overridden) > 0 {
-		message += overriddenSomewhere + strings.Join(overridden, ", ")
-	}
-	return no(PolicyConditionProgrammed, PolicyReasonPending, message)
+	return no(PolicyConditionProgrammed, PolicyReasonPending, message+somewhere(overridden))
 }
 
 // overriddenSomewhere is a part of what PolicyPending says, before who has overridden.
 const overriddenSomewhere = "; overridden somewhere by "
+
+// somewhere says who has overridden a policy somewhere; nothing where nobody has.
+func somewhere(overridden []string) string {
+	if len(overridden) == 0 {
+		return ""
+	}
+	return overriddenSomewhere + strings.Join(overridden, ", ")
+}
 
 // PolicyAcknowledged is a condition of a policy as it will be when no proxy is waited for any
 // more.
@@ -161,10 +178,18 @@ func PolicyAcknowledged(c metav1.Condition) metav1.Condition {
 	if c.Type != string(PolicyConditionProgrammed) || c.Reason != string(PolicyReasonPending) {
 		return c
 	}
-	if at := strings.LastIndex(c.Message, overriddenSomewhere); at >= 0 {
-		return PolicyProgrammed([]string{c.Message[at+len(overriddenSomewhere):]})
+	note := PolicyUnverifiedNote(c)
+	message := c.Message
+	if note != "" {
+		note = "; " + note
+		message = strings.TrimSuffix(message, note)
 	}
-	return PolicyProgrammed(nil)
+	out := PolicyProgrammed(nil)
+	if at := strings.LastIndex(message, overriddenSomewhere); at >= 0 {
+		out = PolicyProgrammed([]string{message[at+len(overriddenSomewhere):]})
+	}
+	out.Message += note
+	return out
 }
 
 // PolicyRefused says that a proxy refuses the configuration that has the policy.

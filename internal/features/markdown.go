@@ -17,8 +17,8 @@ with a real API server in [` + "`internal/infra`" + `](../../internal/infra) and
 [` + "`internal/cluster`" + `](../../internal/cluster); *in clusters* marks what there is only where Gateways
 get fleets. The features with a name are also in the status of every GatewayClass.
 
-Kinds of Gatehouse itself have their own pages: AuthPolicy, [who may pass](../guide/auth.md), and
-GatewayParameters, [parameters](../guide/parameters.md).
+Kinds of Gatehouse itself have their own pages: AuthPolicy, [who may pass](../guide/auth.md),
+RateLimitPolicy, [limits](../guide/limits.md), and GatewayParameters, [parameters](../guide/parameters.md).
 
 The experimental channel is read with ` + "`--experimental`" + `.
 `

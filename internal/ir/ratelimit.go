@@ -44,7 +44,7 @@ type CounterKind string
 // What counters look at. What is not there, or is empty, is a value like any other.
 const (
 	ClientAddress CounterKind = "ClientAddress" // as the proxy sees it; of IPv6 the first 64 bits
-	ClientName    CounterKind = "ClientName"    // whose API key or password it is
+	ClientName    CounterKind = "ClientName"    // whose API key, password or certificate it is
 	TokenClaim    CounterKind = "TokenClaim"
 	RequestHeader CounterKind = "RequestHeader"
 	RequestHost   CounterKind = "RequestHost" // the host that the routes are for

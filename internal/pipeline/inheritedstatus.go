@@ -106,11 +106,12 @@ func (k *inheritedKind[N, R]) programmed(c *flow.Ctx, name object.Name, node N, 
 		return condition.PolicyUnserved()
 	case !inForce:
 		return condition.PolicyOverridden(k.overriders(c, name.Namespace, by))
-	case len(waits) > 0:
-		return condition.PolicyFetching(waits)
+	}
+	overridden := k.overriders(c, name.Namespace, by)
+	if len(waits) > 0 {
+		return condition.PolicyUnverified(condition.PolicyFetching(waits, overridden), unverified)
 	}
 	key := object.Key{Kind: k.of, Name: name}
-	overridden := k.overriders(c, name.Namespace, by)
 	mark, _ := flow.Get(c, k.marks[k.of], key)
 	if why := k.unacknowledged(c, key, a.Gateway, mark, own, overridden); why != nil {
 		return condition.PolicyUnverified(*why, unverified)

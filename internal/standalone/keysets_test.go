@@ -134,7 +134,7 @@ spec:
 		t.Errorf("without a token: %d", got)
 	}
 
-	id.delay.Store(int64(300 * time.Millisecond)) // it is slow
+	id.delay.Store(int64(50 * time.Millisecond)) // it is slow
 	s.end()
 	if err := os.Remove(kept); err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ var AuthKind = policy.Kind[*AuthPolicy, policy.Rules[AuthRule]]{
 	Kind:     kind.AuthPolicy,
 	Node:     func(p *AuthPolicy) *policy.Node[policy.Rules[AuthRule]] { return &p.Node },
 	Conflict: policy.Joined,
-	Accepted: condition.AuthPolicyAccepted(),
+	Accepted: condition.InheritedPolicyAccepted(),
 }
 
 func (g *Graph) declareAuthPolicies() flow.Table[object.Name, *AuthPolicy] {

@@ -44,7 +44,7 @@ var RateLimitKind = policy.Kind[*RateLimitPolicy, policy.Rules[Limit]]{
 	Kind:     kind.RateLimitPolicy,
 	Node:     func(p *RateLimitPolicy) *policy.Node[policy.Rules[Limit]] { return &p.Node },
 	Conflict: policy.Joined,
-	Accepted: condition.PolicyAccepted(),
+	Accepted: condition.InheritedPolicyAccepted(),
 }
 
 func (g *Graph) declareRateLimitPolicies() flow.Table[object.Name, *RateLimitPolicy] {

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
@@ -61,6 +63,9 @@ func policyOn(conditions []metav1.Condition) Summary {
 	case condition.PolicyReasonPending, gwv1.PolicyReasonInvalid: // something else is needed
 	case condition.PolicyReasonProgrammed:
 		sum.OK, sum.Message = true, condition.PolicyNotes(*accepted)
+		if note := condition.PolicyUnverifiedNote(*programmed); note != "" {
+			sum.Message = strings.TrimPrefix(sum.Message+"; "+note, "; ")
+		}
 	default:
 		sum.OK = true
 	}

@@ -14,12 +14,15 @@ import (
 // have asked for, and needs nobody. What needs somebody on one Gateway is told although the
 // policy waits, or is overridden, on another one.
 func TestAuthSummary(t *testing.T) {
-	accepted, by := condition.AuthPolicyAccepted(), []string{"AuthPolicy infra/lock"}
+	accepted, by := condition.InheritedPolicyAccepted(), []string{"AuthPolicy infra/lock"}
 	invalid := condition.AuthPolicyInvalid([]string{"spec.x is wrong"})
 	on := func(programmed metav1.Condition) []metav1.Condition { return []metav1.Condition{accepted, programmed} }
 	inForce, overridden := on(condition.PolicyProgrammed(nil)), on(condition.PolicyOverridden(by))
 	partly, waits := on(condition.PolicyProgrammed(by)), on(condition.PolicyPending("infra/web", 0, 0, "", nil))
 	partlyWaits := on(condition.PolicyPending("infra/web", 1, 2, "it is slow", by))
+	const nobody = "nobody passes by clientCertificate on listener https, where certificates of clients are not verified: set spec.tls.frontend of the Gateway"
+	unverified := on(condition.PolicyUnverified(condition.PolicyProgrammed(nil), []string{"https"}))
+	unverifiedWaits := on(condition.PolicyUnverified(condition.PolicyPending("infra/web", 0, 0, "", by), []string{"https"}))
 	broken := []metav1.Condition{invalid, condition.PolicyNotProgrammed(invalid)}
 	lost := []metav1.Condition{condition.PolicyUnusable("no such target")}
 	for name, test := range map[string]struct {
@@ -34,6 +37,8 @@ func TestAuthSummary(t *testing.T) {
 		"overridden in part":      {[][]metav1.Condition{partly}, "PartiallyProgrammed", true, false, "PartiallyProgrammed", "Not everywhere are all rules of the policy in force: overridden by AuthPolicy infra/lock"},
 		"waits":                   {[][]metav1.Condition{waits}, "Pending", false, false, "Accepted", ""},
 		"waits in part":           {[][]metav1.Condition{partlyWaits}, "Pending", false, false, "PartiallyProgrammed", "Not everywhere are all rules of the policy in force: overridden by AuthPolicy infra/lock"},
+		"unverified":              {[][]metav1.Condition{unverified}, "Programmed", true, false, "Accepted", nobody},
+		"unverified, waits":       {[][]metav1.Condition{unverifiedWaits}, "Pending", false, false, "PartiallyProgrammed", "Not everywhere are all rules of the policy in force: overridden by AuthPolicy infra/lock; " + nobody},
 		"broken":                  {[][]metav1.Condition{broken}, "Invalid", false, true, "Invalid", invalid.Message},
 		"waits, then overridden":  {[][]metav1.Condition{waits, overridden}, "Pending", false, false, "Overridden", "Gateway web-1: Overridden by AuthPolicy infra/lock"},
 		"overridden, then broken": {[][]metav1.Condition{overridden, lost}, "Invalid", false, true, "Invalid", "Gateway web-1: no such target"},

@@ -143,8 +143,8 @@ func TestPolicyNotes(t *testing.T) {
 		accepted metav1.Condition
 		message  string
 	}{
-		{condition.PolicyAccepted(), ""},
-		{condition.Noted(condition.PolicyAccepted(), note), note},
+		{condition.InheritedPolicyAccepted(), ""},
+		{condition.Noted(condition.InheritedPolicyAccepted(), note), note},
 	} {
 		s := &gwv1.PolicyStatus{Ancestors: []gwv1.PolicyAncestorStatus{{Conditions: []metav1.Condition{test.accepted, condition.PolicyProgrammed(nil)}}}}
 		if sum := inheritedSummary(s); !sum.OK || sum.State != "Programmed" || sum.Message != test.message {

@@ -110,7 +110,7 @@ func TestAuthPolicyThroughEdits(t *testing.T) {
 			authPolicy("robots", onGateway, "overrides: {strategy: merge, "+needsKeys+"}"),
 			authPolicy("robots", onGateway, "defaults: {strategy: merge, "+needsKeys+", "+needsOffice+"}"),
 			authPolicy("robots", onHome, needsKeys),
-			authPolicy("robots", onGateway, "authorization: {home: {when: request.path == '/', methods: [POST]}}"),
+			authPolicy("robots", onGateway, "authorization: {home: {when: request.path.startsWith('/'), methods: [POST]}}"),
 			authPolicy("robots", onGateway, "defaults: {strategy: merge, authorization: {home: {when: request.method == 'GET', clients: [alice]}, more: {when: request.headers.nonesuch == 'x', headers: {x-y: [z]}}}}"),
 			authPolicy("robots", onGateway, "authentication: {machines: {clientCertificate: {}}}\nresponses: {unauthenticated: {status: 404}}"),
 			authPolicy("robots", onGateway, "defaults: {strategy: merge, "+needsOffice+", responses: {forbidden: {redirect: /x}}}"),

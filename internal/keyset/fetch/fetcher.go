@@ -5,9 +5,12 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -127,7 +130,7 @@ func (f *Fetcher) Want(keys []keyset.Key) (known map[keyset.Key]*keyset.Answer, 
 		}
 	}
 	var waits []*set
-	for k := range wanted {
+	for _, k := range slices.SortedFunc(maps.Keys(wanted), func(a, b keyset.Key) int { return strings.Compare(a.String(), b.String()) }) {
 		if f.sets[k] != nil {
 			continue
 		}
