@@ -81,6 +81,13 @@ func TestEnvoyAccessWhen(t *testing.T) {
 		{`request.headers['x-b'].matches('^b(c|d)+$')`, []request{
 			{"a match", "GET", "", "/", key(http.Header{"X-B": {"bcd"}}), true}, {"none", "GET", "", "/", key(http.Header{"X-B": {"abcd"}}), false},
 		}},
+		// As large as Envoy may take them to be.
+		{`request.path.matches('^.{5}[^/][^/]$')`, []request{
+			{"a match", "GET", "", "/123456", nil, true}, {"none", "GET", "", "/1234567", nil, false},
+		}},
+		{`request.path.matches('(?i)^/ksksksksksksks$')`, []request{
+			{"a match", "GET", "", "/KsKsKsKsKsKsKs", nil, true}, {"none", "GET", "", "/k", nil, false},
+		}},
 		{`auth.claims.role == 'guest'`, []request{
 			{"the claim", "GET", "", "/", bearer(map[string]any{"role": "guest"}), true},
 			{"another", "GET", "", "/", bearer(map[string]any{"role": "admin"}), false},

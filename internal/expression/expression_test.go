@@ -30,6 +30,8 @@ func TestCondition(t *testing.T) {
 		`request.path.matches(request.query)`:                                "column 29: what matches looks for must stand in the expression",
 		`request.headers.a.contains(request.headers.b)`:                      "what contains looks for must stand in the expression",
 		`request.path.matches('(')`:                                          "column 22: \"(\" is no regular expression",
+		`request.path.matches('^.{40}')`:                                     "too large for Envoy",
+		`request.path.matches('\\pL')`:                                       "is no regular expression that can be used here",
 		`request.path.matches('[a-z]{90}x{90}')`:                             "too large for Envoy",
 		`{'a': true}['a']`:                                                   "Envoy has no such expressions",
 		``:                                                                   "column 1: Syntax error",

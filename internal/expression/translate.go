@@ -120,10 +120,10 @@ func (t *translation) call(e *exprpb.Expr, c *exprpb.Expr_Call, depth int) *expr
 			return t.refuse(args[1], "what %s looks for must stand in the expression, as a text", c.Function)
 		}
 		if c.Function == overloads.Matches {
-			if size, err := re2.Size(text); err != nil {
-				return t.refuse(args[1], "%q is no regular expression: %v", text, err)
+			if size, err := re2.SizeUTF8(text); err != nil {
+				return t.refuse(args[1], "%q is no regular expression that can be used here: %v", text, err)
 			} else if size > maxProgram {
-				return t.refuse(args[1], "the regular expression is too large for Envoy: its program has %d instructions, of at most %d", size, maxProgram)
+				return t.refuse(args[1], "the regular expression is too large for Envoy: its program has up to %d instructions, of at most %d", size, maxProgram)
 			}
 		}
 	case operators.Index: // map[key]

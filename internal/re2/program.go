@@ -15,7 +15,10 @@ const beyond = 1 << 30
 
 // size returns how many instructions RE2 makes of an expression, within a few, without
 // making them: repetitions that are counted would be copied as often.
-func size(re *syntax.Regexp) int {
+func size(re *syntax.Regexp) int { return sizeBy(re, inLatin) }
+
+// inLatin is how many instructions one character is.
+func inLatin(re *syntax.Regexp) int {
 	switch re.Op {
 	case syntax.OpLiteral:
 		return len(re.Rune)
@@ -29,12 +32,21 @@ func size(re *syntax.Regexp) int {
 		return max(n, 1)
 	case syntax.OpAnyCharNotNL:
 		return 2
+	default:
+		return 1
+	}
+}
+
+// sizeBy returns how many instructions RE2 makes of an expression, where characters says it of
+// what stands for single ones.
+func sizeBy(re *syntax.Regexp, characters func(*syntax.Regexp) int) int {
+	switch re.Op {
 	case syntax.OpCapture:
-		return size(re.Sub[0]) + 2
+		return sizeBy(re.Sub[0], characters) + 2
 	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest:
-		return size(re.Sub[0]) + 1
+		return sizeBy(re.Sub[0], characters) + 1
 	case syntax.OpRepeat:
-		one := size(re.Sub[0])
+		one := sizeBy(re.Sub[0], characters)
 		if re.Max < 0 {
 			return bounded(max(re.Min, 1)*one + 1)
 		}
@@ -45,11 +57,11 @@ func size(re *syntax.Regexp) int {
 			n = len(re.Sub) - 1
 		}
 		for _, sub := range re.Sub {
-			n = bounded(n + size(sub))
+			n = bounded(n + sizeBy(sub, characters))
 		}
 		return n
 	default:
-		return 1
+		return characters(re)
 	}
 }
 
