@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 )
 
 // Counts of requests are kept by filters whose configuration comes by itself (ECDS), and not in
@@ -31,9 +32,25 @@ import (
 // eleven are possible: a filter knows by Envoy's stages which names of limits are for it.
 const RateLimitSlots = 4
 
-// maxCounts is how many counts a limit has in a filter at most, one for each value of its
-// counters. The one that has been used least lately goes for a new one.
-const maxCounts = 10_000
+// The counts of a filter, one for each value of a limit's counters and each of its rates, are
+// shared out evenly, within bounds for each rate. The count that has been used least lately goes
+// for a new one.
+const (
+	allCounts   = 20_000
+	maxCounts   = 10_000
+	leastCounts = 500
+)
+
+// countsOfEach is how many counts each rate of a filter's limits has at most.
+func countsOfEach(limits []ir.RateLimit) int {
+	rates := 0
+	for i := range limits {
+		if len(limits[i].Counters) > 0 {
+			rates += len(limits[i].Rates)
+		}
+	}
+	return min(max(allCounts/max(rates, 1), leastCounts), maxCounts)
+}
 
 // The lengths in bytes to which counters look at what clients send: counts are kept by it.
 const (
@@ -45,9 +62,14 @@ const (
 // nothing is what counters see in place of what is not there. No header can be this.
 const nothing = "\n"
 
-// RateLimitSlot is the filter that has a limit. It follows from the limit's name alone.
+// RateLimitSlot is the filter that has a limit. It follows from the limit's name alone. Limits of
+// Gateways and ListenerSets have the first one for themselves, and those of a namespace's routes
+// one of the others: who edits his own limits gives nobody a fresh start with those of the platform.
 func RateLimitSlot(k ir.RateLimitKey) int {
-	return int(xxhash.Sum64String(k.String()) % RateLimitSlots) //nolint:gosec // less than the number of slots
+	if k.On.Kind == kind.Gateway || k.On.Kind == kind.ListenerSet {
+		return 0
+	}
+	return 1 + int(xxhash.Sum64String(k.Policy.Namespace)%(RateLimitSlots-1)) //nolint:gosec // less than the number of slots
 }
 
 // RateLimitFilter is what the filter of a slot is called, and its configuration.
@@ -87,8 +109,8 @@ func LimitFilter(slot int, limits []ir.RateLimit) (*Resource, error) {
 	m := &localratelimitv3.LocalRateLimit{
 		StatPrefix: RateLimitFilter(slot), Stage: uint32(slot), //nolint:gosec // less than the number of slots
 		FilterEnabled: always, FilterEnforced: always,
-		AlwaysConsumeDefaultTokenBucket: wrapperspb.Bool(false), // there is none
-		MaxDynamicDescriptors:           wrapperspb.UInt32(maxCounts),
+		AlwaysConsumeDefaultTokenBucket: wrapperspb.Bool(false),                          // there is none
+		MaxDynamicDescriptors:           wrapperspb.UInt32(uint32(countsOfEach(limits))), //nolint:gosec // at most maxCounts
 		EnableXRatelimitHeaders:         ratelimitv3.XRateLimitHeadersRFCVersion_DRAFT_VERSION_03,
 		EnableRetryAfterHeader:          true,
 		RateLimitedAsResourceExhausted:  true,

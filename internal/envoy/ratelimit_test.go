@@ -286,14 +286,35 @@ func TestEveryConnectionManagerCounts(t *testing.T) {
 	}
 }
 
-// An edit of one limit refills the counts of its filter and of no other: most limits are in
-// another one, and a limit is in the same one for ever.
+// The counts of a filter are shared out, so that its memory has a bound whatever limits there are.
+func TestCountsAreShared(t *testing.T) {
+	one := limitNamed("a", 1, ir.Counter{Of: ir.ClientAddress})
+	for n, want := range map[int]int{1: maxCounts, 2: maxCounts, 4: allCounts / 4, 100: leastCounts} {
+		if got := countsOfEach(slices.Repeat([]ir.RateLimit{one}, n)); got != want {
+			t.Errorf("%d limits have %d counts each, want %d", n, got, want)
+		}
+	}
+	if got := countsOfEach([]ir.RateLimit{one, limitNamed("b", 1), limitNamed("c", 1), limitNamed("d", 1)}); got != maxCounts {
+		t.Errorf("limits without counters take counts of others, which have %d", got)
+	}
+}
+
+// Limits of routes are spread over filters by their namespaces, so that a tenant's edit gives
+// nobody a fresh start with those of the platform, which have a filter of their own.
 func TestLimitsAreSpread(t *testing.T) {
 	counts := map[int]int{}
 	for i := range 1000 {
-		counts[RateLimitSlot(limitNamed(fmt.Sprintf("limit-%d", i), 1).Key)]++
+		k := limitNamed("a", 1).Key
+		if slot := RateLimitSlot(k); slot != 0 {
+			t.Fatalf("a limit of a Gateway is in filter %d", slot)
+		}
+		k.Policy.Namespace, k.On.Kind = fmt.Sprintf("tenant-%d", i), kind.HTTPRoute
+		counts[RateLimitSlot(k)]++
 	}
-	for slot := range RateLimitSlots {
+	if counts[0] > 0 {
+		t.Errorf("%d limits of routes are where those of Gateways are", counts[0])
+	}
+	for slot := 1; slot < RateLimitSlots; slot++ {
 		if counts[slot] < 1000/RateLimitSlots/2 {
 			t.Errorf("filter %d has %d of 1000 limits", slot, counts[slot])
 		}

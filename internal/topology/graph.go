@@ -156,6 +156,7 @@ type Graph struct {
 	authPoliciesOf *flow.Index[object.Name, object.Name, []Ancestor]
 	keySetReaches  flow.Table[object.Name, keyset.Reach]
 	keySetsOver    flow.Table[string, map[keyset.Location]bool]
+	limitsOver     flow.Table[string, map[limitName]bool]
 
 	// Of ListenerSets:
 	setParents      flow.Table[object.Name, *gwv1.Gateway]
@@ -221,6 +222,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.TrafficPolicies = g.declareTrafficPolicies()
 	g.declareKeySets()
 	g.AuthPolicies = g.declareAuthPolicies()
+	g.declareCounted()
 	g.RateLimitPolicies = g.declareRateLimitPolicies()
 	g.XBackends = g.declareXBackends()
 	g.declareServicePolicies()

@@ -49,13 +49,15 @@ var RateLimitKind = policy.Kind[*RateLimitPolicy, policy.Rules[Limit]]{
 
 func (g *Graph) declareRateLimitPolicies() flow.Table[object.Name, *RateLimitPolicy] {
 	return flow.Map("topology-rate-limit-policies", g.in.RateLimitPolicies,
-		func(_ *flow.Ctx, k object.Name, o *v1alpha1.RateLimitPolicy, emit func(object.Name, *RateLimitPolicy)) {
-			emit(k, rateLimitPolicy(k, o))
+		func(c *flow.Ctx, k object.Name, o *v1alpha1.RateLimitPolicy, emit func(object.Name, *RateLimitPolicy)) {
+			over, _ := flow.Get(c, g.limitsOver, k.Namespace)
+			emit(k, rateLimitPolicy(k, o, over))
 		})
 }
 
-// rateLimitPolicy makes the node of a policy, and checks all of it except its targets.
-func rateLimitPolicy(name object.Name, o *v1alpha1.RateLimitPolicy) *RateLimitPolicy {
+// rateLimitPolicy makes the node of a policy, and checks all of it except its targets. Over are
+// the limits of its namespace that are too many.
+func rateLimitPolicy(name object.Name, o *v1alpha1.RateLimitPolicy, over map[limitName]bool) *RateLimitPolicy {
 	p := &RateLimitPolicy{Object: o}
 	p.Name, p.Created = name, o.CreationTimestamp.Time
 	var r limitReader
@@ -65,6 +67,10 @@ func rateLimitPolicy(name object.Name, o *v1alpha1.RateLimitPolicy) *RateLimitPo
 	rules := []policy.Rule[Limit]{}
 	for _, of := range sortedKeys(limits.Limits) {
 		r.field = field + ".limits[" + of + "]"
+		if over[limitName{name, of}] {
+			r.problem("", "is more than the %d rates with counters, times targets, that the RateLimitPolicies of a namespace may have", maxCounted)
+			continue
+		}
 		if limit, ok := r.limit(limits.Limits[of]); ok {
 			rules = append(rules, policy.Rule[Limit]{Name: of, Value: limit})
 		}

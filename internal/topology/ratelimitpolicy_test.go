@@ -95,3 +95,39 @@ func TestBrokenLimitsAreLeftOut(t *testing.T) {
 		}
 	}
 }
+
+// TestLimitsOfANamespace protects proxies from a namespace with limits without number: those of its
+// younger policies that are too many are left out, and say so. Limits without counters, and those
+// of other namespaces, are not among them.
+func TestLimitsOfANamespace(t *testing.T) {
+	const limits = "limits: {free: {rates: [{limit: 1, window: 1s}]}, each: {rates: [{limit: 1, window: 1s}, {limit: 9, window: 1m}], counters: [client.address]}}"
+	var texts []string
+	policy := func(namespace, name string, year int) {
+		texts = append(texts, fmt.Sprintf(`kind: RateLimitPolicy
+metadata: {name: %s, namespace: %s, creationTimestamp: "%d-01-01T00:00:00Z"}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: web}, {group: gateway.networking.k8s.io, kind: Gateway, name: other}]
+  %s
+`, name, namespace, year, limits))
+	}
+	const fit = maxCounted / 4 // two rates, two targets
+	for i := range fit + 1 {
+		policy("many", fmt.Sprintf("p-%02d", i), 2040-i) // the last is the oldest
+	}
+	policy("few", "p", 2050)
+	w := newWorld(settings{}.options())
+	w.set(t, decode(t, strings.Join(texts, "---\n"))...)
+	w.engine.View(func(c *flow.Ctx) {
+		for name, p := range flow.All(c, w.graph.RateLimitPolicies) {
+			over := name == (object.Name{Namespace: "many", Name: "p-00"})
+			if want := 2; over {
+				want = 1
+				if len(p.Asks) != want || p.Refused == nil || !strings.Contains(p.Refused.Message, "spec.limits[each] is more than the 64 rates with counters") {
+					t.Errorf("%s: %d limits are in force; %v", name, len(p.Asks), p.Refused)
+				}
+			} else if len(p.Asks) != want || p.Refused != nil {
+				t.Errorf("%s: %d limits are in force; %v", name, len(p.Asks), p.Refused)
+			}
+		}
+	})
+}

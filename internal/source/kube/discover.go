@@ -42,7 +42,6 @@ func (s *Source) followKinds(ctx context.Context) error {
 			wait = min(2*wait, latest)
 		}
 		s.look(ctx)
-		s.release(ctx)
 	}
 }
 
@@ -90,7 +89,7 @@ func (s *Source) forget(ctx context.Context) error {
 	for _, w := range s.unserved(ctx, gone) {
 		text := "a kind is not served any more; its objects have no effect"
 		if w.kind.Guards {
-			text = "a kind that says who may pass is not served any more; what was known of it stays in force until it is served again, or this process ends"
+			text = "a kind that says who may pass is not served any more; what was known of it stays in force until there are some of their names again, or this process ends"
 		}
 		s.log.Warn(text, "kind", w.kind.String(), "version", w.version.Name)
 		s.off[w.kind.Kind] = "gone"

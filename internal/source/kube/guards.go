@@ -16,7 +16,8 @@ import (
 // person who deletes one means that. Nobody who deletes a CustomResourceDefinition does: the API
 // server deletes all objects of its kind first, one by one, and the definition last. So the end
 // of such an object is handed over when the definition is there to stay. Else the object stays in
-// force, until the kind is served again. The Source's lock is that of guards.
+// force, until there is one of its name again: when the definition comes back, its objects come after
+// it. The Source's lock is that of guards.
 type guards struct {
 	doubts   map[object.Key]*ended // of which it is not known yet why
 	kept     map[object.Key]*ended // with their definition
@@ -107,7 +108,7 @@ func (s *Source) decide(ctx context.Context) bool {
 		delete(s.guards.doubts, key)
 	}
 	if kept > 0 {
-		s.log.Warn("objects that say who may pass were deleted with their CustomResourceDefinition; they stay in force until their kind is served again, or this process ends",
+		s.log.Warn("objects that say who may pass were deleted with their CustomResourceDefinition; they stay in force until there are some of their names again, or this process ends",
 			"objects", kept)
 	}
 	return true
@@ -128,27 +129,4 @@ func (s *Source) definitionStays(ctx context.Context, k *kind.Descriptor) (bool,
 		return false, err
 	}
 	return definition.GetDeletionTimestamp() == nil, nil
-}
-
-// release ends what was kept of kinds that are read again: what is in force is what there is.
-func (s *Source) release(ctx context.Context) {
-	for _, w := range s.watches() {
-		if s.Kept()[w.kind.Kind] == 0 || !w.registration.HasSynced() {
-			continue
-		}
-		if stays, err := s.definitionStays(ctx, w.kind); err != nil || !stays {
-			continue
-		}
-		s.mu.Lock()
-		for key, d := range s.guards.kept {
-			if key.Kind != w.kind.Kind || w.ended {
-				continue
-			}
-			if _, there := w.objects[key.Name]; !there {
-				s.change(d.kind, d.last, nil)
-			}
-			delete(s.guards.kept, key)
-		}
-		s.mu.Unlock()
-	}
 }

@@ -23,7 +23,8 @@ func guardOf(name string) *v1alpha1.AuthPolicy {
 
 // TestGuardsOutliveTheirDefinition protects all that policies guard from whoever deletes their
 // CustomResourceDefinition: the API server deletes every policy with it. One that a person
-// deletes goes, and so does what is not there any more when the kind is served again.
+// deletes goes. The others stay until they are there again, which they can't be before the
+// definition is.
 func TestGuardsOutliveTheirDefinition(t *testing.T) {
 	c := newCluster(t, apiserver.Options{Channel: apiserver.Standard})
 	crds := apiserver.CRDs(t, apiserver.Standard)
@@ -49,10 +50,10 @@ func TestGuardsOutliveTheirDefinition(t *testing.T) {
 
 	apiserver.InstallCRDs(t, c.Config, guarding)
 	c.create(t, guardOf("b"))
-	r.has("AuthPolicy", "guarded/b")
-	if n := r.Kept()[kind.AuthPolicy]; n != 0 {
-		t.Errorf("%d policies are kept although the kind is served", n)
-	}
+	r.wait("b is there again", func() bool { return r.Kept()[kind.AuthPolicy] == 1 })
+	r.has("AuthPolicy", "guarded/a", "guarded/b")
+	c.create(t, guardOf("a"))
+	r.wait("so is a", func() bool { return r.Kept()[kind.AuthPolicy] == 0 })
 	c.delete(t, guardOf("b"))
-	r.has("AuthPolicy")
+	r.has("AuthPolicy", "guarded/a")
 }
