@@ -48,21 +48,23 @@ type EffectivePolicy struct {
 // or for one section of it, a listener or a named rule; by path, and there kind by kind. It is not
 // ok where no listener and no attachment of a route has to do with the object.
 func EffectivePolicies(p *pipeline.Pipeline, of object.Key, section string) (paths []Effective, ok bool) {
+	own := map[place]bool{}
 	p.Engine.View(func(c *flow.Ctx) {
 		paths = slices.Concat(
-			effectiveOf(effective[topology.AuthRule]{p, c, kind.AuthPolicy.Name(), p.Graph.Auth, func(of object.Name, rule string) any {
+			effectiveOf(effective[topology.AuthRule]{p, c, own, kind.AuthPolicy.Name(), p.Graph.Auth, func(of object.Name, rule string) any {
 				if node, ok := flow.Get(c, p.Graph.AuthPolicies, of); ok {
 					return topology.AuthRuleSpec(node.Object, rule)
 				}
 				return nil
 			}}, of, section),
-			effectiveOf(effective[topology.Limit]{p, c, kind.RateLimitPolicy.Name(), p.Graph.RateLimits, func(of object.Name, limit string) any {
+			effectiveOf(effective[topology.Limit]{p, c, own, kind.RateLimitPolicy.Name(), p.Graph.RateLimits, func(of object.Name, limit string) any {
 				if node, ok := flow.Get(c, p.Graph.RateLimitPolicies, of); ok {
 					return topology.RateLimitSpec(node.Object, limit)
 				}
 				return nil
 			}}, of, section))
 	})
+	paths = slices.DeleteFunc(paths, func(e Effective) bool { return !own[e.place()] })
 	slices.SortStableFunc(paths, func(a, b Effective) int {
 		return cmp.Or(strings.Compare(a.Gateway, b.Gateway), strings.Compare(a.Listener, b.Listener),
 			strings.Compare(a.Rule, b.Rule), strings.Compare(a.Kind, b.Kind))
@@ -70,10 +72,18 @@ func EffectivePolicies(p *pipeline.Pipeline, of object.Key, section string) (pat
 	return paths, len(paths) > 0
 }
 
+// place is a path without what is in force there.
+type place struct{ gateway, listener, route, rule string }
+
+func (e *Effective) place() place { return place{e.Gateway, e.Listener, e.Route, e.Rule} }
+
 // effective is what the policies of a kind say together, whose rules are R.
 type effective[R topology.Asks[R]] struct {
-	p         *pipeline.Pipeline
-	c         *flow.Ctx
+	p *pipeline.Pipeline
+	c *flow.Ctx
+	// own are the paths on which policies of any kind say something else than on the path of which
+	// they are a part: all kinds are told of there, lest a rule with limits of its own looks open.
+	own       map[place]bool
 	kind      string
 	inherited *topology.Inherited[R]
 	// spec returns a rule as its policy has it.
@@ -108,9 +118,11 @@ func (e effective[R]) ofRoute(route object.Key, rule string) (out []Effective) {
 		whole := e.inherited.On(e.c, at, "")
 		for _, name := range names {
 			in := e.inherited.On(e.c, at, name)
+			path := e.path(at.Listener, route.String(), name, in)
 			if name == "" || rule != "" || in != whole {
-				out = append(out, e.path(at.Listener, route.String(), name, in))
+				e.own[path.place()] = true
 			}
+			out = append(out, path)
 		}
 	}
 	return out
@@ -127,7 +139,9 @@ func (e effective[R]) ofListeners(owner object.Key, listener string) (out []Effe
 			if i := e.inherited.OnListener(e.c, at); i != nil {
 				in = i.Effective
 			}
-			out = append(out, e.path(at, "", "", in))
+			path := e.path(at, "", "", in)
+			e.own[path.place()] = true
+			out = append(out, path)
 		}
 	}
 	return out
