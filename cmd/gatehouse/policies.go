@@ -109,7 +109,7 @@ func sectionNamed(text, namespace string) (object.Key, string, error) {
 	if err != nil || strings.Contains(node.Name, "/") {
 		return object.Key{}, "", usageError{fmt.Errorf("--effective: %q is not KIND/NAME, KIND/NAMESPACE/NAME or KIND/NAMESPACE/NAME/SECTION, such as httproute/shop/cart", text)}
 	}
-	return object.Key{Kind: object.KindOf(node.Group, node.Kind), Name: object.Name{Namespace: node.Namespace, Name: node.Name}}, section, nil
+	return keyOf(node), section, nil
 }
 
 // printed writes a value as JSON or YAML; false for tables.

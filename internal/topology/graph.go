@@ -156,7 +156,7 @@ type Graph struct {
 	authPoliciesOf *flow.Index[object.Name, object.Name, []Ancestor]
 	keySetReaches  flow.Table[object.Name, keyset.Reach]
 	keySetsOver    flow.Table[string, map[keyset.Location]bool]
-	limitsOver     flow.Table[string, map[limitName]bool]
+	limitsOver     flow.Table[string, map[policyRule]bool]
 
 	// Of ListenerSets:
 	setParents      flow.Table[object.Name, *gwv1.Gateway]

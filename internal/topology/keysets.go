@@ -36,19 +36,19 @@ func location(in *v1alpha1.JWT) (keyset.Location, bool) {
 	return keyset.Location{}, false
 }
 
-// wish names the rule of a policy that wants a set.
-type wish struct {
+// policyRule names a rule of a policy.
+type policyRule struct {
 	Policy object.Name
 	Rule   string
 }
 
-func (k wish) String() string { return k.Policy.String() + " " + k.Rule }
+func (k policyRule) String() string { return k.Policy.String() + " " + k.Rule }
 
-func (k wish) compare(o wish) int {
+func (k policyRule) compare(o policyRule) int {
 	return cmp.Or(k.Policy.Compare(o.Policy), cmp.Compare(k.Rule, o.Rule))
 }
 
-// wished is what it wants.
+// wished is the set that a rule wants.
 type wished struct {
 	keyset.Location
 	created time.Time
@@ -64,20 +64,20 @@ func (g *Graph) declareKeySets() {
 			}
 		}, flow.Equal(flow.Same[keyset.Reach]))
 	wishes := flow.Map("key-set-wishes", g.in.AuthPolicies,
-		func(_ *flow.Ctx, k object.Name, o *v1alpha1.AuthPolicy, emit func(wish, wished)) {
+		func(_ *flow.Ctx, k object.Name, o *v1alpha1.AuthPolicy, emit func(policyRule, wished)) {
 			_, _, rules := authRules(o)
 			for name, a := range rules.Authentication {
 				if a.JWT == nil {
 					continue
 				}
 				if l, ok := location(a.JWT); ok {
-					emit(wish{k, name}, wished{l, o.CreationTimestamp.Time})
+					emit(policyRule{k, name}, wished{l, o.CreationTimestamp.Time})
 				}
 			}
 		}, flow.Equal(flow.Same[wished]))
-	byNamespace := flow.NewIndex(wishes, func(k wish, _ wished, yield func(string)) { yield(k.Policy.Namespace) }, wish.compare)
+	byNamespace := flow.NewIndex(wishes, func(k policyRule, _ wished, yield func(string)) { yield(k.Policy.Namespace) }, policyRule.compare)
 	g.keySetsOver = flow.Group("key-sets-over-bound", byNamespace,
-		func(_ *flow.Ctx, _ string, members flow.Members[wish, wished]) (map[keyset.Location]bool, bool) {
+		func(_ *flow.Ctx, _ string, members flow.Members[policyRule, wished]) (map[keyset.Location]bool, bool) {
 			if members.Len() <= maxKeySets {
 				return nil, false
 			}

@@ -57,7 +57,7 @@ func (g *Graph) declareRateLimitPolicies() flow.Table[object.Name, *RateLimitPol
 
 // rateLimitPolicy makes the node of a policy, and checks all of it except its targets. Over are
 // the limits of its namespace that are too many.
-func rateLimitPolicy(name object.Name, o *v1alpha1.RateLimitPolicy, over map[limitName]bool) *RateLimitPolicy {
+func rateLimitPolicy(name object.Name, o *v1alpha1.RateLimitPolicy, over map[policyRule]bool) *RateLimitPolicy {
 	p := &RateLimitPolicy{Object: o}
 	p.Name, p.Created = name, o.CreationTimestamp.Time
 	var r limitReader
@@ -67,7 +67,7 @@ func rateLimitPolicy(name object.Name, o *v1alpha1.RateLimitPolicy, over map[lim
 	rules := []policy.Rule[Limit]{}
 	for _, of := range sortedKeys(limits.Limits) {
 		r.field = field + ".limits[" + of + "]"
-		if over[limitName{name, of}] {
+		if over[policyRule{name, of}] {
 			r.problem("", "is more than the %d rates with counters, times targets, that the RateLimitPolicies of a namespace may have", maxCounted)
 			continue
 		}
