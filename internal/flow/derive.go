@@ -1,7 +1,5 @@
 package flow
 
-import "time"
-
 // Derived is a table computed from others.
 type Derived[K comparable, V any] struct {
 	store[K, V]
@@ -18,13 +16,14 @@ type Derived[K comparable, V any] struct {
 	old, next []*cell[K, V]
 }
 
-func (t *Derived[K, V]) enqueue(u *unit) { t.queue = append(t.queue, u) }
+func (t *Derived[K, V]) enqueue(u *unit) {
+	if len(t.queue) == 0 {
+		t.isDue()
+	}
+	t.queue = append(t.queue, u)
+}
 
 func (t *Derived[K, V]) settle() {
-	if len(t.queue) == 0 {
-		return
-	}
-	start := time.Now()
 	// Units are woken by earlier tables only, so the queue does not grow while
 	// it is worked off.
 	for _, u := range t.queue {
@@ -44,7 +43,6 @@ func (t *Derived[K, V]) settle() {
 		t.failed(u.of.key(u), "flow: an output key is emitted twice")
 	}
 	t.old, t.next = emptied(t.old[:cap(t.old)]), emptied(t.next[:cap(t.next)])
-	t.spent += time.Since(start)
 }
 
 func (t *Derived[K, V]) work(u *unit) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"math/bits"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -17,19 +18,23 @@ type Engine struct {
 	names   map[string]bool
 	started bool
 	version uint64
-	commit  *Commit // the transaction under way
+	commit  *Commit   // the transaction under way
+	due     []uint64  // a bit for each table that has units to run
+	changed []changed // watched tables that did in the transaction under way
 }
 
 // table is what the engine needs of every table, whatever its types.
 type table interface {
 	info() *meta
-	// settle brings the table up to date with the tables declared before it.
+	// settle brings the table up to date with the tables declared before it, after
+	// one of its units was woken.
 	settle()
-	// finish forgets what was kept only for the length of a transaction.
-	finish()
 	len() int
 	dump(yield func(key, value any) bool)
 }
+
+// changed is what a commit learns a watched table's changes from.
+type changed interface{ finish() }
 
 // New returns an engine without tables.
 func New() *Engine {
@@ -57,6 +62,9 @@ func (e *Engine) declare(name string, t table) meta {
 		panic("flow: two tables are named " + name)
 	}
 	e.names[name] = true
+	if len(e.tables)%64 == 0 {
+		e.due = append(e.due, 0)
+	}
 	e.tables = append(e.tables, t)
 	return meta{engine: e, name: name, id: len(e.tables) - 1}
 }
@@ -77,16 +85,36 @@ func (e *Engine) Update(fn func(tx *Tx)) *Commit {
 	tx := &Tx{engine: e}
 	fn(tx)
 	tx.engine = nil // a Tx that outlives its transaction must not write
-	for _, t := range e.tables {
-		t.settle()
-	}
-	for _, t := range e.tables {
+	e.settle()
+	for _, t := range e.changed {
 		t.finish()
 	}
+	e.changed = emptied(e.changed)
 	c := e.commit
 	e.commit = nil
 	return c
 }
+
+// settle visits the tables that have units to run, in the order of declaration. Units
+// wake only units of later tables, so that one pass is enough; and tables are many, so
+// that a pass over all of them would cost more than most changes do.
+func (e *Engine) settle() {
+	start := time.Now()
+	for i := range e.due {
+		for e.due[i] != 0 {
+			bit := bits.TrailingZeros64(e.due[i])
+			e.due[i] &^= 1 << bit
+			t := e.tables[64*i+bit]
+			t.settle()
+			end := time.Now()
+			t.info().spent += end.Sub(start)
+			start = end
+		}
+	}
+}
+
+// isDue says that a table has units to run.
+func (m *meta) isDue() { m.engine.due[m.id/64] |= 1 << (m.id % 64) }
 
 // View runs fn with read access to all tables, between two transactions.
 func (e *Engine) View(fn func(c *Ctx)) {

@@ -306,3 +306,46 @@ func TestViewsBesideUpdates(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// Tables are visited by a bit each, and the bits take several words. A change goes through
+// a chain of tables of any length, over the borders of words, and runs nothing beside it.
+func TestManyTables(t *testing.T) {
+	const length = 200
+	e := New()
+	in := NewInput[string, int](e, "in")
+	chains := map[string]Table[string, int]{"a": in, "b": in}
+	for i := range length {
+		for _, name := range []string{"a", "b"} {
+			chains[name] = Map(fmt.Sprint(name, i), chains[name], func(_ *Ctx, k string, v int, emit func(string, int)) {
+				if k == name {
+					emit(k, v+1)
+				}
+			})
+		}
+	}
+	Watch(chains["a"])
+	e.Update(func(tx *Tx) {
+		in.Set(tx, "a", 1)
+		in.Set(tx, "b", 1)
+	})
+	c := e.Update(func(tx *Tx) { in.Set(tx, "a", 2) })
+	if got := Changes(c, chains["a"]); len(got) != 1 || got[0].New != 2+length {
+		t.Errorf("the end of the chain changed by %+v, want a = %d", got, 2+length)
+	}
+	for _, s := range e.Stats() {
+		want := uint64(2) // runs of both transactions
+		if s.Table == "in" {
+			want = 0
+		} else if s.Table == "a0" || s.Table == "b0" {
+			want = 3 // the keys of both chains, and the edited one again
+		} else if strings.HasPrefix(s.Table, "b") {
+			want = 1
+		}
+		if s.Runs != want {
+			t.Errorf("table %s ran %d units, want %d", s.Table, s.Runs, want)
+		}
+	}
+	if c := e.Update(func(*Tx) {}); len(Changes(c, chains["a"])) != 0 {
+		t.Error("an empty transaction changes something")
+	}
+}

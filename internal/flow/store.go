@@ -153,6 +153,7 @@ func (s *store[K, V]) changed(c *cell[K, V], v V, ok bool) {
 	if s.watched {
 		if s.before == nil {
 			s.before = map[K]was[V]{}
+			s.engine.changed = append(s.engine.changed, s)
 		}
 		if _, seen := s.before[c.key]; !seen {
 			s.before[c.key] = was[V]{old, had}
@@ -174,9 +175,6 @@ func (s *store[K, V]) changed(c *cell[K, V], v V, ok bool) {
 
 // finish hands the transaction's changes to the commit.
 func (s *store[K, V]) finish() {
-	if len(s.before) == 0 {
-		return
-	}
 	out := make([]Change[K, V], 0, len(s.before))
 	for k, w := range s.before {
 		ch := Change[K, V]{Key: k, Old: w.value, Had: w.had}
