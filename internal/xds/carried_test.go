@@ -35,10 +35,14 @@ func TestCarried(t *testing.T) {
 	h.apply(carrying(table("t", "x:2", "y:1"), 2, 3, 4))
 	h.state("a mark without a change", carried(&Carried{Proxies: 2, Marks: []uint64{2, 3, 4}}))
 
-	// One that is refused is not, and what is not told anew has no state of its own.
+	// A table brings what it carries without the hosts that are refused, of which the state says so.
 	h.apply(carrying(table("t", "x:2", "y:3"), 2, 3, 5))
-	p.expect("routes +t=[x:2 y:3] ! y is bad")
-	h.state("a refusal", carried(&Carried{Proxies: 2, Marks: []uint64{2, 3, 5}, Lacking: map[uint64]int{5: 2}}))
+	p.expect("routes +t=[x:2 y:3] ?")
+	h.state("a table on its way", carried(&Carried{Proxies: 2, Marks: []uint64{2, 3, 5}, Lacking: map[uint64]int{5: 2}}))
+	p.nack(p.pending[0], "y is bad")
+	h.state("a refusal", func(s State) bool {
+		return len(s.Rejected) == 1 && s.Carried.equal(&Carried{Proxies: 2, Marks: []uint64{2, 3, 5}})
+	})
 }
 
 // Edits that bring nothing new are no news, however many there are.
