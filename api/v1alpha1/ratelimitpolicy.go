@@ -6,7 +6,8 @@ import (
 )
 
 // RateLimitPolicy says how many requests are let through in a time. Each proxy counts by
-// itself and asks nobody. A limit that is broken limits nothing, and all others stay.
+// itself and asks nobody, or all proxies of a Gateway count together. A limit that is broken
+// limits nothing, and all others stay.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -91,6 +92,8 @@ type RateLimits struct {
 }
 
 // RateLimit is how many requests are let through, and which of them are counted together.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.scope) ? self.scope == 'Global' || !(has(self.cost) || has(self.onFailure) || has(self.shadow)) : has(self.cost) || !(has(self.onFailure) || has(self.shadow))",message="cost, onFailure and shadow need scope: Global"
 type RateLimit struct {
 	// Rates must all be kept to. No two have one window.
 	//
@@ -111,19 +114,65 @@ type RateLimit struct {
 	// +kubebuilder:validation:items:MaxLength=300
 	Counters []string `json:"counters,omitzero"`
 
-	// Scope is who counts together. The only value is Local, the default: each proxy counts by
-	// itself.
+	// Scope is who counts together: Local, by which each proxy counts by itself, or Global, by
+	// which all proxies of a Gateway do. The default is Local, and Global with a cost.
+	//
 	// +optional
 	Scope RateLimitScope `json:"scope,omitempty"`
+
+	// Cost is what a request counts for. Without it each is one. It needs the scope Global.
+	//
+	// +optional
+	Cost *RateLimitCost `json:"cost,omitempty"`
+
+	// OnFailure is what becomes of requests while what counts for all proxies can't be
+	// reached: Allow, the default, or Deny, by which they are answered with 503. It needs the
+	// scope Global.
+	//
+	// +optional
+	OnFailure RateLimitFailure `json:"onFailure,omitempty"`
+
+	// Shadow counts and lets everything through, to see in metrics what the limit would do.
+	// It needs the scope Global.
+	//
+	// +optional
+	Shadow bool `json:"shadow,omitempty"`
 }
 
 // RateLimitScope is who counts together.
 //
-// +kubebuilder:validation:Enum=Local
+// +kubebuilder:validation:Enum=Local;Global
 type RateLimitScope string
 
-// LocalScope has each proxy count by itself.
-const LocalScope RateLimitScope = "Local"
+// LocalScope has each proxy count by itself, and GlobalScope all proxies of a Gateway together.
+const (
+	LocalScope  RateLimitScope = "Local"
+	GlobalScope RateLimitScope = "Global"
+)
+
+// RateLimitFailure is what becomes of requests that can't be counted.
+//
+// +kubebuilder:validation:Enum=Allow;Deny
+type RateLimitFailure string
+
+// AllowOnFailure lets requests through that can't be counted, and DenyOnFailure does not.
+const (
+	AllowOnFailure RateLimitFailure = "Allow"
+	DenyOnFailure  RateLimitFailure = "Deny"
+)
+
+// RateLimitCost is what a request counts for.
+type RateLimitCost struct {
+	// Tokens is where answers say how many tokens they have cost: the path to a number of a
+	// JSON document, or of the events of a stream, such as usage.total_tokens. It is counted
+	// when the answer ends, and requests are let through while anything is left.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=200
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){0,7}$`
+	Tokens string `json:"tokens,omitzero"`
+}
 
 // Rate is how many requests are let through in a time.
 type Rate struct {

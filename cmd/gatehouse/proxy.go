@@ -36,6 +36,7 @@ type proxyFlags struct {
 	envoy, logLevel     string
 	bootstrap           string
 	backendMetrics      bool
+	limits              string
 }
 
 func newProxy() *cobra.Command {
@@ -61,6 +62,7 @@ log goes to standard output, all else as JSON lines to standard error.`,
 	boundedVar(fl, &f.apiPort, "api-port", 18001, 1, maxPort, "the controller's port for certificates")
 	fl.StringVar(&f.tokenFile, "token-file", "/var/run/secrets/gatehouse.dev/token/token", "the pod's ServiceAccount token, with the audience gatehouse.dev")
 	fl.StringVar(&f.caFile, "ca-file", "/var/run/secrets/gatehouse.dev/ca/ca.crt", "the certificates of the controller's authority")
+	fl.StringVar(&f.limits, "limits", "", "HOST:PORT of 'gatehouse limits', where requests are counted for all proxies of the Gateway")
 	fl.StringVar(&f.stateDir, "state-dir", "/var/run/gatehouse", "directory for sockets and Envoy's log; nothing is written elsewhere")
 	fl.StringVar(&f.health, "health", ":19001", "address for /healthz, /readyz and /metrics")
 	boundedVar(fl, &f.drainDelay, "drain-delay", 5*time.Second, 0, maxDrain, "how long it serves on, unready, before clients are asked to leave")
@@ -124,13 +126,22 @@ func runProxy(ctx context.Context, f proxyFlags) error {
 	if err != nil {
 		return err
 	}
+	var dialLimits func(context.Context) (net.Conn, error)
+	if f.limits != "" {
+		if _, _, err := net.SplitHostPort(f.limits); err != nil {
+			return usageError{fmt.Errorf("--limits: %w", err)}
+		}
+		dialLimits = func(ctx context.Context) (net.Conn, error) {
+			return client.DialLimits(ctx, f.limits, f.name.Namespace, f.name.Name)
+		}
+	}
 	health, err := net.Listen("tcp", f.health)
 	if err != nil {
 		return fmt.Errorf("--health: %w", err)
 	}
 	log.Info("starting", "version", version, "gateway", f.gateway, "envoy_version", binary.Version, "workers", f.concurrency)
 	a := agent.New(agent.Config{
-		Gateway: f.name, Dial: client.Dial, StateDir: f.stateDir, Binary: binary,
+		Gateway: f.name, Dial: client.Dial, DialLimits: dialLimits, StateDir: f.stateDir, Binary: binary,
 		Concurrency: f.concurrency, LogLevel: f.logLevel, BackendStats: f.backendMetrics, Additions: additions, Health: health,
 		DrainDelay: f.drainDelay, DrainTimeout: f.drainTimeout,
 		Collectors: client.Collectors(), Log: log, Output: proxyLog{log, ctx}.take, Stdout: os.Stdout,

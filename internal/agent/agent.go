@@ -25,6 +25,9 @@ type Config struct {
 	Gateway object.Name
 	// Dial opens a connection to the control plane's xDS server.
 	Dial func(context.Context) (net.Conn, error)
+	// DialLimits opens a connection to what counts requests for all proxies of the Gateway; nil
+	// where nothing does.
+	DialLimits func(context.Context) (net.Conn, error)
 	// StateDir is where everything that is written lies; the proxy gets a private
 	// directory in it. An absolute path.
 	StateDir string
@@ -59,6 +62,7 @@ type Agent struct {
 	cfg        Config
 	log        *slog.Logger
 	relay      *relay
+	limits     *relay // nil without DialLimits
 	supervisor *proxy.Supervisor
 	socket     atomic.Pointer[proxy.Socket]
 
@@ -71,7 +75,11 @@ type Agent struct {
 // New prepares an agent; nothing happens before Run.
 func New(c Config) *Agent {
 	a := &Agent{cfg: c, log: c.Log.With("gateway", c.Gateway.String()), hurried: make(chan struct{})}
-	a.relay = newRelay(c.Dial, a.log)
+	a.relay = newRelay("the control plane", c.Dial, a.log)
+	if c.DialLimits != nil {
+		a.limits = newRelay("what counts requests", c.DialLimits, a.log)
+		a.limits.prompt = true
+	}
 	a.supervisor = proxy.New(proxy.Config{
 		Gateway: c.Gateway, Dir: a.dir(), Binary: c.Binary, XDSSocket: a.xdsSocket(),
 		Concurrency: c.Concurrency, DrainTimeout: max(c.DrainTimeout, time.Nanosecond), LogLevel: c.LogLevel,
@@ -108,6 +116,13 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	a.socket.Store(socket)
 	all.Go(func() { a.relay.serve(life, socket) })
+	if a.limits != nil {
+		counting, err := proxy.ListenSocket(filepath.Join(a.dir(), proxy.LimitsSocket), a.log)
+		if err != nil {
+			return fmt.Errorf("proxy of Gateway %s: %w", a.cfg.Gateway, err)
+		}
+		all.Go(func() { a.limits.serve(life, counting) })
+	}
 
 	serving, stop := context.WithCancel(life)
 	defer stop()

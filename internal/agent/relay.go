@@ -27,12 +27,16 @@ const (
 	acceptPause = 100 * time.Millisecond
 )
 
-// relay carries connections from Envoy's socket to the control plane. Envoy comes
-// back about once a second when it has lost one; how often the control plane is
-// asked is decided here.
+// relay carries connections from a socket of Envoy's to the control plane, or to what counts
+// requests. Envoy comes back about once a second when it has lost one; how often the other side
+// is asked is decided here.
 type relay struct {
-	dial func(context.Context) (net.Conn, error)
-	log  *slog.Logger
+	to string // in words
+	// prompt is for those whose requests are worth nothing later: none waits until the other
+	// side is asked again, and none is watched for silence, of which a request knows itself.
+	prompt bool
+	dial   func(context.Context) (net.Conn, error)
+	log    *slog.Logger
 
 	mu        sync.Mutex
 	failures  int       // in a row, also of connections that were cut soon
@@ -45,8 +49,8 @@ type relay struct {
 	silent    int // of the opened ones, those that were ended for their silence
 }
 
-func newRelay(dial func(context.Context) (net.Conn, error), log *slog.Logger) *relay {
-	return &relay{dial: dial, log: log, connected: map[net.Conn]time.Time{}}
+func newRelay(to string, dial func(context.Context) (net.Conn, error), log *slog.Logger) *relay {
+	return &relay{to: to, dial: dial, log: log, connected: map[net.Conn]time.Time{}}
 }
 
 // serve carries what comes to the listener until ctx ends. It closes the listener
@@ -64,7 +68,7 @@ func (r *relay) serve(ctx context.Context, l net.Listener) {
 			return
 		}
 		if err != nil {
-			r.log.Warn("envoy can't reach the control plane", "error", err)
+			r.log.Warn("envoy can't reach "+r.to, "error", err)
 			sleep(ctx, acceptPause)
 			continue
 		}
@@ -77,7 +81,8 @@ func (r *relay) serve(ctx context.Context, l net.Listener) {
 
 // carry joins one connection of Envoy's with one to the control plane.
 func (r *relay) carry(ctx context.Context, envoy net.Conn) {
-	if !sleep(ctx, r.pause()) {
+	pause := r.pause()
+	if r.prompt && pause > 0 || !sleep(ctx, pause) {
 		return
 	}
 	dialing, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -92,6 +97,10 @@ func (r *relay) carry(ctx context.Context, envoy net.Conn) {
 	defer controller.Close()
 	r.opened(controller)
 	defer r.closed(controller)
+	if r.prompt {
+		join(ctx, envoy, controller)
+		return
+	}
 	heard := &heardConn{Conn: controller}
 	ctx, end := context.WithCancel(ctx)
 	var watch sync.WaitGroup
@@ -111,7 +120,7 @@ func (r *relay) standsStill(conn net.Conn) {
 	r.mu.Lock()
 	r.silent++
 	r.mu.Unlock()
-	r.log.Warn("the control plane stands still or is cut off; connecting anew, and serving on meanwhile",
+	r.log.Warn(r.to+" stands still or is cut off; connecting anew, and serving on meanwhile",
 		"address", conn.RemoteAddr().String(), "silent", silenceLimit.String())
 }
 
@@ -143,7 +152,7 @@ func (r *relay) refused(err error) {
 	missed := r.missed
 	r.mu.Unlock()
 	if missed&(missed-1) == 0 { // a line for the first, and whenever they have doubled
-		r.log.Warn("the control plane can't be reached; trying again, and serving on meanwhile", "tries", missed, "error", err)
+		r.log.Warn(r.to+" can't be reached; trying again, and serving on meanwhile", "tries", missed, "error", err)
 	}
 }
 
@@ -153,7 +162,7 @@ func (r *relay) opened(conn net.Conn) {
 	r.missed, r.lastError = 0, nil
 	r.connected[conn] = time.Now()
 	r.mu.Unlock()
-	r.log.Info("connected to the control plane", "address", conn.RemoteAddr().String())
+	r.log.Info("connected to "+r.to, "address", conn.RemoteAddr().String())
 }
 
 func (r *relay) closed(conn net.Conn) {
@@ -165,7 +174,7 @@ func (r *relay) closed(conn net.Conn) {
 	}
 	r.slower()
 	r.mu.Unlock()
-	r.log.Info("the connection to the control plane has ended", "lasted", lasted.Round(time.Millisecond).String())
+	r.log.Info("the connection to "+r.to+" has ended", "lasted", lasted.Round(time.Millisecond).String())
 }
 
 // relayState is what the relay's metrics and the readiness show.

@@ -91,7 +91,7 @@ func TestRelayBacksOff(t *testing.T) {
 	var mu sync.Mutex
 	var asked []time.Time
 	var log output.Buffer
-	r := newRelay(func(context.Context) (net.Conn, error) {
+	r := newRelay("the control plane", func(context.Context) (net.Conn, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		asked = append(asked, time.Now())

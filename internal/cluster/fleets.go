@@ -41,6 +41,17 @@ func (f *fleets) serviceAccount(gateway object.Name) (string, bool) {
 	return infra.Name(gateway, class), ok
 }
 
+// limitsAccount returns the name of that which what counts requests for a Gateway runs under.
+func (f *fleets) limitsAccount(gateway object.Name) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	class, ok := f.classes[gateway]
+	if !ok {
+		return ""
+	}
+	return infra.LimitsName(gateway, class)
+}
+
 // isFormer reports whether a ServiceAccount is of a fleet that a Gateway had under
 // another class, and has not left yet: it is there still. What it is, is for the API
 // server to say, so that it is known after a restart and to every replica.

@@ -199,7 +199,7 @@ func (p *provisioned) serveAPI(ctx context.Context) error {
 		return err
 	}
 	options := identity.ServerOptions{
-		Authority: p.identity, Client: p.cluster.direct, Fleet: p.fleets.serviceAccount,
+		Authority: p.identity, Client: p.cluster.direct, Fleet: p.fleets.serviceAccount, Limits: p.fleets.limitsAccount,
 		AnySource: p.cluster.config.Identity.AnyAddress, Log: p.cluster.opts.Logs.For("identity"),
 	}
 	if p.cluster.config.Infrastructure.Type == configuration.InfrastructureKubernetes { // else fleets are somebody else's

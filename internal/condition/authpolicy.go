@@ -79,11 +79,17 @@ func PolicyNotes(c metav1.Condition) string {
 	return notes
 }
 
-// PolicyFetching says that a policy waits for keys that are being fetched. Overridden is as in
-// PolicyProgrammed.
-func PolicyFetching(urls, overridden []string) metav1.Condition {
-	return no(PolicyConditionProgrammed, PolicyReasonPending, "Nobody passes by tokens whose keys are being fetched: "+
-		strings.Join(urls[:min(len(urls), maxProblems)], ", ")+somewhere(overridden))
+// PolicyAwaiting says what a policy waits for. Overridden is as in PolicyProgrammed.
+func PolicyAwaiting(what string, overridden []string) metav1.Condition {
+	return no(PolicyConditionProgrammed, PolicyReasonPending, what+somewhere(overridden))
+}
+
+// Fetching says that keys are being fetched; empty where none are.
+func Fetching(urls []string) string {
+	if len(urls) == 0 {
+		return ""
+	}
+	return "Nobody passes by tokens whose keys are being fetched: " + strings.Join(urls[:min(len(urls), maxProblems)], ", ")
 }
 
 // Have lists what there is instead of what was asked for, for the end of a sentence.

@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"cmp"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,4 +19,10 @@ func RateLimitPolicyInvalid(problems []string) metav1.Condition {
 func UnknownCounter(text string) string {
 	return fmt.Sprintf("is %q, which is no counter; use client.address, auth.client, auth.claims.NAME such as auth.claims.sub, "+
 		"request.headers['NAME'], request.host, request.method or request.path", text)
+}
+
+// NotCounting says that nobody counts requests for all proxies of a Gateway; why is empty while
+// that is a matter of seconds.
+func NotCounting(gateway, why string) string {
+	return fmt.Sprintf("Nobody counts requests for all proxies of Gateway %s yet: %s", gateway, cmp.Or(why, "the pod for it is being started"))
 }

@@ -31,7 +31,7 @@ var httpFilters = slices.Concat([]*hcmv3.HttpFilter{
 	optional(corsFilter, &corsv3.Cors{}),
 	// Before all that answers or forwards, and before a service is asked.
 	optional(accessSlot, &filterchainv3.FilterChainConfig{}),
-}, limitFilters(), []*hcmv3.HttpFilter{
+}, limitFilters(), sharedLimitFilters(), []*hcmv3.HttpFilter{
 	// Behind who may pass, since limits count by who that is and those that are turned away
 	// don't count; before a service is asked, so that it doesn't get more than is let through.
 	authFilters[0], authFilters[1], authFilters[2],
@@ -81,8 +81,9 @@ func (g guards) within(f *ir.Filters) guards {
 }
 
 // routeFilters enables the filters that a level needs, and disables or replaces those of the
-// levels around it that would be in force beside them.
-func routeFilters(f *ir.Filters, outer guards) (map[string]*anypb.Any, error) {
+// levels around it that would be in force beside them. The domain is that of the host, if the
+// level is of one.
+func routeFilters(f *ir.Filters, outer guards, domain string) (map[string]*anypb.Any, error) {
 	var out map[string]*anypb.Any
 	enable := func(name string, m message, err error) error {
 		if err != nil {
@@ -110,7 +111,9 @@ func routeFilters(f *ir.Filters, outer guards) (map[string]*anypb.Any, error) {
 		}
 	}
 	if f.RateLimits != nil {
-		enableLimits(&out, f.RateLimits, outer.limits)
+		if err := enableLimits(&out, f.RateLimits, outer.limits, domain); err != nil {
+			return nil, err
+		}
 	}
 	if f.Auth != nil {
 		name, settings, err := routeAuth(f.Auth)

@@ -51,7 +51,7 @@ func setHostFilters(vh *routev3.VirtualHost, h *ir.Host) (err error) {
 	if err := besideRules(h.Filters); err != nil {
 		return err
 	}
-	if vh.TypedPerFilterConfig, err = routeFilters(h.Filters, guards{}.within(h.Around)); err != nil {
+	if vh.TypedPerFilterConfig, err = routeFilters(h.Filters, guards{}.within(h.Around), h.Domain); err != nil {
 		return err
 	}
 	if vh.RateLimits, err = counts(h.Filters.RateLimits, h.Domain); err != nil {
@@ -76,7 +76,7 @@ func setTableFilters(m *routev3.RouteConfiguration, f *ir.Filters) (err error) {
 	if f.RateLimits != nil {
 		return errors.New("requests can be counted by hosts and rules only")
 	}
-	if m.TypedPerFilterConfig, err = routeFilters(f, guards{}); err != nil {
+	if m.TypedPerFilterConfig, err = routeFilters(f, guards{}, ""); err != nil {
 		return err
 	}
 	m.RequestMirrorPolicies = mirrors(f.Mirrors)

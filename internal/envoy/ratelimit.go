@@ -154,21 +154,19 @@ func counterEntry(n int, c ir.Counter) string {
 	return strconv.Itoa(n)
 }
 
-// counts describes requests for the limits that are in force. A request of which a part were
-// left out would not be counted at all, so every part always has a value.
+// counts describes requests for the limits in force by which each proxy counts alone.
 func counts(l *ir.RateLimits, domain string) (out []*routev3.RateLimit, err error) {
 	if l == nil {
 		return nil, nil
 	}
 	for i := range l.Counted {
 		in := &l.Counted[i]
-		var counters []*routev3.RateLimit_Action
-		for n, c := range in.Counters {
-			a, err := count(counterEntry(n, c), c, domain)
-			if err != nil {
-				return nil, err
-			}
-			counters = append(counters, a)
+		if in.Global != nil {
+			continue
+		}
+		counters, err := counterActions(in.Counters, domain)
+		if err != nil {
+			return nil, err
 		}
 		for rate := range in.Rates {
 			out = append(out, &routev3.RateLimit{
@@ -176,6 +174,19 @@ func counts(l *ir.RateLimits, domain string) (out []*routev3.RateLimit, err erro
 				Actions: append([]*routev3.RateLimit_Action{described(limitEntry, countName(in.Key, rate))}, counters...),
 			})
 		}
+	}
+	return out, nil
+}
+
+// counterActions describes what counters see of a request. A request of which a part were left out would
+// not be counted at all, so every part always has a value.
+func counterActions(counters []ir.Counter, domain string) (out []*routev3.RateLimit_Action, err error) {
+	for n, c := range counters {
+		a, err := count(counterEntry(n, c), c, domain)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a)
 	}
 	return out, nil
 }
@@ -223,11 +234,13 @@ func formatted(key, command, of string, longest int) *routev3.RateLimit_Action {
 // counts of its own. A level must name one, and of the router Envoy knows that there is none.
 var countHere = constant(&routev3.FilterConfig{IsOptional: true, Config: constant(&routerv3.Router{})})
 
-// limitSlots are the filters that limits need.
-func limitSlots(l *ir.RateLimits) (out [RateLimitSlots]bool) {
+// neededSlots are the filters that limits need.
+func neededSlots(l *ir.RateLimits) (out [RateLimitSlots]bool) {
 	if l != nil {
 		for i := range l.Counted {
-			out[RateLimitSlot(l.Counted[i].Key)] = true
+			if l.Counted[i].Global == nil {
+				out[RateLimitSlot(l.Counted[i].Key)] = true
+			}
 		}
 	}
 	return out
@@ -235,22 +248,24 @@ func limitSlots(l *ir.RateLimits) (out [RateLimitSlots]bool) {
 
 // enableLimits enables the filters that the limits of a level need, and disables those that only
 // the level around it needs.
-func enableLimits(filters *map[string]*anypb.Any, l, outer *ir.RateLimits) {
-	here, around := limitSlots(l), limitSlots(outer)
-	for slot := range RateLimitSlots {
-		config := countHere
-		switch {
-		case here[slot]:
-		case around[slot]:
+func enableLimits(filters *map[string]*anypb.Any, l, outer *ir.RateLimits, domain string) error {
+	set := func(name string, here bool, config *anypb.Any, around bool) {
+		if !here && !around {
+			return
+		}
+		if !here {
 			config = disabled
-		default:
-			continue
 		}
 		if *filters == nil {
 			*filters = map[string]*anypb.Any{}
 		}
-		(*filters)[RateLimitFilter(slot)] = config
+		(*filters)[name] = config
 	}
+	here, around := neededSlots(l), neededSlots(outer)
+	for slot := range RateLimitSlots {
+		set(RateLimitFilter(slot), here[slot], countHere, around[slot])
+	}
+	return setSharedLimits(set, l, outer, domain)
 }
 
 // disabled switches a filter off.

@@ -25,7 +25,7 @@ import (
 func (c *cluster) certificate(t *testing.T, a *identity.Authority, gateway, pod string) tls.Certificate {
 	t.Helper()
 	key := newKey(t)
-	chain, _, _, err := a.Issue(&key.PublicKey, object.Name{Namespace: "ns", Name: gateway}, pod)
+	chain, _, _, err := a.Issue(&key.PublicKey, object.Name{Namespace: "ns", Name: gateway}, identity.Proxy, pod)
 	if err != nil {
 		t.Fatal(err)
 	}

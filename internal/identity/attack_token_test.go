@@ -84,6 +84,7 @@ func (c *cluster) attackByToken(t *testing.T, h *controller, a, b, stranger *cor
 	}
 	disguisedFormer := c.pod(t, "ns", "b-former", "a-former-sa", "b", "127.0.0.1")
 	goneFormer := c.pod(t, "ns", "gone-former", "a-former-sa", "gone", "127.0.0.1")
+	disguisedLimits := c.pod(t, "ns", "b-limits", "a-limits-sa", "b", "127.0.0.1")
 	unborn := c.pod(t, "ns", "a-unborn", "a-sa", "a")
 
 	token := func(pod *corev1.Pod) string {
@@ -110,6 +111,7 @@ func (c *cluster) attackByToken(t *testing.T, h *controller, a, b, stranger *cor
 		{"of A's ServiceAccount in a pod labelled as B's", token(disguised), "", 403, "foreign-pod"},
 		{"of A's former ServiceAccount in a pod labelled as B's", token(disguisedFormer), "", 403, "foreign-pod"},
 		{"of A's former ServiceAccount in a pod labelled as of a Gateway that is gone", token(goneFormer), "", 403, "foreign-pod"},
+		{"of what counts for A in a pod labelled as B's", token(disguisedLimits), "", 403, "foreign-pod"},
 		{"of another namespace", token(elsewhere), "", 403, "foreign-pod"},
 		{"of a pod that claims another namespace's Gateway", token(foreign), "", 403, "foreign-pod"},
 		{"of a pod without a label", token(unlabelled), "", 403, "foreign-pod"},

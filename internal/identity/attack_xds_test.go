@@ -139,6 +139,19 @@ func (c *cluster) attackByXDS(t *testing.T, h *controller, a, b *corev1.Pod) {
 	}
 	t.Run("no certificate", refused("handshake", tls.Certificate{}))
 	t.Run("a certificate of another authority", refused("handshake", foreignCertificate(t, "spiffe://gatehouse.dev/ns/ns/gateway/b/pod/b-1")))
+	t.Run("what counts requests", func(t *testing.T) {
+		pod := c.pod(t, "ns", "a-limits", "a-limits-sa", "a", "127.0.0.1")
+		limits := h.in(t).proxy(t, c.token(t, "ns", "a-limits-sa", pod, identity.Audience))
+		config, err := limits.TLS(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		cert := config.Certificates[0]
+		if got := cert.Leaf.URIs[0].String(); got != "spiffe://gatehouse.dev/ns/ns/gateway/a/limits/a-limits" {
+			t.Errorf("it is called %s", got)
+		}
+		t.Run("asks for configuration", refused("certificate", cert))
+	})
 	t.Run("a certificate of a controller", refused("certificate", own.Certificates[0]))
 
 	short := c.authority(t, identity.Options{Pod: "controller-2", Life: 2 * time.Second})

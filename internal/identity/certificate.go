@@ -69,7 +69,7 @@ func (s *Server) issue(w http.ResponseWriter, r *http.Request, source netip.Addr
 		return nil, no
 	}
 
-	pod, gateway, err := s.identify(r.Context(), token, now)
+	pod, gateway, role, err := s.identify(r.Context(), token, now)
 	if err != nil {
 		return nil, err
 	}
@@ -81,36 +81,36 @@ func (s *Server) issue(w http.ResponseWriter, r *http.Request, source netip.Addr
 			return nil, no
 		}
 	}
-	chain, authorities, until, err := s.o.Authority.Issue(key, gateway, pod.Name)
+	chain, authorities, until, err := s.o.Authority.Issue(key, gateway, role, pod.Name)
 	if err != nil {
 		return nil, err
 	}
 	s.limiter.granted(payers)
 	s.issued.Inc()
-	s.log.Debug("certificate issued", "gateway", gateway, "pod", pod.Name, "until", until)
+	s.log.Debug("certificate issued", "gateway", gateway, "role", role, "pod", pod.Name, "until", until)
 	return &client.Response{Certificate: string(chain), Authorities: string(authorities)}, nil
 }
 
 // identify asks the API server whose token it is: a pod's, of a Gateway's fleet.
-func (s *Server) identify(ctx context.Context, token string, now time.Time) (*corev1.Pod, object.Name, error) {
+func (s *Server) identify(ctx context.Context, token string, now time.Time) (*corev1.Pod, object.Name, Role, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTime)
 	defer cancel()
 	select {
 	case s.reviews <- struct{}{}:
 		defer func() { <-s.reviews }()
 	case <-ctx.Done():
-		return nil, object.Name{}, ctx.Err()
+		return nil, object.Name{}, "", ctx.Err()
 	}
 	h, err := review(ctx, s.o.Client, token)
 	if err != nil {
-		return nil, object.Name{}, err
+		return nil, object.Name{}, "", err
 	}
 	pod, err := s.pod(ctx, h, now)
 	if err != nil {
-		return nil, object.Name{}, err
+		return nil, object.Name{}, "", err
 	}
-	gateway, err := s.fleetOf(ctx, pod, h)
-	return pod, gateway, err
+	gateway, role, err := s.fleetOf(ctx, pod, h)
+	return pod, gateway, role, err
 }
 
 func readKey(w http.ResponseWriter, r *http.Request) (key any, no *refusal) {

@@ -192,7 +192,7 @@ func (c *cluster) controller(t *testing.T, o identity.Options) *controller {
 		o.Pod = "controller-1"
 	}
 	h.authority = c.authority(t, o)
-	h.server = identity.NewServer(identity.ServerOptions{Authority: h.authority, Client: c.client, Fleet: h.fleet, Former: h.former, Log: log})
+	h.server = identity.NewServer(identity.ServerOptions{Authority: h.authority, Client: c.client, Fleet: h.fleet, Limits: h.limits, Former: h.former, Log: log})
 	h.xds = xds.New(xds.Options{Log: log})
 	h.registry.MustRegister(h.server.Collectors()...)
 	h.registry.MustRegister(h.xds.Collectors()...)
@@ -227,6 +227,14 @@ func (h *controller) fleet(gateway object.Name) (serviceAccount string, ok bool)
 	defer h.mu.Unlock()
 	serviceAccount, ok = h.fleets[gateway]
 	return serviceAccount, ok
+}
+
+// limits is what counts requests for Gateway a.
+func (h *controller) limits(gateway object.Name) string {
+	if gateway == (object.Name{Namespace: "ns", Name: "a"}) {
+		return "a-limits-sa"
+	}
+	return ""
 }
 
 // former is what Gateway a was before.

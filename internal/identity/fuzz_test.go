@@ -146,7 +146,7 @@ func FuzzRoots(f *testing.F) {
 func FuzzPeer(f *testing.F) {
 	gateway := object.Name{Namespace: "ns", Name: "web"}
 	for _, seed := range []string{
-		proxyURI(gateway, "web-0").String(), controllerURI("gatehouse-0").String(), "", "spiffe://gatehouse.dev/", "spiffe://other/controller/a",
+		memberURI(gateway, Proxy, "web-0").String(), memberURI(gateway, Limits, "web-0").String(), controllerURI("gatehouse-0").String(), "", "spiffe://gatehouse.dev/", "spiffe://other/controller/a",
 		"spiffe://gatehouse.dev/ns/a%2Fb/gateway/c/pod/d", "spiffe://user@gatehouse.dev/controller/a", "spiffe://gatehouse.dev/ns/a/gateway/b/pod/c?d#e",
 		"spiffe://gatehouse.dev/controller/a#",
 	} {

@@ -20,16 +20,19 @@ var errNotReady = errors.New("the authority is not ready yet")
 
 // Issue signs a certificate for a pod of a Gateway's fleet. It returns the chain
 // and the authorities, in PEM.
-func (a *Authority) Issue(key any, gateway object.Name, pod string) (chain, authorities []byte, until time.Time, err error) {
+func (a *Authority) Issue(key any, gateway object.Name, role Role, pod string) (chain, authorities []byte, until time.Time, err error) {
 	a.mu.Lock()
 	r, bundle := a.roots, a.bundle
 	a.mu.Unlock()
 	if r == nil {
 		return nil, nil, time.Time{}, errNotReady
 	}
+	uses := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	if role == Limits { // proxies connect to it
+		uses = append(uses, x509.ExtKeyUsageServerAuth)
+	}
 	cert, err := r.current.sign(&x509.Certificate{
-		URIs:        []*url.URL{proxyURI(gateway, pod)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		URIs: []*url.URL{memberURI(gateway, role, pod)}, ExtKeyUsage: uses,
 	}, time.Now(), a.o.Life, key)
 	if err != nil {
 		return nil, nil, time.Time{}, err

@@ -16,15 +16,25 @@ import (
 // own, so names need not distinguish installations.
 const trustDomain = "gatehouse.dev"
 
+// Role is what a pod of a Gateway's fleet is.
+type Role string
+
+const (
+	// Proxy is given configuration, secrets included.
+	Proxy Role = "pod"
+	// Limits counts requests for the proxies, and is given nothing but a certificate.
+	Limits Role = "limits"
+)
+
 // ErrNoProxy is returned for a certificate that is not a proxy's.
 var ErrNoProxy = errors.New("the certificate is not one of a proxy")
 
 // ErrNoController is returned for a certificate that is not a controller's.
 var ErrNoController = errors.New("the certificate is not one of a controller")
 
-// proxyURI names a pod of a Gateway's fleet: spiffe://gatehouse.dev/ns/NS/gateway/NAME/pod/POD.
-func proxyURI(gateway object.Name, pod string) *url.URL {
-	return spiffe("ns", gateway.Namespace, "gateway", gateway.Name, "pod", pod)
+// memberURI names a pod of a Gateway's fleet: spiffe://gatehouse.dev/ns/NS/gateway/NAME/ROLE/POD.
+func memberURI(gateway object.Name, role Role, pod string) *url.URL {
+	return spiffe("ns", gateway.Namespace, "gateway", gateway.Name, string(role), pod)
 }
 
 // controllerURI names a controller: spiffe://gatehouse.dev/controller/POD.
@@ -34,14 +44,14 @@ func spiffe(segments ...string) *url.URL {
 	return &url.URL{Scheme: "spiffe", Host: trustDomain, Path: "/" + strings.Join(segments, "/")}
 }
 
-// Gateway returns the Gateway and the pod that the peer's certificate names. The
-// certificate must have been verified, by the handshake.
+// Gateway returns the Gateway and the pod that the peer's certificate names, if that is a
+// proxy. The certificate must have been verified, by the handshake.
 func Gateway(cs tls.ConnectionState) (gateway object.Name, pod string, err error) {
 	segments, err := peer(cs)
 	if err != nil {
 		return object.Name{}, "", err
 	}
-	if len(segments) != 6 || segments[0] != "ns" || segments[2] != "gateway" || segments[4] != "pod" {
+	if len(segments) != 6 || segments[0] != "ns" || segments[2] != "gateway" || segments[4] != string(Proxy) {
 		return object.Name{}, "", ErrNoProxy
 	}
 	return object.Name{Namespace: segments[1], Name: segments[3]}, segments[5], nil

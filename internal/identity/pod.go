@@ -20,38 +20,43 @@ const (
 	annotationGateway = "gatehouse.dev/gateway"
 )
 
-// fleetOf returns the Gateway of a token's pod. What the pod says of itself only
-// names the fleet; that it is of it shows in the ServiceAccount, of which the token
-// is the proof.
-func (s *Server) fleetOf(ctx context.Context, pod *corev1.Pod, h *holder) (object.Name, error) {
+// fleetOf returns the Gateway of a token's pod, and what it is there. What the pod says of
+// itself only names the fleet; that it is of it, and as what, shows in the ServiceAccount, of
+// which the token is the proof.
+func (s *Server) fleetOf(ctx context.Context, pod *corev1.Pod, h *holder) (object.Name, Role, error) {
 	gateway := gatewayOf(pod)
 	if pod.Labels[labelGateway] == "" {
-		return gateway, refuse(reasonForeign, fmt.Sprintf("Pod %s/%s is not of a fleet: it has no label %s", pod.Namespace, pod.Name, labelGateway))
+		return gateway, "", refuse(reasonForeign, fmt.Sprintf("Pod %s/%s is not of a fleet: it has no label %s", pod.Namespace, pod.Name, labelGateway))
 	}
 	if full, ok := pod.Annotations[annotationGateway]; ok {
 		if named, isName := object.ParseName(full); !isName || named.Namespace != pod.Namespace {
-			return gateway, refuse(reasonForeign, fmt.Sprintf("Pod %s/%s is not of the fleet of a Gateway of its own namespace: its annotation %s is %q",
+			return gateway, "", refuse(reasonForeign, fmt.Sprintf("Pod %s/%s is not of the fleet of a Gateway of its own namespace: its annotation %s is %q",
 				pod.Namespace, pod.Name, annotationGateway, full))
 		}
 	}
 	account, ok := s.o.Fleet(gateway)
 	if !ok {
-		return gateway, refuse(reasonForeign, fmt.Sprintf("Gateway %s has no fleet", gateway))
+		return gateway, "", refuse(reasonForeign, fmt.Sprintf("Gateway %s has no fleet", gateway))
+	}
+	if s.o.Limits != nil {
+		if limits := s.o.Limits(gateway); limits != "" && h.serviceAccount == limits && pod.Spec.ServiceAccountName == limits {
+			return gateway, Limits, nil
+		}
 	}
 	if h.serviceAccount != account && s.o.Former != nil {
 		former, err := s.o.Former(ctx, gateway, h.serviceAccount)
 		if err != nil {
-			return gateway, err
+			return gateway, "", err
 		}
 		if former {
 			account = h.serviceAccount
 		}
 	}
 	if h.serviceAccount != account || pod.Spec.ServiceAccountName != account {
-		return gateway, refuse(reasonForeign, fmt.Sprintf("ServiceAccount %s/%s is not that of the fleet of Gateway %s, which is %s",
+		return gateway, "", refuse(reasonForeign, fmt.Sprintf("ServiceAccount %s/%s is not that of the fleet of Gateway %s, which is %s",
 			h.namespace, h.serviceAccount, gateway, account))
 	}
-	return gateway, nil
+	return gateway, Proxy, nil
 }
 
 // gatewayOf returns the Gateway that a pod says it belongs to.

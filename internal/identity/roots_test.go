@@ -201,7 +201,7 @@ func TestNames(t *testing.T) {
 		state tls.ConnectionState
 		want  who
 	}{
-		{"proxy", state(proxyURI(object.Name{Namespace: "a", Name: "edge.b"}, "edge-1")), who{Gateway: object.Name{Namespace: "a", Name: "edge.b"}, Pod: "edge-1", NotOur: true}},
+		{"proxy", state(memberURI(object.Name{Namespace: "a", Name: "edge.b"}, Proxy, "edge-1")), who{Gateway: object.Name{Namespace: "a", Name: "edge.b"}, Pod: "edge-1", NotOur: true}},
 		{"controller", state(controllerURI("gatehouse-1")), who{Controller: "gatehouse-1", NotProxy: true}},
 		{"nothing verified", tls.ConnectionState{PeerCertificates: []*x509.Certificate{{URIs: []*url.URL{controllerURI("x")}}}}, who{NotProxy: true, NotOur: true}},
 		{"no name", state(), who{NotProxy: true, NotOur: true}},

@@ -42,6 +42,10 @@ type ServerOptions struct {
 	// namespace; false if the Gateway is to have none.
 	Fleet func(gateway object.Name) (serviceAccount string, ok bool)
 
+	// Limits, if not nil, returns the ServiceAccount of the pods that count requests for a
+	// Gateway's fleet; empty if there is to be none.
+	Limits func(gateway object.Name) (serviceAccount string)
+
 	// Former, if not nil, reports whether another ServiceAccount is of a fleet that
 	// serves the Gateway still: that of a class which the Gateway had before.
 	Former func(ctx context.Context, gateway object.Name, serviceAccount string) (bool, error)

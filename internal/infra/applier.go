@@ -292,6 +292,11 @@ func (a *Applier) sync(ctx context.Context, c cache.Cache, gateway object.Name) 
 	if workload != nil {
 		state.Waiting, state.Rollout = a.waiting(gateway, workload), a.rollout(gateway, workload)
 	}
+	if g.Limits {
+		why, found := a.counting(ctx, c, g)
+		err = errors.Join(err, found)
+		state.Counting, state.NotCounting = why == "" && found == nil, why
+	}
 	if pruned := a.prune(ctx, c, g, objects, workload != nil && ready(workload)); pruned != nil {
 		err = errors.Join(err, pruned)
 	}

@@ -55,6 +55,7 @@ func TestApplier(t *testing.T) {
 		"says why a first rollout stands still":   testFirstRollout,
 		"settles for what the API server makes":   testAdmission,
 		"parameters that can't be put into force": testBadPatch,
+		"counts beside the proxies":               testLimits,
 	} {
 		t.Run(name, func(t *testing.T) {
 			namespace := strings.NewReplacer(" ", "-", "'", "").Replace(strings.ToLower(name))

@@ -27,6 +27,8 @@ type Gateway struct {
 	// Settings are the parameters of the Gateway and its class, merged; nil for the
 	// default of everything.
 	Settings *v1alpha1.Settings `json:"settings,omitempty"`
+	// Limits says that requests are counted for all proxies together.
+	Limits bool `json:"limits,omitempty"`
 	// Held says that the fleet stays as it is, whether there is one or not, because
 	// what it should be is not known at present.
 	Held bool `json:"held,omitempty"`

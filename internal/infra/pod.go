@@ -39,6 +39,9 @@ const (
 	user          = 65532
 )
 
+// bootstrapAnnotation is a hash of what is merged into Envoy's bootstrap configuration.
+const bootstrapAnnotation = "gatehouse.dev/bootstrap"
+
 const (
 	defaultDrainDelay   = 5 * time.Second
 	defaultDrainTimeout = 20 * time.Second
@@ -109,7 +112,7 @@ func (f *fleet) podAnnotations(further map[string]string) map[string]string {
 	// Envoy reads its bootstrap configuration once: another one takes another pod.
 	if b := f.bootstrap(); b != nil {
 		sum := sha256.Sum256(b)
-		out["gatehouse.dev/bootstrap"] = hex.EncodeToString(sum[:8])
+		out[bootstrapAnnotation] = hex.EncodeToString(sum[:8])
 	}
 	return out
 }
@@ -144,7 +147,7 @@ func (f *fleet) volumes() []corev1.Volume {
 	empty := func(name string) corev1.Volume {
 		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
 	}
-	out := []corev1.Volume{
+	out := []corev1.Volume{ // the first two are those of what counts requests, too
 		{Name: "gatehouse-token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 			Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
 				Audience: tokenAudience, ExpirationSeconds: new(int64(tokenSeconds)), Path: "token",
@@ -224,6 +227,7 @@ func (f *fleet) args(drain drain) []string {
 		"--ca-file=" + caDir + "/" + authoritiesKey,
 		"--state-dir=" + stateDir,
 		fmt.Sprintf("--health=:%d", healthPort),
+		"--limits=" + f.limitsAddress(),
 		"--drain-delay=" + drain.delay.String(),
 		"--drain-timeout=" + drain.timeout.String(),
 	}

@@ -33,18 +33,16 @@ func (a *Applier) prune(ctx context.Context, c cache.Cache, g *Gateway, objects 
 	for _, o := range objects {
 		wanted[keyOfObject(o.GetObjectKind().GroupVersionKind().Kind, o)] = true
 	}
-	name := Name(g.Name, g.Class)
+	name, limits := Name(g.Name, g.Class), LimitsName(g.Name, g.Class)
 	var failed []error
 	for _, k := range kinds {
-		if !k.eager && !replaced {
-			continue
-		}
 		live, err := children(ctx, c, k, g.Name)
 		if err != nil {
 			return err
 		}
 		for _, o := range live {
-			if o.GetName() == name && !wanted[keyOfObject(k.name, o)] {
+			ours := o.GetName() == name && (k.eager || replaced) || o.GetName() == limits
+			if ours && !wanted[keyOfObject(k.name, o)] {
 				failed = append(failed, a.discard(ctx, k, o))
 			}
 		}

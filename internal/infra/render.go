@@ -66,9 +66,12 @@ func Render(o Options, g *Gateway) ([]client.Object, error) {
 		objects = append(objects, budget)
 	}
 	for i, object := range objects {
-		if object, err = f.patched(object); err != nil {
+		if objects[i], err = f.patched(object); err != nil {
 			return nil, err
 		}
+	}
+	objects = append(objects, f.limits()...)
+	for i, object := range objects {
 		if objects[i], err = f.applicable(object); err != nil {
 			return nil, fmt.Errorf("%s: %w", object.GetObjectKind().GroupVersionKind().Kind, err)
 		}

@@ -73,8 +73,8 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// render gives the objects as YAML by kind; under "kinds" it lists them, and under
-// "error" stands why there are none.
+// render gives the objects as YAML by kind, with "limits" before that of those which count
+// requests; under "kinds" it lists them, and under "error" stands why there are none.
 func render(t *testing.T, g *Gateway) map[string][]byte {
 	t.Helper()
 	objects, err := Render(testOptions, g)
@@ -89,6 +89,9 @@ func render(t *testing.T, g *Gateway) map[string][]byte {
 			t.Fatal(err)
 		}
 		kind := o.GetObjectKind().GroupVersionKind().Kind
+		if o.GetLabels()[nameLabel] == limitsName {
+			kind = "limits " + kind
+		}
 		fmt.Fprintln(&kinds, kind)
 		out[kind] = text
 	}
@@ -121,6 +124,11 @@ func TestNames(t *testing.T) {
 			t.Errorf("Name(%q, %q) = %q is no name for a Service", gateway, class, name)
 		}
 		pair := [2]string{gateway, class}
+		limits := LimitsName(object.Name{Namespace: "ns", Name: gateway}, class)
+		if other, taken := names[limits]; !isLabel(limits) || taken && other != [2]string{"limits of " + gateway, class} {
+			t.Errorf("LimitsName(%q, %q) = %q is no name for a Service, or another's", gateway, class, limits)
+		}
+		names[limits] = [2]string{"limits of " + gateway, class}
 		if other, taken := names[name]; taken && other != pair {
 			t.Errorf("%q is the name of the fleets of %q and %q", name, other, pair)
 		}

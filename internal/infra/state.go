@@ -20,6 +20,10 @@ type State struct {
 	Waiting string `json:"waiting,omitempty"`
 	// Rollout is what keeps proxies from running, of which others may run.
 	Rollout Rollout `json:"rollout,omitzero"`
+	// Counting says that requests are counted for all proxies together, and NotCounting why
+	// they are not, where they are to be.
+	Counting    bool   `json:"counting,omitempty"`
+	NotCounting string `json:"notCounting,omitempty"`
 	// Serving is the Service that clients are to use, while the Gateway moves here from
 	// fleets of other classes; empty where it doesn't.
 	Serving string `json:"serving,omitempty"`

@@ -25,7 +25,7 @@ func (k RateLimitKey) String() string {
 	return out
 }
 
-// RateLimit is a limit with all that it says.
+// RateLimit is a limit by which each proxy counts alone, with all that it says.
 type RateLimit struct {
 	Key      RateLimitKey `json:"key"`
 	Rates    []Rate       `json:"rates"` // all of them must be kept to
@@ -60,8 +60,9 @@ type Counter struct {
 }
 
 // RateLimits are the limits that are in force for requests: all of them. The zero value limits
-// nothing, also where a level around does. They say how requests are counted, and not how many
-// are let through, which is for a place of its own to say.
+// nothing, also where a level around does. They say how requests are counted. How many are let
+// through is said here of limits by which proxies count together, and by a place of its own of
+// the others.
 type RateLimits struct {
 	Counted []Counted `json:"counted,omitempty"` // sorted by the names of the limits
 }
@@ -74,4 +75,13 @@ type Counted struct {
 	Key      RateLimitKey `json:"key"`
 	Rates    int          `json:"rates"` // how many counts there are
 	Counters []Counter    `json:"counters,omitempty"`
+	Global   *GlobalLimit `json:"global,omitempty"` // nil where each proxy counts alone
+}
+
+// GlobalLimit is what a limit says besides by which the proxies of a Gateway count together.
+type GlobalLimit struct {
+	Rates  []Rate   `json:"rates"`
+	Tokens []string `json:"tokens,omitempty"` // the path in answers to what they have cost; a request is one without it
+	Deny   bool     `json:"deny,omitempty"`   // nothing passes that can't be counted
+	Shadow bool     `json:"shadow,omitempty"` // everything passes, and is counted
 }

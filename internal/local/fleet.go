@@ -12,11 +12,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
+	"github.com/gatehouse-dev/gatehouse/internal/ratelimit"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
@@ -59,6 +62,7 @@ const xdsSocket = "xds.sock"
 type member struct {
 	supervisor *proxy.Supervisor
 	socket     atomic.Pointer[proxy.Socket] // while it serves
+	counts     ratelimit.Store              // of its limits, for as long as it has an Envoy
 	cancel     context.CancelFunc
 	dir        string
 	done       chan struct{}
@@ -125,7 +129,7 @@ func (f *Fleet) start(gateway object.Name, settings *v1alpha1.Settings) {
 		return
 	}
 	dir := f.directory(gateway)
-	m := &member{dir: dir, done: make(chan struct{})}
+	m := &member{dir: dir, counts: ratelimit.NewMemory(), done: make(chan struct{})}
 	config := f.config(gateway, dir, settings)
 	config.Prepare = m.restoreSocket
 	config.OnState = m.changed
@@ -218,12 +222,18 @@ func (f *Fleet) serve(ctx context.Context, gateway object.Name, m *member) error
 	}
 	m.socket.Store(socket)
 	defer m.socket.Store(nil)
-	xdsCtx, stop := context.WithCancel(f.ctx) // outlives ctx: a draining Envoy keeps its configuration
-	served := make(chan error, 1)
-	go func() { served <- f.Server.Serve(xdsCtx, socket, gateway) }()
+	limits, err := proxy.ListenSocket(filepath.Join(m.dir, proxy.LimitsSocket), f.Log.With("gateway", gateway.String()))
+	if err != nil {
+		return errors.Join(err, socket.Close())
+	}
+	counting := ratelimit.New(ratelimit.Options{Gateway: gateway, Store: m.counts, Log: f.Log})
+	served, stop := context.WithCancel(f.ctx) // outlives ctx: a draining Envoy keeps its configuration
+	var group errgroup.Group
+	group.Go(func() error { return ignoreCanceled(f.Server.Serve(served, socket, gateway)) })
+	group.Go(func() error { return counting.Serve(served, limits) })
 	err = m.supervisor.Run(ctx)
 	stop()
-	return errors.Join(err, ignoreCanceled(<-served))
+	return errors.Join(err, group.Wait())
 }
 
 func ignoreCanceled(err error) error {

@@ -24,14 +24,17 @@ func (p *Pipeline) declareInheritedStatus() {
 		func(c *flow.Ctx, n *topology.AuthPolicy, at topology.ListenerKey) bool {
 			return n.NeedsCertificates() && !p.Graph.Verifies(c, at)
 		},
-		p.Graph.Fetching,
+		func(c *flow.Ctx, n *topology.AuthPolicy, a topology.Ancestor) (metav1.Condition, string) {
+			accepted, urls := p.Graph.Fetching(c, n, a)
+			return accepted, condition.Fetching(urls)
+		},
 	})
 	p.RateLimitPolicyStatus = inheritedStatus(inheritedKind[*topology.RateLimitPolicy, topology.Limit]{
 		p, "rate-limit-policy-status", kind.RateLimitPolicy, p.Graph.RateLimitPolicies, p.Graph.RateLimitAncestors, p.Graph.RateLimits,
 		func(n *topology.RateLimitPolicy) (metav1.Object, []topology.PolicyTarget) { return n.Object, n.Targets },
 		func(*flow.Ctx, *topology.RateLimitPolicy, topology.ListenerKey) bool { return false },
-		func(_ *flow.Ctx, _ *topology.RateLimitPolicy, a topology.Ancestor) (metav1.Condition, []string) {
-			return a.Accepted, nil
+		func(c *flow.Ctx, n *topology.RateLimitPolicy, a topology.Ancestor) (metav1.Condition, string) {
+			return a.Accepted, p.notCounting(c, n, a.Gateway)
 		},
 	})
 }
@@ -49,9 +52,9 @@ type inheritedKind[N any, R topology.Asks[R]] struct {
 	policy func(N) (metav1.Object, []topology.PolicyTarget)
 	// unverified reports whether a policy needs certificates that a listener doesn't verify.
 	unverified func(*flow.Ctx, N, topology.ListenerKey) bool
-	// fetching returns whether a policy is accepted on a Gateway, as far as that depends on what
-	// is fetched for it, and what it waits for.
-	fetching func(*flow.Ctx, N, topology.Ancestor) (metav1.Condition, []string)
+	// awaiting returns whether a policy is accepted on a Gateway, as far as that depends on what
+	// is fetched for it, and in words what it waits for; empty for nothing but proxies.
+	awaiting func(*flow.Ctx, N, topology.Ancestor) (metav1.Condition, string)
 }
 
 // inheritedStatus declares the statuses of a kind.
@@ -65,9 +68,9 @@ func inheritedStatus[N any, R topology.Asks[R]](k inheritedKind[N, R]) *flow.Der
 				missing = k.Graph.MissingTargets(c, k.of, targets)
 			}
 			list = slices.Clone(list)
-			waits := make(map[object.Name][]string, len(list))
+			waits := make(map[object.Name]string, len(list))
 			for i, a := range list {
-				list[i].Accepted, waits[a.Gateway] = k.fetching(c, node, a)
+				list[i].Accepted, waits[a.Gateway] = k.awaiting(c, node, a)
 			}
 			s := status.InheritedPolicy(status.InheritedInput{
 				ControllerName: k.Options.Topology.ControllerName, Object: o, Ancestors: list, Missing: missing,
@@ -77,9 +80,8 @@ func inheritedStatus[N any, R topology.Asks[R]](k inheritedKind[N, R]) *flow.Der
 		})
 }
 
-// programmed says how much of a policy is in force on a Gateway; waits are what is being fetched
-// for it.
-func (k *inheritedKind[N, R]) programmed(c *flow.Ctx, name object.Name, node N, a topology.Ancestor, waits []string) metav1.Condition {
+// programmed says how much of a policy is in force on a Gateway; waits is what it waits for.
+func (k *inheritedKind[N, R]) programmed(c *flow.Ctx, name object.Name, node N, a topology.Ancestor, waits string) metav1.Condition {
 	if a.Accepted.Status != metav1.ConditionTrue {
 		return condition.PolicyNotProgrammed(a.Accepted)
 	}
@@ -108,8 +110,8 @@ func (k *inheritedKind[N, R]) programmed(c *flow.Ctx, name object.Name, node N, 
 		return condition.PolicyOverridden(k.overriders(c, name.Namespace, by))
 	}
 	overridden := k.overriders(c, name.Namespace, by)
-	if len(waits) > 0 {
-		return condition.PolicyUnverified(condition.PolicyFetching(waits, overridden), unverified)
+	if waits != "" {
+		return condition.PolicyUnverified(condition.PolicyAwaiting(waits, overridden), unverified)
 	}
 	key := object.Key{Kind: k.of, Name: name}
 	mark, _ := flow.Get(c, k.marks[k.of], key)

@@ -67,6 +67,7 @@ type Pipeline struct {
 	routeLimits                       flow.Table[topology.AttachmentKey, *routeLimits]
 	limitsBySlot                      *flow.Index[LimitSlot, limitKey, struct{}]
 	RateLimits                        *flow.Derived[LimitSlot, []ir.RateLimit]
+	SharedLimits                      *flow.Derived[object.Name, struct{}] // Gateways whose proxies count together
 	Ports                             *flow.Derived[PortKey, *Port]
 	RouteTables                       *flow.Derived[ir.TableKey, TableFront]
 	fronts                            flow.Table[ir.TableKey, hostFront]

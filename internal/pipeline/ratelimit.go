@@ -2,11 +2,15 @@ package pipeline
 
 import (
 	"cmp"
+	"slices"
 
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
@@ -83,25 +87,18 @@ func (p *Pipeline) declareRateLimits() {
 			emit(k, out)
 		})
 
-	keys := func(gateway object.Name, l *ir.RateLimits, yield func(limitKey)) {
-		if l == nil {
-			return
-		}
+	all := inForce(p, "limits", func(gateway object.Name, l *ir.RateLimits, yield func(limitKey)) {
 		for i := range l.Counted {
-			yield(limitKey{gateway, l.Counted[i].Key})
-		}
-	}
-	ofListeners := flow.Keys("limits-of-listeners",
-		func(k topology.ListenerKey, l *ir.RateLimits, yield func(limitKey)) { keys(k.Gateway, l, yield) },
-		p.listenerLimits, p.setListenerLimits)
-	ofRoutes := flow.Keys("limits-of-routes",
-		func(k topology.AttachmentKey, r *routeLimits, yield func(limitKey)) {
-			keys(k.Listener.Gateway, r.all, yield)
-			for _, l := range r.rules {
-				keys(k.Listener.Gateway, l, yield)
+			if l.Counted[i].Global == nil {
+				yield(limitKey{gateway, l.Counted[i].Key})
 			}
-		}, p.routeLimits)
-	all := flow.Keys("limits", func(k limitKey, _ struct{}, yield func(limitKey)) { yield(k) }, ofListeners, ofRoutes)
+		}
+	})
+	p.SharedLimits = inForce(p, "shared-limits", func(gateway object.Name, l *ir.RateLimits, yield func(object.Name)) {
+		if slices.ContainsFunc(l.Counted, func(c ir.Counted) bool { return c.Global != nil }) {
+			yield(gateway)
+		}
+	})
 	p.limitsBySlot = flow.NewIndex(all, func(k limitKey, _ struct{}, yield func(LimitSlot)) {
 		yield(LimitSlot{k.Gateway, envoy.RateLimitSlot(k.RateLimitKey)})
 	}, limitKey.compare)
@@ -121,6 +118,26 @@ func (p *Pipeline) declareRateLimits() {
 			}
 			return out, len(out) > 0
 		})
+}
+
+// inForce declares the keys of what is in force somewhere: on listeners, or for routes.
+func inForce[K comparable](p *Pipeline, name string, of func(gateway object.Name, l *ir.RateLimits, yield func(K))) *flow.Derived[K, struct{}] {
+	some := func(gateway object.Name, l *ir.RateLimits, yield func(K)) {
+		if l != nil {
+			of(gateway, l, yield)
+		}
+	}
+	ofListeners := flow.Keys(name+"-of-listeners",
+		func(k topology.ListenerKey, l *ir.RateLimits, yield func(K)) { some(k.Gateway, l, yield) },
+		p.listenerLimits, p.setListenerLimits)
+	ofRoutes := flow.Keys(name+"-of-routes",
+		func(k topology.AttachmentKey, r *routeLimits, yield func(K)) {
+			some(k.Listener.Gateway, r.all, yield)
+			for _, l := range r.rules {
+				some(k.Listener.Gateway, l, yield)
+			}
+		}, p.routeLimits)
+	return flow.Keys(name, func(k K, _ struct{}, yield func(K)) { yield(k) }, ofListeners, ofRoutes)
 }
 
 // declareLimitFilters declares what proxies are sent of limits.
@@ -189,4 +206,19 @@ func (p *Pipeline) limitedBy(c *flow.Ctx, gateway object.Name, filter string, po
 		}
 	}
 	return false
+}
+
+// notCounting says why nobody counts for all proxies of a Gateway together what a policy limits
+// so; empty where somebody does, and where nobody is to. Where nobody provisions fleets, nobody
+// knows.
+func (p *Pipeline) notCounting(c *flow.Ctx, node *topology.RateLimitPolicy, gateway object.Name) string {
+	if !p.Options.Topology.Provisioned || p.Options.Mode == features.Unmanaged ||
+		!slices.ContainsFunc(node.Asks, func(r policy.Rule[topology.Limit]) bool { return r.Value.Global != nil }) {
+		return ""
+	}
+	state, _ := flow.Get(c, p.fleetStates, gateway)
+	if state.Counting {
+		return ""
+	}
+	return condition.NotCounting(gateway.String(), state.NotCounting)
 }

@@ -16,7 +16,7 @@ type BootstrapOptions struct {
 	// XDSSocket is the Unix socket of the control plane, an absolute path.
 	XDSSocket string
 	// AdminSocket is the Unix socket that Envoy's admin interface listens on,
-	// an absolute path in a private directory.
+	// an absolute path in a private directory. Beside it is LimitsSocket.
 	AdminSocket string
 	// BackendStats keeps statistics of every cluster too.
 	BackendStats bool
@@ -25,8 +25,15 @@ type BootstrapOptions struct {
 	Additions []byte
 }
 
-// xdsCluster is the name of the one static cluster.
-const xdsCluster = "xds"
+// These are the static clusters: the control plane, and what counts for all proxies of a Gateway.
+const (
+	xdsCluster    = "xds"
+	LimitsCluster = "gatehouse-limits"
+)
+
+// LimitsSocket is the name of the Unix socket of what counts for all proxies of a Gateway.
+// Nothing needs to listen there as long as no limit is counted so.
+const LimitsSocket = "limits.sock"
 
 // untilThere makes Envoy wait for its first clusters and listeners however long
 // that takes. By default it gives up after 15 s and calls itself live with none.
@@ -60,7 +67,8 @@ const maxRegexProgram = 1 << 20
 // Bootstrap renders the configuration that Envoy is started with. Equal options
 // give equal bytes, as long as the system allows as many open files.
 func Bootstrap(o BootstrapOptions) ([]byte, error) {
-	for _, path := range []string{o.XDSSocket, o.AdminSocket} {
+	limitsSocket := filepath.Join(filepath.Dir(o.AdminSocket), LimitsSocket)
+	for _, path := range []string{o.XDSSocket, o.AdminSocket, limitsSocket} {
 		if err := CheckSocketPath(path); err != nil {
 			return nil, err
 		}
@@ -93,7 +101,7 @@ func Bootstrap(o BootstrapOptions) ([]byte, error) {
 			CDS: adsConfigSource{ResourceAPIVersion: "V3", InitialFetchTimeout: untilThere},
 			LDS: adsConfigSource{ResourceAPIVersion: "V3", InitialFetchTimeout: untilThere},
 		},
-		StaticResources: staticResources{Clusters: []staticCluster{xdsClusterAt(o.XDSSocket)}},
+		StaticResources: staticResources{Clusters: []staticCluster{clusterAt(xdsCluster, o.XDSSocket), limitsClusterAt(limitsSocket)}},
 		ClusterManager: clusterManager{
 			// A worker builds its part of a cluster when traffic first needs
 			// it: 24 instead of 29 kB a cluster.
@@ -129,19 +137,34 @@ func Bootstrap(o BootstrapOptions) ([]byte, error) {
 	return append(raw, '\n'), nil
 }
 
-func xdsClusterAt(socket string) staticCluster {
+// limitsClusterAt has no bound of its own: who is turned away here passes uncounted.
+func limitsClusterAt(socket string) staticCluster {
+	c := clusterAt(LimitsCluster, socket)
+	// Requests wait for answers, though not for long: one that is gone is to be noticed soon.
+	options := c.TypedExtensionProtocolOptions[httpOptions]
+	options.ExplicitHTTPConfig.HTTP2.Keepalive = keepalive{Interval: "10s", Timeout: "3s"}
+	c.TypedExtensionProtocolOptions[httpOptions] = options
+	c.CircuitBreakers = &circuitBreakers{Thresholds: []thresholds{{
+		MaxConnections: unbounded, MaxPendingRequests: unbounded, MaxRequests: unbounded,
+	}}}
+	return c
+}
+
+const httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+
+func clusterAt(name, socket string) staticCluster {
 	return staticCluster{
-		Name:           xdsCluster,
+		Name:           name,
 		Type:           "STATIC",
 		ConnectTimeout: "1s",
 		LoadAssignment: loadAssignment{
-			ClusterName: xdsCluster,
+			ClusterName: name,
 			Endpoints: []localityEndpoints{{Endpoints: []lbEndpoint{{
 				Endpoint: endpoint{Address: address{Pipe: pipe{Path: socket}}},
 			}}}},
 		},
 		TypedExtensionProtocolOptions: map[string]httpProtocolOptions{
-			"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+			httpOptions: {
 				Type: "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
 				ExplicitHTTPConfig: explicitHTTPConfig{HTTP2: http2Options{
 					// A dead peer on a Unix socket is noticed at once; this is

@@ -98,8 +98,8 @@ func checkAdditions(add jsonObject) error {
 		if !ok {
 			return fmt.Errorf("static_resources.clusters[%d] is no object", i)
 		}
-		if c["name"] == xdsCluster {
-			return fmt.Errorf("static_resources.clusters[%d]: the name %s is that of Gatehouse's own", i, xdsCluster)
+		if c["name"] == xdsCluster || c["name"] == LimitsCluster {
+			return fmt.Errorf("static_resources.clusters[%d]: the name %s is that of Gatehouse's own", i, c["name"])
 		}
 	}
 	return nil

@@ -57,7 +57,7 @@ layered_runtime: {layers: [{name: mine, static_layer: {envoy.x: 1}}]}
 		t.Fatal(err)
 	}
 	if b.Node.ID != "a/b" || b.Node.Locality.Zone != "z1" || b.Node.Metadata["camelCase"] != "kept" ||
-		len(b.StaticResources.Clusters) != 2 || len(b.StatsConfig.Matcher.List.Patterns) != len(keptStats)+1 ||
+		len(b.StaticResources.Clusters) != 3 || len(b.StatsConfig.Matcher.List.Patterns) != len(keptStats)+1 ||
 		b.Deferred != nil || len(b.Runtime.Layers) != 2 {
 		t.Errorf("merged: %s", raw)
 	}
@@ -83,7 +83,8 @@ func TestBootstrapAdditionsRefused(t *testing.T) {
 		"staticResources: null":                       "the field static_resources has another type",
 		"static_resources: {clusters: null}":          "the field clusters has another type",
 		"static_resources: {clusters: [{name: xds}]}": "clusters[0]: the name xds is that of Gatehouse's own",
-		"static_resources: {clusters: [1]}":           "clusters[0] is no object",
+		"static_resources: {clusters: [{name: gatehouse-limits}]}":                      "clusters[0]: the name gatehouse-limits is that of Gatehouse's own",
+		"static_resources: {clusters: [1]}":                                             "clusters[0] is no object",
 		"{node: {locality: {}}, staticResources: {clusters: []}, static_resources: {}}": "there twice",
 		"- a":     "no object",
 		"a: b: c": "no object",

@@ -81,8 +81,22 @@ type staticCluster struct {
 	Type                          string                         `json:"type"`
 	ConnectTimeout                string                         `json:"connect_timeout"`
 	LoadAssignment                loadAssignment                 `json:"load_assignment"`
+	CircuitBreakers               *circuitBreakers               `json:"circuit_breakers,omitempty"`
 	TypedExtensionProtocolOptions map[string]httpProtocolOptions `json:"typed_extension_protocol_options"`
 }
+
+type circuitBreakers struct {
+	Thresholds []thresholds `json:"thresholds"`
+}
+
+type thresholds struct {
+	MaxConnections     uint32 `json:"max_connections"`
+	MaxPendingRequests uint32 `json:"max_pending_requests"`
+	MaxRequests        uint32 `json:"max_requests"`
+}
+
+// unbounded is more than there can be.
+const unbounded = 1 << 30
 
 type loadAssignment struct {
 	ClusterName string              `json:"cluster_name"`

@@ -14,8 +14,8 @@
 //     is not 0, else 1. An own one of 0 only looks: it is over once the limit is reached, and
 //     charges nothing. A charge of n is over if the count and n exceed the limit. One of
 //     more than MaxHits counts as MaxHits.
-//   - Requests of the domain descriptor.DomainCharge are added even beyond the limit, refuse
-//     nothing and get no headers. All others have the domain descriptor.DomainCheck.
+//   - A charge (descriptor.KeyCharge) is added even beyond the limit, refuses nothing and gets
+//     no headers.
 //   - If the store fails, the answer is the error Unavailable; if a request is malformed,
 //     InvalidArgument. In both cases the failure mode of the proxy decides. The service
 //     guesses nothing.

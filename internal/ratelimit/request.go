@@ -21,13 +21,8 @@ func malformedf(format string, a ...any) error { return malformed(fmt.Sprintf(fo
 
 // readHits reads a request's descriptors, in their order, into hits.
 func readHits(req *ratelimitv3.RateLimitRequest, hits []Hit) ([]Hit, error) {
-	var charge bool
-	switch req.GetDomain() {
-	case descriptor.DomainCheck:
-	case descriptor.DomainCharge:
-		charge = true
-	default:
-		return nil, malformedf("the domain is neither %q nor %q", descriptor.DomainCheck, descriptor.DomainCharge)
+	if req.GetDomain() != descriptor.Domain {
+		return nil, malformedf("the domain is not %q", descriptor.Domain)
 	}
 	switch n := len(req.GetDescriptors()); {
 	case n == 0:
@@ -41,9 +36,6 @@ func readHits(req *ratelimitv3.RateLimitRequest, hits []Hit) ([]Hit, error) {
 			return nil, malformedf("descriptor %d: %v", i, err)
 		}
 		h.N = addend(req, d)
-		if charge {
-			h.Mode = Charged
-		}
 		hits = append(hits, h)
 	}
 	return hits, nil
@@ -85,12 +77,17 @@ func readHit(d *ratelimitcommonv3.RateLimitDescriptor) (Hit, error) {
 	}
 	h := Hit{Rate: rate}
 	counters := entries[2:]
-	if len(counters) > 0 && counters[0].GetKey() == descriptor.KeyShadow {
-		if counters[0].GetValue() != descriptor.ShadowOn {
-			return Hit{}, malformedf("the value of %q is not %q", descriptor.KeyShadow, descriptor.ShadowOn)
+	for _, flag := range []struct {
+		key  string
+		mode Mode
+	}{{descriptor.KeyShadow, Shadowed}, {descriptor.KeyCharge, Charged}} {
+		if len(counters) == 0 || counters[0].GetKey() != flag.key {
+			continue
 		}
-		h.Mode = Shadowed
-		counters = counters[1:]
+		if counters[0].GetValue() != descriptor.On {
+			return Hit{}, malformedf("the value of %q is not %q", flag.key, descriptor.On)
+		}
+		h.Mode, counters = flag.mode, counters[1:]
 	}
 	h.Limit, h.Count, err = keysOf(name, counters)
 	return h, err
@@ -104,7 +101,7 @@ func keysOf(name string, counters []*ratelimitcommonv3.RateLimitDescriptor_Entry
 	limit = keyOf(b)
 	for _, e := range counters {
 		switch k := e.GetKey(); {
-		case k == descriptor.KeyLimit, k == descriptor.KeyRate, k == descriptor.KeyShadow:
+		case k == descriptor.KeyLimit, k == descriptor.KeyRate, k == descriptor.KeyShadow, k == descriptor.KeyCharge:
 			return limit, count, malformedf("the entry %q is not in its place", k)
 		case k == "" || len(k) > descriptor.MaxKey:
 			return limit, count, malformedf("the key of a counter has %d bytes, not 1 to %d", len(k), descriptor.MaxKey)

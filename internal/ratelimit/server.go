@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// The largest request within the bounds of package descriptor has some 700 kB.
-	maxRequest = 1 << 20
+	// Requests within the bounds of package descriptor may be longer. Those of proxies are not.
+	maxRequest = 4 << 20
 	maxHeaders = 16 << 10
 	// Of one connection. Envoy has some for each of its workers, and waits beyond this.
 	maxStreams = 4096
@@ -82,6 +82,7 @@ func New(o Options) *Server {
 // certificate). It closes the listener and returns nil when the context ends.
 func (s *Server) Serve(ctx context.Context, lis net.Listener, options ...grpc.ServerOption) error {
 	server := grpc.NewServer(append(options,
+		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(maxHeaders),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -43,11 +44,15 @@ func times(n uint64, d *ratelimitcommonv3.RateLimitDescriptor) *ratelimitcommonv
 }
 
 func check(d ...*ratelimitcommonv3.RateLimitDescriptor) *ratelimitv3.RateLimitRequest {
-	return &ratelimitv3.RateLimitRequest{Domain: descriptor.DomainCheck, Descriptors: d}
+	return &ratelimitv3.RateLimitRequest{Domain: descriptor.Domain, Descriptors: d}
 }
 
+// charge adds what has been used already.
 func charge(d ...*ratelimitcommonv3.RateLimitDescriptor) *ratelimitv3.RateLimitRequest {
-	return &ratelimitv3.RateLimitRequest{Domain: descriptor.DomainCharge, Descriptors: d}
+	for _, d := range d {
+		d.Entries = slices.Insert(d.Entries, 2, &ratelimitcommonv3.RateLimitDescriptor_Entry{Key: descriptor.KeyCharge, Value: descriptor.On})
+	}
+	return check(d...)
 }
 
 func newServer(t testing.TB, store Store) *Server {

@@ -3,7 +3,9 @@ package topology
 import (
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -31,6 +33,7 @@ func (p *RateLimitPolicy) Equal(o *RateLimitPolicy) bool {
 type Limit struct {
 	Rates    []ir.Rate
 	Counters []ir.Counter
+	Global   *ir.GlobalLimit // nil where each proxy counts alone
 }
 
 // Equal reports whether two limits say the same.
@@ -132,9 +135,6 @@ const (
 // limit reads a limit; false where nothing can be counted by it.
 func (r *limitReader) limit(in v1alpha1.RateLimit) (out Limit, ok bool) {
 	before := len(r.problems)
-	if in.Scope != "" && in.Scope != v1alpha1.LocalScope {
-		r.problem(".scope", "is %q; only Local can be used", in.Scope)
-	}
 	if len(in.Rates) == 0 || len(in.Rates) > maxRates {
 		r.problem(".rates", "has %d rates; 1 to %d are needed", len(in.Rates), maxRates)
 	}
@@ -164,8 +164,51 @@ func (r *limitReader) limit(in v1alpha1.RateLimit) (out Limit, ok bool) {
 			out.Counters = append(out.Counters, c)
 		}
 	}
+	r.global(in, &out)
 	return out, len(r.problems) == before
 }
+
+// global reads what a limit says of counting together.
+func (r *limitReader) global(in v1alpha1.RateLimit, out *Limit) {
+	scope := in.Scope
+	if scope == "" && in.Cost != nil {
+		scope = v1alpha1.GlobalScope
+	}
+	switch scope {
+	case v1alpha1.GlobalScope:
+	case "", v1alpha1.LocalScope:
+		const need = "needs scope: Global, by which all proxies of a Gateway count together"
+		if in.Cost != nil {
+			r.problem(".cost", need)
+		}
+		if in.OnFailure != "" {
+			r.problem(".onFailure", need)
+		}
+		if in.Shadow {
+			r.problem(".shadow", need)
+		}
+		return
+	default:
+		r.problem(".scope", "is %q; write Local or Global", in.Scope)
+		return
+	}
+	g := &ir.GlobalLimit{Rates: out.Rates, Shadow: in.Shadow, Deny: in.OnFailure == v1alpha1.DenyOnFailure}
+	if in.OnFailure != "" && in.OnFailure != v1alpha1.AllowOnFailure && !g.Deny {
+		r.problem(".onFailure", "is %q; write Allow or Deny", in.OnFailure)
+	}
+	if in.Cost != nil {
+		if !tokenPath.MatchString(in.Cost.Tokens) || len(in.Cost.Tokens) > maxTokenPath {
+			r.problem(".cost.tokens", "is %q; write where answers have the number, such as usage.total_tokens: names of letters, digits, _ and -, with dots between, at most 8", in.Cost.Tokens)
+		}
+		g.Tokens = strings.Split(in.Cost.Tokens, ".")
+	}
+	out.Global = g
+}
+
+// tokenPath is a path of names to a number in an answer.
+var tokenPath = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){0,7}$`)
+
+const maxTokenPath = 200
 
 // RateLimits returns how requests are counted by what policies say together; nil where they say
 // nothing.
@@ -178,7 +221,7 @@ func RateLimits(e *EffectiveLimits) *ir.RateLimits {
 		from := e.Policies[r.From]
 		out.Counted = append(out.Counted, ir.Counted{
 			Key:   ir.RateLimitKey{Policy: from.Policy, Limit: r.Name, On: from.Target.Key, Section: from.Target.Section},
-			Rates: len(r.Value.Rates), Counters: r.Value.Counters,
+			Rates: len(r.Value.Rates), Counters: r.Value.Counters, Global: r.Value.Global,
 		})
 	}
 	return out

@@ -3,10 +3,8 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 )
@@ -19,19 +17,7 @@ func limitPolicy(name, target, spec string) string {
 // asTenant sends a request of a tenant; empty for none.
 func (s *site) asTenant(t *testing.T, target, tenant string) int {
 	t.Helper()
-	u, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	call := &clientCall{method: http.MethodGet, url: u, address: s.address}
-	if tenant != "" {
-		call.headers = map[string]string{"X-Tenant": tenant}
-	}
-	o, err := call.do(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o.status
+	return s.answer(t, target, tenant, nil).status
 }
 
 const (

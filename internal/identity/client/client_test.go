@@ -40,6 +40,8 @@ type controller struct {
 	signer *certs.Certificate
 	life   time.Duration
 	refuse string
+	// template is what certificates say beside their keys and when they end.
+	template x509.Certificate
 }
 
 func startController(t *testing.T, c *certs.Certificate, life time.Duration) *controller {
@@ -78,9 +80,12 @@ func (s *controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		s.t.Error(err)
 	}
-	cert := s.signer.Issue(&x509.Certificate{
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, NotAfter: time.Now().Add(s.life),
-	}, csr.PublicKey)
+	template := s.template
+	template.NotAfter = time.Now().Add(s.life)
+	if template.ExtKeyUsage == nil {
+		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	}
+	cert := s.signer.Issue(&template, csr.PublicKey)
 	_ = json.NewEncoder(w).Encode(Response{Certificate: string(cert), Authorities: string(s.signer.PEM())})
 }
 

@@ -6,9 +6,11 @@
 //	limit   the name of the limit: its policy, target and the index of its rate
 //	rate    how many in which window, such as 100/10s (Rate)
 //	shadow  "true", or no such entry: the limit is counted and refuses nothing
+//	charge  "true", or no such entry: the hits have been used already, such as the tokens
+//	        of an answer that has ended. They are added even beyond the limit, and refuse nothing
 //	…       what is counted by: any other keys, with values of up to MaxValue bytes
 //
-// All entries but rate and shadow together name a count. So a limit keeps its counts when
+// All entries but rate, shadow and charge together name a count. So a limit keeps its counts when
 // its rate is changed.
 //
 // The translation writes descriptors and the service reads them. This package is what both
@@ -28,24 +30,20 @@ const (
 	KeyLimit  = "limit"
 	KeyRate   = "rate"
 	KeyShadow = "shadow"
+	KeyCharge = "charge"
 
-	// ShadowOn is the only value of the entry KeyShadow.
-	ShadowOn = "true"
+	// On is the only value of the entries KeyShadow and KeyCharge.
+	On = "true"
 )
 
-// The domains of a request. Both have the same counts.
-const (
-	// DomainCheck is for requests that are judged: let through and counted, or refused.
-	DomainCheck = "gatehouse"
-	// DomainCharge is for what was used already, such as the tokens of an answer that has
-	// ended: it is added even beyond the limit, and nothing is refused.
-	DomainCharge = "gatehouse.charge"
-)
+// Domain is that of all requests.
+const Domain = "gatehouse"
 
 // Bounds of a request. One beyond them is refused as a whole.
 const (
-	// MaxDescriptors is how many limits and rates a request can be counted by.
-	MaxDescriptors = 64
+	// MaxDescriptors is how many limits and rates a request can be counted by: more than
+	// policies of all levels together have.
+	MaxDescriptors = 1024
 	// MaxEntries is how many entries a descriptor has at most, those of the limit included.
 	MaxEntries = 20
 	// MaxName bounds a limit's name, in bytes.

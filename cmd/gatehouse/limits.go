@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	identity "github.com/gatehouse-dev/gatehouse/internal/identity/client"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/ratelimit"
+)
+
+type limitsFlags struct {
+	gateway, controller string
+	name                object.Name // the Gateway's, once check has passed
+	apiPort             int
+	tokenFile, caFile   string
+	listen, health      string
+}
+
+func newLimits() *cobra.Command {
+	var f limitsFlags
+	cmd := &cobra.Command{
+		Use:   "limits --gateway NAMESPACE/NAME --controller HOST",
+		Short: "Count requests for all proxies of a Gateway (started by the controller)",
+		Long: `Count requests for all proxies of a Gateway, by the limits of the scope Global of its
+RateLimitPolicies. 'gatehouse controller' starts it in a pod of its own while a Gateway has
+such limits.
+
+It gets a short-lived certificate for the pod from the controller, and counts for whoever
+has one of a proxy of the same Gateway. Requests say themselves what they are counted by,
+so it needs no configuration, and no controller but for its certificate. Counts are in its
+memory: they begin anew when it ends.`,
+		Args: usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return runLimits(cmd.Context(), f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.gateway, "gateway", "", "the Gateway whose proxies count here, as NAMESPACE/NAME")
+	fl.StringVar(&f.controller, "controller", "", "host name of the controller's Service; its certificate must be for that name")
+	boundedVar(fl, &f.apiPort, "api-port", 18001, 1, maxPort, "the controller's port for certificates")
+	fl.StringVar(&f.tokenFile, "token-file", "/var/run/secrets/gatehouse.dev/token/token", "the pod's ServiceAccount token, with the audience gatehouse.dev")
+	fl.StringVar(&f.caFile, "ca-file", "/var/run/secrets/gatehouse.dev/ca/ca.crt", "the certificates of the controller's authority")
+	fl.StringVar(&f.listen, "listen", ":19002", "address for the proxies")
+	fl.StringVar(&f.health, "health", ":19001", "address for /healthz, /readyz and /metrics")
+	environment(cmd)
+	return cmd
+}
+
+func (f *limitsFlags) check() error {
+	var ok bool
+	if f.name, ok = object.ParseName(f.gateway); !ok {
+		return usageError{fmt.Errorf("--gateway: %q is not NAMESPACE/NAME", f.gateway)}
+	}
+	if f.controller == "" {
+		return usageError{errors.New("--controller: name the controller's host")}
+	}
+	return nil
+}
+
+func runLimits(ctx context.Context, f limitsFlags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	log := newLogger(os.Stderr, "json", "info")
+	api := net.JoinHostPort(f.controller, strconv.Itoa(f.apiPort))
+	client, err := identity.New(identity.Options{API: api, XDS: api, TokenFile: f.tokenFile, CAFile: f.caFile, Log: log})
+	if err != nil {
+		return err
+	}
+	health, err := net.Listen("tcp", f.health)
+	if err != nil {
+		return fmt.Errorf("--health: %w", err)
+	}
+	defer health.Close()
+	lis, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	log.Info("starting", "version", version, "gateway", f.gateway)
+	counting := ratelimit.New(ratelimit.Options{Gateway: f.name, Store: ratelimit.NewMemory(), Log: log})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(client.Collectors()...)
+	registry.MustRegister(counting)
+	probes := limitsHealth(client.Ready(), registry)
+
+	life, end := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer end()
+	beside.Go(func() { client.Run(life) })
+	beside.Go(func() { _ = probes.Serve(health) })
+	defer probes.Close()
+	config := client.LimitsTLS(f.name.Namespace, f.name.Name)
+	err = counting.Serve(life, lis, grpc.Creds(credentials.NewTLS(config)), grpc.ConnectionTimeout(handshakeTime))
+	log.Info("stopped")
+	return err
+}
+
+// handshakeTime is how long a proxy may take to show who it is.
+const handshakeTime = 5 * time.Second
+
+// limitsHealth answers for the health of what counts: it is ready once proxies can know it.
+func limitsHealth(certified <-chan struct{}, registry *prometheus.Registry) *http.Server {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		select {
+		case <-certified:
+			fmt.Fprintln(w, "ok")
+		default:
+			http.Error(w, "there is no certificate from the controller yet", http.StatusServiceUnavailable)
+		}
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	return &http.Server{Handler: mux, ReadHeaderTimeout: handshakeTime, MaxHeaderBytes: 8 << 10, IdleTimeout: time.Minute}
+}

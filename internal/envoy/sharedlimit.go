@@ -1,0 +1,201 @@
+package envoy
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	mutationrulesv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	ratelimitconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/ratelimit/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	jsonparserv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/content_parsers/json/v3"
+	filterchainv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/filter_chain/v3"
+	headermutationv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
+	jsonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/json_to_metadata/v3"
+	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ratelimit/v3"
+	ssev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/sse_to_metadata/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/ratelimit/descriptor"
+)
+
+// Limits by which the proxies of a Gateway count together are asked for at a service. It knows no
+// limits: each request's description says all of them, so that proxies and the service agree by
+// themselves.
+
+// RateLimitCluster is the one that the service is in. Each proxy starts with it.
+const RateLimitCluster = "gatehouse-limits"
+
+// A sharedFilter asks the service, and lets requests pass or not if that does not answer.
+type sharedFilter struct {
+	name string
+	deny bool
+}
+
+var sharedFilters = [...]sharedFilter{{"gatehouse.limits.shared", false}, {"gatehouse.limits.shared.closed", true}}
+
+// askTimeout is how long requests wait for the service.
+const askTimeout = 250 * time.Millisecond
+
+// sharedLimitFilters are the filters that ask the service, for levels to enable.
+func sharedLimitFilters() (out []*hcmv3.HttpFilter) {
+	for _, f := range sharedFilters {
+		out = append(out, optional(f.name, &ratelimitv3.RateLimit{
+			Domain: descriptor.Domain, FailureModeDeny: f.deny, Timeout: durationpb.New(askTimeout),
+			RateLimitService: &ratelimitconfigv3.RateLimitServiceConfig{
+				TransportApiVersion: corev3.ApiVersion_V3,
+				GrpcService: &corev3.GrpcService{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{
+					EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: RateLimitCluster},
+				}},
+			},
+			// The service says how much is left, since Envoy can't of all windows.
+			EnableXRatelimitHeaders:        ratelimitv3.RateLimit_OFF,
+			DisableXEnvoyRatelimitedHeader: true,
+			RateLimitedAsResourceExhausted: true,
+			StatusOnError:                  &typev3.HttpStatus{Code: typev3.StatusCode_ServiceUnavailable},
+		}))
+	}
+	return append(out, optional(usageSlot, &filterchainv3.FilterChainConfig{}))
+}
+
+// setSharedLimits enables the filters that ask the service, with what a level asks for.
+func setSharedLimits(set func(name string, here bool, config *anypb.Any, around bool), l, outer *ir.RateLimits, domain string) error {
+	for _, f := range sharedFilters {
+		config, err := f.config(l, domain)
+		if err != nil {
+			return err
+		}
+		set(f.name, config != nil, config, f.isAsked(outer))
+	}
+	config, err := usage(usages(l))
+	if err != nil {
+		return err
+	}
+	set(usageSlot, config != nil, config, len(usages(outer)) > 0)
+	return nil
+}
+
+// isAsked reports whether the filter is needed for limits.
+func (f sharedFilter) isAsked(l *ir.RateLimits) bool {
+	return l != nil && slices.ContainsFunc(l.Counted, func(c ir.Counted) bool { return f.has(&c) })
+}
+
+func (f sharedFilter) has(in *ir.Counted) bool { return in.Global != nil && in.Global.Deny == f.deny }
+
+// config is how requests are described to the service: for each limit once for each of its rates,
+// and twice where the answer says what it has cost. What is left is looked at before then, and
+// what it was is taken when the answer has ended. They stand in the filter's configuration, since
+// Envoy counts each request once by those of routes, whatever it has cost.
+func (f sharedFilter) config(l *ir.RateLimits, domain string) (*anypb.Any, error) {
+	if !f.isAsked(l) {
+		return nil, nil
+	}
+	m := &ratelimitv3.RateLimitPerRoute{}
+	for i := range l.Counted {
+		in := &l.Counted[i]
+		if !f.has(in) {
+			continue
+		}
+		counters, err := counterActions(in.Counters, domain)
+		if err != nil {
+			return nil, err
+		}
+		for at, rate := range in.Global.Rates {
+			m.RateLimits = append(m.RateLimits, sharedCounts(countName(in.Key, at), in.Global, rate, counters)...)
+		}
+	}
+	return pack(m)
+}
+
+func sharedCounts(name string, g *ir.GlobalLimit, rate ir.Rate, counters []*routev3.RateLimit_Action) []*routev3.RateLimit {
+	limit := []*routev3.RateLimit_Action{
+		described(descriptor.KeyLimit, name), described(descriptor.KeyRate, descriptor.Rate{Limit: rate.Limit, Window: rate.Window}.String()),
+	}
+	if g.Shadow {
+		limit = append(limit, described(descriptor.KeyShadow, descriptor.On))
+	}
+	check := &routev3.RateLimit{Actions: slices.Concat(limit, counters)}
+	if len(g.Tokens) == 0 {
+		return []*routev3.RateLimit{check}
+	}
+	check.HitsAddend = &routev3.RateLimit_HitsAddend{Number: wrapperspb.UInt64(0)}
+	return []*routev3.RateLimit{check, {
+		Actions:           slices.Concat(limit, []*routev3.RateLimit_Action{described(descriptor.KeyCharge, descriptor.On)}, counters),
+		ApplyOnStreamDone: true,
+		HitsAddend:        &routev3.RateLimit_HitsAddend{Format: "%DYNAMIC_METADATA(" + usageSlot + ":" + usageKey(g.Tokens) + ")%"},
+	}}
+}
+
+// usageSlot is the place in the chain for the filters that read in answers what these have cost,
+// and the name under which they write it down.
+const usageSlot = "gatehouse.usage"
+
+func usageKey(path []string) string { return strings.Join(path, ".") }
+
+// usages are the paths that the limits of a level read in answers, sorted.
+func usages(l *ir.RateLimits) (paths [][]string) {
+	if l == nil {
+		return nil
+	}
+	for i := range l.Counted {
+		if g := l.Counted[i].Global; g != nil && len(g.Tokens) > 0 {
+			paths = append(paths, g.Tokens)
+		}
+	}
+	slices.SortFunc(paths, slices.Compare[[]string])
+	return slices.CompactFunc(paths, slices.Equal[[]string])
+}
+
+// maxEvent is how long an event of a stream may be that is looked into.
+const maxEvent = 64 << 10
+
+// usage reads in answers, of one document or a stream of events, what they have cost.
+func usage(paths [][]string) (*anypb.Any, error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	var rules []*jsonv3.JsonToMetadata_Rule
+	var parsed []*jsonparserv3.JsonContentParser_RuleConfig
+	for _, path := range paths {
+		rule := &jsonv3.JsonToMetadata_Rule{OnPresent: &jsonv3.JsonToMetadata_KeyValuePair{
+			MetadataNamespace: usageSlot, Key: usageKey(path), Type: jsonv3.JsonToMetadata_NUMBER,
+		}}
+		for _, name := range path {
+			rule.Selectors = append(rule.Selectors, &jsonv3.JsonToMetadata_Selector{Selector: &jsonv3.JsonToMetadata_Selector_Key{Key: name}})
+		}
+		rules = append(rules, rule)
+		parsed = append(parsed, &jsonparserv3.JsonContentParser_RuleConfig{Rule: rule})
+	}
+	parser, err := pack(&jsonparserv3.JsonContentParser{Rules: parsed})
+	if err != nil {
+		return nil, err
+	}
+	out := &filterchainv3.FilterChainConfigPerRoute{FilterChain: &filterchainv3.FilterChain{}}
+	for _, f := range []struct {
+		name string
+		m    message
+	}{
+		// What an answer has cost can be read in plain answers only.
+		{"plain", &headermutationv3.HeaderMutation{Mutations: &headermutationv3.Mutations{RequestMutations: []*mutationrulesv3.HeaderMutation{{
+			Action: &mutationrulesv3.HeaderMutation_Remove{Remove: "accept-encoding"},
+		}}}}},
+		{"document", &jsonv3.JsonToMetadata{ResponseRules: &jsonv3.JsonToMetadata_MatchRules{Rules: rules}}},
+		{"events", &ssev3.SseToMetadata{ResponseRules: &ssev3.SseToMetadata_ProcessingRules{
+			ContentParser: &corev3.TypedExtensionConfig{Name: "envoy.content_parsers.json", TypedConfig: parser},
+			MaxEventSize:  wrapperspb.UInt32(maxEvent),
+		}}},
+	} {
+		config, err := pack(f.m)
+		if err != nil {
+			return nil, err
+		}
+		out.FilterChain.Filters = append(out.FilterChain.Filters, &corev3.TypedExtensionConfig{Name: f.name, TypedConfig: config})
+	}
+	return pack(out)
+}
