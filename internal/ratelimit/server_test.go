@@ -110,3 +110,16 @@ func TestServerCountsOverGRPC(t *testing.T) {
 		t.Errorf("%d of 10 were let through, not 3", passed)
 	}
 }
+
+// passes is 1 if a request is let through.
+func passes(t testing.TB, c ratelimitv3.RateLimitServiceClient, req *ratelimitv3.RateLimitRequest) int {
+	t.Helper()
+	r, err := c.ShouldRateLimit(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.GetOverallCode() == ratelimitv3.RateLimitResponse_OK {
+		return 1
+	}
+	return 0
+}
