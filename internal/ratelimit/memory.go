@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// How many counts a Memory holds: about 70 bytes each.
+// How many counts a Memory holds: up to 100 bytes each, and as much again that the garbage
+// collector has not collected yet.
 const (
 	maxCounts         = 1_000_000
-	maxCountsPerLimit = 500_000
+	maxCountsPerLimit = 400_000
 
 	// How often counts whose window has ended are let go while nobody asks for them.
 	sweepInterval = 10 * time.Second
