@@ -176,6 +176,10 @@ func TestAnswers(t *testing.T) {
 			{all(5, check(desc("a", "9/10s"))), true, "9, 9;w=10 4 8 8"},
 			{check(times(4, desc("a", "9/10s"))), false, "9, 9;w=10 0 7"},
 		},
+		"what is over is told, though something else has less left": {
+			{check(times(8, desc("a", "10/10s"))), false, "10, 10;w=10 2 10"},
+			{check(times(5, desc("a", "10/10s")), desc("b", "1/1m")), true, "10, 10;w=10 2 9 9"},
+		},
 		"absurd hits": {
 			{check(times(1<<64-1, desc("a", "1000000000/10s"))), false, "1000000000, 1000000000;w=10 0 10"},
 			{check(times(1<<64-1, desc("a", "1000000000/10s"))), true, "1000000000, 1000000000;w=10 0 9 9"},
