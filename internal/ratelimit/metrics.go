@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -35,11 +36,11 @@ func newMetrics(gateway string, store Store) *metrics {
 		failures:  checks.WithLabelValues("failed"),
 		charges: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gatehouse_limits_charges_total", ConstLabels: labels,
-			Help: "Requests that charged what was used already.",
+			Help: "Requests that did nothing but charge what was used already.",
 		}),
 		charged: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "gatehouse_limits_charged_hits_total", ConstLabels: labels,
-			Help: "Hits that these have charged.",
+			Help: "Hits that were charged so.",
 		}),
 		over: newByLimit(prometheus.CounterOpts{
 			Name: "gatehouse_limits_over_total", ConstLabels: labels,
@@ -67,12 +68,16 @@ func newMetrics(gateway string, store Store) *metrics {
 // count counts a request that was judged.
 func (m *metrics) count(req *ratelimitv3.RateLimitRequest, b *buffer, refused bool, took time.Duration) {
 	m.seconds.Observe(took.Seconds())
-	switch {
-	case b.hits[0].Mode == Charged:
-		m.charges.Inc()
-		for i := range b.hits {
+	charges := 0
+	for i := range b.hits {
+		if b.hits[i].Mode == Charged {
+			charges++
 			m.charged.Add(float64(b.hits[i].N))
 		}
+	}
+	switch {
+	case charges == len(b.hits):
+		m.charges.Inc()
 		return
 	case refused:
 		m.refused.Inc()
@@ -107,12 +112,13 @@ func newByLimit(o prometheus.CounterOpts) *byLimit {
 func (l *byLimit) inc(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	name = strings.ToValidUTF8(name, "?") // a label has to be
 	if _, ok := l.series[name]; !ok && len(l.series) >= maxNames {
 		name = otherNames
 	}
 	c, ok := l.series[name]
 	if !ok {
-		c = l.counters.WithLabelValues(name) // gRPC has refused what is not UTF-8
+		c = l.counters.WithLabelValues(name)
 		l.series[name] = c
 	}
 	c.Inc()

@@ -43,7 +43,7 @@ func TestMalformed(t *testing.T) {
 		"another domain":       {&ratelimitv3.RateLimitRequest{Domain: "envoy", Descriptors: check(good()).Descriptors}, "domain"},
 		"no descriptor":        {check(), "no descriptor"},
 		"nil descriptor":       {check(nil), "descriptor 0"},
-		"too many descriptors": {check(make([]*ratelimitcommonv3.RateLimitDescriptor, descriptor.MaxDescriptors+1)...), "65 descriptors"},
+		"too many descriptors": {check(make([]*ratelimitcommonv3.RateLimitDescriptor, descriptor.MaxDescriptors+1)...), "1025 descriptors"},
 		"no entry":             {check(&ratelimitcommonv3.RateLimitDescriptor{}), "first entries"},
 		"nil entry":            {with(func(d *ratelimitcommonv3.RateLimitDescriptor) { d.Entries[2] = nil }), "0 bytes"},
 		"no limit":             {with(func(d *ratelimitcommonv3.RateLimitDescriptor) { d.Entries = d.Entries[1:] }), "first entries"},
@@ -56,6 +56,8 @@ func TestMalformed(t *testing.T) {
 		"long value":           {check(desc("a", "1/1h", "k", strings.Repeat("v", 257))), "257 bytes"},
 		"too many entries":     {check(desc("a", "1/1h", many(19)...)), "21 entries"},
 		"shadow":               {check(desc("a", "1/1h", "shadow", "yes")), "shadow"},
+		"charge":               {check(desc("a", "1/1h", "charge", "false")), "charge"},
+		"charge before shadow": {check(desc("a", "1/1h", "charge", "true", "shadow", "true")), "not in its place"},
 		"late shadow":          {check(desc("a", "1/1h", "k", secret, "shadow", "true")), "not in its place"},
 		"second rate":          {check(desc("a", "1/1h", "rate", "2/1h")), "not in its place"},
 		"negative":             {with(func(d *ratelimitcommonv3.RateLimitDescriptor) { d.IsNegativeHits = true }), "is_negative_hits"},
@@ -184,13 +186,18 @@ func TestAnswers(t *testing.T) {
 			{check(times(1<<64-1, desc("a", "1000000000/10s"))), false, "1000000000, 1000000000;w=10 0 10"},
 			{check(times(1<<64-1, desc("a", "1000000000/10s"))), true, "1000000000, 1000000000;w=10 0 9 9"},
 		},
+		"a charge beside a check that is refused": {
+			{check(desc("a", "1/1m")), false, "1, 1;w=60 0 60"},
+			{check(desc("a", "1/1m"), times(60, desc("t", "100/1h", "charge", "true"))), true, "1, 1;w=60 0 59 59"},
+			{check(times(0, desc("t", "100/1h"))), false, "100, 100;w=3600 40 3599"},
+		},
 		"tokens": {
 			{check(times(0, desc("t", "100/1h"))), false, "100, 100;w=3600 100 3600"},
 			{charge(times(60, desc("t", "100/1h"))), false, ""},
 			{check(times(0, desc("t", "100/1h"))), false, "100, 100;w=3600 40 3599"},
 			{charge(times(60, desc("t", "100/1h"))), false, ""},
 			{check(times(0, desc("t", "100/1h"))), true, "100, 100;w=3600 0 3597 3597"},
-			{charge(times(60, desc("t", "100/1h", "shadow", "true"))), false, ""},
+			{check(times(60, desc("t", "100/1h", "shadow", "true", "charge", "true"))), false, ""},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

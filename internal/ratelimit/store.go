@@ -23,7 +23,7 @@ const (
 	// Shadowed hits refuse nothing. They are charged if they are within their limit, and
 	// their request is not refused.
 	Shadowed
-	// Charged hits are charged in any case.
+	// Charged hits are charged in any case, also if their request is refused for others.
 	Charged
 )
 
