@@ -15,6 +15,7 @@ import (
 // +kubebuilder:metadata:labels="gateway.networking.k8s.io/policy=Inherited"
 // +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.targetRefs[0].kind`
 // +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.targetRefs[0].name`
+// +kubebuilder:printcolumn:name="Selector",type=string,JSONPath=`.spec.targetSelectors[0].matchLabels`
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.ancestors[0].conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Programmed",type=string,JSONPath=`.status.ancestors[0].conditions[?(@.type=="Programmed")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -44,17 +45,28 @@ type RateLimitPolicyList struct {
 // in overrides, or beside the targets, which is the same as defaults with the strategy atomic.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.defaults), has(self.overrides), has(self.limits)].filter(x, x).size() == 1",message="limits stand in defaults, in overrides, or beside targetRefs, in one of them; {} in defaults or overrides limits nothing"
+// +kubebuilder:validation:XValidation:rule="has(self.targetRefs) || has(self.targetSelectors)",message="a RateLimitPolicy needs targetRefs or targetSelectors, which say what it is for"
 type RateLimitPolicySpec struct {
 	// TargetRefs are what the policy is for, in its own namespace: Gateways and ListenerSets,
 	// or one of their listeners by sectionName, HTTPRoutes and GRPCRoutes, or one of their
 	// rules by its name. Each of them is counted alone, and all that is below it together.
 	//
-	// +required
+	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.group == 'gateway.networking.k8s.io' && t.kind in ['Gateway', 'ListenerSet', 'HTTPRoute', 'GRPCRoute'])",message="a RateLimitPolicy is for a Gateway, a ListenerSet, an HTTPRoute or a GRPCRoute of group gateway.networking.k8s.io"
 	TargetRefs []gwv1.LocalPolicyTargetReferenceWithSectionName `json:"targetRefs,omitzero"`
+
+	// TargetSelectors are what the policy is for besides, by labels. At least one of targetRefs and
+	// targetSelectors is needed.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.group == 'gateway.networking.k8s.io' && t.kind in ['Gateway', 'ListenerSet', 'HTTPRoute', 'GRPCRoute'])",message="a RateLimitPolicy is for a Gateway, a ListenerSet, an HTTPRoute or a GRPCRoute of group gateway.networking.k8s.io"
+	TargetSelectors []TargetSelector `json:"targetSelectors,omitzero"`
 
 	// Defaults give way to policies with more specific targets. Without any limits, {}, nothing
 	// is limited.

@@ -42,9 +42,9 @@ func joined(problems []string) string {
 	return strings.Join(problems, "; ") + more
 }
 
-// InheritedTargetKind says that a policy of a kind can't be for objects of another kind.
-func InheritedTargetKind(policy string, index int, kind string) string {
-	return fmt.Sprintf("spec.targetRefs[%d] is a %s; %s is for a Gateway, a ListenerSet, an HTTPRoute or a GRPCRoute", index, kind, withArticle(policy))
+// InheritedTargetKind says of a field that a policy of a kind can't be for objects of another kind.
+func InheritedTargetKind(policy, field, kind string) string {
+	return fmt.Sprintf("%s is a %s; %s is for a Gateway, a ListenerSet, an HTTPRoute or a GRPCRoute", field, kind, withArticle(policy))
 }
 
 // withArticle puts an indefinite article before the name of a kind.

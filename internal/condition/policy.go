@@ -58,6 +58,31 @@ func PolicySectionMissing(object, word, section, near string, names []string) me
 		fmt.Sprintf("%s has no %s named %q; %s%s", object, word, section, have, correct))
 }
 
+// SelectorWithoutLabels says of a selector, by its field, that it has no labels.
+func SelectorWithoutLabels(field string) string {
+	return field + ".matchLabels has no labels, and selects nothing; write those that what the policy is for has"
+}
+
+// TooManySelected says that a policy selects more than it may, and what becomes of the others.
+func TooManySelected(selected, beyond int, others string) string {
+	return fmt.Sprintf("spec.targetSelectors select %d objects, and a policy may select %d; %s: target what they are attached to, or write several policies", selected, selected-beyond, others)
+}
+
+// NothingSelected says that no object of a kind and namespace has some labels.
+func NothingSelected(kind, namespace, labels string) string {
+	if labels == "" {
+		return fmt.Sprintf("a selector of %ss without matchLabels selects nothing", kind)
+	}
+	return fmt.Sprintf("no %s of namespace %s has the labels %s", kind, namespace, labels)
+}
+
+// PolicySelectsNothing says which selectors of a policy select nothing.
+func PolicySelectsNothing(idle []string) metav1.Condition {
+	text := strings.Join(idle, ", and ")
+	return no(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonTargetNotFound,
+		strings.ToUpper(text[:1])+text[1:]+"; label what the policy is for, or correct targetSelectors")
+}
+
 // Unguarded is the condition of a policy without its target, where the policy says who may pass.
 func Unguarded(missing metav1.Condition) metav1.Condition {
 	missing.Message += "; what it was to guard is not guarded by it"

@@ -20,7 +20,7 @@ import (
 func (p *Pipeline) declareInheritedStatus() {
 	p.AuthPolicyStatus = inheritedStatus(inheritedKind[*topology.AuthPolicy, topology.AuthRule]{
 		p, "auth-policy-status", kind.AuthPolicy, p.Graph.AuthPolicies, p.Graph.AuthAncestors, p.Graph.Auth,
-		func(n *topology.AuthPolicy) (metav1.Object, []topology.PolicyTarget) { return n.Object, n.Targets },
+		func(n *topology.AuthPolicy) (metav1.Object, *topology.PolicyReach) { return n.Object, &n.Reach },
 		func(c *flow.Ctx, n *topology.AuthPolicy, at topology.ListenerKey) bool {
 			return n.NeedsCertificates() && !p.Graph.Verifies(c, at)
 		},
@@ -31,7 +31,7 @@ func (p *Pipeline) declareInheritedStatus() {
 	})
 	p.RateLimitPolicyStatus = inheritedStatus(inheritedKind[*topology.RateLimitPolicy, topology.Limit]{
 		p, "rate-limit-policy-status", kind.RateLimitPolicy, p.Graph.RateLimitPolicies, p.Graph.RateLimitAncestors, p.Graph.RateLimits,
-		func(n *topology.RateLimitPolicy) (metav1.Object, []topology.PolicyTarget) { return n.Object, n.Targets },
+		func(n *topology.RateLimitPolicy) (metav1.Object, *topology.PolicyReach) { return n.Object, &n.Reach },
 		func(*flow.Ctx, *topology.RateLimitPolicy, topology.ListenerKey) bool { return false },
 		func(c *flow.Ctx, n *topology.RateLimitPolicy, a topology.Ancestor) (metav1.Condition, string) {
 			return a.Accepted, p.notCounting(c, n, a.Gateway)
@@ -49,7 +49,7 @@ type inheritedKind[N any, R topology.Asks[R]] struct {
 	ancestors flow.Table[object.Name, []topology.Ancestor]
 	inherited *topology.Inherited[R]
 	// policy is the object of a node, and what it targets.
-	policy func(N) (metav1.Object, []topology.PolicyTarget)
+	policy func(N) (metav1.Object, *topology.PolicyReach)
 	// unverified reports whether a policy needs certificates that a listener doesn't verify.
 	unverified func(*flow.Ctx, N, topology.ListenerKey) bool
 	// awaiting returns whether a policy is accepted on a Gateway, as far as that depends on what
@@ -62,10 +62,10 @@ func inheritedStatus[N any, R topology.Asks[R]](k inheritedKind[N, R]) *flow.Der
 	return flow.Map(k.table, k.nodes,
 		func(c *flow.Ctx, name object.Name, node N, emit func(object.Name, *gwv1.PolicyStatus)) {
 			list, _ := flow.Get(c, k.ancestors, name)
-			o, targets := k.policy(node)
+			o, reach := k.policy(node)
 			var missing []topology.MissingTarget
 			if k.Options.Mode != features.Unmanaged { // a process for one Gateway sees no other
-				missing = k.Graph.MissingTargets(c, k.of, targets)
+				missing = k.Graph.MissingTargets(c, k.of, reach)
 			}
 			list = slices.Clone(list)
 			waits := make(map[object.Name]string, len(list))
@@ -145,6 +145,6 @@ func (k *inheritedKind[N, R]) onGateway(c *flow.Ctx, name object.Name) bool {
 	if !ok {
 		return false
 	}
-	_, targets := k.policy(node)
-	return slices.ContainsFunc(targets, func(t topology.PolicyTarget) bool { return t.Kind == kind.Gateway })
+	_, reach := k.policy(node)
+	return slices.ContainsFunc(reach.Targets, func(t topology.PolicyTarget) bool { return t.Kind == kind.Gateway })
 }

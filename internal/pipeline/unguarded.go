@@ -21,7 +21,7 @@ func (p *Pipeline) declareUnguarded() {
 				return
 			}
 			var problems []source.Problem
-			p.Graph.Lost(c, kind.AuthPolicy, node.Targets, func(why metav1.Condition) {
+			p.Graph.Lost(c, kind.AuthPolicy, &node.Reach, func(why metav1.Condition) {
 				problems = append(problems, source.Problem{
 					Key: object.Key{Kind: kind.AuthPolicy, Name: k}, Reason: source.Unknown, Message: why.Message,
 				})

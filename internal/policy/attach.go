@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strings"
@@ -90,41 +91,65 @@ type Attachments[P any, S Asks[S]] struct {
 	attached flow.Table[object.Key, *Attached[S]]
 }
 
+// targeting is a policy with one of its targets.
+type targeting struct {
+	policy object.Name
+	target Target
+}
+
+func (t targeting) compare(o targeting) int {
+	return cmp.Or(t.policy.Compare(o.policy), t.target.Compare(o.target))
+}
+
 // Attach declares which objects the policies of a kind are attached to. The names of its
-// tables begin with name.
+// tables begin with name. What policies say and what they target are apart, so that a target more
+// or less is a matter of this target alone: a policy may select hundreds.
 func Attach[P any, S Asks[S]](name string, k Kind[P, S], policies flow.Table[object.Name, P]) *Attachments[P, S] {
-	objects := func(_ object.Name, p P, yield func(object.Key)) {
-		for _, t := range k.Node(p).Targets {
-			yield(t.Key)
-		}
-	}
-	a := &Attachments[P, S]{kind: k}
-	a.targets = flow.Keys(name+"-targets", objects, policies)
-	a.attached = flow.Group(name+"-attachments", flow.NewIndex(policies, objects, object.Name.Compare),
-		func(_ *flow.Ctx, on object.Key, members flow.Members[object.Name, P]) (*Attached[S], bool) {
-			nodes := make([]*Node[S], 0, members.Len())
-			for _, p := range members.All() {
-				nodes = append(nodes, k.Node(p))
+	said := flow.Map(name+"-says", policies, func(_ *flow.Ctx, of object.Name, p P, emit func(object.Name, *says[S])) {
+		emit(of, k.Node(p).says())
+	})
+	targetings := flow.Map(name+"-targetings", policies, func(_ *flow.Ctx, of object.Name, p P, emit func(targeting, bool)) {
+		n := k.Node(p)
+		named, within := len(n.Targets)-n.Selected, len(n.Targets)-n.Beyond
+		for i, t := range n.Targets {
+			if i >= named || !slices.Contains(n.Targets[:i], t) {
+				emit(targeting{of, t}, i < within)
 			}
-			slices.SortFunc(nodes, (*Node[S]).compare)
-			return attached(on, nodes), true
+		}
+	}, flow.Equal(flow.Same[bool]))
+	on := func(t targeting, _ bool, yield func(object.Key)) { yield(t.target.Key) }
+	a := &Attachments[P, S]{kind: k}
+	a.targets = flow.Keys(name+"-targets", on, targetings)
+	a.attached = flow.Group(name+"-attachments", flow.NewIndex(targetings, on, targeting.compare),
+		func(c *flow.Ctx, _ object.Key, members flow.Members[targeting, bool]) (*Attached[S], bool) {
+			list := make([]placedSays[S], 0, members.Len())
+			for t, within := range members.All() {
+				if s, ok := flow.Get(c, said, t.policy); ok {
+					list = append(list, placedSays[S]{s, t.target.Section, within})
+				}
+			}
+			slices.SortStableFunc(list, func(a, b placedSays[S]) int { return a.says.compare(b.says) })
+			return attached(list), true
 		})
 	return a
 }
 
-// attached sorts policies on an object under its sections.
-func attached[S Asks[S]](on object.Key, nodes []*Node[S]) *Attached[S] {
+// placedSays is what a policy says to a section of an object, or to the whole of it.
+type placedSays[S Asks[S]] struct {
+	says    *says[S]
+	section string
+	within  bool
+}
+
+// attached sorts policies on an object, which are in their order, under its sections.
+func attached[S Asks[S]](list []placedSays[S]) *Attached[S] {
 	bySection := map[string][]Said[S]{}
-	for _, n := range nodes {
-		said := Said[S]{Policy: n.Name, Strategy: n.Strategy, Asks: n.Asks}
-		if n.Refused != nil {
-			said.Refused = n.Refused.Message
+	for _, p := range list {
+		said := p.says.within
+		if !p.within {
+			said = p.says.beyond
 		}
-		for i, t := range n.Targets {
-			if t.Key == on && !slices.Contains(n.Targets[:i], t) {
-				bySection[t.Section] = append(bySection[t.Section], said)
-			}
-		}
+		bySection[p.section] = append(bySection[p.section], said)
 	}
 	out := &Attached[S]{sections: make([]section[S], 0, len(bySection))}
 	for name, policies := range bySection {

@@ -46,7 +46,7 @@ func on(of object.Kind, name, section string) policy.Target {
 
 func paint(name string, age int, asks hue, targets ...policy.Target) *color {
 	return &color{Node: policy.Node[hue]{
-		Name: object.Name{Namespace: "ns", Name: name}, Created: time.Unix(int64(-age), 0), Targets: targets, Asks: asks,
+		Name: object.Name{Namespace: "ns", Name: name}, Created: time.Unix(int64(-age), 0), Reach: policy.Reach{Targets: targets}, Asks: asks,
 	}}
 }
 

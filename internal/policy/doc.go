@@ -9,6 +9,9 @@
 // Invariants:
 //   - Policies attach to what they name, whether it exists or not. A target that is
 //     missing costs no more than its name, and nothing has to look for it.
+//   - What a policy selects by labels are targets like those that it names, and one that it
+//     does both ways is one target. Too many of them are bounded by age, so that a new object
+//     takes nobody's place; the policy's kind says what becomes of those beyond ([Reach]).
 //   - Who reads the policies of an object is woken when what they say changes, and not
 //     when a policy's status, labels or other targets do.
 //   - The order of policies on one target depends on the policies alone: on their age, then

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,18 +17,21 @@ type Node[S Asks[S]] struct {
 	Name     object.Name
 	Created  time.Time
 	Strategy Strategy
-	Targets  []Target // in the order of the spec
+	Reach
 	// Refused, where set, is why the policy can't be used: an Accepted condition.
 	Refused *metav1.Condition
 	// Asks is what the policy asks for. Of a refused one it is zero, unless what is broken
 	// has to block what it guarded.
 	Asks S
+	// AsksBeyond is what it asks for in place of that of the targets that are more than it may
+	// select.
+	AsksBeyond S
 }
 
 // Equal reports whether two nodes are of one policy and say the same of the same.
 func (n *Node[S]) Equal(o *Node[S]) bool {
 	return n.Name == o.Name && n.Created.Equal(o.Created) && n.Strategy == o.Strategy && n.Asks.Equal(o.Asks) &&
-		slices.Equal(n.Targets, o.Targets) &&
+		n.AsksBeyond.Equal(o.AsksBeyond) && n.Reach.Equal(&o.Reach) &&
 		(n.Refused == o.Refused || n.Refused != nil && o.Refused != nil && *n.Refused == *o.Refused)
 }
 
@@ -54,9 +56,30 @@ func (s Strategy) String() string { return strategies[s] }
 // Overrides reports whether challengers can't take the place of what is said.
 func (s Strategy) Overrides() bool { return s == AtomicOverrides || s == MergeOverrides }
 
+// says is what a policy says to its targets, whichever these are.
+type says[S Asks[S]] struct {
+	created        time.Time
+	within, beyond Said[S]
+}
+
+func (n *Node[S]) says() *says[S] {
+	said := Said[S]{Policy: n.Name, Strategy: n.Strategy, Asks: n.Asks}
+	if n.Refused != nil {
+		said.Refused = n.Refused.Message
+	}
+	out := &says[S]{n.Created, said, said}
+	out.beyond.Asks = n.AsksBeyond
+	return out
+}
+
+// Equal reports whether the same policy says the same.
+func (s *says[S]) Equal(o *says[S]) bool {
+	return s.created.Equal(o.created) && s.within.Equal(o.within) && s.beyond.Equal(o.beyond)
+}
+
 // compare orders the policies of a target by precedence, the established one first.
-func (n *Node[S]) compare(o *Node[S]) int {
-	return cmp.Or(n.Created.Compare(o.Created), n.Name.Compare(o.Name))
+func (s *says[S]) compare(o *says[S]) int {
+	return cmp.Or(s.created.Compare(o.created), s.within.Policy.Compare(o.within.Policy))
 }
 
 // Conflict is what several policies of one kind on the same target are.

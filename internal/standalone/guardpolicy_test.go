@@ -74,6 +74,67 @@ func TestMisspeltPolicy(t *testing.T) {
 	}
 }
 
+// selectingPolicy is guardPolicy by labels of the Gateway.
+const selectingPolicy = `apiVersion: gatehouse.dev/v1alpha1
+kind: AuthPolicy
+metadata:
+  name: guard
+  namespace: infra
+spec:
+  targetSelectors:
+  - kind: Gateway
+    matchLabels:
+      guarded: "yes"
+      example.com/team: shop
+  defaults:
+    strategy: merge
+    authentication:
+      robots:
+        apiKey:
+          secretRef:
+            name: keys
+`
+
+// TestMisspeltSelector: nor does one with a mistake that names by labels what it guards.
+func TestMisspeltSelector(t *testing.T) {
+	for _, c := range [][2]string{
+		{"targetSelectors:", "targetSelector:"},
+		{"targetSelectors:", "targetselectors:"},
+		{"kind: Gateway\n", "kind: Gatway\n"},
+		{"matchLabels:", "matchLabel:"},
+		{"matchLabels:", "labels:"},
+		{"guarded: \"yes\"", "guarded: \"yes"},
+		{"guarded: \"yes\"", "guarded: [\"yes\"]"},
+		{"example.com/team: shop", "example.com/team shop"},
+		{"      guarded", "\tguarded"},
+		{"  - kind", "    kind"},
+		{"  - kind: Gateway\n    matchLabels:\n      guarded: \"yes\"\n      example.com/team: shop\n", "  - {kind: Gateway, matchLabels: {guarded: 'yes', example.com/team: shop}\n"},
+		{"    matchLabels:", "    matchExpressions: []\n    matchLabels:"},
+		{"defaults:", "default:"},
+		{"  defaults:\n", ""},
+	} {
+		t.Run(c[0]+" → "+c[1], func(t *testing.T) {
+			text := strings.Replace(selectingPolicy, c[0], c[1], 1)
+			if text == selectingPolicy {
+				t.Fatal("there is no mistake")
+			}
+			g := newGuarded(t)
+			g.put("site.yaml", strings.Replace(site, "  name: web\n", "  name: web\n  labels: {guarded: \"yes\", example.com/team: shop}\n", 1))
+			g.put("guard.yaml", text)
+			g.start()
+			g.closed()
+			g.edit("guard.yaml", selectingPolicy)
+			g.closed()
+			g.edit("guard.yaml", text)
+			g.closed()
+			g.start()
+			g.closed()
+			g.edit("guard.yaml", text[:len(text)*3/4])
+			g.closed()
+		})
+	}
+}
+
 // closed checks that nobody passes to any listener without credentials.
 func (g *guarded) closed() {
 	g.Helper()

@@ -55,7 +55,7 @@ type InheritedInput struct {
 }
 
 // InheritedPolicy is the status of such a policy, likewise, with an entry for each target that
-// does not exist.
+// does not exist, and one for the namespace if a selector selects nothing there.
 func InheritedPolicy(in InheritedInput) gwv1.PolicyStatus {
 	out := ancestors(in.ControllerName, in.Object, in.Ancestors, func(a topology.Ancestor) []metav1.Condition {
 		return []metav1.Condition{a.Accepted, in.Programmed(a)}
@@ -63,7 +63,10 @@ func InheritedPolicy(in InheritedInput) gwv1.PolicyStatus {
 	for _, m := range in.Missing[:min(len(in.Missing), maxAncestors-len(out.Ancestors))] {
 		ref := gwv1.ParentReference{
 			Group: new(gwv1.Group(m.Target.Kind.Group())), Kind: new(gwv1.Kind(m.Target.Kind.Name())),
-			Namespace: new(gwv1.Namespace(m.Target.Namespace)), Name: gwv1.ObjectName(m.Target.Name.Name),
+			Name: gwv1.ObjectName(m.Target.Name.Name),
+		}
+		if m.Target.Namespace != "" {
+			ref.Namespace = new(gwv1.Namespace(m.Target.Namespace))
 		}
 		if m.Target.Section != "" {
 			ref.SectionName = new(gwv1.SectionName(m.Target.Section))

@@ -89,7 +89,10 @@ func (g *Graph) authPolicy(c *flow.Ctx, name object.Name, o *v1alpha1.AuthPolicy
 	p := &AuthPolicy{Object: o}
 	p.Name, p.Created = name, o.CreationTimestamp.Time
 	var problems []string
-	p.Targets, problems = inheritedTargets(kind.AuthPolicy, o.Namespace, o.Spec.TargetRefs)
+	p.Reach, problems = inheritedReach(kind.AuthPolicy, o.Namespace, o.Spec.TargetRefs, o.Spec.TargetSelectors, g.Find(c))
+	if p.Beyond > 0 {
+		problems = append(problems, condition.TooManySelected(p.Selected, p.Beyond, "nobody passes to the others, which are the youngest"))
+	}
 	strategy, field, rules := authRules(o)
 	p.Strategy = strategy
 	r := authReader{graph: g, ctx: c, namespace: name.Namespace, field: field, problems: problems}
@@ -97,12 +100,24 @@ func (g *Graph) authPolicy(c *flow.Ctx, name object.Name, o *v1alpha1.AuthPolicy
 	if why := opensByMistake(rules == &o.Spec.AuthRules, p.Asks); why != "" {
 		r.field = field
 		r.problem("", "%s", why)
-		p.Asks = policy.NewRules(append(p.Asks, policy.Rule[AuthRule]{Name: authorization, Value: AuthRule{Condition: &ir.AccessCondition{Never: true}}}))
+		p.Asks = closed(p.Asks)
+	}
+	if p.Beyond > 0 {
+		p.AsksBeyond = closed(p.Asks)
 	}
 	if len(r.problems) > 0 {
 		p.Refused, p.problems = new(condition.AuthPolicyInvalid(r.problems)), r.problems
 	}
 	return p
+}
+
+// closed are rules by which nobody passes, with those of a policy.
+func closed(rules policy.Rules[AuthRule]) policy.Rules[AuthRule] {
+	never := policy.Rule[AuthRule]{Name: authorization, Value: AuthRule{Condition: &ir.AccessCondition{Never: true}}}
+	if slices.ContainsFunc(rules, func(r policy.Rule[AuthRule]) bool { return r.Name == never.Name }) {
+		return rules
+	}
+	return policy.NewRules(append(slices.Clip(rules), never))
 }
 
 // opensByMistake returns why a policy that would let everybody pass is not meant to; empty where it

@@ -162,8 +162,11 @@ func drawMeta(t *rapid.T) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: someNamespace.Draw(t, "namespace"), Name: someName.Draw(t, "name"), UID: someUID.Draw(t, "uid"),
 		CreationTimestamp: metav1.NewTime(time.Unix(rapid.Int64Range(0, 2).Draw(t, "created"), 0).UTC()),
+		Labels:            someLabels.Draw(t, "labels"),
 	}
 }
+
+var someLabels = rapid.SampledFrom([]map[string]string{nil, {"team": "a"}, {"team": "a", "guarded": "yes"}, {"team": "b", "guarded": "yes"}, {"guarded": ""}})
 
 func drawNamespaceRef(t *rapid.T) *gwv1.Namespace {
 	return maybe(t, rapid.Map(someNamespace, func(s string) gwv1.Namespace { return gwv1.Namespace(s) }), "namespace")

@@ -43,7 +43,7 @@ spec:
   listeners: [{name: l0, port: 80, protocol: HTTP, hostname: b.test}]
 ---
 kind: HTTPRoute
-metadata: {namespace: one, name: a}
+metadata: {namespace: one, name: a, labels: {guarded: "yes"}}
 spec:
   parentRefs: [{name: a}]
   rules: [{backendRefs: [{name: a, port: 80}]}, {backendRefs: [{group: gateway.networking.x-k8s.io, kind: XBackend, name: a}]}]
@@ -84,6 +84,7 @@ kind: AuthPolicy
 metadata: {namespace: one, name: a}
 spec:
   targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: a}]
+  targetSelectors: [{kind: HTTPRoute, matchLabels: {guarded: "yes"}}]
   authentication: {robots: {apiKey: {secretRef: {name: a}}}}
 ---
 kind: RateLimitPolicy
@@ -161,9 +162,24 @@ func drawInheritedTargets(t *rapid.T) (out []gwv1.LocalPolicyTargetReferenceWith
 	return out
 }
 
+// drawSelectors draws what a policy that is inherited is for by labels.
+func drawSelectors(t *rapid.T) (out []v1alpha1.TargetSelector) {
+	for range rapid.IntRange(0, 2).Draw(t, "selectors") {
+		s := v1alpha1.TargetSelector{MatchLabels: map[string]gwv1.LabelValue{}}
+		s.Group = rapid.SampledFrom([]gwv1.Group{"", gwv1.GroupName, "example.com"}).Draw(t, "group")
+		s.Kind = rapid.SampledFrom([]gwv1.Kind{"Gateway", "ListenerSet", "HTTPRoute", "GRPCRoute", "TLSRoute"}).Draw(t, "kind")
+		for name, value := range someLabels.Draw(t, "labels") {
+			s.MatchLabels[name] = gwv1.LabelValue(value)
+		}
+		s.SectionName = maybe(t, rapid.SampledFrom([]gwv1.SectionName{"l0", "r0", "nonesuch"}), "section")
+		out = append(out, s)
+	}
+	return out
+}
+
 func drawRateLimitPolicy(t *rapid.T) *v1alpha1.RateLimitPolicy {
 	p := &v1alpha1.RateLimitPolicy{ObjectMeta: drawMeta(t)}
-	p.Spec.TargetRefs = drawInheritedTargets(t)
+	p.Spec.TargetRefs, p.Spec.TargetSelectors = drawInheritedTargets(t), drawSelectors(t)
 	limits := v1alpha1.RateLimits{Limits: map[string]v1alpha1.RateLimit{}}
 	for _, name := range []string{"a", "b"} {
 		if rapid.Bool().Draw(t, "limit") {
@@ -187,7 +203,7 @@ func drawRateLimitPolicy(t *rapid.T) *v1alpha1.RateLimitPolicy {
 
 func drawAuthPolicy(t *rapid.T) *v1alpha1.AuthPolicy {
 	p := &v1alpha1.AuthPolicy{ObjectMeta: drawMeta(t)}
-	p.Spec.TargetRefs = drawInheritedTargets(t)
+	p.Spec.TargetRefs, p.Spec.TargetSelectors = drawInheritedTargets(t), drawSelectors(t)
 	rules := v1alpha1.AuthRules{Authentication: map[string]v1alpha1.Authentication{}, Authorization: map[string]v1alpha1.Authorization{}}
 	for _, name := range []string{"a", "b"} {
 		secret := someName.Draw(t, "secret")

@@ -157,6 +157,7 @@ type Graph struct {
 	keySetReaches  flow.Table[object.Name, keyset.Reach]
 	keySetsOver    flow.Table[string, map[keyset.Location]bool]
 	limitsOver     flow.Table[string, map[policyRule]bool]
+	labelled       *flow.Index[labelShelf, labelled, struct{}]
 
 	// Of ListenerSets:
 	setParents      flow.Table[object.Name, *gwv1.Gateway]
@@ -221,6 +222,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.BackendTLSPolicies = g.declareBackendTLSPolicies()
 	g.TrafficPolicies = g.declareTrafficPolicies()
 	g.declareKeySets()
+	g.declareLabelled()
 	g.AuthPolicies = g.declareAuthPolicies()
 	g.declareCounted()
 	g.RateLimitPolicies = g.declareRateLimitPolicies()

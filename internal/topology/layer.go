@@ -1,6 +1,9 @@
 package topology
 
 import (
+	"cmp"
+	"fmt"
+
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -37,31 +40,59 @@ func overriding(s v1alpha1.Strategy) policy.Strategy {
 // inheritedTargetKinds are the kinds of objects that an inherited policy may be for.
 var inheritedTargetKinds = map[object.Kind]bool{kind.Gateway: true, kind.ListenerSet: true, kind.HTTPRoute: true, kind.GRPCRoute: true}
 
+// maxSelected is how many objects a policy may select by labels, which none of its references
+// names. What is in force is held for each of them.
+const maxSelected = 256
+
 // InheritedTargets are what an object targets that is a policy which is inherited, as far as
-// something can be; none of other objects.
-func InheritedTargets(o source.Object) (targets []PolicyTarget) {
+// something can be, and what selects it; nothing of other objects.
+func InheritedTargets(o source.Object, find policy.Finder) (reach policy.Reach) {
 	switch p := o.(type) {
 	case *v1alpha1.AuthPolicy:
-		targets, _ = inheritedTargets(kind.AuthPolicy, p.Namespace, p.Spec.TargetRefs)
+		reach, _ = inheritedReach(kind.AuthPolicy, p.Namespace, p.Spec.TargetRefs, p.Spec.TargetSelectors, find)
 	case *v1alpha1.RateLimitPolicy:
-		targets, _ = inheritedTargets(kind.RateLimitPolicy, p.Namespace, p.Spec.TargetRefs)
+		reach, _ = inheritedReach(kind.RateLimitPolicy, p.Namespace, p.Spec.TargetRefs, p.Spec.TargetSelectors, find)
 	}
-	return targets
+	return reach
 }
 
-// inheritedTargets are what a policy of a kind targets, and what is wrong with targets that
-// nothing can be.
-func inheritedTargets(of object.Kind, namespace string, refs []gwv1.LocalPolicyTargetReferenceWithSectionName) (targets []policy.Target, problems []string) {
+// inheritedReach is what a policy of a kind targets, and what is wrong with targets that nothing
+// can be.
+func inheritedReach(
+	of object.Kind, namespace string, refs []gwv1.LocalPolicyTargetReferenceWithSectionName, selectors []v1alpha1.TargetSelector, find policy.Finder,
+) (reach policy.Reach, problems []string) {
+	var named []policy.Target
 	for i, t := range refs {
 		on := object.KindOf(string(t.Group), string(t.Kind))
 		if !inheritedTargetKinds[on] {
-			problems = append(problems, condition.InheritedTargetKind(of.Name(), i, kindText(t.Group, t.Kind)))
+			problems = append(problems, condition.InheritedTargetKind(of.Name(), fmt.Sprintf("spec.targetRefs[%d]", i), kindText(t.Group, t.Kind)))
 			continue
 		}
-		targets = append(targets, policy.Target{
+		named = append(named, policy.Target{
 			Key:     object.Key{Kind: on, Name: name(namespace, string(t.Name))},
 			Section: string(valueOr(t.SectionName, gwv1.SectionName(""))),
 		})
 	}
-	return targets, problems
+	var all []policy.Selector
+	for i, t := range selectors {
+		field := fmt.Sprintf("spec.targetSelectors[%d]", i)
+		group := cmp.Or(t.Group, gwv1.GroupName) // where nobody has filled in the default
+		on := object.KindOf(string(group), string(t.Kind))
+		if !inheritedTargetKinds[on] {
+			problems = append(problems, condition.InheritedTargetKind(of.Name(), field, kindText(group, t.Kind)))
+			continue
+		}
+		if len(t.MatchLabels) == 0 {
+			problems = append(problems, condition.SelectorWithoutLabels(field))
+		}
+		s := policy.Selector{
+			Kind: on, Namespace: namespace, Labels: make(map[string]string, len(t.MatchLabels)),
+			Section: string(valueOr(t.SectionName, gwv1.SectionName(""))),
+		}
+		for label, value := range t.MatchLabels {
+			s.Labels[label] = string(value)
+		}
+		all = append(all, s)
+	}
+	return policy.NewReach(named, all, maxSelected, find), problems
 }

@@ -24,11 +24,15 @@ type countedLimit struct {
 // declareCounted declares which limits of a namespace are too many.
 func (g *Graph) declareCounted() {
 	counted := flow.Map("counted-limits", g.in.RateLimitPolicies,
-		func(_ *flow.Ctx, k object.Name, o *v1alpha1.RateLimitPolicy, emit func(policyRule, countedLimit)) {
+		func(c *flow.Ctx, k object.Name, o *v1alpha1.RateLimitPolicy, emit func(policyRule, countedLimit)) {
 			_, _, limits := rateLimits(o)
+			targets := len(o.Spec.TargetRefs)
+			if len(o.Spec.TargetSelectors) > 0 {
+				targets = len(InheritedTargets(o, g.Find(c)).Within().Targets)
+			}
 			for name, l := range limits.Limits {
 				if len(l.Counters) > 0 {
-					emit(policyRule{k, name}, countedLimit{len(l.Rates) * len(o.Spec.TargetRefs), o.CreationTimestamp.Time})
+					emit(policyRule{k, name}, countedLimit{len(l.Rates) * targets, o.CreationTimestamp.Time})
 				}
 			}
 		}, flow.Equal(flow.Same[countedLimit]))

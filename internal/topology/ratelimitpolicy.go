@@ -54,17 +54,21 @@ func (g *Graph) declareRateLimitPolicies() flow.Table[object.Name, *RateLimitPol
 	return flow.Map("topology-rate-limit-policies", g.in.RateLimitPolicies,
 		func(c *flow.Ctx, k object.Name, o *v1alpha1.RateLimitPolicy, emit func(object.Name, *RateLimitPolicy)) {
 			over, _ := flow.Get(c, g.limitsOver, k.Namespace)
-			emit(k, rateLimitPolicy(k, o, over))
+			emit(k, rateLimitPolicy(k, o, over, g.Find(c)))
 		})
 }
 
 // rateLimitPolicy makes the node of a policy, and checks all of it except its targets. Over are
 // the limits of its namespace that are too many.
-func rateLimitPolicy(name object.Name, o *v1alpha1.RateLimitPolicy, over map[policyRule]bool) *RateLimitPolicy {
+func rateLimitPolicy(name object.Name, o *v1alpha1.RateLimitPolicy, over map[policyRule]bool, find policy.Finder) *RateLimitPolicy {
 	p := &RateLimitPolicy{Object: o}
 	p.Name, p.Created = name, o.CreationTimestamp.Time
 	var r limitReader
-	p.Targets, r.problems = inheritedTargets(kind.RateLimitPolicy, o.Namespace, o.Spec.TargetRefs)
+	p.Reach, r.problems = inheritedReach(kind.RateLimitPolicy, o.Namespace, o.Spec.TargetRefs, o.Spec.TargetSelectors, find)
+	if p.Beyond > 0 {
+		r.problems = append(r.problems, condition.TooManySelected(p.Selected, p.Beyond, "the others, which are the youngest, are not limited by it"))
+		p.Reach = p.Within()
+	}
 	strategy, field, limits := rateLimits(o)
 	p.Strategy = strategy
 	rules := []policy.Rule[Limit]{}

@@ -58,10 +58,15 @@ func (g *Graph) missingTarget(c *flow.Ctx, by object.Kind, t policy.Target) (why
 	default:
 		return nil, false
 	}
+	return new(g.unguarded(by, *why)), whole
+}
+
+// unguarded adds to why the target of a policy of a kind is missing what follows from it.
+func (g *Graph) unguarded(by object.Kind, why metav1.Condition) metav1.Condition {
 	if d := g.in.kinds.Of(by); d != nil && d.Guards {
-		why = new(condition.Unguarded(*why))
+		return condition.Unguarded(why)
 	}
-	return why, whole
+	return why
 }
 
 // gatewaysOf yields the Gateways of ours that a target concerns.

@@ -151,7 +151,7 @@ func TestTargets(t *testing.T) {
 		w := newColored(o)
 		w.set(t, decode(t, painted)...)
 		name := fmt.Sprintf("p%d", i)
-		p := &color{policy.Node[hue]{Name: object.Name{Namespace: "default", Name: name}, Targets: c.targets, Asks: "red"}}
+		p := &color{policy.Node[hue]{Name: object.Name{Namespace: "default", Name: name}, Reach: policy.Reach{Targets: c.targets}, Asks: "red"}}
 		w.engine.Update(func(tx *flow.Tx) { w.in.Set(tx, p.Name, p) })
 		if got := w.told(name); got != c.want {
 			t.Errorf("%v: %q, want %q", c.targets, got, c.want)
@@ -164,7 +164,7 @@ func TestTargetComes(t *testing.T) {
 	w := newColored(settings{ImplicitClass: "gatehouse"}.options())
 	for _, name := range []string{"late", "other"} {
 		p := &color{policy.Node[hue]{
-			Name: object.Name{Namespace: "default", Name: name}, Targets: []policy.Target{targetOf(kind.Gateway, "g", "http")},
+			Name: object.Name{Namespace: "default", Name: name}, Reach: policy.Reach{Targets: []policy.Target{targetOf(kind.Gateway, "g", "http")}},
 		}}
 		w.engine.Update(func(tx *flow.Tx) { w.in.Set(tx, p.Name, p) })
 	}

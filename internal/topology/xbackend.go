@@ -153,5 +153,5 @@ func (g *Graph) declareXBackendAncestors() flow.Table[object.Name, []Ancestor] {
 		func(b *XBackend) []policy.Target {
 			return []policy.Target{{Key: object.Key{Kind: kind.XBackend, Name: b.Name}}}
 		},
-		func(_ *flow.Ctx, b *XBackend, _ policy.Target) *metav1.Condition { return b.Refused })
+		func(_ *flow.Ctx, b *XBackend, _ int) *metav1.Condition { return b.Refused })
 }

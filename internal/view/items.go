@@ -28,10 +28,10 @@ func rows(p *pipeline.Pipeline) []showing {
 		show(p, p.BackendTLSPolicyStatus, p.Graph.BackendTLSPolicies, pipeline.Namespaced(kind.BackendTLSPolicy), policyItem),
 		show(p, p.TrafficPolicyStatus, p.Graph.TrafficPolicies, pipeline.Namespaced(kind.BackendTrafficPolicy), trafficItem),
 		show(p, p.AuthPolicyStatus, p.Graph.AuthPolicies, pipeline.Namespaced(kind.AuthPolicy), func(_ *flow.Ctx, node *topology.AuthPolicy, s *gwv1.PolicyStatus) *Item {
-			return inheritedItem(node.Object, node.Targets, s)
+			return inheritedItem(node.Object, &node.Reach, s)
 		}),
 		show(p, p.RateLimitPolicyStatus, p.Graph.RateLimitPolicies, pipeline.Namespaced(kind.RateLimitPolicy), func(_ *flow.Ctx, node *topology.RateLimitPolicy, s *gwv1.PolicyStatus) *Item {
-			return inheritedItem(node.Object, node.Targets, s)
+			return inheritedItem(node.Object, &node.Reach, s)
 		}),
 		show(p, p.XBackendStatus, p.Graph.XBackends, pipeline.Namespaced(kind.XBackend), xBackendItem),
 		show(p, p.RouteStatus, p.Graph.Routes, pipeline.ByKey(), func(c *flow.Ctx, r *topology.Route, s *gwv1.RouteStatus) *Item {
@@ -253,9 +253,16 @@ func trafficItem(_ *flow.Ctx, node *topology.TrafficPolicy, s *gwv1.PolicyStatus
 }
 
 // inheritedItem shows what a policy targets where routes show their parents.
-func inheritedItem(o metav1.Object, targets []topology.PolicyTarget, s *gwv1.PolicyStatus) *Item {
+func inheritedItem(o metav1.Object, reach *topology.PolicyReach, s *gwv1.PolicyStatus) *Item {
 	out := item(o, s)
 	out.Summary = inheritedSummary(s)
-	out.Summary.Parents = targetLabels(targets, object.Kind{})
+	out.Summary.Parents = targetLabels(reach.Named(), object.Kind{})
+	for _, s := range reach.Selections {
+		label := s.Kind.Name() + " with " + s.String()
+		if s.Section != "" {
+			label += "/" + s.Section
+		}
+		out.Summary.Parents = append(out.Summary.Parents, label)
+	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -73,8 +74,8 @@ func (u *unserved) why(key object.Key, o source.Object) (state, why string) {
 		return string(gwv1.ListenerSetReasonParentNotAccepted),
 			u.noGateway(topology.ParentOfSet(o), condition.ListenerSetNoGateway, condition.ListenerSetParentNotAccepted)
 	}
-	if targets := topology.InheritedTargets(o); len(targets) > 0 {
-		return string(gwv1.PolicyReasonTargetNotFound), u.noTarget(targets)
+	if reach := topology.InheritedTargets(o, u.find); len(reach.Targets)+len(reach.Selections) > 0 {
+		return string(gwv1.PolicyReasonTargetNotFound), u.noTarget(&reach)
 	}
 	if d := u.kinds.Of(key.Kind); o == nil || d.Family != kind.Route {
 		return "", ""
@@ -150,9 +151,9 @@ func (u *unserved) noGateway(name object.Name, missing func(condition.Missing) m
 
 // noTarget says why a policy is for nothing that could be served; it is empty if one of its
 // targets may be.
-func (u *unserved) noTarget(targets []topology.PolicyTarget) string {
+func (u *unserved) noTarget(reach *topology.PolicyReach) string {
 	first := ""
-	for _, t := range targets {
+	for _, t := range reach.Targets {
 		why := ""
 		if o := u.objects[t.Key]; o != nil {
 			_, why = u.why(t.Key, o)
@@ -167,7 +168,25 @@ func (u *unserved) noTarget(targets []topology.PolicyTarget) string {
 		}
 		first = cmp.Or(first, why)
 	}
+	for _, s := range reach.Selections {
+		switch {
+		case s.Count > 0:
+		case u.unread[s.Kind]:
+			return ""
+		default:
+			first = cmp.Or(first, condition.PolicySelectsNothing([]string{condition.NothingSelected(s.Kind.Name(), s.Namespace, s.String())}).Message)
+		}
+	}
 	return first
+}
+
+// find yields what a selector selects.
+func (u *unserved) find(s topology.PolicySelector, yield func(object.Key, time.Time)) {
+	for key, o := range u.objects {
+		if key.Kind == s.Kind && key.Namespace == s.Namespace && s.Matches(o.GetLabels()) {
+			yield(key, o.GetCreationTimestamp().Time)
+		}
+	}
 }
 
 // noSet says why a ListenerSet serves nothing, in the words of a route; it is empty if

@@ -86,9 +86,23 @@ var (
 // refLists are the fields that name what an object is attached to, and refFields those of an
 // item of them.
 var (
-	refLists  = []string{"parentRefs", "targetRefs"}
+	refLists  = []string{"parentRefs", "targetRefs", selectors}
 	refFields = []string{"group", "kind", "namespace", "name", "sectionName", "port"}
 	layers    = []string{"defaults", "overrides"}
+)
+
+// selectors is the field that names what an object is attached to by labels, and matchLabels the
+// one of an item of it that has them.
+const (
+	selectors   = "targetSelectors"
+	matchLabels = "matchLabels"
+)
+
+var (
+	labelLine    = regexp.MustCompile(`^([ \t]*)["']?([A-Za-z0-9][A-Za-z0-9._/-]*)["']?[ \t]*:[ \t]*(.*)$`)
+	flowSelector = regexp.MustCompile(`\{(?:[^{}]|\{[^{}]*\})*\}?`)
+	flowLabels   = regexp.MustCompile(`matchLabels["']?[ \t]*:[ \t]*\{([^{}]*)\}?`)
+	flowLabel    = regexp.MustCompile(`["']?([A-Za-z0-9][A-Za-z0-9._/-]*)["']?[ \t]*:[ \t]*([^,{}\[\]]*)`)
 )
 
 // outliner reads lines one by one.
@@ -98,6 +112,9 @@ type outliner struct {
 	ref  map[string]any
 	host []any
 	spec map[string]any
+	// labels are those of ref, while they are being read, and indent is that of their field.
+	labels map[string]any
+	indent int
 }
 
 // outlineOf returns what lines say of an object; nil if they name nothing that it is attached to:
@@ -132,6 +149,9 @@ func outlineOf(lines [][]byte) map[string]any {
 }
 
 func (o *outliner) line(line []byte) {
+	if o.label(line) {
+		return
+	}
 	m := fieldLine.FindSubmatch(line)
 	if m == nil || o.list == "hostnames" && m[3] == nil && len(m[1]) > 0 {
 		o.item(line)
@@ -141,6 +161,12 @@ func (o *outliner) line(line []byte) {
 	if o.ref != nil || o.list != "" && o.list != "hostnames" {
 		if slices.Contains(refFields, name) {
 			o.field(dash, name, rest)
+			return
+		}
+		if o.list == selectors && (name == matchLabels || spelling.Nearest(name, slices.Values([]string{matchLabels})) != "") {
+			o.field(dash, matchLabels, nil)
+			o.labels, o.indent = labelsIn(rest), bytes.Index(line, m[2])
+			o.ref[matchLabels] = o.labels
 			return
 		}
 	}
@@ -185,8 +211,51 @@ func (o *outliner) hosts(text []byte) {
 	}
 }
 
+// label reads a line of the labels of a selector; false if it is none.
+func (o *outliner) label(line []byte) bool {
+	if o.labels == nil {
+		return false
+	}
+	m := labelLine.FindSubmatch(line)
+	if m == nil || len(m[1]) <= o.indent {
+		o.labels = nil
+		return false
+	}
+	o.labels[string(m[2])] = scalarOf(m[3])
+	return true
+}
+
+// labelsIn are labels on one line, in braces.
+func labelsIn(text []byte) map[string]any {
+	labels := map[string]any{}
+	for _, m := range flowLabel.FindAllSubmatch(text, -1) {
+		labels[string(m[1])] = scalarOf(m[2])
+	}
+	return labels
+}
+
+// flowSelectors adds selectors in braces.
+func (o *outliner) flowSelectors(text []byte) {
+	for _, item := range flowSelector.FindAll(text, -1) {
+		ref := map[string]any{}
+		if m := flowLabels.FindSubmatch(item); m != nil {
+			ref[matchLabels] = labelsIn(m[1])
+		}
+		for _, m := range flowField.FindAllSubmatch(flowLabels.ReplaceAll(item, nil), -1) {
+			if name := string(m[1]); slices.Contains(refFields, name) {
+				ref[name] = refValue(name, m[2])
+			}
+		}
+		o.refs[o.list] = append(o.refs[o.list], ref)
+	}
+}
+
 // flow adds references in braces, or names without a field.
 func (o *outliner) flow(text []byte) {
+	if o.list == selectors {
+		o.flowSelectors(text)
+		return
+	}
 	for part := range bytes.SplitSeq(text, []byte{'}'}) {
 		ref := map[string]any{}
 		for _, m := range flowField.FindAllSubmatch(part, -1) {

@@ -101,7 +101,7 @@ func (p piece) size() (n int) {
 }
 
 var (
-	guardLike = regexp.MustCompile(`(?i)route|parentref|authpolicy|targetref`)
+	guardLike = regexp.MustCompile(`(?i)route|parentref|authpolicy|targetref|targetselector`)
 	// attached matches what says of an object what it is attached to, or its name.
 	attached = regexp.MustCompile(`(?i)parent|target|ref|name`)
 	// nearlyMarker matches what people write for ---.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
@@ -26,15 +27,15 @@ var everybody = map[string]any{"addresses": map[string]any{"deny": []any{"0.0.0.
 // fields of the targets of which nothing can be read; nil if that are all.
 func (v *Validator) closed(id Identity, content map[string]any, errs field.ErrorList) (source.Object, []string) {
 	spec, _ := content["spec"].(map[string]any)
-	targets, unread := targetsOf(spec, errs)
-	if len(targets) == 0 {
+	mended, unread := targetsOf(spec, errs)
+	if len(mended) == 0 {
 		return nil, unread
 	}
 	at, strategy := layerOf(spec, errs)
-	layer := map[string]any{"authorization": map[string]any{"closed": everybody}, "strategy": strategy}
+	mended[at] = map[string]any{"authorization": map[string]any{"closed": everybody}, "strategy": strategy}
 	o, errs := v.Decode(id, map[string]any{
 		"apiVersion": content["apiVersion"], "kind": id.Key.Kind.Name(), "metadata": map[string]any{"name": id.Key.Name.Name},
-		"spec": map[string]any{"targetRefs": targets, at: layer},
+		"spec": mended,
 	})
 	if len(errs) > 0 {
 		return nil, unread
@@ -68,30 +69,72 @@ func layerOf(spec map[string]any, errs field.ErrorList) (at, strategy string) {
 	return "defaults", "atomic"
 }
 
-// targetsOf returns the targets that can be read, the whole object where its section can't be,
-// and the fields of the others.
-func targetsOf(spec map[string]any, errs field.ErrorList) (targets []any, unread []string) {
-	list, _ := spec["targetRefs"].([]any)
-	if len(list) == 0 {
-		return nil, []string{"spec.targetRefs"}
-	}
-	for i, value := range list {
-		at := fmt.Sprintf("spec.targetRefs[%d]", i)
-		ref, _ := value.(map[string]any)
-		name, _ := ref["name"].(string)
-		of := guardKind(ref["kind"])
-		if name == "" || of == "" {
-			unread = append(unread, at)
-			continue
+// targetsOf returns a spec with the targets that can be read, the whole object where its section
+// can't be, and the fields of the others.
+func targetsOf(spec map[string]any, errs field.ErrorList) (mended map[string]any, unread []string) {
+	mended = map[string]any{}
+	for i, readable := range [...]func(ref, target map[string]any) bool{isNamed, isLabelled} {
+		name := targetLists[i]
+		list, _ := spec[name].([]any)
+		var targets []any
+		for i, value := range list {
+			at := fmt.Sprintf("spec.%s[%d]", name, i)
+			ref, _ := value.(map[string]any)
+			of := guardKind(ref["kind"])
+			target := map[string]any{"group": kind.GatewayAPI, "kind": of}
+			if of == "" || !readable(ref, target) {
+				unread = append(unread, at)
+				continue
+			}
+			section, ok := ref["sectionName"].(string)
+			if ok && section != "" && !slices.ContainsFunc(errs, func(e *field.Error) bool { return strings.HasPrefix(e.Field, at) }) {
+				target["sectionName"] = section
+			}
+			targets = append(targets, target)
 		}
-		target := map[string]any{"group": kind.GatewayAPI, "kind": of, "name": strings.ToLower(strings.TrimSpace(name))}
-		section, ok := ref["sectionName"].(string)
-		if ok && section != "" && !slices.ContainsFunc(errs, func(e *field.Error) bool { return strings.HasPrefix(e.Field, at) }) {
-			target["sectionName"] = section
+		if targets = targets[:min(len(targets), 16)]; len(targets) > 0 {
+			mended[name] = targets
 		}
-		targets = append(targets, target)
 	}
-	return targets[:min(len(targets), 16)], unread
+	if len(mended)+len(unread) == 0 {
+		unread = []string{"spec.targetRefs"}
+	}
+	return mended, unread
+}
+
+// isNamed gives a target its name; false where there is none.
+func isNamed(ref, target map[string]any) bool {
+	name, _ := ref["name"].(string)
+	target["name"] = strings.ToLower(strings.TrimSpace(name))
+	return name != ""
+}
+
+// isLabelled gives a target the labels by which it is selected, those that can be read; false
+// where none can.
+func isLabelled(ref, target map[string]any) bool {
+	labels, _ := ref["matchLabels"].(map[string]any)
+	read := map[string]any{}
+	for _, name := range sortedKeys(labels) {
+		if text, ok := labelValue(labels[name]); ok && len(read) < 8 && len(validation.IsQualifiedName(name)) == 0 {
+			read[name] = text
+		}
+	}
+	target["matchLabels"] = read
+	return len(read) > 0
+}
+
+// labelValue returns the value that a label is meant to have, also where quotes are missing.
+func labelValue(value any) (string, bool) {
+	var text string
+	switch v := value.(type) {
+	case string:
+		text = strings.TrimSpace(v)
+	case bool, int64:
+		text = fmt.Sprint(v)
+	default:
+		return "", false
+	}
+	return text, len(validation.IsValidLabelValue(text)) == 0
 }
 
 // guardKind returns the kind that a target names, or is near to; empty for none.

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +31,15 @@ func TestClosedPolicy(t *testing.T) {
 		"a misspelt layer":        {gw + ", overides: {authentication: {a: {anonymous: {}}}}", "overrides merge: Gateway gw"},
 		"targets that can't be":   {"targetRefs: [{group: '', kind: Bucket, name: x}, {group: gateway.networking.k8s.io, kind: GRPCRoute, name: r}], authentication: {a: {}}", "defaults atomic: GRPCRoute r without spec.targetRefs[0]"},
 		"nothing that can be":     {"targetRefs: [{group: '', kind: Bucket, name: x}], authentication: {a: {}}", "nothing without spec.targetRefs[0]"},
+		"a selector":              {"targetSelectors: [{kind: HTTPRoute, matchLabels: {guarded: 'yes', example.com/a: b}, sectionName: x}], authentication: {a: {}}", "defaults atomic: HTTPRoute example.com/a=b,guarded=yes/x"},
+		"both":                    {gw + ", targetSelectors: [{kind: GRPCRoute, matchLabels: {a: b}}], authentication: {a: {}}", "defaults atomic: Gateway gw GRPCRoute a=b"},
+		"labels without quotes":   {"targetSelectors: [{kind: HTTPRoute, matchLabels: {guarded: true, m: 7}}], authentication: {a: {anonymous: {}}}", "defaults atomic: HTTPRoute guarded=true,m=7"},
+		"a label that is none":    {"targetSelectors: [{kind: HTTPRoute, matchLabels: {guarded: 'yes', 'a b': c, d: 'e f', g: [h]}}], authentication: {a: {anonymous: {}}}", "defaults atomic: HTTPRoute guarded=yes"},
+		"a kind that is misspelt": {"targetSelectors: [{kind: HTTPRuote, matchLabels: {a: b}}], authentication: {a: {anonymous: {}}}", "defaults atomic: HTTPRoute a=b"},
+		"expressions":             {"targetSelectors: [{kind: HTTPRoute, matchLabels: {a: b}, matchExpressions: [{key: c, operator: Exists}]}], authentication: {a: {anonymous: {}}}", "defaults atomic: HTTPRoute a=b"},
+		"a selector of all":       {"targetSelectors: [{kind: HTTPRoute, matchLabels: {}}], authentication: {a: {anonymous: {}}}", "nothing without spec.targetSelectors[0]"},
+		"a selector without any":  {"targetSelectors: [{kind: HTTPRoute}], authentication: {a: {anonymous: {}}}", "nothing without spec.targetSelectors[0]"},
+		"no targets":              {"authentication: {a: {anonymous: {}}}", "nothing without spec.targetRefs"},
 	} {
 		o, unread := standInOf(t, "apiVersion: gatehouse.dev/v1alpha1\nkind: AuthPolicy\nmetadata: {name: p}\nspec: {"+c.spec+"}\n")
 		if got := closedText(t, o, unread); got != c.want {
@@ -54,6 +64,17 @@ func closedText(t *testing.T, o any, unread []string) string {
 			text += fmt.Sprintf(" %s %s", ref.Kind, ref.Name)
 			if ref.SectionName != nil {
 				text += "/" + string(*ref.SectionName)
+			}
+		}
+		for _, of := range p.Spec.TargetSelectors {
+			var labels []string
+			for name, value := range of.MatchLabels {
+				labels = append(labels, name+"="+string(value))
+			}
+			slices.Sort(labels)
+			text += fmt.Sprintf(" %s %s", of.Kind, strings.Join(labels, ","))
+			if of.SectionName != nil {
+				text += "/" + string(*of.SectionName)
 			}
 		}
 	}

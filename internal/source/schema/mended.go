@@ -45,9 +45,12 @@ func (v *Validator) Mended(id Identity, content map[string]any) (mended map[stri
 	if text, ok := spec["hostnames"].(string); ok {
 		spec["hostnames"] = []any{text}
 	}
-	if target, ok := spec["targetRefs"].(map[string]any); ok && id.row.Guards {
-		spec["targetRefs"] = []any{target}
+	for _, name := range targetLists {
+		if target, ok := spec[name].(map[string]any); ok && id.row.Guards {
+			spec[name] = []any{target}
+		}
 	}
+	m.selectors(spec)
 	m.parents(spec)
 	if _, ok := content["spec"]; ok || len(spec) > 0 {
 		content["spec"] = spec
@@ -146,26 +149,64 @@ func (m *mender) parents(spec map[string]any) {
 	}
 }
 
+// selectors puts right how the selectors of a policy name their labels.
+func (m *mender) selectors(spec map[string]any) {
+	of := m.fields["targetSelectors"]
+	list, ok := spec["targetSelectors"].([]any)
+	if !ok || of.Items == nil {
+		return
+	}
+	fields := slices.Sorted(maps.Keys(of.Items.Properties))
+	list = slices.Clone(list)
+	for i := range list {
+		s := merged(list[i])
+		if s == nil {
+			continue
+		}
+		at := fmt.Sprintf("spec.targetSelectors[%d]", i)
+		m.respell(at, s, fields)
+		for _, name := range [...]string{"selector", "labels"} { // as elsewhere in Kubernetes
+			labels, ok := s[name].(map[string]any)
+			if !ok || s["matchLabels"] != nil {
+				continue
+			}
+			if inner, ok := labels["matchLabels"].(map[string]any); ok {
+				labels = inner
+			}
+			s["matchLabels"] = labels
+			m.moved[at+".matchLabels"] = true
+			delete(s, name)
+		}
+		list[i] = s
+	}
+	spec["targetSelectors"] = list
+}
+
+// targetLists are the fields that say what a policy is for.
+var targetLists = []string{"targetRefs", "targetSelectors"}
+
 // wrongRefs says which references to what an object is attached to are to a kind that is
 // misspelt. By the schema any kind will do, and the object would be attached to nothing.
 func (v *Validator) wrongRefs(id Identity, content map[string]any) (errs field.ErrorList) {
-	var name string
+	var names []string
 	switch id.row.Family {
 	case kind.Route:
-		name = "parentRefs"
+		names = []string{"parentRefs"}
 	case kind.Policy:
-		name = "targetRefs"
+		names = targetLists
 	default:
 		return nil
 	}
 	spec, _ := content["spec"].(map[string]any)
-	list, _ := spec[name].([]any)
-	for i := range list {
-		ref, _ := list[i].(map[string]any)
-		if wrong, _ := v.wrongRef(ref); wrong != nil {
-			fault := asFault(wrong)
-			fault.Field = field.NewPath("spec", name).Index(i).Child(map[string]string{"kind": "kind", "apiVersion": "group"}[wrong.Field]).String()
-			errs = append(errs, fault)
+	for _, name := range names {
+		list, _ := spec[name].([]any)
+		for i := range list {
+			ref, _ := list[i].(map[string]any)
+			if wrong, _ := v.wrongRef(ref); wrong != nil {
+				fault := asFault(wrong)
+				fault.Field = field.NewPath("spec", name).Index(i).Child(map[string]string{"kind": "kind", "apiVersion": "group"}[wrong.Field]).String()
+				errs = append(errs, fault)
+			}
 		}
 	}
 	return errs

@@ -91,11 +91,27 @@ func (v *Validator) StandIn(id Identity, content map[string]any, errs field.Erro
 			draft["hostnames"] = runtime.DeepCopyJSONValue(hosts)
 		}
 		if o := v.mend(id, of, content["apiVersion"], draft); o != nil {
+			o.SetLabels(labelsOf(content)) // by which policies select the route
 			return o, append(unread, nameless...)
 		}
 		parents = widest(parents)
 	}
 	return nil, append(unread, nameless...)
+}
+
+// labelsOf returns the labels of an object that can be read; nil for none.
+func labelsOf(content map[string]any) (labels map[string]string) {
+	meta, _ := content["metadata"].(map[string]any)
+	all, _ := meta["labels"].(map[string]any)
+	for name, value := range all {
+		if text, ok := labelValue(value); ok && len(validation.IsQualifiedName(name)) == 0 {
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			labels[name] = text
+		}
+	}
+	return labels
 }
 
 // wholly returns those of some fields of which nothing at all can be read.
