@@ -1,7 +1,9 @@
 package topology
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 
@@ -22,6 +24,9 @@ type Kind[P Object, R any] struct {
 	Group, Kind string
 	// Targets are what a policy targets; see [Targets].
 	Targets func(P) []Target
+	// Selectors select further targets by labels; nil for none. What a selector and a Target
+	// name both is one target.
+	Selectors func(P) []Selector
 	// Spec is what a policy says, or why it can't be used. One that can't be used takes
 	// nobody's place, unless it has rules nevertheless: what guards has rules then that
 	// block.
@@ -37,6 +42,15 @@ type Kind[P Object, R any] struct {
 type Target struct {
 	Group, Kind, Name string
 	Section           string // of a listener, rule or port; empty for the whole object
+}
+
+// Selector selects what has labels, all of these and at least one, in the namespace of a policy:
+// Gateways, ListenerSets and routes. How many objects a policy may select is for its kind to
+// bound.
+type Selector struct {
+	Group, Kind string
+	MatchLabels map[string]string
+	Section     string // of each of the objects; empty for the whole ones
 }
 
 // Targets returns the targets of a spec.targetRefs.
@@ -126,8 +140,8 @@ func AddPolicies[P Object, R any](g *Graph, k Kind[P, R]) *Policies[P, R] {
 		exists: func(c *flow.Ctx, key object.Key) bool { _, ok := flow.Get(c, p.input, key.Name); return ok },
 	})
 	p.nodes = flow.Map(name+"-nodes", p.input,
-		func(_ *flow.Ctx, name object.Name, o P, emit func(object.Name, *node[R])) {
-			emit(name, p.node(name, o))
+		func(c *flow.Ctx, name object.Name, o P, emit func(object.Name, *node[R])) {
+			emit(name, p.node(c, name, o))
 		})
 	conflict := policy.Joined
 	if k.Direct {
@@ -166,13 +180,16 @@ func (p *Policies[P, R]) set(tx *flow.Tx, key object.Key, o Object) {
 }
 
 // node says what the mechanism has to know of a policy.
-func (p *Policies[P, R]) node(name object.Name, o P) *node[R] {
+func (p *Policies[P, R]) node(c *flow.Ctx, name object.Name, o P) *node[R] {
 	n := &node[R]{policy.Node[rules[R]]{Name: name, Created: o.GetCreationTimestamp().Time}}
+	var named []policy.Target
 	for _, t := range p.kind.Targets(o) {
-		n.Targets = append(n.Targets, p.target(name.Namespace, t))
+		named = append(named, p.target(name.Namespace, t))
 	}
+	selectors, wrong := p.selectors(name.Namespace, o)
+	n.Reach = policy.NewReach(named, selectors, math.MaxInt, p.g.graph.Find(c))
 	spec, err := p.kind.Spec(o)
-	if err != nil {
+	if err = cmp.Or(err, wrong); err != nil {
 		n.Refused = new(condition.PolicyUnusable(err.Error()))
 		if len(spec.Rules) == 0 {
 			return n
@@ -185,6 +202,24 @@ func (p *Policies[P, R]) node(name object.Name, o P) *node[R] {
 	}
 	n.Asks = policy.NewRules(list)
 	return n
+}
+
+// selectors are those of a policy, and why not all of them can be used.
+func (p *Policies[P, R]) selectors(namespace string, o P) (out []policy.Selector, wrong error) {
+	if p.kind.Selectors == nil {
+		return nil, nil
+	}
+	for _, s := range p.kind.Selectors(o) {
+		of := object.KindOf(s.Group, s.Kind)
+		switch {
+		case !p.g.graph.Selectable(of):
+			wrong = cmp.Or(wrong, fmt.Errorf("a selector can't select objects of kind %s", s.Kind))
+		case len(s.MatchLabels) == 0:
+			wrong = cmp.Or(wrong, fmt.Errorf("a selector of kind %s has no labels, and selects nothing", s.Kind))
+		}
+		out = append(out, policy.Selector{Kind: of, Namespace: namespace, Labels: s.MatchLabels, Section: s.Section})
+	}
+	return out, wrong
 }
 
 // target is what a policy of a namespace names: never anything in another one.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
@@ -32,7 +33,8 @@ type Ancestor struct {
 }
 
 // Ancestors returns the Gateways that a policy concerns, sorted. A policy that is for what
-// does not exist, or for what is attached to no Gateway, has its targets instead.
+// does not exist, or for what is attached to no Gateway, has its targets instead, and its namespace
+// for a selector that selects nothing there.
 func (p *Policies[P, R]) Ancestors(namespace, name string) (out []Ancestor) {
 	key := object.Name{Namespace: namespace, Name: name}
 	p.g.engine.View(func(c *flow.Ctx) {
@@ -79,6 +81,18 @@ func (p *Policies[P, R]) lonely(c *flow.Ctx, n *node[R]) (out []Ancestor) {
 			a.Accepted = *n.Refused
 		case !p.g.exists(c, a.Of):
 			a.Accepted = condition.PolicyTargetMissing(condition.Missing{Kind: a.Of.Kind, Namespace: a.Of.Namespace, Name: a.Of.Name})
+		}
+		out = append(out, a)
+	}
+	for _, s := range n.Selections {
+		a := Ancestor{Of: nodeOf(object.Key{Kind: kind.Namespace, Name: object.Name{Name: s.Namespace}}, "")}
+		switch {
+		case s.Count > 0 || slices.ContainsFunc(out, func(b Ancestor) bool { return a.Of == b.Of }):
+			continue
+		case n.Refused != nil:
+			a.Accepted = *n.Refused
+		default:
+			a.Accepted = condition.PolicySelectsNothing([]string{condition.NothingSelected(s.Kind.Name(), s.Namespace, s.String())})
 		}
 		out = append(out, a)
 	}
