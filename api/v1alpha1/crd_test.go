@@ -3,6 +3,7 @@ package v1alpha1_test
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -11,11 +12,21 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestDefinition protects the installation: the API server takes the definition,
-// the estimated cost of its rules included, and kubectl apply can keep it in an
+// TestDefinitions protects the installation: the API server takes the definitions,
+// the estimated cost of their rules included, and kubectl apply can keep each in an
 // annotation.
-func TestDefinition(t *testing.T) {
-	text, err := os.ReadFile("../../config/crd/gatehouse.dev_gatewayparameters.yaml")
+func TestDefinitions(t *testing.T) {
+	files, err := filepath.Glob("../../config/crd/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no definitions: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) { testDefinition(t, file) })
+	}
+}
+
+func testDefinition(t *testing.T, file string) {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
