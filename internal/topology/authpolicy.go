@@ -95,7 +95,7 @@ func (g *Graph) authPolicy(c *flow.Ctx, name object.Name, o *v1alpha1.AuthPolicy
 	}
 	strategy, field, rules := authRules(o)
 	p.Strategy = strategy
-	r := authReader{graph: g, ctx: c, namespace: name.Namespace, field: field, problems: problems}
+	r := authReader{fieldReader{field, problems}, g, c, name.Namespace}
 	p.Asks = policy.NewRules(r.rules(rules))
 	if why := opensByMistake(rules == &o.Spec.AuthRules, p.Asks); why != "" {
 		r.field = field
@@ -132,17 +132,10 @@ func opensByMistake(bare bool, rules policy.Rules[AuthRule]) string {
 	return ""
 }
 
-// authRules returns what a policy says, under which field, and what becomes of it where others
-// say something.
+// authRules returns what a policy says, as layer does.
 func authRules(o *v1alpha1.AuthPolicy) (strategy policy.Strategy, field string, rules *v1alpha1.AuthRules) {
-	switch {
-	case o.Spec.Overrides != nil:
-		return overriding(o.Spec.Overrides.Strategy), overridesField, &o.Spec.Overrides.AuthRules
-	case o.Spec.Defaults != nil:
-		return defaulting(o.Spec.Defaults.Strategy), defaultsField, &o.Spec.Defaults.AuthRules
-	default:
-		return policy.AtomicDefaults, bareField, &o.Spec.AuthRules
-	}
+	return layer(o.Spec.Overrides, o.Spec.Defaults, &o.Spec.AuthRules,
+		func(l *v1alpha1.AuthLayer) (v1alpha1.Strategy, *v1alpha1.AuthRules) { return l.Strategy, &l.AuthRules })
 }
 
 // AuthRuleSpec returns a rule as a policy has it, by its name in Rules, without the text of a key

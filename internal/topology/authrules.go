@@ -16,16 +16,10 @@ import (
 // authReader reads the rules of a policy. Whatever is broken lets nobody pass, and is among
 // the problems.
 type authReader struct {
-	graph     *Graph
-	ctx       *flow.Ctx
-	namespace string
-	field     string // of the rule that is being read
-	problems  []string
-}
-
-// problem notes what is wrong with a field below the one that is being read.
-func (r *authReader) problem(field, format string, args ...any) {
-	r.problems = append(r.problems, r.field+field+" "+fmt.Sprintf(format, args...))
+	fieldReader // of a rule
+	graph       *Graph
+	ctx         *flow.Ctx
+	namespace   string
 }
 
 func (r *authReader) rules(in *v1alpha1.AuthRules) []policy.Rule[AuthRule] {

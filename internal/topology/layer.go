@@ -37,6 +37,32 @@ func overriding(s v1alpha1.Strategy) policy.Strategy {
 	return policy.AtomicOverrides
 }
 
+// layer returns what a policy says, under which field, and what becomes of it where others say
+// something; of reads one of its layers.
+func layer[L, R any](overrides, defaults *L, bare *R, of func(*L) (v1alpha1.Strategy, *R)) (strategy policy.Strategy, field string, says *R) {
+	switch {
+	case overrides != nil:
+		declared, says := of(overrides)
+		return overriding(declared), overridesField, says
+	case defaults != nil:
+		declared, says := of(defaults)
+		return defaulting(declared), defaultsField, says
+	default:
+		return policy.AtomicDefaults, bareField, bare
+	}
+}
+
+// fieldReader notes what is wrong with the fields of a policy.
+type fieldReader struct {
+	field    string // that is being read
+	problems []string
+}
+
+// problem notes what is wrong with a field below the one that is being read.
+func (r *fieldReader) problem(field, format string, args ...any) {
+	r.problems = append(r.problems, r.field+field+" "+fmt.Sprintf(format, args...))
+}
+
 // inheritedTargetKinds are the kinds of objects that an inherited policy may be for.
 var inheritedTargetKinds = map[object.Kind]bool{kind.Gateway: true, kind.ListenerSet: true, kind.HTTPRoute: true, kind.GRPCRoute: true}
 

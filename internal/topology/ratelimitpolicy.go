@@ -95,17 +95,12 @@ func rateLimitPolicy(name object.Name, o *v1alpha1.RateLimitPolicy, over map[pol
 	return p
 }
 
-// rateLimits returns what a policy says, under which field, and what becomes of it where others
-// say something.
+// rateLimits returns what a policy says, as layer does.
 func rateLimits(o *v1alpha1.RateLimitPolicy) (strategy policy.Strategy, field string, limits *v1alpha1.RateLimits) {
-	switch {
-	case o.Spec.Overrides != nil:
-		return overriding(o.Spec.Overrides.Strategy), overridesField, &o.Spec.Overrides.RateLimits
-	case o.Spec.Defaults != nil:
-		return defaulting(o.Spec.Defaults.Strategy), defaultsField, &o.Spec.Defaults.RateLimits
-	default:
-		return policy.AtomicDefaults, bareField, &o.Spec.RateLimits
-	}
+	return layer(o.Spec.Overrides, o.Spec.Defaults, &o.Spec.RateLimits,
+		func(l *v1alpha1.RateLimitLayer) (v1alpha1.Strategy, *v1alpha1.RateLimits) {
+			return l.Strategy, &l.RateLimits
+		})
 }
 
 // RateLimitSpec returns a limit as a policy has it, by its name; nil for none.
@@ -118,15 +113,7 @@ func RateLimitSpec(o *v1alpha1.RateLimitPolicy, name string) any {
 }
 
 // limitReader reads the limits of a policy.
-type limitReader struct {
-	field    string // of the limit that is being read
-	problems []string
-}
-
-// problem notes what is wrong with a field below the one that is being read.
-func (r *limitReader) problem(field, format string, args ...any) {
-	r.problems = append(r.problems, r.field+field+" "+fmt.Sprintf(format, args...))
-}
+type limitReader struct{ fieldReader }
 
 // The bounds of what the schema lets through.
 const (
