@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -270,12 +269,13 @@ func (c *Cluster) tooEarly(k object.Key) bool {
 		conditions, gateway = o.Status.Conditions, object.Name{Namespace: o.Namespace, Name: o.Name}
 	case *gwv1.ListenerSet:
 		conditions, gateway = o.Status.Conditions, topology.ParentOfSet(o)
-	case *v1alpha1.AuthPolicy:
-		return c.policyTooEarly(o.Namespace, &o.Status)
-	case *v1alpha1.RateLimitPolicy:
-		return c.policyTooEarly(o.Namespace, &o.Status)
 	default:
-		return false
+		d := c.kinds.Of(k.Kind)
+		if o == nil || d == nil || !d.Inherited {
+			return false
+		}
+		s, ok := d.Status.Of(o).(*gwv1.PolicyStatus)
+		return ok && s != nil && c.policyTooEarly(k.Namespace, s)
 	}
 	return meta.IsStatusConditionTrue(conditions, string(gwv1.GatewayConditionProgrammed)) && !c.loop.States.Heard(gateway)
 }

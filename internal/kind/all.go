@@ -82,12 +82,12 @@ var All = NewTable(
 		Status:   policyStatus(func(o *gwv1.BackendTLSPolicy) *gwv1.PolicyStatus { return &o.Status }),
 	},
 	&Descriptor{
-		Kind: AuthPolicy, Plural: "authpolicies", Words: []string{"ap"}, Family: Policy, Guards: true, Custom: true,
+		Kind: AuthPolicy, Plural: "authpolicies", Words: []string{"ap"}, Family: Policy, Guards: true, Inherited: true, Custom: true,
 		Versions: []Version{Typed[v1alpha1.AuthPolicy, v1alpha1.AuthPolicyList]("v1alpha1")},
 		Status:   policyStatus(func(o *v1alpha1.AuthPolicy) *gwv1.PolicyStatus { return &o.Status }),
 	},
 	&Descriptor{
-		Kind: RateLimitPolicy, Plural: "ratelimitpolicies", Words: []string{"rlp"}, Family: Policy, Custom: true,
+		Kind: RateLimitPolicy, Plural: "ratelimitpolicies", Words: []string{"rlp"}, Family: Policy, Inherited: true, Custom: true,
 		Versions: []Version{Typed[v1alpha1.RateLimitPolicy, v1alpha1.RateLimitPolicyList]("v1alpha1")},
 		Status:   policyStatus(func(o *v1alpha1.RateLimitPolicy) *gwv1.PolicyStatus { return &o.Status }),
 	},

@@ -37,6 +37,9 @@ type Descriptor struct {
 	// Guards says that objects of the kind say who may pass. While there may be some that
 	// can't be read, nothing is served that they may be for.
 	Guards bool
+	// Inherited says that objects of the kind are policies of ours for what is below their
+	// targets too, and say in a Programmed condition whether they are in force.
+	Inherited bool
 	// Custom kinds are defined by a CustomResourceDefinition; the API server's code
 	// defines the others.
 	Custom bool

@@ -134,9 +134,10 @@ func attachedSets(v view.View, gateway view.Item) string {
 
 // isPolicy reports whether an item says how others behave, and takes no requests itself.
 func isPolicy(it view.Item) bool {
-	switch it.Kind {
-	case kind.BackendTLSPolicy.Name(), kind.BackendTrafficPolicy.Name(), kind.AuthPolicy.Name(), kind.RateLimitPolicy.Name():
-		return true
+	for d := range kind.All.Rows() {
+		if d.Kind.Name() == it.Kind {
+			return d.Family == kind.Policy
+		}
 	}
 	return false
 }

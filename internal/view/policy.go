@@ -91,7 +91,7 @@ func amiss(s Summary) int {
 // where there is no proxy that it could wait for.
 func (it *Item) WithoutProxies() {
 	told, ok := it.Status.(*gwv1.PolicyStatus)
-	if !ok || it.kind.Kind != kind.AuthPolicy && it.kind.Kind != kind.RateLimitPolicy {
+	if !ok || !it.kind.Inherited {
 		return
 	}
 	told = told.DeepCopy()
