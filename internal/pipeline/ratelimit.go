@@ -187,10 +187,7 @@ func (p *Pipeline) counted(c *flow.Ctx, attached []topology.AttachmentKey) bool 
 
 // inheritedLimits is the table that has what routes of a listener inherit.
 func (p *Pipeline) inheritedLimits(at topology.ListenerKey) flow.Table[topology.ListenerKey, *ir.RateLimits] {
-	if at.Set.IsZero() {
-		return p.listenerLimits
-	}
-	return p.setListenerLimits
+	return topology.TableOf[*ir.RateLimits](at, p.listenerLimits, p.setListenerLimits)
 }
 
 // limitedBy reports whether a filter of a Gateway has limits of a policy.

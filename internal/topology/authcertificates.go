@@ -46,10 +46,6 @@ func (p *AuthPolicy) NeedsCertificates() bool {
 
 // Verifies reports whether a listener verifies certificates of clients.
 func (g *Graph) Verifies(c *flow.Ctx, at ListenerKey) bool {
-	table := g.Listeners
-	if !at.Set.IsZero() {
-		table = g.SetListeners
-	}
-	l, ok := flow.Get(c, table, at)
+	l, ok := flow.Get(c, TableOf(at, g.Listeners, g.SetListeners), at)
 	return ok && l.Clients != nil
 }

@@ -202,11 +202,7 @@ func (in *Inherited[R]) above(c *flow.Ctx, l ListenerKey) inheritance[R] {
 
 // OnListener returns what the routes of a listener inherit; nil for nothing.
 func (in *Inherited[R]) OnListener(c *flow.Ctx, l ListenerKey) *Inheritance[R] {
-	table := in.Listeners
-	if !l.Set.IsZero() {
-		table = in.SetListeners
-	}
-	i, _ := flow.Get(c, table, l)
+	i, _ := flow.Get(c, TableOf(l, in.Listeners, in.SetListeners), l)
 	return i
 }
 

@@ -11,6 +11,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -154,6 +155,15 @@ func (k ListenerKey) Owner() object.Key {
 // Compare orders keys by Gateway, set, name.
 func (k ListenerKey) Compare(o ListenerKey) int {
 	return cmp.Or(k.Gateway.Compare(o.Gateway), k.Set.Compare(o.Set), strings.Compare(k.Name, o.Name))
+}
+
+// TableOf returns the table that has a listener: that of the Gateways' own, or that of the
+// ListenerSets'.
+func TableOf[V any](k ListenerKey, own, sets flow.Table[ListenerKey, V]) flow.Table[ListenerKey, V] {
+	if k.Set.IsZero() {
+		return own
+	}
+	return sets
 }
 
 // Listener is one listener of a Gateway.
