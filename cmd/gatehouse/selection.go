@@ -170,12 +170,7 @@ func alternatives(v *view.View, wanted selection) string {
 	if len(names) == 0 {
 		return ""
 	}
-	more := ""
-	if len(names) > few {
-		more = fmt.Sprintf(" and %d more", len(names)-few)
-		names = names[:few]
-	}
-	return ": there is " + strings.Join(names, ", ") + more
+	return ": there is " + view.First(len(names), few, func(i int) string { return names[i] })
 }
 
 // inFiles is where objects are from, unless they are from a cluster.

@@ -3,7 +3,6 @@ package terminal
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -61,19 +60,6 @@ func saidOf(p source.Problem) said {
 // namedFirst is how many of equal things are named.
 const namedFirst = 3
 
-// named names the first of n things, and counts the others.
-func named(n int, name func(int) string) string {
-	var names []string
-	for i := range min(n, namedFirst) {
-		names = append(names, name(i))
-	}
-	text := strings.Join(names, ", ")
-	if n > namedFirst {
-		text += fmt.Sprintf(" and %d more", n-namedFirst)
-	}
-	return text
-}
-
 // equalLines tells what is wrong with several inputs alike: what, with how many, and which
 // are the first.
 func equalLines(s Style, list []source.Problem, width int) []string {
@@ -97,7 +83,7 @@ func equalLines(s Style, list []source.Problem, width int) []string {
 	if first.Stale {
 		lines = append(lines, "      "+s.dim("their last valid versions stay in force"))
 	}
-	where := named(len(list), func(i int) string { return place(list[i]) })
+	where := view.First(len(list), namedFirst, func(i int) string { return place(list[i]) })
 	for _, l := range wrap(clean(where), width-6, 0) {
 		lines = append(lines, "      "+s.dim(l))
 	}
@@ -138,5 +124,5 @@ func (s Screen) alike(items []view.Item) [][]view.Item {
 // otherNames names those of equal items that come after the first.
 func otherNames(items []view.Item) string {
 	others := slices.Clone(items[1:])
-	return "also " + named(len(others), func(i int) string { return objectName(others[i].Metadata) })
+	return "also " + view.First(len(others), namedFirst, func(i int) string { return objectName(others[i].Metadata) })
 }

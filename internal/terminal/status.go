@@ -186,7 +186,7 @@ func problemLines(s Style, p source.Problem, width int) []string {
 	if p.Stale {
 		stale := "its last valid version stays in force"
 		if len(p.Held) > 0 {
-			stale = "the last valid version stays in force of " + named(len(p.Held), func(i int) string { return clean(p.Held[i].String()) })
+			stale = "the last valid version stays in force of " + view.First(len(p.Held), namedFirst, func(i int) string { return clean(p.Held[i].String()) })
 		}
 		lines = append(lines, "      "+s.dim(stale))
 	}

@@ -44,13 +44,18 @@ func instead(wanted object.Name, names []object.Name) string {
 		return ""
 	}
 	const few = 5
-	var list []string
-	for _, name := range names[:min(len(names), few)] {
-		list = append(list, name.String())
+	return "; there is " + First(len(names), few, func(i int) string { return names[i].String() })
+}
+
+// First names the first of n things and counts the others: "a, b and 3 more".
+func First(n, most int, name func(int) string) string {
+	var names []string
+	for i := range min(n, most) {
+		names = append(names, name(i))
 	}
-	more := ""
-	if n := len(names) - few; n > 0 {
-		more = fmt.Sprintf(" and %d more", n)
+	text := strings.Join(names, ", ")
+	if more := n - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
 	}
-	return "; there is " + strings.Join(list, ", ") + more
+	return text
 }

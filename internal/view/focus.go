@@ -93,11 +93,7 @@ func (f Focus) unknownHost(p *pipeline.Pipeline) error {
 		return fmt.Errorf("no route serves host %s, nor any other", f.Host)
 	}
 	const most = 20
-	more := ""
-	if n := len(hosts) - most; n > 0 {
-		hosts, more = hosts[:most], fmt.Sprintf(" and %d more", n)
-	}
-	return fmt.Errorf("no route serves host %s; hosts are %s%s", f.Host, strings.Join(hosts, ", "), more)
+	return fmt.Errorf("no route serves host %s; hosts are %s", f.Host, First(len(hosts), most, func(i int) string { return hosts[i] }))
 }
 
 // hosts returns which virtual hosts of a route table are chosen, by their domains.
