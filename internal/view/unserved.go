@@ -75,7 +75,7 @@ func (u *unserved) why(key object.Key, o source.Object) (state, why string) {
 			u.noGateway(topology.ParentOfSet(o), condition.ListenerSetNoGateway, condition.ListenerSetParentNotAccepted)
 	}
 	if reach := topology.InheritedTargets(o, u.find); len(reach.Targets)+len(reach.Selections) > 0 {
-		return string(gwv1.PolicyReasonTargetNotFound), u.noTarget(&reach)
+		return string(gwv1.PolicyReasonTargetNotFound), u.noTarget(key.Kind, &reach)
 	}
 	if d := u.kinds.Of(key.Kind); o == nil || d.Family != kind.Route {
 		return "", ""
@@ -149,9 +149,15 @@ func (u *unserved) noGateway(name object.Name, missing func(condition.Missing) m
 	return ""
 }
 
-// noTarget says why a policy is for nothing that could be served; it is empty if one of its
+// noTarget says why a policy of a kind is for nothing that could be served; it is empty if one of its
 // targets may be.
-func (u *unserved) noTarget(reach *topology.PolicyReach) string {
+func (u *unserved) noTarget(by object.Kind, reach *topology.PolicyReach) string {
+	missing := func(why metav1.Condition) string {
+		if d := u.kinds.Of(by); d != nil && d.Guards {
+			why = condition.Unguarded(why)
+		}
+		return why.Message
+	}
 	first := ""
 	for _, t := range reach.Targets {
 		why := ""
@@ -161,7 +167,7 @@ func (u *unserved) noTarget(reach *topology.PolicyReach) string {
 				why = t.Key.String() + " is not served: " + why
 			}
 		} else if !u.unread[t.Kind] {
-			why = condition.PolicyTargetMissing(condition.Missing{Kind: t.Kind.Name(), Namespace: t.Namespace, Name: t.Name.Name}).Message
+			why = missing(condition.PolicyTargetMissing(condition.Missing{Kind: t.Kind.Name(), Namespace: t.Namespace, Name: t.Name.Name}))
 		}
 		if why == "" {
 			return ""
@@ -174,7 +180,7 @@ func (u *unserved) noTarget(reach *topology.PolicyReach) string {
 		case u.unread[s.Kind]:
 			return ""
 		default:
-			first = cmp.Or(first, condition.PolicySelectsNothing([]string{condition.NothingSelected(s.Kind.Name(), s.Namespace, s.String())}).Message)
+			first = cmp.Or(first, missing(condition.PolicySelectsNothing([]string{condition.NothingSelected(s.Kind.Name(), s.Namespace, s.String())})))
 		}
 	}
 	return first

@@ -117,14 +117,19 @@ func TestUnservedPolicies(t *testing.T) {
 		return manifest[v1alpha1.AuthPolicy](t, `{apiVersion: gatehouse.dev/v1alpha1, kind: AuthPolicy, metadata: {namespace: shop, name: `+name+`, generation: 1},
 		  spec: {targetRefs: [`+target+`], authentication: {anyone: {anonymous: {}}}}}`)
 	}
+	selecting := func(name, selector string) source.Object {
+		return manifest[v1alpha1.AuthPolicy](t, `{apiVersion: gatehouse.dev/v1alpha1, kind: AuthPolicy, metadata: {namespace: shop, name: `+name+`, generation: 1},
+		  spec: {targetSelectors: [{kind: `+selector+`}], authentication: {anyone: {anonymous: {}}}}}`)
+	}
 	const gateway, route = `{group: gateway.networking.k8s.io, kind: Gateway, name: `, `{group: gateway.networking.k8s.io, kind: HTTPRoute, name: `
 	all := []source.Object{
 		manifest[gwv1.GatewayClass](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: ours}, spec: {controllerName: `+controller+`}}`),
-		manifest[gwv1.Gateway](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {namespace: shop, name: good},
+		manifest[gwv1.Gateway](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {namespace: shop, name: good, labels: {a: good}},
 		  spec: {gatewayClassName: ours, listeners: [{name: http, port: 80, protocol: HTTP}]}}`),
 		manifest[gwv1.HTTPRoute](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {namespace: shop, name: left}, spec: {parentRefs: [{name: gone}]}}`),
 		manifest[gwv1.BackendTLSPolicy](t, `{apiVersion: gateway.networking.k8s.io/v1, kind: BackendTLSPolicy, metadata: {namespace: shop, name: tls, generation: 1},
 		  spec: {targetRefs: [{group: '', kind: Service, name: nobodys}], validation: {hostname: x.test, wellKnownCACertificates: System}}}`),
+		selecting("labels", "Gateway, matchLabels: {a: b}"), selecting("selected", "Gateway, matchLabels: {a: good}"),
 		policy("gone", gateway+"gone}"), policy("left", route+"left}"), policy("unanswered", gateway+"good}"), policy("one", gateway+"gone}, "+gateway+"good}"),
 	}
 	p := pipeline.New(pipeline.Provisioned(controller, "", nil))
@@ -138,7 +143,9 @@ func TestUnservedPolicies(t *testing.T) {
 		got[it.Key()] = it.Summary
 	}
 	for key, want := range map[string]Summary{
-		"AuthPolicy shop/gone":       {State: "TargetNotFound", Message: "Gateway shop/gone does not exist; create it or correct targetRefs"},
+		"AuthPolicy shop/gone":       {State: "TargetNotFound", Message: "Gateway shop/gone does not exist; create it or correct targetRefs; what it was to guard is not guarded by it"},
+		"AuthPolicy shop/labels":     {State: "TargetNotFound", Message: "No Gateway of namespace shop has the labels a=b; label what the policy is for, or correct targetSelectors; what it was to guard is not guarded by it"},
+		"AuthPolicy shop/selected":   {State: pending, Message: "the controller has not answered: see that it runs"},
 		"AuthPolicy shop/left":       {State: "TargetNotFound", Message: "HTTPRoute shop/left is not served: " + got["HTTPRoute shop/left"].Message},
 		"AuthPolicy shop/unanswered": {State: pending, Message: "the controller has not answered: see that it runs"},
 		"AuthPolicy shop/one":        {State: pending, Message: "the controller has not answered: see that it runs"},
