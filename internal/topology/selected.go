@@ -87,8 +87,8 @@ func (g *Graph) Selectable(of object.Kind) bool {
 func (g *Graph) Find(c *flow.Ctx) policy.Finder {
 	return func(s policy.Selector, yield func(object.Key, time.Time)) {
 		names := s.Names()
-		shelf := labelShelfOf(object.Key{Kind: s.Kind, Name: name(s.Namespace, "")}, names[0]+"="+s.Labels[names[0]])
-		for l := range flow.Select(c, g.labelled, shelf).All() {
+		first := labelShelfOf(object.Key{Kind: s.Kind, Name: name(s.Namespace, "")}, names[0]+"="+s.Labels[names[0]])
+		for l := range flow.Select(c, g.labelled, first).All() {
 			if !slices.ContainsFunc(names, func(name string) bool { return !l.has(name, s.Labels[name]) }) {
 				yield(l.Key, time.Unix(0, l.created))
 			}
