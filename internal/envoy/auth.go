@@ -11,6 +11,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	extauthzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
 	filterchainv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/filter_chain/v3"
+	luav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/lua/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
@@ -41,6 +42,21 @@ const unaltered = hopHeader + "|connection|content-length|http2-settings|keep-al
 const foreign = unaltered + "|content-.*|date|server|host|:.*"
 
 var isForeign = regexp.MustCompile("^(" + foreign + ")$").MatchString
+
+// permission makes each permission of an HTTP service a 200, since Envoy takes none of the other
+// answers of 2xx for one, and would give the client the service's answer for that of the backend. It
+// stands between the filter and the service, in the service's cluster, so that it is only asked of
+// answers that the service itself has given. If the script fails, the answer is what it was.
+var permission = &hcmv3.HttpFilter{
+	Name:       "envoy.filters.http.lua",
+	ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: constant(&luav3.Lua{DefaultSourceCode: inlined(permissionSource)})},
+}
+
+const permissionSource = `function envoy_on_response(handle)
+  local headers = handle:headers()
+  if string.find(headers:get(":status") or "", "^2%d%d$") then headers:replace(":status", "200") end
+end
+`
 
 // authFilters stand in every chain.
 var authFilters = []*hcmv3.HttpFilter{
@@ -90,29 +106,37 @@ func routeAuth(a *ir.Auth) (filter string, settings message, err error) {
 	if a.Backend.IsZero() {
 		return "", nil, errors.New("external authorization: no backend")
 	}
-	var body *extauthzv3.BufferSettings
-	if a.MaxBody > 0 {
-		body = &extauthzv3.BufferSettings{MaxRequestBytes: a.MaxBody}
-	}
 	filter = authFilter(a)
 	if filter == authOwn {
-		own := authDefaults(a)
-		own.WithRequestBody = body
-		if a.GRPC {
-			own.AllowedHeaders = headerNames(a.RequestHeaders)
-		}
-		config, err := pack(own)
+		config, err := pack(ownAuth(a))
 		return filter, &filterchainv3.FilterChainConfigPerRoute{FilterChain: &filterchainv3.FilterChain{
 			Filters: []*corev3.TypedExtensionConfig{{Name: "envoy.filters.http.ext_authz", TypedConfig: config}},
 		}}, err
 	}
-	check := &extauthzv3.CheckSettings{WithRequestBody: body}
+	check := &extauthzv3.CheckSettings{WithRequestBody: authBody(a)}
 	if a.GRPC {
 		check.ServiceOverride = &extauthzv3.CheckSettings_GrpcService{GrpcService: grpcAuth(a)}
 	} else {
 		check.ServiceOverride = &extauthzv3.CheckSettings_HttpService{HttpService: httpAuth(a)}
 	}
 	return filter, &extauthzv3.ExtAuthzPerRoute{Override: &extauthzv3.ExtAuthzPerRoute_CheckSettings{CheckSettings: check}}, nil
+}
+
+// ownAuth is a filter of a level's own that asks a service, with all that there is to say.
+func ownAuth(a *ir.Auth) *extauthzv3.ExtAuthz {
+	f := authDefaults(a)
+	f.WithRequestBody = authBody(a)
+	if a.GRPC {
+		f.AllowedHeaders = headerNames(a.RequestHeaders)
+	}
+	return f
+}
+
+func authBody(a *ir.Auth) *extauthzv3.BufferSettings {
+	if a.MaxBody == 0 {
+		return nil
+	}
+	return &extauthzv3.BufferSettings{MaxRequestBytes: a.MaxBody}
 }
 
 func grpcAuth(a *ir.Auth) *corev3.GrpcService {

@@ -8,6 +8,8 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	commondnsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/common/dns/v3"
 	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3"
+	upstreamcodecv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/upstream_codec/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	upstreamhttpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -38,18 +40,53 @@ var breakers = &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreake
 
 const httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
-// h2c speaks HTTP/2 without negotiation. HTTP/1.1, for WebSockets too, needs no
-// words: it is the default.
+// protocolOptions are what is said of a backend's protocol; nil for HTTP/1.1, for WebSockets
+// too, which needs no words.
+func protocolOptions(b *ir.Backend) (map[string]*anypb.Any, error) {
+	var filters []*hcmv3.HttpFilter
+	if b.DNS != "" && b.Outside && b.Protocol != ir.TCP {
+		check, err := addressCheck(b.Private)
+		if err != nil {
+			return nil, err
+		}
+		filters = append(filters, check)
+	}
+	if b.Use == ir.UseAuth {
+		filters = append(filters, permission)
+	}
+	switch {
+	case len(filters) > 0:
+		options, err := pack(&upstreamhttpv3.HttpProtocolOptions{
+			UpstreamProtocolOptions: explicit(b.Protocol), HttpFilters: append(filters, upstreamCodec),
+		})
+		return map[string]*anypb.Any{httpOptions: options}, err
+	case b.Protocol == ir.H2C:
+		return h2c, nil
+	default:
+		return nil, nil //nolint:nilnil // there is nothing to say
+	}
+}
+
+// h2c speaks HTTP/2 without negotiation.
 var h2c = map[string]*anypb.Any{
-	httpOptions: constant(&upstreamhttpv3.HttpProtocolOptions{
-		UpstreamProtocolOptions: &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_{
-			ExplicitHttpConfig: &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig{
-				ProtocolConfig: &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{
-					Http2ProtocolOptions: &corev3.Http2ProtocolOptions{},
-				},
-			},
-		},
-	}),
+	httpOptions: constant(&upstreamhttpv3.HttpProtocolOptions{UpstreamProtocolOptions: explicit(ir.H2C)}),
+}
+
+// explicit is a protocol that is not negotiated.
+func explicit(p ir.Protocol) *upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_ {
+	config := &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig{
+		ProtocolConfig: &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{HttpProtocolOptions: &corev3.Http1ProtocolOptions{}},
+	}
+	if p == ir.H2C {
+		config.ProtocolConfig = &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: &corev3.Http2ProtocolOptions{}}
+	}
+	return &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: config}
+}
+
+// upstreamCodec is the last of the filters that requests to a backend meet.
+var upstreamCodec = &hcmv3.HttpFilter{
+	Name:       "envoy.filters.http.upstream_codec",
+	ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: constant(&upstreamcodecv3.UpstreamCodec{})},
 }
 
 // keepalive finds backends that are gone without a word, since streams of gRPC wait
@@ -85,12 +122,16 @@ func Cluster(b *ir.Backend) (*Resource, error) {
 	}
 	switch b.Protocol {
 	case ir.H2C:
-		c.TypedExtensionProtocolOptions = h2c
 		c.UpstreamConnectionOptions = keepalive
 	case ir.HTTP1, ir.WebSocket, ir.TCP, ir.UDP, "":
 	default:
 		return nil, fmt.Errorf("backend %s: unknown protocol %q", name, b.Protocol)
 	}
+	options, err := protocolOptions(b)
+	if err != nil {
+		return nil, fmt.Errorf("backend %s: %w", name, err)
+	}
+	c.TypedExtensionProtocolOptions = options
 	if !b.TLS.IsZero() {
 		socket, err := upstreamTLS(&b.TLS, b.Protocol)
 		if err != nil {
@@ -109,13 +150,6 @@ func Cluster(b *ir.Backend) (*Resource, error) {
 		c.ClusterDiscoveryType = dns
 		if b.Outside {
 			c.ClusterDiscoveryType = outsideDNS
-			if b.Protocol != ir.TCP {
-				options, err := outsideOptions(b.Protocol, b.Private)
-				if err != nil {
-					return nil, fmt.Errorf("backend %s: %w", name, err)
-				}
-				c.TypedExtensionProtocolOptions = options
-			}
 		}
 		// A name that can't be resolved would keep an Envoy that starts from
 		// everything else for 15 s.

@@ -11,12 +11,9 @@ import (
 	commondnsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/common/dns/v3"
 	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
-	upstreamcodecv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/upstream_codec/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	caresv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/network/dns_resolver/cares/v3"
 	upstreamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/rbac/matchers/upstream_ip_port/v3"
-	upstreamhttpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
-	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -24,7 +21,7 @@ import (
 
 // outsideDNS resolves a name that leads out of a cluster. The cluster's own domains are
 // not added to it. Each address is an endpoint of its own, and not one of several that
-// are tried in turn: that outsideOptions checks all of those is not documented. Without
+// are tried in turn: that addressCheck checks all of those is not documented. Without
 // tries, families that the pod has no address of must not be among them.
 var outsideDNS = &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{
 	Name: "envoy.clusters.dns",
@@ -41,11 +38,11 @@ var outsideDNS = &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_
 	}),
 }}
 
-// outsideOptions are the HTTP options of a backend outside of the cluster: a request is
-// refused, before there is a connection for it, where the endpoint chosen for it has an
-// address that no name may lead to. Whoever serves the name's DNS decides what it
-// resolves to, and could make the proxy speak to what only the cluster can reach.
-func outsideOptions(p ir.Protocol, private string) (map[string]*anypb.Any, error) {
+// addressCheck is for a backend outside of the cluster: a request is refused, before there
+// is a connection for it, where the endpoint chosen for it has an address that no name may
+// lead to. Whoever serves the name's DNS decides what it resolves to, and could make the
+// proxy speak to what only the cluster can reach.
+func addressCheck(private string) (*hcmv3.HttpFilter, error) {
 	permission, err := reachable(private)
 	if err != nil {
 		return nil, err
@@ -57,26 +54,8 @@ func outsideOptions(p ir.Protocol, private string) (map[string]*anypb.Any, error
 			Principals:  []*rbacconfigv3.Principal{{Identifier: &rbacconfigv3.Principal_Any{Any: true}}},
 		}},
 	}})
-	if err != nil {
-		return nil, err
-	}
-	explicit := &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig{
-		ProtocolConfig: &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{HttpProtocolOptions: &corev3.Http1ProtocolOptions{}},
-	}
-	if p == ir.H2C {
-		explicit.ProtocolConfig = &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: &corev3.Http2ProtocolOptions{}}
-	}
-	options, err := pack(&upstreamhttpv3.HttpProtocolOptions{
-		UpstreamProtocolOptions: &upstreamhttpv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: explicit},
-		HttpFilters: []*hcmv3.HttpFilter{
-			{Name: "envoy.filters.http.upstream_rbac", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: check}},
-			{Name: "envoy.filters.http.upstream_codec", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: upstreamCodec}},
-		},
-	})
-	return map[string]*anypb.Any{httpOptions: options}, err
+	return &hcmv3.HttpFilter{Name: "envoy.filters.http.upstream_rbac", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: check}}, err
 }
-
-var upstreamCodec = constant(&upstreamcodecv3.UpstreamCodec{})
 
 // reachable is what is denied: all addresses that are never reachable, and the private
 // ones but for the ranges that are listed.

@@ -7,7 +7,7 @@ import "time"
 type Auth struct {
 	Backend BackendKey `json:"backend"`
 	// GRPC speaks Envoy's ext_authz protocol; otherwise the request's headers are
-	// sent over HTTP, and 200 is the permission.
+	// sent over HTTP, and any answer of 2xx is the permission.
 	GRPC bool `json:"grpc,omitempty"`
 	// Authority is the host in requests over gRPC. Requests over HTTP have the
 	// client's.

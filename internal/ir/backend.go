@@ -46,7 +46,8 @@ type Use string
 // These are the uses of backends.
 const (
 	UseHTTP Use = ""     // by HTTPRoutes
-	UseGRPC Use = "grpc" // by GRPCRoutes
+	UseGRPC Use = "grpc" // by GRPCRoutes, and as a service that authorizes
+	UseAuth Use = "auth" // as a service that authorizes, over HTTP: each answer of 2xx is a permission
 	UseTCP  Use = "tcp"  // by TCPRoutes and TLSRoutes: bytes
 	UseUDP  Use = "udp"  // by UDPRoutes: datagrams
 )

@@ -8,7 +8,7 @@ import (
 
 // auth follows an ExternalAuth filter's reference to the service to ask.
 func (r *resolver) auth(a *gwv1.HTTPExternalAuthFilter, field func() string) *BackendRef {
-	use := ir.UseHTTP
+	use := ir.UseAuth
 	if a.ExternalAuthProtocol == gwv1.HTTPRouteExternalAuthGRPCProtocol {
 		use = ir.UseGRPC
 	}

@@ -124,7 +124,7 @@ func (s servicePolicies) finish(p *servicePort, ref reference, reader condition.
 }
 
 // forRequests reports whether requests are sent to the port, and not bytes or datagrams.
-func (p *servicePort) forRequests() bool { return p.Use == ir.UseHTTP || p.Use == ir.UseGRPC }
+func (p *servicePort) forRequests() bool { return p.Use != ir.UseTCP && p.Use != ir.UseUDP }
 
 // protocol says what to speak, by the use and the port's appProtocol (GEP-1911,
 // KEP-3726). Others than these are HTTP/1.1, or have been refused.
@@ -136,7 +136,7 @@ func (p *servicePort) protocol() ir.Protocol {
 		return ir.UDP
 	case ir.UseGRPC:
 		return ir.H2C
-	case ir.UseHTTP:
+	case ir.UseHTTP, ir.UseAuth:
 	}
 	switch {
 	case p.appProtocol == "kubernetes.io/h2c", p.appProtocol == "grpc":

@@ -139,6 +139,10 @@ var spoken = map[ir.Use]map[gwxv1alpha1.BackendProtocol]ir.Protocol{
 		gwxv1alpha1.BackendProtocolHTTP2: ir.H2C, gwxv1alpha1.BackendProtocolH2C: ir.H2C, gwxv1alpha1.BackendProtocolGRPC: ir.H2C,
 		gwxv1alpha1.BackendProtocolWSS: ir.WebSocket,
 	},
+	ir.UseAuth: {
+		"": ir.HTTP1, gwxv1alpha1.BackendProtocolHTTP: ir.HTTP1, gwxv1alpha1.BackendProtocolHTTP11: ir.HTTP1,
+		gwxv1alpha1.BackendProtocolHTTP2: ir.H2C, gwxv1alpha1.BackendProtocolH2C: ir.H2C,
+	},
 	ir.UseGRPC: {
 		"": ir.H2C, gwxv1alpha1.BackendProtocolHTTP: ir.H2C,
 		gwxv1alpha1.BackendProtocolHTTP2: ir.H2C, gwxv1alpha1.BackendProtocolH2C: ir.H2C, gwxv1alpha1.BackendProtocolGRPC: ir.H2C,
