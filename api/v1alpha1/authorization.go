@@ -3,7 +3,7 @@ package v1alpha1
 // Authorization is what must hold for a request. All that is set must.
 //
 // +kubebuilder:validation:MinProperties=1
-// +kubebuilder:validation:XValidation:rule="has(self.addresses) || has(self.claims) || has(self.clients) || has(self.methods) || has(self.headers)",message="when says of which requests something must hold; set addresses, claims, clients, methods or headers"
+// +kubebuilder:validation:XValidation:rule="has(self.addresses) || has(self.claims) || has(self.clients) || has(self.methods) || has(self.headers) || has(self.external)",message="when says of which requests something must hold; set addresses, claims, clients, methods, headers or external"
 type Authorization struct {
 	// When is an expression in CEL that says of which requests the rule is asked; the others
 	// it has nothing to say about. It is asked of all without, and of those for which the
@@ -54,6 +54,11 @@ type Authorization struct {
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^[A-Za-z0-9!#$%&\\'*+.^_\\x60|~-]{1,256}$'))",message="a header's name has letters, digits and hyphens"
 	Headers map[string]HeaderValues `json:"headers,omitzero"`
+
+	// External is a service that must permit the request. It is asked about those that meet all
+	// other rules.
+	// +optional
+	External *ExternalAuth `json:"external,omitempty"`
 }
 
 // HeaderValues are values of which a header must have one.

@@ -6,8 +6,8 @@ import (
 )
 
 // AuthPolicy says who may pass: which credentials a request must have, and what must hold
-// for it besides. Proxies ask nobody for it. A policy that is broken lets nobody pass by the
-// rules that are.
+// for it besides. Proxies ask nobody for it, except for the services that external rules name. A
+// policy that is broken lets nobody pass by the rules that are.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

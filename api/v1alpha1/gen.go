@@ -28,7 +28,7 @@ const (
 
 // foreign are the fields whose types are Kubernetes' own.
 var foreign = map[string]bool{
-	"affinity": true, "behavior": true, "containers": true, "env": true, "imagePullSecrets": true,
+	"affinity": true, "backendRef": true, "behavior": true, "containers": true, "env": true, "imagePullSecrets": true,
 	"initContainers": true, "resources": true, "samplingFraction": true, "securityContext": true,
 	"strategy": true, "tolerations": true, "topologySpreadConstraints": true, "updateStrategy": true,
 	"volumeMounts": true, "volumes": true,

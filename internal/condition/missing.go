@@ -61,7 +61,8 @@ func (m Missing) text(field string) string {
 
 // Grant is what a ReferenceGrant says that permits a reference into another namespace.
 type Grant struct {
-	FromKind, From  string // a kind of the Gateway API, and its namespace
+	FromGroup       string // empty for the Gateway API's
+	FromKind, From  string // of what refers, and its namespace
 	Group, Kind     string // of what is referred to
 	Namespace, Name string
 	// Broken is a ReferenceGrant there that a file has with a mistake, at BrokenAt, so that it
@@ -73,7 +74,7 @@ type Grant struct {
 func (g Grant) YAML() string {
 	name := strings.ToLower(fmt.Sprintf("%s-%s-to-%s-%s", g.From, g.FromKind, g.Kind, g.Name)) // another for each pair
 	return fmt.Sprintf("{apiVersion: %s, kind: ReferenceGrant, metadata: {name: %s, namespace: %s}, spec: {from: [{group: %s, kind: %s, namespace: %s}], to: [{group: %s, kind: %s, name: %s}]}}",
-		gwv1.GroupVersion, scalar(name), g.Namespace, gwv1.GroupName, g.FromKind, g.From, cmp.Or(g.Group, `""`), g.Kind, scalar(g.Name))
+		gwv1.GroupVersion, scalar(name), g.Namespace, cmp.Or(g.FromGroup, gwv1.GroupName), g.FromKind, g.From, cmp.Or(g.Group, `""`), g.Kind, scalar(g.Name))
 }
 
 // scalar writes a name in YAML. The schema takes any text as the name in a reference: whoever
@@ -90,11 +91,19 @@ func scalar(name string) string {
 // it leads to.
 func (g Grant) refused(subject string) string {
 	if g.Broken != "" {
-		return fmt.Sprintf("%s may not be used from namespace %s, and ReferenceGrant %s is broken, so that it permits nothing: correct the mistake at %s, and see that it is from %[5]ss of namespace %[2]s to %[6]ss",
-			subject, g.From, g.Broken, g.BrokenAt, g.FromKind, g.Kind)
+		return fmt.Sprintf("%s may not be used from namespace %s, and ReferenceGrant %s is broken, so that it permits nothing: correct the mistake at %s, and see that it is from %[5]s of namespace %[2]s to %[6]ss",
+			subject, g.From, g.Broken, g.BrokenAt, g.fromKinds(), g.Kind)
 	}
-	return fmt.Sprintf("%s may not be used from namespace %s; create a ReferenceGrant in namespace %s from %[4]ss of namespace %[2]s to %[5]ss: %[6]s",
-		subject, g.From, g.Namespace, g.FromKind, g.Kind, g.YAML())
+	return fmt.Sprintf("%s may not be used from namespace %s; create a ReferenceGrant in namespace %s from %[4]s of namespace %[2]s to %[5]ss: %[6]s",
+		subject, g.From, g.Namespace, g.fromKinds(), g.Kind, g.YAML())
+}
+
+// fromKinds is the plural of what refers.
+func (g Grant) fromKinds() string {
+	if stem, ok := strings.CutSuffix(g.FromKind, "cy"); ok { // not of a Gateway
+		return stem + "cies"
+	}
+	return g.FromKind + "s"
 }
 
 // AllowRoutes is what a listener says, as YAML on one line, that lets routes of a namespace

@@ -2,7 +2,6 @@ package envoy
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -32,6 +31,8 @@ const (
 	accessConditions  = "conditions"  // refuses those that don't meet a condition that is for all
 	accessAddresses   = "addresses "  // and the name of a condition: refuses those of other addresses, where these are many
 	accessWhen        = "when "       // and the name of a condition: refuses those that it is for and that don't meet it
+	accessAsked       = "asked "      // and the name of a condition: finds out whether its service is to be asked
+	accessExternal    = "external "   // and the name of a condition: asks a service
 )
 
 // Where the filters find what others of them have found out.
@@ -65,7 +66,7 @@ func accessNeeds(a *ir.Access) map[string]bool {
 		accessConditions:  a.Authenticated,
 	}
 	for i := range a.Conditions {
-		for _, f := range conditionFilters(&a.Conditions[i]) {
+		for _, f := range slices.Concat(conditionFilters(&a.Conditions[i]), externalFilters(&a.Conditions[i])) {
 			needs[f.name] = true
 		}
 	}
@@ -83,13 +84,23 @@ func access(a *ir.Access, outer []*ir.Access) (*filterchainv3.FilterChainConfigP
 		}
 	}
 	filters := slices.Clone(accessFilters)
+	var asked, services []accessFilter
 	for i := range a.Conditions {
 		for _, f := range conditionFilters(&a.Conditions[i]) {
 			if f.make != nil {
 				filters = append(filters, f)
 			}
 		}
+		for _, f := range externalFilters(&a.Conditions[i]) {
+			if strings.HasPrefix(f.name, accessExternal) {
+				services = append(services, f)
+			} else {
+				asked = append(asked, f)
+			}
+		}
 	}
+	// No service has a say in which requests are another's business.
+	filters = slices.Concat(filters, asked, services)
 	for _, name := range slices.Sorted(maps.Keys(replaces)) {
 		if !needs[name] && !slices.ContainsFunc(accessFilters, func(f accessFilter) bool { return f.name == name }) {
 			filters = append(filters, accessFilter{name: name, idle: &rbacv3.RBAC{}})
@@ -120,16 +131,11 @@ func access(a *ir.Access, outer []*ir.Access) (*filterchainv3.FilterChainConfigP
 	return &filterchainv3.FilterChainConfigPerRoute{FilterChain: chain}, nil
 }
 
-// notInNames is what backends may not tell from a hyphen in a header's name: many servers make
-// variables of names (RFC 3875), with _ for whatever is no letter and no digit.
-var notInNames = regexp.MustCompile(`[^a-z0-9]`)
-
 // hiddenHeaders removes headers, and those which backends can't tell from them.
 func hiddenHeaders(a *ir.Access) (message, error) {
 	m := &headermutationv3.HeaderMutation{Mutations: &headermutationv3.Mutations{}}
 	for _, name := range a.Hidden {
-		like := notInNames.ReplaceAllString(name, "[^a-z0-9:]") // no :path
-		m.Mutations.RequestMutations = append(m.Mutations.RequestMutations, removeHeaders(matching(like)))
+		m.Mutations.RequestMutations = append(m.Mutations.RequestMutations, removeHeaders(matching(likeHeader(name))))
 	}
 	return m, nil
 }

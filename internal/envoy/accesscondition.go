@@ -19,7 +19,11 @@ import (
 // conditionFilters are the filters that have a condition: one of its own, where not all requests must
 // meet it; or else one of its own for addresses that are many, and the one for all that is left.
 func conditionFilters(c *ir.AccessCondition) (all []accessFilter) {
-	if c.When != "" {
+	alone := !c.Never && len(c.Allow)+len(c.Deny)+len(c.Claims)+len(c.Clients)+len(c.Methods)+len(c.Headers) == 0
+	switch {
+	case c.External != nil && alone: // the service has the say
+		return nil
+	case c.When != "":
 		return []accessFilter{{name: accessWhen + c.Name, make: func(*ir.Access) (message, error) { return conditionWhen(c) }}}
 	}
 	if inTree(c) {
@@ -58,14 +62,19 @@ func conditionWhen(c *ir.AccessCondition) (message, error) {
 		return nil, fmt.Errorf("when of %s: %w", c.Name, err)
 	}
 	return allow(map[string]*rbacconfigv3.Policy{
-		"met": meets(condition(c), headers(c)),
-		"not asked": {
-			Permissions: []*rbacconfigv3.Permission{{Rule: &rbacconfigv3.Permission_Any{Any: true}}},
-			Principals:  []*rbacconfigv3.Principal{anybody()},
-			Condition:   expression.Not(when),
-			CelConfig:   &corev3.CelExpressionConfig{EnableStringFunctions: true}, // for hosts
-		},
+		"met":       meets(condition(c), headers(c)),
+		"not asked": notAsked(when),
 	}), nil
+}
+
+// notAsked is a policy for requests for which an expression is false for certain.
+func notAsked(when *exprpb.Expr) *rbacconfigv3.Policy {
+	return &rbacconfigv3.Policy{
+		Permissions: []*rbacconfigv3.Permission{{Rule: &rbacconfigv3.Permission_Any{Any: true}}},
+		Principals:  []*rbacconfigv3.Principal{anybody()},
+		Condition:   expression.Not(when),
+		CelConfig:   &corev3.CelExpressionConfig{EnableStringFunctions: true}, // for hosts
+	}
 }
 
 // allow lets those pass whom one of some policies is for.

@@ -2,7 +2,7 @@ package ir
 
 import "net/netip"
 
-// Access says whose requests may pass. It is asked before a service that authorizes, and
+// Access says whose requests may pass. It is asked before a service that a route names, and
 // before all else that answers requests, except for preflights. The zero Access lets
 // everybody pass, also where a level around says otherwise.
 type Access struct {
@@ -129,6 +129,17 @@ type AccessCondition struct {
 	// When is an expression, see package expression, that is true of the requests that must
 	// meet the condition; empty for all. Those of which it can't be told must too.
 	When string `json:"when,omitempty"`
+	// External is a service that must permit the request, which is asked about those that meet
+	// all other conditions; nil for none.
+	External *External `json:"external,omitempty"`
+}
+
+// External is a service that policies have asked.
+type External struct {
+	Auth
+	// Open lets requests pass of which the service doesn't say anything: it can't be reached, takes
+	// too long, or fails.
+	Open bool `json:"open,omitempty"`
 }
 
 // HeaderValues is a header with the values of which it must have one.

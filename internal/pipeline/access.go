@@ -31,7 +31,7 @@ func (p *Pipeline) declarePortFilters(byPort *flow.Index[PortKey, topology.Liste
 // inheritedAccess is who may pass by the policies of a listener and of what is above it.
 func (p *Pipeline) inheritedAccess(c *flow.Ctx, at topology.ListenerKey) *ir.Access {
 	if above := p.Graph.Auth.OnListener(c, at); above != nil {
-		return p.Graph.Access(c, at.Gateway, above.Effective)
+		return p.access(c, at.Gateway, above.Effective)
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func (p *Pipeline) accessOf(c *flow.Ctx, gateway object.Name, own *topology.Rout
 		e := own.On(rule)
 		a, ok := done[e]
 		if !ok {
-			a = p.Graph.Access(c, gateway, e)
+			a = p.access(c, gateway, e)
 			done[e] = a
 		}
 		return a

@@ -64,9 +64,9 @@ func (m Member) Equal(o Member) bool {
 // declareBackends declares clusters and endpoints: marshalled once for each
 // backend in use, then referred to by each Gateway that uses it.
 func (p *Pipeline) declareBackends() {
-	p.declareSockets()
+	asked := p.tableServices()
 	used := flow.Keys("backends",
-		func(_ ir.HostKey, h *ir.Host, yield func(ir.BackendKey)) { backendsOf(h, yield) }, p.Hosts, p.forwards)
+		func(_ ir.HostKey, h *ir.Host, yield func(ir.BackendKey)) { backendsOf(h, yield) }, p.Hosts, p.forwards, asked)
 	resources := flow.Map("backend-resources", used,
 		func(c *flow.Ctx, k ir.BackendKey, _ struct{}, emit func(ir.BackendKey, Member)) {
 			b := k.Backend()
@@ -104,6 +104,7 @@ func (p *Pipeline) declareBackends() {
 			backendsOf(h, func(b ir.BackendKey) { yield(BackendKey{k.Gateway, b}) })
 		}, ir.HostKey.Compare)
 	p.hostsByBackend.Also(p.forwards)
+	p.hostsByBackend.Also(asked)
 	p.Members = flow.Group("gateway-backends", p.hostsByBackend,
 		func(c *flow.Ctx, k BackendKey, _ flow.Members[ir.HostKey, *ir.Host]) (Member, bool) {
 			m, ok := flow.Get(c, resources, k.Backend)
@@ -156,10 +157,12 @@ func backendsOf(h *ir.Host, yield func(ir.BackendKey)) {
 	for _, f := range []*ir.Filters{h.Around, h.Filters} {
 		if f != nil {
 			backendsOfFilters(f, once)
+			servicesOf(f.Access, once)
 		}
 	}
 	for _, r := range h.Rules {
 		backendsOfRule(r, once)
+		servicesOf(r.Filters.Access, once)
 	}
 }
 
@@ -179,7 +182,8 @@ func backendsOfFilters(f *ir.Filters, yield func(ir.BackendKey)) {
 	}
 }
 
-// refersTo reports whether requests that a rule of a host takes may reach a backend.
+// refersTo reports whether requests that a rule of a host takes may reach a backend that its route
+// refers to.
 func refersTo(h *ir.Host, r *ir.Rule, backend ir.BackendKey) bool {
 	found := false
 	look := func(k ir.BackendKey) { found = found || k == backend }

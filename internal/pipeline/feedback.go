@@ -27,7 +27,10 @@ func (p *Pipeline) concerned(c *flow.Ctx, k refusal) map[object.Key]bool {
 		}
 	case status.RefBackend:
 		if b := p.named(c, k.Gateway, k.Name); !b.IsZero() {
-			return p.sentTo(c, BackendKey{k.Gateway, b})
+			at := BackendKey{k.Gateway, b}
+			if out = p.sentTo(c, at); len(out) == 0 {
+				return p.askedOf(c, at)
+			}
 		}
 	case status.RefListener, status.RefSecret, status.RefLimits, inexpressibleHost: // told elsewhere
 	}

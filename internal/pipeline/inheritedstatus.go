@@ -24,10 +24,7 @@ func (p *Pipeline) declareInheritedStatus() {
 		func(c *flow.Ctx, n *topology.AuthPolicy, at topology.ListenerKey) bool {
 			return n.NeedsCertificates() && !p.Graph.Verifies(c, at)
 		},
-		func(c *flow.Ctx, n *topology.AuthPolicy, a topology.Ancestor) (metav1.Condition, string) {
-			accepted, urls := p.Graph.Fetching(c, n, a)
-			return accepted, condition.Fetching(urls)
-		},
+		p.authAccepted,
 	})
 	p.RateLimitPolicyStatus = inheritedStatus(inheritedKind[*topology.RateLimitPolicy, topology.Limit]{
 		p, "rate-limit-policy-status", kind.RateLimitPolicy, p.Graph.RateLimitPolicies, p.Graph.RateLimitAncestors, p.Graph.RateLimits,

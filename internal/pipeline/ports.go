@@ -58,6 +58,7 @@ func (p *Pipeline) declarePorts() {
 		}, topology.ListenerKey.Compare)
 	byPort.Also(p.Graph.SetListeners)
 
+	p.declareSockets(byPort)
 	p.declarePortFilters(byPort)
 	forwarding := p.indexForwards()
 	p.Ports = flow.Group("ports", byPort,
@@ -71,14 +72,10 @@ func (p *Pipeline) declarePorts() {
 				all = append(all, l)
 			}
 			listeners := slices.DeleteFunc(slices.Clone(all), func(l *topology.Listener) bool { return !l.Serves })
-			addresses := gw.Addresses
-			if len(addresses) == 0 {
-				addresses = p.Options.Addresses
-			}
 			bind, _ := p.Options.Topology.BindPort(k.Port)
 			listener := translate.Listener(translate.ListenerInput{
 				Gateway: k.Gateway, Port: k.Port, BindPort: bind, Mapped: p.Options.Topology.Provisioned,
-				Hop: p.hop(gw), Addresses: addresses, Client: translate.Client(gw.Parameters.Client, k.Port), Telemetry: translate.Telemetry(k.Gateway, gw.Parameters), Listeners: listeners,
+				Hop: p.hop(gw), Addresses: p.addressesOf(gw), Client: translate.Client(gw.Parameters.Client, k.Port), Telemetry: translate.Telemetry(k.Gateway, gw.Parameters), Listeners: listeners,
 				Forwards: p.forwardsOn(c, forwarding, k, listeners),
 			})
 			if listener == nil {

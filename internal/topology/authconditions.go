@@ -15,8 +15,8 @@ import (
 func (r *authReader) authorization(in *v1alpha1.Authorization) *ir.AccessCondition {
 	found := len(r.problems)
 	out := &ir.AccessCondition{Clients: slices.Clone(in.Clients), Methods: slices.Clone(in.Methods), When: in.When}
-	if in.Addresses == nil && len(in.Claims)+len(in.Clients)+len(in.Methods)+len(in.Headers) == 0 {
-		r.problem("", "says nothing that must hold; set addresses, claims, clients, methods or headers")
+	if in.Addresses == nil && in.External == nil && len(in.Claims)+len(in.Clients)+len(in.Methods)+len(in.Headers) == 0 {
+		r.problem("", "says nothing that must hold; set addresses, claims, clients, methods, headers or external")
 	}
 	if a := in.Addresses; a != nil {
 		out.Allow = r.addresses(".addresses.allow", a.Allow)
@@ -27,6 +27,9 @@ func (r *authReader) authorization(in *v1alpha1.Authorization) *ir.AccessConditi
 	}
 	out.Claims = r.claims(in.Claims)
 	out.Headers = r.headers(in.Headers)
+	if in.External != nil {
+		out.External = r.external(in.External)
+	}
 	if in.When != "" {
 		if _, err := expression.Condition(in.When); err != nil {
 			r.problem(".when", "is no condition on a request: %v", err)

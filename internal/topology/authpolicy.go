@@ -21,13 +21,16 @@ import (
 type AuthPolicy struct {
 	policy.Node[policy.Rules[AuthRule]]
 	Object *v1alpha1.AuthPolicy
+	// PolicyTargets are what its external rules refer to, as those of a Route.
+	PolicyTargets []object.Key
 	// problems are those for which it is refused.
 	problems []string
 }
 
 // Equal reports whether two nodes say the same of the same object.
 func (p *AuthPolicy) Equal(o *AuthPolicy) bool {
-	return p.Object == o.Object && p.Node.Equal(&o.Node) && slices.Equal(p.problems, o.problems)
+	return p.Object == o.Object && p.Node.Equal(&o.Node) && slices.Equal(p.problems, o.problems) &&
+		slices.Equal(p.PolicyTargets, o.PolicyTargets)
 }
 
 // AuthRule is a rule of an AuthPolicy: credentials that suffice, or a condition. With
@@ -95,7 +98,7 @@ func (g *Graph) authPolicy(c *flow.Ctx, name object.Name, o *v1alpha1.AuthPolicy
 	}
 	strategy, field, rules := authRules(o)
 	p.Strategy = strategy
-	r := authReader{fieldReader{field, problems}, g, c, name.Namespace}
+	r := authReader{fieldReader: fieldReader{field, problems}, graph: g, ctx: c, namespace: name.Namespace}
 	p.Asks = policy.NewRules(r.rules(rules))
 	if why := opensByMistake(rules == &o.Spec.AuthRules, p.Asks); why != "" {
 		r.field = field
@@ -105,6 +108,8 @@ func (g *Graph) authPolicy(c *flow.Ctx, name object.Name, o *v1alpha1.AuthPolicy
 	if p.Beyond > 0 {
 		p.AsksBeyond = closed(p.Asks)
 	}
+	slices.SortFunc(r.policyTargets, object.Key.Compare)
+	p.PolicyTargets = slices.Compact(r.policyTargets)
 	if len(r.problems) > 0 {
 		p.Refused, p.problems = new(condition.AuthPolicyInvalid(r.problems)), r.problems
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/keyset"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
@@ -20,6 +21,8 @@ type authReader struct {
 	graph       *Graph
 	ctx         *flow.Ctx
 	namespace   string
+	// policyTargets are what external rules refer to, as those of a Route.
+	policyTargets []object.Key
 }
 
 func (r *authReader) rules(in *v1alpha1.AuthRules) []policy.Rule[AuthRule] {
@@ -36,7 +39,11 @@ func (r *authReader) rules(in *v1alpha1.AuthRules) []policy.Rule[AuthRule] {
 		rule := in.Authorization[name]
 		condition := r.authorization(&rule)
 		condition.Name = name
-		out = append(out, policy.Rule[AuthRule]{Name: authorization + name, Value: AuthRule{Condition: condition}})
+		value := AuthRule{Condition: condition}
+		if condition.External != nil {
+			value.Headers = externalHeaders(condition.External)
+		}
+		out = append(out, policy.Rule[AuthRule]{Name: authorization + name, Value: value})
 	}
 	if in.Responses != nil {
 		r.field = under + ".responses"

@@ -207,7 +207,7 @@ func drawAuthPolicy(t *rapid.T) *v1alpha1.AuthPolicy {
 	rules := v1alpha1.AuthRules{Authentication: map[string]v1alpha1.Authentication{}, Authorization: map[string]v1alpha1.Authorization{}}
 	for _, name := range []string{"a", "b"} {
 		secret := someName.Draw(t, "secret")
-		switch rapid.IntRange(0, 5).Draw(t, "rule") {
+		switch rapid.IntRange(0, 6).Draw(t, "rule") {
 		case 0:
 			rules.Authentication[name] = v1alpha1.Authentication{APIKey: &v1alpha1.APIKey{SecretRef: v1alpha1.SecretRef{Name: secret}}}
 		case 1:
@@ -223,6 +223,8 @@ func drawAuthPolicy(t *rapid.T) *v1alpha1.AuthPolicy {
 			rules.Authentication[name] = v1alpha1.Authentication{JWT: jwt}
 		case 2:
 			rules.Authorization[name] = v1alpha1.Authorization{Addresses: &v1alpha1.AuthAddresses{Allow: []string{"192.0.2.0/24"}}}
+		case 4:
+			rules.Authorization[name] = v1alpha1.Authorization{External: drawExternal(t)}
 		}
 	}
 	strategy := rapid.SampledFrom([]v1alpha1.Strategy{v1alpha1.Atomic, v1alpha1.Merge}).Draw(t, "strategy")
@@ -235,6 +237,17 @@ func drawAuthPolicy(t *rapid.T) *v1alpha1.AuthPolicy {
 		p.Spec.Overrides = &v1alpha1.AuthLayer{Strategy: strategy, AuthRules: rules}
 	}
 	return p
+}
+
+func drawExternal(t *rapid.T) *v1alpha1.ExternalAuth {
+	e := &v1alpha1.ExternalAuth{Protocol: rapid.SampledFrom([]gwv1.HTTPRouteExternalAuthProtocol{"HTTP", "GRPC", "HTTP", "x"}).Draw(t, "protocol")}
+	e.FailureMode = rapid.SampledFrom([]v1alpha1.FailureMode{"", v1alpha1.FailureOpen}).Draw(t, "failureMode")
+	e.BackendRef.Name = gwv1.ObjectName(someName.Draw(t, "service"))
+	e.BackendRef.Port = new(gwv1.PortNumber(somePort.Draw(t, "port")))
+	if rapid.Bool().Draw(t, "xbackend") {
+		e.BackendRef.Group, e.BackendRef.Kind = new(gwv1.Group("gateway.networking.x-k8s.io")), new(gwv1.Kind("XBackend"))
+	}
+	return e
 }
 
 var someLocation = rapid.SampledFrom([]keyset.Location{{Issuer: "https://id.test"}, {URI: "https://id.test/keys"}, {URI: "http://id.test/keys"}})

@@ -68,7 +68,7 @@ func (g *Graph) declareBrokenGrants() flow.Table[string, brokenGrant] {
 // grantFor is what would permit a reference.
 func (g *Graph) grantFor(c *flow.Ctx, from, to object.Key) condition.Grant {
 	grant := condition.Grant{
-		FromKind: from.Kind.Name(), From: from.Namespace,
+		FromGroup: from.Kind.Group(), FromKind: from.Kind.Name(), From: from.Namespace,
 		Group: to.Kind.Group(), Kind: to.Kind.Name(), Namespace: to.Namespace, Name: to.Name.Name,
 	}
 	if g.brokenGrants != nil {

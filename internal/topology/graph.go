@@ -181,6 +181,7 @@ type Graph struct {
 	affected        affected
 	byClass         *flow.Index[string, object.Name, *gwv1.Gateway]
 	byPolicyTarget  *flow.Index[object.Key, object.Key, *Route]
+	byAuthService   *flow.Index[object.Key, object.Name, *AuthPolicy]
 }
 
 // New declares the tables of the graph. The order is the order of computation:
@@ -223,11 +224,11 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.TrafficPolicies = g.declareTrafficPolicies()
 	g.declareKeySets()
 	g.declareLabelled()
-	g.AuthPolicies = g.declareAuthPolicies()
 	g.declareCounted()
 	g.RateLimitPolicies = g.declareRateLimitPolicies()
 	g.XBackends = g.declareXBackends()
 	g.declareServicePolicies()
+	g.AuthPolicies = g.declareAuthPolicies()
 	g.authAttached = policy.Attach("topology-auth-policy", AuthKind, g.AuthPolicies)
 	g.limitsAttached = policy.Attach("topology-rate-limit-policy", RateLimitKind, g.RateLimitPolicies)
 	g.declareAffected()

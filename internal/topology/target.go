@@ -154,10 +154,23 @@ func (g *Graph) gatewaysOfRoute(c *flow.Ctx, k object.Key, yield func(object.Nam
 	}
 }
 
-// gatewaysTo yields the Gateways with routes that refer to an object.
+// gatewaysTo yields the Gateways with routes that refer to an object, and those that AuthPolicies
+// concern which do.
 func (g *Graph) gatewaysTo(c *flow.Ctx, k object.Key, yield func(object.Name)) {
 	for route := range flow.Select(c, g.byPolicyTarget, k).All() {
 		g.gatewaysOfRoute(c, route, yield)
+	}
+	for _, p := range flow.Select(c, g.byAuthService, k).All() {
+		for _, t := range p.Targets {
+			switch t.Kind { // not by targetKinds, which refers to this
+			case kind.Gateway:
+				g.gatewayItself(c, t.Key, yield)
+			case kind.ListenerSet:
+				g.gatewayOfSet(c, t.Key, yield)
+			default:
+				g.gatewaysOfRoute(c, t.Key, yield)
+			}
+		}
 	}
 }
 
@@ -171,4 +184,10 @@ func (g *Graph) declareTargets() {
 				yield(o)
 			}
 		}, object.Key.Compare)
+	g.byAuthService = flow.NewIndex(g.AuthPolicies,
+		func(_ object.Name, p *AuthPolicy, yield func(object.Key)) {
+			for _, o := range p.PolicyTargets {
+				yield(o)
+			}
+		}, object.Name.Compare)
 }

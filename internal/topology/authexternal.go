@@ -1,0 +1,148 @@
+package topology
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+)
+
+const (
+	externalTimeout    = 10 * time.Second
+	maxExternalTimeout = time.Minute
+	maxExternalBody    = 16 << 20 // bytes that wait in memory
+)
+
+// external reads which service is asked. Where it can't be, there is a problem.
+func (r *authReader) external(in *v1alpha1.ExternalAuth) *ir.External {
+	out := &ir.External{Open: in.FailureMode == v1alpha1.FailureOpen}
+	if m := in.FailureMode; m != "" && m != v1alpha1.FailureClosed && m != v1alpha1.FailureOpen {
+		r.problem(".external.failureMode", "is %q; it must be Closed or Open", m)
+	}
+	out.Timeout = externalTimeout
+	if in.Timeout != nil {
+		var err error
+		if out.Timeout, err = time.ParseDuration(string(*in.Timeout)); err != nil || out.Timeout < time.Millisecond || out.Timeout > maxExternalTimeout {
+			r.problem(".external.timeout", "is %q; it must be from 1ms to 1m", *in.Timeout)
+		}
+	}
+	if b := in.ForwardBody; b != nil {
+		if b.MaxSize < 0 || b.MaxSize > maxExternalBody {
+			r.problem(".external.forwardBody.maxSize", "is %d; it must be from 0 to %d", b.MaxSize, maxExternalBody)
+		}
+		out.MaxBody = uint32(max(b.MaxSize, 0)) //nolint:gosec // it is not negative
+	}
+	use := ir.UseAuth
+	switch in.Protocol {
+	case gwv1.HTTPRouteExternalAuthGRPCProtocol:
+		use, out.GRPC = ir.UseGRPC, true
+		if in.GRPC != nil {
+			out.RequestHeaders = r.toldHeaders(".external.grpc.allowedHeaders", in.GRPC.AllowedHeaders)
+		}
+	case gwv1.HTTPRouteExternalAuthHTTPProtocol:
+		if h := in.HTTP; h != nil {
+			out.PathPrefix = r.pathPrefix(".external.http.path", h.Path)
+			out.RequestHeaders = r.toldHeaders(".external.http.allowedHeaders", h.AllowedHeaders)
+			out.ResponseHeaders = r.copiedHeaders(".external.http.allowedResponseHeaders", h.AllowedResponseHeaders)
+		}
+	default:
+		r.problem(".external.protocol", "is %q; it must be HTTP or GRPC", in.Protocol)
+	}
+	if in.GRPC != nil && !out.GRPC || in.HTTP != nil && out.GRPC {
+		r.problem(".external", "has fields of another protocol than %s", in.Protocol)
+	}
+	r.service(out, use, &in.BackendRef)
+	return out
+}
+
+// service follows the reference to a service, as a route's is followed.
+func (r *authReader) service(out *ir.External, use ir.Use, ref *gwv1.BackendObjectReference) {
+	to := resolver{g: r.graph, c: r.ctx, route: object.Key{Kind: kind.AuthPolicy, Name: name(r.namespace, "")}}
+	found := to.backend(use, ref, func() string { return r.field + ".external.backendRef" })
+	r.policyTargets = append(r.policyTargets, to.policyTargets...)
+	if found.Problem != nil {
+		r.problems = append(r.problems, found.Problem.Message)
+		return
+	}
+	out.Backend = found.Backend
+	if out.GRPC {
+		to := found.Backend.Backend().Object
+		out.Authority = to.Name.Name + "." + to.Namespace
+	}
+}
+
+// pathPrefix reads what is put before the client's path. A slash at its end would double the one
+// that the path begins with.
+func (r *authReader) pathPrefix(field, path string) string {
+	clean := "/" + strings.Trim(path, "/")
+	if strings.ContainsFunc(clean, func(c rune) bool { return c <= ' ' || c > '~' || c == '?' || c == '#' }) {
+		r.problem(field, "is %q; percent-encode spaces, control characters, non-ASCII characters, ? and #", path)
+	}
+	for segment := range strings.SplitSeq(clean, "/") {
+		if s := strings.ReplaceAll(strings.ToLower(segment), "%2e", "."); s == "." || s == ".." {
+			r.problem(field, "is %q; remove the segments . and .., escaped ones too", path)
+		}
+	}
+	return strings.TrimSuffix(clean, "/")
+}
+
+// toldHeaders reads the names of headers that a service is told.
+func (r *authReader) toldHeaders(field string, names []string) (out []string) {
+	for i, header := range names {
+		if !isHeaderName(strings.TrimPrefix(header, ":")) {
+			r.problem(fmt.Sprintf("%s[%d]", field, i), "is %q, which is no name of a header", header)
+		}
+		out = append(out, strings.ToLower(header))
+	}
+	return out
+}
+
+// copiedHeaders reads the names of headers that a service's answer may change in the request:
+// none that others rely on, except for credentials, since services make one of another.
+func (r *authReader) copiedHeaders(field string, names []string) (out []string) {
+	for i, header := range names {
+		lower := strings.ToLower(header)
+		switch {
+		case !isHeaderName(header):
+			r.problem(fmt.Sprintf("%s[%d]", field, i), "is %q, which is no name of a header", header)
+		case reservedHeader(lower) && !isCredential(lower):
+			r.problem(fmt.Sprintf("%s[%d]", field, i), "can't be %q, which others set; choose another name", header)
+		}
+		out = append(out, lower)
+	}
+	return out
+}
+
+func isCredential(header string) bool { return header == "authorization" || header == "cookie" }
+
+// externalHeaders are the headers that only a service may set: those of its answers that it isn't
+// told. What it is told of it can replace.
+func externalHeaders(e *ir.External) (only []string) {
+	for _, header := range e.ResponseHeaders {
+		if !isCredential(header) && !slices.Contains(e.RequestHeaders, header) {
+			only = append(only, header)
+		}
+	}
+	return only
+}
+
+// isHeaderName reports whether a text is a token (RFC 9110, section 5.6.2).
+func isHeaderName(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
+	})
+}
+
+// FieldOf is where a rule of the policy stands, by its name in Asks.
+func (p *AuthPolicy) FieldOf(rule string) string {
+	_, under, _ := authRules(p.Object)
+	section, name, _ := strings.Cut(rule, "/")
+	return under + "." + section + "[" + name + "]"
+}
