@@ -10,7 +10,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
-	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
@@ -209,8 +208,7 @@ func (p *Pipeline) limitedBy(c *flow.Ctx, gateway object.Name, filter string, po
 // so; empty where somebody does, and where nobody is to. Where nobody provisions fleets, nobody
 // knows.
 func (p *Pipeline) notCounting(c *flow.Ctx, node *topology.RateLimitPolicy, gateway object.Name) string {
-	if !p.Options.Topology.Provisioned || p.Options.Mode == features.Unmanaged ||
-		!slices.ContainsFunc(node.Asks, func(r policy.Rule[topology.Limit]) bool { return r.Value.Global != nil }) {
+	if !p.Options.Topology.Provisioned || p.Options.Mode == features.Unmanaged || !node.Shared() {
 		return ""
 	}
 	state, _ := flow.Get(c, p.fleetStates, gateway)

@@ -29,6 +29,11 @@ func (p *RateLimitPolicy) Equal(o *RateLimitPolicy) bool {
 	return p.Object == o.Object && p.Node.Equal(&o.Node)
 }
 
+// Shared reports whether proxies count together by any of the limits.
+func (p *RateLimitPolicy) Shared() bool {
+	return slices.ContainsFunc(p.Asks, func(r policy.Rule[Limit]) bool { return r.Value.Global != nil })
+}
+
 // Limit is a limit of a RateLimitPolicy.
 type Limit struct {
 	Rates    []ir.Rate

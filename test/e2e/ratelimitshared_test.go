@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -27,9 +28,7 @@ func (s *site) answer(t *testing.T, target, tenant string, headers map[string]st
 	if tenant != "" {
 		all["X-Tenant"] = tenant
 	}
-	for name, value := range headers {
-		all[name] = value
-	}
+	maps.Copy(all, headers)
 	o, err := (&clientCall{method: http.MethodGet, url: u, address: s.address, headers: all}).do(context.Background())
 	if err != nil {
 		t.Fatal(err)
