@@ -90,7 +90,9 @@ func runLimits(ctx context.Context, f limitsFlags) error {
 		return fmt.Errorf("--listen: %w", err)
 	}
 	log.Info("starting", "version", version, "gateway", f.gateway)
-	counting := ratelimit.New(ratelimit.Options{Gateway: f.name, Store: ratelimit.NewMemory(), Log: log})
+	counts := ratelimit.NewMemory()
+	defer counts.Close()
+	counting := ratelimit.New(ratelimit.Options{Gateway: f.name, Store: counts, Log: log})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(client.Collectors()...)

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -62,7 +63,7 @@ const xdsSocket = "xds.sock"
 type member struct {
 	supervisor *proxy.Supervisor
 	socket     atomic.Pointer[proxy.Socket] // while it serves
-	counts     ratelimit.Store              // of its limits, for as long as it has an Envoy
+	counting   *ratelimit.Server            // its limits, for as long as it has an Envoy
 	cancel     context.CancelFunc
 	dir        string
 	done       chan struct{}
@@ -129,7 +130,8 @@ func (f *Fleet) start(gateway object.Name, settings *v1alpha1.Settings) {
 		return
 	}
 	dir := f.directory(gateway)
-	m := &member{dir: dir, counts: ratelimit.NewMemory(), done: make(chan struct{})}
+	counts := ratelimit.NewMemory()
+	m := &member{dir: dir, counting: ratelimit.New(ratelimit.Options{Gateway: gateway, Store: counts, Log: f.Log}), done: make(chan struct{})}
 	config := f.config(gateway, dir, settings)
 	config.Prepare = m.restoreSocket
 	config.OnState = m.changed
@@ -145,6 +147,7 @@ func (f *Fleet) start(gateway object.Name, settings *v1alpha1.Settings) {
 		}
 		defer context.AfterFunc(f.hurried, m.supervisor.Hurry)()
 		f.run(ctx, gateway, m)
+		_ = counts.Close() // in memory
 		f.left(dir, m.done)
 	}()
 }
@@ -226,11 +229,10 @@ func (f *Fleet) serve(ctx context.Context, gateway object.Name, m *member) error
 	if err != nil {
 		return errors.Join(err, socket.Close())
 	}
-	counting := ratelimit.New(ratelimit.Options{Gateway: gateway, Store: m.counts, Log: f.Log})
 	served, stop := context.WithCancel(f.ctx) // outlives ctx: a draining Envoy keeps its configuration
 	var group errgroup.Group
 	group.Go(func() error { return ignoreCanceled(f.Server.Serve(served, socket, gateway)) })
-	group.Go(func() error { return counting.Serve(served, limits) })
+	group.Go(func() error { return m.counting.Serve(served, limits) })
 	err = m.supervisor.Run(ctx)
 	stop()
 	return errors.Join(err, group.Wait())
@@ -323,4 +325,16 @@ func (f *Fleet) Snapshot() map[object.Name]proxy.State {
 		out[gateway] = m.supervisor.Snapshot()
 	}
 	return out
+}
+
+// Describe implements prometheus.Collector. Gateways come and go, and their metrics with them.
+func (f *Fleet) Describe(chan<- *prometheus.Desc) {}
+
+// Collect returns the metrics of what counts requests.
+func (f *Fleet) Collect(ch chan<- prometheus.Metric) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.members {
+		m.counting.Collect(ch)
+	}
 }

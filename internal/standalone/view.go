@@ -33,7 +33,7 @@ func (s *Standalone) View() view.View {
 
 // Handler returns the admin interface, see admin.Admin.
 func (s *Standalone) Handler() http.Handler {
-	return admin.Admin{Pipeline: s.pipeline, Server: s.server, View: s.View, Troubled: s.troubled.Counts, Ready: s.readyz, More: s.keySets.Collectors()}.Handler()
+	return admin.Admin{Pipeline: s.pipeline, Server: s.server, View: s.View, Troubled: s.troubled.Counts, Ready: s.readyz, More: append(s.keySets.Collectors(), s.fleet)}.Handler()
 }
 
 func (s *Standalone) readyz(w http.ResponseWriter, _ *http.Request) {

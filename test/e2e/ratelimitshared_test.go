@@ -93,6 +93,10 @@ func TestSharedLimits(t *testing.T) {
 	if o := s.answer(t, home, "a", nil); o.status != http.StatusOK || o.headers.Get("X-RateLimit-Limit") != "" {
 		t.Errorf("a limit in the shadow answers %d with X-RateLimit-Limit %q", o.status, o.headers.Get("X-RateLimit-Limit"))
 	}
+	const shadowed = `gatehouse_limits_shadowed_total{gateway="site/gw",limit="site/per-tenant/each on HTTPRoute site/home#0"}`
+	if _, metrics, err := s.get("/metrics"); err != nil || !strings.Contains(metrics, shadowed) {
+		t.Errorf("no metric tells of the limit in the shadow: %v\n%s", err, linesWith(metrics, "gatehouse_limits"))
+	}
 
 	s.remove(t, "limits.yaml")
 	s.settles(t, home, "a", http.StatusOK)
@@ -207,4 +211,15 @@ func TestTokenLimit(t *testing.T) {
 	if o := s.answer(t, "http://model.example/?cost=1", "new", nil); o.status != http.StatusOK {
 		t.Errorf("another tenant is answered %d", o.status)
 	}
+}
+
+// linesWith are the lines of a text that have something.
+func linesWith(text, what string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, what) {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
 }
