@@ -16,19 +16,22 @@ import (
 type fleets struct {
 	mu      sync.Mutex
 	classes map[object.Name]string
+	limits  map[object.Name]bool // Gateways for which requests are counted
 }
 
 func (f *fleets) update(changes []flow.Change[object.Name, *infra.Gateway]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.classes == nil {
-		f.classes = map[object.Name]string{}
+		f.classes, f.limits = map[object.Name]string{}, map[object.Name]bool{}
 	}
 	for _, ch := range changes {
 		if !ch.Has || len(ch.New.Ports) == 0 && !ch.New.Held {
 			delete(f.classes, ch.Key)
+			delete(f.limits, ch.Key)
 		} else {
 			f.classes[ch.Key] = ch.New.Class
+			f.limits[ch.Key] = ch.New.Limits || ch.New.Held // of one that is held nothing is known
 		}
 	}
 }
@@ -41,15 +44,15 @@ func (f *fleets) serviceAccount(gateway object.Name) (string, bool) {
 	return infra.Name(gateway, class), ok
 }
 
-// limitsAccount returns the name of that which what counts requests for a Gateway runs under.
+// limitsAccount returns the name of that which what counts requests for a Gateway runs under;
+// empty where nothing is to.
 func (f *fleets) limitsAccount(gateway object.Name) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	class, ok := f.classes[gateway]
-	if !ok {
+	if !f.limits[gateway] {
 		return ""
 	}
-	return infra.LimitsName(gateway, class)
+	return infra.LimitsName(gateway, f.classes[gateway])
 }
 
 // isFormer reports whether a ServiceAccount is of a fleet that a Gateway had under

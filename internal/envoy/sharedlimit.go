@@ -16,6 +16,7 @@ import (
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ratelimit/v3"
 	ssev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/sse_to_metadata/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -152,8 +153,11 @@ func usages(l *ir.RateLimits) (paths [][]string) {
 	return slices.CompactFunc(paths, slices.Equal[[]string])
 }
 
+// jsonTypes are the content types of documents of JSON, with parameters or without.
+const jsonTypes = `(?i)application/([^;]+\+)?json\s*(;.*)?`
+
 // maxEvent is how long an event of a stream may be that is looked into.
-const maxEvent = 64 << 10
+const maxEvent = 1 << 20
 
 // usage reads in answers, of one document or a stream of events, what they have cost.
 func usage(paths [][]string) (*anypb.Any, error) {
@@ -185,7 +189,9 @@ func usage(paths [][]string) (*anypb.Any, error) {
 		{"plain", &headermutationv3.HeaderMutation{Mutations: &headermutationv3.Mutations{RequestMutations: []*mutationrulesv3.HeaderMutation{{
 			Action: &mutationrulesv3.HeaderMutation_Remove{Remove: "accept-encoding"},
 		}}}}},
-		{"document", &jsonv3.JsonToMetadata{ResponseRules: &jsonv3.JsonToMetadata_MatchRules{Rules: rules}}},
+		{"document", &jsonv3.JsonToMetadata{ResponseRules: &jsonv3.JsonToMetadata_MatchRules{
+			Rules: rules, AllowContentTypesRegex: &matcherv3.RegexMatcher{Regex: jsonTypes},
+		}}},
 		{"events", &ssev3.SseToMetadata{ResponseRules: &ssev3.SseToMetadata_ProcessingRules{
 			ContentParser: &corev3.TypedExtensionConfig{Name: "envoy.content_parsers.json", TypedConfig: parser},
 			MaxEventSize:  wrapperspb.UInt32(maxEvent),

@@ -297,7 +297,7 @@ func (a *Applier) sync(ctx context.Context, c cache.Cache, gateway object.Name) 
 		err = errors.Join(err, found)
 		state.Counting, state.NotCounting = why == "" && found == nil, why
 	}
-	if pruned := a.prune(ctx, c, g, objects, workload != nil && ready(workload)); pruned != nil {
+	if pruned := a.prune(ctx, c, g, objects, workload != nil && ready(workload), move == nil); pruned != nil {
 		err = errors.Join(err, pruned)
 	}
 	if err != nil && (lasting(err) || a.queue.NumRequeues(gateway) >= patience) {

@@ -27,8 +27,9 @@ func (a *Applier) workload(ctx context.Context, c cache.Cache, objects []client.
 }
 
 // prune deletes what a fleet doesn't consist of any more. When it becomes a DaemonSet,
-// or a Deployment, what served until now goes on until the new proxies do.
-func (a *Applier) prune(ctx context.Context, c cache.Cache, g *Gateway, objects []client.Object, replaced bool) error {
+// or a Deployment, what served until now goes on until the new proxies do. Settled says that the
+// Gateway is not on its way from another class.
+func (a *Applier) prune(ctx context.Context, c cache.Cache, g *Gateway, objects []client.Object, replaced, settled bool) error {
 	wanted := map[objectKey]bool{}
 	for _, o := range objects {
 		wanted[keyOfObject(o.GetObjectKind().GroupVersionKind().Kind, o)] = true
@@ -41,7 +42,9 @@ func (a *Applier) prune(ctx context.Context, c cache.Cache, g *Gateway, objects 
 			return err
 		}
 		for _, o := range live {
-			ours := o.GetName() == name && (k.eager || replaced) || o.GetName() == limits
+			// What counted for a fleet that the Gateway has left counts for nobody any more.
+			former := settled && ClassOf(o) != g.Class && o.GetName() == LimitsName(g.Name, ClassOf(o))
+			ours := o.GetName() == name && (k.eager || replaced) || o.GetName() == limits || former
 			if ours && !wanted[keyOfObject(k.name, o)] {
 				failed = append(failed, a.discard(ctx, k, o))
 			}

@@ -12,7 +12,9 @@ import (
 
 // maxCounted is how many rates with counters the RateLimitPolicies of a namespace may have, each
 // as often as its policy has targets: proxies keep thousands of counts for each of them, and look
-// through all of them at each request that is counted. Those of the older policies count.
+// through all of them at each request that is counted. Those by which all proxies count together
+// are among them once each, with counters and without: a request is described by all of them, and
+// a service that is told of too many could judge none. Those of the older policies count.
 const maxCounted = 64
 
 // countedLimit is what a limit costs.
@@ -31,7 +33,10 @@ func (g *Graph) declareCounted() {
 				targets = len(InheritedTargets(o, g.Find(c)).Within().Targets)
 			}
 			for name, l := range limits.Limits {
-				if len(l.Counters) > 0 {
+				switch {
+				case l.Scope == v1alpha1.GlobalScope || l.Cost != nil:
+					emit(policyRule{k, name}, countedLimit{len(l.Rates), o.CreationTimestamp.Time})
+				case len(l.Counters) > 0:
 					emit(policyRule{k, name}, countedLimit{len(l.Rates) * targets, o.CreationTimestamp.Time})
 				}
 			}

@@ -80,7 +80,7 @@ func rateLimitPolicy(name object.Name, o *v1alpha1.RateLimitPolicy, over map[pol
 	for _, of := range sortedKeys(limits.Limits) {
 		r.field = field + ".limits[" + of + "]"
 		if over[policyRule{name, of}] {
-			r.problem("", "is more than the %d rates with counters, times targets, that the RateLimitPolicies of a namespace may have", maxCounted)
+			r.problem("", "is more than the %d rates with counters, times targets, and rates of scope Global that the RateLimitPolicies of a namespace may have", maxCounted)
 			continue
 		}
 		if limit, ok := r.limit(limits.Limits[of]); ok {
@@ -197,6 +197,11 @@ func (r *limitReader) global(in v1alpha1.RateLimit, out *Limit) {
 			r.problem(".cost.tokens", "is %q; write where answers have the number, such as usage.total_tokens: names of letters, digits, _ and -, with dots between, at most 8", in.Cost.Tokens)
 		}
 		g.Tokens = strings.Split(in.Cost.Tokens, ".")
+		for _, c := range out.Counters {
+			if c.Of == ir.RequestHeader || c.Of == ir.RequestPath {
+				r.problem(".counters", "has request.headers or request.path, which routes may change before the answer says what it costs; with a cost count by client.address, auth.client, auth.claims.NAME, request.host or request.method")
+			}
+		}
 	}
 	out.Global = g
 }

@@ -236,8 +236,8 @@ func (k kubectl) shell(t *testing.T, c *controllers) func(input, script string) 
 
 // startPod makes a pod of a template, as far as the API server knows, and runs its
 // container: with the volumes that it has, below other paths, and with the controller
-// and the ports where they are on this machine.
-func (c *controllers) startPod(t *testing.T, template corev1.PodTemplateSpec, name string, ports controllerPorts) *pod {
+// and the ports where they are on this machine. Flags come behind those of the template.
+func (c *controllers) startPod(t *testing.T, template corev1.PodTemplateSpec, name string, ports controllerPorts, flags ...string) *pod {
 	t.Helper()
 	made := c.makePod(t, template, name)
 	root, err := os.MkdirTemp(scratch, "p")
@@ -273,12 +273,15 @@ func (c *controllers) startPod(t *testing.T, template corev1.PodTemplateSpec, na
 	args[i] = "--controller=localhost"
 	p := &pod{health: net.JoinHostPort("127.0.0.1", strconv.Itoa(port.OfTest(t)))}
 	tools := needTools(t)
-	p.Cmd = exec.Command(tools.gatehouse, append(args, "--drain-delay=0s", "--concurrency=1", "--health="+p.health,
-		"--xds-port="+strconv.Itoa(ports.XDS), "--api-port="+strconv.Itoa(ports.API),
+	args = append(args, "--health="+p.health, "--api-port="+strconv.Itoa(ports.API),
 		// Where the flags' own defaults lead to, in the container.
 		"--token-file="+filepath.Join(root, "/var/run/secrets/gatehouse.dev/token/token"),
-		"--ca-file="+filepath.Join(root, "/var/run/secrets/gatehouse.dev/ca/ca.crt"),
-		"--state-dir="+filepath.Join(root, "/var/run/gatehouse"))...)
+		"--ca-file="+filepath.Join(root, "/var/run/secrets/gatehouse.dev/ca/ca.crt"))
+	if args[0] == "proxy" {
+		args = append(args, "--drain-delay=0s", "--concurrency=1", "--xds-port="+strconv.Itoa(ports.XDS),
+			"--state-dir="+filepath.Join(root, "/var/run/gatehouse"))
+	}
+	p.Cmd = exec.Command(tools.gatehouse, append(args, flags...)...)
 	p.Env = append(os.Environ(), "GATEHOUSE_ENVOY="+tools.envoy)
 	p.run(t)
 	return p

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -154,7 +155,7 @@ func usageServer(t *testing.T) (port int) {
 		}
 		usage := fmt.Sprintf(`"usage": {"prompt_tokens": 1, "total_tokens": %s}`, r.FormValue("cost"))
 		if r.FormValue("stream") == "" {
-			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Type", cmp.Or(r.FormValue("type"), "application/json"))
 			_, _ = fmt.Fprintf(w, `{"choices": [{"message": "hello"}], %s}`, usage)
 			return
 		}
@@ -179,37 +180,37 @@ func usageServer(t *testing.T) (port int) {
 // to the one that is on its way.
 func TestTokenLimit(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, map[string]string{
-		"model.yaml": httpBackend.leading(siteNamespace, "model", usageServer(t)) + siteRoute("model", "model.example", "model"),
-	})
-	s.write(t, "limits.yaml", limitPolicy("tokens", strings.Replace(onHome, "home", "model", 1),
-		"limits: {each: {cost: {tokens: usage.total_tokens}, rates: [{limit: 200, window: 24h}], counters: [\"request.headers['x-tenant']\"]}}"))
+	kinds := map[string]string{
+		"document.example": "", "parameters.example": "&type=Application/JSON;charset=utf-8", "vendor.example": "&type=application/vnd.api%2Bjson",
+		"stream.example": "&stream=1",
+	}
+	routes := httpBackend.leading(siteNamespace, "model", usageServer(t))
+	for host := range kinds {
+		routes += siteRoute(strings.TrimSuffix(host, ".example"), host, "model")
+	}
+	s := startSite(t, map[string]string{"model.yaml": routes})
+	s.write(t, "limits.yaml", limitPolicy("tokens", onGateway,
+		"limits: {all: {cost: {tokens: usage.total_tokens}, rates: [{limit: 200, window: 24h}], counters: [request.host]}}"))
 	s.says(t, "RateLimitPolicy tokens", "All rules of the policy are in force")
-	for name, stream := range map[string]string{"document": "", "stream": "&stream=1"} {
+	for host, kind := range kinds {
+		at := func(cost string) string { return "http://" + host + "/?cost=" + cost + kind }
 		ask := func(cost string) *outcome {
-			return s.answer(t, "http://model.example/?cost="+cost+stream, name, map[string]string{"Accept-Encoding": "gzip"})
-		}
-		spent := func(left int) {
-			t.Helper()
-			eventually(t, siteTimeout, func() error {
-				o := ask("0")
-				if got := o.headers.Get("X-RateLimit-Remaining"); got != strconv.Itoa(left) {
-					return fmt.Errorf("%s: %d, and X-RateLimit-Remaining is %q, want %d", name, o.status, got, left)
-				}
-				return nil
-			})
+			return s.answer(t, at(cost), "", map[string]string{"Accept-Encoding": "gzip"})
 		}
 		if o := ask("150"); o.status != http.StatusOK || !strings.Contains(string(o.body), "150") {
-			t.Fatalf("%s: the first answer is %d %q", name, o.status, o.body)
+			t.Fatalf("%s: the first answer is %d %q", host, o.status, o.body)
 		}
-		spent(50)
+		eventually(t, siteTimeout, func() error {
+			o := ask("0")
+			if got := o.headers.Get("X-RateLimit-Remaining"); got != "50" {
+				return fmt.Errorf("%s: %d, and X-RateLimit-Remaining is %q, want 50", host, o.status, got)
+			}
+			return nil
+		})
 		if o := ask("150"); o.status != http.StatusOK { // the one that goes beyond
-			t.Errorf("%s: with 50 of 200 tokens left a request is answered %d", name, o.status)
+			t.Errorf("%s: with 50 of 200 tokens left a request is answered %d", host, o.status)
 		}
-		s.settles(t, "http://model.example/?cost=0"+stream, name, http.StatusTooManyRequests)
-	}
-	if o := s.answer(t, "http://model.example/?cost=1", "new", nil); o.status != http.StatusOK {
-		t.Errorf("another tenant is answered %d", o.status)
+		s.settles(t, at("0"), "", http.StatusTooManyRequests)
 	}
 }
 

@@ -2,6 +2,7 @@ package file
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"testing"
 )
@@ -21,6 +22,22 @@ func TestBookkeeping(t *testing.T) {
 	if _, err := first.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	// What else lives or goes at the moment, such as what tests before have left, is measured
+	// with it: the least counts.
+	perFile := math.Inf(1)
+	for range 3 {
+		perFile = min(perFile, bookkeeping(t, s, files))
+	}
+	t.Logf("%.0f bytes a file", perFile)
+	if perFile < 0 || perFile > limit {
+		t.Errorf("%.0f bytes a file with 3 objects, want at most %.0f", perFile, limit)
+	}
+}
+
+// bookkeeping is what a source keeps for each of its files beside their objects, of which each
+// has three, in bytes.
+func bookkeeping(t *testing.T, s *Source, files int) float64 {
+	t.Helper()
 	st := newState(s)
 	batch, err := st.scanAll(t.Context(), nil)
 	if err != nil || len(batch.Set) != 3*files {
@@ -31,9 +48,5 @@ func TestBookkeeping(t *testing.T) {
 	without := heap()
 	runtime.KeepAlive(s)
 	runtime.KeepAlive(batch)
-	perFile := float64(with-without) / files
-	t.Logf("%.0f bytes a file", perFile)
-	if with < without || perFile > limit {
-		t.Errorf("%.0f bytes a file with 3 objects, want at most %.0f", perFile, limit)
-	}
+	return (float64(with) - float64(without)) / float64(files)
 }
