@@ -78,6 +78,15 @@ func TestBrokenLimitsAreLeftOut(t *testing.T) {
 		{"  defaults: {limits: {b: {rates: [{limit: 1, window: 10ms}]}}}", -1, `is "10ms"`},
 		{"  defaults: {}", 0, ""},
 		{"  limits: {a: {rates: [{limit: 1, window: 1h30m}], counters: [client.address, client.address], scope: Local}}", 1, ""},
+		{"  limits: {a: {rates: [{limit: 1, window: 1s}], scope: Global, onFailure: Deny, shadow: true}}", 1, ""},
+		{"  limits: {a: {rates: [{limit: 1, window: 1s}], cost: {tokens: usage.total_tokens}, counters: [auth.claims.sub]}}", 1, ""},
+		{"  limits: {a: {rates: [{limit: 1, window: 1s}], scope: Local, cost: {tokens: a}}}", -1, "spec.limits[a].cost needs scope: Global"},
+		{"  limits: {a: {rates: [{limit: 1, window: 1s}], shadow: true}}", -1, "spec.limits[a].shadow needs scope: Global"},
+		{"  limits: {a: {rates: [{limit: 1, window: 1s}], onFailure: Deny}}", -1, "spec.limits[a].onFailure needs scope: Global"},
+		{"  limits: {a: {rates: [{limit: 1, window: 1s}], scope: Everywhere}}", -1, `spec.limits[a].scope is "Everywhere"; write Local or Global`},
+		{"  limits: {a: {rates: [{limit: 1, window: 1s}], cost: {tokens: usage..total}}}", -1, `spec.limits[a].cost.tokens is "usage..total"`},
+		{"  limits: {a: {rates: [{limit: 1, window: 1s}], cost: {tokens: a}, counters: [\"request.headers['x-tenant']\"]}}", -1, "spec.limits[a].counters has request.headers or request.path"},
+		{"  limits: {a: {rates: [{limit: 1, window: 1s}], cost: {tokens: a}, counters: [request.path]}}", -1, "spec.limits[a].counters has request.headers or request.path"},
 	} {
 		p := limitWorld(t, c.text)
 		got, problem := len(p.Asks), ""
@@ -126,6 +135,30 @@ spec:
 					t.Errorf("%s: %d limits are in force; %v", name, len(p.Asks), p.Refused)
 				}
 			} else if len(p.Asks) != want || p.Refused != nil {
+				t.Errorf("%s: %d limits are in force; %v", name, len(p.Asks), p.Refused)
+			}
+		}
+	})
+}
+
+// TestSharedLimitsOfANamespace protects all from a namespace with more limits than a request may
+// be described by: the service could judge none of them. Each rate is one, whatever it is for.
+func TestSharedLimitsOfANamespace(t *testing.T) {
+	var texts []string
+	const fit = maxCounted / 4
+	for i := range fit + 1 {
+		texts = append(texts, fmt.Sprintf(`kind: RateLimitPolicy
+metadata: {name: p-%02d, namespace: many, creationTimestamp: "%d-01-01T00:00:00Z"}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: web}, {group: gateway.networking.k8s.io, kind: Gateway, name: other}]
+  limits: {all: {scope: Global, rates: [{limit: 1, window: 1s}, {limit: 2, window: 2s}, {limit: 3, window: 3s}, {limit: 4, window: 4s}]}}
+`, i, 2040-i)) // the last is the oldest
+	}
+	w := newWorld(settings{}.options())
+	w.set(t, decode(t, strings.Join(texts, "---\n"))...)
+	w.engine.View(func(c *flow.Ctx) {
+		for name, p := range flow.All(c, w.graph.RateLimitPolicies) {
+			if over := name.Name == "p-00"; over == p.Shared() || over != (p.Refused != nil) {
 				t.Errorf("%s: %d limits are in force; %v", name, len(p.Asks), p.Refused)
 			}
 		}
