@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -19,16 +18,12 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	identity "github.com/gatehouse-dev/gatehouse/internal/identity/client"
-	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/ratelimit"
 )
 
 type limitsFlags struct {
-	gateway, controller string
-	name                object.Name // the Gateway's, once check has passed
-	apiPort             int
-	tokenFile, caFile   string
-	listen, health      string
+	memberFlags
+	listen string
 }
 
 func newLimits() *cobra.Command {
@@ -48,26 +43,10 @@ memory: they begin anew when it ends.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runLimits(cmd.Context(), f) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.gateway, "gateway", "", "the Gateway whose proxies count here, as NAMESPACE/NAME")
-	fl.StringVar(&f.controller, "controller", "", "host name of the controller's Service; its certificate must be for that name")
-	boundedVar(fl, &f.apiPort, "api-port", 18001, 1, maxPort, "the controller's port for certificates")
-	fl.StringVar(&f.tokenFile, "token-file", "/var/run/secrets/gatehouse.dev/token/token", "the pod's ServiceAccount token, with the audience gatehouse.dev")
-	fl.StringVar(&f.caFile, "ca-file", "/var/run/secrets/gatehouse.dev/ca/ca.crt", "the certificates of the controller's authority")
+	f.add(fl, "the Gateway whose proxies count here")
 	fl.StringVar(&f.listen, "listen", ":19002", "address for the proxies")
-	fl.StringVar(&f.health, "health", ":19001", "address for /healthz, /readyz and /metrics")
 	environment(cmd)
 	return cmd
-}
-
-func (f *limitsFlags) check() error {
-	var ok bool
-	if f.name, ok = object.ParseName(f.gateway); !ok {
-		return usageError{fmt.Errorf("--gateway: %q is not NAMESPACE/NAME", f.gateway)}
-	}
-	if f.controller == "" {
-		return usageError{errors.New("--controller: name the controller's host")}
-	}
-	return nil
 }
 
 func runLimits(ctx context.Context, f limitsFlags) error {

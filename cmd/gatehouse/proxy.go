@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -20,23 +19,20 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/agent"
 	identity "github.com/gatehouse-dev/gatehouse/internal/identity/client"
-	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 )
 
 type proxyFlags struct {
-	gateway, controller string
-	name                object.Name // the Gateway's, once check has passed
-	xdsPort, apiPort    int
-	tokenFile, caFile   string
-	stateDir, health    string
-	drainDelay          time.Duration
-	drainTimeout        time.Duration
-	concurrency         int
-	envoy, logLevel     string
-	bootstrap           string
-	backendMetrics      bool
-	limits              string
+	memberFlags
+	xdsPort         int
+	stateDir        string
+	drainDelay      time.Duration
+	drainTimeout    time.Duration
+	concurrency     int
+	envoy, logLevel string
+	bootstrap       string
+	backendMetrics  bool
+	limits          string
 }
 
 func newProxy() *cobra.Command {
@@ -56,15 +52,10 @@ log goes to standard output, all else as JSON lines to standard error.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runProxy(cmd.Context(), f) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.gateway, "gateway", "", "the Gateway that is served, as NAMESPACE/NAME")
-	fl.StringVar(&f.controller, "controller", "", "host name of the controller's Service; its certificate must be for that name")
+	f.add(fl, "the Gateway that is served")
 	boundedVar(fl, &f.xdsPort, "xds-port", 18000, 1, maxPort, "the controller's port for configuration")
-	boundedVar(fl, &f.apiPort, "api-port", 18001, 1, maxPort, "the controller's port for certificates")
-	fl.StringVar(&f.tokenFile, "token-file", "/var/run/secrets/gatehouse.dev/token/token", "the pod's ServiceAccount token, with the audience gatehouse.dev")
-	fl.StringVar(&f.caFile, "ca-file", "/var/run/secrets/gatehouse.dev/ca/ca.crt", "the certificates of the controller's authority")
 	fl.StringVar(&f.limits, "limits", "", "HOST:PORT of 'gatehouse limits', where requests are counted for all proxies of the Gateway")
 	fl.StringVar(&f.stateDir, "state-dir", "/var/run/gatehouse", "directory for sockets and Envoy's log; nothing is written elsewhere")
-	fl.StringVar(&f.health, "health", ":19001", "address for /healthz, /readyz and /metrics")
 	boundedVar(fl, &f.drainDelay, "drain-delay", 5*time.Second, 0, maxDrain, "how long it serves on, unready, before clients are asked to leave")
 	boundedVar(fl, &f.drainTimeout, "drain-timeout", 20*time.Second, 0, maxDrain, "how long clients may take to leave after that")
 	boundedVar(fl, &f.concurrency, "concurrency", 0, 0, maxConcurrency, "worker threads of Envoy (default: one per CPU that the container may use)")
@@ -80,12 +71,8 @@ log goes to standard output, all else as JSON lines to standard error.`,
 var envoyLevels = []string{"trace", "debug", "info", "warning", "error", "critical", "off"}
 
 func (f *proxyFlags) check() error {
-	var ok bool
-	if f.name, ok = object.ParseName(f.gateway); !ok {
-		return usageError{fmt.Errorf("--gateway: %q is not NAMESPACE/NAME", f.gateway)}
-	}
-	if f.controller == "" {
-		return usageError{errors.New("--controller: name the controller's host")}
+	if err := f.memberFlags.check(); err != nil {
+		return err
 	}
 	if f.concurrency == 0 {
 		// The Go runtime has read the container's limits; Envoy would count the

@@ -20,12 +20,10 @@ import (
 // the proxies of the Gateway reach it by.
 
 const (
-	limitsName = "gatehouse-limits" // of the application
-	// limitsPort is where it counts, and limitsHealthPort where it answers for its health.
-	limitsPort       = 19002
-	limitsHealthPort = 19001
-	limitsCPU        = "10m"
-	limitsMemory     = "32Mi"
+	limitsName   = "gatehouse-limits" // of the application
+	limitsPort   = 19002              // where it counts; its health is where that of proxies is
+	limitsCPU    = "10m"
+	limitsMemory = "32Mi"
 )
 
 // LimitsName returns the name of the objects that count requests for a Gateway, in its namespace.
@@ -91,31 +89,12 @@ func (f *fleet) limitsMeta() metav1.ObjectMeta {
 
 func (f *fleet) limitsTemplate() corev1.PodTemplateSpec {
 	meta := f.limitsMeta()
-	annotations := f.podAnnotations(nil)
-	delete(annotations, bootstrapAnnotation)
-	probe := func(path string, period, timeout, failures int32) *corev1.Probe {
-		return &corev1.Probe{
-			ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
-				Path: path, Port: intstr.FromInt32(limitsHealthPort), Scheme: corev1.URISchemeHTTP,
-			}},
-			PeriodSeconds: period, TimeoutSeconds: timeout, SuccessThreshold: 1, FailureThreshold: failures,
-		}
-	}
-	image, pull := f.options.Image, f.options.PullPolicy
-	if c := f.settings.Container; c != nil && c.Image != nil {
-		image = imageOf(image, c.Image)
-		if c.Image.PullPolicy != nil {
-			pull = *c.Image.PullPolicy
-		}
-	}
+	image, pull := f.image()
 	spec := corev1.PodSpec{
-		ServiceAccountName:           meta.Name,
-		AutomountServiceAccountToken: new(false),
-		EnableServiceLinks:           new(false),
-		SecurityContext: &corev1.PodSecurityContext{
-			RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)), FSGroup: new(int64(user)),
-			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-		},
+		ServiceAccountName:            meta.Name,
+		AutomountServiceAccountToken:  new(false),
+		EnableServiceLinks:            new(false),
+		SecurityContext:               new(podSecurity()),
 		TerminationGracePeriodSeconds: new(int64(10)),
 		Containers: []corev1.Container{{
 			Name: "limits", Image: image, ImagePullPolicy: pull,
@@ -127,28 +106,22 @@ func (f *fleet) limitsTemplate() corev1.PodTemplateSpec {
 				"--token-file=" + tokenDir + "/token",
 				"--ca-file=" + caDir + "/" + authoritiesKey,
 				fmt.Sprintf("--listen=:%d", limitsPort),
-				fmt.Sprintf("--health=:%d", limitsHealthPort),
+				fmt.Sprintf("--health=:%d", healthPort),
 			},
 			Ports: []corev1.ContainerPort{
 				{Name: "grpc-limits", ContainerPort: limitsPort, Protocol: corev1.ProtocolTCP},
-				{Name: "metrics", ContainerPort: limitsHealthPort, Protocol: corev1.ProtocolTCP},
+				{Name: "metrics", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP},
 			},
 			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 				corev1.ResourceCPU: resource.MustParse(limitsCPU), corev1.ResourceMemory: resource.MustParse(limitsMemory),
 			}},
-			SecurityContext: &corev1.SecurityContext{
-				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
-				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-			},
-			VolumeMounts: []corev1.VolumeMount{
-				{Name: "gatehouse-token", MountPath: tokenDir, ReadOnly: true},
-				{Name: "gatehouse-ca", MountPath: caDir, ReadOnly: true},
-			},
-			StartupProbe:   probe("/healthz", 1, 2, 120),
-			ReadinessProbe: probe("/readyz", 1, 2, 5),
-			LivenessProbe:  probe("/healthz", 10, 5, 6),
+			SecurityContext: new(containerSecurity()),
+			VolumeMounts:    identityMounts(),
+			StartupProbe:    probe("/healthz", 1, 2, 120),
+			ReadinessProbe:  probe("/readyz", 1, 2, 5),
+			LivenessProbe:   probe("/healthz", 10, 5, 6),
 		}},
-		Volumes: f.volumes()[:2],
+		Volumes: f.identityVolumes(),
 	}
 	if p := f.settings.Pod; p != nil {
 		spec.NodeSelector, spec.Affinity, spec.Tolerations = p.NodeSelector, p.Affinity, p.Tolerations
@@ -158,7 +131,7 @@ func (f *fleet) limitsTemplate() corev1.PodTemplateSpec {
 		}
 	}
 	return corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels, Annotations: annotations},
+		ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels, Annotations: f.memberAnnotations(nil)},
 		Spec:       spec,
 	}
 }

@@ -39,9 +39,6 @@ const (
 	user          = 65532
 )
 
-// bootstrapAnnotation is a hash of what is merged into Envoy's bootstrap configuration.
-const bootstrapAnnotation = "gatehouse.dev/bootstrap"
-
 const (
 	defaultDrainDelay   = 5 * time.Second
 	defaultDrainTimeout = 20 * time.Second
@@ -68,13 +65,7 @@ func (f *fleet) podTemplate() (corev1.PodTemplateSpec, error) {
 	if err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}
-	security, err := overlaid(corev1.PodSecurityContext{
-		RunAsNonRoot:   new(true),
-		RunAsUser:      new(int64(user)),
-		RunAsGroup:     new(int64(user)),
-		FSGroup:        new(int64(user)), // reads the token
-		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-	}, pod.SecurityContext)
+	security, err := overlaid(podSecurity(), pod.SecurityContext)
 	if err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}
@@ -99,7 +90,39 @@ func (f *fleet) podTemplate() (corev1.PodTemplateSpec, error) {
 	}, nil
 }
 
+// podSecurity is what the pods of a fleet may do.
+func podSecurity() corev1.PodSecurityContext {
+	return corev1.PodSecurityContext{
+		RunAsNonRoot:   new(true),
+		RunAsUser:      new(int64(user)),
+		RunAsGroup:     new(int64(user)),
+		FSGroup:        new(int64(user)), // reads the token
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+}
+
+// containerSecurity is what their containers may do.
+func containerSecurity() corev1.SecurityContext {
+	return corev1.SecurityContext{
+		AllowPrivilegeEscalation: new(false),
+		ReadOnlyRootFilesystem:   new(true),
+		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+}
+
+// podAnnotations are those of the proxies' pods.
 func (f *fleet) podAnnotations(further map[string]string) map[string]string {
+	out := f.memberAnnotations(further)
+	// Envoy reads its bootstrap configuration once: another one takes another pod.
+	if b := f.bootstrap(); b != nil {
+		sum := sha256.Sum256(b)
+		out["gatehouse.dev/bootstrap"] = hex.EncodeToString(sum[:8])
+	}
+	return out
+}
+
+// memberAnnotations are those of all pods of a fleet.
+func (f *fleet) memberAnnotations(further map[string]string) map[string]string {
 	out := map[string]string{}
 	if m := f.settings.Metrics; m == nil || ptr.Deref(m.Scrape, true) {
 		out["prometheus.io/scrape"] = "true"
@@ -109,11 +132,6 @@ func (f *fleet) podAnnotations(further map[string]string) map[string]string {
 	maps.Copy(out, f.Annotations)
 	maps.Copy(out, further)
 	out[gatewayAnnotation], out[classAnnotation] = f.Name.String(), f.Class
-	// Envoy reads its bootstrap configuration once: another one takes another pod.
-	if b := f.bootstrap(); b != nil {
-		sum := sha256.Sum256(b)
-		out[bootstrapAnnotation] = hex.EncodeToString(sum[:8])
-	}
 	return out
 }
 
@@ -137,28 +155,41 @@ func (f *fleet) spread(constraints []corev1.TopologySpreadConstraint) []corev1.T
 	return out
 }
 
-func (f *fleet) volumes() []corev1.Volume {
-	configMap := func(name, key string) corev1.Volume {
-		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: f.name},
-			Items:                []corev1.KeyToPath{{Key: key, Path: key}},
-		}}}
-	}
-	empty := func(name string) corev1.Volume {
-		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
-	}
-	out := []corev1.Volume{ // the first two are those of what counts requests, too
+// configVolume is a key of the fleet's ConfigMap as a file.
+func (f *fleet) configVolume(name, key string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: f.name},
+		Items:                []corev1.KeyToPath{{Key: key, Path: key}},
+	}}}
+}
+
+// identityVolumes are what a pod and its controller know each other by.
+func (f *fleet) identityVolumes() []corev1.Volume {
+	return []corev1.Volume{
 		{Name: "gatehouse-token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 			Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
 				Audience: tokenAudience, ExpirationSeconds: new(int64(tokenSeconds)), Path: "token",
 			}}},
 		}}},
-		configMap("gatehouse-ca", authoritiesKey),
-		empty("gatehouse-state"),
-		empty("gatehouse-tmp"),
+		f.configVolume("gatehouse-ca", authoritiesKey),
 	}
+}
+
+// identityMounts are where containers have them.
+func identityMounts() []corev1.VolumeMount {
+	return []corev1.VolumeMount{
+		{Name: "gatehouse-token", MountPath: tokenDir, ReadOnly: true},
+		{Name: "gatehouse-ca", MountPath: caDir, ReadOnly: true},
+	}
+}
+
+func (f *fleet) volumes() []corev1.Volume {
+	empty := func(name string) corev1.Volume {
+		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
+	}
+	out := append(f.identityVolumes(), empty("gatehouse-state"), empty("gatehouse-tmp"))
 	if f.bootstrap() != nil {
-		out = append(out, configMap("gatehouse-bootstrap", bootstrapKey))
+		out = append(out, f.configVolume("gatehouse-bootstrap", bootstrapKey))
 	}
 	return out
 }
@@ -169,35 +200,21 @@ func (f *fleet) container(drain drain) (corev1.Container, error) {
 	if c == nil {
 		c = &v1alpha1.Container{}
 	}
-	security, err := overlaid(corev1.SecurityContext{
-		AllowPrivilegeEscalation: new(false),
-		ReadOnlyRootFilesystem:   new(true),
-		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-	}, c.SecurityContext)
+	security, err := overlaid(containerSecurity(), c.SecurityContext)
 	if err != nil {
 		return corev1.Container{}, err
 	}
-	mounts := []corev1.VolumeMount{
-		{Name: "gatehouse-token", MountPath: tokenDir, ReadOnly: true},
-		{Name: "gatehouse-ca", MountPath: caDir, ReadOnly: true},
-		{Name: "gatehouse-state", MountPath: stateDir},
-		{Name: "gatehouse-tmp", MountPath: "/tmp"},
-	}
+	mounts := append(identityMounts(),
+		corev1.VolumeMount{Name: "gatehouse-state", MountPath: stateDir},
+		corev1.VolumeMount{Name: "gatehouse-tmp", MountPath: "/tmp"})
 	if f.bootstrap() != nil {
 		mounts = append(mounts, corev1.VolumeMount{Name: "gatehouse-bootstrap", MountPath: bootstrapDir, ReadOnly: true})
 	}
-	probe := func(path string, period, timeout, failures int32) *corev1.Probe {
-		return &corev1.Probe{
-			ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
-				Path: path, Port: intstr.FromInt32(healthPort), Scheme: corev1.URISchemeHTTP,
-			}},
-			PeriodSeconds: period, TimeoutSeconds: timeout, SuccessThreshold: 1, FailureThreshold: failures,
-		}
-	}
+	image, pull := f.image()
 	out := corev1.Container{
 		Name:            "proxy",
-		Image:           imageOf(f.options.Image, c.Image),
-		ImagePullPolicy: f.options.PullPolicy,
+		Image:           image,
+		ImagePullPolicy: pull,
 		Args:            f.args(drain),
 		Env:             c.Env,
 		Ports:           []corev1.ContainerPort{{Name: "metrics", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP}},
@@ -210,10 +227,26 @@ func (f *fleet) container(drain drain) (corev1.Container, error) {
 		ReadinessProbe: probe("/readyz", 1, 2, 5),
 		LivenessProbe:  probe("/healthz", 10, 5, 6),
 	}
-	if c.Image != nil && c.Image.PullPolicy != nil {
-		out.ImagePullPolicy = *c.Image.PullPolicy
-	}
 	return out, nil
+}
+
+// probe asks a container of a fleet for its health.
+func probe(path string, period, timeout, failures int32) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+			Path: path, Port: intstr.FromInt32(healthPort), Scheme: corev1.URISchemeHTTP,
+		}},
+		PeriodSeconds: period, TimeoutSeconds: timeout, SuccessThreshold: 1, FailureThreshold: failures,
+	}
+}
+
+// image is what the containers of the fleet run, and when it is fetched.
+func (f *fleet) image() (string, corev1.PullPolicy) {
+	c := f.settings.Container
+	if c == nil || c.Image == nil {
+		return f.options.Image, f.options.PullPolicy
+	}
+	return imageOf(f.options.Image, c.Image), ptr.Deref(c.Image.PullPolicy, f.options.PullPolicy)
 }
 
 func (f *fleet) args(drain drain) []string {
