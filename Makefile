@@ -11,7 +11,7 @@ BIN       := bin/gatehouse
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TESTFLAGS ?=
 # How many packages are tested at a time.
-PARALLEL  ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PARALLEL  ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 # What `make run` serves, and further flags for it, such as RUN_FLAGS='--bind ::1'.
 DIR       ?= examples/quickstart
 RUN_FLAGS ?= --port-offset 8000
@@ -31,7 +31,7 @@ IMAGE     ?= ghcr.io/gatehouse-dev/gatehouse:$(VERSION)
 IMAGE_TO  ?= --output $(CURDIR)/bin/image.tar
 
 .DEFAULT_GOAL := help
-.PHONY: help build envoy run image release cluster cluster-down test race fuzz conformance lint licences vulnerabilities bench scale generate clean
+.PHONY: help build envoy run image release cluster cluster-down test test-slow race fuzz conformance lint licences vulnerabilities bench scale generate clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -71,22 +71,33 @@ cluster: ## Bring up a one-node Kubernetes to test with (Linux, root)
 cluster-down: ## Remove it
 	$(GO) run ./test/cluster/node down
 
+# Tests that take long, by the line that marks them, so that none is forgotten.
+SLOW_FILES = $(shell grep -rl --include='*_test.go' 'slow[.]Skip' cmd internal test)
+SLOW_TESTS = $(shell awk -F '[^A-Za-z0-9_]+' '/^func Test/ {name = $$2} /slow[.]Skip/ {print name}' $(SLOW_FILES))
+SPACE     := $(subst ,, )
+
 # Most tests wait for other processes, so more packages run at a time than there are
-# processors, and the one that takes longest begins first. The end-to-end tests come last
+# processors, and those that take longest begin first. The end-to-end tests come last
 # and alone, since they look at times. GOGC=400: there is memory enough to look for garbage
 # less often.
-test: export GATEHOUSE_BIN := $(CURDIR)/$(BIN)
-test: export GOGC := 400
-test: envoy ## Run all tests, with the real Envoy (TESTFLAGS='-run X -v' for more)
-	$(GO) test -timeout 20m -p $(PARALLEL) $(TESTFLAGS) ./internal/cluster $$($(GO) list ./... | grep -v '/test/e2e$$')
+FIRST = $(addprefix ./internal/,cluster status/writer source/kube proxy identity standalone agent envoy)
+test test-slow: export GATEHOUSE_BIN := $(CURDIR)/$(BIN)
+test test-slow: export GOGC := 400
+test: envoy ## Run the tests, with the real Envoy (TESTFLAGS='-run X -v' for more)
+	$(GO) test -timeout 20m -p $(PARALLEL) $(TESTFLAGS) $(FIRST) $$($(GO) list ./... | grep -v '/test/e2e$$')
 	$(GO) test -C examples/colorpolicy -timeout 20m $(TESTFLAGS) ./...
 	$(GO) test -timeout 20m $(TESTFLAGS) ./test/e2e
+	@echo "passed; make test-slow runs the $(words $(SLOW_TESTS)) that take long: $(SLOW_TESTS)"
+
+test-slow: export GATEHOUSE_SLOW := 1
+test-slow: envoy ## Run the tests that take long, which make test leaves out
+	$(GO) test -timeout 20m -p 1 $(TESTFLAGS) -run '^($(subst $(SPACE),|,$(SLOW_TESTS)))$$' $(addprefix ./,$(sort $(dir $(SLOW_FILES))))
 
 # Packages with goroutines, by what stands in them, so that none is forgotten.
 CONCURRENT = $(addprefix ./,$(sort $(dir $(shell grep -rlE --include='*.go' '^[[:space:]]*go [a-z]|[.]Go\b' cmd internal test/apiserver))))
 
 race: envoy ## Test the packages with goroutines under the race detector (needs a C compiler)
-	CGO_ENABLED=1 GOGC=400 GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) test -race -timeout 30m -p $(PARALLEL) $(TESTFLAGS) $(CONCURRENT)
+	CGO_ENABLED=1 GATEHOUSE_SLOW=1 GOGC=400 GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) test -race -timeout 30m -p $(PARALLEL) $(TESTFLAGS) $(CONCURRENT)
 
 fuzz: ## Fuzz every parser of what comes from outside, and the pipelines (FUZZTIME=5m each, MUTATIONS=100000)
 	test/fuzz/run $(FUZZTIME)

@@ -26,6 +26,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 	"github.com/gatehouse-dev/gatehouse/test/port"
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 const (
@@ -237,6 +238,7 @@ func TestControllerStandsStill(t *testing.T) {
 // While every processor is busy, and Envoy takes in one large table after the other,
 // neither it nor the controller passes for one that stands still.
 func TestBusyMachineIsNoStandstill(t *testing.T) {
+	slow.Skip(t)
 	c := newController(t)
 	address := port.AddressOfTest(t)
 	_, busy := anotherController(t, tcpAddress(t, address), manyRoutes)
@@ -281,6 +283,7 @@ func TestBusyMachineIsNoStandstill(t *testing.T) {
 
 // An Envoy that stands still gets no clients, and is replaced.
 func TestEnvoyStandsStill(t *testing.T) {
+	slow.Skip(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells what a thread has used")
 	}

@@ -15,12 +15,14 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 // TestTwoInstallationsOfOneName protects fleets and statuses from two installations with
 // one controllerName: the second one writes nothing and says why, also while the first one
 // starts anew, and takes over when the first one has been silent for long enough.
 func TestTwoInstallationsOfOneName(t *testing.T) {
+	slow.Skip(t)
 	in := install(t)
 	in.apply(`{apiVersion: v1, kind: Namespace, metadata: {name: second}}`, gatewayOf("gatehouse"))
 	first := in.start()

@@ -15,11 +15,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 	"github.com/gatehouse-dev/gatehouse/test/port"
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 // With five thousand routes a controller says that it isn't ready and lets no proxy in,
 // until it has all of them.
 func TestReadyWithAllRoutes(t *testing.T) {
+	slow.Skip(t)
 	const routes = 5000
 	in := install(t)
 	in.apply(gatewayOf("gatehouse"))

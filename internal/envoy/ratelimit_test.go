@@ -17,6 +17,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 // limitNamed is a limit that no test sees refilled.
@@ -179,6 +180,7 @@ func (r *running) asked(t testing.TB, method, path string, header http.Header) *
 // Counts of values that clients choose take bounded memory, however many and however long they
 // are.
 func TestEnvoyCountsAreBounded(t *testing.T) {
+	slow.Skip(t)
 	b := newBackend(t, "echo", ir.HTTP1, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	l := limitNamed("tenants", 10, ir.Counter{Of: ir.RequestHeader, Header: "x-tenant"})
 	s := plain(rulesOn("a.example", &ir.Rule{Match: prefix("/"), Filters: ir.Filters{RateLimits: countedBy(l)}, Backends: to(b)}), b)

@@ -14,9 +14,11 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/identity"
 	"github.com/gatehouse-dev/gatehouse/internal/identity/client"
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 func TestAttacks(t *testing.T) {
+	slow.Skip(t)
 	c := startCluster(t)
 	h := c.controller(t, identity.Options{})
 	a := c.pod(t, "ns", "a-1", "a-sa", "a", "127.0.0.1")

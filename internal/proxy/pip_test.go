@@ -5,11 +5,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 // Nothing that is called pip.py, in the working directory or where the environment leads,
 // is run in pip's place: somebody else may have put it there.
 func TestPipIsIsolated(t *testing.T) {
+	slow.Skip(t)
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("no python3")
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/replicas"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 	"github.com/gatehouse-dev/gatehouse/test/output"
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -197,6 +198,7 @@ func TestSend(t *testing.T) {
 
 // TestNewLeader says that a new leader gets everything, and the old one no more.
 func TestNewLeader(t *testing.T) {
+	slow.Skip(t)
 	t.Parallel()
 	old, young := newLeader(t), newLeader(t)
 	f := newFollower(t, "one")

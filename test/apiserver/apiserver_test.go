@@ -17,6 +17,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 func TestMain(m *testing.M) {
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) {
 // What is stored outlives the server's death, and the kinds of the channel are
 // served before and after.
 func TestRestart(t *testing.T) {
+	slow.Skip(t)
 	s := apiserver.Start(t, apiserver.Options{Channel: apiserver.Standard})
 	c := connect(t, s)
 	class := &gwv1.GatewayClass{}
@@ -50,6 +52,7 @@ func TestRestart(t *testing.T) {
 // A test has nothing of what the tests before it have made, changed and removed, on
 // the same server; and has another server where that can't be.
 func TestShared(t *testing.T) {
+	slow.Skip(t)
 	options := apiserver.Options{Channel: apiserver.Standard}
 	var servers []string
 	run := func(name string, test func(*testing.T, *apiserver.Server, client.Client)) {

@@ -34,6 +34,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/test/port"
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 // attackTime is how long an attack on the controller goes on.
@@ -185,6 +186,7 @@ func (f *fleet) metric(t *testing.T, name string) (sum float64) {
 // TestControllerPorts protects proxies, their clients and who changes routes from neighbours
 // that take connections of the controller's ports and say nothing, or never enough.
 func TestControllerPorts(t *testing.T) {
+	slow.Skip(t)
 	t.Parallel()
 	f := startFleet(t)
 	hello := clientHello(t, "localhost")
@@ -223,6 +225,7 @@ func TestControllerPorts(t *testing.T) {
 // TestNamesOfAProxy protects proxies, their clients and who changes routes from a pod of a
 // fleet that names, with its own certificate, whatever it makes up, as long as it may.
 func TestNamesOfAProxy(t *testing.T) {
+	slow.Skip(t)
 	t.Parallel()
 	f := startFleet(t)
 	config := f.certificate(t, "web-2")

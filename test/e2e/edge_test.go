@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/echo"
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 // The tests of this file are clients that nobody wants, each for a short time and
@@ -164,6 +165,7 @@ func TestServerNames(t *testing.T) {
 // they have shaken hands or, without TLS, said anything: the connections go after ten
 // seconds, wherever they stopped.
 func TestHalfOpen(t *testing.T) {
+	slow.Skip(t)
 	t.Parallel()
 	s := edgeSite(t, nil)
 	hello := clientHello(t, "home.example")
@@ -269,6 +271,7 @@ func TestOversizedHeaders(t *testing.T) {
 // TestProxyProtocol protects what backends are told of clients behind a load balancer
 // that speaks the PROXY protocol, and the rule that nobody else is served.
 func TestProxyProtocol(t *testing.T) {
+	slow.Skip(t)
 	t.Parallel()
 	secret, err := secretManifest(siteNamespace, "home", "", "home.example")
 	if err != nil {

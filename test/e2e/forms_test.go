@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse/internal/echo"
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 // TestRequestForms protects routes from being gone around: in whatever form a path
 // or a host is written, what the route is chosen by is what the backend gets.
 func TestRequestForms(t *testing.T) {
+	slow.Skip(t)
 	t.Parallel()
 	// v2 is behind /admin, v1 behind everything else.
 	s := edgeSite(t, map[string]string{"paths.yaml": siteRules("paths", "paths.example",

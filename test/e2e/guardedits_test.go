@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 var (
@@ -40,6 +42,7 @@ var mistakesIn = map[string][]string{
 // TestGuardedThroughEdits makes edits with mistakes in what guards, and restarts in between: not
 // one request passes.
 func TestGuardedThroughEdits(t *testing.T) {
+	slow.Skip(t)
 	t.Parallel()
 	s := guardedSite(t)
 	good := guard("ExternalAuth")

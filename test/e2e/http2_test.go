@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 // framer is a connection of HTTP/2 on which every frame is possible.
@@ -89,6 +91,7 @@ func get(host, path string) []string {
 // TestHTTP2Floods protects everybody from clients that make work for others at no
 // cost of their own: such a connection is closed.
 func TestHTTP2Floods(t *testing.T) {
+	slow.Skip(t)
 	t.Parallel()
 	s := edgeSite(t, nil)
 	home := get("home.example", "/?delay=100ms")
@@ -181,6 +184,7 @@ func TestHTTP2UnreadAnswers(t *testing.T) {
 // TestHTTP2Requests protects backends from requests that HTTP/2 can carry and that
 // would be others in HTTP/1.
 func TestHTTP2Requests(t *testing.T) {
+	slow.Skip(t)
 	t.Parallel()
 	w := newWire(t)
 	s := edgeSite(t, map[string]string{"raw.yaml": w.manifest() + siteRoute("raw", "raw.example", "raw")})

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 // narrowSite is edgeSite with an Envoy that may have so many connections.
@@ -99,6 +101,7 @@ func (s *site) silent(how quietness) (net.Conn, error) {
 // without, and ask for nothing: as connections become few, those that are silent end within
 // seconds, so that the others find room. While there are enough, who has shaken hands stays.
 func TestSilentConnections(t *testing.T) {
+	slow.Skip(t)
 	t.Parallel()
 	const (
 		connections = 1000

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 // wire is a backend that keeps what arrives, byte for byte: one request for each
@@ -141,6 +143,7 @@ func ambiguity(head string) string {
 // way two servers may read a message differently, it is refused, or forwarded so
 // that there is one way to read it.
 func TestSmuggling(t *testing.T) {
+	slow.Skip(t)
 	t.Parallel()
 	w := newWire(t)
 	s := edgeSite(t, map[string]string{"raw.yaml": w.manifest() + siteRoute("raw", "raw.example", "raw")})

@@ -21,6 +21,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 // One server does for all tests that leave the definitions and the server alone.
@@ -373,6 +374,7 @@ func TestFirstBatchIsWhole(t *testing.T) {
 
 // Kinds come and go while the Source runs.
 func TestDefinitionsComeAndGo(t *testing.T) {
+	slow.Skip(t)
 	c := newCluster(t, apiserver.Options{})
 	c.create(t, namespace("late", nil), service("late", "s"))
 	r, _ := read(t, c.Config, Options{})
@@ -415,6 +417,7 @@ func TestDefinitionsComeAndGo(t *testing.T) {
 
 // A server that dies and comes back loses nothing, and tells nothing twice.
 func TestServerRestarts(t *testing.T) {
+	slow.Skip(t)
 	c := newCluster(t, apiserver.Options{Channel: apiserver.Standard})
 	c.create(t, namespace("restart", nil), route("restart", "stays"), route("restart", "goes"), secret("restart", "s", "1"))
 	r, _ := read(t, c.Config, Options{})
