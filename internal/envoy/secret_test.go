@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 func newKey(t testing.TB, kind string) crypto.Signer {
@@ -163,6 +164,7 @@ func encode(label string, der []byte) string {
 // TestEnvoyRefusesPair shows that package topology refuses a pair for a reason:
 // without one, its checks would keep somebody's certificate from being served.
 func TestEnvoyRefusesPair(t *testing.T) {
+	slow.Skip(t)
 	p256, rsa2048 := newKey(t, "P-256"), newKey(t, "RSA-2048")
 	good, rsaGood := secret(t, "x", p256, nil), secret(t, "x", rsa2048, nil)
 	certificate, key := good.Certificate, good.Key.Reveal()

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gatehouse-dev/gatehouse/internal/echo"
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 // The tests of this file protect the harness itself and need no gatehouse.
@@ -190,6 +191,7 @@ func TestExpectationsHold(t *testing.T) {
 
 // TestExpectationsFail protects against a harness that sees nothing.
 func TestExpectationsFail(t *testing.T) {
+	slow.Skip(t)
 	for _, s := range parseSteps(t, directEcho(t), `
 - {request: "GET /", expect: {status: 404}}
 - {request: "GET /", expect: {backend: v2}}

@@ -18,6 +18,8 @@ import (
 
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
+
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 // quic makes the transport of a call over HTTP/3. A connection lasts as long as it.
@@ -129,6 +131,7 @@ func TestHTTP3SlowBackend(t *testing.T) {
 // TestHTTP3PortTaken protects whoever wonders why there is no HTTP/3: the listener
 // says so while it serves over TCP, and has it as soon as the port is free.
 func TestHTTP3PortTaken(t *testing.T) {
+	slow.Skip(t)
 	t.Parallel()
 	address := newAddress()
 	taken, err := net.ListenPacket("udp", net.JoinHostPort(address, strconv.Itoa(443+portOffset)))

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/test/port"
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 // TestEnvoyKilled protects against a proxy that stays away: it is back and
@@ -44,6 +45,7 @@ func TestEnvoyKilled(t *testing.T) {
 // TestEnvoyStandsStill protects against a proxy that is there and does nothing: the
 // status says so, and another one is there in the documented time.
 func TestEnvoyStandsStill(t *testing.T) {
+	slow.Skip(t)
 	t.Parallel()
 	s := startSite(t, nil)
 	pid := s.envoyPID(t)

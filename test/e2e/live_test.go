@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 // TestEditsUnderLoad protects the traffic of a route that is being edited: it is
@@ -45,6 +47,7 @@ func TestEditsUnderLoad(t *testing.T) {
 // TestAddsNeverAnswerWrong protects the order of updates: a route that is added
 // together with its brand-new Service answers 404 and then 200, nothing between.
 func TestAddsNeverAnswerWrong(t *testing.T) {
+	slow.Skip(t)
 	t.Parallel()
 	const adds = 300
 	s := startSite(t, nil)

@@ -19,6 +19,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 // tlsClient is a client of which a test decides how it speaks TLS.
@@ -195,6 +197,7 @@ func TestTLSVersionsAndKeys(t *testing.T) {
 // and its key are replaced every 500 ms for 20 s while 100 new connections come each
 // second.
 func TestCertificateRotation(t *testing.T) {
+	slow.Skip(t)
 	t.Parallel()
 	s := startSite(t, map[string]string{
 		"cert.yaml": mustSecret(t, "cert", "home.example"),
