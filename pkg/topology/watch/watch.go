@@ -29,7 +29,7 @@ func Network() []client.Object {
 // Run keeps a graph up to date with the objects in a cache until ctx ends. Which kinds, kinds
 // has an object of: those of [Network] and the policies'. changed is called after each
 // update, one at a time; the first time when all that there was is in the graph. An error
-// that it returns ends Run.
+// that it returns ends Run; one of a call that the end of ctx has cut short is none.
 //
 // The cache must be started, by its manager or by itself, and its scheme must have the
 // kinds.
@@ -69,7 +69,7 @@ func Run(ctx context.Context, c cache.Cache, scheme *runtime.Scheme, g *topology
 			}
 		}
 		ch, err := q.apply(g)
-		if err := errors.Join(err, ch.Err(), changed(ctx, ch)); err != nil {
+		if err := errors.Join(err, ch.Err(), changed(ctx, ch)); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
