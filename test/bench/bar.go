@@ -52,6 +52,13 @@ var limits = []bar{
 	{shape: controlPlaneKilled, metric: "envoy_restarts"},
 	{shape: envoyKilled, metric: "seconds", limit: 2},
 	{shape: envoyKilled, metric: "over_alone", limit: 1.5, routes: 20000},
+
+	{shape: requestPrice, metric: "jwt_added_ms", limit: 0.1, routes: pricedRoutes},
+	{shape: requestPrice, metric: "api-key_added_ms", limit: 0.1, routes: pricedRoutes},
+	{shape: requestPrice, metric: "password_added_ms", limit: 0.1, routes: pricedRoutes},
+	{shape: requestPrice, metric: "addresses_added_ms", limit: 0.1, routes: pricedRoutes},
+	{shape: requestPrice, metric: "expression_added_ms", limit: 0.1, routes: pricedRoutes},
+	{shape: requestPrice, metric: "local-limit_added_ms", limit: 0.1, routes: pricedRoutes},
 }
 
 // reading is a figure that a bar is for.

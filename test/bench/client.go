@@ -18,6 +18,7 @@ const requestTimeout = 5 * time.Second
 // would spend a multiple of the CPU, of which Envoy needs its share here.
 type client struct {
 	address string
+	header  string // a line to send beside the host; may be empty
 	conn    net.Conn
 	in      *bufio.Reader
 	out     []byte
@@ -58,7 +59,11 @@ func (c *client) try(host string) (answer, error) {
 	if err := c.conn.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
 		return answer{}, err
 	}
-	c.out = fmt.Appendf(c.out[:0], "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", host)
+	c.out = fmt.Appendf(c.out[:0], "GET / HTTP/1.1\r\nHost: %s\r\n", host)
+	if c.header != "" {
+		c.out = append(append(c.out, c.header...), "\r\n"...)
+	}
+	c.out = append(c.out, "\r\n"...)
 	if _, err := c.conn.Write(c.out); err != nil {
 		return answer{}, err
 	}

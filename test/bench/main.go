@@ -203,7 +203,11 @@ func measure(ctx context.Context, o options, log *slog.Logger, r *report) error 
 			return err
 		}
 	}
-	return nil
+	if len(o.shapes) > 0 && !slices.Contains(o.shapes, requestPrice) {
+		return nil
+	}
+	log.Info("with the real Envoy", "shape", requestPrice)
+	return b.prices(ctx)
 }
 
 // gatehouse returns the binary to measure, and builds one if none was named.

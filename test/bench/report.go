@@ -23,10 +23,12 @@ const (
 	controlPlaneKilled = "control-plane-killed"
 	envoyKilled        = "envoy-killed"
 	envoyAlone         = "envoy-alone"
+	requestPrice       = "request-price"
 )
 
 var shapes = []string{
 	pipelineBuild, coldStart, routeEdit, routeAdd, endpointChange, routeDelete, controlPlaneKilled, envoyKilled, envoyAlone,
+	requestPrice,
 }
 
 // result is one figure.
