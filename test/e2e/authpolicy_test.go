@@ -118,6 +118,10 @@ func TestAuthPolicyThroughEdits(t *testing.T) {
 			authPolicy("robots", onGateway, "authentication: {none: {apiKey: {secretRef: {name: nonesuch}}}}"),
 			authPolicy("robots", onGateway, needsOffice) + authPolicy("more", onHome, needsKeys),
 			authPolicy("robots", onGateway, needsKeys) + authPolicy("more", onHome, needsOffice),
+			authPolicy("robots", onGateway, "authorization: {asked: {external: {protocol: HTTP, backendRef: {name: nonesuch, port: 8080}}}}"),
+			authPolicy("robots", onGateway, "defaults: {strategy: merge, authorization: {asked: {when: request.method == 'GET', external: {protocol: GRPC, backendRef: {name: v1, port: 8080}}}}}"),
+			authPolicy("robots", onGateway, "overrides: {strategy: merge, "+needsOffice+"}") +
+				authPolicy("more", onHome, "authorization: {asked: {external: {protocol: HTTP, failureMode: Open, backendRef: {name: nonesuch, port: 8080}}}}"),
 		},
 		"keys.yaml": {
 			keysSecret("keys", "alice", "one"), keysSecret("keys", "bob", "two"), keysSecret("keys", "alice", "''"), keysSecret("other", "alice", "one"),
@@ -130,6 +134,12 @@ func TestAuthPolicyThroughEdits(t *testing.T) {
 			siteGateway("{name: http, port: 80, protocol: HTTP}"),
 			siteGateway("{name: http, port: 80, protocol: HTTP}", "{name: more, port: 80, protocol: HTTP, hostname: more.example}"),
 			siteGateway("{name: http, port: 80, protocol: HTTP}", "{name: other, port: 81, protocol: HTTP}"),
+		},
+		"limits.yaml": { // which never let anybody through
+			limitPolicy("limits", onGateway, "limits: {each: {rates: [{limit: 1000, window: 1s}], counters: [client.address]}}"),
+			limitPolicy("limits", onGateway, "limits: {each: {scope: Global, rates: [{limit: 1000, window: 1s}], counters: [auth.client]}}"),
+			limitPolicy("limits", onHome, "limits: {tokens: {scope: Global, onFailure: Deny, rates: [{limit: 10, window: 24h}], cost: {tokens: usage.total_tokens}}}"),
+			limitPolicy("limits", onHome, "limits: {each: {scope: Global, shadow: true, rates: [{limit: 1, window: 24h}]}}"), "",
 		},
 		"aside.yaml": {siteRoute("aside", "aside.example", "v1"), authPolicy("aside", "kind: HTTPRoute, name: nonesuch", needsKeys), ""},
 	}
