@@ -175,8 +175,14 @@ func (b *balancer) http2(stop <-chan struct{}, c *tally) {
 	}
 }
 
+// post sends a request that net/http can't send twice. If its connection was closing when its
+// turn came and nothing of it was sent, net/http gives up for want of a second body; it gets one.
 func post(client *http.Client) error {
-	resp, err := client.Post("http://edge", "text/plain", io.MultiReader(strings.NewReader("body")))
+	body := &sent{Reader: strings.NewReader("body")}
+	resp, err := client.Post("http://edge", "text/plain", body)
+	if err != nil && strings.Contains(err.Error(), "cannot rewind body") && !body.some.Load() {
+		return post(client)
+	}
 	if err != nil {
 		return err
 	}
@@ -186,6 +192,17 @@ func post(client *http.Client) error {
 	}
 	_, err = io.Copy(io.Discard, resp.Body)
 	return err
+}
+
+// sent is a body that tells whether some of it was asked for.
+type sent struct {
+	io.Reader
+	some atomic.Bool
+}
+
+func (s *sent) Read(p []byte) (int, error) {
+	s.some.Store(true)
+	return s.Reader.Read(p)
 }
 
 // A pod that is stopped under load costs no request, as long as it serves on for
