@@ -9,6 +9,8 @@
 // Invariants:
 //   - No object is removed because of a mistake or a half-written file: what can't be
 //     read, parsed or validated keeps its last valid version, and a problem says so.
+//   - A file is read soon after it was closed or renamed into place, and not while it is being
+//     written; a removal waits for what may belong to it (completeness).
 //   - The cost of a save is that of the documents that changed: others are
 //     recognised by the hash of their text, before any of it is decoded.
 //   - The first of two definitions of one object is used. The order is that of the

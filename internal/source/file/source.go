@@ -121,13 +121,17 @@ func (s *Source) readStdin() ([]byte, error) {
 // timing is how long things may take. Tests use shorter times.
 type timing struct {
 	settle    time.Duration // quiet after the last event before reading
-	maxSettle time.Duration // the same, when events don't end
+	complete  time.Duration // the same, if all that happened is that files became complete
+	apart     time.Duration // from one reading to the next of those
+	maxSettle time.Duration // the longest of both, when events don't end
 	poll      time.Duration // between scans where watching is not possible
 	check     time.Duration // between looks at the paths themselves
 }
 
 var defaultTiming = timing{
 	settle:    25 * time.Millisecond,
+	complete:  2 * time.Millisecond,
+	apart:     25 * time.Millisecond,
 	maxSettle: 500 * time.Millisecond,
 	poll:      2 * time.Second,
 	check:     5 * time.Second,

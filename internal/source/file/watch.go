@@ -28,6 +28,7 @@ type watches struct {
 	wanted map[string]bool            // directories of this walk
 	names  map[string]map[string]bool // single names that matter, by directory
 	whole  map[string]bool            // directories of which everything matters
+	ends   *completions               // nil where the system doesn't tell
 	err    error                      // the first failure: the caller polls from then on
 }
 
@@ -41,6 +42,7 @@ func (w *watches) end() {
 			_ = w.fs.Remove(path) // gone already, as a rule
 		}
 	}
+	w.ends.keep(w.wanted)
 }
 
 func (w *watches) dir(path string) {
@@ -63,6 +65,7 @@ func (w *watches) add(path string) {
 		return
 	}
 	w.wanted[path] = true
+	w.ends.add(path)
 	err := w.fs.Add(path)
 	if err != nil && w.err == nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.ENOTDIR) {
 		w.err = fmt.Errorf("watch %s: %w", path, err)
@@ -76,7 +79,7 @@ func (s *Source) Run(ctx context.Context, apply func(source.Batch)) error {
 	if slices.Contains(s.paths, stdinName) && !s.awaitStdin(ctx) {
 		return nil
 	}
-	r := &runner{state: newState(s), dirty: map[string]bool{}}
+	r := &runner{state: newState(s), dirty: map[string]bool{}, known: newCompleteness()}
 	defer r.close()
 	if k := openKeeper(s.stateDir, s.log); k != nil {
 		defer k.close()
@@ -85,7 +88,7 @@ func (s *Source) Run(ctx context.Context, apply func(source.Batch)) error {
 	if n, err := s.notify(); err != nil {
 		r.poll(err)
 	} else {
-		r.watch = &watches{fs: n}
+		r.watch = &watches{fs: n, ends: newCompletions()}
 	}
 	if err := r.scan(ctx, apply); err != nil {
 		return ended(ctx, err)
@@ -125,16 +128,19 @@ type runner struct {
 	*state
 	watch *watches // nil when polling
 	// What the next scan is to look at: everything, or these files.
-	all    bool
-	dirty  map[string]bool
-	first  time.Time // of the events gathered; zero when there are none
-	marks  []mark
-	wakeAt time.Time // when emptied files are to be looked at again; zero for none
+	all     bool
+	dirty   map[string]bool
+	known   completeness
+	first   time.Time // of the events gathered; zero when there are none
+	scanned time.Time // when the last scan ended
+	marks   []mark
+	wakeAt  time.Time // when emptied files are to be looked at again; zero for none
 }
 
 func (r *runner) close() {
 	if r.watch != nil {
 		_ = r.watch.fs.Close()
+		r.watch.ends.close()
 	}
 }
 
@@ -166,8 +172,9 @@ func (r *runner) scan(ctx context.Context, apply func(source.Batch)) error {
 	if err != nil {
 		return err
 	}
-	r.all, r.first, r.wakeAt = false, time.Time{}, time.Time{}
+	r.all, r.first, r.wakeAt, r.scanned = false, time.Time{}, time.Time{}, time.Now()
 	clear(r.dirty)
+	r.known.clear()
 	for _, f := range r.files {
 		if f.emptied != nil {
 			r.all, r.wakeAt = true, time.Now().Add(emptyGrace)
@@ -227,8 +234,9 @@ func (r *runner) loop(ctx context.Context, apply func(source.Batch)) error {
 		}
 		var events chan fsnotify.Event
 		var failures chan error
+		var completions <-chan completion
 		if r.watch != nil {
-			events, failures = r.watch.fs.Events, r.watch.fs.Errors
+			events, failures, completions = r.watch.fs.Events, r.watch.fs.Errors, r.watch.ends.told()
 		}
 		select {
 		case <-ctx.Done():
@@ -241,21 +249,25 @@ func (r *runner) loop(ctx context.Context, apply func(source.Batch)) error {
 			if r.note(event) {
 				settle.Reset(r.settleTime())
 			}
+		case c := <-completions:
+			if r.completed(c) {
+				settle.Reset(r.settleTime())
+			}
 		case err := <-failures:
 			// The usual failure is an overflow: events were lost, so everything is
 			// looked at.
 			r.log.Warn("events of files were lost, so all are read again", "error", err)
-			r.all = true
+			r.lost()
 			settle.Reset(r.settleTime())
 		case <-check.C:
 			r.save() // what could not be written before
 			if r.watch != nil && !slices.Equal(r.marks, r.markRoots()) {
-				r.all = true
+				r.lost()
 				settle.Reset(r.settleTime())
 			}
 		case <-poll.C:
 			if r.watch == nil {
-				r.all = true
+				r.lost()
 				settle.Reset(r.settleTime())
 			}
 		case <-settle.C:
@@ -266,16 +278,16 @@ func (r *runner) loop(ctx context.Context, apply func(source.Batch)) error {
 	}
 }
 
-// settleTime is how long to wait after an event: until it is quiet, but not for ever.
-func (r *runner) settleTime() time.Duration {
-	if r.first.IsZero() {
-		r.first = time.Now()
-	}
-	return max(0, min(r.timing.settle, r.timing.maxSettle-time.Since(r.first)))
-}
-
 // note reports whether an event matters, and remembers what to look at.
 func (r *runner) note(event fsnotify.Event) bool {
+	if !r.matters(event) {
+		return false
+	}
+	r.known.noted[event.Name] = true
+	return true
+}
+
+func (r *runner) matters(event fsnotify.Event) bool {
 	path := event.Name
 	if r.watch.wanted[path] {
 		// A watched directory itself went away or moved.
