@@ -73,12 +73,21 @@ func notAsked(when *exprpb.Expr) *rbacconfigv3.Policy {
 		Permissions: []*rbacconfigv3.Permission{{Rule: &rbacconfigv3.Permission_Any{Any: true}}},
 		Principals:  []*rbacconfigv3.Principal{anybody()},
 		Condition:   expression.Not(when),
-		CelConfig:   &corev3.CelExpressionConfig{EnableStringFunctions: true}, // for hosts
+		CelConfig:   expressionConfig,
 	}
 }
 
-// allow lets those pass whom one of some policies is for.
+// expressionConfig lets expressions tell hosts apart, which takes functions of texts.
+var expressionConfig = &corev3.CelExpressionConfig{EnableStringFunctions: true}
+
+// allow lets those pass whom one of some policies is for. Envoy reads the expressions of all of them
+// as it is told to by the first one that has some, so that all say the same.
 func allow(policies map[string]*rbacconfigv3.Policy) *rbacv3.RBAC {
+	for _, p := range policies {
+		if p.Condition != nil {
+			p.CelConfig = expressionConfig
+		}
+	}
 	return &rbacv3.RBAC{Rules: &rbacconfigv3.RBAC{Action: rbacconfigv3.RBAC_ALLOW, Policies: policies}}
 }
 

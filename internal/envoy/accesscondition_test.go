@@ -160,6 +160,7 @@ func TestEnvoyAccessByRequest(t *testing.T) {
 		guarded("/tenant", ir.AccessCondition{Headers: tenant}),
 		guarded("/both", ir.AccessCondition{Headers: append(tenant, ir.HeaderValues{Name: "x-z", Values: []string{"z"}})}),
 		guarded("/write", ir.AccessCondition{Name: "w", Headers: tenant, When: "request.method == 'POST'"}),
+		guarded("/host", ir.AccessCondition{Name: "h", Headers: tenant, When: "request.host == 'a.example'"}),
 	), b).start(t)
 	for _, c := range []struct {
 		method, path string
@@ -173,6 +174,7 @@ func TestEnvoyAccessByRequest(t *testing.T) {
 		{"GET", "/tenant", http.Header{"X-Tenant": {"ab"}}, 403}, {"GET", "/tenant", http.Header{"X_tenant": {"a"}}, 403},
 		{"GET", "/both", http.Header{"X-Tenant": {"a"}}, 403}, {"GET", "/both", http.Header{"X-Tenant": {"a"}, "X-Z": {"z"}}, 200},
 		{"GET", "/write", nil, 200}, {"POST", "/write", nil, 403}, {"POST", "/write", http.Header{"X-Tenant": {"b"}}, 200},
+		{"GET", "/host", nil, 403}, {"GET", "/host", http.Header{"X-Tenant": {"b"}}, 200},
 	} {
 		if a := r.do(t, c.method, "http://a.example"+c.path, c.header, nil); a.Status != c.want {
 			t.Errorf("%s %s with %v: %d, want %d", c.method, c.path, c.header, a.Status, c.want)
