@@ -121,7 +121,8 @@ var templateLabels = []string{appsv1.DefaultDeploymentUniqueLabelKey, appsv1.Con
 
 // readyOfNewest counts the ready pods of the newest template, of which there are updated
 // pods. Which template that is, only a ReplicaSet says, which isn't watched: it is the
-// last one of those with so many pods that a pod was made of first.
+// last one of those with so many pods that a pod was made of first. Of two in the same second
+// it is the one with fewer that are ready: a rollout isn't told to be further than it may be.
 func readyOfNewest(pods []*corev1.Pod, updated int) int32 {
 	type version struct {
 		pods, ready int
@@ -145,7 +146,10 @@ func readyOfNewest(pods []*corev1.Pod, updated int) int32 {
 	}
 	var newest *version
 	for _, v := range versions {
-		if v.pods == updated && (newest == nil || newest.first.Before(&v.first)) {
+		if v.pods != updated {
+			continue
+		}
+		if newest == nil || cmp.Or(v.first.Compare(newest.first.Time), cmp.Compare(newest.ready, v.ready)) > 0 {
 			newest = v
 		}
 	}

@@ -149,3 +149,23 @@ func (r *running) count() int {
 	defer r.mu.Unlock()
 	return r.told
 }
+
+// TestReadyOfNewestInOneSecond protects who edits twice in a second from the figure of the
+// former pods, and from one that changes by chance.
+func TestReadyOfNewestInOneSecond(t *testing.T) {
+	now := metav1.Now()
+	pod := func(hash string, ready corev1.ConditionStatus) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{CreationTimestamp: now, Labels: map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: hash}},
+			Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}},
+		}
+	}
+	pods := []*corev1.Pod{
+		pod("new", corev1.ConditionFalse), pod("new", corev1.ConditionTrue), pod("old", corev1.ConditionTrue), pod("old", corev1.ConditionTrue),
+	}
+	for range 100 { // the order of a map is another one each time
+		if n := readyOfNewest(pods, 2); n != 1 {
+			t.Fatalf("%d of the newest are ready, want 1", n)
+		}
+	}
+}
