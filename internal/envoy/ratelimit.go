@@ -44,9 +44,12 @@ const (
 // countsOfEach is how many counts each rate of a filter's limits has at most.
 func countsOfEach(limits []ir.RateLimit) int {
 	rates := 0
+	groups := map[string]bool{}
 	for i := range limits {
-		if len(limits[i].Counters) > 0 {
-			rates += len(limits[i].Rates)
+		l := &limits[i]
+		if name := countedName(l.Key, l.Counters); len(l.Counters) > 0 && !groups[name] {
+			groups[name] = true
+			rates += len(l.Rates)
 		}
 	}
 	return min(max(allCounts/max(rates, 1), leastCounts), maxCounts)
@@ -115,16 +118,26 @@ func LimitFilter(slot int, limits []ir.RateLimit) (*Resource, error) {
 		EnableRetryAfterHeader:          true,
 		RateLimitedAsResourceExhausted:  true,
 	}
+	names := map[string]bool{}
 	for i := range limits {
 		l := &limits[i]
+		name := countedName(l.Key, l.Counters)
+		if names[name] {
+			continue // it is there for another target of the policy
+		}
+		names[name] = true
 		for at, rate := range l.Rates {
 			d := &ratelimitv3.LocalRateLimitDescriptor{
-				Entries: []*ratelimitv3.RateLimitDescriptor_Entry{{Key: limitEntry, Value: countName(l.Key, at)}},
+				Entries: []*ratelimitv3.RateLimitDescriptor_Entry{{Key: limitEntry, Value: rateName(name, at)}},
 				TokenBucket: &typev3.TokenBucket{
 					MaxTokens: rate.Limit, TokensPerFill: wrapperspb.UInt32(rate.Limit), FillInterval: durationpb.New(rate.Window),
 				},
 			}
-			for n, c := range l.Counters { // without a value: each has a count of its own
+			// Without a value: each has a count of its own.
+			if len(l.Counters) > 0 {
+				d.Entries = append(d.Entries, &ratelimitv3.RateLimitDescriptor_Entry{Key: targetEntry})
+			}
+			for n, c := range l.Counters {
 				d.Entries = append(d.Entries, &ratelimitv3.RateLimitDescriptor_Entry{Key: counterEntry(n, c)})
 			}
 			m.Descriptors = append(m.Descriptors, d)
@@ -140,8 +153,22 @@ func LimitFilter(slot int, limits []ir.RateLimit) (*Resource, error) {
 // limitEntry is the part of a request's description that names a count.
 const limitEntry = "limit"
 
-// countName names the count of one of a limit's rates.
-func countName(k ir.RateLimitKey, rate int) string { return k.String() + "#" + strconv.Itoa(rate) }
+// targetEntry is the part of a request's description that says for which target of its policy a
+// limit with counters is in force.
+const targetEntry = "target"
+
+// countedName names the counts of a limit by which each proxy counts alone. Of one with counters it is
+// the same for all targets of its policy: these are one more counter. So a policy costs a proxy
+// the same whatever it is for, and what it is for can change without an edit of the filter.
+func countedName(k ir.RateLimitKey, counters []ir.Counter) string {
+	if len(counters) > 0 {
+		return k.Policy.String() + "/" + k.Limit
+	}
+	return k.String()
+}
+
+// rateName names the counts of one of a limit's rates.
+func rateName(limit string, rate int) string { return limit + "#" + strconv.Itoa(rate) }
 
 // addressEntry is what Envoy itself calls an address.
 const addressEntry = "masked_remote_address"
@@ -168,10 +195,14 @@ func counts(l *ir.RateLimits, domain string) (out []*routev3.RateLimit, err erro
 		if err != nil {
 			return nil, err
 		}
+		if len(counters) > 0 {
+			counters = append([]*routev3.RateLimit_Action{described(targetEntry, in.Key.Target())}, counters...)
+		}
 		for rate := range in.Rates {
+			name := rateName(countedName(in.Key, in.Counters), rate)
 			out = append(out, &routev3.RateLimit{
 				Stage:   wrapperspb.UInt32(uint32(RateLimitSlot(in.Key))), //nolint:gosec // less than the number of slots
-				Actions: append([]*routev3.RateLimit_Action{described(limitEntry, countName(in.Key, rate))}, counters...),
+				Actions: append([]*routev3.RateLimit_Action{described(limitEntry, name)}, counters...),
 			})
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,8 @@ func TestEnvoyRateLimits(t *testing.T) {
 	rates := limitNamed("rates", 5)
 	rates.Rates = append(rates.Rates, ir.Rate{Limit: 2, Window: time.Hour})
 	host := limitNamed("host", 3)
+	targets := [2]ir.RateLimit{twice("targets", ir.Counter{Of: ir.RequestHeader, Header: "x-tenant"}), twice("targets", ir.Counter{Of: ir.RequestHeader, Header: "x-tenant"})}
+	targets[1].Key.On.Name.Name = "other"
 	direct := limited("/direct", limitNamed("direct", 1))
 	direct.Backends, direct.Status = nil, http.StatusTeapot
 	rules := rulesOn("a.example",
@@ -68,7 +71,7 @@ func TestEnvoyRateLimits(t *testing.T) {
 		limited("/method", twice("method", ir.Counter{Of: ir.RequestMethod})),
 		limited("/host", twice("by-host", ir.Counter{Of: ir.RequestHost})),
 		limited("/pair", limitNamed("pair", 2, ir.Counter{Of: ir.RequestHeader, Header: "x-tenant"}, ir.Counter{Of: ir.RequestMethod})),
-		limited("/rates", rates), direct,
+		limited("/rates", rates), limited("/target/a", targets[0]), limited("/target/b", targets[1]), direct,
 		&ir.Rule{Match: prefix("/free"), Filters: ir.Filters{RateLimits: &ir.RateLimits{}}, Backends: to(b)},
 		&ir.Rule{Match: prefix("/"), Backends: to(b)},
 	)
@@ -126,6 +129,9 @@ func TestEnvoyRateLimits(t *testing.T) {
 		{"a host with a port", "/host", http.Header{"Host": {"a.example:81"}}, 0},
 		{"a pair", "/pair", tenant("a"), 2},
 		{"half a pair", "/pair", nil, 2},
+		{"a target of a policy", "/target/a", tenant("a"), 2},
+		{"another target", "/target/b", tenant("a"), 2},
+		{"another tenant of it", "/target/b", tenant("b"), 2},
 		{"the lower of two rates", "/rates", nil, 2},
 		{"a limit of the host", "/", nil, 3},
 		{"the host, once more", "/more", tenant("a"), 0},
@@ -292,10 +298,21 @@ func TestEveryConnectionManagerCounts(t *testing.T) {
 func TestCountsAreShared(t *testing.T) {
 	one := limitNamed("a", 1, ir.Counter{Of: ir.ClientAddress})
 	for n, want := range map[int]int{1: maxCounts, 2: maxCounts, 4: allCounts / 4, 100: leastCounts} {
-		if got := countsOfEach(slices.Repeat([]ir.RateLimit{one}, n)); got != want {
+		var limits []ir.RateLimit
+		for i := range n {
+			limits = append(limits, limitNamed(strconv.Itoa(i), 1, one.Counters...))
+		}
+		if got := countsOfEach(limits); got != want {
 			t.Errorf("%d limits have %d counts each, want %d", n, got, want)
 		}
 	}
+	one.Rates = append(one.Rates, one.Rates[0], one.Rates[0])
+	other := one
+	other.Key.On.Name.Name = "other"
+	if got := countsOfEach([]ir.RateLimit{one, other}); got != allCounts/3 {
+		t.Errorf("three rates for two targets have %d counts each", got)
+	}
+	one = limitNamed("a", 1, ir.Counter{Of: ir.ClientAddress})
 	if got := countsOfEach([]ir.RateLimit{one, limitNamed("b", 1), limitNamed("c", 1), limitNamed("d", 1)}); got != maxCounts {
 		t.Errorf("limits without counters take counts of others, which have %d", got)
 	}

@@ -108,7 +108,7 @@ func (f sharedFilter) config(l *ir.RateLimits, domain string) (*anypb.Any, error
 			return nil, err
 		}
 		for at, rate := range in.Global.Rates {
-			m.RateLimits = append(m.RateLimits, sharedCounts(countName(in.Key, at), in.Global, rate, counters)...)
+			m.RateLimits = append(m.RateLimits, sharedCounts(rateName(in.Key.String(), at), in.Global, rate, counters)...)
 		}
 	}
 	return pack(m)

@@ -18,11 +18,15 @@ type RateLimitKey struct {
 
 // String returns a name that no other limit has.
 func (k RateLimitKey) String() string {
-	out := k.Policy.String() + "/" + k.Limit + " on " + k.On.String()
+	return k.Policy.String() + "/" + k.Limit + " on " + k.Target()
+}
+
+// Target returns a name of what the policy targets that no other target has.
+func (k RateLimitKey) Target() string {
 	if k.Section != "" {
-		out += "/" + k.Section
+		return k.On.String() + "/" + k.Section
 	}
-	return out
+	return k.On.String()
 }
 
 // RateLimit is a limit by which each proxy counts alone, with all that it says.

@@ -11,10 +11,10 @@ import (
 )
 
 // maxCounted is how many rates with counters the RateLimitPolicies of a namespace may have, each
-// as often as its policy has targets: proxies keep thousands of counts for each of them, and look
+// once whatever its policy is for: proxies keep thousands of counts for each of them, and look
 // through all of them at each request that is counted. Those by which all proxies count together
-// are among them once each, with counters and without: a request is described by all of them, and
-// a service that is told of too many could judge none. Those of the older policies count.
+// are among them, with counters and without: a request is described by all of them, and a service
+// that is told of too many could judge none. Those of the older policies count.
 const maxCounted = 64
 
 // countedLimit is what a limit costs.
@@ -26,18 +26,11 @@ type countedLimit struct {
 // declareCounted declares which limits of a namespace are too many.
 func (g *Graph) declareCounted() {
 	counted := flow.Map("counted-limits", g.in.RateLimitPolicies,
-		func(c *flow.Ctx, k object.Name, o *v1alpha1.RateLimitPolicy, emit func(policyRule, countedLimit)) {
+		func(_ *flow.Ctx, k object.Name, o *v1alpha1.RateLimitPolicy, emit func(policyRule, countedLimit)) {
 			_, _, limits := rateLimits(o)
-			targets := len(o.Spec.TargetRefs)
-			if len(o.Spec.TargetSelectors) > 0 {
-				targets = len(InheritedTargets(o, g.Find(c)).Within().Targets)
-			}
 			for name, l := range limits.Limits {
-				switch {
-				case l.Scope == v1alpha1.GlobalScope || l.Cost != nil:
+				if l.Scope == v1alpha1.GlobalScope || l.Cost != nil || len(l.Counters) > 0 {
 					emit(policyRule{k, name}, countedLimit{len(l.Rates), o.CreationTimestamp.Time})
-				case len(l.Counters) > 0:
-					emit(policyRule{k, name}, countedLimit{len(l.Rates) * targets, o.CreationTimestamp.Time})
 				}
 			}
 		}, flow.Equal(flow.Same[countedLimit]))

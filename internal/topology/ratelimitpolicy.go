@@ -80,7 +80,7 @@ func rateLimitPolicy(name object.Name, o *v1alpha1.RateLimitPolicy, over map[pol
 	for _, of := range sortedKeys(limits.Limits) {
 		r.field = field + ".limits[" + of + "]"
 		if over[policyRule{name, of}] {
-			r.problem("", "is more than the %d rates with counters, times targets, and rates of scope Global that the RateLimitPolicies of a namespace may have", maxCounted)
+			r.problem("", "is more than the %d rates with counters or of scope Global that the RateLimitPolicies of a namespace may have", maxCounted)
 			continue
 		}
 		if limit, ok := r.limit(limits.Limits[of]); ok {

@@ -119,7 +119,7 @@ spec:
   %s
 `, name, namespace, year, limits))
 	}
-	const fit = maxCounted / 4 // two rates, two targets
+	const fit = maxCounted / 2 // two rates, whatever the targets are
 	for i := range fit + 1 {
 		policy("many", fmt.Sprintf("p-%02d", i), 2040-i) // the last is the oldest
 	}
@@ -137,6 +137,42 @@ spec:
 			} else if len(p.Asks) != want || p.Refused != nil {
 				t.Errorf("%s: %d limits are in force; %v", name, len(p.Asks), p.Refused)
 			}
+		}
+	})
+}
+
+// TestLimitOfManyRoutes protects that one limit with a counter may be for as many routes as its
+// policy selects, beside an older policy that has a good part of what a namespace may have.
+func TestLimitOfManyRoutes(t *testing.T) {
+	w := newWorld(settings{}.options())
+	objects := decode(t, `kind: RateLimitPolicy
+metadata: {name: old, namespace: many, creationTimestamp: "2019-01-01T00:00:00Z"}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: web}]
+  limits: {each: {rates: [{limit: 1, window: 1s}, {limit: 9, window: 1m}], counters: [client.address]}}
+---
+kind: RateLimitPolicy
+metadata: {name: p, namespace: many, creationTimestamp: "2020-01-01T00:00:00Z"}
+spec:
+  targetSelectors: [{group: gateway.networking.k8s.io, kind: HTTPRoute, matchLabels: {app: shop}}]
+  limits: {each: {rates: [{limit: 1, window: 1s}, {limit: 9, window: 1m}], counters: [client.address]}}
+`)
+	for i := range 2 * maxCounted {
+		objects = append(objects, decode(t, fmt.Sprintf(`kind: HTTPRoute
+metadata: {name: r-%03d, namespace: many, labels: {app: shop}}
+spec: {}
+`, i))...)
+	}
+	w.set(t, objects...)
+	w.engine.View(func(c *flow.Ctx) {
+		for name, p := range flow.All(c, w.graph.RateLimitPolicies) {
+			if len(p.Asks) != 1 || p.Refused != nil {
+				t.Errorf("%s: %d limits are in force; %v", name, len(p.Asks), p.Refused)
+			}
+		}
+		p, _ := flow.Get(c, w.graph.RateLimitPolicies, object.Name{Namespace: "many", Name: "p"})
+		if len(p.Targets) != 2*maxCounted {
+			t.Errorf("it is for %d routes", len(p.Targets))
 		}
 	})
 }
