@@ -90,7 +90,8 @@ type ExternalAuthHTTP struct {
 // ExternalAuthBody is how much of a request's body a service gets.
 type ExternalAuthBody struct {
 	// MaxSize is how many bytes a body may have. Requests with more are answered with 413. With 0
-	// no body is sent.
+	// no body is sent. With protocol GRPC it may be 3932160 at most, since services refuse messages of
+	// more than 4 MiB.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=16777216

@@ -18,6 +18,10 @@ const (
 	externalTimeout    = 10 * time.Second
 	maxExternalTimeout = time.Minute
 	maxExternalBody    = 16 << 20 // bytes that wait in memory
+
+	// Services of gRPC refuse messages of more than 4 MiB unless they are told otherwise, and a proxy takes
+	// that for a failure. A message has the body and what else there is to say of a request.
+	maxExternalMessage = 4<<20 - 256<<10
 )
 
 // external reads which service is asked. Where it can't be, there is a problem.
@@ -34,8 +38,11 @@ func (r *authReader) external(in *v1alpha1.ExternalAuth) *ir.External {
 		}
 	}
 	if b := in.ForwardBody; b != nil {
-		if b.MaxSize < 0 || b.MaxSize > maxExternalBody {
+		switch {
+		case b.MaxSize < 0 || b.MaxSize > maxExternalBody:
 			r.problem(".external.forwardBody.maxSize", "is %d; it must be from 0 to %d", b.MaxSize, maxExternalBody)
+		case b.MaxSize > maxExternalMessage && in.Protocol == gwv1.HTTPRouteExternalAuthGRPCProtocol:
+			r.problem(".external.forwardBody.maxSize", "is %d; with protocol GRPC it must be from 0 to %d, since services refuse longer messages", b.MaxSize, maxExternalMessage)
 		}
 		out.MaxBody = uint32(max(b.MaxSize, 0)) //nolint:gosec // it is not negative
 	}

@@ -34,6 +34,8 @@ func TestExternalRules(t *testing.T) {
 		"another's fields": {"protocol: HTTP, grpc: {}, backendRef: {name: auth, port: 80}", nil, "", "external has fields of another protocol than HTTP"},
 		"a long time":      {"protocol: HTTP, timeout: 2m, backendRef: {name: auth, port: 80}", nil, "", `external.timeout is "2m"; it must be from 1ms to 1m`},
 		"a large body":     {"protocol: HTTP, forwardBody: {maxSize: 16777217}, backendRef: {name: auth, port: 80}", nil, "", "forwardBody.maxSize is 16777217"},
+		"no message":       {"protocol: GRPC, failureMode: Open, forwardBody: {maxSize: 4194304}, backendRef: {name: auth, port: 80}", nil, "", "forwardBody.maxSize is 4194304; with protocol GRPC it must be from 0 to 3932160"},
+		"a large message":  {"protocol: GRPC, failureMode: Open, forwardBody: {maxSize: 3932160}, backendRef: {name: auth, port: 80}", nil, "default/auth:80/grpc", ""},
 		"another mode":     {"protocol: HTTP, failureMode: Ajar, backendRef: {name: auth, port: 80}", nil, "", `failureMode is "Ajar"`},
 		"a path upwards":   {"protocol: HTTP, http: {path: /a/%2e./b}, backendRef: {name: auth, port: 80}", nil, "", "http.path is"},
 		"a header of the transport": {
