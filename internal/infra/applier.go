@@ -272,14 +272,17 @@ func (a *Applier) sync(ctx context.Context, c cache.Cache, gateway object.Name) 
 		a.reportServing(gateway, move.serving)
 	}
 	if g.Held {
+		// What counts stays as well, and what policies ask of it isn't known here.
+		err := a.reportCounting(ctx, c, g, &state)
 		a.report(gateway, state)
-		return a.renewAuthorities(ctx, c, g, o.Authorities)
+		return errors.Join(err, a.renewAuthorities(ctx, c, g, o.Authorities))
 	}
 	objects, err := Render(o, g)
 	if err != nil {
 		state.Problem = err.Error()
+		err := a.reportCounting(ctx, c, g, &state)
 		a.report(gateway, state)
-		return nil // until the parameters change
+		return err // else until the parameters change
 	}
 	applied, err := a.applyAll(ctx, c, g, objects)
 	if len(applied) > 0 {
@@ -293,9 +296,7 @@ func (a *Applier) sync(ctx context.Context, c cache.Cache, gateway object.Name) 
 		state.Waiting, state.Rollout = a.waiting(gateway, workload), a.rollout(gateway, workload)
 	}
 	if g.Limits {
-		why, found := a.counting(ctx, c, g)
-		err = errors.Join(err, found)
-		state.Counting, state.NotCounting = why == "" && found == nil, why
+		err = errors.Join(err, a.reportCounting(ctx, c, g, &state))
 	}
 	if pruned := a.prune(ctx, c, g, objects, workload != nil && ready(workload), move == nil); pruned != nil {
 		err = errors.Join(err, pruned)

@@ -136,6 +136,13 @@ func (f *fleet) limitsTemplate() corev1.PodTemplateSpec {
 	}
 }
 
+// reportCounting says in a state whether requests for a Gateway are counted.
+func (a *Applier) reportCounting(ctx context.Context, c cache.Cache, g *Gateway, state *State) error {
+	why, err := a.counting(ctx, c, g)
+	state.Counting, state.NotCounting = why == "" && err == nil, why
+	return err
+}
+
 // counting says why nobody counts requests for a Gateway; empty where somebody does.
 func (a *Applier) counting(ctx context.Context, c cache.Cache, g *Gateway) (string, error) {
 	want := &appsv1.Deployment{

@@ -34,6 +34,15 @@ func testLimits(t *testing.T, at *applierTest) {
 		s := a.state(plain.Name)
 		return s != nil && s.Counting && s.NotCounting == ""
 	})
+
+	// While the Gateway is held what counts stays, and whoever asks is told of it.
+	held := &Gateway{Name: plain.Name, UID: plain.UID, Class: plain.Class, Held: true}
+	b := at.start()
+	b.Set(held)
+	at.await("that it counts for a Gateway that is held", func() bool {
+		s := b.state(plain.Name)
+		return s != nil && s.Counting && s.NotCounting == ""
+	})
 	at.must(at.Delete(t.Context(), limits))
 	at.await("what counts once more", func() bool {
 		again := &appsv1.Deployment{}
