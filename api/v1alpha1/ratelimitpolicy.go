@@ -138,8 +138,8 @@ type RateLimit struct {
 	Cost *RateLimitCost `json:"cost,omitempty"`
 
 	// OnFailure is what becomes of requests while what counts for all proxies can't be
-	// reached: Allow, the default, or Deny, by which they are answered with 503. It needs the
-	// scope Global.
+	// reached: Allow, the default, or Deny, by which they are answered with 503. Limits of one request
+	// are judged together, so that Deny of any of them is for all. It needs the scope Global.
 	//
 	// +optional
 	OnFailure RateLimitFailure `json:"onFailure,omitempty"`

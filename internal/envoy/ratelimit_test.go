@@ -12,6 +12,7 @@ import (
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	localratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/local_ratelimit/v3"
+	sharedlimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ratelimit/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -336,6 +337,42 @@ func TestLimitsAreSpread(t *testing.T) {
 	for slot := 1; slot < RateLimitSlots; slot++ {
 		if counts[slot] < 1000/RateLimitSlots/2 {
 			t.Errorf("filter %d has %d of 1000 limits", slot, counts[slot])
+		}
+	}
+}
+
+// All limits of a level by which proxies count together are judged by one call, so that none is charged
+// for what another one refuses. It fails closed where any of them does.
+func TestSharedLimitsAreOneCall(t *testing.T) {
+	shared := func(deny ...bool) *ir.RateLimits {
+		out := countedBy(limitNamed("local", 1))
+		for i, d := range deny {
+			c := countedBy(limitNamed(strconv.Itoa(i), 1)).Counted[0]
+			c.Global = &ir.GlobalLimit{Rates: []ir.Rate{{Limit: 1, Window: time.Hour}}, Deny: d}
+			out.Counted = append(out.Counted, c)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		limits *ir.RateLimits
+		calls  [2]int // descriptions in that of the open filter, and in that of the closed one
+	}{
+		{shared(), [2]int{0, 0}}, {shared(false, false), [2]int{2, 0}}, {shared(true), [2]int{0, 1}}, {shared(false, true), [2]int{0, 2}},
+	} {
+		for i, f := range sharedFilters {
+			packed, err := f.config(c.limits, "a.example")
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := &sharedlimitv3.RateLimitPerRoute{}
+			if packed != nil {
+				if err := packed.UnmarshalTo(m); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := len(m.RateLimits); got != c.calls[i] || (got > 0) != f.isAsked(c.limits) {
+				t.Errorf("%s: %d descriptions, want %d", f.name, got, c.calls[i])
+			}
 		}
 	}
 }

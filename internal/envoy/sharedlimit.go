@@ -33,7 +33,9 @@ import (
 // RateLimitCluster is the one that the service is in. Each proxy starts with it.
 const RateLimitCluster = "gatehouse-limits"
 
-// A sharedFilter asks the service, and lets requests pass or not if that does not answer.
+// A sharedFilter asks the service, and lets requests pass or not if that does not answer. A level
+// needs one of them at most: all its limits are judged by one call, so that none is charged for
+// what another one refuses. Where any of them lets nothing pass that can't be counted, nothing passes.
 type sharedFilter struct {
 	name string
 	deny bool
@@ -82,12 +84,19 @@ func setSharedLimits(set func(name string, here bool, config *anypb.Any, around 
 	return nil
 }
 
-// isAsked reports whether the filter is needed for limits.
+// isAsked reports whether the filter is the one for the limits of a level.
 func (f sharedFilter) isAsked(l *ir.RateLimits) bool {
-	return l != nil && slices.ContainsFunc(l.Counted, func(c ir.Counted) bool { return f.has(&c) })
+	if l == nil {
+		return false
+	}
+	asked, deny := false, false
+	for i := range l.Counted {
+		if g := l.Counted[i].Global; g != nil {
+			asked, deny = true, deny || g.Deny
+		}
+	}
+	return asked && deny == f.deny
 }
-
-func (f sharedFilter) has(in *ir.Counted) bool { return in.Global != nil && in.Global.Deny == f.deny }
 
 // config is how requests are described to the service: for each limit once for each of its rates,
 // and twice where the answer says what it has cost. What is left is looked at before then, and
@@ -100,7 +109,7 @@ func (f sharedFilter) config(l *ir.RateLimits, domain string) (*anypb.Any, error
 	m := &ratelimitv3.RateLimitPerRoute{}
 	for i := range l.Counted {
 		in := &l.Counted[i]
-		if !f.has(in) {
+		if in.Global == nil {
 			continue
 		}
 		counters, err := counterActions(in.Counters, domain)
