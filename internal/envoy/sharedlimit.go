@@ -2,21 +2,14 @@ package envoy
 
 import (
 	"slices"
-	"strings"
 	"time"
 
-	mutationrulesv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	ratelimitconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/ratelimit/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	jsonparserv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/content_parsers/json/v3"
 	filterchainv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/filter_chain/v3"
-	headermutationv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
-	jsonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/json_to_metadata/v3"
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ratelimit/v3"
-	ssev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/sse_to_metadata/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -140,77 +133,4 @@ func sharedCounts(name string, g *ir.GlobalLimit, rate ir.Rate, counters []*rout
 		ApplyOnStreamDone: true,
 		HitsAddend:        &routev3.RateLimit_HitsAddend{Format: "%DYNAMIC_METADATA(" + usageSlot + ":" + usageKey(g.Tokens) + ")%"},
 	}}
-}
-
-// usageSlot is the place in the chain for the filters that read in answers what these have cost,
-// and the name under which they write it down.
-const usageSlot = "gatehouse.usage"
-
-func usageKey(path []string) string { return strings.Join(path, ".") }
-
-// usages are the paths that the limits of a level read in answers, sorted.
-func usages(l *ir.RateLimits) (paths [][]string) {
-	if l == nil {
-		return nil
-	}
-	for i := range l.Counted {
-		if g := l.Counted[i].Global; g != nil && len(g.Tokens) > 0 {
-			paths = append(paths, g.Tokens)
-		}
-	}
-	slices.SortFunc(paths, slices.Compare[[]string])
-	return slices.CompactFunc(paths, slices.Equal[[]string])
-}
-
-// jsonTypes are the content types of documents of JSON, with parameters or without.
-const jsonTypes = `(?i)application/([^;]+\+)?json\s*(;.*)?`
-
-// maxEvent is how long an event of a stream may be that is looked into.
-const maxEvent = 1 << 20
-
-// usage reads in answers, of one document or a stream of events, what they have cost.
-func usage(paths [][]string) (*anypb.Any, error) {
-	if len(paths) == 0 {
-		return nil, nil
-	}
-	var rules []*jsonv3.JsonToMetadata_Rule
-	var parsed []*jsonparserv3.JsonContentParser_RuleConfig
-	for _, path := range paths {
-		rule := &jsonv3.JsonToMetadata_Rule{OnPresent: &jsonv3.JsonToMetadata_KeyValuePair{
-			MetadataNamespace: usageSlot, Key: usageKey(path), Type: jsonv3.JsonToMetadata_NUMBER,
-		}}
-		for _, name := range path {
-			rule.Selectors = append(rule.Selectors, &jsonv3.JsonToMetadata_Selector{Selector: &jsonv3.JsonToMetadata_Selector_Key{Key: name}})
-		}
-		rules = append(rules, rule)
-		parsed = append(parsed, &jsonparserv3.JsonContentParser_RuleConfig{Rule: rule})
-	}
-	parser, err := pack(&jsonparserv3.JsonContentParser{Rules: parsed})
-	if err != nil {
-		return nil, err
-	}
-	out := &filterchainv3.FilterChainConfigPerRoute{FilterChain: &filterchainv3.FilterChain{}}
-	for _, f := range []struct {
-		name string
-		m    message
-	}{
-		// What an answer has cost can be read in plain answers only.
-		{"plain", &headermutationv3.HeaderMutation{Mutations: &headermutationv3.Mutations{RequestMutations: []*mutationrulesv3.HeaderMutation{{
-			Action: &mutationrulesv3.HeaderMutation_Remove{Remove: "accept-encoding"},
-		}}}}},
-		{"document", &jsonv3.JsonToMetadata{ResponseRules: &jsonv3.JsonToMetadata_MatchRules{
-			Rules: rules, AllowContentTypesRegex: &matcherv3.RegexMatcher{Regex: jsonTypes},
-		}}},
-		{"events", &ssev3.SseToMetadata{ResponseRules: &ssev3.SseToMetadata_ProcessingRules{
-			ContentParser: &corev3.TypedExtensionConfig{Name: "envoy.content_parsers.json", TypedConfig: parser},
-			MaxEventSize:  wrapperspb.UInt32(maxEvent),
-		}}},
-	} {
-		config, err := pack(f.m)
-		if err != nil {
-			return nil, err
-		}
-		out.FilterChain.Filters = append(out.FilterChain.Filters, &corev3.TypedExtensionConfig{Name: f.name, TypedConfig: config})
-	}
-	return pack(out)
 }

@@ -150,13 +150,14 @@ func TestSharedLimitsOutOfReach(t *testing.T) {
 // for those who take that.
 func usageServer(t *testing.T) (port int) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Accept-Encoding") != "" {
+		if r.Header.Get("Accept-Encoding") != "" || r.FormValue("packed") != "" {
 			w.Header().Set("Content-Encoding", "gzip") // and it is not, which nobody can read
 		}
+		length, _ := strconv.Atoi(r.FormValue("length"))
 		usage := fmt.Sprintf(`"usage": {"prompt_tokens": 1, "total_tokens": %s}`, r.FormValue("cost"))
 		if r.FormValue("stream") == "" {
 			w.Header().Set("Content-Type", cmp.Or(r.FormValue("type"), "application/json"))
-			_, _ = fmt.Fprintf(w, `{"choices": [{"message": "hello"}], %s}`, usage)
+			_, _ = fmt.Fprintf(w, `{"choices": [{"message": "%s"}], %s}`, strings.Repeat("x", length), usage)
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -182,7 +183,7 @@ func TestTokenLimit(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]string{
 		"document.example": "", "parameters.example": "&type=Application/JSON;charset=utf-8", "vendor.example": "&type=application/vnd.api%2Bjson",
-		"stream.example": "&stream=1",
+		"stream.example": "&stream=1", "long.example": "&length=1000000", // which no buffer has
 	}
 	routes := httpBackend.leading(siteNamespace, "model", usageServer(t))
 	for host := range kinds {
@@ -212,6 +213,20 @@ func TestTokenLimit(t *testing.T) {
 		}
 		s.settles(t, at("0"), "", http.StatusTooManyRequests)
 	}
+}
+
+// TestTokenLimitOfPackedAnswers protects that answers that can't be read aren't for nothing: they
+// cost as many tokens as they have bytes.
+func TestTokenLimitOfPackedAnswers(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, map[string]string{"model.yaml": httpBackend.leading(siteNamespace, "model", usageServer(t)) + siteRoute("model", "model.example", "model")})
+	s.write(t, "limits.yaml", limitPolicy("tokens", onGateway, "limits: {all: {cost: {tokens: usage.total_tokens}, rates: [{limit: 1000, window: 24h}]}}"))
+	s.says(t, "RateLimitPolicy tokens", "All rules of the policy are in force")
+	const at = "http://model.example/?cost=1&packed=1"
+	if o := s.answer(t, at+"&length=2000", "", nil); o.status != http.StatusOK {
+		t.Fatalf("the first answer is %d", o.status)
+	}
+	s.settles(t, at, "", http.StatusTooManyRequests)
 }
 
 // linesWith are the lines of a text that have something.
