@@ -50,7 +50,7 @@ func TestMetrics(t *testing.T) {
 	want := map[string]float64{
 		"checks_total passed": 2, "checks_total refused": 1, "checks_total malformed": 1, "checks_total failed": 0,
 		"charges_total": 1, "charged_hits_total": 7, "counts": 3, "evicted_total": 0, "check_seconds": 4,
-		"over_total a": 1, "shadowed_total b": 2,
+		"over_total a": 1, "shadowed_total b": 2, "failing": 0,
 	}
 	if diff := cmp.Diff(want, gather(t, s)); diff != "" {
 		t.Error(diff)

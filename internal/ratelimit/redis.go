@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,8 +59,9 @@ type RedisOptions struct {
 // A request is one call of a script, which is atomic. It is never sent twice to a single
 // server: who knows whether it was charged? In a cluster, one whose node has failed may be.
 type Redis struct {
-	client redis.UniversalClient
-	prefix string
+	client    redis.UniversalClient
+	prefix    string
+	addresses string // for people
 }
 
 // NewRedis returns a store. It does not connect before it is used, and a server that is
@@ -88,7 +90,7 @@ func NewRedis(o RedisOptions) (*Redis, error) {
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
-	return &Redis{client: client, prefix: redisPrefix(o.Gateway)}, nil
+	return &Redis{client: client, prefix: redisPrefix(o.Gateway), addresses: strings.Join(o.Addresses, ", ")}, nil
 }
 
 // redisPrefix returns what a Gateway's keys begin with. The braces are a hash tag: a cluster
@@ -114,10 +116,10 @@ func (r *Redis) Take(ctx context.Context, hits []Hit, verdicts []Verdict) (bool,
 	}
 	answer, err := redisScript.Run(context.WithoutCancel(ctx), r.client, keys, args...).Int64Slice()
 	if err != nil {
-		return false, fmt.Errorf("count in Redis: %w", err)
+		return false, fmt.Errorf("count in Redis at %s: %w", r.addresses, err)
 	}
 	if len(answer) != 1+3*len(hits) {
-		return false, fmt.Errorf("count in Redis: %d numbers for %d hits", len(answer), len(hits))
+		return false, fmt.Errorf("count in Redis at %s: %d numbers for %d hits", r.addresses, len(answer), len(hits))
 	}
 	for i := range hits {
 		a := answer[1+3*i:]

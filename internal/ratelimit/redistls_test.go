@@ -4,7 +4,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"math/big"
@@ -58,20 +57,37 @@ func TestRedisTLSAndUser(t *testing.T) {
 		"--tls-ca-cert-file", certFile, "--tls-auth-clients", "no",
 		"--user"}, strings.Fields("gatehouse on >a-password ~gatehouse:* "+redisPermissions)...)...)
 
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(certificate)
+	secret := t.TempDir()
+	keep := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(secret, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep("username", "gatehouse\n")
+	keep("password", "a-password\n")
+	keep("ca.crt", string(certificate))
+	credentials, err := CredentialsIn(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
-		roots *x509.CertPool
-		fails bool
+		name, authorities string
+		fails             bool
 	}{
-		"verified": {roots, false},
-		"foreign":  {x509.NewCertPool(), true},
+		"verified":     {"127.0.0.1", "ca.crt", false},
+		"another name": {"redis.example", "ca.crt", true},
+		"the system's": {"127.0.0.1", "", true},
 	} {
-		store, err := NewRedis(RedisOptions{
-			Gateway: gatewayName, Addresses: []string{address},
-			Credentials: func() (string, string) { return "gatehouse", "a-password" },
-			TLS:         &tls.Config{RootCAs: c.roots},
-		})
+		file := ""
+		if c.authorities != "" {
+			file = filepath.Join(secret, c.authorities)
+		}
+		config, err := VerifiedBy(file, c.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store, err := NewRedis(RedisOptions{Gateway: gatewayName, Addresses: []string{address}, Credentials: credentials, TLS: config})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,6 +98,51 @@ func TestRedisTLSAndUser(t *testing.T) {
 				t.Errorf("%s: hit %d: refused %v, %v", name, i, refused, err)
 			}
 		}
+	}
+	if _, err := VerifiedBy(filepath.Join(secret, "password"), "127.0.0.1"); err == nil {
+		t.Error("a password is an authority")
+	}
+}
+
+// A password that is replaced is taken with the next connection, and one that can't be read is
+// what it was.
+func TestRedisCredentials(t *testing.T) {
+	secret := t.TempDir()
+	if _, err := CredentialsIn(secret); err == nil {
+		t.Error("there are credentials in an empty directory")
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(secret, "password"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("")
+	if _, err := CredentialsIn(secret); err == nil {
+		t.Error("an empty password is one")
+	}
+	write("before")
+	credentials, err := CredentialsIn(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := startRedis(t, "--requirepass", "after")
+	store, err := NewRedis(RedisOptions{Gateway: gatewayName, Addresses: []string{server.address}, Credentials: credentials})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	hits := []Hit{hit("a", 9, time.Hour, 1)}
+	if _, err := store.Take(t.Context(), hits, make([]Verdict, 1)); err == nil || strings.Contains(err.Error(), "before") {
+		t.Errorf("with the former password: %v", err)
+	}
+	write("after")
+	take(t, store, hits...)
+	if err := os.Remove(filepath.Join(secret, "password")); err != nil {
+		t.Fatal(err)
+	}
+	if user, password := credentials(); user != "" || password != "after" {
+		t.Errorf("without the file: %q, %q", user, password)
 	}
 }
 

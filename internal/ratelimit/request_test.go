@@ -103,9 +103,8 @@ func TestMalformedLogIsBounded(t *testing.T) {
 
 // The store's words are for the log: a proxy learns that it failed.
 func TestStoreFails(t *testing.T) {
-	s := newServer(t, failing{})
 	var log bytes.Buffer
-	s.log = slog.New(slog.NewTextHandler(&log, nil))
+	s := New(Options{Gateway: gatewayName, Store: failing{}, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	client := dial(t, s)
 	_, err := client.ShouldRateLimit(t.Context(), check(desc("a", "1/1h")))
 	if status.Code(err) != codes.Unavailable || strings.Contains(err.Error(), "192.0.2.1") {

@@ -55,7 +55,8 @@ type Server struct {
 	metrics *metrics
 	buffers sync.Pool // of *buffer
 
-	malformed, failed rate.Sometimes // log lines
+	malformed rate.Sometimes // log lines
+	outage    outage
 }
 
 // buffer is what a request needs while it is judged.
@@ -66,15 +67,17 @@ type buffer struct {
 
 // New returns a server.
 func New(o Options) *Server {
-	return &Server{
+	s := &Server{
 		store:     o.Store,
 		log:       o.Log,
 		gateway:   o.Gateway,
 		metrics:   newMetrics(o.Gateway.String(), o.Store),
 		buffers:   sync.Pool{New: func() any { return new(buffer) }},
 		malformed: rate.Sometimes{First: 1, Interval: logInterval},
-		failed:    rate.Sometimes{First: 1, Interval: logInterval},
+		outage:    outage{log: o.Log, gateway: o.Gateway},
 	}
+	s.metrics.collectors = append(s.metrics.collectors, s.outage.collector())
+	return s
 }
 
 // Serve serves whoever dials the listener, which must be reachable for the Gateway's
@@ -128,6 +131,7 @@ func (s *Server) ShouldRateLimit(ctx context.Context, req *ratelimitv3.RateLimit
 	if err != nil {
 		return nil, s.fail(ctx, err)
 	}
+	s.outage.answers()
 	s.metrics.count(req, b, refused, time.Since(began))
 	return answer(b, refused), nil
 }
@@ -138,9 +142,7 @@ func (s *Server) fail(ctx context.Context, err error) error {
 		return status.FromContextError(ctx.Err()).Err() // nobody waits for it
 	}
 	s.metrics.failures.Inc()
-	s.failed.Do(func() {
-		s.log.Error("The store of rate limits fails", "gateway", s.gateway, "error", err)
-	})
+	s.outage.fails(err)
 	return status.Error(codes.Unavailable, "the store of rate limits fails")
 }
 
