@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"strconv"
 	"sync"
@@ -14,16 +16,26 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
 	identity "github.com/gatehouse-dev/gatehouse/internal/identity/client"
+	"github.com/gatehouse-dev/gatehouse/internal/listen"
 	"github.com/gatehouse-dev/gatehouse/internal/ratelimit"
 )
 
 type limitsFlags struct {
 	memberFlags
+	redis  redisFlags
 	listen string
+}
+
+func (f *limitsFlags) check() error {
+	if err := f.memberFlags.check(); err != nil {
+		return err
+	}
+	return f.redis.check()
 }
 
 func newLimits() *cobra.Command {
@@ -38,12 +50,14 @@ such limits.
 It gets a short-lived certificate for the pod from the controller, and counts for whoever
 has one of a proxy of the same Gateway. Requests say themselves what they are counted by,
 so it needs no configuration, and no controller but for its certificate. Counts are in its
-memory: they begin anew when it ends.`,
+memory: they begin anew when it ends. Or they are in a Redis or Valkey, which several of these
+share. While that one does not answer, the onFailure of each limit decides.`,
 		Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runLimits(cmd.Context(), f) },
 	}
 	fl := cmd.Flags()
 	f.add(fl, "the Gateway whose proxies count here")
+	f.redis.add(fl)
 	fl.StringVar(&f.listen, "listen", ":19002", "address for the proxies")
 	environment(cmd)
 	return cmd
@@ -59,24 +73,29 @@ func runLimits(ctx context.Context, f limitsFlags) error {
 	if err != nil {
 		return err
 	}
-	health, err := net.Listen("tcp", f.health)
+	counts, err := f.redis.store(f.name)
+	if err != nil {
+		return err
+	}
+	defer counts.Close()
+	refused := newRefused(f.gateway, log)
+	health, err := listen.TCP(f.health, refused.counted(probeLimits, f.health))
 	if err != nil {
 		return fmt.Errorf("--health: %w", err)
 	}
 	defer health.Close()
-	lis, err := net.Listen("tcp", f.listen)
+	lis, err := listen.TCP(f.listen, refused.counted(proxyLimits, f.listen))
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
-	log.Info("starting", "version", version, "gateway", f.gateway)
-	counts := ratelimit.NewMemory()
-	defer counts.Close()
+	log.Info("starting", "version", version, "gateway", f.gateway, "redis", f.redis.address)
 	counting := ratelimit.New(ratelimit.Options{Gateway: f.name, Store: counts, Log: log})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(client.Collectors()...)
-	registry.MustRegister(counting)
-	probes := limitsHealth(client.Ready(), registry)
+	registry.MustRegister(counting, refused.count)
+	reached := make(chan struct{})
+	probes := limitsHealth(client.Ready(), reached, registry)
 
 	life, end := context.WithCancel(ctx)
 	var beside sync.WaitGroup
@@ -84,6 +103,11 @@ func runLimits(ctx context.Context, f limitsFlags) error {
 	defer end()
 	beside.Go(func() { client.Run(life) })
 	beside.Go(func() { _ = probes.Serve(health) })
+	beside.Go(func() {
+		if counting.Reach(life) == nil {
+			close(reached)
+		}
+	})
 	defer probes.Close()
 	config := client.LimitsTLS(f.name.Namespace, f.name.Name)
 	err = counting.Serve(life, lis, grpc.Creds(credentials.NewTLS(config)), grpc.ConnectionTimeout(handshakeTime))
@@ -94,18 +118,72 @@ func runLimits(ctx context.Context, f limitsFlags) error {
 // handshakeTime is how long a proxy may take to show who it is.
 const handshakeTime = 5 * time.Second
 
-// limitsHealth answers for the health of what counts: it is ready once proxies can know it.
-func limitsHealth(certified <-chan struct{}, registry *prometheus.Registry) *http.Server {
+// Whoever reaches the pod reaches its ports. A proxy has a connection for each of its workers, and
+// proxies on the network of their nodes share an address. The others are short.
+var (
+	proxyLimits = listen.Limits{Total: 16384, PerAddress: 4096}
+	probeLimits = listen.Limits{Total: 256, PerAddress: 32}
+)
+
+// refusedConnections tells of connections beyond a bound.
+type refusedConnections struct {
+	count *prometheus.CounterVec
+	log   *slog.Logger
+	lines rate.Sometimes
+}
+
+func newRefused(gateway string, log *slog.Logger) *refusedConnections {
+	return &refusedConnections{
+		count: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gatehouse_limits_connections_refused_total", ConstLabels: prometheus.Labels{"gateway": gateway},
+			Help: "Connections that were closed at once since there are too many, by whose: total or per-address.",
+		}, []string{"bound"}),
+		log: log, lines: rate.Sometimes{First: 20, Interval: time.Second},
+	}
+}
+
+// counted are limits of which each refusal is told.
+func (r *refusedConnections) counted(limits listen.Limits, address string) listen.Limits {
+	limits.Refused = func(source netip.Addr, why listen.Reason) {
+		r.count.WithLabelValues(string(why)).Inc()
+		r.lines.Do(func() {
+			r.log.Warn("connection refused: there are too many", "address", address, "source", source, "bound", string(why))
+		})
+	}
+	return limits
+}
+
+// limitsHealth answers for the health of what counts: it is ready once proxies can know it, and
+// once the counts are there. It stays ready when Redis fails, since nobody else could count then.
+func limitsHealth(certified, reached <-chan struct{}, registry *prometheus.Registry) *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		select {
-		case <-certified:
-			fmt.Fprintln(w, "ok")
-		default:
+		if !isClosed(certified) {
 			http.Error(w, "there is no certificate from the controller yet", http.StatusServiceUnavailable)
+			return
 		}
+		if !isClosed(reached) {
+			http.Error(w, "Redis has not answered yet; the log says why", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	return &http.Server{Handler: mux, ReadHeaderTimeout: handshakeTime, MaxHeaderBytes: 8 << 10, IdleTimeout: time.Minute}
+	return &http.Server{
+		Handler: mux, ReadHeaderTimeout: handshakeTime, ReadTimeout: pageTime, WriteTimeout: pageTime,
+		MaxHeaderBytes: 8 << 10, IdleTimeout: time.Minute,
+	}
+}
+
+// pageTime is how long a page may take.
+const pageTime = 30 * time.Second
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
