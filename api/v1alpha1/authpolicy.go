@@ -229,7 +229,7 @@ type KeyRef struct {
 	Key string `json:"key,omitempty"`
 }
 
-// SecretRef is a Secret in the policy's namespace.
+// SecretRef names a Secret. The field that has one says in which namespace.
 type SecretRef struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1

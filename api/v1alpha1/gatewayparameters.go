@@ -123,6 +123,11 @@ type Settings struct {
 	// +optional
 	Client *Client `json:"client,omitempty" allow:"Safe"`
 
+	// Limits is what counts requests for all proxies together, where a RateLimitPolicy has
+	// limits of the scope Global.
+	// +optional
+	Limits *LimitsService `json:"limits,omitempty"`
+
 	// Backends is where routes may lead beside what Services select. It is for the
 	// parameters of a GatewayClass only.
 	// +optional

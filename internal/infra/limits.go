@@ -6,9 +6,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,10 +22,13 @@ import (
 // the proxies of the Gateway reach it by.
 
 const (
-	limitsName   = "gatehouse-limits" // of the application
-	limitsPort   = 19002              // where it counts; its health is where that of proxies is
-	limitsCPU    = "10m"
-	limitsMemory = "32Mi"
+	limitsName = "gatehouse-limits" // of the application
+	limitsPort = 19002              // where it counts; its health is where that of proxies is
+	limitsCPU  = "10m"
+	// An idle one takes 25 MB, one with a million counts, of which there are no more, 200 MB:
+	// see package ratelimit. What more proxies ask for at once comes on top.
+	limitsMemory    = "64Mi"
+	limitsMemoryMax = "384Mi"
 )
 
 // LimitsName returns the name of the objects that count requests for a Gateway, in its namespace.
@@ -42,8 +47,12 @@ func (f *fleet) limits() []client.Object {
 	if !f.Limits {
 		return nil
 	}
-	pods := map[string]string{nameLabel: limitsName, instanceLabel: LimitsName(f.Name, f.Class)}
-	return []client.Object{
+	pods := f.limitsSelector()
+	replicas := int32(1)
+	if l := f.settings.Limits; l != nil {
+		replicas = ptr.Deref(l.Replicas, 1)
+	}
+	objects := []client.Object{
 		&corev1.ServiceAccount{
 			TypeMeta:                     metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
 			ObjectMeta:                   f.limitsMeta(),
@@ -63,20 +72,35 @@ func (f *fleet) limits() []client.Object {
 			TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 			ObjectMeta: f.limitsMeta(),
 			Spec: appsv1.DeploymentSpec{
-				Replicas: new(int32(1)),
+				Replicas: new(replicas),
 				Selector: &metav1.LabelSelector{MatchLabels: pods},
-				// The next one is there before the last one goes, and counts anew. For a moment
-				// both count, which is better than that nobody does.
+				// The next one is there before the last one goes, and counts anew without Redis.
+				// For a moment both count, which is better than that nobody does.
 				Strategy: appsv1.DeploymentStrategy{
 					Type: appsv1.RollingUpdateDeploymentStrategyType,
 					RollingUpdate: &appsv1.RollingUpdateDeployment{
 						MaxUnavailable: new(intstr.FromInt32(0)), MaxSurge: new(intstr.FromInt32(1)),
 					},
 				},
-				Template: f.limitsTemplate(),
+				Template: f.limitsTemplate(replicas),
 			},
 		},
 	}
+	if replicas > 1 {
+		objects = append(objects, &policyv1.PodDisruptionBudget{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"},
+			ObjectMeta: f.limitsMeta(),
+			Spec: policyv1.PodDisruptionBudgetSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: pods}, MaxUnavailable: new(intstr.FromInt32(1)),
+			},
+		})
+	}
+	return objects
+}
+
+// limitsSelector picks the pods that count.
+func (f *fleet) limitsSelector() map[string]string {
+	return map[string]string{nameLabel: limitsName, instanceLabel: LimitsName(f.Name, f.Class)}
 }
 
 // limitsMeta is the metadata of these objects, which tell them from those of the proxies.
@@ -87,7 +111,7 @@ func (f *fleet) limitsMeta() metav1.ObjectMeta {
 	return out
 }
 
-func (f *fleet) limitsTemplate() corev1.PodTemplateSpec {
+func (f *fleet) limitsTemplate(replicas int32) corev1.PodTemplateSpec {
 	meta := f.limitsMeta()
 	image, pull := f.image()
 	spec := corev1.PodSpec{
@@ -112,9 +136,7 @@ func (f *fleet) limitsTemplate() corev1.PodTemplateSpec {
 				{Name: "grpc-limits", ContainerPort: limitsPort, Protocol: corev1.ProtocolTCP},
 				{Name: "metrics", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP},
 			},
-			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-				corev1.ResourceCPU: resource.MustParse(limitsCPU), corev1.ResourceMemory: resource.MustParse(limitsMemory),
-			}},
+			Resources:       f.limitsResources(),
 			SecurityContext: new(containerSecurity()),
 			VolumeMounts:    identityMounts(),
 			StartupProbe:    probe("/healthz", 1, 2, 120),
@@ -122,6 +144,16 @@ func (f *fleet) limitsTemplate() corev1.PodTemplateSpec {
 			LivenessProbe:   probe("/healthz", 10, 5, 6),
 		}},
 		Volumes: f.identityVolumes(),
+	}
+	if args, volume, mount := f.redis(); args != nil {
+		c := &spec.Containers[0]
+		c.Args = append(c.Args, args...)
+		if volume != nil {
+			spec.Volumes, c.VolumeMounts = append(spec.Volumes, *volume), append(c.VolumeMounts, *mount)
+		}
+	}
+	if replicas > 1 {
+		spec.TopologySpreadConstraints = spread(f.limitsSelector())
 	}
 	if p := f.settings.Pod; p != nil {
 		spec.NodeSelector, spec.Affinity, spec.Tolerations = p.NodeSelector, p.Affinity, p.Tolerations
@@ -141,6 +173,23 @@ func (a *Applier) reportCounting(ctx context.Context, c cache.Cache, g *Gateway,
 	why, err := a.counting(ctx, c, g)
 	state.Counting, state.NotCounting = why == "" && err == nil, why
 	return err
+}
+
+// limitsResources completes what the parameters say.
+func (f *fleet) limitsResources() corev1.ResourceRequirements {
+	var out corev1.ResourceRequirements
+	if l := f.settings.Limits; l != nil && l.Resources != nil {
+		out = *l.Resources.DeepCopy()
+	}
+	_, own := out.Requests[corev1.ResourceMemory]
+	out = requesting(out, map[corev1.ResourceName]string{corev1.ResourceCPU: limitsCPU, corev1.ResourceMemory: limitsMemory})
+	if _, limited := out.Limits[corev1.ResourceMemory]; !own && !limited {
+		if out.Limits == nil {
+			out.Limits = corev1.ResourceList{}
+		}
+		out.Limits[corev1.ResourceMemory] = resource.MustParse(limitsMemoryMax)
+	}
+	return out
 }
 
 // counting says why nobody counts requests for a Gateway; empty where somebody does.

@@ -139,11 +139,7 @@ func (f *fleet) memberAnnotations(further map[string]string) map[string]string {
 // A DaemonSet is spread anyway.
 func (f *fleet) spread(constraints []corev1.TopologySpreadConstraint) []corev1.TopologySpreadConstraint {
 	if constraints == nil && f.settings.DaemonSet == nil {
-		for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
-			constraints = append(constraints, corev1.TopologySpreadConstraint{
-				MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.ScheduleAnyway,
-			})
-		}
+		return spread(selector(f.Name, f.Class))
 	}
 	out := make([]corev1.TopologySpreadConstraint, len(constraints))
 	for i, c := range constraints {
@@ -151,6 +147,17 @@ func (f *fleet) spread(constraints []corev1.TopologySpreadConstraint) []corev1.T
 			c.LabelSelector = &metav1.LabelSelector{MatchLabels: selector(f.Name, f.Class)}
 		}
 		out[i] = c
+	}
+	return out
+}
+
+// spread spreads pods over nodes and zones, as far as that can be done.
+func spread(pods map[string]string) []corev1.TopologySpreadConstraint {
+	var out []corev1.TopologySpreadConstraint
+	for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
+		out = append(out, corev1.TopologySpreadConstraint{
+			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: &metav1.LabelSelector{MatchLabels: pods},
+		})
 	}
 	return out
 }
@@ -325,7 +332,12 @@ func (f *fleet) resources(given *corev1.ResourceRequirements) corev1.ResourceReq
 	if d := f.settings.Deployment; d != nil && d.Autoscaling != nil && len(d.Autoscaling.Metrics) == 0 {
 		cpu = autoscaledCPU
 	}
-	for name, amount := range map[corev1.ResourceName]string{corev1.ResourceCPU: cpu, corev1.ResourceMemory: defaultMemory} {
+	return requesting(out, map[corev1.ResourceName]string{corev1.ResourceCPU: cpu, corev1.ResourceMemory: defaultMemory})
+}
+
+// requesting completes resources, which may be changed, by default requests.
+func requesting(out corev1.ResourceRequirements, defaults map[corev1.ResourceName]string) corev1.ResourceRequirements {
+	for name, amount := range defaults {
 		_, requested := out.Requests[name]
 		if _, limited := out.Limits[name]; requested || limited {
 			continue

@@ -32,6 +32,8 @@ func TestUnallowed(t *testing.T) {
 		"patches: []": {"spec.patches"},
 		"envoy: {concurrency: 2, logLevel: debug, bootstrap: {a: 1}}":            {"spec.envoy.bootstrap"},
 		"{drain: {delay: 1s}, metrics: {backends: true}, client: {http3: true}}": nil,
+		"limits: {replicas: 2, resources: {limits: {memory: 1Gi}}}":              nil,
+		"limits: {replicas: 2, redis: {host: victim}}":                           {"spec.limits.redis"},
 		"accessLog: []": nil,
 		"accessLog: [{text: x}, {path: /tmp/x}, {openTelemetry: {host: victim}}]": {"spec.accessLog[1].path", "spec.accessLog[2].openTelemetry"},
 		"tracing: {samplingPercent: 5, openTelemetry: {host: victim}}":            {"spec.tracing.openTelemetry"},

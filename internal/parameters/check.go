@@ -64,6 +64,9 @@ func checkSettings(at *field.Path, s *v1alpha1.Settings) (errs field.ErrorList) 
 	if s.Tracing != nil && s.Tracing.OpenTelemetry != nil {
 		errs = append(errs, checkHost(at.Child("tracing", "openTelemetry", "host"), s.Tracing.OpenTelemetry.Host)...)
 	}
+	if s.Limits != nil && s.Limits.Redis != nil {
+		errs = append(errs, checkRedis(at.Child("limits", "redis"), s.Limits.Redis)...)
+	}
 	if s.Backends != nil {
 		errs = append(errs, checkBackends(at.Child("backends"), s.Backends)...)
 	}
@@ -99,6 +102,9 @@ func CheckWhole(s *v1alpha1.Settings, where Place) (errs field.ErrorList) {
 	}
 	if s.Container != nil && s.Container.Resources != nil {
 		errs = append(errs, checkResources(at.Child("container", "resources"), s.Container.Resources)...)
+	}
+	if s.Limits != nil {
+		errs = append(errs, checkLimits(at.Child("limits"), s.Limits)...)
 	}
 	if t := s.Tracing; t != nil && t.OpenTelemetry == nil && Sampling(t) > 0 {
 		errs = append(errs, field.Required(at.Child("tracing", "openTelemetry"), "tracing needs a collector"))

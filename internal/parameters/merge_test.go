@@ -64,6 +64,10 @@ func TestMergeSettings(t *testing.T) {
 			"deployment: {podDisruptionBudget: {}}",
 		},
 		{
+			"a Redis is replaced with its Secret", []string{"limits: {replicas: 2, redis: {host: a, secretRef: {name: s}}}", "limits: {redis: {host: b}}"},
+			"limits: {replicas: 2, redis: {host: b}}",
+		},
+		{
 			"a strategy is replaced",
 			[]string{"deployment: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1}}}", "deployment: {strategy: {type: Recreate}}"},
 			"deployment: {strategy: {type: Recreate}}",

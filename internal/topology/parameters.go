@@ -308,6 +308,7 @@ func ineffective(s *v1alpha1.Settings) []string {
 	note("pod", s.Pod != nil)
 	note("container", s.Container != nil)
 	note("service", s.Service != nil)
+	note("limits", s.Limits != nil)
 	note("patches", len(s.Patches) > 0)
 	note("metrics.scrape", s.Metrics != nil && s.Metrics.Scrape != nil)
 	if len(fields) == 0 {
