@@ -271,6 +271,11 @@ func (c *controllers) startPod(t *testing.T, template corev1.PodTemplateSpec, na
 		t.Fatalf("the proxy doesn't dial the chart's Service: %q", args)
 	}
 	args[i] = "--controller=localhost"
+	for i, arg := range args { // what it is told to read is below another root
+		if name, path, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(path, "/var/run/secrets/") {
+			args[i] = name + "=" + filepath.Join(root, path)
+		}
+	}
 	p := &pod{health: net.JoinHostPort("127.0.0.1", strconv.Itoa(port.OfTest(t)))}
 	tools := needTools(t)
 	args = append(args, "--health="+p.health, "--api-port="+strconv.Itoa(ports.API),
@@ -313,6 +318,20 @@ func (c *controllers) contents(t *testing.T, made *corev1.Pod, volume corev1.Vol
 			t.Fatal(err)
 		}
 		return o.Data
+	case volume.Projected != nil && volume.Projected.Sources[0].Secret != nil:
+		files := map[string]string{}
+		for _, source := range volume.Projected.Sources {
+			o := &corev1.Secret{}
+			if err := c.Get(t.Context(), client.ObjectKey{Namespace: made.Namespace, Name: source.Secret.Name}, o); err != nil {
+				t.Fatal(err)
+			}
+			for _, item := range source.Secret.Items {
+				if value, ok := o.Data[item.Key]; ok {
+					files[item.Path] = string(value)
+				}
+			}
+		}
+		return files
 	case volume.Projected != nil:
 		token := volume.Projected.Sources[0].ServiceAccountToken
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: made.Namespace, Name: made.Spec.ServiceAccountName}}
