@@ -161,6 +161,12 @@ func TestFleetCountsInRedis(t *testing.T) {
 			t.Error("a pod that counts is not ready any more")
 		}
 	}
+	end()
+	<-loaded
+	for _, p := range proxies { // an Envoy outlives a proxy that is killed
+		p.signal(t)
+		p.ends(t)
+	}
 }
 
 // failing checks what a pod that counts says of its Redis.
