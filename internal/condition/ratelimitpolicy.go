@@ -26,3 +26,8 @@ func UnknownCounter(text string) string {
 func NotCounting(gateway, why string) string {
 	return fmt.Sprintf("Nobody counts requests for all proxies of Gateway %s yet: %s", gateway, cmp.Or(why, "the pod for it is being started"))
 }
+
+// RedisLacks says what is to be made for what counts requests in a Redis.
+func RedisLacks(kind, name, entry string) string {
+	return fmt.Sprintf("there is no %s %s with the entry %s, which limits.redis of the parameters names; make it", kind, name, entry)
+}

@@ -215,5 +215,5 @@ func (p *Pipeline) notCounting(c *flow.Ctx, node *topology.RateLimitPolicy, gate
 	if state.Counting {
 		return ""
 	}
-	return condition.NotCounting(gateway.String(), state.NotCounting)
+	return condition.NotCounting(gateway.String(), cmp.Or(p.redisLacks(c, gateway), state.NotCounting))
 }
