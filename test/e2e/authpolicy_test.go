@@ -111,7 +111,7 @@ func TestAuthPolicyThroughEdits(t *testing.T) {
 			authPolicy("robots", onGateway, "defaults: {strategy: merge, "+needsKeys+", "+needsOffice+"}"),
 			authPolicy("robots", onHome, needsKeys),
 			authPolicy("robots", onGateway, "authorization: {home: {when: request.path.startsWith('/'), methods: [POST]}}"),
-			authPolicy("robots", onGateway, "defaults: {strategy: merge, authorization: {home: {when: request.method == 'GET', clients: [alice]}, more: {when: request.headers.nonesuch == 'x', headers: {x-y: [z]}}}}"),
+			authPolicy("robots", onGateway, "defaults: {strategy: merge, authorization: {home: {when: request.path.startsWith('/'), clients: [alice]}, more: {when: request.headers.nonesuch == 'x', headers: {x-y: [z]}}}}"),
 			authPolicy("robots", onGateway, "authentication: {machines: {clientCertificate: {}}}\nresponses: {unauthenticated: {status: 404}}"),
 			authPolicy("robots", onGateway, "defaults: {strategy: merge, "+needsOffice+", responses: {forbidden: {redirect: /x}}}"),
 			authPolicy("robots", onGateway, manyAddresses()) + authPolicy("more", onHome, "authorization: {home: {when: request.path.startsWith('/'), methods: [POST]}}"),
@@ -119,7 +119,7 @@ func TestAuthPolicyThroughEdits(t *testing.T) {
 			authPolicy("robots", onGateway, needsOffice) + authPolicy("more", onHome, needsKeys),
 			authPolicy("robots", onGateway, needsKeys) + authPolicy("more", onHome, needsOffice),
 			authPolicy("robots", onGateway, "authorization: {asked: {external: {protocol: HTTP, backendRef: {name: nonesuch, port: 8080}}}}"),
-			authPolicy("robots", onGateway, "defaults: {strategy: merge, authorization: {asked: {when: request.method == 'GET', external: {protocol: GRPC, backendRef: {name: v1, port: 8080}}}}}"),
+			authPolicy("robots", onGateway, "defaults: {strategy: merge, authorization: {asked: {when: request.path.startsWith('/'), external: {protocol: GRPC, backendRef: {name: v1, port: 8080}}}}}"),
 			authPolicy("robots", onGateway, "overrides: {strategy: merge, "+needsOffice+"}") +
 				authPolicy("more", onHome, "authorization: {asked: {external: {protocol: HTTP, failureMode: Open, backendRef: {name: nonesuch, port: 8080}}}}"),
 		},
