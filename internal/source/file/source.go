@@ -131,7 +131,7 @@ type timing struct {
 var defaultTiming = timing{
 	settle:    25 * time.Millisecond,
 	complete:  2 * time.Millisecond,
-	apart:     25 * time.Millisecond,
+	apart:     10 * time.Millisecond,
 	maxSettle: 500 * time.Millisecond,
 	poll:      2 * time.Second,
 	check:     5 * time.Second,
