@@ -26,9 +26,10 @@ import (
 // bring a filter of their own, which costs Envoy eight times as much whenever
 // the route's table changes.
 const (
-	authGRPC = "gatehouse.external_auth.grpc"
-	authHTTP = "gatehouse.external_auth.http"
-	authOwn  = "gatehouse.external_auth.own"
+	authPrefix = "gatehouse.external_auth."
+	authGRPC   = authPrefix + "grpc"
+	authHTTP   = authPrefix + "http"
+	authOwn    = authPrefix + "own"
 )
 
 // unaltered are the headers that no authorization service may change in a

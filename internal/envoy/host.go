@@ -67,7 +67,7 @@ func HostPart(h *ir.Host) (*Part, []RuleError) {
 		}
 		return nil, errs
 	}
-	return &Part{Name: h.Domain, Hash: Sum(body), Body: body, headers: changesHeaders(h.Filters)}, errs
+	return &Part{Name: h.Domain, Hash: Sum(body), Body: body, Guard: guardOfHost(vh), headers: changesHeaders(h.Filters)}, errs
 }
 
 // closedHost answers for a host whose own filters can't be given to Envoy: no request

@@ -50,6 +50,8 @@ type Part struct {
 	Name string // the domain
 	Hash Hash
 	Body []byte
+	// Guard is who may pass by it, as far as it says so itself.
+	Guard Guard
 	// headers says that it changes headers itself, around its routes.
 	headers bool
 }
@@ -98,6 +100,7 @@ type Resource struct {
 // are many of them.
 type composite struct {
 	bundles []*Bundle
+	guard   Guard // of the head
 	once    sync.Once
 	body    []byte
 }
@@ -105,6 +108,21 @@ type composite struct {
 // NewResource returns a resource with a body of its own.
 func NewResource(t Type, name string, body []byte) *Resource {
 	return &Resource{Type: t, Name: name, Version: Sum(body).String(), head: body}
+}
+
+// Guarded returns a resource with parts whose head says who may pass.
+func (r *Resource) Guarded(by Guard) *Resource {
+	out := *r
+	out.composite = &composite{bundles: r.bundles, guard: by}
+	return &out
+}
+
+// Guard returns who may pass by what stands before the parts.
+func (r *Resource) Guard() Guard {
+	if r == nil || r.composite == nil {
+		return 0
+	}
+	return r.guard
 }
 
 // NewComposite returns a resource whose body is head followed by its parts.
@@ -140,7 +158,9 @@ func (r *Resource) Parts() []*Part {
 
 // WithParts returns the resource with other parts and the version that follows.
 func (r *Resource) WithParts(parts []*Part) *Resource {
-	return NewComposite(r.Type, r.Name, r.head, parts)
+	out := NewComposite(r.Type, r.Name, r.head, parts)
+	out.guard = r.Guard()
+	return out
 }
 
 // WaitsFor names the secrets without which a proxy can't use a cluster: it counts

@@ -32,7 +32,9 @@ func BundledRouteTable(name string, around *ir.Filters, bundles []*Bundle) (*Res
 	if err != nil {
 		return closedTable(name), fmt.Errorf("route table %q: %w", name, err)
 	}
-	return newBundled(Routes, name, head, bundles), nil
+	out := newBundled(Routes, name, head, bundles)
+	out.guard = guardOf(m.TypedPerFilterConfig)
+	return out, nil
 }
 
 // EmptyRoutes answers a subscription to a table that does not exist: every

@@ -13,6 +13,11 @@ import (
 // that is refused is divided further. To find k hosts among n takes about k × log2 n
 // responses.
 //
+// The last good version does not stand in for a host that says otherwise who may pass, once it
+// is found to be at fault, nor do those of all hosts for a table that does: these answer 500.
+// What is created, changed or broken there is to stop requests, which the last version may
+// let pass.
+//
 // It is a state machine without I/O: refused, accepted and rebase each leave in table what
 // to serve next.
 type bisection struct {
@@ -22,6 +27,7 @@ type bisection struct {
 	withheld map[string]*withheld
 	groups   []group // of names in withheld; a stack
 	whole    bool    // the table's own fields are refused
+	closed   bool    // and all hosts answer 500 for it
 	trial    bool    // table has hosts that have not been acknowledged yet
 }
 
@@ -79,6 +85,9 @@ func (b *bisection) refused(want, good, r *envoy.Resource, message string) {
 		b.groups = nil
 		clear(b.withheld)
 		b.table = good
+		if b.closed = good != nil && reguarded(want.Guard(), good.Guard()); b.closed {
+			b.table = b.empty(good)
+		}
 		return
 	}
 	b.groups = append(b.groups, group{names: suspects, bad: true})
@@ -132,13 +141,16 @@ func (b *bisection) next(want, good *envoy.Resource) bool {
 		b.build(want, good)
 		return true
 	}
+	if acted {
+		b.build(want, good) // of those that are found now, some may have no stand-in
+	}
 	return acted
 }
 
 // rebase handles a change of the wanted table: a host that has changed, or is no longer in
 // it, is no longer withheld.
 func (b *bisection) rebase(want, good *envoy.Resource) {
-	b.whole = false
+	b.whole, b.closed = false, false
 	now := partHashes(want)
 	for name, w := range b.withheld {
 		if h, ok := now[name]; !ok || h != w.hash {
@@ -182,13 +194,27 @@ func (b *bisection) build(want, good *envoy.Resource) {
 	parts := make([]*envoy.Part, len(want.Parts()))
 	for i, p := range want.Parts() {
 		if w := b.withheld[p.Name]; w != nil && w.hash == p.Hash {
-			if p = last[p.Name]; p == nil {
-				p = b.substitute(want.Parts()[i].Name)
+			old := last[p.Name]
+			if old == nil || w.culprit && reguarded(p.Guard, old.Guard) {
+				old, w.old = b.substitute(p.Name), false
 			}
+			p = old
 		}
 		parts[i] = p
 	}
 	b.table = want.WithParts(parts)
+}
+
+// reguarded reports whether something says who may pass, and otherwise than before.
+func reguarded(now, before envoy.Guard) bool { return now != 0 && now != before }
+
+// empty returns a table all of whose hosts answer 500.
+func (b *bisection) empty(r *envoy.Resource) *envoy.Resource {
+	parts := make([]*envoy.Part, len(r.Parts()))
+	for i, p := range r.Parts() {
+		parts[i] = b.substitute(p.Name)
+	}
+	return r.WithParts(parts)
 }
 
 func partHashes(r *envoy.Resource) map[string]envoy.Hash {

@@ -168,7 +168,11 @@ func table(name string, hosts ...string) *envoy.Resource {
 	for i, h := range hosts {
 		host, _, _ := strings.Cut(h, ":")
 		body := []byte(h + " ")
-		parts[i] = &envoy.Part{Name: host, Hash: envoy.Sum(body), Body: body}
+		var guard envoy.Guard // who may pass: what is behind an @
+		if _, by, ok := strings.Cut(h, "@"); ok {
+			guard = envoy.Guard(by[0])
+		}
+		parts[i] = &envoy.Part{Name: host, Hash: envoy.Sum(body), Body: body, Guard: guard}
 	}
 	return envoy.NewComposite(envoy.Routes, name, []byte("table "), parts)
 }

@@ -25,6 +25,8 @@ import (
 	"sigs.k8s.io/gateway-api/pkg/features"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
 	"github.com/gatehouse-dev/gatehouse/test/port"
 )
@@ -64,8 +66,14 @@ func TestOwnProxies(t *testing.T) {
 	t.Parallel()
 	kubectl := findKubectl(t)
 	page := readGuide(t, ownProxies)
-	if len(page.yaml) != 3 || len(page.bash) != 1 || len(page.console) != 1 {
+	if len(page.yaml) != 3 || len(page.bash) != 1 || len(page.console) != 2 {
 		t.Fatalf("the page has %d blocks of YAML, %d of bash and %d of console", len(page.yaml), len(page.bash), len(page.console))
+	}
+	// The name of what counts, of which the page says how to make it.
+	_, hash, _ := strings.Cut(page.console[1], "\n")
+	name := infra.LimitsName(object.Name{Namespace: "shop", Name: "web"}, "gatehouse")
+	if want := "web-gatehouse-limits-" + strings.TrimSpace(hash); name != want {
+		t.Errorf("the page says %s of what is called %s", want, name)
 	}
 	c := startControllers(t, "../../config/namespace.yaml", renderChart(t, page.yaml[0]))
 	sh := kubectl.shell(t, c)
