@@ -23,7 +23,7 @@ func guardsBy(filter string) bool {
 
 // guardOf returns the guard of all these settings of filters.
 func guardOf(settings ...map[string]*anypb.Any) Guard {
-	said := map[uint64]bool{}
+	var said map[uint64]bool // most pieces say nothing
 	for _, s := range settings {
 		for name, config := range s {
 			if !guardsBy(name) {
@@ -32,8 +32,14 @@ func guardOf(settings ...map[string]*anypb.Any) Guard {
 			d := xxhash.New()
 			_, _ = d.WriteString(name)
 			_, _ = d.Write(config.GetValue())
+			if said == nil {
+				said = map[uint64]bool{}
+			}
 			said[d.Sum64()] = true
 		}
+	}
+	if said == nil {
+		return 0
 	}
 	var sum Guard
 	for _, one := range slices.Sorted(maps.Keys(said)) {
@@ -44,7 +50,10 @@ func guardOf(settings ...map[string]*anypb.Any) Guard {
 
 // guardOfHost returns the guard of a host and its routes.
 func guardOfHost(vh *routev3.VirtualHost) Guard {
-	settings := []map[string]*anypb.Any{vh.GetTypedPerFilterConfig()}
+	var settings []map[string]*anypb.Any
+	if s := vh.GetTypedPerFilterConfig(); len(s) > 0 {
+		settings = append(settings, s)
+	}
 	for _, r := range vh.GetRoutes() {
 		if s := r.GetTypedPerFilterConfig(); len(s) > 0 {
 			settings = append(settings, s)
