@@ -53,8 +53,9 @@ func balance(t *testing.T, late time.Duration, pods ...*pod) *balancer {
 
 // pick returns a pod for a new connection.
 func (b *balancer) pick() (*pod, error) {
-	for range b.pods {
-		p := b.pods[b.next.Add(1)%uint64(len(b.pods))]
+	first := b.next.Add(1)
+	for i := range b.pods {
+		p := b.pods[(first+uint64(i))%uint64(len(b.pods))]
 		if known, _ := b.known.Load(p); known.(bool) {
 			return p, nil
 		}

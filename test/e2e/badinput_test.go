@@ -257,6 +257,15 @@ func TestEnvoyRefusesRoute(t *testing.T) {
 	s.conditions(t, "HTTPRoute nack", "gw", "Programmed=False/RejectedByProxy")
 	s.serves(t, "nack.example", "v1")
 	innocent(t)
+
+	// A policy that comes with it closes it, since the version that worked stops nobody.
+	s.write(t, "policy.yaml", authPolicy("nack", "kind: HTTPRoute, name: nack", needsOffice))
+	s.answers(t, "http://nack.example/a", http.StatusInternalServerError)
+	s.says(t, "AuthPolicy nack", "it is not in force until that is mended")
+	s.remove(t, "policy.yaml")
+	s.write(t, "nack.yaml", siteRoute("nack", "nack.example", "v2")+route)
+	s.serves(t, "nack.example", "v2")
+	innocent(t)
 }
 
 // TestEnvoyRefusesCertificate is the same for a Secret. Its key is one that our checks
