@@ -97,7 +97,7 @@ test-slow: envoy ## Run the tests that take long, which make test leaves out
 CONCURRENT = $(addprefix ./,$(sort $(dir $(shell grep -rlE --include='*.go' '^[[:space:]]*go [a-z]|[.]Go\b' cmd internal test/apiserver))))
 
 race: envoy ## Test the packages with goroutines under the race detector (needs a C compiler)
-	CGO_ENABLED=1 GATEHOUSE_SLOW=1 GOGC=400 GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) test -race -timeout 30m -p $(PARALLEL) $(TESTFLAGS) $(CONCURRENT)
+	CGO_ENABLED=1 GATEHOUSE_SLOW=1 GOGC=400 GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) test -race -timeout 30m -p $(shell expr $(PARALLEL) - 1) $(TESTFLAGS) $(CONCURRENT)
 
 fuzz: ## Fuzz every parser of what comes from outside, and the pipelines (FUZZTIME=5m each, MUTATIONS=100000)
 	test/fuzz/run $(FUZZTIME)
