@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"strconv"
 	"sync"
@@ -16,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
-	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
@@ -78,13 +75,13 @@ func runLimits(ctx context.Context, f limitsFlags) error {
 		return err
 	}
 	defer counts.Close()
-	refused := newRefused(f.gateway, log)
-	health, err := listen.TCP(f.health, refused.counted(probeLimits, f.health))
+	refused := newRefused(f.gateway)
+	health, err := listen.TCP(f.health, probeLimits.Told(log, f.health, refused))
 	if err != nil {
 		return fmt.Errorf("--health: %w", err)
 	}
 	defer health.Close()
-	lis, err := listen.TCP(f.listen, refused.counted(proxyLimits, f.listen))
+	lis, err := listen.TCP(f.listen, proxyLimits.Told(log, f.listen, refused))
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
@@ -93,7 +90,7 @@ func runLimits(ctx context.Context, f limitsFlags) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(client.Collectors()...)
-	registry.MustRegister(counting, refused.count)
+	registry.MustRegister(counting, refused)
 	reached := make(chan struct{})
 	probes := limitsHealth(client.Ready(), reached, registry)
 
@@ -125,32 +122,12 @@ var (
 	probeLimits = listen.Limits{Total: 256, PerAddress: 32}
 )
 
-// refusedConnections tells of connections beyond a bound.
-type refusedConnections struct {
-	count *prometheus.CounterVec
-	log   *slog.Logger
-	lines rate.Sometimes
-}
-
-func newRefused(gateway string, log *slog.Logger) *refusedConnections {
-	return &refusedConnections{
-		count: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gatehouse_limits_connections_refused_total", ConstLabels: prometheus.Labels{"gateway": gateway},
-			Help: "Connections that were closed at once since there are too many, by whose: total or per-address.",
-		}, []string{"bound"}),
-		log: log, lines: rate.Sometimes{First: 20, Interval: time.Second},
-	}
-}
-
-// counted are limits of which each refusal is told.
-func (r *refusedConnections) counted(limits listen.Limits, address string) listen.Limits {
-	limits.Refused = func(source netip.Addr, why listen.Reason) {
-		r.count.WithLabelValues(string(why)).Inc()
-		r.lines.Do(func() {
-			r.log.Warn("connection refused: there are too many", "address", address, "source", source, "bound", string(why))
-		})
-	}
-	return limits
+// newRefused counts connections beyond a bound.
+func newRefused(gateway string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "gatehouse_limits_connections_refused_total", ConstLabels: prometheus.Labels{"gateway": gateway},
+		Help: "Connections that were closed at once since there are too many, by whose: total or per-address.",
+	}, []string{"bound"})
 }
 
 // limitsHealth answers for the health of what counts: it is ready once proxies can know it, and

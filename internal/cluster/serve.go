@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
-	"golang.org/x/time/rate"
 
 	"github.com/gatehouse-dev/gatehouse/internal/admin"
 	"github.com/gatehouse-dev/gatehouse/internal/listen"
@@ -92,14 +90,7 @@ func (c *Cluster) listenAt(address string, limits listen.Limits) (net.Listener, 
 	if c.config.Identity.AnyAddress { // addresses are translated: one may stand for many
 		limits.PerAddress = limits.Total
 	}
-	lines := rate.Sometimes{First: 20, Interval: time.Second}
-	limits.Refused = func(source netip.Addr, why listen.Reason) {
-		c.tooMany.WithLabelValues(string(why)).Inc()
-		lines.Do(func() {
-			c.log.Warn("connection refused: there are too many", "address", address, "source", source, "bound", string(why))
-		})
-	}
-	return listen.TCP(address, limits)
+	return listen.TCP(address, limits.Told(c.log, address, c.tooMany))
 }
 
 // servePages serves what the kubelet and Prometheus ask for.
