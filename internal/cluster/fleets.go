@@ -14,24 +14,26 @@ import (
 
 // fleets knows which Gateways are to have a fleet, for those who ask at any time.
 type fleets struct {
-	mu      sync.Mutex
-	classes map[object.Name]string
-	limits  map[object.Name]bool // Gateways for which requests are counted
+	mu sync.Mutex
+	of map[object.Name]fleet
+}
+
+type fleet struct {
+	class  string
+	limits bool // requests are counted for its Gateway, or nobody knows
 }
 
 func (f *fleets) update(changes []flow.Change[object.Name, *infra.Gateway]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.classes == nil {
-		f.classes, f.limits = map[object.Name]string{}, map[object.Name]bool{}
+	if f.of == nil {
+		f.of = map[object.Name]fleet{}
 	}
 	for _, ch := range changes {
 		if !ch.Has || len(ch.New.Ports) == 0 && !ch.New.Held {
-			delete(f.classes, ch.Key)
-			delete(f.limits, ch.Key)
+			delete(f.of, ch.Key)
 		} else {
-			f.classes[ch.Key] = ch.New.Class
-			f.limits[ch.Key] = ch.New.Limits || ch.New.Held // of one that is held nothing is known
+			f.of[ch.Key] = fleet{ch.New.Class, ch.New.Limits || ch.New.Held} // of one that is held nothing is known
 		}
 	}
 }
@@ -40,8 +42,8 @@ func (f *fleets) update(changes []flow.Change[object.Name, *infra.Gateway]) {
 func (f *fleets) serviceAccount(gateway object.Name) (string, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	class, ok := f.classes[gateway]
-	return infra.Name(gateway, class), ok
+	of, ok := f.of[gateway]
+	return infra.Name(gateway, of.class), ok
 }
 
 // limitsAccount returns the name of that which what counts requests for a Gateway runs under;
@@ -49,10 +51,11 @@ func (f *fleets) serviceAccount(gateway object.Name) (string, bool) {
 func (f *fleets) limitsAccount(gateway object.Name) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.limits[gateway] {
+	of := f.of[gateway]
+	if !of.limits {
 		return ""
 	}
-	return infra.LimitsName(gateway, f.classes[gateway])
+	return infra.LimitsName(gateway, of.class)
 }
 
 // isFormer reports whether a ServiceAccount is of a fleet that a Gateway had under
