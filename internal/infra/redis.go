@@ -1,6 +1,7 @@
 package infra
 
 import (
+	"cmp"
 	"net"
 	"strconv"
 
@@ -18,6 +19,9 @@ const (
 	userKey      = "username"
 	passwordKey  = "password"
 	authorityKey = "ca.crt" // of the Redis
+
+	secretKind    = "Secret"
+	configMapKind = "ConfigMap"
 )
 
 // redis is what a container that counts is started with where a Redis keeps the counts, and the
@@ -33,22 +37,21 @@ func (f *fleet) redis() (args []string, volume *corev1.Volume, mount *corev1.Vol
 		port = redisPort
 	}
 	args = []string{"--redis=" + net.JoinHostPort(r.Host, strconv.Itoa(port))}
-	var sources []corev1.VolumeProjection
 	if r.SecretRef != nil {
 		args = append(args, "--redis-credentials="+redisDir)
-		user := secretEntry(r.SecretRef.Name, userKey)
-		user.Secret.Optional = new(true)
-		sources = append(sources, secretEntry(r.SecretRef.Name, passwordKey), user)
 	}
 	if r.TLS != nil {
 		args = append(args, "--redis-tls")
 		if r.TLS.ServerName != nil {
 			args = append(args, "--redis-server-name="+*r.TLS.ServerName)
 		}
-		if ref := r.TLS.CACertificateRef; ref != nil {
+		if r.TLS.CACertificateRef != nil {
 			args = append(args, "--redis-ca-file="+redisDir+"/"+authorityKey)
-			sources = append(sources, authority(ref))
 		}
+	}
+	var sources []corev1.VolumeProjection
+	for _, file := range RedisFiles(r) {
+		sources = append(sources, file.projection())
 	}
 	if len(sources) == 0 {
 		return args, nil, nil
@@ -60,20 +63,36 @@ func (f *fleet) redis() (args []string, volume *corev1.Volume, mount *corev1.Vol
 		&corev1.VolumeMount{Name: "gatehouse-redis", MountPath: redisDir, ReadOnly: true}
 }
 
-func authority(ref *v1alpha1.CACertificateRef) corev1.VolumeProjection {
-	if ref.Kind == "Secret" {
-		return secretEntry(ref.Name, authorityKey)
-	}
-	return corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
-		LocalObjectReference: corev1.LocalObjectReference{Name: ref.Name},
-		Items:                []corev1.KeyToPath{{Key: authorityKey, Path: authorityKey}},
-	}}
+// RedisFile is an entry of an object in the Gateway's namespace that the pods of a Redis get as a
+// file of its name.
+type RedisFile struct {
+	Kind     string // Secret or ConfigMap
+	Name     string
+	Entry    string
+	Optional bool // pods don't wait for it
 }
 
-// secretEntry is an entry of a Secret as a file of its name.
-func secretEntry(secret, key string) corev1.VolumeProjection {
-	return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
-		LocalObjectReference: corev1.LocalObjectReference{Name: secret},
-		Items:                []corev1.KeyToPath{{Key: key, Path: key}},
-	}}
+// RedisFiles are those that a Redis needs.
+func RedisFiles(r *v1alpha1.Redis) (out []RedisFile) {
+	if ref := r.SecretRef; ref != nil {
+		out = append(out, RedisFile{secretKind, ref.Name, passwordKey, false}, RedisFile{secretKind, ref.Name, userKey, true})
+	}
+	if r.TLS != nil && r.TLS.CACertificateRef != nil {
+		ref := r.TLS.CACertificateRef
+		out = append(out, RedisFile{cmp.Or(ref.Kind, configMapKind), ref.Name, authorityKey, false})
+	}
+	return out
+}
+
+func (f RedisFile) projection() corev1.VolumeProjection {
+	from := corev1.LocalObjectReference{Name: f.Name}
+	items := []corev1.KeyToPath{{Key: f.Entry, Path: f.Entry}}
+	var optional *bool
+	if f.Optional {
+		optional = new(true)
+	}
+	if f.Kind == secretKind {
+		return corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: from, Items: items, Optional: optional}}
+	}
+	return corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: from, Items: items, Optional: optional}}
 }

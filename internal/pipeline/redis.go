@@ -1,10 +1,10 @@
 package pipeline
 
 import (
-	"cmp"
-
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
@@ -15,29 +15,25 @@ func (p *Pipeline) redisLacks(c *flow.Ctx, gateway object.Name) string {
 	if !ok || gw.Parameters == nil || gw.Parameters.Limits == nil || gw.Parameters.Limits.Redis == nil {
 		return ""
 	}
-	lacks := func(kind, name, entry string) string {
-		at := object.Name{Namespace: gateway.Namespace, Name: name}
-		has := false
-		if kind == "Secret" {
-			if secret, ok := flow.Get(c, p.Inputs.Secrets, at); ok {
-				_, has = secret.Data[entry]
-			}
-		} else if configMap, ok := flow.Get(c, p.Inputs.ConfigMaps, at); ok {
-			_, has = configMap.Data[entry]
+	for _, file := range infra.RedisFiles(gw.Parameters.Limits.Redis) {
+		at := object.Name{Namespace: gateway.Namespace, Name: file.Name}
+		if !file.Optional && !p.hasEntry(c, file.Kind, at, file.Entry) {
+			return condition.RedisLacks(file.Kind, at.String(), file.Entry)
 		}
-		if has {
-			return ""
-		}
-		return condition.RedisLacks(kind, at.String(), entry)
-	}
-	redis := gw.Parameters.Limits.Redis
-	if redis.SecretRef != nil {
-		if why := lacks("Secret", redis.SecretRef.Name, "password"); why != "" {
-			return why
-		}
-	}
-	if redis.TLS != nil && redis.TLS.CACertificateRef != nil {
-		return lacks(cmp.Or(redis.TLS.CACertificateRef.Kind, "ConfigMap"), redis.TLS.CACertificateRef.Name, "ca.crt")
 	}
 	return ""
+}
+
+// hasEntry reports whether there is a Secret or a ConfigMap with an entry.
+func (p *Pipeline) hasEntry(c *flow.Ctx, of string, at object.Name, entry string) (has bool) {
+	if of == kind.Secret.Name() {
+		if secret, ok := flow.Get(c, p.Inputs.Secrets, at); ok {
+			_, has = secret.Data[entry]
+		}
+		return has
+	}
+	if configMap, ok := flow.Get(c, p.Inputs.ConfigMaps, at); ok {
+		_, has = configMap.Data[entry]
+	}
+	return has
 }

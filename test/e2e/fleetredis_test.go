@@ -107,6 +107,7 @@ func TestFleetCountsInRedis(t *testing.T) {
 		return nil
 	})
 
+	f.programmed(t, metav1.ConditionFalse, "there is no Secret shop/redis with the entry password")
 	if err := f.Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.in.Namespace, Name: "redis"},
 		StringData: map[string]string{"password": redis.password, "other": "not for the pod"},
