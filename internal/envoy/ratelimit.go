@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 
@@ -44,11 +45,8 @@ const (
 // countsOfEach is how many counts each rate of a filter's limits has at most.
 func countsOfEach(limits []ir.RateLimit) int {
 	rates := 0
-	groups := map[string]bool{}
-	for i := range limits {
-		l := &limits[i]
-		if name := countedName(l.Key, l.Counters); len(l.Counters) > 0 && !groups[name] {
-			groups[name] = true
+	for _, l := range counted(limits) {
+		if len(l.Counters) > 0 {
 			rates += len(l.Rates)
 		}
 	}
@@ -118,14 +116,7 @@ func LimitFilter(slot int, limits []ir.RateLimit) (*Resource, error) {
 		EnableRetryAfterHeader:          true,
 		RateLimitedAsResourceExhausted:  true,
 	}
-	names := map[string]bool{}
-	for i := range limits {
-		l := &limits[i]
-		name := countedName(l.Key, l.Counters)
-		if names[name] {
-			continue // it is there for another target of the policy
-		}
-		names[name] = true
+	for name, l := range counted(limits) {
 		for at, rate := range l.Rates {
 			d := &ratelimitv3.LocalRateLimitDescriptor{
 				Entries: []*ratelimitv3.RateLimitDescriptor_Entry{{Key: limitEntry, Value: rateName(name, at)}},
@@ -165,6 +156,22 @@ func countedName(k ir.RateLimitKey, counters []ir.Counter) string {
 		return k.Policy.String() + "/" + k.Limit
 	}
 	return k.String()
+}
+
+// counted yields the limits by the names of their counts, one of those for several targets of a policy.
+func counted(limits []ir.RateLimit) iter.Seq2[string, *ir.RateLimit] {
+	return func(yield func(string, *ir.RateLimit) bool) {
+		seen := map[string]bool{}
+		for i := range limits {
+			l := &limits[i]
+			if name := countedName(l.Key, l.Counters); !seen[name] {
+				seen[name] = true
+				if !yield(name, l) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // rateName names the counts of one of a limit's rates.
