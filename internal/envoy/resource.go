@@ -112,6 +112,9 @@ func NewResource(t Type, name string, body []byte) *Resource {
 
 // Guarded returns a resource with parts whose head says who may pass.
 func (r *Resource) Guarded(by Guard) *Resource {
+	if r.Guard() == by {
+		return r
+	}
 	out := *r
 	out.composite = &composite{bundles: r.bundles, guard: by}
 	return &out
@@ -158,9 +161,7 @@ func (r *Resource) Parts() []*Part {
 
 // WithParts returns the resource with other parts and the version that follows.
 func (r *Resource) WithParts(parts []*Part) *Resource {
-	out := NewComposite(r.Type, r.Name, r.head, parts)
-	out.guard = r.Guard()
-	return out
+	return NewComposite(r.Type, r.Name, r.head, parts).Guarded(r.Guard())
 }
 
 // WaitsFor names the secrets without which a proxy can't use a cluster: it counts

@@ -32,9 +32,7 @@ func BundledRouteTable(name string, around *ir.Filters, bundles []*Bundle) (*Res
 	if err != nil {
 		return closedTable(name), fmt.Errorf("route table %q: %w", name, err)
 	}
-	out := newBundled(Routes, name, head, bundles)
-	out.guard = guardOf(m.TypedPerFilterConfig)
-	return out, nil
+	return newBundled(Routes, name, head, bundles).Guarded(guardOf(m.TypedPerFilterConfig)), nil
 }
 
 // EmptyRoutes answers a subscription to a table that does not exist: every
