@@ -73,7 +73,7 @@ cluster-down: ## Remove it
 
 # Tests that take long, by the line that marks them, so that none is forgotten.
 SLOW_FILES = $(shell grep -rl --include='*_test.go' 'slow[.]Skip' cmd internal test)
-SLOW_TESTS = $(shell awk -F '[^A-Za-z0-9_]+' '/^func Test/ {name = $$2} /slow[.]Skip/ {print name}' $(SLOW_FILES))
+SLOW_TESTS = $(sort $(shell awk -F '[^A-Za-z0-9_]+' '/^func Test/ {name = $$2} /slow[.]Skip/ {print name}' $(SLOW_FILES)))
 SPACE     := $(subst ,, )
 
 # Most tests wait for other processes, so more packages run at a time than there are

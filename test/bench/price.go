@@ -33,10 +33,10 @@ const (
 )
 
 // pricedPolicies makes credentials of each kind.
-func pricedPolicies() ([]priced, error) {
+func pricedPolicies() (all [pricedRoutes]priced, err error) {
 	token, keys, err := signed()
 	if err != nil {
-		return nil, err
+		return all, err
 	}
 	var ranges []string
 	for i := range 100 {
@@ -49,7 +49,7 @@ func pricedPolicies() ([]priced, error) {
 		secret = "---\napiVersion: v1\nkind: Secret\nmetadata: {namespace: bench, name: %[1]s}\nstringData:\n"
 		rates  = "rates: [{limit: 1000000000, window: 1h}], counters: [client.address]"
 	)
-	return []priced{
+	return [pricedRoutes]priced{
 		{name: without},
 		{
 			name: "jwt", header: "Authorization: Bearer " + token,
@@ -114,7 +114,7 @@ func (b *real) prices(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return b.with(ctx, len(all), func(ctx context.Context, s *standalone, entries []entry) error {
+	return b.with(ctx, pricedRoutes, func(ctx context.Context, s *standalone, entries []entry) error {
 		for i, p := range all {
 			if p.manifest == "" {
 				continue
@@ -127,7 +127,7 @@ func (b *real) prices(ctx context.Context) error {
 		if err := s.start(); err != nil {
 			return err
 		}
-		times := make([][]time.Duration, len(all))
+		var times [pricedRoutes][]time.Duration
 		for i, p := range all {
 			if err := b.guarded(ctx, s, p, entries[i]); err != nil {
 				return err
