@@ -12,25 +12,9 @@ import (
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/gatehouse-dev/gatehouse/test/output"
 )
-
-// lines keeps what is logged.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), text)
-}
 
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
@@ -46,7 +30,7 @@ func until(t *testing.T, what string, done func() bool) {
 // comes by itself.
 func TestRedisOutageUnderLoad(t *testing.T) {
 	redis := startRedis(t)
-	logged := &lines{}
+	logged := &output.Buffer{}
 	var servers [2]*Server
 	var clients [2]ratelimitv3.RateLimitServiceClient
 	for i := range servers {
@@ -103,9 +87,9 @@ func TestRedisOutageUnderLoad(t *testing.T) {
 	}
 	redis.start(t)
 	until(t, "a request that is counted again", more(&counted))
-	until(t, "the end of the outage in the log", func() bool { return logged.count("Requests are counted again") == 2 })
-	if n := logged.count("Requests can't be counted"); n != 2 || logged.count(redis.address) < 2 {
-		t.Errorf("the log has %d beginnings of an outage, not one of each server with the address:\n%s", n, logged.text.String())
+	until(t, "the end of the outage in the log", func() bool { return strings.Count(logged.String(), "Requests are counted again") == 2 })
+	if n := strings.Count(logged.String(), "Requests can't be counted"); n != 2 || strings.Count(logged.String(), redis.address) < 2 {
+		t.Errorf("the log has %d beginnings of an outage, not one of each server with the address:\n%s", n, logged.String())
 	}
 	for _, s := range servers {
 		if gather(t, s)["failing"] != 0 {

@@ -11,41 +11,52 @@ import (
 // patient waits for ever before it reads what is not complete.
 func patient(s *Source) { s.timing.settle, s.timing.maxSettle = time.Hour, time.Hour }
 
+// renamed writes a file elsewhere and renames it into place.
+func renamed(t *testing.T, name, text string) {
+	t.Helper()
+	write(t, "staging/file", text)
+	must(t, os.Rename("staging/file", name))
+}
+
+// unread checks that nothing is read for now.
+func (w *watched) unread(when string) {
+	w.t.Helper()
+	select {
+	case b := <-w.batches:
+		w.t.Errorf("%s files are read: %+v", when, b)
+	case <-time.After(50 * time.Millisecond):
+	}
+}
+
 // A file that is renamed into place, or closed after writing, is read without a wait.
 func TestCompleteFilesAreReadAtOnce(t *testing.T) {
 	t.Chdir(t.TempDir())
 	must(t, os.Mkdir("d", 0o750))
-	must(t, os.Mkdir("staging", 0o750))
 	w := watch(t, patient, "d")
 
-	must(t, os.WriteFile("staging/a.yaml", []byte(config("a", "1")), 0o600))
-	must(t, os.Rename("staging/a.yaml", "d/a.yaml"))
+	renamed(t, "d/a.yaml", config("a", "1"))
 	w.untilValue("a", "1")
-	must(t, os.WriteFile("d/b.yaml", []byte(config("b", "1")), 0o600))
+	write(t, "d/b.yaml", config("b", "1"))
 	w.untilValue("b", "1")
-	must(t, os.WriteFile("staging/a.yaml", []byte(config("a", "2")), 0o600))
-	must(t, os.Rename("staging/a.yaml", "d/a.yaml"))
+	renamed(t, "d/a.yaml", config("a", "2"))
 	w.untilValue("a", "2")
 }
 
 // A file that is named, and one behind the link that Kubernetes swaps in mounted volumes.
 func TestCompleteLinksAreReadAtOnce(t *testing.T) {
 	t.Chdir(t.TempDir())
-	must(t, os.MkdirAll("volume/one", 0o750))
-	must(t, os.MkdirAll("volume/two", 0o750))
-	must(t, os.WriteFile("volume/one/a.yaml", []byte(config("a", "1")), 0o600))
-	must(t, os.WriteFile("volume/two/a.yaml", []byte(config("a", "2")), 0o600))
+	write(t, "volume/one/a.yaml", config("a", "1"))
+	write(t, "volume/two/a.yaml", config("a", "2"))
 	must(t, os.Symlink("one", "volume/..data"))
 	must(t, os.Symlink("..data/a.yaml", "volume/a.yaml"))
-	must(t, os.WriteFile("named.yaml", []byte(config("b", "1")), 0o600))
+	write(t, "named.yaml", config("b", "1"))
 	w := watch(t, patient, "volume", "named.yaml")
 	w.untilValue("a", "1")
 
 	must(t, os.Symlink("two", "volume/..data_tmp"))
 	must(t, os.Rename("volume/..data_tmp", "volume/..data"))
 	w.untilValue("a", "2")
-	must(t, os.WriteFile("new.yaml", []byte(config("b", "2")), 0o600))
-	must(t, os.Rename("new.yaml", "named.yaml"))
+	renamed(t, "named.yaml", config("b", "2"))
 	w.untilValue("b", "2")
 }
 
@@ -58,12 +69,8 @@ func TestHalfWrittenFilesAreNotRead(t *testing.T) {
 	must(t, err)
 	_, err = f.WriteString(config("a", "half") + "---\n")
 	must(t, err)
-	must(t, os.WriteFile("d/b.yaml", []byte(config("b", "1")), 0o600))
-	select {
-	case b := <-w.batches:
-		t.Errorf("read while a file is being written: %v", b.Set)
-	case <-time.After(50 * time.Millisecond):
-	}
+	write(t, "d/b.yaml", config("b", "1"))
+	w.unread("while one is being written")
 	_, err = f.WriteString(config("c", "1"))
 	must(t, err)
 	must(t, f.Close())
@@ -73,16 +80,17 @@ func TestHalfWrittenFilesAreNotRead(t *testing.T) {
 	}
 }
 
-// A removal may be half of a move: it waits for what comes after it.
+// A removal may be half of a move: it waits for what comes after it, and what does waits with it.
 func TestRemovalsWait(t *testing.T) {
 	t.Chdir(t.TempDir())
-	must(t, os.Mkdir("d", 0o750))
-	must(t, os.WriteFile("d/a.yaml", []byte(config("a", "1")), 0o600))
-	w := watch(t, func(s *Source) { s.timing.settle, s.timing.maxSettle = 300*time.Millisecond, time.Hour }, "d")
+	write(t, "d/a.yaml", config("a", "1"))
+	w := watch(t, patient, "d")
 	must(t, os.Remove("d/a.yaml"))
-	time.Sleep(50 * time.Millisecond) // whoever moves it is slow
-	must(t, os.WriteFile("d/b.yaml", []byte(config("a", "2")), 0o600))
-	if b := w.next(); len(b.Deleted) > 0 || w.value("a") != "2" {
+	w.unread("after a removal")
+	write(t, "d/b.yaml", config("a", "2"))
+	w.unread("while a removal is half of something")
+	write(t, "d/a.yaml", config("c", "1"))
+	if b := w.next(); len(b.Deleted) > 0 || w.value("a") != "2" || w.value("c") != "1" {
 		t.Errorf("an object that was moved is gone for a while: %+v", b)
 	}
 }
