@@ -8,11 +8,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 // A controller ends to start anew when the Gateway API's channel changes, and not when
 // another thing of its definitions does. The next one reads the channel that there is.
 func TestOtherChannel(t *testing.T) {
+	slow.Skip(t)
 	in := install(t)
 	first := in.start()
 	annotate := func(name, value string) {

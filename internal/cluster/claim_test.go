@@ -86,6 +86,7 @@ func TestTwoInstallationsOfOneName(t *testing.T) {
 // that was deleted says so while it serves, and so do its Gateways; when it is gone, that of
 // the configuration is created again, with what the former one had, and no other.
 func TestDeletedClassIsCreatedAgain(t *testing.T) {
+	slow.Skip(t)
 	in := install(t)
 	const note = "is being deleted"
 	in.apply(gatewayOf("gatehouse"), `{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: other}, spec: {controllerName: gatehouse.dev/controller}}`)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ratelimit/descriptor"
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 // numbered is a hit of the count i of a limit.
@@ -84,9 +85,7 @@ func TestMemoryRefusedKeepsNothing(t *testing.T) {
 
 // The figures of doc.go: what a million values of a counter take, and as many of three.
 func TestMemoryOfAMillionCounts(t *testing.T) {
-	if testing.Short() {
-		t.Skip("fills 100 MB")
-	}
+	slow.Skip(t)
 	heap := func() uint64 {
 		runtime.GC()
 		var s runtime.MemStats

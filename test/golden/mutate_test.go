@@ -33,7 +33,7 @@ import (
 )
 
 var (
-	mutations = flag.Int("mutations", 2000, "how many mutated objects go through the pipelines of TestMutations, in all")
+	mutations = flag.Int("mutations", 1000, "how many mutated objects go through the pipelines of TestMutations, in all")
 	seed      = flag.Uint64("seed", 1, "what the mutations of TestMutations follow from; 0 is another one each time")
 	every     = flag.Int("compare", 0, "after how many mutations a pipeline is compared with a fresh one; 0 is five times in each mode")
 )

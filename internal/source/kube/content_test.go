@@ -15,6 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
+	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -40,6 +41,7 @@ func asked(config *rest.Config, answered func(r *http.Request)) *rest.Config {
 // A Secret that is deleted while its first reading is on its way doesn't come back with
 // it: nothing would ever take it away again.
 func TestDeletedWhileRead(t *testing.T) {
+	slow.Skip(t)
 	c := newCluster(t, apiserver.Options{Channel: apiserver.Standard})
 	c.create(t, namespace("team", nil), secret("team", "a", "1"))
 	begun, release := make(chan struct{}), make(chan struct{})
@@ -72,6 +74,7 @@ func TestDeletedWhileRead(t *testing.T) {
 // A namespace that asks for more contents than anyone needs waits for them alone: what the
 // loop waits for is bounded, others have their turn, and the rest comes later.
 func TestContentsInTurns(t *testing.T) {
+	slow.Skip(t)
 	const flood = awaited + 4*turn
 	c := newCluster(t, apiserver.Options{Channel: apiserver.Standard})
 	c.create(t, namespace("flood", nil), namespace("calm", nil), secret("calm", "a", "1"))
