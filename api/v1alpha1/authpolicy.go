@@ -103,6 +103,8 @@ type AuthRules struct {
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$'))",message="names are of at most 63 lower case letters, digits and hyphens"
+	// +kubebuilder:validation:XValidation:rule="self.filter(name, has(self[name].oidc)).size() <= 1",message="people can log in at one provider: there can be one rule with oidc"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(name, has(self[name].oidc)) || !self.exists(name, has(self[name].anonymous))",message="nobody would be led to log in: oidc and anonymous can't stand together"
 	Authentication map[string]Authentication `json:"authentication,omitzero"`
 
 	// Authorization says what must hold besides: all of these rules. Requests of which one
@@ -122,11 +124,15 @@ type AuthRules struct {
 
 // Authentication is a kind of credentials.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.jwt), has(self.apiKey), has(self.basic), has(self.clientCertificate), has(self.anonymous)].filter(x, x).size() == 1",message="exactly one of jwt, apiKey, basic, clientCertificate and anonymous is needed"
+// +kubebuilder:validation:XValidation:rule="[has(self.jwt), has(self.oidc), has(self.apiKey), has(self.basic), has(self.clientCertificate), has(self.anonymous)].filter(x, x).size() == 1",message="exactly one of jwt, oidc, apiKey, basic, clientCertificate and anonymous is needed"
 type Authentication struct {
 	// JWT accepts JSON Web Tokens of an issuer (RFC 7519).
 	// +optional
 	JWT *JWT `json:"jwt,omitempty"`
+
+	// OIDC has people log in at an OpenID Provider. A policy has one such rule at most.
+	// +optional
+	OIDC *OIDC `json:"oidc,omitempty"`
 
 	// APIKey accepts keys that a Secret has.
 	// +optional
@@ -223,7 +229,7 @@ type KeyRef struct {
 	Name string `json:"name,omitzero"`
 
 	// Key is the name of the entry. Each use has a default of its own: jwks.json for public
-	// keys, .htpasswd for passwords.
+	// keys, .htpasswd for passwords, client-secret for that of a client of a provider.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key,omitempty"`

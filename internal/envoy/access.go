@@ -28,6 +28,9 @@ const (
 	accessHeaders     = "headers"     // removes headers that only the proxy may set
 	accessTokens      = "tokens"      // verifies tokens, and lets all others pass
 	accessCredentials = "credentials" //nolint:gosec // a name: refuses those without any credential, by a script
+	accessLogin       = "login"       // leads those to log in who have no credentials
+	accessSession     = "session"     // verifies the tokens of those who have
+	accessEntered     = "entered"     // refuses those who haven't, by a script
 	accessConditions  = "conditions"  // refuses those that don't meet a condition that is for all
 	accessAddresses   = "addresses "  // and the name of a condition: refuses those of other addresses, where these are many
 	accessWhen        = "when "       // and the name of a condition: refuses those that it is for and that don't meet it
@@ -53,9 +56,14 @@ type accessFilter struct {
 var accessFilters = []accessFilter{
 	{accessHeaders, hiddenHeaders, &headermutationv3.HeaderMutation{}},
 	{accessTokens, tokens, &jwtv3.JwtAuthentication{}},
-	{accessCredentials, credentials, &luav3.Lua{DefaultSourceCode: inlined("function envoy_on_request(handle) end")}},
+	{accessCredentials, credentials, idleScript},
+	{accessLogin, entrance, &rbacv3.RBAC{}},
+	{accessSession, session, &jwtv3.JwtAuthentication{}},
+	{accessEntered, entered, idleScript},
 	{accessConditions, conditions, &rbacv3.RBAC{}},
 }
+
+var idleScript = &luav3.Lua{DefaultSourceCode: inlined("function envoy_on_request(handle) end")}
 
 // accessNeeds are the names of the filters that an Access needs.
 func accessNeeds(a *ir.Access) map[string]bool {
@@ -63,6 +71,9 @@ func accessNeeds(a *ir.Access) map[string]bool {
 		accessHeaders:     len(a.Hidden) > 0,
 		accessTokens:      len(a.Tokens) > 0,
 		accessCredentials: a.Authenticated || len(a.Keys)+len(a.Passwords)+len(a.Certificates) > 0 || a.Forbidden != nil && len(a.Conditions) > 0,
+		accessLogin:       a.Login != nil,
+		accessSession:     a.Login != nil,
+		accessEntered:     a.Login != nil,
 		accessConditions:  a.Authenticated,
 	}
 	for i := range a.Conditions {
@@ -141,11 +152,14 @@ func hiddenHeaders(a *ir.Access) (message, error) {
 }
 
 // tokens verifies tokens. A request without a good one goes on: there may be other credentials.
-func tokens(a *ir.Access) (message, error) {
+func tokens(a *ir.Access) (message, error) { return verified(a.Tokens), nil }
+
+// verified verifies the tokens of some issuers.
+func verified(issuers []ir.TokenIssuer) *jwtv3.JwtAuthentication {
 	m := &jwtv3.JwtAuthentication{Providers: map[string]*jwtv3.JwtProvider{}}
 	any := &jwtv3.JwtRequirementOrList{}
-	for i := range a.Tokens {
-		t := &a.Tokens[i]
+	for i := range issuers {
+		t := &issuers[i]
 		p := &jwtv3.JwtProvider{
 			Issuer: t.Issuer, Audiences: t.Audiences, Forward: true, PayloadInMetadata: tokenKey,
 			JwksSourceSpecifier: &jwtv3.JwtProvider_LocalJwks{LocalJwks: inlined(t.JWKS)},
@@ -179,7 +193,7 @@ func tokens(a *ir.Access) (message, error) {
 			RequiresType: &jwtv3.JwtRequirement_RequiresAny{RequiresAny: any},
 		}},
 	}}
-	return m, nil
+	return m
 }
 
 func inlined(text string) *corev3.DataSource {

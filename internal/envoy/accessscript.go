@@ -41,6 +41,9 @@ const keysInFunction = 10_000
 func credentials(a *ir.Access) (message, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "local required = %t\n", a.Authenticated)
+	if a.Login != nil {
+		b.WriteString("local login = true\n")
+	}
 	challenges, err := challenges(a)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
-// Secret returns a certificate with its key, or the authorities to trust. Whether
+// Secret returns a certificate with its key, the authorities to trust, or a text. Whether
 // Envoy can use them has been decided before, where an object's status says so: see
 // package topology. An error quotes nothing of what they hold.
 func Secret(s *ir.Secret) (*Resource, error) {
@@ -18,6 +18,8 @@ func Secret(s *ir.Secret) (*Resource, error) {
 	switch {
 	case s.AuthoritiesFile != "":
 		secret.Type = trust(&corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: s.AuthoritiesFile}})
+	case s.Text != "":
+		secret.Type = &tlsv3.Secret_GenericSecret{GenericSecret: &tlsv3.GenericSecret{Secret: inline(s.Text.Reveal())}}
 	case s.Authorities != "":
 		secret.Type = trust(inline(s.Authorities))
 	default:
@@ -29,7 +31,7 @@ func Secret(s *ir.Secret) (*Resource, error) {
 	r, err := resource(Secrets, name, secret)
 	if err != nil {
 		// The rules' own text could quote the message.
-		return nil, fmt.Errorf("secret %s: certificate or key is not a text that can be sent", name)
+		return nil, fmt.Errorf("secret %s: what it holds is not a text that can be sent", name)
 	}
 	return r, nil
 }

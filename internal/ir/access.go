@@ -14,7 +14,9 @@ type Access struct {
 	Passwords     []Passwords   `json:"passwords,omitempty"` // sorted by name
 	// Certificates are those of clients that are credentials.
 	Certificates []ClientCertificates `json:"certificates,omitempty"` // sorted by name
-	Conditions   []AccessCondition    `json:"conditions,omitempty"`   // sorted by name; all must hold, or the answer is 403
+	// Login has those log in who have no other credentials; nil for nobody.
+	Login      *Login            `json:"login,omitempty"`
+	Conditions []AccessCondition `json:"conditions,omitempty"` // sorted by name; all must hold, or the answer is 403
 	// Unauthenticated and Forbidden are what those are told who have no valid credentials, or
 	// don't meet a condition; nil for a plain 401 and 403. Calls of gRPC get the codes of those
 	// in any case.
@@ -27,7 +29,7 @@ type Access struct {
 
 // IsOpen reports whether everybody may pass, and nothing is done to requests.
 func (a *Access) IsOpen() bool {
-	return !a.Authenticated && len(a.Tokens)+len(a.Keys)+len(a.Passwords)+len(a.Certificates)+len(a.Conditions)+len(a.Hidden) == 0
+	return !a.Authenticated && len(a.Tokens)+len(a.Keys)+len(a.Passwords)+len(a.Certificates)+len(a.Conditions)+len(a.Hidden) == 0 && a.Login == nil
 }
 
 // AccessAnswer is what those are told who may not pass. Nothing of their requests is in it.

@@ -10,26 +10,29 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// Secret is a certificate with its key, or the certificates of authorities to
-// trust.
+// Secret is a certificate with its key, the certificates of authorities to trust, or
+// a text.
 type Secret struct {
 	Name        SecretKey `json:"name"`
 	Certificate string    `json:"certificate,omitempty"`
 	Key         Sensitive `json:"key,omitempty"`
 	Authorities string    `json:"authorities,omitempty"`
 	// AuthoritiesFile is the path, on the proxy's host, of a file with them.
-	AuthoritiesFile string `json:"authoritiesFile,omitempty"`
+	AuthoritiesFile string    `json:"authoritiesFile,omitempty"`
+	Text            Sensitive `json:"text,omitempty"`
 }
 
 // SecretKey names what a proxy is given apart from its configuration: the certificate
-// that a Secret holds, or the certificates of authorities that some objects hold
-// together. Two keys are equal exactly if they name the same objects. It takes the
+// that a Secret holds, the certificates of authorities that some objects hold
+// together, or what a Login needs. Two keys are equal exactly if they name the same objects. It takes the
 // room of one pointer. The zero key is none.
 type SecretKey struct{ handle unique.Handle[keyedSecret] }
 
 type keyedSecret struct {
 	certificate object.Name
 	authorities List[object.Key]
+	login       LoginRule
+	session     bool // of a login, and not the client's secret
 	text        string
 }
 
@@ -86,6 +89,16 @@ func (k SecretKey) Authorities() []object.Key {
 		return nil
 	}
 	return k.handle.Value().authorities.Slice()
+}
+
+// Login returns the rule that the secret is for, and whether it is that of its sessions; false
+// where it is for none.
+func (k SecretKey) Login() (rule LoginRule, session, ok bool) {
+	if k.IsZero() {
+		return LoginRule{}, false, false
+	}
+	v := k.handle.Value()
+	return v.login, v.session, v.login != LoginRule{}
 }
 
 // IsZero reports whether no secret is meant.

@@ -3,29 +3,64 @@ package keyset
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// SetOf reads an issuer's configuration, and returns where its keys are (OpenID Connect
-// Discovery 1.0, section 3); why says what is wrong with it.
-func SetOf(issuer string, text []byte) (uri, why string) {
+// Endpoints are where an issuer has people log in, as its configuration says. What it doesn't
+// say, or what can't be used, is empty.
+type Endpoints struct {
+	Authorization string `json:"authorization,omitempty"` // URL to which people are led
+	Token         string `json:"token,omitempty"`         // URL of which tokens are got for a code
+	EndSession    string `json:"endSession,omitempty"`    // URL to which people are led who log out
+	// Posted says that the client's secret goes into the body of a request to Token, and not into
+	// its header Authorization.
+	Posted bool `json:"posted,omitempty"`
+}
+
+// LogIn reports whether people can log in there.
+func (e Endpoints) LogIn() bool { return e.Authorization != "" && e.Token != "" }
+
+// String tells one from another.
+func (e Endpoints) String() string {
+	return fmt.Sprintf("%q %q %q %t", e.Authorization, e.Token, e.EndSession, e.Posted)
+}
+
+// Discovered reads an issuer's configuration, and returns where its keys are and where people log
+// in (OpenID Connect Discovery 1.0, section 3); why says what is wrong with it.
+func Discovered(issuer string, r Reach, text []byte) (uri string, e Endpoints, why string) {
 	var in struct {
-		Issuer *string `json:"issuer"`
-		URI    string  `json:"jwks_uri"`
+		Issuer        *string  `json:"issuer"`
+		URI           string   `json:"jwks_uri"`
+		Authorization string   `json:"authorization_endpoint"`
+		Token         string   `json:"token_endpoint"`
+		EndSession    string   `json:"end_session_endpoint"`
+		Methods       []string `json:"token_endpoint_auth_methods_supported"`
 	}
 	switch err := json.Unmarshal(text, &in); {
 	case err != nil:
-		return "", "is no JSON object as issuers have it: " + Printable(err.Error())
+		return "", e, "is no JSON object as issuers have it: " + Printable(err.Error())
 	case in.Issuer == nil:
-		return "", "names no issuer"
+		return "", e, "names no issuer"
 	case *in.Issuer != issuer: // "MUST be identical" (section 4.3)
-		return "", fmt.Sprintf("is of issuer %s, and the policy's is %s: they must be the same to the letter", quote(*in.Issuer), quote(issuer))
+		return "", e, fmt.Sprintf("is of issuer %s, and the policy's is %s: they must be the same to the letter", quote(*in.Issuer), quote(issuer))
 	case in.URI == "":
-		return "", "has no jwks_uri"
+		return "", e, "has no jwks_uri"
 	}
-	return in.URI, ""
+	usable := func(text string) string {
+		_, why := parseURL(text, r)
+		if why != "" || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }) {
+			return ""
+		}
+		return text
+	}
+	return in.URI, Endpoints{
+		Authorization: usable(in.Authorization), Token: usable(in.Token), EndSession: usable(in.EndSession),
+		// "If omitted, the default is client_secret_basic."
+		Posted: !slices.Contains(in.Methods, "client_secret_basic") && slices.Contains(in.Methods, "client_secret_post"),
+	}, ""
 }
 
 // How long a set is used before it is fetched anew.

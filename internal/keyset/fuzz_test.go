@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/messagetest"
 )
 
-// FuzzSetOf feeds what an issuer may answer as its configuration.
-func FuzzSetOf(f *testing.F) {
+// FuzzDiscovered feeds what an issuer may answer as its configuration.
+func FuzzDiscovered(f *testing.F) {
 	const issuer = "https://id.example"
 	for _, seed := range []string{
 		`{"issuer": "https://id.example", "jwks_uri": "https://id.example/jwks"}`,
@@ -21,13 +21,18 @@ func FuzzSetOf(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		uri, why := SetOf(issuer, []byte(text))
+		uri, e, why := Discovered(issuer, Public, []byte(text))
 		if (uri == "") == (why == "") {
 			t.Fatalf("%q: %q, %q", text, uri, why)
 		}
 		if why != "" {
 			messagetest.Check(t, why, messagetest.Most)
 			return
+		}
+		for _, endpoint := range []string{e.Authorization, e.Token, e.EndSession} {
+			if u, err := url.Parse(endpoint); endpoint != "" && (err != nil || u.Scheme != "https" || u.Host == "" || strings.ContainsAny(endpoint, " \r\n\x00")) {
+				t.Errorf("%q has the endpoint %q", text, endpoint)
+			}
 		}
 		// What is accepted is of this issuer, to the letter.
 		var in map[string]any

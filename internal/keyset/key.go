@@ -80,6 +80,8 @@ func (k Key) String() string {
 type Answer struct {
 	// Keys are the public keys, as JSON; empty where the set never could be fetched.
 	Keys string `json:"keys,omitempty"`
+	// Endpoints are the issuer's, where its configuration was asked for Keys.
+	Endpoints Endpoints `json:"endpoints,omitzero"`
 	// Problem says why the last attempt failed, and Since when Keys were fetched; empty if it
 	// went well.
 	Problem string    `json:"problem,omitempty"`

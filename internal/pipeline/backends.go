@@ -64,9 +64,9 @@ func (m Member) Equal(o Member) bool {
 // declareBackends declares clusters and endpoints: marshalled once for each
 // backend in use, then referred to by each Gateway that uses it.
 func (p *Pipeline) declareBackends() {
-	asked := p.tableServices()
+	p.tablesAsking = p.tableServices()
 	used := flow.Keys("backends",
-		func(_ ir.HostKey, h *ir.Host, yield func(ir.BackendKey)) { backendsOf(h, yield) }, p.Hosts, p.forwards, asked)
+		func(_ ir.HostKey, h *ir.Host, yield func(ir.BackendKey)) { backendsOf(h, yield) }, p.Hosts, p.forwards, p.tablesAsking)
 	resources := flow.Map("backend-resources", used,
 		func(c *flow.Ctx, k ir.BackendKey, _ struct{}, emit func(ir.BackendKey, Member)) {
 			b := k.Backend()
@@ -104,7 +104,7 @@ func (p *Pipeline) declareBackends() {
 			backendsOf(h, func(b ir.BackendKey) { yield(BackendKey{k.Gateway, b}) })
 		}, ir.HostKey.Compare)
 	p.hostsByBackend.Also(p.forwards)
-	p.hostsByBackend.Also(asked)
+	p.hostsByBackend.Also(p.tablesAsking)
 	p.Members = flow.Group("gateway-backends", p.hostsByBackend,
 		func(c *flow.Ctx, k BackendKey, _ flow.Members[ir.HostKey, *ir.Host]) (Member, bool) {
 			m, ok := flow.Get(c, resources, k.Backend)

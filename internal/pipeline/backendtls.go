@@ -52,8 +52,8 @@ func (p *Pipeline) ownMember(c *flow.Ctx, k BackendKey, m Member) Member {
 	return m
 }
 
-// declareSecrets declares the certificates and authorities that proxies are sent:
-// those that listeners and backends refer to.
+// declareSecrets declares the secrets that proxies are sent: those that listeners, backends and
+// logins refer to.
 func (p *Pipeline) declareSecrets() {
 	ofListeners := flow.Keys("secrets-of-listeners",
 		func(k topology.ListenerKey, l *topology.Listener, yield func(SecretKey)) {
@@ -77,7 +77,7 @@ func (p *Pipeline) declareSecrets() {
 			}
 		}, p.Members)
 	referred := flow.Keys("secrets-of-proxies",
-		func(k SecretKey, _ struct{}, yield func(SecretKey)) { yield(k) }, ofListeners, ofBackends)
+		func(k SecretKey, _ struct{}, yield func(SecretKey)) { yield(k) }, ofListeners, ofBackends, p.secretsOfLogins())
 	p.Secrets = flow.Map("secret-resources", referred,
 		func(c *flow.Ctx, k SecretKey, _ struct{}, emit func(SecretKey, *envoy.Resource)) {
 			secret := p.Secret(c, k.Secret)
@@ -91,8 +91,14 @@ func (p *Pipeline) declareSecrets() {
 		})
 }
 
-// Secret returns a certificate or authorities, nil if there are none that can be used.
+// Secret returns a certificate, authorities or what a Login needs, nil if there are none that can be used.
 func (p *Pipeline) Secret(c *flow.Ctx, k ir.SecretKey) *ir.Secret {
+	if rule, session, ok := k.Login(); ok {
+		if text := p.Graph.LoginSecret(c, rule, session); text != "" {
+			return &ir.Secret{Name: k, Text: text}
+		}
+		return nil
+	}
 	if name := k.Certificate(); !name.IsZero() {
 		certificate, ok := flow.Get(c, p.Graph.Certificates, name)
 		if !ok {

@@ -25,6 +25,9 @@ func (p *Pipeline) access(c *flow.Ctx, gateway object.Name, e *topology.Effectiv
 			a.Conditions[i] = ir.AccessCondition{Name: a.Conditions[i].Name, Never: true}
 		}
 	}
+	if a.Login != nil && p.unaskable(c, BackendKey{gateway, a.Login.Backend}) != "" {
+		a.Login = nil // nobody has other credentials
+	}
 	return a
 }
 
@@ -61,6 +64,11 @@ func (p *Pipeline) authAccepted(c *flow.Ctx, n *topology.AuthPolicy, a topology.
 			problems = append(problems, n.FieldOf(r.Name)+".external.backendRef: "+why)
 		}
 	}
+	p.Graph.Logins(c, n, a.Gateway, func(field string, l *ir.Login) {
+		if why := p.unaskable(c, BackendKey{a.Gateway, l.Backend}); why != "" {
+			problems = append(problems, field+": "+why)
+		}
+	})
 	if len(problems) > 0 {
 		return condition.AuthPolicyInvalid(problems), ""
 	}
@@ -72,7 +80,7 @@ func (p *Pipeline) authAccepted(c *flow.Ctx, n *topology.AuthPolicy, a topology.
 func (p *Pipeline) tableServices() *flow.Derived[ir.HostKey, *ir.Host] {
 	return flow.Map("table-services", p.RouteTables,
 		func(_ *flow.Ctx, k ir.TableKey, at TableFront, emit func(ir.HostKey, *ir.Host)) {
-			asks := false
+			asks := false // a Login has a service too
 			servicesOf(accessAround(at.filters), func(ir.BackendKey) { asks = true })
 			if asks {
 				emit(ir.HostKey{TableKey: k}, &ir.Host{Filters: &ir.Filters{Access: at.filters.Access}})
@@ -80,7 +88,7 @@ func (p *Pipeline) tableServices() *flow.Derived[ir.HostKey, *ir.Host] {
 		})
 }
 
-// servicesOf yields the services that are asked who may pass.
+// servicesOf yields the services that are asked who may pass, or of which proxies get tokens.
 func servicesOf(a *ir.Access, yield func(ir.BackendKey)) {
 	if a == nil {
 		return
@@ -89,6 +97,9 @@ func servicesOf(a *ir.Access, yield func(ir.BackendKey)) {
 		if e := a.Conditions[i].External; e != nil {
 			yield(e.Backend)
 		}
+	}
+	if a.Login != nil {
+		yield(a.Login.Backend)
 	}
 }
 

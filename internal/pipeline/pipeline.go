@@ -78,10 +78,11 @@ type Pipeline struct {
 	hostParts     *flow.Derived[ir.HostKey, *hostPart]
 	fallbackParts *flow.Derived[ir.HostKey, *hostPart]
 	forwards      *flow.Derived[ir.HostKey, *ir.Host]
-	sockets       flow.Table[socket, struct{}]    // see declareSockets
-	overBudget    *flow.Derived[routeAt, overrun] // of regular expressions
-	overQuota     *flow.Derived[routeAt, overrun] // of namespaces
-	crowded       flow.Table[Tenant, struct{}]    // who has routes over quota
+	tablesAsking  *flow.Derived[ir.HostKey, *ir.Host] // see tableServices
+	sockets       flow.Table[socket, struct{}]        // see declareSockets
+	overBudget    *flow.Derived[routeAt, overrun]     // of regular expressions
+	overQuota     *flow.Derived[routeAt, overrun]     // of namespaces
+	crowded       flow.Table[Tenant, struct{}]        // who has routes over quota
 	tenants       flow.Table[Tenant, tenantUsage]
 	pools         *flow.Derived[BackendKey, Member] // of UDP ports
 
@@ -353,7 +354,9 @@ func (p *Pipeline) declareHosts() {
 			}
 			p.guard(c, k.TableKey, at.guarded, &in, entries)
 			p.count(c, &in, entries)
-			return translate.Host(in), len(in.Entries) > 0
+			h := translate.Host(in)
+			h.Rules = withLogins(h, at.login)
+			return h, len(in.Entries) > 0
 		})
 
 	// A host that a listener owns and no route serves answers 404 itself, lest a
@@ -386,6 +389,7 @@ type hostFront struct {
 	port    uint16
 	https   bool
 	guarded bool // the table says who may pass
+	login   loginPaths
 }
 
 // TableFront is what a route table needs to know of the listener in front of it.

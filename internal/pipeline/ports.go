@@ -98,7 +98,8 @@ func (p *Pipeline) declarePorts() {
 	// Thousands of hosts need not know what it is that a policy in front of them says.
 	p.fronts = flow.Map("host-fronts", p.RouteTables,
 		func(_ *flow.Ctx, k ir.TableKey, at TableFront, emit func(ir.TableKey, hostFront)) {
-			emit(k, hostFront{at.port, at.https, accessAround(at.filters) != nil})
+			access := accessAround(at.filters)
+			emit(k, hostFront{at.port, at.https, access != nil, pathsOf(access)})
 		}, flow.Equal(flow.Same[hostFront]))
 
 	p.fallbacks = flow.Map("fallback-host-names", p.Ports,

@@ -117,6 +117,10 @@ func envoyCommand(c Config, bootstrap string, log *os.File) *exec.Cmd {
 		"--log-format", logFormat,
 		"--skip-deprecated-logs",
 	}
+	if c.LogLevel != "debug" && c.LogLevel != "trace" {
+		// It has a line, with what is in cookies, for each request that somebody gets wrong.
+		args = append(args, "--component-log-level", "oauth2:critical")
+	}
 	if c.Concurrency > 0 {
 		args = append(args, "--concurrency", fmt.Sprint(c.Concurrency))
 	}

@@ -69,20 +69,30 @@ func (r *authReader) external(in *v1alpha1.ExternalAuth) *ir.External {
 	return out
 }
 
-// service follows the reference to a service, as a route's is followed.
+// service follows the reference to a service.
 func (r *authReader) service(out *ir.External, use ir.Use, ref *gwv1.BackendObjectReference) {
+	found, ok := r.refer(".external.backendRef", use, ref)
+	if !ok {
+		return
+	}
+	out.Backend = found
+	if out.GRPC {
+		to := found.Backend().Object
+		out.Authority = to.Name.Name + "." + to.Namespace
+	}
+}
+
+// refer follows the reference of a field to a backend, as a route's is followed; false, and a problem,
+// where it can't be.
+func (r *authReader) refer(field string, use ir.Use, ref *gwv1.BackendObjectReference) (ir.BackendKey, bool) {
 	to := resolver{g: r.graph, c: r.ctx, route: object.Key{Kind: kind.AuthPolicy, Name: name(r.namespace, "")}}
-	found := to.backend(use, ref, func() string { return r.field + ".external.backendRef" })
+	found := to.backend(use, ref, func() string { return r.field + field })
 	r.policyTargets = append(r.policyTargets, to.policyTargets...)
 	if found.Problem != nil {
 		r.problems = append(r.problems, found.Problem.Message)
-		return
+		return ir.BackendKey{}, false
 	}
-	out.Backend = found.Backend
-	if out.GRPC {
-		to := found.Backend.Backend().Object
-		out.Authority = to.Name.Name + "." + to.Namespace
-	}
+	return found.Backend, true
 }
 
 // pathPrefix reads what is put before the client's path. A slash at its end would double the one

@@ -39,7 +39,9 @@ type AuthRule struct {
 	Token *ir.TokenIssuer
 	// Fetched is where the keys of Token are fetched from, which has none then; nil where it
 	// has some. See Graph.Access.
-	Fetched   *keyset.Location
+	Fetched *keyset.Location
+	// Login has people log in, by what Fetched brings, and Token is what they get there.
+	Login     *Login
 	Keys      *ir.APIKeys
 	Passwords *ir.Passwords
 	// Certificates are those that listeners verify.
@@ -66,6 +68,9 @@ func (r AuthRule) Secrets(yield func(string)) {
 		for _, u := range r.Passwords.Users {
 			yield(u.Sum.Reveal())
 		}
+	}
+	if r.Login != nil {
+		yield(r.Login.Secret.Reveal())
 	}
 }
 
@@ -98,7 +103,7 @@ func (g *Graph) authPolicy(c *flow.Ctx, name object.Name, o *v1alpha1.AuthPolicy
 	}
 	strategy, field, rules := authRules(o)
 	p.Strategy = strategy
-	r := authReader{fieldReader: fieldReader{field, problems}, graph: g, ctx: c, namespace: name.Namespace}
+	r := authReader{fieldReader: fieldReader{field, problems}, graph: g, ctx: c, namespace: name.Namespace, policy: name.Name}
 	p.Asks = policy.NewRules(r.rules(rules))
 	if why := opensByMistake(rules == &o.Spec.AuthRules, p.Asks); why != "" {
 		r.field = field
@@ -166,8 +171,8 @@ func AuthRuleSpec(o *v1alpha1.AuthPolicy, name string) any {
 
 // Access returns who may pass by what policies say together; nil where they say nothing. set
 // returns what a location has; nothing where it is not known, and nobody passes by its tokens
-// then.
-func Access(e *EffectiveAuth, set func(keyset.Location) string) *ir.Access {
+// then. Of several rules by which people log in the first is in force.
+func Access(e *EffectiveAuth, set func(keyset.Location) keyset.Answer) *ir.Access {
 	if e == nil || e.Rules == nil {
 		return nil
 	}
@@ -188,8 +193,10 @@ func Access(e *EffectiveAuth, set func(keyset.Location) string) *ir.Access {
 		}
 		a.Authenticated = true
 		anonymous = anonymous || r.Value.Anonymous
-		if token, ok := r.Value.token(set); ok {
+		if token, answer, ok := r.Value.token(set); ok && r.Value.Login == nil {
 			a.Tokens = append(a.Tokens, token)
+		} else if ok && a.Login == nil {
+			a.Login = r.Value.Login.with(token, answer.Endpoints)
 		}
 		if r.Value.Keys != nil {
 			a.Keys = append(a.Keys, *r.Value.Keys)
@@ -201,7 +208,9 @@ func Access(e *EffectiveAuth, set func(keyset.Location) string) *ir.Access {
 			a.Certificates = append(a.Certificates, *r.Value.Certificates)
 		}
 	}
-	a.Authenticated = a.Authenticated && !anonymous
+	if a.Authenticated = a.Authenticated && !anonymous; anonymous {
+		a.Login = nil // nobody has to
+	}
 	a.Hidden = sortedKeys(hidden)
 	return a
 }

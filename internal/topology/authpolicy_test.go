@@ -14,7 +14,7 @@ import (
 // authWorld has an AuthPolicy p with the rules of a text, and Secrets for them.
 func authWorld(t *testing.T, rules string, more ...string) (*world, func() (*AuthPolicy, *ir.Access)) {
 	t.Helper()
-	w := newWorld(settings{Tenants: true}.options())
+	w := newWorld(settings{Tenants: true, SystemAuthorities: "/etc/ssl/cert.pem"}.options())
 	const gw = `
 kind: GatewayClass
 metadata: {name: ours}
@@ -59,7 +59,7 @@ func TestBrokenAuthRules(t *testing.T) {
 			"authentication: {x: {basic: {secretRef: {name: none}}}}", "nobody", "Secret default/none, which does not exist",
 		},
 		"two kinds of credentials": {
-			"authentication: {x: {anonymous: {}, apiKey: {secretRef: {name: keys}}}}", "nobody", "exactly one of jwt, apiKey, basic, clientCertificate and anonymous",
+			"authentication: {x: {anonymous: {}, apiKey: {secretRef: {name: keys}}}}", "nobody", "exactly one of jwt, oidc, apiKey, basic, clientCertificate and anonymous",
 		},
 		"no kind of credentials": {"authentication: {x: {}}", "nobody", "exactly one of jwt"},
 		"a name of a certificate that is none": {

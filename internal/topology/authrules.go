@@ -20,7 +20,8 @@ type authReader struct {
 	fieldReader // of a rule
 	graph       *Graph
 	ctx         *flow.Ctx
-	namespace   string
+	namespace   string // of the policy
+	policy      string // its name
 	// policyTargets are what external rules refer to, as those of a Route.
 	policyTargets []object.Key
 }
@@ -45,6 +46,8 @@ func (r *authReader) rules(in *v1alpha1.AuthRules) []policy.Rule[AuthRule] {
 		}
 		out = append(out, policy.Rule[AuthRule]{Name: authorization + name, Value: value})
 	}
+	r.field = under
+	r.onlyLogin(in.Authentication)
 	if in.Responses != nil {
 		r.field = under + ".responses"
 		out = append(out, r.responses(in.Responses)...)
@@ -58,6 +61,10 @@ func (r *authReader) authentication(name string, in v1alpha1.Authentication) Aut
 	if in.JWT != nil {
 		said++
 		out.Token, out.Fetched, out.Headers = r.token(name, in.JWT)
+	}
+	if in.OIDC != nil {
+		said++
+		out = r.login(name, in.OIDC)
 	}
 	if in.APIKey != nil {
 		said++
@@ -79,7 +86,7 @@ func (r *authReader) authentication(name string, in v1alpha1.Authentication) Aut
 		out.Anonymous = true
 	}
 	if said != 1 {
-		r.problem("", "needs exactly one of jwt, apiKey, basic, clientCertificate and anonymous; nobody passes by it")
+		r.problem("", "needs exactly one of jwt, oidc, apiKey, basic, clientCertificate and anonymous; nobody passes by it")
 		return AuthRule{}
 	}
 	return out
@@ -100,25 +107,34 @@ func (r *authReader) token(name string, in *v1alpha1.JWT) (*ir.TokenIssuer, *key
 	}
 	out.From = r.sources(".jwt.from", in.From, ir.CredentialSource{Header: "authorization", Prefix: "Bearer "})
 	var headers []string
-	for i, h := range in.ClaimsToHeaders {
-		header := strings.ToLower(h.Header)
-		if reservedHeader(header) {
-			r.problem(fmt.Sprintf(".jwt.claimsToHeaders[%d].header", i), "can't be %q, which others set; choose another name", h.Header)
-			ok = false
-			continue
-		}
-		headers = append(headers, header)
-		if strings.Contains(h.Claim, "/") && strings.Contains(h.Claim, ".") || slices.Contains(claimPath(h.Claim), "") {
-			r.problem(fmt.Sprintf(".jwt.claimsToHeaders[%d].claim", i), "is %q: Envoy takes each dot for a claim inside of one; only names without can be given to the backend", h.Claim)
-			ok = false
-			continue
-		}
-		out.Headers = append(out.Headers, ir.ClaimHeader{Claim: claimPath(h.Claim), Header: header})
-	}
+	claims, fine := r.claimsToHeaders(".jwt.claimsToHeaders", in.ClaimsToHeaders, &headers)
+	out.Headers, ok = claims, ok && fine
 	if !ok {
 		return nil, nil, headers
 	}
 	return out, fetched, headers
+}
+
+// claimsToHeaders reads which headers say what claims say; false where one of them can't. All names
+// that only the proxy may set are added to headers.
+func (r *authReader) claimsToHeaders(field string, in []v1alpha1.ClaimToHeader, headers *[]string) (out []ir.ClaimHeader, ok bool) {
+	ok = true
+	for i, h := range in {
+		header := strings.ToLower(h.Header)
+		if reservedHeader(header) {
+			r.problem(fmt.Sprintf("%s[%d].header", field, i), "can't be %q, which others set; choose another name", h.Header)
+			ok = false
+			continue
+		}
+		*headers = append(*headers, header)
+		if strings.Contains(h.Claim, "/") && strings.Contains(h.Claim, ".") || slices.Contains(claimPath(h.Claim), "") {
+			r.problem(fmt.Sprintf("%s[%d].claim", field, i), "is %q: Envoy takes each dot for a claim inside of one; only names without can be given to the backend", h.Claim)
+			ok = false
+			continue
+		}
+		out = append(out, ir.ClaimHeader{Claim: claimPath(h.Claim), Header: header})
+	}
+	return out, ok
 }
 
 // claimPath is the path to a claim. Names with a slash, which are URLs, are one name.

@@ -20,6 +20,7 @@ import (
 const (
 	jwksKey     = "jwks.json"
 	htpasswdKey = ".htpasswd"
+	clientKey   = "client-secret"
 )
 
 // maxAPIKeys is how many keys a Secret may have.
@@ -37,6 +38,8 @@ func authContents(o *v1alpha1.AuthPolicy, yield func(object.Key)) {
 			refer(kind.Secret, a.JWT.JWKS.SecretRef.Name)
 		case a.JWT != nil && a.JWT.JWKS != nil && a.JWT.JWKS.ConfigMapRef != nil:
 			refer(kind.ConfigMap, a.JWT.JWKS.ConfigMapRef.Name)
+		case a.OIDC != nil:
+			refer(kind.Secret, a.OIDC.ClientSecretRef.Name)
 		case a.APIKey != nil:
 			refer(kind.Secret, a.APIKey.SecretRef.Name)
 		case a.Basic != nil:

@@ -13,7 +13,7 @@ import (
 func (r *authReader) jwks(of *v1alpha1.JWT) (set string, fetched *keyset.Location) {
 	const field = ".jwt.jwks"
 	if l, ok := location(of); ok {
-		return "", r.fetched(of, l)
+		return "", r.fetched(l, ".jwt", of.JWKS == nil)
 	}
 	in := of.JWKS
 	var text []byte

@@ -67,10 +67,14 @@ func (g *Graph) declareKeySets() {
 		func(_ *flow.Ctx, k object.Name, o *v1alpha1.AuthPolicy, emit func(policyRule, wished)) {
 			_, _, rules := authRules(o)
 			for name, a := range rules.Authentication {
-				if a.JWT == nil {
-					continue
+				l, ok := keyset.Location{}, false
+				switch {
+				case a.JWT != nil:
+					l, ok = location(a.JWT)
+				case a.OIDC != nil:
+					l, ok = keyset.Location{Issuer: a.OIDC.Issuer}, true
 				}
-				if l, ok := location(a.JWT); ok {
+				if ok {
 					emit(policyRule{k, name}, wished{l, o.CreationTimestamp.Time})
 				}
 			}
@@ -116,11 +120,12 @@ func reachOf(allow *v1alpha1.Allow) keyset.Reach {
 	return keyset.Beyond(list)
 }
 
-// fetched checks a location from which a set is to be fetched; nil where it can't be.
-func (r *authReader) fetched(in *v1alpha1.JWT, l keyset.Location) *keyset.Location {
-	field := ".jwt.jwks.uri"
+// fetched checks a location from which a set is to be fetched, for a kind of credentials; nil where it
+// can't be. Discovered says that the issuer is asked for want of anything else.
+func (r *authReader) fetched(l keyset.Location, of string, discovered bool) *keyset.Location {
+	field := of + ".jwks.uri"
 	if l.URI == "" {
-		field = ".jwt.issuer"
+		field = of + ".issuer"
 	}
 	why := l.Check(r.graph.place())
 	if over, _ := flow.Get(r.ctx, r.graph.keySetsOver, r.namespace); why == "" && over[l] {
@@ -129,10 +134,10 @@ func (r *authReader) fetched(in *v1alpha1.JWT, l keyset.Location) *keyset.Locati
 	switch {
 	case why == "":
 		return &l
-	case in.JWKS == nil:
+	case discovered:
 		r.problem(field, "is %q: its keys are to be asked for there, since jwks is missing, but it %s", keyset.Printable(l.Issuer), why)
 	default:
-		r.problem(field, "is %q, which %s", keyset.Printable(l.URI), why)
+		r.problem(field, "is %q, which %s", keyset.Printable(cmp.Or(l.URI, l.Issuer)), why)
 	}
 	return nil
 }
@@ -157,23 +162,24 @@ func (g *Graph) keySet(c *flow.Ctx, gateway object.Name, l keyset.Location) keys
 // Access returns who may pass by what policies say together on a Gateway, as the function
 // Access does. It asks for the sets that are fetched.
 func (g *Graph) Access(c *flow.Ctx, gateway object.Name, e *EffectiveAuth) *ir.Access {
-	return Access(e, func(l keyset.Location) string {
+	return Access(e, func(l keyset.Location) keyset.Answer {
 		answer, _ := flow.Get(c, g.in.KeySets, g.keySet(c, gateway, l))
-		return answer.Keys
+		return answer
 	})
 }
 
-// token returns the issuer of tokens that the rule accepts, with its keys; false where it
-// accepts none.
-func (r AuthRule) token(set func(keyset.Location) string) (ir.TokenIssuer, bool) {
+// token returns the issuer of tokens that the rule accepts, with its keys, and what was fetched of
+// it; false where it accepts none.
+func (r AuthRule) token(set func(keyset.Location) keyset.Answer) (out ir.TokenIssuer, answer keyset.Answer, ok bool) {
 	if r.Token == nil {
-		return ir.TokenIssuer{}, false
+		return out, answer, false
 	}
-	out := *r.Token
+	out = *r.Token
 	if r.Fetched != nil {
-		out.JWKS = set(*r.Fetched)
+		answer = set(*r.Fetched)
+		out.JWKS = answer.Keys
 	}
-	return out, out.JWKS != ""
+	return out, answer, out.JWKS != ""
 }
 
 // KeySets yields the sets that are fetched for the policies of a Gateway. One comes as often
@@ -181,18 +187,24 @@ func (r AuthRule) token(set func(keyset.Location) string) (ir.TokenIssuer, bool)
 func (g *Graph) KeySets(c *flow.Ctx, gateway object.Name, yield func(keyset.Key)) {
 	for name := range flow.Select(c, g.authPoliciesOf, gateway).All() {
 		if p, ok := flow.Get(c, g.AuthPolicies, name); ok {
-			p.fetches(func(_ string, l keyset.Location) { yield(g.keySet(c, gateway, l)) })
+			p.fetches(func(_ string, l keyset.Location, _ *AuthRule) { yield(g.keySet(c, gateway, l)) })
 		}
 	}
 }
 
-// fetches yields the fields of a policy whose sets are fetched, and from where.
-func (p *AuthPolicy) fetches(yield func(field string, l keyset.Location)) {
+// fetches yields the fields of a policy whose sets are fetched, and from where, with the rule.
+func (p *AuthPolicy) fetches(yield func(field string, l keyset.Location, r *AuthRule)) {
 	_, under, _ := authRules(p.Object)
-	for _, r := range p.Asks {
-		if r.Value.Fetched != nil {
-			yield(under+".authentication["+strings.TrimPrefix(r.Name, authentication)+"].jwt", *r.Value.Fetched)
+	for i := range p.Asks {
+		r := &p.Asks[i]
+		if r.Value.Fetched == nil {
+			continue
 		}
+		of := ".jwt"
+		if r.Value.Login != nil {
+			of = ".oidc"
+		}
+		yield(under+".authentication["+strings.TrimPrefix(r.Name, authentication)+"]"+of, *r.Value.Fetched, &r.Value)
 	}
 }
 
@@ -204,9 +216,12 @@ func (g *Graph) FetchedKeys(c *flow.Ctx, p *AuthPolicy, write func(string)) {
 	}
 	list, _ := flow.Get(c, g.AuthAncestors, p.Name)
 	for _, a := range list {
-		p.fetches(func(_ string, l keyset.Location) {
+		p.fetches(func(_ string, l keyset.Location, r *AuthRule) {
 			answer, _ := flow.Get(c, g.in.KeySets, g.keySet(c, a.Gateway, l))
 			write(answer.Keys)
+			if r.Login != nil {
+				write(answer.Endpoints.String())
+			}
 		})
 	}
 }
@@ -215,12 +230,14 @@ func (g *Graph) FetchedKeys(c *flow.Ctx, p *AuthPolicy, write func(string)) {
 // sets that are fetched for it, and those that it waits for.
 func (g *Graph) Fetching(c *flow.Ctx, p *AuthPolicy, a Ancestor) (accepted metav1.Condition, waits []string) {
 	var problems, notes []string
-	p.fetches(func(field string, l keyset.Location) {
+	p.fetches(func(field string, l keyset.Location, r *AuthRule) {
 		switch answer, ok := flow.Get(c, g.in.KeySets, g.keySet(c, a.Gateway, l)); {
 		case !ok:
 			waits = append(waits, l.URL())
 		case answer.Keys == "":
 			problems = append(problems, condition.KeySetNotFetched(field, answer.Problem))
+		case r.Login != nil && !answer.Endpoints.LogIn():
+			problems = append(problems, field+".issuer: "+l.URL()+" names no authorization_endpoint or no token_endpoint that can be used, so that nobody can log in")
 		case answer.Problem != "":
 			notes = append(notes, condition.NoteKeySetKept(field, answer.Problem, answer.Since))
 		}

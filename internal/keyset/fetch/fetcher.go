@@ -142,7 +142,7 @@ func (f *Fetcher) Want(keys []keyset.Key) (known map[keyset.Key]*keyset.Answer, 
 			continue
 		}
 		if s := f.begin(k); s.good.Keys != "" {
-			known[k] = &keyset.Answer{Keys: s.good.Keys}
+			known[k] = new(s.good.answer())
 		} else {
 			waits = append(waits, s)
 		}
@@ -178,7 +178,7 @@ func (f *Fetcher) begin(k keyset.Key) *set {
 func (f *Fetcher) follow(ctx context.Context, k keyset.Key, s *set) {
 	answered := sync.OnceFunc(func() { close(s.answered) })
 	defer answered()
-	last := keyset.Answer{Keys: s.good.Keys}
+	last := s.good.answer()
 	told, failures := last.Keys != "", 0
 	for {
 		now, age := f.attempt(ctx, k, s)
@@ -208,7 +208,7 @@ func (f *Fetcher) follow(ctx context.Context, k keyset.Key, s *set) {
 
 // attempt fetches a set once, and returns what is known of it then, and for how long.
 func (f *Fetcher) attempt(ctx context.Context, k keyset.Key, s *set) (keyset.Answer, time.Duration) {
-	keys, age, why := f.fetch(ctx, k)
+	got, age, why := f.fetch(ctx, k)
 	if ctx.Err() != nil {
 		return keyset.Answer{}, 0
 	}
@@ -216,19 +216,19 @@ func (f *Fetcher) attempt(ctx context.Context, k keyset.Key, s *set) (keyset.Ans
 	defer f.mu.Unlock()
 	if s.failing = why != ""; s.failing {
 		f.metrics.attempts.WithLabelValues("failed").Inc()
-		a := keyset.Answer{Keys: s.good.Keys, Problem: why}
-		if a.Keys != "" {
+		a := s.good.answer()
+		if a.Problem = why; a.Keys != "" {
 			a.Since = s.good.Fetched
 		}
 		return a, 0
 	}
 	f.metrics.attempts.WithLabelValues("ok").Inc()
-	changed := s.good.Keys != keys
-	s.good = kept{Location: k.Location, Reach: k.Reach, Keys: keys, Fetched: time.Now().UTC().Truncate(time.Second)}
+	changed := s.good.fetched != got
+	s.good = kept{Location: k.Location, Reach: k.Reach, fetched: got, Fetched: time.Now().UTC().Truncate(time.Second)}
 	if f.sets[k] == s && changed {
 		f.changed()
 	}
-	return keyset.Answer{Keys: keys}, age
+	return s.good.answer(), age
 }
 
 // note logs that a set can't be fetched, or can be again.

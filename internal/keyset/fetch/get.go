@@ -23,37 +23,42 @@ const (
 	maxAddresses = 4 // of a name that are tried
 )
 
-// fetch fetches a set once. It returns its public keys and how long they are good for, or why
-// there are none.
-func (f *Fetcher) fetch(ctx context.Context, k keyset.Key) (keys string, age time.Duration, why string) {
+// fetched is what an attempt has brought.
+type fetched struct {
+	Keys      string           // public ones, as JSON
+	Endpoints keyset.Endpoints `json:",omitzero"`
+}
+
+// fetch fetches a set once. It returns what came and how long that is good for, or why nothing did.
+func (f *Fetcher) fetch(ctx context.Context, k keyset.Key) (got fetched, age time.Duration, why string) {
 	ctx, cancel := context.WithTimeout(ctx, f.pace.whole)
 	defer cancel()
 	from := k.URL()
 	if k.Issuer != "" {
 		text, _, why := f.get(ctx, k, from)
 		if why != "" {
-			return "", 0, from + " " + why
+			return fetched{}, 0, from + " " + why
 		}
-		uri, why := keyset.SetOf(k.Issuer, text)
+		uri, endpoints, why := keyset.Discovered(k.Issuer, k.Reach, text)
 		if why != "" {
-			return "", 0, from + " " + why
+			return fetched{}, 0, from + " " + why
 		}
 		if u, err := url.Parse(from); err == nil && u.Scheme == "https" && isPlain(uri) {
-			return "", 0, from + " has the jwks_uri " + keyset.Printable(uri) + ", which is no https URL"
+			return fetched{}, 0, from + " has the jwks_uri " + keyset.Printable(uri) + ", which is no https URL"
 		}
-		from = uri
+		from, got.Endpoints = uri, endpoints
 	}
 	text, age, why := f.get(ctx, k, from)
 	if why != "" {
-		return "", 0, keyset.Printable(from) + " " + why
+		return fetched{}, 0, keyset.Printable(from) + " " + why
 	}
 	// Keys that can't be used are left out: "implementations SHOULD ignore" them (RFC 7517,
 	// section 5), and whoever has the policy can't change the set.
 	keys, problems := keyset.Parse(text)
-	if keys == "" {
-		return "", 0, keyset.Printable(from) + " " + keyset.Printable(problems[0])
+	if got.Keys = keys; keys == "" {
+		return fetched{}, 0, keyset.Printable(from) + " " + keyset.Printable(problems[0])
 	}
-	return keys, age, ""
+	return got, age, ""
 }
 
 func isPlain(text string) bool {

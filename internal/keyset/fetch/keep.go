@@ -20,10 +20,13 @@ import (
 // kept is a set as it is kept for the next process.
 type kept struct {
 	keyset.Location
-	Reach   keyset.Reach `json:",omitempty"`
-	Keys    string
+	Reach keyset.Reach `json:",omitempty"`
+	fetched
 	Fetched time.Time
 }
+
+// answer is what is known of the set as long as nothing goes wrong.
+func (s *fetched) answer() keyset.Answer { return keyset.Answer{Keys: s.Keys, Endpoints: s.Endpoints} }
 
 const (
 	keptFile = "key-sets.json"

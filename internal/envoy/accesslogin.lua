@@ -1,0 +1,38 @@
+-- Passes a request on that has other credentials than a session, or one with a session's ID token, and
+-- answers others with 401. No cookie of a session reaches the backend. Before it stand, written by
+-- Go: `cookies`, with which the names of those begin; and `unauthenticated`, what those are told who
+-- don't pass, where that isn't the default.
+
+-- The cookies of a header without those of a session; nil where none is left.
+local function without(line)
+  local left = {}
+  for pair in string.gmatch(line, "[^;]+") do
+    local name = string.match(pair, "^%s*(.*)$")
+    if string.sub(name, 1, #cookies) ~= cookies then left[#left + 1] = name end
+  end
+  return #left > 0 and table.concat(left, "; ") or nil
+end
+
+function envoy_on_request(handle)
+  local headers, metadata = handle:headers(), handle:streamInfo():dynamicMetadata()
+  headers:remove("x-gatehouse-passed")
+  headers:remove("x-gatehouse-program")
+  local lines = {}
+  for i = 0, headers:getNumValues("cookie") - 1 do
+    lines[#lines + 1] = without(headers:getAtIndex("cookie", i) or "")
+  end
+  headers:remove("cookie")
+  if #lines > 0 then headers:add("cookie", table.concat(lines, "; ")) end
+  local access, token = metadata:get("gatehouse.access"), metadata:get("envoy.filters.http.jwt_authn")
+  if access and access["passed"] then return end
+  if token and token["jwt"] then
+    metadata:set("gatehouse.access", "passed", true)
+    return
+  end
+  local answer, body = {[":status"] = "401", ["content-type"] = "text/plain"}, "This needs valid credentials.\n"
+  if unauthenticated then
+    answer, body = {["content-type"] = "text/plain"}, unauthenticated.body
+    for name, value in pairs(unauthenticated.headers) do answer[name] = value end
+  end
+  return handle:respond(answer, body)
+end

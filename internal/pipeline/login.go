@@ -1,0 +1,83 @@
+package pipeline
+
+import (
+	"net/http"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// loginPaths are the paths of a Login that the proxy answers itself.
+type loginPaths struct{ callback, logout string }
+
+// pathsOf returns the paths of a Login; none where nobody logs in.
+func pathsOf(a *ir.Access) loginPaths {
+	if a == nil || a.Login == nil {
+		return loginPaths{}
+	}
+	return loginPaths{a.Login.CallbackPath, a.Login.LogoutPath}
+}
+
+// The matches of a rule that aren't its own, in place of their positions.
+const (
+	callbackMatch = -1 - iota
+	logoutMatch
+)
+
+// withLogins returns the rules of a host with those that people need who log in: wherever a rule has
+// that, its host takes the paths of it, whatever the matches of the rule are. Otherwise whoever
+// guards /app only would never see anybody come back. Table is what is in force in front of the host.
+func withLogins(h *ir.Host, table loginPaths) []*ir.Rule {
+	inherited := table
+	if h.Filters != nil && h.Filters.Access != nil {
+		inherited = pathsOf(h.Filters.Access)
+	}
+	var added []*ir.Rule
+	taken := map[string]bool{}
+	add := func(source ir.Source, match int, path string, own *ir.Access) {
+		if taken[path] {
+			return
+		}
+		taken[path] = true
+		source.Match = match
+		// A proxy that logs nobody in answers like one that has no such path.
+		added = append(added, &ir.Rule{
+			Source: source, Status: http.StatusNotFound, Filters: ir.Filters{Access: own},
+			Match: ir.Match{Path: ir.PathMatch{Kind: ir.PathExact, Value: path}},
+		})
+	}
+	for _, r := range h.Rules {
+		paths := inherited
+		if r.Filters.Access != nil {
+			paths = pathsOf(r.Filters.Access)
+		}
+		if paths != (loginPaths{}) {
+			add(r.Source, callbackMatch, paths.callback, r.Filters.Access)
+			add(r.Source, logoutMatch, paths.logout, r.Filters.Access)
+		}
+	}
+	if added == nil {
+		return h.Rules
+	}
+	return append(added, h.Rules...)
+}
+
+// secretsOfLogins declares the secrets that the logins of each Gateway need.
+func (p *Pipeline) secretsOfLogins() *flow.Derived[SecretKey, struct{}] {
+	return flow.Keys("secrets-of-logins",
+		func(k ir.HostKey, h *ir.Host, yield func(SecretKey)) {
+			seen := ir.LoginRule{}
+			of := func(a *ir.Access) {
+				if a == nil || a.Login == nil || a.Login.Rule == seen {
+					return
+				}
+				seen = a.Login.Rule
+				yield(SecretKey{k.Gateway, seen.ClientSecret()})
+				yield(SecretKey{k.Gateway, seen.SessionKey()})
+			}
+			of(accessAround(h.Filters))
+			for _, r := range h.Rules {
+				of(r.Filters.Access)
+			}
+		}, p.Hosts, p.tablesAsking)
+}

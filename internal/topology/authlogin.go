@@ -1,0 +1,213 @@
+package topology
+
+import (
+	"cmp"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/keyset"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+)
+
+const (
+	callbackPath = "/oauth2/callback"
+	logoutPath   = "/oauth2/logout"
+
+	maxClientSecret = 4096
+)
+
+// Login is how people log in by a rule. What the issuer itself has to say is missing.
+type Login struct {
+	ir.Login
+	Secret ir.Sensitive // the client's
+	// host is who answers at the token endpoint, without the host's name, where no reference says
+	// who does.
+	host ir.Backend
+}
+
+// login reads how people log in.
+func (r *authReader) login(name string, in *v1alpha1.OIDC) AuthRule {
+	before := len(r.problems)
+	l := &Login{Login: ir.Login{
+		Rule:     ir.LoginRule{Policy: object.Name{Namespace: r.namespace, Name: r.policy}, Name: name},
+		ClientID: in.ClientID, Scopes: slices.Clone(in.Scopes), Forward: in.ForwardAccessToken,
+		CallbackPath: cmp.Or(in.CallbackPath, callbackPath), LogoutPath: cmp.Or(in.LogoutPath, logoutPath),
+	}}
+	if in.ClientID == "" || strings.ContainsFunc(in.ClientID, unicode.IsControl) {
+		r.problem(".oidc.clientID", "is missing, or has control characters")
+	}
+	for i, scope := range in.Scopes {
+		// scope-token (RFC 6749, section 3.3)
+		if scope == "" || strings.ContainsFunc(scope, func(c rune) bool { return c <= ' ' || c > '~' || c == '"' || c == '\\' }) {
+			r.problem(".oidc.scopes["+strconv.Itoa(i)+"]", "is %q, which is no scope", scope)
+		}
+	}
+	r.proxyPath(".oidc.callbackPath", l.CallbackPath)
+	r.proxyPath(".oidc.logoutPath", l.LogoutPath)
+	if l.CallbackPath == l.LogoutPath {
+		r.problem(".oidc.logoutPath", "is %q, and so is callbackPath; they must be different", l.LogoutPath)
+	}
+	l.Secret = r.clientSecret(&in.ClientSecretRef)
+	var out AuthRule
+	claims, _ := r.claimsToHeaders(".oidc.claimsToHeaders", in.ClaimsToHeaders, &out.Headers)
+	if in.BackendRef != nil {
+		l.Backend, _ = r.refer(".oidc.backendRef", ir.UseHTTP, in.BackendRef)
+	} else {
+		l.host = ir.Backend{
+			Object: object.Key{Kind: kind.AuthPolicy, Name: l.Rule.Policy}, Protocol: ir.HTTP1, Outside: !r.graph.options.AnyName,
+		}
+		if r.graph.options.SystemAuthorities != "" {
+			l.host.TLS.Authorities = ir.Authorities(SystemAuthorities)
+		} else if strings.HasPrefix(in.Issuer, "https:") {
+			r.problem(".oidc.backendRef", "is missing, and there is no file with authorities of the system by which the provider could be known")
+		}
+	}
+	fetched := r.fetched(keyset.Location{Issuer: in.Issuer}, ".oidc", false)
+	if fetched == nil || len(r.problems) > before {
+		return out
+	}
+	out.Login, out.Fetched = l, fetched
+	out.Token = &ir.TokenIssuer{Name: name, Issuer: in.Issuer, Audiences: []string{in.ClientID}, Headers: claims}
+	return out
+}
+
+// proxyPath checks a path that the proxy itself answers: one that means the same to everybody.
+func (r *authReader) proxyPath(field, path string) {
+	plain := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._~/-", c)
+	}
+	odd := path == "/" || !strings.HasPrefix(path, "/") || strings.ContainsFunc(path, func(c rune) bool { return !plain(c) })
+	for segment := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		odd = odd || segment == "." || segment == ".." || segment == ""
+	}
+	if odd {
+		r.problem(field, "is %q; it must be a path such as %s, of letters, digits and ._~-", path, callbackPath)
+	}
+}
+
+// clientSecret reads the secret of a client; empty where there is none.
+func (r *authReader) clientSecret(ref *v1alpha1.KeyRef) ir.Sensitive {
+	const field = ".oidc.clientSecretRef"
+	data, ok := r.secret(field, ref.Name)
+	if !ok {
+		return ""
+	}
+	key := cmp.Or(ref.Key, clientKey)
+	text, ok := data[key]
+	if !ok {
+		r.problem(field, "names Secret %s/%s, which has no entry %q%s", r.namespace, ref.Name, key, condition.Have(sortedKeys(data)))
+		return ""
+	}
+	secret := strings.TrimRight(string(text), "\r\n")
+	if secret == "" || len(secret) > maxClientSecret || strings.ContainsFunc(secret, func(c rune) bool { return c < ' ' || c > '~' }) {
+		r.problem(field, "names Secret %s/%s, whose entry %q is no secret of a client: it is empty, longer than %d bytes, or has other than ASCII's printable characters",
+			r.namespace, ref.Name, key, maxClientSecret)
+		return ""
+	}
+	return ir.Sensitive(secret)
+}
+
+// onlyLogin notes what can't stand together in a policy: people are led to one place.
+func (r *authReader) onlyLogin(in map[string]v1alpha1.Authentication) {
+	var logins []string
+	anonymous := false
+	for _, name := range sortedKeys(in) {
+		if in[name].OIDC != nil {
+			logins = append(logins, name)
+		}
+		anonymous = anonymous || in[name].Anonymous != nil
+	}
+	if len(logins) > 1 {
+		r.problem(".authentication["+logins[1]+"].oidc", "is the second one, after that of %q; people can log in at one provider, and nobody does by this rule", logins[0])
+	}
+	if len(logins) > 0 && anonymous {
+		r.problem(".authentication["+logins[0]+"].oidc", "leads nobody to log in, since a rule beside it is anonymous")
+	}
+}
+
+// with returns how people log in at an issuer of which the rest is known; nil where it isn't.
+func (l *Login) with(tokens ir.TokenIssuer, e keyset.Endpoints) *ir.Login {
+	if !e.LogIn() {
+		return nil
+	}
+	out := l.Login
+	out.Tokens, out.Authorization, out.EndSession, out.Token, out.Posted = tokens, e.Authorization, e.EndSession, e.Token, e.Posted
+	if out.Backend.IsZero() {
+		if out.Backend = l.answering(e.Token); out.Backend.IsZero() {
+			return nil
+		}
+	}
+	return &out
+}
+
+// answering returns who answers at a URL that has been checked; zero for nobody who could be known.
+func (l *Login) answering(text string) ir.BackendKey {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ir.BackendKey{}
+	}
+	b := l.host
+	b.DNS, b.Port = strings.ToLower(u.Hostname()), 80
+	if u.Scheme == "https" {
+		if b.TLS.Authorities.IsZero() {
+			return ir.BackendKey{}
+		}
+		b.Port, b.TLS.ServerName = 443, b.DNS
+		b.TLS.Names = ir.ListOf(ir.CertificateName{DNS: b.DNS})
+	} else {
+		b.TLS = ir.BackendTLS{}
+	}
+	if port, err := strconv.ParseUint(u.Port(), 10, 16); err == nil && port > 0 {
+		b.Port = int32(port)
+	}
+	b.TargetPort = b.Port
+	return b.Key()
+}
+
+// LoginSecret returns the text of a secret that a Login needs; empty for none. The key of sessions is
+// made of the client's secret, so that all proxies and all controllers have the same, and none of
+// them has to keep it.
+func (g *Graph) LoginSecret(c *flow.Ctx, rule ir.LoginRule, session bool) ir.Sensitive {
+	p, ok := flow.Get(c, g.AuthPolicies, rule.Policy)
+	if !ok {
+		return ""
+	}
+	i := slices.IndexFunc(p.Asks, func(r policy.Rule[AuthRule]) bool { return r.Name == authentication+rule.Name })
+	if i < 0 || p.Asks[i].Value.Login == nil {
+		return ""
+	}
+	secret := p.Asks[i].Value.Login.Secret
+	if !session {
+		return secret
+	}
+	key, err := hkdf.Key(sha256.New, []byte(secret.Reveal()), nil, "gatehouse session "+rule.String(), sha256.Size)
+	if err != nil {
+		return "" // sessions without a key are none
+	}
+	return ir.Sensitive(hex.EncodeToString(key))
+}
+
+// Logins yields how people log in by a policy on a Gateway, with the field that says so.
+func (g *Graph) Logins(c *flow.Ctx, p *AuthPolicy, gateway object.Name, yield func(field string, l *ir.Login)) {
+	p.fetches(func(field string, l keyset.Location, r *AuthRule) {
+		if r.Login == nil {
+			return
+		}
+		answer, _ := flow.Get(c, g.in.KeySets, g.keySet(c, gateway, l))
+		if login := r.Login.with(*r.Token, answer.Endpoints); login != nil {
+			yield(field, login)
+		}
+	})
+}
