@@ -2,8 +2,8 @@
 -- Before it stand, written by Go: `required`, whether a request needs credentials; `challenges`,
 -- what those without are told to have; `rules`, the keys and passwords that are credentials, as
 -- hashes, and the names of certificates; `unauthenticated`, what those are told who have none,
--- where that isn't the default; and `login`, whether those are left to the next filters, by which
--- people log in.
+-- where that isn't the default; and `leadIn`, where people log in by the next filters, which those are
+-- left to.
 
 local band, bor, bxor, bnot = bit.band, bit.bor, bit.bxor, bit.bnot
 local rol, ror, rshift, tobit, tohex = bit.rol, bit.ror, bit.rshift, bit.tobit, bit.tohex
@@ -255,13 +255,7 @@ function envoy_on_request(handle)
       if rule.header then headers:replace(rule.header, found) end
     end
   end
-  if login then
-    headers:remove("x-gatehouse-passed")
-    headers:remove("x-gatehouse-program")
-    if headers:get("authorization") then headers:add("x-gatehouse-program", "1") end
-    if not passed then return end
-    headers:add("x-gatehouse-passed", "1")
-  end
+  if leadIn and not leadIn(headers, passed) then return end
   if required and not passed then
     local answer, body = {[":status"] = "401", ["content-type"] = "text/plain"}, "This needs valid credentials.\n"
     if unauthenticated and not isGRPC(headers) then

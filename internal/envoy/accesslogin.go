@@ -47,6 +47,16 @@ const (
 	tokenSkew = 400 * 24 * time.Hour
 )
 
+// leadIn has the filter of OAuth 2.0 know what it has to do with a request.
+const leadIn = `local function leadIn(headers, passed)
+headers:remove("` + passedHeader + `")
+headers:remove("` + programHeader + `")
+if headers:get("authorization") then headers:add("` + programHeader + `", "1") end
+if passed then headers:add("` + passedHeader + `", "1") end
+return passed
+end
+`
+
 // sessionCookies begin the names of the cookies of a session. They are no other's: by the prefix
 // __Host- browsers take them from this host alone (RFC 6265bis, section 4.1.3).
 func sessionCookies(l *ir.Login) string {
@@ -81,8 +91,8 @@ func entrance(a *ir.Access) (message, error) {
 			},
 		},
 		RedirectUri:         "%REQ(x-forwarded-proto)%://%REQ(:authority)%" + l.CallbackPath,
-		RedirectPathMatcher: path(l.CallbackPath),
-		SignoutPath:         path(l.LogoutPath),
+		RedirectPathMatcher: exactPath(l.CallbackPath),
+		SignoutPath:         exactPath(l.LogoutPath),
 		AuthScopes:          append([]string{"openid"}, l.Scopes...),
 		AuthType:            oauth2v3.OAuth2Config_BASIC_AUTH,
 		DefaultExpiresIn:    durationpb.New(sessionLife),
@@ -123,7 +133,7 @@ func present(header string) *routev3.HeaderMatcher {
 	return &routev3.HeaderMatcher{Name: header, HeaderMatchSpecifier: &routev3.HeaderMatcher_PresentMatch{PresentMatch: true}}
 }
 
-func path(text string) *matcherv3.PathMatcher {
+func exactPath(text string) *matcherv3.PathMatcher {
 	return &matcherv3.PathMatcher{Rule: &matcherv3.PathMatcher_Path{Path: exactly(text)}}
 }
 

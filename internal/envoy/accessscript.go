@@ -42,7 +42,7 @@ func credentials(a *ir.Access) (message, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "local required = %t\n", a.Authenticated)
 	if a.Login != nil {
-		b.WriteString("local login = true\n")
+		b.WriteString(leadIn)
 	}
 	challenges, err := challenges(a)
 	if err != nil {

@@ -69,12 +69,14 @@ type browser struct {
 	client  *http.Client
 	cookies map[string]map[string]string // by host and name, whatever else is said of them
 	headers map[string]string            // of each request
+	user    string
+	lines   []string // of cookies, in place of those kept
 	trace   []string
 }
 
 // newBrowser returns one for which all hosts of .example are at an address.
 func newBrowser(t *testing.T, listener string) *browser {
-	b := &browser{t: t, cookies: map[string]map[string]string{}}
+	b := &browser{t: t, user: loginUser, cookies: map[string]map[string]string{}}
 	b.client = &http.Client{
 		Timeout:       siteTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -111,6 +113,9 @@ func (b *browser) send(method, target string, form url.Values, headers map[strin
 	for name, value := range jar {
 		req.AddCookie(&http.Cookie{Name: name, Value: value})
 	}
+	if b.lines != nil {
+		req.Header["Cookie"] = b.lines
+	}
 	res, err := b.client.Do(req)
 	if err != nil {
 		b.t.Fatalf("%v, after %q", err, b.trace)
@@ -135,7 +140,7 @@ func (b *browser) opens(target string) (*http.Response, string) {
 		res, body := b.send(http.MethodGet, target, nil, nil)
 		if strings.Contains(target, "/login/username") && res.StatusCode == http.StatusOK {
 			res, body = b.send(http.MethodPost, strings.Split(target, "?")[0], url.Values{
-				"username": {loginUser}, "password": {loginPassword}, "id": {res.Request.URL.Query().Get("authRequestID")},
+				"username": {b.user}, "password": {loginPassword}, "id": {res.Request.URL.Query().Get("authRequestID")},
 			}, nil)
 		}
 		next, err := res.Location()
@@ -219,12 +224,14 @@ func TestLogIn(t *testing.T) {
 
 	// Logging out takes the session away, and a new secret of the client ends all there are.
 	kept := maps.Clone(person.cookies["home.example"])
-	if res, _ := person.send(http.MethodGet, "http://home.example/oauth2/logout", nil, nil); res.StatusCode != http.StatusFound {
+	res, _ = person.send(http.MethodGet, "http://home.example/oauth2/logout", nil, nil)
+	if res.StatusCode != http.StatusFound {
 		t.Errorf("logging out is answered %d", res.StatusCode)
 	}
 	if res, _ := person.send(http.MethodGet, page, nil, nil); res.StatusCode != http.StatusFound {
 		t.Errorf("after logging out the answer is %d", res.StatusCode)
 	}
+	takesNobodysPlace(t, s, page, res)
 	person.cookies["home.example"] = kept
 	if res, _ := person.send(http.MethodGet, page, nil, nil); res.StatusCode != http.StatusOK {
 		t.Fatalf("the session that was kept is answered %d", res.StatusCode)
@@ -336,6 +343,48 @@ func refusesOthers(t *testing.T, s *site, person *browser, page string) {
 			want = http.StatusOK // with the code in a header
 		}
 		try("a request "+what, nil, headers, want)
+	}
+}
+
+// takesNobodysPlace has another person, with a session of her own, send the ID token of the first one,
+// which whoever sees the URL of a logout has.
+func takesNobodysPlace(t *testing.T, s *site, page string, logout *http.Response) {
+	t.Helper()
+	to, err := logout.Location()
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := to.Query().Get("id_token_hint")
+	if strings.Count(token, ".") != 2 {
+		t.Fatalf("logging out leads to %s, without an ID token", to)
+	}
+	other := newBrowser(t, s.listener())
+	other.user = "test-user2"
+	if res, body := other.opens(page); res.StatusCode != http.StatusOK || !strings.Contains(body, `"id2"`) {
+		t.Fatalf("the other person is answered %d %q", res.StatusCode, body)
+	}
+	var own, name string
+	for cookie, value := range other.cookies["home.example"] {
+		own += cookie + "=" + value + "; "
+		if strings.HasSuffix(cookie, "-id") {
+			name = cookie
+		}
+	}
+	forged := name + "=" + token
+	for what, lines := range map[string][]string{
+		"alone": {forged}, "before": {forged + "; " + own}, "behind": {own + forged}, "in a line before": {forged, own},
+		"in a line behind": {own, forged}, "with quotes": {own + name + `="` + token + `"`}, "with a space": {own + name + " =" + token},
+		"in parts": {own + name + "_1=" + token}, "in parts with dots": {own + name + ".1=" + token}, "in part 0": {own + name + "_0=" + token},
+		"in capitals": {own + strings.ToUpper(name) + "=" + token},
+	} {
+		b := newBrowser(t, s.listener())
+		b.lines = lines
+		for _, headers := range []map[string]string{nil, {"X-Gatehouse-Passed": "1"}, {"X-API-Key": "k3y"}} {
+			res, body := b.send(http.MethodGet, page, nil, headers)
+			if strings.Contains(body, `"id1"`) || what == "alone" && headers["X-API-Key"] == "" && res.StatusCode != http.StatusFound {
+				t.Errorf("the ID token of somebody else %s, with %v, is answered %d %q", what, headers, res.StatusCode, body)
+			}
+		}
 	}
 }
 
