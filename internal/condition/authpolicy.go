@@ -60,6 +60,11 @@ func KeySetNotFetched(field, why string) string {
 	return field + ": the keys of the issuer can't be fetched, and none are known: " + why
 }
 
+// NoLogin says that the configuration of an issuer, at a URL, doesn't say how people log in.
+func NoLogin(field, url string) string {
+	return field + ".issuer: " + url + " names no authorization_endpoint, or no token_endpoint that can be used, so that nobody can log in; a host of the cluster needs backendRef"
+}
+
 // NoteKeySetKept says that the keys of an issuer can't be fetched anew, and since is when those
 // in force were.
 func NoteKeySetKept(field, why string, since time.Time) string {

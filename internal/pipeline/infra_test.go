@@ -32,7 +32,7 @@ type provisioned struct {
 func newProvisioned(t *testing.T) *provisioned {
 	t.Helper()
 	p := &provisioned{t, New(Options{Addresses: []string{"0.0.0.0"}, Topology: topology.Options{
-		ControllerName: ControllerName, Provisioned: true, Unprivileged: true, Experimental: true,
+		ControllerName: ControllerName, Provisioned: true, Unprivileged: true, Experimental: true, SystemAuthorities: "/etc/ssl/cert.pem",
 	}}), runtime.NewScheme()}
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, kind.All.AddToScheme} {
 		if err := add(p.scheme); err != nil {

@@ -160,6 +160,9 @@ func (l *Login) answering(text string) ir.BackendKey {
 	}
 	b := l.host
 	b.DNS, b.Port = strings.ToLower(u.Hostname()), 80
+	if b.Outside && ir.LocalName(b.DNS) != "" {
+		return ir.BackendKey{} // as with routes: such a name needs a Service
+	}
 	if u.Scheme == "https" {
 		if b.TLS.Authorities.IsZero() {
 			return ir.BackendKey{}

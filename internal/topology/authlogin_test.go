@@ -64,11 +64,18 @@ func TestLogin(t *testing.T) {
 	}
 	// Who only signs tokens has nobody log in.
 	w.learn(map[keyset.Key]*keyset.Answer{loginKey: {Keys: "A"}})
-	if _, accepted, _ := w.look(); accepted.Status != "False" || !strings.Contains(accepted.Message, "names no authorization_endpoint or no token_endpoint") {
+	if _, accepted, _ := w.look(); accepted.Status != "False" || !strings.Contains(accepted.Message, "names no authorization_endpoint, or no token_endpoint") {
 		t.Errorf("without endpoints: %s: %s", accepted.Status, accepted.Message)
 	}
 	if a := access(); a.Login != nil || !a.Authenticated {
 		t.Errorf("without endpoints: %+v", a)
+	}
+	// Nor does an issuer lead proxies to what only a cluster can reach.
+	for _, url := range []string{"https://payments.victim.svc.cluster.local/", "https://payments/", "https://169.254.169.254/", "https://[::1]/", "https://0x7f000001/", "https://localhost/"} {
+		w.learn(map[keyset.Key]*keyset.Answer{loginKey: {Keys: "A", Endpoints: keyset.Endpoints{Authorization: "https://id.example/a", Token: url}}})
+		if _, accepted, _ := w.look(); access().Login != nil || accepted.Status != "False" {
+			t.Errorf("proxies ask %s for tokens: %s", url, accepted.Message)
+		}
 	}
 }
 

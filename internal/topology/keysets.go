@@ -236,8 +236,8 @@ func (g *Graph) Fetching(c *flow.Ctx, p *AuthPolicy, a Ancestor) (accepted metav
 			waits = append(waits, l.URL())
 		case answer.Keys == "":
 			problems = append(problems, condition.KeySetNotFetched(field, answer.Problem))
-		case r.Login != nil && !answer.Endpoints.LogIn():
-			problems = append(problems, field+".issuer: "+l.URL()+" names no authorization_endpoint or no token_endpoint that can be used, so that nobody can log in")
+		case r.Login != nil && r.Login.with(*r.Token, answer.Endpoints) == nil:
+			problems = append(problems, condition.NoLogin(field, l.URL()))
 		case answer.Problem != "":
 			notes = append(notes, condition.NoteKeySetKept(field, answer.Problem, answer.Since))
 		}
