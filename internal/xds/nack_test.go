@@ -228,16 +228,37 @@ func TestRefusedGuardOfATable(t *testing.T) {
 	p := h.connect()
 	p.subscribe(envoy.Routes, "t")
 	p.expect("routes +t=[x:1 y:1]")
-	h.apply(envoy.NewComposite(envoy.Routes, "t", []byte("table bad "), table("", "x:2", "y:1").Parts()).Guarded(1))
+	h.apply(envoy.NewComposite(envoy.Routes, "t", []byte("table bad "), table("", "x:2", "y:1").Parts()).Guarded(guardBy("a")))
 	p.expect("routes +t=[bad x:2 y:1] ! no", "routes +t=[bad x:1 y:1] ! no", "routes +t=[x:500 y:500]")
 	h.state("t refused", rejects("routes/t"))
 	// An edit of a host changes nothing of it: what is in force stays.
-	h.apply(envoy.NewComposite(envoy.Routes, "t", []byte("table bad "), table("", "x:3", "y:1").Parts()).Guarded(1))
+	h.apply(envoy.NewComposite(envoy.Routes, "t", []byte("table bad "), table("", "x:3", "y:1").Parts()).Guarded(guardBy("a")))
 	p.expect("routes +t=[bad x:3 y:1] ! no", "routes +t=[bad x:500 y:500] ! no")
 	p.quiet()
 	h.state("t refused still", rejects("routes/t"))
 	h.apply(table("t", "x:3", "y:1"))
 	p.expect("routes +t=[x:3 y:1]")
+	h.state("healed", rejects())
+}
+
+// A table whose own fields are at fault doesn't keep hosts open that the new one guards.
+func TestRefusedTableOfGuardedHosts(t *testing.T) {
+	h := start(t)
+	h.apply(table("t", "a:1@a", "x:1", "y:1"))
+	p := h.connect()
+	p.subscribe(envoy.Routes, "t")
+	p.expect("routes +t=[a:1@a x:1 y:1]")
+	bad := envoy.NewComposite(envoy.Routes, "t", []byte("table bad "), table("", "a:2@a", "b:1@a", "x:2@a", "y:1").Parts())
+	h.apply(bad)
+	p.expect(
+		"routes +t=[bad a:2@a b:1@a x:2@a y:1] ! no",
+		"routes +t=[bad a:1@a b:500 x:1 y:1] ! no",
+		"routes +t=[a:1@a b:500 x:500 y:1]",
+	)
+	h.state("t refused", rejects("routes/t old"))
+	p.quiet()
+	h.apply(table("t", "a:2@a", "b:1@a", "x:2@a", "y:1"))
+	p.expect("routes +t=[a:2@a b:1@a x:2@a y:1]")
 	h.state("healed", rejects())
 }
 
