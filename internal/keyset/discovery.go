@@ -21,7 +21,7 @@ func SetOf(issuer string, text []byte) (uri, why string) {
 	case in.Issuer == nil:
 		return "", "names no issuer"
 	case *in.Issuer != issuer: // "MUST be identical" (section 4.3)
-		return "", fmt.Sprintf("is of issuer %s, and the policy's is %s: they must be the same to the letter", quote(*in.Issuer), quote(issuer))
+		return "", fmt.Sprintf("is of issuer %s, and the policy's is %s: they must be the same to the letter", quote(Told(*in.Issuer)), quote(issuer))
 	case in.URI == "":
 		return "", "has no jwks_uri"
 	}

@@ -130,9 +130,9 @@ func (r *authReader) fetched(in *v1alpha1.JWT, l keyset.Location) *keyset.Locati
 	case why == "":
 		return &l
 	case in.JWKS == nil:
-		r.problem(field, "is %q: its keys are to be asked for there, since jwks is missing, but it %s", keyset.Printable(l.Issuer), why)
+		r.problem(field, "is %q: its keys are to be asked for there, since jwks is missing, but it %s", keyset.Told(l.Issuer), why)
 	default:
-		r.problem(field, "is %q, which %s", keyset.Printable(l.URI), why)
+		r.problem(field, "is %q, which %s", keyset.Told(l.URI), why)
 	}
 	return nil
 }
@@ -218,7 +218,7 @@ func (g *Graph) Fetching(c *flow.Ctx, p *AuthPolicy, a Ancestor) (accepted metav
 	p.fetches(func(field string, l keyset.Location) {
 		switch answer, ok := flow.Get(c, g.in.KeySets, g.keySet(c, a.Gateway, l)); {
 		case !ok:
-			waits = append(waits, l.URL())
+			waits = append(waits, keyset.Told(l.URL()))
 		case answer.Keys == "":
 			problems = append(problems, condition.KeySetNotFetched(field, answer.Problem))
 		case answer.Problem != "":

@@ -227,9 +227,16 @@ func TestBadAnswers(t *testing.T) {
 		handle http.HandlerFunc
 		want   string
 	}{
-		"HTML":            {of(200, "text/html; charset=utf-8", "<html>"+marker), "answered 200 (text/html), and no JSON object"},
-		"not found":       {of(404, "text/html", marker), "answered 404 (text/html)"},
-		"an error":        {of(500, "", marker), "answered 500"},
+		"HTML":      {of(200, "text/html; charset=utf-8", "<html>"+marker), "answered 200 (text/html), and no JSON object"},
+		"not found": {of(404, "text/html", marker), "answered 404 (text/html)"},
+		"an error":  {of(500, "", marker), "answered 500"},
+		"no HTTP": {func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				fmt.Fprint(conn, marker+" 2.0 says hello\r\n\r\n")
+				conn.Close()
+			}
+		}, "what it answers is no HTTP"},
 		"no content":      {of(204, "application/json", ""), "answered 204"},
 		"2 MB":            {of(200, "application/json", `{"keys":["`+strings.Repeat(marker, 2<<20/len(marker))+`"]}`), "with more than 262144 bytes"},
 		"another object":  {of(200, "application/json", `{"a":"`+marker+`"}`), "has no key to verify signatures with"},
@@ -243,7 +250,7 @@ func TestBadAnswers(t *testing.T) {
 		"round and round":          {to("/jwks"), "redirects more than 3 times"},
 		"no Location":              {to(""), "without a Location"},
 		"to plain HTTP":            {to("http://id.example/?" + marker), "which is no https URL"},
-		"to a metadata service":    {to("https://169.254.169.254/latest"), "resolves to 169.254.169.254, where no key sets are fetched from"},
+		"to a metadata service":    {to("https://169.254.169.254/latest"), "resolves to an address where no key sets are fetched from"},
 		"to a password":            {to("https://a:" + marker + "@id.example/"), "has a user or a password"},
 		"to a file":                {to("file:///etc/passwd"), "which is no https URL"},
 		"a content type of theirs": {of(404, "text/"+strings.Repeat("x", 4096), ""), "answered 404 (text/xxx"},
@@ -255,7 +262,7 @@ func TestBadAnswers(t *testing.T) {
 					f.pace.whole = 200 * time.Millisecond
 				}
 			})
-			f.Want([]keyset.Key{uri(s.URL + "/jwks")})
+			f.Want([]keyset.Key{uri(s.URL + "/jwks?key=" + marker)})
 			a := f.awaitProblem(c.want)
 			if a.Keys != "" || !strings.Contains(a.Problem, s.URL+"/jwks") {
 				t.Errorf("%+v", a)

@@ -136,7 +136,7 @@ func (f *Fetcher) Want(keys []keyset.Key) (known map[keyset.Key]*keyset.Answer, 
 			continue
 		}
 		if len(f.sets) >= MaxSets {
-			known[k] = &keyset.Answer{Problem: fmt.Sprintf("%s: the keys of no more than %d issuers are fetched in all", k.URL(), MaxSets)}
+			known[k] = &keyset.Answer{Problem: fmt.Sprintf("%s: the keys of no more than %d issuers are fetched in all", keyset.Told(k.URL()), MaxSets)}
 			continue
 		}
 		if s := f.begin(k); s.good.Keys != "" {
@@ -219,9 +219,9 @@ func (f *Fetcher) attempt(ctx context.Context, k keyset.Key, s *set) (keyset.Ans
 func (f *Fetcher) note(k keyset.Key, last, now keyset.Answer) {
 	switch {
 	case now.Problem != "":
-		f.opts.Log.Warn("the keys of an issuer can't be fetched; it is tried again", "url", k.URL(), "problem", now.Problem, "others_stay", now.Keys != "")
+		f.opts.Log.Warn("the keys of an issuer can't be fetched; it is tried again", "url", keyset.Told(k.URL()), "problem", now.Problem, "others_stay", now.Keys != "")
 	case last.Problem != "" || last.Keys != "" && last.Keys != now.Keys:
-		f.opts.Log.Info("the keys of an issuer are fetched", "url", k.URL())
+		f.opts.Log.Info("the keys of an issuer are fetched", "url", keyset.Told(k.URL()))
 	}
 }
 
