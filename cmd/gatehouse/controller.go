@@ -208,20 +208,25 @@ const startRetry = 5 * time.Second
 // follow watches the configuration file, whose content was text. It sets refused when another
 // one can't be used, and calls reload for one that can.
 func (f *controllerFlags) follow(ctx context.Context, cmd *cobra.Command, log *slog.Logger, text []byte, refused *atomic.Bool, reload func(loaded)) {
-	failed := func(err error) {
-		refused.Store(true)
-		log.Error("the changed configuration is not used; the last good one stays in force", "error", err)
+	watched := configuration.Watched{
+		Refused: func(err error) {
+			refused.Store(true)
+			log.Error("the changed configuration is not used; the last good one stays in force", "error", err)
+		},
+		Missed: func(err error) {
+			log.Warn("a change of the configuration may not have been noticed", "file", f.config, "error", err)
+		},
 	}
-	err := configuration.Watch(ctx, f.config, text, func(c *configuration.Configuration, text []byte) {
+	watched.Changed = func(c *configuration.Configuration, text []byte) {
 		if err := f.overlay(cmd, c); err != nil {
-			failed(err)
+			watched.Refused(err)
 			return
 		}
 		log.Info("the configuration has changed; starting anew with it", "file", f.config)
 		reload(loaded{c, text})
-	}, failed)
-	if err != nil {
-		failed(err)
+	}
+	if err := configuration.Watch(ctx, f.config, text, watched); err != nil {
+		log.Error("changes of the configuration are not noticed", "file", f.config, "error", err)
 	}
 }
 

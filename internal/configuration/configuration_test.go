@@ -125,7 +125,11 @@ func TestWatchFollowsSwappedLinks(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	changes, failures, done := make(chan *Configuration), make(chan error), make(chan error, 1)
 	go func() {
-		done <- Watch(ctx, path, []byte(head), func(c *Configuration, _ []byte) { changes <- c }, func(err error) { failures <- err })
+		done <- Watch(ctx, path, []byte(head), Watched{
+			Changed: func(c *Configuration, _ []byte) { changes <- c },
+			Refused: func(err error) { failures <- err },
+			Missed:  func(err error) { t.Error(err) },
+		})
 	}()
 	deadline := time.After(20 * time.Second)
 	// The watch may begin after a write; so write until it is seen.

@@ -201,8 +201,10 @@ local function nameOf(rule, tls)
   end
   for _, host in ipairs(hosts) do
     host = lower(host)
-    local wild = gsub(host, "^[^.*]+%.", "*.", 1)
-    if (rule.any or rule.hosts[host] or rule.hosts[wild]) and not find(host, "%c") then return host end
+    -- A certificate for *.x is for servers of any name there, and says of no client which it is.
+    local one = not find(host, "*", 1, true)
+    local wild = gsub(host, "^[^.]+%.", "*.", 1)
+    if (rule.any or one and (rule.hosts[host] or rule.hosts[wild])) and not find(host, "%c") then return host end
   end
   if not rule.any then return nil end
   return (gsub(tls:subjectPeerCertificate(), "%c", ""))

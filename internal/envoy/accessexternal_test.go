@@ -27,7 +27,8 @@ func newService(t *testing.T, name string) *backend {
 			w.WriteHeader(http.StatusEarlyHints)
 		}
 		if r.URL.Query().Has("slow") {
-			time.Sleep(time.Second)
+			<-r.Context().Done() // nobody waits any longer
+			return
 		}
 		if status, err := strconv.Atoi(r.URL.Query().Get("status")); err == nil {
 			w.WriteHeader(status)

@@ -10,59 +10,110 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Guard identifies who may pass: what the filters that decide it are told by a piece of
-// configuration, wherever in it that stands. It is zero for a piece that says nothing of it.
-// A version of a host that a proxy has accepted must not stand in for one with another Guard:
-// it might let requests pass that the new one is there to stop.
-type Guard uint64
+// Guard says who may pass by a piece of configuration: for each of its routes, in their order,
+// what the filters that decide it are told. It is empty for a piece that says nothing of it.
+type Guard []GuardedRoute
+
+// GuardedRoute is a route of a Guard. What is everything has the zero Match.
+type GuardedRoute struct {
+	Match uint64 // of which requests, a hash
+	By    uint64 // of what the filters are told; zero for nothing
+	Opens bool   // some of what is around it is switched off for it
+}
+
+// KeptBy reports whether a version from before may stand in: no request passes by it that this
+// one is there to stop. Each request is looked at that the one version may answer by its route i
+// and the other by its route j. It is none that an earlier route of either has the match of.
+func (g Guard) KeptBy(before Guard) bool {
+	if len(g) == 0 {
+		return !slices.ContainsFunc(before, func(b GuardedRoute) bool { return b.Opens })
+	}
+	now, then := g.first(), before.first()
+	for i, n := range g {
+		last := len(before) - 1
+		if j, ok := then[n.Match]; ok {
+			last = j
+		}
+		for _, b := range before[:last+1] {
+			if k, ok := now[b.Match]; ok && k < i {
+				continue
+			}
+			if b.By != n.By && (n.By != 0 || b.Opens) {
+				return false
+			}
+		}
+	}
+	return len(before) > 0
+}
+
+// first are the indexes of matches.
+func (g Guard) first() map[uint64]int {
+	out := make(map[uint64]int, len(g))
+	for i, r := range slices.Backward(g) {
+		out[r.Match] = i
+	}
+	return out
+}
 
 // guardsBy reports whether a filter decides who may pass.
 func guardsBy(filter string) bool {
 	return filter == accessSlot || strings.HasPrefix(filter, authPrefix)
 }
 
-// guardOf returns the guard of all these settings of filters.
-func guardOf(settings ...map[string]*anypb.Any) Guard {
-	var said map[uint64]bool // most pieces say nothing
+// guardedBy identifies what those filters are told by these settings together; zero for nothing.
+// It opens where one of them is switched off.
+func guardedBy(settings ...map[string]*anypb.Any) (by uint64, opens bool) {
+	var d *xxhash.Digest // most settings say nothing
 	for _, s := range settings {
-		for name, config := range s {
+		for _, name := range slices.Sorted(maps.Keys(s)) {
 			if !guardsBy(name) {
 				continue
 			}
-			d := xxhash.New()
-			_, _ = d.WriteString(name)
-			_, _ = d.Write(config.GetValue())
-			if said == nil {
-				said = map[uint64]bool{}
+			opens = opens || s[name].MessageIs(&routev3.FilterConfig{})
+			if d == nil {
+				d = xxhash.New()
 			}
-			said[d.Sum64()] = true
+			_, _ = d.WriteString(name)
+			_, _ = d.Write([]byte{0})
+			_, _ = d.Write(s[name].GetValue())
+			_, _ = d.Write([]byte{0})
 		}
 	}
-	if said == nil {
-		return 0
+	if d == nil {
+		return 0, false
 	}
-	var sum Guard
-	for _, one := range slices.Sorted(maps.Keys(said)) {
-		sum = sum*31 + Guard(one)
-	}
-	return sum
+	return d.Sum64(), opens
 }
 
-// guardOfHost returns the guard of a host and its routes.
+// guardOf returns the guard of settings for everything.
+func guardOf(settings map[string]*anypb.Any) Guard {
+	if by, opens := guardedBy(settings); by != 0 {
+		return Guard{{By: by, Opens: opens}}
+	}
+	return nil
+}
+
+// guardOfHost returns the guard of a host's routes.
 func guardOfHost(vh *routev3.VirtualHost) Guard {
-	var settings []map[string]*anypb.Any
-	if s := vh.GetTypedPerFilterConfig(); len(s) > 0 {
-		settings = append(settings, s)
-	}
-	for _, r := range vh.GetRoutes() {
-		if s := r.GetTypedPerFilterConfig(); len(s) > 0 {
-			settings = append(settings, s)
-		}
+	out := make(Guard, len(vh.GetRoutes()))
+	guarded := false
+	for i, r := range vh.GetRoutes() {
+		settings := []map[string]*anypb.Any{vh.GetTypedPerFilterConfig(), r.GetTypedPerFilterConfig()}
 		for _, c := range r.GetRoute().GetWeightedClusters().GetClusters() {
-			if s := c.GetTypedPerFilterConfig(); len(s) > 0 {
-				settings = append(settings, s)
-			}
+			settings = append(settings, c.GetTypedPerFilterConfig())
 		}
+		out[i].By, out[i].Opens = guardedBy(settings...)
+		guarded = guarded || out[i].By != 0
 	}
-	return guardOf(settings...)
+	if !guarded {
+		return nil // and no match need be looked at
+	}
+	for i, r := range vh.GetRoutes() {
+		match, err := wire.Marshal(r.GetMatch())
+		if err != nil {
+			match = nil // nor can the host be marshalled, then
+		}
+		out[i].Match = xxhash.Sum64(match)
+	}
+	return out
 }

@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"encoding/hex"
+	"slices"
 	"sync"
 
 	"github.com/cespare/xxhash/v2"
@@ -112,7 +113,7 @@ func NewResource(t Type, name string, body []byte) *Resource {
 
 // Guarded returns a resource with parts whose head says who may pass.
 func (r *Resource) Guarded(by Guard) *Resource {
-	if r.Guard() == by {
+	if slices.Equal(r.Guard(), by) {
 		return r
 	}
 	out := *r
@@ -123,7 +124,7 @@ func (r *Resource) Guarded(by Guard) *Resource {
 // Guard returns who may pass by what stands before the parts.
 func (r *Resource) Guard() Guard {
 	if r == nil || r.composite == nil {
-		return 0
+		return nil
 	}
 	return r.guard
 }

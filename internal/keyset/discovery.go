@@ -45,7 +45,7 @@ func Discovered(issuer string, r Reach, text []byte) (uri string, e Endpoints, w
 	case in.Issuer == nil:
 		return "", e, "names no issuer"
 	case *in.Issuer != issuer: // "MUST be identical" (section 4.3)
-		return "", e, fmt.Sprintf("is of issuer %s, and the policy's is %s: they must be the same to the letter", quote(*in.Issuer), quote(issuer))
+		return "", e, fmt.Sprintf("is of issuer %s, and the policy's is %s: they must be the same to the letter", quote(Told(*in.Issuer)), quote(issuer))
 	case in.URI == "":
 		return "", e, "has no jwks_uri"
 	}

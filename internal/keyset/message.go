@@ -24,4 +24,29 @@ func Printable(text string) string {
 	return text
 }
 
+// Told is a URL for a message: without what may be private of it, a user, a password, and what
+// stands in its query.
+func Told(text string) string {
+	text, _, _ = strings.Cut(text, "#")
+	text, _, query := strings.Cut(text, "?")
+	scheme, rest, ok := strings.Cut(text, "//")
+	if !ok {
+		scheme, rest = "", text
+	}
+	authority, path, slash := strings.Cut(rest, "/")
+	if at := strings.LastIndex(authority, "@"); at >= 0 {
+		authority = "…" + authority[at:]
+	}
+	if ok {
+		authority = scheme + "//" + authority
+	}
+	if slash {
+		authority += "/" + path
+	}
+	if query {
+		authority += "?…"
+	}
+	return Printable(authority)
+}
+
 func quote(text string) string { return strconv.Quote(Printable(text)) }

@@ -89,7 +89,8 @@ func (r Reach) LookupName(host string) string {
 }
 
 // CheckAddress says why an address that a host has resolved to must not be connected to;
-// empty if it may be.
+// empty if it may be. It doesn't say which it is: whoever writes a policy must not learn by
+// it what names stand for within an organization.
 func (r Reach) CheckAddress(host string, ip netip.Addr) string {
 	ip = Plain(ip)
 	refused := within(ip, never)
@@ -97,7 +98,7 @@ func (r Reach) CheckAddress(host string, ip netip.Addr) string {
 		refused = within(ip, credentials)
 	}
 	if refused {
-		return fmt.Sprintf("%s resolves to %s, where no key sets are fetched from", quote(hostOf(host)), ip)
+		return quote(hostOf(host)) + " resolves to an address where no key sets are fetched from"
 	}
 	if r == Host || !within(ip, inside) {
 		return ""
@@ -107,7 +108,7 @@ func (r Reach) CheckAddress(host string, ip netip.Addr) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("%s resolves to %s, a private address, which the GatewayClass doesn't allow (allow.keySets)", quote(hostOf(host)), ip)
+	return quote(hostOf(host)) + " resolves to a private address, which the GatewayClass doesn't allow (allow.keySets)"
 }
 
 // hostOf is a host as names compare.

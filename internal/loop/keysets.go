@@ -1,64 +1,79 @@
 package loop
 
 import (
-	"context"
+	"maps"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/keyset"
 )
 
-// keySets are the key sets that were asked for last, and those of them that were when the last
-// reading ended: something is known of them, or they could not be had in time.
+// keySets are the key sets that a publication waits for.
 type keySets struct {
-	wanted, settled map[keyset.Key]struct{}
-	once            bool // some have been waited for
+	pending  map[keyset.Key]struct{} // nothing is known of them
+	deadline *time.Timer             // when they are waited for no longer; nil while none is
+	once     bool                    // some have been waited for
 }
 
-// How long what proxies are told waits for key sets. The first time they have what the process
-// before has told them, and a set that comes too late would refuse tokens that it took. Later
-// whoever writes a policy must not hold up those who share its Gateway for long.
+// How long a publication waits for key sets, however many come to be wanted meanwhile. The
+// first time proxies have what the process before has told them, and a set that comes too late
+// would refuse tokens that it took. Later whoever writes a policy must not hold up those who
+// share its Gateway for long.
 const (
 	firstFetch = 5 * time.Second
 	laterFetch = time.Second
 )
 
-func (s *keySets) settle() { s.settled = s.wanted }
-
-func (s *keySets) isSettled(k keyset.Key) bool {
-	_, ok := s.settled[k]
-	return ok
+// end ends the waiting. What is missing still refuses tokens until it comes.
+func (s *keySets) end() {
+	clear(s.pending)
+	if s.deadline != nil {
+		s.deadline.Stop()
+		s.deadline = nil
+	}
 }
 
-// askKeySets returns a function that waits for the key sets that are newly asked for; nil
-// where there are none.
-func (l *Loop) askKeySets() func(context.Context) {
+func (s *keySets) learnt(k keyset.Key) { delete(s.pending, k) }
+
+// askKeySets asks for the key sets that are newly wanted.
+func (l *Loop) askKeySets() {
 	if l.KeySets == nil {
-		return nil
+		return
 	}
 	keys, changed := l.Pipeline.AskedKeySets()
 	if !changed {
-		return nil
+		return
 	}
-	known, first := l.KeySets.Want(keys)
+	known, unknown := l.KeySets.Want(keys)
 	if len(known) > 0 {
 		l.update(func(tx *flow.Tx) { l.Pipeline.TakeKeySets(tx, known) })
 	}
 	s := &l.publication.keySets
-	s.wanted = make(map[keyset.Key]struct{}, len(keys))
-	for _, k := range keys {
-		s.wanted[k] = struct{}{}
+	maps.DeleteFunc(s.pending, func(k keyset.Key, _ struct{}) bool { _, ok := known[k]; return ok })
+	for _, k := range unknown {
+		s.pending[k] = struct{}{}
 	}
-	if first == nil {
-		return nil
+	if len(s.pending) > 0 && s.deadline == nil {
+		l.awaitKeySets()
 	}
+}
+
+// awaitKeySets sets the deadline of a publication.
+func (l *Loop) awaitKeySets() {
+	s := &l.publication.keySets
 	patience := laterFetch
 	if !s.once {
 		s.once, patience = true, firstFetch
 	}
-	return func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		first(ctx)
-	}
+	running := l.publication.running
+	var own *time.Timer
+	own = time.AfterFunc(patience, func() {
+		l.Call(running, func() {
+			if s.deadline == own { // else it was another publication's
+				s.end()
+				l.proceed()
+			}
+		})
+	})
+	s.deadline = own
 }

@@ -49,10 +49,9 @@ type Contents interface {
 // KeySets fetches key sets, and hands over what it knows of each by Loop.Learn.
 type KeySets interface {
 	// Want says which are wanted from now on. It returns what is known of those newly
-	// wanted, nil for those that no longer are, and a function that waits until something
-	// has been handed over of the others; nil where there are none. Another goroutine calls
-	// that function.
-	Want(keys []keyset.Key) (known map[keyset.Key]*keyset.Answer, first func(context.Context))
+	// wanted, nil for those that no longer are, and those newly wanted of which something
+	// will be handed over first.
+	Want(keys []keyset.Key) (known map[keyset.Key]*keyset.Answer, unknown []keyset.Key)
 }
 
 // Observer follows the commits of a loop. The loop calls its methods, which must not
@@ -87,6 +86,7 @@ type Loop struct {
 func New(o Options) *Loop {
 	l := &Loop{Options: o, queue: newQueue(), States: States{}, present: map[object.Name]bool{}}
 	l.publication.known = map[object.Name]bool{}
+	l.publication.keySets.pending = map[keyset.Key]struct{}{}
 	if o.Sources > 1 {
 		l.merge = source.NewMerge(o.Sources)
 		l.merge.Shadowed = o.Shadowed
@@ -139,6 +139,7 @@ func (l *Loop) Update(change func(*flow.Tx)) {
 func (l *Loop) Learn(ctx context.Context, k keyset.Key, a keyset.Answer) {
 	l.Call(ctx, func() {
 		if ctx.Err() == nil {
+			l.publication.keySets.learnt(k)
 			l.Update(func(tx *flow.Tx) { l.Pipeline.TakeKeySets(tx, map[keyset.Key]*keyset.Answer{k: &a}) })
 		}
 	})

@@ -15,21 +15,22 @@ import (
 )
 
 // publication is what proxies have not been told yet. It is told at once, except of those
-// Gateways for which the pipeline asks for contents: that waits until these are known, so
-// that nobody sees a listener between the mention of its certificate and the certificate.
+// Gateways for which the pipeline asks for contents or key sets: that waits until these are
+// known, so that nobody sees a listener between the mention of its certificate and the
+// certificate. A Gateway waits for nothing that isn't its own.
 type publication struct {
 	running context.Context
 	updates []xds.Update
 	known   map[object.Name]bool // the Gateways that the server has been told of
 	reading bool
-	rounds  int // how often contents have been read for this publication
+	rounds  int // how often contents have been read one after the other
 	// wanted are the contents that were asked for last, and settled those that were when
 	// the last reading ended: they are known, or known not to be had in time.
 	wanted, settled map[object.Key]struct{}
 	keySets         keySets
 }
 
-// maxRounds bounds how often contents are read for one publication: a certificate may
+// maxRounds bounds how often contents are read before all is published: a certificate may
 // be named by what another reading has brought, but not for ever.
 const maxRounds = 4
 
@@ -40,7 +41,10 @@ const readTimeout = 3 * time.Second
 func (p *publication) add(updates []xds.Update) { p.updates = xds.Merge(p.updates, updates) }
 
 // Waits reports whether a publication waits for contents. For functions that Call runs.
-func (l *Loop) Waits() bool { return l.publication.reading }
+func (l *Loop) Waits() bool {
+	p := &l.publication
+	return p.reading || len(p.keySets.pending) > 0
+}
 
 // proceed publishes, or has read first what is asked for.
 func (l *Loop) proceed() {
@@ -51,12 +55,14 @@ func (l *Loop) proceed() {
 	if !p.reading && p.rounds < maxRounds {
 		l.read()
 	}
-	if p.reading {
+	l.askKeySets()
+	exhausted := !p.reading && p.rounds >= maxRounds
+	if l.Waits() && !exhausted {
 		l.apply(l.settledUpdates())
 		l.Server.Apply(p.endpoints())
 		return
 	}
-	exhausted := p.rounds >= maxRounds
+	p.keySets.end()
 	l.apply(p.updates)
 	p.updates, p.rounds = nil, 0
 	for _, o := range l.Observers {
@@ -90,7 +96,10 @@ func (l *Loop) settledUpdates() []xds.Update {
 				_, ok := p.settled[k]
 				settled = settled && (ok || l.Contents == nil) // else they come with the batches
 			})
-			l.Pipeline.Graph.KeySets(c, u.Gateway, func(k keyset.Key) { settled = settled && p.keySets.isSettled(k) })
+			l.Pipeline.Graph.KeySets(c, u.Gateway, func(k keyset.Key) {
+				_, pending := p.keySets.pending[k]
+				settled = settled && !pending
+			})
 			if settled {
 				now = append(now, u)
 			} else {
@@ -102,39 +111,22 @@ func (l *Loop) settledUpdates() []xds.Update {
 	return now
 }
 
-// read begins to read the contents and key sets that are asked for, if there are new ones.
+// read begins to read the contents that are asked for, if there are new ones.
 func (l *Loop) read() {
 	p := &l.publication
-	contents, sets := l.askContents(), l.askKeySets()
+	contents := l.askContents()
 	if contents == nil {
-		p.settled = p.wanted
-	}
-	if sets == nil {
-		p.keySets.settle()
-	}
-	if contents == nil && sets == nil {
+		p.settled, p.rounds = p.wanted, 0
 		return
 	}
 	p.reading = true
 	p.rounds++
 	go func() {
-		fetched := make(chan struct{})
-		go func() {
-			defer close(fetched)
-			if sets != nil {
-				sets(p.running)
-			}
-		}()
-		take := func() source.Batch { return source.Batch{} }
-		if contents != nil {
-			ctx, cancel := context.WithTimeout(p.running, readTimeout)
-			take = contents(ctx)
-			cancel()
-		}
-		<-fetched
+		ctx, cancel := context.WithTimeout(p.running, readTimeout)
+		take := contents(ctx)
+		cancel()
 		l.Call(p.running, func() {
 			p.reading, p.settled = false, p.wanted
-			p.keySets.settle()
 			if contents := take(); !contents.Empty() {
 				l.takeContents(contents)
 			}

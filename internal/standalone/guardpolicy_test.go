@@ -55,21 +55,7 @@ func TestMisspeltPolicy(t *testing.T) {
 		{"  defaults:\n", ""},
 	} {
 		t.Run(c[0]+" → "+c[1], func(t *testing.T) {
-			text := strings.Replace(guardPolicy, c[0], c[1], 1)
-			g := newGuarded(t)
-			g.put("guard.yaml", text)
-			g.start()
-			g.closed()
-			g.start()
-			g.closed()
-			g.edit("guard.yaml", guardPolicy)
-			g.closed()
-			g.edit("guard.yaml", text)
-			g.closed()
-			g.start()
-			g.closed()
-			g.edit("guard.yaml", text[:len(text)*2/3])
-			g.closed()
+			newGuarded(t).stayClosed(guardPolicy, c)
 		})
 	}
 }
@@ -114,25 +100,34 @@ func TestMisspeltSelector(t *testing.T) {
 		{"  defaults:\n", ""},
 	} {
 		t.Run(c[0]+" → "+c[1], func(t *testing.T) {
-			text := strings.Replace(selectingPolicy, c[0], c[1], 1)
-			if text == selectingPolicy {
-				t.Fatal("there is no mistake")
-			}
 			g := newGuarded(t)
 			g.put("site.yaml", strings.Replace(site, "  name: web\n", "  name: web\n  labels: {guarded: \"yes\", example.com/team: shop}\n", 1))
-			g.put("guard.yaml", text)
-			g.start()
-			g.closed()
-			g.edit("guard.yaml", selectingPolicy)
-			g.closed()
-			g.edit("guard.yaml", text)
-			g.closed()
-			g.start()
-			g.closed()
-			g.edit("guard.yaml", text[:len(text)*3/4])
-			g.closed()
+			g.stayClosed(selectingPolicy, c)
 		})
 	}
+}
+
+// stayClosed checks that nobody passes by a policy with a mistake, whenever it is made: one text
+// in place of another.
+func (g *guarded) stayClosed(policy string, mistake [2]string) {
+	g.Helper()
+	text := strings.Replace(policy, mistake[0], mistake[1], 1)
+	if text == policy {
+		g.Fatal("there is no mistake")
+	}
+	g.put("guard.yaml", text)
+	for range 2 {
+		g.start()
+		g.closed()
+	}
+	for _, next := range []string{policy, text} {
+		g.edit("guard.yaml", next)
+		g.closed()
+	}
+	g.start()
+	g.closed()
+	g.edit("guard.yaml", text[:len(text)*3/4]) // half of it is written
+	g.closed()
 }
 
 // closed checks that nobody passes to any listener without credentials.

@@ -75,14 +75,7 @@ func TestSetsTouchWhatTheyConcern(t *testing.T) {
 				objects = append(objects, setObject(i), setRouteObject(i), routeObject(i))
 			}
 			w.set(t, objects...)
-			before := w.runs()
-			w.set(t, test.object)
-			after := w.runs()
-			for i, table := range tables {
-				if got := after[table] - before[table]; got != test.want[i] {
-					t.Errorf("%s: %d units ran, want %d", table, got, test.want[i])
-				}
-			}
+			w.costs(t, test.name, test.object, tables, test.want[:])
 		})
 	}
 }

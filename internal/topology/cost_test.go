@@ -64,6 +64,19 @@ func (w *world) runs() map[string]uint64 {
 	return out
 }
 
+// costs sets an object, and checks how many units of work tables run for it.
+func (w *world) costs(t *testing.T, what string, o source.Object, tables []string, want []uint64) {
+	t.Helper()
+	before := w.runs()
+	w.set(t, o)
+	after := w.runs()
+	for i, table := range tables {
+		if got := after[table] - before[table]; got != want[i] {
+			t.Errorf("%s: %s: %d units ran, want %d", what, table, got, want[i])
+		}
+	}
+}
+
 // TestChangesTouchWhatTheyConcern protects the cost of a change: how many units
 // of the tables with an entry a route run for it.
 func TestChangesTouchWhatTheyConcern(t *testing.T) {
@@ -128,14 +141,7 @@ func TestChangesTouchWhatTheyConcern(t *testing.T) {
 			asking := routeObject(n)
 			asking.Spec.ParentRefs, asking.Spec.UseDefaultGateways = nil, gwv1.GatewayDefaultScopeAll
 			w.set(t, asking)
-			before := w.runs()
-			w.set(t, test.object(t))
-			after := w.runs()
-			for i, table := range perRoute {
-				if got := after[table] - before[table]; got != test.want[i] {
-					t.Errorf("%s: %d units ran, want %d", table, got, test.want[i])
-				}
-			}
+			w.costs(t, test.name, test.object(t), perRoute, test.want[:])
 		})
 	}
 }
@@ -171,14 +177,7 @@ func TestKindConflictsTouchWhatTheyConcern(t *testing.T) {
 		{"its end", edited(7, "another.test"), [3]uint64{1, 1, 1}},
 		{"a conflict about a served host", call("a", "host-00009.test"), [3]uint64{1, 2, 1}},
 	} {
-		before := w.runs()
-		w.set(t, step.object)
-		after := w.runs()
-		for i, table := range tables {
-			if got := after[table] - before[table]; got != step.want[i] {
-				t.Errorf("%s: %s: %d units ran, want %d", step.name, table, got, step.want[i])
-			}
-		}
+		w.costs(t, step.name, step.object, tables, step.want[:])
 	}
 }
 

@@ -135,9 +135,9 @@ func (r *authReader) fetched(l keyset.Location, of string, discovered bool) *key
 	case why == "":
 		return &l
 	case discovered:
-		r.problem(field, "is %q: its keys are to be asked for there, since jwks is missing, but it %s", keyset.Printable(l.Issuer), why)
+		r.problem(field, "is %q: its keys are to be asked for there, since jwks is missing, but it %s", keyset.Told(l.Issuer), why)
 	default:
-		r.problem(field, "is %q, which %s", keyset.Printable(cmp.Or(l.URI, l.Issuer)), why)
+		r.problem(field, "is %q, which %s", keyset.Told(cmp.Or(l.URI, l.Issuer)), why)
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ func (g *Graph) Fetching(c *flow.Ctx, p *AuthPolicy, a Ancestor) (accepted metav
 	p.fetches(func(field string, l keyset.Location, r *AuthRule) {
 		switch answer, ok := flow.Get(c, g.in.KeySets, g.keySet(c, a.Gateway, l)); {
 		case !ok:
-			waits = append(waits, l.URL())
+			waits = append(waits, keyset.Told(l.URL()))
 		case answer.Keys == "":
 			problems = append(problems, condition.KeySetNotFetched(field, answer.Problem))
 		case r.Login != nil && r.Login.with(*r.Token, answer.Endpoints) == nil:

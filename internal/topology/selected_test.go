@@ -175,14 +175,7 @@ func TestSelectedTouchWhatTheyConcern(t *testing.T) {
 		{"one that never was", routeWith(n-1, "app=z"), [4]uint64{}},
 		{"an edit", edited, [4]uint64{}},
 	} {
-		before := w.runs()
-		w.set(t, step.object)
-		after := w.runs()
-		for i, table := range tables {
-			if got := after[table] - before[table]; got != step.want[i] {
-				t.Errorf("%s: %s: %d units ran, want %d", step.name, table, got, step.want[i])
-			}
-		}
+		w.costs(t, step.name, step.object, tables, step.want[:])
 	}
 }
 

@@ -1,6 +1,10 @@
 package xds
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
@@ -84,10 +88,7 @@ func (b *bisection) refused(want, good, r *envoy.Resource, message string) {
 		b.whole = true
 		b.groups = nil
 		clear(b.withheld)
-		b.table = good
-		if b.closed = good != nil && reguarded(want.Guard(), good.Guard()); b.closed {
-			b.table = b.empty(good)
-		}
+		b.standIn(want, good)
 		return
 	}
 	b.groups = append(b.groups, group{names: suspects, bad: true})
@@ -195,7 +196,7 @@ func (b *bisection) build(want, good *envoy.Resource) {
 	for i, p := range want.Parts() {
 		if w := b.withheld[p.Name]; w != nil && w.hash == p.Hash {
 			old := last[p.Name]
-			if old == nil || w.culprit && reguarded(p.Guard, old.Guard) {
+			if old == nil || w.culprit && !p.Guard.KeptBy(old.Guard) {
 				old, w.old = b.substitute(p.Name), false
 			}
 			p = old
@@ -205,8 +206,35 @@ func (b *bisection) build(want, good *envoy.Resource) {
 	b.table = want.WithParts(parts)
 }
 
-// reguarded reports whether something says who may pass, and otherwise than before.
-func reguarded(now, before envoy.Guard) bool { return now != 0 && now != before }
+// standIn has the last good version of a table stand in for it, but for those of its hosts that
+// say otherwise who may pass; for none where the table does.
+func (b *bisection) standIn(want, good *envoy.Resource) {
+	b.table = good
+	if good == nil {
+		return
+	}
+	if b.closed = !want.Guard().KeptBy(good.Guard()); b.closed {
+		b.table = b.empty(good)
+		return
+	}
+	last := map[string]*envoy.Part{}
+	for _, p := range good.Parts() {
+		last[p.Name] = p
+	}
+	changed := false
+	for _, p := range want.Parts() {
+		old := last[p.Name]
+		if old == nil && len(p.Guard) == 0 || old != nil && p.Guard.KeptBy(old.Guard) {
+			continue
+		}
+		// Requests to a host that is new would get to one with a wildcard.
+		last[p.Name], changed = b.substitute(p.Name), true
+	}
+	if changed {
+		byName := func(x, y *envoy.Part) int { return strings.Compare(x.Name, y.Name) }
+		b.table = good.WithParts(slices.SortedFunc(maps.Values(last), byName))
+	}
+}
 
 // empty returns a table all of whose hosts answer 500.
 func (b *bisection) empty(r *envoy.Resource) *envoy.Resource {

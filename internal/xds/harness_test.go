@@ -170,7 +170,7 @@ func table(name string, hosts ...string) *envoy.Resource {
 		body := []byte(h + " ")
 		var guard envoy.Guard // who may pass: what is behind an @
 		if _, by, ok := strings.Cut(h, "@"); ok {
-			guard = envoy.Guard(by[0])
+			guard = guardBy(by)
 		}
 		parts[i] = &envoy.Part{Name: host, Hash: envoy.Sum(body), Body: body, Guard: guard}
 	}
@@ -368,3 +368,6 @@ func body(t envoy.Type, name string, b []byte) string {
 	}
 	return "[" + strings.TrimSpace(rest) + "]"
 }
+
+// guardBy is the guard of something that has one for all requests.
+func guardBy(by string) envoy.Guard { return envoy.Guard{{By: uint64(by[0])}} }

@@ -191,56 +191,6 @@ func TestRefusedTable(t *testing.T) {
 	h.state("healed", rejects())
 }
 
-// The last good version of a host doesn't stand in for one that says otherwise who may pass.
-func TestRefusedGuard(t *testing.T) {
-	h := start(t)
-	h.apply(table("t", "x:1", "y:1@a", "z:1@a"))
-	p := h.connect()
-	p.subscribe(envoy.Routes, "t")
-	p.expect("routes +t=[x:1 y:1@a z:1@a]")
-	// A guard is new on x and another one on y; z has the same as before.
-	h.apply(table("t", "x:bad@a", "y:bad@b", "z:bad@a"))
-	p.expect(
-		"routes +t=[x:bad@a y:bad@b z:bad@a] ! no",
-		"routes +t=[x:bad@a y:1@a z:1@a] ! no",
-		// From here on it is certain that x is at fault.
-		"routes +t=[x:500 y:bad@b z:bad@a] ! no",
-		"routes +t=[x:500 y:1@a z:1@a]",
-		"routes +t=[x:500 y:bad@b z:1@a] ! no",
-		"routes +t=[x:500 y:500 z:bad@a] ! no",
-		"routes +t=[x:500 y:500 z:1@a]",
-	)
-	h.state("all refused", rejects("routes/t/x", "routes/t/y", "routes/t/z old"))
-	p.quiet()
-	late := h.connect()
-	late.subscribe(envoy.Routes, "t")
-	late.expect("routes +t=[x:500 y:500 z:1@a]")
-	// Where nobody is to be stopped any more, and nothing is refused, it serves again.
-	h.apply(table("t", "x:2", "y:2@b", "z:2@a"))
-	late.expect("routes +t=[x:2 y:2@b z:2@a]")
-	h.state("healed", rejects())
-}
-
-// A guard of the table itself is that of all its hosts.
-func TestRefusedGuardOfATable(t *testing.T) {
-	h := start(t)
-	h.apply(table("t", "x:1", "y:1"))
-	p := h.connect()
-	p.subscribe(envoy.Routes, "t")
-	p.expect("routes +t=[x:1 y:1]")
-	h.apply(envoy.NewComposite(envoy.Routes, "t", []byte("table bad "), table("", "x:2", "y:1").Parts()).Guarded(1))
-	p.expect("routes +t=[bad x:2 y:1] ! no", "routes +t=[bad x:1 y:1] ! no", "routes +t=[x:500 y:500]")
-	h.state("t refused", rejects("routes/t"))
-	// An edit of a host changes nothing of it: what is in force stays.
-	h.apply(envoy.NewComposite(envoy.Routes, "t", []byte("table bad "), table("", "x:3", "y:1").Parts()).Guarded(1))
-	p.expect("routes +t=[bad x:3 y:1] ! no", "routes +t=[bad x:500 y:500] ! no")
-	p.quiet()
-	h.state("t refused still", rejects("routes/t"))
-	h.apply(table("t", "x:3", "y:1"))
-	p.expect("routes +t=[x:3 y:1]")
-	h.state("healed", rejects())
-}
-
 // While an old table is in force, nothing that it may use is removed, also not from proxies
 // that connect later. What is newer than the table is removed.
 func TestRemovalWaitsForQuarantine(t *testing.T) {

@@ -3,10 +3,12 @@ package chart
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -77,9 +79,10 @@ func (b *bound) apply(c client.Client, text string) error {
 // fleet applies the objects of a Gateway as the controller does.
 func (b *bound) fleet(settings *v1alpha1.Settings, external ...string) error {
 	b.Helper()
+	limits := settings != nil && settings.Limits != nil
 	objects, err := infra.Render(infra.Options{ControllerName: "gatehouse.dev/controller", Image: "image", Authorities: []byte("ca")}, &infra.Gateway{
 		Name: object.Name{Namespace: "team", Name: "web"}, Class: "gatehouse", Ports: []infra.Port{{Port: 80, Target: 10080}},
-		Settings: settings, ExternalIPs: external,
+		Settings: settings, ExternalIPs: external, Limits: limits,
 	})
 	b.must(err)
 	for _, o := range objects {
@@ -90,6 +93,34 @@ func (b *bound) fleet(settings *v1alpha1.Settings, external ...string) error {
 		}
 	}
 	return nil
+}
+
+// trusts looks for the pods that count: those that are there have the password of their Redis,
+// and its authority from an object of a kind.
+func (b *bound) trusts(kind string) {
+	b.Helper()
+	var o appsv1.Deployment
+	name := infra.LimitsName(object.Name{Namespace: "team", Name: "web"}, "gatehouse")
+	b.must(b.admin.Get(b.Context(), client.ObjectKey{Namespace: "team", Name: name}, &o))
+	var from []string
+	for _, v := range o.Spec.Template.Spec.Volumes {
+		if v.Projected == nil {
+			continue
+		}
+		for _, s := range v.Projected.Sources {
+			switch {
+			case s.Secret != nil:
+				from = append(from, "Secret "+s.Secret.Name)
+			case s.ConfigMap != nil:
+				from = append(from, "ConfigMap "+s.ConfigMap.Name)
+			}
+		}
+	}
+	for _, want := range []string{"Secret redis", kind + " redis-ca"} {
+		if !slices.Contains(from, want) {
+			b.Errorf("the pods that count have volumes of %v, and not of %s", from, want)
+		}
+	}
 }
 
 // attack is something that RBAC lets the controller do and that it never does.
@@ -212,6 +243,14 @@ func TestAdmissionPolicy(t *testing.T) {
 			Autoscaling:         &v1alpha1.Autoscaling{MaxReplicas: new(int32(3))},
 			PodDisruptionBudget: &v1alpha1.PodDisruptionBudget{MinAvailable: new(intstr.FromInt32(1))},
 		}}))
+		// The pods that count, with what those of a class may have: volumes of Secrets and ConfigMaps.
+		for _, kind := range []string{"ConfigMap", "Secret"} {
+			b.must(b.fleet(&v1alpha1.Settings{Limits: &v1alpha1.LimitsService{Replicas: new(int32(2)), Redis: &v1alpha1.Redis{
+				Host: "redis.shared.svc", SecretRef: &v1alpha1.SecretRef{Name: "redis"},
+				TLS: &v1alpha1.RedisTLS{ServerName: new("redis.shared"), CACertificateRef: &v1alpha1.CACertificateRef{Kind: kind, Name: "redis-ca"}},
+			}}}))
+			b.trusts(kind)
+		}
 		b.must(b.fleet(nil))
 		for _, text := range []string{
 			configMap("gatehouse-system", "gatehouse-settings", ""),

@@ -65,10 +65,9 @@ type Fetcher struct {
 
 // set is a set that is wanted.
 type set struct {
-	cancel   context.CancelFunc
-	answered chan struct{} // closed when something is known of it
-	good     kept          // the last good one
-	failing  bool          // the last attempt failed
+	cancel  context.CancelFunc
+	good    kept // the last good one
+	failing bool // the last attempt failed
 }
 
 // pace is when a set is fetched: again after so long, and after a failure.
@@ -112,9 +111,9 @@ func (f *Fetcher) Run(ctx context.Context) error {
 }
 
 // Want says which sets are wanted from now on. It returns what is known of those newly wanted,
-// nil for those that no longer are, and a function that waits for the first answer to the
-// others; nil where there are none. It doesn't wait for anything itself.
-func (f *Fetcher) Want(keys []keyset.Key) (known map[keyset.Key]*keyset.Answer, first func(context.Context)) {
+// nil for those that no longer are, and the others that are newly wanted, of which the first
+// attempt will tell something. It doesn't wait for anything.
+func (f *Fetcher) Want(keys []keyset.Key) (known map[keyset.Key]*keyset.Answer, unknown []keyset.Key) {
 	known = map[keyset.Key]*keyset.Answer{}
 	wanted := make(map[keyset.Key]bool, len(keys))
 	for _, k := range keys {
@@ -129,7 +128,6 @@ func (f *Fetcher) Want(keys []keyset.Key) (known map[keyset.Key]*keyset.Answer, 
 			known[k] = nil
 		}
 	}
-	var waits []*set
 	for _, k := range slices.SortedFunc(maps.Keys(wanted), func(a, b keyset.Key) int { return strings.Compare(a.String(), b.String()) }) {
 		if f.sets[k] != nil {
 			continue
@@ -138,36 +136,25 @@ func (f *Fetcher) Want(keys []keyset.Key) (known map[keyset.Key]*keyset.Answer, 
 			continue
 		}
 		if len(f.sets) >= MaxSets {
-			known[k] = &keyset.Answer{Problem: fmt.Sprintf("%s: the keys of no more than %d issuers are fetched in all", k.URL(), MaxSets)}
+			known[k] = &keyset.Answer{Problem: fmt.Sprintf("%s: the keys of no more than %d issuers are fetched in all", keyset.Told(k.URL()), MaxSets)}
 			continue
 		}
 		if s := f.begin(k); s.good.Keys != "" {
 			known[k] = new(s.good.answer())
 		} else {
-			waits = append(waits, s)
+			unknown = append(unknown, k)
 		}
 	}
 	if len(known) > 0 {
 		f.changed()
 	}
-	if len(waits) == 0 {
-		return known, nil
-	}
-	return known, func(ctx context.Context) {
-		for _, s := range waits {
-			select {
-			case <-s.answered:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}
+	return known, unknown
 }
 
 // begin begins to follow a set. The caller holds the lock.
 func (f *Fetcher) begin(k keyset.Key) *set {
 	ctx, cancel := context.WithCancel(f.ctx) //nolint:gosec // Want calls it, and Run ends f.ctx
-	s := &set{cancel: cancel, answered: make(chan struct{}), good: f.kept[k]}
+	s := &set{cancel: cancel, good: f.kept[k]}
 	f.sets[k] = s
 	delete(f.kept, k) // should it be wanted again later, it is too old
 	f.group.Go(func() { f.follow(ctx, k, s) })
@@ -176,8 +163,6 @@ func (f *Fetcher) begin(k keyset.Key) *set {
 
 // follow fetches a set again and again until it is no longer wanted.
 func (f *Fetcher) follow(ctx context.Context, k keyset.Key, s *set) {
-	answered := sync.OnceFunc(func() { close(s.answered) })
-	defer answered()
 	last := s.good.answer()
 	told, failures := last.Keys != "", 0
 	for {
@@ -190,7 +175,6 @@ func (f *Fetcher) follow(ctx context.Context, k keyset.Key, s *set) {
 			f.opts.Answer(ctx, k, now)
 			last, told = now, true
 		}
-		answered()
 		var wait time.Duration
 		if now.Problem == "" {
 			failures, wait = 0, jittered(time.Duration(float64(age)*f.pace.scale))
@@ -235,9 +219,9 @@ func (f *Fetcher) attempt(ctx context.Context, k keyset.Key, s *set) (keyset.Ans
 func (f *Fetcher) note(k keyset.Key, last, now keyset.Answer) {
 	switch {
 	case now.Problem != "":
-		f.opts.Log.Warn("the keys of an issuer can't be fetched; it is tried again", "url", k.URL(), "problem", now.Problem, "others_stay", now.Keys != "")
+		f.opts.Log.Warn("the keys of an issuer can't be fetched; it is tried again", "url", keyset.Told(k.URL()), "problem", now.Problem, "others_stay", now.Keys != "")
 	case last.Problem != "" || last.Keys != "" && last.Keys != now.Keys:
-		f.opts.Log.Info("the keys of an issuer are fetched", "url", k.URL())
+		f.opts.Log.Info("the keys of an issuer are fetched", "url", keyset.Told(k.URL()))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/keyset"
@@ -37,26 +38,26 @@ func (f *Fetcher) fetch(ctx context.Context, k keyset.Key) (got fetched, age tim
 	if k.Issuer != "" {
 		text, _, why := f.get(ctx, k, from)
 		if why != "" {
-			return fetched{}, 0, from + " " + why
+			return fetched{}, 0, keyset.Told(from) + " " + why
 		}
 		uri, endpoints, why := keyset.Discovered(k.Issuer, k.Reach, text)
 		if why != "" {
-			return fetched{}, 0, from + " " + why
+			return fetched{}, 0, keyset.Told(from) + " " + why
 		}
 		if u, err := url.Parse(from); err == nil && u.Scheme == "https" && isPlain(uri) {
-			return fetched{}, 0, from + " has the jwks_uri " + keyset.Printable(uri) + ", which is no https URL"
+			return fetched{}, 0, keyset.Told(from) + " has the jwks_uri " + keyset.Told(uri) + ", which is no https URL"
 		}
 		from, got.Endpoints = uri, endpoints
 	}
 	text, age, why := f.get(ctx, k, from)
 	if why != "" {
-		return fetched{}, 0, keyset.Printable(from) + " " + why
+		return fetched{}, 0, keyset.Told(from) + " " + why
 	}
 	// Keys that can't be used are left out: "implementations SHOULD ignore" them (RFC 7517,
 	// section 5), and whoever has the policy can't change the set.
 	keys, problems := keyset.Parse(text)
 	if got.Keys = keys; keys == "" {
-		return fetched{}, 0, keyset.Printable(from) + " " + keyset.Printable(problems[0])
+		return fetched{}, 0, keyset.Told(from) + " " + keyset.Printable(problems[0])
 	}
 	return got, age, ""
 }
@@ -85,16 +86,11 @@ func (f *Fetcher) get(ctx context.Context, k keyset.Key, from string) (text []by
 			return nil, 0, fmt.Sprintf("redirects more than %d times", maxRedirects)
 		}
 		if u.Scheme == "https" && next.Scheme != "https" {
-			return nil, 0, "redirects to " + told(next) + ", which is no https URL"
+			return nil, 0, "redirects to " + keyset.Told(next.String()) + ", which is no https URL"
 		}
 		from = next.String()
-		at = "redirects to " + told(next) + ", which "
+		at = "redirects to " + keyset.Told(next.String()) + ", which "
 	}
-}
-
-// told is where a redirect leads, without what may be private of it.
-func told(u *url.URL) string {
-	return keyset.Printable((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String())
 }
 
 // once asks one URL. It returns where that redirects to; nil for nowhere.
@@ -170,7 +166,7 @@ func (f *Fetcher) transport(k keyset.Key) *http.Transport {
 	}
 }
 
-// reason is what an error says, without the addresses around it.
+// reason is what an error says, without the addresses around it, and without what came.
 func reason(ctx context.Context, err error) string {
 	if refused, ok := errors.AsType[refusal](err); ok {
 		return string(refused)
@@ -194,7 +190,10 @@ func reason(ctx context.Context, err error) string {
 		return "its certificate is for other hosts"
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Err != nil {
-		err = op.Err
+		return keyset.Printable(op.Err.Error())
 	}
-	return keyset.Printable(err.Error())
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || strings.HasPrefix(err.Error(), "tls: ") {
+		return keyset.Printable(err.Error())
+	}
+	return "what it answers is no HTTP" // such an error has the line that it can't read
 }
