@@ -113,7 +113,7 @@ func TestRenewedSessionIsOnesOwn(t *testing.T) {
 		"before one's own": {refresh + "; " + name + "=" + token + "; " + own}, "behind one's own": {refresh + "; " + own + "; " + name + "=" + token},
 		"in parts": {refresh + "; " + name + ".0=" + token[:half] + "; " + name + ".1=" + token[half:]}, "in parts with _": {refresh + "; " + name + "_0=" + token[:half] + "; " + name + "_1=" + token[half:]},
 		"in parts that are counted": {refresh + "; " + name + "_chunks=2; " + name + "_0=" + token[:half] + "; " + name + "_1=" + token[half:]},
-		"in parts with -": {refresh + "; " + name + "-0=" + token[:half] + "; " + name + "-1=" + token[half:]},
+		"in parts with -":           {refresh + "; " + name + "-0=" + token[:half] + "; " + name + "-1=" + token[half:]},
 	} {
 		b := newBrowser(t, s.listener())
 		b.lines = lines
