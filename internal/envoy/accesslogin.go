@@ -47,12 +47,26 @@ const (
 	tokenSkew = 400 * 24 * time.Hour
 )
 
-// leadIn has the filter of OAuth 2.0 know what it has to do with a request.
+// leadIn has the filter of OAuth 2.0 know what it has to do with a request. An ID token in clear is none
+// that the filter has given out, since those are encrypted and then have no dot, but it would be taken
+// for one where a session is renewed and the issuer gives no new ID token: that filter checks none of
+// the cookies then but the refresh token, which may be another person's.
 const leadIn = `local function leadIn(headers, passed)
 headers:remove("` + passedHeader + `")
 headers:remove("` + programHeader + `")
 if headers:get("authorization") then headers:add("` + programHeader + `", "1") end
 if passed then headers:add("` + passedHeader + `", "1") end
+local left, forged = {}, false
+for i = 0, headers:getNumValues("cookie") - 1 do
+for pair in string.gmatch(headers:getAtIndex("cookie", i) or "", "[^;]+") do
+if string.find(pair, tokenCookie, 1, true) and string.find(pair, ".", 1, true) then forged = true
+else left[#left + 1] = string.match(pair, "^%s*(.*)$") end
+end
+end
+if forged then
+headers:remove("cookie")
+if #left > 0 then headers:add("cookie", table.concat(left, "; ")) end
+end
 return passed
 end
 `

@@ -3,6 +3,8 @@ package keyset
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,8 +52,8 @@ func Discovered(issuer string, r Reach, text []byte) (uri string, e Endpoints, w
 		return "", e, "has no jwks_uri"
 	}
 	usable := func(text string) string {
-		_, why := parseURL(text, r)
-		if why != "" || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		u, why := parseURL(text, r)
+		if why != "" || !plainHost(u) || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }) {
 			return ""
 		}
 		return text
@@ -61,6 +63,23 @@ func Discovered(issuer string, r Reach, text []byte) (uri string, e Endpoints, w
 		// "If omitted, the default is client_secret_basic."
 		Posted: !slices.Contains(in.Methods, "client_secret_basic") && slices.Contains(in.Methods, "client_secret_post"),
 	}, ""
+}
+
+// plainHost reports whether the host of a URL, and its port, are such as Envoy reads them too: it refuses
+// all that is on a host for the sake of one endpoint.
+func plainHost(u *url.URL) bool {
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return false
+		}
+	}
+	if strings.HasPrefix(u.Host, "[") {
+		address, err := netip.ParseAddr(u.Hostname())
+		return err == nil && address.Zone() == "" && !strings.HasSuffix(u.Host, ":")
+	}
+	return !strings.HasSuffix(u.Host, ":") && !strings.ContainsFunc(u.Hostname(), func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.'
+	})
 }
 
 // How long a set is used before it is fetched anew.
