@@ -257,7 +257,7 @@ function envoy_on_request(handle)
       if rule.header then headers:replace(rule.header, found) end
     end
   end
-  if leadIn and not leadIn(headers, passed) then return end
+  if leadIn and not leadIn(headers, metadata, passed) then return end
   if required and not passed then
     local answer, body = {[":status"] = "401", ["content-type"] = "text/plain"}, "This needs valid credentials.\n"
     if unauthenticated and not isGRPC(headers) then

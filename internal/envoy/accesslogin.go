@@ -50,8 +50,9 @@ const (
 // leadIn has the filter of OAuth 2.0 know what it has to do with a request. An ID token in clear is none
 // that the filter has given out, since those are encrypted and then have no dot, but it would be taken
 // for one where a session is renewed and the issuer gives no new ID token: that filter checks none of
-// the cookies then but the refresh token, which may be another person's.
-const leadIn = `local function leadIn(headers, passed)
+// the cookies then but the refresh token, which may be another person's. That there is such a token is
+// noted before the filter takes it.
+const leadIn = `local function leadIn(headers, metadata, passed)
 headers:remove("` + passedHeader + `")
 headers:remove("` + programHeader + `")
 if headers:get("authorization") then headers:add("` + programHeader + `", "1") end
@@ -59,8 +60,9 @@ if passed then headers:add("` + passedHeader + `", "1") end
 local left, forged = {}, false
 for i = 0, headers:getNumValues("cookie") - 1 do
 for pair in string.gmatch(headers:getAtIndex("cookie", i) or "", "[^;]+") do
-if string.find(pair, tokenCookie, 1, true) and string.find(pair, ".", 1, true) then forged = true
+if string.find(pair, cookies .. "id", 1, true) and string.find(pair, ".", 1, true) then forged = true
 else left[#left + 1] = string.match(pair, "^%s*(.*)$") end
+if string.find(pair, cookies .. "refresh", 1, true) then metadata:set("gatehouse.access", "renews", true) end
 end
 end
 if forged then

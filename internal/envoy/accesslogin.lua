@@ -1,5 +1,5 @@
 -- Passes a request on that has other credentials than a session, or one with a session's ID token, and
--- answers others with 401. No cookie of a session reaches the backend. Before it stand, written by
+-- answers others with 401. Whose session has been renewed without a new ID token logs in anew. No cookie of a session reaches the backend. Before it stand, written by
 -- Go: `cookies`, with which the names of those begin; and `unauthenticated`, what those are told who
 -- don't pass, where that isn't the default.
 
@@ -13,8 +13,29 @@ local function without(line)
   return #left > 0 and table.concat(left, "; ") or nil
 end
 
+-- Whether somebody looks at a page by a session that has no ID token any more: the browser has given
+-- up the cookie, and the issuer has given no other for the refresh token.
+local function ended(headers, metadata)
+  local method, mode = headers:get(":method"), headers:get("sec-fetch-mode")
+  if method ~= "GET" and method ~= "HEAD" or mode and mode ~= "navigate" then return false end
+  if headers:get("x-requested-with") or headers:get("x-gatehouse-program") then return false end
+  local access = metadata:get("gatehouse.access")
+  return access and access["renews"]
+end
+
+-- Leads to where the request was meant for, without what renews the session: that leads to log in.
+local function again(handle, headers)
+  local gone = "=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Lax"
+  handle:respond({
+    [":status"] = "302", ["cache-control"] = "no-store",
+    ["location"] = headers:get("x-forwarded-proto") .. "://" .. headers:get(":authority") .. headers:get(":path"),
+    ["set-cookie"] = {cookies .. "mac" .. gone, cookies .. "refresh" .. gone},
+  }, "")
+end
+
 function envoy_on_request(handle)
   local headers, metadata = handle:headers(), handle:streamInfo():dynamicMetadata()
+  local renewed = ended(headers, metadata)
   headers:remove("x-gatehouse-passed")
   headers:remove("x-gatehouse-program")
   local lines = {}
@@ -29,6 +50,7 @@ function envoy_on_request(handle)
     metadata:set("gatehouse.access", "passed", true)
     return
   end
+  if renewed then return again(handle, headers) end
   local answer, body = {[":status"] = "401", ["content-type"] = "text/plain"}, "This needs valid credentials.\n"
   if unauthenticated then
     answer, body = {["content-type"] = "text/plain"}, unauthenticated.body

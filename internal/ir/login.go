@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"time"
 	"unique"
 
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -10,6 +11,8 @@ import (
 // says of them is the ID token, which is among no credentials that a client brings itself.
 type Login struct {
 	Rule LoginRule `json:"rule"`
+	// Created is when the policy was: of two for one path on a host the older one has it.
+	Created time.Time `json:"-"`
 	// Tokens are those that the issuer gives out. They have no sources.
 	Tokens   TokenIssuer `json:"tokens"`
 	ClientID string      `json:"clientID"`

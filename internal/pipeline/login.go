@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -26,25 +28,32 @@ const (
 
 // withLogins returns the rules of a host with those that people need who log in: wherever a rule has
 // that, its host takes the paths of it, whatever the matches of the rule are. Otherwise whoever
-// guards /app only would never see anybody come back. Table is what is in force in front of the host.
+// guards /app only would never see anybody come back. A path that another route has to the letter stays
+// its own, and of two policies the older one has it. Table is what is in force in front of the host.
 func withLogins(h *ir.Host, table loginPaths) []*ir.Rule {
 	inherited := table
 	if h.Filters != nil && h.Filters.Access != nil {
 		inherited = pathsOf(h.Filters.Access)
 	}
 	var added []*ir.Rule
-	taken := map[string]bool{}
 	add := func(source ir.Source, match int, path string, own *ir.Access) {
-		if taken[path] {
+		if slices.ContainsFunc(h.Rules, func(r *ir.Rule) bool {
+			return r.Match.Path == ir.PathMatch{Kind: ir.PathExact, Value: path} && r.Source.Route() != source.Route()
+		}) {
 			return
 		}
-		taken[path] = true
 		source.Match = match
 		// A proxy that logs nobody in answers like one that has no such path.
-		added = append(added, &ir.Rule{
+		rule := &ir.Rule{
 			Source: source, Status: http.StatusNotFound, Filters: ir.Filters{Access: own},
 			Match: ir.Match{Path: ir.PathMatch{Kind: ir.PathExact, Value: path}},
-		})
+		}
+		switch i := slices.IndexFunc(added, func(r *ir.Rule) bool { return r.Match.Path.Value == path }); {
+		case i < 0:
+			added = append(added, rule)
+		case older(own, added[i].Filters.Access):
+			added[i] = rule
+		}
 	}
 	for _, r := range h.Rules {
 		paths := inherited
@@ -60,6 +69,18 @@ func withLogins(h *ir.Host, table loginPaths) []*ir.Rule {
 		return h.Rules
 	}
 	return append(added, h.Rules...)
+}
+
+// older reports whether the policy of a rule's login is older than that of another's; what a rule
+// inherits is the oldest.
+func older(a, b *ir.Access) bool {
+	switch {
+	case a == nil || b == nil:
+		return a == nil && b != nil
+	case a.Login.Rule == b.Login.Rule:
+		return false
+	}
+	return cmp.Or(a.Login.Created.Compare(b.Login.Created), a.Login.Rule.Policy.Compare(b.Login.Rule.Policy)) < 0
 }
 
 // secretsOfLogins declares the secrets that the logins of each Gateway need.

@@ -41,8 +41,8 @@ type Login struct {
 func (r *authReader) login(name string, in *v1alpha1.OIDC) AuthRule {
 	before := len(r.problems)
 	l := &Login{Login: ir.Login{
-		Rule:     ir.LoginRule{Policy: object.Name{Namespace: r.namespace, Name: r.policy}, Name: name},
-		ClientID: in.ClientID, Scopes: slices.Clone(in.Scopes), Forward: in.ForwardAccessToken,
+		Rule:    ir.LoginRule{Policy: object.Name{Namespace: r.namespace, Name: r.policy}, Name: name},
+		Created: r.created, ClientID: in.ClientID, Scopes: slices.Clone(in.Scopes), Forward: in.ForwardAccessToken,
 		CallbackPath: cmp.Or(in.CallbackPath, callbackPath), LogoutPath: cmp.Or(in.LogoutPath, logoutPath),
 	}}
 	if in.ClientID == "" || strings.ContainsFunc(in.ClientID, unicode.IsControl) {

@@ -103,7 +103,7 @@ func (g *Graph) authPolicy(c *flow.Ctx, name object.Name, o *v1alpha1.AuthPolicy
 	}
 	strategy, field, rules := authRules(o)
 	p.Strategy = strategy
-	r := authReader{fieldReader: fieldReader{field, problems}, graph: g, ctx: c, namespace: name.Namespace, policy: name.Name}
+	r := authReader{fieldReader: fieldReader{field, problems}, graph: g, ctx: c, namespace: name.Namespace, policy: name.Name, created: p.Created}
 	p.Asks = policy.NewRules(r.rules(rules))
 	if why := opensByMistake(rules == &o.Spec.AuthRules, p.Asks); why != "" {
 		r.field = field

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
@@ -22,6 +23,7 @@ type authReader struct {
 	ctx         *flow.Ctx
 	namespace   string // of the policy
 	policy      string // its name
+	created     time.Time
 	// policyTargets are what external rules refer to, as those of a Route.
 	policyTargets []object.Key
 }

@@ -121,8 +121,21 @@ func TestRenewedSessionIsOnesOwn(t *testing.T) {
 			t.Errorf("somebody else's ID token %s is answered %d %q", what, res.StatusCode, body)
 		}
 	}
-	// One's own, which Envoy has encrypted, goes on.
+	// Without one there is nobody to let pass: a person logs in anew, a program is told so.
 	b := newBrowser(t, s.listener())
+	b.lines = []string{refresh}
+	if res, _ := b.send(http.MethodGet, page, nil, map[string]string{"Sec-Fetch-Mode": "cors"}); res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a script whose session has no ID token is answered %d", res.StatusCode)
+	}
+	if res, _ := b.send(http.MethodGet, page+"?a=b", nil, nil); res.StatusCode != http.StatusFound || res.Header.Get("Location") != page+"?a=b" {
+		t.Errorf("a person whose session has no ID token is answered %d, to %q", res.StatusCode, res.Header.Get("Location"))
+	}
+	again := newBrowser(t, s.listener())
+	again.cookies["home.example"] = map[string]string{strings.Split(refresh, "=")[0]: session[strings.Split(refresh, "=")[0]]}
+	if res, body := again.opens(page); res.StatusCode != http.StatusOK || !strings.Contains(body, `"mallory"`) {
+		t.Errorf("then the answer is %d %q; %q", res.StatusCode, body, again.trace)
+	}
+	// One's own, which Envoy has encrypted, goes on.
 	b.lines = []string{refresh + "; " + own}
 	if res, body := b.send(http.MethodGet, page, nil, nil); res.StatusCode != http.StatusOK || !strings.Contains(body, `"mallory"`) {
 		t.Errorf("a session that is renewed is answered %d %q", res.StatusCode, body)
