@@ -128,3 +128,13 @@ func TestTokenLimitWhen(t *testing.T) {
 		t.Errorf("without a tenant %q are left, want 50", got)
 	}
 }
+
+// TestPackedAnswersAreNoted protects users from limits that silently count bytes: where a route asks
+// for compressed answers, the policy says so.
+func TestPackedAnswersAreNoted(t *testing.T) {
+	t.Parallel()
+	const asking = "\n  - filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: Accept-Encoding, value: %s}]}}]\n    backendRefs: [{name: v1, port: 8080}]"
+	s := startSite(t, map[string]string{"model.yaml": siteRules("model", "model.example", fmt.Sprintf(asking, "gzip"))})
+	s.write(t, "limits.yaml", limitPolicy("tokens", onGateway, "limits: {all: {cost: {tokens: usage.total_tokens}, rates: [{limit: 200, window: 24h}]}}"))
+	s.says(t, "RateLimitPolicy tokens", "HTTPRoute site/model: the header Accept-Encoding is set")
+}
