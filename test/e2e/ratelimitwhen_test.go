@@ -138,3 +138,39 @@ func TestPackedAnswersAreNoted(t *testing.T) {
 	s.write(t, "limits.yaml", limitPolicy("tokens", onGateway, "limits: {all: {cost: {tokens: usage.total_tokens}, rates: [{limit: 200, window: 24h}]}}"))
 	s.says(t, "RateLimitPolicy tokens", "HTTPRoute site/model: the header Accept-Encoding is set")
 }
+
+const bothShared = `limits:
+    each: {scope: Global, onFailure: Deny, rates: [{limit: 1, window: 24h}], counters: ["request.headers['x-tenant']"]}
+    all: {scope: Global, onFailure: Allow, rates: [{limit: %d, window: 24h}]}`
+
+// TestSharedLimitsAreJudgedTogether protects that a request that one of two limits refuses is charged
+// to neither, whatever they say about outages, and that clients are told of the one that is nearest.
+func TestSharedLimitsAreJudgedTogether(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, nil)
+	const home = "http://home.example/"
+	s.write(t, "limits.yaml", limitPolicy("both", onHome, fmt.Sprintf(bothShared, 3)))
+	s.says(t, "RateLimitPolicy both", "All rules of the policy are in force")
+	answered := func(when, tenant string, status int, limit, remaining string) {
+		t.Helper()
+		o := s.answer(t, home, tenant, nil)
+		first, _, _ := strings.Cut(o.headers.Get("X-RateLimit-Limit"), ",")
+		if got := o.headers.Get("X-RateLimit-Remaining"); o.status != status || first != limit || got != remaining {
+			t.Errorf("%s: tenant %s is answered %d, of %s left %s; want %d, of %s left %s", when, tenant, o.status, first, got, status, limit, remaining)
+		}
+	}
+	const passes, over = http.StatusOK, http.StatusTooManyRequests
+	answered("the first", "a", passes, "1", "0")
+	for range 5 { // which the limit for all must not pay
+		answered("over its own limit", "a", over, "1", "0")
+	}
+	answered("another", "b", passes, "1", "0")
+	answered("the last one for all", "c", passes, "1", "0")
+	for range 5 { // which the limit of the tenant must not pay
+		answered("over the limit for all", "d", over, "3", "0")
+	}
+	s.write(t, "limits.yaml", limitPolicy("both", onHome, fmt.Sprintf(bothShared, 4)))
+	s.settles(t, home, "d", passes)
+	answered("over both", "d", over, "1", "0")
+	answered("over the limit for all again", "e", over, "4", "0")
+}
