@@ -126,6 +126,14 @@ type RateLimit struct {
 	// +kubebuilder:validation:items:MaxLength=300
 	Counters []string `json:"counters,omitzero"`
 
+	// When is an expression in CEL that says which requests count. The others are none of the
+	// limit's business. All count without, and so do those for which the expression fails, such
+	// as by a header or a claim that isn't there. It is written as when of an AuthPolicy is.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	When string `json:"when,omitempty"`
+
 	// Scope is who counts together: Local, by which each proxy counts by itself, or Global, by
 	// which all proxies of a Gateway do. The default is Local, and Global with a cost.
 	//

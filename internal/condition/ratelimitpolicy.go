@@ -3,6 +3,7 @@ package condition
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -30,4 +31,15 @@ func NotCounting(gateway, why string) string {
 // RedisLacks says what is to be made for what counts requests in a Redis.
 func RedisLacks(kind, name, entry string) string {
 	return fmt.Sprintf("there is no %s %s with the entry %s, which limits.redis of the parameters names; make it", kind, name, entry)
+}
+
+// NotePackedAnswers says that some routes have services asked for compressed answers, in which what
+// they have cost can't be read.
+func NotePackedAnswers(routes []string) string {
+	more := ""
+	if n := len(routes) - maxProblems; n > 0 {
+		more, routes = fmt.Sprintf(" and %d more", n), routes[:maxProblems]
+	}
+	return fmt.Sprintf("%s%s: the header Accept-Encoding is set, so that answers may come compressed, and then cost as many tokens as they have bytes; "+
+		"set it to identity or leave it out", strings.Join(routes, ", "), more)
 }

@@ -6,14 +6,15 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
-// BenchmarkAccess measures what it adds to a request that somebody asks who may pass: the
-// median of requests one by one over one connection, each kind in turns with none.
+// BenchmarkAccess measures what it adds to a request that somebody asks who may pass, and that it is
+// counted: the median of requests one by one over one connection, each kind in turns with none.
 func BenchmarkAccess(b *testing.B) {
 	id := newIssuer(b, "id")
 	var office []netip.Prefix
@@ -21,24 +22,38 @@ func BenchmarkAccess(b *testing.B) {
 		office = append(office, netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 51, 100, byte(i)}), 32))
 	}
 	office = append(office, netip.MustParsePrefix("127.0.0.0/8"))
+	var limits []ir.RateLimit
+	counted := func(whens ...string) *ir.RateLimits {
+		var all []limited
+		for _, when := range whens {
+			l := limited{limitNamed(strconv.Itoa(len(limits)), 1_000_000_000), when}
+			all, limits = append(all, l), append(limits, l.RateLimit)
+		}
+		return countedWhen(all...)
+	}
 	kinds := []struct {
 		name   string
 		access *ir.Access
 		header http.Header
+		limits *ir.RateLimits
 	}{
-		{"none", nil, nil},
-		{"jwt", &ir.Access{Authenticated: true, Tokens: []ir.TokenIssuer{id.trusted(b)}}, http.Header{"Authorization": {"Bearer " + id.token(b, nil)}}},
-		{"apikey", &ir.Access{Authenticated: true, Keys: []ir.APIKeys{apiKeys("k", map[string]string{"a": "a key as long as keys are"})}}, http.Header{"X-Api-Key": {"a key as long as keys are"}}},
-		{"basic", &ir.Access{Authenticated: true, Passwords: []ir.Passwords{passwordsOf(map[string]string{"a": "b"})}}, http.Header{"Authorization": {basic("a", "b")}}},
-		{"list", &ir.Access{Conditions: []ir.AccessCondition{{Allow: office, When: "true"}}}, nil},
-		{"tree", &ir.Access{Conditions: []ir.AccessCondition{{Allow: office}}}, nil},
+		{"none", nil, nil, nil},
+		{"jwt", &ir.Access{Authenticated: true, Tokens: []ir.TokenIssuer{id.trusted(b)}}, http.Header{"Authorization": {"Bearer " + id.token(b, nil)}}, nil},
+		{"apikey", &ir.Access{Authenticated: true, Keys: []ir.APIKeys{apiKeys("k", map[string]string{"a": "a key as long as keys are"})}}, http.Header{"X-Api-Key": {"a key as long as keys are"}}, nil},
+		{"basic", &ir.Access{Authenticated: true, Passwords: []ir.Passwords{passwordsOf(map[string]string{"a": "b"})}}, http.Header{"Authorization": {basic("a", "b")}}, nil},
+		{"list", &ir.Access{Conditions: []ir.AccessCondition{{Allow: office, When: "true"}}}, nil, nil},
+		{"tree", &ir.Access{Conditions: []ir.AccessCondition{{Allow: office}}}, nil, nil},
+		{"limits", nil, nil, counted("", "", "", "")},
+		{"limitswhen", nil, nil, counted("request.path != '/1'", "request.path != '/2'", "request.path != '/3'", "request.path != '/4'")},
 	}
 	backend := newBackend(b, "echo", ir.HTTP1, nil)
 	var rules []*ir.Rule
 	for _, k := range kinds {
-		rules = append(rules, &ir.Rule{Match: prefix("/" + k.name), Filters: ir.Filters{Access: k.access}, Backends: to(backend)})
+		rules = append(rules, &ir.Rule{Match: prefix("/" + k.name), Filters: ir.Filters{Access: k.access, RateLimits: k.limits}, Backends: to(backend)})
 	}
-	r := plain(rulesOn("a.example", rules...), backend).start(b)
+	s := plain(rulesOn("a.example", rules...), backend)
+	s.limits = limits
+	r := s.start(b)
 	transport := &http.Transport{MaxIdleConnsPerHost: 1, Dial: func(string, string) (net.Conn, error) { return net.Dial("tcp", r.addrs["http-80"]) }} //nolint:staticcheck // no context to wait with
 	defer transport.CloseIdleConnections()
 	took := make([][]time.Duration, len(kinds))

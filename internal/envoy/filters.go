@@ -31,6 +31,8 @@ var httpFilters = slices.Concat([]*hcmv3.HttpFilter{
 	optional(corsFilter, &corsv3.Cors{}),
 	// Before all that answers or forwards, and before a service is asked.
 	optional(accessSlot, &filterchainv3.FilterChainConfig{}),
+	// Behind those, since it may depend on who a client is which limits are for it.
+	optional(limitsWhen, &filterchainv3.FilterChainConfig{}),
 }, limitFilters(), sharedLimitFilters(), []*hcmv3.HttpFilter{
 	// Behind who may pass, since limits count by who that is and those that are turned away
 	// don't count; before a service is asked, so that it doesn't get more than is let through.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/ratelimit/descriptor"
 )
 
 // Counts of requests are kept by filters whose configuration comes by itself (ECDS), and not in
@@ -141,8 +142,8 @@ func LimitFilter(slot int, limits []ir.RateLimit) (*Resource, error) {
 	return resource(Extensions, RateLimitFilter(slot), &corev3.TypedExtensionConfig{Name: RateLimitFilter(slot), TypedConfig: config})
 }
 
-// limitEntry is the part of a request's description that names a count.
-const limitEntry = "limit"
+// limitEntry is the part of a request's description that names a count, here and for the service.
+const limitEntry = descriptor.KeyLimit
 
 // targetEntry is the part of a request's description that says for which target of its policy a
 // limit with counters is in force.
@@ -206,10 +207,13 @@ func counts(l *ir.RateLimits, domain string) (out []*routev3.RateLimit, err erro
 			counters = append([]*routev3.RateLimit_Action{described(targetEntry, in.Key.Target())}, counters...)
 		}
 		for rate := range in.Rates {
-			name := rateName(countedName(in.Key, in.Counters), rate)
+			limit, err := limitOf(rateName(countedName(in.Key, in.Counters), rate), in.When)
+			if err != nil {
+				return nil, err
+			}
 			out = append(out, &routev3.RateLimit{
 				Stage:   wrapperspb.UInt32(uint32(RateLimitSlot(in.Key))), //nolint:gosec // less than the number of slots
-				Actions: append([]*routev3.RateLimit_Action{described(limitEntry, name)}, counters...),
+				Actions: append([]*routev3.RateLimit_Action{limit}, counters...),
 			})
 		}
 	}
@@ -299,6 +303,11 @@ func enableLimits(filters *map[string]*anypb.Any, l, outer *ir.RateLimits, domai
 		}
 		(*filters)[name] = config
 	}
+	conditions, err := limitConditions(l)
+	if err != nil {
+		return err
+	}
+	set(limitsWhen, conditions != nil, conditions, len(whens(outer)) > 0)
 	here, around := neededSlots(l), neededSlots(outer)
 	for slot := range RateLimitSlots {
 		set(RateLimitFilter(slot), here[slot], countHere, around[slot])

@@ -279,7 +279,10 @@ func TestEveryConnectionManagerCounts(t *testing.T) {
 			for _, f := range m.HttpFilters {
 				names = append(names, f.Name)
 			}
-			at := slices.Index(names, accessSlot)
+			at := slices.Index(names, accessSlot) + 1
+			if names[at] != limitsWhen {
+				t.Errorf("%s: the filters are %v", l.Name, names)
+			}
 			for slot := range RateLimitSlots {
 				if at++; at >= len(names) || names[at] != RateLimitFilter(slot) {
 					t.Fatalf("%s: the filters are %v", l.Name, names)

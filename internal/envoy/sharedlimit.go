@@ -110,15 +110,19 @@ func (f sharedFilter) config(l *ir.RateLimits, domain string) (*anypb.Any, error
 			return nil, err
 		}
 		for at, rate := range in.Global.Rates {
-			m.RateLimits = append(m.RateLimits, sharedCounts(rateName(in.Key.String(), at), in.Global, rate, counters)...)
+			name, err := limitOf(rateName(in.Key.String(), at), in.When)
+			if err != nil {
+				return nil, err
+			}
+			m.RateLimits = append(m.RateLimits, sharedCounts(name, in.Global, rate, counters)...)
 		}
 	}
 	return pack(m)
 }
 
-func sharedCounts(name string, g *ir.GlobalLimit, rate ir.Rate, counters []*routev3.RateLimit_Action) []*routev3.RateLimit {
+func sharedCounts(name *routev3.RateLimit_Action, g *ir.GlobalLimit, rate ir.Rate, counters []*routev3.RateLimit_Action) []*routev3.RateLimit {
 	limit := []*routev3.RateLimit_Action{
-		described(descriptor.KeyLimit, name), described(descriptor.KeyRate, descriptor.Rate{Limit: rate.Limit, Window: rate.Window}.String()),
+		name, described(descriptor.KeyRate, descriptor.Rate{Limit: rate.Limit, Window: rate.Window}.String()),
 	}
 	if g.Shadow {
 		limit = append(limit, described(descriptor.KeyShadow, descriptor.On))

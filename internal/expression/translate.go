@@ -246,3 +246,19 @@ func Not(e *exprpb.Expr) *exprpb.Expr {
 	t := translation{last: first}
 	return t.function(operators.LogicalNot, e)
 }
+
+// TextUnless gives a text, and an error where a filter has found out something that has the name
+// key. Nothing else is an error, also not that the filter has found out nothing at all.
+func TextUnless(filter, key, text string) *exprpb.Expr {
+	t := translation{}
+	all := func() *exprpb.Expr { return t.field(t.ident("metadata"), "filter_metadata") }
+	of := func(name string) *exprpb.Expr { return t.function(operators.Index, all(), t.text(name)) }
+	return t.function(operators.Conditional,
+		t.function(operators.LogicalAnd,
+			t.function(operators.In, t.text(filter), all()),
+			t.function(operators.In, t.text(key), of(filter)),
+		),
+		of(""), // no filter has such a name
+		t.text(text),
+	)
+}

@@ -79,6 +79,7 @@ type Counted struct {
 	Key      RateLimitKey `json:"key"`
 	Rates    int          `json:"rates"` // how many counts there are
 	Counters []Counter    `json:"counters,omitempty"`
+	When     string       `json:"when,omitempty"`   // an expression: those of which it is certainly false don't count
 	Global   *GlobalLimit `json:"global,omitempty"` // nil where each proxy counts alone
 }
 

@@ -31,7 +31,11 @@ func (p *Pipeline) declareInheritedStatus() {
 		func(n *topology.RateLimitPolicy) (metav1.Object, *topology.PolicyReach) { return n.Object, &n.Reach },
 		func(*flow.Ctx, *topology.RateLimitPolicy, topology.ListenerKey) bool { return false },
 		func(c *flow.Ctx, n *topology.RateLimitPolicy, a topology.Ancestor) (metav1.Condition, string) {
-			return a.Accepted, p.notCounting(c, n, a.Gateway)
+			accepted := a.Accepted
+			if accepted.Status == metav1.ConditionTrue {
+				accepted = condition.Noted(accepted, p.packedNotes(c, n, a.Gateway)...)
+			}
+			return accepted, p.notCounting(c, n, a.Gateway)
 		},
 	})
 }

@@ -133,6 +133,7 @@ type Pipeline struct {
 	attachedByHost *flow.Index[ir.HostKey, topology.AttachmentKey, *topology.Attachment]
 	hostsByBundle  *flow.Index[bundleKey, ir.HostKey, *hostPart]
 	hostsByBackend *flow.Index[BackendKey, ir.HostKey, *ir.Host]
+	packed         *flow.Index[policyAt, packing, struct{}]
 	rejectedBy     *flow.Index[object.Name, refusal, status.Rejection] // by Gateway
 	byClusterName  *flow.Index[nameBucket, BackendKey, Member]
 }
@@ -182,6 +183,7 @@ func newPipeline(opts Options, hosts partition) *Pipeline {
 	p.declareStatus()
 	p.declarePolicyStatus()
 	p.declareTrafficStatus()
+	p.declarePacked()
 	p.declareInheritedStatus()
 	p.declareXBackendStatus()
 	p.declareOtherStatus()

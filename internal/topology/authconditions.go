@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
-	"github.com/gatehouse-dev/gatehouse/internal/expression"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
@@ -30,11 +29,7 @@ func (r *authReader) authorization(in *v1alpha1.Authorization) *ir.AccessConditi
 	if in.External != nil {
 		out.External = r.external(in.External)
 	}
-	if in.When != "" {
-		if _, err := expression.Condition(in.When); err != nil {
-			r.problem(".when", "is no condition on a request: %v", err)
-		}
-	}
+	r.when(in.When)
 	if len(r.problems) > found {
 		return &ir.AccessCondition{Never: true}
 	}

@@ -186,6 +186,7 @@ func drawRateLimitPolicy(t *rapid.T) *v1alpha1.RateLimitPolicy {
 			limits.Limits[name] = v1alpha1.RateLimit{
 				Rates:    []v1alpha1.Rate{{Limit: rapid.Int32Range(1, 3).Draw(t, "most"), Window: rapid.SampledFrom([]gwv1.Duration{"1s", "1m", "2d"}).Draw(t, "window")}},
 				Counters: rapid.SampledFrom([][]string{nil, {"client.address"}, {"nonesuch"}}).Draw(t, "counters"),
+				When:     rapid.SampledFrom([]string{"", "request.method == 'GET'", "nonesuch"}).Draw(t, "when"),
 			}
 		}
 	}

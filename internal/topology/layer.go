@@ -8,6 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/expression"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
@@ -61,6 +62,16 @@ type fieldReader struct {
 // problem notes what is wrong with a field below the one that is being read.
 func (r *fieldReader) problem(field, format string, args ...any) {
 	r.problems = append(r.problems, r.field+field+" "+fmt.Sprintf(format, args...))
+}
+
+// when checks an expression that says of which requests something is.
+func (r *fieldReader) when(text string) {
+	if text == "" {
+		return
+	}
+	if _, err := expression.Condition(text); err != nil {
+		r.problem(".when", "is no condition on a request: %v", err)
+	}
 }
 
 // inheritedTargetKinds are the kinds of objects that an inherited policy may be for.

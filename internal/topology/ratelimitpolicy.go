@@ -38,6 +38,7 @@ func (p *RateLimitPolicy) Shared() bool {
 type Limit struct {
 	Rates    []ir.Rate
 	Counters []ir.Counter
+	When     string          // empty for all requests
 	Global   *ir.GlobalLimit // nil where each proxy counts alone
 }
 
@@ -160,6 +161,8 @@ func (r *limitReader) limit(in v1alpha1.RateLimit) (out Limit, ok bool) {
 			out.Counters = append(out.Counters, c)
 		}
 	}
+	r.when(in.When)
+	out.When = in.When
 	r.global(in, &out)
 	return out, len(r.problems) == before
 }
@@ -222,7 +225,7 @@ func RateLimits(e *EffectiveLimits) *ir.RateLimits {
 		from := e.Policies[r.From]
 		out.Counted = append(out.Counted, ir.Counted{
 			Key:   ir.RateLimitKey{Policy: from.Policy, Limit: r.Name, On: from.Target.Key, Section: from.Target.Section},
-			Rates: len(r.Value.Rates), Counters: r.Value.Counters, Global: r.Value.Global,
+			Rates: len(r.Value.Rates), Counters: r.Value.Counters, When: r.Value.When, Global: r.Value.Global,
 		})
 	}
 	return out
