@@ -29,6 +29,7 @@ func TestLostEvents(t *testing.T) {
 		Refused: func(error) { told <- "refused" },
 		Missed:  func(err error) { told <- "missed: " + err.Error() },
 	}
+	write(head + "controllerName: example.com/zero\n") // since the file was loaded
 	failures, done := make(chan error), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -45,6 +46,7 @@ func TestLostEvents(t *testing.T) {
 			t.Fatalf("nothing, want %s", want)
 		}
 	}
+	next("changed to example.com/zero")
 	lost := errors.New("overflow")
 	write(head + "controllerName: example.com/one\n")
 	failures <- lost
