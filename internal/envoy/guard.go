@@ -96,14 +96,17 @@ func guardOf(settings map[string]*anypb.Any) Guard {
 // guardOfHost returns the guard of a host's routes.
 func guardOfHost(vh *routev3.VirtualHost) Guard {
 	out := make(Guard, len(vh.GetRoutes()))
-	guarded := false
+	// Once for all routes: there may be thousands of keys.
+	inherited, opens := guardedBy(vh.GetTypedPerFilterConfig())
+	guarded := inherited != 0
 	for i, r := range vh.GetRoutes() {
-		settings := []map[string]*anypb.Any{vh.GetTypedPerFilterConfig(), r.GetTypedPerFilterConfig()}
+		settings := []map[string]*anypb.Any{r.GetTypedPerFilterConfig()}
 		for _, c := range r.GetRoute().GetWeightedClusters().GetClusters() {
 			settings = append(settings, c.GetTypedPerFilterConfig())
 		}
-		out[i].By, out[i].Opens = guardedBy(settings...)
-		guarded = guarded || out[i].By != 0
+		own, ownOpens := guardedBy(settings...)
+		out[i].By, out[i].Opens = inherited*31+own, opens || ownOpens
+		guarded = guarded || own != 0
 	}
 	if !guarded {
 		return nil // and no match need be looked at
