@@ -131,22 +131,15 @@ func entrance(a *ir.Access) (message, error) {
 
 // impersonal matches the requests of programs, which can't log in: a redirect would be no answer.
 func impersonal() []*routev3.HeaderMatcher {
-	matches := func(name string, m *matcherv3.StringMatcher, invert bool) *routev3.HeaderMatcher {
-		return &routev3.HeaderMatcher{
-			Name: name, HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: m}, InvertMatch: invert,
-		}
-	}
+	// What a browser does other than to show a page. It is absent in old ones, and where there is no TLS.
+	other := headerMatcher("sec-fetch-mode", exactly("navigate"))
+	other.InvertMatch = true
 	return []*routev3.HeaderMatcher{
 		present(programHeader),
 		present("x-requested-with"),
-		matches("content-type", &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: "application/grpc"}}, false),
-		// What a browser does other than to show a page. It is absent in old ones, and where there is no TLS.
-		matches("sec-fetch-mode", exactly("navigate"), true),
+		headerMatcher("content-type", &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: "application/grpc"}}),
+		other,
 	}
-}
-
-func present(header string) *routev3.HeaderMatcher {
-	return &routev3.HeaderMatcher{Name: header, HeaderMatchSpecifier: &routev3.HeaderMatcher_PresentMatch{PresentMatch: true}}
 }
 
 func exactPath(text string) *matcherv3.PathMatcher {

@@ -1,7 +1,8 @@
 -- Passes a request on that has other credentials than a session, or one with a session's ID token, and
--- answers others with 401. Whose session has been renewed without a new ID token logs in anew. No cookie of a session reaches the backend. Before it stand, written by
--- Go: `cookies`, with which the names of those begin; and `unauthenticated`, what those are told who
--- don't pass, where that isn't the default.
+-- answers others with 401. Whose session has been renewed without a new ID token logs in anew. No
+-- cookie of a session reaches the backend. Before it stand, written by Go: `cookies`, with which the
+-- names of those begin; and `unauthenticated`, what those are told who don't pass, where that isn't
+-- the default.
 
 -- The cookies of a header without those of a session; nil where none is left.
 local function without(line)

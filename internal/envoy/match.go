@@ -38,9 +38,7 @@ func routeMatch(m *ir.Match) (*routev3.RouteMatch, error) {
 			name = ":authority" // by which Envoy knows it
 		}
 		if m.Wide && h.Regex {
-			out.Headers = append(out.Headers, &routev3.HeaderMatcher{
-				Name: name, HeaderMatchSpecifier: &routev3.HeaderMatcher_PresentMatch{PresentMatch: true},
-			})
+			out.Headers = append(out.Headers, present(name))
 			continue
 		}
 		value, err := stringMatch(h)
@@ -115,6 +113,10 @@ func headerMatcher(name string, value *matcherv3.StringMatcher) *routev3.HeaderM
 		Name:                 name,
 		HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: value},
 	}
+}
+
+func present(header string) *routev3.HeaderMatcher {
+	return &routev3.HeaderMatcher{Name: header, HeaderMatchSpecifier: &routev3.HeaderMatcher_PresentMatch{PresentMatch: true}}
 }
 
 func stringMatch(m ir.ValueMatch) (*matcherv3.StringMatcher, error) {

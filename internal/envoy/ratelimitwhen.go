@@ -71,12 +71,9 @@ func limitConditions(l *ir.RateLimits) (*anypb.Any, error) {
 	return pack(&filterchainv3.FilterChainConfigPerRoute{FilterChain: chain})
 }
 
-// What Envoy calls what such a filter writes down, behind the prefix of its statistics: the policy
-// that matches, and nothing where none does.
-const (
-	shadowMetadata = "envoy.filters.http.rbac"
-	shadowPolicy   = "shadow_effective_policy_id"
-)
+// shadowPolicy is what Envoy calls what such a filter writes down, behind the prefix of its
+// statistics: the policy that matches, and nothing where none does.
+const shadowPolicy = "shadow_effective_policy_id"
 
 // limitOf describes a request by the name of a limit. If the limit is not for it there is no
 // description at all: nothing is counted, and nobody is asked.
@@ -87,7 +84,7 @@ func limitOf(name, when string) (*routev3.RateLimit_Action, error) {
 	config, err := pack(&exprv3.Descriptor{
 		DescriptorKey: limitEntry,
 		ExprSpecifier: &exprv3.Descriptor_Parsed{
-			Parsed: expression.TextUnless(shadowMetadata, whenName(when)+"."+shadowPolicy, name),
+			Parsed: expression.TextUnless(rbacMetadata, whenName(when)+"."+shadowPolicy, name),
 		},
 	})
 	if err != nil {

@@ -144,8 +144,8 @@ func TestEnvoyLimitsWhenAreNotForged(t *testing.T) {
 	for _, forged := range []http.Header{
 		{key: {"exempt"}},
 		{whenName(when): {"exempt"}, "X-" + key: {"exempt"}},
-		{shadowMetadata: {key + "=exempt"}, limitsWhen: {"exempt"}, shadowPolicy: {"exempt"}},
-		{"Limit": {"other"}, "X-Envoy-Ratelimited": {"false"}, "X-Envoy-Dynamic-Metadata": {`{"` + shadowMetadata + `":{"` + key + `":"exempt"}}`}},
+		{rbacMetadata: {key + "=exempt"}, limitsWhen: {"exempt"}, shadowPolicy: {"exempt"}},
+		{"Limit": {"other"}, "X-Envoy-Ratelimited": {"false"}, "X-Envoy-Dynamic-Metadata": {`{"` + rbacMetadata + `":{"` + key + `":"exempt"}}`}},
 		{"X-Http-Method-Override": {"POST"}, "X-Envoy-Original-Method": {"POST"}},
 	} {
 		passing{"forged", "GET", "/", forged, 0}.check(t, r)
