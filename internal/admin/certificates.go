@@ -17,9 +17,9 @@ func (c certificateCollector) Describe(ch chan<- *prometheus.Desc) { ch <- certi
 func (c certificateCollector) Collect(ch chan<- prometheus.Metric) {
 	for of, end := range c.pipeline.CertificateEnds {
 		set := ""
-		if !of.Set.IsZero() {
-			set = of.Set.String()
+		if !of.Set().IsZero() {
+			set = of.Set().String()
 		}
-		ch <- prometheus.MustNewConstMetric(certificateExpiry, prometheus.GaugeValue, float64(end.Unix()), of.Gateway.String(), set, of.Name)
+		ch <- prometheus.MustNewConstMetric(certificateExpiry, prometheus.GaugeValue, float64(end.Unix()), of.Gateway().String(), set, of.Name())
 	}
 }

@@ -31,7 +31,7 @@ func (p *Pipeline) declarePortFilters(byPort *flow.Index[PortKey, topology.Liste
 // inheritedAccess is who may pass by the policies of a listener and of what is above it.
 func (p *Pipeline) inheritedAccess(c *flow.Ctx, at topology.ListenerKey) *ir.Access {
 	if above := p.Graph.Auth.OnListener(c, at); above != nil {
-		return p.access(c, at.Gateway, above.Effective)
+		return p.access(c, at.Gateway(), above.Effective)
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (p *Pipeline) ownAccess(c *flow.Ctx, attached []topology.AttachmentKey) (sa
 			if says == nil {
 				says = make([]func(rule string) *ir.Access, len(attached))
 			}
-			says[i] = p.accessOf(c, attached[i].Listener.Gateway, own)
+			says[i] = p.accessOf(c, attached[i].Listener.Gateway(), own)
 		}
 	}
 	return says

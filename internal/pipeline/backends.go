@@ -101,7 +101,7 @@ func (p *Pipeline) declareBackends() {
 		})
 	p.hostsByBackend = flow.NewIndex(p.Hosts,
 		func(k ir.HostKey, h *ir.Host, yield func(BackendKey)) {
-			backendsOf(h, func(b ir.BackendKey) { yield(BackendKey{k.Gateway, b}) })
+			backendsOf(h, func(b ir.BackendKey) { yield(BackendKey{k.Gateway(), b}) })
 		}, ir.HostKey.Compare)
 	p.hostsByBackend.Also(p.forwards)
 	p.hostsByBackend.Also(p.tablesAsking)

@@ -97,7 +97,7 @@ func (s *tlsSite) says(status, reason string, serves bool, texts ...string) {
 	s.Helper()
 	var l *topology.Listener
 	s.p.Engine.View(func(c *flow.Ctx) {
-		l, _ = flow.Get(c, s.p.Graph.Listeners, topology.ListenerKey{Gateway: object.Name{Namespace: "default", Name: "edge"}, Name: "https"})
+		l, _ = flow.Get(c, s.p.Graph.Listeners, topology.ListenerOf(object.Name{Namespace: "default", Name: "edge"}, object.Name{}, "https"))
 	})
 	if l == nil {
 		s.Fatal("there is no listener")
@@ -231,7 +231,7 @@ func TestKeptPairIsProgrammed(t *testing.T) {
 	}
 	ends := map[string]time.Time{}
 	for k, end := range s.p.CertificateEnds {
-		ends[k.Name] = end
+		ends[k.Name()] = end
 	}
 	if end := ends["https"]; len(ends) != 1 || !end.Equal(pair.Leaf.NotAfter) {
 		t.Errorf("certificates end: %v; want https at %s", ends, pair.Leaf.NotAfter)

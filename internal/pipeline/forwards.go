@@ -18,7 +18,7 @@ func (p *Pipeline) indexForwards() *attachedIndex {
 	return flow.NewIndex(p.Graph.Attachments,
 		func(k topology.AttachmentKey, a *topology.Attachment, yield func(PortKey)) {
 			if !a.Frontend.HasRequests() {
-				yield(PortKey{k.Listener.Gateway, a.Frontend.Port, k.Route.Kind == kind.UDPRoute})
+				yield(PortKey{k.Listener.Gateway(), a.Frontend.Port, k.Route.Kind == kind.UDPRoute})
 			}
 		}, topology.AttachmentKey.Compare)
 }
@@ -56,7 +56,7 @@ func (p *Pipeline) declareForwards() {
 					continue
 				}
 				k := ir.HostKey{
-					TableKey: ir.TableKey{Gateway: v.Listener.Gateway, Table: v.Listener.Name}, Domain: chain.Hostname,
+					TableKey: ir.TableOf(v.Listener.Gateway, v.Listener.Name), Domain: chain.Hostname,
 				}
 				backends := chain.Forward.Backends
 				if pool := chain.Forward.Pool; !pool.IsZero() {

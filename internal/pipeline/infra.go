@@ -36,7 +36,7 @@ func (p *Pipeline) declareInfra() {
 			if !ok || accepted.Status != metav1.ConditionTrue {
 				return
 			}
-			at := fleetPort{k.Gateway, infra.Port{Port: l.Port, Target: l.BindPort, UDP: l.Protocol == gwv1.UDPProtocolType}}
+			at := fleetPort{k.Gateway(), infra.Port{Port: l.Port, Target: l.BindPort, UDP: l.Protocol == gwv1.UDPProtocolType}}
 			yield(at)
 			if l.HTTP3 {
 				at.UDP = true

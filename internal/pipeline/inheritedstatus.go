@@ -91,7 +91,7 @@ func (k *inheritedKind[N, R]) programmed(c *flow.Ctx, name object.Name, node N, 
 	var unverified []string
 	own := map[object.Key]bool{}
 	for at, o := range flow.Select(c, k.inherited.Outcomes, name).All() {
-		if at.Listener.Gateway != a.Gateway {
+		if at.Listener.Gateway() != a.Gateway {
 			continue
 		}
 		places++
@@ -101,7 +101,7 @@ func (k *inheritedKind[N, R]) programmed(c *flow.Ctx, name object.Name, node N, 
 		inForce = inForce || !o.Overridden()
 		by = append(by, o.By...)
 		if o.InForce > 0 && k.unverified(c, node, at.Listener) {
-			unverified = append(unverified, at.Listener.Name)
+			unverified = append(unverified, at.Listener.Name())
 		}
 	}
 	switch {

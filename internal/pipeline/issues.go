@@ -96,7 +96,7 @@ func (p *Pipeline) declareIssues() routeIssues {
 				route := object.Key{Kind: e.Source.Kind, Name: e.Source.Name}
 				byRoute[route] = append(byRoute[route], translate.Inexpressible(e.Source, e.Err))
 			}
-			host := refusal{k.Gateway, status.Ref{Kind: inexpressibleHost, Name: k.Domain}, k.Table}
+			host := refusal{k.Gateway(), status.Ref{Kind: inexpressibleHost, Name: k.Domain}, k.Table()}
 			for route, problems := range byRoute {
 				emit(issueKey{route, host}, issue{problems: problems})
 			}

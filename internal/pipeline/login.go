@@ -93,8 +93,8 @@ func (p *Pipeline) secretsOfLogins() *flow.Derived[SecretKey, struct{}] {
 					return
 				}
 				seen = a.Login.Rule
-				yield(SecretKey{k.Gateway, seen.ClientSecret()})
-				yield(SecretKey{k.Gateway, seen.SessionKey()})
+				yield(SecretKey{k.Gateway(), seen.ClientSecret()})
+				yield(SecretKey{k.Gateway(), seen.SessionKey()})
 			}
 			of(accessAround(h.Filters))
 			for _, r := range h.Rules {

@@ -51,14 +51,14 @@ func TestMisdirected(t *testing.T) {
 		}
 		tables := map[string]map[string]bool{} // by table, then hostname: whether 421
 		for _, c := range fallbacksOf(object.Name{Namespace: "default", Name: "edge"}, listeners) {
-			if tables[c.key.Table] == nil {
-				tables[c.key.Table] = map[string]bool{}
+			if tables[c.key.Table()] == nil {
+				tables[c.key.Table()] = map[string]bool{}
 			}
 			pattern := strings.TrimPrefix(c.key.Domain, "*")
 			if pattern != "" {
 				pattern = c.key.Domain
 			}
-			tables[c.key.Table][pattern] = c.misdirected
+			tables[c.key.Table()][pattern] = c.misdirected
 		}
 		for h, serves := range serve {
 			table := tables["tls-0-"+strings.Replace(cmp.Or(h, "*"), "*", "_", 1)]

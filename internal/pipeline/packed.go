@@ -45,7 +45,7 @@ func (p *Pipeline) declarePacked() {
 			}
 			for i := range l.Counted {
 				if g := l.Counted[i].Global; g != nil && len(g.Tokens) > 0 {
-					yield(packing{k.Gateway, l.Counted[i].Key.Policy, r.Source.Route()})
+					yield(packing{k.Gateway(), l.Counted[i].Key.Policy, r.Source.Route()})
 				}
 			}
 		}

@@ -22,8 +22,8 @@ type partition struct {
 
 // wholeTables keeps each table in one configuration, which has the table's name.
 var wholeTables = partition{
-	names: func(t ir.TableKey, yield func(string)) { yield(t.Table) },
-	of:    func(h ir.HostKey, yield func(string)) { yield(h.Table) },
+	names: func(t ir.TableKey, yield func(string)) { yield(t.Table()) },
+	of:    func(h ir.HostKey, yield func(string)) { yield(h.Table()) },
 }
 
 // bundleKey names a bundle of a route configuration's hosts.
@@ -46,5 +46,5 @@ func bundleOf(configuration ResourceKey, domain string) bundleKey {
 
 // bundles yields the bundles that a host is in, one in each of its configurations.
 func (p partition) bundles(h ir.HostKey, yield func(bundleKey)) {
-	p.of(h, func(name string) { yield(bundleOf(ResourceKey{h.Gateway, name}, h.Domain)) })
+	p.of(h, func(name string) { yield(bundleOf(ResourceKey{h.Gateway(), name}, h.Domain)) })
 }

@@ -22,13 +22,13 @@ import (
 var byFirstLetter = partition{
 	names: func(t ir.TableKey, yield func(string)) {
 		for _, letter := range []string{"a", "b", "c"} {
-			yield(letter + " of " + t.Table)
+			yield(letter + " of " + t.Table())
 		}
 	},
 	of: func(h ir.HostKey, yield func(string)) {
 		for _, letter := range []string{"a", "b", "c"} {
 			if strings.HasPrefix(h.Domain, "*") || strings.HasPrefix(h.Domain, letter) {
-				yield(letter + " of " + h.Table)
+				yield(letter + " of " + h.Table())
 			}
 		}
 	},

@@ -320,7 +320,7 @@ func (p *Pipeline) declareHosts() {
 
 	p.attachedByHost = flow.NewIndex(p.Graph.Attachments,
 		func(k topology.AttachmentKey, a *topology.Attachment, yield func(ir.HostKey)) {
-			table, ok := translate.RouteTable(k.Listener.Gateway, a.Frontend)
+			table, ok := translate.RouteTable(k.Listener.Gateway(), a.Frontend)
 			if !ok {
 				return // ports read it
 			}
@@ -344,7 +344,7 @@ func (p *Pipeline) declareHosts() {
 				if !ok {
 					continue
 				}
-				served, ok := p.within(c, k.Gateway, key.Route, rules)
+				served, ok := p.within(c, k.Gateway(), key.Route, rules)
 				if !ok {
 					continue
 				}

@@ -30,7 +30,7 @@ func (k PortKey) String() string {
 
 // KeyOfPort names the port of a listener.
 func KeyOfPort(l *topology.Listener) PortKey {
-	return PortKey{l.Key.Gateway, l.Port, l.Protocol == gwv1.UDPProtocolType}
+	return PortKey{l.Key.Gateway(), l.Port, l.Protocol == gwv1.UDPProtocolType}
 }
 
 // Port is what serves on a port, and the hosts of its listeners that have an answer
@@ -91,7 +91,7 @@ func (p *Pipeline) declarePorts() {
 				if chain.Table == "" {
 					continue
 				}
-				emit(ir.TableKey{Gateway: v.Listener.Gateway, Table: chain.Table},
+				emit(ir.TableOf(v.Listener.Gateway, chain.Table),
 					TableFront{port: v.Listener.ClientPort(), https: chain.TLS != nil, filters: v.Listener.Filters})
 			}
 		}, flow.Equal(flow.Same[TableFront]))

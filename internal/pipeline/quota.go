@@ -69,10 +69,10 @@ func (p *Pipeline) declareQuotas() {
 		}, flow.Equal(flow.Same[quota]))
 	shares := flow.Map("quota-shares", p.Graph.Attachments,
 		func(c *flow.Ctx, k topology.AttachmentKey, a *topology.Attachment, emit func(topology.AttachmentKey, quotaShare)) {
-			if _, ok := flow.Get(c, quotas, k.Listener.Gateway); !ok {
+			if _, ok := flow.Get(c, quotas, k.Listener.Gateway()); !ok {
 				return
 			}
-			if _, ok := translate.RouteTable(k.Listener.Gateway, a.Frontend); !ok {
+			if _, ok := translate.RouteTable(k.Listener.Gateway(), a.Frontend); !ok {
 				return // each such route has a listener of its own
 			}
 			if rules, ok := flow.Get(c, p.rules, k.Route); ok {
@@ -81,7 +81,7 @@ func (p *Pipeline) declareQuotas() {
 		}, flow.Equal(flow.Same[quotaShare]))
 	byTenant := flow.NewIndex(shares,
 		func(k topology.AttachmentKey, _ quotaShare, yield func(Tenant)) {
-			yield(Tenant{k.Listener.Gateway, k.Route.Namespace})
+			yield(Tenant{k.Listener.Gateway(), k.Route.Namespace})
 		},
 		topology.AttachmentKey.Compare)
 	p.tenants = flow.Group("quota-usage", byTenant,

@@ -127,13 +127,13 @@ func inForce[K comparable](p *Pipeline, name string, of func(gateway object.Name
 		}
 	}
 	ofListeners := flow.Keys(name+"-of-listeners",
-		func(k topology.ListenerKey, l *ir.RateLimits, yield func(K)) { some(k.Gateway, l, yield) },
+		func(k topology.ListenerKey, l *ir.RateLimits, yield func(K)) { some(k.Gateway(), l, yield) },
 		p.listenerLimits, p.setListenerLimits)
 	ofRoutes := flow.Keys(name+"-of-routes",
 		func(k topology.AttachmentKey, r *routeLimits, yield func(K)) {
-			some(k.Listener.Gateway, r.all, yield)
+			some(k.Listener.Gateway(), r.all, yield)
 			for _, l := range r.rules {
-				some(k.Listener.Gateway, l, yield)
+				some(k.Listener.Gateway(), l, yield)
 			}
 		}, p.routeLimits)
 	return flow.Keys(name, func(k K, _ struct{}, yield func(K)) { yield(k) }, ofListeners, ofRoutes)

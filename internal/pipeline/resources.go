@@ -69,7 +69,7 @@ func (p *Pipeline) declareResources() {
 	p.RouteConfigurations = carry(p, "route-configurations", flow.Map("plain-route-configurations", p.RouteTables,
 		func(c *flow.Ctx, k ir.TableKey, at TableFront, emit func(ResourceKey, *envoy.Resource)) {
 			p.partition.names(k, func(name string) {
-				key := ResourceKey{k.Gateway, name}
+				key := ResourceKey{k.Gateway(), name}
 				members := flow.Select(c, byConfiguration, key)
 				all := make([]*envoy.Bundle, 0, members.Len())
 				for _, b := range members.All() {

@@ -43,7 +43,7 @@ func (p *Pipeline) declareUncounted() {
 				return // not counted already
 			}
 			for l := range p.attachedTo(c, k.Route) {
-				if l.Gateway == k.Gateway {
+				if l.Gateway() == k.Gateway {
 					emit(topology.AttachmentKey{Route: k.Route, Listener: l}, struct{}{})
 				}
 			}

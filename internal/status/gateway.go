@@ -62,7 +62,7 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	for _, l := range in.Node.Listeners {
 		conditions := each.conditions(l)
 		summary.count(l, conditions, each.oldInForce(l))
-		conditions = append(conditions, affected(each.reader, in.Affected, exactly(l.Key.Name))...)
+		conditions = append(conditions, affected(each.reader, in.Affected, exactly(l.Key.Name()))...)
 		listeners = append(listeners, each.status(l, conditions))
 	}
 	assigned := in.assigned()
@@ -123,9 +123,9 @@ func (s *summary) count(l *topology.Listener, conditions []metav1.Condition, old
 	case p.Reason == string(gwv1.ListenerReasonPending):
 		s.pending++
 	default:
-		s.silent = append(s.silent, l.Key.Name)
+		s.silent = append(s.silent, l.Key.Name())
 		if l.Serves {
-			s.refused = append(s.refused, l.Key.Name)
+			s.refused = append(s.refused, l.Key.Name())
 		}
 		if old {
 			s.old++

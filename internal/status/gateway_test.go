@@ -25,7 +25,7 @@ var (
 
 func listener(name string, port uint16, protocol gwv1.ProtocolType) *topology.Listener {
 	l := &topology.Listener{
-		Key:  topology.ListenerKey{Gateway: gatewayName, Name: name},
+		Key:  topology.ListenerOf(gatewayName, object.Name{}, name),
 		Port: port, BindPort: port, Protocol: protocol, Serves: true,
 		Kinds:      []gwv1.RouteGroupKind{{Kind: "HTTPRoute"}},
 		Conditions: []metav1.Condition{condition.ListenerAccepted(), condition.ListenerNoConflicts(), condition.ListenerResolvedRefs()},

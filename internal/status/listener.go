@@ -32,7 +32,7 @@ func (in *listenerInput) status(l *topology.Listener, conditions []metav1.Condit
 		kinds = []gwv1.RouteGroupKind{} // no kind, which is something else than not told
 	}
 	return gwv1.ListenerStatus{
-		Name:           gwv1.SectionName(l.Key.Name),
+		Name:           gwv1.SectionName(l.Key.Name()),
 		SupportedKinds: kinds,
 		AttachedRoutes: in.attachedRoutes(l.Key),
 		Conditions:     observed(in.object, conditions...),
@@ -102,12 +102,12 @@ func (in *listenerInput) oldInForce(l *topology.Listener) oldVersion {
 
 // words are what a proxy says of what the listener shares with others of its Gateway.
 func (in *listenerInput) words(l *topology.Listener, r Rejection) string {
-	return in.reader.Words(r.Message, l.Key.Gateway.Namespace)
+	return in.reader.Words(r.Message, l.Key.Gateway().Namespace)
 }
 
 // authorityNames names the objects that the Gateway of a listener refers to.
 func (in *listenerInput) authorityNames(l *topology.Listener) []string {
-	if !in.reader.Sees(l.Key.Gateway.Namespace) {
+	if !in.reader.Sees(l.Key.Gateway().Namespace) {
 		return []string{"caCertificateRefs in the Gateway's spec.tls.frontend"}
 	}
 	names := make([]string, len(l.Clients.Authorities))

@@ -46,7 +46,7 @@ func ListenerSet(in ListenerSetInput) gwv1.ListenerSetStatus {
 	for _, l := range in.Node.Listeners {
 		conditions := listeners.conditions(l)
 		summary.count(l, conditions, listeners.oldInForce(l))
-		conditions = append(conditions, affected(in.Reader, in.Affected, exactly(l.Key.Name))...)
+		conditions = append(conditions, affected(in.Reader, in.Affected, exactly(l.Key.Name()))...)
 		entries = append(entries, gwv1.ListenerEntryStatus(listeners.status(l, conditions)))
 	}
 	conditions := append([]metav1.Condition{in.accepted(&summary), in.programmed(&summary, &listeners)}, affected(in.Reader, in.Affected, wholly)...)

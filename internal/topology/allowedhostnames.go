@@ -87,6 +87,6 @@ func (g *Graph) hostnamesFor(c *flow.Ctx, rules *hostnameRules, gateway object.N
 func (d *draft) bar(may hostnamePermission) {
 	if d.family.named() && !may.covers(d.Hostname) {
 		d.Barred = true
-		d.refuse(condition.ListenerHostnameNotAllowed(d.Hostname, d.Key.Set.Namespace, d.Key.Gateway.String(), may.hostnames))
+		d.refuse(condition.ListenerHostnameNotAllowed(d.Hostname, d.Key.Set().Namespace, d.Key.Gateway().String(), may.hostnames))
 	}
 }

@@ -155,7 +155,7 @@ func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, par
 			continue
 		}
 		allowed++
-		may = g.hostnamesFor(c, s.names, s.key.Gateway, r.key.Namespace)
+		may = g.hostnamesFor(c, s.names, s.key.Gateway(), r.key.Namespace)
 		hosts, without, ok := g.hostsOn(c, s, all, r.hostnames, may)
 		for _, h := range without {
 			if !slices.Contains(barred, h) {
@@ -187,7 +187,7 @@ func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, par
 
 // selects reports whether a parentRef means the section.
 func selects(ref *gwv1.ParentReference, s *section) bool {
-	return (ref.SectionName == nil || *ref.SectionName == "" || string(*ref.SectionName) == s.key.Name) &&
+	return (ref.SectionName == nil || *ref.SectionName == "" || string(*ref.SectionName) == s.key.Name()) &&
 		(ref.Port == nil || *ref.Port == 0 || *ref.Port == int32(s.Port))
 }
 
@@ -258,7 +258,7 @@ func wanted(ref *gwv1.ParentReference) string {
 // to it, or who reads its conditions sees the listener's owner. A Gateway that many share
 // doesn't show each of them the listeners of the others.
 func (g *Graph) tellable(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, s *section) bool {
-	return string(valueOr(ref.SectionName, "")) == s.key.Name ||
+	return string(valueOr(ref.SectionName, "")) == s.key.Name() ||
 		g.options.Reader(r.key.Namespace).Sees(s.key.Owner().Namespace) || g.admits(c, s, r.key.Namespace)
 }
 
@@ -282,13 +282,13 @@ func (g *Graph) notAllowed(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference,
 		}
 		switch {
 		case s.family == unserved:
-			out = append(out, fmt.Sprintf("listener %q has a protocol that is not supported", s.key.Name))
+			out = append(out, fmt.Sprintf("listener %q has a protocol that is not supported", s.key.Name()))
 			continue
 		case !hasKind(s.kinds, gatewayGroup, gwv1.Kind(r.key.Kind.Name())):
-			out = append(out, fmt.Sprintf("listener %q does not allow kind %s", s.key.Name, r.key.Kind.Name()))
+			out = append(out, fmt.Sprintf("listener %q does not allow kind %s", s.key.Name(), r.key.Kind.Name()))
 		default:
 			namespace = r.key.Namespace
-			out = append(out, fmt.Sprintf("listener %q does not allow namespace %s", s.key.Name, namespace))
+			out = append(out, fmt.Sprintf("listener %q does not allow namespace %s", s.key.Name(), namespace))
 		}
 		waits = false
 	}
@@ -309,7 +309,7 @@ func (g *Graph) listenerHosts(c *flow.Ctx, selected []*section, r *candidate) []
 	var out []string
 	for _, s := range selected {
 		if hasKind(s.kinds, gatewayGroup, gwv1.Kind(r.key.Kind.Name())) && g.admits(c, s, r.key.Namespace) {
-			out = append(out, fmt.Sprintf("listener %q has %q", s.key.Name, s.Hostname))
+			out = append(out, fmt.Sprintf("listener %q has %q", s.key.Name(), s.Hostname))
 		}
 	}
 	return out

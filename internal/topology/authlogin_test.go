@@ -27,7 +27,7 @@ func TestLogin(t *testing.T) {
 	access := func() (a *ir.Access) {
 		w.engine.View(func(c *flow.Ctx) {
 			gateway := object.Name{Namespace: "default", Name: "g"}
-			a = w.graph.Access(c, gateway, w.graph.Auth.OnListener(c, ListenerKey{Gateway: gateway, Name: "http"}).Effective)
+			a = w.graph.Access(c, gateway, w.graph.Auth.OnListener(c, ListenerOf(gateway, object.Name{}, "http")).Effective)
 		})
 		return a
 	}
@@ -107,7 +107,7 @@ func TestBrokenLogin(t *testing.T) {
 			}
 			w.engine.View(func(cx *flow.Ctx) {
 				gateway := object.Name{Namespace: "default", Name: "g"}
-				a := w.graph.Access(cx, gateway, w.graph.Auth.OnListener(cx, ListenerKey{Gateway: gateway, Name: "http"}).Effective)
+				a := w.graph.Access(cx, gateway, w.graph.Auth.OnListener(cx, ListenerOf(gateway, object.Name{}, "http")).Effective)
 				if logs := a.Login != nil; logs != (name == "two logins") || a.IsOpen() && !strings.Contains(c.rules, "z: {anonymous") {
 					t.Errorf("who may pass: %+v", a)
 				}

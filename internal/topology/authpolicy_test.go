@@ -33,7 +33,7 @@ spec:
 	return w, func() (p *AuthPolicy, a *ir.Access) {
 		w.engine.View(func(c *flow.Ctx) {
 			p, _ = flow.Get(c, w.graph.AuthPolicies, object.Name{Namespace: "default", Name: "p"})
-			in := w.graph.Auth.OnListener(c, ListenerKey{Gateway: object.Name{Namespace: "default", Name: "g"}, Name: "http"})
+			in := w.graph.Auth.OnListener(c, ListenerOf(object.Name{Namespace: "default", Name: "g"}, object.Name{}, "http"))
 			if in != nil {
 				a = Access(in.Effective, nil)
 			}

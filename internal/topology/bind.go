@@ -67,8 +67,8 @@ func findBindConflicts(drafts []*draft) {
 
 // refuseBindPort refuses a listener where another one is bound already.
 func (d *draft) refuseBindPort(winner ListenerKey, port uint16) {
-	who := "listener \"" + winner.Name + "\""
-	if winner.Set != d.Key.Set {
+	who := "listener \"" + winner.Name() + "\""
+	if winner.Set() != d.Key.Set() {
 		who = ownerText(winner, d.Key)
 	}
 	d.refuse(condition.ListenerBindPortTaken(int(d.Port), int(d.BindPort), int(port), who))

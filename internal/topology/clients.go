@@ -66,7 +66,7 @@ func (g *Graph) resolveClients(c *flow.Ctx, d *draft) (problems []metav1.Conditi
 		return nil
 	}
 	var refs []object.Key
-	from := d.Key.Gateway.Namespace
+	from := d.Key.Gateway().Namespace
 	for _, r := range d.clients.CACertificateRefs {
 		ref, ok := clientAuthorityRef(from, r)
 		if !ok {

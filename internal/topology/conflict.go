@@ -48,7 +48,7 @@ func others(drafts []*draft, is func(*draft) bool) []string {
 	var names []string
 	for _, d := range drafts {
 		if is(d) {
-			names = append(names, d.Key.Name)
+			names = append(names, d.Key.Name())
 		}
 	}
 	return names

@@ -52,15 +52,15 @@ func (g *Graph) gateway(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, class *
 		}
 		l := g.listener(c, d)
 		node.Listeners = append(node.Listeners, l)
-		names = append(names, l.Key.Name)
+		names = append(names, l.Key.Name())
 		if !d.valid() {
-			invalid = append(invalid, l.Key.Name)
+			invalid = append(invalid, l.Key.Name())
 		}
 		if !l.Serves {
-			idle = append(idle, l.Key.Name)
+			idle = append(idle, l.Key.Name())
 		}
 		if r, ok := condition.Find(l.Conditions, string(gwv1.ListenerConditionResolvedRefs)); ok && r.Status == metav1.ConditionFalse {
-			unresolved = append(unresolved, l.Key.Name)
+			unresolved = append(unresolved, l.Key.Name())
 		}
 	}
 	switch {

@@ -236,7 +236,7 @@ func printGateway(c *flow.Ctx, g *Graph, gw *Gateway) printedGateway {
 		p.Conditions = append(p.Conditions, printCondition(*gw.Unusable))
 	}
 	for _, l := range gw.Listeners {
-		p.Listeners[strings.TrimSpace(l.Key.Name+" "+l.Hostname)] = printListener(c, g, g.Listeners, l)
+		p.Listeners[strings.TrimSpace(l.Key.Name()+" "+l.Hostname)] = printListener(c, g, g.Listeners, l)
 	}
 	p.Sets, _ = flow.Get(c, g.AttachedSets, gw.Name)
 	return p
@@ -248,7 +248,7 @@ func printSet(c *flow.Ctx, g *Graph, s *ListenerSet) printedSet {
 		p.Conditions = append(p.Conditions, printCondition(*s.Unusable))
 	}
 	for _, l := range s.Listeners {
-		p.Listeners[strings.TrimSpace(l.Key.Name+" "+l.Hostname)] = printListener(c, g, g.SetListeners, l)
+		p.Listeners[strings.TrimSpace(l.Key.Name()+" "+l.Hostname)] = printListener(c, g, g.SetListeners, l)
 	}
 	return p
 }

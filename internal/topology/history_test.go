@@ -305,7 +305,7 @@ func checkInvariants(t *rapid.T, w *world) {
 				if !covers(l.Hostname, hostnameOf(h.Domain)) {
 					t.Fatalf("%s: host %q is not the listener's", k, h.Domain)
 				}
-				host := servedHost{portOf(k.Listener.Gateway, l.Port, l.Protocol), "", h.Domain}
+				host := servedHost{portOf(k.Listener.Gateway(), l.Port, l.Protocol), "", h.Domain}
 				if l.Protocol == gwv1.HTTPSProtocolType { // its hostname is chosen before there is a host
 					host.hostname = domain(l.Hostname)
 				}
@@ -330,7 +330,7 @@ func checkInvariants(t *rapid.T, w *world) {
 			if !l.Serves {
 				continue
 			}
-			at := distinctKey{gatewayPort: portOf(k.Gateway, l.Port, l.Protocol), hostname: l.Hostname}
+			at := distinctKey{gatewayPort: portOf(k.Gateway(), l.Port, l.Protocol), hostname: l.Hostname}
 			if other, ok := served[at]; ok {
 				t.Fatalf("%s and %s serve the same", k, other)
 			}

@@ -7,13 +7,15 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // A listener of datagrams keeps its port from HTTP/3; only who asked is told.
 func TestHTTP3LeavesDatagrams(t *testing.T) {
 	listener := func(protocol gwv1.ProtocolType, f family, port uint16, asks bool) *draft {
 		d := &draft{spec: &gwv1.Listener{}, family: f, accepted: condition.ListenerAccepted()}
-		d.Key.Name, d.Protocol, d.Port, d.BindPort = string(protocol), protocol, port, port
+		d.Key = ListenerOf(object.Name{}, object.Name{}, string(protocol))
+		d.Protocol, d.Port, d.BindPort = protocol, port, port
 		d.HTTP3 = protocol == gwv1.HTTPSProtocolType
 		if asks {
 			d.spec.TLS = &gwv1.ListenerTLSConfig{Options: map[gwv1.AnnotationKey]gwv1.AnnotationValue{http3Option: "true"}}

@@ -143,13 +143,13 @@ func Inherit[P any, R policy.Asks[R]](g *Graph, name string, a *policy.Attachmen
 			}
 		})
 	listeners := func(c *flow.Ctx, key ListenerKey, _ *Listener, emit func(ListenerKey, *Inheritance[R])) {
-		path, _ := flow.Get(c, in.gateways, key.Gateway)
+		path, _ := flow.Get(c, in.gateways, key.Gateway())
 		owner := key.Owner()
 		own := a.On(c, owner)
 		if owner.Kind == kind.ListenerSet {
 			path = path.on(own, owner, "")
 		}
-		if path = path.on(own, owner, key.Name); path != nil {
+		if path = path.on(own, owner, key.Name()); path != nil {
 			emit(key, &Inheritance[R]{policy.Combine(path), path})
 		}
 	}

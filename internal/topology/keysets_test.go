@@ -45,7 +45,7 @@ func (w fetchWorld) look() (passes string, accepted metav1.Condition, waits []st
 		p, _ := flow.Get(c, w.graph.AuthPolicies, object.Name{Namespace: "default", Name: "p"})
 		list, _ := flow.Get(c, w.graph.AuthAncestors, p.Name)
 		accepted, waits = w.graph.Fetching(c, p, list[0])
-		if in := w.graph.Auth.OnListener(c, ListenerKey{Gateway: gateway, Name: "http"}); in != nil {
+		if in := w.graph.Auth.OnListener(c, ListenerOf(gateway, object.Name{}, "http")); in != nil {
 			a := w.graph.Access(c, gateway, in.Effective)
 			passes = accessText(a)
 			for _, token := range a.Tokens {

@@ -125,7 +125,7 @@ func (g *Graph) declareUntold() flow.Table[AttachmentKey, string] {
 	return flow.Map("topology-untold-host-conflicts", g.hostConflicts,
 		func(_ *flow.Ctx, k AttachmentKey, d hostConflict, emit func(AttachmentKey, string)) {
 			if !g.options.Reader(k.Route.Namespace).Sees(d.winner.Namespace) {
-				emit(k, condition.HostTaken(k.Listener.Name, d.domain, d.winner.String()))
+				emit(k, condition.HostTaken(k.Listener.Name(), d.domain, d.winner.String()))
 			}
 		}, flow.Equal(flow.Same[string]))
 }
@@ -197,7 +197,7 @@ func (g *Graph) withoutHostConflict(c *flow.Ctx, p *Parent) (left []*Attachment,
 	for _, a := range p.attached {
 		if d, ok := flow.Get(c, g.hostConflicts, a.Key); ok {
 			winner := g.options.Reader(a.Key.Route.Namespace).Object(d.winner.Kind.Name(), d.winner.Namespace, d.winner.Name.Name)
-			losses = append(losses, condition.HostTaken(a.Key.Listener.Name, d.domain, winner))
+			losses = append(losses, condition.HostTaken(a.Key.Listener.Name(), d.domain, winner))
 			continue
 		}
 		left = append(left, a)

@@ -102,7 +102,7 @@ func draftListener(gw *gwv1.Gateway, l *gwv1.Listener, o Options, e edge) *draft
 		spec: l, family: p.family,
 		accepted: condition.ListenerAccepted(), conflict: condition.ListenerNoConflicts(),
 		Listener: Listener{
-			Key:      ListenerKey{Gateway: object.Name{Namespace: gw.Namespace, Name: gw.Name}, Name: string(l.Name)},
+			Key:      ListenerOf(object.Name{Namespace: gw.Namespace, Name: gw.Name}, object.Name{}, string(l.Name)),
 			Port:     uint16(l.Port),
 			Protocol: l.Protocol,
 			Kinds:    p.kinds,

@@ -69,7 +69,7 @@ func (e orderedListener) distinctKey() distinctKey {
 
 func orderedListenerOf(d *draft, created int64, index int) orderedListener {
 	return orderedListener{
-		gatewayPort: portOf(d.Key.Gateway, d.Port, d.Protocol),
+		gatewayPort: portOf(d.Key.Gateway(), d.Port, d.Protocol),
 		bind:        d.BindPort,
 		family:      d.family, hostname: d.Hostname, created: created, index: index, valid: d.valid(),
 		quic: d.HTTP3, http3: d.HTTP3 && d.asksHTTP3(),
@@ -93,16 +93,16 @@ func age(created metav1.Time) int64 {
 // Gateway's own first, then those of ListenerSets by age, then by name
 // (ListenerSetSpec.Listeners).
 func before(a ListenerKey, x orderedListener, b ListenerKey, y orderedListener) bool {
-	aOwn, bOwn := a.Set == (object.Name{}), b.Set == (object.Name{})
+	aOwn, bOwn := a.Set() == (object.Name{}), b.Set() == (object.Name{})
 	switch {
 	case aOwn != bOwn:
 		return aOwn
-	case a.Set == b.Set:
+	case a.Set() == b.Set():
 		return x.index < y.index
 	case x.created != y.created:
 		return x.created < y.created
 	default:
-		return a.Set.Compare(b.Set) < 0
+		return a.Set().Compare(b.Set()) < 0
 	}
 }
 
@@ -153,7 +153,7 @@ func (g *Graph) declareListenerOrder() {
 	g.gatewaySetPorts = flow.Group("topology-gateway-set-ports",
 		flow.NewIndex(ofSets, func(k ListenerKey, e orderedListener, yield func(object.Name)) {
 			if e.valid {
-				yield(k.Gateway)
+				yield(k.Gateway())
 			}
 		}, ListenerKey.Compare),
 		func(_ *flow.Ctx, _ object.Name, members flow.Members[ListenerKey, orderedListener]) ([]setPort, bool) {
@@ -225,13 +225,13 @@ func (d *draft) markConflicted(accepted, conflict metav1.Condition) {
 // ownerText names the owner of what a set's listener asks for. Other ListenerSets are not
 // named: they may be another team's.
 func ownerText(winner, loser ListenerKey) string {
-	switch winner.Set {
+	switch winner.Set() {
 	case object.Name{}:
-		return "Gateway " + winner.Gateway.String()
-	case loser.Set:
-		return "listener \"" + winner.Name + "\" of this ListenerSet"
+		return "Gateway " + winner.Gateway().String()
+	case loser.Set():
+		return "listener \"" + winner.Name() + "\" of this ListenerSet"
 	default:
-		return "another ListenerSet of Gateway " + winner.Gateway.String()
+		return "another ListenerSet of Gateway " + winner.Gateway().String()
 	}
 }
 
@@ -240,7 +240,7 @@ func ownerText(winner, loser ListenerKey) string {
 // for the hostnames that such a listener could have: the pattern, and each wider
 // one.
 func (g *Graph) ownedElsewhere(c *flow.Ctx, s *section, pattern string) bool {
-	at := distinctKey{gatewayPort: portOf(s.key.Gateway, s.Port, s.Protocol), family: s.family}
+	at := distinctKey{gatewayPort: portOf(s.key.Gateway(), s.Port, s.Protocol), family: s.family}
 	for p := pattern; specificity(p) > specificity(s.Hostname); p = Wider(p) {
 		at.hostname = p
 		if flow.Select(c, g.byDistinctKey, at).Len() > 0 {

@@ -138,7 +138,7 @@ func draftSet(gw *gwv1.Gateway, name object.Name, entries []gwv1.ListenerEntry, 
 	for i := range entries {
 		spec := gwv1.Listener(entries[i])
 		drafts[i] = draftListener(gw, &spec, o, e)
-		drafts[i].Key.Set = name
+		drafts[i].Key = ListenerOf(drafts[i].Key.Gateway(), name, drafts[i].Key.Name())
 	}
 	return drafts
 }
@@ -197,7 +197,7 @@ func (g *Graph) listenerSet(c *flow.Ctx, node *ListenerSet, s *set, at setParent
 		l := g.listener(c, d)
 		node.Listeners = append(node.Listeners, l)
 		if !l.Serves {
-			idle = append(idle, l.Key.Name)
+			idle = append(idle, l.Key.Name())
 		}
 	}
 	switch {

@@ -57,11 +57,11 @@ func CarriedBy[R policy.Asks[R]](name string, of object.Kind, in *Inherited[R]) 
 	}
 	onListeners := flow.Keys(name+"-carried-by-listeners",
 		func(k ListenerKey, i *Inheritance[R], yield func(CarriedKey)) {
-			yieldAll(k.Gateway, i.Effective, yield)
+			yieldAll(k.Gateway(), i.Effective, yield)
 		}, in.Listeners, in.SetListeners)
 	onRoutes := flow.Keys(name+"-carried-by-routes",
 		func(k AttachmentKey, r *RouteInheritance[R], yield func(CarriedKey)) {
-			r.Each(func(e *policy.Effective[R]) { yieldAll(k.Listener.Gateway, e, yield) })
+			r.Each(func(e *policy.Effective[R]) { yieldAll(k.Listener.Gateway(), e, yield) })
 		}, in.Routes)
 	return flow.Keys(name+"-carried", func(k CarriedKey, _ struct{}, yield func(CarriedKey)) { yield(k) }, onListeners, onRoutes)
 }

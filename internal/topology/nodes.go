@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -128,39 +129,67 @@ type ListenerSet struct {
 	Listeners []*Listener // in the order of the spec; none where the Gateway refuses the set
 }
 
-// ListenerKey names a listener.
-type ListenerKey struct {
-	Gateway object.Name // the Gateway that serves it
-	Set     object.Name // the ListenerSet that defines it; zero for the Gateway itself
-	Name    string
+// ListenerKey names a listener. It is a handle, because every route on the listener, and
+// every table of such routes, has it in a key of its own.
+type ListenerKey struct{ handle unique.Handle[keyedListener] }
+
+type keyedListener struct {
+	gateway, set object.Name
+	name         string
 }
+
+// ListenerOf names a listener of a Gateway. The ListenerSet that defines it is zero for
+// the Gateway itself.
+func ListenerOf(gateway, set object.Name, name string) ListenerKey {
+	return ListenerKey{unique.Make(keyedListener{gateway, set, name})}
+}
+
+func (k ListenerKey) value() keyedListener {
+	if k == (ListenerKey{}) {
+		return keyedListener{}
+	}
+	return k.handle.Value()
+}
+
+// Gateway is the one that serves the listener.
+func (k ListenerKey) Gateway() object.Name { return k.value().gateway }
+
+// Set is the ListenerSet that defines it; zero for the Gateway itself.
+func (k ListenerKey) Set() object.Name { return k.value().set }
+
+// Name is its name in what defines it.
+func (k ListenerKey) Name() string { return k.value().name }
 
 // String returns ns/name/listener, with the ListenerSet's name before the
 // listener's where there is one.
 func (k ListenerKey) String() string {
-	if k.Set != (object.Name{}) {
-		return k.Gateway.String() + "/" + k.Set.String() + "/" + k.Name
+	if k.Set() != (object.Name{}) {
+		return k.Gateway().String() + "/" + k.Set().String() + "/" + k.Name()
 	}
-	return k.Gateway.String() + "/" + k.Name
+	return k.Gateway().String() + "/" + k.Name()
 }
 
 // Owner names the object that defines the listener.
 func (k ListenerKey) Owner() object.Key {
-	if k.Set != (object.Name{}) {
-		return object.Key{Kind: kind.ListenerSet, Name: k.Set}
+	if k.Set() != (object.Name{}) {
+		return object.Key{Kind: kind.ListenerSet, Name: k.Set()}
 	}
-	return object.Key{Kind: kind.Gateway, Name: k.Gateway}
+	return object.Key{Kind: kind.Gateway, Name: k.Gateway()}
 }
 
 // Compare orders keys by Gateway, set, name.
 func (k ListenerKey) Compare(o ListenerKey) int {
-	return cmp.Or(k.Gateway.Compare(o.Gateway), k.Set.Compare(o.Set), strings.Compare(k.Name, o.Name))
+	if k == o {
+		return 0
+	}
+	a, b := k.value(), o.value()
+	return cmp.Or(a.gateway.Compare(b.gateway), a.set.Compare(b.set), strings.Compare(a.name, b.name))
 }
 
 // TableOf returns the table that has a listener: that of the Gateways' own, or that of the
 // ListenerSets'.
 func TableOf[V any](k ListenerKey, own, sets flow.Table[ListenerKey, V]) flow.Table[ListenerKey, V] {
-	if k.Set.IsZero() {
+	if k.Set().IsZero() {
 		return own
 	}
 	return sets

@@ -38,7 +38,7 @@ func declareOverlaps(own, ofSets flow.Table[ListenerKey, orderedListener]) flow.
 		if e.family != encrypted || !e.valid {
 			return
 		}
-		key := overlapKey{distinctKey: e.distinctKey(), ofSets: k.Set != object.Name{}}
+		key := overlapKey{distinctKey: e.distinctKey(), ofSets: k.Set() != object.Name{}}
 		yield(key)
 		for key.narrower = true; key.hostname != ""; {
 			key.hostname = Wider(key.hostname)

@@ -46,7 +46,7 @@ func (s section) equal(o section) bool {
 }
 
 // String describes the section in messages to people.
-func (s section) String() string { return fmt.Sprintf("%q (port %d)", s.key.Name, s.Port) }
+func (s section) String() string { return fmt.Sprintf("%q (port %d)", s.key.Name(), s.Port) }
 
 func (g *Graph) declareSections() flow.Table[object.Name, []section] {
 	return flow.Map("topology-sections", g.owned,

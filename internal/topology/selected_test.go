@@ -45,7 +45,7 @@ func (w *world) guarding(route *gwv1.HTTPRoute) (out string) {
 	w.engine.View(func(c *flow.Ctx) {
 		at := AttachmentKey{
 			Route:    object.Key{Kind: kind.HTTPRoute, Name: object.Name{Namespace: route.Namespace, Name: route.Name}},
-			Listener: ListenerKey{Gateway: object.Name{Namespace: "default", Name: "g"}, Name: "http"},
+			Listener: ListenerOf(object.Name{Namespace: "default", Name: "g"}, object.Name{}, "http"),
 		}
 		if e := w.graph.Auth.On(c, at, ""); e != nil {
 			for _, r := range e.Rules {

@@ -87,14 +87,14 @@ func ListenerName(l *topology.Listener) string {
 // chains makes what connections to a listener meet. Hostnames of plain HTTP are the
 // route table's work, where all listeners of the port share one.
 func chains(l *topology.Listener, routes []*ForwardEntry) []ir.Chain {
-	table, ok := RouteTable(l.Key.Gateway, l.Frontend())
+	table, ok := RouteTable(l.Key.Gateway(), l.Frontend())
 	switch {
 	case !ok:
 		return forwards(l, routes)
 	case !encrypted(l):
-		return []ir.Chain{{Table: table.Table}}
+		return []ir.Chain{{Table: table.Table()}}
 	default:
-		return []ir.Chain{{Hostname: l.Hostname, Table: table.Table, HTTP3: l.HTTP3, TLS: terminated(l)}}
+		return []ir.Chain{{Hostname: l.Hostname, Table: table.Table(), HTTP3: l.HTTP3, TLS: terminated(l)}}
 	}
 }
 

@@ -134,7 +134,7 @@ func TestListener(t *testing.T) {
 	gateway := object.Name{Namespace: "infra", Name: "gw"}
 	node := func(name, hostname string, protocol gwv1.ProtocolType, port uint16, certificates ...object.Name) *topology.Listener {
 		return &topology.Listener{
-			Key:  topology.ListenerKey{Gateway: gateway, Name: name},
+			Key:  topology.ListenerOf(gateway, object.Name{}, name),
 			Port: port, Protocol: protocol, Hostname: hostname, Certificates: certificates, Serves: true,
 		}
 	}
@@ -147,8 +147,8 @@ func TestListener(t *testing.T) {
 			translate.ListenerInput{
 				Port: 80, BindPort: 8080, Addresses: []string{"::1", "127.0.0.1", "::1"},
 				Listeners: []*topology.Listener{
-					{Key: topology.ListenerKey{Name: "b"}, Port: 80, Protocol: "HTTP", Hostname: "b.example.com"},
-					{Key: topology.ListenerKey{Name: "a"}, Port: 80, Protocol: "HTTP"},
+					{Key: topology.ListenerOf(object.Name{}, object.Name{}, "b"), Port: 80, Protocol: "HTTP", Hostname: "b.example.com"},
+					{Key: topology.ListenerOf(object.Name{}, object.Name{}, "a"), Port: 80, Protocol: "HTTP"},
 				},
 			},
 			&ir.Listener{

@@ -21,12 +21,12 @@ func RouteTable(gateway object.Name, f topology.Frontend) (ir.TableKey, bool) {
 	port := strconv.Itoa(int(f.Port))
 	switch f.Protocol {
 	case gwv1.HTTPProtocolType:
-		return ir.TableKey{Gateway: gateway, Table: "http-" + port}, true
+		return ir.TableOf(gateway, "http-"+port), true
 	case gwv1.HTTPSProtocolType:
 		// Envoy finds the name of a table in the names of its statistics only where that
 		// is of letters, digits, dots, dashes and underscores; no hostname has one of these.
 		host := strings.Replace(cmp.Or(f.Hostname, "*"), "*", "_", 1)
-		return ir.TableKey{Gateway: gateway, Table: "tls-" + port + "-" + host}, true
+		return ir.TableOf(gateway, "tls-"+port+"-"+host), true
 	default:
 		return ir.TableKey{}, false
 	}

@@ -33,7 +33,7 @@ func TestRouteTable(t *testing.T) {
 		got, ok := translate.RouteTable(gateway, c.frontend)
 		want := ir.TableKey{}
 		if c.want != "" {
-			want = ir.TableKey{Gateway: gateway, Table: c.want}
+			want = ir.TableOf(gateway, c.want)
 		}
 		if got != want || ok != (c.want != "") {
 			t.Errorf("%+v: table %q, %t; want %q", c.frontend, got, ok, c.want)

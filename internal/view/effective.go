@@ -131,8 +131,8 @@ func (e effective[R]) ofRoute(route object.Key, rule string) (out []Effective) {
 func (e effective[R]) ofListeners(owner object.Key, listener string) (out []Effective) {
 	for _, table := range []flow.Table[topology.ListenerKey, *topology.Listener]{e.p.Graph.Listeners, e.p.Graph.SetListeners} {
 		for at := range flow.All(e.c, table) {
-			ours := at.Owner() == owner || owner.Kind == kind.Gateway && at.Gateway == owner.Name
-			if !ours || listener != "" && at.Name != listener {
+			ours := at.Owner() == owner || owner.Kind == kind.Gateway && at.Gateway() == owner.Name
+			if !ours || listener != "" && at.Name() != listener {
 				continue
 			}
 			var in *topology.Effective[R]
@@ -149,11 +149,11 @@ func (e effective[R]) ofListeners(owner object.Key, listener string) (out []Effe
 
 func (e effective[R]) path(at topology.ListenerKey, route, rule string, in *topology.Effective[R]) Effective {
 	out := Effective{
-		Kind: e.kind, Gateway: at.Gateway.String(), Listener: at.Name, Route: route, Rule: rule,
+		Kind: e.kind, Gateway: at.Gateway().String(), Listener: at.Name(), Route: route, Rule: rule,
 		Rules: []EffectiveRule{}, Policies: []EffectivePolicy{},
 	}
-	if !at.Set.IsZero() {
-		out.Listener = at.Set.String() + "/" + at.Name
+	if !at.Set().IsZero() {
+		out.Listener = at.Set().String() + "/" + at.Name()
 	}
 	for _, o := range in.Outcomes() {
 		row := EffectivePolicy{

@@ -73,7 +73,7 @@ func (f Focus) unknownHost(p *pipeline.Pipeline) error {
 	known := map[string]bool{}
 	p.Engine.View(func(c *flow.Ctx) {
 		for k, h := range flow.All(c, p.Hosts) {
-			if len(h.Rules) > 0 && !f.without(k.Gateway) {
+			if len(h.Rules) > 0 && !f.without(k.Gateway()) {
 				known[k.Domain] = true
 			}
 		}

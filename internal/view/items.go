@@ -131,8 +131,8 @@ func listenerRows(p *pipeline.Pipeline, c *flow.Ctx, rows []ListenerRow, listene
 	}
 	out := make([]ListenerRow, 0, len(listeners))
 	for _, l := range listeners {
-		row := told[l.Key.Name]
-		row.Name, row.Protocol, row.Hostname = l.Key.Name, string(l.Protocol), l.Hostname
+		row := told[l.Key.Name()]
+		row.Name, row.Protocol, row.Hostname = l.Key.Name(), string(l.Protocol), l.Hostname
 		row.Port = int(l.Port) + p.Options.Topology.ClientOffset()
 		if port, ok := flow.Get(c, p.Ports, pipeline.KeyOfPort(l)); ok {
 			row.Addrs = port.Listener.Addresses

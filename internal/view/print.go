@@ -107,12 +107,12 @@ func printedIR(p *pipeline.Pipeline, f Focus) ([]*gatewayIR, error) {
 			g.Listeners = append(g.Listeners, port.Listener)
 		}
 		for k := range flow.All(c, p.RouteTables) {
-			at(k.Gateway).Tables[k.Table] = []*ir.Host{}
+			at(k.Gateway()).Tables[k.Table()] = []*ir.Host{}
 		}
 		for _, table := range []*flow.Derived[ir.HostKey, *ir.Host]{p.Hosts, p.FallbackHosts} {
 			for k, h := range flow.All(c, table) {
-				g := at(k.Gateway)
-				g.Tables[k.Table] = append(g.Tables[k.Table], h)
+				g := at(k.Gateway())
+				g.Tables[k.Table()] = append(g.Tables[k.Table()], h)
 			}
 		}
 		for k, m := range flow.All(c, p.Members) {
@@ -222,10 +222,10 @@ func printedXDS(p *pipeline.Pipeline, f Focus) ([]gatewayXDS, error) {
 			return
 		}
 		for k, h := range flow.All(c, p.Hosts) {
-			if sources[k.Gateway] == nil {
-				sources[k.Gateway] = map[string][]object.Key{}
+			if sources[k.Gateway()] == nil {
+				sources[k.Gateway()] = map[string][]object.Key{}
 			}
-			sources[k.Gateway][k.Domain] = append(sources[k.Gateway][k.Domain], routesOf(h)...)
+			sources[k.Gateway()][k.Domain] = append(sources[k.Gateway()][k.Domain], routesOf(h)...)
 		}
 	})
 	out := make([]gatewayXDS, 0, len(byGateway))

@@ -103,7 +103,7 @@ func (d *difference[P, R]) attachment(c *flow.Ctx, at topology.AttachmentKey) {
 	if there {
 		after = topology.RuleNames(now)
 	}
-	class := g.classOf(c, at.Listener.Gateway)
+	class := g.classOf(c, at.Listener.Gateway())
 	for i := range max(len(before), len(after)) {
 		ch := Change[R]{Path: Path{class: class, at: at, rule: i}}
 		if i < len(before) {

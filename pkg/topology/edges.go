@@ -51,8 +51,8 @@ func (g *Graph) children(c *flow.Ctx, n Node, yield func(Node)) {
 			case owner != k && n.Section == "":
 				yield(nodeOf(owner, ""))
 			case owner == k && n.Section == "":
-				yield(n.At(l.Name))
-			case owner == k && n.Section == l.Name:
+				yield(n.At(l.Name()))
+			case owner == k && n.Section == l.Name():
 				for at := range flow.Select(c, g.attached, l).All() {
 					yield(nodeOf(at.Route, ""))
 				}
@@ -121,7 +121,7 @@ func (g *Graph) parents(c *flow.Ctx, n Node, yield func(Node)) {
 func (g *Graph) parentsOfRoute(c *flow.Ctx, route object.Key, yield func(Node)) {
 	for _, p := range g.graph.Parents(c, route) {
 		for l := range p.Attached {
-			yield(nodeOf(l.Owner(), l.Name))
+			yield(nodeOf(l.Owner(), l.Name()))
 		}
 	}
 	o, ok := flow.Get(c, g.inputs.Routes, route)

@@ -70,7 +70,7 @@ func New(o Options) *Graph {
 	})}
 	g.gateways = flow.NewIndex(g.graph.Gateways,
 		func(_ object.Name, gw *topology.Gateway, yield func(string)) { yield(gw.Class) }, object.Name.Compare)
-	ofGateway := func(k topology.ListenerKey, _ *topology.Listener, yield func(object.Name)) { yield(k.Gateway) }
+	ofGateway := func(k topology.ListenerKey, _ *topology.Listener, yield func(object.Name)) { yield(k.Gateway()) }
 	g.listeners = flow.NewIndex(g.graph.Listeners, ofGateway, topology.ListenerKey.Compare)
 	g.listeners.Also(g.graph.SetListeners)
 	g.attached = flow.NewIndex(g.graph.Attachments,

@@ -98,18 +98,18 @@ type Path struct {
 func (p Path) GatewayClass() Node { return GatewayClass(p.class) }
 
 // Gateway returns the Gateway of the path.
-func (p Path) Gateway() Node { return nodeOf(gatewayKey(p.at.Listener.Gateway), "") }
+func (p Path) Gateway() Node { return nodeOf(gatewayKey(p.at.Listener.Gateway()), "") }
 
 // ListenerSet returns the ListenerSet that has the listener; false where the Gateway does.
 func (p Path) ListenerSet() (Node, bool) {
-	if p.at.Listener.Set.IsZero() {
+	if p.at.Listener.Set().IsZero() {
 		return Node{}, false
 	}
 	return nodeOf(p.at.Listener.Owner(), ""), true
 }
 
 // Listener returns the listener of the path.
-func (p Path) Listener() Node { return nodeOf(p.at.Listener.Owner(), p.at.Listener.Name) }
+func (p Path) Listener() Node { return nodeOf(p.at.Listener.Owner(), p.at.Listener.Name()) }
 
 // Route returns the route of the path.
 func (p Path) Route() Node { return nodeOf(p.at.Route, "") }

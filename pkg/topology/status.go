@@ -55,7 +55,7 @@ func (p *Policies[P, R]) Ancestors(namespace, name string) (out []Ancestor) {
 		seen := map[Path]bool{}
 		for _, t := range n.Targets {
 			p.g.paths(c, nodeOf(t.Key, t.Section), func(path Path) {
-				i := slices.IndexFunc(list, func(a topology.Ancestor) bool { return a.Gateway == path.at.Listener.Gateway })
+				i := slices.IndexFunc(list, func(a topology.Ancestor) bool { return a.Gateway == path.at.Listener.Gateway() })
 				if i >= 0 && !seen[path] {
 					seen[path] = true
 					out[i].count(p.effective(c, path).of, key, p.nodeOf)

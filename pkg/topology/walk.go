@@ -44,7 +44,7 @@ func (g *Graph) paths(c *flow.Ctx, n Node, yield func(Path)) {
 		}
 	case kind.Gateway, kind.ListenerSet:
 		for _, l := range g.listenersOf(c, k) {
-			if n.Section == "" || n.Section == l.Name && l.Owner() == k {
+			if n.Section == "" || n.Section == l.Name() && l.Owner() == k {
 				g.pathsOn(c, l, yield)
 			}
 		}
@@ -81,7 +81,7 @@ func (g *Graph) listenersOf(c *flow.Ctx, owner object.Key) (out []topology.Liste
 		gateway = set.Gateway
 	}
 	for l := range flow.Select(c, g.listeners, gateway).All() {
-		if owner.Kind == kind.Gateway || l.Set == owner.Name {
+		if owner.Kind == kind.Gateway || l.Set() == owner.Name {
 			out = append(out, l)
 		}
 	}
@@ -90,7 +90,7 @@ func (g *Graph) listenersOf(c *flow.Ctx, owner object.Key) (out []topology.Liste
 
 // pathsOn yields the paths over a listener.
 func (g *Graph) pathsOn(c *flow.Ctx, l topology.ListenerKey, yield func(Path)) {
-	class := g.classOf(c, l.Gateway)
+	class := g.classOf(c, l.Gateway())
 	for at := range flow.Select(c, g.attached, l).All() {
 		if o, ok := flow.Get(c, g.inputs.Routes, at.Route); ok {
 			pathsTo(class, at, topology.RuleNames(o), yield)
@@ -115,7 +115,7 @@ func (g *Graph) pathsOfRoute(c *flow.Ctx, route object.Key, yield func(Path)) {
 		for l := range p.Attached {
 			if !seen[l] {
 				seen[l] = true
-				pathsTo(g.classOf(c, l.Gateway), topology.AttachmentKey{Route: route, Listener: l}, topology.RuleNames(o), yield)
+				pathsTo(g.classOf(c, l.Gateway()), topology.AttachmentKey{Route: route, Listener: l}, topology.RuleNames(o), yield)
 			}
 		}
 	}
