@@ -83,12 +83,13 @@ func (e *edge) unlink() {
 // as long as it depends on something. Its table knows its source and its output by
 // what can be read of them, so that a unit is of one type, and small.
 type unit struct {
-	of      worker
-	deps    []edge // in the order of reading; the first is the unit's source
-	out     *watch // the cell that its last run emitted, or nil
-	several bool   // it emitted more cells than that one: its table has them
-	dirty   bool   // in its table's queue
-	again   bool   // among its table's contested units
+	of      *worker // one pointer, where an interface would be two
+	about   edge    // to its source: in the unit, because most read nothing else
+	deps    []edge  // to what it has read beside that, in the order of reading
+	out     *watch  // the cell that its last run emitted, or nil
+	several bool    // it emitted more cells than that one: its table has them
+	dirty   bool    // in its table's queue
+	again   bool    // among its table's contested units
 }
 
 // worker is a table that units do the work of.
@@ -101,25 +102,31 @@ type worker interface {
 func (u *unit) wake() {
 	if !u.dirty {
 		u.dirty = true
-		u.of.enqueue(u)
+		(*u.of).enqueue(u)
 	}
 }
 
 // start makes a unit with its source, so that the source knows it before the first
 // run, and gives it its first run.
-func start(of worker, source *watch) {
-	u := &unit{of: of, deps: make([]edge, 1)}
-	u.deps[0].link(u, source)
+func start(of *worker, source *watch) {
+	u := &unit{of: of}
+	u.about.link(u, source)
 	u.wake()
 }
 
-// source is what a unit's work is about.
-func (u *unit) source() *watch { return u.deps[0].on }
+// source is what a unit's work is about; nil once it has ended.
+func (u *unit) source() *watch { return u.about.on }
+
+// end forgets all that a unit depends on.
+func (u *unit) end() {
+	u.about.unlink()
+	u.cut(0)
+}
 
 // feeds reports whether something is already the source of a unit of a table.
-func (w *watch) feeds(of worker) bool {
+func (w *watch) feeds(of *worker) bool {
 	for e := w.first; e != nil; e = e.next {
-		if e == &e.unit.deps[0] && e.unit.of == of {
+		if e == &e.unit.about && e.unit.of == of {
 			return true
 		}
 	}

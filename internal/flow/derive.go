@@ -3,6 +3,7 @@ package flow
 // Derived is a table computed from others.
 type Derived[K comparable, V any] struct {
 	store[K, V]
+	worker    worker // the table itself, which its units point to
 	queue     []*unit
 	contested []*unit // units that emit what is another's
 	// more has the cells of units that emit several, but for the first. Nearly
@@ -35,12 +36,12 @@ func (t *Derived[K, V]) settle() {
 	again := t.contested
 	t.contested = nil
 	for _, u := range again {
-		if u.again = false; len(u.deps) > 0 {
+		if u.again = false; u.source() != nil {
 			t.work(u)
 		}
 	}
 	for _, u := range t.contested {
-		t.failed(u.of.key(u), "flow: an output key is emitted twice")
+		t.failed((*u.of).key(u), "flow: an output key is emitted twice")
 	}
 	t.old, t.next = emptied(t.old[:cap(t.old)]), emptied(t.next[:cap(t.next)])
 }
@@ -48,7 +49,7 @@ func (t *Derived[K, V]) settle() {
 func (t *Derived[K, V]) work(u *unit) {
 	t.runs++
 	u.dirty = false
-	u.of.run(u)
+	(*u.of).run(u)
 }
 
 // emit is what table functions emit by.
@@ -60,7 +61,6 @@ func (t *Derived[K, V]) emit(k K, v V) {
 // recorded.
 func (t *Derived[K, V]) begin(u *unit) *Ctx {
 	t.ctx.begin(u)
-	t.ctx.depend(u.source())
 	return &t.ctx
 }
 
@@ -78,7 +78,7 @@ func (t *Derived[K, V]) end(u *unit, returned bool) {
 // retire ends a unit whose source is gone.
 func (t *Derived[K, V]) retire(u *unit) {
 	t.publish(u)
-	u.cut(0)
+	u.end()
 }
 
 // outputs appends the cells that a unit's last run emitted.

@@ -23,7 +23,8 @@ func fold[I, K comparable, V, A any](
 ) *Derived[I, A] {
 	f := &folder[I, K, V, A]{sums: map[I]*sum[A]{}}
 	f.init(sources[0].base().engine, name, f, opts)
-	f.unit.of = f
+	f.worker = f
+	f.unit.of = &f.worker
 	f.by = newSorter(&f.meta, by)
 	for _, src := range sources {
 		from := src.base()

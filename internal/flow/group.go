@@ -11,9 +11,10 @@ func Group[I, K comparable, V, O any](
 	g := &grouper[I, K, V, O]{index: x, fn: fn}
 	g.init(x.src.engine, name, g, opts)
 	g.ctx.limit = g.id
+	g.worker = g
 	x.created = append(x.created, func(b *bucket[I, K, V]) {
-		if !b.feeds(g) {
-			start(g, &b.watch)
+		if !b.feeds(&g.worker) {
+			start(&g.worker, &b.watch)
 		}
 	})
 	return &g.Derived

@@ -12,11 +12,12 @@ func Map[K, K2 comparable, V, V2 any](
 	m.init(from.engine, name, m, opts)
 	m.ctx.limit = m.id
 	m.emitter = m.emit
+	m.worker = m
 	from.hooks = append(from.hooks, func(c *cell[K, V], _ V, had bool) {
 		// A cell that lost its value and got one back within one transaction
 		// still has its unit.
-		if c.ok && !had && !c.feeds(m) {
-			start(m, &c.watch)
+		if c.ok && !had && !c.feeds(&m.worker) {
+			start(&m.worker, &c.watch)
 		}
 	})
 	return &m.Derived
