@@ -1,6 +1,9 @@
 package status
 
 import (
+	"slices"
+	"sync/atomic"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -23,12 +26,22 @@ func Class(c *topology.Class, features ...gwv1.SupportedFeature) gwv1.GatewayCla
 	}
 }
 
-// observed dates conditions with the generation of the object that they are about.
+// observed dates conditions with the generation of the object that they are about. Nearly
+// all objects say the same, that all is well: they share what was said of another one a
+// moment ago, so nobody may write to what is returned.
 func observed(o metav1.Object, conditions ...metav1.Condition) []metav1.Condition {
 	out := make([]metav1.Condition, len(conditions))
 	for i, c := range conditions {
 		c.ObservedGeneration = o.GetGeneration()
 		out[i] = c
 	}
+	last := &said[uint64(o.GetGeneration())%uint64(len(said))] //nolint:gosec // any index will do
+	if earlier := last.Load(); earlier != nil && slices.Equal(*earlier, out) {
+		return *earlier
+	}
+	last.Store(&out)
 	return out
 }
+
+// said are the conditions that observed has returned last, by generation.
+var said [64]atomic.Pointer[[]metav1.Condition]

@@ -82,11 +82,11 @@ func Route(in RouteInput) gwv1.RouteStatus {
 }
 
 func (in *RouteInput) parent(p topology.Parent, resolved metav1.Condition) []metav1.Condition {
-	if p.Accepted.Status != metav1.ConditionTrue {
-		return []metav1.Condition{p.Accepted, resolved}
+	if p.Accepted().Status != metav1.ConditionTrue {
+		return []metav1.Condition{p.Accepted(), resolved}
 	}
 	invalid, reason := in.invalidRules()
-	conditions := []metav1.Condition{p.Accepted, resolved}
+	conditions := []metav1.Condition{p.Accepted(), resolved}
 	switch {
 	case len(invalid) == 0:
 	case len(invalid) == topology.RuleCount(in.Node.Object):
@@ -116,10 +116,10 @@ func (in *RouteInput) resolved() metav1.Condition {
 		}
 	}
 	if len(problems) == 0 {
-		return in.Node.ResolvedRefs
+		return in.Node.ResolvedRefs()
 	}
-	if in.Node.ResolvedRefs.Status == metav1.ConditionFalse {
-		problems = slices.Insert(problems, 0, in.Node.ResolvedRefs)
+	if in.Node.ResolvedRefs().Status == metav1.ConditionFalse {
+		problems = slices.Insert(problems, 0, in.Node.ResolvedRefs())
 	}
 	return condition.RouteNotResolved(problems)
 }

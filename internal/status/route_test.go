@@ -81,8 +81,8 @@ func TestRouteConditions(t *testing.T) {
 			problems := append([]translate.Problem(nil), c.problems...)
 			got := status.Route(status.RouteInput{
 				ControllerName: "gatehouse.dev/controller",
-				Node:           &topology.Route{Object: object, ResolvedRefs: c.resolved},
-				Parents:        []topology.Parent{{Ref: &object.Spec.ParentRefs[1], Gateway: gatewayName, Accepted: c.accepted}},
+				Node:           &topology.Route{Object: object, Unresolved: &c.resolved},
+				Parents:        []topology.Parent{{Ref: &object.Spec.ParentRefs[1], Gateway: gatewayName, Answer: &c.accepted}},
 				Problems:       c.problems,
 				Rejected:       c.rejected,
 			})
@@ -110,7 +110,7 @@ func TestRouteParentsAreBounded(t *testing.T) {
 	const most = 32
 	in := status.RouteInput{Node: &topology.Route{Object: &gwv1.HTTPRoute{}}}
 	for range most + 1 {
-		in.Parents = append(in.Parents, topology.Parent{Ref: &gwv1.ParentReference{}, Accepted: condition.RouteAccepted()})
+		in.Parents = append(in.Parents, topology.Parent{Ref: &gwv1.ParentReference{}})
 	}
 	if got := len(status.Route(in).Parents); got != most {
 		t.Errorf("%d parents, want %d", got, most)

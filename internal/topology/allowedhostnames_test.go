@@ -52,7 +52,7 @@ func (w *world) accepts(team string) (accepted bool) {
 	key := object.Key{Kind: kind.HTTPRoute, Name: object.Name{Namespace: "team-" + team, Name: team}}
 	w.engine.View(func(c *flow.Ctx) {
 		for _, p := range w.graph.Parents(c, key) {
-			accepted = p.Accepted.Status == metav1.ConditionTrue
+			accepted = p.Accepted().Status == metav1.ConditionTrue
 		}
 	})
 	return accepted

@@ -112,9 +112,9 @@ func (g *Graph) gatewayParent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReferen
 	switch {
 	case ours:
 		attached, accepted := g.attach(c, r, ref, "Gateway "+gateway.String(), all)
-		return Parent{Gateway: gateway, Accepted: accepted, attached: attached}, true
+		return newParent(gateway, accepted, attached), true
 	case g.missingGateway(c, gateway):
-		return Parent{Gateway: gateway, Accepted: condition.RouteNoGateway(g.missingParent(c, r, gateway))}, true
+		return newParent(gateway, condition.RouteNoGateway(g.missingParent(c, r, gateway)), nil), true
 	default:
 		return Parent{}, false
 	}
@@ -125,12 +125,12 @@ func (g *Graph) setParent(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, 
 	switch {
 	case ours && s.refused != "":
 		why := g.options.Reader(r.key.Namespace).Why(name.Namespace, s.refused)
-		return Parent{Gateway: s.gateway, Accepted: condition.RouteSetNotAttached(name.String(), why)}, true
+		return newParent(s.gateway, condition.RouteSetNotAttached(name.String(), why), nil), true
 	case ours:
 		attached, accepted := g.attach(c, r, ref, "ListenerSet "+name.String(), s.list)
-		return Parent{Gateway: s.gateway, Accepted: accepted, attached: attached}, true
+		return newParent(s.gateway, accepted, attached), true
 	case g.missingSet(c, name):
-		return Parent{Accepted: condition.RouteNoListenerSet(g.missing(c, object.Key{Kind: kind.ListenerSet, Name: name}, nil))}, true
+		return newParent(object.Name{}, condition.RouteNoListenerSet(g.missing(c, object.Key{Kind: kind.ListenerSet, Name: name}, nil)), nil), true
 	default:
 		return Parent{}, false
 	}

@@ -63,7 +63,7 @@ func sameKind(a, b gwv1.RouteGroupKind) bool {
 
 // Equal reports whether two nodes say the same of the same object.
 func (r *Route) Equal(o *Route) bool {
-	return r.Object == o.Object && r.Key == o.Key && r.ResolvedRefs == o.ResolvedRefs &&
+	return r.Object == o.Object && r.Key == o.Key && ptr.Equal(r.Unresolved, o.Unresolved) &&
 		slices.Equal(r.PolicyTargets, o.PolicyTargets) &&
 		slices.EqualFunc(r.Rules, o.Rules, func(a, b RouteRule) bool {
 			return slices.EqualFunc(a.Backends, b.Backends, BackendRef.Equal) &&
@@ -84,7 +84,7 @@ func (a *Attachment) Equal(o *Attachment) bool {
 
 func sameParents(a, b []Parent) bool {
 	return slices.EqualFunc(a, b, func(a, b Parent) bool {
-		return sameRef(a.Ref, b.Ref) && a.Gateway == b.Gateway && a.Accepted == b.Accepted &&
+		return sameRef(a.Ref, b.Ref) && a.Gateway == b.Gateway && ptr.Equal(a.Answer, b.Answer) &&
 			slices.EqualFunc(a.attached, b.attached, (*Attachment).Equal)
 	})
 }

@@ -279,7 +279,7 @@ func printListener(c *flow.Ctx, g *Graph, all flow.Table[ListenerKey, *Listener]
 
 func printRoute(c *flow.Ctx, g *Graph, key object.Key, r *Route) printedRoute {
 	var p printedRoute
-	if bad := conditions(r.ResolvedRefs); len(bad) > 0 {
+	if bad := conditions(r.ResolvedRefs()); len(bad) > 0 {
 		p.ResolvedRefs = bad[0]
 	}
 	parents := g.Parents(c, key)
@@ -292,8 +292,8 @@ func printRoute(c *flow.Ctx, g *Graph, key object.Key, r *Route) printedRoute {
 			}
 		}
 		accepted := "accepted"
-		if parent.Accepted != condition.RouteAccepted() {
-			accepted = printCondition(parent.Accepted)
+		if parent.Accepted() != condition.RouteAccepted() {
+			accepted = printCondition(parent.Accepted())
 		}
 		p.Parents = append(p.Parents, fmt.Sprintf("%s %s: %s", index, parent.Gateway, accepted))
 	}

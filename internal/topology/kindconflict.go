@@ -184,14 +184,14 @@ func (g *Graph) withoutHostConflicts(c *flow.Ctx, parents []Parent) []Parent {
 		if !copied {
 			parents, copied = slices.Clone(parents), true
 		}
-		parents[i].attached, parents[i].Accepted = left, accepted
+		parents[i].attached, parents[i].Answer = left, &accepted
 	}
 	return parents
 }
 
 func (g *Graph) withoutHostConflict(c *flow.Ctx, p *Parent) (left []*Attachment, accepted metav1.Condition, lost bool) {
 	if !slices.ContainsFunc(p.attached, func(a *Attachment) bool { return a.mixesKinds }) {
-		return p.attached, p.Accepted, false
+		return p.attached, p.Accepted(), false
 	}
 	var losses []string
 	for _, a := range p.attached {
@@ -204,12 +204,12 @@ func (g *Graph) withoutHostConflict(c *flow.Ctx, p *Parent) (left []*Attachment,
 	}
 	switch {
 	case len(losses) == 0:
-		return p.attached, p.Accepted, false
+		return p.attached, p.Accepted(), false
 	case len(left) == 0:
 		return nil, condition.RouteHostsTaken(losses), true
 	default:
 		in := condition.RouteAcceptedInPart(losses)
-		in.Message += strings.TrimPrefix(p.Accepted.Message, condition.RouteAccepted().Message) // its notes
+		in.Message += strings.TrimPrefix(p.Accepted().Message, condition.RouteAccepted().Message) // its notes
 		return left, in, true
 	}
 }

@@ -196,7 +196,7 @@ func (g *Graph) Waits(c *flow.Ctx, key object.Key) []object.Key {
 	refs := ParentRefs(o)
 	for i := range refs {
 		p, ok := g.parent(c, &candidate{key: key, hostnames: Hostnames(o)}, &refs[i])
-		if ok && p.Accepted.Reason == condition.ReasonWaiting {
+		if ok && p.Accepted().Reason == condition.ReasonWaiting {
 			of, name := ParentOf(key.Name, &refs[i])
 			r.waits = append(r.waits, object.Key{Kind: object.KindOf(string(gatewayGroup), string(of)), Name: name})
 		}

@@ -12,6 +12,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
@@ -282,12 +283,20 @@ type Route struct {
 	Object RouteObject
 	// Rules stand beside the rules of the spec, one for one.
 	Rules []RouteRule
-	// ResolvedRefs is the condition that all parents of the route share.
-	ResolvedRefs metav1.Condition
+	// Unresolved says which references can't be used; nil when all can.
+	Unresolved *metav1.Condition
 	// PolicyTargets are what the route refers to whose statuses, or whose policies'
 	// statuses, name the Gateways of the route: XBackends, and Services with policies.
 	// They are sorted, each once; nil for most routes.
 	PolicyTargets []object.Key
+}
+
+// ResolvedRefs is the condition that all parents of the route share.
+func (r *Route) ResolvedRefs() metav1.Condition {
+	if r.Unresolved != nil {
+		return *r.Unresolved
+	}
+	return condition.RouteResolvedRefs()
 }
 
 // RouteRule is what a rule's references resolve to.
@@ -310,11 +319,28 @@ type Parent struct {
 	Ref *gwv1.ParentReference
 	// Gateway is the one that the parentRef names, or that of the ListenerSet that it
 	// names; zero for a ListenerSet that doesn't exist.
-	Gateway  object.Name
-	Accepted metav1.Condition
+	Gateway object.Name
+	// Answer is what the parent says; nil when it accepts the route and notes nothing.
+	Answer *metav1.Condition
 
 	// attached are the listeners that accept the route by this parentRef.
 	attached []*Attachment
+}
+
+func newParent(gateway object.Name, accepted metav1.Condition, attached []*Attachment) Parent {
+	p := Parent{Gateway: gateway, attached: attached}
+	if accepted != condition.RouteAccepted() {
+		p.Answer = &accepted
+	}
+	return p
+}
+
+// Accepted says whether the parent accepts the route.
+func (p Parent) Accepted() metav1.Condition {
+	if p.Answer != nil {
+		return *p.Answer
+	}
+	return condition.RouteAccepted()
 }
 
 // Attached yields the listeners that accept the route by this parentRef.

@@ -46,11 +46,12 @@ func (g *Graph) answers(c *flow.Ctx, route object.Name, o RouteObject) bool {
 // route resolves a route's references.
 func (g *Graph) route(c *flow.Ctx, key object.Key, o RouteObject) *Route {
 	r := resolver{g: g, c: c, route: key}
-	node := &Route{Key: key, Object: o, ResolvedRefs: condition.RouteResolvedRefs(), Rules: r.rules(o)}
+	node := &Route{Key: key, Object: o, Rules: r.rules(o)}
 	slices.SortFunc(r.policyTargets, object.Key.Compare)
 	node.PolicyTargets = slices.Compact(r.policyTargets)
 	if len(r.problems) > 0 {
-		node.ResolvedRefs = condition.RouteNotResolved(r.problems)
+		unresolved := condition.RouteNotResolved(r.problems)
+		node.Unresolved = &unresolved
 	}
 	return node
 }

@@ -148,7 +148,7 @@ func (g *Graph) gatewayOfSet(c *flow.Ctx, k object.Key, yield func(object.Name))
 
 func (g *Graph) gatewaysOfRoute(c *flow.Ctx, k object.Key, yield func(object.Name)) {
 	for _, parent := range g.Parents(c, k) {
-		if parent.Accepted.Status == metav1.ConditionTrue {
+		if parent.Accepted().Status == metav1.ConditionTrue {
 			yield(parent.Gateway)
 		}
 	}

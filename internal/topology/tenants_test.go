@@ -68,9 +68,9 @@ func (w *world) eachCondition(yield func(of source.Object, c metav1.Condition)) 
 		}
 		for key, r := range flow.All(c, w.graph.Routes) {
 			route := r.Object.(source.Object)
-			all(route, r.ResolvedRefs)
+			all(route, r.ResolvedRefs())
 			for _, p := range w.graph.Parents(c, key) {
-				all(route, p.Accepted)
+				all(route, p.Accepted())
 			}
 		}
 		for name, list := range flow.All(c, w.graph.Ancestors) {

@@ -152,9 +152,8 @@ func routes(t *testing.T, text []byte) []*gwv1.HTTPRoute {
 // node resolves a route as the topology would.
 func node(route *gwv1.HTTPRoute) *topology.Route {
 	n := &topology.Route{
-		Key:          object.Key{Kind: kind.HTTPRoute, Name: object.Name{Namespace: route.Namespace, Name: route.Name}},
-		Object:       route,
-		ResolvedRefs: condition.RouteResolvedRefs(),
+		Key:    object.Key{Kind: kind.HTTPRoute, Name: object.Name{Namespace: route.Namespace, Name: route.Name}},
+		Object: route,
 	}
 	for i := range route.Spec.Rules {
 		var rule topology.RouteRule
