@@ -26,10 +26,7 @@ func ads() *corev3.ConfigSource {
 func connectionManager(l *ir.Listener, c *ir.Chain) (*anypb.Any, error) {
 	limit := limits(l.Client.Limits)
 	m := &hcmv3.HttpConnectionManager{
-		StatPrefix: l.Name,
-		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{
-			ConfigSource: ads(), RouteConfigName: c.Table,
-		}},
+		StatPrefix:  l.Name,
 		HttpFilters: httpFilters,
 
 		// We are the edge: the peer is the client, or a proxy that is trusted. Its
@@ -77,8 +74,12 @@ func connectionManager(l *ir.Listener, c *ir.Chain) (*anypb.Any, error) {
 		},
 		UpgradeConfigs: []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 	}
+	further := findRoutes(m, c)
+	if l.Hop != "" {
+		further = append(further, noteHop(l.Hop))
+	}
 	var err error
-	if m.EarlyHeaderMutationExtensions, err = onArrival(l.Client); err != nil {
+	if m.EarlyHeaderMutationExtensions, err = onArrival(l.Client, further...); err != nil {
 		return nil, err
 	}
 	tellClients(m, c.TLS)

@@ -50,15 +50,10 @@ var hopsOfMirror = []*mutationv3.HeaderMutation{noteHop(hops)}
 // the header of the request that they are about.
 var hopsOfCheck = []*corev3.HeaderValue{{Key: hopHeader, Value: hops}}
 
-// endLoops makes a connection manager count how often requests come by, and answer 508
-// to those that go round. The filter comes first among those that may answer.
+// endLoops makes a connection manager answer 508 to requests that go round. The filter comes first among those that may answer.
 func endLoops(m *hcmv3.HttpConnectionManager, l *ir.Listener) error {
 	if l.Hop == "" {
 		return nil
-	}
-	early, err := onArrival(l.Client, noteHop(l.Hop))
-	if err != nil {
-		return err
 	}
 	filter, err := pack(&faultv3.HTTPFault{
 		Abort: &faultv3.FaultAbort{
@@ -75,7 +70,6 @@ func endLoops(m *hcmv3.HttpConnectionManager, l *ir.Listener) error {
 	if err != nil {
 		return err
 	}
-	m.EarlyHeaderMutationExtensions = early
 	m.HttpFilters = slices.Insert(slices.Clone(m.HttpFilters), 1, &hcmv3.HttpFilter{
 		Name: loopFilter, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: filter},
 	})

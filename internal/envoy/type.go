@@ -23,6 +23,7 @@ const (
 	Secrets
 	Extensions
 	Listeners
+	Scopes
 	Routes
 	NumTypes
 )
@@ -51,6 +52,10 @@ var types = [NumTypes]struct {
 	Listeners: {
 		name: "listener", url: "type.googleapis.com/envoy.config.listener.v3.Listener",
 		message: func() proto.Message { return &listenerv3.Listener{} },
+	},
+	Scopes: {
+		name: "scope", url: "type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration",
+		message: func() proto.Message { return &routev3.ScopedRouteConfiguration{} },
 	},
 	Routes: {
 		name: "routes", url: "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",

@@ -52,6 +52,8 @@ type Chain struct {
 	// datagrams are forwarded.
 	Table   string   `json:"table,omitempty"`
 	Forward *Forward `json:"forward,omitempty"`
+	// Sharded says that the table is in several route configurations, by the requests' hosts.
+	Sharded bool `json:"sharded,omitempty"`
 }
 
 // Forward sends what comes to backends as it is.

@@ -6,6 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
@@ -17,10 +18,8 @@ func (p *Pipeline) concerned(c *flow.Ctx, k refusal) map[object.Key]bool {
 	out := map[object.Key]bool{}
 	switch k.Kind {
 	case status.RefHost:
-		for h := range flow.Select(c, p.hostsByBundle, bundleOf(ResourceKey{k.Gateway, k.Within}, k.Name)).All() {
-			if h.Domain != k.Name {
-				continue
-			}
+		at, _ := flow.Get(c, p.configurations, ResourceKey{k.Gateway, k.Within})
+		if h := (ir.HostKey{TableKey: at.table, Domain: k.Name}); at.has(h) {
 			for at := range flow.Select(c, p.attachedByHost, h).All() {
 				out[at.Route] = true
 			}

@@ -1,50 +1,176 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
-// partition decides in which route configurations the hosts of a route table live. It is
-// the only thing that does: configurations are put together by it, and a proxy's refusal
-// of a host leads back by it, so that nothing else may assume that all hosts of a table
-// share a configuration.
-type partition struct {
-	// names yields the names of all configurations of a table, whether or not they have
-	// hosts. No two tables of a Gateway share one.
-	names func(t ir.TableKey, yield func(string))
-	// of yields the names of those that a host lives in.
-	of func(h ir.HostKey, yield func(string))
-}
+// This file decides in which route configurations the hosts of a route table live: in one,
+// or, for a table of many routes, in one for each of its shards, see envoy.ShardOf. It is
+// the only place that does: configurations are put together by it, and a proxy's refusal of
+// a host leads back by it, so that nothing else may assume that all hosts of a table share a
+// configuration.
+//
+// A table becomes sharded when it has more than Options.ShardAbove routes, and whole again
+// when it has less than half as many: its listener changes each time, and drains.
 
-// wholeTables keeps each table in one configuration, which has the table's name.
-var wholeTables = partition{
-	names: func(t ir.TableKey, yield func(string)) { yield(t.Table()) },
-	of:    func(h ir.HostKey, yield func(string)) { yield(h.Table()) },
-}
-
-// bundleKey names a bundle of a route configuration's hosts.
+// bundleKey names a bundle of a route table's hosts. No bundle has hosts of two shards, or
+// some that live in one shard and some that live in all of them, so that a bundle is where it is
+// whether or not its table is sharded.
 type bundleKey struct {
-	ResourceKey // the configuration
-	number      uint8
+	table      ir.TableKey
+	everywhere bool // hosts with wildcards
+	number     uint8
 }
 
-func (k bundleKey) String() string { return fmt.Sprintf("%s#%d", k.ResourceKey, k.number) }
-
-// bundlesPerConfiguration is into how many bundles the hosts of a route configuration
-// fall: about the square root of the number of hosts in the largest tables, so
-// that neither the bundles of a table nor the hosts of a bundle are many.
-const bundlesPerConfiguration = 128
-
-// bundleOf returns the bundle of a route configuration that a domain is in.
-func bundleOf(configuration ResourceKey, domain string) bundleKey {
-	return bundleKey{configuration, uint8(xxhash.Sum64String(domain) % bundlesPerConfiguration)}
+func (k bundleKey) String() string {
+	if k.everywhere {
+		return fmt.Sprintf("%s#*%d", k.table, k.number)
+	}
+	return fmt.Sprintf("%s#%d", k.table, k.number)
 }
 
-// bundles yields the bundles that a host is in, one in each of its configurations.
-func (p partition) bundles(h ir.HostKey, yield func(bundleKey)) {
-	p.of(h, func(name string) { yield(bundleOf(ResourceKey{h.Gateway(), name}, h.Domain)) })
+func (k bundleKey) compare(o bundleKey) int {
+	if k.everywhere != o.everywhere {
+		if k.everywhere {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(k.number, o.number), k.table.Compare(o.table))
+}
+
+// bundlesPerShard is into how many bundles the hosts of a shard fall. All together are about as many as the
+// square root of the number of hosts in the largest tables, so that neither the bundles of
+// a table nor the hosts of a bundle are many.
+const bundlesPerShard = 2
+
+// bundleOf returns the bundle that a host is in.
+func bundleOf(h ir.HostKey) bundleKey {
+	hash := xxhash.Sum64String(h.Domain)
+	if strings.HasPrefix(h.Domain, "*") {
+		return bundleKey{h.TableKey, true, uint8(hash % (envoy.Shards * bundlesPerShard))}
+	}
+	return bundleKey{h.TableKey, false, envoy.ShardOf(h.Domain)*bundlesPerShard + uint8(hash%bundlesPerShard)}
+}
+
+// A piece is a set of a table's bundles.
+type piece struct {
+	table ir.TableKey
+	shard int16 // or one of the following
+}
+
+const (
+	wholeTable = -1 // all bundles
+	everyShard = -2 // those that are in all shards
+)
+
+func (k piece) String() string { return fmt.Sprintf("%s/%d", k.table, k.shard) }
+
+// pieces yields those that a bundle belongs to.
+func (k bundleKey) pieces(yield func(piece)) {
+	yield(piece{k.table, wholeTable})
+	if k.everywhere {
+		yield(piece{k.table, everyShard})
+	} else {
+		yield(piece{k.table, int16(k.number / bundlesPerShard)})
+	}
+}
+
+// configuration is a route configuration that a table needs.
+type configuration struct {
+	piece
+	front TableFront
+}
+
+// name is what Envoy calls it. No two tables of a Gateway share one.
+func (k piece) name() ResourceKey {
+	if k.shard == wholeTable {
+		return ResourceKey{k.table.Gateway(), k.table.Table()}
+	}
+	return ResourceKey{k.table.Gateway(), envoy.ShardName(k.table.Table(), uint8(k.shard))} //nolint:gosec // it is one
+}
+
+// has reports whether a host lives in a configuration.
+func (k piece) has(h ir.HostKey) bool {
+	in := false
+	bundleOf(h).pieces(func(of piece) { in = in || of == k || of.shard == everyShard && of.table == k.table })
+	return in
+}
+
+// declareShards declares which tables are sharded, and which configurations there are.
+func (p *Pipeline) declareShards() {
+	weights := flow.Fold("routes-of-tables", p.Hosts,
+		func(k ir.HostKey, _ *ir.Host, yield func(ir.TableKey)) { yield(k.TableKey) },
+		func(n int, _ ir.HostKey, h *ir.Host) int { return n + len(h.Rules) },
+		func(n int, _ ir.HostKey, h *ir.Host) int { return n - len(h.Rules) },
+		flow.Equal(flow.Same[int]))
+	p.Sharded = flow.Map("sharded-tables", weights,
+		func(c *flow.Ctx, k ir.TableKey, n int, emit func(ir.TableKey, struct{})) {
+			most := p.Options.ShardAbove
+			if _, was := flow.Get(c, p.wereSharded, k); was {
+				most /= 2
+			}
+			if p.Options.ShardAbove > 0 && n > most {
+				emit(k, struct{}{})
+			}
+		}, flow.Equal(flow.Same[struct{}]))
+	p.configurations = flow.Map("needed-route-configurations", p.RouteTables,
+		func(c *flow.Ctx, k ir.TableKey, at TableFront, emit func(ResourceKey, configuration)) {
+			whole := piece{k, wholeTable}
+			if _, sharded := flow.Get(c, p.Sharded, k); !sharded {
+				emit(whole.name(), configuration{whole, at})
+				return
+			}
+			for shard := range int16(envoy.Shards) {
+				one := piece{k, shard}
+				emit(one.name(), configuration{one, at})
+			}
+		}, flow.Equal(flow.Same[configuration]))
+	p.Scopes = flow.Map("scopes", p.configurations,
+		func(_ *flow.Ctx, k ResourceKey, v configuration, emit func(ResourceKey, *envoy.Resource)) {
+			if v.shard >= 0 {
+				emit(k, envoy.Scope(v.table.Table(), uint8(v.shard))) //nolint:gosec // it is one
+			}
+		}, flow.Equal(func(a, b *envoy.Resource) bool { return a.Equal(b) }))
+}
+
+// keepShards remembers which tables are sharded: they stay so longer than others would become it. It
+// lags one transaction behind: what is sharded in one is not asked for its number before the next.
+func (p *Pipeline) keepShards(tx *flow.Tx) {
+	for _, ch := range p.changedShards {
+		if ch.Has {
+			p.wereSharded.Set(tx, ch.Key, struct{}{})
+		} else {
+			p.wereSharded.Delete(tx, ch.Key)
+		}
+	}
+	p.changedShards = nil
+}
+
+// sharding returns a listener that knows which of its tables are sharded.
+func (p *Pipeline) sharding(c *flow.Ctx, l *ir.Listener) *ir.Listener {
+	out := l
+	for i, chain := range l.Chains {
+		if chain.Table == "" {
+			continue
+		}
+		if _, sharded := flow.Get(c, p.Sharded, ir.TableOf(l.Gateway, chain.Table)); !sharded {
+			continue
+		}
+		if out == l {
+			copied := *l
+			out, copied.Chains = &copied, slices.Clone(l.Chains)
+		}
+		out.Chains[i].Sharded = true
+	}
+	return out
 }

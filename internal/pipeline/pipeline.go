@@ -32,8 +32,6 @@ type Pipeline struct {
 	Options Options
 	Kinds   *kind.Table
 
-	partition partition
-
 	// What is not an object: the time, to the minute, and feedback.
 	clock    *flow.Input[struct{}, time.Time]
 	proxies  *flow.Input[object.Name, *answers]
@@ -51,6 +49,11 @@ type Pipeline struct {
 	lastAsked   askedVersions
 	// lastKeySets is askedVersions for key sets, see AskedKeySets.
 	lastKeySets uint64
+
+	// wereSharded are the tables that were sharded in the last transaction with batches, but for
+	// changedShards.
+	wereSharded   *flow.Input[ir.TableKey, struct{}]
+	changedShards []flow.Change[ir.TableKey, struct{}]
 
 	changedGateways []flow.Change[object.Name, *topology.Gateway] // since the last transaction with batches
 	pairs           pairs
@@ -73,6 +76,9 @@ type Pipeline struct {
 	fronts                            flow.Table[ir.TableKey, hostFront]
 	fallbacks                         *flow.Derived[ir.HostKey, bool]
 	Hosts                             *flow.Derived[ir.HostKey, *ir.Host]
+	// Sharded are the tables that are in several route configurations.
+	Sharded        *flow.Derived[ir.TableKey, struct{}]
+	configurations *flow.Derived[ResourceKey, configuration]
 	// FallbackHosts are the hosts that have an answer although no route serves them.
 	FallbackHosts *flow.Derived[ir.HostKey, *ir.Host]
 	hostParts     *flow.Derived[ir.HostKey, *hostPart]
@@ -101,6 +107,7 @@ type Pipeline struct {
 	Fleets *flow.Derived[object.Name, struct{}]
 	// Resources, per Gateway.
 	Listeners           *flow.Derived[ListenerAddress, *envoy.Resource]
+	Scopes              *flow.Derived[ResourceKey, *envoy.Resource]
 	RouteConfigurations *flow.Derived[ResourceKey, *envoy.Resource]
 	LimitFilters        *flow.Derived[ResourceKey, *envoy.Resource]
 	Members             *flow.Derived[BackendKey, Member]
@@ -131,7 +138,6 @@ type Pipeline struct {
 
 	// Orders that several tables read by.
 	attachedByHost *flow.Index[ir.HostKey, topology.AttachmentKey, *topology.Attachment]
-	hostsByBundle  *flow.Index[bundleKey, ir.HostKey, *hostPart]
 	hostsByBackend *flow.Index[BackendKey, ir.HostKey, *ir.Host]
 	packed         *flow.Index[policyAt, packing, struct{}]
 	rejectedBy     *flow.Index[object.Name, refusal, status.Rejection] // by Gateway
@@ -147,16 +153,15 @@ type ResourceKey struct {
 func (k ResourceKey) String() string { return k.Gateway.String() + "/" + k.Name }
 
 // New declares the tables.
-func New(opts Options) *Pipeline { return newPipeline(opts, wholeTables) }
-
-func newPipeline(opts Options, hosts partition) *Pipeline {
+func New(opts Options) *Pipeline {
 	e := flow.New()
 	p := &Pipeline{
 		Engine: e, Options: opts, Kinds: cmp.Or(opts.Kinds, kind.All),
-		partition: hosts, refusals: map[object.Name]map[refusal]bool{}, marksSaid: map[object.Name]map[uint64]lacking{},
+		refusals: map[object.Name]map[refusal]bool{}, marksSaid: map[object.Name]map[uint64]lacking{},
 		pairs: pairs{last: map[object.Name]*topology.Certificate{}, until: map[object.Name]time.Time{}},
 	}
 	p.clock = flow.NewInput[struct{}, time.Time](e, "clock")
+	p.wereSharded = flow.NewInput[ir.TableKey, struct{}](e, "were-sharded", flow.Equal(flow.Same[struct{}]))
 	p.proxies = flow.NewInput[object.Name, *answers](e, "proxies")
 	p.rejected = flow.NewInput[refusal, status.Rejection](e, "refusals", flow.Equal(flow.Same[status.Rejection]))
 	p.rejectedBy = flow.NewIndex(p.rejected, func(k refusal, _ status.Rejection, yield func(object.Name)) { yield(k.Gateway) }, refusal.compare)
@@ -197,6 +202,8 @@ func newPipeline(opts Options, hosts partition) *Pipeline {
 	flow.Watch(p.Graph.Certificates)
 	flow.Watch(p.Fleets)
 	flow.Watch(p.Listeners)
+	flow.Watch(p.Sharded)
+	flow.Watch(p.Scopes)
 	flow.Watch(p.RouteConfigurations)
 	flow.Watch(p.LimitFilters)
 	flow.Watch(p.Members)
@@ -242,6 +249,7 @@ type askedVersions struct{ secrets, configMaps uint64 }
 // Take takes in batches from sources.
 func (p *Pipeline) Take(tx *flow.Tx, batches []source.Batch) {
 	p.keep(tx)
+	p.keepShards(tx)
 	p.keepCertificates(tx)
 	for _, b := range batches {
 		b = p.gate.take(b)

@@ -16,6 +16,7 @@ import (
 func (p *Pipeline) Updates(c *flow.Commit) []xds.Update {
 	p.changedGateways = append(p.changedGateways, flow.Changes[object.Name, *topology.Gateway](c, p.Graph.Gateways)...)
 	p.pairs.changed = append(p.pairs.changed, flow.Changes[object.Name, *topology.Certificate](c, p.Graph.Certificates)...)
+	p.changedShards = append(p.changedShards, flow.Changes(c, p.Sharded)...)
 	byGateway := map[object.Name]*xds.Update{}
 	at := func(gateway object.Name) *xds.Update {
 		u := byGateway[gateway]
@@ -49,6 +50,9 @@ func (p *Pipeline) Updates(c *flow.Commit) []xds.Update {
 		change(ch.Key.Gateway, ch.Old, ch.New)
 	}
 	for _, ch := range flow.Changes(c, p.Listeners) {
+		change(ch.Key.Gateway, ch.Old, ch.New)
+	}
+	for _, ch := range flow.Changes(c, p.Scopes) {
 		change(ch.Key.Gateway, ch.Old, ch.New)
 	}
 	for _, ch := range flow.Changes(c, p.RouteConfigurations) {

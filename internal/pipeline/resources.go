@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
@@ -50,10 +51,10 @@ func (p *Pipeline) declareResources() {
 	p.hostParts = flow.Map("virtual-hosts", p.Hosts, marshal)
 	p.fallbackParts = flow.Map("fallback-virtual-hosts", p.FallbackHosts, marshal)
 
-	p.hostsByBundle = flow.NewIndex(p.hostParts,
-		func(k ir.HostKey, _ *hostPart, yield func(bundleKey)) { p.partition.bundles(k, yield) }, ir.HostKey.Compare)
-	p.hostsByBundle.Also(p.fallbackParts)
-	bundles := flow.Group("host-bundles", p.hostsByBundle,
+	hostsByBundle := flow.NewIndex(p.hostParts,
+		func(k ir.HostKey, _ *hostPart, yield func(bundleKey)) { yield(bundleOf(k)) }, ir.HostKey.Compare)
+	hostsByBundle.Also(p.fallbackParts)
+	bundles := flow.Group("host-bundles", hostsByBundle,
 		func(_ *flow.Ctx, _ bundleKey, members flow.Members[ir.HostKey, *hostPart]) (*envoy.Bundle, bool) {
 			parts := make([]*envoy.Part, 0, members.Len())
 			for _, h := range members.All() {
@@ -61,31 +62,34 @@ func (p *Pipeline) declareResources() {
 			}
 			return envoy.NewBundle(parts), true
 		})
-	byConfiguration := flow.NewIndex(bundles,
-		func(k bundleKey, _ *envoy.Bundle, yield func(ResourceKey)) { yield(k.ResourceKey) },
-		func(a, b bundleKey) int {
-			return cmp.Or(a.Gateway.Compare(b.Gateway), cmp.Compare(a.Name, b.Name), cmp.Compare(a.number, b.number))
-		})
-	p.RouteConfigurations = carry(p, "route-configurations", flow.Map("plain-route-configurations", p.RouteTables,
-		func(c *flow.Ctx, k ir.TableKey, at TableFront, emit func(ResourceKey, *envoy.Resource)) {
-			p.partition.names(k, func(name string) {
-				key := ResourceKey{k.Gateway(), name}
-				members := flow.Select(c, byConfiguration, key)
-				all := make([]*envoy.Bundle, 0, members.Len())
+	byPiece := flow.NewIndex(bundles,
+		func(k bundleKey, _ *envoy.Bundle, yield func(piece)) { k.pieces(yield) }, bundleKey.compare)
+	p.declareShards()
+	p.RouteConfigurations = carry(p, "route-configurations", flow.Map("plain-route-configurations", p.configurations,
+		func(c *flow.Ctx, k ResourceKey, v configuration, emit func(ResourceKey, *envoy.Resource)) {
+			var all []*envoy.Bundle
+			add := func(of piece) {
+				members := flow.Select(c, byPiece, of)
+				all = slices.Grow(all, members.Len())
 				for _, b := range members.All() {
 					all = append(all, b)
 				}
-				// Filters that can't be expressed close the configuration.
-				configuration, _ := envoy.BundledRouteTable(name, at.filters, all)
-				emit(key, configuration)
-			})
+			}
+			if v.shard >= 0 {
+				add(piece{v.table, everyShard})
+			}
+			add(v.piece)
+			// Filters that can't be expressed close the configuration.
+			r, _ := envoy.BundledRouteTable(k.Name, v.front.filters, all)
+			emit(k, r)
 		}))
 
 	p.declareLimitFilters()
 
 	p.Listeners = flow.Map("listener-resources", p.Ports,
-		func(_ *flow.Ctx, k PortKey, v *Port, emit func(ListenerAddress, *envoy.Resource)) {
-			for _, l := range []*ir.Listener{v.Listener, translate.QUIC(v.Listener)} {
+		func(c *flow.Ctx, k PortKey, v *Port, emit func(ListenerAddress, *envoy.Resource)) {
+			listener := p.sharding(c, v.Listener)
+			for _, l := range []*ir.Listener{listener, translate.QUIC(listener)} {
 				if l == nil {
 					continue
 				}

@@ -105,11 +105,11 @@ func resourceTypes() []resourceType {
 		envoy.Secrets: {
 			name: envoy.Secrets.String(), url: envoy.Secrets.URL(),
 			clientNames:  true, // by the server name that a client asks for
-			removalOrder: 4,
+			removalOrder: 5,
 		},
 		envoy.Extensions: {
 			name: envoy.Extensions.String(), url: envoy.Extensions.URL(),
-			removalOrder: 5,
+			removalOrder: 6,
 			empty:        envoy.EmptyLimits,
 		},
 		envoy.Listeners: {
@@ -124,11 +124,19 @@ func resourceTypes() []resourceType {
 			removedAtOnce: true,
 			passing:       isBindError,
 		},
+		envoy.Scopes: {
+			name: envoy.Scopes.String(), url: envoy.Scopes.URL(),
+			hasWildcard:  true,
+			usedBy:       new(envoy.Listeners), // whose connections drain with the scopes as they were
+			shared:       true,
+			atFault:      "Error adding/updating scoped route(s) ",
+			removalOrder: 3, // before the routes that they lead to
+		},
 		envoy.Routes: {
 			name: envoy.Routes.String(), url: envoy.Routes.URL(),
 			refers:       true,
 			usedBy:       new(envoy.Listeners), // whose connections drain with the routes as they were
-			removalOrder: 3,
+			removalOrder: 4,
 			empty:        envoy.EmptyRoutes,
 			substitute:   unavailable,
 		},
