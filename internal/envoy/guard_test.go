@@ -22,44 +22,70 @@ func TestGuardOfHost(t *testing.T) {
 	}
 	keys := &ir.Access{Authenticated: true, Keys: []ir.APIKeys{{Name: "robots"}}}
 	nobody := &ir.Access{Conditions: []ir.AccessCondition{{Name: "nobody", Never: true}}}
-	exempt := func() Guard {
-		h := &ir.Host{Domain: "a.example", Around: &ir.Filters{Access: keys}, Rules: []*ir.Rule{rule("/a", &ir.Access{}), rule("/", nil)}}
-		part, errs := HostPart(h)
+	within := func(outer *ir.Access, rules ...*ir.Rule) Guard {
+		t.Helper()
+		part, errs := HostPart(&ir.Host{Domain: "a.example", Around: &ir.Filters{Access: outer}, Rules: rules})
 		if len(errs) > 0 {
 			t.Fatal(errs)
 		}
 		return part.Guard
 	}
+	around := func(who *ir.Access) Guard {
+		t.Helper()
+		table, err := BundledRouteTable("t", &ir.Filters{Access: who}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return table.Guard()
+	}
 	a, b, all := rule("/a", nil), rule("/b", nil), rule("/", nil)
 	guarded := func(r *ir.Rule, who *ir.Access) *ir.Rule { return rule(r.Match.Path.Value, who) }
+	exempt := within(keys, rule("/a", &ir.Access{}), all)
+	own := within(keys, guarded(a, nobody), all)
 	if g := guard(a, all); g != nil {
 		t.Errorf("a host that everybody may use has the guard %v", g)
 	}
 	for name, c := range map[string]struct {
 		before, now Guard
+		around      Guard // of the table that the new one is in
 		kept        bool
 	}{
-		"nobody is to be stopped any more":                   {guard(guarded(a, keys), all), guard(a, all), true},
-		"a guard is new":                                     {guard(a, all), guard(guarded(a, keys), all), false},
-		"a route is no longer exempt from what is around it": {exempt(), guard(a, all), false},
-		"a route is exempt from what is around it":           {guard(a, all), exempt(), false},
-		"a route is exempt as before":                        {exempt(), exempt(), true},
-		"there was nothing":                                  {nil, guard(guarded(a, keys)), false},
-		"another route changes":                              {guard(guarded(a, keys), b, all), guard(guarded(a, keys), rule("/c", nil), all), true},
-		"an open route is new, and the first":                {guard(guarded(a, keys), all), guard(b, guarded(a, keys), all), true},
-		"an open route goes":                                 {guard(guarded(a, keys), b), guard(guarded(a, keys)), true},
-		"an open route goes, and another takes it":           {guard(a, guarded(all, keys)), guard(guarded(all, keys)), false},
-		"another guard":                                      {guard(guarded(a, keys), all), guard(guarded(a, nobody), all), false},
-		"one more guarded route":                             {guard(guarded(a, keys), all), guard(guarded(a, keys), guarded(all, nobody)), false},
-		"a guard moves to another route":                     {guard(guarded(a, keys), b), guard(a, guarded(b, keys)), false},
-		"guards change places":                               {guard(guarded(a, keys), guarded(b, nobody)), guard(guarded(a, nobody), guarded(b, keys)), false},
-		"a guarded route comes before an open one":           {guard(all, guarded(a, keys)), guard(guarded(a, keys), all), false},
-		"an open route comes before a guarded one":           {guard(guarded(a, keys), all), guard(all, guarded(a, keys)), true},
-		"a guarded route is new, and the last":               {guard(guarded(a, keys), b), guard(guarded(a, keys), b, guarded(rule("/c", nil), nobody)), true},
-		"a guarded route is new, and the first":              {guard(guarded(a, keys), b), guard(guarded(rule("/c", nil), nobody), guarded(a, keys), b), false},
-		"one guard everywhere, in another order":             {guard(guarded(a, keys), guarded(b, keys)), guard(guarded(b, keys), guarded(a, keys)), true},
+		"nobody is to be stopped any more":                      {guard(guarded(a, keys), all), guard(a, all), nil, true},
+		"a guard is new":                                        {guard(a, all), guard(guarded(a, keys), all), nil, false},
+		"a route is no longer exempt from what is around it":    {exempt, guard(a, all), around(keys), false},
+		"a route is exempt from what is around it":              {guard(a, all), exempt, around(keys), false},
+		"a route is exempt as before":                           {exempt, exempt, around(keys), true},
+		"there was nothing":                                     {nil, guard(guarded(a, keys)), nil, false},
+		"another route changes":                                 {guard(guarded(a, keys), b, all), guard(guarded(a, keys), rule("/c", nil), all), nil, true},
+		"an open route is new, and the first":                   {guard(guarded(a, keys), all), guard(b, guarded(a, keys), all), nil, true},
+		"an open route goes":                                    {guard(guarded(a, keys), b), guard(guarded(a, keys)), nil, true},
+		"an open route goes, and another takes it":              {guard(a, guarded(all, keys)), guard(guarded(all, keys)), nil, false},
+		"another guard":                                         {guard(guarded(a, keys), all), guard(guarded(a, nobody), all), nil, false},
+		"one more guarded route":                                {guard(guarded(a, keys), all), guard(guarded(a, keys), guarded(all, nobody)), nil, false},
+		"a guard moves to another route":                        {guard(guarded(a, keys), b), guard(a, guarded(b, keys)), nil, false},
+		"guards change places":                                  {guard(guarded(a, keys), guarded(b, nobody)), guard(guarded(a, nobody), guarded(b, keys)), nil, false},
+		"a guarded route comes before an open one":              {guard(all, guarded(a, keys)), guard(guarded(a, keys), all), nil, false},
+		"an open route comes before a guarded one":              {guard(guarded(a, keys), all), guard(all, guarded(a, keys)), nil, true},
+		"a guarded route is new, and the last":                  {guard(guarded(a, keys), b), guard(guarded(a, keys), b, guarded(rule("/c", nil), nobody)), nil, true},
+		"a guarded route is new, and the first":                 {guard(guarded(a, keys), b), guard(guarded(rule("/c", nil), nobody), guarded(a, keys), b), nil, false},
+		"one guard everywhere, in another order":                {guard(guarded(a, keys), guarded(b, keys)), guard(guarded(b, keys), guarded(a, keys)), nil, true},
+		"a route was exempt from what no longer is around it":   {exempt, guard(a, all), nil, true},
+		"a route has no longer a guard in place of the table's": {own, guard(a, all), around(keys), false},
+		"nor does the new table have one":                       {own, guard(a, all), nil, true},
+		"the table's guard is new, in place of a route's":       {guard(guarded(a, nobody), all), guard(a, all), around(keys), false},
+		"a route's guard stays, in place of the table's":        {own, own, around(keys), true},
+		"the table's guard is all that there is":                {guard(a, all), guard(a, all), around(keys), true},
+		"a rule is broken":                                      {guard(a, all), guard(Closed(a), all), nil, false},
+		"a guarded rule is broken":                              {guard(guarded(a, keys), all), guard(Closed(a), all), nil, false},
+		"a new rule is broken":                                  {guard(all), guard(Closed(a), all), nil, false},
+		"a new rule is broken, behind all others":               {guard(guarded(a, keys), all), guard(guarded(a, keys), all, Closed(b)), nil, true},
+		"a rule is broken as before":                            {guard(Closed(a), all), guard(Closed(a), all), nil, true},
+		"another rule is edited beside one that is broken":      {guard(Closed(a), all), guard(Closed(a), b, all), nil, true},
+		"a rule is mended":                                      {guard(Closed(a), all), guard(a, all), nil, true},
+		"a rule is mended in a table that has a guard":          {guard(Closed(a), all), guard(a, all), around(keys), true},
+		"a rule is mended and guarded":                          {guard(Closed(a), all), guard(guarded(a, keys), all), nil, true},
 	} {
-		if got := c.now.KeptBy(c.before); got != c.kept {
+		if got := c.now.KeptBy(c.before, c.around); got != c.kept {
 			t.Errorf("%s: kept %t, want %t", name, got, c.kept)
 		}
 	}
