@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -9,6 +10,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
 // Guard says who may pass by a piece of configuration: for each of its routes, in their order,
@@ -95,6 +98,17 @@ func guardedBy(settings ...map[string]*anypb.Any) uint64 {
 func guardOf(settings map[string]*anypb.Any) Guard {
 	if by := guardedBy(settings); by != 0 {
 		return Guard{{By: by}}
+	}
+	return nil
+}
+
+// guardOfClients returns the guard of a listener whose clients need certificates. A Gateway says for
+// a port which ones, so all chains have the same.
+func guardOfClients(l *ir.Listener) Guard {
+	for i := range l.Chains {
+		if t := l.Chains[i].TLS; t != nil && t.Clients != nil {
+			return Guard{{By: xxhash.Sum64String(fmt.Sprint(SecretName(t.Clients.Authorities), t.Clients.Fallback))}}
+		}
 	}
 	return nil
 }

@@ -90,3 +90,38 @@ func TestGuardOfHost(t *testing.T) {
 		}
 	}
 }
+
+// A version of a listener may stand in for another one where that asks its clients for the same
+// certificates, or for none.
+func TestGuardOfListener(t *testing.T) {
+	guard := func(c *ir.Clients) Guard {
+		t.Helper()
+		r, errs := Listener("tls-443", &ir.Listener{
+			Name: "tls-443", TLS: true, Port: 443, BindPort: 443, Addresses: []string{"127.0.0.1"},
+			Chains: []ir.Chain{{Table: "t", TLS: &ir.TLS{Certificates: []ir.SecretKey{ir.NamedSecret("own")}, Clients: c}}},
+		})
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		return r.Guard()
+	}
+	ours, theirs := ir.NamedSecret("ours"), ir.NamedSecret("theirs")
+	none, some, other := guard(nil), guard(&ir.Clients{Authorities: ours}), guard(&ir.Clients{Authorities: theirs})
+	fallback := guard(&ir.Clients{Authorities: ours, Fallback: true})
+	for name, c := range map[string]struct {
+		before, now Guard
+		kept        bool
+	}{
+		"as before":                 {some, some, true},
+		"none are asked for":        {none, none, true},
+		"they are asked for":        {none, some, false},
+		"no longer":                 {some, none, true},
+		"by another authority":      {other, some, false},
+		"they are no longer needed": {some, fallback, false},
+		"they are needed":           {fallback, some, false},
+	} {
+		if got := c.now.KeptBy(c.before, nil); got != c.kept {
+			t.Errorf("%s: kept %t, want %t", name, got, c.kept)
+		}
+	}
+}

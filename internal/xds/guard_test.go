@@ -108,3 +108,23 @@ func TestRefusedGuardThatMoves(t *testing.T) {
 	h.state("x refused again", rejects("routes/t/x old"))
 	p.quiet()
 }
+
+// A listener that asks for other certificates of clients is not served as it was before.
+func TestRefusedGuardOfAListener(t *testing.T) {
+	h := start(t)
+	h.apply(listener("l", "1"), listener("m", "1").Guarded(guardBy("a")))
+	p := h.connect()
+	p.subscribe(envoy.Listeners)
+	p.expect("listener +l=1 +m=1")
+	h.apply(listener("l", "bad").Guarded(guardBy("a")), listener("m", "bad").Guarded(guardBy("a")))
+	p.expect("listener +l=bad +m=bad ! Error adding/updating listener(s) l: no\nm: no", "listener +m=1 -l")
+	h.state("both refused", rejects("listener/l", "listener/m old"))
+	late := h.connect()
+	late.subscribe(envoy.Listeners)
+	late.expect("listener +m=1")
+	late.quiet()
+	h.apply(listener("l", "2").Guarded(guardBy("a")), listener("m", "2"))
+	p.expect("listener +l=2 +m=2")
+	late.expect("listener +l=2 +m=2")
+	h.state("healed", rejects())
+}

@@ -3,10 +3,12 @@ package xds
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -150,4 +152,26 @@ func TestEnvoyRefusesGuards(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A listener that Envoy refuses is closed where it asks for other certificates of clients than before.
+func TestEnvoyRefusesGuardedListeners(t *testing.T) {
+	w := realWorld(t)
+	all, _ := w.config(1)
+	w.apply(all...)
+	w.serves("h000", "/1")
+	twice := func(l *listenerv3.Listener) { l.FilterChains = append(l.FilterChains, l.FilterChains[0]) }
+	bad := changedResource(t, w.httpListener("http", w.port), &listenerv3.Listener{}, twice)
+	w.apply(bad)
+	w.state("refused", rejects("listener/http old"))
+	w.serves("h000", "/1")
+	w.apply(w.httpListener("http", w.port))
+	w.state("healed", rejects())
+	w.apply(bad.Guarded(guardBy("a")))
+	w.state("refused and closed", rejects("listener/http"))
+	w.settled()
+	w.client.CloseIdleConnections()
+	waitFor(t, "nobody listens", func() bool { return strings.Contains(w.get("h000"), "connection refused") })
+	w.apply(w.httpListener("http", w.port).Guarded(guardBy("a")))
+	w.serves("h000", "/1")
 }
