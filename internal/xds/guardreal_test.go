@@ -2,6 +2,7 @@ package xds
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -174,4 +175,14 @@ func TestEnvoyRefusesGuardedListeners(t *testing.T) {
 	waitFor(t, "nobody listens", func() bool { return strings.Contains(w.get("h000"), "connection refused") })
 	w.apply(w.httpListener("http", w.port).Guarded(guardBy("a")))
 	w.serves("h000", "/1")
+
+	// So is one that can't have its address, until it can.
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, taken, err)
+	port := uint16(taken.Addr().(*net.TCPAddr).Port)
+	w.apply(w.httpListener("http", port).Guarded(guardBy("b")))
+	w.client.CloseIdleConnections()
+	waitFor(t, "nobody listens", func() bool { return strings.Contains(w.get("h000"), "connection refused") })
+	must(t, taken, taken.Close())
+	waitFor(t, "it serves", func() bool { return w.getAt(port, "h000") == "/1" })
 }
