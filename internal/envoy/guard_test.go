@@ -1,7 +1,10 @@
 package envoy
 
 import (
+	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
@@ -89,6 +92,47 @@ func TestGuardOfHost(t *testing.T) {
 			t.Errorf("%s: kept %t, want %t", name, got, c.kept)
 		}
 	}
+}
+
+// Whatever a request matches, and whichever guards let it pass: one that passes by a version that
+// may stand in passes by the other one too, where that has a route for it. And a version may stand
+// in if that is so.
+func TestGuardLetsPassNoMore(t *testing.T) {
+	guard := rapid.Custom(func(t *rapid.T) (g Guard) {
+		for _, match := range rapid.Permutation([]uint64{11, 12, 13}).Draw(t, "order")[:rapid.IntRange(1, 3).Draw(t, "routes")] {
+			g = append(g, GuardedRoute{Match: match, By: rapid.SampledFrom([]uint64{0, closed, 5, 6}).Draw(t, "by")})
+		}
+		return g
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		before, now := guard.Draw(t, "before"), guard.Draw(t, "now")
+		around := rapid.SampledFrom([]Guard{nil, {{By: 5}}, {{By: 7}}}).Draw(t, "around")
+		more := false
+		for request := range 1 << 3 { // which matches it has
+			for pass := range 1 << 3 { // which of 5, 6 and 7 let it pass
+				passes := func(g Guard) (passes, found bool) {
+					i := slices.IndexFunc(g, func(r GuardedRoute) bool { return request&(1<<(r.Match-11)) != 0 })
+					if i < 0 {
+						return false, false
+					}
+					by := g[i].By
+					if by == 0 && around != nil {
+						by = around[0].By
+					}
+					return by == 0 || by != closed && pass&(1<<(by-5)) != 0, true
+				}
+				old, _ := passes(before)
+				if is, found := passes(now); old && found && !is {
+					more = true
+				}
+			}
+		}
+		if kept := now.KeptBy(before, around); kept && more {
+			t.Fatal("requests pass")
+		} else if !kept && !more && !slices.ContainsFunc(slices.Concat(before, now), func(r GuardedRoute) bool { return around != nil && r.By == around[0].By }) {
+			t.Fatal("it may stand in") // but what is said around a host is not compared with what it says itself
+		}
+	})
 }
 
 // A version of a listener may stand in for another one where that asks its clients for the same
