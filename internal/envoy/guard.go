@@ -1,13 +1,17 @@
 package envoy
 
 import (
+	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
 // Guard says who may pass by a piece of configuration: for each of its routes, in their order,
@@ -17,16 +21,23 @@ type Guard []GuardedRoute
 // GuardedRoute is a route of a Guard. What is everything has the zero Match.
 type GuardedRoute struct {
 	Match uint64 // of which requests, a hash
-	By    uint64 // of what the filters are told; zero for nothing
-	Opens bool   // some of what is around it is switched off for it
+	By    uint64 // of what the filters are told; zero for nothing, so that those around decide
 }
 
+// closed is the By of a route that answers in place of what it can't do. Nobody passes by it.
+const closed = 1
+
 // KeptBy reports whether a version from before may stand in: no request passes by it that this
-// one is there to stop. Each request is looked at that the one version may answer by its route i
-// and the other by its route j. It is none that an earlier route of either has the match of.
-func (g Guard) KeptBy(before Guard) bool {
+// one is there to stop. What is said around this one, and not by it, is in around. Each request
+// is looked at that the one version may answer by its route i and the other by its route j. It is
+// none that an earlier route of either has the match of.
+func (g Guard) KeptBy(before, around Guard) bool {
+	// What a route says replaces what is said around it.
+	opens := func(by, old uint64) bool {
+		return old != by && old != closed && (by != 0 || len(around) > 0)
+	}
 	if len(g) == 0 {
-		return !slices.ContainsFunc(before, func(b GuardedRoute) bool { return b.Opens })
+		return !slices.ContainsFunc(before, func(b GuardedRoute) bool { return opens(0, b.By) })
 	}
 	now, then := g.first(), before.first()
 	for i, n := range g {
@@ -38,7 +49,7 @@ func (g Guard) KeptBy(before Guard) bool {
 			if k, ok := now[b.Match]; ok && k < i {
 				continue
 			}
-			if b.By != n.By && (n.By != 0 || b.Opens) {
+			if opens(n.By, b.By) {
 				return false
 			}
 		}
@@ -61,15 +72,13 @@ func guardsBy(filter string) bool {
 }
 
 // guardedBy identifies what those filters are told by these settings together; zero for nothing.
-// It opens where one of them is switched off.
-func guardedBy(settings ...map[string]*anypb.Any) (by uint64, opens bool) {
+func guardedBy(settings ...map[string]*anypb.Any) uint64 {
 	var d *xxhash.Digest // most settings say nothing
 	for _, s := range settings {
 		for _, name := range slices.Sorted(maps.Keys(s)) {
 			if !guardsBy(name) {
 				continue
 			}
-			opens = opens || s[name].MessageIs(&routev3.FilterConfig{})
 			if d == nil {
 				d = xxhash.New()
 			}
@@ -80,15 +89,26 @@ func guardedBy(settings ...map[string]*anypb.Any) (by uint64, opens bool) {
 		}
 	}
 	if d == nil {
-		return 0, false
+		return 0
 	}
-	return d.Sum64(), opens
+	return d.Sum64()
 }
 
 // guardOf returns the guard of settings for everything.
 func guardOf(settings map[string]*anypb.Any) Guard {
-	if by, opens := guardedBy(settings); by != 0 {
-		return Guard{{By: by, Opens: opens}}
+	if by := guardedBy(settings); by != 0 {
+		return Guard{{By: by}}
+	}
+	return nil
+}
+
+// guardOfClients returns the guard of a listener whose clients need certificates. A Gateway says for
+// a port which ones, so all chains have the same.
+func guardOfClients(l *ir.Listener) Guard {
+	for i := range l.Chains {
+		if t := l.Chains[i].TLS; t != nil && t.Clients != nil {
+			return Guard{{By: xxhash.Sum64String(fmt.Sprint(SecretName(t.Clients.Authorities), t.Clients.Fallback))}}
+		}
 	}
 	return nil
 }
@@ -97,16 +117,19 @@ func guardOf(settings map[string]*anypb.Any) Guard {
 func guardOfHost(vh *routev3.VirtualHost) Guard {
 	out := make(Guard, len(vh.GetRoutes()))
 	// Once for all routes: there may be thousands of keys.
-	inherited, opens := guardedBy(vh.GetTypedPerFilterConfig())
-	guarded := inherited != 0
+	inherited := guardedBy(vh.GetTypedPerFilterConfig())
+	guarded := false
 	for i, r := range vh.GetRoutes() {
+		if r.GetDirectResponse().GetStatus() >= http.StatusInternalServerError {
+			out[i].By, guarded = closed, true
+			continue
+		}
 		settings := []map[string]*anypb.Any{r.GetTypedPerFilterConfig()}
 		for _, c := range r.GetRoute().GetWeightedClusters().GetClusters() {
 			settings = append(settings, c.GetTypedPerFilterConfig())
 		}
-		own, ownOpens := guardedBy(settings...)
-		out[i].By, out[i].Opens = inherited*31+own, opens || ownOpens
-		guarded = guarded || own != 0
+		out[i].By = inherited*31 + guardedBy(settings...)
+		guarded = guarded || out[i].By != 0
 	}
 	if !guarded {
 		return nil // and no match need be looked at

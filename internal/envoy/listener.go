@@ -72,7 +72,11 @@ func Listener(name string, l *ir.Listener) (*Resource, []error) {
 	if len(m.FilterChains) == 0 {
 		return nil, append(errs, fmt.Errorf("listener %s: nothing to serve", l.Name))
 	}
-	return sent(m, errs)
+	r, errs := sent(m, errs)
+	if by := guardOfClients(l); r != nil && by != nil {
+		r = r.Guarded(by)
+	}
+	return r, errs
 }
 
 // sent marshals a listener that is ready.

@@ -169,7 +169,7 @@ func TestEnvoyLimitsWhenNobodyFoundOut(t *testing.T) {
 // Envoy is not left out without a word.
 func TestLimitsWhenGuardNobody(t *testing.T) {
 	host := func(when string) *Part {
-		h := rulesOn("a.example", &ir.Rule{Match: prefix("/"), Filters: ir.Filters{RateLimits: countedWhen(limited{limitNamed("a", 1), when})}})[0]
+		h := rulesOn("a.example", &ir.Rule{Match: prefix("/"), Status: 404, Filters: ir.Filters{RateLimits: countedWhen(limited{limitNamed("a", 1), when})}})[0]
 		p, errs := HostPart(h)
 		if len(errs) > 0 {
 			t.Fatal(errs)

@@ -111,13 +111,16 @@ func NewResource(t Type, name string, body []byte) *Resource {
 	return &Resource{Type: t, Name: name, Version: Sum(body).String(), head: body}
 }
 
-// Guarded returns a resource with parts whose head says who may pass.
+// Guarded returns a resource that says, before its parts if it has any, who may pass.
 func (r *Resource) Guarded(by Guard) *Resource {
 	if slices.Equal(r.Guard(), by) {
 		return r
 	}
 	out := *r
-	out.composite = &composite{bundles: r.bundles, guard: by}
+	out.composite = &composite{guard: by}
+	if r.composite != nil {
+		out.bundles = r.bundles
+	}
 	return &out
 }
 

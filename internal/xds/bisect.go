@@ -1,9 +1,7 @@
 package xds
 
 import (
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
@@ -20,7 +18,8 @@ import (
 // The last good version does not stand in for a host that says otherwise who may pass, once it
 // is found to be at fault, nor do those of all hosts for a table that does: these answer 500.
 // What is created, changed or broken there is to stop requests, which the last version may
-// let pass.
+// let pass. Until one is found it stands in for all suspects, since it was in force, unless its own
+// table was another one around it, see mixes.
 //
 // It is a state machine without I/O: refused, accepted and rebase each leave in table what
 // to serve next.
@@ -192,11 +191,12 @@ func (b *bisection) build(want, good *envoy.Resource) {
 			}
 		}
 	}
+	mixed := mixes(want, good)
 	parts := make([]*envoy.Part, len(want.Parts()))
 	for i, p := range want.Parts() {
 		if w := b.withheld[p.Name]; w != nil && w.hash == p.Hash {
 			old := last[p.Name]
-			if old == nil || w.culprit && !p.Guard.KeptBy(old.Guard) {
+			if old == nil || (w.culprit || mixed) && !p.Guard.KeptBy(old.Guard, want.Guard()) {
 				old, w.old = b.substitute(p.Name), false
 			}
 			p = old
@@ -206,14 +206,28 @@ func (b *bisection) build(want, good *envoy.Resource) {
 	b.table = want.WithParts(parts)
 }
 
-// standIn has the last good version of a table stand in for it, but for those of its hosts that
-// say otherwise who may pass; for none where the table does.
+// mixes reports whether a host of the last good version may get requests in the wanted table that
+// its own table stopped or gave to another host: the table says otherwise who may pass, or has lost
+// a host, whose requests one with a wildcard gets.
+func mixes(want, good *envoy.Resource) bool {
+	if good == nil {
+		return false
+	}
+	now := partHashes(want)
+	return !slices.Equal(want.Guard(), good.Guard()) || slices.ContainsFunc(good.Parts(), func(p *envoy.Part) bool {
+		_, ok := now[p.Name]
+		return !ok
+	})
+}
+
+// standIn has the last good version of a table stand in for it, with the hosts of the new one. Those
+// that are new, or that say otherwise who may pass, answer 500; all do where the table says otherwise.
 func (b *bisection) standIn(want, good *envoy.Resource) {
 	b.table = good
 	if good == nil {
 		return
 	}
-	if b.closed = !want.Guard().KeptBy(good.Guard()); b.closed {
+	if b.closed = !want.Guard().KeptBy(good.Guard(), nil); b.closed {
 		b.table = b.empty(good)
 		return
 	}
@@ -221,18 +235,16 @@ func (b *bisection) standIn(want, good *envoy.Resource) {
 	for _, p := range good.Parts() {
 		last[p.Name] = p
 	}
-	changed := false
-	for _, p := range want.Parts() {
-		old := last[p.Name]
-		if old == nil && len(p.Guard) == 0 || old != nil && p.Guard.KeptBy(old.Guard) {
-			continue
+	parts := make([]*envoy.Part, len(want.Parts()))
+	changed := len(parts) != len(last)
+	for i, p := range want.Parts() {
+		parts[i] = last[p.Name]
+		if parts[i] == nil || !p.Guard.KeptBy(parts[i].Guard, want.Guard()) {
+			parts[i], changed = b.substitute(p.Name), true
 		}
-		// Requests to a host that is new would get to one with a wildcard.
-		last[p.Name], changed = b.substitute(p.Name), true
 	}
 	if changed {
-		byName := func(x, y *envoy.Part) int { return strings.Compare(x.Name, y.Name) }
-		b.table = good.WithParts(slices.SortedFunc(maps.Values(last), byName))
+		b.table = good.WithParts(parts)
 	}
 }
 

@@ -224,7 +224,7 @@ func (g *gateway) quarantineChanged(ref Ref, now time.Time) {
 // has of it stays.
 func (g *gateway) target(ref Ref) (r *envoy.Resource, exists bool) {
 	if e := g.entries[ref.Type][ref.Name]; e != nil {
-		return e.serve(), true
+		return e.serve(), !e.closed()
 	}
 	if l := g.removals[ref]; l != nil {
 		return l.last, true

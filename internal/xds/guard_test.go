@@ -59,20 +59,72 @@ func TestRefusedGuardOfATable(t *testing.T) {
 // A table whose own fields are at fault doesn't keep hosts open that the new one guards.
 func TestRefusedTableOfGuardedHosts(t *testing.T) {
 	h := start(t)
-	h.apply(table("t", "a:1@a", "x:1", "y:1"))
+	h.apply(table("t", "a:1@a", "c:1", "x:1", "y:1"))
 	p := h.connect()
 	p.subscribe(envoy.Routes, "t")
-	p.expect("routes +t=[a:1@a x:1 y:1]")
-	bad := envoy.NewComposite(envoy.Routes, "t", []byte("table bad "), table("", "a:2@a", "b:1@a", "x:2@a", "y:1").Parts())
+	p.expect("routes +t=[a:1@a c:1 x:1 y:1]")
+	// Nor those that it doesn't have: another one has a wildcard that takes their requests, perhaps.
+	bad := envoy.NewComposite(envoy.Routes, "t", []byte("table bad "), table("", "a:2@a", "b:1@a", "x:2@a", "y:1", "z:1").Parts())
 	h.apply(bad)
 	p.expect(
-		"routes +t=[bad a:2@a b:1@a x:2@a y:1] ! no",
-		"routes +t=[bad a:1@a b:500 x:1 y:1] ! no",
-		"routes +t=[a:1@a b:500 x:500 y:1]",
+		"routes +t=[bad a:2@a b:1@a x:2@a y:1 z:1] ! no",
+		"routes +t=[bad a:1@a b:500 x:500 y:1 z:500] ! no",
+		"routes +t=[a:1@a b:500 x:500 y:1 z:500]",
 	)
 	h.state("t refused", rejects("routes/t old"))
 	p.quiet()
 	h.apply(table("t", "a:2@a", "b:1@a", "x:2@a", "y:1"))
 	p.expect("routes +t=[a:2@a b:1@a x:2@a y:1]")
+	h.state("healed", rejects())
+}
+
+// A host of the version before is not served in a table that has another guard around it, nor
+// without one that was beside it, if the new version of the host says otherwise who may pass.
+func TestRefusedGuardThatMoves(t *testing.T) {
+	h := start(t)
+	h.apply(table("t", "x:1", "y:1").Guarded(guardBy("a")))
+	p := h.connect()
+	p.subscribe(envoy.Routes, "t")
+	p.expect("routes +t=[x:1 y:1]")
+	// From the table to its hosts.
+	h.apply(table("t", "x:bad@a", "y:2@a", "z:1@a"))
+	p.expect(
+		"routes +t=[x:bad@a y:2@a z:1@a] ! no",
+		"routes +t=[x:500 y:500 z:500]",
+		"routes +t=[x:bad@a y:500 z:500] ! no",
+		"routes +t=[x:500 y:2@a z:1@a]",
+	)
+	h.state("x refused", rejects("routes/t/x"))
+	// From a host that goes to the one that gets its requests.
+	h.apply(table("t", "x:3", "y:2", "z:1@a"))
+	p.expect("routes +t=[x:3 y:2 z:1@a]")
+	h.apply(table("t", "x:bad", "y:3@a"))
+	p.expect(
+		"routes +t=[x:bad y:3@a] ! no",
+		"routes +t=[x:3 y:500]",
+		"routes +t=[x:bad y:500] ! no",
+		"routes +t=[x:3 y:3@a]",
+	)
+	h.state("x refused again", rejects("routes/t/x old"))
+	p.quiet()
+}
+
+// A listener that asks for other certificates of clients is not served as it was before.
+func TestRefusedGuardOfAListener(t *testing.T) {
+	h := start(t)
+	h.apply(listener("l", "1"), listener("m", "1").Guarded(guardBy("a")))
+	p := h.connect()
+	p.subscribe(envoy.Listeners)
+	p.expect("listener +l=1 +m=1")
+	h.apply(listener("l", "bad").Guarded(guardBy("a")), listener("m", "bad").Guarded(guardBy("a")))
+	p.expect("listener +l=bad +m=bad ! Error adding/updating listener(s) l: no\nm: no", "listener +m=1 -l")
+	h.state("both refused", rejects("listener/l", "listener/m old"))
+	late := h.connect()
+	late.subscribe(envoy.Listeners)
+	late.expect("listener +m=1")
+	late.quiet()
+	h.apply(listener("l", "2").Guarded(guardBy("a")), listener("m", "2"))
+	p.expect("listener +l=2 +m=2")
+	late.expect("listener +l=2 +m=2")
 	h.state("healed", rejects())
 }

@@ -24,9 +24,21 @@ func (e *entry) serve() *envoy.Resource {
 		return e.want
 	case q.bisect != nil:
 		return q.bisect.table
+	case e.closed():
+		return nil
 	default:
 		return e.good
 	}
+}
+
+// closed reports whether nothing takes the place of a refused listener: the last good version lets
+// clients in that the wanted one is there to stop. A table closes its hosts, see bisection.
+func (e *entry) closed() bool {
+	q := e.quarantine
+	if q == nil || q.bisect != nil || q.bind != nil && q.bind.trying {
+		return false
+	}
+	return e.good != nil && !e.want.Guard().KeptBy(e.good.Guard(), nil)
 }
 
 // refuse puts a resource in quarantine. The refusal of a version that is not served now has

@@ -115,7 +115,7 @@ func (g *gateway) rejected() []Rejected {
 		}
 		if b := q.bisect; b == nil || b.whole {
 			out = append(out, Rejected{
-				Ref: ref, Version: e.want.Version, Message: q.message, ServingOld: e.good != nil && (b == nil || !b.closed),
+				Ref: ref, Version: e.want.Version, Message: q.message, ServingOld: e.good != nil && !e.closed() && (b == nil || !b.closed),
 			})
 			continue
 		}

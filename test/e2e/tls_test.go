@@ -352,3 +352,41 @@ func TestResumptionChecksClients(t *testing.T) {
 		eventually(t, siteTimeout, func() error { _, _, err := client(443).works(); return err })
 	}
 }
+
+// TestRefusedListenerChecksClients protects a listener that asks clients for certificates from a
+// mistake elsewhere, because of which Envoy refuses it: it doesn't stay as open as it was.
+func TestRefusedListenerChecksClients(t *testing.T) {
+	t.Parallel()
+	gateway := func(frontend, parameters string) string {
+		return siteGateway("{name: http, port: 80, protocol: HTTP}",
+			"{name: https, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}") +
+			"  infrastructure: {parametersRef: {group: gatehouse.dev, kind: GatewayParameters, name: edge}}\n" +
+			frontend + siteParameters(parameters)
+	}
+	const asks = `  tls: {frontend: {default: {validation: {caCertificateRefs: [{group: "", kind: ConfigMap, name: clients}]}}}}
+`
+	s := startSite(t, map[string]string{
+		"cert.yaml": mustSecret(t, "cert", "*.example"), "clients.yaml": caManifest(clientAuthority, siteNamespace, "clients"),
+		"gateway.yaml": gateway("", "accessLog: []"),
+	}, "--allow-unsafe-parameters")
+	s.conditions(t, "Gateway gw", "https", "Programmed=True")
+	c := s.client(t, "home.example", 443)
+	if _, _, err := c.works(); err != nil {
+		t.Fatal(err)
+	}
+	s.write(t, "gateway.yaml", gateway(asks, "accessLog: [{path: /nonesuch/log}]"))
+	s.conditions(t, "Gateway gw", "https", "Programmed=False")
+	s.says(t, "Gateway gw", "/nonesuch/log")
+	if _, _, err := c.works(); err == nil {
+		t.Error("a client without a certificate is let in")
+	}
+	s.serves(t, "home.example", "v1") // which asks for nothing
+	s.write(t, "gateway.yaml", gateway(asks, "accessLog: []"))
+	s.conditions(t, "Gateway gw", "https", "Programmed=True")
+	if err := c.refused(); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := c.shows(t, clientWith(clientAuthority, func(*x509.Certificate) {})).works(); err != nil {
+		t.Error(err)
+	}
+}
