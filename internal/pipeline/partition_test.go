@@ -11,34 +11,19 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
-// byFirstLetter keeps each table in three configurations. Hosts with wildcards live in all
-// of them, as a proxy that chooses one by the request's host would need it.
-var byFirstLetter = partition{
-	names: func(t ir.TableKey, yield func(string)) {
-		for _, letter := range []string{"a", "b", "c"} {
-			yield(letter + " of " + t.Table())
-		}
-	},
-	of: func(h ir.HostKey, yield func(string)) {
-		for _, letter := range []string{"a", "b", "c"} {
-			if strings.HasPrefix(h.Domain, "*") || strings.HasPrefix(h.Domain, letter) {
-				yield(letter + " of " + h.Table())
-			}
-		}
-	},
-}
-
-// TestPartition protects that nothing but the partition knows in which route configuration
-// a host lives: with another one, every host is sent where it says, and what a proxy
-// refuses leads back to the routes from there.
-func TestPartition(t *testing.T) {
-	p := newPipeline(standalone, byFirstLetter)
+// TestShards protects that nothing but partition.go knows in which route configuration a
+// host lives: of a table with many routes, every host is sent in its shard, hosts with
+// wildcards in all, and what a proxy refuses leads back to the routes from there.
+func TestShards(t *testing.T) {
+	options := standalone
+	options.ShardAbove = 4
+	p := New(options)
 	gw := edgeGateway(gwv1.Listener{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType})
 	route := func(name string, hostnames ...gwv1.Hostname) *gwv1.HTTPRoute {
 		r := &gwv1.HTTPRoute{}
@@ -57,6 +42,9 @@ func TestPartition(t *testing.T) {
 					hosts = append(hosts, part.Name)
 				}
 				out[k.Name] = slices.Sorted(slices.Values(hosts))
+				if _, scoped := flow.Get(c, p.Scopes, k); scoped != strings.Contains(k.Name, "/") {
+					t.Errorf("%s has a scope: %t", k, scoped)
+				}
 			}
 		})
 		return out
@@ -88,19 +76,54 @@ func TestPartition(t *testing.T) {
 		}
 	}
 
-	p.Apply(source.Batch{Set: []source.Object{gw}})
-	check("without routes", sent(), map[string][]string{"a of http-80": {"*"}, "b of http-80": {"*"}, "c of http-80": {"*"}})
-	p.Apply(source.Batch{Set: []source.Object{route("first", "a.test", "b.test"), route("second", "*.test")}})
-	check("with routes", sent(), map[string][]string{
-		"a of http-80": {"*", "*.test", "a.test"}, "b of http-80": {"*", "*.test", "b.test"}, "c of http-80": {"*", "*.test"},
-	})
+	add := func(name string, hostnames ...gwv1.Hostname) {
+		p.Updates(p.Apply(source.Batch{Set: []source.Object{route(name, hostnames...)}}))
+	}
+	shardOf := func(host string) string { return envoy.ShardName("http-80", envoy.ShardOf(host)) }
+	asks := func() (sharded bool) {
+		p.Engine.View(func(c *flow.Ctx) {
+			for _, r := range flow.All(c, p.Listeners) {
+				sharded = strings.Contains(string(r.Body()), "gatehouse-shard")
+			}
+		})
+		return sharded
+	}
 
-	refuse("a of http-80", "a.test")
+	p.Apply(source.Batch{Set: []source.Object{gw}})
+	check("without routes", sent(), map[string][]string{"http-80": {"*"}})
+	add("first", "a.test", "b.test", "c.test")
+	add("wide", "*.test")
+	check("with few routes", sent(), map[string][]string{"http-80": {"*", "*.test", "a.test", "b.test", "c.test"}})
+	check("few routes: the listener asks for a shard", asks(), false)
+
+	add("fifth", "d.test")
+	check("with many routes: the listener asks for a shard", asks(), true)
+	want := map[string][]string{}
+	for shard := range uint8(envoy.Shards) {
+		hosts := []string{"*", "*.test"}
+		for _, h := range []string{"a.test", "b.test", "c.test", "d.test"} {
+			if envoy.ShardOf(h) == shard {
+				hosts = append(hosts, h)
+			}
+		}
+		want[envoy.ShardName("http-80", shard)] = hosts
+	}
+	check("with many routes", sent(), want)
+
+	refuse(shardOf("a.test"), "a.test")
 	check("a host is refused", told(), []string{"first"})
-	refuse("b of http-80", "a.test")
+	refuse(shardOf("a.test"), "b.test")
 	check("a host is refused where it doesn't live", told(), []string(nil))
-	refuse("c of http-80", "*.test")
-	check("a host of all configurations is refused in one", told(), []string{"second"})
-	p.Apply(source.Batch{Set: []source.Object{route("second", "b.test"), route("first", "*.test")}})
-	check("another route has the host", told(), []string{"first"})
+	refuse("http-80", "a.test")
+	check("a host is refused in a configuration that is no more", told(), []string(nil))
+	refuse(shardOf("d.test"), "*.test")
+	check("a host of all shards is refused in one", told(), []string{"wide"})
+
+	for _, gone := range []string{"fifth", "wide"} {
+		p.Updates(p.Apply(source.Batch{Deleted: []object.Key{{Kind: kind.HTTPRoute, Name: object.Name{Namespace: "default", Name: gone}}}}))
+		check("with fewer routes: the listener asks for a shard", asks(), true)
+	}
+	add("first", "a.test")
+	check("with few routes again", sent(), map[string][]string{"http-80": {"*", "a.test"}})
+	check("few routes again: the listener asks for a shard", asks(), false)
 }
