@@ -30,7 +30,7 @@ const (
 	accessCredentials = "credentials" //nolint:gosec // a name: refuses those without any credential, by a script
 	accessLogin       = "login"       // leads those to log in who have no credentials
 	accessSession     = "session"     // verifies the tokens of those who have
-	accessEntered     = "entered"     // refuses those who haven't, by a script; where nobody logs in it may take the cookies of sessions away
+	accessEntered     = "entered"     // refuses those who haven't, by a script, and takes the cookies of sessions away
 	accessConditions  = "conditions"  // refuses those that don't meet a condition that is for all
 	accessAddresses   = "addresses "  // and the name of a condition: refuses those of other addresses, where these are many
 	accessWhen        = "when "       // and the name of a condition: refuses those that it is for and that don't meet it

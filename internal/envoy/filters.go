@@ -145,5 +145,10 @@ func enableAccess(a *ir.Access, outer guards, enable func(string, message, error
 	if chain == nil && err == nil {
 		return nil
 	}
+	if a.IsOpen() && len(outer.access) > 0 && err == nil {
+		// Opens what is around it, like a filter that is switched off: see Guard.
+		config, err := pack(chain)
+		return enable(accessSlot, &routev3.FilterConfig{Config: config}, err)
+	}
 	return enable(accessSlot, chain, err)
 }

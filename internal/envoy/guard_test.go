@@ -22,14 +22,17 @@ func TestGuardOfHost(t *testing.T) {
 	}
 	keys := &ir.Access{Authenticated: true, Keys: []ir.APIKeys{{Name: "robots"}}}
 	nobody := &ir.Access{Conditions: []ir.AccessCondition{{Name: "nobody", Never: true}}}
-	exempt := func() Guard {
-		h := &ir.Host{Domain: "a.example", Around: &ir.Filters{Access: keys}, Rules: []*ir.Rule{rule("/a", &ir.Access{}), rule("/", nil)}}
+	login := &ir.Access{Authenticated: true, Login: &ir.Login{}}
+	within := func(around *ir.Access, rules ...*ir.Rule) Guard {
+		t.Helper()
+		h := &ir.Host{Domain: "a.example", Around: &ir.Filters{Access: around}, Sessions: around.Login != nil, Rules: rules}
 		part, errs := HostPart(h)
 		if len(errs) > 0 {
 			t.Fatal(errs)
 		}
 		return part.Guard
 	}
+	exempt := func() Guard { return within(keys, rule("/a", &ir.Access{}), rule("/", nil)) }
 	a, b, all := rule("/a", nil), rule("/b", nil), rule("/", nil)
 	guarded := func(r *ir.Rule, who *ir.Access) *ir.Rule { return rule(r.Match.Path.Value, who) }
 	if g := guard(a, all); g != nil {
@@ -42,6 +45,7 @@ func TestGuardOfHost(t *testing.T) {
 		"nobody is to be stopped any more":                   {guard(guarded(a, keys), all), guard(a, all), true},
 		"a guard is new":                                     {guard(a, all), guard(guarded(a, keys), all), false},
 		"a route is no longer exempt from what is around it": {exempt(), guard(a, all), false},
+		"a route is no longer exempt from a login":           {within(login, guarded(a, &ir.Access{}), all), within(login, a, all), false},
 		"a route is exempt from what is around it":           {guard(a, all), exempt(), false},
 		"a route is exempt as before":                        {exempt(), exempt(), true},
 		"there was nothing":                                  {nil, guard(guarded(a, keys)), false},
