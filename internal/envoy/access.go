@@ -30,7 +30,7 @@ const (
 	accessCredentials = "credentials" //nolint:gosec // a name: refuses those without any credential, by a script
 	accessLogin       = "login"       // leads those to log in who have no credentials
 	accessSession     = "session"     // verifies the tokens of those who have
-	accessEntered     = "entered"     // refuses those who haven't, by a script
+	accessEntered     = "entered"     // refuses those who haven't, by a script, and takes the cookies of sessions away
 	accessConditions  = "conditions"  // refuses those that don't meet a condition that is for all
 	accessAddresses   = "addresses "  // and the name of a condition: refuses those of other addresses, where these are many
 	accessWhen        = "when "       // and the name of a condition: refuses those that it is for and that don't meet it
@@ -86,15 +86,20 @@ func accessNeeds(a *ir.Access) map[string]bool {
 
 // access returns what fills the slot; outer are the levels around, from the outside. There is
 // nothing to fill it with where everybody passes, which is not to say that it is empty.
-func access(a *ir.Access, outer []*ir.Access) (*filterchainv3.FilterChainConfigPerRoute, error) {
+func access(a *ir.Access, outer guards) (*filterchainv3.FilterChainConfigPerRoute, error) {
 	needs := accessNeeds(a)
 	replaces := map[string]bool{}
-	for _, o := range outer {
+	for _, o := range outer.access {
 		for name, needed := range accessNeeds(o) {
 			replaces[name] = replaces[name] || needed
 		}
 	}
 	filters := slices.Clone(accessFilters)
+	if outer.sessions {
+		replaces[accessEntered] = true
+		i := slices.IndexFunc(filters, func(f accessFilter) bool { return f.name == accessEntered })
+		filters[i].idle = withoutSessions
+	}
 	var asked, services []accessFilter
 	for i := range a.Conditions {
 		for _, f := range conditionFilters(&a.Conditions[i]) {

@@ -210,7 +210,7 @@ func TestEnvoyAccessByRequest(t *testing.T) {
 // An expression that can't be given to Envoy costs its own host, and opens nothing.
 func TestAccessWhenUnreadable(t *testing.T) {
 	a := &ir.Access{Conditions: []ir.AccessCondition{{Name: "c", Methods: []string{"GET"}, When: "nonsense("}}}
-	if _, err := access(a, nil); err == nil {
+	if _, err := access(a, guards{}); err == nil {
 		t.Error("accepted")
 	}
 }

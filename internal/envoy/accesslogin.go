@@ -28,7 +28,16 @@ import (
 //go:embed accesslogin.lua
 var accessLoginSource string
 
-var loginScript = compact(accessLoginSource)
+//go:embed accessleadin.lua
+var accessLeadInSource string
+
+//go:embed accesscookies.lua
+var accessCookiesSource string
+
+//go:embed accesssessions.lua
+var accessSessionsSource string
+
+var loginScript, leadIn = compact(accessLoginSource), compact(accessLeadInSource)
 
 const (
 	// passedHeader tells the filter of OAuth 2.0 that a request has other credentials, and
@@ -47,37 +56,28 @@ const (
 	tokenSkew = 400 * 24 * time.Hour
 )
 
-// leadIn has the filter of OAuth 2.0 know what it has to do with a request. An ID token in clear is none
-// that the filter has given out, since those are encrypted and then have no dot, but it would be taken
-// for one where a session is renewed and the issuer gives no new ID token: that filter checks none of
-// the cookies then but the refresh token, which may be another person's. That there is such a token is
-// noted before the filter takes it.
-const leadIn = `local function leadIn(headers, metadata, passed)
-headers:remove("` + passedHeader + `")
-headers:remove("` + programHeader + `")
-if headers:get("authorization") then headers:add("` + programHeader + `", "1") end
-if passed then headers:add("` + passedHeader + `", "1") end
-local left, forged = {}, false
-for i = 0, headers:getNumValues("cookie") - 1 do
-for pair in string.gmatch(headers:getAtIndex("cookie", i) or "", "[^;]+") do
-if string.find(pair, cookies .. "id", 1, true) and string.find(pair, ".", 1, true) then forged = true
-else left[#left + 1] = string.match(pair, "^%s*(.*)$") end
-if string.find(pair, cookies .. "refresh", 1, true) then metadata:set("gatehouse.access", "renews", true) end
-end
-end
-if forged then
-headers:remove("cookie")
-if #left > 0 then headers:add("cookie", table.concat(left, "; ")) end
-end
-return passed
-end
-`
+// loginLead begins the scripts of a Login: what they share, and the names that they know.
+func loginLead(l *ir.Login) string {
+	return cookiesLead + fmt.Sprintf("local cookies, passedHeader, programHeader = %s, %s, %s\n",
+		luaText(sessionCookies(l)), luaText(passedHeader), luaText(programHeader))
+}
 
-// sessionCookies begin the names of the cookies of a session. They are no other's: by the prefix
-// __Host- browsers take them from this host alone (RFC 6265bis, section 4.1.3).
+// cookiesLead begins all scripts that take cookies of sessions away.
+var cookiesLead = "local sessions = " + luaText(sessionPrefix) + "\n" + compact(accessCookiesSource)
+
+// withoutSessions takes the cookies of all sessions away.
+var withoutSessions = &luav3.Lua{
+	DefaultSourceCode: inlined(cookiesLead + compact(accessSessionsSource)), ClearRouteCache: wrapperspb.Bool(false),
+}
+
+// sessionPrefix begins the names of the cookies of all sessions. By __Host- browsers take them from this
+// host alone (RFC 6265bis, section 4.1.3).
+const sessionPrefix = "__Host-gatehouse-"
+
+// sessionCookies begin the names of the cookies of a session. They are no other policy's.
 func sessionCookies(l *ir.Login) string {
 	sum := sha256.Sum256([]byte(l.Rule.String()))
-	return "__Host-gatehouse-" + hex.EncodeToString(sum[:6]) + "-"
+	return sessionPrefix + hex.EncodeToString(sum[:6]) + "-"
 }
 
 // tokenCookie is the cookie with the ID token.
@@ -171,7 +171,7 @@ func session(a *ir.Access) (message, error) {
 // entered lets those pass who have a session or other credentials.
 func entered(a *ir.Access) (message, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "local cookies = %s\n", luaText(sessionCookies(a.Login)))
+	b.WriteString(loginLead(a.Login))
 	luaAnswer(&b, "unauthenticated", a.Unauthenticated)
 	b.WriteString(loginScript)
 	return &luav3.Lua{DefaultSourceCode: inlined(b.String()), ClearRouteCache: wrapperspb.Bool(false)}, nil

@@ -1,25 +1,15 @@
 -- Passes a request on that has other credentials than a session, or one with a session's ID token, and
 -- answers others with 401. Whose session has been renewed without a new ID token logs in anew. No
--- cookie of a session reaches the backend. Before it stand, written by Go: `cookies`, with which the
--- names of those begin; and `unauthenticated`, what those are told who don't pass, where that isn't
--- the default.
-
--- The cookies of a header without those of a session; nil where none is left.
-local function without(line)
-  local left = {}
-  for pair in string.gmatch(line, "[^;]+") do
-    local name = string.match(pair, "^%s*(.*)$")
-    if string.sub(name, 1, #cookies) ~= cookies then left[#left + 1] = name end
-  end
-  return #left > 0 and table.concat(left, "; ") or nil
-end
+-- cookie of a session, this policy's or another's, reaches the backend. Before it stand what it shares
+-- with the other scripts of a login, and, written by Go, `unauthenticated`, what those are told who don't
+-- pass, where that isn't the default.
 
 -- Whether somebody looks at a page by a session that has no ID token any more: the browser has given
 -- up the cookie, and the issuer has given no other for the refresh token.
 local function ended(headers, metadata)
   local method, mode = headers:get(":method"), headers:get("sec-fetch-mode")
   if method ~= "GET" and method ~= "HEAD" or mode and mode ~= "navigate" then return false end
-  if headers:get("x-requested-with") or headers:get("x-gatehouse-program") then return false end
+  if headers:get("x-requested-with") or headers:get(programHeader) then return false end
   local access = metadata:get("gatehouse.access")
   return access and access["renews"]
 end
@@ -37,14 +27,9 @@ end
 function envoy_on_request(handle)
   local headers, metadata = handle:headers(), handle:streamInfo():dynamicMetadata()
   local renewed = ended(headers, metadata)
-  headers:remove("x-gatehouse-passed")
-  headers:remove("x-gatehouse-program")
-  local lines = {}
-  for i = 0, headers:getNumValues("cookie") - 1 do
-    lines[#lines + 1] = without(headers:getAtIndex("cookie", i) or "")
-  end
-  headers:remove("cookie")
-  if #lines > 0 then headers:add("cookie", table.concat(lines, "; ")) end
+  headers:remove(passedHeader)
+  headers:remove(programHeader)
+  takeSessions(headers)
   local access, token = metadata:get("gatehouse.access"), metadata:get("envoy.filters.http.jwt_authn")
   if access and access["passed"] then return end
   if token and token["jwt"] then

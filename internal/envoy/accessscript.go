@@ -42,8 +42,7 @@ func credentials(a *ir.Access) (message, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "local required = %t\n", a.Authenticated)
 	if a.Login != nil {
-		fmt.Fprintf(&b, "local cookies = %s\n", luaText(sessionCookies(a.Login)))
-		b.WriteString(leadIn)
+		b.WriteString(loginLead(a.Login) + leadIn)
 	}
 	challenges, err := challenges(a)
 	if err != nil {

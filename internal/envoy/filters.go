@@ -63,6 +63,8 @@ type guards struct {
 	auth   *ir.Auth       // the service that is asked; nil for none
 	access []*ir.Access   // who may pass, by each level that says so, from the outside
 	limits *ir.RateLimits // of the innermost level that says so; nil for none
+	// sessions says that no backend gets cookies of sessions, also where nobody logs in.
+	sessions bool
 }
 
 // within adds what a level says.
@@ -108,7 +110,7 @@ func routeFilters(f *ir.Filters, outer guards, domain string) (map[string]*anypb
 		}
 	}
 	if f.Access != nil {
-		if err := enableAccess(f.Access, outer.access, enable); err != nil {
+		if err := enableAccess(f.Access, outer, enable); err != nil {
 			return nil, err
 		}
 	}
@@ -132,9 +134,9 @@ func routeFilters(f *ir.Filters, outer guards, domain string) (map[string]*anypb
 }
 
 // enableAccess fills the slot for who may pass, or switches it off where everybody may.
-func enableAccess(a *ir.Access, outer []*ir.Access, enable func(string, message, error) error) error {
-	if a.IsOpen() {
-		if len(outer) == 0 {
+func enableAccess(a *ir.Access, outer guards, enable func(string, message, error) error) error {
+	if a.IsOpen() && !outer.sessions {
+		if len(outer.access) == 0 {
 			return nil
 		}
 		return enable(accessSlot, &routev3.FilterConfig{Disabled: true}, nil)

@@ -25,9 +25,12 @@ func TestGuardOfHost(t *testing.T) {
 	}
 	keys := &ir.Access{Authenticated: true, Keys: []ir.APIKeys{{Name: "robots"}}}
 	nobody := &ir.Access{Conditions: []ir.AccessCondition{{Name: "nobody", Never: true}}}
+	login := &ir.Access{Authenticated: true, Login: &ir.Login{}}
 	within := func(outer *ir.Access, rules ...*ir.Rule) Guard {
 		t.Helper()
-		part, errs := HostPart(&ir.Host{Domain: "a.example", Around: &ir.Filters{Access: outer}, Rules: rules})
+		part, errs := HostPart(&ir.Host{
+			Domain: "a.example", Around: &ir.Filters{Access: outer}, Sessions: outer.Login != nil, Rules: rules,
+		})
 		if len(errs) > 0 {
 			t.Fatal(errs)
 		}
@@ -56,6 +59,7 @@ func TestGuardOfHost(t *testing.T) {
 		"nobody is to be stopped any more":                      {guard(guarded(a, keys), all), guard(a, all), nil, true},
 		"a guard is new":                                        {guard(a, all), guard(guarded(a, keys), all), nil, false},
 		"a route is no longer exempt from what is around it":    {exempt, guard(a, all), around(keys), false},
+		"a route is no longer exempt from a login":              {within(login, guarded(a, &ir.Access{}), all), within(login, a, all), around(keys), false},
 		"a route is exempt from what is around it":              {guard(a, all), exempt, around(keys), false},
 		"a route is exempt as before":                           {exempt, exempt, around(keys), true},
 		"there was nothing":                                     {nil, guard(guarded(a, keys)), nil, false},

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"slices"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	filterchainv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/filter_chain/v3"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
@@ -26,7 +29,7 @@ type surroundings struct {
 
 // surround returns what is around the rules of a host.
 func surround(h *ir.Host) surroundings {
-	var s surroundings
+	s := surroundings{guards: guards{sessions: h.Sessions}}
 	for _, f := range []*ir.Filters{h.Around, h.Filters} {
 		if f == nil {
 			continue
@@ -46,12 +49,15 @@ func changesHeaders(f *ir.Filters) bool {
 // setHostFilters puts the filters of a host onto its virtual host.
 func setHostFilters(vh *routev3.VirtualHost, h *ir.Host) (err error) {
 	if h.Filters == nil {
-		return nil
+		return setHostSessions(vh, h)
 	}
 	if err := besideRules(h.Filters); err != nil {
 		return err
 	}
-	if vh.TypedPerFilterConfig, err = routeFilters(h.Filters, guards{}.within(h.Around), h.Domain); err != nil {
+	if vh.TypedPerFilterConfig, err = routeFilters(h.Filters, guards{sessions: h.Sessions}.within(h.Around), h.Domain); err != nil {
+		return err
+	}
+	if err = setHostSessions(vh, h); err != nil {
 		return err
 	}
 	if vh.RateLimits, err = counts(h.Filters.RateLimits, h.Domain); err != nil {
@@ -63,6 +69,30 @@ func setHostFilters(vh *routev3.VirtualHost, h *ir.Host) (err error) {
 	}
 	vh.ResponseHeadersToAdd, vh.ResponseHeadersToRemove, err = headerChanges(h.Filters.ResponseHeaders)
 	return err
+}
+
+// setHostSessions takes cookies of sessions away from the requests of a host, unless the filters that
+// decide who may pass do it.
+func setHostSessions(vh *routev3.VirtualHost, h *ir.Host) error {
+	around := func(f *ir.Filters) bool { return f != nil && f.Access != nil && f.Access.Login != nil }
+	if !h.Sessions || h.Filters != nil && h.Filters.Access != nil || around(h.Around) {
+		return nil
+	}
+	config, err := pack(withoutSessions)
+	if err != nil {
+		return err
+	}
+	slot, err := pack(&filterchainv3.FilterChainConfigPerRoute{FilterChain: &filterchainv3.FilterChain{
+		Filters: []*corev3.TypedExtensionConfig{{Name: accessEntered, TypedConfig: config}},
+	}})
+	if err != nil {
+		return err
+	}
+	if vh.TypedPerFilterConfig == nil {
+		vh.TypedPerFilterConfig = map[string]*anypb.Any{}
+	}
+	vh.TypedPerFilterConfig[accessSlot] = slot
+	return nil
 }
 
 // setTableFilters puts the filters of a listener onto one of its route tables.

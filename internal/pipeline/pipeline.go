@@ -75,6 +75,7 @@ type Pipeline struct {
 	RouteTables                       *flow.Derived[ir.TableKey, TableFront]
 	fronts                            flow.Table[ir.TableKey, hostFront]
 	fallbacks                         *flow.Derived[ir.HostKey, bool]
+	sessions                          flow.Table[sessionHost, struct{}]
 	Hosts                             *flow.Derived[ir.HostKey, *ir.Host]
 	// Sharded are the tables that are in several route configurations.
 	Sharded        *flow.Derived[ir.TableKey, struct{}]
@@ -322,6 +323,7 @@ func (p *Pipeline) declareHosts() {
 	p.declareQuotas()
 
 	p.declareRateLimits()
+	p.declareSessions()
 	p.declarePorts()
 	p.declareForwards()
 	p.declarePools()
@@ -365,6 +367,8 @@ func (p *Pipeline) declareHosts() {
 			p.guard(c, k.TableKey, at.guarded, &in, entries)
 			p.count(c, &in, entries)
 			h := translate.Host(in)
+			// Where the table has people log in, it takes their cookies too, if nothing on the host is in its place.
+			h.Sessions = (at.login == loginPaths{} || h.Around != nil) && p.hasSessions(c, k)
 			h.Rules = withLogins(h, at.login)
 			return h, len(in.Entries) > 0
 		})

@@ -60,7 +60,7 @@ func (r *authReader) login(name string, in *v1alpha1.OIDC) AuthRule {
 		r.problem(".oidc.logoutPath", "is %q, and so is callbackPath; they must be different", l.LogoutPath)
 	}
 	l.Secret = r.clientSecret(&in.ClientSecretRef)
-	var out AuthRule
+	out := AuthRule{LogsIn: true}
 	claims, _ := r.claimsToHeaders(".oidc.claimsToHeaders", in.ClaimsToHeaders, &out.Headers)
 	if in.BackendRef != nil {
 		l.Backend, _ = r.refer(".oidc.backendRef", ir.UseHTTP, in.BackendRef)

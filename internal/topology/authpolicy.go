@@ -41,7 +41,9 @@ type AuthRule struct {
 	// has some. See Graph.Access.
 	Fetched *keyset.Location
 	// Login has people log in, by what Fetched brings, and Token is what they get there.
-	Login     *Login
+	Login *Login
+	// LogsIn says that people have sessions by the rule, whether or not it is broken now.
+	LogsIn    bool
 	Keys      *ir.APIKeys
 	Passwords *ir.Passwords
 	// Certificates are those that listeners verify.
