@@ -103,6 +103,10 @@ type Settings struct {
 	// +optional
 	Drain *Drain `json:"drain,omitempty" allow:"Safe"`
 
+	// RouteTables is how Envoy keeps routes.
+	// +optional
+	RouteTables *RouteTables `json:"routeTables,omitempty" allow:"Safe"`
+
 	// AccessLog is where a line for each request and each connection goes. By
 	// default proxies in a cluster write JSON to their standard output; [] turns it
 	// off.

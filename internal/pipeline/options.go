@@ -26,19 +26,13 @@ type Options struct {
 	Addresses []string
 	// Mode is who runs the proxies, and where.
 	Mode features.Mode
-	// ShardAbove is from how many routes on a table is sharded; 0 for never.
-	ShardAbove int
 }
-
-// ShardAbove is where an edit of a table that isn't sharded begins to cost a proxy more than sharding
-// costs its requests.
-const ShardAbove = 512
 
 // Provisioned returns the options where proxies run in pods behind a Service. reads
 // says of a namespace whether its objects are read; nil where all are.
 func Provisioned(controllerName, systemAuthorities string, reads func(*corev1.Namespace) bool) Options {
 	return Options{
-		Addresses: []string{"0.0.0.0"}, Mode: features.Fleets, ShardAbove: ShardAbove,
+		Addresses: []string{"0.0.0.0"}, Mode: features.Fleets,
 		Topology: topology.Options{
 			ControllerName:    controllerName,
 			Reads:             reads,
@@ -54,7 +48,7 @@ func Provisioned(controllerName, systemAuthorities string, reads func(*corev1.Na
 // cluster or of files. settings are those of Gateways whose parameters say nothing.
 func Local(controllerName, systemAuthorities string, addresses []string, settings *v1alpha1.Settings) Options {
 	return Options{
-		Addresses: addresses, ShardAbove: ShardAbove,
+		Addresses: addresses,
 		Topology: topology.Options{
 			ControllerName:    controllerName,
 			DefaultAddresses:  addresses,

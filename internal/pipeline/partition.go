@@ -11,6 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // This file decides in which route configurations the hosts of a route table live: in one,
@@ -19,7 +20,7 @@ import (
 // a host leads back by it, so that nothing else may assume that all hosts of a table share a
 // configuration.
 //
-// A table becomes sharded when it has more than Options.ShardAbove routes, and whole again
+// A table becomes sharded when it has more routes than the Gateway's parameters say, and whole again
 // when it has less than half as many: its listener changes each time, and drains.
 
 // bundleKey names a bundle of a route table's hosts. No bundle has hosts of two shards, or
@@ -115,11 +116,12 @@ func (p *Pipeline) declareShards() {
 		flow.Equal(flow.Same[int]))
 	p.Sharded = flow.Map("sharded-tables", weights,
 		func(c *flow.Ctx, k ir.TableKey, n int, emit func(ir.TableKey, struct{})) {
-			most := p.Options.ShardAbove
+			above := p.shardAbove(c, k.Gateway())
+			most := above
 			if _, was := flow.Get(c, p.wereSharded, k); was {
 				most /= 2
 			}
-			if p.Options.ShardAbove > 0 && n > most {
+			if above > 0 && n > most {
 				emit(k, struct{}{})
 			}
 		}, flow.Equal(flow.Same[struct{}]))
@@ -141,6 +143,19 @@ func (p *Pipeline) declareShards() {
 				emit(k, envoy.Scope(v.table.Table(), uint8(v.shard))) //nolint:gosec // it is one
 			}
 		}, flow.Equal(func(a, b *envoy.Resource) bool { return a.Equal(b) }))
+}
+
+// ShardAbove is above how many routes a table is sharded if nobody says otherwise: there an edit of a table
+// that isn't begins to cost a proxy more than its requests cost where it is.
+const ShardAbove = 512
+
+// shardAbove is above how many routes a Gateway's tables are sharded; 0 for never.
+func (p *Pipeline) shardAbove(c *flow.Ctx, gateway object.Name) int {
+	gw, ok := flow.Get(c, p.Graph.Gateways, gateway)
+	if !ok || gw.Parameters.RouteTables == nil || gw.Parameters.RouteTables.ShardAbove == nil {
+		return ShardAbove
+	}
+	return int(*gw.Parameters.RouteTables.ShardAbove)
 }
 
 // keepShards remembers which tables are sharded: they stay so longer than others would become it. It

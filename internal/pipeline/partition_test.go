@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
@@ -22,7 +23,7 @@ import (
 // wildcards in all, and what a proxy refuses leads back to the routes from there.
 func TestShards(t *testing.T) {
 	options := standalone
-	options.ShardAbove = 4
+	options.Topology.Settings = &v1alpha1.Settings{RouteTables: &v1alpha1.RouteTables{ShardAbove: new(int32(4))}}
 	p := New(options)
 	gw := edgeGateway(gwv1.Listener{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType})
 	route := func(name string, hostnames ...gwv1.Hostname) *gwv1.HTTPRoute {

@@ -307,6 +307,7 @@ func TestNothingIsAnsweredBeforeTheFirstUpdate(t *testing.T) {
 	p.resume(envoy.Routes, table("t", "x:1"))
 	p.subscribe(envoy.Secrets, "s")
 	p.subscribe(envoy.Extensions, "limits")
+	p.subscribe(envoy.Scopes)
 	waitFor(t, "all requests read", func() bool {
 		i := h.server.Sessions()
 		return len(i) == 1 && len(i[0].Types) == int(envoy.NumTypes)
@@ -315,7 +316,7 @@ func TestNothingIsAnsweredBeforeTheFirstUpdate(t *testing.T) {
 		t.Fatalf("answered: %s", describe(<-p.got))
 	}
 	h.apply(cluster("a", "1"), ends("a", "1"), listener("l", "1"), table("t", "x:2"), secret("s", "1"))
-	p.expect("secret +s=1", "extension +limits=empty", "routes +t=[x:2]", "cluster -old")
+	p.expect("secret +s=1", "extension +limits=empty", "scope", "routes +t=[x:2]", "cluster -old")
 	p.quiet()
 }
 

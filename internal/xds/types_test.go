@@ -10,9 +10,9 @@ import (
 // Two types that are not served, for tests: a type is a row, and nothing else in this
 // package names it.
 const (
-	// scopes are all asked for at once, refer to others and can be removed.
-	scopes = envoy.NumTypes + iota
-	// vhosts come with the scope of their name, and can only be emptied.
+	// areas are all asked for at once, refer to others and can be removed.
+	areas = envoy.NumTypes + iota
+	// vhosts come with the area of their name, and can only be emptied.
 	vhosts
 )
 
@@ -20,43 +20,45 @@ const (
 func testTypes() []resourceType {
 	return append(resourceTypes(),
 		resourceType{
-			name: "scope", url: "type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration",
+			name: "area", url: "type.googleapis.com/envoy.test.Area",
 			hasWildcard:  true,
 			refers:       true,
-			removalOrder: 6,
+			removalOrder: 7,
 		},
 		resourceType{
 			name: "vhost", url: "type.googleapis.com/envoy.config.route.v3.VirtualHost",
-			with:         new(scopes),
-			removalOrder: 7,
+			with:         new(areas),
+			removalOrder: 8,
 			empty:        func(name string) *envoy.Resource { return vhost(name, "nothing") },
 			passing:      func(message string) bool { return message == "busy" },
 		},
 	)
 }
 
-func scope(name, body string) *envoy.Resource { return resource(scopes, name, body) }
+func area(name, body string) *envoy.Resource { return resource(areas, name, body) }
 func vhost(name, body string) *envoy.Resource { return resource(vhosts, name, body) }
 
 // A row is all that a type needs to be served, acknowledged, refused, emptied and
 // removed, in its place among the others.
 func TestATypeIsARow(t *testing.T) {
 	h := startWith(t, testTypes())
-	h.apply(append(small(), scope("s", "1"), vhost("s", "1"))...)
+	h.apply(append(small(), area("s", "1"), vhost("s", "1"))...)
 	p := h.connectAll()
 	p.subscribe(envoy.Extensions, "limits")
 	p.expect("extension +limits=empty")
+	p.subscribe(envoy.Scopes)
+	p.expect("scope")
 
 	// Served and acknowledged: what belongs to a resource follows unasked, and again
 	// if that was too early.
-	p.subscribe(scopes)
-	p.expect("scope +s=1", "vhost +s=1")
+	p.subscribe(areas)
+	p.expect("area +s=1", "vhost +s=1")
 	p.subscribe(vhosts, "s", "none")
 	p.expect("vhost +none=empty", "vhost +s=1")
 	p.unsubscribe(vhosts, "none")
 	p.quiet()
 	all := h.server.Sessions()[0].Types
-	if y := all[scopes]; y.Type != "scope" || !y.Wildcard || y.Resources != 1 || y.Sent != 1 || y.Acked != 1 {
+	if y := all[areas]; y.Type != "area" || !y.Wildcard || y.Resources != 1 || y.Sent != 1 || y.Acked != 1 {
 		t.Errorf("%+v", y)
 	}
 	if y := all[vhosts]; y.Type != "vhost" || y.Wildcard || y.Resources != 1 || y.Sent != 3 || y.Acked != 3 {
@@ -64,20 +66,20 @@ func TestATypeIsARow(t *testing.T) {
 	}
 
 	// In order: after what it refers to, and before the removal of what it referred to.
-	h.apply("-cluster/a", "-endpoints/a", scope("s", "2"), table("t", "x:2"), ends("new", "1"), cluster("new", "1"))
-	p.expect("cluster +new=1", "endpoints +new=1", "routes +t=[x:2]", "scope +s=2 ?", "vhost +s=1")
+	h.apply("-cluster/a", "-endpoints/a", area("s", "2"), table("t", "x:2"), ends("new", "1"), cluster("new", "1"))
+	p.expect("cluster +new=1", "endpoints +new=1", "routes +t=[x:2]", "area +s=2 ?", "vhost +s=1")
 	p.quiet()
 	p.answer()
 	p.expect("cluster -a")
 	p.unsubscribe(envoy.Endpoints, "a")
 
 	// Refused: alone, with the last good version in force, which holds up removals.
-	h.apply(scope("s", "bad"), scope("u", "1"), "-cluster/b", "-endpoints/b")
-	p.expect("scope +s=bad ! no", "scope +u=1", "vhost +s=1")
-	h.state("s refused", rejects("type-6/s old"))
+	h.apply(area("s", "bad"), area("u", "1"), "-cluster/b", "-endpoints/b")
+	p.expect("area +s=bad ! no", "area +u=1", "vhost +s=1")
+	h.state("s refused", rejects("type-7/s old"))
 	p.quiet()
-	h.apply(scope("s", "3"))
-	p.expect("scope +s=3", "vhost +s=1", "cluster -b")
+	h.apply(area("s", "3"))
+	p.expect("area +s=3", "vhost +s=1", "cluster -b")
 	p.unsubscribe(envoy.Endpoints, "b")
 	h.state("healed", rejects())
 
@@ -85,7 +87,7 @@ func TestATypeIsARow(t *testing.T) {
 	h.apply(vhost("u", "bad"))
 	p.subscribe(vhosts, "u")
 	p.expect("vhost +u=bad ! no", "vhost +u=empty")
-	h.state("u refused", rejects("type-7/u"))
+	h.state("u refused", rejects("type-8/u"))
 	h.apply(vhost("u", "1"))
 	p.expect("vhost +u=1 ! busy", "vhost +u=1")
 	h.state("healed", rejects())
@@ -93,8 +95,8 @@ func TestATypeIsARow(t *testing.T) {
 	// Emptied and removed.
 	h.apply("-vhost/s")
 	p.expect("vhost +s=empty")
-	h.apply("-scope/s", "-scope/u", "-vhost/u")
-	p.expect("scope -s -u")
+	h.apply("-area/s", "-area/u", "-vhost/u")
+	p.expect("area -s -u")
 	p.unsubscribe(vhosts, "s", "u")
 	p.quiet()
 }
@@ -103,26 +105,26 @@ func TestATypeIsARow(t *testing.T) {
 // loses what is left over.
 func TestATypeIsARowForAProxyThatComesBack(t *testing.T) {
 	h := startWith(t, testTypes(), func(o *Options) { o.Grace = 10 * time.Millisecond })
-	h.apply(scope("s", "1"), scope("u", "2"), vhost("s", "1"))
+	h.apply(area("s", "1"), area("u", "2"), vhost("s", "1"))
 	p := h.connect()
-	p.resume(scopes, scope("s", "1"), scope("u", "1"), scope("old", "1"))
+	p.resume(areas, area("s", "1"), area("u", "1"), area("old", "1"))
 	p.resume(vhosts, vhost("s", "1"))
-	p.expect("scope +u=2", "scope -old")
+	p.expect("area +u=2", "area -old")
 	p.quiet()
 	p.cancel()
 	waitFor(t, "gone", func() bool { return len(h.server.Sessions()) == 0 })
 
 	// What it refused it may have, and doesn't say so.
 	p = h.connect()
-	p.resume(scopes, scope("s", "1"), scope("u", "2"))
-	h.apply(scope("v", "1"))
-	p.expect("scope +v=1 ?")
+	p.resume(areas, area("s", "1"), area("u", "2"))
+	h.apply(area("v", "1"))
+	p.expect("area +v=1 ?")
 	p.cancel()
 	waitFor(t, "gone", func() bool { return len(h.server.Sessions()) == 0 })
-	h.apply("-scope/v")
+	h.apply("-area/v")
 	p = h.connect()
-	p.resume(scopes, scope("s", "1"), scope("u", "2"))
-	p.expect("scope -v")
+	p.resume(areas, area("s", "1"), area("u", "2"))
+	p.expect("area -v")
 	p.quiet()
 }
 
@@ -162,9 +164,15 @@ func TestEveryType(t *testing.T) {
 			served: lines{"routes +r=1"}, changed: lines{"routes +r=2"}, refused: lines{"routes +r=3 ! no"},
 			healed: lines{"routes +r=4"}, removed: lines{"routes +r=empty"}, back: lines{"routes +r=5"},
 		},
-		scopes: {
-			served: lines{"scope +r=1"}, changed: lines{"scope +r=2"}, refused: lines{"scope +r=3 ! no"},
-			healed: lines{"scope +r=4"}, removed: lines{"scope -r"}, back: lines{"scope +r=5"},
+		envoy.Scopes: {
+			served: lines{"scope +r=1"}, changed: lines{"scope +r=2"},
+			// The version before may have been in a response that was refused.
+			refused: lines{"scope +r=3 ! no", "scope +r=2"},
+			healed:  lines{"scope +r=4"}, removed: lines{"scope -r"}, back: lines{"scope +r=5"},
+		},
+		areas: {
+			served: lines{"area +r=1"}, changed: lines{"area +r=2"}, refused: lines{"area +r=3 ! no"},
+			healed: lines{"area +r=4"}, removed: lines{"area -r"}, back: lines{"area +r=5"},
 		},
 		vhosts: {
 			served: lines{"vhost +r=1"}, changed: lines{"vhost +r=2"}, refused: lines{"vhost +r=3 ! no"},

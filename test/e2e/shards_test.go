@@ -1,0 +1,65 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/test/slow"
+)
+
+// TestShardsUnderLoad protects requests while a table becomes sharded, whole, and sharded
+// again, and while its listener changes: each time Envoy gets another listener.
+func TestShardsUnderLoad(t *testing.T) {
+	slow.Skip(t)
+	t.Parallel()
+	s := startSite(t, map[string]string{"wild.yaml": siteRoute("wild", `"*.wild.example"`, "v2")})
+	many := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			host := fmt.Sprintf("h%d.example", i)
+			if i%2 > 0 {
+				host = fmt.Sprintf("h%d.wild.example", i)
+			}
+			b.WriteString(siteRoute(fmt.Sprintf("many-%d", i), host, "v1"))
+		}
+		return b.String()
+	}
+	// shards are the route configurations that Envoy has of the table.
+	shards := func() (n int) {
+		for name := range s.envoyStats(t, "config_reload_time_ms") {
+			if strings.Contains(name, ".rds.http-80/") {
+				n++
+			}
+		}
+		return n
+	}
+	var asks atomic.Int64
+	l := startLoad(t, s.listener(), loadClients, func() string {
+		return []string{"home.example", "HOME.example:80", "one.wild.example", "h1.wild.example.other.wild.example"}[asks.Add(1)%4]
+	})
+	l.more(t, 50)
+	const few, lots = pipeline.ShardAbove / 4, pipeline.ShardAbove + 100
+	for round, n := range []int{lots, few, lots} {
+		s.write(t, "many.yaml", many(n))
+		last := n - 1 // odd, so that a wildcard has an answer for it as well
+		s.serves(t, fmt.Sprintf("H%d.wild.EXAMPLE", last), "v1")
+		s.serves(t, fmt.Sprintf("h%d.wild.example", lots+1), "v2")
+		s.answers(t, fmt.Sprintf("http://h%d.example/", lots), http.StatusNotFound)
+		s.write(t, "gateway.yaml", siteGateway("{name: http, port: 80, protocol: HTTP}", fmt.Sprintf("{name: more, port: 80, protocol: HTTP, hostname: more%d.example}", round)))
+		s.write(t, "more.yaml", siteRoute("more", fmt.Sprintf("more%d.example", round), "v1"))
+		s.serves(t, fmt.Sprintf("more%d.example", round), "v1")
+		if got := shards(); n == lots && got == 0 {
+			t.Errorf("%d routes are in no shards", n)
+		}
+		l.more(t, 200)
+	}
+	if wrong := l.end(); len(wrong) > 0 {
+		t.Errorf("of %d requests, not 200: %v", l.sent.Load(), wrong)
+	}
+}
