@@ -67,7 +67,7 @@ func TestShardsAreBalanced(t *testing.T) {
 
 // Envoy takes no expression of CEL with a regular expression of more than a hundred instructions.
 func TestShardExpressionIsSmall(t *testing.T) {
-	for _, term := range strings.Split(shardExpression, " + ") {
+	for term := range strings.SplitSeq(shardExpression, " + ") {
 		pattern := strings.Split(term, "'")[1]
 		if size, err := re2.SizeUTF8(pattern); err != nil || size > 90 {
 			t.Errorf("%s has %d instructions, %v", pattern, size, err)

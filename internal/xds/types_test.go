@@ -35,7 +35,7 @@ func testTypes() []resourceType {
 	)
 }
 
-func area(name, body string) *envoy.Resource { return resource(areas, name, body) }
+func area(name, body string) *envoy.Resource  { return resource(areas, name, body) }
 func vhost(name, body string) *envoy.Resource { return resource(vhosts, name, body) }
 
 // A row is all that a type needs to be served, acknowledged, refused, emptied and
