@@ -90,7 +90,11 @@ func (p *planning) replacements(refs []Ref) (set []*envoy.Resource) {
 // connected with routes that it has not asked for yet.
 func (s *session) mayRemove() bool {
 	for i := range s.types {
-		if y := &s.types[i]; y.refers && !y.started {
+		y := &s.types[i]
+		if y.hasWildcard && !y.startup && len(s.gateway.entries[i]) == 0 {
+			continue // nor will it ask
+		}
+		if y.refers && !y.started {
 			return time.Since(s.connected) >= s.gateway.server.grace
 		}
 	}

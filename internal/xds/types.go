@@ -127,6 +127,7 @@ func resourceTypes() []resourceType {
 		envoy.Scopes: {
 			name: envoy.Scopes.String(), url: envoy.Scopes.URL(),
 			hasWildcard:  true,
+			refers:       true,
 			usedBy:       new(envoy.Listeners), // whose connections drain with the scopes as they were
 			shared:       true,
 			atFault:      "Error adding/updating scoped route(s) ",
