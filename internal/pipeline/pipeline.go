@@ -135,6 +135,7 @@ type Pipeline struct {
 	hostsByBundle  *flow.Index[bundleKey, ir.HostKey, *hostPart]
 	hostsByBackend *flow.Index[BackendKey, ir.HostKey, *ir.Host]
 	packed         *flow.Index[policyAt, packing, struct{}]
+	takenPaths     *flow.Index[pathAt, takenPath, struct{}]
 	rejectedBy     *flow.Index[object.Name, refusal, status.Rejection] // by Gateway
 	byClusterName  *flow.Index[nameBucket, BackendKey, Member]
 }
@@ -185,6 +186,7 @@ func newPipeline(opts Options, hosts partition) *Pipeline {
 	p.declarePolicyStatus()
 	p.declareTrafficStatus()
 	p.declarePacked()
+	p.declareTakenPaths()
 	p.declareInheritedStatus()
 	p.declareXBackendStatus()
 	p.declareOtherStatus()
