@@ -65,6 +65,27 @@ func NoLogin(field, url string) string {
 	return field + ".issuer: " + url + " names no authorization_endpoint, or no token_endpoint that can be used, so that nobody can log in; a host of the cluster needs backendRef"
 }
 
+// TakenPath says who has a path of a login on a host, for NoteCallbackTaken and NoteLogoutTaken.
+func TakenPath(host, by string) string { return by + " has it on " + host }
+
+// NoteCallbackTaken says where others have the path by which people come back from the issuer.
+func NoteCallbackTaken(field, path string, where []string) string {
+	return takenPath(field+".callbackPath", path, where, "nobody can log in there by this policy; choose another path, and register it with the provider")
+}
+
+// NoteLogoutTaken says where others have the path by which people log out.
+func NoteLogoutTaken(field, path string, where []string) string {
+	return takenPath(field+".logoutPath", path, where, "nobody can log out there of what this policy guards; choose another path")
+}
+
+func takenPath(field, path string, where []string, so string) string {
+	more := ""
+	if n := len(where) - maxProblems; n > 0 {
+		more, where = fmt.Sprintf(" and so on at %d more", n), where[:maxProblems]
+	}
+	return fmt.Sprintf("%s: %s is taken: %s%s, so that %s", field, path, strings.Join(where, ", "), more, so)
+}
+
 // NoteKeySetKept says that the keys of an issuer can't be fetched anew, and since is when those
 // in force were.
 func NoteKeySetKept(field, why string, since time.Time) string {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -98,7 +99,7 @@ func entrance(a *ir.Access) (message, error) {
 		AuthorizationEndpoint: l.Authorization,
 		EndSessionEndpoint:    l.EndSession,
 		Credentials: &oauth2v3.OAuth2Credentials{
-			ClientId:       l.ClientID,
+			ClientId:       formEncoded(l.ClientID),
 			TokenSecret:    generic(l.Rule.ClientSecret()),
 			TokenFormation: &oauth2v3.OAuth2Credentials_HmacSecret{HmacSecret: generic(l.Rule.SessionKey())},
 			CookieNames: &oauth2v3.OAuth2Credentials_CookieNames{
@@ -128,6 +129,11 @@ func entrance(a *ir.Access) (message, error) {
 	}
 	return &oauth2v3.OAuth2{Config: config}, nil
 }
+
+// formEncoded is a client's name or secret as an issuer reads it, from a URL, from a form, and from the
+// header Authorization (RFC 6749, section 2.3.1). Envoy writes both as they are into all three; in a
+// form it encodes what isn't left here.
+func formEncoded(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
 
 // impersonal matches the requests of programs, which can't log in: a redirect would be no answer.
 func impersonal() []*routev3.HeaderMatcher {

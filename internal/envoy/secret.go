@@ -18,8 +18,8 @@ func Secret(s *ir.Secret) (*Resource, error) {
 	switch {
 	case s.AuthoritiesFile != "":
 		secret.Type = trust(&corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: s.AuthoritiesFile}})
-	case s.Text != "":
-		secret.Type = &tlsv3.Secret_GenericSecret{GenericSecret: &tlsv3.GenericSecret{Secret: inline(s.Text.Reveal())}}
+	case s.Text != "": // the key of sessions has digits only
+		secret.Type = &tlsv3.Secret_GenericSecret{GenericSecret: &tlsv3.GenericSecret{Secret: inline(formEncoded(s.Text.Reveal()))}}
 	case s.Authorities != "":
 		secret.Type = trust(inline(s.Authorities))
 	default:

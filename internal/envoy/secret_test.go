@@ -18,7 +18,11 @@ import (
 	"testing"
 	"time"
 
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
+
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
@@ -219,5 +223,30 @@ func TestSecretErrorHidesKey(t *testing.T) {
 	r, err := Secret(&ir.Secret{Name: ir.NamedSecret("default/tls"), Certificate: "x", Key: "PRIVATE \xff"})
 	if err == nil || r != nil || strings.Contains(err.Error(), "PRIVATE") || !strings.Contains(err.Error(), "default/tls") {
 		t.Errorf("%v, %v", r, err)
+	}
+}
+
+// Envoy writes a client's secret as it is, and issuers read it as of a form. A key of sessions stays as it is.
+func TestSecretOfClient(t *testing.T) {
+	rule := ir.LoginRule{Policy: object.Name{Namespace: "shop", Name: "staff"}, Name: "people"}
+	for _, c := range []struct {
+		name       ir.SecretKey
+		text, want string
+	}{
+		{rule.ClientSecret(), "Az09-._~", "Az09-._~"},
+		{rule.ClientSecret(), "a+b c%41:&=/?#", "a%2Bb%20c%2541%3A%26%3D%2F%3F%23"},
+		{rule.SessionKey(), "00ff", "00ff"},
+	} {
+		r, err := Secret(&ir.Secret{Name: c.name, Text: ir.Sensitive(c.text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got tlsv3.Secret
+		if err := proto.Unmarshal(r.Body(), &got); err != nil {
+			t.Fatal(err)
+		}
+		if text := got.GetGenericSecret().GetSecret().GetInlineString(); text != c.want {
+			t.Errorf("%s with %q is sent as %q, want %q", c.name, c.text, text, c.want)
+		}
 	}
 }

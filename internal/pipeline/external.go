@@ -55,7 +55,7 @@ func (p *Pipeline) authAccepted(c *flow.Ctx, n *topology.AuthPolicy, a topology.
 	if accepted.Status != metav1.ConditionTrue {
 		return accepted, waits
 	}
-	var problems []string
+	var problems, notes []string
 	for _, r := range n.Asks {
 		if r.Value.Condition == nil || r.Value.Condition.External == nil {
 			continue
@@ -68,11 +68,12 @@ func (p *Pipeline) authAccepted(c *flow.Ctx, n *topology.AuthPolicy, a topology.
 		if why := p.unaskable(c, BackendKey{a.Gateway, l.Backend}); why != "" {
 			problems = append(problems, field+": "+why)
 		}
+		notes = append(notes, p.takenNotes(c, a.Gateway, field, l)...)
 	})
 	if len(problems) > 0 {
 		return condition.AuthPolicyInvalid(problems), ""
 	}
-	return accepted, waits
+	return condition.Noted(accepted, notes...), waits
 }
 
 // tableServices declares the tables in front of which services are asked, in the shape of hosts

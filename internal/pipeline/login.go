@@ -9,16 +9,38 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
-// loginPaths are the paths of a Login that the proxy answers itself.
-type loginPaths struct{ callback, logout string }
+// loginPaths are the paths of a Login that the proxy answers itself, with the rule that says so.
+type loginPaths struct {
+	callback, logout string
+	rule             ir.LoginRule
+}
 
 // pathsOf returns the paths of a Login; none where nobody logs in.
 func pathsOf(a *ir.Access) loginPaths {
 	if a == nil || a.Login == nil {
 		return loginPaths{}
 	}
-	return loginPaths{a.Login.CallbackPath, a.Login.LogoutPath}
+	return loginPaths{a.Login.CallbackPath, a.Login.LogoutPath, a.Login.Rule}
 }
+
+// inheritedPaths are those of what is in force for the rules of a host that don't say themselves.
+// Table is what is in force in front of the host.
+func inheritedPaths(h *ir.Host, table loginPaths) loginPaths {
+	if h.Filters != nil && h.Filters.Access != nil {
+		return pathsOf(h.Filters.Access)
+	}
+	return table
+}
+
+// of are the paths of what is in force for a rule that inherits these.
+func (l loginPaths) of(r *ir.Rule) loginPaths {
+	if r.Filters.Access != nil {
+		return pathsOf(r.Filters.Access)
+	}
+	return l
+}
+
+func exactly(path string) ir.PathMatch { return ir.PathMatch{Kind: ir.PathExact, Value: path} }
 
 // The matches of a rule that aren't its own, in place of their positions.
 const (
@@ -31,14 +53,11 @@ const (
 // guards /app only would never see anybody come back. A path that another route has to the letter stays
 // its own, and of two policies the older one has it. Table is what is in force in front of the host.
 func withLogins(h *ir.Host, table loginPaths) []*ir.Rule {
-	inherited := table
-	if h.Filters != nil && h.Filters.Access != nil {
-		inherited = pathsOf(h.Filters.Access)
-	}
+	inherited := inheritedPaths(h, table)
 	var added []*ir.Rule
 	add := func(source ir.Source, match int, path string, own *ir.Access) {
 		if slices.ContainsFunc(h.Rules, func(r *ir.Rule) bool {
-			return r.Match.Path == ir.PathMatch{Kind: ir.PathExact, Value: path} && r.Source.Route() != source.Route()
+			return r.Match.Path == exactly(path) && r.Source.Route() != source.Route()
 		}) {
 			return
 		}
@@ -46,7 +65,7 @@ func withLogins(h *ir.Host, table loginPaths) []*ir.Rule {
 		// A proxy that logs nobody in answers like one that has no such path.
 		rule := &ir.Rule{
 			Source: source, Status: http.StatusNotFound, Filters: ir.Filters{Access: own},
-			Match: ir.Match{Path: ir.PathMatch{Kind: ir.PathExact, Value: path}},
+			Match: ir.Match{Path: exactly(path)},
 		}
 		switch i := slices.IndexFunc(added, func(r *ir.Rule) bool { return r.Match.Path.Value == path }); {
 		case i < 0:
@@ -56,11 +75,7 @@ func withLogins(h *ir.Host, table loginPaths) []*ir.Rule {
 		}
 	}
 	for _, r := range h.Rules {
-		paths := inherited
-		if r.Filters.Access != nil {
-			paths = pathsOf(r.Filters.Access)
-		}
-		if paths != (loginPaths{}) {
+		if paths := inherited.of(r); paths != (loginPaths{}) {
 			add(r.Source, callbackMatch, paths.callback, r.Filters.Access)
 			add(r.Source, logoutMatch, paths.logout, r.Filters.Access)
 		}

@@ -141,6 +141,7 @@ type Pipeline struct {
 	attachedByHost *flow.Index[ir.HostKey, topology.AttachmentKey, *topology.Attachment]
 	hostsByBackend *flow.Index[BackendKey, ir.HostKey, *ir.Host]
 	packed         *flow.Index[policyAt, packing, struct{}]
+	takenPaths     *flow.Index[pathAt, takenPath, struct{}]
 	rejectedBy     *flow.Index[object.Name, refusal, status.Rejection] // by Gateway
 	byClusterName  *flow.Index[nameBucket, BackendKey, Member]
 }
@@ -190,6 +191,7 @@ func New(opts Options) *Pipeline {
 	p.declarePolicyStatus()
 	p.declareTrafficStatus()
 	p.declarePacked()
+	p.declareTakenPaths()
 	p.declareInheritedStatus()
 	p.declareXBackendStatus()
 	p.declareOtherStatus()

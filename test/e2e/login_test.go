@@ -31,6 +31,12 @@ const (
 // startProvider starts an OpenID Provider, and returns its issuer.
 func startProvider(t *testing.T, life time.Duration, redirects ...string) string {
 	t.Helper()
+	return startProviderWith(t, "-client", loginClient, "-secret", loginSecret, "-life", life.String(), "-redirects", strings.Join(redirects, ","))
+}
+
+// startProviderWith starts one with arguments.
+func startProviderWith(t *testing.T, arguments ...string) string {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "oidc")
 	build := exec.CommandContext(t.Context(), "go", "build", "-C", filepath.Join("..", "oidc"), "-o", program, ".")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -38,8 +44,7 @@ func startProvider(t *testing.T, life time.Duration, redirects ...string) string
 	}
 	address := port.AddressOfTest(t)
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, program, "-listen", address, "-client", loginClient, "-secret", loginSecret,
-		"-life", life.String(), "-redirects", strings.Join(redirects, ","))
+	cmd := exec.CommandContext(ctx, program, append([]string{"-listen", address}, arguments...)...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

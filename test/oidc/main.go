@@ -4,16 +4,19 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/zitadel/oidc/v3/example/server/exampleop"
 	"github.com/zitadel/oidc/v3/example/server/storage"
+	"github.com/zitadel/oidc/v3/pkg/oidc"
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
@@ -33,19 +36,43 @@ func (p provider) CreateAccessAndRefreshTokens(ctx context.Context, r op.TokenRe
 	return access, refresh, time.Now().Add(p.life), err
 }
 
+// posted has a provider take secrets of clients in bodies alone, and say so.
+func posted(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != oidc.DiscoveryEndpoint {
+			r.Header.Del("Authorization")
+			handler.ServeHTTP(w, r)
+			return
+		}
+		answer, config := httptest.NewRecorder(), map[string]any{}
+		handler.ServeHTTP(answer, r)
+		if err := json.Unmarshal(answer.Body.Bytes(), &config); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		config["token_endpoint_auth_methods_supported"] = []oidc.AuthMethod{oidc.AuthMethodPost}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(config)
+	})
+}
+
 func main() {
 	listen := flag.String("listen", "127.0.0.1:9998", "`address` to listen on")
 	client := flag.String("client", "web", "the client's `id`")
 	secret := flag.String("secret", "secret", "the client's `secret`")
 	redirects := flag.String("redirects", "", "`URLs` to which people may be sent back, with commas between")
 	life := flag.Duration("life", 5*time.Minute, "how long access tokens live")
+	post := flag.Bool("post", false, "take the client's secret in bodies alone")
 	flag.Parse()
 	issuer := "http://" + *listen
 	s := provider{storage.NewStorageWithClients(storage.NewUserStore(issuer), map[string]*storage.Client{
 		*client: storage.WebClient(*client, *secret, strings.Split(*redirects, ",")...),
 	}), *life}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	handler := exampleop.SetupServer(issuer, s, log, false)
+	var handler http.Handler = exampleop.SetupServer(issuer, s, log, false)
+	if *post {
+		handler = posted(handler)
+	}
 	server := &http.Server{Addr: *listen, Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	fmt.Println("listening at", issuer)
 	if err := server.ListenAndServe(); err != nil {
