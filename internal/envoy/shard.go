@@ -18,6 +18,8 @@ import (
 // wildcards live in all. The proxy computes the same hash of a request's host before it
 // looks for routes, and writes it into a header, by which it chooses the shard. What the
 // hash of another host is doesn't matter, since only hosts with wildcards can serve it.
+// Envoy chooses the shard anew when a filter has it choose the route anew, and finds none then,
+// since the header is gone: no filter may do that.
 //
 // Every bit of the hash is whether the host has an odd number of certain characters, which
 // is what a regular expression can tell of a text of any length.

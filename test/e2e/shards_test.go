@@ -45,7 +45,14 @@ func TestShardsUnderLoad(t *testing.T) {
 	})
 	l.more(t, 50)
 	const few, lots = pipeline.ShardAbove / 4, pipeline.ShardAbove + 100
-	for round, n := range []int{lots, few, lots} {
+	fresh := func(int) error { // by a connection of its own
+		o, err := s.call("http://home.example/")
+		if err == nil && o.status != http.StatusOK {
+			err = fmt.Errorf("status %d", o.status)
+		}
+		return err
+	}
+	change := func(round, n int) {
 		s.write(t, "many.yaml", many(n))
 		last := n - 1 // odd, so that a wildcard has an answer for it as well
 		s.serves(t, fmt.Sprintf("H%d.wild.EXAMPLE", last), "v1")
@@ -59,6 +66,11 @@ func TestShardsUnderLoad(t *testing.T) {
 		}
 		l.more(t, 200)
 	}
+	beside(t, fresh, func() {
+		for round, n := range []int{lots, few, lots, few, lots} {
+			change(round, n)
+		}
+	})
 	if wrong := l.end(); len(wrong) > 0 {
 		t.Errorf("of %d requests, not 200: %v", l.sent.Load(), wrong)
 	}
