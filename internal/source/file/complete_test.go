@@ -40,6 +40,9 @@ func TestCompleteFilesAreReadAtOnce(t *testing.T) {
 	w.untilValue("b", "1")
 	renamed(t, "d/a.yaml", config("a", "2"))
 	w.untilValue("a", "2")
+	write(t, "d/a.yaml.tmp", config("a", "3")) // beside it, as editors do
+	must(t, os.Rename("d/a.yaml.tmp", "d/a.yaml"))
+	w.untilValue("a", "3")
 }
 
 // A file that is named, and one behind the link that Kubernetes swaps in mounted volumes.

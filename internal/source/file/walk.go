@@ -48,6 +48,13 @@ type dir struct {
 // realDir returns the real path of the directory that a file was found in.
 func (t *tree) realDir(name string) string { return t.byName[filepath.Dir(name)] }
 
+// knows reports whether something was a directory, or could not be told.
+func (t *tree) knows(path, name string) bool {
+	_, isDir := t.dirs[path]
+	_, failed := t.faults[name]
+	return isDir || failed
+}
+
 // covers reports whether the walk can't say that a file is gone.
 func (t *tree) covers(name string, root int) bool {
 	if t.lost[root] {

@@ -310,8 +310,8 @@ func (r *runner) matters(event fsnotify.Event) bool {
 			return false
 		}
 		r.dirty[name] = true
-	case err != nil && !event.Has(fsnotify.Remove) && !event.Has(fsnotify.Rename) && !isManifest(base):
-		return false
+	case err != nil && !isManifest(base) && !r.tree.knows(path, name):
+		return false // such as what an editor writes first, and then renames
 	default:
 		r.all = true
 	}
