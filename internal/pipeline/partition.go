@@ -100,6 +100,12 @@ func (k piece) name() ResourceKey {
 	return ResourceKey{k.table.Gateway(), envoy.ShardName(k.table.Table(), uint8(k.shard))} //nolint:gosec // it is one
 }
 
+// TableOf returns the route table that a route configuration is of.
+func (p *Pipeline) TableOf(c *flow.Ctx, k ResourceKey) ir.TableKey {
+	v, _ := flow.Get(c, p.configurations, k)
+	return v.table
+}
+
 // has reports whether a host lives in a configuration.
 func (k piece) has(h ir.HostKey) bool {
 	in := false

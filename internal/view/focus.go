@@ -172,9 +172,10 @@ func (f Focus) pruneIR(g *gatewayIR) error {
 }
 
 // pruneXDS leaves the chosen virtual hosts, what refers to their route configurations, and
-// what all of these refer to. sources are the routes with rules in a Gateway's hosts.
-func (f Focus) pruneXDS(types map[string][]printedResource, sources func(domain string) []object.Key) error {
-	var routes []printedResource
+// what all of these refer to. tables are those that route configurations are of, and sources
+// the routes with rules in a Gateway's hosts.
+func (f Focus) pruneXDS(types map[string][]printedResource, tables map[string]string, sources func(domain string) []object.Key) error {
+	var routes, everywhere []printedResource
 	for _, r := range types[envoy.Routes.String()] {
 		var table map[string]any
 		if err := json.Unmarshal(r.Resource, &table); err != nil {
@@ -195,7 +196,18 @@ func (f Focus) pruneXDS(types map[string][]printedResource, sources func(domain 
 		if err != nil {
 			return err
 		}
-		routes = append(routes, printedResource{r.Name, r.Version, text})
+		pruned := printedResource{r.Name, r.Version, text}
+		if slices.ContainsFunc(hosts, func(h any) bool { return !strings.HasPrefix(domainOf(h), "*") }) {
+			routes = append(routes, pruned)
+		} else {
+			everywhere = append(everywhere, pruned)
+		}
+	}
+	// Hosts with wildcards are in all configurations of a table: one will do.
+	for _, r := range everywhere {
+		if !slices.ContainsFunc(routes, func(other printedResource) bool { return tables[other.Name] == tables[r.Name] }) {
+			routes = append(routes, r)
+		}
 	}
 	var text []byte
 	keep := func(of envoy.Type, wanted func(printedResource) bool) {
@@ -205,7 +217,10 @@ func (f Focus) pruneXDS(types map[string][]printedResource, sources func(domain 
 		}
 	}
 	keep(envoy.Listeners, func(r printedResource) bool {
-		return slices.ContainsFunc(routes, func(table printedResource) bool { return mentions(r.Resource, table.Name) })
+		return slices.ContainsFunc(routes, func(table printedResource) bool { return mentions(r.Resource, tables[table.Name]) })
+	})
+	keep(envoy.Scopes, func(r printedResource) bool {
+		return slices.ContainsFunc(routes, func(table printedResource) bool { return r.Name == table.Name })
 	})
 	types[envoy.Routes.String()] = routes
 	for _, r := range routes {

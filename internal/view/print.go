@@ -184,6 +184,7 @@ type gatewayXDS struct {
 func printedXDS(p *pipeline.Pipeline, f Focus) ([]gatewayXDS, error) {
 	byGateway := map[object.Name]map[string][]printedResource{}
 	sources := map[object.Name]map[string][]object.Key{} // of the rules in a domain
+	tables := map[string]string{}                        // of route configurations
 	var failed error
 	add := func(gateway object.Name, r *envoy.Resource) {
 		if r == nil {
@@ -205,8 +206,12 @@ func printedXDS(p *pipeline.Pipeline, f Focus) ([]gatewayXDS, error) {
 		for k, r := range flow.All(c, p.Listeners) {
 			add(k.Gateway, r)
 		}
+		for k, r := range flow.All(c, p.Scopes) {
+			add(k.Gateway, r)
+		}
 		for k, r := range flow.All(c, p.RouteConfigurations) {
 			add(k.Gateway, r)
+			tables[k.Name] = p.TableOf(c, k).Table()
 		}
 		for k, r := range flow.All(c, p.LimitFilters) {
 			add(k.Gateway, r)
@@ -235,7 +240,7 @@ func printedXDS(p *pipeline.Pipeline, f Focus) ([]gatewayXDS, error) {
 		}
 		if f.narrow() {
 			of := sources[gateway]
-			if err := f.pruneXDS(types, func(domain string) []object.Key { return of[domain] }); err != nil {
+			if err := f.pruneXDS(types, tables, func(domain string) []object.Key { return of[domain] }); err != nil {
 				return nil, err
 			}
 			if len(types) == 0 {
