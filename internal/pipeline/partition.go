@@ -151,15 +151,11 @@ func (p *Pipeline) declareShards() {
 		}, flow.Equal(func(a, b *envoy.Resource) bool { return a.Equal(b) }))
 }
 
-// ShardAbove is above how many routes a table is sharded if nobody says otherwise: there an edit of a table
-// that isn't begins to cost a proxy more than its requests cost where it is.
-const ShardAbove = 512
-
 // shardAbove is above how many routes a Gateway's tables are sharded; 0 for never.
 func (p *Pipeline) shardAbove(c *flow.Ctx, gateway object.Name) int {
 	gw, ok := flow.Get(c, p.Graph.Gateways, gateway)
 	if !ok || gw.Parameters.RouteTables == nil || gw.Parameters.RouteTables.ShardAbove == nil {
-		return ShardAbove
+		return 0
 	}
 	return int(*gw.Parameters.RouteTables.ShardAbove)
 }

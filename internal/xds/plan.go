@@ -76,6 +76,9 @@ func (p *planning) follow(t envoy.Type, set []*envoy.Resource) {
 	}
 	for i := range p.types {
 		y := &p.types[i]
+		if y.hasWildcard && y.usedBy != nil && *y.usedBy == t {
+			p.tellAgain(envoy.Type(i)) //nolint:gosec // an index of the table
+		}
 		if y.with == nil || *y.with != t {
 			continue
 		}
@@ -85,6 +88,17 @@ func (p *planning) follow(t envoy.Type, set []*envoy.Resource) {
 				p.mark(ref, forced, p.now)
 			}
 		}
+	}
+}
+
+// tellAgain has all of a type sent once more. Envoy asks for all of it only once, and forgets it
+// when nothing uses it any more: what uses it next would wait for ever.
+func (p *planning) tellAgain(t envoy.Type) {
+	if !p.types[t].wildcard {
+		return // it will ask
+	}
+	for name := range p.gateway.entries[t] {
+		p.mark(Ref{t, name}, forced, p.now)
 	}
 }
 

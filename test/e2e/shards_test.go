@@ -5,11 +5,13 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
-	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/test/slow"
 )
 
@@ -18,7 +20,27 @@ import (
 func TestShardsUnderLoad(t *testing.T) {
 	slow.Skip(t)
 	t.Parallel()
-	s := startSite(t, map[string]string{"wild.yaml": siteRoute("wild", `"*.wild.example"`, "v2")})
+	// An Envoy whose connections drain for a short time only.
+	envoy := filepath.Join(t.TempDir(), "envoy")
+	script := "#!/bin/sh\nexec \"" + needTools(t).envoy + "\" \"$@\" --drain-time-s 3\n"
+	if err := os.WriteFile(envoy, []byte(script), 0o755); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	const few, lots = 128, 612
+	gateway := func(listeners ...string) string {
+		g := siteGateway(append(listeners, "{name: http, port: 80, protocol: HTTP}")...)
+		return strings.Replace(g, "spec:\n", "spec:\n  infrastructure: {parametersRef: {group: gatehouse.dev, kind: GatewayParameters, name: shards}}\n", 1)
+	}
+	s := startSite(t, map[string]string{
+		"wild.yaml":    siteRoute("wild", `"*.wild.example"`, "v2"),
+		"gateway.yaml": gateway(),
+		"shards.yaml": `
+apiVersion: gatehouse.dev/v1alpha1
+kind: GatewayParameters
+metadata: {name: shards, namespace: ` + siteNamespace + `}
+spec: {routeTables: {shardAbove: 512}}
+`,
+	}, "--envoy", envoy)
 	many := func(n int) string {
 		var b strings.Builder
 		for i := range n {
@@ -44,7 +66,6 @@ func TestShardsUnderLoad(t *testing.T) {
 		return []string{"home.example", "HOME.example:80", "one.wild.example", "h1.wild.example.other.wild.example"}[asks.Add(1)%4]
 	})
 	l.more(t, 50)
-	const few, lots = pipeline.ShardAbove / 4, pipeline.ShardAbove + 100
 	fresh := func(int) error { // by a connection of its own
 		o, err := s.call("http://home.example/")
 		if err == nil && o.status != http.StatusOK {
@@ -58,7 +79,7 @@ func TestShardsUnderLoad(t *testing.T) {
 		s.serves(t, fmt.Sprintf("H%d.wild.EXAMPLE", last), "v1")
 		s.serves(t, fmt.Sprintf("h%d.wild.example", lots+1), "v2")
 		s.answers(t, fmt.Sprintf("http://h%d.example/", lots), http.StatusNotFound)
-		s.write(t, "gateway.yaml", siteGateway("{name: http, port: 80, protocol: HTTP}", fmt.Sprintf("{name: more, port: 80, protocol: HTTP, hostname: more%d.example}", round)))
+		s.write(t, "gateway.yaml", gateway(fmt.Sprintf("{name: more, port: 80, protocol: HTTP, hostname: more%d.example}", round)))
 		s.write(t, "more.yaml", siteRoute("more", fmt.Sprintf("more%d.example", round), "v1"))
 		s.serves(t, fmt.Sprintf("more%d.example", round), "v1")
 		if got := shards(); n == lots && got == 0 {
@@ -67,9 +88,19 @@ func TestShardsUnderLoad(t *testing.T) {
 		l.more(t, 200)
 	}
 	beside(t, fresh, func() {
-		for round, n := range []int{lots, few, lots, few, lots} {
+		for round, n := range []int{lots, few, lots, few} {
 			change(round, n)
 		}
+		// What was sharded is gone, and Envoy has forgotten its scopes.
+		eventually(t, time.Minute, func() error {
+			for name, count := range s.envoyStats(t, "draining") {
+				if count > 0 {
+					return fmt.Errorf("%s is %d", name, count)
+				}
+			}
+			return nil
+		})
+		change(4, lots)
 	})
 	if wrong := l.end(); len(wrong) > 0 {
 		t.Errorf("of %d requests, not 200: %v", l.sent.Load(), wrong)
