@@ -84,7 +84,7 @@ func TestDrainLosesNothing(t *testing.T) {
 // Requests that begin while it drains are answered or refused, never cut: with
 // clients that come again and again, that is what the end looks like to them.
 func TestDrainCutsNobody(t *testing.T) {
-	const delay, bound = 300 * time.Millisecond, 2 * time.Second
+	const delay, bound = 300 * time.Millisecond, 10 * time.Second
 	var h1, h2 http.Protocols
 	h1.SetHTTP1(true)
 	h2.SetUnencryptedHTTP2(true)
