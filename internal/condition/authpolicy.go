@@ -33,14 +33,7 @@ func AuthPolicyInvalid(problems []string) metav1.Condition {
 }
 
 // joined are problems in one sentence, the first of them where there are many.
-func joined(problems []string) string {
-	more := ""
-	if n := len(problems) - maxProblems; n > 0 {
-		more = fmt.Sprintf("; and %d more", n)
-		problems = problems[:maxProblems]
-	}
-	return strings.Join(problems, "; ") + more
-}
+func joined(problems []string) string { return upTo(maxProblems, problems, "; ", "; and %d more") }
 
 // InheritedTargetKind says of a field that a policy of a kind can't be for objects of another kind.
 func InheritedTargetKind(policy, field, kind string) string {
@@ -79,11 +72,7 @@ func NoteLogoutTaken(field, path string, where []string) string {
 }
 
 func takenPath(field, path string, where []string, so string) string {
-	more := ""
-	if n := len(where) - maxProblems; n > 0 {
-		more, where = fmt.Sprintf(" and so on at %d more", n), where[:maxProblems]
-	}
-	return fmt.Sprintf("%s: %s is taken: %s%s, so that %s", field, path, strings.Join(where, ", "), more, so)
+	return fmt.Sprintf("%s: %s is taken: %s, so that %s", field, path, upTo(maxProblems, where, ", ", " and so on at %d more"), so)
 }
 
 // NoteKeySetKept says that the keys of an issuer can't be fetched anew, and since is when those

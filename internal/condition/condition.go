@@ -46,11 +46,14 @@ const listed = 5
 
 // join writes a list with sep between its parts. It stops after a handful of parts,
 // because nobody reads a message with hundreds of them.
-func join(parts []string, sep string) string {
-	if len(parts) <= listed {
+func join(parts []string, sep string) string { return upTo(listed, parts, sep, sep+"and %d more") }
+
+// upTo writes as many parts of a list, and how many more there are.
+func upTo(most int, parts []string, sep, more string) string {
+	if len(parts) <= most {
 		return strings.Join(parts, sep)
 	}
-	return fmt.Sprintf("%s%sand %d more", strings.Join(parts[:listed], sep), sep, len(parts)-listed)
+	return strings.Join(parts[:most], sep) + fmt.Sprintf(more, len(parts)-most)
 }
 
 // quoted is join with each part in quotes.

@@ -3,7 +3,6 @@ package condition
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -36,10 +35,6 @@ func RedisLacks(kind, name, entry string) string {
 // NotePackedAnswers says that some routes have services asked for compressed answers, in which what
 // they have cost can't be read.
 func NotePackedAnswers(routes []string) string {
-	more := ""
-	if n := len(routes) - maxProblems; n > 0 {
-		more, routes = fmt.Sprintf(" and %d more", n), routes[:maxProblems]
-	}
-	return fmt.Sprintf("%s%s: the header Accept-Encoding is set, so that answers may come compressed, and then cost as many tokens as they have bytes; "+
-		"set it to identity or leave it out", strings.Join(routes, ", "), more)
+	return fmt.Sprintf("%s: the header Accept-Encoding is set, so that answers may come compressed, and then cost as many tokens as they have bytes; "+
+		"set it to identity or leave it out", upTo(maxProblems, routes, ", ", " and %d more"))
 }
