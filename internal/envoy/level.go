@@ -4,9 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	filterchainv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/filter_chain/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -78,13 +76,11 @@ func setHostSessions(vh *routev3.VirtualHost, h *ir.Host) error {
 	if !h.Sessions || h.Filters != nil && h.Filters.Access != nil || around(h.Around) {
 		return nil
 	}
-	config, err := pack(withoutSessions)
+	chain, err := access(&ir.Access{}, guards{sessions: true})
 	if err != nil {
 		return err
 	}
-	slot, err := pack(&filterchainv3.FilterChainConfigPerRoute{FilterChain: &filterchainv3.FilterChain{
-		Filters: []*corev3.TypedExtensionConfig{{Name: accessEntered, TypedConfig: config}},
-	}})
+	slot, err := pack(chain)
 	if err != nil {
 		return err
 	}
