@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -51,6 +52,8 @@ type RedisOptions struct {
 	Credentials func() (user, password string)
 	// TLS is nil for a connection without it.
 	TLS *tls.Config
+
+	timeout time.Duration // 0 is redisTimeout
 }
 
 // Redis is a Store in Redis or Valkey. It connects again by itself. The server's memory is
@@ -74,17 +77,18 @@ func NewRedis(o RedisOptions) (*Redis, error) {
 		return nil, errors.New("several addresses of Redis are those of a cluster")
 	}
 	silenceRedis()
+	timeout := cmp.Or(o.timeout, redisTimeout)
 	client := redis.NewUniversalClient(&redis.UniversalOptions{
 		Addrs:               o.Addresses,
 		IsClusterMode:       o.Cluster,
 		CredentialsProvider: o.Credentials,
 		TLSConfig:           o.TLS,
 		MaxRetries:          -1,
-		DialTimeout:         redisTimeout,
+		DialTimeout:         timeout,
 		DialerRetries:       1,
-		ReadTimeout:         redisTimeout,
-		WriteTimeout:        redisTimeout,
-		PoolTimeout:         redisTimeout,
+		ReadTimeout:         timeout,
+		WriteTimeout:        timeout,
+		PoolTimeout:         timeout,
 		PoolSize:            redisConnections,
 		// Fewer commands that a user's access list has to permit.
 		DisableIdentity:          true,
