@@ -42,10 +42,11 @@ type LogLevel string
 type RouteTables struct {
 	// ShardAbove is the number of routes above which a table is divided into 64, of which
 	// Envoy finds a request's by its host: a change of a route costs it one of these. Each
-	// request then costs about 20 µs more of CPU, so that it pays from some hundred routes
-	// on: 512 is a good number. 0, the default, divides no table. A route counts for each of
-	// its hosts and matches. A table is whole again below half of the number. Either way its
-	// port gets another configuration, and old connections are drained once.
+	// request then costs about 20 µs more of CPU. 512 by default; 0 divides no table. A route
+	// counts for each of its hosts and matches. A table of which one host has more than a
+	// fourth of the routes, or hosts with wildcards more than a few, is not divided. It is
+	// whole again below half of the number. Either way its port gets another configuration,
+	// and old connections are drained once.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ShardAbove *int32 `json:"shardAbove,omitempty"`

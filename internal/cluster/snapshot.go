@@ -36,8 +36,10 @@ func TakeSnapshot(ctx context.Context, r *kube.Reader, controller string) (*Snap
 	}
 	cfg := configuration.Default()
 	cfg.ControllerName = controller
+	options := pipelineOptions(cfg, channel)
+	options.NoProxies = true
 	s := &Snapshot{
-		Pipeline:   pipeline.New(pipelineOptions(cfg, channel)),
+		Pipeline:   pipeline.New(options),
 		controller: controller,
 		objects:    make(map[object.Key]source.Object, len(batch.Set)),
 		problems:   installations(ctx, r, controller, time.Now()),

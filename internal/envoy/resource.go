@@ -87,7 +87,9 @@ func (b *Bundle) Equal(o *Bundle) bool {
 
 // Resource is one xDS resource, ready to be sent. It is immutable.
 type Resource struct {
-	Type    Type
+	Type Type
+	// Spare says that only connections that drain use it: a proxy may never ask for it.
+	Spare   bool
 	Name    string
 	Version string // content hash; never empty
 
@@ -168,8 +170,8 @@ func (r *Resource) WithParts(parts []*Part) *Resource {
 	return NewComposite(r.Type, r.Name, r.head, parts).Guarded(r.Guard())
 }
 
-// WaitsFor names the secrets without which a proxy can't use a cluster: it counts
-// as missing until they have come.
+// WaitsFor names what a resource is of no use without: the secrets of a cluster, which counts
+// as missing until they have come, and the route table that a scope leads to.
 func (r *Resource) WaitsFor() []string {
 	if r.waits == nil {
 		return nil
@@ -177,10 +179,20 @@ func (r *Resource) WaitsFor() []string {
 	return *r.waits
 }
 
-// Awaiting returns a cluster that a proxy can't use without some secrets.
-func (r *Resource) Awaiting(secrets ...string) *Resource {
+// Awaiting returns a resource that a proxy can't use without some others.
+func (r *Resource) Awaiting(names ...string) *Resource {
 	out := *r
-	out.waits = &secrets
+	out.waits = &names
+	return &out
+}
+
+// Sparing returns a resource that is spare, or not.
+func (r *Resource) Sparing(spare bool) *Resource {
+	if r.Spare == spare {
+		return r
+	}
+	out := *r
+	out.Spare = spare
 	return &out
 }
 
@@ -208,5 +220,5 @@ func (r *Resource) Body() []byte {
 
 // Equal reports whether two resources are the same to a proxy.
 func (r *Resource) Equal(o *Resource) bool {
-	return r == o || r != nil && o != nil && r.Version == o.Version && r.Name == o.Name && r.Type == o.Type
+	return r == o || r != nil && o != nil && r.Version == o.Version && r.Name == o.Name && r.Type == o.Type && r.Spare == o.Spare
 }

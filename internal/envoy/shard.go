@@ -90,7 +90,7 @@ func Scope(table string, shard uint8) *Resource {
 	if err != nil {
 		panic(fmt.Sprintf("envoy: scope %q: %v", name, err)) // names are ours
 	}
-	return r
+	return r.Awaiting(name)
 }
 
 // findRoutes says where a connection manager has its routes from, and returns what must be

@@ -26,6 +26,8 @@ type Options struct {
 	Addresses []string
 	// Mode is who runs the proxies, and where.
 	Mode features.Mode
+	// NoProxies says that none has anything of an earlier configuration, which it could still use.
+	NoProxies bool
 }
 
 // Provisioned returns the options where proxies run in pods behind a Service. reads

@@ -11,7 +11,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
-	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // This file decides in which route configurations the hosts of a route table live: in one,
@@ -19,9 +18,6 @@ import (
 // the only place that does: configurations are put together by it, and a proxy's refusal of
 // a host leads back by it, so that nothing else may assume that all hosts of a table share a
 // configuration.
-//
-// A table becomes sharded when it has more routes than the Gateway's parameters say, and whole again
-// when it has less than half as many: its listener changes each time, and drains.
 
 // bundleKey names a bundle of a route table's hosts. No bundle has hosts of two shards, or
 // some that live in one shard and some that live in all of them, so that a bundle is where it is
@@ -90,6 +86,7 @@ func (k bundleKey) pieces(yield func(piece)) {
 type configuration struct {
 	piece
 	front TableFront
+	spare bool // only connections that drain use it
 }
 
 // name is what Envoy calls it. No two tables of a Gateway share one.
@@ -113,64 +110,26 @@ func (k piece) has(h ir.HostKey) bool {
 	return in
 }
 
-// declareShards declares which tables are sharded, and which configurations there are.
-func (p *Pipeline) declareShards() {
-	weights := flow.Fold("routes-of-tables", p.Hosts,
-		func(k ir.HostKey, _ *ir.Host, yield func(ir.TableKey)) { yield(k.TableKey) },
-		func(n int, _ ir.HostKey, h *ir.Host) int { return n + len(h.Rules) },
-		func(n int, _ ir.HostKey, h *ir.Host) int { return n - len(h.Rules) },
-		flow.Equal(flow.Same[int]))
-	p.Sharded = flow.Map("sharded-tables", weights,
-		func(c *flow.Ctx, k ir.TableKey, n int, emit func(ir.TableKey, struct{})) {
-			above := p.shardAbove(c, k.Gateway())
-			most := above
-			if _, was := flow.Get(c, p.wereSharded, k); was {
-				most /= 2
-			}
-			if above > 0 && n > most {
-				emit(k, struct{}{})
-			}
-		}, flow.Equal(flow.Same[struct{}]))
+// declareConfigurations declares which route configurations there are.
+func (p *Pipeline) declareConfigurations() {
 	p.configurations = flow.Map("needed-route-configurations", p.RouteTables,
 		func(c *flow.Ctx, k ir.TableKey, at TableFront, emit func(ResourceKey, configuration)) {
-			whole := piece{k, wholeTable}
-			if _, sharded := flow.Get(c, p.Sharded, k); !sharded {
-				emit(whole.name(), configuration{whole, at})
-				return
+			sharded, both := p.forms(c, k)
+			if whole := (piece{k, wholeTable}); !sharded || both {
+				emit(whole.name(), configuration{whole, at, sharded})
 			}
 			for shard := range int16(envoy.Shards) {
-				one := piece{k, shard}
-				emit(one.name(), configuration{one, at})
+				if one := (piece{k, shard}); sharded || both {
+					emit(one.name(), configuration{one, at, !sharded})
+				}
 			}
 		}, flow.Equal(flow.Same[configuration]))
 	p.Scopes = flow.Map("scopes", p.configurations,
 		func(_ *flow.Ctx, k ResourceKey, v configuration, emit func(ResourceKey, *envoy.Resource)) {
 			if v.shard >= 0 {
-				emit(k, envoy.Scope(v.table.Table(), uint8(v.shard))) //nolint:gosec // it is one
+				emit(k, envoy.Scope(v.table.Table(), uint8(v.shard)).Sparing(v.spare)) //nolint:gosec // it is one
 			}
 		}, flow.Equal(func(a, b *envoy.Resource) bool { return a.Equal(b) }))
-}
-
-// shardAbove is above how many routes a Gateway's tables are sharded; 0 for never.
-func (p *Pipeline) shardAbove(c *flow.Ctx, gateway object.Name) int {
-	gw, ok := flow.Get(c, p.Graph.Gateways, gateway)
-	if !ok || gw.Parameters.RouteTables == nil || gw.Parameters.RouteTables.ShardAbove == nil {
-		return 0
-	}
-	return int(*gw.Parameters.RouteTables.ShardAbove)
-}
-
-// keepShards remembers which tables are sharded: they stay so longer than others would become it. It
-// lags one transaction behind: what is sharded in one is not asked for its number before the next.
-func (p *Pipeline) keepShards(tx *flow.Tx) {
-	for _, ch := range p.changedShards {
-		if ch.Has {
-			p.wereSharded.Set(tx, ch.Key, struct{}{})
-		} else {
-			p.wereSharded.Delete(tx, ch.Key)
-		}
-	}
-	p.changedShards = nil
 }
 
 // sharding returns a listener that knows which of its tables are sharded.
@@ -180,7 +139,7 @@ func (p *Pipeline) sharding(c *flow.Ctx, l *ir.Listener) *ir.Listener {
 		if chain.Table == "" {
 			continue
 		}
-		if _, sharded := flow.Get(c, p.Sharded, ir.TableOf(l.Gateway, chain.Table)); !sharded {
+		if now, _ := flow.Get(c, p.Sharded, ir.TableOf(l.Gateway, chain.Table)); now != Divided {
 			continue
 		}
 		if out == l {

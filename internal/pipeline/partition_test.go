@@ -1,10 +1,12 @@
 package pipeline
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -25,6 +27,14 @@ func TestShards(t *testing.T) {
 	options := standalone
 	options.Topology.Settings = &v1alpha1.Settings{RouteTables: &v1alpha1.RouteTables{ShardAbove: new(int32(4))}}
 	p := New(options)
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	pass := func(d time.Duration) {
+		now = now.Add(d)
+		p.Updates(p.Update(func(tx *flow.Tx) {
+			p.Tick(tx, now)
+			p.Take(tx, nil)
+		}))
+	}
 	gw := edgeGateway(gwv1.Listener{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType})
 	route := func(name string, hostnames ...gwv1.Hostname) *gwv1.HTTPRoute {
 		r := &gwv1.HTTPRoute{}
@@ -34,10 +44,13 @@ func TestShards(t *testing.T) {
 		r.Spec.Rules = []gwv1.HTTPRouteRule{{}}
 		return r
 	}
-	sent := func() map[string][]string {
+	sentTo := func(spare bool) map[string][]string {
 		out := map[string][]string{}
 		p.Engine.View(func(c *flow.Ctx) {
 			for k, r := range flow.All(c, p.RouteConfigurations) {
+				if r.Spare != spare {
+					continue
+				}
 				var hosts []string
 				for _, part := range r.Parts() {
 					hosts = append(hosts, part.Name)
@@ -50,6 +63,7 @@ func TestShards(t *testing.T) {
 		})
 		return out
 	}
+	sent := func() map[string][]string { return sentTo(false) }
 	told := func() []string {
 		routes := map[string]bool{}
 		p.Engine.View(func(c *flow.Ctx) {
@@ -90,6 +104,7 @@ func TestShards(t *testing.T) {
 		return sharded
 	}
 
+	pass(0)
 	p.Apply(source.Batch{Set: []source.Object{gw}})
 	check("without routes", sent(), map[string][]string{"http-80": {"*"}})
 	add("first", "a.test", "b.test", "c.test")
@@ -110,6 +125,17 @@ func TestShards(t *testing.T) {
 		want[envoy.ShardName("http-80", shard)] = hosts
 	}
 	check("with many routes", sent(), want)
+	all := map[string][]string{"http-80": {"*", "*.test", "a.test", "b.test", "c.test", "d.test"}}
+	check("for what drains", sentTo(true), all)
+	add("fifth", "d.test", "e.test")
+	all["http-80"] = append(all["http-80"], "e.test")
+	check("for what drains, after an edit", sentTo(true), all)
+	pass(drained - time.Minute)
+	check("for what still drains", sentTo(true), all)
+	add("fifth", "d.test")
+	pass(time.Minute)
+	check("when all has drained", sentTo(true), map[string][]string{})
+	check("with many routes, later", sent(), want)
 
 	refuse(shardOf("a.test"), "a.test")
 	check("a host is refused", told(), []string{"first"})
@@ -126,5 +152,90 @@ func TestShards(t *testing.T) {
 	}
 	add("first", "a.test")
 	check("with few routes again", sent(), map[string][]string{"http-80": {"*", "a.test"}})
+	check("few routes again: the shards of what drains", len(sentTo(true)), envoy.Shards)
+	add("first", "b.test")
+	check("few routes again: a shard of what drains", sentTo(true)[shardOf("b.test")], []string{"*", "b.test"})
+	pass(drained)
+	check("few routes again, when all has drained", sentTo(true), map[string][]string{})
 	check("few routes again: the listener asks for a shard", asks(), false)
+}
+
+// What starts doesn't know in which form proxies have a table that would have stayed divided.
+func TestShardsAtTheStart(t *testing.T) {
+	for _, hosts := range []int{2, 3, 4, 5} {
+		for _, nobody := range []bool{false, true} {
+			options := standalone
+			options.NoProxies = nobody
+			options.Topology.Settings = &v1alpha1.Settings{RouteTables: &v1alpha1.RouteTables{ShardAbove: new(int32(4))}}
+			p := New(options)
+			r := &gwv1.HTTPRoute{}
+			r.Namespace, r.Name = "default", "many"
+			r.Spec.ParentRefs = []gwv1.ParentReference{{Name: "edge"}}
+			for i := range hosts {
+				r.Spec.Hostnames = append(r.Spec.Hostnames, gwv1.Hostname(fmt.Sprintf("h%d.test", i)))
+			}
+			r.Spec.Rules = []gwv1.HTTPRouteRule{{}}
+			p.Updates(p.Apply(source.Batch{Set: []source.Object{edgeGateway(gwv1.Listener{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType}), r}}))
+			count := func() (n int) {
+				p.Engine.View(func(c *flow.Ctx) {
+					for range flow.All(c, p.RouteConfigurations) {
+						n++
+					}
+				})
+				return n
+			}
+			now := map[bool]int{false: 1, true: envoy.Shards}[hosts > 4]
+			first := now
+			if hosts > 2 && !nobody {
+				first = 1 + envoy.Shards
+			}
+			if got := count(); got != first {
+				t.Errorf("%d hosts, NoProxies %t: %d route configurations, want %d", hosts, nobody, got, first)
+			}
+			for _, after := range []time.Duration{0, drained} {
+				p.Updates(p.Update(func(tx *flow.Tx) {
+					p.Tick(tx, time.Time{}.Add(after))
+					p.Take(tx, nil)
+				}))
+			}
+			if got := count(); got != now {
+				t.Errorf("%d hosts, NoProxies %t: %d route configurations later, want %d", hosts, nobody, got, now)
+			}
+		}
+	}
+}
+
+// A table is divided where that makes most edits cheap, and costs little memory.
+func TestWhichTablesAreDivided(t *testing.T) {
+	spread := func(n, each int32) (c census) {
+		for i := range n {
+			c.shards[i%envoy.Shards] += each
+		}
+		return c
+	}
+	with := func(c census, everywhere int32) census {
+		c.everywhere = everywhere
+		return c
+	}
+	for what, c := range map[string]struct {
+		census
+		above     int
+		now, kept bool // if it was whole, or divided
+	}{
+		"none":                        {census{}, 512, false, false},
+		"just few enough":             {spread(512, 1), 512, false, true},
+		"one too many":                {spread(513, 1), 512, true, true},
+		"half":                        {spread(256, 1), 512, false, false},
+		"switched off":                {spread(5000, 1), 0, false, false},
+		"one host of many":            {spread(1, 5000), 512, false, false},
+		"two hosts":                   {spread(2, 2500), 512, false, true},
+		"some hosts of many":          {spread(5, 1000), 512, true, true},
+		"a few with wildcards":        {with(spread(600, 1), 30), 512, true, true},
+		"many with wildcards":         {with(spread(600, 1), 60), 512, false, true},
+		"hardly one without wildcard": {with(spread(10, 1), 600), 512, false, false},
+	} {
+		if now, kept := c.divides(c.above, false), c.divides(c.above, true); now != c.now || kept != c.kept {
+			t.Errorf("%s: divided: %t, and %t if it was; want %t and %t", what, now, kept, c.now, c.kept)
+		}
+	}
 }

@@ -50,10 +50,7 @@ type Pipeline struct {
 	// lastKeySets is askedVersions for key sets, see AskedKeySets.
 	lastKeySets uint64
 
-	// wereSharded are the tables that were sharded in the last transaction with batches, but for
-	// changedShards.
-	wereSharded   *flow.Input[ir.TableKey, struct{}]
-	changedShards []flow.Change[ir.TableKey, struct{}]
+	shards *shards
 
 	changedGateways []flow.Change[object.Name, *topology.Gateway] // since the last transaction with batches
 	pairs           pairs
@@ -77,8 +74,8 @@ type Pipeline struct {
 	fallbacks                         *flow.Derived[ir.HostKey, bool]
 	sessions                          flow.Table[sessionHost, struct{}]
 	Hosts                             *flow.Derived[ir.HostKey, *ir.Host]
-	// Sharded are the tables that are in several route configurations.
-	Sharded        *flow.Derived[ir.TableKey, struct{}]
+	// Sharded are the tables that are in several route configurations, or could be.
+	Sharded        *flow.Derived[ir.TableKey, Sharding]
 	configurations *flow.Derived[ResourceKey, configuration]
 	// FallbackHosts are the hosts that have an answer although no route serves them.
 	FallbackHosts *flow.Derived[ir.HostKey, *ir.Host]
@@ -163,7 +160,7 @@ func New(opts Options) *Pipeline {
 		pairs: pairs{last: map[object.Name]*topology.Certificate{}, until: map[object.Name]time.Time{}},
 	}
 	p.clock = flow.NewInput[struct{}, time.Time](e, "clock")
-	p.wereSharded = flow.NewInput[ir.TableKey, struct{}](e, "were-sharded", flow.Equal(flow.Same[struct{}]))
+	p.shards = newShards(e)
 	p.proxies = flow.NewInput[object.Name, *answers](e, "proxies")
 	p.rejected = flow.NewInput[refusal, status.Rejection](e, "refusals", flow.Equal(flow.Same[status.Rejection]))
 	p.rejectedBy = flow.NewIndex(p.rejected, func(k refusal, _ status.Rejection, yield func(object.Name)) { yield(k.Gateway) }, refusal.compare)

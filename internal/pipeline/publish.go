@@ -16,7 +16,7 @@ import (
 func (p *Pipeline) Updates(c *flow.Commit) []xds.Update {
 	p.changedGateways = append(p.changedGateways, flow.Changes[object.Name, *topology.Gateway](c, p.Graph.Gateways)...)
 	p.pairs.changed = append(p.pairs.changed, flow.Changes[object.Name, *topology.Certificate](c, p.Graph.Certificates)...)
-	p.changedShards = append(p.changedShards, flow.Changes(c, p.Sharded)...)
+	p.shards.changed = append(p.shards.changed, flow.Changes(c, p.Sharded)...)
 	byGateway := map[object.Name]*xds.Update{}
 	at := func(gateway object.Name) *xds.Update {
 		u := byGateway[gateway]

@@ -64,7 +64,8 @@ func (p *Pipeline) declareResources() {
 		})
 	byPiece := flow.NewIndex(bundles,
 		func(k bundleKey, _ *envoy.Bundle, yield func(piece)) { k.pieces(yield) }, bundleKey.compare)
-	p.declareShards()
+	p.declareSharded()
+	p.declareConfigurations()
 	p.RouteConfigurations = carry(p, "route-configurations", flow.Map("plain-route-configurations", p.configurations,
 		func(c *flow.Ctx, k ResourceKey, v configuration, emit func(ResourceKey, *envoy.Resource)) {
 			var all []*envoy.Bundle
@@ -81,7 +82,7 @@ func (p *Pipeline) declareResources() {
 			add(v.piece)
 			// Filters that can't be expressed close the configuration.
 			r, _ := envoy.BundledRouteTable(k.Name, v.front.filters, all)
-			emit(k, r)
+			emit(k, r.Sparing(v.spare))
 		}))
 
 	p.declareLimitFilters()

@@ -45,6 +45,7 @@ func Evaluate(ctx context.Context, opts EvaluateOptions) (*pipeline.Pipeline, er
 	options.Topology.Experimental = opts.Experimental
 	options.Topology.UnsafeParameters = opts.UnsafeParameters
 	options.Topology.LocalAddresses = nil
+	options.NoProxies = true
 	options.Topology.SystemAuthorities = proxy.DefaultAuthorities
 	files, err := file.New(file.Options{
 		Paths: opts.Paths, Stdin: opts.Stdin, Experimental: opts.Experimental, Log: slog.New(slog.DiscardHandler),

@@ -1,6 +1,9 @@
 package xds
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
@@ -11,12 +14,14 @@ import (
 // therefore wait until they are sent: a few ms. A proxy that starts, or that waits for a
 // name to be resolved, may never ask: the wait ends maxAwait after it has answered to the
 // cluster. One that gets no processor answers late, and asks no sooner.
+//
+// What uses scopes waits in the same way for the route tables to which new ones lead.
 const (
 	maxAwait  = 500 * time.Millisecond
 	maxAnswer = 10 * time.Second
 )
 
-// awaiting is the wait for a secret.
+// awaiting is the wait for a resource.
 type awaiting struct {
 	by    Ref       // what waits, of which the answer is due
 	since time.Time // it was sent, or answered to
@@ -36,6 +41,56 @@ func (p *planning) await(set []*envoy.Resource) {
 				p.wakeAfter(maxAwait)
 			}
 		}
+	}
+}
+
+// ahead sends what is new of the types that a proxy has asked for once and for all, and
+// returns it. What else there is to do about them is done in their turn.
+func (p *planning) ahead() (out []*envoy.Resource) {
+	for i := range p.types {
+		y := &p.types[i]
+		if !y.askedOnce() || !y.wildcard {
+			continue
+		}
+		var set []*envoy.Resource
+		for _, name := range slices.Sorted(maps.Keys(y.dirty)) {
+			ref := Ref{envoy.Type(i), name} //nolint:gosec // an index of the table
+			if target, _ := p.gateway.target(ref); target == nil || p.has(ref) && y.records[name].sent == target.Version {
+				continue
+			}
+			if r := p.change(ref, y.dirty[name]); r != nil {
+				set = append(set, r)
+			}
+			delete(y.dirty, name)
+		}
+		if len(set) > 0 {
+			p.absent = nil
+			p.respond(envoy.Type(i), set) //nolint:gosec // an index of the table
+		}
+		out = append(out, set...)
+	}
+	return out
+}
+
+// answerAwaited sends what is waited for because of what was sent ahead, as soon as the proxy
+// asks for it: nothing else uses it yet. It may refer to what waits for secrets.
+func (p *planning) answerAwaited() {
+	refs := slices.SortedFunc(maps.Keys(p.awaited), func(a, b Ref) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name))
+	})
+	for _, ref := range refs {
+		y := &p.types[ref.Type]
+		if !y.refers {
+			return
+		}
+		if y.dirty[ref.Name] != asked || p.has(ref) {
+			continue
+		}
+		if r := p.change(ref, asked); r != nil {
+			p.absent = nil
+			p.respond(ref.Type, []*envoy.Resource{r})
+		}
+		delete(y.dirty, ref.Name)
 	}
 }
 

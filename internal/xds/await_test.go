@@ -64,3 +64,43 @@ func TestSecretsThatAreGoneAtOnce(t *testing.T) {
 	p.expect("secret -ca")
 	p.quiet()
 }
+
+// A proxy that has asked for scopes once does not wait for new ones: what uses them is sent when the
+// proxy has these, and the route tables that they lead to.
+func TestScopesGoAhead(t *testing.T) {
+	scope := func(name string) *envoy.Resource { return resource(envoy.Scopes, name, "1").Awaiting(name) }
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	p.subscribe(envoy.Scopes)
+	p.expect("scope")
+	h.apply(scope("s/0"), scope("s/1"), table("s/0", "x:1"), table("s/1", "y:1"), listener("l", "2"), table("t", "x:2"), "-cluster/a", "-endpoints/a")
+	p.expect("scope +s/0=1 +s/1=1")
+	p.quiet()
+	p.subscribe(envoy.Routes, "s/0")
+	p.expect("routes +s/0=[x:1]")
+	p.quiet()
+	// A change meanwhile of what is in use already waits as well.
+	h.apply(table("t", "x:3"), table("s/0", "x:3"))
+	p.quiet()
+	p.subscribe(envoy.Routes, "s/1")
+	p.expect("routes +s/1=[y:1]", "listener +l=2", "scope +s/0=1 +s/1=1", "routes +s/0=[x:3]", "routes +t=[x:3]", "cluster -a")
+	p.unsubscribe(envoy.Endpoints, "a")
+	p.quiet()
+
+	// What used them goes on with them while it drains. Whether the proxy has them is not known then.
+	h.apply("-scope/s/0", "-scope/s/1", "-routes/s/0", "-routes/s/1", listener("l", "3"))
+	p.expect("listener +l=3")
+	p.unsubscribe(envoy.Routes, "s/0", "s/1") // it has forgotten
+	p.quiet()
+	h.apply(scope("s/0"), table("s/0", "x:4"), listener("l", "4"))
+	p.expect("scope +s/0=1")
+	p.subscribe(envoy.Routes, "s/0")
+	p.expect("routes +s/0=[x:4]", "listener +l=4", "scope +s/0=1")
+	p.quiet()
+
+	// A proxy that never asks holds up nothing for long.
+	h.apply(scope("s/2"), table("s/2", "x:1"), listener("l", "5"))
+	p.expect("scope +s/2=1", "listener +l=5", "scope +s/0=1 +s/2=1")
+	p.quiet()
+}

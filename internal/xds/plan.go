@@ -51,7 +51,9 @@ func (p *planning) additions() bool {
 		y := &p.types[t]
 		if y.refers && !referring {
 			referring = true
-			if p.await(waiting); p.awaits() {
+			p.await(append(waiting, p.ahead()...))
+			p.answerAwaited()
+			if p.awaits() {
 				p.postpone()
 				return false
 			}
@@ -76,7 +78,7 @@ func (p *planning) follow(t envoy.Type, set []*envoy.Resource) {
 	}
 	for i := range p.types {
 		y := &p.types[i]
-		if y.hasWildcard && y.usedBy != nil && *y.usedBy == t {
+		if y.askedOnce() && *y.usedBy == t {
 			p.tellAgain(envoy.Type(i)) //nolint:gosec // an index of the table
 		}
 		if y.with == nil || *y.with != t {
@@ -91,8 +93,7 @@ func (p *planning) follow(t envoy.Type, set []*envoy.Resource) {
 	}
 }
 
-// tellAgain has all of a type sent once more. Envoy asks for all of it only once, and forgets it
-// when nothing uses it any more: what uses it next would wait for ever.
+// tellAgain has all of a type sent once more, see askedOnce.
 func (p *planning) tellAgain(t envoy.Type) {
 	if !p.types[t].wildcard {
 		return // it will ask
@@ -169,6 +170,9 @@ func (p *planning) change(ref Ref, why reason) *envoy.Resource {
 		p.absent = append(p.absent, ref.Name)
 	case y.usedBy != nil && p.sent(*y.usedBy):
 		// What used it has changed too, and goes on with it while it drains.
+		if y.askedOnce() {
+			rec.sent = unknownVersion // and then forgets it
+		}
 	case y.empty == nil:
 		p.toRemove = append(p.toRemove, ref)
 	default:

@@ -199,7 +199,7 @@ func (s *session) hasUnasked() bool {
 		}
 		for name, e := range s.gateway.entries[t] {
 			r := y.records[name]
-			if e.quarantine == nil && (r == nil || r.acked == "") {
+			if e.quarantine == nil && !e.want.Spare && (r == nil || r.acked == "") {
 				return true
 			}
 		}

@@ -33,14 +33,14 @@ type resourceType struct {
 	// asked for are sent only then, since it drops what comes before.
 	after *envoy.Type
 	// waitsFor is the type of the resources that envoy.Resource.WaitsFor names. What refers
-	// to others is sent when the proxy has them.
+	// to others, or uses these, is sent when the proxy has them.
 	waitsFor *envoy.Type
 	// refers says that resources of the type refer to those of other types. They are sent
 	// when these can be used, and a removal of others waits for the answer to them.
 	refers bool
 	// usedBy is a type whose resources use these, also while Envoy replaces or removes them.
 	// In a plan that changes what uses it, a resource is not emptied. Envoy asks for it only
-	// when it has what uses it.
+	// when it has what uses it, and if for all of the type, only once, see askedOnce.
 	usedBy *envoy.Type
 
 	// Responses
@@ -80,6 +80,12 @@ type resourceType struct {
 	// substitute returns what replaces a refused part of a resource, for types that have parts.
 	substitute func(part string) *envoy.Part
 }
+
+// askedOnce reports whether a proxy asks for all of the type when it first has something that
+// uses it, and never again. What uses more of it later does not wait for that, so it is
+// sent before. And a proxy forgets all of it when nothing uses it any longer, without a word,
+// so all is sent once more after each change of what uses it.
+func (y *resourceType) askedOnce() bool { return y.hasWildcard && y.usedBy != nil }
 
 // resourceTypes returns the types that are served, in the order in which additions
 // must reach a proxy. An index is an envoy.Type.
@@ -127,6 +133,7 @@ func resourceTypes() []resourceType {
 		envoy.Scopes: {
 			name: envoy.Scopes.String(), url: envoy.Scopes.URL(),
 			hasWildcard:  true,
+			waitsFor:     new(envoy.Routes),
 			refers:       true,
 			usedBy:       new(envoy.Listeners), // whose connections drain with the scopes as they were
 			shared:       true,

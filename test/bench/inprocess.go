@@ -148,7 +148,7 @@ func (b *inProcess) build(routes int) (*pipelineUnderTest, error) {
 func newPipeline(portOffset int) *pipelineUnderTest {
 	address := []string{"127.0.0.1"}
 	return &pipelineUnderTest{Pipeline: pipeline.New(pipeline.Options{
-		Addresses: address,
+		Addresses: address, NoProxies: true,
 		Topology: topology.Options{
 			ControllerName: pipeline.ControllerName, ImplicitClass: pipeline.StandaloneClass,
 			SharedHost: true, DefaultAddresses: address, PortOffset: portOffset,

@@ -4,9 +4,11 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -28,11 +30,13 @@ func TestShardsUnderLoad(t *testing.T) {
 	}
 	const few, lots = 128, 612
 	gateway := func(listeners ...string) string {
-		g := siteGateway(append(listeners, "{name: http, port: 80, protocol: HTTP}")...)
+		g := siteGateway(append(listeners, "{name: http, port: 80, protocol: HTTP}",
+			"{name: side, port: 81, protocol: HTTP, hostname: '*.side.example'}")...)
 		return strings.Replace(g, "spec:\n", "spec:\n  infrastructure: {parametersRef: {group: gatehouse.dev, kind: GatewayParameters, name: shards}}\n", 1)
 	}
 	s := startSite(t, map[string]string{
 		"wild.yaml":    siteRoute("wild", `"*.wild.example"`, "v2"),
+		"side.yaml":    siteRoute("side", "one.side.example", "v1"),
 		"gateway.yaml": gateway(),
 		"shards.yaml": `
 apiVersion: gatehouse.dev/v1alpha1
@@ -66,8 +70,10 @@ spec: {routeTables: {shardAbove: 512}}
 		return []string{"home.example", "HOME.example:80", "one.wild.example", "h1.wild.example.other.wild.example"}[asks.Add(1)%4]
 	})
 	l.more(t, 50)
-	fresh := func(int) error { // by a connection of its own
-		o, err := s.call("http://home.example/")
+	side := startLoad(t, net.JoinHostPort(s.address, strconv.Itoa(81+portOffset)), loadClients, func() string { return "one.side.example" })
+	side.more(t, 50)
+	fresh := func(n int) error { // by a connection of its own
+		o, err := s.call([]string{"http://home.example/", "http://one.side.example:81/"}[n%2])
 		if err == nil && o.status != http.StatusOK {
 			err = fmt.Errorf("status %d", o.status)
 		}
@@ -85,7 +91,22 @@ spec: {routeTables: {shardAbove: 512}}
 		if got := shards(); n == lots && got == 0 {
 			t.Errorf("%d routes are in no shards", n)
 		}
+		// The table of another port is divided while this one is.
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(strings.Replace(siteRoute(fmt.Sprintf("side-%d", i), fmt.Sprintf("h%d.side.example", i), "v2"),
+				"name: gw", "name: gw, sectionName: side", 1))
+		}
+		s.write(t, "sides.yaml", b.String())
+		eventually(t, siteTimeout, func() error {
+			o, err := s.call(fmt.Sprintf("http://h%d.side.example:81/", n-1))
+			if err != nil {
+				return err
+			}
+			return (&expectation{Status: codes{http.StatusOK}, Backend: "v2"}).check(o)
+		})
 		l.more(t, 200)
+		side.more(t, 200)
 	}
 	beside(t, fresh, func() {
 		for round, n := range []int{lots, few, lots, few} {
@@ -102,7 +123,9 @@ spec: {routeTables: {shardAbove: 512}}
 		})
 		change(4, lots)
 	})
-	if wrong := l.end(); len(wrong) > 0 {
-		t.Errorf("of %d requests, not 200: %v", l.sent.Load(), wrong)
+	for _, l := range []*load{l, side} {
+		if wrong := l.end(); len(wrong) > 0 {
+			t.Errorf("of %d requests, not 200: %v", l.sent.Load(), wrong)
+		}
 	}
 }

@@ -1,0 +1,285 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/echo"
+	"github.com/gatehouse-dev/gatehouse/test/slow"
+)
+
+var (
+	alikeRequests = flag.Int("alike-requests", 6000, "how many requests TestShardsAnswerAlike sends to each of its Gateways")
+	alikeSeed     = flag.Uint64("alike-seed", 1, "which requests, and routes, these are")
+)
+
+// Random hosts of routes, and what requests ask for.
+var (
+	alikeHosts = []string{
+		"a.test", "b.test", "c.a.test", "d.c.a.test", "x-1.test", "1.2.3.test",
+		"*.test", "*.a.test", "*.c.a.test", "*.b.test", "*.other", "",
+	}
+	alikePaths = []string{"/", "/x", "/x/y", "/X", "/y", "/x/y/z", "/xy", "/y/../x", "/x%2Fy", "//x"}
+)
+
+// TestShardsAnswerAlike protects that whether its tables are divided changes no answer of a Gateway, nor
+// anything that a backend gets: two with the same random routes, one of them with shards, are
+// sent the same random requests.
+func TestShardsAnswerAlike(t *testing.T) {
+	slow.Skip(t)
+	t.Parallel()
+	const requestsOfRoutes = 2000
+	random := rand.New(rand.NewPCG(*alikeSeed, 0))
+	whole, divided := startAlike(t, 0), startAlike(t, 1)
+	for round := range (*alikeRequests + requestsOfRoutes - 1) / requestsOfRoutes {
+		routes := alikeRoutes(random, round)
+		for _, s := range []*alikeSite{whole, divided} {
+			s.write(t, "routes.yaml", routes)
+		}
+		for _, s := range []*alikeSite{whole, divided} {
+			s.serves(t, fmt.Sprintf("round-%d.example", round), "v1")
+		}
+		time.Sleep(500 * time.Millisecond) // tables come one by one
+		var all []*alikeRequest
+		for range requestsOfRoutes {
+			all = append(all, newAlikeRequest(random))
+		}
+		answered := map[int]int{}
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for part := range slices.Chunk(all, requestsOfRoutes/4) {
+			wg.Go(func() {
+				for _, r := range part {
+					one, other := whole.answer(r), divided.answer(r)
+					mu.Lock()
+					answered[one.Status]++
+					mu.Unlock()
+					if a, b := one.text(), other.text(); a != b {
+						t.Errorf("seed %d, round %d: %s:\none table: %s\nshards:    %s\nroutes:\n%s", *alikeSeed, round, r, a, b, routes)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		t.Logf("round %d: %v", round, answered)
+		if t.Failed() {
+			return
+		}
+	}
+	for s, want := range map[*alikeSite]bool{whole: false, divided: true} {
+		sharded := false
+		for name := range s.envoyStats(t, "config_reload_time_ms") {
+			sharded = sharded || strings.Contains(name, ".rds.http-80/")
+		}
+		if sharded != want {
+			t.Errorf("a table is divided: %t, want %t", sharded, want)
+		}
+	}
+}
+
+type alikeSite struct {
+	*site
+	clients map[string]*http.Transport // by scheme
+}
+
+func startAlike(t *testing.T, shardAbove int) *alikeSite {
+	t.Helper()
+	gateway := siteGateway(
+		"{name: http, port: 80, protocol: HTTP}",
+		"{name: of-a, port: 80, protocol: HTTP, hostname: '*.a.test'}",
+		"{name: side, port: 81, protocol: HTTP, hostname: '*.test'}",
+		"{name: https, port: 443, protocol: HTTPS, hostname: '*.test', tls: {certificateRefs: [{name: cert}]}}",
+		"{name: https-a, port: 443, protocol: HTTPS, hostname: 'a.test', tls: {certificateRefs: [{name: cert}]}}")
+	s := &alikeSite{site: startSite(t, map[string]string{
+		"gateway.yaml": strings.Replace(gateway, "spec:\n", "spec:\n  infrastructure: {parametersRef: {group: gatehouse.dev, kind: GatewayParameters, name: shards}}\n", 1),
+		"cert.yaml":    mustSecret(t, "cert", "*.test", "*.a.test", "a.test"),
+		"shards.yaml": fmt.Sprintf(`
+apiVersion: gatehouse.dev/v1alpha1
+kind: GatewayParameters
+metadata: {name: shards, namespace: %s}
+spec: {routeTables: {shardAbove: %d}}
+`, siteNamespace, shardAbove),
+	}, "--experimental"), clients: map[string]*http.Transport{}}
+	for _, sni := range []string{"", "a.test", "b.test", "x.a.test"} {
+		config, err := clientTLS(sni, nil, "", new([]string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &http.Transport{
+			MaxIdleConnsPerHost: 8, DisableCompression: true, TLSClientConfig: config,
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				_, port, _ := net.SplitHostPort(address)
+				n, err := strconv.Atoi(port)
+				if err != nil {
+					return nil, err
+				}
+				return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(s.address, strconv.Itoa(n+portOffset)))
+			},
+		}
+		s.clients[sni] = c
+		t.Cleanup(c.CloseIdleConnections)
+	}
+	return s
+}
+
+// alikeRoutes returns random routes.
+func alikeRoutes(random *rand.Rand, round int) string {
+	pick := func(of ...string) string { return of[random.IntN(len(of))] }
+	var b strings.Builder
+	b.WriteString(siteRoute("round", fmt.Sprintf("round-%d.example", round), "v1"))
+	for n := range 3 + random.IntN(60) {
+		var hosts []string
+		for range 1 + random.IntN(2) {
+			if h := pick(alikeHosts...); h != "" && !slices.Contains(hosts, strconv.Quote(h)) {
+				hosts = append(hosts, strconv.Quote(h))
+			}
+		}
+		var rules []string
+		for range 1 + random.IntN(2) {
+			rules = append(rules, alikeRule(random, pick))
+		}
+		text := siteRules(fmt.Sprintf("r%d", n), strings.Join(hosts, ", "), strings.Join(rules, "\n"))
+		if of := pick("", "", "http", "side", "https", "https-a", "of-a"); of != "" {
+			text = strings.Replace(text, "name: gw", "name: gw, sectionName: "+of, 1)
+		}
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+func alikeRule(random *rand.Rand, pick func(...string) string) string {
+	kind := pick("PathPrefix", "PathPrefix", "Exact", "RegularExpression")
+	match := fmt.Sprintf("path: {type: %s, value: %q}", kind, pick("/", "/", "/x", "/x/y", "/y"))
+	match += pick("", "", `, headers: [{name: v, value: "1"}]`, `, queryParams: [{name: q, value: "1"}]`, ", method: POST")
+	filters := []string{pick("", "",
+		`{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: x-set, value: s}], add: [{name: v, value: more}], remove: [x-gone]}}`,
+		`{type: RequestMirror, requestMirror: {backendRef: {name: v2, port: 8080}}}`,
+	), pick("", "",
+		fmt.Sprintf(`{type: ResponseHeaderModifier, responseHeaderModifier: {add: [{name: x-rule, value: "%d"}]}}`, random.IntN(1000)),
+	)}
+	backends := fmt.Sprintf("backendRefs: [{name: %s, port: 8080}]", pick("v1", "v1", "v2", "v2", "missing"))
+	switch {
+	case random.IntN(6) == 0:
+		filters = append(filters, pick(
+			`{type: RequestRedirect, requestRedirect: {hostname: b.test, statusCode: 301}}`,
+			`{type: RequestRedirect, requestRedirect: {scheme: https, statusCode: 302}}`,
+			`{type: RequestRedirect, requestRedirect: {port: 81, statusCode: 302}}`))
+		backends = "backendRefs: []"
+	case kind == "PathPrefix":
+		filters = append(filters, pick("", "",
+			`{type: URLRewrite, urlRewrite: {hostname: c.a.test}}`,
+			`{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /z}}}`))
+	}
+	filters = slices.DeleteFunc(filters, func(f string) bool { return f == "" })
+	more := pick("", "", "", "\n  retry: {attempts: 1, codes: [503]}", "\n  timeouts: {request: 10s}", "\n  sessionPersistence: {sessionName: s}")
+	return fmt.Sprintf("- matches: [{%s}]\n  filters: [%s]\n  %s%s", match, strings.Join(filters, ", "), backends, more)
+}
+
+// alikeRequest is a request for both.
+type alikeRequest struct {
+	client, url, host, method string
+	headers                   http.Header
+}
+
+func (r *alikeRequest) String() string {
+	return fmt.Sprintf("%s %s of host %q by %q with %v", r.method, r.url, r.host, r.client, r.headers)
+}
+
+func newAlikeRequest(random *rand.Rand) *alikeRequest {
+	pick := func(of ...string) string { return of[random.IntN(len(of))] }
+	host := strings.Replace(pick(alikeHosts...), "*", pick("a", "zz", "1", "q.r", "c", "b"), 1)
+	host = strings.Map(func(c rune) rune {
+		if random.IntN(8) == 0 {
+			return []rune(strings.ToUpper(string(c)))[0]
+		}
+		return c
+	}, host)
+	if host == "" {
+		host = pick("nobody", "127.0.0.1", "[::1]")
+	}
+	r := &alikeRequest{host: host + pick("", "", "", ":80", ":81", ":8443", "."), method: pick("GET", "GET", "GET", "POST", "HEAD"), headers: http.Header{}}
+	r.client = pick("", "a.test", "b.test", "x.a.test")
+	r.url = pick("http://gateway", "http://gateway", "http://gateway:81") + pick(alikePaths...) + pick("", "", "?q=1", "?q=2&q=1")
+	if r.client != "" && random.IntN(2) == 0 {
+		r.url = strings.Replace(strings.Replace(r.url, "http://", "https://", 1), ":81", "", 1)
+	}
+	for _, h := range []string{pick("", "v: 1", "v: 2"), pick("", "x-gone: 1"), pick("", "", "x-forwarded-host: a.test"),
+		pick("", "", "x-envoy-gatehouse-shard: http-80/"+strconv.Itoa(random.IntN(64)), "X-Envoy-Gatehouse-Shard: side-81/3", "x-envoy-original-path: /x")} {
+		if name, value, ok := strings.Cut(h, ": "); ok {
+			r.headers.Set(name, value)
+		}
+	}
+	return r
+}
+
+// alikeAnswer is what must be alike.
+type alikeAnswer struct {
+	Status  int
+	Headers http.Header
+	Body    string       `json:",omitempty"`
+	Backend *echo.Answer `json:",omitempty"`
+	Err     string       `json:",omitempty"`
+}
+
+func (a *alikeAnswer) text() string {
+	text, _ := json.Marshal(a)
+	return string(text)
+}
+
+func (s *alikeSite) answer(r *alikeRequest) *alikeAnswer {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, r.method, r.url, http.NoBody)
+	if err != nil {
+		return &alikeAnswer{Err: err.Error()}
+	}
+	req.Host, req.Header = r.host, maps.Clone(r.headers)
+	res, err := s.clients[r.client].RoundTrip(req)
+	if err != nil {
+		return &alikeAnswer{Err: strings.ReplaceAll(err.Error(), s.address, "ADDRESS")}
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return &alikeAnswer{Err: err.Error()}
+	}
+	a := &alikeAnswer{Status: res.StatusCode, Headers: res.Header}
+	for _, name := range []string{"Date", "X-Envoy-Upstream-Service-Time", "Content-Length"} {
+		a.Headers.Del(name)
+	}
+	for i, cookie := range a.Headers["Set-Cookie"] { // it has the address of a backend
+		before, _, _ := strings.Cut(cookie, "=")
+		_, after, _ := strings.Cut(cookie, ";")
+		a.Headers["Set-Cookie"][i] = before + ";" + after
+	}
+	if !bytes.HasPrefix(body, []byte("{")) {
+		a.Body = string(body)
+		return a
+	}
+	if err := json.Unmarshal(body, &a.Backend); err != nil {
+		a.Err = err.Error()
+		return a
+	}
+	a.Backend.Remote = ""
+	for _, name := range []string{"X-Request-Id", "X-Forwarded-For", "X-Gatehouse-Hop"} {
+		a.Backend.Headers.Del(name)
+	}
+	return a
+}
