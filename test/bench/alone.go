@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -116,7 +117,7 @@ func (w *workload) bootstrap() ([]byte, error) {
 		static.Clusters = append(static.Clusters, c)
 	}
 	for name, body := range bodies[envoy.Listeners] {
-		l, err := staticListener(body, bodies[envoy.Routes])
+		l, err := staticListener(body, bodies[envoy.Routes], bodies[envoy.Scopes])
 		if err != nil {
 			return nil, fmt.Errorf("listener %s: %w", name, err)
 		}
@@ -165,8 +166,8 @@ func staticCluster(body, endpoints []byte) (*clusterv3.Cluster, error) {
 	return c, nil
 }
 
-// staticListener returns a listener with its route tables.
-func staticListener(body []byte, tables map[string][]byte) (*listenerv3.Listener, error) {
+// staticListener returns a listener with its route tables, and the scopes that lead to them.
+func staticListener(body []byte, tables, scopes map[string][]byte) (*listenerv3.Listener, error) {
 	l := &listenerv3.Listener{}
 	if err := proto.Unmarshal(body, l); err != nil {
 		return nil, err
@@ -177,11 +178,9 @@ func staticListener(body []byte, tables map[string][]byte) (*listenerv3.Listener
 			if err := filter.GetTypedConfig().UnmarshalTo(m); err != nil {
 				return nil, err
 			}
-			table := &routev3.RouteConfiguration{}
-			if err := proto.Unmarshal(tables[m.GetRds().GetRouteConfigName()], table); err != nil {
+			if err := staticRoutes(m, tables, scopes); err != nil {
 				return nil, err
 			}
-			m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: table}
 			for _, f := range m.HttpFilters {
 				if d := f.GetConfigDiscovery(); d != nil { // nobody is there to ask
 					f.ConfigType = &hcmv3.HttpFilter_TypedConfig{TypedConfig: d.DefaultConfig}
@@ -195,4 +194,28 @@ func staticListener(body []byte, tables map[string][]byte) (*listenerv3.Listener
 		}
 	}
 	return l, nil
+}
+
+// staticRoutes puts a connection manager's route tables into it.
+func staticRoutes(m *hcmv3.HttpConnectionManager, tables, scopes map[string][]byte) error {
+	if m.GetScopedRoutes() == nil {
+		table, name := &routev3.RouteConfiguration{}, m.GetRds().GetRouteConfigName()
+		m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: table}
+		return proto.Unmarshal(tables[name], table)
+	}
+	list := &hcmv3.ScopedRouteConfigurationsList{}
+	for name, body := range scopes {
+		if !strings.HasPrefix(name, m.GetScopedRoutes().GetName()+"/") {
+			continue
+		}
+		scope, table := &routev3.ScopedRouteConfiguration{}, &routev3.RouteConfiguration{}
+		if err := errors.Join(proto.Unmarshal(body, scope), proto.Unmarshal(tables[name], table)); err != nil {
+			return err
+		}
+		scope.RouteConfigurationName, scope.RouteConfiguration = "", table
+		list.ScopedRouteConfigurations = append(list.ScopedRouteConfigurations, scope)
+	}
+	m.GetScopedRoutes().RdsConfigSource = nil
+	m.GetScopedRoutes().ConfigSpecifier = &hcmv3.ScopedRoutes_ScopedRouteConfigurationsList{ScopedRouteConfigurationsList: list}
+	return nil
 }
