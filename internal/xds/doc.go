@@ -7,7 +7,8 @@
 //   - Make before break, by order on the stream: clusters with their endpoints,
 //     secrets, listeners, routes, removals. Removals wait for the answer to the
 //     listeners and routes that are sent before them. Listeners and routes wait, for a
-//     short time at most, until the proxy has asked for the secrets of new clusters.
+//     short time at most, until the proxy has asked for the secrets of new clusters, and
+//     for the route tables of new scopes, which go ahead of the listeners that use them.
 //     Nothing else waits.
 //   - Every subscription is answered at once, with an emptied resource for one that
 //     does not exist. Nothing is answered before a Gateway's first Update.
