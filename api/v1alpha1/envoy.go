@@ -40,7 +40,7 @@ type LogLevel string
 // RouteTables is how Envoy keeps the routes of a port, or of a HTTPS listener. It builds a
 // table anew when one route in it changes.
 type RouteTables struct {
-	// ShardAbove is the number of routes above which a table is divided into 64, of which
+	// ShardAbove is the number of routes above which a table is divided into 128, of which
 	// Envoy finds a request's by its host: a change of a route costs it one of these. Each
 	// request then costs about 20 µs more of CPU. 512 by default; 0 divides no table. A route
 	// counts for each of its hosts and matches. A table of which one host has more than a

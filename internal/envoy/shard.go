@@ -28,7 +28,7 @@ import (
 const Shards = 1 << shardBits
 
 const (
-	shardBits = 6
+	shardBits = 7
 	// shardHeader is one of those that go no further than to the first filter.
 	shardHeader = internalHeaders + "gatehouse-shard"
 )
@@ -36,7 +36,7 @@ const (
 // oddBy are the characters that count for each bit. No two digits count for the same bits, and hardly two
 // letters do, and the fewer ranges there are, the smaller are the expressions, which Envoy limits:
 // found by trying random ones with names of hosts as people have them.
-var oddBy = [shardBits]string{"d-mo-qu-x0-37", "d-oqryz2-589", "cdh-owx235", "fi-su1256", "a-cj-lp-r045", "b-fm-uy578"}
+var oddBy = [shardBits]string{"a-dj-q2-57-9", "bchn-u02-4", "b-fk-n4589", "n-ru-x0-25-8", "mq-y235-8", "abi-kt-z128", "h-oxy4-79"}
 
 // bitsOf are the bits that a character changes.
 var bitsOf = func() (out [256]uint8) {

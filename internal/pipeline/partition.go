@@ -48,7 +48,7 @@ func (k bundleKey) compare(o bundleKey) int {
 // bundlesPerShard is into how many bundles the hosts of a shard fall. All together are about as many as the
 // square root of the number of hosts in the largest tables, so that neither the bundles of
 // a table nor the hosts of a bundle are many.
-const bundlesPerShard = 4
+const bundlesPerShard = 2
 
 // bundleOf returns the bundle that a host is in.
 func bundleOf(h ir.HostKey) bundleKey {

@@ -230,8 +230,8 @@ func TestWhichTablesAreDivided(t *testing.T) {
 		"one host of many":            {spread(1, 5000), 512, false, false},
 		"two hosts":                   {spread(2, 2500), 512, false, true},
 		"some hosts of many":          {spread(5, 1000), 512, true, true},
-		"a few with wildcards":        {with(spread(600, 1), 30), 512, true, true},
-		"many with wildcards":         {with(spread(600, 1), 60), 512, false, true},
+		"a few with wildcards":        {with(spread(600, 1), 17), 512, true, true},
+		"many with wildcards":         {with(spread(600, 1), 30), 512, false, true},
 		"hardly one without wildcard": {with(spread(10, 1), 600), 512, false, false},
 	} {
 		if now, kept := c.divides(c.above, false), c.divides(c.above, true); now != c.now || kept != c.kept {

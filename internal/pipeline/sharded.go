@@ -52,7 +52,7 @@ func (c *census) divides(above int, was bool) bool {
 		slack = 2
 	}
 	return above > 0 && int(slack*(exact+c.everywhere)) > above &&
-		largest <= slack*(16+exact/4) && c.everywhere <= slack*(16+exact/32)
+		largest <= slack*(16+exact/4) && c.everywhere <= slack*(8+exact/64)
 }
 
 // Sharding says of a table that has or had the size for it whether it is sharded.

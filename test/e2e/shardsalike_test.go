@@ -221,7 +221,7 @@ func newAlikeRequest(random *rand.Rand) *alikeRequest {
 		r.url = strings.Replace(strings.Replace(r.url, "http://", "https://", 1), ":81", "", 1)
 	}
 	for _, h := range []string{pick("", "v: 1", "v: 2"), pick("", "x-gone: 1"), pick("", "", "x-forwarded-host: a.test"),
-		pick("", "", "x-envoy-gatehouse-shard: http-80/"+strconv.Itoa(random.IntN(64)), "X-Envoy-Gatehouse-Shard: side-81/3", "x-envoy-original-path: /x")} {
+		pick("", "", "x-envoy-gatehouse-shard: http-80/"+strconv.Itoa(random.IntN(128)), "X-Envoy-Gatehouse-Shard: side-81/3", "x-envoy-original-path: /x")} {
 		if name, value, ok := strings.Cut(h, ": "); ok {
 			r.headers.Set(name, value)
 		}
