@@ -153,9 +153,20 @@ func TestShards(t *testing.T) {
 	add("first", "a.test")
 	check("with few routes again", sent(), map[string][]string{"http-80": {"*", "a.test"}})
 	check("few routes again: the shards of what drains", len(sentTo(true)), envoy.Shards)
+	// A proxy that refuses the new listener goes on with the old one, and with shards.
+	say := func(state xds.State) {
+		p.Updates(p.Update(func(tx *flow.Tx) { p.TakeFeedback(tx, object.Name{Namespace: "default", Name: "edge"}, state) }))
+	}
+	say(xds.State{Rejected: []xds.Rejected{{Ref: xds.Ref{Type: envoy.Listeners, Name: "http-80@127.0.0.1"}, ServingOld: true}}})
+	for range 3 {
+		pass(drained)
+	}
+	say(xds.State{})
+	pass(drained - time.Minute)
+	check("few routes again: the shards of what a proxy serves with a listener of before", len(sentTo(true)), envoy.Shards)
 	add("first", "b.test")
 	check("few routes again: a shard of what drains", sentTo(true)[shardOf("b.test")], []string{"*", "b.test"})
-	pass(drained)
+	pass(time.Minute)
 	check("few routes again, when all has drained", sentTo(true), map[string][]string{})
 	check("few routes again: the listener asks for a shard", asks(), false)
 }

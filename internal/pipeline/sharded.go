@@ -75,6 +75,7 @@ type shards struct {
 	changed []flow.Change[ir.TableKey, Sharding] // since the last transaction with batches
 	now     map[ir.TableKey]Sharding
 	until   map[ir.TableKey]time.Time // for which both forms are kept
+	owing   map[object.Name]bool      // Gateways of which a proxy goes on with an older listener
 
 	// were are the tables that were sharded in the last transaction with batches, and settled are those
 	// that proxies have in one form only, or, with zero, still in both.
@@ -84,7 +85,7 @@ type shards struct {
 
 func newShards(e *flow.Engine) *shards {
 	return &shards{
-		now: map[ir.TableKey]Sharding{}, until: map[ir.TableKey]time.Time{},
+		now: map[ir.TableKey]Sharding{}, until: map[ir.TableKey]time.Time{}, owing: map[object.Name]bool{},
 		were:    flow.NewInput[ir.TableKey, struct{}](e, "were-sharded", flow.Equal(flow.Same[struct{}])),
 		settled: flow.NewInput[ir.TableKey, Sharding](e, "settled-tables", flow.Equal(flow.Same[Sharding])),
 	}
@@ -122,6 +123,16 @@ func (p *Pipeline) forms(c *flow.Ctx, k ir.TableKey) (sharded, both bool) {
 	return now == Divided, both && !p.Options.NoProxies
 }
 
+// noteOwing notes whether a proxy of a Gateway has refused a listener, or is behind: it may go on for any
+// time with one that has a table in its former form.
+func (s *shards) noteOwing(gateway object.Name, said *answers) {
+	if len(said.refused) > 0 || said.behind != "" {
+		s.owing[gateway] = true
+	} else {
+		delete(s.owing, gateway)
+	}
+}
+
 // shardAbove is above how many routes a Gateway's tables are sharded; 0 for never.
 func (p *Pipeline) shardAbove(c *flow.Ctx, gateway object.Name) int {
 	gw, ok := flow.Get(c, p.Graph.Gateways, gateway)
@@ -157,6 +168,10 @@ func (p *Pipeline) keepShards(tx *flow.Tx) {
 	}
 	s.changed = nil
 	for k, until := range s.until {
+		if s.owing[k.Gateway()] {
+			s.until[k] = p.now.Add(drained)
+			continue
+		}
 		if p.now.Before(until) {
 			continue
 		}
