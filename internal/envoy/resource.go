@@ -218,7 +218,12 @@ func (r *Resource) Body() []byte {
 	return r.body
 }
 
-// Equal reports whether two resources are the same to a proxy.
+// Equal reports whether two resources are the same.
 func (r *Resource) Equal(o *Resource) bool {
-	return r == o || r != nil && o != nil && r.Version == o.Version && r.Name == o.Name && r.Type == o.Type && r.Spare == o.Spare
+	return r.EqualBytes(o) && (r == o || r.Spare == o.Spare)
+}
+
+// EqualBytes reports whether two resources are the same to a proxy, spare or not.
+func (r *Resource) EqualBytes(o *Resource) bool {
+	return r == o || r != nil && o != nil && r.Version == o.Version && r.Name == o.Name && r.Type == o.Type
 }

@@ -92,14 +92,14 @@ func (b *bisection) refused(want, good, r *envoy.Resource, message string) {
 	}
 	b.groups = append(b.groups, group{names: suspects, bad: true})
 	b.build(want, good)
-	if b.table.Equal(good) {
+	if b.table.EqualBytes(good) {
 		b.next(want, good) // it is in force: no answer will come
 	}
 }
 
 // accepted handles the acknowledgement of table r and reports whether it changes anything.
 func (b *bisection) accepted(want, r *envoy.Resource) bool {
-	if b.whole || !b.table.Equal(r) {
+	if b.whole || !b.table.EqualBytes(r) {
 		return false
 	}
 	if n := len(b.groups); n > 0 && b.trial && b.groups[n-1].sibling {
@@ -161,7 +161,7 @@ func (b *bisection) rebase(want, good *envoy.Resource) {
 		b.groups[i].bad, b.groups[i].sibling = false, false
 	}
 	b.build(want, good)
-	if b.table.Equal(good) {
+	if b.table.EqualBytes(good) {
 		b.next(want, good)
 	}
 }

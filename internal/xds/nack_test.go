@@ -334,3 +334,17 @@ func TestBlame(t *testing.T) {
 		}
 	}
 }
+
+// A table that becomes spare while a proxy is about to refuse it is in quarantine all the same.
+func TestRefusalOfWhatHasBecomeSpare(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(table("t", "x:2"))
+	p.expect("routes +t=[x:2] ?")
+	h.apply(table("t", "x:2").Sparing(true))
+	p.quiet()
+	p.nack(p.pending[0], "bad x")
+	p.expect("routes +t=[x:1]")
+	p.quiet()
+}

@@ -239,7 +239,7 @@ func (p *planning) respond(t envoy.Type, set []*envoy.Resource) {
 func (p *planning) taken(set []*envoy.Resource) (taken, untried []*envoy.Resource) {
 	for _, r := range set {
 		e := p.gateway.entries[r.Type][r.Name]
-		if e != nil && e.want == r && e.good.Equal(r) {
+		if e != nil && e.want == r && e.good.EqualBytes(r) {
 			taken = append(taken, r)
 		} else {
 			untried = append(untried, r)

@@ -48,10 +48,10 @@ func (g *gateway) refuse(r *envoy.Resource, message string, now time.Time) (repo
 	ref := Ref{r.Type, r.Name}
 	t := &g.server.types[r.Type]
 	e := g.entries[r.Type][r.Name]
-	if e == nil || !e.serve().Equal(r) {
+	if e == nil || !e.serve().EqualBytes(r) {
 		return true
 	}
-	if e.good.Equal(r) {
+	if e.good.EqualBytes(r) {
 		// Another proxy has accepted it. It is not sent again, and no proxy loses it.
 		e.good = nil
 	}
@@ -89,7 +89,7 @@ func (g *gateway) accepted(ref Ref, e *entry, r *envoy.Resource, now time.Time) 
 			return
 		}
 		g.endBisection(ref, e, now)
-	case q.bind != nil && q.bind.trying && e.want.Equal(r):
+	case q.bind != nil && q.bind.trying && e.want.EqualBytes(r):
 		g.endQuarantine(ref, e, now)
 	default:
 		return
