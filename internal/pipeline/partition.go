@@ -118,10 +118,12 @@ func (p *Pipeline) declareConfigurations() {
 			if whole := (piece{k, wholeTable}); !sharded || both {
 				emit(whole.name(), configuration{whole, at, sharded})
 			}
+			if !sharded && !both {
+				return
+			}
 			for shard := range int16(envoy.Shards) {
-				if one := (piece{k, shard}); sharded || both {
-					emit(one.name(), configuration{one, at, !sharded})
-				}
+				one := piece{k, shard}
+				emit(one.name(), configuration{one, at, !sharded})
 			}
 		}, flow.Equal(flow.Same[configuration]))
 	p.Scopes = flow.Map("scopes", p.configurations,

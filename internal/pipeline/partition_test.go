@@ -20,6 +20,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
+// edgeRoute is a route of the edge Gateway with one rule for everything.
+func edgeRoute(name string, hostnames ...gwv1.Hostname) *gwv1.HTTPRoute {
+	r := &gwv1.HTTPRoute{}
+	r.Namespace, r.Name = "default", name
+	r.Spec.ParentRefs = []gwv1.ParentReference{{Name: "edge"}}
+	r.Spec.Hostnames = hostnames
+	r.Spec.Rules = []gwv1.HTTPRouteRule{{}}
+	return r
+}
+
 // TestShards protects that nothing but partition.go knows in which route configuration a
 // host lives: of a table with many routes, every host is sent in its shard, hosts with
 // wildcards in all, and what a proxy refuses leads back to the routes from there.
@@ -36,14 +46,6 @@ func TestShards(t *testing.T) {
 		}))
 	}
 	gw := edgeGateway(gwv1.Listener{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType})
-	route := func(name string, hostnames ...gwv1.Hostname) *gwv1.HTTPRoute {
-		r := &gwv1.HTTPRoute{}
-		r.Namespace, r.Name = "default", name
-		r.Spec.ParentRefs = []gwv1.ParentReference{{Name: "edge"}}
-		r.Spec.Hostnames = hostnames
-		r.Spec.Rules = []gwv1.HTTPRouteRule{{}}
-		return r
-	}
 	sentTo := func(spare bool) map[string][]string {
 		out := map[string][]string{}
 		p.Engine.View(func(c *flow.Ctx) {
@@ -92,7 +94,7 @@ func TestShards(t *testing.T) {
 	}
 
 	add := func(name string, hostnames ...gwv1.Hostname) {
-		p.Updates(p.Apply(source.Batch{Set: []source.Object{route(name, hostnames...)}}))
+		p.Updates(p.Apply(source.Batch{Set: []source.Object{edgeRoute(name, hostnames...)}}))
 	}
 	shardOf := func(host string) string { return envoy.ShardName("http-80", envoy.ShardOf(host)) }
 	asks := func() (sharded bool) {
@@ -179,14 +181,11 @@ func TestShardsAtTheStart(t *testing.T) {
 			options.NoProxies = nobody
 			options.Topology.Settings = &v1alpha1.Settings{RouteTables: &v1alpha1.RouteTables{ShardAbove: new(int32(4))}}
 			p := New(options)
-			r := &gwv1.HTTPRoute{}
-			r.Namespace, r.Name = "default", "many"
-			r.Spec.ParentRefs = []gwv1.ParentReference{{Name: "edge"}}
+			var hostnames []gwv1.Hostname
 			for i := range hosts {
-				r.Spec.Hostnames = append(r.Spec.Hostnames, gwv1.Hostname(fmt.Sprintf("h%d.test", i)))
+				hostnames = append(hostnames, gwv1.Hostname(fmt.Sprintf("h%d.test", i)))
 			}
-			r.Spec.Rules = []gwv1.HTTPRouteRule{{}}
-			p.Updates(p.Apply(source.Batch{Set: []source.Object{edgeGateway(gwv1.Listener{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType}), r}}))
+			p.Updates(p.Apply(source.Batch{Set: []source.Object{edgeGateway(gwv1.Listener{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType}), edgeRoute("many", hostnames...)}}))
 			count := func() (n int) {
 				p.Engine.View(func(c *flow.Ctx) {
 					for range flow.All(c, p.RouteConfigurations) {

@@ -48,13 +48,13 @@ func (p *planning) await(set []*envoy.Resource) {
 // returns it. What else there is to do about them is done in their turn.
 func (p *planning) ahead() (out []*envoy.Resource) {
 	for i := range p.types {
-		y := &p.types[i]
+		t, y := envoy.Type(i), &p.types[i] //nolint:gosec // an index of the table
 		if !y.askedOnce() || !y.wildcard {
 			continue
 		}
 		var set []*envoy.Resource
 		for _, name := range slices.Sorted(maps.Keys(y.dirty)) {
-			ref := Ref{envoy.Type(i), name} //nolint:gosec // an index of the table
+			ref := Ref{t, name}
 			if target, _ := p.gateway.target(ref); target == nil || p.has(ref) && y.records[name].sent == target.Version {
 				continue
 			}
@@ -65,7 +65,7 @@ func (p *planning) ahead() (out []*envoy.Resource) {
 		}
 		if len(set) > 0 {
 			p.absent = nil
-			p.respond(envoy.Type(i), set) //nolint:gosec // an index of the table
+			p.respond(t, set)
 		}
 		out = append(out, set...)
 	}

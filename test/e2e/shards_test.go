@@ -32,18 +32,13 @@ func TestShardsUnderLoad(t *testing.T) {
 	gateway := func(listeners ...string) string {
 		g := siteGateway(append(listeners, "{name: http, port: 80, protocol: HTTP}",
 			"{name: side, port: 81, protocol: HTTP, hostname: '*.side.example'}")...)
-		return strings.Replace(g, "spec:\n", "spec:\n  infrastructure: {parametersRef: {group: gatehouse.dev, kind: GatewayParameters, name: shards}}\n", 1)
+		return withShards(g)
 	}
 	s := startSite(t, map[string]string{
 		"wild.yaml":    siteRoute("wild", `"*.wild.example"`, "v2"),
 		"side.yaml":    siteRoute("side", "one.side.example", "v1"),
 		"gateway.yaml": gateway(),
-		"shards.yaml": `
-apiVersion: gatehouse.dev/v1alpha1
-kind: GatewayParameters
-metadata: {name: shards, namespace: ` + siteNamespace + `}
-spec: {routeTables: {shardAbove: 512}}
-`,
+		"shards.yaml":  shardAbove(512),
 	}, "--envoy", envoy)
 	many := func(n int) string {
 		var b strings.Builder
@@ -128,4 +123,19 @@ spec: {routeTables: {shardAbove: 512}}
 			t.Errorf("of %d requests, not 200: %v", l.sent.Load(), wrong)
 		}
 	}
+}
+
+// withShards returns a site's Gateway that follows shardAbove.
+func withShards(gateway string) string {
+	return strings.Replace(gateway, "spec:\n", "spec:\n  infrastructure: {parametersRef: {group: gatehouse.dev, kind: GatewayParameters, name: shards}}\n", 1)
+}
+
+// shardAbove returns the parameters that say above how many routes a site's tables are divided.
+func shardAbove(routes int) string {
+	return fmt.Sprintf(`---
+apiVersion: gatehouse.dev/v1alpha1
+kind: GatewayParameters
+metadata: {name: shards, namespace: %s}
+spec: {routeTables: {shardAbove: %d}}
+`, siteNamespace, routes)
 }

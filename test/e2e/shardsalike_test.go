@@ -99,7 +99,7 @@ type alikeSite struct {
 	clients map[string]*http.Transport // by scheme
 }
 
-func startAlike(t *testing.T, shardAbove int) *alikeSite {
+func startAlike(t *testing.T, above int) *alikeSite {
 	t.Helper()
 	gateway := siteGateway(
 		"{name: http, port: 80, protocol: HTTP}",
@@ -108,14 +108,9 @@ func startAlike(t *testing.T, shardAbove int) *alikeSite {
 		"{name: https, port: 443, protocol: HTTPS, hostname: '*.test', tls: {certificateRefs: [{name: cert}]}}",
 		"{name: https-a, port: 443, protocol: HTTPS, hostname: 'a.test', tls: {certificateRefs: [{name: cert}]}}")
 	s := &alikeSite{site: startSite(t, map[string]string{
-		"gateway.yaml": strings.Replace(gateway, "spec:\n", "spec:\n  infrastructure: {parametersRef: {group: gatehouse.dev, kind: GatewayParameters, name: shards}}\n", 1),
+		"gateway.yaml": withShards(gateway),
 		"cert.yaml":    mustSecret(t, "cert", "*.test", "*.a.test", "a.test"),
-		"shards.yaml": fmt.Sprintf(`
-apiVersion: gatehouse.dev/v1alpha1
-kind: GatewayParameters
-metadata: {name: shards, namespace: %s}
-spec: {routeTables: {shardAbove: %d}}
-`, siteNamespace, shardAbove),
+		"shards.yaml":  shardAbove(above),
 	}, "--experimental"), clients: map[string]*http.Transport{}}
 	for _, sni := range []string{"", "a.test", "b.test", "x.a.test"} {
 		config, err := clientTLS(sni, nil, "", new([]string))
