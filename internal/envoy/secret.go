@@ -3,6 +3,7 @@ package envoy
 import (
 	"fmt"
 
+	"github.com/cespare/xxhash/v2"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 
@@ -11,7 +12,8 @@ import (
 
 // Secret returns a certificate with its key, the authorities to trust, or a text. Whether
 // Envoy can use them has been decided before, where an object's status says so: see
-// package topology. An error quotes nothing of what they hold.
+// package topology. An error quotes nothing of what they hold. Others that authorities sign for may not
+// go on to pass while Envoy refuses these, so they are a Guard.
 func Secret(s *ir.Secret) (*Resource, error) {
 	name := SecretName(s.Name)
 	secret := &tlsv3.Secret{Name: name}
@@ -32,6 +34,9 @@ func Secret(s *ir.Secret) (*Resource, error) {
 	if err != nil {
 		// The rules' own text could quote the message.
 		return nil, fmt.Errorf("secret %s: what it holds is not a text that can be sent", name)
+	}
+	if s.Authorities != "" {
+		r = r.Guarded(Guard{{By: xxhash.Sum64String(s.Authorities)}})
 	}
 	return r, nil
 }

@@ -224,7 +224,8 @@ func (g *gateway) quarantineChanged(ref Ref, now time.Time) {
 // has of it stays.
 func (g *gateway) target(ref Ref) (r *envoy.Resource, exists bool) {
 	if e := g.entries[ref.Type][ref.Name]; e != nil {
-		return e.serve(), !e.closed()
+		r := e.serve()
+		return r, r != nil || !e.closed()
 	}
 	if l := g.removals[ref]; l != nil {
 		return l.last, true
@@ -267,6 +268,9 @@ func (g *gateway) acknowledged(r *envoy.Resource, at uint64, now time.Time) {
 	e := g.entries[r.Type][r.Name]
 	if e == nil || at < e.since || at < e.goodAt {
 		return // of a predecessor under this name, or a slower proxy's answer
+	}
+	if q := e.quarantine; q != nil && q.closed.EqualBytes(r) {
+		return
 	}
 	e.good, e.goodAt = r, at
 	if e.quarantine != nil {

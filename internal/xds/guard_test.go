@@ -128,3 +128,26 @@ func TestRefusedGuardOfAListener(t *testing.T) {
 	late.expect("listener +l=2 +m=2")
 	h.state("healed", rejects())
 }
+
+// Authorities that are refused are not replaced by those before, but by nobody's.
+func TestRefusedAuthorities(t *testing.T) {
+	h := start(t)
+	h.apply(secret("a", "1").Guarded(guardBy("1")), secret("pair", "1"))
+	p := h.connect()
+	p.subscribe(envoy.Secrets, "a", "pair")
+	p.expect("secret +a=1", "secret +pair=1")
+	h.apply(secret("a", "bad").Guarded(guardBy("2")), secret("pair", "bad"))
+	p.expect("secret +a=bad ! no", "secret +pair=bad ! no", "secret +a=nobody's")
+	p.quiet()
+	h.state("both refused", rejects("secret/a", "secret/pair old"))
+	h.apply(secret("a", "worse").Guarded(guardBy("3")))
+	p.expect("secret +a=worse ! no") // it has nobody's already
+	p.quiet()
+	late := h.connect()
+	late.subscribe(envoy.Secrets, "a", "pair")
+	late.expect("secret +a=nobody's", "secret +pair=1")
+	h.apply(secret("a", "1").Guarded(guardBy("1")))
+	p.expect("secret +a=1")
+	late.expect("secret +a=1")
+	h.state("a is healed", rejects("secret/pair old"))
+}

@@ -1,8 +1,11 @@
 package xds
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +20,9 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/test/certs"
 )
 
 // Nobody may pass, and everybody: headers are all that is told to be removed.
@@ -185,4 +191,51 @@ func TestEnvoyRefusesGuardedListeners(t *testing.T) {
 	waitFor(t, "nobody listens", func() bool { return strings.Contains(w.get("h000"), "connection refused") })
 	must(t, taken, taken.Close())
 	waitFor(t, "it serves", func() bool { return w.getAt(port, "h000") == "/1" })
+}
+
+// Authorities that Envoy refuses let nobody in, whoever those before would have let in.
+func TestEnvoyRefusesAuthorities(t *testing.T) {
+	w := realWorld(t)
+	server, before, after := certs.For("h000"), certs.Authority("before"), certs.Authority("after")
+	client := func(by *certs.Certificate) *certs.Certificate {
+		return certs.Sign(&x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, certs.Key(), by)
+	}
+	passes := func(c *certs.Certificate) bool {
+		w.client.CloseIdleConnections()
+		w.client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{
+			RootCAs: server.Pool(), ServerName: "h000", Certificates: []tls.Certificate{c.TLS()},
+		}
+		return w.getBy("https", w.port, "h000") == "/1"
+	}
+	pair := ir.Certificate(object.Name{Namespace: "default", Name: "pair"})
+	ca := ir.Authorities(object.Key{Kind: kind.ConfigMap, Name: object.Name{Namespace: "default", Name: "ca"}})
+	secret := func(s *ir.Secret) *envoy.Resource { r, err := envoy.Secret(s); return must(t, r, err) }
+	trust := func(text []byte) *envoy.Resource { return secret(&ir.Secret{Name: ca, Authorities: string(text)}) }
+	l, errs := envoy.Listener("http", &ir.Listener{
+		Name: "http", Port: w.port, BindPort: w.port, Addresses: []string{"127.0.0.1"},
+		Chains: []ir.Chain{{Table: "t", TLS: &ir.TLS{Certificates: []ir.SecretKey{pair}, Clients: &ir.Clients{Authorities: ca}}}},
+	})
+	must(t, l, errs...)
+	all, _ := w.config(1)
+	w.apply(append(all, l, trust(before.PEM()), secret(&ir.Secret{
+		Name: pair, Certificate: string(server.PEM()), Key: ir.Sensitive(server.KeyPEM()),
+	}))...)
+	waitFor(t, "the first authorities", func() bool { return passes(client(before)) })
+	if passes(client(after)) {
+		t.Fatal("anybody passes")
+	}
+	bad := slices.Concat(after.PEM(), []byte("-----BEGIN CERTIFICATE-----\nbad\n-----END CERTIFICATE-----\n"))
+	w.apply(trust(bad))
+	w.state("refused", rejects("secret/"+envoy.SecretName(ca)))
+	w.settled()
+	for name, by := range map[string]*certs.Certificate{"before": before, "after": after} {
+		if passes(client(by)) {
+			t.Errorf("who was signed for by those %s passes", name)
+		}
+	}
+	w.apply(trust(after.PEM()))
+	waitFor(t, "the next authorities", func() bool { return passes(client(after)) })
+	if passes(client(before)) {
+		t.Error("who was signed for by those before passes")
+	}
 }

@@ -359,6 +359,9 @@ func body(t envoy.Type, name string, b []byte) string {
 	if empty := testTypes()[t].empty; empty != nil && bytes.Equal(empty(name).Body(), b) {
 		return "empty"
 	}
+	if closed := testTypes()[t].closed; closed != nil && bytes.Equal(closed(name).Body(), b) {
+		return "nobody's"
+	}
 	rest, ok := strings.CutPrefix(string(b), "table ")
 	if !ok {
 		return string(b)

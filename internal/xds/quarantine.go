@@ -10,9 +10,10 @@ import (
 // is not sent again until the resource changes.
 type quarantine struct {
 	message string
-	at      uint64     // the commit in which it began
-	bisect  *bisection // for a route table: which of its hosts are at fault
-	bind    *binding   // for a listener that could not bind its address
+	closed  *envoy.Resource // in place of one that no version from before may stand in for
+	at      uint64          // the commit in which it began
+	bisect  *bisection      // for a route table: which of its hosts are at fault
+	bind    *binding        // for a listener that could not bind its address
 }
 
 // serve returns what proxies are sent: the wanted resource, or what the
@@ -25,14 +26,16 @@ func (e *entry) serve() *envoy.Resource {
 	case q.bisect != nil:
 		return q.bisect.table
 	case e.closed():
-		return nil
+		return q.closed
 	default:
 		return e.good
 	}
 }
 
-// closed reports whether nothing takes the place of a refused listener: the last good version lets
-// clients in that the wanted one is there to stop. A table closes its hosts, see bisection.
+// closed reports whether the last good version may not stand in for a refused resource, since it
+// lets clients pass that the wanted one is there to stop: a listener is taken away then, and
+// authorities are replaced by some that have signed for nobody. A table closes its hosts, see
+// bisection.
 func (e *entry) closed() bool {
 	q := e.quarantine
 	if q == nil || q.bisect != nil || q.bind != nil && q.bind.trying {
@@ -60,6 +63,9 @@ func (g *gateway) refuse(r *envoy.Resource, message string, now time.Time) (repo
 		q = &quarantine{at: g.commit}
 		if t.substitute != nil && len(r.Parts()) > 0 {
 			q.bisect = newBisection(t.substitute)
+		}
+		if t.closed != nil {
+			q.closed = t.closed(r.Name)
 		}
 		e.quarantine = q
 		g.quarantined[ref] = e

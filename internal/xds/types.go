@@ -77,6 +77,9 @@ type resourceType struct {
 	// passing reports whether a refusal with this message may pass: the same version is then
 	// sent again.
 	passing func(message string) bool
+	// closed returns what replaces a refused resource of which no version from before may stand
+	// in. Nil where nothing does, and the resource is taken away.
+	closed func(name string) *envoy.Resource
 	// substitute returns what replaces a refused part of a resource, for types that have parts.
 	substitute func(part string) *envoy.Part
 }
@@ -112,6 +115,7 @@ func resourceTypes() []resourceType {
 			name: envoy.Secrets.String(), url: envoy.Secrets.URL(),
 			clientNames:  true, // by the server name that a client asks for
 			removalOrder: 5,
+			closed:       envoy.NobodysAuthorities, // of secrets, authorities alone have a guard
 		},
 		envoy.Extensions: {
 			name: envoy.Extensions.String(), url: envoy.Extensions.URL(),

@@ -190,8 +190,10 @@ func changedResource[M proto.Message](t *testing.T, r *envoy.Resource, m M, chan
 // get returns the status and, for 200, the body.
 func (w *world) get(host string) string { return w.getAt(w.port, host) }
 
-func (w *world) getAt(port uint16, host string) string {
-	req, err := http.NewRequest(http.MethodGet, "http://127.0.0.1:"+strconv.Itoa(int(port)), nil)
+func (w *world) getAt(port uint16, host string) string { return w.getBy("http", port, host) }
+
+func (w *world) getBy(scheme string, port uint16, host string) string {
+	req, err := http.NewRequest(http.MethodGet, scheme+"://127.0.0.1:"+strconv.Itoa(int(port)), nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
