@@ -165,7 +165,7 @@ func PolicyOverridden(by []string) metav1.Condition {
 
 // PolicyUnserved says that nothing is served that a policy could be for.
 func PolicyUnserved() metav1.Condition {
-	return no(PolicyConditionProgrammed, PolicyReasonNoRoutes, "No listener and no route is served that the policy could be for")
+	return no(PolicyConditionProgrammed, PolicyReasonNoRoutes, "No listener and no route is served that the policy could be for; if its target is a route, the route's status says why")
 }
 
 // PolicyPending says that not all proxies of a Gateway have what a policy says: how many of

@@ -146,7 +146,17 @@ func (g *Graph) gatewayOfSet(c *flow.Ctx, k object.Key, yield func(object.Name))
 	}
 }
 
+// gatewaysOfRoute yields the Gateways that a route names, also those that don't accept it: a policy
+// for it has a status that says so.
 func (g *Graph) gatewaysOfRoute(c *flow.Ctx, k object.Key, yield func(object.Name)) {
+	for _, parent := range g.Parents(c, k) {
+		if !parent.Gateway.IsZero() {
+			yield(parent.Gateway)
+		}
+	}
+}
+
+func (g *Graph) gatewaysServing(c *flow.Ctx, k object.Key, yield func(object.Name)) {
 	for _, parent := range g.Parents(c, k) {
 		if parent.Accepted().Status == metav1.ConditionTrue {
 			yield(parent.Gateway)
@@ -158,7 +168,7 @@ func (g *Graph) gatewaysOfRoute(c *flow.Ctx, k object.Key, yield func(object.Nam
 // concern which do.
 func (g *Graph) gatewaysTo(c *flow.Ctx, k object.Key, yield func(object.Name)) {
 	for route := range flow.Select(c, g.byPolicyTarget, k).All() {
-		g.gatewaysOfRoute(c, route, yield)
+		g.gatewaysServing(c, route, yield)
 	}
 	for _, p := range flow.Select(c, g.byAuthService, k).All() {
 		for _, t := range p.Targets {
@@ -168,7 +178,7 @@ func (g *Graph) gatewaysTo(c *flow.Ctx, k object.Key, yield func(object.Name)) {
 			case kind.ListenerSet:
 				g.gatewayOfSet(c, t.Key, yield)
 			default:
-				g.gatewaysOfRoute(c, t.Key, yield)
+				g.gatewaysServing(c, t.Key, yield)
 			}
 		}
 	}

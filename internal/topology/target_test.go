@@ -144,7 +144,7 @@ func TestTargets(t *testing.T) {
 			`one: TargetNotFound: HTTPRoute default/r has no rule named "second"; it has "first"; correct sectionName, ` +
 				`two: TargetNotFound: HTTPRoute default/r has no rule named "second"; it has "first"; correct sectionName`,
 		},
-		{[]policy.Target{targetOf(kind.TCPRoute, "r", "")}, ""}, // no listener accepts it
+		{[]policy.Target{targetOf(kind.TCPRoute, "r", "")}, "one"}, // no listener accepts it, and the status says so
 		{[]policy.Target{targetOf(kind.Service, "s", "http")}, "one, two"},
 		{[]policy.Target{targetOf(kind.Secret, "s", "")}, ""}, // nothing that could be targeted
 	} {
