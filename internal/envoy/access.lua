@@ -1,9 +1,7 @@
 -- Passes a request on that has one of the credentials, whichever, and answers others with 401.
--- Before it stand, written by Go: `required`, whether a request needs credentials; `challenges`,
--- what those without are told to have; `rules`, the keys and passwords that are credentials, as
--- hashes, and the names of certificates; `unauthenticated`, what those are told who have none,
--- where that isn't the default; and `leadIn`, where people log in by the next filters, which those are
--- left to.
+-- Before it stand `refuse`, and, written by Go: `required`, whether a request needs credentials; `rules`,
+-- the keys and passwords that are credentials, as hashes, and the names of certificates; and `leadIn`,
+-- where people log in by the next filters, which those are left to.
 
 local band, bor, bxor, bnot = bit.band, bit.bor, bit.bxor, bit.bnot
 local rol, ror, rshift, tobit, tohex = bit.rol, bit.ror, bit.rshift, bit.tobit, bit.tohex
@@ -234,11 +232,6 @@ local function clientOf(rule, headers, try, connection)
   end
 end
 
--- Calls of gRPC get codes, which Envoy makes of the statuses 401 and 403.
-local function isGRPC(headers)
-  return find(headers:get("content-type") or "", "^application/grpc") ~= nil
-end
-
 function envoy_on_request(handle)
   local headers, metadata = handle:headers(), handle:streamInfo():dynamicMetadata()
   local token = metadata:get("envoy.filters.http.jwt_authn")
@@ -258,17 +251,7 @@ function envoy_on_request(handle)
     end
   end
   if leadIn and not leadIn(headers, metadata, passed) then return end
-  if required and not passed then
-    local answer, body = {[":status"] = "401", ["content-type"] = "text/plain"}, "This needs valid credentials.\n"
-    if unauthenticated and not isGRPC(headers) then
-      answer, body = {["content-type"] = "text/plain"}, unauthenticated.body
-      for name, value in pairs(unauthenticated.headers) do answer[name] = value end
-    end
-    if #challenges > 0 and answer[":status"] == "401" and not answer["www-authenticate"] then
-      answer["www-authenticate"] = challenges
-    end
-    return handle:respond(answer, body)
-  end
+  if required and not passed then return refuse(handle, headers) end
   metadata:set("gatehouse.access", "passed", true)
   if client then metadata:set("gatehouse.access", "client", client) end
 end

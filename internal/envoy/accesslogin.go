@@ -178,7 +178,7 @@ func session(a *ir.Access) (message, error) {
 func entered(a *ir.Access) (message, error) {
 	var b strings.Builder
 	b.WriteString(loginLead(a.Login))
-	luaAnswer(&b, "unauthenticated", a.Unauthenticated)
+	refusal(&b, a)
 	b.WriteString(loginScript)
 	return &luav3.Lua{DefaultSourceCode: inlined(b.String()), ClearRouteCache: wrapperspb.Bool(false)}, nil
 }

@@ -1,8 +1,7 @@
 -- Passes a request on that has other credentials than a session, or one with a session's ID token, and
 -- answers others with 401. Whose session has been renewed without a new ID token logs in anew. No
 -- cookie of a session, this policy's or another's, reaches the backend. Before it stand what it shares
--- with the other scripts of a login, and, written by Go, `unauthenticated`, what those are told who don't
--- pass, where that isn't the default.
+-- with the other scripts of a login, and `refuse`.
 
 -- Whether somebody looks at a page by a session that has no ID token any more: the browser has given
 -- up the cookie, and the issuer has given no other for the refresh token.
@@ -37,10 +36,5 @@ function envoy_on_request(handle)
     return
   end
   if renewed then return again(handle, headers) end
-  local answer, body = {[":status"] = "401", ["content-type"] = "text/plain"}, "This needs valid credentials.\n"
-  if unauthenticated then
-    answer, body = {["content-type"] = "text/plain"}, unauthenticated.body
-    for name, value in pairs(unauthenticated.headers) do answer[name] = value end
-  end
-  return handle:respond(answer, body)
+  return refuse(handle, headers)
 end

@@ -19,9 +19,11 @@ var accessSource string
 //go:embed accessanswer.lua
 var accessAnswerSource string
 
-// accessScript and accessAnswer are the sources without what is there for people: there may be
-// many copies.
-var accessScript, accessAnswer = compact(accessSource), compact(accessAnswerSource)
+//go:embed accessrefusal.lua
+var accessRefusalSource string
+
+// The sources without what is there for people: there may be many copies.
+var accessScript, accessAnswer, accessRefusal = compact(accessSource), compact(accessAnswerSource), compact(accessRefusalSource)
 
 func compact(source string) string {
 	var b strings.Builder
@@ -48,8 +50,8 @@ func credentials(a *ir.Access) (message, error) {
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(&b, "local challenges = {%s}\nlocal rules = {}\n", strings.Join(challenges, ", "))
-	luaAnswer(&b, "unauthenticated", a.Unauthenticated)
+	refusal(&b, a, challenges...)
+	b.WriteString("local rules = {}\n")
 	for i := range a.Keys {
 		k := &a.Keys[i]
 		b.WriteString("do local rule = {keys = {}, from = {")
@@ -87,6 +89,13 @@ func credentials(a *ir.Access) (message, error) {
 		// The route that has been chosen is the one whose policy is asked here.
 		ClearRouteCache: wrapperspb.Bool(false),
 	}, nil
+}
+
+// refusal is what a script needs to refuse those without credentials, who are told to have them.
+func refusal(b *strings.Builder, a *ir.Access, challenges ...string) {
+	fmt.Fprintf(b, "local challenges = {%s}\n", strings.Join(challenges, ", "))
+	luaAnswer(b, "unauthenticated", a.Unauthenticated)
+	b.WriteString(accessRefusal)
 }
 
 // challenges are what those without credentials are told to have (RFC 9110, section 11.6.1).

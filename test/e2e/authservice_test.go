@@ -74,14 +74,7 @@ func (s *authServer) Check(_ context.Context, r *authv3.CheckRequest) (*authv3.C
 	case "fail":
 		return nil, errors.New("asked to fail")
 	case "deny":
-		return &authv3.CheckResponse{
-			Status: &status.Status{Code: int32(grpccodes.PermissionDenied)},
-			HttpResponse: &authv3.CheckResponse_DeniedResponse{DeniedResponse: &authv3.DeniedHttpResponse{
-				Status:  &typev3.HttpStatus{Code: typev3.StatusCode_Unauthorized},
-				Headers: []*corev3.HeaderValueOption{header("Www-Authenticate", "Basic")},
-				Body:    s.name + " says no",
-			}},
-		}, nil
+		return denied(s.name), nil
 	}
 	var seen []string
 	for _, name := range slices.Sorted(maps.Keys(request.GetHeaders())) {
@@ -103,6 +96,18 @@ func (s *authServer) Check(_ context.Context, r *authv3.CheckRequest) (*authv3.C
 			},
 		}},
 	}, nil
+}
+
+// denied is the answer of a service that refuses.
+func denied(by string) *authv3.CheckResponse {
+	return &authv3.CheckResponse{
+		Status: &status.Status{Code: int32(grpccodes.PermissionDenied)},
+		HttpResponse: &authv3.CheckResponse_DeniedResponse{DeniedResponse: &authv3.DeniedHttpResponse{
+			Status:  &typev3.HttpStatus{Code: typev3.StatusCode_Unauthorized},
+			Headers: []*corev3.HeaderValueOption{header("Www-Authenticate", "Basic")},
+			Body:    by + " says no",
+		}},
+	}
 }
 
 func header(name, value string) *corev3.HeaderValueOption {

@@ -30,7 +30,13 @@ type framer struct {
 
 func (s *site) framer(t *testing.T) *framer {
 	t.Helper()
-	f := &framer{conn: s.open(t, 80), stream: 1<<32 - 1}
+	return framerOn(t, s.open(t, 80))
+}
+
+// framerOn begins to speak HTTP/2 on a connection.
+func framerOn(t *testing.T, conn net.Conn) *framer {
+	t.Helper()
+	f := &framer{conn: conn, stream: 1<<32 - 1}
 	_ = f.conn.SetDeadline(time.Now().Add(callTimeout))
 	f.Framer = http2.NewFramer(f.conn, f.conn)
 	f.AllowIllegalWrites = true
