@@ -89,6 +89,20 @@ func TestSharedLimits(t *testing.T) {
 	s.write(t, "limits.yaml", limitPolicy("per-tenant", onHome, fmt.Sprintf(sharedTenant, 4, "")))
 	s.settles(t, home, "a", http.StatusOK)
 	answered("after one more is allowed", other, "a", http.StatusTooManyRequests)
+	for _, edit := range []struct {
+		when       string
+		free, full int // at /free, and elsewhere
+	}{
+		{"request.path != '/free'", http.StatusOK, http.StatusTooManyRequests},
+		{"request.path == '/free'", http.StatusTooManyRequests, http.StatusOK},
+		{"request.path.startsWith('/')", http.StatusTooManyRequests, http.StatusTooManyRequests},
+	} {
+		s.write(t, "limits.yaml", limitPolicy("per-tenant", onHome, fmt.Sprintf(sharedTenant, 4, fmt.Sprintf(", when: %q", edit.when))))
+		s.settles(t, home, "a", edit.full)
+		s.settles(t, home+"free", "a", edit.free)
+		answered("with the condition "+edit.when, other+"free", "a", edit.free)
+		answered("with the condition "+edit.when, other, "a", edit.full)
+	}
 	s.write(t, "limits.yaml", limitPolicy("per-tenant", onHome, fmt.Sprintf(sharedTenant, 1, ", shadow: true")))
 	s.settles(t, home, "a", http.StatusOK)
 	if o := s.answer(t, home, "a", nil); o.status != http.StatusOK || o.headers.Get("X-RateLimit-Limit") != "" {

@@ -11,6 +11,7 @@ import (
 
 const limitsOfPaths = `limits:
     each: {rates: [{limit: 2, window: 24h}], counters: ["request.headers['x-tenant']"], when: "%s"}
+    beside: {rates: [{limit: 2, window: 24h}], counters: ["request.headers['x-tenant']"], when: "request.path.startsWith('/beside')"}
     shared: {scope: Global, onFailure: Deny, rates: [{limit: 2, window: 24h}], when: "request.path.startsWith('/shared')"}
     watched: {scope: Global, shadow: true, rates: [{limit: 1, window: 24h}], when: "request.path.startsWith('/watched')"}%s`
 
@@ -39,9 +40,9 @@ func TestLimitsWhen(t *testing.T) {
 	if out, err := s.run("policies", s.dir, "--effective", "httproute/"+siteNamespace+"/home", "-o", "yaml"); err != nil || !strings.Contains(out, "when: request.path.startsWith('/shared')") {
 		t.Errorf("what is in force doesn't tell of which requests: %v\n%s", err, out)
 	}
-	for _, path := range []string{"/", "/shared", "/watched", "/local"} {
+	for _, path := range []string{"/", "/shared", "/watched", "/local", "/beside"} {
 		want := []int{passes, passes, passes}
-		if path == "/shared" || path == "/local" {
+		if path == "/shared" || path == "/local" || path == "/beside" {
 			want[2] = over
 		}
 		answered("at first", path, "a", want...)
@@ -53,7 +54,8 @@ func TestLimitsWhen(t *testing.T) {
 		t.Errorf("%d of 3 requests would not be refused in the shadow: %v\n%s", 1, err, linesWith(metrics, "gatehouse_limits"))
 	}
 
-	// An edit of an expression refills nothing, and one that can't be read costs its limit alone.
+	// An edit of an expression refills nothing, neither its own limit nor another, nor does one of a route
+	// beside it. One that can't be read costs its limit alone.
 	written("request.path.startsWith('/lo')", "")
 	eventually(t, siteTimeout, func() error {
 		if got := s.asTenant(t, home+"/lot", "a"); got != over {
@@ -63,6 +65,16 @@ func TestLimitsWhen(t *testing.T) {
 	})
 	answered("after an edit of the expression", "/local", "a", over)
 	answered("after it, another tenant", "/lot", "b", passes, over)
+	for _, path := range []string{"/shared", "/beside"} {
+		answered("after an edit of another limit's expression", path, "a", over)
+	}
+	for _, backend := range []string{"v1", "v2"} {
+		s.write(t, "aside.yaml", siteRoute("aside", "aside.example", backend))
+		s.serves(t, "aside.example", backend)
+	}
+	for _, path := range []string{"/shared", "/beside", "/local"} {
+		answered("after edits of another route", path, "a", over)
+	}
 	written("request.path.startsWith('/lo')", "\n    odd: {rates: [{limit: 1, window: 1h}], when: request.pth == '/'}")
 	s.says(t, "RateLimitPolicy paths", "spec.limits[odd].when is no condition on a request: column 1: undeclared reference to 'request'")
 	answered("beside a limit that is broken", "/local", "a", over)
