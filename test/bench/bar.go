@@ -56,6 +56,7 @@ var limits = []bar{
 	{shape: requestPrice, metric: "jwt_added_ms", limit: 0.1, routes: pricedRoutes},
 	{shape: requestPrice, metric: "api-key_added_ms", limit: 0.1, routes: pricedRoutes},
 	{shape: requestPrice, metric: "password_added_ms", limit: 0.1, routes: pricedRoutes},
+	{shape: requestPrice, metric: "session_added_ms", limit: 0.1, routes: pricedRoutes},
 	{shape: requestPrice, metric: "addresses_added_ms", limit: 0.1, routes: pricedRoutes},
 	{shape: requestPrice, metric: "expression_added_ms", limit: 0.1, routes: pricedRoutes},
 	{shape: requestPrice, metric: "local-limit_added_ms", limit: 0.1, routes: pricedRoutes},

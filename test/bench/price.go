@@ -22,19 +22,20 @@ type priced struct {
 	name     string
 	manifest string // of the policy, and of what it refers to; %[1]s is the route's name
 	header   string // what a request needs to be let through
+	logsIn   bool   // to get that header
 }
 
 const (
 	// without is the route that no policy is about.
 	without = "none"
 	// pricedRoutes is how many there are.
-	pricedRoutes = 8
+	pricedRoutes = 9
 	target       = "targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: %[1]s}]"
 )
 
-// pricedPolicies makes credentials of each kind.
-func pricedPolicies() (all [pricedRoutes]priced, err error) {
-	token, keys, err := signed()
+// pricedPolicies makes credentials of each kind. People log in at an issuer.
+func pricedPolicies(issuer string) (all [pricedRoutes]priced, err error) {
+	token, keys, err := signed("https://id.example.com", "any")
 	if err != nil {
 		return all, err
 	}
@@ -74,12 +75,17 @@ func pricedPolicies() (all [pricedRoutes]priced, err error) {
 			manifest: auth + "  authorization: {of: {when: \"request.path.startsWith('/')\", headers: {x-tenant: [blue]}}}\n",
 		},
 		{name: "local-limit", manifest: limits + "  limits: {each: {" + rates + "}}\n"},
+		{
+			name: "session", logsIn: true,
+			manifest: auth + "  authentication: {who: {oidc: {issuer: '" + issuer + "', clientID: " + loginClient + ", clientSecretRef: {name: %[1]s}}}}\n" +
+				secret + "  client-secret: " + loginSecret + "\n",
+		},
 		{name: "global-limit", manifest: limits + "  limits: {each: {scope: Global, " + rates + "}}\n"},
 	}, nil
 }
 
-// signed returns a token, and the key set that verifies it.
-func signed() (token, keys string, err error) {
+// signed returns an issuer's token for somebody, and the key set that verifies it.
+func signed(issuer, audience string) (token, keys string, err error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		return "", "", err
@@ -89,7 +95,7 @@ func signed() (token, keys string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	claims := fmt.Sprintf(`{"iss":"https://id.example.com","sub":"alice","exp":%d}`, time.Now().Add(time.Hour).Unix())
+	claims := fmt.Sprintf(`{"iss":%q,"aud":%q,"sub":"alice","exp":%d}`, issuer, audience, time.Now().Add(time.Hour).Unix())
 	object, err := signer.Sign([]byte(claims))
 	if err != nil {
 		return "", "", err
@@ -110,7 +116,12 @@ const (
 // prices measures what policies add to a request, each on a route of its own beside one
 // without any, by one client that keeps its connection.
 func (b *real) prices(ctx context.Context) error {
-	all, err := pricedPolicies()
+	issuer, err := startProvider()
+	if err != nil {
+		return err
+	}
+	defer issuer.stop()
+	all, err := pricedPolicies(issuer.server.URL)
 	if err != nil {
 		return err
 	}
@@ -128,8 +139,8 @@ func (b *real) prices(ctx context.Context) error {
 			return err
 		}
 		var times [pricedRoutes][]time.Duration
-		for i, p := range all {
-			if err := b.guarded(ctx, s, p, entries[i]); err != nil {
+		for i := range all {
+			if err := b.guarded(ctx, s, &all[i], entries[i]); err != nil {
 				return err
 			}
 		}
@@ -164,7 +175,7 @@ func (b *real) prices(ctx context.Context) error {
 
 // guarded waits until a policy lets its requests through, and, where it looks at who they
 // are from, no others.
-func (b *real) guarded(ctx context.Context, s *standalone, p priced, e entry) error {
+func (b *real) guarded(ctx context.Context, s *standalone, p *priced, e entry) error {
 	status := func(header string) (int, error) {
 		c := &client{address: s.address(), header: header}
 		defer c.close()
@@ -174,6 +185,12 @@ func (b *real) guarded(ctx context.Context, s *standalone, p priced, e entry) er
 	return until(ctx, "the policy "+p.name, time.Minute, 50*time.Millisecond, func() (bool, error) {
 		if err := s.alive(); err != nil {
 			return false, err
+		}
+		if p.logsIn && p.header == "" {
+			var err error
+			if p.header, err = session(ctx, s.address(), e.host()); err != nil {
+				return false, err
+			}
 		}
 		if p.header != "" {
 			if code, err := status(""); err != nil || code == http.StatusOK {
