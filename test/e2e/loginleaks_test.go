@@ -241,13 +241,16 @@ func TestLogInBesideServices(t *testing.T) {
 	web, grpc, filter := startRecorder(t, "web"), startAuthRecorder(t, "grpc"), startRecorder(t, "filter")
 	const seen = "[Cookie, X-User, X-Gatehouse-Passed, X-Gatehouse-Program]"
 	const asked = "{type: ExternalAuth, externalAuth: {protocol: HTTP, backendRef: {name: filter, port: 8080}, http: {allowedHeaders: " + seen + "}}}"
+	policy := func(more string) string {
+		return authPolicy("staff", atApp, loginPolicy(issuer, appPaths+more+"authorization:\n  grpc: {"+externalRule("GRPC", "grpc", "")+
+			"}\n  web: {"+externalRule("HTTP", "web", ", http: {allowedHeaders: "+seen+"}")+"}\n"))
+	}
 	s := newSite(t, map[string]string{
 		"keys.yaml": loginSecretOf(loginSecret),
 		"services.yaml": httpBackend.leading(siteNamespace, "web", web.port) + authBackend.leading(siteNamespace, "grpc", grpc.port) +
 			httpBackend.leading(siteNamespace, "filter", filter.port),
-		"home.yaml": loginRules(asked, asked, "v1"),
-		"policy.yaml": authPolicy("staff", atApp, loginPolicy(issuer, appPaths+"authorization:\n  grpc: {"+externalRule("GRPC", "grpc", "")+
-			"}\n  web: {"+externalRule("HTTP", "web", ", http: {allowedHeaders: "+seen+"}")+"}\n")),
+		"home.yaml":   loginRules(asked, asked, "v1"),
+		"policy.yaml": policy(""),
 	}, "--experimental")
 	s.says(t, "AuthPolicy staff", "All rules of the policy are in force")
 	s.answers(t, "http://home.example/app/x", http.StatusFound)
@@ -286,6 +289,21 @@ func TestLogInBesideServices(t *testing.T) {
 	if res, _ := person.send(http.MethodGet, "http://home.example/open?refuse=filter", nil, nil); res.StatusCode != http.StatusForbidden {
 		t.Errorf("beside the login whom the service refuses is answered %d", res.StatusCode)
 	}
+	// They get the access token where the backend does.
+	s.write(t, "policy.yaml", policy("      forwardAccessToken: true\n"))
+	eventually(t, siteTimeout, func() error {
+		person.cookies["home.example"] = map[string]string{} // sessions from before have none until they are renewed
+		if res, body := person.opens(page); res.StatusCode != http.StatusOK || !strings.HasPrefix(accessToken(t, body), "Bearer ") {
+			return fmt.Errorf("the backend is told %d %q", res.StatusCode, clipped([]byte(body)))
+		}
+		return nil
+	})
+	for _, r := range []*recorder{web, grpc, filter} {
+		if got := r.gets(t, "/app/page"); !strings.HasPrefix(got.headers.Get("Authorization"), "Bearer ") || leaks(strings.ReplaceAll(got.text, got.headers.Get("Authorization"), ""), person.cookies["home.example"]) != "" {
+			t.Errorf("with the access token the service %s gets %q", r.name, got.text)
+		}
+	}
+
 	// Nobody is asked whether people may log in or out.
 	if res, _ := person.send(http.MethodGet, "http://home.example/app/leave?refuse=web", nil, nil); res.StatusCode != http.StatusFound {
 		t.Errorf("logging out is answered %d", res.StatusCode)

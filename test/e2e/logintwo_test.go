@@ -177,3 +177,56 @@ func TestLogInIsNoAnswerToPrograms(t *testing.T) {
 		}
 	}
 }
+
+// TestLogInCountsAsCredentials protects that conditions and limits know people by their sessions, on this port
+// and for all ports, and that nobody uses up a limit who hasn't logged in.
+func TestLogInCountsAsCredentials(t *testing.T) {
+	slow.Skip(t)
+	t.Parallel()
+	issuer := startProvider(t, 5*time.Minute, "http://home.example/oauth2/callback")
+	const home = "http://home.example"
+	s := newSite(t, map[string]string{
+		"keys.yaml": loginSecretOf(loginSecret),
+		"policy.yaml": authPolicy("staff", onHome, loginPolicy(issuer, `authorization:
+  one: {when: request.path == '/one', claims: {sub: [id1]}}
+  two: {when: auth.claims.sub == 'id1', headers: {x-two: ["1"]}}
+`)),
+		"limits.yaml": limitPolicy("each", onHome, `limits:
+  here: {rates: [{limit: 2, window: 24h}], counters: [auth.claims.sub], when: "request.path == '/here'"}
+  all: {scope: Global, onFailure: Deny, rates: [{limit: 2, window: 24h}], counters: [auth.claims.sub], when: "request.path == '/all'"}
+`),
+	})
+	s.says(t, "AuthPolicy staff", "All rules of the policy are in force")
+	s.says(t, "RateLimitPolicy each", "All rules of the policy are in force")
+	s.answers(t, home+"/", http.StatusFound)
+	one, two := newBrowser(t, s.listener()), newBrowser(t, s.listener())
+	two.user = "test-user2"
+	one.headers = map[string]string{"X-Two": "1"}
+	answered := func(what string, b *browser, path string, want ...int) {
+		t.Helper()
+		for i, status := range want {
+			if res, body := b.send(http.MethodGet, home+path, nil, nil); res.StatusCode != status {
+				t.Errorf("%s: request %d for %s is answered %d %q, want %d", what, i, path, res.StatusCode, clipped([]byte(body)), status)
+			}
+		}
+	}
+	const passes, led, refused, over = http.StatusOK, http.StatusFound, http.StatusForbidden, http.StatusTooManyRequests
+	for _, path := range []string{"/here", "/all"} {
+		answered("nobody", newBrowser(t, s.listener()), path, led, led, led)
+	}
+	for _, b := range []*browser{one, two} {
+		if res, body := b.opens(home + "/"); res.StatusCode != http.StatusOK {
+			t.Fatalf("whoever logs in is answered %d %q; %q", res.StatusCode, body, b.trace)
+		}
+	}
+	answered("whom a condition is for", one, "/one", passes)
+	answered("another", two, "/one", refused)
+	answered("another", two, "/", passes)
+	one.headers = nil
+	answered("whom a condition on the person is for", one, "/", refused)
+	one.headers = map[string]string{"X-Two": "1"}
+	for _, path := range []string{"/here", "/all"} {
+		answered("one", one, path, passes, passes, over)
+		answered("the other", two, path, passes, passes, over)
+	}
+}
