@@ -315,3 +315,42 @@ func TestLogInBesideServices(t *testing.T) {
 		}
 	}
 }
+
+// TestLogInBesideUpgrades protects that who asks for another protocol gets past a login no better than others,
+// and takes no session to a backend.
+func TestLogInBesideUpgrades(t *testing.T) {
+	slow.Skip(t)
+	t.Parallel()
+	issuer := startProvider(t, 5*time.Minute, "http://"+appLanding)
+	backend := startRecorder(t, "backend") // which agrees to no upgrade
+	s := newSite(t, map[string]string{
+		"keys.yaml":    loginSecretOf(loginSecret),
+		"backend.yaml": httpBackend.leading(siteNamespace, "recorder", backend.port),
+		"home.yaml":    loginRules("", "", "recorder"),
+		"policy.yaml":  authPolicy("staff", atApp, loginPolicy(issuer, appPaths)),
+	})
+	s.says(t, "AuthPolicy staff", "All rules of the policy are in force")
+	s.answers(t, "http://home.example/app/x", http.StatusFound)
+	person := newBrowser(t, s.listener())
+	if res, body := person.opens("http://home.example/app/page"); res.StatusCode != http.StatusOK {
+		t.Fatalf("whoever logs in is answered %d %q; %q", res.StatusCode, body, person.trace)
+	}
+	upgrade := map[string]string{
+		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version": "13", "Sec-Fetch-Mode": "websocket",
+	}
+	for _, path := range []string{"/app/with", "/open/with"} {
+		person.send(http.MethodGet, "http://home.example"+path, nil, upgrade)
+		if got := backend.gets(t, path); got.headers.Get("Upgrade") != "websocket" || leaks(got.text, person.cookies["home.example"]) != "" {
+			t.Errorf("the backend gets %q", got.text)
+		}
+	}
+	if user := backend.gets(t, "/app/with").headers.Get("X-User"); user != "id1" {
+		t.Errorf("the backend is told of user %q", user)
+	}
+	if res, body := newBrowser(t, s.listener()).send(http.MethodGet, "http://home.example/app/without", nil, upgrade); res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without a session an upgrade is answered %d %q", res.StatusCode, body)
+	}
+	if got, want := backend.paths(), []string{"/app/page", "/app/with", "/open/with"}; !slices.Equal(got, want) {
+		t.Errorf("the backend gets the requests %q, want %q", got, want)
+	}
+}
