@@ -22,6 +22,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
 //go:embed crds
@@ -48,7 +50,29 @@ var errNotServed = errors.New("not served")
 type customSchema struct {
 	structural *schema.Structural
 	openapi    validation.SchemaValidator
-	rules      *cel.Validator // nil when the schema has no rules
+	// rules tell which rules are broken; nil when the schema has none. They are compiled when
+	// something may be broken.
+	rules func() *cel.Validator
+	// fast tells at less cost that nothing is broken; nil if only the others can.
+	fast *fast
+}
+
+// fast is what tells at a fraction of the cost whether all is well.
+type fast struct {
+	openapi *validate.SchemaValidator
+	rules   *fastRules
+}
+
+func newFast(s *schema.Structural, openapi *spec.Schema) (*fast, error) {
+	rules, err := newFastRules(s)
+	if err != nil {
+		return nil, err
+	}
+	fields, err := newFastSchema(openapi)
+	if err != nil {
+		return nil, err
+	}
+	return &fast{fields, rules}, nil
 }
 
 type lazySchema struct {
@@ -111,14 +135,21 @@ func (k *row) compile(ch channel, version string) (*customSchema, error) {
 		if err != nil {
 			return nil, fmt.Errorf("schema of %s %s: %w", k.Kind, version, err)
 		}
-		openapi, _, err := validation.NewSchemaValidator(&internal)
+		openapi, asOpenAPI, err := validation.NewSchemaValidator(&internal)
 		if err != nil {
 			return nil, fmt.Errorf("schema of %s %s: %w", k.Kind, version, err)
+		}
+		fast, err := newFast(structural, asOpenAPI)
+		if err != nil {
+			fast = nil // the others say what is wrong, if anything is
 		}
 		return &customSchema{
 			structural: structural,
 			openapi:    openapi,
-			rules:      cel.NewValidator(structural, true, celconfig.PerCallLimit),
+			fast:       fast,
+			rules: sync.OnceValue(func() *cel.Validator {
+				return cel.NewValidator(structural, true, celconfig.PerCallLimit)
+			}),
 		}, nil
 	}
 	return nil, fmt.Errorf("%s %s: %w", k.Kind, version, errNotServed)
@@ -189,12 +220,15 @@ func (s *customSchema) setDefaults(content map[string]any) {
 // validate runs the API server's stages in its order. Rules are skipped when an
 // error before them would make their answers noise, as the API server does.
 func (s *customSchema) validate(content map[string]any) field.ErrorList {
-	errs := validation.ValidateCustomResource(nil, content, s.openapi)
+	var errs field.ErrorList
+	if s.fast == nil || !s.fast.openapi.Validate(content).IsValid() {
+		errs = validation.ValidateCustomResource(nil, content, s.openapi)
+	}
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, content)...)
-	if s.rules == nil || blocksRules(errs) {
+	if blocksRules(errs) || s.fast != nil && s.fast.rules.hold(content, new(int64(celconfig.RuntimeCELCostBudget))) {
 		return errs
 	}
-	broken, _ := s.rules.Validate(context.Background(), nil, s.structural, content, nil, celconfig.RuntimeCELCostBudget)
+	broken, _ := s.rules().Validate(context.Background(), nil, s.structural, content, nil, celconfig.RuntimeCELCostBudget)
 	return append(errs, broken...)
 }
 

@@ -7,6 +7,8 @@
 //   - Every served version of a kind comes out as one Go type, its v1 form.
 //   - A kind's schema is compiled when its first object comes, once for all
 //     Validators, since that costs about 0.1 s and most users have few kinds.
+//   - Whether all is well is asked of a cheaper way first (fast), made of the same packages;
+//     what is wrong, and any doubt, is for the API server's own. It decides alone what is refused.
 //   - Errors carry the field's path and never the value of a Secret.
 //
 // Where text comes from, what it replaces, and what an object means are the

@@ -35,7 +35,7 @@ type Journal struct {
 	root *os.Root
 	file *os.File
 	size int64
-	base int64 // how much of it was not superseded when it was opened or rewritten
+	base int64 // how much of it was not superseded when it was opened, first filled or rewritten
 	// Lost is how many bytes at its end could not be read when it was opened: they were cut short,
 	// or something else than a journal wrote there.
 	Lost int
@@ -118,6 +118,7 @@ const chunk = 1 << 20
 
 // Append adds records, each of which takes the place of earlier ones of its ID.
 func (j *Journal) Append(records iter.Seq[Record]) error {
+	first := j.size == int64(len(header))
 	var text []byte
 	for r := range records {
 		if text = r.appendTo(text); len(text) >= chunk {
@@ -127,7 +128,13 @@ func (j *Journal) Append(records iter.Seq[Record]) error {
 			text = text[:0]
 		}
 	}
-	return j.write(text)
+	if err := j.write(text); err != nil {
+		return err
+	}
+	if first {
+		j.base = j.size
+	}
+	return nil
 }
 
 // Wasteful reports whether most of the journal may be superseded, so that it is worth

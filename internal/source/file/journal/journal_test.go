@@ -317,6 +317,27 @@ func TestWastefulAfterRestart(t *testing.T) {
 	}
 }
 
+// What an empty journal gets first isn't written twice: nothing of it is superseded.
+func TestNotWastefulAfterFirst(t *testing.T) {
+	j, _, _ := open(t, t.TempDir())
+	all := func(yield func(Record) bool) {
+		for i := range 20000 {
+			if !yield(Record{ID: id(strconv.Itoa(i)), Object: []byte(strings.Repeat("x", 500))}) {
+				return
+			}
+		}
+	}
+	if err := j.Append(all); err != nil || j.size < slack || j.Wasteful() {
+		t.Errorf("of %d bytes nothing is superseded; wasteful: %v, %v", j.size, j.Wasteful(), err)
+	}
+	if err := j.Append(all); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Append(all); err != nil || !j.Wasteful() {
+		t.Errorf("of %d bytes a third counts; wasteful: %v, %v", j.size, j.Wasteful(), err)
+	}
+}
+
 // What a write has left that failed in the middle doesn't come back behind what is written in
 // its place.
 func TestFailedWrite(t *testing.T) {
