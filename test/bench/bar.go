@@ -38,7 +38,11 @@ var limits = []bar{
 	{shape: endpointChange, metric: "cpu_ms", limit: 1.5, routes: 20000, over: 1000},
 	{shape: routeDelete, metric: "cpu_ms", limit: 1.5, routes: 20000, over: 1000},
 
+	{shape: fileEdit, metric: "latency_p50_ms", limit: 60, routes: 5000},
+	{shape: fileEdit, metric: "latency_p99_ms", limit: 150, routes: 5000},
+
 	{shape: routeEdit, metric: "wrong_answers"},
+	{shape: fileEdit, metric: "wrong_answers"},
 	{shape: routeAdd, metric: "wrong_answers"},
 	{shape: endpointChange, metric: "wrong_answers"},
 	{shape: routeDelete, metric: "wrong_answers"},

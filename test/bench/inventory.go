@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,6 +51,11 @@ func (e entry) fileName() string { return e.name() + ".yaml" }
 
 // manifest returns the entry's three objects as a user would write them.
 func (e entry) manifest() []byte {
+	return slices.Concat(e.routeManifest(), []byte("---\n"), e.backendManifest())
+}
+
+// routeManifest returns the route.
+func (e entry) routeManifest() []byte {
 	return fmt.Appendf(nil, `apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata:
@@ -74,8 +80,12 @@ spec:
       backendRefs:
         - name: %[1]s
           port: 80
----
-apiVersion: v1
+`, e.name(), e.host(), e.version)
+}
+
+// backendManifest returns the Service and its EndpointSlice.
+func (e entry) backendManifest() []byte {
+	return fmt.Appendf(nil, `apiVersion: v1
 kind: Service
 metadata:
   name: %[1]s
@@ -96,11 +106,11 @@ metadata:
 addressType: IPv4
 ports:
   - name: http
-    port: %[4]d
+    port: %[2]d
 endpoints:
   - addresses:
       - 127.0.0.1
-`, e.name(), e.host(), e.version, e.port)
+`, e.name(), e.port)
 }
 
 // document is one object before decoding and validation.

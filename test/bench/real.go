@@ -65,8 +65,20 @@ func (b *real) tearDown() {
 	}
 }
 
-// with runs fn with a directory of so many routes and cleans up after it.
-func (b *real) with(ctx context.Context, routes int, fn func(context.Context, *standalone, []entry) error) (err error) {
+// with runs fn with a directory of so many routes, each in a file, and cleans up after it.
+func (b *real) with(ctx context.Context, routes int, fn func(context.Context, *standalone, []entry) error) error {
+	return b.within(ctx, routes, func(ctx context.Context, s *standalone, entries []entry) error {
+		for _, e := range entries {
+			if err := s.put(e); err != nil {
+				return err
+			}
+		}
+		return fn(ctx, s, entries)
+	})
+}
+
+// within runs fn with an empty directory and the entries to fill it, and cleans up after it.
+func (b *real) within(ctx context.Context, routes int, fn func(context.Context, *standalone, []entry) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, sizeLimit)
 	defer cancel()
 	s, err := newStandalone(ctx, b.binary, b.concurrency)
@@ -80,9 +92,6 @@ func (b *real) with(ctx context.Context, routes int, fn func(context.Context, *s
 	entries := make([]entry, routes)
 	for i := range entries {
 		entries[i] = entry{index: i, port: b.backends[0].port(i)}
-		if err := s.put(entries[i]); err != nil {
-			return err
-		}
 	}
 	return fn(ctx, s, entries)
 }
@@ -96,6 +105,21 @@ func (b *real) connected(routes int) bool {
 
 // run measures everything at one number of routes.
 func (b *real) run(ctx context.Context, routes int) error {
+	if err := b.directory(ctx, routes); err != nil {
+		return err
+	}
+	if len(b.shapes) > 0 && !slices.Contains(b.shapes, fileEdit) {
+		return nil
+	}
+	b.log.Info("with the real Envoy", "routes", routes, "shape", fileEdit)
+	if err := b.oneFile(ctx, routes); err != nil {
+		return fmt.Errorf("%s at %d routes: %w", fileEdit, routes, err)
+	}
+	return nil
+}
+
+// directory measures what changes files that have a route each.
+func (b *real) directory(ctx context.Context, routes int) error {
 	return b.with(ctx, routes, func(ctx context.Context, s *standalone, entries []entry) error {
 		w := &workload{real: b, standalone: s, routes: routes, entries: entries}
 		steps := []struct {

@@ -16,6 +16,7 @@ import (
 const (
 	coldStart          = "cold-start"
 	routeEdit          = "route-edit"
+	fileEdit           = "file-edit"
 	routeAdd           = "route-add"
 	endpointChange     = "endpoint-change"
 	routeDelete        = "route-delete"
@@ -27,7 +28,7 @@ const (
 )
 
 var shapes = []string{
-	pipelineBuild, coldStart, routeEdit, routeAdd, endpointChange, routeDelete, controlPlaneKilled, envoyKilled, envoyAlone,
+	pipelineBuild, coldStart, routeEdit, fileEdit, routeAdd, endpointChange, routeDelete, controlPlaneKilled, envoyKilled, envoyAlone,
 	requestPrice,
 }
 

@@ -62,11 +62,19 @@ func newStandalone(ctx context.Context, binary string, concurrency int) (*standa
 
 // put writes an entry's file, or replaces it, in one step.
 func (s *standalone) put(e entry) error {
-	staged := filepath.Join(s.staging(), e.fileName())
-	if err := os.WriteFile(staged, e.manifest(), 0o600); err != nil {
+	if err := s.stage(e.fileName(), e.manifest()); err != nil {
 		return err
 	}
-	return os.Rename(staged, filepath.Join(s.manifests(), e.fileName()))
+	return s.place(e.fileName())
+}
+
+// stage writes a file where gatehouse doesn't see it, and place puts it where it does.
+func (s *standalone) stage(name string, text []byte) error {
+	return os.WriteFile(filepath.Join(s.staging(), name), text, 0o600)
+}
+
+func (s *standalone) place(name string) error {
+	return os.Rename(filepath.Join(s.staging(), name), filepath.Join(s.manifests(), name))
 }
 
 func (s *standalone) remove(e entry) error {

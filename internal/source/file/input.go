@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -123,19 +124,21 @@ func (s *state) load(name string) ([]byte, stamp, error) {
 		return nil, stamp{}, err
 	}
 	st := stampOf(info)
-	text, err := readBounded(f)
+	text, err := readBounded(f, info.Size())
 	return text, st, err
 }
 
-func readBounded(r io.Reader) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(r, maxFileSize+1))
-	if err != nil {
+// readBounded reads all that there is, which is about so many bytes.
+func readBounded(r io.Reader, size int64) ([]byte, error) {
+	var text bytes.Buffer
+	text.Grow(int(min(size, maxFileSize)) + bytes.MinRead)
+	if _, err := text.ReadFrom(io.LimitReader(r, maxFileSize+1)); err != nil {
 		return nil, err
 	}
-	if len(text) > maxFileSize {
+	if text.Len() > maxFileSize {
 		return nil, errTooLarge
 	}
-	return text, nil
+	return text.Bytes(), nil
 }
 
 // readMessage drops the path from a system error, since it is shown beside it.

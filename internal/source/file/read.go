@@ -25,6 +25,7 @@ type reading struct {
 // pending is a document that is new to its file.
 type pending struct {
 	chunk
+	hash     uint64    // of its text
 	doc      *document // when already known by its hash
 	unparsed *unparsed // when it is not YAML
 }
@@ -73,21 +74,42 @@ func (s *state) readFile(r *reading) {
 		}
 	}
 
-	known := map[uint64][]*document{}
-	if r.prior != nil {
-		for _, doc := range r.prior.docs {
-			known[doc.hash] = append(known[doc.hash], doc)
-		}
-	}
 	for _, c := range split(text) {
-		p := pending{chunk: c}
-		hash := xxhash.Sum64(c.text)
-		if docs := known[hash]; len(docs) > 0 {
-			p.doc, known[hash] = docs[0], docs[1:]
-			p.text = nil
-		}
-		r.chunks = append(r.chunks, p)
+		r.chunks = append(r.chunks, pending{chunk: c, hash: xxhash.Sum64(c.text)})
 	}
+	if r.prior != nil {
+		recognise(r.chunks, r.prior.docs)
+	}
+}
+
+// recognise finds the documents that a file had before. An edit leaves most of them alone, in
+// front of it and behind it; others may have moved.
+func recognise(chunks []pending, docs []*document) {
+	for len(chunks) > 0 && len(docs) > 0 && chunks[0].is(docs[0]) {
+		chunks, docs = chunks[1:], docs[1:]
+	}
+	for len(chunks) > 0 && len(docs) > 0 && chunks[len(chunks)-1].is(docs[len(docs)-1]) {
+		chunks, docs = chunks[:len(chunks)-1], docs[:len(docs)-1]
+	}
+	known := map[uint64][]*document{}
+	for _, doc := range docs {
+		known[doc.hash] = append(known[doc.hash], doc)
+	}
+	for i := range chunks {
+		c := &chunks[i]
+		if docs := known[c.hash]; len(docs) > 0 && c.is(docs[0]) {
+			known[c.hash] = docs[1:]
+		}
+	}
+}
+
+// is takes a document that the file had before, if its text is the same.
+func (p *pending) is(doc *document) bool {
+	if p.hash != doc.hash {
+		return false
+	}
+	p.doc, p.text = doc, nil
+	return true
 }
 
 // readDocuments parses and validates the documents that are new.
@@ -111,7 +133,7 @@ func (s *state) readDocuments(ctx context.Context, todo []*reading) error {
 					return err
 				}
 				if p.doc, p.unparsed = reader.read(p.text, isJSON, earlier); p.doc != nil {
-					p.doc.hash = xxhash.Sum64(p.text)
+					p.doc.hash = p.hash
 					p.text = nil
 				}
 				return nil
@@ -134,7 +156,7 @@ func (r *reader) salvageAll(todo []*reading) *effort {
 		for i := range of.chunks {
 			if p := &of.chunks[i]; p.unparsed != nil {
 				p.doc = r.salvage(p.unparsed, p.text, share)
-				p.doc.hash = xxhash.Sum64(p.text)
+				p.doc.hash = p.hash
 				p.text, p.unparsed = nil, nil
 			}
 		}

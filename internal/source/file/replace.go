@@ -16,30 +16,28 @@ func (s *state) replace(r *reading) (removed, added []*definition) {
 	}
 	f := r.file
 	s.files[f.name] = f
-	had := map[*definition]bool{}
-	if r.prior != nil {
-		for _, def := range r.prior.definitions() {
-			had[def] = true
-		}
-	}
 	f.docs = make([]*document, 0, len(r.chunks))
 	for i, p := range r.chunks {
 		doc := p.doc
+		stays := doc.file != nil // those that were read now have none yet
 		doc.file, doc.line, doc.order = f, int32(p.line), int32(i)
 		f.docs = append(f.docs, doc)
-		for _, def := range doc.definitions() {
-			if had[def] {
-				delete(had, def)
-			} else {
-				added = append(added, def)
-			}
+		if !stays {
+			added = append(added, doc.definitions()...)
 		}
 	}
-	for def := range had {
-		removed = append(removed, def)
+	if r.prior != nil {
+		for _, doc := range r.prior.docs {
+			if doc.file != f {
+				removed = append(removed, doc.definitions()...)
+			}
+		}
+		if r.prior.held != nil {
+			removed = append(removed, r.prior.held.definitions()...)
+		}
 	}
 	keepValid(removed, added)
-	return removed, append(added, hold(f, r.prior, removed)...)
+	return removed, append(added, hold(f, r.prior, removed, added)...)
 }
 
 // keepUnread keeps what is known of a file that can't be read, and sets its problem. It
@@ -105,8 +103,8 @@ func (d *definition) before(o *definition) bool {
 
 // hold keeps the objects that a file defined before and doesn't define now, where one of
 // its documents is broken and may be about them.
-func hold(f, prior *file, removed []*definition) []*definition {
-	if prior == nil {
+func hold(f, prior *file, removed, added []*definition) []*definition {
+	if prior == nil || !missing(removed, added) {
 		return nil
 	}
 	may := suspectsOf(f, prior)
@@ -129,4 +127,13 @@ func hold(f, prior *file, removed []*definition) []*definition {
 	held.hold(defs)
 	f.held = held
 	return held.definitions()
+}
+
+// missing reports whether something that went may not be defined any more.
+func missing(removed, added []*definition) bool {
+	defined := make(map[object.Key]bool, len(added))
+	for _, def := range added {
+		defined[def.key()] = true
+	}
+	return slices.ContainsFunc(removed, func(def *definition) bool { return !defined[def.key()] })
 }

@@ -114,7 +114,7 @@ func (s *Source) foreign(apiVersion, kind string) {
 
 // readStdin reads standard input, the first time that it is wanted.
 func (s *Source) readStdin() ([]byte, error) {
-	s.stdinOnce.Do(func() { s.stdinText, s.stdinErr = readBounded(s.stdin) })
+	s.stdinOnce.Do(func() { s.stdinText, s.stdinErr = readBounded(s.stdin, 0) })
 	return s.stdinText, s.stdinErr
 }
 
