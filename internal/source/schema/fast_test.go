@@ -73,6 +73,51 @@ func TestFastIsOfAllKinds(t *testing.T) {
 	}
 }
 
+// Values that differ are not taken for each other.
+func TestEncoded(t *testing.T) {
+	seen := map[string]any{}
+	for _, value := range []any{
+		nil, true, false, "", "0", "t", "s", int64(0), int64(1), 0.0, 1.0, []any{}, map[string]any{}, []any{nil}, []any{[]any{}}, []any{"a", "b"}, []any{"ab"},
+		[]any{"a"}, map[string]any{"a": "b"}, map[string]any{"a": nil}, map[string]any{"a": nil, "b": nil}, map[string]any{"a": map[string]any{"b": nil}},
+		[]any{map[string]any{"a": "b"}, "c"}, []any{map[string]any{"a": "b", "c": nil}}, "\x01", []any{int64(1), int64(2)}, []any{[]any{int64(1)}, int64(2)},
+	} {
+		text, ok := encoded(nil, value)
+		if other, taken := seen[string(text)]; !ok || taken {
+			t.Errorf("%v (%v) is taken for %v", value, ok, other)
+		}
+		seen[string(text)] = value
+	}
+	for _, long := range []any{strings.Repeat("x", maxRepeated+1), slices.Repeat([]any{int64(1)}, maxRepeated), map[string]any{strings.Repeat("x", maxRepeated): nil}} {
+		if _, ok := encoded(nil, long); ok {
+			t.Errorf("%v is remembered", long)
+		}
+	}
+}
+
+// Rules of a value that was seen before cost what they cost the first time.
+func TestRepeatsCostTheSame(t *testing.T) {
+	s, err := newValidator(t, false).kinds[kind.HTTPRoute].schemaOf(standard, "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := parse(t, route)
+	s.setDefaults(content)
+	var left []int64
+	for range 3 {
+		budget := int64(math.MaxInt64)
+		if !s.fast.rules.hold(content, &budget) {
+			t.Fatal("a valid route is refused")
+		}
+		left = append(left, budget)
+	}
+	if left[0] != left[1] || left[1] != left[2] || left[0] == math.MaxInt64 {
+		t.Errorf("budgets that are left: %v", left)
+	}
+	if s.fast.rules.hold(content, new(math.MaxInt64-left[0])) {
+		t.Error("more was spent than there was")
+	}
+}
+
 // sameFast validates a document both ways, and reports whether it is valid.
 func sameFast(t *testing.T, v *Validator, id Identity, document map[string]any) bool {
 	t.Helper()

@@ -25,6 +25,7 @@ type fastRules struct {
 	items      *fastRules
 	additional *fastRules
 	properties map[string]*fastRules
+	repeats    *repeats
 }
 
 // errSlow marks what only cel.Validator judges.
@@ -48,7 +49,7 @@ func fastRulesOf(s *schema.Structural, known common.Schema, at position) (*fastR
 	if s.XEmbeddedResource || ruledTogether(s) {
 		return nil, errSlow
 	}
-	r := &fastRules{schema: known, properties: map[string]*fastRules{}}
+	r := &fastRules{schema: known, properties: map[string]*fastRules{}, repeats: &repeats{}}
 	compiled, err := cel.Compile(s, model.SchemaDeclType(s, bool(at)), celconfig.PerCallLimit,
 		environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()), cel.StoredExpressionsEnvLoader())
 	if err != nil {
@@ -128,6 +129,28 @@ func (r *fastRules) hold(value any, budget *int64) bool {
 	if r == nil || value == nil {
 		return true
 	}
+	if len(r.programs) == 0 || !r.repeats.worthwhile() {
+		return r.evaluate(value, budget)
+	}
+	var room [maxRepeated]byte
+	text, ok := encoded(room[:0], value)
+	if !ok {
+		return r.evaluate(value, budget)
+	}
+	if cost, ok := r.repeats.cost(text); ok {
+		*budget -= cost
+		return *budget > 0
+	}
+	before := *budget
+	if !r.evaluate(value, budget) {
+		return false
+	}
+	r.repeats.add(text, before-*budget)
+	return true
+}
+
+// evaluate is hold of a value that may be new.
+func (r *fastRules) evaluate(value any, budget *int64) bool {
 	if len(r.programs) > 0 {
 		self := activation{common.UnstructuredToVal(value, r.schema)}
 		for _, p := range r.programs {
