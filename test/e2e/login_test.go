@@ -284,6 +284,12 @@ func TestLogInAtAPath(t *testing.T) {
 	}
 	person := newBrowser(t, s.listener())
 	person.headers = map[string]string{"X-Beta": "1"}
+	eventually(t, siteTimeout, func() error { // Envoy has acknowledged it, and its workers may not have it yet
+		if res, _ := person.send(http.MethodGet, page, nil, nil); res.StatusCode != http.StatusFound {
+			return fmt.Errorf("without a session the answer is %d", res.StatusCode)
+		}
+		return nil
+	})
 	see := func(when string) string {
 		t.Helper()
 		res, body := person.send(http.MethodGet, page, nil, nil)
