@@ -249,3 +249,149 @@ func TestWhichTablesAreDivided(t *testing.T) {
 		}
 	}
 }
+
+// What a proxy that connects has of a table counts: an earlier process, or another replica, has sent it.
+func TestShardsThatProxiesHave(t *testing.T) {
+	edge := object.Name{Namespace: "default", Name: "edge"}
+	type world struct {
+		*Pipeline
+		now time.Time
+	}
+	pass := func(w *world, d time.Duration) {
+		w.now = w.now.Add(d)
+		w.Updates(w.Update(func(tx *flow.Tx) {
+			w.Tick(tx, w.now)
+			w.Take(tx, nil)
+		}))
+	}
+	hosts := func(w *world, n int, more ...source.Object) {
+		var names []gwv1.Hostname
+		for i := range n {
+			names = append(names, gwv1.Hostname(fmt.Sprintf("h%d.test", i)))
+		}
+		w.Updates(w.Apply(source.Batch{Set: append(more, edgeRoute("many", names...))}))
+	}
+	start := func(n int, more ...source.Object) *world {
+		options := standalone
+		options.Topology.Settings = &v1alpha1.Settings{RouteTables: &v1alpha1.RouteTables{ShardAbove: new(int32(4))}}
+		w := &world{New(options), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+		pass(w, 0)
+		hosts(w, n, append(more, edgeGateway(gwv1.Listener{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType}))...)
+		return w
+	}
+	say := func(t *testing.T, w *world, forms map[string]bool) {
+		t.Helper()
+		updates := w.Updates(w.Update(func(tx *flow.Tx) { w.TakeFeedback(tx, edge, xds.State{Connected: 1, OtherForms: forms}) }))
+		if len(updates) != 1 || updates[0].Gateway != edge || !maps.Equal(updates[0].TookForms, forms) {
+			t.Errorf("proxies are told %+v, not that %v has been taken in", updates, forms)
+		}
+		again := w.Updates(w.Update(func(tx *flow.Tx) { w.TakeFeedback(tx, edge, xds.State{Connected: 1}) }))
+		if len(again) > 0 {
+			t.Errorf("proxies are told %+v once more", again)
+		}
+	}
+	// forms are the route configurations in force, and those for what drains.
+	check := func(t *testing.T, w *world, when string, inForce, spare int) {
+		t.Helper()
+		var got [2]int
+		w.Engine.View(func(c *flow.Ctx) {
+			for _, r := range flow.All(c, w.RouteConfigurations) {
+				if r.Spare {
+					got[1]++
+				} else {
+					got[0]++
+				}
+			}
+		})
+		if got != [2]int{inForce, spare} {
+			t.Errorf("%s: %d route configurations, and %d for what drains; want %d and %d", when, got[0], got[1], inForce, spare)
+		}
+	}
+	settled := func(w *world) {
+		pass(w, 0)
+		pass(w, drained)
+		pass(w, 0)
+	}
+	shards, alone := envoy.Shards, map[string]bool{"http-80": true}
+
+	t.Run("below half", func(t *testing.T) {
+		w := start(2)
+		check(t, w, "at first", 1, 0)
+		say(t, w, alone)
+		check(t, w, "shards are in use", 1, shards)
+		pass(w, drained-time.Minute)
+		check(t, w, "something may still drain", 1, shards)
+		hosts(w, 3)
+		check(t, w, "more than half: what was made whole is", 1, shards)
+		hosts(w, 2)
+		settled(w)
+		check(t, w, "all has drained", 1, 0)
+		// The next one that connects.
+		say(t, w, alone)
+		check(t, w, "shards are in use again", 1, shards)
+	})
+	t.Run("below half, said twice", func(t *testing.T) {
+		w := start(2)
+		say(t, w, alone)
+		pass(w, drained/2)
+		say(t, w, alone)
+		pass(w, drained-time.Minute)
+		check(t, w, "something may still drain", 1, shards)
+		hosts(w, 3)
+		check(t, w, "more than half", 1, shards)
+		hosts(w, 2)
+		settled(w)
+		check(t, w, "all has drained", 1, 0)
+	})
+	t.Run("between, divided", func(t *testing.T) {
+		w := start(3)
+		check(t, w, "at first", 1, shards)
+		say(t, w, alone)
+		check(t, w, "a proxy has it divided", shards, 1)
+		settled(w)
+		check(t, w, "later", shards, 0)
+		hosts(w, 2)
+		check(t, w, "below half", 1, shards)
+		hosts(w, 3)
+		check(t, w, "and back", 1, shards)
+	})
+	t.Run("between, in both forms", func(t *testing.T) {
+		w := start(3)
+		settled(w)
+		check(t, w, "when all has drained", 1, 0)
+		say(t, w, map[string]bool{"http-80": false})
+		check(t, w, "shards are in use", 1, shards)
+		settled(w)
+		check(t, w, "when all has drained again", 1, 0)
+	})
+	t.Run("divided", func(t *testing.T) {
+		w := start(5)
+		settled(w)
+		check(t, w, "when all has drained", shards, 0)
+		say(t, w, map[string]bool{"http-80": false})
+		check(t, w, "the whole is in use", shards, 1)
+		settled(w)
+		check(t, w, "when all has drained again", shards, 0)
+	})
+	t.Run("no table", func(t *testing.T) {
+		w := start(2)
+		say(t, w, map[string]bool{"http-81": true})
+		check(t, w, "a table that isn't there", 1, 0)
+		settled(w)
+		hosts(w, 2, edgeGateway(gwv1.Listener{Name: "http", Port: 81, Protocol: gwv1.HTTPProtocolType}))
+		check(t, w, "it comes", 1, 0)
+	})
+	t.Run("hosts with wildcards", func(t *testing.T) {
+		wild := edgeRoute("wild", "*.test")
+		for range maxClaimed {
+			wild.Spec.Rules = append(wild.Spec.Rules, gwv1.HTTPRouteRule{})
+		}
+		w := start(2, wild)
+		say(t, w, alone)
+		check(t, w, "one route too many for all shards", 1, 0)
+		wild = wild.DeepCopy()
+		wild.Spec.Rules = wild.Spec.Rules[:maxClaimed]
+		hosts(w, 2, wild)
+		check(t, w, "as many as may be", 1, shards)
+	})
+}

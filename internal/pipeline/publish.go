@@ -62,6 +62,10 @@ func (p *Pipeline) Updates(c *flow.Commit) []xds.Update {
 		u := at(ch.Key) // a new Gateway is announced even while it has nothing to serve
 		u.Gone = !ch.Has
 	}
+	for gateway, tables := range p.shards.took {
+		at(gateway).TookForms = tables
+	}
+	clear(p.shards.took)
 	out := make([]xds.Update, 0, len(byGateway))
 	for _, u := range byGateway {
 		slices.SortFunc(u.Set, func(a, b *envoy.Resource) int {

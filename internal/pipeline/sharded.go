@@ -60,7 +60,7 @@ type Sharding uint8
 
 const (
 	_         Sharding = iota
-	Undivided          // it is not, but would have stayed it
+	Undivided          // it is not, but would have stayed it, or a proxy has it so
 	Divided
 )
 
@@ -81,6 +81,13 @@ type shards struct {
 	// that proxies have in one form only, or, with zero, still in both.
 	were    *flow.Input[ir.TableKey, struct{}]
 	settled *flow.Input[ir.TableKey, Sharding]
+
+	// claimed are those of which a proxy had the other form when it connected, for as long as both
+	// are kept; claims are those of them since the last transaction with batches, and took, by
+	// Gateway, those since the last Updates.
+	claimed *flow.Input[ir.TableKey, struct{}]
+	claims  []ir.TableKey
+	took    map[object.Name]map[string]bool
 }
 
 func newShards(e *flow.Engine) *shards {
@@ -88,6 +95,8 @@ func newShards(e *flow.Engine) *shards {
 		now: map[ir.TableKey]Sharding{}, until: map[ir.TableKey]time.Time{}, owing: map[object.Name]bool{},
 		were:    flow.NewInput[ir.TableKey, struct{}](e, "were-sharded", flow.Equal(flow.Same[struct{}])),
 		settled: flow.NewInput[ir.TableKey, Sharding](e, "settled-tables", flow.Equal(flow.Same[Sharding])),
+		claimed: flow.NewInput[ir.TableKey, struct{}](e, "claimed-tables", flow.Equal(flow.Same[struct{}])),
+		took:    map[object.Name]map[string]bool{},
 	}
 }
 
@@ -102,13 +111,42 @@ func (p *Pipeline) declareSharded() {
 		func(c *flow.Ctx, k ir.TableKey, n census, emit func(ir.TableKey, Sharding)) {
 			above := p.shardAbove(c, k.Gateway())
 			_, was := flow.Get(c, p.shards.were, k)
+			_, claimed := flow.Get(c, p.shards.claimed, k)
 			switch {
 			case n.divides(above, was):
 				emit(k, Divided)
-			case n.divides(above, true):
+			case n.divides(above, true), claimed && n.everywhere <= maxClaimed:
 				emit(k, Undivided)
 			}
 		}, flow.Equal(flow.Same[Sharding]))
+}
+
+// maxClaimed is how many routes for hosts with wildcards a table may have for shards of it to be made
+// because a proxy says that it has some. Each shard has all of them: the word of a proxy must not cost
+// the memory of all.
+const maxClaimed = 1024
+
+// takeForms takes in of which tables a proxy had the other form when it connected, see xds.State: an
+// earlier process, or another replica of the controller, has sent it. Both are kept while connections
+// drain, as after a change. What a proxy had in shards alone counts as divided before.
+func (p *Pipeline) takeForms(tx *flow.Tx, gateway object.Name, tables map[string]bool) {
+	s := p.shards
+	for table, divided := range tables {
+		k := ir.TableOf(gateway, table)
+		s.claims = append(s.claims, k)
+		s.claimed.Set(tx, k, struct{}{})
+		if divided {
+			s.were.Set(tx, k, struct{}{})
+		}
+		if _, large := s.now[k]; large {
+			s.settled.Set(tx, k, 0)
+		}
+		s.until[k] = p.now.Add(drained)
+		if s.took[gateway] == nil {
+			s.took[gateway] = map[string]bool{}
+		}
+		s.took[gateway][table] = s.took[gateway][table] || divided
+	}
 }
 
 // forms says whether a table is sharded, and whether the other form is needed too.
@@ -167,6 +205,12 @@ func (p *Pipeline) keepShards(tx *flow.Tx) {
 		s.until[ch.Key] = p.now.Add(drained)
 	}
 	s.changed = nil
+	for _, k := range s.claims {
+		if s.now[k] != Divided {
+			s.were.Delete(tx, k) // it has been made whole, and is from now on by what it was here
+		}
+	}
+	s.claims = nil
 	for k, until := range s.until {
 		if s.owing[k.Gateway()] {
 			s.until[k] = p.now.Add(drained)
@@ -176,6 +220,7 @@ func (p *Pipeline) keepShards(tx *flow.Tx) {
 			continue
 		}
 		delete(s.until, k)
+		s.claimed.Delete(tx, k)
 		if now, large := s.now[k]; large {
 			s.settled.Set(tx, k, now)
 		} else {

@@ -105,10 +105,12 @@ func (g *gateway) applyOne(u *Update, now time.Time) {
 			g.remove(ref, now)
 		}
 	}
+	g.tookForms(u.TookForms)
 	if !g.loaded {
 		g.loaded = true
 		for s := range g.sessions {
 			s.markAll(now)
+			s.noteForms(now)
 		}
 	}
 }

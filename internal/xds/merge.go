@@ -25,6 +25,7 @@ func MergeStates(states ...State) State {
 		out.Connected += s.Connected
 		out.Behind += s.Behind
 		out.Carried = out.Carried.merge(s.Carried)
+		out.OtherForms = mergeForms(out.OtherForms, s.OtherForms)
 		if out.BehindWhy == "" || s.BehindWhy != "" && s.BehindWhy < out.BehindWhy {
 			out.BehindWhy = s.BehindWhy
 		}

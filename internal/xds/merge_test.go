@@ -17,16 +17,19 @@ func refusal(name, part, version string, old bool) Rejected {
 func TestMergeStates(t *testing.T) {
 	a := State{
 		Connected: 2, Synced: true, Behind: 1, BehindWhy: "Pod a/c", Listeners: map[string]string{"http-80": "1", "tls-443": "1"},
-		Rejected: []Rejected{refusal("http-80", "b", "1", true), refusal("http-80", "c", "1", true)},
+		Rejected:   []Rejected{refusal("http-80", "b", "1", true), refusal("http-80", "c", "1", true)},
+		OtherForms: map[string]bool{"http-80": false, "http-81": true},
 	}
 	b := State{
 		Connected: 1, Behind: 1, BehindWhy: "Pod a/b", Listeners: map[string]string{"http-80": "2"},
-		Rejected: []Rejected{refusal("http-80", "a", "1", true), refusal("http-80", "b", "1", false)},
+		Rejected:   []Rejected{refusal("http-80", "a", "1", true), refusal("http-80", "b", "1", false)},
+		OtherForms: map[string]bool{"http-80": true},
 	}
-	deserted := State{Synced: true, Rejected: []Rejected{refusal("http-80", "z", "1", false)}}
+	deserted := State{Synced: true, OtherForms: map[string]bool{"http-82": true}, Rejected: []Rejected{refusal("http-80", "z", "1", false)}}
 	want := State{
 		Connected: 3, Synced: true, Behind: 2, BehindWhy: "Pod a/b", Listeners: map[string]string{"http-80": "2", "tls-443": "1"},
-		Rejected: []Rejected{refusal("http-80", "a", "1", true), refusal("http-80", "b", "1", false), refusal("http-80", "c", "1", true)},
+		Rejected:   []Rejected{refusal("http-80", "a", "1", true), refusal("http-80", "b", "1", false), refusal("http-80", "c", "1", true)},
+		OtherForms: map[string]bool{"http-80": true, "http-81": true},
 	}
 	for _, list := range [][]State{{a, b, deserted}, {deserted, b, a}, {b, deserted, a, {}}} {
 		if d := cmp.Diff(want, MergeStates(list...)); d != "" {
@@ -42,7 +45,8 @@ func TestMergeStates(t *testing.T) {
 func TestStateJSON(t *testing.T) {
 	want := State{
 		Connected: 1, Synced: true, Listeners: map[string]string{"http-80": "1"},
-		Rejected: []Rejected{refusal("http-80", "a", "1", true), {Ref: Ref{Type: envoy.Secrets, Name: "ns/s"}, Version: "2", Message: "worse"}},
+		Rejected:   []Rejected{refusal("http-80", "a", "1", true), {Ref: Ref{Type: envoy.Secrets, Name: "ns/s"}, Version: "2", Message: "worse"}},
+		OtherForms: map[string]bool{"http-80": true},
 	}
 	text, err := json.Marshal(want)
 	if err != nil {
@@ -57,6 +61,19 @@ func TestStateJSON(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(`{"rejected": [{"type": "moon"}]}`), &got); err == nil {
 		t.Error("an unknown type is read")
+	}
+}
+
+// What has been taken in is told however many updates there are until then.
+func TestMergeTookForms(t *testing.T) {
+	took := func(forms map[string]bool) []Update { return []Update{{Gateway: gw, TookForms: forms}} }
+	first := took(map[string]bool{"a": true, "b": false})
+	all := Merge(Merge(first, took(map[string]bool{"a": false, "b": true, "c": false})), took(nil))
+	if d := cmp.Diff(took(map[string]bool{"a": true, "b": true, "c": false}), all); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	if first[0].TookForms["b"] {
+		t.Error("what was merged has changed")
 	}
 }
 

@@ -51,7 +51,12 @@ func (p *planning) additions() bool {
 		y := &p.types[t]
 		if y.refers && !referring {
 			referring = true
-			p.await(append(waiting, p.ahead()...))
+			p.await(waiting)
+			if p.waitsForForms() {
+				p.postpone()
+				return false
+			}
+			p.await(p.ahead())
 			p.answerAwaited()
 			if p.awaits() {
 				p.postpone()

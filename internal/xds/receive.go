@@ -75,6 +75,12 @@ func (s *session) subscribe(t envoy.Type, req *discoveryv3.DeltaDiscoveryRequest
 	for _, name := range req.GetResourceNamesUnsubscribe() {
 		s.unsubscribeFrom(Ref{t, name})
 	}
+	if first && t == envoy.Listeners {
+		s.resumed = len(has) > 0
+	}
+	if first && t == envoy.Routes {
+		s.noteForms(now)
+	}
 }
 
 // subscribeTo subscribes to a name.

@@ -27,7 +27,8 @@ type Options struct {
 
 	// Grace is how long a proxy that connects has to name all that it subscribes to, 2 s if
 	// zero. Until then nothing is removed from it, unless it has asked for listeners and
-	// routes, since it is not known what it may still route to.
+	// routes, since it is not known what it may still route to; and one that has named
+	// listeners gets no others, unless it has named routes as well.
 	Grace time.Duration
 }
 

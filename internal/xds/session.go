@@ -41,6 +41,11 @@ type session struct {
 	// empty where nothing.
 	behind      string
 	behindTimer *time.Timer
+	// resumed says that the proxy had listeners when it connected.
+	resumed bool
+	// otherForms is State.OtherForms of this proxy, until it has been taken in, by takenUntil.
+	otherForms map[string]bool
+	takenUntil time.Time
 }
 
 // subscription is what a session knows about one type.

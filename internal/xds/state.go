@@ -33,6 +33,11 @@ type State struct {
 
 	// Carried is nil where nothing carries marks, or no proxy serves yet.
 	Carried *Carried `json:"carried,omitempty"`
+
+	// OtherForms are the route tables that a proxy had in another form than the one in force when
+	// it connected: whole or, with true if that was all that it had of one, in shards. The proxy waits
+	// until an Update.TookForms says the same; they are no longer here then.
+	OtherForms map[string]bool `json:"otherForms,omitempty"`
 }
 
 // Rejected is a resource, or a part of one, that a proxy has refused.
@@ -80,16 +85,17 @@ func (s *State) Silent() bool { return s.Connected == 0 && !s.Synced && len(s.Re
 func (s *State) equal(o *State) bool {
 	return s.Connected == o.Connected && s.Synced == o.Synced && s.Behind == o.Behind && s.BehindWhy == o.BehindWhy &&
 		s.Carried.equal(o.Carried) &&
-		maps.Equal(s.Listeners, o.Listeners) && slices.Equal(s.Rejected, o.Rejected)
+		maps.Equal(s.Listeners, o.Listeners) && slices.Equal(s.Rejected, o.Rejected) && maps.Equal(s.OtherForms, o.OtherForms)
 }
 
 // state computes the Gateway's state; g.mu is held.
 func (g *gateway) state() State {
 	st := State{
-		Connected: len(g.sessions),
-		Synced:    g.synced,
-		Listeners: map[string]string{},
-		Rejected:  bound(g.rejected()),
+		Connected:  len(g.sessions),
+		Synced:     g.synced,
+		Listeners:  map[string]string{},
+		Rejected:   bound(g.rejected()),
+		OtherForms: g.otherForms(),
 	}
 	g.countBehind(&st)
 	g.carried(&st)

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
@@ -24,6 +25,9 @@ type Update struct {
 	Set     []*envoy.Resource
 	Remove  []Ref
 	Gone    bool // the Gateway no longer exists; its proxies lose everything
+	// TookForms is what State.OtherForms said, if what follows from that is in this Update, or
+	// was in one before.
+	TookForms map[string]bool
 }
 
 // Merge returns one list of updates with the effect of the two lists, one after the other.
@@ -72,5 +76,6 @@ func merge(a, b Update) Update {
 	}
 	out.Set = append(out.Set, b.Set...)
 	out.Remove = append(out.Remove, b.Remove...)
+	out.TookForms = mergeForms(maps.Clone(a.TookForms), b.TookForms)
 	return out
 }
