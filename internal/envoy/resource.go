@@ -3,7 +3,6 @@ package envoy
 import (
 	"encoding/hex"
 	"slices"
-	"sync"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -48,13 +47,15 @@ func (d *digest) sum() Hash {
 // Part is a marshalled piece of a resource that changes on its own: a virtual
 // host of a route table. Its bytes are a complete field of the enclosing message.
 type Part struct {
+	// A bundle looks at these of each of its parts, of which hardly any are in the processor's caches
+	// where there are many: one line of it is enough.
+	Hash    Hash
+	headers bool // it changes headers itself, around its routes
+
 	Name string // the domain
-	Hash Hash
 	Body []byte
 	// Guard is who may pass by it, as far as it says so itself.
 	Guard Guard
-	// headers says that it changes headers itself, around its routes.
-	headers bool
 }
 
 // Bundle is a set of parts that are kept together, so that one changed part
@@ -62,21 +63,21 @@ type Part struct {
 type Bundle struct {
 	hash  Hash
 	parts []*Part
-	size  int // of the bodies, in bytes
 	// headers says that one of the parts changes headers around its routes.
 	headers bool
 }
 
 // NewBundle returns a bundle of parts, which are sorted by name.
 func NewBundle(parts []*Part) *Bundle {
-	d := newDigest()
 	b := &Bundle{parts: parts}
+	// Hashes are copied before they are hashed: the processor then fetches several parts at once.
+	var few [128 * len(Hash{})]byte
+	hashes := few[:0]
 	for _, p := range parts {
-		d.write(p.Hash[:])
-		b.size += len(p.Body)
+		hashes = append(hashes, p.Hash[:]...)
 		b.headers = b.headers || p.headers
 	}
-	b.hash = d.sum()
+	b.hash = Sum(hashes)
 	return b
 }
 
@@ -104,8 +105,6 @@ type Resource struct {
 type composite struct {
 	bundles []*Bundle
 	guard   Guard // of the head
-	once    sync.Once
-	body    []byte
 }
 
 // NewResource returns a resource with a body of its own.
@@ -151,19 +150,7 @@ func newBundled(t Type, name string, head []byte, bundles []*Bundle) *Resource {
 }
 
 // Parts returns the pieces that change on their own; none for most types.
-func (r *Resource) Parts() []*Part {
-	if r.composite == nil {
-		return nil
-	}
-	if len(r.bundles) == 1 {
-		return r.bundles[0].parts
-	}
-	var out []*Part
-	for _, b := range r.bundles {
-		out = append(out, b.parts...)
-	}
-	return out
-}
+func (r *Resource) Parts() []*Part { return slices.Collect(r.parts) }
 
 // WithParts returns the resource with other parts and the version that follows.
 func (r *Resource) WithParts(parts []*Part) *Resource {
@@ -196,26 +183,40 @@ func (r *Resource) Sparing(spare bool) *Resource {
 	return &out
 }
 
-// Body returns the marshalled message, the value of its google.protobuf.Any. It
-// is put together once, whatever the number of proxies that get it.
+// Body returns the marshalled message, the value of its google.protobuf.Any. Where there are parts it is put
+// together for each proxy, which costs less than to have all of them in memory twice.
 func (r *Resource) Body() []byte {
 	if r.composite == nil {
 		return r.head
 	}
-	r.once.Do(func() {
-		n := len(r.head)
-		for _, b := range r.bundles {
-			n += b.size
-		}
-		r.body = make([]byte, 0, n)
-		r.body = append(r.body, r.head...)
-		for _, b := range r.bundles {
-			for _, p := range b.parts {
-				r.body = append(r.body, p.Body...)
+	body := append(make([]byte, 0, r.Size()), r.head...)
+	for p := range r.parts {
+		body = append(body, p.Body...)
+	}
+	return body
+}
+
+// Size is how many bytes the body has.
+func (r *Resource) Size() int {
+	n := len(r.head)
+	for p := range r.parts {
+		n += len(p.Body)
+	}
+	return n
+}
+
+// parts yields the pieces that change on their own.
+func (r *Resource) parts(yield func(*Part) bool) {
+	if r.composite == nil {
+		return
+	}
+	for _, b := range r.bundles {
+		for _, p := range b.parts {
+			if !yield(p) {
+				return
 			}
 		}
-	})
-	return r.body
+	}
 }
 
 // Equal reports whether two resources are the same.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -348,4 +349,53 @@ func TestManyTables(t *testing.T) {
 	if c := e.Update(func(*Tx) {}); len(Changes(c, chains["a"])) != 0 {
 		t.Error("an empty transaction changes something")
 	}
+}
+
+// TestLargeBuckets protects law 5 where so many entries stand under one key that they are searched for by
+// their own, and where some of them pass from table to table in one transaction.
+func TestLargeBuckets(t *testing.T) {
+	e := New()
+	left, right := NewInput[int, string](e, "left"), NewInput[int, string](e, "right")
+	x := NewIndex(left, func(_ int, _ string, yield func(struct{})) { yield(struct{}{}) }, cmp.Compare[int])
+	x.Also(right)
+	all := Group("all", x, func(_ *Ctx, _ struct{}, members Members[int, string]) (string, bool) {
+		var text strings.Builder
+		for k, v := range members.All() {
+			fmt.Fprint(&text, k, v, " ")
+		}
+		return text.String(), true
+	})
+	const n = 2 * many
+	scratch := map[int]string{}
+	update := func(what string, change func(tx *Tx, k int)) {
+		e.Update(func(tx *Tx) {
+			for i := range n {
+				change(tx, i*101%n) // in no order
+			}
+		})
+		var want strings.Builder
+		for _, k := range slices.Sorted(maps.Keys(scratch)) {
+			fmt.Fprint(&want, k, scratch[k], " ")
+		}
+		expect(t, what, collect(e, all)[struct{}{}], want.String())
+	}
+	update("filled", func(tx *Tx, k int) { left.Set(tx, k, "l"); scratch[k] = "l" })
+	update("moved", func(tx *Tx, k int) {
+		if k%2 == 0 {
+			right.Set(tx, k, "r")
+			left.Delete(tx, k)
+			scratch[k] = "r"
+		}
+	})
+	update("thinned", func(tx *Tx, k int) {
+		switch k % 5 {
+		case 0:
+			left.Delete(tx, k)
+			right.Delete(tx, k)
+			delete(scratch, k)
+		case 1:
+			left.Set(tx, k+n, "l")
+			scratch[k+n] = "l"
+		}
+	})
 }

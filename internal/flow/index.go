@@ -96,15 +96,31 @@ func (x *Index[I, K, V]) add(b *bucket[I, K, V], c *cell[K, V]) {
 }
 
 func (b *bucket[I, K, V]) remove(c *cell[K, V], compare func(a, b K) int) {
-	b.sort(compare)
-	i := b.search(c.key, len(b.cells), compare)
-	for b.cells[i] != c { // a key that moves between tables is here twice for a while
-		i++
+	i := b.find(c, compare)
+	if b.pending <= few && i >= len(b.cells)-int(b.pending) {
+		b.pending--
 	}
 	b.cells = slices.Delete(b.cells, i, i+1)
 	if len(b.cells) == 0 {
 		b.cells = nil
 	}
+}
+
+// many cells are searched by their keys, fewer one by one: pointers lie side by side, and keys all over the
+// memory.
+const many = 256
+
+// find returns the place of a cell.
+func (b *bucket[I, K, V]) find(c *cell[K, V], compare func(a, b K) int) int {
+	if len(b.cells) < many {
+		return slices.Index(b.cells, c)
+	}
+	b.sort(compare)
+	i := b.search(c.key, len(b.cells), compare)
+	for b.cells[i] != c { // a key that moves between tables is here twice for a while
+		i++
+	}
+	return i
 }
 
 func (b *bucket[I, K, V]) search(k K, n int, compare func(a, b K) int) int {

@@ -166,7 +166,10 @@ func (k BackendKey) Equal(o BackendKey) bool { return k == o }
 
 // Compare orders keys by the object's name and the port, then by their text.
 func (k BackendKey) Compare(o BackendKey) int {
-	if k == o || k.IsZero() || o.IsZero() {
+	if k == o {
+		return 0
+	}
+	if k.IsZero() || o.IsZero() {
 		return strings.Compare(k.String(), o.String())
 	}
 	a, b := k.handle.Value(), o.handle.Value()

@@ -14,6 +14,6 @@ func TestEqualComparesEachField(t *testing.T) {
 		equaltest.Other("Cluster", envoy.NewResource(envoy.Clusters, "a", nil)),
 		equaltest.Other("Endpoints", envoy.NewResource(envoy.Endpoints, "a", nil)))
 	// A part with errors equals none but itself.
-	equaltest.Fields(t, &hostPart{}, (*hostPart).Equal, equaltest.NotNil("part"),
-		equaltest.Ignored("part.Body", "part.Guard", "part.headers"), equaltest.Other("errors", []envoy.RuleError{{}}))
+	equaltest.Fields(t, hostPart{}, hostPart.Equal, equaltest.NotNil("part"),
+		equaltest.Ignored("part.Body", "part.Guard", "part.headers"), equaltest.Other("errors", &[]envoy.RuleError{{}}))
 }

@@ -82,17 +82,17 @@ type routeIssues struct {
 func (p *Pipeline) declareIssues() routeIssues {
 	// Few hosts have faults: what has none costs no entry.
 	faulty := flow.Fold("faulty-hosts", p.hostParts,
-		func(k ir.HostKey, h *hostPart, yield func(ir.HostKey)) {
-			if len(h.errors) > 0 {
+		func(k ir.HostKey, h hostPart, yield func(ir.HostKey)) {
+			if h.errors != nil {
 				yield(k)
 			}
 		},
-		func(_ *hostPart, _ ir.HostKey, h *hostPart) *hostPart { return h },
-		func(_ *hostPart, _ ir.HostKey, _ *hostPart) *hostPart { return nil })
+		func(_ hostPart, _ ir.HostKey, h hostPart) hostPart { return h },
+		func(_ hostPart, _ ir.HostKey, _ hostPart) hostPart { return hostPart{} })
 	inexpressible := flow.Map("inexpressible-rules", faulty,
-		func(_ *flow.Ctx, k ir.HostKey, h *hostPart, emit func(issueKey, issue)) {
+		func(_ *flow.Ctx, k ir.HostKey, h hostPart, emit func(issueKey, issue)) {
 			byRoute := map[object.Key][]translate.Problem{}
-			for _, e := range h.errors {
+			for _, e := range *h.errors {
 				route := object.Key{Kind: e.Source.Kind, Name: e.Source.Name}
 				byRoute[route] = append(byRoute[route], translate.Inexpressible(e.Source, e.Err))
 			}

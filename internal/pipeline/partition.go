@@ -25,7 +25,7 @@ import (
 type bundleKey struct {
 	table      ir.TableKey
 	everywhere bool // hosts with wildcards
-	number     uint8
+	number     uint16
 }
 
 func (k bundleKey) String() string {
@@ -45,18 +45,20 @@ func (k bundleKey) compare(o bundleKey) int {
 	return cmp.Or(cmp.Compare(k.number, o.number), k.table.Compare(o.table))
 }
 
-// bundlesPerShard is into how many bundles the hosts of a shard fall. All together are about as many as the
-// square root of the number of hosts in the largest tables, so that neither the bundles of
-// a table nor the hosts of a bundle are many.
-const bundlesPerShard = 2
+// bundlesPerShard is into how many bundles the hosts of a shard fall. An edit looks at all hosts of one
+// bundle and at all bundles of one configuration, which is to be about as much in a large table.
+const bundlesPerShard = 4
+
+// wildcardBundles is into how many the hosts with wildcards fall. Each shard has all of them.
+const wildcardBundles = 256
 
 // bundleOf returns the bundle that a host is in.
 func bundleOf(h ir.HostKey) bundleKey {
 	hash := xxhash.Sum64String(h.Domain)
 	if strings.HasPrefix(h.Domain, "*") {
-		return bundleKey{h.TableKey, true, uint8(hash % (envoy.Shards * bundlesPerShard))}
+		return bundleKey{h.TableKey, true, uint16(hash % wildcardBundles)}
 	}
-	return bundleKey{h.TableKey, false, envoy.ShardOf(h.Domain)*bundlesPerShard + uint8(hash%bundlesPerShard)}
+	return bundleKey{h.TableKey, false, uint16(envoy.ShardOf(h.Domain))*bundlesPerShard + uint16(hash%bundlesPerShard)}
 }
 
 // A piece is a set of a table's bundles.

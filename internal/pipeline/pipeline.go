@@ -79,8 +79,8 @@ type Pipeline struct {
 	configurations *flow.Derived[ResourceKey, configuration]
 	// FallbackHosts are the hosts that have an answer although no route serves them.
 	FallbackHosts *flow.Derived[ir.HostKey, *ir.Host]
-	hostParts     *flow.Derived[ir.HostKey, *hostPart]
-	fallbackParts *flow.Derived[ir.HostKey, *hostPart]
+	hostParts     *flow.Derived[ir.HostKey, hostPart]
+	fallbackParts *flow.Derived[ir.HostKey, hostPart]
 	forwards      *flow.Derived[ir.HostKey, *ir.Host]
 	tablesAsking  *flow.Derived[ir.HostKey, *ir.Host] // see tableServices
 	sockets       flow.Table[socket, struct{}]        // see declareSockets

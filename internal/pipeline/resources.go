@@ -12,14 +12,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
 
-// hostPart is a marshalled virtual host with what had to be left out of it.
+// hostPart is a marshalled virtual host with what had to be left out of it. There are as many as hosts,
+// and bundles look at all of theirs, so that it is small and no pointer.
 type hostPart struct {
 	part   *envoy.Part
-	errors []envoy.RuleError
+	errors *[]envoy.RuleError // nil for most
 }
 
-func (h *hostPart) Equal(o *hostPart) bool {
-	return h == o || h.part.Hash == o.part.Hash && h.part.Name == o.part.Name && len(h.errors) == 0 && len(o.errors) == 0
+func (h hostPart) Equal(o hostPart) bool {
+	return h == o || h.part.Hash == o.part.Hash && h.part.Name == o.part.Name && h.errors == nil && o.errors == nil
 }
 
 // ListenerAddress names one of Envoy's listeners: what serves an ir.Listener at one of
@@ -42,20 +43,26 @@ func (k ListenerAddress) compare(o ListenerAddress) int {
 
 // declareResources declares what proxies are sent.
 func (p *Pipeline) declareResources() {
-	marshal := func(_ *flow.Ctx, k ir.HostKey, h *ir.Host, emit func(ir.HostKey, *hostPart)) {
+	marshal := func(_ *flow.Ctx, k ir.HostKey, h *ir.Host, emit func(ir.HostKey, hostPart)) {
 		part, errs := envoy.HostPart(h)
-		if part != nil {
-			emit(k, &hostPart{part, errs})
+		if part == nil {
+			return
 		}
+		out := hostPart{part: part}
+		if len(errs) > 0 {
+			out.errors = &errs
+		}
+		emit(k, out)
 	}
-	p.hostParts = flow.Map("virtual-hosts", p.Hosts, marshal)
-	p.fallbackParts = flow.Map("fallback-virtual-hosts", p.FallbackHosts, marshal)
+	equal := flow.Equal(hostPart.Equal)
+	p.hostParts = flow.Map("virtual-hosts", p.Hosts, marshal, equal)
+	p.fallbackParts = flow.Map("fallback-virtual-hosts", p.FallbackHosts, marshal, equal)
 
 	hostsByBundle := flow.NewIndex(p.hostParts,
-		func(k ir.HostKey, _ *hostPart, yield func(bundleKey)) { yield(bundleOf(k)) }, ir.HostKey.Compare)
+		func(k ir.HostKey, _ hostPart, yield func(bundleKey)) { yield(bundleOf(k)) }, ir.HostKey.Compare)
 	hostsByBundle.Also(p.fallbackParts)
 	bundles := flow.Group("host-bundles", hostsByBundle,
-		func(_ *flow.Ctx, _ bundleKey, members flow.Members[ir.HostKey, *hostPart]) (*envoy.Bundle, bool) {
+		func(_ *flow.Ctx, _ bundleKey, members flow.Members[ir.HostKey, hostPart]) (*envoy.Bundle, bool) {
 			parts := make([]*envoy.Part, 0, members.Len())
 			for _, h := range members.All() {
 				parts = append(parts, h.part)

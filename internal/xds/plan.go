@@ -266,7 +266,7 @@ func (p *planning) share(t envoy.Type, set []*envoy.Resource) {
 			alone = append(alone, r)
 			continue
 		}
-		if n := len(r.Body()); size > 0 && size+n > maxResponse {
+		if n := r.Size(); size > 0 && size+n > maxResponse {
 			p.send(f)
 			f, size = p.response(t), 0
 		} else {
