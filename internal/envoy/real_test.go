@@ -94,7 +94,7 @@ func (s *setup) bootstrap(t testing.TB, adminSocket string) *bootstrapv3.Bootstr
 				parts = append(parts, p)
 			}
 		}
-		table, _ := BundledRouteTable(name, s.around(name), []*Bundle{NewBundle(parts)})
+		table, _ := BundledRouteTable(name, AroundTables(s.around(name)), []*Bundle{NewBundle(parts)})
 		tables[name] = decode(t, table, &routev3.RouteConfiguration{})
 	}
 	static := &bootstrapv3.Bootstrap_StaticResources{}

@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -16,23 +17,41 @@ func RouteTable(name string, parts []*Part) *Resource {
 	return r
 }
 
+// Around is what the filters of a listener are to its route tables, of which there may be many.
+type Around struct {
+	fields  []byte // of a RouteConfiguration
+	headers bool   // they change headers
+	guard   Guard
+	err     error // they can't be given to Envoy
+}
+
+// AroundTables prepares the filters of a listener, nil for none, for its route tables.
+func AroundTables(f *ir.Filters) *Around {
+	m := &routev3.RouteConfiguration{}
+	a := &Around{headers: changesHeaders(f)}
+	if a.err = setTableFilters(m, f); a.err != nil {
+		return a
+	}
+	a.guard = guardOf(m.TypedPerFilterConfig)
+	a.fields, a.err = marshal(m)
+	return a
+}
+
 // BundledRouteTable puts a RouteConfiguration together from bundles of its hosts, with
 // the filters of the listener in front of them; nil for none. It costs nothing that
 // grows with the hosts. Where the filters can't be given to Envoy, no request may pass
 // without them: every one is answered with 500, and the error says why.
-func BundledRouteTable(name string, around *ir.Filters, bundles []*Bundle) (*Resource, error) {
+func BundledRouteTable(name string, around *Around, bundles []*Bundle) (*Resource, error) {
+	if around == nil {
+		around = &Around{}
+	}
 	m := tableHead(name)
-	if err := setTableFilters(m, around); err != nil {
-		return closedTable(name), fmt.Errorf("route table %q: %w", name, err)
-	}
-	if changesHeaders(around) || slices.ContainsFunc(bundles, func(b *Bundle) bool { return b.headers }) {
-		m.MostSpecificHeaderMutationsWins = true
-	}
+	m.MostSpecificHeaderMutationsWins = around.headers || slices.ContainsFunc(bundles, func(b *Bundle) bool { return b.headers })
 	head, err := marshal(m)
-	if err != nil {
+	if err = cmp.Or(around.err, err); err != nil {
 		return closedTable(name), fmt.Errorf("route table %q: %w", name, err)
 	}
-	return newBundled(Routes, name, head, bundles).Guarded(guardOf(m.TypedPerFilterConfig)), nil
+	return newBundled(Routes, name, append(head, around.fields...), bundles).Guarded(around.guard), nil
 }
 
 // EmptyRoutes answers a subscription to a table that does not exist: every

@@ -87,7 +87,6 @@ func (k bundleKey) pieces(yield func(piece)) {
 // configuration is a route configuration that a table needs.
 type configuration struct {
 	piece
-	front TableFront
 	spare bool // only connections that drain use it
 }
 
@@ -115,17 +114,17 @@ func (k piece) has(h ir.HostKey) bool {
 // declareConfigurations declares which route configurations there are.
 func (p *Pipeline) declareConfigurations() {
 	p.configurations = flow.Map("needed-route-configurations", p.RouteTables,
-		func(c *flow.Ctx, k ir.TableKey, at TableFront, emit func(ResourceKey, configuration)) {
+		func(c *flow.Ctx, k ir.TableKey, _ TableFront, emit func(ResourceKey, configuration)) {
 			sharded, both := p.forms(c, k)
 			if whole := (piece{k, wholeTable}); !sharded || both {
-				emit(whole.name(), configuration{whole, at, sharded})
+				emit(whole.name(), configuration{whole, sharded})
 			}
 			if !sharded && !both {
 				return
 			}
 			for shard := range int16(envoy.Shards) {
 				one := piece{k, shard}
-				emit(one.name(), configuration{one, at, !sharded})
+				emit(one.name(), configuration{one, !sharded})
 			}
 		}, flow.Equal(flow.Same[configuration]))
 	p.Scopes = flow.Map("scopes", p.configurations,

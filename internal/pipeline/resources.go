@@ -73,6 +73,11 @@ func (p *Pipeline) declareResources() {
 		func(k bundleKey, _ *envoy.Bundle, yield func(piece)) { k.pieces(yield) }, bundleKey.compare)
 	p.declareSharded()
 	p.declareConfigurations()
+	// Once for all shards of a table.
+	around := flow.Map("filters-around-tables", p.RouteTables,
+		func(_ *flow.Ctx, k ir.TableKey, at TableFront, emit func(ir.TableKey, *envoy.Around)) {
+			emit(k, envoy.AroundTables(at.filters))
+		})
 	p.RouteConfigurations = carry(p, "route-configurations", flow.Map("plain-route-configurations", p.configurations,
 		func(c *flow.Ctx, k ResourceKey, v configuration, emit func(ResourceKey, *envoy.Resource)) {
 			var all []*envoy.Bundle
@@ -88,7 +93,8 @@ func (p *Pipeline) declareResources() {
 			}
 			add(v.piece)
 			// Filters that can't be expressed close the configuration.
-			r, _ := envoy.BundledRouteTable(k.Name, v.front.filters, all)
+			filters, _ := flow.Get(c, around, v.table)
+			r, _ := envoy.BundledRouteTable(k.Name, filters, all)
 			emit(k, r.Sparing(v.spare))
 		}))
 
