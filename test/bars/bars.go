@@ -16,13 +16,14 @@ import (
 
 // Where figures are kept, from the root of the checkout.
 const (
-	// File has the figures of the part that is worked on: the one with the
-	// highest number.
-	File = "bench/results/bars/04.json"
+	dir = "bench/results/bars/"
 	// Scratch is for runs whose figures are worth seeing and not worth keeping.
 	// It is not checked in.
-	Scratch = "bench/results/bars/scratch.json"
+	Scratch = dir + "scratch.json"
 )
+
+// File has the figures of the bars of a part of the project, such as "04".
+func File(part string) string { return dir + part + ".json" }
 
 // Bar is an upper limit.
 type Bar struct {

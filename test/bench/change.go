@@ -18,18 +18,32 @@ const sentBytes = "gatehouse_xds_pushed_bytes_total"
 // changes is one shape's stream of changes to files.
 type changes struct {
 	shape string
-	count int // whose latency is measured
-	// next makes a change and returns the host that shows it.
+	count int           // whose latency is measured
+	every time.Duration // from one to the next at the least, under requests; 0 if it does not matter
+	// next makes a change and returns what shows it.
 	next func() (*change, error)
+	// beside is one more client meanwhile; may be nil.
+	beside func(context.Context) (asked, wrong int64)
 }
 
-// change is one change, with how to tell that it is in force.
+// change is one change, with how to tell that it is in force: when every ask has
+// the right answer.
 type change struct {
-	host string
 	make func() error
-	// right says whether an answer is what the change is to bring about, and
+	asks []ask
+}
+
+// ask is a request and its answers.
+type ask struct {
+	request
+	// right says whether an answer is what a change is to bring about, and legal
 	// whether it is one that may be seen until then.
 	right, legal func(answer) bool
+}
+
+// shown is a change that one request for / shows.
+func shown(host string, make func() error, right, legal func(answer) bool) *change {
+	return &change{make: make, asks: []ask{{request{host: host, path: "/"}, right, legal}}}
 }
 
 const (
@@ -43,6 +57,10 @@ const (
 
 func ok(a answer) bool { return a.status == http.StatusOK }
 
+func missing(a answer) bool { return a.status == http.StatusNotFound }
+
+func okOrMissing(a answer) bool { return ok(a) || missing(a) }
+
 // pick returns one of the entries, such that neighbours in time are not
 // neighbours in order.
 func (w *workload) pick(i int) *entry { return &w.entries[i*7919%len(w.entries)] }
@@ -55,10 +73,8 @@ func (w *workload) edits() *changes {
 		e := w.pick(i)
 		e.version++
 		want := strconv.Itoa(e.version)
-		return &change{
-			host: e.host(), make: func() error { return w.put(*e) }, legal: ok,
-			right: func(a answer) bool { return ok(a) && a.version == want },
-		}, nil
+		right := func(a answer) bool { return ok(a) && a.version == want }
+		return shown(e.host(), func() error { return w.put(*e) }, right, ok), nil
 	}}
 }
 
@@ -73,10 +89,8 @@ func (w *workload) endpointChanges() *changes {
 			to = w.backends[1]
 		}
 		e.port = to.port(e.index)
-		return &change{
-			host: e.host(), make: func() error { return w.put(*e) }, legal: ok,
-			right: func(a answer) bool { return ok(a) && a.backend == to.name },
-		}, nil
+		right := func(a answer) bool { return ok(a) && a.backend == to.name }
+		return shown(e.host(), func() error { return w.put(*e) }, right, ok), nil
 	}}
 }
 
@@ -87,11 +101,16 @@ func (w *workload) additions() *changes {
 		i := w.routes + len(w.added)
 		e := entry{index: i, port: w.backends[0].port(i)}
 		w.added = append(w.added, e)
-		return &change{
-			host: e.host(), make: func() error { return w.put(e) }, right: ok,
-			legal: func(a answer) bool { return ok(a) || a.status == http.StatusNotFound },
-		}, nil
+		return w.addition(e), nil
 	}}
+}
+
+func (w *workload) addition(e entry) *change {
+	return shown(e.host(), func() error { return w.put(e) }, ok, okOrMissing)
+}
+
+func (w *workload) deletion(e entry) *change {
+	return shown(e.host(), func() error { return w.remove(e) }, missing, okOrMissing)
 }
 
 // deletions takes back what additions brought.
@@ -102,11 +121,7 @@ func (w *workload) deletions() *changes {
 		}
 		e := w.added[len(w.added)-1]
 		w.added = w.added[:len(w.added)-1]
-		return &change{
-			host: e.host(), make: func() error { return w.remove(e) },
-			right: func(a answer) bool { return a.status == http.StatusNotFound },
-			legal: func(a answer) bool { return ok(a) || a.status == http.StatusNotFound },
-		}, nil
+		return w.deletion(e), nil
 	}}
 }
 
@@ -131,55 +146,73 @@ func (w *workload) measure(ctx context.Context, c *changes) error {
 	return nil
 }
 
-// latencies measures from the rename to the first right answer, and counts wrong
-// answers: of a tight client on the changed host, up to some time after, and of
-// one on the other hosts.
+// latencies measures from the rename to the first right answers, and counts wrong
+// answers: of a tight client with the requests that show the change, up to some
+// time after, and of one on the other hosts.
 func (w *workload) latencies(ctx context.Context, c *changes) error {
 	const after = 20 // requests, in which a change in force must stay so
 	var wrong, asked atomic.Int64
 	around, stop := context.WithCancel(ctx)
 	defer stop()
 	group, around := errgroup.WithContext(around)
-	group.Go(func() error {
-		n, bad := w.look(around)
-		asked.Add(n)
-		wrong.Add(bad)
-		return nil
-	})
+	for _, other := range []func(context.Context) (asked, wrong int64){w.look, c.beside} {
+		if other == nil {
+			continue
+		}
+		group.Go(func() error {
+			n, bad := other(around)
+			asked.Add(n)
+			wrong.Add(bad)
+			return nil
+		})
+	}
 
 	probe := &client{address: w.address()}
 	defer probe.close()
 	latencies := make([]time.Duration, 0, c.count)
-	request := func(host string, allowed func(answer) bool) answer {
-		a, err := probe.get(host)
+	// get sends a request and reports whether the answer is the right one.
+	get := func(q ask, allowed func(answer) bool) bool {
+		a, err := probe.send(q.request)
 		asked.Add(1)
 		if err != nil || !allowed(a) {
 			wrong.Add(1)
-			w.log.Debug("wrong answer", "host", host, "status", a.status, "error", err)
+			w.log.Debug("wrong answer", "host", q.host, "path", q.path, "header", q.header, "status", a.status,
+				"version", a.version, "backend", a.backend, "error", err)
 		}
-		return a
+		return err == nil && q.right(a)
 	}
 	for range c.count {
 		change, err := c.next()
 		if err != nil {
 			return err
 		}
-		request(change.host, change.legal)
+		for _, q := range change.asks {
+			get(q, q.legal)
+		}
 		began := time.Now()
 		if err := change.make(); err != nil {
 			return err
 		}
-		for !change.right(request(change.host, change.legal)) {
+		for left := len(change.asks); left > 0; {
+			left = len(change.asks)
+			for i, q := range change.asks {
+				if get(q, q.legal) {
+					change.asks[i].legal = q.right // and never again the old one
+					left--
+				}
+			}
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if time.Since(began) > changeLimit {
-				return fmt.Errorf("a change of %s is not in force after %s", change.host, changeLimit)
+			if left > 0 && time.Since(began) > changeLimit {
+				return fmt.Errorf("a change of %s is not in force after %s", change.asks[0].host, changeLimit)
 			}
 		}
 		latencies = append(latencies, time.Since(began))
-		for range after {
-			request(change.host, change.right)
+		for n := 0; n < after || time.Since(began) < c.every; n++ {
+			for _, q := range change.asks {
+				get(q, q.right)
+			}
 		}
 	}
 	stop()
@@ -197,19 +230,29 @@ func (w *workload) latencies(ctx context.Context, c *changes) error {
 // look asks the hosts that exist from the start, one after another, until ctx
 // ends. They serve all the time, whatever is changed beside or in them.
 func (w *workload) look(ctx context.Context) (asked, wrong int64) {
-	const pause = time.Millisecond
-	c := &client{address: w.address()}
-	defer c.close()
 	hosts := make([]string, len(w.entries)) // the entries themselves are being changed
 	for i, e := range w.entries {
 		hosts[i] = e.host()
 	}
+	n := -1
+	return w.lookAt(ctx, func() ask {
+		n++
+		return ask{request: request{host: hosts[n%len(hosts)], path: "/"}, legal: ok}
+	})
+}
+
+// lookAt sends one request after another, until ctx ends, and counts the answers
+// that are not legal.
+func (w *workload) lookAt(ctx context.Context, next func() ask) (asked, wrong int64) {
+	const pause = time.Millisecond
+	c := &client{address: w.address()}
+	defer c.close()
 	for wait(ctx, pause) {
-		host := hosts[int(asked)%len(hosts)]
+		q := next()
 		asked++
-		if a, err := c.get(host); err != nil || !ok(a) {
+		if a, err := c.send(q.request); err != nil || !q.legal(a) {
 			wrong++
-			w.log.Debug("wrong answer of a bystander", "host", host, "status", a.status, "error", err)
+			w.log.Debug("wrong answer of a bystander", "host", q.host, "status", a.status, "error", err)
 		}
 	}
 	return asked, wrong
@@ -282,14 +325,15 @@ func (w *workload) costs(ctx context.Context, c *changes) error {
 				if done {
 					continue
 				}
-				a, err := probe.get(change.host)
+				q := change.asks[0]
+				a, err := probe.send(q.request)
 				if err != nil {
 					return err
 				}
 				requests++
-				done = change.right(a)
+				done = q.right(a)
 				if time.Since(began) > changeLimit {
-					return fmt.Errorf("a change of %s is not in force after %s", change.host, changeLimit)
+					return fmt.Errorf("a change of %s is not in force after %s", q.host, changeLimit)
 				}
 			}
 		}

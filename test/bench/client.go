@@ -18,7 +18,7 @@ const requestTimeout = 5 * time.Second
 // would spend a multiple of the CPU, of which Envoy needs its share here.
 type client struct {
 	address string
-	header  string // a line to send beside the host; may be empty
+	header  string // a line to send beside the host with get; may be empty
 	conn    net.Conn
 	in      *bufio.Reader
 	out     []byte
@@ -40,15 +40,25 @@ type answer struct {
 
 // get asks for / of a host. After an error the next call opens a new connection.
 func (c *client) get(host string) (answer, error) {
-	a, err := c.try(host)
+	return c.send(request{host: host, path: "/", header: c.header})
+}
+
+// request is what the bench varies in one.
+type request struct {
+	host, path string
+	header     string // lines to send beside the host; may be empty
+}
+
+func (c *client) send(r request) (answer, error) {
+	a, err := c.try(r)
 	if err != nil {
 		c.close()
-		return answer{}, fmt.Errorf("GET http://%s/: %w", host, err)
+		return answer{}, fmt.Errorf("GET http://%s%s: %w", r.host, r.path, err)
 	}
 	return a, nil
 }
 
-func (c *client) try(host string) (answer, error) {
+func (c *client) try(r request) (answer, error) {
 	if c.conn == nil {
 		conn, err := net.DialTimeout("tcp", c.address, requestTimeout)
 		if err != nil {
@@ -59,9 +69,9 @@ func (c *client) try(host string) (answer, error) {
 	if err := c.conn.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
 		return answer{}, err
 	}
-	c.out = fmt.Appendf(c.out[:0], "GET / HTTP/1.1\r\nHost: %s\r\n", host)
-	if c.header != "" {
-		c.out = append(append(c.out, c.header...), "\r\n"...)
+	c.out = fmt.Appendf(c.out[:0], "GET %s HTTP/1.1\r\nHost: %s\r\n", r.path, r.host)
+	if r.header != "" {
+		c.out = append(append(c.out, r.header...), "\r\n"...)
 	}
 	c.out = append(c.out, "\r\n"...)
 	if _, err := c.conn.Write(c.out); err != nil {

@@ -118,9 +118,13 @@ func (w *workload) leads(ctx context.Context, sent float64) error {
 func (w *workload) inForce(ctx context.Context, c *change) error {
 	probe := &client{address: w.address()}
 	defer probe.close()
-	return until(ctx, "a change of "+c.host, changeLimit, time.Millisecond, func() (bool, error) {
-		a, err := probe.get(c.host)
-		return err == nil && c.right(a), errors.Join(err, w.alive())
+	return until(ctx, "a change of "+c.asks[0].host, changeLimit, time.Millisecond, func() (bool, error) {
+		for _, q := range c.asks {
+			if a, err := probe.send(q.request); err != nil || !q.right(a) {
+				return false, errors.Join(err, w.alive())
+			}
+		}
+		return true, nil
 	})
 }
 

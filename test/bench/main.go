@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -39,7 +40,7 @@ type options struct {
 	verbose     bool
 	whole       bool   // everything is measured, and nothing else is done meanwhile
 	strict      bool   // a missed bar is an error
-	figures     string // the file of the bars' figures
+	figures     string // the file of all bars' figures; empty for those of their parts
 }
 
 const (
@@ -118,7 +119,7 @@ func parse(args []string) (options, error) {
 	switch {
 	case o.out != "": // somebody else's figures, such as those of a comparison
 	case o.whole:
-		o.out, o.figures = wholeReport, bars.File
+		o.out, o.figures = wholeReport, ""
 	default:
 		o.out = partReport
 	}
@@ -156,14 +157,22 @@ func conclude(out io.Writer, o options, log *slog.Logger, r *report, err error) 
 	if err != nil { // an interrupted run has figures worth seeing, not worth keeping
 		return errors.Join(err, bars.Write(partReport, r))
 	}
-	figures := r.figures(o.routes)
-	if !o.whole {
-		figures = measured(figures)
-	}
-	if err := errors.Join(bars.Write(o.out, r), bars.Record(o.figures, r.Origin, figures)); err != nil {
+	if err := bars.Write(o.out, r); err != nil {
 		return err
 	}
-	log.Info("figures written", "file", o.out, "bars", o.figures)
+	var figures []bars.Figure
+	for _, part := range parts {
+		of := r.figures(part, o.routes)
+		if !o.whole {
+			of = measured(of)
+		}
+		file := cmp.Or(o.figures, bars.File(part))
+		if err := bars.Record(file, r.Origin, of); err != nil {
+			return err
+		}
+		log.Info("figures written", "file", o.out, "bars", file)
+		figures = append(figures, of...)
+	}
 	missed := bars.Missed(figures)
 	if missed != nil && !o.strict {
 		log.Warn("bars are missed", "error", missed)

@@ -53,9 +53,8 @@ func (w *workload) fileEdits() *changes {
 		e := w.pick(i)
 		e.version++
 		want := strconv.Itoa(e.version)
-		return &change{
-			host: e.host(), make: func() error { return w.place(routesFile) }, legal: ok,
-			right: func(a answer) bool { return ok(a) && a.version == want },
-		}, w.stage(routesFile, joined(w.entries, entry.routeManifest))
+		right := func(a answer) bool { return ok(a) && a.version == want }
+		place := func() error { return w.place(routesFile) }
+		return shown(e.host(), place, right, ok), w.stage(routesFile, joined(w.entries, entry.routeManifest))
 	}}
 }

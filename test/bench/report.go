@@ -20,6 +20,12 @@ const (
 	routeAdd           = "route-add"
 	endpointChange     = "endpoint-change"
 	routeDelete        = "route-delete"
+	addsAndRemovals    = "adds-and-removals"
+	toggle             = "toggle"
+	reorder            = "reorder"
+	insert             = "insert"
+	serviceSwap        = "service-swap"
+	unrelated          = "unrelated"
 	pipelineBuild      = "pipeline-build"
 	controlPlaneKilled = "control-plane-killed"
 	envoyKilled        = "envoy-killed"
@@ -29,6 +35,7 @@ const (
 
 var shapes = []string{
 	pipelineBuild, coldStart, routeEdit, fileEdit, routeAdd, endpointChange, routeDelete, controlPlaneKilled, envoyKilled, envoyAlone,
+	addsAndRemovals, toggle, reorder, insert, serviceSwap, unrelated,
 	requestPrice,
 }
 

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +24,7 @@ func TestJudge(t *testing.T) {
 		{"a size and a ratio", routeEdit, "cpu_ms", "is 2.00", "**missed** 20,000 over 1,000"},
 		{"a size that was not measured", coldStart, "seconds", "≤ 10 at 5,000", ""},
 		{"every size", endpointChange, "listener_updates", "≤ 0", "**missed** at 1,000"},
-		{"no bar", routeEdit, "latency_p50_ms", "", ""},
+		{"no bar", routeEdit, "requests", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			told, verdict := judge(r, c.shape, c.metric)
@@ -53,8 +54,12 @@ func TestFigures(t *testing.T) {
 	r.add(routeAdd, 5000, "wrong_answers", 3)
 	r.add(coldStart, 5000, "heap_kib_per_route", 10.13)
 	asked := []int{1000, 5000, 20000}
+	var all []bars.Figure
+	for _, part := range parts {
+		all = append(all, r.figures(part, asked)...)
+	}
 	got := map[string]string{}
-	for _, f := range r.figures(asked) {
+	for _, f := range all {
 		got[f.Bar] = f.String()
 	}
 	for name, want := range map[string]string{
@@ -64,6 +69,9 @@ func TestFigures(t *testing.T) {
 		"route-edit cpu_ms, 20,000 over 1,000":   "20 (bar 1.5)",
 		"route-edit wrong_answers":               "0 (bar 0)",
 		"route-add wrong_answers":                "not measured (bar 0)", // at two of three sizes
+
+		"control-plane CPU of an edit, 20,000 over 1,000 routes": "20 (bar 1.3)",
+		"route edited at 5,000 routes, p99":                      "not measured (bar 30)",
 	} {
 		if want = name + ": " + want; got[name] != want {
 			t.Errorf("got %q, want %q", got[name], want)
@@ -72,11 +80,11 @@ func TestFigures(t *testing.T) {
 	if len(got) != len(limits) {
 		t.Errorf("%d bars have %d names", len(limits), len(got))
 	}
-	if err := bars.Missed(r.figures(asked)); err == nil {
+	if err := bars.Missed(all); err == nil {
 		t.Error("no bar is missed")
 	}
 	// What a part of a run was not asked for is no miss.
-	for _, f := range measured(r.figures(asked)) {
+	for _, f := range measured(all) {
 		if f.Value == nil {
 			t.Errorf("%s counts as measured", f)
 		}
@@ -93,8 +101,8 @@ func TestParseBars(t *testing.T) {
 		bars   string
 		fails  bool
 	}{
-		{"", true, bars.File, false},
-		{"--bars=report", false, bars.File, false},
+		{"", true, "", false},
+		{"--bars=report", false, "", false},
 		{"--bars=enforce --only in-process", true, bars.Scratch, false},
 		{"--quick", true, bars.Scratch, false},
 		{"--out /tmp/x", true, bars.Scratch, false},
@@ -106,6 +114,33 @@ func TestParseBars(t *testing.T) {
 		o, err := parse(strings.Fields(c.args))
 		if (err != nil) != c.fails || err == nil && (o.strict != c.strict || o.figures != c.bars) {
 			t.Errorf("%q: strict %t, figures to %s, error %v", c.args, o.strict, o.figures, err)
+		}
+	}
+}
+
+// Each figure of a whole run goes to the file of its own part.
+func TestFiguresOfParts(t *testing.T) {
+	t.Chdir(t.TempDir())
+	r := &report{Origin: bars.Origin{Commit: "c", Machine: "m"}}
+	r.add(toggle, 5000, "wrong_answers", 0)
+	r.add(routeEdit, 5000, "wrong_answers", 0)
+	o := options{routes: []int{5000}, whole: true, out: wholeReport}
+	if err := conclude(io.Discard, o, slog.New(slog.DiscardHandler), r, nil); err != nil {
+		t.Fatal(err)
+	}
+	for part, want := range map[string]string{"04": "route-edit wrong_answers", "07": "toggle wrong_answers"} {
+		all, err := bars.Read(bars.File(part))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var held []string
+		for _, f := range all {
+			if f.Held {
+				held = append(held, f.Bar)
+			}
+		}
+		if !slices.Equal(held, []string{want}) {
+			t.Errorf("the file of part %s has %q held, want %q", part, held, want)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&only, "only", "", "scenarios, with commas between; all if empty")
 	flag.StringVar(&o.lease, "lease", "gatehouse-leader", "Lease of the controller that leads")
 	flag.StringVar(&enforce, "bars", "enforce", "enforce: fail if a bar is missed; report: only print it")
-	flag.StringVar(&o.record, "record", bars.File, "file of the bars' figures")
+	flag.StringVar(&o.record, "record", bars.File("04"), "file of the bars' figures")
 	flag.Parse()
 	if enforce != "enforce" && enforce != "report" {
 		return fmt.Errorf("-bars: %q is neither enforce nor report", enforce)

@@ -29,7 +29,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	fs.Float64Var(&b.Limit, "limit", math.NaN(), "the most that the figure may be")
 	fs.StringVar(&b.Unit, "unit", "", "such as s or MiB; empty for what is counted")
 	fs.Float64Var(&value, "value", value, "the figure; without it the bar is recorded as missed")
-	fs.StringVar(&file, "file", bars.File, "where the figures are")
+	fs.StringVar(&file, "file", bars.File("04"), "where the figures are")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
