@@ -161,6 +161,7 @@ func conclude(out io.Writer, o options, log *slog.Logger, r *report, err error) 
 		return err
 	}
 	var figures []bars.Figure
+	var files []string
 	for _, part := range parts {
 		of := r.figures(part, o.routes)
 		if !o.whole {
@@ -170,9 +171,9 @@ func conclude(out io.Writer, o options, log *slog.Logger, r *report, err error) 
 		if err := bars.Record(file, r.Origin, of); err != nil {
 			return err
 		}
-		log.Info("figures written", "file", o.out, "bars", file)
-		figures = append(figures, of...)
+		figures, files = append(figures, of...), append(files, file)
 	}
+	log.Info("figures written", "file", o.out, "bars", slices.Compact(files))
 	missed := bars.Missed(figures)
 	if missed != nil && !o.strict {
 		log.Warn("bars are missed", "error", missed)

@@ -130,7 +130,7 @@ spec:
 
 // toggle goes from one Service to another and back, neither of which anybody else uses.
 func (w *workload) toggle() scene {
-	s := scene{shape: toggle, count: 50, every: 200 * time.Millisecond}
+	s := scene{shape: toggle, count: 30, every: 200 * time.Millisecond}
 	a, b := w.service(0, 0), w.service(1, 1)
 	s.state = func(n int) state {
 		to := []entry{a, b}[n%2]
@@ -145,7 +145,7 @@ func (w *workload) toggle() scene {
 // reorder turns the order of a route's rules, and that of each rule's matches. It
 // decides only where two rules match equally well.
 func (w *workload) reorder() scene {
-	s := scene{shape: reorder, count: w.changes}
+	s := scene{shape: reorder, count: w.changes / 2}
 	a, b := w.service(0, 0), w.service(1, 1)
 	left := sceneRule{"left", a, []string{under("/", "x-left"), under("/left")}}
 	right := sceneRule{"right", b, []string{under("/", "x-right"), under("/right")}}
@@ -176,7 +176,7 @@ func turned(r sceneRule) sceneRule {
 // insert brings a rule that is more specific than the others, before them or after
 // them, with a Service that nobody else uses, and takes it back.
 func (w *workload) insert() scene {
-	s := scene{shape: insert, count: w.changes}
+	s := scene{shape: insert, count: w.changes / 2}
 	a, b := w.service(0, 0), w.service(1, 1)
 	rest := sceneRule{"rest", a, []string{under("/")}}
 	more := sceneRule{"more", a, []string{under("/more")}}

@@ -11,7 +11,7 @@ import (
 // The turns of unrelated: as many with edits as without, one after the other,
 // because the machine is not always as fast.
 const (
-	unrelatedTurns = 20
+	unrelatedTurns = 16
 	unrelatedTurn  = 500 * time.Millisecond
 	unrelatedEvery = 100 * time.Millisecond // from one edit to the next
 	unrelatedHosts = 16                     // at most; they are not edited
