@@ -71,11 +71,16 @@ func (w *workload) edits() *changes {
 	return &changes{shape: routeEdit, count: w.changes, next: func() (*change, error) {
 		i++
 		e := w.pick(i)
-		e.version++
-		want := strconv.Itoa(e.version)
-		right := func(a answer) bool { return ok(a) && a.version == want }
+		right := e.edit()
 		return shown(e.host(), func() error { return w.put(*e) }, right, ok), nil
 	}}
+}
+
+// edit gives a route another version, and returns which answers have it.
+func (e *entry) edit() (right func(answer) bool) {
+	e.version++
+	want := strconv.Itoa(e.version)
+	return func(a answer) bool { return ok(a) && a.version == want }
 }
 
 // endpointChanges moves a Service from one backend to the other.

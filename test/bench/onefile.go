@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"strconv"
 )
 
 // The files of oneFile.
@@ -51,9 +50,7 @@ func (w *workload) fileEdits() *changes {
 	return &changes{shape: fileEdit, count: w.changes, next: func() (*change, error) {
 		i++
 		e := w.pick(i)
-		e.version++
-		want := strconv.Itoa(e.version)
-		right := func(a answer) bool { return ok(a) && a.version == want }
+		right := e.edit()
 		place := func() error { return w.place(routesFile) }
 		return shown(e.host(), place, right, ok), w.stage(routesFile, joined(w.entries, entry.routeManifest))
 	}}

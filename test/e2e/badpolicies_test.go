@@ -43,9 +43,6 @@ func TestBadPolicies(t *testing.T) {
 	jwt := func(path string) string {
 		return fmt.Sprintf("authentication: {staff: {jwt: {issuer: 'https://id.example.com', audiences: [a], jwks: {uri: '%s%s'}}}}", issuer.URL, path)
 	}
-	secret := func(entry, text string) string {
-		return fmt.Sprintf("---\napiVersion: v1\nkind: Secret\nmetadata: {name: bad, namespace: %s}\nstringData: {%s: '%s'}\n", siteNamespace, entry, text)
-	}
 	s := startSite(t, map[string]string{"keys.yaml": keysSecret("keys", "alice", "first")})
 	for name, c := range map[string]badPolicy{
 		"expression": {
@@ -58,7 +55,7 @@ func TestBadPolicies(t *testing.T) {
 		"long":   {spec: jwt("/long"), status: http.StatusUnauthorized, says: "more than 262144 bytes"},
 		"silent": {spec: jwt("/silent"), status: http.StatusUnauthorized, says: "it took too long"},
 		"hash": {
-			spec: "authentication: {staff: {basic: {secretRef: {name: bad}}}}", also: secret(".htpasswd", "alice:$2y$05$c4WoMPo3SXsafkva.HHa6uXQZWr7oboPiC2bT/r7q1BB8I2s0BRqC"),
+			spec: "authentication: {staff: {basic: {secretRef: {name: bad}}}}", also: keysSecret("bad", ".htpasswd", "alice:$2y$05$c4WoMPo3SXsafkva.HHa6uXQZWr7oboPiC2bT/r7q1BB8I2s0BRqC"),
 			status: http.StatusUnauthorized, says: "htpasswd -s",
 		},
 		"missing": {spec: "authentication: {robots: {apiKey: {secretRef: {name: nonesuch}}}}", status: http.StatusUnauthorized, says: "nonesuch, which does not exist"},

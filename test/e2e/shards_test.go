@@ -51,15 +51,6 @@ func TestShardsUnderLoad(t *testing.T) {
 		}
 		return b.String()
 	}
-	// shards are the route configurations that Envoy has of the table.
-	shards := func() (n int) {
-		for name := range s.envoyStats(t, "config_reload_time_ms") {
-			if strings.Contains(name, ".rds.http-80/") {
-				n++
-			}
-		}
-		return n
-	}
 	var asks atomic.Int64
 	l := startLoad(t, s.listener(), loadClients, func() string {
 		return []string{"home.example", "HOME.example:80", "one.wild.example", "h1.wild.example.other.wild.example"}[asks.Add(1)%4]
@@ -83,7 +74,7 @@ func TestShardsUnderLoad(t *testing.T) {
 		s.write(t, "gateway.yaml", gateway(fmt.Sprintf("{name: more, port: 80, protocol: HTTP, hostname: more%d.example}", round)))
 		s.write(t, "more.yaml", siteRoute("more", fmt.Sprintf("more%d.example", round), "v1"))
 		s.serves(t, fmt.Sprintf("more%d.example", round), "v1")
-		if got := shards(); n == lots && got == 0 {
+		if got := s.shards(t); n == lots && got == 0 {
 			t.Errorf("%d routes are in no shards", n)
 		}
 		// The table of another port is divided while this one is.
