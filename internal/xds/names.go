@@ -37,9 +37,9 @@ func (g *gateway) isKnown(ref Ref) bool {
 // charge counts the room that the name of a new record takes.
 func (s *session) charge(r *record, ref Ref) {
 	if !s.gateway.isKnown(ref) {
-		r.charged = cost(ref.Name)
-		s.charged += r.charged
-		s.gateway.charged += r.charged
+		r.charged = true
+		s.charged += cost(ref.Name)
+		s.gateway.charged += cost(ref.Name)
 	}
 }
 
@@ -48,7 +48,9 @@ func (s *session) charge(r *record, ref Ref) {
 func (s *session) forget(ref Ref) {
 	records := s.types[ref.Type].records
 	if r := records[ref.Name]; r != nil {
-		s.passing += r.charged
+		if r.charged {
+			s.passing += cost(ref.Name)
+		}
 		delete(records, ref.Name)
 	}
 	s.settle()

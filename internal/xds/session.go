@@ -63,7 +63,7 @@ type subscription struct {
 	lastNack *Nack
 }
 
-// record is one resource as the proxy has it.
+// record is one resource as the proxy has it. There are several for each route, so that each field counts.
 type record struct {
 	sent       string    // version that it has, or that is on its way
 	acked      string    // version that it has acknowledged, or has named when it connected
@@ -71,7 +71,7 @@ type record struct {
 	first      uint64    // of the response that sent it first: older ones were of another resource of the name
 	subscribed bool      // by name
 	early      bool      // sent before the proxy had asked for the type: it may have dropped it
-	charged    int       // what the name counts for, see charge
+	charged    bool      // the name counts, see charge
 	warming    bool      // refused when it was new: Envoy may have it among those that warm
 	carries    *[]uint64 // the marks of what it had before another version was wanted
 }
