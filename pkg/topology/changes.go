@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
@@ -21,31 +22,45 @@ type Change[R any] struct {
 func (p *Policies[P, R]) Changes(ch *Changes) []Change[R] {
 	d := &difference[P, R]{
 		p:         p,
+		nodeOf:    p.nodeOf,
 		listeners: byKey(flow.Changes(ch.commit, p.inherited.Listeners), flow.Changes(ch.commit, p.inherited.SetListeners)),
 		own:       byKey(flow.Changes(ch.commit, p.inherited.Routes)),
 		routes:    byKey(flow.Changes(ch.commit, p.g.inputs.Routes)),
 		attached:  byKey(flow.Changes(ch.commit, p.g.graph.Attachments)),
-		seen:      map[topology.AttachmentKey]bool{},
 		compared:  map[[2]*policy.Effective[*value[R]]]bool{},
 	}
-	p.g.engine.View(d.run)
-	if byPath := func(a, b Change[R]) int { return a.Path.Compare(b.Path) }; !slices.IsSortedFunc(d.out, byPath) {
-		slices.SortFunc(d.out, byPath)
-	}
+	p.g.engine.View(func(c *flow.Ctx) {
+		concerned := d.concerned(c)
+		for i, at := range concerned {
+			if paths := len(d.out) / max(i, 1); cap(d.out)-len(d.out) < paths { // of each until here
+				d.out = slices.Grow(d.out, paths*(len(concerned)-i))
+			}
+			d.attachment(c, at)
+		}
+	})
 	return d.out
 }
 
 // difference compares what was in force with what is.
 type difference[P Object, R any] struct {
 	p         *Policies[P, R]
+	nodeOf    func(object.Name) Node // of a policy
 	listeners map[topology.ListenerKey]flow.Change[topology.ListenerKey, *topology.Inheritance[*value[R]]]
 	own       map[topology.AttachmentKey]flow.Change[topology.AttachmentKey, *topology.RouteInheritance[*value[R]]]
 	routes    map[object.Key]flow.Change[object.Key, topology.RouteObject]
 	attached  map[topology.AttachmentKey]flow.Change[topology.AttachmentKey, *topology.Attachment]
-	seen      map[topology.AttachmentKey]bool
 	// compared are pairs of what was in force and what is, which thousands of paths share.
 	compared map[[2]*policy.Effective[*value[R]]]bool
-	out      []Change[R]
+	// on is the listener of the attachments that are looked at, which follow each other.
+	on  onListener[R]
+	out []Change[R]
+}
+
+// onListener is what the routes of a listener have in common.
+type onListener[R any] struct {
+	key           topology.ListenerKey
+	class         string
+	before, after *policy.Effective[*value[R]] // in force on those without policies of their own
 }
 
 func byKey[K comparable, V any](lists ...[]flow.Change[K, V]) map[K]flow.Change[K, V] {
@@ -58,35 +73,47 @@ func byKey[K comparable, V any](lists ...[]flow.Change[K, V]) map[K]flow.Change[
 	return out
 }
 
-// run looks at all attachments that may be concerned.
-func (d *difference[P, R]) run(c *flow.Ctx) {
+// concerned returns all attachments that may be concerned, sorted.
+func (d *difference[P, R]) concerned(c *flow.Ctx) (out []topology.AttachmentKey) {
 	g := d.p.g
-	for l := range d.listeners {
-		for at := range flow.Select(c, g.attached, l).All() {
-			d.attachment(c, at)
+	for _, l := range slices.SortedFunc(maps.Keys(d.listeners), topology.ListenerKey.Compare) {
+		members := flow.Select(c, g.attached, l)
+		out = slices.Grow(out, members.Len())
+		for at := range members.All() {
+			out = append(out, at)
 		}
 	}
+	listed := len(out)
+	add := func(at topology.AttachmentKey) {
+		if _, ok := d.listeners[at.Listener]; ok {
+			if _, there := flow.Get(c, g.graph.Attachments, at); there {
+				return // it is listed
+			}
+		}
+		out = append(out, at)
+	}
 	for at := range d.own {
-		d.attachment(c, at)
+		add(at)
 	}
 	for at := range d.attached {
-		d.attachment(c, at)
+		add(at)
 	}
 	for route := range d.routes {
 		for _, parent := range g.graph.Parents(c, route) {
 			for l := range parent.Attached {
-				d.attachment(c, topology.AttachmentKey{Route: route, Listener: l})
+				add(topology.AttachmentKey{Route: route, Listener: l})
 			}
 		}
 	}
+	if len(out) > listed {
+		slices.SortFunc(out, topology.AttachmentKey.Compare)
+		out = slices.Compact(out)
+	}
+	return out
 }
 
 // attachment compares the rules of a route on a listener one by one.
 func (d *difference[P, R]) attachment(c *flow.Ctx, at topology.AttachmentKey) {
-	if d.seen[at] {
-		return
-	}
-	d.seen[at] = true
 	g := d.p.g
 	now, there := flow.Get(c, g.inputs.Routes, at.Route)
 	was, had := now, there
@@ -96,58 +123,80 @@ func (d *difference[P, R]) attachment(c *flow.Ctx, at topology.AttachmentKey) {
 	if ch, ok := d.attached[at]; ok {
 		there, had = ch.Has, ch.Had && had
 	}
+	d.listener(c, at.Listener)
+	own, owned := flow.Get(c, d.p.inherited.Routes, at)
+	old, owning := own, owned
+	if ch, ok := d.own[at]; ok {
+		old, owning = ch.Old, ch.Had
+	}
 	var before, after []string
 	if had {
 		before = topology.RuleNames(was)
 	}
-	if there {
+	switch {
+	case there && had && was == now:
+		after = before
+	case there:
 		after = topology.RuleNames(now)
 	}
-	class := g.classOf(c, at.Listener.Gateway())
 	for i := range max(len(before), len(after)) {
-		ch := Change[R]{Path: Path{class: class, at: at, rule: i}}
+		ch := Change[R]{Path: Path{class: d.on.class, at: at, rule: i}}
 		if i < len(before) {
 			ch.Path.name = before[i]
-			ch.Before = d.before(c, at, before[i])
+			ch.Before = d.effective(old, owning, d.on.before, before[i])
 		}
 		if i < len(after) {
 			ch.Path.name = after[i]
-			ch.After = d.p.effective(c, ch.Path)
+			ch.After = d.effective(own, owned, d.on.after, after[i])
 		}
-		if !d.equal(ch.Before, ch.After) {
+		if !d.equal(ch.Before.of, ch.After.of) {
 			d.out = append(d.out, ch)
 		}
 	}
 }
 
-func (d *difference[P, R]) equal(a, b Effective[R]) bool {
-	pair := [2]*policy.Effective[*value[R]]{a.of, b.of}
-	same, known := d.compared[pair]
-	if !known {
-		same = a.Equal(b)
-		d.compared[pair] = same
+// listener looks at what the routes of a listener have in common, if it is another one.
+func (d *difference[P, R]) listener(c *flow.Ctx, key topology.ListenerKey) {
+	if d.on.key == key {
+		return
 	}
-	return same
+	now := d.p.inherited.OnListener(c, key)
+	was := now
+	if ch, ok := d.listeners[key]; ok {
+		was = ch.Old
+	}
+	d.on = onListener[R]{key: key, class: d.p.g.classOf(c, key.Gateway())}
+	if was != nil {
+		d.on.before = was.Effective
+	}
+	if now != nil {
+		d.on.after = now.Effective
+	}
 }
 
-// before returns what was in force for a rule.
-func (d *difference[P, R]) before(c *flow.Ctx, at topology.AttachmentKey, rule string) Effective[R] {
-	in := d.p.inherited
-	own, has := flow.Get(c, in.Routes, at)
-	if ch, ok := d.own[at]; ok {
-		own, has = ch.Old, ch.Had
-	}
-	if has {
-		return Effective[R]{own.On(rule), d.p.nodeOf}
-	}
-	above := in.OnListener(c, at.Listener)
-	if ch, ok := d.listeners[at.Listener]; ok {
-		above = ch.Old
+// effective returns what is in force for a rule: by what its route has of its own, or else by the
+// listener.
+func (d *difference[P, R]) effective(own *topology.RouteInheritance[*value[R]], owned bool, above *policy.Effective[*value[R]], rule string) Effective[R] {
+	if owned {
+		above = own.On(rule)
 	}
 	if above == nil {
 		return Effective[R]{}
 	}
-	return Effective[R]{above.Effective, d.p.nodeOf}
+	return Effective[R]{above, d.nodeOf}
+}
+
+func (d *difference[P, R]) equal(a, b *policy.Effective[*value[R]]) bool {
+	if a == b {
+		return true
+	}
+	pair := [2]*policy.Effective[*value[R]]{a, b}
+	same, known := d.compared[pair]
+	if !known {
+		same = Effective[R]{of: a}.Equal(Effective[R]{of: b})
+		d.compared[pair] = same
+	}
+	return same
 }
 
 // Concerned returns the policies of which an Update has changed what there is to say of
