@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -92,6 +93,7 @@ func (c *crowd) missing(t *testing.T) []string {
 	cut := []string{}
 	for _, name := range slices.Sorted(maps.Keys(c.open)) {
 		var err error
+		_ = c.open[name].conn.SetDeadline(time.Now().Add(time.Minute))
 		if d := c.doors[name]; d.to == "" {
 			err = c.open[name].get()
 		} else if got, failed := c.open[name].ask(); failed != nil {
@@ -111,13 +113,14 @@ func (c *crowd) missing(t *testing.T) []string {
 const (
 	chainsPass = `{name: pass, port: 443, protocol: TLS, hostname: "*.pass.test", tls: {mode: Passthrough}}`
 	chainsTerm = `{name: term, port: 443, protocol: TLS, hostname: "*.term.test", tls: {certificateRefs: [{name: %s}]}}`
+	chainsTwo  = "{name: two, port: 9001, protocol: TCP}"
 	chainsWeb  = "{name: web, port: 443, protocol: HTTPS, hostname: web.test, tls: {certificateRefs: [{name: cert}]}}"
 )
 
 func chainsGateway(more ...string) string {
 	return siteGateway(append([]string{
 		"{name: http, port: 80, protocol: HTTP}", chainsWeb, chainsPass,
-		"{name: one, port: 9000, protocol: TCP}", "{name: two, port: 9001, protocol: TCP}",
+		"{name: one, port: 9000, protocol: TCP}", chainsTwo,
 	}, more...)...)
 }
 
@@ -127,7 +130,8 @@ func chainsGateway(more ...string) string {
 func TestWhatDrains(t *testing.T) {
 	t.Parallel()
 	term := fmt.Sprintf(chainsTerm, "cert")
-	hosts := []string{"web.test", "c.term.test", "d.term.test", "e.term.test", "x.extra.test"}
+	hosts := []string{"web.test", "a.pass.test", "c.term.test", "d.term.test", "e.term.test", "x.extra.test"}
+	extra := `{name: extra, port: 443, protocol: TLS, hostname: "*.extra.test", tls: {mode: Passthrough}}`
 	tlsRoute := func(name, section string, hosts string, backends ...string) string {
 		return forwardRoute("TLSRoute", name, section, "hostnames: ["+hosts+"]", backends...)
 	}
@@ -154,6 +158,10 @@ func TestWhatDrains(t *testing.T) {
 		"d.yaml":    tlsRoute("d", "term", "d.term.test", plain(2)),
 		"one.yaml":  tcpRoute("one", "one", plain(1)),
 		"two.yaml":  tcpRoute("two", "two", plain(2)),
+		// What follows has no listener in the beginning.
+		"extra.yaml":      tlsRoute("extra", "extra", "x.extra.test", secured(1)),
+		"udp.yaml":        forwardRoute("UDPRoute", "udp", "udp", "", "{name: u1, port: 5353}"),
+		"parameters.yaml": siteParameters("client: {limits: {bufferKiB: 64}}"),
 	}
 	s := startSite(t, before, hasty(t)...)
 	c := &crowd{s, map[string]door{
@@ -178,13 +186,6 @@ func TestWhatDrains(t *testing.T) {
 				}
 				return nil
 			})
-		}
-	}
-	programmed := func(listeners ...string) func() {
-		return func() {
-			for _, l := range listeners {
-				s.conditions(t, "Gateway gw", l, "Programmed=True")
-			}
 		}
 	}
 	for _, e := range []struct {
@@ -216,10 +217,22 @@ func TestWhatDrains(t *testing.T) {
 			})
 		}, nil},
 		{"a renewed certificate", "cert.yaml", renewed.manifest(siteNamespace, "cert"), shows("web.test", renewed), nil},
-		{"another listener of TLS", "gateway.yaml", chainsGateway(term, `{name: extra, port: 443, protocol: TLS, hostname: "*.extra.test", tls: {mode: Passthrough}}`), programmed("extra"), nil},
-		{"another listener of HTTPS", "gateway.yaml", chainsGateway(term, "{name: extra, port: 443, protocol: HTTPS, hostname: x.extra.test, tls: {certificateRefs: [{name: cert}]}}"), programmed("extra"), nil},
-		{"listeners of other ports", "gateway.yaml", chainsGateway(term, "{name: three, port: 9002, protocol: TCP}", "{name: udp, port: 443, protocol: UDP}"), programmed("three", "udp"), nil},
+		{"another listener of TLS", "gateway.yaml", chainsGateway(term, extra), reaches(443, "x.extra.test", "s1"), nil},
+		{"another listener of HTTPS", "gateway.yaml", chainsGateway(term, "{name: https, port: 443, protocol: HTTPS, hostname: x.extra.test, tls: {certificateRefs: [{name: cert}]}}"), shows("x.extra.test", first), nil},
+		{"a listener of another port", "gateway.yaml", chainsGateway(term, "{name: three, port: 9002, protocol: TCP}"), reaches(9002, "", ""), nil},
+		{"a listener of UDP", "gateway.yaml", chainsGateway(term, "{name: udp, port: 443, protocol: UDP}"), func() {
+			eventually(t, siteTimeout, func() error {
+				o, err := (&datagramCall{address: s.address, port: 443, send: "hello", timeout: silence}).do(t.Context())
+				if err == nil && o.answer.Name != "u1" {
+					err = fmt.Errorf("datagrams reach %q", o.answer.Name)
+				}
+				return err
+			})
+		}, nil},
+		{"a wider hostname of a listener", "gateway.yaml", chainsGateway(strings.Replace(term, "*.term.test", "*.test", 1), extra), reaches(443, "x.extra.test", "s1"), nil},
+		{"another mode of a listener", "gateway.yaml", strings.Replace(before["gateway.yaml"], "mode: Passthrough", "mode: Terminate, certificateRefs: [{name: cert}]", 1), shows("a.pass.test", first), []string{"a", "b"}},
 		{"another certificate of a listener", "gateway.yaml", chainsGateway(fmt.Sprintf(chainsTerm, "other")), shows("c.term.test", other), []string{"c", "d"}},
+		{"a port's removal", "gateway.yaml", strings.Replace(before["gateway.yaml"], "  - "+chainsTwo+"\n", "", 1), func() { s.refuses(t, 9001, "") }, []string{"two"}},
 		{"a listener's removal", "gateway.yaml", chainsGateway(), func() { s.refuses(t, 443, "c.term.test") }, []string{"c", "d"}},
 	} {
 		c.fill(t)
@@ -252,15 +265,31 @@ func TestWhatDrains(t *testing.T) {
 	if cut := c.missing(t); len(cut) > 0 {
 		t.Errorf("after a restart of the control plane: connections that end: %v", cut)
 	}
+
+	// What is said of clients is said of ports.
+	s.write(t, "one.yaml", before["one.yaml"])
+	c.fill(t)
+	modified := func() int64 { return s.envoyStats(t, "listener_manager")["listener_manager.listener_modified"] }
+	was := modified()
+	s.write(t, "gateway.yaml", before["gateway.yaml"]+"  infrastructure: {parametersRef: {group: gatehouse.dev, kind: GatewayParameters, name: edge}}\n")
+	eventually(t, siteTimeout, func() error {
+		if n := modified() - was; n != 4 {
+			return fmt.Errorf("%d listeners of 4 are modified", n)
+		}
+		return nil
+	})
+	if d := cmp.Diff(slices.Sorted(maps.Keys(c.doors)), c.missing(t)); d != "" {
+		t.Errorf("other settings for clients: connections that end (-want +got):\n%s", d)
+	}
 }
 
-// refuses waits until clients that ask for a name have no connection.
+// refuses waits until clients that ask for a name reach nobody.
 func (s *site) refuses(t *testing.T, port int, sni string) {
 	t.Helper()
 	eventually(t, siteTimeout, func() error {
 		conn, err := s.stream(port, sni)
 		if err != nil {
-			return err
+			return nil //nolint:nilerr // nobody listens
 		}
 		defer func() { _ = conn.conn.Close() }()
 		if name, err := conn.ask(); err == nil {
