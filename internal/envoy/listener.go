@@ -7,7 +7,6 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -91,20 +90,17 @@ func sent(m *listenerv3.Listener, errs []error) (*Resource, []error) {
 func filterChain(l *ir.Listener, c *ir.Chain) (*listenerv3.FilterChain, error) {
 	// The name is the chain's identity when the listener is updated.
 	chain := &listenerv3.FilterChain{Name: c.Table}
-	filter := &listenerv3.Filter{Name: "envoy.filters.network.http_connection_manager"}
-	var config *anypb.Any
+	var filter *listenerv3.Filter
 	var err error
 	if c.Forward != nil {
 		chain.Name = forwardName(l.Name, c)
-		filter.Name = "envoy.filters.network.tcp_proxy"
-		config, err = tcpProxy(l, c.Forward)
+		filter, err = forwarder(l, c)
 	} else {
-		config, err = connectionManager(l, c)
+		filter, err = requests(l, c)
 	}
 	if err != nil {
 		return nil, err
 	}
-	filter.ConfigType = &listenerv3.Filter_TypedConfig{TypedConfig: config}
 	chain.Filters = []*listenerv3.Filter{filter}
 	// A chain without a hostname has no match: it takes what no other chain
 	// does, clients without a server name too.
@@ -125,6 +121,17 @@ func filterChain(l *ir.Listener, c *ir.Chain) (*listenerv3.FilterChain, error) {
 		chain.TransportSocketConnectTimeout = durationpb.New(handshakeTimeout)
 	}
 	return chain, chain.ValidateAll()
+}
+
+// requests is the filter of a chain that reads requests.
+func requests(l *ir.Listener, c *ir.Chain) (*listenerv3.Filter, error) {
+	config, err := connectionManager(l, c)
+	if err != nil {
+		return nil, err
+	}
+	return &listenerv3.Filter{
+		Name: "envoy.filters.network.http_connection_manager", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: config},
+	}, nil
 }
 
 func socket(addr netip.Addr, l *ir.Listener) *corev3.Address {

@@ -77,6 +77,16 @@ func RateLimitSlot(k ir.RateLimitKey) int {
 // RateLimitFilter is what the filter of a slot is called, and its configuration.
 func RateLimitFilter(slot int) string { return "gatehouse.limits." + strconv.Itoa(slot) }
 
+// IsRateLimitFilter reports whether a filter is one of those that count.
+func IsRateLimitFilter(name string) bool {
+	for slot := range RateLimitSlots {
+		if name == RateLimitFilter(slot) {
+			return true
+		}
+	}
+	return false
+}
+
 // limitFilters are the filters that count, without any limits until these have come.
 func limitFilters() (out []*hcmv3.HttpFilter) {
 	for slot := range RateLimitSlots {
@@ -96,8 +106,16 @@ func noLimits(name string) *localratelimitv3.LocalRateLimit {
 	return &localratelimitv3.LocalRateLimit{StatPrefix: name}
 }
 
-// EmptyLimits answers a subscription to the configuration of a filter that has no limits.
-func EmptyLimits(name string) *Resource {
+// EmptyExtension answers a subscription to the configuration of a filter that has none: of one
+// that has no limits, or no route.
+func EmptyExtension(name string) *Resource {
+	if IsRateLimitFilter(name) {
+		return emptyLimits(name)
+	}
+	return closing(name)
+}
+
+func emptyLimits(name string) *Resource {
 	r, err := resource(Extensions, name, &corev3.TypedExtensionConfig{Name: name, TypedConfig: constant(noLimits("gatehouse.limits"))})
 	if err != nil {
 		panic(fmt.Sprintf("envoy: filter %q: %v", name, err))

@@ -201,7 +201,7 @@ func (s *setup) inlineLimits(t testing.TB, m *hcmv3.HttpConnectionManager) {
 // limitFilter returns the configuration of a filter that counts.
 func (s *setup) limitFilter(t testing.TB, name string) *corev3.TypedExtensionConfig {
 	t.Helper()
-	r := EmptyLimits(name)
+	r := EmptyExtension(name)
 	for slot := range RateLimitSlots {
 		var limits []ir.RateLimit
 		for _, l := range s.limits {

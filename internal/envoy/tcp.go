@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -38,12 +40,62 @@ var tcpLog = logFormat{
 	},
 }
 
-// forwardName names a chain that forwards bytes, among those of its listener.
+// forwardName names a chain that forwards bytes, among those of its Gateway, and the
+// configuration of its filter.
 func forwardName(listener string, c *ir.Chain) string {
 	if c.Hostname == "" {
 		return listener + "-*"
 	}
 	return listener + "-" + c.Hostname
+}
+
+// tcpProxyType is what the configuration of a filter must be that comes by name.
+var tcpProxyType = constant(&tcpproxyv3.TcpProxy{
+	StatPrefix: "x", ClusterSpecifier: &tcpproxyv3.TcpProxy_Cluster{Cluster: InvalidBackend},
+}).TypeUrl
+
+// forwarder is the filter of a chain that forwards connections. What a route says comes by
+// name: Envoy gives it to new connections, and the chain, whose open ones would be cut if it
+// changed, stays as it is. A chain without a route is another one, so that what is open when
+// its route goes is cut in the end.
+func forwarder(l *ir.Listener, c *ir.Chain) (*listenerv3.Filter, error) {
+	if c.Forward.Routed() {
+		return &listenerv3.Filter{
+			Name: forwardName(l.Name, c),
+			ConfigType: &listenerv3.Filter_ConfigDiscovery{ConfigDiscovery: &corev3.ExtensionConfigSource{
+				ConfigSource: ads(), TypeUrls: []string{tcpProxyType},
+			}},
+		}, nil
+	}
+	config, err := tcpProxy(l, c.Forward)
+	if err != nil {
+		return nil, err
+	}
+	return &listenerv3.Filter{
+		Name: "envoy.filters.network.tcp_proxy", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: config},
+	}, nil
+}
+
+// Forwarder returns what the filter of a chain with a route does.
+func Forwarder(l *ir.Listener, c *ir.Chain) (*Resource, error) {
+	config, err := tcpProxy(l, c.Forward)
+	if err != nil {
+		return nil, err
+	}
+	name := forwardName(l.Name, c)
+	return resource(Extensions, name, &corev3.TypedExtensionConfig{Name: name, TypedConfig: config})
+}
+
+// closing answers a subscription to the configuration of a filter that has no route.
+func closing(name string) *Resource {
+	config := constant(&tcpproxyv3.TcpProxy{
+		StatPrefix: InvalidBackend, ClusterSpecifier: &tcpproxyv3.TcpProxy_Cluster{Cluster: InvalidBackend},
+	})
+	r, err := resource(Extensions, name, &corev3.TypedExtensionConfig{Name: name, TypedConfig: config})
+	if err != nil {
+		panic(fmt.Sprintf("envoy: filter %q: %v", name, err))
+	}
+	return r
 }
 
 // tcpProxy forwards connections by weight. The share of backends that can't be

@@ -250,7 +250,7 @@ var tlsRoute = []Row{
 	{
 		Features: names{features.SupportTLSRoute},
 		Note:     "passed through by server name; connections for a name without a route are closed",
-		Cases:    []string{"tls-route", "TestTLSRoutesComeAndGo"},
+		Cases:    []string{"tls-route", "TestTLSRoutesComeAndGo", "TestWhatDrains"},
 	},
 	{
 		Features: names{features.SupportTLSRouteModeTerminate},
@@ -267,7 +267,7 @@ var streamRoutes = []Row{
 	{
 		Features: names{features.SupportTCPRoute},
 		Note:     "weights by connection, half-close",
-		Cases:    []string{"tcp", "TestTCPRouteRemovedUnderConnection"},
+		Cases:    []string{"tcp", "TestTCPRouteRemovedUnderConnection", "TestWhatDrains"},
 	},
 	{
 		Features: names{features.SupportUDPRoute},

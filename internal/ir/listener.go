@@ -69,6 +69,10 @@ type Forward struct {
 	Pool BackendKey `json:"pool,omitzero"`
 }
 
+// Routed reports whether a route is attached for connections: the proxies' filter for them has
+// a name under which it gets what the route says. For datagrams all of it is in the Pool.
+func (f *Forward) Routed() bool { return f.Pool.IsZero() && f.Source != (Source{}) }
+
 // TLS is how a chain terminates TLS.
 type TLS struct {
 	Certificates []SecretKey `json:"certificates"` // in order of preference

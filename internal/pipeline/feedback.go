@@ -31,6 +31,10 @@ func (p *Pipeline) concerned(c *flow.Ctx, k refusal) map[object.Key]bool {
 				return p.askedOf(c, at)
 			}
 		}
+	case status.RefForward:
+		if f, ok := flow.Get(c, p.Forwarders, ResourceKey{k.Gateway, k.Name}); ok {
+			out[f.route] = true
+		}
 	case status.RefListener, status.RefSecret, status.RefLimits, inexpressibleHost: // told elsewhere
 	}
 	return out
@@ -111,6 +115,9 @@ func (p *Pipeline) TakeFeedback(tx *flow.Tx, gateway object.Name, said xds.State
 			k.Ref, k.Within = status.Ref{Kind: status.RefHost, Name: r.Part}, r.Ref.Name
 		case envoy.Extensions:
 			k.Ref = status.Ref{Kind: status.RefLimits, Name: r.Ref.Name}
+			if !envoy.IsRateLimitFilter(r.Ref.Name) {
+				k.Ref.Kind = status.RefForward
+			}
 		default:
 			k.Ref = status.Ref{Kind: status.RefBackend, Name: r.Ref.Name}
 		}

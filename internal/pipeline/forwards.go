@@ -3,9 +3,11 @@ package pipeline
 import (
 	"slices"
 
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
@@ -42,6 +44,30 @@ func (p *Pipeline) forwardsOn(c *flow.Ctx, attached *attachedIndex, k PortKey, l
 		})
 	}
 	return out
+}
+
+// Forwarder is what a chain with a route does with connections.
+type Forwarder struct {
+	Resource *envoy.Resource
+	route    object.Key
+}
+
+// declareForwarders declares what proxies are sent of routes that have no requests. Listeners
+// have only its name.
+func (p *Pipeline) declareForwarders() {
+	p.Forwarders = flow.Map("forwarders", p.Ports,
+		func(_ *flow.Ctx, k PortKey, v *Port, emit func(ResourceKey, Forwarder)) {
+			for i := range v.Listener.Chains {
+				chain := &v.Listener.Chains[i]
+				if chain.Forward == nil || !chain.Forward.Routed() {
+					continue
+				}
+				// Without it, proxies are told to close connections.
+				if r, err := envoy.Forwarder(v.Listener, chain); err == nil {
+					emit(ResourceKey{k.Gateway, r.Name}, Forwarder{r, chain.Forward.Source.Route()})
+				}
+			}
+		}, flow.Equal(func(a, b Forwarder) bool { return a.route == b.route && a.Resource.Equal(b.Resource) }))
 }
 
 // declareForwards declares what ports forward without looking at it, in the shape

@@ -108,6 +108,7 @@ type Pipeline struct {
 	Scopes              *flow.Derived[ResourceKey, *envoy.Resource]
 	RouteConfigurations *flow.Derived[ResourceKey, *envoy.Resource]
 	LimitFilters        *flow.Derived[ResourceKey, *envoy.Resource]
+	Forwarders          *flow.Derived[ResourceKey, Forwarder]
 	Members             *flow.Derived[BackendKey, Member]
 	Collectors          *flow.Derived[ResourceKey, *envoy.Resource]
 	Secrets             *flow.Derived[SecretKey, *envoy.Resource]
@@ -206,6 +207,7 @@ func New(opts Options) *Pipeline {
 	flow.Watch(p.Scopes)
 	flow.Watch(p.RouteConfigurations)
 	flow.Watch(p.LimitFilters)
+	flow.Watch(p.Forwarders)
 	flow.Watch(p.Members)
 	flow.Watch(p.Collectors)
 	flow.Watch(p.Secrets)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -107,4 +108,49 @@ func TestRefusedBackend(t *testing.T) {
 	check("a port's pool is refused", "", "", programmed)
 	refuse()
 	check("nothing is refused", "", "", "")
+}
+
+// What a proxy does with connections has the name of a port and a hostname. Its refusal is told
+// to the route that has these, and not as one of limits.
+func TestRefusedForwarder(t *testing.T) {
+	p := New(standalone)
+	route := func(name string) *gwv1.TCPRoute {
+		r := &gwv1.TCPRoute{}
+		r.Namespace, r.Name = "default", name
+		r.Spec.ParentRefs = []gwv1.ParentReference{{Name: "edge", SectionName: new(gwv1.SectionName(name))}}
+		r.Spec.Rules = []gwv1.TCPRouteRule{{BackendRefs: []gwv1.BackendRef{{BackendObjectReference: gwv1.BackendObjectReference{Name: "a"}}}}}
+		return r
+	}
+	p.Apply(source.Batch{Set: []source.Object{
+		edgeGateway(gwv1.Listener{Name: "one", Port: 9000, Protocol: gwv1.TCPProtocolType}, gwv1.Listener{Name: "two", Port: 9001, Protocol: gwv1.TCPProtocolType}),
+		route("one"), route("two"),
+	}})
+	check := func(when, refused string, want map[string]string) {
+		t.Helper()
+		state := xds.State{Connected: 1}
+		if refused != "" {
+			state.Rejected = []xds.Rejected{{Ref: xds.Ref{Type: envoy.Extensions, Name: refused}, Message: "refused because"}}
+		}
+		p.Update(func(tx *flow.Tx) { p.TakeFeedback(tx, object.Name{Namespace: "default", Name: "edge"}, state) })
+		got := map[string]string{}
+		p.Engine.View(func(c *flow.Ctx) {
+			for _, name := range []string{"one", "two"} {
+				s, _ := flow.Get(c, p.RouteStatus, object.Key{Kind: kind.TCPRoute, Name: object.Name{Namespace: "default", Name: name}})
+				for _, parent := range s.Parents {
+					for _, c := range parent.Conditions {
+						if strings.Contains(c.Message, "refused because") {
+							got[name] += c.Type + "=" + string(c.Status)
+						}
+					}
+				}
+			}
+		})
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", when, d)
+		}
+	}
+	check("one of two is refused", "tcp-9000-*", map[string]string{"one": "Programmed=False"})
+	check("the other one is", "tcp-9001-*", map[string]string{"two": "Programmed=False"})
+	check("limits are", envoy.RateLimitFilter(0), map[string]string{})
+	check("nothing is", "", map[string]string{})
 }

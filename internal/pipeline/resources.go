@@ -99,6 +99,7 @@ func (p *Pipeline) declareResources() {
 		}))
 
 	p.declareLimitFilters()
+	p.declareForwarders()
 
 	p.Listeners = flow.Map("listener-resources", p.Ports,
 		func(c *flow.Ctx, k PortKey, v *Port, emit func(ListenerAddress, *envoy.Resource)) {

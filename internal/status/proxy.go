@@ -35,6 +35,7 @@ const (
 	RefHost     RefKind = "host"     // the domain
 	RefBackend  RefKind = "backend"  // as ir.BackendKey prints it
 	RefLimits   RefKind = "limits"   // the filter that has them
+	RefForward  RefKind = "forward"  // the filter that does it
 )
 
 // Rejection is why a proxy refuses something.

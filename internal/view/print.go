@@ -216,6 +216,9 @@ func printedXDS(p *pipeline.Pipeline, f Focus) ([]gatewayXDS, error) {
 		for k, r := range flow.All(c, p.LimitFilters) {
 			add(k.Gateway, r)
 		}
+		for k, f := range flow.All(c, p.Forwarders) {
+			add(k.Gateway, f.Resource)
+		}
 		for k, m := range flow.All(c, p.Members) {
 			add(k.Gateway, m.Cluster)
 			add(k.Gateway, m.Endpoints)

@@ -105,7 +105,7 @@ func (s *session) serves() bool {
 	}
 	for _, t := range carriedTypes {
 		for name, r := range s.types[t].records {
-			if _, wanted := s.gateway.entries[t][name]; wanted && r.acked != "" {
+			if e := s.gateway.entries[t][name]; e != nil && e.want.Carries() != nil && r.acked != "" {
 				return true
 			}
 		}

@@ -45,6 +45,22 @@ func TestCarried(t *testing.T) {
 	})
 }
 
+// A proxy that has something which never carries marks has none of them in force for it.
+func TestCarriedByNobodyYet(t *testing.T) {
+	h := start(t)
+	h.apply(append(small(), carrying(table("t", "x:1"), 1), resource(envoy.Extensions, "tcp", "1"))...)
+	p := h.connect()
+	p.subscribe(envoy.Extensions, "tcp")
+	p.expect("extension +tcp=1")
+	p.quiet()
+	if s := h.server.reports.state(gw); s.Carried != nil {
+		t.Errorf("%+v", s.Carried)
+	}
+	p.subscribe(envoy.Routes, "t")
+	p.expect("routes +t=[x:1]")
+	h.state("a proxy with the table", carried(&Carried{Proxies: 1, Marks: []uint64{1}}))
+}
+
 // Edits that bring nothing new are no news, however many there are.
 func TestCarriedIsNoNews(t *testing.T) {
 	h := start(t)

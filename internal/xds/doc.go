@@ -5,8 +5,8 @@
 //   - Apply never waits for a proxy, and no proxy waits for another: a session has a
 //     set of the names that it has not sent yet, and later commits merge into it.
 //   - Make before break, by order on the stream: clusters with their endpoints,
-//     secrets, listeners, routes, removals. Removals wait for the answer to the
-//     listeners and routes that are sent before them. Listeners and routes wait, for a
+//     secrets, extensions, listeners, routes, removals. Removals wait for the answer to
+//     the extensions, listeners and routes that are sent before them. These wait, for a
 //     short time at most, until the proxy has asked for the secrets of new clusters, and
 //     for the route tables of new scopes, which go ahead of the listeners that use them.
 //     Nothing else waits.

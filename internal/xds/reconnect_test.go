@@ -74,17 +74,20 @@ func TestReconnectAfterChanges(t *testing.T) {
 	p.quiet()
 }
 
-// A proxy may connect again with routes that it has not named yet: nothing that they may
-// use is removed before.
+// A proxy may connect again with routes and extensions that it has not named yet: nothing that
+// they may use is removed before.
 func TestReconnectRemovesAfterRoutesAreKnown(t *testing.T) {
 	h := start(t, func(o *Options) { o.Grace = time.Hour })
-	h.apply(cluster("a", "1"), ends("a", "1"), listener("l", "1"), table("t", "x:2"))
+	h.apply(cluster("a", "1"), ends("a", "1"), listener("l", "1"), table("t", "x:2"), resource(envoy.Extensions, "tcp", "2"))
 	p := h.connect()
 	p.resume(envoy.Clusters, cluster("a", "1"), cluster("old", "1"))
 	p.resume(envoy.Listeners, listener("l", "1"))
 	p.quiet()
 	p.resume(envoy.Routes, table("t", "x:1"))
-	p.expect("routes +t=[x:2] ?")
+	p.expect("routes +t=[x:2]")
+	p.quiet()
+	p.resume(envoy.Extensions, resource(envoy.Extensions, "tcp", "1"))
+	p.expect("extension +tcp=2 ?")
 	p.quiet()
 	p.answer()
 	p.expect("cluster -old")

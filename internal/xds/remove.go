@@ -10,7 +10,7 @@ import (
 )
 
 // stamp records which answers have to come before something can be removed: those to all
-// listeners and routes that have been sent.
+// extensions, listeners and routes that have been sent.
 func (p *planning) stamp() {
 	if p.restamp {
 		for ref := range p.removing {
@@ -87,12 +87,12 @@ func (p *planning) replacements(refs []Ref) (set []*envoy.Resource) {
 }
 
 // mayRemove reports whether the proxy has had the time to name what it uses: it may have
-// connected with routes that it has not asked for yet.
+// connected with routes or extensions that it has not asked for yet.
 func (s *session) mayRemove() bool {
 	for i := range s.types {
 		y := &s.types[i]
-		if y.hasWildcard && !y.startup && len(s.gateway.entries[i]) == 0 {
-			continue // nor will it ask
+		if !y.startup && len(s.gateway.entries[i]) == 0 {
+			continue // there is nothing of the type that could refer to what is removed
 		}
 		if y.refers && !y.started {
 			return time.Since(s.connected) >= s.gateway.server.grace

@@ -20,7 +20,7 @@ type session struct {
 	types    []subscription // by envoy.Type
 	nonce    uint64
 	inflight map[uint64]*flight
-	// unanswered are the nonces of listeners and routes without an answer, in order.
+	// unanswered are the nonces of extensions, listeners and routes without an answer, in order.
 	// Removals wait for them.
 	unanswered []uint64
 	// removing is what the proxy should no longer have, each with the last nonce of

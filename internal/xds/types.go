@@ -119,8 +119,9 @@ func resourceTypes() []resourceType {
 		},
 		envoy.Extensions: {
 			name: envoy.Extensions.String(), url: envoy.Extensions.URL(),
+			refers:       true,
 			removalOrder: 6,
-			empty:        envoy.EmptyLimits,
+			empty:        envoy.EmptyExtension,
 		},
 		envoy.Listeners: {
 			name: envoy.Listeners.String(), url: envoy.Listeners.URL(),
