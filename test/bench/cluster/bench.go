@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
 )
@@ -35,14 +36,14 @@ const (
 )
 
 type options struct {
-	mode                     string
-	class, controller, image string
-	metrics                  int
-	attached, routes, scale  int
-	changes, probes          int
-	iterations, sets         int
-	record, results          string
-	plots, page              string
+	mode                             string
+	class, controller, image, binary string
+	metrics, shardAbove              int
+	attached, routes, scale          int
+	changes, probes                  int
+	iterations, sets, flips          int
+	record, results                  string
+	plots, page                      string
 }
 
 type bench struct {
@@ -97,7 +98,7 @@ func (b *bench) setUp(ctx context.Context, gateways string) ([]*target, error) {
 				TerminationGracePeriodSeconds: new(int64(0)),
 				Containers: []corev1.Container{{
 					Name: "echo", Image: b.image,
-					Args: []string{"echo", "--listen", "one=0.0.0.0:8080", "--listen", "two=0.0.0.0:8081"},
+					Args: []string{"echo", "--listen", "one=0.0.0.0:8080", "--listen", "two=0.0.0.0:8081", "--listen", "three=0.0.0.0:8082"},
 				}},
 			},
 		},
@@ -119,10 +120,11 @@ func (b *bench) setUp(ctx context.Context, gateways string) ([]*target, error) {
 		return nil, err
 	}
 	if gateways == "" {
-		if err := b.client.Create(ctx, b.gateway()); err != nil {
+		g, err := b.createGateway(ctx)
+		if err != nil {
 			return nil, err
 		}
-		gateways = namespace + "/gateway"
+		gateways = namespace + "/" + g.Name
 	}
 	var targets []*target
 	for name := range strings.SplitSeq(gateways, ",") {
@@ -152,10 +154,10 @@ func (b *bench) find(ctx context.Context, t *target) error {
 	return nil
 }
 
-// gateway is the one that is made.
-func (b *bench) gateway() *gwv1.Gateway {
+// createGateway makes the Gateway that is measured where none is named.
+func (b *bench) createGateway(ctx context.Context) (*gwv1.Gateway, error) {
 	all := &gwv1.RouteNamespaces{From: new(gwv1.NamespacesFromAll)}
-	return &gwv1.Gateway{
+	g := &gwv1.Gateway{
 		ObjectMeta: metav1.ObjectMeta{Name: "gateway", Namespace: namespace},
 		Spec: gwv1.GatewaySpec{
 			GatewayClassName: gwv1.ObjectName(b.class),
@@ -165,6 +167,21 @@ func (b *bench) gateway() *gwv1.Gateway {
 			AllowedListeners: &gwv1.AllowedListeners{Namespaces: &gwv1.ListenerNamespaces{From: new(gwv1.NamespacesFromAll)}},
 		},
 	}
+	if b.shardAbove >= 0 {
+		g.Name = fmt.Sprintf("shard-above-%d", b.shardAbove)
+		if err := b.client.Create(ctx, &v1alpha1.GatewayParameters{
+			ObjectMeta: metav1.ObjectMeta{Name: g.Name, Namespace: namespace},
+			Spec: v1alpha1.GatewayParametersSpec{Settings: v1alpha1.Settings{
+				RouteTables: &v1alpha1.RouteTables{ShardAbove: new(int32(b.shardAbove))},
+			}},
+		}); err != nil {
+			return nil, err
+		}
+		g.Spec.Infrastructure = &gwv1.GatewayInfrastructure{ParametersRef: &gwv1.LocalParametersReference{
+			Group: gwv1.Group(v1alpha1.GroupVersion.Group), Kind: "GatewayParameters", Name: g.Name,
+		}}
+	}
+	return g, b.client.Create(ctx, g)
 }
 
 // makeLoad makes the namespace of a shape, with the Service that routes share.

@@ -34,6 +34,7 @@ var shapes = []struct {
 	{routeChange, (*bench).changeRoute},
 	{scale, (*bench).changeAtScale},
 	{listenerSets, (*bench).addListenerSets},
+	{failover, (*bench).failover},
 }
 
 // run is main with an error.
@@ -47,6 +48,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.controller, "controller", "gatehouse-system/app.kubernetes.io/component=controller", "namespace/label of the controller's pods")
 	flag.IntVar(&o.metrics, "metrics", 8080, "port of the controller's metrics")
 	flag.StringVar(&o.image, "backend", "ghcr.io/gatehouse-dev/gatehouse:bench", "image with gatehouse, for the backend")
+	flag.IntVar(&o.shardAbove, "shard-above", -1, "envoy.shardAbove of the Gateway that is made; its default if negative")
 	flag.IntVar(&o.attached, "attached", 1000, "routes of attached-routes")
 	flag.IntVar(&o.routes, "routes", 3000, "routes of propagation, added one after another")
 	flag.IntVar(&o.scale, "scale", 5000, "routes that are there during the changes of scale")
@@ -54,6 +56,8 @@ func run(ctx context.Context) error {
 	flag.IntVar(&o.probes, "probes", 100, "routes that are added there during other changes")
 	flag.IntVar(&o.iterations, "iterations", 20, "changes of route-change")
 	flag.IntVar(&o.sets, "listenersets", 50, "ListenerSets of listenersets, of 16 routes each")
+	flag.IntVar(&o.flips, "flips", 5, "how often an endpoint of failover comes and goes")
+	flag.StringVar(&o.binary, "gatehouse", "bin/gatehouse", "the program, for the endpoint of failover that comes and goes")
 	flag.StringVar(&only, "only", "", "shapes, with commas between; all if empty")
 	flag.StringVar(&enforce, "bars", "enforce", "enforce: fail if a bar is missed; report: only print it")
 	flag.StringVar(&o.record, "record", bars.File("07"), "file of the bars' figures")

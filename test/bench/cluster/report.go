@@ -21,10 +21,11 @@ const (
 	routeChange      = "route-change"
 	scale            = "scale"
 	listenerSets     = "listenersets"
+	failover         = "failover"
 )
 
 // order is that of the table.
-var order = []string{attachedRoutes, propagation, propagationNew, propagationChurn, routeChange, scale, listenerSets}
+var order = []string{attachedRoutes, propagation, propagationNew, propagationChurn, routeChange, scale, listenerSets, failover}
 
 // source is what a figure is of.
 type source struct {
@@ -37,7 +38,7 @@ type source struct {
 func (b *bench) source(shape string, t *target) source {
 	sizes := map[string]int{
 		attachedRoutes: b.attached, propagation: b.routes, propagationNew: b.routes,
-		propagationChurn: b.scale, routeChange: 1, scale: b.scale, listenerSets: b.sets,
+		propagationChurn: b.scale, routeChange: 1, scale: b.scale, listenerSets: b.sets, failover: failoverRoutes,
 	}
 	return source{Shape: shape, Gateway: t.String(), Mode: b.mode, Size: sizes[shape]}
 }
