@@ -22,13 +22,13 @@ const (
 func (r *report) publish(o options) error {
 	byShape := map[string][]*measurement{}
 	for _, m := range r.Measurements {
-		if len(m.Samples) > 1 {
+		if m.plotted() {
 			byShape[m.Shape] = append(byShape[m.Shape], m)
 		}
 	}
 	for shape, all := range byShape {
 		//nolint:gosec // it is checked in for all to read
-		if err := os.WriteFile(filepath.Join(o.plots, "cluster-"+shape+".svg"), plot(shape, all), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(o.plots, plotFile(shape)), plot(shape, all), 0o644); err != nil {
 			return err
 		}
 	}
@@ -66,8 +66,17 @@ func (r *report) table() string {
 	if len(commits) > 0 {
 		fmt.Fprint(&out, ".\n")
 	}
+	for _, shape := range order {
+		if slices.ContainsFunc(r.Measurements, func(m *measurement) bool { return m.Shape == shape && m.plotted() }) {
+			fmt.Fprintf(&out, "\n![%s](../../bench/results/%s)\n", shape, plotFile(shape))
+		}
+	}
 	return out.String() + "\n"
 }
+
+func (m *measurement) plotted() bool { return len(m.Samples) > 1 }
+
+func plotFile(shape string) string { return "cluster-" + shape + ".svg" }
 
 // The plot's size and margins.
 const (
