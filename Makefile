@@ -31,10 +31,10 @@ IMAGE     ?= ghcr.io/gatehouse-dev/gatehouse:$(VERSION)
 IMAGE_TO  ?= --output $(CURDIR)/bin/image.tar
 
 .DEFAULT_GOAL := help
-.PHONY: help build envoy run image release cluster cluster-down test test-slow race fuzz conformance lint licences vulnerabilities bench scale generate clean
+.PHONY: help build envoy run image release cluster cluster-down test test-slow race fuzz conformance lint licences vulnerabilities bench bench-cluster scale generate clean
 
 help: ## Show what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 build: ## Build bin/gatehouse
 	$(GO) build -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN) ./cmd/gatehouse
@@ -117,6 +117,9 @@ vulnerabilities: ## Look for known vulnerabilities that our code reaches, where 
 
 bench: envoy ## Measure changes at 100 to 20,000 routes against the bars (BENCH_FLAGS=--bars=report: only print)
 	GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) run ./test/bench $(BENCH_FLAGS)
+
+bench-cluster: ## Measure the shapes of the public Gateway API benchmark in a cluster of its own (Linux, root; BENCH_FLAGS, KEEP=1)
+	test/bench/cluster/run $(BENCH_FLAGS)
 
 scale: ## Measure 1,000 routes in a cluster of its own against the bars (Linux, root; SCALE_FLAGS, KEEP=1)
 	test/scale/run $(SCALE_FLAGS)

@@ -34,16 +34,23 @@ func balance(ctx context.Context, kubeconfig string) {
 	b := &balancer{client: client}
 	factory := informers.NewSharedInformerFactory(client, 0)
 	changed := make(chan struct{}, 1)
-	wake := func() {
+	// Others have no addresses of ours, and there may be thousands of them.
+	wake := func(object any) {
+		if s, ok := object.(*corev1.Service); ok && s.Spec.Type != corev1.ServiceTypeLoadBalancer {
+			return
+		}
 		select {
 		case changed <- struct{}{}:
 		default:
 		}
 	}
 	_, err = factory.Core().V1().Services().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { wake() },
-		UpdateFunc: func(any, any) { wake() },
-		DeleteFunc: func(any) { wake() },
+		AddFunc: wake,
+		UpdateFunc: func(before, after any) {
+			wake(before)
+			wake(after)
+		},
+		DeleteFunc: wake,
 	})
 	if err != nil {
 		fmt.Println("load balancer:", err)
@@ -54,7 +61,7 @@ func balance(ctx context.Context, kubeconfig string) {
 	for range changed {
 		if err := b.assign(ctx); err != nil {
 			fmt.Println("load balancer:", err)
-			time.AfterFunc(time.Second, wake)
+			time.AfterFunc(time.Second, func() { wake(nil) })
 		}
 	}
 }
