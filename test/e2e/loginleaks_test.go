@@ -106,6 +106,13 @@ func TestLogInOverHTTP2(t *testing.T) {
 	transport := person.client.Transport.(*http.Transport)
 	transport.TLSClientConfig, transport.ForceAttemptHTTP2 = config, true
 	const page = "https://home.example/app/page?of=mine"
+	eventually(t, siteTimeout, func() error { // Envoy listens when it has the certificate, too
+		conn, err := tls.Dial("tcp", s.port(443), config)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
 	eventually(t, siteTimeout, func() error {
 		if res, _ := newBrowserLike(person).send(http.MethodGet, page, nil, nil); res.StatusCode != http.StatusFound || res.ProtoMajor != 2 {
 			return fmt.Errorf("without a session the answer is %d of HTTP/%d", res.StatusCode, res.ProtoMajor)
