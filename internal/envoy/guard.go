@@ -107,10 +107,15 @@ func guardOf(settings map[string]*anypb.Any) Guard {
 func guardOfClients(l *ir.Listener) Guard {
 	for i := range l.Chains {
 		if t := l.Chains[i].TLS; t != nil && t.Clients != nil {
-			return Guard{{By: xxhash.Sum64String(fmt.Sprint(SecretName(t.Clients.Authorities), t.Clients.Fallback))}}
+			return Guard{{By: clientsGuard(t.Clients)}}
 		}
 	}
 	return nil
+}
+
+// clientsGuard tells by what clients are checked.
+func clientsGuard(c *ir.Clients) uint64 {
+	return xxhash.Sum64String(fmt.Sprint(SecretName(c.Authorities), c.Fallback))
 }
 
 // guardOfHost returns the guard of a host's routes.

@@ -3,6 +3,7 @@ package envoy
 import (
 	"fmt"
 	"math"
+	"strconv"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -40,13 +41,27 @@ var tcpLog = logFormat{
 	},
 }
 
-// forwardName names a chain that forwards bytes, among those of its Gateway, and the
-// configuration of its filter.
+// forwardName names a chain that forwards bytes, among those of its Gateway.
 func forwardName(listener string, c *ir.Chain) string {
 	if c.Hostname == "" {
 		return listener + "-*"
 	}
 	return listener + "-" + c.Hostname
+}
+
+// forwarderName names what a chain does with connections. A chain that does another thing with TLS
+// has another name for it, which no hostname makes: while a proxy still has the chain from before,
+// nothing comes by it to the backends of the new one, be it decrypted where it should be passed
+// through, or without the certificate that clients should have.
+func forwarderName(listener string, c *ir.Chain) string {
+	name := forwardName(listener, c)
+	switch {
+	case c.TLS == nil:
+		return name
+	case c.TLS.Clients == nil:
+		return name + "/terminated"
+	}
+	return name + "/clients-" + strconv.FormatUint(clientsGuard(c.TLS.Clients), 16)
 }
 
 // tcpProxyType is what the configuration of a filter must be that comes by name.
@@ -61,7 +76,7 @@ var tcpProxyType = constant(&tcpproxyv3.TcpProxy{
 func forwarder(l *ir.Listener, c *ir.Chain) (*listenerv3.Filter, error) {
 	if c.Forward.Routed() {
 		return &listenerv3.Filter{
-			Name: forwardName(l.Name, c),
+			Name: forwarderName(l.Name, c),
 			ConfigType: &listenerv3.Filter_ConfigDiscovery{ConfigDiscovery: &corev3.ExtensionConfigSource{
 				ConfigSource: ads(), TypeUrls: []string{tcpProxyType},
 			}},
@@ -82,7 +97,7 @@ func Forwarder(l *ir.Listener, c *ir.Chain) (*Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := forwardName(l.Name, c)
+	name := forwarderName(l.Name, c)
 	return resource(Extensions, name, &corev3.TypedExtensionConfig{Name: name, TypedConfig: config})
 }
 
