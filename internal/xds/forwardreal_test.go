@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -67,22 +66,11 @@ func TestEnvoyForwardsByTheChainThatIsMeant(t *testing.T) {
 			waitFor(t, "the first backend", func() bool { return get() == "public" })
 
 			var passed atomic.Int64
-			done := make(chan struct{})
-			var clients sync.WaitGroup
-			for range 4 {
-				clients.Go(func() {
-					for {
-						select {
-						case <-done:
-							return
-						default:
-						}
-						if get() == "private" {
-							passed.Add(1)
-						}
-					}
-				})
-			}
+			stop := crowd(func() {
+				if get() == "private" {
+					passed.Add(1)
+				}
+			})
 			next, is := port(c.now)
 			if c.refused {
 				next = changedResource(t, next, &listenerv3.Listener{}, func(l *listenerv3.Listener) { l.FilterChains = append(l.FilterChains, l.FilterChains[0]) })
@@ -100,8 +88,7 @@ func TestEnvoyForwardsByTheChainThatIsMeant(t *testing.T) {
 				w.apply(back...)
 				waitFor(t, "the first backend", func() bool { return get() == "public" })
 			}
-			close(done)
-			clients.Wait()
+			stop()
 			if n := passed.Load(); n > 0 {
 				t.Errorf("%d connections come to the backend by the chain from before", n)
 			}

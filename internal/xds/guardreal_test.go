@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -130,27 +129,15 @@ func TestEnvoyRefusesGuards(t *testing.T) {
 			}
 			waitFor(t, "the first version", func() bool { return w.get("a.example") == want })
 			var passed atomic.Int64
-			done := make(chan struct{})
-			var clients sync.WaitGroup
-			for range 4 {
-				clients.Go(func() {
-					for {
-						select {
-						case <-done:
-							return
-						default:
-						}
-						if w.get("a.example") == "/" {
-							passed.Add(1)
-						}
-					}
-				})
-			}
+			stop := crowd(func() {
+				if w.get("a.example") == "/" {
+					passed.Add(1)
+				}
+			})
 			w.apply(c.now)
 			w.state("refused", func(s State) bool { return len(s.Rejected) == 1 && s.Rejected[0].Part == c.culprit })
 			w.settled()
-			close(done)
-			clients.Wait()
+			stop()
 			if got := w.get("a.example"); got == "/" {
 				t.Errorf("requests pass")
 			}

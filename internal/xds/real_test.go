@@ -67,24 +67,13 @@ func TestEnvoyRoutesComeAndGo(t *testing.T) {
 
 	var wrong, requests atomic.Int64
 	var first atomic.Pointer[string]
-	done := make(chan struct{})
-	var clients sync.WaitGroup
-	for range 4 {
-		clients.Go(func() {
-			for {
-				select {
-				case <-done:
-					return
-				default:
-				}
-				requests.Add(1)
-				if got := w.get("new"); got != "404" && !strings.HasPrefix(got, "/v") {
-					wrong.Add(1)
-					first.CompareAndSwap(nil, &got)
-				}
-			}
-		})
-	}
+	stop := crowd(func() {
+		requests.Add(1)
+		if got := w.get("new"); got != "404" && !strings.HasPrefix(got, "/v") {
+			wrong.Add(1)
+			first.CompareAndSwap(nil, &got)
+		}
+	})
 	for i := range 60 {
 		name, version := fmt.Sprint("backend-", i), fmt.Sprint("v", i)
 		with := append(append([]*envoy.Part{}, parts...), w.host("new", name, version))
@@ -95,8 +84,7 @@ func TestEnvoyRoutesComeAndGo(t *testing.T) {
 			w.serves("new", "404")
 		}
 	}
-	close(done)
-	clients.Wait()
+	stop()
 	if wrong.Load() > 0 {
 		t.Errorf("%d of %d answers were neither 404 nor 200, first: %s", wrong.Load(), requests.Load(), *first.Load())
 	}

@@ -210,6 +210,28 @@ func (w *world) getBy(scheme string, port uint16, host string) string {
 	return res.Status[:3]
 }
 
+// crowd has four clients do something again and again until stop, which waits for them.
+func crowd(do func()) (stop func()) {
+	done := make(chan struct{})
+	var clients sync.WaitGroup
+	for range 4 {
+		clients.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				do()
+			}
+		})
+	}
+	return func() {
+		close(done)
+		clients.Wait()
+	}
+}
+
 func (w *world) serves(host, want string) {
 	w.t.Helper()
 	waitFor(w.t, host+" serves "+want, func() bool { return w.get(host) == want })

@@ -117,6 +117,16 @@ func Record(path string, from Origin, figures []Figure) error {
 	return Write(path, all)
 }
 
+// Judge prints and records figures, and fails if one misses its bar, unless that is only to be
+// reported.
+func Judge(w io.Writer, path string, from Origin, figures []Figure, enforce bool) error {
+	Print(w, figures)
+	if err := Record(path, from, figures); err != nil || !enforce {
+		return err
+	}
+	return Missed(figures)
+}
+
 // Read returns the figures of a file.
 func Read(path string) ([]Figure, error) {
 	text, err := os.ReadFile(path)

@@ -11,8 +11,13 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 )
 
 // ErrNone is wrapped by what Open returns when there is no cluster.
@@ -64,6 +69,22 @@ func (c *Cluster) Config() (*rest.Config, error) {
 		config.Dial = c.Dial
 	}
 	return config, nil
+}
+
+// Client is for all kinds of objects. The API server may slow it down, nothing else.
+func (c *Cluster) Client() (client.WithWatch, error) {
+	config, err := c.Config()
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kind.All.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return client.NewWithWatch(config, client.Options{Scheme: scheme})
 }
 
 // Dial connects as a program on the node would: to Services of any type, to pods

@@ -100,13 +100,5 @@ func judged(measured map[string]float64, ran []string) []bars.Figure {
 // judge prints and keeps the figures of the scenarios that ran, and fails if one
 // misses its bar.
 func (b *bench) judge(from bars.Origin, ran []string) error {
-	figures := judged(b.figures, ran)
-	bars.Print(os.Stdout, figures)
-	if err := bars.Record(b.record, from, figures); err != nil {
-		return err
-	}
-	if b.onlyReport {
-		return nil
-	}
-	return bars.Missed(figures)
+	return bars.Judge(os.Stdout, b.record, from, judged(b.figures, ran), !b.onlyReport)
 }

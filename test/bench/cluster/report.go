@@ -165,10 +165,5 @@ func (b *bench) conclude(from bars.Origin, ran []string, enforce bool) error {
 	if err := errors.Join(bars.Write(b.results, all), all.publish(b.options)); err != nil {
 		return err
 	}
-	figures := judged(&b.report, ran)
-	bars.Print(os.Stdout, figures)
-	if err := bars.Record(b.record, from, figures); err != nil || !enforce {
-		return err
-	}
-	return bars.Missed(figures)
+	return bars.Judge(os.Stdout, b.record, from, judged(&b.report, ran), enforce)
 }
