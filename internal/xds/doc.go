@@ -9,7 +9,7 @@
 //     the extensions, listeners and routes that are sent before them. These wait, for a
 //     short time at most, until the proxy has asked for the secrets of new clusters, and
 //     for the route tables of new scopes, which go ahead of the listeners that use them.
-//     Nothing else waits.
+//     Nothing else waits, but what only connections that drain use, see spare.go.
 //   - Every subscription is answered at once, with an emptied resource for one that
 //     does not exist. Nothing is answered before a Gateway's first Update.
 //   - A resource that a proxy refuses is in quarantine until it changes: its last good

@@ -46,6 +46,7 @@ func (s *session) charge(r *record, ref Ref) {
 // forget drops a record. While there are responses without an answer, which may have the
 // name too, it goes on counting.
 func (s *session) forget(ref Ref) {
+	s.forgetSpare(ref)
 	records := s.types[ref.Type].records
 	if r := records[ref.Name]; r != nil {
 		if r.charged {

@@ -25,6 +25,7 @@ func (s *session) plan(now time.Time) []*flight {
 		return nil
 	}
 	p := &planning{session: s, now: now, since: s.dirty}
+	p.resumeSpares()
 	if p.since.IsZero() {
 		p.since = now
 	}
@@ -116,6 +117,7 @@ type planning struct {
 	out      []*flight
 	absent   []string // of the present type: names that do not exist, or no longer
 	toRemove []Ref    // what the proxy should no longer have
+	sparing  bool     // spare resources wait
 }
 
 // changes returns the resources of a type that are to be sent, sorted by name, and collects
@@ -154,6 +156,7 @@ func (p *planning) change(ref Ref, why reason) *envoy.Resource {
 		return nil // not asked for
 	}
 	target, exists := g.target(ref)
+	delete(p.spares.waiting, ref)
 	switch {
 	case target != nil:
 		return p.unlessHad(target, rec, why)
@@ -201,7 +204,12 @@ func (p *planning) unlessHad(r *envoy.Resource, rec *record, why reason) *envoy.
 	if p.refused[Ref{r.Type, r.Name}] == r.Version {
 		return nil
 	}
-	if why != changed || rec == nil || rec.sent != r.Version {
+	switch {
+	case why != changed || rec == nil || rec.sent == "":
+		return r
+	case rec.sent != r.Version && p.spareWaits(r, rec):
+		return nil
+	case rec.sent != r.Version:
 		return r
 	}
 	if rec.acked == r.Version && rec.nonce == 0 {
@@ -317,6 +325,7 @@ func (p *planning) send(f *flight) {
 		rec := p.record(Ref{f.typ, r.Name})
 		p.supersede(rec)
 		rec.sent, rec.nonce, rec.warming = r.Version, f.nonce, false
+		p.noteSpare(r, p.now)
 		if rec.first == 0 {
 			rec.first = f.nonce
 			rec.early = !y.started

@@ -12,14 +12,18 @@ import (
 // stamp records which answers have to come before something can be removed: those to all
 // extensions, listeners and routes that have been sent.
 func (p *planning) stamp() {
-	if p.restamp {
-		for ref := range p.removing {
-			p.removing[ref] = p.lastUnanswered()
-		}
-		p.restamp = false
+	last := p.lastUnanswered()
+	if len(p.spares.waiting) > 0 {
+		last = unstamped
 	}
+	for ref, after := range p.removing {
+		if p.restamp || after == unstamped {
+			p.removing[ref] = last
+		}
+	}
+	p.restamp = false
 	for _, ref := range p.toRemove {
-		p.removing[ref] = p.lastUnanswered()
+		p.removing[ref] = last
 	}
 }
 
@@ -41,7 +45,7 @@ func (p *planning) removals() {
 	}
 	var refs []Ref
 	for ref, after := range p.removing {
-		if len(p.unanswered) == 0 || p.unanswered[0] > after {
+		if after != unstamped && (len(p.unanswered) == 0 || p.unanswered[0] > after) {
 			refs = append(refs, ref)
 		}
 	}

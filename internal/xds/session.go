@@ -46,6 +46,7 @@ type session struct {
 	// otherForms is State.OtherForms of this proxy, until it has been taken in, by takenUntil.
 	otherForms map[string]bool
 	takenUntil time.Time
+	spares     spares
 }
 
 // subscription is what a session knows about one type.
@@ -152,6 +153,9 @@ func (s *session) close() {
 	}
 	if s.behindTimer != nil {
 		s.behindTimer.Stop()
+	}
+	if s.spares.timer != nil {
+		s.spares.timer.Stop()
 	}
 }
 
