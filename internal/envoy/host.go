@@ -3,6 +3,7 @@ package envoy
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
@@ -67,7 +68,16 @@ func HostPart(h *ir.Host) (*Part, []RuleError) {
 		}
 		return nil, errs
 	}
-	return &Part{Name: h.Domain, Hash: Sum(body), Body: body, Guard: guardOfHost(vh), headers: changesHeaders(h.Filters)}, errs
+	return &Part{
+		Name: h.Domain, Hash: Sum(body), Body: body, Guard: guardOfHost(vh),
+		headers: changesHeaders(h.Filters), nobody: !slices.ContainsFunc(vh.Routes, passes),
+	}, errs
+}
+
+// passes reports whether requests pass by a route, to a backend or elsewhere.
+func passes(r *routev3.Route) bool {
+	answer := r.GetDirectResponse()
+	return answer == nil || answer.GetStatus() < http.StatusBadRequest
 }
 
 // closedHost answers for a host whose own filters can't be given to Envoy: no request

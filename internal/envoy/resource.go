@@ -51,6 +51,7 @@ type Part struct {
 	// where there are many: one line of it is enough.
 	Hash    Hash
 	headers bool // it changes headers itself, around its routes
+	nobody  bool // no request passes by it: it answers with errors
 
 	Name string // the domain
 	Body []byte

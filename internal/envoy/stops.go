@@ -21,7 +21,7 @@ func (r *Resource) Stops(before *Resource) bool {
 	}
 	stops := func(host string) bool {
 		n, b := answers(r, now, host), answers(before, then, host)
-		return n != nil && b != nil && n.Hash != b.Hash && !n.Guard.KeptBy(b.Guard, around)
+		return n != nil && b != nil && !b.nobody && n.Hash != b.Hash && !n.Guard.KeptBy(b.Guard, around)
 	}
 	for host := range now {
 		if stops(host) {

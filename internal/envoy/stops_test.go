@@ -13,8 +13,8 @@ func partOf(text string) *Part {
 	hash := Sum([]byte(text))
 	text, _, _ = strings.Cut(text, "#")
 	domain, by, guarded := strings.Cut(text, "@")
-	p := &Part{Name: domain, Hash: hash}
-	if guarded {
+	p := &Part{Name: domain, Hash: hash, nobody: by == "nobody"}
+	if guarded && !p.nobody {
 		p.Guard = Guard{{By: uint64(by[0])}}
 	}
 	return p
@@ -51,6 +51,8 @@ func TestStops(t *testing.T) {
 		"it goes, and a guarded one takes":   {[]string{"*.x@k", "a.x"}, []string{"*.x@k"}, true},
 		"it goes, and an open one takes":     {[]string{"*.x", "a.x@k"}, []string{"*.x"}, false},
 		"many, by more specific ones":        {[]string{"*", "*.x"}, []string{"*", "*.a.x@k", "*.x"}, true},
+		"a guard where nobody passed":        {[]string{"*@nobody"}, []string{"*@nobody", "a@k"}, false},
+		"nobody passes any more":             {[]string{"a"}, []string{"a@nobody"}, false},
 		"many, and everything was guarded":   {[]string{"*@k"}, []string{"*@k", "*.x"}, false},
 		"a wildcard that covers no such one": {[]string{"*.y"}, []string{"*.y", "a.x@k"}, false},
 	} {

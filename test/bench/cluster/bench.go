@@ -127,7 +127,8 @@ func (b *bench) setUp(ctx context.Context, gateways string) ([]*target, error) {
 	return targets, nil
 }
 
-// find sets the address of a Gateway.
+// find sets the address of a Gateway, once connections to it are accepted: its load balancer comes to know of its
+// proxies on a way of its own.
 func (b *bench) find(ctx context.Context, t *target) error {
 	var g gwv1.Gateway
 	if err := b.client.Get(ctx, t.key, &g); err != nil {
@@ -137,7 +138,11 @@ func (b *bench) find(ctx context.Context, t *target) error {
 		return fmt.Errorf("it is not programmed: %v", g.Status.Conditions)
 	}
 	t.address = fmt.Sprintf("%s:%d", g.Status.Addresses[0].Value, g.Spec.Listeners[0].Port)
-	return nil
+	conn, err := b.cluster.Dial(ctx, "tcp", t.address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 // createGateway makes the Gateway that is measured where none is named.
