@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -21,11 +22,11 @@ func partOf(text string) *Part {
 }
 
 func tableOf(around Guard, texts ...string) *Resource {
-	slices.Sort(texts)
 	var parts []*Part
 	for _, t := range texts {
 		parts = append(parts, partOf(t))
 	}
+	slices.SortFunc(parts, func(a, b *Part) int { return strings.Compare(a.Name, b.Name) })
 	// Half of the bundles are the same in tables that differ.
 	var bundles []*Bundle
 	for half := range slices.Chunk(parts, 2) {
@@ -57,21 +58,25 @@ func TestStops(t *testing.T) {
 		"a wildcard that covers no such one": {[]string{"*.y"}, []string{"*.y", "a.x@k"}, false},
 	} {
 		t.Run(what, func(t *testing.T) {
-			if got := tableOf(nil, c.now...).Stops(tableOf(nil, c.before...)); got != c.want {
+			before := tableOf(nil, c.before...)
+			if got := tableOf(nil, c.now...).Stops(before, before); got != c.want {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})
 	}
 	k, l := Guard{{By: 7}}, Guard{{By: 8}}
-	if !tableOf(k, "a").Stops(tableOf(l, "a")) || !tableOf(k, "a").Stops(tableOf(nil, "a")) {
-		t.Error("what is said around all hosts is another one, and stops nobody")
+	for _, around := range []Guard{l, nil} {
+		before := tableOf(around, "a")
+		if !tableOf(k, "a").Stops(before, before) {
+			t.Error("what is said around all hosts is another one, and stops nobody")
+		}
 	}
-	if !tableOf(k, "a").Stops(tableOf(k, "a@k")) {
+	if before := tableOf(k, "a@k"); !tableOf(k, "a").Stops(before, before) {
 		t.Error("what a host said in place of what is said around it is gone, and that stops nobody")
 	}
 }
 
-// TestStopsAsEachHostDoes compares with what each host says, one by one.
+// TestStopsAsEachHostDoes compares with what each host says, one by one, through versions that stop nobody.
 func TestStopsAsEachHostDoes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	domains := []string{"*", "*.x", "*.a.x", "*.b.x", "a.x", "b.x", "c.a.x", "c.b.x", "y"}
@@ -87,20 +92,41 @@ func TestStopsAsEachHostDoes(t *testing.T) {
 		}
 		return texts
 	}
+	since, through := 0, 0
 	for range 20_000 {
-		a, b := random(), random()
+		a, between, b := random(), random(), random()
 		var around Guard
 		if r.IntN(2) == 0 {
 			around = Guard{{By: 3}}
+		}
+		before := tableOf(around, a...)
+		last := tableOf(around, between...)
+		if last.Stops(before, before) {
+			last = before
+		} else {
+			// A step from there, as most edits are.
+			b = slices.Clone(between)
+			if i := r.IntN(len(domains)); i < len(b) {
+				b[i] = domains[r.IntN(len(domains))] + "@k"
+				slices.SortFunc(b, func(x, y string) int { return strings.Compare(partOf(x).Name, partOf(y).Name) })
+				b = slices.CompactFunc(b, func(x, y string) bool { return partOf(x).Name == partOf(y).Name })
+			}
+			through++
 		}
 		want := false
 		for _, h := range hosts {
 			n, o := answering(b, h), answering(a, h)
 			want = want || n != nil && o != nil && n.Hash != o.Hash && !n.Guard.KeptBy(o.Guard, around)
 		}
-		if got := tableOf(around, b...).Stops(tableOf(around, a...)); got != want {
-			t.Fatalf("from %v to %v, around %v: %v, want %v", a, b, around, got, want)
+		if got := tableOf(around, b...).Stops(before, last); got != want {
+			t.Fatalf("from %v by %v to %v, around %v: %v, want %v", a, between, b, around, got, want)
 		}
+		if want {
+			since++
+		}
+	}
+	if through < 1000 || since < 1000 {
+		t.Errorf("%d by another version, and %d that stop: too few to tell", through, since)
 	}
 }
 
@@ -117,4 +143,30 @@ func answering(texts []string, host string) (best *Part) {
 		}
 	}
 	return best
+}
+
+// An edit of one host of many, with all others changed before.
+func BenchmarkStops(b *testing.B) {
+	const bundles, hosts = 512, 10
+	table := func(version func(i int) int) *Resource {
+		out := make([]*Bundle, bundles)
+		for i := range out {
+			parts := make([]*Part, hosts)
+			for j := range parts {
+				parts[j] = partOf(fmt.Sprintf("r%04d-%d.example.com#%d", i, j, version(i)))
+			}
+			out[i] = NewBundle(parts)
+		}
+		return newBundled(Routes, "t", nil, out)
+	}
+	before, since := table(func(int) int { return 0 }), table(func(int) int { return 1 })
+	bundlesNow := slices.Clone(since.bundles)
+	bundlesNow[300] = NewBundle(append([]*Part{partOf("r0300-0.example.com#2")}, bundlesNow[300].parts[1:]...))
+	now := newBundled(Routes, "t", nil, bundlesNow)
+	b.ReportAllocs()
+	for b.Loop() {
+		if now.Stops(before, since) {
+			b.Fatal("stops nobody")
+		}
+	}
 }

@@ -156,7 +156,9 @@ func (p *planning) change(ref Ref, why reason) *envoy.Resource {
 		return nil // not asked for
 	}
 	target, exists := g.target(ref)
-	delete(p.spares.waiting, ref)
+	if target == nil {
+		delete(p.spares.waiting, ref)
+	}
 	switch {
 	case target != nil:
 		return p.unlessHad(target, rec, why)

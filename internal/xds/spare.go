@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
@@ -21,7 +22,7 @@ const unstamped = ^uint64(0)
 // spares is what a session knows of spare resources.
 type spares struct {
 	sent    map[Ref]*envoy.Resource // the last version of each
-	waiting map[Ref]struct{}        // of which there is a newer one
+	waiting map[Ref]*envoy.Resource // and a newer one, which stops nobody
 	until   time.Time               // the proxy has to do with the last ones
 	timer   *time.Timer             // fires then
 }
@@ -41,13 +42,14 @@ func (p *planning) resumeSpares() {
 func (p *planning) spareWaits(r *envoy.Resource, rec *record) bool {
 	ref := Ref{r.Type, r.Name}
 	before := p.spares.sent[ref]
-	if !p.sparing || !r.Spare || before == nil || before.Version != rec.sent || r.Stops(before) {
+	since := cmp.Or(p.spares.waiting[ref], before)
+	if !p.sparing || !r.Spare || before == nil || before.Version != rec.sent || r.Stops(before, since) {
 		return false
 	}
 	if p.spares.waiting == nil {
-		p.spares.waiting = map[Ref]struct{}{}
+		p.spares.waiting = map[Ref]*envoy.Resource{}
 	}
-	p.spares.waiting[ref] = struct{}{}
+	p.spares.waiting[ref] = r
 	if after := p.spares.until.Sub(p.now); p.spares.timer == nil {
 		p.spares.timer = time.AfterFunc(after, p.notify)
 	} else {
@@ -59,8 +61,8 @@ func (p *planning) spareWaits(r *envoy.Resource, rec *record) bool {
 // noteSpare notes that a resource is sent.
 func (s *session) noteSpare(r *envoy.Resource, now time.Time) {
 	ref := Ref{r.Type, r.Name}
+	s.forgetSpare(ref)
 	if !r.Spare {
-		delete(s.spares.sent, ref)
 		return
 	}
 	if s.spares.sent == nil {
