@@ -48,7 +48,7 @@ func TestRouteTable(t *testing.T) {
 	}
 	r := RouteTable("http-80", parts)
 	c := decode(t, r, &routev3.RouteConfiguration{})
-	if c.Name != "http-80" || len(c.VirtualHosts) != 3 || c.VirtualHosts[2].Name != "app-00002.bench.example" {
+	if c.Name != "http-80" || len(c.VirtualHosts) != 3 || c.VirtualHosts[2].Domains[0] != "app-00002.bench.example" {
 		t.Errorf("%v", c)
 	}
 	if !c.IgnorePortInHostMatching {
