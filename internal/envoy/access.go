@@ -94,6 +94,9 @@ func access(a *ir.Access, outer guards) (*filterchainv3.FilterChainConfigPerRout
 			replaces[name] = replaces[name] || needed
 		}
 	}
+	if outer.beside != "" {
+		replaces[accessArrived] = true
+	}
 	filters := slices.Clone(accessFilters)
 	if outer.sessions {
 		replaces[accessEntered] = true

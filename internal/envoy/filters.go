@@ -16,10 +16,19 @@ import (
 
 const corsFilter = "envoy.filters.http.cors"
 
-// httpFilters is the chain of every connection manager, in the order in which
-// requests meet the filters. Those that a route may need are disabled until it
-// enables them for itself: the first route with CORS changes no listener.
-var httpFilters = slices.Concat([]*hcmv3.HttpFilter{
+// httpFilters is what a connection manager has, in the order in which requests meet the
+// filters. Those that a route may need are disabled until it enables them for itself: the
+// first route with CORS changes no listener.
+func httpFilters(c *ir.Chain) []*hcmv3.HttpFilter {
+	if !c.Sharded {
+		return allFilters
+	}
+	slot := slices.IndexFunc(allFilters, func(f *hcmv3.HttpFilter) bool { return f.Name == accessSlot })
+	return slices.Insert(slices.Clone(allFilters), slot, tableAccessFilter(c.Table))
+}
+
+// allFilters is what every connection manager has.
+var allFilters = slices.Concat([]*hcmv3.HttpFilter{
 	// The first for requests and so the last for answers: no other filter meets
 	// a client's internal headers, nor can leave some behind.
 	{
@@ -65,6 +74,9 @@ type guards struct {
 	limits *ir.RateLimits // of the innermost level that says so; nil for none
 	// sessions says that no backend gets cookies of sessions, also where nobody logs in.
 	sessions bool
+	// beside is the filter in front of the slot that has what a divided table says of who may pass;
+	// empty where it says nothing, and where the table isn't divided.
+	beside string
 }
 
 // within adds what a level says.
@@ -112,6 +124,9 @@ func routeFilters(f *ir.Filters, outer guards, domain string) (map[string]*anypb
 	if f.Access != nil {
 		if err := enableAccess(f.Access, outer, enable); err != nil {
 			return nil, err
+		}
+		if outer.beside != "" && len(outer.access) == 1 { // only the table has said something
+			out[outer.beside] = disabled
 		}
 	}
 	if f.RateLimits != nil {

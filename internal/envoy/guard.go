@@ -68,7 +68,7 @@ func (g Guard) first() map[uint64]int {
 
 // guardsBy reports whether a filter decides who may pass.
 func guardsBy(filter string) bool {
-	return filter == accessSlot || strings.HasPrefix(filter, authPrefix)
+	return filter == accessSlot || strings.HasPrefix(filter, tableAccessPrefix) || strings.HasPrefix(filter, authPrefix)
 }
 
 // guardedBy identifies what those filters are told by these settings together; zero for nothing.

@@ -27,7 +27,7 @@ func connectionManager(l *ir.Listener, c *ir.Chain) (*anypb.Any, error) {
 	limit := limits(l.Client.Limits)
 	m := &hcmv3.HttpConnectionManager{
 		StatPrefix:  l.Name,
-		HttpFilters: httpFilters,
+		HttpFilters: httpFilters(c),
 
 		// We are the edge: the peer is the client, or a proxy that is trusted. Its
 		// address is appended to X-Forwarded-For by onArrival, before the hops

@@ -82,9 +82,9 @@ func serveHTTP3(m *hcmv3.HttpConnectionManager, l *ir.Listener) error {
 	if err != nil {
 		return err
 	}
-	m.HttpFilters = slices.Clone(httpFilters)
+	m.HttpFilters = slices.Clone(m.HttpFilters)
 	m.HttpFilters[0] = &hcmv3.HttpFilter{
-		Name:       httpFilters[0].Name,
+		Name:       m.HttpFilters[0].Name,
 		ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: edge},
 	}
 	return nil

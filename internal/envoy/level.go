@@ -27,7 +27,7 @@ type surroundings struct {
 
 // surround returns what is around the rules of a host.
 func surround(h *ir.Host) surroundings {
-	s := surroundings{guards: guards{sessions: h.Sessions}}
+	s := surroundings{guards: hostGuards(h)}
 	for _, f := range []*ir.Filters{h.Around, h.Filters} {
 		if f == nil {
 			continue
@@ -38,6 +38,18 @@ func surround(h *ir.Host) surroundings {
 	}
 	return s
 }
+
+// hostGuards are those of a host before any level has said something.
+func hostGuards(h *ir.Host) guards {
+	g := guards{sessions: h.Sessions}
+	if h.Divided != "" && guardsTable(h.Around) {
+		g.beside = TableAccessFilter(h.Divided)
+	}
+	return g
+}
+
+// guardsTable reports whether filters in front of a table say who may pass.
+func guardsTable(f *ir.Filters) bool { return f != nil && f.Access != nil && !f.Access.IsOpen() }
 
 // changesHeaders reports whether a level around rules changes headers.
 func changesHeaders(f *ir.Filters) bool {
@@ -52,7 +64,7 @@ func setHostFilters(vh *routev3.VirtualHost, h *ir.Host) (err error) {
 	if err := besideRules(h.Filters); err != nil {
 		return err
 	}
-	if vh.TypedPerFilterConfig, err = routeFilters(h.Filters, guards{sessions: h.Sessions}.within(h.Around), h.Domain); err != nil {
+	if vh.TypedPerFilterConfig, err = routeFilters(h.Filters, hostGuards(h).within(h.Around), h.Domain); err != nil {
 		return err
 	}
 	if err = setHostSessions(vh, h); err != nil {

@@ -107,10 +107,13 @@ func noLimits(name string) *localratelimitv3.LocalRateLimit {
 }
 
 // EmptyExtension answers a subscription to the configuration of a filter that has none: of one
-// that has no limits, or no route.
+// that has no limits, of one in front of a table, or of one that has no route.
 func EmptyExtension(name string) *Resource {
 	if IsRateLimitFilter(name) {
 		return emptyLimits(name)
+	}
+	if _, is := AccessTable(name); is {
+		return noAccess(name)
 	}
 	return closing(name)
 }
@@ -290,9 +293,9 @@ func formatted(key, command, of string, longest int) *routev3.RateLimit_Action {
 	return a
 }
 
-// countHere enables a filter without a configuration of its own for the level, which would have
-// counts of its own. A level must name one, and of the router Envoy knows that there is none.
-var countHere = constant(&routev3.FilterConfig{IsOptional: true, Config: constant(&routerv3.Router{})})
+// here enables a filter for a level with the configuration that comes by discovery, without one of the
+// level's own. A level must name one, and of the router Envoy knows that there is none.
+var here = constant(&routev3.FilterConfig{IsOptional: true, Config: constant(&routerv3.Router{})})
 
 // neededSlots are the filters that limits need.
 func neededSlots(l *ir.RateLimits) (out [RateLimitSlots]bool) {
@@ -309,11 +312,11 @@ func neededSlots(l *ir.RateLimits) (out [RateLimitSlots]bool) {
 // enableLimits enables the filters that the limits of a level need, and disables those that only
 // the level around it needs.
 func enableLimits(filters *map[string]*anypb.Any, l, outer *ir.RateLimits, domain string) error {
-	set := func(name string, here bool, config *anypb.Any, around bool) {
-		if !here && !around {
+	set := func(name string, needed bool, config *anypb.Any, around bool) {
+		if !needed && !around {
 			return
 		}
-		if !here {
+		if !needed {
 			config = disabled
 		}
 		if *filters == nil {
@@ -326,9 +329,9 @@ func enableLimits(filters *map[string]*anypb.Any, l, outer *ir.RateLimits, domai
 		return err
 	}
 	set(limitsWhen, conditions != nil, conditions, len(whens(outer)) > 0)
-	here, around := neededSlots(l), neededSlots(outer)
+	needed, around := neededSlots(l), neededSlots(outer)
 	for slot := range RateLimitSlots {
-		set(RateLimitFilter(slot), here[slot], countHere, around[slot])
+		set(RateLimitFilter(slot), needed[slot], here, around[slot])
 	}
 	return setSharedLimits(set, l, outer, domain)
 }

@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"net/http"
@@ -25,13 +26,37 @@ type Around struct {
 	err     error // they can't be given to Envoy
 }
 
-// AroundTables prepares the filters of a listener, nil for none, for its route tables.
+// Equal reports whether tables are the same with the one as with the other.
+func (a *Around) Equal(o *Around) bool {
+	if a == o {
+		return true
+	}
+	return a.err == nil && o.err == nil && a.headers == o.headers && bytes.Equal(a.fields, o.fields) && slices.Equal(a.guard, o.guard)
+}
+
+// AroundTables prepares the filters of a listener, nil for none, for a route table.
 func AroundTables(f *ir.Filters) *Around {
+	return aroundTables(f, func(*routev3.RouteConfiguration) {})
+}
+
+// AroundShards prepares the filters of a listener, nil for none, for the shards of a route table.
+// Who may pass stands beside them, see TableAccess.
+func AroundShards(table string, f *ir.Filters) *Around {
+	if !guardsTable(f) {
+		return AroundTables(f)
+	}
+	others := *f
+	others.Access = nil
+	return aroundTables(&others, func(m *routev3.RouteConfiguration) { setShardAccess(m, table) })
+}
+
+func aroundTables(f *ir.Filters, more func(*routev3.RouteConfiguration)) *Around {
 	m := &routev3.RouteConfiguration{}
 	a := &Around{headers: changesHeaders(f)}
 	if a.err = setTableFilters(m, f); a.err != nil {
 		return a
 	}
+	more(m)
 	a.guard = guardOf(m.TypedPerFilterConfig)
 	a.fields, a.err = marshal(m)
 	return a

@@ -19,6 +19,8 @@ type Host struct {
 	// Around are the filters of the listener in front, which are its to tell: the host
 	// has to know what it overrules.
 	Around *Filters `json:"-"`
+	// Divided is the table of the host if that is divided, or may still be so to a proxy; empty otherwise.
+	Divided string `json:"-"`
 	// Sessions says that browsers may send cookies of a Login's sessions to the host, though not all
 	// of its rules are guarded by that one. No backend gets such cookies.
 	Sessions bool `json:"sessions,omitempty"`

@@ -106,6 +106,9 @@ func (p *Pipeline) unacknowledged(c *flow.Ctx, key object.Key, gateway object.Na
 		if k.Kind == status.RefLimits && key.Kind == kind.RateLimitPolicy && p.limitedBy(c, gateway, k.Name, key.Name) {
 			return new(condition.PolicyRefused(reader.Words(r.Message), r.KeepsOld))
 		}
+		if access, _ := flow.Get(c, p.TableAccess, ResourceKey{gateway, k.Name}); k.Kind == status.RefAccess && slices.Contains(access.policies, key) {
+			return new(condition.PolicyRefused(reader.Words(r.Message), r.KeepsOld))
+		}
 		if k.Kind != status.RefHost {
 			continue
 		}

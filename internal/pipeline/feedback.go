@@ -35,7 +35,7 @@ func (p *Pipeline) concerned(c *flow.Ctx, k refusal) map[object.Key]bool {
 		if f, ok := flow.Get(c, p.Forwarders, ResourceKey{k.Gateway, k.Name}); ok {
 			out[f.route] = true
 		}
-	case status.RefListener, status.RefSecret, status.RefLimits, inexpressibleHost: // told elsewhere
+	case status.RefListener, status.RefSecret, status.RefAccess, status.RefLimits, inexpressibleHost: // told elsewhere
 	}
 	return out
 }
@@ -114,10 +114,7 @@ func (p *Pipeline) TakeFeedback(tx *flow.Tx, gateway object.Name, said xds.State
 		case envoy.Routes:
 			k.Ref, k.Within = status.Ref{Kind: status.RefHost, Name: r.Part}, r.Ref.Name
 		case envoy.Extensions:
-			k.Ref = status.Ref{Kind: status.RefLimits, Name: r.Ref.Name}
-			if !envoy.IsRateLimitFilter(r.Ref.Name) {
-				k.Ref.Kind = status.RefForward
-			}
+			k.Ref = status.Ref{Kind: extensionKind(r.Ref.Name), Name: r.Ref.Name}
 		default:
 			k.Ref = status.Ref{Kind: status.RefBackend, Name: r.Ref.Name}
 		}
@@ -134,6 +131,17 @@ func (p *Pipeline) TakeFeedback(tx *flow.Tx, gateway object.Name, said xds.State
 		}
 	}
 	p.refusals[gateway] = now
+}
+
+// extensionKind is what a filter has whose configuration comes by itself.
+func extensionKind(filter string) status.RefKind {
+	if _, is := envoy.AccessTable(filter); is {
+		return status.RefAccess
+	}
+	if envoy.IsRateLimitFilter(filter) {
+		return status.RefLimits
+	}
+	return status.RefForward
 }
 
 // DropFeedback forgets what the proxies of a Gateway have said.

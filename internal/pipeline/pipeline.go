@@ -57,10 +57,11 @@ type Pipeline struct {
 	now             time.Time // as in clock
 
 	// Configuration.
-	rules       *flow.Derived[object.Key, *routeRules]
-	portFilters flow.Table[PortKey, *ir.Filters]
-	marks       map[object.Kind]flow.Table[object.Key, uint64] // of policies, by their kinds
-	carried     flow.Table[object.Name, *[]uint64]
+	rules        *flow.Derived[object.Key, *routeRules]
+	portFilters  flow.Table[PortKey, *ir.Filters]
+	portPolicies flow.Table[PortKey, []object.Key]
+	marks        map[object.Kind]flow.Table[object.Key, uint64] // of policies, by their kinds
+	carried      flow.Table[object.Name, *[]uint64]
 	// How requests are counted, and RateLimits, which say how many are let through, by the
 	// filters that count.
 	listenerLimits, setListenerLimits flow.Table[topology.ListenerKey, *ir.RateLimits]
@@ -107,6 +108,7 @@ type Pipeline struct {
 	Listeners           *flow.Derived[ListenerAddress, *envoy.Resource]
 	Scopes              *flow.Derived[ResourceKey, *envoy.Resource]
 	RouteConfigurations *flow.Derived[ResourceKey, *envoy.Resource]
+	TableAccess         *flow.Derived[ResourceKey, TableAccess]
 	LimitFilters        *flow.Derived[ResourceKey, *envoy.Resource]
 	Forwarders          *flow.Derived[ResourceKey, Forwarder]
 	Members             *flow.Derived[BackendKey, Member]
@@ -206,6 +208,7 @@ func New(opts Options) *Pipeline {
 	flow.Watch(p.Sharded)
 	flow.Watch(p.Scopes)
 	flow.Watch(p.RouteConfigurations)
+	flow.Watch(p.TableAccess)
 	flow.Watch(p.LimitFilters)
 	flow.Watch(p.Forwarders)
 	flow.Watch(p.Members)

@@ -60,6 +60,7 @@ func (p *Pipeline) declarePorts() {
 
 	p.declareSockets(byPort)
 	p.declarePortFilters(byPort)
+	p.declarePortPolicies(byPort)
 	forwarding := p.indexForwards()
 	p.Ports = flow.Group("ports", byPort,
 		func(c *flow.Ctx, k PortKey, members flow.Members[topology.ListenerKey, *topology.Listener]) (*Port, bool) {

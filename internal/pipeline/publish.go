@@ -46,6 +46,9 @@ func (p *Pipeline) Updates(c *flow.Commit) []xds.Update {
 	for _, ch := range flow.Changes(c, p.Secrets) {
 		change(ch.Key.Gateway, ch.Old, ch.New)
 	}
+	for _, ch := range flow.Changes(c, p.TableAccess) {
+		change(ch.Key.Gateway, ch.Old.Resource, ch.New.Resource)
+	}
 	for _, ch := range flow.Changes(c, p.LimitFilters) {
 		change(ch.Key.Gateway, ch.Old, ch.New)
 	}

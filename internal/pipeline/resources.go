@@ -43,8 +43,9 @@ func (k ListenerAddress) compare(o ListenerAddress) int {
 
 // declareResources declares what proxies are sent.
 func (p *Pipeline) declareResources() {
-	marshal := func(_ *flow.Ctx, k ir.HostKey, h *ir.Host, emit func(ir.HostKey, hostPart)) {
-		part, errs := envoy.HostPart(h)
+	p.declareSharded()
+	marshal := func(c *flow.Ctx, k ir.HostKey, h *ir.Host, emit func(ir.HostKey, hostPart)) {
+		part, errs := envoy.HostPart(p.dividedHost(c, k, h))
 		if part == nil {
 			return
 		}
@@ -71,13 +72,20 @@ func (p *Pipeline) declareResources() {
 		})
 	byPiece := flow.NewIndex(bundles,
 		func(k bundleKey, _ *envoy.Bundle, yield func(piece)) { k.pieces(yield) }, bundleKey.compare)
-	p.declareSharded()
 	p.declareConfigurations()
 	// Once for all shards of a table.
-	around := flow.Map("filters-around-tables", p.RouteTables,
-		func(_ *flow.Ctx, k ir.TableKey, at TableFront, emit func(ir.TableKey, *envoy.Around)) {
-			emit(k, envoy.AroundTables(at.filters))
-		})
+	whole := flow.Map("filters-around-tables", p.RouteTables,
+		func(c *flow.Ctx, k ir.TableKey, at TableFront, emit func(ir.TableKey, *envoy.Around)) {
+			if sharded, both := p.forms(c, k); !sharded || both {
+				emit(k, envoy.AroundTables(at.filters))
+			}
+		}, flow.Equal((*envoy.Around).Equal))
+	divided := flow.Map("filters-around-shards", p.RouteTables,
+		func(c *flow.Ctx, k ir.TableKey, at TableFront, emit func(ir.TableKey, *envoy.Around)) {
+			if sharded, both := p.forms(c, k); sharded || both {
+				emit(k, envoy.AroundShards(k.Table(), at.filters))
+			}
+		}, flow.Equal((*envoy.Around).Equal))
 	p.RouteConfigurations = carry(p, "route-configurations", flow.Map("plain-route-configurations", p.configurations,
 		func(c *flow.Ctx, k ResourceKey, v configuration, emit func(ResourceKey, *envoy.Resource)) {
 			var all []*envoy.Bundle
@@ -88,7 +96,9 @@ func (p *Pipeline) declareResources() {
 					all = append(all, b)
 				}
 			}
+			around := whole
 			if v.shard >= 0 {
+				around = divided
 				add(piece{v.table, everyShard})
 			}
 			add(v.piece)
@@ -98,6 +108,7 @@ func (p *Pipeline) declareResources() {
 			emit(k, r.Sparing(v.spare))
 		}))
 
+	p.declareTableAccess()
 	p.declareLimitFilters()
 	p.declareForwarders()
 

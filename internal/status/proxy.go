@@ -34,6 +34,7 @@ const (
 	RefSecret   RefKind = "secret"   // as ir.SecretKey prints it
 	RefHost     RefKind = "host"     // the domain
 	RefBackend  RefKind = "backend"  // as ir.BackendKey prints it
+	RefAccess   RefKind = "access"   // the filter that decides it for a divided table
 	RefLimits   RefKind = "limits"   // the filter that has them
 	RefForward  RefKind = "forward"  // the filter that does it
 )

@@ -213,6 +213,9 @@ func printedXDS(p *pipeline.Pipeline, f Focus) ([]gatewayXDS, error) {
 			add(k.Gateway, r)
 			tables[k.Name] = p.TableOf(c, k).Table()
 		}
+		for k, a := range flow.All(c, p.TableAccess) {
+			add(k.Gateway, a.Resource)
+		}
 		for k, r := range flow.All(c, p.LimitFilters) {
 			add(k.Gateway, r)
 		}

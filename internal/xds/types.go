@@ -122,6 +122,7 @@ func resourceTypes() []resourceType {
 			refers:       true,
 			removalOrder: 6,
 			empty:        envoy.EmptyExtension,
+			closed:       envoy.EmptyExtension, // of extensions, who may pass by a table alone has a guard
 		},
 		envoy.Listeners: {
 			name: envoy.Listeners.String(), url: envoy.Listeners.URL(),
