@@ -271,8 +271,8 @@ func (g *gateway) acknowledged(r *envoy.Resource, at uint64, now time.Time) {
 	if e == nil || at < e.since || at < e.goodAt {
 		return // of a predecessor under this name, or a slower proxy's answer
 	}
-	if q := e.quarantine; q != nil && q.closed.EqualBytes(r) {
-		return
+	if q := e.quarantine; q != nil && q.closed != nil && (q.closed.EqualBytes(r) || len(e.want.Guard()) > 0 && e.want.EqualBytes(r)) {
+		return // what one proxy refuses is not good for that another takes it: nobody passes by either
 	}
 	e.good, e.goodAt = r, at
 	if e.quarantine != nil {

@@ -151,3 +151,72 @@ func TestRefusedAuthorities(t *testing.T) {
 	late.expect("secret +a=1")
 	h.state("a is healed", rejects("secret/pair old"))
 }
+
+// Who may pass by a divided table is not what it was before, if that is refused, but nobody.
+func TestRefusedTableAccess(t *testing.T) {
+	access := func(body, guard string) *envoy.Resource {
+		return resource(envoy.Extensions, "gatehouse.access/t", body).Guarded(guardBy(guard))
+	}
+	h := start(t)
+	h.apply(access("1", "1"), resource(envoy.Extensions, "tcp", "1"))
+	p := h.connect()
+	p.subscribe(envoy.Extensions, "gatehouse.access/t", "tcp")
+	p.expect("extension +gatehouse.access/t=1", "extension +tcp=1")
+	h.apply(access("bad", "2"), resource(envoy.Extensions, "tcp", "bad"))
+	p.expect("extension +gatehouse.access/t=bad ! no", "extension +tcp=bad ! no", "extension +gatehouse.access/t=empty")
+	p.quiet()
+	h.state("both refused", rejects("extension/gatehouse.access/t", "extension/tcp old"))
+	h.apply(access("2", "3"))
+	p.expect("extension +gatehouse.access/t=2")
+	h.state("healed", rejects("extension/tcp old"))
+}
+
+// A proxy that refuses what guards goes on with nothing that this process doesn't know.
+func TestRefusedGuardAfterARestart(t *testing.T) {
+	h := start(t)
+	h.apply(secret("a", "bad").Guarded(guardBy("2")), secret("pair", "bad"))
+	p := h.connect()
+	p.resume(envoy.Secrets, secret("a", "1"), secret("pair", "1"))
+	p.expect("secret +a=bad ! no", "secret +pair=bad ! no", "secret +a=nobody's")
+	p.quiet()
+	h.state("both refused", rejects("secret/a", "secret/pair"))
+}
+
+// What one proxy refuses is not in force for that another one takes it, whichever answers first:
+// the one that refuses would go on with the version before.
+func TestRefusedGuardThatAnotherTakes(t *testing.T) {
+	for _, first := range []string{"refused", "taken"} {
+		t.Run(first+" first", func(t *testing.T) {
+			h := start(t)
+			h.apply(secret("a", "1").Guarded(guardBy("1")))
+			p, q := h.connect(), h.connect()
+			for _, c := range []*client{p, q} {
+				c.subscribe(envoy.Secrets, "a")
+				c.expect("secret +a=1")
+			}
+			h.apply(secret("a", "2").Guarded(guardBy("2")))
+			if first == "taken" {
+				q.expect("secret +a=2")
+				q.quiet()
+				p.expect("secret +a=2 ! no", "secret +a=nobody's")
+				q.expect("secret +a=nobody's")
+			} else {
+				q.expect("secret +a=2 ?")
+				p.expect("secret +a=2 ! no", "secret +a=nobody's")
+				q.answer()
+				q.expect("secret +a=nobody's")
+			}
+			p.quiet()
+			q.quiet()
+			h.state("refused", rejects("secret/a"))
+			late := h.connect()
+			late.subscribe(envoy.Secrets, "a")
+			late.expect("secret +a=nobody's")
+			h.apply(secret("a", "3").Guarded(guardBy("3")))
+			for _, c := range []*client{p, q, late} {
+				c.expect("secret +a=3")
+			}
+			h.state("healed", rejects())
+		})
+	}
+}

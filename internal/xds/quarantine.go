@@ -33,15 +33,19 @@ func (e *entry) serve() *envoy.Resource {
 }
 
 // closed reports whether the last good version may not stand in for a refused resource, since it
-// lets clients pass that the wanted one is there to stop: a listener is taken away then, and
-// authorities are replaced by some that have signed for nobody. A table closes its hosts, see
-// bisection.
+// lets clients pass that the wanted one is there to stop: a listener is taken away then,
+// authorities are replaced by some that have signed for nobody, and who may pass by a divided table by
+// nobody. The same goes for these two if no good version is known: the proxy may have one of before this
+// process, or another proxy has taken what this one refuses. A table closes its hosts, see bisection.
 func (e *entry) closed() bool {
 	q := e.quarantine
 	if q == nil || q.bisect != nil || q.bind != nil && q.bind.trying {
 		return false
 	}
-	return e.good != nil && !e.want.Guard().KeptBy(e.good.Guard(), nil)
+	if e.good == nil {
+		return q.closed != nil && len(e.want.Guard()) > 0
+	}
+	return !e.want.Guard().KeptBy(e.good.Guard(), nil)
 }
 
 // refuse puts a resource in quarantine. The refusal of a version that is not served now has
