@@ -93,9 +93,7 @@ func entrance(a *ir.Access) (message, error) {
 	cookies := sessionCookies(l)
 	lax := &oauth2v3.CookieConfig{SameSite: oauth2v3.CookieConfig_LAX}
 	config := &oauth2v3.OAuth2Config{
-		TokenEndpoint: &corev3.HttpUri{
-			Uri: l.Token, HttpUpstreamType: &corev3.HttpUri_Cluster{Cluster: ClusterName(l.Backend)}, Timeout: durationpb.New(tokenTimeout),
-		},
+		TokenEndpoint:         tokenEndpoint(l, l.Token),
 		AuthorizationEndpoint: l.Authorization,
 		EndSessionEndpoint:    l.EndSession,
 		Credentials: &oauth2v3.OAuth2Credentials{
@@ -128,6 +126,13 @@ func entrance(a *ir.Access) (message, error) {
 		config.AuthType = oauth2v3.OAuth2Config_URL_ENCODED_BODY
 	}
 	return &oauth2v3.OAuth2{Config: config}, nil
+}
+
+// tokenEndpoint is a URL of the issuer that the proxy asks.
+func tokenEndpoint(l *ir.Login, url string) *corev3.HttpUri {
+	return &corev3.HttpUri{
+		Uri: url, HttpUpstreamType: &corev3.HttpUri_Cluster{Cluster: ClusterName(l.Backend)}, Timeout: durationpb.New(tokenTimeout),
+	}
 }
 
 // formEncoded is a client's name or secret as an issuer reads it, from a URL, from a form, and from the

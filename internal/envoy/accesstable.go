@@ -9,6 +9,7 @@ import (
 	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	filterchainv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/filter_chain/v3"
+	oauth2v3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/oauth2/v3"
 	setmetadatav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/set_metadata/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
@@ -100,10 +101,36 @@ var checkArrived = constant(&filterchainv3.FilterChainConfigPerRoute{FilterChain
 }})
 
 // setShardAccess has a shard ask who may pass by the table.
-func setShardAccess(m *routev3.RouteConfiguration, table string) {
+func setShardAccess(m *routev3.RouteConfiguration, table string, a *ir.Access) error {
 	if m.TypedPerFilterConfig == nil {
 		m.TypedPerFilterConfig = map[string]*anypb.Any{}
 	}
 	m.TypedPerFilterConfig[TableAccessFilter(table)] = here
 	m.TypedPerFilterConfig[accessSlot] = checkArrived
+	if a.Login == nil || a.Login.Backend.IsZero() {
+		return nil
+	}
+	secrets, err := pack(loginSecrets(a.Login))
+	m.TypedPerFilterConfig[loginSecretsOf] = secrets
+	return err
+}
+
+// loginSecretsOf is the name of no filter: Envoy reads what is for it, and that is all.
+const loginSecretsOf = accessSlot + ".secrets"
+
+// loginSecrets has Envoy ask for the secrets of a Login. It does so for what comes with a route
+// configuration, and not for a filter that comes by itself to a listener which is there already.
+func loginSecrets(l *ir.Login) *oauth2v3.OAuth2PerRoute {
+	return &oauth2v3.OAuth2PerRoute{Config: &oauth2v3.OAuth2Config{
+		TokenEndpoint:         tokenEndpoint(l, "https://issuer.invalid/"),
+		AuthorizationEndpoint: "https://issuer.invalid/",
+		Credentials: &oauth2v3.OAuth2Credentials{
+			ClientId:       "nobody",
+			TokenSecret:    generic(l.Rule.ClientSecret()),
+			TokenFormation: &oauth2v3.OAuth2Credentials_HmacSecret{HmacSecret: generic(l.Rule.SessionKey())},
+		},
+		RedirectUri:         "https://issuer.invalid/",
+		RedirectPathMatcher: exactPath("/"),
+		SignoutPath:         exactPath("/"),
+	}}
 }

@@ -36,7 +36,7 @@ func (a *Around) Equal(o *Around) bool {
 
 // AroundTables prepares the filters of a listener, nil for none, for a route table.
 func AroundTables(f *ir.Filters) *Around {
-	return aroundTables(f, func(*routev3.RouteConfiguration) {})
+	return aroundTables(f, func(*routev3.RouteConfiguration) error { return nil })
 }
 
 // AroundShards prepares the filters of a listener, nil for none, for the shards of a route table.
@@ -47,16 +47,18 @@ func AroundShards(table string, f *ir.Filters) *Around {
 	}
 	others := *f
 	others.Access = nil
-	return aroundTables(&others, func(m *routev3.RouteConfiguration) { setShardAccess(m, table) })
+	return aroundTables(&others, func(m *routev3.RouteConfiguration) error { return setShardAccess(m, table, f.Access) })
 }
 
-func aroundTables(f *ir.Filters, more func(*routev3.RouteConfiguration)) *Around {
+func aroundTables(f *ir.Filters, more func(*routev3.RouteConfiguration) error) *Around {
 	m := &routev3.RouteConfiguration{}
 	a := &Around{headers: changesHeaders(f)}
 	if a.err = setTableFilters(m, f); a.err != nil {
 		return a
 	}
-	more(m)
+	if a.err = more(m); a.err != nil {
+		return a
+	}
 	a.guard = guardOf(m.TypedPerFilterConfig)
 	a.fields, a.err = marshal(m)
 	return a

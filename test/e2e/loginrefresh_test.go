@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -43,9 +44,7 @@ func startFrugalProvider(t *testing.T, user string) *frugalProvider {
 		})
 	})
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, map[string]any{"keys": []any{map[string]string{
-			"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "k", "n": unpadded(key.N.Bytes()), "e": unpadded(big.NewInt(int64(key.E)).Bytes()),
-		}}})
+		answer(w, json.RawMessage(p.keySet()))
 	})
 	mux.HandleFunc("/authorize", func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
@@ -61,6 +60,12 @@ func startFrugalProvider(t *testing.T, user string) *frugalProvider {
 	p.Server = httptest.NewServer(mux)
 	t.Cleanup(p.Close)
 	return p
+}
+
+// keySet is the key that signs its tokens, as JSON.
+func (p *frugalProvider) keySet() string {
+	return fmt.Sprintf(`{"keys": [{"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "k", "n": "%s", "e": "%s"}]}`,
+		unpadded(p.key.N.Bytes()), unpadded(big.NewInt(int64(p.key.E)).Bytes()))
 }
 
 func unpadded(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
