@@ -102,6 +102,22 @@ func manyAddresses() string {
 // credentials is to be stopped, so not one may pass on the way.
 func TestAuthPolicyThroughEdits(t *testing.T) {
 	t.Parallel()
+	t.Run("whole table", func(t *testing.T) {
+		t.Parallel()
+		throughEdits(t, nil)
+	})
+	t.Run("table that is divided and made whole", func(t *testing.T) {
+		t.Parallel()
+		throughEdits(t, map[string][]string{
+			"many.yaml":   {inShards(t, nil)["many.yaml"]},
+			"shards.yaml": {shardAbove(dividedRoutes / 2), shardAbove(dividedRoutes / 4), shardAbove(1024)},
+		})
+	})
+}
+
+// throughEdits makes the edits on a site with more files, each of which has some versions.
+func throughEdits(t *testing.T, more map[string][]string) {
+	t.Helper()
 	valid := map[string][]string{
 		"policy.yaml": {
 			authPolicy("robots", onGateway, needsKeys),
@@ -143,8 +159,18 @@ func TestAuthPolicyThroughEdits(t *testing.T) {
 		},
 		"aside.yaml": {siteRoute("aside", "aside.example", "v1"), authPolicy("aside", "kind: HTTPRoute, name: nonesuch", needsKeys), ""},
 	}
+	maps.Copy(valid, more)
+	if more != nil {
+		for i, text := range valid["gateway.yaml"] {
+			valid["gateway.yaml"][i] = withShards(text)
+		}
+	}
 	files := slices.Sorted(maps.Keys(valid))
-	s := newSite(t, map[string]string{"policy.yaml": valid["policy.yaml"][0], "keys.yaml": valid["keys.yaml"][0]})
+	first := map[string]string{"policy.yaml": valid["policy.yaml"][0], "keys.yaml": valid["keys.yaml"][0], "gateway.yaml": valid["gateway.yaml"][0]}
+	for file, versions := range more {
+		first[file] = versions[0]
+	}
+	s := newSite(t, first)
 	s.answers(t, "http://home.example/", http.StatusUnauthorized)
 	l := startLoad(t, s.listener(), 2, func() string { return "home.example" })
 	r := rand.New(rand.NewPCG(*authSeed, 0)) //nolint:gosec // no secret
