@@ -14,7 +14,8 @@
 //     does not exist. Nothing is answered before a Gateway's first Update.
 //   - A resource that a proxy refuses is in quarantine until it changes: its last good
 //     version stays in force, unless that lets pass what the new one is there to stop
-//     (envoy.Guard), and everything else of the same change goes into force.
+//     (envoy.Guard) or, where something closes, no good version is known, and everything else
+//     of the same change goes into force.
 //     What Envoy refuses without a name goes alone, endpoints until a proxy of the
 //     Gateway has taken them.
 //   - Which Gateway a proxy belongs to follows from the listener that it dialed or from
