@@ -57,13 +57,28 @@ func externalRule(protocol, service, more string) string {
 // route, for some requests; with one that is gone, and with one that never was.
 func TestAuthPolicyExternal(t *testing.T) {
 	t.Parallel()
+	t.Run("whole table", func(t *testing.T) {
+		t.Parallel()
+		asksServices(t, startSite)
+	})
+	t.Run("divided table", func(t *testing.T) {
+		t.Parallel()
+		asksServices(t, func(t *testing.T, manifests map[string]string, _ ...string) *site {
+			t.Helper()
+			return startDivided(t, manifests)
+		})
+	})
+}
+
+func asksServices(t *testing.T, start func(t *testing.T, manifests map[string]string, args ...string) *site) {
+	t.Helper()
 	service := &authHTTPService{}
 	service.start(t)
 	grpc, err := authBackend.manifest(siteNamespace, "grpc", "by-grpc", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := startSite(t, map[string]string{
+	s := start(t, map[string]string{
 		"auth.yaml":  httpBackend.leading(siteNamespace, "auth", service.port) + grpc,
 		"other.yaml": siteRoute("other", "other.example", "v2"),
 	})
