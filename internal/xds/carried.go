@@ -184,10 +184,11 @@ func (g *gateway) remember(ref Ref, e *entry) {
 // noteCarried takes in that a proxy has a resource in force. What it has of a table in
 // quarantine is known from that, see carriedBy.
 func (g *gateway) noteCarried(r *record, res *envoy.Resource) {
-	if e := g.entries[res.Type][res.Name]; e != nil && e.quarantine != nil {
+	e := g.entries[res.Type][res.Name]
+	if e != nil && e.quarantine != nil {
 		return
 	}
-	if r.acked == "" && res.Carries() != nil || !envoy.AlikeMarks(r.carries, res.Carries()) {
+	if r.acked == "" && (res.Carries() != nil || e != nil && e.want.Carries() != nil) || !envoy.AlikeMarks(r.carries, res.Carries()) {
 		r.carries = res.Carries()
 		g.server.reports.add(g)
 	}

@@ -61,6 +61,31 @@ func TestCarriedByNobodyYet(t *testing.T) {
 	h.state("a proxy with the table", carried(&Carried{Proxies: 1, Marks: []uint64{1}}))
 }
 
+// Who may pass by a divided table is in force when the proxy has what stands beside its shards, and
+// what stands there for a proxy that refuses it brings nothing.
+func TestCarriedBesideShards(t *testing.T) {
+	const name = "gatehouse.access/t"
+	access := func(body, guard string, marks ...uint64) *envoy.Resource {
+		return carrying(resource(envoy.Extensions, name, body).Guarded(guardBy(guard)), marks...)
+	}
+	h := start(t)
+	h.apply(append(small(), carrying(table("t", "x:1", "y:1"), 9))...)
+	p := h.connectAll()
+	p.subscribe(envoy.Extensions, name)
+	p.expect("extension +" + name + "=empty")
+	h.state("a proxy with the table", carried(&Carried{Proxies: 1, Marks: []uint64{9}}))
+	h.apply(carrying(table("t", "x:1", "y:1"), 1, 9), access("1", "1", 1))
+	p.expect("extension +" + name + "=1 ?")
+	h.state("a policy on its way", carried(&Carried{Proxies: 1, Marks: []uint64{1, 9}, Lacking: map[uint64]int{1: 1}}))
+	p.answer()
+	h.state("a policy in force", carried(&Carried{Proxies: 1, Marks: []uint64{1, 9}}))
+	h.apply(carrying(table("t", "x:1", "y:1"), 2, 9), access("bad", "2", 2))
+	p.expect("extension +"+name+"=bad ! no", "extension +"+name+"=empty")
+	h.state("a policy that is refused", func(s State) bool {
+		return len(s.Rejected) == 1 && s.Carried.equal(&Carried{Proxies: 1, Marks: []uint64{2, 9}, Lacking: map[uint64]int{2: 1}})
+	})
+}
+
 // Edits that bring nothing new are no news, however many there are.
 func TestCarriedIsNoNews(t *testing.T) {
 	h := start(t)
