@@ -102,8 +102,11 @@ func (p *Pipeline) declareResources() {
 				add(piece{v.table, everyShard})
 			}
 			add(v.piece)
+			filters, ok := flow.Get(c, around, v.table)
+			if !ok {
+				return // there is none without what stands in front of it
+			}
 			// Filters that can't be expressed close the configuration.
-			filters, _ := flow.Get(c, around, v.table)
 			r, _ := envoy.BundledRouteTable(k.Name, filters, all)
 			emit(k, r.Sparing(v.spare))
 		}))
