@@ -103,6 +103,27 @@ var limits = []bar{
 	{shape: requestPrice, metric: "addresses_added_ms", limit: 0.1, routes: pricedRoutes},
 	{shape: requestPrice, metric: "expression_added_ms", limit: 0.1, routes: pricedRoutes},
 	{shape: requestPrice, metric: "local-limit_added_ms", limit: 0.1, routes: pricedRoutes},
+
+	{
+		shape: listenerSetStart, metric: "seconds", limit: 15, routes: listenerSets,
+		part: "07", name: "2,500 ListenerSets with certificates of their own: cold start until every host serves TLS",
+	},
+	{
+		shape: listenerSetAdd, metric: "process_cpu_ms", limit: 2, routes: listenerSets,
+		part: "07", name: "one more of 2,500 ListenerSets: control-plane CPU",
+	},
+	{
+		shape: listenerSetAdd, metric: "sent_bytes", limit: 10_000, routes: listenerSets,
+		part: "07", name: "one more of 2,500 ListenerSets: bytes to Envoy",
+	},
+	{
+		shape: listenerSetAdd, metric: "envoy_cpu_ms", limit: 10, routes: listenerSets,
+		part: "07", name: "one more of 2,500 ListenerSets: Envoy CPU",
+	},
+	{
+		shape: listenerSetAdd, metric: "dropped_connections", routes: listenerSets,
+		part: "07", name: "one more of 2,500 ListenerSets: connections of other hosts dropped",
+	},
 }
 
 // reading is a figure that a bar is for.

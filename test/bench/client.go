@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +19,8 @@ const requestTimeout = 5 * time.Second
 // would spend a multiple of the CPU, of which Envoy needs its share here.
 type client struct {
 	address string
-	header  string // a line to send beside the host with get; may be empty
+	tls     *tls.Config // nil for plain HTTP
+	header  string      // a line to send beside the host with get; may be empty
 	conn    net.Conn
 	in      *bufio.Reader
 	out     []byte
@@ -63,6 +65,9 @@ func (c *client) try(r request) (answer, error) {
 		conn, err := net.DialTimeout("tcp", c.address, requestTimeout)
 		if err != nil {
 			return answer{}, err
+		}
+		if c.tls != nil {
+			conn = tls.Client(conn, c.tls) // the handshake comes with the request
 		}
 		c.conn, c.in = conn, bufio.NewReader(conn)
 	}

@@ -84,7 +84,9 @@ spec:
 }
 
 // backendManifest returns the Service and its EndpointSlice.
-func (e entry) backendManifest() []byte {
+func (e entry) backendManifest() []byte { return backendManifest(e.name(), e.port) }
+
+func backendManifest(name string, port int) []byte {
 	return fmt.Appendf(nil, `apiVersion: v1
 kind: Service
 metadata:
@@ -110,7 +112,7 @@ ports:
 endpoints:
   - addresses:
       - 127.0.0.1
-`, e.name(), e.port)
+`, name, port)
 }
 
 // document is one object before decoding and validation.

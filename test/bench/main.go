@@ -213,11 +213,22 @@ func measure(ctx context.Context, o options, log *slog.Logger, r *report) error 
 			return err
 		}
 	}
-	if len(o.shapes) > 0 && !slices.Contains(o.shapes, requestPrice) {
-		return nil
+	for _, step := range []struct {
+		shapes []string
+		run    func(context.Context) error
+	}{
+		{[]string{requestPrice}, b.prices},
+		{[]string{listenerSetStart, listenerSetAdd}, b.listenerSets},
+	} {
+		if len(o.shapes) > 0 && !slices.ContainsFunc(step.shapes, func(s string) bool { return slices.Contains(o.shapes, s) }) {
+			continue
+		}
+		log.Info("with the real Envoy", "shapes", step.shapes)
+		if err := step.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", strings.Join(step.shapes, ", "), err)
+		}
 	}
-	log.Info("with the real Envoy", "shape", requestPrice)
-	return b.prices(ctx)
+	return nil
 }
 
 // gatehouse returns the binary to measure, and builds one if none was named.

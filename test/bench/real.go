@@ -210,7 +210,7 @@ func (w *workload) coldStart(ctx context.Context) error {
 		return err
 	}
 	// Before any traffic: what the configuration alone takes.
-	if err := w.memory("envoy_rss_mb"); err != nil {
+	if err := w.memory(coldStart, "envoy_rss_mb"); err != nil {
 		return err
 	}
 	if err := w.sweep(ctx, w.standalone, w.entries); err != nil {
@@ -218,7 +218,7 @@ func (w *workload) coldStart(ctx context.Context) error {
 	}
 	w.add(coldStart, "seconds", time.Since(began).Seconds())
 	if w.connected(w.routes) { // now Envoy also holds a connection for every route
-		if err := w.memory("envoy_rss_connected_mb"); err != nil {
+		if err := w.memory(coldStart, "envoy_rss_connected_mb"); err != nil {
 			return err
 		}
 	}
@@ -248,7 +248,7 @@ func (w *workload) coldStart(ctx context.Context) error {
 }
 
 // memory reports Envoy's resident set.
-func (w *workload) memory(metric string) error {
+func (w *workload) memory(shape, metric string) error {
 	pid, err := w.envoyPID()
 	if err != nil {
 		return err
@@ -257,7 +257,7 @@ func (w *workload) memory(metric string) error {
 	if err != nil {
 		return err
 	}
-	w.add(coldStart, metric, float64(rss)/1e6)
+	w.add(shape, metric, float64(rss)/1e6)
 	return nil
 }
 

@@ -31,12 +31,14 @@ const (
 	envoyKilled        = "envoy-killed"
 	envoyAlone         = "envoy-alone"
 	requestPrice       = "request-price"
+	listenerSetStart   = "listener-sets-start"
+	listenerSetAdd     = "listener-set-add"
 )
 
 var shapes = []string{
 	pipelineBuild, coldStart, routeEdit, fileEdit, routeAdd, endpointChange, routeDelete, controlPlaneKilled, envoyKilled, envoyAlone,
 	addsAndRemovals, toggle, reorder, insert, serviceSwap, unrelated,
-	requestPrice,
+	requestPrice, listenerSetStart, listenerSetAdd,
 }
 
 // result is one figure.
