@@ -33,6 +33,9 @@ type keeper struct {
 	written map[object.Key][]journal.Record
 
 	lacking bool // the journal has no version of some objects
+	// leftover says that the journal may have versions of Secrets that an earlier process
+	// superseded, and was killed before it had erased them.
+	leftover bool
 	// retry is when it may be rewritten again, wait after how long.
 	retry time.Time
 	wait  time.Duration
@@ -64,8 +67,13 @@ func openKeeper(dir string, log *slog.Logger) *keeper {
 		journal: j, log: log, first: fresh,
 		earlier: map[string]map[object.Key]*journal.Record{}, written: map[object.Key][]journal.Record{},
 	}
+	secrets := map[journal.ID]bool{}
 	for i := range records {
 		r := &records[i]
+		if r.Key.Kind == kind.Secret {
+			k.leftover = k.leftover || secrets[r.ID]
+			secrets[r.ID] = !r.Forgotten
+		}
 		if r.Forgotten {
 			delete(k.earlier[r.File], r.Key)
 			continue
@@ -167,7 +175,7 @@ func (s *state) save() {
 	if len(changes) > 0 {
 		k.append(s, changes)
 	}
-	if (k.lacking || k.journal.Wasteful()) && !time.Now().Before(k.retry) {
+	if (k.lacking || k.leftover || k.journal.Wasteful()) && !time.Now().Before(k.retry) {
 		k.rewrite(s)
 	}
 }
@@ -179,6 +187,7 @@ func (s *state) changes(written map[object.Key][]journal.Record) (changes []keep
 		for _, of := range s.toKeep(key) {
 			i := slices.IndexFunc(was, func(r journal.Record) bool { return r.ID == of.ID })
 			if i < 0 || was[i].Sum != of.Sum || !was[i].Born.Equal(of.Born) || was[i].StandIn != of.StandIn || was[i].First != of.First {
+				of.supersedes = i >= 0
 				changes = append(changes, of)
 			}
 			if i >= 0 {
@@ -186,7 +195,7 @@ func (s *state) changes(written map[object.Key][]journal.Record) (changes []keep
 			}
 		}
 		for _, r := range was {
-			changes = append(changes, keeping{Record: journal.Record{ID: r.ID, Forgotten: true}})
+			changes = append(changes, keeping{Record: journal.Record{ID: r.ID, Forgotten: true}, supersedes: true})
 		}
 	}
 	return changes
@@ -198,7 +207,7 @@ func (k *keeper) append(s *state, changes []keeping) {
 	end := k.journal.End()
 	ids := map[journal.ID]bool{}
 	for _, of := range changes {
-		if of.Key.Kind == kind.Secret {
+		if of.Key.Kind == kind.Secret && (of.supersedes || k.leftover) {
 			ids[of.ID] = true
 		}
 	}
@@ -238,7 +247,7 @@ func (k *keeper) rewrite(s *state) {
 	if k.lacking {
 		k.log.Info("all last valid versions are kept again")
 	}
-	k.lacking, k.wait, k.retry = false, 0, time.Time{}
+	k.lacking, k.leftover, k.wait, k.retry = false, false, 0, time.Time{}
 }
 
 // keys are those of all objects, in order.
@@ -280,7 +289,8 @@ func wholes(log *slog.Logger, of iter.Seq[keeping]) iter.Seq[journal.Record] {
 // takes one back.
 type keeping struct {
 	journal.Record
-	def *definition
+	def        *definition
+	supersedes bool // the journal has an earlier record of the same
 }
 
 // toKeep returns what there is to keep of an object: what each file has of it that defines
@@ -297,7 +307,7 @@ func (s *state) toKeep(key object.Key) []keeping {
 		if id.File == "" || def.inForce() == nil {
 			continue
 		}
-		of := keeping{journal.Record{ID: id, Born: born, Sum: def.sum}, def}
+		of := keeping{Record: journal.Record{ID: id, Born: born, Sum: def.sum}, def: def}
 		of.StandIn = def.object == nil && def.refused.kept == nil
 		switch same := slices.IndexFunc(out, func(o keeping) bool { return o.ID == id }); {
 		case same < 0:

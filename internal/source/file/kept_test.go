@@ -3,6 +3,7 @@ package file
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/source/file/journal"
 )
 
 // life is what one process after another knows of directory "in", with a state directory
@@ -365,4 +367,30 @@ func TestKeptSecrets(t *testing.T) {
 	}
 	l.start()
 	kept("removed", "third-word", false)
+}
+
+// What a process was killed before it had erased it, the next one doesn't leave either.
+func TestKeptSecretsAfterKill(t *testing.T) {
+	for _, now := range []string{"replaced", "removed"} {
+		t.Run(now, func(t *testing.T) {
+			l := newLife(t)
+			write(t, "in/secret.yaml", "{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {key: a}}\n")
+			l.start()
+			l.kill()
+			j, records, _, err := journal.Open(l.dir)
+			if err != nil || len(records) != 1 {
+				t.Fatalf("%d records, %v", len(records), err)
+			}
+			old, last := records[0], records[0]
+			old.Object = []byte(`{"data":{"key":"first-word"}}`)
+			last.Forgotten = now == "removed"
+			if err := errors.Join(j.Append(slices.Values([]journal.Record{old, last})), j.Close()); err != nil {
+				t.Fatal(err)
+			}
+			l.start()
+			if text, err := os.ReadFile(filepath.Join(l.dir, "kept")); err != nil || bytes.Contains(text, []byte("first-word")) {
+				t.Errorf("something of it is left: %v", err)
+			}
+		})
+	}
 }

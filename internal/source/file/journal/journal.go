@@ -172,8 +172,13 @@ func (j *Journal) Rewrite(records iter.Seq[Record]) error {
 func (j *Journal) End() int64 { return j.size }
 
 // Erase removes all records of IDs that stand before an end. It takes no room, so that it
-// goes on a full disk. A kill costs nothing but what was to be erased.
+// goes on a full disk. A kill costs nothing but what was to be erased. It reads the whole
+// journal up to there.
 func (j *Journal) Erase(ids map[ID]bool, end int64) error {
+	encoded := make(map[string]bool, len(ids))
+	for id := range ids {
+		encoded[string(id.appendTo(nil))] = true
+	}
 	in := bufio.NewReaderSize(io.NewSectionReader(j.file, 0, end), chunk)
 	var head [frame]byte
 	var body []byte
@@ -194,8 +199,7 @@ func (j *Journal) Erase(ids map[ID]bool, end int64) error {
 			return err
 		}
 		mark := erased(head[:4])
-		p := parser{rest: body[min(1, size):]}
-		if binary.LittleEndian.Uint64(head[4:]) != mark && ids[p.id()] {
+		if binary.LittleEndian.Uint64(head[4:]) != mark && encoded[string(encodedID(body))] {
 			// First the mark, which a kill doesn't divide: from there the rest doesn't matter.
 			clear(body)
 			if _, err := j.file.WriteAt(binary.LittleEndian.AppendUint64(nil, mark), at+4); err != nil {

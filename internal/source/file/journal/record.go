@@ -64,10 +64,7 @@ func (r *Record) appendTo(text []byte) []byte {
 		flags |= first
 	}
 	text = append(text, flags)
-	for _, s := range [...]string{r.File, r.Key.Kind.Group(), r.Key.Kind.Name(), r.Key.Namespace, r.Key.Name.Name} {
-		text = binary.AppendUvarint(text, uint64(len(s)))
-		text = append(text, s...)
-	}
+	text = r.ID.appendTo(text)
 	born := int64(0)
 	if !r.Born.IsZero() {
 		born = r.Born.UnixNano()
@@ -79,6 +76,30 @@ func (r *Record) appendTo(text []byte) []byte {
 	binary.LittleEndian.PutUint32(text[start:], uint32(len(body)))
 	binary.LittleEndian.PutUint64(text[start+4:], xxhash.Sum64(body))
 	return text
+}
+
+// appendTo appends the ID as a record has it.
+func (id *ID) appendTo(text []byte) []byte {
+	for _, s := range [idTexts]string{id.File, id.Key.Kind.Group(), id.Key.Kind.Name(), id.Key.Namespace, id.Key.Name.Name} {
+		text = binary.AppendUvarint(text, uint64(len(s)))
+		text = append(text, s...)
+	}
+	return text
+}
+
+// idTexts is how many texts an ID has.
+const idTexts = 5
+
+// encodedID is the part of a record's body that is its ID.
+func encodedID(body []byte) []byte {
+	if len(body) == 0 {
+		return nil
+	}
+	p := parser{rest: body[1:]}
+	for range idTexts {
+		p.bytes()
+	}
+	return body[1 : len(body)-len(p.rest)]
 }
 
 // next reads the first record of text and returns what follows it; false if there is no
@@ -140,15 +161,17 @@ func advance[T int64 | uint64](p *parser, v T, n int) T {
 	return v
 }
 
-func (p *parser) text() string {
+func (p *parser) text() string { return string(p.bytes()) }
+
+func (p *parser) bytes() []byte {
 	n := p.number()
 	if n > uint64(len(p.rest)) {
 		p.bad, p.rest = true, nil
-		return ""
+		return nil
 	}
-	s := string(p.rest[:n])
+	b := p.rest[:n]
 	p.rest = p.rest[n:]
-	return s
+	return b
 }
 
 // parse reads the records of a journal, and says how long that part of it is which could
