@@ -164,7 +164,7 @@ type Graph struct {
 	setsOverQuota   flow.Table[object.Name, metav1.Condition]
 	sets            flow.Table[object.Name, *set]
 	ourSets         flow.Table[object.Name, struct{}]
-	byDistinctKey   *flow.Index[distinctKey, ListenerKey, orderedListener]
+	byDistinctKey   *flow.Index[distinctKey, precedence, orderedListener]
 	portOwners      flow.Table[gatewayPort, portOwner]
 	setPorts        flow.Table[gatewayPort, struct{}]
 	overlaps        flow.Table[overlapKey, struct{}]

@@ -2,7 +2,6 @@ package topology
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 
@@ -14,15 +13,33 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// orderedListener is a listener of a Gateway that allows ListenerSets, with what decides
-// its precedence among all listeners of that Gateway.
+// precedence names a listener of a Gateway that allows ListenerSets, and orders all listeners
+// of that Gateway.
+type precedence struct {
+	key     ListenerKey
+	created int64 // its set's, by age; 0 for the Gateway's own
+	index   int   // in what defines it
+}
+
+// compare orders listeners of a Gateway: its own first, then those of ListenerSets by age,
+// then by name (ListenerSetSpec.Listeners).
+func (p precedence) compare(o precedence) int {
+	if p == o {
+		return 0
+	}
+	a, b := p.key.Set(), o.key.Set()
+	return cmp.Or(
+		last(!a.IsZero())-last(!b.IsZero()), cmp.Compare(p.created, o.created), a.Compare(b),
+		cmp.Compare(p.index, o.index), p.key.Compare(o.key),
+	)
+}
+
+// orderedListener is what a listener of a Gateway that allows ListenerSets asks for.
 type orderedListener struct {
 	gatewayPort
 	bind     uint16
 	family   family
 	hostname string
-	created  int64 // its set's, by age; 0 for the Gateway's own
-	index    int   // in its set
 	valid    bool
 	quic     bool // has HTTP/3 unless the UDP port is another's
 	http3    bool // asks for HTTP/3 by its own option
@@ -52,6 +69,16 @@ func (p setPort) compare(o setPort) int {
 	return cmp.Or(p.hostPort.compare(o.hostPort), last(p.optional)-last(o.optional))
 }
 
+// gatewaySetPort is one of a Gateway.
+type gatewaySetPort struct {
+	gateway object.Name
+	setPort
+}
+
+func (p gatewaySetPort) compare(o gatewaySetPort) int {
+	return cmp.Or(p.gateway.Compare(o.gateway), p.setPort.compare(o.setPort))
+}
+
 // distinctKey is what the listeners of a Gateway must differ in: the Gateway API calls them
 // distinct then. Of those that have one in common, the first is served.
 type distinctKey struct {
@@ -67,11 +94,11 @@ func (e orderedListener) distinctKey() distinctKey {
 	return distinctKey{e.gatewayPort, e.family, e.hostname}
 }
 
-func orderedListenerOf(d *draft, created int64, index int) orderedListener {
+func orderedListenerOf(d *draft) orderedListener {
 	return orderedListener{
 		gatewayPort: portOf(d.Key.Gateway(), d.Port, d.Protocol),
 		bind:        d.BindPort,
-		family:      d.family, hostname: d.Hostname, created: created, index: index, valid: d.valid(),
+		family:      d.family, hostname: d.Hostname, valid: d.valid(),
 		quic: d.HTTP3, http3: d.HTTP3 && d.asksHTTP3(),
 	}
 }
@@ -89,86 +116,67 @@ func age(created metav1.Time) int64 {
 	return created.UnixNano()
 }
 
-// before reports whether a listener precedes another of its Gateway: the
-// Gateway's own first, then those of ListenerSets by age, then by name
-// (ListenerSetSpec.Listeners).
-func before(a ListenerKey, x orderedListener, b ListenerKey, y orderedListener) bool {
-	aOwn, bOwn := a.Set() == (object.Name{}), b.Set() == (object.Name{})
-	switch {
-	case aOwn != bOwn:
-		return aOwn
-	case a.Set() == b.Set():
-		return x.index < y.index
-	case x.created != y.created:
-		return x.created < y.created
-	default:
-		return a.Set().Compare(b.Set()) < 0
-	}
-}
-
 // declareListenerOrder declares the listeners in their order of precedence, and which is
 // the first on a port. Gateways that allow no ListenerSets are left out.
 func (g *Graph) declareListenerOrder() {
 	own := flow.Map("topology-gateway-listener-order", g.owned,
-		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(ListenerKey, orderedListener)) {
+		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(precedence, orderedListener)) {
 			if gw.Spec.AllowedListeners == nil {
 				return
 			}
 			for i, d := range draftListeners(gw, g.options, g.parametersOf(c, name).edge()) {
 				if d.family != unserved {
-					emit(d.Key, orderedListenerOf(d, 0, i))
+					emit(precedence{key: d.Key, index: i}, orderedListenerOf(d))
 				}
 			}
 		}, flow.Equal(flow.Same[orderedListener]))
 	ofSets := flow.Map("topology-set-listener-order", g.sets,
-		func(_ *flow.Ctx, _ object.Name, s *set, emit func(ListenerKey, orderedListener)) {
+		func(_ *flow.Ctx, _ object.Name, s *set, emit func(precedence, orderedListener)) {
 			for i, d := range s.listeners {
 				if d.family != unserved && !d.Barred {
-					emit(d.Key, orderedListenerOf(d, age(s.object.CreationTimestamp), i))
+					emit(precedence{d.Key, age(s.object.CreationTimestamp), i}, orderedListenerOf(d))
 				}
 			}
 		}, flow.Equal(flow.Same[orderedListener]))
 
-	g.byDistinctKey = flow.NewIndex(own, func(_ ListenerKey, e orderedListener, yield func(distinctKey)) { yield(e.distinctKey()) }, ListenerKey.Compare)
+	g.byDistinctKey = flow.NewIndex(own, func(_ precedence, e orderedListener, yield func(distinctKey)) { yield(e.distinctKey()) }, precedence.compare)
 	g.byDistinctKey.Also(ofSets)
 
-	byPort := flow.NewIndex(own, func(_ ListenerKey, e orderedListener, yield func(gatewayPort)) {
+	byPort := flow.NewIndex(own, func(_ precedence, e orderedListener, yield func(gatewayPort)) {
 		yield(e.boundPort())
 		if e.http3 {
 			yield(gatewayPort{e.Gateway, e.bind, true})
 		}
-	}, ListenerKey.Compare)
+	}, precedence.compare)
 	byPort.Also(ofSets)
 	g.portOwners = flow.Group("topology-port-owners", byPort,
-		func(_ *flow.Ctx, _ gatewayPort, members flow.Members[ListenerKey, orderedListener]) (portOwner, bool) {
+		func(_ *flow.Ctx, _ gatewayPort, members flow.Members[precedence, orderedListener]) (portOwner, bool) {
 			first, e := members.At(0)
-			for k, o := range members.All() {
-				if before(k, o, first, e) {
-					first, e = k, o
-				}
-			}
-			return portOwner{first, e.Port, e.family}, true
+			return portOwner{first.key, e.Port, e.family}, true
 		}, flow.Equal(flow.Same[portOwner]))
 
+	// A Gateway's ListenerSets ask for few ports, however many they are.
+	asked := flow.Keys("topology-asked-set-ports", func(p precedence, e orderedListener, yield func(gatewaySetPort)) {
+		if !e.valid {
+			return
+		}
+		yield(gatewaySetPort{p.key.Gateway(), setPort{hostPort{e.Port, e.UDP}, false}})
+		if e.quic {
+			yield(gatewaySetPort{p.key.Gateway(), setPort{hostPort{e.Port, true}, !e.http3}})
+		}
+	}, ofSets)
 	g.gatewaySetPorts = flow.Group("topology-gateway-set-ports",
-		flow.NewIndex(ofSets, func(k ListenerKey, e orderedListener, yield func(object.Name)) {
-			if e.valid {
-				yield(k.Gateway())
+		flow.NewIndex(asked, func(p gatewaySetPort, _ struct{}, yield func(object.Name)) { yield(p.gateway) }, gatewaySetPort.compare),
+		func(_ *flow.Ctx, _ object.Name, members flow.Members[gatewaySetPort, struct{}]) ([]setPort, bool) {
+			ports := make([]setPort, 0, members.Len())
+			for p := range members.All() {
+				ports = append(ports, p.setPort)
 			}
-		}, ListenerKey.Compare),
-		func(_ *flow.Ctx, _ object.Name, members flow.Members[ListenerKey, orderedListener]) ([]setPort, bool) {
-			seen := map[setPort]bool{}
-			for _, e := range members.All() {
-				seen[setPort{hostPort{e.Port, e.UDP}, false}] = true
-				if e.quic {
-					seen[setPort{hostPort{e.Port, true}, !e.http3}] = true
-				}
-			}
-			return slices.SortedFunc(maps.Keys(seen), setPort.compare), true
+			return ports, true
 		}, flow.Equal(slices.Equal[[]setPort]))
 	g.overlaps = declareOverlaps(own, ofSets)
 	g.setPorts = flow.Keys("topology-set-ports",
-		func(_ ListenerKey, e orderedListener, yield func(gatewayPort)) { yield(e.gatewayPort) }, ofSets)
+		func(_ precedence, e orderedListener, yield func(gatewayPort)) { yield(e.gatewayPort) }, ofSets)
 }
 
 // portOwner is the listener with precedence where a port is bound: the others must
@@ -190,7 +198,7 @@ func (g *Graph) resolveSetConflicts(c *flow.Ctx, s *set) []*draft {
 			continue
 		}
 		g.dropHTTP3AtOwner(c, &d)
-		me := orderedListenerOf(&d, age(s.object.CreationTimestamp), i)
+		me := orderedListenerOf(&d)
 		switch first, ok := flow.Get(c, g.portOwners, me.boundPort()); {
 		case ok && first.port != d.Port:
 			d.refuseBindPort(first.key, first.port)
@@ -199,11 +207,10 @@ func (g *Graph) resolveSetConflicts(c *flow.Ctx, s *set) []*draft {
 			d.markConflicted(condition.ListenerProtocolTaken(int(d.Port), string(d.Protocol), ownerText(first.key, d.Key)))
 			continue
 		}
-		winner, best := d.Key, me
-		for k, e := range flow.Select(c, g.byDistinctKey, me.distinctKey()).All() {
-			if before(k, e, winner, best) {
-				winner, best = k, e
-			}
+		winner := d.Key
+		if same := flow.Select(c, g.byDistinctKey, me.distinctKey()); same.Len() > 0 {
+			first, _ := same.At(0)
+			winner = first.key
 		}
 		switch {
 		case winner == d.Key:

@@ -33,12 +33,12 @@ type overlapKey struct {
 
 // declareOverlaps keeps where there are TLS listeners of Gateways that allow
 // ListenerSets.
-func declareOverlaps(own, ofSets flow.Table[ListenerKey, orderedListener]) flow.Table[overlapKey, struct{}] {
-	return flow.Keys("topology-overlaps", func(k ListenerKey, e orderedListener, yield func(overlapKey)) {
+func declareOverlaps(own, ofSets flow.Table[precedence, orderedListener]) flow.Table[overlapKey, struct{}] {
+	return flow.Keys("topology-overlaps", func(p precedence, e orderedListener, yield func(overlapKey)) {
 		if e.family != encrypted || !e.valid {
 			return
 		}
-		key := overlapKey{distinctKey: e.distinctKey(), ofSets: k.Set() != object.Name{}}
+		key := overlapKey{distinctKey: e.distinctKey(), ofSets: p.key.Set() != object.Name{}}
 		yield(key)
 		for key.narrower = true; key.hostname != ""; {
 			key.hostname = Wider(key.hostname)
@@ -51,7 +51,7 @@ func declareOverlaps(own, ofSets flow.Table[ListenerKey, orderedListener]) flow.
 // ofSets, with those of its Gateway's ListenerSets. Its own hostname doesn't count: only one listener
 // can have it.
 func (g *Graph) overlapsWith(c *flow.Ctx, d *draft, ofSets bool) bool {
-	key := overlapKey{distinctKey: orderedListenerOf(d, 0, 0).distinctKey(), ofSets: ofSets, narrower: true}
+	key := overlapKey{distinctKey: orderedListenerOf(d).distinctKey(), ofSets: ofSets, narrower: true}
 	if _, some := flow.Get(c, g.overlaps, key); some {
 		return true
 	}
