@@ -20,6 +20,7 @@ type state struct {
 	reported map[string][]source.Problem // what consumers were last told, by file
 	kept     *keeper                     // nil if nothing outlives the process
 	work     *effort                     // of the last scan, on text that is not YAML
+	emptied  bool                        // the last scan has found files that are emptied, so that the next one looks at all
 }
 
 func newState(s *Source) *state {
@@ -92,6 +93,7 @@ func (s *state) apply(ctx context.Context, todo []*reading, gone []*file) (sourc
 	}
 
 	var removed, added []*definition
+	s.emptied = slices.ContainsFunc(todo, func(r *reading) bool { return (r.same || r.err != nil) && r.prior != nil && r.prior.emptied != nil })
 	if s.kept.restoring() {
 		added = s.restore(todo)
 	}

@@ -175,10 +175,8 @@ func (r *runner) scan(ctx context.Context, apply func(source.Batch)) error {
 	r.all, r.first, r.wakeAt, r.scanned = false, time.Time{}, time.Time{}, time.Now()
 	clear(r.dirty)
 	r.known.clear()
-	for _, f := range r.files {
-		if f.emptied != nil {
-			r.all, r.wakeAt = true, time.Now().Add(emptyGrace)
-		}
+	if r.emptied {
+		r.all, r.wakeAt = true, time.Now().Add(emptyGrace)
 	}
 	apply(batch)
 	r.save()
