@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 	"sort"
+	"sync"
 )
 
 // Index orders the entries of a table under other keys: slices by Service,
@@ -15,6 +16,7 @@ type Index[I, K comparable, V any] struct {
 	buckets set[I, *bucket[I, K, V]]
 	compare func(a, b K) int
 	created []func(*bucket[I, K, V])
+	viewing sync.Mutex // held by a view that looks whether a bucket is sorted
 }
 
 // bucket holds what stands under one index key, sorted by the entries' keys.
@@ -133,6 +135,9 @@ const few = 4
 // sort puts appended cells in their places. It inserts a few and sorts many, so that a
 // single change moves memory once and a bulk load takes n log n.
 func (b *bucket[I, K, V]) sort(compare func(a, b K) int) {
+	if b.pending == 0 {
+		return
+	}
 	n := len(b.cells)
 	if b.pending <= few {
 		for end := n - int(b.pending); end < n; end++ {
@@ -145,17 +150,6 @@ func (b *bucket[I, K, V]) sort(compare func(a, b K) int) {
 		slices.SortFunc(b.cells, func(a, c *cell[K, V]) int { return compare(a.key, c.key) })
 	}
 	b.pending = 0
-}
-
-// ordered returns the cells in order and leaves the bucket as it is, because several
-// views may read it at once.
-func (b *bucket[I, K, V]) ordered(compare func(a, b K) int) []*cell[K, V] {
-	if b.pending == 0 {
-		return b.cells
-	}
-	sorted := bucket[I, K, V]{watch: watch{pending: b.pending}, cells: slices.Clone(b.cells)}
-	sorted.sort(compare)
-	return sorted.cells
 }
 
 // Members is what stands under one index key, in order. It is valid only during
@@ -189,7 +183,10 @@ func Select[I, K comparable, V any](c *Ctx, x *Index[I, K, V], i I) Members[K, V
 		if b == nil {
 			return Members[K, V]{}
 		}
-		return Members[K, V]{b.ordered(x.compare)}
+		x.viewing.Lock() // several views may read it at once: the first one sorts it
+		b.sort(x.compare)
+		x.viewing.Unlock()
+		return Members[K, V]{b.cells}
 	}
 	b := x.at(i)
 	c.depend(&b.watch)

@@ -58,10 +58,11 @@ func (e *Effective[R]) Outcomes() []Outcome {
 // Equal reports whether the same is in force for the same reasons.
 func (e *Effective[R]) Equal(o *Effective[R]) bool {
 	return slices.EqualFunc(e.Rules, o.Rules, func(a, b InForce[R]) bool { return a.From == b.From && a.Rule.Equal(b.Rule) }) &&
-		slices.EqualFunc(e.Policies, o.Policies, Outcome.equal)
+		slices.EqualFunc(e.Policies, o.Policies, Outcome.Equal)
 }
 
-func (o Outcome) equal(p Outcome) bool {
+// Equal reports whether the same became of the same policy.
+func (o Outcome) Equal(p Outcome) bool {
 	return o.Policy == p.Policy && o.Target == p.Target && o.Strategy == p.Strategy &&
 		o.Rules == p.Rules && o.InForce == p.InForce && o.Refused == p.Refused && slices.Equal(o.By, p.By)
 }

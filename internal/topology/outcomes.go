@@ -38,15 +38,16 @@ func (in *Inherited[R]) outcomes(name string) *Outcomes {
 	onListener := func(_ *flow.Ctx, k ListenerKey, i *Inheritance[R], emit func(PlaceKey, policy.Outcome)) {
 		told(k, object.Key{}, "", i.Effective, emit)
 	}
+	equal := flow.Equal(policy.Outcome.Equal)
 	by := func(k PlaceKey, _ policy.Outcome, yield func(object.Name)) { yield(k.Policy) }
-	x := flow.NewIndex(flow.Map(name+"-outcomes-on-listeners", in.Listeners, onListener), by, PlaceKey.Compare)
-	x.Also(flow.Map(name+"-outcomes-on-set-listeners", in.SetListeners, onListener))
+	x := flow.NewIndex(flow.Map(name+"-outcomes-on-listeners", in.Listeners, onListener, equal), by, PlaceKey.Compare)
+	x.Also(flow.Map(name+"-outcomes-on-set-listeners", in.SetListeners, onListener, equal))
 	x.Also(flow.Map(name+"-outcomes-on-routes", in.Routes,
 		func(_ *flow.Ctx, k AttachmentKey, r *RouteInheritance[R], emit func(PlaceKey, policy.Outcome)) {
 			told(k.Listener, k.Route, "", r.Effective, emit)
 			for _, own := range r.rules {
 				told(k.Listener, k.Route, own.name, own.effective, emit)
 			}
-		}))
+		}, equal))
 	return x
 }

@@ -1,6 +1,8 @@
 package topology
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
@@ -47,28 +49,31 @@ func Hostnames(o RouteObject) []gwv1.Hostname {
 }
 
 // RuleNames returns the names of a route's rules, one for one; empty for rules without one.
-func RuleNames(o RouteObject) []string {
+func RuleNames(o RouteObject) []string { return AppendRuleNames(nil, o) }
+
+// AppendRuleNames appends what RuleNames returns.
+func AppendRuleNames(to []string, o RouteObject) []string {
 	switch o := o.(type) {
 	case *gwv1.HTTPRoute:
-		return sectionNames(o.Spec.Rules, func(r *gwv1.HTTPRouteRule) *gwv1.SectionName { return r.Name })
+		return appendNames(to, o.Spec.Rules, func(r *gwv1.HTTPRouteRule) *gwv1.SectionName { return r.Name })
 	case *gwv1.GRPCRoute:
-		return sectionNames(o.Spec.Rules, func(r *gwv1.GRPCRouteRule) *gwv1.SectionName { return r.Name })
+		return appendNames(to, o.Spec.Rules, func(r *gwv1.GRPCRouteRule) *gwv1.SectionName { return r.Name })
 	case *gwv1.TLSRoute:
-		return sectionNames(o.Spec.Rules, func(r *gwv1.TLSRouteRule) *gwv1.SectionName { return r.Name })
+		return appendNames(to, o.Spec.Rules, func(r *gwv1.TLSRouteRule) *gwv1.SectionName { return r.Name })
 	case *gwv1.TCPRoute:
-		return sectionNames(o.Spec.Rules, func(r *gwv1.TCPRouteRule) *gwv1.SectionName { return r.Name })
+		return appendNames(to, o.Spec.Rules, func(r *gwv1.TCPRouteRule) *gwv1.SectionName { return r.Name })
 	case *gwv1.UDPRoute:
-		return sectionNames(o.Spec.Rules, func(r *gwv1.UDPRouteRule) *gwv1.SectionName { return r.Name })
+		return appendNames(to, o.Spec.Rules, func(r *gwv1.UDPRouteRule) *gwv1.SectionName { return r.Name })
 	}
-	return nil
+	return to
 }
 
-func sectionNames[T any](list []T, name func(*T) *gwv1.SectionName) []string {
-	out := make([]string, len(list))
+func appendNames[T any](to []string, list []T, name func(*T) *gwv1.SectionName) []string {
+	to = slices.Grow(to, len(list))
 	for i := range list {
-		out[i] = string(valueOr(name(&list[i]), ""))
+		to = append(to, string(valueOr(name(&list[i]), "")))
 	}
-	return out
+	return to
 }
 
 // BackendRefOf returns a reference of a rule to a backend; nil where there is none.

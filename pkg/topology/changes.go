@@ -27,7 +27,6 @@ func (p *Policies[P, R]) Changes(ch *Changes) []Change[R] {
 		own:       byKey(flow.Changes(ch.commit, p.inherited.Routes)),
 		routes:    byKey(flow.Changes(ch.commit, p.g.inputs.Routes)),
 		attached:  byKey(flow.Changes(ch.commit, p.g.graph.Attachments)),
-		compared:  map[[2]*policy.Effective[*value[R]]]bool{},
 	}
 	p.g.engine.View(func(c *flow.Ctx) {
 		concerned := d.concerned(c)
@@ -49,22 +48,42 @@ type difference[P Object, R any] struct {
 	own       map[topology.AttachmentKey]flow.Change[topology.AttachmentKey, *topology.RouteInheritance[*value[R]]]
 	routes    map[object.Key]flow.Change[object.Key, topology.RouteObject]
 	attached  map[topology.AttachmentKey]flow.Change[topology.AttachmentKey, *topology.Attachment]
-	// compared are pairs of what was in force and what is, which thousands of paths share.
-	compared map[[2]*policy.Effective[*value[R]]]bool
 	// on is the listener of the attachments that are looked at, which follow each other.
-	on  onListener[R]
-	out []Change[R]
+	on onListener[R]
+	// last is what the last rule had that doesn't have what is in force on the listener: the
+	// next one of its route may have the same.
+	last          comparison[R]
+	before, after []string // names of rules, of one route after the other
+	out           []Change[R]
 }
 
 // onListener is what the routes of a listener have in common.
 type onListener[R any] struct {
 	key           topology.ListenerKey
 	class         string
-	before, after *policy.Effective[*value[R]] // in force on those without policies of their own
+	comparison[R] // of what is in force on those without policies of their own
+}
+
+// comparison is whether what was in force says the same as what is. Thousands of paths ask.
+type comparison[R any] struct {
+	before, after *policy.Effective[*value[R]]
+	same          bool
+}
+
+func compare[R any](before, after *policy.Effective[*value[R]]) comparison[R] {
+	return comparison[R]{before, after, Effective[R]{of: before}.Equal(Effective[R]{of: after})}
+}
+
+func (c *comparison[R]) isOf(before, after *policy.Effective[*value[R]]) bool {
+	return before == c.before && after == c.after
 }
 
 func byKey[K comparable, V any](lists ...[]flow.Change[K, V]) map[K]flow.Change[K, V] {
-	out := map[K]flow.Change[K, V]{}
+	n := 0
+	for _, list := range lists {
+		n += len(list)
+	}
+	out := make(map[K]flow.Change[K, V], n)
 	for _, list := range lists {
 		for _, ch := range list {
 			out[ch.Key] = ch
@@ -76,10 +95,14 @@ func byKey[K comparable, V any](lists ...[]flow.Change[K, V]) map[K]flow.Change[
 // concerned returns all attachments that may be concerned, sorted.
 func (d *difference[P, R]) concerned(c *flow.Ctx) (out []topology.AttachmentKey) {
 	g := d.p.g
-	for _, l := range slices.SortedFunc(maps.Keys(d.listeners), topology.ListenerKey.Compare) {
-		members := flow.Select(c, g.attached, l)
-		out = slices.Grow(out, members.Len())
-		for at := range members.All() {
+	listeners := slices.SortedFunc(maps.Keys(d.listeners), topology.ListenerKey.Compare)
+	routes := 0
+	for _, l := range listeners {
+		routes += flow.Select(c, g.attached, l).Len()
+	}
+	out = make([]topology.AttachmentKey, 0, routes)
+	for _, l := range listeners {
+		for at := range flow.Select(c, g.attached, l).All() {
 			out = append(out, at)
 		}
 	}
@@ -129,15 +152,17 @@ func (d *difference[P, R]) attachment(c *flow.Ctx, at topology.AttachmentKey) {
 	if ch, ok := d.own[at]; ok {
 		old, owning = ch.Old, ch.Had
 	}
-	var before, after []string
+	before, after := d.before[:0], d.after[:0]
 	if had {
-		before = topology.RuleNames(was)
+		before = topology.AppendRuleNames(before, was)
 	}
+	d.before = before
 	switch {
 	case there && had && was == now:
 		after = before
 	case there:
-		after = topology.RuleNames(now)
+		after = topology.AppendRuleNames(after, now)
+		d.after = after
 	}
 	for i := range max(len(before), len(after)) {
 		ch := Change[R]{Path: Path{class: d.on.class, at: at, rule: i}}
@@ -165,13 +190,14 @@ func (d *difference[P, R]) listener(c *flow.Ctx, key topology.ListenerKey) {
 	if ch, ok := d.listeners[key]; ok {
 		was = ch.Old
 	}
-	d.on = onListener[R]{key: key, class: d.p.g.classOf(c, key.Gateway())}
+	var before, after *policy.Effective[*value[R]]
 	if was != nil {
-		d.on.before = was.Effective
+		before = was.Effective
 	}
 	if now != nil {
-		d.on.after = now.Effective
+		after = now.Effective
 	}
+	d.on = onListener[R]{key, d.p.g.classOf(c, key.Gateway()), compare(before, after)}
 }
 
 // effective returns what is in force for a rule: by what its route has of its own, or else by the
@@ -186,17 +212,15 @@ func (d *difference[P, R]) effective(own *topology.RouteInheritance[*value[R]], 
 	return Effective[R]{above, d.nodeOf}
 }
 
-func (d *difference[P, R]) equal(a, b *policy.Effective[*value[R]]) bool {
-	if a == b {
-		return true
+// equal reports whether what was in force on a path says the same as what is.
+func (d *difference[P, R]) equal(before, after *policy.Effective[*value[R]]) bool {
+	if d.on.isOf(before, after) {
+		return d.on.same
 	}
-	pair := [2]*policy.Effective[*value[R]]{a, b}
-	same, known := d.compared[pair]
-	if !known {
-		same = Effective[R]{of: a}.Equal(Effective[R]{of: b})
-		d.compared[pair] = same
+	if !d.last.isOf(before, after) {
+		d.last = compare(before, after)
 	}
-	return same
+	return d.last.same
 }
 
 // Concerned returns the policies of which an Update has changed what there is to say of
