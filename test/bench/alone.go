@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -24,7 +22,6 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
-	"github.com/gatehouse-dev/gatehouse/test/child"
 )
 
 // envoyAlone ends everything and starts Envoy with the same configuration in one file and
@@ -34,7 +31,7 @@ func (w *workload) envoyAlone(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	binary, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	binary, err := envoyBinary(pid)
 	if err != nil {
 		return err
 	}
@@ -46,37 +43,17 @@ func (w *workload) envoyAlone(ctx context.Context) (err error) {
 	if err := errors.Join(os.WriteFile(file, text, 0o600), w.kill(), syscall.Kill(pid, syscall.SIGKILL)); err != nil {
 		return err
 	}
-	var log *os.File
-	if log, err = os.Create(filepath.Join(w.root, "alone.log")); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, log.Close()) }()
-
-	cmd := exec.Command(binary, "--config-path", file, "--disable-hot-restart",
-		"--log-level", "error", "--concurrency", strconv.Itoa(w.real.concurrency))
-	cmd.Stdout, cmd.Stderr = log, log
 	began := time.Now()
-	ended, err := child.Start(cmd, syscall.SIGKILL)
+	alone, err := w.startEnvoy(binary, file, filepath.Join(w.root, "alone.log"))
 	if err != nil {
 		return err
 	}
-	defer func() {
-		_ = cmd.Process.Kill()
-		<-ended
-	}()
-	probe := &client{address: w.address()}
-	defer probe.close()
-	host := w.entries[len(w.entries)-1].host()
-	err = until(ctx, host+" to serve without a control plane", time.Minute, 2*time.Millisecond, func() (bool, error) {
-		a, err := probe.get(host)
-		return err == nil && a.status == 200, err
-	})
-	if err != nil {
-		said, _ := os.ReadFile(log.Name())
-		return fmt.Errorf("%w\n%s", err, said)
+	defer func() { err = errors.Join(err, alone.stop()) }()
+	if err := alone.serves(ctx, w.address(), w.entries[len(w.entries)-1].host()); err != nil {
+		return err
 	}
 	took := time.Since(began).Seconds()
-	used, err := processCPU(cmd.Process.Pid)
+	used, err := processCPU(alone.pid())
 	if err != nil {
 		return err
 	}

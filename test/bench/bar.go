@@ -105,6 +105,15 @@ var limits = []bar{
 	{shape: requestPrice, metric: "local-limit_added_ms", limit: 0.1, routes: pricedRoutes},
 
 	{
+		shape: plainEnvoy, metric: "envoy_cpu_us_over_plain", limit: 1.1, routes: 1,
+		part: "07", name: "CPU of a request over a plain Envoy's, in turns",
+	},
+	{
+		shape: plainEnvoy, metric: "p99_ms_over_plain", limit: 1.15, routes: 1,
+		part: "07", name: "p99 of a request over a plain Envoy's, in turns",
+	},
+
+	{
 		shape: listenerSetStart, metric: "seconds", limit: 15, routes: listenerSets,
 		part: "07", name: "2,500 ListenerSets with certificates of their own: cold start until every host serves TLS",
 	},

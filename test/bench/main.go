@@ -218,6 +218,7 @@ func measure(ctx context.Context, o options, log *slog.Logger, r *report) error 
 		run    func(context.Context) error
 	}{
 		{[]string{requestPrice}, b.prices},
+		{[]string{plainEnvoy}, b.overPlain},
 		{[]string{listenerSetStart, listenerSetAdd}, b.listenerSets},
 	} {
 		if len(o.shapes) > 0 && !slices.ContainsFunc(step.shapes, func(s string) bool { return slices.Contains(o.shapes, s) }) {

@@ -31,6 +31,7 @@ const (
 	envoyKilled        = "envoy-killed"
 	envoyAlone         = "envoy-alone"
 	requestPrice       = "request-price"
+	plainEnvoy         = "plain-envoy"
 	listenerSetStart   = "listener-sets-start"
 	listenerSetAdd     = "listener-set-add"
 )
@@ -38,7 +39,7 @@ const (
 var shapes = []string{
 	pipelineBuild, coldStart, routeEdit, fileEdit, routeAdd, endpointChange, routeDelete, controlPlaneKilled, envoyKilled, envoyAlone,
 	addsAndRemovals, toggle, reorder, insert, serviceSwap, unrelated,
-	requestPrice, listenerSetStart, listenerSetAdd,
+	requestPrice, plainEnvoy, listenerSetStart, listenerSetAdd,
 }
 
 // result is one figure.
