@@ -52,6 +52,23 @@ type RouteTables struct {
 	ShardAbove *int32 `json:"shardAbove,omitempty"`
 }
 
+// Certificates is how Envoy gets the certificates of HTTPS listeners. A change of one that stands in the
+// configuration of a port sends all of the port.
+type Certificates struct {
+	// OnDemandAbove is the number of certificates of a port above which Envoy asks for one when
+	// a client names its host, instead of having them in the configuration of the port: one more
+	// listener then costs no more with thousands than with a few. Sessions of TLS are not resumed
+	// there, and a host that nobody has asked for since Envoy started needs the controller at its
+	// first handshake. 128 by default; 0 is never. Listeners count, and are served so, that have
+	// one certificate, a hostname without a wildcard that no other listener of the port has in
+	// its wildcard, no HTTP/3 and the default version of TLS; others stay in the configuration.
+	// So do all again below half of the number. Either way the port gets another
+	// configuration, and old connections are drained once.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	OnDemandAbove *int32 `json:"onDemandAbove,omitempty"`
+}
+
 // Drain is how a proxy ends: it stops being ready, waits for Delay, stops taking
 // connections, and waits for those that it has, at most Timeout.
 type Drain struct {

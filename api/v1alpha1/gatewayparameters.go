@@ -107,6 +107,10 @@ type Settings struct {
 	// +optional
 	RouteTables *RouteTables `json:"routeTables,omitempty" allow:"Safe"`
 
+	// Certificates is how Envoy gets certificates.
+	// +optional
+	Certificates *Certificates `json:"certificates,omitempty" allow:"Safe"`
+
 	// AccessLog is where a line for each request and each connection goes. By
 	// default proxies in a cluster write JSON to their standard output; [] turns it
 	// off.

@@ -74,7 +74,7 @@ func connectionManager(l *ir.Listener, c *ir.Chain) (*anypb.Any, error) {
 		},
 		UpgradeConfigs: []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 	}
-	further := findRoutes(m, c)
+	further := findRoutes(m, l, c)
 	if l.Hop != "" {
 		further = append(further, noteHop(l.Hop))
 	}

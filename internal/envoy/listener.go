@@ -50,8 +50,15 @@ func Listener(name string, l *ir.Listener) (*Resource, []error) {
 		return sent(m, errs)
 	}
 	hostnames := make(map[string]bool, len(l.Chains))
+	var onDemand *ir.Chain
 	for i := range l.Chains {
 		c := &l.Chains[i]
+		if c.OnDemand {
+			if onDemand == nil {
+				onDemand = c
+			}
+			continue
+		}
 		if hostnames[c.Hostname] {
 			errs = append(errs, fmt.Errorf("listener %s, hostname %q: served already", l.Name, c.Hostname))
 			continue
@@ -63,6 +70,11 @@ func Listener(name string, l *ir.Listener) (*Resource, []error) {
 			continue
 		}
 		m.FilterChains = append(m.FilterChains, chain)
+	}
+	if onDemand != nil {
+		if err := shareChain(m, l, onDemand); err != nil {
+			errs = append(errs, fmt.Errorf("listener %s, certificates on demand: %w", l.Name, err))
+		}
 	}
 	listenerFilters(m, l)
 	if m.Address == nil {
@@ -89,11 +101,10 @@ func sent(m *listenerv3.Listener, errs []error) (*Resource, []error) {
 
 func filterChain(l *ir.Listener, c *ir.Chain) (*listenerv3.FilterChain, error) {
 	// The name is the chain's identity when the listener is updated.
-	chain := &listenerv3.FilterChain{Name: c.Table}
+	chain := &listenerv3.FilterChain{Name: chainName(l, c)}
 	var filter *listenerv3.Filter
 	var err error
 	if c.Forward != nil {
-		chain.Name = forwardName(l.Name, c)
 		filter, err = forwarder(l, c)
 	} else {
 		filter, err = requests(l, c)
@@ -104,7 +115,7 @@ func filterChain(l *ir.Listener, c *ir.Chain) (*listenerv3.FilterChain, error) {
 	chain.Filters = []*listenerv3.Filter{filter}
 	// A chain without a hostname has no match: it takes what no other chain
 	// does, clients without a server name too.
-	if c.Hostname != "" {
+	if c.Hostname != "" && !c.OnDemand {
 		chain.FilterChainMatch = &listenerv3.FilterChainMatch{ServerNames: []string{c.Hostname}}
 	}
 	if c.TLS != nil {
@@ -121,6 +132,18 @@ func filterChain(l *ir.Listener, c *ir.Chain) (*listenerv3.FilterChain, error) {
 		chain.TransportSocketConnectTimeout = durationpb.New(handshakeTimeout)
 	}
 	return chain, chain.ValidateAll()
+}
+
+// chainName is what Envoy calls a chain of a listener.
+func chainName(l *ir.Listener, c *ir.Chain) string {
+	switch {
+	case c.Forward != nil:
+		return forwardName(l.Name, c)
+	case c.OnDemand:
+		return l.Name + "/on-demand"
+	default:
+		return c.Table
+	}
 }
 
 // requests is the filter of a chain that reads requests.

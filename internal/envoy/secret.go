@@ -2,10 +2,12 @@ package envoy
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
@@ -39,6 +41,13 @@ func Secret(s *ir.Secret) (*Resource, error) {
 		r = r.Guarded(Guard{{By: xxhash.Sum64String(s.Authorities)}})
 	}
 	return r, nil
+}
+
+// Spelled returns a secret under another spelling of its name, for a proxy that has asked for that.
+func (r *Resource) Spelled(name string) *Resource {
+	// The last of two names in a message is the one that counts.
+	body := protowire.AppendTag(slices.Clone(r.head), 1, protowire.BytesType)
+	return NewResource(r.Type, name, protowire.AppendString(body, name))
 }
 
 // trust is the secret of authorities.

@@ -81,10 +81,15 @@ func ShardName(table string, shard uint8) string { return fmt.Sprintf("%s/%d", t
 // Scope leads a proxy from what it computes of a request to a shard.
 func Scope(table string, shard uint8) *Resource {
 	name := ShardName(table, shard)
+	return scope(name, name)
+}
+
+// scope leads from a key to the route configuration of a name, which it has too.
+func scope(name, key string) *Resource {
 	r, err := resource(Scopes, name, &routev3.ScopedRouteConfiguration{
 		Name: name, RouteConfigurationName: name,
 		Key: &routev3.ScopedRouteConfiguration_Key{Fragments: []*routev3.ScopedRouteConfiguration_Key_Fragment{{
-			Type: &routev3.ScopedRouteConfiguration_Key_Fragment_StringKey{StringKey: name},
+			Type: &routev3.ScopedRouteConfiguration_Key_Fragment_StringKey{StringKey: key},
 		}}},
 	})
 	if err != nil {
@@ -95,13 +100,22 @@ func Scope(table string, shard uint8) *Resource {
 
 // findRoutes says where a connection manager has its routes from, and returns what must be
 // known of a request before.
-func findRoutes(m *hcmv3.HttpConnectionManager, c *ir.Chain) []*mutationv3.HeaderMutation {
-	if !c.Sharded {
+func findRoutes(m *hcmv3.HttpConnectionManager, l *ir.Listener, c *ir.Chain) []*mutationv3.HeaderMutation {
+	switch {
+	case c.OnDemand:
+		return findByKey(m, chainName(l, c), serverNameKey(l.Name, "%REQUESTED_SERVER_NAME%"))
+	case c.Sharded:
+		return findByKey(m, c.Table, c.Table+"/%CEL("+shardExpression+")%")
+	default:
 		m.RouteSpecifier = &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: ads(), RouteConfigName: c.Table}}
 		return nil
 	}
+}
+
+// findByKey has a connection manager find its routes by the scope whose key a format gives for a request.
+func findByKey(m *hcmv3.HttpConnectionManager, name, format string) []*mutationv3.HeaderMutation {
 	m.RouteSpecifier = &hcmv3.HttpConnectionManager_ScopedRoutes{ScopedRoutes: &hcmv3.ScopedRoutes{
-		Name: c.Table,
+		Name: name,
 		ScopeKeyBuilder: &hcmv3.ScopedRoutes_ScopeKeyBuilder{Fragments: []*hcmv3.ScopedRoutes_ScopeKeyBuilder_FragmentBuilder{{
 			Type: &hcmv3.ScopedRoutes_ScopeKeyBuilder_FragmentBuilder_HeaderValueExtractor_{
 				HeaderValueExtractor: &hcmv3.ScopedRoutes_ScopeKeyBuilder_FragmentBuilder_HeaderValueExtractor{
@@ -114,7 +128,7 @@ func findRoutes(m *hcmv3.HttpConnectionManager, c *ir.Chain) []*mutationv3.Heade
 		ConfigSpecifier: &hcmv3.ScopedRoutes_ScopedRds{ScopedRds: &hcmv3.ScopedRds{ScopedRdsConfigSource: ads()}},
 	}}
 	return []*mutationv3.HeaderMutation{{Action: &mutationv3.HeaderMutation_Append{Append: &corev3.HeaderValueOption{
-		Header:       &corev3.HeaderValue{Key: shardHeader, Value: c.Table + "/%CEL(" + shardExpression + ")%"},
+		Header:       &corev3.HeaderValue{Key: shardHeader, Value: format},
 		AppendAction: corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD,
 	}}}}
 }

@@ -20,11 +20,15 @@ func downstreamTLS(c *ir.Chain) *tlsv3.DownstreamTlsContext {
 	if c.Forward == nil {
 		common.AlpnProtocols = []string{"h2", "http/1.1"}
 	}
-	for _, name := range c.TLS.Certificates {
-		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs,
-			&tlsv3.SdsSecretConfig{Name: SecretName(name), SdsConfig: ads()})
-	}
 	context := &tlsv3.DownstreamTlsContext{CommonTlsContext: common}
+	if c.OnDemand {
+		askForCertificates(context)
+	} else {
+		for _, name := range c.TLS.Certificates {
+			common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs,
+				&tlsv3.SdsSecretConfig{Name: SecretName(name), SdsConfig: ads()})
+		}
+	}
 	if c.TLS.Clients != nil {
 		checkClients(context, c.TLS.Clients)
 	}

@@ -54,6 +54,10 @@ type Chain struct {
 	Forward *Forward `json:"forward,omitempty"`
 	// Sharded says that the table is in several route configurations, by the requests' hosts.
 	Sharded bool `json:"sharded,omitempty"`
+	// OnDemand says that a proxy asks for the certificate when a client names the host. All such
+	// chains of a listener have the same TLS settings but for the certificate, and are one to the
+	// proxy: which of them a connection is for follows from the server name that the client has sent.
+	OnDemand bool `json:"onDemand,omitempty"`
 }
 
 // Forward sends what comes to backends as it is.

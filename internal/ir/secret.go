@@ -33,6 +33,7 @@ type keyedSecret struct {
 	authorities List[object.Key]
 	login       LoginRule
 	session     bool // of a login, and not the client's secret
+	serverName  bool // the text is one
 	text        string
 }
 
@@ -74,6 +75,20 @@ func NamedSecret(name string) SecretKey {
 	return SecretKey{unique.Make(keyedSecret{text: name})}
 }
 
+// ServerName returns the key of the certificate that clients get who ask for a server name, which is
+// in lower case. No other key has its text: those of objects have a slash.
+func ServerName(name string) SecretKey {
+	return SecretKey{unique.Make(keyedSecret{serverName: true, text: name})}
+}
+
+// ServerName returns the server name that the secret is the certificate of; empty where it is none.
+func (k SecretKey) ServerName() string {
+	if k.IsZero() || !k.handle.Value().serverName {
+		return ""
+	}
+	return k.String()
+}
+
 // Certificate returns the Secret with the certificate; zero for authorities.
 func (k SecretKey) Certificate() object.Name {
 	if k.IsZero() {
@@ -110,8 +125,8 @@ func (k SecretKey) Equal(o SecretKey) bool { return k == o }
 // Compare orders keys by their text.
 func (k SecretKey) Compare(o SecretKey) int { return strings.Compare(k.String(), o.String()) }
 
-// String returns ns/name for a certificate, and ca: with kind/ns/name of every object
-// for authorities.
+// String returns ns/name for a certificate, ca: with kind/ns/name of every object
+// for authorities, and a server name.
 func (k SecretKey) String() string {
 	if k.IsZero() {
 		return ""

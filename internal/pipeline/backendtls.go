@@ -76,11 +76,13 @@ func (p *Pipeline) declareSecrets() {
 				yield(SecretKey{k.Gateway, client})
 			}
 		}, p.Members)
+	ofNames := flow.Keys("secrets-of-server-names",
+		func(k ResourceKey, _ onDemandName, yield func(SecretKey)) { yield(SecretKey{k.Gateway, ir.ServerName(k.Name)}) }, p.onDemandNames)
 	referred := flow.Keys("secrets-of-proxies",
-		func(k SecretKey, _ struct{}, yield func(SecretKey)) { yield(k) }, ofListeners, ofBackends, p.secretsOfLogins())
+		func(k SecretKey, _ struct{}, yield func(SecretKey)) { yield(k) }, ofListeners, ofBackends, p.secretsOfLogins(), ofNames)
 	p.Secrets = flow.Map("secret-resources", referred,
 		func(c *flow.Ctx, k SecretKey, _ struct{}, emit func(SecretKey, *envoy.Resource)) {
-			secret := p.Secret(c, k.Secret)
+			secret := p.secretOf(c, k)
 			if secret == nil {
 				return
 			}
@@ -89,6 +91,25 @@ func (p *Pipeline) declareSecrets() {
 				emit(k, resource)
 			}
 		})
+}
+
+// secretOf returns what a Gateway's proxies are given by a key; nil if that can't be used.
+func (p *Pipeline) secretOf(c *flow.Ctx, k SecretKey) *ir.Secret {
+	name := k.Secret.ServerName()
+	if name == "" {
+		return p.Secret(c, k.Secret)
+	}
+	at, ok := flow.Get(c, p.onDemandNames, ResourceKey{k.Gateway, name})
+	if !ok {
+		return nil
+	}
+	of := p.Secret(c, at.certificate)
+	if of == nil {
+		return nil
+	}
+	out := *of
+	out.Name = k.Secret
+	return &out
 }
 
 // Secret returns a certificate, authorities or what a Login needs, nil if there are none that can be used.

@@ -128,9 +128,11 @@ func (p *Pipeline) declareConfigurations() {
 			}
 		}, flow.Equal(flow.Same[configuration]))
 	p.Scopes = flow.Map("scopes", p.configurations,
-		func(_ *flow.Ctx, k ResourceKey, v configuration, emit func(ResourceKey, *envoy.Resource)) {
+		func(c *flow.Ctx, k ResourceKey, v configuration, emit func(ResourceKey, *envoy.Resource)) {
 			if v.shard >= 0 {
 				emit(k, envoy.Scope(v.table.Table(), uint8(v.shard)).Sparing(v.spare)) //nolint:gosec // it is one
+			} else if h, ok := flow.Get(c, p.onDemandHosts, v.table); ok && !v.spare {
+				emit(k, envoy.HostScope(k.Name, h.listener, h.hostname))
 			}
 		}, flow.Equal(func(a, b *envoy.Resource) bool { return a.Equal(b) }))
 }

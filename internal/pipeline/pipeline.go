@@ -51,6 +51,7 @@ type Pipeline struct {
 	lastKeySets uint64
 
 	shards *shards
+	demand *demand
 
 	changedGateways []flow.Change[object.Name, *topology.Gateway] // since the last transaction with batches
 	pairs           pairs
@@ -78,6 +79,11 @@ type Pipeline struct {
 	// Sharded are the tables that are in several route configurations, or could be.
 	Sharded        *flow.Derived[ir.TableKey, Sharding]
 	configurations *flow.Derived[ResourceKey, configuration]
+	// OnDemand are the ports that serve certificates on demand, or could.
+	OnDemand      *flow.Derived[PortKey, bool]
+	onDemandHosts *flow.Derived[ir.TableKey, onDemandHost]
+	onDemandNames *flow.Derived[ResourceKey, onDemandName]
+	notOnDemand   *flow.Index[PortKey, ResourceKey, onDemandName]
 	// FallbackHosts are the hosts that have an answer although no route serves them.
 	FallbackHosts *flow.Derived[ir.HostKey, *ir.Host]
 	hostParts     *flow.Derived[ir.HostKey, hostPart]
@@ -152,6 +158,10 @@ type ResourceKey struct {
 	Name    string
 }
 
+func (k ResourceKey) compare(o ResourceKey) int {
+	return cmp.Or(k.Gateway.Compare(o.Gateway), cmp.Compare(k.Name, o.Name))
+}
+
 func (k ResourceKey) String() string { return k.Gateway.String() + "/" + k.Name }
 
 // New declares the tables.
@@ -164,6 +174,7 @@ func New(opts Options) *Pipeline {
 	}
 	p.clock = flow.NewInput[struct{}, time.Time](e, "clock")
 	p.shards = newShards(e)
+	p.demand = newDemand(e)
 	p.proxies = flow.NewInput[object.Name, *answers](e, "proxies")
 	p.rejected = flow.NewInput[refusal, status.Rejection](e, "refusals", flow.Equal(flow.Same[status.Rejection]))
 	p.rejectedBy = flow.NewIndex(p.rejected, func(k refusal, _ status.Rejection, yield func(object.Name)) { yield(k.Gateway) }, refusal.compare)
@@ -206,6 +217,7 @@ func New(opts Options) *Pipeline {
 	flow.Watch(p.Fleets)
 	flow.Watch(p.Listeners)
 	flow.Watch(p.Sharded)
+	flow.Watch(p.OnDemand)
 	flow.Watch(p.Scopes)
 	flow.Watch(p.RouteConfigurations)
 	flow.Watch(p.TableAccess)
@@ -255,6 +267,7 @@ type askedVersions struct{ secrets, configMaps uint64 }
 func (p *Pipeline) Take(tx *flow.Tx, batches []source.Batch) {
 	p.keep(tx)
 	p.keepShards(tx)
+	p.keepDemand(tx)
 	p.keepCertificates(tx)
 	for _, b := range batches {
 		b = p.gate.take(b)

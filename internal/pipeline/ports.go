@@ -38,6 +38,7 @@ func KeyOfPort(l *topology.Listener) PortKey {
 type Port struct {
 	Listener  *ir.Listener
 	fallbacks []fallback
+	onDemand  []int // the chains that could be, by index, see translate.OnDemand
 }
 
 // hop is a token of what the requests pass that come by a Gateway: the Gateway itself, or,
@@ -83,7 +84,7 @@ func (p *Pipeline) declarePorts() {
 				return nil, false
 			}
 			listener.Filters, _ = flow.Get(c, p.portFilters, k)
-			return &Port{listener, fallbacksOf(k.Gateway, all)}, true
+			return &Port{listener, fallbacksOf(k.Gateway, all), translate.OnDemand(listener)}, true
 		})
 
 	p.RouteTables = flow.Map("route-tables", p.Ports,

@@ -17,6 +17,7 @@ func (p *Pipeline) Updates(c *flow.Commit) []xds.Update {
 	p.changedGateways = append(p.changedGateways, flow.Changes[object.Name, *topology.Gateway](c, p.Graph.Gateways)...)
 	p.pairs.changed = append(p.pairs.changed, flow.Changes[object.Name, *topology.Certificate](c, p.Graph.Certificates)...)
 	p.shards.changed = append(p.shards.changed, flow.Changes(c, p.Sharded)...)
+	p.demand.changed = append(p.demand.changed, flow.Changes(c, p.OnDemand)...)
 	byGateway := map[object.Name]*xds.Update{}
 	at := func(gateway object.Name) *xds.Update {
 		u := byGateway[gateway]

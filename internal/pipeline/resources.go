@@ -72,6 +72,7 @@ func (p *Pipeline) declareResources() {
 		})
 	byPiece := flow.NewIndex(bundles,
 		func(k bundleKey, _ *envoy.Bundle, yield func(piece)) { k.pieces(yield) }, bundleKey.compare)
+	p.declareOnDemand()
 	p.declareConfigurations()
 	// Once for all shards of a table.
 	whole := flow.Map("filters-around-tables", p.RouteTables,
@@ -117,7 +118,7 @@ func (p *Pipeline) declareResources() {
 
 	p.Listeners = flow.Map("listener-resources", p.Ports,
 		func(c *flow.Ctx, k PortKey, v *Port, emit func(ListenerAddress, *envoy.Resource)) {
-			listener := p.sharding(c, v.Listener)
+			listener := p.demanding(c, k, v, p.sharding(c, v.Listener))
 			for _, l := range []*ir.Listener{listener, translate.QUIC(listener)} {
 				if l == nil {
 					continue

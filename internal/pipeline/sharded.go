@@ -38,8 +38,8 @@ func (c census) plus(o census, sign int32) census {
 	return c
 }
 
-// divides reports whether a table is to be sharded: where it has enough routes, an edit of most of
-// which costs a fraction of what it costs otherwise, and those in all shards don't cost much
+// divides reports whether a table is to be sharded: where it has enough routes, not all of one host, an
+// edit of most of which costs a fraction of what it costs otherwise, and those in all shards don't cost much
 // memory. A table that was sharded stays so within a factor of two: its listener changes each
 // time, and drains.
 func (c *census) divides(above int, was bool) bool {
@@ -51,7 +51,7 @@ func (c *census) divides(above int, was bool) bool {
 	if was {
 		slack = 2
 	}
-	return above > 0 && int(slack*(exact+c.everywhere)) > above &&
+	return above > 0 && int(slack*(exact+c.everywhere)) > above && largest < exact+c.everywhere &&
 		largest <= slack*(16+exact/4) && c.everywhere <= slack*(8+exact/64)
 }
 

@@ -184,7 +184,7 @@ func (g *gateway) known(ref Ref, e *entry) bool {
 		return true
 	}
 	for s := range g.sessions {
-		if s.types[ref.Type].records[ref.Name] != nil {
+		if y := &s.types[ref.Type]; y.records[ref.Name] != nil || len(y.spelled.of[ref.Name]) > 0 {
 			return true
 		}
 	}
@@ -208,6 +208,7 @@ func (g *gateway) mark(ref Ref, now time.Time) {
 	for s := range g.sessions {
 		delete(s.refused, ref)
 		s.mark(ref, changed, now)
+		s.markSpellings(ref, now)
 	}
 }
 
@@ -232,7 +233,7 @@ func (g *gateway) target(ref Ref) (r *envoy.Resource, exists bool) {
 	if l := g.removals[ref]; l != nil {
 		return l.last, true
 	}
-	return nil, false
+	return g.spelled(ref)
 }
 
 // release reports whether the quarantine lets a resource be removed. A session calls it

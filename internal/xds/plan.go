@@ -178,7 +178,7 @@ func (p *planning) change(ref Ref, why reason) *envoy.Resource {
 	case y.removedAtOnce:
 		p.drop(ref)
 		p.absent = append(p.absent, ref.Name)
-	case y.usedBy != nil && p.sent(*y.usedBy):
+	case y.usedBy != nil && p.sent(*y.usedBy) && (y.staysUsed == nil || !y.staysUsed(ref.Name)):
 		// What used it has changed too, and goes on with it while it drains.
 		if y.askedOnce() {
 			rec.sent = unknownVersion // and then forgets it

@@ -85,6 +85,7 @@ func (s *session) subscribe(t envoy.Type, req *discoveryv3.DeltaDiscoveryRequest
 
 // subscribeTo subscribes to a name.
 func (s *session) subscribeTo(ref Ref, has map[string]string, now time.Time) {
+	s.noteSpelling(ref)
 	r := s.record(ref)
 	// Endpoints are sent with their cluster, before the proxy asks for them. If it has
 	// answered them before it asks, it has not used them.
@@ -118,6 +119,7 @@ func (s *session) unsubscribeFrom(ref Ref) {
 	}
 	s.supersede(r)
 	s.forget(ref)
+	y.spelled.remove(ref.Name)
 	delete(s.alone, ref)
 	delete(s.refused, ref)
 }

@@ -57,6 +57,7 @@ type subscription struct {
 	owed     bool // it must get a response, if an empty one: it has nothing of the type yet
 	records  map[string]*record
 	dirty    map[string]reason
+	spelled  spellings
 	absent   []string // names to be answered with "does not exist"
 	pushed   uint64   // resources sent
 	acked    uint64   // resources acknowledged

@@ -42,6 +42,9 @@ type resourceType struct {
 	// In a plan that changes what uses it, a resource is not emptied. Envoy asks for it only
 	// when it has what uses it, and if for all of the type, only once, see askedOnce.
 	usedBy *envoy.Type
+	// staysUsed reports whether connections that use a resource stay open, whatever happens to what
+	// else uses it: then it is removed also in a plan that changes that. Nil for none.
+	staysUsed func(name string) bool
 
 	// Responses
 
@@ -142,6 +145,7 @@ func resourceTypes() []resourceType {
 			waitsFor:     new(envoy.Routes),
 			refers:       true,
 			usedBy:       new(envoy.Listeners), // whose connections drain with the scopes as they were
+			staysUsed:    envoy.IsHostScope,
 			shared:       true,
 			atFault:      "Error adding/updating scoped route(s) ",
 			removalOrder: 3, // before the routes that they lead to
