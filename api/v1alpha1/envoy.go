@@ -62,8 +62,8 @@ type Certificates struct {
 	// first handshake. 128 by default; 0 is never. Listeners count, and are served so, that have
 	// one certificate, a hostname without a wildcard that no other listener of the port has in
 	// its wildcard, no HTTP/3 and the default version of TLS; others stay in the configuration.
-	// So do all again below half of the number. Either way the port gets another
-	// configuration, and old connections are drained once.
+	// So do all again below half of the number, and those of a second such port of a Gateway.
+	// Either way the port gets another configuration, and old connections are drained once.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	OnDemandAbove *int32 `json:"onDemandAbove,omitempty"`

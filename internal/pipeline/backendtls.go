@@ -77,7 +77,7 @@ func (p *Pipeline) declareSecrets() {
 			}
 		}, p.Members)
 	ofNames := flow.Keys("secrets-of-server-names",
-		func(k ResourceKey, _ onDemandName, yield func(SecretKey)) { yield(SecretKey{k.Gateway, ir.ServerName(k.Name)}) }, p.onDemandNames)
+		func(k ResourceKey, _ ir.SecretKey, yield func(SecretKey)) { yield(SecretKey{k.Gateway, ir.ServerName(k.Name)}) }, p.onDemandNames)
 	referred := flow.Keys("secrets-of-proxies",
 		func(k SecretKey, _ struct{}, yield func(SecretKey)) { yield(k) }, ofListeners, ofBackends, p.secretsOfLogins(), ofNames)
 	p.Secrets = flow.Map("secret-resources", referred,
@@ -99,11 +99,11 @@ func (p *Pipeline) secretOf(c *flow.Ctx, k SecretKey) *ir.Secret {
 	if name == "" {
 		return p.Secret(c, k.Secret)
 	}
-	at, ok := flow.Get(c, p.onDemandNames, ResourceKey{k.Gateway, name})
+	certificate, ok := flow.Get(c, p.onDemandNames, ResourceKey{k.Gateway, name})
 	if !ok {
 		return nil
 	}
-	of := p.Secret(c, at.certificate)
+	of := p.Secret(c, certificate)
 	if of == nil {
 		return nil
 	}

@@ -23,19 +23,8 @@ type onDemandHost struct {
 	listener string // ir.Listener.Name
 	hostname string
 	// certificate is what proxies get when they ask for the host; zero for a host that has a chain of its
-	// own, and can have connections from before it had that.
+	// own, and may have connections from before it had that.
 	certificate ir.SecretKey
-}
-
-// onDemandName is what the proxies of a Gateway get by a server name, whatever the port: proxies say the name
-// and no more. Where ports differ on it, the first one has it, and the others have a chain for the host.
-type onDemandName struct {
-	certificate ir.SecretKey
-	others      []PortKey
-}
-
-func (n onDemandName) Equal(o onDemandName) bool {
-	return n.certificate == o.certificate && slices.Equal(n.others, o.others)
 }
 
 // demand remembers which ports serve certificates on demand.
@@ -58,8 +47,8 @@ func newDemand(e *flow.Engine) *demand {
 
 // declareOnDemand declares what is served on demand.
 func (p *Pipeline) declareOnDemand() {
-	// A port that would have stayed on demand has an entry.
-	p.OnDemand = flow.Map("on-demand-ports", p.Ports,
+	// Those that would have stayed on demand have an entry.
+	could := flow.Map("ports-with-certificates", p.Ports,
 		func(c *flow.Ctx, k PortKey, v *Port, emit func(PortKey, bool)) {
 			above, n := p.onDemandAbove(c, k.Gateway), len(v.onDemand)
 			_, was := flow.Get(c, p.demand.were, k)
@@ -67,21 +56,43 @@ func (p *Pipeline) declareOnDemand() {
 				emit(k, n > above || was)
 			}
 		}, flow.Equal(flow.Same[bool]))
+	byGateway := flow.NewIndex(could, func(k PortKey, _ bool, yield func(object.Name)) { yield(k.Gateway) }, PortKey.compare)
+	// A proxy says the name when it asks, and not the port: what one port has must be served by no
+	// other. So it is one of a Gateway.
+	chosen := flow.Group("port-on-demand", byGateway,
+		func(c *flow.Ctx, _ object.Name, members flow.Members[PortKey, bool]) (out PortKey, ok bool) {
+			for k, v := range members.All() {
+				if _, was := flow.Get(c, p.demand.were, k); v && was {
+					return k, true
+				}
+				if v && !ok {
+					out, ok = k, true
+				}
+			}
+			return out, ok
+		}, flow.Equal(flow.Same[PortKey]))
+	p.OnDemand = flow.Map("on-demand-ports", could,
+		func(c *flow.Ctx, k PortKey, _ bool, emit func(PortKey, bool)) {
+			port, _ := flow.Get(c, chosen, k.Gateway)
+			emit(k, port == k)
+		}, flow.Equal(flow.Same[bool]))
 	p.onDemandHosts = flow.Map("on-demand-hosts", p.Ports,
 		func(c *flow.Ctx, k PortKey, v *Port, emit func(ir.TableKey, onDemandHost)) {
 			on, _ := flow.Get(c, p.OnDemand, k)
 			if _, leaves := flow.Get(c, p.demand.leaving, k); !on && !leaves {
 				return
 			}
-			could := v.onDemand
+			left := v.onDemand
 			for i := range v.Listener.Chains {
 				chain := &v.Listener.Chains[i]
 				if !translate.IsExact(chain) {
 					continue
 				}
 				h := onDemandHost{port: k, listener: v.Listener.Name, hostname: chain.Hostname}
-				if len(could) > 0 && could[0] == i {
-					h.certificate, could = chain.TLS.Certificates[0], could[1:]
+				if len(left) > 0 && left[0] == i {
+					if left = left[1:]; on && !p.isSharded(c, v.Listener, chain) {
+						h.certificate = chain.TLS.Certificates[0]
+					}
 				}
 				emit(ir.TableOf(v.Listener.Gateway, chain.Table), h)
 			}
@@ -93,40 +104,23 @@ func (p *Pipeline) declareOnDemand() {
 			}
 		}, ir.TableKey.Compare)
 	p.onDemandNames = flow.Group("on-demand-names", byName,
-		func(_ *flow.Ctx, _ ResourceKey, members flow.Members[ir.TableKey, onDemandHost]) (out onDemandName, ok bool) {
+		func(_ *flow.Ctx, _ ResourceKey, members flow.Members[ir.TableKey, onDemandHost]) (ir.SecretKey, bool) {
 			for _, h := range members.All() {
-				switch {
-				case out.certificate.IsZero():
-					out.certificate = h.certificate
-				case out.certificate != h.certificate:
-					out.others = append(out.others, h.port)
-				}
+				return h.certificate, true
 			}
-			return out, true
-		}, flow.Equal(onDemandName.Equal))
-	p.notOnDemand = flow.NewIndex(p.onDemandNames,
-		func(_ ResourceKey, n onDemandName, yield func(PortKey)) {
-			for _, port := range n.others {
-				yield(port)
-			}
-		}, ResourceKey.compare)
+			return ir.SecretKey{}, false
+		}, flow.Equal(flow.Same[ir.SecretKey]))
 }
 
-// demanding returns the listener of a port that knows which of its certificates are asked for. What is in
-// shards is not: a host that has most of a table's routes isn't divided, see census.
+// demanding returns the listener of a port that knows which of its certificates are asked for.
 func (p *Pipeline) demanding(c *flow.Ctx, k PortKey, v *Port, l *ir.Listener) *ir.Listener {
 	if on, _ := flow.Get(c, p.OnDemand, k); !on {
 		return l
 	}
-	others := map[string]bool{}
-	for name := range flow.Select(c, p.notOnDemand, k).All() {
-		others[name.Name] = true
-	}
 	copied := *l
 	copied.Chains = slices.Clone(l.Chains)
 	for _, i := range v.onDemand {
-		chain := &copied.Chains[i]
-		chain.OnDemand = !chain.Sharded && !others[chain.Hostname]
+		copied.Chains[i].OnDemand = !l.Chains[i].Sharded
 	}
 	return &copied
 }

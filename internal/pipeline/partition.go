@@ -144,7 +144,7 @@ func (p *Pipeline) sharding(c *flow.Ctx, l *ir.Listener) *ir.Listener {
 		if chain.Table == "" {
 			continue
 		}
-		if now, _ := flow.Get(c, p.Sharded, ir.TableOf(l.Gateway, chain.Table)); now != Divided {
+		if !p.isSharded(c, l, &chain) {
 			continue
 		}
 		if out == l {
@@ -154,4 +154,10 @@ func (p *Pipeline) sharding(c *flow.Ctx, l *ir.Listener) *ir.Listener {
 		out.Chains[i].Sharded = true
 	}
 	return out
+}
+
+// isSharded reports whether the table of a listener's chain is.
+func (p *Pipeline) isSharded(c *flow.Ctx, l *ir.Listener, chain *ir.Chain) bool {
+	now, _ := flow.Get(c, p.Sharded, ir.TableOf(l.Gateway, chain.Table))
+	return now == Divided
 }

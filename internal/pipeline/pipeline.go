@@ -82,8 +82,7 @@ type Pipeline struct {
 	// OnDemand are the ports that serve certificates on demand, or could.
 	OnDemand      *flow.Derived[PortKey, bool]
 	onDemandHosts *flow.Derived[ir.TableKey, onDemandHost]
-	onDemandNames *flow.Derived[ResourceKey, onDemandName]
-	notOnDemand   *flow.Index[PortKey, ResourceKey, onDemandName]
+	onDemandNames *flow.Derived[ResourceKey, ir.SecretKey]
 	// FallbackHosts are the hosts that have an answer although no route serves them.
 	FallbackHosts *flow.Derived[ir.HostKey, *ir.Host]
 	hostParts     *flow.Derived[ir.HostKey, hostPart]
@@ -156,10 +155,6 @@ type Pipeline struct {
 type ResourceKey struct {
 	Gateway object.Name
 	Name    string
-}
-
-func (k ResourceKey) compare(o ResourceKey) int {
-	return cmp.Or(k.Gateway.Compare(o.Gateway), cmp.Compare(k.Name, o.Name))
 }
 
 func (k ResourceKey) String() string { return k.Gateway.String() + "/" + k.Name }

@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -26,6 +28,10 @@ func (k PortKey) String() string {
 		return fmt.Sprintf("%s:%d/udp", k.Gateway, k.Port)
 	}
 	return fmt.Sprintf("%s:%d", k.Gateway, k.Port)
+}
+
+func (k PortKey) compare(o PortKey) int {
+	return cmp.Or(k.Gateway.Compare(o.Gateway), cmp.Compare(k.Port, o.Port), strings.Compare(k.String(), o.String()))
 }
 
 // KeyOfPort names the port of a listener.
