@@ -10,6 +10,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
@@ -59,8 +60,10 @@ func (in *listenerInput) conditions(l *topology.Listener) []metav1.Condition {
 		return append(conditions, condition.ListenerRefused(in.words(l, r), r.KeepsOld))
 	}
 	for _, secret := range l.Certificates {
-		if r, ok := in.proxy.Rejected[SecretRef(ir.Certificate(secret))]; ok {
-			return append(conditions, condition.ListenerCertificateRefused(secret.String(), r.Message, r.KeepsOld))
+		for _, ref := range certificateRefs(l, secret) {
+			if r, ok := in.proxy.Rejected[ref]; ok {
+				return append(conditions, condition.ListenerCertificateRefused(secret.String(), r.Message, r.KeepsOld))
+			}
 		}
 	}
 	if v := l.Clients; v != nil {
@@ -77,6 +80,12 @@ func (in *listenerInput) conditions(l *topology.Listener) []metav1.Condition {
 	return append(conditions, condition.ListenerPending(in.waitsFor()))
 }
 
+// certificateRefs are what proxies call a certificate of a listener: by its Secret or, where they ask for it on
+// demand, by the host.
+func certificateRefs(l *topology.Listener, secret object.Name) []Ref {
+	return []Ref{SecretRef(ir.Certificate(secret)), SecretRef(ir.ServerName(l.Hostname))}
+}
+
 // oldVersion says that not the newest version of a listener is in force, but an earlier one.
 type oldVersion bool
 
@@ -86,7 +95,7 @@ type oldVersion bool
 func (in *listenerInput) oldInForce(l *topology.Listener) oldVersion {
 	refs := []Ref{{RefListener, translate.ListenerName(l)}}
 	for _, secret := range l.Certificates {
-		refs = append(refs, SecretRef(ir.Certificate(secret)))
+		refs = append(refs, certificateRefs(l, secret)...)
 	}
 	if v := l.Clients; v != nil {
 		refs = append(refs, SecretRef(ir.Authorities(v.Authorities...)))

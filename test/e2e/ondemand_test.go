@@ -118,6 +118,20 @@ func (s *site) tried(ctx context.Context, port int, sni, host, client string) st
 	return o
 }
 
+// dialTLS opens a connection for a server name.
+func dialTLS(ctx context.Context, address, sni string, served *[]string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientTLS(sni, nil, "", served)
+	if err != nil {
+		return nil, err
+	}
+	secure := tls.Client(conn, config)
+	return secure, secure.HandshakeContext(ctx)
+}
+
 type exchanged struct {
 	status int
 	body   string
@@ -241,16 +255,7 @@ func TestOnDemandChanges(t *testing.T) {
 				if dials++; dials > 1 {
 					return nil, fmt.Errorf("the connection for %s has been closed", host)
 				}
-				conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(s.address, strconv.Itoa(443+portOffset)))
-				if err != nil {
-					return nil, err
-				}
-				config, err := clientTLS(host, nil, "", &served)
-				if err != nil {
-					return nil, err
-				}
-				secure := tls.Client(conn, config)
-				return secure, secure.HandshakeContext(ctx)
+				return dialTLS(ctx, net.JoinHostPort(s.address, strconv.Itoa(443+portOffset)), host, &served)
 			},
 		}}
 		t.Cleanup(client.CloseIdleConnections)
