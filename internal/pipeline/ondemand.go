@@ -79,7 +79,8 @@ func (p *Pipeline) declareOnDemand() {
 	p.onDemandHosts = flow.Map("on-demand-hosts", p.Ports,
 		func(c *flow.Ctx, k PortKey, v *Port, emit func(ir.TableKey, onDemandHost)) {
 			on, _ := flow.Get(c, p.OnDemand, k)
-			if _, leaves := flow.Get(c, p.demand.leaving, k); !on && !leaves {
+			_, was := flow.Get(c, p.demand.were, k) // until the next transaction, which knows that it leaves
+			if _, leaves := flow.Get(c, p.demand.leaving, k); !on && !was && !leaves {
 				return
 			}
 			left := v.onDemand
