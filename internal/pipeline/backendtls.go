@@ -77,7 +77,9 @@ func (p *Pipeline) declareSecrets() {
 			}
 		}, p.Members)
 	ofNames := flow.Keys("secrets-of-server-names",
-		func(k ResourceKey, _ ir.SecretKey, yield func(SecretKey)) { yield(SecretKey{k.Gateway, ir.ServerName(k.Name)}) }, p.onDemandNames)
+		func(k ResourceKey, _ ir.SecretKey, yield func(SecretKey)) {
+			yield(SecretKey{k.Gateway, ir.ServerName(k.Name)})
+		}, p.onDemandNames)
 	referred := flow.Keys("secrets-of-proxies",
 		func(k SecretKey, _ struct{}, yield func(SecretKey)) { yield(k) }, ofListeners, ofBackends, p.secretsOfLogins(), ofNames)
 	p.Secrets = flow.Map("secret-resources", referred,

@@ -94,7 +94,9 @@ spec:
 	}
 	keep()
 	const adds = 20
-	traffic := func() int64 { return s.envoyStats(t, "control_plane|cluster.*_rx_bytes")["cluster.gatehouse_xds.upstream_cx_rx_bytes_total"] }
+	traffic := func() int64 {
+		return s.envoyStats(t, "control_plane|cluster.*_rx_bytes")["cluster.gatehouse_xds.upstream_cx_rx_bytes_total"]
+	}
 	before, bytes := s.sent(t), traffic()
 	_, was := s.envoyCost(t)
 	for i := range adds {
