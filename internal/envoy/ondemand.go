@@ -116,11 +116,14 @@ func wrapped(m proto.Message) *anypb.Any {
 	return out
 }
 
+// OnDemandSelector is what a listener has that finds certificates on demand, and routes by scopes for server names.
+const OnDemandSelector = "envoy.tls.certificate_selectors.on_demand_secret"
+
 // askForCertificates has Envoy ask for certificates by server names. It demands that no session is resumed
 // then.
 func askForCertificates(context *tlsv3.DownstreamTlsContext) {
 	context.CommonTlsContext.CustomTlsCertificateSelector = &corev3.TypedExtensionConfig{
-		Name: "envoy.tls.certificate_selectors.on_demand_secret", TypedConfig: onDemandSecrets,
+		Name: OnDemandSelector, TypedConfig: onDemandSecrets,
 	}
 	context.SessionTicketKeysType = &tlsv3.DownstreamTlsContext_DisableStatelessSessionResumption{DisableStatelessSessionResumption: true}
 	context.DisableStatefulSessionResumption = true

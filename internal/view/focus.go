@@ -216,8 +216,14 @@ func (f Focus) pruneXDS(types map[string][]printedResource, tables map[string]st
 			text = append(text, r.Resource...)
 		}
 	}
+	hostScope := map[string]bool{}
+	for _, r := range types[envoy.Scopes.String()] {
+		hostScope[r.Name] = envoy.IsHostScope(r.Name)
+	}
 	keep(envoy.Listeners, func(r printedResource) bool {
-		return slices.ContainsFunc(routes, func(table printedResource) bool { return mentions(r.Resource, tables[table.Name]) })
+		return slices.ContainsFunc(routes, func(table printedResource) bool {
+			return mentions(r.Resource, tables[table.Name]) || hostScope[table.Name] && mentions(r.Resource, envoy.OnDemandSelector)
+		})
 	})
 	keep(envoy.Scopes, func(r printedResource) bool {
 		return slices.ContainsFunc(routes, func(table printedResource) bool { return r.Name == table.Name })

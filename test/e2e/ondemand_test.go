@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 // onDemandAbove returns the parameters that say above how many certificates a site's ports serve them on
@@ -190,7 +191,7 @@ func TestOnDemandAnswersAlike(t *testing.T) {
 					hosts = append(hosts, names[random.IntN(24)])
 				}
 				for _, host := range hosts {
-					if host == "" || strings.ContainsAny(host, "\xff\xfe\x00/*") {
+					if host == "" || !utf8.ValidString(host) || strings.ContainsAny(host, "\x00/*") {
 						host = "b.test"
 					}
 					ask(port, sni, host, client)
