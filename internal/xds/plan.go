@@ -214,6 +214,7 @@ func (p *planning) unlessHad(r *envoy.Resource, rec *record, why reason) *envoy.
 	case rec.sent != r.Version:
 		return r
 	}
+	delete(p.spares.waiting, Ref{r.Type, r.Name}) // it is again what it was
 	if rec.acked == r.Version && rec.nonce == 0 {
 		// The proxy connected with it, which is as good as an acknowledgement.
 		p.gateway.acknowledged(r, p.gateway.commit, p.now)

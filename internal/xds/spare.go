@@ -16,6 +16,9 @@ import (
 // spareRate is how many bytes of spare resources a proxy is given a second. Envoy takes in fifteen times as many.
 const spareRate = 512 << 10
 
+// maxSpareWait is how long something waits at most, whatever else has been sent meanwhile.
+const maxSpareWait = 5 * time.Second
+
 // unstamped, in place of a nonce, is of removals that wait for a resource that waits.
 const unstamped = ^uint64(0)
 
@@ -69,10 +72,16 @@ func (s *session) noteSpare(r *envoy.Resource, now time.Time) {
 		s.spares.sent = map[Ref]*envoy.Resource{}
 	}
 	s.spares.sent[ref] = r
+	if len(s.spares.waiting) > 0 {
+		return // and not for longer because of what doesn't
+	}
 	if s.spares.until.Before(now) {
 		s.spares.until = now
 	}
 	s.spares.until = s.spares.until.Add(time.Duration(r.Size()) * time.Second / spareRate)
+	if latest := now.Add(maxSpareWait); s.spares.until.After(latest) {
+		s.spares.until = latest
+	}
 }
 
 // forgetSpare forgets a resource that the proxy no longer has.

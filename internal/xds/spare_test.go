@@ -128,3 +128,48 @@ func TestRemovalsWaitForSpareResources(t *testing.T) {
 	p.expect("cluster -old")
 	p.quiet()
 }
+
+// Whoever edits guards all the time holds up nobody else's removals.
+func TestSpareResourcesWaitForAShortTime(t *testing.T) {
+	h, p := withSpare(t)
+	h.apply(table("t/1", "y:1").Sparing(true))
+	p.subscribe(envoy.Routes, "t/1")
+	p.expect("routes +t/1=[y:1]")
+	until := func() (at time.Time) {
+		g := h.server.gateways[gw]
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		for s := range g.sessions {
+			at = s.spares.until
+		}
+		return at
+	}
+	h.proxiesTake(0)
+	for _, by := range []string{"k", "l", "m"} {
+		h.apply(table("t/0", "x:"+strings.Repeat("7", 20*spareRate)+"@"+by).Sparing(true))
+		p.ack(p.next())
+	}
+	p.quiet()
+	if left := time.Until(until()); left > maxSpareWait {
+		t.Errorf("what changes now waits for %v", left)
+	}
+	h.apply(table("t/1", "y:2").Sparing(true), "-cluster/old")
+	p.quiet()
+	at := until()
+	h.apply(table("t/0", "x:"+strings.Repeat("7", 20*spareRate)+"@n").Sparing(true))
+	p.ack(p.next())
+	p.quiet()
+	if later := until(); !later.Equal(at) {
+		t.Errorf("and by another's guard for %v longer", later.Sub(at))
+	}
+	h.proxiesTake(0)
+	p.expect("routes +t/1=[y:2]", "cluster -old")
+}
+
+func TestSpareThatIsWhatItWas(t *testing.T) {
+	h, p := withSpare(t)
+	h.apply(table("t/0", "x:3").Sparing(true), "-cluster/old")
+	p.quiet()
+	h.apply(table("t/0", "x:2").Sparing(true))
+	p.expect("cluster -old")
+}
