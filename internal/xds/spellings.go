@@ -96,3 +96,17 @@ func (g *gateway) spelled(ref Ref) (r *envoy.Resource, exists bool) {
 	}
 	return r, exists
 }
+
+// unspelled returns the host's resource for one that a proxy was sent by another spelling of its name: who
+// refuses the one refuses the other.
+func (g *gateway) unspelled(r *envoy.Resource) *envoy.Resource {
+	ref := Ref{r.Type, r.Name}
+	if g.entries[r.Type][r.Name] != nil {
+		return r
+	}
+	if now, _ := g.spelled(ref); now == nil || !now.EqualBytes(r) {
+		return r // the host has gone or has another one since
+	}
+	of, _ := g.target(Ref{r.Type, hostOf(r.Name)})
+	return of
+}

@@ -74,6 +74,32 @@ func TestManySpellings(t *testing.T) {
 	})
 }
 
+// The certificate of a host that goes is removed also where a proxy has it by another spelling only.
+func TestSpellingGoesWithItsHost(t *testing.T) {
+	h := start(t)
+	h.apply(append(small(), certificateOf("www.test", "1"))...)
+	p := h.connectAll()
+	p.subscribe(envoy.Secrets, "WWW.test")
+	p.expect(set(certificateOf("www.test", "1").Spelled("WWW.test")))
+	h.apply("-secret/www.test")
+	p.expect("secret -WWW.test")
+	p.quiet()
+}
+
+// A certificate that a proxy refuses by another spelling is the host's: the client is answered, and the state says so.
+func TestSpellingRefused(t *testing.T) {
+	h := start(t)
+	h.apply(append(small(), certificateOf("www.test", "1"))...)
+	p := h.connectAll()
+	p.subscribe(envoy.Secrets, "WWW.test")
+	p.expect(set(certificateOf("www.test", "1").Spelled("WWW.test"))+" ! bad", "secret -WWW.test")
+	h.state("www.test refused", rejects("secret/www.test"))
+	p.unsubscribe(envoy.Secrets, "WWW.test")
+	p.subscribe(envoy.Secrets, "www.test")
+	p.expect("secret -www.test")
+	p.quiet()
+}
+
 // set is the line of a response with a secret.
 func set(r *envoy.Resource) string {
 	return fmt.Sprintf("secret +%s=%s", r.Name, body(r.Type, r.Name, r.Body()))
