@@ -267,6 +267,7 @@ func (g *gateway) retained() (before uint64) {
 
 // acknowledged records that a proxy has a resource in force, as it was at a commit.
 func (g *gateway) acknowledged(r *envoy.Resource, at uint64, now time.Time) {
+	r = g.unspelled(r)
 	ref := Ref{r.Type, r.Name}
 	e := g.entries[r.Type][r.Name]
 	if e == nil || at < e.since || at < e.goodAt {

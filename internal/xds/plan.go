@@ -302,7 +302,7 @@ func (p *planning) single(t envoy.Type, set []*envoy.Resource) {
 		f := p.response(t)
 		f.set = []*envoy.Resource{r}
 		target, _ := p.gateway.target(Ref{t, r.Name})
-		f.filler = target != r
+		f.filler = !target.EqualBytes(r)
 		p.send(f)
 	}
 	if len(p.absent) > 0 || p.types[t].owed {

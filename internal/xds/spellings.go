@@ -98,7 +98,7 @@ func (g *gateway) spelled(ref Ref) (r *envoy.Resource, exists bool) {
 }
 
 // unspelled returns the host's resource for one that a proxy was sent by another spelling of its name: who
-// refuses the one refuses the other.
+// takes or refuses the one takes or refuses the other.
 func (g *gateway) unspelled(r *envoy.Resource) *envoy.Resource {
 	ref := Ref{r.Type, r.Name}
 	if g.entries[r.Type][r.Name] != nil {

@@ -100,6 +100,22 @@ func TestSpellingRefused(t *testing.T) {
 	p.quiet()
 }
 
+// A certificate that a proxy has by another spelling alone stays in force when the next one is refused.
+func TestSpellingTaken(t *testing.T) {
+	h := start(t)
+	h.apply(append(small(), certificateOf("www.test", "1"))...)
+	p := h.connectAll()
+	p.subscribe(envoy.Secrets, "WWW.test")
+	p.expect(set(certificateOf("www.test", "1").Spelled("WWW.test")))
+	p.quiet()
+	h.apply(certificateOf("www.test", "2"))
+	p.expect(set(certificateOf("www.test", "2").Spelled("WWW.test")) + " ! bad")
+	h.state("www.test refused, and the one from before in force", rejects("secret/www.test old"))
+	p.subscribe(envoy.Secrets, "www.test")
+	p.expect(set(certificateOf("www.test", "1")))
+	p.quiet()
+}
+
 // set is the line of a response with a secret.
 func set(r *envoy.Resource) string {
 	return fmt.Sprintf("secret +%s=%s", r.Name, body(r.Type, r.Name, r.Body()))
