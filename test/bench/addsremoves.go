@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"sync/atomic"
+
+	"github.com/gatehouse-dev/gatehouse/test/visit"
 )
 
 // additionsAndRemovals brings new routes and takes each back when some more have
@@ -72,5 +74,5 @@ func (p *presence) next() ask {
 		}
 		return okOrMissing(a)
 	}
-	return ask{request: request{host: p.entries[i].host(), path: "/"}, legal: legal}
+	return ask{Request: visit.Request{Host: p.entries[i].host(), Path: "/"}, legal: legal}
 }

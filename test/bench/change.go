@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/gatehouse-dev/gatehouse/test/visit"
 )
 
 // sentBytes is the control plane's count of what it has sent to proxies.
@@ -35,7 +37,7 @@ type change struct {
 
 // ask is a request and its answers.
 type ask struct {
-	request
+	visit.Request
 	// right says whether an answer is what a change is to bring about, and legal
 	// whether it is one that may be seen until then.
 	right, legal func(answer) bool
@@ -43,7 +45,7 @@ type ask struct {
 
 // shown is a change that one request for / shows.
 func shown(host string, make func() error, right, legal func(answer) bool) *change {
-	return &change{make: make, asks: []ask{{request{host: host, path: "/"}, right, legal}}}
+	return &change{make: make, asks: []ask{{visit.Request{Host: host, Path: "/"}, right, legal}}}
 }
 
 const (
@@ -172,16 +174,16 @@ func (w *workload) latencies(ctx context.Context, c *changes) error {
 		})
 	}
 
-	probe := &client{address: w.address()}
-	defer probe.close()
+	probe := clientOf(w.address())
+	defer probe.Close()
 	latencies := make([]time.Duration, 0, c.count)
 	// get sends a request and reports whether the answer is the right one.
 	get := func(q ask, allowed func(answer) bool) bool {
-		a, err := probe.send(q.request)
+		a, err := probe.send(q.Request)
 		asked.Add(1)
 		if err != nil || !allowed(a) {
 			wrong.Add(1)
-			w.log.Debug("wrong answer", "host", q.host, "path", q.path, "header", q.header, "status", a.status,
+			w.log.Debug("wrong answer", "host", q.Host, "path", q.Path, "header", q.Header, "status", a.status,
 				"version", a.version, "backend", a.backend, "error", err)
 		}
 		return err == nil && q.right(a)
@@ -210,7 +212,7 @@ func (w *workload) latencies(ctx context.Context, c *changes) error {
 				return err
 			}
 			if left > 0 && time.Since(began) > changeLimit {
-				return fmt.Errorf("a change of %s is not in force after %s", change.asks[0].host, changeLimit)
+				return fmt.Errorf("a change of %s is not in force after %s", change.asks[0].Host, changeLimit)
 			}
 		}
 		latencies = append(latencies, time.Since(began))
@@ -242,7 +244,7 @@ func (w *workload) look(ctx context.Context) (asked, wrong int64) {
 	n := -1
 	return w.lookAt(ctx, func() ask {
 		n++
-		return ask{request: request{host: hosts[n%len(hosts)], path: "/"}, legal: ok}
+		return ask{Request: visit.Request{Host: hosts[n%len(hosts)], Path: "/"}, legal: ok}
 	})
 }
 
@@ -250,14 +252,14 @@ func (w *workload) look(ctx context.Context) (asked, wrong int64) {
 // that are not legal.
 func (w *workload) lookAt(ctx context.Context, next func() ask) (asked, wrong int64) {
 	const pause = time.Millisecond
-	c := &client{address: w.address()}
-	defer c.close()
+	c := clientOf(w.address())
+	defer c.Close()
 	for wait(ctx, pause) {
 		q := next()
 		asked++
-		if a, err := c.send(q.request); err != nil || !q.legal(a) {
+		if a, err := c.send(q.Request); err != nil || !q.legal(a) {
 			wrong++
-			w.log.Debug("wrong answer of a bystander", "host", q.host, "status", a.status, "error", err)
+			w.log.Debug("wrong answer of a bystander", "host", q.Host, "status", a.status, "error", err)
 		}
 	}
 	return asked, wrong
@@ -291,8 +293,8 @@ func (w *workload) costs(ctx context.Context, c *changes) error {
 	// least is how many ticks a change gets: work that follows the first right
 	// answer, such as taking the old configuration down, belongs to it.
 	const calibration, least = 60, 6
-	probe := &client{address: w.address()}
-	defer probe.close()
+	probe := clientOf(w.address())
+	defer probe.Close()
 	host := w.entries[0].host()
 	sent, err := w.sent(ctx) // outside of what is timed: it costs CPU itself
 	if err != nil {
@@ -331,14 +333,14 @@ func (w *workload) costs(ctx context.Context, c *changes) error {
 					continue
 				}
 				q := change.asks[0]
-				a, err := probe.send(q.request)
+				a, err := probe.send(q.Request)
 				if err != nil {
 					return err
 				}
 				requests++
 				done = q.right(a)
 				if time.Since(began) > changeLimit {
-					return fmt.Errorf("a change of %s is not in force after %s", q.host, changeLimit)
+					return fmt.Errorf("a change of %s is not in force after %s", q.Host, changeLimit)
 				}
 			}
 		}

@@ -116,11 +116,11 @@ func (w *workload) leads(ctx context.Context, sent float64) error {
 
 // inForce waits for a change that was made.
 func (w *workload) inForce(ctx context.Context, c *change) error {
-	probe := &client{address: w.address()}
-	defer probe.close()
-	return until(ctx, "a change of "+c.asks[0].host, changeLimit, time.Millisecond, func() (bool, error) {
+	probe := clientOf(w.address())
+	defer probe.Close()
+	return until(ctx, "a change of "+c.asks[0].Host, changeLimit, time.Millisecond, func() (bool, error) {
 		for _, q := range c.asks {
-			if a, err := probe.send(q.request); err != nil || !q.right(a) {
+			if a, err := probe.send(q.Request); err != nil || !q.right(a) {
 				return false, errors.Join(err, w.alive())
 			}
 		}

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/gatehouse-dev/gatehouse/test/visit"
 )
 
 const (
@@ -169,13 +171,13 @@ func (t *tenants) put(e entry) error {
 
 // client returns one that takes no certificate but that of the host.
 func (t *tenants) client(host string) *client {
-	return &client{address: t.address(), tls: &tls.Config{ServerName: host, RootCAs: t.pool}}
+	return &client{Client: visit.Client{Address: t.address(), TLS: &tls.Config{ServerName: host, RootCAs: t.pool}}}
 }
 
 // ask sends a request over a new connection.
 func (t *tenants) ask(host string) (bool, error) {
 	c := t.client(host)
-	defer c.close()
+	defer c.Close()
 	a, err := c.get(host)
 	return err == nil && ok(a), err
 }
@@ -274,7 +276,7 @@ func (t *tenants) additions(ctx context.Context) error {
 	for i := range kept {
 		e := t.pick(i)
 		kept[i] = t.client(e.host())
-		defer kept[i].close()
+		defer kept[i].Close()
 		if a, err := kept[i].get(e.host()); err != nil || !ok(a) {
 			return fmt.Errorf("%s is answered with %d: %w", e.host(), a.status, err)
 		}
@@ -311,8 +313,8 @@ func (t *tenants) additions(ctx context.Context) error {
 	}
 	dropped := 0
 	for i, c := range kept {
-		conn := c.conn
-		if a, err := c.get(t.pick(i).host()); err != nil || !ok(a) || c.conn != conn {
+		conn := c.Conn
+		if a, err := c.get(t.pick(i).host()); err != nil || !ok(a) || c.Conn != conn {
 			dropped++
 			t.log.Debug("a connection is dropped", "host", t.pick(i).host(), "status", a.status, "error", err)
 		}

@@ -60,7 +60,7 @@ func main() {
 
 func parse(args []string) (options, error) {
 	var o options
-	var routes, enforce, shapesWanted string
+	var routes, shapesWanted string
 	var quick bool
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.StringVar(&routes, "routes", "100,1000,5000,20000", "numbers of routes")
@@ -72,7 +72,7 @@ func parse(args []string) (options, error) {
 	fs.IntVar(&o.changes, "changes", 200, "changes of each shape and round in process; half as many, 300 at most, with the real Envoy")
 	fs.IntVar(&o.concurrency, "concurrency", 2, "Envoy's worker threads")
 	fs.StringVar(&o.profile, "profile", "", "directory for Go profiles; distorts the figures a little")
-	fs.StringVar(&enforce, "bars", "enforce", "enforce: fail if a bar is missed; report: only print it")
+	enforced := bars.Enforced(fs)
 	fs.BoolVar(&o.verbose, "v", false, "log every wrong answer")
 	if err := fs.Parse(args); err != nil {
 		return o, err
@@ -94,11 +94,9 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("--only: %q is neither %s nor %s", o.only, inProcessHalf, realHalf)
 	}
 	if shapesWanted != "" {
-		o.shapes = strings.Split(shapesWanted, ",")
-	}
-	for _, shape := range o.shapes {
-		if !slices.Contains(shapes, shape) {
-			return o, fmt.Errorf("--shapes: %q is none of %s", shape, strings.Join(shapes, ", "))
+		var err error
+		if o.shapes, err = bars.Chosen(shapesWanted, shapes); err != nil {
+			return o, fmt.Errorf("--shapes: %w", err)
 		}
 	}
 	if o.changes < 20 || o.changes > 5000 {
@@ -110,10 +108,7 @@ func parse(args []string) (options, error) {
 	if o.only != inProcessHalf && runtime.GOOS != "linux" {
 		return o, errors.New("the real Envoy is measured by /proc, so on Linux only: use --only in-process")
 	}
-	if enforce != "enforce" && enforce != "report" {
-		return o, fmt.Errorf("--bars: %q is neither enforce nor report", enforce)
-	}
-	o.strict = enforce == "enforce"
+	o.strict = *enforced
 	o.whole = routes == fs.Lookup("routes").DefValue && o.only == "" && o.shapes == nil && o.profile == ""
 	o.figures = bars.Scratch
 	switch {

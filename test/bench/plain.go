@@ -136,7 +136,7 @@ func (of *side) turn(ctx context.Context, host string) error {
 		group, ctx := errgroup.WithContext(ctx)
 		for i := range clients {
 			c := &clients[i]
-			c.address = of.address
+			c.Address = of.address
 			group.Go(func() error {
 				for range requests {
 					begin := time.Now()
@@ -156,7 +156,7 @@ func (of *side) turn(ctx context.Context, host string) error {
 	}
 	defer func() {
 		for i := range clients {
-			clients[i].close()
+			clients[i].Close()
 		}
 	}()
 	if err := ask(plainWarmup, func(int, time.Duration) {}); err != nil {
@@ -211,8 +211,8 @@ func (e *loneEnvoy) pid() int { return e.cmd.Process.Pid }
 
 // serves waits until a host is served at an address.
 func (e *loneEnvoy) serves(ctx context.Context, address, host string) error {
-	probe := &client{address: address}
-	defer probe.close()
+	probe := clientOf(address)
+	defer probe.Close()
 	err := until(ctx, host+" to be served at "+address, time.Minute, 2*time.Millisecond, func() (bool, error) {
 		a, err := probe.get(host)
 		return err == nil && a.status == http.StatusOK, err

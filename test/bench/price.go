@@ -144,8 +144,8 @@ func (b *real) prices(ctx context.Context) error {
 				return err
 			}
 		}
-		c := &client{address: s.address()}
-		defer c.close()
+		c := clientOf(s.address())
+		defer c.Close()
 		for range priceRounds {
 			for i, p := range all {
 				c.header = p.header
@@ -177,8 +177,9 @@ func (b *real) prices(ctx context.Context) error {
 // are from, no others.
 func (b *real) guarded(ctx context.Context, s *standalone, p *priced, e entry) error {
 	status := func(header string) (int, error) {
-		c := &client{address: s.address(), header: header}
-		defer c.close()
+		c := clientOf(s.address())
+		c.header = header
+		defer c.Close()
 		a, err := c.get(e.host())
 		return a.status, err
 	}

@@ -10,6 +10,8 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/test/visit"
 )
 
 // provider is an OpenID Provider at which everybody has logged in already. It asks for nothing, and so is
@@ -50,7 +52,7 @@ func (p *provider) stop() { p.server.Close() }
 // session logs in at a host as a browser does, and returns the header with the cookies of the session.
 func session(ctx context.Context, address, host string) (string, error) {
 	client := &http.Client{
-		Timeout:       requestTimeout,
+		Timeout:       visit.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, address)

@@ -183,8 +183,8 @@ func (b *real) sweep(ctx context.Context, s *standalone, entries []entry) error 
 	group, ctx := errgroup.WithContext(ctx)
 	for part := range clients {
 		group.Go(func() error {
-			c := &client{address: s.address()}
-			defer c.close()
+			c := clientOf(s.address())
+			defer c.Close()
 			for i := part; i < len(entries); i += clients {
 				host := entries[i].host()
 				err := until(ctx, host+" to serve", limit, pause, func() (bool, error) {

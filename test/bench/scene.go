@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/test/visit"
 )
 
 // scene is a route that goes from state to state. What every request is answered
@@ -72,7 +74,7 @@ func (w *workload) step(s scene, before, after state) *change {
 	for i, now := range after.answers {
 		was := before.answers[i]
 		c.asks = append(c.asks, ask{
-			request: request{s.host(), now.path, now.header},
+			Request: visit.Request{Host: s.host(), Path: now.path, Header: now.header},
 			right:   now.given,
 			legal:   func(a answer) bool { return was.given(a) || now.given(a) },
 		})

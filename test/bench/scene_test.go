@@ -98,7 +98,7 @@ func TestAdditionsAndRemovals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		host, added := change.asks[0].host, change.asks[0].right(answer{status: http.StatusOK})
+		host, added := change.asks[0].Host, change.asks[0].right(answer{status: http.StatusOK})
 		if present[host] == added {
 			t.Fatalf("%s is added: %t; it was there before: %t", host, added, present[host])
 		}

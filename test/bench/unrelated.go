@@ -28,8 +28,8 @@ func (w *workload) unrelatedRequests(ctx context.Context) error {
 	edited.entries = w.entries[hosts:]
 	edits := edited.edits()
 
-	c := &client{address: w.address()}
-	defer c.close()
+	c := clientOf(w.address())
+	defer c.Close()
 	n, wrong := 0, 0
 	// turn asks for some time and returns how long each answer took.
 	turn := func() (took []time.Duration) {

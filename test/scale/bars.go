@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"slices"
 
 	"github.com/gatehouse-dev/gatehouse/test/bars"
@@ -95,10 +94,4 @@ func judged(measured map[string]float64, ran []string) []bars.Figure {
 		}
 	}
 	return all
-}
-
-// judge prints and keeps the figures of the scenarios that ran, and fails if one
-// misses its bar.
-func (b *bench) judge(from bars.Origin, ran []string) error {
-	return bars.Judge(os.Stdout, b.record, from, judged(b.figures, ran), !b.onlyReport)
 }

@@ -13,7 +13,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,9 +25,6 @@ import (
 // namespace has all that is made.
 const namespace = "gatehouse-scale"
 
-// patience is for what takes seconds.
-const patience = 3 * time.Minute
-
 type options struct {
 	class      string
 	controller string // namespace/name
@@ -39,7 +35,6 @@ type options struct {
 	image      string
 	lease      string // its name, in the controller's namespace
 	record     string // the file of the bars' figures
-	onlyReport bool   // a missed bar is no error
 }
 
 type bench struct {
@@ -123,7 +118,7 @@ func (b *bench) setUp(ctx context.Context) error {
 // returns its address.
 func (b *bench) ready(ctx context.Context, name string) (string, error) {
 	var address string
-	err := wait(ctx, func() error {
+	err := cluster.Await(ctx, "the Gateway "+name, func() error {
 		var g gwv1.Gateway
 		if err := b.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &g); err != nil {
 			return err
@@ -170,19 +165,9 @@ func request(ctx context.Context, transport *http.Transport, address, host strin
 	return nil
 }
 
-// tearDown removes the namespace and waits for its end.
+// tearDown removes the namespace, after an interrupt too.
 func (b *bench) tearDown() error {
-	ctx := context.Background() // it is removed after an interrupt too
-	return wait(ctx, func() error {
-		err := b.client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err == nil || apierrors.IsConflict(err) {
-			err = fmt.Errorf("the namespace %s is still there", namespace)
-		}
-		return err
-	})
+	return cluster.RemoveNamespace(context.Background(), b.client, namespace)
 }
 
 // fleetOf returns parameters of a name for a fleet of so many proxies, with what a
@@ -223,22 +208,5 @@ func (b *bench) route(name, gateway string) *gwv1.HTTPRoute {
 				}}},
 			}},
 		},
-	}
-}
-
-// wait calls f until it succeeds.
-func wait(ctx context.Context, f func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
-		err := f()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(100 * time.Millisecond):
-		}
 	}
 }

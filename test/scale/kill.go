@@ -15,6 +15,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
 )
 
 // around is how long there is load before and after what happens.
@@ -39,7 +41,7 @@ func (b *bench) killControllers(ctx context.Context) error {
 	}
 	return b.death(ctx, "kill", deathFigures{killFailures, killStatus, killFleet, killServes, killWrites}, pods,
 		func(ctx context.Context, killed time.Time) error {
-			return wait(ctx, func() error {
+			return cluster.Await(ctx, "controllers that are ready again", func() error {
 				now, err := b.controllers(ctx)
 				for _, pod := range now {
 					for _, before := range pods {
@@ -88,7 +90,7 @@ func (b *bench) death(ctx context.Context, name string, f deathFigures, pods []c
 	}
 	load := b.load(ctx, b.address, "one")
 	err := func() error {
-		if err := sleep(ctx, around); err != nil {
+		if err := cluster.Sleep(ctx, around); err != nil {
 			return err
 		}
 		killed := time.Now()
@@ -104,7 +106,7 @@ func (b *bench) death(ctx context.Context, name string, f deathFigures, pods []c
 		}
 		serves := make(chan error, 1)
 		go func() {
-			err := wait(ctx, func() error { return b.get(ctx, b.address, name) })
+			err := cluster.Await(ctx, "the new route", func() error { return b.get(ctx, b.address, name) })
 			if err == nil {
 				b.took(f.serves, time.Since(killed))
 			}
@@ -117,14 +119,14 @@ func (b *bench) death(ctx context.Context, name string, f deathFigures, pods []c
 		ofStatus := func(w write) bool { return w.subresource == "status" }
 		ofFleet := func(w write) bool { return fleetResources[w.resource] && w.of(name) }
 		for figure, match := range map[string]func(write) bool{f.status: ofStatus, f.fleet: ofFleet} {
-			if err := wait(ctx, func() error {
+			if err := cluster.Await(ctx, figure, func() error {
 				at, err := b.audit.first(killed, match)
 				if err == nil {
 					b.took(figure, at.Sub(killed))
 				}
 				return err
 			}); err != nil {
-				return fmt.Errorf("%s: %w", figure, err)
+				return err
 			}
 		}
 		load.settle()

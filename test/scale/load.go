@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
 )
 
 // load sends requests at a rate while something happens to what serves them, and
@@ -92,7 +94,7 @@ func (b *bench) change(ctx context.Context, route string) (int, error) {
 		if err != nil {
 			return i, fmt.Errorf("change %d of routes: %w", i, err)
 		}
-		if sleep(ctx, pause) != nil {
+		if cluster.Sleep(ctx, pause) != nil {
 			if i%4 == 1 || i%4 == 2 {
 				err = b.client.Delete(asking, coming)
 			}

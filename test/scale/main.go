@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -41,7 +40,7 @@ var scenarios = []struct {
 // run is main with an error.
 func run(ctx context.Context) error {
 	var o options
-	var only, enforce string
+	var only string
 	flag.StringVar(&o.class, "class", "gatehouse", "GatewayClass of the Gateways that are made")
 	flag.StringVar(&o.controller, "controller", "gatehouse-system/gatehouse", "Deployment and ServiceAccount of the controller")
 	flag.IntVar(&o.metrics, "metrics", 8080, "port of the controller's metrics")
@@ -51,16 +50,12 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.image, "backend", "registry.k8s.io/gateway-api/conformance/echo-basic:v0.2.0", "image of the backend")
 	flag.StringVar(&only, "only", "", "scenarios, with commas between; all if empty")
 	flag.StringVar(&o.lease, "lease", "gatehouse-leader", "Lease of the controller that leads")
-	flag.StringVar(&enforce, "bars", "enforce", "enforce: fail if a bar is missed; report: only print it")
+	enforced := bars.Enforced(flag.CommandLine)
 	flag.StringVar(&o.record, "record", bars.File("04"), "file of the bars' figures")
 	flag.Parse()
-	if enforce != "enforce" && enforce != "report" {
-		return fmt.Errorf("-bars: %q is neither enforce nor report", enforce)
-	}
-	o.onlyReport = enforce == "report"
-	ran, err := selected(only)
+	ran, err := bars.Chosen(only, names())
 	if err != nil {
-		return err
+		return fmt.Errorf("-only: %w", err)
 	}
 
 	b, err := newBench(o)
@@ -81,23 +76,13 @@ func run(ctx context.Context) error {
 			return errors.Join(fmt.Errorf("%s: %w", s.name, err), b.tearDown())
 		}
 	}
-	return errors.Join(b.tearDown(), b.judge(bars.Here(ctx), ran))
+	return errors.Join(b.tearDown(), bars.Judge(os.Stdout, b.record, bars.Here(ctx), judged(b.figures, ran), *enforced))
 }
 
-// selected are the names of the scenarios to run: those of a list, or all.
-func selected(only string) ([]string, error) {
-	var all []string
+// names are those of all scenarios.
+func names() (all []string) {
 	for _, s := range scenarios {
 		all = append(all, s.name)
 	}
-	if only == "" {
-		return all, nil
-	}
-	some := strings.Split(only, ",")
-	for _, name := range some {
-		if !slices.Contains(all, name) {
-			return nil, fmt.Errorf("-only: %q is none of %s", name, strings.Join(all, ", "))
-		}
-	}
-	return some, nil
+	return all
 }

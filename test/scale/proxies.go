@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
 )
 
 // edits is how many changes of a route are counted.
@@ -57,7 +59,7 @@ func (b *bench) countEdits(ctx context.Context, name string, proxies int32, runs
 		}
 		// The next one waits: edits that come together are pushed together.
 		want := map[string]string{editHeader: fmt.Sprint(i)}
-		if err := wait(ctx, func() error { return request(ctx, b.web, address, name, want) }); err != nil {
+		if err := cluster.Await(ctx, "the edited route", func() error { return request(ctx, b.web, address, name, want) }); err != nil {
 			return err
 		}
 	}

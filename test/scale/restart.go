@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
 )
 
 // restartFleet restarts a fleet of two as `kubectl rollout restart` does, under
@@ -31,7 +33,7 @@ func (b *bench) restartFleet(ctx context.Context) error {
 	}
 	load := b.load(ctx, address, "two")
 	err = func() error {
-		if err := sleep(ctx, around); err != nil {
+		if err := cluster.Sleep(ctx, around); err != nil {
 			return err
 		}
 		restart := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":%q}}}}}`, time.Now().Format(time.RFC3339))
@@ -39,11 +41,11 @@ func (b *bench) restartFleet(ctx context.Context) error {
 			return err
 		}
 		started := time.Now()
-		if err := wait(ctx, func() error { return b.rolledOut(ctx, namespace, fleet.Name) }); err != nil {
+		if err := cluster.Await(ctx, "the fleet", func() error { return b.rolledOut(ctx, namespace, fleet.Name) }); err != nil {
 			return err
 		}
 		fmt.Printf("  both proxies are new after %v\n", time.Since(started).Round(100*time.Millisecond))
-		return sleep(ctx, around)
+		return cluster.Sleep(ctx, around)
 	}()
 	failures, changes := load.end()
 	if err := errors.Join(err, changes); err != nil {
@@ -63,7 +65,7 @@ func (b *bench) fleet(ctx context.Context, gateway string) (fleet appsv1.Deploym
 		return fleet, fmt.Errorf("the Gateway %s has %d Deployments, want 1", gateway, len(all.Items))
 	}
 	fleet = all.Items[0]
-	return fleet, wait(ctx, func() error { return b.rolledOut(ctx, namespace, fleet.Name) })
+	return fleet, cluster.Await(ctx, "the fleet", func() error { return b.rolledOut(ctx, namespace, fleet.Name) })
 }
 
 // rolledOut is an error unless all replicas of a Deployment are new and ready,

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
 )
 
 // settle is how long the controller may take to notice that there is something
@@ -52,8 +54,8 @@ func (b *bench) createRoutes(ctx context.Context) error {
 	select {
 	case at := <-attached:
 		b.figures[attachedDelay] = max(0, at.Sub(created).Seconds())
-	case <-time.After(patience):
-		return fmt.Errorf("attachedRoutes is not %d after %v", want, patience)
+	case <-time.After(cluster.Patience):
+		return fmt.Errorf("attachedRoutes is not %d after %v", want, cluster.Patience)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -66,7 +68,7 @@ func (b *bench) createRoutes(ctx context.Context) error {
 	}
 	b.figures[gatewayWrites] = count(all, func(w write) bool { return w.resource == "gateways" })
 	count(all, func(w write) bool { return w.resource != "gateways" })
-	return wait(ctx, func() error { return b.get(ctx, b.address, fmt.Sprintf("route-%d", b.routes-1)) })
+	return cluster.Await(ctx, "the last route", func() error { return b.get(ctx, b.address, fmt.Sprintf("route-%d", b.routes-1)) })
 }
 
 // quiet waits until the controller has written nothing for a while.
@@ -84,7 +86,7 @@ func (b *bench) quiet(ctx context.Context) error {
 			return nil
 		}
 		before = n
-		if err := sleep(ctx, settle); err != nil {
+		if err := cluster.Sleep(ctx, settle); err != nil {
 			return err
 		}
 	}
@@ -111,7 +113,7 @@ func (b *bench) applyAgain(ctx context.Context) error {
 		if err := group.Wait(); err != nil {
 			return err
 		}
-		if err := sleep(ctx, settle); err != nil {
+		if err := cluster.Sleep(ctx, settle); err != nil {
 			return err
 		}
 	}
@@ -137,7 +139,7 @@ func (b *bench) idle(ctx context.Context) error {
 		return err
 	}
 	started := time.Now()
-	if err := sleep(ctx, b.options.idle); err != nil {
+	if err := cluster.Sleep(ctx, b.options.idle); err != nil {
 		return err
 	}
 	after, err := b.usage(ctx)
@@ -157,13 +159,4 @@ func (b *bench) idle(ctx context.Context) error {
 	}
 	b.figures[idleWrites] = count(all, func(write) bool { return true })
 	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

@@ -31,10 +31,7 @@ func TestAbsentFigureMissesItsBar(t *testing.T) {
 }
 
 func TestEveryScenarioHasBars(t *testing.T) {
-	all, err := selected("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := names()
 	for _, name := range all {
 		if !slices.ContainsFunc(limits, func(b bar) bool { return b.scenario == name }) {
 			t.Errorf("the scenario %s measures nothing", name)
@@ -44,9 +41,6 @@ func TestEveryScenarioHasBars(t *testing.T) {
 		if !slices.Contains(all, b.scenario) {
 			t.Errorf("no scenario %s measures %q", b.scenario, b.figure)
 		}
-	}
-	if _, err := selected("idle,restart"); err == nil {
-		t.Error("a scenario that is none is accepted")
 	}
 }
 

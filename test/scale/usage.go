@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"net/http"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,34 +60,13 @@ func (b *bench) counted(ctx context.Context, metric string) (float64, error) {
 	return sum, nil
 }
 
-// scrape returns the metrics of a controller by name, summed over their labels.
+// scrape returns the metrics of a controller.
 func (b *bench) scrape(ctx context.Context, pod corev1.Pod) (map[string]float64, error) {
-	url := fmt.Sprintf("http://%s:%d/metrics", pod.Status.PodIP, b.metrics)
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	all, err := b.cluster.Metrics(ctx, fmt.Sprintf("%s:%d", pod.Status.PodIP, b.metrics))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("metrics of pod %s: %w", pod.Name, err)
 	}
-	response, err := b.web.RoundTrip(r)
-	if err != nil {
-		return nil, fmt.Errorf("pod %s: %w", pod.Name, err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	sums := map[string]float64{}
-	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() {
-		line := lines.Text()
-		at := strings.LastIndexByte(line, ' ')
-		if at < 0 || strings.HasPrefix(line, "#") {
-			continue
-		}
-		name, _, _ := strings.Cut(line[:at], "{")
-		value, err := strconv.ParseFloat(line[at+1:], 64)
-		if err != nil {
-			return nil, fmt.Errorf("pod %s: metric %q: %w", pod.Name, line, err)
-		}
-		sums[name] += value
-	}
-	return sums, lines.Err()
+	return all, nil
 }
 
 // controllers are the running pods of the controller.

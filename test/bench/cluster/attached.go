@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
 )
 
 // workers is how many objects are created at a time.
@@ -117,7 +119,7 @@ func (c *count) updates() int {
 
 // becomes waits until the count is right, and returns since when it is.
 func (c *count) becomes(ctx context.Context, want int) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, cluster.Patience)
 	defer cancel()
 	for {
 		c.mu.Lock()
@@ -126,7 +128,7 @@ func (c *count) becomes(ctx context.Context, want int) (time.Time, error) {
 		if now == want {
 			return at, nil
 		}
-		if err := sleep(ctx, 10*time.Millisecond); err != nil {
+		if err := cluster.Sleep(ctx, 10*time.Millisecond); err != nil {
 			return time.Time{}, fmt.Errorf("attachedRoutes is %d, want %d: %w", now, want, err)
 		}
 	}

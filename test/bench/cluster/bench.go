@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,9 +20,6 @@ const (
 	namespace     = "gatehouse-bench"      // of the backend, and of the Gateway that is made
 	loadNamespace = "gatehouse-bench-load" // of what a shape makes; goes with it
 )
-
-// patience is for what takes seconds.
-const patience = 3 * time.Minute
 
 // How several Gateways are measured, in the words of the public benchmark.
 const (
@@ -93,7 +88,7 @@ func (b *bench) setUp(ctx context.Context, gateways string) ([]*target, error) {
 			return nil, err
 		}
 	}
-	if err := b.wait(ctx, "the backend", func() error {
+	if err := cluster.Await(ctx, "the backend", func() error {
 		var pod corev1.Pod
 		if err := b.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "backend"}, &pod); err != nil {
 			return err
@@ -119,7 +114,7 @@ func (b *bench) setUp(ctx context.Context, gateways string) ([]*target, error) {
 			return nil, fmt.Errorf("-gateways: %q is not namespace/name", ns)
 		}
 		t := &target{key: client.ObjectKey{Namespace: ns, Name: name}}
-		if err := b.wait(ctx, t.String(), func() error { return b.find(ctx, t) }); err != nil {
+		if err := cluster.Await(ctx, t.String(), func() error { return b.find(ctx, t) }); err != nil {
 			return nil, err
 		}
 		targets = append(targets, t)
@@ -191,46 +186,5 @@ func (b *bench) create(ctx context.Context, object client.Object) error {
 // tearDown removes the namespaces, after an interrupt too.
 func (b *bench) tearDown() error {
 	ctx := context.Background()
-	return errors.Join(b.remove(ctx, loadNamespace), b.remove(ctx, namespace))
-}
-
-// remove deletes a namespace and waits for its end.
-func (b *bench) remove(ctx context.Context, name string) error {
-	return b.wait(ctx, "the end of the namespace "+name, func() error {
-		err := b.client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err == nil || apierrors.IsConflict(err) {
-			err = errors.New("it is still there")
-		}
-		return err
-	})
-}
-
-// wait calls f until it succeeds.
-func (b *bench) wait(ctx context.Context, what string, f func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
-		err := f()
-		if err == nil {
-			return nil
-		}
-		if sleep(ctx, 100*time.Millisecond) != nil {
-			return fmt.Errorf("waited for %s: %w", what, err)
-		}
-	}
-}
-
-// sleep pauses unless ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return errors.Join(cluster.RemoveNamespace(ctx, b.client, loadNamespace), cluster.RemoveNamespace(ctx, b.client, namespace))
 }

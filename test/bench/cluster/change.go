@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
 )
 
 // betweenChanges is the public benchmark's grace period.
@@ -30,8 +32,8 @@ func (b *bench) changeRoute(ctx context.Context, targets []*target) error {
 	defer group.Wait()
 	requests, wrong := make([]int, len(targets)), make([]int, len(targets))
 	for i, t := range targets {
-		v := &visitor{cluster: b.cluster, address: t.address}
-		defer v.close()
+		v := b.visit(t.address, nil)
+		defer v.Close()
 		if _, _, err := v.served(ctx, host(r.Name), "/"); err != nil {
 			return fmt.Errorf("%s: %w", t, err)
 		}
@@ -53,7 +55,7 @@ func (b *bench) changeRoute(ctx context.Context, targets []*target) error {
 			stop()
 			return err
 		}
-		if err := sleep(ctx, betweenChanges); err != nil {
+		if err := cluster.Sleep(ctx, betweenChanges); err != nil {
 			return err
 		}
 	}

@@ -1,85 +1,29 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
+	"github.com/gatehouse-dev/gatehouse/test/visit"
 )
 
-// requestTimeout bounds one request. An answer that takes longer is as bad as none.
-const requestTimeout = 5 * time.Second
+// visitor asks at an address in the cluster.
+type visitor struct{ visit.Client }
 
-// visitor sends one request after another over one connection. It spends little CPU,
-// of which what is measured needs its share here.
-type visitor struct {
-	cluster *cluster.Cluster
-	address string
-	tls     *tls.Config // none: no TLS
-	conn    net.Conn
-	in      *bufio.Reader
-	out     []byte
+// visit returns a visitor, without TLS if it has no configuration.
+func (b *bench) visit(address string, config *tls.Config) *visitor {
+	return &visitor{visit.Client{Address: address, Dial: b.cluster.Dial, TLS: config}}
 }
 
-func (v *visitor) close() {
-	if v.conn != nil {
-		_ = v.conn.Close()
-		v.conn = nil
-	}
-}
-
-// get returns the status of an answer. After an error the next call opens a new
-// connection.
+// get returns the status of an answer.
 func (v *visitor) get(ctx context.Context, host, path string) (int, error) {
-	status, err := v.try(ctx, host, path)
-	if err != nil {
-		v.close()
-		return 0, fmt.Errorf("GET http://%s%s: %w", host, path, err)
-	}
-	return status, nil
-}
-
-func (v *visitor) try(ctx context.Context, host, path string) (int, error) {
-	if v.conn == nil {
-		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-		defer cancel()
-		conn, err := v.cluster.Dial(ctx, "tcp", v.address)
-		if err != nil {
-			return 0, err
-		}
-		if v.tls != nil {
-			secured := v.tls.Clone()
-			secured.ServerName = host
-			conn = tls.Client(conn, secured)
-		}
-		v.conn, v.in = conn, bufio.NewReader(conn)
-	}
-	if err := v.conn.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
-		return 0, err
-	}
-	v.out = fmt.Appendf(v.out[:0], "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, host)
-	if _, err := v.conn.Write(v.out); err != nil {
-		return 0, err
-	}
-	response, err := http.ReadResponse(v.in, nil)
-	if err != nil {
-		return 0, err
-	}
-	_, err = io.Copy(io.Discard, response.Body)
-	if err := errors.Join(err, response.Body.Close()); err != nil {
-		return 0, err
-	}
-	if response.Close {
-		v.close()
-	}
-	return response.StatusCode, nil
+	a, err := v.Get(ctx, visit.Request{Host: host, Path: path})
+	return a.Status, err
 }
 
 // pause is between two looks at whether a route is served. The public benchmark has
@@ -90,18 +34,18 @@ const pause = time.Millisecond
 // many answers before it were neither 404 nor 200. No answer is a wrong one too, except
 // with TLS: before there is a listener, there is no connection.
 func (v *visitor) served(ctx context.Context, host, path string) (at time.Time, wrong int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, cluster.Patience)
 	defer cancel()
 	for {
 		status, err := v.get(ctx, host, path)
 		switch {
 		case err == nil && status == http.StatusOK:
 			return time.Now(), wrong, nil
-		case err != nil && v.tls != nil:
+		case err != nil && v.TLS != nil:
 		case err != nil || status != http.StatusNotFound:
 			wrong++
 		}
-		if sleep(ctx, pause) != nil {
+		if cluster.Sleep(ctx, pause) != nil {
 			return time.Time{}, wrong, fmt.Errorf("%s%s is not served, its last answer is %d: %w", host, path, status, errors.Join(ctx.Err(), err))
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
 )
 
 const (
@@ -91,10 +93,10 @@ func failingRoutes(attempts int, targets []*target) []*gwv1.HTTPRoute {
 
 // failOver asks for all rules in turns while the endpoint comes and goes.
 func (b *bench) failOver(ctx context.Context, t *target, node string, attempts int, routes []*gwv1.HTTPRoute) error {
-	v := &visitor{cluster: b.cluster, address: t.address}
-	defer v.close()
+	v := b.visit(t.address, nil)
+	defer v.Close()
 	for _, r := range routes {
-		if err := b.wait(ctx, r.Name, func() error {
+		if err := cluster.Await(ctx, r.Name, func() error {
 			if status, err := v.get(ctx, host(r.Name), "/0"); status == http.StatusNotFound || err != nil {
 				return fmt.Errorf("it is not served: %w", err)
 			}
@@ -117,7 +119,7 @@ func (b *bench) failOver(ctx context.Context, t *target, node string, attempts i
 			if requests++; err != nil || status != http.StatusOK {
 				wrong++
 			}
-			_ = sleep(comes, failoverPause)
+			_ = cluster.Sleep(comes, failoverPause)
 		}
 		cancel()
 		if err := errors.Join(ctx.Err(), <-ended); err != nil {

@@ -45,15 +45,15 @@ func (b *bench) addListenerSets(ctx context.Context, targets []*target) error {
 		}
 		wrong := 0
 		for i := range b.sets {
-			v := &visitor{cluster: b.cluster, address: net.JoinHostPort(ip, "443"), tls: &tls.Config{RootCAs: certificate.Pool(), MinVersion: tls.VersionTLS12}}
+			v := b.visit(net.JoinHostPort(ip, "443"), &tls.Config{RootCAs: certificate.Pool(), MinVersion: tls.VersionTLS12})
 			for k := range routesOfSet {
 				_, w, err := v.served(ctx, host(many(i)), fmt.Sprintf("/%d", k))
 				if wrong += w; err != nil {
-					v.close()
+					v.Close()
 					return fmt.Errorf("%s: %w", t, err)
 				}
 			}
-			v.close()
+			v.Close()
 		}
 		b.report.add(b.source(listenerSets, t), "wrong_answers", float64(wrong))
 		b.report.add(b.source(listenerSets, t), "setup_seconds", time.Since(created).Seconds())

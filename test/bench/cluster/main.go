@@ -8,10 +8,10 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/gatehouse-dev/gatehouse/test/bars"
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
 )
 
 func main() {
@@ -40,7 +40,7 @@ var shapes = []struct {
 // run is main with an error.
 func run(ctx context.Context) error {
 	var o options
-	var gateways, only, enforce string
+	var gateways, only string
 	var plotOnly bool
 	flag.StringVar(&gateways, "gateways", "", "Gateways that are there, as namespace/name with commas between; each must let routes and ListenerSets of all namespaces attach to its only listener. One is made if empty")
 	flag.StringVar(&o.mode, "mode", joined, "joined: all Gateways at once, each route attached to all; split: one after the other")
@@ -59,7 +59,7 @@ func run(ctx context.Context) error {
 	flag.IntVar(&o.flips, "flips", 5, "how often an endpoint of failover comes and goes")
 	flag.StringVar(&o.binary, "gatehouse", "bin/gatehouse", "the program, for the endpoint of failover that comes and goes")
 	flag.StringVar(&only, "only", "", "shapes, with commas between; all if empty")
-	flag.StringVar(&enforce, "bars", "enforce", "enforce: fail if a bar is missed; report: only print it")
+	enforced := bars.Enforced(flag.CommandLine)
 	flag.StringVar(&o.record, "record", bars.File("07"), "file of the bars' figures")
 	flag.StringVar(&o.results, "results", "bench/results/cluster.json", "file of all figures and samples; those of other shapes, modes and Gateways are kept")
 	flag.StringVar(&o.plots, "plots", "bench/results", "directory of the plots")
@@ -68,9 +68,6 @@ func run(ctx context.Context) error {
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
-	}
-	if enforce != "enforce" && enforce != "report" {
-		return fmt.Errorf("-bars: %q is neither enforce nor report", enforce)
 	}
 	if o.mode != joined && o.mode != split {
 		return fmt.Errorf("-mode: %q is neither %s nor %s", o.mode, joined, split)
@@ -82,9 +79,9 @@ func run(ctx context.Context) error {
 		}
 		return r.publish(o)
 	}
-	ran, err := selected(only)
+	ran, err := bars.Chosen(only, names())
 	if err != nil {
-		return err
+		return fmt.Errorf("-only: %w", err)
 	}
 	b, err := newBench(o)
 	if err != nil {
@@ -94,7 +91,7 @@ func run(ctx context.Context) error {
 	if err := errors.Join(measured, b.tearDown()); err != nil {
 		return err
 	}
-	return b.conclude(bars.Here(context.WithoutCancel(ctx)), ran, enforce == "enforce")
+	return b.conclude(bars.Here(context.WithoutCancel(ctx)), ran, *enforced)
 }
 
 // measure runs the shapes that were asked for, with all Gateways at once or with one
@@ -125,7 +122,7 @@ func (b *bench) measure(ctx context.Context, gateways string, ran []string) erro
 			if err != nil {
 				return fmt.Errorf("%s: %w", s.name, err)
 			}
-			if err := b.remove(ctx, loadNamespace); err != nil {
+			if err := cluster.RemoveNamespace(ctx, b.client, loadNamespace); err != nil {
 				return err
 			}
 		}
@@ -133,20 +130,10 @@ func (b *bench) measure(ctx context.Context, gateways string, ran []string) erro
 	return nil
 }
 
-// selected are the names of the shapes to run: those of a list, or all.
-func selected(only string) ([]string, error) {
-	var all []string
+// names are those of all shapes.
+func names() (all []string) {
 	for _, s := range shapes {
 		all = append(all, s.name)
 	}
-	if only == "" {
-		return all, nil
-	}
-	some := strings.Split(only, ",")
-	for _, name := range some {
-		if !slices.Contains(all, name) {
-			return nil, fmt.Errorf("-only: %q is none of %s", name, strings.Join(all, ", "))
-		}
-	}
-	return some, nil
+	return all
 }

@@ -29,8 +29,8 @@ func (b *bench) newService(ctx context.Context) func(int) (string, error) {
 func (b *bench) addOneByOne(ctx context.Context, shape string, targets []*target, routes int, service func(int) (string, error)) error {
 	visitors, samples, wrong := make([]*visitor, len(targets)), make([][]float64, len(targets)), make([]int, len(targets))
 	for i, t := range targets {
-		visitors[i] = &visitor{cluster: b.cluster, address: t.address}
-		defer visitors[i].close()
+		visitors[i] = b.visit(t.address, nil)
+		defer visitors[i].Close()
 	}
 	for n := range routes {
 		name, err := service(n)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
 )
 
 // changeAtScale makes changes at many routes: one after another, while the controller's
@@ -15,8 +17,8 @@ func (b *bench) changeAtScale(ctx context.Context, targets []*target) error {
 	}
 	visitors := make([]*visitor, len(targets))
 	for i, t := range targets {
-		visitors[i] = &visitor{cluster: b.cluster, address: t.address}
-		defer visitors[i].close()
+		visitors[i] = b.visit(t.address, nil)
+		defer visitors[i].Close()
 		for n := range b.scale {
 			if _, _, err := visitors[i].served(ctx, host(many(n)), "/0"); err != nil {
 				return fmt.Errorf("%s: %w", t, err)
@@ -83,7 +85,7 @@ func (b *bench) countCPU(ctx context.Context, targets []*target, visitors []*vis
 // route a second, and another endpoint of a Service every two.
 func (b *bench) churn(ctx context.Context) error {
 	asking := context.WithoutCancel(ctx) // a request under way is finished
-	for n := 0; sleep(ctx, 2*time.Second/3) == nil; n++ {
+	for n := 0; cluster.Sleep(ctx, 2*time.Second/3) == nil; n++ {
 		name := many(rand.IntN(b.scale)) //nolint:gosec // nobody need not guess it
 		if n%3 < 2 {
 			if err := b.patch(asking, route(name, nil), to(fmt.Sprintf("/churn-%d", n), name, 80)); err != nil {

@@ -1,17 +1,16 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
 )
 
 // usage is of all pods of the controller together.
@@ -39,7 +38,7 @@ func (b *bench) usage(ctx context.Context) (usage, error) {
 			continue
 		}
 		seen++
-		metrics, err := b.scrape(ctx, fmt.Sprintf("%s:%d", pod.Status.PodIP, b.metrics))
+		metrics, err := b.cluster.Metrics(ctx, fmt.Sprintf("%s:%d", pod.Status.PodIP, b.metrics))
 		if err != nil {
 			return sum, fmt.Errorf("metrics of pod %s: %w", pod.Name, err)
 		}
@@ -52,30 +51,6 @@ func (b *bench) usage(ctx context.Context) (usage, error) {
 	return sum, nil
 }
 
-// scrape returns the metrics without labels, by name.
-func (b *bench) scrape(ctx context.Context, address string) (map[string]float64, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := (&http.Transport{DialContext: b.cluster.Dial, DisableKeepAlives: true}).RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	all := map[string]float64{}
-	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() {
-		name, text, _ := strings.Cut(lines.Text(), " ")
-		if value, err := strconv.ParseFloat(text, 64); err == nil {
-			all[name] = value
-		}
-	}
-	return all, lines.Err()
-}
-
 // quiet waits until the controller has used next to no CPU for some seconds: statuses
 // are written and garbage is collected by then.
 func (b *bench) quiet(ctx context.Context) error {
@@ -84,8 +59,8 @@ func (b *bench) quiet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return b.wait(ctx, "a controller that is idle", func() error {
-		if err := sleep(ctx, span); err != nil {
+	return cluster.Await(ctx, "a controller that is idle", func() error {
+		if err := cluster.Sleep(ctx, span); err != nil {
 			return err
 		}
 		now, err := b.usage(ctx)
