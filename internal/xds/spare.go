@@ -16,6 +16,10 @@ import (
 // spareRate is how many bytes of spare resources a proxy is given a second. Envoy takes in fifteen times as many.
 const spareRate = 512 << 10
 
+// spareAhead is how much of that may be sent at once: the changes right after a small table has been divided reach
+// those who still use it as fast as all others.
+const spareAhead = time.Second
+
 // maxSpareWait is how long something waits at most, whatever else has been sent meanwhile.
 const maxSpareWait = 5 * time.Second
 
@@ -32,7 +36,7 @@ type spares struct {
 
 // resumeSpares decides whether spare resources wait, and marks those that have.
 func (p *planning) resumeSpares() {
-	if p.sparing = p.now.Before(p.spares.until); p.sparing {
+	if p.sparing = p.now.Add(spareAhead).Before(p.spares.until); p.sparing {
 		return
 	}
 	for ref := range p.spares.waiting {
@@ -53,7 +57,7 @@ func (p *planning) spareWaits(r *envoy.Resource, rec *record) bool {
 		p.spares.waiting = map[Ref]*envoy.Resource{}
 	}
 	p.spares.waiting[ref] = r
-	if after := p.spares.until.Sub(p.now); p.spares.timer == nil {
+	if after := p.spares.until.Sub(p.now) - spareAhead; p.spares.timer == nil {
 		p.spares.timer = time.AfterFunc(after, p.notify)
 	} else {
 		p.spares.timer.Reset(after)

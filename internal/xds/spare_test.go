@@ -75,6 +75,22 @@ func TestSpareResourcesAreSentAtARate(t *testing.T) {
 	}
 }
 
+// A proxy that has not got much yet is given more at once.
+func TestFewSpareResourcesDoNotWait(t *testing.T) {
+	h, p := withSpare(t)
+	h.proxiesTake(spareAhead / 2)
+	h.apply(table("t/0", "x:3").Sparing(true))
+	p.expect("routes +t/0=[x:3]")
+	g := h.server.gateways[gw]
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for s := range g.sessions {
+		if s.spares.timer != nil {
+			t.Error("it has waited")
+		}
+	}
+}
+
 func TestSpareGuardsDoNotWait(t *testing.T) {
 	h, p := withSpare(t)
 	h.apply(table("t/0", "x:3").Sparing(true))
