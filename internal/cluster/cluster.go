@@ -57,6 +57,10 @@ type Options struct {
 	Static *Static
 }
 
+// lateBy is how long a Gateway that names a new Service waits for it. Watches of an idle API server are a millisecond
+// apart, those of a busy one some dozens.
+const lateBy = 250 * time.Millisecond
+
 // Replica names one of several controllers that share the work.
 type Replica struct {
 	Namespace, Name string
@@ -184,7 +188,7 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 		Pipeline: c.pipeline, Server: c.server, Log: c.log, Sources: len(c.config.Sources),
 		Shadowed: c.shadows.note, Select: c.selection.take,
 		Contents: c.source, ContentsSource: c.clusterSource(), KeySets: c.fetcher(),
-		Transact: c.tellShadows, Observers: []loop.Observer{c.proxies, c},
+		Late: lateBy, Transact: c.tellShadows, Observers: []loop.Observer{c.proxies, c},
 	})
 	c.broadcaster = events.NewBroadcaster(&events.EventSinkImpl{Interface: c.set.EventsV1()})
 	c.recorder = c.broadcaster.NewRecorder(c.scheme, "gatehouse")

@@ -22,6 +22,8 @@ type watch struct {
 type home struct {
 	release func(w *watch)
 	asks    uint64 // how often something got its first reader, or lost its last one
+	noting  bool
+	noted   []*watch // what got its first reader since Missed was called, if noting
 }
 
 func (w *watch) self() *watch { return w }
@@ -45,6 +47,7 @@ func (e *edge) link(u *unit, on *watch) {
 		e.next.prev = e
 	} else {
 		on.home.asks++
+		on.home.note(on)
 	}
 	on.first = e
 }

@@ -31,6 +31,9 @@ type Options struct {
 	ContentsSource int
 	// KeySets, if not nil, fetches the key sets that the pipeline asks for.
 	KeySets KeySets
+	// Late is how much later than a route a Service or an EndpointSlice may come that was made before it; 0 where
+	// objects come in their order.
+	Late time.Duration
 	// Transact, if not nil, adds to a transaction what the mode has to say.
 	Transact func(*flow.Tx)
 	// Observers follow the commits, in this order.
@@ -87,6 +90,10 @@ func New(o Options) *Loop {
 	l := &Loop{Options: o, queue: newQueue(), States: States{}, present: map[object.Name]bool{}}
 	l.publication.known = map[object.Name]bool{}
 	l.publication.keySets.pending = map[keyset.Key]struct{}{}
+	l.publication.late = late{services: map[object.Name]struct{}{}, gateways: map[object.Name]struct{}{}}
+	if o.Late > 0 {
+		o.Pipeline.NoteMissed()
+	}
 	if o.Sources > 1 {
 		l.merge = source.NewMerge(o.Sources)
 		l.merge.Shadowed = o.Shadowed
@@ -223,7 +230,9 @@ func (l *Loop) update(change func(*flow.Tx)) {
 	c := l.Pipeline.Update(change)
 	logFailures(l.Log, c)
 	logProblems(l.Log, l.Pipeline, c)
-	l.publication.add(l.Pipeline.Updates(c))
+	updates := l.Pipeline.Updates(c)
+	l.publication.add(updates)
+	l.awaitLate(updates)
 	for _, ch := range flow.Changes(c, l.Pipeline.Fleets) {
 		if ch.Has {
 			l.present[ch.Key] = true

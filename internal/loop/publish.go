@@ -17,7 +17,8 @@ import (
 // publication is what proxies have not been told yet. It is told at once, except of those
 // Gateways for which the pipeline asks for contents or key sets: that waits until these are
 // known, so that nobody sees a listener between the mention of its certificate and the
-// certificate. A Gateway waits for nothing that isn't its own.
+// certificate. A Service that is mentioned is waited for too, see late. A Gateway waits for
+// nothing that isn't its own, but for a moment at most.
 type publication struct {
 	running context.Context
 	updates []xds.Update
@@ -28,6 +29,7 @@ type publication struct {
 	// the last reading ended: they are known, or known not to be had in time.
 	wanted, settled map[object.Key]struct{}
 	keySets         keySets
+	late            late
 }
 
 // maxRounds bounds how often contents are read before all is published: a certificate may
@@ -40,10 +42,10 @@ const readTimeout = 3 * time.Second
 
 func (p *publication) add(updates []xds.Update) { p.updates = xds.Merge(p.updates, updates) }
 
-// Waits reports whether a publication waits for contents. For functions that Call runs.
+// Waits reports whether a publication waits. For functions that Call runs.
 func (l *Loop) Waits() bool {
 	p := &l.publication
-	return p.reading || len(p.keySets.pending) > 0
+	return p.reading || len(p.keySets.pending) > 0 || len(p.late.services) > 0
 }
 
 // proceed publishes, or has read first what is asked for.
@@ -56,6 +58,7 @@ func (l *Loop) proceed() {
 		l.read()
 	}
 	l.askKeySets()
+	l.noteArrivals()
 	exhausted := !p.reading && p.rounds >= maxRounds
 	if l.Waits() && !exhausted {
 		l.apply(l.settledUpdates())
@@ -63,6 +66,7 @@ func (l *Loop) proceed() {
 		return
 	}
 	p.keySets.end()
+	p.late.end()
 	l.apply(p.updates)
 	p.updates, p.rounds = nil, 0
 	for _, o := range l.Observers {
@@ -91,7 +95,8 @@ func (l *Loop) settledUpdates() []xds.Update {
 	var now, later []xds.Update
 	l.Pipeline.Engine.View(func(c *flow.Ctx) {
 		for _, u := range p.updates {
-			settled := true
+			_, early := p.late.gateways[u.Gateway]
+			settled := !early
 			l.Pipeline.Graph.Contents(c, u.Gateway, func(k object.Key) {
 				_, ok := p.settled[k]
 				settled = settled && (ok || l.Contents == nil) // else they come with the batches

@@ -57,7 +57,10 @@ func (s secrets) Want(names, _ []object.Name) (gone source.Batch, read func(cont
 	return gone, func(context.Context) func() source.Batch { return func() source.Batch { return fresh } }
 }
 
-func run(t *testing.T) *running {
+func run(t *testing.T) *running { return runLate(t, 0) }
+
+// runLate is run with Services that may be late.
+func runLate(t *testing.T, late time.Duration) *running {
 	t.Helper()
 	earlier := goleak.IgnoreCurrent()
 	issuers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -74,7 +77,7 @@ func run(t *testing.T) *running {
 	fetcher := fetch.New(fetch.Options{Log: log, Answer: func(ctx context.Context, k keyset.Key, a keyset.Answer) { r.Learn(ctx, k, a) }})
 	r.Loop = New(Options{
 		Pipeline: pipeline.New(options), Server: xds.New(xds.Options{Log: log}), Log: log, Sources: 1,
-		Contents: secrets{map[object.Name]bool{}}, KeySets: fetcher,
+		Contents: secrets{map[object.Name]bool{}}, KeySets: fetcher, Late: late,
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{}, 2)
