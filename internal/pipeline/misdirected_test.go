@@ -3,6 +3,7 @@ package pipeline
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -105,11 +106,7 @@ func setWith(i int, hostname string, serves bool) []source.Object {
 func fallbacksOf(t testing.TB, objects []source.Object) map[ir.HostKey]bool {
 	out := map[ir.HostKey]bool{}
 	p := pipelineOf(t, objects)
-	p.Engine.View(func(c *flow.Ctx) {
-		for k, misdirected := range flow.All(c, p.fallbacks) {
-			out[k] = misdirected
-		}
-	})
+	p.Engine.View(func(c *flow.Ctx) { maps.Insert(out, flow.All(c, p.fallbacks)) })
 	return out
 }
 
