@@ -54,9 +54,7 @@ func Listener(name string, l *ir.Listener) (*Resource, []error) {
 	for i := range l.Chains {
 		c := &l.Chains[i]
 		if c.OnDemand {
-			if onDemand == nil {
-				onDemand = c
-			}
+			onDemand = c
 			continue
 		}
 		if hostnames[c.Hostname] {
@@ -114,12 +112,12 @@ func filterChain(l *ir.Listener, c *ir.Chain) (*listenerv3.FilterChain, error) {
 	}
 	chain.Filters = []*listenerv3.Filter{filter}
 	// A chain without a hostname has no match: it takes what no other chain
-	// does, clients without a server name too.
-	if c.Hostname != "" && !c.OnDemand {
+	// does, clients without a server name too. One on demand is behind a matcher.
+	if c.Hostname != "" {
 		chain.FilterChainMatch = &listenerv3.FilterChainMatch{ServerNames: []string{c.Hostname}}
 	}
 	if c.TLS != nil {
-		if len(c.TLS.Certificates) == 0 {
+		if len(c.TLS.Certificates) == 0 && !c.OnDemand {
 			return nil, errors.New("no certificate")
 		}
 		secure := transportSocket

@@ -32,8 +32,7 @@ import (
 // when a client asks for that. Envoy has made the name lower case here, but not where it asks.
 const serverNames = "[a-z0-9.-]+"
 
-// shareChain adds the chain of those that have their certificates on demand, of which one is given, to a
-// listener that has all others.
+// shareChain adds the chain of those that have their certificates on demand to a listener that has all others.
 func shareChain(m *listenerv3.Listener, l *ir.Listener, c *ir.Chain) error {
 	shared, err := filterChain(l, c)
 	if err != nil {

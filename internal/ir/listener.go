@@ -48,15 +48,15 @@ type Chain struct {
 	// same number.
 	HTTP3 bool `json:"http3,omitempty"`
 
-	// Exactly one of the two is set: requests go to a route table, bytes and
+	// Exactly one of the two is set, unless OnDemand: requests go to a route table, bytes and
 	// datagrams are forwarded.
 	Table   string   `json:"table,omitempty"`
 	Forward *Forward `json:"forward,omitempty"`
 	// Sharded says that the table is in several route configurations, by the requests' hosts.
 	Sharded bool `json:"sharded,omitempty"`
-	// OnDemand says that a proxy asks for the certificate when a client names the host. All such
-	// chains of a listener have the same TLS settings but for the certificate, and are one to the
-	// proxy: which of them a connection is for follows from the server name that the client has sent.
+	// OnDemand says that the chain is for all hosts whose certificates a proxy asks for when a client
+	// names them. It has neither hostname, certificates nor table, which are found by the server name
+	// that the client has sent. A listener has at most one.
 	OnDemand bool `json:"onDemand,omitempty"`
 }
 
@@ -77,9 +77,17 @@ type Forward struct {
 // a name under which it gets what the route says. For datagrams all of it is in the Pool.
 func (f *Forward) Routed() bool { return f.Pool.IsZero() && f.Source != (Source{}) }
 
+// OnDemandHost is a host of a listener whose certificate proxies ask for.
+type OnDemandHost struct {
+	Listener    string    `json:"listener"` // its name
+	Hostname    string    `json:"hostname"` // exact
+	Certificate SecretKey `json:"certificate"`
+	Table       string    `json:"table"`
+}
+
 // TLS is how a chain terminates TLS.
 type TLS struct {
-	Certificates []SecretKey `json:"certificates"` // in order of preference
+	Certificates []SecretKey `json:"certificates"` // in order of preference; none in a chain OnDemand
 	// MinVersion is the least that a client must speak; empty for the default.
 	MinVersion TLSVersion `json:"minVersion,omitempty"`
 	// Clients is how certificates of clients are checked; nil where none is asked for.

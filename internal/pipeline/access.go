@@ -2,30 +2,82 @@ package pipeline
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
 
 // declarePortFilters declares what all requests that come by a port meet: who may pass, where all
-// its listeners say the same. A policy of a Gateway with thousands of hosts stands once then.
-func (p *Pipeline) declarePortFilters(byPort *flow.Index[PortKey, topology.ListenerKey, *topology.Listener]) {
+// its listeners say the same, and by which policies. A policy of a Gateway with thousands of hosts
+// stands once then.
+func (p *Pipeline) declarePortFilters() {
+	byPort := flow.NewIndex(p.Graph.Listeners,
+		func(_ topology.ListenerKey, l *topology.Listener, yield func(PortKey)) {
+			if keepsHosts(l) {
+				yield(KeyOfPort(l))
+			}
+		}, topology.ListenerKey.Compare)
+	byPort.Also(p.Graph.SetListeners)
+	own := p.portsWithOwnPolicies()
+	// Where no listener has a policy of its own, the first speaks for all of them.
+	speaking := func(c *flow.Ctx, k PortKey, members flow.Members[topology.ListenerKey, *topology.Listener]) int {
+		if _, several := flow.Get(c, own, k); several {
+			return members.Len()
+		}
+		return 1
+	}
 	p.portFilters = flow.Group("port-filters", byPort,
-		func(c *flow.Ctx, _ PortKey, members flow.Members[topology.ListenerKey, *topology.Listener]) (*ir.Filters, bool) {
+		func(c *flow.Ctx, k PortKey, members flow.Members[topology.ListenerKey, *topology.Listener]) (*ir.Filters, bool) {
 			var all *ir.Access
-			first := true
-			for at := range members.All() {
+			for i := range speaking(c, k, members) {
+				at, _ := members.At(i)
 				a := p.inheritedAccess(c, at)
-				if a == nil || !first && !reflect.DeepEqual(a, all) {
+				if a == nil || i > 0 && !reflect.DeepEqual(a, all) {
 					return nil, false
 				}
-				all, first = a, false
+				all = a
 			}
-			return &ir.Filters{Access: all}, all != nil
+			return &ir.Filters{Access: all}, true
 		})
+	p.portPolicies = flow.Group("port-policies", byPort,
+		func(c *flow.Ctx, k PortKey, members flow.Members[topology.ListenerKey, *topology.Listener]) ([]object.Key, bool) {
+			var out []object.Key
+			if _, any := flow.Get(c, p.portFilters, k); !any {
+				return nil, false
+			}
+			for i := range speaking(c, k, members) {
+				at, _ := members.At(i)
+				above := p.Graph.Auth.OnListener(c, at)
+				if above == nil {
+					continue
+				}
+				for _, o := range above.Effective.Outcomes() {
+					out = append(out, object.Key{Kind: kind.AuthPolicy, Name: o.Policy})
+				}
+			}
+			slices.SortFunc(out, object.Key.Compare)
+			return slices.Compact(out), len(out) > 0
+		}, flow.Equal(slices.Equal[[]object.Key]))
+}
+
+// portsWithOwnPolicies declares the ports of which a listener inherits more than all of the Gateway do.
+func (p *Pipeline) portsWithOwnPolicies() flow.Table[PortKey, struct{}] {
+	at := func(of flow.Table[topology.ListenerKey, *topology.Listener]) func(*flow.Ctx, topology.ListenerKey, *topology.Inheritance[topology.AuthRule], func(topology.ListenerKey, PortKey)) {
+		return func(c *flow.Ctx, k topology.ListenerKey, in *topology.Inheritance[topology.AuthRule], emit func(topology.ListenerKey, PortKey)) {
+			if l, ok := flow.Get(c, of, k); ok && in.HasOwn() {
+				emit(k, KeyOfPort(l))
+			}
+		}
+	}
+	same := flow.Equal(flow.Same[PortKey])
+	return flow.Keys("ports-with-own-policies", func(_ topology.ListenerKey, at PortKey, yield func(PortKey)) { yield(at) },
+		flow.Map("own-policies-of-listeners", p.Graph.Auth.Listeners, at(p.Graph.Listeners), same),
+		flow.Map("own-policies-of-set-listeners", p.Graph.Auth.SetListeners, at(p.Graph.SetListeners), same))
 }
 
 // inheritedAccess is who may pass by the policies of a listener and of what is above it.

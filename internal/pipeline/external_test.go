@@ -84,7 +84,7 @@ func TestExternalServiceThatIsAListener(t *testing.T) {
 	never := func() (never bool) {
 		p.Engine.View(func(c *flow.Ctx) {
 			for _, v := range flow.All(c, p.Ports) {
-				if f := v.Listener.Filters; f != nil && f.Access != nil {
+				if f := v.Filters; f != nil && f.Access != nil {
 					never = f.Access.Conditions[0].Never
 				}
 			}

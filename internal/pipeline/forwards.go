@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"slices"
-
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -12,38 +10,42 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
 
-// attachedIndex orders the attachments to listeners without requests under the
-// ports that they are at.
-type attachedIndex = flow.Index[PortKey, topology.AttachmentKey, *topology.Attachment]
-
-func (p *Pipeline) indexForwards() *attachedIndex {
-	return flow.NewIndex(p.Graph.Attachments,
+// declareForwardChains declares the chains of listeners without requests, which forward what comes to
+// backends of their routes.
+func (p *Pipeline) declareForwardChains() {
+	withRoutes := flow.NewIndex(p.Graph.Attachments,
 		func(k topology.AttachmentKey, a *topology.Attachment, yield func(PortKey)) {
 			if !a.Frontend.HasRequests() {
 				yield(PortKey{k.Listener.Gateway(), a.Frontend.Port, k.Route.Kind == kind.UDPRoute})
 			}
 		}, topology.AttachmentKey.Compare)
-}
-
-// forwardsOn returns the routes on the listeners of a port that have no requests. A
-// port of HTTP reads nothing.
-func (p *Pipeline) forwardsOn(c *flow.Ctx, attached *attachedIndex, k PortKey, listeners []*topology.Listener) []translate.ForwardEntry {
-	if !slices.ContainsFunc(listeners, func(l *topology.Listener) bool { return !l.Frontend().HasRequests() }) {
-		return nil
-	}
-	members := flow.Select(c, attached, k)
-	out := make([]translate.ForwardEntry, 0, members.Len())
-	for key, a := range members.All() {
-		rules, ok := flow.Get(c, p.rules, key.Route)
-		if !ok {
-			continue
-		}
-		out = append(out, translate.ForwardEntry{
-			Listener: key.Listener, Route: key.Route, Hosts: a.Hosts,
-			Created: rules.created, Rules: rules.Rules.Rules,
+	byPort := flow.NewIndex(p.Graph.Listeners,
+		func(_ topology.ListenerKey, l *topology.Listener, yield func(PortKey)) {
+			if l.Serves && !l.Frontend().HasRequests() {
+				yield(KeyOfPort(l))
+			}
+		}, topology.ListenerKey.Compare)
+	byPort.Also(p.Graph.SetListeners)
+	p.forwardChains = flow.Group("chains-that-forward", byPort,
+		func(c *flow.Ctx, k PortKey, members flow.Members[topology.ListenerKey, *topology.Listener]) ([]ir.Chain, bool) {
+			listeners := make([]*topology.Listener, 0, members.Len())
+			for _, l := range members.All() {
+				listeners = append(listeners, l)
+			}
+			attached := flow.Select(c, withRoutes, k)
+			routes := make([]translate.ForwardEntry, 0, attached.Len())
+			for key, a := range attached.All() {
+				rules, ok := flow.Get(c, p.rules, key.Route)
+				if !ok {
+					continue
+				}
+				routes = append(routes, translate.ForwardEntry{
+					Listener: key.Listener, Route: key.Route, Hosts: a.Hosts,
+					Created: rules.created, Rules: rules.Rules.Rules,
+				})
+			}
+			return translate.Forwards(listeners, routes), true
 		})
-	}
-	return out
 }
 
 // Forwarder is what a chain with a route does with connections.
@@ -56,14 +58,14 @@ type Forwarder struct {
 // have only its name.
 func (p *Pipeline) declareForwarders() {
 	p.Forwarders = flow.Map("forwarders", p.Ports,
-		func(_ *flow.Ctx, k PortKey, v *Port, emit func(ResourceKey, Forwarder)) {
-			for i := range v.Listener.Chains {
-				chain := &v.Listener.Chains[i]
+		func(_ *flow.Ctx, k PortKey, v *ir.Listener, emit func(ResourceKey, Forwarder)) {
+			for i := range v.Chains {
+				chain := &v.Chains[i]
 				if chain.Forward == nil || !chain.Forward.Routed() {
 					continue
 				}
 				// Without it, proxies are told to close connections.
-				if r, err := envoy.Forwarder(v.Listener, chain); err == nil {
+				if r, err := envoy.Forwarder(v, chain); err == nil {
 					emit(ResourceKey{k.Gateway, r.Name}, Forwarder{r, chain.Forward.Source.Route()})
 				}
 			}
@@ -76,13 +78,13 @@ func (p *Pipeline) declareForwarders() {
 // pool.
 func (p *Pipeline) declareForwards() {
 	p.forwards = flow.Map("forwards", p.Ports,
-		func(_ *flow.Ctx, _ PortKey, v *Port, emit func(ir.HostKey, *ir.Host)) {
-			for _, chain := range v.Listener.Chains {
+		func(_ *flow.Ctx, _ PortKey, v *ir.Listener, emit func(ir.HostKey, *ir.Host)) {
+			for _, chain := range v.Chains {
 				if chain.Forward == nil || len(chain.Forward.Backends) == 0 {
 					continue
 				}
 				k := ir.HostKey{
-					TableKey: ir.TableOf(v.Listener.Gateway, v.Listener.Name), Domain: chain.Hostname,
+					TableKey: ir.TableOf(v.Gateway, v.Name), Domain: chain.Hostname,
 				}
 				backends := chain.Forward.Backends
 				if pool := chain.Forward.Pool; !pool.IsZero() {

@@ -3,13 +3,17 @@ package pipeline
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -29,10 +33,11 @@ func best(patterns map[string]bool, host string) (string, bool) {
 // TestMisdirected protects the answers to requests for hosts without routes, over
 // the connection of any HTTPS listener of a port (Listener.hostname in the Gateway
 // API), and what is said of them where the listeners are many.
-func TestMisdirected(t *testing.T) {
+func TestMisdirected(outer *testing.T) {
+	shared := manySets(outer, 0, gwv1.HTTPSProtocolType)
 	hostnames := []string{"", "a.test", "b.test", "*.test", "*.b.test", "c.b.test", "*.c.b.test", "*.other"}
 	hosts := []string{"a.test", "b.test", "x.test", "c.b.test", "d.b.test", "e.c.b.test", "x.other", "nobody"}
-	rapid.Check(t, func(t *rapid.T) {
+	rapid.Check(outer, func(t *rapid.T) {
 		listed := rapid.SliceOfNDistinct(rapid.SampledFrom(hostnames), 1, 6, rapid.ID[string]).Draw(t, "hostnames")
 		many := rapid.Bool().Draw(t, "many")
 		if many {
@@ -42,26 +47,24 @@ func TestMisdirected(t *testing.T) {
 		}
 		all := map[string]bool{}   // hostnames of listeners
 		serve := map[string]bool{} // of those that serve
-		var listeners []*topology.Listener
+		objects := slices.Clone(shared)
 		for i, h := range listed {
-			l := &topology.Listener{Hostname: h, Protocol: gwv1.HTTPSProtocolType}
-			l.Serves = i == 0 || rapid.IntRange(0, 3).Draw(t, "serves") > 0
-			listeners = append(listeners, l)
-			all[h], serve[h] = true, l.Serves
+			all[h], serve[h] = true, i == 0 || rapid.IntRange(0, 3).Draw(t, "serves") > 0
+			objects = append(objects, setWith(i, h, serve[h])...)
 		}
 		tables := map[string]map[string]bool{} // by table, then hostname: whether 421
-		for _, c := range fallbacksOf(object.Name{Namespace: "default", Name: "edge"}, listeners) {
-			if tables[c.key.Table()] == nil {
-				tables[c.key.Table()] = map[string]bool{}
+		for k, misdirected := range fallbacksOf(outer, objects) {
+			if tables[k.Table()] == nil {
+				tables[k.Table()] = map[string]bool{}
 			}
-			pattern := strings.TrimPrefix(c.key.Domain, "*")
+			pattern := strings.TrimPrefix(k.Domain, "*")
 			if pattern != "" {
-				pattern = c.key.Domain
+				pattern = k.Domain
 			}
-			tables[c.key.Table()][pattern] = c.misdirected
+			tables[k.Table()][pattern] = misdirected
 		}
 		for h, serves := range serve {
-			table := tables["tls-0-"+strings.Replace(cmp.Or(h, "*"), "*", "_", 1)]
+			table := tables["tls-443-"+strings.Replace(cmp.Or(h, "*"), "*", "_", 1)]
 			if !serves {
 				if table != nil {
 					t.Fatalf("%q doesn't serve, and has a table", h)
@@ -88,16 +91,30 @@ func TestMisdirected(t *testing.T) {
 	})
 }
 
+// setWith returns a ListenerSet with an HTTPS listener, which has no certificate where it is not to serve.
+func setWith(i int, hostname string, serves bool) []source.Object {
+	objects := oneSet(i, gwv1.HTTPSProtocolType)[:1]
+	entry := &objects[0].(*gwv1.ListenerSet).Spec.Listeners[0]
+	entry.Hostname = new(gwv1.Hostname(hostname))
+	if !serves {
+		entry.TLS.CertificateRefs[0].Name = "missing"
+	}
+	return objects
+}
+
+// fallbacksOf returns the hosts of tables that have an answer without a route, and whether that is 421.
+func fallbacksOf(t testing.TB, objects []source.Object) map[ir.HostKey]bool {
+	out := map[ir.HostKey]bool{}
+	p := pipelineOf(t, objects)
+	p.Engine.View(func(c *flow.Ctx) { maps.Insert(out, flow.All(c, p.fallbacks)) })
+	return out
+}
+
 // TestFallbacksAreFew protects the cost of many HTTPS listeners on a port.
 func TestFallbacksAreFew(t *testing.T) {
 	const n = 2000
-	var listeners []*topology.Listener
-	for i := range n {
-		h := fmt.Sprintf("host-%d.test", i)
-		listeners = append(listeners, &topology.Listener{Hostname: h, Protocol: gwv1.HTTPSProtocolType, Serves: true})
-	}
-	wild := &topology.Listener{Hostname: "*.test", Protocol: gwv1.HTTPSProtocolType, Serves: true}
-	if got, most := len(fallbacksOf(object.Name{Namespace: "default", Name: "edge"}, append(listeners, wild))), 3*n+2; got > most {
+	objects := manySets(t, n, gwv1.HTTPSProtocolType)
+	if got, most := len(fallbacksOf(t, append(objects, setWith(n, "*.test", true)...))), 3*n+3; got > most {
 		t.Errorf("%d fallbacks, at most %d are allowed", got, most)
 	}
 }

@@ -26,37 +26,18 @@ func (s socket) String() string { return netip.AddrPortFrom(s.address, s.port).S
 // declareSockets declares where the listeners of all Gateways are bound, where those who
 // write Services may name any address: no backend may be one of them, or requests and
 // connections would go round for ever.
-func (p *Pipeline) declareSockets(byPort *flow.Index[PortKey, topology.ListenerKey, *topology.Listener]) {
-	bound := flow.Group("bound-ports", byPort,
-		func(c *flow.Ctx, k PortKey, members flow.Members[topology.ListenerKey, *topology.Listener]) (list []socket, ok bool) {
-			gw, ours := flow.Get(c, p.Graph.Gateways, k.Gateway)
-			bind, is := p.Options.Topology.BindPort(k.Port)
-			if k.UDP || !p.Options.Topology.AnyName || !ours || !gw.Served() || !is || !serves(members) {
-				return nil, false
+func (p *Pipeline) declareSockets() {
+	p.sockets = flow.Keys("bound-sockets",
+		func(k PortKey, l *ir.Listener, yield func(socket)) {
+			if k.UDP || !p.Options.Topology.AnyName {
+				return
 			}
-			for _, text := range p.addressesOf(gw) {
+			for _, text := range l.Addresses {
 				if ip, err := netip.ParseAddr(text); err == nil {
-					list = append(list, socket{ip.Unmap(), bind})
+					yield(socket{ip.Unmap(), l.BindPort})
 				}
 			}
-			return list, true
-		}, flow.Equal(slices.Equal[[]socket]))
-	p.sockets = flow.Keys("bound-sockets",
-		func(_ PortKey, list []socket, yield func(socket)) {
-			for _, s := range list {
-				yield(s)
-			}
-		}, bound)
-}
-
-// serves reports whether one of some listeners does.
-func serves(listeners flow.Members[topology.ListenerKey, *topology.Listener]) bool {
-	for _, l := range listeners.All() {
-		if l.Serves {
-			return true
-		}
-	}
-	return false
+		}, p.portSettings)
 }
 
 // addressesOf are the IP addresses that the listeners of a Gateway are bound to.

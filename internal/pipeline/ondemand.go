@@ -1,7 +1,10 @@
 package pipeline
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
@@ -27,6 +30,37 @@ type onDemandHost struct {
 	certificate ir.SecretKey
 }
 
+// clients is how a port checks the certificates of clients, as a value.
+type clients struct {
+	asked bool
+	ir.Clients
+}
+
+func clientsOf(c *ir.Clients) clients {
+	if c == nil {
+		return clients{}
+	}
+	return clients{true, *c}
+}
+
+func (c clients) orNil() *ir.Clients {
+	if !c.asked {
+		return nil
+	}
+	return &c.Clients
+}
+
+// portClients are the clients of a port.
+type portClients struct {
+	PortKey
+	clients
+}
+
+func (k portClients) compare(o portClients) int {
+	return cmp.Or(k.PortKey.compare(o.PortKey), k.Authorities.Compare(o.Authorities),
+		strings.Compare(fmt.Sprint(k.clients), fmt.Sprint(o.clients)))
+}
+
 // demand remembers which ports serve certificates on demand.
 type demand struct {
 	changed []flow.Change[PortKey, bool] // since the last transaction with batches
@@ -47,10 +81,55 @@ func newDemand(e *flow.Engine) *demand {
 
 // declareOnDemand declares what is served on demand.
 func (p *Pipeline) declareOnDemand() {
+	wide := flow.NewIndex(p.tableChains, func(_ ir.TableKey, v tableChain, yield func(PortKey)) {
+		if v.chain.TLS != nil && translate.IsWide(&v.chain) {
+			yield(v.port)
+		}
+	}, ir.TableKey.Compare)
+	wideNames := flow.Map("wide-hostnames", p.portSettings,
+		func(c *flow.Ctx, k PortKey, _ *ir.Listener, emit func(PortKey, []string)) {
+			var out []string
+			for _, v := range flow.Select(c, wide, k).All() {
+				out = append(out, v.chain.Hostname)
+			}
+			forwards, _ := flow.Get(c, p.forwardChains, k)
+			for i := range forwards {
+				if translate.IsWide(&forwards[i]) {
+					out = append(out, forwards[i].Hostname)
+				}
+			}
+			slices.Sort(out)
+			emit(k, out)
+		}, flow.Equal(slices.Equal[[]string]))
+	// Certificates of clients are a port's. Should two hosts differ for all that, they don't share a chain.
+	asked := flow.Keys("clients-of-hosts", func(_ ir.TableKey, v tableChain, yield func(portClients)) {
+		if translate.FitsOnDemand(&v.chain) {
+			yield(portClients{v.port, clientsOf(v.chain.TLS.Clients)})
+		}
+	}, p.tableChains)
+	p.onDemandClients = flow.Group("clients-on-demand",
+		flow.NewIndex(asked, func(k portClients, _ struct{}, yield func(PortKey)) { yield(k.PortKey) }, portClients.compare),
+		func(_ *flow.Ctx, _ PortKey, members flow.Members[portClients, struct{}]) (clients, bool) {
+			first, _ := members.At(0)
+			return first.clients, true
+		}, flow.Equal(flow.Same[clients]))
+	fit := flow.Map("hosts-that-fit-on-demand", p.tableChains,
+		func(c *flow.Ctx, k ir.TableKey, v tableChain, emit func(ir.TableKey, PortKey)) {
+			if !translate.FitsOnDemand(&v.chain) {
+				return
+			}
+			names, served := flow.Get(c, wideNames, v.port)
+			clients, _ := flow.Get(c, p.onDemandClients, v.port)
+			if served && !translate.IsWithin(v.chain.Hostname, names) && clientsOf(v.chain.TLS.Clients) == clients {
+				emit(k, v.port)
+			}
+		}, flow.Equal(flow.Same[PortKey]))
+	count := flow.Count("certificates-of-ports", fit, func(_ ir.TableKey, at PortKey, yield func(PortKey)) { yield(at) })
+
 	// Those that would have stayed on demand have an entry.
-	could := flow.Map("ports-with-certificates", p.Ports,
-		func(c *flow.Ctx, k PortKey, v *Port, emit func(PortKey, bool)) {
-			above, n := p.onDemandAbove(c, k.Gateway), len(v.onDemand)
+	could := flow.Map("ports-with-certificates", count,
+		func(c *flow.Ctx, k PortKey, n int, emit func(PortKey, bool)) {
+			above := p.onDemandAbove(c, k.Gateway)
 			_, was := flow.Get(c, p.demand.were, k)
 			if above > 0 && 2*n > above {
 				emit(k, n > above || was)
@@ -76,27 +155,33 @@ func (p *Pipeline) declareOnDemand() {
 			port, _ := flow.Get(c, chosen, k.Gateway)
 			emit(k, port == k)
 		}, flow.Equal(flow.Same[bool]))
-	p.onDemandHosts = flow.Map("on-demand-hosts", p.Ports,
-		func(c *flow.Ctx, k PortKey, v *Port, emit func(ir.TableKey, onDemandHost)) {
-			on, _ := flow.Get(c, p.OnDemand, k)
-			_, was := flow.Get(c, p.demand.were, k) // until the next transaction, which knows that it leaves
-			if _, leaves := flow.Get(c, p.demand.leaving, k); !on && !was && !leaves {
+
+	p.listedChains = flow.Map("listed-chains", p.tableChains,
+		func(c *flow.Ctx, k ir.TableKey, v tableChain, emit func(ir.TableKey, tableChain)) {
+			if _, fits := flow.Get(c, fit, k); fits {
+				if on, _ := flow.Get(c, p.OnDemand, v.port); on {
+					return
+				}
+			}
+			emit(k, v)
+		})
+	p.onDemandHosts = flow.Map("on-demand-hosts", p.tableChains,
+		func(c *flow.Ctx, k ir.TableKey, v tableChain, emit func(ir.TableKey, onDemandHost)) {
+			if !translate.IsExact(&v.chain) {
 				return
 			}
-			left := v.onDemand
-			for i := range v.Listener.Chains {
-				chain := &v.Listener.Chains[i]
-				if !translate.IsExact(chain) {
-					continue
-				}
-				h := onDemandHost{port: k, listener: v.Listener.Name, hostname: chain.Hostname}
-				if len(left) > 0 && left[0] == i {
-					if left = left[1:]; on && !p.isSharded(c, v.Listener, chain) {
-						h.certificate = chain.TLS.Certificates[0]
-					}
-				}
-				emit(ir.TableOf(v.Listener.Gateway, chain.Table), h)
+			l, served := flow.Get(c, p.portSettings, v.port)
+			on, _ := flow.Get(c, p.OnDemand, v.port)
+			_, was := flow.Get(c, p.demand.were, v.port) // until the next transaction, which knows that it leaves
+			_, leaves := flow.Get(c, p.demand.leaving, v.port)
+			if !served || !on && !was && !leaves {
+				return
 			}
+			h := onDemandHost{port: v.port, listener: l.Name, hostname: v.chain.Hostname}
+			if _, fits := flow.Get(c, fit, k); fits && on {
+				h.certificate = v.chain.TLS.Certificates[0]
+			}
+			emit(k, h)
 		}, flow.Equal(flow.Same[onDemandHost]))
 	byName := flow.NewIndex(p.onDemandHosts,
 		func(_ ir.TableKey, h onDemandHost, yield func(ResourceKey)) {
@@ -106,24 +191,18 @@ func (p *Pipeline) declareOnDemand() {
 		}, ir.TableKey.Compare)
 	p.onDemandNames = flow.Group("on-demand-names", byName,
 		func(_ *flow.Ctx, _ ResourceKey, members flow.Members[ir.TableKey, onDemandHost]) (ir.SecretKey, bool) {
-			for _, h := range members.All() {
-				return h.certificate, true
-			}
-			return ir.SecretKey{}, false
+			_, h := members.At(0)
+			return h.certificate, true
 		}, flow.Equal(flow.Same[ir.SecretKey]))
 }
 
-// demanding returns the listener of a port that knows which of its certificates are asked for.
-func (p *Pipeline) demanding(c *flow.Ctx, k PortKey, v *Port, l *ir.Listener) *ir.Listener {
-	if on, _ := flow.Get(c, p.OnDemand, k); !on {
-		return l
+// OnDemandHosts yields the hosts of listeners whose certificates proxies ask for, by Gateway.
+func (p *Pipeline) OnDemandHosts(c *flow.Ctx, yield func(object.Name, ir.OnDemandHost)) {
+	for k, h := range flow.All(c, p.onDemandHosts) {
+		if !h.certificate.IsZero() {
+			yield(h.port.Gateway, ir.OnDemandHost{Listener: h.listener, Hostname: h.hostname, Certificate: h.certificate, Table: k.Table()})
+		}
 	}
-	copied := *l
-	copied.Chains = slices.Clone(l.Chains)
-	for _, i := range v.onDemand {
-		copied.Chains[i].OnDemand = !l.Chains[i].Sharded
-	}
-	return &copied
 }
 
 // onDemandAbove is above how many certificates the ports of a Gateway serve them on demand; 0 for never.

@@ -70,19 +70,25 @@ type Pipeline struct {
 	limitsBySlot                      *flow.Index[LimitSlot, limitKey, struct{}]
 	RateLimits                        *flow.Derived[LimitSlot, []ir.RateLimit]
 	SharedLimits                      *flow.Derived[object.Name, struct{}] // Gateways whose proxies count together
-	Ports                             *flow.Derived[PortKey, *Port]
-	RouteTables                       *flow.Derived[ir.TableKey, TableFront]
-	fronts                            flow.Table[ir.TableKey, hostFront]
-	fallbacks                         *flow.Derived[ir.HostKey, bool]
-	sessions                          flow.Table[sessionHost, struct{}]
-	Hosts                             *flow.Derived[ir.HostKey, *ir.Host]
+	// portSettings are ports without chains and filters. Ports have all that are listed in the proxies' listener.
+	portSettings  flow.Table[PortKey, *ir.Listener]
+	tableChains   flow.Table[ir.TableKey, tableChain]
+	listedChains  flow.Table[ir.TableKey, tableChain]
+	forwardChains flow.Table[PortKey, []ir.Chain]
+	Ports         *flow.Derived[PortKey, *ir.Listener]
+	RouteTables   *flow.Derived[ir.TableKey, TableFront]
+	fronts        flow.Table[ir.TableKey, hostFront]
+	fallbacks     *flow.Derived[ir.HostKey, bool]
+	sessions      flow.Table[sessionHost, struct{}]
+	Hosts         *flow.Derived[ir.HostKey, *ir.Host]
 	// Sharded are the tables that are in several route configurations, or could be.
 	Sharded        *flow.Derived[ir.TableKey, Sharding]
 	configurations *flow.Derived[ResourceKey, configuration]
 	// OnDemand are the ports that serve certificates on demand, or could.
-	OnDemand      *flow.Derived[PortKey, bool]
-	onDemandHosts *flow.Derived[ir.TableKey, onDemandHost]
-	onDemandNames *flow.Derived[ResourceKey, ir.SecretKey]
+	OnDemand        *flow.Derived[PortKey, bool]
+	onDemandClients flow.Table[PortKey, clients]
+	onDemandHosts   *flow.Derived[ir.TableKey, onDemandHost]
+	onDemandNames   *flow.Derived[ResourceKey, ir.SecretKey]
 	// FallbackHosts are the hosts that have an answer although no route serves them.
 	FallbackHosts *flow.Derived[ir.HostKey, *ir.Host]
 	hostParts     *flow.Derived[ir.HostKey, hostPart]
@@ -337,8 +343,6 @@ func (p *Pipeline) declareHosts() {
 	p.declareRateLimits()
 	p.declareSessions()
 	p.declarePorts()
-	p.declareForwards()
-	p.declarePools()
 
 	p.attachedByHost = flow.NewIndex(p.Graph.Attachments,
 		func(k topology.AttachmentKey, a *topology.Attachment, yield func(ir.HostKey)) {
@@ -420,6 +424,7 @@ type hostFront struct {
 
 // TableFront is what a route table needs to know of the listener in front of it.
 type TableFront struct {
+	at      PortKey
 	port    uint16
 	https   bool
 	filters *ir.Filters // of the listener

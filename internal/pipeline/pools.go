@@ -16,8 +16,8 @@ import (
 // endpoints and nothing else.
 func (p *Pipeline) declarePools() {
 	p.pools = flow.Map("pools", p.Ports,
-		func(c *flow.Ctx, k PortKey, v *Port, emit func(BackendKey, Member)) {
-			for _, chain := range v.Listener.Chains {
+		func(c *flow.Ctx, k PortKey, v *ir.Listener, emit func(BackendKey, Member)) {
+			for _, chain := range v.Chains {
 				f := chain.Forward
 				if f == nil || f.Pool.IsZero() || len(f.Backends) == 0 {
 					continue

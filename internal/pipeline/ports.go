@@ -3,8 +3,6 @@ package pipeline
 import (
 	"cmp"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/cespare/xxhash/v2"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -31,20 +29,18 @@ func (k PortKey) String() string {
 }
 
 func (k PortKey) compare(o PortKey) int {
-	return cmp.Or(k.Gateway.Compare(o.Gateway), cmp.Compare(k.Port, o.Port), strings.Compare(k.String(), o.String()))
+	udp := 0
+	if k.UDP != o.UDP {
+		if udp = -1; k.UDP {
+			udp = 1
+		}
+	}
+	return cmp.Or(k.Gateway.Compare(o.Gateway), cmp.Compare(k.Port, o.Port), udp)
 }
 
 // KeyOfPort names the port of a listener.
 func KeyOfPort(l *topology.Listener) PortKey {
 	return PortKey{l.Key.Gateway(), l.Port, l.Protocol == gwv1.UDPProtocolType}
-}
-
-// Port is what serves on a port, and the hosts of its listeners that have an answer
-// without a route.
-type Port struct {
-	Listener  *ir.Listener
-	fallbacks []fallback
-	onDemand  []int // the chains that could be, by index, see translate.OnDemand
 }
 
 // hop is a token of what the requests pass that come by a Gateway: the Gateway itself, or,
@@ -53,54 +49,82 @@ func (p *Pipeline) hop(gw *topology.Gateway) string {
 	return fmt.Sprintf("%016x", xxhash.Sum64String(string(gw.Object.UID)+"/"+p.Options.Topology.Instance))
 }
 
-// declarePorts declares what a Gateway's ports serve, from its listeners.
-func (p *Pipeline) declarePorts() {
-	byPort := flow.NewIndex(p.Graph.Listeners,
-		func(_ topology.ListenerKey, l *topology.Listener, yield func(PortKey)) {
-			// A listener of TLS that can't serve, for want of a certificate for one, keeps
-			// its hosts from others nevertheless.
-			if l.Serves || !l.Barred && (l.Protocol == gwv1.HTTPSProtocolType || l.Protocol == gwv1.TLSProtocolType) {
-				yield(KeyOfPort(l))
-			}
-		}, topology.ListenerKey.Compare)
-	byPort.Also(p.Graph.SetListeners)
+// keepsHosts reports whether a listener keeps its hosts from others of its port. One of TLS that can't
+// serve, for want of a certificate for one, does so nevertheless.
+func keepsHosts(l *topology.Listener) bool {
+	return l.Serves || !l.Barred && (l.Protocol == gwv1.HTTPSProtocolType || l.Protocol == gwv1.TLSProtocolType)
+}
 
-	p.declareSockets(byPort)
-	p.declarePortFilters(byPort)
-	p.declarePortPolicies(byPort)
-	forwarding := p.indexForwards()
-	p.Ports = flow.Group("ports", byPort,
-		func(c *flow.Ctx, k PortKey, members flow.Members[topology.ListenerKey, *topology.Listener]) (*Port, bool) {
+// servedPort is a port with the family of the listeners that serve there.
+type servedPort struct {
+	PortKey
+	family translate.Family
+}
+
+func (k servedPort) String() string { return fmt.Sprintf("%s %s", k.PortKey, k.family) }
+
+func (k servedPort) compare(o servedPort) int {
+	return cmp.Or(k.PortKey.compare(o.PortKey), cmp.Compare(k.family, o.family))
+}
+
+// tableChain is a chain of a port that leads to a route table.
+type tableChain struct {
+	port  PortKey
+	chain ir.Chain
+}
+
+// declarePorts declares what listeners of a Gateway serve on its ports. What follows from one of them is
+// a row of its own, and a port knows of the sum of them only what it needs: thousands of listeners
+// share a port, and one more costs nothing of what the others do.
+func (p *Pipeline) declarePorts() {
+	served := flow.Keys("served-ports", func(_ topology.ListenerKey, l *topology.Listener, yield func(servedPort)) {
+		if l.Serves {
+			yield(servedPort{KeyOfPort(l), translate.FamilyOf(l)})
+		}
+	}, p.Graph.Listeners, p.Graph.SetListeners)
+	p.portSettings = flow.Group("port-settings",
+		flow.NewIndex(served, func(k servedPort, _ struct{}, yield func(PortKey)) { yield(k.PortKey) }, servedPort.compare),
+		func(c *flow.Ctx, k PortKey, members flow.Members[servedPort, struct{}]) (*ir.Listener, bool) {
 			gw, ok := flow.Get(c, p.Graph.Gateways, k.Gateway)
 			if !ok || !gw.Served() {
 				return nil, false
 			}
-			all := make([]*topology.Listener, 0, members.Len())
-			for _, l := range members.All() {
-				all = append(all, l)
-			}
-			listeners := slices.DeleteFunc(slices.Clone(all), func(l *topology.Listener) bool { return !l.Serves })
+			first, _ := members.At(0) // listeners of another family are in conflict
 			bind, _ := p.Options.Topology.BindPort(k.Port)
 			listener := translate.Listener(translate.ListenerInput{
-				Gateway: k.Gateway, Port: k.Port, BindPort: bind, Mapped: p.Options.Topology.Provisioned,
-				Hop: p.hop(gw), Addresses: p.addressesOf(gw), Client: translate.Client(gw.Parameters.Client, k.Port), Telemetry: translate.Telemetry(k.Gateway, gw.Parameters), Listeners: listeners,
-				Forwards: p.forwardsOn(c, forwarding, k, listeners),
+				Gateway: k.Gateway, Family: first.family, Port: k.Port, BindPort: bind, Mapped: p.Options.Topology.Provisioned,
+				Hop: p.hop(gw), Addresses: p.addressesOf(gw), Client: translate.Client(gw.Parameters.Client, k.Port),
+				Telemetry: translate.Telemetry(k.Gateway, gw.Parameters),
 			})
-			if listener == nil {
-				return nil, false
-			}
-			listener.Filters, _ = flow.Get(c, p.portFilters, k)
-			return &Port{listener, fallbacksOf(k.Gateway, all), translate.OnDemand(listener)}, true
+			return listener, listener != nil
 		})
+	p.declareSockets()
+	p.declarePortFilters()
+	p.declareTableChains()
+	p.declareForwardChains()
+	p.declareFallbacks()
+}
 
-	p.RouteTables = flow.Map("route-tables", p.Ports,
-		func(_ *flow.Ctx, _ PortKey, v *Port, emit func(ir.TableKey, TableFront)) {
-			for _, chain := range v.Listener.Chains {
-				if chain.Table == "" {
-					continue
-				}
-				emit(ir.TableOf(v.Listener.Gateway, chain.Table),
-					TableFront{port: v.Listener.ClientPort(), https: chain.TLS != nil, filters: v.Listener.Filters})
+// declareTableChains declares the chains whose requests are read, and the tables that they lead to.
+func (p *Pipeline) declareTableChains() {
+	byTable := flow.NewIndex(p.Graph.Listeners,
+		func(k topology.ListenerKey, l *topology.Listener, yield func(ir.TableKey)) {
+			if table, ok := translate.RouteTable(k.Gateway(), l.Frontend()); ok && l.Serves {
+				yield(table)
+			}
+		}, topology.ListenerKey.Compare)
+	byTable.Also(p.Graph.SetListeners)
+	p.tableChains = flow.Group("chains-with-tables", byTable,
+		func(_ *flow.Ctx, _ ir.TableKey, members flow.Members[topology.ListenerKey, *topology.Listener]) (tableChain, bool) {
+			_, l := members.At(0) // those of plain HTTP share a table, and a chain
+			chain, ok := translate.Chain(l)
+			return tableChain{KeyOfPort(l), chain}, ok
+		})
+	p.RouteTables = flow.Map("route-tables", p.tableChains,
+		func(c *flow.Ctx, k ir.TableKey, v tableChain, emit func(ir.TableKey, TableFront)) {
+			if l, ok := flow.Get(c, p.portSettings, v.port); ok {
+				filters, _ := flow.Get(c, p.portFilters, v.port)
+				emit(k, TableFront{at: v.port, port: l.ClientPort(), https: v.chain.TLS != nil, filters: filters})
 			}
 		}, flow.Equal(flow.Same[TableFront]))
 	// Thousands of hosts need not know what it is that a policy in front of them says.
@@ -109,11 +133,28 @@ func (p *Pipeline) declarePorts() {
 			access := accessAround(at.filters)
 			emit(k, hostFront{at.port, at.https, access != nil, pathsOf(access)})
 		}, flow.Equal(flow.Same[hostFront]))
+}
 
-	p.fallbacks = flow.Map("fallback-host-names", p.Ports,
-		func(_ *flow.Ctx, _ PortKey, v *Port, emit func(ir.HostKey, bool)) {
-			for _, c := range v.fallbacks {
-				emit(c.key, c.misdirected)
+// declareServing declares what proxies are sent as a listener: the port with all chains that it
+// lists.
+func (p *Pipeline) declareServing() {
+	listed := flow.NewIndex(p.listedChains,
+		func(_ ir.TableKey, v tableChain, yield func(PortKey)) { yield(v.port) }, ir.TableKey.Compare)
+	p.Ports = flow.Map("ports", p.portSettings,
+		func(c *flow.Ctx, k PortKey, l *ir.Listener, emit func(PortKey, *ir.Listener)) {
+			members := flow.Select(c, listed, k)
+			forwards, _ := flow.Get(c, p.forwardChains, k)
+			chains := make([]ir.Chain, 0, members.Len()+len(forwards)+1)
+			for _, v := range members.All() {
+				chains = append(chains, v.chain)
 			}
-		}, flow.Equal(flow.Same[bool]))
+			chains = append(chains, forwards...)
+			if on, _ := flow.Get(c, p.OnDemand, k); on {
+				clients, _ := flow.Get(c, p.onDemandClients, k)
+				chains = append(chains, translate.OnDemand(clients.orNil()))
+			}
+			out := translate.Serving(l, chains)
+			out.Filters, _ = flow.Get(c, p.portFilters, k)
+			emit(k, out)
+		})
 }

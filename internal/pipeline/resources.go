@@ -73,6 +73,9 @@ func (p *Pipeline) declareResources() {
 	byPiece := flow.NewIndex(bundles,
 		func(k bundleKey, _ *envoy.Bundle, yield func(piece)) { k.pieces(yield) }, bundleKey.compare)
 	p.declareOnDemand()
+	p.declareServing()
+	p.declareForwards()
+	p.declarePools()
 	p.declareConfigurations()
 	// Once for all shards of a table.
 	whole := flow.Map("filters-around-tables", p.RouteTables,
@@ -117,8 +120,8 @@ func (p *Pipeline) declareResources() {
 	p.declareForwarders()
 
 	p.Listeners = flow.Map("listener-resources", p.Ports,
-		func(c *flow.Ctx, k PortKey, v *Port, emit func(ListenerAddress, *envoy.Resource)) {
-			listener := p.demanding(c, k, v, p.sharding(c, v.Listener))
+		func(c *flow.Ctx, k PortKey, v *ir.Listener, emit func(ListenerAddress, *envoy.Resource)) {
+			listener := p.sharding(c, v)
 			for _, l := range []*ir.Listener{listener, translate.QUIC(listener)} {
 				if l == nil {
 					continue

@@ -6,9 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
-	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
-	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
 // TableAccess is who may pass by a divided table, which stands beside its shards.
@@ -25,48 +23,23 @@ func (a TableAccess) equal(b TableAccess) bool {
 // a proxy may still have divided. It carries the marks of the policies in it and of no others:
 // while a proxy refuses it, all others are in force.
 func (p *Pipeline) declareTableAccess() {
-	p.TableAccess = flow.Map("table-access", p.Ports,
-		func(c *flow.Ctx, k PortKey, v *Port, emit func(ResourceKey, TableAccess)) {
-			access := accessAround(v.Listener.Filters)
+	p.TableAccess = flow.Map("table-access", p.RouteTables,
+		func(c *flow.Ctx, k ir.TableKey, at TableFront, emit func(ResourceKey, TableAccess)) {
+			access := accessAround(at.filters)
 			if access == nil || access.IsOpen() {
 				return
 			}
-			policies, _ := flow.Get(c, p.portPolicies, k)
-			for _, chain := range v.Listener.Chains {
-				if chain.Table == "" {
-					continue
-				}
-				table := ir.TableOf(v.Listener.Gateway, chain.Table)
-				sharded, both := p.forms(c, table)
-				if !sharded && !both {
-					continue
-				}
-				// Without it nobody passes.
-				if r, err := envoy.TableAccess(chain.Table, access); err == nil {
-					r = r.Sparing(!sharded).Carrying(p.marksOf(c, policies))
-					emit(ResourceKey{k.Gateway, r.Name}, TableAccess{r, policies})
-				}
+			sharded, both := p.forms(c, k)
+			if !sharded && !both {
+				return
+			}
+			policies, _ := flow.Get(c, p.portPolicies, at.at)
+			// Without it nobody passes.
+			if r, err := envoy.TableAccess(k.Table(), access); err == nil {
+				r = r.Sparing(!sharded).Carrying(p.marksOf(c, policies))
+				emit(ResourceKey{k.Gateway(), r.Name}, TableAccess{r, policies})
 			}
 		}, flow.Equal(TableAccess.equal))
-}
-
-// declarePortPolicies declares which policies have to do with who may pass by a port.
-func (p *Pipeline) declarePortPolicies(byPort *flow.Index[PortKey, topology.ListenerKey, *topology.Listener]) {
-	p.portPolicies = flow.Group("port-policies", byPort,
-		func(c *flow.Ctx, _ PortKey, members flow.Members[topology.ListenerKey, *topology.Listener]) ([]object.Key, bool) {
-			var out []object.Key
-			for at := range members.All() {
-				above := p.Graph.Auth.OnListener(c, at)
-				if above == nil {
-					continue
-				}
-				for _, o := range above.Effective.Outcomes() {
-					out = append(out, object.Key{Kind: kind.AuthPolicy, Name: o.Policy})
-				}
-			}
-			slices.SortFunc(out, object.Key.Compare)
-			return slices.Compact(out), len(out) > 0
-		}, flow.Equal(func(a, b []object.Key) bool { return slices.Equal(a, b) }))
 }
 
 // marksOf returns the marks of some policies.

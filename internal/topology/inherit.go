@@ -68,6 +68,13 @@ type Inheritance[R policy.Asks[R]] struct {
 // Equal reports whether the same policies say the same.
 func (i *Inheritance[R]) Equal(o *Inheritance[R]) bool { return i.path.Equal(o.path) }
 
+// HasOwn reports whether some of it is of policies of the listener or of its ListenerSet, and not
+// only of those that all listeners of the Gateway have above them.
+func (i *Inheritance[R]) HasOwn() bool {
+	lowest := i.path[len(i.path)-1].Target
+	return lowest.Section != "" || lowest.Key.Kind == kind.ListenerSet
+}
+
 // RouteInheritance is what is in force for a route on a listener.
 type RouteInheritance[R policy.Asks[R]] struct {
 	// Effective is for the rules without policies of their own.

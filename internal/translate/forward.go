@@ -73,6 +73,21 @@ type ForwardEntry struct {
 	Rules    []*ir.Rule // as Route gives them
 }
 
+// Forwards makes the chains of the listeners of a port that have no requests, with the routes on
+// them. Both are in any order.
+func Forwards(listeners []*topology.Listener, entries []ForwardEntry) []ir.Chain {
+	routes := map[topology.ListenerKey][]*ForwardEntry{}
+	for i := range entries {
+		e := &entries[i]
+		routes[e.Listener] = append(routes[e.Listener], e)
+	}
+	var out []ir.Chain
+	for _, l := range slices.SortedFunc(slices.Values(listeners), func(a, b *topology.Listener) int { return a.Key.Compare(b.Key) }) {
+		out = append(out, forwards(l, routes[l.Key])...)
+	}
+	return out
+}
+
 // forwards makes the chains of a listener that has no requests: one for each
 // host of its routes, and one for its own hostname. Where a host has no route,
 // connections are closed: they must not fall through to a listener that is less

@@ -12,9 +12,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
-// ListenerInput is what a port of a Gateway is made of.
+// ListenerInput is what a port of a Gateway is made of, its chains aside.
 type ListenerInput struct {
 	Gateway  object.Name
+	Family   Family
 	Port     uint16 // as the Gateway says
 	BindPort uint16 // where it is bound; 0 where that is no port
 	// Mapped says that a Service leads clients from Port to BindPort.
@@ -23,24 +24,19 @@ type ListenerInput struct {
 	Addresses []string // IP addresses to bind, at least one
 	Client    ir.Client
 	Telemetry ir.Telemetry
-	// Listeners are those of the port that serve, in any order. They are of one
-	// protocol family: others on the port are in conflict.
-	Listeners []*topology.Listener
-	// Forwards are the routes on those of them that have no requests, in any order.
-	Forwards []ForwardEntry
 }
 
-// Listener merges the listeners of a port. It is nil where there are none, or
-// where there is nowhere to bind it.
+// Listener makes the listener of a port, without chains. It is nil where there is nowhere to
+// bind it.
 func Listener(in ListenerInput) *ir.Listener {
-	if len(in.Listeners) == 0 || in.BindPort == 0 {
+	if in.BindPort == 0 {
 		return nil
 	}
-	l := &ir.Listener{
+	return &ir.Listener{
 		Gateway:   in.Gateway,
-		Name:      ListenerName(in.Listeners[0]),
-		UDP:       in.Listeners[0].Protocol == gwv1.UDPProtocolType,
-		TLS:       encrypted(in.Listeners[0]),
+		Name:      in.Family.name(in.Port),
+		UDP:       in.Family == datagrams,
+		TLS:       in.Family == overTLS,
 		Port:      in.Port,
 		BindPort:  in.BindPort,
 		Mapped:    in.Mapped,
@@ -49,52 +45,57 @@ func Listener(in ListenerInput) *ir.Listener {
 		Client:    in.Client,
 		Telemetry: in.Telemetry,
 	}
-	sorted := slices.SortedFunc(slices.Values(in.Listeners), func(a, b *topology.Listener) int {
-		return a.Key.Compare(b.Key)
-	})
-	routes := map[topology.ListenerKey][]*ForwardEntry{}
-	for i := range in.Forwards {
-		e := &in.Forwards[i]
-		routes[e.Listener] = append(routes[e.Listener], e)
-	}
-	seen := make(map[string]bool, len(sorted))
-	for _, node := range sorted {
-		for _, c := range chains(node, routes[node.Key]) {
-			if !seen[c.Hostname] {
-				seen[c.Hostname] = true
-				l.Chains = append(l.Chains, c)
-			}
-		}
-	}
-	slices.SortFunc(l.Chains, func(a, b ir.Chain) int { return strings.Compare(a.Hostname, b.Hostname) })
-	return l
 }
 
-// ListenerName is the name of the ir.Listener that serves a listener.
-func ListenerName(l *topology.Listener) string {
-	family := "http-"
+// Serving returns the listener with chains, which are in any order. Of two for a hostname the first
+// serves: listeners in conflict don't get so far.
+func Serving(l *ir.Listener, chains []ir.Chain) *ir.Listener {
+	out := *l
+	out.Chains = slices.Clone(chains)
+	slices.SortStableFunc(out.Chains, func(a, b ir.Chain) int { return strings.Compare(a.Hostname, b.Hostname) })
+	out.Chains = slices.CompactFunc(out.Chains, func(a, b ir.Chain) bool { return a.Hostname == b.Hostname })
+	return &out
+}
+
+// Family is what all listeners that serve on a port have in common.
+type Family string
+
+const (
+	overTLS   Family = "tls"
+	datagrams Family = "udp"
+)
+
+// FamilyOf returns the family of a listener.
+func FamilyOf(l *topology.Listener) Family {
 	switch {
 	case encrypted(l):
-		family = "tls-"
+		return overTLS
 	case l.Protocol == gwv1.TCPProtocolType:
-		family = "tcp-"
+		return "tcp"
 	case l.Protocol == gwv1.UDPProtocolType:
-		family = "udp-"
+		return datagrams
+	default:
+		return "http"
 	}
-	return family + strconv.Itoa(int(l.Port))
 }
 
-// chains makes what connections to a listener meet. Hostnames of plain HTTP are the
-// route table's work, where all listeners of the port share one.
-func chains(l *topology.Listener, routes []*ForwardEntry) []ir.Chain {
+func (f Family) name(port uint16) string { return string(f) + "-" + strconv.Itoa(int(port)) }
+
+// ListenerName is the name of the ir.Listener that serves a listener.
+func ListenerName(l *topology.Listener) string { return FamilyOf(l).name(l.Port) }
+
+// Chain makes what connections to a listener meet whose requests are read. Hostnames of plain
+// HTTP are the route table's work, where all listeners of the port share one. It reports false for
+// protocols without requests, see Forwards.
+func Chain(l *topology.Listener) (ir.Chain, bool) {
 	table, ok := RouteTable(l.Key.Gateway(), l.Frontend())
 	switch {
 	case !ok:
-		return forwards(l, routes)
+		return ir.Chain{}, false
 	case !encrypted(l):
-		return []ir.Chain{{Table: table.Table()}}
+		return ir.Chain{Table: table.Table()}, true
 	default:
-		return []ir.Chain{{Hostname: l.Hostname, Table: table.Table(), HTTP3: l.HTTP3, TLS: terminated(l)}}
+		return ir.Chain{Hostname: l.Hostname, Table: table.Table(), HTTP3: l.HTTP3, TLS: terminated(l)}, true
 	}
 }
 

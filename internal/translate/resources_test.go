@@ -129,7 +129,7 @@ func TestSecretsPrintRedacted(t *testing.T) {
 	}
 }
 
-// TestListener covers the merging of listeners into a port.
+// TestListener covers what a port is made of.
 func TestListener(t *testing.T) {
 	gateway := object.Name{Namespace: "infra", Name: "gw"}
 	node := func(name, hostname string, protocol gwv1.ProtocolType, port uint16, certificates ...object.Name) *topology.Listener {
@@ -140,30 +140,24 @@ func TestListener(t *testing.T) {
 	}
 	rsa, ecdsa := object.Name{Namespace: "infra", Name: "rsa"}, object.Name{Namespace: "infra", Name: "ecdsa"}
 	for name, c := range map[string]struct {
-		in   translate.ListenerInput
-		want *ir.Listener
+		in        translate.ListenerInput
+		listeners []*topology.Listener
+		want      *ir.Listener
 	}{
 		"plain listeners share the table": {
-			translate.ListenerInput{
-				Port: 80, BindPort: 8080, Addresses: []string{"::1", "127.0.0.1", "::1"},
-				Listeners: []*topology.Listener{
-					{Key: topology.ListenerOf(object.Name{}, object.Name{}, "b"), Port: 80, Protocol: "HTTP", Hostname: "b.example.com"},
-					{Key: topology.ListenerOf(object.Name{}, object.Name{}, "a"), Port: 80, Protocol: "HTTP"},
-				},
-			},
+			translate.ListenerInput{Port: 80, BindPort: 8080, Addresses: []string{"::1", "127.0.0.1", "::1"}},
+			[]*topology.Listener{node("b", "b.example.com", gwv1.HTTPProtocolType, 80), node("a", "", gwv1.HTTPProtocolType, 80)},
 			&ir.Listener{
 				Name: "http-80", Port: 80, BindPort: 8080, Addresses: []string{"127.0.0.1", "::1"},
 				Chains: []ir.Chain{{Table: "http-80"}},
 			},
 		},
 		"a chain for each hostname, certificates in their order": {
-			translate.ListenerInput{
-				Port: 443, BindPort: 443, Addresses: []string{"127.0.0.1"},
-				Listeners: []*topology.Listener{
-					node("z", "b.example.com", gwv1.HTTPSProtocolType, 443, rsa, ecdsa),
-					node("y", "", gwv1.HTTPSProtocolType, 443, ecdsa),
-					node("x", "*.example.com", gwv1.HTTPSProtocolType, 443, rsa),
-				},
+			translate.ListenerInput{Port: 443, BindPort: 443, Addresses: []string{"127.0.0.1"}},
+			[]*topology.Listener{
+				node("z", "b.example.com", gwv1.HTTPSProtocolType, 443, rsa, ecdsa),
+				node("y", "", gwv1.HTTPSProtocolType, 443, ecdsa),
+				node("x", "*.example.com", gwv1.HTTPSProtocolType, 443, rsa),
 			},
 			&ir.Listener{
 				Name: "tls-443", TLS: true, Port: 443, BindPort: 443, Addresses: []string{"127.0.0.1"},
@@ -174,19 +168,30 @@ func TestListener(t *testing.T) {
 				},
 			},
 		},
-		"no listeners":     {translate.ListenerInput{Port: 80, BindPort: 80, Addresses: []string{"127.0.0.1"}}, nil},
-		"beyond all ports": {translate.ListenerInput{Port: 60000, Listeners: []*topology.Listener{node("a", "", "HTTP", 60000)}}, nil},
+		"beyond all ports": {translate.ListenerInput{Port: 60000}, []*topology.Listener{node("a", "", "HTTP", 60000)}, nil},
 	} {
-		c.in.Gateway = gateway
+		c.in.Gateway, c.in.Family = gateway, translate.FamilyOf(c.listeners[0])
 		if c.want != nil {
 			c.want.Gateway = gateway
 		}
-		before := slices.Clone(c.in.Listeners)
-		if diff := cmp.Diff(c.want, translate.Listener(c.in)); diff != "" {
+		var chains []ir.Chain
+		for _, l := range c.listeners {
+			chain, ok := translate.Chain(l)
+			if !ok {
+				t.Fatalf("%s: listener %s has no requests", name, l.Key)
+			}
+			chains = append(chains, chain)
+		}
+		before := slices.Clone(chains)
+		got := translate.Listener(c.in)
+		if got != nil {
+			got = translate.Serving(got, chains)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if !slices.Equal(before, c.in.Listeners) {
-			t.Errorf("%s: the input was written to", name)
+		if diff := cmp.Diff(before, chains); diff != "" {
+			t.Errorf("%s: the input was written to:\n%s", name, diff)
 		}
 	}
 }

@@ -157,14 +157,16 @@ func (f Focus) pruneIR(g *gatewayIR) error {
 	}
 	g.Backends = slices.DeleteFunc(g.Backends, func(b *ir.Backend) bool { return !mentions(text, b.Key().String()) })
 	g.Endpoints = slices.DeleteFunc(g.Endpoints, func(e *ir.Endpoints) bool { return !mentions(text, e.Backend.String()) })
+	g.OnDemand = slices.DeleteFunc(g.OnDemand, func(h ir.OnDemandHost) bool { return g.Tables[h.Table] == nil })
 	g.Listeners = slices.DeleteFunc(g.Listeners, func(l *ir.Listener) bool {
-		return !slices.ContainsFunc(l.Chains, func(c ir.Chain) bool { return g.Tables[c.Table] != nil })
+		return !slices.ContainsFunc(l.Chains, func(c ir.Chain) bool { return g.Tables[c.Table] != nil }) &&
+			!slices.ContainsFunc(g.OnDemand, func(h ir.OnDemandHost) bool { return h.Listener == l.Name })
 	})
 	g.RateLimits = slices.DeleteFunc(g.RateLimits, func(l ir.RateLimit) bool {
 		key, err := json.Marshal(l.Key)
 		return err != nil || !bytes.Contains(text, key)
 	})
-	if text, err = json.Marshal([]any{g.Listeners, g.Backends}); err != nil {
+	if text, err = json.Marshal([]any{g.Listeners, g.OnDemand, g.Backends}); err != nil {
 		return err
 	}
 	g.Secrets = slices.DeleteFunc(g.Secrets, func(s *ir.Secret) bool { return !mentions(text, s.Name.String()) })

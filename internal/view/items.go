@@ -135,7 +135,7 @@ func listenerRows(p *pipeline.Pipeline, c *flow.Ctx, rows []ListenerRow, listene
 		row.Name, row.Protocol, row.Hostname = l.Key.Name(), string(l.Protocol), l.Hostname
 		row.Port = int(l.Port) + p.Options.Topology.ClientOffset()
 		if port, ok := flow.Get(c, p.Ports, pipeline.KeyOfPort(l)); ok {
-			row.Addrs = port.Listener.Addresses
+			row.Addrs = port.Addresses
 		}
 		out = append(out, row)
 	}

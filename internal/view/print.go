@@ -86,6 +86,7 @@ func printedStatus(p *pipeline.Pipeline, f Focus) []any {
 type gatewayIR struct {
 	Gateway    object.Name           `json:"gateway"`
 	Listeners  []*ir.Listener        `json:"listeners"`
+	OnDemand   []ir.OnDemandHost     `json:"onDemand,omitempty"`
 	Tables     map[string][]*ir.Host `json:"tables"`
 	Backends   []*ir.Backend         `json:"backends,omitempty"`
 	Endpoints  []*ir.Endpoints       `json:"endpoints,omitempty"`
@@ -103,9 +104,13 @@ func printedIR(p *pipeline.Pipeline, f Focus) ([]*gatewayIR, error) {
 	}
 	p.Engine.View(func(c *flow.Ctx) {
 		for _, port := range flow.All(c, p.Ports) {
-			g := at(port.Listener.Gateway)
-			g.Listeners = append(g.Listeners, port.Listener)
+			g := at(port.Gateway)
+			g.Listeners = append(g.Listeners, port)
 		}
+		p.OnDemandHosts(c, func(gateway object.Name, h ir.OnDemandHost) {
+			g := at(gateway)
+			g.OnDemand = append(g.OnDemand, h)
+		})
 		for k := range flow.All(c, p.RouteTables) {
 			at(k.Gateway()).Tables[k.Table()] = []*ir.Host{}
 		}
@@ -155,6 +160,9 @@ func printedIR(p *pipeline.Pipeline, f Focus) ([]*gatewayIR, error) {
 			}
 		}
 		slices.SortFunc(g.Listeners, func(a, b *ir.Listener) int { return cmp.Or(int(a.Port)-int(b.Port), strings.Compare(a.Name, b.Name)) })
+		slices.SortFunc(g.OnDemand, func(a, b ir.OnDemandHost) int {
+			return cmp.Or(strings.Compare(a.Listener, b.Listener), strings.Compare(a.Hostname, b.Hostname))
+		})
 		for _, hosts := range g.Tables {
 			slices.SortFunc(hosts, func(a, b *ir.Host) int { return strings.Compare(a.Domain, b.Domain) })
 		}

@@ -31,14 +31,32 @@ type pending struct {
 }
 
 func (s *state) readFiles(ctx context.Context, todo []*reading) error {
+	return forEach(ctx, todo, s.readFile)
+}
+
+// few are done one after the other: an edit is soon read, and others' goroutines would have to be
+// woken for it and to grow their stacks.
+const few = 8
+
+// forEach does something with each of some items, in parallel if they are many, until ctx ends.
+func forEach[T any](ctx context.Context, items []T, do func(T)) error {
+	if len(items) <= few {
+		for _, item := range items {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			do(item)
+		}
+		return nil
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	for _, r := range todo {
+	for _, item := range items {
 		group.Go(func() error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			s.readFile(r)
+			do(item)
 			return nil
 		})
 	}
@@ -114,9 +132,13 @@ func (p *pending) is(doc *document) bool {
 
 // readDocuments parses and validates the documents that are new.
 func (s *state) readDocuments(ctx context.Context, todo []*reading) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
 	reader := &reader{validator: s.validator, foreign: s.foreign, recent: newRecent()}
+	type job struct {
+		*pending
+		isJSON  bool
+		earlier map[uint64]*definition
+	}
+	var jobs []job
 	for _, r := range todo {
 		if r.same || r.err != nil {
 			continue
@@ -124,23 +146,18 @@ func (s *state) readDocuments(ctx context.Context, todo []*reading) error {
 		isJSON := strings.EqualFold(filepath.Ext(r.name), ".json")
 		earlier := validByText(r.prior)
 		for i := range r.chunks {
-			p := &r.chunks[i]
-			if p.doc != nil {
-				continue
+			if p := &r.chunks[i]; p.doc == nil {
+				jobs = append(jobs, job{p, isJSON, earlier})
 			}
-			group.Go(func() error {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				if p.doc, p.unparsed = reader.read(p.text, isJSON, earlier); p.doc != nil {
-					p.doc.hash = p.hash
-					p.text = nil
-				}
-				return nil
-			})
 		}
 	}
-	if err := group.Wait(); err != nil {
+	err := forEach(ctx, jobs, func(j job) {
+		if j.doc, j.unparsed = reader.read(j.text, j.isJSON, j.earlier); j.doc != nil {
+			j.doc.hash = j.hash
+			j.text = nil
+		}
+	})
+	if err != nil {
 		return err
 	}
 	s.work = reader.salvageAll(todo)
