@@ -2,6 +2,8 @@ package xds
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -72,6 +74,80 @@ func TestManySpellings(t *testing.T) {
 		}
 		return false
 	})
+}
+
+// Names that clients make up are answered however many there are, as after a time without a controller, and
+// nothing is kept of them: they don't end the stream, and take no spelling of a host away.
+func TestMadeUpNames(t *testing.T) {
+	h := start(t)
+	h.apply(append(small(), certificateOf("www.test", "1"))...)
+	names := make([]string, 3*maxUnknownNames)
+	for i := range names {
+		names[i] = fmt.Sprintf("%0*d.TEST", 100, i)
+	}
+	p := h.connectAll()
+	one := certificateOf("www.test", "1")
+	p.subscribe(envoy.Secrets, "WWW.test")
+	p.expect(set(one.Spelled("WWW.test")))
+	p.subscribe(envoy.Secrets, append(names, "Www.test")...)
+	p.expect(set(one.Spelled("Www.test")))
+	if n := len(p.next().GetRemovedResources()); n != len(names) {
+		t.Errorf("%d names are answered", n)
+	}
+	for _, y := range h.server.Sessions()[0].Types {
+		if y.Type == "secret" && y.Resources != 3 { // and s
+			t.Errorf("the session has %d secrets", y.Resources)
+		}
+	}
+	p.unsubscribe(envoy.Secrets, names...)
+	p.quiet()
+}
+
+// However often clients of a proxy that hasn't answered everything make up a spelling, its stream goes on.
+func TestPassingSpellings(t *testing.T) {
+	h := start(t)
+	host := strings.Repeat("abcdefghij", 40)
+	h.apply(append(small(), certificateOf(host, "1"))...)
+	p := h.connectAll()
+	h.apply(cluster("a", "2"), ends("a", "2"))
+	p.expect("cluster +a=2 ?", "endpoints +a=2")
+	for n := range 2 * maxSessionBytes / (len(host) + maxVersion) {
+		name := []byte(host)
+		for bit := range 20 {
+			if (n+1)>>bit&1 == 1 {
+				name[bit] -= 'a' - 'A'
+			}
+		}
+		p.subscribe(envoy.Secrets, string(name))
+		p.ack(p.next())
+		p.unsubscribe(envoy.Secrets, string(name))
+	}
+	p.quiet()
+}
+
+// A proxy that never answers may ask for what doesn't exist as often as it wants.
+func TestDeniedNamesLeaveNothing(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	p.subscribe(envoy.Extensions, "none")
+	p.expect("extension +none=empty")
+	for i := range maxUnanswered { // from here on it gets nothing else
+		h.apply(table("t", fmt.Sprint("x:", i+2)))
+		p.expect(fmt.Sprintf("routes +t=[x:%d] ?", i+2))
+	}
+	before := h.server.Sessions()[0]
+	for range 2000 {
+		p.subscribe(envoy.Secrets, "*", "made-up.test", "ns/none")
+		p.unsubscribe(envoy.Secrets, "ns/none")
+		p.subscribe(envoy.Routes, "*")
+	}
+	p.subscribe(envoy.Secrets, "last.test")
+	for !slices.Contains(p.next().GetRemovedResources(), "last.test") {
+	}
+	if now := h.server.Sessions()[0]; now.Unanswered > before.Unanswered || now.Pending > before.Pending {
+		t.Errorf("%d responses without an answer and %d names, before %d and %d", now.Unanswered, now.Pending, before.Unanswered, before.Pending)
+	}
 }
 
 // The certificate of a host that goes is removed also where a proxy has it by another spelling only.

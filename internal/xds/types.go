@@ -16,10 +16,10 @@ type resourceType struct {
 
 	// hasWildcard says that proxies subscribe to all of the type, without names.
 	hasWildcard bool
-	// clientNames says that the names in subscriptions come from a proxy's clients.
-	// One of them can be "*", which Envoy writes as no name at all in its first
+	// clientNames reports whether a name in a subscription comes from a proxy's clients; nil where
+	// none does. One of them can be "*", which Envoy writes as no name at all in its first
 	// request.
-	clientNames bool
+	clientNames func(name string) bool
 	// startup says that a proxy has its whole configuration only when it has asked
 	// for this type and has been answered.
 	startup bool
@@ -116,7 +116,7 @@ func resourceTypes() []resourceType {
 		},
 		envoy.Secrets: {
 			name: envoy.Secrets.String(), url: envoy.Secrets.URL(),
-			clientNames:  true, // by the server name that a client asks for
+			clientNames:  envoy.IsServerName,
 			removalOrder: 5,
 			closed:       envoy.NobodysAuthorities, // of secrets, authorities alone have a guard
 		},
