@@ -76,15 +76,21 @@ func (s *session) land(f *flight) {
 	s.uncharge(f.passing)
 }
 
-// isMadeUp reports whether a client has made up the name by which a proxy asks for something. It
-// asks for as many as clients do, and for all of them at once when it has been without a controller:
-// they are answered, and nothing is kept of them.
-func (s *session) isMadeUp(ref Ref, has map[string]string) bool {
+// isClients reports whether a proxy asks for a name only because a client has sent it. It asks for as
+// many as clients do, and for all of them at once when it has been without a controller. They are not
+// refused, and little is kept of them: the newest spellings, and nothing of what doesn't exist.
+func (s *session) isClients(ref Ref, has map[string]string) bool {
 	y := &s.types[ref.Type]
 	if y.clientNames == nil || !s.gateway.loaded || y.records[ref.Name] != nil || !y.clientNames(ref.Name) {
 		return false
 	}
-	if _, had := has[ref.Name]; had {
+	_, had := has[ref.Name]
+	return !had && !s.gateway.isKnown(ref)
+}
+
+// isMadeUp reports whether there is nothing by the name that a client has sent, in whatever spelling.
+func (s *session) isMadeUp(ref Ref, has map[string]string) bool {
+	if !s.isClients(ref, has) {
 		return false
 	}
 	target, exists := s.gateway.target(ref)
@@ -125,7 +131,7 @@ func (s *session) admits(t envoy.Type, req *discoveryv3.DeltaDiscoveryRequest) e
 	records := s.types[t].records
 	fresh := make(map[string]bool, len(names))
 	for _, name := range names {
-		if records[name] == nil && !s.isMadeUp(Ref{t, name}, has) {
+		if records[name] == nil && !s.isClients(Ref{t, name}, has) {
 			fresh[name] = true
 		}
 	}
@@ -150,7 +156,7 @@ func (s *session) admitsBytes(t envoy.Type, names []string, has map[string]strin
 		}
 	}
 	for _, name := range names {
-		if _, twice := has[name]; !twice && !s.isMadeUp(Ref{t, name}, has) {
+		if _, twice := has[name]; !twice && !s.isClients(Ref{t, name}, has) {
 			count(name)
 		}
 	}

@@ -90,6 +90,7 @@ func (s *session) subscribeTo(ref Ref, has map[string]string, now time.Time) {
 		return
 	}
 	s.noteSpelling(ref)
+	delete(s.types[ref.Type].denied, ref.Name)
 	r := s.record(ref)
 	// Endpoints are sent with their cluster, before the proxy asks for them. If it has
 	// answered them before it asks, it has not used them.

@@ -71,7 +71,7 @@ func (s *session) noteSpelling(ref Ref) {
 		return
 	}
 	if oldest := y.spelled.add(ref.Name); oldest != "" {
-		s.drop(Ref{ref.Type, oldest})
+		s.unsubscribeFrom(Ref{ref.Type, oldest})
 		y.deny(oldest)
 	}
 }

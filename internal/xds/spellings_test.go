@@ -44,15 +44,7 @@ func TestManySpellings(t *testing.T) {
 	h.apply(append(small(), certificateOf("abcdefghij.test", "1"))...)
 	p := h.connectAll()
 	one := certificateOf("abcdefghij.test", "1")
-	spell := func(n int) string {
-		name := []byte("abcdefghij.test")
-		for bit := range 10 {
-			if n>>bit&1 == 1 {
-				name[bit] -= 'a' - 'A'
-			}
-		}
-		return string(name)
-	}
+	spell := func(n int) string { return spellingOf("abcdefghij.test", n) }
 	for n := 1; n <= maxSpellings; n++ {
 		p.subscribe(envoy.Secrets, spell(n))
 		p.expect(set(one.Spelled(spell(n))))
@@ -101,6 +93,40 @@ func TestMadeUpNames(t *testing.T) {
 	}
 	p.unsubscribe(envoy.Secrets, names...)
 	p.quiet()
+
+	// And so many spellings of one that exists.
+	host := strings.Repeat("abcdefghij", 10)
+	h.apply(certificateOf(host, "1"))
+	for i := range names {
+		names[i] = spellingOf(host, i+1)
+	}
+	p.subscribe(envoy.Secrets, names...)
+	for n := 0; ; n++ {
+		m := p.next()
+		p.ack(m)
+		if removed := len(m.GetRemovedResources()); removed > 0 {
+			if n != maxSpellings || removed != len(names)-maxSpellings+2 { // and those of www.test
+				t.Errorf("%d spellings are sent, %d removed", n, removed)
+			}
+			break
+		}
+	}
+	p.unsubscribe(envoy.Secrets, names...)
+	p.quiet()
+	if n := h.server.Sessions()[0].Unanswered; n != 0 {
+		t.Errorf("%d responses without an answer", n)
+	}
+}
+
+// spellingOf is one of a name's spellings.
+func spellingOf(host string, n int) string {
+	name := []byte(host)
+	for bit := 0; n>>bit > 0; bit++ {
+		if n>>bit&1 == 1 {
+			name[bit] -= 'a' - 'A'
+		}
+	}
+	return string(name)
 }
 
 // However often clients of a proxy that hasn't answered everything make up a spelling, its stream goes on.
@@ -112,15 +138,10 @@ func TestPassingSpellings(t *testing.T) {
 	h.apply(cluster("a", "2"), ends("a", "2"))
 	p.expect("cluster +a=2 ?", "endpoints +a=2")
 	for n := range 2 * maxSessionBytes / (len(host) + maxVersion) {
-		name := []byte(host)
-		for bit := range 20 {
-			if (n+1)>>bit&1 == 1 {
-				name[bit] -= 'a' - 'A'
-			}
-		}
-		p.subscribe(envoy.Secrets, string(name))
+		name := spellingOf(host, n+1)
+		p.subscribe(envoy.Secrets, name)
 		p.ack(p.next())
-		p.unsubscribe(envoy.Secrets, string(name))
+		p.unsubscribe(envoy.Secrets, name)
 	}
 	p.quiet()
 }

@@ -26,10 +26,10 @@ func hello(sni string) []byte {
 	return first[:n]
 }
 
-// flood has many clients ask for server names that nobody has, one connection for each, which they give up
+// flood has many clients ask for server names, of one length, one connection for each, which they give up
 // after a time. It returns how many got an answer.
-func (s *site) flood(names, clients int, patience time.Duration) int64 {
-	template := strings.Repeat("q", 60) + ".test"
+func (s *site) flood(names, clients int, patience time.Duration, name func(i int64) string) int64 {
+	template := strings.Repeat("q", len(name(1)))
 	first := hello(template)
 	var next, answered atomic.Int64
 	var wg sync.WaitGroup
@@ -40,7 +40,7 @@ func (s *site) flood(names, clients int, patience time.Duration) int64 {
 				if err != nil {
 					continue
 				}
-				_, _ = conn.Write(bytes.Replace(first, []byte(template), fmt.Appendf(nil, "%0*d.test", len(template)-len(".test"), i), 1))
+				_, _ = conn.Write(bytes.Replace(first, []byte(template), []byte(name(i)), 1))
 				_ = conn.SetReadDeadline(time.Now().Add(patience))
 				if _, err := conn.Read(make([]byte, 64)); err == nil {
 					answered.Add(1)
@@ -53,12 +53,27 @@ func (s *site) flood(names, clients int, patience time.Duration) int64 {
 	return answered.Load()
 }
 
-// TestOnDemandFlood protects a proxy from clients that make up server names: they are answered and leave
-// nothing, and those that come while there is no controller don't keep the proxy from the next one.
+// TestOnDemandFlood protects a proxy from clients that make up server names, and spellings of one that there is:
+// they are answered and leave nothing, and those that come while there is no controller don't keep the proxy from the
+// next one.
 func TestOnDemandFlood(t *testing.T) {
 	slow.Skip(t)
-	const names = 25_000
-	s := onDemandSite(t, 1)
+	const names, host = 25_000, "abcdefghijklmnopqrstuvwxyz.test"
+	gateway := siteGateway("{name: http, port: 80, protocol: HTTP}",
+		"{name: a, port: 443, protocol: HTTPS, hostname: "+host+", tls: {certificateRefs: [{name: a}]}}",
+		"{name: b, port: 443, protocol: HTTPS, hostname: b.test, tls: {certificateRefs: [{name: b}]}}")
+	s := startSite(t, map[string]string{
+		"gateway.yaml": withShards(gateway), "shards.yaml": onDemandAbove(1),
+		"secrets.yaml": mustSecret(t, "a", host) + mustSecret(t, "b", "b.test"),
+	})
+	madeUp := func(i int64) string { return fmt.Sprintf("%060d.test", i) }
+	spelling := func(i int64) string {
+		name := []byte(host)
+		for bit := 0; i>>bit > 0; bit++ {
+			name[bit] -= byte(i>>bit&1) * ('a' - 'A')
+		}
+		return string(name)
+	}
 	kept := func() (n int64) {
 		for name, v := range s.envoyStats(t, "on_demand_secret") {
 			if strings.HasSuffix(name, "cert_active") {
@@ -67,22 +82,24 @@ func TestOnDemandFlood(t *testing.T) {
 		}
 		return n
 	}
-	before := kept()
-	if n := s.flood(names, 64, siteTimeout); n < names {
-		t.Errorf("%d of %d clients were answered", n, names)
-	}
-	s.kill()
-	s.flood(names, 512, 100*time.Millisecond)
-	if n := kept(); n < 21_000 {
-		t.Fatalf("the proxy asks for %d names only", n)
-	}
-	s.again(t)
-	s.write(t, "home.yaml", siteRoute("home", "home.example", "v2"))
-	s.serves(t, "home.example", "v2")
-	eventually(t, siteTimeout, func() error {
-		if n := kept(); n > before {
-			return fmt.Errorf("%d names are left, %d before", n, before)
+	for i, name := range []func(int64) string{madeUp, spelling} {
+		if n := s.flood(1000, 64, siteTimeout, name); n < 1000 {
+			t.Errorf("%d of 1000 clients were answered", n)
 		}
-		return nil
-	})
+		s.kill()
+		s.flood(names, 512, 100*time.Millisecond, name)
+		if n := kept(); n < 21_000 {
+			t.Fatalf("the proxy asks for %d names only", n)
+		}
+		s.again(t)
+		backend := []string{"v2", "v1"}[i]
+		s.write(t, "home.yaml", siteRoute("home", "home.example", backend))
+		s.serves(t, "home.example", backend)
+		eventually(t, time.Minute, func() error {
+			if n := kept(); n > 256+2 {
+				return fmt.Errorf("%d names are left", n)
+			}
+			return nil
+		})
+	}
 }
