@@ -83,6 +83,7 @@ func (p *planning) additions() bool {
 		}
 		p.follow(t, set)
 	}
+	p.reopen()
 	return true
 }
 
@@ -127,6 +128,7 @@ type planning struct {
 	absent   []string // of the present type: names of what the proxy has and is not to have
 	toRemove []Ref    // what the proxy should no longer have
 	sparing  bool     // spare resources wait
+	closed   []Ref    // extensions by which nobody passes until what takes over from them has been sent
 }
 
 // changes returns the resources of a type that are to be sent, sorted by name, and collects
@@ -169,6 +171,9 @@ func (p *planning) change(ref Ref, why reason) *envoy.Resource {
 	}
 	switch {
 	case target != nil:
+		if first, waits := p.closesMeanwhile(target, rec); waits {
+			return first
+		}
 		return p.unlessHad(target, rec, why)
 	case why == asked && (rec == nil || rec.sent == ""):
 		if y.empty != nil {
@@ -335,7 +340,7 @@ func (p *planning) send(f *flight) {
 	for _, r := range f.set {
 		rec := p.record(Ref{f.typ, r.Name})
 		p.supersede(rec)
-		rec.sent, rec.nonce, rec.warming = r.Version, f.nonce, false
+		rec.sent, rec.nonce, rec.warming, rec.takesOver = r.Version, f.nonce, false, false
 		p.noteSpare(r, p.now)
 		if rec.first == 0 {
 			rec.first = f.nonce

@@ -74,6 +74,7 @@ type record struct {
 	early      bool      // sent before the proxy had asked for the type: it may have dropped it
 	charged    bool      // the name counts, see charge
 	warming    bool      // refused when it was new: Envoy may have it among those that warm
+	takesOver  bool      // of what has been wanted since it was sent, something does, see takeover.go
 	carries    *[]uint64 // the marks of what it had before another version was wanted
 }
 

@@ -46,6 +46,10 @@ type resourceType struct {
 	// else uses it: then it is removed also in a plan that changes that. Nil for none.
 	staysUsed func(name string) bool
 
+	// beside names the extension to which a resource of the type leaves who may pass; empty, or nil, for
+	// none. The one may take over from the other, see takeover.go.
+	beside func(name string) string
+
 	// Responses
 
 	// shared says that resources have responses together: a refusal names those at fault,
@@ -154,6 +158,7 @@ func resourceTypes() []resourceType {
 			name: envoy.Routes.String(), url: envoy.Routes.URL(),
 			refers:       true,
 			usedBy:       new(envoy.Listeners), // whose connections drain with the routes as they were
+			beside:       envoy.AccessBeside,
 			removalOrder: 4,
 			empty:        envoy.EmptyRoutes,
 			substitute:   unavailable,
