@@ -43,8 +43,8 @@ func AccessTable(filter string) (table string, is bool) {
 
 // AccessBeside returns the filter that stands beside a route configuration; empty for one that is no shard.
 func AccessBeside(configuration string) string {
-	if i := strings.LastIndexByte(configuration, '/'); i >= 0 {
-		return TableAccessFilter(configuration[:i])
+	if table, _, is := strings.CutLast(configuration, "/"); is {
+		return TableAccessFilter(table)
 	}
 	return ""
 }
