@@ -158,9 +158,10 @@ func TestDeniedNamesLeaveNothing(t *testing.T) {
 		p.expect(fmt.Sprintf("routes +t=[x:%d] ?", i+2))
 	}
 	before := h.server.Sessions()[0]
-	for range 2000 {
-		p.subscribe(envoy.Secrets, "*", "made-up.test", "ns/none")
-		p.unsubscribe(envoy.Secrets, "ns/none")
+	for i := range 2000 {
+		other := fmt.Sprint("ns/none-", i)
+		p.subscribe(envoy.Secrets, "*", "made-up.test", other)
+		p.unsubscribe(envoy.Secrets, other)
 		p.subscribe(envoy.Routes, "*")
 	}
 	p.subscribe(envoy.Secrets, "last.test")
