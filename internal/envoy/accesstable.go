@@ -41,6 +41,24 @@ func AccessTable(filter string) (table string, is bool) {
 	return strings.CutPrefix(filter, tableAccessPrefix)
 }
 
+// AccessBeside returns the filter that stands beside a route configuration; empty for one that is no shard.
+func AccessBeside(configuration string) string {
+	if table, _, is := strings.CutLast(configuration, "/"); is {
+		return TableAccessFilter(table)
+	}
+	return ""
+}
+
+// leavesTable reports whether settings of a level inside of a table disable the filter.
+func leavesTable(settings map[string]*anypb.Any) bool {
+	for name := range settings {
+		if _, is := AccessTable(name); is {
+			return true
+		}
+	}
+	return false
+}
+
 // tableAccessFilter is the filter in a connection manager. It does nothing until it has been told
 // something, and the check refuses everybody then.
 func tableAccessFilter(table string) *hcmv3.HttpFilter {

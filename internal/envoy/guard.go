@@ -22,6 +22,7 @@ type Guard []GuardedRoute
 type GuardedRoute struct {
 	Match uint64 // of which requests, a hash
 	By    uint64 // of what the filters are told; zero for nothing, so that those around decide
+	Alone bool   // what stands beside a divided table has no say, see TableAccess
 }
 
 // closed is the By of a route that answers in place of what it can't do. Nobody passes by it.
@@ -39,6 +40,21 @@ func (g Guard) KeptBy(before, around Guard) bool {
 	if len(g) == 0 {
 		return !slices.ContainsFunc(before, func(b GuardedRoute) bool { return opens(0, b.By) })
 	}
+	return len(before) > 0 && !g.meets(before, func(n, b GuardedRoute) bool { return opens(n.By, b.By) })
+}
+
+// takesOver reports whether there are requests of which this one decides alone, and the version before didn't.
+func (g Guard) takesOver(before Guard) bool {
+	if len(before) == 0 {
+		return slices.ContainsFunc(g, GuardedRoute.decides)
+	}
+	return g.meets(before, func(n, b GuardedRoute) bool { return n.decides() && !b.decides() })
+}
+
+func (r GuardedRoute) decides() bool { return r.Alone || r.By == closed }
+
+// meets reports whether a request may be answered by such a route of this guard and such a one of the version before.
+func (g Guard) meets(before Guard, such func(n, b GuardedRoute) bool) bool {
 	now, then := g.first(), before.first()
 	for i, n := range g {
 		last := len(before) - 1
@@ -49,12 +65,12 @@ func (g Guard) KeptBy(before, around Guard) bool {
 			if k, ok := now[b.Match]; ok && k < i {
 				continue
 			}
-			if opens(n.By, b.By) {
-				return false
+			if such(n, b) {
+				return true
 			}
 		}
 	}
-	return len(before) > 0
+	return false
 }
 
 // first are the indexes of matches.
@@ -122,7 +138,7 @@ func clientsGuard(c *ir.Clients) uint64 {
 func guardOfHost(vh *routev3.VirtualHost) Guard {
 	out := make(Guard, len(vh.GetRoutes()))
 	// Once for all routes: there may be thousands of keys.
-	inherited := guardedBy(vh.GetTypedPerFilterConfig())
+	inherited, alone := guardedBy(vh.GetTypedPerFilterConfig()), leavesTable(vh.GetTypedPerFilterConfig())
 	guarded := false
 	for i, r := range vh.GetRoutes() {
 		if r.GetDirectResponse().GetStatus() >= http.StatusInternalServerError {
@@ -133,7 +149,7 @@ func guardOfHost(vh *routev3.VirtualHost) Guard {
 		for _, c := range r.GetRoute().GetWeightedClusters().GetClusters() {
 			settings = append(settings, c.GetTypedPerFilterConfig())
 		}
-		out[i].By = inherited*31 + guardedBy(settings...)
+		out[i].By, out[i].Alone = inherited*31+guardedBy(settings...), alone || leavesTable(r.GetTypedPerFilterConfig())
 		guarded = guarded || out[i].By != 0
 	}
 	if !guarded {

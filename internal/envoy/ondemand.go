@@ -139,6 +139,10 @@ var onDemandSecrets = constant(&ondemandv3.Config{
 // serverNameKey is the key of the scope for a server name.
 func serverNameKey(listener, name string) string { return listener + "/" + name }
 
+// IsServerName reports whether a secret is a certificate by the server name that a client has sent. All
+// others have names with a slash.
+func IsServerName(secret string) bool { return !strings.Contains(secret, "/") }
+
 // HostScope leads a proxy from the server name that a client of a listener has sent to the route table of
 // that host.
 func HostScope(table, listener, hostname string) *Resource {

@@ -28,6 +28,24 @@ func (r *Resource) Stops(before, since *Resource) bool {
 	return false
 }
 
+// TakesOver reports whether a route configuration decides itself who may pass of requests of which the version
+// before left that to what stands beside it.
+func (r *Resource) TakesOver(before *Resource) bool {
+	for host, n := range r.unlike(before) {
+		b := before.host(host)
+		if n == nil {
+			n = r.wildcardOf(host)
+		}
+		if b == nil {
+			b = before.wildcardOf(host)
+		}
+		if n != nil && b != nil && n.Hash != b.Hash && n.Guard.takesOver(b.Guard) {
+			return true
+		}
+	}
+	return false
+}
+
 // fewHosts is how many hosts are found one by one.
 const fewHosts = 64
 

@@ -241,12 +241,12 @@ func TestUnknownResources(t *testing.T) {
 	p.expect("endpoints +none=empty")
 	p.subscribe(envoy.Routes, "none")
 	p.expect("routes +none=empty")
-	p.subscribe(envoy.Secrets, "none", "nothing")
-	p.expect("secret -none -nothing")
-	p.subscribe(envoy.Secrets, "none") // a client's SNI again
-	p.expect("secret -none")
-	h.apply(secret("none", "1"), table("none", "x:1"), ends("none", "1"))
-	p.expect("endpoints +none=1", "secret +none=1", "routes +none=[x:1]")
+	p.subscribe(envoy.Secrets, "ns/none", "nothing")
+	p.expect("secret -nothing -ns/none")
+	p.subscribe(envoy.Secrets, "ns/none", "nothing") // a client's SNI again
+	p.expect("secret -nothing -ns/none")
+	h.apply(secret("ns/none", "1"), secret("nothing", "1"), table("none", "x:1"), ends("none", "1"))
+	p.expect("endpoints +none=1", "secret +ns/none=1", "routes +none=[x:1]")
 	p.quiet()
 }
 

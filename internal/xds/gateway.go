@@ -144,6 +144,7 @@ func (g *gateway) set(r *envoy.Resource, now time.Time) {
 		return
 	}
 	g.remember(ref, e)
+	g.noteTakeover(ref, e, r)
 	if !e.want.CarriesAlike(r) {
 		g.server.reports.add(g)
 	}

@@ -373,4 +373,4 @@ func body(t envoy.Type, name string, b []byte) string {
 }
 
 // guardBy is the guard of something that has one for all requests.
-func guardBy(by string) envoy.Guard { return envoy.Guard{{By: uint64(by[0])}} }
+func guardBy(by string) envoy.Guard { return envoy.Guard{{By: uint64(by[0]), Alone: true}} }

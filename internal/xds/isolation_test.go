@@ -97,14 +97,14 @@ func TestNamesAreBounded(t *testing.T) {
 	h.connectAll().quiet()
 }
 
-// Names that a proxy makes up take a bounded room in a session, also if it unsubscribes
-// from them and never answers, and in all sessions of its Gateway.
+// Names that a proxy makes up take a bounded room in a session, and none when it has unsubscribed
+// from them, also if it never answers, and in all sessions of its Gateway.
 func TestRoomForNamesIsBounded(t *testing.T) {
 	h := start(t)
 	h.apply(small()...)
 	long := func(part, n int) (out []string) {
 		for i := range n {
-			out = append(out, fmt.Sprintf("%0*d", maxName, part*n+i))
+			out = append(out, fmt.Sprintf("ns/%0*d", maxName-len("ns/"), part*n+i))
 		}
 		return out
 	}
@@ -120,13 +120,19 @@ func TestRoomForNamesIsBounded(t *testing.T) {
 	ended(p, "is the most for a proxy")
 
 	p = h.connect()
-	for part := range 2 { // without an answer
-		p.subscribe(envoy.Secrets, long(part, fit/2)...)
-		p.next()
-		p.unsubscribe(envoy.Secrets, long(part, fit/2)...)
+	for _, y := range []envoy.Type{envoy.Secrets, envoy.Endpoints} {
+		for part := range 6 { // without an answer
+			p.subscribe(y, long(part, fit/2)...)
+			p.next()
+			p.unsubscribe(y, long(part, fit/2)...)
+		}
 	}
-	p.subscribe(envoy.Secrets, long(2, fit/2)...)
-	ended(p, "is the most for a proxy")
+	waitFor(t, "there is nothing of them", func() bool {
+		i := h.server.Sessions()[0]
+		return len(i.Types) == 2 && i.Types[0].Resources+i.Types[1].Resources+i.Pending == 0 && i.Unanswered <= maxReplaced
+	})
+	p.cancel()
+	p.ended()
 
 	var all []*client
 	for range maxGatewayBytes / maxSessionBytes {

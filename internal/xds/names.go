@@ -43,27 +43,58 @@ func (s *session) charge(r *record, ref Ref) {
 	}
 }
 
-// forget drops a record. While there are responses without an answer, which may have the
-// name too, it goes on counting.
+// forget drops a record. While its response has no answer, which has the name too, it goes on
+// counting.
 func (s *session) forget(ref Ref) {
 	s.forgetSpare(ref)
-	records := s.types[ref.Type].records
-	if r := records[ref.Name]; r != nil {
-		if r.charged {
-			s.passing += cost(ref.Name)
-		}
-		delete(records, ref.Name)
+	y := &s.types[ref.Type]
+	r := y.records[ref.Name]
+	if r == nil {
+		return
 	}
-	s.settle()
+	if r.charged {
+		if f := s.inflight[r.nonce]; f != nil {
+			f.passing += cost(ref.Name)
+		} else {
+			s.uncharge(cost(ref.Name))
+		}
+	}
+	delete(y.records, ref.Name)
+	if y.dirty[ref.Name] != forced && !s.gateway.isKnown(ref) {
+		s.unmark(ref) // there is nothing to decide
+	}
 }
 
-// settle stops counting the names that are forgotten, once nothing has them.
-func (s *session) settle() {
-	if len(s.inflight) == 0 {
-		s.charged -= s.passing
-		s.gateway.charged -= s.passing
-		s.passing = 0
+func (s *session) uncharge(bytes int) {
+	s.charged -= bytes
+	s.gateway.charged -= bytes
+}
+
+// land forgets a response that needs no answer any more.
+func (s *session) land(f *flight) {
+	delete(s.inflight, f.nonce)
+	s.uncharge(f.passing)
+}
+
+// isClients reports whether a proxy asks for a name only because a client has sent it. It asks for as
+// many as clients do, and for all of them at once when it has been without a controller. They are not
+// refused, and little is kept of them: the newest spellings, and nothing of what doesn't exist.
+func (s *session) isClients(ref Ref, has map[string]string) bool {
+	y := &s.types[ref.Type]
+	if y.clientNames == nil || !s.gateway.loaded || y.records[ref.Name] != nil || !y.clientNames(ref.Name) {
+		return false
 	}
+	_, had := has[ref.Name]
+	return !had && !s.gateway.isKnown(ref)
+}
+
+// isMadeUp reports whether there is nothing by the name that a client has sent, in whatever spelling.
+func (s *session) isMadeUp(ref Ref, has map[string]string) bool {
+	if !s.isClients(ref, has) {
+		return false
+	}
+	target, exists := s.gateway.target(ref)
+	return target == nil && !exists
 }
 
 // admits refuses a request whose names, with those that are known, are too many or
@@ -100,7 +131,7 @@ func (s *session) admits(t envoy.Type, req *discoveryv3.DeltaDiscoveryRequest) e
 	records := s.types[t].records
 	fresh := make(map[string]bool, len(names))
 	for _, name := range names {
-		if records[name] == nil {
+		if records[name] == nil && !s.isClients(Ref{t, name}, has) {
 			fresh[name] = true
 		}
 	}
@@ -125,7 +156,7 @@ func (s *session) admitsBytes(t envoy.Type, names []string, has map[string]strin
 		}
 	}
 	for _, name := range names {
-		if _, twice := has[name]; !twice {
+		if _, twice := has[name]; !twice && !s.isClients(Ref{t, name}, has) {
 			count(name)
 		}
 	}

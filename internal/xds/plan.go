@@ -21,25 +21,34 @@ func (s *session) plan(now time.Time) []*flight {
 	g := s.gateway
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.loaded || len(s.unanswered) >= maxUnanswered {
+	if !g.loaded {
 		return nil
 	}
 	p := &planning{session: s, now: now, since: s.dirty}
+	if len(s.unanswered) < maxUnanswered {
+		p.all()
+	}
+	p.deny()
+	return p.out
+}
+
+// all sends what there is to send.
+func (p *planning) all() {
+	s := p.session
 	p.resumeSpares()
 	if p.since.IsZero() {
-		p.since = now
+		p.since = p.now
 	}
 	s.dirty = time.Time{}
 
 	if !p.additions() {
-		return p.out
+		return
 	}
 	s.dirty = time.Time{} // what was forced has been sent
 	p.stamp()
 	p.removals()
-	s.checkSynced(now)
+	s.checkSynced(p.now)
 	s.caughtUp()
-	return p.out
 }
 
 // additions sends what is new, type by type, and reports whether that was all: what refers
@@ -74,6 +83,7 @@ func (p *planning) additions() bool {
 		}
 		p.follow(t, set)
 	}
+	p.reopen()
 	return true
 }
 
@@ -115,17 +125,17 @@ type planning struct {
 	now      time.Time
 	since    time.Time
 	out      []*flight
-	absent   []string // of the present type: names that do not exist, or no longer
+	absent   []string // of the present type: names of what the proxy has and is not to have
 	toRemove []Ref    // what the proxy should no longer have
 	sparing  bool     // spare resources wait
+	closed   []Ref    // extensions by which nobody passes until what takes over from them has been sent
 }
 
 // changes returns the resources of a type that are to be sent, sorted by name, and collects
 // what is to be removed.
 func (p *planning) changes(t envoy.Type) []*envoy.Resource {
 	y := &p.types[t]
-	p.absent = y.absent
-	y.absent = nil
+	p.absent = nil
 	if len(y.dirty) == 0 {
 		return nil
 	}
@@ -161,12 +171,15 @@ func (p *planning) change(ref Ref, why reason) *envoy.Resource {
 	}
 	switch {
 	case target != nil:
+		if first, waits := p.closesMeanwhile(target, rec); waits {
+			return first
+		}
 		return p.unlessHad(target, rec, why)
 	case why == asked && (rec == nil || rec.sent == ""):
 		if y.empty != nil {
 			return y.empty(ref.Name)
 		}
-		p.absent = append(p.absent, ref.Name)
+		y.deny(ref.Name)
 	case why == forced && y.empty != nil && p.hasOwner(ref):
 		return y.empty(ref.Name) // the owner waits for an answer
 	case exists && rec != nil && rec.warming:
@@ -327,7 +340,7 @@ func (p *planning) send(f *flight) {
 	for _, r := range f.set {
 		rec := p.record(Ref{f.typ, r.Name})
 		p.supersede(rec)
-		rec.sent, rec.nonce, rec.warming = r.Version, f.nonce, false
+		rec.sent, rec.nonce, rec.warming, rec.takesOver = r.Version, f.nonce, false, false
 		p.noteSpare(r, p.now)
 		if rec.first == 0 {
 			rec.first = f.nonce
@@ -352,7 +365,32 @@ func (s *session) supersede(r *record) {
 		return
 	}
 	if len(s.inflight) > maxReplaced {
-		delete(s.inflight, f.nonce)
+		s.land(f)
+	}
+}
+
+// deny notes a name that is to be answered with "does not exist".
+func (y *subscription) deny(name string) {
+	if y.denied == nil {
+		y.denied = map[string]struct{}{}
+	}
+	y.denied[name] = struct{}{}
+}
+
+// deny answers the names of what does not exist. These responses are not remembered, since nothing
+// follows from what a proxy says to them: clients can have it ask for any number of names, and one that
+// never answers can ask for one any number of times.
+func (p *planning) deny() {
+	for i := range p.types {
+		y := &p.types[i]
+		if len(y.denied) == 0 {
+			continue
+		}
+		p.nonce++
+		p.out = append(p.out, &flight{
+			typ: envoy.Type(i), nonce: p.nonce, removed: slices.Sorted(maps.Keys(y.denied)), //nolint:gosec // an index of the table
+		})
+		y.denied = nil
 	}
 }
 

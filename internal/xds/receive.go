@@ -52,14 +52,14 @@ func (s *session) subscribe(t envoy.Type, req *discoveryv3.DeltaDiscoveryRequest
 		case name == "*":
 			// A client that sends this as its SNI makes Envoy ask for it. It is a name like any
 			// other, and there is no such resource.
-			y.absent = append(y.absent, name)
+			y.deny(name)
 		default:
 			s.subscribeTo(Ref{t, name}, has, now)
 		}
 	}
-	if y.clientNames && first && len(names) == 0 && len(has) == 0 {
+	if y.clientNames != nil && first && len(names) == 0 && len(has) == 0 {
 		// This is how Envoy writes "*" in its first request for a type.
-		y.absent = append(y.absent, "*")
+		y.deny("*")
 	}
 	if wildcard && !y.wildcard {
 		y.wildcard = true
@@ -85,7 +85,12 @@ func (s *session) subscribe(t envoy.Type, req *discoveryv3.DeltaDiscoveryRequest
 
 // subscribeTo subscribes to a name.
 func (s *session) subscribeTo(ref Ref, has map[string]string, now time.Time) {
+	if s.isMadeUp(ref, has) {
+		s.types[ref.Type].deny(ref.Name)
+		return
+	}
 	s.noteSpelling(ref)
+	delete(s.types[ref.Type].denied, ref.Name)
 	r := s.record(ref)
 	// Endpoints are sent with their cluster, before the proxy asks for them. If it has
 	// answered them before it asks, it has not used them.
@@ -131,8 +136,7 @@ func (s *session) answered(req *discoveryv3.DeltaDiscoveryRequest, now time.Time
 	if err != nil || f == nil {
 		return // newer responses have replaced all that it had
 	}
-	delete(s.inflight, nonce)
-	s.settle()
+	s.land(f)
 	s.markAnswered(nonce)
 	if e := req.GetErrorDetail(); e != nil {
 		s.nack(f, shortened(e.GetMessage(), maxRefusal), now)

@@ -35,7 +35,6 @@ type session struct {
 	awaitTimer *time.Timer       // fires when the wait for one of them ends
 	dirty      time.Time         // since when something waits to be sent
 	charged    int               // what unknown names count for
-	passing    int               // as much of it is of names that have been forgotten
 	answeredAt time.Time         // when everything was answered for the first time
 	// behind says what the proxy lacks of the newest configuration, and has lacked for long;
 	// empty where nothing.
@@ -58,9 +57,9 @@ type subscription struct {
 	records  map[string]*record
 	dirty    map[string]reason
 	spelled  spellings
-	absent   []string // names to be answered with "does not exist"
-	pushed   uint64   // resources sent
-	acked    uint64   // resources acknowledged
+	denied   map[string]struct{} // names to be answered with "does not exist"
+	pushed   uint64              // resources sent
+	acked    uint64              // resources acknowledged
 	nacks    uint64
 	lastNack *Nack
 }
@@ -75,6 +74,7 @@ type record struct {
 	early      bool      // sent before the proxy had asked for the type: it may have dropped it
 	charged    bool      // the name counts, see charge
 	warming    bool      // refused when it was new: Envoy may have it among those that warm
+	takesOver  bool      // of what has been wanted since it was sent, something does, see takeover.go
 	carries    *[]uint64 // the marks of what it had before another version was wanted
 }
 
@@ -97,6 +97,7 @@ type flight struct {
 	current    int    // how many of set no newer response has replaced
 	remembered bool   // its names are among the leftovers
 	filler     bool   // set has what stands for a resource that does not exist
+	passing    int    // what names count for that have been forgotten since
 	commit     uint64 // when the resources were picked
 	since      time.Time
 }

@@ -67,12 +67,12 @@ func (n *spellings) remove(name string) {
 // noteSpelling notes the name by which a proxy asks for something of a type.
 func (s *session) noteSpelling(ref Ref) {
 	y := &s.types[ref.Type]
-	if !y.clientNames || s.gateway.entries[ref.Type][ref.Name] != nil {
+	if y.clientNames == nil || !y.clientNames(ref.Name) || s.gateway.entries[ref.Type][ref.Name] != nil {
 		return
 	}
 	if oldest := y.spelled.add(ref.Name); oldest != "" {
-		s.drop(Ref{ref.Type, oldest})
-		y.absent = append(y.absent, oldest)
+		s.unsubscribeFrom(Ref{ref.Type, oldest})
+		y.deny(oldest)
 	}
 }
 
@@ -87,8 +87,8 @@ func (s *session) markSpellings(ref Ref, now time.Time) {
 
 // spelled returns what a name stands for in another spelling than it has, if proxies may ask for it so.
 func (g *gateway) spelled(ref Ref) (r *envoy.Resource, exists bool) {
-	host := hostOf(ref.Name)
-	if !g.server.types[ref.Type].clientNames || host == ref.Name {
+	host, clientNames := hostOf(ref.Name), g.server.types[ref.Type].clientNames
+	if clientNames == nil || !clientNames(ref.Name) || host == ref.Name {
 		return nil, false
 	}
 	if r, exists = g.target(Ref{ref.Type, host}); r != nil {

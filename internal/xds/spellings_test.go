@@ -2,6 +2,8 @@ package xds
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -42,15 +44,7 @@ func TestManySpellings(t *testing.T) {
 	h.apply(append(small(), certificateOf("abcdefghij.test", "1"))...)
 	p := h.connectAll()
 	one := certificateOf("abcdefghij.test", "1")
-	spell := func(n int) string {
-		name := []byte("abcdefghij.test")
-		for bit := range 10 {
-			if n>>bit&1 == 1 {
-				name[bit] -= 'a' - 'A'
-			}
-		}
-		return string(name)
-	}
+	spell := func(n int) string { return spellingOf("abcdefghij.test", n) }
 	for n := 1; n <= maxSpellings; n++ {
 		p.subscribe(envoy.Secrets, spell(n))
 		p.expect(set(one.Spelled(spell(n))))
@@ -72,6 +66,110 @@ func TestManySpellings(t *testing.T) {
 		}
 		return false
 	})
+}
+
+// Names that clients make up are answered however many there are, as after a time without a controller, and
+// nothing is kept of them: they don't end the stream, and take no spelling of a host away.
+func TestMadeUpNames(t *testing.T) {
+	h := start(t)
+	h.apply(append(small(), certificateOf("www.test", "1"))...)
+	names := make([]string, 3*maxUnknownNames)
+	for i := range names {
+		names[i] = fmt.Sprintf("%0*d.TEST", 100, i)
+	}
+	p := h.connectAll()
+	one := certificateOf("www.test", "1")
+	p.subscribe(envoy.Secrets, "WWW.test")
+	p.expect(set(one.Spelled("WWW.test")))
+	p.subscribe(envoy.Secrets, append(names, "Www.test")...)
+	p.expect(set(one.Spelled("Www.test")))
+	if n := len(p.next().GetRemovedResources()); n != len(names) {
+		t.Errorf("%d names are answered", n)
+	}
+	for _, y := range h.server.Sessions()[0].Types {
+		if y.Type == "secret" && y.Resources != 3 { // and s
+			t.Errorf("the session has %d secrets", y.Resources)
+		}
+	}
+	p.unsubscribe(envoy.Secrets, names...)
+	p.quiet()
+
+	// And so many spellings of one that exists.
+	host := strings.Repeat("abcdefghij", 10)
+	h.apply(certificateOf(host, "1"))
+	for i := range names {
+		names[i] = spellingOf(host, i+1)
+	}
+	p.subscribe(envoy.Secrets, names...)
+	for n := 0; ; n++ {
+		m := p.next()
+		p.ack(m)
+		if removed := len(m.GetRemovedResources()); removed > 0 {
+			if n != maxSpellings || removed != len(names)-maxSpellings+2 { // and those of www.test
+				t.Errorf("%d spellings are sent, %d removed", n, removed)
+			}
+			break
+		}
+	}
+	p.unsubscribe(envoy.Secrets, names...)
+	p.quiet()
+	if n := h.server.Sessions()[0].Unanswered; n != 0 {
+		t.Errorf("%d responses without an answer", n)
+	}
+}
+
+// spellingOf is one of a name's spellings.
+func spellingOf(host string, n int) string {
+	name := []byte(host)
+	for bit := 0; n>>bit > 0; bit++ {
+		if n>>bit&1 == 1 {
+			name[bit] -= 'a' - 'A'
+		}
+	}
+	return string(name)
+}
+
+// However often clients of a proxy that hasn't answered everything make up a spelling, its stream goes on.
+func TestPassingSpellings(t *testing.T) {
+	h := start(t)
+	host := strings.Repeat("abcdefghij", 40)
+	h.apply(append(small(), certificateOf(host, "1"))...)
+	p := h.connectAll()
+	h.apply(cluster("a", "2"), ends("a", "2"))
+	p.expect("cluster +a=2 ?", "endpoints +a=2")
+	for n := range 2 * maxSessionBytes / (len(host) + maxVersion) {
+		name := spellingOf(host, n+1)
+		p.subscribe(envoy.Secrets, name)
+		p.ack(p.next())
+		p.unsubscribe(envoy.Secrets, name)
+	}
+	p.quiet()
+}
+
+// A proxy that never answers may ask for what doesn't exist as often as it wants.
+func TestDeniedNamesLeaveNothing(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	p.subscribe(envoy.Extensions, "none")
+	p.expect("extension +none=empty")
+	for i := range maxUnanswered { // from here on it gets nothing else
+		h.apply(table("t", fmt.Sprint("x:", i+2)))
+		p.expect(fmt.Sprintf("routes +t=[x:%d] ?", i+2))
+	}
+	before := h.server.Sessions()[0]
+	for i := range 2000 {
+		other := fmt.Sprint("ns/none-", i)
+		p.subscribe(envoy.Secrets, "*", "made-up.test", other)
+		p.unsubscribe(envoy.Secrets, other)
+		p.subscribe(envoy.Routes, "*")
+	}
+	p.subscribe(envoy.Secrets, "last.test")
+	for !slices.Contains(p.next().GetRemovedResources(), "last.test") {
+	}
+	if now := h.server.Sessions()[0]; now.Unanswered > before.Unanswered || now.Pending > before.Pending {
+		t.Errorf("%d responses without an answer and %d names, before %d and %d", now.Unanswered, now.Pending, before.Unanswered, before.Pending)
+	}
 }
 
 // The certificate of a host that goes is removed also where a proxy has it by another spelling only.

@@ -16,10 +16,10 @@ type resourceType struct {
 
 	// hasWildcard says that proxies subscribe to all of the type, without names.
 	hasWildcard bool
-	// clientNames says that the names in subscriptions come from a proxy's clients.
-	// One of them can be "*", which Envoy writes as no name at all in its first
+	// clientNames reports whether a name in a subscription comes from a proxy's clients; nil where
+	// none does. One of them can be "*", which Envoy writes as no name at all in its first
 	// request.
-	clientNames bool
+	clientNames func(name string) bool
 	// startup says that a proxy has its whole configuration only when it has asked
 	// for this type and has been answered.
 	startup bool
@@ -45,6 +45,10 @@ type resourceType struct {
 	// staysUsed reports whether connections that use a resource stay open, whatever happens to what
 	// else uses it: then it is removed also in a plan that changes that. Nil for none.
 	staysUsed func(name string) bool
+
+	// beside names the extension to which a resource of the type leaves who may pass; empty, or nil, for
+	// none. The one may take over from the other, see takeover.go.
+	beside func(name string) string
 
 	// Responses
 
@@ -116,7 +120,7 @@ func resourceTypes() []resourceType {
 		},
 		envoy.Secrets: {
 			name: envoy.Secrets.String(), url: envoy.Secrets.URL(),
-			clientNames:  true, // by the server name that a client asks for
+			clientNames:  envoy.IsServerName,
 			removalOrder: 5,
 			closed:       envoy.NobodysAuthorities, // of secrets, authorities alone have a guard
 		},
@@ -154,6 +158,7 @@ func resourceTypes() []resourceType {
 			name: envoy.Routes.String(), url: envoy.Routes.URL(),
 			refers:       true,
 			usedBy:       new(envoy.Listeners), // whose connections drain with the routes as they were
+			beside:       envoy.AccessBeside,
 			removalOrder: 4,
 			empty:        envoy.EmptyRoutes,
 			substitute:   unavailable,

@@ -360,6 +360,51 @@ func TestOnDemandChanges(t *testing.T) {
 	kept(http.StatusOK) // which drains
 }
 
+// TestOnDemandClients protects hosts whose clients need certificates: what a proxy has fetched for a host asks for
+// those of the authorities in force, by each spelling, also when these change, and after a restart of the controller.
+func TestOnDemandClients(t *testing.T) {
+	t.Parallel()
+	gateway := siteGateway("{name: http, port: 80, protocol: HTTP}",
+		"{name: a, port: 443, protocol: HTTPS, hostname: a.test, tls: {certificateRefs: [{name: a}]}}",
+		"{name: b, port: 443, protocol: HTTPS, hostname: b.test, tls: {certificateRefs: [{name: b}]}}") + `  tls:
+    frontend: {default: {validation: {caCertificateRefs: [{group: "", kind: ConfigMap, name: clients}]}}}
+`
+	s := startSite(t, map[string]string{
+		"gateway.yaml": withShards(gateway), "shards.yaml": onDemandAbove(1),
+		"home.yaml":    siteRoute("home", "home.example", "v1") + siteRoute("all", "a.test, b.test", "v2"),
+		"secrets.yaml": mustSecret(t, "a", "a.test") + mustSecret(t, "b", "b.test"),
+		"clients.yaml": caManifest(clientAuthority, siteNamespace, "clients"),
+	})
+	const joe, eve = "joe", unknownAuthority + "eve"
+	lets := func(in, out string) {
+		t.Helper()
+		for _, sni := range []string{"a.test", "A.test", "b.test"} {
+			host := strings.ToLower(sni)
+			for client, want := range map[string]string{in: host + " 200 v2", out: "[" + host + "]: closed", "": "[" + host + "]: closed"} {
+				eventually(t, siteTimeout, func() error {
+					ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+					defer cancel()
+					if got := s.tried(ctx, 443, sni, host, client); got != want {
+						return fmt.Errorf("%s, %q: %q, want %q", sni, client, got, want)
+					}
+					return nil
+				})
+			}
+		}
+	}
+	lets(joe, eve)
+	s.write(t, "clients.yaml", caManifest(otherAuthority, siteNamespace, "clients"))
+	lets(eve, joe)
+	s.kill()
+	s.again(t)
+	lets(eve, joe)
+	s.write(t, "clients.yaml", caManifest(clientAuthority, siteNamespace, "clients"))
+	lets(joe, eve)
+	if chains := s.chains(t); !slices.Contains(chains, "tls-443/on-demand") {
+		t.Errorf("chains %v", chains)
+	}
+}
+
 // chains are the names of the filter chains of port 443.
 func (s *site) chains(t *testing.T) (out []string) {
 	t.Helper()

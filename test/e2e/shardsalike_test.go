@@ -37,9 +37,9 @@ var (
 	alikePaths = []string{"/", "/x", "/x/y", "/X", "/y", "/x/y/z", "/xy", "/y/../x", "/x%2Fy", "//x"}
 )
 
-// TestShardsAnswerAlike protects that whether its tables are divided changes no answer of a Gateway, nor
-// anything that a backend gets: two with the same random routes, one of them with shards, are
-// sent the same random requests.
+// TestShardsAnswerAlike protects that whether its tables are divided, and certificates asked for, changes no answer
+// of a Gateway, nor anything that a backend gets: two with the same random routes and policies, one of them with
+// shards and certificates on demand, are sent the same random requests.
 func TestShardsAnswerAlike(t *testing.T) {
 	slow.Skip(t)
 	t.Parallel()
@@ -52,7 +52,12 @@ func TestShardsAnswerAlike(t *testing.T) {
 			s.write(t, "routes.yaml", routes)
 		}
 		for _, s := range []*alikeSite{whole, divided} {
-			s.serves(t, fmt.Sprintf("round-%d.example", round), "v1")
+			eventually(t, siteTimeout, func() error { // whoever may pass
+				if o, err := s.call(fmt.Sprintf("http://round-%d.example/", round)); err != nil || o.status == http.StatusNotFound {
+					return fmt.Errorf("%+v, %w", o, err)
+				}
+				return nil
+			})
 		}
 		var all []*alikeRequest
 		for range requestsOfRoutes {
@@ -94,6 +99,9 @@ func TestShardsAnswerAlike(t *testing.T) {
 	}
 }
 
+// alikeClients are the server names that clients send, for HTTP/2 behind h2.
+var alikeClients = []string{"", "a.test", "b.test", "x.a.test", "zz.other", "h2:a.test", "h2:b.test", "h2:1.other"}
+
 type alikeSite struct {
 	*site
 	clients map[string]*http.Transport // by scheme
@@ -106,19 +114,23 @@ func startAlike(t *testing.T, above int) *alikeSite {
 		"{name: of-a, port: 80, protocol: HTTP, hostname: '*.a.test'}",
 		"{name: side, port: 81, protocol: HTTP, hostname: '*.test'}",
 		"{name: https, port: 443, protocol: HTTPS, hostname: '*.test', tls: {certificateRefs: [{name: cert}]}}",
-		"{name: https-a, port: 443, protocol: HTTPS, hostname: 'a.test', tls: {certificateRefs: [{name: cert}]}}")
+		"{name: https-a, port: 443, protocol: HTTPS, hostname: 'a.test', tls: {certificateRefs: [{name: cert}]}}",
+		"{name: https-other, port: 443, protocol: HTTPS, hostname: 'zz.other', tls: {certificateRefs: [{name: cert}]}}",
+		"{name: https-one, port: 443, protocol: HTTPS, hostname: '1.other', tls: {certificateRefs: [{name: cert}]}}")
 	s := &alikeSite{site: startSite(t, map[string]string{
 		"gateway.yaml": withShards(gateway),
-		"cert.yaml":    mustSecret(t, "cert", "*.test", "*.a.test", "a.test"),
-		"shards.yaml":  shardAbove(above),
+		"cert.yaml":    mustSecret(t, "cert", "*.test", "*.a.test", "a.test", "*.other"),
+		"keys.yaml":    keysSecret("keys", "alice", "k"),
+		"shards.yaml":  strings.Replace(shardAbove(above), "spec: {", fmt.Sprintf("spec: {certificates: {onDemandAbove: %d}, ", above), 1),
 	}, "--experimental"), clients: map[string]*http.Transport{}}
-	for _, sni := range []string{"", "a.test", "b.test", "x.a.test"} {
+	for _, client := range alikeClients {
+		sni, http2 := strings.CutPrefix(client, "h2:")
 		config, err := clientTLS(sni, nil, "", new([]string))
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := &http.Transport{
-			MaxIdleConnsPerHost: 8, DisableCompression: true, TLSClientConfig: config,
+			MaxIdleConnsPerHost: 8, DisableCompression: true, TLSClientConfig: config, ForceAttemptHTTP2: http2,
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				_, port, _ := net.SplitHostPort(address)
 				n, err := strconv.Atoi(port)
@@ -128,7 +140,7 @@ func startAlike(t *testing.T, above int) *alikeSite {
 				return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(s.address, strconv.Itoa(n+portOffset)))
 			},
 		}
-		s.clients[sni] = c
+		s.clients[client] = c
 		t.Cleanup(c.CloseIdleConnections)
 	}
 	return s
@@ -155,8 +167,35 @@ func alikeRoutes(random *rand.Rand, round int) string {
 			text = strings.Replace(text, "name: gw", "name: gw, sectionName: "+of, 1)
 		}
 		b.WriteString(text)
+		if random.IntN(6) == 0 {
+			b.WriteString(alikePolicy(fmt.Sprintf("of-r%d", n), fmt.Sprintf("kind: HTTPRoute, name: r%d", n), pick))
+		}
+	}
+	for _, of := range []string{"", "http", "side", "https", "https-a", "of-a", "https-other"} {
+		if of == "" && random.IntN(2) == 0 {
+			b.WriteString(alikePolicy("of-gateway", onGateway, pick))
+		} else if of != "" && random.IntN(5) == 0 {
+			b.WriteString(alikePolicy("of-listener-"+of, onGateway+", sectionName: "+of, pick))
+		}
 	}
 	return b.String()
+}
+
+// alikePolicy returns a random policy of who may pass.
+func alikePolicy(name, target string, pick func(...string) string) string {
+	rules := pick(
+		needsKeys, needsKeys+"\nauthorization: {get: {methods: [GET]}}",
+		"authorization: {get: {methods: [GET, HEAD]}}", "authorization: {x: {when: request.path.startsWith('/x'), headers: {v: ['1']}}}",
+		"authentication: {none: {apiKey: {secretRef: {name: nonesuch}}}}", "authentication: {all: {anonymous: {}}}", needsOffice,
+	)
+	switch layer := pick("", "defaults", "overrides"); {
+	case layer == "":
+		return authPolicy(name, target, rules)
+	case pick("", "", "", "open") == "open":
+		return authPolicy(name, target, layer+": {}")
+	default:
+		return authPolicy(name, target, layer+":\n"+indent(pick("strategy: atomic\n", "strategy: merge\n")+rules))
+	}
 }
 
 func alikeRule(random *rand.Rand, pick func(...string) string) string {
@@ -210,8 +249,8 @@ func newAlikeRequest(random *rand.Rand) *alikeRequest {
 		host = pick("nobody", "127.0.0.1", "[::1]")
 	}
 	r := &alikeRequest{host: host + pick("", "", "", ":80", ":81", ":8443", "."), method: pick("GET", "GET", "GET", "POST", "HEAD"), headers: http.Header{}}
-	r.client = pick("", "a.test", "b.test", "x.a.test")
-	r.url = pick("http://gateway", "http://gateway", "http://gateway:81") + pick(alikePaths...) + pick("", "", "?q=1", "?q=2&q=1")
+	r.client = pick(alikeClients...)
+	r.url = pick("http://gateway", "http://gateway", "http://gateway:81") + pick(alikePaths...) + pick("", "?key=k", "?q=1&key=k", "?q=2&q=1")
 	if r.client != "" && random.IntN(2) == 0 {
 		r.url = strings.Replace(strings.Replace(r.url, "http://", "https://", 1), ":81", "", 1)
 	}
@@ -272,7 +311,7 @@ func (s *alikeSite) answer(r *alikeRequest) *alikeAnswer {
 		a.Err = err.Error()
 		return a
 	}
-	a.Backend.Remote = ""
+	a.Backend.Remote, a.Backend.Attempt = "", 0
 	for _, name := range []string{"X-Request-Id", "X-Forwarded-For", "X-Gatehouse-Hop"} {
 		a.Backend.Headers.Del(name)
 	}

@@ -124,6 +124,39 @@ func TestAuthPolicyOfADividedTable(t *testing.T) {
 	}
 }
 
+// TestPolicyTakesOverInADividedTable protects that no request passes that is stopped before and after, when in one
+// edit the Gateway's policy becomes another and a route gets one of its own.
+func TestPolicyTakesOverInADividedTable(t *testing.T) {
+	t.Parallel()
+	keyed := func(secret string) string {
+		return fmt.Sprintf("authentication: {robots: {apiKey: {secretRef: {name: %s}, from: [{query: key}]}}}", secret)
+	}
+	wide := func(service string) string { // in all shards
+		return siteRules("wide", "'*.wide.example'", "- backendRefs: [{name: "+service+", port: 8080}]")
+	}
+	before := authPolicy("robots", onGateway, keyed("first")) + wide("v1")
+	after := authPolicy("robots", onGateway, keyed("second")) + authPolicy("own", onHome, keyed("own")) + wide("v2")
+	s := startDivided(t, map[string]string{
+		"keys.yaml": keysSecret("first", "alice", "k1") + keysSecret("second", "alice", "k2") + keysSecret("own", "alice", "k3"),
+	})
+	s.write(t, "policy.yaml", before)
+	s.answers(t, "http://home.example/?key=k2", http.StatusUnauthorized)
+	s.answers(t, "http://home.example/?key=k1", http.StatusOK)
+	l := startLoad(t, s.listener(), loadClients, func() string { return "home.example/?key=k2&rest=" })
+	for range 20 {
+		s.write(t, "policy.yaml", after)
+		s.answers(t, "http://home.example/?key=k3", http.StatusOK)
+		s.answers(t, "http://h1.example/?key=k2", http.StatusOK)
+		l.more(t, 20)
+		s.write(t, "policy.yaml", before)
+		s.answers(t, "http://home.example/?key=k1", http.StatusOK)
+		l.more(t, 20)
+	}
+	if passed, wrong := l.passed(); passed > 0 {
+		t.Errorf("%d of %d requests have passed: %v", passed, l.sent.Load(), wrong)
+	}
+}
+
 // TestKeySetOfADividedTable protects that keys of an issuer that change cost none of a table's shards, and
 // no listener.
 func TestKeySetOfADividedTable(t *testing.T) {
