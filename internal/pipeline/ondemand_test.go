@@ -11,6 +11,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -60,6 +61,13 @@ func TestOnDemandForms(t *testing.T) {
 	expect := func(what string, scopes, secrets int) string {
 		t.Helper()
 		version, s, c := seen()
+		var hosts []ir.OnDemandHost
+		p.Engine.View(func(c *flow.Ctx) {
+			p.OnDemandHosts(c, func(_ object.Name, h ir.OnDemandHost) { hosts = append(hosts, h) })
+		})
+		if len(hosts) != secrets {
+			t.Errorf("%s: hosts on demand are %v", what, hosts)
+		}
 		if d := cmp.Diff([]int{scopes, secrets}, []int{len(s), len(c)}); d != "" {
 			t.Errorf("%s: scopes and certificates by name (-want +got):\n%s%v %v", what, d, s, c)
 		}
