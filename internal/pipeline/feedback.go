@@ -122,7 +122,7 @@ func (p *Pipeline) TakeFeedback(tx *flow.Tx, gateway object.Name, said xds.State
 		p.rejected.Set(tx, k, rejection)
 	}
 	p.proxies.Set(tx, gateway, all)
-	p.shards.noteOwing(gateway, all)
+	p.noteOwing(gateway, all)
 	p.takeCarried(tx, gateway, said.Carried)
 	p.takeForms(tx, gateway, said.OtherForms)
 	for k := range p.refusals[gateway] {

@@ -231,7 +231,9 @@ func (p *Pipeline) keepDemand(tx *flow.Tx) {
 	}
 	d.changed = nil
 	for k, until := range d.until {
-		if !p.now.Before(until) {
+		if p.owing[k.Gateway] {
+			d.until[k] = p.now.Add(drained)
+		} else if !p.now.Before(until) {
 			delete(d.until, k)
 			d.leaving.Delete(tx, k)
 		}

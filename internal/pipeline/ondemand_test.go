@@ -10,12 +10,14 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
 // TestOnDemandForms protects when a port serves certificates on demand, that one more listener changes nothing
@@ -108,4 +110,21 @@ func TestOnDemandForms(t *testing.T) {
 	now = now.Add(drained)
 	settle()
 	expect("and drained", 0, 0)
+	// A proxy that refuses a listener goes on with the last one, for any time.
+	take(source.Batch{Set: append(oneSet(3, gwv1.HTTPSProtocolType), oneSet(4, gwv1.HTTPSProtocolType)...)})
+	settle()
+	take(source.Batch{Set: wide})
+	say := func(state xds.State) {
+		p.Updates(p.Update(func(tx *flow.Tx) { p.TakeFeedback(tx, object.Name{Namespace: "default", Name: "edge"}, state) }))
+	}
+	say(xds.State{Connected: 1, Rejected: []xds.Rejected{{Ref: xds.Ref{Type: envoy.Listeners, Name: "tls-443@127.0.0.1"}, Message: "no"}}})
+	for range 3 {
+		now = now.Add(drained)
+		settle()
+	}
+	expect("a proxy goes on with the form of before", 5, 0)
+	say(xds.State{Connected: 1})
+	now = now.Add(drained)
+	settle()
+	expect("and drained as well", 0, 0)
 }

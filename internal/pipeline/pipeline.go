@@ -52,6 +52,7 @@ type Pipeline struct {
 
 	shards *shards
 	demand *demand
+	owing  map[object.Name]bool // Gateways of which a proxy goes on with an older listener
 
 	changedGateways []flow.Change[object.Name, *topology.Gateway] // since the last transaction with batches
 	pairs           pairs
@@ -170,7 +171,7 @@ func New(opts Options) *Pipeline {
 	e := flow.New()
 	p := &Pipeline{
 		Engine: e, Options: opts, Kinds: cmp.Or(opts.Kinds, kind.All),
-		refusals: map[object.Name]map[refusal]bool{}, marksSaid: map[object.Name]map[uint64]lacking{},
+		refusals: map[object.Name]map[refusal]bool{}, marksSaid: map[object.Name]map[uint64]lacking{}, owing: map[object.Name]bool{},
 		pairs: pairs{last: map[object.Name]*topology.Certificate{}, until: map[object.Name]time.Time{}},
 	}
 	p.clock = flow.NewInput[struct{}, time.Time](e, "clock")

@@ -75,7 +75,6 @@ type shards struct {
 	changed []flow.Change[ir.TableKey, Sharding] // since the last transaction with batches
 	now     map[ir.TableKey]Sharding
 	until   map[ir.TableKey]time.Time // for which both forms are kept
-	owing   map[object.Name]bool      // Gateways of which a proxy goes on with an older listener
 
 	// were are the tables that were sharded in the last transaction with batches, and settled are those
 	// that proxies have in one form only, or, with zero, still in both.
@@ -92,7 +91,7 @@ type shards struct {
 
 func newShards(e *flow.Engine) *shards {
 	return &shards{
-		now: map[ir.TableKey]Sharding{}, until: map[ir.TableKey]time.Time{}, owing: map[object.Name]bool{},
+		now: map[ir.TableKey]Sharding{}, until: map[ir.TableKey]time.Time{},
 		were:    flow.NewInput[ir.TableKey, struct{}](e, "were-sharded", flow.Equal(flow.Same[struct{}])),
 		settled: flow.NewInput[ir.TableKey, Sharding](e, "settled-tables", flow.Equal(flow.Same[Sharding])),
 		claimed: flow.NewInput[ir.TableKey, struct{}](e, "claimed-tables", flow.Equal(flow.Same[struct{}])),
@@ -162,12 +161,12 @@ func (p *Pipeline) forms(c *flow.Ctx, k ir.TableKey) (sharded, both bool) {
 }
 
 // noteOwing notes whether a proxy of a Gateway has refused a listener, or is behind: it may go on for any
-// time with one that has a table in its former form.
-func (s *shards) noteOwing(gateway object.Name, said *answers) {
+// time with one that has a table, or its certificates, in the former form.
+func (p *Pipeline) noteOwing(gateway object.Name, said *answers) {
 	if len(said.refused) > 0 || said.behind != "" {
-		s.owing[gateway] = true
+		p.owing[gateway] = true
 	} else {
-		delete(s.owing, gateway)
+		delete(p.owing, gateway)
 	}
 }
 
@@ -212,7 +211,7 @@ func (p *Pipeline) keepShards(tx *flow.Tx) {
 	}
 	s.claims = nil
 	for k, until := range s.until {
-		if s.owing[k.Gateway()] {
+		if p.owing[k.Gateway()] {
 			s.until[k] = p.now.Add(drained)
 			continue
 		}
