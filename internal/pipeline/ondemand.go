@@ -28,6 +28,13 @@ type onDemandHost struct {
 	// certificate is what proxies get when they ask for the host; zero for a host that has a chain of its
 	// own, and may have connections from before it had that.
 	certificate ir.SecretKey
+	spare       bool // only connections that drain use it
+}
+
+// claimedHost is a host that a proxy found by its server name when it connected, while its port is not on demand.
+type claimedHost struct {
+	port     PortKey
+	onDemand bool // it had certificates by server names
 }
 
 // clients is how a port checks the certificates of clients, as a value.
@@ -81,6 +88,7 @@ func newDemand(e *flow.Engine) *demand {
 
 // declareOnDemand declares what is served on demand.
 func (p *Pipeline) declareOnDemand() {
+	claimed := p.declareClaimedPorts()
 	wide := flow.NewIndex(p.tableChains, func(_ ir.TableKey, v tableChain, yield func(PortKey)) {
 		if v.chain.TLS != nil && translate.IsWide(&v.chain) {
 			yield(v.port)
@@ -131,8 +139,9 @@ func (p *Pipeline) declareOnDemand() {
 		func(c *flow.Ctx, k PortKey, n int, emit func(PortKey, bool)) {
 			above := p.onDemandAbove(c, k.Gateway)
 			_, was := flow.Get(c, p.demand.were, k)
+			claims, _ := flow.Get(c, claimed, k)
 			if above > 0 && 2*n > above {
-				emit(k, n > above || was)
+				emit(k, n > above || was || claims)
 			}
 		}, flow.Equal(flow.Same[bool]))
 	byGateway := flow.NewIndex(could, func(k PortKey, _ bool, yield func(object.Name)) { yield(k.Gateway) }, PortKey.compare)
@@ -140,12 +149,13 @@ func (p *Pipeline) declareOnDemand() {
 	// other. So it is one of a Gateway.
 	chosen := flow.Group("port-on-demand", byGateway,
 		func(c *flow.Ctx, _ object.Name, members flow.Members[PortKey, bool]) (out PortKey, ok bool) {
+			best := false
 			for k, v := range members.All() {
 				if _, was := flow.Get(c, p.demand.were, k); v && was {
 					return k, true
 				}
-				if v && !ok {
-					out, ok = k, true
+				if claims, _ := flow.Get(c, claimed, k); v && (!ok || claims && !best) {
+					out, ok, best = k, true, claims
 				}
 			}
 			return out, ok
@@ -174,10 +184,10 @@ func (p *Pipeline) declareOnDemand() {
 			on, _ := flow.Get(c, p.OnDemand, v.port)
 			_, was := flow.Get(c, p.demand.were, v.port) // until the next transaction, which knows that it leaves
 			_, leaves := flow.Get(c, p.demand.leaving, v.port)
-			if !served || !on && !was && !leaves {
+			if _, claims := flow.Get(c, claimed, v.port); !served || !on && !was && !leaves && !claims {
 				return
 			}
-			h := onDemandHost{port: v.port, listener: l.Name, hostname: v.chain.Hostname}
+			h := onDemandHost{port: v.port, listener: l.Name, hostname: v.chain.Hostname, spare: !on}
 			if _, fits := flow.Get(c, fit, k); fits && on {
 				h.certificate = v.chain.TLS.Certificates[0]
 			}
@@ -194,6 +204,25 @@ func (p *Pipeline) declareOnDemand() {
 			_, h := members.At(0)
 			return h.certificate, true
 		}, flow.Equal(flow.Same[ir.SecretKey]))
+}
+
+// declareClaimedPorts declares the ports of which a proxy found hosts by server names when it connected, and whether
+// it had certificates by these: see takeForms.
+func (p *Pipeline) declareClaimedPorts() flow.Table[PortKey, bool] {
+	hosts := flow.Map("claimed-hosts", p.shards.claimed,
+		func(c *flow.Ctx, k ir.TableKey, onDemand bool, emit func(ir.TableKey, claimedHost)) {
+			if v, ok := flow.Get(c, p.tableChains, k); ok && translate.IsExact(&v.chain) {
+				emit(k, claimedHost{v.port, onDemand})
+			}
+		}, flow.Equal(flow.Same[claimedHost]))
+	byPort := flow.NewIndex(hosts, func(_ ir.TableKey, h claimedHost, yield func(PortKey)) { yield(h.port) }, ir.TableKey.Compare)
+	return flow.Group("claimed-ports", byPort,
+		func(_ *flow.Ctx, _ PortKey, members flow.Members[ir.TableKey, claimedHost]) (onDemand, ok bool) {
+			for _, h := range members.All() {
+				onDemand = onDemand || h.onDemand
+			}
+			return onDemand, true
+		}, flow.Equal(flow.Same[bool]))
 }
 
 // OnDemandHosts yields the hosts of listeners whose certificates proxies ask for, by Gateway.

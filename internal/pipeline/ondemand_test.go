@@ -127,4 +127,27 @@ func TestOnDemandForms(t *testing.T) {
 	now = now.Add(drained)
 	settle()
 	expect("and drained as well", 0, 0)
+	// A proxy that connects has been served by another process, which had it otherwise.
+	had := func(onDemand bool) {
+		say(xds.State{Connected: 1, OtherForms: map[string]bool{"tls-443-host-00001.test": onDemand}})
+	}
+	had(true) // and none could be on demand now
+	expect("a proxy has it on demand", 5, 0)
+	now = now.Add(drained)
+	settle()
+	take(source.Batch{Deleted: append(gone(9, 10), gone(3, 5)...)})
+	settle()
+	now = now.Add(drained)
+	settle()
+	expect("3, in chains", 0, 0)
+	had(false)
+	expect("a proxy has connections that drain", 3, 0)
+	now = now.Add(drained)
+	settle()
+	expect("which it has no more", 0, 0)
+	had(true)
+	expect("as a proxy has it", 3, 3)
+	now = now.Add(drained)
+	settle()
+	expect("and as it stays", 3, 3)
 }

@@ -132,7 +132,7 @@ func (p *Pipeline) declareConfigurations() {
 			if v.shard >= 0 {
 				emit(k, envoy.Scope(v.table.Table(), uint8(v.shard)).Sparing(v.spare)) //nolint:gosec // it is one
 			} else if h, ok := flow.Get(c, p.onDemandHosts, v.table); ok && !v.spare {
-				emit(k, envoy.HostScope(k.Name, h.listener, h.hostname))
+				emit(k, envoy.HostScope(k.Name, h.listener, h.hostname).Sparing(h.spare))
 			}
 		}, flow.Equal(func(a, b *envoy.Resource) bool { return a.Equal(b) }))
 }

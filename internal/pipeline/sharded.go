@@ -8,6 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
 
 // defaultShardAbove is the number of routes from which on it pays to divide a table: Envoy then takes as
@@ -82,9 +83,9 @@ type shards struct {
 	settled *flow.Input[ir.TableKey, Sharding]
 
 	// claimed are those of which a proxy had the other form when it connected, for as long as both
-	// are kept; claims are those of them since the last transaction with batches, and took, by
-	// Gateway, those since the last Updates.
-	claimed *flow.Input[ir.TableKey, struct{}]
+	// are kept, with what xds.State says of it; claims are those of them since the last transaction with batches,
+	// and took, by Gateway, those since the last Updates.
+	claimed *flow.Input[ir.TableKey, bool]
 	claims  []ir.TableKey
 	took    map[object.Name]map[string]bool
 }
@@ -94,7 +95,7 @@ func newShards(e *flow.Engine) *shards {
 		now: map[ir.TableKey]Sharding{}, until: map[ir.TableKey]time.Time{},
 		were:    flow.NewInput[ir.TableKey, struct{}](e, "were-sharded", flow.Equal(flow.Same[struct{}])),
 		settled: flow.NewInput[ir.TableKey, Sharding](e, "settled-tables", flow.Equal(flow.Same[Sharding])),
-		claimed: flow.NewInput[ir.TableKey, struct{}](e, "claimed-tables", flow.Equal(flow.Same[struct{}])),
+		claimed: flow.NewInput[ir.TableKey, bool](e, "claimed-tables", flow.Equal(flow.Same[bool])),
 		took:    map[object.Name]map[string]bool{},
 	}
 }
@@ -111,10 +112,11 @@ func (p *Pipeline) declareSharded() {
 			above := p.shardAbove(c, k.Gateway())
 			_, was := flow.Get(c, p.shards.were, k)
 			_, claimed := flow.Get(c, p.shards.claimed, k)
+			v, _ := flow.Get(c, p.tableChains, k)
 			switch {
 			case n.divides(above, was):
 				emit(k, Divided)
-			case n.divides(above, true), claimed && n.everywhere <= maxClaimed:
+			case n.divides(above, true), claimed && !translate.IsExact(&v.chain) && n.everywhere <= maxClaimed:
 				emit(k, Undivided)
 			}
 		}, flow.Equal(flow.Same[Sharding]))
@@ -127,13 +129,14 @@ const maxClaimed = 1024
 
 // takeForms takes in of which tables a proxy had the other form when it connected, see xds.State: an
 // earlier process, or another replica of the controller, has sent it. Both are kept while connections
-// drain, as after a change. What a proxy had in shards alone counts as divided before.
+// drain, as after a change. What a proxy had in shards alone counts as divided before, and a port of whose hosts it
+// found tables by server names, with certificates by these, as on demand before.
 func (p *Pipeline) takeForms(tx *flow.Tx, gateway object.Name, tables map[string]bool) {
 	s := p.shards
 	for table, divided := range tables {
 		k := ir.TableOf(gateway, table)
 		s.claims = append(s.claims, k)
-		s.claimed.Set(tx, k, struct{}{})
+		s.claimed.Set(tx, k, divided)
 		if divided {
 			s.were.Set(tx, k, struct{}{})
 		}

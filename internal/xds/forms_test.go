@@ -11,18 +11,28 @@ import (
 // What a proxy has when it connects, with listener l in version 1, is compared with what is in force.
 func TestFormsOfTables(t *testing.T) {
 	whole, shard := table("t", "x:1"), table("t/0", "x:1")
+	// The table of a host, which has a scope if the certificate is on demand.
+	scope, certificate := resource(envoy.Scopes, "t", "1"), secret("a.test", "1")
 	for what, c := range map[string]struct {
 		wanted, has []*envoy.Resource
 		want        map[string]bool
 	}{
-		"as it should be":          {[]*envoy.Resource{whole}, []*envoy.Resource{whole}, nil},
-		"in shards, to be whole":   {[]*envoy.Resource{whole}, []*envoy.Resource{shard, table("t/1", "x:1")}, map[string]bool{"t": true}},
-		"and both forms are there": {[]*envoy.Resource{whole, shard.Sparing(true)}, []*envoy.Resource{shard}, map[string]bool{"t": true}},
-		"both, to be whole":        {[]*envoy.Resource{whole}, []*envoy.Resource{whole, shard}, map[string]bool{"t": false}},
-		"whole, to be in shards":   {[]*envoy.Resource{shard}, []*envoy.Resource{whole}, map[string]bool{"t": false}},
-		"both, to be in shards":    {[]*envoy.Resource{shard, whole.Sparing(true)}, []*envoy.Resource{whole, shard}, map[string]bool{"t": false}},
-		"in shards, as it should":  {[]*envoy.Resource{shard, whole.Sparing(true)}, []*envoy.Resource{shard}, nil},
-		"somebody else's":          {[]*envoy.Resource{whole}, []*envoy.Resource{whole, table("u", "x:1"), table("u/0", "x:1"), table("t/0/0", "x:1")}, nil},
+		"as it should be":                                 {[]*envoy.Resource{whole}, []*envoy.Resource{whole}, nil},
+		"in shards, to be whole":                          {[]*envoy.Resource{whole}, []*envoy.Resource{shard, table("t/1", "x:1")}, map[string]bool{"t": true}},
+		"and both forms are there":                        {[]*envoy.Resource{whole, shard.Sparing(true)}, []*envoy.Resource{shard}, map[string]bool{"t": true}},
+		"both, to be whole":                               {[]*envoy.Resource{whole}, []*envoy.Resource{whole, shard}, map[string]bool{"t": false}},
+		"whole, to be in shards":                          {[]*envoy.Resource{shard}, []*envoy.Resource{whole}, map[string]bool{"t": false}},
+		"both, to be in shards":                           {[]*envoy.Resource{shard, whole.Sparing(true)}, []*envoy.Resource{whole, shard}, map[string]bool{"t": false}},
+		"in shards, as it should":                         {[]*envoy.Resource{shard, whole.Sparing(true)}, []*envoy.Resource{shard}, nil},
+		"on demand, to be no more":                        {[]*envoy.Resource{whole}, []*envoy.Resource{whole, scope, certificate}, map[string]bool{"t": true}},
+		"on demand in another spelling":                   {[]*envoy.Resource{whole}, []*envoy.Resource{whole, scope, secret("A.test", "1")}, map[string]bool{"t": true}},
+		"on demand before, while it drains":               {[]*envoy.Resource{whole}, []*envoy.Resource{whole, scope, secret("ns/a", "1")}, map[string]bool{"t": false}},
+		"on demand before, and scopes are there":          {[]*envoy.Resource{whole, scope.Sparing(true)}, []*envoy.Resource{whole, scope}, map[string]bool{"t": false}},
+		"on demand, and scopes are there":                 {[]*envoy.Resource{whole, scope.Sparing(true)}, []*envoy.Resource{whole, scope, certificate}, map[string]bool{"t": true}},
+		"on demand, as it should":                         {[]*envoy.Resource{whole, scope, certificate}, []*envoy.Resource{whole, scope, certificate}, nil},
+		"not on demand, and it should":                    {[]*envoy.Resource{whole, scope, certificate}, []*envoy.Resource{whole}, nil},
+		"on demand, and the host has gone, as all others": {[]*envoy.Resource{table("u", "x:1")}, []*envoy.Resource{whole, scope, certificate}, nil},
+		"somebody else's":                                 {[]*envoy.Resource{whole}, []*envoy.Resource{whole, table("u", "x:1"), table("u/0", "x:1"), table("t/0/0", "x:1")}, nil},
 	} {
 		t.Run(what, func(t *testing.T) {
 			h := start(t)
@@ -31,7 +41,16 @@ func TestFormsOfTables(t *testing.T) {
 			h.server.Apply([]Update{u})
 			p := h.connect()
 			p.resume(envoy.Listeners, listener("l", "1"))
-			p.resume(envoy.Routes, c.has...)
+			has := map[envoy.Type][]*envoy.Resource{envoy.Routes: nil}
+			for _, r := range c.has {
+				has[r.Type] = append(has[r.Type], r)
+			}
+			// Envoy names them in the order in which it has asked for them first.
+			for _, t := range []envoy.Type{envoy.Routes, envoy.Scopes, envoy.Secrets} {
+				if of, any := has[t]; any {
+					p.resume(t, of...)
+				}
+			}
 			if c.want == nil {
 				p.expect("listener +l=2")
 				if s := h.server.state(gw); s.OtherForms != nil {

@@ -110,7 +110,6 @@ func (g *gateway) applyOne(u *Update, now time.Time) {
 		g.loaded = true
 		for s := range g.sessions {
 			s.markAll(now)
-			s.noteForms(now)
 		}
 	}
 }

@@ -79,7 +79,8 @@ func (s *session) subscribe(t envoy.Type, req *discoveryv3.DeltaDiscoveryRequest
 		s.resumed = len(has) > 0
 	}
 	if first && t == envoy.Routes {
-		s.noteForms(now)
+		s.namedRoutes = now
+		s.notifyAfter(naming)
 	}
 }
 

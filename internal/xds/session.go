@@ -40,8 +40,10 @@ type session struct {
 	// empty where nothing.
 	behind      string
 	behindTimer *time.Timer
-	// resumed says that the proxy had listeners when it connected.
-	resumed bool
+	// resumed says that the proxy had listeners when it connected, and named that all that it has beside them has
+	// been looked at. namedRoutes is when it asked for routes first.
+	resumed, named bool
+	namedRoutes    time.Time
 	// otherForms is State.OtherForms of this proxy, until it has been taken in, by takenUntil.
 	otherForms map[string]bool
 	takenUntil time.Time

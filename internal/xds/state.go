@@ -35,7 +35,8 @@ type State struct {
 	Carried *Carried `json:"carried,omitempty"`
 
 	// OtherForms are the route tables that a proxy had in another form than the one in force when
-	// it connected: whole or, with true if that was all that it had of one, in shards. The proxy waits
+	// it connected: whole or, with true if that was all that it had of one, in shards. Tables of hosts that it found
+	// by their server names are here as well, with true if it had certificates by server names. The proxy waits
 	// until an Update.TookForms says the same; they are no longer here then.
 	OtherForms map[string]bool `json:"otherForms,omitempty"`
 }
