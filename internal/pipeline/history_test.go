@@ -413,11 +413,15 @@ func (p *past) another(remember func(c *flow.Ctx, tx *flow.Tx, f *past), as func
 // afresh returns a pipeline in which ports and tables have the form that they have here.
 func (p *past) afresh() *past {
 	f := p.another(func(c *flow.Ctx, tx *flow.Tx, f *past) {
-		for k := range flow.All(c, p.shards.were) {
-			f.shards.were.Set(tx, k, struct{}{})
+		for k, form := range flow.All(c, p.Sharded) {
+			if form == Divided {
+				f.shards.were.Set(tx, k, struct{}{})
+			}
 		}
-		for k := range flow.All(c, p.demand.were) {
-			f.demand.were.Set(tx, k, struct{}{})
+		for k, on := range flow.All(c, p.OnDemand) {
+			if on {
+				f.demand.were.Set(tx, k, struct{}{})
+			}
 		}
 	}, func(o source.Object) source.Object { return o })
 	f.settle()
@@ -570,6 +574,8 @@ func TestFormsServeAlike(t *testing.T) {
 type served struct {
 	Hostname     string // of the chain
 	Certificates []string
+	MinVersion   string
+	Clients      string            // whose certificates are asked for
 	Hosts        map[string]string // the bytes of each host, or its name where the table's policy stands beside it
 }
 
@@ -604,6 +610,9 @@ func (p *past) servedBy(r *envoy.Resource, port int, sni string, open bool) *ser
 		p.t.Fatal(err)
 	}
 	out := &served{Hostname: hostnameOf(m, chain), Hosts: map[string]string{}}
+	out.MinVersion = secure.CommonTlsContext.TlsParams.TlsMinimumProtocolVersion.String()
+	out.Clients = fmt.Sprint(secure.RequireClientCertificate.GetValue(), secure.CommonTlsContext.GetCombinedValidationContext().GetValidationContextSdsSecretConfig().GetName(),
+		secure.CommonTlsContext.GetValidationContextSdsSecretConfig().GetName())
 	var names []string
 	onDemand := secure.CommonTlsContext.CustomTlsCertificateSelector != nil
 	if onDemand {
