@@ -3,6 +3,7 @@ package xds
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
@@ -25,6 +26,9 @@ func (s *session) nack(f *flight, message string, now time.Time) {
 	for _, res := range f.set {
 		r := y.records[res.Name]
 		if r == nil || r.nonce != f.nonce {
+			if _, culprit := culprits[res.Name]; culprit && r != nil {
+				s.refusedFirst(f, r, res.Name)
+			}
 			continue // a newer response has it, with its own answer
 		}
 		r.nonce = 0
@@ -51,6 +55,20 @@ func (s *session) nack(f *flight, message string, now time.Time) {
 		}
 	}
 	g.server.reports.add(g)
+}
+
+// refusedFirst records that the proxy has nothing of a resource by a response, while a newer one is without an
+// answer. If it was the first, the next that has the resource is.
+func (s *session) refusedFirst(f *flight, r *record, name string) {
+	if r.acked != "" || r.first != f.nonce || r.nonce < f.nonce {
+		return
+	}
+	r.first = r.nonce
+	for nonce, next := range s.inflight {
+		if f.nonce < nonce && nonce < r.first && slices.ContainsFunc(next.set, func(o *envoy.Resource) bool { return o.Type == f.typ && o.Name == name }) {
+			r.first = nonce
+		}
+	}
 }
 
 // refusedResource handles a resource that is at fault for a refusal.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
@@ -346,5 +348,39 @@ func TestRefusalOfWhatHasBecomeSpare(t *testing.T) {
 	p.quiet()
 	p.nack(p.pending[0], "bad x")
 	p.expect("routes +t=[x:1]")
+	p.quiet()
+}
+
+// A proxy that refuses all versions that it has been sent, of which the second came before its answer to the first,
+// has none of them, and is told what to go on with.
+func TestRefusedTwiceAtOnce(t *testing.T) {
+	h := start(t)
+	h.apply(listener("l", "1"), cluster("c", "bad"), resource(envoy.Extensions, "x", "bad"))
+	p := h.connect()
+	p.subscribe(envoy.Clusters)
+	first := []*discoveryv3.DeltaDiscoveryResponse{p.next()}
+	p.subscribe(envoy.Listeners)
+	p.expect("listener +l=1")
+	p.subscribe(envoy.Extensions, "x")
+	first = append(first, p.next())
+	h.apply(cluster("c", "worse"))
+	second := []*discoveryv3.DeltaDiscoveryResponse{p.next()}
+	h.apply(resource(envoy.Extensions, "x", "worse"))
+	second = append(second, p.next())
+	for _, m := range append(first, second...) {
+		p.nack(m, "Error adding/updating cluster(s) c: no")
+	}
+	got := map[string]bool{}
+	for range 2 {
+		m := p.next()
+		got[fmt.Sprintf("-%v", m.RemovedResources)] = true
+		for _, r := range m.Resources {
+			got["+"+r.Name] = r.Version == envoy.EmptyExtension("x").Version
+		}
+		p.ack(m)
+	}
+	if !got["-[c]"] || !got["+x"] {
+		t.Errorf("the proxy is sent %v, want the removal of the cluster and an extension that is empty", got)
+	}
 	p.quiet()
 }

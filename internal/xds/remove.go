@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
@@ -92,14 +91,14 @@ func (p *planning) replacements(refs []Ref) (set []*envoy.Resource) {
 
 // mayRemove reports whether the proxy has had the time to name what it uses: it may have
 // connected with routes or extensions that it has not asked for yet.
-func (s *session) mayRemove() bool {
-	for i := range s.types {
-		y := &s.types[i]
-		if !y.startup && len(s.gateway.entries[i]) == 0 {
+func (p *planning) mayRemove() bool {
+	for i := range p.types {
+		y := &p.types[i]
+		if !y.startup && len(p.gateway.entries[i]) == 0 {
 			continue // there is nothing of the type that could refer to what is removed
 		}
 		if y.refers && !y.started {
-			return time.Since(s.connected) >= s.gateway.server.grace
+			return p.now.Sub(p.connected) >= p.gateway.server.grace
 		}
 	}
 	return true
