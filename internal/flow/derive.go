@@ -86,7 +86,7 @@ func (t *Derived[K, V]) outputs(u *unit, cells []*cell[K, V]) []*cell[K, V] {
 	if u.out == nil {
 		return cells
 	}
-	cells = append(cells, t.cells.at(u.out))
+	cells = append(cells, cellOf[K, V](u.out))
 	if u.several {
 		cells = append(cells, t.more[u]...)
 	}

@@ -26,10 +26,10 @@ type grouper[I, K comparable, V, O any] struct {
 	fn    func(c *Ctx, i I, members Members[K, V]) (O, bool)
 }
 
-func (g *grouper[I, K, V, O]) key(u *unit) any { return g.index.buckets.at(u.source()).key }
+func (g *grouper[I, K, V, O]) key(u *unit) any { return bucketOf[I, K, V](u.source()).key }
 
 func (g *grouper[I, K, V, O]) run(u *unit) {
-	src := g.index.buckets.at(u.source())
+	src := bucketOf[I, K, V](u.source())
 	if len(src.cells) == 0 {
 		g.retire(u)
 		return

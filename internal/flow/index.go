@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 	"sync"
+	"unsafe"
 )
 
 // Index orders the entries of a table under other keys: slices by Service,
@@ -27,6 +28,11 @@ type bucket[I, K comparable, V any] struct {
 }
 
 func (b *bucket[I, K, V]) is(i I) bool { return b.key == i }
+
+// bucketOf returns the bucket that a watch is the first field of, as cellOf does.
+func bucketOf[I, K comparable, V any](w *watch) *bucket[I, K, V] {
+	return (*bucket[I, K, V])(unsafe.Pointer(w)) //nolint:gosec // see the test
+}
 
 // NewIndex declares an index over a table. by yields the keys under which an
 // entry stands; it depends on nothing but the entry, and an entry for which it

@@ -30,10 +30,10 @@ type mapper[K, K2 comparable, V, V2 any] struct {
 	emitter func(K2, V2) // the method emit as a value, which is made once
 }
 
-func (m *mapper[K, K2, V, V2]) key(u *unit) any { return m.from.cells.at(u.source()).key }
+func (m *mapper[K, K2, V, V2]) key(u *unit) any { return cellOf[K, V](u.source()).key }
 
 func (m *mapper[K, K2, V, V2]) run(u *unit) {
-	src := m.from.cells.at(u.source())
+	src := cellOf[K, V](u.source())
 	if !src.ok {
 		m.retire(u)
 		return

@@ -83,12 +83,6 @@ func (s *set[K, N]) find(w *watch) (slot int, n N, ok bool) {
 	return 0, none, false
 }
 
-// at returns the node that a watch is a part of, which is in the set.
-func (s *set[K, N]) at(w *watch) N {
-	_, n, _ := s.find(w)
-	return n
-}
-
 // cut removes the node in a slot, and moves up the nodes behind it that had to go
 // further because of it.
 func (s *set[K, N]) cut(slot int) {

@@ -3,6 +3,7 @@ package flow
 import (
 	"maps"
 	"testing"
+	"unsafe"
 
 	"pgregory.net/rapid"
 )
@@ -50,4 +51,16 @@ func TestSetIsAMap(t *testing.T) {
 			t.Fatalf("%d slots for %d nodes", len(s.slots), s.n)
 		}
 	})
+}
+
+// cellOf and bucketOf take a watch for what it is the first field of.
+func TestWatchIsTheFirstField(t *testing.T) {
+	var c cell[string, int]
+	var b bucket[int, string, int]
+	if unsafe.Offsetof(c.watch) != 0 || unsafe.Offsetof(b.watch) != 0 {
+		t.Error("a watch stands behind something else")
+	}
+	if cellOf[string, int](&c.watch) != &c || bucketOf[int, string, int](&b.watch) != &b {
+		t.Error("a watch leads to something else")
+	}
 }

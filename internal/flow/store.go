@@ -1,6 +1,9 @@
 package flow
 
-import "reflect"
+import (
+	"reflect"
+	"unsafe"
+)
 
 // Table is a table that can be read, indexed and derived from.
 type Table[K comparable, V any] interface {
@@ -35,6 +38,13 @@ type cell[K comparable, V any] struct {
 }
 
 func (c *cell[K, V]) is(k K) bool { return c.key == k }
+
+// cellOf returns the cell that a watch is the first field of. Of many cells hardly any are in the
+// processor's caches, nor is what leads to them: to look for one in its set costs as much as most
+// runs do.
+func cellOf[K comparable, V any](w *watch) *cell[K, V] {
+	return (*cell[K, V])(unsafe.Pointer(w)) //nolint:gosec // see the test
+}
 
 // Option adjusts a table.
 type Option[V any] func(*options[V])

@@ -41,7 +41,10 @@ func hashValue(d *xxhash.Digest, value any) {
 		}
 	case map[string]any:
 		put('m', uint64(len(value)))
-		for _, key := range slices.Sorted(maps.Keys(value)) {
+		var room [16]string // most mappings are small
+		keys := slices.AppendSeq(room[:0], maps.Keys(value))
+		slices.Sort(keys)
+		for _, key := range keys {
 			put('k', uint64(len(key)))
 			_, _ = d.WriteString(key)
 			hashValue(d, value[key])
