@@ -9,11 +9,12 @@ import (
 )
 
 // A route table is whole, or divided into shards, and which of the two may follow from what it was
-// before. So does whether that of a host is found by the server name, with a certificate on demand, or by a chain. What makes the resources knows nothing of an earlier process, nor of other replicas of the
-// controller; but a proxy that connects names what it has. If it has a table in another form than the
-// one in force, connections use that form until they have drained. State says so, and no listener and
-// no route is sent, and nothing is removed, before that has been taken in: the form may be made again,
-// or the table stay as the proxy has it.
+// before. So may whether a host is found by its server name, with its certificate on demand, or by a
+// chain of its own. What makes the resources knows nothing of an earlier process, nor of other replicas
+// of the controller; but a proxy that connects names what it has. If it has a table in another form than
+// the one in force, connections use that form until they have drained. State says so, and no listener
+// and no route is sent, and nothing is removed, before that has been taken in: the form may be made
+// again, or the table stay as the proxy has it.
 
 // maxTaking is how long a proxy waits for that: some ms, and more where the process has just started and
 // has much to read. Then it gets what there is.
