@@ -16,11 +16,8 @@ func (t *Input[K, V]) NoteMissed() { t.noting = true }
 // Missed returns the keys that table functions have begun to read since the last call, and that have no value.
 func (t *Input[K, V]) Missed() (keys []K) {
 	for _, on := range t.noted {
-		if on.first == nil || on.ok {
-			continue
-		}
-		if _, c, found := t.cells.find(on); found {
-			keys = append(keys, c.key)
+		if on.first != nil && !on.ok {
+			keys = append(keys, cellOf[K, V](on).key)
 		}
 	}
 	t.noted = emptied(t.noted)
@@ -33,10 +30,7 @@ func (x *Index[I, K, V]) NoteMissed() { x.noting = true }
 // Missed returns the keys that table functions have begun to read since the last call, and that nothing stands under.
 func (x *Index[I, K, V]) Missed() (keys []I) {
 	for _, on := range x.noted {
-		if on.first == nil {
-			continue
-		}
-		if _, b, found := x.buckets.find(on); found && len(b.cells) == 0 {
+		if b := bucketOf[I, K, V](on); on.first != nil && len(b.cells) == 0 {
 			keys = append(keys, b.key)
 		}
 	}

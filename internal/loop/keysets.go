@@ -11,8 +11,8 @@ import (
 // keySets are the key sets that a publication waits for.
 type keySets struct {
 	pending  map[keyset.Key]struct{} // nothing is known of them
-	deadline *time.Timer             // when they are waited for no longer; nil while none is
-	once     bool                    // some have been waited for
+	deadline deadline
+	once     bool // some have been waited for
 }
 
 // How long a publication waits for key sets, however many come to be wanted meanwhile. The
@@ -27,10 +27,7 @@ const (
 // end ends the waiting. What is missing still refuses tokens until it comes.
 func (s *keySets) end() {
 	clear(s.pending)
-	if s.deadline != nil {
-		s.deadline.Stop()
-		s.deadline = nil
-	}
+	s.deadline.clear()
 }
 
 func (s *keySets) learnt(k keyset.Key) { delete(s.pending, k) }
@@ -53,7 +50,7 @@ func (l *Loop) askKeySets() {
 	for _, k := range unknown {
 		s.pending[k] = struct{}{}
 	}
-	if len(s.pending) > 0 && s.deadline == nil {
+	if len(s.pending) > 0 && !s.deadline.isSet() {
 		l.awaitKeySets()
 	}
 }
@@ -65,15 +62,5 @@ func (l *Loop) awaitKeySets() {
 	if !s.once {
 		s.once, patience = true, firstFetch
 	}
-	running := l.publication.running
-	var own *time.Timer
-	own = time.AfterFunc(patience, func() {
-		l.Call(running, func() {
-			if s.deadline == own { // else it was another publication's
-				s.end()
-				l.proceed()
-			}
-		})
-	})
-	s.deadline = own
+	s.deadline.set(l, patience, s.end)
 }

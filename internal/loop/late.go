@@ -2,7 +2,6 @@ package loop
 
 import (
 	"maps"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -17,17 +16,14 @@ import (
 type late struct {
 	services map[object.Name]struct{}
 	gateways map[object.Name]struct{}
-	deadline *time.Timer // when they are waited for no longer; nil while nothing is
+	deadline deadline
 }
 
 // end ends the waiting: what is missing is missing.
 func (w *late) end() {
 	clear(w.services)
 	clear(w.gateways)
-	if w.deadline != nil {
-		w.deadline.Stop()
-		w.deadline = nil
-	}
+	w.deadline.clear()
 }
 
 // awaitLate has the Gateways of a commit's updates wait for what they have begun to refer to and is not there. A
@@ -52,19 +48,9 @@ func (l *Loop) awaitLate(updates []xds.Update) {
 	for _, service := range missed {
 		w.services[service] = struct{}{}
 	}
-	if w.deadline != nil {
-		return // whoever comes later doesn't hold up those who wait
+	if !w.deadline.isSet() { // whoever comes later doesn't hold up those who wait
+		w.deadline.set(l, l.Late, w.end)
 	}
-	var own *time.Timer
-	own = time.AfterFunc(l.Late, func() {
-		l.Call(l.publication.running, func() {
-			if w.deadline == own { // else it was another publication's
-				w.end()
-				l.proceed()
-			}
-		})
-	})
-	w.deadline = own
 }
 
 // noteArrivals ends the waiting when all has come.
