@@ -34,21 +34,8 @@ func (s *state) readFiles(ctx context.Context, todo []*reading) error {
 	return forEach(ctx, todo, s.readFile)
 }
 
-// few are done one after the other: an edit is soon read, and others' goroutines would have to be
-// woken for it and to grow their stacks.
-const few = 8
-
-// forEach does something with each of some items, in parallel if they are many, until ctx ends.
+// forEach does something with each of some items, in parallel, until ctx ends.
 func forEach[T any](ctx context.Context, items []T, do func(T)) error {
-	if len(items) <= few {
-		for _, item := range items {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			do(item)
-		}
-		return nil
-	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for _, item := range items {
