@@ -73,6 +73,20 @@ func (c *stormClients) run(t *testing.T, s *site, host string) {
 	}
 }
 
+// awaitMore waits until so many more requests have been made.
+func (c *stormClients) awaitMore(t *testing.T, requests int64) {
+	t.Helper()
+	until := c.asked.Load() + requests
+	eventually(t, siteTimeout, func() error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if now := c.asked.Load(); now < until && len(c.wrong) == 0 {
+			return fmt.Errorf("%d requests are still to be made", until-now)
+		}
+		return nil
+	})
+}
+
 // TestOnDemandStorm protects a host that stays from all that happens to others at once: listeners that come and go,
 // ports that change their form again and again, Secrets that are broken and whole, a control plane and a
 // proxy that are killed at any moment of it, or stand still.
@@ -125,7 +139,7 @@ func TestOnDemandStorm(t *testing.T) {
 		case 3:
 			s.write(t, "home.yaml", siteRoute("home", "home.example, h0.test"+strings.Repeat(", h1.test", random.IntN(2)), []string{"v1", "v2"}[random.IntN(2)]))
 		}
-		time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond) // any moment of it
+		clients.awaitMore(t, int64(random.IntN(100))) // any moment of it
 		switch random.IntN(16) {
 		case 0, 1, 2:
 			clients.noHandshakes.Store(true)
