@@ -47,7 +47,7 @@ func (k bundleKey) compare(o bundleKey) int {
 
 // bundlesPerShard is into how many bundles the hosts of a shard fall. An edit looks at all hosts of one
 // bundle and at all bundles of one configuration, which is to be about as much in a large table.
-const bundlesPerShard = 4
+const bundlesPerShard = 8
 
 // wildcardBundles is into how many the hosts with wildcards fall. Each shard has all of them.
 const wildcardBundles = 256
