@@ -146,6 +146,7 @@ var (
 	tableRuns    = prometheus.NewDesc("gatehouse_table_runs_total", "Units of work run for a pipeline table.", []string{"table"}, nil)
 	tableChanges = prometheus.NewDesc("gatehouse_table_changes_total", "Entries of a pipeline table added, changed or removed.", []string{"table"}, nil)
 	tablePanics  = prometheus.NewDesc("gatehouse_table_failures_total", "Units of work that failed and kept their last result. Anything but 0 is a defect to report.", []string{"table"}, nil)
+	tableFailing = prometheus.NewDesc("gatehouse_table_failing", "Units of work of a pipeline table whose last run failed. While there are any, Gateways that may depend on them are sent nothing but endpoints.", []string{"table"}, nil)
 	tableSeconds = prometheus.NewDesc("gatehouse_table_seconds_total", "Time spent in a pipeline table.", []string{"table"}, nil)
 )
 
@@ -157,6 +158,7 @@ func (c tableCollector) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, t.Table)
 		}
 		ch <- prometheus.MustNewConstMetric(tableEntries, prometheus.GaugeValue, float64(t.Entries), t.Table)
+		ch <- prometheus.MustNewConstMetric(tableFailing, prometheus.GaugeValue, float64(t.Failing), t.Table)
 		counter(tableRuns, float64(t.Runs))
 		counter(tableChanges, float64(t.Changes))
 		counter(tablePanics, float64(t.Panics))

@@ -41,7 +41,7 @@ func (t *Derived[K, V]) settle() {
 		}
 	}
 	for _, u := range t.contested {
-		t.failed((*u.of).key(u), "flow: an output key is emitted twice")
+		t.fail(u, t.failed((*u.of).key(u), nil, "flow: an output key is emitted twice"))
 	}
 	t.old, t.next = emptied(t.old[:cap(t.old)]), emptied(t.next[:cap(t.next)])
 }
@@ -68,15 +68,34 @@ func (t *Derived[K, V]) begin(u *unit) *Ctx {
 // unit's last outputs stay, and what it has read until then will wake it.
 func (t *Derived[K, V]) end(u *unit, returned bool) {
 	t.ctx.end()
-	if returned && !t.publish(u) && !u.again {
-		u.again = true
-		t.contested = append(t.contested, u)
+	if returned {
+		if u.failing {
+			t.heal(u)
+		}
+		if !t.publish(u) && !u.again {
+			u.again = true
+			t.contested = append(t.contested, u)
+		}
 	}
 	t.keys, t.vals = emptied(t.keys), emptied(t.vals)
 }
 
+// fail and heal note whether a unit's last run failed.
+func (t *Derived[K, V]) fail(u *unit, f Failure) {
+	u.failing = true
+	t.engine.fails(u, nil, f)
+}
+
+func (t *Derived[K, V]) heal(u *unit) {
+	u.failing = false
+	t.engine.heals(u, nil)
+}
+
 // retire ends a unit whose source is gone.
 func (t *Derived[K, V]) retire(u *unit) {
+	if u.failing {
+		t.heal(u)
+	}
 	t.publish(u)
 	u.end()
 }

@@ -23,8 +23,10 @@
 //     in which they came.
 //
 // One transaction runs at a time. A function that panics keeps the last outputs
-// of its unit, and the commit says so. One bad value harms no other, and the unit
-// runs again when something that it has read changes.
+// of its unit, and the commit says so. One bad value harms no other table's
+// function, and the unit runs again when something that it has read changes. What
+// stands failed so far is in [Engine.Failing]: whoever hands outputs on, of which
+// one may be a guard, holds them back while it has something of theirs.
 //
 // What does not belong here: Kubernetes, Envoy, batching policy, persistence.
 package flow

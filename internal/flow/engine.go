@@ -21,6 +21,8 @@ type Engine struct {
 	commit  *Commit   // the transaction under way
 	due     []uint64  // a bit for each table that has units to run
 	changed []changed // watched tables that did in the transaction under way
+	failing failing
+	trip    func(table string, key any) // see Trip
 }
 
 // table is what the engine needs of every table, whatever its types.
@@ -127,8 +129,10 @@ func (e *Engine) View(fn func(c *Ctx)) {
 type Failure struct {
 	Table string
 	Key   any
+	Value any // that the function was given with the key; nil in a Group, which is given several
 	Cause any
 	Stack string
+	id    int // of the table
 }
 
 func (f Failure) Error() string {
@@ -149,6 +153,7 @@ type Stats struct {
 	Runs    uint64        // units of work run
 	Changes uint64        // entries added, changed or removed
 	Panics  uint64        // units that kept their last outputs because they failed
+	Failing int           // what stands failed, see Engine.Failing
 	Spent   time.Duration // time in the table's functions, with its bookkeeping
 }
 
@@ -159,7 +164,10 @@ func (e *Engine) Stats() []Stats {
 	out := make([]Stats, 0, len(e.tables))
 	for _, t := range e.tables {
 		m := t.info()
-		out = append(out, Stats{m.name, t.len(), m.runs, m.changes, m.panics, m.spent})
+		out = append(out, Stats{m.name, t.len(), m.runs, m.changes, m.panics, 0, m.spent})
+	}
+	for _, f := range e.failing {
+		out[f.id].Failing++
 	}
 	return out
 }
@@ -193,8 +201,10 @@ func (e *Engine) Dump(name string) (iter.Seq2[any, any], bool) {
 }
 
 // failed makes a panic a Failure of the current commit.
-func (m *meta) failed(key, cause any) {
+func (m *meta) failed(key, value, cause any) Failure {
 	m.panics++
+	f := Failure{m.name, key, value, cause, string(debug.Stack()), m.id}
 	c := m.engine.commit
-	c.Failures = append(c.Failures, Failure{m.name, key, cause, string(debug.Stack())})
+	c.Failures = append(c.Failures, f)
+	return f
 }

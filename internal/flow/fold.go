@@ -68,6 +68,9 @@ func (f *folder[I, K, V, A]) apply(fn func(A, K, V) A, n int, k K, v V, there bo
 		}
 		if s.n += n; s.n == 0 {
 			*s = sum[A]{moved: true} // nothing is left of former entries, such as a rounding error
+			if len(f.engine.failing) > 0 {
+				f.engine.heals(s, nil)
+			}
 			continue
 		}
 		f.step(s, fn, k, v)
@@ -82,7 +85,7 @@ func (f *folder[I, K, V, A]) step(s *sum[A], fn func(A, K, V) A, k K, v V) {
 	returned := false
 	defer func() {
 		if !returned {
-			f.failed(k, recover())
+			f.engine.fails(s, nil, f.failed(k, v, recover()))
 		}
 	}()
 	val := fn(s.val, k, v)

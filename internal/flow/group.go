@@ -37,7 +37,7 @@ func (g *grouper[I, K, V, O]) run(u *unit) {
 	returned := false
 	defer func() {
 		if !returned {
-			g.failed(src.key, recover())
+			g.fail(u, g.failed(src.key, nil, recover()))
 		}
 		g.end(u, returned)
 	}()
@@ -45,6 +45,9 @@ func (g *grouper[I, K, V, O]) run(u *unit) {
 	src.sort(g.index.compare)
 	if o, ok := g.fn(c, src.key, Members[K, V]{src.cells}); ok {
 		g.emit(src.key, o)
+	}
+	if g.engine.trip != nil {
+		g.engine.trip(g.name, src.key)
 	}
 	returned = true
 }

@@ -52,6 +52,7 @@ func (x *Index[I, K, V]) Also(t Table[K, V]) {
 		x.src = src
 	}
 	was, is := newSorter(&src.meta, x.by), newSorter(&src.meta, x.by)
+	is.as = was
 	src.hooks = append(src.hooks, func(c *cell[K, V], old V, had bool) {
 		was.sort(c.key, old, had)
 		is.sort(c.key, c.val, c.ok)
@@ -207,10 +208,12 @@ type sorter[I, K comparable, V any] struct {
 	by    func(k K, v V, yield func(I))
 	yield func(I)
 	keys  []I // of the last entry
+	as    any // whose failures it has: the sorter that sorts an entry last takes back what the one before said
 }
 
 func newSorter[I, K comparable, V any](of *meta, by func(k K, v V, yield func(I))) *sorter[I, K, V] {
 	s := &sorter[I, K, V]{of: of, by: by}
+	s.as = s
 	s.yield = func(i I) {
 		if !slices.Contains(s.keys, i) {
 			s.keys = append(s.keys, i)
@@ -222,6 +225,9 @@ func newSorter[I, K comparable, V any](of *meta, by func(k K, v V, yield func(I)
 // sort finds the keys of an entry. An entry that is not there has none.
 func (s *sorter[I, K, V]) sort(k K, v V, there bool) {
 	s.keys = emptied(s.keys)
+	if len(s.of.engine.failing) > 0 {
+		s.of.engine.heals(s.as, k)
+	}
 	if !there {
 		return
 	}
@@ -229,7 +235,7 @@ func (s *sorter[I, K, V]) sort(k K, v V, there bool) {
 	defer func() {
 		if !returned {
 			s.keys = emptied(s.keys)
-			s.of.failed(k, recover())
+			s.of.engine.fails(s.as, k, s.of.failed(k, v, recover()))
 		}
 	}()
 	s.by(k, v, s.yield)

@@ -41,10 +41,13 @@ func (m *mapper[K, K2, V, V2]) run(u *unit) {
 	returned := false
 	defer func() {
 		if !returned {
-			m.failed(src.key, recover())
+			m.fail(u, m.failed(src.key, src.val, recover()))
 		}
 		m.end(u, returned)
 	}()
 	m.fn(m.begin(u), src.key, src.val, m.emitter)
+	if m.engine.trip != nil {
+		m.engine.trip(m.name, src.key)
+	}
 	returned = true
 }

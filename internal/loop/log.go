@@ -10,8 +10,16 @@ import (
 
 func logFailures(log *slog.Logger, c *flow.Commit) {
 	for _, f := range c.Failures {
-		log.Error("a value could not be processed; its last good state stays in force, please report this",
+		log.Error("a value could not be processed, please report this; Gateways that may depend on it stay as they are until it can be",
 			"table", f.Table, "key", fmt.Sprint(f.Key), "cause", fmt.Sprint(f.Cause), "stack", f.Stack)
+	}
+}
+
+func logWithheld(log *slog.Logger, begins bool) {
+	if begins {
+		log.Error("proxies of some Gateways are sent nothing but endpoints: what could not be processed may be a part of a guard")
+	} else {
+		log.Info("all values can be processed again, and no Gateway waits for them")
 	}
 }
 

@@ -18,7 +18,8 @@ import (
 // Gateways for which the pipeline asks for contents or key sets: that waits until these are
 // known, so that nobody sees a listener between the mention of its certificate and the
 // certificate. A Service that is mentioned is waited for too, see late. A Gateway waits for
-// nothing that isn't its own, but for a moment at most.
+// nothing that isn't its own, but for a moment at most. As long as something of a Gateway can't
+// be computed, only its endpoints are told: a guard may be missing in the rest.
 type publication struct {
 	running context.Context
 	updates []xds.Update
@@ -30,6 +31,8 @@ type publication struct {
 	wanted, settled map[object.Key]struct{}
 	keySets         keySets
 	late            late
+	// withholds says that something could not be computed, see Loop.withheld.
+	withholds bool
 }
 
 // maxRounds bounds how often contents are read before all is published: a certificate may
@@ -60,15 +63,19 @@ func (l *Loop) proceed() {
 	l.askKeySets()
 	l.noteArrivals()
 	exhausted := !p.reading && p.rounds >= maxRounds
+	withheld := l.withheld()
 	if l.Waits() && !exhausted {
-		l.apply(l.settledUpdates())
+		l.apply(l.settledUpdates(withheld))
 		l.Server.Apply(p.endpoints())
 		return
 	}
 	p.keySets.end()
 	p.late.end()
-	l.apply(p.updates)
-	p.updates, p.rounds = nil, 0
+	l.apply(p.take(func(u *xds.Update) bool { return !withheld(u) }))
+	p.rounds = 0
+	if len(p.updates) > 0 {
+		l.Server.Apply(p.endpoints())
+	}
 	for _, o := range l.Observers {
 		o.Published()
 	}
@@ -90,13 +97,12 @@ func (l *Loop) apply(updates []xds.Update) {
 
 // settledUpdates takes out of a publication what needs not wait: the updates of Gateways
 // all of whose contents are settled. What one Gateway asks for keeps no other one waiting.
-func (l *Loop) settledUpdates() []xds.Update {
+func (l *Loop) settledUpdates(withheld func(*xds.Update) bool) (now []xds.Update) {
 	p := &l.publication
-	var now, later []xds.Update
 	l.Pipeline.Engine.View(func(c *flow.Ctx) {
-		for _, u := range p.updates {
+		now = p.take(func(u *xds.Update) bool {
 			_, early := p.late.gateways[u.Gateway]
-			settled := !early
+			settled := !early && !withheld(u)
 			l.Pipeline.Graph.Contents(c, u.Gateway, func(k object.Key) {
 				_, ok := p.settled[k]
 				settled = settled && (ok || l.Contents == nil) // else they come with the batches
@@ -105,15 +111,35 @@ func (l *Loop) settledUpdates() []xds.Update {
 				_, pending := p.keySets.pending[k]
 				settled = settled && !pending
 			})
-			if settled {
-				now = append(now, u)
-			} else {
-				later = append(later, u)
-			}
-		}
+			return settled
+		})
 	})
-	p.updates = later
 	return now
+}
+
+// withheld returns which updates wait although nothing comes that they wait for: those of Gateways of
+// which something could not be computed. The end of a Gateway opens nothing.
+func (l *Loop) withheld() func(*xds.Update) bool {
+	of := l.Pipeline.Withheld()
+	if l.publication.withholds != (of != nil) {
+		l.publication.withholds = of != nil
+		logWithheld(l.Log, of != nil)
+	}
+	return func(u *xds.Update) bool { return of != nil && !u.Gone && of(u.Gateway) }
+}
+
+// take takes out some updates.
+func (p *publication) take(which func(*xds.Update) bool) (taken []xds.Update) {
+	var left []xds.Update
+	for i := range p.updates {
+		if u := &p.updates[i]; which(u) {
+			taken = append(taken, *u)
+		} else {
+			left = append(left, *u)
+		}
+	}
+	p.updates = left
+	return taken
 }
 
 // read begins to read the contents that are asked for, if there are new ones.

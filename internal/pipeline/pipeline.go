@@ -31,6 +31,7 @@ type Pipeline struct {
 	Graph   *topology.Graph
 	Options Options
 	Kinds   *kind.Table
+	sent    flow.Mark // tables from here on say nothing of what proxies are sent
 
 	// What is not an object: the time, to the minute, and feedback.
 	clock    *flow.Input[struct{}, time.Time]
@@ -196,6 +197,7 @@ func New(opts Options) *Pipeline {
 	p.declareHosts()
 	p.declareCarried()
 	p.declareResources()
+	p.sent = e.Declared()
 	p.declareFeedback()
 	p.declareInfra()
 	p.declareKept()

@@ -1,0 +1,140 @@
+package loop
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+)
+
+// office lets addresses pass on a Gateway.
+func office(gateway, addresses string) *v1alpha1.AuthPolicy {
+	o := &v1alpha1.AuthPolicy{}
+	o.Name = "office"
+	target := gwv1.LocalPolicyTargetReferenceWithSectionName{}
+	target.Group, target.Kind, target.Name = gwv1.GroupName, "Gateway", gwv1.ObjectName(gateway)
+	o.Spec.TargetRefs = []gwv1.LocalPolicyTargetReferenceWithSectionName{target}
+	o.Spec.Authorization = map[string]v1alpha1.Authorization{"office": {Addresses: &v1alpha1.AuthAddresses{Allow: []string{addresses}}}}
+	return o
+}
+
+// trip lets functions of tables panic, those of some keys only; without tables it ends that.
+func (r *running) trip(tables []string, about string) {
+	r.t.Helper()
+	r.Pipeline.Engine.Trip(func(table string, key any) {
+		if slices.Contains(tables, table) && strings.Contains(fmt.Sprint(key), about) {
+			panic("told to")
+		}
+	})
+}
+
+// take hands objects to the loop, and waits until it has taken them in.
+func (r *running) take(objects ...source.Object) {
+	r.t.Helper()
+	r.set(objects...)
+	r.Call(r.t.Context(), func() {})
+}
+
+func (r *running) forget(k object.Key) {
+	r.Emit(r.t.Context(), 0, source.Batch{Deleted: []object.Key{k}})
+	r.Call(r.t.Context(), func() {})
+}
+
+// guardTables are on the way from an AuthPolicy to what proxies are sent, and the keys of what is the
+// Gateway's, or the policy's, in them.
+var guardTables = []struct{ table, about string }{
+	{"topology-auth-policies", "a/office"},
+	{"topology-auth-policy-says", "a/office"},
+	{"topology-auth-policy-targetings", "a/office"},
+	{"topology-auth-policy-attachments", "web"},
+	{"auth-of-gateways", "a/web"},
+	{"auth-of-listeners", "a/web"},
+	{"port-filters", "a/web"},
+	{"route-tables", "a/web"},
+	{"hosts", "a/web"},
+	{"virtual-hosts", "a/web"},
+	{"filters-around-tables", "a/web"},
+}
+
+// Whatever fails on the way of a guard, at the first time that it is computed or at an edit, a
+// Gateway is served with the guard that it is to have, or as it was before.
+func TestNoGuardIsLostWhereATableFails(t *testing.T) {
+	for _, at := range guardTables {
+		t.Run(at.table, func(t *testing.T) {
+			r := run(t)
+			known := slices.ContainsFunc(r.Pipeline.Engine.Stats(), func(s flow.Stats) bool { return s.Table == at.table })
+			if !known {
+				t.Fatal("there is no such table")
+			}
+			web, first := gateway("web", 8080, ""), route("web", "first.test")
+			if at.table == "hosts" || at.table == "virtual-hosts" {
+				first.Spec.Hostnames = []gwv1.Hostname{"h.test"}
+			}
+			// First run: nothing is sent.
+			r.trip([]string{at.table}, at.about)
+			r.take(gateway("web", 8080, ""), first.DeepCopy(), office("web", "10.0.0.0/24"))
+			if got := r.versions("web", "routes") + r.versions("web", "listener"); got != "" {
+				t.Errorf("proxies are sent what may have no guard: %s", got)
+			}
+			r = run(t) // a process that has the mistake not yet
+			r.take(web, first.DeepCopy(), office("web", "10.0.1.0/24"))
+			guarded := r.versions("web", "routes")
+			if guarded == "" || r.versions("web", "listener") == "" {
+				t.Fatal("it is not served where nothing fails")
+			}
+			// An edit that fails, with one that doesn't: both wait.
+			r.trip([]string{at.table}, at.about)
+			second := first.DeepCopy()
+			second.Spec.Rules = append(second.Spec.Rules, gwv1.HTTPRouteRule{})
+			r.take(office("web", "10.0.2.0/24"), second)
+			if !slices.ContainsFunc(r.Pipeline.Engine.Stats(), func(s flow.Stats) bool { return s.Failing > 0 }) {
+				t.Fatal("nothing fails")
+			}
+			if r.versions("web", "routes") != guarded {
+				t.Error("an edit is sent that may lack its guard")
+			}
+			r.trip(nil, "")
+			third := second.DeepCopy()
+			third.Spec.Rules = append(third.Spec.Rules, gwv1.HTTPRouteRule{})
+			r.take(third, office("web", "10.0.3.0/24"))
+			if r.versions("web", "routes") == guarded || r.waits() {
+				t.Error("the edit isn't sent once nothing fails")
+			}
+		})
+	}
+}
+
+// What fails of one Gateway, or of a route, keeps only those waiting that may depend on it, and what
+// goes on changing are endpoints and other Gateways. What waited ends with what failed.
+func TestOthersDontWaitForWhatFails(t *testing.T) {
+	r := run(t)
+	r.take(gateway("web", 8080, ""), gateway("other", 8090, ""), route("web", "first.test"), route("other", "first.test"))
+	web, other := r.versions("web", "routes"), r.versions("other", "routes")
+	r.trip([]string{"rules"}, "a/web")
+	r.take(route("web", "second.test"), route("other", "second.test"))
+	if r.versions("web", "routes") != web {
+		t.Error("a route that failed didn't hold its Gateway")
+	}
+	if r.versions("other", "routes") == other {
+		t.Error("a route of one Gateway has held another")
+	}
+	r.trip(nil, "")
+	r.forget(object.Key{Kind: kind.HTTPRoute, Name: object.Name{Namespace: "a", Name: "web"}})
+	if r.versions("web", "routes") == web {
+		t.Error("the Gateway waits still although the route is gone")
+	}
+	r.trip([]string{"port-filters"}, "a/other")
+	r.take(office("other", "10.0.0.0/24"))
+	r.forget(object.Key{Kind: kind.Gateway, Name: object.Name{Namespace: "a", Name: "other"}})
+	if got := r.versions("other", "listener"); got != "" {
+		t.Errorf("a Gateway that is gone is served: %s", got)
+	}
+}

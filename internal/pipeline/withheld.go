@@ -1,0 +1,106 @@
+package pipeline
+
+import (
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// A table whose function fails, by a defect of ours, may lack a guard, or have the one before. Nobody
+// knows what it would have said, so that of a Gateway that may depend on it nothing new is sent until it
+// succeeds: proxies go on with what they have, and those that have nothing serve nothing. This is
+// independent of which table it is, since what guards may hang on any: a route without its rules
+// opens what stands behind it.
+
+// Withheld returns whether a Gateway may depend on what stands failed; nil where nothing does. What
+// can't be said to be of some Gateways is of all.
+func (p *Pipeline) Withheld() func(gateway object.Name) bool {
+	failing := p.Engine.Failing(p.sent)
+	var of map[object.Name]bool
+	all := false
+	p.Engine.View(func(c *flow.Ctx) {
+		for f := range failing {
+			if of == nil {
+				of = map[object.Name]bool{}
+			}
+			all = !p.dependents(c, f, func(gateway object.Name) { of[gateway] = true }) || all
+		}
+	})
+	if of == nil {
+		return nil
+	}
+	return func(gateway object.Name) bool { return all || of[gateway] }
+}
+
+// dependents yields the Gateways that may depend on a failure; false for all.
+func (p *Pipeline) dependents(c *flow.Ctx, f flow.Failure, yield func(object.Name)) bool {
+	switch k := f.Key.(type) {
+	case topology.ListenerKey:
+		yield(k.Gateway())
+	case topology.AttachmentKey:
+		yield(k.Listener.Gateway())
+	case ir.TableKey:
+		yield(k.Gateway())
+	case ir.HostKey:
+		yield(k.Gateway())
+	case bundleKey:
+		yield(k.table.Gateway())
+	case piece:
+		yield(k.table.Gateway())
+	case PortKey:
+		yield(k.Gateway)
+	case ResourceKey:
+		yield(k.Gateway)
+	case ListenerAddress:
+		yield(k.Gateway)
+	case BackendKey:
+		yield(k.Gateway)
+	case LimitSlot:
+		yield(k.Gateway)
+	case object.Key:
+		return p.gatewaysOfRoute(c, k, yield)
+	default:
+		switch v := f.Value.(type) {
+		case *gwv1.Gateway:
+			yield(object.Name{Namespace: v.Namespace, Name: v.Name})
+		case *topology.Gateway:
+			yield(v.Name)
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// gatewaysOfRoute yields the Gateways that a route names, and those that it is attached to still: of
+// these too a part may be from before, and a part not. It returns false for what is no route, and
+// where others say which Gateways are meant.
+func (p *Pipeline) gatewaysOfRoute(c *flow.Ctx, k object.Key, yield func(object.Name)) bool {
+	o, ok := flow.Get(c, p.Inputs.Routes, k)
+	if !ok || topology.UseDefaultGateways(o) != "" {
+		return false
+	}
+	for _, ref := range topology.ParentRefs(o) {
+		name := object.Name{Namespace: k.Namespace, Name: string(ref.Name)}
+		if ref.Namespace != nil {
+			name.Namespace = string(*ref.Namespace)
+		}
+		if ref.Kind != nil && *ref.Kind == "ListenerSet" {
+			set, ok := flow.Get(c, p.Inputs.ListenerSets, name)
+			if !ok {
+				continue
+			}
+			name = topology.ParentOfSet(set)
+		}
+		yield(name)
+	}
+	for at := range flow.All(c, p.Graph.Attachments) {
+		if at.Route == k {
+			yield(at.Listener.Gateway())
+		}
+	}
+	return true
+}
