@@ -141,7 +141,7 @@ func (s *store[K, V]) same(c *cell[K, V], v V) (same bool) {
 	returned := false
 	defer func() {
 		if !returned {
-			s.failed(c.key, nil, recover())
+			_ = s.failed(c.key, nil, recover())
 		}
 	}()
 	same = s.equal(c.val, v)
