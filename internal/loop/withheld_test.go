@@ -131,6 +131,21 @@ func TestOthersDontWaitForWhatFails(t *testing.T) {
 	if r.versions("web", "routes") == web {
 		t.Error("the Gateway waits still although the route is gone")
 	}
+	r.trip([]string{"topology-auth-policies"}, "a/office")
+	r.take(office("web", "10.0.0.0/24"))
+	if of := r.Pipeline.Withheld(); of == nil || !of(object.Name{Namespace: "a", Name: "web"}) || of(object.Name{Namespace: "b", Name: "web"}) {
+		t.Error("a policy that failed has not held the Gateways of its namespace, or others")
+	}
+	web = r.versions("web", "routes")
+	r.take(route("web", "third.test"))
+	if r.versions("web", "routes") != web {
+		t.Error("a policy that failed didn't hold its Gateway")
+	}
+	r.trip(nil, "")
+	r.forget(object.Key{Kind: kind.AuthPolicy, Name: object.Name{Namespace: "a", Name: "office"}})
+	if r.versions("web", "routes") == web {
+		t.Error("the Gateway waits still although the policy is gone")
+	}
 	r.trip([]string{"port-filters"}, "a/other")
 	r.take(office("other", "10.0.0.0/24"))
 	r.forget(object.Key{Kind: kind.Gateway, Name: object.Name{Namespace: "a", Name: "other"}})

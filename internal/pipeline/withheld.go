@@ -3,6 +3,7 @@ package pipeline
 import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -61,28 +62,87 @@ func (p *Pipeline) dependents(c *flow.Ctx, f flow.Failure, yield func(object.Nam
 	case LimitSlot:
 		yield(k.Gateway)
 	case object.Key:
-		return p.gatewaysOfRoute(c, k, yield)
-	default:
-		switch v := f.Value.(type) {
-		case *gwv1.Gateway:
-			yield(object.Name{Namespace: v.Namespace, Name: v.Name})
-		case *topology.Gateway:
-			yield(v.Name)
-		default:
+		if _, ok := flow.Get(c, p.Inputs.Routes, k); !ok {
 			return false
+		}
+		return p.gatewaysOfRoutes(c, func(route object.Key) bool { return route == k }, yield)
+	default:
+		return p.dependentsOfValue(c, f, yield)
+	}
+	return true
+}
+
+// dependentsOfValue yields them where the key does not say it, but the object does.
+func (p *Pipeline) dependentsOfValue(c *flow.Ctx, f flow.Failure, yield func(object.Name)) bool {
+	switch v := f.Value.(type) {
+	case *gwv1.Gateway:
+		yield(object.Name{Namespace: v.Namespace, Name: v.Name})
+	case *topology.Gateway:
+		yield(v.Name)
+	case *gwv1.ListenerSet:
+		p.gatewaysOfSets(c, func(set object.Name) bool { return set == object.Name{Namespace: v.Namespace, Name: v.Name} }, yield)
+	case *v1alpha1.AuthPolicy:
+		return p.gatewaysOfTargets(c, v.Namespace, yield)
+	case *v1alpha1.RateLimitPolicy:
+		return p.gatewaysOfTargets(c, v.Namespace, yield)
+	case *topology.AuthPolicy:
+		return p.gatewaysOfTargets(c, v.Name.Namespace, yield)
+	case *topology.RateLimitPolicy:
+		return p.gatewaysOfTargets(c, v.Name.Namespace, yield)
+	default:
+		return false
+	}
+	return true
+}
+
+// gatewaysOfTargets yields the Gateways that may depend on a policy whose targets are in its own
+// namespace: those that are there, and those that ListenerSets and routes from there belong to.
+func (p *Pipeline) gatewaysOfTargets(c *flow.Ctx, namespace string, yield func(object.Name)) bool {
+	for gateway := range flow.All(c, p.Inputs.Gateways) {
+		if gateway.Namespace == namespace {
+			yield(gateway)
+		}
+	}
+	p.gatewaysOfSets(c, func(set object.Name) bool { return set.Namespace == namespace }, yield)
+	return p.gatewaysOfRoutes(c, func(route object.Key) bool { return route.Namespace == namespace }, yield)
+}
+
+// gatewaysOfSets yields the Gateways that ListenerSets name, and those that have listeners of them still.
+func (p *Pipeline) gatewaysOfSets(c *flow.Ctx, which func(object.Name) bool, yield func(object.Name)) {
+	for name, set := range flow.All(c, p.Inputs.ListenerSets) {
+		if which(name) {
+			yield(topology.ParentOfSet(set))
+		}
+	}
+	for at := range flow.All(c, p.Graph.SetListeners) {
+		if which(at.Set()) {
+			yield(at.Gateway())
+		}
+	}
+}
+
+// gatewaysOfRoutes yields the Gateways that routes name, and those that they are attached to still: of
+// these too a part may be from before, and a part not. It returns false where others say which
+// Gateways are meant.
+func (p *Pipeline) gatewaysOfRoutes(c *flow.Ctx, which func(object.Key) bool, yield func(object.Name)) bool {
+	for k, o := range flow.All(c, p.Inputs.Routes) {
+		if !which(k) {
+			continue
+		}
+		if topology.UseDefaultGateways(o) != "" {
+			return false
+		}
+		p.parentsOfRoute(c, k, o, yield)
+	}
+	for at := range flow.All(c, p.Graph.Attachments) {
+		if which(at.Route) {
+			yield(at.Listener.Gateway())
 		}
 	}
 	return true
 }
 
-// gatewaysOfRoute yields the Gateways that a route names, and those that it is attached to still: of
-// these too a part may be from before, and a part not. It returns false for what is no route, and
-// where others say which Gateways are meant.
-func (p *Pipeline) gatewaysOfRoute(c *flow.Ctx, k object.Key, yield func(object.Name)) bool {
-	o, ok := flow.Get(c, p.Inputs.Routes, k)
-	if !ok || topology.UseDefaultGateways(o) != "" {
-		return false
-	}
+func (p *Pipeline) parentsOfRoute(c *flow.Ctx, k object.Key, o topology.RouteObject, yield func(object.Name)) {
 	for _, ref := range topology.ParentRefs(o) {
 		name := object.Name{Namespace: k.Namespace, Name: string(ref.Name)}
 		if ref.Namespace != nil {
@@ -97,10 +157,4 @@ func (p *Pipeline) gatewaysOfRoute(c *flow.Ctx, k object.Key, yield func(object.
 		}
 		yield(name)
 	}
-	for at := range flow.All(c, p.Graph.Attachments) {
-		if at.Route == k {
-			yield(at.Listener.Gateway())
-		}
-	}
-	return true
 }
