@@ -93,7 +93,6 @@ type unit struct {
 	several bool    // it emitted more cells than that one: its table has them
 	dirty   bool    // in its table's queue
 	again   bool    // among its table's contested units
-	failing bool    // its last run failed
 }
 
 // worker is a table that units do the work of.

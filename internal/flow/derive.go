@@ -41,7 +41,7 @@ func (t *Derived[K, V]) settle() {
 		}
 	}
 	for _, u := range t.contested {
-		t.fail(u, t.failed((*u.of).key(u), nil, "flow: an output key is emitted twice"))
+		t.engine.fails(u, nil, t.failed((*u.of).key(u), nil, "flow: an output key is emitted twice"))
 	}
 	t.old, t.next = emptied(t.old[:cap(t.old)]), emptied(t.next[:cap(t.next)])
 }
@@ -69,8 +69,8 @@ func (t *Derived[K, V]) begin(u *unit) *Ctx {
 func (t *Derived[K, V]) end(u *unit, returned bool) {
 	t.ctx.end()
 	if returned {
-		if u.failing {
-			t.heal(u)
+		if len(t.engine.failing) > 0 {
+			t.engine.heals(u, nil)
 		}
 		if !t.publish(u) && !u.again {
 			u.again = true
@@ -80,21 +80,10 @@ func (t *Derived[K, V]) end(u *unit, returned bool) {
 	t.keys, t.vals = emptied(t.keys), emptied(t.vals)
 }
 
-// fail and heal note whether a unit's last run failed.
-func (t *Derived[K, V]) fail(u *unit, f Failure) {
-	u.failing = true
-	t.engine.fails(u, nil, f)
-}
-
-func (t *Derived[K, V]) heal(u *unit) {
-	u.failing = false
-	t.engine.heals(u, nil)
-}
-
 // retire ends a unit whose source is gone.
 func (t *Derived[K, V]) retire(u *unit) {
-	if u.failing {
-		t.heal(u)
+	if len(t.engine.failing) > 0 {
+		t.engine.heals(u, nil)
 	}
 	t.publish(u)
 	u.end()

@@ -1,12 +1,5 @@
 package flow
 
-import (
-	"cmp"
-	"fmt"
-	"iter"
-	"slices"
-)
-
 // failing is what stands failed: what derives from it may be what it was before, or lack what
 // should be there. It is empty nearly always, and what succeeds then looks at its length at most.
 type failing map[failed]Failure
@@ -33,22 +26,18 @@ func (e *Engine) Declared() Mark {
 	return Mark(len(e.tables))
 }
 
-// Failing yields what stands failed of the tables before a place: units whose last run failed,
+// Failing returns what stands failed of the tables before a place, in no order: units whose last run failed,
 // and entries that an index or an aggregate lacks. By law 2 nothing declared before that place
 // depends on any other failure. It costs nothing while nothing fails.
-func (e *Engine) Failing(before Mark) iter.Seq[Failure] {
+func (e *Engine) Failing(before Mark) (out []Failure) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	var out []Failure
 	for _, f := range e.failing {
 		if f.id < int(before) {
 			out = append(out, f)
 		}
 	}
-	slices.SortFunc(out, func(a, b Failure) int {
-		return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(fmt.Sprint(a.Key), fmt.Sprint(b.Key)))
-	})
-	return slices.Values(out)
+	return out
 }
 
 // Trip is for tests: fn is called after each call of a table's function, and a panic

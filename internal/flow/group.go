@@ -37,7 +37,7 @@ func (g *grouper[I, K, V, O]) run(u *unit) {
 	returned := false
 	defer func() {
 		if !returned {
-			g.fail(u, g.failed(src.key, nil, recover()))
+			g.engine.fails(u, nil, g.failed(src.key, nil, recover()))
 		}
 		g.end(u, returned)
 	}()

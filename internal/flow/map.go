@@ -41,7 +41,7 @@ func (m *mapper[K, K2, V, V2]) run(u *unit) {
 	returned := false
 	defer func() {
 		if !returned {
-			m.fail(u, m.failed(src.key, src.val, recover()))
+			m.engine.fails(u, nil, m.failed(src.key, src.val, recover()))
 		}
 		m.end(u, returned)
 	}()

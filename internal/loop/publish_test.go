@@ -129,12 +129,17 @@ func gateway(name string, port gwv1.PortNumber, certificate string) *gwv1.Gatewa
 	return o
 }
 
+// onGateway are the targets of a policy on a Gateway.
+func onGateway(name string) []gwv1.LocalPolicyTargetReferenceWithSectionName {
+	target := gwv1.LocalPolicyTargetReferenceWithSectionName{}
+	target.Group, target.Kind, target.Name = gwv1.GroupName, "Gateway", gwv1.ObjectName(name)
+	return []gwv1.LocalPolicyTargetReferenceWithSectionName{target}
+}
+
 // tokens lets those pass on a Gateway who have tokens by the keys of an issuer.
 func (r *running) tokens(gateway, path string) *v1alpha1.AuthPolicy {
 	o := &v1alpha1.AuthPolicy{ObjectMeta: metav1.ObjectMeta{Name: "guard-" + gateway}}
-	target := gwv1.LocalPolicyTargetReferenceWithSectionName{}
-	target.Group, target.Kind, target.Name = gwv1.GroupName, "Gateway", gwv1.ObjectName(gateway)
-	o.Spec.TargetRefs = []gwv1.LocalPolicyTargetReferenceWithSectionName{target}
+	o.Spec.TargetRefs = onGateway(gateway)
 	uri := r.url + path
 	o.Spec.Authentication = map[string]v1alpha1.Authentication{"staff": {JWT: &v1alpha1.JWT{Issuer: "staff", JWKS: &v1alpha1.JWKS{URI: &uri}}}}
 	return o

@@ -19,9 +19,7 @@ import (
 func office(gateway, addresses string) *v1alpha1.AuthPolicy {
 	o := &v1alpha1.AuthPolicy{}
 	o.Name = "office"
-	target := gwv1.LocalPolicyTargetReferenceWithSectionName{}
-	target.Group, target.Kind, target.Name = gwv1.GroupName, "Gateway", gwv1.ObjectName(gateway)
-	o.Spec.TargetRefs = []gwv1.LocalPolicyTargetReferenceWithSectionName{target}
+	o.Spec.TargetRefs = onGateway(gateway)
 	o.Spec.Authorization = map[string]v1alpha1.Authorization{"office": {Addresses: &v1alpha1.AuthAddresses{Allow: []string{addresses}}}}
 	return o
 }
@@ -118,19 +116,24 @@ func TestOthersDontWaitForWhatFails(t *testing.T) {
 	r := run(t)
 	r.take(gateway("web", 8080, ""), gateway("other", 8090, ""), route("web", "first.test"), route("other", "first.test"))
 	web, other := r.versions("web", "routes"), r.versions("other", "routes")
+	// held is that the Gateway is told nothing until an object that failed is gone.
+	held := func(k object.Key) {
+		t.Helper()
+		if r.versions("web", "routes") != web {
+			t.Errorf("%s failed and didn't hold its Gateway", k)
+		}
+		r.trip(nil, "")
+		r.forget(k)
+		if r.versions("web", "routes") == web {
+			t.Errorf("the Gateway waits still although %s is gone", k)
+		}
+	}
 	r.trip([]string{"rules"}, "a/web")
 	r.take(route("web", "second.test"), route("other", "second.test"))
-	if r.versions("web", "routes") != web {
-		t.Error("a route that failed didn't hold its Gateway")
-	}
 	if r.versions("other", "routes") == other {
 		t.Error("a route of one Gateway has held another")
 	}
-	r.trip(nil, "")
-	r.forget(object.Key{Kind: kind.HTTPRoute, Name: object.Name{Namespace: "a", Name: "web"}})
-	if r.versions("web", "routes") == web {
-		t.Error("the Gateway waits still although the route is gone")
-	}
+	held(object.Key{Kind: kind.HTTPRoute, Name: object.Name{Namespace: "a", Name: "web"}})
 	r.trip([]string{"topology-auth-policies"}, "a/office")
 	r.take(office("web", "10.0.0.0/24"))
 	if of := r.Pipeline.Withheld(); of == nil || !of(object.Name{Namespace: "a", Name: "web"}) || of(object.Name{Namespace: "b", Name: "web"}) {
@@ -138,14 +141,7 @@ func TestOthersDontWaitForWhatFails(t *testing.T) {
 	}
 	web = r.versions("web", "routes")
 	r.take(route("web", "third.test"))
-	if r.versions("web", "routes") != web {
-		t.Error("a policy that failed didn't hold its Gateway")
-	}
-	r.trip(nil, "")
-	r.forget(object.Key{Kind: kind.AuthPolicy, Name: object.Name{Namespace: "a", Name: "office"}})
-	if r.versions("web", "routes") == web {
-		t.Error("the Gateway waits still although the policy is gone")
-	}
+	held(object.Key{Kind: kind.AuthPolicy, Name: object.Name{Namespace: "a", Name: "office"}})
 	r.trip([]string{"port-filters"}, "a/other")
 	r.take(office("other", "10.0.0.0/24"))
 	r.forget(object.Key{Kind: kind.Gateway, Name: object.Name{Namespace: "a", Name: "other"}})

@@ -5,7 +5,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -20,33 +20,25 @@ import (
 // can't be said to be of some Gateways is of all.
 func (p *Pipeline) Withheld() func(gateway object.Name) bool {
 	failing := p.Engine.Failing(p.sent)
-	var of map[object.Name]bool
-	all := false
+	if len(failing) == 0 {
+		return nil
+	}
+	of, all := map[object.Name]bool{}, false
 	p.Engine.View(func(c *flow.Ctx) {
-		for f := range failing {
-			if of == nil {
-				of = map[object.Name]bool{}
-			}
+		for _, f := range failing {
 			all = !p.dependents(c, f, func(gateway object.Name) { of[gateway] = true }) || all
 		}
 	})
-	if of == nil {
-		return nil
-	}
 	return func(gateway object.Name) bool { return all || of[gateway] }
 }
 
 // dependents yields the Gateways that may depend on a failure; false for all.
 func (p *Pipeline) dependents(c *flow.Ctx, f flow.Failure, yield func(object.Name)) bool {
 	switch k := f.Key.(type) {
-	case topology.ListenerKey:
+	case interface{ Gateway() object.Name }: // of listeners, tables and hosts
 		yield(k.Gateway())
 	case topology.AttachmentKey:
 		yield(k.Listener.Gateway())
-	case ir.TableKey:
-		yield(k.Gateway())
-	case ir.HostKey:
-		yield(k.Gateway())
 	case bundleKey:
 		yield(k.table.Gateway())
 	case piece:
@@ -143,18 +135,15 @@ func (p *Pipeline) gatewaysOfRoutes(c *flow.Ctx, which func(object.Key) bool, yi
 }
 
 func (p *Pipeline) parentsOfRoute(c *flow.Ctx, k object.Key, o topology.RouteObject, yield func(object.Name)) {
-	for _, ref := range topology.ParentRefs(o) {
-		name := object.Name{Namespace: k.Namespace, Name: string(ref.Name)}
-		if ref.Namespace != nil {
-			name.Namespace = string(*ref.Namespace)
-		}
-		if ref.Kind != nil && *ref.Kind == "ListenerSet" {
-			set, ok := flow.Get(c, p.Inputs.ListenerSets, name)
-			if !ok {
-				continue
+	refs := topology.ParentRefs(o)
+	for i := range refs {
+		switch of, name := topology.ParentOf(k.Name, &refs[i]); object.KindOf(gwv1.GroupName, string(of)) {
+		case kind.Gateway:
+			yield(name)
+		case kind.ListenerSet:
+			if set, ok := flow.Get(c, p.Inputs.ListenerSets, name); ok {
+				yield(topology.ParentOfSet(set))
 			}
-			name = topology.ParentOfSet(set)
 		}
-		yield(name)
 	}
 }
