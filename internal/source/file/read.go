@@ -31,11 +31,27 @@ type pending struct {
 }
 
 func (s *state) readFiles(ctx context.Context, todo []*reading) error {
-	return forEach(ctx, todo, s.readFile)
+	return forEach(ctx, todo, len(todo) > fewFiles, s.readFile)
 }
 
-// forEach does something with each of some items, in parallel, until ctx ends.
-func forEach[T any](ctx context.Context, items []T, do func(T)) error {
+// No more than this is read by one goroutine, one after the other: what the first has brought into
+// the caches of a core is there for the next, and no other core has to be woken.
+const (
+	fewFiles = 4
+	fewBytes = 16 << 10 // of documents
+)
+
+// forEach does something with each of some items until ctx ends.
+func forEach[T any](ctx context.Context, items []T, parallel bool, do func(T)) error {
+	if !parallel {
+		for _, item := range items {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			do(item)
+		}
+		return nil
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for _, item := range items {
@@ -126,6 +142,7 @@ func (s *state) readDocuments(ctx context.Context, todo []*reading) error {
 		earlier map[uint64]*definition
 	}
 	var jobs []job
+	size := 0
 	for _, r := range todo {
 		if r.same || r.err != nil {
 			continue
@@ -135,10 +152,11 @@ func (s *state) readDocuments(ctx context.Context, todo []*reading) error {
 		for i := range r.chunks {
 			if p := &r.chunks[i]; p.doc == nil {
 				jobs = append(jobs, job{p, isJSON, earlier})
+				size += len(p.text)
 			}
 		}
 	}
-	err := forEach(ctx, jobs, func(j job) {
+	err := forEach(ctx, jobs, size > fewBytes, func(j job) {
 		if j.doc, j.unparsed = reader.read(j.text, j.isJSON, j.earlier); j.doc != nil {
 			j.doc.hash = j.hash
 			j.text = nil
