@@ -52,6 +52,30 @@ func newInProcess(log *slog.Logger, r *report, changes int, profile string) (*in
 	return b, err
 }
 
+// inTurns is how often all numbers of routes are measured, one after the other. Where a pipeline's
+// objects come to lie in memory makes a tenth of a change's cost.
+const inTurns = 11
+
+// measureInProcess reports the median of each figure.
+func measureInProcess(ctx context.Context, o options, log *slog.Logger, r *report) error {
+	turns := make([]*report, inTurns)
+	for i := range turns {
+		turns[i] = &report{}
+		b, err := newInProcess(log, turns[i], o.changes, o.profile)
+		if err != nil {
+			return err
+		}
+		log.Info("in process", "turn", i+1)
+		for _, n := range o.routes {
+			if err := b.run(ctx, n); err != nil {
+				return err
+			}
+		}
+	}
+	r.medians(turns)
+	return nil
+}
+
 // pipelineUnderTest is a pipeline with the objects that it was given.
 type pipelineUnderTest struct {
 	*pipeline.Pipeline
@@ -72,7 +96,7 @@ func (b *inProcess) run(ctx context.Context, routes int) error {
 	measured := map[string][]cost{}
 	order := []string{routeEdit, endpointChange, routeAdd, routeDelete} // deletions take back what additions brought
 	for round := range rounds {
-		b.log.Info("in process", "routes", routes, "round", round+1)
+		b.log.Debug("in process", "routes", routes, "round", round+1)
 		for _, shape := range order {
 			if err := ctx.Err(); err != nil {
 				return err

@@ -179,14 +179,8 @@ func conclude(out io.Writer, o options, log *slog.Logger, r *report, err error) 
 
 func measure(ctx context.Context, o options, log *slog.Logger, r *report) error {
 	if o.only != realHalf {
-		b, err := newInProcess(log, r, o.changes, o.profile)
-		if err != nil {
+		if err := measureInProcess(ctx, o, log, r); err != nil {
 			return err
-		}
-		for _, n := range o.routes {
-			if err := b.run(ctx, n); err != nil {
-				return err
-			}
 		}
 		debug.FreeOSMemory() // the clients of the other half should not pay for this one's heap
 	}

@@ -60,6 +60,19 @@ func (r *report) add(shape string, routes int, metric string, value float64) {
 	r.Results = append(r.Results, result{shape, routes, metric, bars.Significant(value)})
 }
 
+// medians adds those of the figures of several reports, which have the same ones in the same order.
+func (r *report) medians(of []*report) {
+	for i, x := range of[0].Results {
+		values := make([]float64, len(of))
+		for j, o := range of {
+			values[j] = o.Results[i].Value
+		}
+		slices.Sort(values)
+		x.Value = values[len(values)/2]
+		r.Results = append(r.Results, x)
+	}
+}
+
 func (r *report) value(shape string, routes int, metric string) (float64, bool) {
 	for _, x := range r.Results {
 		if x.Shape == shape && x.Routes == routes && x.Metric == metric {

@@ -45,6 +45,22 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+func TestMedians(t *testing.T) {
+	var turns []*report
+	for _, v := range []float64{0.3, 0.1, 0.2} {
+		r := &report{}
+		r.add(routeEdit, 1000, "cpu_ms", v)
+		r.add(routeEdit, 20000, "cpu_ms", 1-v)
+		turns = append(turns, r)
+	}
+	r := &report{}
+	r.medians(turns)
+	want := []result{{routeEdit, 1000, "cpu_ms", 0.2}, {routeEdit, 20000, "cpu_ms", 0.8}}
+	if !slices.Equal(r.Results, want) {
+		t.Errorf("got %v, want %v", r.Results, want)
+	}
+}
+
 func TestFigures(t *testing.T) {
 	r := &report{}
 	for _, n := range []int{1000, 5000, 20000} {
