@@ -74,7 +74,8 @@ func (w *workload) edits() *changes {
 		i++
 		e := w.pick(i)
 		right := e.edit()
-		return shown(e.host(), func() error { return w.put(*e) }, right, ok), nil
+		place := func() error { return w.place(e.fileName()) }
+		return shown(e.host(), place, right, ok), w.stage(e.fileName(), e.manifest())
 	}}
 }
 

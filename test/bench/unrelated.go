@@ -71,17 +71,24 @@ func (w *workload) unrelatedRequests(ctx context.Context) error {
 }
 
 // flow makes changes at a steady pace while work runs, and waits until the last one
-// is in force.
+// is in force. All of them are prepared before: whoever edits routes doesn't do it on the
+// cores of a proxy.
 func (w *workload) flow(ctx context.Context, c *changes, work func()) error {
+	prepared := make([]*change, unrelatedTurn/unrelatedEvery)
+	for i := range prepared {
+		var err error
+		if prepared[i], err = c.next(); err != nil {
+			return err
+		}
+	}
 	around, stop := context.WithCancel(ctx)
 	defer stop()
 	var group errgroup.Group
 	var last *change
 	group.Go(func() error {
-		for wait(around, unrelatedEvery) {
-			next, err := c.next()
-			if err != nil {
-				return err
+		for _, next := range prepared {
+			if !wait(around, unrelatedEvery) {
+				break
 			}
 			if err := next.make(); err != nil {
 				return err
