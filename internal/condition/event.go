@@ -47,6 +47,9 @@ func EventReason(c metav1.Condition) string {
 	if c.Type == string(gwv1.GatewayConditionProgrammed) && strings.Contains(c.Message, proxyBehind) {
 		return "ProxyBehind"
 	}
+	if c.Type == string(gwv1.GatewayConditionProgrammed) && strings.Contains(c.Message, withheld) {
+		return reasonWithheld
+	}
 	if c.Type == string(gwv1.PolicyConditionAccepted) && strings.Contains(c.Message, keySetKept) {
 		return "KeysNotFetched"
 	}

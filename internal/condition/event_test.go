@@ -32,6 +32,7 @@ func TestEventReason(t *testing.T) {
 		"UnsupportedValue":         {{Type: "PartiallyInvalid", Status: metav1.ConditionTrue, Reason: "UnsupportedValue"}},
 		"RolloutStuck":             {Noted(GatewayProgrammed(), NoteRollout(1, 2, "Pod a/b can't be scheduled"))},
 		"ProxyBehind":              {Noted(GatewayProgrammed(), NoteBehind(1, 3, "Pod a/b has not answered the newest clusters; see its log"))},
+		"Withheld":                 {GatewayWithheld(), Noted(GatewayProgrammed(), NoteWithheld())},
 		"ClassDeleted":             {Noted(ClassAccepted(), NoteClassDeleted("web")), Noted(GatewayAccepted(), NoteClassDeleted("web"))},
 		"RejectedByProxy":          {ListenerRefused("why", true), ListenerBindFailed(BindInUse, 80, "why"), ListenerCertificateRefused("a/b", "why", false)},
 		"CertificateExpires":       {Noted(well, NoteCertificateExpires("a/b", end)), Noted(well, NoteCertificateNames("a.example", nil), NoteCertificateExpires("a/b", end))},

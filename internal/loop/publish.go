@@ -31,8 +31,10 @@ type publication struct {
 	wanted, settled map[object.Key]struct{}
 	keySets         keySets
 	late            late
-	// withholds says that something could not be computed, see Loop.withheld.
+	// withholds says that something could not be computed, and waits of which Gateways proxies are told
+	// nothing new for that, and whether something waits.
 	withholds bool
+	waits     map[object.Name]bool
 }
 
 // maxRounds bounds how often contents are read before all is published: a certificate may
@@ -71,11 +73,12 @@ func (l *Loop) proceed() {
 	}
 	p.keySets.end()
 	p.late.end()
-	l.apply(p.take(func(u *xds.Update) bool { return !withheld(u) }))
+	l.apply(p.take(func(u *xds.Update) bool { return !withheld.has(u) }))
 	p.rounds = 0
 	if len(p.updates) > 0 {
 		l.Server.Apply(p.endpoints())
 	}
+	l.tellWithheld(withheld)
 	for _, o := range l.Observers {
 		o.Published()
 	}
@@ -97,12 +100,12 @@ func (l *Loop) apply(updates []xds.Update) {
 
 // settledUpdates takes out of a publication what needs not wait: the updates of Gateways
 // all of whose contents are settled. What one Gateway asks for keeps no other one waiting.
-func (l *Loop) settledUpdates(withheld func(*xds.Update) bool) (now []xds.Update) {
+func (l *Loop) settledUpdates(withheld withheld) (now []xds.Update) {
 	p := &l.publication
 	l.Pipeline.Engine.View(func(c *flow.Ctx) {
 		now = p.take(func(u *xds.Update) bool {
 			_, early := p.late.gateways[u.Gateway]
-			settled := !early && !withheld(u)
+			settled := !early && !withheld.has(u)
 			l.Pipeline.Graph.Contents(c, u.Gateway, func(k object.Key) {
 				_, ok := p.settled[k]
 				settled = settled && (ok || l.Contents == nil) // else they come with the batches
@@ -115,17 +118,6 @@ func (l *Loop) settledUpdates(withheld func(*xds.Update) bool) (now []xds.Update
 		})
 	})
 	return now
-}
-
-// withheld returns which updates wait although nothing comes that they wait for: those of Gateways of
-// which something could not be computed. The end of a Gateway opens nothing.
-func (l *Loop) withheld() func(*xds.Update) bool {
-	of := l.Pipeline.Withheld()
-	if l.publication.withholds != (of != nil) {
-		l.publication.withholds = of != nil
-		logWithheld(l.Log, of != nil)
-	}
-	return func(u *xds.Update) bool { return of != nil && !u.Gone && of(u.Gateway) }
 }
 
 // take takes out some updates.

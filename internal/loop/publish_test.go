@@ -23,6 +23,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 	"github.com/gatehouse-dev/gatehouse/test/certs"
+	"github.com/gatehouse-dev/gatehouse/test/output"
 )
 
 // longestWait bounds every wait of these tests; none waits that long.
@@ -31,8 +32,9 @@ const longestWait = 30 * time.Second
 // running is a loop that runs, with the issuers of key sets, one of which never answers.
 type running struct {
 	*Loop
-	t   *testing.T
-	url string // of the issuers; what is under /silent has no answer
+	t      *testing.T
+	url    string // of the issuers; what is under /silent has no answer
+	logged output.Buffer
 }
 
 // secrets are contents that are read at once, all of them the same certificate.
@@ -73,7 +75,7 @@ func runLate(t *testing.T, late time.Duration) *running {
 	options := pipeline.Local(pipeline.ControllerName, "", []string{"127.0.0.1"}, nil)
 	options.Topology.ImplicitClass, options.Topology.AnyName = pipeline.StandaloneClass, true
 	r := &running{t: t, url: issuers.URL}
-	log := slog.New(slog.DiscardHandler)
+	log := slog.New(slog.NewTextHandler(&r.logged, nil))
 	fetcher := fetch.New(fetch.Options{Log: log, Answer: func(ctx context.Context, k keyset.Key, a keyset.Answer) { r.Learn(ctx, k, a) }})
 	r.Loop = New(Options{
 		Pipeline: pipeline.New(options), Server: xds.New(xds.Options{Log: log}), Log: log, Sources: 1,

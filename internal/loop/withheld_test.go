@@ -6,9 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -22,6 +26,19 @@ func office(gateway, addresses string) *v1alpha1.AuthPolicy {
 	o.Spec.TargetRefs = onGateway(gateway)
 	o.Spec.Authorization = map[string]v1alpha1.Authorization{"office": {Addresses: &v1alpha1.AuthAddresses{Allow: []string{addresses}}}}
 	return o
+}
+
+// programmed is the Programmed condition of a Gateway.
+func (r *running) programmed(gateway string) (c metav1.Condition) {
+	r.t.Helper()
+	r.Pipeline.Engine.View(func(ctx *flow.Ctx) {
+		s, ok := flow.Get(ctx, r.Pipeline.GatewayStatus, object.Name{Namespace: "a", Name: gateway})
+		if !ok {
+			r.t.Fatalf("Gateway %s has no status", gateway)
+		}
+		c = *meta.FindStatusCondition(s.Conditions, string(gwv1.GatewayConditionProgrammed))
+	})
+	return c
 }
 
 // trip lets functions of tables panic, those of some keys only; without tables it ends that.
@@ -147,5 +164,55 @@ func TestOthersDontWaitForWhatFails(t *testing.T) {
 	r.forget(object.Key{Kind: kind.Gateway, Name: object.Name{Namespace: "a", Name: "other"}})
 	if got := r.versions("other", "listener"); got != "" {
 		t.Errorf("a Gateway that is gone is served: %s", got)
+	}
+}
+
+// A Gateway says that nothing new is sent to its proxies, for as long as that is so: it is not programmed where
+// something waits. Others say nothing of it, nor does anybody name what failed.
+func TestGatewaysSayWhatIsWithheld(t *testing.T) {
+	r := run(t)
+	r.take(gateway("web", 8080, ""), gateway("other", 8090, ""), route("web", "first.test"), route("other", "first.test"))
+	before, other := r.programmed("web"), r.programmed("other")
+	says := func(reason string) {
+		t.Helper()
+		web := r.programmed("web")
+		if web.Reason != reason || !strings.Contains(web.Message, condition.NoteWithheld()) || strings.Contains(web.Message, "second") {
+			t.Errorf("%s, and not %s: %s", web.Reason, reason, web.Message)
+		}
+		if got := condition.EventReason(web); got != "Withheld" {
+			t.Errorf("an Event %q", got)
+		}
+		if diff := cmp.Diff(other, r.programmed("other")); diff != "" {
+			t.Errorf("the other Gateway (-before +now):\n%s", diff)
+		}
+	}
+	r.trip([]string{"rules"}, "a/web")
+	r.take(route("web", "second.test"))
+	says(before.Reason) // nothing waits
+	if !strings.Contains(r.logged.String(), condition.Unprocessed) {
+		t.Error("the log hasn't the lines that the message names")
+	}
+	web := gateway("web", 8080, "")
+	web.Generation = 2
+	web.Spec.Listeners = append(web.Spec.Listeners, gwv1.Listener{Name: "more", Port: 8081, Protocol: gwv1.HTTPProtocolType})
+	r.take(web.DeepCopy())
+	says("Withheld")
+	r.trip(nil, "")
+	r.take(route("web", "third.test"))
+	before.ObservedGeneration = 2
+	if diff := cmp.Diff(before, r.programmed("web")); diff != "" {
+		t.Errorf("once nothing fails (-before +now):\n%s", diff)
+	}
+	// So does one that proxies have been told nothing of.
+	r.trip([]string{"port-filters"}, "a/new")
+	r.take(gateway("new", 8070, ""), office("new", "10.0.0.0/24"))
+	if got := r.programmed("new"); got.Reason != "Withheld" || got.Status != metav1.ConditionFalse {
+		t.Errorf("a new Gateway: %s: %s", got.Reason, got.Message)
+	}
+	r.forget(object.Key{Kind: kind.Gateway, Name: object.Name{Namespace: "a", Name: "new"}})
+	r.trip(nil, "")
+	r.take(gateway("new", 8070, ""))
+	if got := r.programmed("new"); got.Reason != before.Reason {
+		t.Errorf("another Gateway of the name: %s: %s", got.Reason, got.Message)
 	}
 }

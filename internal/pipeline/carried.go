@@ -124,6 +124,9 @@ func (p *Pipeline) unacknowledged(c *flow.Ctx, key object.Key, gateway object.Na
 	if state, ok := flow.Get(c, p.proxyStates, gateway); ok {
 		why = state.Behind
 	}
+	if w, _ := flow.Get(c, p.withheld, gateway); w != status.WithheldNothing {
+		why = condition.NoteWithheld()
+	}
 	return new(condition.PolicyPending(gateway.String(), l.Behind, l.Of, why, overridden))
 }
 

@@ -37,6 +37,7 @@ type Pipeline struct {
 	clock    *flow.Input[struct{}, time.Time]
 	proxies  *flow.Input[object.Name, *answers]
 	rejected *flow.Input[refusal, status.Rejection]
+	withheld *flow.Input[object.Name, status.Withheld] // see TakeWithheld
 	// acknowledged are the marks that the proxies of Gateways have, see declareCarried, and
 	// marksSaid what they have said last.
 	acknowledged *flow.Input[markKey, lacking]
@@ -179,6 +180,7 @@ func New(opts Options) *Pipeline {
 	p.shards = newShards(e)
 	p.demand = newDemand(e)
 	p.proxies = flow.NewInput[object.Name, *answers](e, "proxies")
+	p.withheld = flow.NewInput[object.Name, status.Withheld](e, "withheld", flow.Equal(flow.Same[status.Withheld]))
 	p.rejected = flow.NewInput[refusal, status.Rejection](e, "refusals", flow.Equal(flow.Same[status.Rejection]))
 	p.rejectedBy = flow.NewIndex(p.rejected, func(k refusal, _ status.Rejection, yield func(object.Name)) { yield(k.Gateway) }, refusal.compare)
 	p.acknowledged = flow.NewInput[markKey, lacking](e, "acknowledged-marks", flow.Equal(flow.Same[lacking]))

@@ -104,6 +104,7 @@ func (p *Pipeline) declareGatewayStatus() {
 			if state, ok := flow.Get(c, p.proxyStates, name); ok {
 				in.Proxy = *state
 			}
+			in.Withheld, _ = flow.Get(c, p.withheld, name)
 			s := status.Gateway(in)
 			emit(name, &s)
 		})
@@ -115,6 +116,7 @@ func (p *Pipeline) declareListenerSetStatus() {
 		func(c *flow.Ctx, name object.Name, gw *topology.Gateway, emit func(object.Name, metav1.Condition)) {
 			in := status.GatewayInput{Node: gw}
 			p.locate(c, gw, &in)
+			in.Withheld, _ = flow.Get(c, p.withheld, name)
 			if why := status.Unreachable(in); why != nil {
 				emit(name, *why)
 			}

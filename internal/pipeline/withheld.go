@@ -7,6 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -30,6 +31,23 @@ func (p *Pipeline) Withheld() func(gateway object.Name) bool {
 		}
 	})
 	return func(gateway object.Name) bool { return all || of[gateway] }
+}
+
+// TakeWithheld takes in, for statuses to say so, of which Gateways the proxies are told nothing new, and
+// whether something waits. Before is what the last call took in.
+func (p *Pipeline) TakeWithheld(tx *flow.Tx, before, now map[object.Name]bool) {
+	for gateway := range before {
+		if _, is := now[gateway]; !is {
+			p.withheld.Delete(tx, gateway)
+		}
+	}
+	for gateway, waits := range now {
+		is := status.WithheldNext
+		if waits {
+			is = status.WithheldNewest
+		}
+		p.withheld.Set(tx, gateway, is)
+	}
 }
 
 // dependents yields the Gateways that may depend on a failure; false for all.

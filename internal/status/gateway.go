@@ -39,6 +39,8 @@ type GatewayInput struct {
 	// Moving says, where the Gateway is served by the proxies of its former class, until
 	// when; empty otherwise.
 	Moving string
+	// Withheld is what the proxies are not told.
+	Withheld Withheld
 	// Affected are the policies that target the Gateway or its listeners.
 	Affected []topology.Affecting
 	// Now, where set, is the time by which certificates are judged. It may lag by
@@ -73,6 +75,9 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	}
 	if in.Rollout != "" {
 		programmed = condition.Noted(programmed, in.Rollout)
+	}
+	if in.Withheld == WithheldNext {
+		programmed = condition.Noted(programmed, condition.NoteWithheld())
 	}
 	if in.Proxy.Behind != "" {
 		programmed = condition.Noted(programmed, in.Proxy.Behind)
@@ -160,7 +165,7 @@ func (in *GatewayInput) resolvedRefs() metav1.Condition {
 }
 
 // Unreachable is why a Gateway is not Programmed whatever its proxies do: it lacks
-// addresses. It is nil where it has those that it asks for.
+// addresses, or they are not told what is new. It is nil where neither is so.
 func Unreachable(in GatewayInput) *metav1.Condition {
 	assigned := in.assigned()
 	return in.unreachable(&assigned)
@@ -168,6 +173,8 @@ func Unreachable(in GatewayInput) *metav1.Condition {
 
 func (in *GatewayInput) unreachable(a *topology.Assignment) *metav1.Condition {
 	switch {
+	case in.Withheld == WithheldNewest:
+		return new(condition.GatewayWithheld())
 	case len(a.Addresses) == 0 && in.NoAddress != "":
 		return new(condition.GatewayAddressNotAssigned(in.NoAddress))
 	case a.Unusable != nil:

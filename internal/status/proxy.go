@@ -16,6 +16,17 @@ type ProxyState struct {
 	Rejected map[Ref]Rejection
 }
 
+// Withheld is what the proxies of a Gateway are not told, since something that it may depend on
+// can't be computed.
+type Withheld int
+
+// What proxies are not told.
+const (
+	WithheldNothing Withheld = iota
+	WithheldNext             // they have been told everything so far, and what comes waits
+	WithheldNewest           // something waits
+)
+
 // Ref names something that a proxy can refuse.
 type Ref struct {
 	Kind RefKind
