@@ -1,12 +1,14 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,6 +37,10 @@ type running struct {
 	t      *testing.T
 	url    string // of the issuers; what is under /silent has no answer
 	logged output.Buffer
+
+	running context.Context // ends with stop
+	group   sync.WaitGroup
+	stop    func() // ends it before the test does
 }
 
 // secrets are contents that are read at once, all of them the same certificate.
@@ -82,26 +88,28 @@ func runLate(t *testing.T, late time.Duration) *running {
 		Contents: secrets{map[object.Name]bool{}}, KeySets: fetcher, Late: late,
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{}, 2)
-	go func() { _ = r.Run(ctx); done <- struct{}{} }()
-	go func() { _ = fetcher.Run(ctx); done <- struct{}{} }()
-	t.Cleanup(func() {
+	r.running = ctx
+	r.group.Go(func() { _ = r.Run(ctx) })
+	r.group.Go(func() { _ = fetcher.Run(ctx) })
+	r.stop = sync.OnceFunc(func() {
 		cancel()
-		<-done
-		<-done
+		r.group.Wait()
 		r.Server.Stop()
 		issuers.CloseClientConnections()
 		issuers.Close()
+	})
+	t.Cleanup(func() {
+		r.stop()
 		goleak.VerifyNone(t, earlier)
 	})
 	return r
 }
 
-// set hands objects of the namespace a to the loop.
+// set hands objects to the loop, of the namespace a unless they are of another one.
 func (r *running) set(objects ...source.Object) {
 	r.t.Helper()
 	for _, o := range objects {
-		o.SetNamespace("a")
+		o.SetNamespace(cmp.Or(o.GetNamespace(), "a"))
 	}
 	r.Emit(r.t.Context(), 0, source.Batch{Set: objects})
 }
