@@ -57,13 +57,14 @@ func (c *Cluster) composeStatic(o Static, channel string) {
 	options.Topology.Experimental = channel == kube.Experimental
 	options.Kinds = c.kinds
 	c.pipeline = pipeline.New(options)
-	c.selection = newOneGateway(o, c)
+	one := newOneGateway(o, c)
+	c.selection = one
 	c.proxies = &localProxies{
 		Fleet: local.New(local.Options{
 			Pipeline: c.pipeline, Server: c.server, StateDir: o.StateDir, Envoy: o.Envoy, Concurrency: o.Concurrency,
 			DrainTimeout: o.DrainTimeout, Log: c.opts.Logs.For("proxy"), Output: o.Output,
 		}),
-		cluster: c,
+		cluster: c, served: one,
 	}
 }
 
@@ -71,14 +72,21 @@ func (c *Cluster) composeStatic(o Static, channel string) {
 type localProxies struct {
 	*local.Fleet
 	cluster    *Cluster
+	served     *oneGateway
 	configured atomic.Bool // the proxy has its first configuration, or there is none
+	withheld   atomic.Bool // what may be a part of that can't be computed
 }
 
 // Published notes for readiness whether every Gateway's proxy has been heard. Before all
-// is known, there may be a Gateway that is not.
+// is known, there may be a Gateway that is not; so may there be while something can't be computed.
 func (p *localProxies) Published() {
+	if p.configured.Load() {
+		return
+	}
 	c := p.cluster
-	ready := c.serves
+	withheld := c.pipeline.Withheld()
+	p.withheld.Store(withheld != nil && withheld(p.served.chosen))
+	ready := c.serves && !p.withheld.Load()
 	c.pipeline.Engine.View(func(ctx *flow.Ctx) {
 		for gateway := range flow.All(ctx, c.pipeline.Fleets) {
 			ready = ready && c.loop.States.Heard(gateway)
@@ -95,10 +103,14 @@ func (p *localProxies) services() map[string]func(context.Context) error { retur
 func (p *localProxies) work(prometheus.Registerer) ([]work, error) { return nil, nil }
 
 func (p *localProxies) ready() (bool, string) {
-	if !p.configured.Load() {
+	switch {
+	case p.configured.Load():
+		return true, "" // the proxy goes on with what it has, whatever comes
+	case p.withheld.Load():
+		return false, "the proxy has no configuration: " + condition.NoteWithheld()
+	default:
 		return false, "the proxy has no configuration yet"
 	}
-	return true, ""
 }
 
 func (p *localProxies) heard(object.Name, xds.State) {}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"io"
 	"net/netip"
 	"strings"
 	"testing"
@@ -30,20 +31,7 @@ import (
 // What static-mode writes and what it leaves alone, as an API server sees it. There
 // is no Envoy: a proxy that doesn't come keeps no status from being written.
 func TestStaticCluster(t *testing.T) {
-	server := apiserver.Start(t, apiserver.Options{Channel: apiserver.Standard})
-	apiserver.Install(t, server.Config, "../../config/provisioner.yaml")
-	s := &staticCluster{t: t}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kind.All.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var err error
-	if s.Client, err = client.New(server.Config, client.Options{Scheme: scheme}); err != nil {
-		t.Fatal(err)
-	}
-	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
+	s, server := newStaticCluster(t)
 	s.create(&gwv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "second"}, Spec: gwv1.GatewayClassSpec{ControllerName: staticController}})
 	s.create(&gwv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}, Spec: gwv1.GatewayClassSpec{ControllerName: "example.com/x"}})
 	s.gateway("a")
@@ -128,16 +116,43 @@ type staticCluster struct {
 	t *testing.T
 }
 
-// run runs static-mode until the test ends. What it returns is what was logged.
+func newStaticCluster(t *testing.T) (*staticCluster, *apiserver.Server) {
+	t.Helper()
+	server := apiserver.Start(t, apiserver.Options{Channel: apiserver.Standard})
+	apiserver.Install(t, server.Config, "../../config/provisioner.yaml")
+	s := &staticCluster{t: t}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kind.All.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	if s.Client, err = client.New(server.Config, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
+	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
+	return s, server
+}
+
+// run runs static-mode without an Envoy until the test ends. What it returns is what was logged.
 func (s *staticCluster) run(as *rest.Config, o Static) (logged func() string) {
+	s.t.Helper()
+	o.Address, o.StateDir = netip.MustParseAddr("192.0.2.1"), s.t.TempDir()
+	o.Envoy = proxy.Binary{Path: "/nonexistent/envoy"}
+	log := &output.Buffer{}
+	s.start(s.prepare(as, o, log))
+	return log.String
+}
+
+// prepare makes a process of static-mode.
+func (s *staticCluster) prepare(as *rest.Config, o Static, log io.Writer) *Cluster {
 	s.t.Helper()
 	c := configuration.Default()
 	c.ControllerName = staticController
 	c.Infrastructure.Type = configuration.InfrastructureNone
 	c.Ports.Health, c.Ports.Metrics = 0, 0
-	o.Class, o.Address, o.StateDir = staticClass, netip.MustParseAddr("192.0.2.1"), s.t.TempDir()
-	o.Envoy = proxy.Binary{Path: "/nonexistent/envoy"}
-	log := &output.Buffer{}
+	o.Class = staticClass
 	cluster, err := New(s.t.Context(), Options{
 		Config: c, REST: rest.CopyConfig(as), Logs: configuration.NewLogs(c.Log, log), Static: &o,
 		Self: Replica{Namespace: staticNamespace, Name: "pod", IP: o.Address.String()},
@@ -145,6 +160,12 @@ func (s *staticCluster) run(as *rest.Config, o Static) (logged func() string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	return cluster
+}
+
+// start runs it until the test ends.
+func (s *staticCluster) start(cluster *Cluster) {
+	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- cluster.Run(ctx) }()
@@ -154,7 +175,6 @@ func (s *staticCluster) run(as *rest.Config, o Static) (logged func() string) {
 			s.t.Error(err)
 		}
 	})
-	return log.String
 }
 
 func (s *staticCluster) create(o client.Object) {
