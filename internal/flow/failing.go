@@ -40,6 +40,9 @@ func (e *Engine) Failing(before Mark) (out []Failure) {
 	return out
 }
 
+// FailedIn reports whether a failure is one of a table, or of an index of it.
+func FailedIn[K comparable, V any](t Table[K, V], f Failure) bool { return t.info().id == f.id }
+
 // Trip is for tests: fn is called after each call of a table's function, and a panic
 // of it is one of that function. Nil ends it.
 func (e *Engine) Trip(fn func(table string, key any)) {

@@ -46,6 +46,14 @@ func newProvisioned(t *testing.T) *provisioned {
 // set sets an object, given in YAML.
 func (p *provisioned) set(text string) {
 	p.Helper()
+	if c := p.Apply(source.Batch{Set: []source.Object{p.object(text)}}); len(c.Failures) > 0 {
+		p.Fatal(c.Failures)
+	}
+}
+
+// object reads one.
+func (p *provisioned) object(text string) source.Object {
+	p.Helper()
 	raw, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
 		p.Fatal(err)
@@ -54,9 +62,7 @@ func (p *provisioned) set(text string) {
 	if err != nil {
 		p.Fatal(err)
 	}
-	if c := p.Apply(source.Batch{Set: []source.Object{o.(source.Object)}}); len(c.Failures) > 0 {
-		p.Fatal(c.Failures)
-	}
+	return o.(source.Object)
 }
 
 func (p *provisioned) say(s *infra.State) {

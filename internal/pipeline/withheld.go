@@ -1,12 +1,16 @@
 package pipeline
 
 import (
+	discoveryv1 "k8s.io/api/discovery/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -71,11 +75,24 @@ func (p *Pipeline) dependents(c *flow.Ctx, f flow.Failure, yield func(object.Nam
 		yield(k.Gateway)
 	case LimitSlot:
 		yield(k.Gateway)
+	case SecretKey:
+		yield(k.Gateway)
+	case ir.BackendKey:
+		return p.gatewaysReferringTo(c, k.Backend().Object.Namespace, yield)
 	case object.Key:
+		switch k.Kind {
+		case kind.Service, kind.Secret, kind.ConfigMap:
+			return p.gatewaysReferringTo(c, k.Namespace, yield)
+		}
 		if _, ok := flow.Get(c, p.Inputs.Routes, k); !ok {
 			return false
 		}
 		return p.gatewaysOfRoutes(c, func(route object.Key) bool { return route == k }, yield)
+	case object.Name:
+		if flow.FailedIn(p.Graph.Certificates, f) {
+			return p.gatewaysReferringTo(c, k.Namespace, yield)
+		}
+		return p.dependentsOfValue(c, f, yield)
 	default:
 		return p.dependentsOfValue(c, f, yield)
 	}
@@ -92,22 +109,51 @@ func (p *Pipeline) dependentsOfValue(c *flow.Ctx, f flow.Failure, yield func(obj
 	case *gwv1.ListenerSet:
 		p.gatewaysOfSets(c, func(set object.Name) bool { return set == object.Name{Namespace: v.Namespace, Name: v.Name} }, yield)
 	case *v1alpha1.AuthPolicy:
-		return p.gatewaysOfTargets(c, v.Namespace, yield)
+		return p.gatewaysOfNamespace(c, v.Namespace, yield)
 	case *v1alpha1.RateLimitPolicy:
-		return p.gatewaysOfTargets(c, v.Namespace, yield)
+		return p.gatewaysOfNamespace(c, v.Namespace, yield)
 	case *topology.AuthPolicy:
-		return p.gatewaysOfTargets(c, v.Name.Namespace, yield)
+		return p.gatewaysOfNamespace(c, v.Name.Namespace, yield)
 	case *topology.RateLimitPolicy:
-		return p.gatewaysOfTargets(c, v.Name.Namespace, yield)
+		return p.gatewaysOfNamespace(c, v.Name.Namespace, yield)
+	case *gwv1.ReferenceGrant:
+		return p.gatewaysOfGrant(c, v, yield)
+	case *topology.BackendTLSPolicy:
+		return p.gatewaysReferringTo(c, v.Object.Namespace, yield)
+	case *topology.TrafficPolicy:
+		return p.gatewaysReferringTo(c, v.Object.Namespace, yield)
+	case *gwv1.BackendTLSPolicy, *gwxv1alpha1.XBackendTrafficPolicy, *gwxv1alpha1.XBackend, *discoveryv1.EndpointSlice:
+		return p.gatewaysReferringTo(c, v.(source.Object).GetNamespace(), yield)
 	default:
 		return false
 	}
 	return true
 }
 
-// gatewaysOfTargets yields the Gateways that may depend on a policy whose targets are in its own
-// namespace: those that are there, and those that ListenerSets and routes from there belong to.
-func (p *Pipeline) gatewaysOfTargets(c *flow.Ctx, namespace string, yield func(object.Name)) bool {
+// gatewaysReferringTo yields the Gateways that may depend on what others refer to, such as a Service or a Secret,
+// and on policies of Services: those that may depend on the objects that may refer to what is in its namespace.
+func (p *Pipeline) gatewaysReferringTo(c *flow.Ctx, namespace string, yield func(object.Name)) bool {
+	certain := namespace != "" && p.gatewaysOfNamespace(c, namespace, yield)
+	for name, grant := range flow.All(c, p.Inputs.Grants) {
+		if name.Namespace == namespace {
+			certain = p.gatewaysOfGrant(c, grant, yield) && certain
+		}
+	}
+	return certain
+}
+
+// gatewaysOfGrant yields those that may depend on the objects that a ReferenceGrant names.
+func (p *Pipeline) gatewaysOfGrant(c *flow.Ctx, grant *gwv1.ReferenceGrant, yield func(object.Name)) bool {
+	certain := true
+	for _, from := range grant.Spec.From {
+		certain = p.gatewaysOfNamespace(c, string(from.Namespace), yield) && certain
+	}
+	return certain
+}
+
+// gatewaysOfNamespace yields the Gateways that may depend on the objects of a namespace: a policy's targets are in
+// its own. They are those that are there, and those that ListenerSets and routes from there belong to.
+func (p *Pipeline) gatewaysOfNamespace(c *flow.Ctx, namespace string, yield func(object.Name)) bool {
 	for gateway := range flow.All(c, p.Inputs.Gateways) {
 		if gateway.Namespace == namespace {
 			yield(gateway)
