@@ -47,6 +47,8 @@ type installed struct {
 	writes  atomic.Int32 // of what is kept
 	// withholds is that of the replicas that are launched next.
 	withholds string
+	// prepare, if not nil, is called with each of them before it runs.
+	prepare func(*Cluster)
 	// refused is whether their changed configuration can't be used.
 	refused atomic.Bool
 }
@@ -198,6 +200,9 @@ func (in *installed) launch(namespace string, change ...func(*configuration.Conf
 	if err != nil {
 		cancel()
 		in.Fatal(err)
+	}
+	if in.prepare != nil {
+		in.prepare(cluster)
 	}
 	done := make(chan struct{})
 	go func() {

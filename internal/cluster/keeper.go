@@ -70,7 +70,7 @@ func (c *Cluster) remember(ctx context.Context) error {
 
 // keeper writes what is kept while a replica leads.
 type keeper struct {
-	tableReader[object.Name, *parameters.Kept]
+	gatewayReader[*parameters.Kept]
 	memory
 	log  *slog.Logger
 	news chan struct{} // there is something to write
@@ -82,7 +82,7 @@ type keeper struct {
 
 func newKeeper(m memory, p *pipeline.Pipeline, log *slog.Logger) *keeper {
 	k := &keeper{memory: m, log: log, news: make(chan struct{}, 1), all: map[object.Name]*parameters.Kept{}}
-	k.tableReader = tableReader[object.Name, *parameters.Kept]{p.Kept, k.set, func(name object.Name) { k.set(name, nil) }}
+	k.gatewayReader = newGatewayReader(p.Withheld, tableReader[object.Name, *parameters.Kept]{p.Kept, k.set, func(name object.Name) { k.set(name, nil) }})
 	return k
 }
 

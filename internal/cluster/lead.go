@@ -209,8 +209,8 @@ func (c *Cluster) tellAll(t *term) {
 
 // settle lets those go on who need to know everything, when everything is known:
 // who serves proxies, and who removes fleets of Gateways that don't exist. While
-// objects are held back for the version of the cluster's definitions, it isn't. The
-// loop runs it.
+// objects are held back for the version of the cluster's definitions, it isn't; nor is it
+// for those who remove while something can't be computed. The loop runs it.
 func (c *Cluster) settle() {
 	select {
 	case <-c.published:
@@ -225,7 +225,7 @@ func (c *Cluster) settle() {
 		close(c.usable)
 		c.proxies.Published() // readiness depends on it
 	}
-	if t := c.term; t != nil && !t.complete {
+	if t := c.term; t != nil && !t.complete && c.pipeline.Withheld() == nil {
 		t.complete = true
 		for _, w := range t.work {
 			w.complete()

@@ -120,16 +120,16 @@ func (p *provisioned) work(metrics prometheus.Registerer) ([]work, error) {
 	}
 	return append(list, &fleetWork{
 		Applier: applier, identity: p.identity,
-		tableReader: tableReader[object.Name, *infra.Gateway]{
+		gatewayReader: newGatewayReader(c.pipeline.Withheld, tableReader[object.Name, *infra.Gateway]{
 			c.pipeline.Infrastructure, func(_ object.Name, fleet *infra.Gateway) { applier.Set(fleet) }, applier.Delete,
-		},
+		}),
 	}), nil
 }
 
 // fleetWork makes the fleets of Gateways.
 type fleetWork struct {
 	*infra.Applier
-	tableReader[object.Name, *infra.Gateway]
+	gatewayReader[*infra.Gateway]
 	identity *identity.Authority
 }
 
