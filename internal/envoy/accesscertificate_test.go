@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -121,7 +122,7 @@ func TestEnvoyAccessByCertificate(t *testing.T) {
 func (r *running) asClient(t *testing.T, listener, path string, config *tls.Config) (status int, client string, resumed bool) {
 	t.Helper()
 	scheme := "https"
-	if listener == "plain" {
+	if strings.HasPrefix(listener, "plain") {
 		scheme = "http"
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, scheme+"://"+r.addrs[listener]+path, nil)

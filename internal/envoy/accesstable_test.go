@@ -27,7 +27,7 @@ func TestShardsDoNotSayWhoMayPass(t *testing.T) {
 		{Conditions: []ir.AccessCondition{{Name: "nobody", Never: true}}},
 		{Authenticated: true, Keys: []ir.APIKeys{apiKeys("k", map[string]string{"alice": "one"})}},
 	} {
-		all = append(all, AroundShards("t", &ir.Filters{Access: a}))
+		all = append(all, AroundShards("t", &ir.Filters{Access: a}, false))
 		r, err := TableAccess("t", a)
 		if err != nil {
 			t.Fatal(err)
@@ -50,7 +50,7 @@ func TestShardsDoNotSayWhoMayPass(t *testing.T) {
 		}
 	}
 	for what, f := range map[string]*ir.Filters{"none": nil, "open": {Access: &ir.Access{}}} {
-		if !AroundShards("t", f).Equal(AroundTables(f)) || AroundShards("t", f).Equal(all[0]) {
+		if !AroundShards("t", f, false).Equal(AroundTables(f, false)) || AroundShards("t", f, false).Equal(all[0]) {
 			t.Errorf("%s: a shard asks", what)
 		}
 	}

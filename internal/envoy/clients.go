@@ -28,13 +28,16 @@ func checkClients(context *tlsv3.DownstreamTlsContext, c *ir.Clients) {
 	}
 }
 
-// tellClients tells backends who a client is, in x-forwarded-client-cert, where every
+// clientCertHeader has the certificate of a client.
+const clientCertHeader = "x-forwarded-client-cert"
+
+// tellClients tells backends who a client is, in clientCertHeader, where every
 // client has shown a certificate that passed. What clients themselves send by that
 // name never passes. Where those without a valid certificate are let in too, the
 // header would vouch for anybody, and there is none.
 func tellClients(m *hcmv3.HttpConnectionManager, t *ir.TLS) {
 	m.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE
-	if t == nil || t.Clients == nil || t.Clients.Fallback {
+	if !t.Verifies() {
 		return
 	}
 	m.ForwardClientCertDetails = hcmv3.HttpConnectionManager_SANITIZE_SET

@@ -74,6 +74,8 @@ type guards struct {
 	limits *ir.RateLimits // of the innermost level that says so; nil for none
 	// sessions says that no backend gets cookies of sessions, also where nobody logs in.
 	sessions bool
+	// verified says that the table refuses requests of clients without certificates.
+	verified bool
 	// beside is the filter in front of the slot that has what a divided table says of who may pass;
 	// empty where it says nothing, and where the table isn't divided.
 	beside string
@@ -151,10 +153,12 @@ func routeFilters(f *ir.Filters, outer guards, domain string) (map[string]*anypb
 // enableAccess fills the slot for who may pass, or switches it off where everybody may.
 func enableAccess(a *ir.Access, outer guards, enable func(string, message, error) error) error {
 	if a.IsOpen() && !outer.sessions {
-		if len(outer.access) == 0 {
+		switch {
+		case len(outer.access) == 0:
 			return nil
+		case !outer.verified:
+			return enable(accessSlot, &routev3.FilterConfig{Disabled: true}, nil)
 		}
-		return enable(accessSlot, &routev3.FilterConfig{Disabled: true}, nil)
 	}
 	chain, err := access(a, outer)
 	if chain == nil && err == nil {

@@ -38,7 +38,7 @@ func TestGuardOfHost(t *testing.T) {
 	}
 	around := func(who *ir.Access) Guard {
 		t.Helper()
-		table, err := BundledRouteTable("t", AroundTables(&ir.Filters{Access: who}), nil)
+		table, err := BundledRouteTable("t", AroundTables(&ir.Filters{Access: who}, false), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,7 +41,7 @@ func surround(h *ir.Host) surroundings {
 
 // hostGuards are those of a host before any level has said something.
 func hostGuards(h *ir.Host) guards {
-	g := guards{sessions: h.Sessions}
+	g := guards{sessions: h.Sessions, verified: h.Verified}
 	if h.Divided != "" && guardsTable(h.Around) {
 		g.beside = TableAccessFilter(h.Divided)
 	}

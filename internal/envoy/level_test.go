@@ -167,7 +167,7 @@ func TestLevelsThatCannotBe(t *testing.T) {
 		}
 		if good, errs := HostPart(simpleHost(2)); errs != nil {
 			t.Error(errs)
-		} else if table, err := BundledRouteTable("t", AroundTables(f), []*Bundle{NewBundle([]*Part{good})}); err == nil || len(table.Parts()) != 0 {
+		} else if table, err := BundledRouteTable("t", AroundTables(f, false), []*Bundle{NewBundle([]*Part{good})}); err == nil || len(table.Parts()) != 0 {
 			t.Errorf("%s at a listener is let pass", what)
 		}
 	}
@@ -176,7 +176,7 @@ func TestLevelsThatCannotBe(t *testing.T) {
 // What no level asks for changes no byte.
 func TestTableWithoutFilters(t *testing.T) {
 	part, _ := HostPart(simpleHost(1))
-	table, err := BundledRouteTable("t", AroundTables(&ir.Filters{}), []*Bundle{NewBundle([]*Part{part})})
+	table, err := BundledRouteTable("t", AroundTables(&ir.Filters{}, false), []*Bundle{NewBundle([]*Part{part})})
 	if err != nil || !table.Equal(RouteTable("t", []*Part{part})) {
 		t.Errorf("another table (%v)", err)
 	}

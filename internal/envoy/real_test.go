@@ -59,6 +59,10 @@ type setup struct {
 	adjust    func(*hcmv3.HttpConnectionManager) // nil to leave it as it is
 
 	adjustCluster func(*clusterv3.Cluster) // likewise
+
+	// verified has all tables be those of listeners whose clients need certificates, as connections from
+	// before meet them.
+	verified bool
 }
 
 func decode[T proto.Message](t testing.TB, r *Resource, m T) T {
@@ -69,16 +73,16 @@ func decode[T proto.Message](t testing.TB, r *Resource, m T) T {
 	return m
 }
 
-// around returns the filters of the listener in front of a table.
-func (s *setup) around(table string) *ir.Filters {
+// around returns the filters of the listener in front of a table, and whether its clients are verified.
+func (s *setup) around(table string) (of *ir.Filters, verified bool) {
 	for _, l := range s.listeners {
 		for _, c := range l.Chains {
 			if c.Table == table {
-				return l.Filters
+				return l.Filters, s.verified || c.TLS.Verifies()
 			}
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // bootstrap returns the static form of a setup.
@@ -88,7 +92,7 @@ func (s *setup) bootstrap(t testing.TB, adminSocket string) *bootstrapv3.Bootstr
 	for name, hosts := range s.tables {
 		var parts []*Part
 		for _, h := range hosts {
-			h.Around = s.around(name)
+			h.Around, h.Verified = s.around(name)
 			// Errors are the business of the caller: what is left must serve.
 			if p, _ := HostPart(h); p != nil {
 				parts = append(parts, p)

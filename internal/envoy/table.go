@@ -34,23 +34,24 @@ func (a *Around) Equal(o *Around) bool {
 	return a.err == nil && o.err == nil && a.headers == o.headers && bytes.Equal(a.fields, o.fields) && slices.Equal(a.guard, o.guard)
 }
 
-// AroundTables prepares the filters of a listener, nil for none, for a route table.
-func AroundTables(f *ir.Filters) *Around {
-	return aroundTables(f, func(*routev3.RouteConfiguration) error { return nil })
+// AroundTables prepares the filters of a listener, nil for none, for a route table. All clients of
+// the listener are verified, or need not be.
+func AroundTables(f *ir.Filters, verified bool) *Around {
+	return aroundTables(f, verified, func(*routev3.RouteConfiguration) error { return nil })
 }
 
 // AroundShards prepares the filters of a listener, nil for none, for the shards of a route table.
 // Who may pass stands beside them, see TableAccess.
-func AroundShards(table string, f *ir.Filters) *Around {
+func AroundShards(table string, f *ir.Filters, verified bool) *Around {
 	if !guardsTable(f) {
-		return AroundTables(f)
+		return AroundTables(f, verified)
 	}
 	others := *f
 	others.Access = nil
-	return aroundTables(&others, func(m *routev3.RouteConfiguration) error { return setShardAccess(m, table, f.Access) })
+	return aroundTables(&others, verified, func(m *routev3.RouteConfiguration) error { return setShardAccess(m, table, f.Access) })
 }
 
-func aroundTables(f *ir.Filters, more func(*routev3.RouteConfiguration) error) *Around {
+func aroundTables(f *ir.Filters, verified bool, more func(*routev3.RouteConfiguration) error) *Around {
 	m := &routev3.RouteConfiguration{}
 	a := &Around{headers: changesHeaders(f)}
 	if a.err = setTableFilters(m, f); a.err != nil {
@@ -59,7 +60,12 @@ func aroundTables(f *ir.Filters, more func(*routev3.RouteConfiguration) error) *
 	if a.err = more(m); a.err != nil {
 		return a
 	}
-	a.guard = guardOf(m.TypedPerFilterConfig)
+	a.guard = guardOf(m.TypedPerFilterConfig) // listeners have the guard that certificates are
+	if verified {
+		if a.err = demandVerified(m); a.err != nil {
+			return a
+		}
+	}
 	a.fields, a.err = marshal(m)
 	return a
 }

@@ -21,6 +21,9 @@ type Host struct {
 	Around *Filters `json:"-"`
 	// Divided is the table of the host if that is divided, or may still be so to a proxy; empty otherwise.
 	Divided string `json:"-"`
+	// Verified says that clients of the listener in front need certificates, so that nothing on the host
+	// opens what its table guards by them.
+	Verified bool `json:"-"`
 	// Sessions says that browsers may send cookies of a Login's sessions to the host, though not all
 	// of its rules are guarded by that one. No backend gets such cookies.
 	Sessions bool `json:"sessions,omitempty"`

@@ -94,6 +94,9 @@ type TLS struct {
 	Clients *Clients `json:"clients,omitempty"`
 }
 
+// Verifies reports whether each client has shown a certificate that passed.
+func (t *TLS) Verifies() bool { return t != nil && t.Clients != nil && !t.Clients.Fallback }
+
 // Clients is how certificates of clients are checked.
 type Clients struct {
 	Authorities SecretKey `json:"authorities"` // those who may sign them

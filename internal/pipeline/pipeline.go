@@ -388,6 +388,7 @@ func (p *Pipeline) declareHosts() {
 			p.guard(c, k.TableKey, at.guarded, &in, entries)
 			p.count(c, &in, entries)
 			h := translate.Host(in)
+			h.Verified = at.verified
 			// Where the table has people log in, it takes their cookies too, if nothing on the host is in its place.
 			h.Sessions = (at.login == loginPaths{} || h.Around != nil) && p.hasSessions(c, k)
 			h.Rules = withLogins(h, at.login)
@@ -424,13 +425,17 @@ type hostFront struct {
 	port    uint16
 	https   bool
 	guarded bool // the table says who may pass
-	login   loginPaths
+	// verified says that all clients need certificates.
+	verified bool
+	login    loginPaths
 }
 
 // TableFront is what a route table needs to know of the listener in front of it.
 type TableFront struct {
-	at      PortKey
-	port    uint16
-	https   bool
-	filters *ir.Filters // of the listener
+	at    PortKey
+	port  uint16
+	https bool
+	// verified says that all clients need certificates.
+	verified bool
+	filters  *ir.Filters // of the listener
 }

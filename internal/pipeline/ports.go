@@ -124,14 +124,16 @@ func (p *Pipeline) declareTableChains() {
 		func(c *flow.Ctx, k ir.TableKey, v tableChain, emit func(ir.TableKey, TableFront)) {
 			if l, ok := flow.Get(c, p.portSettings, v.port); ok {
 				filters, _ := flow.Get(c, p.portFilters, v.port)
-				emit(k, TableFront{at: v.port, port: l.ClientPort(), https: v.chain.TLS != nil, filters: filters})
+				emit(k, TableFront{
+					at: v.port, port: l.ClientPort(), https: v.chain.TLS != nil, verified: v.chain.TLS.Verifies(), filters: filters,
+				})
 			}
 		}, flow.Equal(flow.Same[TableFront]))
 	// Thousands of hosts need not know what it is that a policy in front of them says.
 	p.fronts = flow.Map("host-fronts", p.RouteTables,
 		func(_ *flow.Ctx, k ir.TableKey, at TableFront, emit func(ir.TableKey, hostFront)) {
 			access := accessAround(at.filters)
-			emit(k, hostFront{at.port, at.https, access != nil, pathsOf(access)})
+			emit(k, hostFront{at.port, at.https, access != nil, at.verified, pathsOf(access)})
 		}, flow.Equal(flow.Same[hostFront]))
 }
 

@@ -81,13 +81,13 @@ func (p *Pipeline) declareResources() {
 	whole := flow.Map("filters-around-tables", p.RouteTables,
 		func(c *flow.Ctx, k ir.TableKey, at TableFront, emit func(ir.TableKey, *envoy.Around)) {
 			if sharded, both := p.forms(c, k); !sharded || both {
-				emit(k, envoy.AroundTables(at.filters))
+				emit(k, envoy.AroundTables(at.filters, at.verified))
 			}
 		}, flow.Equal((*envoy.Around).Equal))
 	divided := flow.Map("filters-around-shards", p.RouteTables,
 		func(c *flow.Ctx, k ir.TableKey, at TableFront, emit func(ir.TableKey, *envoy.Around)) {
 			if sharded, both := p.forms(c, k); sharded || both {
-				emit(k, envoy.AroundShards(k.Table(), at.filters))
+				emit(k, envoy.AroundShards(k.Table(), at.filters, at.verified))
 			}
 		}, flow.Equal((*envoy.Around).Equal))
 	p.RouteConfigurations = carry(p, "route-configurations", flow.Map("plain-route-configurations", p.configurations,

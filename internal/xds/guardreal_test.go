@@ -78,7 +78,7 @@ func guardedTable(t *testing.T, around *ir.Access, parts ...*envoy.Part) *envoy.
 	if around != nil {
 		f = &ir.Filters{Access: around}
 	}
-	r, err := envoy.BundledRouteTable("t", envoy.AroundTables(f), []*envoy.Bundle{envoy.NewBundle(parts)})
+	r, err := envoy.BundledRouteTable("t", envoy.AroundTables(f, false), []*envoy.Bundle{envoy.NewBundle(parts)})
 	return must(t, r, err)
 }
 

@@ -83,7 +83,7 @@ func (w dividedWorld) shards(around *ir.Access) (out []any) {
 		parts[envoy.ShardOf(h.Domain)] = append(parts[envoy.ShardOf(h.Domain)], p)
 	}
 	for shard, hosts := range parts {
-		r, err := envoy.BundledRouteTable(envoy.ShardName("t", uint8(shard)), envoy.AroundShards("t", f), []*envoy.Bundle{envoy.NewBundle(hosts)})
+		r, err := envoy.BundledRouteTable(envoy.ShardName("t", uint8(shard)), envoy.AroundShards("t", f, false), []*envoy.Bundle{envoy.NewBundle(hosts)})
 		out = append(out, must(w.t, r, err))
 	}
 	return out
@@ -140,7 +140,7 @@ func TestEnvoyAsksNobodyWithoutTheFilter(t *testing.T) {
 	w := startDivided(t, everybody)
 	w.serves("plain", "/")
 	shard, _ := w.shards(everybody)[envoy.ShardOf("plain")].(*envoy.Resource)
-	r, err := envoy.BundledRouteTable("t", envoy.AroundShards("t", &ir.Filters{Access: everybody}), []*envoy.Bundle{envoy.NewBundle(shard.Parts())})
+	r, err := envoy.BundledRouteTable("t", envoy.AroundShards("t", &ir.Filters{Access: everybody}, false), []*envoy.Bundle{envoy.NewBundle(shard.Parts())})
 	w.apply(w.httpListener("http", w.port), must(t, r, err))
 	w.serves("plain", "403")
 }
