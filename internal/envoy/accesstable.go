@@ -120,17 +120,12 @@ var checkArrived = constant(&filterchainv3.FilterChainConfigPerRoute{FilterChain
 
 // setShardAccess has a shard ask who may pass by the table.
 func setShardAccess(m *routev3.RouteConfiguration, table string, a *ir.Access) error {
-	if m.TypedPerFilterConfig == nil {
-		m.TypedPerFilterConfig = map[string]*anypb.Any{}
-	}
-	m.TypedPerFilterConfig[TableAccessFilter(table)] = here
-	m.TypedPerFilterConfig[accessSlot] = checkArrived
+	put(&m.TypedPerFilterConfig, TableAccessFilter(table), here)
+	put(&m.TypedPerFilterConfig, accessSlot, checkArrived)
 	if a.Login == nil || a.Login.Backend.IsZero() {
 		return nil
 	}
-	secrets, err := pack(loginSecrets(a.Login))
-	m.TypedPerFilterConfig[loginSecretsOf] = secrets
-	return err
+	return tell(&m.TypedPerFilterConfig, loginSecretsOf, loginSecrets(a.Login))
 }
 
 // loginSecretsOf is the name of no filter: Envoy reads what is for it, and that is all.

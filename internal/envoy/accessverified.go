@@ -7,7 +7,6 @@ import (
 	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	filterchainv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/filter_chain/v3"
-	"google.golang.org/protobuf/types/known/anypb"
 )
 
 // A connection outlives the listener that took it. Where clients need certificates from now on, there are
@@ -38,13 +37,5 @@ func demandVerified(m *routev3.RouteConfiguration) error {
 		}
 	}
 	slot.FilterChain.Filters = slices.Insert(slot.FilterChain.Filters, 0, verifiedOnly)
-	config, err := pack(slot)
-	if err != nil {
-		return err
-	}
-	if m.TypedPerFilterConfig == nil {
-		m.TypedPerFilterConfig = map[string]*anypb.Any{}
-	}
-	m.TypedPerFilterConfig[accessSlot] = config
-	return nil
+	return tell(&m.TypedPerFilterConfig, accessSlot, slot)
 }

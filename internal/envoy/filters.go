@@ -107,15 +107,7 @@ func routeFilters(f *ir.Filters, outer guards, domain string) (map[string]*anypb
 		if err != nil {
 			return err
 		}
-		config, err := pack(m)
-		if err != nil {
-			return err
-		}
-		if out == nil {
-			out = map[string]*anypb.Any{}
-		}
-		out[name] = config
-		return nil
+		return tell(&out, name, m)
 	}
 	if f.CORS != nil {
 		policy, err := corsPolicy(f.CORS)
@@ -128,7 +120,7 @@ func routeFilters(f *ir.Filters, outer guards, domain string) (map[string]*anypb
 			return nil, err
 		}
 		if outer.beside != "" && len(outer.access) == 1 { // only the table has said something
-			out[outer.beside] = disabled
+			put(&out, outer.beside, disabled)
 		}
 	}
 	if f.RateLimits != nil {
@@ -148,6 +140,23 @@ func routeFilters(f *ir.Filters, outer guards, domain string) (map[string]*anypb
 		}
 	}
 	return out, nil
+}
+
+// tell adds what a filter is told to what others are.
+func tell(settings *map[string]*anypb.Any, filter string, m message) error {
+	config, err := pack(m)
+	if err == nil {
+		put(settings, filter, config)
+	}
+	return err
+}
+
+// put is tell of what is packed.
+func put(settings *map[string]*anypb.Any, filter string, config *anypb.Any) {
+	if *settings == nil {
+		*settings = map[string]*anypb.Any{}
+	}
+	(*settings)[filter] = config
 }
 
 // enableAccess fills the slot for who may pass, or switches it off where everybody may.

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
@@ -92,15 +91,7 @@ func setHostSessions(vh *routev3.VirtualHost, h *ir.Host) error {
 	if err != nil {
 		return err
 	}
-	slot, err := pack(chain)
-	if err != nil {
-		return err
-	}
-	if vh.TypedPerFilterConfig == nil {
-		vh.TypedPerFilterConfig = map[string]*anypb.Any{}
-	}
-	vh.TypedPerFilterConfig[accessSlot] = slot
-	return nil
+	return tell(&vh.TypedPerFilterConfig, accessSlot, chain)
 }
 
 // setTableFilters puts the filters of a listener onto one of its route tables.

@@ -319,10 +319,7 @@ func enableLimits(filters *map[string]*anypb.Any, l, outer *ir.RateLimits, domai
 		if !needed {
 			config = disabled
 		}
-		if *filters == nil {
-			*filters = map[string]*anypb.Any{}
-		}
-		(*filters)[name] = config
+		put(filters, name, config)
 	}
 	conditions, err := limitConditions(l)
 	if err != nil {
