@@ -26,22 +26,22 @@ type keptClients struct {
 
 // keepAsking opens connections of both versions of HTTP with a key, and then asks over them without one. Where
 // they are ended, new ones are opened.
-func (s *site) keepAsking(t *testing.T, host string, config *tlsClient, key string) *keptClients {
+func keepAsking(t *testing.T, as *tlsClient, key string) *keptClients {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	k := &keptClients{stop: stop, statuses: map[int]int{}}
 	t.Cleanup(func() { stop(); k.running.Wait() })
 	for i := range 12 {
 		transport := &http.Transport{
-			TLSClientConfig: config.config.Clone(), ForceAttemptHTTP2: i%2 == 0, MaxConnsPerHost: 1,
+			TLSClientConfig: as.config.Clone(), ForceAttemptHTTP2: i%2 == 0, MaxConnsPerHost: 1,
 			DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-				return new(net.Dialer).DialContext(ctx, network, config.address)
+				return new(net.Dialer).DialContext(ctx, network, as.address)
 			},
 		}
 		ask := func(query string) (int, error) {
 			ctx, cancel := context.WithTimeout(ctx, callTimeout)
 			defer cancel()
-			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+host+"/"+query, nil)
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+as.config.ServerName+"/"+query, nil)
 			if err != nil {
 				return 0, err
 			}
@@ -109,14 +109,14 @@ func TestCertificatesInPlaceOfAPolicy(t *testing.T) {
 			for _, host := range []string{"h3.example", "own.example"} {
 				t.Run(host, func(t *testing.T) {
 					joe := s.client(t, host, 443).shows(t, clientWith(clientAuthority, func(*x509.Certificate) {}))
-					k := s.keepAsking(t, host, s.client(t, host, 443), "k1")
+					k := keepAsking(t, s.client(t, host, 443), "k1")
 					eventually(t, siteTimeout, func() error {
 						if n := k.seen()[http.StatusUnauthorized]; n < 24 {
 							return fmt.Errorf("%d are refused", n)
 						}
 						return nil
 					})
-					was := s.keepAsking(t, "open.example", s.client(t, "open.example", 443), "k1") // guarded by nothing now
+					was := keepAsking(t, s.client(t, "open.example", 443), "k1") // guarded by nothing now
 					s.write(t, "gateway.yaml", gateway+asks+open)
 					eventually(t, siteTimeout, func() error { _, _, err := joe.works(); return err })
 					eventually(t, siteTimeout, func() error {
