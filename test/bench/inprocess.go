@@ -3,10 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/pprof"
@@ -52,24 +54,52 @@ func newInProcess(log *slog.Logger, r *report, changes int, profile string) (*in
 	return b, err
 }
 
-// inTurns is how often all numbers of routes are measured, one after the other. Where a pipeline's
-// objects come to lie in memory makes a tenth of a change's cost.
-const inTurns = 11
-
-// measureInProcess reports the median of each figure.
+// measureInProcess measures all numbers of routes in this process, or, where more turns than one are
+// wanted, in a process for each, and reports the median of each figure. Where a pipeline's objects come
+// to lie in memory makes a tenth of a change's cost, and a process has them there to its end.
 func measureInProcess(ctx context.Context, o options, log *slog.Logger, r *report) error {
-	turns := make([]*report, inTurns)
+	if o.turns > 1 {
+		return inTurns(ctx, o, log, r)
+	}
+	b, err := newInProcess(log, r, o.changes, o.profile)
+	if err != nil {
+		return err
+	}
+	for _, n := range o.routes {
+		if err := b.run(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inTurns measures in processes, one after the other.
+func inTurns(ctx context.Context, o options, log *slog.Logger, r *report) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "gatehouse-bench-turns-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	out := filepath.Join(dir, "report.json")
+	turns := make([]*report, o.turns)
 	for i := range turns {
-		turns[i] = &report{}
-		b, err := newInProcess(log, turns[i], o.changes, o.profile)
+		log.Info("in process", "turn", i+1)
+		turn := exec.CommandContext(ctx, self, "-turns=1", "-only="+inProcessHalf, "-bars=report", "-out="+out,
+			"-routes="+o.sizes(), "-changes="+strconv.Itoa(o.changes))
+		if text, err := turn.CombinedOutput(); err != nil {
+			return fmt.Errorf("turn %d: %w\n%s", i+1, err, text)
+		}
+		text, err := os.ReadFile(out)
 		if err != nil {
 			return err
 		}
-		log.Info("in process", "turn", i+1)
-		for _, n := range o.routes {
-			if err := b.run(ctx, n); err != nil {
-				return err
-			}
+		turns[i] = &report{}
+		if err := json.Unmarshal(text, turns[i]); err != nil {
+			return fmt.Errorf("turn %d: %w", i+1, err)
 		}
 	}
 	r.medians(turns)

@@ -35,6 +35,7 @@ type options struct {
 	binary      string
 	out         string
 	changes     int
+	turns       int // of processes that measure in process
 	concurrency int
 	profile     string
 	verbose     bool
@@ -70,6 +71,7 @@ func parse(args []string) (options, error) {
 	fs.StringVar(&o.binary, "bin", os.Getenv("GATEHOUSE_BIN"), "gatehouse binary (default: GATEHOUSE_BIN, or built for the run)")
 	fs.StringVar(&o.out, "out", "", "where the figures go (default: "+wholeReport+", or "+partReport+" for a part of them)")
 	fs.IntVar(&o.changes, "changes", 200, "changes of each shape and round in process; half as many, 300 at most, with the real Envoy")
+	fs.IntVar(&o.turns, "turns", 11, "processes that measure in process, one after the other; one with --profile")
 	fs.IntVar(&o.concurrency, "concurrency", 2, "Envoy's worker threads")
 	fs.StringVar(&o.profile, "profile", "", "directory for Go profiles; distorts the figures a little")
 	enforced := bars.Enforced(fs)
@@ -102,6 +104,12 @@ func parse(args []string) (options, error) {
 	if o.changes < 20 || o.changes > 5000 {
 		return o, fmt.Errorf("--changes: %d is not between 20 and 5000", o.changes)
 	}
+	if o.turns < 1 || o.turns > 100 {
+		return o, fmt.Errorf("--turns: %d is not between 1 and 100", o.turns)
+	}
+	if o.profile != "" {
+		o.turns = 1 // each would take the place of the one before
+	}
 	if o.concurrency < 1 {
 		return o, fmt.Errorf("--concurrency: %d is not positive", o.concurrency)
 	}
@@ -119,6 +127,15 @@ func parse(args []string) (options, error) {
 		o.out = partReport
 	}
 	return o, nil
+}
+
+// sizes are the numbers of routes, as the flag takes them.
+func (o options) sizes() string {
+	words := make([]string, len(o.routes))
+	for i, n := range o.routes {
+		words[i] = strconv.Itoa(n)
+	}
+	return strings.Join(words, ",")
 }
 
 func run(ctx context.Context, args []string) error {
