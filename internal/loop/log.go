@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 )
 
 func logFailures(log *slog.Logger, c *flow.Commit) {
 	for _, f := range c.Failures {
-		log.Error(condition.Unprocessed+", please report this; Gateways that may depend on it stay as they are until it can be",
+		log.Error("a value could not be processed, please report this; Gateways that may depend on it stay as they are until it can be",
 			"table", f.Table, "key", fmt.Sprint(f.Key), "cause", fmt.Sprint(f.Cause), "stack", f.Stack)
 	}
 }
