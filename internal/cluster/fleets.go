@@ -10,52 +10,75 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 )
 
 // fleets knows which Gateways are to have a fleet, for those who ask at any time.
 type fleets struct {
-	mu sync.Mutex
-	of map[object.Name]fleet
+	mu        sync.Mutex
+	classes   map[object.Name]string // of all Gateways
+	of        map[object.Name]fleet
+	unsettled func(gateway object.Name) bool // see pipeline.Unsettled
 }
 
 type fleet struct {
-	class  string
-	limits bool // requests are counted for its Gateway, or nobody knows
+	there  bool // the Gateway is to have one
+	limits bool // requests are counted for it
 }
 
-func (f *fleets) update(changes []flow.Change[object.Name, *infra.Gateway]) {
+// unknown is the fleet of a Gateway of which nothing is known: it may have all that a fleet has.
+var unknown = fleet{there: true, limits: true}
+
+func (f *fleets) update(c *flow.Commit, p *pipeline.Pipeline) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.of == nil {
-		f.of = map[object.Name]fleet{}
+		f.classes, f.of = map[object.Name]string{}, map[object.Name]fleet{}
 	}
-	for _, ch := range changes {
-		if !ch.Has || len(ch.New.Ports) == 0 && !ch.New.Held {
-			delete(f.of, ch.Key)
+	for _, ch := range flow.Changes(c, p.Graph.Gateways) {
+		if ch.Has {
+			f.classes[ch.Key] = ch.New.Class
 		} else {
-			f.of[ch.Key] = fleet{ch.New.Class, ch.New.Limits || ch.New.Held} // of one that is held nothing is known
+			delete(f.classes, ch.Key)
 		}
 	}
+	for _, ch := range flow.Changes(c, p.Infrastructure) {
+		switch {
+		case !ch.Has:
+			delete(f.of, ch.Key)
+		case ch.New.Held:
+			f.of[ch.Key] = unknown
+		default:
+			f.of[ch.Key] = fleet{len(ch.New.Ports) > 0, ch.New.Limits}
+		}
+	}
+	f.unsettled = p.Unsettled()
+}
+
+// find returns what is known of a Gateway's fleet. What can't be computed takes from no proxy what it goes on with.
+func (f *fleets) find(gateway object.Name) (class string, of fleet) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.unsettled != nil && f.unsettled(gateway) {
+		return f.classes[gateway], unknown
+	}
+	return f.classes[gateway], f.of[gateway]
 }
 
 // serviceAccount returns the name of that which the proxies of a Gateway run under.
 func (f *fleets) serviceAccount(gateway object.Name) (string, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	of, ok := f.of[gateway]
-	return infra.Name(gateway, of.class), ok
+	class, of := f.find(gateway)
+	return infra.Name(gateway, class), of.there
 }
 
 // limitsAccount returns the name of that which what counts requests for a Gateway runs under;
 // empty where nothing is to.
 func (f *fleets) limitsAccount(gateway object.Name) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	of := f.of[gateway]
+	class, of := f.find(gateway)
 	if !of.limits {
 		return ""
 	}
-	return infra.LimitsName(gateway, of.class)
+	return infra.LimitsName(gateway, class)
 }
 
 // isFormer reports whether a ServiceAccount is of a fleet that a Gateway had under

@@ -82,7 +82,9 @@ type keeper struct {
 
 func newKeeper(m memory, p *pipeline.Pipeline, log *slog.Logger) *keeper {
 	k := &keeper{memory: m, log: log, news: make(chan struct{}, 1), all: map[object.Name]*parameters.Kept{}}
-	k.gatewayReader = newGatewayReader(p.Withheld, tableReader[object.Name, *parameters.Kept]{p.Kept, k.set, func(name object.Name) { k.set(name, nil) }})
+	k.gatewayReader = newGatewayReader(p.Unsettled, tableReader[object.Name, *parameters.Kept]{
+		p.Kept, k.set, func(name object.Name) { k.set(name, nil) },
+	}, func(*parameters.Kept) {})
 	return k
 }
 

@@ -225,7 +225,7 @@ func (c *Cluster) settle() {
 		close(c.usable)
 		c.proxies.Published() // readiness depends on it
 	}
-	if t := c.term; t != nil && !t.complete && c.pipeline.Withheld() == nil {
+	if t := c.term; t != nil && !t.complete && c.pipeline.Unsettled() == nil {
 		t.complete = true
 		for _, w := range t.work {
 			w.complete()

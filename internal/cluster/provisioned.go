@@ -74,7 +74,7 @@ func (p *provisioned) services() map[string]func(context.Context) error {
 
 // Committed notes which Gateways have a fleet.
 func (p *provisioned) Committed(c *flow.Commit) {
-	p.fleets.update(flow.Changes(c, p.cluster.pipeline.Infrastructure))
+	p.fleets.update(c, p.cluster.pipeline)
 	for _, ch := range flow.Changes(c, p.cluster.pipeline.Fleets) {
 		if ch.Had && !ch.Has {
 			p.replicas.Forget(ch.Key)
@@ -120,9 +120,9 @@ func (p *provisioned) work(metrics prometheus.Registerer) ([]work, error) {
 	}
 	return append(list, &fleetWork{
 		Applier: applier, identity: p.identity,
-		gatewayReader: newGatewayReader(c.pipeline.Withheld, tableReader[object.Name, *infra.Gateway]{
+		gatewayReader: newGatewayReader(c.pipeline.Unsettled, tableReader[object.Name, *infra.Gateway]{
 			c.pipeline.Infrastructure, func(_ object.Name, fleet *infra.Gateway) { applier.Set(fleet) }, applier.Delete,
-		}),
+		}, applier.Hold),
 	}), nil
 }
 

@@ -34,17 +34,23 @@ func (r *tableReader[K, V]) committed(c *flow.Commit) {
 // addresses from which its Service lets clients in.
 type gatewayReader[V any] struct {
 	tableReader[object.Name, V]
-	withheld func() func(gateway object.Name) bool // see pipeline.Withheld
-	waits    map[object.Name]func()                // hand over
+	unsettled func() func(gateway object.Name) bool // see pipeline.Unsettled
+	waits     map[object.Name]*waiting
 }
 
-func newGatewayReader[V any](withheld func() func(object.Name) bool, of tableReader[object.Name, V]) gatewayReader[V] {
-	waits := map[object.Name]func(){}
+// waiting is what there is to do for a Gateway, now or as long as that must wait.
+type waiting struct{ now, meanwhile func() }
+
+// newGatewayReader returns a reader that tells hold once of what waits.
+func newGatewayReader[V any](unsettled func() func(object.Name) bool, of tableReader[object.Name, V], hold func(V)) gatewayReader[V] {
+	waits := map[object.Name]*waiting{}
 	return gatewayReader[V]{tableReader[object.Name, V]{
 		of.table,
-		func(gateway object.Name, v V) { waits[gateway] = func() { of.onSet(gateway, v) } },
-		func(gateway object.Name) { waits[gateway] = func() { of.onGone(gateway) } },
-	}, withheld, waits}
+		func(gateway object.Name, v V) {
+			waits[gateway] = &waiting{func() { of.onSet(gateway, v) }, func() { hold(v) }}
+		},
+		func(gateway object.Name) { waits[gateway] = &waiting{func() { of.onGone(gateway) }, func() {}} },
+	}, unsettled, waits}
 }
 
 func (r *gatewayReader[V]) begin(ctx *flow.Ctx) {
@@ -61,11 +67,14 @@ func (r *gatewayReader[V]) handOver() {
 	if len(r.waits) == 0 {
 		return
 	}
-	withheld := r.withheld()
-	for gateway, hand := range r.waits {
-		if withheld == nil || !withheld(gateway) {
+	unsettled := r.unsettled()
+	for gateway, w := range r.waits {
+		if unsettled == nil || !unsettled(gateway) {
 			delete(r.waits, gateway)
-			hand()
+			w.now()
+		} else if w.meanwhile != nil {
+			w.meanwhile()
+			w.meanwhile = nil
 		}
 	}
 }

@@ -114,6 +114,17 @@ func (a *Applier) Set(g *Gateway) {
 	a.queue.Add(g.Name)
 }
 
+// Hold says that it is not known what a Gateway's fleet is made from. What Set has said counts, or else what is there
+// stays as it is.
+func (a *Applier) Hold(g *Gateway) {
+	a.mu.Lock()
+	if a.wanted[g.Name] == nil {
+		a.wanted[g.Name] = &Gateway{Name: g.Name, UID: g.UID, Class: g.Class, Held: true}
+	}
+	a.mu.Unlock()
+	a.queue.Add(g.Name)
+}
+
 // Delete says that a Gateway is to have no fleet.
 func (a *Applier) Delete(gateway object.Name) {
 	a.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // This file decides in which route configurations the hosts of a route table live: in one,
@@ -27,6 +28,9 @@ type bundleKey struct {
 	everywhere bool // hosts with wildcards
 	number     uint16
 }
+
+// Gateway returns the Gateway that the table is of.
+func (k bundleKey) Gateway() object.Name { return k.table.Gateway() }
 
 func (k bundleKey) String() string {
 	if k.everywhere {
@@ -71,6 +75,9 @@ const (
 	wholeTable = -1 // all bundles
 	everyShard = -2 // those that are in all shards
 )
+
+// Gateway returns the Gateway that the table is of.
+func (k piece) Gateway() object.Name { return k.table.Gateway() }
 
 func (k piece) String() string { return fmt.Sprintf("%s/%d", k.table, k.shard) }
 

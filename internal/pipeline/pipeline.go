@@ -31,7 +31,8 @@ type Pipeline struct {
 	Graph   *topology.Graph
 	Options Options
 	Kinds   *kind.Table
-	sent    flow.Mark // tables from here on say nothing of what proxies are sent
+	told    flow.Mark // tables from here on say nothing of what proxies are sent
+	made    flow.Mark // nor these of what else is made for Gateways
 
 	// What is not an object: the time, to the minute, and feedback.
 	clock    *flow.Input[struct{}, time.Time]
@@ -199,11 +200,12 @@ func New(opts Options) *Pipeline {
 	p.declareHosts()
 	p.declareCarried()
 	p.declareResources()
-	p.sent = e.Declared()
+	p.told = e.Declared()
 	p.declareFeedback()
 	p.declareInfra()
 	p.declareKept()
 	p.declareUsed()
+	p.made = e.Declared()
 	p.declareStatus()
 	p.declarePolicyStatus()
 	p.declareTrafficStatus()

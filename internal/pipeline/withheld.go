@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"reflect"
+
 	discoveryv1 "k8s.io/api/discovery/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
@@ -21,20 +23,22 @@ import (
 // independent of which table it is, since what guards may hang on any: a route without its rules
 // opens what stands behind it.
 
-// Withheld returns whether a Gateway may depend on what stands failed; nil where nothing does. What
-// can't be said to be of some Gateways is of all.
-func (p *Pipeline) Withheld() func(gateway object.Name) bool {
-	failing := p.Engine.Failing(p.sent)
+// Withheld returns whether what the proxies of a Gateway are told may depend on what stands failed; nil where nothing
+// does. What can't be said to be of some Gateways is of all.
+func (p *Pipeline) Withheld() func(gateway object.Name) bool { return p.failing(p.told) }
+
+// Unsettled is Withheld of what is made for a Gateway elsewhere too: of its fleet, and of what is kept.
+func (p *Pipeline) Unsettled() func(gateway object.Name) bool { return p.failing(p.made) }
+
+// failing returns which Gateways may depend on a failure of the tables before a place.
+func (p *Pipeline) failing(before flow.Mark) func(gateway object.Name) bool {
+	failing := p.Engine.Failing(before)
 	if len(failing) == 0 {
 		return nil
 	}
-	of, all := map[object.Name]bool{}, false
-	p.Engine.View(func(c *flow.Ctx) {
-		for _, f := range failing {
-			all = !p.dependents(c, f, func(gateway object.Name) { of[gateway] = true }) || all
-		}
-	})
-	return func(gateway object.Name) bool { return all || of[gateway] }
+	var s suspects
+	p.Engine.View(func(c *flow.Ctx) { s = p.suspects(c, failing) })
+	return s.has
 }
 
 // TakeWithheld takes in, for statuses to say so, of which Gateways the proxies are told nothing new, and
@@ -54,159 +58,164 @@ func (p *Pipeline) TakeWithheld(tx *flow.Tx, before, now map[object.Name]bool) {
 	}
 }
 
-// dependents yields the Gateways that may depend on a failure; false for all.
-func (p *Pipeline) dependents(c *flow.Ctx, f flow.Failure, yield func(object.Name)) bool {
-	switch k := f.Key.(type) {
-	case interface{ Gateway() object.Name }: // of listeners, tables and hosts
-		yield(k.Gateway())
-	case topology.AttachmentKey:
-		yield(k.Listener.Gateway())
-	case bundleKey:
-		yield(k.table.Gateway())
-	case piece:
-		yield(k.table.Gateway())
-	case PortKey:
-		yield(k.Gateway)
-	case ResourceKey:
-		yield(k.Gateway)
-	case ListenerAddress:
-		yield(k.Gateway)
-	case BackendKey:
-		yield(k.Gateway)
-	case LimitSlot:
-		yield(k.Gateway)
-	case SecretKey:
-		yield(k.Gateway)
-	case ir.BackendKey:
-		return p.gatewaysReferringTo(c, k.Backend().Object.Namespace, yield)
-	case object.Key:
-		switch k.Kind {
-		case kind.Service, kind.Secret, kind.ConfigMap:
-			return p.gatewaysReferringTo(c, k.Namespace, yield)
-		}
-		if _, ok := flow.Get(c, p.Inputs.Routes, k); !ok {
-			return false
-		}
-		return p.gatewaysOfRoutes(c, func(route object.Key) bool { return route == k }, yield)
-	case object.Name:
-		if flow.FailedIn(p.Graph.Certificates, f) {
-			return p.gatewaysReferringTo(c, k.Namespace, yield)
-		}
-		return p.dependentsOfValue(c, f, yield)
-	default:
-		return p.dependentsOfValue(c, f, yield)
-	}
-	return true
+// suspects is what failures may be about.
+type suspects struct {
+	all        bool
+	gateways   map[object.Name]bool
+	sets       map[object.Name]bool
+	routes     map[object.Key]bool
+	namespaces map[string]bool // with all objects that are there
+	referred   map[string]bool // with all objects that may refer to what is there
 }
 
-// dependentsOfValue yields them where the key does not say it, but the object does.
-func (p *Pipeline) dependentsOfValue(c *flow.Ctx, f flow.Failure, yield func(object.Name)) bool {
+func (s *suspects) has(gateway object.Name) bool { return s.all || s.gateways[gateway] }
+
+// suspects returns what failures may be about, down to the Gateways.
+func (p *Pipeline) suspects(c *flow.Ctx, failing []flow.Failure) suspects {
+	s := suspects{
+		gateways: map[object.Name]bool{}, sets: map[object.Name]bool{}, routes: map[object.Key]bool{},
+		namespaces: map[string]bool{}, referred: map[string]bool{},
+	}
+	for _, f := range failing {
+		s.all = !p.suspect(c, &s, f) || s.all
+	}
+	p.follow(c, &s)
+	return s
+}
+
+// suspect notes what a failure may be about; false for everything.
+func (p *Pipeline) suspect(c *flow.Ctx, s *suspects, f flow.Failure) bool {
+	if gateway, ok := gatewayOf(f.Key); ok {
+		s.gateways[gateway] = true
+		return true
+	}
+	switch k := f.Key.(type) {
+	case ir.BackendKey:
+		return s.refer(k.Backend().Object.Namespace)
+	case object.Key:
+		if k.Kind == kind.Service || k.Kind == kind.Secret || k.Kind == kind.ConfigMap {
+			return s.refer(k.Namespace)
+		}
+		_, isRoute := flow.Get(c, p.Inputs.Routes, k)
+		s.routes[k] = isRoute
+		return isRoute
+	case object.Name:
+		if flow.FailedIn(p.Graph.Certificates, f) {
+			return s.refer(k.Namespace)
+		}
+	}
+	// The key does not say it, but the object does.
 	switch v := f.Value.(type) {
 	case *gwv1.Gateway:
-		yield(object.Name{Namespace: v.Namespace, Name: v.Name})
+		s.gateways[object.Name{Namespace: v.Namespace, Name: v.Name}] = true
 	case *topology.Gateway:
-		yield(v.Name)
+		s.gateways[v.Name] = true
 	case *gwv1.ListenerSet:
-		p.gatewaysOfSets(c, func(set object.Name) bool { return set == object.Name{Namespace: v.Namespace, Name: v.Name} }, yield)
+		s.sets[object.Name{Namespace: v.Namespace, Name: v.Name}] = true
 	case *v1alpha1.AuthPolicy:
-		return p.gatewaysOfNamespace(c, v.Namespace, yield)
+		s.namespaces[v.Namespace] = true // its targets are there
 	case *v1alpha1.RateLimitPolicy:
-		return p.gatewaysOfNamespace(c, v.Namespace, yield)
+		s.namespaces[v.Namespace] = true
 	case *topology.AuthPolicy:
-		return p.gatewaysOfNamespace(c, v.Name.Namespace, yield)
+		s.namespaces[v.Name.Namespace] = true
 	case *topology.RateLimitPolicy:
-		return p.gatewaysOfNamespace(c, v.Name.Namespace, yield)
+		s.namespaces[v.Name.Namespace] = true
 	case *gwv1.ReferenceGrant:
-		return p.gatewaysOfGrant(c, v, yield)
+		s.permit(v)
 	case *topology.BackendTLSPolicy:
-		return p.gatewaysReferringTo(c, v.Object.Namespace, yield)
+		return s.refer(v.Object.Namespace)
 	case *topology.TrafficPolicy:
-		return p.gatewaysReferringTo(c, v.Object.Namespace, yield)
+		return s.refer(v.Object.Namespace)
 	case *gwv1.BackendTLSPolicy, *gwxv1alpha1.XBackendTrafficPolicy, *gwxv1alpha1.XBackend, *discoveryv1.EndpointSlice:
-		return p.gatewaysReferringTo(c, v.(source.Object).GetNamespace(), yield)
+		return s.refer(v.(source.Object).GetNamespace())
 	default:
 		return false
 	}
 	return true
 }
 
-// gatewaysReferringTo yields the Gateways that may depend on what others refer to, such as a Service or a Secret,
-// and on policies of Services: those that may depend on the objects that may refer to what is in its namespace.
-func (p *Pipeline) gatewaysReferringTo(c *flow.Ctx, namespace string, yield func(object.Name)) bool {
-	certain := namespace != "" && p.gatewaysOfNamespace(c, namespace, yield)
-	for name, grant := range flow.All(c, p.Inputs.Grants) {
-		if name.Namespace == namespace {
-			certain = p.gatewaysOfGrant(c, grant, yield) && certain
+// gatewayOf returns the Gateway that a key names: keys of listeners, tables and hosts have a method for it, those of
+// what is made for Gateways a field.
+func gatewayOf(key any) (gateway object.Name, ok bool) {
+	if k, is := key.(interface{ Gateway() object.Name }); is {
+		return k.Gateway(), true
+	}
+	if v := reflect.ValueOf(key); v.Kind() == reflect.Struct {
+		if field := v.FieldByName("Gateway"); field.IsValid() {
+			gateway, ok = reflect.TypeAssert[object.Name](field)
 		}
 	}
-	return certain
+	return gateway, ok
 }
 
-// gatewaysOfGrant yields those that may depend on the objects that a ReferenceGrant names.
-func (p *Pipeline) gatewaysOfGrant(c *flow.Ctx, grant *gwv1.ReferenceGrant, yield func(object.Name)) bool {
-	certain := true
+// refer notes what others refer to, such as a Service or a Secret, or policies of Services.
+func (s *suspects) refer(namespace string) bool {
+	s.referred[namespace] = true
+	return namespace != ""
+}
+
+// permit notes the objects that a ReferenceGrant names.
+func (s *suspects) permit(grant *gwv1.ReferenceGrant) {
 	for _, from := range grant.Spec.From {
-		certain = p.gatewaysOfNamespace(c, string(from.Namespace), yield) && certain
+		s.namespaces[string(from.Namespace)] = true
 	}
-	return certain
 }
 
-// gatewaysOfNamespace yields the Gateways that may depend on the objects of a namespace: a policy's targets are in
-// its own. They are those that are there, and those that ListenerSets and routes from there belong to.
-func (p *Pipeline) gatewaysOfNamespace(c *flow.Ctx, namespace string, yield func(object.Name)) bool {
-	for gateway := range flow.All(c, p.Inputs.Gateways) {
-		if gateway.Namespace == namespace {
-			yield(gateway)
+// follow notes the Gateways that what is noted belongs to, in one pass over the objects: those that ListenerSets and
+// routes name, and those that they are attached to still, of which a part may be from before, and a part not.
+func (p *Pipeline) follow(c *flow.Ctx, s *suspects) {
+	for namespace := range s.referred {
+		s.namespaces[namespace] = true
+	}
+	if len(s.referred) > 0 {
+		for name, grant := range flow.All(c, p.Inputs.Grants) {
+			if s.referred[name.Namespace] {
+				s.permit(grant)
+			}
 		}
 	}
-	p.gatewaysOfSets(c, func(set object.Name) bool { return set.Namespace == namespace }, yield)
-	return p.gatewaysOfRoutes(c, func(route object.Key) bool { return route.Namespace == namespace }, yield)
-}
-
-// gatewaysOfSets yields the Gateways that ListenerSets name, and those that have listeners of them still.
-func (p *Pipeline) gatewaysOfSets(c *flow.Ctx, which func(object.Name) bool, yield func(object.Name)) {
+	if s.all || len(s.namespaces)+len(s.sets)+len(s.routes) == 0 {
+		return
+	}
+	byDefault := false // a route says of no Gateway that it is meant
+	for k, o := range flow.All(c, p.Inputs.Routes) {
+		if s.routes[k] || s.namespaces[k.Namespace] {
+			p.followRoute(c, s, k, o)
+			_, is := topology.DefaultScope(topology.UseDefaultGateways(o))
+			byDefault = byDefault || is
+		}
+	}
+	for at := range flow.All(c, p.Graph.Attachments) {
+		if s.routes[at.Route] || s.namespaces[at.Route.Namespace] {
+			s.gateways[at.Gateway()] = true
+		}
+	}
 	for name, set := range flow.All(c, p.Inputs.ListenerSets) {
-		if which(name) {
-			yield(topology.ParentOfSet(set))
+		if s.sets[name] || s.namespaces[name.Namespace] {
+			s.gateways[topology.ParentOfSet(set)] = true
 		}
 	}
 	for at := range flow.All(c, p.Graph.SetListeners) {
-		if which(at.Set()) {
-			yield(at.Gateway())
+		if set := at.Set(); s.sets[set] || s.namespaces[set.Namespace] {
+			s.gateways[at.Gateway()] = true
+		}
+	}
+	for name, gateway := range flow.All(c, p.Inputs.Gateways) {
+		if _, is := topology.DefaultScope(gateway.Spec.DefaultScope); is && byDefault || s.namespaces[name.Namespace] {
+			s.gateways[name] = true
 		}
 	}
 }
 
-// gatewaysOfRoutes yields the Gateways that routes name, and those that they are attached to still: of
-// these too a part may be from before, and a part not. It returns false where others say which
-// Gateways are meant.
-func (p *Pipeline) gatewaysOfRoutes(c *flow.Ctx, which func(object.Key) bool, yield func(object.Name)) bool {
-	for k, o := range flow.All(c, p.Inputs.Routes) {
-		if !which(k) {
-			continue
-		}
-		if topology.UseDefaultGateways(o) != "" {
-			return false
-		}
-		p.parentsOfRoute(c, k, o, yield)
-	}
-	for at := range flow.All(c, p.Graph.Attachments) {
-		if which(at.Route) {
-			yield(at.Listener.Gateway())
-		}
-	}
-	return true
-}
-
-func (p *Pipeline) parentsOfRoute(c *flow.Ctx, k object.Key, o topology.RouteObject, yield func(object.Name)) {
+func (p *Pipeline) followRoute(c *flow.Ctx, s *suspects, k object.Key, o topology.RouteObject) {
 	refs := topology.ParentRefs(o)
 	for i := range refs {
 		switch of, name := topology.ParentOf(k.Name, &refs[i]); object.KindOf(gwv1.GroupName, string(of)) {
 		case kind.Gateway:
-			yield(name)
+			s.gateways[name] = true
 		case kind.ListenerSet:
 			if set, ok := flow.Get(c, p.Inputs.ListenerSets, name); ok {
-				yield(topology.ParentOfSet(set))
+				s.gateways[topology.ParentOfSet(set)] = true
 			}
 		}
 	}

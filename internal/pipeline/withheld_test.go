@@ -112,14 +112,40 @@ func TestWithheldOfGrant(t *testing.T) {
   spec: {from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: %s}], to: [{group: "", kind: Service}]}}`, from))
 		var got []string
 		p.Engine.View(func(c *flow.Ctx) {
-			f := flow.Failure{Key: object.Name{Namespace: "far", Name: "g"}, Value: grant}
-			if !p.dependents(c, f, func(gateway object.Name) { got = append(got, gateway.String()) }) {
+			s := p.suspects(c, []flow.Failure{{Key: object.Name{Namespace: "far", Name: "g"}, Value: grant}})
+			for gateway := range s.gateways {
+				got = append(got, gateway.String())
+			}
+			if s.all {
 				t.Errorf("%s: all Gateways are held up", from)
 			}
 		})
 		slices.Sort(got)
-		if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
+		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: Gateways (-want +got):\n%s", from, diff)
 		}
+	}
+}
+
+// A route that asks for default Gateways may be meant for those that are one, and for no others.
+func TestWithheldOfDefaultGateways(t *testing.T) {
+	p := newProvisioned(t)
+	for ns, scope := range map[string]string{"default": "All", "other": "None", "third": ""} {
+		p.set(fmt.Sprintf(`{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {namespace: %s, name: web}, spec: {gatewayClassName: gatehouse,
+  defaultScope: %q, listeners: [{name: http, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}]}}`, ns, scope))
+	}
+	p.Engine.Trip(func(_ string, key any) {
+		if strings.Contains(fmt.Sprint(key), "HTTPRoute team/r") {
+			panic("told to")
+		}
+	})
+	p.Apply(source.Batch{Set: []source.Object{p.object(`{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {namespace: team, name: r},
+  spec: {useDefaultGateways: All, rules: [{backendRefs: [{name: s, port: 80}]}]}}`)}})
+	held := p.Withheld()
+	if held == nil {
+		t.Fatal("nothing fails")
+	}
+	if diff := cmp.Diff([]string{"default/web"}, heldOf(held)); diff != "" {
+		t.Errorf("Gateways (-want +got):\n%s", diff)
 	}
 }

@@ -358,6 +358,9 @@ type AttachmentKey struct {
 	Listener ListenerKey
 }
 
+// Gateway returns the Gateway that the listener is of.
+func (k AttachmentKey) Gateway() object.Name { return k.Listener.Gateway() }
+
 // String returns "HTTPRoute ns/name on ns/name/listener".
 func (k AttachmentKey) String() string { return k.Route.String() + " on " + k.Listener.String() }
 
