@@ -32,6 +32,7 @@ type served struct {
 	address string
 	binary  proxy.Binary
 	drain   time.Duration
+	prepare func(*Standalone) // if not nil, is called before it runs
 	cancel  context.CancelFunc
 	done    chan struct{}
 	err     error
@@ -40,6 +41,15 @@ type served struct {
 var edge = object.Name{Namespace: "default", Name: "edge"}
 
 func serve(t *testing.T, drain time.Duration) *served {
+	t.Helper()
+	s := prepareServed(t, drain)
+	s.run()
+	s.until("answers", s.answers)
+	return s
+}
+
+// prepareServed is serve of what doesn't run yet.
+func prepareServed(t *testing.T, drain time.Duration) *served {
 	t.Helper()
 	binary, err := proxy.Find(t.Context(), proxy.FindOptions{})
 	if err != nil {
@@ -60,8 +70,6 @@ func serve(t *testing.T, drain time.Duration) *served {
 	s.write()
 	s.binary, s.drain = binary, drain
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	s.run()
-	s.until("answers", s.answers)
 	return s
 }
 
@@ -75,6 +83,9 @@ func (s *served) run() {
 	})
 	if err != nil {
 		s.t.Fatal(err)
+	}
+	if s.prepare != nil {
+		s.prepare(s.Standalone)
 	}
 	earlier := goleak.IgnoreCurrent() // what clients of API servers leave, of other tests
 	ctx, cancel := context.WithCancel(context.Background())
@@ -115,20 +126,25 @@ func (s *served) gateway() string { return filepath.Join(s.files, "gateway.yaml"
 
 func (s *served) write() {
 	s.t.Helper()
+	if err := os.WriteFile(s.gateway(), []byte(s.text()), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// text is the Gateway.
+func (s *served) text() string {
+	s.t.Helper()
 	_, port, err := net.SplitHostPort(s.address)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	text := fmt.Sprintf(`apiVersion: gateway.networking.k8s.io/v1
+	return fmt.Sprintf(`apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: edge}
 spec:
   gatewayClassName: gatehouse
   listeners: [{name: http, port: %s, protocol: HTTP}]
 `, port)
-	if err := os.WriteFile(s.gateway(), []byte(text), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
 }
 
 // until polls: there is no event to wait for in what other processes do.

@@ -70,6 +70,8 @@ type Standalone struct {
 	serving     context.Context
 	stopServing context.CancelFunc
 
+	cleared bool // Envoys that earlier runs left behind are stopped
+
 	mu     sync.Mutex
 	loaded bool
 	synced map[object.Name]bool // Gateways whose proxy has a whole configuration
@@ -162,8 +164,17 @@ func (s *Standalone) load() {
 	s.loaded = true
 	s.mu.Unlock()
 	s.loadingDone()
-	s.fleet.StopLeftovers()
+	s.clear()
 	s.opts.OnCommit()
+}
+
+// clear stops Envoys of Gateways that are gone, once it is known which those are: one that can't be computed is there
+// perhaps, and goes on with what it has.
+func (s *Standalone) clear() {
+	if s.loaded && !s.cleared && s.pipeline.Unsettled() == nil {
+		s.cleared = true
+		s.fleet.StopLeftovers()
+	}
 }
 
 // Committed takes in a commit for those who look at this process.
@@ -190,6 +201,7 @@ func (s *Standalone) Published() {
 		s.opts.OnStates(s.changes)
 	}
 	s.changes = nil
+	s.clear()
 	s.opts.OnCommit()
 }
 
