@@ -36,6 +36,18 @@ func (h *harness) proxies() (current, behind float64) {
 	return current, behind
 }
 
+// proxiesMayTake says how long each proxy may take to answer before it is behind.
+func (h *harness) proxiesMayTake(d time.Duration) {
+	h.t.Helper()
+	g := h.server.gateways[gw]
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	h.server.behindAfter = d
+	for s := range g.sessions {
+		s.behindTimer.Reset(d)
+	}
+}
+
 // untilProxies waits until so many proxies have the newest configuration, and so many don't.
 func (h *harness) untilProxies(current, behind float64) {
 	h.t.Helper()
@@ -53,13 +65,14 @@ func (h *harness) untilProxies(current, behind float64) {
 // Whoever rolls out a configuration learns which proxy does not answer it, and when it has.
 func TestProxyBehindIsTold(t *testing.T) {
 	h := start(t)
-	h.server.behindAfter = 100 * time.Millisecond
 	h.apply(small()...)
 	p, q := h.connectAll(), h.connectAll()
 	h.untilProxies(2, 0)
 	h.apply(table("t", "x:2", "y:1"))
 	p.expect("routes +t=[x:2 y:1]")
 	q.expect("routes +t=[x:2 y:1] ?")
+	p.quiet()
+	h.proxiesMayTake(10 * time.Millisecond)
 	state := h.state("a proxy that is behind", func(s State) bool { return s.Behind == 1 })
 	if state.Connected != 2 || !strings.HasSuffix(state.BehindWhy, "has not answered the newest routes for over a minute; see its log") {
 		t.Errorf("%d are connected, and %q", state.Connected, state.BehindWhy)
