@@ -36,9 +36,6 @@ func TestFormsOfTables(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			h := start(t)
-			u := h.update(listener("l", "2"))
-			u.Set = append(u.Set, c.wanted...)
-			h.server.Apply([]Update{u})
 			p := h.connect()
 			p.resume(envoy.Listeners, listener("l", "1"))
 			has := map[envoy.Type][]*envoy.Resource{envoy.Routes: nil}
@@ -51,6 +48,14 @@ func TestFormsOfTables(t *testing.T) {
 					p.resume(t, of...)
 				}
 			}
+			// What a proxy names late, as one that gets no processor does, counts as what it doesn't have.
+			waitFor(t, "all requests read", func() bool {
+				i := h.server.Sessions()
+				return len(i) == 1 && len(i[0].Types) == 1+len(has)
+			})
+			u := h.update(listener("l", "2"))
+			u.Set = append(u.Set, c.wanted...)
+			h.server.Apply([]Update{u})
 			if c.want == nil {
 				p.expect("listener +l=2")
 				if s := h.server.state(gw); s.OtherForms != nil {
@@ -108,7 +113,7 @@ func TestFormsAreTakenInFirst(t *testing.T) {
 
 // A proxy doesn't wait for ever.
 func TestFormsThatAreNotTakenIn(t *testing.T) {
-	h := start(t)
+	h := start(t, func(o *Options) { o.Grace = time.Hour })
 	h.apply(listener("l", "2"), table("t", "x:1"))
 	p := h.connect()
 	p.resume(envoy.Listeners, listener("l", "1"))

@@ -45,10 +45,21 @@ func TestReconnectUnchanged(t *testing.T) {
 	p.quiet()
 }
 
+// endGrace ends the time that each proxy has to name what it subscribes to.
+func (h *harness) endGrace() {
+	g := h.server.gateways[gw]
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	h.server.grace = 0
+	for s := range g.sessions {
+		s.notify()
+	}
+}
+
 // What has changed meanwhile is sent, and what is left over is removed, after the routes
 // that may use it.
 func TestReconnectAfterChanges(t *testing.T) {
-	h := start(t)
+	h := start(t, func(o *Options) { o.Grace = time.Hour })
 	h.apply(
 		cluster("a", "2"), ends("a", "1"), cluster("b", "1"), ends("b", "2"), cluster("c", "1"), ends("c", "1"),
 		listener("l", "1"), table("t", "x:2"),
@@ -95,11 +106,23 @@ func TestReconnectRemovesAfterRoutesAreKnown(t *testing.T) {
 
 // A proxy without any routes loses clusters all the same.
 func TestReconnectWithoutRoutes(t *testing.T) {
-	h := start(t, func(o *Options) { o.Grace = 10 * time.Millisecond })
+	h := start(t, func(o *Options) { o.Grace = time.Hour })
 	h.apply(listener("tcp", "1"))
 	p := h.connect()
 	p.resume(envoy.Clusters, cluster("old", "1"))
 	p.resume(envoy.Listeners, listener("tcp", "1"), listener("old", "1"))
+	p.expect("listener -old", "cluster -old")
+}
+
+// Nor does one keep them that asks for none of the routes that there are.
+func TestReconnectWithoutAskingForRoutes(t *testing.T) {
+	h := start(t, func(o *Options) { o.Grace = time.Hour })
+	h.apply(listener("tcp", "1"), table("t", "x:1"))
+	p := h.connect()
+	p.resume(envoy.Clusters, cluster("old", "1"))
+	p.resume(envoy.Listeners, listener("tcp", "1"), listener("old", "1"))
+	p.quiet()
+	h.endGrace()
 	p.expect("listener -old", "cluster -old")
 }
 

@@ -2,6 +2,7 @@ package xds
 
 import (
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
@@ -41,7 +42,7 @@ func TestTakeover(t *testing.T) {
 
 // The same goes for what has changed since a proxy was connected last, of which nobody knows whether it takes over.
 func TestTakeoverWhileAway(t *testing.T) {
-	h := start(t)
+	h := start(t, func(o *Options) { o.Grace = time.Hour })
 	h.apply(listener("l", "1"), access("2", "b"), table("t/5", "x:1@k", "y:1"), table("t/6", "z:1"))
 	p := h.connect()
 	p.resume(envoy.Listeners, listener("l", "1"))
