@@ -12,13 +12,13 @@ import (
 // Envoy counts a cluster as missing until it has the cluster's secrets, and asks for them
 // only when it has the cluster. Listeners and routes, which may refer to the cluster,
 // therefore wait until they are sent: a few ms. A proxy that starts, or that waits for a
-// name to be resolved, may never ask: the wait ends maxAwait after it has answered to the
-// cluster. One that gets no processor answers late, and asks no sooner.
+// name to be resolved, may never ask: the wait ends Server.maxAwait after it has answered to
+// the cluster. One that gets no processor answers late, and asks no sooner.
 //
 // What uses scopes waits in the same way for the route tables to which new ones lead.
 const (
-	maxAwait  = 500 * time.Millisecond
-	maxAnswer = 10 * time.Second
+	defaultMaxAwait = 500 * time.Millisecond
+	maxAnswer       = 10 * time.Second
 )
 
 // awaiting is the wait for a resource.
@@ -38,7 +38,7 @@ func (p *planning) await(set []*envoy.Resource) {
 					p.awaited = map[Ref]*awaiting{}
 				}
 				p.awaited[ref] = &awaiting{Ref{r.Type, r.Name}, p.now, p.now}
-				p.wakeAfter(maxAwait)
+				p.wakeAfter(p.gateway.server.maxAwait)
 			}
 		}
 	}
@@ -103,8 +103,8 @@ func (p *planning) awaits() bool {
 		}
 		if r := p.types[w.by.Type].records[w.by.Name]; r != nil && r.nonce != 0 && p.now.Sub(w.sent) < maxAnswer {
 			w.since = p.now
-			p.wakeAfter(maxAwait)
-		} else if p.now.Sub(w.since) >= maxAwait {
+			p.wakeAfter(p.gateway.server.maxAwait)
+		} else if p.now.Sub(w.since) >= p.gateway.server.maxAwait {
 			delete(p.awaited, ref)
 		}
 	}

@@ -7,9 +7,44 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
 
+// startPatient starts a server that doesn't give up a wait for what a proxy asks for late, until the test says so.
+func startPatient(t *testing.T) *harness {
+	t.Helper()
+	h := start(t)
+	h.server.maxAwait = time.Hour
+	return h
+}
+
+// awaitFor says how long what a proxy doesn't ask for is waited for, from now on.
+func (h *harness) awaitFor(d time.Duration) {
+	h.t.Helper()
+	g := h.server.gateways[gw]
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	h.server.maxAwait = d
+	for s := range g.sessions {
+		s.notify()
+	}
+}
+
+// awaitedSince returns since when something is waited for; it must be.
+func (h *harness) awaitedSince(ref Ref) time.Time {
+	h.t.Helper()
+	g := h.server.gateways[gw]
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for s := range g.sessions {
+		if w := s.awaited[ref]; w != nil {
+			return w.since
+		}
+	}
+	h.t.Fatalf("%s is not waited for", ref)
+	return time.Time{}
+}
+
 // A cluster counts as missing until its secrets have come: routes to it are sent after them.
 func TestRoutesFollowTheSecretsOfClusters(t *testing.T) {
-	h := start(t)
+	h := startPatient(t)
 	h.apply(small()...)
 	p := h.connectAll()
 	h.apply(cluster("tls", "1").Awaiting("ca"), ends("tls", "1"), secret("ca", "1"), table("t", "x:2"), "-cluster/a", "-endpoints/a")
@@ -26,11 +61,14 @@ func TestRoutesFollowTheSecretsOfClusters(t *testing.T) {
 
 // The wait for a proxy that does not ask is short: its name server may be down.
 func TestSecretsThatNobodyAsksFor(t *testing.T) {
-	h := start(t)
+	h := startPatient(t)
 	h.apply(small()...)
 	p := h.connectAll()
 	h.apply(cluster("tls", "1").Awaiting("ca"), secret("ca", "1"), table("t", "x:2"))
-	p.expect("cluster +tls=1", "routes +t=[x:2]")
+	p.expect("cluster +tls=1")
+	p.quiet()
+	h.awaitFor(time.Millisecond)
+	p.expect("routes +t=[x:2]")
 	p.subscribe(envoy.Secrets, "ca")
 	p.expect("secret +ca=1")
 }
@@ -39,12 +77,15 @@ func TestSecretsThatNobodyAsksFor(t *testing.T) {
 // busy machine that is no sign that it never will.
 func TestSecretsOfABusyProxy(t *testing.T) {
 	h := start(t)
+	h.server.maxAwait = 10 * time.Millisecond
 	h.apply(small()...)
 	p := h.connectAll()
 	h.apply(cluster("tls", "1").Awaiting("ca"), secret("ca", "1"), table("t", "x:2"))
 	p.expect("cluster +tls=1 ?")
-	time.Sleep(2 * maxAwait)
+	ca, began := Ref{envoy.Secrets, "ca"}, time.Now()
+	waitFor(t, "the wait to begin again and again", func() bool { return h.awaitedSince(ca).Sub(began) > 2*h.server.maxAwait })
 	p.quiet()
+	h.awaitFor(time.Hour)
 	p.answer()
 	p.subscribe(envoy.Secrets, "ca")
 	p.expect("secret +ca=1", "routes +t=[x:2]")
@@ -53,7 +94,7 @@ func TestSecretsOfABusyProxy(t *testing.T) {
 // A secret that is removed before the proxy has asked for it delays nothing. The proxy is
 // told that there is none, so that the cluster does not wait for ever.
 func TestSecretsThatAreGoneAtOnce(t *testing.T) {
-	h := start(t)
+	h := startPatient(t)
 	h.apply(small()...)
 	p := h.connectAll()
 	h.apply(cluster("tls", "1").Awaiting("ca"), ends("tls", "1"), secret("ca", "1"), table("t", "x:2"))
@@ -69,7 +110,7 @@ func TestSecretsThatAreGoneAtOnce(t *testing.T) {
 // proxy has these, and the route tables that they lead to.
 func TestScopesGoAhead(t *testing.T) {
 	scope := func(name string) *envoy.Resource { return resource(envoy.Scopes, name, "1").Awaiting(name) }
-	h := start(t)
+	h := startPatient(t)
 	h.apply(small()...)
 	p := h.connectAll()
 	p.subscribe(envoy.Scopes)
@@ -101,6 +142,8 @@ func TestScopesGoAhead(t *testing.T) {
 
 	// A proxy that never asks holds up nothing for long.
 	h.apply(scope("s/2"), table("s/2", "x:1"), listener("l", "5"))
-	p.expect("scope +s/2=1", "listener +l=5", "scope +s/0=1 +s/2=1")
+	p.expect("scope +s/2=1")
+	h.awaitFor(time.Millisecond)
+	p.expect("listener +l=5", "scope +s/0=1 +s/2=1")
 	p.quiet()
 }

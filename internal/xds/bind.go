@@ -12,8 +12,8 @@ import (
 const (
 	firstBindRetry  = 5 * time.Millisecond
 	bindRetryGrowth = 4
-	// reportBindAfter is the time, enough for four tries, before a refusal is reported.
-	reportBindAfter = 400 * time.Millisecond
+	// defaultBindReport is the time, enough for four tries, before a refusal is reported.
+	defaultBindReport = 400 * time.Millisecond
 )
 
 // binding is the state of a listener that could not bind its address.
@@ -21,7 +21,7 @@ type binding struct {
 	since    time.Time     // the first refusal
 	pause    time.Duration // before the next try
 	trying   bool          // the wanted version is being sent again
-	reported bool          // it has lasted for reportBindAfter
+	reported bool          // it has lasted for Server.bindReport
 	retry    *time.Timer
 }
 
@@ -36,7 +36,7 @@ func (g *gateway) retryBind(ref Ref, e *entry, now time.Time) (report bool) {
 	} else {
 		b.retry.Stop()
 	}
-	report = !b.reported && now.Sub(b.since) >= reportBindAfter
+	report = !b.reported && now.Sub(b.since) >= g.server.bindReport
 	b.reported = b.reported || report
 	b.trying = false
 	b.pause = min(b.pause, g.server.bindRetry)

@@ -236,6 +236,7 @@ const taken = "Error adding/updating listener(s) l: cannot bind '127.0.0.1:80': 
 // reported as a rejection.
 func TestBindIsRetriedAtOnce(t *testing.T) {
 	h := start(t, func(o *Options) { o.BindRetry = time.Millisecond })
+	h.server.bindReport = time.Hour
 	h.apply(listener("l", "1"))
 	p := h.connect()
 	p.subscribe(envoy.Listeners)
@@ -252,12 +253,12 @@ func TestBindIsRetriedAtOnce(t *testing.T) {
 // A port that is taken is reported, and may become free.
 func TestBindIsRetried(t *testing.T) {
 	h := start(t, func(o *Options) { o.BindRetry = 10 * time.Millisecond })
+	h.server.bindReport = 30 * time.Millisecond
 	h.apply(listener("l", "1"))
 	p := h.connect()
 	p.subscribe(envoy.Listeners)
 	for info, _ := h.server.Gateway(gw); len(info.State.Rejected) == 0; info, _ = h.server.Gateway(gw) {
-		p.expect("listener +l=1 ! " + taken)
-		p.quiet()
+		p.expect("listener +l=1 ! " + taken) // there is always another try
 	}
 	h.state("l refused", func(s State) bool { return rejects("listener/l")(s) && s.Synced })
 	p.expect("listener +l=1")

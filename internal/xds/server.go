@@ -41,6 +41,8 @@ type Server struct {
 	unknownTimeout time.Duration // how long a proxy waits for a Gateway that has no Update
 	metrics        *metrics
 	behindAfter    time.Duration // how long a proxy may take to answer before it is behind
+	maxAwait       time.Duration // how long listeners and routes wait for what a proxy doesn't ask for
+	bindReport     time.Duration // how long an address is in use before that is reported
 	refusals       *refusals
 	reports        reports
 
@@ -63,6 +65,8 @@ func newServer(o Options, types []resourceType) *Server {
 		grace:          o.Grace,
 		unknownTimeout: defaultUnknownTimeout,
 		behindAfter:    defaultBehindAfter,
+		maxAwait:       defaultMaxAwait,
+		bindReport:     defaultBindReport,
 		metrics:        newMetrics(types),
 		reports:        reports{onState: o.OnState},
 		stop:           make(chan struct{}),
