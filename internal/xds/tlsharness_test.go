@@ -163,6 +163,24 @@ func (h *tlsHarness) stream(cert tls.Certificate, node *corev3.Node) *client {
 	return p
 }
 
+// served returns a stream that has got its listeners. Where connections or certificates are short-lived,
+// a busy machine may need several tries, each with the certificate that is said.
+func (h *tlsHarness) served(cert func() tls.Certificate) *client {
+	h.t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		p := h.stream(cert(), nil)
+		select {
+		case <-p.got:
+			return p
+		case <-p.err:
+			p.cancel()
+			_ = p.conn.Close()
+		}
+	}
+	h.t.Fatal("nobody is served")
+	return nil
+}
+
 // ended waits for the end of a stream.
 func (p *client) ended() error {
 	p.t.Helper()
