@@ -263,9 +263,16 @@ func TestEnvoyPorts(t *testing.T) {
 // it opens the new one.
 func TestEnvoyAddressesMove(t *testing.T) {
 	w := realWorld(t)
+	w.server.bindReport = time.Hour // a busy machine closes a socket late
 	all, _ := w.config(1)
 	w.apply(all...)
 	w.serves("h000", "/1")
+	refusals := func() (n uint64) {
+		for _, y := range w.server.Sessions()[0].Types {
+			n += y.Nacks
+		}
+		return n
+	}
 	at := func(name, address string) *envoy.Resource {
 		r, errs := envoy.Listener(name, &ir.Listener{
 			Name: name, Port: w.port, BindPort: w.port, Addresses: []string{address}, Chains: []ir.Chain{{Table: "t"}},
@@ -275,7 +282,7 @@ func TestEnvoyAddressesMove(t *testing.T) {
 	last := "http"
 	for i := range 10 {
 		name, address := fmt.Sprint("http-", i), []string{"0.0.0.0", "127.0.0.1"}[i%2]
-		started := time.Now()
+		before := refusals()
 		w.apply("-listener/"+last, at(name, address))
 		s := w.state("moved", func(s State) bool {
 			if len(s.Rejected) > 0 {
@@ -285,10 +292,9 @@ func TestEnvoyAddressesMove(t *testing.T) {
 		})
 		w.client.CloseIdleConnections()
 		w.serves("h000", "/1")
-		if took := time.Since(started); took > time.Second {
-			t.Errorf("it took %s", took)
-		} else {
-			t.Logf("%s after %s", address, took)
+		// After so many, the next pause would be one for a port that somebody else has.
+		if n := refusals() - before; n > 5 {
+			t.Errorf("it took %d tries", n+1)
 		}
 		if len(s.Listeners) != 1 {
 			t.Errorf("%v", s.Listeners)

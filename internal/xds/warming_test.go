@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
-	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -115,6 +115,14 @@ func waits(t *testing.T, r *envoy.Resource) *envoy.Resource {
 	return changedResource(t, r, &clusterv3.Cluster{}, func(c *clusterv3.Cluster) { c.WaitForWarmOnInit = nil })
 }
 
+// gaveUpNothing checks that Envoy has waited for nothing that it asked for until it gave up.
+func (w *world) gaveUpNothing() {
+	w.t.Helper()
+	if strings.Contains(w.output.String(), "initial fetch timed out") {
+		w.t.Error("Envoy has asked for something and got no answer")
+	}
+}
+
 // An Envoy that starts asks for endpoints when DNS has answered, and drops those that it got
 // before: it must be answered then.
 func TestEnvoyAsksForEndpointsAfterDNS(t *testing.T) {
@@ -125,14 +133,11 @@ func TestEnvoyAsksForEndpointsAfterDNS(t *testing.T) {
 	w.apply(append(all, waits(t, w.external("external", "backend.example", n)), table)...)
 	<-n.asked
 	close(n.speak)
-	started := time.Now()
 	w.serves("external", "/1")
 	for i := range 20 {
 		w.serves(fmt.Sprintf("h%03d", i), "/1")
 	}
-	if took := time.Since(started); took > 5*time.Second {
-		t.Errorf("it took %s", took)
-	}
+	w.gaveUpNothing()
 	w.settled()
 }
 
@@ -143,15 +148,12 @@ func TestEnvoyDoesNotWaitForDNS(t *testing.T) {
 	n := newNameServer(t)
 	all, parts := w.config(20)
 	parts = append(parts, w.host("external", "external", "1"))
-	started := time.Now()
 	w.apply(append(all, w.external("external", "backend.example", n), envoy.RouteTable("t", parts))...)
 	w.state("synced", func(s State) bool { return s.Synced })
 	for i := range 20 {
 		w.serves(fmt.Sprintf("h%03d", i), "/1")
 	}
-	if took := time.Since(started); took > 3*time.Second {
-		t.Errorf("it took %s", took)
-	}
+	w.gaveUpNothing()
 	w.settled()
 	if got := w.get("external"); got != "503" {
 		t.Errorf("the name serves %s before it is resolved", got)

@@ -1,7 +1,6 @@
 package xds
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +26,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
+	"github.com/gatehouse-dev/gatehouse/test/output"
 	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
@@ -40,6 +40,7 @@ type world struct {
 	backend *httptest.Server
 	client  *http.Client
 	stop    context.CancelFunc
+	output  output.Buffer // of Envoy
 }
 
 func realWorld(t *testing.T, options ...func(*Options)) *world {
@@ -110,9 +111,8 @@ func (w *world) run(t *testing.T, binary string) {
 	if err := os.WriteFile(path, config, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var output bytes.Buffer
 	cmd := exec.Command(binary, "-c", path, "--disable-hot-restart", "--concurrency", "1", "--log-level", "warning")
-	cmd.Stdout, cmd.Stderr = &output, &output
+	cmd.Stdout, cmd.Stderr = &w.output, &w.output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func (w *world) run(t *testing.T, binary string) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		if t.Failed() {
-			t.Logf("Envoy:\n%s", output.Bytes())
+			t.Logf("Envoy:\n%s", w.output.String())
 		}
 	})
 }
