@@ -63,9 +63,9 @@ func serving(t *testing.T, c *certs.Certificate, name string) tls.Certificate {
 }
 
 func (s *controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.tokens <- strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tokens <- strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if s.refuse != "" {
 		w.WriteHeader(http.StatusForbidden)
 		_ = json.NewEncoder(w).Encode(Problem{Error: s.refuse})
@@ -232,12 +232,8 @@ func TestDialPassesAReplicaThatStandsStill(t *testing.T) {
 	xds, _ := xdsServer(t, c, c)
 	p := startPod(t, s, behindService(t, xds), c, io.Discard)
 	p.wait(t)
-	began := time.Now()
-	if got, err := p.greeting(t); got != "hello" {
+	if got, err := p.greeting(t); got != "hello" { // a single try ends with an error
 		t.Errorf("got %q, %v", got, err)
-	}
-	if took := time.Since(began); took > 4*time.Second {
-		t.Errorf("connected after %s", took)
 	}
 }
 
@@ -245,29 +241,35 @@ func TestCertificateIsRenewedWithTheTokenOfTheDay(t *testing.T) {
 	c := certs.Authority("one")
 	s := startController(t, c, 3*time.Second)
 	xds, accepted := xdsServer(t, c, c)
-	p := startPod(t, s, xds, c, io.Discard)
-	if got := s.token(); got != "token-1" {
-		t.Fatalf("the first request has the token %q", got)
-	}
-	p.write(t, p.token, "token-2")
+	var p *pod
+	s.set(func() { // the first answer waits for the second token
+		p = startPod(t, s, xds, c, io.Discard)
+		if got := s.token(); got != "token-1" {
+			t.Fatalf("the first request has the token %q", got)
+		}
+		p.write(t, p.token, "token-2")
+	})
 	p.wait(t)
-	if got, err := p.greeting(t); got != "hello" {
-		t.Fatalf("got %q, %v", got, err)
+	first, err := p.certificate(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	first := <-accepted
 	if got := s.token(); got != "token-2" {
 		t.Errorf("the second request has the token %q", got)
 	}
+	s.set(func() { s.life = time.Hour })
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		if got, err := p.greeting(t); got != "hello" {
-			t.Fatalf("got %q, %v", got, err)
-		}
-		second := <-accepted
-		if !second.Equal(first) {
-			if first.PublicKey.(*ecdsa.PublicKey).Equal(second.PublicKey) {
-				t.Error("the certificate was renewed for the same key")
+		// On a busy machine the first certificate may end before there is a second one.
+		if got, err := p.greeting(t); got == "hello" {
+			second := <-accepted
+			if !second.Equal(first.Leaf) {
+				if first.Leaf.PublicKey.(*ecdsa.PublicKey).Equal(second.PublicKey) {
+					t.Error("the certificate was renewed for the same key")
+				}
+				return
 			}
-			return
+		} else if time.Now().Before(first.Leaf.NotAfter) {
+			t.Fatalf("got %q, %v", got, err)
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("the renewed certificate is not used")
@@ -363,7 +365,7 @@ func TestRenewalShowsTheCertificate(t *testing.T) {
 	for name, trusts := range map[string]bool{"a controller that trusts it": true, "a controller that doesn't": false} {
 		t.Run(name, func(t *testing.T) {
 			issuer, other := certs.Authority("one"), certs.Authority("one") // of the same name
-			s := startController(t, issuer, 3*time.Second)
+			s := startController(t, issuer, time.Hour)
 			pool := x509.NewCertPool()
 			if pool.AddCert(other.Leaf); trusts {
 				pool.AddCert(issuer.Leaf)
@@ -376,6 +378,9 @@ func TestRenewalShowsTheCertificate(t *testing.T) {
 			})
 			p := startPod(t, s, "127.0.0.1:1", issuer, io.Discard)
 			p.wait(t)
+			if err := p.renew(t.Context()); err != nil {
+				t.Error(err)
+			}
 			for i, want := range []bool{false, trusts} {
 				s.token()
 				if got := <-shown; got != want {
