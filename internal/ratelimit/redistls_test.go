@@ -10,9 +10,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/test/port"
 )
 
 // Counts go over TLS, to a server whose certificate is verified, by a user of the server's
@@ -46,14 +49,9 @@ func TestRedisTLSAndUser(t *testing.T) {
 	certFile := write("cert.pem", certificate)
 	keyFile := write("key.pem", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
 
-	lis, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := lis.Addr().String()
-	lis.Close()
-	_, port, _ := net.SplitHostPort(address)
-	startRedis(t, append([]string{"--tls-port", port, "--tls-cert-file", certFile, "--tls-key-file", keyFile,
+	number := strconv.Itoa(port.OfTest(t))
+	address := net.JoinHostPort("127.0.0.1", number)
+	startRedis(t, append([]string{"--tls-port", number, "--tls-cert-file", certFile, "--tls-key-file", keyFile,
 		"--tls-ca-cert-file", certFile, "--tls-auth-clients", "no",
 		"--user"}, strings.Fields("gatehouse on >a-password ~gatehouse:* "+redisPermissions)...)...)
 
@@ -87,7 +85,7 @@ func TestRedisTLSAndUser(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		store, err := NewRedis(RedisOptions{Gateway: gatewayName, Addresses: []string{address}, Credentials: credentials, TLS: config})
+		store, err := NewRedis(RedisOptions{Gateway: gatewayName, Addresses: []string{address}, Credentials: credentials, TLS: config, timeout: patience})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +125,7 @@ func TestRedisCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := startRedis(t, "--requirepass", "after")
-	store, err := NewRedis(RedisOptions{Gateway: gatewayName, Addresses: []string{server.address}, Credentials: credentials})
+	store, err := NewRedis(RedisOptions{Gateway: gatewayName, Addresses: []string{server.address}, Credentials: credentials, timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}

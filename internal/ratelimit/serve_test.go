@@ -98,10 +98,15 @@ func TestServeStopsWithARequestInFlight(t *testing.T) {
 	<-store.asked
 	began := time.Now()
 	cancel()
-	if err := <-answered; err == nil {
-		t.Error("the request is answered though its store hangs")
+	select {
+	case err := <-answered:
+		if err == nil {
+			t.Error("the request is answered though its store hangs")
+		}
+	case <-time.After(patience):
+		t.Error("the request is not cut")
 	}
-	if took := time.Since(began); took < stopTimeout || took > 5*stopTimeout {
+	if took := time.Since(began); took < stopTimeout {
 		t.Errorf("the request was cut after %s, not %s", took, stopTimeout)
 	}
 	close(store.release)
