@@ -222,15 +222,18 @@ func (c *cluster) rotate(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("the root has not been replaced")
 		}
-		got, _ := stream(t, p.Dial, nil)
-		if got != "A's" {
-			t.Fatalf("got %q", got)
-		}
 		config, err := p.TLS(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		roots[issuer(config.Certificates[0])] = true
+		cert := config.Certificates[0]
+		switch got, ended := stream(t, p.Dial, nil); {
+		case got == "A's":
+			roots[issuer(cert)] = true
+		case time.Now().After(cert.Leaf.NotAfter): // the machine was too busy to renew it in time
+		default:
+			t.Fatalf("got %q, %v", got, <-ended)
+		}
 	}
 }
 
