@@ -18,10 +18,6 @@ import (
 // what would hurt.
 const maxFileSize = 64 << 20
 
-// emptyGrace is how long an emptied file keeps its objects: programs that write
-// in place truncate first, and may take their time to write.
-const emptyGrace = 500 * time.Millisecond
-
 // file is one input as it was last read.
 type file struct {
 	name   string // as the user would name it
@@ -130,8 +126,11 @@ func (s *state) load(name string) ([]byte, stamp, error) {
 
 // readBounded reads all that there is, which is about so many bytes.
 func readBounded(r io.Reader, size int64) ([]byte, error) {
+	if size > maxFileSize {
+		return nil, errTooLarge
+	}
 	var text bytes.Buffer
-	text.Grow(int(min(size, maxFileSize)) + bytes.MinRead)
+	text.Grow(int(size) + bytes.MinRead)
 	if _, err := text.ReadFrom(io.LimitReader(r, maxFileSize+1)); err != nil {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ func (s *state) readFile(r *reading) {
 		if since == nil {
 			since = new(time.Now())
 		}
-		if time.Since(*since) < emptyGrace {
+		if time.Since(*since) < s.timing.emptied {
 			r.prior.emptied = since
 			r.same = true
 			return

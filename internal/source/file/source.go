@@ -126,6 +126,9 @@ type timing struct {
 	maxSettle time.Duration // the longest of both, when events don't end
 	poll      time.Duration // between scans where watching is not possible
 	check     time.Duration // between looks at the paths themselves
+	// emptied is how long an emptied file keeps its objects: programs that write in place
+	// truncate first, and may take their time to write.
+	emptied time.Duration
 }
 
 var defaultTiming = timing{
@@ -135,4 +138,5 @@ var defaultTiming = timing{
 	maxSettle: 500 * time.Millisecond,
 	poll:      2 * time.Second,
 	check:     5 * time.Second,
+	emptied:   500 * time.Millisecond,
 }

@@ -176,7 +176,7 @@ func (r *runner) scan(ctx context.Context, apply func(source.Batch)) error {
 	clear(r.dirty)
 	r.known.clear()
 	if r.emptied {
-		r.all, r.wakeAt = true, time.Now().Add(emptyGrace)
+		r.all, r.wakeAt = true, time.Now().Add(r.timing.emptied)
 	}
 	apply(batch)
 	r.save()

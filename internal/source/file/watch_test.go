@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -78,7 +79,7 @@ func (w *watched) next() source.Batch {
 		}
 		w.last = b
 		return b
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second):
 		w.t.Fatalf("no batch came; objects %v, problems:\n%s", w.names(), showProblems(w.problems))
 		panic("unreachable")
 	}
@@ -363,6 +364,14 @@ func TestUnreadableFileKeepsItsObjects(t *testing.T) {
 	}
 }
 
+// What is far too large costs nothing: it is not read.
+func TestTooLargeFileIsNotRead(t *testing.T) {
+	unread := iotest.ErrReader(errors.New("this is read"))
+	if _, err := readBounded(unread, maxFileSize+1); !errors.Is(err, errTooLarge) {
+		t.Error(err)
+	}
+}
+
 func TestTooLargeFileKeepsItsObjects(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "in/a.yaml", config("a", "1"))
@@ -381,7 +390,7 @@ func TestTruncatedFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "in/a.yaml", config("a", "1"))
 	write(t, "in/b.yaml", config("b", "1"))
-	w := watch(t, nil, "in")
+	w := watch(t, func(s *Source) { s.timing.emptied = time.Hour }, "in")
 	write(t, "in/a.yaml", "")
 	write(t, "in/b.yaml", config("b", "2"))
 	w.untilValue("b", "2")
@@ -390,6 +399,12 @@ func TestTruncatedFile(t *testing.T) {
 	}
 	write(t, "in/a.yaml", config("a", "2"))
 	w.untilValue("a", "2")
+}
+
+func TestEmptiedFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "in/a.yaml", config("a", "1"))
+	w := watch(t, func(s *Source) { s.timing.emptied = 20 * time.Millisecond }, "in")
 	write(t, "in/a.yaml", "")
 	w.until("given up", func() bool { return w.value("a") == "(none)" })
 }
