@@ -13,6 +13,8 @@ type keySets struct {
 	pending  map[keyset.Key]struct{} // nothing is known of them
 	deadline deadline
 	once     bool // some have been waited for
+	first    time.Duration
+	later    time.Duration
 }
 
 // How long a publication waits for key sets, however many come to be wanted meanwhile. The
@@ -58,9 +60,9 @@ func (l *Loop) askKeySets() {
 // awaitKeySets sets the deadline of a publication.
 func (l *Loop) awaitKeySets() {
 	s := &l.publication.keySets
-	patience := laterFetch
+	patience := s.later
 	if !s.once {
-		s.once, patience = true, firstFetch
+		s.once, patience = true, s.first
 	}
 	s.deadline.set(l, patience, s.end)
 }

@@ -89,7 +89,7 @@ type Loop struct {
 func New(o Options) *Loop {
 	l := &Loop{Options: o, queue: newQueue(), States: States{}, present: map[object.Name]bool{}}
 	l.publication.known = map[object.Name]bool{}
-	l.publication.keySets.pending = map[keyset.Key]struct{}{}
+	l.publication.keySets = keySets{pending: map[keyset.Key]struct{}{}, first: firstFetch, later: laterFetch}
 	l.publication.late = late{services: map[object.Name]struct{}{}, gateways: map[object.Name]struct{}{}}
 	if o.Late > 0 {
 		o.Pipeline.NoteMissed()
