@@ -62,7 +62,7 @@ func servingSlowly(t *testing.T, drain, delay time.Duration) (*running, net.Addr
 // Clients under way lose nothing when the supervisor stops, and it stops as
 // soon as the last has gone.
 func TestDrainLosesNothing(t *testing.T) {
-	r, addr := serving(t, patience)
+	r, addr := serving(t, time.Hour)
 	var sending, ended sync.WaitGroup
 	for range 4 {
 		sending.Add(1)
@@ -73,24 +73,20 @@ func TestDrainLosesNothing(t *testing.T) {
 		})
 	}
 	sending.Wait()
-	began := time.Now()
 	r.stop()
 	ended.Wait()
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("stopped after %s", took)
-	}
 }
 
 // Requests that begin while it drains are answered or refused, never cut: with
 // clients that come again and again, that is what the end looks like to them.
 func TestDrainCutsNobody(t *testing.T) {
-	const delay, bound = 300 * time.Millisecond, 10 * time.Second
+	const delay = 300 * time.Millisecond
 	var h1, h2 http.Protocols
 	h1.SetHTTP1(true)
 	h2.SetUnencryptedHTTP2(true)
 	for name, protocols := range map[string]*http.Protocols{"HTTP/1": &h1, "HTTP/2": &h2} {
 		t.Run(name, func(t *testing.T) {
-			r, addr := servingSlowly(t, bound, delay)
+			r, addr := servingSlowly(t, time.Hour, delay)
 			var sending, ended sync.WaitGroup
 			for range 4 {
 				sending.Add(1)
@@ -103,12 +99,8 @@ func TestDrainCutsNobody(t *testing.T) {
 				})
 			}
 			sending.Wait()
-			began := time.Now()
 			r.stop()
 			ended.Wait()
-			if took := time.Since(began); took > bound {
-				t.Errorf("stopped after %s, with requests of %s", took, delay)
-			}
 		})
 	}
 }
@@ -138,18 +130,14 @@ func untilRefused(transport *http.Transport, addr net.Addr, first func()) (answe
 func TestHurry(t *testing.T) {
 	for name, when := range map[string]Phase{"while it drains": PhaseDraining, "before": PhaseRunning} {
 		t.Run(name, func(t *testing.T) {
-			r, addr := serving(t, patience)
-			idle(t, addr)
-			began := time.Now()
+			r, addr := servingSlowly(t, time.Hour, time.Hour)
+			unanswered(t, r, addr)
 			if when == PhaseDraining {
 				r.cancel()
 				r.until("draining", func(s State) bool { return s.Phase == when })
 			}
 			r.Hurry()
 			r.stop()
-			if took := time.Since(began); took > 5*time.Second {
-				t.Errorf("stopped after %s", took)
-			}
 		})
 	}
 }
@@ -164,10 +152,21 @@ func TestNegativeDrainTimeout(t *testing.T) {
 	}
 }
 
-// An idle connection does not hold up the end for longer than it may.
+// A request does not hold up the end for longer than it may.
 func TestDrainIsBounded(t *testing.T) {
 	const bound = 500 * time.Millisecond
-	r, addr := serving(t, bound)
+	r, addr := servingSlowly(t, bound, time.Hour)
+	unanswered(t, r, addr)
+	began := time.Now()
+	r.stop()
+	if took := time.Since(began); took < bound {
+		t.Errorf("stopped after %s", took)
+	}
+}
+
+// One that stays idle is not waited for until the bound.
+func TestDrainLeavesIdleConnections(t *testing.T) {
+	r, addr := serving(t, time.Hour)
 	idle(t, addr)
 	want := clients{connections: 1, http: 1}
 	if got, err := r.activeClients(t.Context()); err != nil || got != want {
@@ -175,18 +174,7 @@ func TestDrainIsBounded(t *testing.T) {
 	}
 	began := time.Now()
 	r.stop()
-	if took := time.Since(began); took < bound || took > bound+2*time.Second {
-		t.Errorf("stopped after %s", took)
-	}
-}
-
-// One that stays idle is not waited for until the bound.
-func TestDrainLeavesIdleConnections(t *testing.T) {
-	r, addr := serving(t, time.Minute)
-	idle(t, addr)
-	began := time.Now()
-	r.stop()
-	if took := time.Since(began); took < drainIdle || took > drainIdle+5*time.Second {
+	if took := time.Since(began); took < drainIdle {
 		t.Errorf("stopped after %s", took)
 	}
 }
@@ -202,14 +190,34 @@ func TestDrainWaitsForSlowRequests(t *testing.T) {
 		}
 		answer <- err
 	}()
-	for busy := false; !busy; {
-		c, err := r.activeClients(t.Context())
-		busy = err == nil && c.requests == 1
-	}
+	r.untilAsked()
 	r.stop()
 	if err := <-answer; err != nil {
 		t.Error(err)
 	}
+}
+
+// untilAsked waits for a request without an answer.
+func (r *running) untilAsked() {
+	r.t.Helper()
+	waitFor(r.t, "asked", func() bool {
+		c, err := r.activeClients(r.t.Context())
+		return err == nil && c.requests == 1
+	})
+}
+
+// unanswered is a client that has sent a request.
+func unanswered(t *testing.T, r *running, addr net.Addr) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if _, err := fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	r.untilAsked()
 }
 
 // idle is a client that has had an answer and keeps its connection.

@@ -90,7 +90,11 @@ func run(t *testing.T, cfg Config) *running {
 func (r *running) stop() {
 	r.t.Helper()
 	r.cancel()
-	<-r.done
+	select {
+	case <-r.done:
+	case <-time.After(2 * patience):
+		r.t.Fatal("it does not stop")
+	}
 	if r.err != nil {
 		r.t.Error(r.err)
 	}
