@@ -28,7 +28,8 @@ type term struct {
 	work     []work
 	orphans  *orphans // nil in `gatehouse static-mode`; one of work
 	complete bool     // all Gateways are known
-	told     bool     // all statuses have been handed to statuses
+	told     bool     // all statuses that there are have been handed to statuses
+	listed   bool     // and these are all that there are to be
 	metrics  *prometheus.Registry
 	since    time.Time
 	// delayed are statuses that wait for proxies to be heard, see patience.
@@ -204,14 +205,17 @@ func (c *Cluster) tellAll(t *term) {
 	})
 	c.selection.passed(c.write)
 	c.beginShadows()
-	t.statuses.Complete(slices.Values(c.pipeline.Objects()))
 }
 
 // settle lets those go on who need to know everything, when everything is known:
 // who serves proxies, and who removes fleets of Gateways that don't exist. While
 // objects are held back for the version of the cluster's definitions, it isn't; nor is it
-// for those who remove while something can't be computed. The loop runs it.
+// for those who remove, statuses too, while something can't be computed. The loop runs it.
 func (c *Cluster) settle() {
+	if t := c.term; t != nil && t.told && !t.listed && c.pipeline.Settled() {
+		t.listed = true
+		t.statuses.Complete(slices.Values(c.pipeline.Objects()))
+	}
 	select {
 	case <-c.published:
 	default:

@@ -30,6 +30,9 @@ func (p *Pipeline) Withheld() func(gateway object.Name) bool { return p.failing(
 // Unsettled is Withheld of what is made for a Gateway elsewhere too: of its fleet, and of what is kept.
 func (p *Pipeline) Unsettled() func(gateway object.Name) bool { return p.failing(p.made) }
 
+// Settled reports whether everything could be computed, statuses too.
+func (p *Pipeline) Settled() bool { return len(p.Engine.Failing(p.Engine.Declared())) == 0 }
+
 // failing returns which Gateways may depend on a failure of the tables before a place.
 func (p *Pipeline) failing(before flow.Mark) func(gateway object.Name) bool {
 	failing := p.Engine.Failing(before)

@@ -122,24 +122,35 @@ func testDeleted(t *testing.T, b *bench) {
 	}
 }
 
-// What a writer that is no more has left where there should be nothing is taken away.
+// What a writer that is no more has left where there should be nothing is taken away, once it is known that there
+// should be nothing.
 func testLeftBehind(t *testing.T, b *bench) {
-	left, foreign := b.route(t, "left"), b.route(t, "foreign")
+	left, part, foreign := b.route(t, "left"), b.route(t, "part"), b.route(t, "foreign")
 	ours := strings.ReplaceAll(foreignParent, "example.com/other", controllerName)
 	b.merge(t, left, `{"status": {"parents": [`+ours+`,`+foreignParent+`]}}`)
+	b.merge(t, part, `{"status": {"parents": [`+ours+`,`+strings.ReplaceAll(ours, `"name": "g"`, `"name": "h"`)+`]}}`)
 	b.merge(t, foreign, `{"status": {"parents": [`+foreignParent+`]}}`)
 	has := func(k object.Key, n int) func() bool {
 		return func() bool { return len(b.live(k).(*gwv1.HTTPRoute).Status.Parents) == n }
 	}
-	eventually(t, "the cache has them", func() bool { return has(left, 2)() && has(foreign, 1)() })
+	eventually(t, "the cache has them", func() bool { return has(left, 2)() && has(part, 2)() && has(foreign, 1)() })
 	b.settled(t)
 	if n := b.requests.count("PATCH"); n != 0 {
 		t.Fatalf("%d writes before it is known what there is", n)
 	}
-	b.Complete(slices.Values([]object.Key{left, foreign}))
-	eventually(t, "ours is gone", has(left, 1))
+	b.Set(part, routeStatus(1, "g"))
+	eventually(t, "what is known is written", func() bool {
+		c, _ := condition.Find(b.live(part).(*gwv1.HTTPRoute).Status.Parents[0].Conditions, "Accepted")
+		return c.Status == metav1.ConditionTrue
+	})
 	b.settled(t)
-	if n := b.requests.count("PATCH"); n != 1 {
+	if !has(part, 2)() {
+		t.Error("an entry is gone before it is known whether it should be")
+	}
+	b.Complete(slices.Values([]object.Key{left, part, foreign}))
+	eventually(t, "ours are gone", func() bool { return has(left, 1)() && has(part, 1)() })
+	b.settled(t)
+	if n := b.requests.count("PATCH"); n != 3 {
 		t.Errorf("%d writes", n)
 	}
 

@@ -86,7 +86,16 @@ func (r *requests) answer(fault func(*http.Request) *http.Response) {
 
 var namespaces atomic.Int32
 
+// start starts a writer that knows everything.
 func start(t *testing.T, server *apiserver.Server) *bench {
+	t.Helper()
+	b := begin(t, server)
+	b.Complete(func(func(object.Key) bool) {})
+	return b
+}
+
+// begin starts one that doesn't yet.
+func begin(t *testing.T, server *apiserver.Server) *bench {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, install := range []func(*runtime.Scheme) error{kind.All.AddToScheme, apiextensionsv1.AddToScheme} {

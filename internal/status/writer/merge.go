@@ -18,6 +18,7 @@ type merging struct {
 	namespace  string // of the object
 	now        metav1.Time
 	owns       func(*gwv1.ParentReference) bool
+	keeps      bool // entries of ours stay that are not desired: see Complete
 }
 
 // merge returns a status of the type of live, which it leaves as it is. desired is of
@@ -90,6 +91,8 @@ func (m *merging) entries(live, desired []kind.Entry, most int) []kind.Entry {
 			e := m.placed(desired[j], was.Conditions)
 			e.Ref = was.Ref // with what the API server has filled in
 			out = append(out, e)
+		} else if m.keeps {
+			out = append(out, *was)
 		}
 	}
 	for j := range desired {

@@ -122,8 +122,9 @@ func (w *Writer) Changed(k object.Key) {
 	}
 }
 
-// Complete says that every object that has a status of ours has been Set. From then
-// on our entries are taken out of all others: first of those given here.
+// Complete says that every object that has a status of ours has been Set, to all that it is to
+// be. From then on entries of ours that are not desired are taken out, first of the objects given
+// here: that there is to be none is not known before.
 func (w *Writer) Complete(all iter.Seq[object.Key]) {
 	w.mu.Lock()
 	w.complete = true
@@ -333,7 +334,11 @@ func (w *Writer) succeed(k object.Key, o *tracked) {
 
 // merging is how a status of an object is merged.
 func (w *Writer) merging(live client.Object) *merging {
+	w.mu.Lock()
+	complete := w.complete
+	w.mu.Unlock()
 	m := &merging{
+		keeps:      !complete,
 		controller: gwv1.GatewayController(w.opts.ControllerName), namespace: live.GetNamespace(),
 		now:  metav1.NewTime(time.Now().Truncate(time.Second)),
 		owns: func(*gwv1.ParentReference) bool { return true },

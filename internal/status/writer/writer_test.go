@@ -42,7 +42,6 @@ func TestWriter(t *testing.T) {
 			"a storm of conflicts":              testStorm,
 			"deleted and made again":            testDeleted,
 			"an older generation":               testGeneration,
-			"what is left behind":               testLeftBehind,
 			"every kind":                        testKinds,
 			"events of what a proxy refuses":    testEvents,
 			"events of certificates":            testCertificateEvents,
@@ -56,6 +55,7 @@ func TestWriter(t *testing.T) {
 			})
 		}
 	})
+	t.Run("what is left behind", func(t *testing.T) { testLeftBehind(t, begin(t, server)) })
 	t.Run("fields that are pruned", func(t *testing.T) { testPruned(t, start(t, server)) })
 	t.Run("an API server that goes and comes", func(t *testing.T) {
 		testOutage(t, start(t, server), server)
