@@ -17,6 +17,7 @@ import (
 type fleets struct {
 	mu        sync.Mutex
 	classes   map[object.Name]string // of all Gateways
+	made      map[object.Name]string // the classes that their newest fleets were made under
 	of        map[object.Name]fleet
 	unsettled func(gateway object.Name) bool // see pipeline.Unsettled
 }
@@ -26,20 +27,29 @@ type fleet struct {
 	limits bool // requests are counted for it
 }
 
-// unknown is the fleet of a Gateway of which nothing is known: it may have all that a fleet has.
+// unknown is a fleet of which nothing is known: it may have all that one has.
 var unknown = fleet{there: true, limits: true}
 
 func (f *fleets) update(c *flow.Commit, p *pipeline.Pipeline) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.of == nil {
-		f.classes, f.of = map[object.Name]string{}, map[object.Name]fleet{}
+		f.classes, f.made, f.of = map[object.Name]string{}, map[object.Name]string{}, map[object.Name]fleet{}
 	}
 	for _, ch := range flow.Changes(c, p.Graph.Gateways) {
 		if ch.Has {
 			f.classes[ch.Key] = ch.New.Class
 		} else {
 			delete(f.classes, ch.Key)
+		}
+	}
+	if made := p.Inputs.FleetClasses; made != nil {
+		for _, ch := range flow.Changes(c, made) {
+			if ch.Has {
+				f.made[ch.Key] = ch.New
+			} else {
+				delete(f.made, ch.Key)
+			}
 		}
 	}
 	for _, ch := range flow.Changes(c, p.Infrastructure) {
@@ -55,14 +65,22 @@ func (f *fleets) update(c *flow.Commit, p *pipeline.Pipeline) {
 	f.unsettled = p.Unsettled()
 }
 
-// find returns what is known of a Gateway's fleet. What can't be computed takes from no proxy what it goes on with.
+// find returns what is known of a Gateway's fleet. What can't be computed takes from no proxy what it goes on with,
+// and gives none to a Gateway of which nothing says that it has a fleet.
 func (f *fleets) find(gateway object.Name) (class string, of fleet) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.unsettled != nil && f.unsettled(gateway) {
-		return f.classes[gateway], unknown
+	class, known := f.classes[gateway]
+	if f.unsettled == nil || !f.unsettled(gateway) {
+		return class, f.of[gateway]
 	}
-	return f.classes[gateway], f.of[gateway]
+	if !known {
+		class, known = f.made[gateway]
+	}
+	if !known {
+		return "", fleet{}
+	}
+	return class, unknown
 }
 
 // serviceAccount returns the name of that which the proxies of a Gateway run under.

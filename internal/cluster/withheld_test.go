@@ -16,7 +16,7 @@ import (
 // controller that starts anew, and can't, neither opens a Service nor forgets what is kept, takes away no fleet, and
 // knows whose certificates to renew. Other Gateways get what they ask for.
 func TestFleetsStayWhileWithheld(t *testing.T) {
-	for _, table := range []string{"topology-parameters", "topology-listeners", "topology-rate-limit-policies", "infrastructure", "kept-settings"} {
+	for _, table := range []string{"topology-gateways", "topology-parameters", "topology-listeners", "topology-rate-limit-policies", "infrastructure", "kept-settings"} {
 		t.Run(table, func(t *testing.T) { testFleetStaysWithout(t, table) })
 	}
 }
@@ -86,7 +86,10 @@ func testFleetStaysWithout(t *testing.T, table string) {
 	if now := known(r); now != accounts {
 		t.Errorf("the proxies' ServiceAccounts are %s, and not %s", now, accounts)
 	}
-	if table != "infrastructure" { // which says whose they are
+	if account, ok := r.proxies.(*provisioned).fleets.serviceAccount(object.Name{Namespace: "team", Name: "none"}); ok {
+		t.Errorf("a Gateway that doesn't exist has a fleet of %s", account)
+	}
+	if table != "infrastructure" && table != "topology-gateways" { // which say whose they are
 		in.until("the proxies know their controller again", func() bool { return authorities() != "of long ago" })
 	}
 

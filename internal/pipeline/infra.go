@@ -103,6 +103,7 @@ func (p *Pipeline) declareFleetServices() {
 				emit(name, infra.ClassOf(newest))
 			}
 		}, flow.Equal(func(a, b string) bool { return a == b }))
+	flow.Watch(p.Inputs.FleetClasses)
 }
 
 // fleetIsHeld reports whether a Gateway's fleet is to stay as it is, whatever else the
