@@ -216,3 +216,31 @@ func TestGatewaysSayWhatIsWithheld(t *testing.T) {
 		t.Errorf("another Gateway of the name: %s: %s", got.Reason, got.Message)
 	}
 }
+
+// A Gateway that goes while it is withheld takes along what waits of it: its successor gets nothing of that.
+func TestWhatWaitsEndsWithItsGateway(t *testing.T) {
+	r := run(t)
+	web := gateway("web", 8080, "")
+	r.take(web.DeepCopy(), route("web", "first.test"))
+	want := r.versions("web", "listener")
+	r.trip([]string{"rules"}, "a/web")
+	wide := gateway("web", 8080, "")
+	wide.Spec.Listeners = append(wide.Spec.Listeners, gwv1.Listener{Name: "more", Port: 8081, Protocol: gwv1.HTTPProtocolType})
+	r.take(route("web", "second.test"), wide)
+	if got := r.versions("web", "listener"); got != want {
+		t.Fatalf("it is not withheld: %s", got)
+	}
+	r.forget(object.Key{Kind: kind.Gateway, Name: object.Name{Namespace: "a", Name: "web"}})
+	if _, is := r.Server.Gateway(object.Name{Namespace: "a", Name: "web"}); is {
+		t.Error("a Gateway that is gone is there")
+	}
+	r.trip(nil, "")
+	r.take(route("web", "third.test"))
+	if _, is := r.Server.Gateway(object.Name{Namespace: "a", Name: "web"}); is {
+		t.Errorf("a Gateway that is gone is served once nothing fails: %s", r.versions("web", "listener"))
+	}
+	r.take(web)
+	if got := r.versions("web", "listener"); got != want {
+		t.Errorf("its successor has listeners %s, and not %s", got, want)
+	}
+}

@@ -77,7 +77,8 @@ func TestMergeTookForms(t *testing.T) {
 	}
 }
 
-// What comes after the end of a Gateway is the next one's, whatever came before the end.
+// What comes after the end of a Gateway is the next one's, and what came before the end is over: the end may be sent
+// alone.
 func TestMergeAfterTheEnd(t *testing.T) {
 	other := Update{Gateway: named("ns/other"), Set: []*envoy.Resource{envoy.EmptyEndpoints("x")}}
 	set := func(name string) Update {
@@ -89,7 +90,7 @@ func TestMergeAfterTheEnd(t *testing.T) {
 	if len(beside) != 3 || beside[1].Gateway != named("ns/g") || beside[2].Gateway != named("ns/other") {
 		t.Errorf("a Gateway that comes back is apart from its end: %+v", beside)
 	}
-	if len(all) != 3 || !all[1].Gone || len(all[0].Set) != 1 || len(all[2].Set) != 2 {
+	if len(all) != 2 || !all[0].Gone || len(all[1].Set) != 2 {
 		t.Errorf("merged into %+v", all)
 	}
 }

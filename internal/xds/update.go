@@ -31,7 +31,7 @@ type Update struct {
 }
 
 // Merge returns one list of updates with the effect of the two lists, one after the other.
-// What the first one sets and the second one removes is never sent. Updates of one Gateway
+// What the first one sets and the second one removes or ends is never sent. Updates of one Gateway
 // stand side by side, so that Apply takes them in one step.
 func Merge(first, second []Update) []Update {
 	if len(first) == 0 {
@@ -46,7 +46,9 @@ func Merge(first, second []Update) []Update {
 		switch {
 		case i < 0:
 			out = append(out, u)
-		case out[i].Gone || u.Gone: // one after the other, which has the same effect
+		case u.Gone: // the end of a Gateway is that of what waited, and need not wait for the same
+			out[i] = u
+		case out[i].Gone:
 			out = slices.Insert(out, i+1, u)
 		default:
 			out[i] = merge(out[i], u)
