@@ -264,21 +264,32 @@ func TestEnvoyAccess(t *testing.T) {
 		}
 	}
 	// What a request costs that has no credential doesn't grow with its square.
-	began := time.Now()
-	for range 100 {
-		a := r.do(t, http.MethodGet, "http://a.example/", http.Header{"Authorization": {"Basic " + strings.Repeat("=", 4000) + "x"}}, nil)
-		if a.Status != 401 || time.Since(began) > 2*time.Second {
-			t.Fatalf("padding that is none: %d after %s", a.Status, time.Since(began))
+	// On a busy machine one request may be slow, but not all of them.
+	quickest := func(what string, most time.Duration, do func() answered) {
+		t.Helper()
+		least := time.Hour
+		for tries := 0; tries < 10 && least > most; tries++ {
+			began := time.Now()
+			if a := do(); a.Status != 401 {
+				t.Fatalf("%s: %d", what, a.Status)
+			}
+			least = min(least, time.Since(began))
+		}
+		if least > most {
+			t.Errorf("%s: %s at least", what, least)
 		}
 	}
+	quickest("padding that is none, a hundred times", 2*time.Second, func() (a answered) {
+		for range 100 {
+			a = r.do(t, http.MethodGet, "http://a.example/", http.Header{"Authorization": {"Basic " + strings.Repeat("=", 4000) + "x"}}, nil)
+		}
+		return a
+	})
 	for what, query := range map[string]string{
 		"no equals sign": strings.Repeat("a", 50_000), "nothing but equals signs": strings.Repeat("=", 50_000), "keys": strings.Repeat("key=a&", 8_000),
 		"blanks": "key=" + strings.Repeat("%20", 16_000),
 	} {
-		began := time.Now()
-		if a := r.get(t, "http://a.example/?"+query); a.Status != 401 || time.Since(began) > time.Second {
-			t.Errorf("%s: %d after %s", what, a.Status, time.Since(began))
-		}
+		quickest(what, time.Second, func() answered { return r.get(t, "http://a.example/?"+query) })
 	}
 	if a := r.do(t, http.MethodOptions, "http://a.example/cors", http.Header{"Origin": {"https://x.test"}, "Access-Control-Request-Method": {"GET"}}, nil); a.Status != 200 {
 		t.Errorf("a preflight: %d", a.Status)

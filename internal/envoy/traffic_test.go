@@ -22,11 +22,11 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(30 * time.Second)
 	for !ok() {
 		select {
 		case <-deadline:
-			t.Fatalf("not within 10 s: %s", what)
+			t.Fatalf("not within 30 s: %s", what)
 		case <-tick.C:
 		}
 	}
@@ -207,6 +207,8 @@ func TestEnvoyRetry(t *testing.T) {
 		rule("/backoff", &ir.Retry{Attempts: 1, StatusCodes: []uint32{500}, Backoff: new(200 * time.Millisecond)}, nil),
 		rule("/request", &ir.Retry{Attempts: 5, StatusCodes: []uint32{500}}, &ir.Timeouts{Request: new(1 * time.Second)}),
 		rule("/backend", &ir.Retry{Attempts: 3, StatusCodes: []uint32{500}}, &ir.Timeouts{Backend: new(500 * time.Millisecond), Request: new(15 * time.Second)}),
+		rule("/long-request", &ir.Retry{Attempts: 5, StatusCodes: []uint32{500}}, &ir.Timeouts{Request: new(time.Minute)}),
+		rule("/long-backend", &ir.Retry{Attempts: 3, StatusCodes: []uint32{500}}, &ir.Timeouts{Backend: new(20 * time.Second), Request: new(time.Minute)}),
 		rule("/only-request", nil, &ir.Timeouts{Request: new(200 * time.Millisecond)}),
 		rule("/only-backend", nil, &ir.Timeouts{Backend: new(200 * time.Millisecond)}),
 		rule("/zero-retry-backend", &ir.Retry{Attempts: 0, StatusCodes: []uint32{500}}, &ir.Timeouts{Backend: new(200 * time.Millisecond)}),
@@ -224,9 +226,9 @@ func TestEnvoyRetry(t *testing.T) {
 		{"/codes?code=502&fail=1", 502, 1},
 		{"/none?code=500&fail=1", 500, 1},
 		{"/plain?code=503&fail=1", 503, 1},
-		{"/request?code=500&fail=2&delay=20", 200, 3},
+		{"/long-request?code=500&fail=2&delay=20", 200, 3},
 		{"/request?code=500&fail=2&delay=20000", 504, 1},
-		{"/backend?code=500&fail=2&delay=20", 200, 3},
+		{"/long-backend?code=500&fail=2&delay=20", 200, 3},
 		{"/backend?code=500&fail=2&delay=20000", 200, 3},
 		{"/only-request?code=200&fail=1&delay=20000", 504, 1},
 		{"/only-backend?code=200&fail=1&delay=20000", 504, 1},
@@ -239,7 +241,7 @@ func TestEnvoyRetry(t *testing.T) {
 		if got := f.count(c.uri); a.Status != c.status || got != c.tries {
 			t.Errorf("%s: %d after %d tries, want %d after %d", c.uri, a.Status, got, c.status, c.tries)
 		}
-		if took := time.Since(began); took > 10*time.Second {
+		if took := time.Since(began); took >= 20*time.Second { // it has not been cut
 			t.Errorf("%s took %v", c.uri, took)
 		}
 	}
@@ -262,9 +264,8 @@ func TestEnvoyRetry(t *testing.T) {
 	if a := r.do(t, "POST", "http://a.example"+post, nil, bytes.Repeat([]byte("x"), 500<<10)); a.Status != 200 || f.count(post) != 3 {
 		t.Errorf("a large body: %d after %d tries", a.Status, f.count(post))
 	}
-	began := time.Now()
 	if a := r.get(t, "http://a.example/backoff?code=500&fail=1"); a.Status != 200 {
-		t.Errorf("backoff: %d after %v", a.Status, time.Since(began))
+		t.Errorf("backoff: %d", a.Status)
 	}
 }
 
