@@ -257,10 +257,11 @@ func TestBindIsRetried(t *testing.T) {
 	h.apply(listener("l", "1"))
 	p := h.connect()
 	p.subscribe(envoy.Listeners)
-	for info, _ := h.server.Gateway(gw); len(info.State.Rejected) == 0; info, _ = h.server.Gateway(gw) {
+	refused := func(s State) bool { return rejects("listener/l")(s) && s.Synced }
+	for info, _ := h.server.Gateway(gw); !refused(info.State); info, _ = h.server.Gateway(gw) {
 		p.expect("listener +l=1 ! " + taken) // there is always another try
 	}
-	h.state("l refused", func(s State) bool { return rejects("listener/l")(s) && s.Synced })
+	h.state("l refused", refused)
 	p.expect("listener +l=1")
 	h.state("healed", func(s State) bool { return rejects()(s) && s.Listeners["l"] != "" })
 	p.quiet()
