@@ -5,7 +5,8 @@
 //   - The first batch is everything that exists, once all caches are filled; later
 //     ones are whatever came while the last was worked off. No handler of an
 //     informer ever waits for who takes the batches.
-//   - What is handed over is the cache's own object, never a copy: nobody changes it.
+//   - What is handed over is the cache's own object, never a copy, and what is equal in
+//     objects of a kind is mostly in memory once: nobody changes any of it.
 //   - A change that means nothing to the pipeline, such as a status written by us,
 //     is not handed over, though Live has it.
 //   - Of Secrets and ConfigMaps only names are watched. Contents are read of those

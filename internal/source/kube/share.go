@@ -11,10 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// informer shares between an object and its next version what is the same in both.
-// The pipeline goes on with the version that it was given when only the status
-// changes after it: without this, each object that has a status would be in memory
-// twice.
+// informer keeps in memory once what is equal in its objects. A new version of an object
+// refers to what is the same in the last one: the pipeline goes on with the version that it
+// was given when only the status changes after it. What is new refers to what is equal in
+// the object that came before it, whichever that is: thousands of routes name the same
+// Gateway, in strings and pointers that decoding makes anew for each.
 type informer struct {
 	toolscache.SharedIndexInformer
 }
@@ -25,7 +26,23 @@ func newInformer(lw toolscache.ListerWatcher, example runtime.Object, resync tim
 
 // SetTransform adds sharing after the transformation.
 func (i informer) SetTransform(transform toolscache.TransformFunc) error {
-	return i.SharedIndexInformer.SetTransform(func(in any) (any, error) {
+	return i.SharedIndexInformer.SetTransform(sharing(i.GetStore(), transform))
+}
+
+// transformed are the managed fields of an object that has been transformed. The API server sends
+// some, or none at all, but never an empty list.
+var transformed = []metav1.ManagedFieldsEntry{}
+
+// sharing makes a transformation that shares after another one. An informer transforms one
+// object after another.
+func sharing(store toolscache.Store, transform toolscache.TransformFunc) toolscache.TransformFunc {
+	var before reflect.Value
+	return func(in any) (any, error) {
+		// An informer's first list comes here twice. The second time it shares with others,
+		// and writing to it would be writing to them.
+		if o, ok := in.(client.Object); ok && o.GetManagedFields() != nil && len(o.GetManagedFields()) == 0 {
+			return in, nil
+		}
 		out := in
 		if transform != nil {
 			var err error
@@ -33,33 +50,92 @@ func (i informer) SetTransform(transform toolscache.TransformFunc) error {
 				return nil, err
 			}
 		}
-		next, ok := out.(client.Object)
+		o, ok := out.(client.Object)
 		if !ok {
 			return out, nil
 		}
-		if last, exists, err := i.GetStore().Get(next); err == nil && exists && last != any(next) {
-			share(last, next)
+		o.SetManagedFields(transformed)
+		var last reflect.Value
+		if was, exists, err := store.Get(o); err == nil && exists {
+			last = reflect.ValueOf(was).Elem()
 		}
+		next := reflect.ValueOf(o).Elem()
+		share(last, before, next)
+		before = next
 		return out, nil
-	})
+	}
 }
 
-// share lets next refer to what is equal in last. Both are pointers to structs;
-// last may be read by others meanwhile.
-func share(last, next any) {
-	from, to := reflect.ValueOf(last).Elem(), reflect.ValueOf(next).Elem()
-	if from.Type() != to.Type() {
-		return
-	}
-	for i := range to.NumField() {
-		if meta, ok := reflect.TypeAssert[*metav1.ObjectMeta](to.Field(i).Addr()); ok {
-			share(from.Field(i).Addr().Interface(), meta)
-			continue
+// share lets a struct that nobody else knows yet refer to what is equal in its last version
+// and, where it differs from that, to what is equal in another struct. Neither of these need
+// be there. Both may be read meanwhile.
+func share(last, other, next reflect.Value) {
+	for i := range next.NumField() {
+		to, was, model := next.Field(i), fieldOf(next.Type(), last, i), fieldOf(next.Type(), other, i)
+		switch {
+		case to.Type() == reflect.TypeFor[metav1.ObjectMeta]():
+			share(was, model, to)
+		case !to.CanSet():
+		case was.IsValid() && reflect.DeepEqual(was.Interface(), to.Interface()):
+			to.Set(was)
+		case model.IsValid():
+			shareEqual(model, to)
 		}
-		if to.Field(i).CanSet() && reflect.DeepEqual(from.Field(i).Interface(), to.Field(i).Interface()) {
-			to.Field(i).Set(from.Field(i))
-		}
 	}
+}
+
+// fieldOf is a field of a struct that is of a type, if there is such a struct.
+func fieldOf(t reflect.Type, v reflect.Value, i int) reflect.Value {
+	if !v.IsValid() || v.Type() != t {
+		return reflect.Value{}
+	}
+	return v.Field(i)
+}
+
+// shareEqual lets a value refer to what is equal in another one of its type, at whatever
+// depth, and reports whether all of it is.
+func shareEqual(from, to reflect.Value) (equal bool) {
+	switch to.Kind() {
+	case reflect.String:
+		if from.String() != to.String() {
+			return false
+		}
+		to.SetString(from.String())
+		return true
+	case reflect.Struct:
+		equal = true
+		for i := range to.NumField() {
+			if !to.Field(i).CanSet() { // as in a time, which has nothing to share
+				return reflect.DeepEqual(from.Interface(), to.Interface())
+			}
+			equal = shareEqual(from.Field(i), to.Field(i)) && equal
+		}
+		return equal
+	case reflect.Pointer:
+		if from.IsNil() || to.IsNil() {
+			return from.IsNil() && to.IsNil()
+		}
+		equal = shareEqual(from.Elem(), to.Elem())
+	case reflect.Slice:
+		if from.Len() == 0 || to.Len() == 0 {
+			return from.Len() == to.Len() && from.IsNil() == to.IsNil()
+		}
+		equal = from.Len() == to.Len()
+		for i := range to.Len() {
+			equal = shareEqual(from.Index(min(i, from.Len()-1)), to.Index(i)) && equal
+		}
+		if equal {
+			from = from.Slice3(0, from.Len(), from.Len()) // who appends to it writes elsewhere
+		}
+	case reflect.Map, reflect.Interface:
+		equal = reflect.DeepEqual(from.Interface(), to.Interface())
+	default:
+		return from.Equal(to)
+	}
+	if equal {
+		to.Set(from)
+	}
+	return equal
 }
 
 // unchanged reports whether two versions of an object say the same to the pipeline:

@@ -31,6 +31,7 @@ func TestSource(t *testing.T) {
 		"changes":      testChanges,
 		"status":       testStatus,
 		"stripped":     testStripped,
+		"shared":       testShared,
 		"selector":     testSelector,
 		"namespaces":   testNamespaces,
 		"contents":     testContents,
@@ -110,7 +111,7 @@ func testStripped(t *testing.T, c *cluster) {
 	c.create(t, namespace("stripped", nil), o, endpoints)
 	r, _ := read(t, c.Config, Options{})
 	live := r.Live(routeKey("stripped", "r"))
-	if live.GetManagedFields() != nil {
+	if len(live.GetManagedFields()) != 0 {
 		t.Error("managedFields are kept")
 	}
 	if diff := cmp.Diff(map[string]string{"mine": "stays"}, live.GetAnnotations()); diff != "" {
@@ -131,6 +132,27 @@ func testStripped(t *testing.T, c *cluster) {
 		t.Errorf("an annotation was handed over: %d times", handed)
 	}
 	c.delete(t, o)
+}
+
+// What objects have in common is in memory once, whether they were there at first or come
+// later.
+func testShared(t *testing.T, c *cluster) {
+	c.create(t, namespace("shared", nil), route("shared", "a"), route("shared", "b"))
+	r, _ := read(t, c.Config, Options{})
+	c.create(t, route("shared", "c"))
+	r.has("HTTPRoute", "shared/a", "shared/b", "shared/c")
+	var parents []*gwv1.ParentReference
+	for _, name := range []string{"a", "b", "c"} {
+		o := r.object(routeKey("shared", name)).(*gwv1.HTTPRoute)
+		if want := gwv1.Hostname(name + ".example.com"); len(o.Spec.Hostnames) != 1 || o.Spec.Hostnames[0] != want {
+			t.Errorf("%s has the hosts %v", name, o.Spec.Hostnames)
+		}
+		parents = append(parents, &o.Spec.ParentRefs[0])
+	}
+	if parents[0] != parents[1] || parents[0] != parents[2] {
+		t.Errorf("the same Gateway is in memory more than once: %p", parents)
+	}
+	c.delete(t, route("shared", "a"), route("shared", "b"), route("shared", "c"))
 }
 
 // A namespace's labels bring its objects in, contents too, and take them away.
