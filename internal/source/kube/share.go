@@ -20,8 +20,9 @@ type informer struct {
 	toolscache.SharedIndexInformer
 }
 
-func newInformer(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-	return informer{toolscache.NewSharedIndexInformer(lw, example, resync, indexers)}
+// newInformer makes an informer without indices: nobody lists what it has.
+func newInformer(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration, _ toolscache.Indexers) toolscache.SharedIndexInformer {
+	return informer{toolscache.NewSharedIndexInformer(lw, example, resync, toolscache.Indexers{})}
 }
 
 // SetTransform adds sharing after the transformation.
