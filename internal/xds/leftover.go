@@ -10,24 +10,14 @@ import "github.com/gatehouse-dev/gatehouse/internal/envoy"
 // maxLeftovers is about what a large Gateway has.
 const maxLeftovers = 1 << 14
 
-// rememberLeftovers remembers the resources of an ended session of which it is not known
-// whether the proxy has them.
+// rememberLeftovers remembers the resources of a session of which it is not known whether the
+// proxy has them: those in responses without an answer, and those that it is to be sent anew.
 func (g *gateway) rememberLeftovers(s *session) {
-	g.rememberUnanswered(s)
-	for t := range s.types {
-		if !s.types[t].hasWildcard {
-			continue
-		}
-		for name, r := range s.types[t].records {
-			if r.sent == unknownVersion {
-				g.addLeftover(Ref{envoy.Type(t), name}) //nolint:gosec // an index of the table
-			}
+	for ref := range s.doubtful {
+		if r := s.types[ref.Type].records[ref.Name]; r != nil && r.sent == unknownVersion && s.types[ref.Type].hasWildcard {
+			g.addLeftover(ref)
 		}
 	}
-}
-
-// rememberUnanswered remembers what is in a session's responses without an answer.
-func (g *gateway) rememberUnanswered(s *session) {
 	for _, f := range s.inflight {
 		if f.remembered || !s.types[f.typ].hasWildcard {
 			continue
@@ -54,7 +44,7 @@ func (s *session) removeLeftovers(t envoy.Type) {
 	g := s.gateway
 	for other := range g.sessions {
 		if other != s {
-			g.rememberUnanswered(other) // perhaps of the same proxy, and not known yet to have ended
+			g.rememberLeftovers(other) // perhaps of the same proxy, and not known yet to have ended
 		}
 	}
 	for ref := range g.leftovers {
@@ -62,7 +52,7 @@ func (s *session) removeLeftovers(t envoy.Type) {
 			continue
 		}
 		if r := s.record(ref); r.sent == "" {
-			r.sent = unknownVersion
+			s.doubt(ref, r)
 		}
 	}
 }

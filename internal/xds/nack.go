@@ -49,7 +49,7 @@ func (s *session) nack(f *flight, message string, now time.Time) {
 			// The proxy may have done it. To do it again changes nothing.
 			ref := Ref{f.typ, name}
 			if y.records[name] == nil {
-				s.record(ref).sent = unknownVersion
+				s.doubt(ref, s.record(ref))
 			}
 			s.mark(ref, changed, now)
 		}
@@ -82,7 +82,7 @@ func (s *session) refusedResource(f *flight, r *record, res *envoy.Resource, mes
 	case y.stays:
 		// Envoy may have left it among the clusters that warm, and would never answer about
 		// clusters again. Its last good version replaces it there, or its removal does.
-		r.sent = unknownVersion
+		s.doubt(ref, r)
 		r.warming = isNew
 	case isNew:
 		r.sent, r.first = "", 0
@@ -90,7 +90,7 @@ func (s *session) refusedResource(f *flight, r *record, res *envoy.Resource, mes
 			why = asked // the proxy waits for an answer
 		}
 	case y.shared:
-		r.sent = unknownVersion // the last good one may have been in a refused response
+		s.doubt(ref, r) // the last good one may have been in a refused response
 	default:
 		r.sent = r.acked
 	}
@@ -109,6 +109,7 @@ func (s *session) refusedResource(f *flight, r *record, res *envoy.Resource, mes
 // but the proxy would not name it when it connects again. Envoy ignores an equal resource,
 // but counts it from then on as one that it has.
 func (s *session) resend(r *record, res *envoy.Resource, now time.Time) {
-	r.sent = unknownVersion
-	s.mark(Ref{res.Type, res.Name}, changed, now)
+	ref := Ref{res.Type, res.Name}
+	s.doubt(ref, r)
+	s.mark(ref, changed, now)
 }

@@ -60,6 +60,7 @@ func (s *session) forget(ref Ref) {
 		}
 	}
 	delete(y.records, ref.Name)
+	delete(s.doubtful, ref)
 	if y.dirty[ref.Name] != forced && !s.gateway.isKnown(ref) {
 		s.unmark(ref) // there is nothing to decide
 	}

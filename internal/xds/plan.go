@@ -194,7 +194,7 @@ func (p *planning) change(ref Ref, why reason) *envoy.Resource {
 	case y.usedBy != nil && p.sent(*y.usedBy) && (y.staysUsed == nil || !y.staysUsed(ref.Name)):
 		// What used it has changed too, and goes on with it while it drains.
 		if y.askedOnce() {
-			rec.sent = unknownVersion // and then forgets it
+			p.doubt(ref, rec) // and then forgets it
 		}
 	case y.empty == nil:
 		p.toRemove = append(p.toRemove, ref)
@@ -341,6 +341,7 @@ func (p *planning) send(f *flight) {
 		rec := p.record(Ref{f.typ, r.Name})
 		p.supersede(rec)
 		rec.sent, rec.nonce, rec.warming, rec.takesOver = r.Version, f.nonce, false, false
+		delete(p.doubtful, Ref{f.typ, r.Name})
 		p.noteSpare(r, p.now)
 		if rec.first == 0 {
 			rec.first = f.nonce

@@ -139,6 +139,29 @@ func TestReconnectLeftovers(t *testing.T) {
 	p.quiet()
 }
 
+// The same goes for a proxy that connects again before anybody knows that its connection has ended, and before
+// it has been sent anew, because something else is waited for, what it has not named.
+func TestReconnectBeforeARefusalIsCorrected(t *testing.T) {
+	h := start(t, func(o *Options) { o.Grace = time.Hour })
+	h.server.maxAwait = time.Hour
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(listener("m", "bad"), listener("n", "1"))
+	p.expect("listener +m=bad +n=1 ?")
+	h.apply(cluster("tls", "1").Awaiting("ca"), secret("ca", "1"))
+	p.expect("cluster +tls=1")
+	p.nack(p.pending[0], "Error adding/updating listener(s) m: no\n")
+	h.state("m refused", rejects("listener/m"))
+	p.quiet()
+	h.apply("-listener/m", "-listener/n")
+	again := h.connect()
+	again.resume(envoy.Listeners, listener("l", "1"))
+	again.quiet()
+	h.endGrace()
+	again.expect("listener -n")
+	again.quiet()
+}
+
 // Envoy accepts the good resources of a response that it refuses, and does not name them
 // when it connects again. What is removed meanwhile must be removed there too.
 func TestReconnectAfterARefusal(t *testing.T) {

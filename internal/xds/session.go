@@ -30,6 +30,7 @@ type session struct {
 	// refused is the version of a resource that this proxy has refused last. It is not sent
 	// again unless something has changed.
 	refused    map[Ref]string
+	doubtful   map[Ref]struct{}  // whose record has unknownVersion
 	alone      map[Ref]bool      // resources that are sent in a response of their own
 	awaited    map[Ref]*awaiting // what sent resources wait for
 	awaitTimer *time.Timer       // fires when the wait for one of them ends
@@ -124,6 +125,7 @@ func newSession(g *gateway, id uint64, now time.Time) *session {
 		inflight:  map[uint64]*flight{},
 		removing:  map[Ref]uint64{},
 		refused:   map[Ref]string{},
+		doubtful:  map[Ref]struct{}{},
 		alone:     map[Ref]bool{},
 	}
 	for t := range s.types {
@@ -202,6 +204,12 @@ func (s *session) markAll(now time.Time) {
 	for t := range s.types {
 		s.markType(envoy.Type(t), now) //nolint:gosec // an index of the types' array
 	}
+}
+
+// doubt records that the proxy may or may not have a resource.
+func (s *session) doubt(ref Ref, r *record) {
+	r.sent = unknownVersion
+	s.doubtful[ref] = struct{}{}
 }
 
 // record returns the session's record of a resource, a new one if need be.
