@@ -48,9 +48,10 @@ func (s *session) removeLeftovers(t envoy.Type) {
 		}
 	}
 	for ref := range g.leftovers {
-		if r, _ := g.target(ref); ref.Type != t || r != nil {
+		if ref.Type != t {
 			continue
 		}
+		// Also of what there is: it may go before the proxy has been sent it.
 		if r := s.record(ref); r.sent == "" {
 			s.doubt(ref, r)
 		}

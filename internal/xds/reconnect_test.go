@@ -139,6 +139,24 @@ func TestReconnectLeftovers(t *testing.T) {
 	p.quiet()
 }
 
+// Nor is it forgotten where the resource goes only after the proxy has connected, and before it was sent anew.
+func TestReconnectAfterARefusalOfWhatGoesLater(t *testing.T) {
+	h := start(t, func(o *Options) { o.Grace = time.Hour })
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(listener("m", "bad"), listener("n", "1"))
+	p.expect("listener +m=bad +n=1 ! Error adding/updating listener(s) m: no\n", "listener +n=1 ?")
+	p.cancel()
+	waitFor(t, "gone", func() bool { return len(h.server.Sessions()) == 0 })
+	p = h.connect()
+	p.resume(envoy.Listeners, listener("l", "1")) // it is to name its routes before it gets any
+	p.quiet()
+	h.apply("-listener/m", "-listener/n")
+	h.endGrace()
+	p.expect("listener -n")
+	p.quiet()
+}
+
 // The same goes for a proxy that connects again before anybody knows that its connection has ended, and before
 // it has been sent anew, because something else is waited for, what it has not named.
 func TestReconnectBeforeARefusalIsCorrected(t *testing.T) {
