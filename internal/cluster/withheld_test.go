@@ -89,9 +89,7 @@ func testFleetStaysWithout(t *testing.T, table string) {
 	if account, ok := r.proxies.(*provisioned).fleets.serviceAccount(object.Name{Namespace: "team", Name: "none"}); ok {
 		t.Errorf("a Gateway that doesn't exist has a fleet of %s", account)
 	}
-	if table != "infrastructure" && table != "topology-gateways" { // which say whose they are
-		in.until("the proxies know their controller again", func() bool { return authorities() != "of long ago" })
-	}
+	in.until("the proxies know their controller again", func() bool { return authorities() != "of long ago" })
 
 	r.pipeline.Engine.Trip(nil)
 	in.apply(limitedTo(20), `{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayParameters, metadata: {namespace: team, name: p},

@@ -157,11 +157,16 @@ func (a *Applier) SetAuthorities(pem []byte) {
 	for name := range a.wanted {
 		all = append(all, name)
 	}
+	c, complete := a.cache, a.complete
 	a.mu.Unlock()
+	if !changed {
+		return
+	}
 	for _, name := range all {
-		if changed {
-			a.queue.Add(name)
-		}
+		a.queue.Add(name)
+	}
+	if !complete && c != nil {
+		a.enqueueAll(context.Background(), c)
 	}
 }
 
@@ -267,7 +272,7 @@ func (a *Applier) sync(ctx context.Context, c cache.Cache, gateway object.Name) 
 	a.mu.Unlock()
 	switch {
 	case g == nil && !deleted && !complete: // whether the Gateway exists is not known yet
-		return nil
+		return a.renewAuthorities(ctx, c, gateway, o.Authorities)
 	case g == nil || !g.Held && len(g.Ports) == 0:
 		return a.remove(ctx, c, gateway, g != nil)
 	case !g.Held && len(o.Authorities) == 0:
@@ -286,7 +291,7 @@ func (a *Applier) sync(ctx context.Context, c cache.Cache, gateway object.Name) 
 		// What counts stays as well, and what policies ask of it isn't known here.
 		err := a.reportCounting(ctx, c, g, &state)
 		a.report(gateway, state)
-		return errors.Join(err, a.renewAuthorities(ctx, c, g, o.Authorities))
+		return errors.Join(err, a.renewAuthorities(ctx, c, gateway, o.Authorities))
 	}
 	objects, err := Render(o, g)
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // foreignError says that an object has the name of a fleet's object and belongs to
@@ -134,27 +136,32 @@ func writing(want *unstructured.Unstructured, live client.Object) string {
 	return live.GetResourceVersion() + " " + want.GetAnnotations()[appliedAnnotation]
 }
 
-// renewAuthorities gives a fleet that is held the authorities of today, without which its
-// proxies would not know their controller any more. All else of it stays.
-func (a *Applier) renewAuthorities(ctx context.Context, c cache.Cache, g *Gateway, authorities []byte) error {
-	live := &corev1.ConfigMap{}
-	err := c.Get(ctx, client.ObjectKey{Namespace: g.Name.Namespace, Name: Name(g.Name, g.Class)}, live)
-	if err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if of, ok := GatewayOf(live); !ok || of != g.Name || live.DeletionTimestamp != nil {
-		return nil
-	}
-	if len(authorities) == 0 || live.Data[authoritiesKey] == string(authorities) {
-		return nil
+// renewAuthorities gives the fleets of a Gateway the authorities of today, without which their
+// proxies would not know their controller any more. All else of them stays.
+func (a *Applier) renewAuthorities(ctx context.Context, c cache.Cache, gateway object.Name, authorities []byte) error {
+	if len(authorities) == 0 {
+		return nil // SetAuthorities runs this again
 	}
 	text, err := json.Marshal(map[string]any{"data": map[string]string{authoritiesKey: string(authorities)}})
 	if err != nil {
 		return err
 	}
-	err = a.client.Patch(ctx, live, client.RawPatch(types.MergePatchType, text), client.FieldOwner(ManagedBy))
-	a.count("ConfigMap", "apply", err)
-	return err
+	all := &corev1.ConfigMapList{}
+	if err := c.List(ctx, all, client.InNamespace(gateway.Namespace), client.MatchingLabels{GatewayLabel: LabelValue(gateway.Name)}); err != nil {
+		return err
+	}
+	var failed []error
+	for i := range all.Items {
+		live := &all.Items[i]
+		if of, ok := OfFleet(live, a.options.ControllerName); !ok || of != gateway || live.DeletionTimestamp != nil ||
+			live.Data[authoritiesKey] == string(authorities) {
+			continue
+		}
+		err := a.client.Patch(ctx, live, client.RawPatch(types.MergePatchType, text), client.FieldOwner(ManagedBy))
+		a.count("ConfigMap", "apply", err)
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
 }
 
 // read asks the API server for an object; nil if there is none.
