@@ -26,13 +26,22 @@ func newNotifier() (notifier, error) { return fsnotify.NewBufferedWatcher(1024) 
 type watches struct {
 	fs     notifier
 	wanted map[string]bool            // directories of this walk
+	marks  map[string]mark            // of those of the last one
 	names  map[string]map[string]bool // single names that matter, by directory
 	whole  map[string]bool            // directories of which everything matters
 	ends   *completions               // nil where the system doesn't tell
 	err    error                      // the first failure: the caller polls from then on
 }
 
+// begin forgets directories that have another path now, or none: the notifier would go on to tell of them by the
+// path that it knows.
 func (w *watches) begin() {
+	for path, was := range w.marks {
+		if markOf(path) != was {
+			_ = w.fs.Remove(path) // gone already, as a rule
+		}
+	}
+	w.marks = map[string]mark{}
 	w.wanted, w.names, w.whole = map[string]bool{}, map[string]map[string]bool{}, map[string]bool{}
 }
 
@@ -67,6 +76,7 @@ func (w *watches) add(path string) {
 	w.wanted[path] = true
 	w.ends.add(path)
 	err := w.fs.Add(path)
+	w.marks[path] = markOf(path)
 	if err != nil && w.err == nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.ENOTDIR) {
 		w.err = fmt.Errorf("watch %s: %w", path, err)
 	}
@@ -207,15 +217,20 @@ type mark struct {
 func (r *runner) markRoots() []mark {
 	marks := make([]mark, len(r.paths))
 	for i, path := range r.paths {
-		if info, err := os.Stat(path); err == nil {
-			if sys, ok := info.Sys().(*syscall.Stat_t); ok && info.IsDir() {
-				marks[i] = mark{uint64(sys.Dev), sys.Ino}
-			} else {
-				marks[i] = mark{1, 1} // a file is replaced with every save
-			}
-		}
+		marks[i] = markOf(path)
 	}
 	return marks
+}
+
+func markOf(path string) mark {
+	info, err := os.Stat(path)
+	if err != nil {
+		return mark{}
+	}
+	if sys, ok := info.Sys().(*syscall.Stat_t); ok && info.IsDir() {
+		return mark{uint64(sys.Dev), sys.Ino}
+	}
+	return mark{1, 1} // a file is replaced with every save
 }
 
 func (r *runner) loop(ctx context.Context, apply func(source.Batch)) error {

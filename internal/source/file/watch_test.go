@@ -211,6 +211,33 @@ func TestFilesComeAndGo(t *testing.T) {
 	w.until("gone", func() bool { return len(w.objects) == 1 })
 }
 
+// A directory that is in one that was renamed is watched under its new path, whether or not there is another one
+// under the former.
+func TestDirectoryInARenamedOne(t *testing.T) {
+	for name, again := range map[string]bool{"gone": false, "another": true} {
+		for _, to := range []string{"in/a", "in/z"} {
+			t.Run(name+" "+to, func(t *testing.T) {
+				t.Chdir(t.TempDir())
+				write(t, "in/x/y/c.yaml", config("c", "1"))
+				w := watch(t, nil, "in")
+				must(t, os.Rename("in/x", to))
+				if again {
+					write(t, "in/x/y/e.yaml", config("e", "1"))
+				}
+				write(t, "in/scanned.yaml", config("scanned", "1"))
+				w.untilValue("scanned", "1")
+				w.until("all is read", func() bool { return w.value("c") == "1" && (!again || w.value("e") == "1") })
+				write(t, to+"/y/d.yaml", config("d", "1"))
+				w.untilValue("d", "1")
+				if again {
+					write(t, "in/x/y/e.yaml", config("e", "2"))
+					w.untilValue("e", "2")
+				}
+			})
+		}
+	}
+}
+
 // A mounted ConfigMap: visible names link through ..data, which is swapped.
 func TestDataSymlinkSwap(t *testing.T) {
 	t.Chdir(t.TempDir())
