@@ -79,7 +79,7 @@ func runLate(t *testing.T, late time.Duration, change ...func(*Loop)) *running {
 		w.WriteHeader(http.StatusNotFound)
 	}))
 	options := pipeline.Local(pipeline.ControllerName, "", []string{"127.0.0.1"}, nil)
-	options.Topology.ImplicitClass, options.Topology.AnyName = pipeline.StandaloneClass, true
+	options.Topology.ImplicitClass, options.Topology.AnyName, options.Topology.SharedHost = pipeline.StandaloneClass, true, true
 	r := &running{t: t, url: issuers.URL}
 	log := slog.New(slog.NewTextHandler(&r.logged, nil))
 	fetcher := fetch.New(fetch.Options{Log: log, Answer: func(ctx context.Context, k keyset.Key, a keyset.Answer) { r.Learn(ctx, k, a) }})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -242,5 +243,20 @@ func TestWhatWaitsEndsWithItsGateway(t *testing.T) {
 	r.take(web)
 	if got := r.versions("web", "listener"); got != want {
 		t.Errorf("its successor has listeners %s, and not %s", got, want)
+	}
+}
+
+// On a shared host a port is that of the older Gateway: where it can't be computed what that asks for, no other one
+// gets it.
+func TestNoPortIsTakenWhereATableFails(t *testing.T) {
+	for _, table := range []string{"topology-owned", "topology-parameters", "topology-port-requests"} {
+		r := run(t)
+		web, other := gateway("web", 8080, ""), gateway("other", 8080, "")
+		web.CreationTimestamp.Time, other.CreationTimestamp.Time = time.Unix(1, 0), time.Unix(2, 0)
+		r.trip([]string{table}, "a/web")
+		r.take(web, other, route("other", "other.test"))
+		if got := r.versions("other", "listener"); got != "" {
+			t.Errorf("%s fails: another Gateway is served at the port: %s", table, got)
+		}
 	}
 }

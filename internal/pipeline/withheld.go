@@ -39,6 +39,9 @@ func (p *Pipeline) failing(before flow.Mark) func(gateway object.Name) bool {
 	if len(failing) == 0 {
 		return nil
 	}
+	if len(p.Engine.Failing(p.Graph.PortsDecided)) > 0 {
+		return func(object.Name) bool { return true } // whoever fails may have lost a port to another Gateway
+	}
 	var s suspects
 	p.Engine.View(func(c *flow.Ctx) { s = p.suspects(c, failing) })
 	return s.has

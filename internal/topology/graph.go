@@ -145,8 +145,10 @@ type Graph struct {
 	grants            flow.Table[grant, struct{}]
 	brokenGrants      flow.Table[string, brokenGrant]     // by namespace
 	portConflicts     flow.Table[hostPort, portConflicts] // nil unless Options.SharedHost
-	sections          flow.Table[object.Name, []section]
-	labels            flow.Table[string, namespaceLabels]
+	// PortsDecided is behind the tables by which Gateways on a shared host take ports from each other; zero without one.
+	PortsDecided flow.Mark
+	sections     flow.Table[object.Name, []section]
+	labels       flow.Table[string, namespaceLabels]
 
 	// What is read for Gateways, see Contents:
 	certificatesOf usesOf[object.Name]
@@ -205,11 +207,12 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.ourSets = g.declareOurSets()
 	g.OrphanSets = g.declareOrphanSets()
 	g.declareListenerOrder()
-	g.Certificates = g.declareCertificates()
-	g.Authorities = g.declareAuthorities()
 	if o.SharedHost {
 		g.portConflicts = g.declarePortConflicts()
+		g.PortsDecided = e.Declared()
 	}
+	g.Certificates = g.declareCertificates()
+	g.Authorities = g.declareAuthorities()
 	g.Gateways = g.declareGateways()
 	g.ClientCertificates = g.declareClientCertificates()
 	g.Listeners = g.declareListeners()
