@@ -125,6 +125,13 @@ func (e *Engine) View(fn func(c *Ctx)) {
 	fn(&Ctx{limit: len(e.tables)})
 }
 
+// Version counts the transactions.
+func (e *Engine) Version() uint64 {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.version
+}
+
 // Failure describes a unit whose function panicked. The unit keeps its last outputs.
 type Failure struct {
 	Table string

@@ -33,6 +33,7 @@ type Pipeline struct {
 	Kinds   *kind.Table
 	told    flow.Mark // tables from here on say nothing of what proxies are sent
 	made    flow.Mark // nor these of what else is made for Gateways
+	failed  map[flow.Mark]failures
 
 	// What is not an object: the time, to the minute, and feedback.
 	clock    *flow.Input[struct{}, time.Time]
@@ -174,7 +175,7 @@ func New(opts Options) *Pipeline {
 	e := flow.New()
 	p := &Pipeline{
 		Engine: e, Options: opts, Kinds: cmp.Or(opts.Kinds, kind.All),
-		refusals: map[object.Name]map[refusal]bool{}, marksSaid: map[object.Name]map[uint64]lacking{}, owing: map[object.Name]bool{},
+		failed: map[flow.Mark]failures{}, refusals: map[object.Name]map[refusal]bool{}, marksSaid: map[object.Name]map[uint64]lacking{}, owing: map[object.Name]bool{},
 		pairs: pairs{last: map[object.Name]*topology.Certificate{}, until: map[object.Name]time.Time{}},
 	}
 	p.clock = flow.NewInput[struct{}, time.Time](e, "clock")

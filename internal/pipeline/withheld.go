@@ -33,12 +33,28 @@ func (p *Pipeline) Unsettled() func(gateway object.Name) bool { return p.failing
 // Settled reports whether everything could be computed, statuses too.
 func (p *Pipeline) Settled() bool { return len(p.Engine.Failing(p.Engine.Declared())) == 0 }
 
-// failing returns which Gateways may depend on a failure of the tables before a place.
+// failures are those of the tables before a place, after a transaction.
+type failures struct {
+	version uint64
+	of      func(gateway object.Name) bool
+}
+
+// failing returns which Gateways may depend on a failure of the tables before a place. That takes a look at all objects,
+// once after each transaction as long as something fails.
 func (p *Pipeline) failing(before flow.Mark) func(gateway object.Name) bool {
 	failing := p.Engine.Failing(before)
 	if len(failing) == 0 {
 		return nil
 	}
+	now := p.Engine.Version()
+	if p.failed[before].version != now {
+		p.failed[before] = failures{now, p.dependents(failing)}
+	}
+	return p.failed[before].of
+}
+
+// dependents returns the Gateways that may depend on failures.
+func (p *Pipeline) dependents(failing []flow.Failure) func(gateway object.Name) bool {
 	if len(p.Engine.Failing(p.Graph.PortsDecided)) > 0 {
 		return func(object.Name) bool { return true } // whoever fails may have lost a port to another Gateway
 	}
