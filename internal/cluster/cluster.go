@@ -131,7 +131,7 @@ type proxies interface {
 // but for run.
 type work interface {
 	// begin takes in all that there is, and committed what a commit changes.
-	begin(ctx *flow.Ctx)
+	begin(e *flow.Engine)
 	committed(c *flow.Commit)
 	// complete says that all Gateways are known: what is not among them may go.
 	complete()

@@ -11,6 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
 // fleets knows which Gateways are to have a fleet, for those who ask at any time.
@@ -36,33 +37,28 @@ func (f *fleets) update(c *flow.Commit, p *pipeline.Pipeline) {
 	if f.of == nil {
 		f.classes, f.made, f.of = map[object.Name]string{}, map[object.Name]string{}, map[object.Name]fleet{}
 	}
-	for _, ch := range flow.Changes(c, p.Graph.Gateways) {
-		if ch.Has {
-			f.classes[ch.Key] = ch.New.Class
-		} else {
-			delete(f.classes, ch.Key)
-		}
-	}
+	note(f.classes, flow.Changes(c, p.Graph.Gateways), func(gw *topology.Gateway) string { return gw.Class })
 	if made := p.Inputs.FleetClasses; made != nil {
-		for _, ch := range flow.Changes(c, made) {
-			if ch.Has {
-				f.made[ch.Key] = ch.New
-			} else {
-				delete(f.made, ch.Key)
-			}
-		}
+		note(f.made, flow.Changes(c, made), func(class string) string { return class })
 	}
-	for _, ch := range flow.Changes(c, p.Infrastructure) {
-		switch {
-		case !ch.Has:
-			delete(f.of, ch.Key)
-		case ch.New.Held:
-			f.of[ch.Key] = unknown
-		default:
-			f.of[ch.Key] = fleet{len(ch.New.Ports) > 0, ch.New.Limits}
+	note(f.of, flow.Changes(c, p.Infrastructure), func(g *infra.Gateway) fleet {
+		if g.Held {
+			return unknown
 		}
-	}
+		return fleet{len(g.Ports) > 0, g.Limits}
+	})
 	f.unsettled = p.Unsettled()
+}
+
+// note takes what is to be known of changed entries into a map.
+func note[K comparable, V, W any](into map[K]W, changes []flow.Change[K, V], of func(V) W) {
+	for _, ch := range changes {
+		if ch.Has {
+			into[ch.Key] = of(ch.New)
+		} else {
+			delete(into, ch.Key)
+		}
+	}
 }
 
 // find returns what is known of a Gateway's fleet. What can't be computed takes from no proxy what it goes on with,

@@ -184,11 +184,9 @@ func (c *Cluster) begin(t *term) {
 	for of, n := range c.troubled.Counts() {
 		c.log.Warn("objects need attention; `gatehouse status` shows them", "kind", of.Kind, "reason", of.Reason, "objects", n)
 	}
-	c.pipeline.Engine.View(func(ctx *flow.Ctx) {
-		for _, w := range t.work {
-			w.begin(ctx)
-		}
-	})
+	for _, w := range t.work {
+		w.begin(c.pipeline.Engine)
+	}
 	if !c.loop.Waits() { // else what there is has not been published
 		c.tellAll(t)
 	}

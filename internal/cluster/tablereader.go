@@ -13,10 +13,12 @@ type tableReader[K comparable, V any] struct {
 	onGone func(K) // the table has no such entry any more
 }
 
-func (r *tableReader[K, V]) begin(ctx *flow.Ctx) {
-	for k, v := range flow.All(ctx, r.table) {
-		r.onSet(k, v)
-	}
+func (r *tableReader[K, V]) begin(e *flow.Engine) {
+	e.View(func(ctx *flow.Ctx) {
+		for k, v := range flow.All(ctx, r.table) {
+			r.onSet(k, v)
+		}
+	})
 }
 
 func (r *tableReader[K, V]) committed(c *flow.Commit) {
@@ -53,8 +55,8 @@ func newGatewayReader[V any](unsettled func() func(object.Name) bool, of tableRe
 	}, unsettled, waits}
 }
 
-func (r *gatewayReader[V]) begin(ctx *flow.Ctx) {
-	r.tableReader.begin(ctx)
+func (r *gatewayReader[V]) begin(e *flow.Engine) {
+	r.tableReader.begin(e)
 	r.handOver()
 }
 
