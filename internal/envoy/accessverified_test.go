@@ -3,7 +3,12 @@ package envoy
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
@@ -71,4 +76,59 @@ func TestEnvoyVerifiedOnly(t *testing.T) {
 			}
 		}
 	}
+}
+
+// BenchmarkVerified measures what the look at each request adds, and to tell the table of certificates: the median over
+// one connection of TLS, in turns with one to a listener that lets everybody in, with the same certificate.
+func BenchmarkVerified(b *testing.B) {
+	backend := newBackend(b, "echo", ir.HTTP1, nil)
+	trusted, server := certs.Authority("trusted"), certs.For("a.example")
+	client := certs.Sign(&x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, nil, trusted).TLS()
+	authorities := ir.Authorities(object.Key{Kind: kind.ConfigMap, Name: object.Name{Namespace: "default", Name: "clients"}})
+	s := &setup{
+		tables: map[string][]*ir.Host{},
+		secrets: []*ir.Secret{
+			{Name: ir.NamedSecret("server"), Certificate: string(server.PEM()), Key: ir.Sensitive(server.KeyPEM())},
+			{Name: authorities, Authorities: string(trusted.PEM())},
+		},
+		backends: []*ir.Backend{backend.ir}, endpoints: []*ir.Endpoints{backend.eps},
+	}
+	modes := []string{"fallback", "strict"}
+	for _, mode := range modes {
+		s.tables[mode] = rulesOn("a.example", &ir.Rule{Match: prefix("/"), Backends: to(backend)})
+		s.listeners = append(s.listeners, &ir.Listener{Name: mode, TLS: true, Addresses: []string{"127.0.0.1"}, Chains: []ir.Chain{{Table: mode, TLS: &ir.TLS{
+			Certificates: []ir.SecretKey{ir.NamedSecret("server")}, Clients: &ir.Clients{Authorities: authorities, Fallback: mode == "fallback"},
+		}}}})
+	}
+	r := s.start(b)
+	var turns []*http.Transport
+	for _, mode := range modes {
+		config := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{client}}                                                      //nolint:gosec // the client is what is looked at
+		transport := &http.Transport{TLSClientConfig: config, Dial: func(string, string) (net.Conn, error) { return net.Dial("tcp", r.addrs[mode]) }} //nolint:staticcheck // no context to wait with
+		defer transport.CloseIdleConnections()
+		turns = append(turns, transport)
+	}
+	took := make([][]time.Duration, len(turns))
+	for b.Loop() {
+		for i, transport := range turns {
+			req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, "https://a.example/", http.NoBody)
+			if err != nil {
+				b.Fatal(err)
+			}
+			began := time.Now()
+			res, err := transport.RoundTrip(req)
+			if err != nil {
+				b.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, res.Body)
+			took[i] = append(took[i], time.Since(began))
+			if _ = res.Body.Close(); res.StatusCode != http.StatusOK {
+				b.Fatal(res.StatusCode)
+			}
+		}
+	}
+	for i := range took {
+		slices.Sort(took[i])
+	}
+	b.ReportMetric(float64(took[1][len(took[1])/2]-took[0][len(took[0])/2])/float64(time.Microsecond), "us-verified")
 }
