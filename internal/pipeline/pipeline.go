@@ -33,7 +33,6 @@ type Pipeline struct {
 	Kinds   *kind.Table
 	told    flow.Mark // tables from here on say nothing of what proxies are sent
 	made    flow.Mark // nor these of what else is made for Gateways
-	failed  map[flow.Mark]failures
 
 	// What is not an object: the time, to the minute, and feedback.
 	clock    *flow.Input[struct{}, time.Time]
@@ -50,6 +49,7 @@ type Pipeline struct {
 	fleetStates *flow.Input[object.Name, infra.State]
 	refusals    map[object.Name]map[refusal]bool // the keys of rejected, by Gateway
 	gate        versionGate
+	failures    failures
 	lastAsked   askedVersions
 	// lastKeySets is askedVersions for key sets, see AskedKeySets.
 	lastKeySets uint64
@@ -175,7 +175,7 @@ func New(opts Options) *Pipeline {
 	e := flow.New()
 	p := &Pipeline{
 		Engine: e, Options: opts, Kinds: cmp.Or(opts.Kinds, kind.All),
-		failed: map[flow.Mark]failures{}, refusals: map[object.Name]map[refusal]bool{}, marksSaid: map[object.Name]map[uint64]lacking{}, owing: map[object.Name]bool{},
+		refusals: map[object.Name]map[refusal]bool{}, marksSaid: map[object.Name]map[uint64]lacking{}, owing: map[object.Name]bool{},
 		pairs: pairs{last: map[object.Name]*topology.Certificate{}, until: map[object.Name]time.Time{}},
 	}
 	p.clock = flow.NewInput[struct{}, time.Time](e, "clock")

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"reflect"
+	"sync"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -33,10 +34,11 @@ func (p *Pipeline) Unsettled() func(gateway object.Name) bool { return p.failing
 // Settled reports whether everything could be computed, statuses too.
 func (p *Pipeline) Settled() bool { return len(p.Engine.Failing(p.Engine.Declared())) == 0 }
 
-// failures are those of the tables before a place, after a transaction.
+// failures are those of the tables before some places, after a transaction. Any goroutine may ask.
 type failures struct {
+	mu      sync.Mutex
 	version uint64
-	of      func(gateway object.Name) bool
+	of      map[flow.Mark]func(gateway object.Name) bool
 }
 
 // failing returns which Gateways may depend on a failure of the tables before a place. That takes a look at all objects,
@@ -46,11 +48,16 @@ func (p *Pipeline) failing(before flow.Mark) func(gateway object.Name) bool {
 	if len(failing) == 0 {
 		return nil
 	}
-	now := p.Engine.Version()
-	if p.failed[before].version != now {
-		p.failed[before] = failures{now, p.dependents(failing)}
+	known := &p.failures
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	if now := p.Engine.Version(); known.version != now {
+		known.version, known.of = now, map[flow.Mark]func(object.Name) bool{}
 	}
-	return p.failed[before].of
+	if known.of[before] == nil {
+		known.of[before] = p.dependents(failing)
+	}
+	return known.of[before]
 }
 
 // dependents returns the Gateways that may depend on failures.
