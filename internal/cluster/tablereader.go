@@ -40,7 +40,7 @@ type gatewayReader[V any] struct {
 	waits     map[object.Name]*waiting
 }
 
-// waiting is what there is to do for a Gateway, now or as long as that must wait.
+// waiting is what there is to do for a Gateway, now or as long as that must wait; nil for nothing more.
 type waiting struct{ now, meanwhile func() }
 
 // newGatewayReader returns a reader that tells hold once of what waits.
@@ -51,7 +51,7 @@ func newGatewayReader[V any](unsettled func() func(object.Name) bool, of tableRe
 		func(gateway object.Name, v V) {
 			waits[gateway] = &waiting{func() { of.onSet(gateway, v) }, func() { hold(v) }}
 		},
-		func(gateway object.Name) { waits[gateway] = &waiting{func() { of.onGone(gateway) }, func() {}} },
+		func(gateway object.Name) { waits[gateway] = &waiting{now: func() { of.onGone(gateway) }} },
 	}, unsettled, waits}
 }
 

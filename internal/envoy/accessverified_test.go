@@ -3,7 +3,6 @@ package envoy
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -111,20 +110,7 @@ func BenchmarkVerified(b *testing.B) {
 	took := make([][]time.Duration, len(turns))
 	for b.Loop() {
 		for i, transport := range turns {
-			req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, "https://a.example/", http.NoBody)
-			if err != nil {
-				b.Fatal(err)
-			}
-			began := time.Now()
-			res, err := transport.RoundTrip(req)
-			if err != nil {
-				b.Fatal(err)
-			}
-			_, _ = io.Copy(io.Discard, res.Body)
-			took[i] = append(took[i], time.Since(began))
-			if _ = res.Body.Close(); res.StatusCode != http.StatusOK {
-				b.Fatal(res.StatusCode)
-			}
+			took[i] = append(took[i], timed(b, transport, "https://a.example/", nil))
 		}
 	}
 	for i := range took {

@@ -206,8 +206,8 @@ func (r *running) untilAsked() {
 	})
 }
 
-// unanswered is a client that has sent a request.
-func unanswered(t *testing.T, r *running, addr net.Addr) {
+// ask sends a request over a connection that stays open.
+func ask(t *testing.T, addr net.Addr) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr.String())
 	if err != nil {
@@ -217,21 +217,20 @@ func unanswered(t *testing.T, r *running, addr net.Addr) {
 	if _, err := fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
+	return conn
+}
+
+// unanswered is a client that has sent a request.
+func unanswered(t *testing.T, r *running, addr net.Addr) {
+	t.Helper()
+	ask(t, addr)
 	r.untilAsked()
 }
 
 // idle is a client that has had an answer and keeps its connection.
 func idle(t *testing.T, addr net.Addr) {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	if _, err := fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Read(make([]byte, 1)); err != nil {
+	if _, err := ask(t, addr).Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
 }

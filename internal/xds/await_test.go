@@ -17,14 +17,7 @@ func startPatient(t *testing.T) *harness {
 
 // awaitFor says how long what a proxy doesn't ask for is waited for, from now on.
 func (h *harness) awaitFor(d time.Duration) {
-	h.t.Helper()
-	g := h.server.gateways[gw]
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	h.server.maxAwait = d
-	for s := range g.sessions {
-		s.notify()
-	}
+	h.change(func(s *Server) { s.maxAwait = d }, (*session).notify)
 }
 
 // awaitedSince returns since when something is waited for; it must be.

@@ -38,14 +38,7 @@ func (h *harness) proxies() (current, behind float64) {
 
 // proxiesMayTake says how long each proxy may take to answer before it is behind.
 func (h *harness) proxiesMayTake(d time.Duration) {
-	h.t.Helper()
-	g := h.server.gateways[gw]
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	h.server.behindAfter = d
-	for s := range g.sessions {
-		s.behindTimer.Reset(d)
-	}
+	h.change(func(s *Server) { s.behindAfter = d }, func(s *session) { s.behindTimer.Reset(d) })
 }
 
 // untilProxies waits until so many proxies have the newest configuration, and so many don't.

@@ -320,6 +320,17 @@ func (p *client) nack(m *discoveryv3.DeltaDiscoveryResponse, text string) {
 	})
 }
 
+// change changes the server, and tells each session.
+func (h *harness) change(server func(*Server), tell func(*session)) {
+	g := h.server.gateways[gw]
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	server(h.server)
+	for s := range g.sessions {
+		tell(s)
+	}
+}
+
 // answer acknowledges the oldest response without an answer.
 func (p *client) answer() {
 	p.t.Helper()

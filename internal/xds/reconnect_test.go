@@ -47,13 +47,7 @@ func TestReconnectUnchanged(t *testing.T) {
 
 // endGrace ends the time that each proxy has to name what it subscribes to.
 func (h *harness) endGrace() {
-	g := h.server.gateways[gw]
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	h.server.grace = 0
-	for s := range g.sessions {
-		s.notify()
-	}
+	h.change(func(s *Server) { s.grace = 0 }, (*session).notify)
 }
 
 // What has changed meanwhile is sent, and what is left over is removed, after the routes
