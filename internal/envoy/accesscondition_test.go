@@ -102,6 +102,42 @@ func whenCases(t *testing.T, id *issuer) []whenCase {
 			{"a lie", "GET", "", "/", bearer(map[string]any{"realm": map[string]any{"admin": false}}), false},
 			{"nothing", "GET", "", "/", bearer(map[string]any{"realm": map[string]any{}}), false},
 		}},
+		{`has(auth.claims.role) && auth.claims.role == 'user'`, []whenRequest{
+			{"the claim", "GET", "", "/", bearer(map[string]any{"role": "user"}), true},
+			{"another", "GET", "", "/", bearer(map[string]any{"role": "admin"}), false},
+			{"none", "GET", "", "/", bearer(nil), false},
+			{"no token", "GET", "", "/", nil, false},
+		}},
+		{`!has(auth.claims.role)`, []whenRequest{
+			{"the claim", "GET", "", "/", bearer(map[string]any{"role": "user"}), false},
+			{"none", "GET", "", "/", bearer(nil), true},
+			{"no token", "GET", "", "/", nil, true},
+		}},
+		{`has(auth.claims['https://x/a'].b.c)`, []whenRequest{
+			{"the claim", "GET", "", "/", bearer(map[string]any{"https://x/a": map[string]any{"b": map[string]any{"c": 1}}}), true},
+			{"half of it", "GET", "", "/", bearer(map[string]any{"https://x/a": map[string]any{}}), false},
+			{"nothing of it", "GET", "", "/", bearer(nil), false},
+			{"no token", "GET", "", "/", nil, false},
+		}},
+		{`'https://x/role' in auth.claims`, []whenRequest{
+			{"the claim", "GET", "", "/", bearer(map[string]any{"https://x/role": 1}), true},
+			{"none", "GET", "", "/", bearer(nil), false},
+			{"no token", "GET", "", "/", nil, false},
+		}},
+		{`'a' in auth.claims.roles`, []whenRequest{
+			{"in the list", "GET", "", "/", bearer(map[string]any{"roles": []string{"a"}}), true},
+			{"not in it", "GET", "", "/", bearer(map[string]any{"roles": []string{"b"}}), false},
+			{"no list", "GET", "", "/", bearer(nil), true},
+			{"no token", "GET", "", "/", nil, true},
+		}},
+		{`has(auth.client) && auth.client == 'alice'`, []whenRequest{
+			{"the client", "GET", "", "/", nil, true},
+			{"another", "GET", "", "/", http.Header{"X-Api-Key": {"other"}}, false},
+			{"one with a token", "GET", "", "/", bearer(nil), false},
+		}},
+		{`has(auth.claims)`, []whenRequest{
+			{"a token", "GET", "", "/", bearer(nil), true}, {"no token", "GET", "", "/", nil, false},
+		}},
 		{`'admin' in auth.claims.roles || auth.claims.level > 2`, []whenRequest{
 			{"in the list", "GET", "", "/", bearer(map[string]any{"roles": []string{"a", "admin"}}), true},
 			{"not in it", "GET", "", "/", bearer(map[string]any{"roles": []string{"a"}, "level": 1}), false},
@@ -186,6 +222,7 @@ func TestEnvoyAccessByRequest(t *testing.T) {
 		guarded("/both", ir.AccessCondition{Headers: append(tenant, ir.HeaderValues{Name: "x-z", Values: []string{"z"}})}),
 		guarded("/write", ir.AccessCondition{Name: "w", Headers: tenant, When: "request.method == 'POST'"}),
 		guarded("/host", ir.AccessCondition{Name: "h", Headers: tenant, When: "request.host == 'a.example'"}),
+		guarded("/nobody", ir.AccessCondition{Name: "n", Never: true, When: "has(auth.claims.role) || has(auth.client)"}),
 	), b).start(t)
 	for _, c := range []struct {
 		method, path string
@@ -199,7 +236,7 @@ func TestEnvoyAccessByRequest(t *testing.T) {
 		{"GET", "/tenant", http.Header{"X-Tenant": {"ab"}}, 403}, {"GET", "/tenant", http.Header{"X_tenant": {"a"}}, 403},
 		{"GET", "/both", http.Header{"X-Tenant": {"a"}}, 403}, {"GET", "/both", http.Header{"X-Tenant": {"a"}, "X-Z": {"z"}}, 200},
 		{"GET", "/write", nil, 200}, {"POST", "/write", nil, 403}, {"POST", "/write", http.Header{"X-Tenant": {"b"}}, 200},
-		{"GET", "/host", nil, 403}, {"GET", "/host", http.Header{"X-Tenant": {"b"}}, 200},
+		{"GET", "/host", nil, 403}, {"GET", "/host", http.Header{"X-Tenant": {"b"}}, 200}, {"GET", "/nobody", nil, 200},
 	} {
 		if a := r.do(t, c.method, "http://a.example"+c.path, c.header, nil); a.Status != c.want {
 			t.Errorf("%s %s with %v: %d, want %d", c.method, c.path, c.header, a.Status, c.want)

@@ -3,13 +3,16 @@ package expression
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/env"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/overloads"
+	"github.com/google/cel-go/parser"
 	exprpb "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
 )
 
@@ -44,22 +47,22 @@ func condition(text string) (*exprpb.Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	ast, issues := environment.Compile(text)
+	checked, issues := environment.Compile(text)
 	if all := issues.Errors(); len(all) > 0 {
 		first := all[0]
 		return nil, &Error{first.Location.Line(), max(first.Location.Column(), 0) + 1, plain(first.Message)}
 	}
-	if got := ast.OutputType(); !got.IsExactType(cel.BoolType) {
+	if got := checked.OutputType(); !got.IsExactType(cel.BoolType) {
 		return nil, &Error{1, 1, fmt.Sprintf("the expression is of type %s; it must be true or false, such as by a comparison", got)}
 	}
-	parsed, err := cel.AstToParsedExpr(ast)
+	parsed, err := cel.AstToParsedExpr(checked)
 	if err != nil {
 		return nil, err
 	}
 	t := translation{}
 	out := t.expr(parsed.Expr, 0)
 	if t.wrong != "" {
-		at := ast.NativeRep().SourceInfo().GetStartLocation(t.at)
+		at := checked.NativeRep().SourceInfo().GetStartLocation(t.at)
 		return nil, &Error{at.Line(), at.Column() + 1, t.wrong}
 	}
 	return out, nil
@@ -90,14 +93,32 @@ var requests = sync.OnceValues(func() (*cel.Env, error) {
 		subset.IncludeFunctions = append(subset.IncludeFunctions, env.NewFunction(f))
 	}
 	options := []cel.EnvOption{
-		cel.StdLib(cel.StdLibSubset(subset)), cel.Macros(cel.HasMacro),
+		cel.StdLib(cel.StdLibSubset(subset)), cel.Macros(hasMacro),
 		cel.ParserRecursionLimit(4 * maxDepth), cel.ParserExpressionSizeLimit(MaxLength),
 	}
 	for _, v := range variables {
 		options = append(options, cel.Variable(v.name, v.of))
+		if v.found != nil {
+			options = append(options, cel.Variable(hasVariable(v.name), cel.BoolType))
+		}
 	}
 	return cel.NewCustomEnv(options...)
 })
+
+// hasMacro is CEL's has(), and also says whether there is a token or a client: to CEL those are no
+// fields of something, but variables.
+var hasMacro = cel.GlobalMacro(operators.Has, 1, func(f cel.MacroExprFactory, target ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+	if of := args[0]; of.Kind() == ast.SelectKind && of.AsSelect().Operand().Kind() == ast.IdentKind {
+		name := of.AsSelect().Operand().AsIdent() + "." + of.AsSelect().FieldName()
+		if slices.ContainsFunc(variables, func(v variable) bool { return v.name == name && v.found != nil }) {
+			return f.NewIdent(hasVariable(name)), nil
+		}
+	}
+	return parser.MakeHas(f, target, args)
+})
+
+// hasVariable is the variable that says whether there is another one. Nobody can write its name.
+func hasVariable(name string) string { return "has(" + name + ")" }
 
 // known are the expressions that have been read lately: every host with a rule asks again.
 var known = cache{}

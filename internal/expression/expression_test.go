@@ -9,10 +9,12 @@ import (
 // Envoy has.
 func TestCondition(t *testing.T) {
 	for text, want := range map[string]string{
-		`request.path.startsWith('/admin') && request.method != 'GET'`:       "",
-		`request.host == 'a.example' || request.query.contains('x=')`:        "",
-		`request.headers['X-Tenant'] in ['a', 'b']`:                          "",
-		`has(auth.claims.role) && auth.claims.role == 'admin'`:               "",
+		`request.path.startsWith('/admin') && request.method != 'GET'`:   "",
+		`request.host == 'a.example' || request.query.contains('x=')`:    "",
+		`request.headers['X-Tenant'] in ['a', 'b']`:                      "",
+		`has(auth.claims.role) && auth.claims.role == 'admin'`:           "",
+		`has(auth.client) && has(auth.claims) && has(request.headers.a)`: "",
+		`has(auth.nobody)`: "undeclared reference to 'auth'",
 		`'x-a' in request.headers && auth.claims['https://x/n'] > 3.5`:       "",
 		`auth.claims.groups.size() > 1 ? true : auth.client == 'bob'`:        "",
 		`request.path.matches('^/v[0-9]+/') && -1 < 2`:                       "",

@@ -18,19 +18,31 @@ type variable struct {
 	name  string
 	of    *cel.Type
 	envoy func(*translation) *exprpb.Expr
+	found func(*translation) *exprpb.Expr // whether it is there; nil where it always is
 }
 
-const headers = "request.headers"
+const (
+	headers = "request.headers"
+	claims  = "auth.claims"
+)
 
 var variables = []variable{
 	// The path without the query, after it has been normalized: what routes match.
-	{"request.path", cel.StringType, func(t *translation) *exprpb.Expr { return t.field(t.ident("request"), "url_path") }},
-	{"request.query", cel.StringType, func(t *translation) *exprpb.Expr { return t.field(t.ident("request"), "query") }},
-	{"request.method", cel.StringType, func(t *translation) *exprpb.Expr { return t.field(t.ident("request"), "method") }},
-	{"request.host", cel.StringType, (*translation).host},
-	{headers, cel.MapType(cel.StringType, cel.StringType), func(t *translation) *exprpb.Expr { return t.field(t.ident("request"), "headers") }},
-	{"auth.claims", cel.MapType(cel.StringType, cel.DynType), func(t *translation) *exprpb.Expr { return t.metadata(TokenFilter, TokenKey) }},
-	{"auth.client", cel.StringType, func(t *translation) *exprpb.Expr { return t.metadata(ClientFilter, ClientKey) }},
+	{"request.path", cel.StringType, func(t *translation) *exprpb.Expr { return t.field(t.ident("request"), "url_path") }, nil},
+	{"request.query", cel.StringType, func(t *translation) *exprpb.Expr { return t.field(t.ident("request"), "query") }, nil},
+	{"request.method", cel.StringType, func(t *translation) *exprpb.Expr { return t.field(t.ident("request"), "method") }, nil},
+	{"request.host", cel.StringType, (*translation).host, nil},
+	{headers, cel.MapType(cel.StringType, cel.StringType), func(t *translation) *exprpb.Expr { return t.field(t.ident("request"), "headers") }, nil},
+	{
+		claims, cel.MapType(cel.StringType, cel.DynType),
+		func(t *translation) *exprpb.Expr { return t.metadata(TokenFilter, TokenKey) },
+		func(t *translation) *exprpb.Expr { return t.found(TokenFilter, TokenKey) },
+	},
+	{
+		"auth.client", cel.StringType,
+		func(t *translation) *exprpb.Expr { return t.metadata(ClientFilter, ClientKey) },
+		func(t *translation) *exprpb.Expr { return t.found(ClientFilter, ClientKey) },
+	},
 }
 
 // Where Envoy's filters say what they have found out: the claims of the token, and the name of
@@ -82,12 +94,18 @@ func (t *translation) expr(e *exprpb.Expr, depth int) *exprpb.Expr {
 		return t.made(&exprpb.Expr{ExprKind: k})
 	case *exprpb.Expr_IdentExpr:
 		for _, v := range variables {
-			if v.name == k.IdentExpr.Name {
+			switch k.IdentExpr.Name {
+			case v.name:
 				return v.envoy(t)
+			case hasVariable(v.name):
+				return v.found(t)
 			}
 		}
 		return t.refuse(e, "%s is no variable; there are %s", k.IdentExpr.Name, strings.Join(variableNames(), ", "))
 	case *exprpb.Expr_SelectExpr:
+		if k.SelectExpr.TestOnly && isClaim(k.SelectExpr.Operand) {
+			return t.claimFound(e, depth)
+		}
 		name := k.SelectExpr.Field
 		if isHeaders(k.SelectExpr.Operand) {
 			name = strings.ToLower(name)
@@ -134,6 +152,9 @@ func (t *translation) call(e *exprpb.Expr, c *exprpb.Expr_Call, depth int) *expr
 		if isHeaders(args[1]) {
 			args[0] = inLowerCase(args[0])
 		}
+		if args[1].GetIdentExpr().GetName() == claims {
+			return t.and(t.found(TokenFilter, TokenKey), t.function(operators.In, t.expr(args[0], depth+1), t.expr(args[1], depth+1)))
+		}
 	}
 	out := &exprpb.Expr_Call{Function: c.Function}
 	for i, arg := range args {
@@ -150,6 +171,33 @@ func (t *translation) call(e *exprpb.Expr, c *exprpb.Expr_Call, depth int) *expr
 // isHeaders reports whether an expression is the headers of the request, whose names Envoy has
 // in lower case.
 func isHeaders(e *exprpb.Expr) bool { return e.GetIdentExpr().GetName() == headers }
+
+// isClaim reports whether an expression is a claim, or all of them.
+func isClaim(e *exprpb.Expr) bool {
+	switch {
+	case e.GetSelectExpr() != nil:
+		return isClaim(e.GetSelectExpr().Operand)
+	case e.GetCallExpr().GetFunction() == operators.Index:
+		return isClaim(e.GetCallExpr().Args[0])
+	}
+	return e.GetIdentExpr().GetName() == claims
+}
+
+// claimFound is whether a claim is there: what it is inside of, up to the token, may not be either.
+func (t *translation) claimFound(e *exprpb.Expr, depth int) *exprpb.Expr {
+	if depth > maxDepth {
+		return t.refuse(e, "parts of the expression stand more than %d deep in each other", maxDepth)
+	}
+	if s := e.GetSelectExpr(); s != nil {
+		return t.and(t.claimFound(s.Operand, depth+1), t.made(&exprpb.Expr{ExprKind: &exprpb.Expr_SelectExpr{
+			SelectExpr: &exprpb.Expr_Select{Operand: t.expr(s.Operand, depth+1), Field: s.Field, TestOnly: true},
+		}}))
+	}
+	if c := e.GetCallExpr(); c != nil {
+		return t.and(t.claimFound(c.Args[0], depth+1), t.function(operators.In, t.expr(c.Args[1], depth+1), t.expr(c.Args[0], depth+1)))
+	}
+	return t.found(TokenFilter, TokenKey)
+}
 
 func inLowerCase(e *exprpb.Expr) *exprpb.Expr {
 	text, ok := literal(e)
@@ -202,6 +250,19 @@ func (t *translation) metadata(filter, key string) *exprpb.Expr {
 	return t.function(operators.Index, t.function(operators.Index, all, t.text(filter)), t.text(key))
 }
 
+// found is whether a filter has found something out. It is no error that it has found out nothing at all.
+func (t *translation) found(filter, key string) *exprpb.Expr {
+	all := func() *exprpb.Expr { return t.field(t.ident("metadata"), "filter_metadata") }
+	return t.and(
+		t.function(operators.In, t.text(filter), all()),
+		t.function(operators.In, t.text(key), t.function(operators.Index, all(), t.text(filter))),
+	)
+}
+
+func (t *translation) and(a, b *exprpb.Expr) *exprpb.Expr {
+	return t.function(operators.LogicalAnd, a, b)
+}
+
 // host is the host that is asked for, as routes match it: in lower case and without the port. An
 // address in brackets is as the client writes it, with the port.
 func (t *translation) host() *exprpb.Expr {
@@ -251,14 +312,9 @@ func Not(e *exprpb.Expr) *exprpb.Expr {
 // key. Nothing else is an error, also not that the filter has found out nothing at all.
 func TextUnless(filter, key, text string) *exprpb.Expr {
 	t := translation{}
-	all := func() *exprpb.Expr { return t.field(t.ident("metadata"), "filter_metadata") }
-	of := func(name string) *exprpb.Expr { return t.function(operators.Index, all(), t.text(name)) }
 	return t.function(operators.Conditional,
-		t.function(operators.LogicalAnd,
-			t.function(operators.In, t.text(filter), all()),
-			t.function(operators.In, t.text(key), of(filter)),
-		),
-		of(""), // no filter has such a name
+		t.found(filter, key),
+		t.function(operators.Index, t.field(t.ident("metadata"), "filter_metadata"), t.text("")), // no filter has such a name
 		t.text(text),
 	)
 }
