@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/apply"
 	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/identity"
@@ -105,7 +106,7 @@ func (p *provisioned) work(metrics prometheus.Registerer) ([]work, error) {
 	if c.config.Infrastructure.Type != configuration.InfrastructureKubernetes {
 		return list, nil
 	}
-	applier, err := infra.New(infra.ApplierOptions{
+	fleets, err := apply.NewFleets(apply.FleetsOptions{
 		Options: FleetOptions(c.config, c.opts.Self.Namespace),
 		REST:    c.opts.REST, Client: c.direct, Namespaces: c.config.Cluster().Namespaces,
 		Events: c.recorder, Log: c.opts.Logs.For("infra"), Registerer: metrics,
@@ -119,16 +120,16 @@ func (p *provisioned) work(metrics prometheus.Registerer) ([]work, error) {
 		return nil, err
 	}
 	return append(list, &fleetWork{
-		Applier: applier, identity: p.identity,
+		Fleets: fleets, identity: p.identity,
 		gatewayReader: newGatewayReader(c.pipeline.Unsettled, tableReader[object.Name, *infra.Gateway]{
-			c.pipeline.Infrastructure, func(_ object.Name, fleet *infra.Gateway) { applier.Set(fleet) }, applier.Delete,
-		}, applier.Hold),
+			c.pipeline.Infrastructure, func(_ object.Name, fleet *infra.Gateway) { fleets.Set(fleet) }, fleets.Delete,
+		}, fleets.Hold),
 	}), nil
 }
 
 // fleetWork makes the fleets of Gateways.
 type fleetWork struct {
-	*infra.Applier
+	*apply.Fleets
 	gatewayReader[*infra.Gateway]
 	identity *identity.Authority
 }

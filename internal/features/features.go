@@ -27,7 +27,7 @@ type Row struct {
 	// Modes are those that support the row; none stands for all.
 	Modes []Mode
 	// Cases name the proof: files in test/e2e/testdata without their ending, or
-	// tests in test/e2e, or in internal/infra and internal/cluster for what is made in
+	// tests in test/e2e, or in internal/apply and internal/cluster for what is made in
 	// clusters. A row without cases is not supported.
 	Cases []string
 	// Note is Markdown: limits, or why the row is not supported.

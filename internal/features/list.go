@@ -87,7 +87,7 @@ var gateway = []Row{
 		Features: names{features.SupportGatewayInfrastructure},
 		Modes:    []Mode{Fleets},
 		Note:     "labels and annotations are on all that is made for a Gateway, see [Fleets](../architecture/fleets.md); where Envoy is a process of this host there is nothing to label",
-		Cases:    []string{"TestRender", "TestApplier"},
+		Cases:    []string{"TestRender", "TestFleets"},
 	},
 	{
 		Features: names{features.SupportGatewayListenerFilters},

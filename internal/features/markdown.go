@@ -13,7 +13,7 @@ What of the Gateway API v1.7.0 works, by the names that the API gives its featur
 Everything marked *yes* is tested with the real Envoy: the last column names the cases,
 which are files in [` + "`test/e2e/testdata`" + `](../../test/e2e/testdata) with manifests, requests
 and the answers that must come, or Go tests beside them. What is made in clusters is tested
-with a real API server in [` + "`internal/infra`" + `](../../internal/infra) and
+with a real API server in [` + "`internal/apply`" + `](../../internal/apply) and
 [` + "`internal/cluster`" + `](../../internal/cluster); *in clusters* marks what there is only where Gateways
 get fleets. The features with a name are also in the status of every GatewayClass.
 

@@ -7,12 +7,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // applicable is an object as it is applied: it has the fields that we want to own
 // and no others, and says by a hash what they are.
-func (f *fleet) applicable(object client.Object) (*unstructured.Unstructured, error) {
+func (f *fleet) applicable(object apiObject) (*unstructured.Unstructured, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, err
@@ -30,7 +29,7 @@ func (f *fleet) applicable(object client.Object) (*unstructured.Unstructured, er
 	sum := sha256.Sum256(text)
 	out := &unstructured.Unstructured{Object: fields}
 	annotations := out.GetAnnotations()
-	annotations[appliedAnnotation] = hex.EncodeToString(sum[:16])
+	annotations[AppliedAnnotation] = hex.EncodeToString(sum[:16])
 	out.SetAnnotations(annotations)
 	return out, nil
 }

@@ -1,18 +1,13 @@
-// Package infra gives each Gateway its fleet: the Kubernetes objects that run its
-// proxies and lead traffic to them.
-//
-// Render is the pure part: it returns the objects that a Gateway should have. Applier
-// does the I/O: it applies them to the cluster, and keeps them as they should be.
+// Package infra says which Kubernetes objects a Gateway's fleet consists of: those that run
+// its proxies and lead traffic to them.
 //
 // Invariants:
+//   - Render is pure: the result depends on the arguments alone, and there is no client here.
 //   - Names depend on the Gateway and its class alone, so that a restart finds what
-//     it made before.
-//   - An object that is already as it should be is not written. What others have
-//     changed is changed back, what they have deleted is made again.
+//     was made before.
 //   - Every object has its Gateway as owner, so that Kubernetes deletes it with the
 //     Gateway, whether we run or not.
-//   - A Gateway that is held (Gateway.Held) keeps the fleet that it has, whatever else it
-//     says; only the authorities that its proxies trust are renewed.
 //
-// What a Gateway serves does not belong here. Its proxies get that over xDS.
+// What a Gateway serves does not belong here: its proxies get that over xDS. How objects come
+// into the cluster, and out of it, is for package apply.
 package infra

@@ -1,7 +1,6 @@
 package infra
 
 import (
-	"context"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -11,8 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
@@ -43,7 +40,7 @@ func (f *fleet) limitsAddress() string {
 }
 
 // limits are the objects that count requests; none where nothing is counted together.
-func (f *fleet) limits() []client.Object {
+func (f *fleet) limits() []apiObject {
 	if !f.Limits {
 		return nil
 	}
@@ -52,7 +49,7 @@ func (f *fleet) limits() []client.Object {
 	if l := f.settings.Limits; l != nil {
 		replicas = ptr.Deref(l.Replicas, 1)
 	}
-	objects := []client.Object{
+	objects := []apiObject{
 		&corev1.ServiceAccount{
 			TypeMeta:                     metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
 			ObjectMeta:                   f.limitsMeta(),
@@ -100,14 +97,14 @@ func (f *fleet) limits() []client.Object {
 
 // limitsSelector picks the pods that count.
 func (f *fleet) limitsSelector() map[string]string {
-	return map[string]string{nameLabel: limitsName, instanceLabel: LimitsName(f.Name, f.Class)}
+	return map[string]string{nameLabel: limitsName, InstanceLabel: LimitsName(f.Name, f.Class)}
 }
 
 // limitsMeta is the metadata of these objects, which tell them from those of the proxies.
 func (f *fleet) limitsMeta() metav1.ObjectMeta {
 	out := f.meta(nil, nil)
 	out.Name = LimitsName(f.Name, f.Class)
-	out.Labels[nameLabel], out.Labels[instanceLabel], out.Labels[componentLabel] = limitsName, out.Name, "limits"
+	out.Labels[nameLabel], out.Labels[InstanceLabel], out.Labels[componentLabel] = limitsName, out.Name, "limits"
 	return out
 }
 
@@ -128,7 +125,7 @@ func (f *fleet) limitsTemplate(replicas int32) corev1.PodTemplateSpec {
 				fmt.Sprintf("--controller=%s.%s.svc", f.options.ControllerService, f.options.ControllerNamespace),
 				fmt.Sprintf("--api-port=%d", f.options.APIPort),
 				"--token-file=" + tokenDir + "/token",
-				"--ca-file=" + caDir + "/" + authoritiesKey,
+				"--ca-file=" + caDir + "/" + AuthoritiesKey,
 				fmt.Sprintf("--listen=:%d", limitsPort),
 				fmt.Sprintf("--health=:%d", healthPort),
 			},
@@ -168,13 +165,6 @@ func (f *fleet) limitsTemplate(replicas int32) corev1.PodTemplateSpec {
 	}
 }
 
-// reportCounting says in a state whether requests for a Gateway are counted.
-func (a *Applier) reportCounting(ctx context.Context, c cache.Cache, g *Gateway, state *State) error {
-	why, err := a.counting(ctx, c, g)
-	state.Counting, state.NotCounting = why == "" && err == nil, why
-	return err
-}
-
 // limitsResources completes what the parameters say.
 func (f *fleet) limitsResources() corev1.ResourceRequirements {
 	var out corev1.ResourceRequirements
@@ -190,25 +180,4 @@ func (f *fleet) limitsResources() corev1.ResourceRequirements {
 		out.Limits[corev1.ResourceMemory] = resource.MustParse(limitsMemoryMax)
 	}
 	return out
-}
-
-// counting says why nobody counts requests for a Gateway; empty where somebody does.
-func (a *Applier) counting(ctx context.Context, c cache.Cache, g *Gateway) (string, error) {
-	want := &appsv1.Deployment{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: g.Name.Namespace, Name: LimitsName(g.Name, g.Class)},
-	}
-	live, err := cached(ctx, c, want)
-	if err != nil {
-		return "", err
-	}
-	if d, ok := live.(*appsv1.Deployment); ok {
-		if d.Status.AvailableReplicas > 0 {
-			return "", nil
-		}
-		if why := a.waiting(g.Name, d); why != "" {
-			return why, nil
-		}
-	}
-	return fmt.Sprintf("Deployment %s/%s has no pod that is ready yet", want.Namespace, want.Name), nil
 }

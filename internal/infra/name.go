@@ -15,7 +15,7 @@ const (
 	GatewayLabel   = gwv1.GatewayNameLabelKey
 	ClassLabel     = "gateway.networking.k8s.io/gateway-class-name"
 	nameLabel      = "app.kubernetes.io/name"
-	instanceLabel  = "app.kubernetes.io/instance"
+	InstanceLabel  = "app.kubernetes.io/instance"
 	ManagedByLabel = "app.kubernetes.io/managed-by"
 	componentLabel = "app.kubernetes.io/component"
 )
@@ -26,10 +26,10 @@ const ManagedBy = "gatehouse"
 
 // These annotations are on the objects of a fleet.
 const (
-	gatewayAnnotation    = "gatehouse.dev/gateway"    // ns/name; the label's value may be a hash
+	GatewayAnnotation    = "gatehouse.dev/gateway"    // ns/name; the label's value may be a hash
 	classAnnotation      = "gatehouse.dev/class"      // likewise
-	controllerAnnotation = "gatehouse.dev/controller" // whose fleet it is; several controllers may share a cluster
-	appliedAnnotation    = "gatehouse.dev/applied"    // hash of what was applied last
+	ControllerAnnotation = "gatehouse.dev/controller" // whose fleet it is; several controllers may share a cluster
+	AppliedAnnotation    = "gatehouse.dev/applied"    // hash of what was applied last
 )
 
 // maxName is the longest name of a Service and the longest value of a label.
@@ -78,7 +78,7 @@ func Labels(gateway object.Name, class string) map[string]string {
 		GatewayLabel:   LabelValue(gateway.Name),
 		ClassLabel:     LabelValue(class),
 		nameLabel:      "gatehouse-proxy",
-		instanceLabel:  Name(gateway, class),
+		InstanceLabel:  Name(gateway, class),
 		ManagedByLabel: ManagedBy,
 		componentLabel: "proxy",
 	}
@@ -88,5 +88,5 @@ func Labels(gateway object.Name, class string) map[string]string {
 // what tells fleets of a namespace apart.
 func selector(gateway object.Name, class string) map[string]string {
 	all := Labels(gateway, class)
-	return map[string]string{nameLabel: all[nameLabel], instanceLabel: all[instanceLabel]}
+	return map[string]string{nameLabel: all[nameLabel], InstanceLabel: all[InstanceLabel]}
 }

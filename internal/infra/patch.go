@@ -10,14 +10,13 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
 // patched applies the parameters' patches of an object's kind, in order. They can't
 // change the fields by which we find our objects.
-func (f *fleet) patched(object client.Object) (client.Object, error) {
+func (f *fleet) patched(object apiObject) (apiObject, error) {
 	kind := object.GetObjectKind().GroupVersionKind().Kind
 	for i, p := range f.settings.Patches {
 		if p.Target.Kind != kind {
@@ -46,12 +45,12 @@ func (f *fleet) patched(object client.Object) (client.Object, error) {
 
 // patch returns an object of the same type. A field that the type doesn't have is
 // an error: most such fields are misspelt.
-func patch(object client.Object, p v1alpha1.Patch) (client.Object, error) {
+func patch(object apiObject, p v1alpha1.Patch) (apiObject, error) {
 	text, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
 	}
-	out := reflect.New(reflect.TypeOf(object).Elem()).Interface().(client.Object)
+	out := reflect.New(reflect.TypeOf(object).Elem()).Interface().(apiObject)
 	if text, err = patchText(text, p, out); err != nil {
 		return nil, shortError(err)
 	}
@@ -65,7 +64,7 @@ func patch(object client.Object, p v1alpha1.Patch) (client.Object, error) {
 
 // patchText applies a patch to the JSON of an object of that type. The patch is within
 // what checkPatches allows.
-func patchText(text []byte, p v1alpha1.Patch, of client.Object) (out []byte, err error) {
+func patchText(text []byte, p v1alpha1.Patch, of apiObject) (out []byte, err error) {
 	// Both libraries have panicked on what others have written, and what they panic
 	// about is never more than this patch.
 	defer func() {

@@ -131,7 +131,7 @@ func (f *fleet) memberAnnotations(further map[string]string) map[string]string {
 	}
 	maps.Copy(out, f.Annotations)
 	maps.Copy(out, further)
-	out[gatewayAnnotation], out[classAnnotation] = f.Name.String(), f.Class
+	out[GatewayAnnotation], out[classAnnotation] = f.Name.String(), f.Class
 	return out
 }
 
@@ -178,7 +178,7 @@ func (f *fleet) identityVolumes() []corev1.Volume {
 				Audience: tokenAudience, ExpirationSeconds: new(int64(tokenSeconds)), Path: "token",
 			}}},
 		}}},
-		f.configVolume("gatehouse-ca", authoritiesKey),
+		f.configVolume("gatehouse-ca", AuthoritiesKey),
 	}
 }
 
@@ -264,7 +264,7 @@ func (f *fleet) args(drain drain) []string {
 		fmt.Sprintf("--xds-port=%d", f.options.XDSPort),
 		fmt.Sprintf("--api-port=%d", f.options.APIPort),
 		"--token-file=" + tokenDir + "/token",
-		"--ca-file=" + caDir + "/" + authoritiesKey,
+		"--ca-file=" + caDir + "/" + AuthoritiesKey,
 		"--state-dir=" + stateDir,
 		fmt.Sprintf("--health=:%d", healthPort),
 		"--limits=" + f.limitsAddress(),

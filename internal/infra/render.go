@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
 // Options are what all fleets of a controller have in common.
@@ -42,7 +40,7 @@ type fleet struct {
 // order in which they are: what the proxies need comes before them. The result
 // depends on the arguments alone. The errors are those of parameters that can't be
 // put into effect.
-func Render(o Options, g *Gateway) ([]client.Object, error) {
+func Render(o Options, g *Gateway) ([]*unstructured.Unstructured, error) {
 	f := &fleet{Gateway: g, options: &o, name: Name(g.Name, g.Class), settings: g.Settings}
 	if f.settings == nil {
 		f.settings = &v1alpha1.Settings{}
@@ -54,7 +52,7 @@ func Render(o Options, g *Gateway) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := []client.Object{f.serviceAccount(), f.configMap(), f.service(), workload}
+	objects := []apiObject{f.serviceAccount(), f.configMap(), f.service(), workload}
 	autoscaler, err := f.autoscaler()
 	if err != nil {
 		return nil, err
@@ -71,12 +69,13 @@ func Render(o Options, g *Gateway) ([]client.Object, error) {
 		}
 	}
 	objects = append(objects, f.limits()...)
+	out := make([]*unstructured.Unstructured, len(objects))
 	for i, object := range objects {
-		if objects[i], err = f.applicable(object); err != nil {
+		if out[i], err = f.applicable(object); err != nil {
 			return nil, fmt.Errorf("%s: %w", object.GetObjectKind().GroupVersionKind().Kind, err)
 		}
 	}
-	return objects, nil
+	return out, nil
 }
 
 func (f *fleet) serviceAccount() *corev1.ServiceAccount {
@@ -91,12 +90,12 @@ func (f *fleet) serviceAccount() *corev1.ServiceAccount {
 
 // These are the keys of the ConfigMap.
 const (
-	authoritiesKey = "ca.crt"
+	AuthoritiesKey = "ca.crt"
 	bootstrapKey   = "bootstrap.json"
 )
 
 func (f *fleet) configMap() *corev1.ConfigMap {
-	data := map[string]string{authoritiesKey: string(f.options.Authorities)}
+	data := map[string]string{AuthoritiesKey: string(f.options.Authorities)}
 	if b := f.bootstrap(); b != nil {
 		data[bootstrapKey] = string(b)
 	}
@@ -127,7 +126,7 @@ func (f *fleet) meta(labels, annotations map[string]string) metav1.ObjectMeta {
 	}
 	if f.UID != "" { // else the Gateway is from a file, and the cluster doesn't know it
 		out.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: gwv1.GroupVersion.String(), Kind: gatewayKind, Name: f.Name.Name, UID: f.UID,
+			APIVersion: gwv1.GroupVersion.String(), Kind: GatewayKind, Name: f.Name.Name, UID: f.UID,
 			Controller: new(true),
 		}}
 	}
@@ -149,7 +148,7 @@ func (f *fleet) annotations(further map[string]string) map[string]string {
 	maps.Copy(out, f.Annotations)
 	maps.Copy(out, further)
 	maps.Copy(out, map[string]string{
-		gatewayAnnotation: f.Name.String(), classAnnotation: f.Class, controllerAnnotation: f.options.ControllerName,
+		GatewayAnnotation: f.Name.String(), classAnnotation: f.Class, ControllerAnnotation: f.options.ControllerName,
 	})
 	return out
 }

@@ -89,16 +89,6 @@ func Addresses(s *corev1.Service) (addresses, cluster []string) {
 	return append(addresses, s.Spec.ExternalIPs...), cluster
 }
 
-// addressed reports whether a Service has an address, and the one that its load
-// balancer was asked for if there is one.
-func addressed(s *corev1.Service) bool {
-	if s.Spec.LoadBalancerIP != "" {
-		return len(s.Status.LoadBalancer.Ingress) > 0
-	}
-	addresses, _ := Addresses(s)
-	return len(addresses) > 0
-}
-
 // ComparePorts orders ports as a Service has them.
 func ComparePorts(a, b Port) int {
 	udp := func(p Port) int {

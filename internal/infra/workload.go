@@ -10,13 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
 // workload is the Deployment or DaemonSet that runs the proxies.
-func (f *fleet) workload() (client.Object, error) {
+func (f *fleet) workload() (apiObject, error) {
 	template, err := f.podTemplate()
 	if err != nil {
 		return nil, err
@@ -65,7 +64,7 @@ func (f *fleet) deployment() *v1alpha1.Deployment {
 const defaultUtilization = 80
 
 // autoscaler is nil without autoscaling.
-func (f *fleet) autoscaler() (client.Object, error) {
+func (f *fleet) autoscaler() (apiObject, error) {
 	a := f.deployment().Autoscaling
 	if a == nil || f.settings.DaemonSet != nil {
 		return nil, nil
@@ -99,7 +98,7 @@ func (f *fleet) autoscaler() (client.Object, error) {
 }
 
 // budget is nil where evictions are not limited.
-func (f *fleet) budget() client.Object {
+func (f *fleet) budget() apiObject {
 	b := f.deployment().PodDisruptionBudget
 	if b == nil || f.settings.DaemonSet != nil || b.MinAvailable == nil && b.MaxUnavailable == nil {
 		return nil

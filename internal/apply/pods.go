@@ -1,4 +1,4 @@
-package infra
+package apply
 
 import (
 	"cmp"
@@ -13,19 +13,20 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // watchPods follows the pods of fleets, to know what keeps them from working. Fleets
 // are applied whether that is known or not.
-func (a *Applier) watchPods(ctx context.Context, c cache.Cache) error {
+func (f *Fleets) watchPods(ctx context.Context, c cache.Cache) error {
 	informer, err := c.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch the pods of fleets: %w", err)
 	}
 	set := func(o any) {
 		if pod, ok := o.(*corev1.Pod); ok {
-			a.notePod(pod, pod)
+			f.notePod(pod, pod)
 		}
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
@@ -35,7 +36,7 @@ func (a *Applier) watchPods(ctx context.Context, c cache.Cache) error {
 				o = gone.Obj
 			}
 			if pod, ok := o.(*corev1.Pod); ok {
-				a.notePod(pod, nil)
+				f.notePod(pod, nil)
 			}
 		},
 	})
@@ -46,25 +47,25 @@ func (a *Applier) watchPods(ctx context.Context, c cache.Cache) error {
 }
 
 // notePod remembers a pod as it is now; nil if it is gone.
-func (a *Applier) notePod(pod, now *corev1.Pod) {
-	gateway, ok := GatewayOf(pod)
+func (f *Fleets) notePod(pod, now *corev1.Pod) {
+	gateway, ok := infra.GatewayOf(pod)
 	if !ok {
 		return
 	}
-	a.mu.Lock()
-	pods := a.pods[gateway]
+	f.mu.Lock()
+	pods := f.pods[gateway]
 	switch {
 	case now == nil:
 		if delete(pods, pod.Name); len(pods) == 0 {
-			delete(a.pods, gateway)
+			delete(f.pods, gateway)
 		}
 	case pods == nil:
-		a.pods[gateway] = map[string]*corev1.Pod{pod.Name: now}
+		f.pods[gateway] = map[string]*corev1.Pod{pod.Name: now}
 	default:
 		pods[pod.Name] = now
 	}
-	a.mu.Unlock()
-	a.queue.Add(gateway)
+	f.mu.Unlock()
+	f.queue.Add(gateway)
 }
 
 // slowStart is after how long a pod that runs should be ready.
@@ -72,12 +73,12 @@ const slowStart = 15 * time.Second
 
 // podTrouble says what is wrong with the pods of a workload; empty where they only need
 // time.
-func (a *Applier) podTrouble(gateway object.Name, workload string) string {
-	for _, pod := range a.podsOf(gateway, workload) { // the newest one is reported
+func (f *Fleets) podTrouble(gateway object.Name, workload string) string {
+	for _, pod := range f.podsOf(gateway, workload) { // the newest one is reported
 		trouble := trouble(pod)
 		if since, starting := unready(pod); trouble == "" && starting {
 			if left := slowStart - time.Since(since); left > 0 {
-				a.queue.AddAfter(gateway, left)
+				f.queue.AddAfter(gateway, left)
 				continue
 			}
 			trouble = "runs but is not ready; its log says whether it reaches the controller"
@@ -90,12 +91,12 @@ func (a *Applier) podTrouble(gateway object.Name, workload string) string {
 }
 
 // podsOf returns the pods of a workload that are to stay, the newest first.
-func (a *Applier) podsOf(gateway object.Name, workload string) []*corev1.Pod {
-	a.mu.Lock()
-	pods := slices.Collect(maps.Values(a.pods[gateway]))
-	a.mu.Unlock()
+func (f *Fleets) podsOf(gateway object.Name, workload string) []*corev1.Pod {
+	f.mu.Lock()
+	pods := slices.Collect(maps.Values(f.pods[gateway]))
+	f.mu.Unlock()
 	pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool {
-		return pod.Labels[instanceLabel] != workload || pod.DeletionTimestamp != nil
+		return pod.Labels[infra.InstanceLabel] != workload || pod.DeletionTimestamp != nil
 	})
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))

@@ -1,4 +1,4 @@
-package infra
+package apply
 
 import (
 	"strings"
@@ -13,6 +13,8 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 )
 
 // A Gateway that gets another class is served by its former fleet, as it is, until the
@@ -29,8 +31,8 @@ func testClass(t *testing.T, at *applierTest) {
 		live.Status.Addresses = []gwv1.GatewayStatusAddress{{Type: &ip, Value: address}}
 		at.must(at.Status().Update(t.Context(), live))
 	}
-	g := at.gateway(func(g *Gateway) { g.UID = live.UID }, with(v1alpha1.Settings{Deployment: &v1alpha1.Deployment{Autoscaling: &v1alpha1.Autoscaling{MaxReplicas: new(int32(3))}}}))
-	moved := at.gateway(func(g *Gateway) { g.UID, g.Class = live.UID, "other" })
+	g := at.gateway(func(g *infra.Gateway) { g.UID = live.UID }, with(v1alpha1.Settings{Deployment: &v1alpha1.Deployment{Autoscaling: &v1alpha1.Autoscaling{MaxReplicas: new(int32(3))}}}))
+	moved := at.gateway(func(g *infra.Gateway) { g.UID, g.Class = live.UID, "other" })
 	a := at.start()
 	serving := func(service string) {
 		t.Helper()
@@ -94,7 +96,7 @@ func testClass(t *testing.T, at *applierTest) {
 // A Gateway that goes back to its former class has never left.
 func testClassAndBack(t *testing.T, at *applierTest) {
 	g := at.gateway()
-	moved := at.gateway(func(g *Gateway) { g.Class = "other" })
+	moved := at.gateway(func(g *infra.Gateway) { g.Class = "other" })
 	a := at.start()
 	a.Set(g)
 	deployment, service := &appsv1.Deployment{}, &corev1.Service{}
@@ -115,8 +117,8 @@ func testClassAndBack(t *testing.T, at *applierTest) {
 // An address that a Gateway asks for can't be that of two Services: the new one gets it
 // when it is all that is missing.
 func testClassWithAddress(t *testing.T, at *applierTest) {
-	asks := func(g *Gateway) { g.Addresses = []string{"192.0.2.1"} }
-	g, moved := at.gateway(asks), at.gateway(asks, func(g *Gateway) { g.Class = "other" })
+	asks := func(g *infra.Gateway) { g.Addresses = []string{"192.0.2.1"} }
+	g, moved := at.gateway(asks), at.gateway(asks, func(g *infra.Gateway) { g.Class = "other" })
 	a := at.start()
 	a.handoverPatience = time.Second
 	a.Set(g)

@@ -1,4 +1,4 @@
-package infra
+package apply
 
 import (
 	"context"
@@ -15,13 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
@@ -51,7 +50,7 @@ var kinds = []kind{
 func newCache(config *rest.Config, namespaces []string) (cache.Cache, error) {
 	opts := cache.Options{
 		Scheme:               clientgoscheme.Scheme,
-		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{ManagedByLabel: ManagedBy}),
+		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{infra.ManagedByLabel: infra.ManagedBy}),
 		DefaultTransform:     cache.TransformStripManagedFields(),
 		ByObject:             map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: stripPod}},
 	}
@@ -73,7 +72,7 @@ func stripPod(o any) (any, error) {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-			Labels: pod.Labels, Annotations: map[string]string{gatewayAnnotation: pod.Annotations[gatewayAnnotation]},
+			Labels: pod.Labels, Annotations: map[string]string{infra.GatewayAnnotation: pod.Annotations[infra.GatewayAnnotation]},
 			DeletionTimestamp: pod.DeletionTimestamp, CreationTimestamp: pod.CreationTimestamp,
 		},
 		Status: corev1.PodStatus{
@@ -83,56 +82,15 @@ func stripPod(o any) (any, error) {
 	}, nil
 }
 
-// GatewayOf names the Gateway whose fleet a live object belongs to; false where it
-// belongs to none.
-func GatewayOf(o client.Object) (object.Name, bool) {
-	if owner := metav1.GetControllerOf(o); owner != nil {
-		if isGateway(owner) {
-			return object.Name{Namespace: o.GetNamespace(), Name: owner.Name}, true
-		}
-		if _, pod := o.(*corev1.Pod); !pod { // pods are their Deployment's
-			return object.Name{}, false
-		}
-	}
-	if o.GetLabels()[ManagedByLabel] != ManagedBy {
-		return object.Name{}, false
-	}
-	name := o.GetAnnotations()[gatewayAnnotation]
-	namespace := o.GetNamespace() + "/"
-	if len(name) <= len(namespace) || name[:len(namespace)] != namespace {
-		return object.Name{}, false
-	}
-	return object.Name{Namespace: o.GetNamespace(), Name: name[len(namespace):]}, true
-}
-
-// OfFleet names the Gateway that a live object belongs to, if the object is part of a
-// fleet of the controller with this name. The fleet may be that of the Gateway's class
-// or of a former class.
-func OfFleet(o client.Object, controllerName string) (object.Name, bool) {
-	gateway, ok := GatewayOf(o)
-	annotations := o.GetAnnotations()
-	return gateway, ok && annotations[controllerAnnotation] == controllerName && o.GetName() == Name(gateway, annotations[classAnnotation])
-}
-
-// ClassOf is the GatewayClass under which the fleet of a live object was made.
-func ClassOf(o client.Object) string { return o.GetAnnotations()[classAnnotation] }
-
-const gatewayKind = "Gateway"
-
-func isGateway(owner *metav1.OwnerReference) bool {
-	gv, err := schema.ParseGroupVersion(owner.APIVersion)
-	return err == nil && gv.Group == gwv1.GroupVersion.Group && owner.Kind == gatewayKind
-}
-
 // children returns what the cache has of a Gateway's fleets, of all its classes.
 func children(ctx context.Context, c client.Reader, k kind, gateway object.Name) ([]client.Object, error) {
-	all, err := list(ctx, c, k, client.InNamespace(gateway.Namespace), client.MatchingLabels{GatewayLabel: LabelValue(gateway.Name)})
+	all, err := list(ctx, c, k, client.InNamespace(gateway.Namespace), client.MatchingLabels{infra.GatewayLabel: infra.LabelValue(gateway.Name)})
 	if err != nil {
 		return nil, err
 	}
 	var out []client.Object
 	for _, o := range all {
-		if of, ok := GatewayOf(o); ok && of == gateway {
+		if of, ok := infra.GatewayOf(o); ok && of == gateway {
 			out = append(out, o)
 		}
 	}

@@ -1,4 +1,4 @@
-package infra
+package apply
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 )
 
 // A Gateway that gets another class of ours moves from one fleet to another, which
@@ -45,8 +47,8 @@ type move struct {
 }
 
 // moving finds the objects of a Gateway's move; nil where it doesn't move.
-func (a *Applier) moving(ctx context.Context, c cache.Cache, g *Gateway) (*move, error) {
-	m := &move{serving: Name(g.Name, g.Class), leaves: map[string]bool{}}
+func (f *Fleets) moving(ctx context.Context, c cache.Cache, g *infra.Gateway) (*move, error) {
+	m := &move{serving: infra.Name(g.Name, g.Class), leaves: map[string]bool{}}
 	services, workloads := map[string]*corev1.Service{}, map[string]client.Object{}
 	for _, k := range kinds {
 		live, err := children(ctx, c, k, g.Name)
@@ -54,7 +56,7 @@ func (a *Applier) moving(ctx context.Context, c cache.Cache, g *Gateway) (*move,
 			return nil, err
 		}
 		for _, o := range live {
-			if _, ours := OfFleet(o, a.options.ControllerName); !ours {
+			if _, ours := infra.OfFleet(o, f.options.ControllerName); !ours {
 				continue
 			}
 			if o.GetName() != m.serving {
@@ -85,7 +87,7 @@ func (a *Applier) moving(ctx context.Context, c cache.Cache, g *Gateway) (*move,
 	}
 	if service != nil && workload != nil && ready(workload) {
 		m.arrived = addressed(service)
-		m.handover = !m.arrived && a.handsOver(g, m, service)
+		m.handover = !m.arrived && f.handsOver(g, m, service)
 		for _, address := range allAddresses(service) {
 			delete(m.leaves, address)
 		}
@@ -104,19 +106,19 @@ func (a *Applier) moving(ctx context.Context, c cache.Cache, g *Gateway) (*move,
 
 // handsOver reports whether a Service without an address asks for one that a former
 // fleet has, and has waited for it.
-func (a *Applier) handsOver(g *Gateway, m *move, service *corev1.Service) bool {
+func (f *Fleets) handsOver(g *infra.Gateway, m *move, service *corev1.Service) bool {
 	if !slices.ContainsFunc(slices.Concat(g.Addresses, g.ExternalIPs), func(ip string) bool { return m.leaves[ip] }) {
 		return false
 	}
-	left := a.handoverPatience - time.Since(service.CreationTimestamp.Time)
+	left := f.handoverPatience - time.Since(service.CreationTimestamp.Time)
 	if left > 0 {
-		a.queue.AddAfter(g.Name, left)
+		f.queue.AddAfter(g.Name, left)
 	}
 	return left <= 0
 }
 
 func allAddresses(s *corev1.Service) []string {
-	addresses, cluster := Addresses(s)
+	addresses, cluster := infra.Addresses(s)
 	return slices.Concat(addresses, cluster)
 }
 
@@ -137,16 +139,16 @@ func serves(workload client.Object) bool {
 }
 
 // leave ends the former fleets of a Gateway that has arrived, step by step.
-func (a *Applier) leave(ctx context.Context, g *Gateway, m *move) error {
-	told, err := a.isTold(ctx, g, m)
+func (f *Fleets) leave(ctx context.Context, g *infra.Gateway, m *move) error {
+	told, err := f.isTold(ctx, g, m)
 	if err != nil {
 		return err
 	}
 	if !told {
-		a.queue.AddAfter(g.Name, statusPoll)
+		f.queue.AddAfter(g.Name, statusPoll)
 		return nil
 	}
-	drained := !a.hasPods(g, m)
+	drained := !f.hasPods(g, m)
 	for _, o := range m.former {
 		switch o.name {
 		case "Service":
@@ -158,7 +160,7 @@ func (a *Applier) leave(ctx context.Context, g *Gateway, m *move) error {
 				continue
 			}
 		}
-		if err := a.discard(ctx, o.kind, o.Object); err != nil {
+		if err := f.discard(ctx, o.kind, o.Object); err != nil {
 			return err
 		}
 	}
@@ -171,8 +173,8 @@ const statusPoll = time.Second
 
 // isTold reports whether a Gateway's status has nothing more of the addresses that
 // only its former fleets have.
-func (a *Applier) isTold(ctx context.Context, g *Gateway, m *move) (bool, error) {
-	live, err := a.readGateway(ctx, g.Name)
+func (f *Fleets) isTold(ctx context.Context, g *infra.Gateway, m *move) (bool, error) {
+	live, err := f.readGateway(ctx, g.Name)
 	if apierrors.IsNotFound(err) { // it is in a file, and has no status
 		return true, nil
 	}
@@ -191,17 +193,27 @@ func (a *Applier) isTold(ctx context.Context, g *Gateway, m *move) (bool, error)
 
 // hasPods reports whether proxies of a Gateway's former fleets are there still. Where
 // pods can't be watched, there seem to be none.
-func (a *Applier) hasPods(g *Gateway, m *move) bool {
+func (f *Fleets) hasPods(g *infra.Gateway, m *move) bool {
 	names := map[string]bool{}
 	for _, o := range m.former {
 		names[o.GetName()] = true
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, pod := range a.pods[g.Name] {
-		if names[pod.Labels[instanceLabel]] {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, pod := range f.pods[g.Name] {
+		if names[pod.Labels[infra.InstanceLabel]] {
 			return true
 		}
 	}
 	return false
+}
+
+// addressed reports whether a Service has an address, and the one that its load
+// balancer was asked for if there is one.
+func addressed(s *corev1.Service) bool {
+	if s.Spec.LoadBalancerIP != "" {
+		return len(s.Status.LoadBalancer.Ingress) > 0
+	}
+	addresses, _ := infra.Addresses(s)
+	return len(addresses) > 0
 }

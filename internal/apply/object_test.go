@@ -1,4 +1,4 @@
-package infra
+package apply
 
 import (
 	"strings"
@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 )
 
 func testDrift(t *testing.T, at *applierTest) {
@@ -48,12 +50,12 @@ func testDrift(t *testing.T, at *applierTest) {
 			return at.get(g, service) && len(service.Spec.Ports) == 3 && service.Spec.Ports[0].Port == 80 && len(service.Spec.Selector) == 2
 		})
 	}
-	a.Set(at.gateway(func(g *Gateway) { g.Ports = g.Ports[:1] }))
+	a.Set(at.gateway(func(g *infra.Gateway) { g.Ports = g.Ports[:1] }))
 	at.await("1 port", func() bool { return at.get(g, service) && len(service.Spec.Ports) == 1 })
 
 	at.get(g, account)
 	at.patch(account, `{"metadata": {"labels": null}}`)
-	at.await("the ServiceAccount's labels", func() bool { return at.get(g, account) && account.Labels[ManagedByLabel] == ManagedBy })
+	at.await("the ServiceAccount's labels", func() bool { return at.get(g, account) && account.Labels[infra.ManagedByLabel] == infra.ManagedBy })
 }
 
 func testForeign(t *testing.T, at *applierTest) {
@@ -83,7 +85,7 @@ func testForeign(t *testing.T, at *applierTest) {
 	}
 	a.Set(g)
 	at.must(at.Client.Delete(t.Context(), got))
-	at.await("our Service", func() bool { return at.get(g, got) && got.Labels[ManagedByLabel] == ManagedBy })
+	at.await("our Service", func() bool { return at.get(g, got) && got.Labels[infra.ManagedByLabel] == infra.ManagedBy })
 	at.await("no problem", func() bool { s := a.state(g.Name); return s != nil && s.Problem == "" })
 }
 

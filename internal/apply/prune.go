@@ -1,4 +1,4 @@
-package infra
+package apply
 
 import (
 	"context"
@@ -11,14 +11,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 // workload returns the live Deployment or DaemonSet of a fleet; nil if there is
 // none yet.
-func (a *Applier) workload(ctx context.Context, c cache.Cache, objects []client.Object) (client.Object, error) {
+func (f *Fleets) workload(ctx context.Context, c cache.Cache, objects []*unstructured.Unstructured) (client.Object, error) {
 	for _, o := range objects {
-		switch o.GetObjectKind().GroupVersionKind().Kind {
+		switch o.GetKind() {
 		case "Deployment", "DaemonSet":
 			return cached(ctx, c, o)
 		}
@@ -29,12 +30,12 @@ func (a *Applier) workload(ctx context.Context, c cache.Cache, objects []client.
 // prune deletes what a fleet doesn't consist of any more. When it becomes a DaemonSet,
 // or a Deployment, what served until now goes on until the new proxies do. Settled says that the
 // Gateway is not on its way from another class.
-func (a *Applier) prune(ctx context.Context, c cache.Cache, g *Gateway, objects []client.Object, replaced, settled bool) error {
+func (f *Fleets) prune(ctx context.Context, c cache.Cache, g *infra.Gateway, objects []*unstructured.Unstructured, replaced, settled bool) error {
 	wanted := map[objectKey]bool{}
 	for _, o := range objects {
-		wanted[keyOfObject(o.GetObjectKind().GroupVersionKind().Kind, o)] = true
+		wanted[keyOfObject(o.GetKind(), o)] = true
 	}
-	name, limits := Name(g.Name, g.Class), LimitsName(g.Name, g.Class)
+	name, limits := infra.Name(g.Name, g.Class), infra.LimitsName(g.Name, g.Class)
 	var failed []error
 	for _, k := range kinds {
 		live, err := children(ctx, c, k, g.Name)
@@ -43,10 +44,10 @@ func (a *Applier) prune(ctx context.Context, c cache.Cache, g *Gateway, objects 
 		}
 		for _, o := range live {
 			// What counted for a fleet that the Gateway has left counts for nobody any more.
-			former := settled && ClassOf(o) != g.Class && o.GetName() == LimitsName(g.Name, ClassOf(o))
+			former := settled && infra.ClassOf(o) != g.Class && o.GetName() == infra.LimitsName(g.Name, infra.ClassOf(o))
 			ours := o.GetName() == name && (k.eager || replaced) || o.GetName() == limits || former
 			if ours && !wanted[keyOfObject(k.name, o)] {
-				failed = append(failed, a.discard(ctx, k, o))
+				failed = append(failed, f.discard(ctx, k, o))
 			}
 		}
 	}
@@ -56,7 +57,7 @@ func (a *Applier) prune(ctx context.Context, c cache.Cache, g *Gateway, objects 
 // remove deletes the fleets of a Gateway that is to have none. Where that is not
 // certain, because the Gateway is just not seen any more, only those go that are
 // nobody's.
-func (a *Applier) remove(ctx context.Context, c cache.Cache, gateway object.Name, certain bool) error {
+func (f *Fleets) remove(ctx context.Context, c cache.Cache, gateway object.Name, certain bool) error {
 	var failed []error
 	kept := false
 	for _, k := range kinds {
@@ -66,7 +67,7 @@ func (a *Applier) remove(ctx context.Context, c cache.Cache, gateway object.Name
 		}
 		for _, o := range live {
 			if !certain {
-				orphan, err := a.isOrphan(ctx, gateway, o)
+				orphan, err := f.isOrphan(ctx, gateway, o)
 				if err != nil {
 					return err
 				}
@@ -75,14 +76,14 @@ func (a *Applier) remove(ctx context.Context, c cache.Cache, gateway object.Name
 					continue
 				}
 			}
-			failed = append(failed, a.discard(ctx, k, o))
+			failed = append(failed, f.discard(ctx, k, o))
 		}
 	}
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
 	if !kept {
-		a.forget(gateway)
+		f.forget(gateway)
 	}
 	return nil
 }
@@ -90,8 +91,8 @@ func (a *Applier) remove(ctx context.Context, c cache.Cache, gateway object.Name
 // isOrphan asks the API server whether an object of a fleet has lost its Gateway.
 // That we don't know a Gateway may have other causes: it may be in a namespace that
 // we don't watch, or we may not be allowed to read it.
-func (a *Applier) isOrphan(ctx context.Context, gateway object.Name, o client.Object) (bool, error) {
-	live, err := a.readGateway(ctx, gateway)
+func (f *Fleets) isOrphan(ctx context.Context, gateway object.Name, o client.Object) (bool, error) {
+	live, err := f.readGateway(ctx, gateway)
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
@@ -99,24 +100,24 @@ func (a *Applier) isOrphan(ctx context.Context, gateway object.Name, o client.Ob
 		return false, err
 	}
 	class, _, _ := unstructured.NestedString(live.Object, "spec", "gatewayClassName")
-	if class == ClassOf(o) {
+	if class == infra.ClassOf(o) {
 		return false, nil
 	}
-	_, err = a.readLive(ctx, object.Key{Kind: object.KindOf(gwv1.GroupName, "GatewayClass"), Name: object.Name{Name: class}})
+	_, err = f.readLive(ctx, object.Key{Kind: object.KindOf(gwv1.GroupName, "GatewayClass"), Name: object.Name{Name: class}})
 	return err == nil, client.IgnoreNotFound(err) // a mistake in the class's name costs no fleet
 }
 
 // readGateway asks the API server for a Gateway.
-func (a *Applier) readGateway(ctx context.Context, gateway object.Name) (*unstructured.Unstructured, error) {
-	return a.readLive(ctx, object.Key{Kind: object.KindOf(gwv1.GroupName, gatewayKind), Name: gateway})
+func (f *Fleets) readGateway(ctx context.Context, gateway object.Name) (*unstructured.Unstructured, error) {
+	return f.readLive(ctx, object.Key{Kind: object.KindOf(gwv1.GroupName, infra.GatewayKind), Name: gateway})
 }
 
 // readLive asks the API server for an object of the Gateway API.
-func (a *Applier) readLive(ctx context.Context, key object.Key) (*unstructured.Unstructured, error) {
+func (f *Fleets) readLive(ctx context.Context, key object.Key) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetAPIVersion(gwv1.GroupVersion.String())
 	live.SetKind(key.Kind.Name())
-	if err := a.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name.Name}, live); err != nil {
+	if err := f.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name.Name}, live); err != nil {
 		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
 	return live, nil
@@ -124,9 +125,9 @@ func (a *Applier) readLive(ctx context.Context, key object.Key) (*unstructured.U
 
 // discard deletes an object of a fleet, if the fleet is ours: another controller of
 // another name may have one for the same Gateway.
-func (a *Applier) discard(ctx context.Context, k kind, o client.Object) error {
-	if o.GetDeletionTimestamp() != nil || o.GetAnnotations()[controllerAnnotation] != a.options.ControllerName {
+func (f *Fleets) discard(ctx context.Context, k kind, o client.Object) error {
+	if o.GetDeletionTimestamp() != nil || o.GetAnnotations()[infra.ControllerAnnotation] != f.options.ControllerName {
 		return nil
 	}
-	return a.delete(ctx, k.name, o)
+	return f.delete(ctx, k.name, o)
 }

@@ -1,4 +1,4 @@
-package infra
+package apply
 
 import (
 	"strings"
@@ -13,11 +13,13 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/test/apiserver"
+
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 )
 
-// TestApplier is what an Applier does to a real API server. No controllers run
+// TestFleets is what Fleets does to a real API server. No controllers run
 // beside it, so that whatever changes is its doing or the test's.
-func TestApplier(t *testing.T) {
+func TestFleets(t *testing.T) {
 	server := apiserver.Start(t, apiserver.Options{Channel: apiserver.Standard})
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, gwv1.Install} {
@@ -102,7 +104,7 @@ func testWrites(t *testing.T, at *applierTest) {
 	}
 
 	c := at.start()
-	c.Set(at.gateway(func(g *Gateway) { g.Ports = g.Ports[:1] }))
+	c.Set(at.gateway(func(g *infra.Gateway) { g.Ports = g.Ports[:1] }))
 	at.await("fewer ports", func() bool {
 		c.queue.Add(g.Name) // also between a write and the moment when the cache has it
 		return at.get(g, service) && len(service.Spec.Ports) == 1
@@ -139,7 +141,7 @@ func testAuthorities(t *testing.T, at *applierTest) {
 
 	b := at.start()
 	b.SetAuthorities([]byte("second"))
-	b.Set(&Gateway{Name: g.Name, UID: g.UID, Class: g.Class, Held: true})
+	b.Set(&infra.Gateway{Name: g.Name, UID: g.UID, Class: g.Class, Held: true})
 	b.SetAuthorities([]byte("third"))
 	at.await("those of a fleet that is held", func() bool { return at.get(g, authorities) && authorities.Data["ca.crt"] == "third" })
 }
@@ -147,7 +149,7 @@ func testAuthorities(t *testing.T, at *applierTest) {
 // A Gateway of which the cluster knows nothing, for it is in a file, can't be the owner
 // of anything.
 func testFile(t *testing.T, at *applierTest) {
-	g := at.gateway(func(g *Gateway) { g.UID = "" })
+	g := at.gateway(func(g *infra.Gateway) { g.UID = "" })
 	a := at.start()
 	a.Set(g)
 	at.await("a Deployment", func() bool { return at.get(g, &appsv1.Deployment{}) })

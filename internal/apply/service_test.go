@@ -1,4 +1,4 @@
-package infra
+package apply
 
 import (
 	"strings"
@@ -9,10 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 )
 
 func testLoadBalancerClass(t *testing.T, at *applierTest) {
-	class := func(c string) func(*Gateway) {
+	class := func(c string) func(*infra.Gateway) {
 		return with(v1alpha1.Settings{Service: &v1alpha1.Service{LoadBalancerClass: &c}})
 	}
 	a := at.start()

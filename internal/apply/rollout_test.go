@@ -1,4 +1,4 @@
-package infra
+package apply
 
 import (
 	"fmt"
@@ -10,10 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 )
 
 // versioned makes a pod of a version of the template.
-func (t *applierTest) versioned(g *Gateway, name, hash string) *corev1.Pod {
+func (t *applierTest) versioned(g *infra.Gateway, name, hash string) *corev1.Pod {
 	t.Helper()
 	pod := t.pod(g, name)
 	t.patch(pod, `{"metadata": {"labels": {"pod-template-hash": "`+hash+`"}}}`)
@@ -52,9 +54,9 @@ func testRollout(t *testing.T, at *applierTest) {
 	pod := at.versioned(g, "new-0", "new")
 	says := func(newest int32, why string) {
 		t.Helper()
-		want := Rollout{}
+		want := infra.Rollout{}
 		if why != "" {
-			want = Rollout{Newest: newest, Wanted: 2, Why: "Pod " + at.namespace + "/new-0 " + why}
+			want = infra.Rollout{Newest: newest, Wanted: 2, Why: "Pod " + at.namespace + "/new-0 " + why}
 		}
 		at.await(fmt.Sprintf("%+v", want), func() bool { s := a.state(g.Name); return s != nil && s.Rollout == want && s.Waiting == "" })
 	}
@@ -111,7 +113,7 @@ func testRollout(t *testing.T, at *applierTest) {
 
 	deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Message: "it has timed out progressing"}}
 	at.must(at.Status().Update(t.Context(), deployment))
-	want := Rollout{Newest: 2, Wanted: 2, Why: "Deployment " + at.namespace + "/web-gatehouse: it has timed out progressing"}
+	want := infra.Rollout{Newest: 2, Wanted: 2, Why: "Deployment " + at.namespace + "/web-gatehouse: it has timed out progressing"}
 	at.await("the Deployment's own words", func() bool { return a.state(g.Name).Rollout == want })
 }
 
@@ -135,11 +137,11 @@ func testFirstRollout(t *testing.T, at *applierTest) {
 	why := "Pod " + at.namespace + "/new-0 can't be scheduled: 0/3 nodes are available"
 	unscheduled(time.Now().Add(time.Hour)) // which no machine is too slow for
 	at.await("why no proxy is ready", func() bool { s := a.state(g.Name); return s != nil && s.Waiting == why })
-	if r := a.state(g.Name).Rollout; r != (Rollout{}) {
+	if r := a.state(g.Name).Rollout; r != (infra.Rollout{}) {
 		t.Errorf("a node may be on its way, and it is told: %+v", r)
 	}
 	unscheduled(time.Now().Add(-time.Hour))
-	want := Rollout{Wanted: 2, Why: why}
+	want := infra.Rollout{Wanted: 2, Why: why}
 	at.await(fmt.Sprintf("%+v", want), func() bool { s := a.state(g.Name); return s.Rollout == want && s.Waiting == why })
 }
 

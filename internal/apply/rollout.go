@@ -1,4 +1,4 @@
-package infra
+package apply
 
 import (
 	"cmp"
@@ -12,31 +12,22 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// Rollout is a rollout that goes no further by itself; zero where there is none.
-type Rollout struct {
-	// Newest are the proxies that are ready and run the newest pod template, of those that
-	// there are to be.
-	Newest int32 `json:"newest"`
-	Wanted int32 `json:"wanted"`
-	// Why says what keeps one of the others from that.
-	Why string `json:"why"`
-}
-
 // rollout says what keeps proxies of a workload from running, the first ones too. What may
 // just need time is not told: an ordinary rollout says nothing.
-func (a *Applier) rollout(gateway object.Name, workload client.Object) Rollout {
-	pods := a.podsOf(gateway, workload.GetName())
-	out := Rollout{}
+func (f *Fleets) rollout(gateway object.Name, workload client.Object) infra.Rollout {
+	pods := f.podsOf(gateway, workload.GetName())
+	out := infra.Rollout{}
 	for _, pod := range pods {
 		why, since := stuck(pod)
 		if why == "" {
 			continue
 		}
 		if left := slowStart - time.Since(since); left > 0 {
-			a.queue.AddAfter(gateway, left)
+			f.queue.AddAfter(gateway, left)
 			continue
 		}
 		out.Why = fmt.Sprintf("Pod %s/%s %s", pod.Namespace, pod.Name, why)
@@ -51,7 +42,7 @@ func (a *Applier) rollout(gateway object.Name, workload client.Object) Rollout {
 		out.Wanted, updated = w.Status.DesiredNumberScheduled, w.Status.UpdatedNumberScheduled
 	}
 	if out.Why == "" {
-		return Rollout{}
+		return infra.Rollout{}
 	}
 	out.Newest = min(readyOfNewest(pods, int(updated)), out.Wanted)
 	return out

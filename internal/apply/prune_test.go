@@ -1,4 +1,4 @@
-package infra
+package apply
 
 import (
 	"fmt"
@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 )
 
 func testOrphans(t *testing.T, at *applierTest) {
@@ -21,13 +23,13 @@ func testOrphans(t *testing.T, at *applierTest) {
 	a := at.start()
 	other := at.start()
 	other.options.ControllerName = "other.example/controller"
-	fleets := map[string]*Gateway{}
+	fleets := map[string]*infra.Gateway{}
 	for _, name := range names {
-		fleets[name] = at.gateway(func(g *Gateway) { g.Name.Name = name })
+		fleets[name] = at.gateway(func(g *infra.Gateway) { g.Name.Name = name })
 		a.Set(fleets[name])
 		at.await(name, func() bool { return at.get(fleets[name], &appsv1.Deployment{}) })
 	}
-	fleets["foreign"] = at.gateway(func(g *Gateway) { g.Name.Name = "foreign" })
+	fleets["foreign"] = at.gateway(func(g *infra.Gateway) { g.Name.Name = "foreign" })
 	other.Set(fleets["foreign"])
 	at.await("the other controller's", func() bool { return at.get(fleets["foreign"], &appsv1.Deployment{}) })
 	a.stop()
@@ -71,8 +73,8 @@ func testHeld(t *testing.T, at *applierTest) {
 	at.await("a Deployment", func() bool { return at.get(g, &appsv1.Deployment{}) })
 	a.Complete()
 	a.take()
-	a.Set(&Gateway{Name: g.Name, UID: g.UID, Class: g.Class, Held: true})
-	none := at.gateway(func(g *Gateway) { g.Name.Name, g.Held = "none", true })
+	a.Set(&infra.Gateway{Name: g.Name, UID: g.UID, Class: g.Class, Held: true})
+	none := at.gateway(func(g *infra.Gateway) { g.Name.Name, g.Held = "none", true })
 	a.Set(none)
 	at.await("it has looked", func() bool { return a.state(none.Name) != nil })
 	a.finish()
@@ -83,11 +85,11 @@ func testHeld(t *testing.T, at *applierTest) {
 
 func testDelete(t *testing.T, at *applierTest) {
 	a := at.start()
-	beside := at.gateway(func(g *Gateway) { g.Name.Name = "beside" })
+	beside := at.gateway(func(g *infra.Gateway) { g.Name.Name = "beside" })
 	a.Set(beside)
-	for _, end := range []func(*Gateway){
-		func(g *Gateway) { a.Delete(g.Name) },
-		func(g *Gateway) { a.Set(&Gateway{Name: g.Name, UID: g.UID, Class: g.Class}) }, // without ports
+	for _, end := range []func(*infra.Gateway){
+		func(g *infra.Gateway) { a.Delete(g.Name) },
+		func(g *infra.Gateway) { a.Set(&infra.Gateway{Name: g.Name, UID: g.UID, Class: g.Class}) }, // without ports
 	} {
 		g := at.gateway()
 		a.Set(g)
@@ -112,7 +114,7 @@ func testComesBack(t *testing.T, at *applierTest) {
 	deployment := &appsv1.Deployment{}
 	at.await("a Deployment", func() bool { return at.get(g, deployment) })
 	before := deployment.UID
-	again := at.gateway(func(g *Gateway) { g.UID = "22222222-0000-0000-0000-000000000000" })
+	again := at.gateway(func(g *infra.Gateway) { g.UID = "22222222-0000-0000-0000-000000000000" })
 	a.Set(again)
 	at.await("the new owner", func() bool {
 		owner := metav1.GetControllerOf(deployment)
@@ -123,7 +125,7 @@ func testComesBack(t *testing.T, at *applierTest) {
 	}
 
 	// It comes back a third time, while what it had is being collected.
-	third := at.gateway(func(g *Gateway) { g.UID = "33333333-0000-0000-0000-000000000000" })
+	third := at.gateway(func(g *infra.Gateway) { g.UID = "33333333-0000-0000-0000-000000000000" })
 	service := &corev1.Service{}
 	former := map[client.Object]types.UID{deployment: "", service: "", &corev1.ConfigMap{}: "", &corev1.ServiceAccount{}: ""}
 	at.get(g, service)

@@ -1,4 +1,4 @@
-package infra
+package apply
 
 import (
 	"strings"
@@ -7,6 +7,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 )
 
 // What counts requests comes and goes beside the proxies, which don't notice.
@@ -14,7 +16,7 @@ func testLimits(t *testing.T, at *applierTest) {
 	plain := at.gateway()
 	counted := *plain
 	counted.Limits = true
-	name := client.ObjectKey{Namespace: plain.Name.Namespace, Name: LimitsName(plain.Name, plain.Class)}
+	name := client.ObjectKey{Namespace: plain.Name.Namespace, Name: infra.LimitsName(plain.Name, plain.Class)}
 	there := func(o client.Object) bool { return at.Get(t.Context(), name, o) == nil }
 	a := at.start()
 	a.Set(plain)
@@ -36,7 +38,7 @@ func testLimits(t *testing.T, at *applierTest) {
 	})
 
 	// While the Gateway is held what counts stays, and whoever asks is told of it.
-	held := &Gateway{Name: plain.Name, UID: plain.UID, Class: plain.Class, Held: true}
+	held := &infra.Gateway{Name: plain.Name, UID: plain.UID, Class: plain.Class, Held: true}
 	b := at.start()
 	b.Set(held)
 	at.await("that it counts for a Gateway that is held", func() bool {

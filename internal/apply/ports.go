@@ -1,4 +1,4 @@
-package infra
+package apply
 
 import (
 	"context"
@@ -13,22 +13,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 )
 
 // applyService applies a Service where there is one already.
-func (a *Applier) applyService(ctx context.Context, g *Gateway, key objectKey, live client.Object, want *unstructured.Unstructured) error {
-	got, err := a.apply(ctx, key, want)
+func (f *Fleets) applyService(ctx context.Context, g *infra.Gateway, key objectKey, live client.Object, want *unstructured.Unstructured) error {
+	got, err := f.apply(ctx, key, want)
 	switch {
 	case refuses(err, "spec.loadBalancerClass", "spec.clusterIP", "spec.ipFamilies"):
-		return a.recreate(ctx, g, live, err)
+		return f.recreate(ctx, g, live, err)
 	case refuses(err, "spec.ports"), err == nil && hasFurtherItems(got.Object, want.Object, "spec", "ports"):
-		if err := a.resetPorts(ctx, want); err != nil {
+		if err := f.resetPorts(ctx, want); err != nil {
 			return err
 		}
 		// What had further ports must not be believed to be what the API server makes of it.
-		a.mu.Lock()
-		delete(a.settled, key)
-		a.mu.Unlock()
+		f.forgetSettled(key)
 		return nil
 	}
 	return err
@@ -51,23 +51,23 @@ func refuses(err error, fields ...string) bool {
 }
 
 // recreate deletes a Service that can't be changed. It comes back when it is gone.
-func (a *Applier) recreate(ctx context.Context, g *Gateway, live client.Object, why error) error {
-	if a.events != nil {
+func (f *Fleets) recreate(ctx context.Context, g *infra.Gateway, live client.Object, why error) error {
+	if f.events != nil {
 		gateway := &gwv1.Gateway{
-			TypeMeta:   metav1.TypeMeta{APIVersion: gwv1.GroupVersion.String(), Kind: gatewayKind},
+			TypeMeta:   metav1.TypeMeta{APIVersion: gwv1.GroupVersion.String(), Kind: infra.GatewayKind},
 			ObjectMeta: metav1.ObjectMeta{Namespace: g.Name.Namespace, Name: g.Name.Name, UID: g.UID},
 		}
-		a.events.Eventf(gateway, nil, corev1.EventTypeWarning, "RecreatingService", "Recreate",
+		f.events.Eventf(gateway, nil, corev1.EventTypeWarning, "RecreatingService", "Recreate",
 			"Service %s is deleted and made again, since it can't be changed: %v", live.GetName(), why)
 	}
-	a.log.Warn("a Service is deleted and made again, since it can't be changed",
+	f.log.Warn("a Service is deleted and made again, since it can't be changed",
 		"service", live.GetNamespace()+"/"+live.GetName(), "gateway", g.Name.String(), "error", why)
-	return a.delete(ctx, "Service", live)
+	return f.delete(ctx, "Service", live)
 }
 
 // resetPorts replaces the ports of a Service. To apply them leaves those that
 // somebody else has added, which would open what no listener asks for.
-func (a *Applier) resetPorts(ctx context.Context, want *unstructured.Unstructured) error {
+func (f *Fleets) resetPorts(ctx context.Context, want *unstructured.Unstructured) error {
 	ports, _, err := unstructured.NestedSlice(want.Object, "spec", "ports")
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (a *Applier) resetPorts(ctx context.Context, want *unstructured.Unstructure
 	if err != nil {
 		return err
 	}
-	err = a.client.Patch(ctx, want.DeepCopy(), client.RawPatch(types.MergePatchType, text), client.FieldOwner(ManagedBy))
-	a.count(want.GetKind(), "apply", err)
+	err = f.client.Patch(ctx, want.DeepCopy(), client.RawPatch(types.MergePatchType, text), client.FieldOwner(infra.ManagedBy))
+	f.count(want.GetKind(), "apply", err)
 	return err
 }

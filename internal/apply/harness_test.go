@@ -1,4 +1,4 @@
-package infra
+package apply
 
 import (
 	"context"
@@ -21,6 +21,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
@@ -29,6 +30,18 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreTopFunction("sigs.k8s.io/controller-runtime/pkg/cache.newMultiNamespaceInformer.func1"),
 		goleak.IgnoreTopFunction("sigs.k8s.io/controller-runtime/pkg/cache.newMultiNamespaceInformerHandlerRegistration.func1"))
+}
+
+// testOptions are those of all fleets here.
+var testOptions = infra.Options{
+	ControllerName:      "gatehouse.dev/controller",
+	Image:               "registry.example/gatehouse:v1",
+	PullPolicy:          corev1.PullIfNotPresent,
+	ControllerNamespace: "gatehouse-system",
+	ControllerService:   "gatehouse",
+	XDSPort:             18000,
+	APIPort:             18001,
+	Authorities:         []byte("-----BEGIN CERTIFICATE-----\n"),
 }
 
 // permit grants the user that Appliers run as what a controller may do to fleets.
@@ -72,22 +85,22 @@ type applierTest struct {
 	user          string // that Appliers run as; applier by default
 }
 
-// running is an Applier at work.
+// running is Fleets at work.
 type running struct {
-	*Applier
+	*Fleets
 	t      *applierTest
 	events *events.FakeRecorder
 	stop   func()
 
 	mu     sync.Mutex
 	writes []string
-	states map[object.Name]*State
+	states map[object.Name]*infra.State
 	told   int
 }
 
 func (t *applierTest) start() *running {
 	t.Helper()
-	r := &running{t: t, events: events.NewFakeRecorder(100), states: map[object.Name]*State{}}
+	r := &running{t: t, events: events.NewFakeRecorder(100), states: map[object.Name]*infra.State{}}
 	config := rest.CopyConfig(t.rest)
 	config.Impersonate.UserName = t.user
 	if t.user == "" {
@@ -109,10 +122,10 @@ func (t *applierTest) start() *running {
 	}
 	o := testOptions
 	o.Authorities = nil
-	r.Applier, err = New(ApplierOptions{
+	r.Fleets, err = NewFleets(FleetsOptions{
 		Options: o, REST: config, Client: direct, Namespaces: []string{t.namespace}, Events: r.events,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		OnState: func(gateway object.Name, s *State) {
+		OnState: func(gateway object.Name, s *infra.State) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.states[gateway] = s
@@ -149,14 +162,14 @@ func (r *running) take() []string {
 	return out
 }
 
-// finish lets everything that is queued be done, and ends the Applier.
+// finish lets everything that is queued be done, and ends the Fleets.
 func (r *running) finish() {
 	r.t.Helper()
 	r.queue.ShutDownWithDrain()
 	r.stop()
 }
 
-func (r *running) state(gateway object.Name) *State {
+func (r *running) state(gateway object.Name) *infra.State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.states[gateway]
@@ -172,10 +185,10 @@ func (t *applierTest) await(what string, holds func() bool) {
 	}
 }
 
-func (t *applierTest) gateway(change ...func(*Gateway)) *Gateway {
-	g := &Gateway{
+func (t *applierTest) gateway(change ...func(*infra.Gateway)) *infra.Gateway {
+	g := &infra.Gateway{
 		Name: object.Name{Namespace: t.namespace, Name: "web"}, UID: "11111111-0000-0000-0000-000000000000", Class: "gatehouse",
-		Ports: []Port{{Port: 80, Target: 10080}, {Port: 443, Target: 10443}, {Port: 443, Target: 10443, UDP: true}},
+		Ports: []infra.Port{{Port: 80, Target: 10080}, {Port: 443, Target: 10443}, {Port: 443, Target: 10443, UDP: true}},
 	}
 	for _, c := range change {
 		c(g)
@@ -183,14 +196,14 @@ func (t *applierTest) gateway(change ...func(*Gateway)) *Gateway {
 	return g
 }
 
-func with(s v1alpha1.Settings) func(*Gateway) {
-	return func(g *Gateway) { g.Settings = &s }
+func with(s v1alpha1.Settings) func(*infra.Gateway) {
+	return func(g *infra.Gateway) { g.Settings = &s }
 }
 
 // get reads the object of a Gateway's fleet; false if there is none.
-func (t *applierTest) get(g *Gateway, o client.Object) bool {
+func (t *applierTest) get(g *infra.Gateway, o client.Object) bool {
 	t.Helper()
-	err := t.Get(t.Context(), client.ObjectKey{Namespace: g.Name.Namespace, Name: Name(g.Name, g.Class)}, o)
+	err := t.Get(t.Context(), client.ObjectKey{Namespace: g.Name.Namespace, Name: infra.Name(g.Name, g.Class)}, o)
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}
@@ -223,7 +236,7 @@ func (t *applierTest) setReady(o client.Object) {
 }
 
 // balance gives a Service addresses, as a load balancer does.
-func (t *applierTest) balance(g *Gateway, ips ...string) {
+func (t *applierTest) balance(g *infra.Gateway, ips ...string) {
 	t.Helper()
 	service := &corev1.Service{}
 	if !t.get(g, service) {
@@ -237,11 +250,11 @@ func (t *applierTest) balance(g *Gateway, ips ...string) {
 }
 
 // pod makes a pod of a fleet.
-func (t *applierTest) pod(g *Gateway, name string) *corev1.Pod {
+func (t *applierTest) pod(g *infra.Gateway, name string) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: t.namespace, Name: name, Labels: Labels(g.Name, g.Class), Annotations: map[string]string{gatewayAnnotation: g.Name.String()},
+			Namespace: t.namespace, Name: name, Labels: infra.Labels(g.Name, g.Class), Annotations: map[string]string{infra.GatewayAnnotation: g.Name.String()},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-gatehouse", UID: "r", Controller: new(true)}},
 		},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "proxy", Image: "nowhere"}}},

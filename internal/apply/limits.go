@@ -1,0 +1,40 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
+)
+
+// reportCounting says in a state whether requests for a Gateway are counted.
+func (f *Fleets) reportCounting(ctx context.Context, c cache.Cache, g *infra.Gateway, state *infra.State) error {
+	why, err := f.counting(ctx, c, g)
+	state.Counting, state.NotCounting = why == "" && err == nil, why
+	return err
+}
+
+// counting says why nobody counts requests for a Gateway; empty where somebody does.
+func (f *Fleets) counting(ctx context.Context, c cache.Cache, g *infra.Gateway) (string, error) {
+	want := &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: g.Name.Namespace, Name: infra.LimitsName(g.Name, g.Class)},
+	}
+	live, err := cached(ctx, c, want)
+	if err != nil {
+		return "", err
+	}
+	if d, ok := live.(*appsv1.Deployment); ok {
+		if d.Status.AvailableReplicas > 0 {
+			return "", nil
+		}
+		if why := f.waiting(g.Name, d); why != "" {
+			return why, nil
+		}
+	}
+	return fmt.Sprintf("Deployment %s/%s has no pod that is ready yet", want.Namespace, want.Name), nil
+}
