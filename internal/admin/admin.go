@@ -100,9 +100,9 @@ func writeJSON(w http.ResponseWriter, v any) {
 }
 
 func (a Admin) debugTables(w http.ResponseWriter, _ *http.Request) {
-	fmt.Fprintf(w, "%-24s %10s %10s %10s %8s %12s\n", "TABLE", "ENTRIES", "RUNS", "CHANGES", "PANICS", "TIME")
+	fmt.Fprintf(w, "%-24s %10s %10s %10s %8s %8s %12s\n", "TABLE", "ENTRIES", "RUNS", "CHANGES", "FAILURES", "FAILING", "TIME")
 	for _, t := range a.Pipeline.Engine.Stats() {
-		fmt.Fprintf(w, "%-24s %10d %10d %10d %8d %12s\n", t.Table, t.Entries, t.Runs, t.Changes, t.Panics, t.Spent)
+		fmt.Fprintf(w, "%-24s %10d %10d %10d %8d %8d %12s\n", t.Table, t.Entries, t.Runs, t.Changes, t.Panics, t.Failing, t.Spent)
 	}
 }
 
@@ -137,33 +137,31 @@ func (a Admin) debugTable(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tableCollector exposes the engine's counters: a fixed number of series,
-// whatever the number of routes.
+// tableCollector exposes the engine's counters: sums, since the names of tables mean nothing
+// to whoever runs Gatehouse. /debug/tables has them one by one.
 type tableCollector struct{ engine *flow.Engine }
 
 var (
-	tableEntries = prometheus.NewDesc("gatehouse_table_entries", "Entries of a pipeline table.", []string{"table"}, nil)
-	tableRuns    = prometheus.NewDesc("gatehouse_table_runs_total", "Units of work run for a pipeline table.", []string{"table"}, nil)
-	tableChanges = prometheus.NewDesc("gatehouse_table_changes_total", "Entries of a pipeline table added, changed or removed.", []string{"table"}, nil)
-	tablePanics  = prometheus.NewDesc("gatehouse_table_failures_total", "Units of work that failed and kept their last result. Anything but 0 is a defect to report.", []string{"table"}, nil)
-	tableFailing = prometheus.NewDesc("gatehouse_table_failing", "Units of work of a pipeline table whose last run failed. While there are any, Gateways that may depend on them are sent nothing but endpoints.", []string{"table"}, nil)
-	tableSeconds = prometheus.NewDesc("gatehouse_table_seconds_total", "Time spent in a pipeline table.", []string{"table"}, nil)
+	computations        = prometheus.NewDesc("gatehouse_computations_total", "Functions that were run because something that they depend on has changed.", nil, nil)
+	computationSeconds  = prometheus.NewDesc("gatehouse_computation_seconds_total", "Time spent in them.", nil, nil)
+	computationFailures = prometheus.NewDesc("gatehouse_computation_failures_total", "Functions that failed and kept their last result. Anything but 0 is a defect to report.", nil, nil)
+	computationsFailing = prometheus.NewDesc("gatehouse_computations_failing", "Results that stand failed. While there are any, Gateways that may depend on them are sent nothing but endpoints.", nil, nil)
 )
 
 func (c tableCollector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
 
 func (c tableCollector) Collect(ch chan<- prometheus.Metric) {
+	var runs, seconds, failures, failing float64
 	for _, t := range c.engine.Stats() {
-		counter := func(d *prometheus.Desc, v float64) {
-			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, t.Table)
-		}
-		ch <- prometheus.MustNewConstMetric(tableEntries, prometheus.GaugeValue, float64(t.Entries), t.Table)
-		ch <- prometheus.MustNewConstMetric(tableFailing, prometheus.GaugeValue, float64(t.Failing), t.Table)
-		counter(tableRuns, float64(t.Runs))
-		counter(tableChanges, float64(t.Changes))
-		counter(tablePanics, float64(t.Panics))
-		counter(tableSeconds, t.Spent.Seconds())
+		runs += float64(t.Runs)
+		seconds += t.Spent.Seconds()
+		failures += float64(t.Panics)
+		failing += float64(t.Failing)
 	}
+	ch <- prometheus.MustNewConstMetric(computations, prometheus.CounterValue, runs)
+	ch <- prometheus.MustNewConstMetric(computationSeconds, prometheus.CounterValue, seconds)
+	ch <- prometheus.MustNewConstMetric(computationFailures, prometheus.CounterValue, failures)
+	ch <- prometheus.MustNewConstMetric(computationsFailing, prometheus.GaugeValue, failing)
 }
 
 // debugXDS prints the proxies' sessions and, with ?gateway=NS/NAME, each

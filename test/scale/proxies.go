@@ -43,7 +43,7 @@ func (b *bench) countEdits(ctx context.Context, name string, proxies int32, runs
 	if err := b.quiet(ctx); err != nil {
 		return err
 	}
-	metrics := map[string]string{runs: "gatehouse_table_runs_total", pushes: "gatehouse_xds_pushes_total"}
+	metrics := map[string]string{runs: "gatehouse_computations_total", pushes: "gatehouse_xds_pushes_total"}
 	before := map[string]float64{}
 	for figure, metric := range metrics {
 		if before[figure], err = b.counted(ctx, metric); err != nil {
