@@ -260,7 +260,7 @@ func (p *Pipeline) keepDemand(tx *flow.Tx) {
 	}
 	d.changed = nil
 	for k, until := range d.until {
-		if p.owing[k.Gateway] {
+		if p.onOlderListener[k.Gateway] {
 			d.until[k] = p.now.Add(drained)
 		} else if !p.now.Before(until) {
 			delete(d.until, k)

@@ -5,161 +5,39 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
-	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
-
-	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
-	"github.com/gatehouse-dev/gatehouse/internal/parameters"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
 
-// Pipeline is the tables from inputs to resources and statuses. Those that the stages
-// behind it read are exported; nobody else writes into them.
+// Pipeline is the tables from inputs to resources and statuses, by stage, in the order in
+// which a route goes through them. Those that the stages behind it read are exported; nobody
+// else writes into them.
 type Pipeline struct {
 	Engine  *flow.Engine
-	Inputs  *topology.Inputs
-	Graph   *topology.Graph
 	Options Options
 	Kinds   *kind.Table
-	told    flow.Mark // tables from here on say nothing of what proxies are sent
-	made    flow.Mark // nor these of what else is made for Gateways
 
-	// What is not an object: the time, to the minute, and feedback.
-	clock    *flow.Input[struct{}, time.Time]
-	proxies  *flow.Input[object.Name, *answers]
-	rejected *flow.Input[refusal, status.Rejection]
-	withheld *flow.Input[object.Name, status.Withheld] // see TakeWithheld
-	// acknowledged are the marks that the proxies of Gateways have, see declareCarried, and
-	// marksSaid what they have said last.
-	acknowledged *flow.Input[markKey, lacking]
-	marksSaid    map[object.Name]map[uint64]lacking
-	// Problems are what sources say of inputs, by file or by object.
-	Problems *flow.Input[string, []source.Problem]
-	// fleetStates is what there is to say of provisioned fleets; few have an entry.
-	fleetStates *flow.Input[object.Name, infra.State]
-	refusals    map[object.Name]map[refusal]bool // the keys of rejected, by Gateway
-	gate        versionGate
-	failures    failures
-	lastAsked   askedVersions
-	// lastKeySets is askedVersions for key sets, see AskedKeySets.
-	lastKeySets uint64
+	Inputs  *topology.Inputs
+	outside // what comes in beside objects
+	Graph   *topology.Graph
+	policed // what policies say, where it is in force
+	hosts   // route tables, and what routes do in them
+	ports   // listeners, and what clients connect to
+	Resources
+	fleets
+	statuses
 
-	shards *shards
-	demand *demand
-	owing  map[object.Name]bool // Gateways of which a proxy goes on with an older listener
-
-	changedGateways []flow.Change[object.Name, *topology.Gateway] // since the last transaction with batches
-	pairs           pairs
-	now             time.Time // as in clock
-
-	// Configuration.
-	rules        *flow.Derived[object.Key, *routeRules]
-	portFilters  flow.Table[PortKey, *ir.Filters]
-	portPolicies flow.Table[PortKey, []object.Key]
-	marks        map[object.Kind]flow.Table[object.Key, uint64] // of policies, by their kinds
-	carried      flow.Table[object.Name, *[]uint64]
-	// How requests are counted, and RateLimits, which say how many are let through, by the
-	// filters that count.
-	listenerLimits, setListenerLimits flow.Table[topology.ListenerKey, *ir.RateLimits]
-	routeLimits                       flow.Table[topology.AttachmentKey, *routeLimits]
-	limitsBySlot                      *flow.Index[LimitSlot, limitKey, struct{}]
-	RateLimits                        *flow.Derived[LimitSlot, []ir.RateLimit]
-	SharedLimits                      *flow.Derived[object.Name, struct{}] // Gateways whose proxies count together
-	// portSettings are ports without chains and filters. Ports have all that are listed in the proxies' listener.
-	portSettings  flow.Table[PortKey, *ir.Listener]
-	tableChains   flow.Table[ir.TableKey, tableChain]
-	listedChains  flow.Table[ir.TableKey, tableChain]
-	forwardChains flow.Table[PortKey, []ir.Chain]
-	Ports         *flow.Derived[PortKey, *ir.Listener]
-	RouteTables   *flow.Derived[ir.TableKey, TableFront]
-	fronts        flow.Table[ir.TableKey, hostFront]
-	fallbacks     *flow.Derived[ir.HostKey, bool]
-	sessions      flow.Table[sessionHost, struct{}]
-	Hosts         *flow.Derived[ir.HostKey, *ir.Host]
-	// Sharded are the tables that are in several route configurations, or could be.
-	Sharded        *flow.Derived[ir.TableKey, Sharding]
-	configurations *flow.Derived[ResourceKey, configuration]
-	// OnDemand are the ports that serve certificates on demand, or could.
-	OnDemand        *flow.Derived[PortKey, bool]
-	onDemandClients flow.Table[PortKey, clients]
-	onDemandHosts   *flow.Derived[ir.TableKey, onDemandHost]
-	onDemandNames   *flow.Derived[ResourceKey, ir.SecretKey]
-	// FallbackHosts are the hosts that have an answer although no route serves them.
-	FallbackHosts *flow.Derived[ir.HostKey, *ir.Host]
-	hostParts     *flow.Derived[ir.HostKey, hostPart]
-	fallbackParts *flow.Derived[ir.HostKey, hostPart]
-	forwards      *flow.Derived[ir.HostKey, *ir.Host]
-	tablesAsking  *flow.Derived[ir.HostKey, *ir.Host] // see tableServices
-	sockets       flow.Table[socket, struct{}]        // see declareSockets
-	overBudget    *flow.Derived[routeAt, overrun]     // of regular expressions
-	overQuota     *flow.Derived[routeAt, overrun]     // of namespaces
-	crowded       flow.Table[Tenant, struct{}]        // who has routes over quota
-	tenants       flow.Table[Tenant, tenantUsage]
-	pools         *flow.Derived[BackendKey, Member] // of UDP ports
-
-	// Infrastructure is what provisioned fleets follow from; nil where none are.
-	Infrastructure *flow.Derived[object.Name, *infra.Gateway]
-	// Kept is what is to outlive this process, see parameters.Kept.
-	Kept *flow.Derived[object.Name, *parameters.Kept]
-	// UsedClasses says of our classes whether Gateways use them.
-	UsedClasses *flow.Derived[string, bool]
-
-	// fleetServices are the Services in front of fleets, of former classes of a Gateway
-	// too.
-	fleetServices *flow.Index[object.Name, object.Name, *corev1.Service]
-
-	// Fleets are the Gateways that have proxies.
-	Fleets *flow.Derived[object.Name, struct{}]
-	// Resources, per Gateway.
-	Listeners           *flow.Derived[ListenerAddress, *envoy.Resource]
-	Scopes              *flow.Derived[ResourceKey, *envoy.Resource]
-	RouteConfigurations *flow.Derived[ResourceKey, *envoy.Resource]
-	TableAccess         *flow.Derived[ResourceKey, TableAccess]
-	LimitFilters        *flow.Derived[ResourceKey, *envoy.Resource]
-	Forwarders          *flow.Derived[ResourceKey, Forwarder]
-	Members             *flow.Derived[BackendKey, Member]
-	Collectors          *flow.Derived[ResourceKey, *envoy.Resource]
-	Secrets             *flow.Derived[SecretKey, *envoy.Resource]
-
-	// Status.
-	proxyStates            *flow.Derived[object.Name, *status.ProxyState]
-	ClassStatus            *flow.Derived[string, *gwv1.GatewayClassStatus]
-	GatewayStatus          *flow.Derived[object.Name, *gwv1.GatewayStatus]
-	ListenerSetStatus      *flow.Derived[object.Name, *gwv1.ListenerSetStatus]
-	RouteStatus            *flow.Derived[object.Key, *gwv1.RouteStatus]
-	BackendTLSPolicyStatus *flow.Derived[object.Name, *gwv1.PolicyStatus]
-	TrafficPolicyStatus    *flow.Derived[object.Name, *gwv1.PolicyStatus]
-	AuthPolicyStatus       *flow.Derived[object.Name, *gwv1.PolicyStatus]
-	RateLimitPolicyStatus  *flow.Derived[object.Name, *gwv1.PolicyStatus]
-	XBackendStatus         *flow.Derived[object.Name, *gwxv1alpha1.BackendStatus]
-	// OtherStatus is that of objects of kinds that nothing else depends on.
-	OtherStatus *flow.Derived[object.Key, any]
-	// Statuses are the tables of statuses, for all that handles them alike.
-	Statuses []StatusTable
-
-	uncounted *flow.Derived[topology.ListenerKey, int]
-	// notices are what there is to say of objects that have no status of ours.
-	notices     *flow.Derived[object.Name, source.Problem]
-	undefaulted *flow.Derived[object.Key, source.Problem]
-	unguarded   *flow.Derived[object.Name, []source.Problem]
-
-	// Orders that several tables read by.
-	attachedByHost *flow.Index[ir.HostKey, topology.AttachmentKey, *topology.Attachment]
-	hostsByBackend *flow.Index[BackendKey, ir.HostKey, *ir.Host]
-	packed         *flow.Index[policyAt, packing, struct{}]
-	takenPaths     *flow.Index[pathAt, takenPath, struct{}]
-	rejectedBy     *flow.Index[object.Name, refusal, status.Rejection] // by Gateway
-	byClusterName  *flow.Index[nameBucket, BackendKey, Member]
+	afterResources      flow.Mark // tables from here on say nothing of what proxies are sent
+	afterInfrastructure flow.Mark // nor these of what else is made for Gateways
+	memory
 }
 
 // ResourceKey names a resource of one Gateway.
@@ -175,8 +53,10 @@ func New(opts Options) *Pipeline {
 	e := flow.New()
 	p := &Pipeline{
 		Engine: e, Options: opts, Kinds: cmp.Or(opts.Kinds, kind.All),
-		refusals: map[object.Name]map[refusal]bool{}, marksSaid: map[object.Name]map[uint64]lacking{}, owing: map[object.Name]bool{},
-		pairs: pairs{last: map[object.Name]*topology.Certificate{}, until: map[object.Name]time.Time{}},
+		memory: memory{
+			refusals: map[object.Name]map[refusal]bool{}, marksSaid: map[object.Name]map[uint64]lacking{}, onOlderListener: map[object.Name]bool{},
+			pairs: pairs{last: map[object.Name]*topology.Certificate{}, until: map[object.Name]time.Time{}},
+		},
 	}
 	p.clock = flow.NewInput[struct{}, time.Time](e, "clock")
 	p.shards = newShards(e)
@@ -201,12 +81,12 @@ func New(opts Options) *Pipeline {
 	p.declareHosts()
 	p.declareCarried()
 	p.declareResources()
-	p.told = e.Declared()
+	p.afterResources = e.Declared()
 	p.declareFeedback()
 	p.declareInfra()
 	p.declareKept()
 	p.declareUsed()
-	p.made = e.Declared()
+	p.afterInfrastructure = e.Declared()
 	p.declareStatus()
 	p.declarePolicyStatus()
 	p.declareTrafficStatus()

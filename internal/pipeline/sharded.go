@@ -167,9 +167,9 @@ func (p *Pipeline) forms(c *flow.Ctx, k ir.TableKey) (sharded, both bool) {
 // time with one that has a table, or its certificates, in the former form.
 func (p *Pipeline) noteOwing(gateway object.Name, said *answers) {
 	if len(said.refused) > 0 || said.behind != "" {
-		p.owing[gateway] = true
+		p.onOlderListener[gateway] = true
 	} else {
-		delete(p.owing, gateway)
+		delete(p.onOlderListener, gateway)
 	}
 }
 
@@ -214,7 +214,7 @@ func (p *Pipeline) keepShards(tx *flow.Tx) {
 	}
 	s.claims = nil
 	for k, until := range s.until {
-		if p.owing[k.Gateway()] {
+		if p.onOlderListener[k.Gateway()] {
 			s.until[k] = p.now.Add(drained)
 			continue
 		}

@@ -26,10 +26,12 @@ import (
 
 // Withheld returns whether what the proxies of a Gateway are told may depend on what stands failed; nil where nothing
 // does. What can't be said to be of some Gateways is of all.
-func (p *Pipeline) Withheld() func(gateway object.Name) bool { return p.failing(p.told) }
+func (p *Pipeline) Withheld() func(gateway object.Name) bool { return p.failing(p.afterResources) }
 
 // Unsettled is Withheld of what is made for a Gateway elsewhere too: of its fleet, and of what is kept.
-func (p *Pipeline) Unsettled() func(gateway object.Name) bool { return p.failing(p.made) }
+func (p *Pipeline) Unsettled() func(gateway object.Name) bool {
+	return p.failing(p.afterInfrastructure)
+}
 
 // Settled reports whether everything could be computed, statuses too.
 func (p *Pipeline) Settled() bool { return len(p.Engine.Failing(p.Engine.Declared())) == 0 }
