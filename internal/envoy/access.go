@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,7 +12,6 @@ import (
 	jwtv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
 	luav3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/lua/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
-	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/gatehouse-dev/gatehouse/internal/expression"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -70,7 +70,7 @@ func accessNeeds(a *ir.Access) map[string]bool {
 	needs := map[string]bool{
 		accessHeaders:     len(a.Hidden) > 0,
 		accessTokens:      len(a.Tokens) > 0,
-		accessCredentials: a.Authenticated || len(a.Keys)+len(a.Passwords)+len(a.Certificates) > 0 || a.Forbidden != nil && len(a.Conditions) > 0,
+		accessCredentials: scripted(a),
 		accessLogin:       a.Login != nil,
 		accessSession:     a.Login != nil,
 		accessEntered:     a.Login != nil,
@@ -82,6 +82,12 @@ func accessNeeds(a *ir.Access) map[string]bool {
 		}
 	}
 	return needs
+}
+
+// scripted reports whether an Access needs the script that looks for credentials.
+func scripted(a *ir.Access) bool {
+	return a.Authenticated || len(a.Keys)+len(a.Passwords)+len(a.Certificates) > 0 || a.Forbidden != nil && len(a.Conditions) > 0 ||
+		slices.ContainsFunc(a.Tokens, func(t ir.TokenIssuer) bool { return len(t.Headers) > 0 })
 }
 
 // access returns what fills the slot; outer are the levels around, from the outside. There is
@@ -162,18 +168,20 @@ func hiddenHeaders(a *ir.Access) (message, error) {
 // tokens verifies tokens. A request without a good one goes on: there may be other credentials.
 func tokens(a *ir.Access) (message, error) { return verified(a.Tokens), nil }
 
-// verified verifies the tokens of some issuers.
+// verified verifies the tokens of some issuers, up to the first good one. Envoy wants all tokens to be
+// good that it finds for a provider, and takes the claims of all of them, so that each place is a provider.
+// Last stands that nothing is required: what allows bad tokens in so many words looks at all of them again.
 func verified(issuers []ir.TokenIssuer) *jwtv3.JwtAuthentication {
 	m := &jwtv3.JwtAuthentication{Providers: map[string]*jwtv3.JwtProvider{}}
 	any := &jwtv3.JwtRequirementOrList{}
 	for i := range issuers {
 		t := &issuers[i]
-		p := &jwtv3.JwtProvider{
-			Issuer: t.Issuer, Audiences: t.Audiences, Forward: true, PayloadInMetadata: tokenKey,
-			JwksSourceSpecifier: &jwtv3.JwtProvider_LocalJwks{LocalJwks: inlined(t.JWKS)},
-			JwtCacheConfig:      &jwtv3.JwtCacheConfig{},
-		}
-		for _, from := range t.From {
+		for n, from := range t.From {
+			p := &jwtv3.JwtProvider{
+				Issuer: t.Issuer, Audiences: t.Audiences, Forward: true, PayloadInMetadata: tokenKey, HeaderInMetadata: tokenMark(t),
+				JwksSourceSpecifier: &jwtv3.JwtProvider_LocalJwks{LocalJwks: inlined(t.JWKS)},
+				JwtCacheConfig:      &jwtv3.JwtCacheConfig{},
+			}
 			switch {
 			case from.Header != "":
 				p.FromHeaders = append(p.FromHeaders, &jwtv3.JwtHeader{Name: from.Header, ValuePrefix: from.Prefix})
@@ -185,16 +193,15 @@ func verified(issuers []ir.TokenIssuer) *jwtv3.JwtAuthentication {
 			default:
 				p.FromCookies = append(p.FromCookies, from.Cookie)
 			}
+			name := t.Name
+			if n > 0 {
+				name = fmt.Sprintf("%s.%d", name, n) // no rule's, whose names have no dots
+			}
+			m.Providers[name] = p
+			any.Requirements = append(any.Requirements, &jwtv3.JwtRequirement{RequiresType: &jwtv3.JwtRequirement_ProviderName{ProviderName: name}})
 		}
-		for _, h := range t.Headers {
-			p.ClaimToHeaders = append(p.ClaimToHeaders, &jwtv3.JwtClaimToHeader{HeaderName: h.Header, ClaimName: strings.Join(h.Claim, ".")})
-		}
-		m.Providers[t.Name] = p
-		any.Requirements = append(any.Requirements, &jwtv3.JwtRequirement{RequiresType: &jwtv3.JwtRequirement_ProviderName{ProviderName: t.Name}})
 	}
-	any.Requirements = append(any.Requirements, &jwtv3.JwtRequirement{
-		RequiresType: &jwtv3.JwtRequirement_AllowMissingOrFailed{AllowMissingOrFailed: &emptypb.Empty{}},
-	})
+	any.Requirements = append(any.Requirements, &jwtv3.JwtRequirement{})
 	m.Rules = []*jwtv3.RequirementRule{{
 		Match: everything(),
 		RequirementType: &jwtv3.RequirementRule_Requires{Requires: &jwtv3.JwtRequirement{
@@ -203,6 +210,9 @@ func verified(issuers []ir.TokenIssuer) *jwtv3.JwtAuthentication {
 	}}
 	return m
 }
+
+// tokenMark is what Envoy leaves in the metadata where a token is one of an issuer's.
+func tokenMark(t *ir.TokenIssuer) string { return "of " + t.Name }
 
 func inlined(text string) *corev3.DataSource {
 	return &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: text}}

@@ -1,6 +1,7 @@
 -- Passes a request on that has one of the credentials, whichever, and answers others with 401.
--- Before it stand `refuse`, and, written by Go: `required`, whether a request needs credentials; `rules`,
--- the keys and passwords that are credentials, as hashes, and the names of certificates; and `leadIn`,
+-- Exactly one of them counts: a token before all others, and of those the first one of `rules`.
+-- Before it stand `refuse` and `tellClaims`, and, written by Go: `required`, whether a request needs credentials;
+-- `rules`, the keys and passwords that are credentials, as hashes, and the names of certificates; and `leadIn`,
 -- where people log in by the next filters, which those are left to.
 
 local band, bor, bxor, bnot = bit.band, bit.bor, bit.bxor, bit.bnot
@@ -243,11 +244,16 @@ function envoy_on_request(handle)
     return look()
   end
   local function connection() return handle:streamInfo():downstreamSslConnection() end
-  for _, rule in ipairs(rules) do
-    local found = clientOf(rule, headers, try, connection)
-    if found and not client then
-      passed, client = true, found
-      if rule.header then headers:replace(rule.header, found) end
+  if passed then
+    tellClaims(headers, token)
+  else
+    for _, rule in ipairs(rules) do
+      client = clientOf(rule, headers, try, connection)
+      if client then
+        passed = true
+        if rule.header then headers:replace(rule.header, client) end
+        break
+      end
     end
   end
   if leadIn and not leadIn(headers, metadata, passed) then return end

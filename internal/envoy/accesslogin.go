@@ -184,6 +184,7 @@ func entered(a *ir.Access) (message, error) {
 	var b strings.Builder
 	b.WriteString(loginLead(a.Login))
 	refusal(&b, a)
+	claims(&b, []ir.TokenIssuer{a.Login.Tokens})
 	b.WriteString(loginScript)
 	return &luav3.Lua{DefaultSourceCode: inlined(b.String()), ClearRouteCache: wrapperspb.Bool(false)}, nil
 }

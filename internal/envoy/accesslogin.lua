@@ -1,7 +1,7 @@
 -- Passes a request on that has other credentials than a session, or one with a session's ID token, and
 -- answers others with 401. Whose session has been renewed without a new ID token logs in anew. No
 -- cookie of a session, this policy's or another's, reaches the backend. Before it stand what it shares
--- with the other scripts of a login, and `refuse`.
+-- with the other scripts of a login, `refuse` and `tellClaims`.
 
 -- Whether somebody looks at a page by a session that has no ID token any more: the browser has given
 -- up the cookie, and the issuer has given no other for the refresh token.
@@ -32,6 +32,7 @@ function envoy_on_request(handle)
   local access, token = metadata:get("gatehouse.access"), metadata:get("envoy.filters.http.jwt_authn")
   if access and access["passed"] then return end
   if token and token["jwt"] then
+    tellClaims(headers, token)
     metadata:set("gatehouse.access", "passed", true)
     return
   end

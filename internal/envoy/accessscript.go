@@ -22,8 +22,14 @@ var accessAnswerSource string
 //go:embed accessrefusal.lua
 var accessRefusalSource string
 
+//go:embed accessclaims.lua
+var accessClaimsSource string
+
 // The sources without what is there for people: there may be many copies.
-var accessScript, accessAnswer, accessRefusal = compact(accessSource), compact(accessAnswerSource), compact(accessRefusalSource)
+var (
+	accessScript, accessAnswer  = compact(accessSource), compact(accessAnswerSource)
+	accessRefusal, accessClaims = compact(accessRefusalSource), compact(accessClaimsSource)
+)
 
 func compact(source string) string {
 	var b strings.Builder
@@ -51,6 +57,7 @@ func credentials(a *ir.Access) (message, error) {
 		return nil, err
 	}
 	refusal(&b, a, challenges...)
+	claims(&b, a.Tokens)
 	b.WriteString("local rules = {}\n")
 	for i := range a.Keys {
 		k := &a.Keys[i]
@@ -96,6 +103,26 @@ func refusal(b *strings.Builder, a *ir.Access, challenges ...string) {
 	fmt.Fprintf(b, "local challenges = {%s}\n", strings.Join(challenges, ", "))
 	luaAnswer(b, "unauthenticated", a.Unauthenticated)
 	b.WriteString(accessRefusal)
+}
+
+// claims is what a script needs to tell the backend what tokens say; nothing where there are none.
+func claims(b *strings.Builder, issuers []ir.TokenIssuer) {
+	if len(issuers) == 0 {
+		return
+	}
+	b.WriteString("local issuers = {")
+	for i := range issuers {
+		fmt.Fprintf(b, "{mark = %s, headers = {", luaText(tokenMark(&issuers[i])))
+		for _, h := range issuers[i].Headers {
+			fmt.Fprintf(b, "{header = %s, claim = {", luaText(h.Header))
+			for _, name := range h.Claim {
+				b.WriteString(luaText(name) + ",")
+			}
+			b.WriteString("}},")
+		}
+		b.WriteString("}},")
+	}
+	b.WriteString("}\n" + accessClaims)
 }
 
 // challenges are what those without credentials are told to have (RFC 9110, section 11.6.1).

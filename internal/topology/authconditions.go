@@ -17,6 +17,9 @@ func (r *authReader) authorization(in *v1alpha1.Authorization) *ir.AccessConditi
 	if in.Addresses == nil && in.External == nil && len(in.Claims)+len(in.Clients)+len(in.Methods)+len(in.Headers) == 0 {
 		r.problem("", "says nothing that must hold; set addresses, claims, clients, methods, headers or external")
 	}
+	if len(in.Claims) > 0 && len(in.Clients) > 0 {
+		r.problem("", "wants both claims, which tokens have, and clients, which keys, users and certificates are; of a request one credential counts, so that nobody passes")
+	}
 	if a := in.Addresses; a != nil {
 		out.Allow = r.addresses(".addresses.allow", a.Allow)
 		out.Deny = r.addresses(".addresses.deny", a.Deny)

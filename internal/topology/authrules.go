@@ -129,8 +129,8 @@ func (r *authReader) claimsToHeaders(field string, in []v1alpha1.ClaimToHeader, 
 			continue
 		}
 		*headers = append(*headers, header)
-		if strings.Contains(h.Claim, "/") && strings.Contains(h.Claim, ".") || slices.Contains(claimPath(h.Claim), "") {
-			r.problem(fmt.Sprintf("%s[%d].claim", field, i), "is %q: Envoy takes each dot for a claim inside of one; only names without can be given to the backend", h.Claim)
+		if slices.Contains(claimPath(h.Claim), "") {
+			r.problem(fmt.Sprintf("%s[%d].claim", field, i), "is %q, which is no path to a claim: names with dots between, or one name with a slash", h.Claim)
 			ok = false
 			continue
 		}
