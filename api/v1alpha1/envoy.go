@@ -102,6 +102,11 @@ type Client struct {
 	// +optional
 	HTTP3 *bool `json:"http3,omitempty"`
 
+	// HTTP10 serves requests of HTTP/1.0, which are answered 426 otherwise. Those without
+	// a Host get to routes for all hosts, and to their backends as host.invalid. False by default.
+	// +optional
+	HTTP10 *bool `json:"http10,omitempty"`
+
 	// ProxyProtocol takes the addresses of clients from the PROXY protocol, and
 	// refuses connections without it.
 	// +optional

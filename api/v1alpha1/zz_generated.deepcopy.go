@@ -714,6 +714,11 @@ func (in *Client) DeepCopyInto(out *Client) {
 		*out = new(bool)
 		**out = **in
 	}
+	if in.HTTP10 != nil {
+		in, out := &in.HTTP10, &out.HTTP10
+		*out = new(bool)
+		**out = **in
+	}
 	if in.ProxyProtocol != nil {
 		in, out := &in.ProxyProtocol, &out.ProxyProtocol
 		*out = new(bool)

@@ -19,6 +19,7 @@ import (
 // clientFlags say how clients are served, by all listeners alike.
 type clientFlags struct {
 	http3         bool
+	http10        bool
 	proxyProtocol bool
 	trustedHops   uint32
 	mergeSlashes  bool
@@ -28,6 +29,7 @@ type clientFlags struct {
 
 func (f *clientFlags) define(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.http3, "http3", false, "serve HTTP/3 on HTTPS listeners that don't say otherwise")
+	fl.BoolVar(&f.http10, "http10", false, "serve requests of HTTP/1.0, which are answered 426 otherwise")
 	fl.BoolVar(&f.proxyProtocol, "proxy-protocol", false, "take clients' addresses from the PROXY protocol, and refuse connections without it")
 	boundedVar(fl, &f.trustedHops, "trusted-hops", 0, 0, maxTrustedHops, "proxies in front of this one whose X-Forwarded headers are believed")
 	fl.BoolVar(&f.mergeSlashes, "merge-slashes", true, "make one slash of several in paths, before a route is chosen")
@@ -39,7 +41,7 @@ func (f *clientFlags) define(fl *pflag.FlagSet) {
 const maxTrustedHops = 100
 
 func (f *clientFlags) options() (standalone.ClientOptions, error) {
-	o := standalone.ClientOptions{HTTP3: f.http3, Client: ir.Client{ProxyProtocol: f.proxyProtocol, TrustedHops: f.trustedHops}}
+	o := standalone.ClientOptions{HTTP3: f.http3, Client: ir.Client{ProxyProtocol: f.proxyProtocol, TrustedHops: f.trustedHops, HTTP10: f.http10}}
 	if f.http3 && f.proxyProtocol {
 		return o, usageError{errors.New("--http3 and --proxy-protocol can't be had together: there is no PROXY protocol over UDP")}
 	}

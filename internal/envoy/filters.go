@@ -14,7 +14,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
-const corsFilter = "envoy.filters.http.cors"
+const (
+	corsFilter = "envoy.filters.http.cors"
+	// edgeSlot is the name of edgeFilter.
+	edgeSlot = "envoy.filters.http.header_mutation"
+)
 
 // httpFilters is what a connection manager has, in the order in which requests meet the
 // filters. Those that a route may need are disabled until it enables them for itself: the
@@ -32,9 +36,10 @@ var allFilters = slices.Concat([]*hcmv3.HttpFilter{
 	// The first for requests and so the last for answers: no other filter meets
 	// a client's internal headers, nor can leave some behind.
 	{
-		Name:       "envoy.filters.http.header_mutation",
+		Name:       edgeSlot,
 		ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: constant(edgeFilter)},
 	},
+	hostFilter,
 	// Before all that may refuse, since a preflight has no credentials and asks
 	// for nothing.
 	optional(corsFilter, &corsv3.Cors{}),

@@ -67,12 +67,17 @@ func connectionManager(l *ir.Listener, c *ir.Chain) (*anypb.Any, error) {
 			MaxConcurrentStreams:        wrapperspb.UInt32(limit.Streams),
 			InitialStreamWindowSize:     wrapperspb.UInt32(streamWindowBytes),
 			InitialConnectionWindowSize: wrapperspb.UInt32(connWindowBytes),
-			AllowConnect:                true, // WebSockets over HTTP/2 (RFC 8441)
 			ConnectionKeepalive: &corev3.KeepaliveSettings{
 				Interval: durationpb.New(pingInterval), Timeout: durationpb.New(pingTimeout),
 			},
 		},
+		// Over HTTP/1.1 only. WebSockets over HTTP/2 (RFC 8441) have no Sec-WebSocket-Key, which
+		// backends want and Envoy doesn't make up: clients see that there are none, and open a
+		// connection of HTTP/1.1 for them.
 		UpgradeConfigs: []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
+	}
+	if l.Client.HTTP10 {
+		m.HttpProtocolOptions = http10
 	}
 	further := findRoutes(m, l, c)
 	if l.Hop != "" {

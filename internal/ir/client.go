@@ -12,8 +12,10 @@ type Client struct {
 	// of a request is believed: X-Forwarded-For, to which they have appended
 	// TrustedHops-1 addresses, X-Forwarded-Proto and the like.
 	TrustedHops uint32 `json:"trustedHops,omitempty"`
-	Limits      Limits `json:"limits,omitzero"`
-	Paths       Paths  `json:"paths,omitzero"`
+	// HTTP10 says that requests of HTTP/1.0 are served. They are answered 426 otherwise.
+	HTTP10 bool   `json:"http10,omitempty"`
+	Limits Limits `json:"limits,omitzero"`
+	Paths  Paths  `json:"paths,omitzero"`
 }
 
 // Paths say what becomes of slashes that are doubled or escaped, before a route is chosen

@@ -17,7 +17,7 @@ func (o ClientOptions) settings() *v1alpha1.Settings {
 		HeadersTimeout: duration(o.Limits.HeadersTimeout), IdleTimeout: duration(o.Limits.IdleTimeout), ConnectionDuration: duration(o.Limits.Duration),
 	}
 	return &v1alpha1.Settings{Client: &v1alpha1.Client{
-		HTTP3: &o.HTTP3, ProxyProtocol: &o.ProxyProtocol, TrustedHops: chosen(o.TrustedHops), Limits: &limits,
+		HTTP3: &o.HTTP3, ProxyProtocol: &o.ProxyProtocol, TrustedHops: chosen(o.TrustedHops), HTTP10: &o.HTTP10, Limits: &limits,
 		Paths: o.paths(),
 	}}
 }

@@ -18,6 +18,7 @@ func Client(c *v1alpha1.Client, port uint16) ir.Client {
 	out := ir.Client{
 		ProxyProtocol: c.ProxyProtocol != nil && *c.ProxyProtocol,
 		TrustedHops:   number(c.TrustedHops),
+		HTTP10:        c.HTTP10 != nil && *c.HTTP10,
 	}
 	if l := c.Limits; l != nil {
 		out.Limits = ir.Limits{
