@@ -35,8 +35,11 @@ func weighted(all []ir.WeightedBackend) (some []*ir.WeightedBackend, usable bool
 
 // forward completes a route that sends requests to backends.
 func forward(r *ir.Rule, route *routev3.Route, backends []*ir.WeightedBackend, around surroundings) ([]*routev3.Route, error) {
-	if len(r.Filters.Mirrors) > 0 || around.mirrors || r.Retry != nil && r.Retry.Attempts > 0 {
+	if len(r.Filters.Mirrors) > 0 || around.mirrors || repeats(r.Retry) {
 		route.RequestBodyBufferLimit = wrapperspb.UInt64(replayableBody)
+	}
+	if err := boundAnswer(&route.TypedPerFilterConfig, r.Timeouts, r.Retry); err != nil {
+		return nil, err
 	}
 	if len(backends) == 1 {
 		err := toOne(r, route, backends[0])
@@ -204,7 +207,7 @@ func millionths(part, whole uint64) uint32 {
 // routeAction returns what routes to backends have in common.
 func routeAction(r *ir.Rule) (*routev3.RouteAction, error) {
 	a := &routev3.RouteAction{RequestMirrorPolicies: mirrors(r.Filters.Mirrors)}
-	setTimeouts(a, r.Timeouts)
+	setTimeouts(a, r.Timeouts, r.Retry)
 	if r.Match.Path.Kind.GRPC() {
 		// Streams may be silent for as long as they like; whether the other side is
 		// still there is for keepalives to find out.

@@ -25,25 +25,22 @@ const (
 
 var previousHosts = constant(&previoushostsv3.PreviousHostsPredicate{})
 
-// setRetry says when an attempt is repeated, and how long one may take.
+// repeats reports whether attempts may be repeated.
+func repeats(r *ir.Retry) bool { return r != nil && r.Attempts > 0 }
+
+// setRetry says when an attempt is repeated, and how soon its answer has to begin.
+//
+// An attempt that took too long is not repeated: Envoy's condition for it, reset, takes in
+// connections that break while the backend is at work, which may have done what was asked.
 func setRetry(a *routev3.RouteAction, r *ir.Retry, t *ir.Timeouts) error {
-	var attempt time.Duration
-	if t != nil && t.Backend != nil {
-		attempt = *t.Backend
-	}
-	if attempt > 0 {
-		// Envoy times a single attempt too, even if it is never repeated.
-		a.RetryPolicy = &routev3.RetryPolicy{PerTryTimeout: duration(attempt)}
-	}
-	if r == nil || r.Attempts == 0 {
+	if !repeats(r) {
 		return nil
 	}
-	if a.RetryPolicy == nil {
-		a.RetryPolicy = &routev3.RetryPolicy{}
+	p := &routev3.RetryPolicy{RetryOn: unsent, NumRetries: wrapperspb.UInt32(r.Attempts)}
+	a.RetryPolicy = p
+	if t != nil && timeout(t.Backend) > 0 {
+		p.PerTryTimeout = duration(*t.Backend)
 	}
-	p := a.RetryPolicy
-	p.RetryOn = unsent
-	p.NumRetries = wrapperspb.UInt32(r.Attempts)
 	for _, code := range r.StatusCodes {
 		if code < 400 || code > 599 {
 			return fmt.Errorf("retry: status code %d is not between 400 and 599", code)
@@ -52,13 +49,6 @@ func setRetry(a *routev3.RouteAction, r *ir.Retry, t *ir.Timeouts) error {
 	if len(r.StatusCodes) > 0 {
 		p.RetryOn += ",retriable-status-codes"
 		p.RetriableStatusCodes = r.StatusCodes
-	}
-	if attempt > 0 {
-		// An attempt that took too long is to be repeated. Envoy has no name
-		// for it but reset, which takes in connections that break while the
-		// backend is at work: whoever limits the attempt has to bear with
-		// repetitions of such requests anyway.
-		p.RetryOn += ",reset"
 	}
 	if r.Backoff != nil && *r.Backoff > 0 {
 		base := min(max(*r.Backoff, time.Millisecond), longest/maxBackoffFactor) // Envoy counts milliseconds
