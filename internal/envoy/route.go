@@ -33,6 +33,9 @@ func ruleRoutes(r *ir.Rule, domain string, around surroundings, ok check) ([]*ro
 		return nil, err
 	}
 	routes, err := answer(r, match, domain, around)
+	if err == nil && r.Filters.CORS != nil {
+		routes, err = withPreflight(r, routes)
+	}
 	for i := 0; err == nil && i < len(routes); i++ {
 		err = ok(routes[i])
 	}
@@ -77,6 +80,21 @@ func answer(r *ir.Rule, match *routev3.RouteMatch, domain string, around surroun
 		return nil, err
 	}
 	return []*routev3.Route{route}, nil
+}
+
+// withPreflight adds to the routes of a rule with CORS one of the preflights that they don't match.
+// The filter answers all that come there, and only where a route leads to a cluster: this one
+// has none. For redirects and direct answers it does nothing.
+func withPreflight(r *ir.Rule, routes []*routev3.Route) ([]*routev3.Route, error) {
+	match, err := preflight(&r.Match)
+	if match == nil || err != nil || routes[0].GetRoute() == nil {
+		return routes, err
+	}
+	policy, err := routeFilters(&ir.Filters{CORS: r.Filters.CORS}, guards{}, "")
+	return append(routes, &routev3.Route{
+		Name: RouteName(r.Source), Match: match, TypedPerFilterConfig: policy,
+		Action: &routev3.Route_Route{Route: &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: InvalidBackend}}},
+	}), err
 }
 
 // setCounts has routes count requests. Where there is no backend nothing is counted: Envoy reads
