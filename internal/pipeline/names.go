@@ -21,23 +21,66 @@ type socket struct {
 	port    uint16
 }
 
+// binding is a socket that a Gateway asks for, or has.
+type binding struct {
+	socket
+	asking object.Name // the zero Name where the Gateway has it
+}
+
+func (b binding) String() string { return b.socket.String() + " of " + b.asking.String() }
+
 func (s socket) String() string { return netip.AddrPortFrom(s.address, s.port).String() }
 
 // declareSockets declares where the listeners of all Gateways are bound, where those who
 // write Services may name any address: no backend may be one of them, or requests and
 // connections would go round for ever.
+//
+// Another Gateway's listener is bound once its proxy says so: a backend that is in its place
+// goes on serving, and the port is refused. A Gateway's own is taken to be bound until its
+// proxy refuses it.
 func (p *Pipeline) declareSockets() {
 	p.sockets = flow.Keys("bound-sockets",
-		func(k PortKey, l *ir.Listener, yield func(socket)) {
+		func(_ ListenerAddress, b binding, yield func(binding)) {
+			yield(b)
+		}, p.declareBindings())
+}
+
+// declareBindings says of each listener's addresses whether its Gateway has or asks for them.
+// Where there are no proxies, all have what they ask for.
+func (p *Pipeline) declareBindings() flow.Table[ListenerAddress, binding] {
+	return flow.Map("bindings", p.portSettings,
+		func(c *flow.Ctx, k PortKey, l *ir.Listener, emit func(ListenerAddress, binding)) {
 			if k.UDP || !p.Options.Topology.AnyName {
 				return
 			}
+			said, _ := flow.Get(c, p.proxies, k.Gateway)
 			for _, text := range l.Addresses {
-				if ip, err := netip.ParseAddr(text); err == nil {
-					yield(socket{ip.Unmap(), l.BindPort})
+				ip, err := netip.ParseAddr(text)
+				if err != nil {
+					continue
 				}
+				at, b := ListenerAddress{k.Gateway, l.Name, text}, binding{socket: socket{ip.Unmap(), l.BindPort}}
+				if !p.Options.NoProxies && !said.has(at.name()) {
+					if said.refuses(at.name()) {
+						continue
+					}
+					b.asking = k.Gateway
+				}
+				emit(at, b)
 			}
-		}, p.portSettings)
+		}, flow.Equal(flow.Same[binding]))
+}
+
+// has reports whether a proxy has a listener.
+func (a *answers) has(listener string) bool { return a != nil && a.acknowledged[listener] }
+
+// refuses reports whether a proxy refuses a listener.
+func (a *answers) refuses(listener string) bool {
+	if a == nil {
+		return false
+	}
+	_, refused := a.refused[listener]
+	return refused
 }
 
 // addressesOf are the IP addresses that the listeners of a Gateway are bound to.
@@ -91,7 +134,7 @@ func (p *Pipeline) barred(c *flow.Ctx, k BackendKey, local []socket) *metav1.Con
 			local = []socket{{ip.Unmap(), port}}
 		}
 	}
-	if i := slices.IndexFunc(local, func(s socket) bool { return p.isBound(c, s) }); i >= 0 {
+	if i := slices.IndexFunc(local, func(s socket) bool { return p.isBound(c, s, k.Gateway) }); i >= 0 {
 		return new(condition.BackendLoop(subject(), addressText(b.DNS, local[i])))
 	}
 	return nil
@@ -104,8 +147,9 @@ func addressText(host string, s socket) string {
 	return host + ":" + strconv.Itoa(int(s.port))
 }
 
-// isBound reports whether a listener is where an address of this host leads.
-func (p *Pipeline) isBound(c *flow.Ctx, s socket) bool {
+// isBound reports whether a listener is where an address of this host leads: of any Gateway,
+// or one that the Gateway itself asks for.
+func (p *Pipeline) isBound(c *flow.Ctx, s socket, gateway object.Name) bool {
 	candidates := []netip.Addr{s.address, netip.IPv6Unspecified()}
 	switch {
 	case s.address.IsUnspecified(): // which leads to loopback
@@ -114,8 +158,9 @@ func (p *Pipeline) isBound(c *flow.Ctx, s socket) bool {
 		candidates = append(candidates, netip.IPv4Unspecified())
 	}
 	return slices.ContainsFunc(candidates, func(a netip.Addr) bool {
-		_, bound := flow.Get(c, p.sockets, socket{a, s.port})
-		return bound
+		_, bound := flow.Get(c, p.sockets, binding{socket: socket{a, s.port}})
+		_, asked := flow.Get(c, p.sockets, binding{socket{a, s.port}, gateway})
+		return bound || asked
 	})
 }
 

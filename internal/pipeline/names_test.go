@@ -8,10 +8,12 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
 // routeTo sets a route of kind HTTPRoute or TCPRoute to a Service.
@@ -146,4 +148,36 @@ func TestOwnListeners(t *testing.T) {
 	if why, has := p.resolved(object.Key{Kind: kind.TCPRoute, Name: object.Name{Namespace: "team", Name: "sliced"}}, "sliced"); has || why == "" {
 		t.Errorf("an EndpointSlice leads to a listener: %t, %q", has, why)
 	}
+}
+
+// TestBackendsKeepTheirPorts protects a backend from another Gateway that asks for its port: it is
+// in nobody's way until a proxy says that it has the port.
+func TestBackendsKeepTheirPorts(t *testing.T) {
+	p := newProvisioned(t)
+	p.Pipeline = New(Options{Addresses: []string{"127.0.0.1"}, Topology: topology.Options{
+		ControllerName: ControllerName, ImplicitClass: StandaloneClass, AnyName: true, SharedHost: true, DefaultAddresses: []string{"127.0.0.1"},
+	}})
+	p.set(`{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {namespace: team, name: web},
+  spec: {gatewayClassName: gatehouse, listeners: [{name: http, port: 8080, protocol: HTTP}]}}`)
+	p.set(`{apiVersion: v1, kind: Service, metadata: {namespace: team, name: app},
+  spec: {type: ExternalName, externalName: localhost, ports: [{port: 80, targetPort: 3000}]}}`)
+	p.routeTo("HTTPRoute", "app", "app")
+	p.set(`{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {namespace: team, name: mistyped},
+  spec: {gatewayClassName: gatehouse, listeners: [{name: http, port: 3000, protocol: HTTP}]}}`)
+	mistyped, listener := object.Name{Namespace: "team", Name: "mistyped"}, "http-3000@127.0.0.1"
+	check := func(when string, loop bool) {
+		t.Helper()
+		why, has := p.resolved(object.Key{Kind: kind.HTTPRoute, Name: object.Name{Namespace: "team", Name: "app"}}, "app")
+		if has == loop || (why != "") != loop {
+			t.Errorf("%s: has a cluster: %t; %q", when, has, why)
+		}
+	}
+	said := func(s xds.State) {
+		p.Update(func(tx *flow.Tx) { p.TakeFeedback(tx, mistyped, s) })
+	}
+	check("asked for", false)
+	said(xds.State{Connected: 1, Rejected: []xds.Rejected{{Ref: xds.Ref{Type: envoy.Listeners, Name: listener}, Message: "cannot bind"}}})
+	check("refused", false)
+	said(xds.State{Connected: 1, Listeners: map[string]string{listener: "1"}})
+	check("bound", true)
 }

@@ -93,7 +93,7 @@ type ports struct {
 	onDemandClients flow.Table[PortKey, clients]
 	onDemandHosts   *flow.Derived[ir.TableKey, onDemandHost]
 	onDemandNames   *flow.Derived[ResourceKey, ir.SecretKey]
-	sockets         flow.Table[socket, struct{}]      // see declareSockets
+	sockets         flow.Table[binding, struct{}]     // see declareSockets
 	pools           *flow.Derived[BackendKey, Member] // of UDP ports
 }
 

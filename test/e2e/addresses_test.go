@@ -3,7 +3,10 @@
 package e2e
 
 import (
+	"fmt"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -42,5 +45,25 @@ func TestAddressesMove(t *testing.T) {
 		if down = max(down, time.Since(last)); down > 2*time.Second {
 			t.Errorf("no answers for %s after the move to %s", down, address)
 		}
+	}
+}
+
+// TestBackendKeepsItsPort protects routes to a backend from another Gateway that asks for its port,
+// by a slip: that one alone is told, and no request is lost.
+func TestBackendKeepsItsPort(t *testing.T) {
+	t.Parallel()
+	backend := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(backend.Close)
+	port := backend.Listener.Addr().(*net.TCPAddr).Port
+	s := startSite(t, map[string]string{"app.yaml": httpBackend.leading(siteNamespace, "app", port) + siteRoute("app", "app.example", "app")})
+	s.answers(t, "http://app.example/", http.StatusOK)
+	l := startLoad(t, s.listener(), loadClients, func() string { return "app.example" })
+	s.write(t, "mistyped.yaml", strings.NewReplacer("name: gw,", "name: mistyped,", "  listeners:", "  addresses: [{value: 127.0.0.1}]\n  listeners:").
+		Replace(siteGateway(fmt.Sprintf("{name: http, port: %d, protocol: HTTP}", port-portOffset))))
+	s.conditions(t, "Gateway mistyped", "http", "Accepted=False/PortUnavailable")
+	s.conditions(t, "HTTPRoute app", "gw", "ResolvedRefs=True")
+	l.more(t, 50)
+	if wrong := l.end(); len(wrong) > 0 {
+		t.Errorf("of %d requests, not 200: %v", l.sent.Load(), wrong)
 	}
 }
