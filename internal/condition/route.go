@@ -96,34 +96,6 @@ func mayUse(allowed []string) string {
 	return fmt.Sprintf(": the parameters of the Gateway's class (allow.hostnames) let it use %s", what)
 }
 
-// RouteReasonHostnameConflict is why a route is not accepted where routes of
-// another kind have its hosts. The specification has no name for it on routes; on
-// listeners it is this.
-const RouteReasonHostnameConflict gwv1.RouteConditionReason = "HostnameConflict"
-
-// HostTaken says which route has a host of a listener, so that routes of the other
-// kind can't attach with it.
-func HostTaken(listener, host, winner string) string {
-	return fmt.Sprintf("on listener %q, host %q belongs to %s, which is older or comes first by name", listener, host, winner)
-}
-
-// RouteHostsTaken says that no listener of the parent takes the route, since routes
-// of another kind have its hosts. Losses are made by HostTaken.
-func RouteHostsTaken(losses []string) metav1.Condition {
-	return no(gwv1.RouteConditionAccepted, RouteReasonHostnameConflict,
-		fmt.Sprintf("HTTPRoutes and GRPCRoutes can't share a host: %s; %s", join(losses, "; "), shareRemedy))
-}
-
-// RouteAcceptedInPart says that some listeners of the parent take the route, and
-// why others don't. Losses are made by HostTaken.
-func RouteAcceptedInPart(losses []string) metav1.Condition {
-	return yes(gwv1.RouteConditionAccepted, gwv1.RouteReasonAccepted,
-		fmt.Sprintf("The route is attached, but not everywhere, since HTTPRoutes and GRPCRoutes can't share a host: %s; %s",
-			join(losses, "; "), shareRemedy))
-}
-
-const shareRemedy = "give them different hostnames or listeners"
-
 // RouteUnsupportedValue says which field of the route can't be served.
 func RouteUnsupportedValue(field, problem string) metav1.Condition {
 	return no(gwv1.RouteConditionAccepted, gwv1.RouteReasonUnsupportedValue, field+": "+problem)
@@ -192,6 +164,16 @@ func IsBackendMissing(problem metav1.Condition) bool {
 func BackendNoPort(field, service string) metav1.Condition {
 	return unresolved(gwv1.RouteReasonBackendNotFound, field,
 		fmt.Sprintf("port is missing; name a port of Service %s", service))
+}
+
+// BackendPortProtocol says that a port of a Service is for another protocol than the route needs.
+func BackendPortProtocol(field, service string, port int32, protocol string) metav1.Condition {
+	other := "TCP"
+	if protocol == other {
+		other = "UDP"
+	}
+	return unresolved(gwv1.RouteReasonBackendNotFound, field,
+		fmt.Sprintf("port %d of Service %s is for %s only, and the route needs %s; add a port of the same number with protocol: %s", port, service, other, protocol, protocol))
 }
 
 // BackendPortNotFound says that a Service has no such port; ports are those that

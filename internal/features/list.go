@@ -232,7 +232,7 @@ var httpRoute = []Row{
 var grpcRoute = []Row{
 	{
 		Features: names{features.SupportGRPCRoute},
-		Note:     "exact and regular expression; a hostname belongs to HTTPRoutes or to GRPCRoutes, to the older one",
+		Note:     "exact and regular expression; a host may have HTTPRoutes too",
 		Cases: []string{
 			"grpc-method-match", "grpc-header-match", "grpc-precedence", "grpc-listener-hostname", "grpc-hostname-precedence",
 			"grpc-shared-host", "grpc-multiple-gateways", "grpc-weights", "grpc-invalid-backends", "grpc-mirror", "grpc-https", "TestGRPCStreams",

@@ -199,9 +199,6 @@ func (p *Pipeline) AllProblems(c *flow.Ctx, yield func(source.Problem)) {
 			yield(notice)
 		}
 	}
-	for k, message := range flow.All(c, p.Graph.Untold) {
-		yield(source.Problem{Key: k.Route, Field: "spec.hostnames", Reason: source.Duplicate, Message: message})
-	}
 }
 
 // Prepare does of a batch's work what needs no table. Sources' goroutines call it before

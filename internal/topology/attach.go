@@ -37,10 +37,16 @@ func (g *Graph) declareParents() flow.Table[object.Key, []Parent] {
 		}, flow.Equal(sameParents))
 }
 
+// Parents returns the answers to a route's parentRefs that are ours; none for a
+// route that is not in Routes.
+func (g *Graph) Parents(c *flow.Ctx, route object.Key) []Parent {
+	parents, _ := flow.Get(c, g.parents, route)
+	return parents
+}
+
 func (g *Graph) declareAttachments() flow.Table[AttachmentKey, *Attachment] {
 	return flow.Map("topology-attachments", g.parents,
 		func(c *flow.Ctx, _ object.Key, parents []Parent, emit func(AttachmentKey, *Attachment)) {
-			parents = g.withoutHostConflicts(c, parents)
 			for i, p := range parents {
 				for _, a := range p.attached {
 					if !attachedBefore(parents[:i], a.Key) {
@@ -165,7 +171,7 @@ func (g *Graph) attach(c *flow.Ctx, r *candidate, ref *gwv1.ParentReference, par
 		if ok {
 			attached = append(attached, &Attachment{
 				Key:      AttachmentKey{Route: r.key, Listener: s.key},
-				Frontend: s.Frontend, Hosts: hosts, mixesKinds: s.mixesKinds,
+				Frontend: s.Frontend, Hosts: hosts,
 			})
 		}
 	}

@@ -146,41 +146,6 @@ func TestChangesTouchWhatTheyConcern(t *testing.T) {
 	}
 }
 
-// TestKindConflictsTouchWhatTheyConcern protects the cost of a Gateway that has routes of
-// both kinds: only the first GRPCRoute runs the HTTPRoutes, and a route that gets
-// the host of another runs that one.
-func TestKindConflictsTouchWhatTheyConcern(t *testing.T) {
-	const n = 100
-	call := func(name, host string) *gwv1.GRPCRoute {
-		r := &gwv1.GRPCRoute{}
-		r.Namespace, r.Name = "default", name
-		r.Spec.ParentRefs = []gwv1.ParentReference{{Name: "g", SectionName: new(gwv1.SectionName("http"))}}
-		r.Spec.Hostnames = []gwv1.Hostname{gwv1.Hostname(host)}
-		return r
-	}
-	edited := func(n int, host string) *gwv1.HTTPRoute {
-		r := routeObject(n)
-		r.Spec.Hostnames[0] = gwv1.Hostname(host)
-		return r
-	}
-	w := populate(t, n)
-	tables := []string{"topology-parents", "topology-attachments", "topology-listener-host-conflicts"}
-	for _, step := range []struct {
-		name   string
-		object source.Object
-		want   [3]uint64 // runs of tables
-	}{
-		{"the first GRPCRoute", call("call-1", "call-1.test"), [3]uint64{n + 1, n + 1, 0}},
-		{"the second", call("call-2", "call-2.test"), [3]uint64{1, 1, 0}},
-		{"an HTTPRoute", edited(7, "another.test"), [3]uint64{1, 1, 0}},
-		{"a conflict", edited(7, "call-1.test"), [3]uint64{1, 1, 1}},
-		{"its end", edited(7, "another.test"), [3]uint64{1, 1, 1}},
-		{"a conflict about a served host", call("a", "host-00009.test"), [3]uint64{1, 2, 1}},
-	} {
-		w.costs(t, step.name, step.object, tables, step.want[:])
-	}
-}
-
 // TestForeignObjectsLeaveNothing protects that routes and Gateways of other
 // controllers cost one look.
 func TestForeignObjectsLeaveNothing(t *testing.T) {

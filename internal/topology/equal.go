@@ -79,7 +79,7 @@ func (b BackendRef) Equal(o BackendRef) bool {
 
 // Equal reports whether two attachments serve the same hosts.
 func (a *Attachment) Equal(o *Attachment) bool {
-	return a.Key == o.Key && a.Frontend == o.Frontend && a.mixesKinds == o.mixesKinds && slices.Equal(a.Hosts, o.Hosts)
+	return a.Key == o.Key && a.Frontend == o.Frontend && slices.Equal(a.Hosts, o.Hosts)
 }
 
 func sameParents(a, b []Parent) bool {

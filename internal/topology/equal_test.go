@@ -49,10 +49,8 @@ func TestInnerTablesCompareEachField(t *testing.T) {
 	equaltest.Fields(t, section{}, section.equal, otherSelector("namespaces.Selector"), otherSelector("names.selectors[]"))
 	equaltest.Fields(t, &setSections{}, (*setSections).equal, otherSelector("list[].namespaces.Selector"), otherSelector("list[].names.selectors[]"))
 	equaltest.Fields(t, portRequest{}, portRequest.Equal)
-	equaltest.Fields(t, hostRoute{}, hostRoute.equal)
 	equaltest.Fields(t, struct{ parents []Parent }{},
 		func(a, b struct{ parents []Parent }) bool { return sameParents(a.parents, b.parents) }, equaltest.NotNil("parents[].Ref"))
-	equaltest.Fields(t, struct{ hostRoutes }{}, func(a, b struct{ hostRoutes }) bool { return a.Equal(b.hostRoutes) })
 	equaltest.Fields(t, struct{ portConflicts }{}, func(a, b struct{ portConflicts }) bool { return a.Equal(b.portConflicts) })
 	equaltest.Fields(t, struct{ namespaceLabels }{}, func(a, b struct{ namespaceLabels }) bool { return a.Equal(b.namespaceLabels) })
 }

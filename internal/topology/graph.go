@@ -99,9 +99,6 @@ type Graph struct {
 	BackendTLSPolicies flow.Table[object.Name, *BackendTLSPolicy]
 	Routes             flow.Table[object.Key, *Route]
 	Attachments        flow.Table[AttachmentKey, *Attachment]
-	// Untold says of attachments why there are none, with names of other routes that the
-	// route's own condition doesn't have.
-	Untold flow.Table[AttachmentKey, string]
 	// AttachedRoutes counts the routes on every listener that has some.
 	AttachedRoutes flow.Table[ListenerKey, int]
 	// Ancestors holds, for every BackendTLSPolicy, the Gateways that it concerns,
@@ -128,13 +125,8 @@ type Graph struct {
 	neighbours map[object.Kind]neighbours // of what may be missing; nil where messages don't name it
 	version    flow.Table[struct{}, Version]
 
-	// grpcParents are what GRPCRoutes name as their parents.
-	grpcParents flow.Table[parentName, struct{}]
-	// parents holds, for every route in Routes, the answers to its parentRefs before
-	// conflicts between kinds. The method Parents gives the final ones.
+	// parents holds, for every route in Routes, the answers to its parentRefs.
 	parents flow.Table[object.Key, []Parent]
-	// hostConflicts are the attachments that are not accepted for a route of another kind.
-	hostConflicts flow.Table[AttachmentKey, hostConflict]
 
 	owned             flow.Table[object.Name, *gwv1.Gateway]
 	parameters        flow.Table[object.Name, *gatewayParameters]
@@ -220,7 +212,6 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.ListenerSets = g.declareListenerSets()
 	g.SetListeners = g.declareSetListeners()
 	g.AttachedSets = g.declareAttachedSets()
-	g.grpcParents = g.declareGRPCParents()
 	g.sections = g.declareSections()
 	g.setSections = g.declareSetSections()
 	g.BackendTLSPolicies = g.declareBackendTLSPolicies()
@@ -237,8 +228,6 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.declareAffected()
 	g.Routes = g.declareRoutes()
 	g.parents = g.declareParents()
-	g.hostConflicts = g.declareHostConflicts()
-	g.Untold = g.declareUntold()
 	g.declareTargets()
 	g.Ancestors = Ancestors(g, "topology-policy-ancestors", g.BackendTLSPolicies, g.tlsAttached)
 	g.TrafficAncestors = Ancestors(g, "topology-traffic-policy-ancestors", g.TrafficPolicies, g.trafficAttached)

@@ -294,7 +294,6 @@ func checkInvariants(t *rapid.T, w *world) {
 		maps.Insert(all, flow.All(c, w.graph.SetListeners))
 		counts := map[ListenerKey]int{}
 		servedBy := map[servedHost]ListenerKey{}
-		kinds := map[mixedHost]object.Kind{}
 		for k, a := range flow.All(c, w.graph.Attachments) {
 			counts[k.Listener]++
 			l, ok := all[k.Listener]
@@ -313,11 +312,6 @@ func checkInvariants(t *rapid.T, w *world) {
 					t.Fatalf("%+v: routes of %s and %s are mixed", host, other, k.Listener)
 				}
 				servedBy[host] = k.Listener
-				mixesKinds := mixedHost{k.Listener, h.Domain}
-				if of, some := kinds[mixesKinds]; some && of != k.Route.Kind {
-					t.Fatalf("%s: host %q has a %s too", k, h.Domain, of)
-				}
-				kinds[mixesKinds] = k.Route.Kind
 			}
 		}
 		for k, n := range flow.All(c, w.graph.AttachedRoutes) {

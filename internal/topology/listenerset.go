@@ -262,7 +262,6 @@ func (g *Graph) declareSetSections() flow.Table[object.Name, *setSections] {
 				section := sectionOf(d)
 				section.names = rules
 				section.shared = true
-				section.mixesKinds = g.mixesKinds(c, d, parentName{kind: listenerSetKind, name: name})
 				out.list = append(out.list, section)
 			}
 			emit(name, out)

@@ -373,8 +373,6 @@ func (k AttachmentKey) Compare(o AttachmentKey) int {
 type Attachment struct {
 	Key      AttachmentKey
 	Frontend Frontend // the listener's
-	// mixesKinds says that routes of another kind may ask for the same hosts.
-	mixesKinds bool
 	// Hosts are sorted by domain, each once. Hosts that another listener owns are
 	// left out, and all of them where the listener is in conflict: the route counts
 	// as attached, and gets no traffic there.

@@ -26,8 +26,6 @@ type section struct {
 	// shared says that other objects have listeners on the port too: this
 	// Gateway's ListenerSets, or for a ListenerSet the Gateway and its siblings.
 	shared bool
-	// mixesKinds says that both HTTPRoutes and GRPCRoutes may attach to the listener.
-	mixesKinds bool
 	// names are the rules for hostnames of routes; nil for none.
 	names *hostnameRules
 }
@@ -41,7 +39,7 @@ func sectionOf(d *draft) section {
 
 func (s section) equal(o section) bool {
 	return s.Frontend == o.Frontend && s.key == o.key && s.family == o.family && s.shared == o.shared &&
-		s.conflicted == o.conflicted && s.mixesKinds == o.mixesKinds && s.names.equal(o.names) && s.namespaces.Equal(o.namespaces) &&
+		s.conflicted == o.conflicted && s.names.equal(o.names) && s.namespaces.Equal(o.namespaces) &&
 		slices.EqualFunc(s.kinds, o.kinds, sameKind)
 }
 
@@ -51,13 +49,12 @@ func (s section) String() string { return fmt.Sprintf("%q (port %d)", s.key.Name
 func (g *Graph) declareSections() flow.Table[object.Name, []section] {
 	return flow.Map("topology-sections", g.owned,
 		func(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, emit func(object.Name, []section)) {
-			drafts, names := draftListeners(gw, g.options, edge{}), namesOf(gw)
+			drafts := draftListeners(gw, g.options, edge{})
 			list := make([]section, len(drafts))
 			rules, _ := flow.Get(c, g.hostnameRules, name)
 			for i, d := range drafts {
 				list[i] = sectionOf(d)
 				list[i].names = rules
-				list[i].mixesKinds = g.mixesKinds(c, d, names...)
 				if gw.Spec.AllowedListeners != nil {
 					_, list[i].shared = flow.Get(c, g.setPorts, portOf(name, d.Port, d.Protocol))
 				}

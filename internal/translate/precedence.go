@@ -17,20 +17,25 @@ import (
 //  4. the oldest route; the first by namespace/name; the first in the route.
 //
 // Matches of gRPC have in place of 2 and 3 the longest service, the longest method,
-// and the most headers; here too, expressions stand behind exact ones. No host has
-// matches of both kinds.
+// and the most headers; here too, expressions stand behind exact ones. They go before those
+// of HTTP, whatever the hostnames: they match calls only, so that each kind has its own, and
+// HTTPRoutes have the calls that no GRPCRoute takes.
 //
 // It leaves the place of regular expressions open: they stand between exact paths
 // and prefixes, the longest first, as with other gateways on Envoy, so that a
 // prefix is the fallback of the expressions below it.
 
-// rank packs the first three criteria into a number; the higher goes first. An
+// rank packs the kind and the first three criteria into a number; the higher goes first. An
 // ir.Rule's values are bounded by the schema: 253 characters of hostname, 1,024
 // of path, 16 headers and query parameters.
 func rank(hostname string, m *ir.Match) uint64 {
 	r := uint64(0)
 	put := func(bits, v int) { r = r<<bits | uint64(min(v, 1<<bits-1)) }
-	exact := 0
+	call, exact := 0, 0
+	if m.Path.Kind.GRPC() {
+		call = 1
+	}
+	put(1, call)
 	if hostname != "" && !strings.HasPrefix(hostname, "*") {
 		exact = 1
 	}
