@@ -32,16 +32,21 @@ func checkPair(chain, key []byte) (*x509.Certificate, string, error) {
 	case len(key) == 0:
 		return nil, "", errors.New("tls.key is missing; it must hold the private key as PEM")
 	}
-	leaf, certificates, err := readChain(chain)
+	all, certificates, err := readChain(chain)
 	if err != nil {
 		return nil, "", err
+	}
+	leaf := all[0]
+	public, unreadable := readKey(key)
+	if i := slices.IndexFunc(all, func(c *x509.Certificate) bool { return unreadable == nil && public.Equal(c.PublicKey) }); i > 0 {
+		// Before anything is said of the first: it is an authority's, and wrong in other ways too.
+		return nil, "", fmt.Errorf("tls.crt begins with another certificate than the one that tls.key belongs to, which is number %d of %d; put that one first, and after each certificate the one of the authority that signed it", i+1, len(all))
 	}
 	if err := checkLeaf(leaf); err != nil {
 		return nil, "", err
 	}
-	public, err := readKey(key)
-	if err != nil {
-		return nil, "", err
+	if unreadable != nil {
+		return nil, "", unreadable
 	}
 	if !public.Equal(leaf.PublicKey) {
 		return nil, "", errors.New("tls.key does not belong to the certificate in tls.crt; put the key in with which the certificate was requested")
@@ -67,7 +72,7 @@ func pemBlocks(file string, text []byte) (blocks []*pem.Block, err error) {
 }
 
 // readChain parses every certificate, as Envoy does, and writes them out again.
-func readChain(chain []byte) (leaf *x509.Certificate, certificates string, err error) {
+func readChain(chain []byte) (all []*x509.Certificate, certificates string, err error) {
 	blocks, err := pemBlocks("tls.crt", chain)
 	if err != nil {
 		return nil, "", err
@@ -86,17 +91,15 @@ func readChain(chain []byte) (leaf *x509.Certificate, certificates string, err e
 		if err != nil {
 			return nil, "", fmt.Errorf("certificate %d in tls.crt can't be read: %w", n, err)
 		}
-		if leaf == nil {
-			leaf = cert
-		}
+		all = append(all, cert)
 		if err := pem.Encode(&only, block); err != nil {
 			return nil, "", fmt.Errorf("certificate %d in tls.crt can't be written: %w", n, err)
 		}
 	}
-	if leaf == nil {
+	if len(all) == 0 {
 		return nil, "", errors.New("tls.crt holds no certificate in PEM form")
 	}
-	return leaf, only.String(), nil
+	return all, only.String(), nil
 }
 
 // publicKey is what every public key of the standard library can do.

@@ -99,6 +99,8 @@ func TestPairRefused(t *testing.T) {
 		"nameless":                {makePair(t, "nameless"), "names nothing"},
 		"mail":                    {makePair(t, "mail"), "names nothing"},
 		"must-staple":             {makePair(t, "staple"), "must-staple"},
+		"authority first":         {crt(string(rsaPair.crt) + string(good.crt)), "number 2 of 2"},
+		"bad authority first":     {crt(string(makePair(t, "encrypts").crt) + string(rsaPair.crt) + string(good.crt)), "number 3 of 3"},
 	} {
 		leaf, _, err := checkPair(c.pair.crt, c.pair.key)
 		if err == nil || leaf != nil || !strings.Contains(err.Error(), c.want) {

@@ -1,10 +1,12 @@
 package topology
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
@@ -54,7 +56,7 @@ func (r *resolver) servicePort(ref reference) (*servicePort, BackendRef) {
 	}
 	port := findPort(s, *ref.port, ref.use)
 	if port == nil {
-		return nil, problem(condition.BackendPortNotFound(ref.field(), ref.object.Name.String(), *ref.port, string(transport(ref.use)), portTexts(s, ref.use)))
+		return nil, problem(portMissing(s, ref))
 	}
 	return &servicePort{
 		Backend:     ir.Backend{Object: ref.object, Port: port.Port, Use: ref.use, PortName: port.Name},
@@ -81,7 +83,7 @@ func (r *resolver) externalName(s *corev1.Service, ref reference) (*servicePort,
 	if len(s.Spec.Ports) > 0 {
 		p := findPort(s, *ref.port, ref.use)
 		if p == nil {
-			return nil, problem(condition.BackendPortNotFound(ref.field(), name, *ref.port, string(transport(ref.use)), portTexts(s, ref.use)))
+			return nil, problem(portMissing(s, ref))
 		}
 		out.PortName, out.appProtocol = p.Name, valueOr(p.AppProtocol, "")
 		if p.TargetPort.Type == intstr.String && p.TargetPort.StrVal != "" {
@@ -168,6 +170,15 @@ func findPort(s *corev1.Service, number int32, use ir.Use) *corev1.ServicePort {
 
 func has(p *corev1.ServicePort, t corev1.Protocol) bool {
 	return p.Protocol == t || p.Protocol == "" && t == corev1.ProtocolTCP
+}
+
+// portMissing says why a Service has not the port that a reference names.
+func portMissing(s *corev1.Service, ref reference) metav1.Condition {
+	name, protocol := ref.object.Name.String(), string(transport(ref.use))
+	if slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == *ref.port && p.Protocol != corev1.ProtocolSCTP }) {
+		return condition.BackendPortProtocol(ref.field(), name, *ref.port, protocol)
+	}
+	return condition.BackendPortNotFound(ref.field(), name, *ref.port, protocol, portTexts(s, ref.use))
 }
 
 func portTexts(s *corev1.Service, use ir.Use) []string {
