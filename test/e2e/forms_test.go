@@ -95,7 +95,7 @@ func TestRequestForms(t *testing.T) {
 		status  int
 	}{
 		{get + "Host: PATHS.example:9\r\n\r\n", 200},
-		{get + "Host: paths.example@other.example\r\n\r\n", 404},
+		{get + "Host: paths.example@other.example\r\n\r\n", 400},
 		{get + "Host: other.example/paths.example\r\n\r\n", 400},
 		{"GET /admin HTTP/1.0\r\n" + host + "\r\n", http.StatusUpgradeRequired},
 		{"CONNECT paths.example:80 HTTP/1.1\r\nHost: paths.example:80\r\n\r\n", 404},
@@ -111,7 +111,7 @@ func TestRequestForms(t *testing.T) {
 		}
 		send(t, c.request, c.status, backend, path)
 	}
-	for _, c := range []struct{ protocol, answer string }{{"", "404"}, {"tcp", "403"}, {"connect-udp", "404"}} {
+	for _, c := range []struct{ protocol, answer string }{{"", "404"}, {"tcp", "closed"}, {"connect-udp", "closed"}, {"websocket", "closed"}} {
 		f := s.framer(t)
 		headers := []string{":method", "CONNECT", ":authority", "paths.example"}
 		if c.protocol != "" {
