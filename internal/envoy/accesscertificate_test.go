@@ -28,8 +28,10 @@ func TestEnvoyAccessByCertificate(t *testing.T) {
 			Authenticated: true, Hidden: []string{"x-client"}, Certificates: []ir.ClientCertificates{c}, Conditions: conditions,
 		}}}
 	}
+	keys := guarded("/keys", ir.ClientCertificates{})
+	keys.Filters.Access.Keys = []ir.APIKeys{apiKeys("k", map[string]string{"alice": "secret"}, ir.CredentialSource{Query: "key"})}
 	hosts := func() []*ir.Host {
-		return rulesOn("a.example",
+		return rulesOn("a.example", keys,
 			guarded("/any", ir.ClientCertificates{}),
 			guarded("/dns", ir.ClientCertificates{DNS: []string{"shop.example"}}),
 			guarded("/wild", ir.ClientCertificates{DNS: []string{"*.example"}}),
@@ -90,6 +92,8 @@ func TestEnvoyAccessByCertificate(t *testing.T) {
 		{"no URI", "strict", "/uri", named(trusted, "shop.example"), 401, ""},
 		{"the client", "strict", "/client", named(trusted, "shop.example"), 200, "shop.example"},
 		{"another client", "strict", "/client", named(trusted, "x.example"), 403, ""},
+		{"a key beside it, which counts", "strict", "/keys?key=secret", named(trusted, "shop.example"), 200, "alice"},
+		{"a wrong key beside it", "strict", "/keys?key=bad", named(trusted, "shop.example"), 200, "shop.example"},
 		{"another's signature", "strict", "/any", named(other, "shop.example"), 0, ""},
 		{"verified, where none is needed", "fallback", "/dns", named(trusted, "shop.example"), 200, "shop.example"},
 		{"another's signature, where none is needed", "fallback", "/any", named(other, "shop.example"), 401, ""},

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -175,6 +176,69 @@ func TestEnvoyAccessExternalLevels(t *testing.T) {
 		}
 		if got := [2]int{outer.taken(), inner.taken()}; got != want {
 			t.Errorf("%s: the services were asked %v times, want %v", url, got, want)
+		}
+	}
+}
+
+// What only a service may say never comes from a client, and its cookies go to the client alone.
+func TestEnvoyExternalHeaders(t *testing.T) {
+	b := newBackend(t, "echo", ir.HTTP1, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Add("Set-Cookie", "own=1") }))
+	service := newBackend(t, "auth", ir.HTTP1, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("user") {
+			w.Header().Set("X-Auth-User", "alice")
+		}
+		w.Header().Add("Set-Cookie", "a=1; Path=/")
+		w.Header().Add("Set-Cookie", "b=2")
+	}))
+	service.ir.Use = ir.UseAuth
+	service.eps.Backend = service.ir.Key()
+	auth := func(names ...string) ir.Auth {
+		return ir.Auth{Backend: service.ir.Key(), Timeout: 5 * time.Second, ResponseHeaders: names}
+	}
+	policy := func(path string, a ir.Auth) *ir.Rule {
+		return &ir.Rule{Match: prefix(path), Backends: to(b), Filters: ir.Filters{Access: &ir.Access{
+			Hidden: a.OnlyService(), Conditions: []ir.AccessCondition{{Name: "e", External: &ir.External{Auth: a}}},
+		}}}
+	}
+	filter := func(path string, a ir.Auth) *ir.Rule {
+		return &ir.Rule{Match: prefix(path), Backends: to(b), Filters: ir.Filters{Auth: &a}}
+	}
+	own := auth("x-auth-user")
+	own.RequestHeaders = []string{"x-session"}
+	repeated := filter("/repeated", auth("x-auth-user"))
+	repeated.Retry, repeated.Timeouts = &ir.Retry{Attempts: 1}, &ir.Timeouts{Backend: new(time.Second)}
+	s := plain(rulesOn("a.example", repeated,
+		policy("/policy", auth("x-auth-user")), policy("/named", auth("x-auth-user", "set-cookie")), policy("/all", auth()),
+		filter("/filter", auth("x-auth-user")), filter("/filternamed", auth("x-auth-user", "set-cookie")), filter("/filterall", auth()), filter("/own", own),
+	), b)
+	s.backends, s.endpoints = append(s.backends, service.ir), append(s.endpoints, service.eps)
+	r := s.start(t)
+	for _, path := range []string{"/policy", "/named", "/all", "/filter", "/filternamed", "/filterall", "/own", "/repeated"} {
+		for _, query := range []string{"", "?user"} {
+			b.taken()
+			a := r.do(t, "GET", "http://a.example"+path+query, http.Header{"X-Auth-User": {"mallory"}, "X_auth_user": {"mallory"}, "X_Auth-User": {"mallory"}, "Cookie": {"c=3"}}, nil)
+			if got := a.Header["Set-Cookie"]; a.Status != 200 || len(got) != 3 {
+				t.Errorf("%s%s: %d, the client gets %q", path, query, a.Status, got)
+			}
+			b.mu.Lock()
+			h := b.seen[0].Header
+			b.mu.Unlock()
+			var told []string
+			for name, values := range h {
+				if strings.EqualFold(strings.ReplaceAll(name, "_", "-"), "x-auth-user") {
+					told = append(told, values...)
+				}
+			}
+			want := ""
+			if query != "" {
+				want = "alice"
+			}
+			if got := strings.Join(told, " "); got != want && !strings.HasSuffix(path, "all") {
+				t.Errorf("%s%s: the backend is told %q", path, query, got)
+			}
+			if len(h["Set-Cookie"]) > 0 || h.Get("Cookie") != "c=3" {
+				t.Errorf("%s%s: the backend has %q and %q", path, query, h["Set-Cookie"], h["Cookie"])
+			}
 		}
 	}
 }

@@ -32,10 +32,14 @@ const (
 	authOwn    = authPrefix + "own"
 )
 
+// setCookie is what the client gets of a permission, and the backend never does.
+const setCookie = "set-cookie"
+
 // unaltered are the headers that no authorization service may change in a
 // request: those that say where it ends, by which the next request on the
-// connection, another tenant's perhaps, would begin elsewhere, and the one that ends loops.
-const unaltered = hopHeader + "|connection|content-length|http2-settings|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade"
+// connection, another tenant's perhaps, would begin elsewhere, the one that ends loops,
+// and the one that is the client's.
+const unaltered = hopHeader + "|" + setCookie + "|connection|content-length|http2-settings|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade"
 
 // foreign are the headers of an HTTP service's answer that are about the answer
 // itself. They are not copied unasked: nobody could read a request with the
@@ -123,6 +127,14 @@ func routeAuth(a *ir.Auth) (filter string, settings message, err error) {
 	return filter, &extauthzv3.ExtAuthzPerRoute{Override: &extauthzv3.ExtAuthzPerRoute_CheckSettings{CheckSettings: check}}, nil
 }
 
+// hidesForAuth removes headers from what clients send that only the service may set, as a policy's filter does.
+func hidesForAuth(a *ir.Auth) (all []*mutationv3.HeaderMutation) {
+	for _, name := range a.OnlyService() {
+		all = append(all, removeHeaders(matching(likeHeader(name))))
+	}
+	return all
+}
+
 // ownAuth is a filter of a level's own that asks a service, with all that there is to say.
 func ownAuth(a *ir.Auth) *extauthzv3.ExtAuthz {
 	f := authDefaults(a)
@@ -156,9 +168,13 @@ func httpAuth(a *ir.Auth) *extauthzv3.HttpService {
 		copied = &matcherv3.ListStringMatcher{Patterns: []*matcherv3.StringMatcher{matching(".*")}}
 	}
 	return &extauthzv3.HttpService{
-		ServerUri:             authURI(ClusterName(a.Backend), a.Timeout),
-		PathPrefix:            a.PathPrefix,
-		AuthorizationResponse: &extauthzv3.AuthorizationResponse{AllowedUpstreamHeaders: copied},
+		ServerUri:  authURI(ClusterName(a.Backend), a.Timeout),
+		PathPrefix: a.PathPrefix,
+		AuthorizationResponse: &extauthzv3.AuthorizationResponse{
+			AllowedUpstreamHeaders: copied,
+			// A service that renews its session does so with a permission.
+			AllowedClientHeadersOnSuccess: headerNames([]string{setCookie}),
+		},
 	}
 }
 

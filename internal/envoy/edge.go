@@ -6,6 +6,7 @@ import (
 	headermutationv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
 	earlyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/early_header_mutation/header_mutation/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
@@ -71,4 +72,20 @@ func removeHeaders(names *matcherv3.StringMatcher) *mutationv3.HeaderMutation {
 	return &mutationv3.HeaderMutation{Action: &mutationv3.HeaderMutation_RemoveOnMatch_{
 		RemoveOnMatch: &mutationv3.HeaderMutation_RemoveOnMatch{KeyMatcher: names},
 	}}
+}
+
+// changeRequests has the first filter change the requests of a level besides, in addition to what it is
+// told for the level already.
+func changeRequests(settings *map[string]*anypb.Any, more ...*mutationv3.HeaderMutation) error {
+	m := &headermutationv3.HeaderMutationPerRoute{}
+	if is := (*settings)[edgeSlot]; is != nil {
+		if err := is.UnmarshalTo(m); err != nil {
+			return err
+		}
+	}
+	if m.Mutations == nil {
+		m.Mutations = &headermutationv3.Mutations{}
+	}
+	m.Mutations.RequestMutations = append(m.Mutations.RequestMutations, more...)
+	return tell(settings, edgeSlot, m)
 }

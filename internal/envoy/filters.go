@@ -138,6 +138,11 @@ func routeFilters(f *ir.Filters, outer guards, domain string) (map[string]*anypb
 		if err := enable(name, settings, err); err != nil {
 			return nil, err
 		}
+		if len(f.Auth.OnlyService()) > 0 {
+			if err := changeRequests(&out, hidesForAuth(f.Auth)...); err != nil {
+				return nil, err
+			}
+		}
 		if outer.auth != nil && authFilter(outer.auth) != name {
 			if err := enable(authFilter(outer.auth), &routev3.FilterConfig{Disabled: true}, nil); err != nil {
 				return nil, err

@@ -7,7 +7,6 @@ import (
 	mutationv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	headermutationv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -75,12 +74,10 @@ func boundAnswer(settings *map[string]*anypb.Any, t *ir.Timeouts, r *ir.Retry) e
 		return nil
 	}
 	ms := (min(*t.Backend, longest) + answerGrace).Milliseconds()
-	return tell(settings, edgeSlot, &headermutationv3.HeaderMutationPerRoute{Mutations: &headermutationv3.Mutations{
-		RequestMutations: []*mutationv3.HeaderMutation{{Action: &mutationv3.HeaderMutation_Append{
-			Append: &corev3.HeaderValueOption{
-				Header:       &corev3.HeaderValue{Key: wholeAnswer, Value: strconv.FormatInt(ms, 10)},
-				AppendAction: corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD,
-			},
-		}}},
+	return changeRequests(settings, &mutationv3.HeaderMutation{Action: &mutationv3.HeaderMutation_Append{
+		Append: &corev3.HeaderValueOption{
+			Header:       &corev3.HeaderValue{Key: wholeAnswer, Value: strconv.FormatInt(ms, 10)},
+			AppendAction: corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD,
+		},
 	}})
 }

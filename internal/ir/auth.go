@@ -1,6 +1,9 @@
 package ir
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Auth asks a service whether a request may pass. It comes before all else that answers
 // requests, except for preflights. If the service can't be asked, no request passes.
@@ -25,4 +28,15 @@ type Auth struct {
 	MaxBody uint32 `json:"maxBody,omitempty"`
 	// Timeout bounds the wait for the answer.
 	Timeout time.Duration `json:"timeout"`
+}
+
+// OnlyService are the headers of which the backend believes that the service has set them: those of the
+// permission that the service isn't told itself. What it is told of, credentials above all, it may replace.
+func (a *Auth) OnlyService() (all []string) {
+	for _, name := range a.ResponseHeaders {
+		if name != "authorization" && name != "cookie" && !slices.Contains(a.RequestHeaders, name) {
+			all = append(all, name)
+		}
+	}
+	return all
 }

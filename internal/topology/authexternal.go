@@ -2,7 +2,6 @@ package topology
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -138,17 +137,6 @@ func (r *authReader) copiedHeaders(field string, names []string) (out []string) 
 }
 
 func isCredential(header string) bool { return header == "authorization" || header == "cookie" }
-
-// externalHeaders are the headers that only a service may set: those of its answers that it isn't
-// told. What it is told of it can replace.
-func externalHeaders(e *ir.External) (only []string) {
-	for _, header := range e.ResponseHeaders {
-		if !isCredential(header) && !slices.Contains(e.RequestHeaders, header) {
-			only = append(only, header)
-		}
-	}
-	return only
-}
 
 // isHeaderName reports whether a text is a token (RFC 9110, section 5.6.2).
 func isHeaderName(text string) bool {

@@ -44,7 +44,7 @@ func (r *authReader) rules(in *v1alpha1.AuthRules) []policy.Rule[AuthRule] {
 		condition.Name = name
 		value := AuthRule{Condition: condition}
 		if condition.External != nil {
-			value.Headers = externalHeaders(condition.External)
+			value.Headers = condition.External.OnlyService()
 		}
 		out = append(out, policy.Rule[AuthRule]{Name: authorization + name, Value: value})
 	}
