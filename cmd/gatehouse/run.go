@@ -39,6 +39,7 @@ type runFlags struct {
 	logLevel     string
 	envoyLog     bool
 	unsafe       bool
+	lenient      bool
 	client       clientFlags
 }
 
@@ -50,7 +51,8 @@ func newRun() *cobra.Command {
 		Long: `Serve Gateway API manifests from files with Envoy processes on this machine, one
 for each Gateway. PATH is a directory, a file or - for standard input. Files are
 watched: what is saved takes effect at once, and what is broken is reported while its
-last valid version goes on serving.
+last valid version goes on serving. Where none is known, as at the first start, mistakes
+are printed and nothing is served, unless --lenient has the rest served.
 
 Gateways need a class: 'gatehouse' works by itself, others need a GatewayClass
 object with the controllerName gatehouse.dev/controller.
@@ -87,6 +89,7 @@ logs, or add to the configuration that Envoy starts with, are refused without
 	fl.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	fl.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	fl.BoolVar(&f.envoyLog, "envoy-log", false, "print all that the Envoys log, not only warnings")
+	fl.BoolVar(&f.lenient, "lenient", false, "start although files have mistakes of which no valid version is known")
 	defineUnsafe(fl, &f.unsafe)
 	f.client.define(fl)
 	complete(cmd, "log-format", logFormats...)
@@ -141,7 +144,7 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 	announce := announcer(log, screen)
 	s, err := standalone.New(standalone.Options{
 		Paths: paths, Stdin: os.Stdin, Experimental: f.experimental,
-		Bind: f.bind, PortOffset: f.portOffset, Client: client, UnsafeParameters: f.unsafe,
+		Bind: f.bind, PortOffset: f.portOffset, Client: client, UnsafeParameters: f.unsafe, Lenient: f.lenient,
 		Envoy: binary, Concurrency: f.concurrency, StateDir: f.stateDir, DrainTimeout: f.drain,
 		Log: log, OnCommit: announce.changed, OnStates: announce.states,
 		Output: envoyLog{log, f.envoyLog, ctx}.take,

@@ -32,6 +32,11 @@ func AuthPolicyInvalid(problems []string) metav1.Condition {
 	return no(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonInvalid, joined(problems)+". By a rule or an entry that is broken nobody passes; the others are in force")
 }
 
+// AuthPolicyEmpty is AuthPolicyInvalid of a policy without rules.
+func AuthPolicyEmpty(problems []string) metav1.Condition {
+	return no(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonInvalid, joined(problems)+". Until it has some, nobody passes where it is for")
+}
+
 // joined are problems in one sentence, the first of them where there are many.
 func joined(problems []string) string { return upTo(maxProblems, problems, "; ", "; and %d more") }
 

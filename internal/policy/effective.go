@@ -72,14 +72,19 @@ func (o Outcome) Equal(p Outcome) bool {
 // from the top, then by age, then by name.
 //
 // Each is challenged by all that come behind it, as they are combined among themselves,
-// and its own strategy says who gives way.
+// and its own strategy says who gives way. Those that block take the place of all others.
 func Combine[R Asks[R]](path []Placed[R]) *Effective[R] {
 	if len(path) == 0 {
 		return nil
 	}
 	c := &combination[R]{path: path, lostTo: make([][]int, len(path)), shutBy: make([][]int, len(path))}
 	for i, p := range slices.Backward(path) {
-		if p.Asks != nil {
+		if p.Asks != nil && p.Strategy != Blocks {
+			c.challenge(i)
+		}
+	}
+	for i, p := range slices.Backward(path) {
+		if p.Strategy == Blocks {
 			c.challenge(i)
 		}
 	}
@@ -111,7 +116,7 @@ func (c *combination[R]) challenge(i int) {
 		c.rules, c.alive = own, []int{i}
 	case strategy == AtomicDefaults:
 		c.lostTo[i] = slices.Clone(c.alive)
-	case strategy == AtomicOverrides:
+	case strategy == AtomicOverrides, strategy == Blocks:
 		for _, j := range c.alive {
 			c.lostTo[j] = append(c.lostTo[j], i)
 		}

@@ -46,15 +46,18 @@ const (
 	MergeDefaults                   // a challenger's rules take the places of those of their names
 	AtomicOverrides                 // a challenger has no effect
 	MergeOverrides                  // a challenger's rules of other names are added
+	// Blocks is what no policy declares: nothing of others is in force beside it, whatever they
+	// declare. It is of policies that guard, and of which not even that can be told.
+	Blocks
 )
 
-var strategies = [...]string{"atomic defaults", "merged defaults", "atomic overrides", "merged overrides"}
+var strategies = [...]string{"atomic defaults", "merged defaults", "atomic overrides", "merged overrides", "blocks all"}
 
 // String returns the strategy in words.
 func (s Strategy) String() string { return strategies[s] }
 
 // Overrides reports whether challengers can't take the place of what is said.
-func (s Strategy) Overrides() bool { return s == AtomicOverrides || s == MergeOverrides }
+func (s Strategy) Overrides() bool { return s >= AtomicOverrides }
 
 // says is what a policy says to its targets, whichever these are.
 type says[S Asks[S]] struct {

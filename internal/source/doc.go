@@ -6,8 +6,8 @@
 //     kind's own schema, and reports. What an object means is up to package topology.
 //   - The first batch is the whole state at the start; later ones are differences.
 //   - An invalid object never replaces a valid one: its last valid version stays
-//     in force and the problem says so. A route in files that has none is replaced by
-//     a stand-in, which leads nowhere.
+//     in force and the problem says so. A policy in files that guards and has none is
+//     replaced by a stand-in, by which nobody passes.
 //
 // The packages below this one watch files or an API server.
 package source

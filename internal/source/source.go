@@ -46,9 +46,7 @@ type Problem struct {
 	Message string     `json:"message"`
 	// Stale is true when an earlier valid version of the object stays in force.
 	Stale bool `json:"stale,omitempty"`
-	// Guess is the object that the text seems to be about; zero where Key is not.
-	Guess object.Key `json:"guess,omitzero"`
-	// Held are the objects that the text may be about, where it can't be told: their last
+	// Held are the objects that the text may be about, where it can't be read: their last
 	// valid versions stay in force.
 	Held []object.Key `json:"held,omitempty"`
 }
@@ -56,7 +54,7 @@ type Problem struct {
 // Equal reports whether two problems say the same.
 func (p Problem) Equal(o Problem) bool {
 	return p.Key == o.Key && p.File == o.File && p.Line == o.Line && p.Field == o.Field && p.Reason == o.Reason &&
-		p.Message == o.Message && p.Stale == o.Stale && p.Guess == o.Guess && slices.Equal(p.Held, o.Held)
+		p.Message == o.Message && p.Stale == o.Stale && slices.Equal(p.Held, o.Held)
 }
 
 // Outdated yields the objects of which an earlier version is in force for this problem.
@@ -77,11 +75,7 @@ func (p Problem) Breaks() (object.Key, bool) {
 	if p.Stale || p.File == "" || p.Reason == Duplicate || p.Reason == Unread {
 		return object.Key{}, false
 	}
-	key := p.Key
-	if key.IsZero() {
-		key = p.Guess
-	}
-	return key, !key.IsZero()
+	return p.Key, !p.Key.IsZero()
 }
 
 // Refuses reports whether the problem's object is refused: what is in force of it, if anything
@@ -92,6 +86,19 @@ func (p Problem) Refuses() bool {
 		return false
 	}
 	return p.Reason == Invalid || p.File != "" && (p.Reason == Unknown || p.Reason == Syntax)
+}
+
+// MistakesError says that files have mistakes, and that nothing is known to serve in their place.
+type MistakesError []Problem
+
+// Error lists them, a line each.
+func (e MistakesError) Error() string {
+	var b strings.Builder
+	b.WriteString("the files have mistakes, and of no earlier run anything is kept; mend them, or serve the rest with --lenient:")
+	for _, p := range e {
+		b.WriteString("\n" + p.Error())
+	}
+	return b.String()
 }
 
 // Place is where the problem is, as compilers write it: file:line.

@@ -39,6 +39,8 @@ type Options struct {
 	// UnsafeParameters lets GatewayParameters name files of this host, which Envoy
 	// writes, and add to what Envoy starts with.
 	UnsafeParameters bool
+	// Lenient starts although files have mistakes and nothing is kept of an earlier run.
+	Lenient bool
 
 	Envoy        proxy.Binary
 	Concurrency  int    // Envoy's worker threads; 0 is one per CPU
@@ -121,7 +123,7 @@ func New(opts Options) (*Standalone, error) {
 func (s *Standalone) Run(ctx context.Context) error {
 	files, err := file.New(file.Options{
 		Paths: s.opts.Paths, Stdin: s.opts.Stdin, Experimental: s.opts.Experimental,
-		StateDir: s.opts.StateDir, Log: s.opts.Log,
+		StateDir: s.opts.StateDir, Strict: !s.opts.Lenient, Log: s.opts.Log,
 	})
 	if err != nil {
 		return err

@@ -107,17 +107,20 @@ func (g *Graph) authPolicy(c *flow.Ctx, name object.Name, o *v1alpha1.AuthPolicy
 	p.Strategy = strategy
 	r := authReader{fieldReader: fieldReader{field, problems}, graph: g, ctx: c, namespace: name.Namespace, policy: name.Name, created: p.Created}
 	p.Asks = policy.NewRules(r.rules(rules))
-	if why := opensByMistake(rules == &o.Spec.AuthRules, p.Asks); why != "" {
+	if len(rules.Authentication)+len(rules.Authorization) == 0 {
 		r.field = field
-		r.problem("", "%s", why)
-		p.Asks = closed(p.Asks)
+		r.problem("", "has no rules; write authentication or authorization: to let everybody pass, authentication: {all: {anonymous: {}}}")
+		p.Strategy, p.Asks = policy.Blocks, closed(nil)
 	}
 	if p.Beyond > 0 {
 		p.AsksBeyond = closed(p.Asks)
 	}
 	slices.SortFunc(r.policyTargets, object.Key.Compare)
 	p.PolicyTargets = slices.Compact(r.policyTargets)
-	if len(r.problems) > 0 {
+	switch {
+	case p.Strategy == policy.Blocks:
+		p.Refused, p.problems = new(condition.AuthPolicyEmpty(r.problems)), r.problems
+	case len(r.problems) > 0:
 		p.Refused, p.problems = new(condition.AuthPolicyInvalid(r.problems)), r.problems
 	}
 	return p
@@ -130,18 +133,6 @@ func closed(rules policy.Rules[AuthRule]) policy.Rules[AuthRule] {
 		return rules
 	}
 	return policy.NewRules(append(slices.Clip(rules), never))
-}
-
-// opensByMistake returns why a policy that would let everybody pass is not meant to; empty where it
-// is, or doesn't.
-func opensByMistake(bare bool, rules policy.Rules[AuthRule]) string {
-	switch {
-	case len(rules) == 0 && bare:
-		return "has no rules; to let everybody pass, say defaults: {}"
-	case len(rules) > 0 && !slices.ContainsFunc(rules, func(r policy.Rule[AuthRule]) bool { return !r.Value.answers() }):
-		return "has responses for those who don't pass, and no rules by which somebody doesn't"
-	}
-	return ""
 }
 
 // authRules returns what a policy says, as layer does.

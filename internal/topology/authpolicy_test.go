@@ -70,7 +70,7 @@ func TestBrokenAuthRules(t *testing.T) {
 			"authentication: {x: {clientCertificate: {subjectAltNames: [{}]}}}", "nobody", "subjectAltNames[0] needs exactly one of dns and uri",
 		},
 		"a certificate":        {"authentication: {x: {clientCertificate: {}}}", "any certificate", ""},
-		"answers and no rules": {"overrides: {strategy: merge, responses: {forbidden: {status: 404}}}", "never", "spec.overrides has responses for those who don't pass, and no rules"},
+		"answers and no rules": {"overrides: {strategy: merge, responses: {forbidden: {status: 404}}}", "never", "spec.overrides has no rules"},
 		"an answer of another status": {
 			"authentication: {x: {anonymous: {}}}\nresponses: {forbidden: {status: 200}}", "open", "spec.responses.forbidden.status is 200; it must be from 400 to 499",
 		},
@@ -117,7 +117,7 @@ func TestBrokenAuthRules(t *testing.T) {
 		"keys that are shared secrets": {
 			`authentication: {x: {jwt: {issuer: i, jwks: {inline: '{"keys":[{"kty":"oct","k":"AAAA"}]}'}}}}`, "nobody", "it is a shared secret (kty oct)",
 		},
-		"no rules":     {"defaults: {}", "open", ""},
+		"no rules":     {"defaults: {}", "never", "spec.defaults has no rules"},
 		"nothing":      {"", "never", "spec has no rules"},
 		"a good rule":  {"authorization: {x: {addresses: {deny: [192.0.2.1]}}}", "condition", ""},
 		"an anonymous": {"authentication: {x: {anonymous: {}}}", "open", ""},

@@ -179,8 +179,8 @@ func sortItems(kinds *kind.Table, items []Item) {
 const refusedEdit = "RefusedEdit"
 
 // blame makes the rows of objects say so whose newest version is refused. In force is
-// something else in their place, which may be in order: a stand-in, or the last valid
-// version. What is wrong with the last valid version itself stays in its row.
+// something else in their place: a stand-in, or the last valid version, which may be in order. What
+// is wrong with the last valid version itself stays in its row.
 func (v *View) blame() {
 	refused, edits := map[string]source.Problem{}, map[string]string{}
 	for _, p := range v.Problems {
@@ -209,8 +209,8 @@ func (v *View) blame() {
 	}
 }
 
-// refuse replaces what the status says of a stand-in, which is accepted in the place of an
-// object that isn't: a route, or a policy.
+// refuse replaces what the status says of a stand-in, which is there in the place of an object
+// that isn't: why that one is refused, and not the stand-in.
 func (i *Item) refuse(p source.Problem) {
 	if i.kind == nil || i.kind.Status == nil || i.Status == nil {
 		return
@@ -223,7 +223,7 @@ func (i *Item) refuse(p source.Problem) {
 	i.Status = i.kind.Status.WithConditions(i.Status, func(_ string, list []metav1.Condition) []metav1.Condition {
 		for at := range list {
 			for _, why := range whys {
-				if c := &list[at]; c.Type == why.Type && c.Status == metav1.ConditionTrue {
+				if c := &list[at]; c.Type == why.Type && (c.Status == metav1.ConditionTrue || c.Reason == why.Reason) {
 					c.Status, c.Reason, c.Message = why.Status, why.Reason, why.Message
 				}
 			}

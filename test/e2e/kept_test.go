@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -81,22 +82,6 @@ func TestGuardStays(t *testing.T) {
 	s.answers(t, guarded, http.StatusUnauthorized)
 	s.serves(t, "home.example", "v1")
 
-	// Without its channel, the guard can't ask, and nothing passes.
-	s.write(t, "guard.yaml", guard("ExternalAuth"))
-	if _, err := s.terminate(); err != nil {
-		t.Fatal(err)
-	}
-	flags := s.args
-	s.args = nil
-	for _, arg := range flags {
-		if arg != "--experimental" {
-			s.args = append(s.args, arg)
-		}
-	}
-	s.again(t)
-	s.answers(t, guarded, http.StatusInternalServerError)
-	s.problem(t, "guard.yaml", "--experimental", "answers 500")
-	s.serves(t, "home.example", "v1")
 	l.more(t, 20)
 	passed, wrong := l.passed()
 	if passed != 0 {
@@ -112,30 +97,55 @@ func TestGuardStays(t *testing.T) {
 	s.answers(t, guarded, http.StatusOK)
 }
 
-// TestNeverValid protects what a route was to guard that has a mistake from the beginning.
-func TestNeverValid(t *testing.T) {
+// TestFirstStart protects from serving a part of what is written without anybody knowing: mistakes
+// end a first start, with all of them told, and --lenient serves the rest. An AuthPolicy with one
+// closes its targets.
+func TestFirstStart(t *testing.T) {
 	t.Parallel()
-	redirect := func(kind string) string {
-		return siteRules("guard", "home.example", fmt.Sprintf(`- matches: [{path: {value: /admin}}]
-  filters: [{type: %s, requestRedirect: {path: {type: ReplaceFullPath, replaceFullPath: /login}}}]`, kind))
+	bad := authPolicy("guard", onHome, "authentication: {k: {apiKeyy: {secretRef: {name: keys}}}}")
+	s := startSite(t, map[string]string{"late.yaml": siteRoute("late", "late.example", "v1")})
+	if _, err := s.terminate(); err != nil {
+		t.Fatal(err)
 	}
-	s := startSite(t, map[string]string{"guard.yaml": redirect("Redirect")})
-	s.answers(t, guarded, http.StatusInternalServerError)
-	s.problem(t, "guard.yaml", "spec.rules[0].filters[0].type", "answers 500")
-	s.kill()
-	s.write(t, "guard.yaml", mistake)
+	if err := os.Remove(filepath.Join(s.state, "kept")); err != nil {
+		t.Fatal(err)
+	}
+	s.write(t, "guard.yaml", bad)
+	s.write(t, "late.yaml", siteRules("late", "late.example", "- {backendRef: [{name: v1, port: 8080}]}"))
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+	<-s.finished
+	if code := s.cmd.ProcessState.ExitCode(); code != 1 {
+		t.Errorf("it ends with %d", code)
+	}
+	for _, told := range []string{"guard.yaml:", "apiKeyy: unknown field", "late.yaml:", "backendRef: unknown field", "--lenient"} {
+		if text := s.log.Tail(20); !strings.Contains(text, told) {
+			t.Errorf("%q is not told:\n%s", told, text)
+		}
+	}
+	s.args = append(s.args, "--lenient")
 	s.again(t)
-	s.answers(t, guarded, http.StatusInternalServerError)
+	s.answers(t, "http://home.example/", http.StatusForbidden)
+	s.answers(t, "http://late.example/", http.StatusNotFound)
+	s.conditions(t, "AuthPolicy guard", "gw", "Accepted=False/Invalid")
+	s.says(t, "AuthPolicy guard", "apiKeyy: unknown field")
+	s.write(t, "guard.yaml", authPolicy("guard", onHome, "authentication: {k: {anonymous: {}}}"))
 	s.serves(t, "home.example", "v1")
-	// A path that can't be read doesn't put the route behind the one for everything.
-	s.write(t, "guard.yaml", strings.Replace(redirect("RequestRedirect"), "/admin", "admin", 1))
-	s.problem(t, "guard.yaml", "spec.rules[0].matches[0].path", "answers 500")
-	s.answers(t, guarded, http.StatusInternalServerError)
-	s.write(t, "guard.yaml", redirect("RequestRedirect"))
-	s.answers(t, guarded, http.StatusFound)
-	s.healed(t, "guard.yaml")
-	s.remove(t, "guard.yaml")
-	s.answers(t, guarded, http.StatusOK)
+}
+
+// TestDeletedIsGone protects from a policy that was deleted, in an edit that breaks another one of
+// its file.
+func TestDeletedIsGone(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, nil)
+	opening := authPolicy("opening", "kind: Gateway, name: gw", "overrides: {authentication: {all: {anonymous: {}}}}")
+	s.write(t, "policies.yaml", opening)
+	s.says(t, "AuthPolicy opening", "in force")
+	s.write(t, "policies.yaml", keysSecret("keys", "alice", "first")+authPolicy("keys", onHome, needsKeys)+
+		authPolicy("third", "kind: HTTPRoute, name: elsewhere", "authentication: {k: {apiKeyy: {secretRef: {name: keys}}}}"))
+	s.answers(t, "http://home.example/", http.StatusUnauthorized)
+	s.answers(t, "http://home.example/?key=first", http.StatusOK)
 }
 
 // TestEnvoyOutlivesBrokenFiles protects the traffic from a restart that finds its files

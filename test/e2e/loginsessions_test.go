@@ -116,7 +116,7 @@ func TestLogInBesideOthers(t *testing.T) {
 	}
 	person.cookies["shut.example"] = inside.cookies["shut.example"]
 	gets(at(82), "shut.example", "http://shut.example/")
-	s.write(t, "exempt-policy.yaml", authPolicy("exempt", "kind: HTTPRoute, name: exempt", "defaults: {}"))
+	s.write(t, "exempt-policy.yaml", authPolicy("exempt", "kind: HTTPRoute, name: exempt", "authentication: {all: {anonymous: {}}}"))
 	eventually(t, siteTimeout, func() error {
 		if res, _ := newBrowser(t, at(82)).send(http.MethodGet, "http://shut.example/exempt", nil, nil); res.StatusCode != http.StatusOK {
 			return fmt.Errorf("what is exempt is answered %d", res.StatusCode)

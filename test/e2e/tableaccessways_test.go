@@ -18,7 +18,7 @@ func TestEveryWayIntoADividedTable(t *testing.T) {
 			`{name: https, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: cert}], options: {gatehouse.dev/http3: "true"}}}`)),
 		"cert.yaml": mustSecret(t, "cert", "*.example"), "keys.yaml": keysSecret("keys", "alice", "k0"),
 		// Whoever comes past an exact host meets this one.
-		"wild.yaml": siteRules("wild", "'*.example'", "- backendRefs: [{name: v2, port: 8080}]") + authPolicy("open", "kind: HTTPRoute, name: wild", "defaults: {}"),
+		"wild.yaml": siteRules("wild", "'*.example'", "- backendRefs: [{name: v2, port: 8080}]") + authPolicy("open", "kind: HTTPRoute, name: wild", "authentication: {all: {anonymous: {}}}"),
 	})
 	s.write(t, "policy.yaml", authPolicy("robots", onGateway, needsKeys))
 	s.answers(t, "http://h1.example/", http.StatusUnauthorized)

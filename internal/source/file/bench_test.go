@@ -56,7 +56,7 @@ func BenchmarkRoute(b *testing.B) {
 	r.read(text, false, nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		if doc, _ := r.read(text, false, nil); doc.only.object == nil {
+		if doc := r.read(text, false, nil); doc.only.object == nil {
 			b.Fatal(doc.only.faults())
 		}
 	}

@@ -3,10 +3,10 @@ package file
 import (
 	"cmp"
 	"errors"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/schema"
 )
@@ -20,9 +20,8 @@ type reader struct {
 }
 
 // read parses and validates one document. Objects that earlier holds, by the
-// hash of what was written, are taken from there. Of a document that is not YAML it returns the
-// rest for salvage, which is no work to do for all of them at once.
-func (r *reader) read(text []byte, isJSON bool, earlier map[uint64]*definition) (*document, *unparsed) {
+// hash of what was written, are taken from there.
+func (r *reader) read(text []byte, isJSON bool, earlier map[uint64]*definition) *document {
 	doc := &document{}
 	var defs []definition
 	nodes, failed := parse(text, isJSON)
@@ -36,48 +35,29 @@ func (r *reader) read(text []byte, isJSON bool, earlier map[uint64]*definition) 
 		switch value := value.(type) {
 		case nil:
 		case map[string]any:
-			defs = r.define(doc, defs, item{node: n, content: value, duplicates: c.duplicates, separator: documentSeparator}, earlier, 0)
-		case []any:
-			if it, ok := bareList(n, value); ok {
-				defs = r.define(doc, defs, it, earlier, 0)
-			} else {
-				doc.note(fault{line: n.Line - 1, reason: source.Syntax, message: noMapping}, "")
-			}
+			defs = r.define(doc, defs, item{node: n, content: value, duplicates: c.duplicates}, earlier, 0)
 		default:
-			doc.note(fault{line: n.Line - 1, reason: source.Syntax, message: noMapping}, "")
+			doc.unreadable(fault{line: n.Line - 1, reason: source.Syntax, message: "a document must be a mapping with apiVersion and kind"})
 		}
 	}
-	if failed != nil && r.validator != nil && !isJSON {
-		return nil, &unparsed{doc: doc, defs: defs, err: failed}
-	}
 	if failed != nil {
-		doc.fail(explained(failed, text, newEffort()), r.guess(text))
+		doc.unreadable(faultOf(explained(failed, text)))
 	}
 	doc.hold(defs)
 	doc.finish()
-	return doc, nil
+	return doc
 }
-
-// noMapping is the fault of a document that can't define an object.
-const noMapping = "a document must be a mapping with apiVersion and kind"
 
 // finish drops what is of use for reading and for documents of several definitions
 // only.
 func (doc *document) finish() {
 	switch rest := doc.rest; {
 	case rest == nil || len(rest.many) > 0:
-	case len(rest.faults) == 0 && !rest.broken:
+	case len(rest.faults) == 0:
 		doc.rest = nil
 	default:
 		rest.written = nil
 	}
-}
-
-// fail records that the document, or the rest of it, can't be understood.
-func (doc *document) fail(err error, guess object.Key) {
-	f := faultOf(err)
-	f.guess = guess
-	doc.note(f, "")
 }
 
 // faultOf is what is wrong with text that can't be understood.
@@ -91,50 +71,45 @@ func faultOf(err error) fault {
 
 // item is one object's text, parsed.
 type item struct {
-	node       *yaml.Node
-	text       []byte // JSON of what was kept, which has no node
-	path       string // in its document; empty but for items of a List
+	node       *yaml.Node // nil for what was kept, which has no text
+	path       string     // in its document; empty but for items of a List
 	content    map[string]any
-	inherited  map[string]any // what content has from the List
 	duplicates []duplicate
-	separator  separator
-	glued      *fault // to another object, for want of what separates them, or to what is no YAML
-	salvaged   bool   // from text that is no YAML
-	lost       bool   // a line of it
 }
 
-// maxListDepth bounds Lists of Lists.
-const maxListDepth = 4
+// The fields that name an object, and those that every object has.
+var (
+	headFields = []string{"apiVersion", "kind", "metadata"}
+	topFields  = append(slices.Clip(headFields), "spec")
+)
 
 // define appends what an item defines to the definitions of its document.
 func (r *reader) define(doc *document, defs []definition, it item, earlier map[uint64]*definition, depth int) []definition {
-	if depth < maxListDepth {
-		if l := it.listOf(); l != nil {
-			return r.defineList(doc, defs, it, l, earlier, depth)
-		}
-	}
-	if parts := it.parts(); parts != nil {
-		for _, part := range parts {
-			defs = r.define(doc, defs, part, earlier, depth)
-		}
-		return defs
-	}
-	raw := hashOf(it.content)
-	line := it.node.Line - 1
-	var meant *schema.Meant
-	id, err := r.validator.Identify(it.content)
-	if err != nil {
-		if meant = r.meant(it, err, raw); meant == nil {
-			r.unidentified(doc, it, err)
+	for _, dup := range it.duplicates {
+		if slices.Contains(headFields, dup.field) { // of two objects, as a rule
+			doc.unreadable(fault{
+				line: dup.line - 1, field: joinPaths(it.path, dup.field), reason: source.Syntax,
+				message: "the field is there twice: remove one, or write --- above where another object begins (in a List, - before it)",
+			})
 			return defs
 		}
-		id = meant.Identity
 	}
-	def := definition{doc: doc, line: int32(line), order: int32(len(defs))}
-	if was := earlier[raw]; was != nil && was.key() == id.Key && len(it.duplicates) == 0 && it.glued == nil && meant == nil {
+	if depth < maxListDepth {
+		if defs, ok := r.defineList(doc, defs, it, earlier, depth); ok {
+			return defs
+		}
+	}
+	raw := hashOf(it.content)
+	id, wrong := r.validator.Identify(it.content)
+	if id.Key.IsZero() {
+		r.unidentified(doc, it, wrong)
+		return defs
+	}
+	def := definition{doc: doc, line: int32(it.node.Line - 1), order: int32(len(defs))}
+	if was := earlier[raw]; was != nil && was.key() == id.Key && len(it.duplicates) == 0 && wrong == nil {
 		def.object, def.sum, def.spec = was.object, was.sum, was.spec
 	} else {
-		r.decode(&def, id, it, meant)
+		r.decode(&def, id, it, wrong)
 	}
 	extra := doc.extra()
 	extra.written = append(extra.written, raw)
@@ -146,13 +121,4 @@ func joinPaths(prefix, path string) string {
 		return prefix + path
 	}
 	return prefix + "." + path
-}
-
-// inherit adds what the List says to content.
-func (it item) inherit(content map[string]any) {
-	for name, value := range it.inherited {
-		if _, ok := content[name]; !ok && value != nil {
-			content[name] = value
-		}
-	}
 }

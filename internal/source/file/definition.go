@@ -28,10 +28,8 @@ type rest struct {
 	many []definition
 	// faults are those of text that can't be attributed to an object.
 	faults []fault
-	// broken: objects may be missing from defs because of faults.
-	broken bool
-	// names are those of objects that may be missing because of faults.
-	names []string
+	// unreadable: a part of the text can't be read, so that objects may be missing.
+	unreadable bool
 	// written are the hashes of the objects as the text has them, where there are
 	// several.
 	written []uint64
@@ -54,19 +52,8 @@ type definition struct {
 type refusal struct {
 	key    object.Key
 	faults []fault
-	// standIn is what is in force instead of an object that never was valid; nil for a kind
-	// that guards nothing.
+	// standIn is what is in force instead of an object that never was valid; nil for nothing.
 	standIn source.Object
-	// guessed says that the text doesn't say rightly which object it defines: key is what seems
-	// to be meant, and kinds are those that can be, none for any. What it guards is held, but
-	// it takes nothing from an object that is rightly defined.
-	guessed bool
-	kinds   []object.Kind
-	// unread are the parents and hosts of which nothing can be read, for a stand-in.
-	unread []string
-	// kept is the last valid version, as JSON, that this process can't use: it needs
-	// another channel.
-	kept []byte
 }
 
 // key names the object. A valid definition has it in its object, so it is not stored a
@@ -88,9 +75,6 @@ func (d *definition) inForce() source.Object {
 	}
 	return nil
 }
-
-// guessed reports whether the text doesn't say rightly which object it defines.
-func (d *definition) guessed() bool { return d.refused != nil && d.refused.guessed }
 
 // faults are what is wrong with the text.
 func (d *definition) faults() []fault {
@@ -139,22 +123,19 @@ func (doc *document) extra() *rest {
 	return doc.rest
 }
 
-// note records a fault that may be about any object of a name, or about any at all if
-// there is none.
-func (doc *document) note(f fault, name string) {
+// note records a fault of text that says of no object that it is that.
+func (doc *document) note(f fault) {
 	extra := doc.extra()
-	if name == "" {
-		extra.broken = true
-	} else {
-		extra.names = append(extra.names, name)
-	}
 	extra.faults = append(extra.faults, f)
 }
 
-// mayHide reports whether objects may be missing because of the document's faults.
-func (doc *document) mayHide() bool {
-	return doc.rest != nil && (doc.rest.broken || len(doc.rest.names) > 0)
+// unreadable records a fault of text that can't be read, which may have defined any object.
+func (doc *document) unreadable(f fault) {
+	doc.note(f)
+	doc.rest.unreadable = true
 }
+
+func (doc *document) isUnreadable() bool { return doc.rest != nil && doc.rest.unreadable }
 
 // A fault is a problem whose place is relative to its document.
 type fault struct {
@@ -162,20 +143,11 @@ type fault struct {
 	field   string
 	message string
 	reason  source.Reason
-	guess   object.Key // that the text seems to be about, if it can't be attributed
-}
-
-func rank(last bool) int {
-	if last {
-		return 1
-	}
-	return 0
 }
 
 // compare orders definitions by what "first" means to the user.
 func (d *definition) compare(o *definition) int {
 	return cmp.Or(
-		cmp.Compare(rank(d.guessed()), rank(o.guessed())),
 		d.doc.file.compare(o.doc.file),
 		cmp.Compare(d.doc.order, o.doc.order),
 		cmp.Compare(d.order, o.order),

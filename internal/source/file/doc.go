@@ -7,8 +7,9 @@
 // which definition of a key is in force, and watch says when to do it all again.
 //
 // Invariants:
-//   - No object is removed because of a mistake or a half-written file: what can't be
-//     read, parsed or validated keeps its last valid version, and a problem says so.
+//   - What is refused keeps its last valid version, by the key that its text has. Text that can't
+//     be read may be about any object, so what its file had stays, but for what the rest of it defines.
+//   - What is deleted is gone, whatever else is wrong in its file.
 //   - A file is read soon after it was closed or renamed into place, and not while it is being
 //     written; a removal waits for what may belong to it (completeness).
 //   - The cost of a save is that of the documents that changed: others are
@@ -16,15 +17,10 @@
 //   - The first of two definitions of one object is used. The order is that of the
 //     paths as given; below one path what is in force stays, and then it is that of the files
 //     by name, and of the documents from the top.
-//   - What a text seems to define that doesn't say it rightly takes nothing from what does.
-//   - Text that is not YAML guards what it seems to say: with the least change that makes YAML of
-//     it (salvage), or by what its lines say each by itself (outline). The work on it is bounded,
-//     and counted in the order of the files (effort), so the outcome depends on the texts alone.
 //   - No text, syntax tree or generic value is kept after its scan.
 //   - What is kept (Options.StateDir) makes a process go on from where the one before was:
 //     restore gives the first scan what that process had in force, and from there a
 //     mistake, a deletion and an age mean what they mean without a restart.
-//   - A route that never was valid is replaced by one that takes the same requests and leads
-//     nowhere, and never by nothing.
+//   - What never was valid is nothing, or a stand-in (package schema) if it guards.
 //   - One goroutine owns all state and calls apply.
 package file

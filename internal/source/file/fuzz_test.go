@@ -36,7 +36,7 @@ func FuzzRead(f *testing.F) {
 			if c.line < 1 || c.line > lines {
 				t.Fatalf("document at line %d of %d", c.line, lines)
 			}
-			doc := r.whole(c.text, isJSON)
+			doc := r.read(c.text, isJSON, nil)
 			faults := doc.faults()
 			for _, def := range doc.definitions() {
 				if (def.object == nil) == (len(def.faults()) == 0) {

@@ -126,7 +126,6 @@ func (x *index) winner(key object.Key) *definition {
 func (x *index) order(key object.Key, defs []*definition, of incumbent) {
 	slices.SortFunc(defs, func(a, b *definition) int {
 		return cmp.Or(
-			cmp.Compare(rank(a.guessed()), rank(b.guessed())),
 			cmp.Compare(a.doc.file.root, b.doc.file.root),
 			cmp.Compare(of.distance(a), of.distance(b)),
 			a.compare(b),
@@ -247,10 +246,11 @@ type newcomers struct {
 // told returns the times that the texts of definitions tell, in order.
 func told(defs []*definition) (times []time.Time) {
 	for _, def := range defs {
-		if def.object == nil || def.object.GetResourceVersion() != "" {
-			continue // there is no text, or it was read before
+		o := def.inForce()
+		if o == nil || o.GetResourceVersion() != "" {
+			continue // there is nothing, or it was read before
 		}
-		if at := def.object.GetCreationTimestamp(); !at.IsZero() {
+		if at := o.GetCreationTimestamp(); !at.IsZero() {
 			times = append(times, at.Time)
 		}
 	}
@@ -274,12 +274,10 @@ func (d *definition) take(was *definition) {
 	case was.object != nil:
 		d.object = was.object
 	case d.refused == nil:
-		d.refused = &refusal{key: was.refused.key, standIn: was.refused.standIn, kept: was.refused.kept}
+		d.refused = &refusal{key: was.refused.key, standIn: was.refused.standIn}
+	case d.refused.standIn != nil:
+		return // it is that of the text as it is now
 	default:
-		d.refused.kept = was.refused.kept
-		if d.refused.standIn != nil {
-			return // it is that of the text as it is now
-		}
 		d.refused.standIn = was.refused.standIn
 	}
 	d.sum, d.spec = was.sum, was.spec

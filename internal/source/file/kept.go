@@ -56,15 +56,15 @@ func openKeeper(dir string, log *slog.Logger) *keeper {
 	}
 	j, records, fresh, err := journal.Open(dir)
 	if err != nil {
-		log.Error("last valid versions can't be kept: after a restart, what is broken answers 500", "error", err)
+		log.Error("last valid versions can't be kept: after a restart, what is broken then is as if it never had been valid", "error", err)
 		return nil
 	}
 	if j.Lost > 0 {
-		log.Warn("a part of the last valid versions can't be read and is left out: what of them is broken now answers 500 until it is mended",
+		log.Warn("a part of the last valid versions can't be read and is left out: what of them is broken now is as if it never had been valid",
 			"file", filepath.Join(dir, journal.Name), "bytes", j.Lost)
 	}
 	k := &keeper{
-		journal: j, log: log, first: fresh,
+		journal: j, log: log, first: fresh || len(records) == 0,
 		earlier: map[string]map[object.Key]*journal.Record{}, written: map[object.Key][]journal.Record{},
 	}
 	secrets := map[journal.ID]bool{}
@@ -214,7 +214,7 @@ func (k *keeper) append(s *state, changes []keeping) {
 	err := k.journal.Append(wholes(s.log, slices.Values(changes)))
 	if err != nil {
 		if !k.lacking {
-			k.log.Error("what changes can't be kept; older versions of it are removed, and after a restart it answers 500 where it is broken",
+			k.log.Error("what changes can't be kept; older versions of it are removed, and what is broken after a restart is as if it never had been valid",
 				"error", err)
 		}
 		k.lacking, end = true, k.journal.End()
@@ -308,7 +308,7 @@ func (s *state) toKeep(key object.Key) []keeping {
 			continue
 		}
 		of := keeping{Record: journal.Record{ID: id, Born: born, Sum: def.sum}, def: def}
-		of.StandIn = def.object == nil && def.refused.kept == nil
+		of.StandIn = def.object == nil
 		switch same := slices.IndexFunc(out, func(o keeping) bool { return o.ID == id }); {
 		case same < 0:
 			out = append(out, of)
@@ -325,10 +325,6 @@ func (s *state) toKeep(key object.Key) []keeping {
 // whole returns the record with its object.
 func (of keeping) whole(log *slog.Logger) (journal.Record, bool) {
 	if of.def == nil {
-		return of.Record, true
-	}
-	if of.def.object == nil && of.def.refused.kept != nil {
-		of.Object = of.def.refused.kept
 		return of.Record, true
 	}
 	text, err := json.Marshal(of.def.inForce())

@@ -11,8 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
-
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/file/journal"
 )
@@ -238,97 +237,72 @@ func TestKeptUnread(t *testing.T) {
 	l.holds("broken and new")
 }
 
-// A route that never was valid, or needs another channel, holds what it takes.
-func TestKeptStandIn(t *testing.T) {
+// What needs a channel that the process doesn't read is not in force, and comes back with it.
+func TestKeptOfAnotherChannel(t *testing.T) {
 	const route = `apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata: {name: guard}
 spec:
   parentRefs: [{name: gw}]
   rules:
-  - matches: [{path: {value: /admin}}]
-    filters: [{type: ExternalAuth, externalAuth: {protocol: HTTP, http: {}, backendRef: {name: auth, port: 80}}}]
+  - filters: [{type: ExternalAuth, externalAuth: {protocol: HTTP, http: {}, backendRef: {name: auth, port: 80}}}]
 `
 	l := newLife(t)
-	l.opts.Experimental = true
 	write(t, "in/a.yaml", route)
-	if p := l.start(); len(p) > 0 {
-		t.Fatal(p)
-	}
-	takes := func(what, path string) {
-		t.Helper()
-		route, ok := l.held["HTTPRoute default/guard"].(*gwv1.HTTPRoute)
-		if !ok {
-			t.Errorf("%s: nothing is in force", what)
-			return
-		}
-		rule := route.Spec.Rules[0]
-		if got := *rule.Matches[0].Path.Value; got != path || len(rule.BackendRefs)+len(rule.Filters) > 0 {
-			t.Errorf("%s: %s is taken, want %s, and leads to %v", what, got, path, rule)
+	for _, experimental := range []bool{true, false, true} {
+		l.opts.Experimental = experimental
+		p := strings.Join(l.start(), "\n")
+		if experimental {
+			l.holds("with the channel", "HTTPRoute default/guard")
+		} else if l.holds("without"); !strings.Contains(p, "--experimental") || strings.Contains(p, "stale") {
+			t.Errorf("problems are %s", p)
 		}
 	}
-	l.opts.Experimental = false
-	p := strings.Join(l.start(), "\n")
-	if !strings.Contains(p, "--experimental") || strings.Contains(p, "stale") || !strings.Contains(p, "answers 500") {
-		t.Errorf("problems are %s", p)
-	}
-	takes("without the channel", "/admin")
-	write(t, "in/a.yaml", noYAML)
-	l.start()
-	takes("with a mistake beside the wrong channel", "/admin")
-	l.start()
-	takes("the same once more", "/admin")
-	l.opts.Experimental = true
-	l.start()
-	if route, ok := l.held["HTTPRoute default/guard"].(*gwv1.HTTPRoute); !ok || len(route.Spec.Rules[0].Filters) != 1 {
-		t.Error("with the channel, the last valid version is not in force")
-	}
-	if err := os.Remove("in/a.yaml"); err != nil {
-		t.Fatal(err)
-	}
-	l.start()
-	l.holds("deleted")
-
-	write(t, "in/b.yaml", strings.NewReplacer("guard", "lost", "name: gw", "name: gw, namespace: a/b").Replace(route))
-	if p := strings.Join(l.start(), "\n"); !strings.Contains(p, "; of spec.parentRefs[0] nothing can be read") {
-		t.Errorf("problems are %s", p)
-	}
-	if err := os.Remove("in/b.yaml"); err != nil {
-		t.Fatal(err)
-	}
-
-	never := strings.ReplaceAll(strings.ReplaceAll(route, "ExternalAuth,", "ExternalAut,"), "/admin", "/never")
-	write(t, "in/a.yaml", never)
-	l.start()
-	takes("never valid", "/never")
-	write(t, "in/a.yaml", noYAML)
-	l.scan()
-	takes("never valid, and then no YAML", "/never")
-	l.start()
-	takes("the same in another process", "/never")
-	write(t, "in/a.yaml", "")
-	l.start()
-	l.holds("emptied")
 }
 
-// A route that says what its stand-in says, which an earlier process has kept, is in force
-// as itself.
-func TestKeptStandInComesTrue(t *testing.T) {
-	const empty = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: guard}\nspec:\n  parentRefs: [{name: gw}]\n  rules: [{matches: [{path: {value: /a}}]}]\n"
+// closedPolicy is a policy with a mistake, of which the targets can be read.
+const closedPolicy = `apiVersion: gatehouse.dev/v1alpha1
+kind: AuthPolicy
+metadata: {name: guard, creationTimestamp: "2026-01-01T00:00:00Z"}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: gw}]
+  authentication: {a: {basic: {secretRef: {name: users}}}}
+`
+
+// A policy that guards and never was valid is in force without rules, through restarts, until it is
+// valid or gone.
+func TestKeptStandIn(t *testing.T) {
 	l := newLife(t)
-	write(t, "in/a.yaml", empty+"  mistake: true\n")
-	l.start()
+	write(t, "in/a.yaml", strings.Replace(closedPolicy, "basic", "basc", 1))
+	stands := func(what string, rules int) {
+		t.Helper()
+		p, ok := l.held["AuthPolicy default/guard"].(*v1alpha1.AuthPolicy)
+		if !ok || len(p.Spec.TargetRefs) != 1 || p.Spec.TargetRefs[0].Name != "gw" || len(p.Spec.Authentication) != rules || p.CreationTimestamp.Year() != 2026 {
+			t.Errorf("%s: %+v is in force", what, p)
+		}
+	}
+	if p := l.start(); len(p) != 1 || !strings.Contains(p[0], "basc: unknown field: did you mean basic? Until it is valid, nobody passes where it is for") {
+		t.Errorf("problems are %q", p)
+	}
+	stands("never valid", 0)
 	write(t, "in/a.yaml", noYAML)
+	l.scan()
+	stands("and then no YAML", 0)
 	l.start()
-	l.holds("kept", "HTTPRoute default/guard")
-	write(t, "in/a.yaml", empty)
+	stands("in another process", 0)
+	write(t, "in/a.yaml", closedPolicy)
 	if p := l.scan(); len(p) > 0 {
 		t.Error(p)
 	}
-	l.holds("valid", "HTTPRoute default/guard")
-	if key := keyOf(l.held["HTTPRoute default/guard"]); l.index.winner(key).object == nil {
-		t.Error("the stand-in is still in force")
-	}
+	stands("valid", 1)
+	write(t, "in/a.yaml", strings.Replace(closedPolicy, "basic", "basc", 1))
+	l.scan()
+	stands("broken", 1)
+	l.start()
+	stands("broken, in another process", 1)
+	write(t, "in/a.yaml", thing("a", "1"))
+	l.scan()
+	l.holds("gone", "a=1")
 }
 
 // TestKeptSecrets protects keys that have been replaced or removed: nothing of them stays

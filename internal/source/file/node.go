@@ -93,14 +93,14 @@ func yamlError(err error) *syntaxError {
 }
 
 // explained returns an error for people, with the line where the mistake is.
-func explained(err error, text []byte, work *effort) error {
+func explained(err error, text []byte) error {
 	e := new(syntaxError)
 	if !errors.As(err, &e) || !e.yaml {
 		return err
 	}
 	lines := linesOf(text)
 	at := e.line
-	if found, ok := work.failing(lines); ok && e.text != errSecond.Error() {
+	if found, ok := failing(lines); ok && e.text != errSecond.Error() {
 		at = found + 1
 	}
 	var line []byte

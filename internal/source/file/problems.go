@@ -4,18 +4,15 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
-	"github.com/gatehouse-dev/gatehouse/internal/source/schema"
 )
 
 // problems lists what is wrong with a file, from the top.
 func (x *index) problems(f *file) []source.Problem {
 	var problems []source.Problem
-	was := x.heldOf(f)
 	x.found = map[object.Key]*definition{}
 	defer func() { x.found = nil }()
 	if f.unread != nil {
@@ -24,26 +21,25 @@ func (x *index) problems(f *file) []source.Problem {
 		p.Held = x.held(f.definitions())
 		problems = append(problems, p)
 	}
+	var held []object.Key
+	if f.held != nil {
+		held = x.held(f.held.definitions())
+	}
 	for _, doc := range f.docs {
 		for _, flt := range doc.faults() {
 			p := flt.problem(f.name, doc)
-			if doc.mayHide() {
-				was.tell(&p)
-			}
-			if schema.Guards(p.Guess.Kind) && x.winner(p.Guess) == nil {
-				p.Message = source.Also(p.Message, "until it can be read, what it was to guard may be open")
+			if doc.isUnreadable() {
+				p.Stale = len(held) > 0
+				p.Held, held = held, nil // they are told once
 			}
 			problems = append(problems, p)
 		}
 		for _, def := range doc.definitions() {
-			first := def.firstFault()
 			for i, flt := range def.faults() {
 				p := flt.problem(f.name, doc)
-				x.attribute(&p, def, was)
-				if i == first {
-					for _, note := range x.notes(def, was) {
-						p.Message = source.Also(p.Message, note)
-					}
+				p.Key, p.Stale = def.key(), def.object != nil
+				if i == def.firstFault() {
+					x.tellGuard(&p, def)
 				}
 				problems = append(problems, p)
 			}
@@ -67,50 +63,19 @@ func (d *definition) firstFault() (first int) {
 	return first
 }
 
-// attribute says which object a problem with a definition is about. One that is guessed is
-// named if the definition is in force for it.
-func (x *index) attribute(p *source.Problem, def *definition, was *heldObjects) {
-	key := def.key()
-	p.Stale = def.object != nil
-	switch {
-	case !def.guessed() || x.winner(key) == def:
-		p.Key = key
-	case !schema.Unnamed(key.Name.Name):
-		p.Guess = key
+// tellGuard says in the problem of a policy that guards and never was valid what that means.
+func (x *index) tellGuard(p *source.Problem, def *definition) {
+	switch d := kind.All.Of(p.Key.Kind); {
+	case def.object != nil || d == nil || !d.Guards:
+	case x.winner(p.Key) == def:
+		p.Message = source.Also(p.Message, "until it is valid, nobody passes where it is for")
+	case x.winner(p.Key) == nil:
+		p.Message = source.Also(p.Message, "no target of it can be read: it guards nothing until it is valid")
 	}
-	if def.guessed() {
-		for _, held := range was.mayBe(def) {
-			if held.object != nil {
-				p.Held = append(p.Held, held.key())
-			}
-		}
-	}
-}
-
-// notes say what is in force in place of a definition that is not valid.
-func (x *index) notes(def *definition, was *heldObjects) (notes []string) {
-	winner := x.winner(def.key())
-	if def.object != nil {
-		return nil
-	}
-	for _, held := range was.mayBe(def) {
-		notes = append(notes, fmt.Sprintf("it may be %s, which the file had before, and which stays in force", held.key()))
-	}
-	switch d := kind.All.Of(def.key().Kind); {
-	case winner != def:
-	case d != nil && d.Guards:
-		notes = append(notes, "until it is valid, nobody passes where it would say who may, as far as that can be read")
-	default:
-		notes = append(notes, "until it is valid, what it would take answers 500, as far as that can be read")
-	}
-	if list := def.refused.unread; len(list) > 0 && (winner == nil || winner == def) {
-		notes = append(notes, "of "+strings.Join(list, ", ")+" nothing can be read: until it can be read, what it was to guard there may be open")
-	}
-	return notes
 }
 
 func (f fault) problem(file string, doc *document) source.Problem {
-	return source.Problem{File: file, Line: int(doc.line) + f.line, Field: f.field, Reason: f.reason, Message: f.message, Guess: f.guess}
+	return source.Problem{File: file, Line: int(doc.line) + f.line, Field: f.field, Reason: f.reason, Message: f.message}
 }
 
 // duplicate reports a definition that isn't used because of an earlier one.

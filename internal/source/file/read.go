@@ -25,9 +25,8 @@ type reading struct {
 // pending is a document that is new to its file.
 type pending struct {
 	chunk
-	hash     uint64    // of its text
-	doc      *document // when already known by its hash
-	unparsed *unparsed // when it is not YAML
+	hash uint64    // of its text
+	doc  *document // when already known by its hash
 }
 
 func (s *state) readFiles(ctx context.Context, todo []*reading) error {
@@ -156,34 +155,10 @@ func (s *state) readDocuments(ctx context.Context, todo []*reading) error {
 			}
 		}
 	}
-	err := forEach(ctx, jobs, size > fewBytes, func(j job) {
-		if j.doc, j.unparsed = reader.read(j.text, j.isJSON, j.earlier); j.doc != nil {
-			j.doc.hash = j.hash
-			j.text = nil
-		}
+	return forEach(ctx, jobs, size > fewBytes, func(j job) {
+		j.doc = reader.read(j.text, j.isJSON, j.earlier)
+		j.doc.hash, j.text = j.hash, nil
 	})
-	if err != nil {
-		return err
-	}
-	s.work = reader.salvageAll(todo)
-	return nil
-}
-
-// salvageAll reads the documents that are not YAML, in their order: what is spent on one is not
-// there for the next. It returns what was spent.
-func (r *reader) salvageAll(todo []*reading) *effort {
-	work := newEffort()
-	for _, of := range todo {
-		share := work.share(fileShare)
-		for i := range of.chunks {
-			if p := &of.chunks[i]; p.unparsed != nil {
-				p.doc = r.salvage(p.unparsed, p.text, share)
-				p.doc.hash = p.hash
-				p.text, p.unparsed = nil, nil
-			}
-		}
-	}
-	return work
 }
 
 // validByText finds a file's valid definitions by the hash of what was written,

@@ -37,7 +37,7 @@ func (s *state) replace(r *reading) (removed, added []*definition) {
 		}
 	}
 	keepValid(removed, added)
-	return removed, append(added, hold(f, r.prior, removed, added)...)
+	return removed, append(added, hold(f, r.prior, removed)...)
 }
 
 // keepUnread keeps what is known of a file that can't be read, and sets its problem. It
@@ -59,20 +59,13 @@ func (s *state) keepUnread(r *reading) (added []*definition) {
 func keepValid(removed, added []*definition) {
 	var last map[object.Key]*definition
 	for _, def := range added {
-		if !def.dubious() {
+		if def.object != nil {
 			continue
 		}
 		if last == nil {
 			last = lastValid(removed)
 		}
-		was := last[def.key()]
-		if was == nil {
-			continue
-		}
-		if def.object != nil {
-			def.refuseBare(was)
-		}
-		if def.object == nil {
+		if was := last[def.key()]; was != nil {
 			def.take(was)
 			delete(last, def.key())
 		}
@@ -101,39 +94,34 @@ func (d *definition) before(o *definition) bool {
 	return d.order < o.order
 }
 
-// hold keeps the objects that a file defined before and doesn't define now, where one of
-// its documents is broken and may be about them.
-func hold(f, prior *file, removed, added []*definition) []*definition {
-	if prior == nil || !missing(removed, added) {
+// hold keeps the objects that a file had before and doesn't define now, where a part of it can't
+// be read.
+func hold(f, prior *file, removed []*definition) []*definition {
+	if prior == nil || !slices.ContainsFunc(f.docs, (*document).isUnreadable) {
 		return nil
 	}
-	may := suspectsOf(f, prior)
-	if may.none() {
-		return nil
+	defined := map[object.Key]bool{}
+	for _, def := range f.definitions() {
+		defined[def.key()] = true
 	}
 	held := &document{file: f, order: math.MaxInt32}
 	var defs []definition
 	for key, was := range lastValid(removed) {
-		if !may.defined[key] && may.be(key, was.doc == prior.held) {
+		if !defined[key] {
 			def := definition{doc: held}
 			def.take(was)
 			defs = append(defs, def)
 		}
 	}
-	if len(defs) == 0 {
-		return nil
-	}
-	slices.SortFunc(defs, func(a, b definition) int { return a.key().Compare(b.key()) })
-	held.hold(defs)
-	f.held = held
+	f.hold(held, defs)
 	return held.definitions()
 }
 
-// missing reports whether something that went may not be defined any more.
-func missing(removed, added []*definition) bool {
-	defined := make(map[object.Key]bool, len(added))
-	for _, def := range added {
-		defined[def.key()] = true
+// hold gives a file definitions that are in none of its documents.
+func (f *file) hold(held *document, defs []definition) {
+	if len(defs) > 0 {
+		slices.SortFunc(defs, func(a, b definition) int { return a.key().Compare(b.key()) })
+		held.hold(defs)
+		f.held = held
 	}
-	return slices.ContainsFunc(removed, func(def *definition) bool { return !defined[def.key()] })
 }

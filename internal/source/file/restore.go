@@ -1,7 +1,6 @@
 package file
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -48,19 +47,18 @@ func (r *reading) needed(earlier map[object.Key]*journal.Record) []*journal.Reco
 	if r.err != nil {
 		return slices.Collect(maps.Values(earlier))
 	}
-	var out []*journal.Record
-	var docs []*document
+	unreadable := slices.ContainsFunc(r.chunks, func(p pending) bool { return p.doc.isUnreadable() })
+	valid := map[object.Key]bool{}
+	defined := map[object.Key]bool{}
 	for _, p := range r.chunks {
-		docs = append(docs, p.doc)
 		for _, def := range p.doc.definitions() {
-			if record := earlier[def.key()]; def.dubious() && record != nil {
-				out = append(out, record)
-			}
+			defined[def.key()] = true
+			valid[def.key()] = valid[def.key()] || def.object != nil
 		}
 	}
-	may := suspectsIn(docs, func(key object.Key) bool { return earlier[key] != nil })
+	var out []*journal.Record
 	for key, record := range earlier {
-		if !may.defined[key] && may.be(key, true) {
+		if !valid[key] && (defined[key] || unreadable) {
 			out = append(out, record)
 		}
 	}
@@ -91,12 +89,9 @@ func (s *state) revive(c candidate, records []*journal.Record) *file {
 			defs = append(defs, *def)
 		}
 	}
-	if len(defs) == 0 {
+	if f.hold(held, defs); f.held == nil {
 		return nil
 	}
-	slices.SortFunc(defs, func(a, b definition) int { return a.key().Compare(b.key()) })
-	held.hold(defs)
-	f.held = held
 	return f
 }
 
@@ -120,7 +115,7 @@ func (s *state) lastKept(key object.Key) *definition {
 }
 
 // decodeKept reads a kept object as its text would be read; nil if nothing can be in force of
-// it. What needs another channel than this process reads becomes its stand-in.
+// it, as of what needs another channel than this process reads.
 func (s *state) decodeKept(record *journal.Record) *definition {
 	def, err := s.decodeRecord(record)
 	if err != nil {
@@ -138,7 +133,7 @@ func (s *state) decodeRecord(record *journal.Record) (*definition, error) {
 	if err := utiljson.Unmarshal(record.Object, &content); err != nil {
 		return nil, err
 	}
-	id, err := s.validator.Kept(record.Key, content)
+	id, err := s.validator.Identify(content)
 	if err != nil {
 		return nil, err
 	}
@@ -148,18 +143,15 @@ func (s *state) decodeRecord(record *journal.Record) (*definition, error) {
 	if meta, ok := content["metadata"].(map[string]any); ok {
 		delete(meta, "creationTimestamp") // the record has it, and more exactly
 	}
-	def := &definition{}
-	(&reader{validator: s.validator}).decode(def, id, item{content: content, text: record.Object}, nil)
-	switch {
-	case def.object == nil:
+	def := &definition{refused: &refusal{key: id.Key}}
+	if record.StandIn {
+		def.standIn(s.validator.StandIn(id, content))
+		return def, nil
+	}
+	def.refused = nil
+	(&reader{validator: s.validator}).decode(def, id, item{content: content}, nil)
+	if def.refused != nil {
 		def.refused.faults = nil // they are not those of the text that there is now
-		if !record.StandIn {
-			def.refused.kept = bytes.Clone(record.Object) // the journal is not kept in memory
-		}
-	case record.StandIn:
-		def.object.SetName(record.Key.Name.Name)
-		def.refused = &refusal{key: id.Key, standIn: def.object}
-		def.object = nil
 	}
 	return def, nil
 }

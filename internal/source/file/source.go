@@ -35,7 +35,10 @@ type Options struct {
 	// StateDir is a private directory, locked by this process, in which Run keeps the last
 	// valid versions of objects and their age; empty keeps nothing beyond the process.
 	StateDir string
-	Log      *slog.Logger
+	// Strict has Run fail with a source.MistakesError where files have mistakes and nothing is kept
+	// of an earlier process.
+	Strict bool
+	Log    *slog.Logger
 }
 
 // Source reads manifests from files. Its methods may be called several times,
@@ -44,6 +47,7 @@ type Source struct {
 	paths     []string
 	here      string // the working directory
 	stateDir  string
+	strict    bool
 	stdin     io.Reader
 	validator *schema.Validator
 	log       *slog.Logger
@@ -66,7 +70,7 @@ func New(opts Options) (*Source, error) {
 		return nil, errors.New("no path given: name a directory, a file, or \"-\" for standard input")
 	}
 	s := &Source{
-		stdin: opts.Stdin, stateDir: opts.StateDir, log: opts.Log, foreignSeen: map[string]bool{},
+		stdin: opts.Stdin, stateDir: opts.StateDir, strict: opts.Strict, log: opts.Log, foreignSeen: map[string]bool{},
 		timing: defaultTiming, notify: newNotifier,
 	}
 	if s.log == nil {

@@ -19,7 +19,6 @@ type state struct {
 	index    *index
 	reported map[string][]source.Problem // what consumers were last told, by file
 	kept     *keeper                     // nil if nothing outlives the process
-	work     *effort                     // of the last scan, on text that is not YAML
 	emptied  bool                        // the last scan has found files that are emptied, so that the next one looks at all
 }
 

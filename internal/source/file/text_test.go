@@ -113,8 +113,8 @@ func TestRefusedText(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			doc := (&reader{}).whole([]byte(c.text), c.json)
-			if len(doc.faults()) != 1 || !doc.rest.broken {
+			doc := (&reader{}).read([]byte(c.text), c.json, nil)
+			if len(doc.faults()) != 1 || !doc.rest.unreadable {
 				t.Fatalf("faults %+v", doc.faults())
 			}
 			if got := doc.faults()[0].line + 1; got != c.line {

@@ -29,7 +29,6 @@ type converter struct {
 	aliased    int                 // nodes added by aliases so far
 	open       map[*yaml.Node]bool // aliases being followed
 	recent     *recent             // nil: every string is a copy of its own
-	joins      bool                // both values of a key that a mapping has twice
 	drops      bool                // fields whose value is written as null
 }
 
@@ -102,7 +101,7 @@ func (c *converter) mapping(n *yaml.Node, depth int) (any, error) {
 			return nil, err
 		}
 		c.path = append(c.path, key)
-		first, twice := object[key]
+		_, twice := object[key]
 		if twice {
 			c.duplicates = append(c.duplicates, duplicate{field: joinPath(c.path), line: keyNode.Line})
 		}
@@ -117,9 +116,6 @@ func (c *converter) mapping(n *yaml.Node, depth int) (any, error) {
 		if text, ok := v.(string); ok && repeats[key] {
 			v = unique.Make(text).Value()
 		}
-		if twice && c.joins {
-			v = joined(first, v)
-		}
 		object[key] = v
 	}
 	for _, m := range merges {
@@ -128,27 +124,6 @@ func (c *converter) mapping(n *yaml.Node, depth int) (any, error) {
 		}
 	}
 	return object, nil
-}
-
-// joined returns two values of one field as one.
-func joined(first, second any) any {
-	switch second := second.(type) {
-	case []any:
-		if list, ok := first.([]any); ok {
-			return append(list, second...)
-		}
-	case map[string]any:
-		fields, ok := first.(map[string]any)
-		for name, value := range fields {
-			if other, twice := second[name]; ok && twice {
-				value = joined(value, other)
-			}
-			second[name] = value
-		}
-	case nil:
-		return first
-	}
-	return second
 }
 
 // merge adds what a merge key refers to: keys already there win.

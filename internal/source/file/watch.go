@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,17 +84,19 @@ func (w *watches) add(path string) {
 }
 
 // Run reads everything and calls apply with it, empty or not, then with each
-// difference, until ctx ends; then it returns nil. apply is called from this
+// difference, until ctx ends; then it returns nil, and before that only an error of Options.Strict
+// or of reading. apply is called from this
 // goroutine, one batch at a time; while it runs, changes gather.
 func (s *Source) Run(ctx context.Context, apply func(source.Batch)) error {
 	if slices.Contains(s.paths, stdinName) && !s.awaitStdin(ctx) {
 		return nil
 	}
-	r := &runner{state: newState(s), dirty: map[string]bool{}, known: newCompleteness()}
+	r := &runner{state: newState(s), dirty: map[string]bool{}, known: newCompleteness(), strict: s.strict}
 	defer r.close()
 	if k := openKeeper(s.stateDir, s.log); k != nil {
 		defer k.close()
 		r.keep(k)
+		r.strict = r.strict && len(k.earlier) == 0
 	}
 	if n, err := s.notify(); err != nil {
 		r.poll(err)
@@ -136,7 +139,8 @@ func (s *Source) awaitStdin(ctx context.Context) bool {
 // runner turns events into scans.
 type runner struct {
 	*state
-	watch *watches // nil when polling
+	watch  *watches // nil when polling
+	strict bool     // the next scan is to find no mistakes
 	// What the next scan is to look at: everything, or these files.
 	all     bool
 	dirty   map[string]bool
@@ -179,9 +183,13 @@ func (r *runner) scan(ctx context.Context, apply func(source.Batch)) error {
 		slices.Sort(names)
 		batch, err = r.scanFiles(ctx, names)
 	}
+	if err == nil && r.strict {
+		err = r.mistakes(batch)
+	}
 	if err != nil {
 		return err
 	}
+	r.strict = false
 	r.all, r.first, r.wakeAt, r.scanned = false, time.Time{}, time.Time{}, time.Now()
 	clear(r.dirty)
 	r.known.clear()
@@ -191,6 +199,23 @@ func (r *runner) scan(ctx context.Context, apply func(source.Batch)) error {
 	apply(batch)
 	r.save()
 	return nil
+}
+
+// mistakes returns what is wrong with files; nil for nothing but definitions that are not used, and
+// paths that are waited for.
+func (r *runner) mistakes(b source.Batch) error {
+	var list []source.Problem
+	for _, name := range slices.Sorted(maps.Keys(b.Problems)) {
+		for _, p := range b.Problems[name] {
+			if p.Reason != source.Duplicate && (p.Reason != source.Unread || !slices.Contains(r.paths, p.File)) {
+				list = append(list, p)
+			}
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return source.MistakesError(list)
 }
 
 func (r *runner) scanEverything(ctx context.Context) (source.Batch, error) {

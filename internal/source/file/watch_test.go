@@ -329,7 +329,7 @@ func TestLastValidVersionStays(t *testing.T) {
 
 	write(t, "in/a.yaml", config("a", "2")+" bad indent\n---\n"+config("b", "3"))
 	p = w.untilProblem("in/a.yaml", "not YAML")
-	if p.Line != 6 || p.Key.Name.Name != "a" || !p.Stale || p.Reason != source.Syntax {
+	if p.Line != 6 || len(p.Held) != 1 || p.Held[0].Name.Name != "a" || !p.Stale || p.Reason != source.Syntax {
 		t.Errorf("problem %+v", p)
 	}
 	if w.value("a") != "1" || w.value("b") != "3" {
@@ -347,17 +347,16 @@ func TestLastValidVersionStays(t *testing.T) {
 }
 
 // TestMisspeltKind protects what serves from a typing error in the words by which an
-// object is known, and from a file that is cut in the middle of them.
+// object is known.
 func TestMisspeltKind(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const route = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r}\nspec: {}\n"
 	write(t, "in/a.yaml", route)
 	w := watch(t, nil, "in")
 	for wrong, says := range map[string]string{
-		strings.Replace(route, "HTTPRoute", "HTTPRout", 1):    "HTTPRout is not a kind",
-		strings.Replace(route, "io/v1", "io/v1beta7", 1):      "v1beta7",
-		strings.Replace(route, "k8s.io", "k8s.oi", 1):         "did you mean gateway.networking.k8s.io",
-		route[:strings.Index(route, "HTTPRoute")+len("HTTP")]: "HTTP is not a kind",
+		strings.Replace(route, "HTTPRoute", "HTTPRout", 1): "HTTPRout is not a kind",
+		strings.Replace(route, "io/v1", "io/v1beta7", 1):   "v1beta7",
+		strings.Replace(route, "k8s.io", "k8s.oi", 1):      "did you mean gateway.networking.k8s.io",
 	} {
 		write(t, "in/a.yaml", wrong)
 		if p := w.untilProblem("in/a.yaml", says); len(w.objects) != 1 {
@@ -600,5 +599,40 @@ func TestHeldObjectsAreNamed(t *testing.T) {
 	write(t, "in/b.yaml", ": :\n bad")
 	if p := w.untilProblem("in/b.yaml", "not YAML"); held(p.File) != "" {
 		t.Errorf("problem %+v", p)
+	}
+}
+
+// TestFirstStart protects from serving a part of what is written without anybody knowing: with
+// nothing kept of an earlier process, mistakes end the first start, and all of them are told.
+func TestFirstStart(t *testing.T) {
+	t.Chdir(t.TempDir())
+	state := t.TempDir()
+	write(t, "in/a.yaml", config("a", "1")+"oops: 1\n---\n"+config("b", "1"))
+	write(t, "in/b.yaml", noYAML)
+	run := func(strict bool) (batch source.Batch, err error) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s := newSource(t, Options{Paths: []string{"in", "later"}, StateDir: state, Strict: strict})
+		err = s.Run(ctx, func(b source.Batch) { batch = b; cancel() })
+		return batch, err
+	}
+	for range 2 { // it stays the first one
+		var mistakes source.MistakesError
+		if _, err := run(true); !errors.As(err, &mistakes) || len(mistakes) != 2 || mistakes[0].File != "in/a.yaml" || mistakes[1].File != "in/b.yaml" {
+			t.Fatalf("%v", err)
+		}
+	}
+	if batch, err := run(false); err != nil || len(batch.Set) != 1 {
+		t.Errorf("lenient: %s, %v", showObjects(batch.Set), err)
+	}
+	if batch, err := run(true); err != nil || len(batch.Set) != 1 {
+		t.Errorf("the next start: %s, %v", showObjects(batch.Set), err)
+	}
+	must(t, os.RemoveAll(state))
+	must(t, os.Mkdir(state, 0o700))
+	must(t, os.Remove("in/b.yaml"))
+	write(t, "in/a.yaml", config("a", "1"))
+	if batch, err := run(true); err != nil || len(batch.Set) != 1 {
+		t.Errorf("without mistakes: %s, %v", showObjects(batch.Set), err)
 	}
 }

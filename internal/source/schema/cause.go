@@ -10,7 +10,6 @@ import (
 type Causes struct{ misspelt []misspeltField }
 
 type misspeltField struct {
-	err    *field.Error
 	parent []string
 	meant  string
 }
@@ -29,25 +28,23 @@ func CausesOf(errs field.ErrorList) (c Causes, sorted field.ErrorList) {
 		}
 		sorted = append(sorted, err)
 		if way := steps(err.Field); len(way) > 0 && len(c.misspelt) < maxCauses {
-			c.misspelt = append(c.misspelt, misspeltField{err, way[:len(way)-1], of.meant})
+			c.misspelt = append(c.misspelt, misspeltField{way[:len(way)-1], of.meant})
 		}
 	}
 	return c, append(sorted, others...)
 }
 
-// Of returns what an error may follow from: the field that is missing is there under a misspelt
-// name, or a rule is about what that is in; nil for nothing.
-func (c Causes) Of(err *field.Error) *field.Error {
+// Cause reports whether an error may follow from a field that is misspelt: the field that is
+// missing is there under another name, or a rule is about what that is in. It is told when the
+// field is mended, if it is still so.
+func (c Causes) Cause(err *field.Error) bool {
 	if _, is := err.BadValue.(unknown); is || len(c.misspelt) == 0 {
-		return nil
+		return false
 	}
 	way := steps(err.Field)
-	for _, m := range c.misspelt {
+	return slices.ContainsFunc(c.misspelt, func(m misspeltField) bool {
 		n := len(m.parent)
 		missing := err.Type == field.ErrorTypeRequired && len(way) == n+1 && way[n] == m.meant && slices.Equal(way[:n], m.parent)
-		if missing || slices.Equal(way, m.parent) {
-			return m.err
-		}
-	}
-	return nil
+		return missing || slices.Equal(way, m.parent)
+	})
 }

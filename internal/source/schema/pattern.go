@@ -79,3 +79,16 @@ func unusableHost(text string, wildcard bool) string {
 func isHost(host string, wildcard bool) bool {
 	return len(validation.IsDNS1123Subdomain(host)) == 0 || wildcard && len(validation.IsWildcardDNS1123Subdomain(host)) == 0
 }
+
+// hostOf returns the host in what people write in its place: an URL, a host with a port,
+// with a path, or with the dot at its end.
+func hostOf(text string) string {
+	text = strings.ToLower(strings.TrimSpace(text))
+	if _, rest, ok := strings.Cut(text, "://"); ok {
+		text = rest
+	}
+	if i := strings.IndexAny(text, "/?#:"); i >= 0 {
+		text = text[:i]
+	}
+	return strings.TrimSuffix(text, ".")
+}

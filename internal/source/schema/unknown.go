@@ -23,10 +23,7 @@ var ErrForeign = errors.New("a kind that Gatehouse does not read")
 type UnknownKindError struct {
 	Field string // "kind" or "apiVersion"
 	Text  string
-	// meant is the kind that may be meant; nil if none is near. With a channel that this
-	// process doesn't read, its objects can't be decoded.
-	meant   *row
-	decodes bool
+	meant *row // the kind that may be meant; nil if none is near
 }
 
 // Error says what is wrong and what to do.
@@ -75,7 +72,7 @@ func wrongGroup(of *row, group, name string) *UnknownKindError {
 		meant = of.Kind.Name() + " of " + meant
 	}
 	return &UnknownKindError{
-		Field: "apiVersion", meant: of, decodes: true,
+		Field: "apiVersion", meant: of,
 		Text: fmt.Sprintf("%s has no kind %s that Gatehouse reads; did you mean %s?", shown(group), shown(name), meant),
 	}
 }
@@ -84,7 +81,7 @@ func wrongGroup(of *row, group, name string) *UnknownKindError {
 func wrongKind(meant *row, group, name string) *UnknownKindError {
 	e := &UnknownKindError{Field: "kind", Text: fmt.Sprintf("%s is not a kind of %s that Gatehouse reads", shown(name), group)}
 	if meant != nil {
-		e.meant, e.decodes = meant, true
+		e.meant = meant
 		e.Text += "; did you mean " + meant.Kind.Name() + "?"
 	}
 	return e
@@ -109,23 +106,6 @@ func (v *Validator) nearKind(name string, groups ...string) *row {
 		case known.Name() == nearest && near == nil:
 			near = v.kinds[known]
 		}
-	}
-	return near
-}
-
-// kindsNear returns all kinds that can be meant by a name: that of the name, or those that
-// are near.
-func (v *Validator) kindsNear(name string) []object.Kind {
-	var exact, near []object.Kind
-	for _, known := range v.sorted() {
-		if known.Name() == name {
-			exact = append(exact, known)
-		} else if spelling.Nearest(name, slices.Values([]string{known.Name()})) != "" {
-			near = append(near, known)
-		}
-	}
-	if len(exact) > 0 {
-		return exact
 	}
 	return near
 }
@@ -165,7 +145,7 @@ func (v *Validator) sorted() []object.Kind {
 // notServed is the error of a version that is not read.
 func (k *row) notServed(version string) *UnknownKindError {
 	return &UnknownKindError{
-		Field: "apiVersion", meant: k, decodes: true,
+		Field: "apiVersion", meant: k,
 		Text: fmt.Sprintf("version %s of %s is not served: use %s", shown(version), k.Kind.Name(), k.APIVersion()),
 	}
 }

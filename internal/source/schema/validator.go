@@ -1,10 +1,12 @@
 package schema
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -56,7 +58,8 @@ type Identity struct {
 
 // Identify reads kind, namespace and name of a document. Errors are ErrForeign,
 // *UnknownKindError, or a *field.Error when the document can't be attributed to
-// any object. A namespaced object without a namespace is in "default".
+// any object. Of a version that is not served, and of a kind that is nearly one of ours, it returns
+// the object that is meant beside the error. A namespaced object without a namespace is in "default".
 func (v *Validator) Identify(content map[string]any) (Identity, error) {
 	apiVersion, err := requiredString(content, nil, "apiVersion")
 	if err != nil {
@@ -66,47 +69,56 @@ func (v *Validator) Identify(content map[string]any) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	k, version, kindErr := v.lookup(apiVersion, name)
-	if kindErr != nil {
-		return Identity{}, kindErr
+	k, version, err := v.lookup(apiVersion, name)
+	if wrong := new(UnknownKindError); errors.As(err, &wrong) && wrong.meant != nil {
+		k = wrong.meant
+		if key, nameErr := k.keyOf(content); nameErr == nil {
+			return Identity{Key: key, row: k}, err
+		}
 	}
+	if err != nil {
+		return Identity{}, err
+	}
+	key, err := k.keyOf(content)
+	if err != nil {
+		return Identity{}, err
+	}
+	return Identity{Key: key, row: k, version: version}, nil
+}
 
+// keyOf reads namespace and name of an object of the kind.
+func (k *row) keyOf(content map[string]any) (key object.Key, err error) {
+	path := field.NewPath("metadata")
 	meta, ok := content["metadata"].(map[string]any)
 	if !ok {
-		return Identity{}, field.Required(field.NewPath("metadata", "name"), "")
+		return object.Key{}, field.Required(path.Child("name"), "")
 	}
-	path := field.NewPath("metadata")
-	id := Identity{Key: object.Key{Kind: k.Kind}, row: k, version: version}
-	if id.Key.Name.Name, err = requiredString(meta, path, "name"); err != nil {
-		return Identity{}, err
+	key.Kind = k.Kind
+	if key.Name.Name, err = requiredString(meta, path, "name"); err != nil {
+		return object.Key{}, err
 	}
-	if msgs := k.validName(id.Key.Name.Name, false); len(msgs) > 0 {
-		return Identity{}, field.Invalid(path.Child("name"), id.Key.Name.Name, strings.Join(msgs, "; "))
+	if msgs := k.validName(key.Name.Name, false); len(msgs) > 0 {
+		why, _, _ := strings.Cut(msgs[0], " (e.g. ") // the expression that it has to match helps nobody
+		return object.Key{}, field.Invalid(path.Child("name"), key.Name.Name, why)
 	}
-	if err := misplaced(content, meta); err != nil {
-		return Identity{}, err
-	}
-	namespace, _ := meta["namespace"].(string)
-	if bad, ok := meta["namespace"]; ok && bad != nil {
-		if _, ok := bad.(string); !ok {
-			return Identity{}, wrongType(path.Child("namespace"), "a string", bad)[0]
-		}
-	}
+	path = path.Child("namespace")
+	said, has := meta["namespace"]
+	namespace, ok := said.(string)
 	switch {
+	case has && said == nil:
+		return object.Key{}, field.TypeInvalid(path, field.OmitValueType{}, "the field has no value: write it, or remove the field if namespace default is meant")
+	case has && !ok:
+		return object.Key{}, wrongType(path, "a string", said)[0]
 	case k.Scope == kind.ClusterScoped && namespace != "":
-		return Identity{}, field.Forbidden(path.Child("namespace"), k.Kind.Name()+" is cluster-scoped: remove the namespace")
+		return object.Key{}, field.Forbidden(path, k.Kind.Name()+" is cluster-scoped: remove the namespace")
 	case k.Scope == kind.ClusterScoped:
-	case namespace == "":
-		id.Key.Namespace = "default"
-	default:
-		id.Key.Namespace = namespace
+		return key, nil
 	}
-	if id.Key.Namespace != "" {
-		if msgs := validNamespace(id.Key.Namespace); len(msgs) > 0 {
-			return Identity{}, field.Invalid(path.Child("namespace"), id.Key.Namespace, strings.Join(msgs, "; "))
-		}
+	key.Namespace = cmp.Or(namespace, "default")
+	if msgs := validNamespace(key.Namespace); len(msgs) > 0 {
+		return object.Key{}, field.Invalid(path, key.Namespace, strings.Join(msgs, "; "))
 	}
-	return id, nil
+	return key, nil
 }
 
 func requiredString(object map[string]any, path *field.Path, key string) (string, error) {
@@ -202,6 +214,9 @@ func (v *Validator) decodeCustom(id Identity, content map[string]any) (source.Ob
 	return convert(id, content)
 }
 
+// metaFields are those of metadata that may have lost their indent.
+var metaFields = []string{"name", "namespace", "labels", "annotations"}
+
 // unknownFields prunes content, and says of a field that went whether the
 // experimental channel would have known it.
 func (v *Validator) unknownFields(id Identity, s *customSchema, content map[string]any) field.ErrorList {
@@ -216,8 +231,11 @@ func (v *Validator) unknownFields(id Identity, s *customSchema, content map[stri
 	errs := make(field.ErrorList, 0, len(paths))
 	for _, path := range paths {
 		err := s.unknownField(path)
-		if s.inSpec(path) {
+		switch {
+		case s.inSpec(path):
 			err = unknownField(path, "it belongs to spec: indent it below that")
+		case slices.Contains(metaFields, path):
+			err = unknownField(path, "it belongs to metadata: indent it below that")
 		}
 		if wide != nil && wide.knows(path) {
 			err = unknownField(path, "it is in the experimental channel of the Gateway API: start with --experimental to use it")
