@@ -129,14 +129,14 @@ func (c *combination[R]) challenge(i int) {
 }
 
 // addedTo returns the rules of challengers that a policy which overrides lets be added to its
-// own. Whoever has the same target as the policy may add any.
+// own, whether by their target or by their age they come behind it.
 func (c *combination[R]) addedTo(i int) []InForce[R] {
 	if !slices.ContainsFunc(c.path[i].Asks, func(r Rule[R]) bool { return r.Sufficient }) {
 		return c.rules
 	}
 	out := make([]InForce[R], 0, len(c.rules))
 	for _, r := range c.rules {
-		if r.Sufficient && c.path[r.From].Target != c.path[i].Target {
+		if r.Sufficient {
 			c.shutBy[r.From] = append(c.shutBy[r.From], i)
 		} else {
 			out = append(out, r)

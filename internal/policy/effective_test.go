@@ -123,8 +123,12 @@ func TestCombine(t *testing.T) {
 			"a|=1(gw) c=3(rt)", "gw 1/1, gx 0/2 gw rt overridden, rt 1/2 gw, ru 0/1 gw overridden",
 		},
 		{
-			"what suffices is added by the same target", []policy.Placed[hue]{says("gw", mergeOverrides, gateway, "a|=1"), says("gx", defaults, gateway, "b|=2 c=2")},
-			"a|=1(gw) b|=2(gx) c=2(gx)", "gw 1/1, gx 2/2",
+			"what suffices is not added on the same target either", []policy.Placed[hue]{says("gw", mergeOverrides, gateway, "a|=1"), says("gx", overrides, gateway, "b|=2 c=2")},
+			"a|=1(gw) c=2(gx)", "gw 1/1, gx 1/2 gw",
+		},
+		{
+			"what blocks", []policy.Placed[hue]{says("gw", overrides, gateway, "a=1"), says("rt", policy.Blocks, route, "b=2"), says("ru", mergeOverrides, rule, "c=3")},
+			"b=2(rt)", "gw 0/1 rt overridden, rt 1/1, ru 0/1 rt overridden",
 		},
 		{
 			"what suffices is added to an override of other rules", []policy.Placed[hue]{says("gw", mergeOverrides, gateway, "a=1"), says("rt", defaults, route, "b|=2")},
@@ -214,6 +218,13 @@ func combined(path []policy.Placed[hue]) (rules []string) {
 			alive = append(alive, p)
 		}
 	}
+	// What suffices is not added to an override that has some of its own.
+	suffices := func(r policy.Rule[hue]) bool { return r.Sufficient }
+	for i, p := range alive {
+		if slices.ContainsFunc(alive[:i], func(q policy.Placed[hue]) bool { return q.Strategy == mergeOverrides && slices.ContainsFunc(q.Asks, suffices) }) {
+			alive[i].Asks = slices.DeleteFunc(slices.Clone(p.Asks), suffices)
+		}
+	}
 	names := map[string]bool{}
 	for _, p := range alive {
 		for _, r := range p.Asks {
@@ -243,7 +254,7 @@ func TestCombineAgainstOracle(t *testing.T) {
 		on(kind.GatewayClass, "c", ""), on(kind.Gateway, "g", ""), on(kind.Gateway, "g", "http"),
 		on(kind.HTTPRoute, "r", ""), on(kind.HTTPRoute, "r", "first"),
 	}
-	rules := rapid.SampledFrom([]string{"-", "", "a=1", "b=1", "a=1 b=1", "a=1 b=1 c=1", "c=1"})
+	rules := rapid.SampledFrom([]string{"-", "", "a=1", "b=1", "a=1 b=1", "a=1 b=1 c=1", "c=1", "s|=1", "a=1 s|=1", "s|=1 t|=1"})
 	draw := rapid.Custom(func(t *rapid.T) policy.Placed[hue] {
 		return says("", policy.Strategy(rapid.IntRange(0, 3).Draw(t, "strategy")), rapid.SampledFrom(targets).Draw(t, "target"), rules.Draw(t, "rules"))
 	})

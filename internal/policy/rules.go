@@ -11,7 +11,7 @@ type Rule[R Asks[R]] struct {
 	Name  string
 	Value R
 	// Sufficient says that the rule opens: of all in force that are, one is enough. Where an
-	// override has some, nothing more specific adds any.
+	// override has some, no challenger adds any.
 	Sufficient bool
 }
 
