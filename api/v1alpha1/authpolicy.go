@@ -44,7 +44,7 @@ type AuthPolicyList struct {
 // AuthPolicySpec is what a policy is for, and what it says. Its rules stand in defaults, in
 // overrides, or beside the targets, which is the same as defaults with the strategy atomic.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.defaults), has(self.overrides), has(self.authentication) || has(self.authorization) || has(self.responses)].filter(x, x).size() == 1",message="rules stand in defaults, in overrides, or beside targetRefs, in one of them; {} in defaults or overrides lets everybody pass"
+// +kubebuilder:validation:XValidation:rule="[has(self.defaults), has(self.overrides), has(self.authentication) || has(self.authorization) || has(self.responses)].filter(x, x).size() == 1",message="rules stand in defaults, in overrides, or beside targetRefs, in one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.responses) || has(self.authentication) || has(self.authorization)",message="responses are for those who don't pass, and without rules all do"
 // +kubebuilder:validation:XValidation:rule="has(self.targetRefs) || has(self.targetSelectors)",message="an AuthPolicy needs targetRefs or targetSelectors, which say what it is for"
 type AuthPolicySpec struct {
@@ -69,8 +69,8 @@ type AuthPolicySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.group == 'gateway.networking.k8s.io' && t.kind in ['Gateway', 'ListenerSet', 'HTTPRoute', 'GRPCRoute'])",message="an AuthPolicy is for a Gateway, a ListenerSet, an HTTPRoute or a GRPCRoute of group gateway.networking.k8s.io"
 	TargetSelectors []TargetSelector `json:"targetSelectors,omitzero"`
 
-	// Defaults give way to policies with more specific targets. Without any rules, {}, they let
-	// everybody pass.
+	// Defaults give way to policies with more specific targets. Without any rules the
+	// policy is Invalid, and nobody passes.
 	// +optional
 	Defaults *AuthLayer `json:"defaults,omitempty"`
 
@@ -83,7 +83,7 @@ type AuthPolicySpec struct {
 
 // AuthLayer is rules with what becomes of them where other policies say something.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.strategy) || has(self.authentication) || has(self.authorization)",message="a strategy is of rules, and there are none; {} lets everybody pass"
+// +kubebuilder:validation:XValidation:rule="!has(self.strategy) || has(self.authentication) || has(self.authorization)",message="a strategy is of rules, and there are none"
 // +kubebuilder:validation:XValidation:rule="!has(self.responses) || has(self.authentication) || has(self.authorization)",message="responses are for those who don't pass, and without rules all do"
 type AuthLayer struct {
 	// Strategy is atomic, which is the default, or merge: rules of different names are in
