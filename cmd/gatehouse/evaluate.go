@@ -88,6 +88,8 @@ func tellProblems(w io.Writer, v view.View, namespace string) error {
 	for _, it := range v.Causes() {
 		if reason, message, bad := it.Summary.Trouble(); bad {
 			fmt.Fprintf(w, "%s: %s: %s\n", it.Key(), reason, message)
+		} else if it.Summary.OK && it.Summary.Message != "" {
+			fmt.Fprintf(w, "%s: note: %s\n", it.Key(), it.Summary.Message)
 		}
 	}
 	if terminal.Needed(v).Any() {

@@ -2,6 +2,7 @@ package condition
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,4 +41,32 @@ func NoteCertificateKept(expires, until time.Time) string {
 // renewed by now.
 func NoteCertificateExpires(secret string, at time.Time) string {
 	return fmt.Sprintf("the certificate in Secret %s"+certificateExpires+"%s; renew it", secret, at.UTC().Format(time.RFC3339))
+}
+
+// NoteShadowed says that a rule of a route never gets a request for a host, and for which one's sake.
+func NoteShadowed(rule int, host, winner string) string {
+	return fmt.Sprintf("rule %d gets no requests for host %q by a match that %s has too, which goes first", rule, host, winner)
+}
+
+// NoteMore says how many further notes there are.
+func NoteMore(n int) string { return fmt.Sprintf("and %d more of that", n) }
+
+// NoteNoBackends says what a rule without backends and without a redirect does.
+func NoteNoBackends(field string) string {
+	return field + ": there is none, so that all requests of the rule get an error"
+}
+
+// NoteLiteral says that a path with what looks like a reference to a group is taken as it is.
+func NoteLiteral(field, value string) string {
+	return fmt.Sprintf("%s: %q is taken as it is written, for there are no groups of an expression to refer to", field, value)
+}
+
+// RouteNotes is what an Accepted condition of a route says beside that all is well; empty
+// for nothing, and where not all is well.
+func RouteNotes(c metav1.Condition) string {
+	notes, ok := strings.CutPrefix(c.Message, RouteAccepted().Message+"; ")
+	if !ok {
+		return ""
+	}
+	return notes
 }

@@ -27,7 +27,12 @@ type Host struct {
 	// Sessions says that browsers may send cookies of a Login's sessions to the host, though not all
 	// of its rules are guarded by that one. No backend gets such cookies.
 	Sessions bool `json:"sessions,omitempty"`
+	// Shadows are the rules that never get a request.
+	Shadows []Shadow `json:"-"`
 }
+
+// Shadow is a rule that never gets a request, since one before it has the same match.
+type Shadow struct{ Rule, By Source }
 
 // Rule is one match of a route's rule with what happens to the requests it takes.
 type Rule struct {

@@ -40,6 +40,9 @@ const inexpressibleHost status.RefKind = "inexpressible"
 // refusal.
 const backendLeftOut status.RefKind = "left out"
 
+// shadowedRules are rules of a route that get no requests for a host.
+const shadowedRules status.RefKind = "shadowed"
+
 // overRegexBudget is a route whose regular expressions are too much for a Gateway, and
 // overNamespaceQuota one that is more than its namespace may have there.
 const (
@@ -59,7 +62,7 @@ func (k issueKey) compare(o issueKey) int {
 	return cmp.Or(k.Route.Compare(o.Route), k.About.compare(o.About))
 }
 
-// issue is one of four: rules that Envoy's configuration can't express, a refusal
+// issue is one of these: rules that Envoy's configuration can't express, a refusal
 // by proxies, a part of a backend that they can't be given, a backend that the Gateway's
 // routes may not lead to, or a route that costs them too much.
 type issue struct {
@@ -69,6 +72,8 @@ type issue struct {
 	leftOut  *condition.Omission
 	// tooCostly says why proxies are not given the route.
 	tooCostly *metav1.Condition
+	// shadows are rules that get no requests, by whose sake.
+	shadows []ir.Shadow
 }
 
 // routeIssues are the issues of all routes. Routes look for theirs only where their
@@ -119,9 +124,35 @@ func (p *Pipeline) declareIssues() routeIssues {
 	costly, tooMuch := overruns("regex-issues", p.overBudget, overRegexBudget), overruns("quota-issues", p.overQuota, overNamespaceQuota)
 	byRoute.Also(costly)
 	byRoute.Also(tooMuch)
+	shadowed := p.shadowedRules()
+	byRoute.Also(shadowed)
 	namespaces := flow.Keys("namespaces-with-issues",
-		func(k issueKey, _ issue, yield func(string)) { yield(k.Route.Namespace) }, inexpressible, refused, left, costly, tooMuch)
+		func(k issueKey, _ issue, yield func(string)) { yield(k.Route.Namespace) }, inexpressible, refused, left, costly, tooMuch, shadowed)
 	return routeIssues{byRoute, namespaces}
+}
+
+// shadowedRules declares the issues of routes with rules that get no requests. As with faults, hosts
+// without such rules cost no entry.
+func (p *Pipeline) shadowedRules() *flow.Derived[issueKey, issue] {
+	some := flow.Fold("hosts-with-shadowed-rules", p.Hosts,
+		func(k ir.HostKey, h *ir.Host, yield func(ir.HostKey)) {
+			if len(h.Shadows) > 0 {
+				yield(k)
+			}
+		},
+		func(_ *ir.Host, _ ir.HostKey, h *ir.Host) *ir.Host { return h },
+		func(*ir.Host, ir.HostKey, *ir.Host) *ir.Host { return nil })
+	return flow.Map("shadowed-rules", some,
+		func(_ *flow.Ctx, k ir.HostKey, h *ir.Host, emit func(issueKey, issue)) {
+			byRoute := map[object.Key][]ir.Shadow{}
+			for _, s := range h.Shadows {
+				byRoute[s.Rule.Route()] = append(byRoute[s.Rule.Route()], s)
+			}
+			host := refusal{k.Gateway(), status.Ref{Kind: shadowedRules, Name: k.Domain}, k.Table()}
+			for route, list := range byRoute {
+				emit(issueKey{route, host}, issue{shadows: list})
+			}
+		})
 }
 
 func namespacesOf(routes map[object.Key]bool) []string {

@@ -8,6 +8,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwfeatures "sigs.k8s.io/gateway-api/pkg/features"
 
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
@@ -150,8 +151,9 @@ func (p *Pipeline) declareRouteStatus(issues routeIssues) {
 			in.Parents = p.Graph.Parents(c, k)
 			in.Affected = p.Graph.Affected(c, k)
 			if rules, ok := flow.Get(c, p.rules, k); ok {
-				in.Problems = rules.Problems
+				in.Problems, in.Notes = rules.Problems, rules.Notes
 			}
+			reader := p.Options.Topology.Reader(k.Namespace)
 			if _, ok := flow.Get(c, issues.namespaces, k.Namespace); ok {
 				for by, i := range flow.Select(c, issues.byRoute, k).All() {
 					in.Problems = append(slices.Clip(in.Problems), i.problems...)
@@ -160,6 +162,12 @@ func (p *Pipeline) declareRouteStatus(issues routeIssues) {
 					}
 					if i.barred != nil {
 						in.Barred = append(in.Barred, status.RouteBar{Gateway: by.About.Gateway, Condition: *i.barred})
+					}
+					for _, s := range i.shadows {
+						winner := reader.Object(s.By.Kind.Name(), s.By.Namespace, s.By.Name.Name)
+						in.Shadowed = append(in.Shadowed, status.RouteShadow{
+							Gateway: by.About.Gateway, Note: condition.NoteShadowed(s.Rule.Rule, by.About.Name, winner),
+						})
 					}
 					if i.tooCostly != nil {
 						in.Closed = append(in.Closed, status.RouteClosed{Gateway: by.About.Gateway, Why: *i.tooCostly})

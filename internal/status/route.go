@@ -30,6 +30,10 @@ type RouteInput struct {
 	Barred []RouteBar
 	// Closed are the Gateways where the route answers nothing but errors.
 	Closed []RouteClosed
+	// Notes are of what is served at all Gateways, and may not be meant.
+	Notes []string
+	// Shadowed are rules that get no requests.
+	Shadowed []RouteShadow
 	// Affected are the policies that target the route or its rules.
 	Affected []topology.Affecting
 }
@@ -38,6 +42,12 @@ type RouteInput struct {
 type RouteBar struct {
 	Gateway   object.Name
 	Condition metav1.Condition // of type ResolvedRefs
+}
+
+// RouteShadow says which rule gets no requests at a Gateway.
+type RouteShadow struct {
+	Gateway object.Name
+	Note    string
 }
 
 // RouteClosed is a Gateway whose proxies refuse all requests of a route, and why.
@@ -86,7 +96,7 @@ func (in *RouteInput) parent(p topology.Parent, resolved metav1.Condition) []met
 		return []metav1.Condition{p.Accepted(), resolved}
 	}
 	invalid, reason := in.invalidRules()
-	conditions := []metav1.Condition{p.Accepted(), resolved}
+	conditions := []metav1.Condition{condition.Noted(p.Accepted(), in.notes(p.Gateway)...), resolved}
 	switch {
 	case len(invalid) == 0:
 	case len(invalid) == topology.RuleCount(in.Node.Object):
@@ -104,6 +114,25 @@ func (in *RouteInput) parent(p topology.Parent, resolved metav1.Condition) []met
 		conditions = append(conditions, condition.RouteNotProgrammed(refusals, omissions))
 	}
 	return conditions
+}
+
+// maxShadowNotes bounds what is said of rules without requests: a copy of a long route has many.
+const maxShadowNotes = 4
+
+// notes are what there is to say of a route that a Gateway serves.
+func (in *RouteInput) notes(gateway object.Name) []string {
+	var shadowed []string
+	for _, s := range in.Shadowed {
+		if s.Gateway == gateway {
+			shadowed = append(shadowed, s.Note)
+		}
+	}
+	slices.Sort(shadowed)
+	shadowed = slices.Compact(shadowed)
+	if more := len(shadowed) - maxShadowNotes; more > 0 {
+		shadowed = append(shadowed[:maxShadowNotes], condition.NoteMore(more))
+	}
+	return append(slices.Clip(in.Notes), shadowed...)
 }
 
 // resolved adds the problems with references that only the translation knows, such

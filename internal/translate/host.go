@@ -42,6 +42,7 @@ func Host(in HostInput) *ir.Host {
 	default:
 		h.Rules = in.finished(merge(in.Entries), owned)
 	}
+	h.Shadows = shadows(h.Rules)
 	return h
 }
 

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"regexp"
 	"strings"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -51,7 +52,13 @@ func (t *translation) replacement(at position, name, path, forbidden string) {
 		f := at.field(name)
 		t.refuse(f, condition.InvalidPath(f, path, why))
 	}
+	if group.MatchString(path) {
+		t.notes = append(t.notes, condition.NoteLiteral(at.field(name), path))
+	}
 }
+
+// group is how other proxies name what an expression has matched. The Gateway API has no such thing.
+var group = regexp.MustCompile(`[$\\][0-9{]`)
 
 // pathProblem says why a path can't stand in a request line; empty if it can.
 func pathProblem(path, forbidden string) string {

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -28,6 +29,7 @@ type Rules struct {
 	// are templates that Host finishes.
 	Rules    []*ir.Rule
 	Problems []Problem // in the order of the spec
+	Notes    []string  // of what is served, and may not be meant
 }
 
 // Problem is a value of a route that can't be served.
@@ -71,7 +73,7 @@ func Route(r *topology.Route) Rules {
 			t.forward(i, o.Spec.Rules[i].Name, o.Spec.Rules[i].BackendRefs, refsOf(r, i))
 		}
 	}
-	return Rules{Rules: t.rules, Problems: t.problems}
+	return Rules{Rules: t.rules, Problems: t.problems, Notes: t.notes}
 }
 
 // refsOf returns what the references of a rule resolve to.
@@ -87,6 +89,7 @@ type translation struct {
 	key      object.Key
 	rules    []*ir.Rule
 	problems []Problem
+	notes    []string
 
 	// Of the rule at hand:
 	index   int
@@ -139,6 +142,9 @@ func (t *translation) action(spec *gwv1.HTTPRouteRule, refs topology.RouteRule) 
 	t.compatible(at, spec, &a)
 	if a.Redirect == nil && a.Backends == nil {
 		a.Status = t.failed()
+		if len(spec.BackendRefs) == 0 && !t.invalid {
+			t.notes = append(t.notes, condition.NoteNoBackends(at.field("backendRefs")))
+		}
 	}
 	if auth := a.Filters.Auth; auth != nil && auth.Backend.IsZero() {
 		// Nobody to ask: nothing may pass, not even a redirect.

@@ -129,7 +129,13 @@ func routeSummary(s *gwv1.RouteStatus) Summary {
 		}
 		return sum
 	}
-	return Summary{State: "Accepted", OK: true}
+	out := Summary{State: "Accepted", OK: true}
+	for _, parent := range s.Parents {
+		if accepted := find(parent.Conditions, "Accepted"); accepted != nil && out.Message == "" {
+			out.Message = condition.RouteNotes(*accepted)
+		}
+	}
+	return out
 }
 
 // parentName names a parent in messages.
