@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
@@ -122,7 +123,7 @@ func condition(c *ir.AccessCondition) (all []*rbacconfigv3.Principal) {
 	for _, claim := range c.Claims {
 		values := make([]*matcherv3.ValueMatcher, 0, 2*len(claim.Values))
 		for _, v := range claim.Values {
-			for _, m := range claimValues(v) {
+			for _, m := range append(claimValues(v), wordsOf(claim.Claim, v)...) {
 				values = append(values, m, &matcherv3.ValueMatcher{MatchPattern: &matcherv3.ValueMatcher_ListMatch{
 					ListMatch: &matcherv3.ListMatcher{MatchPattern: &matcherv3.ListMatcher_OneOf{OneOf: m}},
 				}})
@@ -176,6 +177,23 @@ func claimValues(text string) []*matcherv3.ValueMatcher {
 	}
 	if text == "true" || text == "false" {
 		out = append(out, &matcherv3.ValueMatcher{MatchPattern: &matcherv3.ValueMatcher_BoolMatch{BoolMatch: text == "true"}})
+	}
+	return out
+}
+
+// wordsOf are the values that have a text as one of their words: those of scopes, which are words with blanks
+// between (RFC 8693, section 4.2; some issuers call them scp).
+func wordsOf(claim []string, word string) []*matcherv3.ValueMatcher {
+	if len(claim) != 1 || claim[0] != "scope" && claim[0] != "scp" || word == "" || strings.Contains(word, " ") {
+		return nil
+	}
+	var out []*matcherv3.ValueMatcher
+	for _, m := range []*matcherv3.StringMatcher{
+		{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: word + " "}},
+		{MatchPattern: &matcherv3.StringMatcher_Suffix{Suffix: " " + word}},
+		{MatchPattern: &matcherv3.StringMatcher_Contains{Contains: " " + word + " "}},
+	} {
+		out = append(out, &matcherv3.ValueMatcher{MatchPattern: &matcherv3.ValueMatcher_StringMatch{StringMatch: m}})
 	}
 	return out
 }
