@@ -3,6 +3,7 @@ package expression
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -50,7 +51,9 @@ func condition(text string) (*exprpb.Expr, error) {
 	checked, issues := environment.Compile(text)
 	if all := issues.Errors(); len(all) > 0 {
 		first := all[0]
-		return nil, &Error{first.Location.Line(), max(first.Location.Column(), 0) + 1, plain(first.Message)}
+		at := &Error{first.Location.Line(), max(first.Location.Column(), 0) + 1, plain(first.Message)}
+		at.unknownField(text)
+		return nil, at
 	}
 	if got := checked.OutputType(); !got.IsExactType(cel.BoolType) {
 		return nil, &Error{1, 1, fmt.Sprintf("the expression is of type %s; it must be true or false, such as by a comparison", got)}
@@ -75,6 +78,37 @@ func plain(message string) string {
 		message += "; there are " + strings.Join(variableNames(), ", ") + " and the functions contains, endsWith, matches, size and startsWith"
 	}
 	return message
+}
+
+// dotted is what begins an expression with something in one of the objects that variables are in.
+var dotted = regexp.MustCompile(`^(request|auth)\s*\.\s*([A-Za-z0-9_]+)`)
+
+// unknownField has an error about a variable that there isn't point to the word that is misspelt, and say
+// what there is beside it. The type checker knows no request: to it the variables have dots in their names.
+func (e *Error) unknownField(text string) {
+	lines := strings.Split(text, "\n")
+	if !strings.HasPrefix(e.Message, "undeclared reference to '") || e.Line < 1 || e.Line > len(lines) {
+		return
+	}
+	line := []rune(lines[e.Line-1])
+	rest := string(line[min(e.Column-1, len(line)):])
+	found := dotted.FindStringSubmatchIndex(rest)
+	if found == nil {
+		return
+	}
+	object, word := rest[found[2]:found[3]], rest[found[4]:found[5]]
+	var names []string
+	for _, v := range variables {
+		if name, ok := strings.CutPrefix(v.name, object+"."); ok {
+			names = append(names, name)
+		}
+	}
+	if slices.Contains(names, word) {
+		return
+	}
+	slices.Sort(names)
+	e.Column += found[4]
+	e.Message = fmt.Sprintf("%s.%s: there is no %s in %s; there are %s", object, word, word, object, strings.Join(names, ", "))
 }
 
 // functions are those that expressions may use: all of them are Envoy's too, and none of them

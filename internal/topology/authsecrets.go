@@ -152,7 +152,7 @@ func (r *authReader) htpasswd(out *ir.Passwords, text, file string) {
 		}
 		sum, sha := strings.CutPrefix(hash, "{SHA}")
 		if raw, err := base64.StdEncoding.DecodeString(sum); !sha || err != nil || len(raw) != 20 {
-			r.problem(".basic.secretRef", "names Secret %s/%s, whose line %d has a hash of another kind than {SHA}; that user can't pass: write the line anew by `htpasswd -s`", r.namespace, file, line)
+			r.problem(".basic.secretRef", "names Secret %s/%s, whose line %d, of user %q, has %s, where only {SHA} is read; that user can't pass: set the password anew by `htpasswd -s FILE %s`", r.namespace, file, line, user, hashKind(hash), user)
 			continue
 		}
 		if seen[user] {
@@ -162,6 +162,19 @@ func (r *authReader) htpasswd(out *ir.Passwords, text, file string) {
 		out.Users = append(out.Users, ir.HashedPassword{User: user, Sum: salted(out.Salt, sum)})
 	}
 	slices.SortFunc(out.Users, func(a, b ir.HashedPassword) int { return strings.Compare(a.User, b.User) })
+}
+
+// hashKind is what htpasswd calls the hash of a line.
+func hashKind(hash string) string {
+	switch {
+	case strings.HasPrefix(hash, "$2"):
+		return "a hash of bcrypt"
+	case strings.HasPrefix(hash, "$apr1$"), strings.HasPrefix(hash, "$1$"):
+		return "a hash of MD5"
+	case strings.HasPrefix(hash, "{SHA}"):
+		return "a broken hash"
+	}
+	return "a hash of another kind, or a password in clear"
 }
 
 // salted returns the sum by which a key is known.

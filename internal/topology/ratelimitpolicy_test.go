@@ -82,7 +82,7 @@ func TestBrokenLimitsAreLeftOut(t *testing.T) {
 		{"  limits: {a: {rates: [{limit: 1, window: 1s}], cost: {tokens: usage.total_tokens}, counters: [auth.claims.sub]}}", 1, ""},
 		{"  limits: {a: {rates: [{limit: 1, window: 1s}], when: \"request.path == '/'\"}, b: {rates: [{limit: 1, window: 1s}], when: \"request.path\"}}", 1, "spec.limits[b].when is no condition on a request: column 1: the expression is of type string"},
 		{"  overrides: {limits: {a: {rates: [{limit: 1, window: 1s}], scope: Global, when: \"request.path == \"}}}", -1, "spec.overrides.limits[a].when is no condition on a request: column"},
-		{"  limits: {a: {rates: [{limit: 1, window: 1s}], when: \"request.pth == '/'\"}}", -1, "undeclared reference to 'request'; there are request.path"},
+		{"  limits: {a: {rates: [{limit: 1, window: 1s}], when: \"request.pth == '/'\"}}", -1, "request.pth: there is no pth in request"},
 		{"  limits: {a: {rates: [{limit: 1, window: 1s}], scope: Local, cost: {tokens: a}}}", -1, "spec.limits[a].cost needs scope: Global"},
 		{"  limits: {a: {rates: [{limit: 1, window: 1s}], shadow: true}}", -1, "spec.limits[a].shadow needs scope: Global"},
 		{"  limits: {a: {rates: [{limit: 1, window: 1s}], onFailure: Deny}}", -1, "spec.limits[a].onFailure needs scope: Global"},

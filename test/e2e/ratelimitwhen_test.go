@@ -76,7 +76,7 @@ func TestLimitsWhen(t *testing.T) {
 		answered("after edits of another route", path, "a", over)
 	}
 	written("request.path.startsWith('/lo')", "\n    odd: {rates: [{limit: 1, window: 1h}], when: request.pth == '/'}")
-	s.says(t, "RateLimitPolicy paths", "spec.limits[odd].when is no condition on a request: column 1: undeclared reference to 'request'")
+	s.says(t, "RateLimitPolicy paths", "spec.limits[odd].when is no condition on a request: column 9: request.")
 	answered("beside a limit that is broken", "/local", "a", over)
 	answered("where only the broken one is", "/", "a", passes, passes)
 	if err := sameStats(listeners, s.envoyStats(t, "listener_manager"), "listener_manager.listener_added", "listener_manager.listener_modified",
