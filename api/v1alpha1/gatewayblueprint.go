@@ -1,0 +1,181 @@
+package v1alpha1
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// GatewayBlueprint says which objects Gateways of a class consist of, beside their proxies or
+// in their place: certificates, names, load balancers, a Gateway of another implementation.
+// The parameters of a GatewayClass name it by blueprintRef. Many classes may have the same one
+// and differ by values.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=gatewayblueprints,scope=Cluster,shortName=gwbp,categories=gateway-api
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].reason`
+// +kubebuilder:printcolumn:name="Gateways",type=integer,JSONPath=`.status.gateways`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type GatewayBlueprint struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +optional
+	Spec GatewayBlueprintSpec `json:"spec,omitzero"`
+	// +optional
+	Status GatewayBlueprintStatus `json:"status,omitzero"`
+}
+
+// GatewayBlueprintList is a list of GatewayBlueprints.
+//
+// +kubebuilder:object:root=true
+type GatewayBlueprintList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []GatewayBlueprint `json:"items"`
+}
+
+// GatewayBlueprintSpec is what is rendered for each Gateway.
+//
+// Texts of templates may hold expressions in CEL, ${…}. A text that is one expression has its
+// value, whatever its type; an optional without a value leaves the field out. $${ stands for ${.
+// Expressions read gateway, listeners, hostnames, attachedRoutes and values, in resources for
+// routes route as well, and other resources by their ids, as they are in the cluster.
+type GatewayBlueprintSpec struct {
+	// Datapath says who serves the Gateway: Gatehouse's own proxies, or what the blueprint
+	// renders.
+	// +kubebuilder:default=Gatehouse
+	// +optional
+	Datapath Datapath `json:"datapath,omitempty"`
+
+	// Values are what the blueprint says of values, and which there may be.
+	// +optional
+	Values *BlueprintValues `json:"values,omitempty"`
+
+	// Resources are the objects, in any order: what they read of each other orders them.
+	// +listType=map
+	// +listMapKey=id
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Resources []BlueprintResource `json:"resources,omitempty"`
+
+	// Addresses is an expression without ${}, a list of texts: the Gateway's addresses, in place
+	// of those that its own Service has.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Addresses string `json:"addresses,omitempty"`
+}
+
+// Datapath says who serves a Gateway.
+// +kubebuilder:validation:Enum=Gatehouse;Rendered
+type Datapath string
+
+// The datapaths.
+const (
+	// GatehouseDatapath has proxies of our own serve; the objects stand beside them.
+	GatehouseDatapath Datapath = "Gatehouse"
+	// RenderedDatapath has what is rendered serve; there are no proxies of our own.
+	RenderedDatapath Datapath = "Rendered"
+)
+
+// BlueprintValues are the weakest and the strongest values, and the schema of all.
+type BlueprintValues struct {
+	// Schema is an OpenAPI v3 schema for values. What isn't in it can't be said.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +optional
+	Schema *apiextensionsv1.JSON `json:"schema,omitempty"`
+	// Defaults are in force where nothing else is said.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +optional
+	Defaults *apiextensionsv1.JSON `json:"defaults,omitempty"`
+	// Overrides are in force whatever else is said.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +optional
+	Overrides *apiextensionsv1.JSON `json:"overrides,omitempty"`
+}
+
+// BlueprintResource is an object, or a list of objects, of a Gateway.
+type BlueprintResource struct {
+	// ID is its name in expressions of other resources.
+	// +kubebuilder:validation:Pattern=`^[a-z][a-zA-Z0-9]*$`
+	// +kubebuilder:validation:MaxLength=63
+	ID string `json:"id"`
+
+	// For says for what there is one: for each Gateway, or for each route attached to it.
+	// +kubebuilder:default=Gateway
+	// +optional
+	For BlueprintScope `json:"for,omitempty"`
+
+	// Template is the object. Its apiVersion and kind are written out; without a namespace a
+	// namespaced object is in the Gateway's.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	Template apiextensionsv1.JSON `json:"template"`
+
+	// ForEach is an expression without ${}, a list: there is an object for each element, which
+	// expressions read as each. Other resources read a list of objects.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	ForEach string `json:"forEach,omitempty"`
+
+	// IncludeWhen is an expression without ${}: where it is false there is no object, and other
+	// resources read null.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	IncludeWhen string `json:"includeWhen,omitempty"`
+
+	// ReadyWhen is an expression without ${} that also reads the resource's own id: whether the
+	// object is ready. Without one, the conventions of Kubernetes' statuses say it.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	ReadyWhen string `json:"readyWhen,omitempty"`
+
+	// Replace says what becomes of the object when its content changes.
+	// +kubebuilder:default=InPlace
+	// +optional
+	Replace Replacement `json:"replace,omitempty"`
+}
+
+// BlueprintScope says for what there is an object.
+// +kubebuilder:validation:Enum=Gateway;Route
+type BlueprintScope string
+
+// The scopes.
+const (
+	ForGateway BlueprintScope = "Gateway"
+	ForRoute   BlueprintScope = "Route"
+)
+
+// Replacement says how an object changes.
+// +kubebuilder:validation:Enum=InPlace;CreateBeforeDestroy
+type Replacement string
+
+// The replacements.
+const (
+	// InPlace changes the object that there is.
+	InPlace Replacement = "InPlace"
+	// CreateBeforeDestroy makes another one, whose name ends with a hash of its content, and
+	// deletes the former one when nothing uses it any more.
+	CreateBeforeDestroy Replacement = "CreateBeforeDestroy"
+)
+
+// GatewayBlueprintStatus is what became of a blueprint.
+type GatewayBlueprintStatus struct {
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Gateways is how many Gateways have it.
+	// +optional
+	Gateways int32 `json:"gateways,omitempty"`
+}

@@ -1,0 +1,344 @@
+package blueprint
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+)
+
+// These bound what one Gateway may be rendered to.
+const (
+	maxEach   = 256
+	maxObject = 256 << 10 // bytes of JSON
+)
+
+// Input is what is known of a Gateway. All values are as JSON has them, and nobody writes
+// into them.
+type Input struct {
+	Namespace string
+	Gateway   map[string]any
+	Listeners []any
+	Hostnames Hostnames
+	Routes    []Route // that are attached, in their order
+	Values    map[string]any
+	// Namespaced says of a kind whether its objects are in namespaces; known is false while
+	// the cluster has no such kind.
+	Namespaced func(schema.GroupVersionKind) (namespaced, known bool)
+	// Live returns an object as it is in the cluster; nil where there is none.
+	Live func(schema.GroupVersionKind, types.NamespacedName) map[string]any
+}
+
+// Route is a route that is attached to a Gateway.
+type Route struct {
+	Key    object.Key
+	Object map[string]any
+}
+
+// Place says of which resource an object is, and of which route and which element of forEach.
+type Place struct {
+	ID    string     `json:"id"`
+	Route object.Key `json:"route,omitzero"`
+	Each  int        `json:"each,omitempty"`
+}
+
+func (p Place) String() string {
+	text := p.ID
+	if p.Route != (object.Key{}) {
+		text += " of " + p.Route.String()
+	}
+	if p.Each > 0 {
+		text += fmt.Sprintf("[%d]", p.Each)
+	}
+	return text
+}
+
+// Child is an object that a Gateway should have.
+type Child struct {
+	Place
+	Object *unstructured.Unstructured
+	// After are the resources that it reads: it is deleted before theirs.
+	After []string
+	// Ready is what readyWhen says of the live object; nil without readyWhen.
+	Ready   *bool
+	Replace v1alpha1.Replacement
+}
+
+// Held is a resource of which it isn't known what there should be. What there is stays.
+type Held struct {
+	Place
+	// Waits says that time may bring what is missing; otherwise something is wrong.
+	Waits bool
+	Why   string
+}
+
+// Outcome is what a blueprint makes of a Gateway.
+type Outcome struct {
+	Children []Child // each after those that it reads
+	Held     []Held
+	// Addresses are those of the Gateway where the blueprint says so. NoAddresses says why there
+	// are none.
+	Addresses   []string
+	NoAddresses string
+}
+
+// errNotInstalled says that the cluster has no such kind.
+var errNotInstalled = errors.New("is not installed")
+
+// Render says which objects a Gateway should have.
+func (b *Blueprint) Render(in Input) Outcome {
+	r := &rendering{in: in, shared: map[string]any{
+		nameGateway: in.Gateway, nameListeners: in.Listeners, nameValues: in.Values, nameAttached: routeObjects(in.Routes),
+		nameHostnames: map[string]any{"union": texts(in.Hostnames.Union), "intersection": texts(in.Hostnames.Intersection)},
+	}, missing: map[string]string{}, taken: map[childKey]string{}}
+	for _, resource := range b.resources {
+		if resource.For != v1alpha1.ForRoute {
+			r.resource(resource, object.Key{}, r.shared, r.missing)
+		}
+	}
+	for _, route := range in.Routes {
+		variables, missing := withRoute(r.shared, route.Object), clone(r.missing)
+		for _, resource := range b.resources {
+			if resource.For == v1alpha1.ForRoute {
+				r.resource(resource, route.Key, variables, missing)
+			}
+		}
+	}
+	r.addresses(b.addresses)
+	return r.out
+}
+
+// childKey names an object of the cluster.
+type childKey struct {
+	kind schema.GroupKind
+	name types.NamespacedName
+}
+
+// rendering is the rendering of one Gateway.
+type rendering struct {
+	in     Input
+	shared map[string]any
+	// missing says of resources that can't be read why.
+	missing map[string]string
+	taken   map[childKey]string
+	out     Outcome
+}
+
+// resource renders a resource, and lets those behind it read what there is of it.
+func (r *rendering) resource(of *resource, route object.Key, variables map[string]any, missing map[string]string) {
+	place := Place{ID: of.ID, Route: route}
+	hold := func(waits bool, why string) {
+		r.out.Held = append(r.out.Held, Held{place, waits, why})
+		missing[of.ID] = "waits for " + of.ID
+	}
+	for _, id := range of.reads {
+		if why := missing[id]; why != "" {
+			hold(true, why)
+			return
+		}
+	}
+	wrong := func(err error) {
+		// What a sibling hasn't got yet may come, and so may a kind. What a value hasn't got will not.
+		hold(errors.Is(err, errNotInstalled) || errors.Is(err, errMissing) && len(of.reads) > 0, err.Error())
+	}
+	if of.include != nil {
+		included, err := evaluateBool(of.include, of.field+".includeWhen", variables)
+		if err != nil {
+			wrong(err)
+			return
+		}
+		if !included {
+			variables[of.ID] = nil
+			return
+		}
+	}
+	elements := []any{nil}
+	if of.forEach != nil {
+		list, err := evaluateList(of.forEach, of.field+".forEach", variables, maxEach)
+		if err != nil {
+			wrong(err)
+			return
+		}
+		elements = list
+	}
+	var children []Child
+	live := make([]any, 0, len(elements))
+	for i, element := range elements {
+		if of.forEach != nil {
+			variables[nameEach] = element
+		}
+		child, err := r.child(of, Place{of.ID, route, i}, variables)
+		if err != nil {
+			wrong(err)
+			return
+		}
+		children = append(children, child)
+	}
+	delete(variables, nameEach)
+	for i := range children {
+		c := &children[i]
+		key := childKey{of.kind.GroupKind(), types.NamespacedName{Namespace: c.Object.GetNamespace(), Name: c.Object.GetName()}}
+		if other, taken := r.taken[key]; taken {
+			hold(false, fmt.Sprintf("%s makes the %s %s too; give one of them another name", other, of.kind.Kind, key.name))
+			return
+		}
+		r.taken[key] = of.ID
+		if object := r.in.Live(of.kind, key.name); object != nil {
+			live = append(live, object)
+		}
+	}
+	switch {
+	case len(live) < len(children):
+		missing[of.ID] = fmt.Sprintf("waits for %s, which isn't in the cluster yet", of.ID)
+	case of.forEach != nil:
+		variables[of.ID] = live
+	default:
+		variables[of.ID] = live[0]
+	}
+	if of.ready != nil && len(live) == len(children) {
+		r.ready(of, children, live, variables)
+	}
+	r.out.Children = append(r.out.Children, children...)
+}
+
+// ready asks readyWhen of each object.
+func (r *rendering) ready(of *resource, children []Child, live []any, variables map[string]any) {
+	all := variables[of.ID]
+	for i := range children {
+		variables[of.ID] = live[i]
+		ready, err := evaluateBool(of.ready, of.field+".readyWhen", variables)
+		ready = ready && err == nil // what it has not is not ready
+		children[i].Ready = &ready
+	}
+	variables[of.ID] = all
+}
+
+// child renders one object.
+func (r *rendering) child(of *resource, place Place, variables map[string]any) (Child, error) {
+	out, _, err := of.template.render(variables)
+	if err != nil {
+		return Child{}, err
+	}
+	o := &unstructured.Unstructured{Object: out.(map[string]any)}
+	text, err := json.Marshal(o.Object)
+	if err != nil {
+		return Child{}, fmt.Errorf("%s.template: %w", of.field, err)
+	}
+	if len(text) > maxObject {
+		return Child{}, fmt.Errorf("%s.template: the object has %d kB; it may have %d", of.field, len(text)>>10, maxObject>>10)
+	}
+	name, ok, err := unstructured.NestedString(o.Object, "metadata", "name")
+	if err != nil || !ok || name == "" {
+		return Child{}, fmt.Errorf("%s.template.metadata.name: is no text, or an empty one", of.field)
+	}
+	namespaced, known := r.in.Namespaced(of.kind)
+	switch {
+	case !known:
+		return Child{}, fmt.Errorf("the kind %s of %s %w", of.kind.Kind, of.kind.GroupVersion(), errNotInstalled)
+	case !namespaced:
+		unstructured.RemoveNestedField(o.Object, "metadata", "namespace")
+	case o.GetNamespace() == "":
+		o.SetNamespace(r.in.Namespace)
+	}
+	if of.Replace == v1alpha1.CreateBeforeDestroy {
+		hash, err := contentHash(o.Object)
+		if err != nil {
+			return Child{}, err
+		}
+		o.SetName(hashName(name, maxName-hashLength-1) + "-" + hash)
+	}
+	return Child{Place: place, Object: o, After: of.reads, Replace: of.Replace}, nil
+}
+
+// maxName is the longest name that every kind may have.
+const maxName = 63
+
+func (r *rendering) addresses(x *expression) {
+	if x == nil {
+		return
+	}
+	for _, name := range x.reads {
+		if why := r.missing[name]; why != "" {
+			r.out.NoAddresses = why
+			return
+		}
+	}
+	list, err := evaluateList(x, "spec.addresses", r.shared, 16)
+	if err != nil {
+		r.out.NoAddresses = err.Error()
+		return
+	}
+	for _, v := range list {
+		text, ok := v.(string)
+		if !ok || text == "" {
+			r.out.Addresses, r.out.NoAddresses = nil, fmt.Sprintf("spec.addresses: %s is among them; addresses are texts", kindOf(v))
+			return
+		}
+		r.out.Addresses = append(r.out.Addresses, text)
+	}
+}
+
+func evaluateBool(x *expression, field string, variables map[string]any) (bool, error) {
+	v, _, err := x.evaluate(variables)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", field, err)
+	}
+	b, ok := v.(bool)
+	if !ok {
+		return false, fmt.Errorf("%s: is %s; it must be true or false", field, kindOf(v))
+	}
+	return b, nil
+}
+
+func evaluateList(x *expression, field string, variables map[string]any, most int) ([]any, error) {
+	v, _, err := x.evaluate(variables)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", field, err)
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return nil, fmt.Errorf("%s: is %s; it must be a list", field, kindOf(v))
+	}
+	if len(list) > most {
+		return nil, fmt.Errorf("%s: has %d elements; it may have %d", field, len(list), most)
+	}
+	return list, nil
+}
+
+// withRoute are the variables for a route.
+func withRoute(shared map[string]any, route map[string]any) map[string]any {
+	out := clone(shared)
+	out[nameRoute] = route
+	return out
+}
+
+func clone[V any](m map[string]V) map[string]V {
+	out := make(map[string]V, len(m)+1)
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
+
+func routeObjects(routes []Route) []any {
+	out := make([]any, len(routes))
+	for i, r := range routes {
+		out[i] = r.Object
+	}
+	return out
+}
+
+func texts(in []string) []any {
+	out := make([]any, len(in))
+	for i, s := range in {
+		out[i] = s
+	}
+	return slices.Clip(out)
+}
