@@ -15,7 +15,6 @@ import (
 // +kubebuilder:resource:path=gatewayblueprints,scope=Cluster,shortName=gwbp,categories=gateway-api
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].reason`
-// +kubebuilder:printcolumn:name="Gateways",type=integer,JSONPath=`.status.gateways`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type GatewayBlueprint struct {
 	metav1.TypeMeta `json:",inline"`
@@ -89,18 +88,7 @@ type BlueprintValues struct {
 	// +kubebuilder:validation:Schemaless
 	// +optional
 	Schema *apiextensionsv1.JSON `json:"schema,omitempty"`
-	// Defaults are in force where nothing else is said.
-	// +kubebuilder:validation:Type=object
-	// +kubebuilder:pruning:PreserveUnknownFields
-	// +kubebuilder:validation:Schemaless
-	// +optional
-	Defaults *apiextensionsv1.JSON `json:"defaults,omitempty"`
-	// Overrides are in force whatever else is said.
-	// +kubebuilder:validation:Type=object
-	// +kubebuilder:pruning:PreserveUnknownFields
-	// +kubebuilder:validation:Schemaless
-	// +optional
-	Overrides *apiextensionsv1.JSON `json:"overrides,omitempty"`
+	Values `json:",inline"`
 }
 
 // BlueprintResource is an object, or a list of objects, of a Gateway.
@@ -175,7 +163,4 @@ type GatewayBlueprintStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Gateways is how many Gateways have it.
-	// +optional
-	Gateways int32 `json:"gateways,omitempty"`
 }

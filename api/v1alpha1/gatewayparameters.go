@@ -48,6 +48,18 @@ type GatewayParametersSpec struct {
 	// GatewayClass only.
 	// +optional
 	Allow *Allow `json:"allow,omitempty"`
+
+	// BlueprintRef names the GatewayBlueprint by which Gateways of the class have further
+	// objects. It is for parameters of a GatewayClass only.
+	// +optional
+	BlueprintRef *BlueprintRef `json:"blueprintRef,omitempty"`
+}
+
+// BlueprintRef names a GatewayBlueprint.
+type BlueprintRef struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
 }
 
 // Settings are all that can be chosen about a Gateway's proxies. Each level's

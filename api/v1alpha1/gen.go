@@ -75,6 +75,9 @@ func shorten(file string) error {
 		return err
 	}
 	for i := range crd.Spec.Versions {
+		if crd.Spec.Names.Kind == "GatewayBlueprint" {
+			break // its resources are ours
+		}
 		spec := crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["spec"]
 		walk(&spec)
 		crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["spec"] = spec

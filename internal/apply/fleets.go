@@ -72,10 +72,14 @@ const (
 
 // NewFleets returns Fleets that do nothing until they run.
 func NewFleets(o FleetsOptions) (*Fleets, error) {
-	w, err := newWriter(o.Client, o.Log, o.Registerer)
+	w, err := newWriter(o.Client, o.Log, infra.ManagedBy, prometheus.CounterOpts{
+		Name: "gatehouse_infrastructure_writes_total",
+		Help: "Writes of objects that belong to fleets, by kind, verb (apply or delete) and result (ok or error).",
+	}, o.Registerer)
 	if err != nil {
 		return nil, err
 	}
+	w.asCached = typed
 	return &Fleets{
 		options: o.Options, writer: w, rest: o.REST, scope: o.Namespaces, events: o.Events, onState: o.OnState,
 		wanted: map[object.Name]*infra.Gateway{}, deleted: map[object.Name]bool{}, said: said{}, pods: map[object.Name]map[string]*corev1.Pod{},

@@ -26,6 +26,11 @@ type writer struct {
 	known   sync.Mutex
 	settled map[objectKey]string // see apply
 	written map[objectKey]string // see isWritten
+
+	// manager is who owns the fields that are written. asCached returns the fields of an
+	// object as those are read that it is compared with.
+	manager  client.FieldOwner
+	asCached func(*unstructured.Unstructured) (map[string]any, error)
 }
 
 // objectKey names an object of a fleet.
@@ -38,14 +43,12 @@ func keyOfObject(kind string, o client.Object) objectKey {
 	return objectKey{kind, object.Name{Namespace: o.GetNamespace(), Name: o.GetName()}}
 }
 
-// newWriter returns a writer whose writes are counted; registerer may be nil.
-func newWriter(c client.Client, log *slog.Logger, registerer prometheus.Registerer) (*writer, error) {
+// newWriter returns a writer whose writes are counted by a metric; registerer may be nil.
+func newWriter(c client.Client, log *slog.Logger, manager client.FieldOwner, writes prometheus.CounterOpts, registerer prometheus.Registerer) (*writer, error) {
 	w := &writer{
-		client: c, log: log, settled: map[objectKey]string{}, written: map[objectKey]string{},
-		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gatehouse_infrastructure_writes_total",
-			Help: "Writes of objects that belong to fleets, by kind, verb (apply or delete) and result (ok or error).",
-		}, []string{"kind", "verb", "result"}),
+		client: c, log: log, manager: manager, settled: map[objectKey]string{}, written: map[objectKey]string{},
+		writes:   prometheus.NewCounterVec(writes, []string{"kind", "verb", "result"}),
+		asCached: func(o *unstructured.Unstructured) (map[string]any, error) { return o.Object, nil },
 	}
 	if registerer != nil {
 		if err := registerer.Register(w.writes); err != nil {
@@ -71,13 +74,13 @@ func (w *writer) read(ctx context.Context, want *unstructured.Unstructured) (cli
 // apply it again would change nothing.
 func (w *writer) apply(ctx context.Context, key objectKey, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	got := want.DeepCopy()
-	err := w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(got), client.FieldOwner(infra.ManagedBy), client.ForceOwnership)
+	err := w.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(got), w.manager, client.ForceOwnership)
 	w.count(want.GetKind(), "apply", err)
 	if err != nil {
 		return nil, err
 	}
-	w.log.Debug("an object of a fleet is applied", "object", key.kind+" "+key.Name.String())
-	fields, err := typed(got)
+	w.log.Debug("an object is applied", "object", key.kind+" "+key.Name.String())
+	fields, err := w.asCached(got)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +171,7 @@ func (w *writer) delete(ctx context.Context, kind string, live client.Object) er
 	if err != nil {
 		return fmt.Errorf("delete %s %s/%s: %w", kind, live.GetNamespace(), live.GetName(), err)
 	}
-	w.log.Debug("an object of a fleet is deleted", "object", kind+" "+live.GetNamespace()+"/"+live.GetName())
+	w.log.Debug("an object is deleted", "object", kind+" "+live.GetNamespace()+"/"+live.GetName())
 	w.known.Lock()
 	delete(w.settled, keyOfObject(kind, live))
 	delete(w.written, keyOfObject(kind, live))

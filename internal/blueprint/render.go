@@ -3,6 +3,7 @@ package blueprint
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,8 +34,17 @@ type Input struct {
 	// the cluster has no such kind.
 	Namespaced func(schema.GroupVersionKind) (namespaced, known bool)
 	// Live returns an object as it is in the cluster; nil where there is none.
-	Live func(schema.GroupVersionKind, types.NamespacedName) map[string]any
+	Live func(Ref) map[string]any
 }
+
+// Ref names an object of the cluster.
+type Ref struct {
+	Kind schema.GroupVersionKind
+	object.Name
+}
+
+// String returns "kind ns/name".
+func (r Ref) String() string { return r.Kind.Kind + " " + r.Name.String() }
 
 // Route is a route that is attached to a Gateway.
 type Route struct {
@@ -71,6 +81,11 @@ type Child struct {
 	Replace v1alpha1.Replacement
 }
 
+// Ref names the object.
+func (c *Child) Ref() Ref {
+	return Ref{c.Object.GroupVersionKind(), object.Name{Namespace: c.Object.GetNamespace(), Name: c.Object.GetName()}}
+}
+
 // Held is a resource of which it isn't known what there should be. What there is stays.
 type Held struct {
 	Place
@@ -92,12 +107,24 @@ type Outcome struct {
 // errNotInstalled says that the cluster has no such kind.
 var errNotInstalled = errors.New("is not installed")
 
+// Children is what a Gateway has by its class's blueprint.
+type Children struct {
+	Gateway object.Name
+	UID     types.UID
+	// Unknown says why it isn't known what there should be; then all stays as it is.
+	Unknown string
+	// Kinds are those of all objects that the blueprint may make.
+	Kinds []schema.GroupVersionKind
+	Outcome
+	Values Values
+}
+
 // Render says which objects a Gateway should have.
 func (b *Blueprint) Render(in Input) Outcome {
 	r := &rendering{in: in, shared: map[string]any{
 		nameGateway: in.Gateway, nameListeners: in.Listeners, nameValues: in.Values, nameAttached: routeObjects(in.Routes),
 		nameHostnames: map[string]any{"union": texts(in.Hostnames.Union), "intersection": texts(in.Hostnames.Intersection)},
-	}, missing: map[string]string{}, taken: map[childKey]string{}}
+	}, missing: map[string]string{}, taken: map[Ref]string{}}
 	for _, resource := range b.resources {
 		if resource.For != v1alpha1.ForRoute {
 			r.resource(resource, object.Key{}, r.shared, r.missing)
@@ -115,19 +142,13 @@ func (b *Blueprint) Render(in Input) Outcome {
 	return r.out
 }
 
-// childKey names an object of the cluster.
-type childKey struct {
-	kind schema.GroupKind
-	name types.NamespacedName
-}
-
 // rendering is the rendering of one Gateway.
 type rendering struct {
 	in     Input
 	shared map[string]any
 	// missing says of resources that can't be read why.
 	missing map[string]string
-	taken   map[childKey]string
+	taken   map[Ref]string
 	out     Outcome
 }
 
@@ -184,13 +205,13 @@ func (r *rendering) resource(of *resource, route object.Key, variables map[strin
 	delete(variables, nameEach)
 	for i := range children {
 		c := &children[i]
-		key := childKey{of.kind.GroupKind(), types.NamespacedName{Namespace: c.Object.GetNamespace(), Name: c.Object.GetName()}}
-		if other, taken := r.taken[key]; taken {
-			hold(false, fmt.Sprintf("%s makes the %s %s too; give one of them another name", other, of.kind.Kind, key.name))
+		ref := c.Ref()
+		if other, taken := r.taken[ref]; taken {
+			hold(false, fmt.Sprintf("%s makes the %s too; give one of them another name", other, ref))
 			return
 		}
-		r.taken[key] = of.ID
-		if object := r.in.Live(of.kind, key.name); object != nil {
+		r.taken[ref] = of.ID
+		if object := r.in.Live(ref); object != nil {
 			live = append(live, object)
 		}
 	}
@@ -321,9 +342,7 @@ func withRoute(shared map[string]any, route map[string]any) map[string]any {
 
 func clone[V any](m map[string]V) map[string]V {
 	out := make(map[string]V, len(m)+1)
-	for k, v := range m {
-		out[k] = v
-	}
+	maps.Copy(out, m)
 	return out
 }
 

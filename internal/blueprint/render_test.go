@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
@@ -20,9 +19,7 @@ import (
 // world is a cluster of objects by kind and name.
 type world map[string]map[string]any
 
-func (w world) live(kind schema.GroupVersionKind, name types.NamespacedName) map[string]any {
-	return w[kind.Kind+" "+name.String()]
-}
+func (w world) live(ref Ref) map[string]any { return w[ref.String()] }
 
 func (w world) set(t *testing.T, text string) {
 	o := parsed(t, text)

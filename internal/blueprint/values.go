@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// Layer is what one object says of values. What it says is as JSON has it, and nobody writes
+// Layer is what one object, its origin, says of values. What it says is as JSON has it, and nobody writes
 // into it.
 type Layer struct {
-	// Origin names the object, for people.
-	Origin    string
+	Origin    object.Key
 	Defaults  map[string]any
 	Overrides map[string]any
 }
@@ -18,7 +19,7 @@ type Layer struct {
 // Conflict is a layer that can't be used, since it has something of another form than a layer
 // with more authority.
 type Conflict struct {
-	Layer   int
+	Origin  object.Key
 	Message string
 }
 
@@ -26,7 +27,7 @@ type Conflict struct {
 type Values struct {
 	Values map[string]any
 	// Origins say of each leaf, by its path, such as dns.zone, which layer it is from.
-	Origins map[string]string
+	Origins map[string]object.Key
 	// Conflicts are of layers that have been left out.
 	Conflicts []Conflict
 }
@@ -41,19 +42,19 @@ func Merge(layers []Layer) Values {
 	var conflicts []Conflict
 	used := make([]Layer, 0, len(layers))
 	var shape map[string]any // all that is said by layers so far, to compare forms with
-	for i, l := range layers {
+	for _, l := range layers {
 		next, at, ok := sameForm(shape, l.Defaults, "")
 		if ok {
 			next, at, ok = sameForm(next, l.Overrides, "")
 		}
 		if !ok {
-			conflicts = append(conflicts, Conflict{i, fmt.Sprintf("%s is a map in one place and none in another; %s says otherwise than those with more authority", at, l.Origin)})
+			conflicts = append(conflicts, Conflict{l.Origin, fmt.Sprintf("%s has another form than values with more authority give it: it is a map in one place and none in the other", at)})
 			continue
 		}
 		shape = next
 		used = append(used, l)
 	}
-	out := Values{Values: map[string]any{}, Origins: map[string]string{}, Conflicts: conflicts}
+	out := Values{Values: map[string]any{}, Origins: map[string]object.Key{}, Conflicts: conflicts}
 	for _, l := range used {
 		out.lay(out.Values, l.Defaults, "", l.Origin)
 	}
@@ -86,7 +87,7 @@ func sameForm(shape, more map[string]any, under string) (out map[string]any, at 
 }
 
 // lay lays a map over another one, which is ours.
-func (v *Values) lay(over, in map[string]any, under, origin string) {
+func (v *Values) lay(over, in map[string]any, under string, origin object.Key) {
 	for _, name := range slices.Sorted(maps.Keys(in)) {
 		path := under + name
 		sub, isMap := in[name].(map[string]any)
@@ -107,5 +108,5 @@ func (v *Values) lay(over, in map[string]any, under, origin string) {
 
 // forget removes the origins of what is replaced.
 func (v *Values) forget(path string) {
-	maps.DeleteFunc(v.Origins, func(p, _ string) bool { return len(p) > len(path) && p[:len(path)+1] == path+"." })
+	maps.DeleteFunc(v.Origins, func(p string, _ object.Key) bool { return len(p) > len(path) && p[:len(path)+1] == path+"." })
 }

@@ -6,7 +6,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
+
+func named(name string) object.Key { return object.Key{Name: object.Name{Name: name}} }
 
 func parsed(t *testing.T, text string) map[string]any {
 	t.Helper()
@@ -21,7 +25,7 @@ func parsed(t *testing.T, text string) map[string]any {
 // thirteen values come to, that its six levels say differently.
 func TestValuesPrecedence(t *testing.T) {
 	layer := func(origin, defaults, overrides string) Layer {
-		return Layer{Origin: origin, Defaults: parsed(t, defaults), Overrides: parsed(t, overrides)}
+		return Layer{Origin: named(origin), Defaults: parsed(t, defaults), Overrides: parsed(t, overrides)}
 	}
 	all := []string{"v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10"}
 	say := func(origin string, which ...string) string {
@@ -56,8 +60,8 @@ nested: {a: blueprint-override, b: blueprint, c: gateway}
 		t.Error(diff)
 	}
 	for leaf, origin := range map[string]string{"v2": "class", "nested.a": "blueprint", "nested.b": "blueprint", "nested.c": "gateway"} {
-		if got.Origins[leaf] != origin {
-			t.Errorf("%s is said to be from %q", leaf, got.Origins[leaf])
+		if got.Origins[leaf].Name.Name != origin {
+			t.Errorf("%s is said to be from %q", leaf, got.Origins[leaf].Name.Name)
 		}
 	}
 	if len(got.Conflicts) != 0 || len(got.Origins) != 13 {
@@ -67,14 +71,14 @@ nested: {a: blueprint-override, b: blueprint, c: gateway}
 
 func TestValuesOfAnotherForm(t *testing.T) {
 	got := Merge([]Layer{
-		{Origin: "blueprint", Defaults: parsed(t, "dns: {zone: example.com}\nlist: [a, b]")},
-		{Origin: "team", Defaults: parsed(t, "dns: none\nextra: 1")},
-		{Origin: "other", Defaults: parsed(t, "list: [c]\nempty: null")},
+		{Origin: named("blueprint"), Defaults: parsed(t, "dns: {zone: example.com}\nlist: [a, b]")},
+		{Origin: named("team"), Defaults: parsed(t, "dns: none\nextra: 1")},
+		{Origin: named("other"), Defaults: parsed(t, "list: [c]\nempty: null")},
 	})
 	if diff := cmp.Diff(parsed(t, "dns: {zone: example.com}\nlist: [c]\nempty: null"), got.Values); diff != "" {
 		t.Error(diff)
 	}
-	if len(got.Conflicts) != 1 || got.Conflicts[0].Layer != 1 || !strings.Contains(got.Conflicts[0].Message, "dns") {
+	if len(got.Conflicts) != 1 || got.Conflicts[0].Origin != named("team") || !strings.Contains(got.Conflicts[0].Message, "dns") {
 		t.Error(got.Conflicts)
 	}
 }

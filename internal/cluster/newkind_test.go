@@ -68,19 +68,7 @@ func TestNewKind(t *testing.T) {
 // permit gives the controllers the rights that a kind needs, as the chart does.
 func (in *installed) permit(d *kind.Descriptor) {
 	in.Helper()
-	meta := metav1.ObjectMeta{Name: d.Plural}
-	for _, o := range []client.Object{
-		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{d.Kind.Group()}, Resources: []string{d.Plural}, Verbs: []string{"list", "watch"}},
-			{APIGroups: []string{d.Kind.Group()}, Resources: []string{d.Plural + "/status"}, Verbs: []string{"patch"}},
-		}},
-		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: d.Plural},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "gatehouse", Namespace: "gatehouse-system"}},
-		},
-	} {
-		if err := in.client.Create(in.Context(), o); err != nil {
-			in.Fatal(err)
-		}
-	}
+	in.allow(d.Plural,
+		rbacv1.PolicyRule{APIGroups: []string{d.Kind.Group()}, Resources: []string{d.Plural}, Verbs: []string{"list", "watch"}},
+		rbacv1.PolicyRule{APIGroups: []string{d.Kind.Group()}, Resources: []string{d.Plural + "/status"}, Verbs: []string{"patch"}})
 }

@@ -46,7 +46,7 @@ func (c *Cluster) composeProvisioned(ctx context.Context, channel string) error 
 	p.replicas = p.newReplicas()
 	c.proxies, c.selection = p, everything{}
 	options := pipelineOptions(c.config, channel)
-	options.Kinds = c.kinds
+	options.Kinds, options.ControllerNamespace = c.kinds, c.opts.Self.Namespace
 	c.pipeline = pipeline.New(options)
 	return c.remember(ctx)
 }
@@ -103,6 +103,11 @@ func (p *provisioned) work(metrics prometheus.Registerer) ([]work, error) {
 		newMissingClass(c.pipeline, c.log),
 		newClasses(c.direct, c.pipeline, c.config, c.log),
 	}
+	children, err := p.childrenWork(metrics)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, children)
 	if c.config.Infrastructure.Type != configuration.InfrastructureKubernetes {
 		return list, nil
 	}

@@ -26,6 +26,11 @@ func ClassParametersMissing(name string) metav1.Condition {
 	return classParameters("spec.parametersRef names GatewayParameters %s, which doesn't exist; create it, or remove parametersRef", name)
 }
 
+// ClassBlueprintMissing says that a class's parameters name a blueprint that doesn't exist.
+func ClassBlueprintMissing(name, blueprint string) metav1.Condition {
+	return classParameters("spec.blueprintRef of GatewayParameters %s names GatewayBlueprint %s, which doesn't exist; create it, or remove blueprintRef", name, blueprint)
+}
+
 // ClassParametersNotRead says that parametersRef names an object of a namespace that
 // this controller doesn't read.
 func ClassParametersNotRead(name, namespace string) metav1.Condition {

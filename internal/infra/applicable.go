@@ -22,16 +22,22 @@ func (f *fleet) applicable(object apiObject) (*unstructured.Unstructured, error)
 	unset(fields, "spec", "template", "metadata", "creationTimestamp")
 	unsetEmpty(fields, "spec", "strategy")
 	unsetEmpty(fields, "spec", "updateStrategy")
-	text, err := json.Marshal(fields)
+	hash, err := Hash(fields)
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(text)
 	out := &unstructured.Unstructured{Object: fields}
 	annotations := out.GetAnnotations()
-	annotations[AppliedAnnotation] = hex.EncodeToString(sum[:16])
+	annotations[AppliedAnnotation] = hash
 	out.SetAnnotations(annotations)
 	return out, nil
+}
+
+// Hash tells one content from another, for AppliedAnnotation.
+func Hash(fields map[string]any) (string, error) {
+	text, err := json.Marshal(fields)
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16]), err
 }
 
 func unset(fields map[string]any, path ...string) {

@@ -20,6 +20,13 @@ const (
 	componentLabel = "app.kubernetes.io/component"
 )
 
+// These are on the objects that blueprints make, and on what lists them (ApplySets, KEP-3659).
+// Such an object is of no fleet, whatever owns it.
+const (
+	PartOfLabel = "applyset.kubernetes.io/part-of"
+	SetIDLabel  = "applyset.kubernetes.io/id"
+)
+
 // ManagedBy is the value of ManagedByLabel, and the field manager of what is
 // applied.
 const ManagedBy = "gatehouse"

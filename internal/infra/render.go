@@ -5,9 +5,11 @@ import (
 	"maps"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
@@ -125,12 +127,16 @@ func (f *fleet) meta(labels, annotations map[string]string) metav1.ObjectMeta {
 		Annotations: f.annotations(annotations),
 	}
 	if f.UID != "" { // else the Gateway is from a file, and the cluster doesn't know it
-		out.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: gwv1.GroupVersion.String(), Kind: GatewayKind, Name: f.Name.Name, UID: f.UID,
-			Controller: new(true),
-		}}
+		out.OwnerReferences = []metav1.OwnerReference{OwnedBy(f.Name, f.UID)}
 	}
 	return out
+}
+
+// OwnedBy has an object go with its Gateway.
+func OwnedBy(gateway object.Name, uid types.UID) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: gwv1.GroupVersion.String(), Kind: GatewayKind, Name: gateway.Name, UID: uid, Controller: new(true),
+	}
 }
 
 // labels are those of spec.infrastructure, overlaid by further ones and by those

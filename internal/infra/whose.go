@@ -12,6 +12,9 @@ import (
 // GatewayOf names the Gateway whose fleet a live object belongs to; false where it
 // belongs to none.
 func GatewayOf(o metav1.Object) (object.Name, bool) {
+	if labels := o.GetLabels(); labels[PartOfLabel] != "" || labels[SetIDLabel] != "" {
+		return object.Name{}, false
+	}
 	if owner := metav1.GetControllerOf(o); owner != nil {
 		if isGateway(owner) {
 			return object.Name{Namespace: o.GetNamespace(), Name: owner.Name}, true

@@ -92,6 +92,24 @@ var All = NewTable(
 		Status:   policyStatus(func(o *v1alpha1.RateLimitPolicy) *gwv1.PolicyStatus { return &o.Status }),
 	},
 	&Descriptor{
+		Kind: GatewayBlueprint, Plural: "gatewayblueprints", Words: []string{"blueprint"}, Scope: ClusterScoped, Custom: true,
+		Versions: []Version{Typed[v1alpha1.GatewayBlueprint, v1alpha1.GatewayBlueprintList]("v1alpha1")},
+		Status: Whole(func(o *v1alpha1.GatewayBlueprint) *v1alpha1.GatewayBlueprintStatus { return &o.Status },
+			func(s *v1alpha1.GatewayBlueprintStatus, yield visitor) { yield("", &s.Conditions) }),
+	},
+	&Descriptor{
+		Kind: GatewayClassValues, Plural: "gatewayclassvalues", Custom: true,
+		Versions: []Version{Typed[v1alpha1.GatewayClassValues, v1alpha1.GatewayClassValuesList]("v1alpha1")},
+		Status: Whole(func(o *v1alpha1.GatewayClassValues) *v1alpha1.ValuesStatus { return &o.Status },
+			func(s *v1alpha1.ValuesStatus, yield visitor) { yield("", &s.Conditions) }),
+	},
+	&Descriptor{
+		Kind: GatewayValues, Plural: "gatewayvalues", Custom: true,
+		Versions: []Version{Typed[v1alpha1.GatewayValues, v1alpha1.GatewayValuesList]("v1alpha1")},
+		Status: Whole(func(o *v1alpha1.GatewayValues) *v1alpha1.ValuesStatus { return &o.Status },
+			func(s *v1alpha1.ValuesStatus, yield visitor) { yield("", &s.Conditions) }),
+	},
+	&Descriptor{
 		Kind: XBackend, Plural: "xbackends", Channel: ExperimentalChannel, Custom: true,
 		Versions: []Version{Typed[gwxv1alpha1.XBackend, gwxv1alpha1.XBackendList]("v1alpha1")},
 		Status:   xBackendStatus(),

@@ -19,7 +19,10 @@ const StandaloneClass = "gatehouse"
 
 // Options are what a mode decides about a pipeline.
 type Options struct {
-	Topology topology.Options
+	// ControllerNamespace is where the platform says what is in force for whole classes; empty
+	// where there is no such place.
+	ControllerNamespace string
+	Topology            topology.Options
 	// Kinds are those of the objects that have a table; nil is kind.All.
 	Kinds *kind.Table
 	// Addresses are bound where a Gateway asks for none of its own.

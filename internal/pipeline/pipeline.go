@@ -33,6 +33,7 @@ type Pipeline struct {
 	ports   // listeners, and what clients connect to
 	Resources
 	fleets
+	blueprints
 	statuses
 
 	afterResources      flow.Mark // tables from here on say nothing of what proxies are sent
@@ -86,6 +87,9 @@ func New(opts Options) *Pipeline {
 	p.declareInfra()
 	p.declareKept()
 	p.declareUsed()
+	if opts.Topology.Provisioned {
+		p.declareBlueprints()
+	}
 	p.afterInfrastructure = e.Declared()
 	p.declareStatus()
 	p.declarePolicyStatus()

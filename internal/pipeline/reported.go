@@ -95,6 +95,11 @@ func (p *Pipeline) declareReported() {
 	report(p, kind.AuthPolicy, p.AuthPolicyStatus, Namespaced(kind.AuthPolicy))
 	report(p, kind.RateLimitPolicy, p.RateLimitPolicyStatus, Namespaced(kind.RateLimitPolicy))
 	report(p, kind.XBackend, p.XBackendStatus, Namespaced(kind.XBackend))
+	if p.Children != nil {
+		report(p, kind.GatewayBlueprint, p.BlueprintStatus, ClusterScoped(kind.GatewayBlueprint))
+		report(p, kind.GatewayClassValues, p.ClassValuesStatus, Namespaced(kind.GatewayClassValues))
+		report(p, kind.GatewayValues, p.TeamValuesStatus, Namespaced(kind.GatewayValues))
+	}
 	report(p, object.Kind{}, p.RouteStatus, ByKey())
 	report(p, object.Kind{}, p.OtherStatus, ByKey())
 }

@@ -106,6 +106,9 @@ func (p *Pipeline) declareGatewayStatus() {
 				in.Proxy = *state
 			}
 			in.Withheld, _ = flow.Get(c, p.withheld, name)
+			if p.Children != nil {
+				in.Children = p.children(c, gw)
+			}
 			s := status.Gateway(in)
 			emit(name, &s)
 		})

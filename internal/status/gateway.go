@@ -1,6 +1,7 @@
 package status
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -41,11 +42,23 @@ type GatewayInput struct {
 	Moving string
 	// Withheld is what the proxies are not told.
 	Withheld Withheld
+	// Children are the objects of its class's blueprint; nil where that has none.
+	Children *Children
 	// Affected are the policies that target the Gateway or its listeners.
 	Affected []topology.Affecting
 	// Now, where set, is the time by which certificates are judged. It may lag by
 	// clockGrain.
 	Now time.Time
+}
+
+// Children is how the objects are that a blueprint makes of a Gateway.
+type Children struct {
+	Count int
+	// Missing and NotReady say of each that is not there, or not ready, why.
+	Missing, NotReady []string
+	// Addresses are the Gateway's, where the blueprint says so.
+	Addresses   []string
+	NoAddresses string // why it has none
 }
 
 // Gateway is the status of a Gateway. Listeners that ListenerSets define are in
@@ -85,7 +98,17 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	if in.Moving != "" {
 		programmed = condition.Noted(programmed, in.Moving)
 	}
+	if ch := in.Children; ch != nil && len(ch.Missing) > 0 {
+		if programmed.Status == metav1.ConditionTrue {
+			programmed = condition.GatewayPending(condition.NoteChildren(ch.Missing))
+		} else {
+			programmed = condition.Noted(programmed, condition.NoteChildren(ch.Missing))
+		}
+	}
 	conditions := []metav1.Condition{in.accepted(&summary), programmed}
+	if ch := in.Children; ch != nil {
+		conditions = append(conditions, ch.ready())
+	}
 	if in.Node.ResolvedRefs.Type != "" {
 		conditions = append(conditions, in.resolvedRefs())
 	}
@@ -109,6 +132,18 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 		out.AttachedListenerSets = new(int32(in.AttachedSets)) //nolint:gosec // a count of objects in memory
 	}
 	return out
+}
+
+// ready is whether all of them are.
+func (ch *Children) ready() metav1.Condition {
+	why := slices.Concat(ch.Missing, ch.NotReady)
+	if ch.NoAddresses != "" {
+		why = append(why, "addresses: "+ch.NoAddresses)
+	}
+	if len(why) > 0 {
+		return condition.GatewayChildrenNotReady(why)
+	}
+	return condition.GatewayChildrenReady(ch.Count)
 }
 
 // summary is what a Gateway's conditions follow from, by listener.

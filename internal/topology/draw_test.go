@@ -133,9 +133,19 @@ var kindsDrawn = []drawn{
 	draws(2, func(t *rapid.T) *v1alpha1.GatewayParameters {
 		return &v1alpha1.GatewayParameters{ObjectMeta: drawMeta(t), Spec: v1alpha1.GatewayParametersSpec{
 			Settings: *drawSettings(t), Overrides: maybe(t, someSettings, "overrides"),
-			Allow: maybe(t, rapid.Custom(drawAllow), "allow"),
+			Allow:        maybe(t, rapid.Custom(drawAllow), "allow"),
+			BlueprintRef: maybe(t, rapid.Map(someName, func(s string) v1alpha1.BlueprintRef { return v1alpha1.BlueprintRef{Name: s} }), "blueprint"),
 		}}
 	}),
+	draws(1, func(t *rapid.T) *v1alpha1.GatewayBlueprint {
+		o := &v1alpha1.GatewayBlueprint{ObjectMeta: drawMeta(t)}
+		o.Namespace = ""
+		return o
+	}),
+	draws(1, func(t *rapid.T) *v1alpha1.GatewayClassValues {
+		return &v1alpha1.GatewayClassValues{ObjectMeta: drawMeta(t)}
+	}),
+	draws(1, func(t *rapid.T) *v1alpha1.GatewayValues { return &v1alpha1.GatewayValues{ObjectMeta: drawMeta(t)} }),
 	draws(1, func(t *rapid.T) *discoveryv1.EndpointSlice {
 		s := &discoveryv1.EndpointSlice{ObjectMeta: drawMeta(t), AddressType: discoveryv1.AddressTypeIPv4}
 		s.Labels = map[string]string{discoveryv1.LabelServiceName: someName.Draw(t, "service")}

@@ -45,6 +45,9 @@ type Inputs struct {
 	RateLimitPolicies  *flow.Input[object.Name, *v1alpha1.RateLimitPolicy]
 	XBackends          *flow.Input[object.Name, *gwxv1alpha1.XBackend]
 	Parameters         *flow.Input[object.Name, *v1alpha1.GatewayParameters]
+	Blueprints         *flow.Input[string, *v1alpha1.GatewayBlueprint]
+	ClassValues        *flow.Input[object.Name, *v1alpha1.GatewayClassValues]
+	GatewayValues      *flow.Input[object.Name, *v1alpha1.GatewayValues]
 
 	// Kept are no objects: what a Gateway goes on with while its parameters can't be
 	// used, or its class does not exist.
@@ -107,6 +110,9 @@ func NewInputs(e *flow.Engine, kinds *kind.Table) *Inputs {
 	in.RateLimitPolicies = namespaced[*v1alpha1.RateLimitPolicy](e, in)
 	in.XBackends = namespaced[*gwxv1alpha1.XBackend](e, in)
 	in.Parameters = namespaced[*v1alpha1.GatewayParameters](e, in)
+	in.Blueprints = clusterScoped[*v1alpha1.GatewayBlueprint](e, in)
+	in.ClassValues = namespaced[*v1alpha1.GatewayClassValues](e, in)
+	in.GatewayValues = namespaced[*v1alpha1.GatewayValues](e, in)
 	in.Kept = flow.NewInput[object.Name, parameters.Kept](e, "kept-parameters", flow.Equal(parameters.SameKept))
 	in.KeptCertificates = flow.NewInput[object.Name, KeptCertificate](e, "kept-secrets", flow.Equal(sameKeptCertificate))
 	in.KeySets = flow.NewInput[keyset.Key, keyset.Answer](e, "key-sets", flow.Equal(flow.Same[keyset.Answer]))

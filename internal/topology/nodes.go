@@ -37,6 +37,8 @@ type Class struct {
 	// Gateways go on as they are.
 	InvalidParameters bool
 	parameters        *v1alpha1.GatewayParameters // nil for none that can be used
+	// Blueprint is the name of the GatewayBlueprint that the parameters name; empty for none.
+	Blueprint string
 }
 
 // Gateway is a Gateway of one of our classes.

@@ -56,6 +56,13 @@ func (g *Graph) resolveParameters(c *flow.Ctx, class *Class) {
 		class.Accepted = condition.ClassParametersInvalid(name.String(), errorTexts(errs))
 		return
 	}
+	if ref := object.Spec.BlueprintRef; ref != nil {
+		if _, ok := flow.Get(c, g.in.Blueprints, ref.Name); !ok {
+			class.Accepted = condition.ClassBlueprintMissing(name.String(), ref.Name)
+			return
+		}
+		class.Blueprint = ref.Name
+	}
 	class.InvalidParameters = false
 	class.parameters = object
 }
@@ -229,6 +236,10 @@ func (g *Graph) ownParameters(c *flow.Ctx, gw *gwv1.Gateway) (*v1alpha1.GatewayP
 	if object.Spec.Backends != nil {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "backends"),
 			"where routes may lead is for the parameters of a GatewayClass to say; remove it here"))
+	}
+	if object.Spec.BlueprintRef != nil {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "blueprintRef"),
+			"the blueprint is for the parameters of a GatewayClass to name; remove it here"))
 	}
 	if object.Spec.Overrides != nil {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "overrides"),

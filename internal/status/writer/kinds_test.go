@@ -74,6 +74,13 @@ func testKinds(t *testing.T, b *bench) {
 			}},
 			RateLimits: v1alpha1.RateLimits{Limits: map[string]v1alpha1.RateLimit{"all": {Rates: []v1alpha1.Rate{{Limit: 1, Window: "1s"}}}}},
 		}}, policy},
+		{&v1alpha1.GatewayBlueprint{ObjectMeta: meta}, &v1alpha1.GatewayBlueprintStatus{Conditions: observed(1, condition.BlueprintAccepted())}},
+		{&v1alpha1.GatewayClassValues{ObjectMeta: meta, Spec: v1alpha1.GatewayClassValuesSpec{
+			TargetRef: v1alpha1.ValuesTarget{Group: gwv1.GroupName, Kind: "GatewayClass", Name: "g"},
+		}}, &v1alpha1.ValuesStatus{Conditions: observed(1, condition.ValuesAccepted())}},
+		{&v1alpha1.GatewayValues{ObjectMeta: meta, Spec: v1alpha1.GatewayValuesSpec{
+			TargetRef: v1alpha1.ValuesTarget{Group: gwv1.GroupName, Kind: "Gateway", Name: "g"},
+		}}, &v1alpha1.ValuesStatus{Conditions: observed(1, condition.ValuesAccepted())}},
 		{&gwxv1alpha1.XBackend{ObjectMeta: meta, Spec: gwxv1alpha1.BackendSpec{
 			Type: gwxv1alpha1.BackendTypeExternalHostname, ExternalHostname: &gwxv1alpha1.ExternalHostnameBackend{Hostname: "a.test"}, Port: gwxv1alpha1.BackendPort{Number: 443},
 		}}, &gwxv1alpha1.BackendStatus{Ancestors: []gwxv1alpha1.BackendAncestorStatus{{AncestorRef: ancestor, ControllerName: controllerName, Conditions: accepted}}}},

@@ -1,0 +1,184 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+)
+
+const twoResources = `
+apiVersion: gatehouse.dev/v1alpha1
+kind: GatewayBlueprint
+metadata: {name: web}
+spec:
+  values: {defaults: {zone: example.test, size: small}, overrides: {owner: platform}}
+  resources:
+  - id: names
+    template:
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: "${gateway.metadata.name}-names"}
+      data: {zone: "${values.zone}", size: "${values.size}", owner: "${values.owner}"}
+  - id: record
+    template:
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: "${gateway.metadata.name}-record"}
+      data: {host: "${names.data.host}.${names.data.zone}"}
+`
+
+// TestBlueprint follows a class with a blueprint of two resources, of which one reads what the
+// other one has in the cluster: values of the class and of the Gateway, waiting, drift, pruning
+// and the end.
+func TestBlueprint(t *testing.T) {
+	in := install(t)
+	in.apply(
+		`{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayParameters, metadata: {namespace: gatehouse-system, name: web}, spec: {blueprintRef: {name: web}}}`,
+		`{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: web}, spec: {controllerName: gatehouse.dev/controller,
+		  parametersRef: {group: gatehouse.dev, kind: GatewayParameters, namespace: gatehouse-system, name: web}}}`,
+		`{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {namespace: team, name: edge}, spec: {gatewayClassName: web, listeners: [{name: http, port: 80, protocol: HTTP}]}}`,
+		`{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayClassValues, metadata: {namespace: gatehouse-system, name: web},
+		  spec: {targetRef: {group: gateway.networking.k8s.io, kind: GatewayClass, name: web}, defaults: {zone: class.test}, overrides: {size: large}}}`,
+		`{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayValues, metadata: {namespace: team, name: edge},
+		  spec: {targetRef: {group: gateway.networking.k8s.io, kind: Gateway, name: edge}, defaults: {zone: team.test}, overrides: {size: tiny, owner: team}}}`,
+	)
+	in.start()
+	get := func(name string) *corev1.ConfigMap {
+		o := &corev1.ConfigMap{}
+		err := in.client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: name}, o)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	has := func(name string, data map[string]string) func() bool {
+		return func() bool {
+			o := get(name)
+			for k, v := range data {
+				if o == nil || o.Data[k] != v {
+					return false
+				}
+			}
+			return o != nil
+		}
+	}
+	said := func(of gwv1.GatewayConditionType) metav1.Condition {
+		o := &gwv1.Gateway{}
+		if err := in.client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "edge"}, o); err != nil {
+			t.Fatal(err)
+		}
+		c, _ := condition.Find(o.Status.Conditions, string(of))
+		return c
+	}
+	says := func(of gwv1.GatewayConditionType, text string) func() bool {
+		return func() bool { return strings.Contains(said(of).Message, text) }
+	}
+
+	in.until("a class says that its blueprint doesn't exist", func() bool {
+		o := &gwv1.GatewayClass{}
+		if err := in.client.Get(t.Context(), client.ObjectKey{Name: "web"}, o); err != nil {
+			t.Fatal(err)
+		}
+		c, _ := condition.Find(o.Status.Conditions, "Accepted")
+		return c.Status == metav1.ConditionFalse && strings.Contains(c.Message, "GatewayBlueprint web, which doesn't exist")
+	})
+	in.apply(twoResources)
+	in.until("the values come from the class and the Gateway", has("edge-names", map[string]string{"zone": "team.test", "size": "large", "owner": "platform"}))
+	in.until("the second resource waits for a field of the first", says(gwv1.GatewayConditionProgrammed, "record: spec.resources[1].template.data.host: ${names.data.host}: host is not there"))
+	if get("edge-record") != nil {
+		t.Error("what waits is there")
+	}
+
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"host":"www"}}`))
+	if err := in.client.Patch(t.Context(), get("edge-names"), patch); err != nil {
+		t.Fatal(err)
+	}
+	in.until("it follows when the field comes", has("edge-record", map[string]string{"host": "www.team.test"}))
+	in.until("all objects are ready", func() bool { return said(condition.GatewayConditionReady).Status == metav1.ConditionTrue })
+
+	patch = client.RawPatch("application/merge-patch+json", []byte(`{"data":{"host":"drift.test"}}`))
+	if err := in.client.Patch(t.Context(), get("edge-record"), patch); err != nil {
+		t.Fatal(err)
+	}
+	in.until("drift is set right", has("edge-record", map[string]string{"host": "www.team.test"}))
+
+	in.apply(strings.Replace(twoResources, "${gateway.metadata.name}-record", "${gateway.metadata.name}-renamed", 1))
+	in.until("another name is another object, and the former one goes", func() bool {
+		return has("edge-renamed", map[string]string{"host": "www.team.test"})() && get("edge-record") == nil
+	})
+
+	// A kind that the controller may not write yet costs the object alone, and heals by itself.
+	in.apply(twoResources + `
+  - id: policy
+    template: {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: edge}, spec: {podSelector: {}}}
+`)
+	in.until("what is missing is said with the rule to add", says(gwv1.GatewayConditionProgrammed,
+		`the controller may not write objects of the kind NetworkPolicy; give it the right by a ClusterRole with the label gatehouse.dev/aggregate-to-blueprints=true and the rule {apiGroups: ["networking.k8s.io"], resources: [networkpolicies]`))
+	in.until("the others are there", has("edge-record", map[string]string{"host": "www.team.test"}))
+	in.allow("blueprint", rbacv1.PolicyRule{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"networkpolicies"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
+	in.until("it comes with the right", func() bool {
+		return in.client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "edge"}, &networkingv1.NetworkPolicy{}) == nil
+	})
+	in.apply(strings.Replace(twoResources, "${gateway.metadata.name}-record", "${gateway.metadata.name}-renamed", 1))
+	in.until("it goes with its template", func() bool {
+		err := in.client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "edge"}, &networkingv1.NetworkPolicy{})
+		return apierrors.IsNotFound(err) && get("edge-record") == nil
+	})
+
+	in.apply(strings.Replace(twoResources, "${values.zone}", "${vaules.zone}", 1))
+	in.until("a mistake is told on the blueprint", func() bool {
+		o := &v1alpha1.GatewayBlueprint{}
+		if err := in.client.Get(t.Context(), client.ObjectKey{Name: "web"}, o); err != nil {
+			t.Fatal(err)
+		}
+		c, _ := condition.Find(o.Status.Conditions, "Accepted")
+		return c.Status == metav1.ConditionFalse && strings.Contains(c.Message, "undeclared reference to 'vaules'")
+	})
+	if get("edge-renamed") == nil || get("edge-names") == nil {
+		t.Error("a broken blueprint has cost objects")
+	}
+
+	if err := in.client.Delete(t.Context(), &gwv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "edge"}}); err != nil {
+		t.Fatal(err)
+	}
+	in.until("the objects go with their Gateway, although the blueprint is broken", func() bool {
+		return get("edge-renamed") == nil && get("edge-names") == nil
+	})
+	in.until("and so does the inventory", func() bool {
+		all := &corev1.ConfigMapList{}
+		if err := in.client.List(t.Context(), all, client.InNamespace("gatehouse-system"), client.HasLabels{"applyset.kubernetes.io/id"}); err != nil {
+			t.Fatal(err)
+		}
+		return len(all.Items) == 0
+	})
+}
+
+// allow gives the controllers a right, as the cluster does by the ClusterRoles that it aggregates.
+func (in *installed) allow(name string, rules ...rbacv1.PolicyRule) {
+	in.Helper()
+	meta := metav1.ObjectMeta{Name: name}
+	for _, o := range []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "gatehouse", Namespace: "gatehouse-system"}},
+		},
+	} {
+		if err := in.client.Create(in.Context(), o); err != nil {
+			in.Fatal(err)
+		}
+	}
+}

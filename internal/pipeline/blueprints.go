@@ -1,0 +1,349 @@
+package pipeline
+
+import (
+	"cmp"
+	"maps"
+	"reflect"
+	"slices"
+
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/blueprint"
+	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/status"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
+)
+
+// blueprints is what Gateways have by the blueprints of their classes.
+type blueprints struct {
+	// live are the objects that blueprints have made, as they are, and scopes says of their
+	// kinds whether they are in namespaces. The leader has them.
+	live   *flow.Input[blueprint.Ref, *unstructured.Unstructured]
+	scopes *flow.Input[schema.GroupVersionKind, bool]
+	// childProblems say why objects aren't as they should be.
+	childProblems *flow.Input[object.Name, map[blueprint.Ref]string]
+
+	compiled     *flow.Derived[string, *compiledBlueprint]
+	classValues  *flow.Index[valuesOf, object.Name, *v1alpha1.GatewayClassValues]
+	teamValues   *flow.Index[valuesOf, object.Name, *v1alpha1.GatewayValues]
+	routesBehind *flow.Index[object.Name, topology.AttachmentKey, *topology.Attachment]
+	// Children are the objects that Gateways have.
+	Children *flow.Derived[object.Name, *blueprint.Children]
+
+	BlueprintStatus   *flow.Derived[string, *v1alpha1.GatewayBlueprintStatus]
+	ClassValuesStatus *flow.Derived[object.Name, *v1alpha1.ValuesStatus]
+	TeamValuesStatus  *flow.Derived[object.Name, *v1alpha1.ValuesStatus]
+}
+
+// compiledBlueprint is a blueprint, or what is wrong with it.
+type compiledBlueprint struct {
+	of       *v1alpha1.GatewayBlueprint
+	compiled *blueprint.Blueprint
+	problems []blueprint.Problem
+}
+
+// valuesOf is what values are for.
+type valuesOf struct {
+	kind      gwv1.Kind
+	namespace string // of the values
+	name      string
+}
+
+func targetOf(namespace string, t v1alpha1.ValuesTarget) valuesOf {
+	return valuesOf{t.Kind, namespace, string(t.Name)}
+}
+
+// declareBlueprints declares them, where there is a cluster for their objects.
+func (p *Pipeline) declareBlueprints() {
+	p.compiled = flow.Map("blueprints", p.Inputs.Blueprints,
+		func(_ *flow.Ctx, name string, o *v1alpha1.GatewayBlueprint, emit func(string, *compiledBlueprint)) {
+			b := &compiledBlueprint{of: o}
+			b.compiled, b.problems = blueprint.Compile(&o.Spec)
+			emit(name, b)
+		}, flow.Equal(flow.Same[*compiledBlueprint]))
+	p.BlueprintStatus = flow.Map("blueprint-status", p.compiled,
+		func(_ *flow.Ctx, name string, b *compiledBlueprint, emit func(string, *v1alpha1.GatewayBlueprintStatus)) {
+			accepted := condition.BlueprintAccepted()
+			if len(b.problems) > 0 {
+				accepted = condition.BlueprintInvalid(problemTexts(b.problems))
+			}
+			accepted.ObservedGeneration = b.of.Generation
+			emit(name, &v1alpha1.GatewayBlueprintStatus{Conditions: []metav1.Condition{accepted}})
+		})
+	p.live = flow.NewInput[blueprint.Ref, *unstructured.Unstructured](p.Engine, "children-live", flow.Equal(flow.Same[*unstructured.Unstructured]))
+	p.scopes = flow.NewInput[schema.GroupVersionKind, bool](p.Engine, "children-scopes", flow.Equal(flow.Same[bool]))
+	p.childProblems = flow.NewInput[object.Name, map[blueprint.Ref]string](p.Engine, "children-problems",
+		flow.Equal(func(a, b map[blueprint.Ref]string) bool { return maps.Equal(a, b) }))
+	p.classValues = flow.NewIndex(p.Inputs.ClassValues,
+		func(k object.Name, v *v1alpha1.GatewayClassValues, yield func(valuesOf)) {
+			yield(targetOf(k.Namespace, v.Spec.TargetRef))
+		}, object.Name.Compare)
+	p.teamValues = flow.NewIndex(p.Inputs.GatewayValues,
+		func(k object.Name, v *v1alpha1.GatewayValues, yield func(valuesOf)) {
+			yield(targetOf(k.Namespace, v.Spec.TargetRef))
+		}, object.Name.Compare)
+	p.routesBehind = flow.NewIndex(p.Graph.Attachments,
+		func(k topology.AttachmentKey, _ *topology.Attachment, yield func(object.Name)) { yield(k.Gateway()) }, topology.AttachmentKey.Compare)
+	p.Children = flow.Map("children", p.Graph.Gateways,
+		func(c *flow.Ctx, name object.Name, gw *topology.Gateway, emit func(object.Name, *blueprint.Children)) {
+			class, ok := flow.Get(c, p.Graph.Classes, gw.Class)
+			if !ok || class.Blueprint == "" && !class.InvalidParameters {
+				return
+			}
+			out := &blueprint.Children{Gateway: name, UID: gw.Object.UID}
+			b, _ := flow.Get(c, p.compiled, class.Blueprint)
+			switch {
+			case class.InvalidParameters:
+				out.Unknown = "the parameters of GatewayClass " + class.Name + " can't be used"
+			case b == nil || b.compiled == nil:
+				out.Unknown = "GatewayBlueprint " + class.Blueprint + " can't be used; its conditions say why"
+			case !gw.Served():
+				out.Unknown = "the Gateway is not accepted"
+			default:
+				out.Kinds = b.compiled.Kinds()
+				out.Values = blueprint.Merge(p.layers(c, name, class.Name, b.of))
+				out.Outcome = b.compiled.Render(p.rendered(c, gw, out.Values.Values))
+			}
+			emit(name, out)
+		}, flow.Equal(func(a, b *blueprint.Children) bool { return reflect.DeepEqual(a, b) }))
+	flow.Watch(p.Children)
+	p.declareValuesStatus()
+}
+
+// layers are what is said of a Gateway's values, with the most authority first.
+func (p *Pipeline) layers(c *flow.Ctx, gateway object.Name, class string, b *v1alpha1.GatewayBlueprint) []blueprint.Layer {
+	var out []blueprint.Layer
+	add := func(of object.Kind, o metav1.Object, v *v1alpha1.Values) {
+		origin := object.Key{Kind: of, Name: object.Name{Namespace: o.GetNamespace(), Name: o.GetName()}}
+		out = append(out, blueprint.Layer{Origin: origin, Defaults: valueMap(v.Defaults), Overrides: valueMap(v.Overrides)})
+	}
+	if b.Spec.Values != nil {
+		add(kind.GatewayBlueprint, b, &b.Spec.Values.Values)
+	}
+	platform := func(of valuesOf) {
+		for _, v := range byAge(maps.Collect(flow.Select(c, p.classValues, of).All()), func(v *v1alpha1.GatewayClassValues) metav1.Object { return v }) {
+			add(kind.GatewayClassValues, v, &v.Spec.Values)
+		}
+	}
+	team := func(of valuesOf) {
+		for _, v := range byAge(maps.Collect(flow.Select(c, p.teamValues, of).All()), func(v *v1alpha1.GatewayValues) metav1.Object { return v }) {
+			add(kind.GatewayValues, v, &v.Spec.Values)
+		}
+	}
+	const classKind, namespaceKind, gatewayKind = "GatewayClass", "Namespace", "Gateway"
+	if own := p.Options.ControllerNamespace; own != gateway.Namespace && own != "" {
+		platform(valuesOf{classKind, own, class})
+	}
+	platform(valuesOf{namespaceKind, gateway.Namespace, gateway.Namespace})
+	platform(valuesOf{classKind, gateway.Namespace, class})
+	team(valuesOf{namespaceKind, gateway.Namespace, gateway.Namespace})
+	team(valuesOf{gatewayKind, gateway.Namespace, gateway.Name})
+	return out
+}
+
+// byAge sorts objects of the same rank: the oldest has the most authority (GEP-713).
+func byAge[V any](all map[object.Name]V, meta func(V) metav1.Object) []V {
+	out := slices.Collect(maps.Values(all))
+	slices.SortFunc(out, func(a, b V) int {
+		x, y := meta(a), meta(b)
+		return cmp.Or(x.GetCreationTimestamp().Compare(y.GetCreationTimestamp().Time), cmp.Compare(x.GetName(), y.GetName()))
+	})
+	return out
+}
+
+// valueMap is what an object says of values; the schema has seen to it that it is a map.
+func valueMap(v *apiextensionsv1.JSON) map[string]any {
+	if v == nil {
+		return nil
+	}
+	out := map[string]any{}
+	if err := json.Unmarshal(v.Raw, &out); err != nil {
+		return nil
+	}
+	return out
+}
+
+// rendered is what a blueprint's templates read of a Gateway.
+func (p *Pipeline) rendered(c *flow.Ctx, gw *topology.Gateway, values map[string]any) blueprint.Input {
+	in := blueprint.Input{
+		Namespace: gw.Name.Namespace, Gateway: plainObject(gw.Object, kind.Gateway.Name()), Values: values,
+		Namespaced: func(of schema.GroupVersionKind) (bool, bool) { return flow.Get(c, p.scopes, of) },
+		Live: func(ref blueprint.Ref) map[string]any {
+			if o, ok := flow.Get(c, p.live, ref); ok {
+				return o.Object
+			}
+			return nil
+		},
+	}
+	var hostnames []string
+	for _, l := range gw.Listeners {
+		hostnames = append(hostnames, l.Hostname)
+		in.Listeners = append(in.Listeners, map[string]any{
+			"name": l.Key.Name(), "port": int64(l.Port), "protocol": string(l.Protocol), "hostname": l.Hostname,
+		})
+	}
+	last := object.Key{}
+	for k := range flow.Select(c, p.routesBehind, gw.Name).All() {
+		if k.Route == last {
+			continue // on another listener
+		}
+		last = k.Route
+		if o, ok := flow.Get(c, p.Inputs.Routes, k.Route); ok && !slices.ContainsFunc(in.Routes, func(r blueprint.Route) bool { return r.Key == k.Route }) {
+			in.Routes = append(in.Routes, blueprint.Route{Key: k.Route, Object: plainObject(o, k.Route.Kind.Name())})
+			for _, h := range topology.Hostnames(o) {
+				hostnames = append(hostnames, string(h))
+			}
+		}
+	}
+	in.Hostnames = blueprint.HostnamesOf(hostnames)
+	return in
+}
+
+// plainObject is an object as JSON has it, without what changes by itself.
+func plainObject(o any, of string) map[string]any {
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil { // the types of the Gateway API can all be converted
+		return map[string]any{}
+	}
+	delete(out, "status")
+	out["apiVersion"], out["kind"] = gwv1.GroupVersion.String(), of
+	if m, ok := out["metadata"].(map[string]any); ok {
+		for _, name := range []string{"managedFields", "resourceVersion", "creationTimestamp", "generation"} {
+			delete(m, name)
+		}
+	}
+	return out
+}
+
+func problemTexts(problems []blueprint.Problem) []string {
+	out := make([]string, len(problems))
+	for i, p := range problems {
+		out[i] = p.Field + ": " + p.Message
+	}
+	return out
+}
+
+// declareValuesStatus declares what is said of values: those of another form than others with more
+// authority, for any Gateway, say so.
+func (p *Pipeline) declareValuesStatus() {
+	type key struct {
+		by      object.Key
+		gateway object.Name
+	}
+	conflicts := flow.Map("values-conflicts", p.Children,
+		func(_ *flow.Ctx, gateway object.Name, ch *blueprint.Children, emit func(key, string)) {
+			for _, conflict := range ch.Values.Conflicts {
+				emit(key{conflict.Origin, gateway}, conflict.Message)
+			}
+		}, flow.Equal(flow.Same[string]))
+	byOrigin := flow.NewIndex(conflicts, func(k key, _ string, yield func(object.Key)) { yield(k.by) },
+		func(a, b key) int { return a.gateway.Compare(b.gateway) })
+	say := func(c *flow.Ctx, of object.Kind, name object.Name, generation int64) *v1alpha1.ValuesStatus {
+		accepted := condition.ValuesAccepted()
+		for k, message := range flow.Select(c, byOrigin, object.Key{Kind: of, Name: name}).All() {
+			accepted = condition.ValuesInvalid(k.gateway.String(), message)
+			break
+		}
+		accepted.ObservedGeneration = generation
+		return &v1alpha1.ValuesStatus{Conditions: []metav1.Condition{accepted}}
+	}
+	p.ClassValuesStatus = flow.Map("class-values-status", p.Inputs.ClassValues,
+		func(c *flow.Ctx, name object.Name, v *v1alpha1.GatewayClassValues, emit func(object.Name, *v1alpha1.ValuesStatus)) {
+			emit(name, say(c, kind.GatewayClassValues, name, v.Generation))
+		})
+	p.TeamValuesStatus = flow.Map("gateway-values-status", p.Inputs.GatewayValues,
+		func(c *flow.Ctx, name object.Name, v *v1alpha1.GatewayValues, emit func(object.Name, *v1alpha1.ValuesStatus)) {
+			emit(name, say(c, kind.GatewayValues, name, v.Generation))
+		})
+}
+
+// SetChild takes in an object that a blueprint has made as it is; nil where it is gone.
+func (p *Pipeline) SetChild(tx *flow.Tx, ref blueprint.Ref, o *unstructured.Unstructured) {
+	if o == nil {
+		p.live.Delete(tx, ref)
+	} else {
+		p.live.Set(tx, ref, o)
+	}
+}
+
+// SetScope takes in whether the objects of a kind are in namespaces; nil where there is no such kind.
+func (p *Pipeline) SetScope(tx *flow.Tx, of schema.GroupVersionKind, namespaced *bool) {
+	if namespaced == nil {
+		p.scopes.Delete(tx, of)
+	} else {
+		p.scopes.Set(tx, of, *namespaced)
+	}
+}
+
+// SetChildProblems takes in why objects of a Gateway aren't as they should be.
+func (p *Pipeline) SetChildProblems(tx *flow.Tx, gateway object.Name, problems map[blueprint.Ref]string) {
+	if len(problems) == 0 {
+		p.childProblems.Delete(tx, gateway)
+	} else {
+		p.childProblems.Set(tx, gateway, problems)
+	}
+}
+
+// children says how the objects of a Gateway's blueprint are; nil for a Gateway without one, and
+// for one that goes on as it is: its other conditions say why.
+func (p *Pipeline) children(c *flow.Ctx, gw *topology.Gateway) *status.Children {
+	ch, ok := flow.Get(c, p.Children, gw.Name)
+	if !ok || gw.Held || !gw.Served() {
+		return nil
+	}
+	out := &status.Children{Count: len(ch.Children), Addresses: ch.Addresses, NoAddresses: ch.NoAddresses}
+	if ch.Unknown != "" {
+		out.Missing = []string{ch.Unknown}
+		return out
+	}
+	for _, h := range ch.Held {
+		out.Missing = append(out.Missing, h.Place.String()+": "+h.Why)
+	}
+	problems, _ := flow.Get(c, p.childProblems, gw.Name)
+	for i := range ch.Children {
+		child := &ch.Children[i]
+		ref := child.Ref()
+		live, ok := flow.Get(c, p.live, ref)
+		switch problem := problems[ref]; {
+		case problem != "":
+			out.Missing = append(out.Missing, child.Place.String()+", "+ref.String()+": "+problem)
+		case !ok:
+			out.Missing = append(out.Missing, child.Place.String()+", "+ref.String()+", is not in the cluster yet")
+		default:
+			if why := notReady(child, live); why != "" {
+				out.NotReady = append(out.NotReady, child.Place.String()+", "+ref.String()+": "+why)
+			}
+		}
+	}
+	return out
+}
+
+// notReady says why an object is not ready; empty where it is.
+func notReady(child *blueprint.Child, live *unstructured.Unstructured) string {
+	if child.Ready != nil {
+		if *child.Ready {
+			return ""
+		}
+		return "readyWhen is false"
+	}
+	result, err := kstatus.Compute(live)
+	switch {
+	case err != nil:
+		return err.Error()
+	case result.Status == kstatus.CurrentStatus:
+		return ""
+	default:
+		return cmp.Or(result.Message, string(result.Status))
+	}
+}
