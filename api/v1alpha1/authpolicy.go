@@ -194,6 +194,11 @@ type JWT struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	ClaimsToHeaders []ClaimToHeader `json:"claimsToHeaders,omitzero"`
+
+	// HideCredentials keeps a token that counts from what comes behind: services that are asked, limits and
+	// backends. The place where it is is emptied.
+	// +optional
+	HideCredentials bool `json:"hideCredentials,omitempty"`
 }
 
 // JWKS is a JSON Web Key Set.
@@ -310,6 +315,11 @@ type APIKey struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern="^[A-Za-z0-9!#$%&'*+\\-.^_\\x60|~]*$"
 	IdentityHeader string `json:"identityHeader,omitempty"`
+
+	// HideCredentials keeps a key that counts from what comes behind: services that are asked, limits and
+	// backends. The place where it is is emptied.
+	// +optional
+	HideCredentials bool `json:"hideCredentials,omitempty"`
 }
 
 // Basic says which names and passwords are accepted.
@@ -332,6 +342,11 @@ type Basic struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern="^[A-Za-z0-9!#$%&'*+\\-.^_\\x60|~]*$"
 	IdentityHeader string `json:"identityHeader,omitempty"`
+
+	// HideCredentials keeps a password that counts from what comes behind: services that are asked, limits and
+	// backends. The header Authorization is removed.
+	// +optional
+	HideCredentials bool `json:"hideCredentials,omitempty"`
 }
 
 // ClientCertificate says whose certificates are accepted.

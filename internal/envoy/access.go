@@ -87,7 +87,7 @@ func accessNeeds(a *ir.Access) map[string]bool {
 // scripted reports whether an Access needs the script that looks for credentials.
 func scripted(a *ir.Access) bool {
 	return a.Authenticated || len(a.Keys)+len(a.Passwords)+len(a.Certificates) > 0 || a.Forbidden != nil && len(a.Conditions) > 0 ||
-		slices.ContainsFunc(a.Tokens, func(t ir.TokenIssuer) bool { return len(t.Headers) > 0 })
+		slices.ContainsFunc(a.Tokens, func(t ir.TokenIssuer) bool { return len(t.Headers) > 0 || t.Hide })
 }
 
 // access returns what fills the slot; outer are the levels around, from the outside. There is
@@ -176,9 +176,10 @@ func verified(issuers []ir.TokenIssuer) *jwtv3.JwtAuthentication {
 	any := &jwtv3.JwtRequirementOrList{}
 	for i := range issuers {
 		t := &issuers[i]
+		marks := tokenMarks(t)
 		for n, from := range t.From {
 			p := &jwtv3.JwtProvider{
-				Issuer: t.Issuer, Audiences: t.Audiences, Forward: true, PayloadInMetadata: tokenKey, HeaderInMetadata: tokenMark(t),
+				Issuer: t.Issuer, Audiences: t.Audiences, Forward: true, PayloadInMetadata: tokenKey, HeaderInMetadata: marks[min(n, len(marks)-1)],
 				JwksSourceSpecifier: &jwtv3.JwtProvider_LocalJwks{LocalJwks: inlined(t.JWKS)},
 				JwtCacheConfig:      &jwtv3.JwtCacheConfig{},
 			}
@@ -211,8 +212,15 @@ func verified(issuers []ir.TokenIssuer) *jwtv3.JwtAuthentication {
 	return m
 }
 
-// tokenMark is what Envoy leaves in the metadata where a token is one of an issuer's.
-func tokenMark(t *ir.TokenIssuer) string { return "of " + t.Name }
+// tokenMarks are what Envoy leaves in the metadata where a token is one of an issuer's: one for all places, or one
+// for each where it matters in which of them the token is.
+func tokenMarks(t *ir.TokenIssuer) []string {
+	marks := []string{"of " + t.Name}
+	for n := 1; t.Hide && n < len(t.From); n++ {
+		marks = append(marks, fmt.Sprintf("of %s.%d", t.Name, n))
+	}
+	return marks
+}
 
 func inlined(text string) *corev3.DataSource {
 	return &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: text}}

@@ -1,6 +1,6 @@
 -- Passes a request on that has one of the credentials, whichever, and answers others with 401.
 -- Exactly one of them counts: a token before all others, and of those the first one of `rules`.
--- Before it stand `refuse` and `tellClaims`, and, written by Go: `required`, whether a request needs credentials;
+-- Before it stand `refuse`, `tellClaims` and `hide`, and, written by Go: `required`, whether a request needs credentials;
 -- `rules`, the keys and passwords that are credentials, as hashes, and the names of certificates; and `leadIn`,
 -- where people log in by the next filters, which those are left to.
 
@@ -209,27 +209,28 @@ local function nameOf(rule, tls)
   return (gsub(tls:subjectPeerCertificate(), "%c", ""))
 end
 
--- The client whose key, password or certificate a request has; nil for nobody. It costs the same
--- whether there is a user of the name.
+-- The client whose key, password or certificate a request has, and where it has the first two; nil for
+-- nobody. It costs the same whether there is a user of the name.
 local function clientOf(rule, headers, try, connection)
   if rule.hosts then
     local tls = verified(headers, connection)
     return tls and nameOf(rule, tls)
   end
   if rule.users then
-    return at(headers, {header = "authorization", prefix = "basic "}, function(value)
+    local from = {header = "authorization", prefix = "basic "}
+    return at(headers, from, function(value)
       return try(value, function()
         local user, password = string.match(decode64(trimmed(value)) or "", "^([^:]*):(.*)$")
         local sum = sha256(rule.salt .. encode64(sha1(password or "")))
         if user and rule.users[user] == sum then return user end
       end)
-    end)
+    end), from
   end
   for _, from in ipairs(rule.from) do
     local found = at(headers, from, function(value)
       return try(value, function() return rule.keys[sha256(rule.salt .. value)] end)
     end)
-    if found then return found end
+    if found then return found, from end
   end
 end
 
@@ -248,9 +249,11 @@ function envoy_on_request(handle)
     tellClaims(headers, token)
   else
     for _, rule in ipairs(rules) do
-      client = clientOf(rule, headers, try, connection)
+      local from
+      client, from = clientOf(rule, headers, try, connection)
       if client then
         passed = true
+        if rule.hide then hide(headers, from) end
         if rule.header then headers:replace(rule.header, client) end
         break
       end

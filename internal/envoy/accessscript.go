@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -22,6 +23,9 @@ var accessAnswerSource string
 //go:embed accessrefusal.lua
 var accessRefusalSource string
 
+//go:embed accesshide.lua
+var accessHideSource string
+
 //go:embed accessclaims.lua
 var accessClaimsSource string
 
@@ -29,6 +33,7 @@ var accessClaimsSource string
 var (
 	accessScript, accessAnswer  = compact(accessSource), compact(accessAnswerSource)
 	accessRefusal, accessClaims = compact(accessRefusalSource), compact(accessClaimsSource)
+	accessHide                  = compact(accessHideSource)
 )
 
 func compact(source string) string {
@@ -52,6 +57,12 @@ func credentials(a *ir.Access) (message, error) {
 	if a.Login != nil {
 		b.WriteString(loginLead(a.Login) + leadIn)
 	}
+	if hides(a) {
+		if a.Login == nil {
+			b.WriteString(cookiesLead)
+		}
+		b.WriteString(accessHide)
+	}
 	challenges, err := challenges(a)
 	if err != nil {
 		return nil, err
@@ -65,13 +76,13 @@ func credentials(a *ir.Access) (message, error) {
 		for _, from := range k.From {
 			b.WriteString(luaSource(from))
 		}
-		fmt.Fprintf(&b, "}, salt = %s%s} rules[#rules + 1] = rule\n", luaText(k.Salt), luaField("header", k.Header))
+		fmt.Fprintf(&b, "}, salt = %s%s%s} rules[#rules + 1] = rule\n", luaText(k.Salt), luaField("header", k.Header), luaHide(k.Hide))
 		luaTable(&b, "rule.keys", len(k.Keys), func(i int) (string, string) { return k.Keys[i].Sum.Reveal(), k.Keys[i].Client })
 		b.WriteString("end\n")
 	}
 	for i := range a.Passwords {
 		p := &a.Passwords[i]
-		fmt.Fprintf(&b, "do local rule = {users = {}, salt = %s%s} rules[#rules + 1] = rule\n", luaText(p.Salt), luaField("header", p.Header))
+		fmt.Fprintf(&b, "do local rule = {users = {}, salt = %s%s%s} rules[#rules + 1] = rule\n", luaText(p.Salt), luaField("header", p.Header), luaHide(p.Hide))
 		luaTable(&b, "rule.users", len(p.Users), func(i int) (string, string) { return p.Users[i].User, p.Users[i].Sum.Reveal() })
 		b.WriteString("end\n")
 	}
@@ -112,17 +123,39 @@ func claims(b *strings.Builder, issuers []ir.TokenIssuer) {
 	}
 	b.WriteString("local issuers = {")
 	for i := range issuers {
-		fmt.Fprintf(b, "{mark = %s, headers = {", luaText(tokenMark(&issuers[i])))
-		for _, h := range issuers[i].Headers {
-			fmt.Fprintf(b, "{header = %s, claim = {", luaText(h.Header))
-			for _, name := range h.Claim {
-				b.WriteString(luaText(name) + ",")
+		t := &issuers[i]
+		for n, mark := range tokenMarks(t) {
+			fmt.Fprintf(b, "{mark = %s, headers = {", luaText(mark))
+			for _, h := range t.Headers {
+				fmt.Fprintf(b, "{header = %s, claim = {", luaText(h.Header))
+				for _, name := range h.Claim {
+					b.WriteString(luaText(name) + ",")
+				}
+				b.WriteString("}},")
 			}
-			b.WriteString("}},")
+			b.WriteString("}")
+			if t.Hide {
+				b.WriteString(", from = " + strings.TrimSuffix(luaSource(t.From[n]), ","))
+			}
+			b.WriteString("},")
 		}
-		b.WriteString("}},")
 	}
 	b.WriteString("}\n" + accessClaims)
+}
+
+// hides reports whether an Access takes credentials away from requests.
+func hides(a *ir.Access) bool {
+	return slices.ContainsFunc(a.Tokens, func(t ir.TokenIssuer) bool { return t.Hide }) ||
+		slices.ContainsFunc(a.Keys, func(k ir.APIKeys) bool { return k.Hide }) ||
+		slices.ContainsFunc(a.Passwords, func(p ir.Passwords) bool { return p.Hide })
+}
+
+// luaHide is a further field of a table, which says that credentials are taken away.
+func luaHide(is bool) string {
+	if !is {
+		return ""
+	}
+	return ", hide = true"
 }
 
 // challenges are what those without credentials are told to have (RFC 9110, section 11.6.1).

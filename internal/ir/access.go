@@ -50,6 +50,8 @@ type TokenIssuer struct {
 	From []CredentialSource `json:"from"`
 	// Headers tell the backend claims of the token. Their names are among those hidden.
 	Headers []ClaimHeader `json:"headers,omitempty"`
+	// Hide takes a token that counts away, with all that is in its place.
+	Hide bool `json:"hide,omitempty"`
 }
 
 // ClaimHeader is a header with the value of a claim.
@@ -75,6 +77,8 @@ type APIKeys struct {
 	// Header tells the backend whose key it is, in lower case; empty for not at all. It is
 	// among those hidden.
 	Header string `json:"header,omitempty"`
+	// Hide takes a key that counts away, as that of TokenIssuer.
+	Hide bool `json:"hide,omitempty"`
 }
 
 // HashedKey is the key of a client.
@@ -91,6 +95,8 @@ type Passwords struct {
 	Users []HashedPassword `json:"users"` // sorted by name, each name once
 	// Header tells the backend the user's name, as that of APIKeys.
 	Header string `json:"header,omitempty"`
+	// Hide takes a password that counts away, as that of TokenIssuer.
+	Hide bool `json:"hide,omitempty"`
 }
 
 // HashedPassword is the password of a user.

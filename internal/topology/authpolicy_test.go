@@ -211,3 +211,18 @@ func TestAuthSecretRotates(t *testing.T) {
 		t.Errorf("with another: %s", accessText(a))
 	}
 }
+
+// Credentials go on to backends unless a rule says otherwise.
+func TestHideCredentials(t *testing.T) {
+	const secrets = "kind: Secret\nmetadata: {namespace: default, name: s}\ndata: {a: c2VjcmV0, .htpasswd: YTp7U0hBfXFpczJhWGhXckxRdXV2QklLZ1BrTzd0N3N4UT0K}"
+	for said, want := range map[string]bool{"": false, ", hideCredentials: true": true, ", hideCredentials: false": false} {
+		_, look := authWorld(t, `authentication:
+  k: {apiKey: {secretRef: {name: s}`+said+`}}
+  p: {basic: {secretRef: {name: s}`+said+`}}
+  t: {jwt: {issuer: i, jwks: {inline: '{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}'}`+said+`}}`, secrets)
+		_, a := look()
+		if a.Keys[0].Hide != want || a.Passwords[0].Hide != want || a.Tokens[0].Hide != want {
+			t.Errorf("%q: keys %t, passwords %t, tokens %t", said, a.Keys[0].Hide, a.Passwords[0].Hide, a.Tokens[0].Hide)
+		}
+	}
+}

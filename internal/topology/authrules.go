@@ -97,7 +97,7 @@ func (r *authReader) authentication(name string, in v1alpha1.Authentication) Aut
 // token reads an issuer of tokens; nil where none of its tokens can be accepted. Its keys are
 // missing where they are fetched, from the location that is returned.
 func (r *authReader) token(name string, in *v1alpha1.JWT) (*ir.TokenIssuer, *keyset.Location, []string) {
-	out := &ir.TokenIssuer{Name: name, Issuer: in.Issuer, Audiences: slices.Clone(in.Audiences)}
+	out := &ir.TokenIssuer{Name: name, Issuer: in.Issuer, Audiences: slices.Clone(in.Audiences), Hide: in.HideCredentials}
 	ok := true
 	if in.Issuer == "" {
 		r.problem(".jwt.issuer", "is missing")

@@ -65,6 +65,7 @@ func (r *authReader) apiKeys(name string, in *v1alpha1.APIKey) *ir.APIKeys {
 	out := &ir.APIKeys{
 		Name: name, Header: strings.ToLower(in.IdentityHeader), Salt: saltOf(r.namespace, in.SecretRef.Name),
 		From: r.sources(".apiKey.from", in.From, ir.CredentialSource{Header: "x-api-key"}),
+		Hide: in.HideCredentials,
 	}
 	fine := r.fitsIdentity(".apiKey", out.Header)
 	data, ok := r.secret(".apiKey.secretRef", in.SecretRef.Name)
@@ -114,6 +115,7 @@ func (r *authReader) fitsIdentity(field, header string) bool {
 func (r *authReader) passwords(name string, in *v1alpha1.Basic) *ir.Passwords {
 	out := &ir.Passwords{
 		Name: name, Header: strings.ToLower(in.IdentityHeader), Realm: in.Realm, Salt: saltOf(r.namespace, in.SecretRef.Name),
+		Hide: in.HideCredentials,
 	}
 	if out.Realm == "" {
 		out.Realm = name
