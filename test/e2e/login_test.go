@@ -357,6 +357,22 @@ func refusesOthers(t *testing.T, s *site, person *browser, page string) {
 		}
 		try("a request "+what, nil, headers, want)
 	}
+	for _, c := range []struct {
+		method, mode string
+		want         int
+	}{
+		{http.MethodPost, "navigate", http.StatusFound}, {http.MethodHead, "", http.StatusFound},
+		{http.MethodPost, "", http.StatusUnauthorized}, {http.MethodPost, "same-origin", http.StatusUnauthorized}, {http.MethodPut, "", http.StatusUnauthorized},
+		{http.MethodPatch, "cors", http.StatusUnauthorized}, {http.MethodDelete, "", http.StatusUnauthorized},
+	} {
+		headers := map[string]string{}
+		if c.mode != "" {
+			headers["Sec-Fetch-Mode"] = c.mode
+		}
+		if res, _ := newBrowser(t, s.listener()).send(c.method, page, nil, headers); res.StatusCode != c.want {
+			t.Errorf("%s of mode %q is answered %d, want %d", c.method, c.mode, res.StatusCode, c.want)
+		}
+	}
 }
 
 // takesNobodysPlace has another person, with a session of her own, send the ID token of the first one,
