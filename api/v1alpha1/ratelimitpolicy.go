@@ -140,6 +140,13 @@ type RateLimit struct {
 	// +optional
 	Scope RateLimitScope `json:"scope,omitempty"`
 
+	// Stage is when requests are counted: AfterAuthentication, the default, by which those that an
+	// AuthPolicy refuses don't count, or BeforeAuthentication, by which they do. Who a client is isn't
+	// known before. With cost.statuses the default is BeforeAuthentication.
+	//
+	// +optional
+	Stage RateLimitStage `json:"stage,omitempty"`
+
 	// Cost is what a request counts for. Without it each is one. It needs the scope Global.
 	//
 	// +optional
@@ -170,6 +177,18 @@ const (
 	GlobalScope RateLimitScope = "Global"
 )
 
+// RateLimitStage is when requests are counted.
+//
+// +kubebuilder:validation:Enum=BeforeAuthentication;AfterAuthentication
+type RateLimitStage string
+
+// BeforeAuthentication counts requests whoever they are from, and AfterAuthentication those that an
+// AuthPolicy lets through.
+const (
+	BeforeAuthentication RateLimitStage = "BeforeAuthentication"
+	AfterAuthentication  RateLimitStage = "AfterAuthentication"
+)
+
 // RateLimitFailure is what becomes of requests that can't be counted.
 //
 // +kubebuilder:validation:Enum=Allow;Deny
@@ -181,17 +200,30 @@ const (
 	DenyOnFailure  RateLimitFailure = "Deny"
 )
 
-// RateLimitCost is what a request counts for.
+// RateLimitCost is what a request counts for. It is known when the answer ends: requests are let
+// through while anything is left.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.tokens) != has(self.statuses)",message="a cost is of tokens or of statuses, one of them"
 type RateLimitCost struct {
 	// Tokens is where answers say how many tokens they have cost: the path to a number of a
-	// JSON document, or of the events of a stream, such as usage.total_tokens. It is counted
-	// when the answer ends, and requests are let through while anything is left.
+	// JSON document, or of the events of a stream, such as usage.total_tokens.
 	//
-	// +required
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=200
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){0,7}$`
-	Tokens string `json:"tokens,omitzero"`
+	Tokens string `json:"tokens,omitempty"`
+
+	// Statuses has requests count that are answered with one of these, such as 401 and 403, and no
+	// others.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:Minimum=200
+	// +kubebuilder:validation:items:Maximum=599
+	Statuses []int32 `json:"statuses,omitempty"`
 }
 
 // Rate is how many requests are let through in a time.

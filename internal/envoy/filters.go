@@ -43,11 +43,16 @@ var allFilters = slices.Concat([]*hcmv3.HttpFilter{
 	// Before all that may refuse, since a preflight has no credentials and asks
 	// for nothing.
 	optional(corsFilter, &corsv3.Cors{}),
+	// Before it is known who may pass: these count those too that are turned away, such as who tries
+	// passwords.
+	optional(earlyWhen, &filterchainv3.FilterChainConfig{}),
+}, limitFilters(lateSlots, earlySlots), sharedLimitFilters(true), []*hcmv3.HttpFilter{
 	// Before all that answers or forwards, and before a service is asked.
 	optional(accessSlot, &filterchainv3.FilterChainConfig{}),
 	// Behind those, since it may depend on who a client is which limits are for it.
 	optional(limitsWhen, &filterchainv3.FilterChainConfig{}),
-}, limitFilters(), sharedLimitFilters(), []*hcmv3.HttpFilter{
+}, limitFilters(0, lateSlots), sharedLimitFilters(false), []*hcmv3.HttpFilter{
+	optional(usageSlot, &filterchainv3.FilterChainConfig{}),
 	// Behind who may pass, since limits count by who that is and those that are turned away
 	// don't count; before a service is asked, so that it doesn't get more than is let through.
 	authFilters[0], authFilters[1], authFilters[2],

@@ -29,10 +29,15 @@ import (
 // limit costs the counts of few others. All are in every connection manager from the start, and
 // levels enable those that they need and name the limits that are in force.
 
-// RateLimitSlots is how many filters there are. Each takes some 3.5 kB of memory for each filter
+// RateLimitSlots is how many filters there are: those that count the requests that may pass, and
+// behind them, by number, two that count before that is known. Each takes some 3.5 kB of memory for each filter
 // chain of a proxy, with limits and without. Another number moves limits to other filters. At most
 // eleven are possible: a filter knows by Envoy's stages which names of limits are for it.
-const RateLimitSlots = 4
+const (
+	RateLimitSlots = lateSlots + earlySlots
+	lateSlots      = 4
+	earlySlots     = 2
+)
 
 // The counts of a filter, one for each value of a limit's counters and each of its rates, are
 // shared out evenly, within bounds for each rate. The count that has been used least lately goes
@@ -68,10 +73,14 @@ const nothing = "\n"
 // Gateways and ListenerSets have the first one for themselves, and those of a namespace's routes
 // one of the others: who edits his own limits gives nobody a fresh start with those of the platform.
 func RateLimitSlot(k ir.RateLimitKey) int {
-	if k.On.Kind == kind.Gateway || k.On.Kind == kind.ListenerSet {
-		return 0
+	first, slots := 0, lateSlots
+	if k.Early {
+		first, slots = lateSlots, earlySlots
 	}
-	return 1 + int(xxhash.Sum64String(k.Policy.Namespace)%(RateLimitSlots-1)) //nolint:gosec // less than the number of slots
+	if k.On.Kind == kind.Gateway || k.On.Kind == kind.ListenerSet {
+		return first
+	}
+	return first + 1 + int(xxhash.Sum64String(k.Policy.Namespace)%uint64(slots-1)) //nolint:gosec // less than the number of slots
 }
 
 // RateLimitFilter is what the filter of a slot is called, and its configuration.
@@ -87,9 +96,9 @@ func IsRateLimitFilter(name string) bool {
 	return false
 }
 
-// limitFilters are the filters that count, without any limits until these have come.
-func limitFilters() (out []*hcmv3.HttpFilter) {
-	for slot := range RateLimitSlots {
+// limitFilters are filters that count, without any limits until these have come.
+func limitFilters(first, n int) (out []*hcmv3.HttpFilter) {
+	for slot := first; slot < first+n; slot++ {
 		out = append(out, &hcmv3.HttpFilter{
 			Name: RateLimitFilter(slot), Disabled: true,
 			ConfigType: &hcmv3.HttpFilter_ConfigDiscovery{ConfigDiscovery: &corev3.ExtensionConfigSource{
@@ -321,11 +330,13 @@ func enableLimits(filters *map[string]*anypb.Any, l, outer *ir.RateLimits, domai
 		}
 		put(filters, name, config)
 	}
-	conditions, err := limitConditions(l)
-	if err != nil {
-		return err
+	for _, w := range limitWhens {
+		conditions, err := limitConditions(whens(l, w.early))
+		if err != nil {
+			return err
+		}
+		set(w.name, conditions != nil, conditions, len(whens(outer, w.early)) > 0)
 	}
-	set(limitsWhen, conditions != nil, conditions, len(whens(outer)) > 0)
 	needed, around := neededSlots(l), neededSlots(outer)
 	for slot := range RateLimitSlots {
 		set(RateLimitFilter(slot), needed[slot], here, around[slot])

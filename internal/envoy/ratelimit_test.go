@@ -260,7 +260,7 @@ func (r *running) allocated(t testing.TB) int {
 }
 
 // Every connection manager has the filters that count from the start, behind who may pass and
-// before a service is asked: the first limit changes no listener.
+// before a service is asked, and others in front of who may pass: the first limit changes no listener.
 func TestEveryConnectionManagerCounts(t *testing.T) {
 	plaintext := plain(nil).listeners[0]
 	withTLS := *plaintext
@@ -279,20 +279,23 @@ func TestEveryConnectionManagerCounts(t *testing.T) {
 			for _, f := range m.HttpFilters {
 				names = append(names, f.Name)
 			}
-			at := slices.Index(names, accessSlot) + 1
-			if names[at] != limitsWhen {
+			want := []string{corsFilter, earlyWhen}
+			counting := func(first, n int) {
+				for slot := first; slot < first+n; slot++ {
+					want = append(want, RateLimitFilter(slot))
+				}
+			}
+			counting(lateSlots, earlySlots)
+			want = append(want, "gatehouse.limits.early.shared", "gatehouse.limits.early.shared.closed", accessSlot, limitsWhen)
+			counting(0, lateSlots)
+			want = append(want, "gatehouse.limits.shared", "gatehouse.limits.shared.closed", usageSlot, authFilters[0].Name)
+			if at := slices.Index(names, corsFilter); !slices.Equal(names[at:at+len(want)], want) {
 				t.Errorf("%s: the filters are %v", l.Name, names)
 			}
-			for slot := range RateLimitSlots {
-				if at++; at >= len(names) || names[at] != RateLimitFilter(slot) {
-					t.Fatalf("%s: the filters are %v", l.Name, names)
-				}
-				if f := m.HttpFilters[at]; !f.Disabled || f.GetConfigDiscovery().GetDefaultConfig() == nil {
+			for _, f := range m.HttpFilters {
+				if IsRateLimitFilter(f.Name) && (!f.Disabled || f.GetConfigDiscovery().GetDefaultConfig() == nil) {
 					t.Errorf("%s: %s is enabled, or has nothing to begin with", l.Name, f.Name)
 				}
-			}
-			if rest := names[at+1:]; !slices.Equal(rest[:4], []string{"gatehouse.limits.shared", "gatehouse.limits.shared.closed", usageSlot, authFilters[0].Name}) {
-				t.Errorf("%s: the filters are %v", l.Name, names)
 			}
 		}
 	}
@@ -337,10 +340,17 @@ func TestLimitsAreSpread(t *testing.T) {
 	if counts[0] > 0 {
 		t.Errorf("%d limits of routes are where those of Gateways are", counts[0])
 	}
-	for slot := 1; slot < RateLimitSlots; slot++ {
-		if counts[slot] < 1000/RateLimitSlots/2 {
+	for slot := 1; slot < lateSlots; slot++ {
+		if counts[slot] < 1000/lateSlots/2 {
 			t.Errorf("filter %d has %d of 1000 limits", slot, counts[slot])
 		}
+	}
+	early := limitNamed("a", 1).Key
+	early.Early = true
+	tenant := early
+	tenant.On.Kind = kind.HTTPRoute
+	if got := []int{RateLimitSlot(early), RateLimitSlot(tenant)}; !slices.Equal(got, []int{lateSlots, lateSlots + 1}) {
+		t.Errorf("limits before authentication are in the filters %v", got)
 	}
 }
 
@@ -356,11 +366,20 @@ func TestSharedLimitsAreOneCall(t *testing.T) {
 		}
 		return out
 	}
+	early := func(l *ir.RateLimits, i int) *ir.RateLimits {
+		l.Counted[i].Key.Early = true
+		return l
+	}
 	for _, c := range []struct {
 		limits *ir.RateLimits
-		calls  [2]int // descriptions in that of the open filter, and in that of the closed one
+		calls  [4]int // descriptions in the open filter before authentication and in the closed one, and in those behind it
 	}{
-		{shared(), [2]int{0, 0}}, {shared(false, false), [2]int{2, 0}}, {shared(true), [2]int{0, 1}}, {shared(false, true), [2]int{0, 2}},
+		{shared(), [4]int{}},
+		{shared(false, false), [4]int{2: 2}},
+		{shared(true), [4]int{3: 1}},
+		{shared(false, true), [4]int{3: 2}},
+		{early(shared(false, true), 1), [4]int{0: 1, 3: 1}},
+		{early(shared(false, true), 2), [4]int{1: 1, 2: 1}},
 	} {
 		for i, f := range sharedFilters {
 			packed, err := f.config(c.limits, "a.example")

@@ -12,6 +12,7 @@ import (
 	filterchainv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/filter_chain/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	exprv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/rate_limit_descriptors/expr/v3"
+	exprpb "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/gatehouse-dev/gatehouse/internal/expression"
@@ -23,16 +24,25 @@ import (
 // descriptions of requests know no functions of texts, by which hosts are told apart, and are
 // evaluated again when an answer has ended, of what the request has become by then.
 
-// limitsWhen is the place in the chain for these filters.
-const limitsWhen = "gatehouse.limits.when"
+// limitsWhen and earlyWhen are the places in the chain for these filters.
+const (
+	limitsWhen = "gatehouse.limits.when"
+	earlyWhen  = "gatehouse.limits.early.when"
+)
 
-// whens are the expressions of the limits of a level, each once.
-func whens(l *ir.RateLimits) (all []string) {
+// limitWhens says which limits each of them is for.
+var limitWhens = [...]struct {
+	name  string
+	early bool
+}{{earlyWhen, true}, {limitsWhen, false}}
+
+// whens are the expressions of the limits of a level, early ones or others, each once.
+func whens(l *ir.RateLimits, early bool) (all []string) {
 	if l == nil {
 		return nil
 	}
 	for i := range l.Counted {
-		if when := l.Counted[i].When; when != "" && !slices.Contains(all, when) {
+		if when := l.Counted[i].When; when != "" && l.Counted[i].Key.Early == early && !slices.Contains(all, when) {
 			all = append(all, when)
 		}
 	}
@@ -46,10 +56,9 @@ func whenName(when string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// limitConditions are the filters that find out for which requests the limits of a level are not;
-// nil for none.
-func limitConditions(l *ir.RateLimits) (*anypb.Any, error) {
-	all := whens(l)
+// limitConditions are the filters that find out for which requests limits with these expressions
+// are not; nil for none.
+func limitConditions(all []string) (*anypb.Any, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
@@ -81,12 +90,22 @@ func limitOf(name, when string) (*routev3.RateLimit_Action, error) {
 	if when == "" {
 		return described(limitEntry, name), nil
 	}
-	config, err := pack(&exprv3.Descriptor{
-		DescriptorKey: limitEntry,
-		ExprSpecifier: &exprv3.Descriptor_Parsed{
-			Parsed: expression.TextUnless(rbacMetadata, whenName(when)+"."+shadowPolicy, name),
-		},
-	})
+	return evaluated(expression.TextUnless(rbacMetadata, whenName(when)+"."+shadowPolicy, name))
+}
+
+// limitOfAnswer is limitOf when an answer has ended: there is no description either unless it has one
+// of the statuses.
+func limitOfAnswer(name, when string, statuses []int64) (*routev3.RateLimit_Action, error) {
+	text := expression.Text(name)
+	if when != "" {
+		text = expression.TextUnless(rbacMetadata, whenName(when)+"."+shadowPolicy, name)
+	}
+	return evaluated(expression.IfAnswered(statuses, text))
+}
+
+// evaluated describes a request by the name of a limit that an expression gives.
+func evaluated(e *exprpb.Expr) (*routev3.RateLimit_Action, error) {
+	config, err := pack(&exprv3.Descriptor{DescriptorKey: limitEntry, ExprSpecifier: &exprv3.Descriptor_Parsed{Parsed: e}})
 	if err != nil {
 		return nil, err
 	}

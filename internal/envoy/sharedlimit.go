@@ -7,7 +7,6 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	ratelimitconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/ratelimit/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	filterchainv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/filter_chain/v3"
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ratelimit/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
@@ -27,21 +26,28 @@ import (
 const RateLimitCluster = "gatehouse-limits"
 
 // A sharedFilter asks the service, and lets requests pass or not if that does not answer. A level
-// needs one of them at most: all its limits are judged by one call, so that none is charged for
+// needs one of them at most for each stage: all limits of that are judged by one call, so that none is charged for
 // what another one refuses. Where any of them lets nothing pass that can't be counted, nothing passes.
 type sharedFilter struct {
-	name string
-	deny bool
+	name  string
+	early bool
+	deny  bool
 }
 
-var sharedFilters = [...]sharedFilter{{"gatehouse.limits.shared", false}, {"gatehouse.limits.shared.closed", true}}
+var sharedFilters = [...]sharedFilter{
+	{"gatehouse.limits.early.shared", true, false}, {"gatehouse.limits.early.shared.closed", true, true},
+	{"gatehouse.limits.shared", false, false}, {"gatehouse.limits.shared.closed", false, true},
+}
 
 // askTimeout is how long requests wait for the service.
 const askTimeout = 250 * time.Millisecond
 
-// sharedLimitFilters are the filters that ask the service, for levels to enable.
-func sharedLimitFilters() (out []*hcmv3.HttpFilter) {
+// sharedLimitFilters are the filters that ask the service, early or late, for levels to enable.
+func sharedLimitFilters(early bool) (out []*hcmv3.HttpFilter) {
 	for _, f := range sharedFilters {
+		if f.early != early {
+			continue
+		}
 		out = append(out, optional(f.name, &ratelimitv3.RateLimit{
 			Domain: descriptor.Domain, FailureModeDeny: f.deny, Timeout: durationpb.New(askTimeout),
 			RateLimitService: &ratelimitconfigv3.RateLimitServiceConfig{
@@ -57,7 +63,7 @@ func sharedLimitFilters() (out []*hcmv3.HttpFilter) {
 			StatusOnError:                  &typev3.HttpStatus{Code: typev3.StatusCode_ServiceUnavailable},
 		}))
 	}
-	return append(out, optional(usageSlot, &filterchainv3.FilterChainConfig{}))
+	return out
 }
 
 // setSharedLimits enables the filters that ask the service, with what a level asks for.
@@ -84,7 +90,7 @@ func (f sharedFilter) isAsked(l *ir.RateLimits) bool {
 	}
 	asked, deny := false, false
 	for i := range l.Counted {
-		if g := l.Counted[i].Global; g != nil {
+		if g := l.Counted[i].Global; g != nil && l.Counted[i].Key.Early == f.early {
 			asked, deny = true, deny || g.Deny
 		}
 	}
@@ -102,7 +108,7 @@ func (f sharedFilter) config(l *ir.RateLimits, domain string) (*anypb.Any, error
 	m := &ratelimitv3.RateLimitPerRoute{}
 	for i := range l.Counted {
 		in := &l.Counted[i]
-		if in.Global == nil {
+		if in.Global == nil || in.Key.Early != f.early {
 			continue
 		}
 		counters, err := counterActions(in.Counters, domain)
@@ -110,31 +116,42 @@ func (f sharedFilter) config(l *ir.RateLimits, domain string) (*anypb.Any, error
 			return nil, err
 		}
 		for at, rate := range in.Global.Rates {
-			name, err := limitOf(rateName(in.Key.String(), at), in.When)
+			name := rateName(in.Key.String(), at)
+			limit, err := limitOf(name, in.When)
 			if err != nil {
 				return nil, err
 			}
-			m.RateLimits = append(m.RateLimits, sharedCounts(name, in.Global, rate, counters)...)
+			charge := limit
+			if len(in.Global.Statuses) > 0 {
+				if charge, err = limitOfAnswer(name, in.When, in.Global.Statuses); err != nil {
+					return nil, err
+				}
+			}
+			m.RateLimits = append(m.RateLimits, sharedCounts(limit, charge, in.Global, rate, counters)...)
 		}
 	}
 	return pack(m)
 }
 
-func sharedCounts(name *routev3.RateLimit_Action, g *ir.GlobalLimit, rate ir.Rate, counters []*routev3.RateLimit_Action) []*routev3.RateLimit {
-	limit := []*routev3.RateLimit_Action{
-		name, described(descriptor.KeyRate, descriptor.Rate{Limit: rate.Limit, Window: rate.Window}.String()),
-	}
+// sharedCounts describes a request by a limit, and by what it is charged for, which may be another one.
+func sharedCounts(limit, charge *routev3.RateLimit_Action, g *ir.GlobalLimit, rate ir.Rate, counters []*routev3.RateLimit_Action) []*routev3.RateLimit {
+	said := []*routev3.RateLimit_Action{described(descriptor.KeyRate, descriptor.Rate{Limit: rate.Limit, Window: rate.Window}.String())}
 	if g.Shadow {
-		limit = append(limit, described(descriptor.KeyShadow, descriptor.On))
+		said = append(said, described(descriptor.KeyShadow, descriptor.On))
 	}
-	check := &routev3.RateLimit{Actions: slices.Concat(limit, counters)}
-	if len(g.Tokens) == 0 {
+	check := &routev3.RateLimit{Actions: slices.Concat([]*routev3.RateLimit_Action{limit}, said, counters)}
+	cost := &routev3.RateLimit_HitsAddend{Number: wrapperspb.UInt64(1)}
+	switch {
+	case len(g.Tokens) > 0:
+		cost = &routev3.RateLimit_HitsAddend{Format: "%DYNAMIC_METADATA(" + usageSlot + ":" + usageKey(g.Tokens) + ")%"}
+	case len(g.Statuses) == 0:
 		return []*routev3.RateLimit{check}
 	}
 	check.HitsAddend = &routev3.RateLimit_HitsAddend{Number: wrapperspb.UInt64(0)}
+	said = append(said, described(descriptor.KeyCharge, descriptor.On))
 	return []*routev3.RateLimit{check, {
-		Actions:           slices.Concat(limit, []*routev3.RateLimit_Action{described(descriptor.KeyCharge, descriptor.On)}, counters),
+		Actions:           slices.Concat([]*routev3.RateLimit_Action{charge}, said, counters),
 		ApplyOnStreamDone: true,
-		HitsAddend:        &routev3.RateLimit_HitsAddend{Format: "%DYNAMIC_METADATA(" + usageSlot + ":" + usageKey(g.Tokens) + ")%"},
+		HitsAddend:        cost,
 	}}
 }

@@ -3,6 +3,7 @@ package expression
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -312,9 +313,37 @@ func Not(e *exprpb.Expr) *exprpb.Expr {
 // key. Nothing else is an error, also not that the filter has found out nothing at all.
 func TextUnless(filter, key, text string) *exprpb.Expr {
 	t := translation{}
+	return t.function(operators.Conditional, t.found(filter, key), t.failure(), t.text(text))
+}
+
+// failure is an error.
+func (t *translation) failure() *exprpb.Expr {
+	return t.function(operators.Index, t.field(t.ident("metadata"), "filter_metadata"), t.text("")) // no filter has such a name
+}
+
+// Text gives a text.
+func Text(text string) *exprpb.Expr { return constant(text) }
+
+// IfAnswered is another expression, that of Text or TextUnless, where a request has been answered with
+// one of some statuses, and an error where not.
+func IfAnswered(statuses []int64, e *exprpb.Expr) *exprpb.Expr {
+	const first = 1 << 32 // no id of a translation's
+	t := translation{last: first}
+	list := &exprpb.Expr_CreateList{}
+	for _, s := range statuses {
+		list.Elements = append(list.Elements, t.made(&exprpb.Expr{
+			ExprKind: &exprpb.Expr_ConstExpr{ConstExpr: &exprpb.Constant{ConstantKind: &exprpb.Constant_Int64Value{Int64Value: s}}},
+		}))
+	}
 	return t.function(operators.Conditional,
-		t.found(filter, key),
-		t.function(operators.Index, t.field(t.ident("metadata"), "filter_metadata"), t.text("")), // no filter has such a name
-		t.text(text),
+		t.function(operators.In, t.field(t.ident("response"), "code"), t.made(&exprpb.Expr{ExprKind: &exprpb.Expr_ListExpr{ListExpr: list}})),
+		e, t.failure(),
 	)
+}
+
+// AsksWho reports whether an expression, as Condition returns it, asks who a client is. One that
+// has a text like the name of such a filter is taken to.
+func AsksWho(e *exprpb.Expr) bool {
+	text := e.String()
+	return strings.Contains(text, strconv.Quote(TokenFilter)) || strings.Contains(text, strconv.Quote(ClientFilter))
 }

@@ -14,6 +14,7 @@ type RateLimitKey struct {
 	Limit   string      `json:"limit"`             // its name in the policy
 	On      object.Key  `json:"on"`                // what the policy targets
 	Section string      `json:"section,omitempty"` // of that
+	Early   bool        `json:"early,omitempty"`   // it counts before it is known who a client is
 }
 
 // String returns a name that no other limit has.
@@ -87,6 +88,8 @@ type Counted struct {
 type GlobalLimit struct {
 	Rates  []Rate   `json:"rates"`
 	Tokens []string `json:"tokens,omitempty"` // the path in answers to what they have cost; a request is one without it
-	Deny   bool     `json:"deny,omitempty"`   // nothing passes that can't be counted
-	Shadow bool     `json:"shadow,omitempty"` // everything passes, and is counted
+	// Statuses are those of answers for which a request counts; all do without.
+	Statuses []int64 `json:"statuses,omitempty"`
+	Deny     bool    `json:"deny,omitempty"`   // nothing passes that can't be counted
+	Shadow   bool    `json:"shadow,omitempty"` // everything passes, and is counted
 }

@@ -27,7 +27,7 @@ func (k limitKey) String() string { return k.Gateway.String() + ": " + k.RateLim
 
 func (k limitKey) compare(o limitKey) int {
 	return cmp.Or(k.Gateway.Compare(o.Gateway), k.Policy.Compare(o.Policy), cmp.Compare(k.Limit, o.Limit),
-		k.On.Compare(o.On), cmp.Compare(k.Section, o.Section))
+		k.On.Compare(o.On), cmp.Compare(k.Section, o.Section), cmp.Compare(envoy.RateLimitSlot(k.RateLimitKey), envoy.RateLimitSlot(o.RateLimitKey)))
 }
 
 // LimitSlot is a filter of a Gateway's proxies that counts requests.

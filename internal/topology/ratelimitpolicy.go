@@ -10,6 +10,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/expression"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
@@ -39,6 +40,7 @@ type Limit struct {
 	Rates    []ir.Rate
 	Counters []ir.Counter
 	When     string          // empty for all requests
+	Early    bool            // it counts before it is known who a client is
 	Global   *ir.GlobalLimit // nil where each proxy counts alone
 }
 
@@ -164,6 +166,7 @@ func (r *limitReader) limit(in v1alpha1.RateLimit) (out Limit, ok bool) {
 	r.when(in.When)
 	out.When = in.When
 	r.global(in, &out)
+	r.stage(in, &out)
 	return out, len(r.problems) == before
 }
 
@@ -196,10 +199,7 @@ func (r *limitReader) global(in v1alpha1.RateLimit, out *Limit) {
 		r.problem(".onFailure", "is %q; write Allow or Deny", in.OnFailure)
 	}
 	if in.Cost != nil {
-		if !tokenPath.MatchString(in.Cost.Tokens) || len(in.Cost.Tokens) > maxTokenPath {
-			r.problem(".cost.tokens", "is %q; write where answers have the number, such as usage.total_tokens: names of letters, digits, _ and -, with dots between, at most 8", in.Cost.Tokens)
-		}
-		g.Tokens = strings.Split(in.Cost.Tokens, ".")
+		r.cost(in.Cost, g)
 		for _, c := range out.Counters {
 			if c.Of == ir.RequestHeader || c.Of == ir.RequestPath {
 				r.problem(".counters", "has request.headers or request.path, which routes may change before the answer says what it costs; with a cost count by client.address, auth.client, auth.claims.NAME, request.host or request.method")
@@ -207,6 +207,57 @@ func (r *limitReader) global(in v1alpha1.RateLimit, out *Limit) {
 		}
 	}
 	out.Global = g
+}
+
+// maxStatuses is how many statuses of answers a cost may name.
+const maxStatuses = 16
+
+// cost reads what a limit says of what requests count for.
+func (r *limitReader) cost(in *v1alpha1.RateLimitCost, g *ir.GlobalLimit) {
+	switch {
+	case (in.Tokens == "") == (len(in.Statuses) == 0):
+		r.problem(".cost", "has both or neither of tokens and statuses; say one of them")
+	case in.Tokens == "":
+		if len(in.Statuses) > maxStatuses {
+			r.problem(".cost.statuses", "has %d statuses; at most %d can be used", len(in.Statuses), maxStatuses)
+		}
+		for i, s := range in.Statuses[:min(len(in.Statuses), maxStatuses)] {
+			if s < 200 || s > 599 {
+				r.problem(fmt.Sprintf(".cost.statuses[%d]", i), "is %d; the statuses of answers are 200 to 599", s)
+			}
+			g.Statuses = append(g.Statuses, int64(s))
+		}
+	default:
+		if !tokenPath.MatchString(in.Tokens) || len(in.Tokens) > maxTokenPath {
+			r.problem(".cost.tokens", "is %q; write where answers have the number, such as usage.total_tokens: names of letters, digits, _ and -, with dots between, at most 8", in.Tokens)
+		}
+		g.Tokens = strings.Split(in.Tokens, ".")
+	}
+}
+
+// stage reads when a limit counts. What it asks of who a client is would be the same for all before
+// that is known.
+func (r *limitReader) stage(in v1alpha1.RateLimit, out *Limit) {
+	switch in.Stage {
+	case v1alpha1.AfterAuthentication:
+		return
+	case "":
+		if out.Global == nil || len(out.Global.Statuses) == 0 {
+			return
+		}
+	case v1alpha1.BeforeAuthentication:
+	default:
+		r.problem(".stage", "is %q; write BeforeAuthentication or AfterAuthentication", in.Stage)
+		return
+	}
+	out.Early = true
+	const unknown = "asks who a client is, which is not known before authentication; say stage: AfterAuthentication, or leave auth out"
+	if slices.ContainsFunc(out.Counters, func(c ir.Counter) bool { return c.Of == ir.ClientName || c.Of == ir.TokenClaim }) {
+		r.problem(".counters", unknown)
+	}
+	if e, err := expression.Condition(in.When); in.When != "" && err == nil && expression.AsksWho(e) {
+		r.problem(".when", unknown)
+	}
 }
 
 // tokenPath is a path of names to a number in an answer.
@@ -224,7 +275,7 @@ func RateLimits(e *EffectiveLimits) *ir.RateLimits {
 	for _, r := range e.Rules {
 		from := e.Policies[r.From]
 		out.Counted = append(out.Counted, ir.Counted{
-			Key:   ir.RateLimitKey{Policy: from.Policy, Limit: r.Name, On: from.Target.Key, Section: from.Target.Section},
+			Key:   ir.RateLimitKey{Policy: from.Policy, Limit: r.Name, On: from.Target.Key, Section: from.Target.Section, Early: r.Value.Early},
 			Rates: len(r.Value.Rates), Counters: r.Value.Counters, When: r.Value.When, Global: r.Value.Global,
 		})
 	}
