@@ -66,23 +66,90 @@ local function reader(found)
   end
 end
 
+-- What says no number costs by its length: a token for four bytes of the request and of the answer. In
+-- streams each event, or line, is a token, with what it may have of names and quotes.
+local bytes_of_token, bytes_of_event = 4, 256
+local lines = {
+  ["application/x-ndjson"] = true, ["application/ndjson"] = true, ["application/jsonl"] = true,
+  ["application/x-jsonlines"] = true, ["application/json-lines"] = true, ["application/json-seq"] = true,
+}
+
+local function count(s, what)
+  local n, at = 0, find(s, what, 1, true)
+  while at do
+    n, at = n + 1, find(s, what, at + 1, true)
+  end
+  return n
+end
+
+-- Envoy forgets objects whenever the script waits.
+local function metadata(handle) return handle:streamInfo():dynamicMetadata() end
+local function written(handle) return metadata(handle):get(namespace) or {} end
+local function charge(handle, path, n)
+  metadata(handle):set(namespace, path.key, n)
+end
+local function whole(n) return math.min(math.floor(n), most) end
+-- A guess is told from what an answer says by its fraction, which Envoy doesn't charge.
+local function guess(n) return whole(n) + 0.5 end
+
+function envoy_on_request(handle)
+  local bytes = 0
+  for chunk in handle:bodyChunks() do
+    -- An answer that has begun says what the request costs.
+    if written(handle)[".answered"] then return end
+    bytes = bytes + chunk:length()
+    for _, path in ipairs(paths) do charge(handle, path, guess(bytes / bytes_of_token)) end
+  end
+end
+
 function envoy_on_response(handle)
   local headers = handle:headers()
   local type = lower(match(headers:get("content-type") or "", "^%s*([^;%s]*)"))
-  local document = type == "application/json" or match(type, "^application/.+%+json$")
-  if not document and type ~= "text/event-stream" then return end
-  local function charge(path, n)
-    if not n or n < 0 then return end
-    handle:streamInfo():dynamicMetadata():set(namespace, path.key, math.min(math.floor(n), most))
+  local packed = lower(headers:get("content-encoding") or "identity") ~= "identity"
+  local document = not packed and (type == "application/json" or match(type, "^application/.+%+json$") or lines[type])
+  local event = not packed and (type == "text/event-stream" and "\ndata:" or lines[type] and "\n")
+  -- Errors cost nothing unless they say so.
+  local free = (tonumber(headers:get(":status")) or 0) >= 400
+
+  local asked, guessed, said = written(handle), {}, {}
+  metadata(handle):set(namespace, ".answered", true) -- which no path is
+  for _, path in ipairs(paths) do
+    asked[path.key] = not free and asked[path.key] or 0
+    guessed[path.key] = guess(asked[path.key])
+    charge(handle, path, guessed[path.key])
   end
-  if lower(headers:get("content-encoding") or "identity") ~= "identity" then
-    -- It can't be read. Packed text has about a token in each of a few bytes.
-    local bytes = 0
-    for chunk in handle:bodyChunks() do bytes = bytes + chunk:length() end
-    for _, path in ipairs(paths) do charge(path, bytes) end
-    return
+  local read = document and reader(function(path, text)
+    local n = tonumber(match(text, "^%s*(-?%d[%d.eE+-]*)%s*$") or "")
+    if n and n >= 0 then
+      said[path.key] = true
+      charge(handle, path, whole(n))
+    end
+  end)
+
+  local bytes, events, rest = 0, 0, "\n" -- of the chunk before; the first event has no line before it
+  if event == "\n" then rest = "" end
+  for chunk in handle:bodyChunks() do
+    bytes = bytes + chunk:length()
+    if read or event then
+      local s = chunk:getBytes(0, chunk:length())
+      if read then read(s) end
+      if event then
+        s = rest .. s
+        events = events + count(s, event)
+        rest = #event > 1 and sub(s, 1 - #event) or ""
+      end
+    end
+    -- Packed text has about a token in each of a few bytes.
+    local cost = packed and bytes or math.max(events, (bytes - events * bytes_of_event) / bytes_of_token)
+    local found = written(handle)
+    for _, path in ipairs(paths) do
+      local key = path.key
+      -- What the reader of events has found is there already.
+      if found[key] ~= guessed[key] and (found[key] or -1) >= 0 then said[key] = true end
+      if not said[key] and not free then
+        guessed[key] = guess(asked[key] + cost)
+        charge(handle, path, guessed[key])
+      end
+    end
   end
-  if not document then return end
-  local read = reader(function(path, text) charge(path, tonumber(match(text, "^%s*(-?%d[%d.eE+-]*)%s*$") or "")) end)
-  for chunk in handle:bodyChunks() do read(chunk:getBytes(0, chunk:length())) end
 end
