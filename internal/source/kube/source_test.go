@@ -193,7 +193,7 @@ func testNamespaces(t *testing.T, c *cluster) {
 	c.allow(t, "narrow", "named", []rbacv1.PolicyRule{
 		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
 	}, []rbacv1.PolicyRule{
-		{APIGroups: []string{"*"}, Resources: []string{"namespaces", "gatewayclasses", "customresourcedefinitions"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{"*"}, Resources: []string{"namespaces", "gatewayclasses", "gatewayblueprints", "customresourcedefinitions"}, Verbs: []string{"get", "list", "watch"}},
 	})
 	r, _ := read(t, as(c.Config, "narrow"), Options{Namespaces: []string{"named"}})
 	r.has("HTTPRoute", "named/a")
