@@ -44,7 +44,7 @@ type RateLimitPolicyList struct {
 // RateLimitPolicySpec is what a policy is for, and what it says. Its limits stand in defaults,
 // in overrides, or beside the targets, which is the same as defaults with the strategy atomic.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.defaults), has(self.overrides), has(self.limits)].filter(x, x).size() == 1",message="limits stand in defaults, in overrides, or beside targetRefs, in one of them; {} in defaults or overrides limits nothing"
+// +kubebuilder:validation:XValidation:rule="[has(self.defaults), has(self.overrides), has(self.limits)].filter(x, x).size() == 1",message="limits stand in defaults, in overrides, or beside targetRefs, in one of them"
 // +kubebuilder:validation:XValidation:rule="has(self.targetRefs) || has(self.targetSelectors)",message="a RateLimitPolicy needs targetRefs or targetSelectors, which say what it is for"
 type RateLimitPolicySpec struct {
 	// TargetRefs are what the policy is for, in its own namespace: Gateways and ListenerSets,
@@ -68,8 +68,8 @@ type RateLimitPolicySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.group == 'gateway.networking.k8s.io' && t.kind in ['Gateway', 'ListenerSet', 'HTTPRoute', 'GRPCRoute'])",message="a RateLimitPolicy is for a Gateway, a ListenerSet, an HTTPRoute or a GRPCRoute of group gateway.networking.k8s.io"
 	TargetSelectors []TargetSelector `json:"targetSelectors,omitzero"`
 
-	// Defaults give way to policies with more specific targets. Without any limits, {}, nothing
-	// is limited.
+	// Defaults give way to policies with more specific targets. Without any limits, {}, the policy is
+	// invalid and takes the place of no other: to limit nothing, write a limit with unlimited: {}.
 	// +optional
 	Defaults *RateLimitLayer `json:"defaults,omitempty"`
 
@@ -82,7 +82,7 @@ type RateLimitPolicySpec struct {
 
 // RateLimitLayer is limits with what becomes of them where other policies say something.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.strategy) || has(self.limits)",message="a strategy is of limits, and there are none; {} limits nothing"
+// +kubebuilder:validation:XValidation:rule="!has(self.strategy) || has(self.limits)",message="a strategy is of limits, and there are none; to limit nothing, write limits: {all: {unlimited: {}}}"
 type RateLimitLayer struct {
 	// Strategy is atomic, which is the default, or merge: limits of different names are in
 	// force together then.
@@ -106,10 +106,11 @@ type RateLimits struct {
 // RateLimit is how many requests are let through, and which of them are counted together.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.scope) ? self.scope == 'Global' || !(has(self.cost) || has(self.onFailure) || has(self.shadow)) : has(self.cost) || !(has(self.onFailure) || has(self.shadow))",message="cost, onFailure and shadow need scope: Global"
+// +kubebuilder:validation:XValidation:rule="has(self.unlimited) ? !(has(self.rates) || has(self.counters) || has(self.when) || has(self.scope) || has(self.cost) || has(self.onFailure) || has(self.shadow)) : has(self.rates)",message="a limit has rates, or it is unlimited: {} with nothing beside it"
 type RateLimit struct {
-	// Rates must all be kept to. No two have one window.
+	// Rates must all be kept to. No two have one window. They are needed, but for unlimited.
 	//
-	// +required
+	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=4
@@ -164,7 +165,16 @@ type RateLimit struct {
 	//
 	// +optional
 	Shadow bool `json:"shadow,omitempty"`
+
+	// Unlimited limits nothing. It takes the place of what other policies limit, as any limit does:
+	// of the one of its name, or of all where they don't merge. Nothing stands beside it.
+	//
+	// +optional
+	Unlimited *Unlimited `json:"unlimited,omitempty"`
 }
+
+// Unlimited has no fields: {}.
+type Unlimited struct{}
 
 // RateLimitScope is who counts together.
 //

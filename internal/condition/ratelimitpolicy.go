@@ -15,6 +15,11 @@ func RateLimitPolicyInvalid(problems []string) metav1.Condition {
 		joined(problems)+". What is broken limits nothing; the other limits are in force")
 }
 
+// RateLimitPolicyEmpty is RateLimitPolicyInvalid of a policy without limits.
+func RateLimitPolicyEmpty(problems []string) metav1.Condition {
+	return no(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonInvalid, joined(problems)+". Until it has some, what is inherited stays in force")
+}
+
 // UnknownCounter says what requests can be counted by, in place of a text that is no counter.
 func UnknownCounter(text string) string {
 	return fmt.Sprintf("is %q, which is no counter; use client.address, auth.client, auth.claims.NAME such as auth.claims.sub, "+

@@ -42,6 +42,8 @@ type Limit struct {
 	When     string          // empty for all requests
 	Early    bool            // it counts before it is known who a client is
 	Global   *ir.GlobalLimit // nil where each proxy counts alone
+	// Unlimited counts nothing: the rule only takes the place of others.
+	Unlimited bool
 }
 
 // Equal reports whether two limits say the same.
@@ -90,14 +92,17 @@ func rateLimitPolicy(name object.Name, o *v1alpha1.RateLimitPolicy, over map[pol
 			rules = append(rules, policy.Rule[Limit]{Name: of, Value: limit})
 		}
 	}
-	if len(limits.Limits) == 0 && limits == &o.Spec.RateLimits {
+	if len(limits.Limits) == 0 {
 		r.field = field
-		r.problem("", "has no limits; for no limits at all, say defaults: {}")
+		r.problem("", "has no limits; write some, or limits: {all: {unlimited: {}}} to limit nothing")
 	}
-	if len(rules) > 0 || len(r.problems) == 0 {
+	if len(rules) > 0 {
 		p.Asks = policy.NewRules(rules)
 	}
-	if len(r.problems) > 0 {
+	switch {
+	case len(limits.Limits) == 0:
+		p.Refused = new(condition.RateLimitPolicyEmpty(r.problems))
+	case len(r.problems) > 0:
 		p.Refused = new(condition.RateLimitPolicyInvalid(r.problems))
 	}
 	return p
@@ -134,8 +139,14 @@ const (
 // limit reads a limit; false where nothing can be counted by it.
 func (r *limitReader) limit(in v1alpha1.RateLimit) (out Limit, ok bool) {
 	before := len(r.problems)
+	if in.Unlimited != nil {
+		if !reflect.DeepEqual(in, v1alpha1.RateLimit{Unlimited: in.Unlimited}) {
+			r.problem(".unlimited", "has other fields beside it, and limits nothing; leave out one or the other")
+		}
+		return Limit{Unlimited: true}, len(r.problems) == before
+	}
 	if len(in.Rates) == 0 || len(in.Rates) > maxRates {
-		r.problem(".rates", "has %d rates; 1 to %d are needed", len(in.Rates), maxRates)
+		r.problem(".rates", "has %d rates; 1 to %d are needed, or unlimited: {} in place of them", len(in.Rates), maxRates)
 	}
 	for i, rate := range in.Rates[:min(len(in.Rates), maxRates)] {
 		field := fmt.Sprintf(".rates[%d]", i)
@@ -273,6 +284,9 @@ func RateLimits(e *EffectiveLimits) *ir.RateLimits {
 	}
 	out := &ir.RateLimits{}
 	for _, r := range e.Rules {
+		if r.Value.Unlimited {
+			continue
+		}
 		from := e.Policies[r.From]
 		out.Counted = append(out.Counted, ir.Counted{
 			Key:   ir.RateLimitKey{Policy: from.Policy, Limit: r.Name, On: from.Target.Key, Section: from.Target.Section, Early: r.Value.Early},
