@@ -87,13 +87,21 @@ func tellProblems(w io.Writer, v view.View, namespace string) error {
 	}
 	for _, it := range v.Causes() {
 		if reason, message, bad := it.Summary.Trouble(); bad {
-			fmt.Fprintf(w, "%s: %s: %s\n", it.Key(), reason, message)
+			fmt.Fprintf(w, "%s: %s: %s\n", placed(it), reason, message)
 		} else if it.Summary.OK && it.Summary.Message != "" {
-			fmt.Fprintf(w, "%s: note: %s\n", it.Key(), it.Summary.Message)
+			fmt.Fprintf(w, "%s: note: %s\n", placed(it), it.Summary.Message)
 		}
 	}
 	if terminal.Needed(v).Any() {
 		return errFound
 	}
 	return nil
+}
+
+// placed names an item, with where it stands in files.
+func placed(it view.Item) string {
+	if it.Place == "" {
+		return it.Key()
+	}
+	return it.Place + ": " + it.Key()
 }

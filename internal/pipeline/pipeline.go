@@ -68,6 +68,7 @@ func New(opts Options) *Pipeline {
 	p.rejectedBy = flow.NewIndex(p.rejected, func(k refusal, _ status.Rejection, yield func(object.Name)) { yield(k.Gateway) }, refusal.compare)
 	p.acknowledged = flow.NewInput[markKey, lacking](e, "acknowledged-marks", flow.Equal(flow.Same[lacking]))
 	p.Problems = flow.NewInput[string, []source.Problem](e, "problems")
+	p.places = flow.NewInput[string, []source.Place](e, "places")
 	p.fleetStates = flow.NewInput[object.Name, infra.State](e, "fleet-states", flow.Equal(flow.Same[infra.State]))
 	p.Inputs = topology.NewInputs(e, p.Kinds)
 	if opts.Topology.AnyName { // elsewhere messages don't tell of files
@@ -174,6 +175,13 @@ func (p *Pipeline) Take(tx *flow.Tx, batches []source.Batch) {
 		for _, k := range b.Deleted {
 			p.Problems.Delete(tx, unsupported(k))
 		}
+		for file, list := range b.Places {
+			if len(list) == 0 {
+				p.places.Delete(tx, file)
+			} else {
+				p.places.Set(tx, file, list)
+			}
+		}
 		for file, list := range b.Problems {
 			if len(list) == 0 {
 				p.Problems.Delete(tx, file)
@@ -201,6 +209,15 @@ func (p *Pipeline) AllProblems(c *flow.Ctx, yield func(source.Problem)) {
 	for _, list := range flow.All(c, p.unguarded) {
 		for _, notice := range list {
 			yield(notice)
+		}
+	}
+}
+
+// Places yields where objects stand that came from files.
+func (p *Pipeline) Places(c *flow.Ctx, yield func(file string, at source.Place)) {
+	for file, list := range flow.All(c, p.places) {
+		for _, at := range list {
+			yield(file, at)
 		}
 	}
 }

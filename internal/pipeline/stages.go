@@ -28,6 +28,7 @@ type outside struct {
 	acknowledged *flow.Input[markKey, lacking]
 	// Problems are what sources say of inputs, by file or by object.
 	Problems *flow.Input[string, []source.Problem]
+	places   *flow.Input[string, []source.Place]
 	// fleetStates is what there is to say of provisioned fleets; few have an entry.
 	fleetStates *flow.Input[object.Name, infra.State]
 	shards      *shards

@@ -33,7 +33,7 @@ func (g *versionGate) take(b source.Batch) source.Batch {
 	if !g.closed && len(g.held) == 0 {
 		return b
 	}
-	out := source.Batch{Problems: b.Problems, Unread: b.Unread}
+	out := source.Batch{Problems: b.Problems, Places: b.Places, Unread: b.Unread}
 	if g.held == nil {
 		g.held = map[object.Key]source.Object{}
 	}

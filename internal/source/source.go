@@ -147,6 +147,12 @@ func (p Problem) text() string {
 	return b.String()
 }
 
+// Place is the line of a file at which an object begins.
+type Place struct {
+	Key  object.Key
+	Line int // 1-based
+}
+
 // Batch is a set of changes that belong together: everything that one save, one
 // symlink swap or one watch event brought. Consumers apply it as one transaction.
 type Batch struct {
@@ -155,11 +161,13 @@ type Batch struct {
 	// Problems replaces, per file, everything said earlier of that file; an empty
 	// list takes back what was said.
 	Problems map[string][]Problem
+	// Places replaces, per file, everything said earlier of what stands in that file.
+	Places map[string][]Place
 	// Unread says why no object of a kind is read. An empty reason takes that back.
 	Unread map[string]string
 }
 
 // Empty reports whether the batch says nothing.
 func (b Batch) Empty() bool {
-	return len(b.Set) == 0 && len(b.Deleted) == 0 && len(b.Problems) == 0 && len(b.Unread) == 0
+	return len(b.Set) == 0 && len(b.Deleted) == 0 && len(b.Problems) == 0 && len(b.Places) == 0 && len(b.Unread) == 0
 }

@@ -142,19 +142,19 @@ func (s Screen) gatewayRows(it view.Item) []row {
 	state := func(word string, ok bool) string { return s.word(word, ok) }
 	same := !slices.ContainsFunc(sum.Listeners, func(l view.ListenerRow) bool { return l.OK || l.State != sum.State || l.Message != "" })
 	if len(sum.Listeners) == 0 || !sum.OK && same {
-		return []row{{[]string{name, "", "", "", "", state(sum.State, sum.OK)}, sum.Message}}
+		return []row{{[]string{name, "", "", "", "", state(sum.State, sum.OK)}, it.Told()}}
 	}
 	wrong := slices.ContainsFunc(sum.Listeners, func(l view.ListenerRow) bool { return !l.OK })
 	var rows []row
 	if sum.RefusedEdit != "" { // about the Gateway, whatever its listeners say
-		rows = append(rows, row{[]string{name, "", "", "", "", state(sum.State, sum.OK)}, sum.Message})
+		rows = append(rows, row{[]string{name, "", "", "", "", state(sum.State, sum.OK)}, it.Told()})
 	}
 	for i, l := range sum.Listeners {
 		r := row{[]string{"", l.Name, address(l), l.Hostname, fmt.Sprint(l.Routes), state(l.State, l.OK)}, cmp.Or(l.Message, l.Notes)}
 		if i == 0 && len(rows) == 0 {
 			r.cells[0] = name
 			if !wrong && !sum.OK { // the Gateway's own trouble
-				r.cells[5], r.remark = state(sum.State, false), sum.Message
+				r.cells[5], r.remark = state(sum.State, false), it.Told()
 			}
 		}
 		rows = append(rows, r)
@@ -179,7 +179,7 @@ func (s Screen) routes(v view.View) *section {
 			wrong++
 		}
 		sum := it.Summary
-		r := row{[]string{it.Kind + " " + objectName(it.Metadata), list(sum.Hosts, false), list(parents(sum), false), s.word(sum.State, sum.OK)}, sum.Message}
+		r := row{[]string{it.Kind + " " + objectName(it.Metadata), list(sum.Hosts, false), list(parents(sum), false), s.word(sum.State, sum.OK)}, it.Told()}
 		if it.Kind == kind.GatewayClass.Name() {
 			r.cells[1], r.cells[2] = "", ""
 		}

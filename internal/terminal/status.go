@@ -82,18 +82,18 @@ func statusTables(s Style, v view.View, wide Wide) (classes, gateways, sets, rou
 		state := s.state(sum.State, sum.OK)
 		switch it.Kind {
 		case kind.GatewayClass.Name():
-			classes.rows = append(classes.rows, row{columns(wide, state, []string{name}, sum.Parameters, age), sum.Message})
+			classes.rows = append(classes.rows, row{columns(wide, state, []string{name}, sum.Parameters, age), it.Told()})
 		case kind.Gateway.Name():
 			cells := columns(wide, state, []string{name, sum.Class, "", "", "", ""}, "", sum.Parameters, attachedSets(v, it), age)
-			gateways.rows = append(gateways.rows, row{cells, sum.Message})
+			gateways.rows = append(gateways.rows, row{cells, it.Told()})
 			gateways.rows = append(gateways.rows, listenerRows(s, sum.Listeners, wide, "", "", "")...)
 		case kind.ListenerSet.Name():
 			cells := columns(wide, state, []string{name, list(sum.Parents, wide), "", "", "", ""}, "", age)
-			sets.rows = append(sets.rows, row{cells, sum.Message})
+			sets.rows = append(sets.rows, row{cells, it.Told()})
 			sets.rows = append(sets.rows, listenerRows(s, sum.Listeners, wide, "")...)
 		default:
 			cells := columns(wide, state, []string{it.Kind + " " + name, list(sum.Hosts, wide), list(parents(sum), wide)}, age)
-			routes.rows = append(routes.rows, row{cells, sum.Message})
+			routes.rows = append(routes.rows, row{cells, it.Told()})
 		}
 	}
 	return classes, gateways, sets, routes
@@ -148,7 +148,7 @@ func policyTable(s Style, v view.View, wide Wide) table {
 	for _, it := range v.Items {
 		if sum := it.Summary; isPolicy(it) {
 			cells := []string{it.Kind + " " + objectName(it.Metadata), list(sum.Hosts, wide), list(sum.Parents, wide)}
-			t.rows = append(t.rows, row{columns(wide, s.state(sum.State, sum.OK), cells, age(it.Metadata)), sum.Message})
+			t.rows = append(t.rows, row{columns(wide, s.state(sum.State, sum.OK), cells, age(it.Metadata)), it.Told()})
 		}
 	}
 	return t

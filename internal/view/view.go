@@ -34,6 +34,8 @@ type Item struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        ItemMeta `json:"metadata"`
 	Summary         Summary  `json:"summary"`
+	// Place is where the object stands, as compilers write it; empty for one that no file has.
+	Place string `json:"place,omitempty"`
 	// Status is a pointer to the status of the kind.
 	Status any `json:"status"`
 
@@ -136,9 +138,43 @@ func of(p *pipeline.Pipeline, told func(object.Key) any) View {
 		v.sort(p.Kinds)
 		v.behindSets()
 		v.gather(c, p)
+		v.blame()
+		v.place(c, p)
 	})
-	v.blame()
 	return v
+}
+
+// place says of objects, and of what is wrong with them that no file has, where they stand.
+func (v *View) place(c *flow.Ctx, p *pipeline.Pipeline) {
+	type place struct {
+		file string
+		line int
+	}
+	places := map[object.Key]place{}
+	p.Places(c, func(file string, at source.Place) { places[at.Key] = place{file, at.Line} })
+	for i := range v.Items {
+		if at, ok := places[v.Items[i].object()]; ok {
+			v.Items[i].Place = source.Problem{File: at.file, Line: at.line}.Place()
+		}
+	}
+	for i := range v.Problems {
+		if at, ok := places[v.Problems[i].Key]; ok && v.Problems[i].File == "" {
+			v.Problems[i].File, v.Problems[i].Line = at.file, at.line
+		}
+	}
+}
+
+// Told is the message of the item's row, with its place where something is wrong with it.
+func (i Item) Told() string {
+	message := i.Summary.Message
+	_, _, bad := i.Summary.Trouble()
+	switch {
+	case !bad || i.Place == "" || i.Summary.RefusedEdit != "":
+		return message
+	case message == "":
+		return i.Place
+	}
+	return message + " (" + i.Place + ")"
 }
 
 // sort puts objects and problems in the order in which they are shown.

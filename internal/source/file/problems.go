@@ -52,6 +52,20 @@ func (x *index) problems(f *file) []source.Problem {
 	return problems
 }
 
+// places lists the objects in force that stand in a file, from the top.
+func (x *index) places(f *file) (list []source.Place) {
+	x.found = map[object.Key]*definition{}
+	defer func() { x.found = nil }()
+	for _, doc := range f.docs {
+		for _, def := range doc.definitions() {
+			if key := def.key(); x.winner(key) == def {
+				list = append(list, source.Place{Key: key, Line: int(doc.line + def.line)})
+			}
+		}
+	}
+	return list
+}
+
 // firstFault is the index of the fault that is told first.
 func (d *definition) firstFault() (first int) {
 	faults := d.faults()

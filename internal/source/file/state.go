@@ -3,6 +3,7 @@ package file
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"io/fs"
 	"os"
 	"slices"
@@ -18,12 +19,14 @@ type state struct {
 	tree     *tree
 	index    *index
 	reported map[string][]source.Problem // what consumers were last told, by file
+	places   map[string]uint64           // and what stands where: a sum of it, by file
+	seed     maphash.Seed                // of these sums
 	kept     *keeper                     // nil if nothing outlives the process
 	emptied  bool                        // the last scan has found files that are emptied, so that the next one looks at all
 }
 
 func newState(s *Source) *state {
-	return &state{Source: s, files: map[string]*file{}, tree: &tree{}, index: newIndex(), reported: map[string][]source.Problem{}}
+	return &state{Source: s, files: map[string]*file{}, tree: &tree{}, index: newIndex(), reported: map[string][]source.Problem{}, places: map[string]uint64{}, seed: maphash.MakeSeed()}
 }
 
 // keep makes the state go on from what a keeper has.
@@ -132,6 +135,7 @@ func (s *state) report(batch *source.Batch, names map[string]struct{}) {
 		}
 	}
 	for name := range names {
+		s.place(batch, name)
 		var problems []source.Problem
 		if p, ok := s.tree.faults[name]; ok {
 			p.Stale = s.holds(name)
@@ -152,6 +156,30 @@ func (s *state) report(batch *source.Batch, names map[string]struct{}) {
 		} else {
 			s.reported[name] = problems
 		}
+	}
+}
+
+// place adds where the objects of a file stand, if that has changed.
+func (s *state) place(batch *source.Batch, name string) {
+	var places []source.Place
+	if f := s.files[name]; f != nil {
+		places = s.index.places(f)
+	}
+	sum := uint64(0)
+	for _, at := range places {
+		sum = sum*31 + maphash.Comparable(s.seed, at)
+	}
+	if sum == s.places[name] {
+		return
+	}
+	if batch.Places == nil {
+		batch.Places = map[string][]source.Place{}
+	}
+	batch.Places[name] = places
+	if len(places) == 0 {
+		delete(s.places, name)
+	} else {
+		s.places[name] = sum
 	}
 }
 

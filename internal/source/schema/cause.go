@@ -6,12 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Causes are the errors of an object from which others follow: fields that are misspelt.
+// Causes are the errors of an object from which others follow: fields that are misspelt or
+// guessed.
 type Causes struct{ misspelt []misspeltField }
 
 type misspeltField struct {
 	parent []string
-	meant  string
+	meant  string // empty where it may be any field there
 }
 
 // maxCauses bounds what each error is compared with.
@@ -22,7 +23,7 @@ func CausesOf(errs field.ErrorList) (c Causes, sorted field.ErrorList) {
 	var others field.ErrorList
 	for _, err := range errs {
 		of, ok := err.BadValue.(unknown)
-		if !ok || of.meant == "" {
+		if !ok || !of.guessed {
 			others = append(others, err)
 			continue
 		}
@@ -44,7 +45,7 @@ func (c Causes) Cause(err *field.Error) bool {
 	way := steps(err.Field)
 	return slices.ContainsFunc(c.misspelt, func(m misspeltField) bool {
 		n := len(m.parent)
-		missing := err.Type == field.ErrorTypeRequired && len(way) == n+1 && way[n] == m.meant && slices.Equal(way[:n], m.parent)
+		missing := err.Type == field.ErrorTypeRequired && len(way) == n+1 && (m.meant == "" || way[n] == m.meant) && slices.Equal(way[:n], m.parent)
 		return missing || slices.Equal(way, m.parent)
 	})
 }

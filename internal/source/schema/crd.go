@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -178,7 +177,11 @@ func (s *customSchema) unknownField(path string) *field.Error {
 	case parent.Items != nil:
 		return unknownField(path, way[max(0, len(way)-2)]+" is a list: begin each of its items with -")
 	}
-	return misspelt(path, way[len(way)-1], slices.Values(slices.Sorted(maps.Keys(parent.Properties))))
+	known := sortedKeys(parent.Properties)
+	if len(way) == 1 { // nobody writes a status
+		known = slices.DeleteFunc(known, func(name string) bool { return name == "status" })
+	}
+	return misspelt(path, way[len(way)-1], known)
 }
 
 // inSpec reports whether a field beside spec is one of those in it.

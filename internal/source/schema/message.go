@@ -1,7 +1,8 @@
 package schema
 
 import (
-	"iter"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,20 +22,33 @@ func unknownField(path, hint string) *field.Error {
 }
 
 // misspelt reports a field that the kind doesn't have and that may be another one of those that
-// it has, where one is near.
-func misspelt(path, written string, known iter.Seq[string]) *field.Error {
-	near := spelling.Nearest(written, known)
-	if near == "" {
-		return unknownField(path, "")
+// it has: the one that is near, or whichever of them.
+func misspelt(path, written string, known []string) *field.Error {
+	near := spelling.Nearest(written, slices.Values(known))
+	hint := ""
+	switch {
+	case near != "":
+		hint = "did you mean " + near + "?"
+	case len(known) > maxFields:
+		hint = fmt.Sprintf("there are %s and %d more", strings.Join(known[:maxFields], ", "), len(known)-maxFields)
+	case len(known) > 1:
+		hint = "there are " + strings.Join(known[:len(known)-1], ", ") + " and " + known[len(known)-1]
+	case len(known) == 1:
+		hint = "there is " + known[0]
 	}
-	err := unknownField(path, "did you mean "+near+"?")
-	err.BadValue = unknown{meant: near}
+	err := unknownField(path, hint)
+	err.BadValue = unknown{meant: near, guessed: len(known) > 0}
 	return err
 }
 
-// unknown marks the errors of unknownField. Meant is the name of the field that may be meant;
-// empty where none is near.
-type unknown struct{ meant string }
+// maxFields is how many fields are told to somebody who wrote another one.
+const maxFields = 10
+
+// unknown marks the errors of unknownField.
+type unknown struct {
+	meant   string // the field that may be meant; empty where none is near
+	guessed bool   // it may be another one of those in its place
+}
 
 // shown is a name out of a document, quoted if it has what can't be printed.
 func shown(name string) string {

@@ -82,7 +82,7 @@ func checkStruct(path *field.Path, value any, t reflect.Type) field.ErrorList {
 		if ft, ok := known[key]; ok {
 			errs = append(errs, checkShape(child, object[key], ft)...)
 		} else {
-			errs = append(errs, misspelt(child.String(), key, slices.Values(sortedKeys(known))))
+			errs = append(errs, misspelt(child.String(), key, sortedKeys(known)))
 		}
 	}
 	return errs
