@@ -16,12 +16,15 @@ const PolicyConditionProgrammed gwv1.PolicyConditionType = "Programmed"
 
 // The reasons of a policy's Programmed condition (GEP-713).
 const (
-	PolicyReasonProgrammed          gwv1.PolicyConditionReason = "Programmed"
-	PolicyReasonPartiallyProgrammed gwv1.PolicyConditionReason = "PartiallyProgrammed"
-	PolicyReasonOverridden          gwv1.PolicyConditionReason = "Overridden"
-	PolicyReasonPending             gwv1.PolicyConditionReason = "Pending"
-	PolicyReasonNoRoutes            gwv1.PolicyConditionReason = "NoRoutes"
+	PolicyReasonProgrammed gwv1.PolicyConditionReason = "Programmed"
+	PolicyReasonOverridden gwv1.PolicyConditionReason = "Overridden"
+	PolicyReasonPending    gwv1.PolicyConditionReason = "Pending"
+	PolicyReasonNoRoutes   gwv1.PolicyConditionReason = "NoRoutes"
 )
+
+// PolicyReasonPartiallyInvalid is the reason of the Accepted condition of a policy that is in force
+// but for entries of its Secrets.
+const PolicyReasonPartiallyInvalid gwv1.PolicyConditionReason = "PartiallyInvalid"
 
 // maxProblems is how many problems of a policy a condition tells.
 const maxProblems = 8
@@ -30,6 +33,12 @@ const maxProblems = 8
 // entry of a Secret, lets nobody pass.
 func AuthPolicyInvalid(problems []string) metav1.Condition {
 	return no(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonInvalid, joined(problems)+". By a rule or an entry that is broken nobody passes; the others are in force")
+}
+
+// AuthPolicyPartial says which entries of its Secrets are broken, of a policy that is in force
+// but for them.
+func AuthPolicyPartial(entries []string) metav1.Condition {
+	return yes(gwv1.PolicyConditionAccepted, PolicyReasonPartiallyInvalid, "The policy is in force, but for entries by which nobody passes: "+joined(entries))
 }
 
 // AuthPolicyEmpty is AuthPolicyInvalid of a policy without rules.
@@ -130,13 +139,25 @@ func InheritedPolicyAccepted() metav1.Condition {
 }
 
 // PolicyProgrammed says that a policy is in force; overridden are who has taken the place of
-// some of its rules, or of all of them somewhere.
+// some of its rules, or of all of them somewhere. Somebody has chosen so: it is no fault.
 func PolicyProgrammed(overridden []string) metav1.Condition {
 	if len(overridden) == 0 {
 		return yes(PolicyConditionProgrammed, PolicyReasonProgrammed, "All rules of the policy are in force")
 	}
-	return yes(PolicyConditionProgrammed, PolicyReasonPartiallyProgrammed,
-		"Not everywhere are all rules of the policy in force: overridden by "+strings.Join(overridden, ", "))
+	return yes(PolicyConditionProgrammed, PolicyReasonProgrammed, exceptBy+strings.Join(overridden, ", "))
+}
+
+// exceptBy begins what PolicyProgrammed says of a policy that others override somewhere.
+const exceptBy = "The policy is in force, except where others take its place: "
+
+// PolicyExceptions is what PolicyProgrammed says of who overrides a policy somewhere; empty for
+// nobody.
+func PolicyExceptions(programmed metav1.Condition) string {
+	if !strings.HasPrefix(programmed.Message, exceptBy) {
+		return ""
+	}
+	message, _, _ := strings.Cut(programmed.Message, unverified)
+	return message
 }
 
 // PolicyUnverified adds to what is said of a policy that nobody has a certificate on some

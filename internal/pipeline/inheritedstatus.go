@@ -122,14 +122,14 @@ func (k *inheritedKind[N, R]) programmed(c *flow.Ctx, name object.Name, node N, 
 	return condition.PolicyUnverified(condition.PolicyProgrammed(overridden), unverified)
 }
 
-// overriders names policies to the reader of one: those that he sees, and those of the Gateways
-// that his routes are attached to.
+// overriders names policies to the reader of one, with what they are for: those that he sees, and
+// those of the Gateways that his routes are attached to.
 func (k *inheritedKind[N, R]) overriders(c *flow.Ctx, namespace string, by []object.Name) (names []string) {
 	slices.SortFunc(by, object.Name.Compare)
 	reader, others := k.Options.Topology.Reader(namespace), 0
 	for _, name := range slices.Compact(by) {
 		if reader.Sees(name.Namespace) || k.onGateway(c, name) {
-			names = append(names, k.of.Name()+" "+name.String())
+			names = append(names, k.of.Name()+" "+name.String()+k.targeting(c, name))
 		} else {
 			others++
 		}
@@ -138,6 +138,18 @@ func (k *inheritedKind[N, R]) overriders(c *flow.Ctx, namespace string, by []obj
 		names = append(names, fmt.Sprintf("%d of other namespaces", others))
 	}
 	return names
+}
+
+// targeting says what a policy is for, where that is no more than one object.
+func (k *inheritedKind[N, R]) targeting(c *flow.Ctx, name object.Name) string {
+	node, ok := flow.Get(c, k.nodes, name)
+	if !ok {
+		return ""
+	}
+	if _, reach := k.policy(node); len(reach.Targets) == 1 {
+		return " on " + reach.Targets[0].String()
+	}
+	return ""
 }
 
 // onGateway reports whether a policy is for a Gateway or for its listeners.

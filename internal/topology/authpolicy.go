@@ -23,13 +23,14 @@ type AuthPolicy struct {
 	Object *v1alpha1.AuthPolicy
 	// PolicyTargets are what its external rules refer to, as those of a Route.
 	PolicyTargets []object.Key
-	// problems are those for which it is refused.
-	problems []string
+	// problems are those for which it is refused, and entries those of its Secrets by which nobody
+	// passes where it is not.
+	problems, entries []string
 }
 
 // Equal reports whether two nodes say the same of the same object.
 func (p *AuthPolicy) Equal(o *AuthPolicy) bool {
-	return p.Object == o.Object && p.Node.Equal(&o.Node) && slices.Equal(p.problems, o.problems) &&
+	return p.Object == o.Object && p.Node.Equal(&o.Node) && slices.Equal(p.problems, o.problems) && slices.Equal(p.entries, o.entries) &&
 		slices.Equal(p.PolicyTargets, o.PolicyTargets)
 }
 
@@ -121,7 +122,10 @@ func (g *Graph) authPolicy(c *flow.Ctx, name object.Name, o *v1alpha1.AuthPolicy
 	case p.Strategy == policy.Blocks:
 		p.Refused, p.problems = new(condition.AuthPolicyEmpty(r.problems)), r.problems
 	case len(r.problems) > 0:
-		p.Refused, p.problems = new(condition.AuthPolicyInvalid(r.problems)), r.problems
+		p.problems = slices.Concat(r.problems, r.entries)
+		p.Refused = new(condition.AuthPolicyInvalid(p.problems))
+	default:
+		p.entries = r.entries
 	}
 	return p
 }

@@ -127,6 +127,12 @@ func TestBrokenAuthRules(t *testing.T) {
 		if got := accessText(a); got != c.access {
 			t.Errorf("%s: %q passes, want %q", name, got, c.access)
 		}
+		if told := strings.Join(p.entries, "; "); told != "" {
+			if p.Refused != nil || c.problem == "" || !strings.Contains(told, c.problem) {
+				t.Errorf("%s: refused %+v, but for %q; want %q alone", name, p.Refused, told, c.problem)
+			}
+			continue
+		}
 		switch {
 		case c.problem == "" && p.Refused != nil:
 			t.Errorf("%s: refused: %s", name, p.Refused.Message)

@@ -24,8 +24,21 @@ type authReader struct {
 	namespace   string // of the policy
 	policy      string // its name
 	created     time.Time
+	entries     []string // of Secrets, that are broken beside others that aren't
 	// policyTargets are what external rules refer to, as those of a Route.
 	policyTargets []object.Key
+}
+
+// brokenEntry notes what is wrong with an entry of a Secret below the field that is being read.
+func (r *authReader) brokenEntry(field, format string, args ...any) {
+	r.entries = append(r.entries, r.field+field+" "+fmt.Sprintf(format, args...))
+}
+
+// noneLeft makes problems of what is wrong with entries, from one on: by none of them anybody
+// passes.
+func (r *authReader) noneLeft(from int) {
+	r.problems = append(r.problems, r.entries[from:]...)
+	r.entries = r.entries[:from]
 }
 
 func (r *authReader) rules(in *v1alpha1.AuthRules) []policy.Rule[AuthRule] {

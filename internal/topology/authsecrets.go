@@ -76,24 +76,27 @@ func (r *authReader) apiKeys(name string, in *v1alpha1.APIKey) *ir.APIKeys {
 		r.problem(".apiKey.secretRef", "names Secret %s/%s, which has %d entries; at most %d keys are read", r.namespace, in.SecretRef.Name, len(data), maxAPIKeys)
 		return nil
 	}
-	owner := make(map[ir.Sensitive]string, len(data))
+	owner, before := make(map[ir.Sensitive]string, len(data)), len(r.entries)
 	for _, client := range sortedKeys(data) {
 		key := strings.TrimRight(string(data[client]), "\r\n")
 		if key == "" {
-			r.problem(".apiKey.secretRef", "names Secret %s/%s, whose entry %q is empty, so that this client can't pass; give it the client's key", r.namespace, in.SecretRef.Name, client)
+			r.brokenEntry(".apiKey.secretRef", "names Secret %s/%s, whose entry %q is empty, so that this client can't pass; give it the client's key", r.namespace, in.SecretRef.Name, client)
 			continue
 		}
 		if strings.ContainsFunc(client, unicode.IsControl) {
-			r.problem(".apiKey.secretRef", "names Secret %s/%s, which has an entry %q; control characters can't be told to a backend, and this client can't pass", r.namespace, in.SecretRef.Name, client)
+			r.brokenEntry(".apiKey.secretRef", "names Secret %s/%s, which has an entry %q; control characters can't be told to a backend, and this client can't pass", r.namespace, in.SecretRef.Name, client)
 			continue
 		}
 		sum := salted(out.Salt, key)
 		if first, taken := owner[sum]; taken {
-			r.problem(".apiKey.secretRef", "names Secret %s/%s, whose entries %q and %q are the same key, which counts as that of %q", r.namespace, in.SecretRef.Name, first, client, first)
+			r.brokenEntry(".apiKey.secretRef", "names Secret %s/%s, whose entries %q and %q are the same key, which counts as that of %q", r.namespace, in.SecretRef.Name, first, client, first)
 			continue
 		}
 		owner[sum] = client
 		out.Keys = append(out.Keys, ir.HashedKey{Sum: sum, Client: client})
+	}
+	if len(out.Keys) == 0 {
+		r.noneLeft(before)
 	}
 	if len(data) == 0 {
 		r.problem(".apiKey.secretRef", "names Secret %s/%s, which has no keys; nobody passes by it", r.namespace, in.SecretRef.Name)
@@ -140,7 +143,7 @@ func (r *authReader) passwords(name string, in *v1alpha1.Basic) *ir.Passwords {
 
 // htpasswd reads the lines of a file of htpasswd.
 func (r *authReader) htpasswd(out *ir.Passwords, text, file string) {
-	seen, line := map[string]bool{}, 0
+	seen, line, before := map[string]bool{}, 0, len(r.entries)
 	for entry := range strings.Lines(text) {
 		line++
 		entry = strings.TrimSpace(entry)
@@ -149,12 +152,12 @@ func (r *authReader) htpasswd(out *ir.Passwords, text, file string) {
 		}
 		user, hash, ok := strings.Cut(entry, ":")
 		if !ok || user == "" || strings.ContainsFunc(user, unicode.IsControl) {
-			r.problem(".basic.secretRef", "names Secret %s/%s, whose line %d is not name:hash; nobody passes by that line", r.namespace, file, line)
+			r.brokenEntry(".basic.secretRef", "names Secret %s/%s, whose line %d is not name:hash; nobody passes by that line", r.namespace, file, line)
 			continue
 		}
 		sum, sha := strings.CutPrefix(hash, "{SHA}")
 		if raw, err := base64.StdEncoding.DecodeString(sum); !sha || err != nil || len(raw) != 20 {
-			r.problem(".basic.secretRef", "names Secret %s/%s, whose line %d, of user %q, has %s, where only {SHA} is read; that user can't pass: set the password anew by `htpasswd -s FILE %s`", r.namespace, file, line, user, hashKind(hash), user)
+			r.brokenEntry(".basic.secretRef", "names Secret %s/%s, whose line %d, of user %q, has %s, where only {SHA} is read; that user can't pass: set the password anew by `htpasswd -s FILE %s`", r.namespace, file, line, user, hashKind(hash), user)
 			continue
 		}
 		if seen[user] {
@@ -162,6 +165,9 @@ func (r *authReader) htpasswd(out *ir.Passwords, text, file string) {
 		}
 		seen[user] = true
 		out.Users = append(out.Users, ir.HashedPassword{User: user, Sum: salted(out.Salt, sum)})
+	}
+	if len(out.Users) == 0 {
+		r.noneLeft(before)
 	}
 	slices.SortFunc(out.Users, func(a, b ir.HashedPassword) int { return strings.Compare(a.User, b.User) })
 }

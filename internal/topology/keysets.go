@@ -10,7 +10,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
@@ -230,6 +229,9 @@ func (g *Graph) FetchedKeys(c *flow.Ctx, p *AuthPolicy, write func(string)) {
 // sets that are fetched for it, and those that it waits for.
 func (g *Graph) Fetching(c *flow.Ctx, p *AuthPolicy, a Ancestor) (accepted metav1.Condition, waits []string) {
 	var problems, notes []string
+	if a.Accepted.Status == metav1.ConditionTrue && len(p.entries) > 0 {
+		a.Accepted = condition.AuthPolicyPartial(p.entries)
+	}
 	p.fetches(func(field string, l keyset.Location, r *AuthRule) {
 		switch answer, ok := flow.Get(c, g.in.KeySets, g.keySet(c, a.Gateway, l)); {
 		case !ok:
@@ -247,8 +249,8 @@ func (g *Graph) Fetching(c *flow.Ctx, p *AuthPolicy, a Ancestor) (accepted metav
 	case a.Accepted.Status != metav1.ConditionTrue && !invalid:
 		return a.Accepted, nil // the target doesn't exist, or somebody else has it
 	case len(problems) > 0:
-		return condition.AuthPolicyInvalid(slices.Concat(p.problems, problems)), nil
-	case len(notes) > 0 && a.Accepted.Reason == string(gwv1.PolicyReasonAccepted):
+		return condition.AuthPolicyInvalid(slices.Concat(p.problems, p.entries, problems)), nil
+	case len(notes) > 0 && a.Accepted.Status == metav1.ConditionTrue:
 		return condition.Noted(a.Accepted, notes...), waits
 	}
 	return a.Accepted, waits

@@ -63,8 +63,13 @@ func policyOn(conditions []metav1.Condition) Summary {
 	case condition.PolicyReasonPending, gwv1.PolicyReasonInvalid: // something else is needed
 	case condition.PolicyReasonProgrammed:
 		sum.OK, sum.Message = true, condition.PolicyNotes(*accepted)
-		if note := condition.PolicyUnverifiedNote(*programmed); note != "" {
-			sum.Message = strings.TrimPrefix(sum.Message+"; "+note, "; ")
+		for _, note := range []string{condition.PolicyExceptions(*programmed), condition.PolicyUnverifiedNote(*programmed)} {
+			if note != "" {
+				sum.Message = strings.TrimPrefix(sum.Message+"; "+note, "; ")
+			}
+		}
+		if accepted.Reason == string(condition.PolicyReasonPartiallyInvalid) {
+			sum = Summary{State: accepted.Reason, Message: accepted.Message}
 		}
 	default:
 		sum.OK = true

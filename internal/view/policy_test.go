@@ -21,8 +21,10 @@ func TestAuthSummary(t *testing.T) {
 	partly, waits := on(condition.PolicyProgrammed(by)), on(condition.PolicyPending("infra/web", 0, 0, "", nil))
 	partlyWaits := on(condition.PolicyPending("infra/web", 1, 2, "it is slow", by))
 	const nobody = "nobody passes by clientCertificate on listener https, where certificates of clients are not verified: set spec.tls.frontend of the Gateway"
+	const except = "The policy is in force, except where others take its place: AuthPolicy infra/lock"
 	unverified := on(condition.PolicyUnverified(condition.PolicyProgrammed(nil), []string{"https"}))
 	unverifiedWaits := on(condition.PolicyUnverified(condition.PolicyPending("infra/web", 0, 0, "", by), []string{"https"}))
+	partial := condition.AuthPolicyPartial([]string{"line 2 is not name:hash"})
 	broken := []metav1.Condition{invalid, condition.PolicyNotProgrammed(invalid)}
 	lost := []metav1.Condition{condition.PolicyUnusable("no such target")}
 	for name, test := range map[string]struct {
@@ -34,12 +36,14 @@ func TestAuthSummary(t *testing.T) {
 	}{
 		"in force":                {[][]metav1.Condition{inForce}, "Programmed", true, false, "Accepted", ""},
 		"overridden":              {[][]metav1.Condition{overridden}, "Overridden", true, false, "Overridden", "Overridden by AuthPolicy infra/lock"},
-		"overridden in part":      {[][]metav1.Condition{partly}, "PartiallyProgrammed", true, false, "PartiallyProgrammed", "Not everywhere are all rules of the policy in force: overridden by AuthPolicy infra/lock"},
+		"overridden in part":      {[][]metav1.Condition{partly}, "Programmed", true, false, "Accepted", except},
 		"waits":                   {[][]metav1.Condition{waits}, "Pending", false, false, "Accepted", ""},
-		"waits in part":           {[][]metav1.Condition{partlyWaits}, "Pending", false, false, "PartiallyProgrammed", "Not everywhere are all rules of the policy in force: overridden by AuthPolicy infra/lock"},
+		"waits in part":           {[][]metav1.Condition{partlyWaits}, "Pending", false, false, "Accepted", except},
 		"unverified":              {[][]metav1.Condition{unverified}, "Programmed", true, false, "Accepted", nobody},
-		"unverified, waits":       {[][]metav1.Condition{unverifiedWaits}, "Pending", false, false, "PartiallyProgrammed", "Not everywhere are all rules of the policy in force: overridden by AuthPolicy infra/lock; " + nobody},
+		"unverified, waits":       {[][]metav1.Condition{unverifiedWaits}, "Pending", false, false, "Accepted", except + "; " + nobody},
 		"broken":                  {[][]metav1.Condition{broken}, "Invalid", false, true, "Invalid", invalid.Message},
+		"but for an entry":        {[][]metav1.Condition{{partial, condition.PolicyProgrammed(nil)}}, "PartiallyInvalid", false, true, "PartiallyInvalid", partial.Message},
+		"but for one, waits":      {[][]metav1.Condition{{partial, waits[1]}}, "Pending", false, false, "PartiallyInvalid", partial.Message},
 		"waits, then overridden":  {[][]metav1.Condition{waits, overridden}, "Pending", false, false, "Overridden", "Gateway web-1: Overridden by AuthPolicy infra/lock"},
 		"overridden, then broken": {[][]metav1.Condition{overridden, lost}, "Invalid", false, true, "Invalid", "Gateway web-1: no such target"},
 		"in force, then unserved": {[][]metav1.Condition{inForce, on(condition.PolicyUnserved())}, "NoRoutes", true, false, "NoRoutes", "Gateway web-1: " + condition.PolicyUnserved().Message},

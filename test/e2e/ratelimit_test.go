@@ -61,7 +61,7 @@ func TestRateLimitPolicy(t *testing.T) {
 	over("after a new route")
 	const beside = "beside" // on the Gateway, whose limits have a filter of their own
 	s.write(t, "beside.yaml", limitPolicy(beside, onGateway, fmt.Sprintf(inAll, 1)))
-	s.says(t, "RateLimitPolicy "+beside, "Not everywhere are all rules of the policy in force") // not on home, and acknowledged
+	s.says(t, "RateLimitPolicy "+beside, "The policy is in force, except where others take its place") // not on home, and acknowledged
 	answered("with a limit of its own", aside, "a", http.StatusOK, http.StatusTooManyRequests)
 	s.write(t, "aside.yaml", siteRoute("aside", "aside.example", "v2"))
 	s.write(t, "beside.yaml", limitPolicy(beside, onGateway, fmt.Sprintf(inAll, 100000)))

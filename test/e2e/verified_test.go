@@ -105,7 +105,7 @@ func TestCertificatesInPlaceOfAPolicy(t *testing.T) {
 				"gateway.yaml": gateway + policy + open,
 			})
 			s.conditions(t, "Gateway gw", "https", "Programmed=True")
-			s.says(t, "AuthPolicy robots", "Not everywhere are all rules")
+			s.says(t, "AuthPolicy robots", "The policy is in force, except where others take its place")
 			for _, host := range []string{"h3.example", "own.example"} {
 				t.Run(host, func(t *testing.T) {
 					joe := s.client(t, host, 443).shows(t, clientWith(clientAuthority, func(*x509.Certificate) {}))
