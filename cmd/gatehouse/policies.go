@@ -14,28 +14,30 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
-	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 func newPolicies() *cobra.Command {
 	var evaluate evaluateFlags
 	var paths pathFlags
-	var output, effective string
+	var output, effective, stateDir string
 	var cluster clusterFlags
 	cmd := &cobra.Command{
-		Use:   "policies PATH... | -n NAMESPACE | -A",
+		Use:   "policies [PATH... | -n NAMESPACE | -A]",
 		Short: "Show policies, and what they say together where",
 		Long: `Show the policies of files or of a cluster with their state. With --effective, show which
 rules of AuthPolicies and which limits of RateLimitPolicies are in force for a Gateway, a
 ListenerSet or a route, or for one of their listeners or named rules, which policy each is
 from, and which policies have been overridden by whom. PATH is a directory, a file or - for
-standard input.
+standard input. Without one, the 'gatehouse run' that runs here is asked for its own, or
+the one that --state-dir names.
 
-What is shown is what the objects become here and now; what proxies have of it is in
-gatehouse status. The exit code is 1 when a file or an object in it has a problem, which is
-told on standard error, and when files hold nothing.`,
-		Example: `  gatehouse policies examples/quickstart
+Of files and of a cluster, what is shown is what the objects become here and now; what
+proxies have of it is in gatehouse status. The exit code is 1 when a file or an object in it has a problem, which is
+told on standard error, and when files hold nothing. Of a cluster it tells no problems.`,
+		Example: `  gatehouse policies
+  gatehouse policies --effective httproute/shop/checkout
+  gatehouse policies examples/quickstart
   gatehouse policies -A --effective httproute/shop/cart
   gatehouse policies -n shop --effective httproute/cart/checkout -o yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,52 +45,76 @@ told on standard error, and when files hold nothing.`,
 				return err
 			}
 			files := paths.all(args)
-			p, namespace, err := evaluate.evaluated(cmd, files, &cluster, "show", "shown")
+			who, namespace, err := evaluate.ask(cmd, files, &cluster, stateDir)
+			if err != nil {
+				return err
+			}
+			v, err := who.view()
 			if err != nil {
 				return err
 			}
 			if effective == "" {
-				err = printPolicies(cmd.OutOrStdout(), output, policyItems(p, namespace))
+				err = printPolicies(cmd.OutOrStdout(), output, policyItems(v, namespace))
 			} else {
-				err = showEffective(cmd, p, effective, output, namespace)
+				err = showEffective(cmd, who, v, effective, output, namespace)
 			}
-			if err != nil || len(files) == 0 {
+			if err != nil || cluster.asked(cmd) {
 				return err
 			}
-			return judge(cmd.ErrOrStderr(), view.Of(p))
+			return judge(cmd.ErrOrStderr(), v)
 		},
 	}
 	fl := cmd.Flags()
 	paths.define(fl)
 	fl.StringVarP(&output, "output", "o", "", "json or yaml (default: tables)")
 	fl.StringVar(&effective, "effective", "", "what is in force for KIND/[NAMESPACE/]NAME[/SECTION], such as httproute/shop/cart")
+	defineStateDir(cmd, &stateDir)
 	evaluate.define(fl)
 	cluster.define(fl)
+	exceptCluster(cmd, "state-dir")
 	complete(cmd, "output", "json", "yaml")
 	return cmd
 }
 
-// showEffective writes what is in force for what --effective names.
-func showEffective(cmd *cobra.Command, p *pipeline.Pipeline, effective, output, namespace string) error {
+// showEffective writes what is in force for what --effective names. Of two names behind the kind,
+// the first is a namespace, or else an object and the second its section.
+func showEffective(cmd *cobra.Command, who asked, v view.View, effective, output, namespace string) error {
 	of, section, err := sectionNamed(effective, cmp.Or(namespace, "default"))
 	if err != nil {
 		return err
 	}
-	list, ok := view.EffectivePolicies(p, of, section)
-	if ok {
-		return printEffective(cmd.OutOrStdout(), output, list)
+	in, err := who.inForce(of, section)
+	if err != nil {
+		return err
 	}
-	_ = tellProblems(cmd.ErrOrStderr(), view.Of(p), namespace) // one of them may be why
-	if err := view.Absent(p, of); err != nil {
-		return fmt.Errorf("--effective: %w", err)
+	read := ""
+	if parts := strings.Split(effective, "/"); in.Absent != "" && len(parts) == 3 && of.Namespace != "" {
+		whole := of
+		whole.Name = object.Name{Namespace: cmp.Or(namespace, "default"), Name: parts[1]}
+		other, err := who.inForce(whole, parts[2])
+		if err != nil {
+			return err
+		}
+		if other.Absent == "" {
+			in = other
+		} else {
+			read = fmt.Sprintf("; nor is there %s, to have a section %s", whole, parts[2])
+		}
+	}
+	if len(in.Paths) > 0 {
+		return printEffective(cmd.OutOrStdout(), output, in.Paths)
+	}
+	_ = tellProblems(cmd.ErrOrStderr(), v, namespace) // one of them may be why
+	if in.Absent != "" {
+		return fmt.Errorf("--effective: %s%s", in.Absent, read)
 	}
 	return fmt.Errorf("--effective: no listener serves %s", effective)
 }
 
 // policyItems are the policies of a namespace; of all if it is empty.
-func policyItems(p *pipeline.Pipeline, namespace string) []view.Item {
-	items := slices.DeleteFunc(view.Of(p).Items, func(it view.Item) bool {
-		d := p.Kinds.Of(object.KindOf(it.GroupVersionKind().Group, it.Kind))
+func policyItems(v view.View, namespace string) []view.Item {
+	items := slices.DeleteFunc(slices.Clone(v.Items), func(it view.Item) bool {
+		d := kind.All.Of(object.KindOf(it.GroupVersionKind().Group, it.Kind))
 		return d == nil || d.Family != kind.Policy || view.Elsewhere(it.Metadata.Namespace, namespace)
 	})
 	for i := range items {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -45,9 +44,10 @@ decided as kubectl does it.
 KIND and NAME choose: gateway, route (of any kind), httproute/web,
 httproute/shop/web (with namespace); several may be given. Short names work: gw,
 gc, lset.
-With --once, PATH is a directory, a file or - for standard input, and the exit code is
-1 when a file or an object has a problem, and when files hold nothing. The flags that say
-how files are evaluated are those of 'gatehouse run', and make no sense without --once.`,
+With --once, PATH is a directory, a file or - for standard input. The flags that say
+how files are evaluated are those of 'gatehouse run', and make no sense without --once.
+The exit code is 1 when a file or an object that is shown has a problem, and when files
+hold nothing. Of a cluster it tells no problems.`,
 		Example: `  gatehouse status
   gatehouse status httproute -o wide
   gatehouse status -A
@@ -77,7 +77,7 @@ how files are evaluated are those of 'gatehouse run', and make no sense without 
 				return errors.New(nothing(wanted, where))
 			case nothingIn(v) && (f.output == "" || f.output == "wide"): // as with kubectl, no failure
 				fmt.Fprintln(cmd.ErrOrStderr(), nothing(wanted, where))
-			case f.once && terminal.Needed(v).Any():
+			case where == inFiles && terminal.Needed(v).Any():
 				return errFound
 			}
 			return nil
@@ -85,18 +85,15 @@ how files are evaluated are those of 'gatehouse run', and make no sense without 
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&f.output, "output", "o", "", "wide, json or yaml (default: a table)")
-	fl.StringVar(&f.stateDir, "state-dir", "", "state directory of the running process (default: the only one)")
+	defineStateDir(cmd, &f.stateDir)
 	fl.BoolVar(&f.once, "once", false, "evaluate the files of PATH, and exit")
 	f.paths.define(fl)
 	f.evaluate.define(fl)
 	f.cluster.define(fl)
 	cmd.MarkFlagsMutuallyExclusive("once", "state-dir")
-	for _, flag := range clusterFlagNames {
-		cmd.MarkFlagsMutuallyExclusive("once", flag)
-		cmd.MarkFlagsMutuallyExclusive("state-dir", flag)
-	}
+	exceptCluster(cmd, "once")
+	exceptCluster(cmd, "state-dir")
 	complete(cmd, "output", "wide", "json", "yaml")
-	_ = cmd.MarkFlagDirname("state-dir")
 	return cmd
 }
 
@@ -136,20 +133,14 @@ func (f *statusFlags) view(cmd *cobra.Command, paths []string) (v view.View, whe
 	case f.cluster.asked(cmd):
 		return f.cluster.view(ctx)
 	}
-	dir := f.stateDir
-	if dir == "" {
-		dir, err = terminal.FindRunning()
-		if errors.Is(err, terminal.ErrNotRunning) && f.cluster.configured() {
-			return f.cluster.view(ctx)
-		}
-		if err != nil {
-			return view.View{}, "", err
-		}
+	socket, err := adminSocket(f.stateDir)
+	if errors.Is(err, terminal.ErrNotRunning) && f.cluster.configured() {
+		return f.cluster.view(ctx)
 	}
-	if _, err := os.Stat(dir); err != nil {
-		return view.View{}, "", fmt.Errorf("no gatehouse runs with the state directory %s: %w", dir, notThere(err))
+	if err != nil {
+		return view.View{}, "", err
 	}
-	v, err = fetchView(ctx, filepath.Join(dir, terminal.AdminSocket), patience)
+	v, err = fetchView(ctx, socket, patience)
 	return v, inFiles, err
 }
 
@@ -157,6 +148,11 @@ func (f *statusFlags) view(cmd *cobra.Command, paths []string) (v view.View, whe
 const patience = 10 * time.Second
 
 func fetchView(ctx context.Context, socket string, patience time.Duration) (view.View, error) {
+	return fetch[view.View](ctx, socket, "/status", patience)
+}
+
+// fetch asks the admin interface of a running process.
+func fetch[T any](ctx context.Context, socket, path string, patience time.Duration) (out T, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf(
 		"the gatehouse with the state directory %s runs, but has not answered within %s: it may be stopped (Ctrl-Z; fg lets it go on), or busy", filepath.Dir(socket), patience))
 	defer cancel()
@@ -166,24 +162,26 @@ func fetchView(ctx context.Context, socket string, patience time.Duration) (view
 		},
 		DisableKeepAlives: true,
 	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://gatehouse/status", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://gatehouse"+path, nil)
 	if err != nil {
-		return view.View{}, err
+		return out, err
 	}
 	resp, err := client.Do(req)
 	if err != nil && ctx.Err() != nil {
-		return view.View{}, context.Cause(ctx)
+		return out, context.Cause(ctx)
 	}
 	if err != nil {
-		return view.View{}, fmt.Errorf("no gatehouse runs with the state directory %s: start one with `gatehouse run DIR --state-dir %s`, or leave --state-dir out to find the one that runs (%w)",
+		return out, fmt.Errorf("no gatehouse runs with the state directory %s: start one with `gatehouse run DIR --state-dir %s`, or leave --state-dir out to find the one that runs (%w)",
 			filepath.Dir(socket), filepath.Dir(socket), notThere(err))
 	}
 	defer resp.Body.Close()
-	var v view.View
-	if err := json.NewDecoder(resp.Body).Decode(&v); err != nil {
-		return view.View{}, fmt.Errorf("answer of the running gatehouse: %w", err)
+	if resp.StatusCode != http.StatusOK {
+		return out, fmt.Errorf("the running gatehouse answers %s: it may be of an older version", resp.Status)
 	}
-	return v, nil
+	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
+		return out, fmt.Errorf("answer of the running gatehouse: %w", err)
+	}
+	return out, nil
 }
 
 // notThere takes the words around the reason off a network or file error: they

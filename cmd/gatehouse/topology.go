@@ -9,23 +9,19 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
-	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
-	"github.com/gatehouse-dev/gatehouse/internal/source"
-	"github.com/gatehouse-dev/gatehouse/internal/view"
 	"github.com/gatehouse-dev/gatehouse/pkg/topology"
 )
 
 func newTopology() *cobra.Command {
 	var evaluate evaluateFlags
 	var paths pathFlags
-	var output, focus string
+	var output, focus, stateDir string
 	var cluster clusterFlags
 	forms := []string{"tree", "dot", "mermaid", "json"}
 	cmd := &cobra.Command{
-		Use:   "topology PATH... | -n NAMESPACE | -A",
+		Use:   "topology [PATH... | -n NAMESPACE | -A]",
 		Short: "Draw which routes are attached to which Gateways, and the policies on them",
 		Long: `Draw the GatewayClasses, Gateways, listeners, routes, rules and Services of files or of a
 cluster as a tree, or for Graphviz (dot), Mermaid or programs (json). A route is below a
@@ -34,6 +30,9 @@ ReferenceGrants forbid is not drawn. What something refers to and does not exist
 drawn as missing. PATH is a directory, a file or - for standard input. The exit code is 1
 when a file or an object has a problem, which is told on standard error, and when files
 hold nothing; what there is is drawn then, too.
+
+Without PATH, the 'gatehouse run' that runs here is asked for its objects, or the one that
+--state-dir names.
 
 With --namespace, --all-namespaces, --context or --kubeconfig the objects of a
 Kubernetes cluster are drawn instead, as kubectl would choose it.`,
@@ -45,63 +44,46 @@ Kubernetes cluster are drawn instead, as kubectl would choose it.`,
 				return err
 			}
 			files := paths.all(args)
-			p, namespace, err := evaluate.evaluated(cmd, files, &cluster, "show", "shown")
+			who, namespace, err := evaluate.ask(cmd, files, &cluster, stateDir)
 			if err != nil {
 				return err
 			}
-			g := graphOf(p)
-			nodes := namespaceNodes(g, namespace)
+			v, err := who.view()
+			if err != nil {
+				return err
+			}
+			var of object.Key
 			if focus != "" {
 				node, err := nodeNamed(focus, cmp.Or(namespace, "default"))
 				if err != nil {
 					return err
 				}
-				if !g.Exists(node) {
-					_ = tellProblems(cmd.ErrOrStderr(), view.Of(p), namespace) // one of them may be why
-					return fmt.Errorf("--focus: %w", cmp.Or(view.Absent(p, keyOf(node)), fmt.Errorf("%s is not drawn", node)))
-				}
-				nodes = []topology.Node{node}
+				of = keyOf(node)
 			}
-			if err := draw(cmd.OutOrStdout(), output, g.Draw(nodes...)); err != nil || len(files) == 0 {
+			drawn, err := who.drawn(of, namespace)
+			if err != nil {
 				return err
 			}
-			return judge(cmd.ErrOrStderr(), view.Of(p))
+			if drawn.Absent != "" {
+				_ = tellProblems(cmd.ErrOrStderr(), v, namespace) // one of them may be why
+				return fmt.Errorf("--focus: %s", drawn.Absent)
+			}
+			if err := draw(cmd.OutOrStdout(), output, drawn.Drawing); err != nil || cluster.asked(cmd) {
+				return err
+			}
+			return judge(cmd.ErrOrStderr(), v)
 		},
 	}
 	fl := cmd.Flags()
 	paths.define(fl)
 	fl.StringVarP(&output, "output", "o", "tree", "tree, dot, mermaid or json")
 	fl.StringVar(&focus, "focus", "", "draw what is above and below one object, such as gateway/web or httproute/shop/web")
+	defineStateDir(cmd, &stateDir)
 	evaluate.define(fl)
 	cluster.define(fl)
+	exceptCluster(cmd, "state-dir")
 	complete(cmd, "output", forms...)
 	return cmd
-}
-
-// graphOf is the graph of the objects that a pipeline has.
-func graphOf(p *pipeline.Pipeline) *topology.Graph {
-	o := p.Options.Topology
-	g := topology.New(topology.Options{ControllerName: o.ControllerName, ImplicitClass: o.ImplicitClass, Experimental: o.Experimental})
-	g.Update(func(tx *topology.Tx) {
-		p.Engine.View(func(c *flow.Ctx) {
-			p.Inputs.Objects(c, func(o source.Object) { _ = tx.Set(o) })
-		})
-	})
-	return g
-}
-
-// namespaceNodes are what to draw of a namespace: its Gateways and routes; nothing, which
-// stands for all, if it is empty.
-func namespaceNodes(g *topology.Graph, namespace string) (out []topology.Node) {
-	if namespace == "" {
-		return nil
-	}
-	for _, n := range g.Draw().Nodes {
-		if n.Namespace == namespace && n.Section == "" && !n.Policy {
-			out = append(out, n.Node)
-		}
-	}
-	return out
 }
 
 // nodeNamed reads KIND/NAME, in a namespace, or KIND/NAMESPACE/NAME.

@@ -51,6 +51,8 @@ func (a Admin) Handler() http.Handler {
 	mux.HandleFunc("GET /readyz", a.Ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.View()) })
+	mux.HandleFunc("GET /policies", a.policies)
+	mux.HandleFunc("GET /topology", a.topology)
 	mux.HandleFunc("GET /debug/tables", a.debugTables)
 	mux.HandleFunc("GET /debug/tables/{name}", a.debugTable)
 	mux.HandleFunc("GET /debug/xds", a.debugXDS)
@@ -65,6 +67,8 @@ func (a Admin) Handler() http.Handler {
 			"/readyz         the first configuration is in force\n"+
 			"/metrics        Prometheus metrics\n"+
 			"/status         all objects with their status, as JSON\n"+
+			"/policies       what is in force for ?group=&kind=&namespace=&name=&section=\n"+
+			"/topology       a drawing, of ?group=&kind=&namespace=&name= or of all\n"+
 			"/debug/tables   the tables of the pipeline; /debug/tables/NAME prints one\n"+
 			"/debug/xds      proxies' sessions and what each was sent\n"+
 			"/debug/pprof/   Go profiles\n")
@@ -97,6 +101,27 @@ func writeJSON(w http.ResponseWriter, v any) {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	_ = enc.Encode(v) // a client that went away is no news
+}
+
+// policies says what is in force for an object.
+func (a Admin) policies(w http.ResponseWriter, r *http.Request) {
+	writeJSON(w, view.InForceFor(a.Pipeline, named(r), r.URL.Query().Get("section")))
+}
+
+// topology draws what is above and below an object, or all of a namespace.
+func (a Admin) topology(w http.ResponseWriter, r *http.Request) {
+	writeJSON(w, view.DrawnOf(a.Pipeline, named(r), r.URL.Query().Get("namespace")))
+}
+
+// named is the object that a request is about; zero for none.
+func named(r *http.Request) object.Key {
+	q := r.URL.Query()
+	if q.Get("kind") == "" {
+		return object.Key{}
+	}
+	return object.Key{
+		Kind: object.KindOf(q.Get("group"), q.Get("kind")), Name: object.Name{Namespace: q.Get("namespace"), Name: q.Get("name")},
+	}
 }
 
 func (a Admin) debugTables(w http.ResponseWriter, _ *http.Request) {

@@ -19,27 +19,29 @@ func TestStatusCommand(t *testing.T) {
 	for _, tc := range []struct {
 		args []string
 		has  []string
+		fine bool // else the exit code tells of the bad route
 	}{
-		{nil, []string{"gw", "home", "bad", "BackendNotFound"}},
-		{[]string{"-o", "wide"}, []string{"gw", "home.example"}},
-		{[]string{"httproute/home"}, []string{"home"}},
-		{[]string{"gateway"}, []string{"gw"}},
-		{[]string{"-o", "yaml"}, []string{"kind: Gateway", "kind: HTTPRoute"}},
+		{[]string{"status"}, []string{"gw", "home", "bad", "BackendNotFound"}, false},
+		{[]string{"status", "-o", "wide"}, []string{"gw", "home.example"}, false},
+		{[]string{"status", "httproute/home"}, []string{"home"}, true},
+		{[]string{"status", "gateway"}, []string{"gw"}, true},
+		{[]string{"status", "-o", "yaml"}, []string{"kind: Gateway", "kind: HTTPRoute"}, false},
+		{[]string{"policies"}, []string{"There are no policies"}, false},
+		{[]string{"policies", "--effective", "httproute/" + siteNamespace + "/home"}, []string{"everybody passes"}, false},
+		{[]string{"topology"}, []string{"home", "bad"}, false},
+		{[]string{"topology", "--focus", "httproute/" + siteNamespace + "/nobody"}, nil, false},
 	} {
-		out, err := s.run(append([]string{"status", "--state-dir", s.state}, tc.args...)...)
-		if err != nil {
-			t.Errorf("status %v: %v", tc.args, err)
+		out, err := s.run(append(tc.args, "--state-dir", s.state)...)
+		if (err == nil) != tc.fine {
+			t.Errorf("%v: %v", tc.args, err)
 		}
 		for _, want := range tc.has {
 			if !strings.Contains(out, want) {
-				t.Errorf("status %v lacks %q:\n%s", tc.args, want, out)
+				t.Errorf("%v lacks %q:\n%s", tc.args, want, out)
 			}
 		}
 	}
-	out, err := s.run("status", "-o", "json", "--state-dir", s.state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out, _ := s.run("status", "-o", "json", "--state-dir", s.state) // whose exit code tells of the bad route
 	var report statusReport
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -54,8 +54,8 @@ func TestEnvoyStandsStill(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, siteTimeout, func() error {
-		if out, err := s.run("status", "--state-dir", s.state); err != nil || !strings.Contains(out, "stalled") {
-			return fmt.Errorf("%w: no stalled Envoy in\n%s", err, out)
+		if out, err := s.run("status", "--state-dir", s.state); !strings.Contains(out, "stalled") {
+			return fmt.Errorf("no stalled Envoy in\n%s: %w", out, err)
 		}
 		return nil
 	})
