@@ -97,6 +97,7 @@ type Metrics struct {
 // Client is how those who connect are treated.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.http3) && has(self.proxyProtocol) && self.http3 && self.proxyProtocol)",message="http3 and proxyProtocol can't be had together: there is no PROXY protocol over UDP"
+// +kubebuilder:validation:XValidation:rule="!(has(self.trustedAddresses) && has(self.trustedHops) && self.trustedHops > 0)",message="trustedAddresses and trustedHops can't be had together: proxies are known by their addresses, or by their number"
 type Client struct {
 	// HTTP3 serves HTTP/3 on HTTPS listeners that don't say otherwise.
 	// +optional
@@ -118,6 +119,17 @@ type Client struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	TrustedHops *int32 `json:"trustedHops,omitempty"`
+
+	// TrustedAddresses are the addresses of proxies in front of this one that are believed what
+	// they say in X-Forwarded-For, such as 10.0.0.0/8: the client is the last address there that
+	// is none of theirs. Nobody is believed any other X-Forwarded header. It can't be had together with
+	// trustedHops.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=64
+	TrustedAddresses []string `json:"trustedAddresses,omitzero"`
 
 	// Limits bound what one client may take.
 	// +optional

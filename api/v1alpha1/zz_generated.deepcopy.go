@@ -781,6 +781,11 @@ func (in *Client) DeepCopyInto(out *Client) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.TrustedAddresses != nil {
+		in, out := &in.TrustedAddresses, &out.TrustedAddresses
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Limits != nil {
 		in, out := &in.Limits, &out.Limits
 		*out = new(Limits)

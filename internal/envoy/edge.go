@@ -32,6 +32,10 @@ const lookAlikes = `x_(forwarded|real|request|envoy)[-_].*|x-(forwarded|real|req
 // such things of himself, since there are backends that believe them.
 const hearsay = `forwarded|x-real-ip|x-forwarded-(host|port|prefix|server|scheme|ssl|protocol|by)`
 
+// fromInside is the headers that Envoy believes whoever connects where it looks for a client's address by those
+// of proxies. It sets the first two itself where they are missing.
+const fromInside = `x-forwarded-proto|x-request-id|` + internalHeaders + `.*`
+
 // onArrival is what happens to every request before a route is chosen.
 //
 // The address of the peer, or of whom the PROXY protocol names in its place, is
@@ -42,6 +46,9 @@ func onArrival(c ir.Client, further ...*mutationv3.HeaderMutation) ([]*corev3.Ty
 	removed := hearsay + "|" + lookAlikes
 	if c.TrustedHops > 0 {
 		removed = lookAlikes
+	}
+	if len(c.TrustedAddresses) > 0 {
+		removed += "|" + fromInside
 	}
 	mutations, err := pack(&earlyv3.HeaderMutation{Mutations: append([]*mutationv3.HeaderMutation{
 		removeHeaders(matching(removed)),

@@ -1,8 +1,11 @@
 package envoy
 
 import (
+	"net/netip"
+
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	xffv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/original_ip_detection/xff/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -91,6 +94,11 @@ func connectionManager(l *ir.Listener, c *ir.Chain) (*anypb.Any, error) {
 	if l.Client.TrustedHops > 0 {
 		m.XffNumTrustedHops = l.Client.TrustedHops + 1
 	}
+	if len(l.Client.TrustedAddresses) > 0 {
+		if err := detectClient(m, l.Client.TrustedAddresses); err != nil {
+			return nil, err
+		}
+	}
 	if limit.Duration > 0 {
 		m.CommonHttpProtocolOptions.MaxConnectionDuration = durationpb.New(limit.Duration)
 	}
@@ -109,6 +117,17 @@ func connectionManager(l *ir.Listener, c *ir.Chain) (*anypb.Any, error) {
 		return nil, err
 	}
 	return pack(m)
+}
+
+// detectClient takes the client's address from X-Forwarded-For, where that comes from proxies with known addresses: the
+// last one there that isn't any of theirs. The list ends with the peer's own address, see onArrival.
+func detectClient(m *hcmv3.HttpConnectionManager, trusted []netip.Prefix) error {
+	config, err := pack(&xffv3.XffConfig{
+		XffTrustedCidrs: &xffv3.XffTrustedCidrs{Cidrs: cidrs(trusted)}, SkipXffAppend: wrapperspb.Bool(true),
+	})
+	m.UseRemoteAddress = wrapperspb.Bool(false) // Envoy has one or the other
+	m.OriginalIpDetectionExtensions = []*corev3.TypedExtensionConfig{{Name: "envoy.http.original_ip_detection.xff", TypedConfig: config}}
+	return err
 }
 
 // escapedSlashes is what Envoy calls what becomes of %2F and %5C.

@@ -1,6 +1,9 @@
 package ir
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // Client says how a listener treats its clients. It is the same for all that the
 // listener serves.
@@ -12,6 +15,9 @@ type Client struct {
 	// of a request is believed: X-Forwarded-For, to which they have appended
 	// TrustedHops-1 addresses, X-Forwarded-Proto and the like.
 	TrustedHops uint32 `json:"trustedHops,omitempty"`
+	// TrustedAddresses are those of proxies in front of this one that are believed X-Forwarded-For,
+	// and nothing else. There are no TrustedHops then.
+	TrustedAddresses []netip.Prefix `json:"trustedAddresses,omitempty"`
 	// HTTP10 says that requests of HTTP/1.0 are served. They are answered 426 otherwise.
 	HTTP10 bool   `json:"http10,omitempty"`
 	Limits Limits `json:"limits,omitzero"`

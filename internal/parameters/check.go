@@ -70,6 +70,9 @@ func checkSettings(at *field.Path, s *v1alpha1.Settings) (errs field.ErrorList) 
 	if s.Backends != nil {
 		errs = append(errs, checkBackends(at.Child("backends"), s.Backends)...)
 	}
+	if s.Client != nil {
+		errs = append(errs, checkRanges(at.Child("client", "trustedAddresses"), s.Client.TrustedAddresses)...)
+	}
 	if s.Client != nil && s.Client.Paths != nil {
 		errs = append(errs, checkPaths(at.Child("client", "paths"), s.Client.Paths)...)
 	}
@@ -111,6 +114,10 @@ func CheckWhole(s *v1alpha1.Settings, where Place) (errs field.ErrorList) {
 	}
 	if c := s.Client; c != nil && ptr.Deref(c.HTTP3, false) && ptr.Deref(c.ProxyProtocol, false) {
 		errs = append(errs, field.Invalid(at.Child("client", "http3"), true, "can't be had together with proxyProtocol: there is no PROXY protocol over UDP"))
+	}
+	if c := s.Client; c != nil && len(c.TrustedAddresses) > 0 && ptr.Deref(c.TrustedHops, 0) > 0 {
+		errs = append(errs, field.Invalid(at.Child("client", "trustedHops"), *c.TrustedHops,
+			"can't be had together with trustedAddresses: proxies are known by their addresses, or by their number; set trustedHops to 0, or leave trustedAddresses out"))
 	}
 	if len(errs) == 0 {
 		errs = checkProxy(s)

@@ -84,6 +84,8 @@ func TestCheckWhole(t *testing.T) {
 		"tracing: {samplingPercent: 0}":                                                        nil,
 		"tracing: {samplingFraction: {numerator: 1, denominator: 1000}}":                       {"spec.tracing.openTelemetry"},
 		"client: {http3: true, proxyProtocol: true}":                                           {"spec.client.http3"},
+		"client: {trustedHops: 1, trustedAddresses: [10.0.0.0/8]}":                             {"spec.client.trustedHops"},
+		"client: {trustedHops: 0, trustedAddresses: [10.0.0.0/8]}":                             nil,
 		"patches: [{target: {kind: Service}, value: {spec: {nonesuch: 1}}}]":                   {"spec"},
 		"patches: [{target: {kind: Service}, type: JSONPatch, value: [{op: test, path: ''}]}]": {"spec"},
 		"envoy: {bootstrap: {a: '" + strings.Repeat("x", maxBootstrap) + "'}}":                 {"spec.envoy.bootstrap"},

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"net/netip"
 	"time"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -19,6 +20,11 @@ func Client(c *v1alpha1.Client, port uint16) ir.Client {
 		ProxyProtocol: c.ProxyProtocol != nil && *c.ProxyProtocol,
 		TrustedHops:   number(c.TrustedHops),
 		HTTP10:        c.HTTP10 != nil && *c.HTTP10,
+	}
+	for _, text := range c.TrustedAddresses {
+		if r, err := netip.ParsePrefix(text); err == nil { // it has been checked; who isn't known is not believed
+			out.TrustedAddresses = append(out.TrustedAddresses, r.Masked())
+		}
 	}
 	if l := c.Limits; l != nil {
 		out.Limits = ir.Limits{
