@@ -65,7 +65,7 @@ func TestAuthPolicy(t *testing.T) {
 	s.write(t, "health.yaml", authPolicy("health", "kind: HTTPRoute, name: home, sectionName: health", "authentication: {anyone: {anonymous: {}}}"))
 	s.answers(t, "http://home.example/healthz", http.StatusOK)
 	s.answers(t, "http://home.example/", http.StatusUnauthorized)
-	s.says(t, "AuthPolicy robots", "overridden by AuthPolicy "+siteNamespace+"/health")
+	s.says(t, "AuthPolicy robots", "in force, except where others take its place: AuthPolicy "+siteNamespace+"/health on rule health")
 
 	// Without its Secret nobody passes, and it says so.
 	s.remove(t, "keys.yaml")

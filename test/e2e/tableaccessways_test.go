@@ -45,10 +45,9 @@ func TestEveryWayIntoADividedTable(t *testing.T) {
 		}
 	}
 	for name, headers := range map[string][]string{
-		"no upgrade":       get("h1.example", "/"),
-		"two shards":       append(get("h1.example", "/"), "x-envoy-gatehouse-shard", "http-80/0", "x-envoy-gatehouse-shard", "http-80/1"),
-		"a host besides":   append(get("h1.example", "/"), "host", "nobody.example"),
-		"extended CONNECT": {":method", "CONNECT", ":scheme", "http", ":authority", "h1.example", ":path", "/", ":protocol", "websocket"},
+		"no upgrade":     get("h1.example", "/"),
+		"two shards":     append(get("h1.example", "/"), "x-envoy-gatehouse-shard", "http-80/0", "x-envoy-gatehouse-shard", "http-80/1"),
+		"a host besides": append(get("h1.example", "/"), "host", "nobody.example"),
 	} {
 		f := s.framer(t)
 		if err := f.open(true, headers...); err != nil {
