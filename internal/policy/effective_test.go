@@ -221,7 +221,9 @@ func combined(path []policy.Placed[hue]) (rules []string) {
 	// What suffices is not added to an override that has some of its own.
 	suffices := func(r policy.Rule[hue]) bool { return r.Sufficient }
 	for i, p := range alive {
-		if slices.ContainsFunc(alive[:i], func(q policy.Placed[hue]) bool { return q.Strategy == mergeOverrides && slices.ContainsFunc(q.Asks, suffices) }) {
+		if slices.ContainsFunc(alive[:i], func(q policy.Placed[hue]) bool {
+			return q.Strategy == mergeOverrides && slices.ContainsFunc(q.Asks, suffices)
+		}) {
 			alive[i].Asks = slices.DeleteFunc(slices.Clone(p.Asks), suffices)
 		}
 	}
