@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -60,7 +59,7 @@ type ChildrenOptions struct {
 type Children struct {
 	*writer
 	o     ChildrenOptions
-	queue workqueue.TypedRateLimitingInterface[object.Name]
+	queue *gatewayQueue
 
 	mu       sync.Mutex
 	wanted   map[object.Name]*blueprint.Children
@@ -83,8 +82,7 @@ func NewChildren(o ChildrenOptions) (*Children, error) {
 	return &Children{
 		writer: w, o: o, wanted: map[object.Name]*blueprint.Children{}, deleted: map[object.Name]bool{},
 		watched: map[schema.GroupVersionKind]bool{}, problems: map[object.Name]map[blueprint.Ref]string{},
-		queue: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[object.Name](firstRetry, lastRetry)),
+		queue: newGatewayQueue(o.Log, "the objects of a Gateway's blueprint are not as they should be; trying again"),
 	}, nil
 }
 
@@ -149,13 +147,7 @@ func (ch *Children) Run(ctx context.Context) error {
 		if complete {
 			ch.enqueueInventories(ctx)
 		}
-		for range workers {
-			group.Go(func() error {
-				for ch.next(ctx, c) {
-				}
-				return nil
-			})
-		}
+		ch.queue.start(ctx, group, func(ctx context.Context, gateway object.Name) error { return ch.sync(ctx, c, gateway) })
 		<-ctx.Done()
 		ch.mu.Lock()
 		ch.cache = nil
@@ -163,23 +155,6 @@ func (ch *Children) Run(ctx context.Context) error {
 		return nil
 	})
 	return group.Wait()
-}
-
-// next works on one Gateway; false when there will be no more.
-func (ch *Children) next(ctx context.Context, c cache.Cache) bool {
-	gateway, quit := ch.queue.Get()
-	if quit {
-		return false
-	}
-	defer ch.queue.Done(gateway)
-	err := ch.sync(ctx, c, gateway)
-	if err == nil || ctx.Err() != nil {
-		ch.queue.Forget(gateway)
-		return true
-	}
-	ch.queue.AddRateLimited(gateway)
-	ch.log.Warn("the objects of a Gateway's blueprint are not as they should be; trying again", "gateway", gateway.String(), "error", err)
-	return true
 }
 
 // sync makes the objects of a Gateway what they should be.

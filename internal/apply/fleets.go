@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,7 +49,7 @@ type Fleets struct {
 	scope   []string
 	events  events.EventRecorder
 	onState func(object.Name, *infra.State)
-	queue   workqueue.TypedRateLimitingInterface[object.Name]
+	queue   *gatewayQueue
 
 	handoverPatience time.Duration
 
@@ -63,12 +62,6 @@ type Fleets struct {
 	said        said
 	pods        map[object.Name]map[string]*corev1.Pod
 }
-
-const (
-	workers    = 4
-	firstRetry = 200 * time.Millisecond
-	lastRetry  = time.Minute
-)
 
 // NewFleets returns Fleets that do nothing until they run.
 func NewFleets(o FleetsOptions) (*Fleets, error) {
@@ -84,8 +77,7 @@ func NewFleets(o FleetsOptions) (*Fleets, error) {
 		options: o.Options, writer: w, rest: o.REST, scope: o.Namespaces, events: o.Events, onState: o.OnState,
 		wanted: map[object.Name]*infra.Gateway{}, deleted: map[object.Name]bool{}, said: said{}, pods: map[object.Name]map[string]*corev1.Pod{},
 		authorities: o.Authorities, handoverPatience: handoverPatience,
-		queue: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[object.Name](firstRetry, lastRetry)),
+		queue: newGatewayQueue(o.Log, "the fleet of a Gateway is not as it should be; trying again"),
 	}, nil
 }
 
@@ -175,13 +167,7 @@ func (f *Fleets) Run(ctx context.Context) error {
 		if complete {
 			f.enqueueAll(ctx, c)
 		}
-		for range workers {
-			group.Go(func() error {
-				for f.next(ctx, c) {
-				}
-				return nil
-			})
-		}
+		f.queue.start(ctx, group, func(ctx context.Context, gateway object.Name) error { return f.sync(ctx, c, gateway) })
 		<-ctx.Done()
 		return nil
 	})
@@ -229,23 +215,6 @@ func (f *Fleets) enqueueAll(ctx context.Context, c cache.Cache) {
 			}
 		}
 	}
-}
-
-// next works on one Gateway; false when there will be no more.
-func (f *Fleets) next(ctx context.Context, c cache.Cache) bool {
-	gateway, quit := f.queue.Get()
-	if quit {
-		return false
-	}
-	defer f.queue.Done(gateway)
-	err := f.sync(ctx, c, gateway)
-	if err == nil || ctx.Err() != nil {
-		f.queue.Forget(gateway)
-		return true
-	}
-	f.queue.AddRateLimited(gateway)
-	f.log.Warn("the fleet of a Gateway is not as it should be; trying again", "gateway", gateway.String(), "error", err)
-	return true
 }
 
 // sync makes a Gateway's fleet what it should be.
