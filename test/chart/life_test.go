@@ -98,8 +98,10 @@ func TestLife(t *testing.T) {
 
 		in.kubectl("delete", "namespace", "shop", "--timeout=3m")
 		if round == 0 {
-			kept = append(slices.Clone(before), "CustomResourceDefinition /authpolicies.gatehouse.dev", "CustomResourceDefinition /gatewayparameters.gatehouse.dev",
-				"CustomResourceDefinition /ratelimitpolicies.gatehouse.dev")
+			kept = slices.Clone(before)
+			for _, ours := range []string{"authpolicies", "gatewayblueprints", "gatewayclassvalues", "gatewayparameters", "gatewayvalues", "ratelimitpolicies"} {
+				kept = append(kept, "CustomResourceDefinition /"+ours+".gatehouse.dev")
+			}
 			slices.Sort(kept)
 		}
 		if diff := cmp.Diff(kept, in.listed()); diff != "" {
