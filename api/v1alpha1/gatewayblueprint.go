@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// GatewayBlueprint says which objects Gateways of a class consist of, beside their proxies or
-// in their place: certificates, names, load balancers, a Gateway of another implementation.
+// GatewayBlueprint says which objects Gateways of a class consist of, beside their
+// proxies: certificates, names, autoscalers, lists of addresses.
 // The parameters of a GatewayClass name it by blueprintRef. Many classes may have the same one
 // and differ by values.
 //
@@ -44,15 +44,9 @@ type GatewayBlueprintList struct {
 // Expressions read gateway, listeners, hostnames, attachedRoutes and values, in resources for
 // routes route as well, and other resources by their ids, as they are in the cluster.
 type GatewayBlueprintSpec struct {
-	// Datapath says who serves the Gateway: Gatehouse's own proxies, or what the blueprint
-	// renders.
-	// +kubebuilder:default=Gatehouse
+	// Values are the weakest defaults and the strongest overrides.
 	// +optional
-	Datapath Datapath `json:"datapath,omitempty"`
-
-	// Values are what the blueprint says of values, and which there may be.
-	// +optional
-	Values *BlueprintValues `json:"values,omitempty"`
+	Values *Values `json:"values,omitempty"`
 
 	// Resources are the objects, in any order: what they read of each other orders them.
 	// +listType=map
@@ -60,35 +54,6 @@ type GatewayBlueprintSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Resources []BlueprintResource `json:"resources,omitempty"`
-
-	// Addresses is an expression without ${}, a list of texts: the Gateway's addresses, in place
-	// of those that its own Service has.
-	// +kubebuilder:validation:MaxLength=4096
-	// +optional
-	Addresses string `json:"addresses,omitempty"`
-}
-
-// Datapath says who serves a Gateway.
-// +kubebuilder:validation:Enum=Gatehouse;Rendered
-type Datapath string
-
-// The datapaths.
-const (
-	// GatehouseDatapath has proxies of our own serve; the objects stand beside them.
-	GatehouseDatapath Datapath = "Gatehouse"
-	// RenderedDatapath has what is rendered serve; there are no proxies of our own.
-	RenderedDatapath Datapath = "Rendered"
-)
-
-// BlueprintValues are the weakest and the strongest values, and the schema of all.
-type BlueprintValues struct {
-	// Schema is an OpenAPI v3 schema for values. What isn't in it can't be said.
-	// +kubebuilder:validation:Type=object
-	// +kubebuilder:pruning:PreserveUnknownFields
-	// +kubebuilder:validation:Schemaless
-	// +optional
-	Schema *apiextensionsv1.JSON `json:"schema,omitempty"`
-	Values `json:",inline"`
 }
 
 // BlueprintResource is an object, or a list of objects, of a Gateway.
@@ -127,11 +92,6 @@ type BlueprintResource struct {
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	ReadyWhen string `json:"readyWhen,omitempty"`
-
-	// Replace says what becomes of the object when its content changes.
-	// +kubebuilder:default=InPlace
-	// +optional
-	Replace Replacement `json:"replace,omitempty"`
 }
 
 // BlueprintScope says for what there is an object.
@@ -142,19 +102,6 @@ type BlueprintScope string
 const (
 	ForGateway BlueprintScope = "Gateway"
 	ForRoute   BlueprintScope = "Route"
-)
-
-// Replacement says how an object changes.
-// +kubebuilder:validation:Enum=InPlace;CreateBeforeDestroy
-type Replacement string
-
-// The replacements.
-const (
-	// InPlace changes the object that there is.
-	InPlace Replacement = "InPlace"
-	// CreateBeforeDestroy makes another one, whose name ends with a hash of its content, and
-	// deletes the former one when nothing uses it any more.
-	CreateBeforeDestroy Replacement = "CreateBeforeDestroy"
 )
 
 // GatewayBlueprintStatus is what became of a blueprint.

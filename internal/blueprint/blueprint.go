@@ -28,10 +28,8 @@ var names = []string{nameAttached, nameGateway, nameHostnames, nameListeners, na
 
 // Blueprint is a compiled blueprint. It is immutable.
 type Blueprint struct {
-	Datapath v1alpha1.Datapath
 	// resources are in an order in which each comes after those that it reads.
 	resources []*resource
-	addresses *expression
 }
 
 // resource is a compiled resource.
@@ -69,10 +67,7 @@ func Compile(spec *v1alpha1.GatewayBlueprintSpec) (*Blueprint, []Problem) {
 	for i := range spec.Resources {
 		all = append(all, c.resource(spec.Resources, i))
 	}
-	b := &Blueprint{Datapath: spec.Datapath}
-	if env := c.environment(scope(spec.Resources, v1alpha1.ForGateway)); env != nil {
-		b.addresses = c.expression(env, "spec.addresses", spec.Addresses)
-	}
+	b := &Blueprint{}
 	if len(c.problems) == 0 {
 		b.resources = c.order(all)
 	}

@@ -77,8 +77,7 @@ type Child struct {
 	// After are the resources that it reads: it is deleted before theirs.
 	After []string
 	// Ready is what readyWhen says of the live object; nil without readyWhen.
-	Ready   *bool
-	Replace v1alpha1.Replacement
+	Ready *bool
 }
 
 // Ref names the object.
@@ -98,10 +97,6 @@ type Held struct {
 type Outcome struct {
 	Children []Child // each after those that it reads
 	Held     []Held
-	// Addresses are those of the Gateway where the blueprint says so. NoAddresses says why there
-	// are none.
-	Addresses   []string
-	NoAddresses string
 }
 
 // errNotInstalled says that the cluster has no such kind.
@@ -138,7 +133,6 @@ func (b *Blueprint) Render(in Input) Outcome {
 			}
 		}
 	}
-	r.addresses(b.addresses)
 	return r.out
 }
 
@@ -268,42 +262,7 @@ func (r *rendering) child(of *resource, place Place, variables map[string]any) (
 	case o.GetNamespace() == "":
 		o.SetNamespace(r.in.Namespace)
 	}
-	if of.Replace == v1alpha1.CreateBeforeDestroy {
-		hash, err := contentHash(o.Object)
-		if err != nil {
-			return Child{}, err
-		}
-		o.SetName(hashName(name, maxName-hashLength-1) + "-" + hash)
-	}
-	return Child{Place: place, Object: o, After: of.reads, Replace: of.Replace}, nil
-}
-
-// maxName is the longest name that every kind may have.
-const maxName = 63
-
-func (r *rendering) addresses(x *expression) {
-	if x == nil {
-		return
-	}
-	for _, name := range x.reads {
-		if why := r.missing[name]; why != "" {
-			r.out.NoAddresses = why
-			return
-		}
-	}
-	list, err := evaluateList(x, "spec.addresses", r.shared, 16)
-	if err != nil {
-		r.out.NoAddresses = err.Error()
-		return
-	}
-	for _, v := range list {
-		text, ok := v.(string)
-		if !ok || text == "" {
-			r.out.Addresses, r.out.NoAddresses = nil, fmt.Sprintf("spec.addresses: %s is among them; addresses are texts", kindOf(v))
-			return
-		}
-		r.out.Addresses = append(r.out.Addresses, text)
-	}
+	return Child{Place: place, Object: o, After: of.reads}, nil
 }
 
 func evaluateBool(x *expression, field string, variables map[string]any) (bool, error) {

@@ -129,7 +129,7 @@ func (p *Pipeline) layers(c *flow.Ctx, gateway object.Name, class string, b *v1a
 		out = append(out, blueprint.Layer{Origin: origin, Defaults: valueMap(v.Defaults), Overrides: valueMap(v.Overrides)})
 	}
 	if b.Spec.Values != nil {
-		add(kind.GatewayBlueprint, b, &b.Spec.Values.Values)
+		add(kind.GatewayBlueprint, b, b.Spec.Values)
 	}
 	platform := func(of valuesOf) {
 		for _, v := range byAge(maps.Collect(flow.Select(c, p.classValues, of).All()), func(v *v1alpha1.GatewayClassValues) metav1.Object { return v }) {
@@ -302,7 +302,7 @@ func (p *Pipeline) children(c *flow.Ctx, gw *topology.Gateway) *status.Children 
 	if !ok || gw.Held || !gw.Served() {
 		return nil
 	}
-	out := &status.Children{Count: len(ch.Children), Addresses: ch.Addresses, NoAddresses: ch.NoAddresses}
+	out := &status.Children{Count: len(ch.Children)}
 	if ch.Unknown != "" {
 		out.Missing = []string{ch.Unknown}
 		return out

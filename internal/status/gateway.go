@@ -56,9 +56,6 @@ type Children struct {
 	Count int
 	// Missing and NotReady say of each that is not there, or not ready, why.
 	Missing, NotReady []string
-	// Addresses are the Gateway's, where the blueprint says so.
-	Addresses   []string
-	NoAddresses string // why it has none
 }
 
 // Gateway is the status of a Gateway. Listeners that ListenerSets define are in
@@ -137,9 +134,6 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 // ready is whether all of them are.
 func (ch *Children) ready() metav1.Condition {
 	why := slices.Concat(ch.Missing, ch.NotReady)
-	if ch.NoAddresses != "" {
-		why = append(why, "addresses: "+ch.NoAddresses)
-	}
 	if len(why) > 0 {
 		return condition.GatewayChildrenNotReady(why)
 	}
