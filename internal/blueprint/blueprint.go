@@ -35,14 +35,13 @@ type Blueprint struct {
 // resource is a compiled resource.
 type resource struct {
 	v1alpha1.BlueprintResource
-	field     string
-	kind      schema.GroupVersionKind
-	template  *template
-	forEach   *expression
-	include   *expression
-	ready     *expression
-	reads     []string // ids of resources, sorted; without its own
-	everyName []string // all names that it reads
+	field    string
+	kind     schema.GroupVersionKind
+	template *template
+	forEach  *expression
+	include  *expression
+	ready    *expression
+	reads    []string // ids of resources, sorted; without its own
 }
 
 // Compile reads a blueprint. One with problems can't be used.
@@ -132,23 +131,23 @@ func (c *compiler) resource(all []v1alpha1.BlueprintResource, i int) *resource {
 	return r
 }
 
-// noteReads finds the names that a resource reads to be rendered.
+// noteReads finds the resources that a resource reads to be rendered.
 func (r *resource) noteReads() {
 	note := func(x *expression) {
-		if x != nil {
-			r.everyName = append(r.everyName, x.reads...)
+		if x == nil {
+			return
+		}
+		for _, name := range x.reads {
+			if !slices.Contains(names, name) && name != nameRoute && name != nameEach {
+				r.reads = append(r.reads, name)
+			}
 		}
 	}
 	note(r.forEach)
 	note(r.include)
 	r.template.expressions(note)
-	slices.Sort(r.everyName)
-	r.everyName = slices.Compact(r.everyName)
-	for _, name := range r.everyName {
-		if !slices.Contains(names, name) && name != nameRoute && name != nameEach {
-			r.reads = append(r.reads, name)
-		}
-	}
+	slices.Sort(r.reads)
+	r.reads = slices.Compact(r.reads)
 }
 
 // identity checks what must be known of an object before it is rendered.

@@ -74,8 +74,6 @@ func (p Place) String() string {
 type Child struct {
 	Place
 	Object *unstructured.Unstructured
-	// After are the resources that it reads: it is deleted before theirs.
-	After []string
 	// Ready is what readyWhen says of the live object; nil without readyWhen.
 	Ready *bool
 }
@@ -262,7 +260,7 @@ func (r *rendering) child(of *resource, place Place, variables map[string]any) (
 	case o.GetNamespace() == "":
 		o.SetNamespace(r.in.Namespace)
 	}
-	return Child{Place: place, Object: o, After: of.reads}, nil
+	return Child{Place: place, Object: o}, nil
 }
 
 func evaluateBool(x *expression, field string, variables map[string]any) (bool, error) {
