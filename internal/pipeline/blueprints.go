@@ -193,13 +193,13 @@ func (p *Pipeline) rendered(c *flow.Ctx, gw *topology.Gateway, values map[string
 			"name": l.Key.Name(), "port": int64(l.Port), "protocol": string(l.Protocol), "hostname": l.Hostname,
 		})
 	}
-	last := object.Key{}
+	seen := map[object.Key]bool{} // a route may be on several listeners
 	for k := range flow.Select(c, p.routesBehind, gw.Name).All() {
-		if k.Route == last {
-			continue // on another listener
+		if seen[k.Route] {
+			continue
 		}
-		last = k.Route
-		if o, ok := flow.Get(c, p.Inputs.Routes, k.Route); ok && !slices.ContainsFunc(in.Routes, func(r blueprint.Route) bool { return r.Key == k.Route }) {
+		seen[k.Route] = true
+		if o, ok := flow.Get(c, p.Inputs.Routes, k.Route); ok {
 			in.Routes = append(in.Routes, blueprint.Route{Key: k.Route, Object: plainObject(o, k.Route.Kind.Name())})
 			for _, h := range topology.Hostnames(o) {
 				hostnames = append(hostnames, string(h))
