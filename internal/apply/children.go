@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,8 +45,10 @@ type ChildrenOptions struct {
 	Namespace      string        // the controller's, where inventories are
 	Namespaces     []string      // that Gateways may be in; nil is all
 	ControllerName string
-	Log            *slog.Logger
-	Registerer     prometheus.Registerer // may be nil
+	// Events gets Events at the Gateway about what is out of the ordinary; may be nil.
+	Events     events.EventRecorder
+	Log        *slog.Logger
+	Registerer prometheus.Registerer // may be nil
 	// OnLive is called with objects as they are; nil for one that is gone.
 	OnLive func(blueprint.Ref, *unstructured.Unstructured)
 	// OnScope is called with what is known of a kind; nil where there is none.
@@ -67,8 +70,33 @@ type Children struct {
 	complete bool
 	cache    cache.Cache // while Run runs
 	watched  map[schema.GroupVersionKind]bool
-	problems map[object.Name]map[blueprint.Ref]string
+	problems map[object.Name]map[blueprint.Ref]problem
+	counts   map[object.Name]map[string]int // of objects by their state
+
+	objects          *prometheus.GaugeVec
+	deletionPatience time.Duration
 }
+
+// problem is why an object isn't as it should be.
+type problem struct {
+	reason string // of an Event; empty for what may pass by itself
+	text   string
+}
+
+// The reasons of Events.
+const (
+	reasonForbidden     = "BlueprintObjectForbidden"
+	reasonFailed        = "BlueprintObjectFailed"
+	reasonDeletionStuck = "BlueprintDeletionStuck"
+)
+
+// The states of objects.
+const (
+	stateApplied  = "applied"
+	stateFailed   = "failed"
+	stateDeleting = "deleting"
+	stateStuck    = "stuck"
+)
 
 // NewChildren returns Children that do nothing until they run.
 func NewChildren(o ChildrenOptions) (*Children, error) {
@@ -79,11 +107,22 @@ func NewChildren(o ChildrenOptions) (*Children, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Children{
+	ch := &Children{
 		writer: w, o: o, wanted: map[object.Name]*blueprint.Children{}, deleted: map[object.Name]bool{},
-		watched: map[schema.GroupVersionKind]bool{}, problems: map[object.Name]map[blueprint.Ref]string{},
+		watched: map[schema.GroupVersionKind]bool{}, problems: map[object.Name]map[blueprint.Ref]problem{}, counts: map[object.Name]map[string]int{},
 		queue: newGatewayQueue(o.Log, "the objects of a Gateway's blueprint are not as they should be; trying again"),
-	}, nil
+		objects: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "gatehouse_blueprint_objects",
+			Help: "Objects of blueprints by their state: applied, failed, deleting, or stuck where a deletion takes too long.",
+		}, []string{"state"}),
+		deletionPatience: deletionPatience,
+	}
+	if o.Registerer != nil {
+		if err := o.Registerer.Register(ch.objects); err != nil {
+			return nil, fmt.Errorf("register metrics of objects: %w", err)
+		}
+	}
+	return ch, nil
 }
 
 // Set says which objects a Gateway should have.
@@ -169,106 +208,136 @@ func (ch *Children) sync(ctx context.Context, c cache.Cache, gateway object.Name
 	if err != nil {
 		return err
 	}
+	s := &childrenSync{Children: ch, cache: c, in: inventory, want: want, problems: map[blueprint.Ref]problem{}, counts: map[string]int{}}
 	if want == nil {
-		ch.report(gateway, nil)
-		return ch.prune(ctx, inventory, nil)
-	}
-	problems := map[blueprint.Ref]string{}
-	defer func() { ch.report(gateway, problems) }()
-	var failed []error
-	for _, kind := range want.Kinds {
-		known, err := ch.follow(ctx, c, kind)
-		if err != nil {
-			failed = append(failed, err)
+		if unwanted, err := ch.isUnwanted(ctx, gateway, deleted); err != nil || !unwanted {
+			return err
 		}
-		if !known {
-			ch.queue.AddAfter(gateway, lookAgain)
+		err = s.prune(ctx)
+	} else {
+		err = s.all(ctx)
+	}
+	ch.report(s)
+	return err
+}
+
+// childrenSync is one look at the objects of a Gateway.
+type childrenSync struct {
+	*Children
+	cache    cache.Cache
+	in       *inventory
+	want     *blueprint.Children // nil for none
+	problems map[blueprint.Ref]problem
+	counts   map[string]int
+}
+
+// all applies and prunes.
+func (s *childrenSync) all(ctx context.Context) error {
+	var failed []error
+	for _, kind := range s.want.Kinds {
+		if err := s.follow(ctx, kind); err != nil {
+			failed = append(failed, err)
 		}
 	}
 	// What is made is in the inventory before it is made: nothing is forgotten.
-	if err := ch.remember(ctx, inventory, want); err != nil {
+	if err := s.remember(ctx, s.in, s.want); err != nil {
 		return err
 	}
-	for i := range want.Children {
-		child := &want.Children[i]
-		if err := ch.applyChild(ctx, c, inventory, want, child); err != nil {
-			problems[child.Ref()] = explain(child, err)
-			if !lasting(err) {
-				failed = append(failed, fmt.Errorf("%s: %w", child.Ref(), err))
-			}
+	for i := range s.want.Children {
+		child := &s.want.Children[i]
+		ref := child.Ref()
+		err := s.apply(ctx, child)
+		if err == nil {
+			s.counts[stateApplied]++
+			continue
+		}
+		s.counts[stateFailed]++
+		s.problems[ref] = explain(ref.Kind, err)
+		if !lasting(err) {
+			failed = append(failed, fmt.Errorf("%s: %w", ref, err))
 		}
 	}
-	if err := ch.prune(ctx, inventory, want); err != nil {
-		failed = append(failed, err)
+	return errors.Join(append(failed, s.prune(ctx))...)
+}
+
+// follow watches the objects of a kind. Where that can't be, it is tried again later.
+func (s *childrenSync) follow(ctx context.Context, kind schema.GroupVersionKind) error {
+	known, err := s.Children.follow(ctx, s.cache, kind)
+	if !known {
+		s.queue.AddAfter(s.in.gateway, lookAgain)
 	}
-	return errors.Join(failed...)
+	return err
 }
 
 // lookAgain is after how long it is looked whether a kind or a right has come.
 const lookAgain = 5 * time.Second
 
-// explain says why an object isn't there, and what to do.
-func explain(child *blueprint.Child, err error) string {
-	if !apierrors.IsForbidden(err) {
-		return err.Error()
+// explain says why an object isn't as it should be, and what to do.
+func explain(kind schema.GroupVersionKind, err error) problem {
+	switch {
+	case !lasting(err):
+		return problem{text: err.Error()}
+	case !apierrors.IsForbidden(err):
+		return problem{reasonFailed, err.Error()}
 	}
-	kind := child.Object.GroupVersionKind()
 	plural, _ := meta.UnsafeGuessKindToResource(kind)
-	return fmt.Sprintf("the controller may not write objects of the kind %s; give it the right by a ClusterRole with the label %s=true and the rule "+
-		"{apiGroups: [%q], resources: [%s], verbs: [get, list, watch, create, patch, delete]}", kind.Kind, aggregateLabel, kind.Group, plural.Resource)
+	return problem{reasonForbidden, fmt.Sprintf("the controller may not write objects of the kind %s; give it the right by a ClusterRole with the label %s=true and the rule "+
+		"{apiGroups: [%q], resources: [%s], verbs: [get, list, watch, create, patch, delete]}", kind.Kind, aggregateLabel, kind.Group, plural.Resource)}
 }
 
 // aggregateLabel is on the ClusterRoles whose rules the controller has for blueprints.
 const aggregateLabel = "gatehouse.dev/aggregate-to-blueprints"
 
-// applyChild applies an object unless it is already so.
-func (ch *Children) applyChild(ctx context.Context, c cache.Cache, in *inventory, of *blueprint.Children, child *blueprint.Child) error {
-	want, err := ch.labelled(in, of, child)
+// apply applies an object unless it is already so.
+func (s *childrenSync) apply(ctx context.Context, child *blueprint.Child) error {
+	want, err := labelled(s.in, s.want, child)
 	if err != nil {
 		return err
 	}
 	ref := child.Ref()
-	key := objectKey{ref.Kind.GroupKind().String(), ref.Name}
+	key := keyOfRef(ref)
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(ref.Kind)
 	err = apierrors.NewNotFound(schema.GroupResource{}, ref.Name.Name)
-	if ch.isWatched(ref.Kind) {
-		err = c.Get(ctx, client.ObjectKeyFromObject(want), live, client.UnsafeDisableDeepCopy)
+	if s.isWatched(ref.Kind) {
+		err = s.cache.Get(ctx, client.ObjectKeyFromObject(want), live, client.UnsafeDisableDeepCopy)
 	}
 	if apierrors.IsNotFound(err) { // the cache has only what is labelled as ours
-		found, err := ch.read(ctx, want)
+		found, err := s.read(ctx, want)
 		if err != nil {
 			return err
 		}
 		if found == nil {
-			_, err := ch.apply(ctx, key, want)
+			_, err := s.writer.apply(ctx, key, want)
 			return err
 		}
 		live = found.(*unstructured.Unstructured)
 	} else if err != nil {
 		return err
 	}
-	if live.GetLabels()[infra.PartOfLabel] != in.id {
+	if live.GetLabels()[infra.PartOfLabel] != s.in.id {
 		return &foreignError{"there is one already that is not of this Gateway's blueprint; rename it, or what the template makes"}
 	}
 	switch {
 	case live.GetDeletionTimestamp() != nil:
 		return errGoing
-	case holds(live.Object, want.Object), ch.isSettled(key, want, live.Object):
-		ch.forgetWritten(key)
+	case holds(live.Object, want.Object), s.isSettled(key, want, live.Object):
+		s.forgetWritten(key)
 		return nil
-	case ch.isWritten(key, want, live):
+	case s.isWritten(key, want, live):
 		return nil
 	}
-	if _, err := ch.apply(ctx, key, want); err != nil {
+	if _, err := s.writer.apply(ctx, key, want); err != nil {
 		return err
 	}
-	ch.noteWritten(key, want, live)
+	s.noteWritten(key, want, live)
 	return nil
 }
 
+func keyOfRef(ref blueprint.Ref) objectKey { return objectKey{ref.Kind.GroupKind().String(), ref.Name} }
+
 // labelled is an object as it is applied: with what it is known by again.
-func (ch *Children) labelled(in *inventory, of *blueprint.Children, child *blueprint.Child) (*unstructured.Unstructured, error) {
+func labelled(in *inventory, of *blueprint.Children, child *blueprint.Child) (*unstructured.Unstructured, error) {
 	out := child.Object.DeepCopy()
 	l := out.GetLabels()
 	if l == nil {
@@ -276,6 +345,10 @@ func (ch *Children) labelled(in *inventory, of *blueprint.Children, child *bluep
 	}
 	l[infra.PartOfLabel], l[infra.ManagedByLabel], l[resourceLabel] = in.id, infra.ManagedBy, child.ID
 	out.SetLabels(l)
+	// The garbage collector takes no account of waves: it may have only what goes first anyway.
+	if child.Wave == 0 && out.GetNamespace() == of.Gateway.Namespace && of.UID != "" {
+		out.SetOwnerReferences([]metav1.OwnerReference{infra.OwnedBy(of.Gateway, of.UID)})
+	}
 	hash, err := infra.Hash(out.Object)
 	if err != nil {
 		return nil, err
@@ -286,24 +359,50 @@ func (ch *Children) labelled(in *inventory, of *blueprint.Children, child *bluep
 	}
 	annotations[infra.GatewayAnnotation], annotations[infra.AppliedAnnotation] = of.Gateway.String(), hash
 	out.SetAnnotations(annotations)
-	if out.GetNamespace() == of.Gateway.Namespace && of.UID != "" {
-		out.SetOwnerReferences([]metav1.OwnerReference{infra.OwnedBy(of.Gateway, of.UID)})
-	}
 	return out, nil
 }
 
-// report passes on why objects of a Gateway aren't as they should be, if that is new.
-func (ch *Children) report(gateway object.Name, problems map[blueprint.Ref]string) {
+// report passes on how the objects of a Gateway are, if that is new.
+func (ch *Children) report(s *childrenSync) {
+	gateway := s.in.gateway
 	ch.mu.Lock()
-	changed := !maps.Equal(ch.problems[gateway], problems)
-	if len(problems) == 0 {
-		delete(ch.problems, gateway)
-	} else {
-		ch.problems[gateway] = problems
-	}
+	before, counted := ch.problems[gateway], ch.counts[gateway]
+	set(ch.problems, gateway, s.problems)
+	set(ch.counts, gateway, s.counts)
 	ch.mu.Unlock()
-	if changed {
-		ch.o.OnProblems(gateway, problems)
+	for state, n := range counted {
+		ch.objects.WithLabelValues(state).Sub(float64(n))
+	}
+	for state, n := range s.counts {
+		ch.objects.WithLabelValues(state).Add(float64(n))
+	}
+	if maps.Equal(before, s.problems) {
+		return
+	}
+	texts := map[blueprint.Ref]string{}
+	for ref, p := range s.problems {
+		texts[ref] = p.text
+		if before[ref] != p && p.reason != "" {
+			ch.warn(s, ref, p)
+		}
+	}
+	ch.o.OnProblems(gateway, texts)
+}
+
+// set sets an entry, or deletes it where there is nothing to remember.
+func set[K, L comparable, V any](m map[K]map[L]V, k K, v map[L]V) {
+	if len(v) == 0 {
+		delete(m, k)
+	} else {
+		m[k] = v
+	}
+}
+
+// warn says in the log and at the Gateway, if there is one, what is wrong with an object.
+func (ch *Children) warn(s *childrenSync, ref blueprint.Ref, p problem) {
+	ch.log.Warn("an object of a Gateway's blueprint is not as it should be", "gateway", s.in.gateway.String(), "object", ref.String(), "why", p.text)
+	if s.want != nil && ch.o.Events != nil {
+		ch.o.Events.Eventf(gatewayObject(s.in.gateway, s.want.UID), nil, corev1.EventTypeWarning, p.reason, "Apply", "%s: %s", ref, p.text)
 	}
 }
 
@@ -381,67 +480,4 @@ func (ch *Children) seen(kind schema.GroupVersionKind, o any, there bool) {
 	if gateway, ok := object.ParseName(live.GetAnnotations()[infra.GatewayAnnotation]); ok {
 		ch.queue.Add(gateway)
 	}
-}
-
-// prune deletes what is in the inventory and should not be, the last that was made first. What
-// a resource had of which it isn't known what there should be stays.
-func (ch *Children) prune(ctx context.Context, in *inventory, want *blueprint.Children) error {
-	wanted, held := map[blueprint.Ref]bool{}, map[string]bool{}
-	if want != nil {
-		for i := range want.Children {
-			wanted[want.Children[i].Ref()] = true
-		}
-		for _, h := range want.Held {
-			held[h.ID] = true
-		}
-	}
-	var failed []error
-	kept := in.entries[:0:0]
-	for _, e := range slices.Backward(in.entries) {
-		if wanted[e.Ref] || held[e.ID] {
-			kept = append(kept, e)
-			continue
-		}
-		gone, err := ch.discard(ctx, in, e.Ref)
-		if err != nil {
-			failed = append(failed, err)
-		}
-		if !gone {
-			kept = append(kept, e)
-		}
-	}
-	slices.Reverse(kept)
-	if len(kept) < len(in.entries) {
-		in.entries = kept
-		if err := ch.writeInventory(ctx, in); err != nil {
-			failed = append(failed, err)
-		}
-	}
-	if err := errors.Join(failed...); err != nil {
-		return err
-	}
-	if want == nil && len(kept) > 0 {
-		ch.queue.AddAfter(in.gateway, time.Second) // they are on their way
-	}
-	return nil
-}
-
-// discard deletes an object that is ours, and reports whether it is gone.
-func (ch *Children) discard(ctx context.Context, in *inventory, ref blueprint.Ref) (gone bool, err error) {
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(ref.Kind)
-	o.SetNamespace(ref.Namespace)
-	o.SetName(ref.Name.Name)
-	live, err := ch.read(ctx, o)
-	switch {
-	case meta.IsNoMatchError(err):
-		return true, nil // its kind went, and all objects with it
-	case err != nil:
-		return false, fmt.Errorf("read %s: %w", ref, err)
-	case live == nil || live.GetLabels()[infra.PartOfLabel] != in.id:
-		return true, nil
-	case live.GetDeletionTimestamp() != nil:
-		return false, nil
-	}
-	return false, ch.delete(ctx, ref.Kind.Kind, live)
 }

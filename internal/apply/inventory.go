@@ -38,7 +38,8 @@ type inventory struct {
 
 type inventoryEntry struct {
 	blueprint.Ref
-	ID string // of the resource
+	ID   string // of the resource
+	Wave int    // see blueprint.Child
 }
 
 // storedEntry is an entry as it is written.
@@ -48,6 +49,7 @@ type storedEntry struct {
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
 	Resource   string `json:"resource"`
+	Wave       int    `json:"wave,omitempty"`
 }
 
 const (
@@ -83,7 +85,7 @@ func (ch *Children) readInventory(ctx context.Context, gateway object.Name) (*in
 	in.version = stored.ResourceVersion
 	for _, e := range entries {
 		in.entries = append(in.entries, inventoryEntry{
-			blueprint.Ref{Kind: schema.FromAPIVersionAndKind(e.APIVersion, e.Kind), Name: object.Name{Namespace: e.Namespace, Name: e.Name}}, e.Resource,
+			blueprint.Ref{Kind: schema.FromAPIVersionAndKind(e.APIVersion, e.Kind), Name: object.Name{Namespace: e.Namespace, Name: e.Name}}, e.Resource, e.Wave,
 		})
 	}
 	return in, nil
@@ -91,15 +93,22 @@ func (ch *Children) readInventory(ctx context.Context, gateway object.Name) (*in
 
 // remember adds what is to be made.
 func (ch *Children) remember(ctx context.Context, in *inventory, want *blueprint.Children) error {
-	before := len(in.entries)
+	at := make(map[objectKey]int, len(in.entries))
+	for i, e := range in.entries {
+		at[keyOfRef(e.Ref)] = i
+	}
+	changed := false
 	for i := range want.Children {
 		child := &want.Children[i]
-		ref := child.Ref()
-		if !slices.ContainsFunc(in.entries, func(e inventoryEntry) bool { return e.Ref == ref }) {
-			in.entries = append(in.entries, inventoryEntry{ref, child.ID})
+		e := inventoryEntry{child.Ref(), child.ID, child.Wave}
+		switch i, known := at[keyOfRef(e.Ref)]; {
+		case !known:
+			in.entries, changed = append(in.entries, e), true
+		case in.entries[i] != e:
+			in.entries[i], changed = e, true
 		}
 	}
-	if len(in.entries) == before {
+	if !changed {
 		return nil
 	}
 	return ch.writeInventory(ctx, in)
@@ -122,7 +131,7 @@ func (ch *Children) writeInventory(ctx context.Context, in *inventory) error {
 	var kinds, spaces []string
 	for i, e := range in.entries {
 		apiVersion, kind := e.Kind.ToAPIVersionAndKind()
-		entries[i] = storedEntry{apiVersion, kind, e.Namespace, e.Name.Name, e.ID}
+		entries[i] = storedEntry{apiVersion, kind, e.Namespace, e.Name.Name, e.ID, e.Wave}
 		kinds = append(kinds, e.Kind.GroupKind().String())
 		if e.Namespace != ch.o.Namespace && e.Namespace != "" {
 			spaces = append(spaces, e.Namespace)

@@ -8,11 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 )
@@ -53,11 +51,7 @@ func refuses(err error, fields ...string) bool {
 // recreate deletes a Service that can't be changed. It comes back when it is gone.
 func (f *Fleets) recreate(ctx context.Context, g *infra.Gateway, live client.Object, why error) error {
 	if f.events != nil {
-		gateway := &gwv1.Gateway{
-			TypeMeta:   metav1.TypeMeta{APIVersion: gwv1.GroupVersion.String(), Kind: infra.GatewayKind},
-			ObjectMeta: metav1.ObjectMeta{Namespace: g.Name.Namespace, Name: g.Name.Name, UID: g.UID},
-		}
-		f.events.Eventf(gateway, nil, corev1.EventTypeWarning, "RecreatingService", "Recreate",
+		f.events.Eventf(gatewayObject(g.Name, g.UID), nil, corev1.EventTypeWarning, "RecreatingService", "Recreate",
 			"Service %s is deleted and made again, since it can't be changed: %v", live.GetName(), why)
 	}
 	f.log.Warn("a Service is deleted and made again, since it can't be changed",

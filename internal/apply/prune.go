@@ -3,13 +3,11 @@ package apply
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -103,24 +101,8 @@ func (f *Fleets) isOrphan(ctx context.Context, gateway object.Name, o client.Obj
 	if class == infra.ClassOf(o) {
 		return false, nil
 	}
-	_, err = f.readLive(ctx, object.Key{Kind: object.KindOf(gwv1.GroupName, "GatewayClass"), Name: object.Name{Name: class}})
+	_, err = f.readClass(ctx, class)
 	return err == nil, client.IgnoreNotFound(err) // a mistake in the class's name costs no fleet
-}
-
-// readGateway asks the API server for a Gateway.
-func (f *Fleets) readGateway(ctx context.Context, gateway object.Name) (*unstructured.Unstructured, error) {
-	return f.readLive(ctx, object.Key{Kind: object.KindOf(gwv1.GroupName, infra.GatewayKind), Name: gateway})
-}
-
-// readLive asks the API server for an object of the Gateway API.
-func (f *Fleets) readLive(ctx context.Context, key object.Key) (*unstructured.Unstructured, error) {
-	live := &unstructured.Unstructured{}
-	live.SetAPIVersion(gwv1.GroupVersion.String())
-	live.SetKind(key.Kind.Name())
-	if err := f.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name.Name}, live); err != nil {
-		return nil, fmt.Errorf("read %s: %w", key, err)
-	}
-	return live, nil
 }
 
 // discard deletes an object of a fleet, if the fleet is ours: another controller of

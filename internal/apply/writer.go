@@ -10,7 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -67,6 +69,35 @@ func (w *writer) read(ctx context.Context, want *unstructured.Unstructured) (cli
 		return nil, nil
 	}
 	return live, err
+}
+
+// gatewayObject is a Gateway as Events name it.
+func gatewayObject(gateway object.Name, uid types.UID) *gwv1.Gateway {
+	return &gwv1.Gateway{
+		TypeMeta:   metav1.TypeMeta{APIVersion: gwv1.GroupVersion.String(), Kind: infra.GatewayKind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: gateway.Namespace, Name: gateway.Name, UID: uid},
+	}
+}
+
+// readGateway asks the API server for a Gateway.
+func (w *writer) readGateway(ctx context.Context, gateway object.Name) (*unstructured.Unstructured, error) {
+	return w.readLive(ctx, object.Key{Kind: object.KindOf(gwv1.GroupName, infra.GatewayKind), Name: gateway})
+}
+
+// readClass asks the API server for a GatewayClass.
+func (w *writer) readClass(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	return w.readLive(ctx, object.Key{Kind: object.KindOf(gwv1.GroupName, "GatewayClass"), Name: object.Name{Name: name}})
+}
+
+// readLive asks the API server for an object of the Gateway API.
+func (w *writer) readLive(ctx context.Context, key object.Key) (*unstructured.Unstructured, error) {
+	live := &unstructured.Unstructured{}
+	live.SetAPIVersion(gwv1.GroupVersion.String())
+	live.SetKind(key.Kind.Name())
+	if err := w.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name.Name}, live); err != nil {
+		return nil, fmt.Errorf("read %s: %w", key, err)
+	}
+	return live, nil
 }
 
 // apply writes an object. An admission controller may change it, and an old API server

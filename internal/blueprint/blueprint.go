@@ -42,6 +42,7 @@ type resource struct {
 	include  *expression
 	ready    *expression
 	reads    []string // ids of resources, sorted; without its own
+	wave     int      // see Child
 }
 
 // Compile reads a blueprint. One with problems can't be used.
@@ -216,6 +217,11 @@ func (c *compiler) order(all []*resource) []*resource {
 	for _, r := range all {
 		if !visit(r) {
 			return nil
+		}
+	}
+	for _, r := range slices.Backward(out) {
+		for _, id := range r.reads {
+			byID[id].wave = max(byID[id].wave, r.wave+1)
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -43,8 +44,8 @@ type Ref struct {
 	object.Name
 }
 
-// String returns "kind ns/name".
-func (r Ref) String() string { return r.Kind.Kind + " " + r.Name.String() }
+// String returns "kind ns/name", or "kind name".
+func (r Ref) String() string { return r.Kind.Kind + " " + strings.TrimPrefix(r.Name.String(), "/") }
 
 // Route is a route that is attached to a Gateway.
 type Route struct {
@@ -74,6 +75,9 @@ func (p Place) String() string {
 type Child struct {
 	Place
 	Object *unstructured.Unstructured
+	// Wave says when it is deleted: after all of lower waves, which read it. Nobody reads what
+	// is of wave 0.
+	Wave int
 	// Ready is what readyWhen says of the live object; nil without readyWhen.
 	Ready *bool
 }
@@ -260,7 +264,7 @@ func (r *rendering) child(of *resource, place Place, variables map[string]any) (
 	case o.GetNamespace() == "":
 		o.SetNamespace(r.in.Namespace)
 	}
-	return Child{Place: place, Object: o}, nil
+	return Child{Place: place, Object: o, Wave: of.wave}, nil
 }
 
 func evaluateBool(x *expression, field string, variables map[string]any) (bool, error) {

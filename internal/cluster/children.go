@@ -26,7 +26,7 @@ func (p *provisioned) childrenWork(metrics prometheus.Registerer) (*childrenWork
 	}
 	children, err := apply.NewChildren(apply.ChildrenOptions{
 		REST: c.opts.REST, Client: c.direct, Namespace: c.opts.Self.Namespace, Namespaces: c.config.Cluster().Namespaces, ControllerName: c.config.ControllerName,
-		Log: c.opts.Logs.For("infra"), Registerer: metrics,
+		Events: c.recorder, Log: c.opts.Logs.For("infra"), Registerer: metrics,
 		OnLive: func(ref blueprint.Ref, o *unstructured.Unstructured) {
 			update(func(tx *flow.Tx) { c.pipeline.SetChild(tx, ref, o) })
 		},

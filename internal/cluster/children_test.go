@@ -42,11 +42,8 @@ spec:
 // and the end.
 func TestBlueprint(t *testing.T) {
 	in := install(t)
-	in.apply(
-		`{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayParameters, metadata: {namespace: gatehouse-system, name: web}, spec: {blueprintRef: {name: web}}}`,
-		`{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: web}, spec: {controllerName: gatehouse.dev/controller,
-		  parametersRef: {group: gatehouse.dev, kind: GatewayParameters, namespace: gatehouse-system, name: web}}}`,
-		`{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {namespace: team, name: edge}, spec: {gatewayClassName: web, listeners: [{name: http, port: 80, protocol: HTTP}]}}`,
+	in.apply(withBlueprint...)
+	in.apply(gatewayWithBlueprint,
 		`{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayClassValues, metadata: {namespace: gatehouse-system, name: web},
 		  spec: {targetRef: {group: gateway.networking.k8s.io, kind: GatewayClass, name: web}, defaults: {zone: class.test}, overrides: {size: large}}}`,
 		`{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayValues, metadata: {namespace: team, name: edge},
@@ -75,18 +72,7 @@ func TestBlueprint(t *testing.T) {
 			return o != nil
 		}
 	}
-	said := func(of gwv1.GatewayConditionType) metav1.Condition {
-		o := &gwv1.Gateway{}
-		if err := in.client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "edge"}, o); err != nil {
-			t.Fatal(err)
-		}
-		c, _ := condition.Find(o.Status.Conditions, string(of))
-		return c
-	}
-	says := func(of gwv1.GatewayConditionType, text string) func() bool {
-		return func() bool { return strings.Contains(said(of).Message, text) }
-	}
-
+	says := in.gatewaySays
 	in.until("a class says that its blueprint doesn't exist", func() bool {
 		o := &gwv1.GatewayClass{}
 		if err := in.client.Get(t.Context(), client.ObjectKey{Name: "web"}, o); err != nil {
@@ -107,7 +93,7 @@ func TestBlueprint(t *testing.T) {
 		t.Fatal(err)
 	}
 	in.until("it follows when the field comes", has("edge-record", map[string]string{"host": "www.team.test"}))
-	in.until("all objects are ready", func() bool { return said(condition.GatewayConditionReady).Status == metav1.ConditionTrue })
+	in.until("all objects are ready", func() bool { return in.edgeSaid(condition.GatewayConditionReady).Status == metav1.ConditionTrue })
 
 	patch = client.RawPatch("application/merge-patch+json", []byte(`{"data":{"host":"drift.test"}}`))
 	if err := in.client.Patch(t.Context(), get("edge-record"), patch); err != nil {
@@ -157,13 +143,109 @@ func TestBlueprint(t *testing.T) {
 	in.until("the objects go with their Gateway, although the blueprint is broken", func() bool {
 		return get("edge-renamed") == nil && get("edge-names") == nil
 	})
-	in.until("and so does the inventory", func() bool {
-		all := &corev1.ConfigMapList{}
-		if err := in.client.List(t.Context(), all, client.InNamespace("gatehouse-system"), client.HasLabels{"applyset.kubernetes.io/id"}); err != nil {
+	in.until("and so does the inventory", func() bool { return in.inventories() == 0 })
+}
+
+const threePlaces = `
+apiVersion: gatehouse.dev/v1alpha1
+kind: GatewayBlueprint
+metadata: {name: web}
+spec:
+  resources:
+  - id: own
+    template: {apiVersion: v1, kind: ConfigMap, metadata: {name: "${class.metadata.name}-own"}, data: {foreign: "${foreign.metadata.name}"}}
+  - id: foreign
+    template: {apiVersion: v1, kind: ConfigMap, metadata: {namespace: other, name: "${class.metadata.name}-foreign"}}
+  - id: class
+    template: {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: "${gateway.metadata.name}"}, value: 7}
+`
+
+// TestBlueprintGoesFirst protects against objects that are left: in the Gateway's namespace, in another one and
+// in none, when the Gateway is deleted, when its blueprint was deleted before, and when that was broken
+// before.
+func TestBlueprintGoesFirst(t *testing.T) {
+	in := install(t)
+	in.apply(`{apiVersion: v1, kind: Namespace, metadata: {name: other}}`)
+	in.apply(withBlueprint...)
+	in.allow("blueprint", rbacv1.PolicyRule{APIGroups: []string{"scheduling.k8s.io"}, Resources: []string{"priorityclasses"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
+	in.start()
+	there := func() (n int) {
+		for _, key := range []client.ObjectKey{{Namespace: "team", Name: "edge-own"}, {Namespace: "other", Name: "edge-foreign"}, {Name: "edge"}} {
+			o := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}
+			if key.Namespace == "" {
+				o.TypeMeta = metav1.TypeMeta{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass"}
+			}
+			err := in.client.Get(t.Context(), key, o)
+			if client.IgnoreNotFound(err) != nil {
+				t.Fatal(err)
+			}
+			if err == nil {
+				n++
+			}
+		}
+		return n
+	}
+	for name, first := range map[string]func(){
+		"the Gateway": func() {},
+		"the blueprint": func() {
+			if err := in.client.Delete(t.Context(), &v1alpha1.GatewayBlueprint{ObjectMeta: metav1.ObjectMeta{Name: "web"}}); err != nil {
+				t.Fatal(err)
+			}
+			in.until("the Gateway says so", in.gatewaySays(gwv1.GatewayConditionAccepted, "GatewayClass web is not accepted"))
+		},
+		"what the blueprint says": func() {
+			in.apply(strings.Replace(threePlaces, "${gateway", "${gatway", 1))
+			in.until("the Gateway says so", in.gatewaySays(gwv1.GatewayConditionProgrammed, "can't be used"))
+		},
+	} {
+		in.apply(threePlaces, gatewayWithBlueprint)
+		in.until("all objects are there", func() bool { return there() == 3 })
+		first()
+		if there() != 3 {
+			t.Errorf("%s has cost objects", name)
+		}
+		if err := in.client.Delete(t.Context(), &gwv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "edge"}}); err != nil {
 			t.Fatal(err)
 		}
-		return len(all.Items) == 0
-	})
+		in.until("none is left where "+name+" went first", func() bool { return there() == 0 && in.inventories() == 0 })
+	}
+}
+
+// withBlueprint is a class with the blueprint web.
+var withBlueprint = []string{
+	`{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayParameters, metadata: {namespace: gatehouse-system, name: web}, spec: {blueprintRef: {name: web}}}`,
+	`{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: web}, spec: {controllerName: gatehouse.dev/controller,
+	  parametersRef: {group: gatehouse.dev, kind: GatewayParameters, namespace: gatehouse-system, name: web}}}`,
+}
+
+// gatewayWithBlueprint is a Gateway of that class.
+const gatewayWithBlueprint = `{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {namespace: team, name: edge},
+	spec: {gatewayClassName: web, listeners: [{name: http, port: 80, protocol: HTTP}]}}`
+
+// edgeSaid is a condition of that Gateway.
+func (in *installed) edgeSaid(of gwv1.GatewayConditionType) metav1.Condition {
+	in.Helper()
+	o := &gwv1.Gateway{}
+	if err := in.client.Get(in.Context(), client.ObjectKey{Namespace: "team", Name: "edge"}, o); err != nil {
+		in.Fatal(err)
+	}
+	c, _ := condition.Find(o.Status.Conditions, string(of))
+	return c
+}
+
+// gatewaySays returns whether a condition of it has a text.
+func (in *installed) gatewaySays(of gwv1.GatewayConditionType, text string) func() bool {
+	return func() bool { return strings.Contains(in.edgeSaid(of).Message, text) }
+}
+
+// inventories counts those of blueprints.
+func (in *installed) inventories() int {
+	in.Helper()
+	all := &corev1.ConfigMapList{}
+	if err := in.client.List(in.Context(), all, client.InNamespace("gatehouse-system"), client.HasLabels{"applyset.kubernetes.io/id"}); err != nil {
+		in.Fatal(err)
+	}
+	return len(all.Items)
 }
 
 // allow gives the controllers a right, as the cluster does by the ClusterRoles that it aggregates.

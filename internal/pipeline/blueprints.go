@@ -98,10 +98,15 @@ func (p *Pipeline) declareBlueprints() {
 	p.Children = flow.Map("children", p.Graph.Gateways,
 		func(c *flow.Ctx, name object.Name, gw *topology.Gateway, emit func(object.Name, *blueprint.Children)) {
 			class, ok := flow.Get(c, p.Graph.Classes, gw.Class)
-			if !ok || class.Blueprint == "" && !class.InvalidParameters {
+			if ok && class.Blueprint == "" && !class.InvalidParameters {
 				return
 			}
 			out := &blueprint.Children{Gateway: name, UID: gw.Object.UID}
+			if !ok {
+				out.Unknown = "GatewayClass " + gw.Class + " does not exist"
+				emit(name, out)
+				return
+			}
 			b, _ := flow.Get(c, p.compiled, class.Blueprint)
 			switch {
 			case class.InvalidParameters:
