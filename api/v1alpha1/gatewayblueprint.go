@@ -110,4 +110,17 @@ type GatewayBlueprintStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// InForce is the newest revision without a mistake, by which Gateways are rendered.
+	// +optional
+	InForce *BlueprintRevision `json:"inForce,omitempty"`
+}
+
+// BlueprintRevision is a blueprint as it was.
+type BlueprintRevision struct {
+	Generation int64 `json:"generation"`
+	// Spec is the blueprint's at that generation. A controller that starts reads it.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	Spec apiextensionsv1.JSON `json:"spec"`
 }

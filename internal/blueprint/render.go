@@ -110,6 +110,8 @@ type Children struct {
 	UID     types.UID
 	// Unknown says why it isn't known what there should be; then all stays as it is.
 	Unknown string
+	// Note is what there is to say of the blueprint; empty for nothing.
+	Note string
 	// Kinds are those of all objects that the blueprint may make.
 	Kinds []schema.GroupVersionKind
 	Outcome

@@ -49,7 +49,7 @@ func TestBlueprint(t *testing.T) {
 		`{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayValues, metadata: {namespace: team, name: edge},
 		  spec: {targetRef: {group: gateway.networking.k8s.io, kind: Gateway, name: edge}, defaults: {zone: team.test}, overrides: {size: tiny, owner: team}}}`,
 	)
-	in.start()
+	r := in.start()
 	get := func(name string) *corev1.ConfigMap {
 		o := &corev1.ConfigMap{}
 		err := in.client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: name}, o)
@@ -131,11 +131,21 @@ func TestBlueprint(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, _ := condition.Find(o.Status.Conditions, "Accepted")
-		return c.Status == metav1.ConditionFalse && strings.Contains(c.Message, "undeclared reference to 'vaules'")
+		return c.Status == metav1.ConditionFalse && strings.Contains(c.Message, "Gateways go on with its generation") && strings.Contains(c.Message, "undeclared reference to 'vaules'")
 	})
 	if get("edge-renamed") == nil || get("edge-names") == nil {
 		t.Error("a broken blueprint has cost objects")
 	}
+	in.until("so does the Gateway", says(gwv1.GatewayConditionProgrammed, "Its objects follow generation"))
+	zone := func(zone string) {
+		in.apply(`{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayValues, metadata: {namespace: team, name: edge},
+		  spec: {targetRef: {group: gateway.networking.k8s.io, kind: Gateway, name: edge}, defaults: {zone: ` + zone + `}}}`)
+		in.until("values are rendered by the last good revision", has("edge-names", map[string]string{"zone": zone}))
+	}
+	zone("next.test")
+	r.end()
+	in.start()
+	zone("restarted.test")
 
 	if err := in.client.Delete(t.Context(), &gwv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "edge"}}); err != nil {
 		t.Fatal(err)

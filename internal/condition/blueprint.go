@@ -23,6 +23,17 @@ func BlueprintInvalid(problems []string) metav1.Condition {
 		"The blueprint can't be used, and objects that it has made stay as they are: "+strings.Join(problems, "; "))
 }
 
+// BlueprintOld says what is wrong with a blueprint of which an earlier generation is in force.
+func BlueprintOld(generation int64, problems []string) metav1.Condition {
+	return no(gwv1.GatewayConditionAccepted, gwv1.GatewayReasonInvalid,
+		fmt.Sprintf("The blueprint can't be used, and Gateways go on with its generation %d: %s", generation, strings.Join(problems, "; ")))
+}
+
+// NoteBlueprintOld says that a Gateway goes on with an earlier generation of its blueprint.
+func NoteBlueprintOld(blueprint string, generation int64) string {
+	return fmt.Sprintf("Its objects follow generation %d of GatewayBlueprint %s: the newest one can't be used, and its conditions say why", generation, blueprint)
+}
+
 // ValuesAccepted says that values are in force.
 func ValuesAccepted() metav1.Condition {
 	return yes(gwv1.GatewayConditionAccepted, gwv1.GatewayReasonAccepted, "The values are in force where their target has a blueprint")

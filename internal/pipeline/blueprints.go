@@ -46,11 +46,58 @@ type blueprints struct {
 	TeamValuesStatus  *flow.Derived[object.Name, *v1alpha1.ValuesStatus]
 }
 
-// compiledBlueprint is a blueprint, or what is wrong with it.
+// compiledBlueprint is a blueprint as it is in force, and what is wrong with a newer one.
 type compiledBlueprint struct {
-	of       *v1alpha1.GatewayBlueprint
-	compiled *blueprint.Blueprint
-	problems []blueprint.Problem
+	of *v1alpha1.GatewayBlueprint
+	// spec is what compiled is of; both are nil where no revision is known that can be used.
+	spec       *v1alpha1.GatewayBlueprintSpec
+	compiled   *blueprint.Blueprint
+	generation int64 // of them
+	problems   []blueprint.Problem
+}
+
+// compileBlueprint compiles a blueprint, or else the revision that its status says was the last good one.
+// Statuses are the memory of this: they outlive the controller.
+func compileBlueprint(o *v1alpha1.GatewayBlueprint) *compiledBlueprint {
+	b := &compiledBlueprint{of: o}
+	compiled, problems := blueprint.Compile(&o.Spec)
+	if problems == nil {
+		b.spec, b.compiled, b.generation = &o.Spec, compiled, o.Generation
+		return b
+	}
+	b.problems = problems
+	last, spec := o.Status.InForce, &v1alpha1.GatewayBlueprintSpec{}
+	if last == nil || json.Unmarshal(last.Spec.Raw, spec) != nil {
+		return b
+	}
+	if compiled, problems = blueprint.Compile(spec); problems == nil { // else a former version of the controller took it
+		b.spec, b.compiled, b.generation = spec, compiled, last.Generation
+	}
+	return b
+}
+
+// maxRevision is how many bytes a revision may have to be kept: the object has it twice, and the API
+// server stores objects of 1.5 MB at most.
+const maxRevision = 512 << 10
+
+// status says what became of a blueprint, and remembers what is in force.
+func (b *compiledBlueprint) status() *v1alpha1.GatewayBlueprintStatus {
+	out := &v1alpha1.GatewayBlueprintStatus{InForce: b.of.Status.InForce}
+	accepted := condition.BlueprintAccepted()
+	switch {
+	case b.problems == nil:
+		out.InForce = nil
+		if spec, err := json.Marshal(b.spec); err == nil && len(spec) <= maxRevision {
+			out.InForce = &v1alpha1.BlueprintRevision{Generation: b.generation, Spec: apiextensionsv1.JSON{Raw: spec}}
+		}
+	case b.compiled == nil:
+		accepted = condition.BlueprintInvalid(problemTexts(b.problems))
+	default:
+		accepted = condition.BlueprintOld(b.generation, problemTexts(b.problems))
+	}
+	accepted.ObservedGeneration = b.of.Generation
+	out.Conditions = []metav1.Condition{accepted}
+	return out
 }
 
 // valuesOf is what values are for.
@@ -68,18 +115,11 @@ func targetOf(namespace string, t v1alpha1.ValuesTarget) valuesOf {
 func (p *Pipeline) declareBlueprints() {
 	p.compiled = flow.Map("blueprints", p.Inputs.Blueprints,
 		func(_ *flow.Ctx, name string, o *v1alpha1.GatewayBlueprint, emit func(string, *compiledBlueprint)) {
-			b := &compiledBlueprint{of: o}
-			b.compiled, b.problems = blueprint.Compile(&o.Spec)
-			emit(name, b)
+			emit(name, compileBlueprint(o))
 		}, flow.Equal(flow.Same[*compiledBlueprint]))
 	p.BlueprintStatus = flow.Map("blueprint-status", p.compiled,
 		func(_ *flow.Ctx, name string, b *compiledBlueprint, emit func(string, *v1alpha1.GatewayBlueprintStatus)) {
-			accepted := condition.BlueprintAccepted()
-			if len(b.problems) > 0 {
-				accepted = condition.BlueprintInvalid(problemTexts(b.problems))
-			}
-			accepted.ObservedGeneration = b.of.Generation
-			emit(name, &v1alpha1.GatewayBlueprintStatus{Conditions: []metav1.Condition{accepted}})
+			emit(name, b.status())
 		})
 	p.live = flow.NewInput[blueprint.Ref, *unstructured.Unstructured](p.Engine, "children-live", flow.Equal(flow.Same[*unstructured.Unstructured]))
 	p.scopes = flow.NewInput[schema.GroupVersionKind, bool](p.Engine, "children-scopes", flow.Equal(flow.Same[bool]))
@@ -116,8 +156,11 @@ func (p *Pipeline) declareBlueprints() {
 			case !gw.Served():
 				out.Unknown = "the Gateway is not accepted"
 			default:
+				if b.problems != nil {
+					out.Note = condition.NoteBlueprintOld(class.Blueprint, b.generation)
+				}
 				out.Kinds = b.compiled.Kinds()
-				out.Values = blueprint.Merge(p.layers(c, name, class.Name, b.of))
+				out.Values = blueprint.Merge(p.layers(c, name, class.Name, b))
 				out.Outcome = b.compiled.Render(p.rendered(c, gw, out.Values.Values))
 			}
 			emit(name, out)
@@ -127,14 +170,14 @@ func (p *Pipeline) declareBlueprints() {
 }
 
 // layers are what is said of a Gateway's values, with the most authority first.
-func (p *Pipeline) layers(c *flow.Ctx, gateway object.Name, class string, b *v1alpha1.GatewayBlueprint) []blueprint.Layer {
+func (p *Pipeline) layers(c *flow.Ctx, gateway object.Name, class string, b *compiledBlueprint) []blueprint.Layer {
 	var out []blueprint.Layer
 	add := func(of object.Kind, o metav1.Object, v *v1alpha1.Values) {
 		origin := object.Key{Kind: of, Name: object.Name{Namespace: o.GetNamespace(), Name: o.GetName()}}
 		out = append(out, blueprint.Layer{Origin: origin, Defaults: valueMap(v.Defaults), Overrides: valueMap(v.Overrides)})
 	}
-	if b.Spec.Values != nil {
-		add(kind.GatewayBlueprint, b, b.Spec.Values)
+	if b.spec.Values != nil {
+		add(kind.GatewayBlueprint, b.of, b.spec.Values)
 	}
 	platform := func(of valuesOf) {
 		for _, v := range byAge(maps.Collect(flow.Select(c, p.classValues, of).All()), func(v *v1alpha1.GatewayClassValues) metav1.Object { return v }) {
@@ -307,7 +350,7 @@ func (p *Pipeline) children(c *flow.Ctx, gw *topology.Gateway) *status.Children 
 	if !ok || gw.Held || !gw.Served() {
 		return nil
 	}
-	out := &status.Children{Count: len(ch.Children)}
+	out := &status.Children{Count: len(ch.Children), Note: ch.Note}
 	if ch.Unknown != "" {
 		out.Missing = []string{ch.Unknown}
 		return out

@@ -56,6 +56,8 @@ type Children struct {
 	Count int
 	// Missing and NotReady say of each that is not there, or not ready, why.
 	Missing, NotReady []string
+	// Note is what there is to say of the blueprint; empty for nothing.
+	Note string
 }
 
 // Gateway is the status of a Gateway. Listeners that ListenerSets define are in
@@ -101,6 +103,9 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 		} else {
 			programmed = condition.Noted(programmed, condition.NoteChildren(ch.Missing))
 		}
+	}
+	if ch := in.Children; ch != nil && ch.Note != "" {
+		programmed = condition.Noted(programmed, ch.Note)
 	}
 	conditions := []metav1.Condition{in.accepted(&summary), programmed}
 	if ch := in.Children; ch != nil {
