@@ -92,7 +92,21 @@ type BlueprintResource struct {
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	ReadyWhen string `json:"readyWhen,omitempty"`
+
+	// Replace says what becomes of an object whose place one of another name takes. By default it
+	// is deleted once the new one is made. With CreateBeforeDestroy it stays, and is read by other
+	// resources, until the new one is ready; and then until those that read it are
+	// ready with the new one.
+	// +optional
+	Replace BlueprintReplacement `json:"replace,omitempty"`
 }
+
+// BlueprintReplacement says what becomes of an object whose place another one takes.
+// +kubebuilder:validation:Enum=CreateBeforeDestroy
+type BlueprintReplacement string
+
+// CreateBeforeDestroy has the new object be in use before the old one goes.
+const CreateBeforeDestroy BlueprintReplacement = "CreateBeforeDestroy"
 
 // BlueprintScope says for what there is an object.
 // +kubebuilder:validation:Enum=Gateway;Route

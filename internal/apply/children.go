@@ -53,6 +53,8 @@ type ChildrenOptions struct {
 	OnLive func(blueprint.Ref, *unstructured.Unstructured)
 	// OnScope is called with what is known of a kind; nil where there is none.
 	OnScope func(of schema.GroupVersionKind, namespaced *bool)
+	// OnMade is called with the objects that a Gateway has, where it matters in which places.
+	OnMade func(gateway object.Name, made map[blueprint.Place][]blueprint.Ref)
 	// OnProblems is called when it changes why objects of a Gateway aren't as they should be.
 	OnProblems func(gateway object.Name, problems map[blueprint.Ref]string)
 }
@@ -72,9 +74,11 @@ type Children struct {
 	watched  map[schema.GroupVersionKind]bool
 	problems map[object.Name]map[blueprint.Ref]problem
 	counts   map[object.Name]map[string]int // of objects by their state
+	told     map[object.Name]map[blueprint.Place][]blueprint.Ref
 
-	objects          *prometheus.GaugeVec
-	deletionPatience time.Duration
+	objects             *prometheus.GaugeVec
+	deletionPatience    time.Duration
+	replacementPatience time.Duration
 }
 
 // problem is why an object isn't as it should be.
@@ -88,12 +92,15 @@ const (
 	reasonForbidden     = "BlueprintObjectForbidden"
 	reasonFailed        = "BlueprintObjectFailed"
 	reasonDeletionStuck = "BlueprintDeletionStuck"
+	reasonReplaced      = "BlueprintObjectReplaced"
+	reasonNotReplaced   = "BlueprintReplacementStuck"
 )
 
 // The states of objects.
 const (
 	stateApplied  = "applied"
 	stateFailed   = "failed"
+	stateReplaced = "replaced"
 	stateDeleting = "deleting"
 	stateStuck    = "stuck"
 )
@@ -110,12 +117,13 @@ func NewChildren(o ChildrenOptions) (*Children, error) {
 	ch := &Children{
 		writer: w, o: o, wanted: map[object.Name]*blueprint.Children{}, deleted: map[object.Name]bool{},
 		watched: map[schema.GroupVersionKind]bool{}, problems: map[object.Name]map[blueprint.Ref]problem{}, counts: map[object.Name]map[string]int{},
+		told:  map[object.Name]map[blueprint.Place][]blueprint.Ref{},
 		queue: newGatewayQueue(o.Log, "the objects of a Gateway's blueprint are not as they should be; trying again"),
 		objects: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "gatehouse_blueprint_objects",
-			Help: "Objects of blueprints by their state: applied, failed, deleting, or stuck where a deletion takes too long.",
+			Help: "Objects of blueprints by their state: applied, failed, replaced where another one takes their place, deleting, or stuck where one of both takes too long.",
 		}, []string{"state"}),
-		deletionPatience: deletionPatience,
+		deletionPatience: deletionPatience, replacementPatience: replacementPatience,
 	}
 	if o.Registerer != nil {
 		if err := o.Registerer.Register(ch.objects); err != nil {
@@ -208,11 +216,12 @@ func (ch *Children) sync(ctx context.Context, c cache.Cache, gateway object.Name
 	if err != nil {
 		return err
 	}
-	s := &childrenSync{Children: ch, cache: c, in: inventory, want: want, problems: map[blueprint.Ref]problem{}, counts: map[string]int{}}
+	s := &childrenSync{Children: ch, cache: c, in: inventory, want: want, problems: map[blueprint.Ref]problem{}, counts: map[string]int{}, live: map[objectKey]*unstructured.Unstructured{}}
 	if want == nil {
 		if unwanted, err := ch.isUnwanted(ctx, gateway, deleted); err != nil || !unwanted {
 			return err
 		}
+		s.tell()
 		err = s.prune(ctx)
 	} else {
 		err = s.all(ctx)
@@ -229,6 +238,8 @@ type childrenSync struct {
 	want     *blueprint.Children // nil for none
 	problems map[blueprint.Ref]problem
 	counts   map[string]int
+	// live are the objects that were found to be as they should be.
+	live map[objectKey]*unstructured.Unstructured
 }
 
 // all applies and prunes.
@@ -239,10 +250,15 @@ func (s *childrenSync) all(ctx context.Context) error {
 			failed = append(failed, err)
 		}
 	}
+	if s.tell(); !s.isInformed() {
+		// Objects might be changed to read one that isn't ready. The pipeline says anew what there should be.
+		return errors.Join(failed...)
+	}
 	// What is made is in the inventory before it is made: nothing is forgotten.
 	if err := s.remember(ctx, s.in, s.want); err != nil {
 		return err
 	}
+	s.tell()
 	for i := range s.want.Children {
 		child := &s.want.Children[i]
 		ref := child.Ref()
@@ -323,6 +339,7 @@ func (s *childrenSync) apply(ctx context.Context, child *blueprint.Child) error 
 		return errGoing
 	case holds(live.Object, want.Object), s.isSettled(key, want, live.Object):
 		s.forgetWritten(key)
+		s.live[key] = live
 		return nil
 	case s.isWritten(key, want, live):
 		return nil
@@ -383,7 +400,8 @@ func (ch *Children) report(s *childrenSync) {
 	for ref, p := range s.problems {
 		texts[ref] = p.text
 		if before[ref] != p && p.reason != "" {
-			ch.warn(s, ref, p)
+			ch.log.Warn("an object of a Gateway's blueprint is not as it should be", "gateway", gateway.String(), "object", ref.String(), "why", p.text)
+			s.event(corev1.EventTypeWarning, p.reason, ref.String()+": "+p.text)
 		}
 	}
 	ch.o.OnProblems(gateway, texts)
@@ -398,11 +416,10 @@ func set[K, L comparable, V any](m map[K]map[L]V, k K, v map[L]V) {
 	}
 }
 
-// warn says in the log and at the Gateway, if there is one, what is wrong with an object.
-func (ch *Children) warn(s *childrenSync, ref blueprint.Ref, p problem) {
-	ch.log.Warn("an object of a Gateway's blueprint is not as it should be", "gateway", s.in.gateway.String(), "object", ref.String(), "why", p.text)
-	if s.want != nil && ch.o.Events != nil {
-		ch.o.Events.Eventf(gatewayObject(s.in.gateway, s.want.UID), nil, corev1.EventTypeWarning, p.reason, "Apply", "%s: %s", ref, p.text)
+// event says something at the Gateway, if there is one.
+func (s *childrenSync) event(of, reason, text string) {
+	if s.want != nil && s.o.Events != nil {
+		s.o.Events.Eventf(gatewayObject(s.in.gateway, s.want.UID), nil, of, reason, "Apply", "%s", text)
 	}
 }
 

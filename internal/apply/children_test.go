@@ -72,6 +72,7 @@ func (t *childrenTest) start(change ...func(*Children)) *runningChildren {
 		REST: t.rest, Client: direct, Namespace: "gatehouse-system", ControllerName: "gatehouse.dev/controller", Events: r.events,
 		Log:     slog.New(slog.NewTextHandler(t.Output(), nil)),
 		OnLive:  func(blueprint.Ref, *unstructured.Unstructured) {},
+		OnMade:  func(object.Name, map[blueprint.Place][]blueprint.Ref) {},
 		OnScope: func(schema.GroupVersionKind, *bool) {},
 		OnProblems: func(gateway object.Name, problems map[blueprint.Ref]string) {
 			r.mu.Lock()

@@ -38,18 +38,20 @@ type inventory struct {
 
 type inventoryEntry struct {
 	blueprint.Ref
-	ID   string // of the resource
-	Wave int    // see blueprint.Child
+	blueprint.Place
+	Wave int // see blueprint.Child
 }
 
 // storedEntry is an entry as it is written.
 type storedEntry struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Namespace  string `json:"namespace,omitempty"`
-	Name       string `json:"name"`
-	Resource   string `json:"resource"`
-	Wave       int    `json:"wave,omitempty"`
+	APIVersion string      `json:"apiVersion"`
+	Kind       string      `json:"kind"`
+	Namespace  string      `json:"namespace,omitempty"`
+	Name       string      `json:"name"`
+	Resource   string      `json:"resource"`
+	Route      *object.Key `json:"route,omitempty"`
+	Each       int         `json:"each,omitempty"`
+	Wave       int         `json:"wave,omitempty"`
 }
 
 const (
@@ -84,11 +86,24 @@ func (ch *Children) readInventory(ctx context.Context, gateway object.Name) (*in
 	}
 	in.version = stored.ResourceVersion
 	for _, e := range entries {
+		place := blueprint.Place{ID: e.Resource, Each: e.Each}
+		if e.Route != nil {
+			place.Route = *e.Route
+		}
 		in.entries = append(in.entries, inventoryEntry{
-			blueprint.Ref{Kind: schema.FromAPIVersionAndKind(e.APIVersion, e.Kind), Name: object.Name{Namespace: e.Namespace, Name: e.Name}}, e.Resource, e.Wave,
+			blueprint.Ref{Kind: schema.FromAPIVersionAndKind(e.APIVersion, e.Kind), Name: object.Name{Namespace: e.Namespace, Name: e.Name}}, place, e.Wave,
 		})
 	}
 	return in, nil
+}
+
+// made are the objects of each place.
+func (in *inventory) made() map[blueprint.Place][]blueprint.Ref {
+	out := map[blueprint.Place][]blueprint.Ref{}
+	for _, e := range in.entries {
+		out[e.Place] = append(out[e.Place], e.Ref)
+	}
+	return out
 }
 
 // remember adds what is to be made.
@@ -100,7 +115,7 @@ func (ch *Children) remember(ctx context.Context, in *inventory, want *blueprint
 	changed := false
 	for i := range want.Children {
 		child := &want.Children[i]
-		e := inventoryEntry{child.Ref(), child.ID, child.Wave}
+		e := inventoryEntry{child.Ref(), child.Place, child.Wave}
 		switch i, known := at[keyOfRef(e.Ref)]; {
 		case !known:
 			in.entries, changed = append(in.entries, e), true
@@ -131,7 +146,10 @@ func (ch *Children) writeInventory(ctx context.Context, in *inventory) error {
 	var kinds, spaces []string
 	for i, e := range in.entries {
 		apiVersion, kind := e.Kind.ToAPIVersionAndKind()
-		entries[i] = storedEntry{apiVersion, kind, e.Namespace, e.Name.Name, e.ID, e.Wave}
+		entries[i] = storedEntry{apiVersion, kind, e.Namespace, e.Name.Name, e.ID, nil, e.Each, e.Wave}
+		if e.Route != (object.Key{}) {
+			entries[i].Route = &e.Route
+		}
 		kinds = append(kinds, e.Kind.GroupKind().String())
 		if e.Namespace != ch.o.Namespace && e.Namespace != "" {
 			spaces = append(spaces, e.Namespace)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -70,7 +71,19 @@ func (s *childrenSync) prune(ctx context.Context) error {
 			s.counts[stateDeleting] += len(going) - i
 			break
 		}
+		if why := s.stays(e); why != nil {
+			s.problems[e.Ref] = *why
+			if why.reason == "" {
+				s.counts[stateReplaced]++
+			} else {
+				s.counts[stateStuck]++
+			}
+			continue
+		}
 		left, err := s.discard(ctx, e.Ref)
+		if by := s.successor(e); by != nil && err == nil && left != nil && left.GetDeletionTimestamp() == nil {
+			s.event(corev1.EventTypeNormal, reasonReplaced, fmt.Sprintf("%s has taken the place of %s", by.Ref(), e.Ref))
+		}
 		switch {
 		case err != nil:
 			s.counts[stateStuck]++

@@ -42,6 +42,7 @@ type resource struct {
 	include  *expression
 	ready    *expression
 	reads    []string // ids of resources, sorted; without its own
+	readers  []string // ids of those that read it
 	wave     int      // see Child
 }
 
@@ -221,10 +222,16 @@ func (c *compiler) order(all []*resource) []*resource {
 	}
 	for _, r := range slices.Backward(out) {
 		for _, id := range r.reads {
+			byID[id].readers = append(byID[id].readers, r.ID)
 			byID[id].wave = max(byID[id].wave, r.wave+1)
 		}
 	}
 	return out
+}
+
+// Replaces reports whether any resource has objects stay until what takes their place is in use.
+func (b *Blueprint) Replaces() bool {
+	return slices.ContainsFunc(b.resources, func(r *resource) bool { return r.Replace != "" })
 }
 
 // Kinds are the kinds of objects that a blueprint makes, each once.

@@ -1,6 +1,7 @@
 package blueprint
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -36,6 +37,8 @@ type Input struct {
 	Namespaced func(schema.GroupVersionKind) (namespaced, known bool)
 	// Live returns an object as it is in the cluster; nil where there is none.
 	Live func(Ref) map[string]any
+	// Made are the objects that each place has had and that are not gone, the oldest first.
+	Made map[Place][]Ref
 }
 
 // Ref names an object of the cluster.
@@ -46,6 +49,11 @@ type Ref struct {
 
 // String returns "kind ns/name", or "kind name".
 func (r Ref) String() string { return r.Kind.Kind + " " + strings.TrimPrefix(r.Name.String(), "/") }
+
+// Compare orders by kind, then name.
+func (r Ref) Compare(o Ref) int {
+	return cmp.Or(cmp.Compare(r.Kind.String(), o.Kind.String()), r.Name.Compare(o.Name))
+}
 
 // Route is a route that is attached to a Gateway.
 type Route struct {
@@ -78,8 +86,23 @@ type Child struct {
 	// Wave says when it is deleted: after all of lower waves, which read it. Nobody reads what
 	// is of wave 0.
 	Wave int
-	// Ready is what readyWhen says of the live object; nil without readyWhen.
-	Ready *bool
+	// Live says that the object is in the cluster, and NotReady why it isn't ready then; empty where it is.
+	Live     bool
+	NotReady string
+	// Replacement is what it is to a resource with CreateBeforeDestroy; nil for others.
+	Replacement *Replacement
+	// Version is the resourceVersion of the object that NotReady speaks of, in blueprints that
+	// replace objects.
+	Version string
+}
+
+// Replacement is an object that may take the place of others.
+type Replacement struct {
+	Before []Ref // those others, the oldest first
+	// Read says that other resources have read this object, and not one of those.
+	Read bool
+	// Readers are the ids of these resources.
+	Readers []string
 }
 
 // Ref names the object.
@@ -114,6 +137,8 @@ type Children struct {
 	Note string
 	// Kinds are those of all objects that the blueprint may make.
 	Kinds []schema.GroupVersionKind
+	// Replaces says that it matters in which place objects are.
+	Replaces bool
 	Outcome
 	Values Values
 }
@@ -123,7 +148,7 @@ func (b *Blueprint) Render(in Input) Outcome {
 	r := &rendering{in: in, shared: map[string]any{
 		nameGateway: in.Gateway, nameListeners: in.Listeners, nameValues: in.Values, nameAttached: routeObjects(in.Routes),
 		nameHostnames: map[string]any{"union": texts(in.Hostnames.Union), "intersection": texts(in.Hostnames.Intersection)},
-	}, missing: map[string]string{}, taken: map[Ref]string{}}
+	}, missing: map[string]string{}, taken: map[Ref]string{}, replaces: b.Replaces()}
 	for _, resource := range b.resources {
 		if resource.For != v1alpha1.ForRoute {
 			r.resource(resource, object.Key{}, r.shared, r.missing)
@@ -147,7 +172,9 @@ type rendering struct {
 	// missing says of resources that can't be read why.
 	missing map[string]string
 	taken   map[Ref]string
-	out     Outcome
+	// replaces is Blueprint.Replaces.
+	replaces bool
+	out      Outcome
 }
 
 // resource renders a resource, and lets those behind it read what there is of it.
@@ -188,7 +215,6 @@ func (r *rendering) resource(of *resource, route object.Key, variables map[strin
 		elements = list
 	}
 	var children []Child
-	live := make([]any, 0, len(elements))
 	for i, element := range elements {
 		if of.forEach != nil {
 			variables[nameEach] = element
@@ -201,6 +227,8 @@ func (r *rendering) resource(of *resource, route object.Key, variables map[strin
 		children = append(children, child)
 	}
 	delete(variables, nameEach)
+	live := make([]any, 0, len(elements))
+	why := "isn't in the cluster yet"
 	for i := range children {
 		c := &children[i]
 		ref := c.Ref()
@@ -209,34 +237,66 @@ func (r *rendering) resource(of *resource, route object.Key, variables map[strin
 			return
 		}
 		r.taken[ref] = of.ID
-		if object := r.in.Live(ref); object != nil {
+		if object := r.look(of, c, variables); object != nil {
 			live = append(live, object)
+		} else if c.Live {
+			why = "isn't ready yet"
 		}
 	}
 	switch {
 	case len(live) < len(children):
-		missing[of.ID] = fmt.Sprintf("waits for %s, which isn't in the cluster yet", of.ID)
+		missing[of.ID] = fmt.Sprintf("waits for %s, which %s", of.ID, why)
 	case of.forEach != nil:
 		variables[of.ID] = live
 	default:
 		variables[of.ID] = live[0]
 	}
-	if of.ready != nil && len(live) == len(children) {
-		r.ready(of, children, live, variables)
-	}
 	r.out.Children = append(r.out.Children, children...)
 }
 
-// ready asks readyWhen of each object.
-func (r *rendering) ready(of *resource, children []Child, live []any, variables map[string]any) {
-	all := variables[of.ID]
-	for i := range children {
-		variables[of.ID] = live[i]
-		ready, err := evaluateBool(of.ready, of.field+".readyWhen", variables)
-		ready = ready && err == nil // what it has not is not ready
-		children[i].Ready = &ready
+// look notes how an object is, and returns what others read in its place: the object, or, while
+// it isn't ready, the newest one that is of those that it replaces; nil where there is none.
+func (r *rendering) look(of *resource, c *Child, variables map[string]any) map[string]any {
+	ref := c.Ref()
+	object := r.in.Live(ref)
+	if c.Live = object != nil; c.Live {
+		c.NotReady = of.notReady(object, variables)
+		if r.replaces {
+			c.Version, _, _ = unstructured.NestedString(object, "metadata", "resourceVersion")
+		}
 	}
-	variables[of.ID] = all
+	if of.Replace == "" {
+		return object
+	}
+	c.Replacement = &Replacement{Readers: of.readers}
+	for _, other := range r.in.Made[c.Place] {
+		if other != ref {
+			c.Replacement.Before = append(c.Replacement.Before, other)
+		}
+	}
+	if len(c.Replacement.Before) == 0 || c.Live && c.NotReady == "" {
+		c.Replacement.Read = true
+		return object
+	}
+	for _, other := range slices.Backward(c.Replacement.Before) {
+		if object := r.in.Live(other); object != nil && of.notReady(object, variables) == "" {
+			return object
+		}
+	}
+	return nil
+}
+
+// notReady says why an object is not ready; empty where it is.
+func (of *resource) notReady(object map[string]any, variables map[string]any) string {
+	if of.ready == nil {
+		return notReady(&unstructured.Unstructured{Object: object})
+	}
+	own := clone(variables)
+	own[of.ID] = object
+	if ready, err := evaluateBool(of.ready, of.field+".readyWhen", own); err != nil || !ready { // what it has not is not ready
+		return "readyWhen is false"
+	}
+	return ""
 }
 
 // child renders one object.

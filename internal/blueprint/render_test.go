@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
@@ -25,7 +26,7 @@ func (w world) set(t *testing.T, text string) {
 	o := parsed(t, text)
 	m := o["metadata"].(map[string]any)
 	namespace, _ := m["namespace"].(string)
-	w[fmt.Sprintf("%s %s/%s", o["kind"], namespace, m["name"])] = o
+	w[fmt.Sprintf("%s %s", o["kind"], strings.TrimPrefix(fmt.Sprintf("%s/%s", namespace, m["name"]), "/"))] = o
 }
 
 func compiled(t *testing.T, text string) *Blueprint {
@@ -60,8 +61,8 @@ func told(o Outcome) (lines []string) {
 	for _, c := range o.Children {
 		text, _ := json.Marshal(c.Object.Object)
 		line := c.Place.String() + ": " + string(text)
-		if c.Ready != nil {
-			line += fmt.Sprint(" ready=", *c.Ready)
+		if c.NotReady != "" {
+			line += " not ready: " + c.NotReady
 		}
 		lines = append(lines, line)
 	}
@@ -103,12 +104,12 @@ func TestSiblings(t *testing.T) {
 		t.Error(diff)
 	}
 	w.set(t, `{kind: ConfigMap, metadata: {name: edge-source, namespace: shop}, data: {word: live}}`)
-	if diff := cmp.Diff([]string{source + " ready=true", "target waits: spec.resources[0].template.data.address: ${source.status.address}: status is not there"}, told(b.Render(in))); diff != "" {
+	if diff := cmp.Diff([]string{source, "target waits: spec.resources[0].template.data.address: ${source.status.address}: status is not there"}, told(b.Render(in))); diff != "" {
 		t.Error(diff)
 	}
 	w.set(t, `{kind: ConfigMap, metadata: {name: edge-source, namespace: shop}, data: {word: live}, status: {address: 192.0.2.1}}`)
 	got = b.Render(in)
-	want := []string{source + " ready=true", `target: {"apiVersion":"v1","data":{"address":"192.0.2.1","from":"live and 3"},"kind":"ConfigMap","metadata":{"name":"edge-target","namespace":"shop"}}`}
+	want := []string{source, `target: {"apiVersion":"v1","data":{"address":"192.0.2.1","from":"live and 3"},"kind":"ConfigMap","metadata":{"name":"edge-target","namespace":"shop"}}`}
 	if diff := cmp.Diff(want, told(got)); diff != "" {
 		t.Error(diff)
 	}
@@ -269,6 +270,78 @@ func TestExpressionsEnd(t *testing.T) {
 		got, err := split(text)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+}
+
+// TestMade protects what reads an object that is replaced: until the new one is ready it reads the newest that is.
+func TestMade(t *testing.T) {
+	b, problems := Compile(spec(t, `
+resources:
+- id: cert
+  replace: CreateBeforeDestroy
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: "cert-${values.zone}"}}
+  readyWhen: cert.data.?ready.orValue("") == "yes"
+- id: user
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: user}, data: {cert: "${cert.metadata.name}"}}
+`))
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	ref := func(zone string) Ref {
+		return Ref{schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, object.Name{Namespace: "shop", Name: "cert-" + zone}}
+	}
+	for name, c := range map[string]struct {
+		ready map[string]string // of those that are there
+		made  []Ref
+		reads string
+	}{
+		"the first one, ready or not":      {map[string]string{"c": ""}, []Ref{ref("c")}, "cert-c"},
+		"the new one, ready":               {map[string]string{"a": "yes", "c": "yes"}, []Ref{ref("a"), ref("c")}, "cert-c"},
+		"the old one, else":                {map[string]string{"a": "yes", "c": ""}, []Ref{ref("a"), ref("c")}, "cert-a"},
+		"the old one, before a new one":    {map[string]string{"a": "yes"}, []Ref{ref("a")}, "cert-a"},
+		"the newest one that is ready":     {map[string]string{"a": "yes", "b": "yes", "c": ""}, []Ref{ref("a"), ref("b")}, "cert-b"},
+		"not one that never was ready":     {map[string]string{"a": "yes", "b": "", "c": ""}, []Ref{ref("a"), ref("b")}, "cert-a"},
+		"none, where none is ready":        {map[string]string{"a": "", "c": ""}, []Ref{ref("a")}, ""},
+		"none, where all are not there":    {nil, []Ref{ref("a")}, ""},
+		"one that is wanted anew, at once": {map[string]string{"a": "yes", "c": "yes"}, []Ref{ref("c"), ref("a")}, "cert-c"},
+	} {
+		w := world{}
+		for zone, ready := range c.ready {
+			w[ref(zone).String()] = map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "cert-" + zone}, "data": map[string]any{"ready": ready}}
+		}
+		in := input(w, map[string]any{"zone": "c"})
+		in.Made = map[Place][]Ref{{ID: "cert"}: c.made}
+		reads := ""
+		for _, child := range b.Render(in).Children {
+			if child.ID == "user" {
+				reads, _, _ = unstructured.NestedString(child.Object.Object, "data", "cert")
+			}
+		}
+		if reads != c.reads {
+			t.Errorf("%s: %q is read, not %q", name, reads, c.reads)
+		}
+	}
+}
+
+// TestProgrammed protects from listeners that are taken to be in force before proxies have them.
+func TestProgrammed(t *testing.T) {
+	for _, c := range []struct{ conditions, want string }{
+		{`[]`, "is not programmed yet"},
+		{`[{type: Programmed, status: "True", observedGeneration: 1}]`, "is not programmed yet"},
+		{`[{type: Programmed, status: "False", observedGeneration: 2, message: no proxy}]`, "no proxy"},
+		{`[{type: Accepted, status: "False", observedGeneration: 2}, {type: Programmed, status: "True", observedGeneration: 2}]`, ""},
+	} {
+		o := &unstructured.Unstructured{}
+		text, err := yaml.YAMLToJSON([]byte(`{apiVersion: gateway.networking.k8s.io/v1, kind: ListenerSet, metadata: {name: a, generation: 2}, status: {conditions: ` + c.conditions + `}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := o.UnmarshalJSON(text); err != nil {
+			t.Fatal(err)
+		}
+		if got := notReady(o); got != c.want {
+			t.Errorf("%s: %q, not %q", c.conditions, got, c.want)
 		}
 	}
 }

@@ -33,6 +33,9 @@ func (p *provisioned) childrenWork(metrics prometheus.Registerer) (*childrenWork
 		OnScope: func(of schema.GroupVersionKind, namespaced *bool) {
 			update(func(tx *flow.Tx) { c.pipeline.SetScope(tx, of, namespaced) })
 		},
+		OnMade: func(gateway object.Name, made map[blueprint.Place][]blueprint.Ref) {
+			update(func(tx *flow.Tx) { c.pipeline.SetMade(tx, gateway, made) })
+		},
 		OnProblems: func(gateway object.Name, problems map[blueprint.Ref]string) {
 			update(func(tx *flow.Tx) { c.pipeline.SetChildProblems(tx, gateway, problems) })
 		},

@@ -274,3 +274,99 @@ func (in *installed) allow(name string, rules ...rbacv1.PolicyRule) {
 		}
 	}
 }
+
+const withReplacement = `
+apiVersion: gatehouse.dev/v1alpha1
+kind: GatewayBlueprint
+metadata: {name: web}
+spec:
+  values: {defaults: {zone: a}}
+  resources:
+  - id: record
+    template: {apiVersion: v1, kind: ConfigMap, metadata: {name: "${gateway.metadata.name}-record"}, data: {uses: "${cert.metadata.name}"}}
+    readyWhen: record.data.?seen.orValue("") == record.data.uses
+  - id: cert
+    replace: CreateBeforeDestroy
+    template: {apiVersion: v1, kind: ConfigMap, metadata: {name: "${gateway.metadata.name}-cert-${values.zone}"}}
+    readyWhen: cert.data.?ready.orValue("") == "yes"
+`
+
+// TestReplacement follows an object whose name changes: the new one is made, becomes ready, is taken up by what reads
+// it, which becomes ready with it, and then the old one goes. Meanwhile the old one is read. What is
+// said meanwhile, a restart at each step, and a blueprint that is deleted in the middle are part of it.
+func TestReplacement(t *testing.T) {
+	in := install(t)
+	in.apply(withBlueprint...)
+	in.apply(withReplacement, gatewayWithBlueprint)
+	r := in.start()
+	restart := func() {
+		t.Helper()
+		r.vanish()
+		r = in.start()
+	}
+	get := func(name string) *corev1.ConfigMap {
+		o := &corev1.ConfigMap{}
+		err := in.client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: name}, o)
+		if client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		if err != nil {
+			return nil
+		}
+		return o
+	}
+	there := func(name string) func() bool { return func() bool { return get(name) != nil } }
+	patch := func(name, data string) {
+		t.Helper()
+		if err := in.client.Patch(t.Context(), get(name), client.RawPatch("application/merge-patch+json", []byte(`{"data":`+data+`}`))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	uses := func(name string) func() bool {
+		return func() bool { o := get("edge-record"); return o != nil && o.Data["uses"] == name }
+	}
+	ready := func() bool { return in.edgeSaid(condition.GatewayConditionReady).Status == metav1.ConditionTrue }
+	says := in.gatewaySays
+
+	in.until("what has no predecessor is read at once", uses("edge-cert-a"))
+	patch("edge-cert-a", `{"ready":"yes"}`)
+	patch("edge-record", `{"seen":"edge-cert-a"}`)
+	in.until("all are ready", ready)
+
+	in.apply(strings.Replace(withReplacement, "zone: a", "zone: b", 1))
+	in.until("the new one is made", there("edge-cert-b"))
+	in.until("the old one says what it waits for", says(condition.GatewayConditionReady,
+		"ConfigMap team/edge-cert-a: stays until ConfigMap team/edge-cert-b has taken its place: ConfigMap team/edge-cert-b is not ready: readyWhen is false"))
+	restart()
+	if get("edge-cert-a") == nil || !uses("edge-cert-a")() {
+		t.Error("the old one is not in use any more before the new one is ready")
+	}
+	patch("edge-cert-b", `{"ready":"yes"}`)
+	in.until("the new one is read when it is ready", uses("edge-cert-b"))
+	in.until("the old one waits for who reads the new one", says(condition.GatewayConditionReady, "ConfigMap team/edge-record is not ready: readyWhen is false"))
+	if err := in.client.Delete(t.Context(), &v1alpha1.GatewayBlueprint{ObjectMeta: metav1.ObjectMeta{Name: "web"}}); err != nil {
+		t.Fatal(err)
+	}
+	restart()
+	patch("edge-record", `{"seen":"edge-cert-b"}`)
+	in.until("the Gateway says that its class has no blueprint", says(gwv1.GatewayConditionAccepted, "GatewayClass web is not accepted"))
+	if get("edge-cert-a") == nil {
+		t.Error("what is replaced goes although the blueprint is gone")
+	}
+	in.apply(strings.Replace(withReplacement, "zone: a", "zone: b", 1))
+	in.until("the old one goes when all are ready", func() bool { return get("edge-cert-a") == nil })
+	in.until("nothing is to do any more", ready)
+
+	// The next one comes before the last one is ready: what is read is the last one that was.
+	in.apply(strings.Replace(withReplacement, "zone: a", "zone: c", 1))
+	in.until("another one is made", there("edge-cert-c"))
+	in.apply(strings.Replace(withReplacement, "zone: a", "zone: d", 1))
+	in.until("and another one", there("edge-cert-d"))
+	if !uses("edge-cert-b")() {
+		t.Error("what isn't ready is read")
+	}
+	patch("edge-cert-d", `{"ready":"yes"}`)
+	in.until("the newest is read", uses("edge-cert-d"))
+	patch("edge-record", `{"seen":"edge-cert-d"}`)
+	in.until("the others go", func() bool { return get("edge-cert-b") == nil && get("edge-cert-c") == nil && ready() })
+}

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 
-	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,6 +30,8 @@ type blueprints struct {
 	// kinds whether they are in namespaces. The leader has them.
 	live   *flow.Input[blueprint.Ref, *unstructured.Unstructured]
 	scopes *flow.Input[schema.GroupVersionKind, bool]
+	// made are the objects that Gateways have, by their places.
+	made *flow.Input[object.Name, map[blueprint.Place][]blueprint.Ref]
 	// childProblems say why objects aren't as they should be.
 	childProblems *flow.Input[object.Name, map[blueprint.Ref]string]
 
@@ -123,6 +124,8 @@ func (p *Pipeline) declareBlueprints() {
 		})
 	p.live = flow.NewInput[blueprint.Ref, *unstructured.Unstructured](p.Engine, "children-live", flow.Equal(flow.Same[*unstructured.Unstructured]))
 	p.scopes = flow.NewInput[schema.GroupVersionKind, bool](p.Engine, "children-scopes", flow.Equal(flow.Same[bool]))
+	p.made = flow.NewInput[object.Name, map[blueprint.Place][]blueprint.Ref](p.Engine, "children-made",
+		flow.Equal(func(a, b map[blueprint.Place][]blueprint.Ref) bool { return maps.EqualFunc(a, b, slices.Equal) }))
 	p.childProblems = flow.NewInput[object.Name, map[blueprint.Ref]string](p.Engine, "children-problems",
 		flow.Equal(func(a, b map[blueprint.Ref]string) bool { return maps.Equal(a, b) }))
 	p.classValues = flow.NewIndex(p.Inputs.ClassValues,
@@ -159,9 +162,13 @@ func (p *Pipeline) declareBlueprints() {
 				if b.problems != nil {
 					out.Note = condition.NoteBlueprintOld(class.Blueprint, b.generation)
 				}
-				out.Kinds = b.compiled.Kinds()
+				out.Kinds, out.Replaces = b.compiled.Kinds(), b.compiled.Replaces()
 				out.Values = blueprint.Merge(p.layers(c, name, class.Name, b))
-				out.Outcome = b.compiled.Render(p.rendered(c, gw, out.Values.Values))
+				in := p.rendered(c, gw, out.Values.Values)
+				if out.Replaces {
+					in.Made, _ = flow.Get(c, p.made, name)
+				}
+				out.Outcome = b.compiled.Render(in)
 			}
 			emit(name, out)
 		}, flow.Equal(func(a, b *blueprint.Children) bool { return reflect.DeepEqual(a, b) }))
@@ -334,6 +341,15 @@ func (p *Pipeline) SetScope(tx *flow.Tx, of schema.GroupVersionKind, namespaced 
 	}
 }
 
+// SetMade takes in which objects a Gateway has, by their places.
+func (p *Pipeline) SetMade(tx *flow.Tx, gateway object.Name, made map[blueprint.Place][]blueprint.Ref) {
+	if len(made) == 0 {
+		p.made.Delete(tx, gateway)
+	} else {
+		p.made.Set(tx, gateway, made)
+	}
+}
+
 // SetChildProblems takes in why objects of a Gateway aren't as they should be.
 func (p *Pipeline) SetChildProblems(tx *flow.Tx, gateway object.Name, problems map[blueprint.Ref]string) {
 	if len(problems) == 0 {
@@ -359,39 +375,26 @@ func (p *Pipeline) children(c *flow.Ctx, gw *topology.Gateway) *status.Children 
 		out.Missing = append(out.Missing, h.Place.String()+": "+h.Why)
 	}
 	problems, _ := flow.Get(c, p.childProblems, gw.Name)
+	others := maps.Clone(problems)
 	for i := range ch.Children {
 		child := &ch.Children[i]
 		ref := child.Ref()
-		live, ok := flow.Get(c, p.live, ref)
-		switch problem := problems[ref]; {
+		problem := problems[ref]
+		delete(others, ref)
+		switch {
 		case problem != "":
 			out.Missing = append(out.Missing, child.Place.String()+", "+ref.String()+": "+problem)
-		case !ok:
+		case !child.Live && (child.Replacement == nil || child.Replacement.Read):
 			out.Missing = append(out.Missing, child.Place.String()+", "+ref.String()+", is not in the cluster yet")
-		default:
-			if why := notReady(child, live); why != "" {
-				out.NotReady = append(out.NotReady, child.Place.String()+", "+ref.String()+": "+why)
-			}
+		case !child.Live:
+			out.NotReady = append(out.NotReady, child.Place.String()+", "+ref.String()+", is not in the cluster yet")
+		case child.NotReady != "":
+			out.NotReady = append(out.NotReady, child.Place.String()+", "+ref.String()+": "+child.NotReady)
 		}
+	}
+	// What is not wanted any more and still there.
+	for _, ref := range slices.SortedFunc(maps.Keys(others), blueprint.Ref.Compare) {
+		out.NotReady = append(out.NotReady, ref.String()+": "+others[ref])
 	}
 	return out
-}
-
-// notReady says why an object is not ready; empty where it is.
-func notReady(child *blueprint.Child, live *unstructured.Unstructured) string {
-	if child.Ready != nil {
-		if *child.Ready {
-			return ""
-		}
-		return "readyWhen is false"
-	}
-	result, err := kstatus.Compute(live)
-	switch {
-	case err != nil:
-		return err.Error()
-	case result.Status == kstatus.CurrentStatus:
-		return ""
-	default:
-		return cmp.Or(result.Message, string(result.Status))
-	}
 }
