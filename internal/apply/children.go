@@ -268,9 +268,10 @@ func (s *childrenSync) all(ctx context.Context) error {
 			continue
 		}
 		s.counts[stateFailed]++
-		s.problems[ref] = explain(ref.Kind, err)
-		if !lasting(err) {
-			failed = append(failed, fmt.Errorf("%s: %w", ref, err))
+		why := explain(ref.Kind, err)
+		why.text = withoutValues(why.text, child.Object.Object)
+		if s.problems[ref] = why; !lasting(err) {
+			failed = append(failed, fmt.Errorf("%s: %s", ref, why.text))
 		}
 	}
 	return errors.Join(append(failed, s.prune(ctx))...)
@@ -311,6 +312,9 @@ func (s *childrenSync) apply(ctx context.Context, child *blueprint.Child) error 
 		return err
 	}
 	ref := child.Ref()
+	if why := s.refused(ref); why != "" {
+		return &foreignError{why}
+	}
 	key := keyOfRef(ref)
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(ref.Kind)

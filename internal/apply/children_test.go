@@ -1,13 +1,18 @@
 package apply
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,21 +70,24 @@ type runningChildren struct {
 
 func (t *childrenTest) start(change ...func(*Children)) *runningChildren {
 	t.Helper()
+	return t.startWith(ChildrenOptions{Log: slog.New(slog.NewTextHandler(t.Output(), nil))}, change...)
+}
+
+func (t *childrenTest) startWith(o ChildrenOptions, change ...func(*Children)) *runningChildren {
+	t.Helper()
 	r := &runningChildren{events: events.NewFakeRecorder(100), problems: map[object.Name]map[blueprint.Ref]string{}}
 	direct, err := client.New(t.rest, client.Options{})
 	t.must(err)
-	r.Children, err = NewChildren(ChildrenOptions{
-		REST: t.rest, Client: direct, Namespace: "gatehouse-system", ControllerName: "gatehouse.dev/controller", Events: r.events,
-		Log:     slog.New(slog.NewTextHandler(t.Output(), nil)),
-		OnLive:  func(blueprint.Ref, *unstructured.Unstructured) {},
-		OnMade:  func(object.Name, map[blueprint.Place][]blueprint.Ref) {},
-		OnScope: func(schema.GroupVersionKind, *bool) {},
-		OnProblems: func(gateway object.Name, problems map[blueprint.Ref]string) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.problems[gateway] = problems
-		},
-	})
+	o.REST, o.Client, o.Namespace, o.ControllerName, o.Events = t.rest, direct, "gatehouse-system", "gatehouse.dev/controller", r.events
+	o.OnLive = func(blueprint.Ref, *unstructured.Unstructured) {}
+	o.OnMade = func(object.Name, map[blueprint.Place][]blueprint.Ref) {}
+	o.OnScope = func(schema.GroupVersionKind, *bool) {}
+	o.OnProblems = func(gateway object.Name, problems map[blueprint.Ref]string) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.problems[gateway] = problems
+	}
+	r.Children, err = NewChildren(o)
 	t.must(err)
 	for _, c := range change {
 		c(r.Children)
@@ -270,5 +278,88 @@ spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, n
 	ch.queue.ShutDownWithDrain()
 	if o := in.live(budget); o == nil || o.GetUID() != uid || o.GetDeletionTimestamp() != nil {
 		t.Error("another version of its kind has cost an object")
+	}
+}
+
+// TestRefused protects the controller's own objects, and Secrets, from blueprints, and says what is refused.
+func TestRefused(t *testing.T) {
+	in := newChildrenTest(t)
+	ch := in.start()
+	refused := map[string]string{
+		`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: gatehouse-system, name: gatehouse-settings}}`:                   "use another namespace",
+		`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: gatehouse-system, name: ` + ch.newInventory(web).name + `}}`:    "use another namespace",
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: gatehouse-system, name: gatehouse}}`:                      "use another namespace",
+		`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: gatehouse-system, name: more}}`:     "use another namespace",
+		`{apiVersion: v1, kind: Namespace, metadata: {name: gatehouse-system}}`:                                                  "the controller's own namespace",
+		`{apiVersion: v1, kind: Secret, metadata: {namespace: team, name: edge}}`:                                                "can't make Secrets",
+		`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: gatewaybluedots.gatehouse.dev}}`: "definitions",
+	}
+	ch.Set(in.children(edge, append(slices.Collect(maps.Keys(refused)), ownSpace)...))
+	in.await("what may be made is made", func() bool { return in.live(ownSpace) != nil })
+	in.await("what is refused is told", func() bool { return len(strings.Split(strings.TrimSpace(ch.said(edge)), "\n")) == len(refused) })
+	for text, why := range refused {
+		o := in.object(text)
+		ref := blueprint.Ref{Kind: o.GroupVersionKind(), Name: object.Name{Namespace: o.GetNamespace(), Name: o.GetName()}}
+		ch.mu.Lock()
+		said := ch.problems[edge][ref]
+		ch.mu.Unlock()
+		if !strings.Contains(said, why) {
+			t.Errorf("of %s it is said %q", ref, said)
+		}
+		if live := in.live(text); live != nil && live.GetLabels()["gatehouse.dev/blueprint-resource"] != "" {
+			t.Errorf("%s is made", ref)
+		}
+	}
+	ch.Delete(edge)
+	in.await("and nothing of it is deleted", func() bool { return in.inventories() == 0 })
+	if in.live(`{apiVersion: v1, kind: Namespace, metadata: {name: gatehouse-system}}`).GetDeletionTimestamp() != nil {
+		t.Error("what was refused is deleted")
+	}
+}
+
+// TestNothingIsTold protects what values hold, which may be a secret: no log, status, Event or metric has it.
+func TestNothingIsTold(t *testing.T) {
+	in := newChildrenTest(t)
+	var log bytes.Buffer
+	registry := prometheus.NewRegistry()
+	ch := in.startWith(ChildrenOptions{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), Registerer: registry})
+	const secret = `hunter2 "and" more`
+	manifests := []string{
+		`{apiVersion: v1, kind: Secret, metadata: {namespace: team, name: refused}, stringData: {password: SECRET}}`,
+		`{apiVersion: v1, kind: Service, metadata: {namespace: team, name: invalid}, spec: {type: SECRET}}`,
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: team, name: mistyped}, spec: {replicas: SECRET}}`,
+		`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: team, name: unknown, labels: {a: SECRET}}, data: {password: SECRET}, nonsense: {password: SECRET}}`,
+		`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: team, name: made}, data: {password: SECRET}}`,
+	}
+	for i := range manifests {
+		manifests[i] = strings.ReplaceAll(manifests[i], "SECRET", strconv.Quote(secret))
+	}
+	ch.Set(in.children(edge, manifests...))
+	in.await("one is made, and of the others it is told why not", func() bool {
+		return in.live(manifests[4]) != nil && strings.Count(ch.said(edge), "\n") == 4
+	})
+	ch.queue.ShutDownWithDrain()
+	ch.stop()
+	told := map[string]string{"log": log.String(), "status": ch.said(edge)}
+	for len(ch.events.Events) > 0 {
+		told["Events"] += <-ch.events.Events + "\n"
+	}
+	metrics, err := registry.Gather()
+	in.must(err)
+	for _, m := range metrics {
+		told["metrics"] += m.String() + "\n"
+	}
+	for where, text := range told {
+		if text == "" || strings.Contains(text, "hunter2") {
+			t.Errorf("%s: %s", where, text)
+		}
+	}
+	for _, want := range []string{"BlueprintObjectFailed Service team/invalid: ", "BlueprintObjectFailed Secret team/refused: "} {
+		if !strings.Contains(told["Events"], want) {
+			t.Errorf("no Event has %q: %s", want, told["Events"])
+		}
+	}
+	if !strings.Contains(told["metrics"], `value:"failed"`) {
+		t.Errorf("no metric has what failed: %s", told["metrics"])
 	}
 }

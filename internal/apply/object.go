@@ -18,8 +18,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// foreignError says that an object has the name of a fleet's object and belongs to
-// somebody else.
+// foreignError says that an object is not ours to write: it has the name of one of ours
+// and belongs to somebody else, or nobody may have us write it.
 type foreignError struct{ text string }
 
 func (e *foreignError) Error() string { return e.text }
