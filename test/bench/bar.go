@@ -21,7 +21,7 @@ type bar struct {
 }
 
 // parts are those with bars of the bench.
-var parts = []string{"04", "07"}
+var parts = []string{"04", "05b", "07"}
 
 func (b bar) of(part string) bool { return cmp.Or(b.part, parts[0]) == part }
 
@@ -133,6 +133,24 @@ var limits = []bar{
 		shape: listenerSetAdd, metric: "dropped_connections", routes: listenerSets,
 		part: "07", name: "one more of 2,500 ListenerSets: connections of other hosts dropped",
 	},
+
+	{
+		shape: manyRoutes, metric: "start_seconds", limit: 30, routes: manyRoutesCount,
+		part: "05b", name: "100,000 routes from files: cold start until the last one is served",
+	},
+	{
+		shape: manyRoutes, metric: "first_edit_ms", limit: 100, routes: manyRoutesCount,
+		part: "05b", name: "100,000 routes from files: first edit until served",
+	},
+	{
+		shape: manyRoutes, metric: "latency_p50_ms", limit: 8, routes: manyRoutesCount,
+		part: "05b", name: "100,000 routes from files: later edits until served, p50",
+	},
+	{
+		shape: manyRoutes, metric: "rss_mb", limit: 1200, routes: manyRoutesCount,
+		part: "05b", name: "100,000 routes from files: RSS of the control plane",
+	},
+	{shape: manyRoutes, metric: "wrong_answers", routes: manyRoutesCount, part: "05b", name: "100,000 routes from files: wrong answers"},
 }
 
 // reading is a figure that a bar is for.

@@ -43,9 +43,9 @@ type ask struct {
 	right, legal func(answer) bool
 }
 
-// shown is a change that one request for / shows.
-func shown(host string, make func() error, right, legal func(answer) bool) *change {
-	return &change{make: make, asks: []ask{{visit.Request{Host: host, Path: "/"}, right, legal}}}
+// shown is a change that one request shows.
+func shown(by visit.Request, make func() error, right, legal func(answer) bool) *change {
+	return &change{make: make, asks: []ask{{by, right, legal}}}
 }
 
 const (
@@ -75,7 +75,7 @@ func (w *workload) edits() *changes {
 		e := w.pick(i)
 		right := e.edit()
 		place := func() error { return w.place(e.fileName()) }
-		return shown(e.host(), place, right, ok), w.stage(e.fileName(), e.manifest())
+		return shown(e.request(), place, right, ok), w.stage(e.fileName(), e.manifest())
 	}}
 }
 
@@ -98,7 +98,7 @@ func (w *workload) endpointChanges() *changes {
 		}
 		e.port = to.port(e.index)
 		right := func(a answer) bool { return ok(a) && a.backend == to.name }
-		return shown(e.host(), func() error { return w.put(*e) }, right, ok), nil
+		return shown(e.request(), func() error { return w.put(*e) }, right, ok), nil
 	}}
 }
 
@@ -114,11 +114,11 @@ func (w *workload) additions() *changes {
 }
 
 func (w *workload) addition(e entry) *change {
-	return shown(e.host(), func() error { return w.put(e) }, ok, okOrMissing)
+	return shown(e.request(), func() error { return w.put(e) }, ok, okOrMissing)
 }
 
 func (w *workload) deletion(e entry) *change {
-	return shown(e.host(), func() error { return w.remove(e) }, missing, okOrMissing)
+	return shown(e.request(), func() error { return w.remove(e) }, missing, okOrMissing)
 }
 
 // deletions takes back what additions brought.
@@ -238,14 +238,14 @@ func (w *workload) latencies(ctx context.Context, c *changes) error {
 // look asks the hosts that exist from the start, one after another, until ctx
 // ends. They serve all the time, whatever is changed beside or in them.
 func (w *workload) look(ctx context.Context) (asked, wrong int64) {
-	hosts := make([]string, len(w.entries)) // the entries themselves are being changed
+	requests := make([]visit.Request, len(w.entries)) // the entries themselves are being changed
 	for i, e := range w.entries {
-		hosts[i] = e.host()
+		requests[i] = e.request()
 	}
 	n := -1
 	return w.lookAt(ctx, func() ask {
 		n++
-		return ask{Request: visit.Request{Host: hosts[n%len(hosts)], Path: "/"}, legal: ok}
+		return ask{Request: requests[n%len(requests)], legal: ok}
 	})
 }
 
@@ -296,7 +296,7 @@ func (w *workload) costs(ctx context.Context, c *changes) error {
 	const calibration, least = 60, 6
 	probe := clientOf(w.address())
 	defer probe.Close()
-	host := w.entries[0].host()
+	request := w.entries[0].request()
 	sent, err := w.sent(ctx) // outside of what is timed: it costs CPU itself
 	if err != nil {
 		return err
@@ -307,7 +307,7 @@ func (w *workload) costs(ctx context.Context, c *changes) error {
 	}
 	asking, err := w.spent(func() error {
 		return pace(ctx, calibration, func() error {
-			_, err := probe.get(host)
+			_, err := probe.send(request)
 			return err
 		})
 	})

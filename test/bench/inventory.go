@@ -16,6 +16,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/schema"
+	"github.com/gatehouse-dev/gatehouse/test/visit"
 )
 
 // namespace holds all objects of the bench.
@@ -43,14 +44,37 @@ type entry struct {
 	index   int
 	version int // what the route makes Envoy say in the header version
 	port    int // of the backend on loopback that the EndpointSlice names
+	// shares is that the route leads to one of the manyServices, under a path of its own.
+	shares bool
 }
 
 func (e entry) name() string     { return fmt.Sprintf("r%05d", e.index) }
 func (e entry) host() string     { return e.name() + ".example.com" }
 func (e entry) fileName() string { return e.name() + ".yaml" }
 
-// manifest returns the entry's three objects as a user would write them.
+// request is what the route answers.
+func (e entry) request() visit.Request { return visit.Request{Host: e.host(), Path: e.path()} }
+
+func (e entry) path() string {
+	if e.shares {
+		return "/" + e.name()
+	}
+	return "/"
+}
+
+// service is the name of the Service that the route leads to.
+func (e entry) service() string {
+	if e.shares {
+		return entry{index: e.index % manyServices}.name()
+	}
+	return e.name()
+}
+
+// manifest returns the entry's objects as a user would write them.
 func (e entry) manifest() []byte {
+	if e.shares {
+		return e.routeManifest()
+	}
 	return slices.Concat(e.routeManifest(), []byte("---\n"), e.backendManifest())
 }
 
@@ -70,7 +94,7 @@ spec:
     - matches:
         - path:
             type: PathPrefix
-            value: /
+            value: %[4]s
       filters:
         - type: ResponseHeaderModifier
           responseHeaderModifier:
@@ -78,9 +102,9 @@ spec:
               - name: version
                 value: "%[3]d"
       backendRefs:
-        - name: %[1]s
+        - name: %[5]s
           port: 80
-`, e.name(), e.host(), e.version)
+`, e.name(), e.host(), e.version, e.path(), e.service())
 }
 
 // backendManifest returns the Service and its EndpointSlice.

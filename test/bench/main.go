@@ -226,6 +226,7 @@ func measure(ctx context.Context, o options, log *slog.Logger, r *report) error 
 		{[]string{requestPrice}, b.prices},
 		{[]string{plainEnvoy}, b.overPlain},
 		{[]string{listenerSetStart, listenerSetAdd}, b.listenerSets},
+		{[]string{manyRoutes}, b.largeDirectory},
 	} {
 		if len(o.shapes) > 0 && !slices.ContainsFunc(step.shapes, func(s string) bool { return slices.Contains(o.shapes, s) }) {
 			continue

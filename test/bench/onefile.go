@@ -52,6 +52,6 @@ func (w *workload) fileEdits() *changes {
 		e := w.pick(i)
 		right := e.edit()
 		place := func() error { return w.place(routesFile) }
-		return shown(e.host(), place, right, ok), w.stage(routesFile, joined(w.entries, entry.routeManifest))
+		return shown(e.request(), place, right, ok), w.stage(routesFile, joined(w.entries, entry.routeManifest))
 	}}
 }

@@ -186,9 +186,9 @@ func (b *real) sweep(ctx context.Context, s *standalone, entries []entry) error 
 			c := clientOf(s.address())
 			defer c.Close()
 			for i := part; i < len(entries); i += clients {
-				host := entries[i].host()
-				err := until(ctx, host+" to serve", limit, pause, func() (bool, error) {
-					a, err := c.get(host)
+				request := entries[i].request()
+				err := until(ctx, request.Host+" to serve", limit, pause, func() (bool, error) {
+					a, err := c.send(request)
 					return err == nil && a.status == 200, errors.Join(err, s.alive())
 				})
 				if err != nil {

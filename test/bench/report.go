@@ -34,12 +34,13 @@ const (
 	plainEnvoy         = "plain-envoy"
 	listenerSetStart   = "listener-sets-start"
 	listenerSetAdd     = "listener-set-add"
+	manyRoutes         = "many-routes"
 )
 
 var shapes = []string{
 	pipelineBuild, coldStart, routeEdit, fileEdit, routeAdd, endpointChange, routeDelete, controlPlaneKilled, envoyKilled, envoyAlone,
 	addsAndRemovals, toggle, reorder, insert, serviceSwap, unrelated,
-	requestPrice, plainEnvoy, listenerSetStart, listenerSetAdd,
+	requestPrice, plainEnvoy, listenerSetStart, listenerSetAdd, manyRoutes,
 }
 
 // result is one figure.

@@ -139,12 +139,13 @@ func TestFiguresOfParts(t *testing.T) {
 	t.Chdir(t.TempDir())
 	r := &report{Origin: bars.Origin{Commit: "c", Machine: "m"}}
 	r.add(toggle, 5000, "wrong_answers", 0)
+	r.add(manyRoutes, manyRoutesCount, "wrong_answers", 0)
 	r.add(routeEdit, 5000, "wrong_answers", 0)
 	o := options{routes: []int{5000}, whole: true, out: wholeReport}
 	if err := conclude(io.Discard, o, slog.New(slog.DiscardHandler), r, nil); err != nil {
 		t.Fatal(err)
 	}
-	for part, want := range map[string]string{"04": "route-edit wrong_answers", "07": "toggle wrong_answers"} {
+	for part, want := range map[string]string{"04": "route-edit wrong_answers", "05b": "100,000 routes from files: wrong answers", "07": "toggle wrong_answers"} {
 		all, err := bars.Read(bars.File(part))
 		if err != nil {
 			t.Fatal(err)

@@ -59,7 +59,7 @@ func (w *workload) play(ctx context.Context, s scene) error {
 		return err
 	}
 	remove := func() error { return os.Remove(filepath.Join(w.manifests(), s.file())) }
-	gone := shown(s.host(), remove, missing, okOrMissing)
+	gone := shown(visit.Request{Host: s.host(), Path: "/"}, remove, missing, okOrMissing)
 	return errors.Join(gone.make(), w.inForce(ctx, gone))
 }
 
