@@ -31,6 +31,8 @@ type keeper struct {
 	// written is what the journal has, without the objects, of all that may have changed since:
 	// of everything until the first scan is written down. Records are in order of files.
 	written map[object.Key][]journal.Record
+	// filling says that there was nothing in the journal, and that not everything is yet.
+	filling bool
 
 	lacking bool // the journal has no version of some objects
 	// leftover says that the journal may have versions of Secrets that an earlier process
@@ -156,28 +158,60 @@ func (k *keeper) changing(s *state, defs []*definition) {
 	}
 }
 
-// save writes down what has changed. It is called behind each batch that has been handed over,
-// so that nobody waits for it.
+// portion is of how many objects the changes are written down at once. All of a first scan take seconds, for
+// which the next edit would wait.
+const portion = 1000
+
+// unsaved reports whether save left some changes for another time.
+func (s *state) unsaved() bool { return s.kept != nil && len(s.kept.written) > 0 }
+
+// save writes down what has changed, a portion of it if that is much. It is called behind each batch that has
+// been handed over, so that nobody waits for it.
 func (s *state) save() {
 	k := s.kept
 	if k == nil {
 		return
 	}
 	if k.restoring() {
-		for _, key := range s.keys() {
-			if _, known := k.written[key]; !known {
-				k.written[key] = nil // what is new differs from nothing
+		for _, f := range s.files {
+			for _, def := range f.definitions() {
+				if key := def.key(); k.written[key] == nil {
+					k.written[key] = nil // what is new differs from nothing
+				}
 			}
 		}
+		k.filling = k.first
 	}
-	changes := s.changes(k.written)
-	k.earlier, k.first, k.written = nil, false, map[object.Key][]journal.Record{}
-	if len(changes) > 0 {
+	k.earlier, k.first = nil, false
+	if changes := s.changes(k.takePortion()); len(changes) > 0 {
 		k.append(s, changes)
 	}
-	if (k.lacking || k.leftover || k.journal.Wasteful()) && !time.Now().Before(k.retry) {
+	if k.filling {
+		k.journal.Filled()
+		k.filling = s.unsaved()
+	}
+	if (k.lacking || k.leftover || k.journal.Wasteful()) && !s.unsaved() && !time.Now().Before(k.retry) {
 		k.rewrite(s)
 	}
+}
+
+// takePortion returns what the journal has of some objects, or of all, and notes that it is about to have all
+// of them.
+func (k *keeper) takePortion() map[object.Key][]journal.Record {
+	if len(k.written) <= portion {
+		all := k.written
+		k.written = map[object.Key][]journal.Record{}
+		return all
+	}
+	some := make(map[object.Key][]journal.Record, portion)
+	for key, of := range k.written {
+		some[key] = of
+		delete(k.written, key)
+		if len(some) == portion {
+			break
+		}
+	}
+	return some
 }
 
 // changes are between what the journal has of some objects and what there is of them.

@@ -3,11 +3,13 @@ package file
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -225,5 +227,42 @@ func TestDamagedJournal(t *testing.T) {
 				t.Error("the guard isn't in force")
 			}
 		})
+	}
+}
+
+// Of a large first scan a portion is written at a time, and a change in between is neither lost nor delayed.
+func TestKeptInPortions(t *testing.T) {
+	l := newLife(t)
+	const objects = 2*portion + 10
+	var text strings.Builder
+	for i := range objects {
+		text.WriteString(thing(fmt.Sprintf("n%d", i), "1") + "---\n")
+	}
+	write(t, "in/many.yaml", text.String())
+	write(t, "in/one.yaml", thing("one", "1"))
+	l.start()
+	if !l.unsaved() {
+		t.Fatal("all is written at once")
+	}
+	write(t, "in/one.yaml", thing("one", "2"))
+	l.scan()
+	inode := l.inode()
+	for rounds := 0; l.unsaved(); rounds++ {
+		if rounds > objects/portion {
+			t.Fatal("the portions have no end")
+		}
+		l.save()
+	}
+	if l.save(); l.inode() != inode || l.kept.journal.Wasteful() {
+		t.Error("what the journal was filled with is written again")
+	}
+	write(t, "in/many.yaml", noYAML)
+	write(t, "in/one.yaml", broken("one"))
+	l.start()
+	if n := len(l.held); n != objects+1 {
+		t.Errorf("%d objects are in force in the next process, want %d", n, objects+1)
+	}
+	if got := l.held["ConfigMap default/one"]; got == nil || got.GetLabels()["value"] != "2" {
+		t.Errorf("of the object that changed in between %v is in force", got)
 	}
 }

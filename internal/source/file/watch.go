@@ -258,6 +258,13 @@ func markOf(path string) mark {
 	return mark{1, 1} // a file is replaced with every save
 }
 
+// always is ready at any time.
+var always = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
 func (r *runner) loop(ctx context.Context, apply func(source.Batch)) error {
 	settle := time.NewTimer(time.Hour)
 	settle.Stop()
@@ -272,12 +279,19 @@ func (r *runner) loop(ctx context.Context, apply func(source.Batch)) error {
 		}
 		var events chan fsnotify.Event
 		var failures chan error
+		var more <-chan struct{}
+		if r.unsaved() {
+			more = always
+		}
 		var completions <-chan completion
 		if r.watch != nil {
 			events, failures, completions = r.watch.fs.Events, r.watch.fs.Errors, r.watch.ends.told()
 		}
 		select {
 		case <-ctx.Done():
+			for r.unsaved() {
+				r.save()
+			}
 			return nil
 		case event, ok := <-events:
 			if !ok {
@@ -308,6 +322,8 @@ func (r *runner) loop(ctx context.Context, apply func(source.Batch)) error {
 				r.lost()
 				settle.Reset(r.settleTime())
 			}
+		case <-more:
+			r.save()
 		case <-settle.C:
 			if err := r.scan(ctx, apply); err != nil {
 				return err

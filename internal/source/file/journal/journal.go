@@ -118,7 +118,6 @@ const chunk = 1 << 20
 
 // Append adds records, each of which takes the place of earlier ones of its ID.
 func (j *Journal) Append(records iter.Seq[Record]) error {
-	first := j.size == int64(len(header))
 	var text []byte
 	for r := range records {
 		if text = r.appendTo(text); len(text) >= chunk {
@@ -128,14 +127,11 @@ func (j *Journal) Append(records iter.Seq[Record]) error {
 			text = text[:0]
 		}
 	}
-	if err := j.write(text); err != nil {
-		return err
-	}
-	if first {
-		j.base = j.size
-	}
-	return nil
+	return j.write(text)
 }
+
+// Filled says that nothing in the journal is superseded yet.
+func (j *Journal) Filled() { j.base = j.size }
 
 // Wasteful reports whether most of the journal may be superseded, so that it is worth
 // rewriting.
