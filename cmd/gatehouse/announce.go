@@ -52,6 +52,13 @@ func (a *announce) stopping(drain string) {
 	a.log.Info("stopping: clients may finish; Ctrl-C again ends them now", "at_most", drain)
 }
 
+const (
+	// shownCommands is how many commands are shown that reach a route, at most.
+	shownCommands = 5
+	// triedRoutes is for how many routes of each kind a command is looked for: not every one has one.
+	triedRoutes = 20
+)
+
 // run tells until done is closed.
 func (a *announce) run(done <-chan struct{}, s *standalone.Standalone) {
 	if a.screen != nil {
@@ -60,6 +67,8 @@ func (a *announce) run(done <-chan struct{}, s *standalone.Standalone) {
 	}
 	// Without a screen: once ready, say how to reach the routes.
 	waiting := ""
+	var v view.View
+	left := 0
 	for {
 		select {
 		case <-done:
@@ -72,14 +81,16 @@ func (a *announce) run(done <-chan struct{}, s *standalone.Standalone) {
 			a.log.Warn("waiting for files to appear", "path", now)
 		}
 		waiting = now
-		if ok && (waiting == "" || len(s.View().Items) > 0) {
+		if !ok {
+			continue
+		}
+		if v, left = s.Brief(triedRoutes); waiting == "" || len(v.Items) > 0 {
 			break
 		}
 	}
-	v := s.View()
 	needed := terminal.Needed(v)
 	level := slog.LevelInfo
-	attrs := []any{"objects", len(v.Items)}
+	attrs := []any{"objects", len(v.Items) + left}
 	if needed.Any() {
 		level = slog.LevelWarn
 		attrs = append(attrs, "need_attention", needed.Objects+needed.Files)
@@ -88,7 +99,7 @@ func (a *announce) run(done <-chan struct{}, s *standalone.Standalone) {
 	if !hasGateway(v) {
 		a.log.Info("no Gateway of class gatehouse yet: save one with spec.gatewayClassName gatehouse")
 	}
-	for _, t := range terminal.Try(v, 5) {
+	for _, t := range terminal.Try(v, shownCommands) {
 		a.log.Info("try", "command", t)
 	}
 	<-done

@@ -269,7 +269,7 @@ func pipelineOptions(cfg *configuration.Configuration, channel string) pipeline.
 // Run serves until ctx ends. Proxies go on with what they have, and find another
 // replica or the next process.
 func (c *Cluster) Run(ctx context.Context) error {
-	defer limitHeap()()
+	defer loop.LimitHeap()()
 	group, ctx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(ctx, c.stop)() // who waits for the loop must not outlive it
 	run := func(what string, f func(context.Context) error) {

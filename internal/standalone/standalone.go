@@ -69,6 +69,7 @@ type Standalone struct {
 	changes  []view.StateChange
 
 	usualGC     int
+	release     *time.Timer // gives memory back that the first load has used; nil before its end
 	serving     context.Context
 	stopServing context.CancelFunc
 
@@ -128,6 +129,7 @@ func (s *Standalone) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer loop.LimitHeap()()
 	// The first load makes far more garbage than it keeps, and time counts then.
 	s.usualGC = debug.SetGCPercent(loadingGC)
 	defer s.loadingDone()
@@ -142,6 +144,9 @@ func (s *Standalone) Run(ctx context.Context) error {
 	group.Go(func() error { return s.loop.Run(watching) })
 	group.Go(func() error { return s.keySets.Run(watching) })
 	err = group.Wait()
+	if s.release != nil {
+		s.release.Stop()
+	}
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = nil
 	}
@@ -154,8 +159,14 @@ func (s *Standalone) Run(ctx context.Context) error {
 	return err
 }
 
-// loadingGC is GOGC until everything has been read once.
-const loadingGC = 400
+// loadingGC is GOGC until everything has been read once. The more it is, the less CPU a load takes, and the more
+// memory stays that little is in, since what is kept lies among garbage: with 100,000 routes 1.25 GB for 400,
+// 0.95 for 200 and 0.8 for 100, with which a load takes half as much CPU again as with 400.
+const loadingGC = 200
+
+// releaseAfter is how long after that its memory is given back to the system. Proxies are being told then, which
+// must not wait for it.
+const releaseAfter = 10 * time.Second
 
 // loadingDone takes the collector back to what it was set to.
 func (s *Standalone) loadingDone() { debug.SetGCPercent(s.usualGC) }
@@ -166,6 +177,7 @@ func (s *Standalone) load() {
 	s.loaded = true
 	s.mu.Unlock()
 	s.loadingDone()
+	s.release = time.AfterFunc(releaseAfter, debug.FreeOSMemory)
 	s.clear()
 	s.opts.OnCommit()
 }

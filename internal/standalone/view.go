@@ -31,6 +31,12 @@ func (s *Standalone) View() view.View {
 	return v
 }
 
+// Brief returns the current state with no more than a number of routes that are in order, and how many are
+// left out; see view.Brief.
+func (s *Standalone) Brief(routes int) (v view.View, left int) {
+	return view.Brief(s.pipeline, s.troubled, routes)
+}
+
 // Handler returns the admin interface, see admin.Admin.
 func (s *Standalone) Handler() http.Handler {
 	return admin.Admin{Pipeline: s.pipeline, Server: s.server, View: s.View, Troubled: s.troubled.Counts, Ready: s.readyz, More: append(s.keySets.Collectors(), s.fleet)}.Handler()

@@ -45,18 +45,21 @@ func rows(p *pipeline.Pipeline) []showing {
 	}
 }
 
-// showing yields the objects of a kind, with the statuses that told gives for them in
+// showing yields those objects of a kind that are wanted, with the statuses that told gives for them in
 // place of those of the table; nil for these.
-type showing func(c *flow.Ctx, told func(object.Key) any, yield func(Item))
+type showing func(c *flow.Ctx, wanted func(object.Key) bool, told func(object.Key) any, yield func(Item))
 
 // show shows the entries of a table of statuses. nodes have what each is about, and item
 // shows it with a copy of the status, nil where there is no object to show.
 func show[K comparable, N, S any](p *pipeline.Pipeline, statuses *flow.Derived[K, S], nodes flow.Table[K, N],
 	by pipeline.Keys[K], item func(*flow.Ctx, N, S) *Item,
 ) showing {
-	return func(c *flow.Ctx, told func(object.Key) any, yield func(Item)) {
+	return func(c *flow.Ctx, wanted func(object.Key) bool, told func(object.Key) any, yield func(Item)) {
 		for k, s := range flow.All(c, statuses) {
 			key := by.Name(k)
+			if !wanted(key) {
+				continue
+			}
 			if told != nil {
 				var ok bool
 				if s, ok = told(key).(S); !ok {

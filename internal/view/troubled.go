@@ -138,6 +138,17 @@ func (t *Troubled) Counts() map[Trouble]int {
 	return maps.Clone(t.counts)
 }
 
+// objects are those in a bad state, and those that were and wait now.
+func (t *Troubled) objects() map[object.Key]bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make(map[object.Key]bool, len(t.reasons))
+	for k := range t.reasons {
+		out[k] = true
+	}
+	return out
+}
+
 // maxStateLines bounds what one commit logs: a Gateway that goes takes all its
 // routes along.
 const maxStateLines = 20

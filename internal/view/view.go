@@ -132,16 +132,23 @@ func of(p *pipeline.Pipeline, told func(object.Key) any) View {
 	v := View{Items: []Item{}}
 	p.Engine.View(func(c *flow.Ctx) {
 		for _, show := range rows(p) {
-			show(c, told, func(it Item) { v.Items = append(v.Items, it) })
+			show(c, everything, told, func(it Item) { v.Items = append(v.Items, it) })
 		}
 		p.AllProblems(c, func(problem source.Problem) { v.Problems = append(v.Problems, problem) })
-		v.sort(p.Kinds)
-		v.behindSets()
-		v.gather(c, p)
-		v.blame()
+		v.finish(c, p)
 		v.place(c, p)
 	})
 	return v
+}
+
+func everything(object.Key) bool { return true }
+
+// finish says of the objects of a view what others know of them.
+func (v *View) finish(c *flow.Ctx, p *pipeline.Pipeline) {
+	v.sort(p.Kinds)
+	v.behindSets()
+	v.gather(c, p)
+	v.blame()
 }
 
 // place says of objects, and of what is wrong with them that no file has, where they stand.
