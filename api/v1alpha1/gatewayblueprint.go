@@ -48,6 +48,14 @@ type GatewayBlueprintSpec struct {
 	// +optional
 	Values *Values `json:"values,omitempty"`
 
+	// ValuesSchema is what values may be: a structural schema as CustomResourceDefinitions have it.
+	// Its defaults are the weakest ones.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +optional
+	ValuesSchema *apiextensionsv1.JSON `json:"valuesSchema,omitempty"`
+
 	// Resources are the objects, in any order: what they read of each other orders them.
 	// +listType=map
 	// +listMapKey=id

@@ -1177,6 +1177,11 @@ func (in *GatewayBlueprintSpec) DeepCopyInto(out *GatewayBlueprintSpec) {
 		*out = new(Values)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.ValuesSchema != nil {
+		in, out := &in.ValuesSchema, &out.ValuesSchema
+		*out = new(apiextensionsv1.JSON)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.Resources != nil {
 		in, out := &in.Resources, &out.Resources
 		*out = make([]BlueprintResource, len(*in))

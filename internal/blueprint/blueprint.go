@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -30,6 +31,7 @@ var names = []string{nameAttached, nameGateway, nameHostnames, nameListeners, na
 type Blueprint struct {
 	// resources are in an order in which each comes after those that it reads.
 	resources []*resource
+	schema    *valuesSchema // nil for none
 }
 
 // resource is a compiled resource.
@@ -64,11 +66,15 @@ func Compile(spec *v1alpha1.GatewayBlueprintSpec) (*Blueprint, []Problem) {
 	if c.problems != nil {
 		return nil, c.problems
 	}
+	c.values = c.schema(spec.ValuesSchema)
+	if v := spec.Values; v != nil && c.values != nil {
+		c.problems = append(c.problems, c.values.checkLayer(field.NewPath("spec", "values"), &Layer{Defaults: Map(v.Defaults), Overrides: Map(v.Overrides)})...)
+	}
 	var all []*resource
 	for i := range spec.Resources {
 		all = append(all, c.resource(spec.Resources, i))
 	}
-	b := &Blueprint{}
+	b := &Blueprint{schema: c.values}
 	if len(c.problems) == 0 {
 		b.resources = c.order(all)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/ext"
 	"k8s.io/apiserver/pkg/cel/library"
@@ -25,6 +26,8 @@ type expression struct {
 	source  string
 	program cel.Program
 	reads   []string // sorted: names of the context and ids of resources
+	// values are the values that it reads by name, as the names that lead to them.
+	values [][]string
 }
 
 // environment is what expressions of a blueprint with some names may say.
@@ -57,7 +60,7 @@ func compile(env *cel.Env, source string) (*expression, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &expression{source, program, namesRead(checked)}, nil
+	return &expression{source, program, namesRead(checked), valuesRead(checked)}, nil
 }
 
 // plainMessage is what CEL says, with the names that there are where one is unknown.
@@ -95,6 +98,41 @@ func namesRead(checked *cel.Ast) []string {
 	out = slices.DeleteFunc(out, func(name string) bool { return local[name] })
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// valuesRead are the names that lead to the values that an expression reads.
+func valuesRead(checked *cel.Ast) (out [][]string) {
+	ast.PreOrderVisit(checked.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if way, ok := wayOf(e); ok && len(way) > 0 {
+			out = append(out, way)
+		}
+	}))
+	return out
+}
+
+// wayOf returns the names that lead from values to what an expression selects.
+func wayOf(e ast.Expr) (way []string, ok bool) {
+	switch e.Kind() {
+	case ast.IdentKind:
+		return nil, e.AsIdent() == nameValues
+	case ast.SelectKind:
+		way, ok = wayOf(e.AsSelect().Operand())
+		return append(way, e.AsSelect().FieldName()), ok
+	case ast.CallKind:
+		call := e.AsCall()
+		if name := call.FunctionName(); name != operators.OptSelect && name != operators.Index && name != operators.OptIndex {
+			return nil, false
+		}
+		at := call.Args()[1]
+		if at.Kind() != ast.LiteralKind {
+			return nil, false
+		}
+		name, isText := at.AsLiteral().(types.String)
+		way, ok = wayOf(call.Args()[0])
+		return append(way, string(name)), ok && isText
+	default:
+		return nil, false
+	}
 }
 
 // errMissing says that a key or a field isn't there.

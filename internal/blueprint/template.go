@@ -28,6 +28,7 @@ type piece struct {
 // compiler collects what is wrong with a blueprint.
 type compiler struct {
 	problems []Problem
+	values   *valuesSchema // nil for none
 }
 
 // Problem is what is wrong with a field of a blueprint.
@@ -102,6 +103,9 @@ func (c *compiler) expression(env *cel.Env, field, source string) *expression {
 		return nil
 	}
 	out, err := compile(env, source)
+	for i := 0; err == nil && c.values != nil && i < len(out.values); i++ {
+		err = c.values.knows(out.values[i])
+	}
 	if err != nil {
 		c.problem(field, "%s", err)
 		return nil

@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/json"
+
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
@@ -14,6 +17,18 @@ type Layer struct {
 	Origin    object.Key
 	Defaults  map[string]any
 	Overrides map[string]any
+}
+
+// Map is what an object says of values; the API's schema has seen to it that it is a map.
+func Map(v *apiextensionsv1.JSON) map[string]any {
+	if v == nil {
+		return nil
+	}
+	out := map[string]any{}
+	if err := json.Unmarshal(v.Raw, &out); err != nil {
+		return nil
+	}
+	return out
 }
 
 // Conflict is a layer that can't be used, since it has something of another form than a layer
@@ -30,6 +45,8 @@ type Values struct {
 	Origins map[string]object.Key
 	// Conflicts are of layers that have been left out.
 	Conflicts []Conflict
+	// Problems are what all of them together are not and must be.
+	Problems []Problem
 }
 
 // Merge lays layers over each other. They come with the most authority first: the blueprint's,

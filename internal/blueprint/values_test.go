@@ -1,6 +1,7 @@
 package blueprint
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -91,5 +92,74 @@ func TestHostnames(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+const valuesSchemaText = `
+valuesSchema:
+  type: object
+  required: [zone]
+  properties:
+    zone: {type: string, pattern: '^[a-z.]+$'}
+    size: {type: string, enum: [small, large], default: small}
+    dns:
+      type: object
+      required: [ttl, server]
+      properties: {ttl: {type: integer, minimum: 1}, server: {type: string}}
+`
+
+// TestValuesSchema checks what each object says, and what all say together.
+func TestValuesSchema(t *testing.T) {
+	b := compiled(t, valuesSchemaText+`
+values: {defaults: {dns: {server: ns.example}}}
+resources:
+- {id: a, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {zone: "${values.zone}", ttl: "${values.?dns.?ttl.orValue(0)}"}}}
+`)
+	own := named("blueprint")
+	got := b.Values(own, []Layer{
+		{Origin: own, Defaults: parsed(t, "dns: {server: ns.example}")},
+		{Origin: named("class"), Defaults: parsed(t, "zone: example.com"), Overrides: parsed(t, "dns: {ttl: 60}")},
+		{Origin: named("wrong"), Defaults: parsed(t, "size: huge\nzone: wrong.example")},
+		{Origin: named("unknown"), Defaults: parsed(t, "dns: {tll: 1}")},
+		{Origin: named("range"), Overrides: parsed(t, "dns: {ttl: 0}")},
+	})
+	if diff := cmp.Diff(parsed(t, "zone: example.com\nsize: small\ndns: {ttl: 60, server: ns.example}"), got.Values); diff != "" {
+		t.Error(diff)
+	}
+	var said []string
+	for _, c := range got.Conflicts {
+		said = append(said, c.Origin.Name.Name+": "+c.Message)
+	}
+	want := []string{
+		`wrong: spec.defaults.size: Unsupported value: "huge": supported values: "small", "large"`,
+		"unknown: spec.defaults.dns.tll: there is no such value in the blueprint's schema",
+		"range: spec.overrides.dns.ttl: should be greater than or equal to 1",
+	}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Error(diff)
+	}
+	if got.Origins["size"] != own || got.Origins["zone"] != named("class") || got.Problems != nil {
+		t.Error(got.Origins, got.Problems)
+	}
+	if got = b.Values(own, nil); len(got.Problems) != 1 || got.Problems[0].Field != "values.zone" {
+		t.Error(got.Problems)
+	}
+}
+
+// TestValuesSchemaProblems are mistakes that are told when a blueprint is written.
+func TestValuesSchemaProblems(t *testing.T) {
+	for text, why := range map[string]string{
+		valuesSchemaText + "values: {defaults: {size: huge}}":                                   "spec.values.defaults.size",
+		"valuesSchema: {type: string}":                                                          "must be object",
+		"valuesSchema: {type: object, properties: {a: {}}}":                                     "spec.valuesSchema.properties[a].type",
+		"valuesSchema: {type: object, properties: {a: {type: string, pattern: '['}}}":           "must be a valid regular expression",
+		"valuesSchema: {type: object, properties: {a: {type: string, default: 1}}}":             "spec.valuesSchema.properties[a].default",
+		"valuesSchema: {type: object, x-kubernetes-validations: [{rule: 'true', message: wrong}]}": "leave them out",
+		valuesSchemaText + `resources: [{id: a, includeWhen: values.dns.tll > 1, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}}]`: "values.dns.tll is not in spec.valuesSchema, which has server, ttl there",
+	} {
+		_, problems := Compile(spec(t, text))
+		if said := fmt.Sprint(problems); len(problems) != 1 || !strings.Contains(said, why) {
+			t.Errorf("%s\n  %s\n  want %q", text, said, why)
+		}
 	}
 }

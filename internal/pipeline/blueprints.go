@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -163,7 +164,11 @@ func (p *Pipeline) declareBlueprints() {
 					out.Note = condition.NoteBlueprintOld(class.Blueprint, b.generation)
 				}
 				out.Kinds, out.Replaces = b.compiled.Kinds(), b.compiled.Replaces()
-				out.Values = blueprint.Merge(p.layers(c, name, class.Name, b))
+				out.Values = b.compiled.Values(object.Key{Kind: kind.GatewayBlueprint, Name: object.Name{Name: class.Blueprint}}, p.layers(c, name, class.Name, b))
+				if wrong := out.Values.Problems; wrong != nil {
+					out.Unknown = strings.Join(problemTexts(wrong), "; ")
+					break
+				}
 				in := p.rendered(c, gw, out.Values.Values)
 				if out.Replaces {
 					in.Made, _ = flow.Get(c, p.made, name)
@@ -181,7 +186,7 @@ func (p *Pipeline) layers(c *flow.Ctx, gateway object.Name, class string, b *com
 	var out []blueprint.Layer
 	add := func(of object.Kind, o metav1.Object, v *v1alpha1.Values) {
 		origin := object.Key{Kind: of, Name: object.Name{Namespace: o.GetNamespace(), Name: o.GetName()}}
-		out = append(out, blueprint.Layer{Origin: origin, Defaults: valueMap(v.Defaults), Overrides: valueMap(v.Overrides)})
+		out = append(out, blueprint.Layer{Origin: origin, Defaults: blueprint.Map(v.Defaults), Overrides: blueprint.Map(v.Overrides)})
 	}
 	if b.spec.Values != nil {
 		add(kind.GatewayBlueprint, b.of, b.spec.Values)
@@ -214,18 +219,6 @@ func byAge[V any](all map[object.Name]V, meta func(V) metav1.Object) []V {
 		x, y := meta(a), meta(b)
 		return cmp.Or(x.GetCreationTimestamp().Compare(y.GetCreationTimestamp().Time), cmp.Compare(x.GetName(), y.GetName()))
 	})
-	return out
-}
-
-// valueMap is what an object says of values; the schema has seen to it that it is a map.
-func valueMap(v *apiextensionsv1.JSON) map[string]any {
-	if v == nil {
-		return nil
-	}
-	out := map[string]any{}
-	if err := json.Unmarshal(v.Raw, &out); err != nil {
-		return nil
-	}
 	return out
 }
 
