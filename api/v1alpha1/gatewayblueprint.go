@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
 // GatewayBlueprint says which objects Gateways of a class consist of, beside their
@@ -62,7 +63,39 @@ type GatewayBlueprintSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Resources []BlueprintResource `json:"resources,omitempty"`
+
+	// Addresses are those of Gateways, in place of those that the Service in front of their proxies has.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Addresses []BlueprintAddress `json:"addresses,omitempty"`
+
+	// Datapath says who serves what comes to Gateways: the proxies that Gatehouse makes for each of them, or
+	// what the blueprint makes, such as a Gateway of another class. Rendered needs addresses.
+	// +kubebuilder:default=Gatehouse
+	// +optional
+	Datapath BlueprintDatapath `json:"datapath,omitempty"`
 }
+
+// BlueprintAddress is where addresses of a Gateway come from.
+type BlueprintAddress struct {
+	// +kubebuilder:validation:Enum=IPAddress;Hostname
+	Type gwv1.AddressType `json:"type"`
+	// Value is a text as in templates. It may be an expression with a list of addresses.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Value string `json:"value"`
+}
+
+// BlueprintDatapath says who serves.
+// +kubebuilder:validation:Enum=Gatehouse;Rendered
+type BlueprintDatapath string
+
+// Who serves.
+const (
+	DatapathGatehouse BlueprintDatapath = "Gatehouse"
+	DatapathRendered  BlueprintDatapath = "Rendered"
+)
 
 // BlueprintResource is an object, or a list of objects, of a Gateway.
 type BlueprintResource struct {

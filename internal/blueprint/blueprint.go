@@ -32,6 +32,7 @@ type Blueprint struct {
 	// resources are in an order in which each comes after those that it reads.
 	resources []*resource
 	schema    *valuesSchema // nil for none
+	addresses []address
 }
 
 // resource is a compiled resource.
@@ -74,7 +75,7 @@ func Compile(spec *v1alpha1.GatewayBlueprintSpec) (*Blueprint, []Problem) {
 	for i := range spec.Resources {
 		all = append(all, c.resource(spec.Resources, i))
 	}
-	b := &Blueprint{schema: c.values}
+	b := &Blueprint{schema: c.values, addresses: c.addresses(spec)}
 	if len(c.problems) == 0 {
 		b.resources = c.order(all)
 	}
@@ -135,27 +136,28 @@ func (c *compiler) resource(all []v1alpha1.BlueprintResource, i int) *resource {
 	}
 	c.identity(r, object)
 	r.template = c.template(each, r.field+".template", object, 0)
-	r.noteReads()
+	r.reads = readsOf(func(yield func(*expression)) {
+		yield(r.forEach)
+		yield(r.include)
+		r.template.expressions(yield)
+	})
 	return r
 }
 
-// noteReads finds the resources that a resource reads to be rendered.
-func (r *resource) noteReads() {
-	note := func(x *expression) {
+// readsOf are the ids of the resources that some expressions read, sorted.
+func readsOf(expressions func(yield func(*expression))) (ids []string) {
+	expressions(func(x *expression) {
 		if x == nil {
 			return
 		}
 		for _, name := range x.reads {
 			if !slices.Contains(names, name) && name != nameRoute && name != nameEach {
-				r.reads = append(r.reads, name)
+				ids = append(ids, name)
 			}
 		}
-	}
-	note(r.forEach)
-	note(r.include)
-	r.template.expressions(note)
-	slices.Sort(r.reads)
-	r.reads = slices.Compact(r.reads)
+	})
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 // identity checks what must be known of an object before it is rendered.

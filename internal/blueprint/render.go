@@ -122,6 +122,9 @@ type Held struct {
 type Outcome struct {
 	Children []Child // each after those that it reads
 	Held     []Held
+	// Addresses are the Gateway's, and NoAddress why there is none, in blueprints that say them.
+	Addresses []string
+	NoAddress string
 }
 
 // errNotInstalled says that the cluster has no such kind.
@@ -153,6 +156,9 @@ func (b *Blueprint) Render(in Input) Outcome {
 		if resource.For != v1alpha1.ForRoute {
 			r.resource(resource, object.Key{}, r.shared, r.missing)
 		}
+	}
+	if len(b.addresses) > 0 {
+		r.out.Addresses, r.out.NoAddress = r.addresses(b.addresses)
 	}
 	for _, route := range in.Routes {
 		variables, missing := withRoute(r.shared, route.Object), clone(r.missing)

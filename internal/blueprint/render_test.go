@@ -345,3 +345,34 @@ func TestProgrammed(t *testing.T) {
 		}
 	}
 }
+
+func TestAddresses(t *testing.T) {
+	b := compiled(t, `
+datapath: Rendered
+addresses:
+- {type: IPAddress, value: "${source.data.?address}"}
+- {type: Hostname, value: "${values.names}"}
+resources:
+- {id: source, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: source}}}
+`)
+	for _, c := range []struct{ live, values, want string }{
+		{"", "names: [a.example]", "[] spec.addresses[0].value: waits for source, which isn't in the cluster yet"},
+		{"{}", "names: []", "[] spec.addresses: there is none yet"},
+		{"{address: 4.5.6.7}", "names: [a.example, b.example, a.example]", "[4.5.6.7 a.example b.example] "},
+		{"{address: nobody}", "names: []", `[] spec.addresses[0].value: "nobody" is no IP address`},
+		{"{}", "names: [192.0.2.1]", `[] spec.addresses[1].value: "192.0.2.1" is no host name`},
+		{"{}", "other: 1", "[] spec.addresses[1].value: ${values.names}: names is not there"},
+	} {
+		w := world{}
+		if c.live != "" {
+			w.set(t, "{kind: ConfigMap, metadata: {name: source, namespace: shop}, data: "+c.live+"}")
+		}
+		got := b.Render(input(w, parsed(t, c.values)))
+		if said := fmt.Sprint(got.Addresses, " ", got.NoAddress); said != c.want {
+			t.Errorf("%s, %s: %s, want %s", c.live, c.values, said, c.want)
+		}
+	}
+	if _, problems := Compile(spec(t, "datapath: Rendered")); len(problems) != 1 || problems[0].Field != "spec.addresses" {
+		t.Error(problems)
+	}
+}

@@ -149,12 +149,12 @@ resources:
 // TestValuesSchemaProblems are mistakes that are told when a blueprint is written.
 func TestValuesSchemaProblems(t *testing.T) {
 	for text, why := range map[string]string{
-		valuesSchemaText + "values: {defaults: {size: huge}}":                                   "spec.values.defaults.size",
-		"valuesSchema: {type: string}":                                                          "must be object",
-		"valuesSchema: {type: object, properties: {a: {}}}":                                     "spec.valuesSchema.properties[a].type",
-		"valuesSchema: {type: object, properties: {a: {type: string, pattern: '['}}}":           "must be a valid regular expression",
-		"valuesSchema: {type: object, properties: {a: {type: string, default: 1}}}":             "spec.valuesSchema.properties[a].default",
-		"valuesSchema: {type: object, x-kubernetes-validations: [{rule: 'true', message: wrong}]}": "leave them out",
+		valuesSchemaText + "values: {defaults: {size: huge}}":                                                                                        "spec.values.defaults.size",
+		"valuesSchema: {type: string}":                                                                                                               "must be object",
+		"valuesSchema: {type: object, properties: {a: {}}}":                                                                                          "spec.valuesSchema.properties[a].type",
+		"valuesSchema: {type: object, properties: {a: {type: string, pattern: '['}}}":                                                                "must be a valid regular expression",
+		"valuesSchema: {type: object, properties: {a: {type: string, default: 1}}}":                                                                  "spec.valuesSchema.properties[a].default",
+		"valuesSchema: {type: object, x-kubernetes-validations: [{rule: 'true', message: wrong}]}":                                                   "leave them out",
 		valuesSchemaText + `resources: [{id: a, includeWhen: values.dns.tll > 1, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}}]`: "values.dns.tll is not in spec.valuesSchema, which has server, ttl there",
 	} {
 		_, problems := Compile(spec(t, text))

@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -143,9 +145,13 @@ func TestBlueprint(t *testing.T) {
 		in.until("values are rendered by the last good revision", has("edge-names", map[string]string{"zone": zone}))
 	}
 	zone("next.test")
+	before := in.edgeSaid(condition.GatewayConditionReady)
 	r.end()
 	in.start()
 	zone("restarted.test")
+	if now := in.edgeSaid(condition.GatewayConditionReady); now != before {
+		t.Errorf("a restart has made %v of %v", now, before)
+	}
 
 	if err := in.client.Delete(t.Context(), &gwv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "edge"}}); err != nil {
 		t.Fatal(err)
@@ -256,6 +262,106 @@ func (in *installed) inventories() int {
 		in.Fatal(err)
 	}
 	return len(all.Items)
+}
+
+// TestFacade follows a Gateway that a Gateway of another class serves: routes are copied, the
+// address is that of the other one, and there are no proxies.
+func TestFacade(t *testing.T) {
+	in := install(t)
+	in.allow("blueprint", rbacv1.PolicyRule{APIGroups: []string{gwv1.GroupName}, Resources: []string{"gateways", "httproutes"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
+	in.apply(`
+apiVersion: gatehouse.dev/v1alpha1
+kind: GatewayBlueprint
+metadata: {name: facade}
+spec:
+  datapath: Rendered
+  addresses:
+  - {type: IPAddress, value: "${served.status.addresses.map(a, a.value)}"}
+  resources:
+  - id: served
+    template:
+      apiVersion: gateway.networking.k8s.io/v1
+      kind: Gateway
+      metadata: {name: "${gateway.metadata.name}-served"}
+      spec:
+        gatewayClassName: other
+        listeners: "${gateway.spec.listeners}"
+  - id: copy
+    for: Route
+    includeWhen: route.kind == 'HTTPRoute'
+    readyWhen: copy.status.parents.exists(p, p.conditions.exists(c, c.type == 'Accepted' && c.status == 'True'))
+    template:
+      apiVersion: gateway.networking.k8s.io/v1
+      kind: HTTPRoute
+      metadata: {name: "${route.metadata.name}-served", namespace: "${route.metadata.namespace}"}
+      spec:
+        parentRefs: [{name: "${served.metadata.name}", namespace: "${served.metadata.namespace}"}]
+        hostnames: "${route.spec.?hostnames}"
+        rules: "${route.spec.rules}"
+`,
+		`{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayParameters, metadata: {namespace: gatehouse-system, name: facade}, spec: {blueprintRef: {name: facade}}}`,
+		`{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: facade}, spec: {controllerName: gatehouse.dev/controller,
+		  parametersRef: {group: gatehouse.dev, kind: GatewayParameters, namespace: gatehouse-system, name: facade}}}`,
+		`{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: other}, spec: {controllerName: example.com/other}}`,
+		`{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {namespace: team, name: edge}, spec: {gatewayClassName: facade, listeners: [{name: http, port: 80, protocol: HTTP}]}}`,
+	)
+	route := func(weight string) {
+		in.apply(`{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {namespace: team, name: web}, spec: {
+		  parentRefs: [{name: edge}, {name: elsewhere}], hostnames: [web.example], rules: [{backendRefs: [{name: a, port: 80, weight: ` + weight + `}, {name: b, port: 80}]}]}}`)
+	}
+	route("7")
+	in.start()
+	get := func(name string, o client.Object) bool {
+		err := in.client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: name}, o)
+		if client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	follows := func(weight int32) func() bool {
+		return func() bool {
+			copied, own := &gwv1.HTTPRoute{}, &gwv1.HTTPRoute{}
+			return get("web-served", copied) && get("web", own) && copied.Spec.ParentRefs[0].Name == "edge-served" && len(copied.Spec.ParentRefs) == 1 &&
+				reflect.DeepEqual(copied.Spec.Rules, own.Spec.Rules) && *copied.Spec.Rules[0].BackendRefs[0].Weight == weight
+		}
+	}
+	in.until("the route is copied", follows(7))
+	route("3")
+	in.until("weights follow", follows(3))
+	said := func(of gwv1.GatewayConditionType, status metav1.ConditionStatus, text string) func() bool {
+		return func() bool {
+			edge := &gwv1.Gateway{}
+			get("edge", edge)
+			c, _ := condition.Find(edge.Status.Conditions, string(of))
+			return c.Status == status && strings.Contains(c.Message, text)
+		}
+	}
+	in.until("it waits for the address", said(gwv1.GatewayConditionProgrammed, metav1.ConditionFalse,
+		"The Gateway's blueprint has no address for it: spec.addresses[0].value"))
+
+	served := &gwv1.Gateway{}
+	get("edge-served", served)
+	served.Status.Addresses = []gwv1.GatewayStatusAddress{{Type: new(gwv1.IPAddressType), Value: "192.0.2.7"}}
+	served.Status.Conditions = []metav1.Condition{{
+		Type: "Programmed", Status: metav1.ConditionTrue, Reason: "Programmed", ObservedGeneration: served.Generation, LastTransitionTime: metav1.Now(),
+	}}
+	if err := in.client.Status().Update(t.Context(), served); err != nil {
+		t.Fatal(err)
+	}
+	in.until("it is programmed by what it renders", said(gwv1.GatewayConditionProgrammed, metav1.ConditionTrue, ""))
+	in.until("a route that is not accepted shows", said(condition.GatewayConditionReady, metav1.ConditionFalse, "copy of HTTPRoute team/web, HTTPRoute team/web-served: readyWhen is false"))
+	edge := &gwv1.Gateway{}
+	get("edge", edge)
+	if a := edge.Status.Addresses; len(a) != 1 || a[0].Value != "192.0.2.7" {
+		t.Errorf("the addresses are %v", a)
+	}
+	if l := edge.Status.Listeners; len(l) != 1 || l[0].AttachedRoutes != 1 {
+		t.Errorf("the listeners are %v", l)
+	}
+	all := &appsv1.DeploymentList{}
+	if err := in.client.List(t.Context(), all, client.InNamespace("team")); err != nil || len(all.Items) > 0 {
+		t.Errorf("there are proxies: %d, %v", len(all.Items), err)
+	}
 }
 
 // allow gives the controllers a right, as the cluster does by the ClusterRoles that it aggregates.

@@ -34,6 +34,14 @@ func NoteBlueprintOld(blueprint string, generation int64) string {
 	return fmt.Sprintf("Its objects follow generation %d of GatewayBlueprint %s: the newest one can't be used, and its conditions say why", generation, blueprint)
 }
 
+// ListenerWaitsForObjects says that what serves a Gateway is not there yet.
+func ListenerWaitsForObjects() string { return "Waiting for the objects of the Gateway's blueprint" }
+
+// AddressNotRendered says why a Gateway has no address, whose blueprint says where addresses come from.
+func AddressNotRendered(why string) string {
+	return "The Gateway's blueprint has no address for it: " + why
+}
+
 // ValuesAccepted says that values are in force.
 func ValuesAccepted() metav1.Condition {
 	return yes(gwv1.GatewayConditionAccepted, gwv1.GatewayReasonAccepted, "The values are in force where their target has a blueprint")

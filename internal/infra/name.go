@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -26,6 +27,11 @@ const (
 	PartOfLabel = "applyset.kubernetes.io/part-of"
 	SetIDLabel  = "applyset.kubernetes.io/id"
 )
+
+// OfBlueprint reports whether an object is one that a blueprint has made.
+func OfBlueprint(o metav1.Object) bool {
+	return o.GetLabels()[PartOfLabel] != "" && o.GetAnnotations()[GatewayAnnotation] != ""
+}
 
 // ManagedBy is the value of ManagedByLabel, and the field manager of what is
 // applied.

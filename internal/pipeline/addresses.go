@@ -20,6 +20,10 @@ func (p *Pipeline) locate(c *flow.Ctx, gw *topology.Gateway, in *status.GatewayI
 		in.BindAddresses = p.Options.Addresses
 		return
 	}
+	defer p.locateByBlueprint(c, gw, in)
+	if p.rendersDatapath(c, gw.Class) {
+		return
+	}
 	state, _ := flow.Get(c, p.fleetStates, gw.Name)
 	in.FleetProblem, in.NoProxy = state.Problem, state.Waiting
 	if r := state.Rollout; r.Why != "" {

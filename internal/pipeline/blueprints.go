@@ -19,10 +19,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/blueprint"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
 
 // blueprints is what Gateways have by the blueprints of their classes.
@@ -42,6 +44,9 @@ type blueprints struct {
 	routesBehind *flow.Index[object.Name, topology.AttachmentKey, *topology.Attachment]
 	// Children are the objects that Gateways have.
 	Children *flow.Derived[object.Name, *blueprint.Children]
+	// renderedDatapaths are the Gateways that what blueprints make serves, with what their listeners
+	// wait for; empty where they wait for nothing.
+	renderedDatapaths *flow.Derived[object.Name, string]
 
 	BlueprintStatus   *flow.Derived[string, *v1alpha1.GatewayBlueprintStatus]
 	ClassValuesStatus *flow.Derived[object.Name, *v1alpha1.ValuesStatus]
@@ -113,12 +118,71 @@ func targetOf(namespace string, t v1alpha1.ValuesTarget) valuesOf {
 	return valuesOf{t.Kind, namespace, string(t.Name)}
 }
 
-// declareBlueprints declares them, where there is a cluster for their objects.
-func (p *Pipeline) declareBlueprints() {
+// declareCompiled declares blueprints as they are in force.
+func (p *Pipeline) declareCompiled() {
 	p.compiled = flow.Map("blueprints", p.Inputs.Blueprints,
 		func(_ *flow.Ctx, name string, o *v1alpha1.GatewayBlueprint, emit func(string, *compiledBlueprint)) {
 			emit(name, compileBlueprint(o))
 		}, flow.Equal(flow.Same[*compiledBlueprint]))
+}
+
+// rendersDatapath reports whether what a blueprint makes serves the Gateways of a class, and not
+// proxies of ours.
+func (p *Pipeline) rendersDatapath(c *flow.Ctx, class string) bool {
+	if p.compiled == nil {
+		return false
+	}
+	of, _ := flow.Get(c, p.Graph.Classes, class)
+	if of == nil || of.Blueprint == "" {
+		return false
+	}
+	b, ok := flow.Get(c, p.compiled, of.Blueprint)
+	if ok && b.spec != nil {
+		return b.spec.Datapath == v1alpha1.DatapathRendered
+	}
+	return ok && b.of.Spec.Datapath == v1alpha1.DatapathRendered
+}
+
+// datapathState is what the status of listeners has in place of what proxies say, where what a blueprint
+// makes serves them: ok is false for others.
+func (p *Pipeline) datapathState(c *flow.Ctx, gateway object.Name, listeners []*topology.Listener) (out status.ProxyState, ok bool) {
+	if p.Children == nil {
+		return out, false
+	}
+	out.Waits, ok = flow.Get(c, p.renderedDatapaths, gateway)
+	if !ok || out.Waits != "" {
+		return out, ok
+	}
+	out.Connected, out.Listeners = true, map[string]bool{}
+	for _, l := range listeners {
+		out.Listeners[translate.ListenerName(l)] = true
+	}
+	return out, true
+}
+
+// locateByBlueprint fills in the addresses of a Gateway whose blueprint says them.
+func (p *Pipeline) locateByBlueprint(c *flow.Ctx, gw *topology.Gateway, in *status.GatewayInput) {
+	if p.Children == nil {
+		return
+	}
+	ch, ok := flow.Get(c, p.Children, gw.Name)
+	switch {
+	case !ok:
+	case ch.Unknown != "" && len(in.BindAddresses) == 0:
+		// Names in the DNS follow addresses: those that it had are better than none.
+		for _, a := range gw.Object.Status.Addresses {
+			in.BindAddresses = append(in.BindAddresses, a.Value)
+		}
+	case ch.NoAddress != "" || len(ch.Addresses) > 0:
+		in.BindAddresses, in.ClusterAddresses, in.NoAddress = ch.Addresses, nil, ""
+		if ch.NoAddress != "" {
+			in.NoAddress = condition.AddressNotRendered(ch.NoAddress)
+		}
+	}
+}
+
+// declareBlueprints declares what they make, where there is a cluster for their objects.
+func (p *Pipeline) declareBlueprints() {
 	p.BlueprintStatus = flow.Map("blueprint-status", p.compiled,
 		func(_ *flow.Ctx, name string, b *compiledBlueprint, emit func(string, *v1alpha1.GatewayBlueprintStatus)) {
 			emit(name, b.status())
@@ -157,6 +221,8 @@ func (p *Pipeline) declareBlueprints() {
 				out.Unknown = "the parameters of GatewayClass " + class.Name + " can't be used"
 			case b == nil || b.compiled == nil:
 				out.Unknown = "GatewayBlueprint " + class.Blueprint + " can't be used; its conditions say why"
+			case infra.OfBlueprint(gw.Object):
+				out.Unknown = "the Gateway is made by a blueprint, and blueprints don't make Gateways that have one"
 			case !gw.Served():
 				out.Unknown = "the Gateway is not accepted"
 			default:
@@ -178,6 +244,17 @@ func (p *Pipeline) declareBlueprints() {
 			emit(name, out)
 		}, flow.Equal(func(a, b *blueprint.Children) bool { return reflect.DeepEqual(a, b) }))
 	flow.Watch(p.Children)
+	p.renderedDatapaths = flow.Map("rendered-datapaths", p.Graph.Gateways,
+		func(c *flow.Ctx, name object.Name, gw *topology.Gateway, emit func(object.Name, string)) {
+			if !p.rendersDatapath(c, gw.Class) {
+				return
+			}
+			waits := ""
+			if ch := p.children(c, gw); ch == nil || len(ch.Missing) > 0 {
+				waits = condition.ListenerWaitsForObjects()
+			}
+			emit(name, waits)
+		}, flow.Equal(flow.Same[string]))
 	p.declareValuesStatus()
 }
 
@@ -366,6 +443,9 @@ func (p *Pipeline) children(c *flow.Ctx, gw *topology.Gateway) *status.Children 
 	}
 	for _, h := range ch.Held {
 		out.Missing = append(out.Missing, h.Place.String()+": "+h.Why)
+	}
+	if ch.NoAddress != "" {
+		out.NotReady = append(out.NotReady, ch.NoAddress)
 	}
 	problems, _ := flow.Get(c, p.childProblems, gw.Name)
 	others := maps.Clone(problems)

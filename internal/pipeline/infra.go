@@ -56,8 +56,10 @@ func (p *Pipeline) declareInfra() {
 				emit(name, g)
 				return
 			}
-			for k := range flow.Select(c, byGateway, name).All() {
-				g.Ports = append(g.Ports, k.Port)
+			if !p.rendersDatapath(c, gw.Class) {
+				for k := range flow.Select(c, byGateway, name).All() {
+					g.Ports = append(g.Ports, k.Port)
+				}
 			}
 			if len(g.Ports) == 0 {
 				emit(name, g) // it is to have no fleet, which is more than that nothing is known

@@ -85,6 +85,9 @@ func New(opts Options) *Pipeline {
 	p.declareResources()
 	p.afterResources = e.Declared()
 	p.declareFeedback()
+	if opts.Topology.Provisioned {
+		p.declareCompiled()
+	}
 	p.declareInfra()
 	p.declareKept()
 	p.declareUsed()

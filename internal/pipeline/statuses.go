@@ -105,6 +105,9 @@ func (p *Pipeline) declareGatewayStatus() {
 			if state, ok := flow.Get(c, p.proxyStates, name); ok {
 				in.Proxy = *state
 			}
+			if state, ok := p.datapathState(c, name, gw.Listeners); ok {
+				in.Proxy = state
+			}
 			in.Withheld, _ = flow.Get(c, p.withheld, name)
 			if p.Children != nil {
 				in.Children = p.children(c, gw)
@@ -138,6 +141,9 @@ func (p *Pipeline) declareListenerSetStatus() {
 			if p.Options.Topology.Provisioned {
 				state, _ := flow.Get(c, p.fleetStates, set.Gateway)
 				in.NoProxy = state.Waiting
+			}
+			if state, ok := p.datapathState(c, set.Gateway, set.Listeners); ok {
+				in.Proxy = state
 			}
 			if why, ok := flow.Get(c, unreachable, set.Gateway); ok {
 				in.Unreachable = &why

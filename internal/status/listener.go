@@ -170,6 +170,9 @@ func renewal(v topology.Validity) time.Time {
 }
 
 func (in *listenerInput) waitsFor() string {
+	if in.proxy.Waits != "" {
+		return in.proxy.Waits
+	}
 	if in.proxy.Connected {
 		return "Waiting for the proxy to acknowledge the configuration"
 	}

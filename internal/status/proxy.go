@@ -12,6 +12,8 @@ type ProxyState struct {
 	// Listeners are the Envoy listeners (ir.Listener.Name) that a connected proxy
 	// has acknowledged.
 	Listeners map[string]bool
+	// Waits says what is waited for where no proxies of ours serve; empty where they do.
+	Waits string
 	// Rejected is what a proxy refuses.
 	Rejected map[Ref]Rejection
 }
