@@ -127,3 +127,27 @@ func (v *Values) lay(over, in map[string]any, under string, origin object.Key) {
 func (v *Values) forget(path string) {
 	maps.DeleteFunc(v.Origins, func(p string, _ object.Key) bool { return len(p) > len(path) && p[:len(path)+1] == path+"." })
 }
+
+// Leaf is a value that is no map, by the names that lead to it, such as dns.zone.
+type Leaf struct {
+	Name   string
+	Value  any
+	Origin object.Key
+}
+
+// Leaves are all of them, sorted.
+func (v *Values) Leaves() (out []Leaf) {
+	var walk func(in map[string]any, under string)
+	walk = func(in map[string]any, under string) {
+		for _, name := range slices.Sorted(maps.Keys(in)) {
+			path := under + name
+			if sub, isMap := in[name].(map[string]any); isMap {
+				walk(sub, path+".")
+				continue
+			}
+			out = append(out, Leaf{path, in[name], v.Origins[path]})
+		}
+	}
+	walk(v.Values, "")
+	return out
+}

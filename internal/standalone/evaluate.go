@@ -47,6 +47,10 @@ func Evaluate(ctx context.Context, opts EvaluateOptions) (*pipeline.Pipeline, er
 	options.Topology.LocalAddresses = nil
 	options.NoProxies = true
 	options.Topology.SystemAuthorities = proxy.DefaultAuthorities
+	return evaluate(ctx, opts, options)
+}
+
+func evaluate(ctx context.Context, opts EvaluateOptions, options pipeline.Options) (*pipeline.Pipeline, error) {
 	files, err := file.New(file.Options{
 		Paths: opts.Paths, Stdin: opts.Stdin, Experimental: opts.Experimental, Log: slog.New(slog.DiscardHandler),
 	})

@@ -7,6 +7,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -17,7 +18,7 @@ import (
 
 // rows are the kinds that a view shows.
 func rows(p *pipeline.Pipeline) []showing {
-	return []showing{
+	list := []showing{
 		show(p, p.ClassStatus, p.Graph.Classes, pipeline.ClusterScoped(kind.GatewayClass), classItem),
 		show(p, p.GatewayStatus, p.Graph.Gateways, pipeline.Namespaced(kind.Gateway), func(c *flow.Ctx, gw *topology.Gateway, s *gwv1.GatewayStatus) *Item {
 			return gatewayItem(p, c, gw, s)
@@ -43,6 +44,26 @@ func rows(p *pipeline.Pipeline) []showing {
 			return out
 		}),
 	}
+	if p.Children == nil {
+		return list
+	}
+	return append(list,
+		show(p, p.BlueprintStatus, p.Inputs.Blueprints, pipeline.ClusterScoped(kind.GatewayBlueprint), func(_ *flow.Ctx, o *v1alpha1.GatewayBlueprint, s *v1alpha1.GatewayBlueprintStatus) *Item {
+			return acceptedItem(o, s, s.Conditions)
+		}),
+		show(p, p.ClassValuesStatus, p.Inputs.ClassValues, pipeline.Namespaced(kind.GatewayClassValues), func(_ *flow.Ctx, o *v1alpha1.GatewayClassValues, s *v1alpha1.ValuesStatus) *Item {
+			return acceptedItem(o, s, s.Conditions)
+		}),
+		show(p, p.TeamValuesStatus, p.Inputs.GatewayValues, pipeline.Namespaced(kind.GatewayValues), func(_ *flow.Ctx, o *v1alpha1.GatewayValues, s *v1alpha1.ValuesStatus) *Item {
+			return acceptedItem(o, s, s.Conditions)
+		}))
+}
+
+// acceptedItem shows an object of whose conditions Accepted says all.
+func acceptedItem(o metav1.Object, status any, conditions []metav1.Condition) *Item {
+	out := item(o, status)
+	out.Summary = summarize("Accepted", conditions)
+	return out
 }
 
 // showing yields those objects of a kind that are wanted, with the statuses that told gives for them in

@@ -1,0 +1,74 @@
+package view
+
+import (
+	"github.com/gatehouse-dev/gatehouse/internal/blueprint"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+)
+
+// Rendered is what a Gateway has by the blueprint of its class.
+type Rendered struct {
+	Gateway object.Name      `json:"gateway"`
+	Objects []RenderedObject `json:"objects"`
+	Held    []RenderedHeld   `json:"held,omitempty"`
+	// Problem says why nothing is rendered; empty where something is.
+	Problem   string   `json:"problem,omitempty"`
+	Addresses []string `json:"addresses,omitempty"`
+	NoAddress string   `json:"noAddress,omitempty"`
+	Values    []Value  `json:"values"`
+}
+
+// RenderedObject is an object, and of which place of the blueprint it is.
+type RenderedObject struct {
+	Place  string `json:"resource"`
+	Object any    `json:"object"`
+}
+
+// RenderedHeld is a resource that is not rendered.
+type RenderedHeld struct {
+	Place string `json:"resource"`
+	Why   string `json:"why"`
+	// Waits says that an object in the cluster may bring what is missing.
+	Waits bool `json:"waits"`
+}
+
+// Value is a leaf of a Gateway's values, and who says it.
+type Value struct {
+	Name  string `json:"name"`
+	Value any    `json:"value"`
+	From  string `json:"from"`
+}
+
+// RenderedOf returns what the Gateways of a pipeline have by blueprints; of one Gateway, unless
+// that is zero.
+func RenderedOf(p *pipeline.Pipeline, gateway object.Name) (out []Rendered) {
+	if p.Children == nil {
+		return nil
+	}
+	p.Engine.View(func(c *flow.Ctx) {
+		for name, ch := range flow.All(c, p.Children) {
+			if gateway.IsZero() || gateway == name {
+				out = append(out, renderedOf(ch))
+			}
+		}
+	})
+	return out
+}
+
+func renderedOf(ch *blueprint.Children) Rendered {
+	out := Rendered{
+		Gateway: ch.Gateway, Problem: ch.Unknown, Addresses: ch.Addresses, NoAddress: ch.NoAddress,
+		Objects: []RenderedObject{}, Values: []Value{},
+	}
+	for i := range ch.Children {
+		out.Objects = append(out.Objects, RenderedObject{ch.Children[i].Place.String(), ch.Children[i].Object.Object})
+	}
+	for _, h := range ch.Held {
+		out.Held = append(out.Held, RenderedHeld{h.Place.String(), h.Why, h.Waits})
+	}
+	for _, leaf := range ch.Values.Leaves() {
+		out.Values = append(out.Values, Value{leaf.Name, leaf.Value, leaf.Origin.String()})
+	}
+	return out
+}
