@@ -86,8 +86,7 @@ func accessNeeds(a *ir.Access) map[string]bool {
 
 // scripted reports whether an Access needs the script that looks for credentials.
 func scripted(a *ir.Access) bool {
-	return a.Authenticated || len(a.Keys)+len(a.Passwords)+len(a.Certificates) > 0 || a.Forbidden != nil && len(a.Conditions) > 0 ||
-		slices.ContainsFunc(a.Tokens, func(t ir.TokenIssuer) bool { return len(t.Headers) > 0 || t.Hide })
+	return a.Authenticated || len(a.Tokens)+len(a.Keys)+len(a.Passwords)+len(a.Certificates) > 0 || a.Forbidden != nil && len(a.Conditions) > 0
 }
 
 // access returns what fills the slot; outer are the levels around, from the outside. There is
@@ -179,7 +178,7 @@ func verified(issuers []ir.TokenIssuer) *jwtv3.JwtAuthentication {
 		marks := tokenMarks(t)
 		for n, from := range t.From {
 			p := &jwtv3.JwtProvider{
-				Issuer: t.Issuer, Audiences: t.Audiences, Forward: true, PayloadInMetadata: tokenKey, HeaderInMetadata: marks[min(n, len(marks)-1)],
+				Issuer: t.Issuer, Audiences: t.Audiences, Forward: true, PayloadInMetadata: tokenKey, HeaderInMetadata: marks[n], FailedStatusInMetadata: notGood + marks[n],
 				JwksSourceSpecifier: &jwtv3.JwtProvider_LocalJwks{LocalJwks: inlined(t.JWKS)},
 				JwtCacheConfig:      &jwtv3.JwtCacheConfig{},
 			}
@@ -212,12 +211,16 @@ func verified(issuers []ir.TokenIssuer) *jwtv3.JwtAuthentication {
 	return m
 }
 
-// tokenMarks are what Envoy leaves in the metadata where a token is one of an issuer's: one for all places, or one
-// for each where it matters in which of them the token is.
+// notGood stands before the mark of a place that has a token which isn't good. There may be good ones too, if
+// a header comes several times: Envoy verifies them from the last one on, and leaves what it knows of a good one
+// where one before it is bad.
+const notGood = "not "
+
+// tokenMarks are what Envoy leaves in the metadata where a token in one of an issuer's places is good.
 func tokenMarks(t *ir.TokenIssuer) []string {
-	marks := []string{"of " + t.Name}
-	for n := 1; t.Hide && n < len(t.From); n++ {
-		marks = append(marks, fmt.Sprintf("of %s.%d", t.Name, n))
+	marks := make([]string, len(t.From))
+	for n := range marks {
+		marks[n] = fmt.Sprintf("of %s.%d", t.Name, n)
 	}
 	return marks
 }

@@ -246,6 +246,7 @@ function envoy_on_request(handle)
   end
   local function connection() return handle:streamInfo():downstreamSslConnection() end
   if passed then
+    if isMixed(token) then return refuse(handle, headers) end -- whatever comes behind would take its claims for true
     tellClaims(headers, token)
   else
     for _, rule in ipairs(rules) do
