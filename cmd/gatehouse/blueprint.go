@@ -102,24 +102,27 @@ func newBlueprintRender() *cobra.Command {
 	var flags renderFlags
 	var output, gateway string
 	var live []string
+	var cluster clusterFlags
 	cmd := &cobra.Command{
-		Use:   "render PATH...",
-		Short: "Print the objects that blueprints make of the Gateways in files",
-		Long: `Print the objects that blueprints make of the Gateways in files, without a cluster. PATH is a
-directory, a file or - for standard input, with the GatewayClass, its GatewayParameters,
-the GatewayBlueprint, Gateways, routes and values.
+		Use:   "render PATH... | -n NAMESPACE | -A",
+		Short: "Print the objects that blueprints make of Gateways",
+		Long: `Print the objects that blueprints make of the Gateways of files, without a cluster, or of
+those of a cluster, with how they are there. PATH is a directory, a file or - for standard
+input, with the GatewayClass, its GatewayParameters, the GatewayBlueprint, Gateways, routes
+and values.
 
 What waits for objects of the cluster is told in comments. --live has files with such
 objects as they would be in the cluster: with their namespaces and statuses. Which kinds are
 in namespaces is known of Kubernetes' own; others are taken to be. The exit code is 1
 when there is a mistake, which is told on standard error.`,
 		Example: `  gatehouse blueprint render blueprints/public-web
+  gatehouse blueprint render -n shop
   gatehouse blueprint render manifests --live live.yaml --gateway shop/edge -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := oneOf("output", output, "", "json", "yaml"); err != nil {
 				return err
 			}
-			list, p, err := flags.rendered(cmd, paths.all(args), live, gateway)
+			list, p, err := flags.rendered(cmd, paths.all(args), live, &cluster, gateway)
 			if err != nil {
 				return err
 			}
@@ -136,27 +139,33 @@ when there is a mistake, which is told on standard error.`,
 	fl := cmd.Flags()
 	paths.define(fl)
 	flags.define(fl)
-	fl.StringArrayVar(&live, "live", nil, "file of objects as they are in the cluster; repeatable")
+	cluster.define(fl)
+	fl.StringArrayVar(&live, "live", nil, "of files: file of objects as they are in the cluster; repeatable")
+	exceptCluster(cmd, "live")
 	fl.StringVar(&gateway, "gateway", "", "one Gateway, as NAMESPACE/NAME")
 	fl.StringVarP(&output, "output", "o", "", "json or yaml, with values and where they are from (default: the objects)")
 	complete(cmd, "output", "json", "yaml")
 	return cmd
 }
 
-// rendered is what the Gateways of files have, or the one that is named.
-func (f *renderFlags) rendered(cmd *cobra.Command, paths, live []string, gateway string) ([]view.Rendered, *pipeline.Pipeline, error) {
-	if len(paths) == 0 {
-		return nil, nil, usageError{errors.New("nothing to render: name files")}
-	}
+// rendered is what the Gateways of files or of a cluster have, or the one that is named.
+func (f *renderFlags) rendered(cmd *cobra.Command, paths, live []string, cluster *clusterFlags, gateway string) ([]view.Rendered, *pipeline.Pipeline, error) {
 	of, err := gatewayNamed(gateway)
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := f.render(cmd, paths, live)
+	var p *pipeline.Pipeline
+	namespace := ""
+	if len(paths) > 0 && !cluster.asked(cmd) {
+		p, err = f.render(cmd, paths, live)
+	} else {
+		cluster.controllerNamespace = f.namespace
+		p, namespace, err = new(evaluateFlags).evaluated(cmd, paths, cluster, "render", "rendered")
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	list := view.RenderedOf(p, of)
+	list := slices.DeleteFunc(view.RenderedOf(p, of), func(r view.Rendered) bool { return view.Elsewhere(r.Gateway.Namespace, namespace) })
 	if len(list) == 0 {
 		_ = tellRendered(cmd.ErrOrStderr(), p, nil) // one of them may be why
 		return nil, nil, noGateway(of)
@@ -202,6 +211,9 @@ func printRendered(w io.Writer, list []view.Rendered) error {
 			text, err := yaml.Marshal(o.Object)
 			if err != nil {
 				return err
+			}
+			if o.State != "" {
+				o.Place += ", " + o.State
 			}
 			fmt.Fprintf(&out, "---\n# %s\n%s", o.Place, text)
 		}
@@ -253,7 +265,7 @@ schema don't allow what it says, is told on standard error.`,
 			if err := oneOf("output", output, "", "json", "yaml"); err != nil {
 				return err
 			}
-			list, p, err := flags.valued(cmd, paths.all(args), &cluster, gateway)
+			list, p, err := flags.rendered(cmd, paths.all(args), nil, &cluster, gateway)
 			if err != nil {
 				return err
 			}
@@ -274,26 +286,6 @@ schema don't allow what it says, is told on standard error.`,
 	fl.StringVarP(&output, "output", "o", "", "json or yaml (default: a table)")
 	complete(cmd, "output", "json", "yaml")
 	return cmd
-}
-
-// valued is rendered, of files or of a cluster.
-func (f *renderFlags) valued(cmd *cobra.Command, paths []string, cluster *clusterFlags, gateway string) ([]view.Rendered, *pipeline.Pipeline, error) {
-	if len(paths) > 0 && !cluster.asked(cmd) {
-		return f.rendered(cmd, paths, nil, gateway)
-	}
-	of, err := gatewayNamed(gateway)
-	if err != nil {
-		return nil, nil, err
-	}
-	p, namespace, err := new(evaluateFlags).evaluated(cmd, paths, cluster, "show", "shown")
-	if err != nil {
-		return nil, nil, err
-	}
-	list := slices.DeleteFunc(view.RenderedOf(p, of), func(r view.Rendered) bool { return view.Elsewhere(r.Gateway.Namespace, namespace) })
-	if len(list) == 0 {
-		return nil, nil, noGateway(of)
-	}
-	return list, p, nil
 }
 
 func printValues(w io.Writer, form string, list []view.Rendered) error {

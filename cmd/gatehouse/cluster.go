@@ -23,6 +23,8 @@ type clusterFlags struct {
 	namespace      string
 	all            bool
 	controllerName string
+	// controllerNamespace is where the platform says values for whole classes; empty where they don't matter.
+	controllerNamespace string
 }
 
 // clusterFlagNames are the flags that ask for a cluster.
@@ -77,7 +79,7 @@ func (f *clusterFlags) snapshot(ctx context.Context) (s *cluster.Snapshot, r *ku
 	if f.all {
 		namespace = ""
 	}
-	s, err = cluster.TakeSnapshot(ctx, r, f.controllerName)
+	s, err = cluster.TakeSnapshot(ctx, r, f.controllerName, f.controllerNamespace)
 	return s, r, namespace, err
 }
 

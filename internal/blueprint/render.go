@@ -106,8 +106,11 @@ type Replacement struct {
 }
 
 // Ref names the object.
-func (c *Child) Ref() Ref {
-	return Ref{c.Object.GroupVersionKind(), object.Name{Namespace: c.Object.GetNamespace(), Name: c.Object.GetName()}}
+func (c *Child) Ref() Ref { return RefOf(c.Object) }
+
+// RefOf names an object.
+func RefOf(o *unstructured.Unstructured) Ref {
+	return Ref{o.GroupVersionKind(), object.Name{Namespace: o.GetNamespace(), Name: o.GetName()}}
 }
 
 // Held is a resource of which it isn't known what there should be. What there is stays.

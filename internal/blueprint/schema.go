@@ -115,6 +115,7 @@ func (s *valuesSchema) check(at *field.Path, values map[string]any, by validatio
 		problems = append(problems, Problem{at.String() + "." + name, "there is no such value in the blueprint's schema"})
 	}
 	for _, err := range validation.ValidateCustomResource(at, values, by) {
+		err.BadValue = field.OmitValueType{} // which may be nobody's business
 		message := err.ErrorBody()
 		if _, after, ok := strings.Cut(message, " in body "); ok {
 			message = after // the validator repeats the path

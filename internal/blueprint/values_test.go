@@ -131,7 +131,7 @@ resources:
 		said = append(said, c.Origin.Name.Name+": "+c.Message)
 	}
 	want := []string{
-		`wrong: spec.defaults.size: Unsupported value: "huge": supported values: "small", "large"`,
+		`wrong: spec.defaults.size: Unsupported value: supported values: "small", "large"`,
 		"unknown: spec.defaults.dns.tll: there is no such value in the blueprint's schema",
 		"range: spec.overrides.dns.ttl: should be greater than or equal to 1",
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -16,6 +17,10 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
+	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
 const twoResources = `
@@ -85,6 +90,27 @@ func TestBlueprint(t *testing.T) {
 	})
 	in.apply(twoResources)
 	in.until("the values come from the class and the Gateway", has("edge-names", map[string]string{"zone": "team.test", "size": "large", "owner": "platform"}))
+	reader, err := kube.Open(in.Config, "team")
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot, err := TakeSnapshot(t.Context(), reader, pipeline.ControllerName, "gatehouse-system")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := snapshot.Complete(t.Context(), reader); err != nil {
+		t.Fatal(err)
+	}
+	if drawn := view.DrawnOf(snapshot.Pipeline, object.Key{}, "team").Drawing.Tree(); !strings.Contains(drawn, "─ ConfigMap team/edge-names (ready)") {
+		t.Errorf("the topology is drawn as %s", drawn)
+	}
+	var told []string
+	for _, v := range view.RenderedOf(snapshot.Pipeline, object.Name{})[0].Values {
+		told = append(told, fmt.Sprint(v.Name, " ", v.Value, " ", v.From))
+	}
+	if got, want := strings.Join(told, "; "), "owner platform GatewayBlueprint web; size large GatewayClassValues gatehouse-system/web; zone team.test GatewayValues team/edge"; got != want {
+		t.Errorf("the values are told as %s, want %s", got, want)
+	}
 	in.until("the second resource waits for a field of the first", says(gwv1.GatewayConditionProgrammed, "record: spec.resources[1].template.data.host: ${names.data.host}: host is not there"))
 	if get("edge-record") != nil {
 		t.Error("what waits is there")

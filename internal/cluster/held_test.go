@@ -133,7 +133,7 @@ func TestClassThatDoesNotExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	snapshot, err := TakeSnapshot(t.Context(), reader, pipeline.ControllerName)
+	snapshot, err := TakeSnapshot(t.Context(), reader, pipeline.ControllerName, "gatehouse-system")
 	if err != nil {
 		t.Fatal(err)
 	}

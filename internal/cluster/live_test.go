@@ -111,7 +111,7 @@ func TestSnapshot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := TakeSnapshot(t.Context(), r, pipeline.ControllerName)
+		s, err := TakeSnapshot(t.Context(), r, pipeline.ControllerName, "gatehouse-system")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,13 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/gatehouse-dev/gatehouse/internal/blueprint"
 	"github.com/gatehouse-dev/gatehouse/internal/configuration"
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -24,8 +30,8 @@ type Snapshot struct {
 }
 
 // TakeSnapshot reads a cluster as the controller of a name sees it, without Secrets
-// and ConfigMaps.
-func TakeSnapshot(ctx context.Context, r *kube.Reader, controller string) (*Snapshot, error) {
+// and ConfigMaps. In the namespace the platform says values for whole classes.
+func TakeSnapshot(ctx context.Context, r *kube.Reader, controller, namespace string) (*Snapshot, error) {
 	channel, err := r.Channel(ctx)
 	if err != nil {
 		return nil, err
@@ -37,7 +43,7 @@ func TakeSnapshot(ctx context.Context, r *kube.Reader, controller string) (*Snap
 	cfg := configuration.Default()
 	cfg.ControllerName = controller
 	options := pipelineOptions(cfg, channel)
-	options.NoProxies = true
+	options.NoProxies, options.ControllerNamespace = true, namespace
 	s := &Snapshot{
 		Pipeline:   pipeline.New(options),
 		controller: controller,
@@ -55,7 +61,30 @@ func (s *Snapshot) Complete(ctx context.Context, r *kube.Reader) error {
 	secrets, configMaps := slices.Collect(s.Inputs.Secrets.Asked), slices.Collect(s.Inputs.ConfigMaps.Asked)
 	slices.SortFunc(secrets, object.Name.Compare)
 	slices.SortFunc(configMaps, object.Name.Compare)
-	return s.add(r.Contents(ctx, secrets, configMaps))
+	if err := s.add(r.Contents(ctx, secrets, configMaps)); err != nil {
+		return err
+	}
+	return s.readChildren(ctx, r)
+}
+
+// readChildren reads the objects that blueprints have made. What may not be read counts as missing.
+func (s *Snapshot) readChildren(ctx context.Context, r *kube.Reader) error {
+	for of := range s.ChildKinds() {
+		list, namespaced, err := r.Labelled(ctx, of, infra.PartOfLabel)
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil && !apierrors.IsForbidden(err) {
+			return fmt.Errorf("read objects of the kind %s: %w", of.Kind, err)
+		}
+		s.Update(func(tx *flow.Tx) {
+			s.SetScope(tx, of, &namespaced)
+			for i := range list {
+				s.SetChild(tx, blueprint.RefOf(&list[i]), &list[i])
+			}
+		})
+	}
+	return nil
 }
 
 func (s *Snapshot) add(b source.Batch) error {

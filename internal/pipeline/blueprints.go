@@ -393,6 +393,19 @@ func (p *Pipeline) declareValuesStatus() {
 		})
 }
 
+// ChildKinds are the kinds of objects that the blueprints of Gateways make.
+func (p *Pipeline) ChildKinds() map[schema.GroupVersionKind]bool {
+	out := map[schema.GroupVersionKind]bool{}
+	p.Engine.View(func(c *flow.Ctx) {
+		for _, ch := range flow.All(c, p.Children) {
+			for _, of := range ch.Kinds {
+				out[of] = true
+			}
+		}
+	})
+	return out
+}
+
 // SetChild takes in an object that a blueprint has made as it is; nil where it is gone.
 func (p *Pipeline) SetChild(tx *flow.Tx, ref blueprint.Ref, o *unstructured.Unstructured) {
 	if o == nil {
@@ -433,7 +446,8 @@ func (p *Pipeline) SetChildProblems(tx *flow.Tx, gateway object.Name, problems m
 // for one that goes on as it is: its other conditions say why.
 func (p *Pipeline) children(c *flow.Ctx, gw *topology.Gateway) *status.Children {
 	ch, ok := flow.Get(c, p.Children, gw.Name)
-	if !ok || gw.Held || !gw.Served() {
+	// Where objects are only evaluated nothing is known of what there is in the cluster.
+	if !ok || gw.Held || !gw.Served() || p.Options.NoProxies {
 		return nil
 	}
 	out := &status.Children{Count: len(ch.Children), Note: ch.Note}

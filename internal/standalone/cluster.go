@@ -8,7 +8,6 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/blueprint"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
-	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 )
@@ -31,18 +30,13 @@ func Render(ctx context.Context, opts RenderOptions) (*pipeline.Pipeline, error)
 	if err != nil {
 		return nil, err
 	}
-	var kinds []schema.GroupVersionKind
-	p.Engine.View(func(c *flow.Ctx) {
-		for _, ch := range flow.All(c, p.Children) {
-			kinds = append(kinds, ch.Kinds...)
-		}
-	})
+	kinds := p.ChildKinds()
 	p.Update(func(tx *flow.Tx) {
-		for _, kind := range kinds {
+		for kind := range kinds {
 			p.SetScope(tx, kind, new(!clusterScoped[kind.GroupKind()]))
 		}
 		for _, o := range opts.Live {
-			p.SetChild(tx, blueprint.Ref{Kind: o.GroupVersionKind(), Name: object.Name{Namespace: o.GetNamespace(), Name: o.GetName()}}, o)
+			p.SetChild(tx, blueprint.RefOf(o), o)
 		}
 	})
 	return p, nil

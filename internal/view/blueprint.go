@@ -1,10 +1,14 @@
 package view
 
 import (
+	"slices"
+
 	"github.com/gatehouse-dev/gatehouse/internal/blueprint"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	network "github.com/gatehouse-dev/gatehouse/pkg/topology"
 )
 
 // Rendered is what a Gateway has by the blueprint of its class.
@@ -23,6 +27,22 @@ type Rendered struct {
 type RenderedObject struct {
 	Place  string `json:"resource"`
 	Object any    `json:"object"`
+	// State says how the object is in the cluster; empty where it isn't there.
+	State string `json:"state,omitempty"`
+}
+
+// stateReady is the state of an object that is ready.
+const stateReady = "ready"
+
+func stateOf(c *blueprint.Child) string {
+	switch {
+	case !c.Live:
+		return ""
+	case c.NotReady != "":
+		return "not ready: " + c.NotReady
+	default:
+		return stateReady
+	}
 }
 
 // RenderedHeld is a resource that is not rendered.
@@ -62,7 +82,7 @@ func renderedOf(ch *blueprint.Children) Rendered {
 		Objects: []RenderedObject{}, Values: []Value{},
 	}
 	for i := range ch.Children {
-		out.Objects = append(out.Objects, RenderedObject{ch.Children[i].Place.String(), ch.Children[i].Object.Object})
+		out.Objects = append(out.Objects, RenderedObject{ch.Children[i].Place.String(), ch.Children[i].Object.Object, stateOf(&ch.Children[i])})
 	}
 	for _, h := range ch.Held {
 		out.Held = append(out.Held, RenderedHeld{h.Place.String(), h.Why, h.Waits})
@@ -71,4 +91,31 @@ func renderedOf(ch *blueprint.Children) Rendered {
 		out.Values = append(out.Values, Value{leaf.Name, leaf.Value, leaf.Origin.String()})
 	}
 	return out
+}
+
+// drawChildren adds the objects that Gateways of a drawing have by blueprints.
+func drawChildren(p *pipeline.Pipeline, d *network.Drawing) {
+	if p.Children == nil {
+		return
+	}
+	p.Engine.View(func(c *flow.Ctx) {
+		for _, n := range slices.Clone(d.Nodes) {
+			if n.Kind != kind.Gateway.Name() || n.Section != "" {
+				continue
+			}
+			ch, ok := flow.Get(c, p.Children, object.Name{Namespace: n.Namespace, Name: n.Name})
+			if !ok {
+				continue
+			}
+			for i := range ch.Children {
+				ref, state := ch.Children[i].Ref(), stateOf(&ch.Children[i])
+				child := network.Node{Group: ref.Kind.Group, Kind: ref.Kind.Kind, Namespace: ref.Namespace, Name: ref.Name.Name}
+				if !slices.ContainsFunc(d.Nodes, func(n network.DrawnNode) bool { return n.Node == child }) {
+					d.Nodes = append(d.Nodes, network.DrawnNode{Node: child, Missing: state == "", State: state})
+				}
+				d.Edges = append(d.Edges, network.Edge{From: n.Node, To: child})
+			}
+		}
+	})
+	d.Sort()
 }

@@ -45,12 +45,17 @@ type Drawn struct {
 // empty.
 func DrawnOf(p *pipeline.Pipeline, focus object.Key, namespace string) Drawn {
 	g := networkOf(p)
+	drawn := func(focus ...network.Node) Drawn {
+		out := Drawn{Drawing: g.Draw(focus...)}
+		drawChildren(p, &out.Drawing)
+		return out
+	}
 	if focus.IsZero() {
-		return Drawn{Drawing: g.Draw(namespaceNodes(g, namespace)...)}
+		return drawn(namespaceNodes(g, namespace)...)
 	}
 	node := network.Node{Group: focus.Kind.Group(), Kind: focus.Kind.Name(), Namespace: focus.Namespace, Name: focus.Name.Name}
 	if g.Exists(node) {
-		return Drawn{Drawing: g.Draw(node)}
+		return drawn(node)
 	}
 	if why := absence(p, focus); why != "" {
 		return Drawn{Absent: why}

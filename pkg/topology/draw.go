@@ -27,6 +27,8 @@ type DrawnNode struct {
 	Missing bool `json:"missing,omitempty"`
 	// Policy says that the node is a policy.
 	Policy bool `json:"policy,omitempty"`
+	// State is what there is to say of the node; empty for nothing.
+	State string `json:"state,omitempty"`
 }
 
 // Edge leads from a node to one below it, or from a policy to its target.
@@ -138,9 +140,15 @@ func (d *drawer) targets(n Node, draw func(Node)) (ok bool) {
 
 // drawing sorts what is drawn.
 func (d *drawer) drawing() Drawing {
-	byEnds := func(a, b Edge) int { return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To)) }
-	byNode := func(a, b DrawnNode) int { return a.Node.Compare(b.Node) }
-	return Drawing{slices.SortedFunc(maps.Values(d.nodes), byNode), slices.SortedFunc(maps.Keys(d.edges), byEnds)}
+	out := Drawing{slices.Collect(maps.Values(d.nodes)), slices.Collect(maps.Keys(d.edges))}
+	out.Sort()
+	return out
+}
+
+// Sort puts nodes and edges into their order, where some have been added.
+func (d *Drawing) Sort() {
+	slices.SortFunc(d.Nodes, func(a, b DrawnNode) int { return a.Node.Compare(b.Node) })
+	slices.SortFunc(d.Edges, func(a, b Edge) int { return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To)) })
 }
 
 // DOT writes the drawing for Graphviz.
@@ -223,6 +231,9 @@ func (t *tree) write(n Node, line, rest string) {
 	t.out.WriteString(line)
 	if t.nodes[n].Missing {
 		t.out.WriteString(" (missing)")
+	}
+	if state := t.nodes[n].State; state != "" {
+		t.out.WriteString(" (" + state + ")")
 	}
 	for _, p := range t.on[n] {
 		t.out.WriteString("  <- " + p.String())

@@ -11,7 +11,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,6 +26,7 @@ import (
 // not read is left out, with a problem that says so.
 type Reader struct {
 	client client.Reader
+	mapper apimeta.RESTMapper
 	kinds  *kind.Table
 	types  func(client.Object)
 	// namespace is read where the right to read all is missing.
@@ -53,7 +56,7 @@ func Open(config *rest.Config, namespace string) (*Reader, error) {
 		return nil, fmt.Errorf("reach the cluster: %w", err)
 	}
 	complete := transform(kinds.Types(), stripMeta)
-	return &Reader{client: c, kinds: kinds, namespace: namespace, types: func(o client.Object) { _, _ = complete(o) }}, nil
+	return &Reader{client: c, mapper: c.RESTMapper(), kinds: kinds, namespace: namespace, types: func(o client.Object) { _, _ = complete(o) }}, nil
 }
 
 // Lease returns a Lease.
@@ -77,6 +80,23 @@ func (r *Reader) Deployments(ctx context.Context, labels map[string]string) ([]a
 		err = r.client.List(ctx, list, client.MatchingLabels(labels), client.InNamespace(r.namespace))
 	}
 	return list.Items, err
+}
+
+// Labelled returns the objects of any kind that have a label, and whether they are in namespaces; of those of
+// the Reader's namespace only, where not all may be read. The error of a kind that doesn't exist is a NoMatch error.
+func (r *Reader) Labelled(ctx context.Context, of schema.GroupVersionKind, label string) (list []unstructured.Unstructured, namespaced bool, err error) {
+	mapping, err := r.mapper.RESTMapping(of.GroupKind(), of.Version)
+	if err != nil {
+		return nil, false, err
+	}
+	namespaced = mapping.Scope.Name() == apimeta.RESTScopeNameNamespace
+	all := &unstructured.UnstructuredList{}
+	all.SetGroupVersionKind(of)
+	err = r.client.List(ctx, all, client.HasLabels{label})
+	if apierrors.IsForbidden(err) && namespaced && r.namespace != "" {
+		err = r.client.List(ctx, all, client.HasLabels{label}, client.InNamespace(r.namespace))
+	}
+	return all.Items, namespaced, err
 }
 
 // Channel returns the Gateway API's channel that the cluster has, as Channel does.
