@@ -51,7 +51,7 @@ type ChildrenOptions struct {
 	Registerer prometheus.Registerer // may be nil
 	// OnLive is called with objects as they are; nil for one that is gone.
 	OnLive func(blueprint.Ref, *unstructured.Unstructured)
-	// OnScope is called with what is known of a kind; nil where there is none.
+	// OnScope is called with what is known of a kind, nil where there is none, once the objects of the kind have been said.
 	OnScope func(of schema.GroupVersionKind, namespaced *bool)
 	// OnMade is called with the objects that a Gateway has, where it matters in which places.
 	OnMade func(gateway object.Name, made map[blueprint.Place][]blueprint.Ref)
@@ -66,15 +66,16 @@ type Children struct {
 	o     ChildrenOptions
 	queue *gatewayQueue
 
-	mu       sync.Mutex
-	wanted   map[object.Name]*blueprint.Children
-	deleted  map[object.Name]bool // Gateways that are to have none
-	complete bool
-	cache    cache.Cache // while Run runs
-	watched  map[schema.GroupVersionKind]bool
-	problems map[object.Name]map[blueprint.Ref]problem
-	counts   map[object.Name]map[string]int // of objects by their state
-	told     map[object.Name]map[blueprint.Place][]blueprint.Ref
+	mu          sync.Mutex
+	wanted      map[object.Name]*blueprint.Children
+	deleted     map[object.Name]bool // Gateways that are to have none
+	complete    bool
+	cache       cache.Cache // while Run runs
+	watched     map[schema.GroupVersionKind]bool
+	inventories map[object.Name]*inventory // as they were last read or written
+	problems    map[object.Name]map[blueprint.Ref]problem
+	counts      map[object.Name]map[string]int // of objects by their state
+	told        map[object.Name]map[blueprint.Place][]blueprint.Ref
 
 	objects             *prometheus.GaugeVec
 	deletionPatience    time.Duration
@@ -117,7 +118,7 @@ func NewChildren(o ChildrenOptions) (*Children, error) {
 	ch := &Children{
 		writer: w, o: o, wanted: map[object.Name]*blueprint.Children{}, deleted: map[object.Name]bool{},
 		watched: map[schema.GroupVersionKind]bool{}, problems: map[object.Name]map[blueprint.Ref]problem{}, counts: map[object.Name]map[string]int{},
-		told:  map[object.Name]map[blueprint.Place][]blueprint.Ref{},
+		told: map[object.Name]map[blueprint.Place][]blueprint.Ref{}, inventories: map[object.Name]*inventory{},
 		queue: newGatewayQueue(o.Log, "the objects of a Gateway's blueprint are not as they should be; trying again"),
 		objects: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "gatehouse_blueprint_objects",
@@ -212,7 +213,7 @@ func (ch *Children) sync(ctx context.Context, c cache.Cache, gateway object.Name
 	if want == nil && !deleted && !complete || want != nil && want.Unknown != "" {
 		return nil // what there should be isn't known
 	}
-	inventory, err := ch.readInventory(ctx, gateway)
+	inventory, err := ch.inventory(ctx, gateway)
 	if err != nil {
 		return err
 	}
@@ -448,7 +449,6 @@ func (ch *Children) follow(ctx context.Context, c cache.Cache, kind schema.Group
 		return false, err
 	}
 	namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace
-	ch.o.OnScope(kind, &namespaced)
 	// Who may not list them would wait for ever. What is missing is said where they are written.
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind)
@@ -458,6 +458,7 @@ func (ch *Children) follow(ctx context.Context, c cache.Cache, kind schema.Group
 	}
 	if err := ch.client.List(ctx, list, &in); err != nil {
 		if apierrors.IsForbidden(err) {
+			ch.o.OnScope(kind, &namespaced)
 			return false, nil
 		}
 		return false, err
@@ -475,12 +476,19 @@ func (ch *Children) follow(ctx context.Context, c cache.Cache, kind schema.Group
 	if !first {
 		return true, nil
 	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	there, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { ch.seen(kind, o, true) },
 		UpdateFunc: func(_, o any) { ch.seen(kind, o, true) },
 		DeleteFunc: func(o any) { ch.seen(kind, o, false) },
 	})
-	return true, err
+	if err != nil {
+		return false, err
+	}
+	// What there is has been said before the kind is: nothing seems to be missing that only hasn't been looked at.
+	if toolscache.WaitFor(ctx, "", there.HasSyncedChecker()) {
+		ch.o.OnScope(kind, &namespaced)
+	}
+	return true, nil
 }
 
 // seen passes on an object as it is, and wakes its Gateway.

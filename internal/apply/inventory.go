@@ -69,7 +69,25 @@ func (ch *Children) newInventory(gateway object.Name) *inventory {
 	return in
 }
 
-// readInventory asks the API server for the inventory of a Gateway.
+// inventory returns the inventory of a Gateway. The API server is asked once, since nobody else writes it, and
+// again when a write has failed.
+func (ch *Children) inventory(ctx context.Context, gateway object.Name) (*inventory, error) {
+	ch.mu.Lock()
+	in := ch.inventories[gateway]
+	ch.mu.Unlock()
+	if in != nil {
+		return in, nil
+	}
+	in, err := ch.readInventory(ctx, gateway)
+	if err != nil {
+		return nil, err
+	}
+	ch.mu.Lock()
+	ch.inventories[gateway] = in
+	ch.mu.Unlock()
+	return in, nil
+}
+
 func (ch *Children) readInventory(ctx context.Context, gateway object.Name) (*inventory, error) {
 	in := ch.newInventory(gateway)
 	stored := &corev1.ConfigMap{}
@@ -131,6 +149,16 @@ func (ch *Children) remember(ctx context.Context, in *inventory, want *blueprint
 
 // writeInventory writes it, or deletes an empty one.
 func (ch *Children) writeInventory(ctx context.Context, in *inventory) error {
+	err := ch.storeInventory(ctx, in)
+	if err != nil || len(in.entries) == 0 {
+		ch.mu.Lock()
+		delete(ch.inventories, in.gateway)
+		ch.mu.Unlock()
+	}
+	return err
+}
+
+func (ch *Children) storeInventory(ctx context.Context, in *inventory) error {
 	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: ch.o.Namespace, Name: in.name, ResourceVersion: in.version,
 		Labels:      map[string]string{infra.SetIDLabel: in.id, infra.ManagedByLabel: infra.ManagedBy},

@@ -17,6 +17,7 @@ import (
 type childrenWork struct {
 	*apply.Children
 	gatewayReader[*blueprint.Children]
+	ended func() // when nobody looks at the objects any more
 }
 
 func (p *provisioned) childrenWork(metrics prometheus.Registerer) (*childrenWork, error) {
@@ -45,11 +46,16 @@ func (p *provisioned) childrenWork(metrics prometheus.Registerer) (*childrenWork
 	}
 	return &childrenWork{children, newGatewayReader(c.pipeline.Unsettled, tableReader[object.Name, *blueprint.Children]{
 		c.pipeline.Children, func(_ object.Name, ch *blueprint.Children) { children.Set(ch) }, children.Delete,
-	}, func(*blueprint.Children) {})}, nil
+	}, func(*blueprint.Children) {}), func() {
+		c.loop.Call(c.running, func() { c.loop.Update(c.pipeline.ForgetChildren()) })
+	}}, nil
 }
 
 func (w *childrenWork) complete() { w.Complete() }
 
 func (w *childrenWork) changed(object.Key) {}
 
-func (w *childrenWork) run(ctx context.Context) error { return w.Run(ctx) }
+func (w *childrenWork) run(ctx context.Context) error {
+	defer w.ended()
+	return w.Run(ctx)
+}

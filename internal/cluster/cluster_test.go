@@ -50,6 +50,8 @@ type installed struct {
 	withholds string
 	// prepare, if not nil, is called with each of them before it runs.
 	prepare func(*Cluster)
+	// asks, if not nil, answers what they ask of the API server.
+	asks func(*replica, *http.Request, http.RoundTripper) (*http.Response, error)
 	// refused is whether their changed configuration can't be used.
 	refused atomic.Bool
 }
@@ -192,6 +194,9 @@ func (in *installed) launch(namespace string, change ...func(*configuration.Conf
 			if r.mute.Load() && strings.Contains(request.URL.Path, "/leases/") {
 				<-request.Context().Done()
 				return nil, request.Context().Err()
+			}
+			if in.asks != nil {
+				return in.asks(r, request, next)
 			}
 			return next.RoundTrip(request)
 		})

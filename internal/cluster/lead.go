@@ -250,7 +250,7 @@ func (c *Cluster) write(k object.Key, status any) {
 	if status == nil && t.orphans.has(k) {
 		return // they decide
 	}
-	if status != nil && c.tooEarly(k, status) {
+	if status != nil && c.tooEarly(k) {
 		t.delayed[k] = status
 		return
 	}
@@ -259,9 +259,8 @@ func (c *Cluster) write(k object.Key, status any) {
 }
 
 // tooEarly reports whether a status speaks of proxies that may just not have come
-// back yet, or of objects of a blueprint that may not have been read yet: as it is, it says
-// Programmed, or Ready.
-func (c *Cluster) tooEarly(k object.Key, status any) bool {
+// back yet: as it is, it says Programmed. Or of objects of a blueprint that nobody has looked at yet.
+func (c *Cluster) tooEarly(k object.Key) bool {
 	if time.Since(c.term.since) > patience {
 		return false
 	}
@@ -270,7 +269,7 @@ func (c *Cluster) tooEarly(k object.Key, status any) bool {
 	switch o := c.source.Live(k).(type) {
 	case *gwv1.Gateway:
 		conditions, gateway = o.Status.Conditions, object.Name{Namespace: o.Namespace, Name: o.Name}
-		if s, ok := status.(*gwv1.GatewayStatus); ok && loses(conditions, s.Conditions) {
+		if c.pipeline.ChildrenUnseen(gateway) {
 			return true
 		}
 	case *gwv1.ListenerSet:
@@ -284,17 +283,6 @@ func (c *Cluster) tooEarly(k object.Key, status any) bool {
 		return ok && s != nil && c.policyTooEarly(k.Namespace, s)
 	}
 	return meta.IsStatusConditionTrue(conditions, string(gwv1.GatewayConditionProgrammed)) && !c.loop.States.Heard(gateway)
-}
-
-// loses reports whether a Gateway with a blueprint would not be Ready any more, or not be Programmed.
-func loses(is, becomes []metav1.Condition) bool {
-	ready := string(condition.GatewayConditionReady)
-	if meta.FindStatusCondition(is, ready) == nil {
-		return false
-	}
-	return slices.ContainsFunc([]string{ready, string(gwv1.GatewayConditionProgrammed)}, func(of string) bool {
-		return meta.IsStatusConditionTrue(is, of) && !meta.IsStatusConditionTrue(becomes, of)
-	})
 }
 
 // policyTooEarly is tooEarly of the status of a policy in a namespace.

@@ -32,7 +32,7 @@ type blueprints struct {
 	// live are the objects that blueprints have made, as they are, and scopes says of their
 	// kinds whether they are in namespaces. The leader has them.
 	live   *flow.Input[blueprint.Ref, *unstructured.Unstructured]
-	scopes *flow.Input[schema.GroupVersionKind, bool]
+	scopes *flow.Input[schema.GroupVersionKind, scope]
 	// made are the objects that Gateways have, by their places.
 	made *flow.Input[object.Name, map[blueprint.Place][]blueprint.Ref]
 	// childProblems say why objects aren't as they should be.
@@ -94,7 +94,7 @@ func (b *compiledBlueprint) status() *v1alpha1.GatewayBlueprintStatus {
 	switch {
 	case b.problems == nil:
 		out.InForce = nil
-		if spec, err := json.Marshal(b.spec); err == nil && len(spec) <= maxRevision {
+		if spec := canonical(b.spec); spec != nil && len(spec) <= maxRevision {
 			out.InForce = &v1alpha1.BlueprintRevision{Generation: b.generation, Spec: apiextensionsv1.JSON{Raw: spec}}
 		}
 	case b.compiled == nil:
@@ -105,6 +105,20 @@ func (b *compiledBlueprint) status() *v1alpha1.GatewayBlueprintStatus {
 	accepted.ObservedGeneration = b.of.Generation
 	out.Conditions = []metav1.Condition{accepted}
 	return out
+}
+
+// canonical is a spec in the form in which the API server returns it: else it would be written anew at each restart. It is nil
+// for one that has no such form.
+func canonical(spec *v1alpha1.GatewayBlueprintSpec) []byte {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
+	if err != nil {
+		return nil
+	}
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return nil
+	}
+	return text
 }
 
 // valuesOf is what values are for.
@@ -188,7 +202,7 @@ func (p *Pipeline) declareBlueprints() {
 			emit(name, b.status())
 		})
 	p.live = flow.NewInput[blueprint.Ref, *unstructured.Unstructured](p.Engine, "children-live", flow.Equal(flow.Same[*unstructured.Unstructured]))
-	p.scopes = flow.NewInput[schema.GroupVersionKind, bool](p.Engine, "children-scopes", flow.Equal(flow.Same[bool]))
+	p.scopes = flow.NewInput[schema.GroupVersionKind, scope](p.Engine, "children-scopes", flow.Equal(flow.Same[scope]))
 	p.made = flow.NewInput[object.Name, map[blueprint.Place][]blueprint.Ref](p.Engine, "children-made",
 		flow.Equal(func(a, b map[blueprint.Place][]blueprint.Ref) bool { return maps.EqualFunc(a, b, slices.Equal) }))
 	p.childProblems = flow.NewInput[object.Name, map[blueprint.Ref]string](p.Engine, "children-problems",
@@ -303,7 +317,10 @@ func byAge[V any](all map[object.Name]V, meta func(V) metav1.Object) []V {
 func (p *Pipeline) rendered(c *flow.Ctx, gw *topology.Gateway, values map[string]any) blueprint.Input {
 	in := blueprint.Input{
 		Namespace: gw.Name.Namespace, Gateway: plainObject(gw.Object, kind.Gateway.Name()), Values: values,
-		Namespaced: func(of schema.GroupVersionKind) (bool, bool) { return flow.Get(c, p.scopes, of) },
+		Namespaced: func(of schema.GroupVersionKind) (namespaced, known bool) {
+			s, _ := flow.Get(c, p.scopes, of)
+			return s.namespaced, s.installed
+		},
 		Live: func(ref blueprint.Ref) map[string]any {
 			if o, ok := flow.Get(c, p.live, ref); ok {
 				return o.Object
@@ -415,12 +432,56 @@ func (p *Pipeline) SetChild(tx *flow.Tx, ref blueprint.Ref, o *unstructured.Unst
 	}
 }
 
+// scope is what is known of a kind.
+type scope struct{ installed, namespaced bool }
+
 // SetScope takes in whether the objects of a kind are in namespaces; nil where there is no such kind.
 func (p *Pipeline) SetScope(tx *flow.Tx, of schema.GroupVersionKind, namespaced *bool) {
-	if namespaced == nil {
-		p.scopes.Delete(tx, of)
-	} else {
-		p.scopes.Set(tx, of, *namespaced)
+	p.scopes.Set(tx, of, scope{namespaced != nil, namespaced != nil && *namespaced})
+}
+
+// ChildrenUnseen reports whether a Gateway has objects by its blueprint that nobody has looked at yet.
+func (p *Pipeline) ChildrenUnseen(gateway object.Name) (unseen bool) {
+	if p.Children == nil {
+		return false
+	}
+	p.Engine.View(func(c *flow.Ctx) {
+		ch, ok := flow.Get(c, p.Children, gateway)
+		if !ok {
+			return
+		}
+		for _, of := range ch.Kinds {
+			if _, seen := flow.Get(c, p.scopes, of); !seen {
+				unseen = true
+			}
+		}
+	})
+	return unseen
+}
+
+// ForgetChildren returns what forgets all that has been said of the objects of blueprints.
+func (p *Pipeline) ForgetChildren() (forget func(*flow.Tx)) {
+	var all []func(*flow.Tx)
+	p.Engine.View(func(c *flow.Ctx) {
+		all = append(all, clearing(c, p.live), clearing(c, p.scopes), clearing(c, p.made), clearing(c, p.childProblems))
+	})
+	return func(tx *flow.Tx) {
+		for _, clear := range all {
+			clear(tx)
+		}
+	}
+}
+
+// clearing returns what takes all entries from an input.
+func clearing[K comparable, V any](c *flow.Ctx, in *flow.Input[K, V]) func(*flow.Tx) {
+	var keys []K
+	for k := range flow.All(c, in) {
+		keys = append(keys, k)
+	}
+	return func(tx *flow.Tx) {
+		for _, k := range keys {
+			in.Delete(tx, k)
+		}
 	}
 }
 
