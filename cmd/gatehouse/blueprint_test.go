@@ -22,7 +22,7 @@ func gatehouse(args ...string) (out, problems string, code int) {
 // of routes, addresses of live objects, and mistakes.
 func TestBlueprintCases(t *testing.T) {
 	out, problems, code := gatehouse("blueprint", "test", "testdata/blueprint")
-	if code != 0 || strings.Count(out, "ok\t") != 3 {
+	if code != 0 || strings.Count(out, "ok\t") != 4 {
 		t.Errorf("%d\n%s%s", code, out, problems)
 	}
 }
@@ -53,6 +53,19 @@ func TestBlueprintValues(t *testing.T) {
 `
 	if code != 0 || out != want {
 		t.Errorf("%d\n%s%s", code, out, problems)
+	}
+}
+
+// TestBlueprintRank has two objects of the same rank: the older one has more authority.
+func TestBlueprintRank(t *testing.T) {
+	out, problems, code := gatehouse("blueprint", "values", classFile, blueprintFile, "testdata/blueprint/rank/input.yaml")
+	said := strings.Join(strings.Fields(out), " ")
+	for _, want := range []string{
+		`list ["c"] from GatewayValues shop/earlier-by-name`, `size "large" from GatewayValues shop/earlier-by-name`, `over "older" from GatewayValues shop/older`,
+	} {
+		if code != 0 || !strings.Contains(said, want) {
+			t.Errorf("%d: no %s in\n%s%s", code, want, out, problems)
+		}
 	}
 }
 
