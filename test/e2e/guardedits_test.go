@@ -81,5 +81,5 @@ func TestGuardedThroughEdits(t *testing.T) {
 	if passed != 0 {
 		t.Errorf("%d of %d requests passed the guard in %d edits: %v", passed, l.sent.Load(), *guardEdits, wrong)
 	}
-	t.Logf("%d requests in %d edits: %v", l.sent.Load(), *guardEdits, wrong)
+	t.Logf("%d requests in %d edits, %d answered: %v", l.sent.Load(), *guardEdits, l.answered.Load(), wrong)
 }
