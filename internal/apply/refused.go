@@ -11,7 +11,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/blueprint"
 )
 
@@ -28,7 +27,7 @@ func (ch *Children) refused(ref blueprint.Ref) string {
 	case group == corev1.GroupName && kind == "Namespace" && ref.Name.Name == ch.o.Namespace:
 		return "a blueprint can't make the controller's own namespace; use another name"
 	case group == apiextensionsv1.GroupName && kind == "CustomResourceDefinition" &&
-		(strings.HasSuffix(ref.Name.Name, "."+v1alpha1.GroupVersion.Group) || strings.HasSuffix(ref.Name.Name, "."+gwv1.GroupName)):
+		(strings.HasSuffix(ref.Name.Name, ".gatehouse.dev") || strings.HasSuffix(ref.Name.Name, "."+gwv1.GroupName)):
 		return "a blueprint can't make the definitions that the controller itself needs"
 	default:
 		return ""
