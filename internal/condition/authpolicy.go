@@ -41,6 +41,13 @@ func AuthPolicyPartial(entries []string) metav1.Condition {
 	return yes(gwv1.PolicyConditionAccepted, PolicyReasonPartiallyInvalid, "The policy is in force, but for entries by which nobody passes: "+joined(entries))
 }
 
+// AuthPolicyWithoutPaths has the condition of an AuthPolicy that is in force say of which paths of its
+// login others have.
+func AuthPolicyWithoutPaths(accepted metav1.Condition, taken []string) metav1.Condition {
+	accepted.Reason = string(PolicyReasonPartiallyInvalid)
+	return Noted(accepted, taken...)
+}
+
 // AuthPolicyEmpty is AuthPolicyInvalid of a policy without rules.
 func AuthPolicyEmpty(problems []string) metav1.Condition {
 	return no(gwv1.PolicyConditionAccepted, gwv1.PolicyReasonInvalid, joined(problems)+". Until it has some, nobody passes where it is for")

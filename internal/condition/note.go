@@ -48,6 +48,12 @@ func NoteShadowed(rule int, host, winner string) string {
 	return fmt.Sprintf("rule %d gets no requests for host %q by a match that %s has too, which goes first", rule, host, winner)
 }
 
+// NoteLoginPath says that a rule doesn't get the requests for a path of a host, at which people log
+// in or out by a policy.
+func NoteLoginPath(rule int, host, path, policy string) string {
+	return fmt.Sprintf("rule %d gets no requests for %q of host %q, which is a path of the login of %s; if your application needs it, have that one use another callbackPath or logoutPath", rule, path, host, policy)
+}
+
 // NoteMore says how many further notes there are.
 func NoteMore(n int) string { return fmt.Sprintf("and %d more of that", n) }
 

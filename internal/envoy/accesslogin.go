@@ -75,9 +75,9 @@ var withoutSessions = &luav3.Lua{
 // host alone (RFC 6265bis, section 4.1.3).
 const sessionPrefix = "__Host-gatehouse-"
 
-// sessionCookies begin the names of the cookies of a session. They are no other policy's.
+// sessionCookies begin the names of the cookies of a session. They are no other one's.
 func sessionCookies(l *ir.Login) string {
-	sum := sha256.Sum256([]byte(l.Rule.String()))
+	sum := sha256.Sum256([]byte(l.Session.String()))
 	return sessionPrefix + hex.EncodeToString(sum[:6]) + "-"
 }
 
@@ -98,8 +98,8 @@ func entrance(a *ir.Access) (message, error) {
 		EndSessionEndpoint:    l.EndSession,
 		Credentials: &oauth2v3.OAuth2Credentials{
 			ClientId:       formEncoded(l.ClientID),
-			TokenSecret:    generic(l.Rule.ClientSecret()),
-			TokenFormation: &oauth2v3.OAuth2Credentials_HmacSecret{HmacSecret: generic(l.Rule.SessionKey())},
+			TokenSecret:    generic(l.Session.ClientSecret()),
+			TokenFormation: &oauth2v3.OAuth2Credentials_HmacSecret{HmacSecret: generic(l.Session.Key())},
 			CookieNames: &oauth2v3.OAuth2Credentials_CookieNames{
 				BearerToken: cookies + "access", OauthHmac: cookies + "mac", OauthExpires: cookies + "expires", IdToken: tokenCookie(l),
 				RefreshToken: cookies + "refresh", OauthNonce: cookies + "nonce", CodeVerifier: cookies + "verifier",
@@ -161,13 +161,17 @@ func generic(k ir.SecretKey) *tlsv3.SdsSecretConfig {
 	return &tlsv3.SdsSecretConfig{Name: SecretName(k), SdsConfig: ads()}
 }
 
+// sessionTokens are the ID tokens of sessions.
+func sessionTokens(l *ir.Login) []ir.TokenIssuer {
+	tokens := l.Tokens
+	tokens.From = []ir.CredentialSource{{Cookie: tokenCookie(l)}}
+	return []ir.TokenIssuer{tokens}
+}
+
 // session verifies the ID token of a session. It looks at no request that has other credentials, nor
 // did the filter before: the cookies of those are what clients say.
 func session(a *ir.Access) (message, error) {
-	l := a.Login
-	tokens := l.Tokens
-	tokens.From = []ir.CredentialSource{{Cookie: tokenCookie(l)}}
-	m := verified([]ir.TokenIssuer{tokens})
+	m := verified(sessionTokens(a.Login))
 	for _, p := range m.Providers {
 		p.ClockSkewSeconds = uint32(tokenSkew.Seconds())
 	}
@@ -184,7 +188,7 @@ func entered(a *ir.Access) (message, error) {
 	var b strings.Builder
 	b.WriteString(loginLead(a.Login))
 	refusal(&b, a)
-	claims(&b, []ir.TokenIssuer{a.Login.Tokens})
+	claims(&b, sessionTokens(a.Login))
 	b.WriteString(loginScript)
 	return &luav3.Lua{DefaultSourceCode: inlined(b.String()), ClearRouteCache: wrapperspb.Bool(false)}, nil
 }

@@ -139,8 +139,8 @@ func loginSecrets(l *ir.Login) *oauth2v3.OAuth2PerRoute {
 		AuthorizationEndpoint: "https://issuer.invalid/",
 		Credentials: &oauth2v3.OAuth2Credentials{
 			ClientId:       "nobody",
-			TokenSecret:    generic(l.Rule.ClientSecret()),
-			TokenFormation: &oauth2v3.OAuth2Credentials_HmacSecret{HmacSecret: generic(l.Rule.SessionKey())},
+			TokenSecret:    generic(l.Session.ClientSecret()),
+			TokenFormation: &oauth2v3.OAuth2Credentials_HmacSecret{HmacSecret: generic(l.Session.Key())},
 		},
 		RedirectUri:         "https://issuer.invalid/",
 		RedirectPathMatcher: exactPath("/"),

@@ -228,14 +228,14 @@ func TestSecretErrorHidesKey(t *testing.T) {
 
 // Envoy writes a client's secret as it is, and issuers read it as of a form. A key of sessions stays as it is.
 func TestSecretOfClient(t *testing.T) {
-	rule := ir.LoginRule{Policy: object.Name{Namespace: "shop", Name: "staff"}, Name: "people"}
+	session := ir.LoginSession{Secret: object.Name{Namespace: "shop", Name: "staff"}, Entry: "client-secret", Client: "people"}
 	for _, c := range []struct {
 		name       ir.SecretKey
 		text, want string
 	}{
-		{rule.ClientSecret(), "Az09-._~", "Az09-._~"},
-		{rule.ClientSecret(), "a+b c%41:&=/?#", "a%2Bb%20c%2541%3A%26%3D%2F%3F%23"},
-		{rule.SessionKey(), "00ff", "00ff"},
+		{session.ClientSecret(), "Az09-._~", "Az09-._~"},
+		{session.ClientSecret(), "a+b c%41:&=/?#", "a%2Bb%20c%2541%3A%26%3D%2F%3F%23"},
+		{session.Key(), "00ff", "00ff"},
 	} {
 		r, err := Secret(&ir.Secret{Name: c.name, Text: ir.Sensitive(c.text)})
 		if err != nil {

@@ -31,8 +31,15 @@ type Host struct {
 	Shadows []Shadow `json:"-"`
 }
 
-// Shadow is a rule that never gets a request, since one before it has the same match.
-type Shadow struct{ Rule, By Source }
+// Shadow is a rule that never gets a request, since one before it has the same match, or none for
+// one path.
+type Shadow struct {
+	Rule, By Source
+	// Path is that path, at which people come back from logging in by Policy, or log out; empty where By
+	// takes all.
+	Path   string
+	Policy object.Name
+}
 
 // Rule is one match of a route's rule with what happens to the requests it takes.
 type Rule struct {

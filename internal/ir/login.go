@@ -10,9 +10,11 @@ import (
 // Login has people log in at an issuer of tokens (OpenID Connect Core 1.0, section 3.1). What it
 // says of them is the ID token, which is among no credentials that a client brings itself.
 type Login struct {
-	Rule LoginRule `json:"rule"`
-	// Created is when the policy was: of two for one path on a host the older one has it.
-	Created time.Time `json:"-"`
+	Session LoginSession `json:"session"`
+	// Policy is the AuthPolicy that says so, and Created when that was: of two with different sessions
+	// for one path on a host the older one has it.
+	Policy  object.Name `json:"policy"`
+	Created time.Time   `json:"-"`
 	// Tokens are those that the issuer gives out. They have no sources.
 	Tokens   TokenIssuer `json:"tokens"`
 	ClientID string      `json:"clientID"`
@@ -32,21 +34,25 @@ type Login struct {
 	Forward bool `json:"forward,omitempty"`
 }
 
-// LoginRule is the rule of a policy that has people log in. A session of one is none of another.
-type LoginRule struct {
-	Policy object.Name `json:"policy"`
-	Name   string      `json:"name"`
+// LoginSession is what people have who are logged in. All rules by which they log in as the same client
+// share it, whatever scopes and paths these name.
+type LoginSession struct {
+	// Secret and Entry are where the client's secret stands.
+	Secret object.Name `json:"secret"`
+	Entry  string      `json:"entry"`
+	// Client tells clients and their issuers apart.
+	Client string `json:"client"`
 }
 
-func (r LoginRule) String() string { return r.Policy.String() + "/" + r.Name }
+func (s LoginSession) String() string { return s.Secret.String() + "/" + s.Entry + "/" + s.Client }
 
 // ClientSecret returns the key of the secret by which the issuer knows who asks for tokens.
-func (r LoginRule) ClientSecret() SecretKey { return loginSecret("oidc-client:", r, false) }
+func (s LoginSession) ClientSecret() SecretKey { return loginSecret("oidc-client:", s, false) }
 
-// SessionKey returns the key of the secret that encrypts and signs sessions.
-func (r LoginRule) SessionKey() SecretKey { return loginSecret("oidc-session:", r, true) }
+// Key returns the key of the secret that encrypts and signs sessions.
+func (s LoginSession) Key() SecretKey { return loginSecret("oidc-session:", s, true) }
 
 // No namespace has a colon, so that no certificate has such a text.
-func loginSecret(prefix string, r LoginRule, session bool) SecretKey {
-	return SecretKey{unique.Make(keyedSecret{login: r, session: session, text: prefix + r.String()})}
+func loginSecret(prefix string, s LoginSession, encrypts bool) SecretKey {
+	return SecretKey{unique.Make(keyedSecret{login: s, encrypts: encrypts, text: prefix + s.String()})}
 }

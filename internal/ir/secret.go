@@ -31,8 +31,8 @@ type SecretKey struct{ handle unique.Handle[keyedSecret] }
 type keyedSecret struct {
 	certificate object.Name
 	authorities List[object.Key]
-	login       LoginRule
-	session     bool // of a login, and not the client's secret
+	login       LoginSession
+	encrypts    bool // sessions, and is not the client's secret
 	serverName  bool // the text is one
 	text        string
 }
@@ -106,14 +106,14 @@ func (k SecretKey) Authorities() []object.Key {
 	return k.handle.Value().authorities.Slice()
 }
 
-// Login returns the rule that the secret is for, and whether it is that of its sessions; false
-// where it is for none.
-func (k SecretKey) Login() (rule LoginRule, session, ok bool) {
+// Login returns the sessions that the secret is for, and whether it encrypts them; false where it is
+// for none.
+func (k SecretKey) Login() (s LoginSession, encrypts, ok bool) {
 	if k.IsZero() {
-		return LoginRule{}, false, false
+		return LoginSession{}, false, false
 	}
 	v := k.handle.Value()
-	return v.login, v.session, v.login != LoginRule{}
+	return v.login, v.encrypts, v.login != LoginSession{}
 }
 
 // IsZero reports whether no secret is meant.

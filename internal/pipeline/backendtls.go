@@ -116,8 +116,8 @@ func (p *Pipeline) secretOf(c *flow.Ctx, k SecretKey) *ir.Secret {
 
 // Secret returns a certificate, authorities or what a Login needs, nil if there are none that can be used.
 func (p *Pipeline) Secret(c *flow.Ctx, k ir.SecretKey) *ir.Secret {
-	if rule, session, ok := k.Login(); ok {
-		if text := p.Graph.LoginSecret(c, rule, session); text != "" {
+	if s, encrypts, ok := k.Login(); ok {
+		if text := p.Graph.LoginSecret(c, s, encrypts); text != "" {
 			return &ir.Secret{Name: k, Text: text}
 		}
 		return nil

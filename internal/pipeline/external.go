@@ -73,7 +73,10 @@ func (p *Pipeline) authAccepted(c *flow.Ctx, n *topology.AuthPolicy, a topology.
 	if len(problems) > 0 {
 		return condition.AuthPolicyInvalid(problems), ""
 	}
-	return condition.Noted(accepted, notes...), waits
+	if len(notes) > 0 {
+		accepted = condition.AuthPolicyWithoutPaths(accepted, notes)
+	}
+	return accepted, waits
 }
 
 // tableServices declares the tables in front of which services are asked, in the shape of hosts

@@ -14,29 +14,29 @@ import (
 
 // takenPath is a path of a login on a host where it is somebody else's.
 type takenPath struct {
-	Host ir.HostKey
-	Rule ir.LoginRule
-	Path string
-	By   object.Key // the route that has it as an exact match, or the policy of another login
+	Host    ir.HostKey
+	Session ir.LoginSession
+	Path    string
+	By      object.Key // the route that has it as an exact match, or the policy of another login
 }
 
 func (k takenPath) String() string {
-	return k.Host.String() + k.Path + ": " + k.By.String() + " before " + k.Rule.String()
+	return k.Host.String() + k.Path + ": " + k.By.String() + " before " + k.Session.String()
 }
 
 func (k takenPath) compare(o takenPath) int {
 	return cmp.Or(strings.Compare(k.Host.Domain, o.Host.Domain), k.By.Compare(o.By), strings.Compare(k.Path, o.Path),
-		k.Host.Compare(o.Host), strings.Compare(k.Rule.String(), o.Rule.String()))
+		k.Host.Compare(o.Host), strings.Compare(k.Session.String(), o.Session.String()))
 }
 
 // pathAt is a path of a login on a Gateway.
 type pathAt struct {
 	Gateway object.Name
-	Rule    ir.LoginRule
+	Session ir.LoginSession
 	Path    string
 }
 
-func (k pathAt) String() string { return k.Gateway.String() + k.Path + ": " + k.Rule.String() }
+func (k pathAt) String() string { return k.Gateway.String() + k.Path + ": " + k.Session.String() }
 
 // declareTakenPaths declares where logins don't have their paths.
 func (p *Pipeline) declareTakenPaths() {
@@ -46,28 +46,28 @@ func (p *Pipeline) declareTakenPaths() {
 				return // as nearly everywhere
 			}
 			at, _ := flow.Get(c, p.fronts, k.TableKey)
-			takenPaths(h, at.login, func(rule ir.LoginRule, path string, by object.Key) {
-				emit(takenPath{k, rule, path, by}, struct{}{})
+			takenPaths(h, at.login, func(s ir.LoginSession, path string, by object.Key) {
+				emit(takenPath{k, s, path, by}, struct{}{})
 			})
 		}, flow.Equal(flow.Same[struct{}]))
 	p.takenPaths = flow.NewIndex(all,
-		func(k takenPath, _ struct{}, yield func(pathAt)) { yield(pathAt{k.Host.Gateway(), k.Rule, k.Path}) }, takenPath.compare)
+		func(k takenPath, _ struct{}, yield func(pathAt)) { yield(pathAt{k.Host.Gateway(), k.Session, k.Path}) }, takenPath.compare)
 }
 
 // takenPaths yields the paths on a host that logins don't have there, and who has them. Table is as in
 // withLogins, which has given the host its rules.
-func takenPaths(h *ir.Host, table loginPaths, yield func(rule ir.LoginRule, path string, by object.Key)) {
+func takenPaths(h *ir.Host, table loginPaths, yield func(s ir.LoginSession, path string, by object.Key)) {
 	inherited := inheritedPaths(h, table)
-	var seen []ir.LoginRule
+	var seen []ir.LoginSession
 	for _, r := range h.Rules {
 		l := inherited.of(r)
-		if l == (loginPaths{}) || slices.Contains(seen, l.rule) {
+		if l == (loginPaths{}) || slices.Contains(seen, l.session) {
 			continue
 		}
-		seen = append(seen, l.rule)
+		seen = append(seen, l.session)
 		for _, path := range []string{l.callback, l.logout} {
-			if by := takenBy(h, inherited, l.rule, path); by != (object.Key{}) {
-				yield(l.rule, path, by)
+			if by := takenBy(h, inherited, l.session, path); by != (object.Key{}) {
+				yield(l.session, path, by)
 			}
 		}
 	}
@@ -75,16 +75,16 @@ func takenPaths(h *ir.Host, table loginPaths, yield func(rule ir.LoginRule, path
 
 // takenBy returns who has a path of a login on a host; nobody where the login itself guards all
 // that has it.
-func takenBy(h *ir.Host, inherited loginPaths, login ir.LoginRule, path string) object.Key {
+func takenBy(h *ir.Host, inherited loginPaths, login ir.LoginSession, path string) object.Key {
 	for _, r := range h.Rules {
 		if r.Match.Path != exactly(path) {
 			continue
 		}
 		ofLogin := r.Source.Match < 0 // which takes all requests for the path
-		switch other := inherited.of(r).rule; {
-		case other != login && ofLogin:
-			return object.Key{Kind: kind.AuthPolicy, Name: other.Policy}
-		case other != login:
+		switch other := inherited.of(r); {
+		case other.session != login && ofLogin:
+			return object.Key{Kind: kind.AuthPolicy, Name: other.policy}
+		case other.session != login:
 			return r.Source.Route()
 		case ofLogin:
 			return object.Key{}
@@ -96,9 +96,9 @@ func takenBy(h *ir.Host, inherited loginPaths, login ir.LoginRule, path string) 
 // takenNotes is what to say to the reader of a policy of the paths that its login doesn't have; none
 // where it has them.
 func (p *Pipeline) takenNotes(c *flow.Ctx, gateway object.Name, field string, l *ir.Login) (notes []string) {
-	reader := p.Options.Topology.Reader(l.Rule.Policy.Namespace)
+	reader := p.Options.Topology.Reader(l.Policy.Namespace)
 	where := func(path string) (out []string) {
-		for k := range flow.Select(c, p.takenPaths, pathAt{gateway, l.Rule, path}).All() {
+		for k := range flow.Select(c, p.takenPaths, pathAt{gateway, l.Session, path}).All() {
 			text := condition.TakenPath(k.Host.Domain, reader.Object(k.By.Kind.Name(), k.By.Namespace, k.By.Name.Name))
 			if !slices.Contains(out, text) { // as on another port
 				out = append(out, text)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/keyset"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
@@ -82,9 +83,16 @@ func TestLoginsWithoutTheirPathsSaySo(t *testing.T) {
 		"an older login has it": {
 			[]string{
 				loginRoute("team", "app", ""), loginRoute("team", "admin", "/admin"),
-				loginOf(2021, "young", "HTTPRoute", "app", ""), loginOf(2020, "old", "HTTPRoute", "admin", ""),
+				strings.Replace(loginOf(2021, "young", "HTTPRoute", "app", ""), "shop", "other", 1), loginOf(2020, "old", "HTTPRoute", "admin", ""),
 			},
 			map[string]string{"old": "", "young": fmt.Sprintf(callback+"; "+logout, "AuthPolicy team/old", "AuthPolicy team/old")},
+		},
+		"an older login of the same client has it": {
+			[]string{
+				loginRoute("team", "app", ""), loginRoute("team", "admin", "/admin"),
+				loginOf(2021, "young", "HTTPRoute", "app", ", scopes: [email]"), loginOf(2020, "old", "HTTPRoute", "admin", ""),
+			},
+			map[string]string{"old": "", "young": ""},
 		},
 		"logins with paths of their own": {
 			[]string{
@@ -96,7 +104,7 @@ func TestLoginsWithoutTheirPathsSaySo(t *testing.T) {
 		"the login of the Gateway has it": {
 			[]string{
 				loginRoute("team", "app", ""), loginRoute("team", "admin", "/admin"),
-				loginOf(2021, "young", "HTTPRoute", "app", ", logoutPath: /leave"), loginOf(2020, "old", "Gateway", "web", ""),
+				strings.Replace(loginOf(2021, "young", "HTTPRoute", "app", ", logoutPath: /leave"), "shop", "other", 1), loginOf(2020, "old", "Gateway", "web", ""),
 			},
 			map[string]string{"old": "", "young": fmt.Sprintf(callback, "AuthPolicy team/old")},
 		},
@@ -161,4 +169,34 @@ func acceptedOf(p *provisioned, name string) (out string) {
 		}
 	})
 	return out
+}
+
+// TestRoutesSayWhatLoginsTake protects an application from losing a path of its own without a word: a login beside it on
+// the host has people come back there.
+func TestRoutesSayWhatLoginsTake(t *testing.T) {
+	p := newLogins(t)
+	p.set(loginRoute("team", "app", ""))
+	p.set(strings.Replace(loginRoute("team", "admin", "/admin"), "type: Exact", "type: PathPrefix", 1))
+	says := func() (out string) {
+		p.Engine.View(func(c *flow.Ctx) {
+			if s, ok := flow.Get(c, p.RouteStatus, object.Key{Kind: kind.HTTPRoute, Name: object.Name{Namespace: "team", Name: "app"}}); ok {
+				out = s.Parents[0].Conditions[0].Message
+			}
+		})
+		return out
+	}
+	p.set(loginOf(2020, "login", "HTTPRoute", "admin", ""))
+	for _, path := range []string{"/oauth2/callback", "/oauth2/logout"} {
+		if got := says(); !strings.Contains(got, fmt.Sprintf("rule 0 gets no requests for %q of host \"app.example.com\", which is a path of the login of AuthPolicy team/login", path)) {
+			t.Errorf("of %s it says: %s", path, got)
+		}
+	}
+	p.set(loginOf(2020, "login", "HTTPRoute", "admin", ", callbackPath: /admin/back, logoutPath: /admin/leave"))
+	if got := says(); strings.Contains(got, "login") {
+		t.Errorf("with paths of its own the login is in: %s", got)
+	}
+	p.set(loginOf(2020, "login", "Gateway", "web", ""))
+	if got := says(); strings.Contains(got, "login") {
+		t.Errorf("where the login guards all it says: %s", got)
+	}
 }

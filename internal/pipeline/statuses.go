@@ -173,10 +173,12 @@ func (p *Pipeline) declareRouteStatus(issues routeIssues) {
 						in.Barred = append(in.Barred, status.RouteBar{Gateway: by.About.Gateway, Condition: *i.barred})
 					}
 					for _, s := range i.shadows {
-						winner := reader.Object(s.By.Kind.Name(), s.By.Namespace, s.By.Name.Name)
-						in.Shadowed = append(in.Shadowed, status.RouteShadow{
-							Gateway: by.About.Gateway, Note: condition.NoteShadowed(s.Rule.Rule, by.About.Name, winner),
-						})
+						note := condition.NoteShadowed(s.Rule.Rule, by.About.Name, reader.Object(s.By.Kind.Name(), s.By.Namespace, s.By.Name.Name))
+						if s.Path != "" {
+							policy := reader.Object(kind.AuthPolicy.Name(), s.Policy.Namespace, s.Policy.Name)
+							note = condition.NoteLoginPath(s.Rule.Rule, by.About.Name, s.Path, policy)
+						}
+						in.Shadowed = append(in.Shadowed, status.RouteShadow{Gateway: by.About.Gateway, Note: note})
 					}
 					if i.tooCostly != nil {
 						in.Closed = append(in.Closed, status.RouteClosed{Gateway: by.About.Gateway, Why: *i.tooCostly})

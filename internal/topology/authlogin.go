@@ -18,7 +18,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/keyset"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
-	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
 const (
@@ -41,8 +40,8 @@ type Login struct {
 func (r *authReader) login(name string, in *v1alpha1.OIDC) AuthRule {
 	before := len(r.problems)
 	l := &Login{Login: ir.Login{
-		Rule:    ir.LoginRule{Policy: object.Name{Namespace: r.namespace, Name: r.policy}, Name: name},
-		Created: r.created, ClientID: in.ClientID, Scopes: slices.Clone(in.Scopes), Forward: in.ForwardAccessToken,
+		Policy: object.Name{Namespace: r.namespace, Name: r.policy}, Created: r.created,
+		ClientID: in.ClientID, Scopes: slices.Clone(in.Scopes), Forward: in.ForwardAccessToken,
 		CallbackPath: cmp.Or(in.CallbackPath, callbackPath), LogoutPath: cmp.Or(in.LogoutPath, logoutPath),
 	}}
 	if in.ClientID == "" || strings.ContainsFunc(in.ClientID, unicode.IsControl) {
@@ -66,7 +65,7 @@ func (r *authReader) login(name string, in *v1alpha1.OIDC) AuthRule {
 		l.Backend, _ = r.refer(".oidc.backendRef", ir.UseHTTP, in.BackendRef)
 	} else {
 		l.host = ir.Backend{
-			Object: object.Key{Kind: kind.AuthPolicy, Name: l.Rule.Policy}, Protocol: ir.HTTP1, Outside: !r.graph.options.AnyName,
+			Object: object.Key{Kind: kind.AuthPolicy, Name: l.Policy}, Protocol: ir.HTTP1, Outside: !r.graph.options.AnyName,
 		}
 		if r.graph.options.SystemAuthorities != "" {
 			l.host.TLS.Authorities = ir.Authorities(SystemAuthorities)
@@ -78,10 +77,22 @@ func (r *authReader) login(name string, in *v1alpha1.OIDC) AuthRule {
 	if fetched == nil || len(r.problems) > before {
 		return out
 	}
+	l.Session = ir.LoginSession{
+		Secret: object.Name{Namespace: r.namespace, Name: in.ClientSecretRef.Name}, Entry: clientEntry(&in.ClientSecretRef), Client: clientKeyOf(in),
+	}
 	out.Login, out.Fetched = l, fetched
 	out.Token = &ir.TokenIssuer{Name: name, Issuer: in.Issuer, Audiences: []string{in.ClientID}, Headers: claims}
 	return out
 }
+
+// clientKeyOf tells apart whom people may log in to.
+func clientKeyOf(in *v1alpha1.OIDC) string {
+	sum := sha256.Sum256([]byte(in.Issuer + "\n" + in.ClientID)) // no issuer has a line break
+	return hex.EncodeToString(sum[:8])
+}
+
+// clientEntry is the entry of a Secret that has the secret of a client.
+func clientEntry(ref *v1alpha1.KeyRef) string { return cmp.Or(ref.Key, clientKey) }
 
 // proxyPath checks a path that the proxy itself answers: one that means the same to everybody.
 func (r *authReader) proxyPath(field, path string) {
@@ -104,16 +115,24 @@ func (r *authReader) clientSecret(ref *v1alpha1.KeyRef) ir.Sensitive {
 	if !ok {
 		return ""
 	}
-	key := cmp.Or(ref.Key, clientKey)
+	key := clientEntry(ref)
 	text, ok := data[key]
 	if !ok {
 		r.problem(field, "names Secret %s/%s, which has no entry %q%s", r.namespace, ref.Name, key, condition.Have(sortedKeys(data)))
 		return ""
 	}
-	secret := strings.TrimRight(string(text), "\r\n")
-	if secret == "" || len(secret) > maxClientSecret || strings.ContainsFunc(secret, func(c rune) bool { return c < ' ' || c > '~' }) {
+	secret := clientSecretOf(text)
+	if secret == "" {
 		r.problem(field, "names Secret %s/%s, whose entry %q is no secret of a client: it is empty, longer than %d bytes, or has other than ASCII's printable characters",
 			r.namespace, ref.Name, key, maxClientSecret)
+	}
+	return secret
+}
+
+// clientSecretOf reads the secret of a client; empty for what can be none.
+func clientSecretOf(text []byte) ir.Sensitive {
+	secret := strings.TrimRight(string(text), "\r\n")
+	if len(secret) > maxClientSecret || strings.ContainsFunc(secret, func(c rune) bool { return c < ' ' || c > '~' }) {
 		return ""
 	}
 	return ir.Sensitive(secret)
@@ -179,23 +198,19 @@ func (l *Login) answering(text string) ir.BackendKey {
 	return b.Key()
 }
 
-// LoginSecret returns the text of a secret that a Login needs; empty for none. The key of sessions is
-// made of the client's secret, so that all proxies and all controllers have the same, and none of
+// LoginSecret returns the text of a secret that sessions need; empty for none. The key that encrypts them
+// is made of the client's secret, so that all proxies and all controllers have the same, and none of
 // them has to keep it.
-func (g *Graph) LoginSecret(c *flow.Ctx, rule ir.LoginRule, session bool) ir.Sensitive {
-	p, ok := flow.Get(c, g.AuthPolicies, rule.Policy)
+func (g *Graph) LoginSecret(c *flow.Ctx, s ir.LoginSession, encrypts bool) ir.Sensitive {
+	in, ok := flow.Get(c, g.in.Secrets, s.Secret)
 	if !ok {
 		return ""
 	}
-	i := slices.IndexFunc(p.Asks, func(r policy.Rule[AuthRule]) bool { return r.Name == authentication+rule.Name })
-	if i < 0 || p.Asks[i].Value.Login == nil {
-		return ""
-	}
-	secret := p.Asks[i].Value.Login.Secret
-	if !session {
+	secret := clientSecretOf(in.Data[s.Entry])
+	if secret == "" || !encrypts {
 		return secret
 	}
-	key, err := hkdf.Key(sha256.New, []byte(secret.Reveal()), nil, "gatehouse session "+rule.String(), sha256.Size)
+	key, err := hkdf.Key(sha256.New, []byte(secret.Reveal()), nil, "gatehouse session "+s.String(), sha256.Size)
 	if err != nil {
 		return "" // sessions without a key are none
 	}

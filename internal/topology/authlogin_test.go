@@ -46,20 +46,20 @@ func TestLogin(t *testing.T) {
 		b.DNS != "token.id.example" || b.Port != 8443 || !b.Outside || b.TLS.ServerName != "token.id.example" || b.TLS.Authorities.IsZero() {
 		t.Errorf("login %+v at %+v", l, b)
 	}
-	secrets := func(rule ir.LoginRule) (client, session string) {
+	secrets := func(of ir.LoginSession) (client, session string) {
 		w.engine.View(func(c *flow.Ctx) {
-			client, session = w.graph.LoginSecret(c, rule, false).Reveal(), w.graph.LoginSecret(c, rule, true).Reveal()
+			client, session = w.graph.LoginSecret(c, of, false).Reveal(), w.graph.LoginSecret(c, of, true).Reveal()
 		})
 		return client, session
 	}
-	client, session := secrets(l.Rule)
+	client, session := secrets(l.Session)
 	if client != "secret" || len(session) != 64 || strings.Contains(session, "secret") {
 		t.Errorf("the secrets are %q and %q", client, session)
 	}
-	if client, session := secrets(ir.LoginRule{Policy: l.Rule.Policy, Name: "other"}); client != "" || session != "" {
-		t.Errorf("another rule has the secrets %q and %q", client, session)
+	if client, session := secrets(ir.LoginSession{Secret: l.Session.Secret, Entry: "other"}); client != "" || session != "" {
+		t.Errorf("another entry has the secrets %q and %q", client, session)
 	}
-	if l.Rule.ClientSecret() == l.Rule.SessionKey() {
+	if l.Session.ClientSecret() == l.Session.Key() {
 		t.Error("the two secrets have one key")
 	}
 	// Who only signs tokens has nobody log in.

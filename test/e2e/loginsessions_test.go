@@ -126,11 +126,11 @@ func TestLogInBesideOthers(t *testing.T) {
 	gets(at(82), "shut.example", "http://shut.example/exempt")
 	gets(at(82), "shut.example", "http://shut.example/")
 
-	// One session ends, and the other one doesn't.
+	// The session of both policies ends, wherever people log out.
 	if res, _ := person.send(http.MethodGet, "http://home.example/app/leave", nil, nil); res.StatusCode != http.StatusFound {
 		t.Errorf("logging out is answered %d", res.StatusCode)
 	}
-	for page, want := range map[string]int{app: http.StatusFound, boss: http.StatusOK} {
+	for page, want := range map[string]int{app: http.StatusFound, boss: http.StatusFound} {
 		if res, _ := person.send(http.MethodGet, page, nil, nil); res.StatusCode != want {
 			t.Errorf("then %s is answered %d, want %d", page, res.StatusCode, want)
 		}
