@@ -246,7 +246,7 @@ function envoy_on_request(handle)
   end
   local function connection() return handle:streamInfo():downstreamSslConnection() end
   if passed then
-    if isMixed(token) then return refuse(handle, headers) end -- whatever comes behind would take its claims for true
+    if isMixed(token) then return refuse(handle, headers, token) end -- whatever comes behind would take its claims for true
     tellClaims(headers, token)
   else
     for _, rule in ipairs(rules) do
@@ -261,7 +261,7 @@ function envoy_on_request(handle)
     end
   end
   if leadIn and not leadIn(headers, metadata, passed) then return end
-  if required and not passed then return refuse(handle, headers) end
+  if required and not passed then return refuse(handle, headers, token) end
   metadata:set("gatehouse.access", "passed", true)
   if client then metadata:set("gatehouse.access", "client", client) end
 end

@@ -305,6 +305,17 @@ func TestEnvoyAccess(t *testing.T) {
 	if got := r.get(t, "http://a.example/").Header.Values("WWW-Authenticate"); len(got) != 2 || got[0] != "Bearer" || !strings.HasPrefix(got[1], `Basic realm="the people's"`) {
 		t.Errorf("challenges: %q", got)
 	}
+	for what, token := range map[string]string{
+		"in no form": "a.b.c", "without a signature": base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`)) + "." +
+			base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"https://id","aud":"shop","exp":9999999999}`)) + ".",
+		"of another issuer": base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"RS256"}`)) + "." +
+			base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"https://foreign","exp":9999999999}`)) + ".c2ln",
+	} {
+		got := r.do(t, http.MethodGet, "http://a.example/", http.Header{"Authorization": {"Bearer " + token}}, nil).Header.Values("WWW-Authenticate")
+		if len(got) != 2 || got[0] != `Bearer error="invalid_token"` {
+			t.Errorf("challenges to a token %s: %q", what, got)
+		}
+	}
 	grpc := r.do(t, http.MethodPost, "http://a.example/", http.Header{"Content-Type": {"application/grpc"}}, nil)
 	if grpc.Status != 200 || grpc.Header.Get("Grpc-Status") != "16" {
 		t.Errorf("gRPC without credentials: %d, status %q", grpc.Status, grpc.Header.Get("Grpc-Status"))
