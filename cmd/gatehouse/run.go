@@ -38,6 +38,7 @@ type runFlags struct {
 	logFormat    string
 	logLevel     string
 	envoyLog     bool
+	accessLog    string
 	unsafe       bool
 	lenient      bool
 	client       clientFlags
@@ -89,6 +90,7 @@ logs, or add to the configuration that Envoy starts with, are refused without
 	fl.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	fl.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	fl.BoolVar(&f.envoyLog, "envoy-log", false, "print all that the Envoys log, not only warnings")
+	fl.StringVar(&f.accessLog, "access-log", "", "file to which a line of JSON is added for each request; parameters that say accessLog decide themselves")
 	fl.BoolVar(&f.lenient, "lenient", false, "start although files have mistakes of which no valid version is known")
 	defineUnsafe(fl, &f.unsafe)
 	f.client.define(fl)
@@ -96,6 +98,7 @@ logs, or add to the configuration that Envoy starts with, are refused without
 	complete(cmd, "log-level", logLevels...)
 	complete(cmd, "bind", "127.0.0.1", "0.0.0.0", "::1", "::")
 	_ = cmd.MarkFlagDirname("state-dir")
+	_ = cmd.MarkFlagFilename("access-log")
 	return cmd
 }
 
@@ -141,10 +144,15 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 	}
 	log.Info("starting", "version", version, "envoy", binary.Path, "envoy_version", binary.Version, "state_dir", f.stateDir)
 
+	if f.accessLog != "" { // Envoy has another working directory
+		if f.accessLog, err = filepath.Abs(f.accessLog); err != nil {
+			return err
+		}
+	}
 	announce := announcer(log, screen)
 	s, err := standalone.New(standalone.Options{
 		Paths: paths, Stdin: os.Stdin, Experimental: f.experimental,
-		Bind: f.bind, PortOffset: f.portOffset, Client: client, UnsafeParameters: f.unsafe, Lenient: f.lenient,
+		Bind: f.bind, PortOffset: f.portOffset, Client: client, UnsafeParameters: f.unsafe, AccessLog: f.accessLog, Lenient: f.lenient,
 		Envoy: binary, Concurrency: f.concurrency, StateDir: f.stateDir, DrainTimeout: f.drain,
 		Log: log, OnCommit: announce.changed, OnStates: announce.states,
 		Output: envoyLog{log, f.envoyLog, ctx}.take,

@@ -116,6 +116,8 @@ func envoyCommand(c Config, bootstrap string, log *os.File) *exec.Cmd {
 		"--log-level", c.LogLevel,
 		"--log-format", logFormat,
 		"--skip-deprecated-logs",
+		// Lines of access logs are written at once, for a person who looks, and not after ten seconds.
+		"--file-flush-interval-msec", "500",
 	}
 	if c.LogLevel != "debug" && c.LogLevel != "trace" {
 		// It has a line, with what is in cookies, for each request that somebody gets wrong.

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/keyset"
 	"github.com/gatehouse-dev/gatehouse/internal/keyset/fetch"
@@ -39,6 +40,9 @@ type Options struct {
 	// UnsafeParameters lets GatewayParameters name files of this host, which Envoy
 	// writes, and add to what Envoy starts with.
 	UnsafeParameters bool
+	// AccessLog is the file for a line for each request where parameters say nothing of it; empty
+	// for none.
+	AccessLog string
 	// Lenient starts although files have mistakes and nothing is kept of an earlier run.
 	Lenient bool
 
@@ -91,6 +95,9 @@ func New(opts Options) (*Standalone, error) {
 	}
 	options.Topology.Experimental = opts.Experimental
 	options.Topology.UnsafeParameters = opts.UnsafeParameters
+	if opts.AccessLog != "" {
+		options.Topology.Settings = &v1alpha1.Settings{AccessLog: []v1alpha1.AccessLog{{Path: &opts.AccessLog}}}
+	}
 	host, _ := os.Hostname()
 	options.Topology.Instance = host + " " + opts.StateDir
 	s := &Standalone{
