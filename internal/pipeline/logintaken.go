@@ -58,14 +58,18 @@ func (p *Pipeline) declareTakenPaths() {
 // withLogins, which has given the host its rules.
 func takenPaths(h *ir.Host, table loginPaths, yield func(s ir.LoginSession, path string, by object.Key)) {
 	inherited := inheritedPaths(h, table)
-	var seen []ir.LoginSession
+	var seen []pathAt
 	for _, r := range h.Rules {
 		l := inherited.of(r)
-		if l == (loginPaths{}) || slices.Contains(seen, l.session) {
+		if l == (loginPaths{}) {
 			continue
 		}
-		seen = append(seen, l.session)
 		for _, path := range []string{l.callback, l.logout} {
+			at := pathAt{Session: l.session, Path: path}
+			if slices.Contains(seen, at) {
+				continue
+			}
+			seen = append(seen, at)
 			if by := takenBy(h, inherited, l.session, path); by != (object.Key{}) {
 				yield(l.session, path, by)
 			}

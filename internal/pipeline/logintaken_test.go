@@ -94,6 +94,13 @@ func TestLoginsWithoutTheirPathsSaySo(t *testing.T) {
 			},
 			map[string]string{"old": "", "young": ""},
 		},
+		"a route has the path of one of two logins of one client": {
+			[]string{
+				loginRoute("team", "app", ""), loginRoute("team", "admin", "/admin"), loginRoute("team", "old", "/back"),
+				loginOf(2020, "first", "HTTPRoute", "admin", ""), loginOf(2021, "second", "HTTPRoute", "app", ", callbackPath: /back"),
+			},
+			map[string]string{"first": "", "second": strings.Replace(fmt.Sprintf(callback, "HTTPRoute team/old"), "/oauth2/callback", "/back", 1)},
+		},
 		"logins with paths of their own": {
 			[]string{
 				loginRoute("team", "app", ""), loginRoute("team", "admin", "/admin"), loginOf(2020, "old", "HTTPRoute", "admin", ""),
