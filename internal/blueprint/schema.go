@@ -153,21 +153,13 @@ func (b *Blueprint) Values(origin object.Key, layers []Layer) Values {
 	out.Conflicts = append(conflicts, out.Conflicts...)
 	out.Values = runtime.DeepCopyJSON(out.Values) // lists are the layers'
 	defaulting.Default(out.Values, b.schema.structural)
-	out.noteDefaults(out.Values, "", origin)
-	out.Problems = b.schema.check(field.NewPath("values"), out.Values, b.schema.whole)
-	return out
-}
-
-// noteDefaults says of the leaves that are the schema's that they are the blueprint's.
-func (v *Values) noteDefaults(in map[string]any, under string, origin object.Key) {
-	for _, name := range slices.Sorted(maps.Keys(in)) {
-		path := under + name
-		if sub, isMap := in[name].(map[string]any); isMap {
-			v.noteDefaults(sub, path+".", origin)
-		} else if _, said := v.Origins[path]; !said {
-			v.Origins[path] = origin
+	for _, leaf := range out.Leaves() {
+		if leaf.Origin == (object.Key{}) { // nobody has said it but the schema, which is the blueprint's
+			out.Origins[leaf.Name] = origin
 		}
 	}
+	out.Problems = b.schema.check(field.NewPath("values"), out.Values, b.schema.whole)
+	return out
 }
 
 // knows reports whether the schema has a value by the names that lead to it.
