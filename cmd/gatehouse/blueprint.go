@@ -98,11 +98,8 @@ func readObjects(path string) (out []*unstructured.Unstructured, err error) {
 }
 
 func newBlueprintRender() *cobra.Command {
-	var paths pathFlags
-	var flags renderFlags
-	var output, gateway string
+	var flags gatewaysFlags
 	var live []string
-	var cluster clusterFlags
 	cmd := &cobra.Command{
 		Use:   "render PATH... | -n NAMESPACE | -A",
 		Short: "Print the objects that blueprints make of Gateways",
@@ -115,18 +112,15 @@ What waits for objects of the cluster is told in comments. --live has files with
 objects as they would be in the cluster: with their namespaces and statuses. Which kinds are
 in namespaces is known of Kubernetes' own; others are taken to be. The exit code is 1
 when there is a mistake, which is told on standard error.`,
-		Example: `  gatehouse blueprint render blueprints/public-web
+		Example: `  gatehouse blueprint render blueprint.yaml class.yaml gateway.yaml
   gatehouse blueprint render -n shop
   gatehouse blueprint render manifests --live live.yaml --gateway shop/edge -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := oneOf("output", output, "", "json", "yaml"); err != nil {
-				return err
-			}
-			list, p, err := flags.rendered(cmd, paths.all(args), live, &cluster, gateway)
+			list, p, err := flags.rendered(cmd, args, live)
 			if err != nil {
 				return err
 			}
-			if done, err := printed(cmd.OutOrStdout(), output, list); err != nil {
+			if done, err := printed(cmd.OutOrStdout(), flags.output, list); err != nil {
 				return err
 			} else if !done {
 				if err := printRendered(cmd.OutOrStdout(), list); err != nil {
@@ -136,31 +130,47 @@ when there is a mistake, which is told on standard error.`,
 			return tellRendered(cmd.ErrOrStderr(), p, list)
 		},
 	}
-	fl := cmd.Flags()
-	paths.define(fl)
-	flags.define(fl)
-	cluster.define(fl)
-	fl.StringArrayVar(&live, "live", nil, "of files: file of objects as they are in the cluster; repeatable")
+	flags.define(cmd, "json or yaml, with values and where they are from (default: the objects)")
+	cmd.Flags().StringArrayVar(&live, "live", nil, "of files: file of objects as they are in the cluster; repeatable")
 	exceptCluster(cmd, "live")
-	fl.StringVar(&gateway, "gateway", "", "one Gateway, as NAMESPACE/NAME")
-	fl.StringVarP(&output, "output", "o", "", "json or yaml, with values and where they are from (default: the objects)")
-	complete(cmd, "output", "json", "yaml")
 	return cmd
 }
 
-// rendered is what the Gateways of files or of a cluster have, or the one that is named.
-func (f *renderFlags) rendered(cmd *cobra.Command, paths, live []string, cluster *clusterFlags, gateway string) ([]view.Rendered, *pipeline.Pipeline, error) {
-	of, err := gatewayNamed(gateway)
+// gatewaysFlags choose Gateways, of files or of a cluster, and how they are shown.
+type gatewaysFlags struct {
+	renderFlags
+	paths   pathFlags
+	cluster clusterFlags
+	gateway string
+	output  string
+}
+
+func (f *gatewaysFlags) define(cmd *cobra.Command, output string) {
+	fl := cmd.Flags()
+	f.paths.define(fl)
+	f.renderFlags.define(fl)
+	f.cluster.define(fl)
+	fl.StringVar(&f.gateway, "gateway", "", "one Gateway, as NAMESPACE/NAME")
+	fl.StringVarP(&f.output, "output", "o", "", output)
+	complete(cmd, "output", "json", "yaml")
+}
+
+// rendered is what these Gateways have.
+func (f *gatewaysFlags) rendered(cmd *cobra.Command, args, live []string) ([]view.Rendered, *pipeline.Pipeline, error) {
+	if err := oneOf("output", f.output, "", "json", "yaml"); err != nil {
+		return nil, nil, err
+	}
+	of, err := gatewayNamed(f.gateway)
 	if err != nil {
 		return nil, nil, err
 	}
 	var p *pipeline.Pipeline
-	namespace := ""
-	if len(paths) > 0 && !cluster.asked(cmd) {
+	paths, namespace := f.paths.all(args), ""
+	if len(paths) > 0 && !f.cluster.asked(cmd) {
 		p, err = f.render(cmd, paths, live)
 	} else {
-		cluster.controllerNamespace = f.namespace
-		p, namespace, err = new(evaluateFlags).evaluated(cmd, paths, cluster, "render", "rendered")
+		f.cluster.controllerNamespace = f.namespace
+		p, namespace, err = new(evaluateFlags).evaluated(cmd, paths, &f.cluster, "render", "rendered")
 	}
 	if err != nil {
 		return nil, nil, err
@@ -249,10 +259,7 @@ func tellRendered(w io.Writer, p *pipeline.Pipeline, list []view.Rendered) error
 }
 
 func newBlueprintValues() *cobra.Command {
-	var paths pathFlags
-	var flags renderFlags
-	var cluster clusterFlags
-	var output, gateway string
+	var flags gatewaysFlags
 	cmd := &cobra.Command{
 		Use:   "values [PATH... | -n NAMESPACE | -A]",
 		Short: "Show the values of Gateways, and who says each",
@@ -262,29 +269,20 @@ schema don't allow what it says, is told on standard error.`,
 		Example: `  gatehouse blueprint values -n shop
   gatehouse blueprint values manifests --gateway shop/edge -o yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := oneOf("output", output, "", "json", "yaml"); err != nil {
-				return err
-			}
-			list, p, err := flags.rendered(cmd, paths.all(args), nil, &cluster, gateway)
+			list, p, err := flags.rendered(cmd, args, nil)
 			if err != nil {
 				return err
 			}
 			for i := range list {
 				list[i].Objects, list[i].Held = nil, nil
 			}
-			if err := printValues(cmd.OutOrStdout(), output, list); err != nil {
+			if err := printValues(cmd.OutOrStdout(), flags.output, list); err != nil {
 				return err
 			}
 			return tellRendered(cmd.ErrOrStderr(), p, list)
 		},
 	}
-	fl := cmd.Flags()
-	paths.define(fl)
-	flags.define(fl)
-	cluster.define(fl)
-	fl.StringVar(&gateway, "gateway", "", "one Gateway, as NAMESPACE/NAME")
-	fl.StringVarP(&output, "output", "o", "", "json or yaml (default: a table)")
-	complete(cmd, "output", "json", "yaml")
+	flags.define(cmd, "json or yaml (default: a table)")
 	return cmd
 }
 
@@ -325,8 +323,8 @@ The YAML files beside the directories of cases, such as the blueprint and its cl
 all of them. What is expected is in expected.yaml of each case, which --update writes: look
 at each difference. A case may be of a mistake: it is in expected.yaml, too. The exit code is 1
 when something differs.`,
-		Example: `  gatehouse blueprint test blueprints/public-web/test
-  gatehouse blueprint test blueprints/public-web/test --update`,
+		Example: `  gatehouse blueprint test blueprints/public-web
+  gatehouse blueprint test blueprints/public-web --update`,
 		Args: usage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			inputs, err := filepath.Glob(filepath.Join(args[0], "*", testInput))
