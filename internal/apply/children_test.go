@@ -2,7 +2,6 @@ package apply
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"maps"
 	"slices"
@@ -17,18 +16,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gatehouse-dev/gatehouse/internal/blueprint"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
-	"github.com/gatehouse-dev/gatehouse/test/apiserver"
 )
 
 // childrenTest is a test of Children with a real API server.
@@ -40,17 +35,7 @@ type childrenTest struct {
 
 func newChildrenTest(t *testing.T) *childrenTest {
 	t.Helper()
-	server := apiserver.Start(t, apiserver.Options{Channel: apiserver.Standard})
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, gwv1.Install} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	admin, err := client.New(server.Config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server, admin := startServer(t)
 	in := &childrenTest{t, admin, server.Config}
 	for _, name := range []string{"gatehouse-system", "team", "other"} {
 		in.must(admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
@@ -92,16 +77,7 @@ func (t *childrenTest) startWith(o ChildrenOptions, change ...func(*Children)) *
 	for _, c := range change {
 		c(r.Children)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- r.Run(ctx) }()
-	r.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error("Run:", err)
-		}
-	})
-	t.Cleanup(r.stop)
+	r.stop = startRun(t.T, r.Run)
 	return r
 }
 

@@ -7,12 +7,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
-
-	"github.com/gatehouse-dev/gatehouse/test/apiserver"
 
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 )
@@ -20,17 +14,7 @@ import (
 // TestFleets is what Fleets does to a real API server. No controllers run
 // beside it, so that whatever changes is its doing or the test's.
 func TestFleets(t *testing.T) {
-	server := apiserver.Start(t, apiserver.Options{Channel: apiserver.Standard})
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, gwv1.Install} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	admin, err := client.New(server.Config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server, admin := startServer(t)
 	permit(t, admin)
 	for name, run := range map[string]func(*testing.T, *applierTest){
 		"writes only what changes":                testWrites,

@@ -15,6 +15,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +25,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/test/apiserver"
 )
 
 func TestMain(m *testing.M) {
@@ -136,17 +139,40 @@ func (t *applierTest) start() *running {
 		t.Fatal(err)
 	}
 	r.SetAuthorities(testOptions.Authorities)
+	r.stop = startRun(t.T, r.Run)
+	return r
+}
+
+// startServer starts a real API server, of which admin may do everything.
+func startServer(t *testing.T) (server *apiserver.Server, admin client.Client) {
+	t.Helper()
+	server = apiserver.Start(t, apiserver.Options{Channel: apiserver.Standard})
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, gwv1.Install} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	admin, err := client.New(server.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server, admin
+}
+
+// startRun runs something until stop is called, or the test ends.
+func startRun(t *testing.T, run func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
-	go func() { done <- r.Run(ctx) }()
-	r.stop = sync.OnceFunc(func() {
+	go func() { done <- run(ctx) }()
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error("Run:", err)
 		}
 	})
-	t.Cleanup(r.stop)
-	return r
+	t.Cleanup(stop)
+	return stop
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -57,17 +57,7 @@ func TestBlueprint(t *testing.T) {
 		  spec: {targetRef: {group: gateway.networking.k8s.io, kind: Gateway, name: edge}, defaults: {zone: team.test}, overrides: {size: tiny, owner: team}}}`,
 	)
 	r := in.start()
-	get := func(name string) *corev1.ConfigMap {
-		o := &corev1.ConfigMap{}
-		err := in.client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: name}, o)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return o
-	}
+	get := in.configMap
 	has := func(name string, data map[string]string) func() bool {
 		return func() bool {
 			o := get(name)
@@ -337,13 +327,7 @@ spec:
 	}
 	route("7")
 	in.start()
-	get := func(name string, o client.Object) bool {
-		err := in.client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: name}, o)
-		if client.IgnoreNotFound(err) != nil {
-			t.Fatal(err)
-		}
-		return err == nil
-	}
+	get := in.find
 	follows := func(weight int32) func() bool {
 		return func() bool {
 			copied, own := &gwv1.HTTPRoute{}, &gwv1.HTTPRoute{}
@@ -423,6 +407,26 @@ spec:
     readyWhen: cert.data.?ready.orValue("") == "yes"
 `
 
+// find reads an object of the team's, and reports whether there is one.
+func (in *installed) find(name string, o client.Object) bool {
+	in.Helper()
+	err := in.client.Get(in.Context(), client.ObjectKey{Namespace: "team", Name: name}, o)
+	if client.IgnoreNotFound(err) != nil {
+		in.Fatal(err)
+	}
+	return err == nil
+}
+
+// configMap is one of the team's; nil where there is none.
+func (in *installed) configMap(name string) *corev1.ConfigMap {
+	in.Helper()
+	o := &corev1.ConfigMap{}
+	if !in.find(name, o) {
+		return nil
+	}
+	return o
+}
+
 // TestReplacement follows an object whose name changes: the new one is made, becomes ready, is taken up by what reads
 // it, which becomes ready with it, and then the old one goes. Meanwhile the old one is read. What is
 // said meanwhile, a restart at each step, and a blueprint that is deleted in the middle are part of it.
@@ -436,17 +440,7 @@ func TestReplacement(t *testing.T) {
 		r.vanish()
 		r = in.start()
 	}
-	get := func(name string) *corev1.ConfigMap {
-		o := &corev1.ConfigMap{}
-		err := in.client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: name}, o)
-		if client.IgnoreNotFound(err) != nil {
-			t.Fatal(err)
-		}
-		if err != nil {
-			return nil
-		}
-		return o
-	}
+	get := in.configMap
 	there := func(name string) func() bool { return func() bool { return get(name) != nil } }
 	patch := func(name, data string) {
 		t.Helper()

@@ -195,17 +195,7 @@ func TestReplacementOfTheKilled(t *testing.T) {
 		}
 		return next.RoundTrip(request)
 	}
-	get := func(name string) *corev1.ConfigMap {
-		o := &corev1.ConfigMap{}
-		err := in.client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: name}, o)
-		if client.IgnoreNotFound(err) != nil {
-			t.Fatal(err)
-		}
-		if err != nil {
-			return nil
-		}
-		return o
-	}
+	get := in.configMap
 	patch := func(o *corev1.ConfigMap, data string) {
 		if err := in.client.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(`{"data":`+data+`}`))); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
