@@ -247,7 +247,12 @@ func (k kubectl) shell(t *testing.T, c *controllers) func(input, script string) 
 // and the ports where they are on this machine. Flags come behind those of the template.
 func (c *controllers) startPod(t *testing.T, template corev1.PodTemplateSpec, name string, ports controllerPorts, flags ...string) *pod {
 	t.Helper()
-	made := c.makePod(t, template, name)
+	return c.runPod(t, c.makePod(t, template, name), ports, flags...)
+}
+
+// runPod runs the container of a pod that the API server has.
+func (c *controllers) runPod(t *testing.T, made *corev1.Pod, ports controllerPorts, flags ...string) *pod {
+	t.Helper()
 	root, err := os.MkdirTemp(scratch, "p")
 	if err != nil {
 		t.Fatal(err)
