@@ -2,6 +2,7 @@ package blueprint
 
 import (
 	"cmp"
+	"strings"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,6 +24,23 @@ func notReady(o *unstructured.Unstructured) string {
 		return notProgrammed(o)
 	}
 	return ""
+}
+
+// notSaidReady says that nobody has said of an object that it is ready; empty where somebody has, and for kinds of
+// Kubernetes itself, which the conventions know. To those an object of another kind is ready as long as nobody has said
+// anything of it: a Certificate that was made a moment ago would take the place of one that works.
+func notSaidReady(o *unstructured.Unstructured) string {
+	of := o.GroupVersionKind()
+	if !strings.Contains(of.Group, ".") || of.Group == gwv1.GroupName && (of.Kind == "Gateway" || of.Kind == "ListenerSet") {
+		return ""
+	}
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, each := range conditions {
+		if c, _ := each.(map[string]any); c["type"] == "Ready" && c["status"] == "True" {
+			return ""
+		}
+	}
+	return "has no condition Ready=True yet; give its resource a readyWhen if it never has"
 }
 
 // notProgrammed says why the newest version of a Gateway or ListenerSet is not in force; empty where it

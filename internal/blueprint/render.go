@@ -298,7 +298,12 @@ func (r *rendering) look(of *resource, c *Child, variables map[string]any) map[s
 // notReady says why an object is not ready; empty where it is.
 func (of *resource) notReady(object map[string]any, variables map[string]any) string {
 	if of.ready == nil {
-		return notReady(&unstructured.Unstructured{Object: object})
+		o := &unstructured.Unstructured{Object: object}
+		why := notReady(o)
+		if why == "" && of.Replace != "" {
+			why = notSaidReady(o)
+		}
+		return why
 	}
 	own := clone(variables)
 	own[of.ID] = object

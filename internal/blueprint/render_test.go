@@ -346,6 +346,23 @@ func TestProgrammed(t *testing.T) {
 	}
 }
 
+// TestSaidReady protects what works from the object that takes its place, while nobody has said anything of that.
+func TestSaidReady(t *testing.T) {
+	const never = "has no condition Ready=True yet; give its resource a readyWhen if it never has"
+	for _, c := range []struct{ text, want string }{
+		{`{apiVersion: cert-manager.io/v1, kind: Certificate}`, never},
+		{`{apiVersion: cert-manager.io/v1, kind: Certificate, status: {conditions: [{type: Issuing, status: "True"}]}}`, never},
+		{`{apiVersion: cert-manager.io/v1, kind: Certificate, status: {conditions: [{type: Ready, status: "True"}]}}`, ""},
+		{`{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute}`, never},
+		{`{apiVersion: v1, kind: ConfigMap}`, ""},
+	} {
+		o := &unstructured.Unstructured{Object: parsed(t, c.text)}
+		if got := notSaidReady(o); got != c.want {
+			t.Errorf("%s: %q, not %q", c.text, got, c.want)
+		}
+	}
+}
+
 func TestAddresses(t *testing.T) {
 	b := compiled(t, `
 datapath: Rendered

@@ -103,17 +103,24 @@ func clientThatTrusts(authority *x509.CertPool, address string) *http.Client {
 	}}
 }
 
-// TestNeighbourCertificate follows a team from its Gateway to an answer over TLS: the class public-web of
-// the library asks for the certificate, cert-manager issues it, and Envoy shows it.
-func TestNeighbourCertificate(t *testing.T) {
-	n := startNeighbourhood(t)
-	authority := n.startCertManager(t)
+// servedPublicWeb is a neighbourhood with a Gateway of the class public-web that is served, and where.
+func servedPublicWeb(t *testing.T) (n *neighbourhood, authority *x509.CertPool, address string) {
+	t.Helper()
+	n = startNeighbourhood(t)
+	authority = n.startCertManager(t)
 	n.sh("", "kubectl apply --server-side -f "+library(t, "public-web"))
 	listener := port.OfTest(t)
 	n.apply(publicWeb(listener) + backendAt(t, "shop", "app", "198.18.0.11"))
 	n.serve(t, "shop", "web", "198.18.0.2")
 	gateway := n.gatewayIs(t, "shop", "web", "Programmed")
-	web := clientThatTrusts(authority, net.JoinHostPort(gateway.Status.Addresses[0].Value, strconv.Itoa(listener)))
+	return n, authority, net.JoinHostPort(gateway.Status.Addresses[0].Value, strconv.Itoa(listener))
+}
+
+// TestNeighbourCertificate follows a team from its Gateway to an answer over TLS: the class public-web of
+// the library asks for the certificate, cert-manager issues it, and Envoy shows it.
+func TestNeighbourCertificate(t *testing.T) {
+	_, authority, address := servedPublicWeb(t)
+	web := clientThatTrusts(authority, address)
 	eventually(t, neighbourTimeout, func() error {
 		code, err := httpStatus(web, "https://shop.example.test/")
 		if err == nil && code != http.StatusOK {
