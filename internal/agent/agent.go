@@ -84,7 +84,8 @@ func New(c Config) *Agent {
 		Gateway: c.Gateway, Dir: a.dir(), Binary: c.Binary, XDSSocket: a.xdsSocket(),
 		Concurrency: c.Concurrency, DrainTimeout: max(c.DrainTimeout, time.Nanosecond), LogLevel: c.LogLevel,
 		BackendStats: c.BackendStats, Additions: c.Additions, Stdout: c.Stdout, Prepare: a.restoreSocket,
-		Log: c.Log, Output: c.Output, OnState: a.changed,
+		Reachable: func() bool { return a.relay.state().connected },
+		Log:       c.Log, Output: c.Output, OnState: a.changed,
 	})
 	return a
 }

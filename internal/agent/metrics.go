@@ -2,10 +2,7 @@ package agent
 
 import (
 	"context"
-	"math"
 	"net/http"
-	"regexp"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -48,30 +45,10 @@ func (a *Agent) metrics() http.Handler {
 	})
 }
 
-// mergeTries is how often Envoy is asked whether its workers have answered.
-const mergeTries = 8
-
-// envoyMetrics asks Envoy for its metrics. Its workers hand over what they have counted for
-// histograms only when somebody asks, and the answer doesn't wait for them. So it is asked
-// for one figure first: how often it was asked while they were still at it. Once that stands
-// still, they have answered.
+// envoyMetrics asks Envoy for its metrics.
 func (a *Agent) envoyMetrics(ctx context.Context) ([]byte, error) {
-	const waiting = "server.dropped_stat_flushes"
-	last := uint64(math.MaxUint64)
-	for i := range mergeTries {
-		stats, err := a.supervisor.Stats(ctx, "^"+regexp.QuoteMeta(waiting)+"$")
-		if err != nil {
-			return nil, err
-		}
-		if stats[waiting] == last {
-			break
-		}
-		last = stats[waiting]
-		select {
-		case <-time.After(time.Millisecond << i):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	if err := a.supervisor.Flush(ctx); err != nil {
+		return nil, err
 	}
 	return a.supervisor.Admin(ctx, http.MethodGet, "/stats/prometheus")
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/gatehouse-dev/gatehouse/internal/figures/names"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
@@ -57,6 +58,7 @@ var keptStats = []string{
 	"udp.",              // sessions by stat_prefix
 	"control_plane.",    // connected to us, or not
 	"overload.",         // whether connections become few
+	names.Prefix + ".",  // requests by route, see figuresSink
 }
 
 // maxRegexProgram replaces Envoy's limit of 100 for the size of a compiled
@@ -110,10 +112,14 @@ func Bootstrap(o BootstrapOptions) ([]byte, error) {
 		StatsConfig: statsConfig{
 			Tags:    []fixedTag{{Name: "gateway", Value: o.Gateway.String()}},
 			Matcher: statsMatcher{InclusionList: inclusionList{Patterns: patterns}},
+			Buckets: []histogramBuckets{figuresBuckets},
 		},
-		DeferredStatOptions: deferredStatOptions{EnableDeferredCreationStats: true},
-		// No sink is configured, so the periodic flush on the main thread
-		// would be work without use.
+		StatsSinks: []statsSink{figuresSink},
+		// Figures of routes that are gone, or at rest, take no memory.
+		StatsEvictionInterval: "600s",
+		DeferredStatOptions:   deferredStatOptions{EnableDeferredCreationStats: true},
+		// Figures are reported when the supervisor asks for it: not while nobody can take
+		// them, and once more before an Envoy ends.
 		StatsFlushOnAdmin: true,
 		OverloadManager:   underPressure(connectionLimit(openFiles())),
 		LayeredRuntime: layeredRuntime{Layers: []runtimeLayer{{

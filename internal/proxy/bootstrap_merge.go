@@ -33,6 +33,7 @@ func mergeBootstrap(ours, additions []byte) ([]byte, error) {
 	// Envoy takes one or the other, and whoever wants a flush has a sink for it.
 	if add["stats_flush_interval"] != nil || add["statsFlushInterval"] != nil {
 		delete(base, "stats_flush_on_admin")
+		delete(base, "stats_eviction_interval") // would have to be a multiple of it
 	}
 	theirMonitors(base, add)
 	raw, err := json.MarshalIndent(merge(base, add), "", "  ")

@@ -5,16 +5,18 @@ package proxy
 // package; that Envoy accepts them is tested with the real one.
 
 type bootstrap struct {
-	Node                node                `json:"node"`
-	Admin               admin               `json:"admin"`
-	DynamicResources    dynamicResources    `json:"dynamic_resources"`
-	StaticResources     staticResources     `json:"static_resources"`
-	ClusterManager      clusterManager      `json:"cluster_manager"`
-	StatsConfig         statsConfig         `json:"stats_config"`
-	DeferredStatOptions deferredStatOptions `json:"deferred_stat_options"`
-	StatsFlushOnAdmin   bool                `json:"stats_flush_on_admin"`
-	OverloadManager     overloadManager     `json:"overload_manager"`
-	LayeredRuntime      layeredRuntime      `json:"layered_runtime"`
+	Node                  node                `json:"node"`
+	Admin                 admin               `json:"admin"`
+	DynamicResources      dynamicResources    `json:"dynamic_resources"`
+	StaticResources       staticResources     `json:"static_resources"`
+	ClusterManager        clusterManager      `json:"cluster_manager"`
+	StatsConfig           statsConfig         `json:"stats_config"`
+	DeferredStatOptions   deferredStatOptions `json:"deferred_stat_options"`
+	StatsFlushOnAdmin     bool                `json:"stats_flush_on_admin"`
+	StatsSinks            []statsSink         `json:"stats_sinks"`
+	StatsEvictionInterval string              `json:"stats_eviction_interval"`
+	OverloadManager       overloadManager     `json:"overload_manager"`
+	LayeredRuntime        layeredRuntime      `json:"layered_runtime"`
 }
 
 type node struct {
@@ -138,8 +140,19 @@ type clusterManager struct {
 }
 
 type statsConfig struct {
-	Tags    []fixedTag   `json:"stats_tags"` // labels of all statistics
-	Matcher statsMatcher `json:"stats_matcher"`
+	Tags    []fixedTag         `json:"stats_tags"` // labels of all statistics
+	Matcher statsMatcher       `json:"stats_matcher"`
+	Buckets []histogramBuckets `json:"histogram_bucket_settings"`
+}
+
+type histogramBuckets struct {
+	Match   stringMatcher `json:"match"`
+	Buckets []float64     `json:"buckets"`
+}
+
+type statsSink struct {
+	Name   string         `json:"name"`
+	Config map[string]any `json:"typed_config"`
 }
 
 type fixedTag struct {

@@ -47,6 +47,8 @@ type Config struct {
 	// for what Envoy needs from others, such as the xDS socket; Dir exists. An
 	// error is a start that has failed, and tried again. nil is allowed.
 	Prepare func() error
+	// Reachable says whether the control plane can take figures; nil is always.
+	Reachable func() bool
 	// Log gets what happens to the process; nil is slog.Default.
 	Log *slog.Logger
 	// Output gets each line that Envoy prints, one call at a time, and holds

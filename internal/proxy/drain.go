@@ -28,6 +28,7 @@ func (s *Supervisor) stop(p *process) error {
 	s.update(func(st *State) { st.Phase, st.Live = PhaseDraining, false })
 	s.markDraining()
 	s.drain(p)
+	s.lastReport()
 	if err := s.end(p); err != nil {
 		return err
 	}
@@ -37,6 +38,15 @@ func (s *Supervisor) stop(p *process) error {
 	s.log.Info("envoy stopped", "pid", p.pid)
 	s.update(func(st *State) { st.Phase, st.PID = PhaseStopped, 0 })
 	return nil
+}
+
+// lastReport has Envoy report what it has counted since the last time.
+func (s *Supervisor) lastReport() {
+	ctx, cancel := context.WithTimeout(context.Background(), figuresTimeout)
+	defer cancel()
+	if err := s.Flush(ctx); err != nil {
+		s.log.Debug("envoy has not reported its last figures", "error", err)
+	}
 }
 
 // end sends SIGTERM, which cuts everything at once (Envoy has no graceful signal), and

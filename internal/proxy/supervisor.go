@@ -188,6 +188,8 @@ func (s *Supervisor) watch(ctx context.Context, p *process, hash string) bool {
 	defer probe.Stop()
 	restore := time.NewTicker(restoreInterval)
 	defer restore.Stop()
+	report := time.NewTicker(figuresInterval)
+	defer report.Stop()
 	var quiet silence
 	var still standstill
 	for {
@@ -198,6 +200,9 @@ func (s *Supervisor) watch(ctx context.Context, p *process, hash string) bool {
 			return true
 		case <-restore.C:
 			s.restore(p, hash)
+			continue
+		case <-report.C:
+			s.report(ctx)
 			continue
 		case <-probe.C:
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	otlpcollectorv1 "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
@@ -67,6 +68,7 @@ func (s *Server) serve(ctx context.Context, lis net.Listener, service *discovery
 		grpc.MaxHeaderListSize(maxHeaders),
 	)...)
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, service)
+	otlpcollectorv1.RegisterMetricsServiceServer(server, &counting{of: service})
 
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/gatehouse-dev/gatehouse/internal/figures"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
@@ -44,6 +45,7 @@ type Server struct {
 	maxAwait       time.Duration // how long listeners and routes wait for what a proxy doesn't ask for
 	bindReport     time.Duration // how long an address is in use before that is reported
 	refusals       *refusals
+	figures        *figures.Sums
 	reports        reports
 
 	stop     chan struct{}
@@ -61,6 +63,7 @@ func newServer(o Options, types []resourceType) *Server {
 	s := &Server{
 		types:          types,
 		log:            o.Log,
+		figures:        &figures.Sums{},
 		bindRetry:      o.BindRetry,
 		grace:          o.Grace,
 		unknownTimeout: defaultUnknownTimeout,
@@ -101,6 +104,7 @@ func (s *Server) Apply(updates []Update) {
 		g.apply(updates[:n], now)
 		if updates[n-1].Gone && g.users == 0 {
 			delete(s.gateways, name)
+			s.figures.Forget(name)
 		}
 		updates = updates[n:]
 	}
@@ -115,7 +119,7 @@ func (s *Server) Stop() {
 // Collectors returns the server's metrics. The number of series is bounded: none
 // is labelled with a proxy or a resource, and only one with a Gateway.
 func (s *Server) Collectors() []prometheus.Collector {
-	return append(s.metrics.all(), proxyCollector{s})
+	return append(s.metrics.all(), proxyCollector{s}, s.figures)
 }
 
 // gateway returns a Gateway's record; s.mu is held.
@@ -157,6 +161,9 @@ func (s *Server) leave(g *gateway) {
 	// A record without an Update exists for the proxies alone.
 	if g.users == 0 && (g.isGone() || !g.isLoaded()) {
 		delete(s.gateways, g.name)
+		if g.isGone() {
+			s.figures.Forget(g.name)
+		}
 	}
 }
 

@@ -31,8 +31,8 @@ const (
 	// A pod has one connection, or two while it replaces one that hangs.
 	maxConnections = 4
 
-	// Envoy has one stream, and for a moment a second one.
-	maxStreams = 2
+	// Envoy has one stream, and for a moment a second one, and as many for figures.
+	maxStreams = 4
 
 	handshakeTimeout = 10 * time.Second
 

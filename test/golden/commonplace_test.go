@@ -27,6 +27,7 @@ var constants = []string{
 	"resources.listener.resource.perConnectionBufferLimitBytes",
 	"resources.listener.resource.listenerFilters",
 	"resources.listener.resource.listenerFiltersTimeout",
+	manager + ".accessLog",
 	manager + ".commonHttpProtocolOptions",
 	manager + ".earlyHeaderMutationExtensions",
 	manager + ".http2ProtocolOptions",

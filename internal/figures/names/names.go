@@ -1,0 +1,20 @@
+// Package names has the names by which proxies report figures: of what configures Envoy to
+// count, of what has Envoy report, and of what adds it up.
+package names
+
+// Prefix begins the names of the statistics that are reported to the control plane.
+const Prefix = "gatehouse_figures"
+
+// These are the statistics, after the prefix and a dot.
+const (
+	Requests = "requests"
+	Latency  = "latency"
+)
+
+// These are their tags.
+const (
+	Route   = "route"
+	Backend = "backend"
+	Code    = "code"
+	Reason  = "reason"
+)

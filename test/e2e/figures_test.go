@@ -1,0 +1,173 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/gatehouse-dev/gatehouse/test/port"
+)
+
+// scraped are the metrics of a page.
+func scraped(url string) (map[string]*dto.MetricFamily, error) {
+	client := http.Client{Timeout: callTimeout}
+	res, err := client.Get(url)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return nil, err
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	return parser.TextToMetricFamilies(bytes.NewReader(text))
+}
+
+// counted checks that so many requests were counted in all, by class, rule and backend, and in
+// the histogram; it asks twice, since being asked must change nothing.
+func counted(url, route, rule, backend string, byClass map[string]int) error {
+	for range 2 {
+		families, err := scraped(url)
+		if err != nil {
+			return err
+		}
+		got := map[string]int{}
+		for _, m := range families["gatehouse_requests_total"].GetMetric() {
+			of := labels(m)
+			if of["route_namespace"]+"/"+of["route"] != route || of["rule"] != rule || of["backend"] != backend && of["backend"] != "" {
+				return fmt.Errorf("a series of another route: %v", of)
+			}
+			got[of["code_class"]] += int(m.GetCounter().GetValue())
+		}
+		sum, timed := 0, 0
+		for class, n := range byClass {
+			sum += n
+			if got[class] != n {
+				return fmt.Errorf("counted %v, and sent %v", got, byClass)
+			}
+		}
+		for _, m := range families["gatehouse_request_duration_seconds"].GetMetric() {
+			timed += int(m.GetHistogram().GetSampleCount())
+		}
+		if timed != sum || len(got) != len(byClass) {
+			return fmt.Errorf("counted %v and timed %d, and sent %v", got, timed, byClass)
+		}
+	}
+	return nil
+}
+
+func labels(m *dto.Metric) map[string]string {
+	out := map[string]string{}
+	for _, l := range m.GetLabel() {
+		out[l.GetName()] = l.GetValue()
+	}
+	return out
+}
+
+// envoyOf is the process of a pod's Envoy.
+func envoyOf(p *pod) (pid int, err error) {
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", p.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	for _, list := range lists {
+		text, err := os.ReadFile(list)
+		if err != nil {
+			continue // a thread that has ended
+		}
+		if children := strings.Fields(string(text)); len(children) > 0 {
+			return strconv.Atoi(children[0])
+		}
+	}
+	return 0, errors.New("there is no Envoy")
+}
+
+// TestFigures protects that each request counts once in what one scrape of the controller says
+// of a fleet: one proxy is ended, one Envoy killed, one proxy added, and everybody scraped
+// several times meanwhile.
+func TestFigures(t *testing.T) {
+	t.Parallel()
+	f := startCountingFleet(t)
+	template := f.deployment(t, "gatehouse-proxy").Spec.Template
+	start := func(name string) countedProxy {
+		var dial func(context.Context, string, string) (net.Conn, error)
+		// Nobody counts for the limit, so all requests pass it.
+		flags := []string{"--limits=" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port.OfTest(t))), "--drain-delay=0s"}
+		if name != "web-1" {
+			n := newNetwork(t)
+			if n == nil {
+				t.Skip("a fleet needs networks of its own")
+			}
+			dial, flags = n.dial, append(flags, "--envoy="+n.wrapped(t, needTools(t).envoy))
+		}
+		web := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, DialContext: dial}, Timeout: callTimeout}
+		t.Cleanup(web.CloseIdleConnections)
+		p := countedProxy{f.startPod(t, template, name, f.ports, flags...), web}
+		eventually(t, siteTimeout, p.ready)
+		return p
+	}
+	fleet := []countedProxy{start("web-1"), start("web-2"), start("web-3")}
+	sent := map[string]int{}
+	send := func(n int) {
+		got, _ := f.send(t, fleet, n)
+		for code, n := range got {
+			sent[strconv.Itoa(code/100)+"xx"] += n
+		}
+	}
+	agree := func() error {
+		for _, p := range fleet { // of each proxy too
+			if code, text := p.get("/metrics"); code != http.StatusOK {
+				return fmt.Errorf("%d %s", code, text)
+			}
+		}
+		return counted(fmt.Sprintf("http://127.0.0.1:%d/metrics", f.ports.Metrics), "shop/web", "0", "shop/web:80", sent)
+	}
+
+	send(4000)
+	fleet[0].web.CloseIdleConnections()
+	fleet[0].signal(t) // what it has not said yet, it says before it ends
+	fleet[0].ends(t)
+	fleet = fleet[1:]
+	eventually(t, siteTimeout, agree)
+
+	pid, err := envoyOf(fleet[0].pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, siteTimeout, func() error {
+		if now, err := envoyOf(fleet[0].pod); err != nil || now == pid {
+			return fmt.Errorf("the killed Envoy has no successor: %w", err)
+		}
+		return fleet[0].ready()
+	})
+	fleet = append(fleet, start("web-4"))
+	send(6000)
+	eventually(t, siteTimeout, agree)
+	t.Logf("sent and counted: %v", sent)
+	for _, p := range fleet {
+		p.web.CloseIdleConnections()
+		p.signal(t)
+		p.ends(t)
+	}
+	f.controller.stop(t)
+}
