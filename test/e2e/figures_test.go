@@ -101,7 +101,7 @@ func envoyOf(p *pod) (pid int, err error) {
 
 // TestFigures protects that each request counts once in what one scrape of the controller says
 // of a fleet: one proxy is ended, one Envoy killed, one proxy added, and everybody scraped
-// several times meanwhile.
+// several times meanwhile. What is counted without a controller counts too.
 func TestFigures(t *testing.T) {
 	t.Parallel()
 	f := startCountingFleet(t)
@@ -164,6 +164,24 @@ func TestFigures(t *testing.T) {
 	send(6000)
 	eventually(t, siteTimeout, agree)
 	t.Logf("sent and counted: %v", sent)
+
+	// What is counted while no controller is there, the next one is told.
+	f.controller.stop(t)
+	for _, p := range fleet {
+		eventually(t, siteTimeout, func() error {
+			if _, text := p.get("/metrics"); !strings.Contains(text, `gatehouse_proxy_controller_connected_since_seconds{gateway="shop/web"} 0`+"\n") {
+				return errors.New("there is a connection to a controller yet")
+			}
+			return nil
+		})
+	}
+	clear(sent)
+	send(1000)
+	f.controller = f.run(t, nil, "--config", filepath.Join(f.dir, "config.yaml"))
+	f.controller.answers(t, f.ports.Health, "/readyz")
+	eventually(t, siteTimeout, func() error {
+		return counted(fmt.Sprintf("http://127.0.0.1:%d/metrics", f.ports.Metrics), "shop/web", "0", "shop/web:80", sent)
+	})
 	for _, p := range fleet {
 		p.web.CloseIdleConnections()
 		p.signal(t)
