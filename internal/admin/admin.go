@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gatehouse-dev/gatehouse/internal/fleet"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
@@ -31,7 +32,11 @@ type Admin struct {
 	View     func() view.View
 	Troubled func() map[view.Trouble]int
 	Ready    http.HandlerFunc
-	More     []prometheus.Collector // of what runs beside these
+	// Replica names this process beside others; empty where there are none.
+	Replica string
+	// Processes are the proxies that this process has started; nil where others do that.
+	Processes func() []fleet.Pod
+	More      []prometheus.Collector // of what runs beside these
 }
 
 // Collectors are the metrics of a pipeline and its xDS server.
@@ -53,6 +58,7 @@ func (a Admin) Handler() http.Handler {
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.View()) })
 	mux.HandleFunc("GET /policies", a.policies)
 	mux.HandleFunc("GET /topology", a.topology)
+	mux.HandleFunc("GET /proxies", a.proxies)
 	mux.HandleFunc("GET /debug/tables", a.debugTables)
 	mux.HandleFunc("GET /debug/tables/{name}", a.debugTable)
 	mux.HandleFunc("GET /debug/xds", a.debugXDS)
@@ -69,6 +75,7 @@ func (a Admin) Handler() http.Handler {
 			"/status         all objects with their status, as JSON\n"+
 			"/policies       what is in force for ?group=&kind=&namespace=&name=&section=\n"+
 			"/topology       a drawing, of ?group=&kind=&namespace=&name= or of all\n"+
+			"/proxies        what each connected proxy has and lacks, as JSON\n"+
 			"/debug/tables   the tables of the pipeline; /debug/tables/NAME prints one\n"+
 			"/debug/xds      proxies' sessions and what each was sent\n"+
 			"/debug/pprof/   Go profiles\n")
@@ -106,6 +113,18 @@ func writeJSON(w http.ResponseWriter, v any) {
 // policies says what is in force for an object.
 func (a Admin) policies(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, view.InForceFor(a.Pipeline, named(r), r.URL.Query().Get("section")))
+}
+
+// proxies says how each proxy is.
+func (a Admin) proxies(w http.ResponseWriter, _ *http.Request) {
+	list := fleet.Of(a.Replica, a.Server.Sessions(), func(gateway string, r xds.Rejected) []string {
+		name, _ := object.ParseName(gateway)
+		return a.Pipeline.RefusedObjects(name, r)
+	})
+	if a.Processes != nil {
+		list.Proxies = fleet.Join([]fleet.List{list}, a.Processes())
+	}
+	writeJSON(w, list)
 }
 
 // topology draws what is above and below an object, or all of a namespace.

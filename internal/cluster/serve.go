@@ -64,7 +64,7 @@ func (c *Cluster) admin() admin.Admin {
 		v := view.Of(c.pipeline)
 		v.Ready, v.Why = c.Ready()
 		return v
-	}, Troubled: c.counts, Ready: c.readyz, More: c.keySets.Collectors()}
+	}, Troubled: c.counts, Ready: c.readyz, Replica: c.opts.Self.Name, More: c.keySets.Collectors()}
 }
 
 // Whoever reaches the pod reaches its ports. A proxy has up to four connections for xDS;

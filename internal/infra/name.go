@@ -21,6 +21,12 @@ const (
 	componentLabel = "app.kubernetes.io/component"
 )
 
+// ProxySelector selects the pods of all fleets.
+const (
+	ProxySelector = nameLabel + "=" + proxyName
+	proxyName     = "gatehouse-proxy"
+)
+
 // These are on the objects that blueprints make, and on what lists them (ApplySets, KEP-3659).
 // Such an object is of no fleet, whatever owns it.
 const (
@@ -90,7 +96,7 @@ func Labels(gateway object.Name, class string) map[string]string {
 	return map[string]string{
 		GatewayLabel:   LabelValue(gateway.Name),
 		ClassLabel:     LabelValue(class),
-		nameLabel:      "gatehouse-proxy",
+		nameLabel:      proxyName,
 		InstanceLabel:  Name(gateway, class),
 		ManagedByLabel: ManagedBy,
 		componentLabel: "proxy",

@@ -103,7 +103,6 @@ func (p *Pipeline) TakeFeedback(tx *flow.Tx, gateway object.Name, said xds.State
 	now := map[refusal]bool{}
 	for _, r := range said.Rejected {
 		rejection := status.Rejection{Message: r.Message, KeepsOld: r.ServingOld}
-		k := refusal{Gateway: gateway}
 		switch r.Ref.Type {
 		case envoy.Listeners:
 			all.refused[r.Ref.Name] = rejection
@@ -111,13 +110,8 @@ func (p *Pipeline) TakeFeedback(tx *flow.Tx, gateway object.Name, said xds.State
 		case envoy.Secrets:
 			all.secrets[status.Ref{Kind: status.RefSecret, Name: r.Ref.Name}] = rejection
 			continue
-		case envoy.Routes:
-			k.Ref, k.Within = status.Ref{Kind: status.RefHost, Name: r.Part}, r.Ref.Name
-		case envoy.Extensions:
-			k.Ref = status.Ref{Kind: extensionKind(r.Ref.Name), Name: r.Ref.Name}
-		default:
-			k.Ref = status.Ref{Kind: status.RefBackend, Name: r.Ref.Name}
 		}
+		k := refusalOf(gateway, r)
 		now[k] = true
 		p.rejected.Set(tx, k, rejection)
 	}
@@ -131,6 +125,20 @@ func (p *Pipeline) TakeFeedback(tx *flow.Tx, gateway object.Name, said xds.State
 		}
 	}
 	p.refusals[gateway] = now
+}
+
+// refusalOf is the key of what routes are told of; listeners and secrets are told of otherwise.
+func refusalOf(gateway object.Name, r xds.Rejected) refusal {
+	k := refusal{Gateway: gateway}
+	switch r.Ref.Type {
+	case envoy.Routes:
+		k.Ref, k.Within = status.Ref{Kind: status.RefHost, Name: r.Part}, r.Ref.Name
+	case envoy.Extensions:
+		k.Ref = status.Ref{Kind: extensionKind(r.Ref.Name), Name: r.Ref.Name}
+	default:
+		k.Ref = status.Ref{Kind: status.RefBackend, Name: r.Ref.Name}
+	}
+	return k
 }
 
 // extensionKind is what a filter has whose configuration comes by itself.

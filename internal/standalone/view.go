@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/admin"
+	"github.com/gatehouse-dev/gatehouse/internal/fleet"
+	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 )
 
@@ -39,7 +41,18 @@ func (s *Standalone) Brief(routes int) (v view.View, left int) {
 
 // Handler returns the admin interface, see admin.Admin.
 func (s *Standalone) Handler() http.Handler {
-	return admin.Admin{Pipeline: s.pipeline, Server: s.server, View: s.View, Troubled: s.troubled.Counts, Ready: s.readyz, More: append(s.keySets.Collectors(), s.fleet)}.Handler()
+	return admin.Admin{
+		Pipeline: s.pipeline, Server: s.server, View: s.View, Troubled: s.troubled.Counts, Ready: s.readyz,
+		Processes: s.processes, More: append(s.keySets.Collectors(), s.fleet),
+	}.Handler()
+}
+
+// processes are the Envoys, one for each Gateway.
+func (s *Standalone) processes() (out []fleet.Pod) {
+	for gateway, st := range s.fleet.Snapshot() {
+		out = append(out, fleet.Pod{Gateway: gateway.String(), Ready: st.Live, Draining: st.Phase == proxy.PhaseDraining})
+	}
+	return out
 }
 
 func (s *Standalone) readyz(w http.ResponseWriter, _ *http.Request) {

@@ -16,6 +16,7 @@ type table struct {
 	head   []string
 	soft   []int // columns that yield first where the terminal is narrow
 	rows   []row
+	least  []int // the columns' widths at least; nil for none
 }
 
 // row is the cells of an object or of a part of it. The last cell is its state.
@@ -38,8 +39,9 @@ const (
 // widths returns the columns' widths, of which the last one is without end.
 func (t *table) widths() []int {
 	widths := make([]int, len(t.head))
+	copy(widths, t.least)
 	for i, cell := range t.head {
-		widths[i] = visible(cell)
+		widths[i] = max(widths[i], visible(cell))
 	}
 	for _, r := range t.rows {
 		for i, cell := range r.cells {

@@ -24,6 +24,17 @@ type SessionInfo struct {
 	Unanswered int `json:"unanswered"`
 	// Lag is the age of the oldest change that the proxy has not answered.
 	Lag time.Duration `json:"lagNs"`
+
+	// Wanted and Acknowledged are short hashes of what the proxy is to have and of what it has.
+	Wanted       string `json:"wanted"`
+	Acknowledged string `json:"acknowledged"`
+	// Refuses is what the proxy has refused and is still to have.
+	Refuses *Refusal `json:"-"`
+	// Behind says what the proxy has lacked for long, as State.BehindWhy; empty where nothing.
+	Behind string `json:"behind,omitempty"`
+
+	CertificateEnds time.Time `json:"certificateEnds,omitzero"` // of the certificate that it has connected with
+	Envoy           string    `json:"envoy,omitempty"`          // its version, as it says
 }
 
 // TypeInfo describes what a proxy has of one type.
@@ -70,8 +81,11 @@ func (s *Server) Sessions() []SessionInfo {
 	var out []SessionInfo
 	for _, g := range s.all() {
 		g.mu.Lock()
+		rejected := bound(g.rejected())
 		for session := range g.sessions {
-			out = append(out, session.info(now))
+			info := session.info(now)
+			info.Refuses = session.refuses(rejected)
+			out = append(out, info)
 		}
 		g.mu.Unlock()
 	}
@@ -145,7 +159,10 @@ func (s *session) info(now time.Time) SessionInfo {
 		Connected:  s.connected,
 		Pending:    len(s.removing),
 		Unanswered: len(s.inflight),
+
+		Behind: s.behind, CertificateEnds: s.certificateEnds, Envoy: s.envoy,
 	}
+	i.Wanted, i.Acknowledged = s.versions()
 	oldest := s.dirty
 	for _, f := range s.inflight {
 		if oldest.IsZero() || f.since.Before(oldest) {

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -16,7 +17,11 @@ func (s *session) receive(req *discoveryv3.DeltaDiscoveryRequest, now time.Time)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if s.node == "" {
-		s.node = bounded(req.GetNode().GetId()) // in the first request only; for people only
+		// In the first request only; for people only.
+		s.node = bounded(req.GetNode().GetId())
+		if v := req.GetNode().GetUserAgentBuildVersion().GetVersion(); v != nil {
+			s.envoy = fmt.Sprintf("%d.%d.%d", v.GetMajorNumber(), v.GetMinorNumber(), v.GetPatch())
+		}
 	}
 	t, ok := g.server.typeOf(req.GetTypeUrl())
 	if !ok {

@@ -135,7 +135,7 @@ func (d *discovery) converse(stream stream, g *gateway, c *connection) error {
 	s := newSession(g, d.server.nextID(), now)
 	var unknown <-chan time.Time
 	if c != nil {
-		s.pod = c.pod
+		s.pod, s.certificateEnds = c.pod, c.expires()
 		timer := time.NewTimer(d.server.unknownTimeout)
 		defer timer.Stop()
 		unknown = timer.C

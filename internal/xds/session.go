@@ -13,9 +13,12 @@ type session struct {
 	gateway   *gateway
 	connected time.Time
 	node      string
-	pod       string        // by its certificate
-	wake      chan struct{} // has room for one: there may be something to send
-	timers    []*time.Timer
+	pod       string // by its certificate
+	envoy     string // its version, as it says
+	// certificateEnds is when the first certificate of its chain expires.
+	certificateEnds time.Time
+	wake            chan struct{} // has room for one: there may be something to send
+	timers          []*time.Timer
 
 	types    []subscription // by envoy.Type
 	nonce    uint64

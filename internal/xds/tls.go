@@ -169,10 +169,8 @@ func (c *connections) add(open *connection) {
 	now := time.Now()
 	age := c.o.MaxAge/2 + rand.N(c.o.MaxAge/2+1)
 	why := ""
-	for _, cert := range open.State.VerifiedChains[0] {
-		if left := cert.NotAfter.Sub(now); left < age {
-			age, why = left, refusedExpired
-		}
+	if left := open.expires().Sub(now); left < age {
+		age, why = left, refusedExpired
 	}
 	c.mu.Lock()
 	open.end = time.AfterFunc(age, func() { open.cut(why) })
@@ -183,6 +181,16 @@ func (c *connections) add(open *connection) {
 	if len(pods) > maxConnections {
 		pods[0].cut(refusedConnections)
 	}
+}
+
+// expires returns when the first of the proxy's certificates ends.
+func (c *connection) expires() (first time.Time) {
+	for _, cert := range c.State.VerifiedChains[0] {
+		if first.IsZero() || cert.NotAfter.Before(first) {
+			first = cert.NotAfter
+		}
+	}
+	return first
 }
 
 // Close ends the connection.

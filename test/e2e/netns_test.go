@@ -45,29 +45,40 @@ func (n *ownNetwork) wrapped(t *testing.T, program string) string {
 }
 
 // dial connects within the network.
-func (n *ownNetwork) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	type result struct {
-		conn net.Conn
-		err  error
-	}
-	results := make(chan result)
-	go func() {
-		runtime.LockOSThread() // the thread ends with the goroutine, and its network with it
-		conn, err := n.enterAndDial(ctx, network, address)
-		results <- result{conn, err}
-	}()
-	r := <-results
-	return r.conn, r.err
+func (n *ownNetwork) dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	n.within(func() { conn, err = (&net.Dialer{Timeout: callTimeout}).DialContext(ctx, network, address) }, &err)
+	return conn, err
 }
 
-func (n *ownNetwork) enterAndDial(ctx context.Context, network, address string) (net.Conn, error) {
-	there, err := os.Open("/var/run/netns/" + n.name)
+// listen listens within the network, for the time of the test at most.
+func (n *ownNetwork) listen(t *testing.T, address string) (lis net.Listener) {
+	t.Helper()
+	var err error
+	n.within(func() { lis, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", address) }, &err)
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
-	defer there.Close()
-	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
-		return nil, os.NewSyscallError("setns", err)
-	}
-	return (&net.Dialer{Timeout: callTimeout}).DialContext(ctx, network, address)
+	t.Cleanup(func() { _ = lis.Close() })
+	return lis
+}
+
+// within calls a function within the network, and says in err why it can't.
+func (n *ownNetwork) within(do func(), err *error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // the thread ends with the goroutine, and its network with it
+		there, failed := os.Open("/var/run/netns/" + n.name)
+		if failed != nil {
+			*err = failed
+			return
+		}
+		defer there.Close()
+		if failed := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); failed != nil {
+			*err = os.NewSyscallError("setns", failed)
+			return
+		}
+		do()
+	}()
+	<-done
 }

@@ -1,0 +1,105 @@
+package xds
+
+import (
+	"fmt"
+	"hash/fnv"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/envoy"
+)
+
+// versions returns one hash of all that the proxy is to have of the types that it has asked for,
+// and one of what it has. They are equal where it has acknowledged everything that is wanted;
+// which names count follows from what it asks for, so that they are equal in proxies of a Gateway
+// that ask for the same. What is being removed counts for neither. The gateway's mutex is held.
+func (s *session) versions() (wanted, acknowledged string) {
+	var want, have uint64
+	for t := range s.types {
+		y := &s.types[t]
+		if !y.started {
+			continue
+		}
+		entries := s.gateway.entries[t]
+		count := func(name string, e *entry, r *record) {
+			want += hashOf(y.name, name, e.want.Version)
+			if v := r.has(); v != "" {
+				have += hashOf(y.name, name, v)
+			}
+		}
+		if y.wildcard {
+			for name, e := range entries {
+				count(name, e, y.records[name])
+			}
+			continue
+		}
+		for name, r := range y.records {
+			if e := entries[name]; e != nil && r.subscribed {
+				count(name, e, r)
+			}
+		}
+	}
+	return shortHash(want), shortHash(have)
+}
+
+// has returns the version that the proxy has for certain; empty for none.
+func (r *record) has() string {
+	switch {
+	case r == nil:
+		return ""
+	case r.nonce != 0 || r.sent == unknownVersion:
+		return r.acked
+	default:
+		return r.sent
+	}
+}
+
+// hashOf hashes one version. The hashes of many are added, so that their order is of no account.
+func hashOf(typ, name, version string) uint64 {
+	h := fnv.New64a()
+	for _, text := range []string{typ, name, version} {
+		_, _ = io.WriteString(h, text)
+		_, _ = h.Write([]byte{0})
+	}
+	return h.Sum64()
+}
+
+// shortHash has as many digits as people compare.
+func shortHash(sum uint64) string { return fmt.Sprintf("%07x", sum>>36) }
+
+// refuses returns what this proxy has refused last and is still without; nil for nothing. Others of
+// the fleet may have it. rejected are the Gateway's refusals, which name the host of a table.
+// The gateway's mutex is held.
+func (s *session) refuses(rejected []Rejected) *Refusal {
+	var newest *Refusal
+	for t := range s.types {
+		n := s.types[t].lastNack
+		if n == nil || newest != nil && !n.At.After(newest.At) {
+			continue
+		}
+		for _, name := range n.Names {
+			e := s.gateway.entries[t][name]
+			if e == nil {
+				continue
+			}
+			has := s.types[t].records[name].has()
+			if has == e.want.Version {
+				continue // it has taken it since
+			}
+			r := Rejected{Ref: Ref{envoy.Type(t), name}, Version: e.want.Version, Message: n.Message, ServingOld: has != ""} //nolint:gosec // an index of the types' array
+			if i := slices.IndexFunc(rejected, func(known Rejected) bool { return known.Ref == r.Ref }); i >= 0 {
+				r = rejected[i]
+			}
+			newest = &Refusal{At: n.At, Rejected: r}
+			break
+		}
+	}
+	return newest
+}
+
+// Refusal is what a proxy refuses, and since when.
+type Refusal struct {
+	At time.Time
+	Rejected
+}
