@@ -8,6 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
@@ -67,8 +68,8 @@ func (p *Pipeline) declarePortFilters() {
 
 // portsWithOwnPolicies declares the ports of which a listener inherits more than all of the Gateway do.
 func (p *Pipeline) portsWithOwnPolicies() flow.Table[PortKey, struct{}] {
-	at := func(of flow.Table[topology.ListenerKey, *topology.Listener]) func(*flow.Ctx, topology.ListenerKey, *topology.Inheritance[topology.AuthRule], func(topology.ListenerKey, PortKey)) {
-		return func(c *flow.Ctx, k topology.ListenerKey, in *topology.Inheritance[topology.AuthRule], emit func(topology.ListenerKey, PortKey)) {
+	at := func(of flow.Table[topology.ListenerKey, *topology.Listener]) func(*flow.Ctx, topology.ListenerKey, *topology.Inheritance[auth.Rule], func(topology.ListenerKey, PortKey)) {
+		return func(c *flow.Ctx, k topology.ListenerKey, in *topology.Inheritance[auth.Rule], emit func(topology.ListenerKey, PortKey)) {
 			if l, ok := flow.Get(c, of, k); ok && in.HasOwn() {
 				emit(k, KeyOfPort(l))
 			}
@@ -157,8 +158,8 @@ func accessAround(f *ir.Filters) *ir.Access {
 }
 
 // accessOf returns who may pass by each rule of a route with policies of its own, on a Gateway.
-func (p *Pipeline) accessOf(c *flow.Ctx, gateway object.Name, own *topology.RouteInheritance[topology.AuthRule]) func(rule string) *ir.Access {
-	done := map[*topology.EffectiveAuth]*ir.Access{}
+func (p *Pipeline) accessOf(c *flow.Ctx, gateway object.Name, own *topology.RouteInheritance[auth.Rule]) func(rule string) *ir.Access {
+	done := map[*auth.Effective]*ir.Access{}
 	return func(rule string) *ir.Access {
 		e := own.On(rule)
 		a, ok := done[e]

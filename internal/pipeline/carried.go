@@ -10,6 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/limits"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
@@ -33,14 +35,14 @@ type lacking struct{ Behind, Of int }
 // declareCarried declares what the resources of each Gateway carry, and what proxies have of it.
 func (p *Pipeline) declareCarried() {
 	p.marks = map[object.Kind]flow.Table[object.Key, uint64]{
-		kind.AuthPolicy: topology.Marks("auth-policy", topology.AuthKind, p.Graph.AuthPolicies, func(c *flow.Ctx, n *topology.AuthPolicy, write func(string)) {
+		kind.AuthPolicy: topology.Marks("auth-policy", auth.Kind, p.Graph.AuthPolicies, func(c *flow.Ctx, n *auth.Policy, write func(string)) {
 			p.Graph.FetchedKeys(c, n, write)
 			for _, r := range n.Asks {
 				r.Value.Secrets(write)
 			}
 		}),
-		kind.RateLimitPolicy: topology.Marks("rate-limit-policy", topology.RateLimitKind, p.Graph.RateLimitPolicies,
-			func(*flow.Ctx, *topology.RateLimitPolicy, func(string)) {}),
+		kind.RateLimitPolicy: topology.Marks("rate-limit-policy", limits.Kind, p.Graph.RateLimitPolicies,
+			func(*flow.Ctx, *limits.Policy, func(string)) {}),
 	}
 	under := func(k topology.CarriedKey, _ struct{}, yield func(object.Name)) { yield(k.Gateway) }
 	byGateway := flow.NewIndex(topology.CarriedBy("auth", kind.AuthPolicy, p.Graph.Auth), under, topology.CarriedKey.Compare)

@@ -8,6 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
@@ -15,7 +16,7 @@ import (
 // access is who may pass by what policies say together on a Gateway. Where a service that may fail
 // can't be asked at all by that Gateway, nobody does: to Envoy a cluster that doesn't exist is one
 // more failure.
-func (p *Pipeline) access(c *flow.Ctx, gateway object.Name, e *topology.EffectiveAuth) *ir.Access {
+func (p *Pipeline) access(c *flow.Ctx, gateway object.Name, e *auth.Effective) *ir.Access {
 	a := p.Graph.Access(c, gateway, e)
 	if a == nil {
 		return nil
@@ -49,7 +50,7 @@ func (p *Pipeline) unaskable(c *flow.Ctx, k BackendKey) string {
 }
 
 // authAccepted returns whether a policy is accepted on a Gateway, and what it waits for there.
-func (p *Pipeline) authAccepted(c *flow.Ctx, n *topology.AuthPolicy, a topology.Ancestor) (metav1.Condition, string) {
+func (p *Pipeline) authAccepted(c *flow.Ctx, n *auth.Policy, a topology.Ancestor) (metav1.Condition, string) {
 	accepted, urls := p.Graph.Fetching(c, n, a)
 	waits := condition.Fetching(urls)
 	if accepted.Status != metav1.ConditionTrue {

@@ -12,25 +12,27 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/limits"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
 // declareInheritedStatus declares what people are told of policies that are inherited.
 func (p *Pipeline) declareInheritedStatus() {
-	p.AuthPolicyStatus = inheritedStatus(inheritedKind[*topology.AuthPolicy, topology.AuthRule]{
+	p.AuthPolicyStatus = inheritedStatus(inheritedKind[*auth.Policy, auth.Rule]{
 		p, "auth-policy-status", kind.AuthPolicy, p.Graph.AuthPolicies, p.Graph.AuthAncestors, p.Graph.Auth,
-		func(n *topology.AuthPolicy) (metav1.Object, *topology.PolicyReach) { return n.Object, &n.Reach },
-		func(c *flow.Ctx, n *topology.AuthPolicy, at topology.ListenerKey) bool {
+		func(n *auth.Policy) (metav1.Object, *topology.PolicyReach) { return n.Object, &n.Reach },
+		func(c *flow.Ctx, n *auth.Policy, at topology.ListenerKey) bool {
 			return n.NeedsCertificates() && !p.Graph.Verifies(c, at)
 		},
 		p.authAccepted,
 	})
-	p.RateLimitPolicyStatus = inheritedStatus(inheritedKind[*topology.RateLimitPolicy, topology.Limit]{
+	p.RateLimitPolicyStatus = inheritedStatus(inheritedKind[*limits.Policy, limits.Limit]{
 		p, "rate-limit-policy-status", kind.RateLimitPolicy, p.Graph.RateLimitPolicies, p.Graph.RateLimitAncestors, p.Graph.RateLimits,
-		func(n *topology.RateLimitPolicy) (metav1.Object, *topology.PolicyReach) { return n.Object, &n.Reach },
-		func(*flow.Ctx, *topology.RateLimitPolicy, topology.ListenerKey) bool { return false },
-		func(c *flow.Ctx, n *topology.RateLimitPolicy, a topology.Ancestor) (metav1.Condition, string) {
+		func(n *limits.Policy) (metav1.Object, *topology.PolicyReach) { return n.Object, &n.Reach },
+		func(*flow.Ctx, *limits.Policy, topology.ListenerKey) bool { return false },
+		func(c *flow.Ctx, n *limits.Policy, a topology.Ancestor) (metav1.Condition, string) {
 			accepted := a.Accepted
 			if accepted.Status == metav1.ConditionTrue {
 				accepted = condition.Noted(accepted, p.packedNotes(c, n, a.Gateway)...)

@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
-	"github.com/gatehouse-dev/gatehouse/internal/topology"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/limits"
 )
 
 // packing is a route of a Gateway that tells a service that it may compress answers, and a policy
@@ -66,7 +66,7 @@ func asksPacked(c *ir.HeaderChanges) bool {
 }
 
 // packedNotes is what to say of it to the reader of a policy; none where nothing is packed.
-func (p *Pipeline) packedNotes(c *flow.Ctx, n *topology.RateLimitPolicy, gateway object.Name) []string {
+func (p *Pipeline) packedNotes(c *flow.Ctx, n *limits.Policy, gateway object.Name) []string {
 	reader := p.Options.Topology.Reader(n.Name.Namespace)
 	var routes []string
 	for k := range flow.Select(c, p.packed, policyAt{gateway, n.Name}).All() {

@@ -10,6 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/limits"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
@@ -66,27 +67,27 @@ func (r *routeLimits) on(rule string) *ir.RateLimits {
 
 // declareRateLimits declares which limits are in force where, and which filter has each.
 func (p *Pipeline) declareRateLimits() {
-	onListener := func(_ *flow.Ctx, k topology.ListenerKey, i *topology.Inheritance[topology.Limit], emit func(topology.ListenerKey, *ir.RateLimits)) {
-		if l := topology.RateLimits(i.Effective); l != nil {
+	onListener := func(_ *flow.Ctx, k topology.ListenerKey, i *topology.Inheritance[limits.Limit], emit func(topology.ListenerKey, *ir.RateLimits)) {
+		if l := limits.InForce(i.Effective); l != nil {
 			emit(k, l)
 		}
 	}
-	limits := p.Graph.RateLimits
-	p.listenerLimits = flow.Map("limits-on-listeners", limits.Listeners, onListener)
-	p.setListenerLimits = flow.Map("limits-on-set-listeners", limits.SetListeners, onListener)
-	p.routeLimits = flow.Map("limits-on-routes", limits.Routes,
-		func(_ *flow.Ctx, k topology.AttachmentKey, r *topology.RouteInheritance[topology.Limit], emit func(topology.AttachmentKey, *routeLimits)) {
-			out := &routeLimits{all: topology.RateLimits(r.Effective)}
+	all := p.Graph.RateLimits
+	p.listenerLimits = flow.Map("limits-on-listeners", all.Listeners, onListener)
+	p.setListenerLimits = flow.Map("limits-on-set-listeners", all.SetListeners, onListener)
+	p.routeLimits = flow.Map("limits-on-routes", all.Routes,
+		func(_ *flow.Ctx, k topology.AttachmentKey, r *topology.RouteInheritance[limits.Limit], emit func(topology.AttachmentKey, *routeLimits)) {
+			out := &routeLimits{all: limits.InForce(r.Effective)}
 			for name, e := range r.Rules() {
 				if out.rules == nil {
 					out.rules = map[string]*ir.RateLimits{}
 				}
-				out.rules[name] = topology.RateLimits(e)
+				out.rules[name] = limits.InForce(e)
 			}
 			emit(k, out)
 		})
 
-	all := inForce(p, "limits", func(gateway object.Name, l *ir.RateLimits, yield func(limitKey)) {
+	local := inForce(p, "limits", func(gateway object.Name, l *ir.RateLimits, yield func(limitKey)) {
 		for i := range l.Counted {
 			if l.Counted[i].Global == nil {
 				yield(limitKey{gateway, l.Counted[i].Key})
@@ -98,7 +99,7 @@ func (p *Pipeline) declareRateLimits() {
 			yield(gateway)
 		}
 	})
-	p.limitsBySlot = flow.NewIndex(all, func(k limitKey, _ struct{}, yield func(LimitSlot)) {
+	p.limitsBySlot = flow.NewIndex(local, func(k limitKey, _ struct{}, yield func(LimitSlot)) {
 		yield(LimitSlot{k.Gateway, envoy.RateLimitSlot(k.RateLimitKey)})
 	}, limitKey.compare)
 	p.RateLimits = flow.Group("limits-by-filter", p.limitsBySlot,
@@ -207,7 +208,7 @@ func (p *Pipeline) limitedBy(c *flow.Ctx, gateway object.Name, filter string, po
 // notCounting says why nobody counts for all proxies of a Gateway together what a policy limits
 // so; empty where somebody does, and where nobody is to. Where nobody provisions fleets, nobody
 // knows.
-func (p *Pipeline) notCounting(c *flow.Ctx, node *topology.RateLimitPolicy, gateway object.Name) string {
+func (p *Pipeline) notCounting(c *flow.Ctx, node *limits.Policy, gateway object.Name) string {
 	if !p.Options.Topology.Provisioned || p.Options.Mode == features.Unmanaged || !node.Shared() {
 		return ""
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -33,9 +34,9 @@ func (p *Pipeline) declareSessions() {
 			emit(loginAt{topology.AttachmentKey{Listener: k}, cmp.Or(l.Hostname, "*")}, struct{}{})
 		}
 	}
-	onRoute := func(c *flow.Ctx, k topology.AttachmentKey, own *topology.RouteInheritance[topology.AuthRule], emit func(loginAt, struct{})) {
+	onRoute := func(c *flow.Ctx, k topology.AttachmentKey, own *topology.RouteInheritance[auth.Rule], emit func(loginAt, struct{})) {
 		any := false
-		own.Each(func(e *topology.EffectiveAuth) { any = any || logsIn(e) })
+		own.Each(func(e *auth.Effective) { any = any || logsIn(e) })
 		a, ok := flow.Get(c, p.Graph.Attachments, k)
 		if !any || !ok {
 			return
@@ -59,7 +60,7 @@ func (p *Pipeline) declareSessions() {
 }
 
 // logsIn reports whether people have sessions by what policies say.
-func logsIn(e *topology.EffectiveAuth) bool {
+func logsIn(e *auth.Effective) bool {
 	if e == nil {
 		return false
 	}

@@ -8,15 +8,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
-	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
 // declareUnguarded declares what is told first of AuthPolicies whose targets don't exist: what
 // they were to guard may be open. Where there are other controllers it may be theirs.
 func (p *Pipeline) declareUnguarded() {
 	p.unguarded = flow.Map("auth-policies-without-target", p.Graph.AuthPolicies,
-		func(c *flow.Ctx, k object.Name, node *topology.AuthPolicy, emit func(object.Name, []source.Problem)) {
+		func(c *flow.Ctx, k object.Name, node *auth.Policy, emit func(object.Name, []source.Problem)) {
 			if p.Options.Topology.ImplicitClass == "" {
 				return
 			}

@@ -13,6 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/limits"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
@@ -147,9 +149,9 @@ func (p *Pipeline) suspect(c *flow.Ctx, s *suspects, f flow.Failure) bool {
 		s.namespaces[v.Namespace] = true // its targets are there
 	case *v1alpha1.RateLimitPolicy:
 		s.namespaces[v.Namespace] = true
-	case *topology.AuthPolicy:
+	case *auth.Policy:
 		s.namespaces[v.Name.Namespace] = true
-	case *topology.RateLimitPolicy:
+	case *limits.Policy:
 		s.namespaces[v.Name.Namespace] = true
 	case *gwv1.ReferenceGrant:
 		s.permit(v)

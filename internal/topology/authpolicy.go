@@ -1,220 +1,56 @@
 package topology
 
 import (
-	"cmp"
-	"reflect"
-	"slices"
-	"strings"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
-	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/keyset"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
-	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
 )
 
-// AuthPolicy is a policy, whatever it is for. One that can't be used has all its rules
-// nevertheless: by those that are broken nobody passes.
-type AuthPolicy struct {
-	policy.Node[policy.Rules[AuthRule]]
-	Object *v1alpha1.AuthPolicy
-	// PolicyTargets are what its external rules refer to, as those of a Route.
-	PolicyTargets []object.Key
-	// problems are those for which it is refused, and entries those of its Secrets by which nobody
-	// passes where it is not.
-	problems, entries []string
-}
-
-// Equal reports whether two nodes say the same of the same object.
-func (p *AuthPolicy) Equal(o *AuthPolicy) bool {
-	return p.Object == o.Object && p.Node.Equal(&o.Node) && slices.Equal(p.problems, o.problems) && slices.Equal(p.entries, o.entries) &&
-		slices.Equal(p.PolicyTargets, o.PolicyTargets)
-}
-
-// AuthRule is a rule of an AuthPolicy: credentials that suffice, or a condition. With
-// neither it is for credentials, and nobody has those.
-type AuthRule struct {
-	Token *ir.TokenIssuer
-	// Fetched is where the keys of Token are fetched from, which has none then; nil where it
-	// has some. See Graph.Access.
-	Fetched *keyset.Location
-	// Login has people log in, by what Fetched brings, and Token is what they get there.
-	Login *Login
-	// LogsIn says that people have sessions by the rule, whether or not it is broken now.
-	LogsIn    bool
-	Keys      *ir.APIKeys
-	Passwords *ir.Passwords
-	// Certificates are those that listeners verify.
-	Certificates *ir.ClientCertificates
-	Anonymous    bool
-	Condition    *ir.AccessCondition
-	// Unauthenticated and Forbidden are no rules but what those are told who don't pass.
-	Unauthenticated, Forbidden *ir.AccessAnswer
-	// Headers are those that only the proxy may set, in lower case.
-	Headers []string
-}
-
-// Equal reports whether two rules say the same.
-func (r AuthRule) Equal(o AuthRule) bool { return reflect.DeepEqual(r, o) }
-
-// Secrets yields what the rule's credentials are told by, which no JSON has.
-func (r AuthRule) Secrets(yield func(string)) {
-	if r.Keys != nil {
-		for _, k := range r.Keys.Keys {
-			yield(k.Sum.Reveal())
-		}
-	}
-	if r.Passwords != nil {
-		for _, u := range r.Passwords.Users {
-			yield(u.Sum.Reveal())
-		}
-	}
-	if r.Login != nil {
-		yield(r.Login.Secret.Reveal())
-	}
-}
-
-// EffectiveAuth is what AuthPolicies say together.
-type EffectiveAuth = policy.Effective[AuthRule]
-
-// AuthKind describes AuthPolicies.
-var AuthKind = policy.Kind[*AuthPolicy, policy.Rules[AuthRule]]{
-	Kind:     kind.AuthPolicy,
-	Node:     func(p *AuthPolicy) *policy.Node[policy.Rules[AuthRule]] { return &p.Node },
-	Conflict: policy.Joined,
-	Accepted: condition.InheritedPolicyAccepted(),
-}
-
-func (g *Graph) declareAuthPolicies() flow.Table[object.Name, *AuthPolicy] {
+// declareAuthPolicies declares the nodes of AuthPolicies.
+func (g *Graph) declareAuthPolicies() flow.Table[object.Name, *auth.Policy] {
 	return flow.Map("topology-auth-policies", g.in.AuthPolicies,
-		func(c *flow.Ctx, k object.Name, o *v1alpha1.AuthPolicy, emit func(object.Name, *AuthPolicy)) {
-			emit(k, g.authPolicy(c, k, o))
+		func(c *flow.Ctx, k object.Name, o *v1alpha1.AuthPolicy, emit func(object.Name, *auth.Policy)) {
+			emit(k, auth.Read(k, o, g.Find(c), g.authWorld(c, k.Namespace)))
 		})
 }
 
-// authPolicy makes the node of a policy, and checks all of it except its targets.
-func (g *Graph) authPolicy(c *flow.Ctx, name object.Name, o *v1alpha1.AuthPolicy) *AuthPolicy {
-	p := &AuthPolicy{Object: o}
-	p.Name, p.Created = name, o.CreationTimestamp.Time
-	var problems []string
-	p.Reach, problems = inheritedReach(kind.AuthPolicy, o.Namespace, o.Spec.TargetRefs, o.Spec.TargetSelectors, g.Find(c))
-	if p.Beyond > 0 {
-		problems = append(problems, condition.TooManySelected(p.Selected, p.Beyond, "nobody passes to the others, which are the youngest"))
+// authWorld is what AuthPolicies of a namespace refer to.
+func (g *Graph) authWorld(c *flow.Ctx, namespace string) *auth.World {
+	w := &auth.World{
+		Secret: func(name object.Name) (map[string][]byte, bool) {
+			if s, ok := flow.Get(c, g.in.Secrets, name); ok {
+				return s.Data, true
+			}
+			return nil, false
+		},
+		ConfigMap: func(name object.Name) (map[string]string, bool) {
+			if m, ok := flow.Get(c, g.in.ConfigMaps, name); ok {
+				return m.Data, true
+			}
+			return nil, false
+		},
+		Backend: func(use ir.Use, ref *gwv1.BackendObjectReference, field func() string) (ir.BackendKey, []object.Key, string) {
+			r := resolver{g: g, c: c, route: object.Key{Kind: kind.AuthPolicy, Name: name(namespace, "")}}
+			found := r.backend(use, ref, field)
+			if found.Problem != nil {
+				return ir.BackendKey{}, r.policyTargets, found.Problem.Message
+			}
+			return found.Backend, r.policyTargets, ""
+		},
+		TooMany: func(l keyset.Location) bool {
+			over, _ := flow.Get(c, g.keySetsOver, namespace)
+			return over[l]
+		},
+		Reach: g.place(), AnyName: g.options.AnyName,
 	}
-	strategy, field, rules := authRules(o)
-	p.Strategy = strategy
-	r := authReader{fieldReader: fieldReader{field, problems}, graph: g, ctx: c, namespace: name.Namespace, policy: name.Name, created: p.Created}
-	p.Asks = policy.NewRules(r.rules(rules))
-	if len(rules.Authentication)+len(rules.Authorization) == 0 {
-		r.field = field
-		r.problem("", "has no rules; write authentication or authorization: to let everybody pass, authentication: {all: {anonymous: {}}}")
-		p.Strategy, p.Asks = policy.Blocks, closed(nil)
+	if g.options.SystemAuthorities != "" {
+		w.SystemAuthorities = ir.Authorities(SystemAuthorities)
 	}
-	if p.Beyond > 0 {
-		p.AsksBeyond = closed(p.Asks)
-	}
-	slices.SortFunc(r.policyTargets, object.Key.Compare)
-	p.PolicyTargets = slices.Compact(r.policyTargets)
-	switch {
-	case p.Strategy == policy.Blocks:
-		p.Refused, p.problems = new(condition.AuthPolicyEmpty(r.problems)), r.problems
-	case len(r.problems) > 0:
-		p.problems = slices.Concat(r.problems, r.entries)
-		p.Refused = new(condition.AuthPolicyInvalid(p.problems))
-	default:
-		p.entries = r.entries
-	}
-	return p
+	return w
 }
-
-// closed are rules by which nobody passes, with those of a policy.
-func closed(rules policy.Rules[AuthRule]) policy.Rules[AuthRule] {
-	never := policy.Rule[AuthRule]{Name: authorization, Value: AuthRule{Condition: &ir.AccessCondition{Never: true}}}
-	if slices.ContainsFunc(rules, func(r policy.Rule[AuthRule]) bool { return r.Name == never.Name }) {
-		return rules
-	}
-	return policy.NewRules(append(slices.Clip(rules), never))
-}
-
-// authRules returns what a policy says, as layer does.
-func authRules(o *v1alpha1.AuthPolicy) (strategy policy.Strategy, field string, rules *v1alpha1.AuthRules) {
-	return layer(o.Spec.Overrides, o.Spec.Defaults, &o.Spec.AuthRules,
-		func(l *v1alpha1.AuthLayer) (v1alpha1.Strategy, *v1alpha1.AuthRules) { return l.Strategy, &l.AuthRules })
-}
-
-// AuthRuleSpec returns a rule as a policy has it, by its name in Rules, without the text of a key
-// set, which is long; nil for none.
-func AuthRuleSpec(o *v1alpha1.AuthPolicy, name string) any {
-	_, _, rules := authRules(o)
-	if answer, ok := strings.CutPrefix(name, responses); ok {
-		return answerSpec(rules.Responses, answer)
-	}
-	if condition, ok := strings.CutPrefix(name, authorization); ok {
-		return rules.Authorization[condition]
-	}
-	rule, ok := rules.Authentication[strings.TrimPrefix(name, authentication)]
-	if !ok {
-		return nil
-	}
-	if rule.JWT != nil && rule.JWT.JWKS != nil && rule.JWT.JWKS.Inline != nil {
-		jwt := *rule.JWT
-		jwt.JWKS, rule.JWT = &v1alpha1.JWKS{Inline: new("(as the policy has it)")}, &jwt
-	}
-	return rule
-}
-
-// Access returns who may pass by what policies say together; nil where they say nothing. set
-// returns what a location has; nothing where it is not known, and nobody passes by its tokens
-// then. Of several rules by which people log in the first is in force.
-func Access(e *EffectiveAuth, set func(keyset.Location) keyset.Answer) *ir.Access {
-	if e == nil || e.Rules == nil {
-		return nil
-	}
-	a, anonymous := &ir.Access{}, false
-	hidden := map[string]bool{}
-	for _, r := range e.Rules {
-		for _, header := range r.Value.Headers {
-			hidden[header] = true
-		}
-		if r.Value.answers() {
-			a.Unauthenticated = cmp.Or(a.Unauthenticated, r.Value.Unauthenticated)
-			a.Forbidden = cmp.Or(a.Forbidden, r.Value.Forbidden)
-			continue
-		}
-		if r.Value.Condition != nil {
-			a.Conditions = append(a.Conditions, *r.Value.Condition)
-			continue
-		}
-		a.Authenticated = true
-		anonymous = anonymous || r.Value.Anonymous
-		if token, answer, ok := r.Value.token(set); ok && r.Value.Login == nil {
-			a.Tokens = append(a.Tokens, token)
-		} else if ok && a.Login == nil {
-			a.Login = r.Value.Login.with(token, answer.Endpoints)
-		}
-		if r.Value.Keys != nil {
-			a.Keys = append(a.Keys, *r.Value.Keys)
-		}
-		if r.Value.Passwords != nil {
-			a.Passwords = append(a.Passwords, *r.Value.Passwords)
-		}
-		if r.Value.Certificates != nil {
-			a.Certificates = append(a.Certificates, *r.Value.Certificates)
-		}
-	}
-	if a.Authenticated = a.Authenticated && !anonymous; anonymous {
-		a.Login = nil // nobody has to
-	}
-	a.Hidden = sortedKeys(hidden)
-	return a
-}
-
-// The prefixes of the names of rules, by which policies are merged.
-const (
-	authentication = "authentication/"
-	authorization  = "authorization/"
-	responses      = "responses/"
-)

@@ -9,10 +9,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
 )
 
 // authWorld has an AuthPolicy p with the rules of a text, and Secrets for them.
-func authWorld(t *testing.T, rules string, more ...string) (*world, func() (*AuthPolicy, *ir.Access)) {
+func authWorld(t *testing.T, rules string, more ...string) (*world, func() (*auth.Policy, *ir.Access)) {
 	t.Helper()
 	w := newWorld(settings{Tenants: true, SystemAuthorities: "/etc/ssl/cert.pem"}.options())
 	const gw = `
@@ -30,12 +31,12 @@ spec:
   targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: g}]
 `
 	w.set(t, decode(t, gw+"  "+strings.ReplaceAll(rules, "\n", "\n  ")+strings.Join(append([]string{""}, more...), "\n---\n"))...)
-	return w, func() (p *AuthPolicy, a *ir.Access) {
+	return w, func() (p *auth.Policy, a *ir.Access) {
 		w.engine.View(func(c *flow.Ctx) {
 			p, _ = flow.Get(c, w.graph.AuthPolicies, object.Name{Namespace: "default", Name: "p"})
 			in := w.graph.Auth.OnListener(c, ListenerOf(object.Name{Namespace: "default", Name: "g"}, object.Name{}, "http"))
 			if in != nil {
-				a = Access(in.Effective, nil)
+				a = auth.Access(in.Effective, nil)
 			}
 		})
 		return p, a
@@ -127,7 +128,7 @@ func TestBrokenAuthRules(t *testing.T) {
 		if got := accessText(a); got != c.access {
 			t.Errorf("%s: %q passes, want %q", name, got, c.access)
 		}
-		if told := strings.Join(p.entries, "; "); told != "" {
+		if told := strings.Join(p.Entries, "; "); told != "" {
 			if p.Refused != nil || c.problem == "" || !strings.Contains(told, c.problem) {
 				t.Errorf("%s: refused %+v, but for %q; want %q alone", name, p.Refused, told, c.problem)
 			}
@@ -141,20 +142,6 @@ func TestBrokenAuthRules(t *testing.T) {
 		}
 		if p.Refused != nil && strings.Contains(p.Refused.Message, "secret\"") {
 			t.Errorf("%s: a key is told: %s", name, p.Refused.Message)
-		}
-	}
-}
-
-// Ranges are those of the addresses that clients have, however they are written.
-func TestAddressRanges(t *testing.T) {
-	for text, want := range map[string]string{
-		"192.0.2.0/24": "192.0.2.0/24", "192.0.2.7": "192.0.2.7/32", "2001:db8::1": "2001:db8::1/128", "::/0": "::/0",
-		"::ffff:192.0.2.7": "192.0.2.7/32", "::ffff:192.0.2.0/120": "192.0.2.0/24", "::ffff:0:0/96": "0.0.0.0/0",
-		"::ffff:192.0.2.0/64": "", "fe80::1%eth0": "", "192.0.2.0/33": "", "192.0.2": "", "office": "", "": "",
-	} {
-		got, ok := addressRange(text)
-		if ok != (want != "") || ok && got.Masked().String() != want {
-			t.Errorf("%q: %v %t, want %q", text, got, ok, want)
 		}
 	}
 }

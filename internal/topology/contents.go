@@ -4,6 +4,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
 )
 
 // declarePoliciesOf orders policies and XBackends under the Gateways that they concern.
@@ -40,7 +41,7 @@ func (g *Graph) Contents(c *flow.Ctx, gateway object.Name, yield func(object.Key
 	}
 	for name := range flow.Select(c, g.authPoliciesOf, gateway).All() {
 		if p, ok := flow.Get(c, g.in.AuthPolicies, name); ok {
-			authContents(p, yield)
+			auth.Contents(p, yield)
 		}
 	}
 	for name := range flow.Select(c, g.xBackendsOf, gateway).All() {

@@ -29,7 +29,8 @@
 //   - Nothing here names a resource of Envoy. Package translate decides which route table
 //     a listener has, from its Frontend.
 //
-// What a route does to a request is decided by package translate. What proxies have
+// What policies of our own kinds contain is read by the packages below policy, which are told here
+// what they refer to. What a route does to a request is decided by package translate. What proxies have
 // answered, and the final statuses, belong to package status. The words are defined in
 // docs/developer/glossary.md.
 package topology

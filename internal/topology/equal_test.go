@@ -9,6 +9,8 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/equaltest"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/limits"
 )
 
 // otherSelector is for selectors, which are interfaces. Objects are replaced as a whole
@@ -35,8 +37,8 @@ func TestNodesCompareEachField(t *testing.T) {
 	equaltest.Fields(t, &Attachment{}, (*Attachment).Equal)
 	equaltest.Fields(t, &BackendTLSPolicy{}, (*BackendTLSPolicy).Equal, equaltest.Other("Object", &gwv1.BackendTLSPolicy{}))
 	equaltest.Fields(t, &TrafficPolicy{}, (*TrafficPolicy).Equal, equaltest.Other("Object", &gwxv1alpha1.XBackendTrafficPolicy{}))
-	equaltest.Fields(t, &AuthPolicy{}, (*AuthPolicy).Equal, equaltest.Other("Object", &v1alpha1.AuthPolicy{}))
-	equaltest.Fields(t, &RateLimitPolicy{}, (*RateLimitPolicy).Equal, equaltest.Other("Object", &v1alpha1.RateLimitPolicy{}))
+	equaltest.Fields(t, &auth.Policy{}, (*auth.Policy).Equal, equaltest.Other("Object", &v1alpha1.AuthPolicy{}))
+	equaltest.Fields(t, &limits.Policy{}, (*limits.Policy).Equal, equaltest.Other("Object", &v1alpha1.RateLimitPolicy{}))
 	equaltest.Fields(t, &XBackend{}, (*XBackend).Equal, equaltest.Other("Object", &gwxv1alpha1.XBackend{}))
 }
 

@@ -13,6 +13,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/parameters"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/inherited"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/limits"
 )
 
 // Options say what differs between the modes.
@@ -109,13 +112,13 @@ type Graph struct {
 	TrafficAncestors flow.Table[object.Name, []Ancestor]
 	// AuthPolicies and AuthAncestors are the same of AuthPolicies, and Auth is what these say
 	// together.
-	AuthPolicies  flow.Table[object.Name, *AuthPolicy]
+	AuthPolicies  flow.Table[object.Name, *auth.Policy]
 	AuthAncestors flow.Table[object.Name, []Ancestor]
-	Auth          *Inherited[AuthRule]
+	Auth          *Inherited[auth.Rule]
 	// RateLimitPolicies, RateLimitAncestors and RateLimits are those of RateLimitPolicies.
-	RateLimitPolicies  flow.Table[object.Name, *RateLimitPolicy]
+	RateLimitPolicies  flow.Table[object.Name, *limits.Policy]
 	RateLimitAncestors flow.Table[object.Name, []Ancestor]
-	RateLimits         *Inherited[Limit]
+	RateLimits         *Inherited[limits.Limit]
 	// XBackends and XBackendAncestors are the same of XBackends.
 	XBackends         flow.Table[object.Name, *XBackend]
 	XBackendAncestors flow.Table[object.Name, []Ancestor]
@@ -150,7 +153,7 @@ type Graph struct {
 	authPoliciesOf *flow.Index[object.Name, object.Name, []Ancestor]
 	keySetReaches  flow.Table[object.Name, keyset.Reach]
 	keySetsOver    flow.Table[string, map[keyset.Location]bool]
-	limitsOver     flow.Table[string, map[policyRule]bool]
+	limitsOver     flow.Table[string, map[inherited.RuleKey]bool]
 	labelled       *flow.Index[labelShelf, labelled, struct{}]
 
 	// Of ListenerSets:
@@ -169,13 +172,13 @@ type Graph struct {
 	// Of policies:
 	tlsAttached     *policy.Attachments[*BackendTLSPolicy, ir.BackendTLS]
 	trafficAttached *policy.Attachments[*TrafficPolicy, ir.RetryBudget]
-	authAttached    *policy.Attachments[*AuthPolicy, policy.Rules[AuthRule]]
-	limitsAttached  *policy.Attachments[*RateLimitPolicy, policy.Rules[Limit]]
+	authAttached    *policy.Attachments[*auth.Policy, policy.Rules[auth.Rule]]
+	limitsAttached  *policy.Attachments[*limits.Policy, policy.Rules[limits.Limit]]
 	servicePolicies policy.Presence
 	affected        affected
 	byClass         *flow.Index[string, object.Name, *gwv1.Gateway]
 	byPolicyTarget  *flow.Index[object.Key, object.Key, *Route]
-	byAuthService   *flow.Index[object.Key, object.Name, *AuthPolicy]
+	byAuthService   *flow.Index[object.Key, object.Name, *auth.Policy]
 }
 
 // New declares the tables of the graph. The order is the order of computation:
@@ -218,13 +221,13 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.TrafficPolicies = g.declareTrafficPolicies()
 	g.declareKeySets()
 	g.declareLabelled()
-	g.declareCounted()
+	g.limitsOver = limits.Over(g.in.RateLimitPolicies)
 	g.RateLimitPolicies = g.declareRateLimitPolicies()
 	g.XBackends = g.declareXBackends()
 	g.declareServicePolicies()
 	g.AuthPolicies = g.declareAuthPolicies()
-	g.authAttached = policy.Attach("topology-auth-policy", AuthKind, g.AuthPolicies)
-	g.limitsAttached = policy.Attach("topology-rate-limit-policy", RateLimitKind, g.RateLimitPolicies)
+	g.authAttached = policy.Attach("topology-auth-policy", auth.Kind, g.AuthPolicies)
+	g.limitsAttached = policy.Attach("topology-rate-limit-policy", limits.Kind, g.RateLimitPolicies)
 	g.declareAffected()
 	g.Routes = g.declareRoutes()
 	g.parents = g.declareParents()

@@ -13,6 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/keyset"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
 )
 
 // fetchWorld looks at what a policy p with the rules of a text makes of key sets.
@@ -140,7 +141,7 @@ spec: {allow: {keySets: [{names: ["*.corp"], addresses: [10.1.0.0/16]}]}}
 // A namespace has a bound, and what it had stays when it asks for more.
 func TestKeySetsOfANamespace(t *testing.T) {
 	var more []string
-	for i := range maxKeySets {
+	for i := range auth.MaxKeySets {
 		more = append(more, fmt.Sprintf(`kind: AuthPolicy
 metadata: {namespace: default, name: o%d}
 spec: {targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: none}], authentication: {x: {jwt: {issuer: "https://%d.example"}}}}`, i, i))

@@ -7,48 +7,11 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/limits"
 )
 
-// Counters are what a person would guess, and all else is refused with what can be used.
-func TestCounters(t *testing.T) {
-	for text, want := range map[string]string{
-		"client.address":                    "{ClientAddress  []}",
-		"auth.client":                       "{ClientName  []}",
-		"request.host":                      "{RequestHost  []}",
-		"request.method":                    "{RequestMethod  []}",
-		"request.path":                      "{RequestPath  []}",
-		"request.headers['X-Tenant']":       "{RequestHeader x-tenant []}",
-		`request.headers["x-tenant"]`:       "{RequestHeader x-tenant []}",
-		"auth.claims.sub":                   "{TokenClaim  [sub]}",
-		"auth.claims.realm.roles":           "{TokenClaim  [realm roles]}",
-		"auth.claims.example.test/tenant":   "{TokenClaim  [example.test/tenant]}",
-		"auth.claims.https://example/x":     "!name that can't be counted by",
-		"auth.claims.a..b":                  "!name that can't be counted by",
-		"auth.claims.":                      "!name that can't be counted by",
-		"request.headers[':path']":          "!name that can't be counted by",
-		"request.headers['host']":           "!use request.host",
-		"request.headers['a)b%']":           "!name that can't be counted by",
-		"request.headers['']":               "!name that can't be counted by",
-		"request.headers['a' + 'b']":        "!use client.address, auth.client",
-		"request.headers.x":                 "!use client.address, auth.client",
-		"source.address":                    "!use client.address, auth.client",
-		"":                                  "!use client.address, auth.client",
-		"request.headers['x'] || client.ip": "!use client.address, auth.client",
-	} {
-		c, why := counter(text)
-		got := fmt.Sprint(c)
-		if wrong, ok := strings.CutPrefix(want, "!"); ok {
-			if !strings.Contains(why, wrong) {
-				t.Errorf("%q: %v, %q, want %q", text, c, why, wrong)
-			}
-		} else if got != want || why != "" {
-			t.Errorf("%q: %v, %q, want %v", text, c, why, want)
-		}
-	}
-}
-
 // limitWorld has a RateLimitPolicy p with a text behind its targets.
-func limitWorld(t *testing.T, text string) *RateLimitPolicy {
+func limitWorld(t *testing.T, text string) *limits.Policy {
 	t.Helper()
 	w := newWorld(settings{}.options())
 	w.set(t, decode(t, `kind: RateLimitPolicy
@@ -56,7 +19,7 @@ metadata: {name: p, namespace: default}
 spec:
   targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: web}]
 `+text)...)
-	var p *RateLimitPolicy
+	var p *limits.Policy
 	w.engine.View(func(c *flow.Ctx) {
 		p, _ = flow.Get(c, w.graph.RateLimitPolicies, object.Name{Namespace: "default", Name: "p"})
 	})
@@ -116,7 +79,7 @@ func TestBrokenLimitsAreLeftOut(t *testing.T) {
 // younger policies that are too many are left out, and say so. Limits without counters, and those
 // of other namespaces, are not among them.
 func TestLimitsOfANamespace(t *testing.T) {
-	const limits = "limits: {free: {rates: [{limit: 1, window: 1s}]}, each: {rates: [{limit: 1, window: 1s}, {limit: 9, window: 1m}], counters: [client.address]}}"
+	const says = "limits: {free: {rates: [{limit: 1, window: 1s}]}, each: {rates: [{limit: 1, window: 1s}, {limit: 9, window: 1m}], counters: [client.address]}}"
 	var texts []string
 	policy := func(namespace, name string, year int) {
 		texts = append(texts, fmt.Sprintf(`kind: RateLimitPolicy
@@ -124,9 +87,9 @@ metadata: {name: %s, namespace: %s, creationTimestamp: "%d-01-01T00:00:00Z"}
 spec:
   targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: web}, {group: gateway.networking.k8s.io, kind: Gateway, name: other}]
   %s
-`, name, namespace, year, limits))
+`, name, namespace, year, says))
 	}
-	const fit = maxCounted / 2 // two rates, whatever the targets are
+	const fit = limits.MaxCounted / 2 // two rates, whatever the targets are
 	for i := range fit + 1 {
 		policy("many", fmt.Sprintf("p-%02d", i), 2040-i) // the last is the oldest
 	}
@@ -164,7 +127,7 @@ spec:
   targetSelectors: [{group: gateway.networking.k8s.io, kind: HTTPRoute, matchLabels: {app: shop}}]
   limits: {each: {rates: [{limit: 1, window: 1s}, {limit: 9, window: 1m}], counters: [client.address]}}
 `)
-	for i := range 2 * maxCounted {
+	for i := range 2 * limits.MaxCounted {
 		objects = append(objects, decode(t, fmt.Sprintf(`kind: HTTPRoute
 metadata: {name: r-%03d, namespace: many, labels: {app: shop}}
 spec: {}
@@ -178,7 +141,7 @@ spec: {}
 			}
 		}
 		p, _ := flow.Get(c, w.graph.RateLimitPolicies, object.Name{Namespace: "many", Name: "p"})
-		if len(p.Targets) != 2*maxCounted {
+		if len(p.Targets) != 2*limits.MaxCounted {
 			t.Errorf("it is for %d routes", len(p.Targets))
 		}
 	})
@@ -188,7 +151,7 @@ spec: {}
 // be described by: the service could judge none of them. Each rate is one, whatever it is for.
 func TestSharedLimitsOfANamespace(t *testing.T) {
 	var texts []string
-	const fit = maxCounted / 4
+	const fit = limits.MaxCounted / 4
 	for i := range fit + 1 {
 		texts = append(texts, fmt.Sprintf(`kind: RateLimitPolicy
 metadata: {name: p-%02d, namespace: many, creationTimestamp: "%d-01-01T00:00:00Z"}

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -71,7 +72,7 @@ func yieldLabelled(k object.Key, o metav1.Object, yield func(labelled)) {
 	}
 	var b strings.Builder
 	b.WriteByte(',')
-	for _, name := range sortedKeys(labels) {
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		b.WriteString(name + "=" + labels[name] + ",")
 	}
 	yield(labelled{k, o.GetCreationTimestamp().UnixNano(), unique.Make(b.String())})

@@ -12,6 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/inherited"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/limits"
 )
 
 // selecting are an AuthPolicy and a RateLimitPolicy for what has a label.
@@ -56,7 +58,7 @@ func (w *world) guarding(route *gwv1.HTTPRoute) (out string) {
 				out += e.Policies[r.From].Policy.Name + " " + r.Name + " "
 			}
 		}
-		if l := RateLimits(w.graph.RateLimits.On(c, at, "")); l != nil {
+		if l := limits.InForce(w.graph.RateLimits.On(c, at, "")); l != nil {
 			out += fmt.Sprintf("%d limits", len(l.Counted))
 		}
 	})
@@ -108,11 +110,11 @@ func TestSelected(t *testing.T) {
 func TestTooManySelected(t *testing.T) {
 	w := populate(t, 0)
 	w.set(t, decode(t, selecting)...)
-	for i := range maxSelected {
+	for i := range inherited.MaxSelected {
 		w.set(t, routeWith(i+1, "guarded=yes"))
 	}
 	const guarded = "guard authorization/office 1 limits"
-	oldest, youngest := routeWith(0, "guarded=yes"), routeWith(maxSelected+1, "guarded=yes")
+	oldest, youngest := routeWith(0, "guarded=yes"), routeWith(inherited.MaxSelected+1, "guarded=yes")
 	refused := func() (said string) {
 		w.engine.View(func(c *flow.Ctx) {
 			p, _ := flow.Get(c, w.graph.AuthPolicies, object.Name{Namespace: "default", Name: "guard"})
@@ -130,24 +132,24 @@ func TestTooManySelected(t *testing.T) {
 		t.Errorf("as many as may be are refused: %s", got)
 	}
 	w.set(t, youngest)
-	if got := refused(); !strings.Contains(got, fmt.Sprintf("spec.targetSelectors select %d objects, and a policy may select %d", maxSelected+1, maxSelected)) {
+	if got := refused(); !strings.Contains(got, fmt.Sprintf("spec.targetSelectors select %d objects, and a policy may select %d", inherited.MaxSelected+1, inherited.MaxSelected)) {
 		t.Errorf("one more is refused: %q", got)
 	}
 	if got := w.guarding(youngest); got != "closed guard authorization/office" {
 		t.Errorf("the youngest has %q", got)
 	}
-	if got := w.guarding(routeWith(maxSelected, "")); got != guarded {
+	if got := w.guarding(routeWith(inherited.MaxSelected, "")); got != guarded {
 		t.Errorf("the last but one has %q", got)
 	}
 	w.set(t, oldest)
 	if got := w.guarding(oldest); got != guarded {
 		t.Errorf("the oldest has %q", got)
 	}
-	if got := w.guarding(routeWith(maxSelected, "")); !strings.HasPrefix(got, "closed") {
+	if got := w.guarding(routeWith(inherited.MaxSelected, "")); !strings.HasPrefix(got, "closed") {
 		t.Errorf("the second youngest has %q", got)
 	}
-	w.set(t, routeWith(0, ""), routeWith(maxSelected+1, ""))
-	if got := refused() + w.guarding(routeWith(maxSelected, "")) + w.guarding(youngest); got != guarded {
+	w.set(t, routeWith(0, ""), routeWith(inherited.MaxSelected+1, ""))
+	if got := refused() + w.guarding(routeWith(inherited.MaxSelected, "")) + w.guarding(youngest); got != guarded {
 		t.Errorf("afterwards: %q", got)
 	}
 }
@@ -181,7 +183,7 @@ func TestSelectedTouchWhatTheyConcern(t *testing.T) {
 
 // BenchmarkLabel measures one label that comes and goes, where a policy selects many others.
 func BenchmarkLabel(b *testing.B) {
-	for _, n := range []int{10, maxSelected - 1} {
+	for _, n := range []int{10, inherited.MaxSelected - 1} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			w := populate(b, 5000)
 			for i := range n {

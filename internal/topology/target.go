@@ -11,6 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
 	"github.com/gatehouse-dev/gatehouse/internal/spelling"
 )
 
@@ -195,7 +196,7 @@ func (g *Graph) declareTargets() {
 			}
 		}, object.Key.Compare)
 	g.byAuthService = flow.NewIndex(g.AuthPolicies,
-		func(_ object.Name, p *AuthPolicy, yield func(object.Key)) {
+		func(_ object.Name, p *auth.Policy, yield func(object.Key)) {
 			for _, o := range p.PolicyTargets {
 				yield(o)
 			}

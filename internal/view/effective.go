@@ -9,6 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/limits"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -51,15 +53,15 @@ func EffectivePolicies(p *pipeline.Pipeline, of object.Key, section string) (pat
 	own := map[place]bool{}
 	p.Engine.View(func(c *flow.Ctx) {
 		paths = slices.Concat(
-			effectiveOf(effective[topology.AuthRule]{p, c, own, kind.AuthPolicy.Name(), p.Graph.Auth, func(of object.Name, rule string) any {
+			effectiveOf(effective[auth.Rule]{p, c, own, kind.AuthPolicy.Name(), p.Graph.Auth, func(of object.Name, rule string) any {
 				if node, ok := flow.Get(c, p.Graph.AuthPolicies, of); ok {
-					return topology.AuthRuleSpec(node.Object, rule)
+					return auth.RuleSpec(node.Object, rule)
 				}
 				return nil
 			}}, of, section),
-			effectiveOf(effective[topology.Limit]{p, c, own, kind.RateLimitPolicy.Name(), p.Graph.RateLimits, func(of object.Name, limit string) any {
+			effectiveOf(effective[limits.Limit]{p, c, own, kind.RateLimitPolicy.Name(), p.Graph.RateLimits, func(of object.Name, limit string) any {
 				if node, ok := flow.Get(c, p.Graph.RateLimitPolicies, of); ok {
-					return topology.RateLimitSpec(node.Object, limit)
+					return limits.Spec(node.Object, limit)
 				}
 				return nil
 			}}, of, section))

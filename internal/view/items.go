@@ -12,6 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/limits"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -28,10 +30,10 @@ func rows(p *pipeline.Pipeline) []showing {
 		}),
 		show(p, p.BackendTLSPolicyStatus, p.Graph.BackendTLSPolicies, pipeline.Namespaced(kind.BackendTLSPolicy), policyItem),
 		show(p, p.TrafficPolicyStatus, p.Graph.TrafficPolicies, pipeline.Namespaced(kind.BackendTrafficPolicy), trafficItem),
-		show(p, p.AuthPolicyStatus, p.Graph.AuthPolicies, pipeline.Namespaced(kind.AuthPolicy), func(_ *flow.Ctx, node *topology.AuthPolicy, s *gwv1.PolicyStatus) *Item {
+		show(p, p.AuthPolicyStatus, p.Graph.AuthPolicies, pipeline.Namespaced(kind.AuthPolicy), func(_ *flow.Ctx, node *auth.Policy, s *gwv1.PolicyStatus) *Item {
 			return inheritedItem(node.Object, &node.Reach, s)
 		}),
-		show(p, p.RateLimitPolicyStatus, p.Graph.RateLimitPolicies, pipeline.Namespaced(kind.RateLimitPolicy), func(_ *flow.Ctx, node *topology.RateLimitPolicy, s *gwv1.PolicyStatus) *Item {
+		show(p, p.RateLimitPolicyStatus, p.Graph.RateLimitPolicies, pipeline.Namespaced(kind.RateLimitPolicy), func(_ *flow.Ctx, node *limits.Policy, s *gwv1.PolicyStatus) *Item {
 			return inheritedItem(node.Object, &node.Reach, s)
 		}),
 		show(p, p.XBackendStatus, p.Graph.XBackends, pipeline.Namespaced(kind.XBackend), xBackendItem),

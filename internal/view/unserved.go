@@ -10,9 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/inherited"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -74,7 +77,7 @@ func (u *unserved) why(key object.Key, o source.Object) (state, why string) {
 		return string(gwv1.ListenerSetReasonParentNotAccepted),
 			u.noGateway(topology.ParentOfSet(o), condition.ListenerSetNoGateway, condition.ListenerSetParentNotAccepted)
 	}
-	if reach := topology.InheritedTargets(o, u.find); len(reach.Targets)+len(reach.Selections) > 0 {
+	if reach := inheritedReach(o, u.find); len(reach.Targets)+len(reach.Selections) > 0 {
 		return string(gwv1.PolicyReasonTargetNotFound), u.noTarget(key.Kind, &reach)
 	}
 	if d := u.kinds.Of(key.Kind); o == nil || d.Family != kind.Route {
@@ -229,4 +232,16 @@ func (u *unserved) noParent(route object.Name, o topology.RouteObject) string {
 		first = cmp.Or(first, why)
 	}
 	return first
+}
+
+// inheritedReach is what an object targets that is a policy which is inherited, as far as something
+// can be, and what selects it; nothing of other objects.
+func inheritedReach(o source.Object, find policy.Finder) (reach policy.Reach) {
+	switch p := o.(type) {
+	case *v1alpha1.AuthPolicy:
+		reach, _ = inherited.Reach(kind.AuthPolicy, p.Namespace, p.Spec.TargetRefs, p.Spec.TargetSelectors, find)
+	case *v1alpha1.RateLimitPolicy:
+		reach, _ = inherited.Reach(kind.RateLimitPolicy, p.Namespace, p.Spec.TargetRefs, p.Spec.TargetSelectors, find)
+	}
+	return reach
 }

@@ -1,4 +1,4 @@
-package topology
+package auth
 
 import (
 	"fmt"
@@ -9,8 +9,6 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
-	"github.com/gatehouse-dev/gatehouse/internal/kind"
-	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
 const (
@@ -24,24 +22,24 @@ const (
 )
 
 // external reads which service is asked. Where it can't be, there is a problem.
-func (r *authReader) external(in *v1alpha1.ExternalAuth) *ir.External {
+func (r *reader) external(in *v1alpha1.ExternalAuth) *ir.External {
 	out := &ir.External{Open: in.FailureMode == v1alpha1.FailureOpen}
 	if m := in.FailureMode; m != "" && m != v1alpha1.FailureClosed && m != v1alpha1.FailureOpen {
-		r.problem(".external.failureMode", "is %q; it must be Closed or Open", m)
+		r.Problem(".external.failureMode", "is %q; it must be Closed or Open", m)
 	}
 	out.Timeout = externalTimeout
 	if in.Timeout != nil {
 		var err error
 		if out.Timeout, err = time.ParseDuration(string(*in.Timeout)); err != nil || out.Timeout < time.Millisecond || out.Timeout > maxExternalTimeout {
-			r.problem(".external.timeout", "is %q; it must be from 1ms to 1m", *in.Timeout)
+			r.Problem(".external.timeout", "is %q; it must be from 1ms to 1m", *in.Timeout)
 		}
 	}
 	if b := in.ForwardBody; b != nil {
 		switch {
 		case b.MaxSize < 0 || b.MaxSize > maxExternalBody:
-			r.problem(".external.forwardBody.maxSize", "is %d; it must be from 0 to %d", b.MaxSize, maxExternalBody)
+			r.Problem(".external.forwardBody.maxSize", "is %d; it must be from 0 to %d", b.MaxSize, maxExternalBody)
 		case b.MaxSize > maxExternalMessage && in.Protocol == gwv1.HTTPRouteExternalAuthGRPCProtocol:
-			r.problem(".external.forwardBody.maxSize", "is %d; with protocol GRPC it must be from 0 to %d, since services refuse longer messages", b.MaxSize, maxExternalMessage)
+			r.Problem(".external.forwardBody.maxSize", "is %d; with protocol GRPC it must be from 0 to %d, since services refuse longer messages", b.MaxSize, maxExternalMessage)
 		}
 		out.MaxBody = uint32(max(b.MaxSize, 0)) //nolint:gosec // it is not negative
 	}
@@ -59,17 +57,17 @@ func (r *authReader) external(in *v1alpha1.ExternalAuth) *ir.External {
 			out.ResponseHeaders = r.copiedHeaders(".external.http.allowedResponseHeaders", h.AllowedResponseHeaders)
 		}
 	default:
-		r.problem(".external.protocol", "is %q; it must be HTTP or GRPC", in.Protocol)
+		r.Problem(".external.protocol", "is %q; it must be HTTP or GRPC", in.Protocol)
 	}
 	if in.GRPC != nil && !out.GRPC || in.HTTP != nil && out.GRPC {
-		r.problem(".external", "has fields of another protocol than %s", in.Protocol)
+		r.Problem(".external", "has fields of another protocol than %s", in.Protocol)
 	}
 	r.service(out, use, &in.BackendRef)
 	return out
 }
 
 // service follows the reference to a service.
-func (r *authReader) service(out *ir.External, use ir.Use, ref *gwv1.BackendObjectReference) {
+func (r *reader) service(out *ir.External, use ir.Use, ref *gwv1.BackendObjectReference) {
 	found, ok := r.refer(".external.backendRef", use, ref)
 	if !ok {
 		return
@@ -83,37 +81,36 @@ func (r *authReader) service(out *ir.External, use ir.Use, ref *gwv1.BackendObje
 
 // refer follows the reference of a field to a backend, as a route's is followed; false, and a problem,
 // where it can't be.
-func (r *authReader) refer(field string, use ir.Use, ref *gwv1.BackendObjectReference) (ir.BackendKey, bool) {
-	to := resolver{g: r.graph, c: r.ctx, route: object.Key{Kind: kind.AuthPolicy, Name: name(r.namespace, "")}}
-	found := to.backend(use, ref, func() string { return r.field + field })
-	r.policyTargets = append(r.policyTargets, to.policyTargets...)
-	if found.Problem != nil {
-		r.problems = append(r.problems, found.Problem.Message)
+func (r *reader) refer(field string, use ir.Use, ref *gwv1.BackendObjectReference) (ir.BackendKey, bool) {
+	found, targets, problem := r.world.Backend(use, ref, func() string { return r.Field + field })
+	r.policyTargets = append(r.policyTargets, targets...)
+	if problem != "" {
+		r.Problems = append(r.Problems, problem)
 		return ir.BackendKey{}, false
 	}
-	return found.Backend, true
+	return found, true
 }
 
 // pathPrefix reads what is put before the client's path. A slash at its end would double the one
 // that the path begins with.
-func (r *authReader) pathPrefix(field, path string) string {
+func (r *reader) pathPrefix(field, path string) string {
 	clean := "/" + strings.Trim(path, "/")
 	if strings.ContainsFunc(clean, func(c rune) bool { return c <= ' ' || c > '~' || c == '?' || c == '#' }) {
-		r.problem(field, "is %q; percent-encode spaces, control characters, non-ASCII characters, ? and #", path)
+		r.Problem(field, "is %q; percent-encode spaces, control characters, non-ASCII characters, ? and #", path)
 	}
 	for segment := range strings.SplitSeq(clean, "/") {
 		if s := strings.ReplaceAll(strings.ToLower(segment), "%2e", "."); s == "." || s == ".." {
-			r.problem(field, "is %q; remove the segments . and .., escaped ones too", path)
+			r.Problem(field, "is %q; remove the segments . and .., escaped ones too", path)
 		}
 	}
 	return strings.TrimSuffix(clean, "/")
 }
 
 // toldHeaders reads the names of headers that a service is told.
-func (r *authReader) toldHeaders(field string, names []string) (out []string) {
+func (r *reader) toldHeaders(field string, names []string) (out []string) {
 	for i, header := range names {
 		if !isHeaderName(strings.TrimPrefix(header, ":")) {
-			r.problem(fmt.Sprintf("%s[%d]", field, i), "is %q, which is no name of a header", header)
+			r.Problem(fmt.Sprintf("%s[%d]", field, i), "is %q, which is no name of a header", header)
 		}
 		out = append(out, strings.ToLower(header))
 	}
@@ -122,14 +119,14 @@ func (r *authReader) toldHeaders(field string, names []string) (out []string) {
 
 // copiedHeaders reads the names of headers that a service's answer may change in the request:
 // none that others rely on, except for credentials, since services make one of another.
-func (r *authReader) copiedHeaders(field string, names []string) (out []string) {
+func (r *reader) copiedHeaders(field string, names []string) (out []string) {
 	for i, header := range names {
 		lower := strings.ToLower(header)
 		switch {
 		case !isHeaderName(header):
-			r.problem(fmt.Sprintf("%s[%d]", field, i), "is %q, which is no name of a header", header)
+			r.Problem(fmt.Sprintf("%s[%d]", field, i), "is %q, which is no name of a header", header)
 		case reservedHeader(lower) && !isCredential(lower):
-			r.problem(fmt.Sprintf("%s[%d]", field, i), "can't be %q, which others set; choose another name", header)
+			r.Problem(fmt.Sprintf("%s[%d]", field, i), "can't be %q, which others set; choose another name", header)
 		}
 		out = append(out, lower)
 	}
@@ -146,8 +143,8 @@ func isHeaderName(text string) bool {
 }
 
 // FieldOf is where a rule of the policy stands, by its name in Asks.
-func (p *AuthPolicy) FieldOf(rule string) string {
-	_, under, _ := authRules(p.Object)
+func (p *Policy) FieldOf(rule string) string {
+	_, under, _ := layerOf(p.Object)
 	section, name, _ := strings.Cut(rule, "/")
 	return under + "." + section + "[" + name + "]"
 }

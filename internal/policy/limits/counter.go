@@ -1,4 +1,4 @@
-package topology
+package limits
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
 )
 
 // counters are those without a part that varies.
@@ -44,7 +45,7 @@ func counter(text string) (c ir.Counter, why string) {
 		return ir.Counter{Of: ir.RequestHeader, Header: name}, ""
 	}
 	if m := claimCounter.FindStringSubmatch(text); m != nil {
-		path := claimPath(m[1])
+		path := auth.ClaimPath(m[1])
 		if !countedClaim.MatchString(m[1]) || slices.Contains(path, "") {
 			return c, fmt.Sprintf("is %q, whose claim has a name that can't be counted by; use one of letters, digits, and - _ /, with dots between a claim and those inside of it", text)
 		}

@@ -1,4 +1,4 @@
-package topology
+package auth
 
 import (
 	"fmt"
@@ -7,71 +7,72 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
-	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/keyset"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/inherited"
 )
 
-// authReader reads the rules of a policy. Whatever is broken lets nobody pass, and is among
+// reader reads the rules of a policy. Whatever is broken lets nobody pass, and is among
 // the problems.
-type authReader struct {
-	fieldReader // of a rule
-	graph       *Graph
-	ctx         *flow.Ctx
-	namespace   string // of the policy
-	policy      string // its name
-	created     time.Time
-	entries     []string // of Secrets, that are broken beside others that aren't
+type reader struct {
+	inherited.Reader // of a rule
+	world            *World
+	namespace        string // of the policy
+	policy           string // its name
+	created          time.Time
+	entries          []string // of Secrets, that are broken beside others that aren't
 	// policyTargets are what external rules refer to, as those of a Route.
 	policyTargets []object.Key
 }
 
 // brokenEntry notes what is wrong with an entry of a Secret below the field that is being read.
-func (r *authReader) brokenEntry(field, format string, args ...any) {
-	r.entries = append(r.entries, r.field+field+" "+fmt.Sprintf(format, args...))
+func (r *reader) brokenEntry(field, format string, args ...any) {
+	r.entries = append(r.entries, r.Field+field+" "+fmt.Sprintf(format, args...))
 }
 
 // noneLeft makes problems of what is wrong with entries, from one on: by none of them anybody
 // passes.
-func (r *authReader) noneLeft(from int) {
-	r.problems = append(r.problems, r.entries[from:]...)
+func (r *reader) noneLeft(from int) {
+	r.Problems = append(r.Problems, r.entries[from:]...)
 	r.entries = r.entries[:from]
 }
 
-func (r *authReader) rules(in *v1alpha1.AuthRules) []policy.Rule[AuthRule] {
-	out := make([]policy.Rule[AuthRule], 0, len(in.Authentication)+len(in.Authorization))
-	under := r.field
-	for _, name := range sortedKeys(in.Authentication) {
-		r.field = under + ".authentication[" + name + "]"
-		out = append(out, policy.Rule[AuthRule]{
+func (r *reader) rules(in *v1alpha1.AuthRules) []policy.Rule[Rule] {
+	out := make([]policy.Rule[Rule], 0, len(in.Authentication)+len(in.Authorization))
+	under := r.Field
+	for _, name := range slices.Sorted(maps.Keys(in.Authentication)) {
+		r.Field = under + ".authentication[" + name + "]"
+		out = append(out, policy.Rule[Rule]{
 			Name: authentication + name, Value: r.authentication(name, in.Authentication[name]), Sufficient: true,
 		})
 	}
-	for _, name := range sortedKeys(in.Authorization) {
-		r.field = under + ".authorization[" + name + "]"
+	for _, name := range slices.Sorted(maps.Keys(in.Authorization)) {
+		r.Field = under + ".authorization[" + name + "]"
 		rule := in.Authorization[name]
 		condition := r.authorization(&rule)
 		condition.Name = name
-		value := AuthRule{Condition: condition}
+		value := Rule{Condition: condition}
 		if condition.External != nil {
 			value.Headers = condition.External.OnlyService()
 		}
-		out = append(out, policy.Rule[AuthRule]{Name: authorization + name, Value: value})
+		out = append(out, policy.Rule[Rule]{Name: authorization + name, Value: value})
 	}
-	r.field = under
+	r.Field = under
 	r.onlyLogin(in.Authentication)
 	if in.Responses != nil {
-		r.field = under + ".responses"
+		r.Field = under + ".responses"
 		out = append(out, r.responses(in.Responses)...)
 	}
 	return out
 }
 
-func (r *authReader) authentication(name string, in v1alpha1.Authentication) AuthRule {
-	var out AuthRule
+func (r *reader) authentication(name string, in v1alpha1.Authentication) Rule {
+	var out Rule
 	said := 0
 	if in.JWT != nil {
 		said++
@@ -101,19 +102,19 @@ func (r *authReader) authentication(name string, in v1alpha1.Authentication) Aut
 		out.Anonymous = true
 	}
 	if said != 1 {
-		r.problem("", "needs exactly one of jwt, oidc, apiKey, basic, clientCertificate and anonymous; nobody passes by it")
-		return AuthRule{}
+		r.Problem("", "needs exactly one of jwt, oidc, apiKey, basic, clientCertificate and anonymous; nobody passes by it")
+		return Rule{}
 	}
 	return out
 }
 
 // token reads an issuer of tokens; nil where none of its tokens can be accepted. Its keys are
 // missing where they are fetched, from the location that is returned.
-func (r *authReader) token(name string, in *v1alpha1.JWT) (*ir.TokenIssuer, *keyset.Location, []string) {
+func (r *reader) token(name string, in *v1alpha1.JWT) (*ir.TokenIssuer, *keyset.Location, []string) {
 	out := &ir.TokenIssuer{Name: name, Issuer: in.Issuer, Audiences: slices.Clone(in.Audiences), Hide: in.HideCredentials}
 	ok := true
 	if in.Issuer == "" {
-		r.problem(".jwt.issuer", "is missing")
+		r.Problem(".jwt.issuer", "is missing")
 		ok = false
 	}
 	var fetched *keyset.Location
@@ -132,28 +133,28 @@ func (r *authReader) token(name string, in *v1alpha1.JWT) (*ir.TokenIssuer, *key
 
 // claimsToHeaders reads which headers say what claims say; false where one of them can't. All names
 // that only the proxy may set are added to headers.
-func (r *authReader) claimsToHeaders(field string, in []v1alpha1.ClaimToHeader, headers *[]string) (out []ir.ClaimHeader, ok bool) {
+func (r *reader) claimsToHeaders(field string, in []v1alpha1.ClaimToHeader, headers *[]string) (out []ir.ClaimHeader, ok bool) {
 	ok = true
 	for i, h := range in {
 		header := strings.ToLower(h.Header)
 		if reservedHeader(header) {
-			r.problem(fmt.Sprintf("%s[%d].header", field, i), "can't be %q, which others set; choose another name", h.Header)
+			r.Problem(fmt.Sprintf("%s[%d].header", field, i), "can't be %q, which others set; choose another name", h.Header)
 			ok = false
 			continue
 		}
 		*headers = append(*headers, header)
-		if slices.Contains(claimPath(h.Claim), "") {
-			r.problem(fmt.Sprintf("%s[%d].claim", field, i), "is %q, which is no path to a claim: names with dots between, or one name with a slash", h.Claim)
+		if slices.Contains(ClaimPath(h.Claim), "") {
+			r.Problem(fmt.Sprintf("%s[%d].claim", field, i), "is %q, which is no path to a claim: names with dots between, or one name with a slash", h.Claim)
 			ok = false
 			continue
 		}
-		out = append(out, ir.ClaimHeader{Claim: claimPath(h.Claim), Header: header})
+		out = append(out, ir.ClaimHeader{Claim: ClaimPath(h.Claim), Header: header})
 	}
 	return out, ok
 }
 
-// claimPath is the path to a claim. Names with a slash, which are URLs, are one name.
-func claimPath(claim string) []string {
+// ClaimPath is the path to a claim. Names with a slash, which are URLs, are one name.
+func ClaimPath(claim string) []string {
 	if strings.Contains(claim, "/") {
 		return []string{claim}
 	}
@@ -180,14 +181,14 @@ func reservedHeader(name string) bool {
 }
 
 // sources returns where credentials are; otherwise is the default.
-func (r *authReader) sources(field string, in []v1alpha1.CredentialSource, otherwise ir.CredentialSource) []ir.CredentialSource {
+func (r *reader) sources(field string, in []v1alpha1.CredentialSource, otherwise ir.CredentialSource) []ir.CredentialSource {
 	if len(in) == 0 {
 		return []ir.CredentialSource{otherwise}
 	}
 	out := make([]ir.CredentialSource, 0, len(in))
 	for i, s := range in {
 		source := ir.CredentialSource{
-			Header: strings.ToLower(valueOr(s.Header, "")), Prefix: valueOr(s.Prefix, ""), Query: valueOr(s.Query, ""), Cookie: valueOr(s.Cookie, ""),
+			Header: strings.ToLower(ptr.Deref(s.Header, "")), Prefix: ptr.Deref(s.Prefix, ""), Query: ptr.Deref(s.Query, ""), Cookie: ptr.Deref(s.Cookie, ""),
 		}
 		said := 0
 		for _, name := range []string{source.Header, source.Query, source.Cookie} {
@@ -196,18 +197,10 @@ func (r *authReader) sources(field string, in []v1alpha1.CredentialSource, other
 			}
 		}
 		if said != 1 || source.Prefix != "" && source.Header == "" {
-			r.problem(fmt.Sprintf("%s[%d]", field, i), "needs exactly one of header, query and cookie, and only a header has a prefix")
+			r.Problem(fmt.Sprintf("%s[%d]", field, i), "needs exactly one of header, query and cookie, and only a header has a prefix")
 			continue
 		}
 		out = append(out, source)
 	}
 	return out
-}
-
-// sortedKeys returns the keys of a map; nil for none.
-func sortedKeys[V any](m map[string]V) []string {
-	if len(m) == 0 {
-		return nil
-	}
-	return slices.Sorted(maps.Keys(m))
 }

@@ -1,6 +1,7 @@
-package topology
+package auth
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,7 +19,7 @@ const (
 const maxAnswer = 4096 // bytes of its body
 
 // answers reports whether the rule says nothing but what those are told who don't pass.
-func (r *AuthRule) answers() bool { return r.Unauthenticated != nil || r.Forbidden != nil }
+func (r *Rule) answers() bool { return r.Unauthenticated != nil || r.Forbidden != nil }
 
 // answerSpec returns an answer as a policy has it; nil for none.
 func answerSpec(in *v1alpha1.AuthResponses, name string) any {
@@ -33,14 +34,14 @@ func answerSpec(in *v1alpha1.AuthResponses, name string) any {
 }
 
 // responses reads the answers. One that is broken is the default: nobody passes by it.
-func (r *authReader) responses(in *v1alpha1.AuthResponses) (out []policy.Rule[AuthRule]) {
+func (r *reader) responses(in *v1alpha1.AuthResponses) (out []policy.Rule[Rule]) {
 	if in.Unauthenticated != nil {
-		out = append(out, policy.Rule[AuthRule]{Name: responses + unauthenticated, Value: AuthRule{
+		out = append(out, policy.Rule[Rule]{Name: responses + unauthenticated, Value: Rule{
 			Unauthenticated: r.answer("."+unauthenticated, in.Unauthenticated, ir.AccessAnswer{Status: 401, Body: "This needs valid credentials.\n"}),
 		}})
 	}
 	if in.Forbidden != nil {
-		out = append(out, policy.Rule[AuthRule]{Name: responses + forbidden, Value: AuthRule{
+		out = append(out, policy.Rule[Rule]{Name: responses + forbidden, Value: Rule{
 			Forbidden: r.answer("."+forbidden, in.Forbidden, ir.AccessAnswer{Status: 403, Body: "This is not permitted.\n"}),
 		}})
 	}
@@ -48,13 +49,13 @@ func (r *authReader) responses(in *v1alpha1.AuthResponses) (out []policy.Rule[Au
 }
 
 // answer reads an answer; in place of one that is broken comes the default.
-func (r *authReader) answer(field string, in *v1alpha1.AuthResponse, otherwise ir.AccessAnswer) *ir.AccessAnswer {
-	found := len(r.problems)
+func (r *reader) answer(field string, in *v1alpha1.AuthResponse, otherwise ir.AccessAnswer) *ir.AccessAnswer {
+	found := len(r.Problems)
 	out := otherwise
 	if in.Redirect != nil {
 		out.Status, out.Body = 302, ""
 		if !isText(*in.Redirect) || !strings.HasPrefix(*in.Redirect, "/") && !strings.HasPrefix(*in.Redirect, "http://") && !strings.HasPrefix(*in.Redirect, "https://") {
-			r.problem(field+".redirect", "is %q; it must be a URL of HTTP, or a path", *in.Redirect)
+			r.Problem(field+".redirect", "is %q; it must be a URL of HTTP, or a path", *in.Redirect)
 		}
 		out.Headers = append(out.Headers, ir.Header{Name: "location", Value: *in.Redirect})
 	}
@@ -63,30 +64,30 @@ func (r *authReader) answer(field string, in *v1alpha1.AuthResponse, otherwise i
 	}
 	switch redirects := slices.Contains([]int{301, 302, 303, 307, 308}, out.Status); {
 	case in.Redirect != nil && !redirects:
-		r.problem(field+".status", "is %d, with which there is no redirect; it must be 301, 302, 303, 307 or 308", out.Status)
+		r.Problem(field+".status", "is %d, with which there is no redirect; it must be 301, 302, 303, 307 or 308", out.Status)
 	case in.Redirect == nil && (out.Status < 400 || out.Status > 499):
-		r.problem(field+".status", "is %d; it must be from 400 to 499, or there must be a redirect", out.Status)
+		r.Problem(field+".status", "is %d; it must be from 400 to 499, or there must be a redirect", out.Status)
 	}
 	if in.Body != nil {
 		if out.Body = *in.Body; len(out.Body) > maxAnswer {
-			r.problem(field+".body", "has %d bytes; at most %d are sent", len(out.Body), maxAnswer)
+			r.Problem(field+".body", "has %d bytes; at most %d are sent", len(out.Body), maxAnswer)
 		}
 	}
 	seen := map[string]bool{"location": in.Redirect != nil}
-	for _, name := range sortedKeys(in.Headers) {
+	for _, name := range slices.Sorted(maps.Keys(in.Headers)) {
 		lower, value := strings.ToLower(name), string(in.Headers[name])
 		switch {
 		case reservedHeader(lower) || lower == "date" || lower == "server" || strings.HasPrefix(lower, "grpc-"):
-			r.problem(field+".headers["+name+"]", "can't be set, since others set it")
+			r.Problem(field+".headers["+name+"]", "can't be set, since others set it")
 		case seen[lower]:
-			r.problem(field+".headers["+name+"]", "is there twice")
+			r.Problem(field+".headers["+name+"]", "is there twice")
 		case !isText(value):
-			r.problem(field+".headers["+name+"]", "has other characters than those of ASCII that can be printed")
+			r.Problem(field+".headers["+name+"]", "has other characters than those of ASCII that can be printed")
 		}
 		seen[lower] = true
 		out.Headers = append(out.Headers, ir.Header{Name: lower, Value: value})
 	}
-	if len(r.problems) > found {
+	if len(r.Problems) > found {
 		return &otherwise
 	}
 	slices.SortFunc(out.Headers, func(a, b ir.Header) int { return strings.Compare(a.Name, b.Name) })

@@ -1,10 +1,11 @@
-package topology
+package auth
 
 import (
 	"cmp"
 	"crypto/hkdf"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
-	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/keyset"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
@@ -37,44 +37,44 @@ type Login struct {
 }
 
 // login reads how people log in.
-func (r *authReader) login(name string, in *v1alpha1.OIDC) AuthRule {
-	before := len(r.problems)
+func (r *reader) login(name string, in *v1alpha1.OIDC) Rule {
+	before := len(r.Problems)
 	l := &Login{Login: ir.Login{
 		Policy: object.Name{Namespace: r.namespace, Name: r.policy}, Created: r.created,
 		ClientID: in.ClientID, Scopes: slices.Clone(in.Scopes), Forward: in.ForwardAccessToken,
 		CallbackPath: cmp.Or(in.CallbackPath, callbackPath), LogoutPath: cmp.Or(in.LogoutPath, logoutPath),
 	}}
 	if in.ClientID == "" || strings.ContainsFunc(in.ClientID, unicode.IsControl) {
-		r.problem(".oidc.clientID", "is missing, or has control characters")
+		r.Problem(".oidc.clientID", "is missing, or has control characters")
 	}
 	for i, scope := range in.Scopes {
 		// scope-token (RFC 6749, section 3.3)
 		if scope == "" || strings.ContainsFunc(scope, func(c rune) bool { return c <= ' ' || c > '~' || c == '"' || c == '\\' }) {
-			r.problem(".oidc.scopes["+strconv.Itoa(i)+"]", "is %q, which is no scope", scope)
+			r.Problem(".oidc.scopes["+strconv.Itoa(i)+"]", "is %q, which is no scope", scope)
 		}
 	}
 	r.proxyPath(".oidc.callbackPath", l.CallbackPath)
 	r.proxyPath(".oidc.logoutPath", l.LogoutPath)
 	if l.CallbackPath == l.LogoutPath {
-		r.problem(".oidc.logoutPath", "is %q, and so is callbackPath; they must be different", l.LogoutPath)
+		r.Problem(".oidc.logoutPath", "is %q, and so is callbackPath; they must be different", l.LogoutPath)
 	}
 	l.Secret = r.clientSecret(&in.ClientSecretRef)
-	out := AuthRule{LogsIn: true}
+	out := Rule{LogsIn: true}
 	claims, _ := r.claimsToHeaders(".oidc.claimsToHeaders", in.ClaimsToHeaders, &out.Headers)
 	if in.BackendRef != nil {
 		l.Backend, _ = r.refer(".oidc.backendRef", ir.UseHTTP, in.BackendRef)
 	} else {
 		l.host = ir.Backend{
-			Object: object.Key{Kind: kind.AuthPolicy, Name: l.Policy}, Protocol: ir.HTTP1, Outside: !r.graph.options.AnyName,
+			Object: object.Key{Kind: kind.AuthPolicy, Name: l.Policy}, Protocol: ir.HTTP1, Outside: !r.world.AnyName,
 		}
-		if r.graph.options.SystemAuthorities != "" {
-			l.host.TLS.Authorities = ir.Authorities(SystemAuthorities)
+		if !r.world.SystemAuthorities.IsZero() {
+			l.host.TLS.Authorities = r.world.SystemAuthorities
 		} else if strings.HasPrefix(in.Issuer, "https:") {
-			r.problem(".oidc.backendRef", "is missing, and there is no file with authorities of the system by which the provider could be known")
+			r.Problem(".oidc.backendRef", "is missing, and there is no file with authorities of the system by which the provider could be known")
 		}
 	}
 	fetched := r.fetched(keyset.Location{Issuer: in.Issuer}, ".oidc", false)
-	if fetched == nil || len(r.problems) > before {
+	if fetched == nil || len(r.Problems) > before {
 		return out
 	}
 	l.Session = ir.LoginSession{
@@ -95,7 +95,7 @@ func clientKeyOf(in *v1alpha1.OIDC) string {
 func clientEntry(ref *v1alpha1.KeyRef) string { return cmp.Or(ref.Key, clientKey) }
 
 // proxyPath checks a path that the proxy itself answers: one that means the same to everybody.
-func (r *authReader) proxyPath(field, path string) {
+func (r *reader) proxyPath(field, path string) {
 	plain := func(c rune) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._~/-", c)
 	}
@@ -104,12 +104,12 @@ func (r *authReader) proxyPath(field, path string) {
 		odd = odd || segment == "." || segment == ".." || segment == ""
 	}
 	if odd {
-		r.problem(field, "is %q; it must be a path such as %s, of letters, digits and ._~-", path, callbackPath)
+		r.Problem(field, "is %q; it must be a path such as %s, of letters, digits and ._~-", path, callbackPath)
 	}
 }
 
 // clientSecret reads the secret of a client; empty where there is none.
-func (r *authReader) clientSecret(ref *v1alpha1.KeyRef) ir.Sensitive {
+func (r *reader) clientSecret(ref *v1alpha1.KeyRef) ir.Sensitive {
 	const field = ".oidc.clientSecretRef"
 	data, ok := r.secret(field, ref.Name)
 	if !ok {
@@ -118,12 +118,12 @@ func (r *authReader) clientSecret(ref *v1alpha1.KeyRef) ir.Sensitive {
 	key := clientEntry(ref)
 	text, ok := data[key]
 	if !ok {
-		r.problem(field, "names Secret %s/%s, which has no entry %q%s", r.namespace, ref.Name, key, condition.Have(sortedKeys(data)))
+		r.Problem(field, "names Secret %s/%s, which has no entry %q%s", r.namespace, ref.Name, key, condition.Have(slices.Sorted(maps.Keys(data))))
 		return ""
 	}
 	secret := clientSecretOf(text)
 	if secret == "" {
-		r.problem(field, "names Secret %s/%s, whose entry %q is no secret of a client: it is empty, longer than %d bytes, or has other than ASCII's printable characters",
+		r.Problem(field, "names Secret %s/%s, whose entry %q is no secret of a client: it is empty, longer than %d bytes, or has other than ASCII's printable characters",
 			r.namespace, ref.Name, key, maxClientSecret)
 	}
 	return secret
@@ -139,20 +139,20 @@ func clientSecretOf(text []byte) ir.Sensitive {
 }
 
 // onlyLogin notes what can't stand together in a policy: people are led to one place.
-func (r *authReader) onlyLogin(in map[string]v1alpha1.Authentication) {
+func (r *reader) onlyLogin(in map[string]v1alpha1.Authentication) {
 	var logins []string
 	anonymous := false
-	for _, name := range sortedKeys(in) {
+	for _, name := range slices.Sorted(maps.Keys(in)) {
 		if in[name].OIDC != nil {
 			logins = append(logins, name)
 		}
 		anonymous = anonymous || in[name].Anonymous != nil
 	}
 	if len(logins) > 1 {
-		r.problem(".authentication["+logins[1]+"].oidc", "is the second one, after that of %q; people can log in at one provider, and nobody does by this rule", logins[0])
+		r.Problem(".authentication["+logins[1]+"].oidc", "is the second one, after that of %q; people can log in at one provider, and nobody does by this rule", logins[0])
 	}
 	if len(logins) > 0 && anonymous {
-		r.problem(".authentication["+logins[0]+"].oidc", "leads nobody to log in, since a rule beside it is anonymous")
+		r.Problem(".authentication["+logins[0]+"].oidc", "leads nobody to log in, since a rule beside it is anonymous")
 	}
 }
 
@@ -198,15 +198,11 @@ func (l *Login) answering(text string) ir.BackendKey {
 	return b.Key()
 }
 
-// LoginSecret returns the text of a secret that sessions need; empty for none. The key that encrypts them
-// is made of the client's secret, so that all proxies and all controllers have the same, and none of
-// them has to keep it.
-func (g *Graph) LoginSecret(c *flow.Ctx, s ir.LoginSession, encrypts bool) ir.Sensitive {
-	in, ok := flow.Get(c, g.in.Secrets, s.Secret)
-	if !ok {
-		return ""
-	}
-	secret := clientSecretOf(in.Data[s.Entry])
+// LoginSecret returns the text of a secret that sessions need, from the data of the Secret that has the
+// client's; empty for none. The key that encrypts them is made of the client's secret, so that all
+// proxies and all controllers have the same, and none of them has to keep it.
+func LoginSecret(data map[string][]byte, s ir.LoginSession, encrypts bool) ir.Sensitive {
+	secret := clientSecretOf(data[s.Entry])
 	if secret == "" || !encrypts {
 		return secret
 	}
@@ -217,13 +213,13 @@ func (g *Graph) LoginSecret(c *flow.Ctx, s ir.LoginSession, encrypts bool) ir.Se
 	return ir.Sensitive(hex.EncodeToString(key))
 }
 
-// Logins yields how people log in by a policy on a Gateway, with the field that says so.
-func (g *Graph) Logins(c *flow.Ctx, p *AuthPolicy, gateway object.Name, yield func(field string, l *ir.Login)) {
-	p.fetches(func(field string, l keyset.Location, r *AuthRule) {
+// Logins yields how people log in by the policy, with the field that says so.
+func (p *Policy) Logins(set Sets, yield func(field string, l *ir.Login)) {
+	p.Fetches(func(field string, l keyset.Location, r *Rule) {
 		if r.Login == nil {
 			return
 		}
-		answer, _ := flow.Get(c, g.in.KeySets, g.keySet(c, gateway, l))
+		answer, _ := set(l)
 		if login := r.Login.with(*r.Token, answer.Endpoints); login != nil {
 			yield(field, login)
 		}

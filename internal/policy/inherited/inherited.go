@@ -1,9 +1,11 @@
-package topology
+package inherited
 
 import (
 	"cmp"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -12,7 +14,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
-	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
 // The fields of inherited policies in which named rules stand.
@@ -38,9 +39,9 @@ func overriding(s v1alpha1.Strategy) policy.Strategy {
 	return policy.AtomicOverrides
 }
 
-// layer returns what a policy says, under which field, and what becomes of it where others say
+// Layer returns what a policy says, under which field, and what becomes of it where others say
 // something; of reads one of its layers.
-func layer[L, R any](overrides, defaults *L, bare *R, of func(*L) (v1alpha1.Strategy, *R)) (strategy policy.Strategy, field string, says *R) {
+func Layer[L, R any](overrides, defaults *L, bare *R, of func(*L) (v1alpha1.Strategy, *R)) (strategy policy.Strategy, field string, says *R) {
 	switch {
 	case overrides != nil:
 		declared, says := of(overrides)
@@ -53,61 +54,49 @@ func layer[L, R any](overrides, defaults *L, bare *R, of func(*L) (v1alpha1.Stra
 	}
 }
 
-// fieldReader notes what is wrong with the fields of a policy.
-type fieldReader struct {
-	field    string // that is being read
-	problems []string
+// Reader notes what is wrong with the fields of a policy.
+type Reader struct {
+	Field    string // that is being read
+	Problems []string
 }
 
-// problem notes what is wrong with a field below the one that is being read.
-func (r *fieldReader) problem(field, format string, args ...any) {
-	r.problems = append(r.problems, r.field+field+" "+fmt.Sprintf(format, args...))
+// Problem notes what is wrong with a field below the one that is being read.
+func (r *Reader) Problem(field, format string, args ...any) {
+	r.Problems = append(r.Problems, r.Field+field+" "+fmt.Sprintf(format, args...))
 }
 
-// when checks an expression that says of which requests something is.
-func (r *fieldReader) when(text string) {
+// When checks an expression that says of which requests something is.
+func (r *Reader) When(text string) {
 	if text == "" {
 		return
 	}
 	if _, err := expression.Condition(text); err != nil {
-		r.problem(".when", "is no condition on a request: %v", err)
+		r.Problem(".when", "is no condition on a request: %v", err)
 	}
 }
 
 // inheritedTargetKinds are the kinds of objects that an inherited policy may be for.
 var inheritedTargetKinds = map[object.Kind]bool{kind.Gateway: true, kind.ListenerSet: true, kind.HTTPRoute: true, kind.GRPCRoute: true}
 
-// maxSelected is how many objects a policy may select by labels, which none of its references
+// MaxSelected is how many objects a policy may select by labels, which none of its references
 // names. What is in force is held for each of them.
-const maxSelected = 256
+const MaxSelected = 256
 
-// InheritedTargets are what an object targets that is a policy which is inherited, as far as
-// something can be, and what selects it; nothing of other objects.
-func InheritedTargets(o source.Object, find policy.Finder) (reach policy.Reach) {
-	switch p := o.(type) {
-	case *v1alpha1.AuthPolicy:
-		reach, _ = inheritedReach(kind.AuthPolicy, p.Namespace, p.Spec.TargetRefs, p.Spec.TargetSelectors, find)
-	case *v1alpha1.RateLimitPolicy:
-		reach, _ = inheritedReach(kind.RateLimitPolicy, p.Namespace, p.Spec.TargetRefs, p.Spec.TargetSelectors, find)
-	}
-	return reach
-}
-
-// inheritedReach is what a policy of a kind targets, and what is wrong with targets that nothing
+// Reach is what a policy of a kind targets, and what is wrong with targets that nothing
 // can be.
-func inheritedReach(
+func Reach(
 	of object.Kind, namespace string, refs []gwv1.LocalPolicyTargetReferenceWithSectionName, selectors []v1alpha1.TargetSelector, find policy.Finder,
 ) (reach policy.Reach, problems []string) {
 	var named []policy.Target
 	for i, t := range refs {
 		on := object.KindOf(string(t.Group), string(t.Kind))
 		if !inheritedTargetKinds[on] {
-			problems = append(problems, condition.InheritedTargetKind(of.Name(), fmt.Sprintf("spec.targetRefs[%d]", i), kindText(t.Group, t.Kind)))
+			problems = append(problems, condition.InheritedTargetKind(of.Name(), fmt.Sprintf("spec.targetRefs[%d]", i), schema.GroupKind{Group: string(t.Group), Kind: string(t.Kind)}.String()))
 			continue
 		}
 		named = append(named, policy.Target{
-			Key:     object.Key{Kind: on, Name: name(namespace, string(t.Name))},
-			Section: string(valueOr(t.SectionName, gwv1.SectionName(""))),
+			Key:     object.Key{Kind: on, Name: object.Name{Namespace: namespace, Name: string(t.Name)}},
+			Section: string(ptr.Deref(t.SectionName, "")),
 		})
 	}
 	var all []policy.Selector
@@ -116,7 +105,7 @@ func inheritedReach(
 		group := cmp.Or(t.Group, gwv1.GroupName) // where nobody has filled in the default
 		on := object.KindOf(string(group), string(t.Kind))
 		if !inheritedTargetKinds[on] {
-			problems = append(problems, condition.InheritedTargetKind(of.Name(), field, kindText(group, t.Kind)))
+			problems = append(problems, condition.InheritedTargetKind(of.Name(), field, schema.GroupKind{Group: string(group), Kind: string(t.Kind)}.String()))
 			continue
 		}
 		if len(t.MatchLabels) == 0 {
@@ -124,12 +113,26 @@ func inheritedReach(
 		}
 		s := policy.Selector{
 			Kind: on, Namespace: namespace, Labels: make(map[string]string, len(t.MatchLabels)),
-			Section: string(valueOr(t.SectionName, gwv1.SectionName(""))),
+			Section: string(ptr.Deref(t.SectionName, "")),
 		}
 		for label, value := range t.MatchLabels {
 			s.Labels[label] = string(value)
 		}
 		all = append(all, s)
 	}
-	return policy.NewReach(named, all, maxSelected, find), problems
+	return policy.NewReach(named, all, MaxSelected, find), problems
+}
+
+// RuleKey names a rule of a policy.
+type RuleKey struct {
+	Policy object.Name
+	Rule   string
+}
+
+// String returns both names.
+func (k RuleKey) String() string { return k.Policy.String() + " " + k.Rule }
+
+// Compare orders keys.
+func (k RuleKey) Compare(o RuleKey) int {
+	return cmp.Or(k.Policy.Compare(o.Policy), cmp.Compare(k.Rule, o.Rule))
 }

@@ -1,4 +1,4 @@
-package topology
+package auth
 
 import (
 	"fmt"
@@ -6,27 +6,28 @@ import (
 	"strings"
 	"unicode"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
-	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
 // certificates reads whose certificates are accepted; nil where nobody's are. Names that can't be
 // read are left out, and where no others are left nobody's are: an empty list would be for all.
-func (r *authReader) certificates(name string, in *v1alpha1.ClientCertificate) *ir.ClientCertificates {
+func (r *reader) certificates(name string, in *v1alpha1.ClientCertificate) *ir.ClientCertificates {
 	out := &ir.ClientCertificates{Name: name, Header: strings.ToLower(in.IdentityHeader)}
 	fine := r.fitsIdentity(".clientCertificate", out.Header)
 	for i, n := range in.SubjectAltNames {
 		field := fmt.Sprintf(".clientCertificate.subjectAltNames[%d]", i)
-		host, uri := strings.ToLower(valueOr(n.DNS, "")), valueOr(n.URI, "")
+		host, uri := strings.ToLower(ptr.Deref(n.DNS, "")), ptr.Deref(n.URI, "")
 		switch {
 		case (host == "") == (uri == ""):
-			r.problem(field, "needs exactly one of dns and uri")
+			r.Problem(field, "needs exactly one of dns and uri")
 		case strings.Contains(strings.TrimPrefix(host, "*."), "*"):
-			r.problem(field+".dns", "is %q; an asterisk stands at the beginning, for one label", host)
+			r.Problem(field+".dns", "is %q; an asterisk stands at the beginning, for one label", host)
 		case strings.ContainsFunc(host+uri, unicode.IsControl):
-			r.problem(field, "has control characters, which no certificate is accepted with")
+			r.Problem(field, "has control characters, which no certificate is accepted with")
 		case host != "":
 			out.DNS = append(out.DNS, host)
 		default:
@@ -40,12 +41,6 @@ func (r *authReader) certificates(name string, in *v1alpha1.ClientCertificate) *
 }
 
 // NeedsCertificates reports whether credentials of a policy are certificates of clients.
-func (p *AuthPolicy) NeedsCertificates() bool {
-	return slices.ContainsFunc(p.Asks, func(r policy.Rule[AuthRule]) bool { return r.Value.Certificates != nil })
-}
-
-// Verifies reports whether a listener verifies certificates of clients.
-func (g *Graph) Verifies(c *flow.Ctx, at ListenerKey) bool {
-	l, ok := flow.Get(c, TableOf(at, g.Listeners, g.SetListeners), at)
-	return ok && l.Clients != nil
+func (p *Policy) NeedsCertificates() bool {
+	return slices.ContainsFunc(p.Asks, func(r policy.Rule[Rule]) bool { return r.Value.Certificates != nil })
 }

@@ -1,7 +1,8 @@
-package topology
+package auth
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -11,20 +12,20 @@ import (
 )
 
 // authorization reads a condition. One that is broken is met by nobody, whatever it is asked of.
-func (r *authReader) authorization(in *v1alpha1.Authorization) *ir.AccessCondition {
-	found := len(r.problems)
+func (r *reader) authorization(in *v1alpha1.Authorization) *ir.AccessCondition {
+	found := len(r.Problems)
 	out := &ir.AccessCondition{Clients: slices.Clone(in.Clients), Methods: slices.Clone(in.Methods), When: in.When}
 	if in.Addresses == nil && in.External == nil && len(in.Claims)+len(in.Clients)+len(in.Methods)+len(in.Headers) == 0 {
-		r.problem("", "says nothing that must hold; set addresses, claims, clients, methods, headers or external")
+		r.Problem("", "says nothing that must hold; set addresses, claims, clients, methods, headers or external")
 	}
 	if len(in.Claims) > 0 && len(in.Clients) > 0 {
-		r.problem("", "wants both claims, which tokens have, and clients, which keys, users and certificates are; of a request one credential counts, so that nobody passes")
+		r.Problem("", "wants both claims, which tokens have, and clients, which keys, users and certificates are; of a request one credential counts, so that nobody passes")
 	}
 	if a := in.Addresses; a != nil {
 		out.Allow = r.addresses(".addresses.allow", a.Allow)
 		out.Deny = r.addresses(".addresses.deny", a.Deny)
 		if len(a.Allow)+len(a.Deny) == 0 {
-			r.problem(".addresses", "says nothing; set allow or deny")
+			r.Problem(".addresses", "says nothing; set allow or deny")
 		}
 	}
 	out.Claims = r.claims(in.Claims)
@@ -32,55 +33,55 @@ func (r *authReader) authorization(in *v1alpha1.Authorization) *ir.AccessConditi
 	if in.External != nil {
 		out.External = r.external(in.External)
 	}
-	r.when(in.When)
-	if len(r.problems) > found {
+	r.When(in.When)
+	if len(r.Problems) > found {
 		return &ir.AccessCondition{Never: true}
 	}
 	return out
 }
 
-func (r *authReader) claims(in map[string]v1alpha1.ClaimValues) (out []ir.ClaimMatch) {
-	for _, claim := range sortedKeys(in) {
+func (r *reader) claims(in map[string]v1alpha1.ClaimValues) (out []ir.ClaimMatch) {
+	for _, claim := range slices.Sorted(maps.Keys(in)) {
 		switch {
-		case slices.Contains(claimPath(claim), ""):
-			r.problem(".claims["+claim+"]", "is no path to a claim, which is names with dots between")
+		case slices.Contains(ClaimPath(claim), ""):
+			r.Problem(".claims["+claim+"]", "is no path to a claim, which is names with dots between")
 		case len(in[claim]) == 0:
-			r.problem(".claims["+claim+"]", "has no values, so that nobody passes; give those of which one is needed")
+			r.Problem(".claims["+claim+"]", "has no values, so that nobody passes; give those of which one is needed")
 		default:
-			out = append(out, ir.ClaimMatch{Claim: claimPath(claim), Values: slices.Clone(in[claim])})
+			out = append(out, ir.ClaimMatch{Claim: ClaimPath(claim), Values: slices.Clone(in[claim])})
 		}
 	}
 	return out
 }
 
 // headers reads what headers must be.
-func (r *authReader) headers(in map[string]v1alpha1.HeaderValues) (out []ir.HeaderValues) {
+func (r *reader) headers(in map[string]v1alpha1.HeaderValues) (out []ir.HeaderValues) {
 	byName := map[string][]string{}
-	for _, name := range sortedKeys(in) {
+	for _, name := range slices.Sorted(maps.Keys(in)) {
 		lower := strings.ToLower(name)
 		switch {
 		case lower == "" || lower == "host" || strings.HasPrefix(lower, ":"):
-			r.problem(".headers["+name+"]", "can't be looked at as a header; for the host there are hostnames of routes, and request.host in when")
+			r.Problem(".headers["+name+"]", "can't be looked at as a header; for the host there are hostnames of routes, and request.host in when")
 		case byName[lower] != nil:
-			r.problem(".headers["+name+"]", "is there twice: headers have no case")
+			r.Problem(".headers["+name+"]", "is there twice: headers have no case")
 		case len(in[name]) == 0 || slices.Contains(in[name], ""):
-			r.problem(".headers["+name+"]", "has no values, or an empty one; give those of which one is needed")
+			r.Problem(".headers["+name+"]", "has no values, or an empty one; give those of which one is needed")
 		default:
 			byName[lower] = slices.Clone(in[name])
 		}
 	}
-	for _, name := range sortedKeys(byName) {
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		out = append(out, ir.HeaderValues{Name: name, Values: byName[name]})
 	}
 	return out
 }
 
 // addresses reads ranges of IP addresses.
-func (r *authReader) addresses(field string, in []string) (out []netip.Prefix) {
+func (r *reader) addresses(field string, in []string) (out []netip.Prefix) {
 	for i, text := range in {
 		prefix, readable := addressRange(text)
 		if !readable {
-			r.problem(fmt.Sprintf("%s[%d]", field, i), "is %q, which is no range of addresses such as 192.0.2.0/24", text)
+			r.Problem(fmt.Sprintf("%s[%d]", field, i), "is %q, which is no range of addresses such as 192.0.2.0/24", text)
 			continue
 		}
 		out = append(out, prefix.Masked())

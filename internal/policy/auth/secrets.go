@@ -1,16 +1,16 @@
-package topology
+package auth
 
 import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
-	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -26,12 +26,12 @@ const (
 // maxAPIKeys is how many keys a Secret may have.
 const maxAPIKeys = 30_000
 
-// authContents yields the Secrets and ConfigMaps that a policy refers to.
-func authContents(o *v1alpha1.AuthPolicy, yield func(object.Key)) {
+// Contents yields the Secrets and ConfigMaps that a policy refers to.
+func Contents(o *v1alpha1.AuthPolicy, yield func(object.Key)) {
 	refer := func(of object.Kind, name string) {
 		yield(object.Key{Kind: of, Name: object.Name{Namespace: o.Namespace, Name: name}})
 	}
-	_, _, rules := authRules(o)
+	_, _, rules := layerOf(o)
 	for _, a := range rules.Authentication {
 		switch {
 		case a.JWT != nil && a.JWT.JWKS != nil && a.JWT.JWKS.SecretRef != nil:
@@ -50,18 +50,18 @@ func authContents(o *v1alpha1.AuthPolicy, yield func(object.Key)) {
 
 // secret returns what a Secret of the policy's namespace has; false, and a problem, where
 // there is none.
-func (r *authReader) secret(field, of string) (map[string][]byte, bool) {
+func (r *reader) secret(field, of string) (map[string][]byte, bool) {
 	key := object.Name{Namespace: r.namespace, Name: of}
-	s, ok := flow.Get(r.ctx, r.graph.in.Secrets, key)
+	data, ok := r.world.Secret(key)
 	if !ok {
-		r.problem(field, "names Secret %s, which does not exist; create it or correct the name", key)
+		r.Problem(field, "names Secret %s, which does not exist; create it or correct the name", key)
 		return nil, false
 	}
-	return s.Data, true
+	return data, true
 }
 
 // apiKeys reads the keys of clients; nil where there are none.
-func (r *authReader) apiKeys(name string, in *v1alpha1.APIKey) *ir.APIKeys {
+func (r *reader) apiKeys(name string, in *v1alpha1.APIKey) *ir.APIKeys {
 	out := &ir.APIKeys{
 		Name: name, Header: strings.ToLower(in.IdentityHeader), Salt: saltOf(r.namespace, in.SecretRef.Name),
 		From: r.sources(".apiKey.from", in.From, ir.CredentialSource{Header: "x-api-key"}),
@@ -73,11 +73,11 @@ func (r *authReader) apiKeys(name string, in *v1alpha1.APIKey) *ir.APIKeys {
 	case !ok || !fine:
 		return nil
 	case len(data) > maxAPIKeys:
-		r.problem(".apiKey.secretRef", "names Secret %s/%s, which has %d entries; at most %d keys are read", r.namespace, in.SecretRef.Name, len(data), maxAPIKeys)
+		r.Problem(".apiKey.secretRef", "names Secret %s/%s, which has %d entries; at most %d keys are read", r.namespace, in.SecretRef.Name, len(data), maxAPIKeys)
 		return nil
 	}
 	owner, before := make(map[ir.Sensitive]string, len(data)), len(r.entries)
-	for _, client := range sortedKeys(data) {
+	for _, client := range slices.Sorted(maps.Keys(data)) {
 		key := strings.TrimRight(string(data[client]), "\r\n")
 		if key == "" {
 			r.brokenEntry(".apiKey.secretRef", "names Secret %s/%s, whose entry %q is empty, so that this client can't pass; give it the client's key", r.namespace, in.SecretRef.Name, client)
@@ -99,23 +99,23 @@ func (r *authReader) apiKeys(name string, in *v1alpha1.APIKey) *ir.APIKeys {
 		r.noneLeft(before)
 	}
 	if len(data) == 0 {
-		r.problem(".apiKey.secretRef", "names Secret %s/%s, which has no keys; nobody passes by it", r.namespace, in.SecretRef.Name)
+		r.Problem(".apiKey.secretRef", "names Secret %s/%s, which has no keys; nobody passes by it", r.namespace, in.SecretRef.Name)
 	}
 	slices.SortFunc(out.Keys, func(a, b ir.HashedKey) int { return strings.Compare(string(a.Sum), string(b.Sum)) })
 	return out
 }
 
 // fitsIdentity reports whether a header may tell who a client is.
-func (r *authReader) fitsIdentity(field, header string) bool {
+func (r *reader) fitsIdentity(field, header string) bool {
 	if header == "" || !reservedHeader(header) {
 		return true
 	}
-	r.problem(field+".identityHeader", "can't be %q, which others set; choose another name", header)
+	r.Problem(field+".identityHeader", "can't be %q, which others set; choose another name", header)
 	return false
 }
 
 // passwords reads a file of htpasswd; nil where there is none.
-func (r *authReader) passwords(name string, in *v1alpha1.Basic) *ir.Passwords {
+func (r *reader) passwords(name string, in *v1alpha1.Basic) *ir.Passwords {
 	out := &ir.Passwords{
 		Name: name, Header: strings.ToLower(in.IdentityHeader), Realm: in.Realm, Salt: saltOf(r.namespace, in.SecretRef.Name),
 		Hide: in.HideCredentials,
@@ -134,7 +134,7 @@ func (r *authReader) passwords(name string, in *v1alpha1.Basic) *ir.Passwords {
 	}
 	text, ok := data[entry]
 	if !ok {
-		r.problem(".basic.secretRef", "names Secret %s/%s, which has no entry %q%s", r.namespace, in.SecretRef.Name, entry, condition.Have(sortedKeys(data)))
+		r.Problem(".basic.secretRef", "names Secret %s/%s, which has no entry %q%s", r.namespace, in.SecretRef.Name, entry, condition.Have(slices.Sorted(maps.Keys(data))))
 		return nil
 	}
 	r.htpasswd(out, string(text), in.SecretRef.Name+"/"+entry)
@@ -142,7 +142,7 @@ func (r *authReader) passwords(name string, in *v1alpha1.Basic) *ir.Passwords {
 }
 
 // htpasswd reads the lines of a file of htpasswd.
-func (r *authReader) htpasswd(out *ir.Passwords, text, file string) {
+func (r *reader) htpasswd(out *ir.Passwords, text, file string) {
 	seen, line, before := map[string]bool{}, 0, len(r.entries)
 	for entry := range strings.Lines(text) {
 		line++
