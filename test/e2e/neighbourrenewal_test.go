@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -177,7 +176,7 @@ func unpaired(o runtime.Object) string {
 }
 
 // judge records what handshakes and watches have seen.
-func (h *handshakes) judge(t *testing.T, how string, took time.Duration, moments int64) {
+func (h *handshakes) judge(t *testing.T, n *neighbourhood, how string, took time.Duration, moments int64) {
 	t.Helper()
 	h.end()
 	rate := float64(h.begun.Load()) / took.Seconds()
@@ -190,14 +189,7 @@ func (h *handshakes) judge(t *testing.T, how string, took time.Duration, moments
 		bars.Bar{Name: name + "failed handshakes"}.Measured(float64(h.failed.Load())),
 		bars.Bar{Name: name + "moments without a valid certificate"}.Measured(float64(h.invalid.Load() + moments)),
 	}
-	if os.Getenv("GATEHOUSE_RECORD") != "" {
-		if err := bars.Record("../../"+bars.File("08"), bars.Here(t.Context()), figures); err != nil {
-			t.Error(err)
-		}
-	}
-	if err := bars.Missed(figures); err != nil {
-		t.Error(err)
-	}
+	n.judge(t, figures)
 }
 
 // TestNeighbourRenewal is the bar of the library's way: cert-manager puts another certificate into the Secret that
@@ -213,7 +205,7 @@ func TestNeighbourRenewal(t *testing.T) {
 			"value": {"type": "Issuing", "status": "True", "reason": "ManuallyTriggered", "message": "by hand", "lastTransitionTime": %q}}]'`, time.Now().UTC().Format(time.RFC3339)))
 		serial = h.others(t, serial)
 	}
-	h.judge(t, "in place", time.Since(started), moments[0].Load()+moments[1].Load())
+	h.judge(t, n, "in place", time.Since(started), moments[0].Load()+moments[1].Load())
 }
 
 // replacing is a class whose Gateways get another Certificate, with a Secret of its own, where the team asks for it.
@@ -302,5 +294,5 @@ func TestNeighbourReplacement(t *testing.T) {
 			return nil
 		})
 	}
-	h.judge(t, "by a replacement", time.Since(started), moments.Load())
+	h.judge(t, n, "by a replacement", time.Since(started), moments.Load())
 }

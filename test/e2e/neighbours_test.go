@@ -114,7 +114,10 @@ func (n *neighbourhood) serve(t *testing.T, namespace, gateway, address string) 
 		return nil
 	})
 	made := &pods.Items[0]
-	n.runs(t, made, "127.0.0.1")
+	runs(made, "127.0.0.1")
+	if err := n.Status().Update(t.Context(), made); err != nil {
+		t.Fatal(err)
+	}
 	p := n.runPod(t, made, n.ports)
 	t.Cleanup(func() { // its Envoy would outlive it otherwise
 		p.signal(t)
@@ -134,13 +137,9 @@ func (n *neighbourhood) serve(t *testing.T, namespace, gateway, address string) 
 }
 
 // runs says of a pod what a kubelet would.
-func (n *neighbourhood) runs(t *testing.T, p *corev1.Pod, address string) {
-	t.Helper()
+func runs(p *corev1.Pod, address string) {
 	p.Status.Phase, p.Status.PodIP, p.Status.PodIPs = corev1.PodRunning, address, []corev1.PodIP{{IP: address}}
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
-	if err := n.Status().Update(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // gatewayIs waits for a condition of a Gateway.
