@@ -118,12 +118,12 @@ func (k *podsOfNode) turn(ctx context.Context) error {
 	return nil
 }
 
-// counted are the answers that clients got, as a Prometheus would tell Flagger of them.
-type counted struct{ all, good atomic.Int64 }
+// canaryCount are the answers that clients got, as a Prometheus would tell Flagger of them.
+type canaryCount struct{ all, good atomic.Int64 }
 
 // ServeHTTP answers each query with the share of good answers, in percent, but for the one by which Flagger asks whether
 // anybody is there.
-func (c *counted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *canaryCount) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	value := 1.0
 	if r.URL.Query().Get("query") == "success" {
 		value = 100 * float64(c.good.Load()) / max(1, float64(c.all.Load()))
@@ -134,7 +134,7 @@ func (c *counted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // answers sends requests to an address, several at a time, and counts who answers.
-func (c *counted) answers(t *testing.T, address string, requests int) map[string]int {
+func (c *canaryCount) answers(t *testing.T, address string, requests int) map[string]int {
 	t.Helper()
 	by := map[string]int{}
 	var mu sync.Mutex
@@ -242,7 +242,7 @@ spec:
 func TestNeighbourCanary(t *testing.T) {
 	n := startNeighbourhood(t)
 	n.kubelet(t)
-	seen := &counted{}
+	seen := &canaryCount{}
 	figures := httptest.NewServer(seen)
 	t.Cleanup(figures.Close)
 	n.start(t, filepath.Join(n.dir, "flagger"), "-kubeconfig="+n.admin, "-mesh-provider=gatewayapi:v1", "-metrics-server="+figures.URL,
@@ -260,7 +260,7 @@ func TestNeighbourCanary(t *testing.T) {
 	n.phase(t, "Initialized")
 	for name, address := range ways {
 		eventually(t, neighbourTimeout, func() error {
-			if by := new(counted).answers(t, address, 8); by["v1"] != 8 {
+			if by := new(canaryCount).answers(t, address, 8); by["v1"] != 8 {
 				return fmt.Errorf("by %s answer %v", name, by)
 			}
 			return nil
