@@ -19,6 +19,7 @@ const (
 // binding is the state of a listener that could not bind its address.
 type binding struct {
 	since    time.Time     // the first refusal
+	by       *session      // the last proxy that refused it
 	pause    time.Duration // before the next try
 	trying   bool          // the wanted version is being sent again
 	reported bool          // it has lasted for Server.bindReport
@@ -27,7 +28,7 @@ type binding struct {
 
 // retryBind schedules another try after a refusal to bind. It returns whether to report the
 // refusal: only once, and only when the address has been in use for some time.
-func (g *gateway) retryBind(ref Ref, e *entry, now time.Time) (report bool) {
+func (g *gateway) retryBind(by *session, ref Ref, e *entry, now time.Time) (report bool) {
 	q := e.quarantine
 	b := q.bind
 	if b == nil {
@@ -38,7 +39,7 @@ func (g *gateway) retryBind(ref Ref, e *entry, now time.Time) (report bool) {
 	}
 	report = !b.reported && now.Sub(b.since) >= g.server.bindReport
 	b.reported = b.reported || report
-	b.trying = false
+	b.trying, b.by = false, by
 	b.pause = min(b.pause, g.server.bindRetry)
 	b.retry = time.AfterFunc(b.pause, func() { g.tryBind(ref, e, q) })
 	b.pause *= bindRetryGrowth
@@ -58,6 +59,13 @@ func (g *gateway) tryBind(ref Ref, e *entry, q *quarantine) {
 	for s := range g.sessions {
 		s.notify()
 	}
+}
+
+// mayEnd reports whether a proxy's acknowledgement says that the address is free: others have it that never
+// refused it, each on a host of its own.
+func (g *gateway) mayEnd(b *binding, by *session) bool {
+	_, connected := g.sessions[b.by]
+	return b.by == by || !connected
 }
 
 // isBinding reports whether it is not known yet if a listener can bind its address.

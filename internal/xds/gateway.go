@@ -266,7 +266,7 @@ func (g *gateway) retained() (before uint64) {
 }
 
 // acknowledged records that a proxy has a resource in force, as it was at a commit.
-func (g *gateway) acknowledged(r *envoy.Resource, at uint64, now time.Time) {
+func (g *gateway) acknowledged(by *session, r *envoy.Resource, at uint64, now time.Time) {
 	r = g.unspelled(r)
 	ref := Ref{r.Type, r.Name}
 	e := g.entries[r.Type][r.Name]
@@ -275,6 +275,9 @@ func (g *gateway) acknowledged(r *envoy.Resource, at uint64, now time.Time) {
 	}
 	if q := e.quarantine; q != nil && q.closed != nil && (q.closed.EqualBytes(r) || len(e.want.Guard()) > 0 && e.want.EqualBytes(r)) {
 		return // what one proxy refuses is not good for that another takes it: nobody passes by either
+	}
+	if q := e.quarantine; q != nil && q.bind != nil && e.want.EqualBytes(r) && !g.mayEnd(q.bind, by) {
+		return // it would be sent at once to the proxy that can't bind it, without a pause
 	}
 	e.good, e.goodAt = r, at
 	if e.quarantine != nil {

@@ -97,7 +97,7 @@ func (s *session) refusedResource(f *flight, r *record, res *envoy.Resource, mes
 	y.lastNack.Names = append(y.lastNack.Names, res.Name)
 	s.refused[ref] = res.Version
 	level := slog.LevelDebug
-	if g.refuse(g.unspelled(res), message, now) {
+	if g.refuse(s, g.unspelled(res), message, now) {
 		level = slog.LevelWarn
 	}
 	g.server.log.Log(context.Background(), level, "proxy refused a resource", "gateway", g.name.String(), "session", s.id,

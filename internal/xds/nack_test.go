@@ -267,6 +267,26 @@ func TestBindIsRetried(t *testing.T) {
 	p.quiet()
 }
 
+// A port that is taken where one proxy runs is reported, though another proxy has it.
+func TestBindFailsForOneProxy(t *testing.T) {
+	h := start(t, func(o *Options) { o.BindRetry = 10 * time.Millisecond })
+	h.server.bindReport = 30 * time.Millisecond
+	h.apply(small()...)
+	p, q := h.connectAll(), h.connectAll()
+	h.apply(listener("m", "1"))
+	p.expect("listener +m=1")
+	refused, tries := rejects("listener/m"), 0
+	for info, _ := h.server.Gateway(gw); !refused(info.State); info, _ = h.server.Gateway(gw) {
+		q.expect("listener +m=1 ! " + taken)
+		if tries++; tries > 20 {
+			t.Fatalf("the refusal is not reported, and tried again without end: %+v", info.State)
+		}
+	}
+	p.quiet()
+	q.expect("listener +m=1")
+	h.state("healed", rejects())
+}
+
 // What one proxy refuses stays with another that has accepted it.
 func TestProxiesThatDisagree(t *testing.T) {
 	h := start(t)

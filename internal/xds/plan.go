@@ -230,7 +230,7 @@ func (p *planning) unlessHad(r *envoy.Resource, rec *record, why reason) *envoy.
 	delete(p.spares.waiting, Ref{r.Type, r.Name}) // it is again what it was
 	if rec.acked == r.Version && rec.nonce == 0 {
 		// The proxy connected with it, which is as good as an acknowledgement.
-		p.gateway.acknowledged(r, p.gateway.commit, p.now)
+		p.gateway.acknowledged(p.session, r, p.gateway.commit, p.now)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (e *entry) closed() bool {
 // refuse puts a resource in quarantine. The refusal of a version that is not served now has
 // been handled already, or is of no interest any more. It returns whether to report the
 // refusal to people.
-func (g *gateway) refuse(r *envoy.Resource, message string, now time.Time) (report bool) {
+func (g *gateway) refuse(by *session, r *envoy.Resource, message string, now time.Time) (report bool) {
 	ref := Ref{r.Type, r.Name}
 	t := &g.server.types[r.Type]
 	e := g.entries[r.Type][r.Name]
@@ -82,7 +82,7 @@ func (g *gateway) refuse(r *envoy.Resource, message string, now time.Time) (repo
 		q.bisect.refused(e.want, e.good, r, message)
 		g.endBisection(ref, e, now)
 	case t.passing != nil && t.passing(message):
-		report = g.retryBind(ref, e, now)
+		report = g.retryBind(by, ref, e, now)
 	case q.bind != nil && q.bind.trying:
 		q.bind = nil // it was bound, and is refused for another reason
 	}

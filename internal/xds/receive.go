@@ -165,7 +165,7 @@ func (s *session) answered(req *discoveryv3.DeltaDiscoveryRequest, now time.Time
 			delete(s.refused, ref)
 		}
 		if !f.filler {
-			g.acknowledged(res, f.commit, now)
+			g.acknowledged(s, res, f.commit, now)
 		}
 	}
 	g.server.metrics.lag.WithLabelValues(y.name).Observe(now.Sub(f.since).Seconds())
