@@ -1,9 +1,11 @@
 package figures
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	otlpcollectorv1 "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	otlpcommonv1 "go.opentelemetry.io/proto/otlp/common/v1"
@@ -17,6 +19,16 @@ import (
 // routes each.
 const maxSeries = 50_000
 
+// idle is after what time without a request a series goes: that of a route that is no more, most
+// likely. One that comes again begins at zero, which Prometheus takes for a restart.
+const idle = 24 * time.Hour
+
+// The bounds of what a report may say: a proxy whose key was stolen fills no memory by it.
+const (
+	maxLabel   = 512 // bytes
+	maxBuckets = 64
+)
+
 // Other stands for what is beyond the bound.
 const Other = "other"
 
@@ -27,9 +39,10 @@ type Sums struct {
 }
 
 type gateway struct {
-	requests map[requests]uint64
+	requests map[requests]*count
 	latency  map[route]*histogram
 	leftOut  uint64 // requests that count as Other
+	tidied   time.Time
 }
 
 // route is a route in the nouns of the Gateway API; zero where a request has matched none.
@@ -43,7 +56,13 @@ type requests struct {
 	reason  string // Envoy's response flags
 }
 
+type count struct {
+	n    uint64
+	last time.Time
+}
+
 type histogram struct {
+	last    time.Time
 	bounds  []float64 // of milliseconds
 	buckets []uint64  // one more than bounds
 	sum     float64
@@ -52,6 +71,7 @@ type histogram struct {
 
 // Take adds what a proxy of a Gateway has counted since its last report.
 func (s *Sums) Take(of object.Name, report *otlpcollectorv1.ExportMetricsServiceRequest) {
+	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.gateways[of]
@@ -59,13 +79,14 @@ func (s *Sums) Take(of object.Name, report *otlpcollectorv1.ExportMetricsService
 		if s.gateways == nil {
 			s.gateways = map[object.Name]*gateway{}
 		}
-		g = &gateway{requests: map[requests]uint64{}, latency: map[route]*histogram{}}
+		g = &gateway{requests: map[requests]*count{}, latency: map[route]*histogram{}}
 		s.gateways[of] = g
 	}
+	g.tidy(now)
 	for _, r := range report.GetResourceMetrics() {
 		for _, scope := range r.GetScopeMetrics() {
 			for _, m := range scope.GetMetrics() {
-				g.take(m)
+				g.take(m, now)
 			}
 		}
 	}
@@ -78,7 +99,17 @@ func (s *Sums) Forget(of object.Name) {
 	delete(s.gateways, of)
 }
 
-func (g *gateway) take(m *otlpmetricsv1.Metric) {
+// tidy drops what no request has come for in a long time.
+func (g *gateway) tidy(now time.Time) {
+	if now.Sub(g.tidied) < idle/24 {
+		return
+	}
+	g.tidied = now
+	maps.DeleteFunc(g.requests, func(_ requests, c *count) bool { return now.Sub(c.last) > idle })
+	maps.DeleteFunc(g.latency, func(_ route, h *histogram) bool { return now.Sub(h.last) > idle })
+}
+
+func (g *gateway) take(m *otlpmetricsv1.Metric, now time.Time) {
 	const delta = otlpmetricsv1.AggregationTemporality_AGGREGATION_TEMPORALITY_DELTA
 	switch strings.TrimPrefix(m.GetName(), names.Prefix+".") {
 	case names.Requests:
@@ -87,7 +118,7 @@ func (g *gateway) take(m *otlpmetricsv1.Metric) {
 		}
 		for _, p := range m.GetSum().GetDataPoints() {
 			if n := p.GetAsInt(); n > 0 {
-				g.addRequests(requestsOf(p.GetAttributes()), uint64(n))
+				g.addRequests(requestsOf(p.GetAttributes()), uint64(n), now)
 			}
 		}
 	case names.Latency:
@@ -95,22 +126,28 @@ func (g *gateway) take(m *otlpmetricsv1.Metric) {
 			return
 		}
 		for _, p := range m.GetHistogram().GetDataPoints() {
-			if p.GetCount() > 0 && len(p.GetBucketCounts()) == len(p.GetExplicitBounds())+1 {
-				g.addLatency(requestsOf(p.GetAttributes()).route, p)
+			if n := len(p.GetExplicitBounds()); p.GetCount() > 0 && n <= maxBuckets && len(p.GetBucketCounts()) == n+1 {
+				g.addLatency(requestsOf(p.GetAttributes()).route, p, now)
 			}
 		}
 	}
 }
 
-func (g *gateway) addRequests(of requests, n uint64) {
+func (g *gateway) addRequests(of requests, n uint64, now time.Time) {
 	if _, known := g.requests[of]; !known && len(g.requests) >= maxSeries {
 		g.leftOut += n
 		of = requests{route: route{kind: Other}, class: of.class}
 	}
-	g.requests[of] += n
+	c := g.requests[of]
+	if c == nil {
+		c = &count{}
+		g.requests[of] = c
+	}
+	c.n += n
+	c.last = now
 }
 
-func (g *gateway) addLatency(of route, p *otlpmetricsv1.HistogramDataPoint) {
+func (g *gateway) addLatency(of route, p *otlpmetricsv1.HistogramDataPoint, now time.Time) {
 	if g.latency[of] == nil && len(g.latency) >= maxSeries {
 		of = route{kind: Other}
 	}
@@ -122,13 +159,15 @@ func (g *gateway) addLatency(of route, p *otlpmetricsv1.HistogramDataPoint) {
 	for i, n := range p.GetBucketCounts() {
 		h.buckets[i] += n
 	}
+	h.last = now
 	h.sum += p.GetSum()
 	h.count += p.GetCount()
 }
 
 func requestsOf(tags []*otlpcommonv1.KeyValue) (r requests) {
 	for _, tag := range tags {
-		value := strings.ToValidUTF8(tag.GetValue().GetStringValue(), "?")
+		value := tag.GetValue().GetStringValue()
+		value = strings.ToValidUTF8(value[:min(len(value), maxLabel)], "?")
 		switch tag.GetKey() {
 		case names.Route:
 			r.route, r.rule = parseRoute(value)

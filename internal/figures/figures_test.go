@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -116,12 +117,22 @@ gatehouse_requests_total{backend="shop/web:80",code_class="2xx",gateway="infra/e
 
 // TestBound protects memory: what is beyond the bound is counted as one.
 func TestBound(t *testing.T) {
-	g := &gateway{requests: map[requests]uint64{}, latency: map[route]*histogram{}}
+	now := time.Now()
+	g := &gateway{tidied: now, requests: map[requests]*count{}, latency: map[route]*histogram{}}
 	for i := range maxSeries + 10 {
-		g.addRequests(requests{route: route{"HTTPRoute", "shop", strings.Repeat("x", i%7) + string(rune('a'+i))}, class: "2xx"}, 1)
+		g.addRequests(requests{route: route{"HTTPRoute", "shop", strings.Repeat("x", i%7) + string(rune('a'+i))}, class: "2xx"}, 1, now)
 	}
-	if len(g.requests) > maxSeries+1 || g.leftOut == 0 || g.requests[requests{route: route{kind: Other}, class: "2xx"}] != g.leftOut {
+	if len(g.requests) > maxSeries+1 || g.leftOut == 0 || g.requests[requests{route: route{kind: Other}, class: "2xx"}].n != g.leftOut {
 		t.Errorf("%d series, %d left out", len(g.requests), g.leftOut)
+	}
+	// What nothing comes for any more makes room.
+	later := now.Add(idle - time.Minute)
+	g.addRequests(requests{route: route{kind: Other}, class: "2xx"}, 1, later)
+	if g.tidy(later); len(g.requests) != maxSeries+1 {
+		t.Errorf("%d series before they are idle", len(g.requests))
+	}
+	if g.tidy(later.Add(idle / 2)); len(g.requests) != 1 {
+		t.Errorf("%d series, of which one has had a request lately", len(g.requests))
 	}
 }
 

@@ -36,8 +36,8 @@ func (s *Sums) Collect(out chan<- prometheus.Metric) {
 
 func (g *gateway) collect(name object.Name, out chan<- prometheus.Metric) {
 	of := name.String()
-	for r, n := range g.requests {
-		out <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(n),
+	for r, c := range g.requests {
+		out <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(c.n),
 			of, r.route.kind, r.route.namespace, r.route.name, r.rule, r.backend, r.class, r.reason)
 	}
 	for r, h := range g.latency {
