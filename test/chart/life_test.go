@@ -58,6 +58,7 @@ func TestLife(t *testing.T) {
 		release("upgrade", "--set", "replicas=2")
 		in.serves(address)
 		proxies := in.proxies()
+		in.showsProxies(len(strings.Fields(proxies)))
 		if got := in.kubectl("get", "gatewayclass", "gatehouse", "-o", "jsonpath={.metadata.finalizers}"); !strings.Contains(got, "gateway-exists") {
 			t.Errorf("a class in use has the finalizers %s, so there is nothing to test", got)
 		}
@@ -127,7 +128,7 @@ func open(t *testing.T) *running {
 	if err != nil {
 		t.Fatal("helm: ", err)
 	}
-	in := &running{t, c, map[string]string{"helm": path, "kubectl": "kubectl"}}
+	in := &running{t, c, map[string]string{"helm": path, "kubectl": "kubectl", "gatehouse": os.Getenv("GATEHOUSE_BIN")}}
 	if cache, err := cluster.Cache(); err == nil && c.Dir != "" {
 		in.programs["kubectl"] = filepath.Join(cache, "bin", "kubectl")
 	}
@@ -201,6 +202,28 @@ func (in *running) programmed() string {
 func (in *running) proxies() string {
 	in.Helper()
 	return in.kubectl("get", "-n", "shop", "pods", "-o", "jsonpath={.items[*].metadata.uid}")
+}
+
+// showsProxies waits until `gatehouse proxies` shows each proxy and that it is well. It asks every controller
+// through the API server and the kubelet.
+func (in *running) showsProxies(n int) {
+	in.Helper()
+	in.within("gatehouse proxies shows each proxy", func() error {
+		cmd := exec.Command(in.programs["gatehouse"], "proxies", "-n", "shop")
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		err := in.Start(cmd)
+		if err == nil {
+			err = cmd.Wait()
+		}
+		if err == nil && strings.Count(out.String(), " Current") != n {
+			err = fmt.Errorf("not %d proxies that are well", n)
+		}
+		if err != nil {
+			return fmt.Errorf("%w:\n%s", err, out.String())
+		}
+		return nil
+	})
 }
 
 // serves waits until the Gateway answers.
