@@ -106,14 +106,13 @@ func (p *Pipeline) TakeFeedback(tx *flow.Tx, gateway object.Name, said xds.State
 		switch r.Ref.Type {
 		case envoy.Listeners:
 			all.refused[r.Ref.Name] = rejection
-			continue
 		case envoy.Secrets:
 			all.secrets[status.Ref{Kind: status.RefSecret, Name: r.Ref.Name}] = rejection
-			continue
+		default:
+			k := refusalOf(gateway, r)
+			now[k] = true
+			p.rejected.Set(tx, k, rejection)
 		}
-		k := refusalOf(gateway, r)
-		now[k] = true
-		p.rejected.Set(tx, k, rejection)
 	}
 	p.proxies.Set(tx, gateway, all)
 	p.noteOwing(gateway, all)

@@ -225,7 +225,7 @@ func TestFleetProxies(t *testing.T) {
 	f.serves(t, 2, 0)
 	table, wide := f.show(t, "-n", "shop", "--gateway", "web"), f.show(t, "-A", "-o", "wide")
 	t.Logf("\n%s\n%s", table, wide)
-	for _, row := range strings.Split(table, "\n") {
+	for row := range strings.SplitSeq(table, "\n") {
 		if before, _, _ := strings.Cut(row, "  Gateway shop"); len(before) > 120 {
 			t.Errorf("%d columns: %s", len(before), row)
 		}
