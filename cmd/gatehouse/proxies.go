@@ -179,17 +179,7 @@ func (f *proxiesFlags) chosen(list []fleet.Proxy, namespace string) []fleet.Prox
 }
 
 func printProxies(w io.Writer, list []fleet.Proxy, output string) error {
-	switch output {
-	case "json":
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(map[string]any{"proxies": list})
-	case "yaml":
-		text, err := yaml.Marshal(map[string]any{"proxies": list})
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(text)
+	if done, err := printed(w, output, map[string]any{"proxies": list}); done {
 		return err
 	}
 	terminal.NewProxyPrinter(w, terminal.Wide(output == "wide")).Print(list)

@@ -116,8 +116,8 @@ func (s *Server) Stop() {
 	s.reports.close()
 }
 
-// Collectors returns the server's metrics. The number of series is bounded: none
-// is labelled with a proxy or a resource, and only one with a Gateway.
+// Collectors returns the server's metrics. The number of series is bounded: none is labelled with a
+// proxy or a resource, one with a Gateway, and what proxies have counted with routes, see package figures.
 func (s *Server) Collectors() []prometheus.Collector {
 	return append(s.metrics.all(), proxyCollector{s}, s.figures)
 }
