@@ -87,13 +87,15 @@ func TestOthersDontWaitForContents(t *testing.T) {
 		}
 		return ""
 	}
-	routed("web", "first.test")
-	routed("other", "first.test")
 	before := map[string]string{}
-	in.until("the routes are served", func() bool {
+	in.until("the listeners are served", func() bool {
 		before["web"], before["other"] = version("web"), version("other")
 		return before["web"] != "" && before["other"] != ""
 	})
+	routed("web", "first.test")
+	routed("other", "first.test")
+	in.until("the routes are served", func() bool { return version("web") != before["web"] && version("other") != before["other"] })
+	before["web"], before["other"] = version("web"), version("other")
 
 	release := r.withhold("/secrets/late")
 	in.apply(`{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {namespace: team, name: web}, spec: {gatewayClassName: gatehouse,
