@@ -29,7 +29,7 @@ func TestBlueprintCases(t *testing.T) {
 
 // TestBlueprintLibrary holds the blueprints that users begin with against their cases.
 func TestBlueprintLibrary(t *testing.T) {
-	for dir, cases := range map[string]int{"public-web": 3, "internal-web": 1, "facade": 2} {
+	for dir, cases := range map[string]int{"public-web": 3, "internal-web": 1, "facade": 2, "alb-crossplane": 2} {
 		out, problems, code := gatehouse("blueprint", "test", "../../blueprints/"+dir)
 		if code != 0 || strings.Count(out, "ok\t") != cases {
 			t.Errorf("%s: %d\n%s%s", dir, code, out, problems)
