@@ -155,6 +155,20 @@ func printed(w io.Writer, form string, value any) (bool, error) {
 	return false, nil
 }
 
+// printDocument prints one value of a stream of them: a line of JSON, or a document of YAML.
+func printDocument(w io.Writer, form string, value any) error {
+	text, err := json.Marshal(value)
+	if form == "yaml" && err == nil {
+		text, err = yaml.JSONToYAML(text)
+		text = append([]byte("---\n"), text...)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", strings.TrimRight(string(text), "\n"))
+	return err
+}
+
 func printPolicies(w io.Writer, form string, list []view.Item) error {
 	if done, err := printed(w, form, list); done {
 		return err

@@ -59,6 +59,7 @@ func (a Admin) Handler() http.Handler {
 	mux.HandleFunc("GET /policies", a.policies)
 	mux.HandleFunc("GET /topology", a.topology)
 	mux.HandleFunc("GET /proxies", a.proxies)
+	mux.HandleFunc("GET /figures", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.Server.Figures()) })
 	mux.HandleFunc("GET /debug/tables", a.debugTables)
 	mux.HandleFunc("GET /debug/tables/{name}", a.debugTable)
 	mux.HandleFunc("GET /debug/xds", a.debugXDS)
@@ -76,6 +77,7 @@ func (a Admin) Handler() http.Handler {
 			"/policies       what is in force for ?group=&kind=&namespace=&name=&section=\n"+
 			"/topology       a drawing, of ?group=&kind=&namespace=&name= or of all\n"+
 			"/proxies        what each connected proxy has and lacks, as JSON\n"+
+			"/figures        what proxies have counted of each route, as JSON\n"+
 			"/debug/tables   the tables of the pipeline; /debug/tables/NAME prints one\n"+
 			"/debug/xds      proxies' sessions and what each was sent\n"+
 			"/debug/pprof/   Go profiles\n")

@@ -34,6 +34,9 @@ const Other = "other"
 
 // Sums are what the proxies of all Gateways have counted. The zero value is ready.
 type Sums struct {
+	// Began is when counting began: a sum that is less than before has begun anew.
+	Began time.Time
+
 	mu       sync.Mutex
 	gateways map[object.Name]*gateway
 }

@@ -63,7 +63,7 @@ func newServer(o Options, types []resourceType) *Server {
 	s := &Server{
 		types:          types,
 		log:            o.Log,
-		figures:        &figures.Sums{},
+		figures:        &figures.Sums{Began: time.Now()},
 		bindRetry:      o.BindRetry,
 		grace:          o.Grace,
 		unknownTimeout: defaultUnknownTimeout,
@@ -121,6 +121,9 @@ func (s *Server) Stop() {
 func (s *Server) Collectors() []prometheus.Collector {
 	return append(s.metrics.all(), proxyCollector{s}, s.figures)
 }
+
+// Figures are what the proxies that report to this server have counted.
+func (s *Server) Figures() figures.Report { return s.figures.Report() }
 
 // gateway returns a Gateway's record; s.mu is held.
 func (s *Server) gateway(name object.Name) *gateway {

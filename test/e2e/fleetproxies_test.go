@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gatehouse-dev/gatehouse/internal/figures"
 	shown "github.com/gatehouse-dev/gatehouse/internal/fleet"
 	"github.com/gatehouse-dev/gatehouse/test/output"
 	"github.com/gatehouse-dev/gatehouse/test/port"
@@ -34,6 +35,7 @@ import (
 type shownFleet struct {
 	*controllers
 	listeners  [2]int
+	ports      [2]controllerPorts
 	networks   [3]*ownNetwork
 	pods       [3]*pod
 	kubeconfig string
@@ -53,15 +55,14 @@ func startShownFleet(t *testing.T) *shownFleet {
 		}
 	}
 	writeKubeconfig(t, f.server, "", nil, f.kubeconfig)
-	f.flags = []string{"proxies", "--kubeconfig", f.kubeconfig}
-	var ports [2]controllerPorts
-	for i := range ports {
-		ports[i] = freePorts(t)
+	f.flags = []string{"--kubeconfig", f.kubeconfig}
+	for i := range f.ports {
+		f.ports[i] = freePorts(t)
 		admin := net.JoinHostPort("127.0.0.1", strconv.Itoa(port.OfTest(t)))
 		p := f.run(t, []string{fmt.Sprintf("POD_NAME=controller-%d", i)}, "--admin", admin, "--config", f.configure(t, fmt.Sprintf("config-%d.yaml", i), map[string]any{
-			"ports": ports[i], "infrastructure": map[string]any{"image": "registry.example/gatehouse:test"},
+			"ports": f.ports[i], "infrastructure": map[string]any{"image": "registry.example/gatehouse:test"},
 		}))
-		p.answers(t, ports[i].Health, "/readyz")
+		p.answers(t, f.ports[i].Health, "/readyz")
 		f.flags = append(f.flags, "--controller", admin)
 	}
 	eventually(t, siteTimeout, func() error { return f.accepted(t.Context(), "gatehouse") })
@@ -92,7 +93,7 @@ func startShownFleet(t *testing.T) *shownFleet {
 			flags = append(flags, "--envoy="+n.wrapped(t, needTools(t).envoy))
 		}
 		made := f.makePod(t, of, fmt.Sprintf("web-%d", i+1))
-		f.pods[i] = f.runPod(t, made, ports[i%2], flags...)
+		f.pods[i] = f.runPod(t, made, f.ports[i%2], flags...)
 		t.Cleanup(func() { // an Envoy in a network of its own outlives an agent that is killed
 			_ = f.pods[i].Process.Signal(syscall.SIGTERM)
 			f.pods[i].ends(t)
@@ -113,7 +114,7 @@ func (f *shownFleet) listener(name string, i int) gwv1.Listener {
 // show runs the command and returns what it prints.
 func (f *shownFleet) show(t *testing.T, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), needTools(t).gatehouse, slices.Concat(f.flags, args)...)
+	cmd := exec.CommandContext(t.Context(), needTools(t).gatehouse, slices.Concat([]string{"proxies"}, f.flags, args)...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil || errs.Len() > 0 {
@@ -143,8 +144,8 @@ func (f *shownFleet) are(t *testing.T, states ...shown.State) []shown.Proxy {
 	return got.Proxies
 }
 
-// serves waits until a proxy answers on a listener.
-func (f *shownFleet) serves(t *testing.T, proxy, listener int) {
+// asks returns what asks a listener of a proxy once.
+func (f *shownFleet) asks(t *testing.T, proxy, listener int) func() error {
 	t.Helper()
 	transport := &http.Transport{DisableKeepAlives: true}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+net.JoinHostPort("127.0.0.1", strconv.Itoa(f.listeners[listener]))+"/", nil)
@@ -154,7 +155,7 @@ func (f *shownFleet) serves(t *testing.T, proxy, listener int) {
 	if n := f.networks[proxy]; n != nil {
 		transport.DialContext = n.dial
 	}
-	eventually(t, siteTimeout, func() error {
+	return func() error {
 		res, err := transport.RoundTrip(request)
 		if err != nil {
 			return err
@@ -164,7 +165,124 @@ func (f *shownFleet) serves(t *testing.T, proxy, listener int) {
 			return fmt.Errorf("answered %s", res.Status)
 		}
 		return nil
+	}
+}
+
+// serves waits until a proxy answers on a listener.
+func (f *shownFleet) serves(t *testing.T, proxy, listener int) {
+	t.Helper()
+	eventually(t, siteTimeout, f.asks(t, proxy, listener))
+}
+
+// TestTop protects that the intervals of top add up to what was sent to all proxies, whichever
+// controller each reports to, with nothing of what was sent before.
+func TestTop(t *testing.T) {
+	t.Parallel()
+	f := startShownFleet(t)
+	send := func(n int) {
+		t.Helper()
+		for proxy := range f.pods {
+			ask := f.asks(t, proxy, 0)
+			for range n {
+				if err := ask(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	send(10)
+	eventually(t, siteTimeout, func() error { // what was sent before is counted before
+		n := 0
+		for _, ports := range f.ports {
+			families, err := scraped(fmt.Sprintf("http://127.0.0.1:%d/metrics", ports.Metrics))
+			if err != nil {
+				return err
+			}
+			for _, m := range families["gatehouse_requests_total"].GetMetric() {
+				n += int(m.GetCounter().GetValue())
+			}
+		}
+		if n != 30 {
+			return fmt.Errorf("%d requests are counted", n)
+		}
+		return nil
 	})
+	top := exec.Command(needTools(t).gatehouse, slices.Concat([]string{"top"}, f.flags, []string{"-n", "shop", "--interval", "5s", "-o", "json", "httproute/web"})...)
+	var printed output.Buffer
+	top.Stdout, top.Stderr = &printed, os.Stderr
+	if err := top.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = top.Process.Kill(); _ = top.Wait() })
+	read := func() (intervals int, requests uint64, last []figures.Traffic) {
+		for line := range strings.Lines(printed.String()) {
+			var interval struct{ Routes []figures.Traffic }
+			if err := json.Unmarshal([]byte(line), &interval); err != nil {
+				return intervals, requests, last // a line is being written
+			}
+			intervals++
+			for _, r := range interval.Routes {
+				requests, last = requests+r.Requests, interval.Routes
+			}
+		}
+		return intervals, requests, last
+	}
+	settled := func(intervals int) {
+		t.Helper()
+		eventually(t, siteTimeout, func() error {
+			if n, _, _ := read(); n < intervals {
+				return fmt.Errorf("%d intervals were printed", n)
+			}
+			return nil
+		})
+	}
+	settled(1) // from here on it counts
+	send(100)
+	eventually(t, siteTimeout, func() error {
+		if _, n, _ := read(); n != 300 {
+			return fmt.Errorf("%d requests are shown:\n%s", n, printed.String())
+		}
+		return nil
+	})
+	n, _, last := read()
+	settled(n + 1)
+	if _, n, _ := read(); n != 300 {
+		t.Errorf("%d requests are shown:\n%s", n, printed.String())
+	}
+	want := figures.Of{Gateway: "shop/web", Kind: "HTTPRoute", Namespace: "shop", Name: "web"}
+	if len(last) != 1 || last[0].Of != want || last[0].PerSecond <= 0 || last[0].Classes["3xx"] != last[0].Requests || last[0].P99 <= 0 {
+		t.Errorf("the last interval with requests: %+v", last)
+	}
+	if err := top.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := top.Wait(); err != nil {
+		t.Errorf("top ends with %v", err)
+	}
+	table := exec.Command(needTools(t).gatehouse, slices.Concat([]string{"top"}, f.flags, []string{"-A", "--gateway", "web", "--interval", "5s", "--once", "-o", "wide", "--sort", "p99"})...)
+	var rows, errs output.Buffer
+	table.Stdout, table.Stderr = &rows, &errs
+	if err := table.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = table.Process.Kill() })
+	ended := make(chan error, 1)
+	go func() { ended <- table.Wait() }()
+	for done := false; !done; {
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("top: %v: %s", err, errs.String())
+			}
+			done = true
+		default:
+			send(1)
+		}
+	}
+	t.Logf("\n%s", rows.String())
+	if !regexp.MustCompile(`(?m)^shop/web +HTTPRoute shop/web +[0-9.]+ .*100%`).MatchString(rows.String()) {
+		t.Errorf("the table:\n%s%s", rows.String(), errs.String())
+	}
 }
 
 // TestFleetProxies protects that each proxy has a row that is true, whichever controller it is
@@ -181,7 +299,7 @@ func TestFleetProxies(t *testing.T) {
 			t.Errorf("proxy %d: %+v", i, p)
 		}
 	}
-	watch := exec.Command(needTools(t).gatehouse, slices.Concat(f.flags, []string{"-A", "-w"})...)
+	watch := exec.Command(needTools(t).gatehouse, slices.Concat([]string{"proxies"}, f.flags, []string{"-A", "-w"})...)
 	var rows output.Buffer
 	watch.Stdout, watch.Stderr = &rows, os.Stderr
 	if err := watch.Start(); err != nil {
