@@ -29,11 +29,11 @@ import (
 func newBlueprint() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "blueprint",
-		Short: "Render and test blueprints, and show the values of Gateways",
+		Short: "Render, test and import blueprints, and show the values of Gateways",
 		Args:  subcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBlueprintRender(), newBlueprintValues(), newBlueprintTest())
+	cmd.AddCommand(newBlueprintRender(), newBlueprintValues(), newBlueprintTest(), newBlueprintImport())
 	return cmd
 }
 

@@ -298,13 +298,9 @@ func explain(kind schema.GroupVersionKind, err error) problem {
 	case !apierrors.IsForbidden(err):
 		return problem{reasonFailed, err.Error()}
 	}
-	plural, _ := meta.UnsafeGuessKindToResource(kind)
 	return problem{reasonForbidden, fmt.Sprintf("the controller may not write objects of the kind %s; give it the right by a ClusterRole with the label %s=true and the rule "+
-		"{apiGroups: [%q], resources: [%s], verbs: [get, list, watch, create, patch, delete]}", kind.Kind, aggregateLabel, kind.Group, plural.Resource)}
+		"{apiGroups: [%q], resources: [%s], verbs: [get, list, watch, create, patch, delete]}", kind.Kind, blueprint.AggregateLabel, kind.Group, blueprint.Plural(kind))}
 }
-
-// aggregateLabel is on the ClusterRoles whose rules the controller has for blueprints.
-const aggregateLabel = "gatehouse.dev/aggregate-to-blueprints"
 
 // apply applies an object unless it is already so.
 func (s *childrenSync) apply(ctx context.Context, child *blueprint.Child) error {

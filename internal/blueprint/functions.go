@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -18,6 +19,7 @@ import (
 //   - hashName(text, max): the text, ended by its hash where it has more than max characters
 //   - hash(value): eight characters that tell one value from another
 //   - toYaml(value), toJson(value): the value as a text
+//   - merge(list): one map of a list of maps, of which later ones have more say; nulls say nothing
 //   - url.PathEscape and the like are Kubernetes' own libraries
 func functions() []cel.EnvOption {
 	return []cel.EnvOption{
@@ -47,6 +49,8 @@ func functions() []cel.EnvOption {
 				out, err := json.Marshal(v)
 				return string(out), err
 			})))),
+		cel.Function("merge", cel.Overload("blueprint_merge", []*cel.Type{cel.ListType(cel.DynType)}, cel.MapType(cel.StringType, cel.DynType),
+			cel.UnaryBinding(merge))),
 		cel.Function("toYaml", cel.Overload("blueprint_to_yaml", []*cel.Type{cel.DynType}, cel.StringType,
 			cel.UnaryBinding(fromNative(toYAML)))),
 	}
@@ -65,6 +69,23 @@ func fromNative(f func(any) (string, error)) func(ref.Val) ref.Val {
 		}
 		return types.String(out)
 	}
+}
+
+// merge is one map of a list of maps.
+func merge(list ref.Val) ref.Val {
+	in, err := native(list, 0)
+	if err != nil {
+		return types.WrapErr(err)
+	}
+	out := map[string]any{}
+	for _, each := range in.([]any) {
+		m, ok := each.(map[string]any)
+		if !ok && each != nil {
+			return types.NewErr("merge takes a list of maps")
+		}
+		maps.Copy(out, m)
+	}
+	return types.DefaultTypeAdapter.NativeToValue(out)
 }
 
 func toYAML(v any) (string, error) {
