@@ -98,6 +98,22 @@ func TestEnvoyClientAddress(t *testing.T) {
 			"192.0.2.2,127.0.0.9", "http", "", "127.0.0.9",
 		},
 		{
+			"a hop that says the port", ir.Client{TrustedHops: 1}, get + "X-Forwarded-For: 192.0.2.1:1\r\nX-Forwarded-For: 192.0.2.2:5678\r\n\r\n",
+			"192.0.2.1:1,192.0.2.2,127.0.0.9", "http", "", "192.0.2.2",
+		},
+		{
+			"hops that say ports", ir.Client{TrustedHops: 2}, get + "X-Forwarded-For: 192.0.2.1,[2001:DB8::7]:5678, 192.0.2.2:1\r\n\r\n",
+			"192.0.2.1,2001:DB8::7, 192.0.2.2:1,127.0.0.9", "http", "", "2001:db8::7",
+		},
+		{
+			"an address that ends as if by a port", ir.Client{TrustedHops: 1}, get + "X-Forwarded-For: 192.0.2.1:1, 2001:db8::7:80\r\n\r\n",
+			"192.0.2.1:1,2001:db8::7:80,127.0.0.9", "http", "", "2001:db8::7:80",
+		},
+		{
+			"fewer than trusted, with a port", ir.Client{TrustedHops: 3}, get + "X-Forwarded-For: 192.0.2.2:1\r\n\r\n",
+			"192.0.2.2:1,127.0.0.9", "http", "", "127.0.0.9",
+		},
+		{
 			"one hop and PROXY", ir.Client{TrustedHops: 1, ProxyProtocol: true}, v1 + get + "X-Forwarded-For: 192.0.2.1\r\n\r\n",
 			"192.0.2.1,198.51.100.7", "http", "", "192.0.2.1",
 		},

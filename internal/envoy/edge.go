@@ -1,6 +1,9 @@
 package envoy
 
 import (
+	"slices"
+	"strconv"
+
 	mutationv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	headermutationv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
@@ -50,7 +53,7 @@ func onArrival(c ir.Client, further ...*mutationv3.HeaderMutation) ([]*corev3.Ty
 	if len(c.TrustedAddresses) > 0 {
 		removed += "|" + fromInside
 	}
-	mutations, err := pack(&earlyv3.HeaderMutation{Mutations: append([]*mutationv3.HeaderMutation{
+	mutations, err := pack(&earlyv3.HeaderMutation{Mutations: slices.Concat(withoutPorts(c), []*mutationv3.HeaderMutation{
 		removeHeaders(matching(removed)),
 		{Action: &mutationv3.HeaderMutation_Append{Append: &corev3.HeaderValueOption{
 			Header: &corev3.HeaderValue{
@@ -58,10 +61,45 @@ func onArrival(c ir.Client, further ...*mutationv3.HeaderMutation) ([]*corev3.Ty
 			},
 			AppendAction: corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD,
 		}}},
-	}, further...)})
+	}, further)})
 	return []*corev3.TypedExtensionConfig{{
 		Name: "envoy.http.early_header_mutation.header_mutation", TypedConfig: mutations,
 	}}, err
+}
+
+// readPorts is how many addresses at the end of X-Forwarded-For may have a port where proxies are known by their
+// addresses. Each costs every such request an expression.
+const readPorts = 4
+
+// withoutPorts takes the ports from the addresses in X-Forwarded-For that may be the client's. Some proxies write them
+// there, and Envoy then takes the whole for no address.
+func withoutPorts(c ir.Client) []*mutationv3.HeaderMutation {
+	const forwarded = "request.headers[\"x-forwarded-for\"]"
+	text := forwarded
+	switch {
+	case c.TrustedHops > 0:
+		text = withoutPort(text, c.TrustedHops)
+	case len(c.TrustedAddresses) > 0:
+		for i := range uint32(readPorts) {
+			text = withoutPort(text, i+1)
+		}
+	default:
+		return nil
+	}
+	// Where none has a port the value is empty, which changes nothing.
+	some := forwarded + `.matches('[.0-9]+:\\d|\\x5d:\\d')`
+	return []*mutationv3.HeaderMutation{{Action: &mutationv3.HeaderMutation_Append{Append: &corev3.HeaderValueOption{
+		Header:       &corev3.HeaderValue{Key: "x-forwarded-for", Value: "%CEL(" + some + " ? " + text + " : '')%"},
+		AppendAction: corev3.HeaderValueOption_OVERWRITE_IF_EXISTS,
+	}}}}
+}
+
+// withoutPort is an expression that takes the port from one address of a list, counted from its end. An IPv6 address has
+// brackets then.
+func withoutPort(list string, n uint32) string {
+	const address = `\\s*(?:\\x5b([0-9A-Fa-f:.]+)\\x5d:\\d+|((?:\\d+\\.){3}\\d+):\\d+|([^,]*?))\\s*`
+	regex := "^(?:((?:.*,)?)" + address + "((?:,[^,]*){" + strconv.Itoa(int(n-1)) + "})|(.*))$"
+	return "re.extract(" + list + ", '" + regex + `', '\\1\\2\\3\\4\\5\\6')`
 }
 
 // edgeFilter removes the internal headers of clients, what the connection manager
