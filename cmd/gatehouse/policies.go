@@ -221,6 +221,9 @@ func printEffective(w io.Writer, form string, list []view.Effective) error {
 			if len(o.OverriddenBy) > 0 {
 				line("  %s %s on %s: %d of its %d rules in force; overridden by %s", e.Kind, o.Policy, o.Target, o.InForce, o.Rules, strings.Join(o.OverriddenBy, ", "))
 			}
+			if len(o.Undated) > 0 {
+				line("    nothing here says whether %s or %s is the older one: a process that runs prefers the one that it had first", o.Policy, strings.Join(o.Undated, ", "))
+			}
 			if o.Problem != "" {
 				line("  %s %s on %s: %s", e.Kind, o.Policy, o.Target, o.Problem)
 			}

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
 	"github.com/gatehouse-dev/gatehouse/internal/policy/limits"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
@@ -43,6 +45,8 @@ type EffectivePolicy struct {
 	Rules        int      `json:"rules"`
 	InForce      int      `json:"inForce"`
 	OverriddenBy []string `json:"overriddenBy,omitempty"`
+	// Undated are those of OverriddenBy for the same target of which nothing says which one is older.
+	Undated []string `json:"undated,omitempty"`
 	Problem      string   `json:"problem,omitempty"`
 }
 
@@ -58,12 +62,22 @@ func EffectivePolicies(p *pipeline.Pipeline, of object.Key, section string) (pat
 					return auth.RuleSpec(node.Object, rule)
 				}
 				return nil
+			}, func(of object.Name) time.Time {
+				if node, ok := flow.Get(c, p.Graph.AuthPolicies, of); ok {
+					return node.Created
+				}
+				return time.Time{}
 			}}, of, section),
 			effectiveOf(effective[limits.Limit]{p, c, own, kind.RateLimitPolicy.Name(), p.Graph.RateLimits, func(of object.Name, limit string) any {
 				if node, ok := flow.Get(c, p.Graph.RateLimitPolicies, of); ok {
 					return limits.Spec(node.Object, limit)
 				}
 				return nil
+			}, func(of object.Name) time.Time {
+				if node, ok := flow.Get(c, p.Graph.RateLimitPolicies, of); ok {
+					return node.Created
+				}
+				return time.Time{}
 			}}, of, section))
 	})
 	paths = slices.DeleteFunc(paths, func(e Effective) bool { return !own[e.place()] })
@@ -90,6 +104,8 @@ type effective[R topology.Asks[R]] struct {
 	inherited *topology.Inherited[R]
 	// spec returns a rule as its policy has it.
 	spec func(of object.Name, rule string) any
+	// created returns when a policy came; zero where nothing says it.
+	created func(of object.Name) time.Time
 }
 
 func effectiveOf[R topology.Asks[R]](e effective[R], of object.Key, section string) []Effective {
@@ -157,13 +173,18 @@ func (e effective[R]) path(at topology.ListenerKey, route, rule string, in *topo
 	if !at.Set().IsZero() {
 		out.Listener = at.Set().String() + "/" + at.Name()
 	}
-	for _, o := range in.Outcomes() {
+	outcomes := in.Outcomes()
+	for _, o := range outcomes {
 		row := EffectivePolicy{
 			Policy: o.Policy.String(), Target: o.Target.String(), Strategy: o.Strategy.String(),
 			Rules: o.Rules, InForce: o.InForce, Problem: o.Refused,
 		}
 		for _, by := range o.By {
 			row.OverriddenBy = append(row.OverriddenBy, by.String())
+			same := slices.ContainsFunc(outcomes, func(other policy.Outcome) bool { return other.Policy == by && other.Target == o.Target && other.Strategy == o.Strategy })
+			if same && (e.created(by).IsZero() || e.created(o.Policy).IsZero()) {
+				row.Undated = append(row.Undated, by.String())
+			}
 		}
 		out.Policies = append(out.Policies, row)
 	}
