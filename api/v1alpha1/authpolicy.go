@@ -83,8 +83,7 @@ type AuthPolicySpec struct {
 
 // AuthLayer is rules with what becomes of them where other policies say something.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.strategy) || has(self.authentication) || has(self.authorization)",message="a strategy is of rules, and there are none"
-// +kubebuilder:validation:XValidation:rule="!has(self.responses) || has(self.authentication) || has(self.authorization)",message="responses are for those who don't pass, and without rules all do"
+// +kubebuilder:validation:XValidation:rule="has(self.authentication) || has(self.authorization)",message="there are no rules; write authentication or authorization: to let everybody pass, authentication: {all: {anonymous: {}}}"
 type AuthLayer struct {
 	// Strategy is atomic, which is the default, or merge: rules of different names are in
 	// force together then.

@@ -7,6 +7,8 @@ import gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 // go. The session is in encrypted cookies of the host, so no proxy keeps anything, and it is
 // renewed by refresh tokens where the provider gives some. Clients that no person sits at are
 // answered with 401: calls of gRPC, requests of scripts, and those with the header Authorization.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.redirectURL) || !has(self.callbackPath)",message="redirectURL has the callback's path: leave callbackPath out"
 type OIDC struct {
 	// Issuer is the https URL of the provider. Its configuration, at
 	// /.well-known/openid-configuration below it (OpenID Connect Discovery 1.0), says where
@@ -58,6 +60,34 @@ type OIDC struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^/[A-Za-z0-9_~/-][A-Za-z0-9._~/-]*$`
 	LogoutPath string `json:"logoutPath,omitempty"`
+
+	// RedirectURL is the one URL to which the provider sends people back, whatever host they come from, for
+	// providers that know one alone. The policy guards its host, and its path is the callback's on all hosts. People
+	// who come from other hosts need a cookieDomain that has all of them. The default is callbackPath on the host
+	// that they come from.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^https?://[A-Za-z0-9.:_\[\]-]+/[A-Za-z0-9_~/-][A-Za-z0-9._~/-]*$`
+	RedirectURL string `json:"redirectURL,omitempty"`
+
+	// CookieDomain has people log in once for all hosts of a domain, such as example.com: browsers send the
+	// session to that host and to all below it, whoever serves them. On other hosts nobody can log in. The default is
+	// one session for each host.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`
+	CookieDomain string `json:"cookieDomain,omitempty"`
+
+	// PostLogoutRedirect is where people get to who have logged out at the provider: a URL, or a path on the host that
+	// they come from. Register it with the provider. The default is /. Without an end_session_endpoint of the
+	// provider people always get to /.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^(https?://[A-Za-z0-9]|/)[!#$&-~]*$`
+	PostLogoutRedirect string `json:"postLogoutRedirect,omitempty"`
 
 	// ForwardAccessToken gives the backend the access token, in the header Authorization. By
 	// default it is not kept at all.

@@ -82,7 +82,7 @@ type RateLimitPolicySpec struct {
 
 // RateLimitLayer is limits with what becomes of them where other policies say something.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.strategy) || has(self.limits)",message="a strategy is of limits, and there are none; to limit nothing, write limits: {all: {unlimited: {}}}"
+// +kubebuilder:validation:XValidation:rule="has(self.limits)",message="there are no limits; to limit nothing, write limits: {all: {unlimited: {}}}"
 type RateLimitLayer struct {
 	// Strategy is atomic, which is the default, or merge: limits of different names are in
 	// force together then.

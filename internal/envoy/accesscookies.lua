@@ -13,7 +13,12 @@ local function takeCookies(headers, taken)
 end
 
 -- Takes the cookies of all sessions away, of whichever policy. Before it stands, written by Go: `sessions`,
--- with which the names of those begin.
+-- with one of which the names of those begin.
 local function takeSessions(headers)
-  takeCookies(headers, function(cookie) return string.sub(cookie, 1, #sessions) == sessions end)
+  takeCookies(headers, function(cookie)
+    for _, prefix in ipairs(sessions) do
+      if string.sub(cookie, 1, #prefix) == prefix then return true end
+    end
+    return false
+  end)
 end

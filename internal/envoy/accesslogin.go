@@ -48,6 +48,9 @@ const (
 	passedHeader  = "x-gatehouse-passed"
 	programHeader = "x-gatehouse-program"
 
+	// ownHost is the beginning of URLs of the host that a request is for.
+	ownHost = "%REQ(x-forwarded-proto)%://%REQ(:authority)%"
+
 	tokenTimeout = 10 * time.Second // of the issuer
 	sessionLife  = time.Hour        // where the issuer doesn't say how long its tokens live
 
@@ -63,8 +66,16 @@ func loginLead(l *ir.Login) string {
 		luaText(sessionCookies(l)), luaText(passedHeader), luaText(programHeader))
 }
 
+// withDomain is what a cookie of a session says of its domain.
+func withDomain(l *ir.Login) string {
+	if l.Session.Domain == "" {
+		return ""
+	}
+	return "; Domain=" + l.Session.Domain
+}
+
 // cookiesLead begins all scripts that take cookies of sessions away.
-var cookiesLead = "local sessions = " + luaText(sessionPrefix) + "\n" + compact(accessCookiesSource)
+var cookiesLead = "local sessions = {" + luaText(sessionPrefix) + ", " + luaText(sharedPrefix) + "}\n" + compact(accessCookiesSource)
 
 // withoutSessions takes the cookies of all sessions away.
 var withoutSessions = &luav3.Lua{
@@ -75,10 +86,17 @@ var withoutSessions = &luav3.Lua{
 // host alone (RFC 6265bis, section 4.1.3).
 const sessionPrefix = "__Host-gatehouse-"
 
+// sharedPrefix begins those of sessions that all hosts of a domain share.
+const sharedPrefix = "__Secure-gatehouse-"
+
 // sessionCookies begin the names of the cookies of a session. They are no other one's.
 func sessionCookies(l *ir.Login) string {
 	sum := sha256.Sum256([]byte(l.Session.String()))
-	return sessionPrefix + hex.EncodeToString(sum[:6]) + "-"
+	prefix := sessionPrefix
+	if l.Session.Domain != "" {
+		prefix = sharedPrefix
+	}
+	return prefix + hex.EncodeToString(sum[:6]) + "-"
 }
 
 // tokenCookie is the cookie with the ID token.
@@ -105,7 +123,7 @@ func entrance(a *ir.Access) (message, error) {
 				RefreshToken: cookies + "refresh", OauthNonce: cookies + "nonce", CodeVerifier: cookies + "verifier",
 			},
 		},
-		RedirectUri:         "%REQ(x-forwarded-proto)%://%REQ(:authority)%" + l.CallbackPath,
+		RedirectUri:         ownHost + l.CallbackPath,
 		RedirectPathMatcher: exactPath(l.CallbackPath),
 		SignoutPath:         exactPath(l.LogoutPath),
 		AuthScopes:          append([]string{"openid"}, l.Scopes...),
@@ -124,6 +142,22 @@ func entrance(a *ir.Access) (message, error) {
 	}
 	if l.Posted {
 		config.AuthType = oauth2v3.OAuth2Config_URL_ENCODED_BODY
+	}
+	if l.RedirectURL != "" {
+		config.RedirectUri = literal(l.RedirectURL)
+	}
+	if d := l.Session.Domain; d != "" {
+		config.Credentials.CookieDomain = d
+		config.AllowedRedirectDomains = []string{d, "*." + d}
+	}
+	if l.PostLogout != "" {
+		uri := literal(l.PostLogout)
+		if strings.HasPrefix(uri, "/") {
+			uri = ownHost + uri
+		}
+		config.PostLogoutRedirectUri = &oauth2v3.PostLogoutRedirectUri{
+			Config: &oauth2v3.PostLogoutRedirectUri_Uri{Uri: uri},
+		}
 	}
 	return &oauth2v3.OAuth2{Config: config}, nil
 }
@@ -187,6 +221,7 @@ func session(a *ir.Access) (message, error) {
 func entered(a *ir.Access) (message, error) {
 	var b strings.Builder
 	b.WriteString(loginLead(a.Login))
+	fmt.Fprintf(&b, "local domain = %s\n", luaText(withDomain(a.Login)))
 	refusal(&b, a)
 	claims(&b, sessionTokens(a.Login))
 	b.WriteString(loginScript)

@@ -1,7 +1,7 @@
 -- Passes a request on that has other credentials than a session, or one with a session's ID token, and
 -- answers others with 401. Whose session has been renewed without a new ID token logs in anew. No
 -- cookie of a session, this policy's or another's, reaches the backend. Before it stand what it shares
--- with the other scripts of a login, `refuse` and `tellClaims`.
+-- with the other scripts of a login, `refuse` and `tellClaims`, and `domain`, which cookies say of theirs.
 
 -- Whether somebody looks at a page by a session that has no ID token any more: the browser has given
 -- up the cookie, and the issuer has given no other for the refresh token.
@@ -15,7 +15,7 @@ end
 
 -- Leads to where the request was meant for, without what renews the session: that leads to log in.
 local function again(handle, headers)
-  local gone = "=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Lax"
+  local gone = "=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Lax" .. domain
   handle:respond({
     [":status"] = "302", ["cache-control"] = "no-store",
     ["location"] = headers:get("x-forwarded-proto") .. "://" .. headers:get(":authority") .. headers:get(":path"),

@@ -30,6 +30,10 @@ type Login struct {
 	// CallbackPath and LogoutPath are answered by the proxy, on each host.
 	CallbackPath string `json:"callbackPath"`
 	LogoutPath   string `json:"logoutPath"`
+	// RedirectURL is where the issuer sends people back, from whichever host; empty for CallbackPath on theirs.
+	RedirectURL string `json:"redirectURL,omitempty"`
+	// PostLogout is where the issuer sends people who have logged out, a URL or a path; empty for /.
+	PostLogout string `json:"postLogout,omitempty"`
 	// Forward gives the backend the access token.
 	Forward bool `json:"forward,omitempty"`
 }
@@ -42,9 +46,17 @@ type LoginSession struct {
 	Entry  string      `json:"entry"`
 	// Client tells clients and their issuers apart.
 	Client string `json:"client"`
+	// Domain is that of which all hosts share the session; empty for one on each host.
+	Domain string `json:"domain,omitempty"`
 }
 
-func (s LoginSession) String() string { return s.Secret.String() + "/" + s.Entry + "/" + s.Client }
+func (s LoginSession) String() string {
+	text := s.Secret.String() + "/" + s.Entry + "/" + s.Client
+	if s.Domain != "" {
+		text += "/" + s.Domain
+	}
+	return text
+}
 
 // ClientSecret returns the key of the secret by which the issuer knows who asks for tokens.
 func (s LoginSession) ClientSecret() SecretKey { return loginSecret("oidc-client:", s, false) }

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"cmp"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
@@ -30,19 +31,27 @@ type loginAt struct {
 // name, whatever the port is: what another listener serves gets them too.
 func (p *Pipeline) declareSessions() {
 	onListener := func(c *flow.Ctx, k topology.ListenerKey, l *topology.Listener, emit func(loginAt, struct{})) {
-		if above := p.Graph.Auth.OnListener(c, k); above != nil && logsIn(above.Effective) {
-			emit(loginAt{topology.AttachmentKey{Listener: k}, cmp.Or(l.Hostname, "*")}, struct{}{})
+		if above := p.Graph.Auth.OnListener(c, k); above != nil {
+			for _, domain := range sessionsOn(above.Effective, cmp.Or(l.Hostname, "*")) {
+				emit(loginAt{topology.AttachmentKey{Listener: k}, domain}, struct{}{})
+			}
 		}
 	}
 	onRoute := func(c *flow.Ctx, k topology.AttachmentKey, own *topology.RouteInheritance[auth.Rule], emit func(loginAt, struct{})) {
-		any := false
-		own.Each(func(e *auth.Effective) { any = any || logsIn(e) })
 		a, ok := flow.Get(c, p.Graph.Attachments, k)
-		if !any || !ok {
+		if !ok {
 			return
 		}
-		for _, h := range a.Hosts {
-			emit(loginAt{k, h.Domain}, struct{}{})
+		domains := map[string]bool{}
+		own.Each(func(e *auth.Effective) {
+			for _, h := range a.Hosts {
+				for _, domain := range sessionsOn(e, h.Domain) {
+					domains[domain] = true
+				}
+			}
+		})
+		for domain := range domains {
+			emit(loginAt{k, domain}, struct{}{})
 		}
 	}
 	same := flow.Equal(flow.Same[struct{}])
@@ -59,17 +68,24 @@ func (p *Pipeline) declareSessions() {
 		flow.Map("logins-of-routes", p.Graph.Auth.Routes, onRoute, same))
 }
 
-// logsIn reports whether people have sessions by what policies say.
-func logsIn(e *auth.Effective) bool {
+// sessionsOn returns the domains to whose hosts browsers send sessions that people have on one by what
+// policies say.
+func sessionsOn(e *auth.Effective, domain string) (out []string) {
 	if e == nil {
-		return false
+		return nil
 	}
 	for i := range e.Rules {
-		if e.Rules[i].Value.LogsIn {
-			return true
+		r := &e.Rules[i].Value
+		if !r.LogsIn {
+			continue
+		}
+		out = append(out, domain)
+		if r.CookieDomain != "" {
+			out = append(out, r.CookieDomain, "*."+r.CookieDomain)
 		}
 	}
-	return false
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // wider yields a domain and those that it is within, up to any.

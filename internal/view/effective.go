@@ -47,7 +47,7 @@ type EffectivePolicy struct {
 	OverriddenBy []string `json:"overriddenBy,omitempty"`
 	// Undated are those of OverriddenBy for the same target of which nothing says which one is older.
 	Undated []string `json:"undated,omitempty"`
-	Problem      string   `json:"problem,omitempty"`
+	Problem string   `json:"problem,omitempty"`
 }
 
 // EffectivePolicies returns what is in force for an object: a Gateway, a ListenerSet or a route,
@@ -181,7 +181,9 @@ func (e effective[R]) path(at topology.ListenerKey, route, rule string, in *topo
 		}
 		for _, by := range o.By {
 			row.OverriddenBy = append(row.OverriddenBy, by.String())
-			same := slices.ContainsFunc(outcomes, func(other policy.Outcome) bool { return other.Policy == by && other.Target == o.Target && other.Strategy == o.Strategy })
+			same := slices.ContainsFunc(outcomes, func(other policy.Outcome) bool {
+				return other.Policy == by && other.Target == o.Target && other.Strategy == o.Strategy
+			})
 			if same && (e.created(by).IsZero() || e.created(o.Policy).IsZero()) {
 				row.Undated = append(row.Undated, by.String())
 			}

@@ -72,7 +72,7 @@ func startProviderWith(t *testing.T, arguments ...string) string {
 type browser struct {
 	t       *testing.T
 	client  *http.Client
-	cookies map[string]map[string]string // by host and name, whatever else is said of them
+	cookies map[string]map[string]string // by host, or .domain, and name, whatever else is said of them
 	headers map[string]string            // of each request
 	user    string
 	lines   []string // of cookies, in place of those kept
@@ -115,8 +115,12 @@ func (b *browser) send(method, target string, form url.Values, headers map[strin
 		jar = map[string]string{}
 		b.cookies[req.URL.Host] = jar
 	}
-	for name, value := range jar {
-		req.AddCookie(&http.Cookie{Name: name, Value: value})
+	for domain, some := range b.cookies {
+		if domain == req.URL.Host || strings.HasPrefix(domain, ".") && strings.HasSuffix("."+req.URL.Hostname(), domain) {
+			for name, value := range some {
+				req.AddCookie(&http.Cookie{Name: name, Value: value})
+			}
+		}
 	}
 	if b.lines != nil {
 		req.Header["Cookie"] = b.lines
@@ -128,6 +132,14 @@ func (b *browser) send(method, target string, form url.Values, headers map[strin
 	defer res.Body.Close()
 	body, _ := io.ReadAll(res.Body)
 	for _, c := range res.Cookies() {
+		jar := jar
+		if c.Domain != "" {
+			domain := "." + c.Domain
+			if b.cookies[domain] == nil {
+				b.cookies[domain] = map[string]string{}
+			}
+			jar = b.cookies[domain]
+		}
 		if c.MaxAge < 0 || c.Value == "" || c.Value == "deleted" {
 			delete(jar, c.Name)
 		} else {

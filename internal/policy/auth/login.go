@@ -6,11 +6,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
@@ -43,6 +46,7 @@ func (r *reader) login(name string, in *v1alpha1.OIDC) Rule {
 		Policy: object.Name{Namespace: r.namespace, Name: r.policy}, Created: r.created,
 		ClientID: in.ClientID, Scopes: slices.Clone(in.Scopes), Forward: in.ForwardAccessToken,
 		CallbackPath: cmp.Or(in.CallbackPath, callbackPath), LogoutPath: cmp.Or(in.LogoutPath, logoutPath),
+		PostLogout: in.PostLogoutRedirect,
 	}}
 	if in.ClientID == "" || strings.ContainsFunc(in.ClientID, unicode.IsControl) {
 		r.Problem(".oidc.clientID", "is missing, or has control characters")
@@ -53,13 +57,21 @@ func (r *reader) login(name string, in *v1alpha1.OIDC) Rule {
 			r.Problem(".oidc.scopes["+strconv.Itoa(i)+"]", "is %q, which is no scope", scope)
 		}
 	}
-	r.proxyPath(".oidc.callbackPath", l.CallbackPath)
+	callback := ".oidc.callbackPath"
+	if in.RedirectURL != "" {
+		callback = r.redirectURL(l, in)
+	}
+	r.proxyPath(callback, l.CallbackPath)
 	r.proxyPath(".oidc.logoutPath", l.LogoutPath)
+	r.cookieDomain(in.CookieDomain)
+	if !strings.HasPrefix(cmp.Or(l.PostLogout, "/"), "/") && !isURL(l.PostLogout) || !isText(l.PostLogout) || strings.Contains(l.PostLogout, "%") {
+		r.Problem(".oidc.postLogoutRedirect", "is %q; it must be a URL of HTTP, or a path, without percent signs", l.PostLogout)
+	}
 	if l.CallbackPath == l.LogoutPath {
 		r.Problem(".oidc.logoutPath", "is %q, and so is callbackPath; they must be different", l.LogoutPath)
 	}
 	l.Secret = r.clientSecret(&in.ClientSecretRef)
-	out := Rule{LogsIn: true}
+	out := Rule{LogsIn: true, CookieDomain: in.CookieDomain}
 	claims, _ := r.claimsToHeaders(".oidc.claimsToHeaders", in.ClaimsToHeaders, &out.Headers)
 	if in.BackendRef != nil {
 		l.Backend, _ = r.refer(".oidc.backendRef", ir.UseHTTP, in.BackendRef)
@@ -79,10 +91,44 @@ func (r *reader) login(name string, in *v1alpha1.OIDC) Rule {
 	}
 	l.Session = ir.LoginSession{
 		Secret: object.Name{Namespace: r.namespace, Name: in.ClientSecretRef.Name}, Entry: clientEntry(&in.ClientSecretRef), Client: clientKeyOf(in),
+		Domain: in.CookieDomain,
 	}
 	out.Login, out.Fetched = l, fetched
 	out.Token = &ir.TokenIssuer{Name: name, Issuer: in.Issuer, Audiences: []string{in.ClientID}, Headers: claims}
 	return out
+}
+
+// redirectURL reads the one URL of a callback, and returns the field that has its path.
+func (r *reader) redirectURL(l *Login, in *v1alpha1.OIDC) (field string) {
+	field = ".oidc.redirectURL"
+	u, err := url.Parse(in.RedirectURL)
+	if err != nil || !isURL(in.RedirectURL) || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		r.Problem(field, "is %q, which is no URL such as https://login.example.com%s", in.RedirectURL, callbackPath)
+		return field
+	}
+	if in.CallbackPath != "" {
+		r.Problem(".oidc.callbackPath", "stands beside redirectURL, which has the callback's path: leave it out")
+	}
+	if host := strings.ToLower(u.Hostname()); in.CookieDomain != "" && host != in.CookieDomain && !strings.HasSuffix(host, "."+in.CookieDomain) {
+		r.Problem(field, "is %q, whose host isn't in cookieDomain %q: nobody would have a session there", in.RedirectURL, in.CookieDomain)
+	}
+	l.RedirectURL, l.CallbackPath = in.RedirectURL, u.EscapedPath()
+	return field
+}
+
+func isURL(text string) bool {
+	return strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://")
+}
+
+// cookieDomain checks the domain of cookies. Browsers take none for a name of one label or an address.
+func (r *reader) cookieDomain(domain string) {
+	if domain == "" {
+		return
+	}
+	_, err := netip.ParseAddr(domain)
+	if err == nil || !strings.Contains(domain, ".") || len(validation.IsDNS1123Subdomain(domain)) > 0 {
+		r.Problem(".oidc.cookieDomain", "is %q; it must be a domain such as example.com, of two labels at least", domain)
+	}
 }
 
 // clientKeyOf tells apart whom people may log in to.

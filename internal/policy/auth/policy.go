@@ -45,9 +45,11 @@ type Rule struct {
 	// Login has people log in, by what Fetched brings, and Token is what they get there.
 	Login *Login
 	// LogsIn says that people have sessions by the rule, whether or not it is broken now.
-	LogsIn    bool
-	Keys      *ir.APIKeys
-	Passwords *ir.Passwords
+	LogsIn bool
+	// CookieDomain is that of which all hosts share these; empty for one on each host.
+	CookieDomain string
+	Keys         *ir.APIKeys
+	Passwords    *ir.Passwords
 	// Certificates are those that listeners verify.
 	Certificates *ir.ClientCertificates
 	Anonymous    bool
