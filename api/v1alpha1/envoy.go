@@ -92,6 +92,16 @@ type Metrics struct {
 	// memory that a backend takes, so the default is false.
 	// +optional
 	Backends *bool `json:"backends,omitempty"`
+
+	// Routes says whether the requests of each route are counted, which the controllers sum over
+	// all proxies. True by default. Listeners are drained when it changes.
+	// +optional
+	Routes *bool `json:"routes,omitempty"`
+
+	// Bytes says whether the bytes of their requests and answers are counted too, which is two more
+	// series for each route. False by default. Listeners are drained when it changes.
+	// +optional
+	Bytes *bool `json:"bytes,omitempty"`
 }
 
 // Client is how those who connect are treated.

@@ -38,7 +38,7 @@ func newTop() *cobra.Command {
 		Short: "Show the routes with the most requests, errors or latency",
 		Long: `Show the traffic of routes over all proxies of a Gateway: requests a second, shares of
 answers with 4xx and 5xx, and latencies, of which half and 99 % of the requests have less.
--o wide adds the other classes, and why requests went wrong.
+-o wide adds the other classes, retries, bytes where they are counted, and what went wrong.
 
 What is shown is of the last interval. On a terminal it is refreshed until Ctrl-C;
 elsewhere, and with -o json or yaml, each interval is printed after the others.

@@ -26,6 +26,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/configuration"
 	"github.com/gatehouse-dev/gatehouse/internal/features"
+	"github.com/gatehouse-dev/gatehouse/internal/figures"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/keyset/fetch"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
@@ -175,7 +176,10 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.server = xds.New(xds.Options{Log: opts.Logs.For("xds"), OnState: c.hear})
+	c.server = xds.New(xds.Options{
+		Log: opts.Logs.For("xds"), OnState: c.hear,
+		Figures: &figures.Bounds{Gateway: c.config.Figures.MaxSeriesPerGateway, Namespace: c.config.Figures.MaxSeriesPerNamespace},
+	})
 	if opts.Static != nil {
 		c.composeStatic(*opts.Static, channel)
 	} else if err := c.composeProvisioned(ctx, channel); err != nil {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/figures"
 )
 
 // APIVersion and Kind are how a configuration file begins.
@@ -32,6 +34,7 @@ type Configuration struct {
 	Ports          Ports          `json:"ports"`
 	Log            Log            `json:"log"`
 	APIServer      APIServer      `json:"apiServer"`
+	Figures        Figures        `json:"figures"`
 }
 
 // Source is one of the places that objects come from: exactly one field is set.
@@ -155,6 +158,12 @@ type APIServer struct {
 	Burst int     `json:"burst"`
 }
 
+// Figures bounds what is kept of what proxies count, see figures.Bounds.
+type Figures struct {
+	MaxSeriesPerGateway   int `json:"maxSeriesPerGateway"`
+	MaxSeriesPerNamespace int `json:"maxSeriesPerNamespace"`
+}
+
 // Default returns the configuration that holds where nothing else is said.
 func Default() *Configuration {
 	return &Configuration{
@@ -178,5 +187,6 @@ func Default() *Configuration {
 		Ports:     Ports{XDS: 18000, API: 18001, Metrics: 8080, Health: 8081},
 		Log:       Log{Level: "info", Format: "json"},
 		APIServer: APIServer{QPS: 500, Burst: 1000},
+		Figures:   Figures{MaxSeriesPerGateway: figures.DefaultBounds.Gateway, MaxSeriesPerNamespace: figures.DefaultBounds.Namespace},
 	}
 }

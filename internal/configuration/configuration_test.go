@@ -89,6 +89,7 @@ func TestMistakes(t *testing.T) {
 		head + "log: {levels: {moon: debug}}\n":                                      "log.levels[moon]",
 		head + "log: {levels: {xds: loud}}\n":                                        "log.levels[xds]",
 		head + "apiServer: {qps: 10, burst: 1}\n":                                    "apiServer.burst",
+		head + "figures: {maxSeriesPerNamespace: -1}\n":                              "figures.maxSeriesPerNamespace",
 		head + "sources: [{kubernetes: {namespaces: [a], namespaceSelector: {}}}]\n": "sources[0].kubernetes.namespaceSelector",
 	} {
 		_, err := Parse([]byte(text))

@@ -3,6 +3,7 @@ package configuration
 import (
 	"regexp"
 	"slices"
+	"strconv"
 
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -17,6 +18,9 @@ var (
 	Levels  = []string{"debug", "info", "warn", "error"}
 	Formats = []string{"json", "text"}
 )
+
+// mostSeries take some gigabytes of a controller's memory.
+const mostSeries = 10_000_000
 
 // Validate reports all that is wrong, each with its field.
 func (c *Configuration) Validate() error {
@@ -45,6 +49,11 @@ func (c *Configuration) Validate() error {
 		errs = append(errs, field.Invalid(p.Child("qps"), c.APIServer.QPS, "must be above 0"))
 	} else if float32(c.APIServer.Burst) < c.APIServer.QPS {
 		errs = append(errs, field.Invalid(p.Child("burst"), c.APIServer.Burst, "must be at least qps"))
+	}
+	for name, n := range map[string]int{"maxSeriesPerGateway": c.Figures.MaxSeriesPerGateway, "maxSeriesPerNamespace": c.Figures.MaxSeriesPerNamespace} {
+		if n < 0 || n > mostSeries {
+			errs = append(errs, field.Invalid(field.NewPath("figures", name), n, "must be between 0 and "+strconv.Itoa(mostSeries)))
+		}
 	}
 	return errs.ToAggregate()
 }

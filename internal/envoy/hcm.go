@@ -113,11 +113,11 @@ func connectionManager(l *ir.Listener, c *ir.Chain) (*anypb.Any, error) {
 	if m.AccessLog, err = accessLogs(&l.Telemetry, requestLog); err != nil {
 		return nil, err
 	}
-	figures, err := figuresLogger()
+	figures, err := figuresLogs(l)
 	if err != nil {
 		return nil, err
 	}
-	m.AccessLog = append(m.AccessLog, figures)
+	m.AccessLog = append(m.AccessLog, figures...)
 	if m.Tracing, err = tracing(l.Telemetry.Tracing); err != nil {
 		return nil, err
 	}

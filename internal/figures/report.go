@@ -16,9 +16,12 @@ type Report struct {
 // Totals are what a route has had on a Gateway.
 type Totals struct {
 	Of
-	Requests map[string]uint64 `json:"requests"` // by class of the code
-	Reasons  map[string]uint64 `json:"reasons,omitempty"`
-	// Latency has how many requests took up to each of Bounds, in seconds, and in the end how many
+	Requests map[string]uint64 `json:"requests"`         // by class of the code
+	Errors   map[string]uint64 `json:"errors,omitempty"` // by their type
+	Retries  uint64            `json:"retries,omitempty"`
+	Received uint64            `json:"requestBytes,omitempty"`
+	Sent     uint64            `json:"responseBytes,omitempty"`
+	// Latency is how many requests took up to each of Bounds, in seconds, and in the end how many
 	// took longer.
 	Bounds  []float64 `json:"bounds,omitempty"`
 	Latency []uint64  `json:"latency,omitempty"`
@@ -57,19 +60,20 @@ func (g *gateway) report(name object.Name, out []Totals) []Totals {
 	for r, c := range g.requests {
 		t := of(r.route)
 		t.Requests[r.class] += c.n
-		if r.reason != "" {
-			if t.Reasons == nil {
-				t.Reasons = map[string]uint64{}
+		if r.wrong != "" {
+			if t.Errors == nil {
+				t.Errors = map[string]uint64{}
 			}
-			t.Reasons[r.reason] += c.n
+			t.Errors[r.wrong] += c.n
 		}
 	}
-	for r, h := range g.latency {
+	for r, sums := range g.routes {
 		t := of(r)
-		for _, bound := range h.bounds {
+		for _, bound := range sums.latency.bounds {
 			t.Bounds = append(t.Bounds, bound/1000)
 		}
-		t.Latency = append(t.Latency, h.buckets...)
+		t.Latency = append(t.Latency, sums.latency.buckets...)
+		t.Retries, t.Received, t.Sent = sums.retries, sums.received, sums.sent
 	}
 	return out
 }

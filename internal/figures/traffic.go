@@ -14,10 +14,14 @@ type Traffic struct {
 	PerSecond float64 `json:"requestsPerSecond"`
 	// Errors is the share of answers with 5xx, from 0 to 1.
 	Errors float64 `json:"errorShare"`
-	// Classes are the requests by class of the code: 2xx, or none where there was no answer. Reasons
+	// Classes are the requests by class of the code: 2xx, or none where there was no answer. Types
 	// are those where something went wrong, or the proxy has answered by itself.
 	Classes map[string]uint64 `json:"requestsByClass"`
-	Reasons map[string]uint64 `json:"requestsByReason,omitempty"`
+	Types   map[string]uint64 `json:"requestsByErrorType,omitempty"`
+	Retries uint64            `json:"retries,omitempty"`
+	// Received and Sent are bytes a second, where they are counted.
+	Received float64 `json:"requestBytesPerSecond,omitempty"`
+	Sent     float64 `json:"responseBytesPerSecond,omitempty"`
 	// P50 and P99 are estimates, as Prometheus makes them of buckets. The highest bound stands for
 	// all that is longer.
 	P50 float64 `json:"p50Seconds"`
@@ -95,13 +99,16 @@ func (t *Traffic) add(before, now *Totals, seconds float64) {
 	t.Requests += requests
 	if seconds > 0 {
 		t.PerSecond += float64(requests) / seconds
+		t.Received += float64(since(before.Received, now.Received)) / seconds
+		t.Sent += float64(since(before.Sent, now.Sent)) / seconds
 	}
-	for reason, n := range now.Reasons {
-		if n := since(before.Reasons[reason], n); n > 0 {
-			if t.Reasons == nil {
-				t.Reasons = map[string]uint64{}
+	t.Retries += since(before.Retries, now.Retries)
+	for is, n := range now.Errors {
+		if n := since(before.Errors[is], n); n > 0 {
+			if t.Types == nil {
+				t.Types = map[string]uint64{}
 			}
-			t.Reasons[reason] += n
+			t.Types[is] += n
 		}
 	}
 	if len(now.Latency) != len(now.Bounds)+1 || t.bounds != nil && !slices.Equal(t.bounds, now.Bounds) {

@@ -14,7 +14,7 @@ func TestMeter(t *testing.T) {
 	of := Of{"infra/edge", "HTTPRoute", "shop", "web"}
 	says := func(began time.Time, ok, failed uint64, latency ...uint64) Report {
 		return Report{Began: began, Routes: []Totals{{
-			Of: of, Requests: map[string]uint64{"2xx": ok, "5xx": failed}, Reasons: map[string]uint64{"timeout": failed},
+			Of: of, Requests: map[string]uint64{"2xx": ok, "5xx": failed}, Errors: map[string]uint64{"timeout": failed},
 			Bounds: []float64{0.1, 0.2}, Latency: latency,
 		}}}
 	}
@@ -32,7 +32,7 @@ func TestMeter(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	r := got[0]
-	if r.Of != of || r.Requests != 80 || r.PerSecond != 8 || r.Errors != 0.25 || r.Classes["2xx"] != 60 || r.Reasons["timeout"] != 20 {
+	if r.Of != of || r.Requests != 80 || r.PerSecond != 8 || r.Errors != 0.25 || r.Classes["2xx"] != 60 || r.Types["timeout"] != 20 {
 		t.Errorf("%+v", r)
 	}
 	if math.Abs(r.P50-0.1) > 1e-9 || math.Abs(r.P99-0.198) > 1e-9 || r.Longest(r.P99) {

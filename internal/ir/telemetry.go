@@ -4,7 +4,17 @@ package ir
 type Telemetry struct {
 	AccessLogs []AccessLog `json:"accessLogs,omitempty"`
 	Tracing    *Tracing    `json:"tracing,omitempty"`
+	Figures    Figures     `json:"figures,omitempty"`
 }
+
+// Figures is what is counted of the requests of routes. The zero value is all but their bytes.
+type Figures string
+
+// The other values of Figures.
+const (
+	WithBytes Figures = "WithBytes"
+	NoFigures Figures = "None"
+)
 
 // AccessLog is one place where a line for each request, connection or session goes.
 type AccessLog struct {

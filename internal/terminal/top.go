@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -30,14 +31,14 @@ func trafficLines(s Style, width int, list []figures.Traffic, wide Wide) []strin
 	t := table{style: s, width: width, soft: []int{1, 0}}
 	t.head = []string{"GATEWAY", "ROUTE", "REQ/S", "4XX", "5XX", "P50", "P99"}
 	if wide {
-		t.head = append(t.head, "2XX", "3XX", "NONE", "REASONS")
+		t.head = append(t.head, "2XX", "3XX", "NONE", "RETRIES", "IN/S", "OUT/S", "ERRORS")
 	}
 	for i := range list {
 		r := &list[i]
 		share := func(class string) string { return percent(r.Classes[class], r.Requests) }
 		cells := []string{r.Gateway, routeOf(r.Of), perSecond(r.PerSecond), noted(s.yellow, share("4xx")), noted(s.red, share("5xx")), latency(r, r.P50), latency(r, r.P99)}
 		if wide {
-			cells = append(cells, share("2xx"), share("3xx"), share("none"), dash(reasons(r)))
+			cells = append(cells, share("2xx"), share("3xx"), share("none"), percent(r.Retries, r.Requests), byteRate(r.Received), byteRate(r.Sent), dash(errorTypes(r)))
 		}
 		t.rows = append(t.rows, row{cells: cells})
 	}
@@ -50,7 +51,7 @@ func routeOf(of figures.Of) string {
 	case "":
 		return "(no route)"
 	case figures.Other:
-		return "(others)"
+		return strings.TrimSuffix("(others of "+of.Namespace, " of ") + ")"
 	default:
 		return of.Kind + " " + of.Namespace + "/" + of.Name
 	}
@@ -96,16 +97,26 @@ func latency(t *figures.Traffic, seconds float64) string {
 	return text
 }
 
-// reasons has those of the most requests first.
-func reasons(t *figures.Traffic) string {
-	names := slices.SortedFunc(maps.Keys(t.Reasons), func(a, b string) int {
-		if t.Reasons[a] != t.Reasons[b] {
-			return int(int64(t.Reasons[b]) - int64(t.Reasons[a])) //nolint:gosec // counts of a moment
-		}
-		return strings.Compare(a, b)
+// byteRate shows the bytes of a second.
+func byteRate(n float64) string {
+	units := []string{"B", "kB", "MB", "GB", "TB"}
+	i := 0
+	for ; n >= 1000 && i < len(units)-1; i++ {
+		n /= 1000
+	}
+	if n == 0 {
+		return "-"
+	}
+	return perSecond(n) + units[i]
+}
+
+// errorTypes has those of the most requests first.
+func errorTypes(t *figures.Traffic) string {
+	names := slices.SortedFunc(maps.Keys(t.Types), func(a, b string) int {
+		return cmp.Or(cmp.Compare(t.Types[b], t.Types[a]), strings.Compare(a, b))
 	})
 	for i, name := range names {
-		names[i] = name + " " + percent(t.Reasons[name], t.Requests)
+		names[i] = name + " " + percent(t.Types[name], t.Requests)
 	}
 	return strings.Join(names, ", ")
 }

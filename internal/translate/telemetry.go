@@ -32,6 +32,14 @@ func Telemetry(gateway object.Name, s *v1alpha1.Settings) ir.Telemetry {
 			out.Tracing = &ir.Tracing{Collector: collector(gateway, t.OpenTelemetry), Sampling: sampling}
 		}
 	}
+	if m := s.Metrics; m != nil {
+		switch {
+		case m.Routes != nil && !*m.Routes:
+			out.Figures = ir.NoFigures
+		case m.Bytes != nil && *m.Bytes:
+			out.Figures = ir.WithBytes
+		}
+	}
 	return out
 }
 

@@ -31,6 +31,9 @@ type Options struct {
 	// routes, since it is not known what it may still route to; and one that has named
 	// listeners gets no others, unless it has named routes as well.
 	Grace time.Duration
+
+	// Figures are the bounds of what is kept of what proxies count; the default ones if nil.
+	Figures *figures.Bounds
 }
 
 // Server holds the desired configuration of every Gateway and serves it.
@@ -63,7 +66,7 @@ func newServer(o Options, types []resourceType) *Server {
 	s := &Server{
 		types:          types,
 		log:            o.Log,
-		figures:        &figures.Sums{Began: time.Now()},
+		figures:        &figures.Sums{Began: time.Now(), Bounds: figures.DefaultBounds},
 		bindRetry:      o.BindRetry,
 		grace:          o.Grace,
 		unknownTimeout: defaultUnknownTimeout,
@@ -74,6 +77,9 @@ func newServer(o Options, types []resourceType) *Server {
 		reports:        reports{onState: o.OnState},
 		stop:           make(chan struct{}),
 		gateways:       map[object.Name]*gateway{},
+	}
+	if o.Figures != nil {
+		s.figures.Bounds = *o.Figures
 	}
 	if s.log == nil {
 		s.log = slog.Default()

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -188,4 +190,83 @@ func TestFigures(t *testing.T) {
 		p.ends(t)
 	}
 	f.controller.stop(t)
+}
+
+// TestFigureKinds protects what a real Envoy counts beside requests: the listener's port, what went wrong,
+// retries, and bytes where they are asked for; and that nothing is counted where that is asked for.
+func TestFigureKinds(t *testing.T) {
+	t.Parallel()
+	manifests := parametersFor("metrics: {bytes: true}")
+	manifests["again.yaml"] = siteRules("again", "again.example", "- {retry: {attempts: 2, codes: [503]}, backendRefs: [{name: v1, port: 8080}]}")
+	s := startSite(t, manifests, "--experimental")
+	s.answers(t, "http://nobody.example/", http.StatusNotFound)
+	s.serves(t, "again.example", "v1")
+	send := func(n int) {
+		t.Helper()
+		for range n {
+			u := &url.URL{Scheme: "http", Host: "again.example", Path: "/", RawQuery: "status=503"}
+			o, err := (&clientCall{method: http.MethodPost, url: u, address: s.address, body: "0123456789"}).do(t.Context())
+			if err != nil || o.status != http.StatusServiceUnavailable {
+				t.Fatalf("%+v, %v", o, err)
+			}
+		}
+	}
+	send(5)
+	counts := func() (map[string]float64, error) {
+		families, err := scraped("http://" + s.admin + "/metrics")
+		if err != nil {
+			return nil, err
+		}
+		out := map[string]float64{}
+		for name, family := range families {
+			for _, m := range family.GetMetric() {
+				of := labels(m)
+				if _, ok := of["route_kind"]; ok {
+					out[strings.Join([]string{name, of["server_port"], of["route"], of["code_class"], of["error_type"]}, " ")] += m.GetCounter().GetValue()
+				}
+			}
+		}
+		return out, nil
+	}
+	eventually(t, siteTimeout, func() error {
+		got, err := counts()
+		if err != nil {
+			return err
+		}
+		for series, want := range map[string]float64{
+			"gatehouse_requests_total 80 again 5xx retries": 5,
+			"gatehouse_retries_total  again  ":              10,
+			"gatehouse_request_bytes_total  again  ":        50,
+		} {
+			if got[series] != want {
+				return fmt.Errorf("%s is %v, not %v, among %v", series, got[series], want, got)
+			}
+		}
+		if got["gatehouse_requests_total 80  4xx no_route"] < 1 || got["gatehouse_requests_total 80 again 2xx "] < 1 || got["gatehouse_response_bytes_total  again  "] < 100 {
+			return fmt.Errorf("counted %v", got)
+		}
+		return nil
+	})
+
+	s.write(t, "parameters.yaml", siteParameters("metrics: {routes: false}"))
+	eventually(t, siteTimeout, func() error {
+		if dump := s.envoySays(t, "/config_dump?resource=dynamic_listeners&mask=active_state"); bytes.Contains(dump, []byte("gatehouse_figures")) {
+			return errors.New("Envoy counts yet")
+		}
+		return nil
+	})
+	before, err := counts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(5)
+	s.envoySays(t, "/stats?type=TextReadouts") // which has it report
+	s.envoySays(t, "/stats?type=TextReadouts")
+	after, err := counts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(before, after) {
+		t.Errorf("counted without being asked to: %v, then %v", before, after)
+	}
 }

@@ -9,12 +9,17 @@ const Prefix = "gatehouse_figures"
 const (
 	Requests = "requests"
 	Latency  = "latency"
+	// Received and Sent are bytes of requests and of answers.
+	Received = "received"
+	Sent     = "sent"
 )
 
 // These are their tags.
 const (
-	Route   = "route"
-	Backend = "backend"
-	Code    = "code"
-	Reason  = "reason"
+	Listener = "listener"
+	Route    = "route"
+	Backend  = "backend"
+	Code     = "code"
+	Flags    = "flags"
+	Attempts = "attempts" // at a backend
 )
