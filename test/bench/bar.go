@@ -21,7 +21,7 @@ type bar struct {
 }
 
 // parts are those with bars of the bench.
-var parts = []string{"04", "05b", "07"}
+var parts = []string{"04", "05b", "07", "09"}
 
 func (b bar) of(part string) bool { return cmp.Or(b.part, parts[0]) == part }
 
@@ -111,6 +111,15 @@ var limits = []bar{
 	{
 		shape: plainEnvoy, metric: "p99_ms_over_plain", limit: 1.15, routes: 1,
 		part: "07", name: "p99 of a request over a plain Envoy's, in turns",
+	},
+
+	{
+		shape: figuresPrice, metric: "p50_added_us", limit: 10, routes: 1,
+		part: "09", name: "price of the figures to a request, p50, on and off in turns",
+	},
+	{
+		shape: figuresPrice, metric: "envoy_cpu_added_percent", limit: 3, routes: 1,
+		part: "09", name: "price of the figures to a request, CPU of Envoy, on and off in turns",
 	},
 
 	{

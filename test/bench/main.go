@@ -225,6 +225,7 @@ func measure(ctx context.Context, o options, log *slog.Logger, r *report) error 
 	}{
 		{[]string{requestPrice}, b.prices},
 		{[]string{plainEnvoy}, b.overPlain},
+		{[]string{figuresPrice}, b.overUncounted},
 		{[]string{listenerSetStart, listenerSetAdd}, b.listenerSets},
 		{[]string{manyRoutes}, b.largeDirectory},
 	} {

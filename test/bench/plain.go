@@ -106,7 +106,7 @@ func (b *real) overPlain(ctx context.Context) error {
 		}
 		for range plainRounds {
 			for _, of := range []*side{ours, plain} {
-				if err := of.turn(ctx, entries[0].host()); err != nil {
+				if err := of.turn(ctx, entries[0].host(), plainClients, plainRequests); err != nil {
 					return err
 				}
 			}
@@ -129,9 +129,9 @@ func (b *real) overPlain(ctx context.Context) error {
 	})
 }
 
-// turn asks by all clients at once.
-func (of *side) turn(ctx context.Context, host string) error {
-	var clients [plainClients]client
+// turn asks by all clients at once, so often each.
+func (of *side) turn(ctx context.Context, host string, connections, requests int) error {
+	clients := make([]client, connections)
 	ask := func(requests int, took func(int, time.Duration)) error {
 		group, ctx := errgroup.WithContext(ctx)
 		for i := range clients {
@@ -166,8 +166,8 @@ func (of *side) turn(ctx context.Context, host string) error {
 	if err != nil {
 		return err
 	}
-	var times [plainClients][]time.Duration
-	if err := ask(plainRequests, func(i int, d time.Duration) { times[i] = append(times[i], d) }); err != nil {
+	times := make([][]time.Duration, connections)
+	if err := ask(requests, func(i int, d time.Duration) { times[i] = append(times[i], d) }); err != nil {
 		return err
 	}
 	after, err := processCPU(of.pid)

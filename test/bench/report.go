@@ -32,6 +32,7 @@ const (
 	envoyAlone         = "envoy-alone"
 	requestPrice       = "request-price"
 	plainEnvoy         = "plain-envoy"
+	figuresPrice       = "figures-price"
 	listenerSetStart   = "listener-sets-start"
 	listenerSetAdd     = "listener-set-add"
 	manyRoutes         = "many-routes"
@@ -40,7 +41,7 @@ const (
 var shapes = []string{
 	pipelineBuild, coldStart, routeEdit, fileEdit, routeAdd, endpointChange, routeDelete, controlPlaneKilled, envoyKilled, envoyAlone,
 	addsAndRemovals, toggle, reorder, insert, serviceSwap, unrelated,
-	requestPrice, plainEnvoy, listenerSetStart, listenerSetAdd, manyRoutes,
+	requestPrice, plainEnvoy, figuresPrice, listenerSetStart, listenerSetAdd, manyRoutes,
 }
 
 // result is one figure.
