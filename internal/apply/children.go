@@ -30,13 +30,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// These are on the objects of blueprints.
-const (
-	// resourceLabel is the id of the resource that an object is of.
-	resourceLabel = "gatehouse.dev/blueprint-resource"
-	// blueprintManager is the field manager of what is applied.
-	blueprintManager = infra.ManagedBy + "-blueprint"
-)
+// blueprintManager is the field manager of what is applied.
+const blueprintManager = infra.ManagedBy + "-blueprint"
 
 // ChildrenOptions configure Children.
 type ChildrenOptions struct {
@@ -165,7 +160,7 @@ func (ch *Children) Complete() {
 
 // Run works until ctx ends. Only one controller may run at a time.
 func (ch *Children) Run(ctx context.Context) error {
-	ours, err := labels.NewRequirement(resourceLabel, selection.Exists, nil)
+	ours, err := labels.NewRequirement(infra.ResourceLabel, selection.Exists, nil)
 	if err != nil {
 		return err
 	}
@@ -270,9 +265,13 @@ func (s *childrenSync) all(ctx context.Context) error {
 		}
 		s.counts[stateFailed]++
 		why := explain(ref.Kind, err)
-		why.text = withoutValues(why.text, child.Object.Object)
+		if foreign := (*foreignError)(nil); !errors.As(err, &foreign) { // else the text is ours
+			why.text = withoutValues(why.text, child.Object.Object)
+		}
 		if s.problems[ref] = why; !lasting(err) {
 			failed = append(failed, fmt.Errorf("%s: %s", ref, why.text))
+		} else if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+			s.queue.AddAfter(s.in.gateway, lookAgain) // a right, or the end of what is in the way, is told by nobody
 		}
 	}
 	return errors.Join(append(failed, s.prune(ctx))...)
@@ -287,7 +286,7 @@ func (s *childrenSync) follow(ctx context.Context, kind schema.GroupVersionKind)
 	return err
 }
 
-// lookAgain is after how long it is looked whether a kind or a right has come.
+// lookAgain is after how long it is looked whether a kind or a right has come, or what is in the way has gone.
 const lookAgain = 5 * time.Second
 
 // explain says why an object isn't as it should be, and what to do.
@@ -361,7 +360,7 @@ func labelled(in *inventory, of *blueprint.Children, child *blueprint.Child) (*u
 	if l == nil {
 		l = map[string]string{}
 	}
-	l[infra.PartOfLabel], l[infra.ManagedByLabel], l[resourceLabel] = in.id, infra.ManagedBy, child.ID
+	l[infra.PartOfLabel], l[infra.ManagedByLabel], l[infra.ResourceLabel] = in.id, infra.ManagedBy, child.ID
 	out.SetLabels(l)
 	// The garbage collector takes no account of waves: it may have only what goes first anyway.
 	if child.Wave == 0 && out.GetNamespace() == of.Gateway.Namespace && of.UID != "" {

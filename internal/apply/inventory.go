@@ -2,9 +2,6 @@ package apply
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -62,10 +59,8 @@ const (
 )
 
 func (ch *Children) newInventory(gateway object.Name) *inventory {
-	sum := sha256.Sum256([]byte(ch.o.ControllerName + " " + gateway.String()))
-	in := &inventory{gateway: gateway, name: "gatehouse-blueprint-" + hex.EncodeToString(sum[:10])}
-	id := sha256.Sum256([]byte(strings.Join([]string{in.name, ch.o.Namespace, "ConfigMap", ""}, ".")))
-	in.id = "applyset-" + base64.RawURLEncoding.EncodeToString(id[:]) + "-v1"
+	in := &inventory{gateway: gateway, name: infra.InventoryName(ch.o.ControllerName, gateway)}
+	in.id = infra.SetID(in.name, ch.o.Namespace)
 	return in
 }
 

@@ -252,3 +252,14 @@ func (b *Blueprint) Kinds() []schema.GroupVersionKind {
 	}
 	return out
 }
+
+// Guards are the ids of the resources that are of some kinds.
+func (b *Blueprint) Guards(guards func(schema.GroupKind) bool) []string {
+	var out []string
+	for _, r := range b.resources {
+		if guards(r.kind.GroupKind()) {
+			out = append(out, r.ID)
+		}
+	}
+	return out
+}

@@ -143,6 +143,8 @@ type Children struct {
 	Note string
 	// Kinds are those of all objects that the blueprint may make.
 	Kinds []schema.GroupVersionKind
+	// Guards are the ids of the resources that are policies which guard the Gateway.
+	Guards []string
 	// Replaces says that it matters in which place objects are.
 	Replaces bool
 	Outcome

@@ -63,7 +63,14 @@ func GatewayChildrenNotReady(why []string) metav1.Condition {
 	return no(GatewayConditionReady, gwv1.GatewayReasonPending, strings.Join(why, "; "))
 }
 
-// NoteChildren says which objects of its blueprint a Gateway lacks.
-func NoteChildren(why []string) string {
-	return fmt.Sprintf("%d objects of its blueprint are missing: %s", len(why), strings.Join(why, "; "))
+// NoteChildren says which objects of its blueprint a Gateway lacks, and whether a policy is among them.
+func NoteChildren(why []string, unguarded bool) string {
+	var notes []string
+	if len(why) > 0 {
+		notes = append(notes, fmt.Sprintf("%d objects of its blueprint are missing: %s", len(why), strings.Join(why, "; ")))
+	}
+	if unguarded {
+		notes = append(notes, "A policy that its blueprint makes is not there. Until it is, proxies are told nothing new but endpoints, and those that have nothing serve nothing")
+	}
+	return strings.Join(notes, ". ")
 }

@@ -2,6 +2,7 @@ package infra
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"strings"
 
@@ -33,6 +34,22 @@ const (
 	PartOfLabel = "applyset.kubernetes.io/part-of"
 	SetIDLabel  = "applyset.kubernetes.io/id"
 )
+
+// ResourceLabel is on objects of blueprints too: the id of the resource that they are made of.
+const ResourceLabel = "gatehouse.dev/blueprint-resource"
+
+// InventoryName is the name of the ConfigMap, in a controller's namespace, that lists the objects that a
+// Gateway has by its blueprint. Its ApplySet has the id SetID.
+func InventoryName(controllerName string, gateway object.Name) string {
+	sum := sha256.Sum256([]byte(controllerName + " " + gateway.String()))
+	return "gatehouse-blueprint-" + hex.EncodeToString(sum[:10])
+}
+
+// SetID is the value of PartOfLabel on the objects that an inventory lists.
+func SetID(inventory, namespace string) string {
+	id := sha256.Sum256([]byte(inventory + "." + namespace + ".ConfigMap."))
+	return "applyset-" + base64.RawURLEncoding.EncodeToString(id[:]) + "-v1"
+}
 
 // OfBlueprint reports whether an object is one that a blueprint has made.
 func OfBlueprint(o metav1.Object) bool {

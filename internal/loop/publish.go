@@ -19,7 +19,7 @@ import (
 // known, so that nobody sees a listener between the mention of its certificate and the
 // certificate. A Service that is mentioned is waited for too, see late. A Gateway waits for
 // nothing that isn't its own, but for a moment at most. As long as something of a Gateway can't
-// be computed, only its endpoints are told: a guard may be missing in the rest.
+// be computed, or a policy that its blueprint makes isn't there, only its endpoints are told: a guard may be missing in the rest.
 type publication struct {
 	running context.Context
 	updates []xds.Update
@@ -65,7 +65,8 @@ func (l *Loop) proceed() {
 	l.askKeySets()
 	l.noteArrivals()
 	exhausted := !p.reading && p.rounds >= maxRounds
-	withheld := l.withheld()
+	failing := l.withheld()
+	withheld := failing.or(l.Pipeline.Unguarded())
 	if l.Waits() && !exhausted {
 		l.apply(l.settledUpdates(withheld))
 		l.Server.Apply(p.endpoints())
@@ -78,7 +79,7 @@ func (l *Loop) proceed() {
 	if len(p.updates) > 0 {
 		l.Server.Apply(p.endpoints())
 	}
-	l.tellWithheld(withheld)
+	l.tellWithheld(failing)
 	for _, o := range l.Observers {
 		o.Published()
 	}

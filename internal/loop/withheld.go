@@ -8,14 +8,25 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
-// withheld are the Gateways that may depend on something that could not be computed; nil where
-// everything could be.
+// withheld are Gateways whose proxies are told nothing new; nil where there are none.
 type withheld func(gateway object.Name) bool
 
 // has reports whether an update waits although nothing comes that it waits for. The end of a Gateway
 // opens nothing.
 func (w withheld) has(u *xds.Update) bool { return w != nil && !u.Gone && w(u.Gateway) }
 
+// or reports the Gateways of both.
+func (w withheld) or(others withheld) withheld {
+	switch {
+	case w == nil:
+		return others
+	case others == nil:
+		return w
+	}
+	return func(gateway object.Name) bool { return w(gateway) || others(gateway) }
+}
+
+// withheld are the Gateways that may depend on something that could not be computed.
 func (l *Loop) withheld() withheld {
 	of := l.Pipeline.Withheld()
 	if l.publication.withholds != (of != nil) {

@@ -44,6 +44,8 @@ type blueprints struct {
 	routesBehind *flow.Index[object.Name, topology.AttachmentKey, *topology.Attachment]
 	// Children are the objects that Gateways have.
 	Children *flow.Derived[object.Name, *blueprint.Children]
+	// unguardedGateways are those of which a policy that their blueprint makes is not there.
+	unguardedGateways *flow.Derived[object.Name, struct{}]
 	// renderedDatapaths are the Gateways that what blueprints make serves, with what their listeners
 	// wait for; empty where they wait for nothing.
 	renderedDatapaths *flow.Derived[object.Name, string]
@@ -230,6 +232,11 @@ func (p *Pipeline) declareBlueprints() {
 				return
 			}
 			b, _ := flow.Get(c, p.compiled, class.Blueprint)
+			if b != nil && b.compiled != nil && b.spec.Datapath != v1alpha1.DatapathRendered {
+				out.Guards = b.compiled.Guards(guards)
+			} else if b == nil || b.compiled == nil {
+				out.Guards = unknownGuards
+			}
 			switch {
 			case class.InvalidParameters:
 				out.Unknown = "the parameters of GatewayClass " + class.Name + " can't be used"
@@ -258,6 +265,7 @@ func (p *Pipeline) declareBlueprints() {
 			emit(name, out)
 		}, flow.Equal(func(a, b *blueprint.Children) bool { return reflect.DeepEqual(a, b) }))
 	flow.Watch(p.Children)
+	p.declareUnguardedGateways()
 	p.renderedDatapaths = flow.Map("rendered-datapaths", p.Graph.Gateways,
 		func(c *flow.Ctx, name object.Name, gw *topology.Gateway, emit func(object.Name, string)) {
 			if !p.rendersDatapath(c, gw.Class) {
@@ -319,7 +327,8 @@ func (p *Pipeline) rendered(c *flow.Ctx, gw *topology.Gateway, values map[string
 		Namespace: gw.Name.Namespace, Gateway: plainObject(gw.Object, kind.Gateway.Name()), Values: values,
 		Namespaced: func(of schema.GroupVersionKind) (namespaced, known bool) {
 			s, _ := flow.Get(c, p.scopes, of)
-			return s.namespaced, s.installed
+			ours := guards(of.GroupKind()) // each controller has to know which there should be, not only the one that makes them
+			return s.namespaced || ours, s.installed || ours
 		},
 		Live: func(ref blueprint.Ref) map[string]any {
 			if o, ok := flow.Get(c, p.live, ref); ok {
@@ -512,6 +521,7 @@ func (p *Pipeline) children(c *flow.Ctx, gw *topology.Gateway) *status.Children 
 		return nil
 	}
 	out := &status.Children{Count: len(ch.Children), Note: ch.Note}
+	_, out.Unguarded = flow.Get(c, p.unguardedGateways, gw.Name)
 	if ch.Unknown != "" {
 		out.Missing = []string{ch.Unknown}
 		return out

@@ -56,6 +56,8 @@ type Children struct {
 	Count int
 	// Missing and NotReady say of each that is not there, or not ready, why.
 	Missing, NotReady []string
+	// Unguarded says that a policy is missing, for which proxies wait.
+	Unguarded bool
 	// Note is what there is to say of the blueprint; empty for nothing.
 	Note string
 }
@@ -97,11 +99,12 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	if in.Moving != "" {
 		programmed = condition.Noted(programmed, in.Moving)
 	}
-	if ch := in.Children; ch != nil && len(ch.Missing) > 0 {
+	if ch := in.Children; ch != nil && (len(ch.Missing) > 0 || ch.Unguarded) {
+		note := condition.NoteChildren(ch.Missing, ch.Unguarded)
 		if programmed.Status == metav1.ConditionTrue {
-			programmed = condition.GatewayPending(condition.NoteChildren(ch.Missing))
+			programmed = condition.GatewayPending(note)
 		} else {
-			programmed = condition.Noted(programmed, condition.NoteChildren(ch.Missing))
+			programmed = condition.Noted(programmed, note)
 		}
 	}
 	if ch := in.Children; ch != nil && ch.Note != "" {
