@@ -86,6 +86,7 @@ test test-slow: export GOGC := 400
 test: envoy ## Run the tests, with the real Envoy (TESTFLAGS='-run X -v' for more)
 	$(GO) test -vet=off -timeout 20m -p $(PARALLEL) $(TESTFLAGS) $(FIRST) $$($(GO) list ./... | grep -v '/test/e2e$$')
 	$(GO) test -C examples/colorpolicy -timeout 20m $(TESTFLAGS) ./...
+	$(GO) test -C test/dashboards -timeout 20m $(TESTFLAGS) ./...
 	$(GO) test -vet=off -timeout 20m $(TESTFLAGS) ./test/e2e
 	@echo "passed; make test-slow runs the $(words $(SLOW_TESTS)) that take long: $(SLOW_TESTS)"
 
