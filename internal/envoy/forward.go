@@ -213,6 +213,7 @@ func routeAction(r *ir.Rule) (*routev3.RouteAction, error) {
 		// still there is for keepalives to find out.
 		a.IdleTimeout = &durationpb.Duration{}
 	}
+	hostOf(a, &r.Filters)
 	err := setRetry(a, r.Retry, r.Timeouts)
 	return a, err
 }

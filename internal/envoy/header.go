@@ -79,10 +79,18 @@ func headerOption(h ir.Header, action corev3.HeaderValueOption_HeaderAppendActio
 	if err := checkHeaderValue(h.Name, h.Value); err != nil {
 		return nil, err
 	}
+	value := literal(h.Value)
+	if h.Template {
+		var err error
+		if value, err = formatOf(h.Value); err != nil {
+			return nil, fmt.Errorf("the value of header %q: %w", h.Name, err)
+		}
+	}
 	return &corev3.HeaderValueOption{
-		Header:         &corev3.HeaderValue{Key: h.Name, Value: literal(h.Value)},
-		AppendAction:   action,
-		KeepEmptyValue: h.Value == "", // Envoy would leave the header out
+		Header:       &corev3.HeaderValue{Key: h.Name, Value: value},
+		AppendAction: action,
+		// Envoy would leave the header out, and one that a client has sent would stay.
+		KeepEmptyValue: h.Value == "" || h.Template,
 	}, nil
 }
 

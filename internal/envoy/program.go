@@ -51,13 +51,22 @@ func Program(r *ir.Rule) int {
 }
 
 func rewriteProgram(r *ir.Rule, w *ir.Rewrite) int {
-	if w == nil || w.Path == nil || w.Path.Full {
+	if w == nil {
 		return 0
 	}
-	if _, regex, err := replacePrefix(r.Match.Path, w.Path.Value); err == nil && regex != nil {
-		return instructions(regex.Pattern)
+	n := 0
+	for _, p := range []*ir.PathRewrite{w.Path, w.HostPath} {
+		if p != nil && p.Pattern != "" {
+			n += instructions(regexRewrite(p).Pattern)
+		}
 	}
-	return 0
+	if w.Path == nil || w.Path.Full || w.Path.Pattern != "" {
+		return n
+	}
+	if _, regex, err := replacePrefix(r.Match.Path, w.Path.Value); err == nil && regex != nil {
+		n += instructions(regex.Pattern)
+	}
+	return n
 }
 
 func hasRegex(m *ir.Match) bool {

@@ -36,6 +36,22 @@ func rewriteHost(a *routev3.RouteAction, rule, backend *ir.Filters) error {
 	return err
 }
 
+// regexRewrite replaces what an expression finds in a path.
+func regexRewrite(p *ir.PathRewrite) *matcherv3.RegexMatchAndSubstitute {
+	return &matcherv3.RegexMatchAndSubstitute{Pattern: &matcherv3.RegexMatcher{Regex: p.Pattern}, Substitution: p.Value}
+}
+
+// hostOf has a request say where its Host is from, unless a filter says which it is.
+func hostOf(a *routev3.RouteAction, rule *ir.Filters) {
+	switch w := rule.Rewrite; {
+	case w == nil:
+	case w.HostHeader != "":
+		a.HostRewriteSpecifier = &routev3.RouteAction_HostRewriteHeader{HostRewriteHeader: w.HostHeader}
+	case w.HostPath != nil:
+		a.HostRewriteSpecifier = &routev3.RouteAction_HostRewritePathRegex{HostRewritePathRegex: regexRewrite(w.HostPath)}
+	}
+}
+
 // hostname returns the Host that filters ask for, or nothing. A filter that
 // sets the Host header means the same, and Envoy takes it in no other way.
 func hostname(rule, backend *ir.Filters) (string, error) {
@@ -62,6 +78,10 @@ func rewritePath(a *routev3.RouteAction, match ir.PathMatch, p *ir.PathRewrite) 
 		path, err := fullPath(p.Value)
 		a.PathRewrite = literal(path)
 		return err
+	}
+	if p.Pattern != "" {
+		a.RegexRewrite = regexRewrite(p)
+		return nil
 	}
 	prefix, regex, err := replacePrefix(match, p.Value)
 	a.PrefixRewrite, a.RegexRewrite = prefix, regex

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
@@ -63,7 +64,7 @@ func answer(r *ir.Rule, match *routev3.RouteMatch, domain string, around surroun
 	case r.Redirect != nil:
 		return redirectRoutes(r, route, domain)
 	case r.Status != 0:
-		route.Action = direct(r.Status)
+		route.Action = withBody(r)
 	case usable:
 		routes, err := forward(r, route, backends, around)
 		if err == nil {
@@ -115,6 +116,15 @@ func failure(r *ir.Rule) uint32 {
 		return http.StatusServiceUnavailable // UNAVAILABLE to clients of gRPC
 	}
 	return http.StatusInternalServerError
+}
+
+// withBody answers without a backend, with the rule's body.
+func withBody(r *ir.Rule) *routev3.Route_DirectResponse {
+	action := direct(r.Status)
+	if r.Body != "" {
+		action.DirectResponse.Body = &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: r.Body}}
+	}
+	return action
 }
 
 // direct answers without a backend and without a body.

@@ -9,6 +9,8 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
@@ -120,5 +122,7 @@ func tableHead(name string) *routev3.RouteConfiguration {
 		// stripping, this leaves the Host header as the client sent it, from
 		// which backends build absolute URLs.
 		IgnorePortInHostMatching: true,
+		// 4 KiB by default. What is too large is refused before.
+		MaxDirectResponseBodySizeBytes: wrapperspb.UInt32(ir.MaxBody),
 	}
 }

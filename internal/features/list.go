@@ -213,7 +213,8 @@ var httpRoute = []Row{
 	},
 	{
 		Title: "`ExtensionRef` filters",
-		Note:  "there is none to refer to; the rule answers 500",
+		Note:  "of kind RouteFilter, see [Filters of routes](../guide/route-filters.md); with any other kind the rule answers 500",
+		Cases: []string{"route-filter"},
 	},
 	{
 		Title:        "`ExternalAuth` filters",

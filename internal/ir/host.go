@@ -41,6 +41,9 @@ type Shadow struct {
 	Policy object.Name
 }
 
+// MaxBody is how many bytes the body of a direct answer may have.
+const MaxBody = 64 << 10
+
 // Rule is one match of a route's rule with what happens to the requests it takes.
 type Rule struct {
 	Source Source `json:"source"`
@@ -48,7 +51,8 @@ type Rule struct {
 
 	// Exactly one of Redirect, Status and Backends says what the answer is.
 	Redirect *Redirect         `json:"redirect,omitempty"`
-	Status   uint32            `json:"status,omitempty"` // a direct answer without a body
+	Status   uint32            `json:"status,omitempty"` // a direct answer, with Body
+	Body     string            `json:"body,omitempty"`
 	Backends []WeightedBackend `json:"backends,omitempty"`
 
 	Filters  Filters   `json:"filters,omitzero"`
@@ -137,18 +141,25 @@ type HeaderChanges struct {
 type Header struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
+	// Template says that the value has variables, see ParseTemplate. What a request hasn't got is empty.
+	Template bool `json:"template,omitempty"`
 }
 
 // Rewrite changes where a request seems to go, before the backend sees it.
 type Rewrite struct {
 	Hostname string       `json:"hostname,omitempty"`
 	Path     *PathRewrite `json:"path,omitempty"`
+	// HostHeader is a header with the host, and HostPath makes it of the path; empty for neither. A Hostname, of a
+	// backend too, comes first.
+	HostHeader string       `json:"hostHeader,omitempty"`
+	HostPath   *PathRewrite `json:"hostPath,omitempty"`
 }
 
-// PathRewrite replaces the whole path or the prefix that matched.
+// PathRewrite replaces the whole path, the prefix that matched, or what an expression of RE2 finds.
 type PathRewrite struct {
-	Full  bool   `json:"full,omitempty"`
-	Value string `json:"value"`
+	Full    bool   `json:"full,omitempty"`
+	Pattern string `json:"pattern,omitempty"`
+	Value   string `json:"value"` // with a Pattern \1 to \9 are its groups, and \0 is all of it
 }
 
 // Redirect answers with a Location instead of forwarding. What is empty stays

@@ -110,6 +110,12 @@ var All = NewTable(
 			func(s *v1alpha1.ValuesStatus, yield visitor) { yield("", &s.Conditions) }),
 	},
 	&Descriptor{
+		Kind: RouteFilter, Plural: "routefilters", Custom: true,
+		Versions: []Version{Typed[v1alpha1.RouteFilter, v1alpha1.RouteFilterList]("v1alpha1")},
+		Status: Whole(func(o *v1alpha1.RouteFilter) *v1alpha1.RouteFilterStatus { return &o.Status },
+			func(s *v1alpha1.RouteFilterStatus, yield visitor) { yield("", &s.Conditions) }),
+	},
+	&Descriptor{
 		Kind: XBackend, Plural: "xbackends", Channel: ExperimentalChannel, Custom: true,
 		Versions: []Version{Typed[gwxv1alpha1.XBackend, gwxv1alpha1.XBackendList]("v1alpha1")},
 		Status:   xBackendStatus(),

@@ -33,6 +33,7 @@ var (
 	GatewayBlueprint     = object.KindOf(Gatehouse, "GatewayBlueprint")
 	GatewayClassValues   = object.KindOf(Gatehouse, "GatewayClassValues")
 	GatewayValues        = object.KindOf(Gatehouse, "GatewayValues")
+	RouteFilter          = object.KindOf(Gatehouse, "RouteFilter")
 	Service              = object.KindOf(Core, "Service")
 	Secret               = object.KindOf(Core, "Secret")
 	ConfigMap            = object.KindOf(Core, "ConfigMap")

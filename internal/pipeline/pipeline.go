@@ -102,6 +102,7 @@ func New(opts Options) *Pipeline {
 	p.declareTakenPaths()
 	p.declareInheritedStatus()
 	p.declareXBackendStatus()
+	p.declareRouteFilterStatus()
 	p.declareOtherStatus()
 	p.declareReported()
 	p.declareNotices()

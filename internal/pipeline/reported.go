@@ -95,6 +95,7 @@ func (p *Pipeline) declareReported() {
 	report(p, kind.AuthPolicy, p.AuthPolicyStatus, Namespaced(kind.AuthPolicy))
 	report(p, kind.RateLimitPolicy, p.RateLimitPolicyStatus, Namespaced(kind.RateLimitPolicy))
 	report(p, kind.XBackend, p.XBackendStatus, Namespaced(kind.XBackend))
+	report(p, kind.RouteFilter, p.RouteFilterStatus, Namespaced(kind.RouteFilter))
 	if p.Children != nil {
 		report(p, kind.GatewayBlueprint, p.BlueprintStatus, ClusterScoped(kind.GatewayBlueprint))
 		report(p, kind.GatewayClassValues, p.ClassValuesStatus, Namespaced(kind.GatewayClassValues))

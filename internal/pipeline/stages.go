@@ -7,6 +7,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
@@ -139,6 +140,7 @@ type statuses struct {
 	TrafficPolicyStatus    *flow.Derived[object.Name, *gwv1.PolicyStatus]
 	AuthPolicyStatus       *flow.Derived[object.Name, *gwv1.PolicyStatus]
 	RateLimitPolicyStatus  *flow.Derived[object.Name, *gwv1.PolicyStatus]
+	RouteFilterStatus      *flow.Derived[object.Name, *v1alpha1.RouteFilterStatus]
 	XBackendStatus         *flow.Derived[object.Name, *gwxv1alpha1.BackendStatus]
 	// OtherStatus is that of objects of kinds that nothing else depends on.
 	OtherStatus *flow.Derived[object.Key, any]

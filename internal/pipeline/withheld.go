@@ -159,7 +159,7 @@ func (p *Pipeline) suspect(c *flow.Ctx, s *suspects, f flow.Failure) bool {
 		return s.refer(v.Object.Namespace)
 	case *topology.TrafficPolicy:
 		return s.refer(v.Object.Namespace)
-	case *gwv1.BackendTLSPolicy, *gwxv1alpha1.XBackendTrafficPolicy, *gwxv1alpha1.XBackend, *discoveryv1.EndpointSlice:
+	case *gwv1.BackendTLSPolicy, *gwxv1alpha1.XBackendTrafficPolicy, *gwxv1alpha1.XBackend, *v1alpha1.RouteFilter, *discoveryv1.EndpointSlice:
 		return s.refer(v.(source.Object).GetNamespace())
 	default:
 		return false

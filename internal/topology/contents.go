@@ -16,6 +16,7 @@ func (g *Graph) declarePoliciesOf() {
 	}
 	g.tlsPoliciesOf = flow.NewIndex(g.Ancestors, under, object.Name.Compare)
 	g.xBackendsOf = flow.NewIndex(g.XBackendAncestors, under, object.Name.Compare)
+	g.routeFiltersOf = flow.NewIndex(g.routeFilterAncestors, under, object.Name.Compare)
 	g.authPoliciesOf = flow.NewIndex(g.AuthAncestors, under, object.Name.Compare)
 }
 
@@ -42,6 +43,11 @@ func (g *Graph) Contents(c *flow.Ctx, gateway object.Name, yield func(object.Key
 	for name := range flow.Select(c, g.authPoliciesOf, gateway).All() {
 		if p, ok := flow.Get(c, g.in.AuthPolicies, name); ok {
 			auth.Contents(p, yield)
+		}
+	}
+	for name := range flow.Select(c, g.routeFiltersOf, gateway).All() {
+		if f, ok := flow.Get(c, g.in.RouteFilters, name); ok && f.Spec.DirectResponse != nil && f.Spec.DirectResponse.ConfigMapRef != nil {
+			yield(object.Key{Kind: kind.ConfigMap, Name: object.Name{Namespace: name.Namespace, Name: f.Spec.DirectResponse.ConfigMapRef.Name}})
 		}
 	}
 	for name := range flow.Select(c, g.xBackendsOf, gateway).All() {

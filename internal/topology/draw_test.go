@@ -130,6 +130,7 @@ var kindsDrawn = []drawn{
 	draws(2, drawXBackend),
 	draws(2, drawAuthPolicy),
 	draws(2, drawRateLimitPolicy),
+	draws(2, drawRouteFilter),
 	draws(2, func(t *rapid.T) *v1alpha1.GatewayParameters {
 		return &v1alpha1.GatewayParameters{ObjectMeta: drawMeta(t), Spec: v1alpha1.GatewayParametersSpec{
 			Settings: *drawSettings(t), Overrides: maybe(t, someSettings, "overrides"),
@@ -344,12 +345,28 @@ func drawHTTPRoute(t *rapid.T) *gwv1.HTTPRoute {
 		if ref := maybe(t, rapid.Custom(drawBackendRef), "mirror"); ref != nil {
 			rule.Filters = append(rule.Filters, gwv1.HTTPRouteFilter{RequestMirror: &gwv1.HTTPRequestMirrorFilter{BackendRef: *ref}})
 		}
+		if name := maybe(t, someObjectName, "extension"); name != nil {
+			rule.Filters = append(rule.Filters, gwv1.HTTPRouteFilter{ExtensionRef: &gwv1.LocalObjectReference{
+				Group: "gatehouse.dev", Kind: rapid.SampledFrom([]gwv1.Kind{"RouteFilter", "Other"}).Draw(t, "kind"), Name: *name,
+			}})
+		}
 		if ref := maybe(t, rapid.Custom(drawBackendRef), "authorization"); ref != nil {
 			rule.Filters = append(rule.Filters, gwv1.HTTPRouteFilter{ExternalAuth: &gwv1.HTTPExternalAuthFilter{BackendRef: *ref}})
 		}
 		r.Spec.Rules = append(r.Spec.Rules, rule)
 	}
 	return r
+}
+
+// drawRouteFilter makes one that may refer to a ConfigMap.
+func drawRouteFilter(t *rapid.T) *v1alpha1.RouteFilter {
+	f := &v1alpha1.RouteFilter{ObjectMeta: drawMeta(t)}
+	f.Spec.DirectResponse = maybe(t, rapid.Custom(func(t *rapid.T) v1alpha1.DirectResponse {
+		return v1alpha1.DirectResponse{Status: 503, ConfigMapRef: maybe(t, rapid.Custom(func(t *rapid.T) v1alpha1.KeyRef {
+			return v1alpha1.KeyRef{Name: someName.Draw(t, "body"), Key: rapid.SampledFrom([]string{"", "ca.crt"}).Draw(t, "entry")}
+		}), "reference")}
+	}), "answer")
+	return f
 }
 
 func drawBackendRef(t *rapid.T) gwv1.BackendObjectReference {

@@ -68,6 +68,7 @@ func (r *Route) Equal(o *Route) bool {
 		slices.EqualFunc(r.Rules, o.Rules, func(a, b RouteRule) bool {
 			return slices.EqualFunc(a.Backends, b.Backends, BackendRef.Equal) &&
 				slices.EqualFunc(a.Mirrors, b.Mirrors, BackendRef.Equal) &&
+				slices.EqualFunc(a.Extensions, b.Extensions, (*RouteFilter).Equal) &&
 				(a.Auth == b.Auth || a.Auth != nil && b.Auth != nil && a.Auth.Equal(*b.Auth))
 		})
 }

@@ -122,6 +122,9 @@ type Graph struct {
 	// XBackends and XBackendAncestors are the same of XBackends.
 	XBackends         flow.Table[object.Name, *XBackend]
 	XBackendAncestors flow.Table[object.Name, []Ancestor]
+	RouteFilters      flow.Table[object.Name, *RouteFilter]
+
+	routeFilterAncestors flow.Table[object.Name, []Ancestor]
 
 	in         *Inputs
 	options    Options
@@ -149,6 +152,7 @@ type Graph struct {
 	certificatesOf usesOf[object.Name]
 	authoritiesOf  usesOf[object.Key]
 	tlsPoliciesOf  *flow.Index[object.Name, object.Name, []Ancestor]
+	routeFiltersOf *flow.Index[object.Name, object.Name, []Ancestor]
 	xBackendsOf    *flow.Index[object.Name, object.Name, []Ancestor]
 	authPoliciesOf *flow.Index[object.Name, object.Name, []Ancestor]
 	keySetReaches  flow.Table[object.Name, keyset.Reach]
@@ -224,6 +228,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.limitsOver = limits.Over(g.in.RateLimitPolicies)
 	g.RateLimitPolicies = g.declareRateLimitPolicies()
 	g.XBackends = g.declareXBackends()
+	g.RouteFilters = g.declareRouteFilters()
 	g.declareServicePolicies()
 	g.AuthPolicies = g.declareAuthPolicies()
 	g.authAttached = policy.Attach("topology-auth-policy", auth.Kind, g.AuthPolicies)
@@ -237,6 +242,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.AuthAncestors = Ancestors(g, "topology-auth-policy-ancestors", g.AuthPolicies, g.authAttached)
 	g.RateLimitAncestors = Ancestors(g, "topology-rate-limit-policy-ancestors", g.RateLimitPolicies, g.limitsAttached)
 	g.XBackendAncestors = g.declareXBackendAncestors()
+	g.routeFilterAncestors = g.declareRouteFilterAncestors()
 	g.declarePoliciesOf()
 	g.Attachments = g.declareAttachments()
 	g.AttachedRoutes = g.declareAttachedRoutes()

@@ -15,6 +15,7 @@ func (r *resolver) grpcRules(rules []gwv1.GRPCRouteRule) []RouteRule {
 		})
 		for j := range rule.Filters {
 			r.mirror(&out[i], ir.UseGRPC, i, j, rule.Filters[j].RequestMirror)
+			r.extension(&out[i], rule.Filters[j].ExtensionRef)
 		}
 	}
 	return out

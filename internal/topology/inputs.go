@@ -44,6 +44,7 @@ type Inputs struct {
 	AuthPolicies       *flow.Input[object.Name, *v1alpha1.AuthPolicy]
 	RateLimitPolicies  *flow.Input[object.Name, *v1alpha1.RateLimitPolicy]
 	XBackends          *flow.Input[object.Name, *gwxv1alpha1.XBackend]
+	RouteFilters       *flow.Input[object.Name, *v1alpha1.RouteFilter]
 	Parameters         *flow.Input[object.Name, *v1alpha1.GatewayParameters]
 	Blueprints         *flow.Input[string, *v1alpha1.GatewayBlueprint]
 	ClassValues        *flow.Input[object.Name, *v1alpha1.GatewayClassValues]
@@ -109,6 +110,7 @@ func NewInputs(e *flow.Engine, kinds *kind.Table) *Inputs {
 	in.AuthPolicies = namespaced[*v1alpha1.AuthPolicy](e, in)
 	in.RateLimitPolicies = namespaced[*v1alpha1.RateLimitPolicy](e, in)
 	in.XBackends = namespaced[*gwxv1alpha1.XBackend](e, in)
+	in.RouteFilters = namespaced[*v1alpha1.RouteFilter](e, in)
 	in.Parameters = namespaced[*v1alpha1.GatewayParameters](e, in)
 	in.Blueprints = clusterScoped[*v1alpha1.GatewayBlueprint](e, in)
 	in.ClassValues = namespaced[*v1alpha1.GatewayClassValues](e, in)

@@ -306,6 +306,8 @@ type RouteRule struct {
 	Backends []BackendRef // one for one with spec.rules[].backendRefs
 	Mirrors  []BackendRef // one for each RequestMirror filter, in order
 	Auth     *BackendRef  // of the first ExternalAuth filter; nil without one
+	// Extensions are one for each ExtensionRef filter, in order; nil where there is no such filter.
+	Extensions []*RouteFilter
 }
 
 // BackendRef is a reference and what it resolves to.

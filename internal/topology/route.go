@@ -92,6 +92,7 @@ func (r *resolver) httpRules(rules []gwv1.HTTPRouteRule) []RouteRule {
 		})
 		for j := range rule.Filters {
 			r.mirror(&out[i], ir.UseHTTP, i, j, rule.Filters[j].RequestMirror)
+			r.extension(&out[i], rule.Filters[j].ExtensionRef)
 			if a := rule.Filters[j].ExternalAuth; a != nil && out[i].Auth == nil {
 				out[i].Auth = r.auth(a, func() string { return fmt.Sprintf("spec.rules[%d].filters[%d].externalAuth.backendRef", i, j) })
 			}

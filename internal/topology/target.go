@@ -37,6 +37,7 @@ var targetKinds = map[object.Kind]targetKind{
 	kind.UDPRoute:     {sections: ruleNames, gateways: (*Graph).gatewaysOfRoute},
 	kind.Service:      {sections: servicePorts, gateways: (*Graph).gatewaysTo},
 	kind.XBackend:     {sections: xBackendSections, gateways: (*Graph).gatewaysTo},
+	kind.RouteFilter:  {sections: routeFilterSections, gateways: (*Graph).gatewaysTo},
 }
 
 // missingTarget says that the target of a policy of a kind does not exist; nil where it does.

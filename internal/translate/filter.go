@@ -45,7 +45,7 @@ func (t *translation) filters(at position, list []gwv1.HTTPRouteFilter, mirrors 
 		case gwv1.HTTPRouteFilterExternalAuth:
 			// The rule's alone: see auth.
 		case gwv1.HTTPRouteFilterExtensionRef:
-			// Not supported: placed has said so.
+			// The rule's alone: see extensions.
 		}
 	}
 	return out, redirect
@@ -75,15 +75,21 @@ func (t *translation) placed(at position, f *gwv1.HTTPRouteFilter, before []gwv1
 			t.refuse(field, condition.MissingFilterValue(field, kind))
 			return false
 		}
-		ref := f.ExtensionRef
-		t.refuse(field, condition.UnknownFilterKind(field, string(ref.Group), string(ref.Kind), string(ref.Name)))
+		switch ref := f.ExtensionRef; {
+		case at.backend == 0:
+			return true
+		case topology.IsRouteFilter(ref):
+			t.refuse(field, condition.UnsupportedFilter(field, kind))
+		default:
+			t.refuse(field, condition.UnknownFilterKind(field, string(ref.Group), string(ref.Kind), string(ref.Name)))
+		}
 		return false
 	case gwv1.HTTPRouteFilterExternalAuth:
 		name, set = "externalAuth", f.ExternalAuth != nil
 	default:
 		field := at.field("type")
 		t.refuse(field, condition.UnknownValue(field, kind,
-			"RequestHeaderModifier", "ResponseHeaderModifier", "RequestRedirect", "URLRewrite", "RequestMirror", "CORS", "ExternalAuth"))
+			"RequestHeaderModifier", "ResponseHeaderModifier", "RequestRedirect", "URLRewrite", "RequestMirror", "CORS", "ExternalAuth", "ExtensionRef"))
 		return false
 	}
 	field := at.field("")

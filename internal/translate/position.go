@@ -6,8 +6,12 @@ import "strconv"
 // good route costs nothing; text is made only for a problem.
 type position struct {
 	rule                   int
-	match, backend, filter int // positions plus one; 0 where not inside of one
+	match, backend, filter int  // positions plus one; 0 where not inside of one
+	alone                  bool // in a RouteFilter
 }
+
+// inRouteFilter is where a RouteFilter begins.
+var inRouteFilter = position{alone: true}
 
 func inRule(i int) position { return position{rule: i} }
 
@@ -25,7 +29,11 @@ func (p position) field(name string) string {
 		b = strconv.AppendInt(b, int64(i), 10)
 		b = append(b, ']')
 	}
-	step("spec.rules", p.rule)
+	if p.alone {
+		b = append(b, "spec"...)
+	} else {
+		step("spec.rules", p.rule)
+	}
 	if p.match > 0 {
 		step(".matches", p.match-1)
 	}

@@ -123,7 +123,7 @@ func (t *translation) finish(matched []ir.Rule, spec *gwv1.HTTPRouteRule, refs t
 	}
 	for i := range matched {
 		r := &matched[i]
-		r.Redirect, r.Status, r.Backends = action.Redirect, action.Status, action.Backends
+		r.Redirect, r.Status, r.Body, r.Backends = action.Redirect, action.Status, action.Body, action.Backends
 		r.Filters, r.Timeouts, r.Retry = action.Filters, action.Timeouts, action.Retry
 		t.rules = append(t.rules, r)
 	}
@@ -134,13 +134,20 @@ func (t *translation) action(spec *gwv1.HTTPRouteRule, refs topology.RouteRule) 
 	at := inRule(t.index)
 	var a ir.Rule
 	a.Filters, a.Redirect = t.filters(at, spec.Filters, refs.Mirrors)
+	direct := t.extensions(at, spec.Filters, refs.Extensions, &a.Filters)
 	a.Timeouts = t.timeouts(at, spec.Timeouts)
 	a.Retry = t.retry(at, spec.Retry)
 	a.Filters.Auth = t.auth(at, spec.Filters, refs.Auth, a.Timeouts)
 	session := t.session(at, spec.SessionPersistence) //nolint:staticcheck // deprecated, and still there to be written
 	a.Backends = t.backends(at, spec.BackendRefs, refs.Backends, session)
 	t.compatible(at, spec, &a)
-	if a.Redirect == nil && a.Backends == nil {
+	if direct.status != 0 {
+		if a.Redirect != nil {
+			field := at.field("filters")
+			t.refuse(field, condition.FiltersExclude(field, string(gwv1.HTTPRouteFilterRequestRedirect), "a directResponse"))
+		}
+		a.Backends, a.Status, a.Body = nil, direct.status, direct.body
+	} else if a.Redirect == nil && a.Backends == nil {
 		a.Status = t.failed()
 		if len(spec.BackendRefs) == 0 && !t.invalid {
 			t.notes = append(t.notes, condition.NoteNoBackends(at.field("backendRefs")))
@@ -148,7 +155,7 @@ func (t *translation) action(spec *gwv1.HTTPRouteRule, refs topology.RouteRule) 
 	}
 	if auth := a.Filters.Auth; auth != nil && auth.Backend.IsZero() {
 		// Nobody to ask: nothing may pass, not even a redirect.
-		a.Redirect, a.Backends, a.Filters.Auth, a.Status = nil, nil, nil, t.failed()
+		a.Redirect, a.Backends, a.Filters.Auth, a.Status, a.Body = nil, nil, nil, t.failed(), ""
 	}
 	if a.Backends == nil {
 		// Nothing is forwarded, so what changes or bounds forwarding is moot.

@@ -37,6 +37,9 @@ func rows(p *pipeline.Pipeline) []showing {
 			return inheritedItem(node.Object, &node.Reach, s)
 		}),
 		show(p, p.XBackendStatus, p.Graph.XBackends, pipeline.Namespaced(kind.XBackend), xBackendItem),
+		show(p, p.RouteFilterStatus, p.Graph.RouteFilters, pipeline.Namespaced(kind.RouteFilter), func(_ *flow.Ctx, f *topology.RouteFilter, s *v1alpha1.RouteFilterStatus) *Item {
+			return acceptedItem(f.Object, s, s.Conditions)
+		}),
 		show(p, p.RouteStatus, p.Graph.Routes, pipeline.ByKey(), func(c *flow.Ctx, r *topology.Route, s *gwv1.RouteStatus) *Item {
 			return routeItem(p, c, r, s)
 		}),

@@ -54,6 +54,7 @@ var modes = map[string]mode{
 			"gatewayparameters":         "the manifest doesn't define them",
 			"gatewayvalues":             "the manifest doesn't define them",
 			"ratelimitpolicies":         "the manifest doesn't define them",
+			"routefilters":              "the manifest doesn't define them",
 		},
 	},
 }

@@ -54,6 +54,8 @@ func rare(m mode, r right) string {
 		return "the experimental channel has them, and the suite doesn't use them"
 	case "authpolicies/status", "ratelimitpolicies/status":
 		return "the suite knows none of our own policies"
+	case "routefilters/status":
+		return "the suite refers to no filters of ours"
 	case "gatewayblueprints/status", "gatewayclassvalues/status", "gatewayvalues/status":
 		return "the suite knows no blueprints"
 	case "events":

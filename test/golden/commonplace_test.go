@@ -54,6 +54,7 @@ var constants = []string{
 	tls + ".commonTlsContext.tlsParams",
 	tls + ".commonTlsContext.tlsCertificateSdsSecretConfigs.sdsConfig",
 	"resources.routes.resource.ignorePortInHostMatching",
+	"resources.routes.resource.maxDirectResponseBodySizeBytes",
 }
 
 const (

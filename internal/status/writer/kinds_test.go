@@ -74,6 +74,9 @@ func testKinds(t *testing.T, b *bench) {
 			}},
 			RateLimits: v1alpha1.RateLimits{Limits: map[string]v1alpha1.RateLimit{"all": {Rates: []v1alpha1.Rate{{Limit: 1, Window: "1s"}}}}},
 		}}, policy},
+		{&v1alpha1.RouteFilter{ObjectMeta: meta, Spec: v1alpha1.RouteFilterSpec{
+			DirectResponse: &v1alpha1.DirectResponse{Status: 503},
+		}}, &v1alpha1.RouteFilterStatus{Conditions: observed(1, condition.RouteFilterAccepted())}},
 		{&v1alpha1.GatewayBlueprint{ObjectMeta: meta}, &v1alpha1.GatewayBlueprintStatus{Conditions: observed(1, condition.BlueprintAccepted())}},
 		{&v1alpha1.GatewayClassValues{ObjectMeta: meta, Spec: v1alpha1.GatewayClassValuesSpec{
 			TargetRef: v1alpha1.ValuesTarget{Group: gwv1.GroupName, Kind: "GatewayClass", Name: "g"},
