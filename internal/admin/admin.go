@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -59,6 +60,7 @@ func (a Admin) Handler() http.Handler {
 	mux.HandleFunc("GET /policies", a.policies)
 	mux.HandleFunc("GET /topology", a.topology)
 	mux.HandleFunc("GET /proxies", a.proxies)
+	mux.HandleFunc("GET /proxies/config", a.proxyConfig)
 	mux.HandleFunc("GET /figures", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.Server.Figures()) })
 	mux.HandleFunc("GET /debug/tables", a.debugTables)
 	mux.HandleFunc("GET /debug/tables/{name}", a.debugTable)
@@ -77,6 +79,7 @@ func (a Admin) Handler() http.Handler {
 			"/policies       what is in force for ?group=&kind=&namespace=&name=&section=\n"+
 			"/topology       a drawing, of ?group=&kind=&namespace=&name= or of all\n"+
 			"/proxies        what each connected proxy has and lacks, as JSON\n"+
+			"/proxies/config what one of them has, of ?gateway=NS/NAME&pod=&type=&resources=true\n"+
 			"/figures        what proxies have counted of each route, as JSON\n"+
 			"/debug/tables   the tables of the pipeline; /debug/tables/NAME prints one\n"+
 			"/debug/xds      proxies' sessions and what each was sent\n"+
@@ -127,6 +130,32 @@ func (a Admin) proxies(w http.ResponseWriter, _ *http.Request) {
 		list.Proxies = fleet.Join([]fleet.List{list}, a.Processes())
 	}
 	writeJSON(w, list)
+}
+
+// proxyConfig says what one proxy has, resource by resource.
+func (a Admin) proxyConfig(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	gateway, _ := object.ParseName(q.Get("gateway"))
+	held, ok := a.Server.HeldBy(gateway, q.Get("pod"))
+	if !ok {
+		http.Error(w, "no such proxy is connected to this process", http.StatusNotFound)
+		return
+	}
+	if of := q.Get("type"); of != "" {
+		held = slices.DeleteFunc(held, func(h xds.Held) bool { return h.Type != of })
+	}
+	if q.Get("differing") == "true" {
+		held = slices.DeleteFunc(held, func(h xds.Held) bool { return h.State == xds.HeldCurrent })
+	}
+	if q.Get("resources") == "true" {
+		for i := range held {
+			if err := held[i].Print(); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+		}
+	}
+	writeJSON(w, xds.HeldConfig{Gateway: gateway.String(), Pod: q.Get("pod"), At: time.Now(), Resources: held})
 }
 
 // topology draws what is above and below an object, or all of a namespace.

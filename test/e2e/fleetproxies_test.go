@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/figures"
 	shown "github.com/gatehouse-dev/gatehouse/internal/fleet"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
 	"github.com/gatehouse-dev/gatehouse/test/output"
 	"github.com/gatehouse-dev/gatehouse/test/port"
 )
@@ -172,6 +174,44 @@ func (f *shownFleet) asks(t *testing.T, proxy, listener int) func() error {
 func (f *shownFleet) serves(t *testing.T, proxy, listener int) {
 	t.Helper()
 	eventually(t, siteTimeout, f.asks(t, proxy, listener))
+}
+
+// configs looks at what the first proxy has, and at what the third one refuses.
+func (f *shownFleet) configs(t *testing.T) {
+	t.Helper()
+	ask := func(args ...string) (config xds.HeldConfig, code int) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), needTools(t).gatehouse, slices.Concat([]string{"proxy-config"}, f.flags, []string{"-n", "shop", "-o", "json"}, args)...)
+		text, err := cmd.Output()
+		if failed, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || len(failed.Stderr) > 0) {
+			t.Fatalf("%v: %s", err, failed.Stderr)
+		}
+		if err := json.Unmarshal(text, &config); err != nil {
+			t.Fatalf("%v in %s", err, text)
+		}
+		return config, cmd.ProcessState.ExitCode()
+	}
+	config, code := ask("web-1", "routes")
+	if code != 0 || len(config.Resources) == 0 || !slices.ContainsFunc(config.Resources, func(h xds.Held) bool {
+		return h.State == xds.HeldCurrent && h.Has == h.Wanted && bytes.Contains(h.Resource, []byte("there.example"))
+	}) {
+		t.Errorf("the routes of the first proxy, exit code %d: %+v", code, config)
+	}
+	if config, code := ask("web-1", "--diff"); code != 0 || len(config.Resources) != 0 {
+		t.Errorf("the first proxy differs, exit code %d: %+v", code, config)
+	}
+	config, code = ask("web-3", "listeners", "--diff")
+	if code != 1 || len(config.Resources) != 1 {
+		t.Fatalf("the third proxy, exit code %d: %+v", code, config)
+	}
+	h := config.Resources[0]
+	if h.State != xds.HeldRefused || h.Has != "" || h.Resource != nil || !strings.Contains(h.Message, "Address already in use") ||
+		!bytes.Contains(h.WantedResource, []byte(strconv.Itoa(f.listeners[1]))) {
+		t.Errorf("the third proxy: %+v", h)
+	}
+	table := exec.CommandContext(t.Context(), needTools(t).gatehouse, slices.Concat([]string{"proxy-config"}, f.flags, []string{"-n", "shop", "web-3"})...)
+	text, err := table.CombinedOutput()
+	t.Logf("%v\n%s", err, text)
 }
 
 // TestTop protects that the intervals of top add up to what was sent to all proxies, whichever
@@ -349,6 +389,7 @@ func TestFleetProxies(t *testing.T) {
 		}
 	}
 
+	f.configs(t)
 	if err := taken.Close(); err != nil {
 		t.Fatal(err)
 	}
