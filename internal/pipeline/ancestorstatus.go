@@ -10,9 +10,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
-// declareTrafficStatus declares what people are told of XBackendTrafficPolicies.
-func (p *Pipeline) declareTrafficStatus() {
-	p.TrafficPolicyStatus = ancestorStatus(p, "traffic-policy-status", p.Graph.TrafficPolicies, p.Graph.TrafficAncestors, status.TrafficPolicy)
+// declareBackendTrafficStatus declares what people are told of XBackendTrafficPolicies.
+func (p *Pipeline) declareBackendTrafficStatus() {
+	p.BackendTrafficPolicyStatus = ancestorStatus(p, "backend-traffic-policy-status", p.Graph.BackendTrafficPolicies, p.Graph.BackendTrafficAncestors, status.BackendTrafficPolicy)
 }
 
 // declareXBackendStatus declares what people are told of XBackends.

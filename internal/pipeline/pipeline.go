@@ -97,7 +97,7 @@ func New(opts Options) *Pipeline {
 	p.afterInfrastructure = e.Declared()
 	p.declareStatus()
 	p.declarePolicyStatus()
-	p.declareTrafficStatus()
+	p.declareBackendTrafficStatus()
 	p.declarePacked()
 	p.declareTakenPaths()
 	p.declareInheritedStatus()

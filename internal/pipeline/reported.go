@@ -91,7 +91,7 @@ func (p *Pipeline) declareReported() {
 	report(p, kind.Gateway, p.GatewayStatus, Namespaced(kind.Gateway))
 	report(p, kind.ListenerSet, p.ListenerSetStatus, Namespaced(kind.ListenerSet))
 	report(p, kind.BackendTLSPolicy, p.BackendTLSPolicyStatus, Namespaced(kind.BackendTLSPolicy))
-	report(p, kind.BackendTrafficPolicy, p.TrafficPolicyStatus, Namespaced(kind.BackendTrafficPolicy))
+	report(p, kind.BackendTrafficPolicy, p.BackendTrafficPolicyStatus, Namespaced(kind.BackendTrafficPolicy))
 	report(p, kind.AuthPolicy, p.AuthPolicyStatus, Namespaced(kind.AuthPolicy))
 	report(p, kind.RateLimitPolicy, p.RateLimitPolicyStatus, Namespaced(kind.RateLimitPolicy))
 	report(p, kind.XBackend, p.XBackendStatus, Namespaced(kind.XBackend))

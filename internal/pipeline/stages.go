@@ -131,17 +131,17 @@ type fleets struct {
 
 // statuses is what authors of objects are told.
 type statuses struct {
-	proxyStates            *flow.Derived[object.Name, *status.ProxyState]
-	ClassStatus            *flow.Derived[string, *gwv1.GatewayClassStatus]
-	GatewayStatus          *flow.Derived[object.Name, *gwv1.GatewayStatus]
-	ListenerSetStatus      *flow.Derived[object.Name, *gwv1.ListenerSetStatus]
-	RouteStatus            *flow.Derived[object.Key, *gwv1.RouteStatus]
-	BackendTLSPolicyStatus *flow.Derived[object.Name, *gwv1.PolicyStatus]
-	TrafficPolicyStatus    *flow.Derived[object.Name, *gwv1.PolicyStatus]
-	AuthPolicyStatus       *flow.Derived[object.Name, *gwv1.PolicyStatus]
-	RateLimitPolicyStatus  *flow.Derived[object.Name, *gwv1.PolicyStatus]
-	RouteFilterStatus      *flow.Derived[object.Name, *v1alpha1.RouteFilterStatus]
-	XBackendStatus         *flow.Derived[object.Name, *gwxv1alpha1.BackendStatus]
+	proxyStates                *flow.Derived[object.Name, *status.ProxyState]
+	ClassStatus                *flow.Derived[string, *gwv1.GatewayClassStatus]
+	GatewayStatus              *flow.Derived[object.Name, *gwv1.GatewayStatus]
+	ListenerSetStatus          *flow.Derived[object.Name, *gwv1.ListenerSetStatus]
+	RouteStatus                *flow.Derived[object.Key, *gwv1.RouteStatus]
+	BackendTLSPolicyStatus     *flow.Derived[object.Name, *gwv1.PolicyStatus]
+	BackendTrafficPolicyStatus *flow.Derived[object.Name, *gwv1.PolicyStatus]
+	AuthPolicyStatus           *flow.Derived[object.Name, *gwv1.PolicyStatus]
+	RateLimitPolicyStatus      *flow.Derived[object.Name, *gwv1.PolicyStatus]
+	RouteFilterStatus          *flow.Derived[object.Name, *v1alpha1.RouteFilterStatus]
+	XBackendStatus             *flow.Derived[object.Name, *gwxv1alpha1.BackendStatus]
 	// OtherStatus is that of objects of kinds that nothing else depends on.
 	OtherStatus *flow.Derived[object.Key, any]
 	// Statuses are the tables of statuses, for all that handles them alike.

@@ -157,7 +157,7 @@ func (p *Pipeline) suspect(c *flow.Ctx, s *suspects, f flow.Failure) bool {
 		s.permit(v)
 	case *topology.BackendTLSPolicy:
 		return s.refer(v.Object.Namespace)
-	case *topology.TrafficPolicy:
+	case *topology.BackendTrafficPolicy:
 		return s.refer(v.Object.Namespace)
 	case *gwv1.BackendTLSPolicy, *gwxv1alpha1.XBackendTrafficPolicy, *gwxv1alpha1.XBackend, *v1alpha1.RouteFilter, *discoveryv1.EndpointSlice:
 		return s.refer(v.(source.Object).GetNamespace())

@@ -37,8 +37,8 @@ func Policy(in PolicyInput) gwv1.PolicyStatus {
 	})
 }
 
-// TrafficPolicy is the status of an XBackendTrafficPolicy, likewise.
-func TrafficPolicy(controllerName string, node *topology.TrafficPolicy, list []topology.Ancestor) gwv1.PolicyStatus {
+// BackendTrafficPolicy is the status of an XBackendTrafficPolicy, likewise.
+func BackendTrafficPolicy(controllerName string, node *topology.BackendTrafficPolicy, list []topology.Ancestor) gwv1.PolicyStatus {
 	return ancestors(controllerName, node.Object, list, func(a topology.Ancestor) []metav1.Condition {
 		return []metav1.Condition{a.Accepted}
 	})

@@ -126,7 +126,7 @@ var kindsDrawn = []drawn{
 		}}
 	}),
 	draws(2, drawTLSPolicy),
-	draws(2, drawTrafficPolicy),
+	draws(2, drawBackendTrafficPolicy),
 	draws(2, drawXBackend),
 	draws(2, drawAuthPolicy),
 	draws(2, drawRateLimitPolicy),

@@ -137,7 +137,7 @@ func drawAuthorityKind(t *rapid.T) (gwv1.Group, gwv1.Kind) {
 	return "", name
 }
 
-func drawTrafficPolicy(t *rapid.T) *gwxv1alpha1.XBackendTrafficPolicy {
+func drawBackendTrafficPolicy(t *rapid.T) *gwxv1alpha1.XBackendTrafficPolicy {
 	p := &gwxv1alpha1.XBackendTrafficPolicy{ObjectMeta: drawMeta(t)}
 	for range rapid.IntRange(1, 2).Draw(t, "targets") {
 		p.Spec.TargetRefs = append(p.Spec.TargetRefs, gwxv1alpha1.LocalPolicyTargetReference{

@@ -36,7 +36,7 @@ func TestNodesCompareEachField(t *testing.T) {
 	equaltest.Fields(t, BackendRef{}, BackendRef.Equal)
 	equaltest.Fields(t, &Attachment{}, (*Attachment).Equal)
 	equaltest.Fields(t, &BackendTLSPolicy{}, (*BackendTLSPolicy).Equal, equaltest.Other("Object", &gwv1.BackendTLSPolicy{}))
-	equaltest.Fields(t, &TrafficPolicy{}, (*TrafficPolicy).Equal, equaltest.Other("Object", &gwxv1alpha1.XBackendTrafficPolicy{}))
+	equaltest.Fields(t, &BackendTrafficPolicy{}, (*BackendTrafficPolicy).Equal, equaltest.Other("Object", &gwxv1alpha1.XBackendTrafficPolicy{}))
 	equaltest.Fields(t, &auth.Policy{}, (*auth.Policy).Equal, equaltest.Other("Object", &v1alpha1.AuthPolicy{}))
 	equaltest.Fields(t, &limits.Policy{}, (*limits.Policy).Equal, equaltest.Other("Object", &v1alpha1.RateLimitPolicy{}))
 	equaltest.Fields(t, &XBackend{}, (*XBackend).Equal, equaltest.Other("Object", &gwxv1alpha1.XBackend{}))

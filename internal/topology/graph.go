@@ -107,9 +107,9 @@ type Graph struct {
 	// Ancestors holds, for every BackendTLSPolicy, the Gateways that it concerns,
 	// sorted.
 	Ancestors flow.Table[object.Name, []Ancestor]
-	// TrafficPolicies and TrafficAncestors are the same of XBackendTrafficPolicies.
-	TrafficPolicies  flow.Table[object.Name, *TrafficPolicy]
-	TrafficAncestors flow.Table[object.Name, []Ancestor]
+	// BackendTrafficPolicies and BackendTrafficAncestors are the same of XBackendTrafficPolicies.
+	BackendTrafficPolicies  flow.Table[object.Name, *BackendTrafficPolicy]
+	BackendTrafficAncestors flow.Table[object.Name, []Ancestor]
 	// AuthPolicies and AuthAncestors are the same of AuthPolicies, and Auth is what these say
 	// together.
 	AuthPolicies  flow.Table[object.Name, *auth.Policy]
@@ -174,15 +174,15 @@ type Graph struct {
 	setSections     flow.Table[object.Name, *setSections]
 
 	// Of policies:
-	tlsAttached     *policy.Attachments[*BackendTLSPolicy, ir.BackendTLS]
-	trafficAttached *policy.Attachments[*TrafficPolicy, ir.RetryBudget]
-	authAttached    *policy.Attachments[*auth.Policy, policy.Rules[auth.Rule]]
-	limitsAttached  *policy.Attachments[*limits.Policy, policy.Rules[limits.Limit]]
-	servicePolicies policy.Presence
-	affected        affected
-	byClass         *flow.Index[string, object.Name, *gwv1.Gateway]
-	byPolicyTarget  *flow.Index[object.Key, object.Key, *Route]
-	byAuthService   *flow.Index[object.Key, object.Name, *auth.Policy]
+	tlsAttached            *policy.Attachments[*BackendTLSPolicy, ir.BackendTLS]
+	backendTrafficAttached *policy.Attachments[*BackendTrafficPolicy, ir.RetryBudget]
+	authAttached           *policy.Attachments[*auth.Policy, policy.Rules[auth.Rule]]
+	limitsAttached         *policy.Attachments[*limits.Policy, policy.Rules[limits.Limit]]
+	servicePolicies        policy.Presence
+	affected               affected
+	byClass                *flow.Index[string, object.Name, *gwv1.Gateway]
+	byPolicyTarget         *flow.Index[object.Key, object.Key, *Route]
+	byAuthService          *flow.Index[object.Key, object.Name, *auth.Policy]
 }
 
 // New declares the tables of the graph. The order is the order of computation:
@@ -222,7 +222,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.sections = g.declareSections()
 	g.setSections = g.declareSetSections()
 	g.BackendTLSPolicies = g.declareBackendTLSPolicies()
-	g.TrafficPolicies = g.declareTrafficPolicies()
+	g.BackendTrafficPolicies = g.declareBackendTrafficPolicies()
 	g.declareKeySets()
 	g.declareLabelled()
 	g.limitsOver = limits.Over(g.in.RateLimitPolicies)
@@ -238,7 +238,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.parents = g.declareParents()
 	g.declareTargets()
 	g.Ancestors = Ancestors(g, "topology-policy-ancestors", g.BackendTLSPolicies, g.tlsAttached)
-	g.TrafficAncestors = Ancestors(g, "topology-traffic-policy-ancestors", g.TrafficPolicies, g.trafficAttached)
+	g.BackendTrafficAncestors = Ancestors(g, "topology-backend-traffic-policy-ancestors", g.BackendTrafficPolicies, g.backendTrafficAttached)
 	g.AuthAncestors = Ancestors(g, "topology-auth-policy-ancestors", g.AuthPolicies, g.authAttached)
 	g.RateLimitAncestors = Ancestors(g, "topology-rate-limit-policy-ancestors", g.RateLimitPolicies, g.limitsAttached)
 	g.XBackendAncestors = g.declareXBackendAncestors()

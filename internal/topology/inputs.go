@@ -38,17 +38,17 @@ type Inputs struct {
 	// Definitions are the CustomResourceDefinitions of the Gateway API; files have none.
 	Definitions *flow.Input[string, *metav1.PartialObjectMetadata]
 
-	TrustBundles       *flow.Input[string, *certificatesv1.ClusterTrustBundle]
-	BackendTLSPolicies *flow.Input[object.Name, *gwv1.BackendTLSPolicy]
-	TrafficPolicies    *flow.Input[object.Name, *gwxv1alpha1.XBackendTrafficPolicy]
-	AuthPolicies       *flow.Input[object.Name, *v1alpha1.AuthPolicy]
-	RateLimitPolicies  *flow.Input[object.Name, *v1alpha1.RateLimitPolicy]
-	XBackends          *flow.Input[object.Name, *gwxv1alpha1.XBackend]
-	RouteFilters       *flow.Input[object.Name, *v1alpha1.RouteFilter]
-	Parameters         *flow.Input[object.Name, *v1alpha1.GatewayParameters]
-	Blueprints         *flow.Input[string, *v1alpha1.GatewayBlueprint]
-	ClassValues        *flow.Input[object.Name, *v1alpha1.GatewayClassValues]
-	GatewayValues      *flow.Input[object.Name, *v1alpha1.GatewayValues]
+	TrustBundles           *flow.Input[string, *certificatesv1.ClusterTrustBundle]
+	BackendTLSPolicies     *flow.Input[object.Name, *gwv1.BackendTLSPolicy]
+	BackendTrafficPolicies *flow.Input[object.Name, *gwxv1alpha1.XBackendTrafficPolicy]
+	AuthPolicies           *flow.Input[object.Name, *v1alpha1.AuthPolicy]
+	RateLimitPolicies      *flow.Input[object.Name, *v1alpha1.RateLimitPolicy]
+	XBackends              *flow.Input[object.Name, *gwxv1alpha1.XBackend]
+	RouteFilters           *flow.Input[object.Name, *v1alpha1.RouteFilter]
+	Parameters             *flow.Input[object.Name, *v1alpha1.GatewayParameters]
+	Blueprints             *flow.Input[string, *v1alpha1.GatewayBlueprint]
+	ClassValues            *flow.Input[object.Name, *v1alpha1.GatewayClassValues]
+	GatewayValues          *flow.Input[object.Name, *v1alpha1.GatewayValues]
 
 	// Kept are no objects: what a Gateway goes on with while its parameters can't be
 	// used, or its class does not exist.
@@ -106,7 +106,7 @@ func NewInputs(e *flow.Engine, kinds *kind.Table) *Inputs {
 	in.Namespaces = clusterScoped[*corev1.Namespace](e, in)
 	in.TrustBundles = clusterScoped[*certificatesv1.ClusterTrustBundle](e, in)
 	in.BackendTLSPolicies = namespaced[*gwv1.BackendTLSPolicy](e, in)
-	in.TrafficPolicies = namespaced[*gwxv1alpha1.XBackendTrafficPolicy](e, in)
+	in.BackendTrafficPolicies = namespaced[*gwxv1alpha1.XBackendTrafficPolicy](e, in)
 	in.AuthPolicies = namespaced[*v1alpha1.AuthPolicy](e, in)
 	in.RateLimitPolicies = namespaced[*v1alpha1.RateLimitPolicy](e, in)
 	in.XBackends = namespaced[*gwxv1alpha1.XBackend](e, in)

@@ -19,8 +19,8 @@ type servicePolicies struct {
 // declareServicePolicies attaches the policies of Services.
 func (g *Graph) declareServicePolicies() {
 	g.tlsAttached = policy.Attach("topology-backend-tls-policy", backendTLSKind, g.BackendTLSPolicies)
-	g.trafficAttached = policy.Attach("topology-traffic-policy", trafficKind, g.TrafficPolicies)
-	g.servicePolicies = policy.NewPresence("topology-service-policies", g.tlsAttached, g.trafficAttached)
+	g.backendTrafficAttached = policy.Attach("topology-backend-traffic-policy", backendTrafficKind, g.BackendTrafficPolicies)
+	g.servicePolicies = policy.NewPresence("topology-service-policies", g.tlsAttached, g.backendTrafficAttached)
 }
 
 // policiesOf returns the policies of a Service; false for most.
@@ -28,7 +28,7 @@ func (g *Graph) policiesOf(c *flow.Ctx, service object.Key) (servicePolicies, bo
 	if !g.servicePolicies.Possible(c, service) {
 		return servicePolicies{}, false
 	}
-	s := servicePolicies{g.tlsAttached.On(c, service), g.trafficAttached.On(c, service)}
+	s := servicePolicies{g.tlsAttached.On(c, service), g.backendTrafficAttached.On(c, service)}
 	return s, s != servicePolicies{}
 }
 

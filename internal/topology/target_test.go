@@ -30,7 +30,7 @@ var colors = policy.Kind[*color, hue]{
 	Kind:       object.KindOf("example.com", "ColorPolicy"),
 	Node:       func(c *color) *policy.Node[hue] { return &c.Node },
 	Accepted:   condition.PolicyAccepted(),
-	Conflicted: condition.TrafficPolicyConflicted,
+	Conflicted: condition.BackendTrafficPolicyConflicted,
 }
 
 // colored is a graph with color policies.

@@ -80,8 +80,8 @@ func (w *world) eachCondition(yield func(of source.Object, c metav1.Condition)) 
 				all(p.Object, a.Accepted)
 			}
 		}
-		for name, list := range flow.All(c, w.graph.TrafficAncestors) {
-			p, _ := flow.Get(c, w.graph.TrafficPolicies, name)
+		for name, list := range flow.All(c, w.graph.BackendTrafficAncestors) {
+			p, _ := flow.Get(c, w.graph.BackendTrafficPolicies, name)
 			for _, a := range list {
 				all(p.Object, a.Accepted)
 			}

@@ -29,7 +29,7 @@ func rows(p *pipeline.Pipeline) []showing {
 			return setItem(p, c, set, s)
 		}),
 		show(p, p.BackendTLSPolicyStatus, p.Graph.BackendTLSPolicies, pipeline.Namespaced(kind.BackendTLSPolicy), policyItem),
-		show(p, p.TrafficPolicyStatus, p.Graph.TrafficPolicies, pipeline.Namespaced(kind.BackendTrafficPolicy), trafficItem),
+		show(p, p.BackendTrafficPolicyStatus, p.Graph.BackendTrafficPolicies, pipeline.Namespaced(kind.BackendTrafficPolicy), backendTrafficItem),
 		show(p, p.AuthPolicyStatus, p.Graph.AuthPolicies, pipeline.Namespaced(kind.AuthPolicy), func(_ *flow.Ctx, node *auth.Policy, s *gwv1.PolicyStatus) *Item {
 			return inheritedItem(node.Object, &node.Reach, s)
 		}),
@@ -273,8 +273,8 @@ func xBackendItem(_ *flow.Ctx, node *topology.XBackend, s *gwxv1alpha1.BackendSt
 	return out
 }
 
-// trafficItem shows what a policy targets where routes show their parents.
-func trafficItem(_ *flow.Ctx, node *topology.TrafficPolicy, s *gwv1.PolicyStatus) *Item {
+// backendTrafficItem shows what a policy targets where routes show their parents.
+func backendTrafficItem(_ *flow.Ctx, node *topology.BackendTrafficPolicy, s *gwv1.PolicyStatus) *Item {
 	out := item(node.Object, s)
 	out.Summary = policySummary(s)
 	out.Summary.Parents = targetLabels(node.Targets, kind.Service)

@@ -24,7 +24,7 @@ func (g *Graph) builtIn(c *flow.Ctx, yield func(policy, target Node)) {
 			yield(nodeOf(object.Key{Kind: kind.RateLimitPolicy, Name: name}, ""), nodeOf(t.Key, t.Section))
 		}
 	}
-	for name, p := range flow.All(c, g.inputs.TrafficPolicies) {
+	for name, p := range flow.All(c, g.inputs.BackendTrafficPolicies) {
 		for _, t := range p.Spec.TargetRefs {
 			n := Node{Group: string(t.Group), Kind: string(t.Kind), Namespace: name.Namespace, Name: string(t.Name)}
 			yield(Node{Group: "gateway.networking.x-k8s.io", Kind: "XBackendTrafficPolicy", Namespace: name.Namespace, Name: name.Name}, n)

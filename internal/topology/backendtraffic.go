@@ -14,31 +14,31 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// TrafficPolicy is an XBackendTrafficPolicy, whatever it is for. What a refused one
+// BackendTrafficPolicy is an XBackendTrafficPolicy, whatever it is for. What a refused one
 // targets is served as if there were none, and so is what one targets that says nothing
 // of retries.
-type TrafficPolicy struct {
+type BackendTrafficPolicy struct {
 	policy.Node[ir.RetryBudget]
 	Object *gwxv1alpha1.XBackendTrafficPolicy
 }
 
 // Equal reports whether two nodes say the same of the same object.
-func (p *TrafficPolicy) Equal(o *TrafficPolicy) bool {
+func (p *BackendTrafficPolicy) Equal(o *BackendTrafficPolicy) bool {
 	return p.Object == o.Object && p.Node.Equal(&o.Node)
 }
 
-// trafficKind describes XBackendTrafficPolicies.
-var trafficKind = policy.Kind[*TrafficPolicy, ir.RetryBudget]{
+// backendTrafficKind describes XBackendTrafficPolicies.
+var backendTrafficKind = policy.Kind[*BackendTrafficPolicy, ir.RetryBudget]{
 	Kind:       kind.BackendTrafficPolicy,
-	Node:       func(p *TrafficPolicy) *policy.Node[ir.RetryBudget] { return &p.Node },
+	Node:       func(p *BackendTrafficPolicy) *policy.Node[ir.RetryBudget] { return &p.Node },
 	Accepted:   condition.PolicyAccepted(),
-	Conflicted: condition.TrafficPolicyConflicted,
+	Conflicted: condition.BackendTrafficPolicyConflicted,
 }
 
-func (g *Graph) declareTrafficPolicies() flow.Table[object.Name, *TrafficPolicy] {
-	return flow.Map("topology-traffic-policies", g.in.TrafficPolicies,
-		func(_ *flow.Ctx, k object.Name, o *gwxv1alpha1.XBackendTrafficPolicy, emit func(object.Name, *TrafficPolicy)) {
-			emit(k, trafficPolicy(k, o))
+func (g *Graph) declareBackendTrafficPolicies() flow.Table[object.Name, *BackendTrafficPolicy] {
+	return flow.Map("topology-backend-traffic-policies", g.in.BackendTrafficPolicies,
+		func(_ *flow.Ctx, k object.Name, o *gwxv1alpha1.XBackendTrafficPolicy, emit func(object.Name, *BackendTrafficPolicy)) {
+			emit(k, backendTrafficPolicy(k, o))
 		})
 }
 
@@ -50,11 +50,11 @@ const (
 	retrySpan     = time.Second
 )
 
-// trafficPolicy makes the node of a policy, and checks all of it except its targets.
-func trafficPolicy(name object.Name, o *gwxv1alpha1.XBackendTrafficPolicy) *TrafficPolicy {
-	p := &TrafficPolicy{Object: o}
-	p.Name, p.Created, p.Targets = name, o.CreationTimestamp.Time, trafficTargets(o)
-	refuse := func(field, problem string) *TrafficPolicy {
+// backendTrafficPolicy makes the node of a policy, and checks all of it except its targets.
+func backendTrafficPolicy(name object.Name, o *gwxv1alpha1.XBackendTrafficPolicy) *BackendTrafficPolicy {
+	p := &BackendTrafficPolicy{Object: o}
+	p.Name, p.Created, p.Targets = name, o.CreationTimestamp.Time, backendTrafficTargets(o)
+	refuse := func(field, problem string) *BackendTrafficPolicy {
 		c := condition.PolicyInvalid(field, problem)
 		p.Refused = &c
 		return p
@@ -105,8 +105,8 @@ func parseInterval(d *gwxv1alpha1.Duration, otherwise time.Duration) (time.Durat
 	return out, err == nil && out >= time.Second && out <= time.Hour
 }
 
-// trafficTargets are the Services that a policy targets.
-func trafficTargets(o *gwxv1alpha1.XBackendTrafficPolicy) []policy.Target {
+// backendTrafficTargets are the Services that a policy targets.
+func backendTrafficTargets(o *gwxv1alpha1.XBackendTrafficPolicy) []policy.Target {
 	var out []policy.Target
 	for _, t := range o.Spec.TargetRefs {
 		if t.Group == "" && t.Kind == "Service" {

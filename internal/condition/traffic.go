@@ -1,9 +1,0 @@
-package condition
-
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-// TrafficPolicyConflicted says which policy takes precedence over this one for a
-// target.
-func TrafficPolicyConflicted(target, winner string) metav1.Condition {
-	return KindConflicted("XBackendTrafficPolicy", target, winner)
-}
