@@ -23,8 +23,29 @@ import (
 
 const (
 	directory = "../../config/crd"
-	reference = "../../docs/reference/parameters.md"
 )
+
+// references are the kinds whose fields have a page.
+var references = map[string]page{
+	"GatewayParameters": {"../../docs/reference/parameters.md", `# Parameters
+
+The fields of ` + "`spec`" + ` of GatewayParameters (gatehouse.dev/v1alpha1), and, for those of a
+GatewayClass, of ` + "`spec.overrides`" + `. [Parameters](../guide/parameters.md) explains how to use
+them. This page is generated: ` + "`go generate ./api/...`" + ` writes it.
+`, []string{"overrides"}},
+	"TrafficPolicy": {"../../docs/reference/traffic.md", `# Traffic
+
+The settings of a TrafficPolicy (gatehouse.dev/v1alpha1), in ` + "`spec`" + `, ` + "`spec.defaults`" + ` or
+` + "`spec.overrides`" + `. [Traffic](../guide/traffic.md) explains how to use them. This page is generated:
+` + "`go generate ./api/...`" + ` writes it.
+`, []string{"defaults", "overrides", "targetRefs", "targetSelectors"}},
+}
+
+// page is where fields are documented.
+type page struct {
+	path, intro string
+	without     []string // fields that the page doesn't have
+}
 
 // foreign are the fields whose types are Kubernetes' own.
 var foreign = map[string]bool{
@@ -82,8 +103,8 @@ func shorten(file string) error {
 		walk(&spec)
 		crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["spec"] = spec
 	}
-	if crd.Spec.Names.Kind == "GatewayParameters" {
-		if err := document(crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]); err != nil {
+	if page, ok := references[crd.Spec.Names.Kind]; ok {
+		if err := page.document(crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]); err != nil {
 			return err
 		}
 	}
@@ -127,18 +148,13 @@ func strip(s *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// document writes the reference, from the descriptions that have been left.
-func document(spec apiextensionsv1.JSONSchemaProps) error {
+// document writes the page, from the descriptions that have been left.
+func (p page) document(spec apiextensionsv1.JSONSchemaProps) error {
 	var b strings.Builder
-	b.WriteString(`# Parameters
-
-The fields of ` + "`spec`" + ` of GatewayParameters (gatehouse.dev/v1alpha1), and, for those of a
-GatewayClass, of ` + "`spec.overrides`" + `. [Parameters](../guide/parameters.md) explains how to use
-them. This page is generated: ` + "`go generate ./api/...`" + ` writes it.
-`)
+	b.WriteString(p.intro)
 	for _, name := range slices.Sorted(maps.Keys(spec.Properties)) {
 		s := spec.Properties[name]
-		if name == "overrides" {
+		if slices.Contains(p.without, name) {
 			continue
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n", name, s.Description)
@@ -150,7 +166,7 @@ them. This page is generated: ` + "`go generate ./api/...`" + ` writes it.
 			b.WriteString("\n| field | type | |\n|---|---|---|\n" + strings.Join(rows, ""))
 		}
 	}
-	return os.WriteFile(reference, []byte(b.String()), 0o644)
+	return os.WriteFile(p.path, []byte(b.String()), 0o644)
 }
 
 // fields returns the rows of an object's fields.
@@ -178,6 +194,8 @@ func fields(under string, s *apiextensionsv1.JSONSchemaProps) (rows []string) {
 
 func typeText(s *apiextensionsv1.JSONSchemaProps) string {
 	switch {
+	case s.XIntOrString && strings.Contains(s.Pattern, "Mi"):
+		return "number or quantity"
 	case s.XIntOrString:
 		return "number or percentage"
 	case len(s.Enum) > 0:

@@ -26,9 +26,9 @@ func newPolicies() *cobra.Command {
 		Use:   "policies [PATH... | -n NAMESPACE | -A]",
 		Short: "Show policies, and what they say together where",
 		Long: `Show the policies of files or of a cluster with their state. With --effective, show which
-rules of AuthPolicies and which limits of RateLimitPolicies are in force for a Gateway, a
-ListenerSet or a route, or for one of their listeners or named rules, which policy each is
-from, and which policies have been overridden by whom. PATH is a directory, a file or - for
+rules of AuthPolicies, limits of RateLimitPolicies and settings of TrafficPolicies are in force
+for a Gateway, a ListenerSet or a route, or for one of their listeners or named rules, which
+policy each is from, and which policies have been overridden by whom. PATH is a directory, a file or - for
 standard input. Without one, the 'gatehouse run' that runs here is asked for its own, or
 the one that --state-dir names.
 
@@ -187,7 +187,9 @@ func printPolicies(w io.Writer, form string, list []view.Item) error {
 }
 
 // withoutRules says what is in force where policies of a kind say nothing.
-var withoutRules = map[string]string{kind.AuthPolicy.Name(): "everybody passes", kind.RateLimitPolicy.Name(): "nothing is limited"}
+var withoutRules = map[string]string{
+	kind.AuthPolicy.Name(): "everybody passes", kind.RateLimitPolicy.Name(): "nothing is limited", kind.TrafficPolicy.Name(): "traffic has no settings",
+}
 
 func printEffective(w io.Writer, form string, list []view.Effective) error {
 	if done, err := printed(w, form, list); done {

@@ -20,6 +20,7 @@ var ours = []string{
 	defaultGateway,
 	policyAffected("AuthPolicy"),
 	policyAffected("RateLimitPolicy"),
+	policyAffected("TrafficPolicy"),
 }
 
 // Ours reports whether we set and remove conditions of a type. Conditions of other

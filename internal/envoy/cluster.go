@@ -116,7 +116,7 @@ func Cluster(b *ir.Backend) (*Resource, error) {
 	c := &clusterv3.Cluster{
 		Name:                          name,
 		AltStatName:                   statName(name),
-		LbPolicy:                      clusterv3.Cluster_LEAST_REQUEST,
+		LbPolicy:                      balancers[b.Balancer],
 		CircuitBreakers:               circuitBreakers(b.Retry),
 		PerConnectionBufferLimitBytes: wrapperspb.UInt32(bufferLimit),
 	}

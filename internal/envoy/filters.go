@@ -40,6 +40,8 @@ var allFilters = slices.Concat([]*hcmv3.HttpFilter{
 		ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: constant(edgeFilter)},
 	},
 	hostFilter,
+	// Behind all others for answers: it compresses what these have read, and what they answer themselves.
+	compressionSlot.filter(),
 	// Before all that may refuse, since a preflight has no credentials and asks
 	// for nothing.
 	optional(corsFilter, &corsv3.Cors{}),
@@ -47,6 +49,8 @@ var allFilters = slices.Concat([]*hcmv3.HttpFilter{
 	// passwords.
 	optional(earlyWhen, &filterchainv3.FilterChainConfig{}),
 }, limitFilters(lateSlots, earlySlots), sharedLimitFilters(true), []*hcmv3.HttpFilter{
+	// Before all that reads bodies.
+	bodySizeSlot.filter(),
 	// Before all that answers or forwards, and before a service is asked.
 	optional(accessSlot, &filterchainv3.FilterChainConfig{}),
 	// Behind those, since it may depend on who a client is which limits are for it.
@@ -82,6 +86,9 @@ type guards struct {
 	auth   *ir.Auth       // the service that is asked; nil for none
 	access []*ir.Access   // who may pass, by each level that says so, from the outside
 	limits *ir.RateLimits // of the innermost level that says so; nil for none
+	// traffic is what policies say of how requests pass, by the innermost level that says so; nil for
+	// nothing.
+	traffic *ir.Traffic
 	// sessions says that no backend gets cookies of sessions, also where nobody logs in.
 	sessions bool
 	// verified says that the table refuses requests of clients without certificates.
@@ -104,6 +111,9 @@ func (g guards) within(f *ir.Filters) guards {
 	}
 	if f.RateLimits != nil {
 		g.limits = f.RateLimits
+	}
+	if f.Traffic != nil {
+		g.traffic = f.Traffic
 	}
 	return g
 }
@@ -135,6 +145,11 @@ func routeFilters(f *ir.Filters, outer guards, domain string) (map[string]*anypb
 	}
 	if f.RateLimits != nil {
 		if err := enableLimits(&out, f.RateLimits, outer.limits, domain); err != nil {
+			return nil, err
+		}
+	}
+	if f.Traffic != nil {
+		if err := enableTraffic(&out, f.Traffic, outer.traffic); err != nil {
 			return nil, err
 		}
 	}

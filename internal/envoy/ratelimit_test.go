@@ -286,7 +286,7 @@ func TestEveryConnectionManagerCounts(t *testing.T) {
 				}
 			}
 			counting(lateSlots, earlySlots)
-			want = append(want, "gatehouse.limits.early.shared", "gatehouse.limits.early.shared.closed", accessSlot, limitsWhen)
+			want = append(want, "gatehouse.limits.early.shared", "gatehouse.limits.early.shared.closed", bodySizeSlot.name, accessSlot, limitsWhen)
 			counting(0, lateSlots)
 			want = append(want, "gatehouse.limits.shared", "gatehouse.limits.shared.closed", usageSlot, authFilters[0].Name)
 			if at := slices.Index(names, corsFilter); !slices.Equal(names[at:at+len(want)], want) {

@@ -69,6 +69,7 @@ func answer(r *ir.Rule, match *routev3.RouteMatch, domain string, around surroun
 		routes, err := forward(r, route, backends, around)
 		if err == nil {
 			err = setCounts(routes, r.Filters.RateLimits, domain)
+			setTraffic(routes, around.guards.within(&r.Filters).traffic)
 		}
 		return routes, err
 	default:

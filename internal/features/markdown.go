@@ -18,7 +18,8 @@ with a real API server in [` + "`internal/apply`" + `](../../internal/apply) and
 get fleets. The features with a name are also in the status of every GatewayClass.
 
 Kinds of Gatehouse itself have their own pages: AuthPolicy, [who may pass](../guide/auth.md),
-RateLimitPolicy, [limits](../guide/limits.md), RouteFilter, [filters of routes](../guide/route-filters.md), and GatewayParameters, [parameters](../guide/parameters.md).
+RateLimitPolicy, [limits](../guide/limits.md), TrafficPolicy, [traffic](../guide/traffic.md),
+RouteFilter, [filters of routes](../guide/route-filters.md), and GatewayParameters, [parameters](../guide/parameters.md).
 
 The experimental channel is read with ` + "`--experimental`" + `.
 `

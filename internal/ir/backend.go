@@ -77,6 +77,8 @@ type Backend struct {
 	Private string
 	TLS     BackendTLS  // zero where the backend is spoken to in clear text
 	Retry   RetryBudget // zero where the limits of retries are the proxies' own
+	// Balancer is how its endpoints are chosen.
+	Balancer Balancer
 }
 
 // BackendKey is a backend as rules and tables know it. Two keys are equal exactly if
@@ -103,12 +105,13 @@ type backendManner struct {
 	outside    bool
 	tls        BackendTLS
 	retry      RetryBudget
+	balancer   Balancer
 }
 
 // Key returns the key of the backend.
 func (b Backend) Key() BackendKey {
 	b.TLS.ClientCertificate = SecretKey{}
-	how := backendManner{b.Named, b.Object.Kind, b.Use, b.PortName, b.Protocol, b.DNS, b.TargetPort, b.Outside, b.TLS, b.Retry}
+	how := backendManner{b.Named, b.Object.Kind, b.Use, b.PortName, b.Protocol, b.DNS, b.TargetPort, b.Outside, b.TLS, b.Retry, b.Balancer}
 	return BackendKey{unique.Make(keyedBackend{b.Object.Name, b.Port, unique.Make(how)})}
 }
 
@@ -122,6 +125,7 @@ func (k BackendKey) Backend() Backend {
 	return Backend{
 		Named: how.named, Object: object.Key{Kind: how.kind, Name: b.name}, Port: b.port, Use: how.use, PortName: how.portName,
 		Protocol: how.protocol, DNS: how.dns, TargetPort: how.targetPort, Outside: how.outside, TLS: how.tls, Retry: how.retry,
+		Balancer: how.balancer,
 	}
 }
 
@@ -155,6 +159,17 @@ func (k BackendKey) InClear() BackendKey {
 		return k
 	}
 	b.TLS = BackendTLS{}
+	return b.Key()
+}
+
+// For returns the same backend as it is to requests that a policy is for.
+func (k BackendKey) For(t *Traffic) BackendKey {
+	balancer := t.Balancer()
+	if k.IsZero() || balancer == LeastRequest {
+		return k
+	}
+	b := k.Backend()
+	b.Balancer = balancer
 	return b.Key()
 }
 
@@ -233,6 +248,9 @@ func (b *Backend) text() string {
 	if b.Retry != (RetryBudget{}) {
 		_, _ = fmt.Fprintf(h, "retry %+v", b.Retry)
 	}
+	if b.Balancer != LeastRequest {
+		write(h, "balancer", string(b.Balancer))
+	}
 	text = append(text, '#')
 	return string(hex.AppendEncode(text, h.Sum(nil)))
 }
@@ -257,13 +275,14 @@ type backendJSON struct {
 	Private  string       `json:"private,omitempty"`
 	TLS      *BackendTLS  `json:"tls,omitempty"`
 	Retry    *RetryBudget `json:"retry,omitempty"`
+	Balancer Balancer     `json:"balancer,omitempty"`
 }
 
 // MarshalJSON writes the backend with the text of its key for a name.
 func (b Backend) MarshalJSON() ([]byte, error) {
 	out := backendJSON{
 		Name: b.Key().String(), Service: b.Object.Name, Port: b.ConnectPort(), PortName: b.PortName, Protocol: b.Protocol, DNS: b.DNS,
-		Outside: b.Outside, Private: b.Private,
+		Outside: b.Outside, Private: b.Private, Balancer: b.Balancer,
 	}
 	if !b.TLS.IsZero() {
 		out.TLS = &b.TLS
@@ -280,7 +299,7 @@ func (b *Backend) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}
-	*b = Backend{Named: in.Name, Port: in.Port, PortName: in.PortName, Protocol: in.Protocol, DNS: in.DNS, Outside: in.Outside, Private: in.Private}
+	*b = Backend{Named: in.Name, Port: in.Port, PortName: in.PortName, Protocol: in.Protocol, DNS: in.DNS, Outside: in.Outside, Private: in.Private, Balancer: in.Balancer}
 	if !in.Service.IsZero() {
 		b.Object = object.Key{Kind: service, Name: in.Service}
 	}

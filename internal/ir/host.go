@@ -128,6 +128,7 @@ type Filters struct {
 	Access          *Access        `json:"access,omitempty"`
 	RateLimits      *RateLimits    `json:"rateLimits,omitempty"`
 	Auth            *Auth          `json:"auth,omitempty"`
+	Traffic         *Traffic       `json:"traffic,omitempty"`
 }
 
 // HeaderChanges is applied in the order remove, set, add.

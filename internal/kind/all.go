@@ -92,6 +92,11 @@ var All = NewTable(
 		Status:   policyStatus(func(o *v1alpha1.RateLimitPolicy) *gwv1.PolicyStatus { return &o.Status }),
 	},
 	&Descriptor{
+		Kind: TrafficPolicy, Plural: "trafficpolicies", Words: []string{"tp"}, Family: Policy, Inherited: true, Custom: true,
+		Versions: []Version{Typed[v1alpha1.TrafficPolicy, v1alpha1.TrafficPolicyList]("v1alpha1")},
+		Status:   policyStatus(func(o *v1alpha1.TrafficPolicy) *gwv1.PolicyStatus { return &o.Status }),
+	},
+	&Descriptor{
 		Kind: GatewayBlueprint, Plural: "gatewayblueprints", Words: []string{"blueprint"}, Scope: ClusterScoped, Custom: true,
 		Versions: []Version{Typed[v1alpha1.GatewayBlueprint, v1alpha1.GatewayBlueprintList]("v1alpha1")},
 		Status: Whole(func(o *v1alpha1.GatewayBlueprint) *v1alpha1.GatewayBlueprintStatus { return &o.Status },

@@ -30,6 +30,7 @@ var (
 	GatewayParameters    = object.KindOf(Gatehouse, "GatewayParameters")
 	AuthPolicy           = object.KindOf(Gatehouse, "AuthPolicy")
 	RateLimitPolicy      = object.KindOf(Gatehouse, "RateLimitPolicy")
+	TrafficPolicy        = object.KindOf(Gatehouse, "TrafficPolicy")
 	GatewayBlueprint     = object.KindOf(Gatehouse, "GatewayBlueprint")
 	GatewayClassValues   = object.KindOf(Gatehouse, "GatewayClassValues")
 	GatewayValues        = object.KindOf(Gatehouse, "GatewayValues")

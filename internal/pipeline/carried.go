@@ -12,6 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
 	"github.com/gatehouse-dev/gatehouse/internal/policy/limits"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/traffic"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
@@ -43,10 +44,13 @@ func (p *Pipeline) declareCarried() {
 		}),
 		kind.RateLimitPolicy: topology.Marks("rate-limit-policy", limits.Kind, p.Graph.RateLimitPolicies,
 			func(*flow.Ctx, *limits.Policy, func(string)) {}),
+		kind.TrafficPolicy: topology.Marks("traffic-policy", traffic.Kind, p.Graph.TrafficPolicies,
+			func(*flow.Ctx, *traffic.Policy, func(string)) {}),
 	}
 	under := func(k topology.CarriedKey, _ struct{}, yield func(object.Name)) { yield(k.Gateway) }
 	byGateway := flow.NewIndex(topology.CarriedBy("auth", kind.AuthPolicy, p.Graph.Auth), under, topology.CarriedKey.Compare)
 	byGateway.Also(topology.CarriedBy("rate-limits", kind.RateLimitPolicy, p.Graph.RateLimits))
+	byGateway.Also(topology.CarriedBy("traffic", kind.TrafficPolicy, p.Graph.Traffic))
 	p.carried = flow.Group("carried-marks", byGateway,
 		func(c *flow.Ctx, _ object.Name, members flow.Members[topology.CarriedKey, struct{}]) (*[]uint64, bool) {
 			marks := make([]uint64, 0, members.Len())

@@ -14,6 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
 	"github.com/gatehouse-dev/gatehouse/internal/policy/limits"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/traffic"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -38,6 +39,14 @@ func (p *Pipeline) declareInheritedStatus() {
 				accepted = condition.Noted(accepted, p.packedNotes(c, n, a.Gateway)...)
 			}
 			return accepted, p.notCounting(c, n, a.Gateway)
+		},
+	})
+	p.TrafficPolicyStatus = inheritedStatus(inheritedKind[*traffic.Policy, traffic.Setting]{
+		p, "traffic-policy-status", kind.TrafficPolicy, p.Graph.TrafficPolicies, p.Graph.TrafficAncestors, p.Graph.Traffic,
+		func(n *traffic.Policy) (metav1.Object, *topology.PolicyReach) { return n.Object, &n.Reach },
+		func(*flow.Ctx, *traffic.Policy, topology.ListenerKey) bool { return false },
+		func(_ *flow.Ctx, _ *traffic.Policy, a topology.Ancestor) (metav1.Condition, string) {
+			return a.Accepted, ""
 		},
 	})
 }

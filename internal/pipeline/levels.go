@@ -1,9 +1,12 @@
 package pipeline
 
 import (
+	"maps"
 	"slices"
 
+	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/topology"
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
 
@@ -91,4 +94,92 @@ func said[F any](f *F) *F {
 		return new(F)
 	}
 	return f
+}
+
+// inForce is what the policies of a kind say together: to the routes of a listener, and to those with
+// policies of their own. It becomes filters of hosts and rules.
+type inForce[F any] struct {
+	listeners, setListeners flow.Table[topology.ListenerKey, *F]
+	routes                  flow.Table[topology.AttachmentKey, *routeInForce[F]]
+
+	equal func(a, b *F) bool // and the others as those of leveling
+	open  func(*F) bool
+	set   func(*ir.Filters, *F)
+}
+
+// routeInForce is what is said to a route with policies of its own.
+type routeInForce[F any] struct {
+	all   *F
+	rules map[string]*F // by the names of rules with policies of their own
+}
+
+func (r *routeInForce[F]) on(rule string) *F {
+	if f, ok := r.rules[rule]; ok {
+		return f
+	}
+	return r.all
+}
+
+// declareInForce declares what policies of a kind, whose rules are R, say together. What they say comes
+// to F, or to nil for nothing.
+func declareInForce[R topology.Asks[R], F any](in *inForce[F], name string, all *topology.Inherited[R], says func(*topology.Effective[R]) *F) {
+	onListener := func(_ *flow.Ctx, k topology.ListenerKey, i *topology.Inheritance[R], emit func(topology.ListenerKey, *F)) {
+		if f := says(i.Effective); f != nil {
+			emit(k, f)
+		}
+	}
+	equal := flow.Equal(in.equal)
+	in.listeners = flow.Map(name+"-on-listeners", all.Listeners, onListener, equal)
+	in.setListeners = flow.Map(name+"-on-set-listeners", all.SetListeners, onListener, equal)
+	in.routes = flow.Map(name+"-on-routes", all.Routes,
+		func(_ *flow.Ctx, k topology.AttachmentKey, r *topology.RouteInheritance[R], emit func(topology.AttachmentKey, *routeInForce[F])) {
+			out := &routeInForce[F]{all: says(r.Effective)}
+			for name, e := range r.Rules() {
+				if out.rules == nil {
+					out.rules = map[string]*F{}
+				}
+				out.rules[name] = says(e)
+			}
+			emit(k, out)
+		}, flow.Equal(func(a, b *routeInForce[F]) bool {
+			return in.equal(a.all, b.all) && maps.EqualFunc(a.rules, b.rules, in.equal)
+		}))
+}
+
+// level gives a host what is said to it, by the policies on the paths to the rules of its entries, whose
+// attachments are in the same order; nil where none says anything.
+func (in *inForce[F]) level(c *flow.Ctx, host *translate.HostInput, attached []topology.AttachmentKey) *leveling[F] {
+	if !in.any(c, attached) {
+		return nil
+	}
+	l := &leveling[F]{
+		says: make([]func(rule string) *F, len(attached)), inherited: make([]*F, len(attached)),
+		equal: in.equal, open: in.open, set: in.set,
+	}
+	for i, at := range attached {
+		l.inherited[i], _ = flow.Get(c, in.inherited(at.Listener), at.Listener)
+		if own, ok := flow.Get(c, in.routes, at); ok {
+			l.says[i] = own.on
+		}
+	}
+	l.put(host)
+	return l
+}
+
+// any reports whether any policy says something to some routes.
+func (in *inForce[F]) any(c *flow.Ctx, attached []topology.AttachmentKey) bool {
+	for i := range attached {
+		if _, ok := flow.Get(c, in.routes, attached[i]); ok {
+			return true
+		}
+		if _, ok := flow.Get(c, in.inherited(attached[i].Listener), attached[i].Listener); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// inherited is the table that has what routes of a listener inherit.
+func (in *inForce[F]) inherited(at topology.ListenerKey) flow.Table[topology.ListenerKey, *F] {
+	return topology.TableOf[*F](at, in.listeners, in.setListeners)
 }

@@ -251,6 +251,7 @@ func (p *Pipeline) declareHosts() {
 	p.declareQuotas()
 
 	p.declareRateLimits()
+	p.declareTraffic()
 	p.declareSessions()
 	p.declarePorts()
 
@@ -291,7 +292,8 @@ func (p *Pipeline) declareHosts() {
 				entries = append(entries, key)
 			}
 			p.guard(c, k.TableKey, at.guarded, &in, entries)
-			p.count(c, &in, entries)
+			p.limits.level(c, &in, entries)
+			p.pass(c, &in, entries)
 			h := translate.Host(in)
 			h.Verified = at.verified
 			// Where the table has people log in, it takes their cookies too, if nothing on the host is in its place.

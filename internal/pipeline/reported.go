@@ -94,6 +94,7 @@ func (p *Pipeline) declareReported() {
 	report(p, kind.BackendTrafficPolicy, p.BackendTrafficPolicyStatus, Namespaced(kind.BackendTrafficPolicy))
 	report(p, kind.AuthPolicy, p.AuthPolicyStatus, Namespaced(kind.AuthPolicy))
 	report(p, kind.RateLimitPolicy, p.RateLimitPolicyStatus, Namespaced(kind.RateLimitPolicy))
+	report(p, kind.TrafficPolicy, p.TrafficPolicyStatus, Namespaced(kind.TrafficPolicy))
 	report(p, kind.XBackend, p.XBackendStatus, Namespaced(kind.XBackend))
 	report(p, kind.RouteFilter, p.RouteFilterStatus, Namespaced(kind.RouteFilter))
 	if p.Children != nil {

@@ -46,12 +46,12 @@ type policed struct {
 	carried      flow.Table[object.Name, *[]uint64]
 	// How requests are counted, and RateLimits, which say how many are let through, by the
 	// filters that count.
-	listenerLimits, setListenerLimits flow.Table[topology.ListenerKey, *ir.RateLimits]
-	routeLimits                       flow.Table[topology.AttachmentKey, *routeLimits]
-	limitsBySlot                      *flow.Index[LimitSlot, limitKey, struct{}]
-	RateLimits                        *flow.Derived[LimitSlot, []ir.RateLimit]
-	SharedLimits                      *flow.Derived[object.Name, struct{}] // Gateways whose proxies count together
-	sessions                          flow.Table[sessionHost, struct{}]
+	limits       inForce[ir.RateLimits]
+	limitsBySlot *flow.Index[LimitSlot, limitKey, struct{}]
+	RateLimits   *flow.Derived[LimitSlot, []ir.RateLimit]
+	SharedLimits *flow.Derived[object.Name, struct{}] // Gateways whose proxies count together
+	sessions     flow.Table[sessionHost, struct{}]
+	traffic      inForce[ir.Traffic] // how requests and answers pass
 
 	overBudget *flow.Derived[routeAt, overrun] // of regular expressions
 	overQuota  *flow.Derived[routeAt, overrun] // of namespaces
@@ -141,6 +141,7 @@ type statuses struct {
 	AuthPolicyStatus           *flow.Derived[object.Name, *gwv1.PolicyStatus]
 	RateLimitPolicyStatus      *flow.Derived[object.Name, *gwv1.PolicyStatus]
 	RouteFilterStatus          *flow.Derived[object.Name, *v1alpha1.RouteFilterStatus]
+	TrafficPolicyStatus        *flow.Derived[object.Name, *gwv1.PolicyStatus]
 	XBackendStatus             *flow.Derived[object.Name, *gwxv1alpha1.BackendStatus]
 	// OtherStatus is that of objects of kinds that nothing else depends on.
 	OtherStatus *flow.Derived[object.Key, any]

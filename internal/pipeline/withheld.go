@@ -15,6 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
 	"github.com/gatehouse-dev/gatehouse/internal/policy/limits"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/traffic"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/status"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
@@ -149,9 +150,13 @@ func (p *Pipeline) suspect(c *flow.Ctx, s *suspects, f flow.Failure) bool {
 		s.namespaces[v.Namespace] = true // its targets are there
 	case *v1alpha1.RateLimitPolicy:
 		s.namespaces[v.Namespace] = true
+	case *v1alpha1.TrafficPolicy:
+		s.namespaces[v.Namespace] = true
 	case *auth.Policy:
 		s.namespaces[v.Name.Namespace] = true
 	case *limits.Policy:
+		s.namespaces[v.Name.Namespace] = true
+	case *traffic.Policy:
 		s.namespaces[v.Name.Namespace] = true
 	case *gwv1.ReferenceGrant:
 		s.permit(v)

@@ -41,8 +41,10 @@ func affecting[P any, S policy.Asks[S]](a *policy.Attachments[P, S]) func(*flow.
 // kinds, which nothing else says there.
 func (g *Graph) declareAffected() {
 	g.affected = affected{
-		presence: policy.NewPresence("affected-objects", g.authAttached, g.limitsAttached),
-		kinds:    []func(*flow.Ctx, object.Key, func(Affecting)){affecting(g.authAttached), affecting(g.limitsAttached)},
+		presence: policy.NewPresence("affected-objects", g.authAttached, g.limitsAttached, g.trafficAttached),
+		kinds: []func(*flow.Ctx, object.Key, func(Affecting)){
+			affecting(g.authAttached), affecting(g.limitsAttached), affecting(g.trafficAttached),
+		},
 	}
 }
 

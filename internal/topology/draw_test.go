@@ -131,6 +131,7 @@ var kindsDrawn = []drawn{
 	draws(2, drawAuthPolicy),
 	draws(2, drawRateLimitPolicy),
 	draws(2, drawRouteFilter),
+	draws(2, drawTrafficPolicy),
 	draws(2, func(t *rapid.T) *v1alpha1.GatewayParameters {
 		return &v1alpha1.GatewayParameters{ObjectMeta: drawMeta(t), Spec: v1alpha1.GatewayParametersSpec{
 			Settings: *drawSettings(t), Overrides: maybe(t, someSettings, "overrides"),

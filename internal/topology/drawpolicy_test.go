@@ -5,6 +5,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwxv1alpha1 "sigs.k8s.io/gateway-api/apisx/v1alpha1"
@@ -92,6 +93,12 @@ metadata: {namespace: one, name: a}
 spec:
   targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: a}]
   limits: {each: {rates: [{limit: 1, window: 1m}], counters: [client.address]}}
+---
+kind: TrafficPolicy
+metadata: {namespace: one, name: a}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: a}]
+  request: {maxBodySize: 10Mi}
 ---
 kind: XBackend
 metadata: {namespace: one, name: a}
@@ -198,6 +205,30 @@ func drawRateLimitPolicy(t *rapid.T) *v1alpha1.RateLimitPolicy {
 		p.Spec.Defaults = &v1alpha1.RateLimitLayer{Strategy: strategy, RateLimits: limits}
 	default:
 		p.Spec.Overrides = &v1alpha1.RateLimitLayer{Strategy: strategy, RateLimits: limits}
+	}
+	return p
+}
+
+func drawTrafficPolicy(t *rapid.T) *v1alpha1.TrafficPolicy {
+	p := &v1alpha1.TrafficPolicy{ObjectMeta: drawMeta(t)}
+	p.Spec.TargetRefs, p.Spec.TargetSelectors = drawInheritedTargets(t), drawSelectors(t)
+	settings := v1alpha1.TrafficSettings{}
+	settings.Request.MaxBodySize = maybe(t, rapid.Map(rapid.SampledFrom([]string{"1", "10Mi", "Unlimited", "nonesuch"}), intstr.Parse), "size")
+	settings.Response.Compression = maybe(t, rapid.SampledFrom([]v1alpha1.Compression{
+		{}, {Disabled: true}, {Algorithms: []v1alpha1.CompressionAlgorithm{{Type: v1alpha1.Gzip}}}, {ContentTypes: []string{"nonesuch"}},
+	}), "compression")
+	settings.Backend.LoadBalancing = maybe(t, rapid.SampledFrom([]v1alpha1.LoadBalancing{
+		{Type: v1alpha1.RandomLoadBalancing}, {Type: v1alpha1.LeastRequestLoadBalancing}, {Type: "nonesuch"},
+		{Type: v1alpha1.ConsistentHashLoadBalancing, ConsistentHash: &v1alpha1.ConsistentHash{Type: v1alpha1.SourceIPHash}},
+	}), "balancing")
+	strategy := rapid.SampledFrom([]v1alpha1.Strategy{v1alpha1.Atomic, v1alpha1.Merge}).Draw(t, "strategy")
+	switch rapid.IntRange(0, 2).Draw(t, "layer") {
+	case 0:
+		p.Spec.TrafficSettings = settings
+	case 1:
+		p.Spec.Defaults = &v1alpha1.TrafficLayer{Strategy: strategy, TrafficSettings: settings}
+	default:
+		p.Spec.Overrides = &v1alpha1.TrafficLayer{Strategy: strategy, TrafficSettings: settings}
 	}
 	return p
 }

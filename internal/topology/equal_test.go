@@ -11,6 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/equaltest"
 	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
 	"github.com/gatehouse-dev/gatehouse/internal/policy/limits"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/traffic"
 )
 
 // otherSelector is for selectors, which are interfaces. Objects are replaced as a whole
@@ -39,6 +40,7 @@ func TestNodesCompareEachField(t *testing.T) {
 	equaltest.Fields(t, &BackendTrafficPolicy{}, (*BackendTrafficPolicy).Equal, equaltest.Other("Object", &gwxv1alpha1.XBackendTrafficPolicy{}))
 	equaltest.Fields(t, &auth.Policy{}, (*auth.Policy).Equal, equaltest.Other("Object", &v1alpha1.AuthPolicy{}))
 	equaltest.Fields(t, &limits.Policy{}, (*limits.Policy).Equal, equaltest.Other("Object", &v1alpha1.RateLimitPolicy{}))
+	equaltest.Fields(t, &traffic.Policy{}, (*traffic.Policy).Equal, equaltest.Other("Object", &v1alpha1.TrafficPolicy{}))
 	equaltest.Fields(t, &XBackend{}, (*XBackend).Equal, equaltest.Other("Object", &gwxv1alpha1.XBackend{}))
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
 	"github.com/gatehouse-dev/gatehouse/internal/policy/inherited"
 	"github.com/gatehouse-dev/gatehouse/internal/policy/limits"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/traffic"
 )
 
 // Options say what differs between the modes.
@@ -119,6 +120,10 @@ type Graph struct {
 	RateLimitPolicies  flow.Table[object.Name, *limits.Policy]
 	RateLimitAncestors flow.Table[object.Name, []Ancestor]
 	RateLimits         *Inherited[limits.Limit]
+	// TrafficPolicies, TrafficAncestors and Traffic are those of TrafficPolicies.
+	TrafficPolicies  flow.Table[object.Name, *traffic.Policy]
+	TrafficAncestors flow.Table[object.Name, []Ancestor]
+	Traffic          *Inherited[traffic.Setting]
 	// XBackends and XBackendAncestors are the same of XBackends.
 	XBackends         flow.Table[object.Name, *XBackend]
 	XBackendAncestors flow.Table[object.Name, []Ancestor]
@@ -178,6 +183,7 @@ type Graph struct {
 	backendTrafficAttached *policy.Attachments[*BackendTrafficPolicy, ir.RetryBudget]
 	authAttached           *policy.Attachments[*auth.Policy, policy.Rules[auth.Rule]]
 	limitsAttached         *policy.Attachments[*limits.Policy, policy.Rules[limits.Limit]]
+	trafficAttached        *policy.Attachments[*traffic.Policy, policy.Rules[traffic.Setting]]
 	servicePolicies        policy.Presence
 	affected               affected
 	byClass                *flow.Index[string, object.Name, *gwv1.Gateway]
@@ -233,6 +239,8 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.AuthPolicies = g.declareAuthPolicies()
 	g.authAttached = policy.Attach("topology-auth-policy", auth.Kind, g.AuthPolicies)
 	g.limitsAttached = policy.Attach("topology-rate-limit-policy", limits.Kind, g.RateLimitPolicies)
+	g.TrafficPolicies = g.declareTrafficPolicies()
+	g.trafficAttached = policy.Attach("topology-traffic-policy", traffic.Kind, g.TrafficPolicies)
 	g.declareAffected()
 	g.Routes = g.declareRoutes()
 	g.parents = g.declareParents()
@@ -241,6 +249,7 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.BackendTrafficAncestors = Ancestors(g, "topology-backend-traffic-policy-ancestors", g.BackendTrafficPolicies, g.backendTrafficAttached)
 	g.AuthAncestors = Ancestors(g, "topology-auth-policy-ancestors", g.AuthPolicies, g.authAttached)
 	g.RateLimitAncestors = Ancestors(g, "topology-rate-limit-policy-ancestors", g.RateLimitPolicies, g.limitsAttached)
+	g.TrafficAncestors = Ancestors(g, "topology-traffic-policy-ancestors", g.TrafficPolicies, g.trafficAttached)
 	g.XBackendAncestors = g.declareXBackendAncestors()
 	g.routeFilterAncestors = g.declareRouteFilterAncestors()
 	g.declarePoliciesOf()
@@ -248,5 +257,6 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.AttachedRoutes = g.declareAttachedRoutes()
 	g.Auth = Inherit(g, "auth", g.authAttached)
 	g.RateLimits = Inherit(g, "rate-limits", g.limitsAttached)
+	g.Traffic = Inherit(g, "traffic", g.trafficAttached)
 	return g
 }

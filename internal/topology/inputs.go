@@ -43,6 +43,7 @@ type Inputs struct {
 	BackendTrafficPolicies *flow.Input[object.Name, *gwxv1alpha1.XBackendTrafficPolicy]
 	AuthPolicies           *flow.Input[object.Name, *v1alpha1.AuthPolicy]
 	RateLimitPolicies      *flow.Input[object.Name, *v1alpha1.RateLimitPolicy]
+	TrafficPolicies        *flow.Input[object.Name, *v1alpha1.TrafficPolicy]
 	XBackends              *flow.Input[object.Name, *gwxv1alpha1.XBackend]
 	RouteFilters           *flow.Input[object.Name, *v1alpha1.RouteFilter]
 	Parameters             *flow.Input[object.Name, *v1alpha1.GatewayParameters]
@@ -109,6 +110,7 @@ func NewInputs(e *flow.Engine, kinds *kind.Table) *Inputs {
 	in.BackendTrafficPolicies = namespaced[*gwxv1alpha1.XBackendTrafficPolicy](e, in)
 	in.AuthPolicies = namespaced[*v1alpha1.AuthPolicy](e, in)
 	in.RateLimitPolicies = namespaced[*v1alpha1.RateLimitPolicy](e, in)
+	in.TrafficPolicies = namespaced[*v1alpha1.TrafficPolicy](e, in)
 	in.XBackends = namespaced[*gwxv1alpha1.XBackend](e, in)
 	in.RouteFilters = namespaced[*v1alpha1.RouteFilter](e, in)
 	in.Parameters = namespaced[*v1alpha1.GatewayParameters](e, in)

@@ -13,6 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
 	"github.com/gatehouse-dev/gatehouse/internal/policy/limits"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/traffic"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -75,6 +76,17 @@ func EffectivePolicies(p *pipeline.Pipeline, of object.Key, section string) (pat
 				return nil
 			}, func(of object.Name) time.Time {
 				if node, ok := flow.Get(c, p.Graph.RateLimitPolicies, of); ok {
+					return node.Created
+				}
+				return time.Time{}
+			}}, of, section),
+			effectiveOf(effective[traffic.Setting]{p, c, own, kind.TrafficPolicy.Name(), p.Graph.Traffic, func(of object.Name, setting string) any {
+				if node, ok := flow.Get(c, p.Graph.TrafficPolicies, of); ok {
+					return traffic.Spec(node.Object, setting)
+				}
+				return nil
+			}, func(of object.Name) time.Time {
+				if node, ok := flow.Get(c, p.Graph.TrafficPolicies, of); ok {
 					return node.Created
 				}
 				return time.Time{}

@@ -14,6 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
 	"github.com/gatehouse-dev/gatehouse/internal/policy/limits"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/traffic"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
@@ -34,6 +35,9 @@ func rows(p *pipeline.Pipeline) []showing {
 			return inheritedItem(node.Object, &node.Reach, s)
 		}),
 		show(p, p.RateLimitPolicyStatus, p.Graph.RateLimitPolicies, pipeline.Namespaced(kind.RateLimitPolicy), func(_ *flow.Ctx, node *limits.Policy, s *gwv1.PolicyStatus) *Item {
+			return inheritedItem(node.Object, &node.Reach, s)
+		}),
+		show(p, p.TrafficPolicyStatus, p.Graph.TrafficPolicies, pipeline.Namespaced(kind.TrafficPolicy), func(_ *flow.Ctx, node *traffic.Policy, s *gwv1.PolicyStatus) *Item {
 			return inheritedItem(node.Object, &node.Reach, s)
 		}),
 		show(p, p.XBackendStatus, p.Graph.XBackends, pipeline.Namespaced(kind.XBackend), xBackendItem),

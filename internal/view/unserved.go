@@ -242,6 +242,8 @@ func inheritedReach(o source.Object, find policy.Finder) (reach policy.Reach) {
 		reach, _ = inherited.Reach(kind.AuthPolicy, p.Namespace, p.Spec.TargetRefs, p.Spec.TargetSelectors, find)
 	case *v1alpha1.RateLimitPolicy:
 		reach, _ = inherited.Reach(kind.RateLimitPolicy, p.Namespace, p.Spec.TargetRefs, p.Spec.TargetSelectors, find)
+	case *v1alpha1.TrafficPolicy:
+		reach, _ = inherited.Reach(kind.TrafficPolicy, p.Namespace, p.Spec.TargetRefs, p.Spec.TargetSelectors, find)
 	}
 	return reach
 }

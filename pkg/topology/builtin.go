@@ -24,6 +24,11 @@ func (g *Graph) builtIn(c *flow.Ctx, yield func(policy, target Node)) {
 			yield(nodeOf(object.Key{Kind: kind.RateLimitPolicy, Name: name}, ""), nodeOf(t.Key, t.Section))
 		}
 	}
+	for name, p := range flow.All(c, g.graph.TrafficPolicies) {
+		for _, t := range p.Targets {
+			yield(nodeOf(object.Key{Kind: kind.TrafficPolicy, Name: name}, ""), nodeOf(t.Key, t.Section))
+		}
+	}
 	for name, p := range flow.All(c, g.inputs.BackendTrafficPolicies) {
 		for _, t := range p.Spec.TargetRefs {
 			n := Node{Group: string(t.Group), Kind: string(t.Kind), Namespace: name.Namespace, Name: string(t.Name)}

@@ -100,7 +100,7 @@ func TestLife(t *testing.T) {
 		in.kubectl("delete", "namespace", "shop", "--timeout=3m")
 		if round == 0 {
 			kept = slices.Clone(before)
-			for _, ours := range []string{"authpolicies", "gatewayblueprints", "gatewayclassvalues", "gatewayparameters", "gatewayvalues", "ratelimitpolicies", "routefilters"} {
+			for _, ours := range []string{"authpolicies", "gatewayblueprints", "gatewayclassvalues", "gatewayparameters", "gatewayvalues", "ratelimitpolicies", "routefilters", "trafficpolicies"} {
 				kept = append(kept, "CustomResourceDefinition /"+ours+".gatehouse.dev")
 			}
 			slices.Sort(kept)

@@ -52,7 +52,7 @@ func rare(m mode, r right) string {
 		return "not every cluster serves them"
 	case "xbackends", "xbackendtrafficpolicies", "xbackends/status", "xbackendtrafficpolicies/status":
 		return "the experimental channel has them, and the suite doesn't use them"
-	case "authpolicies/status", "ratelimitpolicies/status":
+	case "authpolicies/status", "ratelimitpolicies/status", "trafficpolicies/status":
 		return "the suite knows none of our own policies"
 	case "routefilters/status":
 		return "the suite refers to no filters of ours"

@@ -77,6 +77,12 @@ func testKinds(t *testing.T, b *bench) {
 		{&v1alpha1.RouteFilter{ObjectMeta: meta, Spec: v1alpha1.RouteFilterSpec{
 			DirectResponse: &v1alpha1.DirectResponse{Status: 503},
 		}}, &v1alpha1.RouteFilterStatus{Conditions: observed(1, condition.RouteFilterAccepted())}},
+		{&v1alpha1.TrafficPolicy{ObjectMeta: meta, Spec: v1alpha1.TrafficPolicySpec{
+			TargetRefs: []gwv1.LocalPolicyTargetReferenceWithSectionName{{
+				LocalPolicyTargetReference: gwv1.LocalPolicyTargetReference{Group: gwv1.GroupName, Kind: "Gateway", Name: "g"},
+			}},
+			TrafficSettings: v1alpha1.TrafficSettings{Response: v1alpha1.TrafficResponse{Compression: &v1alpha1.Compression{}}},
+		}}, policy},
 		{&v1alpha1.GatewayBlueprint{ObjectMeta: meta}, &v1alpha1.GatewayBlueprintStatus{Conditions: observed(1, condition.BlueprintAccepted())}},
 		{&v1alpha1.GatewayClassValues{ObjectMeta: meta, Spec: v1alpha1.GatewayClassValuesSpec{
 			TargetRef: v1alpha1.ValuesTarget{Group: gwv1.GroupName, Kind: "GatewayClass", Name: "g"},

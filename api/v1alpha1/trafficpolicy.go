@@ -1,0 +1,311 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// TrafficPolicy says how requests and answers pass, and how backends are chosen. A setting that
+// is broken has no effect, and all others stay.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=trafficpolicies,singular=trafficpolicy,categories=gateway-api,shortName=tp
+// +kubebuilder:metadata:labels="gateway.networking.k8s.io/policy=Inherited"
+// +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.targetRefs[0].kind`
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.targetRefs[0].name`
+// +kubebuilder:printcolumn:name="Selector",type=string,JSONPath=`.spec.targetSelectors[0].matchLabels`
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.ancestors[0].conditions[?(@.type=="Accepted")].status`
+// +kubebuilder:printcolumn:name="Programmed",type=string,JSONPath=`.status.ancestors[0].conditions[?(@.type=="Programmed")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type TrafficPolicy struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec TrafficPolicySpec `json:"spec"`
+
+	// +optional
+	Status gwv1.PolicyStatus `json:"status,omitzero"`
+}
+
+// TrafficPolicyList is a list of TrafficPolicies.
+//
+// +kubebuilder:object:root=true
+type TrafficPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []TrafficPolicy `json:"items"`
+}
+
+// TrafficPolicySpec is what a policy is for, and what it says. Its settings stand in defaults, in
+// overrides, or beside the targets, which is the same as defaults with the strategy atomic.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.defaults), has(self.overrides), has(self.request) || has(self.response) || has(self.backend)].filter(x, x).size() == 1",message="settings stand in defaults, in overrides, or beside targetRefs, in one of them"
+// +kubebuilder:validation:XValidation:rule="has(self.targetRefs) || has(self.targetSelectors)",message="a TrafficPolicy needs targetRefs or targetSelectors, which say what it is for"
+type TrafficPolicySpec struct {
+	// TargetRefs are what the policy is for, in its own namespace: Gateways and ListenerSets,
+	// or one of their listeners by sectionName, HTTPRoutes and GRPCRoutes, or one of their
+	// rules by its name.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.group == 'gateway.networking.k8s.io' && t.kind in ['Gateway', 'ListenerSet', 'HTTPRoute', 'GRPCRoute'])",message="a TrafficPolicy is for a Gateway, a ListenerSet, an HTTPRoute or a GRPCRoute of group gateway.networking.k8s.io"
+	TargetRefs []gwv1.LocalPolicyTargetReferenceWithSectionName `json:"targetRefs,omitzero"`
+
+	// TargetSelectors are what the policy is for besides, by labels. At least one of targetRefs and
+	// targetSelectors is needed.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.group == 'gateway.networking.k8s.io' && t.kind in ['Gateway', 'ListenerSet', 'HTTPRoute', 'GRPCRoute'])",message="a TrafficPolicy is for a Gateway, a ListenerSet, an HTTPRoute or a GRPCRoute of group gateway.networking.k8s.io"
+	TargetSelectors []TargetSelector `json:"targetSelectors,omitzero"`
+
+	// Defaults give way to policies with more specific targets. Without any settings, {}, the policy is
+	// invalid and takes the place of no other.
+	// +optional
+	Defaults *TrafficLayer `json:"defaults,omitempty"`
+
+	// Overrides don't give way to them.
+	// +optional
+	Overrides *TrafficLayer `json:"overrides,omitempty"`
+
+	TrafficSettings `json:",inline"`
+}
+
+// TrafficLayer is settings with what becomes of them where other policies say something.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.strategy) || has(self.request) || has(self.response) || has(self.backend)",message="a strategy is of settings, and there are none"
+type TrafficLayer struct {
+	// Strategy is atomic, which is the default, or merge: different settings are in force
+	// together then, each from the policy that has the last word about it.
+	// +optional
+	Strategy Strategy `json:"strategy,omitempty"`
+
+	TrafficSettings `json:",inline"`
+}
+
+// TrafficSettings are what a policy says. Policies are merged by single settings, such as
+// request.maxBodySize.
+type TrafficSettings struct {
+	// Request is about requests.
+	// +optional
+	Request TrafficRequest `json:"request,omitzero"`
+
+	// Response is about answers.
+	// +optional
+	Response TrafficResponse `json:"response,omitzero"`
+
+	// Backend is about backends, for the requests that the policy is for: another route to the same
+	// Service is not touched.
+	// +optional
+	Backend TrafficBackend `json:"backend,omitzero"`
+}
+
+// TrafficRequest is settings of requests.
+type TrafficRequest struct {
+	// MaxBodySize is how large the body of a request may be, such as 512Ki, 10Mi or a number of
+	// bytes. One that is larger is answered with 413, also where its length is not told before.
+	// Unlimited takes the place of what is inherited; it is the default.
+	//
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^([1-9][0-9]{0,11}(k|M|G|Ki|Mi|Gi)?|Unlimited)$`
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self > 0",message="a size is at least 1"
+	MaxBodySize *intstr.IntOrString `json:"maxBodySize,omitempty"`
+}
+
+// TrafficResponse is settings of answers.
+type TrafficResponse struct {
+	// Compression compresses answers for clients that accept it. Answers that the backend has compressed
+	// stay as they are.
+	// +optional
+	Compression *Compression `json:"compression,omitempty"`
+}
+
+// Compression says which answers are compressed, and how.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.disabled) || !self.disabled || !(has(self.algorithms) || has(self.contentTypes) || has(self.minSize))",message="disabled: true has nothing beside it"
+type Compression struct {
+	// Algorithms are those that clients can choose from. Of those that a client likes equally the
+	// first is taken. By default they are Brotli, Zstd and Gzip.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=3
+	Algorithms []CompressionAlgorithm `json:"algorithms,omitzero"`
+
+	// ContentTypes are the types of answers that are compressed, without parameters, such as text/html
+	// or text/*. By default they are text/html, text/css, text/plain, text/xml, text/javascript,
+	// application/javascript, application/json, application/xml, application/xhtml+xml and image/svg+xml.
+	// Streams of events, text/event-stream, are compressed only if they are named.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=128
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9][a-z0-9!#$&^_.+-]*/([a-z0-9][a-z0-9!#$&^_.+-]*|[*])$`
+	ContentTypes []string `json:"contentTypes,omitzero"`
+
+	// MinSize is how large an answer has to be, by its Content-Length: 256 bytes by default. Answers
+	// without one are compressed.
+	//
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,11}(k|M|G|Ki|Mi|Gi)?$`
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self > 0",message="a size is at least 1"
+	MinSize *intstr.IntOrString `json:"minSize,omitempty"`
+
+	// Disabled compresses nothing, in place of what is inherited. Nothing stands beside it.
+	// +optional
+	Disabled bool `json:"disabled,omitempty"`
+}
+
+// CompressionAlgorithm is a way to compress answers.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.level) || (self.type == 'Gzip' ? self.level >= 1 && self.level <= 9 : self.type == 'Brotli' ? self.level <= 11 : self.level >= 1 && self.level <= 19)",message="a level is 1 to 9 for Gzip, 0 to 11 for Brotli and 1 to 19 for Zstd"
+type CompressionAlgorithm struct {
+	// Type is Gzip, Brotli or Zstd.
+	//
+	// +required
+	Type CompressionType `json:"type,omitempty"`
+
+	// Level says how hard is tried: the higher, the smaller the answers, and the more time it takes.
+	// For Gzip it is 1 to 9, 6 by default; for Brotli, whose levels are known as qualities, 0 to 11,
+	// 3 by default; for Zstd 1 to 19, 3 by default.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=19
+	Level *int32 `json:"level,omitempty"`
+}
+
+// CompressionType is an algorithm.
+//
+// +kubebuilder:validation:Enum=Gzip;Brotli;Zstd
+type CompressionType string
+
+// The algorithms.
+const (
+	Gzip   CompressionType = "Gzip"
+	Brotli CompressionType = "Brotli"
+	Zstd   CompressionType = "Zstd"
+)
+
+// TrafficBackend is settings of backends.
+type TrafficBackend struct {
+	// LoadBalancing is how an endpoint of a backend is chosen.
+	// +optional
+	LoadBalancing *LoadBalancing `json:"loadBalancing,omitempty"`
+}
+
+// LoadBalancing is how an endpoint of a backend is chosen.
+//
+// +kubebuilder:validation:XValidation:rule="(self.type == 'ConsistentHash') == has(self.consistentHash)",message="consistentHash stands with type: ConsistentHash, and only there"
+type LoadBalancing struct {
+	// Type is LeastRequest, by which the one of two that has fewer requests under way is taken, and
+	// which is the default without a policy; RoundRobin, Random, or ConsistentHash.
+	//
+	// +required
+	Type LoadBalancingType `json:"type,omitempty"`
+
+	// ConsistentHash is what requests have in common that go to the same endpoint.
+	// +optional
+	ConsistentHash *ConsistentHash `json:"consistentHash,omitempty"`
+}
+
+// LoadBalancingType is how an endpoint is chosen.
+//
+// +kubebuilder:validation:Enum=RoundRobin;LeastRequest;Random;ConsistentHash
+type LoadBalancingType string
+
+// The ways to choose an endpoint.
+const (
+	RoundRobinLoadBalancing     LoadBalancingType = "RoundRobin"
+	LeastRequestLoadBalancing   LoadBalancingType = "LeastRequest"
+	RandomLoadBalancing         LoadBalancingType = "Random"
+	ConsistentHashLoadBalancing LoadBalancingType = "ConsistentHash"
+)
+
+// ConsistentHash is what requests have in common that go to the same endpoint. Endpoints that come
+// and go move few of the others' clients. Requests that don't have it go to any endpoint.
+//
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Header') == has(self.header)",message="header stands with type: Header, and only there"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Cookie') == has(self.cookie)",message="cookie stands with type: Cookie, and only there"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'QueryParam') == has(self.queryParam)",message="queryParam stands with type: QueryParam, and only there"
+type ConsistentHash struct {
+	// Type is Header, Cookie, SourceIP or QueryParam. SourceIP is the client's address, as
+	// the Gateway's settings find it out.
+	//
+	// +required
+	Type ConsistentHashType `json:"type,omitempty"`
+
+	// Header is a header of requests.
+	// +optional
+	Header *HashHeader `json:"header,omitempty"`
+
+	// Cookie is a cookie. Clients without it are given one.
+	// +optional
+	Cookie *HashCookie `json:"cookie,omitempty"`
+
+	// QueryParam is a parameter of the query.
+	// +optional
+	QueryParam *HashQueryParam `json:"queryParam,omitempty"`
+}
+
+// ConsistentHashType is what is hashed.
+//
+// +kubebuilder:validation:Enum=Header;Cookie;SourceIP;QueryParam
+type ConsistentHashType string
+
+// What can be hashed.
+const (
+	HeaderHash     ConsistentHashType = "Header"
+	CookieHash     ConsistentHashType = "Cookie"
+	SourceIPHash   ConsistentHashType = "SourceIP"
+	QueryParamHash ConsistentHashType = "QueryParam"
+)
+
+// HashHeader is a header of requests.
+type HashHeader struct {
+	// Name is that of the header, such as X-User.
+	//
+	// +required
+	Name gwv1.HTTPHeaderName `json:"name,omitempty"`
+}
+
+// HashCookie is a cookie.
+type HashCookie struct {
+	// Name is that of the cookie.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9!#$%&'*+.^_|~-]+$`
+	Name string `json:"name,omitempty"`
+
+	// TTL is how long clients keep one that they are given, such as 1h. Without it they keep it until
+	// the browser is closed.
+	// +optional
+	TTL *gwv1.Duration `json:"ttl,omitempty"`
+}
+
+// HashQueryParam is a parameter of the query.
+type HashQueryParam struct {
+	// Name is that of the parameter.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Name string `json:"name,omitempty"`
+}

@@ -1,0 +1,47 @@
+package envoy
+
+import (
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// balancers is what Envoy calls the ways to choose an endpoint. By a ring a hash takes a thousandth of
+// the memory that it takes by Envoy's other algorithm, Maglev, whose table is as large for one endpoint as
+// for thousands.
+var balancers = map[ir.Balancer]clusterv3.Cluster_LbPolicy{
+	ir.LeastRequest:   clusterv3.Cluster_LEAST_REQUEST,
+	ir.RoundRobin:     clusterv3.Cluster_ROUND_ROBIN,
+	ir.Random:         clusterv3.Cluster_RANDOM,
+	ir.ConsistentHash: clusterv3.Cluster_RING_HASH,
+}
+
+// hashPolicy is what of a request is hashed. It is the route's, so that an edit of it changes no cluster,
+// whose connections would end.
+func hashPolicy(l *ir.LoadBalancing) []*routev3.RouteAction_HashPolicy {
+	if l == nil || l.Hash == nil {
+		return nil
+	}
+	p := &routev3.RouteAction_HashPolicy{}
+	switch h := l.Hash; {
+	case h.Header != "":
+		p.PolicySpecifier = &routev3.RouteAction_HashPolicy_Header_{Header: &routev3.RouteAction_HashPolicy_Header{HeaderName: h.Header}}
+	case h.Cookie != "":
+		p.PolicySpecifier = &routev3.RouteAction_HashPolicy_Cookie_{Cookie: &routev3.RouteAction_HashPolicy_Cookie{
+			Name: h.Cookie, Path: "/", Ttl: durationpb.New(h.CookieTTL),
+			Attributes: []*routev3.RouteAction_HashPolicy_CookieAttribute{{Name: "SameSite", Value: "Lax"}},
+		}}
+	case h.QueryParam != "":
+		p.PolicySpecifier = &routev3.RouteAction_HashPolicy_QueryParameter_{
+			QueryParameter: &routev3.RouteAction_HashPolicy_QueryParameter{Name: h.QueryParam},
+		}
+	default:
+		p.PolicySpecifier = &routev3.RouteAction_HashPolicy_ConnectionProperties_{
+			ConnectionProperties: &routev3.RouteAction_HashPolicy_ConnectionProperties{SourceIp: true},
+		}
+	}
+	return []*routev3.RouteAction_HashPolicy{p}
+}

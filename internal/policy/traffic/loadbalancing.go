@@ -1,0 +1,95 @@
+package traffic
+
+import (
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+var balancers = map[v1alpha1.LoadBalancingType]ir.Balancer{
+	v1alpha1.LeastRequestLoadBalancing:   ir.LeastRequest,
+	v1alpha1.RoundRobinLoadBalancing:     ir.RoundRobin,
+	v1alpha1.RandomLoadBalancing:         ir.Random,
+	v1alpha1.ConsistentHashLoadBalancing: ir.ConsistentHash,
+}
+
+func (r *reader) loadBalancing(in *v1alpha1.LoadBalancing, out *ir.Traffic) {
+	balancer, ok := balancers[in.Type]
+	if !ok {
+		r.Problem(".type", "is %q; write RoundRobin, LeastRequest, Random or ConsistentHash", in.Type)
+		return
+	}
+	l := &ir.LoadBalancing{Balancer: balancer}
+	out.LoadBalancing = l
+	switch hash := in.ConsistentHash; {
+	case balancer != ir.ConsistentHash && hash != nil:
+		r.Problem(".consistentHash", "stands beside type: %s; leave it out, or write type: ConsistentHash", in.Type)
+	case balancer == ir.ConsistentHash && hash == nil:
+		r.Problem(".consistentHash", "is missing; with type: ConsistentHash it says what requests have in common that go to the same endpoint")
+	case hash != nil:
+		r.Field += ".consistentHash"
+		l.Hash = r.hash(hash)
+	}
+}
+
+// token is the name of a header or a cookie (RFC 9110, 5.6.2).
+var token = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+
+// hash reads what requests have in common.
+func (r *reader) hash(in *v1alpha1.ConsistentHash) *ir.Hash {
+	out := &ir.Hash{}
+	known := false
+	for _, of := range []struct {
+		name  v1alpha1.ConsistentHashType
+		field string // that says which one; empty where there is only one
+		has   bool
+	}{
+		{v1alpha1.HeaderHash, ".header", in.Header != nil},
+		{v1alpha1.CookieHash, ".cookie", in.Cookie != nil},
+		{v1alpha1.QueryParamHash, ".queryParam", in.QueryParam != nil},
+		{v1alpha1.SourceIPHash, "", false},
+	} {
+		switch {
+		case of.name != in.Type:
+			if of.has {
+				r.Problem(of.field, "stands beside type: %s; leave it out", in.Type)
+			}
+		case of.field != "" && !of.has:
+			r.Problem(of.field, "is missing; with type: %s it says which one", in.Type)
+			return nil
+		default:
+			known = true
+		}
+	}
+	if !known {
+		r.Problem(".type", "is %q; write Header, Cookie, SourceIP or QueryParam", in.Type)
+		return nil
+	}
+	switch in.Type {
+	case v1alpha1.HeaderHash:
+		out.Header = strings.ToLower(string(in.Header.Name))
+		if !token.MatchString(out.Header) {
+			r.Problem(".header.name", "is %q, which is no name of a header", in.Header.Name)
+		}
+	case v1alpha1.CookieHash:
+		if out.Cookie = in.Cookie.Name; !token.MatchString(out.Cookie) {
+			r.Problem(".cookie.name", "is %q, which is no name of a cookie", in.Cookie.Name)
+		}
+		if in.Cookie.TTL != nil {
+			var err error
+			if out.CookieTTL, err = time.ParseDuration(string(*in.Cookie.TTL)); err != nil || out.CookieTTL < time.Second {
+				r.Problem(".cookie.ttl", "is %q; write a time of at least 1s, such as 1h, or leave it out", *in.Cookie.TTL)
+			}
+		}
+	case v1alpha1.QueryParamHash:
+		if out.QueryParam = in.QueryParam.Name; out.QueryParam == "" {
+			r.Problem(".queryParam.name", "is empty; write the name of a parameter of the query")
+		}
+	case v1alpha1.SourceIPHash:
+		out.SourceIP = true
+	}
+	return out
+}

@@ -1,0 +1,135 @@
+package traffic
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
+)
+
+// TestEverySettingIsWhole protects that a setting has all that users and we need of it.
+func TestEverySettingIsWhole(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	read := func(name string) string {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	reference, e2e := read("docs/reference/traffic.md"), read("test/e2e/trafficpolicy_test.go")
+	files, err := filepath.Glob(filepath.Join(root, "test/golden/testdata/traffic-*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var golden []string
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden = append(golden, string(text))
+	}
+	if names := Settings(); !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) {
+		t.Errorf("the settings are not sorted, or one is there twice: %q", names)
+	}
+	for _, name := range Settings() {
+		group, field, ok := strings.Cut(name, ".")
+		if !ok {
+			t.Errorf("%s: a setting is GROUP.FIELD", name)
+		}
+		if _, after, ok := strings.Cut(reference, "\n## "+group+"\n"); !ok || !strings.Contains(after, "| `"+field+"` |") {
+			t.Errorf("%s: no line in docs/reference/traffic.md", name)
+		}
+		if !strings.Contains(e2e, `"`+name+`":`) {
+			t.Errorf("%s: no test in test/e2e/trafficpolicy_test.go", name)
+		}
+		// What the file protects is said before its first section.
+		if !slices.ContainsFunc(golden, func(text string) bool { return strings.HasPrefix(text, name+" of a TrafficPolicy:") }) {
+			t.Errorf("%s: no golden file begins with %q", name, name+" of a TrafficPolicy:")
+		}
+	}
+}
+
+// parse returns the node of a policy with a spec that no schema has seen.
+func parse(t *testing.T, spec string) *Policy {
+	t.Helper()
+	o := &v1alpha1.TrafficPolicy{}
+	if err := yaml.UnmarshalStrict([]byte("spec: "+spec), o); err != nil {
+		t.Fatal(err)
+	}
+	return Read(object.Name{Namespace: "ns", Name: "p"}, o, nil)
+}
+
+// TestProblems protects that a broken setting is told by its field, and left out.
+func TestProblems(t *testing.T) {
+	for spec, want := range map[string]string{
+		"{request: {maxBodySize: 0}}":                            `spec.request.maxBodySize is "0"; write a number of bytes`,
+		"{request: {maxBodySize: -5Mi}}":                         `spec.request.maxBodySize is "-5Mi"`,
+		"{request: {maxBodySize: 10MB}}":                         `spec.request.maxBodySize is "10MB"`,
+		"{request: {maxBodySize: 500m}}":                         `spec.request.maxBodySize is "500m"`,
+		"{overrides: {request: {maxBodySize: 99999999999999G}}}": `spec.overrides.request.maxBodySize is "99999999999999G"`,
+
+		"{response: {compression: {algorithms: [{type: Brotli, level: 99}]}}}":           "spec.response.compression.algorithms[0].level is 99; the levels of Brotli are 0 to 11",
+		"{response: {compression: {algorithms: [{type: Gzip, level: 0}]}}}":              "algorithms[0].level is 0; the levels of Gzip are 1 to 9",
+		"{response: {compression: {algorithms: [{type: Lzma}]}}}":                        `algorithms[0].type is "Lzma"; write Gzip, Brotli or Zstd`,
+		"{response: {compression: {algorithms: [{type: Gzip}, {type: Gzip}]}}}":          "algorithms[1].type is Gzip, which another one is already",
+		"{response: {compression: {contentTypes: [text/html, 'text/html; charset=x']}}}": "contentTypes[1] is",
+		"{response: {compression: {minSize: 5G}}}":                                       `spec.response.compression.minSize is "5G"`,
+		"{response: {compression: {disabled: true, minSize: 1}}}":                        "spec.response.compression.disabled is true",
+
+		"{backend: {loadBalancing: {type: Maglev}}}":                                                                       `spec.backend.loadBalancing.type is "Maglev"`,
+		"{backend: {loadBalancing: {type: ConsistentHash}}}":                                                               "spec.backend.loadBalancing.consistentHash is missing",
+		"{backend: {loadBalancing: {type: Random, consistentHash: {type: SourceIP}}}}":                                     "consistentHash stands beside type: Random",
+		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Header, header: {name: ''}}}}}":           `consistentHash.header.name is ""`,
+		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Header}}}}":                               "consistentHash.header is missing",
+		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Cookie, cookie: {name: 'a b'}}}}}":        `consistentHash.cookie.name is "a b"`,
+		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Cookie, cookie: {name: a, ttl: 10ms}}}}}": `consistentHash.cookie.ttl is "10ms"`,
+		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: QueryParam, queryParam: {name: ''}}}}}":   "consistentHash.queryParam.name is empty",
+		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: SourceIP, header: {name: a}}}}}":          "consistentHash.header stands beside type: SourceIP",
+		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Moon}}}}":                                 `consistentHash.type is "Moon"`,
+		"{defaults: {}}": "spec.defaults has no settings",
+		"{}":             "spec has no settings",
+	} {
+		p := parse(t, spec)
+		if p.Refused == nil || !strings.Contains(p.Refused.Message, want) {
+			t.Errorf("%s: %+v, want %q", spec, p.Refused, want)
+		}
+		if p.Asks != nil {
+			t.Errorf("%s: it says %+v", spec, p.Asks)
+		}
+	}
+	p := parse(t, "{request: {maxBodySize: 0}, response: {compression: {}}}")
+	if len(p.Asks) != 1 || p.Asks[0].Name != "response.compression" {
+		t.Errorf("beside a broken setting there is %+v", p.Asks)
+	}
+}
+
+// TestInForce protects that single settings of several policies are in force together.
+func TestInForce(t *testing.T) {
+	var path []policy.Placed[Setting]
+	for _, spec := range []string{
+		"{defaults: {strategy: merge, request: {maxBodySize: 1k}, response: {compression: {disabled: true}}}}",
+		"{defaults: {strategy: merge, request: {maxBodySize: Unlimited}, backend: {loadBalancing: {type: Random}}}}",
+	} {
+		n := parse(t, spec)
+		path = append(path, policy.Placed[Setting]{Said: policy.Said[policy.Rules[Setting]]{Policy: n.Name, Strategy: n.Strategy, Asks: n.Asks}})
+	}
+	want := &ir.Traffic{MaxBodySize: ptr.To[uint64](0), Compression: &ir.Compression{}, LoadBalancing: &ir.LoadBalancing{Balancer: ir.Random}}
+	if got := InForce(policy.Combine(path)); !got.Equal(want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if InForce(nil) != nil {
+		t.Error("no policies say something")
+	}
+}

@@ -1,0 +1,340 @@
+//go:build linux
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/internal/policy/traffic"
+)
+
+// trafficPolicy is a TrafficPolicy for a target in flow notation, with a spec behind its targets.
+func trafficPolicy(name, target, spec string) string {
+	return strings.Replace(authPolicy(name, target, spec), "kind: AuthPolicy", "kind: TrafficPolicy", 1)
+}
+
+// trafficTests protect each setting of TrafficPolicies with the real Envoy.
+var trafficTests = map[string]func(*testing.T, *site){
+	"backend.loadBalancing": testLoadBalancing,
+	"request.maxBodySize":   testMaxBodySize,
+	"response.compression":  testCompression,
+}
+
+const homeURL = "http://home.example/"
+
+// TestTrafficPolicy protects that settings come into force and go again by files, and with no listener
+// changed for them.
+func TestTrafficPolicy(t *testing.T) {
+	t.Parallel()
+	for _, name := range traffic.Settings() {
+		t.Run(name, func(t *testing.T) {
+			test := trafficTests[name]
+			if test == nil {
+				t.Fatal("there is no test of the setting")
+			}
+			t.Parallel()
+			s := startSite(t, nil)
+			listeners := s.envoyStats(t, "listener_manager")
+			test(t, s)
+			s.remove(t, "traffic.yaml")
+			s.serves(t, "home.example", "v1")
+			if err := sameStats(listeners, s.envoyStats(t, "listener_manager"), "listener_manager.listener_added", "listener_manager.listener_modified",
+				"listener_manager.listener_removed", "listener_manager.listener_in_place_updated"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// set writes a policy in place of the last one, and waits until proxies have it. Its name follows from what
+// it says, so that no status is the last one's.
+func (s *site) set(t *testing.T, file, target, spec string) (name string) {
+	t.Helper()
+	name = fmt.Sprintf("p%x", crc32.ChecksumIEEE([]byte(target+spec)))
+	s.write(t, file, trafficPolicy(name, target, spec))
+	s.conditions(t, "TrafficPolicy "+name, "gw", "Programmed=True")
+	return name
+}
+
+// send sends a request with a body, whose length is told before or not, and returns the answer.
+func (s *site) send(t *testing.T, target string, body io.Reader, headers map[string]string) *outcome {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.listener(), body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host, req.URL.Path, req.URL.RawQuery = u.Host, u.Path, u.RawQuery
+	req.Header.Set("Accept-Encoding", "identity")
+	for name, value := range headers {
+		req.Header.Set(name, value)
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	defer transport.CloseIdleConnections()
+	out := &outcome{}
+	if err := out.take(transport.RoundTrip(req)); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func testMaxBodySize(t *testing.T, s *site) {
+	sized := func(n int) io.Reader { return strings.NewReader(strings.Repeat("x", n)) }
+	streamed := func(n int) io.Reader { return io.MultiReader(sized(n)) }
+	sends := func(when string, body io.Reader, status int) {
+		t.Helper()
+		if got := s.send(t, homeURL, body, nil).status; got != status {
+			t.Errorf("%s: %d, want %d", when, got, status)
+		}
+	}
+	sends("without a policy", sized(2000), http.StatusOK)
+	s.set(t, "traffic.yaml", onGateway, "request: {maxBodySize: 1k}")
+	sends("as large as may be", sized(1000), http.StatusOK)
+	sends("a byte more", sized(1001), http.StatusRequestEntityTooLarge)
+	sends("streamed, as large as may be", streamed(1000), http.StatusOK)
+	sends("streamed, a byte more", streamed(1001), http.StatusRequestEntityTooLarge)
+	sends("streamed, much more", streamed(1<<20), http.StatusRequestEntityTooLarge)
+	s.answers(t, homeURL, http.StatusOK)
+
+	// A rule's own policy has the last word, and an override of the Gateway has it before.
+	own := s.set(t, "own.yaml", onHome, "request: {maxBodySize: Unlimited}")
+	sends("unlimited", sized(2000), http.StatusOK)
+	override := s.set(t, "traffic.yaml", onGateway, "overrides: {strategy: merge, request: {maxBodySize: 1500}}")
+	s.says(t, "TrafficPolicy "+own, "Overridden by TrafficPolicy "+siteNamespace+"/"+override)
+	sends("overridden", streamed(2000), http.StatusRequestEntityTooLarge)
+	s.remove(t, "own.yaml")
+}
+
+func testCompression(t *testing.T, s *site) {
+	large := strings.Repeat("compress me ", 100)
+	encoding := func(accept string, query string) string {
+		t.Helper()
+		o := s.send(t, homeURL+query, strings.NewReader(large), map[string]string{"Accept-Encoding": accept})
+		if o.status != http.StatusOK {
+			t.Errorf("%s of %q: %d", accept, query, o.status)
+		}
+		return o.headers.Get("Content-Encoding")
+	}
+	told := func(when string, want map[string]string) {
+		t.Helper()
+		for accept, encoded := range want {
+			if got := encoding(accept, ""); got != encoded {
+				t.Errorf("%s: to who accepts %q it is %q, want %q", when, accept, got, encoded)
+			}
+		}
+	}
+	told("without a policy", map[string]string{"gzip, br, zstd": ""})
+	s.set(t, "traffic.yaml", onGateway, "response: {compression: {}}")
+	told("by default", map[string]string{"gzip, br, zstd": "br", "gzip": "gzip", "zstd": "zstd", "gzip;q=1, br;q=0.5": "gzip", "identity": "", "deflate": ""})
+	o := s.send(t, homeURL+"?header="+url.QueryEscape(`ETag:"v1"`), strings.NewReader(large), map[string]string{"Accept-Encoding": "gzip"})
+	if tag, vary := o.headers.Get("ETag"), o.headers.Get("Vary"); tag != `W/"v1"` || !strings.EqualFold(vary, "Accept-Encoding") {
+		t.Errorf("the answer has ETag %s and Vary %s", tag, vary)
+	}
+	if got := s.send(t, homeURL, strings.NewReader(large), map[string]string{"Accept-Encoding": "br"}); len(got.body) >= len(large) {
+		t.Errorf("an answer with %d bytes of the request's body has %d bytes", len(large), len(got.body))
+	}
+
+	s.set(t, "traffic.yaml", onGateway, "response: {compression: {algorithms: [{type: Zstd, level: 19}, {type: Gzip, level: 9}], minSize: 100}}")
+	told("by two", map[string]string{"gzip, br, zstd": "zstd", "gzip": "gzip", "br": ""})
+	s.set(t, "traffic.yaml", onGateway, "response: {compression: {contentTypes: [text/*]}}")
+	told("of other types", map[string]string{"gzip": ""})
+	s.set(t, "traffic.yaml", onGateway, "response: {compression: {minSize: 100k}}")
+	told("that are small", map[string]string{"gzip": ""})
+
+	// What the Gateway says gives way to a route's own, of which no algorithm of the Gateway is left.
+	s.set(t, "traffic.yaml", onGateway, "response: {compression: {}}")
+	const own = "own.yaml"
+	write := func(spec string) {
+		t.Helper()
+		s.set(t, own, onHome+", sectionName: some", spec)
+	}
+	s.write(t, "home.yaml", siteRules("home", "home.example", `- name: some
+  matches: [{path: {value: /some}}]
+  backendRefs: [{name: v1, port: 8080}]
+- backendRefs: [{name: v1, port: 8080}]`))
+	write("response: {compression: {algorithms: [{type: Gzip}]}}")
+	for accept, want := range map[string]string{"br, gzip": "gzip", "br": ""} {
+		if got := encoding(accept, "some"); got != want {
+			t.Errorf("of the rule, to who accepts %q it is %q, want %q", accept, got, want)
+		}
+	}
+	told("beside the rule", map[string]string{"br, gzip": "br"})
+	write("response: {compression: {disabled: true}}")
+	if got := encoding("br, gzip", "some"); got != "" {
+		t.Errorf("switched off it is %q", got)
+	}
+	s.remove(t, own)
+}
+
+func testLoadBalancing(t *testing.T, s *site) {
+	// Two servers are behind one Service.
+	port := func(name string) int {
+		p, err := backendPort(name, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	s.write(t, "pair.yaml", fmt.Sprintf(`---
+apiVersion: v1
+kind: Service
+metadata: {name: pair, namespace: %[1]s}
+spec: {ports: [{name: http, port: 8080}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: pair-1, namespace: %[1]s, labels: {kubernetes.io/service-name: pair}}
+addressType: IPv4
+ports: [{name: http, port: %[2]d}]
+endpoints: [{addresses: [127.0.0.1]}]
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: pair-2, namespace: %[1]s, labels: {kubernetes.io/service-name: pair}}
+addressType: IPv4
+ports: [{name: http, port: %[3]d}]
+endpoints: [{addresses: [127.0.0.1]}]
+`, siteNamespace, port("v1"), port("v2"))+siteRoute("pair", "pair.example", "pair"))
+	const pair = "http://pair.example/"
+	s.answers(t, pair, http.StatusOK)
+	ask := func(n int, target string, headers map[string]string) (servers []string) {
+		t.Helper()
+		for range n {
+			servers = append(servers, s.answer(t, target, "", headers).answer.Name)
+		}
+		return servers
+	}
+	both := func(servers []string) error {
+		if all := strings.Join(servers, " "); !strings.Contains(all, "v1") || !strings.Contains(all, "v2") {
+			return fmt.Errorf("not both have answered: %s", all)
+		}
+		return nil
+	}
+	one := func(how string, servers []string) string {
+		t.Helper()
+		for _, name := range servers {
+			if name != servers[0] || name == "" {
+				t.Errorf("%s: not one endpoint has answered: %s", how, servers)
+				break
+			}
+		}
+		return servers[0]
+	}
+	s.set(t, "traffic.yaml", onGateway, "backend: {loadBalancing: {type: RoundRobin}}")
+	s.answers(t, pair, http.StatusOK)
+	// By turns, for each of Envoy's threads.
+	eventually(t, siteTimeout, func() error { return both(ask(20, pair, nil)) })
+	s.set(t, "traffic.yaml", onGateway, "backend: {loadBalancing: {type: Random}}")
+	eventually(t, siteTimeout, func() error { return both(ask(20, pair, nil)) })
+
+	hash := func(spec string) {
+		t.Helper()
+		s.set(t, "traffic.yaml", onGateway, "backend: {loadBalancing: {type: ConsistentHash, consistentHash: {"+spec+"}}}")
+	}
+	// distinct requests come to both, equal ones to one.
+	distinct := func(how string, target func(i int) (string, map[string]string)) {
+		t.Helper()
+		var servers []string
+		for i := range 30 {
+			url, headers := target(i)
+			servers = append(servers, one(how, ask(4, url, headers)))
+		}
+		if err := both(servers); err != nil {
+			t.Errorf("%s: %v", how, err)
+		}
+	}
+	hash("type: Header, header: {name: X-User}")
+	distinct("by a header", func(i int) (string, map[string]string) { return pair, map[string]string{"X-User": fmt.Sprint("u", i)} })
+	clusters := s.envoyStats(t, "cluster_manager")
+	hash("type: QueryParam, queryParam: {name: user}")
+	distinct("by a query", func(i int) (string, map[string]string) { return fmt.Sprint(pair, "?user=u", i), nil })
+	hash("type: SourceIP")
+	one("by the client's address", ask(20, pair, nil))
+	hash("type: Cookie, cookie: {name: place, ttl: 1h}")
+	o := s.answer(t, pair, "", nil)
+	cookie, err := http.ParseSetCookie(o.headers.Get("Set-Cookie"))
+	if err != nil || cookie.Name != "place" || cookie.MaxAge != 3600 || !cookie.HttpOnly {
+		t.Fatalf("the cookie is %v: %v", o.headers["Set-Cookie"], err)
+	}
+	if got := one("by a cookie", ask(20, pair, map[string]string{"Cookie": "place=" + cookie.Value})); got != o.answer.Name {
+		t.Errorf("the cookie of %s leads to %s", o.answer.Name, got)
+	}
+	// What is hashed is the route's: no connection to a backend ends for it.
+	if err := sameStats(clusters, s.envoyStats(t, "cluster_manager"), "cluster_manager.cluster_added", "cluster_manager.cluster_modified",
+		"cluster_manager.cluster_removed"); err != nil {
+		t.Error(err)
+	}
+	// What requests don't have leads anywhere.
+	hash("type: Header, header: {name: X-Nonesuch}")
+	eventually(t, siteTimeout, func() error { return both(ask(20, pair, nil)) })
+}
+
+// TestBadTrafficPolicies protects that a setting with a mistake says why, and costs no request.
+func TestBadTrafficPolicies(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, nil)
+	for name, c := range map[string]struct{ spec, says string }{
+		"brotli quality 99":   {"response: {compression: {algorithms: [{type: Brotli, level: 99}]}}", "level"},
+		"gzip level 0":        {"response: {compression: {algorithms: [{type: Gzip, level: 0}]}}", "a level is 1 to 9 for Gzip"},
+		"unknown algorithm":   {"response: {compression: {algorithms: [{type: Deflate}]}}", "Deflate"},
+		"algorithm twice":     {"response: {compression: {algorithms: [{type: Gzip}, {type: Gzip}]}}", "algorithms"},
+		"no content type":     {"response: {compression: {contentTypes: [html]}}", "contentTypes"},
+		"minimum size of 0":   {"response: {compression: {minSize: 0}}", "a size is at least 1"},
+		"off and on":          {"response: {compression: {disabled: true, minSize: 1k}}", "disabled: true has nothing beside it"},
+		"size of 0":           {"request: {maxBodySize: 0}", "a size is at least 1"},
+		"negative size":       {"request: {maxBodySize: -1}", "a size is at least 1"},
+		"size of 1 elephant":  {"request: {maxBodySize: 1 elephant}", "maxBodySize"},
+		"unknown balancer":    {"backend: {loadBalancing: {type: Fair}}", "Fair"},
+		"hash of nothing":     {"backend: {loadBalancing: {type: ConsistentHash}}", "consistentHash"},
+		"hash beside another": {"backend: {loadBalancing: {type: Random, consistentHash: {type: SourceIP}}}", "consistentHash"},
+		"empty header name":   {"backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Header, header: {name: ''}}}}", "header.name"},
+		"header by cookie":    {"backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Header, cookie: {name: c}}}}", "header stands with type: Header"},
+		"nothing":             {"defaults: {}", "has no settings"},
+		"unknown field":       {"request: {maxBody: 1k}", "maxBody"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.write(t, "traffic.yaml", trafficPolicy("web", onGateway, c.spec))
+			eventually(t, siteTimeout, func() error {
+				report, err := s.status()
+				if err != nil {
+					return err
+				}
+				var all []string
+				for _, p := range report.Problems {
+					all = append(all, p.Field+" "+p.Message)
+				}
+				if item, err := report.find("TrafficPolicy web", siteNamespace); err == nil {
+					for _, part := range item.parts() {
+						for _, condition := range part.conditions {
+							all = append(all, condition.Message)
+						}
+					}
+				}
+				if !strings.Contains(strings.Join(all, "\n"), c.says) {
+					return fmt.Errorf("nothing speaks of %q: %q", c.says, all)
+				}
+				return nil
+			})
+			s.answers(t, homeURL, http.StatusOK)
+			s.remove(t, "traffic.yaml")
+			eventually(t, siteTimeout, func() error {
+				report, err := s.status()
+				if err == nil && len(report.Problems) > 0 {
+					err = errors.New("there are problems left")
+				}
+				return err
+			})
+		})
+	}
+}
+
