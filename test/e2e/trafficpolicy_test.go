@@ -337,4 +337,3 @@ func TestBadTrafficPolicies(t *testing.T) {
 		})
 	}
 }
-

@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
@@ -33,5 +32,5 @@ func (r *reader) maxBodySize(in *size, out *ir.Traffic) {
 		out.MaxBodySize = new(uint64)
 		return
 	}
-	out.MaxBodySize = ptr.To(r.bytes("", in, math.MaxInt64, "a number of bytes, a quantity such as 512Ki or 10Mi, or Unlimited"))
+	out.MaxBodySize = new(r.bytes("", in, math.MaxInt64, "a number of bytes, a quantity such as 512Ki or 10Mi, or Unlimited"))
 }
