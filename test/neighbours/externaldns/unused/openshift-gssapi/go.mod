@@ -1,0 +1,3 @@
+module github.com/openshift/gssapi
+
+go 1.26.0
