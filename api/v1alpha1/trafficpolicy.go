@@ -118,7 +118,7 @@ type TrafficRequest struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]{0,11}(k|M|G|Ki|Mi|Gi)?|Unlimited)$`
-	// +kubebuilder:validation:XValidation:rule="type(self) != int || self > 0",message="a size is at least 1"
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self > 0 && self <= 2147483647",message="a number is 1 to 2147483647; write a larger size as a text, such as 3Gi"
 	MaxBodySize *intstr.IntOrString `json:"maxBodySize,omitempty"`
 }
 
@@ -134,8 +134,8 @@ type TrafficResponse struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.disabled) || !self.disabled || !(has(self.algorithms) || has(self.contentTypes) || has(self.minSize))",message="disabled: true has nothing beside it"
 type Compression struct {
-	// Algorithms are those that clients can choose from. Of those that a client likes equally the
-	// first is taken. By default they are Brotli, Zstd and Gzip.
+	// Algorithms are those that clients can choose from. The first one is taken where a client likes no other
+	// one better. By default they are Brotli, Zstd and Gzip.
 	//
 	// +optional
 	// +listType=map
@@ -145,9 +145,8 @@ type Compression struct {
 	Algorithms []CompressionAlgorithm `json:"algorithms,omitzero"`
 
 	// ContentTypes are the types of answers that are compressed, without parameters, such as text/html
-	// or text/*. By default they are text/html, text/css, text/plain, text/xml, text/javascript,
+	// or text/*, which has streams of events (text/event-stream) among them. By default they are text/html, text/css, text/plain, text/xml, text/javascript,
 	// application/javascript, application/json, application/xml, application/xhtml+xml and image/svg+xml.
-	// Streams of events, text/event-stream, are compressed only if they are named.
 	//
 	// +optional
 	// +listType=set
@@ -163,7 +162,7 @@ type Compression struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,11}(k|M|G|Ki|Mi|Gi)?$`
-	// +kubebuilder:validation:XValidation:rule="type(self) != int || self > 0",message="a size is at least 1"
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self > 0 && self <= 2147483647",message="a number is 1 to 2147483647; write a larger size as a text, such as 3Gi"
 	MinSize *intstr.IntOrString `json:"minSize,omitempty"`
 
 	// Disabled compresses nothing, in place of what is inherited. Nothing stands beside it.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -126,8 +127,12 @@ func (im *importer) values(o *unstructured.Unstructured, spec map[string]any, ki
 
 // blueprint takes a blueprint, with parameters and rights.
 func (im *importer) blueprint(o *unstructured.Unstructured, spec map[string]any) {
-	gateways, _, _ := unstructured.NestedStringMap(spec, "gatewayTemplate", "resourceTemplates")
-	routes, _, _ := unstructured.NestedStringMap(spec, "httpRouteTemplate", "resourceTemplates")
+	gateways, _, err := unstructured.NestedStringMap(spec, "gatewayTemplate", "resourceTemplates")
+	routes, _, err2 := unstructured.NestedStringMap(spec, "httpRouteTemplate", "resourceTemplates")
+	if err := errors.Join(err, err2); err != nil {
+		im.problem(o, "%s", err)
+		return
+	}
 	names := gotemplate.Names{Roots: map[string]string{"Gateway": "gateway", "Values": "values"}, Resources: map[string]string{}}
 	for name := range gateways {
 		names.Resources[name] = id(name)

@@ -75,7 +75,7 @@ func wantedOfTemplates(t *testing.T) map[string]any {
 	data := map[string]any{
 		"Gateway": objects[0].Object, "HTTPRoute": objects[1].Object,
 		"Values": map[string]any{
-			"replicas": 2, "tags": map[string]any{"team": "shop", "cost": "7"}, "limits": map[string]any{"most": 9},
+			"replicas": 2, "zone": "", "enabled": false, "tags": map[string]any{"team": "shop", "cost": "7"}, "limits": map[string]any{"most": 9},
 			"subnets": []any{"a", "b"}, "text": "one: two", "region": "north", "owner": "platform",
 		},
 		"Hostnames": map[string]any{"Intersection": []string{"*.example.com"}, "Union": []string{"*.example.com", "cart.example.com"}},

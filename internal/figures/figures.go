@@ -153,8 +153,6 @@ func (g *gateway) drop(namespace string, goes bool) bool {
 // stands for the route.
 func (g *gateway) room(of route, n int) (instead route, ok bool) {
 	switch {
-	case of.kind == Other: // few: one of the Gateway, and one of a namespace with very many
-		return of, true
 	case n >= g.bounds.Gateway:
 		return route{kind: Other}, false
 	case g.of[of.namespace] >= 2*g.bounds.Namespace: // of requests and of routes
@@ -245,7 +243,7 @@ func (h *histogram) add(p *otlpmetricsv1.HistogramDataPoint) {
 func tagsOf(attributes []*otlpcommonv1.KeyValue) (t tags) {
 	for _, tag := range attributes {
 		value := tag.GetValue().GetStringValue()
-		value = strings.ToValidUTF8(value[:min(len(value), maxLabel)], "?")
+		value = strings.Clone(strings.ToValidUTF8(value[:min(len(value), maxLabel)], "?")) // else all of the report stays in memory
 		switch tag.GetKey() {
 		case names.Listener:
 			t.port = parsePort(value)
@@ -296,7 +294,7 @@ func parsePort(listener string) string {
 // rule's name where it has one.
 func parseRoute(name string) (r route, rule string) {
 	parts := strings.SplitN(name, "/", 6)
-	if len(parts) < 5 {
+	if len(parts) < 5 || parts[0] == Other {
 		return route{}, ""
 	}
 	if rule = parts[3]; len(parts) == 6 {

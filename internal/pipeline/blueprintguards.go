@@ -69,8 +69,8 @@ func lacksGuard(ch *blueprint.Children, made map[object.Key]source.Object) bool 
 		}
 		return false
 	}
-	if ch.Unknown != "" {
-		return !all(ch.Guards, some)
+	if ch.Unknown != "" { // nobody sets right what is there
+		return true
 	}
 	for _, h := range ch.Held {
 		if slices.Contains(ch.Guards, h.ID) && !some(h.ID) {
@@ -80,7 +80,7 @@ func lacksGuard(ch *blueprint.Children, made map[object.Key]source.Object) bool 
 	for i := range ch.Children {
 		child := &ch.Children[i]
 		ref := child.Ref()
-		if !guards(ref.Kind.GroupKind()) || child.Replacement != nil && !child.Replacement.Read {
+		if !guards(ref.Kind.GroupKind()) {
 			continue
 		}
 		if o, ok := made[object.Key{Kind: object.KindOf(ref.Kind.Group, ref.Kind.Kind), Name: ref.Name}]; !ok || !saysAlike(child.Object, o) {
@@ -103,6 +103,7 @@ func saysAlike(want *unstructured.Unstructured, o source.Object) bool {
 	}
 }
 
+// sameSpec reports whether a spec says what was rendered.
 func sameSpec[S any](want *unstructured.Unstructured, is S, normalize func(*S)) bool {
 	raw, _, _ := unstructured.NestedMap(want.Object, "spec")
 	var wanted S
@@ -111,11 +112,28 @@ func sameSpec[S any](want *unstructured.Unstructured, is S, normalize func(*S)) 
 	}
 	normalize(&wanted)
 	normalize(&is)
-	return equality.Semantic.DeepEqual(wanted, is)
+	one, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&wanted)
+	other, err2 := runtime.DefaultUnstructuredConverter.ToUnstructured(&is)
+	return err == nil && err2 == nil && equality.Semantic.DeepEqual(withoutDefaults(one), withoutDefaults(other))
 }
 
-func all(of []string, is func(string) bool) bool {
-	return !slices.ContainsFunc(of, func(s string) bool { return !is(s) })
+// withoutDefaults takes from references what the API server fills in.
+func withoutDefaults(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, each := range v {
+			if name == "kind" && each == "Service" || name == "group" && each == "" {
+				delete(v, name)
+			} else {
+				withoutDefaults(each)
+			}
+		}
+	case []any:
+		for _, each := range v {
+			withoutDefaults(each)
+		}
+	}
+	return v
 }
 
 // Unguarded returns whether a Gateway lacks a policy that its blueprint makes; nil where none does.

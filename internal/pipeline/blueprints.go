@@ -234,7 +234,7 @@ func (p *Pipeline) declareBlueprints() {
 			b, _ := flow.Get(c, p.compiled, class.Blueprint)
 			if b != nil && b.compiled != nil && b.spec.Datapath != v1alpha1.DatapathRendered {
 				out.Guards = b.compiled.Guards(guards)
-			} else if b == nil || b.compiled == nil {
+			} else if !class.InvalidParameters && (b == nil || b.compiled == nil) { // else no new proxies are started anyway
 				out.Guards = unknownGuards
 			}
 			switch {

@@ -66,10 +66,10 @@ func extensionOf(f *topology.RouteFilter) (out extension, problems []string) {
 		out.rewrite = r.urlRewrite(u)
 	}
 	out.request = r.templates("requestHeaders", spec.RequestHeaders)
-	response := r.templates("responseHeaders", spec.ResponseHeaders)
+	response := r.templates(responseHeaders, spec.ResponseHeaders)
 	out.response = joined(out.response, response)
 	if response != nil {
-		r.oneAction(inRouteFilter, "responseHeaders", out.response)
+		r.oneAction(inRouteFilter, responseHeaders, out.response)
 	}
 	for i := range r.problems {
 		r.own = append(r.own, r.problems[i].Condition.Message)
@@ -82,8 +82,8 @@ func (r *filterReader) urlRewrite(u *v1alpha1.URLRewrite) *ir.Rewrite {
 	if p := u.Path; p != nil {
 		const field = "spec.urlRewrite.path"
 		out.Path = r.pattern(field, p, "?#")
-		if strings.HasPrefix(p.Pattern, "^") && !strings.HasPrefix(p.Substitution, "/") && !strings.HasPrefix(p.Substitution, `\`) {
-			r.problem(field+".substitution", "is %q, and a path begins with /", p.Substitution)
+		if strings.HasPrefix(p.Pattern, "^") && !strings.HasPrefix(p.Substitution, "/") && !slashFirst(p.Pattern, p.Substitution) {
+			r.problem(field+".substitution", "is %q, and a path begins with /: write it there, or a group of the pattern that begins with it", p.Substitution)
 		}
 	}
 	if h := u.Hostname; h != nil {
@@ -98,6 +98,38 @@ func (r *filterReader) urlRewrite(u *v1alpha1.URLRewrite) *ir.Rewrite {
 		}
 	}
 	return out
+}
+
+// slashFirst reports whether a substitution begins with a group of the pattern that begins with a slash. What else a client
+// has put there could be a whole URL, whose host its backend would believe (RFC 9112, 3.2.2).
+func slashFirst(pattern, substitution string) bool {
+	if strings.HasPrefix(substitution, `\0`) {
+		return strings.HasPrefix(pattern, "^/")
+	}
+	e, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil || len(substitution) < 2 || substitution[0] != '\\' {
+		return err != nil // which is told already
+	}
+	if group := captured(e, int(substitution[1]-'0')); group != nil {
+		for e = group.Sub[0]; e.Op == syntax.OpConcat; {
+			e = e.Sub[0]
+		}
+		return e.Op == syntax.OpLiteral && e.Rune[0] == '/'
+	}
+	return false
+}
+
+// captured finds a group of an expression.
+func captured(e *syntax.Regexp, group int) *syntax.Regexp {
+	if e.Op == syntax.OpCapture && e.Cap == group {
+		return e
+	}
+	for _, sub := range e.Sub {
+		if found := captured(sub, group); found != nil {
+			return found
+		}
+	}
+	return nil
 }
 
 // pattern reads what is replaced, and by what; forbidden are characters that can't stand there.
@@ -140,8 +172,8 @@ func (r *filterReader) templates(name string, in *v1alpha1.HeaderTemplates) *ir.
 	if out == nil {
 		return nil
 	}
-	r.templated(name+".set", out.Set)
-	r.templated(name+".add", out.Add)
+	r.templated(name, ".set", out.Set)
+	r.templated(name, ".add", out.Add)
 	return out
 }
 
@@ -154,18 +186,30 @@ func headersOf(in []v1alpha1.HeaderTemplate) []gwv1.HTTPHeader {
 }
 
 // templated marks headers with variables in their values.
-func (r *filterReader) templated(field string, headers []ir.Header) {
+func (r *filterReader) templated(name, list string, headers []ir.Header) {
 	for i := range headers {
 		h := &headers[i]
 		if !strings.Contains(h.Value, "${") {
 			continue
 		}
 		h.Template = true
-		if _, err := ir.ParseTemplate(h.Value); err != nil {
-			r.problem("spec."+field+"["+h.Name+"].value", "can't be read: %v", err)
+		field := "spec." + name + list + "[" + h.Name + "].value"
+		pieces, err := ir.ParseTemplate(h.Value)
+		if err != nil {
+			r.problem(field, "can't be read: %v", err)
+		}
+		for _, p := range pieces {
+			if name == responseHeaders && slices.Contains(credentials, p.Name) {
+				r.problem(field, "has ${request.headers.%s}: what a client is known by doesn't come back in answers, where a script could read it", p.Name)
+			}
 		}
 	}
 }
+
+const responseHeaders = "responseHeaders"
+
+// credentials are the headers by which clients are known, in lower case.
+var credentials = []string{"authorization", "cookie", "proxy-authorization"}
 
 // joined are two changes together; nil for none.
 func joined(a, b *ir.HeaderChanges) *ir.HeaderChanges {

@@ -30,6 +30,11 @@ func TestRouteFilter(t *testing.T) {
 		"a status of 0":    {answer(0), "", "spec.directResponse.status is 0"},
 		"a status of 600":  {answer(600), "", "spec.directResponse.status is 600"},
 		"all of it":        {rewrite(`^/(a)$`, `\0/\1`), "", ""},
+		"its slash":        {rewrite(`^/shop(/.*)$`, `\1`), "", ""},
+		"a whole URL":      {rewrite(`^/(.*)$`, `\1`), "", "a path begins with /"},
+		"a cookie": {v1alpha1.RouteFilterSpec{
+			ResponseHeaders: &v1alpha1.HeaderTemplates{Set: []v1alpha1.HeaderTemplate{{Name: "x-a", Value: "${request.headers.Cookie}"}}},
+		}, "", "doesn't come back in answers"},
 		"a group too many": {rewrite(`^/(a)`, `/\2`), "", `has \2, and the last group of the pattern is \1`},
 		"no groups":        {rewrite(`^/a`, `/\1`), "", `has \1, and the pattern has no groups`},
 		"an open group":    {rewrite(`^/(a`, `/\1`), "", "is not an RE2 regular expression"},

@@ -70,6 +70,10 @@ type scope string
 
 // tree is the template as YAML with marks, and the condition under which there is an object.
 func (c *converter) tree() (tree any, when string) {
+	if strings.ContainsAny(c.source, "⟦⟧") {
+		c.problems = append(c.problems, "has ⟦ or ⟧, which stand for something else here; write it by hand")
+		return nil, ""
+	}
 	t := parse.New("template")
 	t.Mode = parse.SkipFuncCheck
 	if _, err := t.Parse(c.source, "", "", map[string]*parse.Tree{}); err != nil {
@@ -166,7 +170,7 @@ func (c *converter) place(m mark, indent int) {
 		c.out = append([]byte(text), " "+c.add(m)...)
 		return
 	}
-	if indent < 0 {
+	if indent < 0 || indent > 200 {
 		indent = len(c.out) - 1 - strings.LastIndex(string(c.out), "\n")
 	}
 	c.out = append([]byte(text), "\n"+strings.Repeat(" ", indent)+c.add(m)+": null"...)

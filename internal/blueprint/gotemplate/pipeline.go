@@ -55,8 +55,6 @@ func (c *converter) pipeline(p *parse.PipeNode, dot scope) (string, bool) {
 		case !ok:
 		case name == "quote" || name == "toString":
 			out = "string(" + out + ")"
-		case name == "default" && len(cmd.Args) == 2:
-			out, ok = c.otherwise(out, cmd.Args[1], dot)
 		default:
 			ok = false
 		}
@@ -65,16 +63,6 @@ func (c *converter) pipeline(p *parse.PipeNode, dot scope) (string, bool) {
 }
 
 var lastField = regexp.MustCompile(`^([A-Za-z0-9_.]+)\.([A-Za-z_][A-Za-z0-9_]*)$`)
-
-// otherwise is a field's value, or another one where the field isn't there.
-func (c *converter) otherwise(field string, other parse.Node, dot scope) (string, bool) {
-	parts := lastField.FindStringSubmatch(field)
-	value, ok := c.argument(other, dot)
-	if parts == nil || !ok {
-		return "", false
-	}
-	return fmt.Sprintf("%s.?%s.orValue(%s)", parts[1], parts[2], value), true
-}
 
 var verb = regexp.MustCompile(`%[svd]`)
 
@@ -99,8 +87,6 @@ func (c *converter) command(cmd *parse.CommandNode, dot scope) (string, bool) {
 		return "string(" + values[0] + ")", true
 	case name == "first" && len(values) == 1:
 		return values[0] + "[0]", true
-	case name == "default" && len(values) == 2:
-		return c.otherwise(values[1], args[0], dot)
 	case name == "index" && len(values) == 2:
 		if id, ok := strings.CutPrefix(values[0], resources); ok && values[1] == "0" {
 			return id, true
@@ -193,7 +179,7 @@ func (c *converter) question(n parse.Node, dot scope) (string, bool) {
 	cmd := p.Cmds[0]
 	name, args := function(cmd), cmd.Args[1:]
 	switch name {
-	case "get", "hasKey":
+	case "hasKey":
 		if field, ok := c.command(&parse.CommandNode{NodeType: parse.NodeCommand, Pos: cmd.Pos, Args: append([]parse.Node{parse.NewIdentifier("get")}, args...)}, dot); ok {
 			return "has(" + strings.Replace(field, ".?", ".", 1) + ")", true
 		}
@@ -204,10 +190,10 @@ func (c *converter) question(n parse.Node, dot scope) (string, bool) {
 			if !ok {
 				return "", false
 			}
-			asked = append(asked, q)
+			asked = append(asked, "("+q+")")
 		}
 		if name == "not" {
-			return "!(" + strings.Join(asked, "") + ")", len(asked) == 1
+			return "!" + strings.Join(asked, ""), len(asked) == 1
 		}
 		return strings.Join(asked, map[string]string{"and": " && ", "or": " || "}[name]), true
 	case "eq", "ne":
@@ -221,14 +207,17 @@ func (c *converter) question(n parse.Node, dot scope) (string, bool) {
 	return "", false
 }
 
+// outside finds variables, and what reads other templates.
+var outside = regexp.MustCompile(`\$\w|\$\s|\$}|\b(?:include|tpl|template)\b`)
+
 var rootName = regexp.MustCompile(`(?:^|[^\w.)])\$?\.([A-Z]\w*)(?:\.(\w+))?`)
 
 // asText evaluates a part of the template as it is. Its value is a text.
 func (c *converter) asText(n parse.Node, source string, dot scope) string {
+	if outside.MatchString(source) || dot != "" && strings.Contains(source, "$") {
+		c.problem(n, "%s reads a variable, all of the data, or another template; write it by hand", source)
+	}
 	if dot != "" {
-		if strings.Contains(source, "$") {
-			c.problem(n, "%s reads what is outside of range; write it by hand", source)
-		}
 		return fmt.Sprintf("text(%s, %s)", strconv.Quote(source), dot)
 	}
 	data := map[string]string{}

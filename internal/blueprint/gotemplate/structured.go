@@ -61,7 +61,14 @@ func (c *converter) fields(of map[string]any) fields {
 		if out.values[name] == nil {
 			out.names = append(out.names, name)
 		}
-		out.values[name] = append(out.values[name], branch{strings.Join(conditions, " && "), of[key]})
+		var condition string
+		for _, each := range conditions {
+			condition = strings.TrimPrefix(condition+" && ("+each+")", " && ")
+		}
+		if b := out.values[name]; len(b) > 0 && (condition == "" || b[0].condition == "") {
+			c.problems = append(c.problems, name+" stands there twice, once without a condition; write it by hand")
+		}
+		out.values[name] = append(out.values[name], branch{condition, of[key]})
 	}
 	slices.Sort(out.names)
 	return out
