@@ -169,12 +169,11 @@ func (im *importer) blueprint(o *unstructured.Unstructured, spec map[string]any)
 		add(name, routes[name], ofRoutes, map[string]any{"for": string(v1alpha1.ForRoute), "includeWhen": "route.kind == 'HTTPRoute'"})
 	}
 	out := map[string]any{"resources": resources}
-	if values, _, _ := unstructured.NestedMap(spec, "values"); values != nil {
-		of := map[string]any{"defaults": withoutNulls(values["default"]), "overrides": withoutNulls(values["override"])}
-		maps.DeleteFunc(of, func(_ string, v any) bool { return v == nil })
-		out["values"] = of
+	values, _, _ := unstructured.NestedMap(spec, "values")
+	if values != nil {
+		out["values"] = withoutNulls(map[string]any{"defaults": values["default"], "overrides": values["override"]})
 	}
-	defaults, _, _ := unstructured.NestedMap(spec, "values", "default")
+	defaults, _ := values["default"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(defaults)) {
 		if list, ok := defaults[name].([]any); ok && len(list) == 0 {
 			im.problem(o, "values.default.%s is an empty list, in whose place nobody can give a map; write {} if it is to be one", name)

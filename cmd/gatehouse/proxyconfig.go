@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/fleet"
+	"github.com/gatehouse-dev/gatehouse/internal/terminal"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
@@ -165,13 +165,7 @@ func printConfig(w io.Writer, config xds.HeldConfig, output string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "TYPE\tNAME\tWANTED\tHAS\tSTATE\t") //nolint:errcheck // Flush returns it
 	for _, h := range config.Resources {
-		said := strings.Map(func(r rune) rune { // by Envoy
-			if !unicode.IsPrint(r) {
-				return ' '
-			}
-			return r
-		}, h.Message)
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", h.Type, h.Name, short(h.Wanted), short(h.Has), h.State, said) //nolint:errcheck // likewise
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", h.Type, h.Name, short(h.Wanted), short(h.Has), h.State, terminal.Clean(h.Message)) //nolint:errcheck // likewise
 	}
 	return t.Flush()
 }

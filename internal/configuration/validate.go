@@ -50,11 +50,13 @@ func (c *Configuration) Validate() error {
 	} else if float32(c.APIServer.Burst) < c.APIServer.QPS {
 		errs = append(errs, field.Invalid(p.Child("burst"), c.APIServer.Burst, "must be at least qps"))
 	}
-	for name, n := range map[string]int{"maxSeriesPerGateway": c.Figures.MaxSeriesPerGateway, "maxSeriesPerNamespace": c.Figures.MaxSeriesPerNamespace} {
+	series := func(name string, n int) {
 		if n < 0 || n > mostSeries {
 			errs = append(errs, field.Invalid(field.NewPath("figures", name), n, "must be between 0 and "+strconv.Itoa(mostSeries)))
 		}
 	}
+	series("maxSeriesPerGateway", c.Figures.MaxSeriesPerGateway)
+	series("maxSeriesPerNamespace", c.Figures.MaxSeriesPerNamespace)
 	return errs.ToAggregate()
 }
 

@@ -158,7 +158,7 @@ func expressive(q ir.ValueMatch) bool { return q.Regex || strings.ContainsFunc(q
 // isEncoded reports whether clients may percent-encode a character, that is,
 // whether it is none of RFC 3986's unreserved ones.
 func isEncoded(c rune) bool {
-	return c > 0x7f || !isAlphanumeric(byte(c)) && !strings.ContainsRune("-._~", c)
+	return c > 0x7f || !ir.IsAlphanumeric(byte(c)) && !strings.ContainsRune("-._~", c)
 }
 
 func exactly(value string) *matcherv3.StringMatcher {

@@ -91,7 +91,7 @@ func portless(r *ir.Rule, plain *routev3.Route) *routev3.Route {
 func hexed(text string) string {
 	var b strings.Builder
 	for i := range len(text) {
-		if c := text[i]; c == '/' || c == '-' || c == '_' || isAlphanumeric(c) {
+		if c := text[i]; c == '/' || c == '-' || c == '_' || ir.IsAlphanumeric(c) {
 			b.WriteByte(c)
 		} else {
 			fmt.Fprintf(&b, `\x%02x`, c)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/re2"
 )
 
@@ -27,19 +28,11 @@ func checkHeaderName(name string) error {
 		return errors.New("the header name is empty")
 	}
 	for i := range len(name) {
-		if !isToken(name[i]) {
+		if !ir.IsTokenByte(name[i]) {
 			return fmt.Errorf("%q is not a valid header name: %q is not allowed in it", name, name[i])
 		}
 	}
 	return nil
-}
-
-func isAlphanumeric(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
-}
-
-func isToken(c byte) bool {
-	return isAlphanumeric(c) || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }
 
 // checkHeaderValue accepts a field value of RFC 9110.

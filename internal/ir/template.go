@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Variable is what a header can say of a request.
@@ -86,7 +87,7 @@ func variable(text string) (Piece, error) {
 }
 
 func plain(c rune) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
+	return c < utf8.RuneSelf && (IsAlphanumeric(byte(c)) || c == '-' || c == '_' || c == '.')
 }
 
 func known() string {

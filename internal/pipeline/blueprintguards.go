@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -58,22 +59,18 @@ func (p *Pipeline) declareUnguardedGateways() {
 
 func setOf(o metav1.Object) string { return o.GetLabels()[infra.PartOfLabel] }
 
-// lacksGuard reports whether a policy isn't there. Of a resource that can't be rendered, or not by
+// lacksGuard reports whether a policy isn't there as it was rendered. Of a resource that can't be rendered, or not by
 // this controller, there has to be one.
 func lacksGuard(ch *blueprint.Children, made map[object.Key]source.Object) bool {
-	some := func(id string) bool {
-		for _, of := range made {
-			if of.GetLabels()[infra.ResourceLabel] == id {
-				return true
-			}
-		}
-		return false
-	}
 	if ch.Unknown != "" { // nobody sets right what is there
 		return true
 	}
+	ids := map[string]bool{}
+	for _, o := range made {
+		ids[o.GetLabels()[infra.ResourceLabel]] = true
+	}
 	for _, h := range ch.Held {
-		if slices.Contains(ch.Guards, h.ID) && !some(h.ID) {
+		if slices.Contains(ch.Guards, h.ID) && !ids[h.ID] {
 			return true
 		}
 	}
@@ -92,29 +89,22 @@ func lacksGuard(ch *blueprint.Children, made map[object.Key]source.Object) bool 
 
 // saysAlike reports whether a policy says what was rendered and nothing else: what somebody has added to it
 // would open what it guards. Further targets open nothing.
-func saysAlike(want *unstructured.Unstructured, o source.Object) bool {
-	switch o := o.(type) {
-	case *v1alpha1.AuthPolicy:
-		return sameSpec(want, o.Spec, func(s *v1alpha1.AuthPolicySpec) { s.TargetSelectors = nil })
-	case *v1alpha1.RateLimitPolicy:
-		return sameSpec(want, o.Spec, func(s *v1alpha1.RateLimitPolicySpec) { s.TargetSelectors = nil })
-	default:
+func saysAlike(rendered *unstructured.Unstructured, o source.Object) bool {
+	typed := reflect.New(reflect.TypeOf(o).Elem()).Interface() // fields that say nothing look alike then
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(rendered.Object, typed); err != nil {
 		return false
 	}
+	want, err := specOf(typed)
+	is, err2 := specOf(o)
+	return err == nil && err2 == nil && equality.Semantic.DeepEqual(want, is)
 }
 
-// sameSpec reports whether a spec says what was rendered.
-func sameSpec[S any](want *unstructured.Unstructured, is S, normalize func(*S)) bool {
-	raw, _, _ := unstructured.NestedMap(want.Object, "spec")
-	var wanted S
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &wanted); err != nil {
-		return false
-	}
-	normalize(&wanted)
-	normalize(&is)
-	one, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&wanted)
-	other, err2 := runtime.DefaultUnstructuredConverter.ToUnstructured(&is)
-	return err == nil && err2 == nil && equality.Semantic.DeepEqual(withoutDefaults(one), withoutDefaults(other))
+// specOf is the spec of a policy, but for what the API server fills in, and what says of further targets.
+func specOf(o any) (any, error) {
+	all, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	spec, _ := all["spec"].(map[string]any)
+	delete(spec, "targetSelectors")
+	return withoutDefaults(spec), err
 }
 
 // withoutDefaults takes from references what the API server fills in.

@@ -84,7 +84,7 @@ func equalLines(s Style, list []source.Problem, width int) []string {
 		lines = append(lines, "      "+s.dim("their last valid versions stay in force"))
 	}
 	where := view.First(len(list), namedFirst, func(i int) string { return place(list[i]) })
-	for _, l := range wrap(clean(where), width-6, 0) {
+	for _, l := range wrap(Clean(where), width-6, 0) {
 		lines = append(lines, "      "+s.dim(l))
 	}
 	return lines

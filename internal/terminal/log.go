@@ -28,7 +28,7 @@ func (l LogLine) lines(s Style, width int) []string {
 		paint = s.yellow
 	}
 	var out []string
-	for i, text := range wrap(clean(l.Text), width-len(indent)-len(clock), 0) {
+	for i, text := range wrap(Clean(l.Text), width-len(indent)-len(clock), 0) {
 		lead := strings.Repeat(" ", len(clock))
 		if i == 0 {
 			lead = l.At.Format(clock)
@@ -40,7 +40,7 @@ func (l LogLine) lines(s Style, width int) []string {
 
 // Plain returns the record as a line of text.
 func (l LogLine) Plain() string {
-	return l.At.Format("15:04:05") + " " + l.Level.String() + " " + clean(l.Text)
+	return l.At.Format("15:04:05") + " " + l.Level.String() + " " + Clean(l.Text)
 }
 
 // screenHandler hands records to a live screen, in a shape for people: the message,

@@ -186,7 +186,7 @@ func problemLines(s Style, p source.Problem, width int) []string {
 	if p.Stale {
 		stale := "its last valid version stays in force"
 		if len(p.Held) > 0 {
-			stale = "the last valid version stays in force of " + view.First(len(p.Held), namedFirst, func(i int) string { return clean(p.Held[i].String()) })
+			stale = "the last valid version stays in force of " + view.First(len(p.Held), namedFirst, func(i int) string { return Clean(p.Held[i].String()) })
 		}
 		lines = append(lines, "      "+s.dim(stale))
 	}
@@ -195,7 +195,7 @@ func problemLines(s Style, p source.Problem, width int) []string {
 
 func problemText(s Style, text string, width int) []string {
 	const indent = "  "
-	text = clean(text)
+	text = Clean(text)
 	if width == 0 || len(indent)+visible(text) <= width {
 		return []string{indent + s.red(text)}
 	}

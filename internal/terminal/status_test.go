@@ -131,7 +131,7 @@ func TestNeeded(t *testing.T) {
 
 // TestText protects the screen from what stands in files.
 func TestText(t *testing.T) {
-	if got := clean("a\x1b[31mb\nc\t\u202ed\a"); got != "a[31mb c d" {
+	if got := Clean("a\x1b[31mb\nc\t\u202ed\a"); got != "a[31mb c d" {
 		t.Errorf("%q", got)
 	}
 	if got := clip("\x1b[31mabcdef\x1b[0m", 4); got != "\x1b[31mabc…\x1b[0m" {

@@ -64,9 +64,9 @@ func (s Style) red(text string) string    { return s.paint("31", text) }
 func (s Style) cleaned(cell string) string {
 	code, text, painted := strings.Cut(cell, "m")
 	if s.color && painted && strings.HasPrefix(code, "\x1b[") && strings.HasSuffix(text, reset) {
-		return code + "m" + clean(strings.TrimSuffix(text, reset)) + reset
+		return code + "m" + Clean(strings.TrimSuffix(text, reset)) + reset
 	}
-	return clean(cell)
+	return Clean(cell)
 }
 
 // state paints the word for an object's state.

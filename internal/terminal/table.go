@@ -119,7 +119,7 @@ func (t *table) line(widths []int, cells []string) string {
 
 func (t *table) rowLines(widths []int, r row) []string {
 	last := len(widths) - 1
-	state, remark := r.cells[last], clean(r.remark)
+	state, remark := r.cells[last], Clean(r.remark)
 	line := t.line(widths, r.cells)
 	if t.width > 0 && visible(line) > t.width {
 		line = t.line(widths, append(slices.Clone(r.cells[:last]), ""))

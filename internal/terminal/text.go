@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// clean makes a text fit for one line of a terminal: what files and Envoy say may
+// Clean makes a text fit for one line of a terminal: what files and Envoy say may
 // hold line breaks and control codes.
-func clean(text string) string {
+func Clean(text string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':

@@ -46,8 +46,10 @@ func (g *Graph) Contents(c *flow.Ctx, gateway object.Name, yield func(object.Key
 		}
 	}
 	for name := range flow.Select(c, g.routeFiltersOf, gateway).All() {
-		if f, ok := flow.Get(c, g.in.RouteFilters, name); ok && f.Spec.DirectResponse != nil && f.Spec.DirectResponse.ConfigMapRef != nil {
-			yield(object.Key{Kind: kind.ConfigMap, Name: object.Name{Namespace: name.Namespace, Name: f.Spec.DirectResponse.ConfigMapRef.Name}})
+		if f, ok := flow.Get(c, g.in.RouteFilters, name); ok {
+			if _, from := bodyOf(f); !from.IsZero() {
+				yield(object.Key{Kind: kind.ConfigMap, Name: from})
+			}
 		}
 	}
 	for name := range flow.Select(c, g.xBackendsOf, gateway).All() {

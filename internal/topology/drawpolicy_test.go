@@ -197,16 +197,23 @@ func drawRateLimitPolicy(t *rapid.T) *v1alpha1.RateLimitPolicy {
 			}
 		}
 	}
+	drawLayer(t, limits, &p.Spec.RateLimits, &p.Spec.Defaults, &p.Spec.Overrides, func(s v1alpha1.Strategy) *v1alpha1.RateLimitLayer {
+		return &v1alpha1.RateLimitLayer{Strategy: s, RateLimits: limits}
+	})
+	return p
+}
+
+// drawLayer puts what a policy says into one of the places where it can stand.
+func drawLayer[S, L any](t *rapid.T, says S, bare *S, defaults, overrides **L, layer func(v1alpha1.Strategy) *L) {
 	strategy := rapid.SampledFrom([]v1alpha1.Strategy{v1alpha1.Atomic, v1alpha1.Merge}).Draw(t, "strategy")
 	switch rapid.IntRange(0, 2).Draw(t, "layer") {
 	case 0:
-		p.Spec.RateLimits = limits
+		*bare = says
 	case 1:
-		p.Spec.Defaults = &v1alpha1.RateLimitLayer{Strategy: strategy, RateLimits: limits}
+		*defaults = layer(strategy)
 	default:
-		p.Spec.Overrides = &v1alpha1.RateLimitLayer{Strategy: strategy, RateLimits: limits}
+		*overrides = layer(strategy)
 	}
-	return p
 }
 
 func drawTrafficPolicy(t *rapid.T) *v1alpha1.TrafficPolicy {
@@ -221,15 +228,9 @@ func drawTrafficPolicy(t *rapid.T) *v1alpha1.TrafficPolicy {
 		{Type: v1alpha1.RandomLoadBalancing}, {Type: v1alpha1.LeastRequestLoadBalancing}, {Type: "nonesuch"},
 		{Type: v1alpha1.ConsistentHashLoadBalancing, ConsistentHash: &v1alpha1.ConsistentHash{Type: v1alpha1.SourceIPHash}},
 	}), "balancing")
-	strategy := rapid.SampledFrom([]v1alpha1.Strategy{v1alpha1.Atomic, v1alpha1.Merge}).Draw(t, "strategy")
-	switch rapid.IntRange(0, 2).Draw(t, "layer") {
-	case 0:
-		p.Spec.TrafficSettings = settings
-	case 1:
-		p.Spec.Defaults = &v1alpha1.TrafficLayer{Strategy: strategy, TrafficSettings: settings}
-	default:
-		p.Spec.Overrides = &v1alpha1.TrafficLayer{Strategy: strategy, TrafficSettings: settings}
-	}
+	drawLayer(t, settings, &p.Spec.TrafficSettings, &p.Spec.Defaults, &p.Spec.Overrides, func(s v1alpha1.Strategy) *v1alpha1.TrafficLayer {
+		return &v1alpha1.TrafficLayer{Strategy: s, TrafficSettings: settings}
+	})
 	return p
 }
 
@@ -259,15 +260,9 @@ func drawAuthPolicy(t *rapid.T) *v1alpha1.AuthPolicy {
 			rules.Authorization[name] = v1alpha1.Authorization{External: drawExternal(t)}
 		}
 	}
-	strategy := rapid.SampledFrom([]v1alpha1.Strategy{v1alpha1.Atomic, v1alpha1.Merge}).Draw(t, "strategy")
-	switch rapid.IntRange(0, 2).Draw(t, "layer") {
-	case 0:
-		p.Spec.AuthRules = rules
-	case 1:
-		p.Spec.Defaults = &v1alpha1.AuthLayer{Strategy: strategy, AuthRules: rules}
-	default:
-		p.Spec.Overrides = &v1alpha1.AuthLayer{Strategy: strategy, AuthRules: rules}
-	}
+	drawLayer(t, rules, &p.Spec.AuthRules, &p.Spec.Defaults, &p.Spec.Overrides, func(s v1alpha1.Strategy) *v1alpha1.AuthLayer {
+		return &v1alpha1.AuthLayer{Strategy: s, AuthRules: rules}
+	})
 	return p
 }
 

@@ -45,27 +45,33 @@ func (g *Graph) declareRouteFilters() flow.Table[object.Name, *RouteFilter] {
 // routeFilter makes the node of a RouteFilter.
 func (g *Graph) routeFilter(c *flow.Ctx, name object.Name, o *v1alpha1.RouteFilter) *RouteFilter {
 	f := &RouteFilter{Name: name, Object: o}
-	d := o.Spec.DirectResponse
-	if d == nil {
-		return f
-	}
-	f.Body = ptr.Deref(d.Body, "")
-	ref := d.ConfigMapRef
-	if ref == nil {
+	var at object.Name
+	if f.Body, at = bodyOf(o); at.IsZero() {
 		return f
 	}
 	const field = "spec.directResponse.configMapRef"
-	at := object.Name{Namespace: name.Namespace, Name: ref.Name}
 	m, ok := flow.Get(c, g.in.ConfigMaps, at)
 	if !ok {
 		f.Refused = new(condition.RouteFilterInvalid([]string{condition.ConfigMapMissing(field, at.String())}))
 		return f
 	}
-	key := cmp.Or(ref.Key, bodyKey)
+	key := cmp.Or(o.Spec.DirectResponse.ConfigMapRef.Key, bodyKey)
 	if f.Body, ok = m.Data[key]; !ok {
 		f.Refused = new(condition.RouteFilterInvalid([]string{condition.ConfigMapWithout(field, at.String(), key, slices.Sorted(maps.Keys(m.Data)))}))
 	}
 	return f
+}
+
+// bodyOf returns the body of a RouteFilter's direct response, or the ConfigMap that has it; zero for none.
+func bodyOf(o *v1alpha1.RouteFilter) (body string, from object.Name) {
+	d := o.Spec.DirectResponse
+	if d == nil {
+		return "", from
+	}
+	if d.ConfigMapRef != nil {
+		from = object.Name{Namespace: o.Namespace, Name: d.ConfigMapRef.Name}
+	}
+	return ptr.Deref(d.Body, ""), from
 }
 
 // IsRouteFilter reports whether a reference is to a RouteFilter.

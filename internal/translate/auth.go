@@ -88,7 +88,7 @@ func (t *translation) authHeaders(at position, list string, names []string) []st
 	}
 	out := make([]string, len(names))
 	for i, name := range names {
-		if !isToken(strings.TrimPrefix(name, ":")) {
+		if !ir.IsToken(strings.TrimPrefix(name, ":")) {
 			f := at.field(item(list, i))
 			t.refuse(f, condition.InvalidHeaderName(f, name))
 		}

@@ -43,7 +43,7 @@ func (t *translation) cors(at position, f *gwv1.HTTPCORSFilter) *ir.CORS {
 // corsNames checks names that go into a header of the answer. A * is a token.
 func (t *translation) corsNames(at position, list string, names []string) {
 	for i, n := range names {
-		if !isToken(n) {
+		if !ir.IsToken(n) {
 			f := at.field(item(list, i))
 			t.refuse(f, condition.InvalidHeaderName(f, n))
 		}

@@ -87,7 +87,7 @@ func (t *translation) headerName(at position, list string, i int, name string) s
 	case slices.Contains(framing, lower):
 		f := at.field(item(list, i))
 		t.refuse(f, condition.HeaderFramesMessage(f, name))
-	case !isToken(lower):
+	case !ir.IsToken(lower):
 		f := at.field(item(list, i))
 		t.refuse(f, condition.InvalidHeaderName(f, name))
 	}
@@ -115,18 +115,6 @@ func (t *translation) oneAction(at position, name string, c *ir.HeaderChanges) {
 
 func named(name string) func(ir.Header) bool {
 	return func(h ir.Header) bool { return h.Name == name }
-}
-
-// isToken reports whether s can be a field name (RFC 9110, section 5.6.2).
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0 {
-			continue
-		}
-		return false
-	}
-	return s != ""
 }
 
 // isFieldValue reports whether s can be a field value (RFC 9110, section 5.5):

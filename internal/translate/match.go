@@ -122,7 +122,7 @@ func (t *translation) headers(at position, list []gwv1.HTTPHeaderMatch) []ir.Val
 		}
 		m := ir.ValueMatch{Name: name, Value: h.Value}
 		t.value(at, "headers", i, string(kind), "header", &m)
-		if !isToken(name) {
+		if !ir.IsToken(name) {
 			f := at.field(item("headers", i) + ".name")
 			t.refuse(f, condition.InvalidHeaderName(f, string(h.Name)))
 			return m, false

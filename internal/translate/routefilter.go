@@ -89,7 +89,7 @@ func (r *filterReader) urlRewrite(u *v1alpha1.URLRewrite) *ir.Rewrite {
 	if h := u.Hostname; h != nil {
 		if h.Header != nil {
 			out.HostHeader = strings.ToLower(*h.Header)
-			if !isToken(out.HostHeader) || strings.HasPrefix(out.HostHeader, internalHeaders) {
+			if !ir.IsToken(out.HostHeader) || strings.HasPrefix(out.HostHeader, internalHeaders) {
 				r.problem("spec.urlRewrite.hostname.header", "is %q, which can't be such a header", *h.Header)
 			}
 		}
@@ -264,22 +264,22 @@ func (t *translation) extend(at position, f *topology.RouteFilter, out *ir.Filte
 		return
 	}
 	const answers, rewrites = "directResponse", "urlRewrite"
-	if t.key.Kind != kind.HTTPRoute {
-		for part, is := range map[string]bool{answers: e.status != 0, rewrites: e.rewrite != nil} {
-			if is {
-				t.refuse(field, condition.FilterNotFor(field, name, part, t.key.Kind.Name()))
-			}
+	only := func(part string) { // of HTTPRoutes
+		if t.key.Kind != kind.HTTPRoute {
+			t.refuse(field, condition.FilterNotFor(field, name, part, t.key.Kind.Name()))
 		}
 	}
 	if e.status != 0 {
+		only(answers)
 		if direct.status != 0 {
 			t.refuse(field, condition.RepeatedFilter(field, answers))
 		}
 		*direct = e
 	}
 	if e.rewrite != nil {
+		only(rewrites)
 		if out.Rewrite != nil {
-			t.refuse(field, condition.FiltersExclude(field, "urlRewrite of RouteFilter "+name, "another URLRewrite"))
+			t.refuse(field, condition.FiltersExclude(field, rewrites+" of RouteFilter "+name, "another URLRewrite"))
 		}
 		out.Rewrite = e.rewrite
 	}

@@ -51,7 +51,7 @@ func (t *translation) sessionHeader(at position, name string, h *gwv1.HeaderConf
 	header := strings.ToLower(string(h.Name))
 	f := at.field(name + ".name")
 	switch {
-	case !isToken(header):
+	case !ir.IsToken(header):
 		t.refuse(f, condition.InvalidHeaderName(f, string(h.Name)))
 	case header == "host" || slices.Contains(framing, header) || strings.HasPrefix(header, internalHeaders):
 		t.refuse(f, condition.SessionHeaderTaken(f, string(h.Name)))
@@ -65,7 +65,7 @@ func (t *translation) cookie(at position, name string, spec *gwv1.SessionPersist
 	if c := spec.Cookie; c != nil {
 		if c.Name != nil {
 			s.Cookie = string(*c.Name)
-			if !isToken(s.Cookie) {
+			if !ir.IsToken(s.Cookie) {
 				f := at.field(name + ".cookie.name")
 				t.refuse(f, condition.InvalidCookieName(f, s.Cookie))
 			}

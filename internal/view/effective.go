@@ -57,40 +57,14 @@ type EffectivePolicy struct {
 func EffectivePolicies(p *pipeline.Pipeline, of object.Key, section string) (paths []Effective, ok bool) {
 	own := map[place]bool{}
 	p.Engine.View(func(c *flow.Ctx) {
+		e := asked{p, c, own, of, section}
 		paths = slices.Concat(
-			effectiveOf(effective[auth.Rule]{p, c, own, kind.AuthPolicy.Name(), p.Graph.Auth, func(of object.Name, rule string) any {
-				if node, ok := flow.Get(c, p.Graph.AuthPolicies, of); ok {
-					return auth.RuleSpec(node.Object, rule)
-				}
-				return nil
-			}, func(of object.Name) time.Time {
-				if node, ok := flow.Get(c, p.Graph.AuthPolicies, of); ok {
-					return node.Created
-				}
-				return time.Time{}
-			}}, of, section),
-			effectiveOf(effective[limits.Limit]{p, c, own, kind.RateLimitPolicy.Name(), p.Graph.RateLimits, func(of object.Name, limit string) any {
-				if node, ok := flow.Get(c, p.Graph.RateLimitPolicies, of); ok {
-					return limits.Spec(node.Object, limit)
-				}
-				return nil
-			}, func(of object.Name) time.Time {
-				if node, ok := flow.Get(c, p.Graph.RateLimitPolicies, of); ok {
-					return node.Created
-				}
-				return time.Time{}
-			}}, of, section),
-			effectiveOf(effective[traffic.Setting]{p, c, own, kind.TrafficPolicy.Name(), p.Graph.Traffic, func(of object.Name, setting string) any {
-				if node, ok := flow.Get(c, p.Graph.TrafficPolicies, of); ok {
-					return traffic.Spec(node.Object, setting)
-				}
-				return nil
-			}, func(of object.Name) time.Time {
-				if node, ok := flow.Get(c, p.Graph.TrafficPolicies, of); ok {
-					return node.Created
-				}
-				return time.Time{}
-			}}, of, section))
+			effectiveOf(e, auth.Kind, p.Graph.AuthPolicies, p.Graph.Auth,
+				func(node *auth.Policy, rule string) any { return auth.RuleSpec(node.Object, rule) }),
+			effectiveOf(e, limits.Kind, p.Graph.RateLimitPolicies, p.Graph.RateLimits,
+				func(node *limits.Policy, limit string) any { return limits.Spec(node.Object, limit) }),
+			effectiveOf(e, traffic.Kind, p.Graph.TrafficPolicies, p.Graph.Traffic,
+				func(node *traffic.Policy, setting string) any { return traffic.Spec(node.Object, setting) }))
 	})
 	paths = slices.DeleteFunc(paths, func(e Effective) bool { return !own[e.place()] })
 	slices.SortStableFunc(paths, func(a, b Effective) int {
@@ -105,13 +79,20 @@ type place struct{ gateway, listener, route, rule string }
 
 func (e *Effective) place() place { return place{e.Gateway, e.Listener, e.Route, e.Rule} }
 
-// effective is what the policies of a kind say together, whose rules are R.
-type effective[R topology.Asks[R]] struct {
+// asked is of what people ask.
+type asked struct {
 	p *pipeline.Pipeline
 	c *flow.Ctx
 	// own are the paths on which policies of any kind say something else than on the path of which
 	// they are a part: all kinds are told of there, lest a rule with limits of its own looks open.
-	own       map[place]bool
+	own     map[place]bool
+	of      object.Key
+	section string
+}
+
+// effective is what the policies of a kind say together, whose rules are R.
+type effective[R topology.Asks[R]] struct {
+	asked
 	kind      string
 	inherited *topology.Inherited[R]
 	// spec returns a rule as its policy has it.
@@ -120,11 +101,25 @@ type effective[R topology.Asks[R]] struct {
 	created func(of object.Name) time.Time
 }
 
-func effectiveOf[R topology.Asks[R]](e effective[R], of object.Key, section string) []Effective {
-	if d := e.p.Kinds.Of(of.Kind); d != nil && d.Family == kind.Route {
-		return e.ofRoute(of, section)
+// effectiveOf returns what policies of a kind say together. Spec returns a rule of a policy as that has it.
+func effectiveOf[P any, R topology.Asks[R]](
+	a asked, k policy.Kind[P, policy.Rules[R]], nodes flow.Table[object.Name, P], inherited *topology.Inherited[R], spec func(node P, rule string) any,
+) []Effective {
+	e := effective[R]{a, k.Kind.Name(), inherited, func(of object.Name, rule string) any {
+		if node, ok := flow.Get(a.c, nodes, of); ok {
+			return spec(node, rule)
+		}
+		return nil
+	}, func(of object.Name) time.Time {
+		if node, ok := flow.Get(a.c, nodes, of); ok {
+			return k.Node(node).Created
+		}
+		return time.Time{}
+	}}
+	if d := a.p.Kinds.Of(a.of.Kind); d != nil && d.Family == kind.Route {
+		return e.ofRoute(a.of, a.section)
 	}
-	return e.ofListeners(of, section)
+	return e.ofListeners(a.of, a.section)
 }
 
 // ofRoute returns the paths over a route: one for each listener that it is attached to, and

@@ -47,6 +47,12 @@ func (s *Server) HeldBy(gateway object.Name, pod string) ([]Held, bool) {
 	if g == nil {
 		return nil, false
 	}
+	out, ok := g.heldBy(pod)
+	slices.SortFunc(out, func(a, b Held) int { return cmp.Or(strings.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name)) })
+	return out, ok
+}
+
+func (g *gateway) heldBy(pod string) ([]Held, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var of *session
@@ -123,7 +129,6 @@ func (s *session) held(rejected []Rejected) []Held {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b Held) int { return cmp.Or(strings.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name)) })
 	return out
 }
 

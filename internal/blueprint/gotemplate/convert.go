@@ -157,7 +157,7 @@ func (c *converter) place(m mark, indent int) {
 		if field {
 			m.expression = optional(o.condition, m.expression)
 		} else {
-			m.expression = fmt.Sprintf("(%s ? %s : {})", o.condition, m.expression)
+			m.expression = orNothing(o.condition, m.expression)
 		}
 	}
 	if parts := lastField.FindStringSubmatch(m.expression); parts != nil { // toYaml makes nothing of what isn't there
@@ -179,6 +179,11 @@ func (c *converter) place(m mark, indent int) {
 // optional is a value that is there under a condition.
 func optional(condition, value string) string {
 	return fmt.Sprintf("%s ? optional.of(dyn(%s)) : optional.none()", condition, value)
+}
+
+// orNothing is a map that has no fields unless a condition is true.
+func orNothing(condition, fields string) string {
+	return fmt.Sprintf("(%s ? %s : {})", condition, fields)
 }
 
 // branches writes the bodies of an if, with its condition at each field of theirs.

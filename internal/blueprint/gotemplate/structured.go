@@ -53,7 +53,7 @@ func (c *converter) fields(of map[string]any) fields {
 		if merged != nil {
 			e := merged.expression
 			for _, condition := range slices.Backward(conditions) {
-				e = fmt.Sprintf("(%s ? %s : {})", condition, e)
+				e = orNothing(condition, e)
 			}
 			out.merged = append(out.merged, e)
 			continue

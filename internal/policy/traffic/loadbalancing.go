@@ -1,7 +1,6 @@
 package traffic
 
 import (
-	"regexp"
 	"strings"
 	"time"
 
@@ -34,9 +33,6 @@ func (r *reader) loadBalancing(in *v1alpha1.LoadBalancing, out *ir.Traffic) {
 		l.Hash = r.hash(hash)
 	}
 }
-
-// token is the name of a header or a cookie (RFC 9110, 5.6.2).
-var token = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
 // hash reads what requests have in common.
 func (r *reader) hash(in *v1alpha1.ConsistentHash) *ir.Hash {
@@ -71,11 +67,11 @@ func (r *reader) hash(in *v1alpha1.ConsistentHash) *ir.Hash {
 	switch in.Type {
 	case v1alpha1.HeaderHash:
 		out.Header = strings.ToLower(string(in.Header.Name))
-		if !token.MatchString(out.Header) {
+		if !ir.IsToken(out.Header) {
 			r.Problem(".header.name", "is %q, which is no name of a header", in.Header.Name)
 		}
 	case v1alpha1.CookieHash:
-		if out.Cookie = in.Cookie.Name; !token.MatchString(out.Cookie) {
+		if out.Cookie = in.Cookie.Name; !ir.IsToken(out.Cookie) {
 			r.Problem(".cookie.name", "is %q, which is no name of a cookie", in.Cookie.Name)
 		}
 		if in.Cookie.TTL != nil {
