@@ -58,9 +58,6 @@ edge A 198.18.0.2
 
 func (n *neighbourhood) startNameServer(t *testing.T) nameServer {
 	t.Helper()
-	if _, err := exec.LookPath("knotd"); err != nil {
-		t.Skip("needs the packages knot and knot-dnsutils")
-	}
 	dir := t.TempDir()
 	s := nameServer{port.OfTest(t), base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))}
 	for name, text := range map[string]string{"knot.conf": fmt.Sprintf(knotConfiguration, s.port, dir, s.secret), "zone": zoneAtFirst} {
