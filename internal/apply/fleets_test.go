@@ -15,7 +15,7 @@ import (
 // beside it, so that whatever changes is its doing or the test's.
 func TestFleets(t *testing.T) {
 	server, admin := startServer(t)
-	permit(t, admin)
+	permit(t, server.Config, admin)
 	for name, run := range map[string]func(*testing.T, *applierTest){
 		"writes only what changes":                testWrites,
 		"drift is set right":                      testDrift,

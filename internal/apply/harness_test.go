@@ -48,7 +48,7 @@ var testOptions = infra.Options{
 }
 
 // permit grants the user that Appliers run as what a controller may do to fleets.
-func permit(t *testing.T, admin client.Client) {
+func permit(t *testing.T, config *rest.Config, admin client.Client) {
 	t.Helper()
 	all := []string{"get", "list", "watch", "create", "patch", "delete"}
 	read := []string{"get", "list", "watch"}
@@ -77,6 +77,7 @@ func permit(t *testing.T, admin client.Client) {
 			}
 		}
 	}
+	apiserver.AwaitRights(t, config)
 }
 
 // applierTest is a test with a namespace of its own.

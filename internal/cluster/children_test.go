@@ -21,6 +21,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
 	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
+	"github.com/gatehouse-dev/gatehouse/test/apiserver"
 )
 
 const twoResources = `
@@ -389,6 +390,7 @@ func (in *installed) allow(name string, rules ...rbacv1.PolicyRule) {
 			in.Fatal(err)
 		}
 	}
+	apiserver.AwaitRights(in, in.Config)
 }
 
 const withReplacement = `

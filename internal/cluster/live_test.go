@@ -220,6 +220,7 @@ func TestSnapshot(t *testing.T) {
 		}}},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: at("", "weak"), Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "weak"}},
 	)
+	apiserver.AwaitRights(t, server.Config)
 	weak := rest.CopyConfig(server.Config)
 	weak.Impersonate.UserName = "weak"
 	s, r = take(weak, "shop")

@@ -183,6 +183,7 @@ func limited(t *testing.T, c client.Client, admin *rest.Config) *rest.Config {
 			t.Fatal(err)
 		}
 	}
+	apiserver.AwaitRights(t, admin)
 	config := rest.CopyConfig(admin)
 	config.Impersonate.UserName = "teardown"
 	return config

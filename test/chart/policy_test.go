@@ -51,6 +51,7 @@ func newBound(t *testing.T, values string) *bound {
 			b.must(b.admin.Create(t.Context(), o))
 		}
 	}
+	apiserver.AwaitRights(t, server.Config)
 	return b
 }
 

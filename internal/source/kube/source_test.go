@@ -352,6 +352,7 @@ func (c *cluster) allow(t *testing.T, user, ns string, here, everywhere []rbacv1
 		&rbacv1.ClusterRoleBinding{ObjectMeta: objectMeta("", user), Subjects: subject,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user}},
 	)
+	apiserver.AwaitRights(t, c.Config)
 }
 
 // as is the configuration of another user.
