@@ -209,7 +209,7 @@ func printRendered(w io.Writer, list []view.Rendered) error {
 		if r.Problem != "" {
 			fmt.Fprintf(&out, "# %s\n", r.Problem)
 		}
-		for _, h := range r.Held {
+		for _, h := range r.Undecided {
 			fmt.Fprintf(&out, "# %s: %s\n", h.Place, h.Why)
 		}
 		if r.NoAddress != "" {
@@ -248,7 +248,7 @@ func tellRendered(w io.Writer, p *pipeline.Pipeline, list []view.Rendered) error
 			fmt.Fprintf(w, "Gateway %s: %s\n", r.Gateway, r.Problem)
 			err = errFound
 		}
-		for _, h := range r.Held {
+		for _, h := range r.Undecided {
 			if !h.Waits {
 				fmt.Fprintf(w, "Gateway %s: %s: %s\n", r.Gateway, h.Place, h.Why)
 				err = errFound
@@ -274,7 +274,7 @@ schema don't allow what it says, is told on standard error.`,
 				return err
 			}
 			for i := range list {
-				list[i].Objects, list[i].Held = nil, nil
+				list[i].Objects, list[i].Undecided = nil, nil
 			}
 			if err := printValues(cmd.OutOrStdout(), flags.output, list); err != nil {
 				return err

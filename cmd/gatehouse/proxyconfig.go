@@ -84,7 +84,7 @@ func (f *proxyConfigFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	query.Set("gateway", proxy.Gateway)
 	query.Set("pod", proxy.Pod)
-	var config xds.HeldConfig
+	var config xds.LoadedConfig
 	if err := at.ask(ctx, "/proxies/config?"+query.Encode(), &config); err != nil {
 		return fmt.Errorf("%s can't be asked: %w", at.name, err)
 	}
@@ -148,7 +148,7 @@ func findProxy(ctx context.Context, source *askSource, name string, tell *told) 
 	return proxy, at, errors.New("name one of these by its pod, or with --gateway NAMESPACE/NAME: " + strings.Join(names, ", "))
 }
 
-func printConfig(w io.Writer, config xds.HeldConfig, output string) error {
+func printConfig(w io.Writer, config xds.LoadedConfig, output string) error {
 	if done, err := printed(w, output, config); done {
 		return err
 	}

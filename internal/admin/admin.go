@@ -136,26 +136,26 @@ func (a Admin) proxies(w http.ResponseWriter, _ *http.Request) {
 func (a Admin) proxyConfig(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	gateway, _ := object.ParseName(q.Get("gateway"))
-	held, ok := a.Server.HeldBy(gateway, q.Get("pod"))
+	loaded, ok := a.Server.LoadedBy(gateway, q.Get("pod"))
 	if !ok {
 		http.Error(w, "no such proxy is connected to this process", http.StatusNotFound)
 		return
 	}
 	if of := q.Get("type"); of != "" {
-		held = slices.DeleteFunc(held, func(h xds.Held) bool { return h.Type != of })
+		loaded = slices.DeleteFunc(loaded, func(h xds.Loaded) bool { return h.Type != of })
 	}
 	if q.Get("differing") == "true" {
-		held = slices.DeleteFunc(held, func(h xds.Held) bool { return h.State == xds.HeldCurrent })
+		loaded = slices.DeleteFunc(loaded, func(h xds.Loaded) bool { return h.State == xds.LoadedCurrent })
 	}
 	if q.Get("resources") == "true" {
-		for i := range held {
-			if err := held[i].Print(); err != nil {
+		for i := range loaded {
+			if err := loaded[i].Print(); err != nil {
 				http.Error(w, err.Error(), http.StatusInternalServerError)
 				return
 			}
 		}
 	}
-	writeJSON(w, xds.HeldConfig{Gateway: gateway.String(), Pod: q.Get("pod"), At: time.Now(), Resources: held})
+	writeJSON(w, xds.LoadedConfig{Gateway: gateway.String(), Pod: q.Get("pod"), At: time.Now(), Resources: loaded})
 }
 
 // topology draws what is above and below an object, or all of a namespace.

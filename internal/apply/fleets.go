@@ -96,7 +96,7 @@ func (f *Fleets) Set(g *infra.Gateway) {
 func (f *Fleets) Hold(g *infra.Gateway) {
 	f.mu.Lock()
 	if f.wanted[g.Name] == nil {
-		f.wanted[g.Name] = &infra.Gateway{Name: g.Name, UID: g.UID, Class: g.Class, Held: true}
+		f.wanted[g.Name] = &infra.Gateway{Name: g.Name, UID: g.UID, Class: g.Class, Frozen: true}
 	}
 	f.mu.Unlock()
 	f.queue.Add(g.Name)
@@ -227,9 +227,9 @@ func (f *Fleets) sync(ctx context.Context, c cache.Cache, gateway object.Name) e
 	switch {
 	case g == nil && !deleted && !complete: // whether the Gateway exists is not known yet
 		return f.renewAuthorities(ctx, c, gateway, o.Authorities)
-	case g == nil || !g.Held && len(g.Ports) == 0:
+	case g == nil || !g.Frozen && len(g.Ports) == 0:
 		return f.remove(ctx, c, gateway, g != nil)
-	case !g.Held && len(o.Authorities) == 0:
+	case !g.Frozen && len(o.Authorities) == 0:
 		return nil // SetAuthorities runs this again
 	}
 	move, err := f.moving(ctx, c, g)
@@ -241,7 +241,7 @@ func (f *Fleets) sync(ctx context.Context, c cache.Cache, gateway object.Name) e
 		state.Serving = move.serving
 		f.reportServing(gateway, move.serving)
 	}
-	if g.Held {
+	if g.Frozen {
 		// What counts stays as well, and what policies ask of it isn't known here.
 		err := f.reportCounting(ctx, c, g, &state)
 		f.report(gateway, state)

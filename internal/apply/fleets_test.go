@@ -29,7 +29,7 @@ func TestFleets(t *testing.T) {
 		"types of Services":                       testServiceTypes,
 		"a foreign port":                          testForeignPort,
 		"orphans":                                 testOrphans,
-		"what is held stays":                      testHeld,
+		"what is frozen stays":                      testFrozen,
 		"authorities":                             testAuthorities,
 		"ends with its Gateway":                   testDelete,
 		"a Gateway of a file":                     testFile,
@@ -125,9 +125,9 @@ func testAuthorities(t *testing.T, at *applierTest) {
 
 	b := at.start()
 	b.SetAuthorities([]byte("second"))
-	b.Set(&infra.Gateway{Name: g.Name, UID: g.UID, Class: g.Class, Held: true})
+	b.Set(&infra.Gateway{Name: g.Name, UID: g.UID, Class: g.Class, Frozen: true})
 	b.SetAuthorities([]byte("third"))
-	at.await("those of a fleet that is held", func() bool { return at.get(g, authorities) && authorities.Data["ca.crt"] == "third" })
+	at.await("those of a fleet that is frozen", func() bool { return at.get(g, authorities) && authorities.Data["ca.crt"] == "third" })
 }
 
 // A Gateway of which the cluster knows nothing, for it is in a file, can't be the owner

@@ -37,11 +37,11 @@ func testLimits(t *testing.T, at *applierTest) {
 		return s != nil && s.Counting && s.NotCounting == ""
 	})
 
-	// While the Gateway is held what counts stays, and whoever asks is told of it.
-	held := &infra.Gateway{Name: plain.Name, UID: plain.UID, Class: plain.Class, Held: true}
+	// While the Gateway is frozen what counts stays, and whoever asks is told of it.
+	frozen := &infra.Gateway{Name: plain.Name, UID: plain.UID, Class: plain.Class, Frozen: true}
 	b := at.start()
-	b.Set(held)
-	at.await("that it counts for a Gateway that is held", func() bool {
+	b.Set(frozen)
+	at.await("that it counts for a Gateway that is frozen", func() bool {
 		s := b.state(plain.Name)
 		return s != nil && s.Counting && s.NotCounting == ""
 	})

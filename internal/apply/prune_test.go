@@ -66,20 +66,20 @@ func testOrphans(t *testing.T, at *applierTest) {
 	}
 }
 
-func testHeld(t *testing.T, at *applierTest) {
+func testFrozen(t *testing.T, at *applierTest) {
 	g := at.gateway()
 	a := at.start()
 	a.Set(g)
 	at.await("a Deployment", func() bool { return at.get(g, &appsv1.Deployment{}) })
 	a.Complete()
 	a.take()
-	a.Set(&infra.Gateway{Name: g.Name, UID: g.UID, Class: g.Class, Held: true})
-	none := at.gateway(func(g *infra.Gateway) { g.Name.Name, g.Held = "none", true })
+	a.Set(&infra.Gateway{Name: g.Name, UID: g.UID, Class: g.Class, Frozen: true})
+	none := at.gateway(func(g *infra.Gateway) { g.Name.Name, g.Frozen = "none", true })
 	a.Set(none)
 	at.await("it has looked", func() bool { return a.state(none.Name) != nil })
 	a.finish()
 	if w := a.take(); len(w) > 0 {
-		t.Errorf("fleets are held, yet: %v", w)
+		t.Errorf("fleets are frozen, yet: %v", w)
 	}
 }
 

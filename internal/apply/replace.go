@@ -66,7 +66,7 @@ func (s *childrenSync) stays(e inventoryEntry) *problem {
 // waitsFor says what is missing until an object has taken the place of others: it is ready, and those that
 // read it have been made with it and are ready again.
 func (s *childrenSync) waitsFor(by *blueprint.Child) string {
-	for _, h := range s.want.Held {
+	for _, h := range s.want.Undecided {
 		if slices.Contains(by.Replacement.Readers, h.ID) {
 			return h.Place.String() + ": " + h.Why
 		}

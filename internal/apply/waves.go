@@ -48,18 +48,18 @@ func (ch *Children) isUnwanted(ctx context.Context, gateway object.Name, said bo
 // prune deletes what is in the inventory and should not be, one wave after the other: what others read is
 // there until these are gone. What a resource had of which it isn't known what there should be stays.
 func (s *childrenSync) prune(ctx context.Context) error {
-	wanted, held := map[objectKey]bool{}, map[string]bool{}
+	wanted, undecided := map[objectKey]bool{}, map[string]bool{}
 	if s.want != nil {
 		for i := range s.want.Children {
 			wanted[keyOfRef(s.want.Children[i].Ref())] = true
 		}
-		for _, h := range s.want.Held {
-			held[h.ID] = true
+		for _, h := range s.want.Undecided {
+			undecided[h.ID] = true
 		}
 	}
 	var going []inventoryEntry
 	for _, e := range slices.Backward(s.in.entries) {
-		if !wanted[keyOfRef(e.Ref)] && !held[e.ID] {
+		if !wanted[keyOfRef(e.Ref)] && !undecided[e.ID] {
 			going = append(going, e)
 		}
 	}

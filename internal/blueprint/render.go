@@ -113,8 +113,8 @@ func RefOf(o *unstructured.Unstructured) Ref {
 	return Ref{o.GroupVersionKind(), object.Name{Namespace: o.GetNamespace(), Name: o.GetName()}}
 }
 
-// Held is a resource of which it isn't known what there should be. What there is stays.
-type Held struct {
+// Undecided is a resource of which it isn't known what there should be. What there is stays.
+type Undecided struct {
 	Place
 	// Waits says that time may bring what is missing; otherwise something is wrong.
 	Waits bool
@@ -124,7 +124,7 @@ type Held struct {
 // Outcome is what a blueprint makes of a Gateway.
 type Outcome struct {
 	Children []Child // each after those that it reads
-	Held     []Held
+	Undecided     []Undecided
 	// Addresses are the Gateway's, and NoAddress why there is none, in blueprints that say them.
 	Addresses []string
 	NoAddress string
@@ -192,7 +192,7 @@ type rendering struct {
 func (r *rendering) resource(of *resource, route object.Key, variables map[string]any, missing map[string]string) {
 	place := Place{ID: of.ID, Route: route}
 	hold := func(waits bool, why string) {
-		r.out.Held = append(r.out.Held, Held{place, waits, why})
+		r.out.Undecided = append(r.out.Undecided, Undecided{place, waits, why})
 		missing[of.ID] = "waits for " + of.ID
 	}
 	for _, id := range of.reads {

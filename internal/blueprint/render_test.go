@@ -66,7 +66,7 @@ func told(o Outcome) (lines []string) {
 		}
 		lines = append(lines, line)
 	}
-	for _, h := range o.Held {
+	for _, h := range o.Undecided {
 		verb := " is wrong: "
 		if h.Waits {
 			verb = " waits: "
@@ -185,7 +185,7 @@ resources:
 		})
 	}
 	got := b.Render(in)
-	if len(got.Held) > 0 || len(got.Children) != 3 {
+	if len(got.Undecided) > 0 || len(got.Children) != 3 {
 		t.Fatal(told(got))
 	}
 	for i, c := range got.Children[1:] {

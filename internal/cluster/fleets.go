@@ -42,7 +42,7 @@ func (f *fleets) update(c *flow.Commit, p *pipeline.Pipeline) {
 		note(f.made, flow.Changes(c, made), func(class string) string { return class })
 	}
 	note(f.of, flow.Changes(c, p.Infrastructure), func(g *infra.Gateway) fleet {
-		if g.Held {
+		if g.Frozen {
 			return unknown
 		}
 		return fleet{len(g.Ports) > 0, g.Limits}

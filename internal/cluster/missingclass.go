@@ -24,21 +24,21 @@ func newMissingClass(p *pipeline.Pipeline, log *slog.Logger) *missingClass {
 }
 
 func (l *missingClass) set(name object.Name, gw *topology.Gateway) {
-	told, held := l.told[name]
+	told, frozen := l.told[name]
 	switch is := gw.MissingClass != ""; {
 	case is && told != gw.Accepted.Message:
 		l.told[name] = gw.Accepted.Message
 		l.log.Warn("a Gateway goes on with its former class", "object", "Gateway "+name.String(), "class", gw.Class, "problem", gw.Accepted.Message)
-	case held && !is:
+	case frozen && !is:
 		delete(l.told, name)
 		l.log.Info("a Gateway has a class again", "object", "Gateway "+name.String(), "class", gw.Class)
 	}
 }
 
 func (l *missingClass) gone(name object.Name) {
-	if _, held := l.told[name]; held {
+	if _, frozen := l.told[name]; frozen {
 		delete(l.told, name)
-		l.log.Info("a Gateway is not held any more: it is gone, or has a class of another controller", "object", "Gateway "+name.String())
+		l.log.Info("a Gateway is not frozen any more: it is gone, or has a class of another controller", "object", "Gateway "+name.String())
 	}
 }
 

@@ -29,9 +29,9 @@ type Gateway struct {
 	Settings *v1alpha1.Settings `json:"settings,omitempty"`
 	// Limits says that requests are counted for all proxies together.
 	Limits bool `json:"limits,omitempty"`
-	// Held says that the fleet stays as it is, whether there is one or not, because
+	// Frozen says that the fleet stays as it is, whether there is one or not, because
 	// what it should be is not known at present.
-	Held bool `json:"held,omitempty"`
+	Frozen bool `json:"frozen,omitempty"`
 }
 
 // Port is a port of the Service in front of a fleet.

@@ -69,7 +69,7 @@ func lacksGuard(ch *blueprint.Children, made map[object.Key]source.Object) bool 
 	for _, o := range made {
 		ids[o.GetLabels()[infra.ResourceLabel]] = true
 	}
-	for _, h := range ch.Held {
+	for _, h := range ch.Undecided {
 		if slices.Contains(ch.Guards, h.ID) && !ids[h.ID] {
 			return true
 		}

@@ -517,7 +517,7 @@ func (p *Pipeline) SetChildProblems(tx *flow.Tx, gateway object.Name, problems m
 func (p *Pipeline) children(c *flow.Ctx, gw *topology.Gateway) *status.Children {
 	ch, ok := flow.Get(c, p.Children, gw.Name)
 	// Where objects are only evaluated nothing is known of what there is in the cluster.
-	if !ok || gw.Held || !gw.Served() || p.Options.NoProxies {
+	if !ok || gw.Frozen || !gw.Served() || p.Options.NoProxies {
 		return nil
 	}
 	out := &status.Children{Count: len(ch.Children), Note: ch.Note}
@@ -526,7 +526,7 @@ func (p *Pipeline) children(c *flow.Ctx, gw *topology.Gateway) *status.Children 
 		out.Missing = []string{ch.Unknown}
 		return out
 	}
-	for _, h := range ch.Held {
+	for _, h := range ch.Undecided {
 		out.Missing = append(out.Missing, h.Place.String()+": "+h.Why)
 	}
 	if ch.NoAddress != "" {

@@ -73,8 +73,8 @@ func TestFormerClass(t *testing.T) {
 		if (node != nil) != tc.served {
 			t.Errorf("a Service of %v: the Gateway is %+v", tc.owner, node)
 		}
-		if node != nil && (!node.Held || node.MissingClass != "missing" || node.Accepted.Reason != condition.ReasonClassNotFound) {
-			t.Errorf("the Gateway is not held for its class: %+v", node)
+		if node != nil && (!node.Frozen || node.MissingClass != "missing" || node.Accepted.Reason != condition.ReasonClassNotFound) {
+			t.Errorf("the Gateway is not frozen for its class: %+v", node)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (p *Pipeline) declareInfra() {
 			// A mistake in a Gateway that serves must not cost its address: what is there
 			// stays until the mistake is mended.
 			if p.fleetIsHeld(c, gw) {
-				g.Held = true
+				g.Frozen = true
 				emit(name, g)
 				return
 			}

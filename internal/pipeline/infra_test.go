@@ -76,8 +76,8 @@ func (p *provisioned) fleet() string {
 		g, ok := flow.Get(c, p.Infrastructure, object.Name{Namespace: "team", Name: "web"})
 		switch {
 		case !ok:
-		case g.Held:
-			out = "held"
+		case g.Frozen:
+			out = "frozen"
 		default:
 			var ports []string
 			for _, port := range g.Ports {
@@ -144,14 +144,14 @@ func TestFleets(t *testing.T) {
 			"gatehouse 443→10443 443→10443/udp [] map[] map[]"},
 		"a listener that is refused": {`listeners: [` + httpListener + `, {name: bad, port: 81, protocol: example.com/none}]`,
 			"gatehouse 80→10080 [] map[] map[]"},
-		"no listener that isn't": {`listeners: [{name: bad, port: 81, protocol: example.com/none}]`, "held"},
+		"no listener that isn't": {`listeners: [{name: bad, port: 81, protocol: example.com/none}]`, "frozen"},
 		"addresses": {`listeners: [` + httpListener + `], addresses: [{value: 192.0.2.1}, {type: Hostname, value: a.test}, {type: IPAddress}, {type: IPAddress, value: "2001:DB8::1"}]`,
 			"gatehouse 80→10080 [] map[] map[]"},
 		"addresses in the cluster": {`listeners: [` + httpListener + `], addresses: [{routability: Cluster}]`,
 			"gatehouse 80→10080 internal [] map[] map[]"},
 		"addresses in the cluster and elsewhere": {`listeners: [` + httpListener + `], addresses: [{routability: Cluster}, {value: 192.0.2.1}]`,
 			"gatehouse 80→10080 [] map[] map[]"},
-		"addresses of a type that is not supported": {`listeners: [` + httpListener + `], addresses: [{type: example.com/a, value: x}]`, "held"},
+		"addresses of a type that is not supported": {`listeners: [` + httpListener + `], addresses: [{type: example.com/a, value: x}]`, "frozen"},
 		"infrastructure": {`listeners: [` + httpListener + `], infrastructure: {labels: {a: b}, annotations: {c: d}}`,
 			"gatehouse 80→10080 [] map[a:b] map[c:d]"},
 	} {
@@ -202,7 +202,7 @@ spec: {type: LoadBalancer, externalIPs: [%s]}, status: {loadBalancer: {ingress: 
 		p.set(`{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayParameters, metadata: {namespace: team, name: p}, spec: {allow: {addresses: [192.0.2.0/24]}}}`)
 		p.set(gatewayYAML(`listeners: [` + httpListener + `], addresses: [{value: 192.0.2.1}],
 infrastructure: {parametersRef: {group: gatehouse.dev, kind: GatewayParameters, name: p}}`))
-		if got := p.fleet(); got != "held" {
+		if got := p.fleet(); got != "frozen" {
 			t.Error(got)
 		}
 	})
@@ -213,7 +213,7 @@ func TestFleetsAreHeld(t *testing.T) {
 	p := newProvisioned(t)
 	p.set(gatewayYAML(`listeners: [` + httpListener + `]`))
 	p.set(`{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: gatehouse}, spec: {controllerName: gatehouse.dev/controller, parametersRef: {group: example.com, kind: Unknown, name: x}}}`)
-	if got := p.fleet(); got != "held" {
+	if got := p.fleet(); got != "frozen" {
 		t.Errorf("with a class that isn't accepted: %s", got)
 	}
 	p = newProvisioned(t)
@@ -223,17 +223,17 @@ func TestFleetsAreHeld(t *testing.T) {
 		t.Errorf("with parameters: %s, want %s", got, want)
 	}
 	p.set(`{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayParameters, metadata: {namespace: team, name: p}, spec: {deployment: {autoscaling: {minReplicas: 3}}}}`)
-	if got := p.fleet(); got != "held" {
+	if got := p.fleet(); got != "frozen" {
 		t.Errorf("with parameters that can't be put into force: %s", got)
 	}
 	p = newProvisioned(t)
 	p.set(strings.Replace(gatewayYAML(`listeners: [`+httpListener+`]`), "uid: u1", "uid: u1, deletionTimestamp: 2026-01-01T00:00:00Z", 1))
-	if got := p.fleet(); got != "held" {
+	if got := p.fleet(); got != "frozen" {
 		t.Errorf("while the Gateway is deleted: %s", got)
 	}
 	p = newProvisioned(t)
 	p.set(gatewayYAML(`listeners: [{name: http, port: 80, protocol: example.com/unknown}]`))
-	if got := p.fleet(); got != "held" {
+	if got := p.fleet(); got != "frozen" {
 		t.Errorf("with no valid listener: %s", got)
 	}
 }

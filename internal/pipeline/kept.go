@@ -16,7 +16,7 @@ func (p *Pipeline) declareKept() {
 		func(c *flow.Ctx, name object.Name, gw *topology.Gateway, emit func(object.Name, *parameters.Kept)) {
 			settings, allow := gw.Parameters, gw.Allow
 			switch {
-			case gw.Held || p.Graph.HasParameters(gw) && !gw.Served():
+			case gw.Frozen || p.Graph.HasParameters(gw) && !gw.Served():
 				last, ok := p.Graph.KeptOf(c, gw.Object)
 				if !ok {
 					return

@@ -74,8 +74,8 @@ func TestQuotasOutliveMistakes(t *testing.T) {
 		check(t, p)
 		p.Engine.View(func(c *flow.Ctx) {
 			gw, _ := flow.Get(c, p.Graph.Gateways, gateway)
-			if !gw.Held || gw.Allow == nil || len(gw.Allow.Addresses) != 1 {
-				t.Errorf("held %t, allows %+v", gw.Held, gw.Allow)
+			if !gw.Frozen || gw.Allow == nil || len(gw.Allow.Addresses) != 1 {
+				t.Errorf("frozen %t, allows %+v", gw.Frozen, gw.Allow)
 			}
 		})
 	})

@@ -15,7 +15,7 @@ func (p *Pipeline) keep(tx *flow.Tx) {
 		switch {
 		case !ch.Has:
 			p.Inputs.Kept.Delete(tx, ch.Key)
-		case ch.New.Served() && !ch.New.Held:
+		case ch.New.Served() && !ch.New.Frozen:
 			p.Inputs.Kept.Set(tx, ch.Key, parameters.Kept{UID: ch.New.Object.UID, Class: ch.New.Class, Settings: ch.New.Parameters, Allow: ch.New.Allow})
 		}
 	}

@@ -17,8 +17,8 @@ import (
 type versionGate struct {
 	definitions map[string]*metav1.PartialObjectMetadata
 	closed      bool
-	// held is what came meanwhile, the newest of each; nil for what is gone.
-	held map[object.Key]source.Object
+	// withheld is what came meanwhile, the newest of each; nil for what is gone.
+	withheld map[object.Key]source.Object
 }
 
 // VersionRefused reports whether objects are held back.
@@ -30,38 +30,38 @@ func (g *versionGate) take(b source.Batch) source.Batch {
 		version, _ := topology.VersionOf(maps.Values(g.definitions))
 		g.closed = !version.Usable()
 	}
-	if !g.closed && len(g.held) == 0 {
+	if !g.closed && len(g.withheld) == 0 {
 		return b
 	}
 	out := source.Batch{Problems: b.Problems, Places: b.Places, Unread: b.Unread}
-	if g.held == nil {
-		g.held = map[object.Key]source.Object{}
+	if g.withheld == nil {
+		g.withheld = map[object.Key]source.Object{}
 	}
 	for _, k := range b.Deleted {
 		if passes(k) {
 			out.Deleted = append(out.Deleted, k)
 		} else {
-			g.held[k] = nil
+			g.withheld[k] = nil
 		}
 	}
 	for _, o := range b.Set {
 		if k := source.KeyOf(o); passes(k) {
 			out.Set = append(out.Set, o)
 		} else {
-			g.held[k] = o
+			g.withheld[k] = o
 		}
 	}
 	if g.closed {
 		return out
 	}
-	for k, o := range g.held {
+	for k, o := range g.withheld {
 		if o == nil {
 			out.Deleted = append(out.Deleted, k)
 		} else {
 			out.Set = append(out.Set, o)
 		}
 	}
-	g.held = nil
+	g.withheld = nil
 	return out
 }
 

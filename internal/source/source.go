@@ -46,15 +46,15 @@ type Problem struct {
 	Message string     `json:"message"`
 	// Stale is true when an earlier valid version of the object stays in force.
 	Stale bool `json:"stale,omitempty"`
-	// Held are the objects that the text may be about, where it can't be read: their last
+	// LastValid are the objects that the text may be about, where it can't be read: their last
 	// valid versions stay in force.
-	Held []object.Key `json:"held,omitempty"`
+	LastValid []object.Key `json:"lastValid,omitempty"`
 }
 
 // Equal reports whether two problems say the same.
 func (p Problem) Equal(o Problem) bool {
 	return p.Key == o.Key && p.File == o.File && p.Line == o.Line && p.Field == o.Field && p.Reason == o.Reason &&
-		p.Message == o.Message && p.Stale == o.Stale && slices.Equal(p.Held, o.Held)
+		p.Message == o.Message && p.Stale == o.Stale && slices.Equal(p.LastValid, o.LastValid)
 }
 
 // Outdated yields the objects of which an earlier version is in force for this problem.
@@ -62,7 +62,7 @@ func (p Problem) Outdated(yield func(object.Key) bool) {
 	if p.Stale && p.Reason != Duplicate && !p.Key.IsZero() && !yield(p.Key) {
 		return
 	}
-	for _, key := range p.Held {
+	for _, key := range p.LastValid {
 		if !yield(key) {
 			return
 		}

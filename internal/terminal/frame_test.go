@@ -103,7 +103,7 @@ func views() map[string]view.View {
 	alike.Items = append(alike.Items, route("blog", "", "Accepted", ""))
 	for i := range 2 {
 		alike.Problems = append(alike.Problems, source.Problem{File: fmt.Sprintf("manifests/%d.yaml", i), Line: 3, Reason: source.Syntax, Message: "not YAML: a tab", Stale: true,
-			Held: []object.Key{{Kind: kind.Gateway, Name: object.Name{Namespace: "default", Name: "edited"}}}})
+			LastValid: []object.Key{{Kind: kind.Gateway, Name: object.Name{Namespace: "default", Name: "edited"}}}})
 	}
 
 	many := view.View{Ready: true, Items: []view.Item{gateway("web", "Programmed", "", listener("http", 8080, "Programmed", ""))}}

@@ -185,8 +185,8 @@ func problemLines(s Style, p source.Problem, width int) []string {
 	lines := problemText(s, p.Error(), width)
 	if p.Stale {
 		stale := "its last valid version stays in force"
-		if len(p.Held) > 0 {
-			stale = "the last valid version stays in force of " + view.First(len(p.Held), namedFirst, func(i int) string { return Clean(p.Held[i].String()) })
+		if len(p.LastValid) > 0 {
+			stale = "the last valid version stays in force of " + view.First(len(p.LastValid), namedFirst, func(i int) string { return Clean(p.LastValid[i].String()) })
 		}
 		lines = append(lines, "      "+s.dim(stale))
 	}

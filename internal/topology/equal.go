@@ -13,7 +13,7 @@ import (
 // Equal reports whether two nodes say the same of the same object.
 func (g *Gateway) Equal(o *Gateway) bool {
 	return g.Name == o.Name && g.Object == o.Object && g.Class == o.Class &&
-		g.Parameters == o.Parameters && g.Allow == o.Allow && g.Held == o.Held && g.MissingClass == o.MissingClass &&
+		g.Parameters == o.Parameters && g.Allow == o.Allow && g.Frozen == o.Frozen && g.MissingClass == o.MissingClass &&
 		g.Accepted == o.Accepted && g.ResolvedRefs == o.ResolvedRefs &&
 		ptr.Equal(g.Unusable, o.Unusable) &&
 		g.ClientCertificate == o.ClientCertificate &&

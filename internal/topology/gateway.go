@@ -68,11 +68,11 @@ func (g *Graph) gateway(c *flow.Ctx, name object.Name, gw *gwv1.Gateway, class *
 		node.Accepted = condition.GatewayClassNotAccepted(class.Name, g.whyNot(gw.Namespace, class))
 	case class.missing != "" && parameters.refused != nil:
 		// First, since what the Gateway asks for is judged when its class exists.
-		node.Accepted, node.Held, node.MissingClass = *parameters.refused, parameters.held, class.missing
+		node.Accepted, node.Frozen, node.MissingClass = *parameters.refused, parameters.frozen, class.missing
 	case a.refused != nil:
 		node.Accepted = *a.refused
 	case parameters.refused != nil:
-		node.Accepted, node.Held = *parameters.refused, parameters.held
+		node.Accepted, node.Frozen = *parameters.refused, parameters.frozen
 	case len(invalid) == len(names):
 		node.Accepted = condition.GatewayNoValidListener(names)
 	case len(idle) > 0:

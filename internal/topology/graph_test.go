@@ -128,7 +128,7 @@ type printed struct {
 
 type printedGateway struct {
 	Class      string                     `json:"class,omitempty"`
-	Held       bool                       `json:"held,omitempty"`
+	Frozen     bool                       `json:"frozen,omitempty"`
 	Parameters *v1alpha1.Settings         `json:"parameters,omitempty"`
 	Conditions []string                   `json:"conditions,omitempty"`
 	Addresses  []string                   `json:"addresses,omitempty"`
@@ -228,7 +228,7 @@ func printGateway(c *flow.Ctx, g *Graph, gw *Gateway) printedGateway {
 	if gw.Class != "gatehouse" {
 		p.Class = gw.Class
 	}
-	p.Held = gw.Held
+	p.Frozen = gw.Frozen
 	if !reflect.ValueOf(*gw.Parameters).IsZero() {
 		p.Parameters = gw.Parameters
 	}

@@ -55,10 +55,10 @@ type Gateway struct {
 	// Allow is what the class lets the Gateway ask for; nil for the default of everything.
 	// It stays in force while the class's parameters can't be used.
 	Allow *v1alpha1.Allow
-	// Held says that the parameters can't be used or the class does not exist, and that
+	// Frozen says that the parameters can't be used or the class does not exist, and that
 	// what runs goes on as it is: the Gateway is served although it is not accepted, and
 	// its fleet is neither changed nor, where there is none, created.
-	Held bool
+	Frozen bool
 	// Accepted is the Gateway's Accepted condition. See Served for what it means to
 	// its listeners.
 	Accepted metav1.Condition
@@ -109,7 +109,7 @@ func (g *Gateway) AllowsName(host string, use ir.Use) bool {
 // Served reports whether the Gateway's listeners serve, as far as that is for the
 // Gateway to say.
 func (g *Gateway) Served() bool {
-	return g.Accepted.Status == metav1.ConditionTrue || g.Held
+	return g.Accepted.Status == metav1.ConditionTrue || g.Frozen
 }
 
 // Address is an address of a Gateway for people to see.

@@ -85,9 +85,9 @@ type gatewayParameters struct {
 	allow *v1alpha1.Allow
 	class string // its name
 	// refused is the Accepted condition of a Gateway whose parameters can't be used or
-	// whose class doesn't exist, and held says that it goes on as it is nevertheless.
+	// whose class doesn't exist, and frozen says that it goes on as it is nevertheless.
 	refused *metav1.Condition
-	held    bool
+	frozen  bool
 	notes   []string // on what has no effect
 }
 
@@ -255,10 +255,10 @@ func (g *Graph) ownParameters(c *flow.Ctx, gw *gwv1.Gateway) (*v1alpha1.GatewayP
 // with the settings that it had: a mistake must not cost what runs. In a cluster it goes on in any case,
 // since its proxies may be there although this process has never seen it well.
 func (g *Graph) hold(c *flow.Ctx, gw *gwv1.Gateway, class *Class, p *gatewayParameters) {
-	p.held = g.options.Provisioned
+	p.frozen = g.options.Provisioned
 	switch last, ok := g.KeptOf(c, gw); {
 	case ok:
-		p.held, p.settings = true, last.Settings
+		p.frozen, p.settings = true, last.Settings
 		if class.parameters == nil {
 			p.allow = last.Allow
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/parameters"
 )
 
-// TestHeld protects what runs from a mistake in its parameters: it goes on with
+// TestFrozen protects what runs from a mistake in its parameters: it goes on with
 // those that it had.
-func TestHeld(t *testing.T) {
+func TestFrozen(t *testing.T) {
 	const gateway = `
 kind: Gateway
 metadata: {namespace: default, name: g}
@@ -31,20 +31,20 @@ spec:
 		}
 		w.set(t, decode(t, "kind: GatewayParameters\nmetadata: {namespace: default, name: p}\nspec: {client: {trustedHops: 3}}")...)
 		good := node()
-		if !good.Served() || good.Held {
+		if !good.Served() || good.Frozen {
 			t.Fatalf("not served: %s", good.Accepted.Message)
 		}
 		w.engine.Update(func(tx *flow.Tx) {
 			w.in.Kept.Set(tx, name, parameters.Kept{UID: good.Object.UID, Settings: good.Parameters})
 		})
 		w.set(t, decode(t, "kind: GatewayParameters\nmetadata: {namespace: default, name: p}\nspec: {client: {trustedHops: 9}, tracing: {}}")...)
-		held := node()
-		if !held.Held || !held.Served() || !held.Listeners[0].Serves || held.Parameters != good.Parameters {
-			t.Errorf("provisioned %t: not held: %s", provisioned, held.Accepted.Message)
+		frozen := node()
+		if !frozen.Frozen || !frozen.Served() || !frozen.Listeners[0].Serves || frozen.Parameters != good.Parameters {
+			t.Errorf("provisioned %t: not frozen: %s", provisioned, frozen.Accepted.Message)
 		}
 		w.set(t, decode(t, "kind: GatewayParameters\nmetadata: {namespace: default, name: p}\nspec: {client: {trustedHops: 9}}")...)
-		if gw := node(); gw.Held || *gw.Parameters.Client.TrustedHops != 9 {
-			t.Errorf("provisioned %t: still held: %s", provisioned, gw.Accepted.Message)
+		if gw := node(); gw.Frozen || *gw.Parameters.Client.TrustedHops != 9 {
+			t.Errorf("provisioned %t: still frozen: %s", provisioned, gw.Accepted.Message)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func (g *Graph) declarePortConflicts() flow.Table[hostPort, portConflicts] {
 				return
 			}
 			parameters := g.parametersOf(c, name)
-			if parameters.refused != nil && !parameters.held {
+			if parameters.refused != nil && !parameters.frozen {
 				return
 			}
 			a := g.requestedAddresses(gw)

@@ -13,9 +13,9 @@ import (
 
 // Rendered is what a Gateway has by the blueprint of its class.
 type Rendered struct {
-	Gateway object.Name      `json:"gateway"`
-	Objects []RenderedObject `json:"objects"`
-	Held    []RenderedHeld   `json:"held,omitempty"`
+	Gateway   object.Name         `json:"gateway"`
+	Objects   []RenderedObject    `json:"objects"`
+	Undecided []RenderedUndecided `json:"undecided,omitempty"`
 	// Problem says why nothing is rendered; empty where something is.
 	Problem   string   `json:"problem,omitempty"`
 	Addresses []string `json:"addresses,omitempty"`
@@ -45,8 +45,8 @@ func stateOf(c *blueprint.Child) string {
 	}
 }
 
-// RenderedHeld is a resource that is not rendered.
-type RenderedHeld struct {
+// RenderedUndecided is a resource that is not rendered.
+type RenderedUndecided struct {
 	Place string `json:"resource"`
 	Why   string `json:"why"`
 	// Waits says that an object in the cluster may bring what is missing.
@@ -84,8 +84,8 @@ func renderedOf(ch *blueprint.Children) Rendered {
 	for i := range ch.Children {
 		out.Objects = append(out.Objects, RenderedObject{ch.Children[i].Place.String(), ch.Children[i].Object.Object, stateOf(&ch.Children[i])})
 	}
-	for _, h := range ch.Held {
-		out.Held = append(out.Held, RenderedHeld{h.Place.String(), h.Why, h.Waits})
+	for _, h := range ch.Undecided {
+		out.Undecided = append(out.Undecided, RenderedUndecided{h.Place.String(), h.Why, h.Waits})
 	}
 	for _, leaf := range ch.Values.Leaves() {
 		out.Values = append(out.Values, Value{leaf.Name, leaf.Value, leaf.Origin.String()})

@@ -35,7 +35,7 @@ func TestOldVersionIsTold(t *testing.T) {
 		},
 		Problems: []source.Problem{{
 			File: "a.yaml", Line: 3, Reason: source.Syntax, Message: "not YAML", Stale: true,
-			Held: []object.Key{refusedKey("well"), refusedKey("waits"), refusedKey("bad")},
+			LastValid: []object.Key{refusedKey("well"), refusedKey("waits"), refusedKey("bad")},
 		}},
 	}
 	v.blame()

@@ -179,7 +179,7 @@ func (f *shownFleet) serves(t *testing.T, proxy, listener int) {
 // configs looks at what the first proxy has, and at what the third one refuses.
 func (f *shownFleet) configs(t *testing.T) {
 	t.Helper()
-	ask := func(args ...string) (config xds.HeldConfig, code int) {
+	ask := func(args ...string) (config xds.LoadedConfig, code int) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), needTools(t).gatehouse, slices.Concat([]string{"proxy-config"}, f.flags, []string{"-n", "shop", "-o", "json"}, args)...)
 		text, err := cmd.Output()
@@ -192,8 +192,8 @@ func (f *shownFleet) configs(t *testing.T) {
 		return config, cmd.ProcessState.ExitCode()
 	}
 	config, code := ask("web-1", "routes")
-	if code != 0 || len(config.Resources) == 0 || !slices.ContainsFunc(config.Resources, func(h xds.Held) bool {
-		return h.State == xds.HeldCurrent && h.Has == h.Wanted && bytes.Contains(h.Resource, []byte("there.example"))
+	if code != 0 || len(config.Resources) == 0 || !slices.ContainsFunc(config.Resources, func(h xds.Loaded) bool {
+		return h.State == xds.LoadedCurrent && h.Has == h.Wanted && bytes.Contains(h.Resource, []byte("there.example"))
 	}) {
 		t.Errorf("the routes of the first proxy, exit code %d: %+v", code, config)
 	}
@@ -205,7 +205,7 @@ func (f *shownFleet) configs(t *testing.T) {
 		t.Fatalf("the third proxy, exit code %d: %+v", code, config)
 	}
 	h := config.Resources[0]
-	if h.State != xds.HeldRefused || h.Has != "" || h.Resource != nil || !strings.Contains(h.Message, "Address already in use") ||
+	if h.State != xds.LoadedRefused || h.Has != "" || h.Resource != nil || !strings.Contains(h.Message, "Address already in use") ||
 		!bytes.Contains(h.WantedResource, []byte(strconv.Itoa(f.listeners[1]))) {
 		t.Errorf("the third proxy: %+v", h)
 	}

@@ -149,14 +149,14 @@ func (x *index) order(key object.Key, defs []*definition, of incumbent) {
 // are the files whose problems may differ from before.
 func (x *index) update(removed, added []*definition) (batch source.Batch, touched map[*file]struct{}) {
 	touched = map[*file]struct{}{}
-	held := make(map[object.Key]*definition, len(added))
+	current := make(map[object.Key]*definition, len(added))
 	for key := range x.contested {
-		held[key] = x.winner(key)
+		current[key] = x.winner(key)
 	}
 	for _, defs := range [][]*definition{removed, added} {
 		for _, def := range defs {
-			if _, ok := held[def.key()]; !ok {
-				held[def.key()] = x.winner(def.key())
+			if _, ok := current[def.key()]; !ok {
+				current[def.key()] = x.winner(def.key())
 			}
 		}
 	}
@@ -166,7 +166,7 @@ func (x *index) update(removed, added []*definition) (batch source.Batch, touche
 	}
 	fresh := map[*definition]bool{}
 	for _, def := range added {
-		if held[def.key()] != nil { // else all of them are
+		if current[def.key()] != nil { // else all of them are
 			fresh[def] = true
 		}
 	}
@@ -174,19 +174,19 @@ func (x *index) update(removed, added []*definition) (batch source.Batch, touche
 	if !young.now.After(x.youngest) {
 		young.now = metav1.Time{Time: x.youngest.Add(1)}
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(held), byGroup) {
+	for _, key := range slices.SortedFunc(maps.Keys(current), byGroup) {
 		defs := x.of(key)
 		for _, def := range defs {
 			touched[def.doc.file] = struct{}{}
 		}
-		x.settle(key, defs, x.incumbent(key, held[key], fresh), young, &batch)
+		x.settle(key, defs, x.incumbent(key, current[key], fresh), young, &batch)
 	}
 	return batch, touched
 }
 
 // settle puts the first valid definition of a key in force. It replaces the incumbent.
 func (x *index) settle(key object.Key, defs []*definition, of incumbent, young newcomers, batch *source.Batch) {
-	held := of.held
+	current := of.current
 	if len(defs) > 1 {
 		x.order(key, defs, of)
 		x.contested[key] = struct{}{}
@@ -194,7 +194,7 @@ func (x *index) settle(key object.Key, defs []*definition, of incumbent, young n
 		delete(x.contested, key)
 	}
 	if len(defs) == 0 {
-		if held != nil {
+		if current != nil {
 			batch.Deleted = append(batch.Deleted, key)
 		}
 		return
@@ -203,7 +203,7 @@ func (x *index) settle(key object.Key, defs []*definition, of incumbent, young n
 	if valid < 0 {
 		// All texts of the key are invalid. The object in force stays, even if its file
 		// is gone.
-		was := held
+		was := current
 		if was == nil {
 			was = x.last(key)
 		}
@@ -216,14 +216,14 @@ func (x *index) settle(key object.Key, defs []*definition, of incumbent, young n
 		}
 	}
 	winner := defs[valid]
-	if held != nil && held.sum == winner.sum {
-		winner.set(held.inForce()) // the copy that is in memory already
+	if current != nil && current.sum == winner.sum {
+		winner.set(current.inForce()) // the copy that is in memory already
 		return
 	}
 	birth, known := x.birth(key)
 	switch said := winner.inForce().GetCreationTimestamp(); {
-	case held != nil:
-		birth = held.inForce().GetCreationTimestamp()
+	case current != nil:
+		birth = current.inForce().GetCreationTimestamp()
 	case !known:
 		birth = young.age(said)
 	case birth.IsZero():
@@ -232,7 +232,7 @@ func (x *index) settle(key object.Key, defs []*definition, of incumbent, young n
 	if birth.After(x.youngest) {
 		x.youngest = birth.Time
 	}
-	winner.publish(held, birth)
+	winner.publish(current, birth)
 	batch.Set = append(batch.Set, winner.inForce())
 }
 
@@ -292,13 +292,13 @@ func (d *definition) set(o source.Object) {
 	}
 }
 
-// publish gives a definition's object the generation after that of what is held
+// publish gives a definition's object the generation after that of what is current
 // if anything but metadata differs, and its age.
-func (d *definition) publish(held *definition, birth metav1.Time) {
+func (d *definition) publish(current *definition, birth metav1.Time) {
 	generation := int64(1)
-	if held != nil {
-		generation = held.inForce().GetGeneration()
-		if held.spec != d.spec {
+	if current != nil {
+		generation = current.inForce().GetGeneration()
+		if current.spec != d.spec {
 			generation++
 		}
 	}

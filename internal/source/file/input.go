@@ -20,13 +20,13 @@ const maxFileSize = 64 << 20
 
 // file is one input as it was last read.
 type file struct {
-	name   string // as the user would name it
-	root   int    // index of the path it was found under
-	hash   uint64
-	stamp  stamp
-	docs   []*document
-	held   *document // objects kept although their document is broken; or nil
-	unread *source.Problem
+	name      string // as the user would name it
+	root      int    // index of the path it was found under
+	hash      uint64
+	stamp     stamp
+	docs      []*document
+	lastValid *document // objects kept although their document is broken; or nil
+	unread    *source.Problem
 	// emptied is when the file was first seen empty; nil when it isn't, or when
 	// its objects have been given up since.
 	emptied *time.Time
@@ -44,8 +44,8 @@ func (f *file) definitions() []*definition {
 	for _, doc := range f.docs {
 		defs = append(defs, doc.definitions()...)
 	}
-	if f.held != nil {
-		defs = append(defs, f.held.definitions()...)
+	if f.lastValid != nil {
+		defs = append(defs, f.lastValid.definitions()...)
 	}
 	return defs
 }

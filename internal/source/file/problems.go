@@ -17,20 +17,20 @@ func (x *index) problems(f *file) []source.Problem {
 	defer func() { x.found = nil }()
 	if f.unread != nil {
 		p := *f.unread
-		p.Stale = len(f.docs) > 0 || f.held != nil
-		p.Held = x.held(f.definitions())
+		p.Stale = len(f.docs) > 0 || f.lastValid != nil
+		p.LastValid = x.inForce(f.definitions())
 		problems = append(problems, p)
 	}
-	var held []object.Key
-	if f.held != nil {
-		held = x.held(f.held.definitions())
+	var lastValid []object.Key
+	if f.lastValid != nil {
+		lastValid = x.inForce(f.lastValid.definitions())
 	}
 	for _, doc := range f.docs {
 		for _, flt := range doc.faults() {
 			p := flt.problem(f.name, doc)
 			if doc.isUnreadable() {
-				p.Stale = len(held) > 0
-				p.Held, held = held, nil // they are told once
+				p.Stale = len(lastValid) > 0
+				p.LastValid, lastValid = lastValid, nil // they are told once
 			}
 			problems = append(problems, p)
 		}
@@ -118,8 +118,8 @@ func (d *definition) place() string {
 	return d.doc.file.name + ":" + strconv.Itoa(int(d.doc.line+d.line))
 }
 
-// held returns which of some definitions have a last valid version that is in force.
-func (x *index) held(defs []*definition) []object.Key {
+// inForce returns which of some definitions have a last valid version that is in force.
+func (x *index) inForce(defs []*definition) []object.Key {
 	var keys []object.Key
 	for _, def := range defs {
 		if def.object != nil && x.winner(def.key()) == def {

@@ -32,12 +32,12 @@ func (s *state) replace(r *reading) (removed, added []*definition) {
 				removed = append(removed, doc.definitions()...)
 			}
 		}
-		if r.prior.held != nil {
-			removed = append(removed, r.prior.held.definitions()...)
+		if r.prior.lastValid != nil {
+			removed = append(removed, r.prior.lastValid.definitions()...)
 		}
 	}
 	keepValid(removed, added)
-	return removed, append(added, hold(f, r.prior, removed)...)
+	return removed, append(added, keepEarlier(f, r.prior, removed)...)
 }
 
 // keepUnread keeps what is known of a file that can't be read, and sets its problem. It
@@ -94,9 +94,9 @@ func (d *definition) before(o *definition) bool {
 	return d.order < o.order
 }
 
-// hold keeps the objects that a file had before and doesn't define now, where a part of it can't
+// keepEarlier keeps the objects that a file had before and doesn't define now, where a part of it can't
 // be read.
-func hold(f, prior *file, removed []*definition) []*definition {
+func keepEarlier(f, prior *file, removed []*definition) []*definition {
 	if prior == nil || !slices.ContainsFunc(f.docs, (*document).isUnreadable) {
 		return nil
 	}
@@ -104,24 +104,24 @@ func hold(f, prior *file, removed []*definition) []*definition {
 	for _, def := range f.definitions() {
 		defined[def.key()] = true
 	}
-	held := &document{file: f, order: math.MaxInt32}
+	earlier := &document{file: f, order: math.MaxInt32}
 	var defs []definition
 	for key, was := range lastValid(removed) {
 		if !defined[key] {
-			def := definition{doc: held}
+			def := definition{doc: earlier}
 			def.take(was)
 			defs = append(defs, def)
 		}
 	}
-	f.hold(held, defs)
-	return held.definitions()
+	f.setLastValid(earlier, defs)
+	return earlier.definitions()
 }
 
-// hold gives a file definitions that are in none of its documents.
-func (f *file) hold(held *document, defs []definition) {
+// setLastValid gives a file definitions that are in none of its documents.
+func (f *file) setLastValid(d *document, defs []definition) {
 	if len(defs) > 0 {
 		slices.SortFunc(defs, func(a, b definition) int { return a.key().Compare(b.key()) })
-		held.hold(defs)
-		f.held = held
+		d.hold(defs)
+		f.lastValid = d
 	}
 }

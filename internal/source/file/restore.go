@@ -81,15 +81,15 @@ func (s *state) candidateOf(name string) (candidate, bool) {
 // revive returns a file with what was kept of it; nil if that is nothing.
 func (s *state) revive(c candidate, records []*journal.Record) *file {
 	f := &file{name: c.name, root: c.root}
-	held := &document{file: f, order: math.MaxInt32}
+	earlier := &document{file: f, order: math.MaxInt32}
 	var defs []definition
 	for _, record := range records {
 		if def := s.decodeKept(record); def != nil {
-			def.doc = held
+			def.doc = earlier
 			defs = append(defs, *def)
 		}
 	}
-	if f.hold(held, defs); f.held == nil {
+	if f.setLastValid(earlier, defs); f.lastValid == nil {
 		return nil
 	}
 	return f

@@ -186,7 +186,7 @@ func (s *state) place(batch *source.Batch, name string) {
 // holds reports whether objects from below a path are in force.
 func (s *state) holds(path string) bool {
 	for name, f := range s.files {
-		if within(name, path) && (len(f.docs) > 0 || f.held != nil) {
+		if within(name, path) && (len(f.docs) > 0 || f.lastValid != nil) {
 			return true
 		}
 	}

@@ -329,7 +329,7 @@ func TestLastValidVersionStays(t *testing.T) {
 
 	write(t, "in/a.yaml", config("a", "2")+" bad indent\n---\n"+config("b", "3"))
 	p = w.untilProblem("in/a.yaml", "not YAML")
-	if p.Line != 6 || len(p.Held) != 1 || p.Held[0].Name.Name != "a" || !p.Stale || p.Reason != source.Syntax {
+	if p.Line != 6 || len(p.LastValid) != 1 || p.LastValid[0].Name.Name != "a" || !p.Stale || p.Reason != source.Syntax {
 		t.Errorf("problem %+v", p)
 	}
 	if w.value("a") != "1" || w.value("b") != "3" {

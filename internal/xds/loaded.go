@@ -11,26 +11,26 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
 
-// HeldState says how a proxy has a resource.
-type HeldState string
+// LoadedState says how a proxy has a resource.
+type LoadedState string
 
 // The states of a resource in a proxy.
 const (
-	HeldCurrent  HeldState = "Current"  // it has what it is to have
-	HeldSent     HeldState = "Sent"     // it has not answered yet
-	HeldRefused  HeldState = "Refused"  // it is without what it is to have, since a proxy has refused that
-	HeldWaits    HeldState = "Waits"    // it has not been sent yet what it is to have
-	HeldLeftover HeldState = "Leftover" // it is still to be removed
+	LoadedCurrent  LoadedState = "Current"  // it has what it is to have
+	LoadedSent     LoadedState = "Sent"     // it has not answered yet
+	LoadedRefused  LoadedState = "Refused"  // it is without what it is to have, since a proxy has refused that
+	LoadedWaits    LoadedState = "Waits"    // it has not been sent yet what it is to have
+	LoadedLeftover LoadedState = "Leftover" // it is still to be removed
 )
 
-// Held is one resource as a proxy has it, by what it has acknowledged.
-type Held struct {
-	Type    string    `json:"type"`
-	Name    string    `json:"name"`
-	State   HeldState `json:"state"`
-	Has     string    `json:"has,omitempty"`    // version; empty for none
-	Wanted  string    `json:"wanted,omitempty"` // likewise
-	Message string    `json:"message,omitempty"`
+// Loaded is one resource as a proxy has it, by what it has acknowledged.
+type Loaded struct {
+	Type    string      `json:"type"`
+	Name    string      `json:"name"`
+	State   LoadedState `json:"state"`
+	Has     string      `json:"has,omitempty"`    // version; empty for none
+	Wanted  string      `json:"wanted,omitempty"` // likewise
+	Message string      `json:"message,omitempty"`
 	// Resource is what it has, and WantedResource what it is to have if that is another one. A version of
 	// before that no proxy is sent any longer is not known. Keys of secrets are left out.
 	Resource       json.RawMessage `json:"resource,omitempty"`
@@ -39,20 +39,20 @@ type Held struct {
 	has, wanted *envoy.Resource
 }
 
-// HeldBy lists what a pod's proxy has of the types that it has asked for, sorted; false if it has no session.
-func (s *Server) HeldBy(gateway object.Name, pod string) ([]Held, bool) {
+// LoadedBy lists what a pod's proxy has of the types that it has asked for, sorted; false if it has no session.
+func (s *Server) LoadedBy(gateway object.Name, pod string) ([]Loaded, bool) {
 	s.mu.Lock()
 	g := s.gateways[gateway]
 	s.mu.Unlock()
 	if g == nil {
 		return nil, false
 	}
-	out, ok := g.heldBy(pod)
-	slices.SortFunc(out, func(a, b Held) int { return cmp.Or(strings.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name)) })
+	out, ok := g.loadedBy(pod)
+	slices.SortFunc(out, func(a, b Loaded) int { return cmp.Or(strings.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name)) })
 	return out, ok
 }
 
-func (g *gateway) heldBy(pod string) ([]Held, bool) {
+func (g *gateway) loadedBy(pod string) ([]Loaded, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var of *session
@@ -64,16 +64,16 @@ func (g *gateway) heldBy(pod string) ([]Held, bool) {
 	if of == nil {
 		return nil, false
 	}
-	return of.held(g.rejected()), true
+	return of.loaded(g.rejected()), true
 }
 
-// held lists the resources of the types that the proxy has asked for. The gateway's mutex is held.
-func (s *session) held(rejected []Rejected) []Held {
+// loaded lists the resources of the types that the proxy has asked for. The gateway's mutex is held.
+func (s *session) loaded(rejected []Rejected) []Loaded {
 	refusals := map[Ref]string{}
 	for _, r := range rejected {
 		refusals[r.Ref] = r.Message
 	}
-	var out []Held
+	var out []Loaded
 	for t := range s.types {
 		y := &s.types[t]
 		if !y.started {
@@ -81,7 +81,7 @@ func (s *session) held(rejected []Rejected) []Held {
 		}
 		add := func(name string, e *entry, r *record) {
 			ref := Ref{envoy.Type(t), name} //nolint:gosec // an index of the types' array
-			h := Held{Type: y.name, Name: name, Has: r.has()}
+			h := Loaded{Type: y.name, Name: name, Has: r.has()}
 			var versions []*envoy.Resource
 			switch leaving := s.gateway.removals[ref]; {
 			case e != nil:
@@ -100,18 +100,18 @@ func (s *session) held(rejected []Rejected) []Held {
 			case h.Has == "" && h.Wanted == "":
 				return
 			case h.Wanted == "":
-				h.State = HeldLeftover
+				h.State = LoadedLeftover
 			case h.Has == h.Wanted:
-				h.State = HeldCurrent
+				h.State = LoadedCurrent
 			case r != nil && r.nonce != 0:
-				h.State = HeldSent
+				h.State = LoadedSent
 			case e != nil && e.quarantine != nil || y.lastNack != nil && slices.Contains(y.lastNack.Names, name):
-				h.State = HeldRefused
+				h.State = LoadedRefused
 				if h.Message = refusals[ref]; h.Message == "" && y.lastNack != nil {
 					h.Message = y.lastNack.Message
 				}
 			default:
-				h.State = HeldWaits
+				h.State = LoadedWaits
 			}
 			out = append(out, h)
 		}
@@ -133,7 +133,7 @@ func (s *session) held(rejected []Rejected) []Held {
 }
 
 // Print fills in the resources themselves.
-func (h *Held) Print() (err error) {
+func (h *Loaded) Print() (err error) {
 	if h.has != nil {
 		if h.Resource, err = h.has.JSON(); err != nil {
 			return err
@@ -145,10 +145,10 @@ func (h *Held) Print() (err error) {
 	return err
 }
 
-// HeldConfig is what one proxy has.
-type HeldConfig struct {
+// LoadedConfig is what one proxy has.
+type LoadedConfig struct {
 	Gateway   string    `json:"gateway"`
 	Pod       string    `json:"pod,omitempty"`
 	At        time.Time `json:"at"`
-	Resources []Held    `json:"resources"`
+	Resources []Loaded  `json:"resources"`
 }

@@ -21,7 +21,7 @@ func TestHeldSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := envoy.NewResource(envoy.Secrets, "cert", body)
-	h := Held{Has: "before", Wanted: r.Version, has: r, wanted: r}
+	h := Loaded{Has: "before", Wanted: r.Version, has: r, wanted: r}
 	if err := h.Print(); err != nil {
 		t.Fatal(err)
 	}
