@@ -1,0 +1,324 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/migrate"
+)
+
+type migrateFlags struct {
+	cluster     clusterFlags
+	options     migrate.Options
+	gateway     string
+	certificate string
+	configMap   string
+	report      string
+	output      string
+	serve       bool
+	open        bool
+}
+
+func newMigrate() *cobra.Command {
+	var f migrateFlags
+	cmd := &cobra.Command{
+		Use:   "migrate [PATH...]",
+		Short: "Turn Ingresses of ingress-nginx into Gateway API objects and policies",
+		Long: `Turn Ingresses, as ingress-nginx serves them, into a Gateway, ListenerSets, routes and policies, and print
+these. Nothing is written to a cluster. Each annotation is told on standard error: what is not possible or
+differs, and by --report all of them. PATH is a file or a directory, with the Services whose ports have names;
+without one the cluster is asked.
+
+Where something that protects can't be converted (who may pass, limits, directives of nginx), nothing is
+printed and the exit code is 1, unless --allow-opened says that the result is wanted nevertheless.`,
+		Example: `  gatehouse migrate ingresses/ >gateway.yaml
+  gatehouse migrate -A --report report.json >gateway.yaml
+  gatehouse migrate manifests/ --serve`,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.options.Class, "ingress-class", "nginx", "class of the Ingresses; those of no class are converted too")
+	fl.StringVar(&f.gateway, "gateway", "default/ingress", "NAMESPACE/NAME of the Gateway that is made")
+	fl.StringVar(&f.options.GatewayClass, "gateway-class", "gatehouse", "its class")
+	fl.StringVar(&f.certificate, "default-certificate", "", "NAMESPACE/NAME of the Secret for hosts whose tls names none")
+	fl.StringVar(&f.configMap, "configmap", "ingress-nginx/ingress-nginx-controller", "NAMESPACE/NAME of the controller's ConfigMap, if it is there")
+	fl.StringVar(&f.report, "report", "", "file for the whole report, as JSON")
+	fl.StringVarP(&f.output, "output", "o", "yaml", "json or yaml")
+	fl.BoolVar(&f.serve, "serve", false, "serve the result at once, with what else is in PATH, as 'gatehouse run' does")
+	fl.BoolVar(&f.open, "allow-opened", false, "print the result although something that protects is not in it")
+	f.cluster.define(fl)
+	complete(cmd, "output", "json", "yaml")
+	return cmd
+}
+
+func (f *migrateFlags) run(cmd *cobra.Command, paths []string) error {
+	if err := oneOf("output", f.output, "json", "yaml"); err != nil {
+		return err
+	}
+	for _, of := range []struct {
+		flag, text string
+		to         *types.NamespacedName
+	}{{"gateway", f.gateway, &f.options.Gateway}, {"default-certificate", f.certificate, &f.options.DefaultCertificate}} {
+		namespace, name, ok := strings.Cut(of.text, "/")
+		if !ok && of.text != "" {
+			return usageError{fmt.Errorf("--%s: %q is not NAMESPACE/NAME", of.flag, of.text)}
+		}
+		*of.to = types.NamespacedName{Namespace: namespace, Name: name}
+	}
+	if f.serve && len(paths) == 0 {
+		return usageError{errors.New("--serve needs a PATH, with the Services and endpoints that are served")}
+	}
+	input, err := f.input(cmd.Context(), paths)
+	if err != nil {
+		return err
+	}
+	if len(input.Ingresses) == 0 {
+		return errors.New("there are no Ingresses")
+	}
+	objects, report := migrate.Convert(*input, f.options)
+	if f.report != "" {
+		text, err := json.MarshalIndent(report, "", "  ")
+		if err == nil {
+			err = os.WriteFile(f.report, append(text, '\n'), 0o600)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	printReport(cmd.ErrOrStderr(), report)
+	if report.Opens() && !f.open {
+		fmt.Fprintln(cmd.ErrOrStderr(), "Nothing is printed, since it would let through what was not let through before: mend the lines with OPENS, or say --allow-opened.")
+		return errFound
+	}
+	if !f.serve {
+		return printObjects(cmd.OutOrStdout(), f.output, objects)
+	}
+	return serveMigrated(cmd, objects, paths)
+}
+
+// serveMigrated serves what was made of Ingresses.
+func serveMigrated(cmd *cobra.Command, objects []migrate.Object, paths []string) error {
+	dir, err := os.MkdirTemp("", "gatehouse-migrate")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	file, err := os.Create(filepath.Join(dir, "migrated.yaml"))
+	if err != nil {
+		return err
+	}
+	err = printObjects(file, "yaml", objects)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	run := newRun()
+	run.SetArgs(append([]string{dir}, paths...))
+	run.SetOut(cmd.OutOrStdout())
+	run.SetErr(cmd.ErrOrStderr())
+	return run.ExecuteContext(cmd.Context())
+}
+
+// printReport prints what somebody has to look at, and counts the rest.
+func printReport(w io.Writer, report migrate.Report) {
+	for _, f := range report {
+		if f.Verdict != migrate.NotPossible && f.Verdict != migrate.Differs {
+			continue
+		}
+		of, word := "the controller's ConfigMap", string(f.Verdict)
+		if f.Ingress != "" {
+			of = "Ingress " + f.Ingress
+		}
+		if f.Opens {
+			word = "OPENS"
+		}
+		if f.Annotation != "" {
+			of += ", " + f.Annotation
+		}
+		fmt.Fprintf(w, "%s: %s: %s\n", word, of, f.Message)
+	}
+	fmt.Fprintf(w, "%d converted, %d not needed, %d that differ, %d not possible\n",
+		report.Count(migrate.Converted), report.Count(migrate.NotNeeded), report.Count(migrate.Differs), report.Count(migrate.NotPossible))
+}
+
+// printObjects prints objects as somebody would write them.
+func printObjects(w io.Writer, form string, objects []migrate.Object) error {
+	scheme := runtime.NewScheme()
+	if err := kind.All.AddToScheme(scheme); err != nil {
+		return err
+	}
+	for _, o := range objects {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			return err
+		}
+		kinds, _, err := scheme.ObjectKinds(o)
+		if err != nil {
+			return err
+		}
+		u := unstructured.Unstructured{Object: content}
+		u.SetGroupVersionKind(kinds[0])
+		unstructured.RemoveNestedField(content, "status")
+		unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+		if err := printDocument(w, form, content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// input reads files, or the cluster.
+func (f *migrateFlags) input(ctx context.Context, paths []string) (*migrate.Input, error) {
+	if len(paths) == 0 {
+		return f.fromCluster(ctx)
+	}
+	in := &migrate.Input{}
+	for _, path := range paths {
+		files := []string{path}
+		if info, err := os.Stat(path); err != nil {
+			return nil, err
+		} else if info.IsDir() {
+			if files, err = manifests(path); err != nil {
+				return nil, err
+			}
+		}
+		for _, file := range files {
+			objects, err := readObjects(file)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", file, err)
+			}
+			for _, o := range objects {
+				if err := f.take(in, o); err != nil {
+					return nil, fmt.Errorf("%s: %s %s: %w", file, o.GetKind(), o.GetName(), err)
+				}
+			}
+		}
+	}
+	return in, nil
+}
+
+func manifests(dir string) (files []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
+			files = append(files, path)
+		}
+		return err
+	})
+	return files, err
+}
+
+// take adds an object of a file to what is converted. Those of other kinds are left out.
+func (f *migrateFlags) take(in *migrate.Input, o *unstructured.Unstructured) error {
+	if o.GetNamespace() == "" {
+		o.SetNamespace(metav1.NamespaceDefault)
+	}
+	switch o.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Group: networkingv1.GroupName, Kind: "Ingress"}:
+		return takeInto(&in.Ingresses, o)
+	case schema.GroupKind{Group: networkingv1.GroupName, Kind: "IngressClass"}:
+		return takeInto(&in.Classes, o)
+	case schema.GroupKind{Kind: "Service"}:
+		return takeInto(&in.Services, o)
+	case schema.GroupKind{Kind: "Secret"}:
+		return takeInto(&in.Secrets, o)
+	case schema.GroupKind{Kind: "ConfigMap"}:
+		if o.GetNamespace()+"/"+o.GetName() == f.configMap {
+			var all []*corev1.ConfigMap
+			err := takeInto(&all, o)
+			in.Config = slices.Concat(all, []*corev1.ConfigMap{nil})[0]
+			return err
+		}
+	}
+	return nil
+}
+
+func takeInto[T any](list *[]*T, o *unstructured.Unstructured) error {
+	text, err := yaml.Marshal(o.Object)
+	if err != nil {
+		return err
+	}
+	of := new(T)
+	if err := yaml.Unmarshal(text, of); err != nil {
+		return err
+	}
+	*list = append(*list, of)
+	return nil
+}
+
+func (f *migrateFlags) fromCluster(ctx context.Context) (*migrate.Input, error) {
+	config := f.cluster.config()
+	rest, err := config.ClientConfig()
+	if err != nil {
+		return nil, usageError{fmt.Errorf("name a PATH, or choose a cluster: %w", err)}
+	}
+	namespace, _, err := config.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	if f.cluster.all {
+		namespace = ""
+	}
+	c, err := kubernetes.NewForConfig(rest)
+	if err != nil {
+		return nil, err
+	}
+	in, all := &migrate.Input{}, metav1.ListOptions{}
+	ingresses, err := c.NetworkingV1().Ingresses(namespace).List(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	classes, err := c.NetworkingV1().IngressClasses().List(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	services, err := c.CoreV1().Services(namespace).List(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	in.Ingresses, in.Classes, in.Services = pointers(ingresses.Items), pointers(classes.Items), pointers(services.Items)
+	if ns, name, ok := strings.Cut(f.configMap, "/"); ok {
+		if in.Config, err = c.CoreV1().ConfigMaps(ns).Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+			in.Config = nil
+		} else if err != nil {
+			return nil, fmt.Errorf("the controller's ConfigMap, which says what holds for all Ingresses: %w", err)
+		}
+	}
+	for _, o := range in.Ingresses {
+		name := migrate.PasswordSecret(o)
+		if name == "" {
+			continue
+		}
+		if s, err := c.CoreV1().Secrets(o.Namespace).Get(ctx, name, metav1.GetOptions{}); err == nil { // else only its hashes aren't looked at
+			in.Secrets = append(in.Secrets, s)
+		}
+	}
+	return in, nil
+}
+
+func pointers[T any](list []T) []*T {
+	out := make([]*T, len(list))
+	for i := range list {
+		out[i] = &list[i]
+	}
+	return out
+}

@@ -1,0 +1,3 @@
+package migrate
+
+//go:generate go test . -run TestReference -update

@@ -1,0 +1,227 @@
+package migrate
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	syaml "sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "write the reference and the golden files anew")
+
+var options = Options{Class: "nginx", Gateway: types.NamespacedName{Namespace: "edge", Name: "web"}, GatewayClass: "gatehouse"}
+
+// Every annotation that ingress-nginx documents has a row, and every row says something.
+func TestTable(t *testing.T) {
+	text, err := os.ReadFile("testdata/annotations.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.FieldsSeq(string(text)) {
+		if rows[name] == nil {
+			t.Errorf("%s has no row", name)
+		}
+	}
+	if !slices.IsSortedFunc(table, func(a, b annotation) int { return strings.Compare(a.name, b.name) }) {
+		t.Error("the rows are not in order")
+	}
+	for _, row := range table {
+		if row.text == "" || row.verdict == "" || row.of != "" && rows[row.of] == nil {
+			t.Errorf("the row of %s lacks something", row.name)
+		}
+	}
+}
+
+func TestReference(t *testing.T) {
+	const file = "../../docs/reference/ingress-nginx.md"
+	if *update {
+		if err := os.WriteFile(file, []byte(Reference()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(text), Reference()); d != "" {
+		t.Errorf("%s is not what the table says; go generate ./internal/migrate writes it anew:\n%s", file, d)
+	}
+}
+
+// inputOf reads manifests.
+func inputOf(t *testing.T, text string) Input {
+	t.Helper()
+	var in Input
+	for documents := yaml.NewYAMLReader(newLines(text)); ; {
+		document, err := documents.Read()
+		if err != nil {
+			return in
+		}
+		var head struct{ Kind string }
+		var to any
+		switch err := syaml.Unmarshal(document, &head); {
+		case err != nil:
+			t.Fatal(err)
+		case head.Kind == "Ingress":
+			in.Ingresses = append(in.Ingresses, &networkingv1.Ingress{})
+			to = in.Ingresses[len(in.Ingresses)-1]
+		case head.Kind == "Service":
+			in.Services = append(in.Services, &corev1.Service{})
+			to = in.Services[len(in.Services)-1]
+		case head.Kind == "Secret":
+			in.Secrets = append(in.Secrets, &corev1.Secret{})
+			to = in.Secrets[len(in.Secrets)-1]
+		case head.Kind == "ConfigMap":
+			in.Config = &corev1.ConfigMap{}
+			to = in.Config
+		default:
+			t.Fatalf("a manifest is of kind %q", head.Kind)
+		}
+		if err := syaml.UnmarshalStrict(document, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// simple is an Ingress with annotations.
+func simple(annotations ...string) string {
+	var b strings.Builder
+	b.WriteString("apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  name: web\n  namespace: shop\n  annotations:\n    a: b\n")
+	for _, a := range annotations {
+		name, value, _ := strings.Cut(a, "=")
+		fmt.Fprintf(&b, "    %s%s: %q\n", prefix, name, value)
+	}
+	return b.String() + "spec:\n  rules:\n  - host: a.example\n    http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}\n"
+}
+
+// What protects is converted, or said to open something; what never did is never said to.
+func TestGuards(t *testing.T) {
+	for _, c := range []struct {
+		annotations string // with blanks between
+		opens       bool
+		verdict     Verdict // of the first
+	}{
+		{"whitelist-source-range=10.0.0.0/8,::1", false, Converted},
+		{"whitelist-source-range=10.0.0.0/8,office", true, NotPossible},
+		{"whitelist-source-range=", false, NotNeeded},
+		{"denylist-source-range=10.0.0.300", true, NotPossible},
+		{"auth-type=basic auth-secret=users", false, Converted},
+		{"auth-type=basic auth-secret=shop/users", false, Converted},
+		{"auth-type=basic auth-secret=other/users", true, NotPossible},
+		{"auth-type=basic", true, NotPossible},
+		{"auth-type=digest auth-secret=users", true, NotPossible},
+		{"auth-type=basic auth-secret=users auth-secret-type=auth-map", true, NotPossible},
+		{"auth-url=https://login.example/check", true, NotPossible},
+		{"auth-tls-secret=shop/ca", true, NotPossible},
+		{"auth-tls-match-cn=CN=me", false, NotNeeded}, // of nothing
+		{"configuration-snippet=deny all;", true, NotPossible},
+		{"server-snippet=deny all;", true, NotPossible},
+		{"enable-modsecurity=true", true, NotPossible},
+		{"enable-modsecurity=false", false, NotNeeded},
+		{"limit-connections=5", true, NotPossible},
+		{"limit-rps=5", false, Converted},
+		{"limit-rps=-5", false, NotNeeded},
+		{"proxy-body-size=5x", true, NotPossible},
+		{"proxy-body-size=0", false, Converted},
+		{"satisfy=any", false, NotPossible}, // both are needed: stricter
+		{"something-new=1", true, NotPossible},
+		{"rewrite-target=/$uri", false, NotPossible}, // the path is left out
+		{"custom-http-errors=404", false, NotPossible},
+		{"proxy-buffering=on", false, NotNeeded},
+	} {
+		_, report := Convert(inputOf(t, simple(strings.Fields(c.annotations)...)), options)
+		if report.Opens() != c.opens {
+			t.Errorf("%s: opens: %t, want %t: %+v", c.annotations, report.Opens(), c.opens, report)
+		}
+		name, _, _ := strings.Cut(c.annotations, "=")
+		if !slices.ContainsFunc(report, func(f Finding) bool { return f.Annotation == name && f.Verdict == c.verdict }) {
+			t.Errorf("%s: want the verdict %s: %+v", c.annotations, c.verdict, report)
+		}
+	}
+}
+
+// The controller's ConfigMap counts, and what it protects is not dropped in silence.
+func TestConfig(t *testing.T) {
+	for data, opens := range map[string]bool{
+		"{proxy-body-size: 8m, use-gzip: \"true\"}": false, "{enable-modsecurity: \"false\"}": false,
+		"{enable-modsecurity: \"true\"}": true, "{whitelist-source-range: 10.0.0.0/8}": true, "{http-snippet: deny all;}": true,
+	} {
+		_, report := Convert(inputOf(t, simple()+"---\nkind: ConfigMap\ndata: "+data+"\n"), options)
+		if report.Opens() != opens {
+			t.Errorf("%s: opens: %t: %+v", data, report.Opens(), report)
+		}
+	}
+}
+
+// The result and the report of many Ingresses, which do not depend on the order in which they are read.
+func TestGolden(t *testing.T) {
+	files, err := os.ReadDir("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		name, isInput := strings.CutSuffix(f.Name(), ".in.yaml")
+		if !isInput {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			text, err := os.ReadFile("testdata/" + f.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := inputOf(t, string(text))
+			first := resultOf(t, in)
+			golden := "testdata/" + name + ".out.yaml"
+			if *update {
+				if err := os.WriteFile(golden, []byte(first), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(want), first); d != "" {
+				t.Errorf("-want +got, go test -update writes it anew:\n%s", d)
+			}
+			random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
+			for range 20 {
+				random.Shuffle(len(in.Ingresses), func(i, j int) { in.Ingresses[i], in.Ingresses[j] = in.Ingresses[j], in.Ingresses[i] })
+				if d := cmp.Diff(first, resultOf(t, in)); d != "" {
+					t.Fatalf("in another order:\n%s", d)
+				}
+			}
+		})
+	}
+}
+
+func resultOf(t *testing.T, in Input) string {
+	t.Helper()
+	objects, report := Convert(in, options)
+	var b strings.Builder
+	for _, o := range objects {
+		text, err := syaml.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "---\n# %T\n%s", o, text)
+	}
+	text, err := syaml.Marshal(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String() + "---\n# report\n" + string(text)
+}
+
+func newLines(text string) *bufio.Reader { return bufio.NewReader(strings.NewReader(text)) }

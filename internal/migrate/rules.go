@@ -1,0 +1,306 @@
+package migrate
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+)
+
+// rules makes the rules of an Ingress.
+type rules struct {
+	c        *conversion
+	in       *ingress
+	rewrites map[string]string // names of RouteFilters, by what they do
+	services []string          // that are spoken to
+}
+
+// http makes the rules of a group.
+func (r *rules) http(g *group) (out []gwv1.HTTPRouteRule) {
+	for _, l := range g.own {
+		matches, ok := r.matches(g, l)
+		if !ok {
+			continue
+		}
+		if r.in.parts.appRoot != "" && l.path == "/" {
+			out = append(out, redirectRule("/", r.in.parts.appRoot, 302))
+		}
+		if path, bare := r.bare(g, l); bare {
+			out = append(out, redirectRule(path, l.path, 301))
+		}
+		if r.in.parts.redirect != nil {
+			out = append(out, gwv1.HTTPRouteRule{Matches: matches, Filters: []gwv1.HTTPRouteFilter{{Type: gwv1.HTTPRouteFilterRequestRedirect, RequestRedirect: r.in.parts.redirect}}})
+			continue
+		}
+		if l.backend == nil {
+			out = append(out, gwv1.HTTPRouteRule{Matches: matches, Filters: []gwv1.HTTPRouteFilter{extension(r.notFound())}})
+			continue
+		}
+		filters, ok := r.filters(l)
+		if !ok {
+			continue
+		}
+		main, ok := r.backend(r.in, l.backend)
+		if !ok { // it answers 500: what it would have served is not somebody else's
+			out = append(out, gwv1.HTTPRouteRule{Matches: matches, Filters: filters})
+			continue
+		}
+		for _, rule := range r.withCanaries(l, matches, main) {
+			rule.Filters = filters
+			out = append(out, rule)
+		}
+	}
+	return out
+}
+
+// matches are what requests a location is for; false where that can't be said.
+func (r *rules) matches(g *group, l *location) ([]gwv1.HTTPRouteMatch, bool) {
+	kind, value := gwv1.PathMatchPathPrefix, l.path
+	switch {
+	case l.path == "/" && (g.server.regex || l.kind != networkingv1.PathTypeExact):
+	case g.server.regex:
+		if _, err := regexp.Compile(l.path); err != nil {
+			r.c.find(r.in, Finding{Annotation: "use-regex", Verdict: NotPossible, Message: fmt.Sprintf("path %s is left out: as a regular expression of RE2 it says: %s", l.path, err)})
+			return nil, false
+		}
+		kind, value = gwv1.PathMatchRegularExpression, "(?i:"+l.path+").*"
+	case l.kind == networkingv1.PathTypeExact:
+		kind = gwv1.PathMatchExact
+	default:
+		value = cmp.Or(strings.TrimRight(l.path, "/"), "/")
+		if l.kind == networkingv1.PathTypeImplementationSpecific && value == l.path {
+			r.c.find(r.in, Finding{Verdict: Differs, Message: fmt.Sprintf(
+				"path %s of type ImplementationSpecific was for %[1]sx too, which begins with the same letters; now it is for whole elements, %[1]s and %[1]s/x", l.path)})
+		}
+	}
+	return []gwv1.HTTPRouteMatch{{Path: &gwv1.HTTPPathMatch{Type: &kind, Value: &value}}}, true
+}
+
+// bare is a path without the slash at its end, which nginx redirects to the one with it.
+func (r *rules) bare(g *group, l *location) (string, bool) {
+	path, slash := strings.CutSuffix(l.path, "/")
+	if !slash || path == "" || g.server.regex || l.kind == networkingv1.PathTypeExact {
+		return "", false
+	}
+	return path, !slices.ContainsFunc(g.server.locations, func(o *location) bool { return o.path == path })
+}
+
+func redirectRule(from, to string, code int) gwv1.HTTPRouteRule {
+	kind := gwv1.PathMatchExact
+	return gwv1.HTTPRouteRule{
+		Matches: []gwv1.HTTPRouteMatch{{Path: &gwv1.HTTPPathMatch{Type: &kind, Value: &from}}},
+		Filters: []gwv1.HTTPRouteFilter{{Type: gwv1.HTTPRouteFilterRequestRedirect, RequestRedirect: &gwv1.HTTPRequestRedirectFilter{
+			Path: &gwv1.HTTPPathModifier{Type: gwv1.FullPathHTTPPathModifier, ReplaceFullPath: &to}, StatusCode: &code,
+		}}},
+	}
+}
+
+// filters are those of a location's rules; false where the path for the backend can't be made.
+func (r *rules) filters(l *location) ([]gwv1.HTTPRouteFilter, bool) {
+	out := slices.Clone(r.in.parts.filters)
+	if !l.rewrites() {
+		return out, true
+	}
+	target := r.in.annotation("rewrite-target")
+	substitution, ok := r.substitution(l.path, target)
+	if !ok {
+		return nil, false
+	}
+	rewrite := &v1alpha1.URLRewrite{Path: &v1alpha1.RegexRewrite{Pattern: "^(?i:" + l.path + ").*$", Substitution: substitution}}
+	if i := slices.IndexFunc(out, func(f gwv1.HTTPRouteFilter) bool { return f.URLRewrite != nil }); i >= 0 {
+		// A rule has one of the two rewrites: the host goes into the RouteFilter.
+		rewrite.Hostname = &v1alpha1.HostnameRewrite{Path: &v1alpha1.RegexRewrite{Pattern: "^.*$", Substitution: string(*out[i].URLRewrite.Hostname)}}
+		out = slices.Delete(out, i, i+1)
+	}
+	out = append(out, extension(r.rewrite(rewrite)))
+	if header := r.in.annotation("x-forwarded-prefix"); header != "" {
+		out = append(out, gwv1.HTTPRouteFilter{Type: gwv1.HTTPRouteFilterRequestHeaderModifier, RequestHeaderModifier: &gwv1.HTTPHeaderFilter{
+			Set: []gwv1.HTTPHeader{{Name: "X-Forwarded-Prefix", Value: header}},
+		}})
+	}
+	return out, true
+}
+
+var reference = regexp.MustCompile(`\$([0-9]|[A-Za-z_{][A-Za-z0-9_}]*)`)
+
+// substitution writes a target of nginx with the references of RE2.
+func (r *rules) substitution(path, target string) (string, bool) {
+	expression, err := regexp.Compile(path)
+	if err != nil {
+		return "", false // it is said where it is matched
+	}
+	wrong := ""
+	out := reference.ReplaceAllStringFunc(strings.ReplaceAll(target, `\`, `\\`), func(text string) string {
+		n, err := strconv.Atoi(text[1:])
+		switch {
+		case err != nil:
+			wrong = text
+		case n <= expression.NumSubexp():
+			return `\` + text[1:]
+		}
+		return "" // a group that there isn't is empty
+	})
+	switch {
+	case wrong != "":
+		r.c.find(r.in, Finding{Annotation: "rewrite-target", Value: target, Verdict: NotPossible, Message: "path " + path + " is left out: the variable " + wrong + " has no counterpart"})
+		return "", false
+	case !strings.HasPrefix(target, "/") && !strings.HasPrefix(target, "$"), strings.ContainsAny(target, "?#"):
+		r.c.find(r.in, Finding{Annotation: "rewrite-target", Value: target, Verdict: NotPossible, Message: "path " + path + " is left out: a target is a path, without a query"})
+		return "", false
+	}
+	return out, true
+}
+
+// rewrite returns the name of the RouteFilter that does something.
+func (r *rules) rewrite(to *v1alpha1.URLRewrite) string {
+	key := fmt.Sprintf("%q %q %v", to.Path.Pattern, to.Path.Substitution, to.Hostname != nil)
+	if r.rewrites[key] == "" {
+		o := &v1alpha1.RouteFilter{ObjectMeta: meta(r.in.Namespace, r.in.Name+"-rewrite")}
+		o.Spec.URLRewrite = to
+		r.c.add(o)
+		if r.rewrites == nil {
+			r.rewrites = map[string]string{}
+		}
+		r.rewrites[key] = o.Name
+	}
+	return r.rewrites[key]
+}
+
+// notFound returns the name of a RouteFilter that answers 404.
+func (r *rules) notFound() string {
+	if r.rewrites["404"] == "" {
+		o := &v1alpha1.RouteFilter{ObjectMeta: meta(r.in.Namespace, r.in.Name+"-not-found")}
+		o.Spec.DirectResponse = &v1alpha1.DirectResponse{Status: 404}
+		r.c.add(o)
+		if r.rewrites == nil {
+			r.rewrites = map[string]string{}
+		}
+		r.rewrites["404"] = o.Name
+	}
+	return r.rewrites["404"]
+}
+
+func extension(name string) gwv1.HTTPRouteFilter {
+	return gwv1.HTTPRouteFilter{Type: gwv1.HTTPRouteFilterExtensionRef, ExtensionRef: &gwv1.LocalObjectReference{
+		Group: gwv1.Group(v1alpha1.GroupVersion.Group), Kind: "RouteFilter", Name: gwv1.ObjectName(name),
+	}}
+}
+
+// backend finds a Service's port, and remembers the Service.
+func (r *rules) backend(in *ingress, b *networkingv1.IngressBackend) (gwv1.HTTPBackendRef, bool) {
+	ref, ok := r.c.backend(in, b)
+	if ok && !slices.Contains(r.services, string(ref.Name)) {
+		r.services = append(r.services, string(ref.Name))
+	}
+	return gwv1.HTTPBackendRef{BackendRef: ref}, ok
+}
+
+// withCanaries are the rules of a location: by header, by cookie, and by weight, in this order.
+func (r *rules) withCanaries(l *location, matches []gwv1.HTTPRouteMatch, main gwv1.HTTPBackendRef) []gwv1.HTTPRouteRule {
+	rest := gwv1.HTTPRouteRule{Matches: matches, BackendRefs: []gwv1.HTTPBackendRef{main}}
+	if len(l.canaries) == 0 {
+		return []gwv1.HTTPRouteRule{rest}
+	}
+	more := l.canaries[0] // ingress-nginx takes one
+	for _, other := range l.canaries[1:] {
+		r.c.find(other.of, Finding{Annotation: "canary", Verdict: NotNeeded, Message: fmt.Sprintf("path %s has a canary already: ingress-nginx takes one", l.path)})
+	}
+	to, ok := r.backend(more.of, more.backend)
+	if !ok {
+		return []gwv1.HTTPRouteRule{rest}
+	}
+	var out []gwv1.HTTPRouteRule
+	by := func(name, value string, isRegex bool, backend gwv1.HTTPBackendRef) {
+		m := *matches[0].DeepCopy()
+		h := gwv1.HTTPHeaderMatch{Name: gwv1.HTTPHeaderName(name), Value: value}
+		if isRegex {
+			h.Type = new(gwv1.HeaderMatchRegularExpression)
+		}
+		m.Headers = []gwv1.HTTPHeaderMatch{h}
+		out = append(out, gwv1.HTTPRouteRule{Matches: []gwv1.HTTPRouteMatch{m}, BackendRefs: []gwv1.HTTPBackendRef{backend}})
+	}
+	if header := more.of.annotation("canary-by-header"); header != "" {
+		value, pattern := more.of.annotation("canary-by-header-value"), more.of.annotation("canary-by-header-pattern")
+		switch {
+		case value != "":
+			by(header, value, false, to)
+		case pattern != "":
+			by(header, ".*(?:"+pattern+").*", true, to)
+		default:
+			by(header, "always", false, to)
+			by(header, "never", false, main)
+		}
+	}
+	if cookie := more.of.annotation("canary-by-cookie"); cookie != "" {
+		by("Cookie", `(.*; *)?`+regexp.QuoteMeta(cookie)+`=always(;.*)?`, true, to)
+		by("Cookie", `(.*; *)?`+regexp.QuoteMeta(cookie)+`=never(;.*)?`, true, main)
+	}
+	total := int64(100)
+	if n, err := strconv.ParseInt(more.of.annotation("canary-weight-total"), 10, 32); err == nil && n > 0 {
+		total = n
+	}
+	if weight, err := strconv.ParseInt(more.of.annotation("canary-weight"), 10, 32); err == nil && weight > 0 {
+		weight = min(weight, total)
+		main.Weight, to.Weight = new(int32(total-weight)), new(int32(weight)) //nolint:gosec // both are of 32 bits
+		rest.BackendRefs = []gwv1.HTTPBackendRef{main, to}
+	}
+	return append(out, rest)
+}
+
+var method = regexp.MustCompile(`^/([A-Za-z0-9_.]+)(?:/([A-Za-z0-9_]+)?)?$`)
+
+// grpc makes the rules of a group whose backends speak gRPC.
+func (r *rules) grpc(g *group) (out []gwv1.GRPCRouteRule) {
+	for _, l := range g.own {
+		backend, ok := r.backend(r.in, l.backend)
+		if !ok {
+			continue
+		}
+		rule := gwv1.GRPCRouteRule{BackendRefs: []gwv1.GRPCBackendRef{{BackendRef: backend.BackendRef}}}
+		if l.path != "/" {
+			m := method.FindStringSubmatch(l.path)
+			if m == nil {
+				r.c.find(r.in, Finding{Annotation: "backend-protocol", Verdict: NotPossible, Message: fmt.Sprintf("path %s is left out: it is no service of gRPC", l.path)})
+				continue
+			}
+			rule.Matches = []gwv1.GRPCRouteMatch{{Method: &gwv1.GRPCMethodMatch{Service: &m[1]}}}
+			if m[2] != "" {
+				rule.Matches[0].Method.Method = &m[2]
+			}
+		}
+		out = append(out, rule)
+	}
+	if len(out) > maxRules {
+		r.c.find(r.in, Finding{Annotation: "backend-protocol", Verdict: NotPossible, Message: "a GRPCRoute has 16 rules: the paths behind those are left out"})
+		out = out[:maxRules]
+	}
+	return out
+}
+
+// addBackendTLS makes the policy of backends that speak TLS.
+func (r *rules) addBackendTLS() {
+	if !r.in.parts.tls {
+		return
+	}
+	for _, service := range r.services {
+		o := &gwv1.BackendTLSPolicy{ObjectMeta: meta(r.in.Namespace, service)}
+		o.Spec.TargetRefs = []gwv1.LocalPolicyTargetReferenceWithSectionName{{LocalPolicyTargetReference: gwv1.LocalPolicyTargetReference{Kind: "Service", Name: gwv1.ObjectName(service)}}}
+		o.Spec.Validation.Hostname = gwv1.PreciseHostname(cmp.Or(r.in.annotation("proxy-ssl-name"), service+"."+r.in.Namespace+".svc"))
+		ref := gwv1.LocalObjectReference{Kind: "ConfigMap", Name: gwv1.ObjectName(service + "-ca")}
+		if namespace, name, ok := strings.Cut(r.in.annotation("proxy-ssl-secret"), "/"); ok && namespace == r.in.Namespace {
+			ref = gwv1.LocalObjectReference{Kind: "Secret", Name: gwv1.ObjectName(name)}
+		} else {
+			r.c.find(r.in, Finding{Annotation: "backend-protocol", Verdict: Differs, Message: fmt.Sprintf(
+				"write the authority of Service %s into ConfigMap %s, entry ca.crt; until then it isn't reached", service, ref.Name)})
+		}
+		o.Spec.Validation.CACertificateRefs = []gwv1.LocalObjectReference{ref}
+		r.c.add(o)
+	}
+}

@@ -1,0 +1,213 @@
+package migrate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// server is what nginx serves for one host.
+type server struct {
+	host      string // empty for all that no other server has
+	locations []*location
+	// regex says that all paths are regular expressions without regard to case, since one of them is.
+	regex bool
+	// first is the Ingress that has named the host first, whose default backend counts.
+	first *ingress
+	// certificate is the Secret; nil without TLS.
+	certificate *types.NamespacedName
+	passthrough bool
+	aliases     []string
+}
+
+// location is a path of a host, with the Ingress that it is from.
+type location struct {
+	of       *ingress
+	path     string
+	kind     networkingv1.PathType
+	backend  *networkingv1.IngressBackend
+	canaries []canary
+}
+
+// canary is a further backend of a location.
+type canary struct {
+	of      *ingress
+	backend *networkingv1.IngressBackend
+}
+
+// rewrites reports whether the path that the backend is asked for is another one.
+func (l *location) rewrites() bool {
+	target := l.of.annotation("rewrite-target")
+	return target != "" && target != l.path
+}
+
+// servers makes the servers of all Ingresses, by host.
+func (c *conversion) servers() []*server {
+	byHost := map[string]*server{}
+	for _, in := range c.ingresses {
+		if in.isCanary() {
+			continue
+		}
+		for _, rule := range in.Spec.Rules {
+			s := byHost[rule.Host]
+			if s == nil {
+				s = &server{host: rule.Host, first: in}
+				byHost[rule.Host] = s
+			}
+			s.passthrough = s.passthrough || in.isTrue("ssl-passthrough", false)
+			s.alias(c, in)
+			c.certify(s, in)
+			if rule.HTTP == nil {
+				continue
+			}
+			for i := range rule.HTTP.Paths {
+				c.locate(s, in, &rule.HTTP.Paths[i])
+			}
+		}
+		if b := in.Spec.DefaultBackend; b != nil && len(in.Spec.Rules) == 0 {
+			if byHost[""] == nil {
+				byHost[""] = &server{first: in}
+			}
+			c.certify(byHost[""], in)
+			c.locate(byHost[""], in, &networkingv1.HTTPIngressPath{Path: "/", PathType: new(networkingv1.PathTypePrefix), Backend: *b})
+		}
+	}
+	for _, in := range c.ingresses {
+		if in.isCanary() {
+			c.addCanary(byHost, in)
+		}
+	}
+	out := make([]*server, 0, len(byHost))
+	for _, s := range byHost {
+		s.regex = slices.ContainsFunc(s.locations, func(l *location) bool { return l.rewrites() || l.of.isTrue("use-regex", false) })
+		slices.SortFunc(s.locations, func(a, b *location) int {
+			return cmp.Or(cmp.Compare(len(b.path), len(a.path)), cmp.Compare(b.path, a.path), cmp.Compare(a.kind, b.kind))
+		})
+		s.aliases = slices.DeleteFunc(s.aliases, func(alias string) bool { return byHost[alias] != nil })
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b *server) int { return cmp.Compare(a.host, b.host) })
+	c.tellSharedRegex(out)
+	return out
+}
+
+// locate adds a path to a server, unless an older Ingress has it.
+func (c *conversion) locate(s *server, in *ingress, p *networkingv1.HTTPIngressPath) {
+	l := &location{of: in, path: cmp.Or(p.Path, "/"), kind: networkingv1.PathTypeImplementationSpecific, backend: &p.Backend}
+	if p.PathType != nil {
+		l.kind = *p.PathType
+	}
+	for _, other := range s.locations {
+		if other.path != l.path || other.kind != l.kind {
+			continue
+		}
+		c.find(in, Finding{Verdict: NotNeeded, Message: fmt.Sprintf(
+			"path %s of host %s is served by Ingress %s, which is older: ingress-nginx does the same", l.path, cmp.Or(s.host, "*"), other.of.name())})
+		return
+	}
+	s.locations = append(s.locations, l)
+}
+
+// certify gives a server its certificate, unless an older Ingress has.
+func (c *conversion) certify(s *server, in *ingress) {
+	if s.certificate != nil {
+		return
+	}
+	for _, t := range in.Spec.TLS {
+		if s.host != "" && len(t.Hosts) > 0 && !slices.ContainsFunc(t.Hosts, func(h string) bool { return covers(h, s.host) }) {
+			continue
+		}
+		switch {
+		case t.SecretName != "":
+			s.certificate = &types.NamespacedName{Namespace: in.Namespace, Name: t.SecretName}
+		case c.options.DefaultCertificate.Name != "":
+			s.certificate = new(c.options.DefaultCertificate)
+		default:
+			c.find(in, Finding{Verdict: NotPossible, Message: fmt.Sprintf(
+				"tls of host %s names no Secret: it is the controller's default certificate; name it with --default-certificate", cmp.Or(s.host, "*"))})
+			continue
+		}
+		return
+	}
+}
+
+// covers reports whether a name of a certificate, or of a list of hosts, is for a host.
+func covers(name, host string) bool {
+	if name == host {
+		return true
+	}
+	_, rest, ok := strings.Cut(host, ".")
+	return ok && name == "*."+rest
+}
+
+// alias adds the names by which a server is known besides.
+func (s *server) alias(c *conversion, in *ingress) {
+	if len(s.aliases) > 0 {
+		return
+	}
+	for name := range strings.SplitSeq(in.annotation("server-alias"), ",") {
+		name = strings.TrimSpace(name)
+		switch {
+		case name == "" || name == s.host || slices.Contains(s.aliases, name):
+		case strings.HasPrefix(name, "~") || strings.Contains(name, "*") && !strings.HasPrefix(name, "*."):
+			c.find(in, Finding{Annotation: "server-alias", Value: name, Verdict: NotPossible, Message: "a hostname is a name, or one that begins with *. : list the hosts"})
+		default:
+			s.aliases = append(s.aliases, name)
+		}
+	}
+}
+
+// addCanary adds the backends of a canary to the locations that it is for.
+func (c *conversion) addCanary(byHost map[string]*server, in *ingress) {
+	for _, rule := range in.Spec.Rules {
+		if rule.HTTP == nil {
+			continue
+		}
+		for i := range rule.HTTP.Paths {
+			p := &rule.HTTP.Paths[i]
+			found := false
+			if s := byHost[rule.Host]; s != nil {
+				for _, l := range s.locations {
+					if l.path == cmp.Or(p.Path, "/") && (p.PathType == nil || l.kind == *p.PathType) && l.of.Namespace == in.Namespace {
+						l.canaries = append(l.canaries, canary{in, &p.Backend})
+						found = true
+					}
+				}
+			}
+			if !found {
+				c.find(in, Finding{Annotation: "canary", Verdict: NotNeeded, Message: fmt.Sprintf(
+					"no other Ingress of this namespace has path %s of host %s: ingress-nginx serves nothing there", cmp.Or(p.Path, "/"), cmp.Or(rule.Host, "*"))})
+			}
+		}
+	}
+}
+
+// tellSharedRegex says where an Ingress makes the paths of others regular expressions.
+func (c *conversion) tellSharedRegex(all []*server) {
+	for _, s := range all {
+		if !s.regex {
+			continue
+		}
+		var by *ingress
+		for _, l := range s.locations {
+			if l.rewrites() || l.of.isTrue("use-regex", false) {
+				by = l.of
+				break
+			}
+		}
+		told := map[*ingress]bool{by: true}
+		for _, l := range s.locations {
+			if told[l.of] || l.path == "/" {
+				continue
+			}
+			told[l.of] = true
+			c.find(l.of, Finding{Verdict: Converted, Message: fmt.Sprintf(
+				"Ingress %s makes all paths of host %s regular expressions that begin at the path's start and don't regard case, as ingress-nginx does; those of this one too",
+				by.name(), cmp.Or(s.host, "*"))})
+		}
+	}
+}

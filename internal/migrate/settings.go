@@ -1,0 +1,240 @@
+package migrate
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+)
+
+// parts are what the annotations of an Ingress become, for all its rules.
+type parts struct {
+	redirect       *gwv1.HTTPRequestRedirectFilter // in place of backends
+	filters        []gwv1.HTTPRouteFilter
+	appRoot        string
+	tls, grpc      bool // to the backend
+	authentication map[string]v1alpha1.Authentication
+	authorization  map[string]v1alpha1.Authorization
+	limits         map[string]v1alpha1.RateLimit
+	traffic        v1alpha1.TrafficSettings
+}
+
+var nginxSize = regexp.MustCompile(`^([0-9]+)([kKmMgG]?)$`)
+
+// size is a size as nginx writes it; false if it is none.
+func size(text string) (intstr.IntOrString, bool) {
+	m := nginxSize.FindStringSubmatch(text)
+	if m == nil {
+		return intstr.IntOrString{}, false
+	}
+	n, err := strconv.ParseInt(m[1], 10, 32)
+	if err != nil {
+		return intstr.IntOrString{}, false
+	}
+	switch {
+	case n == 0:
+		return intstr.FromString("Unlimited"), true
+	case m[2] == "":
+		return intstr.FromInt32(int32(n)), true
+	}
+	return intstr.FromString(m[1] + map[string]string{"k": "Ki", "m": "Mi", "g": "Gi"}[strings.ToLower(m[2])]), true
+}
+
+func bodySize(_ *conversion, in *ingress, value string) (Verdict, string) {
+	n, ok := size(value)
+	if !ok {
+		return NotPossible, fmt.Sprintf("%q is no size", value)
+	}
+	in.parts.traffic.Request.MaxBodySize = &n
+	return "", ""
+}
+
+func loadBalance(_ *conversion, in *ingress, value string) (Verdict, string) {
+	switch value {
+	case "round_robin":
+		if in.parts.traffic.Backend.LoadBalancing == nil {
+			in.parts.traffic.Backend.LoadBalancing = &v1alpha1.LoadBalancing{Type: v1alpha1.RoundRobinLoadBalancing}
+		}
+		return "", ""
+	case "ewma":
+		return Differs, "the endpoint with fewer requests under way is taken, which is the default"
+	}
+	return NotNeeded, "ingress-nginx has no such algorithm, and takes its default"
+}
+
+func consistent(in *ingress, of v1alpha1.ConsistentHash) {
+	in.parts.traffic.Backend.LoadBalancing = &v1alpha1.LoadBalancing{Type: v1alpha1.ConsistentHashLoadBalancing, ConsistentHash: &of}
+}
+
+func hashBy(_ *conversion, in *ingress, value string) (Verdict, string) {
+	variable := strings.Trim(value, "${}\"")
+	switch {
+	case variable == "remote_addr" || variable == "binary_remote_addr" || variable == "the_real_ip":
+		consistent(in, v1alpha1.ConsistentHash{Type: v1alpha1.SourceIPHash})
+	case strings.HasPrefix(variable, "http_"):
+		name := strings.ReplaceAll(strings.TrimPrefix(variable, "http_"), "_", "-")
+		consistent(in, v1alpha1.ConsistentHash{Type: v1alpha1.HeaderHash, Header: &v1alpha1.HashHeader{Name: gwv1.HTTPHeaderName(name)}})
+	case strings.HasPrefix(variable, "cookie_"):
+		consistent(in, v1alpha1.ConsistentHash{Type: v1alpha1.CookieHash, Cookie: &v1alpha1.HashCookie{Name: strings.TrimPrefix(variable, "cookie_")}})
+	case strings.HasPrefix(variable, "arg_"):
+		consistent(in, v1alpha1.ConsistentHash{Type: v1alpha1.QueryParamHash, QueryParam: &v1alpha1.HashQueryParam{Name: strings.TrimPrefix(variable, "arg_")}})
+	default:
+		return NotPossible, fmt.Sprintf("%s can't be hashed: a header, a cookie, a parameter of the query or the client's address can", value)
+	}
+	return "", ""
+}
+
+func affinity(_ *conversion, in *ingress, value string) (Verdict, string) {
+	if value != "cookie" {
+		return NotNeeded, "ingress-nginx has affinity by cookie alone"
+	}
+	cookie := &v1alpha1.HashCookie{Name: cmp.Or(in.annotation("session-cookie-name"), "INGRESSCOOKIE"), TTL: new(gwv1.Duration("0s"))}
+	if seconds, err := strconv.Atoi(cmp.Or(in.annotation("session-cookie-max-age"), in.annotation("session-cookie-expires"))); err == nil && seconds > 0 {
+		cookie.TTL = new(gwv1.Duration(strconv.Itoa(seconds) + "s"))
+	}
+	consistent(in, v1alpha1.ConsistentHash{Type: v1alpha1.CookieHash, Cookie: cookie})
+	return "", ""
+}
+
+func upstreamHost(_ *conversion, in *ingress, value string) (Verdict, string) {
+	if strings.Contains(value, "$") {
+		return NotPossible, "a variable in it has no counterpart; RouteFilter, urlRewrite.hostname takes a host of a header or of the path"
+	}
+	in.parts.filters = append(in.parts.filters, gwv1.HTTPRouteFilter{
+		Type: gwv1.HTTPRouteFilterURLRewrite, URLRewrite: &gwv1.HTTPURLRewriteFilter{Hostname: new(gwv1.PreciseHostname(value))},
+	})
+	return "", ""
+}
+
+func appRoot(_ *conversion, in *ingress, value string) (Verdict, string) {
+	if !strings.HasPrefix(value, "/") || strings.ContainsAny(value, "?$") {
+		return NotPossible, "a redirect leads to a path, without a query"
+	}
+	in.parts.appRoot = value
+	return "", ""
+}
+
+// redirect has all paths lead elsewhere.
+func redirect(code int) func(*conversion, *ingress, string) (Verdict, string) {
+	return func(_ *conversion, in *ingress, value string) (Verdict, string) {
+		kind := map[int]string{301: "permanent-redirect-code", 302: "temporal-redirect-code"}[code]
+		if n, err := strconv.Atoi(in.annotation(kind)); err == nil {
+			code = n
+		}
+		target, keepsPath := strings.CutSuffix(value, "$request_uri")
+		u, err := url.Parse(target)
+		if err != nil || strings.Contains(target, "$") || u.RawQuery != "" || u.Fragment != "" || keepsPath && strings.Trim(u.Path, "/") != "" {
+			return NotPossible, "a redirect leads to a URL without query and variables; $request_uri at its end keeps the path"
+		}
+		r := &gwv1.HTTPRequestRedirectFilter{StatusCode: &code}
+		if u.Host != "" {
+			r.Scheme, r.Hostname = &u.Scheme, new(gwv1.PreciseHostname(u.Hostname()))
+			if port, err := strconv.ParseInt(u.Port(), 10, 32); err == nil {
+				r.Port = new(gwv1.PortNumber(port))
+			}
+		}
+		if !keepsPath {
+			r.Path = &gwv1.HTTPPathModifier{Type: gwv1.FullPathHTTPPathModifier, ReplaceFullPath: new(cmp.Or(u.Path, "/"))}
+		}
+		in.parts.redirect = r
+		return Differs, "a RequestRedirect in place of the backends; the query goes with it"
+	}
+}
+
+func mirror(_ *conversion, in *ingress, value string) (Verdict, string) {
+	u, err := url.Parse(strings.TrimSuffix(value, "$request_uri"))
+	if err != nil || u.Host == "" {
+		return NotPossible, fmt.Sprintf("%q is no URL", value)
+	}
+	labels := strings.Split(u.Hostname(), ".")
+	if len(labels) > 2 && labels[2] != "svc" || len(labels) == 2 && labels[1] != in.Namespace {
+		return NotPossible, "copies go to Services of the cluster: make one of type ExternalName"
+	}
+	if len(labels) > 1 && labels[1] != in.Namespace {
+		return NotPossible, "the Service is in another namespace: name it in a RequestMirror, and allow it by a ReferenceGrant"
+	}
+	port := gwv1.PortNumber(80)
+	if n, err := strconv.ParseInt(u.Port(), 10, 32); err == nil {
+		port = gwv1.PortNumber(n)
+	}
+	in.parts.filters = append(in.parts.filters, gwv1.HTTPRouteFilter{
+		Type: gwv1.HTTPRouteFilterRequestMirror, RequestMirror: &gwv1.HTTPRequestMirrorFilter{
+			BackendRef: gwv1.BackendObjectReference{Name: gwv1.ObjectName(labels[0]), Port: &port},
+		},
+	})
+	return "", ""
+}
+
+func protocol(_ *conversion, in *ingress, value string) (Verdict, string) {
+	switch strings.ToUpper(value) {
+	case "HTTP", "":
+		return NotNeeded, "it is the default"
+	case "GRPC":
+		in.parts.grpc = true
+		return "", ""
+	case "HTTPS":
+		in.parts.tls = true
+	case "GRPCS":
+		in.parts.tls, in.parts.grpc = true, true
+	case "AUTO_HTTP":
+		return Differs, "backends are spoken to in clear, whatever the client uses"
+	default:
+		return NotPossible, "Envoy doesn't speak it"
+	}
+	return Differs, "BackendTLSPolicy: certificates of backends are verified, which nginx does on demand alone; see that its authority and its hostname are right, or the Service isn't reached"
+}
+
+// The defaults of ingress-nginx for CORS.
+const (
+	corsMethods = "GET, PUT, POST, DELETE, PATCH, OPTIONS"
+	corsHeaders = "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type,Range,Authorization"
+	corsMaxAge  = "1728000"
+)
+
+func cors(_ *conversion, in *ingress, value string) (Verdict, string) {
+	if value != "true" {
+		return NotNeeded, "it is off"
+	}
+	f := &gwv1.HTTPCORSFilter{}
+	for _, origin := range words(cmp.Or(in.annotation("cors-allow-origin"), "*")) {
+		f.AllowOrigins = append(f.AllowOrigins, gwv1.CORSOrigin(origin))
+	}
+	for _, method := range words(cmp.Or(in.annotation("cors-allow-methods"), corsMethods)) {
+		f.AllowMethods = append(f.AllowMethods, gwv1.HTTPMethodWithWildcard(method))
+	}
+	for _, name := range words(cmp.Or(in.annotation("cors-allow-headers"), corsHeaders)) {
+		f.AllowHeaders = append(f.AllowHeaders, gwv1.HTTPHeaderName(name))
+	}
+	for _, name := range words(in.annotation("cors-expose-headers")) {
+		f.ExposeHeaders = append(f.ExposeHeaders, gwv1.HTTPHeaderName(name))
+	}
+	if age, err := strconv.ParseInt(cmp.Or(in.annotation("cors-max-age"), corsMaxAge), 10, 32); err == nil && age > 0 {
+		f.MaxAge = int32(age)
+	}
+	anyOrigin := len(f.AllowOrigins) == 1 && f.AllowOrigins[0] == "*"
+	if in.isTrue("cors-allow-credentials", true) && !anyOrigin {
+		f.AllowCredentials = new(true)
+	}
+	in.parts.filters = append(in.parts.filters, gwv1.HTTPRouteFilter{Type: gwv1.HTTPRouteFilterCORS, CORS: f})
+	if anyOrigin && in.isTrue("cors-allow-credentials", true) {
+		return Differs, "the filter CORS, without credentials: of all origins browsers take none with them"
+	}
+	return "", ""
+}
+
+// words are the items of a list with commas.
+func words(list string) (out []string) {
+	for w := range strings.SplitSeq(list, ",") {
+		if w = strings.TrimSpace(w); w != "" {
+			out = append(out, w)
+		}
+	}
+	return out
+}
