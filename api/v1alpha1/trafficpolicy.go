@@ -120,6 +120,70 @@ type TrafficRequest struct {
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]{0,11}(k|M|G|Ki|Mi|Gi)?|Unlimited)$`
 	// +kubebuilder:validation:XValidation:rule="type(self) != int || self > 0 && self <= 2147483647",message="a number is 1 to 2147483647; write a larger size as a text, such as 3Gi"
 	MaxBodySize *intstr.IntOrString `json:"maxBodySize,omitempty"`
+
+	// Buffering holds back a request until its whole body is there, so that no slow client occupies a
+	// backend. There is none by default.
+	// +optional
+	Buffering *Buffering `json:"buffering,omitempty"`
+
+	// Timeout is how long a request may take, from its end to the end of its answer, retries
+	// included, such as 30s; 0s is no limit, which is the default. What the rule of a route says
+	// in timeouts.request has the last word.
+	// +optional
+	Timeout *gwv1.Duration `json:"timeout,omitempty"`
+
+	// IdleTimeout is how long nothing may move in a request or its answer, such as 1h; 0s is no limit.
+	// By default it is 5m for HTTP, and no limit for gRPC.
+	// +optional
+	IdleTimeout *gwv1.Duration `json:"idleTimeout,omitempty"`
+
+	// Retry repeats requests that a backend has not taken. A retry of the rule of a route has the last word.
+	// +optional
+	Retry *TrafficRetry `json:"retry,omitempty"`
+}
+
+// Buffering holds back requests.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.disabled) || !self.disabled || !has(self.maxSize)",message="disabled: true has nothing beside it"
+type Buffering struct {
+	// MaxSize is how large a body that is held back may be, up to 64Mi; 1Mi by default. One that is larger is answered with 413. All
+	// of it is in the memory of the proxy.
+	//
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,11}(k|M|G|Ki|Mi|Gi)?$`
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self > 0 && self <= 67108864",message="a number is 1 to 67108864"
+	MaxSize *intstr.IntOrString `json:"maxSize,omitempty"`
+
+	// Disabled holds nothing back, in place of what is inherited. Nothing stands beside it.
+	// +optional
+	Disabled bool `json:"disabled,omitempty"`
+}
+
+// TrafficRetry says when an attempt at a backend is repeated. One is repeated where no connection comes
+// about, where the backend refuses the stream, and where the connection breaks before anything is sent.
+type TrafficRetry struct {
+	// Attempts is how often at most; 0 is never, in place of what is inherited. It is 1 by default.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10
+	Attempts *int32 `json:"attempts,omitempty"`
+
+	// Codes are statuses of answers after which an attempt is repeated too, though the backend has taken it: name
+	// them only where requests may be repeated.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:Minimum=400
+	// +kubebuilder:validation:items:Maximum=599
+	Codes []int32 `json:"codes,omitzero"`
+
+	// Backoff is the least time between two attempts, such as 100ms; 25ms by default.
+	// +optional
+	Backoff *gwv1.Duration `json:"backoff,omitempty"`
 }
 
 // TrafficResponse is settings of answers.
@@ -128,7 +192,195 @@ type TrafficResponse struct {
 	// stay as they are.
 	// +optional
 	Compression *Compression `json:"compression,omitempty"`
+
+	// Headers are changed in all answers, also those of the Gateway itself, after what filters of routes change.
+	// +optional
+	Headers *AnswerHeaders `json:"headers,omitempty"`
+
+	// StrictTransportSecurity tells browsers to come by HTTPS only (HSTS, RFC 6797). It is said over HTTPS, and
+	// never over HTTP.
+	// +optional
+	StrictTransportSecurity *StrictTransportSecurity `json:"strictTransportSecurity,omitempty"`
+
+	// SecurityHeaders are headers by which browsers are more careful, in answers that don't have them: {} is
+	// X-Content-Type-Options: nosniff, X-Frame-Options: SAMEORIGIN and
+	// Referrer-Policy: strict-origin-when-cross-origin.
+	// +optional
+	SecurityHeaders *SecurityHeaders `json:"securityHeaders,omitempty"`
+
+	// ErrorPages are bodies of answers that are errors, in place of those of backends and of the Gateway.
+	// +optional
+	ErrorPages *ErrorPages `json:"errorPages,omitempty"`
 }
+
+// AnswerHeaders changes the headers of answers. Of each header it has one action.
+//
+// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="!has(self.disabled) || !self.disabled || !(has(self.set) || has(self.setIfAbsent) || has(self.add) || has(self.remove))",message="disabled: true has nothing beside it"
+type AnswerHeaders struct {
+	// Set headers take the place of those that there are.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Set []gwv1.HTTPHeader `json:"set,omitempty"`
+
+	// SetIfAbsent headers are set in answers that don't have them.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	SetIfAbsent []gwv1.HTTPHeader `json:"setIfAbsent,omitempty"`
+
+	// Add headers stand beside those that there are.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Add []gwv1.HTTPHeader `json:"add,omitempty"`
+
+	// Remove headers are taken out.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=256
+	Remove []string `json:"remove,omitempty"`
+
+	// Disabled changes nothing, in place of what is inherited. Nothing stands beside it.
+	// +optional
+	Disabled bool `json:"disabled,omitempty"`
+}
+
+// StrictTransportSecurity tells browsers to come by HTTPS only.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.disabled) || !self.disabled || !(has(self.maxAge) || has(self.includeSubDomains) || has(self.preload))",message="disabled: true has nothing beside it"
+type StrictTransportSecurity struct {
+	// MaxAge is how long browsers remember it: 8760h by default, which is a year; 0s has them forget it.
+	// +optional
+	MaxAge *gwv1.Duration `json:"maxAge,omitempty"`
+
+	// IncludeSubDomains is for all hosts below this one, too.
+	// +optional
+	IncludeSubDomains bool `json:"includeSubDomains,omitempty"`
+
+	// Preload lets browsers be delivered with it. It needs includeSubDomains and a maxAge of at least 8760h, and can hardly be taken back.
+	// +optional
+	Preload bool `json:"preload,omitempty"`
+
+	// Disabled says nothing, in place of what is inherited. Nothing stands beside it.
+	// +optional
+	Disabled bool `json:"disabled,omitempty"`
+}
+
+// SecurityHeaders are headers by which browsers are more careful. A backend that sets one itself has the last word.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.disabled) || !self.disabled || !(has(self.frameOptions) || has(self.referrerPolicy) || has(self.contentSecurityPolicy) || has(self.permissionsPolicy))",message="disabled: true has nothing beside it"
+type SecurityHeaders struct {
+	// FrameOptions says who may show a page in a frame: SameOrigin, which is the default, Deny for nobody, or Any.
+	// +optional
+	FrameOptions FrameOptions `json:"frameOptions,omitempty"`
+
+	// ReferrerPolicy is the value of that header, strict-origin-when-cross-origin by default.
+	// +optional
+	ReferrerPolicy ReferrerPolicy `json:"referrerPolicy,omitempty"`
+
+	// ContentSecurityPolicy is the value of that header. By default there is none.
+	// +optional
+	ContentSecurityPolicy ResponseHeader `json:"contentSecurityPolicy,omitempty"`
+
+	// PermissionsPolicy is the value of that header. By default there is none.
+	// +optional
+	PermissionsPolicy ResponseHeader `json:"permissionsPolicy,omitempty"`
+
+	// Disabled sets none, in place of what is inherited. Nothing stands beside it.
+	// +optional
+	Disabled bool `json:"disabled,omitempty"`
+}
+
+// FrameOptions is who may show a page in a frame.
+//
+// +kubebuilder:validation:Enum=SameOrigin;Deny;Any
+type FrameOptions string
+
+// Who may show a page in a frame.
+const (
+	FrameSameOrigin FrameOptions = "SameOrigin"
+	FrameDeny       FrameOptions = "Deny"
+	FrameAny        FrameOptions = "Any"
+)
+
+// ReferrerPolicy is what other sites are told of where their visitors come from.
+//
+// +kubebuilder:validation:Enum=no-referrer;no-referrer-when-downgrade;origin;origin-when-cross-origin;same-origin;strict-origin;strict-origin-when-cross-origin;unsafe-url
+type ReferrerPolicy string
+
+// ErrorPages are bodies of answers that are errors.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.disabled) && self.disabled) != has(self.pages)",message="there are pages, or disabled: true"
+type ErrorPages struct {
+	// Pages are looked through in their order. The first one for the status of an answer is taken.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Pages []ErrorPage `json:"pages,omitzero"`
+
+	// Disabled leaves all answers as they are, in place of what is inherited. Nothing stands beside it.
+	// +optional
+	Disabled bool `json:"disabled,omitempty"`
+}
+
+// ErrorPage is the body of answers of some statuses.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.body) != has(self.configMapRef)",message="the text is in body or in configMapRef, in one of them"
+type ErrorPage struct {
+	// Statuses are the answers whose body it is: single ones, such as 404, 4xx or 5xx. 401 and 407 stay as they are, since browsers ask for
+	// a password by their headers, of which a page has none.
+	//
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:Pattern=`^[45]([0-9][0-9]|xx)$`
+	Statuses []string `json:"statuses,omitzero"`
+
+	// Body is the text of the answer.
+	// +optional
+	// +kubebuilder:validation:MaxLength=65536
+	Body *string `json:"body,omitempty"`
+
+	// ConfigMapRef is a ConfigMap in the policy's namespace with the text, of at most 64 KiB. The default of its key is
+	// body.
+	// +optional
+	ConfigMapRef *KeyRef `json:"configMapRef,omitempty"`
+
+	// ContentType is the type of the text: text/html; charset=utf-8 by default.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9!#$&^_.+-]+/[ -~]+$`
+	ContentType string `json:"contentType,omitempty"`
+
+	// From is whose answers it takes the place of: Any, which is the default, or Gateway for those alone that the
+	// Gateway gives itself, such as 503 where no endpoint is ready.
+	// +optional
+	From ErrorSource `json:"from,omitempty"`
+}
+
+// ErrorSource is who has answered.
+//
+// +kubebuilder:validation:Enum=Any;Gateway
+type ErrorSource string
+
+// Who has answered.
+const (
+	ErrorsOfAny     ErrorSource = "Any"
+	ErrorsOfGateway ErrorSource = "Gateway"
+)
 
 // Compression says which answers are compressed, and how.
 //

@@ -13,7 +13,7 @@ import (
 var bodySizeSlot = trafficSlot{
 	name:    "gatehouse.body-size",
 	setting: func(t *ir.Traffic) any { return t.MaxBodySize },
-	filters: []trafficFilter{{"limit", bodySizeLimit, &bodysizelimitv3.BodySizeLimit{}}},
+	filters: []trafficFilter{{"limit", bodySizeLimit}},
 }
 
 func bodySizeLimit(t *ir.Traffic) (message, error) {

@@ -60,14 +60,6 @@ func compressor(of ir.CompressionType, library func(level uint32) message) traff
 				ChooseFirst: i == 0,
 			}, err
 		},
-		idle: &compressorv3.Compressor{
-			CompressorLibrary: &corev3.TypedExtensionConfig{Name: name, TypedConfig: constant(library(1))},
-			ResponseDirectionConfig: &compressorv3.Compressor_ResponseDirectionConfig{
-				CommonConfig: &compressorv3.Compressor_CommonDirectionConfig{
-					Enabled: &corev3.RuntimeFeatureFlag{DefaultValue: wrapperspb.Bool(false), RuntimeKey: "gatehouse.compression"},
-				},
-			},
-		},
 	}
 }
 

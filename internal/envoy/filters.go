@@ -40,8 +40,11 @@ var allFilters = slices.Concat([]*hcmv3.HttpFilter{
 		ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: constant(edgeFilter)},
 	},
 	hostFilter,
-	// Behind all others for answers: it compresses what these have read, and what they answer themselves.
+	// Behind all others for answers, since these may come from any filter.
+	answerHeadersSlot.filter(),
+	// It compresses what those below have read, and what they answer themselves.
 	compressionSlot.filter(),
+	errorPagesSlot.filter(),
 	// Before all that may refuse, since a preflight has no credentials and asks
 	// for nothing.
 	optional(corsFilter, &corsv3.Cors{}),
@@ -60,7 +63,9 @@ var allFilters = slices.Concat([]*hcmv3.HttpFilter{
 	// Behind who may pass, since limits count by who that is and those that are turned away
 	// don't count; before a service is asked, so that it doesn't get more than is let through.
 	authFilters[0], authFilters[1], authFilters[2],
-	// Behind what may refuse: whoever is turned away has no session.
+	// Behind what may refuse: nothing is held in memory for who is turned away.
+	bufferSlot.filter(),
+	// Whoever is turned away has no session.
 	optional(sessionFilter, &statefulsessionv3.StatefulSession{}),
 	{
 		Name: "envoy.filters.http.router",

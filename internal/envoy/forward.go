@@ -208,7 +208,7 @@ func millionths(part, whole uint64) uint32 {
 func routeAction(r *ir.Rule) (*routev3.RouteAction, error) {
 	a := &routev3.RouteAction{RequestMirrorPolicies: mirrors(r.Filters.Mirrors)}
 	setTimeouts(a, r.Timeouts, r.Retry)
-	if r.Match.Path.Kind.GRPC() {
+	if r.Match.Path.Kind.GRPC() && (r.Timeouts == nil || r.Timeouts.Idle == nil) {
 		// Streams may be silent for as long as they like; whether the other side is
 		// still there is for keepalives to find out.
 		a.IdleTimeout = &durationpb.Duration{}

@@ -99,20 +99,13 @@ func checkChange(name string) error {
 	if isHost(name) {
 		return errors.New("the Host header can only be set, not added to or removed: use a URLRewrite filter with a hostname")
 	}
-	if slices.ContainsFunc(framing, func(f string) bool { return strings.EqualFold(f, name) }) {
+	if ir.IsFraming(name) {
 		return fmt.Errorf("header %q belongs to the framing of messages, which is Envoy's: another value would let one message run into the next", name)
 	}
 	if strings.EqualFold(name, hopHeader) {
 		return fmt.Errorf("header %q ends loops: no route may change it", name)
 	}
 	return checkHeaderName(name)
-}
-
-// framing are the headers that Envoy makes for what it sends. It does not check
-// what a route makes of them after it.
-var framing = []string{
-	"connection", "content-length", "http2-settings", "keep-alive", "proxy-connection",
-	"te", "trailer", "transfer-encoding", "upgrade",
 }
 
 func hasPrefixFold(s, prefix string) bool {

@@ -113,6 +113,7 @@ func setRoutes(vh *routev3.VirtualHost, h *ir.Host, ok check) (errs []RuleError)
 		}
 		vh.Routes = append(vh.Routes, routes...)
 	}
+	unmatched(vh, around.guards.traffic)
 	return errs
 }
 

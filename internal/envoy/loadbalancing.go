@@ -30,10 +30,14 @@ func hashPolicy(l *ir.LoadBalancing) []*routev3.RouteAction_HashPolicy {
 	case h.Header != "":
 		p.PolicySpecifier = &routev3.RouteAction_HashPolicy_Header_{Header: &routev3.RouteAction_HashPolicy_Header{HeaderName: h.Header}}
 	case h.Cookie != "":
-		p.PolicySpecifier = &routev3.RouteAction_HashPolicy_Cookie_{Cookie: &routev3.RouteAction_HashPolicy_Cookie{
+		cookie := &routev3.RouteAction_HashPolicy_Cookie{
 			Name: h.Cookie, Path: "/", Ttl: durationpb.New(h.CookieTTL),
 			Attributes: []*routev3.RouteAction_HashPolicy_CookieAttribute{{Name: "SameSite", Value: "Lax"}},
-		}}
+		}
+		if h.Secure {
+			cookie.Attributes = append(cookie.Attributes, &routev3.RouteAction_HashPolicy_CookieAttribute{Name: "Secure"})
+		}
+		p.PolicySpecifier = &routev3.RouteAction_HashPolicy_Cookie_{Cookie: cookie}
 	case h.QueryParam != "":
 		p.PolicySpecifier = &routev3.RouteAction_HashPolicy_QueryParameter_{
 			QueryParameter: &routev3.RouteAction_HashPolicy_QueryParameter{Name: h.QueryParam},

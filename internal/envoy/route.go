@@ -59,6 +59,8 @@ func answer(r *ir.Rule, match *routev3.RouteMatch, domain string, around surroun
 		return nil, err
 	}
 	route := &routev3.Route{Name: RouteName(r.Source), Match: match, TypedPerFilterConfig: filters}
+	traffic := around.guards.within(&r.Filters).traffic
+	r = r.Under(traffic)
 	backends, usable := weighted(r.Backends)
 	switch {
 	case r.Redirect != nil:
@@ -69,7 +71,7 @@ func answer(r *ir.Rule, match *routev3.RouteMatch, domain string, around surroun
 		routes, err := forward(r, route, backends, around)
 		if err == nil {
 			err = setCounts(routes, r.Filters.RateLimits, domain)
-			setTraffic(routes, around.guards.within(&r.Filters).traffic)
+			setTraffic(routes, traffic)
 		}
 		return routes, err
 	default:

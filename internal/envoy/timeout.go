@@ -44,6 +44,8 @@ func setTimeouts(a *routev3.RouteAction, t *ir.Timeouts, r *ir.Retry) {
 	}
 	// What the route allows, or switches off, must not end as idle before.
 	switch {
+	case t.Idle != nil:
+		a.IdleTimeout = duration(*t.Idle)
 	case t.Request == nil && attempt > streamIdle:
 		a.IdleTimeout = duration(attempt)
 	case t.Request != nil && (request == 0 || request > streamIdle):

@@ -6,6 +6,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	filterchainv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/filter_chain/v3"
+	headermutationv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -28,11 +29,14 @@ type trafficSlot struct {
 type trafficFilter struct {
 	name string
 	make func(*ir.Traffic) (message, error) // nil where it isn't needed
-	idle message                            // does nothing, in place of one of a level around
 }
 
+// idle does nothing, in place of a filter of a level around. It is of another type than that: a compressor that
+// does nothing could still be the one that the client likes best.
+var idle = &headermutationv3.HeaderMutation{Mutations: &headermutationv3.Mutations{}}
+
 // trafficSlots are the places of settings, see allFilters for their order.
-var trafficSlots = []*trafficSlot{&compressionSlot, &bodySizeSlot}
+var trafficSlots = []*trafficSlot{&answerHeadersSlot, &compressionSlot, &errorPagesSlot, &bodySizeSlot, &bufferSlot}
 
 // filter is the place in the chain.
 func (s *trafficSlot) filter() *hcmv3.HttpFilter {
@@ -57,7 +61,7 @@ func enableTraffic(out *map[string]*anypb.Any, t, outer *ir.Traffic) error {
 			if m != nil {
 				needed = true
 			} else if around, _ := f.make(outer); around != nil {
-				m = f.idle
+				m = idle
 			} else {
 				continue
 			}

@@ -195,6 +195,7 @@ type CORS struct {
 type Timeouts struct {
 	Request *time.Duration `json:"request,omitempty"` // from the request's end to the answer's end, retries included
 	Backend *time.Duration `json:"backend,omitempty"` // one attempt
+	Idle    *time.Duration `json:"idle,omitempty"`    // in which nothing moves
 }
 
 // Retry says when an attempt is repeated.

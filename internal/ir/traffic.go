@@ -10,14 +10,95 @@ import (
 type Traffic struct {
 	// MaxBodySize is how many bytes the body of a request may have; 0 for any.
 	MaxBodySize *uint64 `json:"maxBodySize,omitempty"`
+	// Buffering is how large a body may be that is held back until it is whole; 0 holds none back.
+	Buffering *uint32 `json:"buffering,omitempty"`
+	// Timeout bounds whole requests, and IdleTimeout the time in which nothing moves in them; 0 is no limit.
+	Timeout     *time.Duration `json:"timeout,omitempty"`
+	IdleTimeout *time.Duration `json:"idleTimeout,omitempty"`
+	// Retry says when an attempt is repeated; the zero value is never.
+	Retry *Retry `json:"retry,omitempty"`
 	// Compression compresses answers; the zero value does not.
 	Compression *Compression `json:"compression,omitempty"`
+	// Headers are changed in all answers.
+	Headers *AnswerHeaders `json:"headers,omitempty"`
+	// StrictTransportSecurity is the value of that header; empty for none. It is for HTTPS only, see Over.
+	StrictTransportSecurity *string `json:"strictTransportSecurity,omitempty"`
+	// SecurityHeaders are set in answers that don't have them.
+	SecurityHeaders *SecurityHeaders `json:"securityHeaders,omitempty"`
+	// ErrorPages are the bodies of errors; the zero value is none.
+	ErrorPages *ErrorPages `json:"errorPages,omitempty"`
 	// LoadBalancing is how an endpoint is chosen; the zero value is the default.
 	LoadBalancing *LoadBalancing `json:"loadBalancing,omitempty"`
 }
 
 // Equal reports whether both say the same. Nil is not the same as to say nothing.
 func (t *Traffic) Equal(o *Traffic) bool { return t == o || reflect.DeepEqual(t, o) }
+
+// Over returns what is said to clients that come by HTTPS, or by HTTP.
+func (t *Traffic) Over(https bool) *Traffic {
+	if t == nil {
+		return nil
+	}
+	out := *t
+	if !https {
+		out.StrictTransportSecurity = nil
+		return &out
+	}
+	if l := t.LoadBalancing; l != nil && l.Hash != nil && l.Hash.Cookie != "" {
+		balancing, hash := *l, *l.Hash
+		hash.Secure, balancing.Hash, out.LoadBalancing = true, &hash, &balancing
+	}
+	return &out
+}
+
+// Under returns the rule with what policies say of it where it says nothing itself.
+func (r *Rule) Under(t *Traffic) *Rule {
+	if t == nil || t.Timeout == nil && t.IdleTimeout == nil && t.Retry == nil {
+		return r
+	}
+	out := *r
+	if out.Retry == nil {
+		out.Retry = t.Retry
+	}
+	if t.Timeout != nil || t.IdleTimeout != nil {
+		timeouts := Timeouts{}
+		if r.Timeouts != nil {
+			timeouts = *r.Timeouts
+		}
+		if timeouts.Request == nil {
+			timeouts.Request = t.Timeout
+		}
+		timeouts.Idle = t.IdleTimeout
+		out.Timeouts = &timeouts
+	}
+	return &out
+}
+
+// AnswerHeaders changes headers of answers: of each it removes, sets, sets if absent or adds.
+type AnswerHeaders struct {
+	HeaderChanges
+	SetIfAbsent []Header `json:"setIfAbsent,omitempty"`
+}
+
+// SecurityHeaders are set in answers that don't have them.
+type SecurityHeaders struct {
+	Set []Header `json:"set,omitempty"`
+}
+
+// ErrorPages are the bodies of errors: the first one that fits is taken.
+type ErrorPages struct {
+	Pages []ErrorPage `json:"pages,omitempty"`
+}
+
+// ErrorPage is the body of answers.
+type ErrorPage struct {
+	// Statuses are such as 404 or 5xx.
+	Statuses    []string `json:"statuses"`
+	Body        string   `json:"body"`
+	ContentType string   `json:"contentType"`
+	// Own says that answers of backends stay as they are.
+	Own bool `json:"own,omitempty"`
+}
 
 // Balancer is how endpoints of a backend are chosen.
 type Balancer string
@@ -73,6 +154,7 @@ type Hash struct {
 	Header     string        `json:"header,omitempty"`
 	Cookie     string        `json:"cookie,omitempty"`
 	CookieTTL  time.Duration `json:"cookieTTL,omitempty"` // 0 until the browser is closed
+	Secure     bool          `json:"secure,omitempty"`    // the cookie stays with HTTPS
 	QueryParam string        `json:"queryParam,omitempty"`
 	SourceIP   bool          `json:"sourceIP,omitempty"`
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/translate"
 )
 
-// declarePortFilters declares what all requests that come by a port meet: who may pass, where all
-// its listeners say the same, and by which policies. A policy of a Gateway with thousands of hosts
-// stands once then.
+// declarePortFilters declares what all requests that come by a port meet: who may pass, and what is said of
+// their traffic, where all its listeners say the same, and by which policies. A policy of a Gateway with
+// thousands of hosts stands once then.
 func (p *Pipeline) declarePortFilters() {
 	byPort := flow.NewIndex(p.Graph.Listeners,
 		func(_ topology.ListenerKey, l *topology.Listener, yield func(PortKey)) {
@@ -24,34 +24,26 @@ func (p *Pipeline) declarePortFilters() {
 			}
 		}, topology.ListenerKey.Compare)
 	byPort.Also(p.Graph.SetListeners)
-	own := p.portsWithOwnPolicies()
-	// Where no listener has a policy of its own, the first speaks for all of them.
-	speaking := func(c *flow.Ctx, k PortKey, members flow.Members[topology.ListenerKey, *topology.Listener]) int {
-		if _, several := flow.Get(c, own, k); several {
-			return members.Len()
-		}
-		return 1
-	}
+	own := portsWithOwnPolicies(p, "", p.Graph.Auth)
+	ownTraffic := portsWithOwnPolicies(p, "traffic-", p.Graph.Traffic)
 	p.portFilters = flow.Group("port-filters", byPort,
 		func(c *flow.Ctx, k PortKey, members flow.Members[topology.ListenerKey, *topology.Listener]) (*ir.Filters, bool) {
-			var all *ir.Access
-			for i := range speaking(c, k, members) {
-				at, _ := members.At(i)
-				a := p.inheritedAccess(c, at)
-				if a == nil || i > 0 && !reflect.DeepEqual(a, all) {
-					return nil, false
-				}
-				all = a
+			f := &ir.Filters{
+				Access: agreed(c, k, own, members, func(at topology.ListenerKey) *ir.Access { return p.inheritedAccess(c, at) }),
+				Traffic: agreed(c, k, ownTraffic, members, func(at topology.ListenerKey) *ir.Traffic {
+					t, _ := flow.Get(c, p.traffic.inherited(at), at)
+					return t
+				}),
 			}
-			return &ir.Filters{Access: all}, true
+			return f, f.Access != nil || f.Traffic != nil
 		})
 	p.portPolicies = flow.Group("port-policies", byPort,
 		func(c *flow.Ctx, k PortKey, members flow.Members[topology.ListenerKey, *topology.Listener]) ([]object.Key, bool) {
 			var out []object.Key
-			if _, any := flow.Get(c, p.portFilters, k); !any {
+			if f, _ := flow.Get(c, p.portFilters, k); accessAround(f) == nil {
 				return nil, false
 			}
-			for i := range speaking(c, k, members) {
+			for i := range speaking(c, k, own, members) {
 				at, _ := members.At(i)
 				above := p.Graph.Auth.OnListener(c, at)
 				if above == nil {
@@ -66,19 +58,44 @@ func (p *Pipeline) declarePortFilters() {
 		}, flow.Equal(slices.Equal[[]object.Key]))
 }
 
+// speaking is how many listeners of a port have to be asked: where none has a policy of its own, the first speaks
+// for all of them.
+func speaking(c *flow.Ctx, k PortKey, own flow.Table[PortKey, struct{}], members flow.Members[topology.ListenerKey, *topology.Listener]) int {
+	if _, several := flow.Get(c, own, k); several {
+		return members.Len()
+	}
+	return 1
+}
+
+// agreed is what all listeners of a port say; nil where one says nothing, or something else.
+func agreed[F any](
+	c *flow.Ctx, k PortKey, own flow.Table[PortKey, struct{}], members flow.Members[topology.ListenerKey, *topology.Listener],
+	says func(topology.ListenerKey) *F,
+) (all *F) {
+	for i := range speaking(c, k, own, members) {
+		at, _ := members.At(i)
+		f := says(at)
+		if f == nil || i > 0 && !reflect.DeepEqual(f, all) {
+			return nil
+		}
+		all = f
+	}
+	return all
+}
+
 // portsWithOwnPolicies declares the ports of which a listener inherits more than all of the Gateway do.
-func (p *Pipeline) portsWithOwnPolicies() flow.Table[PortKey, struct{}] {
-	at := func(of flow.Table[topology.ListenerKey, *topology.Listener]) func(*flow.Ctx, topology.ListenerKey, *topology.Inheritance[auth.Rule], func(topology.ListenerKey, PortKey)) {
-		return func(c *flow.Ctx, k topology.ListenerKey, in *topology.Inheritance[auth.Rule], emit func(topology.ListenerKey, PortKey)) {
+func portsWithOwnPolicies[R topology.Asks[R]](p *Pipeline, prefix string, of *topology.Inherited[R]) flow.Table[PortKey, struct{}] {
+	at := func(of flow.Table[topology.ListenerKey, *topology.Listener]) func(*flow.Ctx, topology.ListenerKey, *topology.Inheritance[R], func(topology.ListenerKey, PortKey)) {
+		return func(c *flow.Ctx, k topology.ListenerKey, in *topology.Inheritance[R], emit func(topology.ListenerKey, PortKey)) {
 			if l, ok := flow.Get(c, of, k); ok && in.HasOwn() {
 				emit(k, KeyOfPort(l))
 			}
 		}
 	}
 	same := flow.Equal(flow.Same[PortKey])
-	return flow.Keys("ports-with-own-policies", func(_ topology.ListenerKey, at PortKey, yield func(PortKey)) { yield(at) },
-		flow.Map("own-policies-of-listeners", p.Graph.Auth.Listeners, at(p.Graph.Listeners), same),
-		flow.Map("own-policies-of-set-listeners", p.Graph.Auth.SetListeners, at(p.Graph.SetListeners), same))
+	return flow.Keys("ports-with-own-"+prefix+"policies", func(_ topology.ListenerKey, at PortKey, yield func(PortKey)) { yield(at) },
+		flow.Map("own-"+prefix+"policies-of-listeners", of.Listeners, at(p.Graph.Listeners), same),
+		flow.Map("own-"+prefix+"policies-of-set-listeners", of.SetListeners, at(p.Graph.SetListeners), same))
 }
 
 // inheritedAccess is who may pass by the policies of a listener and of what is above it.

@@ -45,7 +45,7 @@ func (p *Pipeline) declareCarried() {
 		kind.RateLimitPolicy: topology.Marks("rate-limit-policy", limits.Kind, p.Graph.RateLimitPolicies,
 			func(*flow.Ctx, *limits.Policy, func(string)) {}),
 		kind.TrafficPolicy: topology.Marks("traffic-policy", traffic.Kind, p.Graph.TrafficPolicies,
-			func(*flow.Ctx, *traffic.Policy, func(string)) {}),
+			func(_ *flow.Ctx, n *traffic.Policy, write func(string)) { n.Texts(write) }),
 	}
 	under := func(k topology.CarriedKey, _ struct{}, yield func(object.Name)) { yield(k.Gateway) }
 	byGateway := flow.NewIndex(topology.CarriedBy("auth", kind.AuthPolicy, p.Graph.Auth), under, topology.CarriedKey.Compare)

@@ -120,11 +120,13 @@ func (r *routeInForce[F]) on(rule string) *F {
 	return r.all
 }
 
-// declareInForce declares what policies of a kind, whose rules are R, say together. What they say comes
-// to F, or to nil for nothing.
-func declareInForce[R topology.Asks[R], F any](in *inForce[F], name string, all *topology.Inherited[R], says func(*topology.Effective[R]) *F) {
-	onListener := func(_ *flow.Ctx, k topology.ListenerKey, i *topology.Inheritance[R], emit func(topology.ListenerKey, *F)) {
-		if f := says(i.Effective); f != nil {
+// declareInForce declares what policies of a kind, whose rules are R, say together to clients of a listener. What
+// they say comes to F, or to nil for nothing.
+func declareInForce[R topology.Asks[R], F any](
+	in *inForce[F], name string, all *topology.Inherited[R], says func(*flow.Ctx, topology.ListenerKey, *topology.Effective[R]) *F,
+) {
+	onListener := func(c *flow.Ctx, k topology.ListenerKey, i *topology.Inheritance[R], emit func(topology.ListenerKey, *F)) {
+		if f := says(c, k, i.Effective); f != nil {
 			emit(k, f)
 		}
 	}
@@ -132,13 +134,13 @@ func declareInForce[R topology.Asks[R], F any](in *inForce[F], name string, all 
 	in.listeners = flow.Map(name+"-on-listeners", all.Listeners, onListener, equal)
 	in.setListeners = flow.Map(name+"-on-set-listeners", all.SetListeners, onListener, equal)
 	in.routes = flow.Map(name+"-on-routes", all.Routes,
-		func(_ *flow.Ctx, k topology.AttachmentKey, r *topology.RouteInheritance[R], emit func(topology.AttachmentKey, *routeInForce[F])) {
-			out := &routeInForce[F]{all: says(r.Effective)}
+		func(c *flow.Ctx, k topology.AttachmentKey, r *topology.RouteInheritance[R], emit func(topology.AttachmentKey, *routeInForce[F])) {
+			out := &routeInForce[F]{all: says(c, k.Listener, r.Effective)}
 			for name, e := range r.Rules() {
 				if out.rules == nil {
 					out.rules = map[string]*F{}
 				}
-				out.rules[name] = says(e)
+				out.rules[name] = says(c, k.Listener, e)
 			}
 			emit(k, out)
 		}, flow.Equal(func(a, b *routeInForce[F]) bool {
@@ -147,14 +149,14 @@ func declareInForce[R topology.Asks[R], F any](in *inForce[F], name string, all 
 }
 
 // level gives a host what is said to it, by the policies on the paths to the rules of its entries, whose
-// attachments are in the same order; nil where none says anything.
-func (in *inForce[F]) level(c *flow.Ctx, host *translate.HostInput, attached []topology.AttachmentKey) *leveling[F] {
+// attachments are in the same order, with what is said around it; nil where none says anything.
+func (in *inForce[F]) level(c *flow.Ctx, host *translate.HostInput, attached []topology.AttachmentKey, outer *F) *leveling[F] {
 	if !in.any(c, attached) {
 		return nil
 	}
 	l := &leveling[F]{
 		says: make([]func(rule string) *F, len(attached)), inherited: make([]*F, len(attached)),
-		equal: in.equal, open: in.open, set: in.set,
+		equal: in.equal, open: in.open, set: in.set, outer: outer, above: outer != nil,
 	}
 	for i, at := range attached {
 		l.inherited[i], _ = flow.Get(c, in.inherited(at.Listener), at.Listener)

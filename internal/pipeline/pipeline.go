@@ -292,12 +292,13 @@ func (p *Pipeline) declareHosts() {
 				entries = append(entries, key)
 			}
 			p.guard(c, k.TableKey, at.guarded, &in, entries)
-			p.limits.level(c, &in, entries)
-			p.pass(c, &in, entries)
+			p.limits.level(c, &in, entries, nil)
+			// Where the table has people log in, it takes their cookies too, if nothing on the host is in its place.
+			takes := at.login == loginPaths{} || in.Around != nil
+			p.pass(c, k.TableKey, at.traffic, &in, entries)
 			h := translate.Host(in)
 			h.Verified = at.verified
-			// Where the table has people log in, it takes their cookies too, if nothing on the host is in its place.
-			h.Sessions = (at.login == loginPaths{} || h.Around != nil) && p.hasSessions(c, k)
+			h.Sessions = takes && p.hasSessions(c, k)
 			h.Rules = withLogins(h, at.login)
 			return h, len(in.Entries) > 0
 		})
@@ -308,8 +309,11 @@ func (p *Pipeline) declareHosts() {
 		func(c *flow.Ctx, k ir.HostKey, misdirected bool, emit func(ir.HostKey, *ir.Host)) {
 			if _, taken := flow.Get(c, p.Hosts, k); !taken {
 				h := &ir.Host{Domain: k.Domain, Misdirected: misdirected}
-				if at, _ := flow.Get(c, p.fronts, k.TableKey); at.guarded {
+				switch at, _ := flow.Get(c, p.fronts, k.TableKey); {
+				case at.guarded:
 					h.Around, h.Filters = p.around(c, k.TableKey), &ir.Filters{Access: &ir.Access{}}
+				case at.traffic:
+					h.Around = p.trafficAround(c, k.TableKey)
 				}
 				emit(k, h)
 			}
@@ -332,6 +336,7 @@ type hostFront struct {
 	port    uint16
 	https   bool
 	guarded bool // the table says who may pass
+	traffic bool // the table says how requests and answers pass
 	// verified says that all clients need certificates.
 	verified bool
 	login    loginPaths

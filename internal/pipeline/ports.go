@@ -133,7 +133,10 @@ func (p *Pipeline) declareTableChains() {
 	p.fronts = flow.Map("host-fronts", p.RouteTables,
 		func(_ *flow.Ctx, k ir.TableKey, at TableFront, emit func(ir.TableKey, hostFront)) {
 			access := accessAround(at.filters)
-			emit(k, hostFront{at.port, at.https, access != nil, at.verified, pathsOf(access)})
+			emit(k, hostFront{
+				port: at.port, https: at.https, guarded: access != nil, traffic: at.filters != nil && at.filters.Traffic != nil,
+				verified: at.verified, login: pathsOf(access),
+			})
 		}, flow.Equal(flow.Same[hostFront]))
 }
 

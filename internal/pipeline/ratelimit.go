@@ -45,7 +45,10 @@ func (p *Pipeline) declareRateLimits() {
 		open:  func(l *ir.RateLimits) bool { return len(l.Counted) == 0 },
 		set:   func(f *ir.Filters, l *ir.RateLimits) { f.RateLimits = l },
 	}
-	declareInForce(&p.limits, "limits", p.Graph.RateLimits, limits.InForce)
+	declareInForce(&p.limits, "limits", p.Graph.RateLimits,
+		func(_ *flow.Ctx, _ topology.ListenerKey, e *limits.Effective) *ir.RateLimits {
+			return limits.InForce(e)
+		})
 
 	local := keysInForce(p, "limits", func(gateway object.Name, l *ir.RateLimits, yield func(limitKey)) {
 		for i := range l.Counted {

@@ -3,6 +3,8 @@ package pipeline
 import (
 	"slices"
 
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/policy/traffic"
@@ -18,19 +20,34 @@ func (p *Pipeline) declareTraffic() {
 		open:  func(t *ir.Traffic) bool { return t.Equal(nothing) },
 		set:   func(f *ir.Filters, t *ir.Traffic) { f.Traffic = t },
 	}
-	declareInForce(&p.traffic, "traffic", p.Graph.Traffic, traffic.InForce)
+	declareInForce(&p.traffic, "traffic", p.Graph.Traffic, func(c *flow.Ctx, at topology.ListenerKey, e *traffic.Effective) *ir.Traffic {
+		l, ok := flow.Get(c, topology.TableOf[*topology.Listener](at, p.Graph.Listeners, p.Graph.SetListeners), at)
+		return traffic.InForce(e).Over(ok && l.Protocol == gwv1.HTTPSProtocolType)
+	})
 }
 
 // pass gives a host how its requests and answers pass, and has its rules lead to the backends as these
-// are to be for them.
-func (p *Pipeline) pass(c *flow.Ctx, in *translate.HostInput, attached []topology.AttachmentKey) {
-	l := p.traffic.level(c, in, attached)
+// are to be for them. The table has what all of its hosts agree in (front).
+func (p *Pipeline) pass(c *flow.Ctx, table ir.TableKey, front bool, in *translate.HostInput, attached []topology.AttachmentKey) {
+	var outer *ir.Traffic
+	if front {
+		around := p.trafficAround(c, table)
+		if outer = around.Traffic; in.Around == nil {
+			in.Around = around
+		}
+	}
+	l := p.traffic.level(c, in, attached, outer)
 	if l == nil {
 		return
 	}
 	for i := range in.Entries {
 		in.Entries[i].Rules = withBackends(in.Entries[i].Rules, l.says[i])
 	}
+}
+
+// trafficAround are the filters in front of the hosts of a table by which requests and answers pass.
+func (p *Pipeline) trafficAround(c *flow.Ctx, table ir.TableKey) *ir.Filters {
+	return &ir.Filters{Traffic: p.around(c, table).Traffic}
 }
 
 // withBackends returns the rules with their backends as policies want them, by the names of the rules.

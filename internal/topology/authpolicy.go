@@ -29,12 +29,7 @@ func (g *Graph) authWorld(c *flow.Ctx, namespace string) *auth.World {
 			}
 			return nil, false
 		},
-		ConfigMap: func(name object.Name) (map[string]string, bool) {
-			if m, ok := flow.Get(c, g.in.ConfigMaps, name); ok {
-				return m.Data, true
-			}
-			return nil, false
-		},
+		ConfigMap: g.configMaps(c),
 		Backend: func(use ir.Use, ref *gwv1.BackendObjectReference, field func() string) (ir.BackendKey, []object.Key, string) {
 			r := resolver{g: g, c: c, route: object.Key{Kind: kind.AuthPolicy, Name: name(namespace, "")}}
 			found := r.backend(use, ref, field)
@@ -53,4 +48,14 @@ func (g *Graph) authWorld(c *flow.Ctx, namespace string) *auth.World {
 		w.SystemAuthorities = ir.Authorities(SystemAuthorities)
 	}
 	return w
+}
+
+// configMaps finds what is in ConfigMaps.
+func (g *Graph) configMaps(c *flow.Ctx) func(object.Name) (map[string]string, bool) {
+	return func(name object.Name) (map[string]string, bool) {
+		if m, ok := flow.Get(c, g.in.ConfigMaps, name); ok {
+			return m.Data, true
+		}
+		return nil, false
+	}
 }

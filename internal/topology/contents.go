@@ -5,6 +5,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/policy/auth"
+	"github.com/gatehouse-dev/gatehouse/internal/policy/traffic"
 )
 
 // declarePoliciesOf orders policies and XBackends under the Gateways that they concern.
@@ -18,6 +19,7 @@ func (g *Graph) declarePoliciesOf() {
 	g.xBackendsOf = flow.NewIndex(g.XBackendAncestors, under, object.Name.Compare)
 	g.routeFiltersOf = flow.NewIndex(g.routeFilterAncestors, under, object.Name.Compare)
 	g.authPoliciesOf = flow.NewIndex(g.AuthAncestors, under, object.Name.Compare)
+	g.trafficPoliciesOf = flow.NewIndex(g.TrafficAncestors, under, object.Name.Compare)
 }
 
 // Contents yields the Secrets and ConfigMaps that are read for a Gateway: what it, its
@@ -43,6 +45,11 @@ func (g *Graph) Contents(c *flow.Ctx, gateway object.Name, yield func(object.Key
 	for name := range flow.Select(c, g.authPoliciesOf, gateway).All() {
 		if p, ok := flow.Get(c, g.in.AuthPolicies, name); ok {
 			auth.Contents(p, yield)
+		}
+	}
+	for name := range flow.Select(c, g.trafficPoliciesOf, gateway).All() {
+		if p, ok := flow.Get(c, g.in.TrafficPolicies, name); ok {
+			traffic.Contents(p, func(n object.Name) { yield(object.Key{Kind: kind.ConfigMap, Name: n}) })
 		}
 	}
 	for name := range flow.Select(c, g.routeFiltersOf, gateway).All() {

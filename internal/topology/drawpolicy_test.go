@@ -228,6 +228,18 @@ func drawTrafficPolicy(t *rapid.T) *v1alpha1.TrafficPolicy {
 		{Type: v1alpha1.RandomLoadBalancing}, {Type: v1alpha1.LeastRequestLoadBalancing}, {Type: "nonesuch"},
 		{Type: v1alpha1.ConsistentHashLoadBalancing, ConsistentHash: &v1alpha1.ConsistentHash{Type: v1alpha1.SourceIPHash}},
 	}), "balancing")
+	duration := func(label string) *gwv1.Duration {
+		return maybe(t, rapid.SampledFrom([]gwv1.Duration{"0s", "5s", "nonesuch"}), label)
+	}
+	settings.Request.Timeout, settings.Request.IdleTimeout = duration("timeout"), duration("idle timeout")
+	settings.Request.Retry = maybe(t, rapid.SampledFrom([]v1alpha1.TrafficRetry{{}, {Codes: []int32{503}}, {Codes: []int32{200}}}), "retry")
+	settings.Request.Buffering = maybe(t, rapid.SampledFrom([]v1alpha1.Buffering{{}, {Disabled: true}}), "buffering")
+	settings.Response.Headers = maybe(t, rapid.SampledFrom([]v1alpha1.AnswerHeaders{{}, {Disabled: true}, {Remove: []string{"a"}}}), "headers")
+	settings.Response.StrictTransportSecurity = maybe(t, rapid.SampledFrom([]v1alpha1.StrictTransportSecurity{{}, {Disabled: true}, {Preload: true}}), "hsts")
+	settings.Response.SecurityHeaders = maybe(t, rapid.SampledFrom([]v1alpha1.SecurityHeaders{{}, {Disabled: true}, {FrameOptions: "nonesuch"}}), "security headers")
+	settings.Response.ErrorPages = maybe(t, rapid.SampledFrom([]v1alpha1.ErrorPages{
+		{Disabled: true}, {Pages: []v1alpha1.ErrorPage{{Statuses: []string{"404"}, ConfigMapRef: &v1alpha1.KeyRef{Name: "a", Key: "ca.crt"}}}}, {},
+	}), "pages")
 	drawLayer(t, settings, &p.Spec.TrafficSettings, &p.Spec.Defaults, &p.Spec.Overrides, func(s v1alpha1.Strategy) *v1alpha1.TrafficLayer {
 		return &v1alpha1.TrafficLayer{Strategy: s, TrafficSettings: settings}
 	})

@@ -154,16 +154,17 @@ type Graph struct {
 	labels       flow.Table[string, namespaceLabels]
 
 	// What is read for Gateways, see Contents:
-	certificatesOf usesOf[object.Name]
-	authoritiesOf  usesOf[object.Key]
-	tlsPoliciesOf  *flow.Index[object.Name, object.Name, []Ancestor]
-	routeFiltersOf *flow.Index[object.Name, object.Name, []Ancestor]
-	xBackendsOf    *flow.Index[object.Name, object.Name, []Ancestor]
-	authPoliciesOf *flow.Index[object.Name, object.Name, []Ancestor]
-	keySetReaches  flow.Table[object.Name, keyset.Reach]
-	keySetsOver    flow.Table[string, map[keyset.Location]bool]
-	limitsOver     flow.Table[string, map[inherited.RuleKey]bool]
-	labelled       *flow.Index[labelShelf, labelled, struct{}]
+	certificatesOf    usesOf[object.Name]
+	authoritiesOf     usesOf[object.Key]
+	tlsPoliciesOf     *flow.Index[object.Name, object.Name, []Ancestor]
+	routeFiltersOf    *flow.Index[object.Name, object.Name, []Ancestor]
+	xBackendsOf       *flow.Index[object.Name, object.Name, []Ancestor]
+	authPoliciesOf    *flow.Index[object.Name, object.Name, []Ancestor]
+	trafficPoliciesOf *flow.Index[object.Name, object.Name, []Ancestor]
+	keySetReaches     flow.Table[object.Name, keyset.Reach]
+	keySetsOver       flow.Table[string, map[keyset.Location]bool]
+	limitsOver        flow.Table[string, map[inherited.RuleKey]bool]
+	labelled          *flow.Index[labelShelf, labelled, struct{}]
 
 	// Of ListenerSets:
 	setParents      flow.Table[object.Name, *gwv1.Gateway]

@@ -11,6 +11,6 @@ import (
 func (g *Graph) declareTrafficPolicies() flow.Table[object.Name, *traffic.Policy] {
 	return flow.Map("topology-traffic-policies", g.in.TrafficPolicies,
 		func(c *flow.Ctx, k object.Name, o *v1alpha1.TrafficPolicy, emit func(object.Name, *traffic.Policy)) {
-			emit(k, traffic.Read(k, o, g.Find(c)))
+			emit(k, traffic.Read(k, o, g.Find(c), g.configMaps(c)))
 		})
 }

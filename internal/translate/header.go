@@ -10,16 +10,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
-// framing are the headers that say where a message ends and what becomes of its
-// connection (RFC 9110, section 7.6.1; RFC 9112, section 6). Envoy writes them for
-// what it sends. A change of its words is sent as it is, and then both ends differ
-// on where the next message begins: the rest of one request is taken for another,
-// and that may be another tenant's, since they share connections.
-var framing = []string{
-	"connection", "content-length", "http2-settings", "keep-alive", "proxy-connection",
-	"te", "trailer", "transfer-encoding", "upgrade",
-}
-
 // internalHeaders begins the names by which Envoys tell each other what to do.
 // None enters or leaves at the edge, so that setting one could only have effects
 // inside of Envoy, on timeouts and retries for example.
@@ -61,7 +51,7 @@ func (t *translation) headerValues(at position, name string, list []gwv1.HTTPHea
 			f := at.field(item(name, i))
 			t.refuse(f, condition.HeaderInternal(f, string(list[i].Name)))
 		}
-		if !isFieldValue(list[i].Value) {
+		if !ir.IsFieldValue(list[i].Value) {
 			f := at.field(item(name, i) + ".value")
 			t.refuse(f, condition.InvalidHeaderValue(f, header))
 		}
@@ -84,7 +74,7 @@ func (t *translation) headerName(at position, list string, i int, name string) s
 	case lower == hopHeader:
 		f := at.field(item(list, i))
 		t.refuse(f, condition.HeaderEndsLoops(f, name))
-	case slices.Contains(framing, lower):
+	case ir.IsFraming(lower):
 		f := at.field(item(list, i))
 		t.refuse(f, condition.HeaderFramesMessage(f, name))
 	case !ir.IsToken(lower):
@@ -115,15 +105,4 @@ func (t *translation) oneAction(at position, name string, c *ir.HeaderChanges) {
 
 func named(name string) func(ir.Header) bool {
 	return func(h ir.Header) bool { return h.Name == name }
-}
-
-// isFieldValue reports whether s can be a field value (RFC 9110, section 5.5):
-// no control characters but the tab.
-func isFieldValue(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return false
-		}
-	}
-	return true
 }

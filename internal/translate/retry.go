@@ -14,7 +14,7 @@ import (
 // leastBackoff stands in for a backoff of zero, which Envoy refuses.
 const leastBackoff = time.Millisecond
 
-// retry translates when to retry; nil for never, which an explicit zero says too.
+// retry translates when to retry; nil where nothing is said of it. With zero attempts it is never, whatever policies say.
 func (t *translation) retry(at position, spec *gwv1.HTTPRouteRetry) *ir.Retry {
 	if spec == nil {
 		return nil
@@ -42,7 +42,7 @@ func (t *translation) retry(at position, spec *gwv1.HTTPRouteRetry) *ir.Retry {
 		*r.Backoff = max(*r.Backoff, leastBackoff)
 	}
 	if r.Attempts == 0 {
-		return nil
+		return &ir.Retry{}
 	}
 	return r
 }

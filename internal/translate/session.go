@@ -53,7 +53,7 @@ func (t *translation) sessionHeader(at position, name string, h *gwv1.HeaderConf
 	switch {
 	case !ir.IsToken(header):
 		t.refuse(f, condition.InvalidHeaderName(f, string(h.Name)))
-	case header == "host" || slices.Contains(framing, header) || strings.HasPrefix(header, internalHeaders):
+	case header == "host" || ir.IsFraming(header) || strings.HasPrefix(header, internalHeaders):
 		t.refuse(f, condition.SessionHeaderTaken(f, string(h.Name)))
 	}
 	return &ir.Session{Header: header}

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -22,9 +23,17 @@ func trafficPolicy(name, target, spec string) string {
 
 // trafficTests protect each setting of TrafficPolicies with the real Envoy.
 var trafficTests = map[string]func(*testing.T, *site){
-	"backend.loadBalancing": testLoadBalancing,
-	"request.maxBodySize":   testMaxBodySize,
-	"response.compression":  testCompression,
+	"backend.loadBalancing":            testLoadBalancing,
+	"request.buffering":                testBuffering,
+	"request.idleTimeout":              testIdleTimeout,
+	"request.maxBodySize":              testMaxBodySize,
+	"request.retry":                    testTrafficRetry,
+	"request.timeout":                  testTrafficTimeout,
+	"response.compression":             testCompression,
+	"response.errorPages":              testErrorPages,
+	"response.headers":                 testAnswerHeaders,
+	"response.securityHeaders":         testSecurityHeaders,
+	"response.strictTransportSecurity": testStrictTransportSecurity,
 }
 
 const homeURL = "http://home.example/"
@@ -40,7 +49,12 @@ func TestTrafficPolicy(t *testing.T) {
 				t.Fatal("there is no test of the setting")
 			}
 			t.Parallel()
-			s := startSite(t, nil)
+			s := startSite(t, map[string]string{
+				"cert.yaml": issue(func(*x509.Certificate) {}, "home.example", "pair.example").manifest(siteNamespace, "cert"),
+				"gateway.yaml": siteGateway("{name: http, port: 80, protocol: HTTP}",
+					"{name: https, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}"),
+			})
+			s.conditions(t, "Gateway gw", "https", "Programmed=True")
 			listeners := s.envoyStats(t, "listener_manager")
 			test(t, s)
 			s.remove(t, "traffic.yaml")
@@ -163,7 +177,7 @@ func testCompression(t *testing.T, s *site) {
   backendRefs: [{name: v1, port: 8080}]
 - backendRefs: [{name: v1, port: 8080}]`))
 	write("response: {compression: {algorithms: [{type: Gzip}]}}")
-	for accept, want := range map[string]string{"br, gzip": "gzip", "br": ""} {
+	for accept, want := range map[string]string{"br, gzip": "gzip", "br": "", "br;q=1, gzip;q=0.5": "gzip"} {
 		if got := encoding(accept, "some"); got != want {
 			t.Errorf("of the rule, to who accepts %q it is %q, want %q", accept, got, want)
 		}
@@ -266,6 +280,13 @@ endpoints: [{addresses: [127.0.0.1]}]
 	if err != nil || cookie.Name != "place" || cookie.MaxAge != 3600 || !cookie.HttpOnly {
 		t.Fatalf("the cookie is %v: %v", o.headers["Set-Cookie"], err)
 	}
+	if cookie.Secure {
+		t.Error("over HTTP the cookie is Secure, so that no browser keeps it")
+	}
+	tls := s.answer(t, "https://pair.example/", "", nil)
+	if cookie, err := http.ParseSetCookie(tls.headers.Get("Set-Cookie")); err != nil || !cookie.Secure {
+		t.Errorf("over HTTPS the cookie is %v: %v", tls.headers["Set-Cookie"], err)
+	}
 	if got := one("by a cookie", ask(20, pair, map[string]string{"Cookie": "place=" + cookie.Value})); got != o.answer.Name {
 		t.Errorf("the cookie of %s leads to %s", o.answer.Name, got)
 	}
@@ -301,6 +322,20 @@ func TestBadTrafficPolicies(t *testing.T) {
 		"empty header name":   {"backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Header, header: {name: ''}}}}", "header.name"},
 		"header by cookie":    {"backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Header, cookie: {name: c}}}}", "header stands with type: Header"},
 		"nothing":             {"defaults: {}", "has no settings"},
+		"timeout of -1s":      {"request: {timeout: -1s}", "timeout"},
+		"idle for ever":       {"request: {idleTimeout: ever}", "idleTimeout"},
+		"1000 attempts":       {"request: {retry: {attempts: 1000}}", "attempts"},
+		"repeated success":    {"request: {retry: {codes: [200]}}", "codes"},
+		"5 GB in memory":      {"request: {buffering: {maxSize: 5G}}", `is "5G"`},
+		"5 MB error page":     {"response: {errorPages: {pages: [{statuses: ['404'], body: '" + strings.Repeat("x", 5<<20) + "'}]}}", "body"},
+		"page of a success":   {"response: {errorPages: {pages: [{statuses: ['200'], body: x}]}}", "statuses"},
+		"page of no text":     {"response: {errorPages: {pages: [{statuses: ['404']}]}}", "or in configMapRef"},
+		"page without a map":  {"response: {errorPages: {pages: [{statuses: ['404'], configMapRef: {name: nonesuch}}]}}", "names ConfigMap " + siteNamespace + "/nonesuch, which does not exist"},
+		"password page":       {"response: {errorPages: {pages: [{statuses: ['401'], body: x}]}}", "ask for a password"},
+		"framing":             {"response: {headers: {set: [{name: Content-Length, value: '0'}]}}", "which is the Gateway's own to write"},
+		"header twice":        {"response: {headers: {set: [{name: A, value: b}], remove: [a]}}", "another action already"},
+		"preload of a day":    {"response: {strictTransportSecurity: {maxAge: 24h, preload: true}}", "needs includeSubDomains: true"},
+		"unknown frames":      {"response: {securityHeaders: {frameOptions: Perhaps}}", "Perhaps"},
 		"unknown field":       {"request: {maxBody: 1k}", "maxBody"},
 	} {
 		t.Run(name, func(t *testing.T) {

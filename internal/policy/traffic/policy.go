@@ -41,10 +41,10 @@ var Kind = policy.Kind[*Policy, policy.Rules[Setting]]{
 }
 
 // Read makes the node of a policy, and checks all of it except its targets.
-func Read(name object.Name, o *v1alpha1.TrafficPolicy, find policy.Finder) *Policy {
+func Read(name object.Name, o *v1alpha1.TrafficPolicy, find policy.Finder, configMap ConfigMaps) *Policy {
 	p := &Policy{Object: o}
 	p.Name, p.Created = name, o.CreationTimestamp.Time
-	var r reader
+	r := reader{namespace: name.Namespace, configMap: configMap}
 	p.Reach, r.Problems = inherited.Reach(kind.TrafficPolicy, o.Namespace, o.Spec.TargetRefs, o.Spec.TargetSelectors, find)
 	if p.Beyond > 0 {
 		r.Problems = append(r.Problems, condition.TooManySelected(p.Selected, p.Beyond, "the others, which are the youngest, have nothing of it"))

@@ -68,7 +68,9 @@ func parse(t *testing.T, spec string) *Policy {
 	if err := yaml.UnmarshalStrict([]byte("spec: "+spec), o); err != nil {
 		t.Fatal(err)
 	}
-	return Read(object.Name{Namespace: "ns", Name: "p"}, o, nil)
+	return Read(object.Name{Namespace: "ns", Name: "p"}, o, nil, func(n object.Name) (map[string]string, bool) {
+		return map[string]string{"body": "page"}, n.Name == "pages"
+	})
 }
 
 // TestProblems protects that a broken setting is told by its field, and left out.
@@ -98,6 +100,38 @@ func TestProblems(t *testing.T) {
 		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: QueryParam, queryParam: {name: ''}}}}}":   "consistentHash.queryParam.name is empty",
 		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: SourceIP, header: {name: a}}}}}":          "consistentHash.header stands beside type: SourceIP",
 		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Moon}}}}":                                 `consistentHash.type is "Moon"`,
+		"{request: {timeout: '5'}}":                                                                                   `spec.request.timeout is "5"`,
+		"{request: {timeout: -5s}}":                                                                                 `spec.request.timeout is "-5s"`,
+		"{request: {idleTimeout: 1.5s}}":                                                                            `spec.request.idleTimeout is "1.5s"`,
+		"{request: {retry: {attempts: -1}}}":                                                                        "spec.request.retry.attempts is -1",
+		"{request: {retry: {codes: [99]}}}":                                                                         "spec.request.retry.codes[0] is 99",
+		"{request: {retry: {backoff: 0s}}}":                                                                         `spec.request.retry.backoff is "0s"`,
+		"{request: {retry: {attempts: 0, codes: [503]}}}":                                                           "spec.request.retry.attempts is 0, and repeats nothing",
+		"{request: {buffering: {maxSize: 65Mi}}}":                                                                   `spec.request.buffering.maxSize is "65Mi"`,
+		"{request: {buffering: {maxSize: 1, disabled: true}}}":                                                      "spec.request.buffering.disabled is true",
+		"{response: {headers: {}}}":                                                                                 "spec.response.headers changes nothing",
+		"{response: {headers: {set: [{name: 'a b', value: c}]}}}":                                                   `set[0].name is "a b", which is no name of a header`,
+		"{response: {headers: {add: [{name: TE, value: c}]}}}":                                                      `add[0].name is "TE", which is the Gateway's own to write`,
+		`{response: {headers: {setIfAbsent: [{name: a, value: "b\r\nc"}]}}}`:                                        "setIfAbsent[0].value is",
+		"{response: {headers: {add: [{name: a, value: b}], remove: [A]}}}":                                          `remove[0] is "A", of which there is another action already`,
+		"{response: {headers: {remove: [a], disabled: true}}}":                                                      "headers.disabled is true",
+		"{response: {strictTransportSecurity: {maxAge: 1y}}}":                                                       `strictTransportSecurity.maxAge is "1y"`,
+		"{response: {strictTransportSecurity: {preload: true}}}":                                                    "preload is true, and needs includeSubDomains: true",
+		"{response: {strictTransportSecurity: {preload: true, disabled: true}}}":                                    "strictTransportSecurity.disabled is true",
+		"{response: {securityHeaders: {frameOptions: Some}}}":                                                       `frameOptions is "Some"`,
+		`{response: {securityHeaders: {permissionsPolicy: "a\nb"}}}`:                                                "permissionsPolicy is",
+		"{response: {securityHeaders: {frameOptions: Any, disabled: true}}}":                                        "securityHeaders.disabled is true",
+		"{response: {errorPages: {}}}":                                                                              "spec.response.errorPages.pages is empty",
+		"{response: {errorPages: {disabled: true, pages: [{statuses: ['404'], body: a}]}}}":                         "errorPages.disabled is true",
+		"{response: {errorPages: {pages: [{body: a}]}}}":                                                            "pages[0].statuses is empty",
+		"{response: {errorPages: {pages: [{statuses: ['30x'], body: a}]}}}":                                         `pages[0].statuses[0] is "30x"`,
+		"{response: {errorPages: {pages: [{statuses: ['407'], body: a}]}}}":                                         "statuses[0] is 407, whose answers have headers",
+		"{response: {errorPages: {pages: [{statuses: ['404']}]}}}":                                                  "pages[0].body is missing",
+		"{response: {errorPages: {pages: [{statuses: ['404'], body: a, from: Me}]}}}":                               `pages[0].from is "Me"`,
+		"{response: {errorPages: {pages: [{statuses: ['404'], body: a, contentType: a}]}}}":                         `pages[0].contentType is "a"`,
+		"{response: {errorPages: {pages: [{statuses: ['404'], configMapRef: {name: a}}]}}}":                         "spec.response.errorPages.pages[0].configMapRef names ConfigMap ns/a, which does not exist",
+		"{response: {errorPages: {pages: [{statuses: ['404'], configMapRef: {name: pages, key: a}}]}}}":             `which has no entry "a"`,
+		"{response: {errorPages: {pages: [{statuses: ['404'], body: " + strings.Repeat("a", ir.MaxBody+1) + "}]}}}": "pages[0] has a text of 65537 bytes",
 		"{defaults: {}}": "spec.defaults has no settings",
 		"{}":             "spec has no settings",
 	} {

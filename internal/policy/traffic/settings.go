@@ -1,16 +1,29 @@
 package traffic
 
 import (
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/policy/inherited"
 )
 
 // settings are all that a policy can say, sorted by name.
 var settings = []setting{
 	row("backend.loadBalancing", func(s *v1alpha1.TrafficSettings) *v1alpha1.LoadBalancing { return s.Backend.LoadBalancing }, (*reader).loadBalancing),
+	row("request.buffering", func(s *v1alpha1.TrafficSettings) *v1alpha1.Buffering { return s.Request.Buffering }, (*reader).buffering),
+	row("request.idleTimeout", func(s *v1alpha1.TrafficSettings) *gwv1.Duration { return s.Request.IdleTimeout }, (*reader).idleTimeout),
 	row("request.maxBodySize", func(s *v1alpha1.TrafficSettings) *size { return s.Request.MaxBodySize }, (*reader).maxBodySize),
+	row("request.retry", func(s *v1alpha1.TrafficSettings) *v1alpha1.TrafficRetry { return s.Request.Retry }, (*reader).retry),
+	row("request.timeout", func(s *v1alpha1.TrafficSettings) *gwv1.Duration { return s.Request.Timeout }, (*reader).timeout),
 	row("response.compression", func(s *v1alpha1.TrafficSettings) *v1alpha1.Compression { return s.Response.Compression }, (*reader).compression),
+	row("response.errorPages", func(s *v1alpha1.TrafficSettings) *v1alpha1.ErrorPages { return s.Response.ErrorPages }, (*reader).errorPages),
+	row("response.headers", func(s *v1alpha1.TrafficSettings) *v1alpha1.AnswerHeaders { return s.Response.Headers }, (*reader).headers),
+	row("response.securityHeaders", func(s *v1alpha1.TrafficSettings) *v1alpha1.SecurityHeaders { return s.Response.SecurityHeaders }, (*reader).securityHeaders),
+	row("response.strictTransportSecurity", func(s *v1alpha1.TrafficSettings) *v1alpha1.StrictTransportSecurity {
+		return s.Response.StrictTransportSecurity
+	}, (*reader).strictTransportSecurity),
 }
 
 // setting is one thing that a policy can say.
@@ -45,4 +58,11 @@ func Settings() (names []string) {
 }
 
 // reader reads the settings of a policy.
-type reader struct{ inherited.Reader }
+type reader struct {
+	inherited.Reader
+	namespace string
+	configMap ConfigMaps
+}
+
+// ConfigMaps finds what is in a ConfigMap.
+type ConfigMaps func(object.Name) (map[string]string, bool)

@@ -1,0 +1,58 @@
+package envoy
+
+import (
+	mutationv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	headermutationv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
+
+	"github.com/gatehouse-dev/gatehouse/internal/ir"
+)
+
+// answerHeadersSlot changes the headers of answers, whoever gives them. Fields of virtual hosts would not do
+// for answers of other filters, such as a refusal.
+var answerHeadersSlot = trafficSlot{
+	name: "gatehouse.answer-headers",
+	setting: func(t *ir.Traffic) any {
+		return [...]any{t.Headers, t.StrictTransportSecurity, t.SecurityHeaders}
+	},
+	filters: []trafficFilter{{
+		name: "headers",
+		make: func(t *ir.Traffic) (message, error) {
+			var all []*mutationv3.HeaderMutation
+			for _, o := range answerHeaders(t) {
+				all = append(all, &mutationv3.HeaderMutation{Action: &mutationv3.HeaderMutation_Append{Append: o}})
+			}
+			if t.Headers != nil {
+				for _, name := range t.Headers.Remove {
+					all = append(all, &mutationv3.HeaderMutation{Action: &mutationv3.HeaderMutation_Remove{Remove: name}})
+				}
+			}
+			if len(all) == 0 {
+				return nil, nil //nolint:nilnil // nothing is changed
+			}
+			return &headermutationv3.HeaderMutation{Mutations: &headermutationv3.Mutations{ResponseMutations: all}}, nil
+		},
+	}},
+}
+
+// answerHeaders are the headers that answers get. What a policy sets comes before what its presets set where
+// there is none.
+func answerHeaders(t *ir.Traffic) (out []*corev3.HeaderValueOption) {
+	add := func(headers []ir.Header, action corev3.HeaderValueOption_HeaderAppendAction) {
+		for _, h := range headers {
+			out = append(out, &corev3.HeaderValueOption{Header: &corev3.HeaderValue{Key: h.Name, Value: literal(h.Value)}, AppendAction: action})
+		}
+	}
+	if v := t.StrictTransportSecurity; v != nil && *v != "" {
+		add([]ir.Header{{Name: "strict-transport-security", Value: *v}}, corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD)
+	}
+	if h := t.Headers; h != nil {
+		add(h.Set, corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD)
+		add(h.SetIfAbsent, corev3.HeaderValueOption_ADD_IF_ABSENT)
+		add(h.Add, corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD)
+	}
+	if s := t.SecurityHeaders; s != nil {
+		add(s.Set, corev3.HeaderValueOption_ADD_IF_ABSENT)
+	}
+	return out
+}

@@ -1,0 +1,129 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// header asks until an answer has the header so often as it is named, with these values.
+func (s *site) header(t *testing.T, target, name string, want ...string) {
+	t.Helper()
+	if got := s.answer(t, target, "", nil).headers.Values(name); strings.Join(got, "|") != strings.Join(want, "|") {
+		t.Errorf("%s: %s is %q, want %q", target, name, got, want)
+	}
+}
+
+// testAnswerHeaders protects headers of whole hosts, also in answers of the Gateway itself.
+func testAnswerHeaders(t *testing.T, s *site) {
+	s.write(t, "home.yaml", siteRules("home", "home.example", "- {matches: [{path: {value: /}}], backendRefs: [{name: v1, port: 8080}]}")+
+		siteRules("some", "some.example", "- {matches: [{path: {value: /some}}], backendRefs: [{name: v1, port: 8080}]}\n- {matches: [{path: {value: /none}}], backendRefs: [{name: nonesuch, port: 8080}]}"))
+	s.answers(t, "http://some.example/some", http.StatusOK)
+	s.set(t, "traffic.yaml", onGateway, "response: {headers: {set: [{name: X-Site, value: 100% ours}], setIfAbsent: [{name: Cache-Control, value: no-store}], add: [{name: X-Also, value: here}], remove: [X-Back]}}")
+	for _, target := range []string{homeURL, "http://some.example/some", "http://some.example/none", "http://some.example/other", "http://nobody.example/"} {
+		s.header(t, target, "X-Site", "100% ours")
+		s.header(t, target, "X-Also", "here")
+		s.header(t, target, "Cache-Control", "no-store")
+	}
+	own := homeURL + "?header=" + url.QueryEscape("X-Back:no") + "&header=" + url.QueryEscape("Cache-Control:public") + "&header=" + url.QueryEscape("X-Site:another") + "&header=" + url.QueryEscape("X-Also:there")
+	s.header(t, own, "X-Back")
+	s.header(t, own, "Cache-Control", "public")
+	s.header(t, own, "X-Site", "100% ours")
+	s.header(t, own, "X-Also", "there", "here")
+	s.set(t, "own.yaml", onHome, "response: {headers: {disabled: true}}")
+	s.header(t, own, "X-Back", "no")
+	s.header(t, own, "X-Site", "another")
+	s.header(t, "http://some.example/some", "X-Site", "100% ours")
+	s.remove(t, "own.yaml")
+}
+
+const hsts = "Strict-Transport-Security"
+
+// testStrictTransportSecurity protects that HSTS is said over HTTPS, once, and never over HTTP.
+func testStrictTransportSecurity(t *testing.T, s *site) {
+	s.set(t, "traffic.yaml", onGateway, "response: {strictTransportSecurity: {}}")
+	s.header(t, "https://home.example/", hsts, "max-age=31536000")
+	s.header(t, "https://home.example/?header="+hsts+":max-age=1", hsts, "max-age=31536000")
+	s.header(t, homeURL, hsts)
+	s.set(t, "own.yaml", onHome, "response: {strictTransportSecurity: {maxAge: 17520h, includeSubDomains: true, preload: true}}")
+	s.header(t, "https://home.example/", hsts, "max-age=63072000; includeSubDomains; preload")
+	s.header(t, homeURL, hsts)
+	s.set(t, "own.yaml", onHome, "response: {strictTransportSecurity: {disabled: true}}")
+	s.header(t, "https://home.example/", hsts)
+	s.remove(t, "own.yaml")
+}
+
+// testSecurityHeaders protects the preset, and that a backend has the last word.
+func testSecurityHeaders(t *testing.T, s *site) {
+	s.set(t, "traffic.yaml", onGateway, "response: {securityHeaders: {}}")
+	s.header(t, homeURL, "X-Content-Type-Options", "nosniff")
+	s.header(t, homeURL, "X-Frame-Options", "SAMEORIGIN")
+	s.header(t, homeURL, "Referrer-Policy", "strict-origin-when-cross-origin")
+	s.header(t, homeURL+"?header=X-Frame-Options:DENY", "X-Frame-Options", "DENY")
+	s.set(t, "traffic.yaml", onGateway, "response: {securityHeaders: {frameOptions: Any, referrerPolicy: no-referrer, contentSecurityPolicy: \"default-src 'self'\", permissionsPolicy: 'camera=()'}}")
+	s.header(t, homeURL, "X-Frame-Options")
+	s.header(t, homeURL, "Referrer-Policy", "no-referrer")
+	s.header(t, homeURL, "Content-Security-Policy", "default-src 'self'")
+	s.header(t, homeURL, "Permissions-Policy", "camera=()")
+}
+
+// testErrorPages protects pages for errors of backends and of the Gateway, and that they come and go with their
+// ConfigMap.
+func testErrorPages(t *testing.T, s *site) {
+	s.write(t, "some.yaml", siteRules("some", "some.example", "- {matches: [{path: {value: /some}}], backendRefs: [{name: v1, port: 8080}]}\n- {matches: [{path: {value: /none}}], backendRefs: [{name: nonesuch, port: 8080}]}"))
+	s.answers(t, "http://some.example/some", http.StatusOK)
+	pages := func(text string) {
+		t.Helper()
+		s.write(t, "pages.yaml", fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: pages, namespace: %s}\ndata: {body: %q}\n", siteNamespace, text))
+	}
+	// shows waits for a page, for a change of the ConfigMap has no status of its own.
+	shows := func(target string, status int, page string) (o *outcome) {
+		t.Helper()
+		eventually(t, siteTimeout, func() error {
+			o = s.answer(t, target, "", nil)
+			if got := string(o.body); o.status != status || got != page && page != "" {
+				return fmt.Errorf("%s: %d %q, want %d %q", target, o.status, clipped(o.body), status, page)
+			}
+			return nil
+		})
+		return o
+	}
+	pages("<h1>Sorry</h1>")
+	policy := s.set(t, "traffic.yaml", onGateway, `response: {strictTransportSecurity: {}, headers: {set: [{name: X-Site, value: ours}]}, errorPages: {pages: [
+      {statuses: ["418"], body: "100% teapot", contentType: text/plain}, {statuses: [4xx], from: Gateway, body: none of ours}, {statuses: [5xx, "404"], configMapRef: {name: pages}}]}}`)
+	if o := shows(homeURL+"?status=418", 418, "100% teapot"); o.headers.Get("Content-Type") != "text/plain" || strings.Join(o.headers.Values("X-Site"), "|") != "ours" {
+		t.Errorf("the page has %v", o.headers)
+	}
+	if o := shows("https://home.example/?status=503", 503, "<h1>Sorry</h1>"); o.headers.Get("Content-Type") != "text/html; charset=utf-8" || strings.Join(o.headers.Values(hsts), "|") != "max-age=31536000" {
+		t.Errorf("the page has %v", o.headers)
+	}
+	shows(homeURL+"?status=404", 404, "<h1>Sorry</h1>")
+	shows("http://some.example/none", 500, "<h1>Sorry</h1>")
+	shows("http://some.example/other", 404, "none of ours")
+	shows("http://nobody.example/", 404, "none of ours")
+	if o := shows(homeURL+"?status=401&header=WWW-Authenticate:Basic", 401, ""); o.headers.Get("WWW-Authenticate") == "" {
+		t.Error("a page has taken away what a browser asks for a password by")
+	}
+	shows(homeURL, 200, "")
+	pages("another")
+	shows(homeURL+"?status=503", 503, "another")
+	s.remove(t, "pages.yaml")
+	s.says(t, "TrafficPolicy "+policy, "names ConfigMap "+siteNamespace+"/pages, which does not exist")
+	eventually(t, siteTimeout, func() error {
+		if o := s.answer(t, homeURL+"?status=503", "", nil); o.status != 503 || o.answer.Name != "v1" {
+			return fmt.Errorf("without its ConfigMap: %d %q", o.status, clipped(o.body))
+		}
+		return nil
+	})
+	pages("back")
+	shows(homeURL+"?status=503", 503, "back")
+	s.set(t, "own.yaml", onHome, "response: {errorPages: {disabled: true}}")
+	if o := s.answer(t, homeURL+"?status=503", "", nil); o.answer.Name != "v1" {
+		t.Errorf("switched off: %q", clipped(o.body))
+	}
+	s.remove(t, "own.yaml")
+}
