@@ -96,6 +96,10 @@ type Settings struct {
 	// +optional
 	Container *Container `json:"container,omitempty"`
 
+	// Rollout is how proxies are replaced when what they run changes.
+	// +optional
+	Rollout *Rollout `json:"rollout,omitempty" allow:"Safe"`
+
 	// Service is how clients reach the proxies.
 	// +optional
 	Service *Service `json:"service,omitempty" allow:"Safe"`

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
@@ -236,7 +237,7 @@ func (f *Fleets) sync(ctx context.Context, c cache.Cache, gateway object.Name) e
 	if err != nil {
 		return err
 	}
-	state := infra.State{}
+	state := infra.State{Step: f.lastStep(gateway)} // for as long as nothing else is known
 	if move != nil {
 		state.Serving = move.serving
 		f.reportServing(gateway, move.serving)
@@ -247,7 +248,15 @@ func (f *Fleets) sync(ctx context.Context, c cache.Cache, gateway object.Name) e
 		f.report(gateway, state)
 		return errors.Join(err, f.renewAuthorities(ctx, c, gateway, o.Authorities))
 	}
-	objects, err := infra.Render(o, g)
+	fleet, err := infra.New(o, g)
+	var objects []*unstructured.Unstructured
+	var at *pair
+	if err == nil {
+		if at, err = f.pair(ctx, c, g, fleet); err != nil {
+			return err
+		}
+		objects, err = fleet.Objects(at.plan)
+	}
 	if err != nil {
 		state.Problem = err.Error()
 		err := f.reportCounting(ctx, c, g, &state)
@@ -262,13 +271,26 @@ func (f *Fleets) sync(ctx context.Context, c cache.Cache, gateway object.Name) e
 	if found != nil {
 		err = errors.Join(err, found)
 	}
-	if workload != nil {
-		state.Waiting, state.Rollout = f.waiting(gateway, workload), f.rollout(gateway, workload)
+	if at.beside() {
+		err = errors.Join(err, f.scale(ctx, g, at), f.renewAuthorities(ctx, c, gateway, o.Authorities))
+	}
+	state.Step = f.step(g, at)
+	// Proxies that wait beside those that serve cost these nothing.
+	if serving := workload; serving != nil {
+		if at.beside() {
+			serving = at.live
+		}
+		state.Waiting = f.waiting(gateway, serving)
+		if g.BlueGreen() {
+			state.Rollout = f.rollout(gateway, serving)
+		} else {
+			state.Rollout = f.rollout(gateway, workload)
+		}
 	}
 	if g.Limits {
 		err = errors.Join(err, f.reportCounting(ctx, c, g, &state))
 	}
-	if pruned := f.prune(ctx, c, g, objects, workload != nil && ready(workload), move == nil); pruned != nil {
+	if pruned := f.prune(ctx, c, g, objects, at, workload != nil && ready(workload), move == nil); pruned != nil {
 		err = errors.Join(err, pruned)
 	}
 	if err != nil && (lasting(err) || f.queue.NumRequeues(gateway) >= patience) {

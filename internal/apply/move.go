@@ -56,10 +56,11 @@ func (f *Fleets) moving(ctx context.Context, c cache.Cache, g *infra.Gateway) (*
 			return nil, err
 		}
 		for _, o := range live {
-			if _, ours := infra.OfFleet(o, f.options.ControllerName); !ours {
+			if _, ours := infra.OfFleet(o, f.options.ControllerName); !ours && !f.isRevision(o) {
 				continue
 			}
-			if o.GetName() != m.serving {
+			fleet := infra.Name(g.Name, infra.ClassOf(o))
+			if fleet != m.serving {
 				m.former = append(m.former, member{k, o})
 			}
 			if o.GetDeletionTimestamp() != nil {
@@ -67,10 +68,12 @@ func (f *Fleets) moving(ctx context.Context, c cache.Cache, g *infra.Gateway) (*
 			}
 			switch o := o.(type) {
 			case *corev1.Service:
-				services[o.Name] = o
+				if o.Name == fleet {
+					services[fleet] = o
+				}
 			case *appsv1.Deployment, *appsv1.DaemonSet:
-				if w := workloads[o.GetName()]; w == nil || !ready(w) {
-					workloads[o.GetName()] = o
+				if w := workloads[fleet]; w == nil || !ready(w) {
+					workloads[fleet] = o
 				}
 			}
 		}
@@ -102,6 +105,11 @@ func (f *Fleets) moving(ctx context.Context, c cache.Cache, g *infra.Gateway) (*
 		}
 	}
 	return m, nil
+}
+
+// isRevision reports whether an object is of one revision of a fleet of ours.
+func (f *Fleets) isRevision(o client.Object) bool {
+	return infra.OfRevision(o) && o.GetAnnotations()[infra.ControllerAnnotation] == f.options.ControllerName
 }
 
 // handsOver reports whether a Service without an address asks for one that a former

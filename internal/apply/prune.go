@@ -26,9 +26,10 @@ func (f *Fleets) workload(ctx context.Context, c cache.Cache, objects []*unstruc
 }
 
 // prune deletes what a fleet doesn't consist of any more. When it becomes a DaemonSet,
-// or a Deployment, what served until now goes on until the new proxies do. Settled says that the
+// or a Deployment, what served until now goes on until the new proxies do. So it is with what is of one
+// revision. Settled says that the
 // Gateway is not on its way from another class.
-func (f *Fleets) prune(ctx context.Context, c cache.Cache, g *infra.Gateway, objects []*unstructured.Unstructured, replaced, settled bool) error {
+func (f *Fleets) prune(ctx context.Context, c cache.Cache, g *infra.Gateway, objects []*unstructured.Unstructured, at *pair, replaced, settled bool) error {
 	wanted := map[objectKey]bool{}
 	for _, o := range objects {
 		wanted[keyOfObject(o.GetKind(), o)] = true
@@ -43,7 +44,12 @@ func (f *Fleets) prune(ctx context.Context, c cache.Cache, g *infra.Gateway, obj
 		for _, o := range live {
 			// What counted for a fleet that the Gateway has left counts for nobody any more.
 			former := settled && infra.ClassOf(o) != g.Class && o.GetName() == infra.LimitsName(g.Name, infra.ClassOf(o))
-			ours := o.GetName() == name && (k.eager || replaced) || o.GetName() == limits || former
+			ours := o.GetName() == name && (k.eager || replaced) || o.GetName() == limits || former ||
+				infra.ClassOf(o) == g.Class && infra.OfRevision(o)
+			// What clients are led to goes when that has been seen to have changed.
+			if at.beside() && (o.GetName() == at.plan.Live.Workload || o.GetName() == at.name) && !k.eager {
+				continue
+			}
 			if ours && !wanted[keyOfObject(k.name, o)] {
 				failed = append(failed, f.discard(ctx, k, o))
 			}

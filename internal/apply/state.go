@@ -66,6 +66,12 @@ func (f *Fleets) report(gateway object.Name, s infra.State) {
 	}
 }
 
+func (f *Fleets) lastStep(gateway object.Name) infra.Step {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.said[gateway].Step
+}
+
 // reportServing passes on which Service is to be used before anything else is known, so
 // that the new Service is not used too early.
 func (f *Fleets) reportServing(gateway object.Name, service string) {

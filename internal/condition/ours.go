@@ -18,6 +18,7 @@ var ours = []string{
 	string(gwv1.RouteConditionPartiallyInvalid),
 	string(gwv1.GatewayClassConditionStatusSupportedVersion),
 	defaultGateway,
+	GatewayRolledOut,
 	policyAffected("AuthPolicy"),
 	policyAffected("RateLimitPolicy"),
 	policyAffected("TrafficPolicy"),

@@ -29,6 +29,8 @@ type Gateway struct {
 	Settings *v1alpha1.Settings `json:"settings,omitempty"`
 	// Limits says that requests are counted for all proxies together.
 	Limits bool `json:"limits,omitempty"`
+	// Promote is the revision that clients are to be led to; see PromoteAnnotation.
+	Promote string `json:"promote,omitempty"`
 	// Frozen says that the fleet stays as it is, whether there is one or not, because
 	// what it should be is not known at present.
 	Frozen bool `json:"frozen,omitempty"`

@@ -119,10 +119,3 @@ func Labels(gateway object.Name, class string) map[string]string {
 		componentLabel: "proxy",
 	}
 }
-
-// selector picks a fleet's pods. It can't be changed later: it says no more than
-// what tells fleets of a namespace apart.
-func selector(gateway object.Name, class string) map[string]string {
-	all := Labels(gateway, class)
-	return map[string]string{nameLabel: all[nameLabel], InstanceLabel: all[InstanceLabel]}
-}

@@ -29,6 +29,8 @@ const (
 	stateDir     = "/var/run/gatehouse"
 )
 
+const bootstrapVolume = "gatehouse-bootstrap"
+
 const (
 	// healthPort answers for a proxy's health and has its metrics. Listeners can't
 	// have it.
@@ -139,12 +141,12 @@ func (f *fleet) memberAnnotations(further map[string]string) map[string]string {
 // A DaemonSet is spread anyway.
 func (f *fleet) spread(constraints []corev1.TopologySpreadConstraint) []corev1.TopologySpreadConstraint {
 	if constraints == nil && f.settings.DaemonSet == nil {
-		return spread(selector(f.Name, f.Class))
+		return spread(selecting(f.name))
 	}
 	out := make([]corev1.TopologySpreadConstraint, len(constraints))
 	for i, c := range constraints {
 		if c.LabelSelector == nil {
-			c.LabelSelector = &metav1.LabelSelector{MatchLabels: selector(f.Name, f.Class)}
+			c.LabelSelector = &metav1.LabelSelector{MatchLabels: selecting(f.name)}
 		}
 		out[i] = c
 	}
@@ -196,7 +198,7 @@ func (f *fleet) volumes() []corev1.Volume {
 	}
 	out := append(f.identityVolumes(), empty("gatehouse-state"), empty("gatehouse-tmp"))
 	if f.bootstrap() != nil {
-		out = append(out, f.configVolume("gatehouse-bootstrap", bootstrapKey))
+		out = append(out, f.configVolume(bootstrapVolume, bootstrapKey))
 	}
 	return out
 }
@@ -215,7 +217,7 @@ func (f *fleet) container(drain drain) (corev1.Container, error) {
 		corev1.VolumeMount{Name: "gatehouse-state", MountPath: stateDir},
 		corev1.VolumeMount{Name: "gatehouse-tmp", MountPath: "/tmp"})
 	if f.bootstrap() != nil {
-		mounts = append(mounts, corev1.VolumeMount{Name: "gatehouse-bootstrap", MountPath: bootstrapDir, ReadOnly: true})
+		mounts = append(mounts, corev1.VolumeMount{Name: bootstrapVolume, MountPath: bootstrapDir, ReadOnly: true})
 	}
 	image, pull := f.image()
 	out := corev1.Container{

@@ -1,7 +1,6 @@
 package infra
 
 import (
-	"fmt"
 	"maps"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -34,50 +33,20 @@ type Options struct {
 type fleet struct {
 	*Gateway
 	options  *Options
-	name     string // of all objects
+	name     string // of all objects but those of one revision
+	live     string // of the workload that clients are led to
 	settings *v1alpha1.Settings
 }
 
-// Render returns the objects of a Gateway's fleet, as they are applied, in the
-// order in which they are: what the proxies need comes before them. The result
+// Render returns the objects of a Gateway's fleet that there is nothing of yet. The result
 // depends on the arguments alone. The errors are those of parameters that can't be
 // put into effect.
 func Render(o Options, g *Gateway) ([]*unstructured.Unstructured, error) {
-	f := &fleet{Gateway: g, options: &o, name: Name(g.Name, g.Class), settings: g.Settings}
-	if f.settings == nil {
-		f.settings = &v1alpha1.Settings{}
-	}
-	if err := checkPatches(f.settings.Patches); err != nil {
-		return nil, err
-	}
-	workload, err := f.workload()
+	f, err := New(o, g)
 	if err != nil {
 		return nil, err
 	}
-	objects := []apiObject{f.serviceAccount(), f.configMap(), f.service(), workload}
-	autoscaler, err := f.autoscaler()
-	if err != nil {
-		return nil, err
-	}
-	if autoscaler != nil {
-		objects = append(objects, autoscaler)
-	}
-	if budget := f.budget(); budget != nil {
-		objects = append(objects, budget)
-	}
-	for i, object := range objects {
-		if objects[i], err = f.patched(object); err != nil {
-			return nil, err
-		}
-	}
-	objects = append(objects, f.limits()...)
-	out := make([]*unstructured.Unstructured, len(objects))
-	for i, object := range objects {
-		if out[i], err = f.applicable(object); err != nil {
-			return nil, fmt.Errorf("%s: %w", object.GetObjectKind().GroupVersionKind().Kind, err)
-		}
-	}
-	return out, nil
+	return f.Objects(Plan{})
 }
 
 func (f *fleet) serviceAccount() *corev1.ServiceAccount {
@@ -96,9 +65,10 @@ const (
 	bootstrapKey   = "bootstrap.json"
 )
 
-func (f *fleet) configMap() *corev1.ConfigMap {
+// configMap is what the pods of a fleet start with; the bootstrap configuration is of one revision.
+func (f *fleet) configMap(whole bool) *corev1.ConfigMap {
 	data := map[string]string{AuthoritiesKey: string(f.options.Authorities)}
-	if b := f.bootstrap(); b != nil {
+	if b := f.bootstrap(); b != nil && whole {
 		data[bootstrapKey] = string(b)
 	}
 	return &corev1.ConfigMap{

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
@@ -49,10 +50,18 @@ func TestRender(t *testing.T) {
 			if err := yaml.UnmarshalStrict(archive.Files[0].Data, g); err != nil {
 				t.Fatal(err)
 			}
-			rendered := render(t, g)
+			var p Plan
+			outputs := 1
+			if len(archive.Files) > 1 && archive.Files[1].Name == "plan" {
+				outputs++
+				if err := yaml.UnmarshalStrict(archive.Files[1].Data, &p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			rendered := renderPlan(t, g, p)
 			var kinds []string
-			for i := range archive.Files[1:] {
-				f := &archive.Files[i+1]
+			for i := range archive.Files[outputs:] {
+				f := &archive.Files[i+outputs]
 				if got := rendered[f.Name]; !bytes.Equal(got, f.Data) {
 					if !*update {
 						t.Errorf("%s (-want +got):\n%s", f.Name, cmp.Diff(string(f.Data), string(got)))
@@ -66,7 +75,7 @@ func TestRender(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if again := render(t, g); !cmp.Equal(rendered, again) {
+			if again := renderPlan(t, g, p); !cmp.Equal(rendered, again) {
 				t.Errorf("rendered twice, it differs:\n%s", cmp.Diff(rendered, again))
 			}
 		})
@@ -77,7 +86,16 @@ func TestRender(t *testing.T) {
 // requests; under "kinds" it lists them, and under "error" stands why there are none.
 func render(t *testing.T, g *Gateway) map[string][]byte {
 	t.Helper()
-	objects, err := Render(testOptions, g)
+	return renderPlan(t, g, Plan{})
+}
+
+func renderPlan(t *testing.T, g *Gateway, p Plan) map[string][]byte {
+	t.Helper()
+	f, err := New(testOptions, g)
+	var objects []*unstructured.Unstructured
+	if err == nil {
+		objects, err = f.Objects(p)
+	}
 	if err != nil {
 		return map[string][]byte{"error": []byte(err.Error() + "\n")}
 	}
@@ -91,6 +109,9 @@ func render(t *testing.T, g *Gateway) map[string][]byte {
 		kind := o.GetObjectKind().GroupVersionKind().Kind
 		if o.GetLabels()[nameLabel] == limitsName {
 			kind = "limits " + kind
+		}
+		if OfRevision(o) && kind != "Deployment" {
+			kind = "revision " + kind
 		}
 		fmt.Fprintln(&kinds, kind)
 		out[kind] = text

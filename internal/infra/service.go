@@ -22,10 +22,10 @@ func (f *fleet) service() *corev1.Service {
 	}
 	out := &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
-		ObjectMeta: f.meta(s.Labels, s.Annotations),
+		ObjectMeta: f.meta(s.Labels, f.serviceAnnotations(s.Annotations)),
 		Spec: corev1.ServiceSpec{
 			Type:                  ptr.Deref(s.Type, corev1.ServiceTypeLoadBalancer),
-			Selector:              selector(f.Name, f.Class),
+			Selector:              selecting(f.live),
 			InternalTrafficPolicy: s.InternalTrafficPolicy,
 			IPFamilyPolicy:        s.IPFamilyPolicy,
 			IPFamilies:            s.IPFamilies,
@@ -50,7 +50,17 @@ func (f *fleet) service() *corev1.Service {
 		// Local keeps the addresses of clients, and spares them a hop.
 		out.Spec.ExternalTrafficPolicy = ptr.Deref(s.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyLocal)
 	}
-	out.Spec.Ports = make([]corev1.ServicePort, len(f.Ports))
+	fixed := s.NodePorts
+	if !nodePorts {
+		fixed = nil
+	}
+	out.Spec.Ports = f.servicePorts(fixed)
+	return out
+}
+
+// servicePorts are the ports of a Service in front of proxies.
+func (f *fleet) servicePorts(nodePorts []v1alpha1.NodePort) []corev1.ServicePort {
+	out := make([]corev1.ServicePort, len(f.Ports))
 	for i, p := range f.Ports {
 		port := corev1.ServicePort{
 			Name: fmt.Sprintf("tcp-%d", p.Port), Protocol: corev1.ProtocolTCP,
@@ -59,12 +69,12 @@ func (f *fleet) service() *corev1.Service {
 		if p.UDP {
 			port.Name, port.Protocol = fmt.Sprintf("udp-%d", p.Port), corev1.ProtocolUDP
 		}
-		for _, fixed := range s.NodePorts {
-			if nodePorts && fixed.ListenerPort == port.Port {
+		for _, fixed := range nodePorts {
+			if fixed.ListenerPort == port.Port {
 				port.NodePort = fixed.NodePort
 			}
 		}
-		out.Spec.Ports[i] = port
+		out[i] = port
 	}
 	return out
 }

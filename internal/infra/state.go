@@ -9,6 +9,8 @@ type State struct {
 	Waiting string `json:"waiting,omitempty"`
 	// Rollout is what keeps proxies from running, of which others may run.
 	Rollout Rollout `json:"rollout,omitzero"`
+	// Step is where another revision is with the strategy BlueGreen; zero with any other.
+	Step Step `json:"step,omitzero"`
 	// Counting says that requests are counted for all proxies together, and NotCounting why
 	// they are not, where they are to be.
 	Counting    bool   `json:"counting,omitempty"`
@@ -17,6 +19,35 @@ type State struct {
 	// fleets of other classes; empty where it doesn't.
 	Serving string `json:"serving,omitempty"`
 }
+
+// Step is where proxies of another revision are on their way to serving.
+type Step struct {
+	Stage Stage `json:"stage"`
+	// Revision is the newest one, and Workload what runs it.
+	Revision string `json:"revision"`
+	Workload string `json:"workload"`
+	// Live is the workload that serves until then.
+	Live string `json:"live,omitempty"`
+	// Ready are the proxies of the newest revision that are, of those that there are to be.
+	Ready  int32 `json:"ready"`
+	Wanted int32 `json:"wanted"`
+	// Preview is the Service that leads to them.
+	Preview string `json:"preview,omitempty"`
+	// Why says what keeps one of them from being ready, and Promote which other revision somebody
+	// has wanted to promote.
+	Why     string `json:"why,omitempty"`
+	Promote string `json:"promote,omitempty"`
+}
+
+// Stage names a step.
+type Stage string
+
+// The stages, in their order.
+const (
+	Progressing Stage = "Progressing" // not all are ready
+	Awaiting    Stage = "Awaiting"    // they are, and wait for their promotion
+	Promoted    Stage = "Promoted"    // they serve
+)
 
 // Rollout is a rollout that goes no further by itself; zero where there is none.
 type Rollout struct {

@@ -20,7 +20,7 @@ func (f *fleet) workload() (apiObject, error) {
 	if err != nil {
 		return nil, err
 	}
-	pods := &metav1.LabelSelector{MatchLabels: selector(f.Name, f.Class)}
+	pods := &metav1.LabelSelector{MatchLabels: selecting(f.name)}
 	if d := f.settings.DaemonSet; d != nil {
 		out := &appsv1.DaemonSet{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"},
@@ -88,7 +88,7 @@ func (f *fleet) autoscaler() (apiObject, error) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscaler"},
 		ObjectMeta: f.meta(nil, nil),
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: f.name},
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: f.live},
 			MinReplicas:    new(ptr.Deref(a.MinReplicas, 1)),
 			MaxReplicas:    *a.MaxReplicas,
 			Metrics:        metrics,
@@ -107,7 +107,7 @@ func (f *fleet) budget() apiObject {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"},
 		ObjectMeta: f.meta(nil, nil),
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			Selector:                   &metav1.LabelSelector{MatchLabels: selector(f.Name, f.Class)},
+			Selector:                   &metav1.LabelSelector{MatchLabels: selecting(f.live)},
 			MinAvailable:               b.MinAvailable,
 			MaxUnavailable:             b.MaxUnavailable,
 			UnhealthyPodEvictionPolicy: b.UnhealthyPodEvictionPolicy,

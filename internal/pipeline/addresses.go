@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
 	"github.com/gatehouse-dev/gatehouse/internal/features"
@@ -29,6 +30,7 @@ func (p *Pipeline) locate(c *flow.Ctx, gw *topology.Gateway, in *status.GatewayI
 	if r := state.Rollout; r.Why != "" {
 		in.Rollout = condition.NoteRollout(r.Newest, r.Wanted, r.Why)
 	}
+	in.RolledOut = rolledOut(gw.Name.Namespace, state.Step)
 	own := object.Name{Namespace: gw.Name.Namespace, Name: infra.Name(gw.Name, gw.Class)}
 	in.NoAddress = p.locateAt(c, gw.Name, own, state, in)
 	if p.Options.Mode == features.Unmanaged {
@@ -39,6 +41,32 @@ func (p *Pipeline) locate(c *flow.Ctx, gw *topology.Gateway, in *status.GatewayI
 		in.Moving = condition.NoteMoving(former.String(), own.String(), why)
 		in.NoAddress = p.locateAt(c, gw.Name, former, state, in)
 	}
+}
+
+// rolledOut says where another revision of a fleet's proxies is; nil where that has no steps.
+func rolledOut(namespace string, s infra.Step) *metav1.Condition {
+	in := func(name string) string {
+		if name == "" {
+			return ""
+		}
+		return namespace + "/" + name
+	}
+	r := condition.Revision{Name: s.Revision, Deployment: in(s.Workload)}
+	var out metav1.Condition
+	switch s.Stage {
+	case infra.Progressing:
+		out = condition.RolloutProgressing(r, in(s.Live), s.Ready, s.Wanted, s.Why)
+	case infra.Awaiting:
+		out = condition.RolloutAwaitsPromotion(r, in(s.Live), in(s.Preview), infra.PromoteAnnotation)
+	case infra.Promoted:
+		out = condition.RolloutPromoted(r)
+	default:
+		return nil
+	}
+	if s.Promote != "" {
+		out = condition.Noted(out, condition.NoteOtherPromotion(infra.PromoteAnnotation, s.Promote))
+	}
+	return &out
 }
 
 // locateAt fills in the addresses of a Service, and returns why it has none.

@@ -71,6 +71,7 @@ func (p *Pipeline) declareInfra() {
 			g.Addresses, g.ExternalIPs = gw.Requested()
 			g.Internal = isInternal(gw.Object)
 			g.Settings = gw.Parameters
+			g.Promote = gw.Object.Annotations[infra.PromoteAnnotation]
 			_, g.Limits = flow.Get(c, p.SharedLimits, name)
 			emit(name, g)
 		}, flow.Equal(func(a, b *infra.Gateway) bool { return reflect.DeepEqual(a, b) }))

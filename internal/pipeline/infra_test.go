@@ -333,6 +333,52 @@ func TestFleetStatus(t *testing.T) {
 	check("10.0.0.9 Programmed: A proxy has acknowledged the configuration; 1 of 2 proxies are ready with the newest pod template: Pod team/p can't be scheduled: 0/1 nodes are available")
 }
 
+// TestRolledOut protects whoever promotes a revision: the annotation gets to the fleet, and
+// the Gateway says what is left to do.
+func TestRolledOut(t *testing.T) {
+	p := newProvisioned(t)
+	gateway := gatewayYAML(`listeners: [` + httpListener + `]`)
+	p.set(gateway)
+	name := object.Name{Namespace: "team", Name: "web"}
+	promoted := func() (revision string) {
+		p.Engine.View(func(c *flow.Ctx) {
+			if g, ok := flow.Get(c, p.Infrastructure, name); ok {
+				revision = g.Promote
+			}
+		})
+		return revision
+	}
+	if got := promoted(); got != "" {
+		t.Errorf("%s is promoted", got)
+	}
+	p.set(strings.Replace(gateway, "name: web", "name: web, annotations: {gatehouse.dev/promote: r1}", 1))
+	if got := promoted(); got != "r1" {
+		t.Errorf("%q is promoted", got)
+	}
+	next := infra.Step{Stage: infra.Progressing, Revision: "r2", Workload: "web-r2", Live: "web-r1", Ready: 1, Wanted: 2, Why: "Pod team/p can't be scheduled"}
+	waits := infra.Step{Stage: infra.Awaiting, Revision: "r2", Workload: "web-r2", Live: "web-r1", Preview: "web-preview", Promote: "r1"}
+	done := infra.Step{Stage: infra.Promoted, Revision: "r2", Workload: "web-r2"}
+	for want, step := range map[string]infra.Step{
+		"": {},
+		"False Progressing: 1 of 2 proxies of revision r2 are ready, in Deployment team/web-r2; those of team/web-r1 serve; Pod team/p can't be scheduled": next,
+		"False AwaitingPromotion: All proxies of revision r2 are ready, behind Service team/web-preview; to lead clients to them, set the annotation gatehouse.dev/promote: r2 of the Gateway; " +
+			"until then those of team/web-r1 serve; annotation gatehouse.dev/promote names revision r1, which is not the newest one": waits,
+		"True Promoted: Clients are led to the proxies of revision r2, in Deployment team/web-r2": done,
+	} {
+		p.say(&infra.State{Step: step})
+		got := ""
+		p.Engine.View(func(c *flow.Ctx) {
+			s, _ := flow.Get(c, p.GatewayStatus, name)
+			if c, ok := condition.Find(s.Conditions, condition.GatewayRolledOut); ok {
+				got = string(c.Status) + " " + c.Reason + ": " + c.Message
+			}
+		})
+		if got != want {
+			t.Errorf("want %q\ngot  %q", want, got)
+		}
+	}
+}
+
 // TestMovingStatus protects the address that clients use while a Gateway moves from
 // one class to another: the former one, until the new fleet takes over.
 func TestMovingStatus(t *testing.T) {

@@ -37,6 +37,8 @@ type GatewayInput struct {
 	// Rollout says, where not all proxies run what they should, how many do and why;
 	// empty otherwise.
 	Rollout string
+	// RolledOut is the condition of that name; nil where the rollout has no steps.
+	RolledOut *metav1.Condition
 	// Moving says, where the Gateway is served by the proxies of its former class, until
 	// when; empty otherwise.
 	Moving string
@@ -113,6 +115,9 @@ func Gateway(in GatewayInput) gwv1.GatewayStatus {
 	conditions := []metav1.Condition{in.accepted(&summary), programmed}
 	if ch := in.Children; ch != nil {
 		conditions = append(conditions, ch.ready())
+	}
+	if in.RolledOut != nil {
+		conditions = append(conditions, *in.RolledOut)
 	}
 	if in.Node.ResolvedRefs.Type != "" {
 		conditions = append(conditions, in.resolvedRefs())

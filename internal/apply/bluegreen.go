@@ -1,0 +1,166 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
+)
+
+// pair is what of a fleet serves, and what is to. All of it is read from the cluster each time, so that
+// another controller goes on where one has ended.
+type pair struct {
+	plan infra.Plan
+	// live serves; nil where nothing does yet. next is what there is of what the parameters ask for.
+	live, next client.Object
+	name       string // of next, where that is not there too
+	revision   string
+}
+
+// beside reports whether something serves that is to be replaced.
+func (p *pair) beside() bool { return p.live != nil && p.live.GetName() != p.name }
+
+// pair finds what of a fleet serves.
+func (f *Fleets) pair(ctx context.Context, c cache.Cache, g *infra.Gateway, fleet *infra.Fleet) (*pair, error) {
+	out := &pair{revision: fleet.Revision}
+	name, err := liveName(ctx, c, g)
+	if err != nil {
+		return nil, err
+	}
+	if out.live, err = workloadNamed(ctx, c, g, name); err != nil {
+		return nil, err
+	}
+	if out.live != nil {
+		out.plan.Live = infra.Live{Workload: name, Revision: out.live.GetLabels()[infra.RevisionLabel]}
+	}
+	out.name = fleet.Workload(out.plan.Live)
+	if out.next, err = workloadNamed(ctx, c, g, out.name); err != nil {
+		return nil, err
+	}
+	if !out.beside() {
+		return out, nil
+	}
+	if d, ok := out.live.(*appsv1.Deployment); ok {
+		out.plan.Replicas = ptr.Deref(d.Spec.Replicas, 1)
+	}
+	out.plan.Promote = out.next != nil && isComplete(out.next, fleet.Revision, out.plan.Replicas, g) &&
+		(g.Promote == fleet.Revision || !g.BlueGreen())
+	return out, nil
+}
+
+// isComplete reports whether a workload runs a revision with all proxies that it is to have.
+func isComplete(workload client.Object, revision string, live int32, g *infra.Gateway) bool {
+	if d, ok := workload.(*appsv1.Deployment); ok {
+		if d.Labels[infra.RevisionLabel] != revision || g.Autoscaled() && ptr.Deref(d.Spec.Replicas, 1) < live {
+			return false
+		}
+	}
+	return ready(workload)
+}
+
+// liveName is the name of the workload that clients are led to.
+func liveName(ctx context.Context, c cache.Cache, g *infra.Gateway) (string, error) {
+	own := infra.Name(g.Name, g.Class)
+	service, err := cached(ctx, c, &corev1.Service{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{Namespace: g.Name.Namespace, Name: own},
+	})
+	if err != nil {
+		return "", err
+	}
+	if s, ok := service.(*corev1.Service); ok {
+		return infra.LiveOf(s), nil
+	}
+	// Somebody has deleted it. What was there first has served.
+	name, oldest := own, metav1.Time{}
+	for _, k := range kinds {
+		if k.name != "Deployment" {
+			continue
+		}
+		all, err := children(ctx, c, k, g.Name)
+		if err != nil {
+			return "", err
+		}
+		for _, o := range all {
+			if created := o.GetCreationTimestamp(); infra.ClassOf(o) == g.Class && infra.OfRevision(o) && (oldest.IsZero() || created.Before(&oldest)) {
+				name, oldest = o.GetName(), created
+			}
+		}
+	}
+	return name, nil
+}
+
+// workloadNamed returns what runs proxies under a name; nil if nothing does. It may be a DaemonSet still where
+// there is to be a Deployment, and the other way round.
+func workloadNamed(ctx context.Context, c cache.Cache, g *infra.Gateway, name string) (client.Object, error) {
+	var found client.Object
+	for _, kind := range []string{"Deployment", "DaemonSet"} {
+		o, err := cached(ctx, c, &metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: kind}, ObjectMeta: metav1.ObjectMeta{Namespace: g.Name.Namespace, Name: name},
+		})
+		if err != nil {
+			return nil, err
+		}
+		if o != nil && o.GetDeletionTimestamp() == nil && (found == nil || !serves(found)) {
+			found = o
+		}
+	}
+	return found, nil
+}
+
+// scale gives proxies that serve beside others the number that the parameters ask for. All else of
+// them stays.
+func (f *Fleets) scale(ctx context.Context, g *infra.Gateway, p *pair) error {
+	live, ok := p.live.(*appsv1.Deployment)
+	if !ok || !p.beside() || g.Autoscaled() || ptr.Deref(live.Spec.Replicas, 1) == g.Replicas() {
+		return nil
+	}
+	text, err := json.Marshal(map[string]any{"spec": map[string]any{"replicas": g.Replicas()}})
+	if err != nil {
+		return err
+	}
+	err = f.client.Patch(ctx, live.DeepCopy(), client.RawPatch(types.MergePatchType, text), client.FieldOwner(infra.ManagedBy))
+	f.count("Deployment", "apply", err)
+	return err
+}
+
+// step says where another revision is; zero where there is no strategy BlueGreen.
+func (f *Fleets) step(g *infra.Gateway, p *pair) infra.Step {
+	if !g.BlueGreen() {
+		return infra.Step{}
+	}
+	out := infra.Step{Stage: infra.Progressing, Revision: p.revision, Workload: p.name}
+	next, _ := p.next.(*appsv1.Deployment)
+	if next != nil {
+		out.Ready, out.Wanted = next.Status.AvailableReplicas, ptr.Deref(next.Spec.Replicas, 1)
+	}
+	if !p.beside() || p.plan.Promote {
+		if next != nil && (serves(next) || out.Wanted == 0) {
+			return infra.Step{Stage: infra.Promoted, Revision: p.revision, Workload: p.name}
+		}
+		if next != nil {
+			out.Why = f.waiting(g.Name, next)
+		}
+		return out
+	}
+	out.Live, out.Preview = p.live.GetName(), infra.PreviewName(g)
+	if g.Promote != p.revision && g.Promote != p.plan.Live.Revision {
+		out.Promote = g.Promote
+	}
+	switch {
+	case next == nil:
+	case isComplete(next, p.revision, p.plan.Replicas, g):
+		out.Stage = infra.Awaiting
+	default:
+		out.Why = cmp.Or(f.rollout(g.Name, next).Why, f.waiting(g.Name, next))
+	}
+	return out
+}

@@ -1,0 +1,264 @@
+package apply
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/infra"
+)
+
+// blueGreen is a Gateway whose proxies run an image, and of which a revision is promoted.
+func (t *applierTest) blueGreen(tag, promote string, change ...func(*v1alpha1.Settings)) *infra.Gateway {
+	s := v1alpha1.Settings{
+		Rollout:    &v1alpha1.Rollout{Strategy: new(v1alpha1.RolloutBlueGreen)},
+		Deployment: &v1alpha1.Deployment{Replicas: new(int32(2))},
+		Container:  &v1alpha1.Container{Image: &v1alpha1.Image{Tag: new(tag)}},
+	}
+	for _, c := range change {
+		c(&s)
+	}
+	return t.gateway(with(s), func(g *infra.Gateway) { g.Promote = promote })
+}
+
+// revision is that of a Gateway's parameters.
+func (t *applierTest) revision(g *infra.Gateway) string {
+	t.Helper()
+	f, err := infra.New(testOptions, g)
+	t.must(err)
+	return f.Revision
+}
+
+// named reads an object; false if there is none.
+func (t *applierTest) named(name string, o client.Object) bool {
+	t.Helper()
+	err := t.Get(t.Context(), client.ObjectKey{Namespace: t.namespace, Name: name}, o)
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// leadsTo waits until clients are led to the pods of a workload.
+func (t *applierTest) leadsTo(g *infra.Gateway, workload string) {
+	t.Helper()
+	s := &corev1.Service{}
+	t.await("clients are led to "+workload, func() bool { return t.get(g, s) && s.Spec.Selector[infra.InstanceLabel] == workload })
+}
+
+// awaitReady has a Deployment be there, and makes it ready.
+func (t *applierTest) awaitReady(name string) *appsv1.Deployment {
+	t.Helper()
+	d := &appsv1.Deployment{}
+	t.await("Deployment "+name, func() bool { return t.named(name, d) })
+	t.setReady(d)
+	return d
+}
+
+func (r *running) awaitStep(want infra.Step) {
+	r.t.Helper()
+	var got infra.Step
+	defer func() {
+		if got != want {
+			r.t.Logf("want %+v\ngot  %+v", want, got)
+		}
+	}()
+	r.t.await("the step", func() bool {
+		if s := r.state(r.t.gateway().Name); s != nil {
+			got = s.Step
+		}
+		return got == want
+	})
+}
+
+// testBlueGreen protects whoever edits what a fleet runs, with a mistake or without: nothing of the
+// proxies that serve changes until the very revision that was looked at is promoted, whether the controller
+// restarts or not.
+func testBlueGreen(t *testing.T, at *applierTest) {
+	const name = "web-gatehouse"
+	first := at.blueGreen("v1", "")
+	r1 := at.revision(first)
+	blue := name + "-" + r1
+	a := at.start()
+	a.Set(first)
+	at.leadsTo(first, blue) // there is nothing that it could wait beside
+	a.awaitStep(infra.Step{Stage: infra.Progressing, Revision: r1, Workload: blue, Wanted: 2})
+	before := at.awaitReady(blue)
+	a.awaitStep(infra.Step{Stage: infra.Promoted, Revision: r1, Workload: blue})
+
+	// An image that can't be had, promoted in advance.
+	bad := at.blueGreen("bad", "")
+	rBad := at.revision(bad)
+	bad.Promote = rBad
+	a.Set(bad)
+	preview := &corev1.Service{}
+	at.await("a preview", func() bool { return at.named(infra.PreviewName(bad), preview) })
+	if got := preview.Spec.Selector[infra.InstanceLabel]; got != name+"-"+rBad {
+		t.Errorf("the preview leads to %s", got)
+	}
+	at.await("the bad Deployment", func() bool { return at.named(name+"-"+rBad, &appsv1.Deployment{}) })
+	pod := at.pod(bad, "bad-0")
+	at.patch(pod, `{"metadata": {"labels": {"`+infra.InstanceLabel+`": "`+name+"-"+rBad+`"}}}`)
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: "proxy", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}},
+	}}
+	at.must(at.Status().Update(t.Context(), pod))
+	a.awaitStep(infra.Step{
+		Stage: infra.Progressing, Revision: rBad, Workload: name + "-" + rBad, Live: blue, Wanted: 2, Preview: preview.Name,
+		Why: "Pod " + at.namespace + "/bad-0 waits for its container proxy: ErrImagePull: not found",
+	})
+	at.leadsTo(bad, blue)
+
+	// Back to what serves.
+	a.Set(at.blueGreen("v1", ""))
+	at.await("no bad Deployment", func() bool { return !at.named(name+"-"+rBad, &appsv1.Deployment{}) })
+	at.await("no preview", func() bool { return !at.named(preview.Name, &corev1.Service{}) })
+	a.awaitStep(infra.Step{Stage: infra.Promoted, Revision: r1, Workload: blue})
+
+	// A good image. Somebody has promoted another revision.
+	second := at.blueGreen("v2", "rother")
+	r2 := at.revision(second)
+	green := name + "-" + r2
+	a.Set(second)
+	at.awaitReady(green)
+	awaits := infra.Step{
+		Stage: infra.Awaiting, Revision: r2, Workload: green, Live: blue, Ready: 2, Wanted: 2, Preview: preview.Name, Promote: "rother",
+	}
+	a.awaitStep(awaits)
+	at.leadsTo(second, blue)
+	after := &appsv1.Deployment{}
+	if at.named(blue, after); after.Generation != before.Generation {
+		t.Error("the Deployment that serves has been changed")
+	}
+	a.finish()
+
+	b := at.start() // another controller knows as much
+	b.Set(second)
+	b.Complete()
+	b.awaitStep(awaits)
+
+	// An edit in the meantime can't be promoted by what was meant for another revision.
+	third := at.blueGreen("v3", r2)
+	b.Set(third)
+	at.awaitReady(name + "-" + at.revision(third))
+	at.await("no second Deployment", func() bool { return !at.named(green, &appsv1.Deployment{}) })
+	at.leadsTo(third, blue)
+
+	second.Promote = r2
+	b.Set(second)
+	at.awaitReady(green)
+	at.leadsTo(second, green)
+	at.await("no first Deployment", func() bool { return !at.named(blue, &appsv1.Deployment{}) })
+	at.await("no preview", func() bool { return !at.named(preview.Name, &corev1.Service{}) })
+	b.awaitStep(infra.Step{Stage: infra.Promoted, Revision: r2, Workload: green})
+
+	// The strategy Rolling has its own Deployment, which takes over by itself.
+	b.Set(at.blueGreen("v2", "", func(s *v1alpha1.Settings) { s.Rollout = nil }))
+	at.await("the Deployment", func() bool { return at.named(name, &appsv1.Deployment{}) })
+	at.leadsTo(first, green)
+	at.awaitReady(name)
+	at.leadsTo(first, name)
+	at.await("no second Deployment", func() bool { return !at.named(green, &appsv1.Deployment{}) })
+
+	// And with the strategy BlueGreen it serves on, since it runs the same.
+	b.take()
+	b.Set(at.blueGreen("v2", ""))
+	b.awaitStep(infra.Step{Stage: infra.Promoted, Revision: r2, Workload: name})
+	if w := b.take(); len(w) > 0 {
+		t.Errorf("nothing changes, and it was written: %v", w)
+	}
+}
+
+// testBlueGreenScale protects who gets more clients while another revision waits: there are as many
+// proxies as there must be, of both.
+func testBlueGreenScale(t *testing.T, at *applierTest) {
+	a := at.start()
+	bootstrap := func(text string) func(*v1alpha1.Settings) {
+		return func(s *v1alpha1.Settings) {
+			s.Envoy = &v1alpha1.Envoy{Bootstrap: &apiextensionsv1.JSON{Raw: []byte(text)}}
+		}
+	}
+	rolling := func(s *v1alpha1.Settings) { s.Rollout = nil }
+	g := at.blueGreen("v1", "", rolling, bootstrap(`{"a": 1}`))
+	a.Set(g)
+	at.awaitReady("web-gatehouse")
+	a.Set(at.blueGreen("v1", "", bootstrap(`{"a": 2}`)))
+	config, old := &corev1.ConfigMap{}, &corev1.ConfigMap{}
+	next := at.blueGreen("v1", "", bootstrap(`{"a": 2}`))
+	green := "web-gatehouse-" + at.revision(next)
+	at.await("the other bootstrap configuration", func() bool { return at.named(green, config) })
+	a.SetAuthorities([]byte("others"))
+	at.await("the other authorities", func() bool { return at.get(g, old) && old.Data["ca.crt"] == "others" })
+	if config.Data["bootstrap.json"] != `{"a": 2}` || old.Data["bootstrap.json"] != `{"a": 1}` {
+		t.Errorf("Envoys start with %v, those that serve with %v", config.Data, old.Data)
+	}
+
+	more := func(s *v1alpha1.Settings) { s.Deployment.Replicas = new(int32(5)) }
+	a.Set(at.blueGreen("v1", "", bootstrap(`{"a": 2}`), more))
+	has := func(name string, n int32) {
+		t.Helper()
+		d := &appsv1.Deployment{}
+		at.await("replicas of "+name, func() bool { return at.named(name, d) && *d.Spec.Replicas == n })
+	}
+	has("web-gatehouse", 5)
+	has(green, 5)
+
+	scaled := func(s *v1alpha1.Settings) {
+		s.Deployment = &v1alpha1.Deployment{Autoscaling: &v1alpha1.Autoscaling{MinReplicas: new(int32(2)), MaxReplicas: new(int32(9))}}
+	}
+	next = at.blueGreen("v1", "", bootstrap(`{"a": 2}`), scaled) // which asks for more CPU
+	green = "web-gatehouse-" + at.revision(next)
+	a.Set(next)
+	scaler := &autoscalingv2.HorizontalPodAutoscaler{}
+	at.await("an autoscaler", func() bool { return at.get(g, scaler) && scaler.Spec.ScaleTargetRef.Name == "web-gatehouse" })
+	live := &appsv1.Deployment{}
+	at.get(g, live)
+	at.patch(live, `{"spec": {"replicas": 7}}`)
+	has(green, 7)
+	at.awaitReady(green)
+	a.Set(at.blueGreen("v1", strings.TrimPrefix(green, "web-gatehouse-"), bootstrap(`{"a": 2}`), scaled))
+	at.leadsTo(g, green)
+	at.await("the autoscaler has it", func() bool { return at.get(g, scaler) && scaler.Spec.ScaleTargetRef.Name == green })
+	at.awaitReady(green) // after the change that the number is the autoscaler's
+	at.await("no first Deployment", func() bool { return !at.get(g, &appsv1.Deployment{}) })
+	has(green, 7)
+}
+
+// testBlueGreenClass protects whose Gateway gets another class: proxies of one revision serve until
+// those of the other class do, and then go.
+func testBlueGreenClass(t *testing.T, at *applierTest) {
+	live := &gwv1.Gateway{
+		ObjectMeta: metav1.ObjectMeta{Namespace: at.namespace, Name: "web"},
+		Spec:       gwv1.GatewaySpec{GatewayClassName: "other", Listeners: []gwv1.Listener{{Name: "http", Port: 80, Protocol: gwv1.HTTPProtocolType}}},
+	}
+	at.must(at.Create(t.Context(), live))
+	own := func(g *infra.Gateway) *infra.Gateway { g.UID = live.UID; return g }
+	g := own(at.blueGreen("v1", ""))
+	a := at.start()
+	a.Set(g)
+	blue := "web-gatehouse-" + at.revision(g)
+	at.awaitReady(blue)
+	at.balance(g, "192.0.2.1")
+	moved := own(at.blueGreen("v1", ""))
+	moved.Class = "other"
+	a.Set(moved)
+	green := "web-other-" + at.revision(moved)
+	at.await("the new Deployment", func() bool { return at.named(green, &appsv1.Deployment{}) })
+	at.await("the former Service", func() bool { s := a.state(g.Name); return s != nil && s.Serving == "web-gatehouse" })
+	if !at.named(blue, &appsv1.Deployment{}) {
+		t.Error("the former proxies go too early")
+	}
+	at.awaitReady(green)
+	at.balance(moved, "192.0.2.2")
+	at.await("no former Deployment", func() bool { return !at.named(blue, &appsv1.Deployment{}) })
+	at.await("no former Service", func() bool { return !at.get(g, &corev1.Service{}) })
+}

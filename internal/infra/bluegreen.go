@@ -1,0 +1,281 @@
+package infra
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+)
+
+// With the strategy BlueGreen, proxies of another revision run in a Deployment of their own, until
+// clients are led to them. All that has to be known of that is in the cluster: a Deployment says by
+// RevisionLabel what it runs, and the Service by LiveAnnotation which Deployment it leads to.
+
+const (
+	// RevisionLabel is on what runs proxies, and on what belongs to one revision of them: the
+	// hash of their pod template.
+	RevisionLabel = "gatehouse.dev/revision"
+	// PromoteAnnotation on a Gateway names the revision that clients are to be led to.
+	PromoteAnnotation = "gatehouse.dev/promote"
+	// LiveAnnotation is on the Service of a fleet: the name of the workload that it leads to, where that
+	// isn't the Service's own name.
+	LiveAnnotation = "gatehouse.dev/live"
+)
+
+// Live is what clients are led to; the zero value is nothing.
+type Live struct {
+	Workload string `json:"workload,omitempty"` // its name
+	Revision string `json:"revision,omitempty"`
+}
+
+// Plan is what is to be of the revision that the parameters ask for.
+type Plan struct {
+	Live Live `json:"live,omitzero"`
+	// Promote leads clients to the revision.
+	Promote bool `json:"promote,omitempty"`
+	// Replicas are how many proxies of it there are to be while others serve, where an autoscaler
+	// decides on these.
+	Replicas int32 `json:"replicas,omitempty"`
+}
+
+// Fleet is what the parameters of a Gateway ask for.
+type Fleet struct {
+	// Revision tells one pod template from another.
+	Revision string
+
+	f        *fleet
+	workload apiObject
+}
+
+// New returns the fleet of a Gateway. The errors are those of parameters that can't be put into
+// effect.
+func New(o Options, g *Gateway) (*Fleet, error) {
+	f := &fleet{Gateway: g, options: &o, name: Name(g.Name, g.Class), settings: g.Settings}
+	if f.settings == nil {
+		f.settings = &v1alpha1.Settings{}
+	}
+	if err := checkPatches(f.settings.Patches); err != nil {
+		return nil, err
+	}
+	if f.BlueGreen() && f.settings.DaemonSet != nil {
+		return nil, errors.New("rollout.strategy BlueGreen can't be had together with daemonSet; use Rolling")
+	}
+	workload, err := f.workload()
+	if err != nil {
+		return nil, err
+	}
+	if workload, err = f.patched(workload); err != nil {
+		return nil, err
+	}
+	out := &Fleet{f: f, workload: workload}
+	if d, ok := workload.(*appsv1.Deployment); ok {
+		if out.Revision, err = revision(d); err != nil {
+			return nil, err
+		}
+		d.Labels[RevisionLabel] = out.Revision
+	}
+	return out, nil
+}
+
+// revision is the same for the same pods, whatever Deployment they are of.
+func revision(d *appsv1.Deployment) (string, error) {
+	hash, err := Hash(map[string]any{"template": d.Spec.Template})
+	if err != nil {
+		return "", err
+	}
+	return "r" + hash[:8], nil // a letter first, else YAML takes some for numbers
+}
+
+// BlueGreen reports whether proxies of another revision wait beside those that serve.
+func (g *Gateway) BlueGreen() bool {
+	return g.Settings != nil && g.Settings.Rollout != nil && ptr.Deref(g.Settings.Rollout.Strategy, "") == v1alpha1.RolloutBlueGreen
+}
+
+// Autoscaled reports whether an autoscaler decides on the number of proxies.
+func (g *Gateway) Autoscaled() bool {
+	return g.Settings != nil && g.Settings.Deployment != nil && g.Settings.Deployment.Autoscaling != nil
+}
+
+// Replicas is the number of proxies where no autoscaler decides on it.
+func (g *Gateway) Replicas() int32 {
+	if g.Settings == nil || g.Settings.Deployment == nil {
+		return 1
+	}
+	return ptr.Deref(g.Settings.Deployment.Replicas, 1)
+}
+
+// Workload is the name of what is to run the proxies. What serves already, and is of the same revision, goes on.
+func (fl *Fleet) Workload(live Live) string {
+	switch {
+	case !fl.f.BlueGreen():
+		return fl.f.name
+	case live.Revision == fl.Revision && live.Workload != "":
+		return live.Workload
+	default:
+		return revised(fl.f.name, fl.Revision)
+	}
+}
+
+// revised is the name of what belongs to one revision of a fleet.
+func revised(name, revision string) string {
+	end := "-" + revision
+	if len(name) > maxName-len(end) {
+		name = strings.TrimRight(name[:maxName-len(end)], "-")
+	}
+	return name + end
+}
+
+// Objects returns the objects of a fleet, as they are applied, in the order in which they are: what
+// the proxies need comes before them.
+func (fl *Fleet) Objects(p Plan) ([]*unstructured.Unstructured, error) {
+	f := *fl.f
+	next := fl.Workload(p.Live)
+	f.live = p.Live.Workload
+	if f.live == "" || p.Promote {
+		f.live = next
+	}
+	objects := []apiObject{f.serviceAccount()}
+	// Pods of the live revision that start anew find what they had.
+	if next == f.name || p.Live.Workload != f.name {
+		objects = append(objects, f.configMap(next == f.name))
+	}
+	if next != f.name && f.bootstrap() != nil {
+		objects = append(objects, f.bootstrapOf(next, fl.Revision))
+	}
+	objects = append(objects, f.service())
+	before := len(objects)
+	autoscaler, err := f.autoscaler()
+	if err != nil {
+		return nil, err
+	}
+	if autoscaler != nil {
+		objects = append(objects, autoscaler)
+	}
+	if budget := f.budget(); budget != nil {
+		objects = append(objects, budget)
+	}
+	for i, object := range objects {
+		if objects[i], err = f.patched(object); err != nil {
+			return nil, err
+		}
+	}
+	proxies := []apiObject{fl.workload}
+	if d, ok := fl.workload.(*appsv1.Deployment); ok {
+		d = renamed(d, f.name, next)
+		if next != f.live && d.Spec.Replicas == nil { // no autoscaler has it yet
+			d.Spec.Replicas = new(max(p.Replicas, 1))
+		}
+		proxies[0] = d
+	}
+	if next != f.live && f.BlueGreen() {
+		proxies = append(proxies, f.previewService(next, fl.Revision))
+	}
+	objects = append(slices.Insert(objects, before, proxies...), f.limits()...)
+	out := make([]*unstructured.Unstructured, len(objects))
+	for i, object := range objects {
+		if out[i], err = f.applicable(object); err != nil {
+			return nil, fmt.Errorf("%s: %w", object.GetObjectKind().GroupVersionKind().Kind, err)
+		}
+	}
+	return out, nil
+}
+
+// renamed is a Deployment as one beside that of the fleet's name, which selects its own pods only.
+func renamed(d *appsv1.Deployment, from, to string) *appsv1.Deployment {
+	d = d.DeepCopy()
+	d.Name = to
+	template := &d.Spec.Template
+	selectors := []map[string]string{d.Labels, d.Spec.Selector.MatchLabels, template.Labels}
+	for _, c := range template.Spec.TopologySpreadConstraints {
+		if c.LabelSelector != nil {
+			selectors = append(selectors, c.LabelSelector.MatchLabels)
+		}
+	}
+	for _, labels := range selectors {
+		if labels[InstanceLabel] == from {
+			labels[InstanceLabel] = to
+		}
+	}
+	for i := range template.Spec.Volumes {
+		if v := &template.Spec.Volumes[i]; v.Name == bootstrapVolume && v.ConfigMap != nil {
+			v.ConfigMap.Name = to
+		}
+	}
+	return d
+}
+
+// bootstrapOf has what the Envoys of one revision start with.
+func (f *fleet) bootstrapOf(workload, revision string) apiObject {
+	return &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: f.revisionMeta(workload, revision),
+		Data:       map[string]string{bootstrapKey: string(f.bootstrap())},
+	}
+}
+
+// PreviewName is the name of the Service that leads to proxies which wait for their promotion. It ends
+// with a hash, so that it is that of no other Gateway's fleet.
+func PreviewName(g *Gateway) string {
+	return shortened(Name(g.Name, g.Class)+"-preview", g.Name.Name+"/"+g.Class+"/preview")
+}
+
+// previewService leads to the proxies of a revision that clients are not led to yet, from within the
+// cluster.
+func (f *fleet) previewService(workload, revision string) apiObject {
+	return &corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: f.revisionMeta(PreviewName(f.Gateway), revision),
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeClusterIP, Selector: selecting(workload), Ports: f.servicePorts(nil),
+		},
+	}
+}
+
+func (f *fleet) revisionMeta(name, revision string) metav1.ObjectMeta {
+	out := f.meta(map[string]string{RevisionLabel: revision}, nil)
+	out.Name = name
+	return out
+}
+
+// selecting picks the pods of a workload. It can't be changed later: it says no more than what tells
+// the workloads of a namespace apart.
+func selecting(workload string) map[string]string {
+	return map[string]string{nameLabel: proxyName, InstanceLabel: workload}
+}
+
+// LiveOf is the name of the workload that a fleet's Service leads to.
+func LiveOf(s *corev1.Service) string {
+	if live := s.Annotations[LiveAnnotation]; live != "" {
+		return live
+	}
+	return s.Name
+}
+
+// OfRevision reports whether a live object of a Gateway belongs to one revision of its proxies, and
+// goes when that does.
+func OfRevision(o metav1.Object) bool {
+	gateway, ok := GatewayOf(o)
+	return ok && o.GetLabels()[RevisionLabel] != "" && o.GetName() != Name(gateway, ClassOf(o))
+}
+
+// serviceAnnotations say what the Service leads to.
+func (f *fleet) serviceAnnotations(further map[string]string) map[string]string {
+	if f.live == f.name {
+		return further
+	}
+	out := maps.Clone(further)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[LiveAnnotation] = f.live
+	return out
+}
