@@ -61,12 +61,23 @@ type ExternalAuthGRPC struct {
 }
 
 // ExternalAuthHTTP is how a service is asked over HTTP.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.path) && has(self.replaceFullPath))",message="path and replaceFullPath can't stand together"
 type ExternalAuthHTTP struct {
 	// Path is put before the client's path.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern="^(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|[%][0-9a-fA-F]{2})*$"
 	Path string `json:"path,omitempty"`
+
+	// ReplaceFullPath is the path that the service is asked for in place of the client's, whose query goes too: for
+	// services that have one path for all questions, as with auth_request of nginx. What they decide
+	// can't depend on the client's path then.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern="^/(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|[%][0-9a-fA-F]{2})*$"
+	ReplaceFullPath string `json:"replaceFullPath,omitempty"`
 
 	// AllowedHeaders are the request's headers that the service gets, beside Authorization.
 	// +optional

@@ -169,7 +169,7 @@ func httpAuth(a *ir.Auth) *extauthzv3.HttpService {
 	}
 	return &extauthzv3.HttpService{
 		ServerUri:  authURI(ClusterName(a.Backend), a.Timeout),
-		PathPrefix: a.PathPrefix,
+		PathPrefix: a.PathPrefix, PathOverride: a.FullPath,
 		AuthorizationResponse: &extauthzv3.AuthorizationResponse{
 			AllowedUpstreamHeaders: copied,
 			// A service that renews its session does so with a permission.

@@ -17,6 +17,8 @@ type Auth struct {
 	Authority string `json:"authority,omitempty"`
 	// PathPrefix is put before the client's path, for HTTP.
 	PathPrefix string `json:"pathPrefix,omitempty"`
+	// FullPath takes the place of the client's path and query, for HTTP; empty for none.
+	FullPath string `json:"fullPath,omitempty"`
 	// RequestHeaders are sent to the service, in lower case. If there are none, all
 	// headers are sent over gRPC, and over HTTP only those that always are.
 	RequestHeaders []string `json:"requestHeaders,omitempty"`

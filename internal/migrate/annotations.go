@@ -61,7 +61,7 @@ var table = []annotation{
 	{name: "auth-tls-verify-client", of: "auth-tls-secret", verdict: NotPossible, text: "tls.frontend…validation.mode of the Gateway"},
 	{name: "auth-tls-verify-depth", of: "auth-tls-secret", verdict: NotNeeded, text: "chains are as long as they are"},
 	{name: "auth-type", verdict: Converted, text: "AuthPolicy, basic", protects: true, apply: basicAuth},
-	{name: "auth-url", verdict: NotPossible, text: "AuthPolicy, external: a service that answers on the client's path", protects: true, apply: external},
+	{name: "auth-url", verdict: Differs, text: "AuthPolicy, external; the service gets Authorization, Cookie and X-Forwarded headers, and neither X-Original-URL nor other headers", protects: true, apply: external},
 	{name: "backend-protocol", verdict: Converted, text: "GRPCRoute for GRPC and GRPCS, BackendTLSPolicy for HTTPS and GRPCS", apply: protocol},
 	{name: "canary", verdict: Converted, text: "a further backend of the rules of the other Ingress"},
 	{name: "canary-by-cookie", of: "canary", verdict: Converted, text: "rules with a match of the header Cookie"},

@@ -86,6 +86,10 @@ func byAge(a, b *ingress) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.name(), b.name()))
 }
 
+func (c *conversion) hasService(namespace, name string) bool {
+	return slices.ContainsFunc(c.input.Services, func(s *corev1.Service) bool { return s.Namespace == namespace && s.Name == name })
+}
+
 // port finds the number of a Service's port.
 func (c *conversion) port(namespace string, of *networkingv1.IngressServiceBackend) (int32, bool) {
 	if of.Port.Name == "" {

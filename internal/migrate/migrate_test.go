@@ -123,6 +123,10 @@ func TestGuards(t *testing.T) {
 		{"auth-type=digest auth-secret=users", true, NotPossible},
 		{"auth-type=basic auth-secret=users auth-secret-type=auth-map", true, NotPossible},
 		{"auth-url=https://login.example/check", true, NotPossible},
+		{"auth-url=http://login.example/check", true, NotPossible},
+		{"auth-url=http://auth.login.svc.cluster.local:4180/oauth2/auth", false, Differs},
+		{"auth-url=http://auth/check", false, Differs},
+		{"auth-url=http://auth/check?rd=$escaped_request_uri", true, NotPossible},
 		{"auth-tls-secret=shop/ca", true, NotPossible},
 		{"auth-tls-match-cn=CN=me", false, NotNeeded}, // of nothing
 		{"configuration-snippet=deny all;", true, NotPossible},

@@ -113,14 +113,49 @@ func satisfy(_ *conversion, _ *ingress, value string) (Verdict, string) {
 	return NotPossible, ""
 }
 
-// external asks a service. ingress-nginx asks it on one path, whatever the request's path is.
-func external(_ *conversion, in *ingress, value string) (Verdict, string) {
+// told are the headers that a service decides by, mostly. nginx sends it all.
+var told = []string{"Cookie", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Requested-With"}
+
+// external asks a service, on one path for all questions.
+func external(c *conversion, in *ingress, value string) (Verdict, string) {
 	u, err := url.Parse(value)
-	if err != nil || u.Host == "" {
-		return NotPossible, fmt.Sprintf("%q is no URL", value)
+	if err != nil || u.Host == "" || strings.Contains(value, "$") {
+		return NotPossible, fmt.Sprintf("%q is no URL, or has variables: write an AuthPolicy with external", value)
 	}
-	return NotPossible, fmt.Sprintf("write an AuthPolicy with external for the Service behind %s, and see that the service decides by the path of the request: "+
-		"it is asked with the client's path behind external.http.path, and not on %s alone", u.Host, cmp.Or(u.Path, "/"))
+	name, rest, _ := strings.Cut(u.Hostname(), ".")
+	namespace, rest, _ := strings.Cut(rest, ".")
+	service := rest == "svc" || strings.HasPrefix(rest, "svc.") || rest == "" && (namespace == "" || c.hasService(namespace, name))
+	if !service || u.Scheme != "http" || u.RawQuery != "" {
+		return NotPossible, fmt.Sprintf("a Service of the cluster is asked, in clear and without a query: for %s write an AuthPolicy with external, "+
+			"for a Service of type ExternalName with a BackendTLSPolicy", value)
+	}
+	port := gwv1.PortNumber(80)
+	if n, err := strconv.ParseInt(u.Port(), 10, 32); err == nil {
+		port = gwv1.PortNumber(n)
+	}
+	ref := gwv1.BackendObjectReference{Name: gwv1.ObjectName(name), Port: &port}
+	if namespace != "" && namespace != in.Namespace {
+		ref.Namespace = new(gwv1.Namespace(namespace))
+		c.grant(in.Namespace, namespace, name)
+	}
+	in.parts.authorize("service", v1alpha1.Authorization{External: &v1alpha1.ExternalAuth{
+		Protocol: gwv1.HTTPRouteExternalAuthHTTPProtocol, BackendRef: ref,
+		HTTP: &v1alpha1.ExternalAuthHTTP{ReplaceFullPath: cmp.Or(u.EscapedPath(), "/"), AllowedHeaders: told, AllowedResponseHeaders: words(in.annotation("auth-response-headers"))},
+	}})
+	return "", ""
+}
+
+// grant lets AuthPolicies of a namespace ask a Service of another one.
+func (c *conversion) grant(from, in, service string) {
+	key := "grant " + from + " " + in + " " + service
+	if c.taken[key] {
+		return
+	}
+	c.taken[key] = true
+	o := &gwv1.ReferenceGrant{ObjectMeta: meta(in, from+"-asks-"+service)}
+	o.Spec.From = []gwv1.ReferenceGrantFrom{{Group: gwv1.Group(v1alpha1.GroupVersion.Group), Kind: "AuthPolicy", Namespace: gwv1.Namespace(from)}}
+	o.Spec.To = []gwv1.ReferenceGrantTo{{Kind: "Service", Name: new(gwv1.ObjectName(service))}}
+	c.add(o)
 }
 
 // rate limits how often an address may ask. nginx lets a burst through at once and then one request after

@@ -67,6 +67,8 @@ func TestMigrate(t *testing.T) {
 		ingressOf("barred", early, []string{"allowlist-source-range: 10.0.0.0/8, 192.0.2.7"}, "rules:\n"+hostPaths("barred.example", "/ / v1")),
 		ingressOf("deny", early, []string{"denylist-source-range: 127.0.0.0/8"}, "rules:\n"+hostPaths("deny.example", "/ / v1")),
 		ingressOf("login", early, []string{"auth-type: basic", "auth-secret: users", "auth-realm: Staff"}, "rules:\n"+hostPaths("login.example", "/ / v1")),
+		ingressOf("asked", early, []string{"auth-url: http://v2." + siteNamespace + ".svc.cluster.local:8080/check"}, "rules:\n"+hostPaths("asked.example", "/ / v1")),
+		ingressOf("nobody", early, []string{"auth-url: http://v3." + siteNamespace + ".svc.cluster.local:8080/check"}, "rules:\n"+hostPaths("nobody.example", "/ / v1")),
 		ingressOf("small", early, []string{"proxy-body-size: 1k"}, "rules:\n"+hostPaths("small.example", "/ / v1")),
 		ingressOf("moved", early, []string{"permanent-redirect: https://new.example/there"}, "rules:\n"+hostPaths("moved.example", "/ / v1")),
 		ingressOf("kept", early, []string{"temporal-redirect: https://new.example$request_uri"}, "rules:\n"+hostPaths("kept.example", "/ / v1")),
@@ -126,6 +128,8 @@ func TestMigrate(t *testing.T) {
 		{"http://login.example/", `401 Basic realm="Staff", charset="UTF-8"`},
 		{"http://ann:test@login.example/", "200 v1 /"},
 		{"http://ann:wrong@login.example/", `401 Basic realm="Staff", charset="UTF-8"`},
+		{"http://asked.example/a", "200 v1 /a"},
+		{"http://nobody.example/a", "403"}, // a service that doesn't exist permits nobody
 		{"POST:1000 http://small.example/", "200 v1 /"},
 		{"POST:1100 http://small.example/", "413"},
 		{"POST:1048000 http://allowed.example/", "200 v1 /"},

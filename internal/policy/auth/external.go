@@ -53,6 +53,9 @@ func (r *reader) external(in *v1alpha1.ExternalAuth) *ir.External {
 	case gwv1.HTTPRouteExternalAuthHTTPProtocol:
 		if h := in.HTTP; h != nil {
 			out.PathPrefix = r.pathPrefix(".external.http.path", h.Path)
+			if out.FullPath = h.ReplaceFullPath; out.FullPath != "" {
+				r.fullPath(h)
+			}
 			out.RequestHeaders = r.toldHeaders(".external.http.allowedHeaders", h.AllowedHeaders)
 			out.ResponseHeaders = r.copiedHeaders(".external.http.allowedResponseHeaders", h.AllowedResponseHeaders)
 		}
@@ -89,6 +92,18 @@ func (r *reader) refer(field string, use ir.Use, ref *gwv1.BackendObjectReferenc
 		return ir.BackendKey{}, false
 	}
 	return found, true
+}
+
+// fullPath checks the path that the service is asked for whatever the client's is.
+func (r *reader) fullPath(h *v1alpha1.ExternalAuthHTTP) {
+	const field = ".external.http.replaceFullPath"
+	r.pathPrefix(field, h.ReplaceFullPath)
+	switch {
+	case !strings.HasPrefix(h.ReplaceFullPath, "/"):
+		r.Problem(field, "is %q; it begins with /", h.ReplaceFullPath)
+	case h.Path != "":
+		r.Problem(field, "can't stand beside path")
+	}
 }
 
 // pathPrefix reads what is put before the client's path. A slash at its end would double the one
