@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/yaml"
 
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/migrate"
@@ -243,22 +242,17 @@ func (f *migrateFlags) take(in *migrate.Input, o *unstructured.Unstructured) err
 		return takeInto(&in.Secrets, o)
 	case schema.GroupKind{Kind: "ConfigMap"}:
 		if o.GetNamespace()+"/"+o.GetName() == f.configMap {
-			var all []*corev1.ConfigMap
-			err := takeInto(&all, o)
-			in.Config = slices.Concat(all, []*corev1.ConfigMap{nil})[0]
-			return err
+			in.Config = new(corev1.ConfigMap)
+			return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, in.Config)
 		}
+		return takeInto(&in.ConfigMaps, o)
 	}
 	return nil
 }
 
 func takeInto[T any](list *[]*T, o *unstructured.Unstructured) error {
-	text, err := yaml.Marshal(o.Object)
-	if err != nil {
-		return err
-	}
 	of := new(T)
-	if err := yaml.Unmarshal(text, of); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, of); err != nil {
 		return err
 	}
 	*list = append(*list, of)
@@ -303,13 +297,17 @@ func (f *migrateFlags) fromCluster(ctx context.Context) (*migrate.Input, error) 
 			return nil, fmt.Errorf("the controller's ConfigMap, which says what holds for all Ingresses: %w", err)
 		}
 	}
+	// What of these can't be read is said in the report.
 	for _, o := range in.Ingresses {
-		name := migrate.PasswordSecret(o)
-		if name == "" {
-			continue
+		if name := migrate.PasswordSecret(o); name != "" {
+			if s, err := c.CoreV1().Secrets(o.Namespace).Get(ctx, name, metav1.GetOptions{}); err == nil {
+				in.Secrets = append(in.Secrets, s)
+			}
 		}
-		if s, err := c.CoreV1().Secrets(o.Namespace).Get(ctx, name, metav1.GetOptions{}); err == nil { // else only its hashes aren't looked at
-			in.Secrets = append(in.Secrets, s)
+		if ns, name, ok := strings.Cut(migrate.HeadersConfigMap(o), "/"); ok {
+			if m, err := c.CoreV1().ConfigMaps(ns).Get(ctx, name, metav1.GetOptions{}); err == nil {
+				in.ConfigMaps = append(in.ConfigMaps, m)
+			}
 		}
 	}
 	return in, nil

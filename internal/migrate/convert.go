@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -272,7 +273,7 @@ func (c *conversion) addPolicies(in *ingress, targets []gwv1.LocalPolicyTargetRe
 		o.Spec.TargetRefs, o.Spec.RateLimits = targets, v1alpha1.RateLimits{Limits: p.limits}
 		c.add(o)
 	}
-	if p.traffic.Request.MaxBodySize != nil || p.traffic.Backend.LoadBalancing != nil {
+	if !reflect.ValueOf(p.traffic).IsZero() {
 		o := &v1alpha1.TrafficPolicy{ObjectMeta: meta(in.Namespace, in.Name)}
 		o.Spec.TargetRefs = targets
 		// What the policy of the Gateway says of other settings stays in force.

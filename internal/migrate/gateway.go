@@ -60,13 +60,13 @@ func (c *conversion) addGateway(servers []*server) {
 		}
 	}
 
-	if c.config.bodySize != nil {
-		limit := &v1alpha1.TrafficPolicy{ObjectMeta: meta(c.options.Gateway.Namespace, c.options.Gateway.Name)}
-		limit.Spec.TargetRefs = []gwv1.LocalPolicyTargetReferenceWithSectionName{{LocalPolicyTargetReference: gwv1.LocalPolicyTargetReference{
+	if c.config.bodySize != nil || c.config.hsts != nil {
+		common := &v1alpha1.TrafficPolicy{ObjectMeta: meta(c.options.Gateway.Namespace, c.options.Gateway.Name)}
+		common.Spec.TargetRefs = []gwv1.LocalPolicyTargetReferenceWithSectionName{{LocalPolicyTargetReference: gwv1.LocalPolicyTargetReference{
 			Group: gwv1.GroupName, Kind: "Gateway", Name: gwv1.ObjectName(c.options.Gateway.Name),
 		}}}
-		limit.Spec.Request.MaxBodySize = c.config.bodySize
-		c.add(limit)
+		common.Spec.Request.MaxBodySize, common.Spec.Response.StrictTransportSecurity = c.config.bodySize, c.config.hsts
+		c.add(common)
 	}
 }
 

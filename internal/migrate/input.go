@@ -18,6 +18,8 @@ type Input struct {
 	Services []*corev1.Service
 	// Secrets tell which passwords are written in a way that can't be read. Without them that isn't told.
 	Secrets []*corev1.Secret
+	// ConfigMaps are those that annotations name.
+	ConfigMaps []*corev1.ConfigMap
 	// Config is the ConfigMap of the controller; nil for its defaults.
 	Config *corev1.ConfigMap
 }
@@ -118,4 +120,9 @@ func PasswordSecret(in *networkingv1.Ingress) string {
 		return name
 	}
 	return ""
+}
+
+// HeadersConfigMap is the ConfigMap, NAMESPACE/NAME, with headers for the answers of an Ingress.
+func HeadersConfigMap(in *networkingv1.Ingress) string {
+	return (&ingress{Ingress: in}).annotation("custom-headers")
 }

@@ -82,9 +82,12 @@ func inputOf(t *testing.T, text string) Input {
 		case head.Kind == "Secret":
 			in.Secrets = append(in.Secrets, &corev1.Secret{})
 			to = in.Secrets[len(in.Secrets)-1]
-		case head.Kind == "ConfigMap":
+		case head.Kind == "ConfigMap" && in.Config == nil: // the first one is the controller's
 			in.Config = &corev1.ConfigMap{}
 			to = in.Config
+		case head.Kind == "ConfigMap":
+			in.ConfigMaps = append(in.ConfigMaps, &corev1.ConfigMap{})
+			to = in.ConfigMaps[len(in.ConfigMaps)-1]
 		default:
 			t.Fatalf("a manifest is of kind %q", head.Kind)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -54,6 +55,55 @@ func bodySize(_ *conversion, in *ingress, value string) (Verdict, string) {
 	}
 	in.parts.traffic.Request.MaxBodySize = &n
 	return "", ""
+}
+
+// silence bounds how long nothing may move: there is one time for both directions.
+func silence(_ *conversion, in *ingress, _ string) (Verdict, string) {
+	longest := 0
+	for _, name := range []string{"proxy-read-timeout", "proxy-send-timeout"} {
+		if n, err := strconv.Atoi(strings.TrimSuffix(in.annotation(name), "s")); err == nil {
+			longest = max(longest, n)
+		}
+	}
+	if longest == 0 {
+		return NotNeeded, "it is no number of seconds, and counts for nothing"
+	}
+	in.parts.traffic.Request.IdleTimeout = new(gwv1.Duration(strconv.Itoa(longest) + "s"))
+	return "", ""
+}
+
+// maxAttempts is how often a TrafficPolicy repeats at most.
+const maxAttempts = 10
+
+// retry says how often the next endpoint is tried.
+func retry(_ *conversion, in *ingress, _ string) (Verdict, string) {
+	attempts := 2 // of three tries
+	if n, err := strconv.Atoi(in.annotation("proxy-next-upstream-tries")); err == nil && n > 0 {
+		attempts = min(n-1, maxAttempts)
+	}
+	if slices.Contains(strings.Fields(in.annotation("proxy-next-upstream")), "off") {
+		attempts = 0
+	}
+	in.parts.traffic.Request.Retry = &v1alpha1.TrafficRetry{Attempts: new(int32(attempts))} //nolint:gosec // at most 10
+	return "", ""
+}
+
+// customHeaders sets the headers of answers that a ConfigMap lists.
+func customHeaders(c *conversion, in *ingress, value string) (Verdict, string) {
+	for _, m := range c.input.ConfigMaps {
+		if m.Namespace+"/"+m.Name != value {
+			continue
+		}
+		headers := &v1alpha1.AnswerHeaders{}
+		for _, name := range sortedKeys(m.Data) {
+			headers.Set = append(headers.Set, gwv1.HTTPHeader{Name: gwv1.HTTPHeaderName(name), Value: m.Data[name]})
+		}
+		if len(headers.Set) > 0 {
+			in.parts.traffic.Response.Headers = headers
+		}
+		return "", ""
+	}
+	return NotPossible, fmt.Sprintf("there is no ConfigMap %s in what was read: have it among it", value)
 }
 
 func loadBalance(_ *conversion, in *ingress, value string) (Verdict, string) {

@@ -69,6 +69,7 @@ func TestMigrate(t *testing.T) {
 		ingressOf("login", early, []string{"auth-type: basic", "auth-secret: users", "auth-realm: Staff"}, "rules:\n"+hostPaths("login.example", "/ / v1")),
 		ingressOf("asked", early, []string{"auth-url: http://v2." + siteNamespace + ".svc.cluster.local:8080/check"}, "rules:\n"+hostPaths("asked.example", "/ / v1")),
 		ingressOf("nobody", early, []string{"auth-url: http://v3." + siteNamespace + ".svc.cluster.local:8080/check"}, "rules:\n"+hostPaths("nobody.example", "/ / v1")),
+		ingressOf("answers", early, []string{"custom-headers: " + siteNamespace + "/answers", "proxy-read-timeout: 1"}, "rules:\n"+hostPaths("answers.example", "/ / v1")),
 		ingressOf("small", early, []string{"proxy-body-size: 1k"}, "rules:\n"+hostPaths("small.example", "/ / v1")),
 		ingressOf("moved", early, []string{"permanent-redirect: https://new.example/there"}, "rules:\n"+hostPaths("moved.example", "/ / v1")),
 		ingressOf("kept", early, []string{"temporal-redirect: https://new.example$request_uri"}, "rules:\n"+hostPaths("kept.example", "/ / v1")),
@@ -80,7 +81,8 @@ func TestMigrate(t *testing.T) {
 		ingressOf("default", early, nil, "defaultBackend: {service: {name: v2, port: {number: 8080}}}\nrules:\n"+hostPaths("default.example", "/ /own v1")),
 	}, "")
 	users := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: users, namespace: " + siteNamespace + "}\nstringData: {auth: \"ann:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\"}\n" // "test"
-	result := migrated(t, manifests+users, "--gateway", siteNamespace+"/gw")
+	headers := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: answers, namespace: " + siteNamespace + "}\ndata: {X-Team: shop}\n"
+	result := migrated(t, manifests+users+headers, "--gateway", siteNamespace+"/gw")
 	s := newSite(t, map[string]string{
 		"gateway.yaml": result, "home.yaml": "", "users.yaml": users,
 		"cert.yaml": mustSecret(t, "cert", "*.example", "www.secure.example"),
@@ -114,13 +116,15 @@ func TestMigrate(t *testing.T) {
 		{"http://expressions.example/x", "404"},
 
 		{"http://secure.example/a?b=c", "308 https://secure.example/a?b=c"},
-		{"https://secure.example/a", "200 v1 /a"},
+		{"https://secure.example/a", "200 v1 /a max-age=31536000; includeSubDomains"},
 		{"http://alias.example/a", "308 https://alias.example/a"},
-		{"https://alias.example/a", "200 v1 /a"},
+		{"https://alias.example/a", "200 v1 /a max-age=31536000; includeSubDomains"},
 		{"https://www.secure.example/a", "308 https://secure.example/a"},
 		{"http://www.secure.example/a", "308 https://secure.example/a"},
 		{"http://both.example/a", "200 v1 /a"},
-		{"https://both.example/a", "200 v1 /a"},
+		{"https://both.example/a", "200 v1 /a max-age=31536000; includeSubDomains"},
+		{"http://answers.example/", "200 v1 / shop"},
+		{"http://answers.example/?delay=3s", "504"},
 
 		{"http://allowed.example/", "200 v1 /"},
 		{"http://barred.example/", "403"},
@@ -226,7 +230,9 @@ func (s *site) asNginx(request string) (string, error) {
 		if o.answer.Host != "" && !strings.HasPrefix(o.answer.Host, u.Hostname()) {
 			add(o.answer.Host)
 		}
-		add(o.headers.Get("Access-Control-Allow-Origin"))
+		for _, name := range []string{"Access-Control-Allow-Origin", "Strict-Transport-Security", "X-Team"} {
+			add(o.headers.Get(name))
+		}
 	case o.status == http.StatusUnauthorized:
 		add(o.headers.Get("Www-Authenticate"))
 	}
