@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/gatehouse-dev/gatehouse/internal/lastgood"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 )
@@ -63,6 +64,7 @@ type Agent struct {
 	log        *slog.Logger
 	relay      *relay
 	limits     *relay // nil without DialLimits
+	kept       *lastgood.Keeper
 	supervisor *proxy.Supervisor
 	socket     atomic.Pointer[proxy.Socket]
 
@@ -75,7 +77,11 @@ type Agent struct {
 // New prepares an agent; nothing happens before Run.
 func New(c Config) *Agent {
 	a := &Agent{cfg: c, log: c.Log.With("gateway", c.Gateway.String()), hurried: make(chan struct{})}
+	a.kept = lastgood.New(lastgood.Options{
+		Gateway: c.Gateway.String(), Envoy: c.Binary.Version, File: filepath.Join(a.dir(), "last-good"), Log: a.log,
+	})
 	a.relay = newRelay("the control plane", c.Dial, a.log)
+	a.relay.kept = a.kept
 	if c.DialLimits != nil {
 		a.limits = newRelay("what counts requests", c.DialLimits, a.log)
 		a.limits.prompt = true
@@ -116,6 +122,8 @@ func (a *Agent) Run(ctx context.Context) error {
 		return fmt.Errorf("proxy of Gateway %s: %w", a.cfg.Gateway, err)
 	}
 	a.socket.Store(socket)
+	a.kept.Load()
+	all.Go(func() { a.kept.Run(life) })
 	all.Go(func() { a.relay.serve(life, socket) })
 	if a.limits != nil {
 		counting, err := proxy.ListenSocket(filepath.Join(a.dir(), proxy.LimitsSocket), a.log)
@@ -174,6 +182,7 @@ func (a *Agent) restoreSocket() error {
 }
 
 func (a *Agent) changed(s proxy.State) {
+	a.kept.Tell(lastgood.Envoy{PID: s.PID, Live: s.Live})
 	if s.Phase == proxy.PhaseStalled {
 		// The control plane must not count this proxy any more.
 		a.socket.Load().Cut()

@@ -8,7 +8,9 @@
 //     first signal to stop, a while before connections are drained.
 //   - The connection to a control plane that stands still is closed within 5 s, and another
 //     is dialled. A busy machine alone does not cause this.
-//   - The stream is relayed as bytes: nothing here decodes or changes it.
+//   - The stream is relayed as bytes: nothing here changes it. What Envoy acknowledges is read
+//     from the side and kept. An Envoy that starts, and that no control plane answers within some
+//     seconds, is served from that, and goes on by what has changed when one does.
 //   - It writes files only in its state directory.
 //
 // The proxy's certificate is not made here: the caller gives a Dial that authenticates

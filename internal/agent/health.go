@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -21,6 +22,7 @@ func (a *Agent) healthServer() *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", a.readyz)
+	mux.HandleFunc("GET /lastgood", a.lastGood)
 	mux.Handle("GET /metrics", a.metrics())
 	return &http.Server{
 		Handler: mux, MaxHeaderBytes: maxHealthBytes,
@@ -33,7 +35,17 @@ func (a *Agent) readyz(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
+	if kept := a.kept.Report(); !kept.ServedSince.IsZero() {
+		fmt.Fprintf(w, "ready, serving its last good configuration, kept at %s\n", kept.KeptAt.UTC().Format(time.RFC3339))
+		return
+	}
 	fmt.Fprintln(w, "ready")
+}
+
+// lastGood shows what is kept, without what is in it.
+func (a *Agent) lastGood(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(a.kept.Report())
 }
 
 // ready says why no clients should be sent here.

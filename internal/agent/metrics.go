@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -69,11 +70,15 @@ var (
 		"Tries to connect to the control plane.", []string{"result"}, nil)
 	silentDesc = prometheus.NewDesc("gatehouse_proxy_controller_silent_total",
 		"Connections to the control plane that were ended because nothing came over them.", nil, nil)
+	keptDesc = prometheus.NewDesc("gatehouse_proxy_last_good_kept_seconds",
+		"Unix time when the proxy had the configuration that is kept as its last good one; 0 without one.", nil, nil)
+	keptServedDesc = prometheus.NewDesc("gatehouse_proxy_last_good_served_since_seconds",
+		"Unix time since when the proxy serves its last good configuration because no control plane answers; 0 if one does.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{readyDesc, drainingDesc, restartsDesc, connectedDesc, connectionsDesc, silentDesc} {
+	for _, d := range []*prometheus.Desc{readyDesc, drainingDesc, restartsDesc, connectedDesc, connectionsDesc, silentDesc, keptDesc, keptServedDesc} {
 		out <- d
 	}
 }
@@ -88,14 +93,21 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	gauge(readyDesc, oneIf(c.agent.ready() == nil))
 	gauge(drainingDesc, oneIf(c.agent.draining.Load()))
 	counter(restartsDesc, c.agent.supervisor.Snapshot().Restarts)
-	since := 0.0
-	if relay.connected {
-		since = float64(relay.since.UnixMilli()) / 1000
-	}
-	gauge(connectedDesc, since)
+	gauge(connectedDesc, unix(relay.since))
 	counter(connectionsDesc, relay.succeeded, "ok")
 	counter(connectionsDesc, relay.failed, "failed")
 	counter(silentDesc, relay.silent)
+	kept := c.agent.kept.Report()
+	gauge(keptDesc, unix(kept.KeptAt))
+	gauge(keptServedDesc, unix(kept.ServedSince))
+}
+
+// unix returns a time in seconds; 0 for none.
+func unix(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMilli()) / 1000
 }
 
 func oneIf(b bool) float64 {

@@ -9,6 +9,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/lastgood"
 )
 
 const (
@@ -37,6 +39,9 @@ type relay struct {
 	prompt bool
 	dial   func(context.Context) (net.Conn, error)
 	log    *slog.Logger
+	// kept is what an Envoy that starts is served from when the other side does not answer; nil
+	// where nothing is.
+	kept *lastgood.Keeper
 
 	mu        sync.Mutex
 	failures  int       // in a row, also of connections that were cut soon
@@ -81,11 +86,21 @@ func (r *relay) serve(ctx context.Context, l net.Listener) {
 
 // carry joins one connection of Envoy's with one to the control plane.
 func (r *relay) carry(ctx context.Context, envoy net.Conn) {
-	pause := r.pause()
+	pause, limit := r.pause(), dialTimeout
+	if r.kept != nil {
+		if wait, starts := r.kept.Wait(); starts && wait <= pause {
+			if sleep(ctx, wait) {
+				r.standIn(ctx, envoy)
+			}
+			return
+		} else if starts {
+			limit = wait - pause
+		}
+	}
 	if r.prompt && pause > 0 || !sleep(ctx, pause) {
 		return
 	}
-	dialing, cancel := context.WithTimeout(ctx, dialTimeout)
+	dialing, cancel := context.WithTimeout(ctx, limit)
 	controller, err := r.dial(dialing)
 	cancel()
 	if err != nil {
@@ -112,6 +127,16 @@ func (r *relay) carry(ctx context.Context, envoy net.Conn) {
 			end()
 		}
 	})
+	if r.kept != nil {
+		tap := r.kept.Tap(envoy)
+		envoy = tap
+		watch.Go(func() {
+			if r.untilUnanswered(ctx, tap) {
+				r.log.Warn(r.to+" has no configuration for an envoy that starts", "waited", lastgood.StandInAfter.String())
+				end()
+			}
+		})
+	}
 	join(ctx, envoy, heard)
 }
 

@@ -193,10 +193,12 @@ func identityMounts() []corev1.VolumeMount {
 }
 
 func (f *fleet) volumes() []corev1.Volume {
-	empty := func(name string) corev1.Volume {
-		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
+	empty := func(name string, medium corev1.StorageMedium) corev1.Volume {
+		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}}
 	}
-	out := append(f.identityVolumes(), empty("gatehouse-state"), empty("gatehouse-tmp"))
+	// The state has keys of certificates, which belong on no disk: see package lastgood.
+	out := append(f.identityVolumes(),
+		empty("gatehouse-state", corev1.StorageMediumMemory), empty("gatehouse-tmp", corev1.StorageMediumDefault))
 	if f.bootstrap() != nil {
 		out = append(out, f.configVolume(bootstrapVolume, bootstrapKey))
 	}
