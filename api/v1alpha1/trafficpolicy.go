@@ -140,6 +140,58 @@ type TrafficRequest struct {
 	// Retry repeats requests that a backend has not taken. A retry of the rule of a route has the last word.
 	// +optional
 	Retry *TrafficRetry `json:"retry,omitempty"`
+
+	// Faults are made for a share of the requests, to see how clients take them.
+	// +optional
+	Faults *Faults `json:"faults,omitempty"`
+}
+
+// Faults are made for a share of the requests.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.disabled) && self.disabled) != (has(self.delay) || has(self.abort))",message="there are delay or abort, or disabled: true"
+type Faults struct {
+	// Delay has requests wait before they go on.
+	// +optional
+	Delay *FaultDelay `json:"delay,omitempty"`
+
+	// Abort answers requests in place of the backend.
+	// +optional
+	Abort *FaultAbort `json:"abort,omitempty"`
+
+	// Disabled makes no faults, in place of what is inherited. Nothing stands beside it.
+	// +optional
+	Disabled bool `json:"disabled,omitempty"`
+}
+
+// FaultDelay has requests wait.
+type FaultDelay struct {
+	// Duration is how long, such as 2s.
+	// +required
+	Duration gwv1.Duration `json:"duration,omitempty"`
+
+	// Percent is how many of a hundred: 100 by default.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	Percent *int32 `json:"percent,omitempty"`
+}
+
+// FaultAbort answers requests.
+type FaultAbort struct {
+	// Status is that of the answer: 503 by default.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=400
+	// +kubebuilder:validation:Maximum=599
+	Status *int32 `json:"status,omitempty"`
+
+	// Percent is how many of a hundred: 100 by default.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	Percent *int32 `json:"percent,omitempty"`
 }
 
 // Buffering holds back requests.
@@ -337,7 +389,7 @@ type ErrorPages struct {
 
 // ErrorPage is the body of answers of some statuses.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.body) != has(self.configMapRef)",message="the text is in body or in configMapRef, in one of them"
+// +kubebuilder:validation:XValidation:rule="has(self.body) != has(self.configMapRef)",message="a page has body or configMapRef, one of the two"
 type ErrorPage struct {
 	// Statuses are the answers whose body it is: single ones, such as 404, 4xx or 5xx. 401 and 407 stay as they are, since browsers ask for
 	// a password by their headers, of which a page has none.
@@ -458,11 +510,215 @@ type TrafficBackend struct {
 	// LoadBalancing is how an endpoint of a backend is chosen.
 	// +optional
 	LoadBalancing *LoadBalancing `json:"loadBalancing,omitempty"`
+
+	// ConnectTimeout is how long a connection to an endpoint may take to come about: 5s by default.
+	// +optional
+	ConnectTimeout *gwv1.Duration `json:"connectTimeout,omitempty"`
+
+	// Connections are how long connections to endpoints are used.
+	// +optional
+	Connections *BackendConnections `json:"connections,omitempty"`
+
+	// CircuitBreaker bounds what a backend has to do at once, for each proxy. What is over it is answered with 503.
+	// +optional
+	CircuitBreaker *CircuitBreaker `json:"circuitBreaker,omitempty"`
+
+	// RetryBudget is how many retries may be under way at once. An XBackendTrafficPolicy of the Service has the last word.
+	// +optional
+	RetryBudget *RetryBudget `json:"retryBudget,omitempty"`
+
+	// OutlierDetection sends nothing, for a while, to endpoints that fail (passive health checks).
+	// +optional
+	OutlierDetection *OutlierDetection `json:"outlierDetection,omitempty"`
+
+	// HealthCheck asks endpoints whether they are well (active health checks), and sends nothing to those that aren't.
+	// +optional
+	HealthCheck *HealthCheck `json:"healthCheck,omitempty"`
+}
+
+// BackendConnections are how long connections to endpoints are used.
+//
+// +kubebuilder:validation:MinProperties=1
+type BackendConnections struct {
+	// MaxRequests is after how many requests a connection is closed. By default there is no limit.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MaxRequests *int32 `json:"maxRequests,omitempty"`
+
+	// IdleTimeout is how long a connection is kept without a request: 1h by default. It should be shorter than the
+	// backend's own.
+	// +optional
+	IdleTimeout *gwv1.Duration `json:"idleTimeout,omitempty"`
+
+	// KeepAlive is how long a connection may be silent before TCP looks whether the other side is still there, at least 1s. By
+	// default it is 60s for HTTP/2 and gRPC, and else it doesn't look.
+	// +optional
+	KeepAlive *gwv1.Duration `json:"keepAlive,omitempty"`
+}
+
+// CircuitBreaker bounds what a backend has to do at once. What isn't said is 65536.
+//
+// +kubebuilder:validation:MinProperties=1
+type CircuitBreaker struct {
+	// MaxConnections is how many connections there may be.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MaxConnections *int32 `json:"maxConnections,omitempty"`
+
+	// MaxPendingRequests is how many requests may wait for a connection.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MaxPendingRequests *int32 `json:"maxPendingRequests,omitempty"`
+
+	// MaxRequests is how many requests may be under way.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MaxRequests *int32 `json:"maxRequests,omitempty"`
+}
+
+// RetryBudget is how many retries may be under way at once.
+//
+// +kubebuilder:validation:MinProperties=1
+type RetryBudget struct {
+	// Percent is how many of a hundred requests under way may be retries: 20 by default.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	Percent *int32 `json:"percent,omitempty"`
+
+	// MinRetries is how many may always be: 64 by default.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	MinRetries *int32 `json:"minRetries,omitempty"`
+}
+
+// OutlierDetection sends nothing, for a while, to endpoints that fail. {} has all by default.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.disabled) || !self.disabled || !(has(self.consecutiveErrors) || has(self.interval) || has(self.ejectionTime) || has(self.maxEjectedPercent))",message="disabled: true has nothing beside it"
+type OutlierDetection struct {
+	// ConsecutiveErrors are how many answers of 5xx, connections that don't come about or timeouts, one after the other,
+	// are too many: 5 by default.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	ConsecutiveErrors *int32 `json:"consecutiveErrors,omitempty"`
+
+	// Interval is how often it is looked whether endpoints may come back: 10s by default.
+	// +optional
+	Interval *gwv1.Duration `json:"interval,omitempty"`
+
+	// EjectionTime is for how long an endpoint gets nothing, each time longer by this: 30s by default.
+	// +optional
+	EjectionTime *gwv1.Duration `json:"ejectionTime,omitempty"`
+
+	// MaxEjectedPercent is how many of a hundred endpoints may get nothing: 50 by default.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	MaxEjectedPercent *int32 `json:"maxEjectedPercent,omitempty"`
+
+	// Disabled has all endpoints get requests, in place of what is inherited. Nothing stands beside it.
+	// +optional
+	Disabled bool `json:"disabled,omitempty"`
+}
+
+// HealthCheck asks endpoints whether they are well.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.disabled) && self.disabled) != has(self.type)",message="there is a type, or disabled: true"
+// +kubebuilder:validation:XValidation:rule="!has(self.http) || has(self.type) && self.type == 'HTTP'",message="http stands with type: HTTP, and only there"
+// +kubebuilder:validation:XValidation:rule="!has(self.grpc) || has(self.type) && self.type == 'GRPC'",message="grpc stands with type: GRPC, and only there"
+type HealthCheck struct {
+	// Type is HTTP, GRPC (grpc.health.v1.Health) or TCP, for which a connection is enough.
+	// +optional
+	Type HealthCheckType `json:"type,omitempty"`
+
+	// HTTP is what is asked for.
+	// +optional
+	HTTP *HTTPHealthCheck `json:"http,omitempty"`
+
+	// GRPC is what is asked for.
+	// +optional
+	GRPC *GRPCHealthCheck `json:"grpc,omitempty"`
+
+	// Interval is how often, for each proxy and endpoint: 10s by default, at least 100ms.
+	// +optional
+	Interval *gwv1.Duration `json:"interval,omitempty"`
+
+	// Timeout is how long an answer may take: 1s by default.
+	// +optional
+	Timeout *gwv1.Duration `json:"timeout,omitempty"`
+
+	// UnhealthyThreshold is after how many failures an endpoint gets nothing: 3 by default.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	UnhealthyThreshold *int32 `json:"unhealthyThreshold,omitempty"`
+
+	// HealthyThreshold is after how many successes it gets requests again: 1 by default.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	HealthyThreshold *int32 `json:"healthyThreshold,omitempty"`
+
+	// Disabled asks nothing, in place of what is inherited. Nothing stands beside it.
+	// +optional
+	Disabled bool `json:"disabled,omitempty"`
+}
+
+// HealthCheckType is how endpoints are asked.
+//
+// +kubebuilder:validation:Enum=HTTP;GRPC;TCP
+type HealthCheckType string
+
+// How endpoints are asked.
+const (
+	HTTPCheck HealthCheckType = "HTTP"
+	GRPCCheck HealthCheckType = "GRPC"
+	TCPCheck  HealthCheckType = "TCP"
+)
+
+// HTTPHealthCheck is a GET that is to be answered with a status from 200 to 399.
+type HTTPHealthCheck struct {
+	// Path is the path, with a query if there is one: / by default.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^/[!-~]*$`
+	Path string `json:"path,omitempty"`
+
+	// Hostname is the Host of the request. By default it is that of the backend's certificate, or SERVICE.NAMESPACE.svc.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._-]+$`
+	Hostname string `json:"hostname,omitempty"`
+}
+
+// GRPCHealthCheck is a call of grpc.health.v1.Health/Check.
+type GRPCHealthCheck struct {
+	// Service is whose health is asked for. By default it is that of the server.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._-]*$`
+	Service string `json:"service,omitempty"`
 }
 
 // LoadBalancing is how an endpoint of a backend is chosen.
 //
 // +kubebuilder:validation:XValidation:rule="(self.type == 'ConsistentHash') == has(self.consistentHash)",message="consistentHash stands with type: ConsistentHash, and only there"
+// +kubebuilder:validation:XValidation:rule="!has(self.slowStart) || self.type in ['LeastRequest', 'RoundRobin']",message="slowStart stands with LeastRequest or RoundRobin"
 type LoadBalancing struct {
 	// Type is LeastRequest, by which the one of two that has fewer requests under way is taken, and
 	// which is the default without a policy; RoundRobin, Random, or ConsistentHash.
@@ -473,6 +729,10 @@ type LoadBalancing struct {
 	// ConsistentHash is what requests have in common that go to the same endpoint.
 	// +optional
 	ConsistentHash *ConsistentHash `json:"consistentHash,omitempty"`
+
+	// SlowStart is how long a new endpoint gets fewer requests than others, such as 30s. It stands with LeastRequest and RoundRobin.
+	// +optional
+	SlowStart *gwv1.Duration `json:"slowStart,omitempty"`
 }
 
 // LoadBalancingType is how an endpoint is chosen.
@@ -512,7 +772,29 @@ type ConsistentHash struct {
 	// QueryParam is a parameter of the query.
 	// +optional
 	QueryParam *HashQueryParam `json:"queryParam,omitempty"`
+
+	// Algorithm is Ring, which is the default, or Maglev, which spreads more evenly and takes more memory for few endpoints.
+	// +optional
+	Algorithm HashAlgorithm `json:"algorithm,omitempty"`
+
+	// RingSize is how many places a ring has at least: 1024 by default. The more, the more evenly it spreads. It stands with Ring.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1048576
+	RingSize *int32 `json:"ringSize,omitempty"`
 }
+
+// HashAlgorithm is how a hash leads to an endpoint.
+//
+// +kubebuilder:validation:Enum=Ring;Maglev
+type HashAlgorithm string
+
+// The algorithms.
+const (
+	RingHash   HashAlgorithm = "Ring"
+	MaglevHash HashAlgorithm = "Maglev"
+)
 
 // ConsistentHashType is what is hashed.
 //

@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"fmt"
+	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -54,10 +55,14 @@ func protocolOptions(b *ir.Backend) (map[string]*anypb.Any, error) {
 	if b.Use == ir.UseAuth {
 		filters = append(filters, permission)
 	}
+	common := connectionOptions(&b.Settings.Connections)
 	switch {
-	case len(filters) > 0:
+	case len(filters) > 0 || common != nil:
+		if len(filters) > 0 {
+			filters = append(filters, upstreamCodec)
+		}
 		options, err := pack(&upstreamhttpv3.HttpProtocolOptions{
-			UpstreamProtocolOptions: explicit(b.Protocol), HttpFilters: append(filters, upstreamCodec),
+			UpstreamProtocolOptions: explicit(b.Protocol), HttpFilters: filters, CommonHttpProtocolOptions: common,
 		})
 		return map[string]*anypb.Any{httpOptions: options}, err
 	case b.Protocol == ir.H2C:
@@ -70,6 +75,21 @@ func protocolOptions(b *ir.Backend) (map[string]*anypb.Any, error) {
 // h2c speaks HTTP/2 without negotiation.
 var h2c = map[string]*anypb.Any{
 	httpOptions: constant(&upstreamhttpv3.HttpProtocolOptions{UpstreamProtocolOptions: explicit(ir.H2C)}),
+}
+
+// connectionOptions are how long connections are used; nil where nothing is said of it.
+func connectionOptions(c *ir.Connections) *corev3.HttpProtocolOptions {
+	if c.MaxRequests == 0 && c.IdleTimeout == 0 {
+		return nil
+	}
+	out := &corev3.HttpProtocolOptions{}
+	if c.MaxRequests > 0 {
+		out.MaxRequestsPerConnection = wrapperspb.UInt32(c.MaxRequests)
+	}
+	if c.IdleTimeout > 0 {
+		out.IdleTimeout = duration(c.IdleTimeout)
+	}
+	return out
 }
 
 // explicit is a protocol that is not negotiated.
@@ -98,6 +118,16 @@ var keepalive = &clusterv3.UpstreamConnectionOptions{TcpKeepalive: &corev3.TcpKe
 	KeepaliveProbes:   wrapperspb.UInt32(3),
 }}
 
+// keptAlive is keepalive after another silence.
+func keptAlive(after time.Duration) *clusterv3.UpstreamConnectionOptions {
+	seconds := uint32(min(after, 24*time.Hour) / time.Second) //nolint:gosec // a day
+	return &clusterv3.UpstreamConnectionOptions{TcpKeepalive: &corev3.TcpKeepalive{
+		KeepaliveTime:     wrapperspb.UInt32(seconds),
+		KeepaliveInterval: wrapperspb.UInt32(min(seconds, 30)),
+		KeepaliveProbes:   wrapperspb.UInt32(3),
+	}}
+}
+
 // dns resolves a name to one endpoint with all its addresses, tried in turn as
 // browsers do: so localhost works whichever of 127.0.0.1 and ::1 is served.
 var dns = &clusterv3.Cluster_ClusterType{ClusterType: &clusterv3.Cluster_CustomClusterType{
@@ -116,16 +146,23 @@ func Cluster(b *ir.Backend) (*Resource, error) {
 	c := &clusterv3.Cluster{
 		Name:                          name,
 		AltStatName:                   statName(name),
-		LbPolicy:                      balancers[b.Balancer],
-		CircuitBreakers:               circuitBreakers(b.Retry),
+		CircuitBreakers:               circuitBreakers(b),
 		PerConnectionBufferLimitBytes: wrapperspb.UInt32(bufferLimit),
 	}
+	setBalancer(c, &b.Settings)
 	switch b.Protocol {
 	case ir.H2C:
 		c.UpstreamConnectionOptions = keepalive
 	case ir.HTTP1, ir.WebSocket, ir.TCP, ir.UDP, "":
 	default:
 		return nil, fmt.Errorf("backend %s: unknown protocol %q", name, b.Protocol)
+	}
+	setHealth(c, b)
+	if d := b.Settings.ConnectTimeout; d > 0 {
+		c.ConnectTimeout = duration(d)
+	}
+	if d := b.Settings.Connections.KeepAlive; d > 0 {
+		c.UpstreamConnectionOptions = keptAlive(d)
 	}
 	options, err := protocolOptions(b)
 	if err != nil {

@@ -65,6 +65,7 @@ var allFilters = slices.Concat([]*hcmv3.HttpFilter{
 	authFilters[0], authFilters[1], authFilters[2],
 	// Behind what may refuse: nothing is held in memory for who is turned away.
 	bufferSlot.filter(),
+	faultSlot.filter(),
 	// Whoever is turned away has no session.
 	optional(sessionFilter, &statefulsessionv3.StatefulSession{}),
 	{

@@ -5,18 +5,39 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
 // balancers is what Envoy calls the ways to choose an endpoint. By a ring a hash takes a thousandth of
-// the memory that it takes by Envoy's other algorithm, Maglev, whose table is as large for one endpoint as
-// for thousands.
+// the memory that it takes by Maglev, whose table is as large for one endpoint as for thousands.
 var balancers = map[ir.Balancer]clusterv3.Cluster_LbPolicy{
 	ir.LeastRequest:   clusterv3.Cluster_LEAST_REQUEST,
 	ir.RoundRobin:     clusterv3.Cluster_ROUND_ROBIN,
 	ir.Random:         clusterv3.Cluster_RANDOM,
 	ir.ConsistentHash: clusterv3.Cluster_RING_HASH,
+	ir.Maglev:         clusterv3.Cluster_MAGLEV,
+}
+
+// setBalancer says how endpoints are chosen.
+func setBalancer(c *clusterv3.Cluster, s *ir.BackendSettings) {
+	c.LbPolicy = balancers[s.Balancer]
+	switch {
+	case s.RingSize > 0:
+		c.LbConfig = &clusterv3.Cluster_RingHashLbConfig_{
+			RingHashLbConfig: &clusterv3.Cluster_RingHashLbConfig{MinimumRingSize: wrapperspb.UInt64(uint64(s.RingSize))},
+		}
+	case s.SlowStart == 0:
+	case s.Balancer == ir.RoundRobin:
+		c.LbConfig = &clusterv3.Cluster_RoundRobinLbConfig_{RoundRobinLbConfig: &clusterv3.Cluster_RoundRobinLbConfig{SlowStartConfig: slowStart(s)}}
+	default:
+		c.LbConfig = &clusterv3.Cluster_LeastRequestLbConfig_{LeastRequestLbConfig: &clusterv3.Cluster_LeastRequestLbConfig{SlowStartConfig: slowStart(s)}}
+	}
+}
+
+func slowStart(s *ir.BackendSettings) *clusterv3.Cluster_SlowStartConfig {
+	return &clusterv3.Cluster_SlowStartConfig{SlowStartWindow: duration(s.SlowStart)}
 }
 
 // hashPolicy is what of a request is hashed. It is the route's, so that an edit of it changes no cluster,

@@ -36,7 +36,7 @@ type trafficFilter struct {
 var idle = &headermutationv3.HeaderMutation{Mutations: &headermutationv3.Mutations{}}
 
 // trafficSlots are the places of settings, see allFilters for their order.
-var trafficSlots = []*trafficSlot{&answerHeadersSlot, &compressionSlot, &errorPagesSlot, &bodySizeSlot, &bufferSlot}
+var trafficSlots = []*trafficSlot{&answerHeadersSlot, &compressionSlot, &errorPagesSlot, &bodySizeSlot, &bufferSlot, &faultSlot}
 
 // filter is the place in the chain.
 func (s *trafficSlot) filter() *hcmv3.HttpFilter {

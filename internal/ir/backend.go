@@ -77,8 +77,8 @@ type Backend struct {
 	Private string
 	TLS     BackendTLS  // zero where the backend is spoken to in clear text
 	Retry   RetryBudget // zero where the limits of retries are the proxies' own
-	// Balancer is how its endpoints are chosen.
-	Balancer Balancer
+	// Settings are what policies say of it, for the requests that they are for.
+	Settings BackendSettings
 }
 
 // BackendKey is a backend as rules and tables know it. Two keys are equal exactly if
@@ -105,13 +105,13 @@ type backendManner struct {
 	outside    bool
 	tls        BackendTLS
 	retry      RetryBudget
-	balancer   Balancer
+	settings   BackendSettings
 }
 
 // Key returns the key of the backend.
 func (b Backend) Key() BackendKey {
 	b.TLS.ClientCertificate = SecretKey{}
-	how := backendManner{b.Named, b.Object.Kind, b.Use, b.PortName, b.Protocol, b.DNS, b.TargetPort, b.Outside, b.TLS, b.Retry, b.Balancer}
+	how := backendManner{b.Named, b.Object.Kind, b.Use, b.PortName, b.Protocol, b.DNS, b.TargetPort, b.Outside, b.TLS, b.Retry, b.Settings}
 	return BackendKey{unique.Make(keyedBackend{b.Object.Name, b.Port, unique.Make(how)})}
 }
 
@@ -125,7 +125,7 @@ func (k BackendKey) Backend() Backend {
 	return Backend{
 		Named: how.named, Object: object.Key{Kind: how.kind, Name: b.name}, Port: b.port, Use: how.use, PortName: how.portName,
 		Protocol: how.protocol, DNS: how.dns, TargetPort: how.targetPort, Outside: how.outside, TLS: how.tls, Retry: how.retry,
-		Balancer: how.balancer,
+		Settings: how.settings,
 	}
 }
 
@@ -164,12 +164,15 @@ func (k BackendKey) InClear() BackendKey {
 
 // For returns the same backend as it is to requests that a policy is for.
 func (k BackendKey) For(t *Traffic) BackendKey {
-	balancer := t.Balancer()
-	if k.IsZero() || balancer == LeastRequest {
+	settings := t.Backend()
+	if k.IsZero() || t == nil || settings == (BackendSettings{}) && t.RetryBudget == nil {
 		return k
 	}
 	b := k.Backend()
-	b.Balancer = balancer
+	b.Settings = settings
+	if t.RetryBudget != nil && b.Retry == (RetryBudget{}) {
+		b.Retry = *t.RetryBudget
+	}
 	return b.Key()
 }
 
@@ -248,8 +251,8 @@ func (b *Backend) text() string {
 	if b.Retry != (RetryBudget{}) {
 		_, _ = fmt.Fprintf(h, "retry %+v", b.Retry)
 	}
-	if b.Balancer != LeastRequest {
-		write(h, "balancer", string(b.Balancer))
+	if b.Settings != (BackendSettings{}) {
+		_, _ = fmt.Fprintf(h, "settings %#v", b.Settings)
 	}
 	text = append(text, '#')
 	return string(hex.AppendEncode(text, h.Sum(nil)))
@@ -275,14 +278,15 @@ type backendJSON struct {
 	Private  string       `json:"private,omitempty"`
 	TLS      *BackendTLS  `json:"tls,omitempty"`
 	Retry    *RetryBudget `json:"retry,omitempty"`
-	Balancer Balancer     `json:"balancer,omitempty"`
+	// Settings are what policies say of it.
+	Settings BackendSettings `json:"settings,omitzero"`
 }
 
 // MarshalJSON writes the backend with the text of its key for a name.
 func (b Backend) MarshalJSON() ([]byte, error) {
 	out := backendJSON{
 		Name: b.Key().String(), Service: b.Object.Name, Port: b.ConnectPort(), PortName: b.PortName, Protocol: b.Protocol, DNS: b.DNS,
-		Outside: b.Outside, Private: b.Private, Balancer: b.Balancer,
+		Outside: b.Outside, Private: b.Private, Settings: b.Settings,
 	}
 	if !b.TLS.IsZero() {
 		out.TLS = &b.TLS
@@ -299,7 +303,7 @@ func (b *Backend) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}
-	*b = Backend{Named: in.Name, Port: in.Port, PortName: in.PortName, Protocol: in.Protocol, DNS: in.DNS, Outside: in.Outside, Private: in.Private, Balancer: in.Balancer}
+	*b = Backend{Named: in.Name, Port: in.Port, PortName: in.PortName, Protocol: in.Protocol, DNS: in.DNS, Outside: in.Outside, Private: in.Private, Settings: in.Settings}
 	if !in.Service.IsZero() {
 		b.Object = object.Key{Kind: service, Name: in.Service}
 	}

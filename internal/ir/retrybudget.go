@@ -4,7 +4,7 @@ import "time"
 
 // RetryBudget limits the retries of a backend.
 type RetryBudget struct {
-	// Percent of the requests of the last Interval may be retries.
+	// Percent of the requests of the last Interval may be retries; without an Interval, of those under way.
 	Percent  uint32        `json:"percent"`
 	Interval time.Duration `json:"interval"`
 	// Floor is how many retries may always be under way at once.

@@ -17,6 +17,8 @@ type Traffic struct {
 	IdleTimeout *time.Duration `json:"idleTimeout,omitempty"`
 	// Retry says when an attempt is repeated; the zero value is never.
 	Retry *Retry `json:"retry,omitempty"`
+	// Faults are made for a share of the requests; the zero value is none.
+	Faults *Faults `json:"faults,omitempty"`
 	// Compression compresses answers; the zero value does not.
 	Compression *Compression `json:"compression,omitempty"`
 	// Headers are changed in all answers.
@@ -29,6 +31,14 @@ type Traffic struct {
 	ErrorPages *ErrorPages `json:"errorPages,omitempty"`
 	// LoadBalancing is how an endpoint is chosen; the zero value is the default.
 	LoadBalancing *LoadBalancing `json:"loadBalancing,omitempty"`
+	// ConnectTimeout and the following are those of BackendSettings.
+	ConnectTimeout   *time.Duration    `json:"connectTimeout,omitempty"`
+	Connections      *Connections      `json:"connections,omitempty"`
+	CircuitBreaker   *CircuitBreaker   `json:"circuitBreaker,omitempty"`
+	OutlierDetection *OutlierDetection `json:"outlierDetection,omitempty"`
+	HealthCheck      *HealthCheck      `json:"healthCheck,omitempty"`
+	// RetryBudget limits retries of backends that have no budget of their own.
+	RetryBudget *RetryBudget `json:"retryBudget,omitempty"`
 }
 
 // Equal reports whether both say the same. Nil is not the same as to say nothing.
@@ -108,16 +118,9 @@ const (
 	LeastRequest   Balancer = ""
 	RoundRobin     Balancer = "RoundRobin"
 	Random         Balancer = "Random"
-	ConsistentHash Balancer = "ConsistentHash" // by what the route says
+	ConsistentHash Balancer = "ConsistentHash" // on a ring, by what the route says
+	Maglev         Balancer = "Maglev"         // by what the route says
 )
-
-// Balancer is the one that a backend is to have.
-func (t *Traffic) Balancer() Balancer {
-	if t == nil || t.LoadBalancing == nil {
-		return LeastRequest
-	}
-	return t.LoadBalancing.Balancer
-}
 
 // Compression says which answers are compressed, and how.
 type Compression struct {
@@ -146,7 +149,10 @@ type CompressionAlgorithm struct {
 // LoadBalancing is how an endpoint is chosen.
 type LoadBalancing struct {
 	Balancer Balancer `json:"balancer,omitempty"`
-	Hash     *Hash    `json:"hash,omitempty"` // of ConsistentHash
+	Hash     *Hash    `json:"hash,omitempty"` // of ConsistentHash and Maglev
+	// SlowStart is how long new endpoints get fewer requests, and RingSize how many places a ring has; 0 for the default.
+	SlowStart time.Duration `json:"slowStart,omitempty"`
+	RingSize  uint32        `json:"ringSize,omitempty"`
 }
 
 // Hash is what requests have in common that go to the same endpoint: one of these.
@@ -157,4 +163,12 @@ type Hash struct {
 	Secure     bool          `json:"secure,omitempty"`    // the cookie stays with HTTPS
 	QueryParam string        `json:"queryParam,omitempty"`
 	SourceIP   bool          `json:"sourceIP,omitempty"`
+}
+
+// Faults are made for a share of the requests.
+type Faults struct {
+	Delay        time.Duration `json:"delay,omitempty"`
+	DelayPercent uint32        `json:"delayPercent,omitempty"`
+	Status       uint32        `json:"status,omitempty"`
+	AbortPercent uint32        `json:"abortPercent,omitempty"`
 }

@@ -240,6 +240,13 @@ func drawTrafficPolicy(t *rapid.T) *v1alpha1.TrafficPolicy {
 	settings.Response.ErrorPages = maybe(t, rapid.SampledFrom([]v1alpha1.ErrorPages{
 		{Disabled: true}, {Pages: []v1alpha1.ErrorPage{{Statuses: []string{"404"}, ConfigMapRef: &v1alpha1.KeyRef{Name: "a", Key: "ca.crt"}}}}, {},
 	}), "pages")
+	settings.Request.Faults = maybe(t, rapid.SampledFrom([]v1alpha1.Faults{{}, {Disabled: true}, {Abort: &v1alpha1.FaultAbort{}}}), "faults")
+	settings.Backend.ConnectTimeout = duration("connect timeout")
+	settings.Backend.Connections = maybe(t, rapid.SampledFrom([]v1alpha1.BackendConnections{{}, {IdleTimeout: new(gwv1.Duration("5s"))}}), "connections")
+	settings.Backend.CircuitBreaker = maybe(t, rapid.SampledFrom([]v1alpha1.CircuitBreaker{{}, {MaxRequests: new(int32(5))}}), "circuit breaker")
+	settings.Backend.RetryBudget = maybe(t, rapid.SampledFrom([]v1alpha1.RetryBudget{{Percent: new(int32(5))}, {Percent: new(int32(500))}}), "retry budget")
+	settings.Backend.OutlierDetection = maybe(t, rapid.SampledFrom([]v1alpha1.OutlierDetection{{}, {Disabled: true}, {Interval: new(gwv1.Duration("nonesuch"))}}), "outliers")
+	settings.Backend.HealthCheck = maybe(t, rapid.SampledFrom([]v1alpha1.HealthCheck{{Type: v1alpha1.TCPCheck}, {Disabled: true}, {Type: "nonesuch"}}), "health check")
 	drawLayer(t, settings, &p.Spec.TrafficSettings, &p.Spec.Defaults, &p.Spec.Overrides, func(s v1alpha1.Strategy) *v1alpha1.TrafficLayer {
 		return &v1alpha1.TrafficLayer{Strategy: s, TrafficSettings: settings}
 	})

@@ -23,8 +23,15 @@ func trafficPolicy(name, target, spec string) string {
 
 // trafficTests protect each setting of TrafficPolicies with the real Envoy.
 var trafficTests = map[string]func(*testing.T, *site){
+	"backend.circuitBreaker":           testCircuitBreaker,
+	"backend.connectTimeout":           testConnectTimeout,
+	"backend.connections":              testConnections,
+	"backend.healthCheck":              testHealthCheck,
 	"backend.loadBalancing":            testLoadBalancing,
+	"backend.outlierDetection":         testOutlierDetection,
+	"backend.retryBudget":              testTrafficRetryBudget,
 	"request.buffering":                testBuffering,
+	"request.faults":                   testFaults,
 	"request.idleTimeout":              testIdleTimeout,
 	"request.maxBodySize":              testMaxBodySize,
 	"request.retry":                    testTrafficRetry,
@@ -269,6 +276,13 @@ endpoints: [{addresses: [127.0.0.1]}]
 	}
 	hash("type: Header, header: {name: X-User}")
 	distinct("by a header", func(i int) (string, map[string]string) { return pair, map[string]string{"X-User": fmt.Sprint("u", i)} })
+	hash("type: Header, header: {name: X-User}, algorithm: Maglev")
+	distinct("by Maglev", func(i int) (string, map[string]string) { return pair, map[string]string{"X-User": fmt.Sprint("u", i)} })
+	hash("type: Header, header: {name: X-User}, ringSize: 4096")
+	distinct("by a large ring", func(i int) (string, map[string]string) { return pair, map[string]string{"X-User": fmt.Sprint("u", i)} })
+	s.set(t, "traffic.yaml", onGateway, "backend: {loadBalancing: {type: RoundRobin, slowStart: 1s}}")
+	eventually(t, siteTimeout, func() error { return both(ask(20, pair, nil)) })
+	hash("type: Header, header: {name: X-User}")
 	clusters := s.envoyStats(t, "cluster_manager")
 	hash("type: QueryParam, queryParam: {name: user}")
 	distinct("by a query", func(i int) (string, map[string]string) { return fmt.Sprint(pair, "?user=u", i), nil })
@@ -329,12 +343,26 @@ func TestBadTrafficPolicies(t *testing.T) {
 		"5 GB in memory":      {"request: {buffering: {maxSize: 5G}}", `is "5G"`},
 		"5 MB error page":     {"response: {errorPages: {pages: [{statuses: ['404'], body: '" + strings.Repeat("x", 5<<20) + "'}]}}", "body"},
 		"page of a success":   {"response: {errorPages: {pages: [{statuses: ['200'], body: x}]}}", "statuses"},
-		"page of no text":     {"response: {errorPages: {pages: [{statuses: ['404']}]}}", "or in configMapRef"},
+		"page of no text":     {"response: {errorPages: {pages: [{statuses: ['404']}]}}", "a page has body or configMapRef"},
 		"page without a map":  {"response: {errorPages: {pages: [{statuses: ['404'], configMapRef: {name: nonesuch}}]}}", "names ConfigMap " + siteNamespace + "/nonesuch, which does not exist"},
 		"password page":       {"response: {errorPages: {pages: [{statuses: ['401'], body: x}]}}", "ask for a password"},
 		"framing":             {"response: {headers: {set: [{name: Content-Length, value: '0'}]}}", "which is the Gateway's own to write"},
 		"header twice":        {"response: {headers: {set: [{name: A, value: b}], remove: [a]}}", "another action already"},
 		"preload of a day":    {"response: {strictTransportSecurity: {maxAge: 24h, preload: true}}", "needs includeSubDomains: true"},
+		"slow random":         {"backend: {loadBalancing: {type: Random, slowStart: 1s}}", "slowStart stands with"},
+		"ring of 0":           {"backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: SourceIP, ringSize: 0}}}", "ringSize"},
+		"ring of Maglev":      {"backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: SourceIP, algorithm: Maglev, ringSize: 9}}}", "has no ring"},
+		"connect in 0s":       {"backend: {connectTimeout: 0s}", "write a time such as 500ms"},
+		"limit of 0":          {"backend: {circuitBreaker: {maxRequests: 0}}", "maxRequests"},
+		"0 requests":          {"backend: {connections: {maxRequests: 0}}", "maxRequests"},
+		"check without slash": {"backend: {healthCheck: {type: HTTP, http: {path: healthz}}}", "http.path"},
+		"check of another":    {"backend: {healthCheck: {type: TCP, http: {path: /}}}", "http stands with type: HTTP"},
+		"check of nothing":    {"backend: {healthCheck: {interval: 1s}}", "there is a type"},
+		"checks without end":  {"backend: {healthCheck: {type: TCP, interval: 0s}}", `is "0s"`},
+		"120 % ejected":       {"backend: {outlierDetection: {maxEjectedPercent: 120}}", "maxEjectedPercent"},
+		"120 % retries":       {"backend: {retryBudget: {percent: 120}}", "percent"},
+		"120 % faults":        {"request: {faults: {abort: {percent: 120}}}", "percent"},
+		"delay of a day":      {"request: {faults: {delay: {duration: 24h}}}", "a request is delayed by 1m at most"},
 		"unknown frames":      {"response: {securityHeaders: {frameOptions: Perhaps}}", "Perhaps"},
 		"unknown field":       {"request: {maxBody: 1k}", "maxBody"},
 	} {

@@ -23,6 +23,12 @@ func (r *reader) loadBalancing(in *v1alpha1.LoadBalancing, out *ir.Traffic) {
 	}
 	l := &ir.LoadBalancing{Balancer: balancer}
 	out.LoadBalancing = l
+	if in.SlowStart != nil {
+		l.SlowStart = r.after(".slowStart", in.SlowStart, 0, time.Millisecond)
+		if balancer != ir.LeastRequest && balancer != ir.RoundRobin {
+			r.Problem(".slowStart", "stands beside type: %s; leave it out, or write LeastRequest or RoundRobin", in.Type)
+		}
+	}
 	switch hash := in.ConsistentHash; {
 	case balancer != ir.ConsistentHash && hash != nil:
 		r.Problem(".consistentHash", "stands beside type: %s; leave it out, or write type: ConsistentHash", in.Type)
@@ -31,6 +37,16 @@ func (r *reader) loadBalancing(in *v1alpha1.LoadBalancing, out *ir.Traffic) {
 	case hash != nil:
 		r.Field += ".consistentHash"
 		l.Hash = r.hash(hash)
+		l.RingSize = r.number(".ringSize", hash.RingSize, 0, 1, 1<<20)
+		switch hash.Algorithm {
+		case "", v1alpha1.RingHash:
+		case v1alpha1.MaglevHash:
+			if l.Balancer = ir.Maglev; hash.RingSize != nil {
+				r.Problem(".ringSize", "stands beside algorithm: Maglev, which has no ring; leave it out")
+			}
+		default:
+			r.Problem(".algorithm", "is %q; write Ring or Maglev", hash.Algorithm)
+		}
 	}
 }
 

@@ -11,8 +11,15 @@ import (
 
 // settings are all that a policy can say, sorted by name.
 var settings = []setting{
+	row("backend.circuitBreaker", func(s *v1alpha1.TrafficSettings) *v1alpha1.CircuitBreaker { return s.Backend.CircuitBreaker }, (*reader).circuitBreaker),
+	row("backend.connectTimeout", func(s *v1alpha1.TrafficSettings) *gwv1.Duration { return s.Backend.ConnectTimeout }, (*reader).connectTimeout),
+	row("backend.connections", func(s *v1alpha1.TrafficSettings) *v1alpha1.BackendConnections { return s.Backend.Connections }, (*reader).connections),
+	row("backend.healthCheck", func(s *v1alpha1.TrafficSettings) *v1alpha1.HealthCheck { return s.Backend.HealthCheck }, (*reader).healthCheck),
 	row("backend.loadBalancing", func(s *v1alpha1.TrafficSettings) *v1alpha1.LoadBalancing { return s.Backend.LoadBalancing }, (*reader).loadBalancing),
+	row("backend.outlierDetection", func(s *v1alpha1.TrafficSettings) *v1alpha1.OutlierDetection { return s.Backend.OutlierDetection }, (*reader).outlierDetection),
+	row("backend.retryBudget", func(s *v1alpha1.TrafficSettings) *v1alpha1.RetryBudget { return s.Backend.RetryBudget }, (*reader).retryBudget),
 	row("request.buffering", func(s *v1alpha1.TrafficSettings) *v1alpha1.Buffering { return s.Request.Buffering }, (*reader).buffering),
+	row("request.faults", func(s *v1alpha1.TrafficSettings) *v1alpha1.Faults { return s.Request.Faults }, (*reader).faults),
 	row("request.idleTimeout", func(s *v1alpha1.TrafficSettings) *gwv1.Duration { return s.Request.IdleTimeout }, (*reader).idleTimeout),
 	row("request.maxBodySize", func(s *v1alpha1.TrafficSettings) *size { return s.Request.MaxBodySize }, (*reader).maxBodySize),
 	row("request.retry", func(s *v1alpha1.TrafficSettings) *v1alpha1.TrafficRetry { return s.Request.Retry }, (*reader).retry),
