@@ -11,6 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -28,6 +29,7 @@ type conversion struct {
 	options   Options
 	config    config
 	ingresses []*ingress
+	authority *types.NamespacedName // of clients' certificates; nil for none
 	report    Report
 	out       []Object
 	taken     map[string]bool // kinds with names that objects have
@@ -50,6 +52,7 @@ func Convert(input Input, options Options) ([]Object, Report) {
 	}
 	servers := c.servers()
 	c.addFallbacks(servers)
+	c.spreadCertificates(servers)
 	c.addGateway(servers)
 	for _, in := range c.ingresses {
 		if !in.isCanary() {

@@ -23,6 +23,7 @@ func (c *conversion) addGateway(servers []*server) {
 		AllowedRoutes: &gwv1.AllowedRoutes{Namespaces: &gwv1.RouteNamespaces{From: &all}},
 	}}
 	gateway.Spec.AllowedListeners = &gwv1.AllowedListeners{Namespaces: &gwv1.ListenerNamespaces{From: &all}}
+	c.addAuthority(gateway)
 	c.add(gateway)
 
 	entries := map[string][]gwv1.ListenerEntry{}

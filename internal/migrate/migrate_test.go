@@ -130,7 +130,12 @@ func TestGuards(t *testing.T) {
 		{"auth-url=http://auth.login.svc.cluster.local:4180/oauth2/auth", false, Differs},
 		{"auth-url=http://auth/check", false, Differs},
 		{"auth-url=http://auth/check?rd=$escaped_request_uri", true, NotPossible},
-		{"auth-tls-secret=shop/ca", true, NotPossible},
+		{"auth-tls-secret=shop/ca", false, Converted},
+		{"auth-tls-secret=ca", true, NotPossible},
+		{"auth-tls-secret=shop/ca auth-type=basic auth-secret=users", true, NotPossible},
+		{"auth-tls-secret=shop/ca auth-tls-verify-client=off", false, NotNeeded},
+		{"auth-tls-secret=shop/ca auth-tls-verify-client=optional", false, Differs},
+		{"auth-tls-secret=shop/ca auth-tls-verify-client=optional_no_ca", false, Differs},
 		{"auth-tls-match-cn=CN=me", false, NotNeeded}, // of nothing
 		{"configuration-snippet=deny all;", true, NotPossible},
 		{"server-snippet=deny all;", true, NotPossible},

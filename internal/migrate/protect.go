@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -105,6 +106,66 @@ func (c *conversion) unreadable(namespace, name string) (users []string) {
 	return users
 }
 
+// clientCertificate asks clients for certificates. A Gateway has one authority for all its listeners, and
+// routes say who needs one.
+func clientCertificate(c *conversion, in *ingress, value string) (Verdict, string) {
+	namespace, name, ok := strings.Cut(value, "/")
+	if !ok {
+		return NotPossible, fmt.Sprintf("%q is not NAMESPACE/NAME", value)
+	}
+	secret := types.NamespacedName{Namespace: namespace, Name: name}
+	needed := false
+	switch cmp.Or(in.annotation("auth-tls-verify-client"), "on") {
+	case "on":
+		needed = true
+	case "optional":
+	case "off":
+		return NotNeeded, "auth-tls-verify-client is off"
+	default:
+		return Differs, "clients aren't asked for certificates that nobody verifies"
+	}
+	switch {
+	case c.authority != nil && *c.authority != secret:
+		return NotPossible, fmt.Sprintf("the Gateway has the authority of Secret %s: have a Gateway of its own for this one (--gateway)", c.authority)
+	case needed && in.annotation("auth-type") != "":
+		return NotPossible, "a certificate and a password are both needed; an AuthPolicy has one of several"
+	}
+	c.authority = &secret
+	if needed {
+		in.parts.authentication = map[string]v1alpha1.Authentication{"certificate": {ClientCertificate: &v1alpha1.ClientCertificate{}}}
+		return "", ""
+	}
+	return Differs, "tls.frontend of the Gateway: a certificate that can't be verified counts as none"
+}
+
+// spreadCertificates has all Ingresses of a host ask for what the host asks for: nginx verifies certificates
+// for servers.
+func (c *conversion) spreadCertificates(servers []*server) {
+	for _, s := range servers {
+		var by *ingress
+		for _, l := range s.locations {
+			if l.of.parts.authentication["certificate"].ClientCertificate != nil {
+				by = l.of
+			}
+		}
+		told := map[*ingress]bool{}
+		for _, l := range s.locations {
+			p := &l.of.parts
+			if by == nil || told[l.of] || p.authentication["certificate"].ClientCertificate != nil {
+				continue
+			}
+			f := Finding{Annotation: "auth-tls-secret", Verdict: Converted, Message: fmt.Sprintf("host %s needs certificates by Ingress %s, and so do all routes of this one", s.host, by.name())}
+			if p.authentication != nil {
+				f.Verdict, f.Opens, f.Message = NotPossible, true, fmt.Sprintf("host %s needs certificates by Ingress %s, and this one passwords; an AuthPolicy has one of several", s.host, by.name())
+			} else {
+				p.authentication = by.parts.authentication
+			}
+			told[l.of] = true
+			c.find(l.of, f)
+		}
+	}
+}
+
 // satisfy is about who needs only one of addresses and credentials.
 func satisfy(_ *conversion, _ *ingress, value string) (Verdict, string) {
 	if value != "any" {
@@ -156,6 +217,25 @@ func (c *conversion) grant(from, in, service string) {
 	o.Spec.From = []gwv1.ReferenceGrantFrom{{Group: gwv1.Group(v1alpha1.GroupVersion.Group), Kind: "AuthPolicy", Namespace: gwv1.Namespace(from)}}
 	o.Spec.To = []gwv1.ReferenceGrantTo{{Kind: "Service", Name: new(gwv1.ObjectName(service))}}
 	c.add(o)
+}
+
+// addAuthority has the Gateway verify clients' certificates, and let clients without one come as far as
+// the policies of routes.
+func (c *conversion) addAuthority(to *gwv1.Gateway) {
+	if c.authority == nil {
+		return
+	}
+	ref := gwv1.ObjectReference{Kind: "Secret", Name: gwv1.ObjectName(c.authority.Name)}
+	if c.authority.Namespace != to.Namespace {
+		ref.Namespace = new(gwv1.Namespace(c.authority.Namespace))
+		o := &gwv1.ReferenceGrant{ObjectMeta: meta(c.authority.Namespace, to.Name+"-verifies-clients")}
+		o.Spec.From = []gwv1.ReferenceGrantFrom{{Group: gwv1.GroupName, Kind: "Gateway", Namespace: gwv1.Namespace(to.Namespace)}}
+		o.Spec.To = []gwv1.ReferenceGrantTo{{Kind: "Secret", Name: &ref.Name}}
+		c.add(o)
+	}
+	to.Spec.TLS = &gwv1.GatewayTLSConfig{Frontend: &gwv1.FrontendTLSConfig{Default: gwv1.TLSConfig{Validation: &gwv1.FrontendTLSValidation{
+		CACertificateRefs: []gwv1.ObjectReference{ref}, Mode: gwv1.AllowInsecureFallback,
+	}}}}
 }
 
 // rate limits how often an address may ask. nginx lets a burst through at once and then one request after

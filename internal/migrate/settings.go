@@ -72,6 +72,15 @@ func silence(_ *conversion, in *ingress, _ string) (Verdict, string) {
 	return "", ""
 }
 
+func connectTimeout(_ *conversion, in *ingress, value string) (Verdict, string) {
+	n, err := strconv.Atoi(strings.TrimSuffix(value, "s"))
+	if err != nil || n <= 0 {
+		return NotNeeded, "it is no number of seconds, and counts for nothing"
+	}
+	in.parts.traffic.Backend.ConnectTimeout = new(gwv1.Duration(strconv.Itoa(n) + "s"))
+	return "", ""
+}
+
 // maxAttempts is how often a TrafficPolicy repeats at most.
 const maxAttempts = 10
 
@@ -145,7 +154,7 @@ func affinity(_ *conversion, in *ingress, value string) (Verdict, string) {
 	if value != "cookie" {
 		return NotNeeded, "ingress-nginx has affinity by cookie alone"
 	}
-	cookie := &v1alpha1.HashCookie{Name: cmp.Or(in.annotation("session-cookie-name"), "INGRESSCOOKIE"), TTL: new(gwv1.Duration("0s"))}
+	cookie := &v1alpha1.HashCookie{Name: cmp.Or(in.annotation("session-cookie-name"), "INGRESSCOOKIE")}
 	if seconds, err := strconv.Atoi(cmp.Or(in.annotation("session-cookie-max-age"), in.annotation("session-cookie-expires"))); err == nil && seconds > 0 {
 		cookie.TTL = new(gwv1.Duration(strconv.Itoa(seconds) + "s"))
 	}

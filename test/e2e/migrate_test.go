@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -70,6 +71,8 @@ func TestMigrate(t *testing.T) {
 		ingressOf("asked", early, []string{"auth-url: http://v2." + siteNamespace + ".svc.cluster.local:8080/check"}, "rules:\n"+hostPaths("asked.example", "/ / v1")),
 		ingressOf("nobody", early, []string{"auth-url: http://v3." + siteNamespace + ".svc.cluster.local:8080/check"}, "rules:\n"+hostPaths("nobody.example", "/ / v1")),
 		ingressOf("answers", early, []string{"custom-headers: " + siteNamespace + "/answers", "proxy-read-timeout: 1"}, "rules:\n"+hostPaths("answers.example", "/ / v1")),
+		ingressOf("certificates", early, []string{"auth-tls-secret: " + siteNamespace + "/clients"}, "tls: [{hosts: [certificates.example], secretName: cert}]\nrules:\n"+hostPaths("certificates.example", "/ /one v1")),
+		ingressOf("certificates-too", later, nil, "rules:\n"+hostPaths("certificates.example", "/ /two v2")),
 		ingressOf("small", early, []string{"proxy-body-size: 1k"}, "rules:\n"+hostPaths("small.example", "/ / v1")),
 		ingressOf("moved", early, []string{"permanent-redirect: https://new.example/there"}, "rules:\n"+hostPaths("moved.example", "/ / v1")),
 		ingressOf("kept", early, []string{"temporal-redirect: https://new.example$request_uri"}, "rules:\n"+hostPaths("kept.example", "/ / v1")),
@@ -85,6 +88,7 @@ func TestMigrate(t *testing.T) {
 	result := migrated(t, manifests+users+headers, "--gateway", siteNamespace+"/gw")
 	s := newSite(t, map[string]string{
 		"gateway.yaml": result, "home.yaml": "", "users.yaml": users,
+		"clients.yaml": strings.NewReplacer("kind: ConfigMap", "kind: Secret", "\ndata:", "\nstringData:").Replace(caManifest(clientAuthority, siteNamespace, "clients")),
 		"cert.yaml": mustSecret(t, "cert", "*.example", "www.secure.example"),
 	})
 	for _, c := range []struct{ request, want string }{
@@ -157,6 +161,9 @@ func TestMigrate(t *testing.T) {
 		{"http://limited.example/", "200 v1 /"},
 		{"http://limited.example/", "200 v1 /"},
 		{"http://limited.example/", "429"},
+
+		{"https://certificates.example/one", "401"},
+		{"https://certificates.example/two", "401"}, // nginx asks for the whole host
 	} {
 		var got string
 		ask := func() error {
@@ -168,6 +175,10 @@ func TestMigrate(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s is answered %s, want %s", c.request, got, c.want)
 		}
+	}
+	known := s.client(t, "certificates.example", 443).shows(t, clientWith(clientAuthority, func(*x509.Certificate) {}))
+	if o, _, err := known.get(); err != nil || o.status != http.StatusNotFound { // of path /, with a certificate
+		t.Errorf("a client with a certificate: %v, %+v", err, o)
 	}
 }
 
