@@ -19,12 +19,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/migrate"
+	"github.com/gatehouse-dev/gatehouse/internal/source/schema"
 )
 
 type migrateFlags struct {
@@ -88,6 +89,7 @@ func (f *migrateFlags) run(cmd *cobra.Command, paths []string) error {
 	if f.serve && len(paths) == 0 {
 		return usageError{errors.New("--serve needs a PATH, with the Services and endpoints that are served")}
 	}
+	f.options.NoConfig, f.options.Cluster = f.configMap == "", len(paths) == 0
 	input, err := f.input(cmd.Context(), paths)
 	if err != nil {
 		return err
@@ -96,6 +98,11 @@ func (f *migrateFlags) run(cmd *cobra.Command, paths []string) error {
 		return errors.New("there are no Ingresses")
 	}
 	objects, report := migrate.Convert(*input, f.options)
+	wrong, err := refused(objects)
+	if err != nil {
+		return err
+	}
+	report = append(report, wrong...)
 	if f.report != "" {
 		text, err := json.MarshalIndent(report, "", "  ")
 		if err == nil {
@@ -114,6 +121,53 @@ func (f *migrateFlags) run(cmd *cobra.Command, paths []string) error {
 		return printObjects(cmd.OutOrStdout(), f.output, objects)
 	}
 	return serveMigrated(cmd, objects, paths)
+}
+
+// refused says which objects an API server would refuse, and with them perhaps what protects others.
+func refused(objects []migrate.Object) (wrong migrate.Report, err error) {
+	validator, err := schema.New(kind.All, true)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		content, err := contentOf(o)
+		if err != nil {
+			return nil, err
+		}
+		id, err := validator.Identify(content)
+		if err != nil {
+			return nil, err
+		}
+		_, errs := validator.Decode(id, content)
+		for _, e := range errs {
+			wrong = append(wrong, migrate.Finding{
+				Ingress: o.GetNamespace() + "/" + o.GetName(), Verdict: migrate.NotPossible, Opens: true,
+				Message: fmt.Sprintf("%s %s, which it would become, can't be: %s", id.Key.Kind.Name(), o.GetName(), e),
+			})
+		}
+	}
+	return wrong, nil
+}
+
+// contentOf is an object as somebody would write it.
+func contentOf(o migrate.Object) (map[string]any, error) {
+	scheme := runtime.NewScheme()
+	if err := kind.All.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	kinds, _, err := scheme.ObjectKinds(o)
+	if err != nil {
+		return nil, err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, err
+	}
+	u := unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(kinds[0])
+	unstructured.RemoveNestedField(content, "status")
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	return content, nil
 }
 
 // serveMigrated serves what was made of Ingresses.
@@ -160,26 +214,14 @@ func printReport(w io.Writer, report migrate.Report) {
 		report.Count(migrate.Converted), report.Count(migrate.NotNeeded), report.Count(migrate.Differs), report.Count(migrate.NotPossible))
 }
 
-// printObjects prints objects as somebody would write them.
+// printObjects prints objects.
 func printObjects(w io.Writer, form string, objects []migrate.Object) error {
-	scheme := runtime.NewScheme()
-	if err := kind.All.AddToScheme(scheme); err != nil {
-		return err
-	}
 	for _, o := range objects {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-		if err != nil {
-			return err
+		content, err := contentOf(o)
+		if err == nil {
+			err = printDocument(w, form, content)
 		}
-		kinds, _, err := scheme.ObjectKinds(o)
 		if err != nil {
-			return err
-		}
-		u := unstructured.Unstructured{Object: content}
-		u.SetGroupVersionKind(kinds[0])
-		unstructured.RemoveNestedField(content, "status")
-		unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-		if err := printDocument(w, form, content); err != nil {
 			return err
 		}
 	}
@@ -231,16 +273,19 @@ func (f *migrateFlags) take(in *migrate.Input, o *unstructured.Unstructured) err
 	if o.GetNamespace() == "" {
 		o.SetNamespace(metav1.NamespaceDefault)
 	}
+	if o.GetKind() == "Ingress" && o.GetAPIVersion() != networkingv1.SchemeGroupVersion.String() {
+		return fmt.Errorf("its apiVersion is %s, which no API server has any more: write %s", o.GetAPIVersion(), networkingv1.SchemeGroupVersion)
+	}
 	switch o.GroupVersionKind().GroupKind() {
-	case schema.GroupKind{Group: networkingv1.GroupName, Kind: "Ingress"}:
+	case kschema.GroupKind{Group: networkingv1.GroupName, Kind: "Ingress"}:
 		return takeInto(&in.Ingresses, o)
-	case schema.GroupKind{Group: networkingv1.GroupName, Kind: "IngressClass"}:
+	case kschema.GroupKind{Group: networkingv1.GroupName, Kind: "IngressClass"}:
 		return takeInto(&in.Classes, o)
-	case schema.GroupKind{Kind: "Service"}:
+	case kschema.GroupKind{Kind: "Service"}:
 		return takeInto(&in.Services, o)
-	case schema.GroupKind{Kind: "Secret"}:
+	case kschema.GroupKind{Kind: "Secret"}:
 		return takeInto(&in.Secrets, o)
-	case schema.GroupKind{Kind: "ConfigMap"}:
+	case kschema.GroupKind{Kind: "ConfigMap"}:
 		if o.GetNamespace()+"/"+o.GetName() == f.configMap {
 			in.Config = new(corev1.ConfigMap)
 			return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, in.Config)

@@ -53,7 +53,7 @@ var table = []annotation{
 	{name: "auth-secret-type", of: "auth-type", verdict: Converted, text: "basic.secretRef.key"},
 	{name: "auth-signin", of: "auth-url", verdict: NotPossible, text: "let the service answer with the redirect to the page itself, or have the proxy log people in (oidc of an AuthPolicy)"},
 	{name: "auth-signin-redirect-param", of: "auth-signin", verdict: NotPossible, text: "see auth-signin"},
-	{name: "auth-snippet", of: "auth-url", verdict: NotPossible, text: noSnippets, protects: true},
+	{name: "auth-snippet", of: "auth-url", verdict: NotPossible, text: noSnippets, protects: true, apply: snippet},
 	{name: "auth-tls-error-page", of: "auth-tls-secret", verdict: NotPossible, text: "a client without a certificate is refused in the handshake"},
 	{name: "auth-tls-match-cn", of: "auth-tls-secret", verdict: NotPossible, text: "AuthPolicy, clientCertificate.subjectAltNames: names in the subject alone count no longer", protects: true},
 	{name: "auth-tls-pass-certificate-to-upstream", of: "auth-tls-secret", verdict: NotPossible, text: "clientCertificate.identityHeader tells backends the client's name"},
@@ -71,7 +71,7 @@ var table = []annotation{
 	{name: "canary-weight", of: "canary", verdict: Converted, text: "weights of backendRefs"},
 	{name: "canary-weight-total", of: "canary", verdict: Converted, text: "weights of backendRefs"},
 	{name: "client-body-buffer-size", verdict: NotNeeded, text: buffers},
-	{name: "configuration-snippet", verdict: NotPossible, text: noSnippets, protects: true},
+	{name: "configuration-snippet", verdict: NotPossible, text: noSnippets, protects: true, apply: snippet},
 	{name: "connection-proxy-header", verdict: NotNeeded, text: "connections to backends are kept, and WebSockets upgrade"},
 	{name: "cors-allow-credentials", of: "enable-cors", verdict: Converted, text: "the filter CORS"},
 	{name: "cors-allow-headers", of: "enable-cors", verdict: Converted, text: "the filter CORS"},
@@ -86,7 +86,7 @@ var table = []annotation{
 	{name: "disable-proxy-intercept-errors", of: "custom-http-errors", verdict: NotNeeded, text: "answers of the backend pass as they are"},
 	{name: "enable-access-log", verdict: NotPossible, text: "access logs are of a whole Gateway, by accessLog of its GatewayParameters"},
 	{name: "enable-cors", verdict: Converted, text: "the filter CORS", apply: cors},
-	{name: "enable-global-auth", verdict: NotNeeded, text: "there is no global-auth-url in the controller's ConfigMap"},
+	{name: "enable-global-auth", verdict: NotNeeded, text: "what global-auth-url of the controller's ConfigMap says is told there"},
 	{name: "enable-modsecurity", verdict: NotPossible, text: "there is no web application firewall in the proxy: have a service decide (external of an AuthPolicy)", protects: true, apply: ifOn},
 	{name: "enable-opentelemetry", verdict: NotPossible, text: "tracing is of a whole Gateway, by tracing of its GatewayParameters"},
 	{name: "enable-owasp-core-rules", of: "enable-modsecurity", verdict: NotPossible, text: "see enable-modsecurity", protects: true, apply: ifOn},
@@ -99,7 +99,7 @@ var table = []annotation{
 	{name: "limit-allowlist", of: "limit-rps", verdict: NotPossible, text: "all addresses are limited: the limit is stricter than it was"},
 	{name: "limit-burst-multiplier", verdict: Converted, text: "the window of the rate", apply: onlyRead},
 	{name: "limit-connections", verdict: NotPossible, text: "limits are of requests; connections are bounded for a whole listener", protects: true},
-	{name: "limit-rate", verdict: NotPossible, text: "answers are sent as fast as the client takes them"},
+	{name: "limit-rate", verdict: NotPossible, text: "answers are sent as fast as the client takes them", protects: true},
 	{name: "limit-rate-after", of: "limit-rate", verdict: NotPossible, text: "see limit-rate"},
 	{name: "limit-rpm", verdict: Converted, text: "RateLimitPolicy by the client's address; what is over it gets 429 where it was 503", protects: true, apply: rate("rpm", "m")},
 	{name: "limit-rps", verdict: Converted, text: "RateLimitPolicy by the client's address; what is over it gets 429 where it was 503", protects: true, apply: rate("rps", "s")},
@@ -112,7 +112,7 @@ var table = []annotation{
 	{name: "modsecurity-transaction-id", of: "enable-modsecurity", verdict: NotPossible, text: "see enable-modsecurity"},
 	{name: "opentelemetry-operation-name", of: "enable-opentelemetry", verdict: NotPossible, text: "see enable-opentelemetry"},
 	{name: "opentelemetry-trust-incoming-span", of: "enable-opentelemetry", verdict: NotPossible, text: "see enable-opentelemetry"},
-	{name: "permanent-redirect", verdict: Converted, text: redirected, apply: redirect(301)},
+	{name: "permanent-redirect", verdict: Converted, text: redirected, protects: true, apply: redirect(301)},
 	{name: "permanent-redirect-code", of: "permanent-redirect", verdict: Converted, text: redirected},
 	{name: "preserve-trailing-slash", verdict: NotNeeded, text: "redirects to HTTPS keep the path as it is"},
 	{name: "proxy-body-size", verdict: Converted, text: "TrafficPolicy, request.maxBodySize", protects: true, apply: bodySize},
@@ -140,10 +140,11 @@ var table = []annotation{
 	{name: "proxy-ssl-server-name", of: "backend-protocol", verdict: NotNeeded, text: "the name is always sent"},
 	{name: "proxy-ssl-verify", of: "backend-protocol", verdict: NotNeeded, text: "certificates of backends are always verified"},
 	{name: "proxy-ssl-verify-depth", of: "backend-protocol", verdict: NotNeeded, text: "chains are as long as they are"},
+	{name: "relative-redirects", verdict: NotPossible, text: "redirects name the host"},
 	{name: "rewrite-target", verdict: Converted, text: "RouteFilter, urlRewrite.path", apply: onlyRead},
 	{name: "satisfy", verdict: NotPossible, text: "addresses and credentials are both needed: stricter than any", apply: satisfy},
 	{name: "server-alias", verdict: Converted, text: "further hostnames of the routes", apply: onlyRead},
-	{name: "server-snippet", verdict: NotPossible, text: noSnippets, protects: true},
+	{name: "server-snippet", verdict: NotPossible, text: noSnippets, protects: true, apply: snippet},
 	{name: "service-upstream", verdict: NotNeeded, text: "endpoints that go are left before they are gone"},
 	{name: "session-cookie-change-on-failure", of: "affinity", verdict: NotNeeded, text: "a client whose endpoint is gone gets another one"},
 	{name: "session-cookie-conditional-samesite-none", of: "affinity", verdict: NotPossible, text: "the cookie has no SameSite"},
@@ -158,8 +159,8 @@ var table = []annotation{
 	{name: "ssl-passthrough", verdict: Converted, text: "a TLS listener that passes through, and a TLSRoute", apply: onlyRead},
 	{name: "ssl-prefer-server-ciphers", verdict: NotPossible, text: noTLSChoice},
 	{name: "ssl-redirect", verdict: Converted, text: "a route of the HTTP listener with a RequestRedirect", apply: onlyRead},
-	{name: "stream-snippet", verdict: NotPossible, text: noSnippets, protects: true},
-	{name: "temporal-redirect", verdict: Converted, text: redirected, apply: redirect(302)},
+	{name: "stream-snippet", verdict: NotPossible, text: noSnippets, protects: true, apply: snippet},
+	{name: "temporal-redirect", verdict: Converted, text: redirected, protects: true, apply: redirect(302)},
 	{name: "temporal-redirect-code", of: "temporal-redirect", verdict: Converted, text: redirected},
 	{name: "upstream-hash-by", verdict: Converted, text: "TrafficPolicy, backend.loadBalancing: ConsistentHash", apply: hashBy},
 	{name: "upstream-hash-by-subset", of: "upstream-hash-by", verdict: NotPossible, text: "one endpoint has a value"},
@@ -167,7 +168,7 @@ var table = []annotation{
 	{name: "upstream-vhost", verdict: Converted, text: "the filter URLRewrite, hostname", apply: upstreamHost},
 	{name: "use-port-in-redirects", verdict: NotNeeded, text: "redirects name the listener's port where it isn't the scheme's"},
 	{name: "use-regex", verdict: Converted, text: "matches by RegularExpression", apply: onlyRead},
-	{name: "whitelist-source-range", verdict: Converted, text: "AuthPolicy, authorization by addresses", protects: true, apply: allowed},
+	{name: "whitelist-source-range", verdict: Converted, text: "AuthPolicy, authorization by addresses", protects: true, apply: whitelisted},
 	{name: "x-forwarded-prefix", of: "rewrite-target", verdict: Converted, text: "the filter RequestHeaderModifier"},
 }
 
@@ -187,6 +188,14 @@ func onlyRead(*conversion, *ingress, string) (Verdict, string) { return "", "" }
 func ifOn(_ *conversion, _ *ingress, value string) (Verdict, string) {
 	if value == "false" || value == "" {
 		return NotNeeded, "it is off"
+	}
+	return NotPossible, ""
+}
+
+// snippet is for directives, which ingress-nginx leaves out unless its ConfigMap says otherwise.
+func snippet(c *conversion, _ *ingress, _ string) (Verdict, string) {
+	if c.input.Config != nil && !isOn(c.input.Config.Data["allow-snippet-annotations"], false) {
+		return NotNeeded, "allow-snippet-annotations of the controller's ConfigMap is off: it has no effect there"
 	}
 	return NotPossible, ""
 }

@@ -32,15 +32,19 @@ type conversion struct {
 	authority *types.NamespacedName // of clients' certificates; nil for none
 	report    Report
 	out       []Object
-	taken     map[string]bool // kinds with names that objects have
+	taken     map[string]bool             // kinds with names that objects have
+	listeners map[string]gwv1.SectionName // by host
 }
 
 // Convert makes objects of Ingresses, and says what became of each.
 func Convert(input Input, options Options) ([]Object, Report) {
-	c := &conversion{input: input, options: options, taken: map[string]bool{}}
+	c := &conversion{input: input, options: options, taken: map[string]bool{}, listeners: map[string]gwv1.SectionName{}}
 	for _, in := range input.Ingresses {
 		if of := (&ingress{Ingress: in}); c.serves(in) {
 			c.ingresses = append(c.ingresses, of)
+			if in.Annotations[classAnnotation] == "" && in.Spec.IngressClassName == nil {
+				c.find(of, Finding{Verdict: Differs, Message: "it names no class: ingress-nginx serves it with --watch-ingress-without-class, and only then"})
+			}
 		} else {
 			c.find(of, Finding{Verdict: NotNeeded, Message: "it is of another class, and left as it is"})
 		}
@@ -89,7 +93,9 @@ func (c *conversion) addFallbacks(servers []*server) {
 		}
 		l := &location{of: s.first, path: "/", kind: networkingv1.PathTypePrefix, backend: s.first.Spec.DefaultBackend}
 		wider := slices.ContainsFunc(servers, func(o *server) bool {
-			return o != s && (o.host == "" || strings.HasPrefix(o.host, "*.") && strings.HasSuffix(s.host, o.host[1:]))
+			return o != s && (o.host == "" || slices.ContainsFunc(append([]string{o.host}, o.aliases...), func(name string) bool {
+				return strings.HasPrefix(name, "*.") && strings.HasSuffix(s.host, name[1:])
+			}))
 		})
 		if l.backend != nil || wider {
 			s.locations = append(s.locations, l)
@@ -132,7 +138,7 @@ func (c *conversion) groups(in *ingress, servers []*server) (out []*group) {
 		}
 		g.sends = c.sendsToHTTPS(in, s)
 		g.sendAll = g.sends && !slices.ContainsFunc(s.locations, func(l *location) bool { return !c.sendsToHTTPS(l.of, s) })
-		key := fmt.Sprintf("%t %t %t %t %v %s", s.regex, g.secure, g.sends, g.sendAll && s.first == in, s.certificate, text.String())
+		key := fmt.Sprintf("%t %t %t %t %v %s", s.regex, g.secure, g.sends, g.sendAll && s.locations[0].of == in, s.certificate, text.String())
 		if known := byText[key]; known != nil && s.host != "" && known.hosts != nil && len(known.hosts)+len(s.aliases) < 15 {
 			known.hosts = append(append(known.hosts, s.host), s.aliases...)
 			continue
@@ -155,7 +161,8 @@ func backendText(b *networkingv1.IngressBackend) string {
 
 // sendsToHTTPS reports whether clients that use HTTP are sent to HTTPS.
 func (c *conversion) sendsToHTTPS(in *ingress, s *server) bool {
-	return s.certificate != nil && (in.isTrue("ssl-redirect", c.config.sslRedirect) || in.isTrue("force-ssl-redirect", c.config.forceRedirect))
+	// To nginx a host that nobody names has no certificate.
+	return s.certificate != nil && s.host != "" && (in.isTrue("ssl-redirect", c.config.sslRedirect) || in.isTrue("force-ssl-redirect", c.config.forceRedirect))
 }
 
 // addRoutes makes the routes of an Ingress, and what is for them.
@@ -180,6 +187,7 @@ func (c *conversion) addRoutes(in *ingress, servers []*server) {
 				c.add(route)
 				target("GRPCRoute", route)
 			}
+			c.addRedirects(in, g, name, r)
 			continue
 		}
 		for list := range slices.Chunk(r.http(g), maxRules) {
@@ -191,10 +199,7 @@ func (c *conversion) addRoutes(in *ingress, servers []*server) {
 	}
 	c.wwwRedirect(in, servers)
 	if in.isTrue("force-ssl-redirect", c.config.forceRedirect) && slices.ContainsFunc(groups, func(g *group) bool { return !g.secure }) {
-		c.find(in, Finding{Annotation: "force-ssl-redirect", Verdict: Differs, Message: "hosts without a certificate are served over HTTP and not redirected: it is for a load balancer in front that ends TLS, which can redirect itself"})
-	}
-	if open := slices.IndexFunc(groups, func(g *group) bool { return !g.secure }); open >= 0 && len(in.Spec.TLS) > 0 {
-		c.find(in, Finding{Verdict: Differs, Message: fmt.Sprintf("host %s has no certificate, and is served over HTTP alone; ingress-nginx shows one of its own", cmp.Or(append(groups[open].hosts, "*")[0], "*"))})
+		c.find(in, Finding{Annotation: "force-ssl-redirect", Verdict: Differs, Opens: true, Message: "hosts without a certificate are served over HTTP and not redirected: it is for a load balancer in front that ends TLS, which can redirect itself"})
 	}
 	for list := range slices.Chunk(targets, maxTargets) {
 		c.addPolicies(in, list)
@@ -210,7 +215,7 @@ const (
 
 // addRedirects makes the route that sends clients to HTTPS.
 func (c *conversion) addRedirects(in *ingress, g *group, name string, r *rules) {
-	if !g.sends || g.sendAll && g.server.first != in {
+	if !g.sends || g.sendAll && g.server.locations[0].of != in {
 		return // or that of the host's first Ingress does
 	}
 	filter := []gwv1.HTTPRouteFilter{{Type: gwv1.HTTPRouteFilterRequestRedirect, RequestRedirect: &gwv1.HTTPRequestRedirectFilter{
@@ -238,14 +243,8 @@ func (c *conversion) wwwRedirect(in *ingress, servers []*server) {
 		return
 	}
 	for _, s := range servers {
-		if s.host == "" || strings.HasPrefix(s.host, "*") || !slices.ContainsFunc(s.locations, func(l *location) bool { return l.of == in }) {
-			continue
-		}
-		other, isWWW := strings.CutPrefix(s.host, "www.")
-		if !isWWW {
-			other = "www." + s.host
-		}
-		if slices.ContainsFunc(servers, func(o *server) bool { return o.host == other || slices.Contains(o.aliases, other) }) {
+		other := companion(s, servers)
+		if other == "" || !slices.ContainsFunc(s.locations, func(l *location) bool { return l.of == in }) {
 			continue
 		}
 		parents := []gwv1.ParentReference{c.plainParent(in)}

@@ -3,6 +3,7 @@ package migrate
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -29,11 +30,11 @@ func (c *conversion) addGateway(servers []*server) {
 	entries := map[string][]gwv1.ListenerEntry{}
 	for _, s := range servers {
 		names := append([]string{s.host}, s.aliases...)
-		if s.first.isTrue("from-to-www-redirect", false) && s.host != "" {
-			names = append(names, otherName(s.host))
+		if other := companion(s, servers); other != "" {
+			names = append(names, other)
 		}
 		for _, host := range names {
-			e := gwv1.ListenerEntry{Name: gwv1.SectionName(listenerName(host)), Port: 443, AllowedRoutes: &gwv1.AllowedRoutes{Namespaces: &gwv1.RouteNamespaces{From: &all}}}
+			e := gwv1.ListenerEntry{Name: c.listenerName(host), Port: 443, AllowedRoutes: &gwv1.AllowedRoutes{Namespaces: &gwv1.RouteNamespaces{From: &all}}}
 			if host != "" {
 				e.Hostname = new(gwv1.Hostname(host))
 			}
@@ -74,19 +75,37 @@ func (c *conversion) addGateway(servers []*server) {
 // maxListeners is how many a ListenerSet has at most.
 const maxListeners = 64
 
-func listenerName(host string) string {
-	if host == "" {
-		return "https"
+// listenerName is the name of a host's listener. Hosts that would have one name are numbered.
+func (c *conversion) listenerName(host string) gwv1.SectionName {
+	if name := c.listeners[host]; name != "" {
+		return name
 	}
-	return "https-" + label(host)
+	base := "https"
+	if host != "" {
+		base += "-" + label(host)
+	}
+	name := base
+	for n := 2; c.taken["listener "+name]; n++ {
+		name = fmt.Sprintf("%s-%d", base, n)
+	}
+	c.taken["listener "+name] = true
+	c.listeners[host] = gwv1.SectionName(name)
+	return c.listeners[host]
 }
 
-// otherName is a host with www. before it, or without.
-func otherName(host string) string {
-	if len(host) > 4 && host[:4] == "www." {
-		return host[4:]
+// companion is the name that from-to-www-redirect sends to a host; empty for none.
+func companion(s *server, servers []*server) string {
+	if s.host == "" || strings.HasPrefix(s.host, "*") || !slices.ContainsFunc(s.locations, func(l *location) bool { return l.of.isTrue("from-to-www-redirect", false) }) {
+		return ""
 	}
-	return "www." + host
+	other, isWWW := strings.CutPrefix(s.host, "www.")
+	if !isWWW {
+		other = "www." + s.host
+	}
+	if slices.ContainsFunc(servers, func(o *server) bool { return o.host == other || slices.Contains(o.aliases, other) }) {
+		return ""
+	}
+	return other
 }
 
 // parents are where the routes of a group are served.
@@ -114,7 +133,7 @@ func (c *conversion) secureParent(in *ingress, s *server) gwv1.ParentReference {
 	ref := gwv1.ParentReference{Group: new(gwv1.Group(gwv1.GroupName)), Kind: new(gwv1.Kind("ListenerSet")), Name: gwv1.ObjectName(c.options.Gateway.Name)}
 	for _, o := range c.out {
 		set, ok := o.(*gwv1.ListenerSet)
-		if !ok || !slices.ContainsFunc(set.Spec.Listeners, func(e gwv1.ListenerEntry) bool { return string(e.Name) == listenerName(s.host) }) {
+		if !ok || !slices.ContainsFunc(set.Spec.Listeners, func(e gwv1.ListenerEntry) bool { return e.Name == c.listenerName(s.host) }) {
 			continue
 		}
 		ref.Name = gwv1.ObjectName(set.Name)
@@ -127,6 +146,12 @@ func (c *conversion) secureParent(in *ingress, s *server) gwv1.ParentReference {
 
 // passThrough makes the route of a host whose TLS the backend ends.
 func (c *conversion) passThrough(in *ingress, s *server) {
+	if s.host == "" || !slices.ContainsFunc(s.locations, func(l *location) bool { return l.of == in }) {
+		return
+	}
+	p := &in.parts
+	c.find(in, Finding{Annotation: "ssl-passthrough", Verdict: Differs, Opens: p.authentication != nil || p.authorization != nil || p.limits != nil,
+		Message: "TLS of host " + s.host + " passes, and nothing of the Ingress's other annotations is in force; so it is in ingress-nginx if it runs with --enable-ssl-passthrough, and only then"})
 	for _, l := range s.locations {
 		if l.of != in {
 			continue

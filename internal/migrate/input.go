@@ -3,6 +3,7 @@ package migrate
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,8 @@ type Options struct {
 	GatewayClass string
 	// DefaultCertificate is the Secret for hosts whose Ingress names none; zero for nothing.
 	DefaultCertificate types.NamespacedName
+	// NoConfig says that the controller has no ConfigMap, and Cluster that all was read from a cluster.
+	NoConfig, Cluster bool
 }
 
 // The names of what says that an Ingress is for ingress-nginx.
@@ -71,21 +74,24 @@ func (in *ingress) annotation(name string) string {
 
 // isTrue reports whether a switch is on, by default where nothing is said.
 func (in *ingress) isTrue(name string, otherwise bool) bool {
-	switch in.annotation(name) {
-	case "true", "1", "t", "T", "TRUE", "True":
-		return true
-	case "":
-		return otherwise
+	return isOn(in.annotation(name), otherwise)
+}
+
+// isOn reads a switch as ingress-nginx does, which takes what it can't read for nothing.
+func isOn(text string, otherwise bool) bool {
+	if on, err := strconv.ParseBool(text); err == nil {
+		return on
 	}
-	return false
+	return otherwise
 }
 
 // isCanary reports whether an Ingress only adds backends to what others serve.
 func (in *ingress) isCanary() bool { return in.isTrue("canary", false) }
 
-// byAge is the order in which ingress-nginx takes Ingresses: of two with one path the older one has it.
+// byAge is the order in which ingress-nginx takes Ingresses: of two with one path the older one has it, and of
+// equally old ones the last by name.
 func byAge(a, b *ingress) int {
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.name(), b.name()))
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(b.name(), a.name()))
 }
 
 func (c *conversion) hasService(namespace, name string) bool {

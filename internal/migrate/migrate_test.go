@@ -11,11 +11,16 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	syaml "sigs.k8s.io/yaml"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
 var update = flag.Bool("update", false, "write the reference and the golden files anew")
@@ -118,6 +123,14 @@ func TestGuards(t *testing.T) {
 		{"whitelist-source-range=10.0.0.0/8,::1", false, Converted},
 		{"whitelist-source-range=10.0.0.0/8,office", true, NotPossible},
 		{"whitelist-source-range=", false, NotNeeded},
+		{"whitelist-source-range=,", true, NotPossible},
+		{"allowlist-source-range=", true, NotPossible}, // serves nobody
+		{"whitelist-source-range=0.0.0.0/0 allowlist-source-range=10.0.0.0/8", false, NotNeeded},
+		{"permanent-redirect=https://new.example/?a=b", true, NotPossible},
+		{"permanent-redirect=https://new.example/ permanent-redirect-code=304", true, NotPossible},
+		{"limit-rps=10r/s", true, NotPossible},
+		{"limit-rpm=1 limit-burst-multiplier=2000", true, NotPossible},
+		{"ssl-redirect=yes", false, Converted},
 		{"denylist-source-range=10.0.0.300", true, NotPossible},
 		{"auth-type=basic auth-secret=users", false, Converted},
 		{"auth-type=basic auth-secret=shop/users", false, Converted},
@@ -166,6 +179,7 @@ func TestGuards(t *testing.T) {
 // The controller's ConfigMap counts, and what it protects is not dropped in silence.
 func TestConfig(t *testing.T) {
 	for data, opens := range map[string]bool{
+		"{use-proxy-protocol: \"true\"}": true, "{add-headers: a/b}": true,
 		"{proxy-body-size: 8m, use-gzip: \"true\"}": false, "{enable-modsecurity: \"false\"}": false,
 		"{enable-modsecurity: \"true\"}": true, "{whitelist-source-range: 10.0.0.0/8}": true, "{http-snippet: deny all;}": true,
 	} {
@@ -237,3 +251,57 @@ func resultOf(t *testing.T, in Input) string {
 }
 
 func newLines(text string) *bufio.Reader { return bufio.NewReader(strings.NewReader(text)) }
+
+// What is equally old, or written in several ways, has the order that ingress-nginx gives it.
+func TestPrecedence(t *testing.T) {
+	two := func(first, second string) string {
+		return strings.Replace(simple(first), "name: web", "name: app-admin", 1) + "---\n" + strings.Replace(simple(second), "name: web", "name: app-web", 1)
+	}
+	guarded := func(in Input) (routes int, guarded bool) {
+		objects, _ := Convert(in, options)
+		for _, o := range objects {
+			switch o.(type) {
+			case *gwv1.HTTPRoute:
+				routes++
+			case *v1alpha1.AuthPolicy:
+				guarded = true
+			}
+		}
+		return routes, guarded
+	}
+	// Of equally old ones the last by name has the path.
+	if routes, is := guarded(inputOf(t, two("whitelist-source-range=10.0.0.0/8", ""))); routes != 1 || is {
+		t.Errorf("%d routes, guarded: %t", routes, is)
+	}
+	if routes, is := guarded(inputOf(t, two("", "whitelist-source-range=10.0.0.0/8"))); routes != 1 || !is {
+		t.Errorf("%d routes, guarded: %t", routes, is)
+	}
+	// Prefix and ImplementationSpecific are one type.
+	both := inputOf(t, two("whitelist-source-range=10.0.0.0/8", ""))
+	both.Ingresses[0].CreationTimestamp = metav1.Unix(1, 0)
+	both.Ingresses[1].CreationTimestamp = metav1.Unix(2, 0)
+	both.Ingresses[1].Spec.Rules[0].HTTP.Paths[0].PathType = new(networkingv1.PathTypeImplementationSpecific)
+	if routes, is := guarded(both); routes != 1 || !is {
+		t.Errorf("of two types: %d routes, guarded: %t", routes, is)
+	}
+	// A path that can't be rewritten keeps its requests.
+	objects, _ := Convert(inputOf(t, simple("rewrite-target=/$uri")), options)
+	if i := slices.IndexFunc(objects, func(o Object) bool {
+		r, ok := o.(*gwv1.HTTPRoute)
+		return ok && len(r.Spec.Rules) == 1 && r.Spec.Rules[0].BackendRefs == nil
+	}); i < 0 {
+		t.Error("the path of a rewrite that can't be made is gone")
+	}
+	// Redirects keep their codes to themselves.
+	objects, _ = Convert(inputOf(t, strings.Replace(simple("permanent-redirect=https://a.test", "permanent-redirect-code=308"), "a.example", "b.example", 1)+"---\n"+
+		strings.Replace(simple("permanent-redirect=https://a.test"), "name: web", "name: other", 1)), options)
+	codes := map[string]int{}
+	for _, o := range objects {
+		if r, ok := o.(*gwv1.HTTPRoute); ok {
+			codes[r.Name] = *r.Spec.Rules[0].Filters[0].RequestRedirect.StatusCode
+		}
+	}
+	if codes["web"] != 308 || codes["other"] != 301 {
+		t.Errorf("codes are %v", codes)
+	}
+}

@@ -23,12 +23,24 @@ func ranges(list string) (out []string, wrong string) {
 		if network, err := netip.ParsePrefix(text); err == nil {
 			out = append(out, network.Masked().String())
 		} else if address, err := netip.ParseAddr(text); err == nil {
+			address = address.Unmap()
 			out = append(out, netip.PrefixFrom(address, address.BitLen()).String())
 		} else {
 			return nil, text
 		}
 	}
 	return out, ""
+}
+
+// whitelisted is the older name of the allow list, and counts without the newer one.
+func whitelisted(c *conversion, in *ingress, value string) (Verdict, string) {
+	switch {
+	case in.annotation("allowlist-source-range") != "":
+		return NotNeeded, "allowlist-source-range has the last word"
+	case in.Annotations[prefix+"whitelist-source-range"] == "":
+		return NotNeeded, "it is empty"
+	}
+	return allowed(c, in, value)
 }
 
 func allowed(_ *conversion, in *ingress, value string) (Verdict, string) {
@@ -45,7 +57,7 @@ func (p *parts) addresses(value string, of func(*v1alpha1.AuthAddresses) *[]stri
 		return NotPossible, fmt.Sprintf("%q is neither an address nor a network", wrong)
 	}
 	if len(list) == 0 {
-		return NotNeeded, "it is empty"
+		return NotPossible, "it is empty, by which ingress-nginx serves nobody"
 	}
 	if p.authorization["addresses"].Addresses == nil {
 		p.authorize("addresses", v1alpha1.Authorization{Addresses: &v1alpha1.AuthAddresses{}})
@@ -81,7 +93,7 @@ func basicAuth(c *conversion, in *ingress, value string) (Verdict, string) {
 		return NotPossible, fmt.Sprintf("auth-secret-type %s: write the users into one entry, auth, a line NAME:HASH for each, and name the type auth-file", kind)
 	}
 	in.parts.authentication = map[string]v1alpha1.Authentication{"people": {Basic: &v1alpha1.Basic{
-		SecretRef: v1alpha1.KeyRef{Name: name, Key: "auth"}, Realm: in.annotation("auth-realm"),
+		SecretRef: v1alpha1.KeyRef{Name: name, Key: "auth"}, Realm: in.annotation("auth-realm"), HideCredentials: true,
 	}}}
 	if users := c.unreadable(in.Namespace, name); len(users) > 0 {
 		return Differs, fmt.Sprintf("AuthPolicy, basic; Secret %s has other hashes than {SHA} for %s, who can't pass until it is written with htpasswd -s", name, strings.Join(users, ", "))
@@ -243,12 +255,18 @@ func (c *conversion) addAuthority(to *gwv1.Gateway) {
 func rate(kind, unit string) func(*conversion, *ingress, string) (Verdict, string) {
 	return func(_ *conversion, in *ingress, value string) (Verdict, string) {
 		limit, err := strconv.Atoi(value)
-		if err != nil || limit <= 0 {
-			return NotNeeded, "it is no number over 0, and limits nothing"
+		if err != nil {
+			return NotPossible, fmt.Sprintf("%q is no number: ingress-nginx serves nothing of the Ingress", value)
+		}
+		if limit <= 0 {
+			return NotNeeded, "it limits nothing"
 		}
 		burst := 5
 		if n, err := strconv.Atoi(in.annotation("limit-burst-multiplier")); err == nil && n >= 1 {
 			burst = n
+		}
+		if burst > map[string]int{"s": 86_400, "m": 1440}[unit] {
+			return NotPossible, "the burst is of more than a day"
 		}
 		if in.parts.limits == nil {
 			in.parts.limits = map[string]v1alpha1.RateLimit{}

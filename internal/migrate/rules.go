@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,13 +25,13 @@ type rules struct {
 
 // http makes the rules of a group.
 func (r *rules) http(g *group) (out []gwv1.HTTPRouteRule) {
+	if r.in.parts.appRoot != "" { // whatever paths the Ingress has
+		out = append(out, redirectRule("/", r.in.parts.appRoot, 302))
+	}
 	for _, l := range g.own {
 		matches, ok := r.matches(g, l)
 		if !ok {
 			continue
-		}
-		if r.in.parts.appRoot != "" && l.path == "/" {
-			out = append(out, redirectRule("/", r.in.parts.appRoot, 302))
 		}
 		if path, bare := r.bare(g, l); bare {
 			out = append(out, redirectRule(path, l.path, 301))
@@ -44,7 +45,8 @@ func (r *rules) http(g *group) (out []gwv1.HTTPRouteRule) {
 			continue
 		}
 		filters, ok := r.filters(l)
-		if !ok {
+		if !ok { // it answers 500, so that no other path has its requests
+			out = append(out, gwv1.HTTPRouteRule{Matches: matches})
 			continue
 		}
 		main, ok := r.backend(r.in, l.backend)
@@ -66,19 +68,21 @@ func (r *rules) matches(g *group, l *location) ([]gwv1.HTTPRouteMatch, bool) {
 	switch {
 	case l.path == "/" && (g.server.regex || l.kind != networkingv1.PathTypeExact):
 	case g.server.regex:
-		if _, err := regexp.Compile(l.path); err != nil {
-			r.c.find(r.in, Finding{Annotation: "use-regex", Verdict: NotPossible, Message: fmt.Sprintf("path %s is left out: as a regular expression of RE2 it says: %s", l.path, err)})
+		parsed, err := syntax.Parse(l.path, syntax.Perl)
+		if err != nil {
+			r.c.find(r.in, Finding{Annotation: "use-regex", Verdict: NotPossible, Opens: true, Message: fmt.Sprintf(
+				"path %s is left out, and other paths may have its requests: as a regular expression of RE2 it says: %s", l.path, err)})
 			return nil, false
+		}
+		if parsed.Op == syntax.OpAlternate {
+			r.c.find(r.in, Finding{Annotation: "use-regex", Verdict: Differs, Opens: true, Message: fmt.Sprintf(
+				"path %s has | outside of brackets: to nginx what is behind it is anywhere in the path, and here it begins it: write a path for each", l.path)})
 		}
 		kind, value = gwv1.PathMatchRegularExpression, "(?i:"+l.path+").*"
 	case l.kind == networkingv1.PathTypeExact:
 		kind = gwv1.PathMatchExact
 	default:
 		value = cmp.Or(strings.TrimRight(l.path, "/"), "/")
-		if l.kind == networkingv1.PathTypeImplementationSpecific && value == l.path {
-			r.c.find(r.in, Finding{Verdict: Differs, Message: fmt.Sprintf(
-				"path %s of type ImplementationSpecific was for %[1]sx too, which begins with the same letters; now it is for whole elements, %[1]s and %[1]s/x", l.path)})
-		}
 	}
 	return []gwv1.HTTPRouteMatch{{Path: &gwv1.HTTPPathMatch{Type: &kind, Value: &value}}}, true
 }
@@ -149,10 +153,10 @@ func (r *rules) substitution(path, target string) (string, bool) {
 	})
 	switch {
 	case wrong != "":
-		r.c.find(r.in, Finding{Annotation: "rewrite-target", Value: target, Verdict: NotPossible, Message: "path " + path + " is left out: the variable " + wrong + " has no counterpart"})
+		r.c.find(r.in, Finding{Annotation: "rewrite-target", Value: target, Verdict: NotPossible, Message: "path " + path + " answers 500: the variable " + wrong + " has no counterpart"})
 		return "", false
 	case !strings.HasPrefix(target, "/") && !strings.HasPrefix(target, "$"), strings.ContainsAny(target, "?#"):
-		r.c.find(r.in, Finding{Annotation: "rewrite-target", Value: target, Verdict: NotPossible, Message: "path " + path + " is left out: a target is a path, without a query"})
+		r.c.find(r.in, Finding{Annotation: "rewrite-target", Value: target, Verdict: NotPossible, Message: "path " + path + " answers 500: a target is a path, without a query"})
 		return "", false
 	}
 	return out, true
@@ -232,6 +236,10 @@ func (r *rules) withCanaries(l *location, matches []gwv1.HTTPRouteMatch, main gw
 		case value != "":
 			by(header, value, false, to)
 		case pattern != "":
+			if _, err := regexp.Compile(pattern); err != nil {
+				r.c.find(more.of, Finding{Annotation: "canary-by-header-pattern", Value: pattern, Verdict: NotPossible, Message: fmt.Sprintf("as a regular expression of RE2 it says: %s", err)})
+				break
+			}
 			by(header, ".*(?:"+pattern+").*", true, to)
 		default:
 			by(header, "always", false, to)
@@ -243,8 +251,8 @@ func (r *rules) withCanaries(l *location, matches []gwv1.HTTPRouteMatch, main gw
 		by("Cookie", `(.*; *)?`+regexp.QuoteMeta(cookie)+`=never(;.*)?`, true, main)
 	}
 	total := int64(100)
-	if n, err := strconv.ParseInt(more.of.annotation("canary-weight-total"), 10, 32); err == nil && n > 0 {
-		total = n
+	if n, err := strconv.ParseInt(more.of.annotation("canary-weight-total"), 10, 32); err == nil && n > total {
+		total = min(n, maxWeight)
 	}
 	if weight, err := strconv.ParseInt(more.of.annotation("canary-weight"), 10, 32); err == nil && weight > 0 {
 		weight = min(weight, total)
@@ -254,11 +262,21 @@ func (r *rules) withCanaries(l *location, matches []gwv1.HTTPRouteMatch, main gw
 	return append(out, rest)
 }
 
+// maxWeight is the greatest weight of a backend.
+const maxWeight = 1_000_000
+
 var method = regexp.MustCompile(`^/([A-Za-z0-9_.]+)(?:/([A-Za-z0-9_]+)?)?$`)
 
 // grpc makes the rules of a group whose backends speak gRPC.
 func (r *rules) grpc(g *group) (out []gwv1.GRPCRouteRule) {
+	p := &r.in.parts
+	if len(p.filters) > 0 || p.redirect != nil || p.appRoot != "" || slices.ContainsFunc(g.own, func(l *location) bool { return len(l.canaries) > 0 || l.rewrites() }) {
+		r.c.find(r.in, Finding{Annotation: "backend-protocol", Verdict: NotPossible, Message: "redirects, rewrites, CORS, mirrors and canaries are for HTTP: the GRPCRoute has none"})
+	}
 	for _, l := range g.own {
+		if l.backend == nil {
+			continue
+		}
 		backend, ok := r.backend(r.in, l.backend)
 		if !ok {
 			continue
@@ -267,7 +285,7 @@ func (r *rules) grpc(g *group) (out []gwv1.GRPCRouteRule) {
 		if l.path != "/" {
 			m := method.FindStringSubmatch(l.path)
 			if m == nil {
-				r.c.find(r.in, Finding{Annotation: "backend-protocol", Verdict: NotPossible, Message: fmt.Sprintf("path %s is left out: it is no service of gRPC", l.path)})
+				r.c.find(r.in, Finding{Annotation: "backend-protocol", Verdict: NotPossible, Opens: true, Message: fmt.Sprintf("path %s is left out, and other paths may have its requests: it is no service of gRPC", l.path)})
 				continue
 			}
 			rule.Matches = []gwv1.GRPCRouteMatch{{Method: &gwv1.GRPCMethodMatch{Service: &m[1]}}}

@@ -81,35 +81,61 @@ func (c *conversion) servers() []*server {
 			c.addCanary(byHost, in)
 		}
 	}
+	for _, s := range byHost { // a certificate of a wildcard is for the hosts below it too
+		if _, rest, ok := strings.Cut(s.host, "."); ok && s.certificate == nil && byHost["*."+rest] != nil {
+			s.certificate = byHost["*."+rest].certificate
+		}
+	}
 	out := make([]*server, 0, len(byHost))
 	for _, s := range byHost {
 		s.regex = slices.ContainsFunc(s.locations, func(l *location) bool { return l.rewrites() || l.of.isTrue("use-regex", false) })
 		slices.SortFunc(s.locations, func(a, b *location) int {
 			return cmp.Or(cmp.Compare(len(b.path), len(a.path)), cmp.Compare(b.path, a.path), cmp.Compare(a.kind, b.kind))
 		})
+		if strings.HasPrefix(s.host, "*.") {
+			c.find(s.first, Finding{Verdict: Differs, Message: fmt.Sprintf("host %s is for names with more labels too, such as a.b%s; to ingress-nginx it is for one more", s.host, s.host[1:])})
+		}
 		s.aliases = slices.DeleteFunc(s.aliases, func(alias string) bool { return byHost[alias] != nil })
 		out = append(out, s)
 	}
 	slices.SortFunc(out, func(a, b *server) int { return cmp.Compare(a.host, b.host) })
+	known := map[string]bool{}
+	for _, s := range out { // of two with one alias the first host has it
+		s.aliases = slices.DeleteFunc(s.aliases, func(alias string) bool {
+			taken := known[alias]
+			known[alias] = true
+			return taken
+		})
+	}
 	c.tellSharedRegex(out)
 	return out
 }
 
 // locate adds a path to a server, unless an older Ingress has it.
 func (c *conversion) locate(s *server, in *ingress, p *networkingv1.HTTPIngressPath) {
-	l := &location{of: in, path: cmp.Or(p.Path, "/"), kind: networkingv1.PathTypeImplementationSpecific, backend: &p.Backend}
-	if p.PathType != nil {
-		l.kind = *p.PathType
-	}
+	l := &location{of: in, path: cmp.Or(p.Path, "/"), kind: kindOf(p), backend: &p.Backend}
 	for _, other := range s.locations {
 		if other.path != l.path || other.kind != l.kind {
 			continue
 		}
-		c.find(in, Finding{Verdict: NotNeeded, Message: fmt.Sprintf(
-			"path %s of host %s is served by Ingress %s, which is older: ingress-nginx does the same", l.path, cmp.Or(s.host, "*"), other.of.name())})
+		f := Finding{Verdict: NotNeeded, Message: fmt.Sprintf(
+			"path %s of host %s is served by Ingress %s, which is older: ingress-nginx does the same", l.path, cmp.Or(s.host, "*"), other.of.name())}
+		if in.CreationTimestamp.IsZero() && other.of.CreationTimestamp.IsZero() {
+			f = Finding{Verdict: Differs, Opens: true, Message: fmt.Sprintf(
+				"path %s of host %s is taken from Ingress %s, and nothing says which of the two is older, which has it: convert from the cluster", l.path, cmp.Or(s.host, "*"), other.of.name())}
+		}
+		c.find(in, f)
 		return
 	}
 	s.locations = append(s.locations, l)
+}
+
+// kindOf is the type of a path. ingress-nginx takes ImplementationSpecific for Prefix.
+func kindOf(p *networkingv1.HTTPIngressPath) networkingv1.PathType {
+	if p.PathType != nil && *p.PathType == networkingv1.PathTypeExact {
+		return networkingv1.PathTypeExact
+	}
+	return networkingv1.PathTypePrefix
 }
 
 // certify gives a server its certificate, unless an older Ingress has.
@@ -117,7 +143,14 @@ func (c *conversion) certify(s *server, in *ingress) {
 	if s.certificate != nil {
 		return
 	}
-	for _, t := range in.Spec.TLS {
+	named := in.Spec.TLS
+	if len(named) > 0 { // a host that none of them lists has the default certificate
+		named = append(slices.Clone(named), networkingv1.IngressTLS{})
+	}
+	for i, t := range named {
+		if t.SecretName == "" && i < len(in.Spec.TLS) {
+			continue // as one that none of them lists
+		}
 		if s.host != "" && len(t.Hosts) > 0 && !slices.ContainsFunc(t.Hosts, func(h string) bool { return covers(h, s.host) }) {
 			continue
 		}
@@ -127,9 +160,8 @@ func (c *conversion) certify(s *server, in *ingress) {
 		case c.options.DefaultCertificate.Name != "":
 			s.certificate = new(c.options.DefaultCertificate)
 		default:
-			c.find(in, Finding{Verdict: NotPossible, Message: fmt.Sprintf(
-				"tls of host %s names no Secret: it is the controller's default certificate; name it with --default-certificate", cmp.Or(s.host, "*"))})
-			continue
+			c.find(in, Finding{Verdict: NotPossible, Opens: true, Message: fmt.Sprintf(
+				"host %s has the controller's default certificate, since no Secret is named for it in tls: name it with --default-certificate, or it is served in clear", cmp.Or(s.host, "*"))})
 		}
 		return
 	}
@@ -150,10 +182,10 @@ func (s *server) alias(c *conversion, in *ingress) {
 		return
 	}
 	for name := range strings.SplitSeq(in.annotation("server-alias"), ",") {
-		name = strings.TrimSpace(name)
+		name = strings.ToLower(strings.TrimSpace(name))
 		switch {
 		case name == "" || name == s.host || slices.Contains(s.aliases, name):
-		case strings.HasPrefix(name, "~") || strings.Contains(name, "*") && !strings.HasPrefix(name, "*."):
+		case !isHost(strings.TrimPrefix(name, "*.")):
 			c.find(in, Finding{Annotation: "server-alias", Value: name, Verdict: NotPossible, Message: "a hostname is a name, or one that begins with *. : list the hosts"})
 		default:
 			s.aliases = append(s.aliases, name)
@@ -163,6 +195,9 @@ func (s *server) alias(c *conversion, in *ingress) {
 
 // addCanary adds the backends of a canary to the locations that it is for.
 func (c *conversion) addCanary(byHost map[string]*server, in *ingress) {
+	if in.Spec.DefaultBackend != nil {
+		c.find(in, Finding{Annotation: "canary", Verdict: NotPossible, Message: "of a canary's defaultBackend nothing is made"})
+	}
 	for _, rule := range in.Spec.Rules {
 		if rule.HTTP == nil {
 			continue
@@ -172,7 +207,7 @@ func (c *conversion) addCanary(byHost map[string]*server, in *ingress) {
 			found := false
 			if s := byHost[rule.Host]; s != nil {
 				for _, l := range s.locations {
-					if l.path == cmp.Or(p.Path, "/") && (p.PathType == nil || l.kind == *p.PathType) && l.of.Namespace == in.Namespace {
+					if l.path == cmp.Or(p.Path, "/") && l.kind == kindOf(p) && l.of.Namespace == in.Namespace {
 						l.canaries = append(l.canaries, canary{in, &p.Backend})
 						found = true
 					}

@@ -3,6 +3,7 @@ package migrate
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -45,7 +46,7 @@ func size(text string) (intstr.IntOrString, bool) {
 	case m[2] == "":
 		return intstr.FromInt32(int32(n)), true
 	}
-	return intstr.FromString(m[1] + map[string]string{"k": "Ki", "m": "Mi", "g": "Gi"}[strings.ToLower(m[2])]), true
+	return intstr.FromString(strconv.FormatInt(n, 10) + map[string]string{"k": "Ki", "m": "Mi", "g": "Gi"}[strings.ToLower(m[2])]), true
 }
 
 func bodySize(_ *conversion, in *ingress, value string) (Verdict, string) {
@@ -68,7 +69,7 @@ func silence(_ *conversion, in *ingress, _ string) (Verdict, string) {
 	if longest == 0 {
 		return NotNeeded, "it is no number of seconds, and counts for nothing"
 	}
-	in.parts.traffic.Request.IdleTimeout = new(gwv1.Duration(strconv.Itoa(longest) + "s"))
+	in.parts.traffic.Request.IdleTimeout = new(inSeconds(longest))
 	return "", ""
 }
 
@@ -77,7 +78,7 @@ func connectTimeout(_ *conversion, in *ingress, value string) (Verdict, string) 
 	if err != nil || n <= 0 {
 		return NotNeeded, "it is no number of seconds, and counts for nothing"
 	}
-	in.parts.traffic.Backend.ConnectTimeout = new(gwv1.Duration(strconv.Itoa(n) + "s"))
+	in.parts.traffic.Backend.ConnectTimeout = new(inSeconds(n))
 	return "", ""
 }
 
@@ -156,18 +157,26 @@ func affinity(_ *conversion, in *ingress, value string) (Verdict, string) {
 	}
 	cookie := &v1alpha1.HashCookie{Name: cmp.Or(in.annotation("session-cookie-name"), "INGRESSCOOKIE")}
 	if seconds, err := strconv.Atoi(cmp.Or(in.annotation("session-cookie-max-age"), in.annotation("session-cookie-expires"))); err == nil && seconds > 0 {
-		cookie.TTL = new(gwv1.Duration(strconv.Itoa(seconds) + "s"))
+		cookie.TTL = new(inSeconds(seconds))
 	}
 	consistent(in, v1alpha1.ConsistentHash{Type: v1alpha1.CookieHash, Cookie: cookie})
 	return "", ""
 }
 
+var hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
+
+// isHost reports whether a text is a name of a host, and no address.
+func isHost(text string) bool {
+	_, err := netip.ParseAddr(text)
+	return err != nil && len(text) <= 253 && hostName.MatchString(strings.ToLower(text))
+}
+
 func upstreamHost(_ *conversion, in *ingress, value string) (Verdict, string) {
-	if strings.Contains(value, "$") {
-		return NotPossible, "a variable in it has no counterpart; RouteFilter, urlRewrite.hostname takes a host of a header or of the path"
+	if !isHost(value) {
+		return NotPossible, "it is no name of a host; a variable has no counterpart; RouteFilter, urlRewrite.hostname takes a host of a header or of the path"
 	}
 	in.parts.filters = append(in.parts.filters, gwv1.HTTPRouteFilter{
-		Type: gwv1.HTTPRouteFilterURLRewrite, URLRewrite: &gwv1.HTTPURLRewriteFilter{Hostname: new(gwv1.PreciseHostname(value))},
+		Type: gwv1.HTTPRouteFilterURLRewrite, URLRewrite: &gwv1.HTTPURLRewriteFilter{Hostname: new(gwv1.PreciseHostname(strings.ToLower(value)))},
 	})
 	return "", ""
 }
@@ -180,21 +189,30 @@ func appRoot(_ *conversion, in *ingress, value string) (Verdict, string) {
 	return "", ""
 }
 
+// redirectCodes are those that an HTTPRoute may have.
+var redirectCodes = []int{301, 302, 303, 307, 308}
+
 // redirect has all paths lead elsewhere.
 func redirect(code int) func(*conversion, *ingress, string) (Verdict, string) {
 	return func(_ *conversion, in *ingress, value string) (Verdict, string) {
-		kind := map[int]string{301: "permanent-redirect-code", 302: "temporal-redirect-code"}[code]
-		if n, err := strconv.Atoi(in.annotation(kind)); err == nil {
-			code = n
+		kind, status := map[int]string{301: "permanent-redirect-code", 302: "temporal-redirect-code"}[code], code
+		if n, err := strconv.Atoi(in.annotation(kind)); err == nil && n >= 300 && n <= 308 {
+			status = n
+		}
+		if !slices.Contains(redirectCodes, status) {
+			return NotPossible, fmt.Sprintf("a redirect has one of the codes %v", redirectCodes)
 		}
 		target, keepsPath := strings.CutSuffix(value, "$request_uri")
 		u, err := url.Parse(target)
 		if err != nil || strings.Contains(target, "$") || u.RawQuery != "" || u.Fragment != "" || keepsPath && strings.Trim(u.Path, "/") != "" {
 			return NotPossible, "a redirect leads to a URL without query and variables; $request_uri at its end keeps the path"
 		}
-		r := &gwv1.HTTPRequestRedirectFilter{StatusCode: &code}
+		r := &gwv1.HTTPRequestRedirectFilter{StatusCode: &status}
 		if u.Host != "" {
-			r.Scheme, r.Hostname = &u.Scheme, new(gwv1.PreciseHostname(u.Hostname()))
+			if u.Scheme != "http" && u.Scheme != "https" || !isHost(u.Hostname()) {
+				return NotPossible, "a redirect leads to http or https and a name"
+			}
+			r.Scheme, r.Hostname = &u.Scheme, new(gwv1.PreciseHostname(strings.ToLower(u.Hostname())))
 			if port, err := strconv.ParseInt(u.Port(), 10, 32); err == nil {
 				r.Port = new(gwv1.PortNumber(port))
 			}
@@ -257,19 +275,44 @@ const (
 	corsMaxAge  = "1728000"
 )
 
-func cors(_ *conversion, in *ingress, value string) (Verdict, string) {
-	if value != "true" {
+var corsOrigin = regexp.MustCompile(`^https?://(\*\.)?[A-Za-z0-9.-]+(:[0-9]+)?$`)
+
+// listOr is a list, or its default: ingress-nginx reads no wildcard there.
+func listOr(list, otherwise string) string {
+	if list == "" || list == "*" {
+		return otherwise
+	}
+	return list
+}
+
+func cors(c *conversion, in *ingress, value string) (Verdict, string) {
+	if !isOn(value, false) {
 		return NotNeeded, "it is off"
 	}
 	f := &gwv1.HTTPCORSFilter{}
-	for _, origin := range words(cmp.Or(in.annotation("cors-allow-origin"), "*")) {
+	origins := words(cmp.Or(in.annotation("cors-allow-origin"), "*"))
+	if slices.Contains(origins, "*") {
+		origins = []string{"*"}
+	}
+	for _, origin := range origins {
+		if origin != "*" && !corsOrigin.MatchString(origin) {
+			c.find(in, Finding{Annotation: "cors-allow-origin", Value: origin, Verdict: NotPossible, Message: "an origin is http:// or https:// and a host"})
+			continue
+		}
 		f.AllowOrigins = append(f.AllowOrigins, gwv1.CORSOrigin(origin))
 	}
-	for _, method := range words(cmp.Or(in.annotation("cors-allow-methods"), corsMethods)) {
+	for _, method := range words(strings.ToUpper(listOr(in.annotation("cors-allow-methods"), corsMethods))) {
+		if !slices.Contains(words(corsMethods+", HEAD, CONNECT, TRACE"), method) {
+			c.find(in, Finding{Annotation: "cors-allow-methods", Value: method, Verdict: NotPossible, Message: "an HTTPRoute knows no such method"})
+			continue
+		}
 		f.AllowMethods = append(f.AllowMethods, gwv1.HTTPMethodWithWildcard(method))
 	}
-	for _, name := range words(cmp.Or(in.annotation("cors-allow-headers"), corsHeaders)) {
+	for _, name := range words(listOr(in.annotation("cors-allow-headers"), corsHeaders)) {
 		f.AllowHeaders = append(f.AllowHeaders, gwv1.HTTPHeaderName(name))
+	}
+	if len(f.AllowOrigins) == 0 {
+		return NotPossible, "no origin is left"
 	}
 	for _, name := range words(in.annotation("cors-expose-headers")) {
 		f.ExposeHeaders = append(f.ExposeHeaders, gwv1.HTTPHeaderName(name))
@@ -291,7 +334,7 @@ func cors(_ *conversion, in *ingress, value string) (Verdict, string) {
 // words are the items of a list with commas.
 func words(list string) (out []string) {
 	for w := range strings.SplitSeq(list, ",") {
-		if w = strings.TrimSpace(w); w != "" {
+		if w = strings.TrimSpace(w); w != "" && !slices.Contains(out, w) {
 			out = append(out, w)
 		}
 	}

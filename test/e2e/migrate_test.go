@@ -89,7 +89,7 @@ func TestMigrate(t *testing.T) {
 	s := newSite(t, map[string]string{
 		"gateway.yaml": result, "home.yaml": "", "users.yaml": users,
 		"clients.yaml": strings.NewReplacer("kind: ConfigMap", "kind: Secret", "\ndata:", "\nstringData:").Replace(caManifest(clientAuthority, siteNamespace, "clients")),
-		"cert.yaml": mustSecret(t, "cert", "*.example", "www.secure.example"),
+		"cert.yaml":    mustSecret(t, "cert", "*.example", "www.secure.example"),
 	})
 	for _, c := range []struct{ request, want string }{
 		{"http://paths.example/api", "200 v1 /api"},
