@@ -86,6 +86,7 @@ type Cluster struct {
 	broadcaster events.EventBroadcaster
 	cache       cache.Cache
 	source      *kube.Source
+	expected    []string // kinds of which earlier controllers have read objects
 	pipeline    *pipeline.Pipeline
 	server      *xds.Server
 	loop        *loop.Loop
@@ -246,7 +247,7 @@ func (c *Cluster) watch(channel string) error {
 	}
 	o := kube.Options{
 		Cache: c.cache, Client: c.direct, Kinds: c.kinds, Namespaces: from.Namespaces, Experimental: channel == kube.Experimental,
-		Log: c.opts.Logs.For("source"), Changed: c.changed,
+		Log: c.opts.Logs.For("source"), Changed: c.changed, Expected: c.expected,
 	}
 	if c.opts.Static == nil { // whose Envoy would end with it
 		o.OtherChannel = sync.OnceFunc(func() { close(c.channel) })

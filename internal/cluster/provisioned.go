@@ -98,7 +98,7 @@ func (p *provisioned) stop() {}
 func (p *provisioned) work(metrics prometheus.Registerer) ([]work, error) {
 	c := p.cluster
 	list := []work{
-		newKeeper(c.memory(), c.pipeline, c.log),
+		newKeeper(c.memory(), c.pipeline, c.source, c.log),
 		newFinalizers(c.direct, c.source.Live, c.pipeline, c.config.ControllerName, c.log),
 		newMissingClass(c.pipeline, c.log),
 		newClasses(c.direct, c.pipeline, c.config, c.log),

@@ -7,6 +7,8 @@
 //     informer ever waits for who takes the batches.
 //   - What is handed over is the cache's own object, never a copy, and what is equal in
 //     objects of a kind is mostly in memory once: nobody changes any of it.
+//   - A kind that an earlier process has read objects of, and that can't be read at the start,
+//     is waited for some minutes before it counts as one without objects.
 //   - A change that means nothing to the pipeline, such as a status written by us,
 //     is not handed over, though Live has it.
 //   - Of Secrets and ConfigMaps only names are watched. Contents are read of those

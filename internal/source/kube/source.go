@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,6 +35,11 @@ type Options struct {
 	Log          *slog.Logger
 	// Kinds are those that are read; nil is kind.All.
 	Kinds *kind.Table
+	// Expected names the kinds of which an earlier process has read objects. As long as one of them can't be
+	// read, there is no first batch, though not for longer than expectFor: a definition that was
+	// deleted, or a right that was taken away, while no process ran is a mistake more often than it is
+	// meant.
+	Expected []string
 	// Changed is told of each change of an object that is watched, also of those that
 	// are not handed over. It must be quick; nil if nobody wants to know.
 	Changed func(object.Key)
@@ -124,10 +131,54 @@ func (s *Source) Run(ctx context.Context, emit func(source.Batch)) error {
 	return group.Wait()
 }
 
+// expectFor is how long a kind that there were objects of is waited for. After that it is
+// taken for one that was given up.
+const expectFor = 5 * time.Minute
+
+// Used returns the kinds of which there are objects.
+func (s *Source) Used() map[object.Kind]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[object.Kind]bool{}
+	for k, w := range s.watched {
+		if len(w.objects) > 0 {
+			out[k] = true
+		}
+	}
+	return out
+}
+
+// Uses reports whether there are objects of a kind.
+func (s *Source) Uses(k object.Kind) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.watched[k]
+	return w != nil && len(w.objects) > 0
+}
+
+// missing returns the expected kinds that can't be read.
+func (s *Source) missing() (out []*kind.Descriptor) {
+	for _, k := range s.kinds {
+		if slices.Contains(s.opts.Expected, k.Kind.Name()) && !s.isWatched(k) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
 // begin starts to watch what is there, and returns when all of it is known.
 func (s *Source) begin(ctx context.Context) error {
+	began, said := time.Now(), ""
 	for {
 		unknown := s.look(ctx)
+		if missing := s.missing(); time.Since(began) < expectFor {
+			if text := names(missing); text != "" && text != said {
+				said = text
+				s.log.Warn("kinds that there were objects of can't be read; nothing new is served until they can be",
+					"kinds", text, "at_most", expectFor.String())
+			}
+			unknown = append(unknown, missing...)
+		}
 		synced := s.settle(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -144,6 +195,14 @@ func (s *Source) begin(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+func names(list []*kind.Descriptor) string {
+	var out []string
+	for _, k := range list {
+		out = append(out, k.String())
+	}
+	return strings.Join(out, ", ")
 }
 
 // settle waits until all that is watched is known, for a while.
