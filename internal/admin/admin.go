@@ -65,6 +65,7 @@ func (a Admin) Handler() http.Handler {
 	mux.HandleFunc("GET /debug/tables", a.debugTables)
 	mux.HandleFunc("GET /debug/tables/{name}", a.debugTable)
 	mux.HandleFunc("GET /debug/xds", a.debugXDS)
+	mux.HandleFunc("GET /debug/fallback", a.debugFallback)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
@@ -83,6 +84,7 @@ func (a Admin) Handler() http.Handler {
 			"/figures        what proxies have counted of each route, as JSON\n"+
 			"/debug/tables   the tables of the pipeline; /debug/tables/NAME prints one\n"+
 			"/debug/xds      proxies' sessions and what each was sent\n"+
+			"/debug/fallback what is in force in place of what is wanted, and because of which objects\n"+
 			"/debug/pprof/   Go profiles\n")
 	})
 	return localOnly(mux)
@@ -122,14 +124,42 @@ func (a Admin) policies(w http.ResponseWriter, r *http.Request) {
 
 // proxies says how each proxy is.
 func (a Admin) proxies(w http.ResponseWriter, _ *http.Request) {
-	list := fleet.Of(a.Replica, a.Server.Sessions(), func(gateway string, r xds.Rejected) []string {
-		name, _ := object.ParseName(gateway)
-		return a.Pipeline.RefusedObjects(name, r)
-	})
+	list := fleet.Of(a.Replica, a.Server.Sessions(), a.refusedObjects)
 	if a.Processes != nil {
 		list.Proxies = fleet.Join([]fleet.List{list}, a.Processes())
 	}
 	writeJSON(w, list)
+}
+
+func (a Admin) refusedObjects(gateway string, r xds.Rejected) []string {
+	name, _ := object.ParseName(gateway)
+	return a.Pipeline.RefusedObjects(name, r)
+}
+
+// fallback is what is in force in place of what is wanted.
+type fallback struct {
+	Triggered bool           `json:"triggered"` // there is some
+	Objects   []refusedEdit  `json:"objects"`   // of which an earlier version is in force
+	Resources []xds.Fallback `json:"resources"` // that proxies have refused
+}
+
+// refusedEdit is an object whose newest version can't be used.
+type refusedEdit struct {
+	Object string    `json:"object"`
+	Why    string    `json:"why"`
+	Since  time.Time `json:"since,omitzero"` // zero if it was so when this process started
+}
+
+func (a Admin) debugFallback(w http.ResponseWriter, _ *http.Request) {
+	f := fallback{Objects: []refusedEdit{}, Resources: a.Server.Fallbacks(a.refusedObjects)}
+	v := a.View()
+	for i := range v.Items {
+		if s := &v.Items[i].Summary; s.RefusedEdit != "" {
+			f.Objects = append(f.Objects, refusedEdit{v.Items[i].Key(), s.RefusedEdit, s.RefusedSince})
+		}
+	}
+	f.Triggered = len(f.Objects)+len(f.Resources) > 0
+	writeJSON(w, f)
 }
 
 // proxyConfig says what one proxy has, resource by resource.

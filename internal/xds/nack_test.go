@@ -7,6 +7,7 @@ import (
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 )
@@ -53,6 +54,16 @@ func TestRefusedClustersAreNamed(t *testing.T) {
 	// see TestEnvoyHoldsBackAnswers.
 	p.expect("cluster +a=1 +b=1 +d=1 -c", "endpoints +a=1", "endpoints +b=1")
 	p.quiet()
+	var said []string
+	for _, f := range h.server.Fallbacks(func(gateway string, r Rejected) []string { return []string{gateway + " " + r.Name} }) {
+		if f.Since.IsZero() || f.Gateway != f.Objects[0][:len(f.Gateway)] {
+			t.Errorf("%+v", f)
+		}
+		said = append(said, f.Type+" "+f.Name+": "+f.Instead+" "+f.Message)
+	}
+	if diff := cmp.Diff([]string{"cluster a: last good it's", "cluster b: last good that", "cluster c: nothing and: more"}, said); diff != "" {
+		t.Error(diff)
+	}
 
 	late := h.connect()
 	late.subscribe(envoy.Clusters)
@@ -63,6 +74,9 @@ func TestRefusedClustersAreNamed(t *testing.T) {
 	h.apply(cluster("a", "3"), cluster("b", "3"), cluster("c", "3"))
 	p.expect("cluster +a=3 +b=3 +c=3", "endpoints +a=1", "endpoints +b=1")
 	h.state("healed", rejects())
+	if left := h.server.Fallbacks(nil); len(left) > 0 {
+		t.Errorf("healed: %+v", left)
+	}
 }
 
 func TestRefusedListener(t *testing.T) {

@@ -12,6 +12,7 @@ type quarantine struct {
 	message string
 	closed  *envoy.Resource // in place of one that no version from before may stand in for
 	at      uint64          // the commit in which it began
+	since   time.Time       // when it began
 	bisect  *bisection      // for a route table: which of its hosts are at fault
 	bind    *binding        // for a listener that could not bind its address
 }
@@ -64,7 +65,7 @@ func (g *gateway) refuse(by *session, r *envoy.Resource, message string, now tim
 	}
 	q := e.quarantine
 	if q == nil {
-		q = &quarantine{at: g.commit}
+		q = &quarantine{at: g.commit, since: now}
 		if t.substitute != nil && len(r.Parts()) > 0 {
 			q.bisect = newBisection(t.substitute)
 		}

@@ -257,6 +257,12 @@ func TestEnvoyRefusesRoute(t *testing.T) {
 	s.conditions(t, "HTTPRoute nack", "gw", "Programmed=False/RejectedByProxy")
 	s.serves(t, "nack.example", "v1")
 	innocent(t)
+	_, page, err := s.get("/debug/fallback")
+	for _, part := range []string{`"triggered": true`, `"part": "nack.example"`, `"instead": "last good"`, `"HTTPRoute site/nack"`, "RE2 program size", `"since": "20`} {
+		if err != nil || !strings.Contains(page, part) {
+			t.Errorf("no %s in what is in force instead: %v\n%s", part, err, page)
+		}
+	}
 
 	// A policy that comes with it closes it, since the version that worked stops nobody.
 	s.write(t, "policy.yaml", authPolicy("nack", "kind: HTTPRoute, name: nack", needsOffice))

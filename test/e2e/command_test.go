@@ -118,6 +118,7 @@ func TestAdmin(t *testing.T) {
 		"/metrics":                       "gatehouse_",
 		"/debug/tables":                  "",
 		"/debug/xds":                     "gw",
+		"/debug/fallback":                `"triggered": false`,
 		"/debug/pprof/goroutine?debug=1": "goroutine",
 	} {
 		code, body, err := s.get(path)
