@@ -57,6 +57,7 @@ func connectionManager(l *ir.Listener, c *ir.Chain) (*anypb.Any, error) {
 		SchemeHeaderTransformation: &corev3.SchemeHeaderTransformation{MatchUpstream: true},
 
 		ServerHeaderTransformation: hcmv3.HttpConnectionManager_PASS_THROUGH,
+		LocalReplyConfig:           localReplies,
 
 		MaxRequestHeadersKb:   wrapperspb.UInt32(limit.HeadersKiB),
 		RequestHeadersTimeout: durationpb.New(limit.HeadersTimeout),

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -126,4 +127,40 @@ func testErrorPages(t *testing.T, s *site) {
 		t.Errorf("switched off: %q", clipped(o.body))
 	}
 	s.remove(t, "own.yaml")
+}
+
+// TestOwnAnswers protects that the Gateway says in its own words why no backend has answered, and that a page has the
+// last word.
+func TestOwnAnswers(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, nil)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := free.Addr().(*net.TCPAddr).Port
+	_ = free.Close()
+	s.farm(t, port)
+	is := func(target string, status int, body string) {
+		t.Helper()
+		if o := s.answers(t, target, status); string(o.body) != body {
+			t.Errorf("%s: %q, want %q", target, o.body, body)
+		}
+	}
+	is(farmURL, http.StatusServiceUnavailable, "The backend is not available.")
+	s.farm(t)
+	eventually(t, siteTimeout, func() error {
+		if o := s.answer(t, farmURL, "", nil); o.status != http.StatusServiceUnavailable || string(o.body) != "The backend is not available." {
+			return fmt.Errorf("without endpoints: %d %q", o.status, o.body)
+		}
+		return nil
+	})
+	is(homeURL+"?abort=true", http.StatusServiceUnavailable, "The backend is not available.")
+	s.set(t, "traffic.yaml", onGateway, "request: {timeout: 100ms}")
+	is(homeURL+"?delay=2s", http.StatusGatewayTimeout, "The backend took too long.")
+	s.set(t, "traffic.yaml", onGateway, "response: {errorPages: {pages: [{statuses: [5xx], from: Gateway, body: ours}]}}")
+	is(farmURL, http.StatusServiceUnavailable, "ours")
+	if o := s.answer(t, homeURL+"?status=503", "", nil); o.answer.Name != "v1" {
+		t.Errorf("the backend's own answer: %q", clipped(o.body))
+	}
 }

@@ -33,6 +33,7 @@ var constants = []string{
 	manager + ".http2ProtocolOptions",
 	manager + ".httpFilters",
 	manager + ".internalAddressConfig",
+	manager + ".localReplyConfig",
 	manager + ".maxRequestHeadersKb",
 	manager + ".mergeSlashes",
 	manager + ".normalizePath",
