@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gatehouse-dev/gatehouse/internal/figures"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 )
 
@@ -24,6 +25,7 @@ type pair struct {
 	live, next client.Object
 	name       string // of next, where that is not there too
 	revision   string
+	wanted     int32 // proxies of next, beside live
 }
 
 // beside reports whether something serves that is to be replaced.
@@ -49,22 +51,31 @@ func (f *Fleets) pair(ctx context.Context, c cache.Cache, g *infra.Gateway, flee
 	if !out.beside() {
 		return out, nil
 	}
-	if d, ok := out.live.(*appsv1.Deployment); ok {
-		out.plan.Replicas = ptr.Deref(d.Spec.Replicas, 1)
+	out.wanted = g.Replicas()
+	if d, ok := out.live.(*appsv1.Deployment); ok && g.Autoscaled() {
+		out.wanted = ptr.Deref(d.Spec.Replicas, 1)
 	}
-	out.plan.Promote = out.next != nil && isComplete(out.next, fleet.Revision, out.plan.Replicas, g) &&
-		(g.Promote == fleet.Revision || !g.BlueGreen())
+	is, _ := verdict(out.next)
+	promote := g.Promote == fleet.Revision || !g.BlueGreen() || g.Automatic() && is == figures.NoWorse
+	if !promote && g.Automatic() {
+		out.wanted = 1 // is compared with the others
+		if is == figures.Worse {
+			out.wanted = 0 // so that connections to it end as well
+		}
+	}
+	out.plan.Replicas = new(out.wanted)
+	complete := out.isComplete()
+	out.plan.Promote = complete && promote
+	out.plan.Shared = complete && !promote && g.Automatic() && is == ""
 	return out, nil
 }
 
-// isComplete reports whether a workload runs a revision with all proxies that it is to have.
-func isComplete(workload client.Object, revision string, live int32, g *infra.Gateway) bool {
-	if d, ok := workload.(*appsv1.Deployment); ok {
-		if d.Labels[infra.RevisionLabel] != revision || g.Autoscaled() && ptr.Deref(d.Spec.Replicas, 1) < live {
-			return false
-		}
+// isComplete reports whether next runs the revision with all proxies that it is to have.
+func (p *pair) isComplete() bool {
+	if d, ok := p.next.(*appsv1.Deployment); ok && (d.Labels[infra.RevisionLabel] != p.revision || ptr.Deref(d.Spec.Replicas, 1) < p.wanted) {
+		return false
 	}
-	return ready(workload)
+	return p.next != nil && ready(p.next)
 }
 
 // liveName is the name of the workload that clients are led to.
@@ -138,13 +149,14 @@ func (f *Fleets) step(g *infra.Gateway, p *pair) infra.Step {
 		return infra.Step{}
 	}
 	out := infra.Step{Stage: infra.Progressing, Revision: p.revision, Workload: p.name}
+	is, figured := verdict(p.next)
 	next, _ := p.next.(*appsv1.Deployment)
 	if next != nil {
 		out.Ready, out.Wanted = next.Status.AvailableReplicas, ptr.Deref(next.Spec.Replicas, 1)
 	}
 	if !p.beside() || p.plan.Promote {
 		if next != nil && (serves(next) || out.Wanted == 0) {
-			return infra.Step{Stage: infra.Promoted, Revision: p.revision, Workload: p.name}
+			return infra.Step{Stage: infra.Promoted, Revision: p.revision, Workload: p.name, Why: figured}
 		}
 		if next != nil {
 			out.Why = f.waiting(g.Name, next)
@@ -157,7 +169,11 @@ func (f *Fleets) step(g *infra.Gateway, p *pair) infra.Step {
 	}
 	switch {
 	case next == nil:
-	case isComplete(next, p.revision, p.plan.Replicas, g):
+	case is == figures.Worse && g.Promote != p.revision:
+		out.Stage, out.Why = infra.Worse, figured
+	case p.plan.Shared:
+		out.Stage, out.Why = infra.Comparing, f.comparing(g.Name)
+	case p.isComplete():
 		out.Stage = infra.Awaiting
 	default:
 		out.Why = cmp.Or(f.rollout(g.Name, next).Why, f.waiting(g.Name, next))

@@ -1,8 +1,11 @@
 package apply
 
 import (
+	"context"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -14,6 +17,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/figures"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 )
 
@@ -261,4 +265,108 @@ func testBlueGreenClass(t *testing.T, at *applierTest) {
 	at.balance(moved, "192.0.2.2")
 	at.await("no former Deployment", func() bool { return !at.named(blue, &appsv1.Deployment{}) })
 	at.await("no former Service", func() bool { return !at.get(g, &corev1.Service{}) })
+}
+
+// testComparison protects clients from a revision that is worse than what serves, and people from having to
+// look after one that is not. What each proxy has answered comes from here; nothing answers beside this API server.
+func testComparison(t *testing.T, at *applierTest) {
+	automatic := func(s *v1alpha1.Settings) {
+		s.Rollout.Promotion = &v1alpha1.Promotion{Strategy: new(v1alpha1.PromotionAutomatic), Window: new(gwv1.Duration("1s"))}
+	}
+	var mu sync.Mutex
+	said, read := map[string]figures.Answers{}, map[string]int{}
+	answered := func(pod string, requests, errors float64) {
+		mu.Lock()
+		defer mu.Unlock()
+		said[pod] = figures.Answers{Requests: requests, Errors: errors}
+	}
+	start := func() *running {
+		a := at.start()
+		a.readEvery = 20 * time.Millisecond
+		a.answers = func(_ context.Context, pod *corev1.Pod) (figures.Answers, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			read[pod.Name]++
+			return said[pod.Name], nil
+		}
+		return a
+	}
+	// A proxy is read when it has been so twice: the first time is where counting begins.
+	counted := func(pod string) {
+		t.Helper()
+		at.await(pod+" is read", func() bool { mu.Lock(); defer mu.Unlock(); return read[pod] > 1 })
+	}
+	proxy := func(g *infra.Gateway, name, workload string) {
+		at.patch(at.pod(g, name), `{"metadata": {"labels": {"`+infra.InstanceLabel+`": "`+workload+`"}}}`)
+	}
+	has := func(name string, n int32) {
+		t.Helper()
+		d := &appsv1.Deployment{}
+		at.await("replicas of "+name, func() bool { return at.named(name, d) && *d.Spec.Replicas == n })
+	}
+	shared := func(want bool) {
+		t.Helper()
+		s := &corev1.Service{}
+		at.await("shared", func() bool {
+			_, one := s.Spec.Selector[infra.InstanceLabel]
+			return at.get(at.gateway(), s) && one != want
+		})
+	}
+
+	first := at.blueGreen("v1", "", automatic)
+	blue := "web-gatehouse-" + at.revision(first)
+	a := start()
+	a.Set(first)
+	at.awaitReady(blue)
+	proxy(first, "blue", blue)
+
+	worse := at.blueGreen("v2", "", automatic)
+	bad := "web-gatehouse-" + at.revision(worse)
+	a.Set(worse)
+	has(bad, 1)
+	proxy(worse, "bad", bad)
+	at.awaitReady(bad)
+	at.await("both get requests", func() bool {
+		s := &corev1.Service{}
+		return at.get(first, s) && s.Spec.Selector[infra.GatewayLabel] == "web" && s.Spec.Selector[infra.InstanceLabel] == ""
+	})
+	a.finish()
+	a = start() // compares anew
+	a.Set(worse)
+	counted("bad")
+	answered("blue", 1000, 0)
+	answered("bad", 200, 10)
+	has(bad, 0)
+	shared(false)
+	at.leadsTo(first, blue)
+	why := "it has answered 5.0% of 200 requests with 5xx; those that serve 0.0% of 1000 requests with 5xx"
+	a.awaitStep(infra.Step{
+		Stage: infra.Worse, Revision: at.revision(worse), Workload: bad, Live: blue, Ready: 1, Preview: infra.PreviewName(first), Why: why,
+	})
+
+	better := at.blueGreen("v3", "", automatic)
+	green := "web-gatehouse-" + at.revision(better)
+	a.Set(better)
+	has(green, 1)
+	proxy(better, "green", green)
+	at.awaitReady(green)
+	shared(true)
+	counted("green")
+	answered("blue", 2000, 0) // while the other gets nothing, which says nothing good of it
+	waits := infra.Step{
+		Stage: infra.Comparing, Revision: at.revision(better), Workload: green, Live: blue, Ready: 1, Wanted: 1, Preview: infra.PreviewName(first),
+		Why: "it has had no requests, while those that serve have",
+	}
+	a.awaitStep(waits)
+	answered("green", 300, 1)
+	has(green, 2) // as many as serve, before clients go over
+	shared(false)
+	at.leadsTo(first, blue)
+	at.awaitReady(green)
+	at.leadsTo(first, green)
+	at.await("no first Deployment", func() bool { return !at.named(blue, &appsv1.Deployment{}) })
+	a.awaitStep(infra.Step{
+		Stage: infra.Promoted, Revision: at.revision(better), Workload: green,
+		Why: "it has answered 0.3% of 300 requests with 5xx; those that serve 0.0% of 1000 requests with 5xx",
+	})
 }

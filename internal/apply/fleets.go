@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gatehouse-dev/gatehouse/internal/figures"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
@@ -62,6 +63,11 @@ type Fleets struct {
 	cache       cache.Cache // while Run runs and what exists is known
 	said        said
 	pods        map[object.Name]map[string]*corev1.Pod
+	comparisons map[object.Name]*comparison
+
+	// answers reads what a proxy has answered, every so often.
+	answers   func(context.Context, *corev1.Pod) (figures.Answers, error)
+	readEvery time.Duration
 }
 
 // NewFleets returns Fleets that do nothing until they run.
@@ -78,6 +84,7 @@ func NewFleets(o FleetsOptions) (*Fleets, error) {
 		options: o.Options, writer: w, rest: o.REST, scope: o.Namespaces, events: o.Events, onState: o.OnState,
 		wanted: map[object.Name]*infra.Gateway{}, deleted: map[object.Name]bool{}, said: said{}, pods: map[object.Name]map[string]*corev1.Pod{},
 		authorities: o.Authorities, handoverPatience: handoverPatience,
+		comparisons: map[object.Name]*comparison{}, answers: readAnswers, readEvery: readEvery,
 		queue: newGatewayQueue(o.Log, "the fleet of a Gateway is not as it should be; trying again"),
 	}, nil
 }
@@ -274,6 +281,7 @@ func (f *Fleets) sync(ctx context.Context, c cache.Cache, gateway object.Name) e
 	if at.beside() {
 		err = errors.Join(err, f.scale(ctx, g, at), f.renewAuthorities(ctx, c, gateway, o.Authorities))
 	}
+	err = errors.Join(err, f.compare(ctx, g, at))
 	state.Step = f.step(g, at)
 	// Proxies that wait beside those that serve cost these nothing.
 	if serving := workload; serving != nil {

@@ -32,6 +32,7 @@ func TestFleets(t *testing.T) {
 		"blue and green":                          testBlueGreen,
 		"blue and green of any number":            testBlueGreenScale,
 		"blue and green of another class":         testBlueGreenClass,
+		"blue and green compared":                 testComparison,
 		"what is frozen stays":                    testFrozen,
 		"authorities":                             testAuthorities,
 		"ends with its Gateway":                   testDelete,

@@ -87,6 +87,7 @@ func (f *Fleets) forget(gateway object.Name) {
 	f.mu.Lock()
 	_, known := f.said[gateway]
 	delete(f.said, gateway)
+	delete(f.comparisons, gateway)
 	f.mu.Unlock()
 	if f.onState != nil && known {
 		f.onState(gateway, nil)

@@ -15,6 +15,8 @@ const GatewayRolledOut = "RolledOut"
 const (
 	ReasonRolloutProgressing = "Progressing"
 	ReasonAwaitingPromotion  = "AwaitingPromotion"
+	ReasonComparing          = "Comparing"
+	ReasonWorse              = "Worse"
 	ReasonPromoted           = "Promoted"
 )
 
@@ -41,9 +43,29 @@ func RolloutAwaitsPromotion(r Revision, live, preview, annotation string) metav1
 		r.Name, preview, annotation, r.Name, live))
 }
 
-// RolloutPromoted says that the proxies of the newest revision serve.
-func RolloutPromoted(r Revision) metav1.Condition {
-	return yes(GatewayRolledOut, ReasonPromoted, fmt.Sprintf("Clients are led to the proxies of revision %s, in Deployment %s", r.Name, r.Deployment))
+// RolloutComparing says that a proxy of a revision gets requests, and what keeps its comparison from its end.
+func RolloutComparing(r Revision, live, why string) metav1.Condition {
+	text := fmt.Sprintf("A proxy of revision %s, in Deployment %s, gets requests beside those of %s, and is compared with them", r.Name, r.Deployment, live)
+	if why != "" {
+		text += "; " + why
+	}
+	return no(GatewayRolledOut, ReasonComparing, text)
+}
+
+// RolloutWorse says that a revision is not promoted, and by what figures.
+func RolloutWorse(r Revision, live, figures, annotation string) metav1.Condition {
+	return no(GatewayRolledOut, ReasonWorse, fmt.Sprintf(
+		"The proxy of revision %s was worse than those of %s, which serve alone again: %s; change the parameters, or promote it nevertheless by the annotation %s: %s",
+		r.Name, live, figures, annotation, r.Name))
+}
+
+// RolloutPromoted says that the proxies of the newest revision serve, and what a comparison before that has come to.
+func RolloutPromoted(r Revision, figures string) metav1.Condition {
+	text := fmt.Sprintf("Clients are led to the proxies of revision %s, in Deployment %s", r.Name, r.Deployment)
+	if figures != "" {
+		text += "; it was compared before: " + figures
+	}
+	return yes(GatewayRolledOut, ReasonPromoted, text)
 }
 
 // NoteOtherPromotion says that somebody wants to promote what is not there.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -42,9 +43,11 @@ type Plan struct {
 	Live Live `json:"live,omitzero"`
 	// Promote leads clients to the revision.
 	Promote bool `json:"promote,omitempty"`
-	// Replicas are how many proxies of it there are to be while others serve, where an autoscaler
-	// decides on these.
-	Replicas int32 `json:"replicas,omitempty"`
+	// Shared leads clients to the revision and to what serves, by the number of their proxies.
+	Shared bool `json:"shared,omitempty"`
+	// Replicas are how many proxies of it there are to be while others serve; nil for as many as the
+	// parameters say.
+	Replicas *int32 `json:"replicas,omitempty"`
 }
 
 // Fleet is what the parameters of a Gateway ask for.
@@ -100,6 +103,36 @@ func (g *Gateway) BlueGreen() bool {
 	return g.Settings != nil && g.Settings.Rollout != nil && ptr.Deref(g.Settings.Rollout.Strategy, "") == v1alpha1.RolloutBlueGreen
 }
 
+// Promotion is when a revision is promoted by its figures.
+type Promotion struct {
+	Window time.Duration // how long it is compared
+	// These are by how much it may be worse: percentage points of answers with 5xx, and percent of
+	// the 99th percentile of latencies.
+	MaxErrorIncrease, MaxLatencyIncrease float64
+}
+
+// Automatic reports whether revisions are promoted by their figures.
+func (g *Gateway) Automatic() bool {
+	return g.BlueGreen() && g.Settings.Rollout.Promotion != nil &&
+		ptr.Deref(g.Settings.Rollout.Promotion.Strategy, "") == v1alpha1.PromotionAutomatic
+}
+
+// Promotion completes what the parameters say, where they have it be Automatic.
+func (g *Gateway) Promotion() (Promotion, error) {
+	set := g.Settings.Rollout.Promotion
+	out := Promotion{
+		Window:           2 * time.Minute,
+		MaxErrorIncrease: float64(ptr.Deref(set.MaxErrorIncrease, 1)), MaxLatencyIncrease: float64(ptr.Deref(set.MaxLatencyIncrease, 50)),
+	}
+	if set.Window != nil {
+		var err error
+		if out.Window, err = time.ParseDuration(string(*set.Window)); err != nil {
+			return out, fmt.Errorf("rollout.promotion.window: %w", err)
+		}
+	}
+	return out, nil
+}
+
 // Autoscaled reports whether an autoscaler decides on the number of proxies.
 func (g *Gateway) Autoscaled() bool {
 	return g.Settings != nil && g.Settings.Deployment != nil && g.Settings.Deployment.Autoscaling != nil
@@ -151,7 +184,12 @@ func (fl *Fleet) Objects(p Plan) ([]*unstructured.Unstructured, error) {
 	if next != f.name && f.bootstrap() != nil {
 		objects = append(objects, f.bootstrapOf(next, fl.Revision))
 	}
-	objects = append(objects, f.service())
+	service := f.service()
+	if p.Shared {
+		all := Labels(f.Name, f.Class)
+		service.Spec.Selector = map[string]string{nameLabel: proxyName, GatewayLabel: all[GatewayLabel], ClassLabel: all[ClassLabel]}
+	}
+	objects = append(objects, service)
 	before := len(objects)
 	autoscaler, err := f.autoscaler()
 	if err != nil {
@@ -171,8 +209,8 @@ func (fl *Fleet) Objects(p Plan) ([]*unstructured.Unstructured, error) {
 	proxies := []apiObject{fl.workload}
 	if d, ok := fl.workload.(*appsv1.Deployment); ok {
 		d = renamed(d, f.name, next)
-		if next != f.live && d.Spec.Replicas == nil { // no autoscaler has it yet
-			d.Spec.Replicas = new(max(p.Replicas, 1))
+		if next != f.live && p.Replicas != nil { // no autoscaler has it yet
+			d.Spec.Replicas = p.Replicas
 		}
 		proxies[0] = d
 	}

@@ -127,11 +127,11 @@ func (f *fleet) limitsTemplate(replicas int32) corev1.PodTemplateSpec {
 				"--token-file=" + tokenDir + "/token",
 				"--ca-file=" + caDir + "/" + AuthoritiesKey,
 				fmt.Sprintf("--listen=:%d", limitsPort),
-				fmt.Sprintf("--health=:%d", healthPort),
+				fmt.Sprintf("--health=:%d", HealthPort),
 			},
 			Ports: []corev1.ContainerPort{
 				{Name: "grpc-limits", ContainerPort: limitsPort, Protocol: corev1.ProtocolTCP},
-				{Name: "metrics", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP},
+				{Name: "metrics", ContainerPort: HealthPort, Protocol: corev1.ProtocolTCP},
 			},
 			Resources:       f.limitsResources(),
 			SecurityContext: new(containerSecurity()),

@@ -32,9 +32,9 @@ const (
 const bootstrapVolume = "gatehouse-bootstrap"
 
 const (
-	// healthPort answers for a proxy's health and has its metrics. Listeners can't
+	// HealthPort answers for a proxy's health and has its metrics. Listeners can't
 	// have it.
-	healthPort = 19001
+	HealthPort = 19001
 	// tokenAudience keeps the token of a proxy from being of use anywhere else.
 	tokenAudience = "gatehouse.dev"
 	tokenSeconds  = 3600
@@ -128,7 +128,7 @@ func (f *fleet) memberAnnotations(further map[string]string) map[string]string {
 	out := map[string]string{}
 	if m := f.settings.Metrics; m == nil || ptr.Deref(m.Scrape, true) {
 		out["prometheus.io/scrape"] = "true"
-		out["prometheus.io/port"] = strconv.Itoa(healthPort)
+		out["prometheus.io/port"] = strconv.Itoa(HealthPort)
 		out["prometheus.io/path"] = "/metrics"
 	}
 	maps.Copy(out, f.Annotations)
@@ -228,7 +228,7 @@ func (f *fleet) container(drain drain) (corev1.Container, error) {
 		ImagePullPolicy: pull,
 		Args:            f.args(drain),
 		Env:             c.Env,
-		Ports:           []corev1.ContainerPort{{Name: "metrics", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP}},
+		Ports:           []corev1.ContainerPort{{Name: "metrics", ContainerPort: HealthPort, Protocol: corev1.ProtocolTCP}},
 		Resources:       f.resources(c.Resources),
 		SecurityContext: &security,
 		VolumeMounts:    append(mounts, c.VolumeMounts...),
@@ -245,7 +245,7 @@ func (f *fleet) container(drain drain) (corev1.Container, error) {
 func probe(path string, period, timeout, failures int32) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
-			Path: path, Port: intstr.FromInt32(healthPort), Scheme: corev1.URISchemeHTTP,
+			Path: path, Port: intstr.FromInt32(HealthPort), Scheme: corev1.URISchemeHTTP,
 		}},
 		PeriodSeconds: period, TimeoutSeconds: timeout, SuccessThreshold: 1, FailureThreshold: failures,
 	}
@@ -270,7 +270,7 @@ func (f *fleet) args(drain drain) []string {
 		"--token-file=" + tokenDir + "/token",
 		"--ca-file=" + caDir + "/" + AuthoritiesKey,
 		"--state-dir=" + stateDir,
-		fmt.Sprintf("--health=:%d", healthPort),
+		fmt.Sprintf("--health=:%d", HealthPort),
 		"--limits=" + f.limitsAddress(),
 		"--drain-delay=" + drain.delay.String(),
 		"--drain-timeout=" + drain.timeout.String(),

@@ -33,8 +33,8 @@ type Step struct {
 	Wanted int32 `json:"wanted"`
 	// Preview is the Service that leads to them.
 	Preview string `json:"preview,omitempty"`
-	// Why says what keeps one of them from being ready, and Promote which other revision somebody
-	// has wanted to promote.
+	// Why says what keeps one of them from the next stage, or what a comparison has come to, and
+	// Promote which other revision somebody has wanted to promote.
 	Why     string `json:"why,omitempty"`
 	Promote string `json:"promote,omitempty"`
 }
@@ -46,6 +46,8 @@ type Stage string
 const (
 	Progressing Stage = "Progressing" // not all are ready
 	Awaiting    Stage = "Awaiting"    // they are, and wait for their promotion
+	Comparing   Stage = "Comparing"   // one gets requests, and is compared
+	Worse       Stage = "Worse"       // it has been found to be worse, and has ended
 	Promoted    Stage = "Promoted"    // they serve
 )
 

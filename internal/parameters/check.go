@@ -54,6 +54,9 @@ func checkSettings(at *field.Path, s *v1alpha1.Settings) (errs field.ErrorList) 
 	if s.Envoy != nil && s.Envoy.Bootstrap != nil && !isJSON(s.Envoy.Bootstrap.Raw, '{') {
 		errs = append(errs, field.Invalid(at.Child("envoy", "bootstrap"), field.OmitValueType{}, "must be an object"))
 	}
+	if r := s.Rollout; r != nil && r.Promotion != nil {
+		errs = append(errs, checkDuration(at.Child("rollout", "promotion", "window"), r.Promotion.Window, time.Second, maxDrain)...)
+	}
 	if d := s.Drain; d != nil {
 		errs = append(errs, checkDuration(at.Child("drain", "delay"), d.Delay, 0, maxDrain)...)
 		errs = append(errs, checkDuration(at.Child("drain", "timeout"), d.Timeout, 0, maxDrain)...)

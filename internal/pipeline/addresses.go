@@ -58,8 +58,12 @@ func rolledOut(namespace string, s infra.Step) *metav1.Condition {
 		out = condition.RolloutProgressing(r, in(s.Live), s.Ready, s.Wanted, s.Why)
 	case infra.Awaiting:
 		out = condition.RolloutAwaitsPromotion(r, in(s.Live), in(s.Preview), infra.PromoteAnnotation)
+	case infra.Comparing:
+		out = condition.RolloutComparing(r, in(s.Live), s.Why)
+	case infra.Worse:
+		out = condition.RolloutWorse(r, in(s.Live), s.Why, infra.PromoteAnnotation)
 	case infra.Promoted:
-		out = condition.RolloutPromoted(r)
+		out = condition.RolloutPromoted(r, s.Why)
 	default:
 		return nil
 	}

@@ -363,6 +363,13 @@ func TestRolledOut(t *testing.T) {
 		"False Progressing: 1 of 2 proxies of revision r2 are ready, in Deployment team/web-r2; those of team/web-r1 serve; Pod team/p can't be scheduled": next,
 		"False AwaitingPromotion: All proxies of revision r2 are ready, behind Service team/web-preview; to lead clients to them, set the annotation gatehouse.dev/promote: r2 of the Gateway; " +
 			"until then those of team/web-r1 serve; annotation gatehouse.dev/promote names revision r1, which is not the newest one": waits,
+		"False Comparing: A proxy of revision r2, in Deployment team/web-r2, gets requests beside those of team/web-r1, and is compared with them; too few": {
+			Stage: infra.Comparing, Revision: "r2", Workload: "web-r2", Live: "web-r1", Why: "too few",
+		},
+		"False Worse: The proxy of revision r2 was worse than those of team/web-r1, which serve alone again: 5% against 1%; change the parameters, " +
+			"or promote it nevertheless by the annotation gatehouse.dev/promote: r2": {
+			Stage: infra.Worse, Revision: "r2", Workload: "web-r2", Live: "web-r1", Why: "5% against 1%",
+		},
 		"True Promoted: Clients are led to the proxies of revision r2, in Deployment team/web-r2": done,
 	} {
 		p.say(&infra.State{Step: step})
