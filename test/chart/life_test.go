@@ -2,7 +2,6 @@ package chart
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -233,21 +232,7 @@ func (in *running) serves(address string) {
 		Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: in.Dial, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	in.within("the Gateway answers", func() error {
-		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+address+"/", nil)
-		if err != nil {
-			return err
-		}
-		res, err := web.Do(req)
-		if err != nil {
-			return err
-		}
-		defer res.Body.Close()
-		if res.StatusCode != http.StatusMovedPermanently {
-			return fmt.Errorf("status %s", res.Status)
-		}
-		return nil
-	})
+	in.within("the Gateway answers", func() error { return get(web, address) })
 }
 
 // listed is what is in the cluster: all that `kubectl get all,crd -A` shows, and what
