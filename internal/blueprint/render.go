@@ -123,8 +123,8 @@ type Undecided struct {
 
 // Outcome is what a blueprint makes of a Gateway.
 type Outcome struct {
-	Children []Child // each after those that it reads
-	Undecided     []Undecided
+	Children  []Child // each after those that it reads
+	Undecided []Undecided
 	// Addresses are the Gateway's, and NoAddress why there is none, in blueprints that say them.
 	Addresses []string
 	NoAddress string
