@@ -34,18 +34,15 @@ func (p *pair) beside() bool { return p.live != nil && p.live.GetName() != p.nam
 // pair finds what of a fleet serves.
 func (f *Fleets) pair(ctx context.Context, c cache.Cache, g *infra.Gateway, fleet *infra.Fleet) (*pair, error) {
 	out := &pair{revision: fleet.Revision}
-	name, err := liveName(ctx, c, g)
-	if err != nil {
-		return nil, err
-	}
-	if out.live, err = workloadNamed(ctx, c, g, name); err != nil {
+	var err error
+	if out.live, err = f.live(ctx, c, g); err != nil {
 		return nil, err
 	}
 	if out.live != nil {
-		out.plan.Live = infra.Live{Workload: name, Revision: out.live.GetLabels()[infra.RevisionLabel]}
+		out.plan.Live = infra.Live{Workload: out.live.GetName(), Revision: out.live.GetLabels()[infra.RevisionLabel]}
 	}
 	out.name = fleet.Workload(out.plan.Live)
-	if out.next, err = workloadNamed(ctx, c, g, out.name); err != nil {
+	if out.next, err = f.workloadNamed(ctx, c, g, out.name); err != nil {
 		return nil, err
 	}
 	if !out.beside() {
@@ -78,40 +75,58 @@ func (p *pair) isComplete() bool {
 	return p.next != nil && ready(p.next)
 }
 
-// liveName is the name of the workload that clients are led to.
-func liveName(ctx context.Context, c cache.Cache, g *infra.Gateway) (string, error) {
+// live is the workload that clients are led to; nil where nothing serves yet.
+func (f *Fleets) live(ctx context.Context, c cache.Cache, g *infra.Gateway) (client.Object, error) {
 	own := infra.Name(g.Name, g.Class)
 	service, err := cached(ctx, c, &corev1.Service{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{Namespace: g.Name.Namespace, Name: own},
 	})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if s, ok := service.(*corev1.Service); ok {
-		return infra.LiveOf(s), nil
+		if found, err := f.workloadNamed(ctx, c, g, infra.LiveOf(s)); found != nil || err != nil {
+			return found, err
+		}
 	}
-	// Somebody has deleted it. What was there first has served.
-	name, oldest := own, metav1.Time{}
+	// Somebody has deleted it, or what it led to. What was there first has served.
+	var oldest client.Object
 	for _, k := range kinds {
-		if k.name != "Deployment" {
+		if k.name != "Deployment" && k.name != "DaemonSet" {
 			continue
 		}
 		all, err := children(ctx, c, k, g.Name)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		for _, o := range all {
-			if created := o.GetCreationTimestamp(); infra.ClassOf(o) == g.Class && infra.OfRevision(o) && (oldest.IsZero() || created.Before(&oldest)) {
-				name, oldest = o.GetName(), created
+			if !f.runsProxies(o, g) || o.GetName() != own && !infra.OfRevision(o) {
+				continue
+			}
+			if oldest == nil || earlier(o, oldest) {
+				oldest = o
 			}
 		}
 	}
-	return name, nil
+	return oldest, nil
 }
 
-// workloadNamed returns what runs proxies under a name; nil if nothing does. It may be a DaemonSet still where
+// earlier reports whether one workload was made before another; of two in the same second, whether it serves.
+func earlier(a, b client.Object) bool {
+	at, other := a.GetCreationTimestamp(), b.GetCreationTimestamp()
+	return at.Before(&other) || at.Equal(&other) && serves(a)
+}
+
+// runsProxies reports whether a live workload is of a Gateway's fleet, and stays.
+func (f *Fleets) runsProxies(o client.Object, g *infra.Gateway) bool {
+	gateway, ok := infra.GatewayOf(o)
+	return ok && gateway == g.Name && infra.ClassOf(o) == g.Class && o.GetAnnotations()[infra.ControllerAnnotation] == f.options.ControllerName &&
+		o.GetName() != infra.LimitsName(g.Name, g.Class) && o.GetDeletionTimestamp() == nil
+}
+
+// workloadNamed returns what runs proxies of a fleet under a name; nil if nothing does. It may be a DaemonSet still where
 // there is to be a Deployment, and the other way round.
-func workloadNamed(ctx context.Context, c cache.Cache, g *infra.Gateway, name string) (client.Object, error) {
+func (f *Fleets) workloadNamed(ctx context.Context, c cache.Cache, g *infra.Gateway, name string) (client.Object, error) {
 	var found client.Object
 	for _, kind := range []string{"Deployment", "DaemonSet"} {
 		o, err := cached(ctx, c, &metav1.PartialObjectMetadata{
@@ -120,7 +135,7 @@ func workloadNamed(ctx context.Context, c cache.Cache, g *infra.Gateway, name st
 		if err != nil {
 			return nil, err
 		}
-		if o != nil && o.GetDeletionTimestamp() == nil && (found == nil || !serves(found)) {
+		if o != nil && f.runsProxies(o, g) && (found == nil || !serves(found)) {
 			found = o
 		}
 	}

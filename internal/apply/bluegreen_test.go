@@ -237,6 +237,48 @@ func testBlueGreenScale(t *testing.T, at *applierTest) {
 	has(green, 7)
 }
 
+// testBlueGreenForeign protects tenants of one namespace: clients are led to no other Gateway's proxies, and these stay as they are, whatever
+// a Service says.
+func testBlueGreenForeign(t *testing.T, at *applierTest) {
+	a := at.start()
+	other := at.gateway(func(g *infra.Gateway) { g.Name.Name = "other" })
+	a.Set(other)
+	theirs := at.awaitReady("other-gatehouse")
+	g := at.blueGreen("v1", "", func(s *v1alpha1.Settings) { s.Rollout = nil })
+	g.Annotations = map[string]string{infra.LiveAnnotation: theirs.Name}
+	a.Set(g)
+	at.awaitReady("web-gatehouse")
+	at.leadsTo(g, "web-gatehouse")
+	s := &corev1.Service{}
+	at.get(g, s)
+	at.patch(s, `{"metadata": {"annotations": {"`+infra.LiveAnnotation+`": "`+theirs.Name+`"}}}`)
+	at.await("its own annotation", func() bool { return at.get(g, s) && infra.LiveOf(s) == "web-gatehouse" })
+	at.leadsTo(g, "web-gatehouse")
+	if at.named(theirs.Name, theirs); *theirs.Spec.Replicas != 1 {
+		t.Error("another Gateway's fleet was scaled")
+	}
+}
+
+// testBlueGreenNoService protects clients whose Service somebody deletes while a revision waits: they are led to what has served.
+func testBlueGreenNoService(t *testing.T, at *applierTest) {
+	a := at.start()
+	g := at.blueGreen("v1", "", func(s *v1alpha1.Settings) { s.Rollout = nil })
+	a.Set(g)
+	at.awaitReady("web-gatehouse")
+	at.leadsTo(g, "web-gatehouse")
+	next := at.blueGreen("v2", "")
+	a.Set(next)
+	at.await("the next Deployment", func() bool { return at.named("web-gatehouse-"+at.revision(next), &appsv1.Deployment{}) })
+	s := &corev1.Service{}
+	at.get(g, s)
+	at.must(at.Delete(t.Context(), s))
+	at.await("another Service", func() bool { again := &corev1.Service{}; return at.get(g, again) && again.UID != s.UID })
+	at.leadsTo(g, "web-gatehouse")
+	if !at.named("web-gatehouse", &appsv1.Deployment{}) {
+		t.Error("what served is gone")
+	}
+}
+
 // testBlueGreenClass protects whose Gateway gets another class: proxies of one revision serve until
 // those of the other class do, and then go.
 func testBlueGreenClass(t *testing.T, at *applierTest) {

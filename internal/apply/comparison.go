@@ -24,9 +24,6 @@ import (
 // figures of both are compared. What that comes to is on the Deployment of the revision. What was counted until then
 // is in memory only: another controller compares anew.
 
-// verdictAnnotation is on the Deployment of a revision: what a comparison has come to, and the figures.
-const verdictAnnotation = "gatehouse.dev/verdict"
-
 const (
 	readEvery   = 5 * time.Second
 	readTimeout = 2 * time.Second
@@ -50,7 +47,7 @@ func verdict(workload client.Object) (is figures.Verdict, why string) {
 	if workload == nil {
 		return "", ""
 	}
-	word, why, _ := strings.Cut(workload.GetAnnotations()[verdictAnnotation], ": ")
+	word, why, _ := strings.Cut(workload.GetAnnotations()[infra.VerdictAnnotation], ": ")
 	return figures.Verdict(word), why
 }
 
@@ -105,7 +102,7 @@ func (f *Fleets) compare(ctx context.Context, g *infra.Gateway, p *pair) error {
 		return nil
 	}
 	f.log.Info("a revision of proxies has been compared", "gateway", g.Name.String(), "revision", p.revision, "verdict", string(is), "figures", text)
-	note, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{verdictAnnotation: string(is) + ": " + text}}})
+	note, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{infra.VerdictAnnotation: string(is) + ": " + text}}})
 	if err != nil {
 		return err
 	}

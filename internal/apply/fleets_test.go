@@ -31,6 +31,8 @@ func TestFleets(t *testing.T) {
 		"orphans":                                 testOrphans,
 		"blue and green":                          testBlueGreen,
 		"blue and green of any number":            testBlueGreenScale,
+		"blue and green beside other Gateways":    testBlueGreenForeign,
+		"blue and green without a Service":        testBlueGreenNoService,
 		"blue and green of another class":         testBlueGreenClass,
 		"blue and green compared":                 testComparison,
 		"what is frozen stays":                    testFrozen,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -34,6 +35,7 @@ func (f *Fleets) prune(ctx context.Context, c cache.Cache, g *infra.Gateway, obj
 	for _, o := range objects {
 		wanted[keyOfObject(o.GetKind(), o)] = true
 	}
+	ledTo := "" // as the API server has it: the cache may be behind
 	name, limits := infra.Name(g.Name, g.Class), infra.LimitsName(g.Name, g.Class)
 	var failed []error
 	for _, k := range kinds {
@@ -50,12 +52,38 @@ func (f *Fleets) prune(ctx context.Context, c cache.Cache, g *infra.Gateway, obj
 			if at.beside() && (o.GetName() == at.plan.Live.Workload || o.GetName() == at.name) && !k.eager {
 				continue
 			}
-			if ours && !wanted[keyOfObject(k.name, o)] {
-				failed = append(failed, f.discard(ctx, k, o))
+			if !ours || wanted[keyOfObject(k.name, o)] {
+				continue
 			}
+			if !k.eager && !works(wanted, o) {
+				if ledTo == "" {
+					if ledTo, err = f.ledTo(ctx, g); err != nil {
+						return errors.Join(append(failed, err)...)
+					}
+				}
+				if o.GetName() == ledTo {
+					continue // a change of the Service runs this again
+				}
+			}
+			failed = append(failed, f.discard(ctx, k, o))
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// works reports whether there is to be a workload of the name of an object.
+func works(wanted map[objectKey]bool, o client.Object) bool {
+	return wanted[keyOfObject("Deployment", o)] || wanted[keyOfObject("DaemonSet", o)]
+}
+
+// ledTo asks the API server which workload clients are led to. Where there is no Service, that is none.
+func (f *Fleets) ledTo(ctx context.Context, g *infra.Gateway) (string, error) {
+	s := &corev1.Service{}
+	err := f.client.Get(ctx, client.ObjectKey{Namespace: g.Name.Namespace, Name: infra.Name(g.Name, g.Class)}, s)
+	if apierrors.IsNotFound(err) {
+		return "-", nil // no name
+	}
+	return infra.LiveOf(s), err
 }
 
 // remove deletes the fleets of a Gateway that is to have none. Where that is not

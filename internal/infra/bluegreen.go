@@ -27,10 +27,37 @@ const (
 	RevisionLabel = "gatehouse.dev/revision"
 	// PromoteAnnotation on a Gateway names the revision that clients are to be led to.
 	PromoteAnnotation = "gatehouse.dev/promote"
-	// LiveAnnotation is on the Service of a fleet: the name of the workload that it leads to, where that
-	// isn't the Service's own name.
+	// LiveAnnotation is on the Service of a fleet: the name of the workload that it leads to. Without it that
+	// is the Service's own name.
 	LiveAnnotation = "gatehouse.dev/live"
+	// VerdictAnnotation is on the Deployment of a revision: what a comparison has come to, and the figures.
+	VerdictAnnotation = "gatehouse.dev/verdict"
 )
+
+// reserved are the labels and annotations by which it is known what objects of a fleet are. Who may edit a Gateway or its
+// parameters can't set them.
+var reserved = []string{RevisionLabel, LiveAnnotation, VerdictAnnotation, PartOfLabel, SetIDLabel, ResourceLabel}
+
+// given are labels or annotations that somebody has given, without those that are reserved.
+func given(from map[string]string) map[string]string {
+	out := maps.Clone(from)
+	maps.DeleteFunc(out, func(k, _ string) bool { return slices.Contains(reserved, k) })
+	return out
+}
+
+// kept are labels or annotations after a patch, which leaves those that are reserved as they were.
+func kept(before, patched map[string]string) map[string]string {
+	out := given(patched)
+	if out == nil {
+		out = map[string]string{}
+	}
+	for _, k := range reserved {
+		if v, ok := before[k]; ok {
+			out[k] = v
+		}
+	}
+	return out
+}
 
 // Live is what clients are led to; the zero value is nothing.
 type Live struct {
@@ -62,6 +89,9 @@ type Fleet struct {
 // New returns the fleet of a Gateway. The errors are those of parameters that can't be put into
 // effect.
 func New(o Options, g *Gateway) (*Fleet, error) {
+	own := *g
+	own.Labels, own.Annotations = given(g.Labels), given(g.Annotations)
+	g = &own
 	f := &fleet{Gateway: g, options: &o, name: Name(g.Name, g.Class), settings: g.Settings}
 	if f.settings == nil {
 		f.settings = &v1alpha1.Settings{}
@@ -302,15 +332,12 @@ func LiveOf(s *corev1.Service) string {
 // goes when that does.
 func OfRevision(o metav1.Object) bool {
 	gateway, ok := GatewayOf(o)
-	return ok && o.GetLabels()[RevisionLabel] != "" && o.GetName() != Name(gateway, ClassOf(o))
+	return ok && o.GetLabels()[RevisionLabel] != "" && o.GetName() != Name(gateway, ClassOf(o)) && o.GetName() != LimitsName(gateway, ClassOf(o))
 }
 
 // serviceAnnotations say what the Service leads to.
 func (f *fleet) serviceAnnotations(further map[string]string) map[string]string {
-	if f.live == f.name {
-		return further
-	}
-	out := maps.Clone(further)
+	out := given(further)
 	if out == nil {
 		out = map[string]string{}
 	}

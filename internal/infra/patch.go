@@ -30,10 +30,7 @@ func (f *fleet) patched(object apiObject) (apiObject, error) {
 		if err != nil {
 			return nil, fmt.Errorf("patches[%d] of the %s: %w", i, kind, err)
 		}
-		labels, annotations := out.GetLabels(), out.GetAnnotations()
-		if labels == nil {
-			labels = map[string]string{}
-		}
+		labels, annotations := kept(object.GetLabels(), out.GetLabels()), kept(object.GetAnnotations(), out.GetAnnotations())
 		maps.Copy(labels, Labels(f.Name, f.Class))
 		out.SetLabels(labels)
 		out.SetAnnotations(f.annotations(annotations))

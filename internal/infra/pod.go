@@ -72,7 +72,7 @@ func (f *fleet) podTemplate() (corev1.PodTemplateSpec, error) {
 		return corev1.PodTemplateSpec{}, err
 	}
 	return corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: f.labels(pod.Labels), Annotations: f.podAnnotations(pod.Annotations)},
+		ObjectMeta: metav1.ObjectMeta{Labels: f.labels(given(pod.Labels)), Annotations: f.podAnnotations(pod.Annotations)},
 		Spec: corev1.PodSpec{
 			ServiceAccountName:            f.name,
 			AutomountServiceAccountToken:  new(false),

@@ -207,3 +207,45 @@ func TestImage(t *testing.T) {
 		}
 	}
 }
+
+// Who may edit a Gateway or its parameters can't say what objects are to the controller.
+func TestReserved(t *testing.T) {
+	const keys = `{gatehouse.dev/live: x, gatehouse.dev/verdict: x, gatehouse.dev/revision: x, applyset.kubernetes.io/part-of: x, mine: x}`
+	g := &Gateway{}
+	if err := yaml.UnmarshalStrict([]byte(`
+name: {namespace: team, name: web}
+class: gatehouse
+ports: [{port: 80, target: 10080}]
+limits: true
+labels: `+keys+`
+annotations: `+keys+`
+settings:
+  service: {labels: `+keys+`, annotations: `+keys+`}
+  pod: {labels: `+keys+`}
+  patches:
+  - {target: {kind: Service}, value: {metadata: {labels: `+keys+`, annotations: `+keys+`}}}
+  - {target: {kind: Deployment}, value: {metadata: {labels: `+keys+`, annotations: `+keys+`}}}
+`), g); err != nil {
+		t.Fatal(err)
+	}
+	f, err := New(testOptions, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := f.Objects(Plan{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		for _, has := range []map[string]string{o.GetLabels(), o.GetAnnotations()} {
+			for _, key := range reserved {
+				if has[key] == "x" {
+					t.Errorf("%s %s has %s", o.GetKind(), o.GetName(), key)
+				}
+			}
+			if has["mine"] != "x" {
+				t.Errorf("%s %s has not what was given", o.GetKind(), o.GetName())
+			}
+		}
+	}
+}

@@ -22,7 +22,7 @@ func (f *fleet) service() *corev1.Service {
 	}
 	out := &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
-		ObjectMeta: f.meta(s.Labels, f.serviceAnnotations(s.Annotations)),
+		ObjectMeta: f.meta(given(s.Labels), f.serviceAnnotations(s.Annotations)),
 		Spec: corev1.ServiceSpec{
 			Type:                  ptr.Deref(s.Type, corev1.ServiceTypeLoadBalancer),
 			Selector:              selecting(f.live),
