@@ -86,7 +86,7 @@ func (r *relay) serve(ctx context.Context, l net.Listener) {
 
 // carry joins one connection of Envoy's with one to the control plane.
 func (r *relay) carry(ctx context.Context, envoy net.Conn) {
-	pause, limit := r.pause(), dialTimeout
+	pause, limit := max(0, r.pause()), dialTimeout
 	if r.kept != nil {
 		if wait, starts := r.kept.Wait(); starts && wait <= pause {
 			if sleep(ctx, wait) {
@@ -94,7 +94,7 @@ func (r *relay) carry(ctx context.Context, envoy net.Conn) {
 			}
 			return
 		} else if starts {
-			limit = wait - pause
+			limit = min(limit, wait-pause)
 		}
 	}
 	if r.prompt && pause > 0 || !sleep(ctx, pause) {

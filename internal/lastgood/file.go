@@ -69,6 +69,10 @@ func (k *Keeper) write(s *state) {
 	if err == nil {
 		err = replace(k.o.File, raw)
 	}
+	if err != nil {
+		// An old one would come back with what is closed by now.
+		err = errors.Join(err, removed(k.o.File))
+	}
 	if err != nil && !k.failed {
 		k.o.Log.Error("the last good configuration can't be kept in a file; trying again", "error", err)
 	}
@@ -140,7 +144,8 @@ func sum(b []byte) string {
 // replace writes a file as a whole: a reader sees the old content or the new. It is in memory, so
 // there is no disk to wait for.
 func replace(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-") // with mode 0600
+	// One name, so that what a process that was ended has left is written over.
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
@@ -153,4 +158,12 @@ func replace(path string, content []byte) error {
 		return err
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// removed removes a file that may not be there.
+func removed(path string) error {
+	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }

@@ -82,6 +82,9 @@ func (k *Keeper) Tell(e Envoy) {
 	if e.PID != k.envoy.PID || e.Live {
 		k.waits = time.Time{}
 	}
+	if e.PID != k.envoy.PID && k.envoy.PID != 0 {
+		clear(k.has) // another process, which has nothing yet
+	}
 	k.envoy = e
 }
 
@@ -275,12 +278,17 @@ func (k *Keeper) Run(ctx context.Context) {
 func (k *Keeper) snapshot(now time.Time) *state {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.unsaved.IsZero() || !k.envoy.Live || k.unknown || now.Sub(k.wrote) < writeEvery {
+	if k.unsaved.IsZero() || !k.envoy.Live || k.unknown || !k.standsIn.IsZero() || now.Sub(k.wrote) < writeEvery {
 		return nil
 	}
 	quiet := len(k.talk.pending) == 0 && now.Sub(k.changed) >= settled
 	if !quiet && now.Sub(k.unsaved) < settledAtMost {
 		return nil
+	}
+	for url, set := range k.has {
+		if len(set) > 0 && !k.talk.asked[url] { // a stream that has just begun
+			return nil
+		}
 	}
 	s := &state{at: now, types: map[string]resources{}}
 	for url := range k.talk.asked {

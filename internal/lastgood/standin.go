@@ -11,6 +11,7 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -37,7 +38,8 @@ func (k *Keeper) Serve(ctx context.Context, conn net.Conn) {
 	tap := k.Tap(conn)
 	tap.standIn = true
 	one := &single{Conn: tap, closed: make(chan struct{})}
-	server := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage), grpc.WaitForHandlers(true))
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage), grpc.WaitForHandlers(true),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}))
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, &standIn{keeper: k, good: good})
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -70,7 +72,7 @@ func (s *standIn) DeltaAggregatedResources(stream grpc.BidiStreamingServer[disco
 		}
 		url := req.GetTypeUrl()
 		if e := req.GetErrorDetail(); e != nil {
-			s.keeper.o.Log.Warn("envoy refuses what it has had before", "type", url, "message", e.GetMessage())
+			s.keeper.o.Log.Warn("envoy refuses what it has had before", "type", url, "message", first(e.GetMessage(), maxRefusal))
 		}
 		if types[url] == nil {
 			types[url] = subscription{}
@@ -89,6 +91,19 @@ func (s *standIn) DeltaAggregatedResources(stream grpc.BidiStreamingServer[disco
 	}
 }
 
+// first is the beginning of a text of Envoy's, which may have any length.
+func first(text string, most int) string {
+	if len(text) > most {
+		return text[:most] + "…"
+	}
+	return text
+}
+
+const maxRefusal = 1000
+
+// minPing is how often Envoy may ask whether the connection is alive; it does so every 30 s.
+const minPing = 5 * time.Second
+
 // subscription is what Envoy has of a type: versions by name.
 type subscription map[string]string
 
@@ -106,9 +121,9 @@ func (s subscription) answers(req *discoveryv3.DeltaDiscoveryRequest, good resou
 		names = slices.Compact(names)
 	}
 	var out []*discoveryv3.DeltaDiscoveryResponse
-	size := maxResponse
+	size := 0
 	add := func(n int) *discoveryv3.DeltaDiscoveryResponse {
-		if size += n; size > maxResponse {
+		if size += n; len(out) == 0 || size > maxResponse {
 			out, size = append(out, &discoveryv3.DeltaDiscoveryResponse{}), n
 		}
 		return out[len(out)-1]
