@@ -1,11 +1,11 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,7 +25,8 @@ type pair struct {
 	live, next client.Object
 	name       string // of next, where that is not there too
 	revision   string
-	wanted     int32 // proxies of next, beside live
+	wanted     int32  // proxies of next, beside live
+	replicas   *int32 // that are asked for; nil where others decide on that
 }
 
 // beside reports whether something serves that is to be replaced.
@@ -48,8 +49,20 @@ func (f *Fleets) pair(ctx context.Context, c cache.Cache, g *infra.Gateway, flee
 	if !out.beside() {
 		return out, nil
 	}
-	out.wanted = g.Replicas()
-	if d, ok := out.live.(*appsv1.Deployment); ok && g.Autoscaled() {
+	if !g.Autoscaled() {
+		out.replicas = fleet.Replicas()
+	} else {
+		scaler, err := cached(ctx, c, &autoscalingv2.HorizontalPodAutoscaler{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscaler"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: g.Name.Namespace, Name: infra.Name(g.Name, g.Class)},
+		})
+		if err != nil {
+			return nil, err
+		}
+		out.plan.Unscaled = scaler == nil
+	}
+	out.wanted = ptr.Deref(out.replicas, 1)
+	if d, ok := out.live.(*appsv1.Deployment); ok && out.replicas == nil {
 		out.wanted = ptr.Deref(d.Spec.Replicas, 1)
 	}
 	is, _ := verdict(out.next)
@@ -144,12 +157,12 @@ func (f *Fleets) workloadNamed(ctx context.Context, c cache.Cache, g *infra.Gate
 
 // scale gives proxies that serve beside others the number that the parameters ask for. All else of
 // them stays.
-func (f *Fleets) scale(ctx context.Context, g *infra.Gateway, p *pair) error {
+func (f *Fleets) scale(ctx context.Context, p *pair) error {
 	live, ok := p.live.(*appsv1.Deployment)
-	if !ok || !p.beside() || g.Autoscaled() || ptr.Deref(live.Spec.Replicas, 1) == g.Replicas() {
+	if !ok || !p.beside() || p.replicas == nil || ptr.Deref(live.Spec.Replicas, 1) == *p.replicas {
 		return nil
 	}
-	text, err := json.Marshal(map[string]any{"spec": map[string]any{"replicas": g.Replicas()}})
+	text, err := json.Marshal(map[string]any{"spec": map[string]any{"replicas": *p.replicas}})
 	if err != nil {
 		return err
 	}
@@ -169,12 +182,12 @@ func (f *Fleets) step(g *infra.Gateway, p *pair) infra.Step {
 	if next != nil {
 		out.Ready, out.Wanted = next.Status.AvailableReplicas, ptr.Deref(next.Spec.Replicas, 1)
 	}
-	if !p.beside() || p.plan.Promote {
+	if !p.beside() {
 		if next != nil && (serves(next) || out.Wanted == 0) {
 			return infra.Step{Stage: infra.Promoted, Revision: p.revision, Workload: p.name, Why: figured}
 		}
 		if next != nil {
-			out.Why = f.waiting(g.Name, next)
+			out.Why = f.rollout(g.Name, next).Why
 		}
 		return out
 	}
@@ -188,10 +201,11 @@ func (f *Fleets) step(g *infra.Gateway, p *pair) infra.Step {
 		out.Stage, out.Why = infra.Worse, figured
 	case p.plan.Shared:
 		out.Stage, out.Why = infra.Comparing, f.comparing(g.Name)
+	case p.plan.Promote: // until the Service is seen to lead there
 	case p.isComplete():
 		out.Stage = infra.Awaiting
 	default:
-		out.Why = cmp.Or(f.rollout(g.Name, next).Why, f.waiting(g.Name, next))
+		out.Why = f.rollout(g.Name, next).Why
 	}
 	return out
 }

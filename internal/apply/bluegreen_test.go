@@ -112,13 +112,16 @@ func testBlueGreen(t *testing.T, at *applierTest) {
 	at.await("the bad Deployment", func() bool { return at.named(name+"-"+rBad, &appsv1.Deployment{}) })
 	pod := at.pod(bad, "bad-0")
 	at.patch(pod, `{"metadata": {"labels": {"`+infra.InstanceLabel+`": "`+name+"-"+rBad+`"}}}`)
+	pod.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Minute)),
+	}}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name: "proxy", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}},
+		Name: "proxy", Image: "bad", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}},
 	}}
 	at.must(at.Status().Update(t.Context(), pod))
 	a.awaitStep(infra.Step{
 		Stage: infra.Progressing, Revision: rBad, Workload: name + "-" + rBad, Live: blue, Wanted: 2, Preview: preview.Name,
-		Why: "Pod " + at.namespace + "/bad-0 waits for its container proxy: ErrImagePull: not found",
+		Why: "Pod " + at.namespace + "/bad-0 can't get image bad of its container proxy (ImagePullBackOff)",
 	})
 	at.leadsTo(bad, blue)
 
@@ -223,11 +226,14 @@ func testBlueGreenScale(t *testing.T, at *applierTest) {
 	green = "web-gatehouse-" + at.revision(next)
 	a.Set(next)
 	scaler := &autoscalingv2.HorizontalPodAutoscaler{}
-	at.await("an autoscaler", func() bool { return at.get(g, scaler) && scaler.Spec.ScaleTargetRef.Name == "web-gatehouse" })
+	has(green, 5)
 	live := &appsv1.Deployment{}
 	at.get(g, live)
 	at.patch(live, `{"spec": {"replicas": 7}}`)
 	has(green, 7)
+	if at.get(g, scaler) {
+		t.Error("an autoscaler scales pods that don't request what it measures by")
+	}
 	at.awaitReady(green)
 	a.Set(at.blueGreen("v1", strings.TrimPrefix(green, "web-gatehouse-"), bootstrap(`{"a": 2}`), scaled))
 	at.leadsTo(g, green)

@@ -279,7 +279,7 @@ func (f *Fleets) sync(ctx context.Context, c cache.Cache, gateway object.Name) e
 		err = errors.Join(err, found)
 	}
 	if at.beside() {
-		err = errors.Join(err, f.scale(ctx, g, at), f.renewAuthorities(ctx, c, gateway, o.Authorities))
+		err = errors.Join(err, f.scale(ctx, at), f.renewAuthorities(ctx, c, gateway, o.Authorities))
 	}
 	err = errors.Join(err, f.compare(ctx, g, at))
 	state.Step = f.step(g, at)

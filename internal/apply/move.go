@@ -49,6 +49,7 @@ type move struct {
 // moving finds the objects of a Gateway's move; nil where it doesn't move.
 func (f *Fleets) moving(ctx context.Context, c cache.Cache, g *infra.Gateway) (*move, error) {
 	m := &move{serving: infra.Name(g.Name, g.Class), leaves: map[string]bool{}}
+	own := map[string]client.Object{} // workloads of the Gateway's own fleet, by their names
 	services, workloads := map[string]*corev1.Service{}, map[string]client.Object{}
 	for _, k := range kinds {
 		live, err := children(ctx, c, k, g.Name)
@@ -72,6 +73,9 @@ func (f *Fleets) moving(ctx context.Context, c cache.Cache, g *infra.Gateway) (*
 					services[fleet] = o
 				}
 			case *appsv1.Deployment, *appsv1.DaemonSet:
+				if w := own[o.GetName()]; fleet == m.serving && (w == nil || !ready(w)) {
+					own[o.GetName()] = o
+				}
 				if w := workloads[fleet]; w == nil || !ready(w) {
 					workloads[fleet] = o
 				}
@@ -81,7 +85,11 @@ func (f *Fleets) moving(ctx context.Context, c cache.Cache, g *infra.Gateway) (*
 	if len(m.former) == 0 {
 		return nil, nil
 	}
-	service, workload := services[m.serving], workloads[m.serving]
+	service := services[m.serving]
+	var workload client.Object
+	if service != nil {
+		workload = own[infra.LiveOf(service)]
+	}
 	delete(services, m.serving)
 	for _, s := range services {
 		for _, address := range allAddresses(s) {
@@ -205,6 +213,9 @@ func (f *Fleets) hasPods(g *infra.Gateway, m *move) bool {
 	names := map[string]bool{}
 	for _, o := range m.former {
 		names[o.GetName()] = true
+		if s, ok := o.Object.(*corev1.Service); ok { // its Deployment is gone before the pods are
+			names[infra.LiveOf(s)] = true
+		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

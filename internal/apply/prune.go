@@ -52,6 +52,9 @@ func (f *Fleets) prune(ctx context.Context, c cache.Cache, g *infra.Gateway, obj
 			if at.beside() && (o.GetName() == at.plan.Live.Workload || o.GetName() == at.name) && !k.eager {
 				continue
 			}
+			if at.plan.Unscaled && k.name == "HorizontalPodAutoscaler" { // made since
+				continue
+			}
 			if !ours || wanted[keyOfObject(k.name, o)] {
 				continue
 			}

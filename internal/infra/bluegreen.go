@@ -75,6 +75,8 @@ type Plan struct {
 	// Replicas are how many proxies of it there are to be while others serve; nil for as many as the
 	// parameters say.
 	Replicas *int32 `json:"replicas,omitempty"`
+	// Unscaled leaves out the autoscaler: there is none yet, and pods that serve may not request what it measures by.
+	Unscaled bool `json:"unscaled,omitempty"`
 }
 
 // Fleet is what the parameters of a Gateway ask for.
@@ -168,12 +170,12 @@ func (g *Gateway) Autoscaled() bool {
 	return g.Settings != nil && g.Settings.Deployment != nil && g.Settings.Deployment.Autoscaling != nil
 }
 
-// Replicas is the number of proxies where no autoscaler decides on it.
-func (g *Gateway) Replicas() int32 {
-	if g.Settings == nil || g.Settings.Deployment == nil {
-		return 1
+// Replicas is the number of proxies that the parameters and their patches ask for; nil where they leave that to others.
+func (fl *Fleet) Replicas() *int32 {
+	if d, ok := fl.workload.(*appsv1.Deployment); ok {
+		return d.Spec.Replicas
 	}
-	return ptr.Deref(g.Settings.Deployment.Replicas, 1)
+	return nil
 }
 
 // Workload is the name of what is to run the proxies. What serves already, and is of the same revision, goes on.
@@ -203,7 +205,7 @@ func (fl *Fleet) Objects(p Plan) ([]*unstructured.Unstructured, error) {
 	f := *fl.f
 	next := fl.Workload(p.Live)
 	f.live = p.Live.Workload
-	if f.live == "" || p.Promote {
+	if f.live == "" {
 		f.live = next
 	}
 	objects := []apiObject{f.serviceAccount()}
@@ -214,7 +216,12 @@ func (fl *Fleet) Objects(p Plan) ([]*unstructured.Unstructured, error) {
 	if next != f.name && f.bootstrap() != nil {
 		objects = append(objects, f.bootstrapOf(next, fl.Revision))
 	}
-	service := f.service()
+	// All else goes over when clients have been seen to.
+	to := f
+	if p.Promote {
+		to.live = next
+	}
+	service := to.service()
 	if p.Shared {
 		all := Labels(f.Name, f.Class)
 		service.Spec.Selector = map[string]string{nameLabel: proxyName, GatewayLabel: all[GatewayLabel], ClassLabel: all[ClassLabel]}
@@ -225,7 +232,7 @@ func (fl *Fleet) Objects(p Plan) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	if autoscaler != nil {
+	if autoscaler != nil && !p.Unscaled {
 		objects = append(objects, autoscaler)
 	}
 	if budget := f.budget(); budget != nil {
