@@ -128,12 +128,13 @@ type TrafficRequest struct {
 
 	// Timeout is how long a request may take, from its end to the end of its answer, retries
 	// included, such as 30s; 0s is no limit, which is the default. What the rule of a route says
-	// in timeouts.request has the last word.
+	// in timeouts.request has the last word. While the client still sends, as over a WebSocket, idleTimeout ends
+	// what stands still, and this one nothing.
 	// +optional
 	Timeout *gwv1.Duration `json:"timeout,omitempty"`
 
 	// IdleTimeout is how long nothing may move in a request or its answer, such as 1h; 0s is no limit.
-	// By default it is 5m for HTTP, and no limit for gRPC.
+	// By default it is 5m for HTTPRoutes, and no limit for GRPCRoutes.
 	// +optional
 	IdleTimeout *gwv1.Duration `json:"idleTimeout,omitempty"`
 
@@ -213,7 +214,8 @@ type Buffering struct {
 }
 
 // TrafficRetry says when an attempt at a backend is repeated. One is repeated where no connection comes
-// about, where the backend refuses the stream, and where the connection breaks before anything is sent.
+// about, where the backend refuses the stream, and where the connection breaks before anything is sent. Up to 1 MiB of
+// each body is kept for it.
 type TrafficRetry struct {
 	// Attempts is how often at most; 0 is never, in place of what is inherited. It is 1 by default.
 	//
@@ -265,7 +267,8 @@ type TrafficResponse struct {
 	ErrorPages *ErrorPages `json:"errorPages,omitempty"`
 }
 
-// AnswerHeaders changes the headers of answers. Of each header it has one action.
+// AnswerHeaders changes the headers of answers. Of each header it has one action. Strict-Transport-Security is a setting of
+// its own, and Content-Encoding, WWW-Authenticate, Set-Cookie and Vary can only be added to.
 //
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="!has(self.disabled) || !self.disabled || !(has(self.set) || has(self.setIfAbsent) || has(self.add) || has(self.remove))",message="disabled: true has nothing beside it"
@@ -311,7 +314,7 @@ type AnswerHeaders struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.disabled) || !self.disabled || !(has(self.maxAge) || has(self.includeSubDomains) || has(self.preload))",message="disabled: true has nothing beside it"
 type StrictTransportSecurity struct {
-	// MaxAge is how long browsers remember it: 8760h by default, which is a year; 0s has them forget it.
+	// MaxAge is how long browsers remember it, in whole seconds: 8760h by default, which is a year; 0s has them forget it.
 	// +optional
 	MaxAge *gwv1.Duration `json:"maxAge,omitempty"`
 
@@ -374,7 +377,8 @@ type ReferrerPolicy string
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.disabled) && self.disabled) != has(self.pages)",message="there are pages, or disabled: true"
 type ErrorPages struct {
-	// Pages are looked through in their order. The first one for the status of an answer is taken.
+	// Pages are looked through in their order. The first one for the status of an answer is taken. All their texts together
+	// have at most 64 KiB.
 	//
 	// +optional
 	// +listType=atomic
@@ -414,7 +418,7 @@ type ErrorPage struct {
 	// ContentType is the type of the text: text/html; charset=utf-8 by default.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9!#$&^_.+-]+/[ -~]+$`
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9!#$&^_.+-]+/[ -~]*[!-~]$`
 	ContentType string `json:"contentType,omitempty"`
 
 	// From is whose answers it takes the place of: Any, which is the default, or Gateway for those alone that the
@@ -557,7 +561,8 @@ type BackendConnections struct {
 	KeepAlive *gwv1.Duration `json:"keepAlive,omitempty"`
 }
 
-// CircuitBreaker bounds what a backend has to do at once. What isn't said is 65536.
+// CircuitBreaker bounds what a backend has to do at once. What isn't said is 65536, which is also the most: it protects
+// the proxy.
 //
 // +kubebuilder:validation:MinProperties=1
 type CircuitBreaker struct {
@@ -565,18 +570,21 @@ type CircuitBreaker struct {
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65536
 	MaxConnections *int32 `json:"maxConnections,omitempty"`
 
 	// MaxPendingRequests is how many requests may wait for a connection.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65536
 	MaxPendingRequests *int32 `json:"maxPendingRequests,omitempty"`
 
 	// MaxRequests is how many requests may be under way.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65536
 	MaxRequests *int32 `json:"maxRequests,omitempty"`
 }
 
@@ -636,6 +644,7 @@ type OutlierDetection struct {
 // +kubebuilder:validation:XValidation:rule="(has(self.disabled) && self.disabled) != has(self.type)",message="there is a type, or disabled: true"
 // +kubebuilder:validation:XValidation:rule="!has(self.http) || has(self.type) && self.type == 'HTTP'",message="http stands with type: HTTP, and only there"
 // +kubebuilder:validation:XValidation:rule="!has(self.grpc) || has(self.type) && self.type == 'GRPC'",message="grpc stands with type: GRPC, and only there"
+// +kubebuilder:validation:XValidation:rule="!has(self.timeout) || duration(self.timeout) <= duration('10s')",message="timeout is at most 10s, since a proxy that starts waits for it"
 type HealthCheck struct {
 	// Type is HTTP, GRPC (grpc.health.v1.Health) or TCP, for which a connection is enough.
 	// +optional
@@ -653,7 +662,7 @@ type HealthCheck struct {
 	// +optional
 	Interval *gwv1.Duration `json:"interval,omitempty"`
 
-	// Timeout is how long an answer may take: 1s by default.
+	// Timeout is how long an answer may take: 1s by default, at most 10s. A proxy that starts waits for the first results.
 	// +optional
 	Timeout *gwv1.Duration `json:"timeout,omitempty"`
 
@@ -781,7 +790,7 @@ type ConsistentHash struct {
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1048576
+	// +kubebuilder:validation:Maximum=65536
 	RingSize *int32 `json:"ringSize,omitempty"`
 }
 

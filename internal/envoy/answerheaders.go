@@ -1,6 +1,8 @@
 package envoy
 
 import (
+	"slices"
+
 	mutationv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	headermutationv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
@@ -19,13 +21,13 @@ var answerHeadersSlot = trafficSlot{
 		name: "headers",
 		make: func(t *ir.Traffic) (message, error) {
 			var all []*mutationv3.HeaderMutation
-			for _, o := range answerHeaders(t) {
-				all = append(all, &mutationv3.HeaderMutation{Action: &mutationv3.HeaderMutation_Append{Append: o}})
-			}
 			if t.Headers != nil {
 				for _, name := range t.Headers.Remove {
 					all = append(all, &mutationv3.HeaderMutation{Action: &mutationv3.HeaderMutation_Remove{Remove: name}})
 				}
+			}
+			for _, o := range answerHeaders(t) {
+				all = append(all, &mutationv3.HeaderMutation{Action: &mutationv3.HeaderMutation_Append{Append: o}})
 			}
 			if len(all) == 0 {
 				return nil, nil //nolint:nilnil // nothing is changed
@@ -35,24 +37,31 @@ var answerHeadersSlot = trafficSlot{
 	}},
 }
 
-// answerHeaders are the headers that answers get. What a policy sets comes before what its presets set where
-// there is none.
+// answerHeaders are the headers that answers get. The presets have the last word over what a route says of the
+// same headers: they may be another policy's, that routes have to keep to.
 func answerHeaders(t *ir.Traffic) (out []*corev3.HeaderValueOption) {
 	add := func(headers []ir.Header, action corev3.HeaderValueOption_HeaderAppendAction) {
 		for _, h := range headers {
 			out = append(out, &corev3.HeaderValueOption{Header: &corev3.HeaderValue{Key: h.Name, Value: literal(h.Value)}, AppendAction: action})
 		}
 	}
-	if v := t.StrictTransportSecurity; v != nil && *v != "" {
-		add([]ir.Header{{Name: "strict-transport-security", Value: *v}}, corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD)
+	var preset []ir.Header
+	if t.SecurityHeaders != nil {
+		preset = t.SecurityHeaders.Set
 	}
 	if h := t.Headers; h != nil {
-		add(h.Set, corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD)
-		add(h.SetIfAbsent, corev3.HeaderValueOption_ADD_IF_ABSENT)
-		add(h.Add, corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD)
+		others := func(headers []ir.Header) []ir.Header {
+			return slices.DeleteFunc(slices.Clone(headers), func(h ir.Header) bool {
+				return slices.ContainsFunc(preset, func(p ir.Header) bool { return p.Name == h.Name })
+			})
+		}
+		add(others(h.Set), corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD)
+		add(others(h.SetIfAbsent), corev3.HeaderValueOption_ADD_IF_ABSENT)
+		add(others(h.Add), corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD)
 	}
-	if s := t.SecurityHeaders; s != nil {
-		add(s.Set, corev3.HeaderValueOption_ADD_IF_ABSENT)
+	add(preset, corev3.HeaderValueOption_ADD_IF_ABSENT)
+	if v := t.StrictTransportSecurity; v != nil && *v != "" {
+		add([]ir.Header{{Name: "strict-transport-security", Value: *v}}, corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD)
 	}
 	return out
 }

@@ -67,6 +67,19 @@ func errorPages(t *ir.Traffic) (message, error) {
 	}}, nil
 }
 
+// withoutPages returns the rule without error pages if it is for calls of gRPC, whose clients would get a page as their
+// message.
+func withoutPages(r *ir.Rule, around guards) *ir.Rule {
+	t := around.within(&r.Filters).traffic
+	if !r.Match.Path.Kind.GRPC() || t == nil || t.ErrorPages == nil {
+		return r
+	}
+	rule, calls := *r, *t
+	calls.ErrorPages = &ir.ErrorPages{}
+	rule.Filters.Traffic = &calls
+	return &rule
+}
+
 var (
 	statusCode  = constant(&matcherv3.HttpResponseStatusCodeMatchInput{})
 	statusClass = constant(&matcherv3.HttpResponseStatusCodeClassMatchInput{})

@@ -54,6 +54,7 @@ func ruleRoutes(r *ir.Rule, domain string, around surroundings, ok check) ([]*ro
 
 // answer returns routes that have a match and do what the rule says.
 func answer(r *ir.Rule, match *routev3.RouteMatch, domain string, around surroundings) ([]*routev3.Route, error) {
+	r = withoutPages(r, around.guards)
 	filters, err := routeFilters(&r.Filters, around.guards, domain)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -34,7 +35,7 @@ func setTimeouts(a *routev3.RouteAction, t *ir.Timeouts, r *ir.Retry) {
 	if t == nil {
 		return
 	}
-	request, attempt := timeout(t.Request), timeout(t.Backend)
+	request, attempt := timeout(cmp.Or(t.Request, t.Whole)), timeout(t.Backend)
 	whole := request
 	if attempt > 0 && !repeats(r) && (request == 0 || attempt < request) {
 		whole = attempt

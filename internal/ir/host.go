@@ -195,7 +195,9 @@ type CORS struct {
 type Timeouts struct {
 	Request *time.Duration `json:"request,omitempty"` // from the request's end to the answer's end, retries included
 	Backend *time.Duration `json:"backend,omitempty"` // one attempt
-	Idle    *time.Duration `json:"idle,omitempty"`    // in which nothing moves
+	// Whole is as Request where that is nil, by a policy. It leaves as it is when a request ends as idle.
+	Whole *time.Duration `json:"whole,omitempty"`
+	Idle  *time.Duration `json:"idle,omitempty"` // in which nothing moves
 }
 
 // Retry says when an attempt is repeated.

@@ -76,7 +76,7 @@ func (r *Rule) Under(t *Traffic) *Rule {
 			timeouts = *r.Timeouts
 		}
 		if timeouts.Request == nil {
-			timeouts.Request = t.Timeout
+			timeouts.Whole = t.Timeout
 		}
 		timeouts.Idle = t.IdleTimeout
 		out.Timeouts = &timeouts

@@ -25,6 +25,13 @@ func (r *reader) number(field string, in *int32, otherwise, least, most uint32) 
 	return uint32(*in)
 }
 
+// maxAtOnce is how many connections and requests a backend may have at once, which is Gatehouse's default: more
+// than that would not protect the proxy.
+const maxAtOnce = 65536
+
+// maxCheckTimeout bounds a check: a proxy that starts waits for the first results of all.
+const maxCheckTimeout = 10 * time.Second
+
 // maxNumber is more than any number of connections and requests.
 const maxNumber = 1<<31 - 1
 
@@ -53,9 +60,9 @@ func (r *reader) connections(in *v1alpha1.BackendConnections, out *ir.Traffic) {
 
 func (r *reader) circuitBreaker(in *v1alpha1.CircuitBreaker, out *ir.Traffic) {
 	out.CircuitBreaker = &ir.CircuitBreaker{
-		Connections: r.number(".maxConnections", in.MaxConnections, 0, 1, maxNumber),
-		Pending:     r.number(".maxPendingRequests", in.MaxPendingRequests, 0, 1, maxNumber),
-		Requests:    r.number(".maxRequests", in.MaxRequests, 0, 1, maxNumber),
+		Connections: r.number(".maxConnections", in.MaxConnections, 0, 1, maxAtOnce),
+		Pending:     r.number(".maxPendingRequests", in.MaxPendingRequests, 0, 1, maxAtOnce),
+		Requests:    r.number(".maxRequests", in.MaxRequests, 0, 1, maxAtOnce),
 	}
 	if *in == (v1alpha1.CircuitBreaker{}) {
 		r.Problem("", "bounds nothing; write maxConnections, maxPendingRequests or maxRequests")
@@ -111,6 +118,9 @@ func (r *reader) healthCheck(in *v1alpha1.HealthCheck, out *ir.Traffic) {
 		Timeout:   r.after(".timeout", in.Timeout, time.Second, time.Millisecond),
 		Unhealthy: r.number(".unhealthyThreshold", in.UnhealthyThreshold, 3, 1, 100),
 		Healthy:   r.number(".healthyThreshold", in.HealthyThreshold, 1, 1, 100),
+	}
+	if h.Timeout > maxCheckTimeout {
+		r.Problem(".timeout", "is %q; write at most %s, since a proxy that starts waits for it", *in.Timeout, maxCheckTimeout)
 	}
 	if in.HTTP != nil && in.Type != v1alpha1.HTTPCheck || in.GRPC != nil && in.Type != v1alpha1.GRPCCheck {
 		r.Problem(".type", "is %s, and what stands beside it is of another type", in.Type)

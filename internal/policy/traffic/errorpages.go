@@ -21,7 +21,7 @@ const (
 
 var (
 	errorStatus  = regexp.MustCompile(`^[45]([0-9][0-9]|xx)$`)
-	pageMimeType = regexp.MustCompile(`^[A-Za-z0-9!#$&^_.+-]+/[ -~]+$`)
+	pageMimeType = regexp.MustCompile(`^[A-Za-z0-9!#$&^_.+-]+/[ -~]*[!-~]$`)
 )
 
 func (r *reader) errorPages(in *v1alpha1.ErrorPages, out *ir.Traffic) {
@@ -38,9 +38,12 @@ func (r *reader) errorPages(in *v1alpha1.ErrorPages, out *ir.Traffic) {
 		r.Problem(".pages", "has %d pages; there may be %d", len(in.Pages), maxPages)
 		return
 	}
+	texts := 0
 	for i := range in.Pages {
 		page, field := &in.Pages[i], fmt.Sprintf(".pages[%d]", i)
-		p := ir.ErrorPage{Statuses: page.Statuses, Body: r.page(field, page), ContentType: cmp.Or(page.ContentType, defaultPage), Own: page.From == v1alpha1.ErrorsOfGateway}
+		body, ok := r.page(field, page)
+		texts += len(body)
+		p := ir.ErrorPage{Statuses: page.Statuses, Body: body, ContentType: cmp.Or(page.ContentType, defaultPage), Own: page.From == v1alpha1.ErrorsOfGateway}
 		if len(page.Statuses) == 0 {
 			r.Problem(field+".statuses", "is empty; write statuses such as 404 or 5xx")
 		}
@@ -59,12 +62,21 @@ func (r *reader) errorPages(in *v1alpha1.ErrorPages, out *ir.Traffic) {
 		if page.From != "" && page.From != v1alpha1.ErrorsOfAny && page.From != v1alpha1.ErrorsOfGateway {
 			r.Problem(field+".from", "is %q; write Any or Gateway", page.From)
 		}
-		pages.Pages = append(pages.Pages, p)
+		if ok {
+			pages.Pages = append(pages.Pages, p)
+		}
+	}
+	if texts > ir.MaxBody {
+		r.Problem(".pages", "have texts of %d bytes together; there may be %d", texts, ir.MaxBody)
+	}
+	if len(pages.Pages) == 0 { // without pages it would be as disabled
+		r.Problems, r.lacking = append(r.Problems, r.lacking...), nil
 	}
 }
 
-// page returns the text of a page, from wherever it is.
-func (r *reader) page(field string, page *v1alpha1.ErrorPage) (body string) {
+// page returns the text of a page, from wherever it is, and whether it is there. One that is missing costs the page and
+// not the others.
+func (r *reader) page(field string, page *v1alpha1.ErrorPage) (body string, ok bool) {
 	switch ref := page.ConfigMapRef; {
 	case ref != nil && page.Body != nil:
 		r.Problem(field+".configMapRef", "stands beside body; leave out one of the two")
@@ -75,19 +87,17 @@ func (r *reader) page(field string, page *v1alpha1.ErrorPage) (body string) {
 	default:
 		field += ".configMapRef"
 		name, key := object.Name{Namespace: r.namespace, Name: ref.Name}, cmp.Or(ref.Key, bodyKey)
-		data, ok := r.configMap(name)
-		if !ok {
-			r.Problems = append(r.Problems, condition.ConfigMapMissing(r.Field+field, name.String()))
-			return ""
+		data, exists := r.configMap(name)
+		if !exists {
+			r.lacking = append(r.lacking, condition.ConfigMapMissing(r.Field+field, name.String()))
+			return "", false
 		}
 		if body, ok = data[key]; !ok {
-			r.Problems = append(r.Problems, condition.ConfigMapWithout(r.Field+field, name.String(), key, slices.Sorted(maps.Keys(data))))
+			r.lacking = append(r.lacking, condition.ConfigMapWithout(r.Field+field, name.String(), key, slices.Sorted(maps.Keys(data))))
+			return "", false
 		}
 	}
-	if len(body) > ir.MaxBody {
-		r.Problem(field, "has a text of %d bytes; at most %d are sent", len(body), ir.MaxBody)
-	}
-	return body
+	return body, true
 }
 
 // Contents yields the ConfigMaps that a policy refers to.

@@ -13,6 +13,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 )
 
+const hsts = "strict-transport-security"
+
+// addedOnly are headers of which others stay as they are: the Gateway writes them itself for logins, CORS and
+// compression.
+var addedOnly = []string{"content-encoding", "set-cookie", "vary", "www-authenticate"}
+
+// isValue reports whether a text can be the value of a header, in HTTP/2 too: no space or tab stands at its
+// ends (RFC 9113, section 8.2.1).
+func isValue(text string) bool { return ir.IsFieldValue(text) && strings.Trim(text, " \t") == text }
+
 func (r *reader) headers(in *v1alpha1.AnswerHeaders, out *ir.Traffic) {
 	h := &ir.AnswerHeaders{}
 	out.Headers = h
@@ -24,13 +34,17 @@ func (r *reader) headers(in *v1alpha1.AnswerHeaders, out *ir.Traffic) {
 		r.Problem("", "changes nothing; write set, setIfAbsent, add or remove, or disabled: true")
 	}
 	var names []string
-	once := func(field, name string) string {
+	once := func(list, field, name string) string {
 		lower := strings.ToLower(name)
 		switch {
 		case !ir.IsToken(lower):
 			r.Problem(field, "is %q, which is no name of a header", name)
 		case ir.IsFraming(lower) || strings.HasPrefix(lower, "x-envoy-") || lower == "host":
 			r.Problem(field, "is %q, which is the Gateway's own to write", name)
+		case lower == hsts:
+			r.Problem(field, "is %q; write response.strictTransportSecurity, which is never said over plain HTTP", name)
+		case list != "add" && slices.Contains(addedOnly, lower):
+			r.Problem(field, "is %q, on which logins, CORS or compression rely; it can only stand in add", name)
 		case slices.Contains(names, lower):
 			r.Problem(field, "is %q, of which there is another action already; of each header there is one", name)
 		}
@@ -40,8 +54,8 @@ func (r *reader) headers(in *v1alpha1.AnswerHeaders, out *ir.Traffic) {
 	values := func(list string, in []gwv1.HTTPHeader) (out []ir.Header) {
 		for i, header := range in {
 			field := fmt.Sprintf(".%s[%d]", list, i)
-			name := once(field+".name", string(header.Name))
-			if header.Value == "" || !ir.IsFieldValue(header.Value) {
+			name := once(list, field+".name", string(header.Name))
+			if header.Value == "" || !isValue(header.Value) {
 				r.Problem(field+".value", "is %q, which can't be the value of a header", header.Value)
 			}
 			out = append(out, ir.Header{Name: name, Value: header.Value})
@@ -50,7 +64,7 @@ func (r *reader) headers(in *v1alpha1.AnswerHeaders, out *ir.Traffic) {
 	}
 	h.Set, h.SetIfAbsent, h.Add = values("set", in.Set), values("setIfAbsent", in.SetIfAbsent), values("add", in.Add)
 	for i, name := range in.Remove {
-		h.Remove = append(h.Remove, once(fmt.Sprintf(".remove[%d]", i), name))
+		h.Remove = append(h.Remove, once("remove", fmt.Sprintf(".remove[%d]", i), name))
 	}
 }
 
@@ -68,6 +82,9 @@ func (r *reader) strictTransportSecurity(in *v1alpha1.StrictTransportSecurity, o
 	age := year
 	if in.MaxAge != nil {
 		age = r.duration(".maxAge", *in.MaxAge, 0, "a time such as 8760h, or 0s to have browsers forget it")
+		if age%time.Second != 0 {
+			r.Problem(".maxAge", "is %q; write whole seconds: less than one would have browsers forget it", *in.MaxAge)
+		}
 	}
 	value := "max-age=" + strconv.FormatInt(int64(age/time.Second), 10)
 	if in.IncludeSubDomains {
@@ -113,7 +130,7 @@ func (r *reader) securityHeaders(in *v1alpha1.SecurityHeaders, out *ir.Traffic) 
 		{".contentSecurityPolicy", "content-security-policy", string(in.ContentSecurityPolicy)},
 		{".permissionsPolicy", "permissions-policy", string(in.PermissionsPolicy)},
 	} {
-		if !ir.IsFieldValue(h.value) {
+		if !isValue(h.value) {
 			r.Problem(h.field, "is %q, which can't be the value of a header", h.value)
 		}
 		if h.value != "" {

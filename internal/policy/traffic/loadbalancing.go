@@ -37,7 +37,7 @@ func (r *reader) loadBalancing(in *v1alpha1.LoadBalancing, out *ir.Traffic) {
 	case hash != nil:
 		r.Field += ".consistentHash"
 		l.Hash = r.hash(hash)
-		l.RingSize = r.number(".ringSize", hash.RingSize, 0, 1, 1<<20)
+		l.RingSize = r.number(".ringSize", hash.RingSize, 0, 1, 1<<16)
 		switch hash.Algorithm {
 		case "", v1alpha1.RingHash:
 		case v1alpha1.MaglevHash:

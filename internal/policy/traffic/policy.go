@@ -67,6 +67,7 @@ func Read(name object.Name, o *v1alpha1.TrafficPolicy, find policy.Finder, confi
 		if len(r.Problems) == before {
 			rules = append(rules, policy.Rule[Setting]{Name: s.name, Value: value})
 		}
+		r.Problems, r.lacking = append(r.Problems, r.lacking...), nil
 	}
 	if !said {
 		r.Field = field

@@ -69,6 +69,8 @@ type reader struct {
 	inherited.Reader
 	namespace string
 	configMap ConfigMaps
+	// lacking are the problems of a setting that is in force all the same, without a part of it.
+	lacking []string
 }
 
 // ConfigMaps finds what is in a ConfigMap.
