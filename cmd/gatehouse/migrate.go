@@ -98,7 +98,11 @@ func (f *migrateFlags) run(cmd *cobra.Command, paths []string) error {
 		return errors.New("there are no Ingresses")
 	}
 	objects, report := migrate.Convert(*input, f.options)
-	wrong, err := refused(objects)
+	contents, err := contentsOf(objects)
+	if err != nil {
+		return err
+	}
+	wrong, err := refused(contents)
 	if err != nil {
 		return err
 	}
@@ -118,22 +122,18 @@ func (f *migrateFlags) run(cmd *cobra.Command, paths []string) error {
 		return errFound
 	}
 	if !f.serve {
-		return printObjects(cmd.OutOrStdout(), f.output, objects)
+		return printObjects(cmd.OutOrStdout(), f.output, contents)
 	}
-	return serveMigrated(cmd, objects, paths)
+	return serveMigrated(cmd, contents, paths)
 }
 
 // refused says which objects an API server would refuse, and with them perhaps what protects others.
-func refused(objects []migrate.Object) (wrong migrate.Report, err error) {
+func refused(contents []map[string]any) (wrong migrate.Report, err error) {
 	validator, err := schema.New(kind.All, true)
 	if err != nil {
 		return nil, err
 	}
-	for _, o := range objects {
-		content, err := contentOf(o)
-		if err != nil {
-			return nil, err
-		}
+	for _, content := range contents {
 		id, err := validator.Identify(content)
 		if err != nil {
 			return nil, err
@@ -141,37 +141,40 @@ func refused(objects []migrate.Object) (wrong migrate.Report, err error) {
 		_, errs := validator.Decode(id, content)
 		for _, e := range errs {
 			wrong = append(wrong, migrate.Finding{
-				Ingress: o.GetNamespace() + "/" + o.GetName(), Verdict: migrate.NotPossible, Opens: true,
-				Message: fmt.Sprintf("%s %s, which it would become, can't be: %s", id.Key.Kind.Name(), o.GetName(), e),
+				Ingress: id.Key.Name.String(), Verdict: migrate.NotPossible, Opens: true,
+				Message: fmt.Sprintf("%s %s, which it would become, can't be: %s", id.Key.Kind.Name(), id.Key.Name.Name, e),
 			})
 		}
 	}
 	return wrong, nil
 }
 
-// contentOf is an object as somebody would write it.
-func contentOf(o migrate.Object) (map[string]any, error) {
+// contentsOf are objects as somebody would write them.
+func contentsOf(objects []migrate.Object) (out []map[string]any, err error) {
 	scheme := runtime.NewScheme()
 	if err := kind.All.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	kinds, _, err := scheme.ObjectKinds(o)
-	if err != nil {
-		return nil, err
+	for _, o := range objects {
+		kinds, _, err := scheme.ObjectKinds(o)
+		if err != nil {
+			return nil, err
+		}
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			return nil, err
+		}
+		u := unstructured.Unstructured{Object: content}
+		u.SetGroupVersionKind(kinds[0])
+		unstructured.RemoveNestedField(content, "status")
+		unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+		out = append(out, content)
 	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		return nil, err
-	}
-	u := unstructured.Unstructured{Object: content}
-	u.SetGroupVersionKind(kinds[0])
-	unstructured.RemoveNestedField(content, "status")
-	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-	return content, nil
+	return out, nil
 }
 
 // serveMigrated serves what was made of Ingresses.
-func serveMigrated(cmd *cobra.Command, objects []migrate.Object, paths []string) error {
+func serveMigrated(cmd *cobra.Command, contents []map[string]any, paths []string) error {
 	dir, err := os.MkdirTemp("", "gatehouse-migrate")
 	if err != nil {
 		return err
@@ -181,7 +184,7 @@ func serveMigrated(cmd *cobra.Command, objects []migrate.Object, paths []string)
 	if err != nil {
 		return err
 	}
-	err = printObjects(file, "yaml", objects)
+	err = printObjects(file, "yaml", contents)
 	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
@@ -215,13 +218,9 @@ func printReport(w io.Writer, report migrate.Report) {
 }
 
 // printObjects prints objects.
-func printObjects(w io.Writer, form string, objects []migrate.Object) error {
-	for _, o := range objects {
-		content, err := contentOf(o)
-		if err == nil {
-			err = printDocument(w, form, content)
-		}
-		if err != nil {
+func printObjects(w io.Writer, form string, contents []map[string]any) error {
+	for _, content := range contents {
+		if err := printDocument(w, form, content); err != nil {
 			return err
 		}
 	}

@@ -344,10 +344,7 @@ func OfRevision(o metav1.Object) bool {
 
 // serviceAnnotations say what the Service leads to.
 func (f *fleet) serviceAnnotations(further map[string]string) map[string]string {
-	out := given(further)
-	if out == nil {
-		out = map[string]string{}
-	}
+	out := kept(nil, further)
 	out[LiveAnnotation] = f.live
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -94,7 +95,7 @@ func (s *standIn) DeltaAggregatedResources(stream grpc.BidiStreamingServer[disco
 // first is the beginning of a text of Envoy's, which may have any length.
 func first(text string, most int) string {
 	if len(text) > most {
-		return text[:most] + "…"
+		return strings.ToValidUTF8(text[:most], "") + "…"
 	}
 	return text
 }

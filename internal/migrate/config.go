@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 
@@ -62,7 +63,7 @@ func (c *conversion) readConfig() {
 		}
 	}()
 	data := c.input.Config.Data
-	for _, key := range sortedKeys(data) {
+	for _, key := range slices.Sorted(maps.Keys(data)) {
 		value := data[key]
 		f := Finding{Annotation: key, Value: value, Verdict: Converted}
 		switch key {

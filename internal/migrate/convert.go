@@ -1,9 +1,7 @@
 package migrate
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -168,13 +166,8 @@ func (c *conversion) sendsToHTTPS(in *ingress, s *server) bool {
 // addRoutes makes the routes of an Ingress, and what is for them.
 func (c *conversion) addRoutes(in *ingress, servers []*server) {
 	var targets []gwv1.LocalPolicyTargetReferenceWithSectionName
-	target := func(kind gwv1.Kind, o Object) {
-		targets = append(targets, gwv1.LocalPolicyTargetReferenceWithSectionName{LocalPolicyTargetReference: gwv1.LocalPolicyTargetReference{
-			Group: gwv1.GroupName, Kind: kind, Name: gwv1.ObjectName(o.GetName()),
-		}})
-	}
 	groups := c.groups(in, servers)
-	r := &rules{c: c, in: in}
+	r := &rules{c: c, in: in, routeFilters: map[string]string{}}
 	for _, g := range groups {
 		name := in.Name
 		if len(groups) > 1 && len(g.hosts) > 0 {
@@ -185,7 +178,7 @@ func (c *conversion) addRoutes(in *ingress, servers []*server) {
 			route := &gwv1.GRPCRoute{ObjectMeta: meta(in.Namespace, name), Spec: gwv1.GRPCRouteSpec{CommonRouteSpec: common, Hostnames: hostnames(g.hosts), Rules: r.grpc(g)}}
 			if len(route.Spec.Rules) > 0 {
 				c.add(route)
-				target("GRPCRoute", route)
+				targets = append(targets, target(gwv1.GroupName, "GRPCRoute", route.Name)...)
 			}
 			c.addRedirects(in, g, name, r)
 			continue
@@ -193,7 +186,7 @@ func (c *conversion) addRoutes(in *ingress, servers []*server) {
 		for list := range slices.Chunk(r.http(g), maxRules) {
 			route := &gwv1.HTTPRoute{ObjectMeta: meta(in.Namespace, name), Spec: gwv1.HTTPRouteSpec{CommonRouteSpec: common, Hostnames: hostnames(g.hosts), Rules: list}}
 			c.add(route)
-			target("HTTPRoute", route)
+			targets = append(targets, target(gwv1.GroupName, "HTTPRoute", route.Name)...)
 		}
 		c.addRedirects(in, g, name, r)
 	}
@@ -244,7 +237,7 @@ func (c *conversion) wwwRedirect(in *ingress, servers []*server) {
 	}
 	for _, s := range servers {
 		other := companion(s, servers)
-		if other == "" || !slices.ContainsFunc(s.locations, func(l *location) bool { return l.of == in }) {
+		if other == "" || !s.has(in) {
 			continue
 		}
 		parents := []gwv1.ParentReference{c.plainParent(in)}
@@ -288,6 +281,13 @@ func meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
+// target is what a policy is for.
+func target(group gwv1.Group, kind gwv1.Kind, name string) []gwv1.LocalPolicyTargetReferenceWithSectionName {
+	return []gwv1.LocalPolicyTargetReferenceWithSectionName{{
+		LocalPolicyTargetReference: gwv1.LocalPolicyTargetReference{Group: group, Kind: kind, Name: gwv1.ObjectName(name)},
+	}}
+}
+
 func hostnames(list []string) (out []gwv1.Hostname) {
 	for _, h := range list {
 		out = append(out, gwv1.Hostname(h))
@@ -299,6 +299,3 @@ func hostnames(list []string) (out []gwv1.Hostname) {
 func label(host string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(host), "*", "any"), ".", "-")
 }
-
-// sortedKeys are the keys of a map, so that the result has one order.
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -53,7 +54,7 @@ func (c *conversion) addGateway(servers []*server) {
 			}
 		}
 	}
-	for _, namespace := range sortedKeys(entries) {
+	for _, namespace := range slices.Sorted(maps.Keys(entries)) {
 		for list := range slices.Chunk(entries[namespace], maxListeners) {
 			set := &gwv1.ListenerSet{ObjectMeta: meta(namespace, c.options.Gateway.Name)}
 			set.Spec.ParentRef = gwv1.ParentGatewayReference{Name: gwv1.ObjectName(c.options.Gateway.Name), Namespace: new(gwv1.Namespace(c.options.Gateway.Namespace))}
@@ -64,9 +65,7 @@ func (c *conversion) addGateway(servers []*server) {
 
 	if c.config.bodySize != nil || c.config.hsts != nil {
 		common := &v1alpha1.TrafficPolicy{ObjectMeta: meta(c.options.Gateway.Namespace, c.options.Gateway.Name)}
-		common.Spec.TargetRefs = []gwv1.LocalPolicyTargetReferenceWithSectionName{{LocalPolicyTargetReference: gwv1.LocalPolicyTargetReference{
-			Group: gwv1.GroupName, Kind: "Gateway", Name: gwv1.ObjectName(c.options.Gateway.Name),
-		}}}
+		common.Spec.TargetRefs = target(gwv1.GroupName, "Gateway", c.options.Gateway.Name)
 		common.Spec.Request.MaxBodySize, common.Spec.Response.StrictTransportSecurity = c.config.bodySize, c.config.hsts
 		c.add(common)
 	}
@@ -146,7 +145,7 @@ func (c *conversion) secureParent(in *ingress, s *server) gwv1.ParentReference {
 
 // passThrough makes the route of a host whose TLS the backend ends.
 func (c *conversion) passThrough(in *ingress, s *server) {
-	if s.host == "" || !slices.ContainsFunc(s.locations, func(l *location) bool { return l.of == in }) {
+	if s.host == "" || !s.has(in) {
 		return
 	}
 	p := &in.parts

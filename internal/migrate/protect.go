@@ -79,15 +79,12 @@ func basicAuth(c *conversion, in *ingress, value string) (Verdict, string) {
 	if value != "basic" {
 		return NotPossible, fmt.Sprintf("auth-type %s: %s, with basic, keys or tokens", value, byPolicy)
 	}
-	name := in.annotation("auth-secret")
+	name := PasswordSecret(in.Ingress)
 	if name == "" {
-		return NotPossible, "auth-secret is missing"
-	}
-	if namespace, rest, ok := strings.Cut(name, "/"); ok {
-		if namespace != in.Namespace {
-			return NotPossible, fmt.Sprintf("the Secret %s is in another namespace than the Ingress: copy it", name)
+		if other := in.annotation("auth-secret"); other != "" {
+			return NotPossible, fmt.Sprintf("the Secret %s is in another namespace than the Ingress: copy it", other)
 		}
-		name = rest
+		return NotPossible, "auth-secret is missing"
 	}
 	if kind := cmp.Or(in.annotation("auth-secret-type"), "auth-file"); kind != "auth-file" {
 		return NotPossible, fmt.Sprintf("auth-secret-type %s: write the users into one entry, auth, a line NAME:HASH for each, and name the type auth-file", kind)
@@ -202,10 +199,7 @@ func external(c *conversion, in *ingress, value string) (Verdict, string) {
 		return NotPossible, fmt.Sprintf("a Service of the cluster is asked, in clear and without a query: for %s write an AuthPolicy with external, "+
 			"for a Service of type ExternalName with a BackendTLSPolicy", value)
 	}
-	port := gwv1.PortNumber(80)
-	if n, err := strconv.ParseInt(u.Port(), 10, 32); err == nil {
-		port = gwv1.PortNumber(n)
-	}
+	port := portOf(u)
 	ref := gwv1.BackendObjectReference{Name: gwv1.ObjectName(name), Port: &port}
 	if namespace != "" && namespace != in.Namespace {
 		ref.Namespace = new(gwv1.Namespace(namespace))

@@ -17,10 +17,10 @@ import (
 
 // rules makes the rules of an Ingress.
 type rules struct {
-	c        *conversion
-	in       *ingress
-	rewrites map[string]string // names of RouteFilters, by what they do
-	services []string          // that are spoken to
+	c            *conversion
+	in           *ingress
+	routeFilters map[string]string // names, by what they do
+	services     []string          // that are spoken to
 }
 
 // http makes the rules of a group.
@@ -164,31 +164,22 @@ func (r *rules) substitution(path, target string) (string, bool) {
 
 // rewrite returns the name of the RouteFilter that does something.
 func (r *rules) rewrite(to *v1alpha1.URLRewrite) string {
-	key := fmt.Sprintf("%q %q %v", to.Path.Pattern, to.Path.Substitution, to.Hostname != nil)
-	if r.rewrites[key] == "" {
-		o := &v1alpha1.RouteFilter{ObjectMeta: meta(r.in.Namespace, r.in.Name+"-rewrite")}
-		o.Spec.URLRewrite = to
-		r.c.add(o)
-		if r.rewrites == nil {
-			r.rewrites = map[string]string{}
-		}
-		r.rewrites[key] = o.Name
-	}
-	return r.rewrites[key]
+	return r.routeFilter(fmt.Sprintf("%q %q %v", to.Path.Pattern, to.Path.Substitution, to.Hostname != nil), "-rewrite", v1alpha1.RouteFilterSpec{URLRewrite: to})
 }
 
 // notFound returns the name of a RouteFilter that answers 404.
 func (r *rules) notFound() string {
-	if r.rewrites["404"] == "" {
-		o := &v1alpha1.RouteFilter{ObjectMeta: meta(r.in.Namespace, r.in.Name+"-not-found")}
-		o.Spec.DirectResponse = &v1alpha1.DirectResponse{Status: 404}
+	return r.routeFilter("404", "-not-found", v1alpha1.RouteFilterSpec{DirectResponse: &v1alpha1.DirectResponse{Status: 404}})
+}
+
+// routeFilter returns the name of the RouteFilter that does something, which is made once.
+func (r *rules) routeFilter(does, ending string, spec v1alpha1.RouteFilterSpec) string {
+	if r.routeFilters[does] == "" {
+		o := &v1alpha1.RouteFilter{ObjectMeta: meta(r.in.Namespace, r.in.Name+ending), Spec: spec}
 		r.c.add(o)
-		if r.rewrites == nil {
-			r.rewrites = map[string]string{}
-		}
-		r.rewrites["404"] = o.Name
+		r.routeFilters[does] = o.Name
 	}
-	return r.rewrites["404"]
+	return r.routeFilters[does]
 }
 
 func extension(name string) gwv1.HTTPRouteFilter {
@@ -309,7 +300,7 @@ func (r *rules) addBackendTLS() {
 	}
 	for _, service := range r.services {
 		o := &gwv1.BackendTLSPolicy{ObjectMeta: meta(r.in.Namespace, service)}
-		o.Spec.TargetRefs = []gwv1.LocalPolicyTargetReferenceWithSectionName{{LocalPolicyTargetReference: gwv1.LocalPolicyTargetReference{Kind: "Service", Name: gwv1.ObjectName(service)}}}
+		o.Spec.TargetRefs = target("", "Service", service)
 		o.Spec.Validation.Hostname = gwv1.PreciseHostname(cmp.Or(r.in.annotation("proxy-ssl-name"), service+"."+r.in.Namespace+".svc"))
 		ref := gwv1.LocalObjectReference{Kind: "ConfigMap", Name: gwv1.ObjectName(service + "-ca")}
 		if namespace, name, ok := strings.Cut(r.in.annotation("proxy-ssl-secret"), "/"); ok && namespace == r.in.Namespace {

@@ -45,6 +45,14 @@ func (l *location) rewrites() bool {
 	return target != "" && target != l.path
 }
 
+// isRegex reports whether the Ingress makes the paths of its hosts regular expressions.
+func (l *location) isRegex() bool { return l.rewrites() || l.of.isTrue("use-regex", false) }
+
+// has reports whether a server has a path of an Ingress.
+func (s *server) has(in *ingress) bool {
+	return slices.ContainsFunc(s.locations, func(l *location) bool { return l.of == in })
+}
+
 // servers makes the servers of all Ingresses, by host.
 func (c *conversion) servers() []*server {
 	byHost := map[string]*server{}
@@ -88,7 +96,7 @@ func (c *conversion) servers() []*server {
 	}
 	out := make([]*server, 0, len(byHost))
 	for _, s := range byHost {
-		s.regex = slices.ContainsFunc(s.locations, func(l *location) bool { return l.rewrites() || l.of.isTrue("use-regex", false) })
+		s.regex = slices.ContainsFunc(s.locations, (*location).isRegex)
 		slices.SortFunc(s.locations, func(a, b *location) int {
 			return cmp.Or(cmp.Compare(len(b.path), len(a.path)), cmp.Compare(b.path, a.path), cmp.Compare(a.kind, b.kind))
 		})
@@ -227,13 +235,7 @@ func (c *conversion) tellSharedRegex(all []*server) {
 		if !s.regex {
 			continue
 		}
-		var by *ingress
-		for _, l := range s.locations {
-			if l.rewrites() || l.of.isTrue("use-regex", false) {
-				by = l.of
-				break
-			}
-		}
+		by := s.locations[slices.IndexFunc(s.locations, (*location).isRegex)].of
 		told := map[*ingress]bool{by: true}
 		for _, l := range s.locations {
 			if told[l.of] || l.path == "/" {

@@ -3,6 +3,7 @@ package migrate
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -105,7 +107,7 @@ func customHeaders(c *conversion, in *ingress, value string) (Verdict, string) {
 			continue
 		}
 		headers := &v1alpha1.AnswerHeaders{}
-		for _, name := range sortedKeys(m.Data) {
+		for _, name := range slices.Sorted(maps.Keys(m.Data)) {
 			headers.Set = append(headers.Set, gwv1.HTTPHeader{Name: gwv1.HTTPHeaderName(name), Value: m.Data[name]})
 		}
 		if len(headers.Set) > 0 {
@@ -163,12 +165,10 @@ func affinity(_ *conversion, in *ingress, value string) (Verdict, string) {
 	return "", ""
 }
 
-var hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
-
 // isHost reports whether a text is a name of a host, and no address.
 func isHost(text string) bool {
 	_, err := netip.ParseAddr(text)
-	return err != nil && len(text) <= 253 && hostName.MatchString(strings.ToLower(text))
+	return err != nil && len(validation.IsDNS1123Subdomain(strings.ToLower(text))) == 0
 }
 
 func upstreamHost(_ *conversion, in *ingress, value string) (Verdict, string) {
@@ -237,16 +237,21 @@ func mirror(_ *conversion, in *ingress, value string) (Verdict, string) {
 	if len(labels) > 1 && labels[1] != in.Namespace {
 		return NotPossible, "the Service is in another namespace: name it in a RequestMirror, and allow it by a ReferenceGrant"
 	}
-	port := gwv1.PortNumber(80)
-	if n, err := strconv.ParseInt(u.Port(), 10, 32); err == nil {
-		port = gwv1.PortNumber(n)
-	}
+	port := portOf(u)
 	in.parts.filters = append(in.parts.filters, gwv1.HTTPRouteFilter{
 		Type: gwv1.HTTPRouteFilterRequestMirror, RequestMirror: &gwv1.HTTPRequestMirrorFilter{
 			BackendRef: gwv1.BackendObjectReference{Name: gwv1.ObjectName(labels[0]), Port: &port},
 		},
 	})
 	return "", ""
+}
+
+// portOf is the port of a URL in clear.
+func portOf(u *url.URL) gwv1.PortNumber {
+	if n, err := strconv.ParseInt(u.Port(), 10, 32); err == nil {
+		return gwv1.PortNumber(n)
+	}
+	return 80
 }
 
 func protocol(_ *conversion, in *ingress, value string) (Verdict, string) {
