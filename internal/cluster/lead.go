@@ -169,8 +169,12 @@ func (c *Cluster) newTerm() (*term, error) {
 		Events: c.recorder, Log: c.opts.Logs.For("status"), Registerer: t.metrics,
 	})
 	var err error
-	if t.work, err = c.proxies.work(t.metrics); err != nil || c.opts.Static != nil {
+	if t.work, err = c.proxies.work(t.metrics); err != nil {
 		return t, err
+	}
+	t.work = append(t.work, newForeignPolicies(c.pipeline, c.recorder))
+	if c.opts.Static != nil {
+		return t, nil
 	}
 	t.orphans = newOrphans(c, t.statuses)
 	t.work = append(t.work, t.orphans)

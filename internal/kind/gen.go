@@ -16,6 +16,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/gatehouse-dev/gatehouse/internal/foreign"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 )
 
@@ -43,7 +44,7 @@ func main() {
 func generate(root string) error {
 	text, err := yaml.Marshal(rules{
 		Cluster: slices.Concat(reading(kind.ClusterScoped), writing(kind.ClusterScoped)),
-		Read:    reading(kind.Namespaced),
+		Read:    namespaced(),
 		Status:  writing(kind.Namespaced),
 	})
 	if err != nil {
@@ -55,11 +56,20 @@ func generate(root string) error {
 	}
 
 	// static-mode writes no status of classes.
-	text, err = yaml.Marshal(slices.Concat(reading(kind.ClusterScoped), reading(kind.Namespaced), writing(kind.Namespaced)))
+	text, err = yaml.Marshal(slices.Concat(reading(kind.ClusterScoped), namespaced(), writing(kind.Namespaced)))
 	if err != nil {
 		return err
 	}
 	return replace(filepath.Join(root, "config", "provisioner.yaml"), text)
+}
+
+// namespaced are the rules for reading objects in namespaces, other implementations' policies too.
+func namespaced() []rule {
+	all := map[string]*rule{}
+	for _, k := range foreign.Kinds {
+		add(all, k.Group(), k.Plural, []string{"list", "watch"})
+	}
+	return slices.Concat(reading(kind.Namespaced), sorted(all))
 }
 
 // reading are the rules for objects of a scope.
@@ -90,13 +100,21 @@ func group(scope kind.Scope, of func(*kind.Descriptor) (resource string, verbs [
 		if d.Scope != scope || resource == "" {
 			continue
 		}
-		key := fmt.Sprint(d.Kind.Group(), verbs)
-		if all[key] == nil {
-			all[key] = &rule{APIGroups: []string{d.Kind.Group()}, Verbs: verbs}
-		}
-		all[key].Resources = append(all[key].Resources, resource)
+		add(all, d.Kind.Group(), resource, verbs)
 	}
-	var out []rule
+	return sorted(all)
+}
+
+// add puts a resource into the rule of its group and verbs.
+func add(all map[string]*rule, group, resource string, verbs []string) {
+	key := fmt.Sprint(group, verbs)
+	if all[key] == nil {
+		all[key] = &rule{APIGroups: []string{group}, Verbs: verbs}
+	}
+	all[key].Resources = append(all[key].Resources, resource)
+}
+
+func sorted(all map[string]*rule) (out []rule) {
 	for r := range maps.Values(all) {
 		slices.Sort(r.Resources)
 		out = append(out, *r)

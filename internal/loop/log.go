@@ -6,6 +6,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/pipeline"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
 
 func logFailures(log *slog.Logger, c *flow.Commit) {
@@ -30,12 +31,12 @@ const maxProblemLines = 20
 // logProblems logs what a commit brings of broken inputs.
 func logProblems(log *slog.Logger, p *pipeline.Pipeline, c *flow.Commit) {
 	fresh := 0
-	for _, ch := range flow.Changes(c, p.Problems) {
+	tell := func(old, now []source.Problem) {
 		known := map[string]bool{}
-		for _, problem := range ch.Old {
+		for _, problem := range old {
 			known[problem.Error()] = true
 		}
-		for _, problem := range ch.New {
+		for _, problem := range now {
 			if known[problem.Error()] {
 				continue
 			}
@@ -43,6 +44,12 @@ func logProblems(log *slog.Logger, p *pipeline.Pipeline, c *flow.Commit) {
 				log.Warn("input problem", "problem", problem.Error(), "reason", string(problem.Reason), "last_good_stays", problem.Stale)
 			}
 		}
+	}
+	for _, ch := range flow.Changes(c, p.Problems) {
+		tell(ch.Old, ch.New)
+	}
+	for _, ch := range flow.Changes(c, p.WithoutEffect) {
+		tell(pipeline.ProblemsOf(ch.Old), pipeline.ProblemsOf(ch.New))
 	}
 	if fresh > maxProblemLines {
 		log.Warn("more input problems; `gatehouse status` shows all", "more", fresh-maxProblemLines)

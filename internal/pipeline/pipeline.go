@@ -108,6 +108,7 @@ func New(opts Options) *Pipeline {
 	p.declareNotices()
 	p.declareUndefaulted()
 	p.declareUnguarded()
+	p.declareForeign()
 	flow.Watch(p.Graph.Classes)
 	flow.Watch(p.Graph.Gateways)
 	flow.Watch(p.Graph.OrphanSets)
@@ -125,6 +126,7 @@ func New(opts Options) *Pipeline {
 	flow.Watch(p.Collectors)
 	flow.Watch(p.Secrets)
 	flow.Watch(p.Problems)
+	flow.Watch(p.WithoutEffect)
 	return p
 }
 
@@ -186,6 +188,13 @@ func (p *Pipeline) Take(tx *flow.Tx, batches []source.Batch) {
 				p.places.Set(tx, file, list)
 			}
 		}
+		for file, list := range b.Foreign {
+			if len(list) == 0 {
+				p.foreign.Delete(tx, file)
+			} else {
+				p.foreign.Set(tx, file, list)
+			}
+		}
 		for file, list := range b.Problems {
 			if len(list) == 0 {
 				p.Problems.Delete(tx, file)
@@ -212,6 +221,11 @@ func (p *Pipeline) AllProblems(c *flow.Ctx, yield func(source.Problem)) {
 	}
 	for _, list := range flow.All(c, p.unguarded) {
 		for _, notice := range list {
+			yield(notice)
+		}
+	}
+	for _, list := range flow.All(c, p.WithoutEffect) {
+		for _, notice := range ProblemsOf(list) {
 			yield(notice)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
+	"github.com/gatehouse-dev/gatehouse/internal/foreign"
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 	"github.com/gatehouse-dev/gatehouse/internal/ir"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -152,7 +153,11 @@ type statuses struct {
 	// notices are what there is to say of objects that have no status of ours.
 	notices     *flow.Derived[object.Name, source.Problem]
 	undefaulted *flow.Derived[object.Key, source.Problem]
-	unguarded   *flow.Derived[object.Name, []source.Problem]
+	// foreign are other implementations' policies, by file or, in a cluster, one by one; WithoutEffect are those that
+	// target what is served here.
+	foreign       *flow.Input[string, []foreign.Policy]
+	WithoutEffect *flow.Derived[string, []WithoutEffect]
+	unguarded     *flow.Derived[object.Name, []source.Problem]
 }
 
 // memory is what is remembered from one transaction to the next beside tables.

@@ -33,7 +33,7 @@ func (g *versionGate) take(b source.Batch) source.Batch {
 	if !g.closed && len(g.withheld) == 0 {
 		return b
 	}
-	out := source.Batch{Problems: b.Problems, Places: b.Places, Unread: b.Unread}
+	out := source.Batch{Problems: b.Problems, Places: b.Places, Foreign: b.Foreign, Unread: b.Unread}
 	if g.withheld == nil {
 		g.withheld = map[object.Key]source.Object{}
 	}

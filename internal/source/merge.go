@@ -27,7 +27,7 @@ func NewMerge(n int) *Merge {
 // Take turns a batch of one source into what it changes for all. Objects need
 // their TypeMeta.
 func (m *Merge) Take(from int, b Batch) Batch {
-	out := Batch{Problems: b.Problems, Places: b.Places, Unread: b.Unread}
+	out := Batch{Problems: b.Problems, Places: b.Places, Foreign: b.Foreign, Unread: b.Unread}
 	for _, k := range b.Deleted {
 		if m.put(k, from, nil) {
 			if now := m.winner(k); now >= 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/gatehouse-dev/gatehouse/internal/foreign"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
@@ -34,6 +35,7 @@ const (
 	Duplicate Reason = "Duplicate" // defined earlier; this one is not used
 	Unread    Reason = "Unread"    // a file or directory that can't be read
 	NotServed Reason = "NotServed" // whoever should serve objects doesn't
+	NoEffect  Reason = "NoEffect"  // another implementation's policy, for what is served here
 )
 
 // Problem says what is wrong with an input, and where a person should look.
@@ -163,11 +165,14 @@ type Batch struct {
 	Problems map[string][]Problem
 	// Places replaces, per file, everything said earlier of what stands in that file.
 	Places map[string][]Place
+	// Foreign replaces, per file, everything said earlier of other implementations' policies there. Those
+	// of a cluster have a key of their own each.
+	Foreign map[string][]foreign.Policy
 	// Unread says why no object of a kind is read. An empty reason takes that back.
 	Unread map[string]string
 }
 
 // Empty reports whether the batch says nothing.
 func (b Batch) Empty() bool {
-	return len(b.Set) == 0 && len(b.Deleted) == 0 && len(b.Problems) == 0 && len(b.Places) == 0 && len(b.Unread) == 0
+	return len(b.Set) == 0 && len(b.Deleted) == 0 && len(b.Problems) == 0 && len(b.Places) == 0 && len(b.Foreign) == 0 && len(b.Unread) == 0
 }

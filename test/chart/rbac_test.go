@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gatehouse-dev/gatehouse/internal/foreign"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 )
 
@@ -46,6 +47,9 @@ func TestRights(t *testing.T) {
 		if d.Status != nil {
 			permit(d.Kind.Group(), d.Plural+"/status", []string{"patch"}, writes...)
 		}
+	}
+	for _, k := range foreign.Kinds {
+		permit(k.Group(), k.Plural, []string{"list", "watch"}, "gatehouse-read", "gatehouse-static")
 	}
 	// What is done besides reading objects and writing statuses.
 	permit(kind.GatewayAPI, "gatewayclasses", []string{"get", "patch"}, "gatehouse-cluster") // whether one exists, and their finalizer

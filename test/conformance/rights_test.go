@@ -33,6 +33,10 @@ func rare(m mode, r right) string {
 	if why := m.rare[r.resource]; why != "" {
 		return why
 	}
+	switch r.group {
+	case "extensions.istio.io", "gateway.envoyproxy.io", "gateway.kgateway.dev", "gateway.nginx.org", "kuadrant.io", "security.istio.io":
+		return "the cluster has no policies of other implementations"
+	}
 	switch r {
 	case right{"", "secrets", "update"}:
 		return "the authority is renewed once in months"

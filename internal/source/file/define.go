@@ -53,7 +53,7 @@ func (r *reader) read(text []byte, isJSON bool, earlier map[uint64]*definition) 
 func (doc *document) finish() {
 	switch rest := doc.rest; {
 	case rest == nil || len(rest.many) > 0:
-	case len(rest.faults) == 0:
+	case len(rest.faults) == 0 && len(rest.foreign) == 0:
 		doc.rest = nil
 	default:
 		rest.written = nil

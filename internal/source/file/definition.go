@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/gatehouse-dev/gatehouse/internal/foreign"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
@@ -28,6 +29,8 @@ type rest struct {
 	many []definition
 	// faults are those of text that can't be attributed to an object.
 	faults []fault
+	// foreign are other implementations' policies; their lines are relative to the document, 0-based.
+	foreign []foreign.Policy
 	// unreadable: a part of the text can't be read, so that objects may be missing.
 	unreadable bool
 	// written are the hashes of the objects as the text has them, where there are

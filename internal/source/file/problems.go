@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/gatehouse-dev/gatehouse/internal/foreign"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -61,6 +62,20 @@ func (x *index) places(f *file) (list []source.Place) {
 			if key := def.key(); x.winner(key) == def {
 				list = append(list, source.Place{Key: key, Line: int(doc.line + def.line)})
 			}
+		}
+	}
+	return list
+}
+
+// foreign lists other implementations' policies that stand in a file, from the top.
+func (f *file) foreign() (list []foreign.Policy) {
+	for _, doc := range f.docs {
+		if doc.rest == nil {
+			continue
+		}
+		for _, p := range doc.rest.foreign {
+			p.Line += int(doc.line)
+			list = append(list, p)
 		}
 	}
 	return list

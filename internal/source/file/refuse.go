@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/gatehouse-dev/gatehouse/internal/foreign"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/schema"
 )
@@ -105,6 +106,11 @@ func (r *reader) unidentified(doc *document, it item, err error) {
 		})
 	case errors.Is(err, schema.ErrForeign):
 		r.foreign(fmt.Sprint(it.content["apiVersion"]), fmt.Sprint(it.content["kind"]))
+		if p, ok := foreign.PolicyOf(it.content); ok {
+			p.Line = it.node.Line - 1
+			extra := doc.extra()
+			extra.foreign = append(extra.foreign, p)
+		}
 	default:
 		doc.note(it.identityFault(err))
 	}

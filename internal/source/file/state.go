@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/gatehouse-dev/gatehouse/internal/foreign"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 )
@@ -21,12 +22,16 @@ type state struct {
 	reported map[string][]source.Problem // what consumers were last told, by file
 	places   map[string]uint64           // and what stands where: a sum of it, by file
 	seed     maphash.Seed                // of these sums
+	others   map[string][]foreign.Policy // likewise, other implementations' policies
 	kept     *keeper                     // nil if nothing outlives the process
 	emptied  bool                        // the last scan has found files that are emptied, so that the next one looks at all
 }
 
 func newState(s *Source) *state {
-	return &state{Source: s, files: map[string]*file{}, tree: &tree{}, index: newIndex(), reported: map[string][]source.Problem{}, places: map[string]uint64{}, seed: maphash.MakeSeed()}
+	return &state{
+		Source: s, files: map[string]*file{}, tree: &tree{}, index: newIndex(), reported: map[string][]source.Problem{},
+		places: map[string]uint64{}, seed: maphash.MakeSeed(), others: map[string][]foreign.Policy{},
+	}
 }
 
 // keep makes the state go on from what a keeper has.
@@ -136,6 +141,7 @@ func (s *state) report(batch *source.Batch, names map[string]struct{}) {
 	}
 	for name := range names {
 		s.place(batch, name)
+		s.tellForeign(batch, name)
 		var problems []source.Problem
 		if p, ok := s.tree.faults[name]; ok {
 			p.Stale = s.holds(name)
@@ -180,6 +186,26 @@ func (s *state) place(batch *source.Batch, name string) {
 		delete(s.places, name)
 	} else {
 		s.places[name] = sum
+	}
+}
+
+// tellForeign adds other implementations' policies of a file, if they have changed.
+func (s *state) tellForeign(batch *source.Batch, name string) {
+	var list []foreign.Policy
+	if f := s.files[name]; f != nil {
+		list = f.foreign()
+	}
+	if slices.EqualFunc(list, s.others[name], foreign.Policy.Equal) {
+		return
+	}
+	if batch.Foreign == nil {
+		batch.Foreign = map[string][]foreign.Policy{}
+	}
+	batch.Foreign[name] = list
+	if len(list) == 0 {
+		delete(s.others, name)
+	} else {
+		s.others[name] = list
 	}
 }
 

@@ -42,6 +42,7 @@ func (s *Source) followKinds(ctx context.Context) error {
 			wait = min(2*wait, latest)
 		}
 		s.look(ctx)
+		s.lookForeign(ctx)
 	}
 }
 
@@ -104,7 +105,7 @@ func (s *Source) forget(ctx context.Context) error {
 func (s *Source) unserved(ctx context.Context, list []*watched) []*watched {
 	var out []*watched
 	for _, w := range list {
-		if w.kind.Custom && notServed(s.try(ctx, w.kind, w.version)) {
+		if w.kind.Custom && notServed(s.try(ctx, w.version.List(), w.kind.Scope)) {
 			out = append(out, w)
 		}
 	}
@@ -122,7 +123,7 @@ func (s *Source) isWatched(k *kind.Descriptor) bool {
 func (s *Source) served(ctx context.Context, k *kind.Descriptor) (v *kind.Version, why string, err error) {
 	versions := k.Watched()
 	for i := range versions {
-		err := s.try(ctx, k, versions[i])
+		err := s.try(ctx, versions[i].List(), k.Scope)
 		switch {
 		case err == nil:
 			return &versions[i], "", nil
@@ -135,7 +136,7 @@ func (s *Source) served(ctx context.Context, k *kind.Descriptor) (v *kind.Versio
 			return nil, "", err
 		}
 	}
-	if s.defined(k) {
+	if s.defined(k.DefinitionName()) {
 		return nil, "its CustomResourceDefinition doesn't serve " + versions[0].Name, nil
 	}
 	return nil, notDefined, nil
@@ -144,12 +145,12 @@ func (s *Source) served(ctx context.Context, k *kind.Descriptor) (v *kind.Versio
 // notDefined is why most kinds that are not read are not read.
 const notDefined = "the cluster doesn't serve it"
 
-// defined reports whether a kind's definition is known.
-func (s *Source) defined(k *kind.Descriptor) bool {
+// defined reports whether a definition is known, by its name.
+func (s *Source) defined(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := s.watched[kind.Definition]
-	return w != nil && w.objects[object.Name{Name: k.DefinitionName()}] != nil
+	return w != nil && w.objects[object.Name{Name: name}] != nil
 }
 
 // mayBeDefined reports whether there may be objects of a kind that we may not read.
@@ -160,15 +161,15 @@ func (s *Source) mayBeDefined(ctx context.Context, k *kind.Descriptor) bool {
 	return !apierrors.IsNotFound(s.opts.Client.Get(ctx, client.ObjectKey{Name: k.DefinitionName()}, definition))
 }
 
-// try reads one object of a kind.
-func (s *Source) try(ctx context.Context, k *kind.Descriptor, v kind.Version) error {
+// try reads one object of a list.
+func (s *Source) try(ctx context.Context, list client.ObjectList, scope kind.Scope) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	opts := []client.ListOption{client.Limit(1)}
-	if len(s.opts.Namespaces) > 0 && k.Scope == kind.Namespaced {
+	if len(s.opts.Namespaces) > 0 && scope == kind.Namespaced {
 		opts = append(opts, client.InNamespace(s.opts.Namespaces[0]))
 	}
-	return s.opts.Client.List(ctx, v.List(), opts...)
+	return s.opts.Client.List(ctx, list, opts...)
 }
 
 func notServed(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }

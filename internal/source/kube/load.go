@@ -127,6 +127,7 @@ func (r *Reader) Load(ctx context.Context, channel string) (source.Batch, error)
 			problems = append(problems, source.Problem{Key: object.Key{Kind: k.Kind}, Reason: source.Unread, Message: problem})
 		}
 	}
+	out.Foreign = r.loadForeign(ctx)
 	out.Problems = map[string][]source.Problem{listProblems: problems}
 	return out, nil
 }

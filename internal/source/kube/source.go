@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gatehouse-dev/gatehouse/internal/foreign"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
@@ -24,8 +26,11 @@ import (
 type Options struct {
 	// Cache is the manager's, made with CacheOptions. The Source does not start it.
 	Cache cache.Cache
-	// Client reads past the cache.
-	Client client.Reader
+	// Client reads past the cache, and knows the kinds that the cluster has.
+	Client interface {
+		client.Reader
+		RESTMapper() apimeta.RESTMapper
+	}
 	// Namespaces are those whose objects are read, or those whose labels Selector
 	// matches; all if both are empty. Objects of others are as good as absent.
 	Namespaces []string
@@ -61,15 +66,17 @@ type Source struct {
 	watched map[object.Kind]*watched
 	// pending is what the next batch brings; nil for an object that is gone.
 	pending map[object.Key]client.Object
-	unread  map[string]string // likewise, by kind
+	unread  map[string]string           // likewise, by kind
+	foreign map[string][]foreign.Policy // likewise
 	// selected are the namespaces that the selector matches.
 	selected map[string]bool
 	contents map[object.Key]*content
 	guards   guards
 
 	// Of the goroutine that looks for kinds.
-	off     map[object.Kind]string // why a kind is not read
-	channel string                 // of the Gateway API, when it was last told
+	off          map[object.Kind]string // why a kind is not read
+	foreignKinds map[object.Kind]*foreignKind
+	channel      string // of the Gateway API, when it was last told
 }
 
 // New prepares reading; Run begins it.
@@ -93,6 +100,7 @@ func New(opts Options) (*Source, error) {
 		contents: map[object.Key]*content{},
 		guards:   newGuards(),
 		off:      map[object.Kind]string{},
+		foreign:  map[string][]foreign.Policy{}, foreignKinds: map[object.Kind]*foreignKind{},
 	}
 	for k := range opts.Kinds.Rows() {
 		if k.Channel == kind.Standard || opts.Experimental {
@@ -235,8 +243,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 func (s *Source) take() source.Batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := source.Batch{Unread: s.unread}
-	s.unread = map[string]string{}
+	b := source.Batch{Unread: s.unread, Foreign: s.foreign}
+	s.unread, s.foreign = map[string]string{}, map[string][]foreign.Policy{}
 	if len(s.pending) == 0 {
 		return b
 	}
