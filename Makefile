@@ -31,7 +31,7 @@ IMAGE     ?= ghcr.io/gatehouse-dev/gatehouse:$(VERSION)
 IMAGE_TO  ?= --output $(CURDIR)/bin/image.tar
 
 .DEFAULT_GOAL := help
-.PHONY: help build envoy run image release cluster cluster-down test test-slow race fuzz conformance neighbours lint licences vulnerabilities bench bench-cluster scale generate clean
+.PHONY: help build envoy run image release cluster cluster-down test test-slow race fuzz conformance upgrade neighbours lint licences vulnerabilities bench bench-cluster scale generate clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -106,6 +106,9 @@ fuzz: ## Fuzz every parser of what comes from outside, and the pipelines (FUZZTI
 
 conformance: ## Run the Gateway API's own suite in a cluster of its own (Linux, root; CHANNEL=standard, MODE=static-mode)
 	test/conformance/run $(CONFORMANCE_FLAGS)
+
+upgrade: ## Upgrade the last release and go back, under load, in a cluster of its own (Linux, root; FORMER=TAG)
+	test/chart/upgrade
 
 neighbours: ## Run blueprints beside cert-manager and others, built from their modules (Linux, root)
 	test/neighbours/run $(TESTFLAGS)

@@ -1,14 +1,11 @@
 package chart
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 )
 
 // TestBlueGreen protects clients from what is edited of their proxies: a bad image is never promoted and
@@ -39,7 +36,7 @@ func TestBlueGreen(t *testing.T) {
 	in.serves(address)
 	first := in.leadsTo()
 
-	stop := in.load(address)
+	stop := in.load(10, map[string]protocol{"HTTP/1": in.http1(address, http.StatusMovedPermanently, kept)})
 	edit := func(container string) {
 		in.kubectl("patch", "-n", "shop", "gatewayparameters/web", "--type=merge", "-p", `{"spec": {"container": `+container+`}}`)
 	}
@@ -70,11 +67,7 @@ func TestBlueGreen(t *testing.T) {
 	if got := in.leadsTo(); got != second {
 		t.Errorf("clients are led to %s, want %s", got, second)
 	}
-	sent, failed := stop()
-	t.Logf("%d requests, %d failed", sent, len(failed))
-	if len(failed) > 0 {
-		t.Errorf("%d of %d requests failed, the first: %v", len(failed), sent, failed[0])
-	}
+	answered(t, stop)
 }
 
 // rolledOut waits for a reason of the Gateway's condition, and a part of its message.
@@ -112,63 +105,4 @@ func (in *running) newest(others ...string) (name string) {
 		return fmt.Errorf("there are only %v", others)
 	})
 	return name
-}
-
-// load sends 100 requests a second over connections that are kept, for at most ten minutes, until it is
-// stopped.
-func (in *running) load(address string) (stop func() (sent int, failed []error)) {
-	const connections = 10
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	var (
-		mu     sync.Mutex
-		sent   int
-		failed []error
-		all    sync.WaitGroup
-	)
-	for range connections {
-		all.Go(func() {
-			web := &http.Client{
-				Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: in.Dial, MaxIdleConnsPerHost: 1},
-				CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-			}
-			defer web.CloseIdleConnections()
-			tick := time.NewTicker(time.Second / 100 * connections)
-			defer tick.Stop()
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-tick.C:
-				}
-				err := get(web, address)
-				mu.Lock()
-				if sent++; err != nil {
-					failed = append(failed, err)
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	in.Cleanup(cancel)
-	return func() (int, []error) {
-		cancel()
-		all.Wait()
-		return sent, failed
-	}
-}
-
-func get(web *http.Client, address string) error {
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+address+"/", nil)
-	if err != nil {
-		return err
-	}
-	res, err := web.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusMovedPermanently {
-		return fmt.Errorf("status %s", res.Status)
-	}
-	return nil
 }

@@ -232,7 +232,7 @@ func (in *running) serves(address string) {
 		Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: in.Dial, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	in.within("the Gateway answers", func() error { return get(web, address) })
+	in.within("the Gateway answers", func() error { return ask(in.Context(), web, http.MethodGet, address, http.StatusMovedPermanently) })
 }
 
 // listed is what is in the cluster: all that `kubectl get all,crd -A` shows, and what
