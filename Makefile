@@ -21,6 +21,8 @@ CLUSTER_FLAGS ?=
 BENCH_FLAGS ?=
 # Such as SCALE_FLAGS='-only kill,leader'; ten idle minutes show what a minute hides.
 SCALE_FLAGS ?= -idle 10m
+# Such as FLEET_FLAGS='-proxies 100 -routes 1000 -bars=report'.
+FLEET_FLAGS ?=
 # What there are binaries for.
 PLATFORMS ?= linux-amd64 linux-arm64 darwin-arm64
 # How long each target is fuzzed, and how many mutated objects go through the pipelines.
@@ -31,7 +33,7 @@ IMAGE     ?= ghcr.io/gatehouse-dev/gatehouse:$(VERSION)
 IMAGE_TO  ?= --output $(CURDIR)/bin/image.tar
 
 .DEFAULT_GOAL := help
-.PHONY: help build envoy run image release cluster cluster-down test test-slow race fuzz conformance upgrade neighbours lint licences vulnerabilities bench bench-cluster scale generate clean
+.PHONY: help build envoy run image release cluster cluster-down test test-slow race fuzz conformance upgrade neighbours lint licences vulnerabilities bench bench-cluster scale fleet generate clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -130,6 +132,10 @@ bench-cluster: ## Measure the shapes of the public Gateway API benchmark in a cl
 
 scale: ## Measure 1,000 routes in a cluster of its own against the bars (Linux, root; SCALE_FLAGS, KEEP=1)
 	test/scale/run $(SCALE_FLAGS)
+
+fleet: envoy ## Measure a controller with 1,000 simulated proxies and 5,000 routes against the bars (FLEET_FLAGS='-proxies 100 -bars=report')
+	GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) test -vet=off -count=1 -timeout 60m -v -run '^TestBars$$' ./test/fleet \
+		-args -proxies 1000 -record bench/results/bars/09.json $(FLEET_FLAGS)
 
 generate: build ## Rewrite generated files: kinds, schemas, the command reference, the manifests
 	$(GO) generate ./...
