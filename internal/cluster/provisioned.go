@@ -187,11 +187,12 @@ func (p *provisioned) serveXDS(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	pods := identity.NewPods(identity.PodsOptions{
+		Client: p.cluster.direct, AnySource: p.cluster.config.Identity.AnyAddress, Log: p.cluster.opts.Logs.For("identity"),
+	})
 	return p.cluster.server.ServeTLS(ctx, lis, xds.TLS{
 		Config: p.identity.ServerTLS(tls.RequireAndVerifyClientCert, "h2"), Identify: p.identity.Proxy, Changed: p.identity.Next,
-		Admit: identity.NewPods(identity.PodsOptions{
-			Client: p.cluster.direct, AnySource: p.cluster.config.Identity.AnyAddress, Log: p.cluster.opts.Logs.For("identity"),
-		}).Admit,
+		Admit: pods.Admit, AdmitAgain: func() xds.Admission { return pods.Again() },
 	})
 }
 

@@ -46,7 +46,51 @@ func NewPods(o PodsOptions) *Pods {
 // from an address. Where the API server can't be asked, the certificate alone counts: what
 // runs goes on without it.
 func (p *Pods) Admit(ctx context.Context, gateway object.Name, pod string, source netip.Addr) error {
-	err := p.admit(ctx, gateway, pod, source)
+	return p.judged(p.admit(ctx, gateway, pod, source), gateway, pod)
+}
+
+// Again returns an Admit that reads the pods of a namespace once, when the first of them is
+// asked about: what is asked of the API server for those who are connected must not grow with
+// them. It is for one round of questions, one after the other.
+func (p *Pods) Again() func(ctx context.Context, gateway object.Name, pod string, source netip.Addr) error {
+	read := map[string]*namespacePods{}
+	return func(ctx context.Context, gateway object.Name, name string, source netip.Addr) error {
+		in := read[gateway.Namespace]
+		if in == nil {
+			in = p.list(ctx, gateway.Namespace)
+			read[gateway.Namespace] = in
+		}
+		err := in.err
+		if err == nil {
+			err = gone(gateway.Namespace, name)
+			if pod := in.pods[name]; pod != nil {
+				err = p.check(pod, gateway, source)
+			}
+		}
+		return p.judged(err, gateway, name)
+	}
+}
+
+// namespacePods are the pods of fleets in a namespace by name, or why they could not be read.
+type namespacePods struct {
+	pods map[string]*corev1.Pod
+	err  error
+}
+
+func (p *Pods) list(ctx context.Context, namespace string) *namespacePods {
+	var list corev1.PodList
+	if err := p.o.Client.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{labelGateway}); err != nil {
+		return &namespacePods{err: fmt.Errorf("pods of namespace %s: %w", namespace, err)}
+	}
+	in := &namespacePods{pods: make(map[string]*corev1.Pod, len(list.Items))}
+	for i := range list.Items {
+		in.pods[list.Items[i].Name] = &list.Items[i]
+	}
+	return in
+}
+
+// judged returns an error that is a refusal. Another one is logged.
+func (p *Pods) judged(err error, gateway object.Name, pod string) error {
 	if no := (*refusal)(nil); err != nil && !errors.As(err, &no) {
 		p.failures.Do(func() {
 			p.o.Log.Error("a proxy's pod can't be checked; its certificate alone counts", "gateway", gateway.String(), "pod", pod, "error", err)
@@ -71,6 +115,11 @@ func (p *Pods) admit(ctx context.Context, gateway object.Name, name string, sour
 	case err != nil:
 		return fmt.Errorf("Pod %s/%s: %w", gateway.Namespace, name, err) //nolint:revive // a kind's name
 	}
+	return p.check(pod, gateway, source)
+}
+
+// check refuses a pod that has ended, is another Gateway's, or has another address.
+func (p *Pods) check(pod *corev1.Pod, gateway object.Name, source netip.Addr) error {
 	if no := runs(pod, time.Now()); no != nil {
 		return no
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/identity"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
 // TestPods protects private keys from whoever has stolen a proxy's: its certificate counts
@@ -27,12 +28,14 @@ func TestPods(t *testing.T) {
 	pods := identity.NewPods(identity.PodsOptions{Client: c.client})
 	check := func(when, pod, source, bad string) {
 		t.Helper()
-		err := pods.Admit(t.Context(), a, pod, netip.MustParseAddr(source))
-		switch {
-		case err == nil && bad != "":
-			t.Errorf("%s: it is admitted", when)
-		case err != nil && (bad == "" || !strings.Contains(err.Error(), bad)):
-			t.Errorf("%s: %v, want %q", when, err, bad)
+		for _, admit := range []xds.Admission{pods.Admit, pods.Again()} {
+			err := admit(t.Context(), a, pod, netip.MustParseAddr(source))
+			switch {
+			case err == nil && bad != "":
+				t.Errorf("%s: it is admitted", when)
+			case err != nil && (bad == "" || !strings.Contains(err.Error(), bad)):
+				t.Errorf("%s: %v, want %q", when, err, bad)
+			}
 		}
 	}
 	check("its own address", "a-1", "192.0.2.1", "")
@@ -52,7 +55,9 @@ func TestPods(t *testing.T) {
 	// Without the API server, what runs goes on.
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := pods.Admit(canceled, a, "a-1", netip.MustParseAddr("192.0.2.9")); err != nil {
-		t.Errorf("without the API server: %v", err)
+	for _, admit := range []xds.Admission{pods.Admit, pods.Again()} {
+		if err := admit(canceled, a, "a-1", netip.MustParseAddr("192.0.2.9")); err != nil {
+			t.Errorf("without the API server: %v", err)
+		}
 	}
 }

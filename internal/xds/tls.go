@@ -56,8 +56,11 @@ type TLS struct {
 	// Admit says why a pod of a Gateway may not connect from an address, or not stay
 	// connected; nil for no such check. It is called for each connection, and again every
 	// AdmitInterval, 30 s if zero. It must return soon after the context has ended.
-	Admit         func(ctx context.Context, gateway object.Name, pod string, source netip.Addr) error
+	Admit         Admission
 	AdmitInterval time.Duration
+	// AdmitAgain returns what takes the place of Admit for one round of those calls, so that one
+	// reading answers for many connections; Admit does if it is nil.
+	AdmitAgain func() Admission
 	// Changed returns a channel that is closed when Identify has to be called again for all
 	// open connections.
 	Changed func() <-chan struct{}
@@ -66,6 +69,9 @@ type TLS struct {
 	// half of it, unless its certificate expires.
 	MaxAge time.Duration
 }
+
+// Admission is TLS.Admit.
+type Admission func(ctx context.Context, gateway object.Name, pod string, source netip.Addr) error
 
 // ServeTLS serves every Gateway's configuration to the Gateway's proxies. The certificate
 // alone tells whose proxy it is; one whose node names another Gateway is refused. A
@@ -147,7 +153,7 @@ func (c *connections) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthI
 		_ = conn.Close()
 		return nil, nil, err
 	}
-	if err := c.admit(context.Background(), gateway, pod, raw.RemoteAddr()); err != nil {
+	if err := c.admit(context.Background(), c.o.Admit, gateway, pod, raw.RemoteAddr()); err != nil {
 		c.server.refusals.add(refusedPod, "gateway", gateway.String(), "pod", pod, "source", raw.RemoteAddr().String(), "error", err)
 		_ = conn.Close()
 		return nil, nil, err
@@ -243,8 +249,8 @@ func (c *connections) recheck(ctx context.Context, changed <-chan struct{}) {
 }
 
 // admit asks whether a pod may be connected from an address.
-func (c *connections) admit(ctx context.Context, gateway object.Name, pod string, from net.Addr) error {
-	if c.o.Admit == nil {
+func (c *connections) admit(ctx context.Context, by Admission, gateway object.Name, pod string, from net.Addr) error {
+	if by == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, admitTimeout)
@@ -253,7 +259,7 @@ func (c *connections) admit(ctx context.Context, gateway object.Name, pod string
 	if err != nil {
 		return fmt.Errorf("address %s: %w", from, err)
 	}
-	return c.o.Admit(ctx, gateway, pod, source.Addr().Unmap())
+	return by(ctx, gateway, pod, source.Addr().Unmap())
 }
 
 // admitAgain cuts the connections of pods that may not be connected any more.
@@ -266,8 +272,12 @@ func (c *connections) admitAgain(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		by := c.o.Admit
+		if c.o.AdmitAgain != nil {
+			by = c.o.AdmitAgain()
+		}
 		for _, open := range c.open() {
-			if err := c.admit(ctx, open.gateway, open.pod, open.RemoteAddr()); err != nil && ctx.Err() == nil {
+			if err := c.admit(ctx, by, open.gateway, open.pod, open.RemoteAddr()); err != nil && ctx.Err() == nil {
 				open.cut(refusedPod, "error", err)
 			}
 		}
