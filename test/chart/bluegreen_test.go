@@ -8,9 +8,107 @@ import (
 	"testing"
 )
 
-// TestBlueGreen protects clients from what is edited of their proxies: a bad image is never promoted and
-// costs them nothing, and the promotion of a good revision costs none of 100 requests a second.
+// TestBlueGreen protects clients from what is edited of their proxies: a bad image and a bad bootstrap are never
+// promoted and cost them nothing, and the promotion of a good revision costs none of 100 requests a second.
 func TestBlueGreen(t *testing.T) {
+	in := openBlueGreen(t, `{}`)
+	address := in.programmed()
+	in.rolledOut("Promoted", "")
+	in.serves(address)
+	first := in.leadsTo()
+
+	stop := in.load(10, map[string]protocol{"HTTP/1": in.http1(address, http.StatusMovedPermanently, kept)})
+	promote := func(revision string) {
+		in.kubectl("annotate", "-n", "shop", "gateway/web", "--overwrite", "gatehouse.dev/promote="+revision)
+	}
+	known := []string{first}
+	for _, bad := range []struct{ spec, why string }{
+		{`{"container": {"image": {"tag": "nowhere"}}}`, "ErrImageNeverPull"},
+		// Two layers of one name, which only Envoy refuses.
+		{`{"container": {"image": null}, "envoy": {"bootstrap": {"layered_runtime": {"layers":
+			[{"name": "a", "static_layer": {}}, {"name": "a", "static_layer": {}}]}}}}`, "is not ready"},
+	} {
+		in.edit(bad.spec)
+		revision := in.newest(known...)
+		known = append(known, revision)
+		promote(strings.TrimPrefix(revision, "web-gatehouse-"))
+		in.rolledOut("Progressing", bad.why)
+		if got := in.leadsTo(); got != first {
+			t.Errorf("clients are led to %s, with %s", got, bad.why)
+		}
+	}
+
+	in.edit(`{"container": {"env": [{"name": "COLOUR", "value": "green"}]}, "envoy": null}`)
+	in.rolledOut("AwaitingPromotion", "")
+	second := in.newest(known...)
+	preview := in.kubectl("get", "-n", "shop", "services", "-l", "gatehouse.dev/revision", "-o", "jsonpath={.items[0].spec.clusterIP}")
+	in.serves(preview)
+	promote(strings.TrimPrefix(second, "web-gatehouse-"))
+	in.rolledOut("Promoted", second)
+	in.within("the former proxies have gone", func() error {
+		if left := in.kubectl("get", "-n", "shop", "pods", "-l", "app.kubernetes.io/instance="+first, "-o", "name"); left != "" {
+			return fmt.Errorf("there are %s", left)
+		}
+		return nil
+	})
+	if got := in.leadsTo(); got != second {
+		t.Errorf("clients are led to %s, want %s", got, second)
+	}
+	answered(t, stop)
+}
+
+// TestBlueGreenFigures protects clients from revisions that start well and serve worse, on real proxies: one that answers 5 % of
+// the requests with errors, and one that takes three times as long. Neither is promoted, and clients have had no more than its
+// share of that. One that is no worse is. The TrafficPolicy makes all proxies take 20 ms, and the revisions set
+// in Envoy's runtime what it is that differs.
+func TestBlueGreenFigures(t *testing.T) {
+	in := openBlueGreen(t, `{strategy: Automatic, window: 20s}`)
+	in.apply(`{apiVersion: gatehouse.dev/v1alpha1, kind: TrafficPolicy, metadata: {name: web, namespace: shop}, spec: {
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: web}],
+  request: {faults: {delay: {duration: 20ms}, abort: {percent: 0}}}}}`)
+	address := in.programmed()
+	in.rolledOut("Promoted", "")
+	in.serves(address)
+	first := in.leadsTo()
+	revision := func(runtime string) {
+		in.edit(`{"envoy": {"bootstrap": {"layered_runtime": {"layers": [{"name": "revision", "static_layer": ` + runtime + `}]}}}}`)
+	}
+	// Each session is a connection of its own, so that the new proxy gets its share of them.
+	clients := map[string]protocol{"HTTP/1": in.http1(address, http.StatusMovedPermanently, brief)}
+
+	stop := in.load(10, clients)
+	revision(`{"fault.http.abort.abort_percent": 5}`)
+	in.rolledOut("Worse", "with 5xx")
+	failing := in.newest(first)
+	c := stop()["HTTP/1"]
+	t.Logf("%d requests, %d failed", c.asked, len(c.failed))
+	if len(c.failed) == 0 || len(c.failed)*100 > c.asked*5 {
+		t.Errorf("%d of %d requests failed", len(c.failed), c.asked)
+	}
+	for _, err := range c.failed {
+		if !strings.Contains(err.Error(), "status 503") {
+			t.Error(err)
+		}
+	}
+	stop = in.load(10, clients)
+	revision(`{"fault.http.delay.fixed_duration_ms": 60}`)
+	in.newest(first, failing)
+	in.rolledOut("Comparing", "")
+	in.rolledOut("Worse", "99% within")
+	if got := in.leadsTo(); got != first {
+		t.Errorf("clients are led to %s, which is worse", got)
+	}
+	revision(`{"revision.is": 1}`)
+	in.rolledOut("Promoted", "")
+	if got := in.leadsTo(); got == first {
+		t.Errorf("clients are led to %s", got)
+	}
+	answered(t, stop)
+}
+
+// openBlueGreen installs the chart, and a Gateway of two proxies whose revisions are promoted in a way.
+func openBlueGreen(t *testing.T, promotion string) *running {
+	t.Helper()
 	image := os.Getenv("GATEHOUSE_TEST_CHART")
 	if image == "" {
 		t.Skip("GATEHOUSE_TEST_CHART names no image; test/chart/run does")
@@ -26,48 +124,18 @@ func TestBlueGreen(t *testing.T) {
 	})
 	in.kubectl("create", "namespace", "shop")
 	in.apply(`{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayParameters, metadata: {name: web, namespace: shop},
-  spec: {rollout: {strategy: BlueGreen}, deployment: {replicas: 2}}}`)
+  spec: {rollout: {strategy: BlueGreen, promotion: ` + promotion + `}, deployment: {replicas: 2}}}`)
 	in.gateway("gatehouse")
-	// A Gateway may not choose its image, its class may.
+	// A Gateway may not choose its image or what Envoy starts with, its class may.
 	in.kubectl("patch", "gatewayclass/gatehouse", "--type=merge", "-p",
 		`{"spec": {"parametersRef": {"group": "gatehouse.dev", "kind": "GatewayParameters", "name": "web", "namespace": "shop"}}}`)
-	address := in.programmed()
-	in.rolledOut("Promoted", "")
-	in.serves(address)
-	first := in.leadsTo()
+	return in
+}
 
-	stop := in.load(10, map[string]protocol{"HTTP/1": in.http1(address, http.StatusMovedPermanently, kept)})
-	edit := func(container string) {
-		in.kubectl("patch", "-n", "shop", "gatewayparameters/web", "--type=merge", "-p", `{"spec": {"container": `+container+`}}`)
-	}
-	promote := func(revision string) {
-		in.kubectl("annotate", "-n", "shop", "gateway/web", "--overwrite", "gatehouse.dev/promote="+revision)
-	}
-	edit(`{"image": {"tag": "nowhere"}}`)
-	bad := in.newest(first)
-	promote(strings.TrimPrefix(bad, "web-gatehouse-"))
-	in.rolledOut("Progressing", "ErrImageNeverPull")
-	if got := in.leadsTo(); got != first {
-		t.Errorf("clients are led to %s, with a bad image", got)
-	}
-
-	edit(`{"image": null, "env": [{"name": "COLOUR", "value": "green"}]}`)
-	in.rolledOut("AwaitingPromotion", "")
-	second := in.newest(first, bad)
-	preview := in.kubectl("get", "-n", "shop", "services", "-l", "gatehouse.dev/revision", "-o", "jsonpath={.items[0].spec.clusterIP}")
-	in.serves(preview)
-	promote(strings.TrimPrefix(second, "web-gatehouse-"))
-	in.rolledOut("Promoted", second)
-	in.within("the former proxies have gone", func() error {
-		if left := in.kubectl("get", "-n", "shop", "pods", "-l", "app.kubernetes.io/instance="+first, "-o", "name"); left != "" {
-			return fmt.Errorf("there are %s", left)
-		}
-		return nil
-	})
-	if got := in.leadsTo(); got != second {
-		t.Errorf("clients are led to %s, want %s", got, second)
-	}
-	answered(t, stop)
+// edit changes the parameters of the Gateway.
+func (in *running) edit(spec string) {
+	in.Helper()
+	in.kubectl("patch", "-n", "shop", "gatewayparameters/web", "--type=merge", "-p", `{"spec": `+spec+`}`)
 }
 
 // rolledOut waits for a reason of the Gateway's condition, and a part of its message.
