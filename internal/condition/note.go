@@ -67,6 +67,15 @@ func NoteLiteral(field, value string) string {
 	return fmt.Sprintf("%s: %q is taken as it is written, for there are no groups of an expression to refer to", field, value)
 }
 
+// PlainBesideRedirect notes at a route that it is served in clear text on a host on which others are sent on to HTTPS.
+func PlainBesideRedirect(host string) string {
+	of := "host " + host
+	if host == "*" {
+		of = "hosts of no other route"
+	}
+	return "it is served over plain HTTP too, on " + of + ", beside a redirect to HTTPS: name the HTTPS listener in sectionName of its parentRefs if that is not meant"
+}
+
 // RouteNotes is what an Accepted condition of a route says beside that all is well; empty
 // for nothing, and where not all is well.
 func RouteNotes(c metav1.Condition) string {

@@ -163,7 +163,7 @@ func (s Screen) gatewayRows(it view.Item) []row {
 }
 
 func (s Screen) routes(v view.View) *section {
-	t := table{style: s.Style, indent: 2, width: s.Width, soft: []int{1, 2}, head: []string{"ROUTE", "HOSTNAMES", "PARENTS", "STATE"}}
+	t := table{style: s.Style, indent: 2, width: s.Width, soft: []int{1, 2}, head: []string{"ROUTE", "HOSTNAMES", "PARENTS", "READY", "POLICIES", "STATE"}}
 	var items []view.Item
 	for _, it := range v.Items {
 		if it.Kind != kind.Gateway.Name() && it.Kind != kind.ListenerSet.Name() && it.Kind != kind.GatewayClass.Name() || it.Kind == kind.GatewayClass.Name() && !it.Summary.OK {
@@ -179,7 +179,7 @@ func (s Screen) routes(v view.View) *section {
 			wrong++
 		}
 		sum := it.Summary
-		r := row{[]string{it.Kind + " " + objectName(it.Metadata), list(sum.Hosts, false), list(parents(sum), false), s.word(sum.State, sum.OK)}, it.Told()}
+		r := row{[]string{it.Kind + " " + objectName(it.Metadata), list(sum.Hosts, false), list(parents(sum), false), readyEndpoints(s.Style, sum), policies(sum), s.word(sum.State, sum.OK)}, it.Told()}
 		if it.Kind == kind.GatewayClass.Name() {
 			r.cells[1], r.cells[2] = "", ""
 		}
@@ -189,6 +189,7 @@ func (s Screen) routes(v view.View) *section {
 		}
 		t.rows = append(t.rows, r)
 	}
+	t.withoutEmpty(4, 3)
 	head, rows := t.render()
 	return &section{head: head, blocks: rows, urgent: wrong, more: s.moreOf(len(items), urgent, "route", func(n int) int { return count(groups[:n]) })}
 }

@@ -73,7 +73,7 @@ func statusTables(s Style, v view.View, wide Wide) (classes, gateways, sets, rou
 	listeners := []string{"LISTENER", "ADDRESS", "HOSTNAME", "ROUTES"}
 	gateways = table{soft: []int{1, 4}, head: columns(wide, "STATE", slices.Concat([]string{"GATEWAY", "CLASS"}, listeners), "PROTOCOL", "PARAMETERS", "LISTENERSETS", "AGE")}
 	sets = table{soft: []int{1, 4}, head: columns(wide, "STATE", slices.Concat([]string{"LISTENERSET", "GATEWAY"}, listeners), "PROTOCOL", "AGE")}
-	routes = table{soft: []int{1, 2}, head: columns(wide, "STATE", []string{"ROUTE", "HOSTNAMES", "PARENTS"}, "AGE")}
+	routes = table{soft: []int{1, 2}, head: columns(wide, "STATE", []string{"ROUTE", "HOSTNAMES", "PARENTS", "READY", "POLICIES"}, "AGE")}
 	for _, it := range v.Items {
 		if isPolicy(it) {
 			continue
@@ -92,11 +92,37 @@ func statusTables(s Style, v view.View, wide Wide) (classes, gateways, sets, rou
 			sets.rows = append(sets.rows, row{cells, it.Told()})
 			sets.rows = append(sets.rows, listenerRows(s, sum.Listeners, wide, "")...)
 		default:
-			cells := columns(wide, state, []string{it.Kind + " " + name, list(sum.Hosts, wide), list(parents(sum), wide)}, age)
+			cells := columns(wide, state, []string{it.Kind + " " + name, list(sum.Hosts, wide), list(parents(sum), wide), readyEndpoints(s, sum), policies(sum)}, age)
 			routes.rows = append(routes.rows, row{cells, it.Told()})
 		}
 	}
+	routes.withoutEmpty(4, 3)
 	return classes, gateways, sets, routes
+}
+
+// readyEndpoints says how many of the endpoints of a route's backends are ready; empty where they have none of their own.
+func readyEndpoints(s Style, sum view.Summary) string {
+	e := sum.Endpoints
+	if e == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%d/%d", e.Ready, e.All)
+	switch {
+	case e.Ready == 0:
+		return s.red(text)
+	case e.Ready < e.All:
+		return s.yellow(text)
+	}
+	return text
+}
+
+// policies names the kinds of policies that are in force for a route.
+func policies(sum view.Summary) string {
+	var out []string
+	for _, kind := range sum.Policies {
+		out = append(out, strings.TrimSuffix(kind, "Policy"))
+	}
+	return strings.Join(out, ",")
 }
 
 // parents are what a route is attached to; of a ListenerSet, with its Gateway.

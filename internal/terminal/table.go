@@ -36,6 +36,19 @@ const (
 	stateColumn = 12
 )
 
+// withoutEmpty leaves out those of some columns, given from the last, in which no row has anything.
+func (t *table) withoutEmpty(columns ...int) {
+	for _, i := range columns {
+		if slices.ContainsFunc(t.rows, func(r row) bool { return r.cells[i] != "" }) {
+			continue
+		}
+		t.head = slices.Delete(t.head, i, i+1)
+		for j := range t.rows {
+			t.rows[j].cells = slices.Delete(t.rows[j].cells, i, i+1)
+		}
+	}
+}
+
 // widths returns the columns' widths, of which the last one is without end.
 func (t *table) widths() []int {
 	widths := make([]int, len(t.head))

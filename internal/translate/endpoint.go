@@ -106,3 +106,29 @@ func distinct(list []ir.Endpoint) []ir.Endpoint {
 	})
 	return slices.Compact(list)
 }
+
+// CountEndpoints counts the addresses of a backend in EndpointSlices, and which of them are ready.
+func CountEndpoints[K any](key ir.BackendKey, from iter.Seq2[K, *discoveryv1.EndpointSlice]) (ready, all int) {
+	b := key.Backend()
+	found := map[ir.Endpoint]bool{} // and whether it is ready
+	for _, s := range from {
+		for i := range s.Ports {
+			port, ok := portOf(&s.Ports[i], b.PortName, transportOf(b.Protocol))
+			if !ok {
+				continue
+			}
+			for _, e := range s.Endpoints {
+				for _, address := range e.Addresses {
+					at := ir.Endpoint{Address: normal(address), Port: port}
+					found[at] = found[at] || isTrue(e.Conditions.Ready, true)
+				}
+			}
+		}
+	}
+	for _, is := range found {
+		if is {
+			ready++
+		}
+	}
+	return ready, len(found)
+}

@@ -189,6 +189,10 @@ func routeItem(p *pipeline.Pipeline, c *flow.Ctx, r *topology.Route, s *gwv1.Rou
 	open := func(rule *gwv1.SectionName) bool { return p.Graph.Open(c, r.Key, rule) }
 	out.Summary.Path, out.Summary.Redirect = sample(r.Object, open)
 	out.Summary.Call = sampleCall(r.Object, open)
+	out.Summary.Endpoints = endpointsOf(p, c, r)
+	for _, of := range p.Graph.InForce(c, r.Key) {
+		out.Summary.Policies = append(out.Summary.Policies, of.Name())
+	}
 	for _, h := range topology.Hostnames(r.Object) {
 		out.Summary.Hosts = append(out.Summary.Hosts, string(h))
 	}

@@ -70,6 +70,10 @@ type Summary struct {
 	Redirect    bool              `json:"redirect,omitempty"` // which is answered by a redirect
 	Call        string            `json:"call,omitempty"`     // of a GRPCRoute: what to ask with grpcurl
 	Listeners   []ListenerRow     `json:"listeners,omitempty"`
+	// Endpoints are those of a route's backends; nil where none of these has any of its own.
+	Endpoints *Endpoints `json:"endpoints,omitempty"`
+	// Policies are the kinds of inherited policies of which something is in force for the route, or a rule of it.
+	Policies []string `json:"policies,omitempty"`
 	// WaitsFor are the objects with which something is wrong that is told there, and for which
 	// alone this one is not in order.
 	WaitsFor []string `json:"waitsFor,omitempty"`
@@ -81,6 +85,12 @@ type Summary struct {
 	RefusedSince time.Time `json:"refusedSince,omitzero"`
 
 	own string // the message without what is said of the refused edit
+}
+
+// Endpoints count addresses.
+type Endpoints struct {
+	Ready int `json:"ready"`
+	All   int `json:"all"`
 }
 
 // ListenerRow is a listener of a Gateway or a ListenerSet.
@@ -147,6 +157,7 @@ func everything(object.Key) bool { return true }
 func (v *View) finish(c *flow.Ctx, p *pipeline.Pipeline) {
 	v.sort(p.Kinds)
 	v.behindSets()
+	v.plain(c, p)
 	v.gather(c, p)
 	v.blame()
 }

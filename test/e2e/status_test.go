@@ -24,6 +24,13 @@ type statusItem struct {
 		Namespace string `json:"namespace"`
 		Name      string `json:"name"`
 	} `json:"metadata"`
+	Summary struct {
+		Message   string `json:"message"`
+		Endpoints *struct {
+			Ready, All int
+		} `json:"endpoints"`
+		Policies []string `json:"policies"`
+	} `json:"summary"`
 	Status struct {
 		Conditions []metav1.Condition `json:"conditions"`
 		Addresses  []struct {
