@@ -185,7 +185,7 @@ func (r *Resource) Sparing(spare bool) *Resource {
 }
 
 // Body returns the marshalled message, the value of its google.protobuf.Any. Where there are parts it is put
-// together for each proxy, which costs less than to have all of them in memory twice.
+// together by each call, which costs less than to have all of them in memory twice.
 func (r *Resource) Body() []byte {
 	if r.composite == nil {
 		return r.head
@@ -196,6 +196,9 @@ func (r *Resource) Body() []byte {
 	}
 	return body
 }
+
+// HasParts reports whether Body puts the bytes together.
+func (r *Resource) HasParts() bool { return r.composite != nil && len(r.bundles) > 0 }
 
 // Size is how many bytes the body has.
 func (r *Resource) Size() int {

@@ -55,7 +55,7 @@ func (p *planning) ahead() (out []*envoy.Resource) {
 		var set []*envoy.Resource
 		for _, name := range slices.Sorted(maps.Keys(y.dirty)) {
 			ref := Ref{t, name}
-			if target, _ := p.gateway.target(ref); target == nil || p.has(ref) && y.records[name].sent == target.Version {
+			if target, _ := p.gateway.target(ref); target == nil || p.has(ref) && p.seen(ref).sent == target.Version {
 				continue
 			}
 			if r := p.change(ref, y.dirty[name]); r != nil {
@@ -101,19 +101,22 @@ func (p *planning) awaits() bool {
 			delete(p.awaited, ref)
 			continue
 		}
-		if r := p.types[w.by.Type].records[w.by.Name]; r != nil && r.nonce != 0 && p.now.Sub(w.sent) < maxAnswer {
+		if r := p.seen(w.by); r != nil && r.nonce != 0 && p.now.Sub(w.sent) < maxAnswer {
 			w.since = p.now
 			p.wakeAfter(p.gateway.server.maxAwait)
 		} else if p.now.Sub(w.since) >= p.gateway.server.maxAwait {
 			delete(p.awaited, ref)
 		}
 	}
-	return len(p.awaited) > 0
+	if len(p.awaited) == 0 {
+		p.awaited = nil // a map never shrinks
+	}
+	return p.awaited != nil
 }
 
 // has reports whether the proxy has been sent a resource.
 func (p *planning) has(ref Ref) bool {
-	r := p.types[ref.Type].records[ref.Name]
+	r := p.seen(ref)
 	return r != nil && r.sent != ""
 }
 

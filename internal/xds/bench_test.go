@@ -9,7 +9,6 @@ import (
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -56,11 +55,7 @@ func exchange(b *testing.B, s *session) (sent int) {
 			return sent
 		}
 		for _, f := range plan {
-			wire, err := proto.Marshal(s.gateway.server.message(f))
-			if err != nil {
-				b.Fatal(err)
-			}
-			sent += len(wire)
+			sent += s.gateway.server.response(s.gateway, f).pieces.Len()
 			s.receive(&discoveryv3.DeltaDiscoveryRequest{
 				TypeUrl: f.typ.URL(), ResponseNonce: strconv.FormatUint(f.nonce, 10),
 			}, time.Now())

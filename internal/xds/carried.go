@@ -104,7 +104,7 @@ func (s *session) serves() bool {
 		return true
 	}
 	for _, t := range carriedTypes {
-		for name, r := range s.types[t].records {
+		for name, r := range s.each(t) {
 			if e := s.gateway.entries[t][name]; e != nil && e.want.Carries() != nil && r.acked != "" {
 				return true
 			}
@@ -123,7 +123,7 @@ func (s *session) lacks(count map[uint64]int) {
 			if want == nil {
 				continue
 			}
-			r := s.types[t].records[name]
+			r := s.seen(Ref{t, name})
 			if (r == nil || r.acked == "") && s.behind == "" {
 				continue
 			}
@@ -175,7 +175,7 @@ func (g *gateway) remember(ref Ref, e *entry) {
 		return
 	}
 	for s := range g.sessions {
-		if r := s.types[ref.Type].records[ref.Name]; r != nil {
+		if r := s.found(ref); r != nil {
 			r.carries = e.carriedBy(r)
 		}
 	}

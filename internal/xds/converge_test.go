@@ -116,7 +116,7 @@ func (p *somebody) asks(now time.Time) {
 func (p *somebody) pull(now time.Time) bool {
 	plan := p.session.plan(now)
 	for _, f := range plan {
-		p.queue = append(p.queue, p.server.message(f))
+		p.queue = append(p.queue, message(p.t, p.session, f))
 	}
 	return len(plan) > 0
 }

@@ -20,6 +20,8 @@
 //     Gateway has taken them.
 //   - Which Gateway a proxy belongs to follows from the listener that it dialed or from
 //     its certificate, never from its node.
+//   - What a proxy has acknowledged, and is still to have, costs a bit, see settled.go. The bytes of a resource
+//     are the same for all proxies, see encode.go.
 //   - A type of resources is a row of the table in types.go: its place in the order,
 //     what it waits for, how it is refused and removed. Nothing else distinguishes
 //     types, except State, which has the listeners in force.

@@ -48,7 +48,7 @@ func (s *session) noteForms(now time.Time) {
 		return
 	}
 	had := func(t envoy.Type, name string) bool {
-		r := s.types[t].records[name]
+		r := s.seen(Ref{t, name})
 		return r != nil && r.acked != ""
 	}
 	inForce := func(t envoy.Type, name string) bool {
@@ -61,7 +61,7 @@ func (s *session) noteForms(now time.Time) {
 			forms[name] = !had(envoy.Routes, name)
 		}
 	}
-	for name := range s.types[envoy.Routes].records {
+	for name := range s.each(envoy.Routes) {
 		if had(envoy.Routes, name) && inForce(envoy.Routes, envoy.ShardName(name, 0)) {
 			forms[name] = false
 		}
@@ -69,10 +69,10 @@ func (s *session) noteForms(now time.Time) {
 	// The scope of a host has the name of the host's table. A port that has left the form has scopes for as long as
 	// connections drain, but no certificates by server names.
 	onDemand := false
-	for name := range s.types[envoy.Secrets].records {
+	for name := range s.each(envoy.Secrets) {
 		onDemand = onDemand || envoy.IsServerName(name) && had(envoy.Secrets, name) && !inForce(envoy.Secrets, hostOf(name))
 	}
-	for name := range s.types[envoy.Scopes].records {
+	for name := range s.each(envoy.Scopes) {
 		if envoy.IsHostScope(name) && had(envoy.Scopes, name) && !inForce(envoy.Scopes, name) && inForce(envoy.Routes, name) {
 			forms[name] = onDemand
 		}

@@ -103,7 +103,7 @@ func FuzzRequests(f *testing.F) {
 					t.Fatalf("response %d comes after %d", flight.nonce, last)
 				}
 				last = flight.nonce
-				checkResponse(t, s, server.message(flight))
+				checkResponse(t, s, message(t, s, flight))
 			}
 			checkBounds(t, s)
 		}

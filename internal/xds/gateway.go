@@ -23,12 +23,14 @@ type gateway struct {
 	gone        bool                // the last Update has Gone
 	commit      uint64              // counts changes of what is served, by which answers are ordered
 	entries     []map[string]*entry // by envoy.Type
+	slots       []slots             // by envoy.Type
 	removals    map[Ref]*removal
 	quarantined map[Ref]*entry
 	sessions    map[*session]struct{}
 	leftovers   map[Ref]bool
 	charged     int // what unknown names count for in all sessions
 	synced      bool
+	bodies      bodies // with a mutex of its own
 }
 
 // entry is a resource that the Gateway should have.
@@ -38,6 +40,7 @@ type entry struct {
 	goodAt     uint64          // the commit in which good was sent
 	since      uint64          // the commit in which the name appeared
 	quarantine *quarantine     // set while want is in quarantine
+	slot       int             // in subscription.settled
 }
 
 // removal is a resource that the Gateway should no longer have, while a proxy may still
@@ -53,6 +56,7 @@ func newGateway(s *Server, name object.Name) *gateway {
 		name:        name,
 		server:      s,
 		entries:     make([]map[string]*entry, len(s.types)),
+		slots:       make([]slots, len(s.types)),
 		removals:    map[Ref]*removal{},
 		quarantined: map[Ref]*entry{},
 		sessions:    map[*session]struct{}{},
@@ -91,6 +95,7 @@ func (g *gateway) apply(updates []Update, now time.Time) {
 
 func (g *gateway) applyOne(u *Update, now time.Time) {
 	g.commit++
+	g.bodies.forget()
 	if g.gone != u.Gone {
 		g.gone = u.Gone
 		g.restart()
@@ -128,7 +133,7 @@ func (g *gateway) set(r *envoy.Resource, now time.Time) {
 	ref := Ref{r.Type, r.Name}
 	e := g.entries[r.Type][r.Name]
 	if e == nil {
-		e = &entry{since: g.commit}
+		e = &entry{since: g.commit, slot: g.slots[r.Type].take()}
 		if l := g.removals[ref]; l != nil {
 			delete(g.removals, ref)
 			e.since, e.good, e.goodAt = l.was.since, l.was.good, l.was.goodAt
@@ -159,11 +164,13 @@ func (g *gateway) remove(ref Ref, now time.Time) {
 	if e == nil {
 		return
 	}
+	g.unsettle(ref)
 	last := e.serve()
 	if e.quarantine != nil {
 		g.endQuarantine(ref, e, now)
 	}
 	delete(g.entries[ref.Type], ref.Name)
+	g.slots[ref.Type].free = append(g.slots[ref.Type].free, e.slot)
 	if !g.known(ref, e) {
 		// No proxy has had it. Names that a slow one has never had must not
 		// accumulate.
@@ -184,7 +191,7 @@ func (g *gateway) known(ref Ref, e *entry) bool {
 		return true
 	}
 	for s := range g.sessions {
-		if y := &s.types[ref.Type]; y.records[ref.Name] != nil || len(y.spelled.of[ref.Name]) > 0 {
+		if y := &s.types[ref.Type]; s.seen(ref) != nil || len(y.spelled.of[ref.Name]) > 0 {
 			return true
 		}
 	}

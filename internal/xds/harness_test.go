@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/gatehouse-dev/gatehouse/internal/envoy"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -347,6 +348,15 @@ func (p *client) quiet() {
 	p.subscribe(envoy.Secrets, name)
 	p.expect("secret -" + name)
 	p.unsubscribe(envoy.Secrets, name)
+}
+
+// message is what a proxy reads of a response.
+func message(t interface{ Fatal(...any) }, s *session, f *flight) *discoveryv3.DeltaDiscoveryResponse {
+	m := &discoveryv3.DeltaDiscoveryResponse{}
+	if err := proto.Unmarshal(s.gateway.server.response(s.gateway, f).pieces.Materialize(), m); err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 func describe(m *discoveryv3.DeltaDiscoveryResponse) string {

@@ -181,7 +181,7 @@ func (s *session) info(now time.Time) SessionInfo {
 		info := TypeInfo{
 			Type:      y.name,
 			Wildcard:  y.wildcard,
-			Resources: len(y.records),
+			Resources: y.size(),
 			Sent:      y.pushed,
 			Acked:     y.acked,
 			Nacks:     y.nacks,

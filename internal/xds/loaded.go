@@ -115,7 +115,7 @@ func (s *session) loaded(rejected []Rejected) []Loaded {
 			}
 			out = append(out, h)
 		}
-		for name, r := range y.records {
+		for name, r := range s.each(envoy.Type(t)) { //nolint:gosec // an index of the types' array
 			if e := s.gateway.entries[t][name]; e == nil || y.wildcard || r.subscribed {
 				add(name, e, r)
 			}
@@ -124,7 +124,7 @@ func (s *session) loaded(rejected []Rejected) []Loaded {
 			continue
 		}
 		for name, e := range s.gateway.entries[t] {
-			if y.records[name] == nil {
+			if s.seen(Ref{envoy.Type(t), name}) == nil { //nolint:gosec // an index of the types' array
 				add(name, e, nil)
 			}
 		}

@@ -6,6 +6,7 @@ type metrics struct {
 	sessions    prometheus.Gauge
 	pushes      *prometheus.CounterVec
 	bytes       *prometheus.CounterVec
+	assembled   prometheus.Counter
 	nacks       *prometheus.CounterVec
 	refused     *prometheus.CounterVec
 	quarantined *prometheus.GaugeVec
@@ -27,6 +28,10 @@ func newMetrics(types []resourceType) *metrics {
 			Name: "gatehouse_xds_pushed_bytes_total",
 			Help: "Bytes of the responses sent to proxies, by resource type.",
 		}, byType),
+		assembled: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "gatehouse_xds_assembled_total",
+			Help: "Route tables put together from their hosts to be sent. One that several proxies are sent counts once.",
+		}),
 		nacks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gatehouse_xds_nacks_total",
 			Help: "Responses that proxies refused, by resource type.",
@@ -57,5 +62,5 @@ func newMetrics(types []resourceType) *metrics {
 }
 
 func (m *metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.sessions, m.pushes, m.bytes, m.nacks, m.refused, m.quarantined, m.lag}
+	return []prometheus.Collector{m.sessions, m.pushes, m.bytes, m.assembled, m.nacks, m.refused, m.quarantined, m.lag}
 }

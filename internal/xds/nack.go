@@ -48,7 +48,7 @@ func (s *session) nack(f *flight, message string, now time.Time) {
 		for _, name := range f.removed {
 			// The proxy may have done it. To do it again changes nothing.
 			ref := Ref{f.typ, name}
-			if y.records[name] == nil {
+			if s.seen(ref) == nil {
 				s.doubt(ref, s.record(ref))
 			}
 			s.mark(ref, changed, now)

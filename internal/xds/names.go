@@ -48,7 +48,7 @@ func (s *session) charge(r *record, ref Ref) {
 func (s *session) forget(ref Ref) {
 	s.forgetSpare(ref)
 	y := &s.types[ref.Type]
-	r := y.records[ref.Name]
+	r := s.found(ref)
 	if r == nil {
 		return
 	}
@@ -74,6 +74,9 @@ func (s *session) uncharge(bytes int) {
 // land forgets a response that needs no answer any more.
 func (s *session) land(f *flight) {
 	delete(s.inflight, f.nonce)
+	if s.mostInflight > fewEntries && len(s.inflight) == 0 {
+		s.inflight, s.mostInflight = map[uint64]*flight{}, 0 // a map never shrinks
+	}
 	s.uncharge(f.passing)
 }
 
@@ -82,7 +85,7 @@ func (s *session) land(f *flight) {
 // refused, and little is kept of them: the newest spellings, and nothing of what doesn't exist.
 func (s *session) isClients(ref Ref, has map[string]string) bool {
 	y := &s.types[ref.Type]
-	if y.clientNames == nil || !s.gateway.loaded || y.records[ref.Name] != nil || !y.clientNames(ref.Name) {
+	if y.clientNames == nil || !s.gateway.loaded || s.seen(ref) != nil || !y.clientNames(ref.Name) {
 		return false
 	}
 	_, had := has[ref.Name]
@@ -123,21 +126,20 @@ func (s *session) admits(t envoy.Type, req *discoveryv3.DeltaDiscoveryRequest) e
 	n := len(names) + len(has)
 	for t := range s.types {
 		most += len(g.entries[t])
-		n += len(s.types[t].records)
+		n += s.types[t].size()
 	}
 	if n <= most {
 		return nil
 	}
 	// Some may have been counted twice.
-	records := s.types[t].records
 	fresh := make(map[string]bool, len(names))
 	for _, name := range names {
-		if records[name] == nil && !s.isClients(Ref{t, name}, has) {
+		if s.seen(Ref{t, name}) == nil && !s.isClients(Ref{t, name}, has) {
 			fresh[name] = true
 		}
 	}
 	for name := range has {
-		if records[name] == nil {
+		if s.seen(Ref{t, name}) == nil {
 			fresh[name] = true
 		}
 	}

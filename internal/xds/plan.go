@@ -102,7 +102,7 @@ func (p *planning) follow(t envoy.Type, set []*envoy.Resource) {
 		}
 		for _, r := range set {
 			ref := Ref{envoy.Type(i), r.Name} //nolint:gosec // an index of the table
-			if _, exists := p.gateway.target(ref); exists || y.records[r.Name] != nil {
+			if _, exists := p.gateway.target(ref); exists || p.seen(ref) != nil {
 				p.mark(ref, forced, p.now)
 			}
 		}
@@ -145,7 +145,7 @@ func (p *planning) changes(t envoy.Type) []*envoy.Resource {
 			set = append(set, r)
 		}
 	}
-	if len(y.dirty) > 64 {
+	if len(y.dirty) > fewEntries {
 		y.dirty = map[string]reason{} // a map never shrinks
 	} else {
 		clear(y.dirty)
@@ -161,7 +161,7 @@ func (p *planning) change(ref Ref, why reason) *envoy.Resource {
 	} else {
 		delete(p.removing, ref)
 	}
-	rec := y.records[ref.Name]
+	rec := p.seen(ref)
 	if !y.wildcard && rec == nil && why != forced {
 		return nil // not asked for
 	}
@@ -211,7 +211,7 @@ func (p *planning) change(ref Ref, why reason) *envoy.Resource {
 // hasOwner reports whether the proxy has, or is sent, what a resource belongs to.
 func (s *session) hasOwner(ref Ref) bool {
 	with := s.types[ref.Type].with
-	return with != nil && s.types[*with].records[ref.Name] != nil
+	return with != nil && s.seen(Ref{*with, ref.Name}) != nil
 }
 
 // unlessHad returns a resource unless the proxy has it or has refused it.
@@ -231,6 +231,7 @@ func (p *planning) unlessHad(r *envoy.Resource, rec *record, why reason) *envoy.
 	if rec.acked == r.Version && rec.nonce == 0 {
 		// The proxy connected with it, which is as good as an acknowledgement.
 		p.gateway.acknowledged(p.session, r, p.gateway.commit, p.now)
+		p.settle(Ref{r.Type, r.Name}, rec)
 	}
 	return nil
 }
@@ -326,7 +327,7 @@ func (p *planning) single(t envoy.Type, set []*envoy.Resource) {
 }
 
 func (p *planning) response(t envoy.Type) *flight {
-	return &flight{typ: t, commit: p.gateway.commit, since: p.since}
+	return &flight{typ: t, commit: p.gateway.commit, since: p.since, several: len(p.gateway.sessions) > 1}
 }
 
 // send numbers a response and counts it as sent.
@@ -348,7 +349,11 @@ func (p *planning) send(f *flight) {
 			rec.early = !y.started
 		}
 	}
+	if len(p.doubtful) == 0 {
+		p.doubtful = nil // a map never shrinks
+	}
 	p.inflight[f.nonce] = f
+	p.mostInflight = max(p.mostInflight, len(p.inflight))
 	if y.refers {
 		p.unanswered = append(p.unanswered, f.nonce)
 	}
@@ -397,8 +402,7 @@ func (p *planning) deny() {
 
 // drop forgets a resource that the proxy is told to forget.
 func (s *session) drop(ref Ref) {
-	y := &s.types[ref.Type]
-	r := y.records[ref.Name]
+	r := s.found(ref)
 	if r == nil {
 		return
 	}

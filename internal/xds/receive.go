@@ -67,6 +67,9 @@ func (s *session) subscribe(t envoy.Type, req *discoveryv3.DeltaDiscoveryRequest
 		y.deny("*")
 	}
 	if wildcard && !y.wildcard {
+		for name := range s.gateway.entries[t] {
+			s.found(Ref{t, name}) // of which a bit says that the proxy has asked for it by name
+		}
 		y.wildcard = true
 		y.owed = len(has) == 0
 		for name, version := range has {
@@ -120,7 +123,7 @@ func (s *session) subscribeTo(ref Ref, has map[string]string, now time.Time) {
 // unsubscribeFrom ends the subscription to a name: the proxy drops the resource.
 func (s *session) unsubscribeFrom(ref Ref) {
 	y := &s.types[ref.Type]
-	r := y.records[ref.Name]
+	r := s.found(ref)
 	if r == nil {
 		return
 	}
@@ -167,6 +170,7 @@ func (s *session) answered(req *discoveryv3.DeltaDiscoveryRequest, now time.Time
 		if !f.filler {
 			g.acknowledged(s, res, f.commit, now)
 		}
+		s.settle(Ref{f.typ, res.Name}, r)
 	}
 	g.server.metrics.lag.WithLabelValues(y.name).Observe(now.Sub(f.since).Seconds())
 	if f.typ == envoy.Listeners { // State has those in force

@@ -69,7 +69,7 @@ func (p *planning) replacements(refs []Ref) (set []*envoy.Resource) {
 	for _, ref := range refs {
 		delete(p.removing, ref)
 		y := &p.types[ref.Type]
-		rec := y.records[ref.Name]
+		rec := p.seen(ref)
 		if !p.gateway.release(ref, p.now) || rec == nil {
 			continue // a quarantine needs it, and marks it again when it ends
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -15,8 +14,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/gatehouse-dev/gatehouse/internal/object"
 )
@@ -30,6 +27,9 @@ const (
 	maxIdle = time.Minute
 	// An Envoy's headers take some hundred bytes.
 	maxHeaders = 16 << 10
+
+	// What an Envoy says is short but for its first words.
+	readBuffer = 4 << 10
 
 	// Envoy pings every 30 s. A gRPC server closes connections with pings more frequent
 	// than every 5 minutes unless it is configured otherwise.
@@ -66,6 +66,9 @@ func (s *Server) serve(ctx context.Context, lis net.Listener, service *discovery
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout, MaxConnectionIdle: maxIdle}),
 		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.ForceServerCodecV2(newCodec()),
+		// By default each connection holds 32 kB for reading.
+		grpc.ReadBufferSize(readBuffer),
 	)...)
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, service)
 	otlpcollectorv1.RegisterMetricsServiceServer(server, &counting{of: service})
@@ -222,32 +225,14 @@ func (d *discovery) push(stream stream, s *session) error {
 			return nil
 		}
 		for _, f := range plan {
-			m := d.server.message(f)
-			if err := stream.Send(m); err != nil {
+			m := d.server.response(s.gateway, f)
+			size := m.pieces.Len()
+			if err := stream.SendMsg(m); err != nil {
 				return err
 			}
 			t := d.server.nameOf(f.typ)
 			d.server.metrics.pushes.WithLabelValues(t).Inc()
-			d.server.metrics.bytes.WithLabelValues(t).Add(float64(proto.Size(m)))
+			d.server.metrics.bytes.WithLabelValues(t).Add(float64(size))
 		}
 	}
-}
-
-// message returns a response as it is sent. Bodies are not copied.
-func (s *Server) message(f *flight) *discoveryv3.DeltaDiscoveryResponse {
-	url := s.types[f.typ].url
-	m := &discoveryv3.DeltaDiscoveryResponse{
-		TypeUrl:          url,
-		Nonce:            strconv.FormatUint(f.nonce, 10),
-		RemovedResources: f.removed,
-		Resources:        make([]*discoveryv3.Resource, len(f.set)),
-	}
-	for i, r := range f.set {
-		m.Resources[i] = &discoveryv3.Resource{
-			Name:     r.Name,
-			Version:  r.Version,
-			Resource: &anypb.Any{TypeUrl: url, Value: r.Body()},
-		}
-	}
-	return m
 }

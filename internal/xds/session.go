@@ -23,6 +23,8 @@ type session struct {
 	types    []subscription // by envoy.Type
 	nonce    uint64
 	inflight map[uint64]*flight
+	// mostInflight is how many there have been since the map was made.
+	mostInflight int
 	// unanswered are the nonces of extensions, listeners and routes without an answer, in order.
 	// Removals wait for them.
 	unanswered []uint64
@@ -57,10 +59,12 @@ type session struct {
 // subscription is what a session knows about one type.
 type subscription struct {
 	*resourceType
-	started  bool // the proxy has asked for the type
-	wildcard bool // and for all of it
-	owed     bool // it must get a response, if an empty one: it has nothing of the type yet
-	records  map[string]*record
+	started  bool               // the proxy has asked for the type
+	wildcard bool               // and for all of it
+	owed     bool               // it must get a response, if an empty one: it has nothing of the type yet
+	records  map[string]*record // of what is not settled
+	most     int                // how many there have been since the map was made
+	settled  slotSet
 	dirty    map[string]reason
 	spelled  spellings
 	denied   map[string]struct{} // names to be answered with "does not exist"
@@ -102,6 +106,7 @@ type flight struct {
 	removed    []string
 	current    int    // how many of set no newer response has replaced
 	remembered bool   // its names are among the leftovers
+	several    bool   // other proxies are connected
 	filler     bool   // set has what stands for a resource that does not exist
 	passing    int    // what names count for that have been forgotten since
 	commit     uint64 // when the resources were picked
@@ -128,7 +133,6 @@ func newSession(g *gateway, id uint64, now time.Time) *session {
 		inflight:  map[uint64]*flight{},
 		removing:  map[Ref]uint64{},
 		refused:   map[Ref]string{},
-		doubtful:  map[Ref]struct{}{},
 		alone:     map[Ref]bool{},
 	}
 	for t := range s.types {
@@ -139,6 +143,10 @@ func newSession(g *gateway, id uint64, now time.Time) *session {
 	s.notifyAfter(g.server.grace)
 	return s
 }
+
+// fewEntries is what a map may go on having room for: more would cost more than all else that is kept of
+// a proxy.
+const fewEntries = 8
 
 // notify makes the session send what there is to send.
 func (s *session) notify() {
@@ -183,7 +191,7 @@ func (s *session) unmark(ref Ref) { delete(s.types[ref.Type].dirty, ref.Name) }
 // markType marks everything of a type that concerns the session.
 func (s *session) markType(t envoy.Type, now time.Time) {
 	y := &s.types[t]
-	for name, r := range y.records {
+	for name, r := range s.each(t) {
 		if r.sent == "" {
 			s.mark(Ref{t, name}, asked, now)
 		} else {
@@ -212,16 +220,20 @@ func (s *session) markAll(now time.Time) {
 // doubt records that the proxy may or may not have a resource.
 func (s *session) doubt(ref Ref, r *record) {
 	r.sent = unknownVersion
+	if s.doubtful == nil {
+		s.doubtful = map[Ref]struct{}{}
+	}
 	s.doubtful[ref] = struct{}{}
 }
 
 // record returns the session's record of a resource, a new one if need be.
 func (s *session) record(ref Ref) *record {
-	records := s.types[ref.Type].records
-	r := records[ref.Name]
+	r := s.found(ref)
 	if r == nil {
 		r = &record{}
-		records[ref.Name] = r
+		y := &s.types[ref.Type]
+		y.records[ref.Name] = r
+		y.most = max(y.most, len(y.records))
 		s.charge(r, ref)
 	}
 	return r

@@ -101,7 +101,7 @@ func (g *gateway) state() State {
 	g.countBehind(&st)
 	g.carried(&st)
 	for s := range g.sessions {
-		for name, r := range s.types[envoy.Listeners].records {
+		for name, r := range s.each(envoy.Listeners) {
 			e := g.entries[envoy.Listeners][name]
 			if r.acked != "" && (st.Listeners[name] == "" || e != nil && e.want.Version == r.acked) {
 				st.Listeners[name] = r.acked
@@ -205,7 +205,7 @@ func (s *session) hasUnasked() bool {
 			continue
 		}
 		for name, e := range s.gateway.entries[t] {
-			r := y.records[name]
+			r := s.seen(Ref{envoy.Type(t), name}) //nolint:gosec // an index of the types' array
 			if e.quarantine == nil && !e.want.Spare && (r == nil || r.acked == "") {
 				return true
 			}

@@ -19,7 +19,7 @@ func (g *gateway) noteTakeover(ref Ref, e *entry, r *envoy.Resource) {
 		return
 	}
 	for s := range g.sessions {
-		if rec := s.types[ref.Type].records[ref.Name]; rec != nil {
+		if rec := s.found(ref); rec != nil {
 			rec.takesOver = true
 		}
 	}
@@ -34,7 +34,7 @@ func (p *planning) isTakenOver(extension string) bool {
 			continue
 		}
 		for name := range y.dirty {
-			rec := y.records[name]
+			rec := p.seen(Ref{envoy.Type(i), name}) //nolint:gosec // an index of the table
 			if rec == nil || rec.sent == "" || y.beside(name) != extension {
 				continue
 			}

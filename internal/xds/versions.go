@@ -30,11 +30,11 @@ func (s *session) versions() (wanted, acknowledged string) {
 		}
 		if y.wildcard {
 			for name, e := range entries {
-				count(name, e, y.records[name])
+				count(name, e, s.seen(Ref{envoy.Type(t), name})) //nolint:gosec // an index of the types' array
 			}
 			continue
 		}
-		for name, r := range y.records {
+		for name, r := range s.each(envoy.Type(t)) { //nolint:gosec // an index of the types' array
 			if e := entries[name]; e != nil && r.subscribed {
 				count(name, e, r)
 			}
@@ -83,7 +83,7 @@ func (s *session) refuses(rejected []Rejected) *Refusal {
 			if e == nil {
 				continue
 			}
-			has := s.types[t].records[name].has()
+			has := s.seen(Ref{envoy.Type(t), name}).has() //nolint:gosec // an index of the types' array
 			if has == e.want.Version {
 				continue // it has taken it since
 			}

@@ -29,6 +29,7 @@ var (
 const few = 20
 
 var (
+	once   = bars.Bar{Name: "simulated fleet: how often a route table is put together for an edit", Limit: 1}
 	cpu    = bars.Bar{Name: "simulated fleet: CPU of the controller for an edit", Unit: "ms", Limit: 30}
 	delay  = bars.Bar{Name: "simulated fleet: from an edit until a proxy has acknowledged it, p99", Unit: "ms", Limit: 250}
 	memory = bars.Bar{Name: "simulated fleet: memory of a controller for a further proxy", Unit: "kB", Limit: 60}
@@ -80,11 +81,13 @@ func TestBars(t *testing.T) {
 
 	sent := func() float64 { return s.controller.Metric("gatehouse_xds_pushed_bytes_total") }
 	s.profile("cpu", fmt.Sprintf("/debug/pprof/profile?seconds=%d", 8))
-	bytes := sent()
+	put := func() float64 { return s.controller.Metric("gatehouse_xds_assembled_total") }
+	assembled, bytes := put(), sent()
 	used, since := s.controller.Metric("process_cpu_seconds_total"), time.Now()
 	all := s.delays(*manyProxies, *manyEdits)
 	spent := s.controller.Metric("process_cpu_seconds_total") - used - rate*time.Since(since).Seconds()
 	edits := float64(*manyEdits)
+	add(once, (put()-assembled)/edits)
 	t.Logf("an edit: %.1f ms of CPU, %.0f bytes sent; acknowledged p50 %v, p99 %v, last %v",
 		1e3*spent/edits, (sent()-bytes)/edits, quantile(all, .5), quantile(all, .99), quantile(all, 1))
 	add(cpu, 1e3*spent/edits)
