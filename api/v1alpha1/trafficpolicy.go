@@ -840,7 +840,35 @@ type HashCookie struct {
 	// the browser is closed.
 	// +optional
 	TTL *gwv1.Duration `json:"ttl,omitempty"`
+
+	// Path is below which path of the host clients send it: / by default.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^/[!-+\--:<-~]*$`
+	Path *string `json:"path,omitempty"`
+
+	// Domain is a domain to whose hosts clients send it, such as example.com for www.example.com too. Without it they
+	// send it to the host that they have it from.
+	// +optional
+	Domain *gwv1.PreciseHostname `json:"domain,omitempty"`
+
+	// SameSite says whether clients send it with requests that other sites cause: Lax, which is the default and
+	// sends it where somebody follows a link, Strict or None. Over HTTPS it always is Secure, which None asks for.
+	// +optional
+	SameSite *SameSite `json:"sameSite,omitempty"`
 }
+
+// SameSite is an attribute of cookies.
+//
+// +kubebuilder:validation:Enum=Lax;Strict;None
+type SameSite string
+
+// The values of SameSite.
+const (
+	SameSiteLax    SameSite = "Lax"
+	SameSiteStrict SameSite = "Strict"
+	SameSiteNone   SameSite = "None"
+)
 
 // HashQueryParam is a parameter of the query.
 type HashQueryParam struct {

@@ -52,8 +52,11 @@ func hashPolicy(l *ir.LoadBalancing) []*routev3.RouteAction_HashPolicy {
 		p.PolicySpecifier = &routev3.RouteAction_HashPolicy_Header_{Header: &routev3.RouteAction_HashPolicy_Header{HeaderName: h.Header}}
 	case h.Cookie != "":
 		cookie := &routev3.RouteAction_HashPolicy_Cookie{
-			Name: h.Cookie, Path: "/", Ttl: durationpb.New(h.CookieTTL),
-			Attributes: []*routev3.RouteAction_HashPolicy_CookieAttribute{{Name: "SameSite", Value: "Lax"}},
+			Name: h.Cookie, Path: h.Path, Ttl: durationpb.New(h.CookieTTL),
+			Attributes: []*routev3.RouteAction_HashPolicy_CookieAttribute{{Name: "SameSite", Value: h.SameSite}},
+		}
+		if h.Domain != "" {
+			cookie.Attributes = append(cookie.Attributes, &routev3.RouteAction_HashPolicy_CookieAttribute{Name: "Domain", Value: h.Domain})
 		}
 		if h.Secure {
 			cookie.Attributes = append(cookie.Attributes, &routev3.RouteAction_HashPolicy_CookieAttribute{Name: "Secure"})

@@ -160,6 +160,9 @@ type Hash struct {
 	Header     string        `json:"header,omitempty"`
 	Cookie     string        `json:"cookie,omitempty"`
 	CookieTTL  time.Duration `json:"cookieTTL,omitempty"` // 0 until the browser is closed
+	Path       string        `json:"path,omitempty"`      // of the cookie, as the two that follow
+	Domain     string        `json:"domain,omitempty"`    // empty for the host's own
+	SameSite   string        `json:"sameSite,omitempty"`
 	Secure     bool          `json:"secure,omitempty"`    // the cookie stays with HTTPS
 	QueryParam string        `json:"queryParam,omitempty"`
 	SourceIP   bool          `json:"sourceIP,omitempty"`

@@ -260,7 +260,8 @@ func (c *conversion) addPolicies(in *ingress, targets []gwv1.LocalPolicyTargetRe
 	p := &in.parts
 	if p.authentication != nil || p.authorization != nil {
 		o := &v1alpha1.AuthPolicy{ObjectMeta: meta(in.Namespace, in.Name)}
-		o.Spec.TargetRefs, o.Spec.AuthRules = targets, v1alpha1.AuthRules{Authentication: p.authentication, Authorization: p.authorization}
+		responses := p.eitherOf()
+		o.Spec.TargetRefs, o.Spec.AuthRules = targets, v1alpha1.AuthRules{Authentication: p.authentication, Authorization: p.authorization, Responses: responses}
 		c.add(o)
 	}
 	if p.limits != nil {

@@ -176,11 +176,36 @@ func (c *conversion) spreadCertificates(servers []*server) {
 }
 
 // satisfy is about who needs only one of addresses and credentials.
-func satisfy(_ *conversion, _ *ingress, value string) (Verdict, string) {
-	if value != "any" {
+func satisfy(_ *conversion, in *ingress, value string) (Verdict, string) {
+	limited := in.annotation("allowlist-source-range") != "" || in.annotation("whitelist-source-range") != "" || in.annotation("denylist-source-range") != ""
+	switch {
+	case value != "any":
 		return NotNeeded, "both are needed anyway"
+	case in.parts.authentication["people"].Basic == nil && in.annotation("auth-url") == "":
+		return NotNeeded, "no credentials are asked for"
+	case !limited:
+		return NotNeeded, "all addresses are let through to where credentials are asked for"
+	case in.parts.authentication["people"].Basic == nil:
+		return NotPossible, "addresses and the permission of auth-url are both needed: stricter than any"
 	}
-	return NotPossible, ""
+	in.parts.either = true
+	return "", ""
+}
+
+// eitherOf lets those pass who have a name and a password, or whose address is one of those that are let through.
+func (p *parts) eitherOf() (responses *v1alpha1.AuthResponses) {
+	rule, limited := p.authorization["addresses"]
+	people := p.authentication["people"].Basic
+	if !p.either || !limited || people == nil {
+		return nil
+	}
+	p.authentication["anybody"] = v1alpha1.Authentication{Anonymous: &v1alpha1.Anonymous{}}
+	rule.When = "!has(auth.client)"
+	p.authorization["addresses"] = rule
+	challenge := fmt.Sprintf("Basic realm=%q", cmp.Or(people.Realm, "Authentication Required"))
+	return &v1alpha1.AuthResponses{Forbidden: &v1alpha1.AuthResponse{
+		Status: new(int32(401)), Headers: map[string]v1alpha1.ResponseHeader{"WWW-Authenticate": v1alpha1.ResponseHeader(challenge)},
+	}}
 }
 
 // told are the headers that a service decides by, mostly. nginx sends it all.

@@ -26,6 +26,7 @@ type parts struct {
 	tls, grpc      bool // to the backend
 	authentication map[string]v1alpha1.Authentication
 	authorization  map[string]v1alpha1.Authorization
+	either         bool // addresses or credentials suffice
 	limits         map[string]v1alpha1.RateLimit
 	traffic        v1alpha1.TrafficSettings
 }
@@ -161,8 +162,32 @@ func affinity(_ *conversion, in *ingress, value string) (Verdict, string) {
 	if seconds, err := strconv.Atoi(cmp.Or(in.annotation("session-cookie-max-age"), in.annotation("session-cookie-expires"))); err == nil && seconds > 0 {
 		cookie.TTL = new(inSeconds(seconds))
 	}
+	wrong := cookieAttributes(in, cookie)
 	consistent(in, v1alpha1.ConsistentHash{Type: v1alpha1.CookieHash, Cookie: cookie})
+	if wrong != "" {
+		return NotPossible, wrong
+	}
 	return "", ""
+}
+
+// cookieAttributes sets those that annotations name, and says what is wrong with one.
+func cookieAttributes(in *ingress, cookie *v1alpha1.HashCookie) (wrong string) {
+	if path := in.annotation("session-cookie-path"); strings.HasPrefix(path, "/") && !strings.ContainsAny(path, ";, ") {
+		cookie.Path = &path
+	} else if path != "" {
+		wrong = "session-cookie-path is no path; the cookie is sent to the whole host"
+	}
+	if domain := strings.ToLower(strings.TrimPrefix(in.annotation("session-cookie-domain"), ".")); isHost(domain) {
+		cookie.Domain = new(gwv1.PreciseHostname(domain))
+	} else if domain != "" {
+		wrong = "session-cookie-domain is no name of a domain; the cookie is of the host"
+	}
+	for _, site := range []v1alpha1.SameSite{v1alpha1.SameSiteLax, v1alpha1.SameSiteStrict, v1alpha1.SameSiteNone} {
+		if strings.EqualFold(in.annotation("session-cookie-samesite"), string(site)) {
+			cookie.SameSite = &site
+		}
+	}
+	return wrong
 }
 
 // isHost reports whether a text is a name of a host, and no address.

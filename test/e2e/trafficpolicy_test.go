@@ -304,6 +304,11 @@ endpoints: [{addresses: [127.0.0.1]}]
 	if got := one("by a cookie", ask(20, pair, map[string]string{"Cookie": "place=" + cookie.Value})); got != o.answer.Name {
 		t.Errorf("the cookie of %s leads to %s", o.answer.Name, got)
 	}
+	hash("type: Cookie, cookie: {name: place, path: /shop, domain: pair.example, sameSite: Strict}")
+	cookie, err = http.ParseSetCookie(s.answer(t, pair, "", nil).headers.Get("Set-Cookie"))
+	if err != nil || cookie.Path != "/shop" || cookie.Domain != "pair.example" || cookie.SameSite != http.SameSiteStrictMode || cookie.MaxAge != 0 {
+		t.Errorf("the cookie with attributes is %v: %v", cookie, err)
+	}
 	// What is hashed is the route's: no connection to a backend ends for it.
 	if err := sameStats(clusters, s.envoyStats(t, "cluster_manager"), "cluster_manager.cluster_added", "cluster_manager.cluster_modified",
 		"cluster_manager.cluster_removed"); err != nil {

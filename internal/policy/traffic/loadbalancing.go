@@ -87,15 +87,7 @@ func (r *reader) hash(in *v1alpha1.ConsistentHash) *ir.Hash {
 			r.Problem(".header.name", "is %q, which is no name of a header", in.Header.Name)
 		}
 	case v1alpha1.CookieHash:
-		if out.Cookie = in.Cookie.Name; !ir.IsToken(out.Cookie) {
-			r.Problem(".cookie.name", "is %q, which is no name of a cookie", in.Cookie.Name)
-		}
-		if in.Cookie.TTL != nil {
-			var err error
-			if out.CookieTTL, err = time.ParseDuration(string(*in.Cookie.TTL)); err != nil || out.CookieTTL < time.Second {
-				r.Problem(".cookie.ttl", "is %q; write a time of at least 1s, such as 1h, or leave it out", *in.Cookie.TTL)
-			}
-		}
+		r.cookie(in.Cookie, out)
 	case v1alpha1.QueryParamHash:
 		if out.QueryParam = in.QueryParam.Name; out.QueryParam == "" {
 			r.Problem(".queryParam.name", "is empty; write the name of a parameter of the query")
@@ -104,4 +96,27 @@ func (r *reader) hash(in *v1alpha1.ConsistentHash) *ir.Hash {
 		out.SourceIP = true
 	}
 	return out
+}
+
+// cookie reads the cookie that clients are given.
+func (r *reader) cookie(in *v1alpha1.HashCookie, out *ir.Hash) {
+	if out.Cookie = in.Name; !ir.IsToken(out.Cookie) {
+		r.Problem(".cookie.name", "is %q, which is no name of a cookie", in.Name)
+	}
+	if in.TTL != nil {
+		var err error
+		if out.CookieTTL, err = time.ParseDuration(string(*in.TTL)); err != nil || out.CookieTTL < time.Second {
+			r.Problem(".cookie.ttl", "is %q; write a time of at least 1s, such as 1h, or leave it out", *in.TTL)
+		}
+	}
+	out.Path, out.SameSite = "/", string(v1alpha1.SameSiteLax)
+	if in.Path != nil {
+		out.Path = *in.Path
+	}
+	if in.SameSite != nil {
+		out.SameSite = string(*in.SameSite)
+	}
+	if in.Domain != nil {
+		out.Domain = string(*in.Domain)
+	}
 }
