@@ -27,6 +27,10 @@ type pair struct {
 	revision   string
 	wanted     int32  // proxies of next, beside live
 	replicas   *int32 // that are asked for; nil where others decide on that
+	// refuses is what proxies of next refuse of the configuration, and those of live don't.
+	refuses string
+	// compared says that next is ready to be compared with live.
+	compared bool
 }
 
 // beside reports whether something serves that is to be replaced.
@@ -65,6 +69,9 @@ func (f *Fleets) pair(ctx context.Context, c cache.Cache, g *infra.Gateway, flee
 	if d, ok := out.live.(*appsv1.Deployment); ok && out.replicas == nil {
 		out.wanted = ptr.Deref(d.Spec.Replicas, 1)
 	}
+	if next, live := infra.RevisionIn(out.name), infra.RevisionIn(out.live.GetName()); next != live && g.Refusing[live] == "" {
+		out.refuses = g.Refusing[next]
+	}
 	is, _ := verdict(out.next)
 	promote := g.Promote == fleet.Revision || !g.BlueGreen() || g.Automatic() && is == figures.NoWorse
 	if !promote && g.Automatic() {
@@ -76,7 +83,8 @@ func (f *Fleets) pair(ctx context.Context, c cache.Cache, g *infra.Gateway, flee
 	out.plan.Replicas = new(out.wanted)
 	complete := out.isComplete()
 	out.plan.Promote = complete && promote
-	out.plan.Shared = complete && !promote && g.Automatic() && is == ""
+	out.compared = complete && !promote && g.Automatic() && is == ""
+	out.plan.Shared = out.compared && out.refuses == ""
 	return out, nil
 }
 
@@ -199,11 +207,11 @@ func (f *Fleets) step(g *infra.Gateway, p *pair) infra.Step {
 	case next == nil:
 	case is == figures.Worse && g.Promote != p.revision:
 		out.Stage, out.Why = infra.Worse, figured
-	case p.plan.Shared:
+	case p.compared:
 		out.Stage, out.Why = infra.Comparing, f.comparing(g.Name)
 	case p.plan.Promote: // until the Service is seen to lead there
 	case p.isComplete():
-		out.Stage = infra.Awaiting
+		out.Stage, out.Why = infra.Awaiting, p.refuses
 	default:
 		out.Why = f.rollout(g.Name, next).Why
 	}

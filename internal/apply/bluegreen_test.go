@@ -392,6 +392,19 @@ func testComparison(t *testing.T, at *applierTest) {
 		Stage: infra.Worse, Revision: at.revision(worse), Workload: bad, Live: blue, Ready: 1, Preview: infra.PreviewName(first), Why: why,
 	})
 
+	refuses := at.blueGreen("v2a", "", automatic)
+	refusing := "web-gatehouse-" + at.revision(refuses)
+	refuses.Refusing = map[string]string{at.revision(refuses): "listener/l: no"}
+	a.Set(refuses)
+	has(refusing, 1)
+	at.awaitReady(refusing)
+	has(refusing, 0)
+	shared(false)
+	a.awaitStep(infra.Step{
+		Stage: infra.Worse, Revision: at.revision(refuses), Workload: refusing, Live: blue, Ready: 1, Preview: infra.PreviewName(first),
+		Why: "it refuses what those that serve take, listener/l: no",
+	})
+
 	better := at.blueGreen("v3", "", automatic)
 	green := "web-gatehouse-" + at.revision(better)
 	a.Set(better)

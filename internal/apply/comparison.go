@@ -28,6 +28,9 @@ const (
 	readEvery   = 5 * time.Second
 	readTimeout = 2 * time.Second
 	maxFigures  = 16 << 20 // bytes that are read of a proxy
+	// settle is how often is looked until what the new proxy refuses counts: those that serve may refuse the same,
+	// and say so later.
+	settle = 3
 	// early is after how many requests of the new proxy it need not wait for the end of the window to be found worse.
 	early = 1000
 )
@@ -40,6 +43,7 @@ type comparison struct {
 	before     map[types.UID]figures.Answers
 	live, next figures.Answers
 	why        string // it isn't at its end
+	refused    int    // for how many looks the new proxy has refused what others take
 }
 
 // verdict is what a comparison of a revision has come to; empty where there was none.
@@ -55,7 +59,7 @@ func verdict(workload client.Object) (is figures.Verdict, why string) {
 func (f *Fleets) compare(ctx context.Context, g *infra.Gateway, p *pair) error {
 	f.mu.Lock()
 	c := f.comparisons[g.Name]
-	if !p.plan.Shared {
+	if !p.compared {
 		delete(f.comparisons, g.Name)
 		c = nil
 	} else if c == nil || c.revision != p.revision {
@@ -73,6 +77,14 @@ func (f *Fleets) compare(ctx context.Context, g *infra.Gateway, p *pair) error {
 	first := c.read.IsZero()
 	c.read = time.Now()
 	c.why = ""
+	if p.refuses != "" {
+		c.why = "it refuses what those that serve take, " + p.refuses
+		if c.refused++; c.refused < settle {
+			return nil
+		}
+		return f.judge(ctx, g, p, figures.Worse, c.why)
+	}
+	c.refused = 0
 	for workload, sum := range map[string]*figures.Answers{p.live.GetName(): &c.live, p.name: &c.next} {
 		for _, pod := range f.podsOf(g.Name, workload) {
 			now, err := f.answers(ctx, pod)
@@ -101,6 +113,11 @@ func (f *Fleets) compare(ctx context.Context, g *infra.Gateway, p *pair) error {
 		c.why = text
 		return nil
 	}
+	return f.judge(ctx, g, p, is, text)
+}
+
+// judge writes down what a comparison has come to.
+func (f *Fleets) judge(ctx context.Context, g *infra.Gateway, p *pair, is figures.Verdict, text string) error {
 	f.log.Info("a revision of proxies has been compared", "gateway", g.Name.String(), "revision", p.revision, "verdict", string(is), "figures", text)
 	note, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{infra.VerdictAnnotation: string(is) + ": " + text}}})
 	if err != nil {

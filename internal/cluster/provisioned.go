@@ -192,7 +192,8 @@ func (p *provisioned) serveXDS(ctx context.Context) error {
 	})
 	return p.cluster.server.ServeTLS(ctx, lis, xds.TLS{
 		Config: p.identity.ServerTLS(tls.RequireAndVerifyClientCert, "h2"), Identify: p.identity.Proxy, Changed: p.identity.Next,
-		Admit: pods.Admit, AdmitAgain: func() xds.Admission { return pods.Again() },
+		Revision: infra.RevisionIn,
+		Admit:    pods.Admit, AdmitAgain: func() xds.Admission { return pods.Again() },
 	})
 }
 

@@ -36,11 +36,16 @@ func RolloutProgressing(r Revision, live string, ready, wanted int32, why string
 	return no(GatewayRolledOut, ReasonRolloutProgressing, text)
 }
 
-// RolloutAwaitsPromotion says that a revision can be promoted, and how.
-func RolloutAwaitsPromotion(r Revision, live, preview, annotation string) metav1.Condition {
-	return no(GatewayRolledOut, ReasonAwaitingPromotion, fmt.Sprintf(
+// RolloutAwaitsPromotion says that a revision can be promoted, and how. Refused is what its proxies refuse of the
+// configuration, and those that serve don't.
+func RolloutAwaitsPromotion(r Revision, live, preview, annotation, refused string) metav1.Condition {
+	text := fmt.Sprintf(
 		"All proxies of revision %s are ready, behind Service %s; to lead clients to them, set the annotation %s: %s of the Gateway; until then those of %s serve",
-		r.Name, preview, annotation, r.Name, live))
+		r.Name, preview, annotation, r.Name, live)
+	if refused != "" {
+		text += "; they refuse what those take, " + refused
+	}
+	return no(GatewayRolledOut, ReasonAwaitingPromotion, text)
 }
 
 // RolloutComparing says that a proxy of a revision gets requests, and what keeps its comparison from its end.

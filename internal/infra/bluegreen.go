@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -197,6 +198,17 @@ func revised(name, revision string) string {
 		name = strings.TrimRight(name[:maxName-len(end)], "-")
 	}
 	return name + end
+}
+
+// podRevision finds a revision in the name of a pod: that of its Deployment, and what ReplicaSets and pods append.
+var podRevision = regexp.MustCompile(`-(r[0-9a-f]{8})(?:-[a-z0-9]{1,10}-[a-z0-9]{5})?$`)
+
+// RevisionIn is the revision that the name of a Deployment, or of a pod of it, tells; empty where it tells none.
+func RevisionIn(name string) string {
+	if found := podRevision.FindStringSubmatch(name); found != nil {
+		return found[1]
+	}
+	return ""
 }
 
 // Objects returns the objects of a fleet, as they are applied, in the order in which they are: what

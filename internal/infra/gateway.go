@@ -31,6 +31,9 @@ type Gateway struct {
 	Limits bool `json:"limits,omitempty"`
 	// Promote is the revision that clients are to be led to; see PromoteAnnotation.
 	Promote string `json:"promote,omitempty"`
+	// Refusing says for each revision whose proxies refuse a part of the configuration what they say of it; of proxies
+	// without a revision, under the empty name. Only where revisions stand beside each other.
+	Refusing map[string]string `json:"refusing,omitempty"`
 	// Frozen says that the fleet stays as it is, whether there is one or not, because
 	// what it should be is not known at present.
 	Frozen bool `json:"frozen,omitempty"`

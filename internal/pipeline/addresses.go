@@ -57,7 +57,7 @@ func rolledOut(namespace string, s infra.Step) *metav1.Condition {
 	case infra.Progressing:
 		out = condition.RolloutProgressing(r, in(s.Live), s.Ready, s.Wanted, s.Why)
 	case infra.Awaiting:
-		out = condition.RolloutAwaitsPromotion(r, in(s.Live), in(s.Preview), infra.PromoteAnnotation)
+		out = condition.RolloutAwaitsPromotion(r, in(s.Live), in(s.Preview), infra.PromoteAnnotation, s.Why)
 	case infra.Comparing:
 		out = condition.RolloutComparing(r, in(s.Live), s.Why)
 	case infra.Worse:

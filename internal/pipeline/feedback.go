@@ -57,7 +57,8 @@ func (p *Pipeline) sentTo(c *flow.Ctx, k BackendKey) map[object.Key]bool {
 // hosts and backends stands among the refusals.
 type answers struct {
 	connected bool
-	behind    string // see status.ProxyState
+	behind    string            // see status.ProxyState
+	refusing  map[string]string // see xds.State
 	// Of listeners, by Envoy's names for them. A proxy may have one that this pipeline has
 	// not made yet: another replica of the controller has sent it.
 	acknowledged map[string]bool
@@ -90,6 +91,7 @@ func (p *Pipeline) declareFeedback() {
 func (p *Pipeline) TakeFeedback(tx *flow.Tx, gateway object.Name, said xds.State) {
 	all := &answers{
 		connected:    said.Connected > 0,
+		refusing:     said.Refusing,
 		acknowledged: make(map[string]bool, len(said.Listeners)),
 		refused:      map[string]status.Rejection{},
 		secrets:      map[status.Ref]status.Rejection{},

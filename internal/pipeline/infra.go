@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 
@@ -46,6 +47,12 @@ func (p *Pipeline) declareInfra() {
 	byGateway := flow.NewIndex(ports,
 		func(k fleetPort, _ struct{}, yield func(object.Name)) { yield(k.Gateway) },
 		func(a, b fleetPort) int { return infra.ComparePorts(a.Port, b.Port) })
+	refusing := flow.Map("refusing-revisions", p.proxies,
+		func(_ *flow.Ctx, gateway object.Name, said *answers, emit func(object.Name, map[string]string)) {
+			if len(said.refusing) > 0 {
+				emit(gateway, said.refusing)
+			}
+		}, flow.Equal(maps.Equal[map[string]string, map[string]string]))
 	p.Infrastructure = flow.Map("infrastructure", p.Graph.Gateways,
 		func(c *flow.Ctx, name object.Name, gw *topology.Gateway, emit func(object.Name, *infra.Gateway)) {
 			g := &infra.Gateway{Name: name, UID: gw.Object.UID, Class: gw.Class}
@@ -73,6 +80,9 @@ func (p *Pipeline) declareInfra() {
 			g.Settings = gw.Parameters
 			g.Promote = gw.Object.Annotations[infra.PromoteAnnotation]
 			_, g.Limits = flow.Get(c, p.SharedLimits, name)
+			if g.BlueGreen() {
+				g.Refusing, _ = flow.Get(c, refusing, name)
+			}
 			emit(name, g)
 		}, flow.Equal(func(a, b *infra.Gateway) bool { return reflect.DeepEqual(a, b) }))
 	flow.Watch(p.Infrastructure)

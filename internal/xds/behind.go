@@ -104,10 +104,15 @@ var gatewayProxies = prometheus.NewDesc("gatehouse_xds_gateway_proxies",
 func (c proxyCollector) Describe(ch chan<- *prometheus.Desc) { ch <- gatewayProxies }
 
 func (c proxyCollector) Collect(ch chan<- prometheus.Metric) {
-	for _, g := range c.server.all() {
-		current, behind := g.count()
-		for state, n := range map[string]int{"current": current, "behind": behind} {
-			ch <- prometheus.MustNewConstMetric(gatewayProxies, prometheus.GaugeValue, float64(n), g.name.String(), state)
+	for _, name := range c.server.Gateways() {
+		sums := map[string]int{"current": 0, "behind": 0}
+		for _, g := range c.server.recordsOf(name) {
+			current, behind := g.count()
+			sums["current"] += current
+			sums["behind"] += behind
+		}
+		for state, n := range sums {
+			ch <- prometheus.MustNewConstMetric(gatewayProxies, prometheus.GaugeValue, float64(n), name.String(), state)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func benchSession(b *testing.B, n int) (*Server, *session, *envoy.Resource) {
 	routes := table("t", domains...)
 	u.Set = append(u.Set, listener("l", "1"), routes)
 	server.Apply([]Update{u})
-	s := newSession(server.enter(gw), 1, time.Now())
+	s := newSession(server.enter(gw, ""), 1, time.Now())
 	s.gateway.attach(s, time.Now())
 	b.Cleanup(s.close)
 	for _, req := range []*discoveryv3.DeltaDiscoveryRequest{

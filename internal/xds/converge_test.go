@@ -163,7 +163,7 @@ func TestProxiesConverge(t *testing.T) {
 		server := newServer(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}, resourceTypes())
 		defer server.Stop()
 		server.grace = time.Nanosecond // which passes by the clock
-		g := server.enter(gw)
+		g := server.enter(gw, "")
 		now := time.Now()
 		var proxies []*somebody
 		for id := range 2 {

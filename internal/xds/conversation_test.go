@@ -362,7 +362,7 @@ func TestStateOfTheLastRecord(t *testing.T) {
 	told := State{}
 	server := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), OnState: func(_ object.Name, s State) { told = s }})
 	connect := func() (end func()) {
-		g := server.enter(gw)
+		g := server.enter(gw, "")
 		s := newSession(g, server.nextID(), time.Now())
 		g.attach(s, time.Now())
 		return func() {

@@ -12,7 +12,7 @@
 //     Nothing else waits, but what only connections that drain use, see spare.go.
 //   - Every subscription is answered at once, with an emptied resource for one that
 //     does not exist. Nothing is answered before a Gateway's first Update.
-//   - A resource that a proxy refuses is in quarantine until it changes: its last good
+//   - A resource that a proxy refuses is in quarantine, for all proxies of its revision, until it changes: its last good
 //     version stays in force, unless that lets pass what the new one is there to stop
 //     (envoy.Guard) or, where something closes, no good version is known, and everything else
 //     of the same change goes into force.

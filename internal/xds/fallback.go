@@ -20,15 +20,11 @@ type Fallback struct {
 func (s *Server) Fallbacks(named func(gateway string, r Rejected) []string) []Fallback {
 	out := []Fallback{}
 	for _, name := range s.Gateways() {
-		s.mu.Lock()
-		g := s.gateways[name]
-		s.mu.Unlock()
-		if g == nil {
-			continue
-		}
-		for _, f := range g.fallbacks() {
-			f.Objects = named(f.Gateway, f.of)
-			out = append(out, f.Fallback)
+		for _, g := range s.recordsOf(name) {
+			for _, f := range g.fallbacks() {
+				f.Objects = named(f.Gateway, f.of)
+				out = append(out, f.Fallback)
+			}
 		}
 	}
 	return out

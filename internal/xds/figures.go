@@ -20,7 +20,7 @@ func (c *counting) Export(ctx context.Context, r *otlpcollectorv1.ExportMetricsS
 		if err != nil {
 			return nil, err
 		}
-		g = c.of.server.enter(conn.gateway)
+		g = c.of.server.enter(conn.gateway, conn.revision())
 		defer c.of.server.leave(g)
 	}
 	c.of.server.figures.Take(g.name, r)

@@ -79,7 +79,7 @@ func FuzzRequests(f *testing.F) {
 		defer server.Stop()
 		h := &harness{t: t, server: server}
 		h.apply(small()...)
-		g := server.enter(gw)
+		g := server.enter(gw, "")
 		defer server.leave(g)
 		now := time.Now()
 		s := newSession(g, server.nextID(), now)

@@ -14,9 +14,14 @@ import (
 // Its mutex also guards the sessions' state. It is held for computing only,
 // never while anything is sent.
 type gateway struct {
-	name   object.Name
-	server *Server
-	users  int // Serve calls and streams; guarded by the server's mutex
+	name     object.Name
+	revision string // of its proxies; empty for those without one
+	server   *Server
+	// These are guarded by the server's mutex: Serve calls and streams, when the last of them ended, and the
+	// records of revisions, which only that of proxies without one has.
+	users     int
+	left      time.Time
+	revisions map[string]*gateway
 
 	mu          sync.Mutex
 	loaded      bool                // the first Update has come
@@ -72,6 +77,12 @@ func (g *gateway) isGone() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.gone
+}
+
+func (g *gateway) connected() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.sessions)
 }
 
 func (g *gateway) isLoaded() bool {

@@ -2,6 +2,7 @@ package xds
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -97,26 +98,28 @@ func (s *Server) Sessions() []SessionInfo {
 
 // Gateways lists the known Gateways.
 func (s *Server) Gateways() []object.Name {
-	var out []object.Name
-	for _, g := range s.all() {
-		out = append(out, g.name)
-	}
-	slices.SortFunc(out, object.Name.Compare)
-	return out
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(s.gateways), object.Name.Compare)
 }
 
 // Gateway describes a Gateway; false if it is not known.
 func (s *Server) Gateway(name object.Name) (GatewayInfo, bool) {
-	s.mu.Lock()
-	g := s.gateways[name]
-	s.mu.Unlock()
-	if g == nil {
+	all := s.recordsOf(name)
+	if len(all) == 0 {
 		return GatewayInfo{}, false
+	}
+	info := GatewayInfo{Name: name.String(), State: s.state(name)}
+	info.Quarantine = info.State.Rejected
+	g := all[0] // what is wanted is the same for all
+	for _, other := range all[1:] {
+		if other.connected() > g.connected() {
+			g = other
+		}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	info := GatewayInfo{Name: name.String(), Loaded: g.loaded, State: g.state()}
-	info.Quarantine = info.State.Rejected
+	info.Loaded = g.loaded
 	for t, entries := range g.entries {
 		for name, e := range entries {
 			r := ResourceInfo{Type: s.types[t].name, Name: name, Version: e.want.Version}
@@ -143,8 +146,8 @@ func (s *Server) all() []*gateway {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make([]*gateway, 0, len(s.gateways))
-	for _, g := range s.gateways {
-		out = append(out, g)
+	for name := range s.gateways {
+		out = append(out, s.records(name)...)
 	}
 	return out
 }

@@ -41,15 +41,13 @@ type Loaded struct {
 
 // LoadedBy lists what a pod's proxy has of the types that it has asked for, sorted; false if it has no session.
 func (s *Server) LoadedBy(gateway object.Name, pod string) ([]Loaded, bool) {
-	s.mu.Lock()
-	g := s.gateways[gateway]
-	s.mu.Unlock()
-	if g == nil {
-		return nil, false
+	for _, g := range s.recordsOf(gateway) {
+		if out, ok := g.loadedBy(pod); ok {
+			slices.SortFunc(out, func(a, b Loaded) int { return cmp.Or(strings.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name)) })
+			return out, true
+		}
 	}
-	out, ok := g.loadedBy(pod)
-	slices.SortFunc(out, func(a, b Loaded) int { return cmp.Or(strings.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name)) })
-	return out, ok
+	return nil, false
 }
 
 func (g *gateway) loadedBy(pod string) ([]Loaded, bool) {

@@ -29,6 +29,12 @@ func MergeStates(states ...State) State {
 		if out.BehindWhy == "" || s.BehindWhy != "" && s.BehindWhy < out.BehindWhy {
 			out.BehindWhy = s.BehindWhy
 		}
+		for revision, message := range s.Refusing {
+			if out.Refusing == nil {
+				out.Refusing = map[string]string{}
+			}
+			out.Refusing[revision] = max(out.Refusing[revision], message)
+		}
 		for name, version := range s.Listeners {
 			out.Listeners[name] = max(out.Listeners[name], version)
 		}

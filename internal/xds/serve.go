@@ -51,7 +51,7 @@ const (
 // must be reachable for the Gateway's proxies only. It closes the listener and
 // returns nil when the context ends or the server stops.
 func (s *Server) Serve(ctx context.Context, lis net.Listener, gateway object.Name) error {
-	g := s.enter(gateway)
+	g := s.enter(gateway, "")
 	defer s.leave(g)
 	if err := s.serve(ctx, lis, &discovery{server: s, gateway: g}); err != nil {
 		return fmt.Errorf("serve xDS for Gateway %s: %w", gateway, err)
@@ -126,7 +126,7 @@ func (d *discovery) DeltaAggregatedResources(stream stream) error {
 	if err != nil {
 		return err
 	}
-	g := d.server.enter(c.gateway)
+	g := d.server.enter(c.gateway, c.revision())
 	defer d.server.leave(g)
 	return d.converse(stream, g, c)
 }

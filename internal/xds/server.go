@@ -106,9 +106,12 @@ func (s *Server) Apply(updates []Update) {
 		for n < len(updates) && updates[n].Gateway == name {
 			n++
 		}
-		g := s.gateway(name)
-		g.apply(updates[:n], now)
-		if updates[n-1].Gone && g.users == 0 {
+		s.gateway(name)
+		s.dropRevisions(name, now)
+		for _, g := range s.records(name) {
+			g.apply(updates[:n], now)
+		}
+		if updates[n-1].Gone && !s.isUsed(name) {
 			delete(s.gateways, name)
 			s.figures.Forget(name)
 		}
@@ -143,22 +146,29 @@ func (s *Server) gateway(name object.Name) *gateway {
 
 // state returns the present state of a Gateway.
 func (s *Server) state(gateway object.Name) State {
-	s.mu.Lock()
-	g := s.gateways[gateway]
-	s.mu.Unlock()
-	if g == nil {
-		return State{}
+	all := s.recordsOf(gateway)
+	states := make([]State, len(all))
+	for i, g := range all {
+		g.mu.Lock()
+		states[i] = g.state()
+		g.mu.Unlock()
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.state()
+	switch len(states) {
+	case 0:
+		return State{}
+	case 1:
+		return states[0]
+	}
+	out := MergeStates(states...)
+	out.Refusing = refusing(all)
+	return out
 }
 
-// enter returns a Gateway's record and keeps it until leave.
-func (s *Server) enter(name object.Name) *gateway {
+// enter returns the record of a Gateway's proxies of a revision, and keeps it until leave.
+func (s *Server) enter(name object.Name, revision string) *gateway {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := s.gateway(name)
+	g := s.ofRevision(name, revision)
 	g.users++
 	return g
 }
@@ -167,8 +177,9 @@ func (s *Server) leave(g *gateway) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g.users--
+	g.left = time.Now()
 	// A record without an Update exists for the proxies alone.
-	if g.users == 0 && (g.isGone() || !g.isLoaded()) {
+	if !s.isUsed(g.name) && (g.isGone() || !g.isLoaded()) {
 		delete(s.gateways, g.name)
 		if g.isGone() {
 			s.figures.Forget(g.name)

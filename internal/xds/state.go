@@ -31,6 +31,10 @@ type State struct {
 	Behind    int    `json:"behind,omitempty"`
 	BehindWhy string `json:"behindWhy,omitempty"`
 
+	// Refusing says for each revision of a fleet, where there are several, what its proxies refuse; empty is
+	// the one of proxies without a revision.
+	Refusing map[string]string `json:"refusing,omitempty"`
+
 	// Carried is nil where nothing carries marks, or no proxy serves yet.
 	Carried *Carried `json:"carried,omitempty"`
 
@@ -86,7 +90,7 @@ func (s *State) Silent() bool { return s.Connected == 0 && !s.Synced && len(s.Re
 func (s *State) equal(o *State) bool {
 	return s.Connected == o.Connected && s.Synced == o.Synced && s.Behind == o.Behind && s.BehindWhy == o.BehindWhy &&
 		s.Carried.equal(o.Carried) &&
-		maps.Equal(s.Listeners, o.Listeners) && slices.Equal(s.Rejected, o.Rejected) && maps.Equal(s.OtherForms, o.OtherForms)
+		maps.Equal(s.Refusing, o.Refusing) && maps.Equal(s.Listeners, o.Listeners) && slices.Equal(s.Rejected, o.Rejected) && maps.Equal(s.OtherForms, o.OtherForms)
 }
 
 // state computes the Gateway's state; g.mu is held.

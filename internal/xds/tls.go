@@ -53,6 +53,8 @@ type TLS struct {
 	// Identify returns the Gateway and the pod that a verified certificate names, or why it
 	// is refused.
 	Identify func(tls.ConnectionState) (gateway object.Name, pod string, err error)
+	// Revision is the one of its fleet that a pod is of; nil where there are none.
+	Revision func(pod string) string
 	// Admit says why a pod of a Gateway may not connect from an address, or not stay
 	// connected; nil for no such check. It is called for each connection, and again every
 	// AdmitInterval, 30 s if zero. It must return soon after the context has ended.
@@ -132,6 +134,14 @@ type connection struct {
 	gateway object.Name
 	pod     string
 	end     *time.Timer
+}
+
+// revision is that of the proxy's pod.
+func (c *connection) revision() string {
+	if c.all.o.Revision == nil {
+		return ""
+	}
+	return c.all.o.Revision(c.pod)
 }
 
 // AuthType is part of the credentials' contract.

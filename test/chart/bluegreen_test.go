@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestBlueGreen protects clients from what is edited of their proxies: a bad image and a bad bootstrap are never
@@ -38,6 +39,18 @@ func TestBlueGreen(t *testing.T) {
 		}
 	}
 
+	// One that refuses what those that serve take neither keeps it from clients nor goes unnoticed.
+	in.edit(`{"envoy": {"bootstrap": {"layered_runtime": {"layers": [` + refusesRegex + `]}}}}`)
+	known = append(known, in.newest(known...))
+	in.rolledOut("AwaitingPromotion", "")
+	in.apply(regexRoute)
+	web := &http.Client{
+		Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: in.Dial, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	in.within("the new route", func() error { return ask(t.Context(), web, http.MethodGet, address+"/b1", http.StatusFound) })
+	in.rolledOut("AwaitingPromotion", "they refuse what those take")
+
 	in.edit(`{"container": {"env": [{"name": "COLOUR", "value": "green"}]}, "envoy": null}`)
 	in.rolledOut("AwaitingPromotion", "")
 	second := in.newest(known...)
@@ -57,8 +70,16 @@ func TestBlueGreen(t *testing.T) {
 	answered(t, stop)
 }
 
+// refusesRegex is a layer of Envoy's runtime with which it refuses any regular expression, and regexRoute has one.
+const (
+	refusesRegex = `{"name": "revision", "static_layer": {"re2.max_program_size.error_level": 1}}`
+	regexRoute   = `{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: regex, namespace: shop}, spec: {
+  parentRefs: [{name: web}], rules: [{matches: [{path: {type: RegularExpression, value: "/b[0-9]+/?"}}],
+    filters: [{type: RequestRedirect, requestRedirect: {statusCode: 302, hostname: there.example}}]}]}}`
+)
+
 // TestBlueGreenFigures protects clients from revisions that start well and serve worse, on real proxies: one that answers 5 % of
-// the requests with errors, and one that takes three times as long. Neither is promoted, and clients have had no more than its
+// the requests with errors, one that takes three times as long, and one that refuses a route. None is promoted, and clients have had no more than its
 // share of that. One that is no worse is. The TrafficPolicy makes all proxies take 20 ms, and the revisions set
 // in Envoy's runtime what it is that differs.
 func TestBlueGreenFigures(t *testing.T) {
@@ -98,6 +119,10 @@ func TestBlueGreenFigures(t *testing.T) {
 	if got := in.leadsTo(); got != first {
 		t.Errorf("clients are led to %s, which is worse", got)
 	}
+	in.apply(regexRoute)
+	in.edit(`{"envoy": {"bootstrap": {"layered_runtime": {"layers": [` + refusesRegex + `]}}}}`)
+	in.rolledOut("Comparing", "")
+	in.rolledOut("Worse", "it refuses what those that serve take")
 	revision(`{"revision.is": 1}`)
 	in.rolledOut("Promoted", "")
 	if got := in.leadsTo(); got == first {
