@@ -29,6 +29,11 @@ func (s *session) plan(now time.Time) []*flight {
 		p.all()
 	}
 	p.deny()
+	for t := range p.types {
+		if y := &p.types[t]; y.mostDirty > fewEntries && len(y.dirty) == 0 {
+			y.dirty, y.mostDirty = map[string]reason{}, 0 // a map never shrinks
+		}
+	}
 	return p.out
 }
 
@@ -145,11 +150,7 @@ func (p *planning) changes(t envoy.Type) []*envoy.Resource {
 			set = append(set, r)
 		}
 	}
-	if len(y.dirty) > fewEntries {
-		y.dirty = map[string]reason{} // a map never shrinks
-	} else {
-		clear(y.dirty)
-	}
+	clear(y.dirty)
 	return set
 }
 

@@ -28,8 +28,10 @@ const (
 	// An Envoy's headers take some hundred bytes.
 	maxHeaders = 16 << 10
 
-	// What an Envoy says is short but for its first words.
-	readBuffer = 4 << 10
+	// By default a connection takes 32 kB for each. What an Envoy says is short but for its first words, and a record
+	// of TLS has 16 kB at the most.
+	readBuffer  = 4 << 10
+	writeBuffer = 16 << 10
 
 	// Envoy pings every 30 s. A gRPC server closes connections with pings more frequent
 	// than every 5 minutes unless it is configured otherwise.
@@ -61,15 +63,14 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, gateway object.Nam
 
 func (s *Server) serve(ctx context.Context, lis net.Listener, service *discovery, options ...grpc.ServerOption) error {
 	service.ending = make(chan struct{})
-	server := grpc.NewServer(append(options,
+	server := grpc.NewServer(append([]grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout, MaxConnectionIdle: maxIdle}),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.ForceServerCodecV2(newCodec()),
-		// By default each connection holds 32 kB for reading.
-		grpc.ReadBufferSize(readBuffer),
-	)...)
+		grpc.ReadBufferSize(readBuffer), grpc.WriteBufferSize(writeBuffer),
+	}, options...)...)
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, service)
 	otlpcollectorv1.RegisterMetricsServiceServer(server, &counting{of: service})
 

@@ -66,12 +66,14 @@ type subscription struct {
 	most     int                // how many there have been since the map was made
 	settled  slotSet
 	dirty    map[string]reason
-	spelled  spellings
-	denied   map[string]struct{} // names to be answered with "does not exist"
-	pushed   uint64              // resources sent
-	acked    uint64              // resources acknowledged
-	nacks    uint64
-	lastNack *Nack
+	// mostDirty is how many there have been since the map was made.
+	mostDirty int
+	spelled   spellings
+	denied    map[string]struct{} // names to be answered with "does not exist"
+	pushed    uint64              // resources sent
+	acked     uint64              // resources acknowledged
+	nacks     uint64
+	lastNack  *Nack
 }
 
 // record is one resource as the proxy has it. There are several for each route, so that each field counts.
@@ -178,8 +180,9 @@ func (s *session) close() {
 
 // mark makes the next plan decide on a resource.
 func (s *session) mark(ref Ref, why reason, now time.Time) {
-	dirty := s.types[ref.Type].dirty
-	dirty[ref.Name] = max(dirty[ref.Name], why)
+	y := &s.types[ref.Type]
+	y.dirty[ref.Name] = max(y.dirty[ref.Name], why)
+	y.mostDirty = max(y.mostDirty, len(y.dirty))
 	if s.dirty.IsZero() {
 		s.dirty = now
 	}

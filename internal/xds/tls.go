@@ -103,7 +103,8 @@ func (s *Server) ServeTLS(ctx context.Context, lis net.Listener, o TLS) error {
 	defer rechecks.Wait()
 	defer cancel()
 	err := s.serve(ctx, lis, &discovery{server: s},
-		grpc.Creds(c), grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(handshakeTimeout))
+		grpc.Creds(c), grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.ReadBufferSize(0)) // TLS has a buffer of its own
 	if err != nil {
 		return fmt.Errorf("serve xDS: %w", err)
 	}
