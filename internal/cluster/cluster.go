@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -310,6 +311,16 @@ func (c *Cluster) Run(ctx context.Context) error {
 	c.runSources(run)
 	for what, service := range c.proxies.services() {
 		run(what, service)
+	}
+	if o := c.config.Figures.OTLP; o.Endpoint != "" {
+		host, err := os.Hostname() // the pod's name
+		if err != nil {
+			return err
+		}
+		exporter := &figures.Exporter{
+			Sums: c.server.Sums(), Endpoint: o.Endpoint, Interval: o.Interval.Duration, Instance: host, Log: c.opts.Logs.For("control"),
+		}
+		run("figures by OTLP", func(ctx context.Context) error { exporter.Run(ctx); return nil })
 	}
 	run("leader election", c.elect)
 	if c.claim != nil {

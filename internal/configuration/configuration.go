@@ -158,10 +158,17 @@ type APIServer struct {
 	Burst int     `json:"burst"`
 }
 
-// Figures bounds what is kept of what proxies count, see figures.Bounds.
+// Figures bounds what is kept of what proxies count, see figures.Bounds, and says where it is sent.
 type Figures struct {
-	MaxSeriesPerGateway   int `json:"maxSeriesPerGateway"`
-	MaxSeriesPerNamespace int `json:"maxSeriesPerNamespace"`
+	MaxSeriesPerGateway   int  `json:"maxSeriesPerGateway"`
+	MaxSeriesPerNamespace int  `json:"maxSeriesPerNamespace"`
+	OTLP                  OTLP `json:"otlp"`
+}
+
+// OTLP is a collector that takes figures by OTLP over HTTP; none if the endpoint is empty.
+type OTLP struct {
+	Endpoint string          `json:"endpoint"`
+	Interval metav1.Duration `json:"interval"`
 }
 
 // Default returns the configuration that holds where nothing else is said.
@@ -187,6 +194,9 @@ func Default() *Configuration {
 		Ports:     Ports{XDS: 18000, API: 18001, Metrics: 8080, Health: 8081},
 		Log:       Log{Level: "info", Format: "json"},
 		APIServer: APIServer{QPS: 500, Burst: 1000},
-		Figures:   Figures{MaxSeriesPerGateway: figures.DefaultBounds.Gateway, MaxSeriesPerNamespace: figures.DefaultBounds.Namespace},
+		Figures: Figures{
+			MaxSeriesPerGateway: figures.DefaultBounds.Gateway, MaxSeriesPerNamespace: figures.DefaultBounds.Namespace,
+			OTLP: OTLP{Interval: metav1.Duration{Duration: 30 * time.Second}},
+		},
 	}
 }

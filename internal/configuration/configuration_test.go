@@ -90,6 +90,8 @@ func TestMistakes(t *testing.T) {
 		head + "log: {levels: {xds: loud}}\n":                                        "log.levels[xds]",
 		head + "apiServer: {qps: 10, burst: 1}\n":                                    "apiServer.burst",
 		head + "figures: {maxSeriesPerNamespace: -1}\n":                              "figures.maxSeriesPerNamespace",
+		head + "figures: {otlp: {endpoint: collector:4318}}\n":                       "figures.otlp.endpoint",
+		head + "figures: {otlp: {interval: 1ms}}\n":                                  "figures.otlp.interval",
 		head + "sources: [{kubernetes: {namespaces: [a], namespaceSelector: {}}}]\n": "sources[0].kubernetes.namespaceSelector",
 	} {
 		_, err := Parse([]byte(text))

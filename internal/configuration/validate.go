@@ -1,9 +1,11 @@
 package configuration
 
 import (
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
+	"time"
 
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -57,7 +59,20 @@ func (c *Configuration) Validate() error {
 	}
 	series("maxSeriesPerGateway", c.Figures.MaxSeriesPerGateway)
 	series("maxSeriesPerNamespace", c.Figures.MaxSeriesPerNamespace)
+	errs = append(errs, c.Figures.OTLP.validate(field.NewPath("figures", "otlp"))...)
 	return errs.ToAggregate()
+}
+
+func (o OTLP) validate(path *field.Path) (errs field.ErrorList) {
+	if o.Endpoint != "" {
+		if u, err := url.Parse(o.Endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+			errs = append(errs, field.Invalid(path.Child("endpoint"), field.OmitValueType{}, "must be a URL without a password, such as http://collector.monitoring:4318/v1/metrics"))
+		}
+	}
+	if d := o.Interval.Duration; d < time.Second || d > time.Hour {
+		errs = append(errs, field.Invalid(path.Child("interval"), d.String(), "must be between 1s and 1h"))
+	}
+	return errs
 }
 
 func (c *Configuration) sources(path *field.Path) (errs field.ErrorList) {

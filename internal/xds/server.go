@@ -131,6 +131,9 @@ func (s *Server) Collectors() []prometheus.Collector {
 	return append(s.metrics.all(), proxyCollector{s}, s.figures)
 }
 
+// Sums are what the proxies that report to this server have counted, as they are kept.
+func (s *Server) Sums() *figures.Sums { return s.figures }
+
 // Figures are what the proxies that report to this server have counted.
 func (s *Server) Figures() figures.Report { return s.figures.Report() }
 
