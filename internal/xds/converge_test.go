@@ -156,6 +156,15 @@ func (p *somebody) answer(now time.Time) {
 	p.asks(now)
 }
 
+// hashesAreRight protects against hashes that are of another time.
+func (p *somebody) hashesAreRight() {
+	wanted, acknowledged := p.session.versions()
+	p.session.hashes = hashes{}
+	if w, a := p.session.versions(); w != wanted || a != acknowledged {
+		p.t.Fatalf("proxy %d: the hashes %s and %s are said to be %s and %s", p.id, w, a, wanted, acknowledged)
+	}
+}
+
 // TestProxiesConverge protects each proxy from all that happens before: others that refuse what it takes, slow ones,
 // connections that break, names that come and go, spare forms. In the end it has what it is to have.
 func TestProxiesConverge(t *testing.T) {
@@ -248,6 +257,9 @@ func TestProxiesConverge(t *testing.T) {
 				}
 				want[rapid.SampledFrom([]string{"a.test", "A.test", "A.TEST", "b.test", "B.test", "nobody.test", "ns/a"}).Draw(rt, "server name")] = true
 				p.ask(now, envoy.Secrets, want)
+			}
+			for _, p := range proxies {
+				p.hashesAreRight()
 			}
 		}
 		// What is bad is made sound.

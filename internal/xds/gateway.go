@@ -41,6 +41,7 @@ type gateway struct {
 // entry is a resource that the Gateway should have.
 type entry struct {
 	want       *envoy.Resource
+	sum        uint64          // hashOf want
 	good       *envoy.Resource // what a proxy has acknowledged last, usually want
 	goodAt     uint64          // the commit in which good was sent
 	since      uint64          // the commit in which the name appeared
@@ -163,7 +164,7 @@ func (g *gateway) set(r *envoy.Resource, now time.Time) {
 	if !e.want.CarriesAlike(r) {
 		g.server.reports.add(g)
 	}
-	e.want = r
+	e.want, e.sum = r, hashOf(g.server.types[r.Type].name, r.Name, r.Version)
 	if e.quarantine != nil {
 		g.reconsider(ref, e, now)
 	}

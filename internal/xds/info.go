@@ -83,12 +83,17 @@ func (s *Server) Sessions() []SessionInfo {
 	for _, g := range s.all() {
 		g.mu.Lock()
 		rejected := bound(g.rejected())
-		for session := range g.sessions {
-			info := session.info(now)
-			info.Refuses = session.refuses(rejected)
-			out = append(out, info)
-		}
+		sessions := slices.Collect(maps.Keys(g.sessions))
 		g.mu.Unlock()
+		for _, session := range sessions { // one by one: proxies are not to wait for all of them
+			g.mu.Lock()
+			if _, there := g.sessions[session]; there {
+				info := session.info(now)
+				info.Refuses = session.refuses(rejected)
+				out = append(out, info)
+			}
+			g.mu.Unlock()
+		}
 	}
 	slices.SortFunc(out, func(a, b SessionInfo) int {
 		return cmp.Or(strings.Compare(a.Gateway, b.Gateway), cmp.Compare(a.ID, b.ID))

@@ -24,6 +24,7 @@ func (s *session) plan(now time.Time) []*flight {
 	if !g.loaded {
 		return nil
 	}
+	s.changes++
 	p := &planning{session: s, now: now, since: s.dirty}
 	if len(s.unanswered) < maxUnanswered {
 		p.all()

@@ -16,6 +16,7 @@ func (s *session) receive(req *discoveryv3.DeltaDiscoveryRequest, now time.Time)
 	g := s.gateway
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	s.changes++
 	if s.node == "" {
 		// In the first request only; for people only.
 		s.node = bounded(req.GetNode().GetId())

@@ -44,7 +44,11 @@ type session struct {
 	answeredAt time.Time         // when everything was answered for the first time
 	// behind says what the proxy lacks of the newest configuration, and has lacked for long;
 	// empty where nothing.
-	behind      string
+	behind string
+	// changes counts what may have changed what the proxy has, and hashes are those of that count and the
+	// Gateway's commit.
+	changes     uint64
+	hashes      hashes
 	behindTimer *time.Timer
 	// resumed says that the proxy had listeners when it connected, and named that all that it has beside them has
 	// been looked at. namedRoutes is when it asked for routes first.

@@ -15,6 +15,10 @@ import (
 // which names count follows from what it asks for, so that they are equal in proxies of a Gateway
 // that ask for the same. What is being removed counts for neither. The gateway's mutex is held.
 func (s *session) versions() (wanted, acknowledged string) {
+	now := hashes{commit: s.gateway.commit, changes: s.changes}
+	if was := s.hashes; was.wanted != "" && was.commit == now.commit && was.changes == now.changes {
+		return was.wanted, was.acknowledged
+	}
 	var want, have uint64
 	for t := range s.types {
 		y := &s.types[t]
@@ -23,8 +27,12 @@ func (s *session) versions() (wanted, acknowledged string) {
 		}
 		entries := s.gateway.entries[t]
 		count := func(name string, e *entry, r *record) {
-			want += hashOf(y.name, name, e.want.Version)
-			if v := r.has(); v != "" {
+			want += e.sum
+			switch v := r.has(); v {
+			case "":
+			case e.want.Version:
+				have += e.sum
+			default:
 				have += hashOf(y.name, name, v)
 			}
 		}
@@ -40,7 +48,15 @@ func (s *session) versions() (wanted, acknowledged string) {
 			}
 		}
 	}
-	return shortHash(want), shortHash(have)
+	now.wanted, now.acknowledged = shortHash(want), shortHash(have)
+	s.hashes = now
+	return now.wanted, now.acknowledged
+}
+
+// hashes are what versions has returned, and when that was: asked again, it answers without a look at each resource.
+type hashes struct {
+	wanted, acknowledged string
+	commit, changes      uint64
 }
 
 // has returns the version that the proxy has for certain; empty for none.
