@@ -1,18 +1,15 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"maps"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -119,12 +116,7 @@ func changedProxies(shown map[string]fleet.Proxy, list []fleet.Proxy) (changed [
 		k := p.Gateway + " " + p.Pod
 		now[k] = true
 		before, known := shown[k]
-		before.LagSeconds = p.LagSeconds               // it only grows
-		if before.Refused != nil && p.Refused != nil { // again the same
-			again := *before.Refused
-			again.At, before.Refused = p.Refused.At, &again
-		}
-		if !known || !reflect.DeepEqual(before, p) {
+		if !known || !before.Same(&p) {
 			changed = append(changed, p)
 		}
 		shown[k] = p
@@ -169,17 +161,9 @@ func fleetPods(ctx context.Context, client kubernetes.Interface, namespace strin
 		return nil, err
 	}
 	for i := range pods.Items {
-		pod := &pods.Items[i]
-		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-			continue
+		if pod, ok := fleet.PodOf(&pods.Items[i]); ok {
+			out = append(out, pod)
 		}
-		ready := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		})
-		out = append(out, fleet.Pod{
-			Gateway: cmp.Or(pod.Annotations[infra.GatewayAnnotation], pod.Namespace+"/"+pod.Labels[infra.GatewayLabel]), Name: pod.Name,
-			Node: pod.Spec.NodeName, Zone: pod.Labels[corev1.LabelTopologyZone], Ready: ready, Draining: pod.DeletionTimestamp != nil,
-		})
 	}
 	return out, nil
 }

@@ -59,7 +59,7 @@ func (a Admin) Handler() http.Handler {
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.View()) })
 	mux.HandleFunc("GET /policies", a.policies)
 	mux.HandleFunc("GET /topology", a.topology)
-	mux.HandleFunc("GET /proxies", a.proxies)
+	mux.HandleFunc("GET /proxies", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.Proxies()) })
 	mux.HandleFunc("GET /proxies/config", a.proxyConfig)
 	mux.HandleFunc("GET /figures", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.Server.Figures()) })
 	mux.HandleFunc("GET /debug/tables", a.debugTables)
@@ -122,13 +122,13 @@ func (a Admin) policies(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, view.InForceFor(a.Pipeline, named(r), r.URL.Query().Get("section")))
 }
 
-// proxies says how each proxy is.
-func (a Admin) proxies(w http.ResponseWriter, _ *http.Request) {
+// Proxies says how each proxy is that this process knows.
+func (a Admin) Proxies() fleet.List {
 	list := fleet.Of(a.Replica, a.Server.Sessions(), a.refusedObjects)
 	if a.Processes != nil {
 		list.Proxies = fleet.Join([]fleet.List{list}, a.Processes())
 	}
-	writeJSON(w, list)
+	return list
 }
 
 func (a Admin) refusedObjects(gateway string, r xds.Rejected) []string {

@@ -59,6 +59,12 @@ type installed struct {
 // install has a cluster in which these kinds are read besides those of kind.All.
 func install(t *testing.T, more ...*kind.Descriptor) *installed {
 	t.Helper()
+	return installOn(t, apiserver.Options{Channel: apiserver.Experimental}, more...)
+}
+
+// installOn is install on another API server.
+func installOn(t *testing.T, options apiserver.Options, more ...*kind.Descriptor) *installed {
+	t.Helper()
 	kinds := kind.All.With(more...)
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{kinds.AddToScheme, appsv1.AddToScheme, corev1.AddToScheme, eventsv1.AddToScheme, networkingv1.AddToScheme, rbacv1.AddToScheme} {
@@ -66,7 +72,7 @@ func install(t *testing.T, more ...*kind.Descriptor) *installed {
 			t.Fatal(err)
 		}
 	}
-	server := apiserver.Start(t, apiserver.Options{Channel: apiserver.Experimental})
+	server := apiserver.Start(t, options)
 	c, err := client.New(server.Config, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)

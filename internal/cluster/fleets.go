@@ -19,33 +19,34 @@ type fleets struct {
 	mu        sync.Mutex
 	classes   map[object.Name]string // of all Gateways
 	made      map[object.Name]string // the classes that their newest fleets were made under
-	of        map[object.Name]fleet
+	of        map[object.Name]parts
 	unsettled func(gateway object.Name) bool // see pipeline.Unsettled
 }
 
-type fleet struct {
+// parts are what of a fleet a Gateway is to have.
+type parts struct {
 	there  bool // the Gateway is to have one
 	limits bool // requests are counted for it
 }
 
 // unknown is a fleet of which nothing is known: it may have all that one has.
-var unknown = fleet{there: true, limits: true}
+var unknown = parts{there: true, limits: true}
 
 func (f *fleets) update(c *flow.Commit, p *pipeline.Pipeline) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.of == nil {
-		f.classes, f.made, f.of = map[object.Name]string{}, map[object.Name]string{}, map[object.Name]fleet{}
+		f.classes, f.made, f.of = map[object.Name]string{}, map[object.Name]string{}, map[object.Name]parts{}
 	}
 	note(f.classes, flow.Changes(c, p.Graph.Gateways), func(gw *topology.Gateway) string { return gw.Class })
 	if made := p.Inputs.FleetClasses; made != nil {
 		note(f.made, flow.Changes(c, made), func(class string) string { return class })
 	}
-	note(f.of, flow.Changes(c, p.Infrastructure), func(g *infra.Gateway) fleet {
+	note(f.of, flow.Changes(c, p.Infrastructure), func(g *infra.Gateway) parts {
 		if g.Frozen {
 			return unknown
 		}
-		return fleet{len(g.Ports) > 0, g.Limits}
+		return parts{len(g.Ports) > 0, g.Limits}
 	})
 	f.unsettled = p.Unsettled()
 }
@@ -63,7 +64,7 @@ func note[K comparable, V, W any](into map[K]W, changes []flow.Change[K, V], of 
 
 // find returns what is known of a Gateway's fleet. What can't be computed takes from no proxy what it goes on with,
 // and gives none to a Gateway of which nothing says that it has a fleet.
-func (f *fleets) find(gateway object.Name) (class string, of fleet) {
+func (f *fleets) find(gateway object.Name) (class string, of parts) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	class, known := f.classes[gateway]
@@ -74,7 +75,7 @@ func (f *fleets) find(gateway object.Name) (class string, of fleet) {
 		class, known = f.made[gateway]
 	}
 	if !known {
-		return "", fleet{}
+		return "", parts{}
 	}
 	return class, unknown
 }

@@ -29,6 +29,7 @@ type provisioned struct {
 	identity *identity.Authority
 	replicas *replicas.Client
 	fleets   fleets
+	api      *fleetAPI // nil where it is off
 }
 
 // composeProvisioned makes a Cluster serve fleets of pods.
@@ -44,6 +45,9 @@ func (c *Cluster) composeProvisioned(ctx context.Context, channel string) error 
 		Log: c.opts.Logs.For("identity"),
 	})
 	p.replicas = p.newReplicas()
+	if c.config.Ports.FleetAPI != 0 {
+		p.api = newFleetAPI(p)
+	}
 	c.proxies, c.selection = p, everything{}
 	options := pipelineOptions(c.config, channel)
 	options.Kinds, options.ControllerNamespace = c.kinds, c.opts.Self.Namespace
@@ -65,12 +69,16 @@ func (everything) owns() func(client.Object, *gwv1.ParentReference) bool { retur
 func (everything) writes(object.Key) bool { return true }
 
 func (p *provisioned) services() map[string]func(context.Context) error {
-	return map[string]func(context.Context) error{
+	services := map[string]func(context.Context) error{
 		"identity": func(ctx context.Context) error { p.identity.Run(ctx); return nil },
 		"xDS":      p.serveXDS,
 		"API":      p.serveAPI,
 		"replicas": p.replicas.Run,
 	}
+	if p.api != nil {
+		services["fleet API"] = p.api.run
+	}
+	return services
 }
 
 // Committed notes which Gateways have a fleet.
@@ -108,6 +116,9 @@ func (p *provisioned) work(metrics prometheus.Registerer) ([]work, error) {
 		return nil, err
 	}
 	list = append(list, children)
+	if p.api != nil {
+		list = append(list, p.api.authority())
+	}
 	if c.config.Infrastructure.Type != configuration.InfrastructureKubernetes {
 		return list, nil
 	}
@@ -216,5 +227,8 @@ func (p *provisioned) serveAPI(ctx context.Context) error {
 	server := identity.NewServer(options)
 	p.cluster.registry.MustRegister(server.Collectors()...)
 	server.HandleControllers("POST "+replicas.Path, p.fromReplicas())
+	if p.api != nil {
+		server.HandleControllers("GET "+replicas.ProxiesPath, p.api.board)
+	}
 	return server.Serve(ctx, lis)
 }

@@ -38,7 +38,7 @@ func (in *installed) proxy(r *replica, pod string, refuse func(t envoy.Type, nam
 		return in.client.Get(in.Context(), client.ObjectKey{Namespace: "team", Name: account}, &corev1.ServiceAccount{}) == nil
 	})
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: pod, Labels: map[string]string{"gateway.networking.k8s.io/gateway-name": "web"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: pod, Labels: map[string]string{infra.GatewayLabel: "web", "app.kubernetes.io/name": "gatehouse-proxy"}},
 		Spec:       corev1.PodSpec{ServiceAccountName: account, Containers: []corev1.Container{{Name: "proxy", Image: "proxy"}}},
 	}
 	if err := in.client.Create(in.Context(), p); err != nil {

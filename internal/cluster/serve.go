@@ -72,6 +72,7 @@ func (c *Cluster) admin() admin.Admin {
 var (
 	xdsLimits   = listen.Limits{Total: 16384, PerAddress: 64}
 	apiLimits   = listen.Limits{Total: 2048, PerAddress: 64}
+	fleetLimits = listen.Limits{Total: 1024, PerAddress: 16} // the API servers, and whoever is refused
 	pagesLimits = listen.Limits{Total: 256, PerAddress: 32}
 	adminLimits = listen.Limits{Total: 64, PerAddress: 64}
 )

@@ -139,6 +139,8 @@ type Ports struct {
 	API     int `json:"api"`     // certificates for proxies, and other replicas, TLS
 	Metrics int `json:"metrics"` // Prometheus; 0 turns it off
 	Health  int `json:"health"`  // /healthz and /readyz
+	// FleetAPI is where the API server asks for proxies, by the APIService v1alpha1.fleet.gatehouse.dev; 0 turns it off.
+	FleetAPI int `json:"fleetAPI"`
 }
 
 // Log says what is logged.

@@ -169,7 +169,7 @@ func (p *Ports) validate(path *field.Path) (errs field.ErrorList) {
 		name  string
 		value int
 		off   bool // may be turned off
-	}{{"xds", p.XDS, false}, {"api", p.API, false}, {"metrics", p.Metrics, true}, {"health", p.Health, true}} {
+	}{{"xds", p.XDS, false}, {"api", p.API, false}, {"metrics", p.Metrics, true}, {"health", p.Health, true}, {"fleetAPI", p.FleetAPI, true}} {
 		switch {
 		case port.value == 0 && port.off:
 			continue

@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"cmp"
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -108,6 +110,36 @@ func (p *Proxy) state() State {
 	default:
 		return Current
 	}
+}
+
+// Remark says in a sentence what is wrong with a proxy; empty where nothing is.
+func (p *Proxy) Remark() string {
+	switch {
+	case p.State == Disconnected:
+		return "no controller that was asked has a connection of this proxy; see the log of its pod"
+	case p.Refused != nil:
+		left := "nothing of it is in force"
+		if p.Refused.ServingOld {
+			left = "its last good version is in force"
+		}
+		return fmt.Sprintf("%s: %s; %s", strings.Join(p.Refused.Objects, ", "), p.Refused.Message, left)
+	case p.State == LastGood:
+		return "another proxy of the Gateway refuses what this one is without; see its row, or the Gateway's status"
+	default:
+		return p.Lacks
+	}
+}
+
+// Same reports whether two rows of a proxy say the same. What only grows, the lag, and when it has refused the same
+// again are of no account.
+func (p *Proxy) Same(other *Proxy) bool {
+	a := *p
+	a.LagSeconds = other.LagSeconds
+	if a.Refused != nil && other.Refused != nil {
+		again := *a.Refused
+		again.At, a.Refused = other.Refused.At, &again
+	}
+	return reflect.DeepEqual(&a, other)
 }
 
 // Pod is what is known of a proxy's process by whoever runs it.

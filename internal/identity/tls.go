@@ -12,6 +12,26 @@ import (
 // RequireAndVerifyClientCert no client without a certificate of ours gets through the
 // handshake.
 func (a *Authority) ServerTLS(mode tls.ClientAuthType, protocols ...string) *tls.Config {
+	return a.serverTLS(func(c *tls.Config) error {
+		c.ClientAuth, c.ClientCAs = mode, a.pool
+		return nil
+	}, protocols)
+}
+
+// ServerTLSFor is ServerTLS for a port whose clients have certificates of other authorities: nobody else gets through
+// the handshake. clients is called for each; nil is nobody.
+func (a *Authority) ServerTLSFor(clients func() *x509.CertPool, protocols ...string) *tls.Config {
+	return a.serverTLS(func(c *tls.Config) error {
+		c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, clients()
+		if c.ClientCAs == nil { // Go would take the system's
+			return errNotReady
+		}
+		return nil
+	}, protocols)
+}
+
+// serverTLS has restrict say which clients get in, for each of them and under the mutex.
+func (a *Authority) serverTLS(restrict func(*tls.Config) error, protocols []string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		NextProtos: protocols,
@@ -21,16 +41,15 @@ func (a *Authority) ServerTLS(mode tls.ClientAuthType, protocols ...string) *tls
 			if a.own == nil {
 				return nil, errNotReady
 			}
-			return &tls.Config{
+			c := &tls.Config{
 				MinVersion:   tls.VersionTLS13,
 				NextProtos:   protocols,
 				Certificates: []tls.Certificate{*a.own},
-				ClientAuth:   mode,
-				ClientCAs:    a.pool,
 				// A resumed session would be that of a certificate which may be
 				// over by now.
 				SessionTicketsDisabled: true,
-			}, nil
+			}
+			return c, restrict(c)
 		},
 	}
 }

@@ -13,6 +13,9 @@
 //   - What a replica said is void some time after it has gone. In this grace its proxies
 //     connect to another replica.
 //
+// Where proxies can be asked for through any replica, each has a Board that shows the others how its own proxies are,
+// and a Reader of theirs.
+//
 // The caller decides who may connect, and as which replica: the streams are requests to
 // the controllers' HTTPS server.
 package replicas

@@ -3,7 +3,6 @@ package terminal
 import (
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -61,7 +60,7 @@ func proxyRow(s Style, wide Wide, p *fleet.Proxy, now time.Time) row {
 	cells := []string{p.Gateway, dash(p.Pod), ready(p), dash(connected), dash(p.Wanted), dash(has)}
 	cells = columns(wide, proxyState(s, p.State), cells,
 		dash(lag), dash(p.Replica), dash(p.Node), dash(p.Zone), dash(ends(p.CertificateEnds, now)), dash(p.Envoy))
-	return row{cells: cells, remark: proxyRemark(p)}
+	return row{cells: cells, remark: p.Remark()}
 }
 
 func proxyState(s Style, state fleet.State) string {
@@ -72,24 +71,6 @@ func proxyState(s Style, state fleet.State) string {
 		return s.yellow(string(state))
 	default:
 		return s.red(string(state))
-	}
-}
-
-// proxyRemark says what is wrong with a proxy.
-func proxyRemark(p *fleet.Proxy) string {
-	switch {
-	case p.State == fleet.Disconnected:
-		return "no controller that was asked has a connection of this proxy; see the log of its pod"
-	case p.Refused != nil:
-		left := "nothing of it is in force"
-		if p.Refused.ServingOld {
-			left = "its last good version is in force"
-		}
-		return fmt.Sprintf("%s: %s; %s", strings.Join(p.Refused.Objects, ", "), p.Refused.Message, left)
-	case p.State == fleet.LastGood:
-		return "another proxy of the Gateway refuses what this one is without; see its row, or the Gateway's status"
-	default:
-		return p.Lacks
 	}
 }
 

@@ -92,6 +92,7 @@ func TestMistakes(t *testing.T) {
 		"extraVolumeMounts: [{name: a}]":           "mountPath",
 		"gatewayClass: {parametersRef: {name: a}}": "namespace",
 		"admissionPolicy: {pods: Some}":            "/admissionPolicy/pods",
+		"fleetAPI: {enabled: maybe}":               "/fleetAPI/enabled",
 		"admissionPolicy: {systemNamespaces: [A]}": "/admissionPolicy/systemNamespaces/0",
 	} {
 		t.Run(values, func(t *testing.T) {

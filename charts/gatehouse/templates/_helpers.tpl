@@ -36,6 +36,7 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
     "infrastructure" (dict "service" $name "imagePullPolicy" .Values.image.pullPolicy)
     "leaderElection" (dict "name" (printf "%s-leader" $name))
     "ports" (dict "xds" 18000 "api" 18001 "metrics" 8080 "health" 8081) -}}
+{{- if .Values.fleetAPI.enabled -}}{{- $_ := set $own.ports "fleetAPI" 18002 -}}{{- end -}}
 {{- with .Values.gatewayClass -}}
 {{- if .create -}}
 {{- $class := dict "name" .name "labels" (include "gatehouse.labels" $ | fromYaml) -}}
