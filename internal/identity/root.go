@@ -15,7 +15,7 @@ import (
 
 // skew is how much the clocks of pods and controllers may differ. Certificates are
 // valid from so much before they are made.
-const skew = 5 * time.Minute
+const skew = 15 * time.Minute
 
 // root is a certificate that others are signed with. One that only verifies has
 // no key.

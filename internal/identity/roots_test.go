@@ -26,6 +26,27 @@ func mustAdvance(t *testing.T, r *roots, now time.Time) *roots {
 	return next
 }
 
+// A controller and a proxy whose clocks are ten minutes apart know each other, also by a root and by certificates that
+// have just been made.
+func TestClocksApart(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, apart := range []time.Duration{-10 * time.Minute, 10 * time.Minute} {
+		r := mustAdvance(t, nil, now.Add(apart))
+		cert, err := r.current.sign(&x509.Certificate{
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		}, now.Add(apart), time.Hour, &r.current.key.PublicKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Until it is renewed, when two thirds of its life are over, by either clock.
+		for _, at := range []time.Time{now, now.Add(40 * time.Minute), now.Add(apart + 40*time.Minute)} {
+			if _, err := cert.Verify(x509.VerifyOptions{Roots: r.pool(), CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+				t.Errorf("a clock that is %s ahead, %s later: %v", apart, at.Sub(now), err)
+			}
+		}
+	}
+}
+
 // A whole life of the authority, hour by hour: whoever knows the roots of an hour
 // trusts what is signed in the next two, and what was signed in the last two.
 func TestRotationKeepsEverybodyTrusted(t *testing.T) {
