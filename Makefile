@@ -33,7 +33,7 @@ IMAGE     ?= ghcr.io/gatehouse-dev/gatehouse:$(VERSION)
 IMAGE_TO  ?= --output $(CURDIR)/bin/image.tar
 
 .DEFAULT_GOAL := help
-.PHONY: help build envoy run image release cluster cluster-down test test-slow race fuzz conformance upgrade neighbours lint licences vulnerabilities bench bench-cluster scale fleet generate clean
+.PHONY: help build envoy run image release cluster cluster-down test test-slow race fuzz conformance upgrade neighbours lint licences vulnerabilities bench bench-cluster scale fleet faults generate clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -136,6 +136,13 @@ scale: ## Measure 1,000 routes in a cluster of its own against the bars (Linux, 
 fleet: envoy ## Measure a controller with 1,000 simulated proxies and 5,000 routes against the bars (FLEET_FLAGS='-proxies 100 -bars=report')
 	GATEHOUSE_BIN=$(CURDIR)/$(BIN) $(GO) test -vet=off -count=1 -timeout 60m -v -run '^TestBars$$' ./test/fleet \
 		-args -proxies 1000 -record bench/results/bars/09.json $(FLEET_FLAGS)
+
+# By the table of test/faults/README.md, which a test there holds to what there is.
+FAULT_TESTS = $(sort $(shell grep -o '`Test[A-Za-z0-9]*`' test/faults/README.md | tr -d '`'))
+FAULT_DIRS  = $(addprefix ./,$(sort $(shell sed -n 's/^|[^|]*| `\([a-z/]*\)` `Test.*/\1/p' test/faults/README.md)))
+faults: envoy ## Break what is around controllers and proxies: every test of test/faults/README.md
+	GATEHOUSE_SLOW=1 GATEHOUSE_BIN=$(CURDIR)/$(BIN) GOGC=400 $(GO) test -vet=off -count=1 -timeout 30m -p 2 $(TESTFLAGS) \
+		-run '^(TestTable|$(subst $(SPACE),|,$(FAULT_TESTS)))$$' $(FAULT_DIRS)
 
 generate: build ## Rewrite generated files: kinds, schemas, the command reference, the manifests
 	$(GO) generate ./...

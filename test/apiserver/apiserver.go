@@ -170,6 +170,14 @@ func (s *Server) Resume() {
 	}
 }
 
+// Compact has etcd forget all that was before: a watch that goes on from there is refused.
+func (s *Server) Compact() {
+	s.t.Helper()
+	if err := s.store.compact(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 func (m *machine) resume() error {
 	server, err := launch(m.log, m.binary, m.args...)
 	if err != nil {

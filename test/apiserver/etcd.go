@@ -62,6 +62,23 @@ func (s *store) put(ctx context.Context, e entry) error {
 	}
 }
 
+// compact forgets all revisions before the present one.
+func (s *store) compact(ctx context.Context) error {
+	var now struct {
+		Header struct {
+			Revision string `json:"revision"`
+		} `json:"header"`
+	}
+	first := []byte{0}
+	if err := s.call(ctx, "range", map[string]any{"key": first, "count_only": true}, &now); err != nil {
+		return fmt.Errorf("etcd: %w", err)
+	}
+	if err := s.call(ctx, "compaction", map[string]any{"revision": now.Header.Revision, "physical": true}, nil); err != nil {
+		return fmt.Errorf("etcd: %w", err)
+	}
+	return nil
+}
+
 func (s *store) call(ctx context.Context, verb string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {

@@ -42,19 +42,19 @@ func TestBars(t *testing.T) {
 	if *manyProxies == 0 {
 		t.Skip("make fleet runs it")
 	}
-	s := simulate(t, *manyRoutes)
+	s := Simulate(t, *manyRoutes)
 	var figures []bars.Figure
 	add := func(b bars.Bar, value float64) { figures = append(figures, b.Measured(value)) }
 
-	s.grow(1)
+	s.Grow(1)
 	one := s.changes(1)
-	s.grow(few)
+	s.Grow(few)
 	more := s.changes(few)
 	t.Logf("requests to the API server for the same changes: %d with 1 proxy, %d with %d", one, more, few)
 	add(asked, 100*max(float64(more-one), float64(one-more))/float64(one))
 
 	free := s.delays(few, *manyEdits)
-	frozen := s.proxies[few-1]
+	frozen := s.Proxies[few-1]
 	frozen.Freeze()
 	beside := s.delays(few-1, *manyEdits)
 	frozen.Thaw()
@@ -63,29 +63,29 @@ func TestBars(t *testing.T) {
 
 	small := s.memory()
 	began := time.Now()
-	s.grow(*manyProxies)
+	s.Grow(*manyProxies)
 	s.settle()
 	took := time.Since(began)
 	big := s.memory()
 	further := float64(*manyProxies - few)
 	t.Logf("%d more proxies, one after the other in fifties: %v; each was sent %.1f kB; live heap %.1f kB, stacks %.1f kB, resident %.1f kB each",
-		*manyProxies-few, took.Round(time.Second), float64(s.proxies[len(s.proxies)-1].Received())/1e3,
+		*manyProxies-few, took.Round(time.Second), float64(s.Proxies[len(s.Proxies)-1].Received())/1e3,
 		(big.heap-small.heap)/further/1e3, (big.stacks-small.stacks)/further/1e3, (big.resident-small.resident)/further/1e3)
 	add(memory, (big.heap-small.heap+big.stacks-small.stacks)/further/1e3)
 
 	// What connected proxies cost by themselves is not the edit's.
-	idle, since := s.controller.Metric("process_cpu_seconds_total"), time.Now()
+	idle, since := s.Controller.Metric("process_cpu_seconds_total"), time.Now()
 	time.Sleep(5 * time.Second)
-	rate := (s.controller.Metric("process_cpu_seconds_total") - idle) / time.Since(since).Seconds()
+	rate := (s.Controller.Metric("process_cpu_seconds_total") - idle) / time.Since(since).Seconds()
 	t.Logf("at rest: %.4f cores", rate)
 
-	sent := func() float64 { return s.controller.Metric("gatehouse_xds_pushed_bytes_total") }
+	sent := func() float64 { return s.Controller.Metric("gatehouse_xds_pushed_bytes_total") }
 	s.profile("cpu", fmt.Sprintf("/debug/pprof/profile?seconds=%d", 8))
-	put := func() float64 { return s.controller.Metric("gatehouse_xds_assembled_total") }
+	put := func() float64 { return s.Controller.Metric("gatehouse_xds_assembled_total") }
 	assembled, bytes := put(), sent()
-	used, since := s.controller.Metric("process_cpu_seconds_total"), time.Now()
+	used, since := s.Controller.Metric("process_cpu_seconds_total"), time.Now()
 	all := s.delays(*manyProxies, *manyEdits)
-	spent := s.controller.Metric("process_cpu_seconds_total") - used - rate*time.Since(since).Seconds()
+	spent := s.Controller.Metric("process_cpu_seconds_total") - used - rate*time.Since(since).Seconds()
 	edits := float64(*manyEdits)
 	add(once, (put()-assembled)/edits)
 	t.Logf("an edit: %.1f ms of CPU, %.0f bytes sent; acknowledged p50 %v, p99 %v, last %v",
@@ -101,35 +101,36 @@ func TestBars(t *testing.T) {
 }
 
 // changes makes a fixed set of changes, one after the other, and returns what they ask of the API server.
-func (s *simulation) changes(proxies int) int64 {
+func (s *Simulation) changes(proxies int) int64 {
 	s.Helper()
 	s.settle()
 	before := s.Gate.Requests()
-	for range 20 {
-		s.edit(proxies)
+	for range 40 {
+		s.EditBy(proxies)
+		s.Settled(RouteName(s.Edits % 7)) // statuses of edits that come together are written together
 	}
 	for i := range 5 {
-		s.Make(s.Route(fmt.Sprintf("more-%d", i), simulated, 0, nowhere)...)
-		s.Until("the route is everywhere", func() error { return s.have(envoy.Clusters, *manyRoutes+i+1) })
+		s.Make(s.Route(fmt.Sprintf("more-%d", i), Simulated, 0, Nowhere)...)
+		s.Until("the route is everywhere", func() error { return s.Have(envoy.Clusters, *manyRoutes+i+1) })
 	}
 	for i := range 5 {
-		for _, o := range s.Route(fmt.Sprintf("more-%d", i), simulated, 0, nowhere) {
+		for _, o := range s.Route(fmt.Sprintf("more-%d", i), Simulated, 0, Nowhere) {
 			if err := s.Delete(s.Context(), o); client.IgnoreNotFound(err) != nil {
 				s.Fatal(err)
 			}
 		}
-		s.Until("the route is gone everywhere", func() error { return s.have(envoy.Clusters, *manyRoutes+4-i) })
+		s.Until("the route is gone everywhere", func() error { return s.Have(envoy.Clusters, *manyRoutes+4-i) })
 	}
 	s.settle()
 	return s.Gate.Requests() - before
 }
 
 // delays are from each of some edits until a proxy has acknowledged it, of all proxies.
-func (s *simulation) delays(proxies, edits int) (all []time.Duration) {
+func (s *Simulation) delays(proxies, edits int) (all []time.Duration) {
 	s.Helper()
 	for range edits {
 		began := time.Now()
-		for _, at := range s.Takes(s.edit(proxies)) {
+		for _, at := range s.Takes(s.EditBy(proxies)) {
 			all = append(all, at.Sub(began))
 		}
 	}
@@ -142,12 +143,12 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 }
 
 // settle waits until nothing more is sent to proxies, nor written.
-func (s *simulation) settle() {
+func (s *Simulation) settle() {
 	s.Helper()
 	var last [2]float64
 	since := time.Now()
 	s.Until("nothing more is sent", func() error {
-		if now := [2]float64{s.controller.Metric("gatehouse_xds_pushes_total"), float64(s.Gate.Writes())}; now != last {
+		if now := [2]float64{s.Controller.Metric("gatehouse_xds_pushes_total"), float64(s.Gate.Writes())}; now != last {
 			last, since = now, time.Now()
 		}
 		if time.Since(since) < 2*time.Second {
@@ -161,26 +162,26 @@ func (s *simulation) settle() {
 type usage struct{ heap, stacks, resident float64 }
 
 // memory looks after what is garbage is gone.
-func (s *simulation) memory() usage {
+func (s *Simulation) memory() usage {
 	s.Helper()
 	for range 2 {
-		if _, err := s.controller.page(s.controller.admin, "/debug/pprof/heap?gc=1"); err != nil {
+		if _, err := s.Controller.page(s.Controller.admin, "/debug/pprof/heap?gc=1"); err != nil {
 			s.Fatal(err)
 		}
 	}
 	return usage{
-		s.controller.Metric("go_memstats_heap_alloc_bytes"), s.controller.Metric("go_memstats_stack_inuse_bytes"),
-		s.controller.Metric("process_resident_memory_bytes"),
+		s.Controller.Metric("go_memstats_heap_alloc_bytes"), s.Controller.Metric("go_memstats_stack_inuse_bytes"),
+		s.Controller.Metric("process_resident_memory_bytes"),
 	}
 }
 
 // profile writes a profile of the controller; one of CPU while the test goes on.
-func (s *simulation) profile(name, path string) {
+func (s *Simulation) profile(name, path string) {
 	if *profiles == "" {
 		return
 	}
 	take := func() {
-		text, err := s.controller.page(s.controller.admin, path)
+		text, err := s.Controller.page(s.Controller.admin, path)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(*profiles, name), text, 0o600)
 		}

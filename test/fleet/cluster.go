@@ -286,17 +286,18 @@ func (c *Cluster) Gateway(name string, port int) *gwv1.Gateway {
 	return g
 }
 
-// nowhere is the endpoint of a route that nobody asks.
-var nowhere = &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 80}
+// Nowhere is the endpoint of a route that nobody asks.
+var Nowhere = &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 80}
 
-func routeName(i int) string { return fmt.Sprintf("route-%05d", i) }
+// RouteName is the name of a route of Routes.
+func RouteName(i int) string { return fmt.Sprintf("route-%05d", i) }
 
 // Routes makes so many of them, named by their number.
 func (c *Cluster) Routes(gateway string, n int) {
 	c.Helper()
 	var all []client.Object
 	for i := range n {
-		all = append(all, c.Route(routeName(i), gateway, 0, nowhere)...)
+		all = append(all, c.Route(RouteName(i), gateway, 0, Nowhere)...)
 	}
 	c.Make(all...)
 }

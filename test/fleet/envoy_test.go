@@ -37,7 +37,7 @@ func TestLikeEnvoy(t *testing.T) {
 	c.Routes(gateway.Name, many)
 	controller := c.Start()
 	pods := c.Pods(gateway.Name, 2)
-	real, simulated := c.startEnvoy(controller, pods[0]), c.simulate(controller, pods[1])
+	envoy, other := c.startEnvoy(controller, pods[0]), c.simulateOne(controller, pods[1])
 
 	since := [2]int{}
 	both := func(what string, wants ...string) {
@@ -45,7 +45,7 @@ func TestLikeEnvoy(t *testing.T) {
 		var said [2][]string
 		var turns [2]int
 		c.Until(what, func() error {
-			for i, r := range []*relay{real, simulated} {
+			for i, r := range []*relay{envoy, other} {
 				var answered bool
 				if said[i], answered, turns[i] = r.said(since[i]); !answered {
 					return fmt.Errorf("%s has not answered everything", []string{"Envoy", "the simulated one"}[i])
@@ -63,22 +63,22 @@ func TestLikeEnvoy(t *testing.T) {
 		})
 		since = turns
 	}
-	both("start", "Listener takes +"+fmt.Sprintf("http-%d@0.0.0.0", ports[0]), fmt.Sprintf("ClusterLoadAssignment takes +%s/%s:80#b77a2282", Namespace, routeName(many-1)))
+	both("start", "Listener takes +"+fmt.Sprintf("http-%d@0.0.0.0", ports[0]), fmt.Sprintf("ClusterLoadAssignment takes +%s/%s:80#b77a2282", Namespace, RouteName(many-1)))
 
-	c.Edit(routeName(0), 1)
+	c.Edit(RouteName(0), 1)
 	both("an edit")
 
-	c.Make(c.Route("more", gateway.Name, 0, nowhere)...)
+	c.Make(c.Route("more", gateway.Name, 0, Nowhere)...)
 	both("a new route", "ClusterLoadAssignment asks "+Namespace+"/more:80#b77a2282")
 
-	for _, o := range c.Route("more", gateway.Name, 0, nowhere) {
+	for _, o := range c.Route("more", gateway.Name, 0, Nowhere) {
 		if err := c.Delete(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
 	both("a route that goes", "ClusterLoadAssignment drops "+Namespace+"/more:80#b77a2282")
 
-	certificate := certs.For(Host(routeName(1)))
+	certificate := certs.For(Host(RouteName(1)))
 	c.Make(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "tls"}, Type: corev1.SecretTypeTLS,
 		Data: map[string][]byte{corev1.TLSCertKey: certificate.PEM(), corev1.TLSPrivateKeyKey: certificate.KeyPEM()},
@@ -96,8 +96,8 @@ func TestLikeEnvoy(t *testing.T) {
 	controller.Kill()
 	controller.Run()
 	controller.Ready()
-	c.Edit(routeName(0), 2)
-	both("another controller", "Cluster has "+Namespace+"/"+routeName(0)+":80#b77a2282")
+	c.Edit(RouteName(0), 2)
+	both("another controller", "Cluster has "+Namespace+"/"+RouteName(0)+":80#b77a2282")
 }
 
 // startEnvoy starts a real Envoy in the place of a pod.
@@ -136,8 +136,8 @@ func (c *Cluster) startEnvoy(controller *Controller, pod *corev1.Pod) *relay {
 	return r
 }
 
-// simulate starts a simulated proxy in the place of a pod.
-func (c *Cluster) simulate(controller *Controller, pod *corev1.Pod) *relay {
+// simulateOne starts a simulated proxy in the place of a pod.
+func (c *Cluster) simulateOne(controller *Controller, pod *corev1.Pod) *relay {
 	c.Helper()
 	socket := filepath.Join(socketDir(c.T), "xds.sock")
 	r := newRelay(c.T, socket, c.Dialer(controller.XDS, "web", pod))

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -56,7 +57,7 @@ func newGate(t testing.TB, config *rest.Config) *Gate {
 		},
 	}
 	g := &Gate{}
-	g.server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	g.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if counts(r) {
 			g.requests.Add(1)
 			if r.Method != http.MethodGet {
@@ -68,6 +69,8 @@ func newGate(t testing.TB, config *rest.Config) *Gate {
 		}
 		forward.ServeHTTP(w, r)
 	}))
+	g.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo) // of what Cut does
+	g.server.StartTLS()
 	g.URL = g.server.URL
 	g.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: g.server.Certificate().Raw})
 	t.Cleanup(func() {
@@ -78,13 +81,15 @@ func newGate(t testing.TB, config *rest.Config) *Gate {
 	return g
 }
 
-// counts leaves out what is asked without any change: Leases, and watches, which end and begin
-// by the clock.
+// counts leaves out what is asked by the clock, whatever changes: Leases, the authority's Secret, lists of
+// pods, and watches, which end and begin.
 func counts(r *http.Request) bool {
-	return !strings.Contains(r.URL.Path, "/leases") && r.URL.Query().Get("watch") == ""
+	path := r.URL.Path
+	return !strings.Contains(path, "/leases") && !strings.HasSuffix(path, "/secrets/gatehouse-ca") && !strings.HasSuffix(path, "/pods") &&
+		r.URL.Query().Get("watch") == ""
 }
 
-// Requests is how many have come, without Leases and watches.
+// Requests is how many have come, without those that come by the clock.
 func (g *Gate) Requests() int64 { return g.requests.Load() }
 
 // Writes is how many of them were no reading.

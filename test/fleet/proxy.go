@@ -34,12 +34,13 @@ type Fleet struct {
 
 	mu    sync.Mutex
 	takes map[int][]time.Time // by edit: when each proxy has acknowledged it first
+	sent  map[string]bool     // what proxies have been sent that they had not, or had taken from them
 	fails error
 }
 
 // NewFleet returns a fleet without proxies. Stop ends it.
 func NewFleet(gateway string) *Fleet {
-	f := &Fleet{gateway: Namespace + "/" + gateway, catalog: newCatalog(), takes: map[int][]time.Time{}}
+	f := &Fleet{gateway: Namespace + "/" + gateway, catalog: newCatalog(), takes: map[int][]time.Time{}, sent: map[string]bool{}}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	return f
 }
@@ -68,6 +69,21 @@ func (f *Fleet) Takes(edit int) []time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]time.Time(nil), f.takes[edit]...)
+}
+
+// Changed are the resources, as type/name, of which proxies have been sent another version or a removal since the last call.
+func (f *Fleet) Changed() map[string]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	sent := f.sent
+	f.sent = map[string]bool{}
+	return sent
+}
+
+func (f *Fleet) noteChange(t envoy.Type, name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sent[t.String()+"/"+name] = true
 }
 
 // Proxy is a simulated proxy. It serves nobody.
@@ -331,6 +347,9 @@ func (p *Proxy) use(t envoy.Type, m *discoveryv3.DeltaDiscoveryResponse) (asks [
 		}
 		old := y.has[slot]
 		y.has[slot] = by
+		if old != by {
+			p.fleet.noteChange(t, p.fleet.catalog.name(t, slot))
+		}
 		if old == nil && slot < len(y.askedBy) && y.askedBy[slot] > 0 {
 			y.waits--
 		}
