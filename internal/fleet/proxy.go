@@ -38,6 +38,8 @@ type Proxy struct {
 	LagSeconds float64  `json:"lagSeconds,omitempty"`
 	Lacks      string   `json:"lacks,omitempty"` // what it has lacked for over a minute
 	Refused    *Refusal `json:"refused,omitempty"`
+	// Refusals says that a proxy of the Gateway refuses something, so that others may be without it too.
+	Refusals bool `json:"refusals,omitempty"`
 	// CertificateEnds is when the certificate ends that it has connected with. The agent renews it
 	// long before.
 	CertificateEnds time.Time `json:"certificateEnds,omitzero"`
@@ -80,7 +82,7 @@ func Of(replica string, sessions []xds.SessionInfo, named func(gateway string, r
 		p := Proxy{
 			Gateway: s.Gateway, Pod: s.Pod, Replica: replica, Connected: s.Connected, Envoy: s.Envoy,
 			Wanted: s.Wanted, Acknowledged: s.Acknowledged, LagSeconds: s.Lag.Seconds(), Lacks: s.Behind,
-			CertificateEnds: s.CertificateEnds,
+			CertificateEnds: s.CertificateEnds, Refusals: s.Refusals,
 		}
 		if r := s.Refuses; r != nil {
 			p.Refused = &Refusal{At: r.At, Objects: named(s.Gateway, r.Rejected), Message: r.Message, ServingOld: r.ServingOld}
@@ -105,8 +107,10 @@ func (p *Proxy) state() State {
 		return NotReady
 	case p.LagSeconds > 0:
 		return Updating
-	case p.Wanted != p.Acknowledged:
+	case p.Wanted != p.Acknowledged && p.Refusals:
 		return LastGood
+	case p.Wanted != p.Acknowledged: // it has just connected, or something waits for something else
+		return Updating
 	default:
 		return Current
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/internal/fleet"
+	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
 // TestJoin protects that a proxy has one row: the younger of two sessions where it has gone over to
@@ -31,5 +32,20 @@ func TestJoin(t *testing.T) {
 	}
 	if got[0].Replica != "new" || got[0].Node != "one" {
 		t.Errorf("a proxy with two sessions: %+v", got[0])
+	}
+}
+
+// TestLastGood protects a proxy that has just connected from being said to lack what nobody has refused.
+func TestLastGood(t *testing.T) {
+	t.Parallel()
+	of := func(refusals bool) fleet.State {
+		s := xds.SessionInfo{Gateway: "shop/web", Pod: "a", Connected: time.Now(), Wanted: "1", Acknowledged: "2", Refusals: refusals}
+		return fleet.Of("", []xds.SessionInfo{s}, nil).Proxies[0].State
+	}
+	if got := of(false); got != fleet.Updating {
+		t.Errorf("without a refusal it is %s", got)
+	}
+	if got := of(true); got != fleet.LastGood {
+		t.Errorf("with a refusal of another proxy it is %s", got)
 	}
 }

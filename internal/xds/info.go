@@ -31,6 +31,8 @@ type SessionInfo struct {
 	Acknowledged string `json:"acknowledged"`
 	// Refuses is what the proxy has refused and is still to have.
 	Refuses *Refusal `json:"-"`
+	// Refusals says that a proxy of the Gateway has refused something that is still wanted.
+	Refusals bool `json:"refusals,omitempty"`
 	// Behind says what the proxy has lacked for long, as State.BehindWhy; empty where nothing.
 	Behind string `json:"behind,omitempty"`
 
@@ -51,9 +53,10 @@ type TypeInfo struct {
 
 // Nack is a refusal.
 type Nack struct {
-	At      time.Time `json:"at"`
-	Names   []string  `json:"names,omitempty"` // of those at fault, if the refusal tells
-	Message string    `json:"message"`         // bounded, without keys
+	At      time.Time         `json:"at"`
+	Names   []string          `json:"names,omitempty"` // of those at fault, if the refusal tells
+	Message string            `json:"message"`         // bounded, without keys
+	parts   map[string]string // of the message, by those at fault
 }
 
 // GatewayInfo describes what is served to a Gateway's proxies. It has no bodies,
@@ -83,13 +86,14 @@ func (s *Server) Sessions() []SessionInfo {
 	for _, g := range s.all() {
 		g.mu.Lock()
 		rejected := bound(g.rejected())
+		refusals := len(g.quarantined) > 0
 		sessions := slices.Collect(maps.Keys(g.sessions))
 		g.mu.Unlock()
 		for _, session := range sessions { // one by one: proxies are not to wait for all of them
 			g.mu.Lock()
 			if _, there := g.sessions[session]; there {
 				info := session.info(now)
-				info.Refuses = session.refuses(rejected)
+				info.Refuses, info.Refusals = session.refuses(rejected), refusals
 				out = append(out, info)
 			}
 			g.mu.Unlock()

@@ -18,7 +18,7 @@ func (s *session) nack(f *flight, message string, now time.Time) {
 	g := s.gateway
 	y := &s.types[f.typ]
 	y.nacks++
-	y.lastNack = &Nack{At: now, Message: clean(message)}
+	y.lastNack = &Nack{At: now, Message: clean(message), parts: map[string]string{}}
 	g.server.metrics.nacks.WithLabelValues(y.name).Inc()
 	s.restamp = true
 
@@ -95,6 +95,7 @@ func (s *session) refusedResource(f *flight, r *record, res *envoy.Resource, mes
 		r.sent = r.acked
 	}
 	y.lastNack.Names = append(y.lastNack.Names, res.Name)
+	y.lastNack.parts[res.Name] = message
 	s.refused[ref] = res.Version
 	level := slog.LevelDebug
 	if g.refuse(s, g.unspelled(res), message, now) {

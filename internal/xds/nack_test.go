@@ -420,3 +420,22 @@ func TestRefusedTwiceAtOnce(t *testing.T) {
 	}
 	p.quiet()
 }
+
+// What a proxy refuses is told of the resource alone, also while it may still be mended by another try: the rest of
+// Envoy's text names other resources, as Envoy knows them.
+func TestRefusalOfOneListener(t *testing.T) {
+	h := start(t)
+	h.apply(small()...)
+	p := h.connectAll()
+	h.apply(listener("l", "bad"), listener("m", "bad"))
+	p.expect("listener +l=bad +m=bad ! Error adding/updating listener(s) l: cannot bind '0.0.0.0:80'\nm: cannot bind '0.0.0.0:81'")
+	s := h.server.Sessions()[0]
+	for end := time.Now().Add(patience); s.Refuses == nil; s = h.server.Sessions()[0] { // no state tells of what may pass
+		if time.Sleep(time.Millisecond); time.Now().After(end) {
+			t.Fatal("nothing is refused")
+		}
+	}
+	if want := map[string]string{"l": "cannot bind '0.0.0.0:80'", "m": "cannot bind '0.0.0.0:81'"}[s.Refuses.Name]; s.Refuses.Message != want || !s.Refusals {
+		t.Errorf("%s: message %q, want %q", s.Refuses.Name, s.Refuses.Message, want)
+	}
+}

@@ -103,7 +103,7 @@ func (s *session) refuses(rejected []Rejected) *Refusal {
 			if has == e.want.Version {
 				continue // it has taken it since
 			}
-			r := Rejected{Ref: Ref{envoy.Type(t), name}, Version: e.want.Version, Message: n.Message, ServingOld: has != ""} //nolint:gosec // an index of the types' array
+			r := Rejected{Ref: Ref{envoy.Type(t), name}, Version: e.want.Version, Message: n.parts[name], ServingOld: has != ""} //nolint:gosec // an index of the types' array
 			if i := slices.IndexFunc(rejected, func(known Rejected) bool { return known.Ref == r.Ref }); i >= 0 {
 				r = rejected[i]
 			}
