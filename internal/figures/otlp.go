@@ -176,18 +176,24 @@ func (s *Sums) metrics(now time.Time) (out []*otlpmetricsv1.Metric, err error) {
 		name := strings.TrimSuffix(family.GetName(), "_total")
 		for _, m := range family.GetMetric() {
 			one := &otlpmetricsv1.Metric{Name: name, Description: family.GetHelp()}
-			if h := m.GetHistogram(); h != nil {
+			number := func(v float64) []*otlpmetricsv1.NumberDataPoint {
+				return []*otlpmetricsv1.NumberDataPoint{{
+					Attributes: attributesOf(m.GetLabel()), StartTimeUnixNano: begin, TimeUnixNano: at,
+					Value: &otlpmetricsv1.NumberDataPoint_AsInt{AsInt: int64(v)},
+				}}
+			}
+			switch h, gauge := m.GetHistogram(), m.GetGauge(); {
+			case gauge != nil:
+				one.Name, one.Unit = strings.TrimSuffix(name, "_seconds"), "s"
+				one.Data = &otlpmetricsv1.Metric_Gauge{Gauge: &otlpmetricsv1.Gauge{DataPoints: number(gauge.GetValue())}}
+			case h != nil:
 				one.Name, one.Unit = strings.TrimSuffix(name, "_seconds"), "s"
 				one.Data = &otlpmetricsv1.Metric_Histogram{Histogram: &otlpmetricsv1.Histogram{
 					AggregationTemporality: cumulative, DataPoints: []*otlpmetricsv1.HistogramDataPoint{point(h, m.GetLabel(), begin, at)},
 				}}
-			} else {
+			default:
 				one.Data = &otlpmetricsv1.Metric_Sum{Sum: &otlpmetricsv1.Sum{
-					AggregationTemporality: cumulative, IsMonotonic: true,
-					DataPoints: []*otlpmetricsv1.NumberDataPoint{{
-						Attributes: attributesOf(m.GetLabel()), StartTimeUnixNano: begin, TimeUnixNano: at,
-						Value: &otlpmetricsv1.NumberDataPoint_AsInt{AsInt: int64(m.GetCounter().GetValue())},
-					}},
+					AggregationTemporality: cumulative, IsMonotonic: true, DataPoints: number(m.GetCounter().GetValue()),
 				}}
 			}
 			out = append(out, one)

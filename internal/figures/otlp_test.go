@@ -49,6 +49,10 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, of := range got.GetResourceMetrics() {
 		who := attributesText(of.GetResource().GetAttributes())
 		for _, m := range of.GetScopeMetrics()[0].GetMetrics() {
+			for _, p := range m.GetGauge().GetDataPoints() {
+				age := time.Since(time.Unix(p.GetAsInt(), 0)) > time.Minute
+				c.points = append(c.points, fmt.Sprintf("%s %s{%s} old: %v", who, m.GetName(), attributesText(p.GetAttributes()), age))
+			}
 			for _, p := range m.GetSum().GetDataPoints() {
 				c.points = append(c.points, fmt.Sprintf("%s %s{%s} %d", who, m.GetName(), attributesText(p.GetAttributes()), p.GetAsInt()))
 			}
@@ -113,6 +117,7 @@ func TestExporter(t *testing.T) {
 	want := []string{
 		who + "figures_left_out{gateway=infra/edge} 0",
 		who + "request_duration{" + route + "} [0.005 0.025] [1 2 4] 7 0.1",
+		who + "request_last_timestamp{" + route + "} old: false",
 		who + "requests{code_class=2xx," + route + ",rule=0,server.port=80} 10",
 	}
 	if diff := cmp.Diff(want, at.points); diff != "" {

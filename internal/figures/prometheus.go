@@ -19,6 +19,8 @@ var (
 		"Bytes of requests' bodies. Counted where parameters have metrics.bytes.", routeLabels, nil)
 	sentDesc = prometheus.NewDesc("gatehouse_response_bytes_total",
 		"Bytes of answers' bodies. Counted where parameters have metrics.bytes.", routeLabels, nil)
+	lastDesc = prometheus.NewDesc("gatehouse_request_last_timestamp_seconds",
+		"When a proxy has reported a request last, in seconds since 1970: up to 5 seconds after its answer.", routeLabels, nil)
 	leftOutDesc = prometheus.NewDesc("gatehouse_figures_left_out_total",
 		"Requests that are counted under the route kind other only, since the Gateway or the namespace has too many series.",
 		[]string{"gateway"}, nil)
@@ -26,7 +28,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (s *Sums) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{requestsDesc, latencyDesc, retriesDesc, receivedDesc, sentDesc, leftOutDesc} {
+	for _, d := range []*prometheus.Desc{requestsDesc, latencyDesc, retriesDesc, receivedDesc, sentDesc, lastDesc, leftOutDesc} {
 		out <- d
 	}
 }
@@ -57,6 +59,7 @@ func (g *gateway) collect(name object.Name, out chan<- prometheus.Metric) {
 			}
 			out <- prometheus.MustNewConstHistogram(latencyDesc, h.count, h.sum/1000, buckets, labels...)
 		}
+		out <- prometheus.MustNewConstMetric(lastDesc, prometheus.GaugeValue, float64(t.last.UnixMilli())/1000, labels...)
 		for _, c := range []struct {
 			desc *prometheus.Desc
 			n    uint64

@@ -18,9 +18,11 @@ type Totals struct {
 	Of
 	Requests map[string]uint64 `json:"requests"`         // by class of the code
 	Errors   map[string]uint64 `json:"errors,omitempty"` // by their type
-	Retries  uint64            `json:"retries,omitempty"`
-	Received uint64            `json:"requestBytes,omitempty"`
-	Sent     uint64            `json:"responseBytes,omitempty"`
+	// Last is when a proxy has reported a request last.
+	Last     time.Time `json:"lastRequest,omitzero"`
+	Retries  uint64    `json:"retries,omitempty"`
+	Received uint64    `json:"requestBytes,omitempty"`
+	Sent     uint64    `json:"responseBytes,omitempty"`
 	// Latency is how many requests took up to each of Bounds, in seconds, and in the end how many
 	// took longer.
 	Bounds  []float64 `json:"bounds,omitempty"`
@@ -73,7 +75,7 @@ func (g *gateway) report(name object.Name, out []Totals) []Totals {
 			t.Bounds = append(t.Bounds, bound/1000)
 		}
 		t.Latency = append(t.Latency, sums.latency.buckets...)
-		t.Retries, t.Received, t.Sent = sums.retries, sums.received, sums.sent
+		t.Last, t.Retries, t.Received, t.Sent = sums.last, sums.retries, sums.received, sums.sent
 	}
 	return out
 }
