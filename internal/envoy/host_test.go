@@ -125,7 +125,7 @@ func TestSizes(t *testing.T) {
 		what        string
 		size, limit int
 	}{
-		{"a host with one rule", len(p.Body), 250},
+		{"a host with one rule", len(p.Body), 280},
 		{"a cluster", len(c.Body()), 350},
 		{"endpoints of none", len(EmptyEndpoints(c.Name).Body()), 64},
 	} {

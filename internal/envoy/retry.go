@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -18,14 +19,36 @@ const (
 	unsent = "connect-failure,refused-stream,reset-before-request"
 	// maxBackoffFactor bounds the exponential backoff: Envoy's default.
 	maxBackoffFactor = 10
-	// otherHost is how often Envoy looks for an endpoint that it has not tried
-	// yet before it takes the last one it found.
-	otherHost = 5
+	// otherHost is how often Envoy looks for an endpoint that it has not tried yet before it takes
+	// the last one it found. One that has died has the fewest requests under way, so that it is what is found
+	// three times in four where there are two.
+	otherHost = 30
+	// defaultAttempts is how often a request is repeated of which neither route nor policy says anything.
+	defaultAttempts = 2
 )
 
 var previousHosts = constant(&previoushostsv3.PreviousHostsPredicate{})
 
-// repeats reports whether attempts may be repeated.
+// tryOthers has another endpoint tried than those that have failed.
+func tryOthers(p *routev3.RetryPolicy) *routev3.RetryPolicy {
+	p.RetryHostPredicate = []*routev3.RetryPolicy_RetryHostPredicate{{
+		Name:       "others", // Envoy goes by the type, and each host has it
+		ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{TypedConfig: previousHosts},
+	}}
+	p.HostSelectionRetryMaxAttempts = otherHost
+	return p
+}
+
+// hostRetry is for those routes of a host that have no policy of their own: a request that no backend has taken is tried
+// at another endpoint. An endpoint that has died, or ends, is known as such only after a while, and its requests would
+// fail meanwhile, most of all where the one with the fewest requests under way is chosen.
+func hostRetry(vh *routev3.VirtualHost) {
+	if slices.ContainsFunc(vh.Routes, func(r *routev3.Route) bool { return r.GetRoute() != nil && r.GetRoute().RetryPolicy == nil }) {
+		vh.RetryPolicy = tryOthers(&routev3.RetryPolicy{RetryOn: unsent, NumRetries: wrapperspb.UInt32(defaultAttempts)})
+	}
+}
+
+// repeats reports whether attempts may be repeated by a rule's or a policy's own word.
 func repeats(r *ir.Retry) bool { return r != nil && r.Attempts > 0 }
 
 // setRetry says when an attempt is repeated, and how soon its answer has to begin.
@@ -33,7 +56,11 @@ func repeats(r *ir.Retry) bool { return r != nil && r.Attempts > 0 }
 // An attempt that took too long is not repeated: Envoy's condition for it, reset, takes in
 // connections that break while the backend is at work, which may have done what was asked.
 func setRetry(a *routev3.RouteAction, r *ir.Retry, t *ir.Timeouts) error {
+	if r == nil {
+		return nil
+	}
 	if !repeats(r) {
+		a.RetryPolicy = &routev3.RetryPolicy{} // in place of the host's
 		return nil
 	}
 	p := &routev3.RetryPolicy{RetryOn: unsent, NumRetries: wrapperspb.UInt32(r.Attempts)}
@@ -57,10 +84,6 @@ func setRetry(a *routev3.RouteAction, r *ir.Retry, t *ir.Timeouts) error {
 			MaxInterval:  duration(base * maxBackoffFactor),
 		}
 	}
-	p.RetryHostPredicate = []*routev3.RetryPolicy_RetryHostPredicate{{
-		Name:       "envoy.retry_host_predicates.previous_hosts",
-		ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{TypedConfig: previousHosts},
-	}}
-	p.HostSelectionRetryMaxAttempts = otherHost
+	tryOthers(p)
 	return nil
 }

@@ -296,12 +296,12 @@ func testHealthCheck(t *testing.T, s *site) {
 	s.set(t, "traffic.yaml", onGateway, "backend: {healthCheck: {type: TCP, interval: 100ms, unhealthyThreshold: 1}}")
 	s.onlyOne(t, "by TCP", "200 good")
 	// A backend that speaks HTTP/1.1 has no check of gRPC.
-	s.set(t, "traffic.yaml", onGateway, "backend: {healthCheck: {type: GRPC, interval: 100ms, unhealthyThreshold: 1}}")
+	s.set(t, "traffic.yaml", onGateway, "defaults: {request: {retry: {attempts: 0}}, backend: {healthCheck: {type: GRPC, interval: 100ms, unhealthyThreshold: 1}}}")
 	s.mixed(t, "by gRPC over HTTP/1.1", "200 good")
 	s.farmOf(t, "kubernetes.io/h2c", serve(t, overGRPC("good", healthv1.HealthCheckResponse_SERVING)), serve(t, overGRPC("bad", healthv1.HealthCheckResponse_NOT_SERVING)))
 	s.onlyOne(t, "by gRPC", "200 good")
 	s.farm(t, good, closed)
-	s.set(t, "traffic.yaml", onGateway, "backend: {healthCheck: {disabled: true}}")
+	s.set(t, "traffic.yaml", onGateway, "defaults: {request: {retry: {attempts: 0}}, backend: {healthCheck: {disabled: true}}}")
 	s.mixed(t, "switched off", "200 good")
 }
 

@@ -55,6 +55,7 @@ var constants = []string{
 	tls + ".commonTlsContext.tlsParams",
 	tls + ".commonTlsContext.tlsCertificateSdsSecretConfigs.sdsConfig",
 	"resources.routes.resource.ignorePortInHostMatching",
+	"resources.routes.resource.virtualHosts.retryPolicy",
 	"resources.routes.resource.maxDirectResponseBodySizeBytes",
 }
 
