@@ -39,6 +39,7 @@ var requestLog = logFormat{fields: map[string]string{
 	"response_code":                     "%RESPONSE_CODE%",
 	"response_code_details":             "%RESPONSE_CODE_DETAILS%",
 	"response_flags":                    "%RESPONSE_FLAGS%",
+	"route":                             "%ROUTE_NAME%",
 	"start_time":                        "%START_TIME%",
 	"trace_id":                          "%TRACE_ID%",
 	"upstream_cluster":                  "%UPSTREAM_CLUSTER%",
@@ -49,10 +50,12 @@ var requestLog = logFormat{fields: map[string]string{
 }}
 
 // accessLogs returns the access logs of a listener, in a format for what it serves.
-func accessLogs(t *ir.Telemetry, usual logFormat) ([]*accesslogv3.AccessLog, error) {
+func accessLogs(l *ir.Listener, usual logFormat) ([]*accesslogv3.AccessLog, error) {
+	usual.fields = maps.Clone(usual.fields)
+	usual.fields["gateway"] = l.Gateway.String()
 	var out []*accesslogv3.AccessLog
-	for i := range t.AccessLogs {
-		a := &t.AccessLogs[i]
+	for i := range l.Telemetry.AccessLogs {
+		a := &l.Telemetry.AccessLogs[i]
 		name, config, err := "envoy.access_loggers.file", (*anypb.Any)(nil), error(nil)
 		if a.Collector == nil {
 			config, err = fileLog(a, usual)

@@ -111,7 +111,7 @@ func connectionManager(l *ir.Listener, c *ir.Chain) (*anypb.Any, error) {
 	if err := endLoops(m, l); err != nil {
 		return nil, err
 	}
-	if m.AccessLog, err = accessLogs(&l.Telemetry, requestLog); err != nil {
+	if m.AccessLog, err = accessLogs(l, requestLog); err != nil {
 		return nil, err
 	}
 	figures, err := figuresLogs(l)

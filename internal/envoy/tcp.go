@@ -155,7 +155,7 @@ func tcpProxy(l *ir.Listener, f *ir.Forward) (*anypb.Any, error) {
 		}
 	}
 	var err error
-	if m.AccessLog, err = accessLogs(&l.Telemetry, tcpLog); err != nil {
+	if m.AccessLog, err = accessLogs(l, tcpLog); err != nil {
 		return nil, err
 	}
 	return pack(m)

@@ -65,7 +65,7 @@ func udpProxy(m *listenerv3.Listener, l *ir.Listener) error {
 		}},
 		UpstreamSocketConfig: &corev3.UdpSocketConfig{MaxRxDatagramSize: wrapperspb.UInt64(maxDatagram)},
 	}
-	if proxy.AccessLog, err = accessLogs(&l.Telemetry, udpLog); err != nil {
+	if proxy.AccessLog, err = accessLogs(l, udpLog); err != nil {
 		return err
 	}
 	config, err := pack(proxy)

@@ -31,11 +31,16 @@ func TestAccessLogFlag(t *testing.T) {
 				Path      string `json:"path"`
 				Authority string `json:"authority"`
 				Code      int    `json:"response_code"`
+				Gateway   string `json:"gateway"`
+				Route     string `json:"route"`
 			}
 			if err := json.Unmarshal(line, &entry); err != nil {
 				return fmt.Errorf("%q: %w", line, err)
 			}
 			if entry.Path == "/looked-for" && entry.Authority == "home.example" && entry.Code == 200 {
+				if entry.Gateway != siteNamespace+"/gw" || entry.Route != "HTTPRoute/"+siteNamespace+"/home/0/0" {
+					return permanent(fmt.Errorf("the request went by route %q of Gateway %q", entry.Route, entry.Gateway))
+				}
 				return nil
 			}
 		}
