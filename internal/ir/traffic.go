@@ -163,7 +163,7 @@ type Hash struct {
 	Path       string        `json:"path,omitempty"`      // of the cookie, as the two that follow
 	Domain     string        `json:"domain,omitempty"`    // empty for the host's own
 	SameSite   string        `json:"sameSite,omitempty"`
-	Secure     bool          `json:"secure,omitempty"`    // the cookie stays with HTTPS
+	Secure     bool          `json:"secure,omitempty"` // the cookie stays with HTTPS
 	QueryParam string        `json:"queryParam,omitempty"`
 	SourceIP   bool          `json:"sourceIP,omitempty"`
 }
