@@ -74,7 +74,7 @@ func (f *Fleets) compare(ctx context.Context, g *infra.Gateway, p *pair) error {
 	if time.Since(c.read) < f.readEvery {
 		return nil
 	}
-	first := c.read.IsZero()
+	first := len(c.before) == 0 // also after looks at which the revision refused something
 	c.read = time.Now()
 	c.why = ""
 	if p.refuses != "" {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -313,12 +312,8 @@ func (c *Cluster) Run(ctx context.Context) error {
 		run(what, service)
 	}
 	if o := c.config.Figures.OTLP; o.Endpoint != "" {
-		host, err := os.Hostname() // the pod's name
-		if err != nil {
-			return err
-		}
 		exporter := &figures.Exporter{
-			Sums: c.server.Sums(), Endpoint: o.Endpoint, Interval: o.Interval.Duration, Instance: host, Log: c.opts.Logs.For("control"),
+			Sums: c.server.Sums(), Endpoint: o.Endpoint, Interval: o.Interval.Duration, Instance: c.opts.Self.Name, Log: c.opts.Logs.For("control"),
 		}
 		run("figures by OTLP", func(ctx context.Context) error { exporter.Run(ctx); return nil })
 	}

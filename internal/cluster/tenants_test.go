@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -115,12 +116,16 @@ func TestTenantsKeepTheirGuards(t *testing.T) {
 	}
 	in.apply(gateway("joined", ""))
 	in.until("a Gateway is served with its policy", func() bool { return platform("joined")() && served("joined") })
-	open := policy("joined")
-	open.Spec.Overrides.Authorization["mine"] = v1alpha1.Authorization{Addresses: &v1alpha1.AuthAddresses{Allow: []string{"0.0.0.0/0"}}}
-	open.ManagedFields = nil
-	if err := in.client.Update(t.Context(), open); err != nil {
-		t.Fatal(err)
-	}
+	in.until("something is added to it", func() bool { // its status may be written meanwhile
+		open := policy("joined")
+		open.Spec.Overrides.Authorization["mine"] = v1alpha1.Authorization{Addresses: &v1alpha1.AuthAddresses{Allow: []string{"0.0.0.0/0"}}}
+		open.ManagedFields = nil
+		err := in.client.Update(t.Context(), open)
+		if err != nil && !apierrors.IsConflict(err) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	in.until("one to which something is added is no guard", saysOf("joined", "those that have nothing serve nothing"))
 
 	// A Gateway that is made to look like one that a blueprint has made, which has no blueprint itself.

@@ -65,8 +65,8 @@ func (c *Configuration) Validate() error {
 
 func (o OTLP) validate(path *field.Path) (errs field.ErrorList) {
 	if o.Endpoint != "" {
-		if u, err := url.Parse(o.Endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-			errs = append(errs, field.Invalid(path.Child("endpoint"), field.OmitValueType{}, "must be a URL without a password, such as http://collector.monitoring:4318/v1/metrics"))
+		if u, err := url.Parse(o.Endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			errs = append(errs, field.Invalid(path.Child("endpoint"), field.OmitValueType{}, "must be a URL without a password and a query, such as http://collector.monitoring:4318/v1/metrics"))
 		}
 	}
 	if d := o.Interval.Duration; d < time.Second || d > time.Hour {

@@ -9,8 +9,9 @@ import (
 )
 
 // replayableBody is how much of a request's body Envoy keeps so that it can be
-// sent again, to a mirror or as a retry. A longer request is sent once only.
-// The limit of a connection, which holds otherwise, is too low for that.
+// sent again, to a mirror or as a retry that was asked for. A longer request is sent once only.
+// The limit of a connection, which holds otherwise and for the retries of a host, is low: nobody
+// has asked for memory for these.
 const replayableBody = 1 << 20
 
 func mirrors(all []ir.Mirror) []*routev3.RouteAction_RequestMirrorPolicy {

@@ -2,6 +2,7 @@ package figures
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,27 +81,33 @@ func (e *Exporter) sendAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var refused []error // parts that others needn't wait for
 	for part := range slices.Chunk(metrics, maxPoints) {
-		body, err := proto.Marshal(e.request(part))
-		if err != nil {
-			return err
+		again, err := e.sendPart(ctx, part)
+		if again {
+			return errors.Join(append(refused, err)...)
 		}
-		pause := e.pause
-		if pause == 0 {
-			pause = time.Second
-		}
-		for attempt := 1; ; attempt++ {
-			again, err := e.post(ctx, body)
-			if err == nil {
-				break
-			}
-			if !again || attempt == tries || !waited(ctx, pause) {
-				return err
-			}
-			pause *= 2
-		}
+		refused = append(refused, err)
 	}
-	return nil
+	return errors.Join(refused...)
+}
+
+// sendPart sends some figures, and says whether those that have failed may be sent again.
+func (e *Exporter) sendPart(ctx context.Context, part []*otlpmetricsv1.Metric) (again bool, err error) {
+	body, err := proto.Marshal(e.request(part))
+	if err != nil {
+		return false, err
+	}
+	pause := cmp.Or(e.pause, time.Second)
+	for attempt := 1; ; attempt++ {
+		if again, err = e.post(ctx, body); err == nil {
+			return false, nil
+		}
+		if !again || attempt == tries || !waited(ctx, pause) {
+			return again, err
+		}
+		pause *= 2
+	}
 }
 
 // waited reports whether some time has passed before ctx has ended.
@@ -115,6 +122,9 @@ func waited(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// sender follows no redirect: it would lead figures to whom nobody has named, or nowhere.
+var sender = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
 // post sends one request, and says whether one that has failed may be sent again.
 func (e *Exporter) post(ctx context.Context, body []byte) (again bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.Endpoint, bytes.NewReader(body))
@@ -122,7 +132,7 @@ func (e *Exporter) post(ctx context.Context, body []byte) (again bool, err error
 		return false, err
 	}
 	req.Header.Set("Content-Type", "application/x-protobuf")
-	res, err := http.DefaultClient.Do(req)
+	res, err := sender.Do(req)
 	if err != nil {
 		return true, err
 	}

@@ -3,22 +3,28 @@ package fleet
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/infra"
 )
 
-// PodOf describes the pod of a proxy; false for one that has ended.
+// PodOf describes the pod of a proxy; false for one that has ended, and for one that claims to be of a Gateway of
+// another namespace, as anybody could have a pod say.
 func PodOf(pod *corev1.Pod) (Pod, bool) {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return Pod{}, false
+	}
+	gateway := cmp.Or(pod.Annotations[infra.GatewayAnnotation], pod.Namespace+"/"+pod.Labels[infra.GatewayLabel])
+	if !strings.HasPrefix(gateway, pod.Namespace+"/") {
 		return Pod{}, false
 	}
 	ready := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 	return Pod{
-		Gateway: cmp.Or(pod.Annotations[infra.GatewayAnnotation], pod.Namespace+"/"+pod.Labels[infra.GatewayLabel]), Name: pod.Name,
+		Gateway: gateway, Name: pod.Name,
 		Node: pod.Spec.NodeName, Zone: pod.Labels[corev1.LabelTopologyZone], Ready: ready, Draining: pod.DeletionTimestamp != nil,
 	}, true
 }

@@ -5,10 +5,12 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -106,10 +108,28 @@ func parseCaller(data map[string]string) (callerConfig, error) {
 		}
 	}
 	// Anybody with a certificate for the API server could claim to be anybody here.
-	if len(c.names) == 0 && bytes.Equal(bytes.TrimSpace(authority), bytes.TrimSpace([]byte(data["client-ca-file"]))) {
+	if len(c.names) == 0 && haveOneInCommon(authority, []byte(data["client-ca-file"])) {
 		return callerConfig{}, errors.New("its requestheader-client-ca-file is the authority of clients too, and requestheader-allowed-names is empty: give the API server another --requestheader-client-ca-file, or --requestheader-allowed-names")
 	}
 	return c, nil
+}
+
+// haveOneInCommon reports whether an authority is in both of two lists of certificates.
+func haveOneInCommon(a, b []byte) bool {
+	authorities := func(text []byte) (found []*x509.Certificate) {
+		for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+			if c, err := x509.ParseCertificate(block.Bytes); err == nil {
+				found = append(found, c)
+			}
+		}
+		return found
+	}
+	others := authorities(b)
+	return slices.ContainsFunc(authorities(a), func(c *x509.Certificate) bool {
+		return slices.ContainsFunc(others, func(o *x509.Certificate) bool {
+			return bytes.Equal(c.RawSubject, o.RawSubject) || bytes.Equal(c.RawSubjectPublicKeyInfo, o.RawSubjectPublicKeyInfo)
+		})
+	})
 }
 
 func (c *Caller) known() callerConfig {

@@ -38,6 +38,7 @@ type Server struct {
 	o       Options
 	mux     *http.ServeMux
 	reviews chan struct{}
+	lists   chan struct{} // those that are being written
 
 	mu      sync.Mutex
 	watches map[string]int // open ones by user
@@ -47,11 +48,11 @@ type Server struct {
 const (
 	headerTime = 5 * time.Second
 	idleTime   = 2 * time.Minute
-	writeTime  = 30 * time.Second // of an answer, or of a watch's event
 	reviewTime = 5 * time.Second
 	openTime   = 5 * time.Second // until a controller that has just begun knows all proxies
 	maxHeader  = 64 << 10
 	maxReviews = 32
+	maxLists   = 8 // each is a text of all proxies, for as long as it is being read
 	// The API server sends the requests of all users over one connection.
 	maxStreams = 1000
 	maxWatches = 512
@@ -65,11 +66,14 @@ const (
 	watchPause = 50 * time.Millisecond
 )
 
+// writeTime is how long an answer may take to be written, or a watch's event. A test has less.
+var writeTime = 30 * time.Second
+
 const groupPath = "/apis/" + Group + "/" + Version
 
 // NewServer returns a server.
 func NewServer(o Options) *Server {
-	s := &Server{o: o, mux: http.NewServeMux(), reviews: make(chan struct{}, maxReviews), watches: map[string]int{}}
+	s := &Server{o: o, mux: http.NewServeMux(), reviews: make(chan struct{}, maxReviews), lists: make(chan struct{}, maxLists), watches: map[string]int{}}
 	s.mux.HandleFunc("/apis", s.discovery(&metav1.APIGroupList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"}, Groups: []metav1.APIGroup{apiGroup()}}))
 	group := apiGroup()
 	s.mux.HandleFunc("/apis/"+Group, s.discovery(&group))
@@ -156,6 +160,13 @@ func (s *Server) collection(w http.ResponseWriter, r *http.Request) {
 		s.watch(w, r, of, as)
 		return
 	}
+	select {
+	case s.lists <- struct{}{}:
+		defer func() { <-s.lists }()
+	default:
+		s.fail(w, apierrors.NewTooManyRequests("there are too many lists of proxies at once", 1))
+		return
+	}
 	list, version := s.o.Store.list(of)
 	meta := metav1.ListMeta{ResourceVersion: version.String()}
 	if as == nil {
@@ -215,6 +226,8 @@ func (s *Server) may(w http.ResponseWriter, r *http.Request, verb string, of sel
 		err = ctx.Err()
 	}
 	switch {
+	case r.Context().Err() != nil: // who asked is gone
+		s.fail(w, r.Context().Err())
 	case err != nil:
 		s.o.Log.Error("whether a user may see proxies can't be asked", "user", who.GetName(), "error", err)
 		s.fail(w, apierrors.NewServiceUnavailable("the API server can't be asked whether you may"))
@@ -282,6 +295,8 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, of selection, as 
 		return
 	}
 	defer s.leave(who.GetName())
+	ctx, cancel := context.WithTimeout(r.Context(), watchTime(q.Get("timeoutSeconds")))
+	defer cancel()
 	to := sender{as: as, control: http.NewResponseController(w), encode: json.NewEncoder(w)}
 	bookmarks, _ := strconv.ParseBool(q.Get("allowWatchBookmarks"))
 	w.Header().Set("Content-Type", "application/json")
@@ -294,7 +309,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, of selection, as 
 		at = upTo
 		if initial {
 			for _, e := range list {
-				if to.send(watch.Added, e) != nil {
+				if ctx.Err() != nil || to.send(watch.Added, e) != nil {
 					return
 				}
 			}
@@ -303,15 +318,13 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, of selection, as 
 			return
 		}
 	}
-	end := time.NewTimer(watchTime(q.Get("timeoutSeconds")))
-	defer end.Stop()
 	mark := time.NewTicker(bookmarkInterval)
 	defer mark.Stop()
 	for {
 		changes, until, more := s.o.Store.since(at, of)
 		at = until
 		for _, c := range changes {
-			if to.send(c.kind, c.entry) != nil {
+			if ctx.Err() != nil || to.send(c.kind, c.entry) != nil {
 				return
 			}
 		}
@@ -322,9 +335,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, of selection, as 
 			if bookmarks && to.bookmark(at, nil) != nil {
 				return
 			}
-		case <-end.C:
-			return
-		case <-r.Context().Done():
+		case <-ctx.Done():
 			return
 		}
 	}
@@ -374,6 +385,9 @@ func (t *sender) write(kind watch.EventType, object any) error {
 	}
 	if err == nil {
 		err = t.flush()
+	}
+	if err == nil { // else the stream would be reset at that time though nothing is being written
+		err = t.control.SetWriteDeadline(time.Time{})
 	}
 	return err
 }

@@ -66,8 +66,9 @@ func (v version) sameTag(other version) bool { return v&(1<<tagBits-1) == other&
 func (v version) String() string { return strconv.FormatUint(uint64(v), 10) }
 
 const (
-	// slack is by how much the versions of another controller may be wrong.
-	slack = 5 * time.Second
+	// slack is by how much the versions of another controller may be wrong: it notices the end of a proxy of a third one
+	// only when that one has been silent for a while.
+	slack = 30 * time.Second
 	// memory is for how long it is known what was there.
 	memory = 5 * time.Minute
 )
@@ -95,7 +96,7 @@ func (s *Store) Set(list []fleet.Proxy) {
 	for i := range list {
 		p := &list[i]
 		k := keyOf(p)
-		if k.namespace == "" || k.name == "" {
+		if k.namespace == "" || k.name == "" || there[k] {
 			continue
 		}
 		there[k] = true
@@ -168,7 +169,9 @@ func (s *Store) place(v version) (version, error) {
 	if !v.sameTag(s.tag) {
 		from = s.at(max(0, v.millis()-slack.Milliseconds()))
 	}
-	if from < s.oldest || v.millis()-s.now().UnixMilli() > slack.Milliseconds() {
+	// One's own clock may have been set back.
+	newest := max(s.last.millis(), s.now().UnixMilli()) + slack.Milliseconds()
+	if from < s.oldest || v.millis() > newest {
 		return 0, errTooOld
 	}
 	return from, nil
@@ -199,6 +202,7 @@ func (s *Store) since(from version, of selection) (changes []change, until versi
 		}
 	}
 	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.version, b.version), a.compare(b.key)) })
+	s.last = s.at(max(s.now().UnixMilli(), s.last.millis())) // so that a bookmark of a quiet fleet is no old one
 	return changes, s.last, s.changed
 }
 

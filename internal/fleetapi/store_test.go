@@ -91,14 +91,14 @@ func TestOtherReplica(t *testing.T) {
 	one.tag, two.tag = 1, 2
 	one.Set([]fleet.Proxy{proxy("a", fleet.Current), proxy("b", fleet.Current)})
 	two.Set([]fleet.Proxy{proxy("a", fleet.Current), proxy("b", fleet.Current)})
-	now.Time = now.Add(10 * time.Second)
+	now.Time = now.Add(time.Minute)
 	two.Set([]fleet.Proxy{proxy("a", fleet.Refused), proxy("b", fleet.Current)}) // one hasn't noticed it
 	now.Time = now.Add(time.Second)
 	_, listed := one.list(selection{labels: labels.Everything()})
 	if got := told(t, two, listed); got != "MODIFIED a" {
 		t.Errorf("it is told: %s", got)
 	}
-	for what, v := range map[string]version{"of before it began": two.at(now.Add(-2 * time.Minute).UnixMilli()), "of the future": two.at(now.Add(time.Minute).UnixMilli()), "of the beginning": 1} {
+	for what, v := range map[string]version{"of before it began": two.at(now.Add(-4 * time.Minute).UnixMilli()), "of the future": two.at(now.Add(time.Minute).UnixMilli()), "of the beginning": 1} {
 		if _, err := two.place(v); !errors.Is(err, errTooOld) {
 			t.Errorf("a version %s: %v", what, err)
 		}
@@ -119,6 +119,7 @@ func TestCallers(t *testing.T) {
 		"no certificate":        {map[string]string{"requestheader-client-ca-file": "x"}, false},
 		"names that are none":   {map[string]string{"requestheader-client-ca-file": front, "requestheader-allowed-names": "x"}, false},
 		"clients are let in":    {map[string]string{"requestheader-client-ca-file": front, "client-ca-file": front + "\n", "requestheader-allowed-names": "[]"}, false},
+		"some clients are":      {map[string]string{"requestheader-client-ca-file": front, "client-ca-file": clients + "# another\n" + front}, false},
 		"one of many authority": {map[string]string{"requestheader-client-ca-file": front, "client-ca-file": front, "requestheader-allowed-names": `["front-proxy-client"]`}, true},
 	} {
 		got, err := parseCaller(c.data)

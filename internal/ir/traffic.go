@@ -15,7 +15,7 @@ type Traffic struct {
 	// Timeout bounds whole requests, and IdleTimeout the time in which nothing moves in them; 0 is no limit.
 	Timeout     *time.Duration `json:"timeout,omitempty"`
 	IdleTimeout *time.Duration `json:"idleTimeout,omitempty"`
-	// Retry says when an attempt is repeated; the zero value is never.
+	// Retry says when an attempt is repeated; the zero value is never, and nil what a host does by itself.
 	Retry *Retry `json:"retry,omitempty"`
 	// Faults are made for a share of the requests; the zero value is none.
 	Faults *Faults `json:"faults,omitempty"`

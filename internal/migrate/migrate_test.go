@@ -159,7 +159,8 @@ func TestGuards(t *testing.T) {
 		{"limit-rps=-5", false, NotNeeded},
 		{"proxy-body-size=5x", true, NotPossible},
 		{"proxy-body-size=0", false, Converted},
-		{"satisfy=any", false, NotNeeded},                                                                    // nothing is asked for
+		{"satisfy=any", false, NotNeeded}, // nothing is asked for
+		{"satisfy=any auth-type=basic auth-secret=users denylist-source-range=192.0.2.0/24", false, NotPossible},
 		{"satisfy=any auth-url=http://v2.ns.svc:80/x allowlist-source-range=10.0.0.0/8", false, NotPossible}, // both are needed: stricter
 		{"something-new=1", true, NotPossible},
 		{"rewrite-target=/$uri", false, NotPossible}, // the path is left out

@@ -177,16 +177,18 @@ func (c *conversion) spreadCertificates(servers []*server) {
 
 // satisfy is about who needs only one of addresses and credentials.
 func satisfy(_ *conversion, in *ingress, value string) (Verdict, string) {
-	limited := in.annotation("allowlist-source-range") != "" || in.annotation("whitelist-source-range") != "" || in.annotation("denylist-source-range") != ""
+	allowed := in.annotation("allowlist-source-range") != "" || in.annotation("whitelist-source-range") != ""
 	switch {
 	case value != "any":
 		return NotNeeded, "both are needed anyway"
-	case in.parts.authentication["people"].Basic == nil && in.annotation("auth-url") == "":
-		return NotNeeded, "no credentials are asked for"
-	case !limited:
-		return NotNeeded, "all addresses are let through to where credentials are asked for"
+	case in.annotation("auth-url") != "":
+		return NotPossible, "the permission of auth-url is needed of all: stricter than any"
 	case in.parts.authentication["people"].Basic == nil:
-		return NotPossible, "addresses and the permission of auth-url are both needed: stricter than any"
+		return NotNeeded, "no credentials are asked for"
+	case !allowed && in.annotation("denylist-source-range") == "":
+		return NotNeeded, "all addresses are let through to where credentials are asked for"
+	case !allowed: // nginx takes no address for enough by that
+		return NotPossible, "credentials are needed, of denied addresses too, who are refused: stricter than any"
 	}
 	in.parts.either = true
 	return "", ""
@@ -196,7 +198,7 @@ func satisfy(_ *conversion, in *ingress, value string) (Verdict, string) {
 func (p *parts) eitherOf() (responses *v1alpha1.AuthResponses) {
 	rule, limited := p.authorization["addresses"]
 	people := p.authentication["people"].Basic
-	if !p.either || !limited || people == nil {
+	if !p.either || !limited || len(rule.Addresses.Allow) == 0 || people == nil {
 		return nil
 	}
 	p.authentication["anybody"] = v1alpha1.Authentication{Anonymous: &v1alpha1.Anonymous{}}

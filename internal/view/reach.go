@@ -46,18 +46,18 @@ func (v *View) plain(c *flow.Ctx, p *pipeline.Pipeline) {
 			tables[ir.TableOf(l.Gateway, l.Chains[0].Table)] = l.Name
 		}
 	}
-	notes := map[object.Key]string{}
+	hosts := map[object.Key]string{} // of a route, the first by name
 	for k, h := range flow.All(c, p.Hosts) {
 		if tables[k.TableKey] == "" || !sendsToHTTPS(h) {
 			continue
 		}
 		for _, rule := range h.Rules {
-			if route := rule.Source.Route(); len(rule.Backends) > 0 && notes[route] == "" {
-				notes[route] = condition.PlainBesideRedirect(k.Domain)
+			if route := rule.Source.Route(); len(rule.Backends) > 0 && (hosts[route] == "" || k.Domain < hosts[route]) {
+				hosts[route] = k.Domain
 			}
 		}
 	}
-	if len(notes) == 0 {
+	if len(hosts) == 0 {
 		return
 	}
 	encrypted := map[object.Key]bool{} // a redirect may lead elsewhere
@@ -70,8 +70,8 @@ func (v *View) plain(c *flow.Ctx, p *pipeline.Pipeline) {
 	}
 	for i := range v.Items {
 		route := v.Items[i].object()
-		if sum := &v.Items[i].Summary; sum.OK && sum.Message == "" && encrypted[route] {
-			sum.Message = notes[route]
+		if sum := &v.Items[i].Summary; sum.OK && sum.Message == "" && encrypted[route] && hosts[route] != "" {
+			sum.Message = condition.PlainBesideRedirect(hosts[route])
 		}
 	}
 }

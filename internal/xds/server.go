@@ -181,6 +181,13 @@ func (s *Server) leave(g *gateway) {
 	defer s.mu.Unlock()
 	g.users--
 	g.left = time.Now()
+	if g.revision != "" {
+		time.AfterFunc(keepRevision+time.Second, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.dropRevisions(g.name, time.Now())
+		})
+	}
 	// A record without an Update exists for the proxies alone.
 	if !s.isUsed(g.name) && (g.isGone() || !g.isLoaded()) {
 		delete(s.gateways, g.name)

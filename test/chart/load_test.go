@@ -103,6 +103,9 @@ func answered(t *testing.T, stop func() map[string]count) {
 	t.Helper()
 	for name, c := range stop() {
 		t.Logf("%s: %d requests, %d failed", name, c.asked, len(c.failed))
+		if c.asked == 0 {
+			t.Errorf("%s: nothing was asked", name)
+		}
 		for i, err := range c.failed {
 			if i < 10 {
 				t.Errorf("%s: %v", name, err)

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,7 +22,7 @@ func CacheOptions(kinds *kind.Table, namespaces ...string) cache.Options {
 	types := kinds.Types()
 	transform := func(strip func(client.Object)) toolscache.TransformFunc { return transform(types, strip) }
 	opts := cache.Options{
-		DefaultTransform: transform(stripMeta),
+		DefaultTransform: transform(stripForeign),
 		NewInformer:      newInformer,
 		// A kind is read because somebody watches it, never as a side effect of a Get.
 		ReaderFailOnMissingInformer: true,
@@ -68,6 +69,27 @@ func transform(types map[reflect.Type]metav1.TypeMeta, strip func(client.Object)
 func setType(o client.Object, t metav1.TypeMeta) {
 	if meta, ok := o.GetObjectKind().(*metav1.TypeMeta); ok {
 		*meta = t
+	}
+}
+
+// stripForeign leaves of another implementation's policy what it targets.
+func stripForeign(o client.Object) {
+	stripMeta(o)
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	for field := range u.Object {
+		if field != "apiVersion" && field != "kind" && field != "metadata" && field != "spec" {
+			delete(u.Object, field)
+		}
+	}
+	if spec, ok := u.Object["spec"].(map[string]any); ok {
+		for field := range spec {
+			if field != "targetRef" && field != "targetRefs" {
+				delete(spec, field)
+			}
+		}
 	}
 }
 

@@ -32,11 +32,18 @@ func (s *Source) lookForeign(ctx context.Context) {
 		switch {
 		case defined && watched == nil:
 			s.watchForeign(ctx, k)
-		case !defined && watched != nil:
+		case watched != nil && (!defined || s.unservedForeign(ctx, watched)):
 			s.unwatchForeign(ctx, watched)
 			delete(s.foreignKinds, k.Kind)
 		}
 	}
+}
+
+// unservedForeign reports whether the version that is watched isn't served any more.
+func (s *Source) unservedForeign(ctx context.Context, w *foreignKind) bool {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(w.of)
+	return notServed(s.try(ctx, list, kind.Namespaced))
 }
 
 // watchForeign begins to watch a kind. What can't be read now is tried again when kinds are looked for next.
