@@ -48,6 +48,7 @@ type Server struct {
 const (
 	headerTime = 5 * time.Second
 	idleTime   = 2 * time.Minute
+	writeTime  = 30 * time.Second // of an answer, or of a watch's event
 	reviewTime = 5 * time.Second
 	openTime   = 5 * time.Second // until a controller that has just begun knows all proxies
 	maxHeader  = 64 << 10
@@ -65,9 +66,6 @@ const (
 	// Changes that come together are sent together.
 	watchPause = 50 * time.Millisecond
 )
-
-// writeTime is how long an answer may take to be written, or a watch's event. A test has less.
-var writeTime = 30 * time.Second
 
 const groupPath = "/apis/" + Group + "/" + Version
 
@@ -297,7 +295,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, of selection, as 
 	defer s.leave(who.GetName())
 	ctx, cancel := context.WithTimeout(r.Context(), watchTime(q.Get("timeoutSeconds")))
 	defer cancel()
-	to := sender{as: as, control: http.NewResponseController(w), encode: json.NewEncoder(w)}
+	to := sender{as: as, control: http.NewResponseController(w), encode: json.NewEncoder(w), within: writeTime}
 	bookmarks, _ := strconv.ParseBool(q.Get("allowWatchBookmarks"))
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
@@ -355,6 +353,7 @@ type sender struct {
 	as      *form
 	control *http.ResponseController
 	encode  *json.Encoder
+	within  time.Duration // an event is written
 }
 
 func (t *sender) send(kind watch.EventType, e *entry) error {
@@ -378,7 +377,7 @@ func (t *sender) bookmark(at version, annotations map[string]string) error {
 func (t *sender) write(kind watch.EventType, object any) error {
 	raw, err := json.Marshal(object)
 	if err == nil {
-		err = t.control.SetWriteDeadline(time.Now().Add(writeTime))
+		err = t.control.SetWriteDeadline(time.Now().Add(t.within))
 	}
 	if err == nil {
 		err = t.encode.Encode(metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: raw}})

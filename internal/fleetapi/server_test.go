@@ -15,17 +15,16 @@ import (
 
 // TestSilentWatch protects a watch of which nothing is to be told for longer than an event may take to be written.
 func TestSilentWatch(t *testing.T) {
-	was := writeTime
-	writeTime = 50 * time.Millisecond
-	t.Cleanup(func() { writeTime = was })
+	t.Parallel()
+	const within = 50 * time.Millisecond
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		to := sender{control: http.NewResponseController(w), encode: json.NewEncoder(w)}
+		to := sender{control: http.NewResponseController(w), encode: json.NewEncoder(w), within: within}
 		e := &entry{key: key{"shop", "web-1"}, proxy: proxy("web-1", fleet.Current)}
 		for range 2 {
 			if err := to.send(watch.Modified, e); err != nil {
 				t.Errorf("an event can't be sent: %v", err)
 			}
-			time.Sleep(4 * writeTime)
+			time.Sleep(4 * within)
 		}
 	}))
 	server.EnableHTTP2 = true
