@@ -140,7 +140,7 @@ func TestRollingRestart(t *testing.T) {
 		sleep time.Duration
 		limit float64 // a request may be on its way to a pod that closes its connections at that moment
 	}{
-		{"which stop at once", 0, 2},
+		{"which stop at once", 0, 5},
 		{"which stop after 0.3 s", 300 * time.Millisecond, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestDeadEndpoint(t *testing.T) {
 			sent, failed, wrong := load.end()
 			t.Logf("%d requests, wrong are %v", sent, wrong)
 			share := 100 * float64(failed) / float64(sent)
-			if share > max(c.limit, 0.05) { // one or two may be on their way when it closes its connections
+			if share > max(c.limit, 0.2) { // a few may be on their way when it closes its connections
 				t.Errorf("%.2f %% of the requests failed", share)
 			}
 			record06(t, bars.Bar{Name: "one endpoint of three stops listening, 22 s of 200 requests a second, " + c.name + ": failed", Unit: "%", Limit: c.limit}.Measured(share))
