@@ -51,6 +51,9 @@ var requestLog = logFormat{fields: map[string]string{
 
 // accessLogs returns the access logs of a listener, in a format for what it serves.
 func accessLogs(l *ir.Listener, usual logFormat) ([]*accesslogv3.AccessLog, error) {
+	if len(l.Telemetry.AccessLogs) == 0 {
+		return nil, nil
+	}
 	usual.fields = maps.Clone(usual.fields)
 	usual.fields["gateway"] = l.Gateway.String()
 	var out []*accesslogv3.AccessLog

@@ -147,8 +147,13 @@ func (s *Store) list(of selection) ([]*entry, version) {
 		}
 	}
 	slices.SortFunc(out, func(a, b *entry) int { return a.compare(b.key) })
+	return out, s.reached()
+}
+
+// reached returns the version up to which all is known, now; s.mu is held.
+func (s *Store) reached() version {
 	s.last = s.at(max(s.now().UnixMilli(), s.last.millis()))
-	return out, s.last
+	return s.last
 }
 
 // get returns one proxy; nil for none.
@@ -202,8 +207,7 @@ func (s *Store) since(from version, of selection) (changes []change, until versi
 		}
 	}
 	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.version, b.version), a.compare(b.key)) })
-	s.last = s.at(max(s.now().UnixMilli(), s.last.millis())) // so that a bookmark of a quiet fleet is no old one
-	return changes, s.last, s.changed
+	return changes, s.reached(), s.changed // a bookmark of a quiet fleet is no old one
 }
 
 // IsOpen reports whether it is known which proxies there are.

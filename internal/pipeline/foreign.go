@@ -16,7 +16,6 @@ import (
 type WithoutEffect struct {
 	Policy  foreign.Policy
 	File    string // empty in a cluster
-	Targets []object.Key
 	Message string
 }
 
@@ -61,7 +60,7 @@ func withoutEffect(at string, policy foreign.Policy, served []object.Key) Withou
 	for _, target := range served {
 		names = append(names, target.String())
 	}
-	out := WithoutEffect{Policy: policy, File: at, Targets: served, Message: condition.ForeignPolicy(of.Of, strings.Join(names, ", "), of.Ours.Name())}
+	out := WithoutEffect{Policy: policy, File: at, Message: condition.ForeignPolicy(of.Of, strings.Join(names, ", "), of.Ours.Name())}
 	if policy.Line == 0 {
 		out.File = ""
 	}

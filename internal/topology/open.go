@@ -26,14 +26,10 @@ func (g *Graph) Open(c *flow.Ctx, route object.Key, rule *gwv1.SectionName) bool
 }
 
 // InForce returns the kinds of inherited policies of which something is in force for a route, or for a rule of it.
-func (g *Graph) InForce(c *flow.Ctx, route object.Key) (kinds []object.Kind) {
-	r, ok := flow.Get(c, g.Routes, route)
-	if !ok {
-		return nil
-	}
+func (g *Graph) InForce(c *flow.Ctx, r *Route) (kinds []object.Kind) {
 	names := append(RuleNames(r.Object), "")
 	has := func(of object.Kind, on func(at AttachmentKey, rule string) bool) {
-		for _, p := range g.Parents(c, route) {
+		for _, p := range g.Parents(c, r.Key) {
 			for _, at := range p.attached {
 				if slices.ContainsFunc(names, func(rule string) bool { return on(at.Key, rule) }) {
 					kinds = append(kinds, of)

@@ -190,7 +190,7 @@ func routeItem(p *pipeline.Pipeline, c *flow.Ctx, r *topology.Route, s *gwv1.Rou
 	out.Summary.Path, out.Summary.Redirect = sample(r.Object, open)
 	out.Summary.Call = sampleCall(r.Object, open)
 	out.Summary.Endpoints = endpointsOf(p, c, r)
-	for _, of := range p.Graph.InForce(c, r.Key) {
+	for _, of := range p.Graph.InForce(c, r) {
 		out.Summary.Policies = append(out.Summary.Policies, of.Name())
 	}
 	for _, h := range topology.Hostnames(r.Object) {

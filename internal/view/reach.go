@@ -40,15 +40,15 @@ func endpointsOf(p *pipeline.Pipeline, c *flow.Ctx, r *topology.Route) *Endpoint
 // plain notes at routes that are served over HTTPS that they are served in clear text too, on a host on which other
 // requests are sent on to HTTPS: whoever wrote that may not know.
 func (v *View) plain(c *flow.Ctx, p *pipeline.Pipeline) {
-	tables := map[ir.TableKey]string{} // of listeners without TLS
+	tables := map[ir.TableKey]bool{} // of listeners without TLS
 	for _, l := range flow.All(c, p.Ports) {
 		if !l.TLS && len(l.Chains) == 1 && l.Chains[0].Table != "" {
-			tables[ir.TableOf(l.Gateway, l.Chains[0].Table)] = l.Name
+			tables[ir.TableOf(l.Gateway, l.Chains[0].Table)] = true
 		}
 	}
 	hosts := map[object.Key]string{} // of a route, the first by name
 	for k, h := range flow.All(c, p.Hosts) {
-		if tables[k.TableKey] == "" || !sendsToHTTPS(h) {
+		if !tables[k.TableKey] || !sendsToHTTPS(h) {
 			continue
 		}
 		for _, rule := range h.Rules {
@@ -62,7 +62,7 @@ func (v *View) plain(c *flow.Ctx, p *pipeline.Pipeline) {
 	}
 	encrypted := map[object.Key]bool{} // a redirect may lead elsewhere
 	for k, h := range flow.All(c, p.Hosts) {
-		if tables[k.TableKey] == "" {
+		if !tables[k.TableKey] {
 			for _, rule := range h.Rules {
 				encrypted[rule.Source.Route()] = true
 			}

@@ -35,6 +35,7 @@ func (s *Source) followKinds(ctx context.Context) error {
 			timer.Stop()
 			wait = soonest
 			s.tellChannel()
+			s.endForeign(ctx)
 			if err := s.forget(ctx); err != nil {
 				return err
 			}

@@ -23,18 +23,22 @@ type foreignKind struct {
 	ended bool
 }
 
-// lookForeign begins to watch the policies of other implementations whose definitions the cluster has, and forgets
-// those whose definitions have gone. Nothing waits for them: they have no effect.
+// lookForeign begins to watch the policies of other implementations whose definitions the cluster has. Nothing waits for
+// them: they have no effect.
 func (s *Source) lookForeign(ctx context.Context) {
 	for i := range foreign.Kinds {
-		k := &foreign.Kinds[i]
-		watched, defined := s.foreignKinds[k.Kind], s.defined(k.Plural+"."+k.Group())
-		switch {
-		case defined && watched == nil:
+		if k := &foreign.Kinds[i]; s.foreignKinds[k.Kind] == nil && s.defined(k.Plural+"."+k.Group()) {
 			s.watchForeign(ctx, k)
-		case watched != nil && (!defined || s.unservedForeign(ctx, watched)):
-			s.unwatchForeign(ctx, watched)
-			delete(s.foreignKinds, k.Kind)
+		}
+	}
+}
+
+// endForeign stops to watch the policies of those whose definitions have gone, or have another version.
+func (s *Source) endForeign(ctx context.Context) {
+	for of, w := range s.foreignKinds {
+		if !s.defined(foreign.KindOf(of).Plural+"."+of.Group()) || s.unservedForeign(ctx, w) {
+			s.unwatchForeign(ctx, w)
+			delete(s.foreignKinds, of)
 		}
 	}
 }
