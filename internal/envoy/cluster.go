@@ -55,27 +55,37 @@ func protocolOptions(b *ir.Backend) (map[string]*anypb.Any, error) {
 	if b.Use == ir.UseAuth {
 		filters = append(filters, permission)
 	}
-	common := connectionOptions(&b.Settings.Connections)
-	switch {
-	case len(filters) > 0 || common != nil:
-		if len(filters) > 0 {
-			filters = append(filters, upstreamCodec)
-		}
-		options, err := pack(&upstreamhttpv3.HttpProtocolOptions{
-			UpstreamProtocolOptions: explicit(b.Protocol), HttpFilters: filters, CommonHttpProtocolOptions: common,
-		})
-		return map[string]*anypb.Any{httpOptions: options}, err
-	case b.Protocol == ir.H2C:
-		return h2c, nil
-	default:
-		return nil, nil //nolint:nilnil // there is nothing to say
+	common, repeated := connectionOptions(&b.Settings.Connections), untaken(b)
+	if len(filters) == 0 && common == nil {
+		return plainOptions[plainOption{b.Protocol, repeated != nil}], nil
 	}
+	if len(filters) > 0 {
+		filters = append(filters, upstreamCodec)
+	}
+	options, err := pack(&upstreamhttpv3.HttpProtocolOptions{
+		UpstreamProtocolOptions: explicit(b.Protocol), HttpFilters: filters, CommonHttpProtocolOptions: common, RetryPolicy: repeated,
+	})
+	return map[string]*anypb.Any{httpOptions: options}, err
 }
 
-// h2c speaks HTTP/2 without negotiation.
-var h2c = map[string]*anypb.Any{
-	httpOptions: constant(&upstreamhttpv3.HttpProtocolOptions{UpstreamProtocolOptions: explicit(ir.H2C)}),
+// plainOption is what is said of most backends.
+type plainOption struct {
+	protocol ir.Protocol
+	repeats  bool
 }
+
+// plainOptions are the options of backends without settings. Those without an entry need no words.
+var plainOptions = func() map[plainOption]map[string]*anypb.Any {
+	out := map[plainOption]map[string]*anypb.Any{}
+	for _, o := range []plainOption{{ir.HTTP1, true}, {ir.WebSocket, true}, {ir.H2C, true}, {ir.H2C, false}} {
+		options := &upstreamhttpv3.HttpProtocolOptions{UpstreamProtocolOptions: explicit(o.protocol)}
+		if o.repeats {
+			options.RetryPolicy = untakenPolicy
+		}
+		out[o] = map[string]*anypb.Any{httpOptions: constant(options)}
+	}
+	return out
+}()
 
 // connectionOptions are how long connections are used; nil where nothing is said of it.
 func connectionOptions(c *ir.Connections) *corev3.HttpProtocolOptions {

@@ -28,7 +28,7 @@ func Collector(c *ir.Collector) (*Resource, error) {
 	m := &clusterv3.Cluster{
 		Name:                          name,
 		AltStatName:                   statName(name),
-		TypedExtensionProtocolOptions: h2c,
+		TypedExtensionProtocolOptions: plainOptions[plainOption{ir.H2C, false}],
 		UpstreamConnectionOptions:     keepalive,
 		CircuitBreakers:               breakers,
 		// A name that can't be resolved must not keep an Envoy from starting.

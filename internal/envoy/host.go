@@ -52,7 +52,6 @@ func HostPart(h *ir.Host) (*Part, []RuleError) {
 		return closedHost(h, err)
 	}
 	errs := setRoutes(vh, h, (*routev3.Route).ValidateAll)
-	hostRetry(vh)
 	body, err := hostField(vh)
 	if err != nil {
 		// Something in it can't be marshalled, such as text that is not UTF-8,

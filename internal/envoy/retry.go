@@ -2,7 +2,6 @@ package envoy
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -39,14 +38,20 @@ func tryOthers(p *routev3.RetryPolicy) *routev3.RetryPolicy {
 	return p
 }
 
-// hostRetry is for those routes of a host that have no policy of their own: a request that no backend has taken is tried
-// at another endpoint. An endpoint that has died, or ends, is known as such only after a while, and its requests would
-// fail meanwhile, most of all where the one with the fewest requests under way is chosen.
-func hostRetry(vh *routev3.VirtualHost) {
-	if slices.ContainsFunc(vh.Routes, func(r *routev3.Route) bool { return r.GetRoute() != nil && r.GetRoute().RetryPolicy == nil }) {
-		vh.RetryPolicy = tryOthers(&routev3.RetryPolicy{RetryOn: unsent, NumRetries: wrapperspb.UInt32(defaultAttempts)})
+// untaken is what is done with a request that no endpoint of a backend has taken, where neither route nor policy says
+// anything of retries: it is tried at another endpoint. An endpoint that has died, or ends, is known as such only after a
+// while, and its requests would fail meanwhile, most of all where the one with the fewest requests under way is chosen.
+//
+// It is said of the backend, since in each host of a route table an edit of one would send it for all of them. Envoy goes by
+// the backend's word where there are two, so that routes with a word of their own have a backend of their own (ir.OwnRetries).
+func untaken(b *ir.Backend) *routev3.RetryPolicy {
+	if b.Settings.OwnRetries || b.Use != ir.UseHTTP && b.Use != ir.UseGRPC {
+		return nil
 	}
+	return untakenPolicy
 }
+
+var untakenPolicy = tryOthers(&routev3.RetryPolicy{RetryOn: unsent, NumRetries: wrapperspb.UInt32(defaultAttempts)})
 
 // repeats reports whether attempts may be repeated by a rule's or a policy's own word.
 func repeats(r *ir.Retry) bool { return r != nil && r.Attempts > 0 }
@@ -56,11 +61,7 @@ func repeats(r *ir.Retry) bool { return r != nil && r.Attempts > 0 }
 // An attempt that took too long is not repeated: Envoy's condition for it, reset, takes in
 // connections that break while the backend is at work, which may have done what was asked.
 func setRetry(a *routev3.RouteAction, r *ir.Retry, t *ir.Timeouts) error {
-	if r == nil {
-		return nil
-	}
 	if !repeats(r) {
-		a.RetryPolicy = &routev3.RetryPolicy{} // in place of the host's
 		return nil
 	}
 	p := &routev3.RetryPolicy{RetryOn: unsent, NumRetries: wrapperspb.UInt32(r.Attempts)}

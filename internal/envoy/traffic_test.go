@@ -191,12 +191,16 @@ func (f *flaky) count(uri string) int {
 
 func TestEnvoyRetry(t *testing.T) {
 	f := &flaky{tries: map[string]int{}}
-	b := newBackend(t, "flaky", ir.HTTP1, f)
-	dead := newBackend(t, "dead", ir.HTTP1, f)
+	b, own, dead := newBackend(t, "flaky", ir.HTTP1, f), newBackend(t, "own", ir.HTTP1, f), newBackend(t, "dead", ir.HTTP1, f)
+	own.ir.Settings.OwnRetries, dead.ir.Settings.OwnRetries = true, true
 	refused := uint16(port.OfTest(t))
 	dead.eps.Endpoints = append(dead.eps.Endpoints, ir.Endpoint{Address: "127.0.0.1", Port: refused})
 	rule := func(path string, retry *ir.Retry, timeouts *ir.Timeouts) *ir.Rule {
-		return &ir.Rule{Match: prefix(path), Backends: to(b), Retry: retry, Timeouts: timeouts}
+		r := &ir.Rule{Match: prefix(path), Backends: to(b), Retry: retry, Timeouts: timeouts}
+		if retry != nil {
+			r.Backends = to(own)
+		}
+		return r
 	}
 	broken := rule("/broken", &ir.Retry{Attempts: 3}, nil)
 	broken.Backends = to(dead)
@@ -214,7 +218,7 @@ func TestEnvoyRetry(t *testing.T) {
 		rule("/zero-retry-backend", &ir.Retry{Attempts: 0, StatusCodes: []uint32{500}}, &ir.Timeouts{Backend: new(200 * time.Millisecond)}),
 		rule("/disabled", nil, &ir.Timeouts{Request: new(time.Duration(0)), Backend: new(time.Duration(0))}),
 		broken,
-	), b, dead).start(t)
+	), b, own, dead).start(t)
 	for _, c := range []struct {
 		uri           string
 		status, tries int

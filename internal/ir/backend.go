@@ -169,10 +169,21 @@ func (k BackendKey) For(t *Traffic) BackendKey {
 		return k
 	}
 	b := k.Backend()
+	settings.OwnRetries = settings.OwnRetries || b.Settings.OwnRetries
 	b.Settings = settings
 	if t.RetryBudget != nil && b.Retry == (RetryBudget{}) {
 		b.Retry = *t.RetryBudget
 	}
+	return b.Key()
+}
+
+// WithOwnRetries returns the same backend as it is to rules that say when a request is repeated.
+func (k BackendKey) WithOwnRetries() BackendKey {
+	if k.IsZero() {
+		return k
+	}
+	b := k.Backend()
+	b.Settings.OwnRetries = true
 	return b.Key()
 }
 

@@ -13,6 +13,8 @@ type BackendSettings struct {
 	CircuitBreaker   CircuitBreaker   `json:"circuitBreaker,omitzero"`
 	OutlierDetection OutlierDetection `json:"outlierDetection,omitzero"`
 	HealthCheck      HealthCheck      `json:"healthCheck,omitzero"`
+	// OwnRetries says that the routes say when a request is repeated.
+	OwnRetries bool `json:"ownRetries,omitempty"`
 }
 
 // Connections are how long connections to endpoints are used.
@@ -75,6 +77,7 @@ func (t *Traffic) Backend() (s BackendSettings) {
 	assign(&s.CircuitBreaker, t.CircuitBreaker)
 	assign(&s.OutlierDetection, t.OutlierDetection)
 	assign(&s.HealthCheck, t.HealthCheck)
+	s.OwnRetries = t.Retry != nil
 	return s
 }
 

@@ -140,6 +140,11 @@ func (t *translation) action(spec *gwv1.HTTPRouteRule, refs topology.RouteRule) 
 	a.Filters.Auth = t.auth(at, spec.Filters, refs.Auth, a.Timeouts)
 	session := t.session(at, spec.SessionPersistence) //nolint:staticcheck // deprecated, and still there to be written
 	a.Backends = t.backends(at, spec.BackendRefs, refs.Backends, session)
+	if a.Retry != nil {
+		for i := range a.Backends {
+			a.Backends[i].Backend = a.Backends[i].Backend.WithOwnRetries()
+		}
+	}
 	t.compatible(at, spec, &a)
 	if direct.status != 0 {
 		if a.Redirect != nil {

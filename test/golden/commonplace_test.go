@@ -23,6 +23,7 @@ var constants = []string{
 	"resources.cluster.resource.edsClusterConfig",
 	"resources.cluster.resource.lbPolicy",
 	"resources.cluster.resource.perConnectionBufferLimitBytes",
+	"resources.cluster.resource.typedExtensionProtocolOptions",
 	"resources.listener.resource.enableReusePort",
 	"resources.listener.resource.perConnectionBufferLimitBytes",
 	"resources.listener.resource.listenerFilters",
@@ -55,7 +56,6 @@ var constants = []string{
 	tls + ".commonTlsContext.tlsParams",
 	tls + ".commonTlsContext.tlsCertificateSdsSecretConfigs.sdsConfig",
 	"resources.routes.resource.ignorePortInHostMatching",
-	"resources.routes.resource.virtualHosts.retryPolicy",
 	"resources.routes.resource.maxDirectResponseBodySizeBytes",
 }
 

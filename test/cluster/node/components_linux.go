@@ -53,6 +53,11 @@ func components(dir string) ([]component, error) {
 			// Tests create thousands of objects at once.
 			"--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000",
 			"--kubelet-client-certificate=" + pki + "apiserver-kubelet.crt", "--kubelet-client-key=" + pki + "apiserver-kubelet.key",
+			// Aggregated APIs.
+			"--requestheader-client-ca-file=" + pki + "front-proxy-ca.crt", "--requestheader-allowed-names=" + frontProxy,
+			"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+			"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+			"--proxy-client-cert-file=" + pki + "front-proxy-client.crt", "--proxy-client-key-file=" + pki + "front-proxy-client.key",
 			// Else it looks for the node's name in DNS to read logs of pods.
 			"--kubelet-preferred-address-types=InternalIP",
 			// What is written, and all that Gatehouse asks for.

@@ -15,6 +15,9 @@ import (
 	"time"
 )
 
+// frontProxy is what the API server calls itself to those who answer for a part of its API.
+const frontProxy = "front-proxy-client"
+
 // authority signs the certificates of a cluster; it lives as long as it.
 type authority struct {
 	dir  string // where files go: NAME.crt, NAME.key
@@ -52,7 +55,15 @@ func credentials(dir string) error {
 			return err
 		}
 	}
-	return a.serviceAccounts()
+	if err := a.serviceAccounts(); err != nil {
+		return err
+	}
+	// An authority of its own, since whoever has a certificate of it may speak for anybody.
+	front := &authority{dir: a.dir}
+	if err := front.issue("front-proxy-ca", pkix.Name{CommonName: "front-proxy"}); err != nil {
+		return err
+	}
+	return front.issue("front-proxy-client", pkix.Name{CommonName: frontProxy})
 }
 
 // issue makes a key and a certificate. The first is the authority's own.
