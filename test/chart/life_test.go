@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,7 +35,7 @@ func TestLife(t *testing.T) {
 	values := []string{"--set", "image.repository=" + repository + ",image.tag=" + tag + ",image.pullPolicy=Never", "--wait", "--timeout", "4m"}
 	release := func(verb string, more ...string) {
 		t.Helper()
-		in.helm(slices.Concat([]string{verb, "gatehouse", chart, "--namespace", "gatehouse-system"}, values, more)...)
+		in.helm(slices.Concat([]string{verb, "gatehouse", chart, "--namespace", "gatehouse-system", "--set", "fleetAPI.enabled=true"}, values, more)...)
 	}
 	uninstall := func() {
 		t.Helper()
@@ -56,8 +57,9 @@ func TestLife(t *testing.T) {
 		in.serves(address)
 		release("upgrade", "--set", "replicas=2")
 		in.serves(address)
+		in.showsProxies(len(strings.Fields(in.proxies())))
+		in.listsProxies()
 		proxies := in.proxies()
-		in.showsProxies(len(strings.Fields(proxies)))
 		if got := in.kubectl("get", "gatewayclass", "gatehouse", "-o", "jsonpath={.metadata.finalizers}"); !strings.Contains(got, "gateway-exists") {
 			t.Errorf("a class in use has the finalizers %s, so there is nothing to test", got)
 		}
@@ -223,6 +225,85 @@ func (in *running) showsProxies(n int) {
 		}
 		return nil
 	})
+}
+
+// listsProxies looks at the proxies as kubectl does: their table, the way of a pod that ends and of the one in its place, and
+// that they are for those alone who may view the namespace.
+func (in *running) listsProxies() {
+	in.Helper()
+	// Discovery fails until a controller answers for the group, as for every aggregated API.
+	in.kubectl("wait", "--for=condition=Available", "apiservice/v1alpha1.fleet.gatehouse.dev", "--timeout=3m")
+	pods := func() string {
+		return in.kubectl("get", "-n", "shop", "pods", "--field-selector=status.phase=Running", "-o", `jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}`)
+	}
+	shows := func() {
+		in.within("kubectl get proxies shows each proxy", func() error {
+			table := in.kubectl("get", "proxies", "-A")
+			for _, pod := range strings.Fields(pods()) {
+				if !slices.ContainsFunc(strings.Split(table, "\n"), func(line string) bool {
+					return strings.HasPrefix(line, "shop ") && strings.Contains(line, pod) && strings.Contains(line, " Current ")
+				}) {
+					return fmt.Errorf("%s is not Current in\n%s", pod, table)
+				}
+			}
+			return nil
+		})
+	}
+	shows()
+	first, _, _ := strings.Cut(pods(), "\n")
+	if got := in.kubectl("get", "-n", "shop", "proxy", first, "-o", "jsonpath={.kind} {.status.gateway} {.status.state}"); got != "Proxy shop/web Current" {
+		in.Errorf("of the proxy %s kubectl says %q", first, got)
+	}
+	var seen output
+	watch := exec.Command(in.programs["kubectl"], "get", "-n", "shop", "proxies", "-w", "--output-watch-events")
+	watch.Stdout, watch.Stderr = &seen, &seen
+	if err := in.Start(watch); err != nil {
+		in.Fatal(err)
+	}
+	in.within("kubectl watches", func() error { return seen.has("ADDED", first) })
+	in.kubectl("delete", "-n", "shop", "pod", first, "--wait=false")
+	in.within("the watch tells of the end of a proxy", func() error { return seen.has("DELETED", first) })
+	_ = watch.Process.Kill()
+	_ = watch.Wait()
+	shows()
+
+	for who, may := range map[string]string{"system:serviceaccount:shop:default": "no", "system:serviceaccount:shop:viewer": "yes"} {
+		if may == "yes" {
+			in.kubectl("create", "-n", "shop", "rolebinding", "viewer", "--clusterrole=view", "--serviceaccount=shop:viewer")
+		}
+		cmd := exec.Command(in.programs["kubectl"], "get", "-n", "shop", "proxies", "--as="+who)
+		err := in.Start(cmd)
+		if err == nil {
+			err = cmd.Wait()
+		}
+		if (err == nil) != (may == "yes") {
+			in.Errorf("%s sees proxies: %v, should be %s", who, err, may)
+		}
+	}
+}
+
+// output is what a program has printed so far.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+// has is nil if a line has all of these.
+func (o *output) has(parts ...string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for line := range strings.Lines(o.text.String()) {
+		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
+			return nil
+		}
+	}
+	return fmt.Errorf("no line with %q in\n%s", parts, o.text.String())
 }
 
 // serves waits until the Gateway answers.
