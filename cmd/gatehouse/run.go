@@ -42,6 +42,7 @@ type runFlags struct {
 	unsafe       bool
 	lenient      bool
 	client       clientFlags
+	ingresses    ingressFlags
 }
 
 func newRun() *cobra.Command {
@@ -94,6 +95,7 @@ logs, or add to the configuration that Envoy starts with, are refused without
 	fl.BoolVar(&f.lenient, "lenient", false, "start although files have mistakes of which no valid version is known")
 	defineUnsafe(fl, &f.unsafe)
 	f.client.define(fl)
+	f.ingresses.define(fl)
 	complete(cmd, "log-format", logFormats...)
 	complete(cmd, "log-level", logLevels...)
 	complete(cmd, "bind", "127.0.0.1", "0.0.0.0", "::1", "::")
@@ -112,6 +114,10 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 		return err
 	}
 	client, err := f.client.options()
+	if err != nil {
+		return err
+	}
+	ingresses, err := f.ingresses.options()
 	if err != nil {
 		return err
 	}
@@ -152,7 +158,7 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 	announce := announcer(log, screen)
 	s, err := standalone.New(standalone.Options{
 		Paths: paths, Stdin: os.Stdin, Experimental: f.experimental,
-		Bind: f.bind, PortOffset: f.portOffset, Client: client, UnsafeParameters: f.unsafe, AccessLog: f.accessLog, Lenient: f.lenient,
+		Bind: f.bind, PortOffset: f.portOffset, Client: client, UnsafeParameters: f.unsafe, AccessLog: f.accessLog, Lenient: f.lenient, Ingresses: ingresses,
 		Envoy: binary, Concurrency: f.concurrency, StateDir: f.stateDir, DrainTimeout: f.drain,
 		Log: log, OnCommit: announce.changed, OnStates: announce.states,
 		Output: envoyLog{log, f.envoyLog, ctx}.take,

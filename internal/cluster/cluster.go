@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +46,7 @@ type Options struct {
 	REST   *rest.Config
 	Self   Replica
 	Logs   configuration.Logs
-	// Kinds are those that are read; nil is kind.All.
+	// Kinds are those that are read; nil is kind.All, or kind.WithIngresses where these are a source.
 	Kinds *kind.Table
 	// Refused, if not nil, reports whether Config has been changed to one that can't be used.
 	Refused func() bool
@@ -165,7 +164,7 @@ var ErrOtherChannel = errors.New("the Gateway API's channel has changed")
 // New prepares a controller. It asks the API server for what it serves.
 func New(ctx context.Context, opts Options) (*Cluster, error) {
 	c := &Cluster{
-		opts: opts, config: opts.Config, kinds: cmp.Or(opts.Kinds, kind.All), log: opts.Logs.For("control"), registry: prometheus.NewRegistry(),
+		opts: opts, config: opts.Config, kinds: kindsFor(opts), log: opts.Logs.For("control"), registry: prometheus.NewRegistry(),
 		scheme: runtime.NewScheme(), shadows: newShadows(), statuses: map[object.Key]any{}, troubled: view.NewTroubled(),
 		channel: make(chan struct{}), published: make(chan struct{}), usable: make(chan struct{}),
 	}
@@ -189,9 +188,13 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 	if err := c.watch(channel); err != nil {
 		return nil, err
 	}
+	derive, err := c.ingresses()
+	if err != nil {
+		return nil, err
+	}
 	c.loop = loop.New(loop.Options{
 		Pipeline: c.pipeline, Server: c.server, Log: c.log, Sources: len(c.config.Sources),
-		Shadowed: c.shadows.note, Select: c.selection.take,
+		Derive: derive, Shadowed: c.shadows.note, Select: c.selection.take,
 		Contents: c.source, ContentsSource: c.clusterSource(), KeySets: c.fetcher(),
 		Late: lateBy, Transact: c.tellShadows, Observers: []loop.Observer{c.proxies, c},
 	})
@@ -268,6 +271,9 @@ func pipelineOptions(cfg *configuration.Configuration, channel string) pipeline.
 		o.Mode = features.Unmanaged
 	}
 	o.Topology.Experimental = channel == kube.Experimental
+	if of := ingressOptions(cfg); of != nil {
+		o.ConfigMaps = of.ConfigMaps
+	}
 	return o
 }
 
@@ -333,7 +339,13 @@ func (c *Cluster) Run(ctx context.Context) error {
 // runSources runs the sources, and notes when all have told all they have.
 func (c *Cluster) runSources(run func(string, func(context.Context) error)) {
 	silent := len(c.config.Sources) // of the loop
+	if c.config.Ingresses() != nil {
+		silent-- // it brings what others do
+	}
 	for i, s := range c.config.Sources {
+		if s.Ingress != nil {
+			continue
+		}
 		first := true
 		emit := func(ctx context.Context, b source.Batch) {
 			c.loop.Emit(ctx, i, b)

@@ -173,6 +173,9 @@ func (c *Cluster) newTerm() (*term, error) {
 		return t, err
 	}
 	t.work = append(t.work, newForeignPolicies(c.pipeline, c.recorder))
+	if of := ingressOptions(c.config); of != nil {
+		t.work = append(t.work, newIngressEvents(c), newIngressAddresses(c, *of))
+	}
 	if c.opts.Static != nil {
 		return t, nil
 	}

@@ -74,6 +74,9 @@ func sourceIndex(i int) string { return "sources[" + strconv.Itoa(i) + "]" }
 // sourceName says which source one is to who runs the controller.
 func (c *Cluster) sourceName(i int) string {
 	at := sourceIndex(i)
+	if c.config.Sources[i].Ingress != nil {
+		return at + " (Ingresses)"
+	}
 	if files := c.config.Sources[i].Files; files != nil {
 		return at + " (" + strings.Join(files.Paths, ", ") + ")"
 	}

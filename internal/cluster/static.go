@@ -56,6 +56,9 @@ func (c *Cluster) composeStatic(o Static, channel string) {
 	options.Mode = features.Pod
 	options.Topology.Experimental = channel == kube.Experimental
 	options.Kinds = c.kinds
+	if of := ingressOptions(c.config); of != nil {
+		options.ConfigMaps = of.ConfigMaps
+	}
 	c.pipeline = pipeline.New(options)
 	one := newOneGateway(o, c)
 	c.selection = one

@@ -41,7 +41,24 @@ type Configuration struct {
 type Source struct {
 	Kubernetes *Kubernetes `json:"kubernetes,omitempty"`
 	Files      *Files      `json:"files,omitempty"`
+	Ingress    *Ingress    `json:"ingress,omitempty"`
 }
+
+// Ingress serves the Ingresses that the other sources have, as ingress-nginx does.
+type Ingress struct {
+	// Class is the class of the Ingresses that are served.
+	Class string `json:"class"`
+	// Gateway is the Gateway, NAMESPACE/NAME, that is made for them, and GatewayClass its class.
+	Gateway      string `json:"gateway"`
+	GatewayClass string `json:"gatewayClass,omitempty"`
+	// ConfigMap, NAMESPACE/NAME, is that of ingress-nginx's controller, whose defaults hold without it.
+	ConfigMap string `json:"configMap,omitempty"`
+	// DefaultCertificate is the Secret, NAMESPACE/NAME, for hosts whose Ingress names none.
+	DefaultCertificate string `json:"defaultCertificate,omitempty"`
+}
+
+// Ingresses returns the source that serves Ingresses; nil if there is none.
+func (c *Configuration) Ingresses() *Ingress { return c.Sources[len(c.Sources)-1].Ingress }
 
 // Kubernetes reads the objects of the cluster.
 type Kubernetes struct {

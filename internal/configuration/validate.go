@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -88,15 +89,49 @@ func (c *Configuration) sources(path *field.Path) (errs field.ErrorList) {
 	for i, s := range c.Sources {
 		p := path.Index(i)
 		switch {
-		case (s.Kubernetes == nil) == (s.Files == nil):
-			errs = append(errs, field.Invalid(p, "", "exactly one of kubernetes and files must be set"))
+		case s.set() != 1:
+			errs = append(errs, field.Invalid(p, "", "exactly one of kubernetes, files and ingress must be set"))
 		case s.Kubernetes != nil:
 			if clusters++; clusters > 1 {
 				errs = append(errs, field.Duplicate(p.Child("kubernetes"), ""))
 			}
 			errs = append(errs, s.Kubernetes.validate(p.Child("kubernetes"))...)
+		case s.Ingress != nil:
+			if i < len(c.Sources)-1 {
+				errs = append(errs, field.Forbidden(p.Child("ingress"), "it must be the last source: what somebody has written counts before what is made of Ingresses"))
+			}
+			errs = append(errs, s.Ingress.validate(p.Child("ingress"))...)
 		case len(s.Files.Paths) == 0:
 			errs = append(errs, field.Required(p.Child("files", "paths"), "name directories or files with manifests"))
+		}
+	}
+	return errs
+}
+
+// set counts the kinds of source that one has.
+func (s *Source) set() (n int) {
+	for _, has := range []bool{s.Kubernetes != nil, s.Files != nil, s.Ingress != nil} {
+		if has {
+			n++
+		}
+	}
+	return n
+}
+
+func (i *Ingress) validate(path *field.Path) (errs field.ErrorList) {
+	if len(validation.IsDNS1123Subdomain(i.Class)) > 0 {
+		errs = append(errs, field.Invalid(path.Child("class"), i.Class, "name the class of the Ingresses that are served"))
+	}
+	if wrong := validation.IsDNS1123Subdomain(i.GatewayClass); i.GatewayClass != "" && len(wrong) > 0 {
+		errs = append(errs, field.Invalid(path.Child("gatewayClass"), i.GatewayClass, wrong[0]))
+	}
+	for name, text := range map[string]string{"gateway": i.Gateway, "configMap": i.ConfigMap, "defaultCertificate": i.DefaultCertificate} {
+		namespace, of, _ := strings.Cut(text, "/")
+		if text == "" && name != "gateway" {
+			continue
+		}
+		if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(of)) > 0 {
+			errs = append(errs, field.Invalid(path.Child(name), text, "must be NAMESPACE/NAME"))
 		}
 	}
 	return errs

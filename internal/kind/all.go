@@ -5,6 +5,7 @@ import (
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -155,6 +156,12 @@ var All = NewTable(
 		Versions: []Version{Typed[corev1.ConfigMap, corev1.ConfigMapList]("v1")},
 	},
 )
+
+// WithIngresses is the table of those who serve Ingresses too.
+var WithIngresses = All.With(&Descriptor{
+	Kind: Ingress, Plural: "ingresses", Words: []string{"ing"},
+	Versions: []Version{Typed[networkingv1.Ingress, networkingv1.IngressList]("v1")},
+})
 
 func convertGrant(g *gwv1beta1.ReferenceGrant) Object {
 	return &gwv1.ReferenceGrant{

@@ -8,6 +8,7 @@ const (
 	Discovery    = "discovery.k8s.io"
 	Certificates = "certificates.k8s.io"
 	Extensions   = "apiextensions.k8s.io"
+	Networking   = "networking.k8s.io"
 	GatewayAPI   = "gateway.networking.k8s.io"
 	Experimental = "gateway.networking.x-k8s.io" // kinds that are only in the experimental channel
 	Gatehouse    = "gatehouse.dev"
@@ -42,4 +43,5 @@ var (
 	EndpointSlice        = object.KindOf(Discovery, "EndpointSlice")
 	ClusterTrustBundle   = object.KindOf(Certificates, "ClusterTrustBundle")
 	Definition           = object.KindOf(Extensions, "CustomResourceDefinition")
+	Ingress              = object.KindOf(Networking, "Ingress")
 )

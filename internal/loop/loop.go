@@ -21,6 +21,9 @@ type Options struct {
 	Log    *slog.Logger
 	// Sources is how many there are. Of two that define an object the first one counts.
 	Sources int
+	// Derive, if not nil, makes objects of those that sources bring. They count as of the last source, which brings
+	// none itself.
+	Derive func(source.Batch) source.Batch
 	// Shadowed, if not nil, is told of objects that don't count, see source.Merge.
 	Shadowed func(k object.Key, by, from int, begins bool)
 	// Select, if not nil, leaves of a batch what this process is to serve.
@@ -114,7 +117,18 @@ func (l *Loop) Emit(ctx context.Context, from int, b source.Batch) {
 		l.queue.emit(ctx, b)
 		return
 	}
-	l.Call(ctx, func() { l.commit([]source.Batch{l.merge.Take(from, b)}, nil) })
+	l.Call(ctx, func() { l.commit(l.merged(from, b), nil) })
+}
+
+// merged is what a batch of a source changes, and what this changes of what is made of it.
+func (l *Loop) merged(from int, b source.Batch) []source.Batch {
+	b = l.merge.Take(from, b)
+	if l.Derive == nil {
+		return []source.Batch{b}
+	}
+	made := l.Derive(b)
+	pipeline.Prepare(made)
+	return []source.Batch{b, l.merge.Take(l.Sources-1, made)}
 }
 
 // Tell hands feedback to the loop, unless ctx ends first.

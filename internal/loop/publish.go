@@ -185,10 +185,11 @@ func (l *Loop) askContents() func(context.Context) (take func() source.Batch) {
 }
 
 func (l *Loop) takeContents(b source.Batch) {
+	batches := []source.Batch{b}
 	if l.merge != nil {
-		b = l.merge.Take(l.ContentsSource, b)
+		batches = l.merged(l.ContentsSource, b)
 	}
-	l.transact([]source.Batch{b}, nil)
+	l.transact(batches, nil)
 }
 
 // endpoints takes out of a publication that waits what needs not wait: the endpoints

@@ -30,13 +30,21 @@ type conversion struct {
 	authority *types.NamespacedName // of clients' certificates; nil for none
 	report    Report
 	out       []Object
+	of        []string // the Ingresses that these are made of
+	making    string   // the one that objects are being made of
+	closed    closed
 	taken     map[string]bool             // kinds with names that objects have
 	listeners map[string]gwv1.SectionName // by host
 }
 
 // Convert makes objects of Ingresses, and says what became of each.
 func Convert(input Input, options Options) ([]Object, Report) {
-	c := &conversion{input: input, options: options, taken: map[string]bool{}, listeners: map[string]gwv1.SectionName{}}
+	c := convert(input, options, closed{})
+	return c.out, c.report
+}
+
+func convert(input Input, options Options, closed closed) *conversion {
+	c := &conversion{input: input, options: options, closed: closed, taken: map[string]bool{}, listeners: map[string]gwv1.SectionName{}}
 	for _, in := range input.Ingresses {
 		if of := (&ingress{Ingress: in}); c.serves(in) {
 			c.ingresses = append(c.ingresses, of)
@@ -50,7 +58,9 @@ func Convert(input Input, options Options) ([]Object, Report) {
 	slices.SortFunc(c.ingresses, byAge)
 	c.readConfig()
 	for _, in := range c.ingresses {
-		c.annotations(in)
+		if !c.refuses(in) {
+			c.annotations(in)
+		}
 	}
 	servers := c.servers()
 	c.addFallbacks(servers)
@@ -58,11 +68,12 @@ func Convert(input Input, options Options) ([]Object, Report) {
 	c.addGateway(servers)
 	for _, in := range c.ingresses {
 		if !in.isCanary() {
+			c.making = in.name()
 			c.addRoutes(in, servers)
 		}
 	}
 	c.report.sort()
-	return c.out, c.report
+	return c
 }
 
 func (c *conversion) find(in *ingress, f Finding) {
@@ -79,7 +90,7 @@ func (c *conversion) add(o Object) {
 		o.SetName(fmt.Sprintf("%s-%d", name, n))
 	}
 	c.taken[fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName())] = true
-	c.out = append(c.out, o)
+	c.out, c.of = append(c.out, o), append(c.of, c.making)
 }
 
 // addFallbacks gives hosts their default backend. A host that has none answers 404, where a route for
@@ -89,7 +100,7 @@ func (c *conversion) addFallbacks(servers []*server) {
 		if slices.ContainsFunc(s.locations, func(l *location) bool { return l.path == "/" && l.kind != networkingv1.PathTypeExact }) {
 			continue
 		}
-		l := &location{of: s.first, path: "/", kind: networkingv1.PathTypePrefix, backend: s.first.Spec.DefaultBackend}
+		l := &location{of: s.first, path: "/", kind: networkingv1.PathTypePrefix, backend: s.first.Spec.DefaultBackend, refused: c.refuses(s.first)}
 		wider := slices.ContainsFunc(servers, func(o *server) bool {
 			return o != s && (o.host == "" || slices.ContainsFunc(append([]string{o.host}, o.aliases...), func(name string) bool {
 				return strings.HasPrefix(name, "*.") && strings.HasSuffix(s.host, name[1:])
@@ -115,6 +126,9 @@ type group struct {
 func (c *conversion) groups(in *ingress, servers []*server) (out []*group) {
 	byText := map[string]*group{}
 	for _, s := range servers {
+		if !s.has(in) {
+			continue
+		}
 		if s.passthrough {
 			c.passThrough(in, s)
 			continue
@@ -126,13 +140,10 @@ func (c *conversion) groups(in *ingress, servers []*server) (out []*group) {
 				continue
 			}
 			g.own = append(g.own, l)
-			fmt.Fprintf(&text, "%s %s %s\n", l.path, l.kind, backendText(l.backend))
+			fmt.Fprintf(&text, "%s %s %s %t\n", l.path, l.kind, backendText(l.backend), l.refused)
 			for _, more := range l.canaries {
 				fmt.Fprintf(&text, "  %s %s\n", more.of.name(), backendText(more.backend))
 			}
-		}
-		if g.own == nil {
-			continue
 		}
 		g.sends = c.sendsToHTTPS(in, s)
 		g.sendAll = g.sends && !slices.ContainsFunc(s.locations, func(l *location) bool { return !c.sendsToHTTPS(l.of, s) })

@@ -145,14 +145,14 @@ func (c *conversion) secureParent(in *ingress, s *server) gwv1.ParentReference {
 
 // passThrough makes the route of a host whose TLS the backend ends.
 func (c *conversion) passThrough(in *ingress, s *server) {
-	if s.host == "" || !s.has(in) {
+	if s.host == "" {
 		return
 	}
 	p := &in.parts
 	c.find(in, Finding{Annotation: "ssl-passthrough", Verdict: Differs, Opens: p.authentication != nil || p.authorization != nil || p.limits != nil,
 		Message: "TLS of host " + s.host + " passes, and nothing of the Ingress's other annotations is in force; so it is in ingress-nginx if it runs with --enable-ssl-passthrough, and only then"})
 	for _, l := range s.locations {
-		if l.of != in {
+		if l.of != in || l.refused {
 			continue
 		}
 		if l.path != "/" || l.backend == nil || l.backend.Service == nil {

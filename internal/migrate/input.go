@@ -38,24 +38,23 @@ type Options struct {
 	NoConfig, Cluster bool
 }
 
+// Controller is the controller of the classes that ingress-nginx serves.
+const Controller = "k8s.io/ingress-nginx"
+
 // The names of what says that an Ingress is for ingress-nginx.
 const (
-	nginxController = "k8s.io/ingress-nginx"
 	classAnnotation = "kubernetes.io/ingress.class"
 	prefix          = "nginx.ingress.kubernetes.io/"
 )
 
 // serves reports whether an Ingress is of the class.
 func (c *conversion) serves(in *networkingv1.Ingress) bool {
-	name := in.Annotations[classAnnotation]
-	if in.Spec.IngressClassName != nil {
-		name = *in.Spec.IngressClassName
-	}
+	name := ClassOf(in)
 	if name == "" || name == c.options.Class {
 		return true
 	}
 	return slices.ContainsFunc(c.input.Classes, func(class *networkingv1.IngressClass) bool {
-		return class.Name == name && class.Spec.Controller == nginxController
+		return class.Name == name && class.Spec.Controller == Controller
 	})
 }
 
@@ -126,6 +125,22 @@ func PasswordSecret(in *networkingv1.Ingress) string {
 		return name
 	}
 	return ""
+}
+
+// ConfigMaps are those that an Ingress names.
+func ConfigMaps(in *networkingv1.Ingress) (out []types.NamespacedName) {
+	if namespace, name, ok := strings.Cut(HeadersConfigMap(in), "/"); ok {
+		out = append(out, types.NamespacedName{Namespace: namespace, Name: name})
+	}
+	return out
+}
+
+// ClassOf is the class that an Ingress names; empty for none.
+func ClassOf(in *networkingv1.Ingress) string {
+	if in.Spec.IngressClassName != nil {
+		return *in.Spec.IngressClassName
+	}
+	return in.Annotations[classAnnotation]
 }
 
 // HeadersConfigMap is the ConfigMap, NAMESPACE/NAME, with headers for the answers of an Ingress.

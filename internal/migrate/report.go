@@ -25,6 +25,8 @@ type Finding struct {
 	// Opens says that something is let through which was not before.
 	Opens   bool   `json:"opens,omitempty"`
 	Message string `json:"message,omitempty"`
+	// host is the one of which others are let through too; empty for none.
+	host string
 }
 
 // Report is what there is to say, by Ingress.

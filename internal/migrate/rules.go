@@ -33,6 +33,10 @@ func (r *rules) http(g *group) (out []gwv1.HTTPRouteRule) {
 		if !ok {
 			continue
 		}
+		if l.refused {
+			out = append(out, gwv1.HTTPRouteRule{Matches: matches, Filters: []gwv1.HTTPRouteFilter{extension(r.refusal())}})
+			continue
+		}
 		if path, bare := r.bare(g, l); bare {
 			out = append(out, redirectRule(path, l.path, 301))
 		}
@@ -70,12 +74,12 @@ func (r *rules) matches(g *group, l *location) ([]gwv1.HTTPRouteMatch, bool) {
 	case g.server.regex:
 		parsed, err := syntax.Parse(l.path, syntax.Perl)
 		if err != nil {
-			r.c.find(r.in, Finding{Annotation: "use-regex", Verdict: NotPossible, Opens: true, Message: fmt.Sprintf(
+			r.c.find(r.in, Finding{Annotation: "use-regex", Verdict: NotPossible, Opens: true, host: hostKey(g.server.host), Message: fmt.Sprintf(
 				"path %s is left out, and other paths may have its requests: as a regular expression of RE2 it says: %s", l.path, err)})
 			return nil, false
 		}
 		if parsed.Op == syntax.OpAlternate {
-			r.c.find(r.in, Finding{Annotation: "use-regex", Verdict: Differs, Opens: true, Message: fmt.Sprintf(
+			r.c.find(r.in, Finding{Annotation: "use-regex", Verdict: Differs, Opens: true, host: hostKey(g.server.host), Message: fmt.Sprintf(
 				"path %s has | outside of brackets: to nginx what is behind it is anywhere in the path, and here it begins it: write a path for each", l.path)})
 		}
 		kind, value = gwv1.PathMatchRegularExpression, "(?i:"+l.path+").*"
@@ -170,6 +174,11 @@ func (r *rules) rewrite(to *v1alpha1.URLRewrite) string {
 // notFound returns the name of a RouteFilter that answers 404.
 func (r *rules) notFound() string {
 	return r.routeFilter("404", "-not-found", v1alpha1.RouteFilterSpec{DirectResponse: &v1alpha1.DirectResponse{Status: 404}})
+}
+
+// refusal returns the name of a RouteFilter that answers 503.
+func (r *rules) refusal() string {
+	return r.routeFilter("503", "-refused", v1alpha1.RouteFilterSpec{DirectResponse: &v1alpha1.DirectResponse{Status: 503}})
 }
 
 // routeFilter returns the name of the RouteFilter that does something, which is made once.

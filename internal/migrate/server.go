@@ -21,6 +21,7 @@ type server struct {
 	// certificate is the Secret; nil without TLS.
 	certificate *types.NamespacedName
 	passthrough bool
+	closed      bool // all is refused
 	aliases     []string
 }
 
@@ -31,6 +32,7 @@ type location struct {
 	kind     networkingv1.PathType
 	backend  *networkingv1.IngressBackend
 	canaries []canary
+	refused  bool // it answers 503
 }
 
 // canary is a further backend of a location.
@@ -67,6 +69,7 @@ func (c *conversion) servers() []*server {
 				byHost[rule.Host] = s
 			}
 			s.passthrough = s.passthrough || in.isTrue("ssl-passthrough", false)
+			s.closed = s.closed || c.refuses(in) && in.speaksForHosts()
 			s.alias(c, in)
 			c.certify(s, in)
 			if rule.HTTP == nil {
@@ -97,6 +100,7 @@ func (c *conversion) servers() []*server {
 	out := make([]*server, 0, len(byHost))
 	for _, s := range byHost {
 		s.regex = slices.ContainsFunc(s.locations, (*location).isRegex)
+		c.close(s)
 		slices.SortFunc(s.locations, func(a, b *location) int {
 			return cmp.Or(cmp.Compare(len(b.path), len(a.path)), cmp.Compare(b.path, a.path), cmp.Compare(a.kind, b.kind))
 		})
@@ -121,7 +125,7 @@ func (c *conversion) servers() []*server {
 
 // locate adds a path to a server, unless an older Ingress has it.
 func (c *conversion) locate(s *server, in *ingress, p *networkingv1.HTTPIngressPath) {
-	l := &location{of: in, path: cmp.Or(p.Path, "/"), kind: kindOf(p), backend: &p.Backend}
+	l := &location{of: in, path: cmp.Or(p.Path, "/"), kind: kindOf(p), backend: &p.Backend, refused: c.refuses(in)}
 	for _, other := range s.locations {
 		if other.path != l.path || other.kind != l.kind {
 			continue
@@ -131,6 +135,7 @@ func (c *conversion) locate(s *server, in *ingress, p *networkingv1.HTTPIngressP
 		if in.CreationTimestamp.IsZero() && other.of.CreationTimestamp.IsZero() {
 			f = Finding{Verdict: Differs, Opens: true, Message: fmt.Sprintf(
 				"path %s of host %s is taken from Ingress %s, and nothing says which of the two is older, which has it: convert from the cluster", l.path, cmp.Or(s.host, "*"), other.of.name())}
+			other.refused = other.refused || c.refuses(in)
 		}
 		c.find(in, f)
 		return
@@ -168,7 +173,7 @@ func (c *conversion) certify(s *server, in *ingress) {
 		case c.options.DefaultCertificate.Name != "":
 			s.certificate = new(c.options.DefaultCertificate)
 		default:
-			c.find(in, Finding{Verdict: NotPossible, Opens: true, Message: fmt.Sprintf(
+			c.find(in, Finding{Verdict: NotPossible, Opens: true, host: hostKey(s.host), Message: fmt.Sprintf(
 				"host %s has the controller's default certificate, since no Secret is named for it in tls: name it with --default-certificate, or it is served in clear", cmp.Or(s.host, "*"))})
 		}
 		return
@@ -203,6 +208,9 @@ func (s *server) alias(c *conversion, in *ingress) {
 
 // addCanary adds the backends of a canary to the locations that it is for.
 func (c *conversion) addCanary(byHost map[string]*server, in *ingress) {
+	if c.refuses(in) {
+		return
+	}
 	if in.Spec.DefaultBackend != nil {
 		c.find(in, Finding{Annotation: "canary", Verdict: NotPossible, Message: "of a canary's defaultBackend nothing is made"})
 	}

@@ -6,7 +6,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/features"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
 	"github.com/gatehouse-dev/gatehouse/internal/parameters"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -25,6 +27,8 @@ type Options struct {
 	Topology            topology.Options
 	// Kinds are those of the objects that have a table; nil is kind.All.
 	Kinds *kind.Table
+	// ConfigMaps, if not nil, are those that somebody makes objects of, beside an object without a table of its own.
+	ConfigMaps func(source.Object) []object.Name
 	// Addresses are bound where a Gateway asks for none of its own.
 	Addresses []string
 	// Mode is who runs the proxies, and where.

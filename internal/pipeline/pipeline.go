@@ -104,6 +104,7 @@ func New(opts Options) *Pipeline {
 	p.declareXBackendStatus()
 	p.declareRouteFilterStatus()
 	p.declareOtherStatus()
+	p.declareAsked()
 	p.declareReported()
 	p.declareNotices()
 	p.declareUndefaulted()

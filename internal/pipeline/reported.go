@@ -117,6 +117,19 @@ func (p *Pipeline) declareOtherStatus() {
 		})
 }
 
+// declareAsked asks for the ConfigMaps that objects are made of.
+func (p *Pipeline) declareAsked() {
+	if p.Options.ConfigMaps == nil {
+		return
+	}
+	flow.Map("asked-config-maps", p.Inputs.Others,
+		func(c *flow.Ctx, _ object.Key, o source.Object, _ func(object.Name, struct{})) {
+			for _, name := range p.Options.ConfigMaps(o) {
+				flow.Get(c, p.Inputs.ConfigMaps, name)
+			}
+		}, flow.Equal(flow.Same[struct{}]))
+}
+
 // StatusOf returns the status that an object has by the last transaction; nil where it
 // has none.
 func (p *Pipeline) StatusOf(c *flow.Ctx, k object.Key) any {

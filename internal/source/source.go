@@ -36,6 +36,8 @@ const (
 	Unread    Reason = "Unread"    // a file or directory that can't be read
 	NotServed Reason = "NotServed" // whoever should serve objects doesn't
 	NoEffect  Reason = "NoEffect"  // another implementation's policy, for what is served here
+	// NotConverted is of an Ingress that is refused, or a part of it that has no effect.
+	NotConverted Reason = "NotConverted"
 )
 
 // Problem says what is wrong with an input, and where a person should look.

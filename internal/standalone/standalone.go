@@ -18,6 +18,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/keyset"
 	"github.com/gatehouse-dev/gatehouse/internal/keyset/fetch"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/local"
 	"github.com/gatehouse-dev/gatehouse/internal/loop"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
@@ -25,6 +26,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/proxy"
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/file"
+	"github.com/gatehouse-dev/gatehouse/internal/source/ingress"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
@@ -43,6 +45,8 @@ type Options struct {
 	// AccessLog is the file for a line for each request where parameters say nothing of it; empty
 	// for none.
 	AccessLog string
+	// Ingresses, if not nil, are served too.
+	Ingresses *ingress.Options
 	// Lenient starts although files have mistakes and nothing is kept of an earlier run.
 	Lenient bool
 
@@ -63,6 +67,7 @@ type Options struct {
 // Standalone serves files with Envoy processes on this machine.
 type Standalone struct {
 	opts     Options
+	kinds    *kind.Table
 	pipeline *pipeline.Pipeline
 	server   *xds.Server
 	fleet    *local.Fleet
@@ -98,10 +103,19 @@ func New(opts Options) (*Standalone, error) {
 	if opts.AccessLog != "" {
 		options.Topology.Settings = &v1alpha1.Settings{AccessLog: []v1alpha1.AccessLog{{Path: &opts.AccessLog}}}
 	}
+	kinds, sources, derive := kind.All, 1, (func(source.Batch) source.Batch)(nil)
+	if opts.Ingresses != nil {
+		ingresses, err := ingress.New(*opts.Ingresses)
+		if err != nil {
+			return nil, err
+		}
+		kinds, sources, derive = kind.WithIngresses, 2, ingresses.Take
+	}
+	options.Kinds = kinds
 	host, _ := os.Hostname()
 	options.Topology.Instance = host + " " + opts.StateDir
 	s := &Standalone{
-		opts: opts, pipeline: pipeline.New(options),
+		opts: opts, kinds: kinds, pipeline: pipeline.New(options),
 		times: view.NewTransitions(), troubled: view.NewTroubled(), synced: map[object.Name]bool{},
 	}
 	// The service of xDS outlives Run's context: draining needs it.
@@ -121,7 +135,7 @@ func New(opts Options) (*Standalone, error) {
 		Answer: func(ctx context.Context, k keyset.Key, a keyset.Answer) { s.loop.Learn(ctx, k, a) },
 	})
 	s.loop = loop.New(loop.Options{
-		Pipeline: s.pipeline, Server: s.server, Log: opts.Log, Sources: 1, KeySets: s.keySets,
+		Pipeline: s.pipeline, Server: s.server, Log: opts.Log, Sources: sources, Derive: derive, KeySets: s.keySets,
 		Observers: []loop.Observer{s, s.fleet},
 	})
 	return s, nil
@@ -130,7 +144,7 @@ func New(opts Options) (*Standalone, error) {
 // Run serves until ctx ends, then drains and stops the Envoys.
 func (s *Standalone) Run(ctx context.Context) error {
 	files, err := file.New(file.Options{
-		Paths: s.opts.Paths, Stdin: s.opts.Stdin, Experimental: s.opts.Experimental,
+		Paths: s.opts.Paths, Stdin: s.opts.Stdin, Kinds: s.kinds, Experimental: s.opts.Experimental,
 		StateDir: s.opts.StateDir, Strict: !s.opts.Lenient, Log: s.opts.Log,
 	})
 	if err != nil {

@@ -54,6 +54,13 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 gatehouse-{{ (include "gatehouse.config" . | fromYaml).controllerName | sha256sum | trunc 16 }}
 {{- end -}}
 
+{{/* Whether Ingresses are served; empty if not. */}}
+{{- define "gatehouse.ingresses" -}}
+{{- range (.Values.config.sources | default list) -}}
+{{- if .ingress -}}true{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The namespaces that are watched, as JSON: an empty list stands for all. */}}
 {{- define "gatehouse.namespaces" -}}
 {{- $names := list -}}

@@ -42,6 +42,7 @@ var builtIn = map[object.Kind]rules{
 	kind.Namespace:          {validation.NameIsDNSLabel, finisher(finishNamespace)},
 	kind.EndpointSlice:      {validation.NameIsDNSSubdomain, finisher(finishEndpointSlice)},
 	kind.ClusterTrustBundle: {validTrustBundleName, finisher(finishClusterTrustBundle)},
+	kind.Ingress:            {validation.NameIsDNSSubdomain, finisher(finishIngress)},
 }
 
 // finisher adapts a typed rule set to the table.

@@ -1,0 +1,167 @@
+package ingress
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+)
+
+func newSource(t testing.TB) *Source {
+	t.Helper()
+	s, err := New(Options{Class: "nginx", Gateway: object.Name{Namespace: "edge", Name: "web"}, GatewayClass: "gatehouse"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// ingressOf is an Ingress of one path to the Service of its name.
+func ingressOf(name, host string, annotations ...string) *networkingv1.Ingress {
+	class, kind := "nginx", networkingv1.PathTypePrefix
+	in := &networkingv1.Ingress{
+		TypeMeta: metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "Ingress"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "team", Name: name, Annotations: map[string]string{}, CreationTimestamp: metav1.NewTime(time.Unix(1_700_000_000, 0)),
+		},
+		Spec: networkingv1.IngressSpec{
+			IngressClassName: &class,
+			Rules: []networkingv1.IngressRule{{Host: host, IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{
+				Paths: []networkingv1.HTTPIngressPath{{Path: "/", PathType: &kind, Backend: networkingv1.IngressBackend{
+					Service: &networkingv1.IngressServiceBackend{Name: name, Port: networkingv1.ServiceBackendPort{Name: "http"}},
+				}}},
+			}}}},
+		},
+	}
+	for _, a := range annotations {
+		key, value, _ := strings.Cut(a, "=")
+		in.Annotations["nginx.ingress.kubernetes.io/"+key] = value
+	}
+	return in
+}
+
+func serviceOf(name string) *corev1.Service {
+	return &corev1.Service{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name},
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 8080}}},
+	}
+}
+
+// some are Ingresses with what they name.
+func some(n int) (out []source.Object) {
+	for i := range n {
+		name := fmt.Sprintf("in-%d", i)
+		out = append(out, ingressOf(name, name+".example", "proxy-body-size=8m", "limit-rps=5", "enable-cors=true"), serviceOf(name))
+	}
+	return out
+}
+
+func keys(b source.Batch) (set, deleted []string) {
+	for _, o := range b.Set {
+		set = append(set, source.KeyOf(o).String())
+	}
+	for _, k := range b.Deleted {
+		deleted = append(deleted, k.String())
+	}
+	return set, deleted
+}
+
+// What changes is handed on, and nothing else.
+func TestChanges(t *testing.T) {
+	s := newSource(t)
+	first, _ := keys(s.Take(source.Batch{Set: some(3)}))
+	if want := 1 + 1 + 3*3; len(first) != want { // Gateway and its TrafficPolicy; of each a route and two policies
+		t.Fatalf("%d objects are made, want %d: %v", len(first), want, first)
+	}
+	if b := s.Take(source.Batch{Set: some(3)}); !b.Empty() {
+		set, deleted := keys(b)
+		t.Errorf("of the same again comes %v, %v", set, deleted)
+	}
+	set, deleted := keys(s.Take(source.Batch{Set: []source.Object{ingressOf("in-1", "in-1.example", "limit-rps=7", "proxy-body-size=8m")}}))
+	if d := cmp.Diff([]string{"HTTPRoute team/in-1", "RateLimitPolicy team/in-1"}, set); d != "" || len(deleted) > 0 {
+		t.Errorf("%s%v", d, deleted)
+	}
+	b := s.Take(source.Batch{Set: []source.Object{ingressOf("in-1", "in-1.example", "server-snippet=deny all;")}})
+	set, deleted = keys(b)
+	if d := cmp.Diff([]string{"HTTPRoute team/in-1", "RouteFilter team/in-1-refused"}, set); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"RateLimitPolicy team/in-1", "TrafficPolicy team/in-1"}, deleted); d != "" {
+		t.Error(d)
+	}
+	if len(b.Problems) != 1 {
+		t.Errorf("problems: %v", b.Problems)
+	}
+	set, deleted = keys(s.Take(source.Batch{Deleted: []object.Key{{Kind: kind.Ingress, Name: object.Name{Namespace: "team", Name: "in-1"}}}}))
+	if d := cmp.Diff([]string{"HTTPRoute team/in-1", "RouteFilter team/in-1-refused"}, deleted); d != "" || len(set) > 0 {
+		t.Errorf("%s%v", d, set)
+	}
+	if b := s.Take(source.Batch{Set: []source.Object{ingressOf("beside", "in-0.example")}}); len(b.Set) != 0 {
+		t.Errorf("a path that another Ingress has: %v", b)
+	}
+}
+
+// An Ingress of which something is made that no API server would take is refused.
+func TestInvalid(t *testing.T) {
+	s := newSource(t)
+	b := s.Take(source.Batch{Set: []source.Object{ingressOf("a", "a.example", "auth-realm=x\ny", "auth-type=basic", "auth-secret=users"), serviceOf("a"), ingressOf("b", "b.example"), serviceOf("b")}})
+	set, _ := keys(b)
+	if !slices.Contains(set, "RouteFilter team/a-refused") || slices.Contains(set, "AuthPolicy team/a") || !slices.Contains(set, "HTTPRoute team/b") {
+		t.Errorf("made: %v", set)
+	}
+	if len(b.Problems) != 1 {
+		t.Errorf("problems: %v", b.Problems)
+	}
+}
+
+// What is made doesn't depend on the order in which objects come.
+func TestOrder(t *testing.T) {
+	objects := append(some(8), ingressOf("late", "in-3.example", "use-regex=true"), ingressOf("bad", "in-4.example", "auth-tls-secret=x"))
+	final := func(list []source.Object) map[object.Key]source.Object {
+		s := newSource(t)
+		for part := range slices.Chunk(list, 3) {
+			s.Take(source.Batch{Set: part})
+		}
+		out := map[object.Key]source.Object{}
+		for k, m := range s.made {
+			out[k] = m.object
+		}
+		return out
+	}
+	want := final(objects)
+	for seed := range uint64(20) {
+		list := slices.Clone(objects)
+		rand.New(rand.NewPCG(seed, 0)).Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] }) //nolint:gosec // a test
+		if d := cmp.Diff(want, final(list)); d != "" {
+			t.Fatalf("seed %d: %s", seed, d)
+		}
+	}
+}
+
+// BenchmarkOneOfThousand is what it costs to change one Ingress of 1,000.
+func BenchmarkOneOfThousand(b *testing.B) {
+	s := newSource(b)
+	s.Take(source.Batch{Set: some(1000)})
+	for i := 0; b.Loop(); i++ {
+		s.Take(source.Batch{Set: []source.Object{ingressOf("in-1", "in-1.example", fmt.Sprintf("limit-rps=%d", 1+i%100))}})
+	}
+}
+
+// BenchmarkThousand is what it costs to read 1,000 Ingresses.
+func BenchmarkThousand(b *testing.B) {
+	objects := some(1000)
+	for b.Loop() {
+		newSource(b).Take(source.Batch{Set: objects})
+	}
+}
