@@ -134,6 +134,12 @@ func TestBlueGreenFigures(t *testing.T) {
 // openBlueGreen installs the chart, and a Gateway of two proxies whose revisions are promoted in a way.
 func openBlueGreen(t *testing.T, promotion string) *running {
 	t.Helper()
+	return openFleet(t, `{rollout: {strategy: BlueGreen, promotion: `+promotion+`}, deployment: {replicas: 2}}`)
+}
+
+// openFleet installs the chart, and a Gateway with parameters.
+func openFleet(t *testing.T, parameters string) *running {
+	t.Helper()
 	image := os.Getenv("GATEHOUSE_TEST_CHART")
 	if image == "" {
 		t.Skip("GATEHOUSE_TEST_CHART names no image; test/chart/run does")
@@ -148,8 +154,7 @@ func openBlueGreen(t *testing.T, promotion string) *running {
 		in.kubectl("delete", "namespace", "gatehouse-system", "--timeout=3m")
 	})
 	in.kubectl("create", "namespace", "shop")
-	in.apply(`{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayParameters, metadata: {name: web, namespace: shop},
-  spec: {rollout: {strategy: BlueGreen, promotion: ` + promotion + `}, deployment: {replicas: 2}}}`)
+	in.apply(`{apiVersion: gatehouse.dev/v1alpha1, kind: GatewayParameters, metadata: {name: web, namespace: shop}, spec: ` + parameters + `}`)
 	in.gateway("gatehouse")
 	// A Gateway may not choose its image or what Envoy starts with, its class may.
 	in.kubectl("patch", "gatewayclass/gatehouse", "--type=merge", "-p",

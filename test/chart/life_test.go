@@ -239,7 +239,7 @@ func (in *running) listsProxies() {
 	shows := func() {
 		in.within("kubectl get proxies shows each proxy", func() error {
 			table := in.kubectl("get", "proxies", "-A")
-			for _, pod := range strings.Fields(pods()) {
+			for pod := range strings.FieldsSeq(pods()) {
 				if !slices.ContainsFunc(strings.Split(table, "\n"), func(line string) bool {
 					return strings.HasPrefix(line, "shop ") && strings.Contains(line, pod) && strings.Contains(line, " Current ")
 				}) {

@@ -44,10 +44,10 @@ type count struct {
 	failed []error
 }
 
-// load has some clients of each protocol, each of which asks ten times a second for at most ten minutes, until it is
+// load has some clients of each protocol, each of which asks ten times a second for at most a quarter of an hour, until it is
 // stopped. Whatever can't be opened, asked or ended has failed.
 func (in *running) load(clients int, protocols map[string]protocol) (stop func() map[string]count) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	in.Cleanup(cancel)
 	var (
 		mu  sync.Mutex
