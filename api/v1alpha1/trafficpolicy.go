@@ -46,16 +46,18 @@ type TrafficPolicyList struct {
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.defaults), has(self.overrides), has(self.request) || has(self.response) || has(self.backend)].filter(x, x).size() == 1",message="settings stand in defaults, in overrides, or beside targetRefs, in one of them"
 // +kubebuilder:validation:XValidation:rule="has(self.targetRefs) || has(self.targetSelectors)",message="a TrafficPolicy needs targetRefs or targetSelectors, which say what it is for"
+// +kubebuilder:validation:XValidation:rule="!has(self.targetRefs) || !self.targetRefs.exists(t, t.kind == 'Service') || !has(self.request) && !has(self.response) && (!has(self.defaults) || !has(self.defaults.request) && !has(self.defaults.response)) && (!has(self.overrides) || !has(self.overrides.request) && !has(self.overrides.response))",message="a TrafficPolicy for a Service has settings of backend alone"
 type TrafficPolicySpec struct {
 	// TargetRefs are what the policy is for, in its own namespace: Gateways and ListenerSets,
 	// or one of their listeners by sectionName, HTTPRoutes and GRPCRoutes, or one of their
-	// rules by its name.
+	// rules by its name, and Services, for which it has settings of backend alone.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:XValidation:rule="self.all(t, t.group == 'gateway.networking.k8s.io' && t.kind in ['Gateway', 'ListenerSet', 'HTTPRoute', 'GRPCRoute'])",message="a TrafficPolicy is for a Gateway, a ListenerSet, an HTTPRoute or a GRPCRoute of group gateway.networking.k8s.io"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.group == 'gateway.networking.k8s.io' && t.kind in ['Gateway', 'ListenerSet', 'HTTPRoute', 'GRPCRoute'] || t.group == '' && t.kind == 'Service')",message="a TrafficPolicy is for a Gateway, a ListenerSet, an HTTPRoute or a GRPCRoute of group gateway.networking.k8s.io, or for a Service"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, t.kind != 'Service' || !has(t.sectionName))",message="a TrafficPolicy is for a whole Service, without sectionName"
 	TargetRefs []gwv1.LocalPolicyTargetReferenceWithSectionName `json:"targetRefs,omitzero"`
 
 	// TargetSelectors are what the policy is for besides, by labels. At least one of targetRefs and
@@ -104,7 +106,7 @@ type TrafficSettings struct {
 	Response TrafficResponse `json:"response,omitzero"`
 
 	// Backend is about backends, for the requests that the policy is for: another route to the same
-	// Service is not touched.
+	// Service is not touched, unless the policy is for the Service.
 	// +optional
 	Backend TrafficBackend `json:"backend,omitzero"`
 }

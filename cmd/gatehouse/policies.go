@@ -27,8 +27,8 @@ func newPolicies() *cobra.Command {
 		Short: "Show policies, and what they say together where",
 		Long: `Show the policies of files or of a cluster with their state. With --effective, show which
 rules of AuthPolicies, limits of RateLimitPolicies and settings of TrafficPolicies are in force
-for a Gateway, a ListenerSet or a route, or for one of their listeners or named rules, which
-policy each is from, and which policies have been overridden by whom. PATH is a directory, a file or - for
+for a Gateway, a ListenerSet or a route, for one of their listeners or named rules, or for a
+Service with policies of its own, which policy each is from, and which policies have been overridden by whom. PATH is a directory, a file or - for
 standard input. Without one, the 'gatehouse run' that runs here is asked for its own, or
 the one that --state-dir names.
 
@@ -205,6 +205,9 @@ func printEffective(w io.Writer, form string, list []view.Effective) error {
 		}
 		if e.Rule != "" {
 			where += ", rule " + e.Rule
+		}
+		if e.Service != "" {
+			where += ", to Service " + e.Service
 		}
 		if where != before {
 			if before != "" {

@@ -159,7 +159,9 @@ func Cluster(b *ir.Backend) (*Resource, error) {
 		CircuitBreakers:               circuitBreakers(b),
 		PerConnectionBufferLimitBytes: wrapperspb.UInt32(bufferLimit),
 	}
-	setBalancer(c, &b.Settings)
+	if err := setBalancer(c, &b.Settings); err != nil {
+		return nil, fmt.Errorf("backend %s: %w", name, err)
+	}
 	switch b.Protocol {
 	case ir.H2C:
 		c.UpstreamConnectionOptions = keepalive

@@ -2,7 +2,11 @@ package envoy
 
 import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	commonlbv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/common/v3"
+	maglevv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/maglev/v3"
+	ringhashv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/ring_hash/v3"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -21,7 +25,12 @@ var balancers = map[ir.Balancer]clusterv3.Cluster_LbPolicy{
 }
 
 // setBalancer says how endpoints are chosen.
-func setBalancer(c *clusterv3.Cluster, s *ir.BackendSettings) {
+func setBalancer(c *clusterv3.Cluster, s *ir.BackendSettings) error {
+	if s.ClientIP || s.Hash != (ir.Hash{}) {
+		var err error
+		c.LoadBalancingPolicy, err = hashing(s)
+		return err
+	}
 	c.LbPolicy = balancers[s.Balancer]
 	switch {
 	case s.RingSize > 0:
@@ -34,6 +43,31 @@ func setBalancer(c *clusterv3.Cluster, s *ir.BackendSettings) {
 	default:
 		c.LbConfig = &clusterv3.Cluster_LeastRequestLbConfig_{LeastRequestLbConfig: &clusterv3.Cluster_LeastRequestLbConfig{SlowStartConfig: slowStart(s)}}
 	}
+	return nil
+}
+
+// hashing chooses endpoints by a hash of what the backend itself says, and not of what routes do.
+func hashing(s *ir.BackendSettings) (*clusterv3.LoadBalancingPolicy, error) {
+	of := s.Hash
+	if s.ClientIP {
+		of = ir.Hash{SourceIP: true}
+	}
+	common := &commonlbv3.ConsistentHashingLbConfig{HashPolicy: hashPolicy(&ir.LoadBalancing{Hash: &of})}
+	var m message = &maglevv3.Maglev{ConsistentHashingLbConfig: common}
+	if s.Balancer != ir.Maglev {
+		ring := &ringhashv3.RingHash{ConsistentHashingLbConfig: common}
+		if s.RingSize > 0 {
+			ring.MinimumRingSize = wrapperspb.UInt64(uint64(s.RingSize))
+		}
+		m = ring
+	}
+	config, err := pack(m)
+	if err != nil {
+		return nil, err
+	}
+	return &clusterv3.LoadBalancingPolicy{Policies: []*clusterv3.LoadBalancingPolicy_Policy{{
+		TypedExtensionConfig: &corev3.TypedExtensionConfig{Name: "hashing", TypedConfig: config},
+	}}}, nil
 }
 
 func slowStart(s *ir.BackendSettings) *clusterv3.Cluster_SlowStartConfig {

@@ -283,6 +283,15 @@ var backends = []Row{
 		Cases: []string{"service-types", "endpoints-change", "backend-appears"},
 	},
 	{
+		Title: "Service: `sessionAffinity: ClientIP`",
+		Note:  "by the client's address as the Gateway's settings find it out, for HTTPRoutes and GRPCRoutes, as long as the endpoints stay the same: `timeoutSeconds` can't be honoured, since nothing is remembered. A [TrafficPolicy](../guide/traffic.md#choose-the-endpoint) has the last word; not of type `ExternalName`",
+		Cases: []string{"TestServiceSettings"},
+	},
+	{
+		Title: "Service: `trafficDistribution`, and zones of endpoints",
+		Note:  "all endpoints get the same share. Which are close differs from proxy to proxy, and all proxies of a Gateway get the same endpoints, made once; Envoy's own choice by zones needs to know which zone each proxy is in, and how many there are in each",
+	},
+	{
 		Title: "Service of type `ExternalName`",
 		Note:  "by DNS; in a cluster only [names that the class lists](../guide/backends.md#names-outside-of-a-cluster)",
 		Cases: []string{"service-types", "TestUnresolvableName", "TestExternalNamesAreListed"},

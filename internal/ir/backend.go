@@ -162,19 +162,42 @@ func (k BackendKey) InClear() BackendKey {
 	return b.Key()
 }
 
-// For returns the same backend as it is to requests that a policy is for.
+// For returns the same backend as it is to requests that a policy is for. What is hashed of them is in their routes.
 func (k BackendKey) For(t *Traffic) BackendKey {
-	settings := t.Backend()
-	if k.IsZero() || t == nil || settings == (BackendSettings{}) && t.RetryBudget == nil {
+	if k.IsZero() || t == nil || t.Backend() == (BackendSettings{}) && t.RetryBudget == nil && t.LoadBalancing == nil {
 		return k
 	}
 	b := k.Backend()
-	settings.OwnRetries = settings.OwnRetries || b.Settings.OwnRetries
-	b.Settings = settings
+	b.set(t)
+	return b.Key()
+}
+
+// Under returns the backend as policies want it that are for its Service, among others. What they hash is the
+// backend's, since a route may lead to several.
+func (b Backend) Under(t *Traffic) Backend {
+	if t == nil {
+		return b
+	}
+	if b.Settings.OfService && b.Retry.Interval == 0 { // of policies, and not of an XBackendTrafficPolicy
+		b.Retry = RetryBudget{}
+	}
+	b.set(t)
+	b.Settings.OfService = true
+	if t.LoadBalancing != nil && t.LoadBalancing.Hash != nil {
+		b.Settings.Hash = *t.LoadBalancing.Hash
+	}
+	return b
+}
+
+// set gives the backend what policies say of it.
+func (b *Backend) set(t *Traffic) {
+	before := b.Settings
+	b.Settings = t.Backend()
+	b.Settings.ClientIP = before.ClientIP && t.LoadBalancing == nil
+	b.Settings.OwnRetries = b.Settings.OwnRetries || before.OwnRetries
 	if t.RetryBudget != nil && b.Retry == (RetryBudget{}) {
 		b.Retry = *t.RetryBudget
 	}
-	return b.Key()
 }
 
 // WithOwnRetries returns the same backend as it is to rules that say when a request is repeated.
@@ -263,7 +286,8 @@ func (b *Backend) text() string {
 		_, _ = fmt.Fprintf(h, "retry %+v", b.Retry)
 	}
 	if b.Settings != (BackendSettings{}) {
-		_, _ = fmt.Fprintf(h, "settings %#v", b.Settings)
+		settings, _ := json.Marshal(b.Settings) //nolint:errchkjson // of our own types
+		write(h, "settings", string(settings))
 	}
 	text = append(text, '#')
 	return string(hex.AppendEncode(text, h.Sum(nil)))

@@ -15,6 +15,13 @@ type BackendSettings struct {
 	HealthCheck      HealthCheck      `json:"healthCheck,omitzero"`
 	// OwnRetries says that the routes say when a request is repeated.
 	OwnRetries bool `json:"ownRetries,omitempty"`
+	// Hash is what requests have in common that go to the same endpoint, whatever their route says of it.
+	Hash Hash `json:"hash,omitzero"`
+	// ClientIP has all requests of a client's address go to the same endpoint, where policies say nothing of
+	// load balancing.
+	ClientIP bool `json:"clientIP,omitempty"`
+	// OfService says that policies of the Service have said something, and not only those of routes.
+	OfService bool `json:"ofService,omitempty"`
 }
 
 // Connections are how long connections to endpoints are used.

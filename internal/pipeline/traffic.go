@@ -41,7 +41,7 @@ func (p *Pipeline) pass(c *flow.Ctx, table ir.TableKey, front bool, in *translat
 		return
 	}
 	for i := range in.Entries {
-		in.Entries[i].Rules = withBackends(in.Entries[i].Rules, l.says[i])
+		in.Entries[i].Rules = p.withBackends(c, attached[i], in.Entries[i].Rules, l.says[i])
 	}
 }
 
@@ -50,12 +50,20 @@ func (p *Pipeline) trafficAround(c *flow.Ctx, table ir.TableKey) *ir.Filters {
 	return &ir.Filters{Traffic: p.around(c, table).Traffic}
 }
 
-// withBackends returns the rules with their backends as policies want them, by the names of the rules.
-func withBackends(rules []*ir.Rule, says func(rule string) *ir.Traffic) []*ir.Rule {
+// withBackends returns the rules of an attachment with their backends as policies want them, by the names of the rules.
+func (p *Pipeline) withBackends(c *flow.Ctx, at topology.AttachmentKey, rules []*ir.Rule, says func(rule string) *ir.Traffic) []*ir.Rule {
 	var out []*ir.Rule
 	for i, r := range rules {
 		t := says(r.Source.Title)
-		if !slices.ContainsFunc(r.Backends, func(b ir.WeightedBackend) bool { return b.Backend.For(t) != b.Backend }) {
+		wanted := func(b ir.WeightedBackend) ir.BackendKey {
+			backend := b.Backend.Backend()
+			if !backend.Settings.OfService {
+				return b.Backend.For(t)
+			}
+			e, _ := flow.Get(c, p.Graph.Traffic.Services, topology.ServicePlace{AttachmentKey: at, Rule: r.Source.Title, Service: backend.Object.Name})
+			return backend.Under(traffic.InForce(e)).Key()
+		}
+		if !slices.ContainsFunc(r.Backends, func(b ir.WeightedBackend) bool { return wanted(b) != b.Backend }) {
 			continue
 		}
 		if out == nil {
@@ -64,7 +72,7 @@ func withBackends(rules []*ir.Rule, says func(rule string) *ir.Traffic) []*ir.Ru
 		rule := *r
 		rule.Backends = slices.Clone(r.Backends)
 		for j := range rule.Backends {
-			rule.Backends[j].Backend = rule.Backends[j].Backend.For(t)
+			rule.Backends[j].Backend = wanted(rule.Backends[j])
 		}
 		out[i] = &rule
 	}

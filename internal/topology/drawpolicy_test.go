@@ -219,6 +219,12 @@ func drawLayer[S, L any](t *rapid.T, says S, bare *S, defaults, overrides **L, l
 func drawTrafficPolicy(t *rapid.T) *v1alpha1.TrafficPolicy {
 	p := &v1alpha1.TrafficPolicy{ObjectMeta: drawMeta(t)}
 	p.Spec.TargetRefs, p.Spec.TargetSelectors = drawInheritedTargets(t), drawSelectors(t)
+	if rapid.Bool().Draw(t, "of a service") {
+		p.Spec.TargetRefs = append(p.Spec.TargetRefs, gwv1.LocalPolicyTargetReferenceWithSectionName{
+			LocalPolicyTargetReference: gwv1.LocalPolicyTargetReference{Kind: "Service", Name: someObjectName.Draw(t, "service")},
+			SectionName:                maybe(t, rapid.Just(gwv1.SectionName("http")), "port"),
+		})
+	}
 	settings := v1alpha1.TrafficSettings{}
 	settings.Request.MaxBodySize = maybe(t, rapid.Map(rapid.SampledFrom([]string{"1", "10Mi", "Unlimited", "nonesuch"}), intstr.Parse), "size")
 	settings.Response.Compression = maybe(t, rapid.SampledFrom([]v1alpha1.Compression{

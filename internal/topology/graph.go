@@ -236,12 +236,12 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.RateLimitPolicies = g.declareRateLimitPolicies()
 	g.XBackends = g.declareXBackends()
 	g.RouteFilters = g.declareRouteFilters()
+	g.TrafficPolicies = g.declareTrafficPolicies()
+	g.trafficAttached = policy.Attach("topology-traffic-policy", traffic.Kind, g.TrafficPolicies)
 	g.declareServicePolicies()
 	g.AuthPolicies = g.declareAuthPolicies()
 	g.authAttached = policy.Attach("topology-auth-policy", auth.Kind, g.AuthPolicies)
 	g.limitsAttached = policy.Attach("topology-rate-limit-policy", limits.Kind, g.RateLimitPolicies)
-	g.TrafficPolicies = g.declareTrafficPolicies()
-	g.trafficAttached = policy.Attach("topology-traffic-policy", traffic.Kind, g.TrafficPolicies)
 	g.declareAffected()
 	g.Routes = g.declareRoutes()
 	g.parents = g.declareParents()
@@ -259,5 +259,6 @@ func New(e *flow.Engine, in *Inputs, o Options) *Graph {
 	g.Auth = Inherit(g, "auth", g.authAttached)
 	g.RateLimits = Inherit(g, "rate-limits", g.limitsAttached)
 	g.Traffic = Inherit(g, "traffic", g.trafficAttached)
+	onServices(g, g.Traffic, "traffic", g.trafficAttached)
 	return g
 }

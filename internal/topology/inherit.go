@@ -25,6 +25,9 @@ type Inherited[R policy.Asks[R]] struct {
 	// some rules.
 	Routes flow.Table[AttachmentKey, *RouteInheritance[R]]
 
+	// Services are the ends of paths at Services with policies of their own. Nil for kinds that have none there.
+	Services flow.Table[ServicePlace, *policy.Effective[R]]
+
 	// Outcomes is what became of each policy, and where.
 	Outcomes *Outcomes
 

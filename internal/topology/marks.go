@@ -63,5 +63,12 @@ func CarriedBy[R policy.Asks[R]](name string, of object.Kind, in *Inherited[R]) 
 		func(k AttachmentKey, r *RouteInheritance[R], yield func(CarriedKey)) {
 			r.Each(func(e *policy.Effective[R]) { yieldAll(k.Listener.Gateway(), e, yield) })
 		}, in.Routes)
-	return flow.Keys(name+"-carried", func(k CarriedKey, _ struct{}, yield func(CarriedKey)) { yield(k) }, onListeners, onRoutes)
+	all := []flow.Table[CarriedKey, struct{}]{onListeners, onRoutes}
+	if in.Services != nil {
+		all = append(all, flow.Keys(name+"-carried-by-services",
+			func(k ServicePlace, e *policy.Effective[R], yield func(CarriedKey)) {
+				yieldAll(k.Listener.Gateway(), e, yield)
+			}, in.Services))
+	}
+	return flow.Keys(name+"-carried", func(k CarriedKey, _ struct{}, yield func(CarriedKey)) { yield(k) }, all...)
 }

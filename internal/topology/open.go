@@ -40,7 +40,12 @@ func (g *Graph) InForce(c *flow.Ctx, r *Route) (kinds []object.Kind) {
 	}
 	has(kind.AuthPolicy, func(at AttachmentKey, rule string) bool { return anyRule(g.Auth.On(c, at, rule)) })
 	has(kind.RateLimitPolicy, func(at AttachmentKey, rule string) bool { return anyRule(g.RateLimits.On(c, at, rule)) })
-	has(kind.TrafficPolicy, func(at AttachmentKey, rule string) bool { return anyRule(g.Traffic.On(c, at, rule)) })
+	has(kind.TrafficPolicy, func(at AttachmentKey, rule string) bool {
+		return anyRule(g.Traffic.On(c, at, rule)) || slices.ContainsFunc(r.PolicyTargets, func(to object.Key) bool {
+			e, _ := flow.Get(c, g.Traffic.Services, ServicePlace{at, rule, to.Name})
+			return to.Kind == kind.Service && anyRule(e)
+		})
+	})
 	return kinds
 }
 

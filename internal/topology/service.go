@@ -58,10 +58,12 @@ func (r *resolver) servicePort(ref reference) (*servicePort, BackendRef) {
 	if port == nil {
 		return nil, problem(portMissing(s, ref))
 	}
-	return &servicePort{
+	p := &servicePort{
 		Backend:     ir.Backend{Object: ref.object, Port: port.Port, Use: ref.use, PortName: port.Name},
 		appProtocol: valueOr(port.AppProtocol, ""),
-	}, BackendRef{}
+	}
+	p.Settings.ClientIP = p.forRequests() && s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP
+	return p, BackendRef{}
 }
 
 // externalName resolves a port of a Service that is another name for a host. Such
@@ -113,6 +115,7 @@ func (s servicePolicies) finish(p *servicePort, ref reference, reader condition.
 		return problem(*c)
 	}
 	s.limitRetries(p)
+	s.set(p)
 	if p.forRequests() && !appProtocols[p.appProtocol] {
 		switch {
 		case !encryptedAppProtocols[strings.ToLower(p.appProtocol)]:

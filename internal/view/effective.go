@@ -24,6 +24,9 @@ type Effective struct {
 	Listener string `json:"listener"`
 	Route    string `json:"route,omitempty"` // empty for all routes without policies of their own
 	Rule     string `json:"rule,omitempty"`  // empty for all rules without policies of their own
+	// Service is one with policies of its own, to which the rule sends requests; empty for all others. Only what is
+	// said of backends is told then.
+	Service string `json:"service,omitempty"`
 	// Rules are those in force.
 	Rules []EffectiveRule `json:"rules"`
 	// Policies are those on the path, the most established one first.
@@ -51,7 +54,7 @@ type EffectivePolicy struct {
 	Problem string   `json:"problem,omitempty"`
 }
 
-// EffectivePolicies returns what is in force for an object: a Gateway, a ListenerSet or a route,
+// EffectivePolicies returns what is in force for an object: a Gateway, a ListenerSet, a route or a Service,
 // or for one section of it, a listener or a named rule; by path, and there kind by kind. It is not
 // ok where no listener and no attachment of a route has to do with the object.
 func EffectivePolicies(p *pipeline.Pipeline, of object.Key, section string) (paths []Effective, ok bool) {
@@ -69,15 +72,15 @@ func EffectivePolicies(p *pipeline.Pipeline, of object.Key, section string) (pat
 	paths = slices.DeleteFunc(paths, func(e Effective) bool { return !own[e.place()] })
 	slices.SortStableFunc(paths, func(a, b Effective) int {
 		return cmp.Or(strings.Compare(a.Gateway, b.Gateway), strings.Compare(a.Listener, b.Listener),
-			strings.Compare(a.Rule, b.Rule), strings.Compare(a.Kind, b.Kind))
+			strings.Compare(a.Rule, b.Rule), strings.Compare(a.Service, b.Service), strings.Compare(a.Kind, b.Kind))
 	})
 	return paths, len(paths) > 0
 }
 
 // place is a path without what is in force there.
-type place struct{ gateway, listener, route, rule string }
+type place struct{ gateway, listener, route, rule, service string }
 
-func (e *Effective) place() place { return place{e.Gateway, e.Listener, e.Route, e.Rule} }
+func (e *Effective) place() place { return place{e.Gateway, e.Listener, e.Route, e.Rule, e.Service} }
 
 // asked is of what people ask.
 type asked struct {
@@ -117,7 +120,12 @@ func effectiveOf[P any, R topology.Asks[R]](
 		return time.Time{}
 	}}
 	if d := a.p.Kinds.Of(a.of.Kind); d != nil && d.Family == kind.Route {
-		return e.ofRoute(a.of, a.section)
+		return append(e.ofRoute(a.of, a.section), e.onServices(func(k topology.ServicePlace) bool {
+			return k.Route == a.of && (a.section == "" || k.Rule == a.section)
+		})...)
+	}
+	if a.of.Kind == kind.Service {
+		return e.onServices(func(k topology.ServicePlace) bool { return k.Service == a.of.Name })
 	}
 	return e.ofListeners(a.of, a.section)
 }
@@ -149,6 +157,24 @@ func (e effective[R]) ofRoute(route object.Key, rule string) (out []Effective) {
 			}
 			out = append(out, path)
 		}
+	}
+	return out
+}
+
+// onServices returns the paths to Services with policies of their own.
+func (e effective[R]) onServices(told func(topology.ServicePlace) bool) (out []Effective) {
+	if e.inherited.Services == nil {
+		return nil
+	}
+	for k, in := range flow.All(e.c, e.inherited.Services) {
+		if !told(k) {
+			continue
+		}
+		path := e.path(k.Listener, k.Route.String(), k.Rule, in)
+		path.Service = k.Service.String()
+		path.Rules = slices.DeleteFunc(path.Rules, func(r EffectiveRule) bool { return !strings.HasPrefix(r.Name, "backend.") })
+		e.own[path.place()] = true
+		out = append(out, path)
 	}
 	return out
 }

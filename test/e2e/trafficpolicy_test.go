@@ -197,8 +197,12 @@ func testCompression(t *testing.T, s *site) {
 	s.remove(t, own)
 }
 
-func testLoadBalancing(t *testing.T, s *site) {
-	// Two servers are behind one Service.
+// pairURL is served by the servers v1 and v2, behind one Service.
+const pairURL = "http://pair.example/"
+
+// pair writes what pairURL is, with more to say of the Service.
+func (s *site) pair(t *testing.T, more string) {
+	t.Helper()
 	port := func(name string) int {
 		p, err := backendPort(name, 0)
 		if err != nil {
@@ -210,7 +214,7 @@ func testLoadBalancing(t *testing.T, s *site) {
 apiVersion: v1
 kind: Service
 metadata: {name: pair, namespace: %[1]s}
-spec: {ports: [{name: http, port: 8080}]}
+spec: {ports: [{name: http, port: 8080}]%[4]s}
 ---
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
@@ -225,31 +229,66 @@ metadata: {name: pair-2, namespace: %[1]s, labels: {kubernetes.io/service-name: 
 addressType: IPv4
 ports: [{name: http, port: %[3]d}]
 endpoints: [{addresses: [127.0.0.1]}]
-`, siteNamespace, port("v1"), port("v2"))+siteRoute("pair", "pair.example", "pair"))
-	const pair = "http://pair.example/"
-	s.answers(t, pair, http.StatusOK)
-	ask := func(n int, target string, headers map[string]string) (servers []string) {
-		t.Helper()
-		for range n {
-			servers = append(servers, s.answer(t, target, "", headers).answer.Name)
-		}
-		return servers
+`, siteNamespace, port("v1"), port("v2"), more)+siteRoute("pair", "pair.example", "pair"))
+	s.answers(t, pairURL, http.StatusOK)
+}
+
+// servers are those that answer so many requests.
+func (s *site) servers(t *testing.T, n int, target string, headers map[string]string) (servers []string) {
+	t.Helper()
+	for range n {
+		servers = append(servers, s.answer(t, target, "", headers).answer.Name)
 	}
-	both := func(servers []string) error {
-		if all := strings.Join(servers, " "); !strings.Contains(all, "v1") || !strings.Contains(all, "v2") {
-			return fmt.Errorf("not both have answered: %s", all)
+	return servers
+}
+
+// both reports whether both servers of the pair have answered.
+func both(servers []string) error {
+	if all := strings.Join(servers, " "); !strings.Contains(all, "v1") || !strings.Contains(all, "v2") {
+		return fmt.Errorf("not both have answered: %s", all)
+	}
+	return nil
+}
+
+// single protects that one server alone has answered, and returns it.
+func single(t *testing.T, how string, servers []string) string {
+	t.Helper()
+	for _, name := range servers {
+		if name != servers[0] || name == "" {
+			t.Errorf("%s: not one endpoint has answered: %s", how, servers)
+			break
 		}
-		return nil
+	}
+	return servers[0]
+}
+
+// distinct protects that requests which differ come to both servers of the pair, and equal ones to one.
+func (s *site) distinct(t *testing.T, how string, target func(i int) (string, map[string]string)) {
+	t.Helper()
+	var servers []string
+	for i := range 30 {
+		url, headers := target(i)
+		servers = append(servers, single(t, how, s.servers(t, 4, url, headers)))
+	}
+	if err := both(servers); err != nil {
+		t.Errorf("%s: %v", how, err)
+	}
+}
+
+func testLoadBalancing(t *testing.T, s *site) {
+	s.pair(t, "")
+	const pair = pairURL
+	ask := func(n int, target string, headers map[string]string) []string {
+		t.Helper()
+		return s.servers(t, n, target, headers)
 	}
 	one := func(how string, servers []string) string {
 		t.Helper()
-		for _, name := range servers {
-			if name != servers[0] || name == "" {
-				t.Errorf("%s: not one endpoint has answered: %s", how, servers)
-				break
-			}
-		}
-		return servers[0]
+		return single(t, how, servers)
+	}
+	distinct := func(how string, target func(i int) (string, map[string]string)) {
+		t.Helper()
+		s.distinct(t, how, target)
 	}
 	s.set(t, "traffic.yaml", onGateway, "backend: {loadBalancing: {type: RoundRobin}}")
 	s.answers(t, pair, http.StatusOK)
@@ -261,18 +300,6 @@ endpoints: [{addresses: [127.0.0.1]}]
 	hash := func(spec string) {
 		t.Helper()
 		s.set(t, "traffic.yaml", onGateway, "backend: {loadBalancing: {type: ConsistentHash, consistentHash: {"+spec+"}}}")
-	}
-	// distinct requests come to both, equal ones to one.
-	distinct := func(how string, target func(i int) (string, map[string]string)) {
-		t.Helper()
-		var servers []string
-		for i := range 30 {
-			url, headers := target(i)
-			servers = append(servers, one(how, ask(4, url, headers)))
-		}
-		if err := both(servers); err != nil {
-			t.Errorf("%s: %v", how, err)
-		}
 	}
 	hash("type: Header, header: {name: X-User}")
 	distinct("by a header", func(i int) (string, map[string]string) { return pair, map[string]string{"X-User": fmt.Sprint("u", i)} })
@@ -317,6 +344,57 @@ endpoints: [{addresses: [127.0.0.1]}]
 	// What requests don't have leads anywhere.
 	hash("type: Header, header: {name: X-Nonesuch}")
 	eventually(t, siteTimeout, func() error { return both(ask(20, pair, nil)) })
+}
+
+// TestServiceSettings protects that settings of a Service are those of all routes to it, with the rank of the most
+// specific target; and that what Services say of sessionAffinity is done.
+func TestServiceSettings(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, nil)
+	const ofService = `spec:
+  targetRefs: [{group: "", kind: Service, name: pair}]
+`
+	byUser := func(i int) (string, map[string]string) {
+		return pairURL, map[string]string{"X-User": fmt.Sprint("u", i)}
+	}
+	write := func(name, spec string) {
+		t.Helper()
+		s.write(t, "service.yaml", fmt.Sprintf("apiVersion: gatehouse.dev/v1alpha1\nkind: TrafficPolicy\nmetadata: {name: %s, namespace: %s}\n%s%s\n",
+			name, siteNamespace, ofService, indent(spec)))
+	}
+	s.pair(t, ", sessionAffinity: ClientIP")
+	single(t, "by sessionAffinity", s.servers(t, 20, pairURL, nil))
+
+	write("users", "backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Header, header: {name: X-User}}}}")
+	s.conditions(t, "TrafficPolicy users", "gw", "Programmed=True")
+	s.distinct(t, "by a header", byUser)
+	// A default of the Gateway gives way, and an override doesn't.
+	s.set(t, "traffic.yaml", onGateway, "backend: {loadBalancing: {type: RoundRobin}}")
+	s.distinct(t, "by a header, beside a default", byUser)
+	override := s.set(t, "traffic.yaml", onGateway, "overrides: {strategy: merge, backend: {loadBalancing: {type: RoundRobin}}}")
+	s.says(t, "TrafficPolicy users", "Overridden by TrafficPolicy "+siteNamespace+"/"+override)
+	eventually(t, siteTimeout, func() error { return both(s.servers(t, 20, pairURL, map[string]string{"X-User": "u"})) })
+	s.remove(t, "traffic.yaml")
+
+	write("random", "backend: {loadBalancing: {type: Random}}")
+	s.conditions(t, "TrafficPolicy random", "gw", "Programmed=True")
+	eventually(t, siteTimeout, func() error { return both(s.servers(t, 20, pairURL, nil)) })
+	write("cookies", "backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Cookie, cookie: {name: place, ttl: 1h}}}}")
+	s.conditions(t, "TrafficPolicy cookies", "gw", "Programmed=True")
+	s.distinct(t, "by a cookie", func(i int) (string, map[string]string) {
+		return pairURL, map[string]string{"Cookie": fmt.Sprint("place=p", i)}
+	})
+	if o := s.answer(t, pairURL, "", nil); o.headers.Get("Set-Cookie") == "" {
+		t.Error("nobody is given a cookie")
+	}
+	s.remove(t, "service.yaml")
+	eventually(t, siteTimeout, func() error { // of the Service's own again
+		servers := s.servers(t, 20, pairURL, nil)
+		if both(servers) == nil {
+			return errors.New("both still answer")
+		}
+		return nil
+	})
 }
 
 // TestBadTrafficPolicies protects that a setting with a mistake says why, and costs no request.

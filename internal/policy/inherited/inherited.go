@@ -78,6 +78,12 @@ func (r *Reader) When(text string) {
 // inheritedTargetKinds are the kinds of objects that an inherited policy may be for.
 var inheritedTargetKinds = map[object.Kind]bool{kind.Gateway: true, kind.ListenerSet: true, kind.HTTPRoute: true, kind.GRPCRoute: true}
 
+// mayTarget reports whether a policy of a kind may name objects of another one. What it says of backends may
+// be for a Service.
+func mayTarget(of, on object.Kind) bool {
+	return inheritedTargetKinds[on] || of == kind.TrafficPolicy && on == kind.Service
+}
+
 // MaxSelected is how many objects a policy may select by labels, which none of its references
 // names. What is in force is held for each of them.
 const MaxSelected = 256
@@ -90,8 +96,12 @@ func Reach(
 	var named []policy.Target
 	for i, t := range refs {
 		on := object.KindOf(string(t.Group), string(t.Kind))
-		if !inheritedTargetKinds[on] {
+		if !mayTarget(of, on) {
 			problems = append(problems, condition.InheritedTargetKind(of.Name(), fmt.Sprintf("spec.targetRefs[%d]", i), schema.GroupKind{Group: string(t.Group), Kind: string(t.Kind)}.String()))
+			continue
+		}
+		if on == kind.Service && t.SectionName != nil {
+			problems = append(problems, condition.WholeServiceTarget(of.Name(), fmt.Sprintf("spec.targetRefs[%d]", i)))
 			continue
 		}
 		named = append(named, policy.Target{

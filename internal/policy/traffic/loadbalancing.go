@@ -116,6 +116,9 @@ func (r *reader) cookie(in *v1alpha1.HashCookie, out *ir.Hash) {
 	if in.SameSite != nil {
 		out.SameSite = string(*in.SameSite)
 	}
+	if out.SameSite == string(v1alpha1.SameSiteNone) && r.ofService {
+		r.Problem(".cookie.sameSite", "is None, which needs a cookie that is Secure, and for a Service it is not, since routes over HTTP may lead there; write a policy for routes over HTTPS")
+	}
 	if in.Domain != nil {
 		out.Domain = string(*in.Domain)
 	}

@@ -2,6 +2,8 @@ package traffic
 
 import (
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/condition"
@@ -54,6 +56,7 @@ func Read(name object.Name, o *v1alpha1.TrafficPolicy, find policy.Finder, confi
 	p.Strategy = strategy
 	rules := []policy.Rule[Setting]{}
 	said := false
+	r.ofService = slices.ContainsFunc(p.Targets, func(t policy.Target) bool { return t.Kind == kind.Service })
 	for i := range settings {
 		s := &settings[i]
 		if s.said(says) == nil {
@@ -62,6 +65,10 @@ func Read(name object.Name, o *v1alpha1.TrafficPolicy, find policy.Finder, confi
 		said = true
 		r.Field = field + "." + s.name
 		before := len(r.Problems)
+		if r.ofService && !strings.HasPrefix(s.name, "backend.") {
+			r.Problems = append(r.Problems, condition.NotOfBackend(r.Field))
+			continue
+		}
 		value := Setting{}
 		s.read(&r, says, &value.Traffic)
 		if len(r.Problems) == before {

@@ -90,16 +90,18 @@ func TestProblems(t *testing.T) {
 		"{response: {compression: {minSize: 5G}}}":                                       `spec.response.compression.minSize is "5G"`,
 		"{response: {compression: {disabled: true, minSize: 1}}}":                        "spec.response.compression.disabled is true",
 
-		"{backend: {loadBalancing: {type: Maglev}}}":                                                                       `spec.backend.loadBalancing.type is "Maglev"`,
-		"{backend: {loadBalancing: {type: ConsistentHash}}}":                                                               "spec.backend.loadBalancing.consistentHash is missing",
-		"{backend: {loadBalancing: {type: Random, consistentHash: {type: SourceIP}}}}":                                     "consistentHash stands beside type: Random",
-		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Header, header: {name: ''}}}}}":           `consistentHash.header.name is ""`,
-		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Header}}}}":                               "consistentHash.header is missing",
-		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Cookie, cookie: {name: 'a b'}}}}}":        `consistentHash.cookie.name is "a b"`,
-		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Cookie, cookie: {name: a, ttl: 10ms}}}}}": `consistentHash.cookie.ttl is "10ms"`,
-		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: QueryParam, queryParam: {name: ''}}}}}":   "consistentHash.queryParam.name is empty",
-		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: SourceIP, header: {name: a}}}}}":          "consistentHash.header stands beside type: SourceIP",
-		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Moon}}}}":                                 `consistentHash.type is "Moon"`,
+		"{backend: {loadBalancing: {type: Maglev}}}":                                                                                                                               `spec.backend.loadBalancing.type is "Maglev"`,
+		"{backend: {loadBalancing: {type: ConsistentHash}}}":                                                                                                                       "spec.backend.loadBalancing.consistentHash is missing",
+		"{backend: {loadBalancing: {type: Random, consistentHash: {type: SourceIP}}}}":                                                                                             "consistentHash stands beside type: Random",
+		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Header, header: {name: ''}}}}}":                                                                   `consistentHash.header.name is ""`,
+		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Header}}}}":                                                                                       "consistentHash.header is missing",
+		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Cookie, cookie: {name: 'a b'}}}}}":                                                                `consistentHash.cookie.name is "a b"`,
+		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Cookie, cookie: {name: a, ttl: 10ms}}}}}":                                                         `consistentHash.cookie.ttl is "10ms"`,
+		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: QueryParam, queryParam: {name: ''}}}}}":                                                           "consistentHash.queryParam.name is empty",
+		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: SourceIP, header: {name: a}}}}}":                                                                  "consistentHash.header stands beside type: SourceIP",
+		"{backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Moon}}}}":                                                                                         `consistentHash.type is "Moon"`,
+		"{targetRefs: [{group: '', kind: Service, name: a}], backend: {loadBalancing: {type: ConsistentHash, consistentHash: {type: Cookie, cookie: {name: a, sameSite: None}}}}}": "sameSite is None, which needs a cookie that is Secure",
+		"{targetRefs: [{group: '', kind: Service, name: a}], request: {timeout: 5s}}":                                                                                              "spec.request.timeout is not about backends",
 		"{request: {timeout: '5'}}":                                                                                 `spec.request.timeout is "5"`,
 		"{request: {timeout: -5s}}":                                                                                 `spec.request.timeout is "-5s"`,
 		"{request: {idleTimeout: 1.5s}}":                                                                            `spec.request.idleTimeout is "1.5s"`,
@@ -214,5 +216,19 @@ func TestInForce(t *testing.T) {
 	}
 	if InForce(nil) != nil {
 		t.Error("no policies say something")
+	}
+}
+
+// TestServiceTargets protects that only whole Services can be targets.
+func TestServiceTargets(t *testing.T) {
+	for ref, want := range map[string]string{
+		"{group: '', kind: Service, name: a}":                    "",
+		"{group: '', kind: Service, name: a, sectionName: http}": "spec.targetRefs[0].sectionName is set",
+		"{group: apps, kind: Service, name: a}":                  "spec.targetRefs[0] is a Service.apps",
+	} {
+		p := parse(t, "{targetRefs: ["+ref+"], backend: {connectTimeout: 5s}}")
+		if want == "" != (p.Refused == nil) || want != "" && !strings.Contains(p.Refused.Message, want) || len(p.Targets) > 0 != (want == "") {
+			t.Errorf("%s: %v targets %v, want %q", ref, p.Refused, p.Targets, want)
+		}
 	}
 }

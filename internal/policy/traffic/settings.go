@@ -69,6 +69,7 @@ type reader struct {
 	inherited.Reader
 	namespace string
 	configMap ConfigMaps
+	ofService bool // the policy is for a Service
 	// lacking are the problems of a setting that is in force all the same, without a part of it.
 	lacking []string
 }
