@@ -67,7 +67,7 @@ with Envoy processes on this machine; saving a file takes effect at once.`,
 	}
 	root.SetVersionTemplate("gatehouse {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{flagError(err)} })
-	root.AddCommand(newRun(), newController(), newStaticMode(), newProvisionerMode(), newStatus(), newProxies(), newTop(), newProxyConfig(), newTranslate(), newTopology(), newPolicies(), newBlueprint(), newMigrate(), newProxy(), newLimits(), newTeardown(), newEnvoy(), newEcho(), newVersion(), newReference())
+	root.AddCommand(newRun(), newController(), newStaticMode(), newProvisionerMode(), newServeConfig(), newStatus(), newProxies(), newTop(), newProxyConfig(), newTranslate(), newTopology(), newPolicies(), newBlueprint(), newMigrate(), newProxy(), newLimits(), newTeardown(), newEnvoy(), newEcho(), newVersion(), newReference())
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() != "completion" { // the library's own

@@ -27,6 +27,7 @@ import (
 
 type runFlags struct {
 	paths        pathFlags
+	remotes      remoteFlags
 	bind         []string
 	portOffset   int
 	admin        string
@@ -48,13 +49,17 @@ type runFlags struct {
 func newRun() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:   "run PATH...",
+		Use:   "run PATH... | --remote HOST:PORT",
 		Short: "Serve Gateway API manifests from files with Envoy on this machine",
 		Long: `Serve Gateway API manifests from files with Envoy processes on this machine, one
 for each Gateway. PATH is a directory, a file or - for standard input. Files are
 watched: what is saved takes effect at once, and what is broken is reported while its
 last valid version goes on serving. Where none is known, as at the first start, mistakes
 are printed and nothing is served, unless --lenient has the rest served.
+
+--remote takes objects from a config server, 'gatehouse serve-config', instead of files or
+beside them. What it has told is kept: while it can't be reached, and after a restart, the
+last state of it is served.
 
 Gateways need a class: 'gatehouse' works by itself, others need a GatewayClass
 object with the controllerName gatehouse.dev/controller.
@@ -69,10 +74,11 @@ logs, or add to the configuration that Envoy starts with, are refused without
 --allow-unsafe-parameters.`,
 		Example: `  gatehouse run examples/quickstart --port-offset 8000
   gatehouse run gateway.yaml routes/ --bind 0.0.0.0
+  gatehouse run --remote config.example.com:18443 --remote-token-file token
   kubectl get gateways,httproutes,services,endpointslices,secrets -A -o yaml | gatehouse run -`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(f.paths.all(args)) == 0 {
-				return usageError{errors.New("nothing to serve: name a directory or files with Gateway API manifests, such as examples/quickstart, or - for standard input")}
+			if len(f.paths.all(args)) == 0 && len(f.remotes.addresses) == 0 {
+				return usageError{errors.New("nothing to serve: name a directory or files with Gateway API manifests, such as examples/quickstart, or - for standard input, or a config server with --remote")}
 			}
 			return nil
 		},
@@ -94,6 +100,7 @@ logs, or add to the configuration that Envoy starts with, are refused without
 	fl.StringVar(&f.accessLog, "access-log", "", "file to which a line of JSON is added for each request; parameters that say accessLog decide themselves")
 	fl.BoolVar(&f.lenient, "lenient", false, "start although files have mistakes of which no valid version is known")
 	defineUnsafe(fl, &f.unsafe)
+	f.remotes.define(cmd)
 	f.client.define(fl)
 	f.ingresses.define(fl)
 	complete(cmd, "log-format", logFormats...)
@@ -126,7 +133,7 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 		return err
 	}
 	if f.stateDir == "" {
-		if f.stateDir, err = terminal.DefaultStateDir(paths); err != nil {
+		if f.stateDir, err = terminal.DefaultStateDir(slices.Concat(paths, f.remotes.keys())); err != nil {
 			return err
 		}
 	}
@@ -143,7 +150,7 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 	var screen *terminal.Live
 	log := newLogger(os.Stderr, f.logFormat, f.logLevel)
 	if f.logFormat == "text" && terminal.Interactive(os.Stdout, os.Stderr) {
-		screen = terminal.NewLive(os.Stdout, strings.Join(paths, " "), keysFor(paths))
+		screen = terminal.NewLive(os.Stdout, strings.Join(slices.Concat(paths, f.remotes.keys()), " "), keysFor(paths))
 		defer screen.GiveBack()
 		beforeExit(ctx, screen.GiveBack)
 		log = slog.New(screen.Handler(logLevel(f.logLevel)))
@@ -157,7 +164,7 @@ func run(ctx context.Context, f runFlags, paths []string) error {
 	}
 	announce := announcer(log, screen)
 	s, err := standalone.New(standalone.Options{
-		Paths: paths, Stdin: os.Stdin, Experimental: f.experimental,
+		Paths: paths, Stdin: os.Stdin, Remotes: f.remotes.options(), Experimental: f.experimental,
 		Bind: f.bind, PortOffset: f.portOffset, Client: client, UnsafeParameters: f.unsafe, AccessLog: f.accessLog, Lenient: f.lenient, Ingresses: ingresses,
 		Envoy: binary, Concurrency: f.concurrency, StateDir: f.stateDir, DrainTimeout: f.drain,
 		Log: log, OnCommit: announce.changed, OnStates: announce.states,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -36,6 +37,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/file"
 	"github.com/gatehouse-dev/gatehouse/internal/source/kube"
+	"github.com/gatehouse-dev/gatehouse/internal/source/remote"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
@@ -85,7 +87,8 @@ type Cluster struct {
 	broadcaster events.EventBroadcaster
 	cache       cache.Cache
 	source      *kube.Source
-	expected    []string // kinds of which earlier controllers have read objects
+	remotes     []*remote.Source // by index of the sources; nil for those of another kind
+	expected    []string         // kinds of which earlier controllers have read objects
 	pipeline    *pipeline.Pipeline
 	server      *xds.Server
 	loop        *loop.Loop
@@ -188,15 +191,18 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 	if err := c.watch(channel); err != nil {
 		return nil, err
 	}
+	if err := c.openRemotes(channel); err != nil {
+		return nil, err
+	}
 	derive, err := c.ingresses()
 	if err != nil {
 		return nil, err
 	}
 	c.loop = loop.New(loop.Options{
-		Pipeline: c.pipeline, Server: c.server, Log: c.log, Sources: len(c.config.Sources),
+		Pipeline: c.pipeline, Server: c.server, Log: c.log, Sources: c.sourceNames(),
 		Derive: derive, Shadowed: c.shadows.note, Select: c.selection.take,
 		Contents: c.source, ContentsSource: c.clusterSource(), KeySets: c.fetcher(),
-		Late: lateBy, Transact: c.tellShadows, Observers: []loop.Observer{c.proxies, c},
+		Late: lateBy, Observers: []loop.Observer{c.proxies, c},
 	})
 	c.broadcaster = events.NewBroadcaster(&events.EventSinkImpl{Interface: c.set.EventsV1()})
 	c.recorder = c.broadcaster.NewRecorder(c.scheme, "gatehouse")
@@ -205,6 +211,7 @@ func New(ctx context.Context, opts Options) (*Cluster, error) {
 	}
 	c.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c.registry.MustRegister(c.admin().Collectors()...)
+	c.registry.MustRegister(remote.Collector(slices.DeleteFunc(slices.Clone(c.remotes), func(r *remote.Source) bool { return r == nil })))
 	c.tooMany = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "gatehouse_connections_refused_total",
 		Help: "Connections to the controller's ports that were closed because there were too many, in total or of their address.",
@@ -365,6 +372,12 @@ func (c *Cluster) runSources(run func(string, func(context.Context) error)) {
 			})
 			continue
 		}
+		if r := c.remotes[i]; r != nil {
+			run("remote source", func(ctx context.Context) error {
+				return r.Run(ctx, func(b source.Batch) { emit(ctx, b) })
+			})
+			continue
+		}
 		run("file source", func(ctx context.Context) error {
 			files, err := file.New(file.Options{Paths: s.Files.Paths, Kinds: c.kinds, Experimental: c.pipeline.Options.Topology.Experimental, Log: c.opts.Logs.For("source")})
 			if err != nil {
@@ -373,6 +386,35 @@ func (c *Cluster) runSources(run func(string, func(context.Context) error)) {
 			return files.Run(ctx, func(b source.Batch) { emit(ctx, b) })
 		})
 	}
+}
+
+// remotePatience is how long a config server is waited for at the start. Meanwhile proxies go on with what
+// they have, and nothing new is served.
+const remotePatience = 5 * time.Minute
+
+// openRemotes prepares the sources that are config servers.
+func (c *Cluster) openRemotes(channel string) error {
+	for _, s := range c.config.Sources {
+		var r *remote.Source
+		if of := s.Remote; of != nil {
+			if of.StateDir != "" {
+				if err := os.MkdirAll(of.StateDir, 0o700); err != nil {
+					return err
+				}
+			}
+			var err error
+			r, err = remote.New(remote.Options{
+				Address: of.Address, TokenFile: of.TokenFile, StateDir: of.StateDir, Kinds: c.kinds, Experimental: channel == kube.Experimental,
+				TLS:      remote.TLS{CA: of.TLS.CAFile, Cert: of.TLS.CertFile, Key: of.TLS.KeyFile, ServerName: of.TLS.ServerName, Plaintext: of.TLS.Plaintext},
+				Patience: remotePatience, Log: c.opts.Logs.For("source"),
+			})
+			if err != nil {
+				return err
+			}
+		}
+		c.remotes = append(c.remotes, r)
+	}
+	return nil
 }
 
 // clusterSource is the index of the source that is the cluster.

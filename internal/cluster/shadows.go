@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/flow"
 	"github.com/gatehouse-dev/gatehouse/internal/kind"
 	"github.com/gatehouse-dev/gatehouse/internal/object"
-	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/topology"
 )
 
@@ -48,39 +46,25 @@ func (s *shadows) note(k object.Key, by, from int, begins bool) {
 	}
 }
 
-// problem is the key under which a shadow stands among the problems of files.
-func (s shadow) problem() string { return fmt.Sprintf("\x00%s of %d", s.Key, s.from) }
-
-// tellShadows makes what has changed of shadows part of a transaction.
-func (c *Cluster) tellShadows(tx *flow.Tx) {
-	for sh := range c.shadows.changed {
-		by, shadowed := c.shadows.by[sh]
-		if !shadowed {
-			c.pipeline.Problems.Delete(tx, sh.problem())
-			continue
-		}
-		c.pipeline.Problems.Set(tx, sh.problem(), []source.Problem{{
-			Key: sh.Key, Reason: source.Duplicate,
-			Message: fmt.Sprintf("%s and %s define this object; the source listed first wins, so that this one of %s is not used",
-				c.sourceName(by), c.sourceName(sh.from), c.sourceName(sh.from)),
-		}})
-	}
-}
-
 // sourceIndex says which source one is to who reads an object of the cluster. Where files
 // are is not for him to know.
 func sourceIndex(i int) string { return "sources[" + strconv.Itoa(i) + "]" }
 
-// sourceName says which source one is to who runs the controller.
-func (c *Cluster) sourceName(i int) string {
-	at := sourceIndex(i)
-	if c.config.Sources[i].Ingress != nil {
-		return at + " (Ingresses)"
+// sourceNames say which source is which to who runs the controller.
+func (c *Cluster) sourceNames() (names []string) {
+	for i, s := range c.config.Sources {
+		of := "the cluster"
+		switch {
+		case s.Files != nil:
+			of = strings.Join(s.Files.Paths, ", ")
+		case s.Ingress != nil:
+			of = "Ingresses"
+		case s.Remote != nil:
+			of = "remote " + s.Remote.Address
+		}
+		names = append(names, sourceIndex(i)+" ("+of+")")
 	}
-	if files := c.config.Sources[i].Files; files != nil {
-		return at + " (" + strings.Join(files.Paths, ", ") + ")"
-	}
-	return at + " (the cluster)"
+	return names
 }
 
 // beginShadows has all of them told by a replica that begins to lead.

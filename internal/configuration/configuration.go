@@ -41,6 +41,7 @@ type Configuration struct {
 type Source struct {
 	Kubernetes *Kubernetes `json:"kubernetes,omitempty"`
 	Files      *Files      `json:"files,omitempty"`
+	Remote     *Remote     `json:"remote,omitempty"`
 	Ingress    *Ingress    `json:"ingress,omitempty"`
 }
 
@@ -82,6 +83,30 @@ func (c *Configuration) Cluster() Kubernetes {
 // Files reads manifests from files and directories, which are watched.
 type Files struct {
 	Paths []string `json:"paths"`
+}
+
+// Remote subscribes to a config server.
+type Remote struct {
+	// Address is HOST:PORT.
+	Address string    `json:"address"`
+	TLS     RemoteTLS `json:"tls,omitzero"`
+	// TokenFile has a bearer token to show.
+	TokenFile string `json:"tokenFile,omitempty"`
+	// StateDir is a directory for its last state, so that a restart needs no server; empty keeps it in memory only.
+	StateDir string `json:"stateDir,omitempty"`
+}
+
+// RemoteTLS says how a config server is known, and what is shown to it.
+type RemoteTLS struct {
+	// CAFile has the authorities that its certificate may be of; empty for the system's.
+	CAFile string `json:"caFile,omitempty"`
+	// CertFile and KeyFile have the certificate to show; empty for none.
+	CertFile string `json:"certFile,omitempty"`
+	KeyFile  string `json:"keyFile,omitempty"`
+	// ServerName is the name in the server's certificate; empty for the host of the address.
+	ServerName string `json:"serverName,omitempty"`
+	// Plaintext does without TLS.
+	Plaintext bool `json:"plaintext,omitempty"`
 }
 
 // InfrastructureType says who runs the proxies.

@@ -1,6 +1,7 @@
 package configuration
 
 import (
+	"net"
 	"net/url"
 	"regexp"
 	"slices"
@@ -90,7 +91,9 @@ func (c *Configuration) sources(path *field.Path) (errs field.ErrorList) {
 		p := path.Index(i)
 		switch {
 		case s.set() != 1:
-			errs = append(errs, field.Invalid(p, "", "exactly one of kubernetes, files and ingress must be set"))
+			errs = append(errs, field.Invalid(p, "", "exactly one of kubernetes, files, remote and ingress must be set"))
+		case s.Remote != nil:
+			errs = append(errs, s.Remote.validate(p.Child("remote"))...)
 		case s.Kubernetes != nil:
 			if clusters++; clusters > 1 {
 				errs = append(errs, field.Duplicate(p.Child("kubernetes"), ""))
@@ -108,9 +111,27 @@ func (c *Configuration) sources(path *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
+func (r *Remote) validate(path *field.Path) (errs field.ErrorList) {
+	host, port, err := net.SplitHostPort(r.Address)
+	if err != nil || host == "" || port == "" {
+		errs = append(errs, field.Invalid(path.Child("address"), r.Address, "must be HOST:PORT"))
+	}
+	t, in := r.TLS, path.Child("tls")
+	if (t.CertFile == "") != (t.KeyFile == "") {
+		errs = append(errs, field.Required(in.Child("keyFile"), "certFile and keyFile go together"))
+	}
+	if t.Plaintext && (t.CAFile != "" || t.CertFile != "" || t.ServerName != "") {
+		errs = append(errs, field.Forbidden(in.Child("plaintext"), "without TLS there are no certificates"))
+	}
+	if t.Plaintext && r.TokenFile != "" {
+		errs = append(errs, field.Forbidden(path.Child("tokenFile"), "a token is sent with TLS only"))
+	}
+	return errs
+}
+
 // set counts the kinds of source that one has.
 func (s *Source) set() (n int) {
-	for _, has := range []bool{s.Kubernetes != nil, s.Files != nil, s.Ingress != nil} {
+	for _, has := range []bool{s.Kubernetes != nil, s.Files != nil, s.Remote != nil, s.Ingress != nil} {
 		if has {
 			n++
 		}

@@ -19,8 +19,9 @@ type Options struct {
 	// Server serves the proxies of this process.
 	Server *xds.Server
 	Log    *slog.Logger
-	// Sources is how many there are. Of two that define an object the first one counts.
-	Sources int
+	// Sources are those that there are, as who runs this process knows them. Of two that define an
+	// object the first one counts.
+	Sources []string
 	// Derive, if not nil, makes objects of those that sources bring. They count as of the last source, which brings
 	// none itself.
 	Derive func(source.Batch) source.Batch
@@ -37,8 +38,6 @@ type Options struct {
 	// Late is how much later than a route a Service or an EndpointSlice may come that was made before it; 0 where
 	// objects come in their order.
 	Late time.Duration
-	// Transact, if not nil, adds to a transaction what the mode has to say.
-	Transact func(*flow.Tx)
 	// Observers follow the commits, in this order.
 	Observers []Observer
 }
@@ -73,8 +72,9 @@ type Observer interface {
 // Loop drives a pipeline. Its fields are the goroutine's that runs it.
 type Loop struct {
 	Options
-	queue queue
-	merge *source.Merge // nil with one source
+	queue  queue
+	merge  *source.Merge // nil with one source
+	unused unused
 
 	// States is what proxies say, and Heard the Gateways of which they have said
 	// something since the last publication.
@@ -97,9 +97,9 @@ func New(o Options) *Loop {
 	if o.Late > 0 {
 		o.Pipeline.NoteMissed()
 	}
-	if o.Sources > 1 {
-		l.merge = source.NewMerge(o.Sources)
-		l.merge.Shadowed = o.Shadowed
+	if n := len(o.Sources); n > 1 {
+		l.merge, l.unused = source.NewMerge(n), unused{}
+		l.merge.Shadowed = l.shade
 	}
 	return l
 }
@@ -128,7 +128,7 @@ func (l *Loop) merged(from int, b source.Batch) []source.Batch {
 	}
 	made := l.Derive(b)
 	pipeline.Prepare(made)
-	return []source.Batch{b, l.merge.Take(l.Sources-1, made)}
+	return []source.Batch{b, l.merge.Take(len(l.Sources)-1, made)}
 }
 
 // Tell hands feedback to the loop, unless ctx ends first.
@@ -214,9 +214,7 @@ func (l *Loop) transact(batches []source.Batch, said []Feedback) {
 	l.update(func(tx *flow.Tx) {
 		l.Pipeline.Tick(tx, time.Now())
 		l.Pipeline.Take(tx, batches)
-		if l.Transact != nil {
-			l.Transact(tx)
-		}
+		l.tellShadows(tx)
 		for _, gateway := range l.gone {
 			l.Pipeline.DropFeedback(tx, gateway)
 		}

@@ -84,7 +84,7 @@ func runLate(t *testing.T, late time.Duration, change ...func(*Loop)) *running {
 	log := slog.New(slog.NewTextHandler(&r.logged, nil))
 	fetcher := fetch.New(fetch.Options{Log: log, Answer: func(ctx context.Context, k keyset.Key, a keyset.Answer) { r.Learn(ctx, k, a) }})
 	r.Loop = New(Options{
-		Pipeline: pipeline.New(options), Server: xds.New(xds.Options{Log: log}), Log: log, Sources: 1,
+		Pipeline: pipeline.New(options), Server: xds.New(xds.Options{Log: log}), Log: log,
 		Contents: secrets{map[object.Name]bool{}}, KeySets: fetcher, Late: late,
 	})
 	for _, f := range change {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,14 +28,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/source"
 	"github.com/gatehouse-dev/gatehouse/internal/source/file"
 	"github.com/gatehouse-dev/gatehouse/internal/source/ingress"
+	"github.com/gatehouse-dev/gatehouse/internal/source/remote"
 	"github.com/gatehouse-dev/gatehouse/internal/view"
 	"github.com/gatehouse-dev/gatehouse/internal/xds"
 )
 
 // Options configure `gatehouse run`.
 type Options struct {
-	Paths        []string // directories, files, or "-"
-	Stdin        io.Reader
+	Paths []string // directories, files, or "-"
+	Stdin io.Reader
+	// Remotes are config servers; files win over them, and the first over the others.
+	Remotes      []remote.Options
 	Experimental bool     // read the experimental channel's kinds and fields
 	Bind         []string // IP addresses for Gateways that ask for none
 	PortOffset   int
@@ -73,6 +77,8 @@ type Standalone struct {
 	fleet    *local.Fleet
 	loop     *loop.Loop
 	keySets  *fetch.Fetcher
+	inputs   []input
+	remotes  remote.Collector
 	times    *view.Transitions
 	troubled *view.Troubled
 	changes  []view.StateChange
@@ -89,6 +95,9 @@ type Standalone struct {
 	synced map[object.Name]bool // Gateways whose proxy has a whole configuration
 }
 
+// input runs one of the sources.
+type input func(context.Context, func(source.Batch)) error
+
 // New prepares a run. The caller holds the state directory's lock.
 func New(opts Options) (*Standalone, error) {
 	if opts.OnCommit == nil {
@@ -103,13 +112,13 @@ func New(opts Options) (*Standalone, error) {
 	if opts.AccessLog != "" {
 		options.Topology.Settings = &v1alpha1.Settings{AccessLog: []v1alpha1.AccessLog{{Path: &opts.AccessLog}}}
 	}
-	kinds, sources, derive := kind.All, 1, (func(source.Batch) source.Batch)(nil)
+	kinds, derive := kind.All, (func(source.Batch) source.Batch)(nil)
 	if opts.Ingresses != nil {
 		ingresses, err := ingress.New(*opts.Ingresses)
 		if err != nil {
 			return nil, err
 		}
-		kinds, sources, derive = kind.WithIngresses, 2, ingresses.Take
+		kinds, derive = kind.WithIngresses, ingresses.Take
 	}
 	options.Kinds = kinds
 	host, _ := os.Hostname()
@@ -117,6 +126,13 @@ func New(opts Options) (*Standalone, error) {
 	s := &Standalone{
 		opts: opts, kinds: kinds, pipeline: pipeline.New(options),
 		times: view.NewTransitions(), troubled: view.NewTroubled(), synced: map[object.Name]bool{},
+	}
+	names, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	if derive != nil {
+		names = append(names, "Ingresses")
 	}
 	// The service of xDS outlives Run's context: draining needs it.
 	s.serving, s.stopServing = context.WithCancel(context.Background())
@@ -135,36 +151,62 @@ func New(opts Options) (*Standalone, error) {
 		Answer: func(ctx context.Context, k keyset.Key, a keyset.Answer) { s.loop.Learn(ctx, k, a) },
 	})
 	s.loop = loop.New(loop.Options{
-		Pipeline: s.pipeline, Server: s.server, Log: opts.Log, Sources: sources, Derive: derive, KeySets: s.keySets,
+		Pipeline: s.pipeline, Server: s.server, Log: opts.Log, Sources: names, Derive: derive, KeySets: s.keySets,
 		Observers: []loop.Observer{s, s.fleet},
 	})
 	return s, nil
 }
 
+// open prepares the sources, and returns their names.
+func (s *Standalone) open() (names []string, err error) {
+	o := s.opts
+	if len(o.Paths) > 0 || len(o.Remotes) == 0 {
+		files, err := file.New(file.Options{
+			Paths: o.Paths, Stdin: o.Stdin, Kinds: s.kinds, Experimental: o.Experimental, StateDir: o.StateDir, Strict: !o.Lenient, Log: o.Log,
+		})
+		if err != nil {
+			return nil, err
+		}
+		s.inputs, names = append(s.inputs, files.Run), append(names, strings.Join(o.Paths, ", "))
+	}
+	for _, of := range o.Remotes {
+		of.Kinds, of.Experimental, of.StateDir, of.Log = s.kinds, o.Experimental, o.StateDir, o.Log
+		r, err := remote.New(of)
+		if err != nil {
+			return nil, err
+		}
+		s.inputs, names = append(s.inputs, r.Run), append(names, r.Name())
+		s.remotes = append(s.remotes, r)
+	}
+	return names, nil
+}
+
 // Run serves until ctx ends, then drains and stops the Envoys.
 func (s *Standalone) Run(ctx context.Context) error {
-	files, err := file.New(file.Options{
-		Paths: s.opts.Paths, Stdin: s.opts.Stdin, Kinds: s.kinds, Experimental: s.opts.Experimental,
-		StateDir: s.opts.StateDir, Strict: !s.opts.Lenient, Log: s.opts.Log,
-	})
-	if err != nil {
-		return err
-	}
 	defer loop.LimitHeap()()
 	// The first load makes far more garbage than it keeps, and time counts then.
 	s.usualGC = debug.SetGCPercent(loadingGC)
 	defer s.loadingDone()
 	group, watching := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		load := sync.OnceFunc(func() { s.loop.Call(watching, s.load) })
-		return files.Run(watching, func(b source.Batch) {
-			s.loop.Emit(watching, 0, b)
-			load()
+	silent := len(s.inputs) // of the loop
+	for i, in := range s.inputs {
+		group.Go(func() error {
+			first := sync.OnceFunc(func() {
+				s.loop.Call(watching, func() {
+					if silent--; silent == 0 {
+						s.load()
+					}
+				})
+			})
+			return in(watching, func(b source.Batch) {
+				s.loop.Emit(watching, i, b)
+				first()
+			})
 		})
-	})
+	}
 	group.Go(func() error { return s.loop.Run(watching) })
 	group.Go(func() error { return s.keySets.Run(watching) })
-	err = group.Wait()
+	err := group.Wait()
 	if s.release != nil {
 		s.release.Stop()
 	}
@@ -192,7 +234,7 @@ const releaseAfter = 10 * time.Second
 // loadingDone takes the collector back to what it was set to.
 func (s *Standalone) loadingDone() { debug.SetGCPercent(s.usualGC) }
 
-// load notes that the files have been read once; the loop runs it.
+// load notes that all sources have been read once; the loop runs it.
 func (s *Standalone) load() {
 	s.mu.Lock()
 	s.loaded = true
@@ -273,6 +315,11 @@ func (s *Standalone) Ready() (bool, string) {
 	loaded := s.loaded
 	s.mu.Unlock()
 	if !loaded {
+		for _, r := range s.remotes {
+			if st := r.State(); st.AsOf.IsZero() {
+				return false, strings.TrimSuffix("the config server "+st.Address+" has not told its objects yet: "+st.Error, ": ")
+			}
+		}
 		return false, "the files have not been read yet"
 	}
 	ready, why := true, ""

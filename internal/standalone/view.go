@@ -18,6 +18,9 @@ func (s *Standalone) View() view.View {
 	v := view.Of(s.pipeline)
 	v.Ready, v.Why = s.Ready()
 	v.Waiting = s.Waiting()
+	for _, r := range s.remotes {
+		v.Remotes = append(v.Remotes, r.State())
+	}
 	s.times.Fill(&v, time.Now())
 	for gateway, st := range s.fleet.Snapshot() {
 		p := view.Proxy{
@@ -43,7 +46,7 @@ func (s *Standalone) Brief(routes int) (v view.View, left int) {
 func (s *Standalone) Handler() http.Handler {
 	return admin.Admin{
 		Pipeline: s.pipeline, Server: s.server, View: s.View, Troubled: s.troubled.Counts, Ready: s.readyz,
-		Processes: s.processes, More: append(s.keySets.Collectors(), s.fleet),
+		Processes: s.processes, More: append(s.keySets.Collectors(), s.fleet, s.remotes),
 	}.Handler()
 }
 

@@ -58,6 +58,23 @@ func PrintStatus(w io.Writer, v view.View, wide Wide) {
 	print(routes)
 	print(policyTable(s, v, wide))
 	print(processes(s, v, wide))
+	print(remotes(s, v, time.Now()))
+}
+
+// remotes are the config servers, and how old what is in force of them is.
+func remotes(s Style, v view.View, now time.Time) table {
+	t := table{head: []string{"CONFIG SERVER", "OBJECTS", "AGE", "STATE"}}
+	for _, r := range v.Remotes {
+		state, age := "Current", ""
+		switch {
+		case r.AsOf.IsZero():
+			state = "Unknown"
+		case !r.Current:
+			state, age = "Kept", duration.HumanDuration(r.Age(now))
+		}
+		t.rows = append(t.rows, row{cells: []string{r.Address, fmt.Sprint(r.Objects), age, s.state(state, r.Current)}})
+	}
+	return t
 }
 
 // columns puts what only a wide table has before the state.

@@ -164,3 +164,21 @@ func TestWide(t *testing.T) {
 		}
 	}
 }
+
+// TestPrintRemotes protects whoever edits what a config server publishes: it is told whether what is
+// served is what the server has, and how old it is else.
+func TestPrintRemotes(t *testing.T) {
+	v := views()["quick"]
+	v.Remotes = []source.Remote{
+		{Address: "a.test:18443", Current: true, AsOf: time.Now(), Objects: 8},
+		{Address: "b.test:18443", AsOf: time.Now().Add(-3 * time.Hour), Objects: 2, Error: "connection refused"},
+		{Address: "c.test:18443"},
+	}
+	var out bytes.Buffer
+	PrintStatus(&out, v, false)
+	_, table, _ := strings.Cut(out.String(), "CONFIG SERVER")
+	want := "  OBJECTS  AGE  STATE\na.test:18443   8             Current\nb.test:18443   2        3h   Kept\nc.test:18443   0             Unknown\n"
+	if table != want {
+		t.Errorf("it says\n%s\nwant\n%s", table, want)
+	}
+}

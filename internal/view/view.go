@@ -27,6 +27,8 @@ type View struct {
 	Proxies  []Proxy          `json:"proxies,omitempty"`
 	// Waiting are paths of the command line that can't be read yet.
 	Waiting []string `json:"waiting,omitempty"`
+	// Remotes are the config servers that objects come from.
+	Remotes []source.Remote `json:"remotes,omitempty"`
 }
 
 // Item is an object with its status, in the shape that kubectl would show.

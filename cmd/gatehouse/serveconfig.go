@@ -1,0 +1,286 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/gatehouse-dev/gatehouse/internal/configserver"
+	"github.com/gatehouse-dev/gatehouse/internal/kind"
+	"github.com/gatehouse-dev/gatehouse/internal/listen"
+	"github.com/gatehouse-dev/gatehouse/internal/source"
+	"github.com/gatehouse-dev/gatehouse/internal/source/file"
+	"github.com/gatehouse-dev/gatehouse/internal/source/remote"
+	"github.com/gatehouse-dev/gatehouse/internal/terminal"
+)
+
+type serveConfigFlags struct {
+	paths        pathFlags
+	logs         logFlags
+	listen       string
+	health       string
+	cert, key    string
+	clientCA     string
+	tokenFile    string
+	insecure     bool
+	namespaces   []string
+	secrets      bool
+	stateDir     string
+	experimental bool
+	lenient      bool
+}
+
+func newServeConfig() *cobra.Command {
+	var f serveConfigFlags
+	cmd := &cobra.Command{
+		Use:   "serve-config PATH...",
+		Short: "Publish Gateway API manifests to other installations of Gatehouse",
+		Long: `Publish the objects of manifests to other installations of Gatehouse, which subscribe to
+them with 'gatehouse run --remote HOST:PORT' or a source remote of a controller's
+configuration. PATH is a directory, a file or - for standard input. Files are watched:
+what is saved is sent at once, only what has changed. What is broken is reported, while its
+last valid version stays published.
+
+It is served with TLS (--tls-cert, --tls-key) to clients that show a token of
+--token-file or a certificate of --client-ca. Without TLS it is served on a loopback
+address only, and without either of them to everybody there; --insecure lifts both.
+
+Clients see everything but Secrets, which --secrets adds. --namespaces restricts them to
+some namespaces, and to what is in none, such as GatewayClasses.`,
+		Example: `  gatehouse serve-config manifests/ --tls-cert tls.crt --tls-key tls.key --token-file tokens
+  gatehouse serve-config manifests/ --listen 127.0.0.1:18443
+  gatehouse run --remote config.example.com:18443 --remote-token-file token`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(f.paths.all(args)) == 0 {
+				return usageError{errors.New("nothing to publish: name a directory or files with Gateway API manifests, such as examples/quickstart, or - for standard input")}
+			}
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	f.paths.define(fl)
+	fl.StringVar(&f.listen, "listen", "127.0.0.1:18443", "address for clients; port 0 picks one")
+	fl.StringVar(&f.cert, "tls-cert", "", "file of the server's certificate; it is read anew for each connection, as all of these")
+	fl.StringVar(&f.key, "tls-key", "", "file of its key")
+	fl.StringVar(&f.clientCA, "client-ca", "", "file of the authorities whose certificates let clients in")
+	fl.StringVar(&f.tokenFile, "token-file", "", "file of the bearer tokens that let clients in, one a line")
+	fl.BoolVar(&f.insecure, "insecure", false, "serve without TLS, or everybody, on addresses that are not loopback too")
+	fl.StringSliceVar(&f.namespaces, "namespaces", nil, "publish the objects of these namespaces only")
+	fl.BoolVar(&f.secrets, "secrets", false, "publish Secrets too")
+	fl.StringVar(&f.stateDir, "state-dir", "", "private directory for last valid versions (default: one for these paths)")
+	fl.BoolVar(&f.experimental, "experimental", false, "read the experimental channel of the Gateway API")
+	fl.BoolVar(&f.lenient, "lenient", false, "start although files have mistakes of which no valid version is known")
+	fl.StringVar(&f.health, "health", "", "address for /healthz, /readyz and /metrics; empty for none")
+	f.logs.define(cmd)
+	for _, name := range []string{"tls-cert", "tls-key", "client-ca", "token-file"} {
+		_ = cmd.MarkFlagFilename(name)
+	}
+	_ = cmd.MarkFlagDirname("state-dir")
+	environment(cmd)
+	fromEnvironment := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if err := fromEnvironment(cmd, args); err != nil {
+			return err
+		}
+		return f.check()
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return serveConfig(cmd.Context(), f, f.paths.all(args)) }
+	return cmd
+}
+
+func (f *serveConfigFlags) check() error {
+	if err := f.logs.check(); err != nil {
+		return err
+	}
+	host, _, err := net.SplitHostPort(f.listen)
+	if err != nil {
+		return usageError{fmt.Errorf("--listen: %w", err)}
+	}
+	encrypted, known := f.cert != "", f.clientCA != "" || f.tokenFile != ""
+	switch {
+	case (f.cert == "") != (f.key == ""):
+		return usageError{errors.New("--tls-cert and --tls-key go together: name both")}
+	case f.clientCA != "" && !encrypted:
+		return usageError{errors.New("--client-ca: clients show certificates with TLS only; name the server's with --tls-cert and --tls-key")}
+	case f.insecure || remote.Loopback(host):
+	case !encrypted:
+		return usageError{fmt.Errorf("--listen: %q is not a loopback address: name a certificate with --tls-cert and --tls-key, or say --insecure", f.listen)}
+	case !known:
+		return usageError{fmt.Errorf("--listen: %q is not a loopback address: say who may connect with --token-file or --client-ca, or say --insecure", f.listen)}
+	}
+	return nil
+}
+
+// access says who may connect.
+func (f *serveConfigFlags) access() configserver.Access {
+	return configserver.Access{
+		Anybody: f.clientCA == "" && f.tokenFile == "", TokenFile: f.tokenFile, Certificate: f.clientCA != "",
+		Rights: configserver.Rights{Namespaces: f.namespaces, Secrets: f.secrets},
+	}
+}
+
+// credentials are the server's. Files are read for each connection, so that certificates can be
+// replaced.
+func (f *serveConfigFlags) credentials() (credentials.TransportCredentials, error) {
+	if f.cert == "" {
+		return insecure.NewCredentials(), nil
+	}
+	load := func() (*tls.Config, error) {
+		certificate, err := tls.LoadX509KeyPair(f.cert, f.key)
+		if err != nil {
+			return nil, fmt.Errorf("certificate of the config server: %w", err)
+		}
+		c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2"}}
+		if f.clientCA == "" {
+			return c, nil
+		}
+		text, err := os.ReadFile(f.clientCA)
+		if err != nil {
+			return nil, fmt.Errorf("authorities of clients: %w", err)
+		}
+		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+		if !c.ClientCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("authorities of clients: %s has no certificate in PEM", f.clientCA)
+		}
+		if f.tokenFile != "" {
+			c.ClientAuth = tls.VerifyClientCertIfGiven
+		}
+		return c, nil
+	}
+	if _, err := load(); err != nil {
+		return nil, err
+	}
+	return credentials.NewTLS(&tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return load() },
+	}), nil
+}
+
+func serveConfig(ctx context.Context, f serveConfigFlags, paths []string) error {
+	creds, err := f.credentials()
+	if err != nil {
+		return err
+	}
+	access := f.access()
+	if access.TokenFile != "" {
+		if err := access.CheckTokens(); err != nil {
+			return fmt.Errorf("--token-file: %w", err)
+		}
+	}
+	log := f.logs.logger()
+	if f.stateDir == "" {
+		if f.stateDir, err = terminal.DefaultStateDir(append([]string{"serve-config"}, paths...)); err != nil {
+			return err
+		}
+	}
+	stateDir, release, err := terminal.OpenStateDir(f.stateDir)
+	if err != nil {
+		return err
+	}
+	defer release()
+	for _, path := range paths {
+		if _, err := os.Stat(path); path != "-" && err != nil && !f.lenient {
+			return err
+		}
+	}
+	files, err := file.New(file.Options{
+		Paths: paths, Stdin: os.Stdin, Kinds: kind.WithIngresses, Experimental: f.experimental, StateDir: stateDir, Strict: !f.lenient, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "gatehouse_config_server_connections_refused_total",
+		Help: "Connections that were closed at once since there are too many, by whose: total or per-address.",
+	}, []string{"bound"})
+	lis, err := listen.TCP(f.listen, configClients.Told(log, f.listen, refused))
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	defer lis.Close()
+	server := configserver.New(configserver.Options{Kinds: kind.WithIngresses, Experimental: f.experimental, Access: access, Log: log})
+	loaded := make(chan struct{})
+	group, ctx := errgroup.WithContext(ctx)
+	if f.health != "" {
+		health, err := listen.TCP(f.health, probeLimits.Told(log, f.health, refused))
+		if err != nil {
+			return fmt.Errorf("--health: %w", err)
+		}
+		pages := configHealth(loaded, server.Collector(), refused)
+		group.Go(func() error {
+			if err := pages.Serve(health); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		})
+		defer context.AfterFunc(ctx, func() { _ = pages.Close() })()
+	}
+	group.Go(func() error {
+		first := sync.OnceFunc(func() { close(loaded) })
+		return files.Run(ctx, func(b source.Batch) {
+			logConfigProblems(log, b)
+			server.Apply(b)
+			first()
+		})
+	})
+	group.Go(func() error {
+		select {
+		case <-loaded:
+		case <-ctx.Done():
+			return nil
+		}
+		log.Info("publishing", "version", version, "address", lis.Addr().String())
+		return server.Serve(ctx, lis, creds)
+	})
+	err = group.Wait()
+	log.Info("stopped")
+	return err
+}
+
+// configClients bounds the connections of clients. Each has one; those behind one address are many.
+var configClients = listen.Limits{Total: 16384, PerAddress: 4096}
+
+// logConfigProblems tells what is wrong with files.
+func logConfigProblems(log *slog.Logger, b source.Batch) {
+	for _, list := range b.Problems {
+		for _, p := range list {
+			log.Warn("input problem", "problem", p.Error(), "reason", string(p.Reason), "last_good_stays", p.Stale)
+		}
+	}
+}
+
+func configHealth(loaded <-chan struct{}, metrics ...prometheus.Collector) *http.Server {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(metrics...)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !isClosed(loaded) {
+			http.Error(w, "the objects have not been read yet", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	return &http.Server{
+		Handler: mux, ReadHeaderTimeout: handshakeTime, ReadTimeout: pageTime, WriteTimeout: pageTime,
+		MaxHeaderBytes: 8 << 10, IdleTimeout: time.Minute,
+	}
+}

@@ -1,0 +1,138 @@
+package configserver
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"strconv"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/gatehouse-dev/gatehouse/internal/object"
+	"github.com/gatehouse-dev/gatehouse/internal/source/remote/wire"
+)
+
+// session is one client's. The store's lock is for its types.
+type session struct {
+	rights Rights
+	log    *slog.Logger
+	types  map[string]*subscription // by type URL
+	wake   chan struct{}
+	nonce  uint64
+}
+
+// subscription is what a client is to be told of a kind.
+type subscription struct {
+	pending    map[string]struct{} // names of resources
+	unanswered bool                // an answer is due, be it empty
+}
+
+// note notes that an object has changed. The caller holds the store's lock.
+func (c *session) note(of *published, url string, name object.Name) {
+	if sub := c.types[url]; sub != nil && c.rights.sees(of.Kind, name) {
+		sub.pending[wire.Name(name)] = struct{}{}
+	}
+}
+
+func (c *session) wakeUp() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+type stream = grpc.BidiStreamingServer[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
+
+// maxTypes bounds the kinds that a client may ask for, known or not.
+const maxTypes = 1000
+
+// converse tells a client what changes until it leaves.
+func (s *Server) converse(stream stream, c *session) error {
+	s.store.enter(c)
+	defer s.store.leave(c)
+	requests := make(chan *discoveryv3.DeltaDiscoveryRequest)
+	failed := make(chan error, 1)
+	go func() {
+		for {
+			request, err := stream.Recv()
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case requests <- request:
+			case <-stream.Context().Done():
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case <-s.ending:
+			return status.Error(codes.Unavailable, "the config server is stopping")
+		case <-stream.Context().Done():
+			return stream.Context().Err()
+		case err := <-failed:
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		case request := <-requests:
+			if err := s.handle(c, request); err != nil {
+				return err
+			}
+			continue // a client that connects asks for all kinds before it is answered
+		case <-c.wake:
+		}
+		for _, response := range s.store.take(c) {
+			c.nonce++
+			response.Nonce = strconv.FormatUint(c.nonce, 10)
+			if err := stream.Send(response); err != nil {
+				return err
+			}
+			s.metrics.sent(response)
+		}
+	}
+}
+
+// handle takes in what a client says.
+func (s *Server) handle(c *session, r *discoveryv3.DeltaDiscoveryRequest) error {
+	if e := r.GetErrorDetail(); e != nil {
+		s.metrics.refused.Inc()
+		c.log.Warn("a client can't use what it was sent", "type", r.GetTypeUrl(), "message", bounded(e.GetMessage()))
+	}
+	for _, name := range append(r.GetResourceNamesSubscribe(), r.GetResourceNamesUnsubscribe()...) {
+		if name != "*" {
+			return status.Error(codes.InvalidArgument, "resources are not subscribed to by their names: subscribe to *, all of a type")
+		}
+	}
+	url := r.GetTypeUrl()
+	if len(r.GetResourceNamesUnsubscribe()) > 0 {
+		return status.Error(codes.InvalidArgument, "a subscription ends with its stream")
+	}
+	if r.GetResponseNonce() != "" && len(r.GetResourceNamesSubscribe()) == 0 {
+		return nil // an acknowledgement
+	}
+	if url == "" {
+		return status.Error(codes.InvalidArgument, "type_url is empty: name a kind as group/version/Kind")
+	}
+	if c.types[url] == nil && len(c.types) >= maxTypes {
+		return status.Errorf(codes.ResourceExhausted, "more than %d types", maxTypes)
+	}
+	s.store.subscribe(c, url, r.GetInitialResourceVersions())
+	c.wakeUp()
+	return nil
+}
+
+// maxMessage bounds what is logged of a client's words.
+const maxMessage = 2000
+
+func bounded(text string) string {
+	if len(text) > maxMessage {
+		return text[:maxMessage] + "…"
+	}
+	return text
+}
